@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * All of the plugin ABI. Programs that embed Tenon include tenon/tenon.h instead. */
+#ifndef TENON_ABI_H
+#define TENON_ABI_H
+#include "tenon/plugin.h"
+#include "tenon/host/blob.h"
+#include "tenon/host/cancel.h"
+#include "tenon/host/component.h"
+#include "tenon/host/eval.h"
+#include "tenon/host/graph.h"
+#include "tenon/host/graph_edit.h"
+#include "tenon/host/log.h"
+#include "tenon/host/memory.h"
+#include "tenon/host/op.h"
+#include "tenon/host/options.h"
+#include "tenon/host/parallel.h"
+#include "tenon/host/progress.h"
+#include "tenon/host/random.h"
+#include "tenon/host/status.h"
+#include "tenon/host/tensor.h"
+#include "tenon/host/trace.h"
+#include "tenon/role/backend.h"
+#include "tenon/role/dataset.h"
+#include "tenon/role/metric.h"
+#include "tenon/role/observer.h"
+#include "tenon/role/op.h"
+#include "tenon/role/pass.h"
+#include "tenon/role/reader.h"
+#include "tenon/role/writer.h"
+#endif

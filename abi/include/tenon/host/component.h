@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Service "tenon.host.component/1": components of any plugin by role and id. A quantizer uses anyone's
+ * observer, the reader of anyone's format. Naming an id loads the plugin that brings it. */
+#ifndef TENON_HOST_COMPONENT_H
+#define TENON_HOST_COMPONENT_H
+#include "tenon/base.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_host_component {
+  uint32_t struct_size;
+  uint32_t revision;
+  /* options may be NULL. Checks them against the schema and fills in defaults. [any] */
+  tn_status*(TN_CALL* create)(tn_ctx*, tn_str role, tn_str id, const tn_options*,
+                              tn_component_ref** out);
+  /* The component's table for its role or an optional interface, NULL when absent. out_self goes
+   * into the table's functions. Both live as long as the reference. [any] */
+  const void*(TN_CALL* get_interface)(tn_component_ref*, tn_str id, void** out_self);
+  tn_str(TN_CALL* id)(const tn_component_ref*);       /* [any] */
+  tn_str(TN_CALL* role)(const tn_component_ref*);     /* [any] */
+  void(TN_CALL* retain)(tn_component_ref*);           /* [any] */
+  void(TN_CALL* release)(tn_component_ref*);          /* [any] */
+  /* Known components, loaded or not, as a JSON array of {role, id, version, summary, plugin,
+   * schema}; role empty: all. [any] */
+  tn_status*(TN_CALL* list)(tn_ctx*, tn_str role, const tn_sink*);
+  /* The id of the component of this role whose schema's "extensions" match the file's name. [any] */
+  tn_status*(TN_CALL* for_file)(tn_ctx*, tn_str role, tn_str path, const tn_sink* id);
+} tn_host_component;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Service "tenon.host.eval/1": running graphs, for calibration, probes and training. A plan compiles
+ * the graph for each set of input shapes that it sees (a bounded cache), spread over backends. */
+#ifndef TENON_HOST_EVAL_H
+#define TENON_HOST_EVAL_H
+#include "tenon/exec.h"
+#include "tenon/type.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_host_eval {
+  uint32_t struct_size;
+  uint32_t revision;
+  /* taps: values of the graph to hand out beside its outputs. options: JSON object; "backend": id
+   * or list in order of preference (default "reference", which also takes what the others leave),
+   * "threads", "precision", "plan_cache" (shapes kept, default 8), and what the backend's own
+   * schema has. The graph is cloned: editing it later changes nothing here. [any] */
+  tn_status*(TN_CALL* compile)(tn_ctx*, const tn_graph*, const tn_value_id* taps, uint64_t n_taps,
+                               tn_str options, tn_plan** out);
+  /* Compiles for these input types now, so that the first run does not. [any] */
+  tn_status*(TN_CALL* prepare)(tn_plan*, const DLTensor* const* in, uint64_t n_in);
+  /* Inputs by position. Results: the graph's outputs in order, then the taps. One plan may run on
+   * many threads at once when it has no state. [any] */
+  tn_status*(TN_CALL* run)(tn_plan*, const DLTensor* const* in, uint64_t n_in, const tn_outputs*,
+                           const tn_cancel*);
+  /* State by the name of its input: starts as zeros, stays with the plan. [serial] */
+  tn_status*(TN_CALL* state_set)(tn_plan*, tn_str name, const DLTensor*);
+  tn_status*(TN_CALL* state_get)(tn_plan*, tn_str name, DLTensor* out);
+  /* JSON of the plan last used: {"partitions": [{"backend", "nodes", ...what the backend says}],
+   * "fallback_nodes": [{"node", "op", "why"}], "arena_bytes", "copies_per_run"}. [any] */
+  tn_status*(TN_CALL* describe)(tn_plan*, const tn_sink*);
+  /* Runs once and reports time per layer: JSON array of {"name", "op", "backend", "kernel", "ns",
+   * "flops", "bytes"}. [any] */
+  tn_status*(TN_CALL* profile)(tn_plan*, const DLTensor* const* in, uint64_t n_in, const tn_sink*);
+  void(TN_CALL* retain)(tn_plan*);  /* [any] */
+  void(TN_CALL* release)(tn_plan*); /* [any] */
+} tn_host_eval;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Service "tenon.host.op/1": the operator table. Rows come from loaded plugins. The two small
+ * languages (abi/axes.md, abi/expr.md) are parsed once, by the host, and read here in parsed form.
+ * All functions: [any]. */
+#ifndef TENON_HOST_OP_H
+#define TENON_HOST_OP_H
+#include "tenon/axes.h"
+#include "tenon/expr.h"
+#include "tenon/type.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tn_op;
+typedef struct tn_host_op {
+  uint32_t struct_size;
+  uint32_t revision;
+  /* NULL when no loaded plugin brings it. Lives as long as the host. */
+  const struct tn_op*(TN_CALL* find)(tn_ctx*, tn_str domain, tn_str type);
+  const struct tn_op*(TN_CALL* of)(const tn_graph*, tn_node_id);
+  uint64_t(TN_CALL* count)(tn_ctx*);
+  const struct tn_op*(TN_CALL* at)(tn_ctx*, uint64_t i); /* sorted by domain and type */
+  /* The row's expr bound to the node's attributes: writes tn_expr_node[], the last is the result.
+   * TN_NOT_FOUND when the row has none. */
+  tn_status*(TN_CALL* expr)(const tn_graph*, tn_node_id, const tn_sink*);
+  /* The row's axes as tn_axes_term[] in the order inputs, outputs. TN_NOT_FOUND: it has none. */
+  tn_status*(TN_CALL* axes)(const struct tn_op*, const tn_sink*);
+  /* Expands a composite node by its row's decompose or its function's body, within the edit. */
+  tn_status*(TN_CALL* decompose)(tn_edit*, tn_node_id);
+} tn_host_op;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Service "tenon.host.tensor/1": memory with a shape. Quantized meaning lives in QuantizeLinear and
+ * DequantizeLinear nodes, never in a tensor. All functions: [any]. */
+#ifndef TENON_HOST_TENSOR_H
+#define TENON_HOST_TENSOR_H
+#include "tenon/base.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_host_tensor {
+  uint32_t struct_size;
+  uint32_t revision;
+  /* Borrows: no allocation, no synchronisation. shape and strides live with the tensor. */
+  tn_status*(TN_CALL* view)(const tn_tensor*, DLTensor* out);
+  /* Zeroed, dense, 64-byte aligned CPU memory of proto's type and shape (its data is ignored). */
+  tn_status*(TN_CALL* alloc)(tn_ctx*, const DLTensor* proto, tn_tensor** out);
+  /* A dense copy of a CPU tensor of any strides. */
+  tn_status*(TN_CALL* copy)(tn_ctx*, const DLTensor* src, tn_tensor** out);
+  /* Takes over the managed tensor only on success; checks version, type, strides, sizes. */
+  tn_status*(TN_CALL* from_dlpack)(tn_ctx*, struct DLManagedTensorVersioned*, tn_tensor** out);
+  /* Shares memory; the result keeps the tensor alive until its deleter is called. */
+  tn_status*(TN_CALL* to_dlpack)(tn_tensor*, struct DLManagedTensorVersioned** out);
+  /* A read-only window of a mapped file: proto's bytes at offset. Keeps the blob alive. */
+  tn_status*(TN_CALL* from_blob)(tn_ctx*, tn_blob*, uint64_t offset, const DLTensor* proto,
+                                 tn_tensor** out);
+  uint64_t(TN_CALL* bytes)(const tn_tensor*); /* of its elements, packed types rounded up */
+  void(TN_CALL* retain)(tn_tensor*);
+  void(TN_CALL* release)(tn_tensor*); /* [finish] too */
+} tn_host_tensor;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Role "tenon.dataset/1": samples by index. */
+#ifndef TENON_ROLE_DATASET_H
+#define TENON_ROLE_DATASET_H
+#include "tenon/exec.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_dataset {
+  uint32_t struct_size;
+  uint32_t revision;
+  uint64_t(TN_CALL* size)(void*); /* samples; TN_SIZE_UNKNOWN: a stream. [any] */
+  /* JSON array of {"name", "dtype": "float32", "shape": of one sample}. [any] */
+  tn_status*(TN_CALL* fields)(void*, const tn_sink*);
+  /* Field i of the samples index[0..n), stacked along a new first axis, is result i. [any] */
+  tn_status*(TN_CALL* batch)(void*, const uint64_t* index, uint64_t n, uint64_t seed,
+                             const tn_outputs*);
+} tn_dataset;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

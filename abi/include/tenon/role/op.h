@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Role "tenon.op/1": one row of the operator table. The component's self is not used: a row is
+ * static data and pure functions, got once by get_interface when the plugin is loaded. A column that is
+ * missing falls back: explicit rule, then axes or expr, then decompose, then a generic answer or an
+ * error that names the operator. Columns for gradient, batching and casts are appended with their
+ * transforms. */
+#ifndef TENON_ROLE_OP_H
+#define TENON_ROLE_OP_H
+#include "tenon/exec.h"
+#include "tenon/type.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* traits */
+#define TN_OP_POINTWISE 1u     /* has expr; broadcasts by NumPy's rules */
+#define TN_OP_VIEW 2u          /* output has the bytes of input 0 in the same order */
+#define TN_OP_READS_SHAPE 4u   /* reads only the shapes of its inputs, never their data */
+#define TN_OP_RANDOM 8u
+#define TN_OP_CONTROL 16u      /* has bodies: the host compiles them and hands them to ref */
+#define TN_OP_COMMUTATIVE 32u  /* inputs 0 and 1 may be swapped */
+#define TN_OP_DATA_SHAPE 64u   /* the shape of an output depends on data */
+#define TN_OP_MIXES_BATCH 128u /* an output row depends on other rows of the batch */
+#define TN_OP_STATEFUL 256u    /* never merged, folded or removed */
+
+/* A compiled body of a control-flow node. */
+typedef struct tn_body { /* FROZEN */
+  tn_str name;           /* of the attribute */
+  void* ctx;
+  tn_status*(TN_CALL* run)(void* ctx, const DLTensor* const* in, uint64_t n_in,
+                           const tn_outputs*); /* [serial] */
+} tn_body;
+
+typedef struct tn_op_call {
+  uint32_t struct_size;
+  uint32_t reserved0;
+  tn_ctx* ctx;
+  const tn_graph* graph; /* to read attributes of the node */
+  tn_node_id node;
+  const DLTensor* const* in; /* NULL: absent. Dense row-major CPU memory */
+  uint64_t n_in;
+  const tn_outputs* outputs;
+  const tn_body* bodies;
+  uint64_t n_bodies;
+  const tn_cancel* cancel;
+} tn_op_call;
+
+typedef struct tn_op {
+  uint32_t struct_size;
+  uint32_t traits; /* TN_OP_* */
+  tn_str domain;   /* "" is ONNX's own */
+  tn_str type;     /* "MatMul" */
+  uint64_t since_version;
+  tn_str axes; /* by abi/axes.md; empty: none */
+  tn_str expr; /* by abi/expr.md; empty: none */
+  /* JSON array of {"name", "type", "default", "help"}; type: int float string ints floats strings
+   * tensor graph dtype bool */
+  tn_str attributes;
+  /* Quantization role: "compute act=0 weight=1 bias=2 axis=0", "same_scale", "table", "requant" or
+   * empty for float; axis is the weight's output channel, "axis=transB?0:1" by an attribute. */
+  tn_str quant;
+  /* Sets types of the outputs. NULL: axes or the broadcasting rule says it. [any] */
+  tn_status*(TN_CALL* shape)(tn_edit*, tn_node_id);
+  /* Builds the same from smaller operators. out: one value per output. [any] */
+  tn_status*(TN_CALL* decompose)(tn_edit*, tn_node_id, tn_value_id* out);
+  /* Multiply-adds count as two. NULL: from axes, or one per output element. [any] */
+  tn_status*(TN_CALL* cost)(const tn_graph*, tn_node_id, double* flops, double* bytes);
+  /* The plain kernel: the oracle for everyone else. NULL: from expr, or decompose. [any] */
+  tn_status*(TN_CALL* ref)(const tn_op_call*);
+  /* Adds inputs (or constants) and one random valid node of this type; inputs must be added in a
+   * form whose data may be any numbers of its type in [-2, 2] (indices are constants). [any] */
+  tn_status*(TN_CALL* sample)(tn_edit*, uint64_t seed, tn_node_id* out);
+} tn_op;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

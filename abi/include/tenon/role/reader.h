@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Role "tenon.reader/1": a file becomes a graph. */
+#ifndef TENON_ROLE_READER_H
+#define TENON_ROLE_READER_H
+#include "tenon/base.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_reader {
+  uint32_t struct_size;
+  uint32_t revision;
+  /* 0: not mine .. 100: surely mine, by the first bytes (up to 4 KiB) and the name. [any] */
+  int32_t(TN_CALL* probe)(void*, tn_bytes head, tn_str name);
+  /* `into` is empty. Weights are mapped, not copied, where the file allows. [serial] */
+  tn_status*(TN_CALL* read)(void*, tn_blob*, tn_graph* into, const tn_cancel*);
+} tn_reader;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The C API for programs that embed Tenon: what libtenon exports. Thin over the services that
+ * plugins get; tenon_host() gives those tables for everything that is not repeated here.
+ * Ownership: each out object is released by its own release function (see the services); sessions
+ * outlive what was made from them. Options are JSON objects ("" is none) or a tn_options.
+ * Threads: all functions may be called from any thread; one session serves many. */
+#ifndef TENON_TENON_H
+#define TENON_TENON_H
+#include "tenon/exec.h"
+#include "tenon/plugin.h"
+#include "tenon/type.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_API TN_EXPORT
+
+typedef struct tenon_session tenon_session;
+
+/* config: {"plugin_path": [folders], "safe_mode": bool, "threads": n, "drafts": bool}. Looks for
+ * plugins in plugin_path, then TENON_PLUGIN_PATH, the user's data folder, and beside libtenon
+ * (lib/tenon/plugins); loads none until one is named. */
+TENON_API tn_status* tenon_open(tn_str config, tenon_session** out);
+TENON_API void tenon_close(tenon_session*);
+TENON_API const tn_host* tenon_host(tenon_session*); /* all host services, by id */
+TENON_API tn_str tenon_version(void);
+
+TENON_API int32_t tenon_status_code(const tn_status*);
+TENON_API tn_str tenon_status_message(const tn_status*);
+TENON_API tn_status* tenon_status_text(const tn_status*, const tn_sink*); /* with causes */
+TENON_API void tenon_status_release(tn_status*);
+
+/* Models. format empty: by the file's first bytes and name. */
+TENON_API tn_status* tenon_load(tenon_session*, tn_str path, tn_str options, const tn_cancel*,
+                                tn_graph** out);
+TENON_API tn_status* tenon_save(tenon_session*, const tn_graph*, tn_str path, tn_str options,
+                                const tn_cancel*);
+/* A new graph; report gets the pass's JSON (may be NULL). options may be NULL. */
+TENON_API tn_status* tenon_apply(tenon_session*, const tn_graph*, tn_str pass_id,
+                                 const tn_options*, const tn_cancel*, const tn_sink* report,
+                                 tn_graph** out);
+/* JSON: inputs and outputs with types, operators with counts, parameters, bytes, flops per node. */
+TENON_API tn_status* tenon_inspect(tenon_session*, const tn_graph*, const tn_sink*);
+
+/* Running: as tn_host_eval. options: see tn_host_eval.compile. */
+TENON_API tn_status* tenon_compile(tenon_session*, const tn_graph*, tn_str options, tn_plan** out);
+TENON_API tn_status* tenon_run(tn_plan*, const DLTensor* const* in, uint64_t n_in,
+                               const tn_outputs*, const tn_cancel*);
+
+/* Plugins. The texts are JSON; see docs of `tenon plugin list --json`. */
+TENON_API tn_status* tenon_plugin_list(tenon_session*, const tn_sink*);
+TENON_API tn_status* tenon_plugin_doctor(tenon_session*, const tn_sink*); /* every place, why not */
+TENON_API tn_status* tenon_plugin_load(tenon_session*, tn_str path_or_id);
+/* References and bytes still held, by plugin: {"plugin": {"tensors", "graphs", "bytes", ...}}. */
+TENON_API tn_status* tenon_plugin_balance(tenon_session*, const tn_sink*);
+
+/* Stop requests. */
+TENON_API tn_status* tenon_cancel_new(tenon_session*, tn_cancel** out);
+TENON_API void tenon_cancel_request(tn_cancel*); /* async-signal-safe */
+TENON_API void tenon_cancel_free(tn_cancel*);
+
+/* Where log lines and progress go; NULL: nowhere. Called from any thread, one call at a time. */
+TENON_API void tenon_on_log(tenon_session*,
+                            void(TN_CALL* seen)(void* arg, uint32_t level, tn_str who,
+                                                tn_str message),
+                            void* arg);
+/* done == UINT64_MAX: the task has ended. */
+TENON_API void tenon_on_progress(tenon_session*,
+                                 void(TN_CALL* seen)(void* arg, uint64_t task, tn_str title,
+                                                     uint64_t done, uint64_t total),
+                                 void* arg);
+TENON_API void tenon_trace_start(tenon_session*);
+TENON_API tn_status* tenon_trace_stop(tenon_session*, const tn_sink*); /* Chrome's JSON */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
