@@ -20,11 +20,11 @@ typedef struct tn_host_op {
   const struct tn_op*(TN_CALL* of)(const tn_graph*, tn_node_id);
   uint64_t(TN_CALL* count)(tn_ctx*);
   const struct tn_op*(TN_CALL* at)(tn_ctx*, uint64_t i); /* sorted by domain and type */
-  /* The row's expr bound to the node's attributes: writes tn_expr_node[], the last is the result.
-   * TN_NOT_FOUND when the row has none. */
-  tn_status*(TN_CALL* expr)(const tn_graph*, tn_node_id, const tn_sink*);
-  /* The row's axes as tn_axes_term[] in the order inputs, outputs. TN_NOT_FOUND: it has none. */
-  tn_status*(TN_CALL* axes)(const struct tn_op*, const tn_sink*);
+  /* The row's expr bound to the node's attributes and type; lives as long as the host.
+   * TN_NOT_FOUND: the row has none. */
+  tn_status*(TN_CALL* expr)(const tn_graph*, tn_node_id, const tn_expr_program** out);
+  /* The row's axes; lives as long as the host. TN_NOT_FOUND: the row has none. */
+  tn_status*(TN_CALL* axes)(const struct tn_op*, const tn_axes** out);
   /* Expands a composite node by its row's decompose or its function's body, within the edit. */
   tn_status*(TN_CALL* decompose)(tn_edit*, tn_node_id);
 } tn_host_op;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Errors inside the host. A Status owns a tn_status (NULL is success); a Result<T> is a value or a
+// Status. Functions that the ABI exports release() theirs; all others pass them up with TN_TRY.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tenon/base.h"
+
+namespace tenon::host {
+
+inline std::string_view view(tn_str text) { return {text.data ? text.data : "", text.len}; }
+inline tn_str str(std::string_view text) { return {text.data(), text.size()}; }
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  explicit Status(tn_status* taken) : raw_(taken) {}
+  Status(int32_t code, std::string_view message, std::string_view domain = "host",
+         Status cause = Status());
+  Status(Status&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  Status& operator=(Status&& other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  Status(const Status&) = delete;
+  Status& operator=(const Status&) = delete;
+  ~Status();
+
+  bool ok() const { return raw_ == nullptr; }
+  explicit operator bool() const { return ok(); }
+  int32_t code() const;
+  std::string text() const;  // the whole chain on one line
+  tn_status* release() { return std::exchange(raw_, nullptr); }
+  const tn_status* raw() const { return raw_; }
+
+ private:
+  tn_status* raw_ = nullptr;
+};
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}           // NOLINT: conversions are the point
+  Result(Status failure) : failure_(std::move(failure)) {}  // NOLINT
+  bool ok() const { return failure_.ok(); }
+  explicit operator bool() const { return ok(); }
+  T& operator*() { return *value_; }
+  T* operator->() { return &*value_; }
+  Status status() { return std::move(failure_); }
+
+ private:
+  std::optional<T> value_;
+  Status failure_;
+};
+
+// Joins its arguments into one message: cat("expected ", 3, " inputs, got ", n).
+template <class... Parts>
+std::string cat(const Parts&... parts) {
+  std::string out;
+  auto add = [&out](const auto& part) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(part)>>) {
+      out += std::to_string(part);
+    } else {
+      out += part;
+    }
+  };
+  (add(parts), ...);
+  return out;
+}
+
+inline Status invalid(std::string_view message) { return {TN_INVALID_ARGUMENT, message}; }
+inline Status not_found(std::string_view message) { return {TN_NOT_FOUND, message}; }
+
+// The candidate nearest to `word` by edit distance, or empty when none is near: for messages.
+template <class Range>
+std::string_view nearest(std::string_view word, const Range& candidates);
+size_t edit_distance(std::string_view a, std::string_view b);
+
+template <class Range>
+std::string_view nearest(std::string_view word, const Range& candidates) {
+  std::string_view best;
+  size_t best_distance = word.size() / 2 + 1;
+  for (std::string_view candidate : candidates) {
+    size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace tenon::host
+
+#define TN_JOIN_(a, b) a##b
+#define TN_JOIN(a, b) TN_JOIN_(a, b)
+// Leaves the function with the failure of a Status expression.
+#define TN_CHECK(expression)                                            \
+  do {                                                                  \
+    ::tenon::host::Status tn_status_ = (expression);                    \
+    if (!tn_status_.ok()) return tn_status_;                            \
+  } while (0)
+// Declares `name` from a Result expression, or leaves the function with its failure.
+#define TN_TRY(name, expression)                                        \
+  auto TN_JOIN(tn_result_, __LINE__) = (expression);                    \
+  if (!TN_JOIN(tn_result_, __LINE__).ok()) return TN_JOIN(tn_result_, __LINE__).status(); \
+  auto& name = *TN_JOIN(tn_result_, __LINE__)
