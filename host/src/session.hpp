@@ -9,15 +9,16 @@
 #include <memory>
 #include <string>
 
-#include "status.hpp"
 #include "tenon/plugin.h"
+
+#include "status.hpp"
 
 namespace tenon::host {
 
-class OpTable;    // op_table.hpp: rows by domain and type
-class Registry;   // registry.hpp: plugins and their components
-class LogHub;     // log.hpp: log lines and progress go to the embedding program
-class TraceHub;   // trace.hpp: spans, written as Chrome's JSON
+class OpTable;   // op_table.hpp: rows by domain and type
+class Registry;  // registry.hpp: plugins and their components
+class LogHub;    // log.hpp: log lines and progress go to the embedding program
+class TraceHub;  // trace.hpp: spans, written as Chrome's JSON
 
 enum class Held { kStatus, kTensor, kGraph, kOptions, kBlob, kPlan, kComponent, kBlock, kBytes };
 inline constexpr size_t kHeldKinds = 9;
@@ -32,7 +33,7 @@ struct Session {
   std::unique_ptr<Registry> registry;
   std::unique_ptr<LogHub> log;
   std::unique_ptr<TraceHub> trace;
-  size_t threads = 1;  // the parallel service's width
+  size_t threads = 1;     // the parallel service's width
   tn_ctx* own = nullptr;  // the context of the embedding program; lives as long as the session
 };
 

@@ -12,15 +12,21 @@
 
 namespace tenon::host {
 
-inline std::string_view view(tn_str text) { return {text.data ? text.data : "", text.len}; }
-inline tn_str str(std::string_view text) { return {text.data(), text.size()}; }
+inline std::string_view view(tn_str text) {
+  return {text.data ? text.data : "", text.len};
+}
+inline tn_str str(std::string_view text) {
+  return {text.data(), text.size()};
+}
 
 class [[nodiscard]] Status {
  public:
-  Status() = default;
+  Status() {}
   explicit Status(tn_status* taken) : raw_(taken) {}
-  Status(int32_t code, std::string_view message, std::string_view domain = "host",
-         Status cause = Status());
+  Status(int32_t code,
+         std::string_view message,
+         std::string_view domain = "host",
+         Status cause = {});
   Status(Status&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
   Status& operator=(Status&& other) noexcept {
     std::swap(raw_, other.raw_);
@@ -44,7 +50,7 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}           // NOLINT: conversions are the point
+  Result(T value) : value_(std::move(value)) {}             // NOLINT: conversions are the point
   Result(Status failure) : failure_(std::move(failure)) {}  // NOLINT
   bool ok() const { return failure_.ok(); }
   explicit operator bool() const { return ok(); }
@@ -72,8 +78,12 @@ std::string cat(const Parts&... parts) {
   return out;
 }
 
-inline Status invalid(std::string_view message) { return {TN_INVALID_ARGUMENT, message}; }
-inline Status not_found(std::string_view message) { return {TN_NOT_FOUND, message}; }
+inline Status invalid(std::string_view message) {
+  return {TN_INVALID_ARGUMENT, message};
+}
+inline Status not_found(std::string_view message) {
+  return {TN_NOT_FOUND, message};
+}
 
 // The candidate nearest to `word` by edit distance, or empty when none is near: for messages.
 template <class Range>
@@ -99,13 +109,13 @@ std::string_view nearest(std::string_view word, const Range& candidates) {
 #define TN_JOIN_(a, b) a##b
 #define TN_JOIN(a, b) TN_JOIN_(a, b)
 // Leaves the function with the failure of a Status expression.
-#define TN_CHECK(expression)                                            \
-  do {                                                                  \
-    ::tenon::host::Status tn_status_ = (expression);                    \
-    if (!tn_status_.ok()) return tn_status_;                            \
+#define TN_CHECK(expression)                         \
+  do {                                               \
+    ::tenon::host::Status tn_status_ = (expression); \
+    if (!tn_status_.ok()) return tn_status_;         \
   } while (0)
 // Declares `name` from a Result expression, or leaves the function with its failure.
-#define TN_TRY(name, expression)                                        \
-  auto TN_JOIN(tn_result_, __LINE__) = (expression);                    \
+#define TN_TRY(name, expression)                                                          \
+  auto TN_JOIN(tn_result_, __LINE__) = (expression);                                      \
   if (!TN_JOIN(tn_result_, __LINE__).ok()) return TN_JOIN(tn_result_, __LINE__).status(); \
   auto& name = *TN_JOIN(tn_result_, __LINE__)

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The graph's data. Ids are slots with generations: kind bit 63 (1: value), generation in bits
-// 32..62, index + 1 in bits 0..31. A clone keeps ids and shares what does not change (tensors,
-// bodies, attribute payloads) by reference; an edit works on a private copy of the tables that
-// commit swaps in, so that rollback is nothing and a failed commit changes nothing.
 
-#include <atomic>
-#include <map>
-#include <memory>
-#include <string>
-#include <unordered_map>
-#include <variant>
-#include <vector>
-
-#include "session.hpp"
-#include "tenon/type.h"
+#include <utility>
 
 namespace tenon::host {
 
