@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Line budgets. A budget is raised only with the reason in CHANGELOG.md."""
+
+from pathlib import Path
+
+import sources
+
+PER_FILE = 400
+PER_ABI_HEADER = 150
+IN_ALL = {"host": 5000, "sdk": 2500}
+
+
+def violations(root: Path) -> list[str]:
+    found = []
+    total = dict.fromkeys(IN_ALL, 0)
+    for path in sources.code(root):
+        count = sources.lines(root / path)
+        is_abi_header = path.parts[0] == "abi" and path.suffix == ".h"
+        limit = PER_ABI_HEADER if is_abi_header else PER_FILE
+        if count > limit:
+            found.append(f"{path}: expected at most {limit} lines, got {count}: split it by concern")
+        if path.parts[0] in total and path.suffix in sources.C_FAMILY:
+            total[path.parts[0]] += count
+    for folder, limit in IN_ALL.items():
+        if total[folder] > limit:
+            found.append(f"{folder}: expected at most {limit} lines in all, got {total[folder]}")
+    return found

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each gate catches a planted violation, and is silent on a small tree that keeps the rules."""
+
+from pathlib import Path
+
+import arrows
+import budgets
+import machine_paths
+import pytest
+import readmes
+
+GATES = [arrows, budgets, machine_paths, readmes]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "checkout"
+    for name, text in {
+        "abi/README.md": "", "abi/include/README.md": "",
+        "abi/include/tenon/base.h": '#include <stdint.h>\n',
+        "abi/include/tenon/graph.h": '#include "tenon/base.h"\n',
+        "host/README.md": "", "host/src/README.md": "",
+        "host/src/graph.hpp": '#include <vector>\n#include "tenon/graph.h"\n',
+        "host/src/graph.cpp": '#include "graph.hpp"\n',
+        "sdk/README.md": "", "sdk/include/README.md": "",
+        "sdk/include/tenon/edit.hpp": '#include "tenon/graph.h"\n',
+        "plugins/README.md": "", "plugins/ops/README.md": "", "plugins/onnx/README.md": "",
+        "plugins/ops/rows.hpp": "\n",
+        "plugins/ops/graph.hpp": "\n",
+        "plugins/ops/matmul.cpp": '#include <tenon/edit.hpp>\n#include "graph.hpp"\n',
+        "plugins/onnx/reader.cpp": '#include "tenon/edit.hpp"\n',
+    }.items():
+        write(root, name, text)
+    return root
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def only(found: list[str]) -> str:
+    assert len(found) == 1, found
+    return found[0]
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.__name__)
+def test_a_tree_that_keeps_the_rules_passes(gate, tree):
+    assert gate.violations(tree) == []
+
+
+@pytest.mark.parametrize("includer, include, got", [
+    ("host/src/loader.cpp", '"tenon/edit.hpp"', "host"),
+    ("host/src/loader.cpp", '"../../plugins/ops/rows.hpp"', "host"),
+    ("sdk/include/tenon/model.hpp", '"src/graph.hpp"', "sdk"),
+    ("plugins/onnx/writer.cpp", '"../ops/rows.hpp"', "plugins/onnx"),
+    ("plugins/onnx/writer.cpp", '"ops/rows.hpp"', "plugins/onnx"),
+    ("plugins/onnx/writer.cpp", '<host/src/graph.hpp>', "plugins/onnx"),
+    ("bindings/c/main.cpp", '"tenon/edit.hpp"', "bindings/c"),
+    ("abi/include/tenon/op.h", '"tenon/edit.hpp"', "abi"),
+])
+def test_an_include_against_the_arrow_is_named(tree, includer, include, got):
+    write(tree, includer, f"// first line\n#include {include}\n")
+
+    line = only(arrows.violations(tree))
+
+    assert line.startswith(f"{includer}:2: {got} may include ")
+
+
+def test_an_abi_header_takes_no_other_system_header(tree):
+    write(tree, "abi/include/tenon/op.h", "#include <stdbool.h>\n")
+
+    assert "stdbool.h" in only(arrows.violations(tree))
+
+
+def test_a_folder_without_readme_is_named(tree):
+    write(tree, "plugins/fusion/fold.cpp", "\n")
+
+    assert only(readmes.violations(tree)).startswith("plugins/fusion:")
+
+
+@pytest.mark.parametrize("name, count", [
+    ("host/src/big.cpp", 401), ("abi/include/tenon/big.h", 151), ("scripts/big.lua", 401)])
+def test_a_file_over_its_budget_is_named(tree, name, count):
+    write(tree, name, "x\n" * (count - 1))
+    assert budgets.violations(tree) == []
+
+    write(tree, name, "x\n" * count)
+    assert only(budgets.violations(tree)).startswith(f"{name}: expected at most {count - 1}")
+
+
+@pytest.mark.parametrize("folder, limit", sorted(budgets.IN_ALL.items()))
+def test_a_folder_over_its_budget_is_named(tree, folder, limit):
+    for index in range(limit // 400 + 1):
+        write(tree, f"{folder}/src/part{index}.cpp", "x\n" * 400)
+
+    assert only(budgets.violations(tree)).startswith(f"{folder}: expected at most {limit}")
+
+
+@pytest.mark.parametrize("text", [
+    "see /root/notes", "cp /home/ann/x .", "data in ../shared/x", "from https://pypi.org/simple"])
+def test_a_trace_of_the_machine_is_named(tree, text):
+    write(tree, "scripts/go", f"first\n{text}\n")
+
+    assert only(machine_paths.violations(tree)).startswith("scripts/go:2:")
+
+
+def test_the_folder_of_the_checkout_is_a_trace_too(tree):
+    write(tree, "README.md", f"built in {tree.parent}/build\n")
+
+    assert str(tree.parent) in only(machine_paths.violations(tree))
+
+
+def test_words_that_look_like_paths_are_no_trace(tree):
+    write(tree, "README.md", "${dir}/root/x, a/home/b/c, net/shared/x, my.pypi.org.example-free\n"
+          .replace("my.pypi.org.example-free", ""))
+
+    assert machine_paths.violations(tree) == []
