@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Operator rows in C++. A row is a tn_op; its function columns are wrapped so that nothing throws:
+//
+//   tenon::Status shape(tenon::EditView edit, tenon::Node node);
+//   tenon::Status ref(const tenon::Call& call);
+//   constexpr tn_op kConcat = tenon::op_row({
+//       .type = "Concat", .since = 13,
+//       .attributes = R"([{"name": "axis", "type": "int"}])",
+//       .quant = "same_scale", .shape = tenon::shape<shape>, .ref = tenon::ref<ref>, ...});
+//   TENON_OPS(concat, &kConcat)
+//
+// TENON_OPS defines tenon_ops_concat, the word that tenon_add_plugin(... OPS concat) lists.
+
+#include <span>
+
+#include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/plugin.hpp"
+#include "tenon/sdk/run.hpp"
+
+namespace tenon {
+
+// One evaluation of a row's plain kernel.
+class Call {
+ public:
+  explicit Call(const tn_op_call& raw) : raw_(raw) {}
+  Node node() const { return {raw_.graph, raw_.node}; }
+  tn_ctx* ctx() const { return raw_.ctx; }
+  uint64_t n_in() const { return raw_.n_in; }
+  bool has(uint64_t i) const { return i < raw_.n_in && raw_.in[i] != nullptr; }
+  const DLTensor& in(uint64_t i) const { return *raw_.in[i]; }
+  std::span<const int64_t> shape(uint64_t i) const { return shape_of(in(i)); }
+  uint32_t dtype(uint64_t i) const { return dtype_of(in(i)); }
+  template <class T>
+  const T* data(uint64_t i) const {
+    return data_of<const T>(in(i));
+  }
+  Result<DLTensor> out(uint64_t i, uint32_t dtype, std::span<const int64_t> shape) const {
+    return Outputs(raw_.outputs).get(i, dtype, shape);
+  }
+  Result<DLTensor> out(uint64_t i, uint32_t dtype, std::initializer_list<int64_t> shape) const {
+    return out(i, dtype, std::span<const int64_t>(shape.begin(), shape.size()));
+  }
+  const tn_body* body(std::string_view name) const {
+    for (uint64_t i = 0; i < raw_.n_bodies; ++i) {
+      if (view(raw_.bodies[i].name) == name) return &raw_.bodies[i];
+    }
+    return nullptr;
+  }
+  Cancel cancel() const { return Cancel(raw_.cancel); }
+  const tn_op_call& raw() const { return raw_; }
+
+ private:
+  const tn_op_call& raw_;
+};
+
+template <Status (*F)(EditView, Node)>
+tn_status* shape(tn_edit* edit, tn_node_id node) {
+  return guard([&] {
+    EditView view{edit};
+    return F(view, view.node(node));
+  });
+}
+
+template <Status (*F)(const Call&)>
+tn_status* ref(const tn_op_call* call) {
+  return guard([&] { return F(Call(*call)); });
+}
+
+// F returns the values that replace the node's outputs, in order.
+template <Result<std::vector<Value>> (*F)(EditView, Node)>
+tn_status* decompose(tn_edit* edit, tn_node_id node, tn_value_id* out) {
+  return guard([&]() -> Status {
+    EditView view{edit};
+    TN_TRY(values, F(view, view.node(node)));
+    for (size_t i = 0; i < values.size(); ++i)
+      out[i] = values[i].id;
+    return {};
+  });
+}
+
+template <Result<Node> (*F)(EditView, uint64_t seed)>
+tn_status* sample(tn_edit* edit, uint64_t seed, tn_node_id* out) {
+  return guard([&]() -> Status {
+    *out = 0;
+    TN_TRY(node, F(EditView{edit}, seed));
+    *out = node.id;
+    return {};
+  });
+}
+
+struct OpCost {
+  double flops = 0;
+  double bytes = 0;
+};
+template <OpCost (*F)(Node)>
+tn_status* cost(const tn_graph* graph, tn_node_id node, double* flops, double* bytes) {
+  return guard([&]() -> Status {
+    OpCost cost = F({graph, node});
+    *flops = cost.flops;
+    *bytes = cost.bytes;
+    return {};
+  });
+}
+
+struct OpRow {
+  const char* type;
+  uint64_t since = 1;
+  const char* domain = "";
+  uint32_t traits = 0;
+  const char* axes = "";
+  const char* expr = "";
+  const char* attributes = "[]";
+  const char* quant = "";
+  decltype(tn_op::shape) shape = nullptr;
+  decltype(tn_op::decompose) decompose = nullptr;
+  decltype(tn_op::cost) cost = nullptr;
+  decltype(tn_op::ref) ref = nullptr;
+  decltype(tn_op::sample) sample = nullptr;
+};
+
+constexpr tn_op op_row(const OpRow& row) {
+  return {sizeof(tn_op),
+          row.traits,
+          literal(row.domain),
+          literal(row.type),
+          row.since,
+          literal(row.axes),
+          literal(row.expr),
+          literal(row.attributes),
+          literal(row.quant),
+          row.shape,
+          row.decompose,
+          row.cost,
+          row.ref,
+          row.sample};
+}
+
+struct OpRows {
+  const tn_op* const* rows;
+  uint64_t count;
+};
+
+// The component that hands all rows of a plugin to the host.
+template <const OpRows* const* kLists, uint64_t kCount>
+struct OpsRole {
+  struct Object {
+    static Result<Object> create(tn_ctx*, const Options&) { return Object{}; }
+  };
+  static constexpr std::string_view kId = "tenon.ops/1";
+  static const tn_ops* table() {
+    static const std::vector<const tn_op*> rows = [] {
+      std::vector<const tn_op*> all;
+      for (uint64_t i = 0; i < kCount; ++i) {
+        all.insert(all.end(), kLists[i]->rows, kLists[i]->rows + kLists[i]->count);
+      }
+      return all;
+    }();
+    static const tn_ops table{sizeof table, 0, rows.size(), rows.data()};
+    return &table;
+  }
+};
+
+}  // namespace tenon
+
+#define TENON_DECLARE_OPS(word) extern const tenon::OpRows tenon_ops_##word;
+// Rows of one file: TENON_OPS(reduce, &kReduceSum, &kReduceMean)
+#define TENON_OPS(word, ...)                                        \
+  TENON_DECLARE_OPS(word)                                           \
+  static const tn_op* const tenon_op_list_##word[] = {__VA_ARGS__}; \
+  const tenon::OpRows tenon_ops_##word = {tenon_op_list_##word,     \
+                                          sizeof(tenon_op_list_##word) / sizeof(const tn_op*)};
+// Rows that were made into an array of tn_op* elsewhere (a table).
+#define TENON_OPS_TABLE(word, rows, count) \
+  TENON_DECLARE_OPS(word)                  \
+  const tenon::OpRows tenon_ops_##word = {rows, count};
+// The build writes this one, from the words of OPS: the component `word` = "ops".
+#define TENON_OPS_COMPONENT(word, component_id, summary, ...)                             \
+  static const tenon::OpRows* const tenon_op_lists[] = {__VA_ARGS__};                     \
+  using TenonOps =                                                                        \
+      tenon::OpsRole<tenon_op_lists, sizeof(tenon_op_lists) / sizeof(tenon_op_lists[0])>; \
+  TENON_COMPONENT_(word, TenonOps, "tenon.ops/1", component_id, summary, "{}", 0)

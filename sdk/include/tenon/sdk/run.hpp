@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What running code meets: sinks to write text to, outputs to ask for, cancel requests, the host's
+// threads, progress, and files out.
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "tenon/sdk/tensor.hpp"
+
+namespace tenon {
+
+class Sink {
+ public:
+  explicit Sink(const tn_sink* raw) : raw_(raw) {}
+  Status write(std::string_view text) {
+    if (!raw_ || !raw_->write) return {};
+    return Status(raw_->write(raw_->ctx, text.data(), text.size()));
+  }
+
+ private:
+  const tn_sink* raw_;
+};
+
+// A tn_sink that collects what is written: StringSink s; f(s.get()); s.text.
+struct StringSink {
+  std::string text;
+  tn_sink raw{this, [](void* self, const void* data, uint64_t len) -> tn_status* {
+                static_cast<StringSink*>(self)->text.append(static_cast<const char*>(data), len);
+                return nullptr;
+              }};
+  StringSink() = default;
+  StringSink(const StringSink&) = delete;
+  StringSink& operator=(const StringSink&) = delete;
+  const tn_sink* get() const { return &raw; }
+};
+
+class Outputs {
+ public:
+  explicit Outputs(const tn_outputs* raw) : raw_(raw) {}
+  // Dense CPU memory for result i.
+  Result<DLTensor> get(uint64_t i, uint32_t dtype, std::span<const int64_t> shape) const {
+    DLTensor out{};
+    TN_CHECK(raw_->get(raw_->ctx, i, DenseView(dtype, shape).get(), &out));
+    return out;
+  }
+  const tn_outputs* raw() const { return raw_; }
+
+ private:
+  const tn_outputs* raw_;
+};
+
+class Cancel {
+ public:
+  explicit Cancel(const tn_cancel* raw) : raw_(raw) {}
+  bool requested() const { return services.cancel->requested(raw_) != 0; }
+  Status check() const { return requested() ? Status(TN_CANCELLED, "cancelled") : Status(); }
+  const tn_cancel* raw() const { return raw_; }
+
+ private:
+  const tn_cancel* raw_;
+};
+
+// body(begin, end) on ranges that cover 0..n. body must not throw.
+template <class Body>
+void parallel_for(tn_ctx* ctx, uint64_t n, uint64_t grain, Body&& body) {
+  using Plain = std::remove_reference_t<Body>;
+  auto call = [](void* arg, uint64_t begin, uint64_t end) {
+    (*static_cast<Plain*>(arg))(begin, end);
+  };
+  auto* arg = const_cast<void*>(static_cast<const void*>(&body));
+  Status failed(services.parallel->run(ctx, n, grain, call, arg));
+  if (!failed.ok()) call(arg, 0, n);  // no threads to be had: do it here
+}
+
+// Progress of one task; ends when it goes out of scope.
+class Progress {
+ public:
+  Progress(tn_ctx* ctx, std::string_view title, uint64_t total)
+      : ctx_(ctx), task_(services.progress->begin(ctx, str(title), total)) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() { services.progress->end(ctx_, task_); }
+  void update(uint64_t done) { services.progress->update(ctx_, task_, done); }
+
+ private:
+  tn_ctx* ctx_;
+  uint64_t task_;
+};
+
+inline void log_line(tn_ctx* ctx, uint32_t level, std::string_view message) {
+  services.log->write(ctx, level, str(message));
+}
+
+}  // namespace tenon

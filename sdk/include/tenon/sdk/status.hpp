@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Errors in a plugin: Status owns a tn_status (NULL is success), Result<T> is a value or a Status.
+// guard() is the wall that no exception passes: every function that the ABI calls goes through it.
+
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "tenon/sdk/services.hpp"
+
+namespace tenon {
+
+// Joins its arguments into one text: cat("expected ", 3, " inputs, got ", n).
+template <class... Parts>
+std::string cat(const Parts&... parts) {
+  std::string out;
+  auto add = [&out](const auto& part) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(part)>>) {
+      out += std::to_string(part);
+    } else {
+      out += part;
+    }
+  };
+  (add(parts), ...);
+  return out;
+}
+
+class [[nodiscard]] Status {
+ public:
+  Status() {}
+  explicit Status(tn_status* taken) : raw_(taken) {}
+  Status(int32_t code, std::string_view message, std::string_view domain = {})
+      : raw_(services.status->make(nullptr, code, str(domain), str(message), nullptr)) {}
+  Status(Status&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  Status& operator=(Status&& other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  Status(const Status&) = delete;
+  Status& operator=(const Status&) = delete;
+  ~Status() {
+    if (raw_) services.status->release(raw_);
+  }
+
+  bool ok() const { return raw_ == nullptr; }
+  int32_t code() const { return services.status->code(raw_); }
+  std::string message() const { return std::string(view(services.status->message(raw_))); }
+  tn_status* release() { return std::exchange(raw_, nullptr); }
+  // The same failure with what was being done in front.
+  Status in(std::string_view doing) && {
+    if (ok()) return {};
+    int32_t same = code();
+    return Status(services.status->make(nullptr, same, {}, str(doing), release()));
+  }
+
+ private:
+  tn_status* raw_ = nullptr;
+};
+
+inline Status invalid(std::string_view message) {
+  return {TN_INVALID_ARGUMENT, message};
+}
+inline Status unsupported(std::string_view message) {
+  return {TN_UNIMPLEMENTED, message};
+}
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}             // NOLINT: conversions are the point
+  Result(Status failure) : failure_(std::move(failure)) {}  // NOLINT
+  bool ok() const { return failure_.ok(); }
+  T& operator*() { return *value_; }
+  T* operator->() { return &*value_; }
+  Status status() { return std::move(failure_); }
+
+ private:
+  std::optional<T> value_;
+  Status failure_;
+};
+
+// Runs body (returning Status) and turns what it throws into a status.
+template <class Body>
+tn_status* guard(Body&& body) noexcept {
+  try {
+    return body().release();
+  } catch (const std::bad_alloc&) {
+    return services.status->make(nullptr, TN_RESOURCE_EXHAUSTED, {}, str("out of memory"), nullptr);
+  } catch (const std::exception& thrown) {
+    return services.status->make(nullptr, TN_INTERNAL, {}, str(thrown.what()), nullptr);
+  } catch (...) {
+    return services.status->make(nullptr, TN_INTERNAL, {}, str("unknown exception"), nullptr);
+  }
+}
+
+}  // namespace tenon
+
+#define TN_JOIN_(a, b) a##b
+#define TN_JOIN(a, b) TN_JOIN_(a, b)
+// Leaves the function with the failure of a Status (or tn_status*) expression.
+#define TN_CHECK(expression)                 \
+  do {                                       \
+    ::tenon::Status tn_status_{expression};  \
+    if (!tn_status_.ok()) return tn_status_; \
+  } while (0)
+// Declares `name` from a Result expression, or leaves the function with its failure.
+#define TN_TRY(name, expression) TN_TRY_(TN_JOIN(tn_result_, __COUNTER__), name, expression)
+#define TN_TRY_(result, name, expression)   \
+  auto result = (expression);               \
+  if (!result.ok()) return result.status(); \
+  auto& name = *result
