@@ -3,7 +3,7 @@
  * plugins get; tenon_host() gives those tables for everything that is not repeated here.
  * Ownership: each out object is released by its own release function (see the services); sessions
  * outlive what was made from them. Options are JSON objects ("" is none) or a tn_options.
- * Threads: all functions may be called from any thread; one session serves many. */
+ * One session serves many threads. All functions: [any]. */
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 #include "tenon/exec.h"

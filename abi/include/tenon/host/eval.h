@@ -26,7 +26,7 @@ typedef struct tn_host_eval {
                            const tn_cancel*);
   /* State by the name of its input: starts as zeros, stays with the plan. [serial] */
   tn_status*(TN_CALL* state_set)(tn_plan*, tn_str name, const DLTensor*);
-  tn_status*(TN_CALL* state_get)(tn_plan*, tn_str name, DLTensor* out);
+  tn_status*(TN_CALL* state_get)(tn_plan*, tn_str name, DLTensor* out); /* [serial] */
   /* JSON of the plan last used: {"partitions": [{"backend", "nodes", ...what the backend says}],
    * "fallback_nodes": [{"node", "op", "why"}], "arena_bytes", "copies_per_run"}. [any] */
   tn_status*(TN_CALL* describe)(tn_plan*, const tn_sink*);

@@ -21,7 +21,7 @@ typedef struct tn_observer {
   tn_status*(TN_CALL* observe)(void*, const DLTensor*);     /* float types, dense, CPU. [serial] */
   tn_status*(TN_CALL* save)(void*, const tn_sink*);         /* its state, for merge. [serial] */
   tn_status*(TN_CALL* merge)(void*, tn_bytes other_state);  /* of the same kind. [serial] */
-  tn_status*(TN_CALL* range)(void*, tn_range* out);         /* FAILED_PRECONDITION: saw nothing */
+  tn_status*(TN_CALL* range)(void*, tn_range* out);         /* saw nothing: FAILED_PRECONDITION [any] */
 } tn_observer;
 
 #ifdef __cplusplus

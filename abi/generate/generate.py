@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the ABI headers: generate.py COMMAND [options].
+
+check     the rules of abi/README.md; one line a violation, exit code 1
+make      tenon.cdef, tenon.json, layout.c and the reference pages, into --out
+compare   against the baseline: a change of what is frozen fails, a change of a draft is told
+record    writes the baseline anew: only with a line in CHANGELOG.md
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import ffi
+import layout
+import pages
+import rules
+from model import Abi
+from read import HeaderError, read
+
+ABI = Path(__file__).resolve().parent.parent
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def check(abi: Abi, _args: argparse.Namespace) -> int:
+    found = rules.violations(abi)
+    print("\n".join(found) or f"{len(abi.headers)} headers keep the rules")
+    return 1 if found else 0
+
+
+def make(abi: Abi, args: argparse.Namespace) -> int:
+    write(args.out / "share/tenon/tenon.cdef", ffi.cdef(abi))
+    write(args.out / "share/tenon/tenon.json", json.dumps(ffi.description(abi), indent=1) + "\n")
+    write(args.out / "share/tenon/layout.c", layout.asserts(abi))
+    for name, text in pages.pages(abi).items():
+        write(args.out / "docs/abi" / name, text)
+    return 0
+
+
+def compare(abi: Abi, args: argparse.Namespace) -> int:
+    broken, told = layout.changes(json.loads(args.baseline.read_text()), layout.record(abi))
+    for line in told:
+        print(f"told: {line}")
+    for line in broken:
+        print(f"broken: {line}")
+    return 1 if broken else 0
+
+
+def record(abi: Abi, args: argparse.Namespace) -> int:
+    write(args.baseline, json.dumps(layout.record(abi), indent=1) + "\n")
+    return 0
+
+
+COMMANDS = {"check": check, "make": make, "compare": compare, "record": record}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("--include", type=Path, default=ABI / "include")
+    parser.add_argument("--baseline", type=Path, default=ABI / "history/draft.json")
+    parser.add_argument("--out", type=Path, default=Path("build"))
+    parser.add_argument("--compiler", default="cc")
+    args = parser.parse_args()
+    try:
+        return COMMANDS[args.command](read(args.include.resolve(), args.compiler), args)
+    except HeaderError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
