@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comments of a header by line, and the thread tags in them.
 
-A comment belongs to a declaration when it ends on the line above it or begins on its last line.
+A comment belongs to a declaration when it ends on the line above or begins on its last line.
 The opening comment of a header may give a tag to all of its functions, "All functions: [any]", and a
 comment after an empty line to the paragraph of declarations that it opens.
 """
@@ -34,8 +34,14 @@ class Comments:
         for match in COMMENT.finditer(text):
             first = text.count("\n", 0, match.start()) + 1
             start_of_line = text.rfind("\n", 0, match.start()) + 1
-            self.found.append(Comment(first, first + match.group().count("\n"), clean(match.group()),
-                                      not text[start_of_line:match.start()].strip()))
+            self.found.append(
+                Comment(
+                    first,
+                    first + match.group().count("\n"),
+                    clean(match.group()),
+                    not text[start_of_line : match.start()].strip(),
+                )
+            )
         blank = COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
         self.code = blank.splitlines()
 

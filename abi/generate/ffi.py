@@ -16,25 +16,44 @@ def description(abi: Abi) -> dict:
         "constants": abi.constants,
         "opaque": [name for header in abi.headers for name in header.opaque],
         "aliases": {name: base for header in abi.headers for name, base in header.aliases.items()},
-        "structs": {struct.name: {
-            "header": header.name, "doc": struct.doc, "frozen": struct.frozen,
-            "size": struct.size, "align": struct.align,
-            "fields": [_field(field) for field in struct.fields],
-        } for header in abi.headers for struct in header.structs},
-        "functions": {function.name: {"header": header.name, **_function(function)}
-                      for header in abi.headers for function in header.functions},
+        "structs": {
+            struct.name: {
+                "header": header.name,
+                "doc": struct.doc,
+                "frozen": struct.frozen,
+                "size": struct.size,
+                "align": struct.align,
+                "fields": [_field(field) for field in struct.fields],
+            }
+            for header in abi.headers
+            for struct in header.structs
+        },
+        "functions": {
+            function.name: {"header": header.name, **_function(function)}
+            for header in abi.headers
+            for function in header.functions
+        },
     }
 
 
 def _field(field: Field) -> dict:
-    found = {"name": field.name, "offset": field.offset, "size": field.size,
-             "declaration": field.declaration, "doc": field.doc}
+    found = {
+        "name": field.name,
+        "offset": field.offset,
+        "size": field.size,
+        "declaration": field.declaration,
+        "doc": field.doc,
+    }
     return {**found, "function": _function(field.function)} if field.function else found
 
 
 def _function(function: Function) -> dict:
-    return {"result": function.result.type, "params": [_param(p) for p in function.params],
-            "threads": list(function.tags), "doc": function.doc}
+    return {
+        "result": function.result.type,
+        "params": [_param(p) for p in function.params],
+        "threads": list(function.tags),
+        "doc": function.doc,
+    }
 
 
 def _param(param: Param) -> dict:

@@ -61,8 +61,9 @@ COMMANDS = {"check": check, "make": make, "compare": compare, "record": record}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("--include", type=Path, default=ABI / "include")
     parser.add_argument("--baseline", type=Path, default=ABI / "history/draft.json")

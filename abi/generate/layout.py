@@ -12,14 +12,25 @@ VERSION = {"TN_ABI_MAJOR", "TN_ABI_MINOR"}
 def record(abi: Abi) -> dict:
     """The baseline that is committed under abi/history."""
     return {
-        "structs": {struct.name: {
-            "class": _class(struct), "size": struct.size,
-            "fields": [[field.name, field.offset, field.declaration] for field in struct.fields],
-        } for header in abi.headers for struct in header.structs},
+        "structs": {
+            struct.name: {
+                "class": _class(struct),
+                "size": struct.size,
+                "fields": [
+                    [field.name, field.offset, field.declaration] for field in struct.fields
+                ],
+            }
+            for header in abi.headers
+            for struct in header.structs
+        },
         "aliases": {name: base for header in abi.headers for name, base in header.aliases.items()},
-        "constants": {constant.name: constant.value for header in abi.headers
-                      if header.name in STABLE_HEADERS for constant in header.constants
-                      if constant.name not in VERSION},
+        "constants": {
+            constant.name: constant.value
+            for header in abi.headers
+            if header.name in STABLE_HEADERS
+            for constant in header.constants
+            if constant.name not in VERSION
+        },
     }
 
 
@@ -39,12 +50,17 @@ def changes(before: dict, now: dict) -> tuple[list[str], list[str]]:
         if new is None:
             into.append(f"{name}: {old['class']} struct removed")
             continue
-        kept = new["fields"][:len(old["fields"])]
-        into += [f"{name}: {old['class']} field was {_shown(was)}, is {_shown(is_)}"
-                 for was, is_ in zip(old["fields"], kept) if was != is_]
-        into += [f"{name}: {old['class']} field {_shown(was)} removed"
-                 for was in old["fields"][len(kept):]]
-        grown = [_shown(added) for added in new["fields"][len(old["fields"]):]]
+        kept = new["fields"][: len(old["fields"])]
+        into += [
+            f"{name}: {old['class']} field was {_shown(was)}, is {_shown(is_)}"
+            for was, is_ in zip(old["fields"], kept)
+            if was != is_
+        ]
+        into += [
+            f"{name}: {old['class']} field {_shown(was)} removed"
+            for was in old["fields"][len(kept) :]
+        ]
+        grown = [_shown(added) for added in new["fields"][len(old["fields"]) :]]
         if grown and old["class"] == "frozen":
             into.append(f"{name}: frozen struct grew by {', '.join(grown)}")
         elif grown:
@@ -53,8 +69,11 @@ def changes(before: dict, now: dict) -> tuple[list[str], list[str]]:
             into.append(f"{name}: stable struct became a draft")
     told += [f"{name}: new struct" for name in now["structs"].keys() - before["structs"].keys()]
     for kind in ("aliases", "constants"):
-        broken += [f"{name}: was {value}, is {now[kind].get(name, 'gone')}"
-                   for name, value in before[kind].items() if now[kind].get(name) != value]
+        broken += [
+            f"{name}: was {value}, is {now[kind].get(name, 'gone')}"
+            for name, value in before[kind].items()
+            if now[kind].get(name) != value
+        ]
         told += [f"{name}: new" for name in now[kind].keys() - before[kind].keys()]
     return broken, sorted(told)
 
@@ -65,33 +84,43 @@ def _shown(field: list) -> str:
 
 def asserts(abi: Abi) -> str:
     """C11 that compiles only where every size, offset and type is as recorded here."""
-    lines = ["/* Made by abi/generate from the headers. Compiling it is the test. */",
-             "#include <stddef.h>", "#include <stdint.h>"]
+    lines = [
+        "/* Made by abi/generate from the headers. Compiling it is the test. */",
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+    ]
     lines += [f'#include "{header.name}"' for header in abi.headers]
     for header in abi.headers:
         for struct in header.structs:
-            lines.append(f"_Static_assert(sizeof({struct.name}) == {struct.size}, "
-                         f'"size of {struct.name}");')
+            lines.append(
+                f'_Static_assert(sizeof({struct.name}) == {struct.size}, "size of {struct.name}");'
+            )
             for field in struct.fields:
                 lines += _field_asserts(struct, field)
-        lines += [f'_Static_assert(({c.name}) == {_literal(c.value)}, "value of {c.name}");'
-                  for c in header.constants]
+        lines += [
+            f'_Static_assert(({c.name}) == {_literal(c.value)}, "value of {c.name}");'
+            for c in header.constants
+        ]
     return "\n".join(lines) + "\n"
 
 
 def _field_asserts(struct: Struct, field: Field) -> list[str]:
     place = f"{struct.name}.{field.name}"
-    lines = [f'_Static_assert(offsetof({struct.name}, {field.name}) == {field.offset}, '
-             f'"offset of {place}");']
+    lines = [
+        f"_Static_assert(offsetof({struct.name}, {field.name}) == {field.offset}, "
+        f'"offset of {place}");'
+    ]
     if field.base != "union":
         alias = f"type_of_{struct.name}_{field.name}"
         if field.function:
             typed = field.declaration.replace(f"(*{field.name})", f"(*{alias})", 1)
         else:
             typed = field.declaration.removesuffix(field.name) + alias
-        lines += [f"typedef {typed};",
-                  f"_Static_assert(_Generic(&(({struct.name}*)0)->{field.name}, {alias}*: 1, "
-                  f'default: 0), "type of {place}");']
+        lines += [
+            f"typedef {typed};",
+            f"_Static_assert(_Generic(&(({struct.name}*)0)->{field.name}, {alias}*: 1, "
+            f'default: 0), "type of {place}");',
+        ]
     return lines
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Param:
-    name: str      # "" where the header gives none
-    type: str      # C, as "const DLTensor * const *"
-    base: str      # the type without pointers and const: "DLTensor"
+    name: str  # "" where the header gives none
+    type: str  # C, as "const DLTensor * const *"
+    base: str  # the type without pointers and const: "DLTensor"
     pointers: int
     callback: "Function | None" = None  # a parameter that is a function pointer itself
 
@@ -85,5 +85,8 @@ class Abi:
 
     @property
     def constants(self) -> dict[str, int]:
-        return {constant.name: constant.value for header in self.headers
-                for constant in header.constants}
+        return {
+            constant.name: constant.value
+            for header in self.headers
+            for constant in header.constants
+        }

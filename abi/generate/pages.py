@@ -10,10 +10,13 @@ from model import Abi, Function, Header, Struct
 def pages(abi: Abi) -> dict[str, str]:
     """File name to text."""
     made = {page_name(header): _page(header) for header in abi.headers}
-    rows = [f"| [`{header.name}`]({page_name(header)}) | {_first_sentence(header.doc)} |"
-            for header in abi.headers]
-    made["index.md"] = "\n".join(["# The ABI, header by header", "", "| header | what it is |",
-                                  "|---|---|", *rows, ""])
+    rows = [
+        f"| [`{header.name}`]({page_name(header)}) | {_first_sentence(header.doc)} |"
+        for header in abi.headers
+    ]
+    made["index.md"] = "\n".join(
+        ["# The ABI, header by header", "", "| header | what it is |", "|---|---|", *rows, ""]
+    )
     return made
 
 
@@ -39,8 +42,10 @@ def _struct(struct: Struct) -> list[str]:
     data = [field for field in struct.fields if not field.function]
     if data:
         parts += ["| offset | field | meaning |", "|---|---|---|"]
-        parts += [f"| {field.offset} | `{_c(' '.join(field.declaration.split()))}` | {_cell(field.doc)} |"
-                  for field in data] + [""]
+        parts += [
+            f"| {field.offset} | `{_c(' '.join(field.declaration.split()))}` | {_cell(field.doc)} |"
+            for field in data
+        ] + [""]
     for field in struct.fields:
         if field.function:
             parts += _function(field.function)
@@ -48,13 +53,22 @@ def _struct(struct: Struct) -> list[str]:
 
 
 def _function(function: Function) -> list[str]:
-    params = ", ".join(_c(param.type) if param.callback else f"{_c(param.type)} {param.name}".strip()
-                       for param in function.params)
+    params = ", ".join(
+        _c(param.type) if param.callback else f"{_c(param.type)} {param.name}".strip()
+        for param in function.params
+    )
     threads = " ".join(f"[{tag}]" for tag in function.tags)
     doc = " ".join(TAG.sub("", function.doc).split())
-    return [f"### {function.name}", "", "```c",
-            f"{_c(function.result.type)} {function.name}({params or 'void'})", "```", "",
-            f"Threads: {threads}. {doc}".strip(), ""]
+    return [
+        f"### {function.name}",
+        "",
+        "```c",
+        f"{_c(function.result.type)} {function.name}({params or 'void'})",
+        "```",
+        "",
+        f"Threads: {threads}. {doc}".strip(),
+        "",
+    ]
 
 
 def _c(text: str) -> str:

@@ -10,11 +10,29 @@ from model import Abi, Constant, Field, Function, Header, Param, Struct
 from pycparser import c_ast, c_generator, c_parser
 
 STANDINS = Path(__file__).parent / "standins"
-SIZES = {"char": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4,
-         "uint32_t": 4, "int64_t": 8, "uint64_t": 8, "float": 4, "double": 8,
-         # Rule R1 forbids these; they have a size here so that it can say so.
-         "_Bool": 1, "short": 2, "int": 4, "unsigned int": 4, "unsigned": 4, "long": 8,
-         "unsigned long": 8, "size_t": 8, "long double": 16}
+SIZES = {
+    "char": 1,
+    "int8_t": 1,
+    "uint8_t": 1,
+    "int16_t": 2,
+    "uint16_t": 2,
+    "int32_t": 4,
+    "uint32_t": 4,
+    "int64_t": 8,
+    "uint64_t": 8,
+    "float": 4,
+    "double": 8,
+    # Rule R1 forbids these; they have a size here so that it can say so.
+    "_Bool": 1,
+    "short": 2,
+    "int": 4,
+    "unsigned int": 4,
+    "unsigned": 4,
+    "long": 8,
+    "unsigned long": 8,
+    "size_t": 8,
+    "long double": 16,
+}
 DEFINE = re.compile(r"^#define (\w+) (?!\\)(\S.*)$", re.MULTILINE)
 NOT_CONSTANTS = {"TN_CALL", "TN_EXPORT", "TENON_API"}
 
@@ -26,7 +44,7 @@ class HeaderError(Exception):
 def read(include: Path, compiler: str = "cc") -> Abi:
     paths = sorted((include / "tenon").rglob("*.h"))
     texts = {str(path.relative_to(include)): path.read_text() for path in paths}
-    names = {header: [name for name in _defines(text)] for header, text in texts.items()}
+    names = {header: list(_defines(text)) for header, text in texts.items()}
     source = "".join(f'#include "{header}"\n' for header in texts)
     source += "".join(f'@"{name}" {name}\n' for found in names.values() for name in found)
     expanded = _preprocess(source, include, compiler)
@@ -39,13 +57,14 @@ def read(include: Path, compiler: str = "cc") -> Abi:
     reader = _Reader(include, texts)
     for node in tree.ext:
         reader.declaration(node)
-    for header, found in names.items():
+    for header in texts:
         comments = reader.comments[header]
         for name, line in _defines(texts[header]).items():
             value = _value(values.get(name, ""))
             if value is not None:
                 reader.headers[header].constants.append(
-                    Constant(name, header, value, _define_doc(comments, line)))
+                    Constant(name, header, value, _define_doc(comments, line))
+                )
     return Abi(list(reader.headers.values()), "\n".join(reader.plain) + "\n")
 
 
@@ -54,8 +73,11 @@ def _define_doc(comments: Comments, line: int) -> str:
 
 
 def _defines(text: str) -> dict[str, int]:
-    return {match.group(1): text.count("\n", 0, match.start()) + 1 for match in DEFINE.finditer(text)
-            if match.group(1) not in NOT_CONSTANTS}
+    return {
+        match.group(1): text.count("\n", 0, match.start()) + 1
+        for match in DEFINE.finditer(text)
+        if match.group(1) not in NOT_CONSTANTS
+    }
 
 
 def _value(expression: str) -> int | None:
@@ -71,8 +93,20 @@ def _value(expression: str) -> int | None:
 
 
 def _preprocess(source: str, include: Path, compiler: str) -> str:
-    command = [compiler, "-E", "-x", "c", "-std=c11", "-nostdinc", "-D__attribute__(x)=",
-               "-I", str(STANDINS), "-I", str(include), "-"]
+    command = [
+        compiler,
+        "-E",
+        "-x",
+        "c",
+        "-std=c11",
+        "-nostdinc",
+        "-D__attribute__(x)=",
+        "-I",
+        str(STANDINS),
+        "-I",
+        str(include),
+        "-",
+    ]
     done = subprocess.run(command, input=source, capture_output=True, text=True)
     if done.returncode != 0:
         raise HeaderError(done.stderr.strip())
@@ -83,8 +117,10 @@ class _Reader:
     def __init__(self, include: Path, texts: dict[str, str]):
         self.include = include
         self.comments = {header: Comments(text) for header, text in texts.items()}
-        self.headers = {header: Header(header, self.comments[header].opening(), text)
-                        for header, text in texts.items()}
+        self.headers = {
+            header: Header(header, self.comments[header].opening(), text)
+            for header, text in texts.items()
+        }
         self.structs: dict[str, Struct] = {}
         self.aliases: dict[str, str] = {}
         self.plain: list[str] = []
@@ -103,7 +139,9 @@ class _Reader:
             into.functions.append(self._function(node.name, node.type, header, node.coord.line))
         elif isinstance(node.type, (c_ast.Struct, c_ast.Union, c_ast.Enum)) and node.type.name:
             if isinstance(node.type, c_ast.Enum) or node.type.decls:
-                raise HeaderError(f"{header}:{node.coord.line}: expected `typedef struct x {{...}} x;`")
+                raise HeaderError(
+                    f"{header}:{node.coord.line}: expected `typedef struct x {{...}} x;`"
+                )
         else:
             raise HeaderError(f"{header}:{node.coord.line}: expected a type or a function")
 
@@ -122,8 +160,13 @@ class _Reader:
         comments = self.comments[header]
         line = node.coord.line
         behind = comments.of(line)
-        struct = Struct(name, header, line, bool(re.search(r"\bFROZEN\b", behind)),
-                        re.sub(r"\s*\bFROZEN\b[:,]?\s*", " ", behind).strip())
+        struct = Struct(
+            name,
+            header,
+            line,
+            bool(re.search(r"\bFROZEN\b", behind)),
+            re.sub(r"\s*\bFROZEN\b[:,]?\s*", " ", behind).strip(),
+        )
         end = 0
         for decl in node.decls:
             size, align = self._layout(decl.type)
@@ -140,28 +183,48 @@ class _Reader:
         function = None
         if isinstance(pointee, c_ast.FuncDecl):
             function = self._function(decl.name, pointee, header, line)
-        return Field(decl.name, self.c.visit(decl), self._base(decl.type), self._pointers(decl.type),
-                     offset, size, line, self.comments[header].of(line), function,
-                     decl.bitsize is not None)
+        return Field(
+            decl.name,
+            self.c.visit(decl),
+            self._base(decl.type),
+            self._pointers(decl.type),
+            offset,
+            size,
+            line,
+            self.comments[header].of(line),
+            function,
+            decl.bitsize is not None,
+        )
 
     def _function(self, name: str, node: c_ast.FuncDecl, header: str, line: int) -> Function:
-        params = [self._param(param, header) for param in (node.args.params if node.args else [])
-                  if not isinstance(param, c_ast.EllipsisParam)]
+        params = [
+            self._param(param, header)
+            for param in (node.args.params if node.args else [])
+            if not isinstance(param, c_ast.EllipsisParam)
+        ]
         if len(params) == 1 and params[0].base == "void" and params[0].pointers == 0:
             params = []
-        variadic = bool(node.args) and any(isinstance(p, c_ast.EllipsisParam)
-                                           for p in node.args.params)
+        variadic = bool(node.args) and any(
+            isinstance(p, c_ast.EllipsisParam) for p in node.args.params
+        )
         result = Param("", self._text(node.type), self._base(node.type), self._pointers(node.type))
         comments = self.comments[header]
-        return Function(name, result, params, comments.of(line), comments.tags(line), line, variadic)
+        return Function(
+            name, result, params, comments.of(line), comments.tags(line), line, variadic
+        )
 
     def _param(self, node: c_ast.Node, header: str) -> Param:
         pointee = self._pointee(node.type)
         callback = None
         if isinstance(pointee, c_ast.FuncDecl):
             callback = self._function(node.name or "", pointee, header, node.coord.line)
-        return Param(node.name or "", self._text(node.type), self._base(node.type),
-                     self._pointers(node.type), callback)
+        return Param(
+            node.name or "",
+            self._text(node.type),
+            self._base(node.type),
+            self._pointers(node.type),
+            callback,
+        )
 
     def _text(self, node: c_ast.Node) -> str:
         return self.c.visit(c_ast.Typename(None, [], None, _nameless(node)))

@@ -7,8 +7,18 @@ from collections.abc import Iterator
 from model import Abi, Field, Function, Header, Param, Struct
 from read import SIZES
 
-FIXED_WIDTH = {"int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t",
-               "uint64_t", "float", "double"}
+FIXED_WIDTH = {
+    "int8_t",
+    "uint8_t",
+    "int16_t",
+    "uint16_t",
+    "int32_t",
+    "uint32_t",
+    "int64_t",
+    "uint64_t",
+    "float",
+    "double",
+}
 STANDARD = "tenon/dlpack.h"  # somebody else's structs: their form is given
 COUNT = re.compile(r"n|n_\w+|\w+_count|count")
 Found = Iterator[tuple[str, int, str]]  # header, line, what is wrong
@@ -28,8 +38,9 @@ def _functions(abi: Abi) -> Iterator[tuple[str, str, Function]]:
         for struct in header.structs:
             for field in struct.fields:
                 if field.function:
-                    yield from _with_callbacks(header.name, f"{struct.name}.{field.name}",
-                                               field.function)
+                    yield from _with_callbacks(
+                        header.name, f"{struct.name}.{field.name}", field.function
+                    )
 
 
 def _with_callbacks(header: str, name: str, function: Function):
@@ -71,13 +82,24 @@ def no_hidden_padding(abi: Abi) -> Found:
         end = 0
         for field in struct.fields:
             if field.offset != end:
-                yield (struct.header, field.line,
-                       f"{struct.name}: {field.offset - end} hidden bytes before {field.name}")
+                yield (
+                    struct.header,
+                    field.line,
+                    f"{struct.name}: {field.offset - end} hidden bytes before {field.name}",
+                )
             end = field.offset + field.size
         if struct.size != end:
-            yield struct.header, struct.line, f"{struct.name}: {struct.size - end} hidden bytes at the end"
+            yield (
+                struct.header,
+                struct.line,
+                f"{struct.name}: {struct.size - end} hidden bytes at the end",
+            )
         elif struct.size % 8 and struct.header != STANDARD:
-            yield struct.header, struct.line, f"{struct.name}: {struct.size} bytes, no multiple of 8"
+            yield (
+                struct.header,
+                struct.line,
+                f"{struct.name}: {struct.size} bytes, no multiple of 8",
+            )
 
 
 def struct_size_first(abi: Abi) -> Found:
@@ -85,12 +107,18 @@ def struct_size_first(abi: Abi) -> Found:
     for struct in _structs(abi):
         for index, field in enumerate(struct.fields):
             if field.name == "struct_size" and (index > 0 or field.base != "uint32_t"):
-                yield (struct.header, field.line,
-                       f"{struct.name}: struct_size must be the first field and a uint32_t")
+                yield (
+                    struct.header,
+                    field.line,
+                    f"{struct.name}: struct_size must be the first field and a uint32_t",
+                )
             inner = structs.get(field.base)
             if inner and inner.growable and field.pointers == 0:
-                yield (struct.header, field.line,
-                       f"{struct.name}.{field.name}: {inner.name} may grow, so hold a pointer to it")
+                yield (
+                    struct.header,
+                    field.line,
+                    f"{struct.name}.{field.name}: {inner.name} may grow, so hold a pointer to it",
+                )
 
 
 def arrays_of_pointers(abi: Abi) -> Found:
@@ -107,21 +135,32 @@ def arrays_of_pointers(abi: Abi) -> Found:
     for struct in _structs(abi):
         for field, after in pairs(struct.fields):
             if wrong(field, after):
-                yield (struct.header, field.line, f"{struct.name}.{field.name}: {field.base} may grow, "
-                       "so its arrays are arrays of pointers")
+                yield (
+                    struct.header,
+                    field.line,
+                    f"{struct.name}.{field.name}: {field.base} may grow, "
+                    "so its arrays are arrays of pointers",
+                )
     for header, name, function in _functions(abi):
         for param, after in pairs(function.params):
             if wrong(param, after):
-                yield (header, function.line, f"{name}: {param.base} may grow, so its arrays are "
-                       f"arrays of pointers (got {param.type} with {after})")
+                yield (
+                    header,
+                    function.line,
+                    f"{name}: {param.base} may grow, so its arrays are "
+                    f"arrays of pointers (got {param.type} with {after})",
+                )
 
 
 def frozen_or_growable(abi: Abi) -> Found:
     for struct in _structs(abi):
         if struct.frozen == struct.growable:
             got = "both" if struct.frozen else "neither"
-            yield (struct.header, struct.line, f"{struct.name}: expected either a FROZEN mark or a "
-                   f"struct_size, got {got}")
+            yield (
+                struct.header,
+                struct.line,
+                f"{struct.name}: expected either a FROZEN mark or a struct_size, got {got}",
+            )
 
 
 def function_form(abi: Abi) -> Found:
@@ -133,7 +172,11 @@ def function_form(abi: Abi) -> Found:
             yield header.name, line, f"{match.group(1)}: expected result(TN_CALL* name)(...)"
         for match in re.finditer(r"^typedef[^;{]*\(\s*TN_CALL", header.text, re.MULTILINE):
             line = header.text.count("\n", 0, match.start()) + 1
-            yield header.name, line, "a function pointer is written where it is used, not as a typedef"
+            yield (
+                header.name,
+                line,
+                "a function pointer is written where it is used, not as a typedef",
+            )
         for name, line in _unexported(header):
             yield header.name, line, f"{name}: expected TENON_API or TN_EXPORT before the result"
 
@@ -142,9 +185,13 @@ def _unexported(header: Header) -> Iterator[tuple[str, int]]:
     lines = header.text.splitlines()
     for function in header.functions:
         start = function.line - 1
-        while start > 0 and not re.search(r"[;{}/]\s*$", lines[start - 1]) and lines[start - 1].strip():
+        while (
+            start > 0
+            and not re.search(r"[;{}/]\s*$", lines[start - 1])
+            and lines[start - 1].strip()
+        ):
             start -= 1
-        if not re.search(r"\b(TENON_API|TN_EXPORT)\b", " ".join(lines[start:function.line])):
+        if not re.search(r"\b(TENON_API|TN_EXPORT)\b", " ".join(lines[start : function.line])):
             yield function.name, function.line
 
 
@@ -154,8 +201,12 @@ def text_has_a_length(abi: Abi) -> Found:
         for field in struct.fields:
             is_text = field.base == "char" and field.pointers == 1
             if is_text and not names & {"len", f"{field.name}_len"} and "static" not in field.doc:
-                yield (struct.header, field.line, f"{struct.name}.{field.name}: text needs a length: "
-                       "tn_str, or say that it is static")
+                yield (
+                    struct.header,
+                    field.line,
+                    f"{struct.name}.{field.name}: text needs a length: "
+                    "tn_str, or say that it is static",
+                )
     for header, name, function in _functions(abi):
         for param in [*function.params, function.result]:
             if param.base == "char" and param.pointers == 1:
@@ -165,13 +216,21 @@ def text_has_a_length(abi: Abi) -> Found:
 def thread_tags(abi: Abi) -> Found:
     for header in abi.headers:
         owners = [("", function) for function in header.functions]
-        owners += [(f"{struct.name}.", field.function) for struct in header.structs
-                   for field in struct.fields if field.function]
+        owners += [
+            (f"{struct.name}.", field.function)
+            for struct in header.structs
+            for field in struct.fields
+            if field.function
+        ]
         for owner, function in owners:
             if not function.tags:
-                yield (header.name, function.line, f"{owner}{function.name}: expected one of [pure] "
-                       "[serial] [any] [finish] beside it, above its paragraph, or after \"All "
-                       "functions:\" in the opening comment")
+                yield (
+                    header.name,
+                    function.line,
+                    f"{owner}{function.name}: expected one of [pure] "
+                    '[serial] [any] [finish] beside it, above its paragraph, or after "All '
+                    'functions:" in the opening comment',
+                )
 
 
 def every_header_is_in_abi_h(abi: Abi) -> Found:
@@ -201,5 +260,8 @@ RULES = [
 
 
 def violations(abi: Abi) -> list[str]:
-    return [f"{header}:{line}: {rule} ({meaning}): {text}"
-            for rule, meaning, check in RULES for header, line, text in check(abi)]
+    return [
+        f"{header}:{line}: {rule} ({meaning}): {text}"
+        for rule, meaning, check in RULES
+        for header, line, text in check(abi)
+    ]

@@ -19,8 +19,15 @@ def abi():
 
 
 def compiles(source: str, include) -> bool:
-    return subprocess.run(["cc", "-std=c11", "-x", "c", "-fsyntax-only", "-I", include, "-"],
-                          input=source, text=True, capture_output=True).returncode == 0
+    return (
+        subprocess.run(
+            ["cc", "-std=c11", "-x", "c", "-fsyntax-only", "-I", include, "-"],
+            input=source,
+            text=True,
+            capture_output=True,
+        ).returncode
+        == 0
+    )
 
 
 def test_cffi_loads_the_description_and_agrees_on_every_layout(abi):
@@ -31,7 +38,8 @@ def test_cffi_loads_the_description_and_agrees_on_every_layout(abi):
         fields = dict(library.typeof(struct.name).fields)
         assert library.sizeof(struct.name) == struct.size
         assert {name: at.offset for name, at in fields.items()} == {
-            field.name: field.offset for field in struct.fields}
+            field.name: field.offset for field in struct.fields
+        }
 
 
 def test_cffi_sees_the_constants(abi):
@@ -52,18 +60,28 @@ def test_json_names_every_function_with_its_threads(abi):
     assert text["structs"]["tn_str"]["frozen"] is True
     run = next(f for f in text["structs"]["tn_host_parallel"]["fields"] if f["name"] == "run")
     assert [p["name"] for p in run["function"]["params"][3]["callback"]["params"]] == [
-        "arg", "begin", "end"]
+        "arg",
+        "begin",
+        "end",
+    ]
 
 
 def test_the_compiler_confirms_every_size_offset_and_type(abi):
     assert compiles(layout.asserts(abi), ABI / "include")
 
 
-@pytest.mark.parametrize("old, new", [
-    ("uint32_t revision;\n  tn_str name;", "uint32_t revision;\n  uint64_t extra;\n  tn_str name;"),
-    ("uint64_t n); /* at", "uint32_t n); /* at"),
-    ("uint32_t revision;", "int32_t revision;"),
-    ("TN_X_MANY 7u", "TN_X_MANY 8u")])
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        (
+            "uint32_t revision;\n  tn_str name;",
+            "uint32_t revision;\n  uint64_t extra;\n  tn_str name;",
+        ),
+        ("uint64_t n); /* at", "uint32_t n); /* at"),
+        ("uint32_t revision;", "int32_t revision;"),
+        ("TN_X_MANY 7u", "TN_X_MANY 8u"),
+    ],
+)
 def test_the_asserts_of_one_header_refuse_another(header, old, new):
     asserts = layout.asserts(read(header()))
     assert compiles(asserts, header())
@@ -71,10 +89,14 @@ def test_the_asserts_of_one_header_refuse_another(header, old, new):
     assert not compiles(asserts, header(old, new))
 
 
-@pytest.mark.parametrize("old, new, word", [
-    ("uint64_t len;", "uint32_t len; uint32_t more;", "frozen field was"),
-    ("uint64_t len;", "uint64_t len; uint64_t more;", "frozen struct grew"),
-    ("const char* data;\n  uint64_t len;", "const char* data;", "removed")])
+@pytest.mark.parametrize(
+    "old, new, word",
+    [
+        ("uint64_t len;", "uint32_t len; uint32_t more;", "frozen field was"),
+        ("uint64_t len;", "uint64_t len; uint64_t more;", "frozen struct grew"),
+        ("const char* data;\n  uint64_t len;", "const char* data;", "removed"),
+    ],
+)
 def test_a_change_of_a_frozen_struct_is_broken(header, old, new, word):
     before = layout.record(read(header()))
 
@@ -86,7 +108,9 @@ def test_a_change_of_a_frozen_struct_is_broken(header, old, new, word):
 def test_a_change_of_a_draft_is_told(header):
     before = layout.record(read(header()))
 
-    broken, told = layout.changes(before, layout.record(read(header("tn_str name;", "tn_str title;"))))
+    broken, told = layout.changes(
+        before, layout.record(read(header("tn_str name;", "tn_str title;")))
+    )
 
     assert broken == []
     assert "tn_str title" in "".join(told)

@@ -10,8 +10,13 @@ from pathlib import Path
 import sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
-MAY_SEE = {"abi": {"abi"}, "sdk": {"abi", "sdk"}, "host": {"abi", "host"},
-           "plugins": {"abi", "sdk"}, "bindings": {"abi"}}
+MAY_SEE = {
+    "abi": {"abi"},
+    "sdk": {"abi", "sdk"},
+    "host": {"abi", "host"},
+    "plugins": {"abi", "sdk"},
+    "bindings": {"abi"},
+}
 ABI_SYSTEM_HEADERS = {"stddef.h", "stdint.h"}
 
 
@@ -27,7 +32,7 @@ def targets(includer: Path, quoted: bool, name: str, known: list[Path]) -> list[
     if quoted and beside in known:
         return [beside]
     wanted = Path(*_normal(Path(name).parts)).parts
-    same = [path for path in known if path.parts[-len(wanted):] == wanted]
+    same = [path for path in known if path.parts[-len(wanted) :] == wanted]
     own = [path for path in same if room(path) == room(includer)]
     return own or same
 
@@ -56,9 +61,13 @@ def violations(root: Path) -> list[str]:
             where = f"{path}:{text.count(chr(10), 0, match.start(2)) + 1}"
             allowed = MAY_SEE[top] | {room(path)}
             if hits and not any(room(hit) in allowed for hit in hits):
-                found.append(f"{where}: {room(path)} may include {', '.join(sorted(allowed))}, "
-                             f"got {name} of {room(hits[0])}")
+                found.append(
+                    f"{where}: {room(path)} may include {', '.join(sorted(allowed))}, "
+                    f"got {name} of {room(hits[0])}"
+                )
             if path.parts[:2] == ("abi", "include") and not hits and name not in ABI_SYSTEM_HEADERS:
-                found.append(f"{where}: an abi header includes abi headers, stddef.h and stdint.h "
-                             f"only, got {name}")
+                found.append(
+                    f"{where}: an abi header includes abi headers, stddef.h and stdint.h "
+                    f"only, got {name}"
+                )
     return found

@@ -18,7 +18,9 @@ def violations(root: Path) -> list[str]:
         is_abi_header = path.parts[0] == "abi" and path.suffix == ".h"
         limit = PER_ABI_HEADER if is_abi_header else PER_FILE
         if count > limit:
-            found.append(f"{path}: expected at most {limit} lines, got {count}: split it by concern")
+            found.append(
+                f"{path}: expected at most {limit} lines, got {count}: split it by concern"
+            )
         if path.parts[0] in total and path.suffix in sources.C_FAMILY:
             total[path.parts[0]] += count
     for folder, limit in IN_ALL.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one structural gate over a checkout: gate.py NAME ROOT. Exit code 1 and a line for each violation."""
+"""Runs one structural gate over a checkout: gate.py NAME ROOT. Prints a line each violation."""
 
 import importlib
 import sys

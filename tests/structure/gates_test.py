@@ -16,15 +16,20 @@ GATES = [arrows, budgets, machine_paths, readmes]
 def tree(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
     for name, text in {
-        "abi/README.md": "", "abi/include/README.md": "",
-        "abi/include/tenon/base.h": '#include <stdint.h>\n',
+        "abi/README.md": "",
+        "abi/include/README.md": "",
+        "abi/include/tenon/base.h": "#include <stdint.h>\n",
         "abi/include/tenon/graph.h": '#include "tenon/base.h"\n',
-        "host/README.md": "", "host/src/README.md": "",
+        "host/README.md": "",
+        "host/src/README.md": "",
         "host/src/graph.hpp": '#include <vector>\n#include "tenon/graph.h"\n',
         "host/src/graph.cpp": '#include "graph.hpp"\n',
-        "sdk/README.md": "", "sdk/include/README.md": "",
+        "sdk/README.md": "",
+        "sdk/include/README.md": "",
         "sdk/include/tenon/edit.hpp": '#include "tenon/graph.h"\n',
-        "plugins/README.md": "", "plugins/ops/README.md": "", "plugins/onnx/README.md": "",
+        "plugins/README.md": "",
+        "plugins/ops/README.md": "",
+        "plugins/onnx/README.md": "",
         "plugins/ops/rows.hpp": "\n",
         "plugins/ops/graph.hpp": "\n",
         "plugins/ops/matmul.cpp": '#include <tenon/edit.hpp>\n#include "graph.hpp"\n',
@@ -50,16 +55,19 @@ def test_a_tree_that_keeps_the_rules_passes(gate, tree):
     assert gate.violations(tree) == []
 
 
-@pytest.mark.parametrize("includer, include, got", [
-    ("host/src/loader.cpp", '"tenon/edit.hpp"', "host"),
-    ("host/src/loader.cpp", '"../../plugins/ops/rows.hpp"', "host"),
-    ("sdk/include/tenon/model.hpp", '"src/graph.hpp"', "sdk"),
-    ("plugins/onnx/writer.cpp", '"../ops/rows.hpp"', "plugins/onnx"),
-    ("plugins/onnx/writer.cpp", '"ops/rows.hpp"', "plugins/onnx"),
-    ("plugins/onnx/writer.cpp", '<host/src/graph.hpp>', "plugins/onnx"),
-    ("bindings/c/main.cpp", '"tenon/edit.hpp"', "bindings/c"),
-    ("abi/include/tenon/op.h", '"tenon/edit.hpp"', "abi"),
-])
+@pytest.mark.parametrize(
+    "includer, include, got",
+    [
+        ("host/src/loader.cpp", '"tenon/edit.hpp"', "host"),
+        ("host/src/loader.cpp", '"../../plugins/ops/rows.hpp"', "host"),
+        ("sdk/include/tenon/model.hpp", '"src/graph.hpp"', "sdk"),
+        ("plugins/onnx/writer.cpp", '"../ops/rows.hpp"', "plugins/onnx"),
+        ("plugins/onnx/writer.cpp", '"ops/rows.hpp"', "plugins/onnx"),
+        ("plugins/onnx/writer.cpp", "<host/src/graph.hpp>", "plugins/onnx"),
+        ("bindings/c/main.cpp", '"tenon/edit.hpp"', "bindings/c"),
+        ("abi/include/tenon/op.h", '"tenon/edit.hpp"', "abi"),
+    ],
+)
 def test_an_include_against_the_arrow_is_named(tree, includer, include, got):
     write(tree, includer, f"// first line\n#include {include}\n")
 
@@ -80,8 +88,10 @@ def test_a_folder_without_readme_is_named(tree):
     assert only(readmes.violations(tree)).startswith("plugins/fusion:")
 
 
-@pytest.mark.parametrize("name, count", [
-    ("host/src/big.cpp", 401), ("abi/include/tenon/big.h", 151), ("scripts/big.lua", 401)])
+@pytest.mark.parametrize(
+    "name, count",
+    [("host/src/big.cpp", 401), ("abi/include/tenon/big.h", 151), ("scripts/big.lua", 401)],
+)
 def test_a_file_over_its_budget_is_named(tree, name, count):
     write(tree, name, "x\n" * (count - 1))
     assert budgets.violations(tree) == []
@@ -98,8 +108,10 @@ def test_a_folder_over_its_budget_is_named(tree, folder, limit):
     assert only(budgets.violations(tree)).startswith(f"{folder}: expected at most {limit}")
 
 
-@pytest.mark.parametrize("text", [
-    "see /root/notes", "cp /home/ann/x .", "data in ../shared/x", "from https://pypi.org/simple"])
+@pytest.mark.parametrize(
+    "text",
+    ["see /root/notes", "cp /home/ann/x .", "data in ../shared/x", "from https://pypi.org/simple"],
+)
 def test_a_trace_of_the_machine_is_named(tree, text):
     write(tree, "scripts/go", f"first\n{text}\n")
 
@@ -113,7 +125,12 @@ def test_the_folder_of_the_checkout_is_a_trace_too(tree):
 
 
 def test_words_that_look_like_paths_are_no_trace(tree):
-    write(tree, "README.md", "${dir}/root/x, a/home/b/c, net/shared/x, my.pypi.org.example-free\n"
-          .replace("my.pypi.org.example-free", ""))
+    write(
+        tree,
+        "README.md",
+        "${dir}/root/x, a/home/b/c, net/shared/x, my.pypi.org.example-free\n".replace(
+            "my.pypi.org.example-free", ""
+        ),
+    )
 
     assert machine_paths.violations(tree) == []

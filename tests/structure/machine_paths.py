@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No file names the machine it was written on: the checkout's folder, a home, a package registry."""
+"""No file names the machine it was written on: its folders, a package registry."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,10 @@ from pathlib import Path
 import sources
 
 HOMES = r"(?<![\w.}\)])/(?:root|home/\w+|Users/\w+)/"
-REGISTRIES = (r"(?<![\w@])(?:pypi\.org|files\.pythonhosted\.org|deb\.debian\.org|registry\.npmjs\.org|"
-              r"proxy\.golang\.org|crates\.io)")
+REGISTRIES = (
+    r"(?<![\w@])(?:pypi\.org|files\.pythonhosted\.org|deb\.debian\.org|registry\.npmjs\.org|"
+    r"proxy\.golang\.org|crates\.io)"
+)
 THIS_GATE = Path("tests/structure")
 
 
@@ -26,5 +28,7 @@ def violations(root: Path) -> list[str]:
         for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
             match = pattern.search(line)
             if match:
-                found.append(f"{path}:{number}: expected nothing of this machine, got {match.group()}")
+                found.append(
+                    f"{path}:{number}: expected nothing of this machine, got {match.group()}"
+                )
     return found

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin exports tenon_plugin_entry alone, and reaches the host through its tables, not by linking.
+"""A plugin exports tenon_plugin_entry alone and reaches the host through tables, not by linking.
 
-usage: plugin_symbols.py FOLDER...   looks at every shared library below; exit code 1 for a violation
+usage: plugin_symbols.py FOLDER...    looks at every shared library below; exit code 1: violated
 """
 
 import re
@@ -26,11 +26,15 @@ def violations(library: Path) -> list[str]:
         found.append(f"expected one exported symbol, {ENTRY}, got {shown or 'none'}")
     unique = [name for kind, name in kinds if kind == "u"]
     if unique:
-        found.append(f"expected no symbol that keeps the library loaded (STB_GNU_UNIQUE), "
-                     f"got {', '.join(unique[:5])}: compile with -fno-gnu-unique")
+        found.append(
+            f"expected no symbol that keeps the library loaded (STB_GNU_UNIQUE), "
+            f"got {', '.join(unique[:5])}: compile with -fno-gnu-unique"
+        )
     wanted = [name for kind, name in kinds if kind in "Uwv" and name.startswith("tenon_")]
     if wanted:
-        found.append(f"expected the host's services through tn_host, got undefined {', '.join(wanted)}")
+        found.append(
+            f"expected the host's services through tn_host, got undefined {', '.join(wanted)}"
+        )
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", str(library)))
     if any(name.startswith("libtenon") for name in needed):
         found.append(f"expected no libtenon among the needed libraries, got {', '.join(needed)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of plugin symbols names each way to break its rules, on libraries built for the purpose."""
+"""The check of plugin symbols names each broken rule, on libraries built for the purpose."""
 
 import os
 import subprocess
@@ -14,8 +14,24 @@ ENTRY = 'extern "C" __attribute__((visibility("default"))) int tenon_plugin_entr
 
 def build(folder: Path, source: str, *flags: str, name: str = "acme.so") -> Path:
     path = folder / name
-    subprocess.run([CXX, "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-x", "c++", "-",
-                    "-o", path, *flags], input=source, text=True, check=True)
+    subprocess.run(
+        [
+            CXX,
+            "-std=c++20",
+            "-shared",
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-x",
+            "c++",
+            "-",
+            "-o",
+            path,
+            *flags,
+        ],
+        input=source,
+        text=True,
+        check=True,
+    )
     return path
 
 
@@ -23,12 +39,25 @@ def test_a_plugin_with_one_symbol_passes(tmp_path):
     assert plugin_symbols.violations(build(tmp_path, ENTRY)) == []
 
 
-@pytest.mark.parametrize("extra, words", [
-    ('__attribute__((visibility("default"))) int second = 1;', "got second, tenon_plugin_entry"),
-    ('struct __attribute__((visibility("default"))) S { static S& one() { static S s; return s; } };\n'
-     'void* touch() { return &S::one(); }', "STB_GNU_UNIQUE"),
-    ('extern "C" int tenon_close(); int touch() { return tenon_close(); }', "undefined tenon_close"),
-])
+@pytest.mark.parametrize(
+    "extra, words",
+    [
+        (
+            '__attribute__((visibility("default"))) int second = 1;',
+            "got second, tenon_plugin_entry",
+        ),
+        (
+            'struct __attribute__((visibility("default"))) S {\n'
+            "  static S& one() { static S s; return s; }\n};\n"
+            "void* touch() { return &S::one(); }",
+            "STB_GNU_UNIQUE",
+        ),
+        (
+            'extern "C" int tenon_close(); int touch() { return tenon_close(); }',
+            "undefined tenon_close",
+        ),
+    ],
+)
 def test_a_broken_rule_is_named(tmp_path, extra, words):
     found = plugin_symbols.violations(build(tmp_path, ENTRY + extra))
 

@@ -11,5 +11,8 @@ def violations(root: Path) -> list[str]:
     for path in sources.code(root):
         for depth in range(1, min(len(path.parts), 3)):
             folders.add(Path(*path.parts[:depth]))
-    return [f"{folder}: expected a README.md that says what lives there and how to add one thing"
-            for folder in sorted(folders) if not (root / folder / "README.md").is_file()]
+    return [
+        f"{folder}: expected a README.md that says what lives there and how to add one thing"
+        for folder in sorted(folders)
+        if not (root / folder / "README.md").is_file()
+    ]

@@ -10,17 +10,24 @@ NOT_OURS = {"build", "__pycache__"}
 
 
 def files(root: Path) -> list[Path]:
-    """Paths relative to root of what git tracks or would track; of all files where there is no git."""
+    """Relative paths of what git tracks or would track; of all files where there is no git."""
     if (root / ".git").exists():
         listed = subprocess.run(
             ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            check=True, capture_output=True, text=True).stdout
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
         found = [Path(name) for name in listed.split("\0") if name]
     else:
         found = [path.relative_to(root) for path in root.rglob("*") if path.is_file()]
-    return sorted(path for path in found
-                  if not NOT_OURS & set(path.parts) and (root / path).is_file()
-                  and not (root / path).is_symlink())
+    return sorted(
+        path
+        for path in found
+        if not NOT_OURS & set(path.parts)
+        and (root / path).is_file()
+        and not (root / path).is_symlink()
+    )
 
 
 def code(root: Path) -> list[Path]:
