@@ -2,8 +2,8 @@
 """Comments of a header by line, and the thread tags in them.
 
 A comment belongs to a declaration when it ends on the line above or begins on its last line.
-The opening comment of a header may give a tag to all of its functions, "All functions: [any]", and a
-comment after an empty line to the paragraph of declarations that it opens.
+The opening comment of a header may give a tag to all of its functions, "All functions: [any]", and
+a comment after an empty line to the paragraph of declarations that it opens.
 """
 
 import re
