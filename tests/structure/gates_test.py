@@ -17,15 +17,12 @@ def tree(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
     for name, text in {
         "abi/README.md": "",
-        "abi/include/README.md": "",
         "abi/include/tenon/base.h": "#include <stdint.h>\n",
         "abi/include/tenon/graph.h": '#include "tenon/base.h"\n',
         "host/README.md": "",
-        "host/src/README.md": "",
         "host/src/graph.hpp": '#include <vector>\n#include "tenon/graph.h"\n',
         "host/src/graph.cpp": '#include "graph.hpp"\n',
         "sdk/README.md": "",
-        "sdk/include/README.md": "",
         "sdk/include/tenon/edit.hpp": '#include "tenon/graph.h"\n',
         "plugins/README.md": "",
         "plugins/ops/README.md": "",
