@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The dispatch table: one row per compiled kernel, one table per CPU level. The structs are the
+// arguments of the row functions; callers use the family headers (pointwise.h, softmax.h, ...),
+// which check, collapse dimensions and cut the work for the pool.
+
+#include <cstdint>
+
+#include "types.h"
+
+namespace tenon::onednn::kernels {
+
+// One operand of a pointwise instruction: a tile of f32, or with step 0 one register of equal
+// values.
+struct PointwiseOperand {
+  const float* data;
+  int64_t step;
+};
+// dst and all operands hold n_vectors whole registers of the level; dst may be an operand.
+using PointwiseOp = void (*)(
+    float* dst, PointwiseOperand a, PointwiseOperand b, PointwiseOperand c, int64_t n_vectors);
+// Indexed by TN_EXPR_* and by the fused instructions behind them; null: not supported.
+constexpr uint32_t kOpMulAdd = 200;     // a * b + c
+constexpr uint32_t kOpMulSub = 201;     // a * b - c
+constexpr uint32_t kOpNegMulAdd = 202;  // c - a * b
+constexpr uint32_t kOpCount = 256;
+struct PointwiseOps {
+  PointwiseOp op[kOpCount];
+};
+
+struct KernelTable {
+#define TENON_KERNEL(name, arguments) void(*name) arguments;
+#include "kernel_table.def"
+#undef TENON_KERNEL
+};
+
+}  // namespace tenon::onednn::kernels

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of any element type to rows of f32 and back; contract in convert.h.
+
+#include "elements.h"
+#include "level.h"
+
+namespace tenon::onednn::kernels::TENON_LEVEL {
+
+namespace {
+
+template <class T>
+void load_row(const void* base, int64_t offset, int64_t n, float* dst) {
+  const T* src = static_cast<const T*>(base) + offset;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    store(dst + i, load_lanes(src + i));
+  if (i < n) store_part(dst + i, load_lanes_part(src + i, n - i), n - i);
+}
+
+template <class T>
+void store_row(const float* src, int64_t n, void* base, int64_t offset) {
+  T* dst = static_cast<T*>(base) + offset;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    store_lanes(dst + i, load(src + i));
+  if (i < n) store_lanes_part(dst + i, load_part(src + i, n - i, 0.0F), n - i);
+}
+
+template <class T>
+void load_scattered(const void* base, int64_t offset, int64_t stride, int64_t n, float* dst) {
+  const T* src = static_cast<const T*>(base) + offset;
+  T lanes[kLanes] = {};
+  for (int64_t i = 0; i < n; i += kLanes) {
+    int64_t count = n - i < kLanes ? n - i : kLanes;
+    for (int64_t k = 0; k < count; ++k)
+      lanes[k] = src[(i + k) * stride];
+    Vf v = load_lanes(lanes);
+    if (count == kLanes) {
+      store(dst + i, v);
+    } else {
+      store_part(dst + i, v, count);
+    }
+  }
+}
+
+// real = (stored - zero_point) * scale, the subtraction exact as ONNX has it in int32.
+void dequantize_row(float* row, int64_t n, Quant quant) {
+  const float zero = static_cast<float>(quant.zero_point);
+  for (int64_t i = 0; i < n; ++i)
+    row[i] = (row[i] - zero) * quant.scale;
+}
+
+// The zero point is added after rounding, so that halves go to even as in ONNX.
+template <class T>
+void quantize_row(const float* src, int64_t n, Quant quant, void* base, int64_t offset) {
+  T* dst = static_cast<T*>(base) + offset;
+  const float zero = static_cast<float>(quant.zero_point);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    store_lanes(dst + i, round_even(load(src + i) / quant.scale) + zero);
+  }
+  if (i < n) {
+    Vf v = load_part(src + i, n - i, 0.0F);
+    store_lanes_part(dst + i, round_even(v / quant.scale) + zero, n - i);
+  }
+}
+
+// Whole cache lines past the caches: the destination is not read first.
+void stream_row(const float* src, int64_t n, float* dst) {
+  int64_t i = 0;
+  for (; i < n && reinterpret_cast<uint64_t>(dst + i) % kVectorBytes != 0; ++i)
+    dst[i] = src[i];
+  for (; i + kLanes <= n; i += kLanes)
+    stream(dst + i, load(src + i));
+  for (; i < n; ++i)
+    dst[i] = src[i];
+  _mm_sfence();
+}
+
+using LoadRow = void (*)(const void*, int64_t, int64_t, float*);
+using LoadScattered = void (*)(const void*, int64_t, int64_t, int64_t, float*);
+using StoreRow = void (*)(const float*, int64_t, void*, int64_t);
+struct TypeRow {
+  LoadRow load;
+  LoadScattered load_scattered;
+  StoreRow store;
+};
+template <class T>
+constexpr TypeRow kTypeRow = {load_row<T>, load_scattered<T>, store_row<T>};
+// In the order of ElementType.
+constexpr TypeRow kTypes[] = {
+    kTypeRow<float>,  kTypeRow<Bf16>,    kTypeRow<F16>,     kTypeRow<uint8_t>,
+    kTypeRow<int8_t>, kTypeRow<int32_t>, kTypeRow<int64_t>, kTypeRow<Bool>,
+};
+static_assert(sizeof kTypes / sizeof kTypes[0] == static_cast<uint64_t>(ElementType::kCount));
+
+bool is_quantized(ElementType type, Quant quant) {
+  return quant.scale != 0.0F && (type == ElementType::kU8 || type == ElementType::kS8);
+}
+
+}  // namespace
+
+void load_f32(const Source& src, int64_t offset, int64_t n, float* dst) {
+  kTypes[static_cast<int>(src.type)].load(src.data, offset, n, dst);
+  if (is_quantized(src.type, src.quant)) dequantize_row(dst, n, src.quant);
+}
+
+void load_strided(const Source& src, int64_t offset, int64_t stride, int64_t n, float* dst) {
+  kTypes[static_cast<int>(src.type)].load_scattered(src.data, offset, stride, n, dst);
+  if (is_quantized(src.type, src.quant)) dequantize_row(dst, n, src.quant);
+}
+
+void store_f32(const float* src, int64_t n, const Target& dst, int64_t offset, bool stream) {
+  if (is_quantized(dst.type, dst.quant)) {
+    if (dst.type == ElementType::kU8)
+      return quantize_row<uint8_t>(src, n, dst.quant, dst.data, offset);
+    return quantize_row<int8_t>(src, n, dst.quant, dst.data, offset);
+  }
+  if (stream && dst.type == ElementType::kF32) {
+    return stream_row(src, n, static_cast<float*>(dst.data) + offset);
+  }
+  kTypes[static_cast<int>(dst.type)].store(src, n, dst.data, offset);
+}
+
+}  // namespace tenon::onednn::kernels::TENON_LEVEL

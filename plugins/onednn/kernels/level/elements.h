@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One register of f32 from or to kLanes elements of each type. bf16 and f16 round to nearest even
+// and keep denormals at every level (the bf16 instructions of AVX-512 flush them, so they are not
+// used).
+
+#include "simd.h"
+
+namespace tenon::onednn::kernels::TENON_LEVEL {
+
+// Distinct types, so that an overload can tell them from the integers of the same size.
+enum class Bf16 : uint16_t {};
+enum class F16 : uint16_t {};
+enum class Bool : uint8_t {};
+
+template <class To, class T>
+static inline To reinterpret(const T& value) {
+  static_assert(sizeof(To) == sizeof(T));
+  To to;
+  std::memcpy(&to, &value, sizeof to);
+  return to;
+}
+template <class V>
+static inline V load_vector(const void* p) {
+  V v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+static inline Vf load_lanes(const float* p) {
+  return load(p);
+}
+static inline Vf load_lanes(const Bf16* p) {
+  Vu wide = __builtin_convertvector(load_vector<Lanes<uint16_t>>(p), Vu) << 16;
+  return reinterpret_cast<Vf>(wide);
+}
+static inline Vf load_lanes(const uint8_t* p) {
+  return to_float(__builtin_convertvector(load_vector<Lanes<uint8_t>>(p), Vi));
+}
+static inline Vf load_lanes(const int8_t* p) {
+  return to_float(__builtin_convertvector(load_vector<Lanes<int8_t>>(p), Vi));
+}
+static inline Vf load_lanes(const int32_t* p) {
+  return to_float(load_vector<Vi>(p));
+}
+static inline Vf load_lanes(const int64_t* p) {
+  return __builtin_convertvector(load_vector<Lanes<int64_t>>(p), Vf);
+}
+static inline Vf load_lanes(const Bool* p) {
+  Vi v = __builtin_convertvector(load_vector<Lanes<uint8_t>>(p), Vi);
+  return v != 0 ? splat(1.0F) : Vf{};
+}
+
+static inline void store_lanes(float* p, Vf v) {
+  store(p, v);
+}
+static inline void store_lanes(Bf16* p, Vf v) {
+  Vu u = reinterpret_cast<Vu>(v);
+  Vu rounded = (u + 0x7fffU + ((u >> 16) & 1U)) >> 16;
+  Vu quiet = (u >> 16) | 0x40U;
+  auto narrow = __builtin_convertvector(v == v ? rounded : quiet, Lanes<uint16_t>);
+  std::memcpy(p, &narrow, sizeof narrow);
+}
+// The limits are clamped as floats: NaN becomes the lower one, beyond saturates.
+static inline Vf clamp(Vf v, float low, float high) {
+  return min_fast(max_fast(v, splat(low)), splat(high));
+}
+static inline void store_lanes(uint8_t* p, Vf v) {
+  auto narrow = __builtin_convertvector(truncate_to_int(clamp(v, 0.0F, 255.0F)), Lanes<uint8_t>);
+  std::memcpy(p, &narrow, sizeof narrow);
+}
+static inline void store_lanes(int8_t* p, Vf v) {
+  auto narrow = __builtin_convertvector(truncate_to_int(clamp(v, -128.0F, 127.0F)), Lanes<int8_t>);
+  std::memcpy(p, &narrow, sizeof narrow);
+}
+static inline void store_lanes(int32_t* p, Vf v) {
+  // 2147483520 is the largest f32 under 2^31.
+  Vi whole = truncate_to_int(max_fast(v, splat(-2147483648.0F)));
+  Vi result = v > 2147483520.0F ? splat_i(INT32_MAX) : whole;
+  std::memcpy(p, &result, sizeof result);
+}
+static inline void store_lanes(int64_t* p, Vf v) {
+  constexpr float kTop = 9223372036854775808.0F;
+  for (int i = 0; i < kLanes; ++i) {
+    float x = v[i];
+    p[i] = x >= kTop ? INT64_MAX : (x > -kTop ? static_cast<int64_t>(x) : INT64_MIN);
+  }
+}
+static inline void store_lanes(Bool* p, Vf v) {
+  Vi set = (v != 0.0F) & 1;
+  auto narrow = __builtin_convertvector(set, Lanes<uint8_t>);
+  std::memcpy(p, &narrow, sizeof narrow);
+}
+
+#if defined(__AVX512F__)
+static inline Vf load_lanes(const F16* p) {
+  return _mm512_cvtph_ps(load_vector<__m256i>(p));
+}
+static inline void store_lanes(F16* p, Vf v) {
+  __m256i narrow = _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  std::memcpy(p, &narrow, sizeof narrow);
+}
+#elif defined(__AVX2__)
+static inline Vf load_lanes(const F16* p) {
+  return _mm256_cvtph_ps(load_vector<__m128i>(p));
+}
+static inline void store_lanes(F16* p, Vf v) {
+  __m128i narrow = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  std::memcpy(p, &narrow, sizeof narrow);
+}
+#else
+// The exponent is moved by a multiplication, which also normalises denormals.
+static inline Vf load_lanes(const F16* p) {
+  Vi half = __builtin_convertvector(load_vector<Lanes<uint16_t>>(p), Vi);
+  Vi magnitude = (half & 0x7fff) << 13;
+  Vf value = from_bits(magnitude) * 0x1p112F;
+  value = (half & 0x7c00) == 0x7c00 ? from_bits(magnitude | 0x7f800000) : value;
+  return from_bits(bits(value) | ((half & 0x8000) << 16));
+}
+static inline void store_lanes(F16* p, Vf v) {
+  Vf a = absolute(v);
+  // Under 2^-14 the addition of 0.5 leaves the rounded denormal in the low bits.
+  Vi tiny = bits(a + 0.5F) - 0x3f000000;
+  Vi u = bits(a);
+  Vi normal = (u - 0x38000000 + 0xfff + ((u >> 13) & 1)) >> 13;
+  Vi result = a < 0x1p-14F ? tiny : normal;
+  result = a >= 65520.0F ? splat_i(0x7c00) : result;
+  result = a != a ? splat_i(0x7e00) | ((u >> 13) & 0x3ff) : result;
+  result |= (bits(v) >> 16) & 0x8000;
+  auto narrow = __builtin_convertvector(result, Lanes<uint16_t>);
+  std::memcpy(p, &narrow, sizeof narrow);
+}
+#endif
+
+// n < kLanes elements, no byte more.
+template <class T>
+static inline Vf load_lanes_part(const T* p, int64_t n) {
+  T lanes[kLanes] = {};
+  std::memcpy(lanes, p, static_cast<uint64_t>(n) * sizeof(T));
+  return load_lanes(lanes);
+}
+template <class T>
+static inline void store_lanes_part(T* p, Vf v, int64_t n) {
+  T lanes[kLanes];
+  store_lanes(lanes, v);
+  std::memcpy(p, lanes, static_cast<uint64_t>(n) * sizeof(T));
+}
+
+}  // namespace tenon::onednn::kernels::TENON_LEVEL

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making a plan: check the program, order and merge the dimensions, turn nodes into instructions on
+// a small set of tiles, choose the tile's length.
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "kernel_table.h"
+#include "pointwise.h"
+
+namespace tenon::onednn::kernels {
+
+namespace {
+
+constexpr int64_t kMaxTile = 1024;
+
+const PointwiseOps& baseline_ops() {
+  const PointwiseOps* ops = nullptr;
+  int64_t lanes = 0;
+  kernel_table(Level::kBaseline).pointwise_ops(&ops, &lanes);
+  return *ops;
+}
+
+int arity(uint32_t op) {
+  if (op < 16) return 0;
+  if (op < 64) return 1;
+  return op < 128 ? 2 : 3;
+}
+
+}  // namespace
+
+std::string PointwisePlan::check(const PointwiseSpec& spec) const {
+  const PointwiseOps& ops = baseline_ops();
+  const uint64_t rank = spec.dims.size();
+  if (spec.nodes.empty()) return "pointwise: expected at least one node, got none";
+  for (uint32_t i = 0; i < spec.nodes.size(); ++i) {
+    const tn_expr_node& node = spec.nodes[i];
+    const std::string where = "pointwise: node " + std::to_string(i) + ": ";
+    if (node.op == TN_EXPR_INPUT && node.a >= spec.inputs.size()) {
+      return where + "expected an input below " + std::to_string(spec.inputs.size()) + ", got " +
+             std::to_string(node.a);
+    }
+    if (node.op == TN_EXPR_CONST || node.op == TN_EXPR_INPUT) continue;
+    if (node.op >= 192 || ops.op[node.op] == nullptr) {
+      return where + "opcode " + std::to_string(node.op) + " has no float kernel";
+    }
+    const uint32_t operands[] = {node.a, node.b, node.c};
+    for (int k = 0; k < arity(node.op); ++k) {
+      if (operands[k] >= i) return where + "expected operands that are earlier nodes";
+    }
+  }
+  if (spec.outputs.empty() || spec.outputs.size() != spec.results.size()) {
+    return "pointwise: expected one result node per output";
+  }
+  for (uint32_t result : spec.results) {
+    if (result >= spec.nodes.size()) return "pointwise: a result names no node";
+  }
+  if (spec.inputs.size() > kMaxInputs) return "pointwise: expected at most 64 inputs";
+  for (const PointwiseEdge& edge : spec.inputs) {
+    if (edge.strides.size() != rank) return "pointwise: expected one stride per dimension";
+  }
+  for (const PointwiseEdge& edge : spec.outputs) {
+    if (edge.strides.size() != rank) return "pointwise: expected one stride per dimension";
+  }
+  return {};
+}
+
+// Axes from the outermost to the innermost of the first output; neighbours that every edge runs
+// through without a gap become one.
+std::string PointwisePlan::lay_out(const PointwiseSpec& spec) {
+  count_ = 1;
+  std::vector<uint64_t> axes;
+  for (uint64_t d = 0; d < spec.dims.size(); ++d) {
+    if (spec.dims[d] < 0) return "pointwise: expected dimensions of at least 0";
+    if (__builtin_mul_overflow(count_, spec.dims[d], &count_)) {
+      return "pointwise: the shape has too many elements";
+    }
+    if (spec.dims[d] != 1) axes.push_back(d);
+  }
+  const std::vector<int64_t>& order = spec.outputs[0].strides;
+  std::stable_sort(axes.begin(), axes.end(),
+                   [&](uint64_t a, uint64_t b) { return order[a] > order[b]; });
+  std::vector<const PointwiseEdge*> edges;
+  for (const PointwiseEdge& edge : spec.inputs)
+    edges.push_back(&edge);
+  for (const PointwiseEdge& edge : spec.outputs)
+    edges.push_back(&edge);
+  std::vector<std::vector<uint64_t>> groups;  // each: axes that are walked as one
+  for (uint64_t axis : axes) {
+    const bool merges = !groups.empty() && std::all_of(edges.begin(), edges.end(), [&](auto* edge) {
+      return edge->strides[groups.back().back()] == edge->strides[axis] * spec.dims[axis];
+    });
+    if (!merges) groups.emplace_back();
+    groups.back().push_back(axis);
+  }
+  if (groups.size() > kPointwiseMaxRank) return "pointwise: more than 8 dimensions do not merge";
+  rank_ = std::max<int64_t>(1, static_cast<int64_t>(groups.size()));
+  std::fill_n(dims_, kPointwiseMaxRank, 1);
+  for (uint64_t g = 0; g < groups.size(); ++g) {
+    for (uint64_t axis : groups[g])
+      dims_[g] *= spec.dims[axis];
+  }
+  auto lay = [&](const PointwiseEdge& from) {
+    Edge edge{from.type, from.quant, {}, true, true, true, {Place::kTile, 0}};
+    int64_t dense = 1;
+    for (int64_t g = rank_ - 1; g >= 0; --g) {
+      const uint64_t group = static_cast<uint64_t>(g);
+      edge.strides[g] = groups.empty() ? 1 : from.strides[groups[group].back()];
+      edge.is_flat = edge.is_flat && edge.strides[g] == dense;
+      edge.is_scalar = edge.is_scalar && (edge.strides[g] == 0 || count_ == 1);
+      edge.is_periodic = edge.is_periodic && (g == rank_ - 1 || edge.strides[g] == 0);
+      dense *= dims_[g];
+    }
+    return edge;
+  };
+  inputs_.clear();
+  outputs_.clear();
+  for (const PointwiseEdge& edge : spec.inputs)
+    inputs_.push_back(lay(edge));
+  for (const PointwiseEdge& edge : spec.outputs) {
+    outputs_.push_back(lay(edge));
+    if (count_ > 0 && outputs_.back().strides[rank_ - 1] != 1) {
+      return "pointwise: expected outputs that share a contiguous innermost dimension";
+    }
+  }
+  return {};
+}
+
+namespace {
+
+// A copy of the program that may be rewritten, with the number of readers per node.
+struct Program {
+  std::vector<tn_expr_node> nodes;
+  std::vector<uint32_t> readers;
+  std::vector<bool> dead;
+
+  bool is_constant(uint32_t i, double value) const {
+    return nodes[i].op == TN_EXPR_CONST && nodes[i].imm == value;
+  }
+  // Powers that are one multiplication or less.
+  void simplify_power(tn_expr_node& node) const {
+    const uint32_t base = node.a;
+    if (is_constant(node.b, 2.0)) node = {TN_EXPR_MUL, base, base, 0, 0.0};
+    if (node.op == TN_EXPR_POW && is_constant(node.b, -1.0)) {
+      node = {TN_EXPR_RECIPROCAL, base, 0, 0, 0.0};
+    }
+  }
+  bool is_private_product(uint32_t i) const {
+    return nodes[i].op == TN_EXPR_MUL && readers[i] == 1;
+  }
+  void fuse_product(tn_expr_node& node) {
+    if (node.op != TN_EXPR_ADD && node.op != TN_EXPR_SUB) return;
+    const bool add = node.op == TN_EXPR_ADD;
+    const uint32_t a = node.a;
+    const uint32_t b = node.b;
+    if (is_private_product(a)) {
+      node = {add ? kOpMulAdd : kOpMulSub, nodes[a].a, nodes[a].b, b, 0.0};
+      dead[a] = true;
+    } else if (is_private_product(b)) {
+      node = {add ? kOpMulAdd : kOpNegMulAdd, nodes[b].a, nodes[b].b, a, 0.0};
+      dead[b] = true;
+    }
+  }
+};
+
+int instruction_arity(uint32_t op) {
+  return op >= 192 ? 3 : arity(op);
+}
+
+Program prepare(std::span<const tn_expr_node> nodes, std::span<const uint32_t> results) {
+  Program program{{nodes.begin(), nodes.end()}, {}, {}};
+  program.dead.assign(nodes.size(), false);
+  for (tn_expr_node& node : program.nodes) {
+    if (node.op == TN_EXPR_POW) program.simplify_power(node);
+  }
+  // Readers that are themselves unread do not count: walk from the end.
+  program.readers.assign(nodes.size(), 0);
+  for (uint32_t result : results)
+    program.readers[result] += 2;  // never fused away
+  for (uint64_t i = nodes.size(); i-- > 0;) {
+    const tn_expr_node& node = program.nodes[i];
+    program.dead[i] = program.readers[i] == 0;
+    if (program.dead[i]) continue;
+    const uint32_t operands[] = {node.a, node.b, node.c};
+    for (int k = 0; k < arity(node.op); ++k)
+      program.readers[operands[k]] += 1;
+  }
+  for (tn_expr_node& node : program.nodes)
+    program.fuse_product(node);
+  return program;
+}
+
+}  // namespace
+
+std::string PointwisePlan::compile(const PointwiseSpec& spec) {
+  Program program = prepare(spec.nodes, spec.results);
+  const uint64_t n = program.nodes.size();
+  std::vector<uint64_t> last_use(n, 0);
+  for (uint64_t i = 0; i < n; ++i) {
+    const tn_expr_node& node = program.nodes[i];
+    const uint32_t operands[] = {node.a, node.b, node.c};
+    for (int k = 0; !program.dead[i] && k < instruction_arity(node.op); ++k) {
+      last_use[operands[k]] = i;
+    }
+  }
+  for (uint32_t result : spec.results)
+    last_use[result] = n;
+  constants_.clear();
+  code_.clear();
+  n_tiles_used_ = 0;
+  std::vector<Operand> place(n, Operand{Place::kTile, 0});
+  std::vector<uint32_t> free_tiles;
+  for (uint64_t i = 0; i < n; ++i) {
+    if (program.dead[i]) continue;
+    const tn_expr_node& node = program.nodes[i];
+    if (node.op == TN_EXPR_CONST) {
+      place[i] = {Place::kConstant, static_cast<uint32_t>(constants_.size())};
+      constants_.push_back(static_cast<float>(node.imm));
+      continue;
+    }
+    if (node.op == TN_EXPR_INPUT) {
+      place[i] = {Place::kInput, node.a};
+      continue;
+    }
+    const int n_operands = instruction_arity(node.op);
+    const std::array<uint32_t, 3> operands = {node.a, n_operands > 1 ? node.b : node.a,
+                                              n_operands > 2 ? node.c : node.a};
+    // Freed before the destination is chosen: an instruction may write over its operand.
+    for (int k = 0; k < n_operands; ++k) {
+      const uint32_t from = operands[static_cast<uint64_t>(k)];
+      if (place[from].place != Place::kTile || last_use[from] != i) continue;
+      free_tiles.push_back(place[from].index);
+      last_use[from] = n + 1;  // once, where an operand is named twice
+    }
+    if (free_tiles.empty()) free_tiles.push_back(static_cast<uint32_t>(n_tiles_used_++));
+    place[i] = {Place::kTile, free_tiles.back()};
+    free_tiles.pop_back();
+    code_.push_back(
+        {node.op, place[i].index, place[operands[0]], place[operands[1]], place[operands[2]]});
+  }
+  direct_ = -1;
+  int64_t n_same = 0;
+  for (uint64_t i = 0; i < outputs_.size(); ++i) {
+    outputs_[i].value = place[spec.results[i]];
+    const bool is_last = !code_.empty() && outputs_[i].value.place == Place::kTile &&
+                         outputs_[i].value.index == code_.back().tile;
+    if (!is_last) continue;
+    n_same += 1;
+    const bool fits = outputs_[i].type == ElementType::kF32 && outputs_[i].is_flat;
+    direct_ = fits && !streams(outputs_[i]) ? static_cast<int64_t>(i) : -1;
+  }
+  if (n_same != 1) direct_ = -1;
+  return {};
+}
+
+int64_t PointwisePlan::fixed_floats() const {
+  return static_cast<int64_t>(constants_.size() + inputs_.size()) * kSplatFloats;
+}
+
+void PointwisePlan::choose_tile() {
+  const int64_t buffers = n_tiles_used_ + static_cast<int64_t>(inputs_.size()) + 1;
+  tile_ = std::min(kMaxTile, (kArenaFloats - fixed_floats()) / buffers / 64 * 64);
+  pitch_ = tile_;
+  // A whole number of periods lets a per-channel operand be loaded once for all tiles.
+  const int64_t inner = dims_[rank_ - 1];
+  const bool periodic = std::any_of(inputs_.begin(), inputs_.end(), [](const Edge& edge) {
+    return edge.is_periodic && !edge.is_scalar && !edge.is_flat;
+  });
+  if (periodic && rank_ > 1 && inner > 0 && inner <= tile_) {
+    const int64_t step = std::lcm(inner, kSplatFloats);
+    tile_ = step <= tile_ ? tile_ / step * step : tile_ / inner * inner;
+  }
+  bytes_per_element_ = 0;
+  for (const Edge& edge : inputs_)
+    bytes_per_element_ += element_bytes(edge.type);
+  for (const Edge& edge : outputs_)
+    bytes_per_element_ += element_bytes(edge.type);
+}
+
+std::string PointwisePlan::make(const PointwiseSpec& spec) {
+  if (std::string why = check(spec); !why.empty()) return why;
+  if (std::string why = lay_out(spec); !why.empty()) return why;
+  if (std::string why = compile(spec); !why.empty()) return why;
+  choose_tile();
+  if (tile_ <= 0) return "pointwise: too many values are live at once";
+  return {};
+}
+
+}  // namespace tenon::onednn::kernels

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a plan: for each tile, load the inputs that are not f32 in memory already, run the
+// instructions, store the outputs.
+
+#include <algorithm>
+
+#include "kernel_table.h"
+#include "pointwise.h"
+
+namespace tenon::onednn::kernels {
+
+namespace {
+
+// An output past this size would evict what the next node reads, and itself.
+constexpr int64_t kStreamBytes = int64_t{24} << 20;
+
+}  // namespace
+
+struct PointwisePlan::Frame {
+  const KernelTable* table;
+  const PointwiseOps* ops;
+  int64_t lanes;
+  std::span<const void* const> sources;
+  std::span<void* const> targets;
+};
+
+// Calls f(offset in the edge, position in the tile, length) for each run of the innermost dimension
+// within elements [at, at + n) of the iteration space.
+template <class F>
+static void for_each_row(
+    const int64_t* dims, const int64_t* strides, int64_t rank, int64_t at, int64_t n, const F& f) {
+  const int64_t inner = dims[rank - 1];
+  int64_t index[kPointwiseMaxRank] = {};
+  int64_t rest = at / inner;
+  int64_t offset = 0;
+  for (int64_t d = rank - 2; d >= 0; --d) {
+    index[d] = rest % dims[d];
+    rest /= dims[d];
+    offset += index[d] * strides[d];
+  }
+  int64_t column = at % inner;
+  for (int64_t done = 0; done < n;) {
+    const int64_t length = std::min(n - done, inner - column);
+    f(offset + column * strides[rank - 1], done, length);
+    done += length;
+    column = 0;
+    for (int64_t d = rank - 2; d >= 0; --d) {
+      offset += strides[d];
+      if (++index[d] < dims[d]) break;
+      offset -= index[d] * strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
+void PointwisePlan::load_rows(
+    const Frame& frame, uint32_t i, int64_t at, int64_t n, float* dst) const {
+  const Edge& edge = inputs_[i];
+  const Source src{frame.sources[i], edge.type, edge.quant};
+  if (edge.is_flat) return frame.table->load_f32(src, at, n, dst);
+  const int64_t stride = edge.strides[rank_ - 1];
+  for_each_row(dims_, edge.strides, rank_, at, n, [&](int64_t offset, int64_t to, int64_t length) {
+    if (stride == 1) {
+      frame.table->load_f32(src, offset, length, dst + to);
+    } else if (stride == 0) {
+      frame.table->load_f32(src, offset, 1, dst + to);
+      std::fill_n(dst + to + 1, length - 1, dst[to]);
+    } else {
+      frame.table->load_strided(src, offset, stride, length, dst + to);
+    }
+  });
+}
+
+void PointwisePlan::load_constants_and_scalars(const Frame& frame, float* arena) const {
+  for (float value : constants_) {
+    std::fill_n(arena, kSplatFloats, value);
+    arena += kSplatFloats;
+  }
+  for (uint32_t i = 0; i < inputs_.size(); ++i, arena += kSplatFloats) {
+    if (!inputs_[i].is_scalar) continue;
+    frame.table->load_f32({frame.sources[i], inputs_[i].type, inputs_[i].quant}, 0, 1, arena);
+    std::fill_n(arena, kSplatFloats, arena[0]);
+  }
+}
+
+PointwiseOperand PointwisePlan::load_input(
+    const Frame& frame, uint32_t i, int64_t at, int64_t n, float* arena, int64_t* loaded_at) const {
+  const Edge& edge = inputs_[i];
+  float* splat = arena + (static_cast<int64_t>(constants_.size()) + i) * kSplatFloats;
+  if (edge.is_scalar) return {splat, 0};
+  // Whole registers of f32 are read where they lie.
+  const bool in_place = edge.type == ElementType::kF32 && n % frame.lanes == 0;
+  const float* data = static_cast<const float*>(frame.sources[i]);
+  if (edge.is_flat && in_place) return {data + at, 1};
+  const int64_t inner = dims_[rank_ - 1];
+  if (in_place && edge.strides[rank_ - 1] == 1 && at % inner + n <= inner) {
+    for_each_row(dims_, edge.strides, rank_, at, n,
+                 [&](int64_t offset, int64_t, int64_t) { data += offset; });
+    return {data, 1};
+  }
+  float* tile = arena + fixed_floats() + (n_tiles_used_ + i) * pitch_;
+  // The phase of what the tile holds; a longer load of the same phase serves as well.
+  const int64_t phase = edge.is_periodic ? at % inner : -1;
+  if (phase >= 0 && phase == loaded_at[i]) return {tile, 1};
+  load_rows(frame, i, at, n, tile);
+  if (n == tile_) loaded_at[i] = phase;
+  return {tile, 1};
+}
+
+bool PointwisePlan::streams(const Edge& edge) const {
+  return count_ * element_bytes(edge.type) >= kStreamBytes;
+}
+
+void PointwisePlan::store_output(
+    const Frame& frame, uint32_t i, int64_t at, int64_t n, const float* src) const {
+  const Edge& edge = outputs_[i];
+  const Target dst{frame.targets[i], edge.type, edge.quant};
+  if (edge.is_flat) return frame.table->store_f32(src, n, dst, at, streams(edge));
+  for_each_row(dims_, edge.strides, rank_, at, n,
+               [&](int64_t offset, int64_t from, int64_t length) {
+                 frame.table->store_f32(src + from, length, dst, offset, streams(edge));
+               });
+}
+
+PointwiseOperand PointwisePlan::resolve(Operand operand,
+                                        const PointwiseOperand* inputs,
+                                        float* arena) const {
+  if (operand.place == Place::kInput) return inputs[operand.index];
+  if (operand.place == Place::kTile) return {arena + fixed_floats() + operand.index * pitch_, 1};
+  return {arena + operand.index * kSplatFloats, 0};
+}
+
+void PointwisePlan::store_outputs(const Frame& frame,
+                                  int64_t at,
+                                  int64_t n,
+                                  const PointwiseOperand* inputs,
+                                  float* arena,
+                                  bool is_direct) const {
+  float* spare =
+      arena + fixed_floats() + (n_tiles_used_ + static_cast<int64_t>(inputs_.size())) * pitch_;
+  for (uint32_t i = 0; i < outputs_.size(); ++i) {
+    if (is_direct && i == direct_) continue;
+    const PointwiseOperand value = resolve(outputs_[i].value, inputs, arena);
+    if (value.step == 0) std::fill_n(spare, n, value.data[0]);
+    store_output(frame, i, at, n, value.step == 0 ? spare : value.data);
+  }
+}
+
+void PointwisePlan::run_tiles(const Frame& frame, int64_t lo, int64_t hi) const {
+  alignas(64) float arena[kArenaFloats];
+  int64_t loaded_at[kMaxInputs];
+  PointwiseOperand inputs[kMaxInputs];
+  std::fill_n(loaded_at, inputs_.size(), -1);
+  load_constants_and_scalars(frame, arena);
+  for (int64_t t = lo; t < hi; ++t) {
+    const int64_t at = t * tile_;
+    const int64_t n = std::min(tile_, count_ - at);
+    for (uint32_t i = 0; i < inputs_.size(); ++i) {
+      inputs[i] = load_input(frame, i, at, n, arena, loaded_at);
+    }
+    const int64_t n_vectors = (n + frame.lanes - 1) / frame.lanes;
+    const bool is_direct = direct_ >= 0 && n % frame.lanes == 0;
+    for (const Instruction& step : code_) {
+      float* dst = arena + fixed_floats() + step.tile * pitch_;
+      if (is_direct && &step == &code_.back()) {
+        dst = static_cast<float*>(frame.targets[static_cast<uint64_t>(direct_)]) + at;
+      }
+      frame.ops->op[step.op](dst, resolve(step.a, inputs, arena), resolve(step.b, inputs, arena),
+                             resolve(step.c, inputs, arena), n_vectors);
+    }
+    store_outputs(frame, at, n, inputs, arena, is_direct);
+  }
+}
+
+void PointwisePlan::run(const Context& context,
+                        std::span<const void* const> sources,
+                        std::span<void* const> targets) const {
+  if (count_ == 0) return;
+  Frame frame{context.table, nullptr, 0, sources, targets};
+  frame.table->pointwise_ops(&frame.ops, &frame.lanes);
+  const int64_t tile_bytes = tile_ * (bytes_per_element_ + 4 * static_cast<int64_t>(code_.size()));
+  parallel_for(context.parallel, (count_ + tile_ - 1) / tile_, grain_rows(tile_bytes),
+               [&](int64_t lo, int64_t hi) { run_tiles(frame, lo, hi); });
+}
+
+}  // namespace tenon::onednn::kernels
