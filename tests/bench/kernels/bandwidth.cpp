@@ -20,13 +20,15 @@ namespace {
 class Pool {
  public:
   explicit Pool(int n_threads) {
-    for (int i = 1; i < n_threads; ++i) threads_.emplace_back([this] { work(); });
+    for (int i = 1; i < n_threads; ++i)
+      threads_.emplace_back([this] { work(); });
   }
   ~Pool() {
     stop_ = true;
     round_.fetch_add(1);
     round_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    for (std::thread& thread : threads_)
+      thread.join();
   }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -88,13 +90,17 @@ Parallel pool(int n_threads) {
 }
 
 Buffer::Buffer(int64_t n_floats, float low, float high)
-    : data_(static_cast<float*>(std::aligned_alloc(64, static_cast<uint64_t>(n_floats + 15) / 16 * 64))) {
+    : data_(static_cast<float*>(
+          std::aligned_alloc(64, static_cast<uint64_t>(n_floats + 15) / 16 * 64))) {
   if (data_ == nullptr) throw std::bad_alloc();
   std::minstd_rand random(1);
   std::uniform_real_distribution<float> distribution(low, high);
-  for (int64_t i = 0; i < n_floats; ++i) data_[i] = distribution(random);
+  for (int64_t i = 0; i < n_floats; ++i)
+    data_[i] = distribution(random);
 }
-Buffer::~Buffer() { std::free(data_); }
+Buffer::~Buffer() {
+  std::free(data_);
+}
 
 double bandwidth(int64_t bytes, int n_threads) {
   static std::map<std::pair<int64_t, int>, double> measured;
@@ -109,7 +115,8 @@ double bandwidth(int64_t bytes, int n_threads) {
     parallel_for(pool(n_threads), n, kGrainBytes / 8, [&](int64_t lo, int64_t hi) {
       const float* from = src.data();
       float* to = dst.data();
-      for (int64_t k = lo; k < hi; ++k) to[k] = from[k] + 1.0F;
+      for (int64_t k = lo; k < hi; ++k)
+        to[k] = from[k] + 1.0F;
     });
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     best = std::max(best, static_cast<double>(bytes) / took.count());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the kernel benchmarks share: a pool of threads, aligned data, and the roofline. Each benchmark
-// reports bytes_per_second of the traffic it cannot avoid, and `roof`: its share of what a plain
-// read-and-write loop on the same threads reaches with the same number of bytes.
+// What the kernel benchmarks share: a pool of threads, aligned data, and the roofline. Each
+// benchmark reports bytes_per_second of the traffic it cannot avoid, and `roof`: its share of what
+// a plain read-and-write loop on the same threads reaches with the same number of bytes.
 
 #include <cstdint>
 
@@ -36,10 +36,9 @@ class Buffer {
 
 inline void report(benchmark::State& state, int64_t bytes, int n_threads) {
   state.SetBytesProcessed(state.iterations() * bytes);
-  state.counters["roof"] =
-      benchmark::Counter(static_cast<double>(state.iterations() * bytes) /
-                             bandwidth(bytes, n_threads),
-                         benchmark::Counter::kIsRate);
+  state.counters["roof"] = benchmark::Counter(
+      static_cast<double>(state.iterations() * bytes) / bandwidth(bytes, n_threads),
+      benchmark::Counter::kIsRate);
 }
 
 }  // namespace tenon::onednn::kernels::bench

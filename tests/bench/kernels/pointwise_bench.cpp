@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointwise groups: one busy program over 16M elements, GELU at a transformer's size, the plain sum.
+// Pointwise groups: one busy program over 16M elements, GELU at a transformer's size, the plain
+// sum.
 
 #include <string>
 #include <vector>
@@ -10,10 +11,17 @@
 namespace tenon::onednn::kernels::bench {
 namespace {
 
-tn_expr_node op(uint32_t code, uint32_t a, uint32_t b = 0, uint32_t c = 0) { return {code, a, b, c, 0}; }
-tn_expr_node constant(double x) { return {TN_EXPR_CONST, 0, 0, 0, x}; }
+tn_expr_node op(uint32_t code, uint32_t a, uint32_t b = 0, uint32_t c = 0) {
+  return {code, a, b, c, 0};
+}
+tn_expr_node constant(double x) {
+  return {TN_EXPR_CONST, 0, 0, 0, x};
+}
 
-void run(benchmark::State& state, const std::vector<tn_expr_node>& nodes, int64_t n, uint64_t n_inputs) {
+void run(benchmark::State& state,
+         const std::vector<tn_expr_node>& nodes,
+         int64_t n,
+         uint64_t n_inputs) {
   const int n_threads = static_cast<int>(state.range(1));
   const Level level = static_cast<Level>(state.range(0));
   if (level > best_level()) return state.SkipWithError("this CPU lacks the level");
@@ -29,7 +37,8 @@ void run(benchmark::State& state, const std::vector<tn_expr_node>& nodes, int64_
   const void* const sources[] = {a.data(), b.data()};
   void* const target = y.data();
   const Context context = make_context(level, pool(n_threads));
-  for (auto _ : state) plan.run(context, {sources, n_inputs}, {&target, 1});
+  for (auto _ : state)
+    plan.run(context, {sources, n_inputs}, {&target, 1});
   report(state, n * 4 * static_cast<int64_t>(n_inputs + 1), n_threads);
 }
 
@@ -49,13 +58,16 @@ void add(benchmark::State& state) {
 void gelu(benchmark::State& state) {
   run(state,
       {op(TN_EXPR_INPUT, 0), constant(0.7071067811865475), op(TN_EXPR_MUL, 0, 1),
-       op(TN_EXPR_ERF, 2), constant(1), op(TN_EXPR_ADD, 3, 4), op(TN_EXPR_MUL, 0, 5),
-       constant(0.5), op(TN_EXPR_MUL, 6, 7)},
+       op(TN_EXPR_ERF, 2), constant(1), op(TN_EXPR_ADD, 3, 4), op(TN_EXPR_MUL, 0, 5), constant(0.5),
+       op(TN_EXPR_MUL, 6, 7)},
       128 * 3072, 1);
 }
 
-#define TENON_BENCH(function)                                                              \
-  BENCHMARK(function)->ArgsProduct({{0, 1, 2}, {1, 2}})->ArgNames({"level", "threads"})->UseRealTime()
+#define TENON_BENCH(function)            \
+  BENCHMARK(function)                    \
+      ->ArgsProduct({{0, 1, 2}, {1, 2}}) \
+      ->ArgNames({"level", "threads"})   \
+      ->UseRealTime()
 TENON_BENCH(add);
 TENON_BENCH(busy);
 TENON_BENCH(gelu);
