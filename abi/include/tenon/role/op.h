@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Role "tenon.op/1": one row of the operator table. The component's self is not used: a row is
- * static data and pure functions, got once by get_interface when the plugin is loaded. A column that is
+ * Role "tenon.ops/1": rows of the operator table, one tn_op each. The component's self is not used:
+ * rows are static data and pure functions, got once, when the plugin is loaded. A column that is
  * missing falls back: explicit rule, then axes or expr, then decompose, then a generic answer or an
  * error that names the operator. Columns for gradient, batching and casts are appended with their
  * transforms. */
@@ -71,6 +71,13 @@ typedef struct tn_op {
    * form whose data may be any numbers of its type in [-2, 2] (indices are constants). [any] */
   tn_status*(TN_CALL* sample)(tn_edit*, uint64_t seed, tn_node_id* out);
 } tn_op;
+
+typedef struct tn_ops { /* the role's table: all rows that one component brings */
+  uint32_t struct_size;
+  uint32_t revision;
+  uint64_t count;
+  const tn_op* const* rows;
+} tn_ops;
 
 #ifdef __cplusplus
 }
