@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A request to stop: one flag, set from any thread or signal handler, never unset.
+
+#include <atomic>
+
+#include "tenon/base.h"
+
+struct tn_cancel {
+  std::atomic<int32_t> requested{0};
+  static_assert(std::atomic<int32_t>::is_always_lock_free, "signal handlers set it");
+};

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.hpp"
+
+#include "log.hpp"
+#include "parallel.hpp"
+#include "trace.hpp"
+
+// The parts below are optional while they are being built.
+#if __has_include("op_table.hpp")
+#include "op_table.hpp"
+#else
+class tenon::host::OpTable {};
+#endif
+#if __has_include("registry.hpp")
+#include "registry.hpp"
+#else
+class tenon::host::Registry {};
+#endif
+
+namespace tenon::host {
+
+Session::Session()
+    : ops(std::make_unique<OpTable>()),
+      log(std::make_unique<LogHub>()),
+      trace(std::make_unique<TraceHub>()),
+      threads(default_threads()),
+      own(new tn_ctx(this, "embedder")) {
+  registry = std::make_unique<Registry>();
+}
+
+// Plugins leave first: on their way out they may still log and release what they hold.
+Session::~Session() {
+  registry.reset();
+  ops.reset();
+  delete own;
+}
+
+}  // namespace tenon::host
+
+namespace {
+
+const void* get_interface(const tn_host*, tn_str id) {
+  return tenon::host::find_service(tenon::host::view(id));
+}
+
+}  // namespace
+
+tn_ctx::tn_ctx(tenon::host::Session* of, std::string who) : session(of), id(std::move(who)) {
+  host = {sizeof host, 0, TN_ABI_MAJOR, TN_ABI_MINOR, this, get_interface};
+}
