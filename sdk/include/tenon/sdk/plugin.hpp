@@ -16,7 +16,9 @@
 // writes one file with TENON_DECLARE_COMPONENT(word) for each word and
 // TENON_PLUGIN(id, version, name, vendor, license, url, &tenon_component_a, &tenon_component_b).
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <string_view>
 
@@ -124,23 +126,29 @@ inline uint32_t sanitizer_kind() {
   return kind;
 }
 
+// Writes no more of the answer than the host has room for.
 inline int32_t accept_offer(const tn_offer* offer, tn_accept* accept, const tn_plugin* plugin) {
-  accept->abi_major = TN_ABI_MAJOR;
-  accept->needs_minor = TN_ABI_MINOR;
-  accept->built_minor = TN_ABI_MINOR;
-  accept->pointer_bits = 8 * sizeof(void*);
-  accept->sanitizer = sanitizer_kind();
-  accept->plugin = plugin;
+  tn_accept made{};
+  made.struct_size = accept->struct_size;
+  made.abi_major = TN_ABI_MAJOR;
+  made.needs_minor = TN_ABI_MINOR;
+  made.built_minor = TN_ABI_MINOR;
+  made.pointer_bits = 8 * sizeof(void*);
+  made.sanitizer = sanitizer_kind();
+  made.plugin = plugin;
   if (offer->oldest_major > TN_ABI_MAJOR || offer->abi_major + 1 <= TN_ABI_MAJOR) {
-    accept->refusal =
+    made.refusal =
         "built for another major version of the Tenon ABI: rebuild the plugin "
         "with the SDK of this host";
   } else if (offer->abi_major == TN_ABI_MAJOR && offer->abi_minor < TN_ABI_MINOR) {
-    accept->refusal = "needs a newer minor version of the Tenon ABI: update libtenon";
-  } else if (offer->sanitizer != sanitizer_kind()) {
-    accept->refusal = "built with other sanitizers than the host: rebuild with the host's flags";
+    made.refusal = "needs a newer minor version of the Tenon ABI: update libtenon";
+  } else if (offer->pointer_bits != made.pointer_bits) {
+    made.refusal = "built for another pointer width: rebuild the plugin for the host's platform";
+  } else if (offer->sanitizer != made.sanitizer) {
+    made.refusal = "built with other sanitizers than the host: rebuild with the host's flags";
   }
-  return accept->refusal ? TN_FAILED_PRECONDITION : TN_OK;
+  std::memcpy(accept, &made, std::min<size_t>(accept->struct_size, sizeof made));
+  return made.refusal ? TN_FAILED_PRECONDITION : TN_OK;
 }
 
 constexpr tn_str literal(const char* text) {
