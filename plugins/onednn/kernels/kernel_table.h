@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "row_args.h"
 #include "types.h"
 
 namespace tenon::onednn::kernels {

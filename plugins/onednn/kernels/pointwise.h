@@ -32,8 +32,8 @@ constexpr int64_t kPointwiseMaxRank = 8;
 // only).
 struct PointwiseEdge {
   ElementType type = ElementType::kF32;
-  Quant quant;
-  std::vector<int64_t> strides;  // [rank], in elements
+  Quant quant = {};
+  std::vector<int64_t> strides = {};  // [rank], in elements
 };
 
 struct PointwiseSpec {

@@ -27,12 +27,12 @@ struct Quant {
 struct Source {
   const void* data = nullptr;
   ElementType type = ElementType::kF32;
-  Quant quant;
+  Quant quant = {};
 };
 struct Target {
   void* data = nullptr;
   ElementType type = ElementType::kF32;
-  Quant quant;
+  Quant quant = {};
 };
 
 // The sources under level/ are compiled once per level. A higher level contains the lower ones.

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisation of rows; contract in ../norm.h. A block of the row is loaded (with the residual)
+// into a buffer in L1; rows of one block are loaded once, longer ones once per pass.
+
+#include "level.h"
+#include "simd.h"
+
+extern "C" double sqrt(double);
+
+namespace tenon::onednn::kernels::TENON_LEVEL {
+
+namespace {
+
+constexpr int64_t kBlock = 8192;
+
+const float* row_f32(const Source& src, int64_t offset, int64_t n, float* buffer) {
+  if (src.type == ElementType::kF32) return static_cast<const float*>(src.data) + offset;
+  load_f32(src, offset, n, buffer);
+  return buffer;
+}
+
+// Calls f(i, part) for each register of [0, n); part is the number of lanes that count.
+template <class F>
+void each_register(int64_t n, const F& f) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    f(i, kLanes);
+  if (i < n) f(i, static_cast<int>(n - i));
+}
+Vf load_some(const float* p, int count) {
+  return count == kLanes ? load(p) : load_part(p, count, 0.0F);
+}
+void store_some(float* p, Vf v, int count) {
+  if (count == kLanes) {
+    store(p, v);
+  } else {
+    store_part(p, v, count);
+  }
+}
+
+struct NormRow {
+  const NormArgs& args;
+  int64_t offset;
+  float* buffer;
+  float* scratch;
+
+  // The block's x in the buffer; returns its sum. Later passes take x from `sum` where there is
+  // one, as it may have replaced src.
+  float load_block(int64_t at, int64_t n, bool is_first_pass) const {
+    const bool is_summed = !is_first_pass && args.sum.data != nullptr;
+    const Source from = is_summed ? Source{args.sum.data, args.sum.type, args.sum.quant} : args.src;
+    const float* src = row_f32(from, offset + at, n, buffer);
+    const float* residual = nullptr;
+    if (args.residual.data != nullptr && !is_summed) {
+      residual = row_f32(args.residual, offset + at, n, scratch);
+    }
+    Vf sum = {};
+    each_register(n, [&](int64_t i, int count) {
+      Vf x = load_some(src + i, count);
+      if (residual != nullptr) x += load_some(residual + i, count);
+      store(buffer + i, x);
+      sum += x;
+    });
+    if (is_first_pass && args.sum.data != nullptr) {
+      store_f32(buffer, n, args.sum, offset + at, false);
+    }
+    return sum_lanes(sum);
+  }
+
+  // sum((x - mean)^2) of the block
+  float squares(int64_t n, float mean) const {
+    Vf sum = {};
+    each_register(n, [&](int64_t i, int count) {
+      Vf x = load(buffer + i) - mean;
+      for (int k = count; k < kLanes; ++k)
+        x[k] = 0.0F;
+      sum = fma(x, x, sum);
+    });
+    return sum_lanes(sum);
+  }
+
+  void finish_block(int64_t at, int64_t n, float mean, float factor) const {
+    const bool is_f32 = args.dst.type == ElementType::kF32;
+    float* dst = is_f32 ? static_cast<float*>(args.dst.data) + offset + at : buffer;
+    each_register(n, [&](int64_t i, int count) {
+      Vf y = (load(buffer + i) - mean) * factor;
+      if (args.gamma != nullptr) y = y * load_some(args.gamma + at + i, count);
+      if (args.beta != nullptr) y = y + load_some(args.beta + at + i, count);
+      store_some(dst + i, y, count);
+    });
+    if (!is_f32) store_f32(dst, n, args.dst, offset + at, false);
+    if (args.dst2.data != nullptr) store_f32(dst, n, args.dst2, offset + at, false);
+  }
+
+  template <class F>
+  void each_block(const F& f) const {
+    for (int64_t at = 0; at < args.n; at += kBlock) {
+      f(at, args.n - at < kBlock ? args.n - at : kBlock);
+    }
+  }
+
+  void run(int64_t row) const {
+    const bool is_short = args.n <= kBlock;
+    const double n = static_cast<double>(args.n);
+    double sum = 0;
+    each_block([&](int64_t at, int64_t length) {
+      sum += static_cast<double>(load_block(at, length, true));
+    });
+    float mean = args.kind == Norm::kLayer ? static_cast<float>(sum / n) : 0.0F;
+    double square = 0;
+    each_block([&](int64_t at, int64_t length) {
+      if (!is_short) load_block(at, length, false);
+      square += static_cast<double>(squares(length, mean));
+    });
+    const double epsilon = static_cast<double>(args.epsilon);
+    double divisor = ::sqrt(square / n + epsilon);
+    if (args.kind == Norm::kL2) divisor = ::sqrt(square) > epsilon ? ::sqrt(square) : epsilon;
+    float factor = static_cast<float>(1.0 / divisor);
+    if (square != square) factor = static_cast<float>(square);
+    each_block([&](int64_t at, int64_t length) {
+      if (!is_short) load_block(at, length, false);
+      finish_block(at, length, mean, factor);
+    });
+    if (args.mean != nullptr) args.mean[row] = mean;
+    if (args.inv_std != nullptr) args.inv_std[row] = factor;
+  }
+};
+
+}  // namespace
+
+void norm_rows(const NormArgs& args, int64_t lo, int64_t hi) {
+  alignas(64) float buffer[kBlock + kLanes];
+  alignas(64) float scratch[kBlock];
+  for (int64_t r = lo; r < hi; ++r)
+    NormRow{args, r * args.n, buffer, scratch}.run(r);
+}
+
+}  // namespace tenon::onednn::kernels::TENON_LEVEL

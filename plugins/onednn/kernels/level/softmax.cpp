@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax of rows; contract in ../softmax.h. A row goes through a buffer in L1: load, scale, mask
+// and maximum; exponentials and their sum; scale and store.
+
+#include "level.h"
+#include "vector_math.h"
+
+extern "C" double log(double);
+
+namespace tenon::onednn::kernels::TENON_LEVEL {
+
+namespace {
+
+constexpr int64_t kBlock = 4096;
+
+// One row's f32 at `data`: in place where it is f32 already, else converted into `buffer`.
+const float* row_f32(const Source& src, int64_t offset, int64_t n, float* buffer) {
+  if (src.type == ElementType::kF32) return static_cast<const float*>(src.data) + offset;
+  load_f32(src, offset, n, buffer);
+  return buffer;
+}
+
+// buffer[i] = scale * src + mask for i < n, -infinity up to a whole register; returns the maximum.
+struct Row {
+  const SoftmaxArgs& args;
+  int64_t src_offset;
+  int64_t mask_offset;
+
+  float load_block(int64_t at, int64_t n, float* buffer) const {
+    alignas(64) float mask_buffer[kBlock];
+    const float* src = row_f32(args.src, src_offset + at, n, buffer);
+    Vf scale = splat(args.scale);
+    Vf top = splat(-kInfinity);
+    if (args.mask.data == nullptr || args.mask_strides[3] == 0) {
+      float value = 0.0F;
+      if (args.mask.data != nullptr) load_f32(args.mask, mask_offset, 1, &value);
+      top =
+          combine(src, n, buffer, [&](Vf x, int64_t, bool) { return fma(x, scale, splat(value)); });
+    } else {
+      const float* mask = row_f32(args.mask, mask_offset + at, n, mask_buffer);
+      top = combine(src, n, buffer, [&](Vf x, int64_t i, bool is_whole) {
+        return fma(x, scale, is_whole ? load(mask + i) : load_part(mask + i, n - i, 0.0F));
+      });
+    }
+    return max_lanes(top);
+  }
+
+  template <class F>
+  static Vf combine(const float* src, int64_t n, float* dst, const F& f) {
+    Vf top = splat(-kInfinity);
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      Vf x = f(load(src + i), i, true);
+      store(dst + i, x);
+      top = max_fast(x, top);
+    }
+    if (i < n) {
+      Vf x = f(load_part(src + i, n - i, 0.0F), i, false);
+      for (int64_t k = n - i; k < kLanes; ++k)
+        x[k] = -kInfinity;
+      store(dst + i, x);
+      top = max_fast(x, top);
+    }
+    return top;
+  }
+};
+
+// The sum of exp(data[i] - top), which replace the data unless they are to be kept.
+float exponentials(float* data, int64_t n, float top, bool keep) {
+  Vf sum = {};
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Vf e = exp_nonpositive(load(data + i) - top);
+    if (!keep) store(data + i, e);
+    sum += e;
+  }
+  return sum_lanes(sum);
+}
+
+// y = (x - origin) * factor + shift. LogSoftmax subtracts twice, so that a large maximum cannot
+// round the small logarithm away.
+struct Finish {
+  float origin;
+  float factor;
+  float shift;
+};
+
+void apply(const float* data, int64_t n, Finish f, float* dst) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    store(dst + i, (load(data + i) - f.origin) * f.factor + f.shift);
+  }
+  if (i < n) store_part(dst + i, (load(data + i) - f.origin) * f.factor + f.shift, n - i);
+}
+
+void finish_block(const SoftmaxArgs& args, float* data, int64_t n, Finish f, int64_t offset) {
+  if (args.dst.type == ElementType::kF32) {
+    return apply(data, n, f, static_cast<float*>(args.dst.data) + offset);
+  }
+  apply(data, n, f, data);
+  store_f32(data, n, args.dst, offset, false);
+}
+
+Finish make_finish(const SoftmaxArgs& args, float top, double sum) {
+  if (args.log) return {top, 1.0F, static_cast<float>(-::log(sum))};
+  return {0.0F, static_cast<float>(1.0 / sum), 0.0F};
+}
+
+void short_row(const Row& row, float* buffer) {
+  const SoftmaxArgs& args = row.args;
+  float top = row.load_block(0, args.n, buffer);
+  float sum = exponentials(buffer, args.n, top, args.log);
+  Finish finish = make_finish(args, top, static_cast<double>(sum));
+  finish_block(args, buffer, args.n, finish, row.src_offset);
+}
+
+void long_row(const Row& row, float* buffer) {
+  const SoftmaxArgs& args = row.args;
+  float top = -kInfinity;
+  auto each_block = [&](const auto& body) {
+    for (int64_t at = 0; at < args.n; at += kBlock) {
+      int64_t n = args.n - at < kBlock ? args.n - at : kBlock;
+      body(at, n, row.load_block(at, n, buffer));
+    }
+  };
+  each_block([&](int64_t, int64_t, float block_top) { top = block_top > top ? block_top : top; });
+  double sum = 0;
+  each_block([&](int64_t, int64_t n, float) {
+    sum += static_cast<double>(exponentials(buffer, n, top, true));
+  });
+  Finish finish = make_finish(args, top, sum);
+  each_block([&](int64_t at, int64_t n, float) {
+    if (!args.log) exponentials(buffer, n, top, false);
+    finish_block(args, buffer, n, finish, row.src_offset + at);
+  });
+}
+
+}  // namespace
+
+void softmax_rows(const SoftmaxArgs& args, int64_t lo, int64_t hi) {
+  alignas(64) float buffer[kBlock + kLanes];
+  for (int64_t r = lo; r < hi; ++r) {
+    int64_t d2 = r % args.dims[2];
+    int64_t d1 = r / args.dims[2] % args.dims[1];
+    int64_t d0 = r / args.dims[2] / args.dims[1];
+    int64_t mask =
+        d0 * args.mask_strides[0] + d1 * args.mask_strides[1] + d2 * args.mask_strides[2];
+    Row row{args, r * args.n, mask};
+    if (args.n <= kBlock) {
+      short_row(row, buffer);
+    } else {
+      long_row(row, buffer);
+    }
+  }
+}
+
+}  // namespace tenon::onednn::kernels::TENON_LEVEL

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Arguments of the kernels that work row by row. Plain structs, as level/ sees them too; contracts
+// in softmax.h, norm.h and reduce.h.
+
+#include <cstdint>
+
+#include "types.h"
+
+namespace tenon::onednn::kernels {
+
+// src, dst: [dims[0], dims[1], dims[2], n] dense
+struct SoftmaxArgs {
+  Source src = {};
+  Target dst = {};
+  int64_t dims[3] = {1, 1, 1};
+  int64_t n = 0;
+  float scale = 1.0F;            // of src, before the mask
+  Source mask = {};              // added; data null: none
+  int64_t mask_strides[4] = {};  // over dims and n, in elements; the last is 0 or 1
+  bool log = false;              // LogSoftmax
+};
+
+enum class Norm : uint8_t { kLayer, kRms, kL2 };
+
+// src, residual, sum, dst: [rows, n] dense; gamma, beta: [n] f32; mean, inv_std: [rows] f32
+struct NormArgs {
+  Norm kind = Norm::kLayer;
+  Source src = {};
+  Source residual = {};  // added to src in front; data null: none
+  Target sum = {};       // where src + residual goes; data null: nowhere
+  Target dst = {};
+  Target dst2 = {};  // a second form of the result, as u8 beside bf16; data null: none
+  const float* gamma = nullptr;
+  const float* beta = nullptr;
+  float* mean = nullptr;
+  float* inv_std = nullptr;
+  int64_t rows = 0;
+  int64_t n = 0;
+  float epsilon = 0.0F;
+};
+
+enum class Reduction : uint8_t { kSum, kMean, kMax, kMin, kSumSquare, kL2, kL1, kCount };
+
+// Columns of one piece of work when inner > 1.
+constexpr int64_t kReduceBlock = 512;
+
+// src: [outer, k, inner] dense -> dst: [outer, inner] dense
+struct ReduceArgs {
+  Reduction kind = Reduction::kSum;
+  Source src = {};
+  Target dst = {};
+  int64_t outer = 0;
+  int64_t k = 0;
+  int64_t inner = 0;
+};
+
+}  // namespace tenon::onednn::kernels

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Softmax and LogSoftmax over the last axis, with attention's scale and additive mask in front:
+//   y = softmax(scale * x + mask), x: [d0, d1, d2, n], as scores [batch, heads, rows, n].
+// The mask broadcasts by strides: [batch, 1, 1, n] has mask_strides {n, 0, 0, 1}.
+// One pass over memory while a row fits 16 KiB as f32; longer rows are read three times.
+// Any element types; arithmetic in f32, sums over lanes and then over blocks of 4096 in f64.
+// A row that is all -infinity, or has +infinity or NaN, gives NaN, as the formula does. dst may be
+// src when the types have the same size, and may not overlap the mask. No alignment is required.
+
+#include "context.h"
+#include "row_args.h"
+
+namespace tenon::onednn::kernels {
+
+void softmax(const Context& context, const SoftmaxArgs& args);
+
+}  // namespace tenon::onednn::kernels

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over last and middle axes against f64 loops.
+
+#include "kernels/reduce.h"
+
+#include "levels.h"
+
+namespace tenon::onednn::kernels {
+namespace {
+
+class Reduce : public EachLevel {};
+
+double reference(Reduction kind, const std::vector<double>& x) {
+  double total = kind == Reduction::kMax ? -INFINITY : (kind == Reduction::kMin ? INFINITY : 0);
+  for (double v : x) {
+    switch (kind) {
+      case Reduction::kMax:
+        total = std::max(total, v);
+        break;
+      case Reduction::kMin:
+        total = std::min(total, v);
+        break;
+      case Reduction::kL1:
+        total += std::fabs(v);
+        break;
+      case Reduction::kSumSquare:
+      case Reduction::kL2:
+        total += v * v;
+        break;
+      default:
+        total += v;
+    }
+  }
+  if (kind == Reduction::kMean) return total / static_cast<double>(x.size());
+  return kind == Reduction::kL2 ? std::sqrt(total) : total;
+}
+
+TEST_P(Reduce, AgreesWithF64) {
+  constexpr int64_t kShapes[][3] = {{5, 1, 1},     {3, 100, 1},  {2, 5000, 1}, {2, 49, 20},
+                                    {3, 128, 384}, {2, 3, 1025}, {1, 1000, 17}};
+  for (const auto& [outer, k, inner] : kShapes) {
+    const std::vector<float> x = uniform(static_cast<uint64_t>(outer * k * inner), -1, 3);
+    for (int kind = 0; kind < static_cast<int>(Reduction::kCount); ++kind) {
+      std::vector<float> y(static_cast<uint64_t>(outer * inner) + 1, 7.0F);
+      reduce(context_, {static_cast<Reduction>(kind), {x.data()}, {y.data()}, outer, k, inner});
+
+      for (int64_t i = 0; i < outer * inner; ++i) {
+        std::vector<double> line;
+        for (int64_t j = 0; j < k; ++j) {
+          line.push_back(x[static_cast<uint64_t>((i / inner * k + j) * inner + i % inner)]);
+        }
+        const double want = reference(static_cast<Reduction>(kind), line);
+        ASSERT_NEAR(y[static_cast<uint64_t>(i)], want, 2e-6 * std::fabs(want) + 1e-6) << kind;
+      }
+      EXPECT_EQ(y.back(), 7.0F);
+    }
+  }
+}
+
+// [2, 49, 20] u8 channels-last
+TEST_P(Reduce, PoolsQuantizedChannels) {
+  std::vector<uint8_t> x(2 * 49 * 20);
+  for (uint64_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<uint8_t>(i * 37 % 251);
+  std::vector<uint8_t> y(40);
+  reduce(context_, {Reduction::kMean,
+                    {x.data(), ElementType::kU8, {0.1F, 10}},
+                    {y.data(), ElementType::kU8, {0.05F, 0}},
+                    2,
+                    49,
+                    20});
+
+  for (uint64_t i = 0; i < 40; ++i) {
+    double sum = 0;
+    for (uint64_t j = 0; j < 49; ++j)
+      sum += (x[(i / 20 * 49 + j) * 20 + i % 20] - 10) * 0.1;
+    EXPECT_NEAR(y[i], std::min(255.0, sum / 49 / 0.05), 0.501);
+  }
+}
+
+TEST_P(Reduce, SpreadsNanAndAcceptsNothing) {
+  std::vector<float> x(100, 1.0F);
+  x[70] = NAN;
+  float y = 0;
+  for (Reduction kind : {Reduction::kSum, Reduction::kMax, Reduction::kMin}) {
+    reduce(context_, {kind, {x.data()}, {&y}, 1, 100, 1});
+    EXPECT_TRUE(std::isnan(y));
+  }
+  reduce(context_, {Reduction::kSum, {nullptr}, {&y}, 1, 0, 1});
+  EXPECT_EQ(y, 0.0F);
+  reduce(context_, {Reduction::kMax, {nullptr}, {&y}, 1, 0, 1});
+  EXPECT_EQ(y, -INFINITY);
+}
+
+TENON_EACH_LEVEL(Reduce);
+
+}  // namespace
+}  // namespace tenon::onednn::kernels

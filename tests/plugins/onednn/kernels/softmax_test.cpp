@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax against f64 loops: row lengths around the block, masks, types, special values.
+
+#include "kernels/softmax.h"
+
+#include "levels.h"
+
+namespace tenon::onednn::kernels {
+namespace {
+
+class Softmax : public EachLevel {};
+
+std::vector<double> reference(const float* x, const float* mask, int64_t n, float scale, bool log) {
+  std::vector<double> y(static_cast<uint64_t>(n));
+  double top = -INFINITY;
+  for (uint64_t i = 0; i < y.size(); ++i) {
+    y[i] = static_cast<double>(x[i]) * scale + (mask != nullptr ? mask[i] : 0.0);
+    top = std::max(top, y[i]);
+  }
+  double sum = 0;
+  for (double v : y)
+    sum += std::exp(v - top);
+  for (double& v : y)
+    v = log ? v - top - std::log(sum) : std::exp(v - top) / sum;
+  return y;
+}
+
+TEST_P(Softmax, AgreesWithF64AtEveryLength) {
+  for (int64_t n : {1, 2, 15, 16, 17, 128, 1000, 4096, 4097, 20000}) {
+    for (bool log : {false, true}) {
+      const std::vector<float> x = uniform(static_cast<uint64_t>(3 * n), -20, 20);
+      std::vector<float> y(x.size() + 1, 7.0F);
+      SoftmaxArgs args{.src = {x.data()}, .dst = {y.data()}, .dims = {1, 3, 1}, .n = n};
+      args.scale = 0.7F;
+      args.log = log;
+      softmax(context_, args);
+
+      for (uint64_t r = 0; r < 3; ++r) {
+        const uint64_t at = r * static_cast<uint64_t>(n);
+        const std::vector<double> want = reference(&x[at], nullptr, n, 0.7F, log);
+        for (uint64_t i = 0; i < want.size(); ++i) {
+          ASSERT_NEAR(y[at + i], want[i], 4e-6 * std::fabs(want[i]) + (log ? 1e-6 : 1e-12))
+              << n << " at " << i;
+        }
+      }
+      EXPECT_EQ(y.back(), 7.0F);
+    }
+  }
+}
+
+// scores [2, 3, 5, 70], mask [2, 1, 1, 70] with -infinity and [1, 1, 5, 70]
+TEST_P(Softmax, AddsBroadcastMasks) {
+  constexpr int64_t kN = 70;
+  const std::vector<float> x = uniform(2 * 3 * 5 * kN, -4, 4);
+  std::vector<float> mask = uniform(5 * kN, -2, 2, 2);
+  mask[3] = -INFINITY;
+  for (bool per_batch : {true, false}) {
+    std::vector<float> y(x.size());
+    SoftmaxArgs args{.src = {x.data()}, .dst = {y.data()}, .dims = {2, 3, 5}, .n = kN};
+    args.scale = 0.125F;
+    args.mask = {mask.data()};
+    args.mask_strides[0] = per_batch ? kN : 0;
+    args.mask_strides[2] = per_batch ? 0 : kN;
+    args.mask_strides[3] = 1;
+    softmax(context_, args);
+
+    for (uint64_t r = 0; r < 30; ++r) {
+      const float* row_mask = &mask[(per_batch ? r / 15 : r % 5) * kN];
+      const std::vector<double> want = reference(&x[r * kN], row_mask, kN, 0.125F, false);
+      for (uint64_t i = 0; i < kN; ++i)
+        ASSERT_NEAR(y[r * kN + i], want[i], 1e-6 * want[i]);
+    }
+  }
+}
+
+TEST_P(Softmax, ReadsAndWritesBf16AndU8) {
+  constexpr uint64_t kN = 50;
+  const std::vector<float> values = uniform(kN, -3, 3);
+  std::vector<uint16_t> x(kN);
+  std::vector<float> rounded(kN);
+  context_.table->store_f32(values.data(), kN, {x.data(), ElementType::kBf16, {}}, 0, false);
+  context_.table->load_f32({x.data(), ElementType::kBf16, {}}, 0, kN, rounded.data());
+  std::vector<uint8_t> y(kN);
+  softmax(context_, {.src = {x.data(), ElementType::kBf16, {}},
+                     .dst = {y.data(), ElementType::kU8, {1.0F / 256, 0}},
+                     .n = kN});
+
+  const std::vector<double> want = reference(rounded.data(), nullptr, kN, 1, false);
+  for (uint64_t i = 0; i < kN; ++i)
+    EXPECT_NEAR(y[i], want[i] * 256, 0.5001);
+}
+
+TEST_P(Softmax, WorksInPlaceAndOnInfinities) {
+  std::vector<float> x = {1, -INFINITY, 3, -INFINITY, -INFINITY, -INFINITY,
+                          1, NAN,       2, 1000,      0,         -1000};
+  softmax(context_, {.src = {x.data()}, .dst = {x.data()}, .dims = {1, 1, 4}, .n = 3});
+
+  EXPECT_NEAR(x[2], 1 / (1 + std::exp(-2.0)), 1e-6);
+  EXPECT_EQ(x[1], 0.0F);
+  for (uint64_t i = 3; i < 9; ++i)
+    EXPECT_TRUE(std::isnan(x[i])) << i;
+  EXPECT_EQ(x[9], 1.0F);
+  EXPECT_EQ(x[11], 0.0F);
+}
+
+TENON_EACH_LEVEL(Softmax);
+
+}  // namespace
+}  // namespace tenon::onednn::kernels
