@@ -54,7 +54,11 @@ function(tenon_configure_plugin target)
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>)
   target_link_options(${target} PRIVATE
     -Wl,--version-script=${TENON_PLUGIN_VERSION_SCRIPT} -Wl,-z,now -Wl,-z,relro
-    -Wl,--exclude-libs,ALL $<$<NOT:$<BOOL:${TENON_SANITIZE}>>:-Wl,--no-undefined>)
+    -Wl,--exclude-libs,ALL)
+  # A sanitizer's runtime is found in the program only.
+  if(NOT TENON_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  endif()
 endfunction()
 
 function(tenon_add_plugin)
