@@ -10,7 +10,6 @@
 #include <boost/dll/shared_library.hpp>
 
 #include "adopt.hpp"
-#include "version.hpp"
 
 namespace tenon::host {
 namespace {
@@ -126,7 +125,7 @@ Status shake_hands(Entry entry, const PluginText& said, Plugin& into) {
 
 tn_offer host_offer() {
   return {sizeof(tn_offer),  0,           TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MAJOR, 0,
-          8 * sizeof(void*), kSanitizers, str("tenon"), str(kVersion)};
+          8 * sizeof(void*), kSanitizers, str("tenon"), str(TENON_VERSION)};
 }
 
 Status check_accept(const tn_offer& offer, int32_t code, const tn_accept& accept) {

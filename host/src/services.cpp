@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "blob.hpp"
+#include "component.hpp"
 #include "log.hpp"
 #include "options.hpp"
 #include "parallel.hpp"
@@ -26,6 +27,7 @@ struct Row {
 const void* find_service(std::string_view id) {
   static const Row rows[] = {
       {"tenon.host.blob/1", blob_service()},         {"tenon.host.cancel/1", cancel_service()},
+      {"tenon.host.component/1", component_service()},
       {"tenon.host.log/1", log_service()},           {"tenon.host.memory/1", memory_service()},
       {"tenon.host.options/1", options_service()},   {"tenon.host.parallel/1", parallel_service()},
       {"tenon.host.progress/1", progress_service()}, {"tenon.host.random/1", random_service()},

@@ -3,29 +3,25 @@
 
 #include "log.hpp"
 #include "parallel.hpp"
+#include "registry.hpp"
 #include "trace.hpp"
 
-// The parts below are optional while they are being built.
+// Optional while it is being built.
 #if __has_include("op_table.hpp")
 #include "op_table.hpp"
 #else
 class tenon::host::OpTable {};
 #endif
-#if __has_include("registry.hpp")
-#include "registry.hpp"
-#else
-class tenon::host::Registry {};
-#endif
 
 namespace tenon::host {
 
-Session::Session()
+Session::Session(RegistryConfig config)
     : ops(std::make_unique<OpTable>()),
       log(std::make_unique<LogHub>()),
       trace(std::make_unique<TraceHub>()),
       threads(default_threads()),
       own(new tn_ctx(this, "embedder")) {
-  registry = std::make_unique<Registry>();
+  registry = std::make_unique<Registry>(this, std::move(config));
 }
 
 // Plugins leave first: on their way out they may still log and release what they hold.

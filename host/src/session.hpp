@@ -11,6 +11,7 @@
 
 #include "tenon/plugin.h"
 
+#include "places.hpp"
 #include "status.hpp"
 
 namespace tenon::host {
@@ -24,7 +25,7 @@ enum class Held { kStatus, kTensor, kGraph, kOptions, kBlob, kPlan, kComponent, 
 inline constexpr size_t kHeldKinds = 9;
 
 struct Session {
-  Session();
+  explicit Session(RegistryConfig config = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

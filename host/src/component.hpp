@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A live component of a plugin, and the service "tenon.host.component/1" over it.
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "tenon/host/component.h"
+
+#include "adopt.hpp"
+#include "loader.hpp"
+#include "ref.hpp"
+#include "registry.hpp"
+
+struct tn_component_ref {
+  tn_component_ref(tn_ctx* owner, const tenon::host::Registry::Found& found, void* self);
+  tn_component_ref(const tn_component_ref&) = delete;
+  tn_component_ref& operator=(const tn_component_ref&) = delete;
+
+  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept;
+
+  std::string_view id() const { return tenon::host::view(component_->id); }
+  std::string_view role() const { return tenon::host::view(component_->role); }
+  void* self() const { return self_; }
+  // The table in full size, or NULL when the component has no such interface.
+  tenon::host::Result<const void*> table(std::string_view id);
+
+ private:
+  ~tn_component_ref();
+
+  tn_ctx* owner_;
+  const tn_plugin* plugin_;
+  const tn_component* component_;
+  void* self_;
+  std::atomic<uint64_t> refs_{1};
+  std::mutex lock_;
+  std::map<std::string, tenon::host::AdoptedTable, std::less<>> tables_;
+  bool named_ = false;  // its self is known to the stubs
+};
+
+namespace tenon::host {
+
+// Checks the options against the component's schema, loads its plugin and creates it.
+Result<Ref<tn_component_ref>> create_component(tn_ctx* owner,
+                                               std::string_view role,
+                                               std::string_view id,
+                                               const tn_options* options);
+
+// Names component, role and function in a failure that a call of the component returned.
+Status named(tn_status* answer, const tn_component_ref& component, std::string_view function);
+
+// A component with the table of its role: what the host itself calls.
+template <class Table>
+class Made {
+ public:
+  static Result<Made> create(tn_ctx* owner,
+                             std::string_view role,
+                             std::string_view id,
+                             const tn_options* options) {
+    TN_TRY(ref, create_component(owner, role, id, options));
+    TN_TRY(table, ref->table(role));
+    return Made(std::move(ref), static_cast<const Table*>(table));
+  }
+  const Table* operator->() const { return table_; }
+  void* self() const { return ref_->self(); }
+  std::string_view id() const { return ref_->id(); }
+  Status called(std::string_view function, tn_status* answer) const {
+    return named(answer, *ref_.get(), function);
+  }
+
+ private:
+  Made(Ref<tn_component_ref> ref, const Table* table) : ref_(std::move(ref)), table_(table) {}
+  Ref<tn_component_ref> ref_;
+  const Table* table_;
+};
+
+const tn_host_component* component_service();
+
+}  // namespace tenon::host

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin by hand, over the C ABI alone. TENON_TEST_WAY says in which way it is broken; "fine" and
+// "short_table" (built with older headers) work.
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "tenon/abi.h"
+
+namespace {
+
+constexpr std::string_view kWay = TENON_TEST_WAY;
+
+#define DESCRIBED_ID "broken." TENON_TEST_WAY
+__attribute__((section(".tenon.plugin"), used)) const char kDescription[] =
+    "TENON-PLUGIN-1\0" DESCRIBED_ID
+    "\0"
+    "0.1\0"
+    "\0\0\0\0"
+    "TENON-COMPONENT-1\0"
+    "tenon.pass/1\0" DESCRIBED_ID
+    "\0"
+    "0.1\0"
+    "breaks\0";
+
+constexpr tn_str text(const char* from) {
+  return {from, std::char_traits<char>::length(from)};
+}
+
+// Dies while the library is being loaded.
+const bool kAlive = [] {
+  if (kWay == "dies" && std::getenv("TENON_TEST_DIE")) std::_Exit(3);
+  return true;
+}();
+
+const tn_component kComponent{sizeof(tn_component),
+                              kWay == "draft" ? TN_COMP_DRAFT : 0,
+                              text("tenon.pass/1"),
+                              kWay == "lies" ? text("something.else") : text(DESCRIBED_ID),
+                              text("0.1"),
+                              text("breaks"),
+                              {}};
+const tn_component* const kComponents[] = {&kComponent};
+
+const tn_host* given_host = nullptr;
+
+tn_status* init(const tn_host* host, void**) {
+  given_host = host;
+  if (kWay != "init_fails") return nullptr;
+  const auto* status =
+      static_cast<const tn_host_status*>(host->get_interface(host, text("tenon.host.status/1")));
+  return status->make(host->ctx, TN_UNAVAILABLE, {}, text("no licence on this computer"), nullptr);
+}
+
+int self_of_component;
+tn_status* create(void*, tn_str, tn_str, const tn_options*, void** out) {
+  *out = &self_of_component;
+  return nullptr;
+}
+void destroy(void*) {}
+
+tn_status* run(void*, tn_graph*, const tn_cancel*, const tn_sink* report) {
+  return report->write(report->ctx, "{}", 2);
+}
+
+const void* get_interface(void*, tn_str id) {
+  static const tn_pass whole{sizeof(tn_pass), 1, run};
+  static const tn_pass short_table{8, 1, run};  // ends before run
+  static const tn_pass wrong{7, 1, run};
+  if (std::string_view(id.data, id.len) != "tenon.pass/1" || kWay == "no_table") return nullptr;
+  if (kWay == "short_table") return &short_table;
+  return kWay == "wrong_table" ? &wrong : &whole;
+}
+
+constexpr uint32_t plugin_size() {
+  return kWay == "small" ? 64 : kWay == "large" ? 1u << 20 : sizeof(tn_plugin);
+}
+
+const tn_plugin kPlugin{plugin_size(),
+                        0,
+                        text(DESCRIBED_ID),
+                        text("0.1"),
+                        {},
+                        {},
+                        {},
+                        {},
+                        1,
+                        kWay == "no_components" ? nullptr : kComponents,
+                        init,
+                        nullptr,
+                        kWay == "no_create" ? nullptr : create,
+                        destroy,
+                        get_interface};
+
+constexpr uint32_t own_sanitizer() {
+#if defined(__SANITIZE_ADDRESS__)
+  return TN_SAN_ADDRESS;
+#elif defined(__SANITIZE_THREAD__)
+  return TN_SAN_THREAD;
+#else
+  return TN_SAN_NONE;
+#endif
+}
+
+}  // namespace
+
+#ifdef TENON_TEST_NO_ENTRY
+#define tenon_plugin_entry some_other_name
+#endif
+extern "C" TN_EXPORT int32_t TN_CALL tenon_plugin_entry(const tn_offer* offer, tn_accept* accept) {
+  if (kWay == "refuses") {
+    accept->refusal = "needs a computer with two hands: install libhands";
+    return TN_FAILED_PRECONDITION;
+  }
+  accept->abi_major = kWay == "major" ? offer->abi_major + 6 : offer->abi_major;
+  accept->needs_minor = kWay == "minor" ? offer->abi_minor + 1 : 0;
+  accept->pointer_bits = kWay == "bits" ? 32 : 8 * sizeof(void*);
+  accept->sanitizer = kWay == "sanitizer" ? own_sanitizer() | TN_SAN_MEMORY : own_sanitizer();
+  accept->plugin = kWay == "no_plugin" ? nullptr : &kPlugin;
+  return TN_OK;
+}
