@@ -104,7 +104,10 @@ Result<std::string> confine(std::string_view base, std::string_view relative) {
   fs::path parent = fs::canonical((folder / wanted).parent_path(), error);
   if (error) return file_error("open", relative, error.value());
   fs::path leads_to = parent / wanted.filename();
-  if (fs::exists(fs::symlink_status(leads_to, error))) leads_to = fs::canonical(leads_to, error);
+  // A link to nowhere is not missing: writing to it would make what it leads to.
+  bool missing = fs::symlink_status(leads_to, error).type() == fs::file_type::not_found;
+  error.clear();
+  if (!missing) leads_to = fs::canonical(leads_to, error);
   if (error) return file_error("open", relative, error.value());
   auto [end, rest] = std::mismatch(folder.begin(), folder.end(), leads_to.begin(), leads_to.end());
   if (end != folder.end() || rest == leads_to.end())

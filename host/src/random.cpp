@@ -11,7 +11,6 @@
 #include "services.hpp"
 
 namespace tenon::host {
-namespace {
 
 using Block = std::array<uint32_t, 4>;
 
@@ -31,6 +30,8 @@ Block philox(uint64_t seed, uint64_t stream, uint64_t block) {
   }
   return c;
 }
+
+namespace {
 
 // 53 bits of two words, in [0, 1).
 double unit(uint32_t high, uint32_t low) {

@@ -25,15 +25,22 @@ struct Row {
 
 // The one list of services: a new one is a row here.
 const void* find_service(std::string_view id) {
+  // clang-format off
   static const Row rows[] = {
-      {"tenon.host.blob/1", blob_service()},         {"tenon.host.cancel/1", cancel_service()},
+      {"tenon.host.blob/1", blob_service()},
+      {"tenon.host.cancel/1", cancel_service()},
       {"tenon.host.component/1", component_service()},
-      {"tenon.host.log/1", log_service()},           {"tenon.host.memory/1", memory_service()},
-      {"tenon.host.options/1", options_service()},   {"tenon.host.parallel/1", parallel_service()},
-      {"tenon.host.progress/1", progress_service()}, {"tenon.host.random/1", random_service()},
-      {"tenon.host.status/1", status_service()},     {"tenon.host.tensor/1", tensor_service()},
+      {"tenon.host.log/1", log_service()},
+      {"tenon.host.memory/1", memory_service()},
+      {"tenon.host.options/1", options_service()},
+      {"tenon.host.parallel/1", parallel_service()},
+      {"tenon.host.progress/1", progress_service()},
+      {"tenon.host.random/1", random_service()},
+      {"tenon.host.status/1", status_service()},
+      {"tenon.host.tensor/1", tensor_service()},
       {"tenon.host.trace/1", trace_service()},
   };
+  // clang-format on
   for (const Row& row : rows)
     if (row.id == id) return row.table;
   return nullptr;
