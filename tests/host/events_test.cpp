@@ -56,7 +56,7 @@ struct Events : ::testing::Test {
     return nlohmann::json::parse(text);
   }
 
-  tenon_session session;
+  tenon_session session{RegistryConfig{}};
   const tn_host_log& log = service<tn_host_log>("tenon.host.log/1");
   const tn_host_progress& progress = service<tn_host_progress>("tenon.host.progress/1");
   const tn_host_trace& trace = service<tn_host_trace>("tenon.host.trace/1");
