@@ -140,8 +140,7 @@ Status Registry::add_rows_of(Candidate& c, const tn_component& component) {
                                         ops.rows ? "too many" : "no array")};
   for (uint64_t i = 0; i < ops.count; ++i) {
     TN_TRY(row, adopt_struct(cat(id, ": operator row ", i), ops.rows[i], kLeastOp));
-    c.rows.push_back(row);
-    TN_CHECK(session_->ops->add(&c.rows.back(), &c.plugin->ctx));
+    TN_CHECK(session_->ops->add(&row, &c.plugin->ctx));  // which copies it
   }
   return {};
 }

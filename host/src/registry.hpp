@@ -11,8 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/role/op.h"
-
 #include "adopt.hpp"
 #include "description.hpp"
 #include "loader.hpp"
@@ -59,9 +57,7 @@ class Registry {
     std::string shadowed_by;  // the file that brings the same plugin earlier in the search order
     bool loading = false;
     std::unique_ptr<Plugin> plugin;
-    // Instances of its operator components, and their rows in full size.
-    std::vector<void*> row_selves;
-    std::deque<tn_op> rows;
+    std::vector<void*> row_selves;  // instances of its operator components
   };
   static constexpr size_t kNoPlace = SIZE_MAX;  // named by its path
   static bool usable(const Candidate& c) { return c.refused.empty() && c.shadowed_by.empty(); }

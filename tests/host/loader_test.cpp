@@ -111,7 +111,7 @@ TEST_F(Loader, SurvivesEveryCutOfAFile) {
   std::ifstream in(broken("fine"), std::ios::binary);
   std::string whole{std::istreambuf_iterator<char>(in), {}};
   ASSERT_GT(whole.size(), 1000u);
-  for (size_t bytes = 0; bytes < whole.size(); bytes += 97) {
+  for (size_t bytes = 0; bytes < whole.size(); bytes += whole.size() / 150) {
     fs::path cut = folder_ / "cut.so";
     std::ofstream(cut, std::ios::binary | std::ios::trunc).write(whole.data(), bytes);
     EXPECT_FALSE(read_description(cut).ok()) << bytes;
