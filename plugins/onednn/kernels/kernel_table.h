@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "copy_args.h"
+#include "quantize_args.h"
 #include "row_args.h"
 #include "types.h"
 

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Orders and merges the dimensions of a copy and chooses how its rows move.
+
+#include "copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernel_table.h"
+
+namespace tenon::onednn::kernels {
+
+namespace {
+
+struct Axis {
+  int64_t n;
+  int64_t src;  // strides in elements
+  int64_t dst;
+};
+
+// At most 8 axes, from the largest to the smallest dst stride; the last is the innermost.
+struct Axes {
+  Axis axis[kCopyMaxRank];
+  int64_t rank = 0;
+  int64_t count = 1;
+};
+
+Axes merge(const StridedCopy& copy) {
+  Axes in;
+  for (int64_t d = 0; d < copy.rank; ++d) {
+    in.count *= copy.dims[d];
+    if (copy.dims[d] == 1) continue;
+    in.axis[in.rank++] = {copy.dims[d], copy.src_strides[d], copy.dst_strides[d]};
+  }
+  std::stable_sort(in.axis, in.axis + in.rank,
+                   [](const Axis& a, const Axis& b) { return a.dst > b.dst; });
+  Axes out;
+  out.count = in.count;
+  for (int64_t d = 0; d < in.rank; ++d) {
+    const Axis& next = in.axis[d];
+    Axis* last = out.rank > 0 ? &out.axis[out.rank - 1] : nullptr;
+    if (last != nullptr && last->src == next.src * next.n && last->dst == next.dst * next.n) {
+      *last = {last->n * next.n, next.src, next.dst};
+    } else {
+      out.axis[out.rank++] = next;
+    }
+  }
+  if (out.rank == 0) out.axis[out.rank++] = {1, 1, 1};
+  return out;
+}
+
+// The offsets of the piece with this number, the axes [0, rank) counted like digits.
+struct Offsets {
+  int64_t src = 0;
+  int64_t dst = 0;
+};
+Offsets offsets_of(const Axis* axis, int64_t rank, int64_t piece) {
+  Offsets at;
+  for (int64_t d = rank - 1; d >= 0; --d) {
+    at.src += piece % axis[d].n * axis[d].src;
+    at.dst += piece % axis[d].n * axis[d].dst;
+    piece /= axis[d].n;
+  }
+  return at;
+}
+
+const char* src_at(const StridedCopy& copy, int64_t offset) {
+  return static_cast<const char*>(copy.src) + offset * copy.element_bytes;
+}
+char* dst_at(const StridedCopy& copy, int64_t offset) {
+  return static_cast<char*>(copy.dst) + offset * copy.element_bytes;
+}
+
+template <class T>
+void copy_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    std::memcpy(dst + i * dst_stride * static_cast<int64_t>(sizeof(T)),
+                src + i * src_stride * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  }
+}
+
+void copy_elements(const StridedCopy& copy, Offsets at, const Axis& row) {
+  const char* src = src_at(copy, at.src);
+  char* dst = dst_at(copy, at.dst);
+  switch (copy.element_bytes) {
+    case 1:
+      return copy_elements<uint8_t>(src, row.src, dst, row.dst, row.n);
+    case 2:
+      return copy_elements<uint16_t>(src, row.src, dst, row.dst, row.n);
+    case 4:
+      return copy_elements<uint32_t>(src, row.src, dst, row.dst, row.n);
+    default:
+      return copy_elements<uint64_t>(src, row.src, dst, row.dst, row.n);
+  }
+}
+
+// The innermost axis is contiguous on both sides, or on neither in a way that tiles would help.
+void copy_by_rows(const Context& context, const StridedCopy& copy, const Axes& axes) {
+  Axes outer = axes;
+  const Axis row = outer.axis[--outer.rank];
+  const bool is_dense = (row.src == 1 && row.dst == 1) || row.n == 1;
+  const int64_t bytes = row.n * copy.element_bytes;
+  if (is_dense && outer.rank == 0) {  // one block: cut anywhere
+    return parallel_for(context.parallel, bytes, grain_rows(2), [&](int64_t lo, int64_t hi) {
+      std::memcpy(static_cast<char*>(copy.dst) + lo, static_cast<const char*>(copy.src) + lo,
+                  static_cast<uint64_t>(hi - lo));
+    });
+  }
+  parallel_for(
+      context.parallel, axes.count / row.n, grain_rows(bytes * 2), [&](int64_t lo, int64_t hi) {
+        for (int64_t piece = lo; piece < hi; ++piece) {
+          const Offsets at = offsets_of(outer.axis, outer.rank, piece);
+          if (is_dense) {
+            std::memcpy(dst_at(copy, at.dst), src_at(copy, at.src), static_cast<uint64_t>(bytes));
+          } else {
+            copy_elements(copy, at, row);
+          }
+        }
+      });
+}
+
+// dst's innermost axis is contiguous, and so is another axis in src: blocks of both go through
+// registers. A block is 64 x 64 elements at most, so that both sides' lines stay in L1.
+void copy_by_tiles(const Context& context,
+                   const StridedCopy& copy,
+                   const Axes& axes,
+                   int64_t src_axis) {
+  constexpr int64_t kSide = 64;
+  Axes outer = axes;
+  const Axis rows = outer.axis[axes.rank - 1];
+  const Axis cols = outer.axis[src_axis];
+  for (int64_t d = src_axis; d + 1 < axes.rank - 1; ++d)
+    outer.axis[d] = outer.axis[d + 1];
+  outer.rank -= 2;
+  const int64_t row_blocks = (rows.n + kSide - 1) / kSide;
+  const int64_t col_blocks = (cols.n + kSide - 1) / kSide;
+  const int64_t pieces = axes.count / rows.n / cols.n * row_blocks * col_blocks;
+  const int64_t bytes = std::min(kSide, rows.n) * std::min(kSide, cols.n) * copy.element_bytes * 2;
+  parallel_for(context.parallel, pieces, grain_rows(bytes), [&](int64_t lo, int64_t hi) {
+    for (int64_t piece = lo; piece < hi; ++piece) {
+      const int64_t row = piece % row_blocks * kSide;
+      const int64_t col = piece / row_blocks % col_blocks * kSide;
+      const Offsets at = offsets_of(outer.axis, outer.rank, piece / row_blocks / col_blocks);
+      context.table->transpose_tile({src_at(copy, at.src + row * rows.src + col),
+                                     dst_at(copy, at.dst + col * cols.dst + row), rows.src,
+                                     cols.dst, std::min(kSide, rows.n - row),
+                                     std::min(kSide, cols.n - col), copy.element_bytes});
+    }
+  });
+}
+
+}  // namespace
+
+void strided_copy(const Context& context, const StridedCopy& copy) {
+  const Axes axes = merge(copy);
+  if (axes.count <= 0) return;
+  const Axis& inner = axes.axis[axes.rank - 1];
+  if (inner.src != 1 && inner.dst == 1) {
+    for (int64_t d = 0; d + 1 < axes.rank; ++d) {
+      if (axes.axis[d].src == 1 && axes.axis[d].n > 1) return copy_by_tiles(context, copy, axes, d);
+    }
+  }
+  copy_by_rows(context, copy, axes);
+}
+
+StridedCopy make_transpose(const void* src,
+                           void* dst,
+                           int64_t element_bytes,
+                           std::span<const int64_t> dims,
+                           std::span<const int64_t> perm) {
+  StridedCopy copy{src, dst, element_bytes, static_cast<int64_t>(dims.size())};
+  int64_t strides[kCopyMaxRank] = {};
+  int64_t stride = 1;
+  for (uint64_t d = dims.size(); d-- > 0; stride *= dims[d])
+    strides[d] = stride;
+  stride = 1;
+  for (uint64_t d = dims.size(); d-- > 0; stride *= copy.dims[d]) {
+    const uint64_t from = static_cast<uint64_t>(perm[d]);
+    copy.dims[d] = dims[from];
+    copy.src_strides[d] = strides[from];
+    copy.dst_strides[d] = stride;
+  }
+  return copy;
+}
+
+void copy_rows(const Context& context,
+               const void* src,
+               int64_t src_pitch,
+               void* dst,
+               int64_t dst_pitch,
+               int64_t row_bytes,
+               int64_t rows) {
+  strided_copy(context, {src, dst, 1, 2, {rows, row_bytes}, {src_pitch, 1}, {dst_pitch, 1}});
+}
+
+}  // namespace tenon::onednn::kernels

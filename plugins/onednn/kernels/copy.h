@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Moving elements of 1, 2, 4 or 8 bytes between two strided layouts of up to 8 dimensions:
+// Transpose, Concat, Split, Slice (also with negative steps: a pointer to the first element and a
+// negative stride), Expand (src stride 0), layout changes. Neighbouring dimensions that both sides
+// run through without a gap are merged; then rows are memcpy, or 2-d transposes in registers, or
+// single elements. src and dst may not overlap. dst's elements must be distinct. No alignment is
+// required.
+//
+//   strided_copy(context, make_transpose(src, dst, 4, dims, perm));
+
+#include <span>
+
+#include "context.h"
+#include "copy_args.h"
+
+namespace tenon::onednn::kernels {
+
+void strided_copy(const Context& context, const StridedCopy& copy);
+
+// src: dims dense -> dst: [dims[perm[0]], dims[perm[1]], ...] dense; at most 8 dims.
+StridedCopy make_transpose(const void* src,
+                           void* dst,
+                           int64_t element_bytes,
+                           std::span<const int64_t> dims,
+                           std::span<const int64_t> perm);
+
+// rows of row_bytes each, pitches in bytes: one input of a Concat, one output of a Split.
+void copy_rows(const Context& context,
+               const void* src,
+               int64_t src_pitch,
+               void* dst,
+               int64_t dst_pitch,
+               int64_t row_bytes,
+               int64_t rows);
+
+}  // namespace tenon::onednn::kernels
