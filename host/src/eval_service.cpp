@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service "tenon.host.eval/1": making plans, choosing the compiled form for the shapes at hand,
+// and telling what a plan is.
+#include <nlohmann/json.hpp>
+
+#include "boundary.hpp"
+#include "component.hpp"
+#include "graph_service.hpp"
+#include "options.hpp"
+#include "plan.hpp"
+#include "tensor.hpp"
+
+namespace tenon::host {
+namespace {
+
+using nlohmann::json;
+
+struct PlanOptions {
+  std::vector<std::string> backends;
+  size_t cache_limit = 8;
+  json rest = json::object();  // for the backends
+};
+
+Result<PlanOptions> read_options(std::string_view text) {
+  PlanOptions out;
+  json given = text.empty() ? json::object() : json::parse(text, nullptr, false);
+  if (!given.is_object()) return invalid("plan options: expected a JSON object");
+  for (auto& [key, value] : given.items()) {
+    if (key == "backend") {
+      json list = value.is_array() ? value : json::array({value});
+      for (const json& id : list) {
+        if (!id.is_string()) return invalid("option backend: expected an id or a list of ids");
+        out.backends.push_back(id);
+      }
+    } else if (key == "plan_cache") {
+      if (!value.is_number_integer() || value.get<int64_t>() < 1) {
+        return invalid("option plan_cache: expected an integer of at least 1");
+      }
+      out.cache_limit = value;
+    } else {
+      out.rest[key] = value;
+    }
+  }
+  if (std::find(out.backends.begin(), out.backends.end(), "reference") == out.backends.end()) {
+    out.backends.emplace_back("reference");
+  }
+  return out;
+}
+
+std::string read_sink(tn_status* (*call)(void*, const tn_sink*), void* self, Status* status) {
+  std::string text;
+  tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {
+                 static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
+                 return nullptr;
+               }};
+  *status = Status(call(self, &sink));
+  return text;
+}
+
+// The options of the plan that this backend's schema knows.
+Result<tn_options*> options_for(tn_ctx* ctx, BackendUse* use, const json& rest, json* unknown) {
+  json schema = json::parse(component_schema(use->component), nullptr, false);
+  json known = json::object();
+  for (auto& [key, value] : rest.items()) {
+    if (schema.is_object() && schema.contains("properties") && schema["properties"].contains(key)) {
+      known[key] = value;
+      unknown->erase(key);
+    }
+  }
+  tn_options* given = nullptr;
+  TN_CHECK(Status(options_service()->create(ctx, &given)));
+  std::string text = known.dump();
+  Status parsed(options_service()->parse(given, str(text)));
+  Result<Ref<tn_options>> checked =
+      parsed.ok() ? validate(component_schema(use->component), given, use->id)
+                  : Result<Ref<tn_options>>(std::move(parsed));
+  options_service()->release(given);
+  if (!checked.ok()) return checked.status();
+  return checked->release();
+}
+
+Status open_backend(tn_ctx* ctx, const std::string& id, const json& rest, json* unknown,
+                    BackendUse* use) {
+  use->id = id;
+  TN_CHECK(Status(component_service()->create(ctx, str("tenon.backend/1"), str(id), nullptr,
+                                              &use->component)));
+  use->table = static_cast<const tn_backend*>(
+      component_service()->get_interface(use->component, str("tenon.backend/1"), &use->self));
+  TN_TRY(options, options_for(ctx, use, rest, unknown));
+  use->options = options;
+  Status status;
+  json devices = json::parse(read_sink(use->table->devices, use->self, &status), nullptr, false);
+  TN_CHECK(std::move(status));
+  if (!devices.is_array()) return {TN_INTERNAL, cat("backend ", id, ": devices() is no JSON array")};
+  if (devices.empty()) {
+    return {TN_UNAVAILABLE, cat("backend ", id, ": no device; see `tenon plugin doctor`")};
+  }
+  use->device = devices[0].value("id", 0);
+  use->dl = {devices[0].value("type", kDLCPU), use->device};
+  use->own_memory = use->dl.device_type != kDLCPU;
+  return {};
+}
+
+Status open_backends(tn_plan* plan, const PlanOptions& options) {
+  json unknown = options.rest;
+  for (const std::string& id : options.backends) {
+    auto use = std::make_unique<BackendUse>();
+    TN_CHECK(open_backend(plan->ctx, id, options.rest, &unknown, use.get()));
+    plan->backends.push_back(std::move(use));
+  }
+  if (!unknown.empty()) {
+    return invalid(cat("plan options: no backend of this plan (", options.backends[0],
+                       ") has an option ", unknown.begin().key()));
+  }
+  return {};
+}
+
+Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
+  if (!n_taps) return {};
+  tn_edit* edit = nullptr;
+  TN_CHECK(Status(edit_service()->begin(plan->graph, &edit)));
+  Status status;
+  for (uint64_t i = 0; i < n_taps && status.ok(); ++i) {
+    std::string name = cat("tap", i);
+    status = Status(edit_service()->add_output(edit, str(name), taps[i]));
+  }
+  if (status.ok()) return Status(edit_service()->commit(edit));
+  edit_service()->rollback(edit);
+  return status;
+}
+
+Status make_states(tn_plan* plan) {
+  const tn_host_graph& g = *graph_service();
+  for (uint64_t s = 0, n = g.count(plan->graph, TN_LIST_STATES); s < n; ++s) {
+    tn_value_id value = g.value_at(plan->graph, TN_LIST_STATES, s, 0);
+    tn_type type{};
+    type.struct_size = sizeof type;
+    TN_CHECK(Status(g.value_type(plan->graph, value, &type)));
+    std::string name(view(g.value_name(plan->graph, value)));
+    if (type.rank == TN_RANK_UNKNOWN || std::count_if(type.dims, type.dims + type.rank,
+                                                      [](int64_t d) { return d < 0; })) {
+      return invalid(cat("state ", name, ": expected a known shape"));
+    }
+    tn_plan::State state{name, nullptr, nullptr};
+    for (tn_tensor** buffer : {&state.now, &state.next}) {
+      TN_TRY(made, alloc_tensor(plan->ctx, type.dtype, {type.dims, type.rank}));
+      *buffer = made.release();
+    }
+    plan->states.push_back(std::move(state));
+  }
+  plan->backend_states.resize(plan->backends.size());
+  for (size_t b = 0; b < plan->backends.size() && !plan->states.empty(); ++b) {
+    BackendUse& use = *plan->backends[b];
+    if (!use.table->state_new) continue;
+    TN_CHECK(Status(use.table->state_new(use.self, use.device, &plan->backend_states[b])));
+  }
+  return {};
+}
+
+bool same_shapes(const Compiled& compiled, const DLTensor* const* in, uint64_t n_in) {
+  for (uint64_t i = 0; i < n_in; ++i) {
+    const std::vector<int64_t>& key = compiled.key[i];
+    if (key.size() != static_cast<size_t>(in[i]->ndim)) return false;
+    if (!std::equal(key.begin(), key.end(), in[i]->shape)) return false;
+  }
+  return true;
+}
+
+Result<std::shared_ptr<Compiled>> compiled_for(tn_plan* plan, const DLTensor* const* in,
+                                               uint64_t n_in) {
+  std::lock_guard lock(plan->mutex);
+  auto& cache = plan->cache;
+  for (size_t i = 0; i < cache.size(); ++i) {
+    if (!same_shapes(*cache[i], in, n_in)) continue;
+    std::rotate(cache.begin(), cache.begin() + i, cache.begin() + i + 1);
+    return cache[0];
+  }
+  TN_TRY(made, compile_for(plan, in, n_in));
+  if (cache.size() >= plan->cache_limit) cache.pop_back();
+  cache.insert(cache.begin(), made);
+  return made;
+}
+
+// Right number, on the CPU, dense: what a run takes as it is.
+Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
+  const tn_host_graph& g = *graph_service();
+  uint64_t wanted = g.count(plan->graph, TN_LIST_INPUTS) - plan->states.size();
+  if (n_in != wanted) return invalid(cat("expected ", wanted, " inputs, got ", n_in));
+  for (uint64_t i = 0; i < n_in; ++i) {
+    if (in[i]->device.device_type != kDLCPU) {
+      return invalid(cat("input ", i, ": expected a tensor on the CPU, got device type ",
+                         in[i]->device.device_type));
+    }
+    if (!is_dense(*in[i])) return invalid(cat("input ", i, ": expected a dense tensor"));
+  }
+  return {};
+}
+
+tn_status* compile(tn_ctx* ctx, const tn_graph* graph, const tn_value_id* taps, uint64_t n_taps,
+                   tn_str options, tn_plan** out) {
+  return boundary([&]() -> Status {
+    *out = nullptr;
+    TN_TRY(plan, make_plan(ctx, graph, taps, n_taps, view(options)));
+    *out = plan;
+    return {};
+  });
+}
+
+tn_status* prepare(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
+  return boundary([&]() -> Status {
+    TN_CHECK(check_inputs(plan, in, n_in));
+    return compiled_for(plan, in, n_in).status();
+  });
+}
+
+tn_status* run(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_outputs* outputs,
+               const tn_cancel* cancel) {
+  return boundary([&] { return run_plan(plan, in, n_in, outputs, cancel); });
+}
+
+Result<tn_plan::State*> find_state(tn_plan* plan, tn_str name) {
+  for (tn_plan::State& state : plan->states) {
+    if (state.name == view(name)) return &state;
+  }
+  return not_found(cat("no state ", view(name)));
+}
+
+tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
+  return boundary([&]() -> Status {
+    TN_TRY(state, find_state(plan, name));
+    if (dtype_of(value->dtype) != state->now->dtype() ||
+        !std::equal(value->shape, value->shape + value->ndim, state->now->shape().begin(),
+                    state->now->shape().end())) {
+      return invalid(cat("state ", view(name), ": expected ", dtype_name(state->now->dtype()),
+                         shape_text(state->now->shape()), ", got ",
+                         dtype_name(dtype_of(value->dtype)), shape_text(dims_of(*value))));
+    }
+    for (size_t b = 0; b < plan->backends.size(); ++b) {
+      BackendUse& use = *plan->backends[b];
+      if (!plan->backend_states[b]) continue;
+      TN_CHECK(Status(use.table->state_set(use.self, plan->backend_states[b], name, value)));
+    }
+    return copy_dense(*value, const_cast<char*>(state->now->data()));
+  });
+}
+
+tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out) {
+  return boundary([&]() -> Status {
+    TN_TRY(state, find_state(plan, name));
+    for (size_t b = 0; b < plan->backends.size(); ++b) {
+      BackendUse& use = *plan->backends[b];
+      if (!plan->backend_states[b]) continue;
+      Status got(use.table->state_get(use.self, plan->backend_states[b], name, out));
+      if (got.ok() || got.code() != TN_NOT_FOUND) return got;
+    }
+    return copy_dense(state->now->dl, static_cast<char*>(out->data) + out->byte_offset);
+  });
+}
+
+json part_json(tn_plan* plan, const Step& step) {
+  json part = {{"nodes", step.names}};
+  if (step.kind == StepKind::kControl) {
+    part["backend"] = "host";
+    return part;
+  }
+  BackendUse& use = *plan->backends[step.backend];
+  part["backend"] = use.id;
+  part["workspace_bytes"] = step.workspace;
+  if (!use.table->describe) return part;
+  std::string text;
+  tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {
+                 static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
+                 return nullptr;
+               }};
+  Status described(use.table->describe(use.self, step.exe, &sink));
+  json more = json::parse(text, nullptr, false);
+  if (described.ok() && more.is_object()) part.update(more);
+  return part;
+}
+
+tn_status* describe(tn_plan* plan, const tn_sink* sink) {
+  return boundary([&]() -> Status {
+    json out = {{"partitions", json::array()}, {"fallback_nodes", json::array()}};
+    std::shared_ptr<Compiled> compiled;
+    {
+      std::lock_guard lock(plan->mutex);
+      if (!plan->cache.empty()) compiled = plan->cache[0];
+    }
+    if (compiled) {
+      for (const Step& step : compiled->steps) {
+        if (step.kind != StepKind::kCopy) out["partitions"].push_back(part_json(plan, step));
+      }
+      for (const Fallback& f : compiled->fallbacks) {
+        out["fallback_nodes"].push_back({{"node", f.node}, {"op", f.op}, {"why", f.why}});
+      }
+      out["arena_bytes"] = compiled->arena_bytes;
+      out["copies_per_run"] = compiled->copies;
+    }
+    std::string text = out.dump();
+    return Status(sink->write(sink->ctx, text.data(), text.size()));
+  });
+}
+
+// Memory for outputs that nobody looks at.
+struct Scratch {
+  tn_ctx* ctx;
+  std::vector<Ref<tn_tensor>> tensors;
+  static tn_status* get(void* self, uint64_t, const DLTensor* proto, DLTensor* out) {
+    auto& scratch = *static_cast<Scratch*>(self);
+    return boundary([&]() -> Status {
+      TN_TRY(made, alloc_tensor(scratch.ctx, dtype_of(proto->dtype), dims_of(*proto)));
+      *out = made->dl;
+      scratch.tensors.push_back(made);
+      return {};
+    });
+  }
+};
+
+tn_status* profile(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_sink* sink) {
+  return boundary([&]() -> Status {
+    TN_CHECK(check_inputs(plan, in, n_in));
+    TN_TRY(compiled, compiled_for(plan, in, n_in));
+    Scratch scratch{plan->ctx, {}};
+    tn_outputs outputs{&scratch, Scratch::get};
+    json layers = json::array();
+    TN_CHECK(run_compiled(*compiled, in, &outputs, nullptr, TN_EXEC_PROFILE, &layers));
+    std::string text = layers.dump();
+    return Status(sink->write(sink->ctx, text.data(), text.size()));
+  });
+}
+
+}  // namespace
+
+BackendUse::~BackendUse() {
+  if (options) options_service()->release(options);
+  if (component) component_service()->release(component);
+}
+
+Result<tn_plan*> make_plan(tn_ctx* ctx, const tn_graph* graph, const tn_value_id* taps,
+                           uint64_t n_taps, std::string_view options_text) {
+  TN_TRY(options, read_options(options_text));
+  auto plan = std::make_unique<tn_plan>();
+  plan->ctx = ctx;
+  plan->options_text = options_text;
+  plan->cache_limit = options.cache_limit;
+  ctx->add(Held::kPlan, 1);
+  TN_CHECK(Status(graph_service()->clone(graph, &plan->graph)));
+  TN_CHECK(add_taps(plan.get(), taps, n_taps));
+  TN_CHECK(open_backends(plan.get(), options));
+  TN_CHECK(make_states(plan.get()));
+  return plan.release();
+}
+
+Status run_plan(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_outputs* outputs,
+                const tn_cancel* cancel) {
+  TN_CHECK(check_inputs(plan, in, n_in));
+  TN_TRY(compiled, compiled_for(plan, in, n_in));
+  return run_compiled(*compiled, in, outputs, cancel, 0, nullptr);
+}
+
+const tn_host_eval* eval_service() {
+  static const tn_host_eval table{sizeof table,
+                                  1,
+                                  compile,
+                                  prepare,
+                                  run,
+                                  state_set,
+                                  state_get,
+                                  describe,
+                                  profile,
+                                  [](tn_plan* plan) { plan->retain(); },
+                                  [](tn_plan* plan) {
+                                    if (plan) plan->release();
+                                  }};
+  return &table;
+}
+
+}  // namespace tenon::host
+
+tn_plan::~tn_plan() {
+  cache.clear();
+  for (size_t b = 0; b < backend_states.size(); ++b) {
+    tenon::host::BackendUse& use = *backends[b];
+    if (backend_states[b]) use.table->state_free(use.self, backend_states[b]);
+  }
+  for (State& state : states) {
+    if (state.now) state.now->release();
+    if (state.next) state.next->release();
+  }
+  if (graph) tenon::host::graph_service()->release(graph);
+  if (ctx) ctx->add(tenon::host::Held::kPlan, -1);
+}

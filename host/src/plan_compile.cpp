@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a graph and the shapes of its inputs to steps over slots.
+#include <unordered_map>
+
+#include "arena.hpp"
+#include "component.hpp"
+#include "graph_service.hpp"
+#include "partition.hpp"
+#include "plan.hpp"
+#include "tenon/host/tensor.h"
+#include "tenon/role/pass.h"
+#include "tensor.hpp"
+#include "value_type.hpp"
+
+namespace tenon::host {
+namespace {
+
+const tn_host_graph& g() { return *graph_service(); }
+
+tn_type read_type(const tn_graph* graph, tn_value_id value) {
+  tn_type type{};
+  type.struct_size = sizeof type;
+  type.rank = TN_RANK_UNKNOWN;
+  Status ignored(g().value_type(graph, value, &type));
+  return type;
+}
+
+bool is_static(const tn_type& type) {
+  if (type.rank == TN_RANK_UNKNOWN || type.dtype == TN_DTYPE_NONE) return false;
+  for (uint32_t i = 0; i < type.rank; ++i) {
+    if (type.dims[i] < 0) return false;
+  }
+  return true;
+}
+
+// The graph with the inputs' shapes put in, after the passes that the first backend asks for.
+class Binder {
+ public:
+  Binder(tn_plan* plan, const DLTensor* const* in, uint64_t n_in)
+      : plan_(plan), in_(in), n_in_(n_in) {}
+
+  Result<tn_graph*> bind() {
+    uint64_t n = g().count(plan_->graph, TN_LIST_INPUTS);
+    std::vector<tn_type> types(n);
+    std::vector<const tn_type*> pointers(n, nullptr);
+    for (uint64_t i = 0, given = 0; i < n; ++i) {
+      if (is_state(i)) continue;
+      if (given >= n_in_) break;
+      const DLTensor& tensor = *in_[given++];
+      types[i] = {sizeof(tn_type), TN_KIND_TENSOR, dtype_of(tensor.dtype),
+                  static_cast<uint32_t>(tensor.ndim), tensor.shape, nullptr};
+      TN_CHECK(check(i, types[i]));
+      pointers[i] = &types[i];
+    }
+    tn_graph* bound = nullptr;
+    TN_CHECK(Status(g().bind(plan_->graph, pointers.data(), n, &bound)));
+    Status prepared = run_passes(bound);
+    if (!prepared.ok()) {
+      g().release(bound);
+      return prepared;
+    }
+    return bound;
+  }
+
+ private:
+  bool is_state(uint64_t input) const {
+    tn_value_id value = g().value_at(plan_->graph, TN_LIST_INPUTS, input, 0);
+    for (uint64_t s = 0, n = g().count(plan_->graph, TN_LIST_STATES); s < n; ++s) {
+      if (g().value_at(plan_->graph, TN_LIST_STATES, s, 0) == value) return true;
+    }
+    return false;
+  }
+
+  Status check(uint64_t input, const tn_type& given) const {
+    tn_type wanted =
+        read_type(plan_->graph, g().value_at(plan_->graph, TN_LIST_INPUTS, input, 0));
+    bool fits = wanted.dtype == TN_DTYPE_NONE || wanted.dtype == given.dtype;
+    fits = fits && (wanted.rank == TN_RANK_UNKNOWN || wanted.rank == given.rank);
+    for (uint32_t d = 0; fits && wanted.rank != TN_RANK_UNKNOWN && d < wanted.rank; ++d) {
+      fits = wanted.dims[d] < 0 || wanted.dims[d] == given.dims[d];
+    }
+    if (fits) return {};
+    return invalid(cat("input ", view(g().io_name(plan_->graph, TN_LIST_INPUTS, input)),
+                       ": expected ", type_text(wanted), ", got ", type_text(given)));
+  }
+
+  Status run_passes(tn_graph* bound) const {
+    const BackendUse& first = *plan_->backends[0];
+    if (!first.table->prepare) return {};
+    std::string ids;
+    tn_sink sink{&ids, [](void* to, const void* data, uint64_t len) -> tn_status* {
+                   static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
+                   return nullptr;
+                 }};
+    TN_CHECK(Status(first.table->prepare(first.self, &sink)));
+    for (size_t at = 0; at < ids.size();) {
+      size_t end = std::min(ids.find('\n', at), ids.size());
+      if (end > at) TN_CHECK(run_pass(plan_->ctx, ids.substr(at, end - at), bound));
+      at = end + 1;
+    }
+    return {};
+  }
+
+  static Status run_pass(tn_ctx* ctx, const std::string& id, tn_graph* graph) {
+    tn_component_ref* pass = nullptr;
+    TN_CHECK(Status(component_service()->create(ctx, str("tenon.pass/1"), str(id), nullptr, &pass)));
+    void* self = nullptr;
+    auto* table = static_cast<const tn_pass*>(
+        component_service()->get_interface(pass, str("tenon.pass/1"), &self));
+    tn_sink nowhere{nullptr, [](void*, const void*, uint64_t) -> tn_status* { return nullptr; }};
+    Status done(table->run(self, graph, nullptr, &nowhere));
+    component_service()->release(pass);
+    return done;
+  }
+
+  tn_plan* plan_;
+  const DLTensor* const* in_;
+  uint64_t n_in_;
+};
+
+class Builder {
+ public:
+  Builder(tn_plan* plan, Compiled* out) : plan_(plan), out_(out) {}
+
+  Status build() {
+    TN_CHECK(add_inputs());
+    TN_TRY(parts, partition(out_->graph, plan_->backends, &out_->fallbacks));
+    for (const Part& part : parts) {
+      TN_CHECK(part.backend == kHostBackend ? add_control(part) : add_part(part));
+    }
+    TN_CHECK(add_outputs());
+    for (Slot& slot : out_->slots) {
+      if (slot.input < 0 && !slot.constant && slot.first_step == SIZE_MAX) slot.first_step = 0;
+    }
+    lay_out_arena();
+    return {};
+  }
+
+ private:
+  // The slot of a value at a place; makes it, and the copies that bring it there.
+  int slot_at(tn_value_id value, int place) {
+    auto found = slots_.find({value, place});
+    if (found != slots_.end()) return found->second;
+    if (place == kCpuPlace) {
+      if (tn_tensor* constant = g().constant(out_->graph, value)) {
+        int slot = new_slot(value, place);
+        out_->slots[slot].constant = constant;
+        return slot;
+      }
+    }
+    int from = kCpuPlace;
+    for (int b = 0; b < static_cast<int>(plan_->backends.size()); ++b) {
+      if (slots_.count({value, b})) from = b;
+    }
+    // Between two devices a value goes through the CPU.
+    int source = slot_at(value, from == kCpuPlace || place == kCpuPlace ? from : kCpuPlace);
+    int slot = new_slot(value, place);
+    Step copy;
+    copy.kind = StepKind::kCopy;
+    copy.backend = place == kCpuPlace ? from : place;
+    copy.in = {source};
+    copy.out = {slot};
+    copy.names = {out_->slots[slot].name};
+    add_step(std::move(copy));
+    ++out_->copies;
+    return slot;
+  }
+
+  int new_slot(tn_value_id value, int place) {
+    Slot slot;
+    slot.name = view(g().value_name(out_->graph, value));
+    slot.place = place;
+    slot.first_step = SIZE_MAX;
+    tn_type type = read_type(out_->graph, value);
+    slot.dtype = type.dtype;
+    slot.is_static = is_static(type);
+    if (slot.is_static) {
+      slot.dims = dense_dims(type.dims, type.rank);
+      slot.bytes = bytes_of(type.dtype, type.dims, type.rank);
+    }
+    int index = static_cast<int>(out_->slots.size());
+    out_->slots.push_back(std::move(slot));
+    slots_[{value, place}] = index;
+    return index;
+  }
+
+  void add_step(Step step) {
+    size_t index = out_->steps.size();
+    for (int slot : step.in) {
+      if (slot >= 0) out_->slots[slot].last_step = index;
+    }
+    for (int slot : step.out) {
+      out_->slots[slot].first_step = std::min(out_->slots[slot].first_step, index);
+      out_->slots[slot].last_step = std::max(out_->slots[slot].last_step, index);
+    }
+    out_->workspace_bytes = std::max(out_->workspace_bytes, step.workspace);
+    out_->steps.push_back(std::move(step));
+  }
+
+  Status add_inputs() {
+    uint64_t given = 0;
+    for (uint64_t i = 0, n = g().count(out_->graph, TN_LIST_INPUTS); i < n; ++i) {
+      tn_value_id value = g().value_at(out_->graph, TN_LIST_INPUTS, i, 0);
+      int slot = new_slot(value, kCpuPlace);
+      int64_t state = state_of(value, 0);
+      if (state >= 0) {
+        out_->slots[slot].state = state;
+      } else {
+        out_->slots[slot].input = static_cast<int64_t>(given++);
+      }
+    }
+    return {};
+  }
+
+  int64_t state_of(tn_value_id value, uint32_t side) const {
+    for (uint64_t s = 0, n = g().count(out_->graph, TN_LIST_STATES); s < n; ++s) {
+      if (g().value_at(out_->graph, TN_LIST_STATES, s, side) == value) return int64_t(s);
+    }
+    return -1;
+  }
+
+  Status add_part(const Part& part) {
+    BackendUse& use = *plan_->backends[part.backend];
+    tn_graph* sub = nullptr;
+    TN_CHECK(Status(g().extract(out_->graph, part.nodes.data(), part.nodes.size(), &sub)));
+    Step step;
+    step.backend = part.backend;
+    Status compiled(use.table->compile(use.self, sub, use.device, use.options, &step.exe));
+    int place = use.own_memory ? part.backend : kCpuPlace;
+    if (compiled.ok()) compiled = connect(sub, place, use, &step);
+    g().release(sub);
+    if (!compiled.ok()) {
+      if (step.exe) use.table->exe_free(use.self, step.exe);
+      return compiled;
+    }
+    if (use.table->workspace) step.workspace = use.table->workspace(use.self, step.exe);
+    for (tn_node_id node : part.nodes) step.names.emplace_back(view(g().node_name(out_->graph, node)));
+    add_step(std::move(step));
+    return {};
+  }
+
+  Status connect(const tn_graph* sub, int place, const BackendUse& use, Step* step) {
+    step->has_state = use.table->state_new && g().count(sub, TN_LIST_STATES) > 0;
+    for (uint32_t which : {TN_LIST_INPUTS, TN_LIST_OUTPUTS}) {
+      for (uint64_t i = 0, n = g().count(sub, which); i < n; ++i) {
+        tn_value_id theirs = g().value_at(sub, which, i, 0);
+        if (step->has_state && kept_by_backend(sub, theirs)) continue;
+        tn_value_id ours = g().find_value(out_->graph, g().value_name(sub, theirs));
+        if (!ours) return {TN_INTERNAL, cat("extract lost value ", view(g().value_name(sub, theirs)))};
+        if (which == TN_LIST_INPUTS) {
+          step->in.push_back(slot_at(ours, place));
+        } else {
+          step->out.push_back(new_slot(ours, place));
+        }
+      }
+    }
+    return {};
+  }
+
+  static bool kept_by_backend(const tn_graph* sub, tn_value_id input) {
+    for (uint64_t s = 0, n = g().count(sub, TN_LIST_STATES); s < n; ++s) {
+      if (g().value_at(sub, TN_LIST_STATES, s, 0) == input) return true;
+    }
+    return false;
+  }
+
+  Status add_control(const Part& part) {
+    Step step;
+    step.kind = StepKind::kControl;
+    step.node = part.nodes[0];
+    step.row = op_service()->of(out_->graph, step.node);
+    step.names.emplace_back(view(g().node_name(out_->graph, step.node)));
+    for (uint64_t i = 0, n = g().attr_count(out_->graph, step.node); i < n; ++i) {
+      tn_str name = g().attr_name(out_->graph, step.node, i);
+      tn_any any{};
+      TN_CHECK(Status(g().attr(out_->graph, step.node, name, &any)));
+      if (any.tag != TN_ANY_GRAPH) continue;
+      auto body = make_plan(plan_->ctx, static_cast<const tn_graph*>(any.v.p), nullptr, 0,
+                            plan_->options_text);
+      if (!body.ok()) {
+        for (auto& [key, made] : step.bodies) made->release();
+        return body.status();
+      }
+      step.bodies.emplace_back(view(name), *body);
+    }
+    for (uint64_t i = 0, n = g().io_count(out_->graph, step.node, TN_LIST_INPUTS); i < n; ++i) {
+      tn_value_id value = g().io_at(out_->graph, step.node, TN_LIST_INPUTS, i);
+      step.in.push_back(value ? slot_at(value, kCpuPlace) : -1);
+    }
+    for (uint64_t i = 0, n = g().io_count(out_->graph, step.node, TN_LIST_OUTPUTS); i < n; ++i) {
+      step.out.push_back(
+          new_slot(g().io_at(out_->graph, step.node, TN_LIST_OUTPUTS, i), kCpuPlace));
+    }
+    add_step(std::move(step));
+    return {};
+  }
+
+  // The first mention of a value as an output, when a step makes it on the CPU, is written straight
+  // into the caller's memory; what remains is copied at the end of the run.
+  Status add_outputs() {
+    for (uint64_t i = 0, n = g().count(out_->graph, TN_LIST_OUTPUTS); i < n; ++i) {
+      int slot = slot_at(g().value_at(out_->graph, TN_LIST_OUTPUTS, i, 0), kCpuPlace);
+      Slot& s = out_->slots[slot];
+      if (s.output < 0 && s.input < 0 && s.state < 0 && !s.constant) s.output = int64_t(i);
+      out_->outputs.push_back(slot);
+    }
+    for (uint64_t i = 0, n = g().count(out_->graph, TN_LIST_STATES); i < n; ++i) {
+      bool backend_keeps = false;
+      for (const Step& step : out_->steps) backend_keeps = backend_keeps || step.has_state;
+      if (backend_keeps) continue;
+      int slot = slot_at(g().value_at(out_->graph, TN_LIST_STATES, i, 1), kCpuPlace);
+      out_->slots[slot].last_step = out_->steps.size();  // read when the run ends
+      state_results_.push_back(slot);
+    }
+    return {};
+  }
+
+  void lay_out_arena() {
+    std::vector<ArenaBlock> blocks;
+    std::vector<Slot*> owners;
+    for (Slot& slot : out_->slots) {
+      bool intermediate = slot.place == kCpuPlace && slot.is_static && slot.input < 0 &&
+                          slot.output < 0 && slot.state < 0 && !slot.constant;
+      if (!intermediate) continue;
+      blocks.push_back({slot.bytes, slot.first_step, slot.last_step, 0});
+      owners.push_back(&slot);
+    }
+    out_->arena_bytes = place_blocks(blocks);
+    for (size_t i = 0; i < blocks.size(); ++i) owners[i]->offset = int64_t(blocks[i].offset);
+  }
+
+  struct KeyHash {
+    size_t operator()(const std::pair<tn_value_id, int>& key) const {
+      return std::hash<uint64_t>()(key.first * 31 + static_cast<uint64_t>(key.second + 1));
+    }
+  };
+  tn_plan* plan_;
+  Compiled* out_;
+  std::unordered_map<std::pair<tn_value_id, int>, int, KeyHash> slots_;
+  std::vector<int> state_results_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
+                                              const DLTensor* const* in,
+                                              uint64_t n_in) {
+  auto compiled = std::make_shared<Compiled>();
+  compiled->plan = plan;
+  TN_TRY(bound, Binder(plan, in, n_in).bind());
+  compiled->graph = bound;
+  TN_CHECK(Builder(plan, compiled.get()).build());
+  for (uint64_t i = 0; i < n_in; ++i) {
+    compiled->key.emplace_back(in[i]->shape, in[i]->shape + in[i]->ndim);
+  }
+  return compiled;
+}
+
+}  // namespace tenon::host
