@@ -5,10 +5,11 @@
 
 #include "boundary.hpp"
 #include "component.hpp"
-#include "graph_service.hpp"
-#include "options.hpp"
+#include "edit.hpp"
+#include "option_schema.hpp"
 #include "plan.hpp"
 #include "tensor.hpp"
+#include "tensor_layout.hpp"
 
 namespace tenon::host {
 namespace {
@@ -47,19 +48,17 @@ Result<PlanOptions> read_options(std::string_view text) {
   return out;
 }
 
-std::string read_sink(tn_status* (*call)(void*, const tn_sink*), void* self, Status* status) {
-  std::string text;
-  tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {
-                 static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
-                 return nullptr;
-               }};
-  *status = Status(call(self, &sink));
-  return text;
+tn_sink into(std::string* text) {
+  return {text, [](void* to, const void* data, uint64_t len) -> tn_status* {
+            static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
+            return nullptr;
+          }};
 }
 
 // The options of the plan that this backend's schema knows.
-Result<tn_options*> options_for(tn_ctx* ctx, BackendUse* use, const json& rest, json* unknown) {
-  json schema = json::parse(component_schema(use->component), nullptr, false);
+Result<Ref<tn_options>> options_for(tn_ctx* ctx, const BackendUse& use, const json& rest,
+                                    json* unknown) {
+  json schema = json::parse(use.component->schema(), nullptr, false);
   json known = json::object();
   for (auto& [key, value] : rest.items()) {
     if (schema.is_object() && schema.contains("properties") && schema["properties"].contains(key)) {
@@ -67,30 +66,25 @@ Result<tn_options*> options_for(tn_ctx* ctx, BackendUse* use, const json& rest, 
       unknown->erase(key);
     }
   }
-  tn_options* given = nullptr;
-  TN_CHECK(Status(options_service()->create(ctx, &given)));
-  std::string text = known.dump();
-  Status parsed(options_service()->parse(given, str(text)));
-  Result<Ref<tn_options>> checked =
-      parsed.ok() ? validate(component_schema(use->component), given, use->id)
-                  : Result<Ref<tn_options>>(std::move(parsed));
-  options_service()->release(given);
-  if (!checked.ok()) return checked.status();
-  return checked->release();
+  Ref<tn_options> given = new_options(ctx);
+  TN_CHECK(parse_options(given.get(), known.dump()));
+  return validate_options(ctx, use.component->schema(), given.get(), use.id);
 }
 
 Status open_backend(tn_ctx* ctx, const std::string& id, const json& rest, json* unknown,
                     BackendUse* use) {
   use->id = id;
-  TN_CHECK(Status(component_service()->create(ctx, str("tenon.backend/1"), str(id), nullptr,
-                                              &use->component)));
-  use->table = static_cast<const tn_backend*>(
-      component_service()->get_interface(use->component, str("tenon.backend/1"), &use->self));
-  TN_TRY(options, options_for(ctx, use, rest, unknown));
-  use->options = options;
-  Status status;
-  json devices = json::parse(read_sink(use->table->devices, use->self, &status), nullptr, false);
-  TN_CHECK(std::move(status));
+  TN_TRY(component, create_component(ctx, "tenon.backend/1", id, nullptr));
+  use->component = std::move(component);
+  use->self = use->component->self();
+  TN_TRY(table, use->component->table("tenon.backend/1"));
+  use->table = static_cast<const tn_backend*>(table);
+  TN_TRY(options, options_for(ctx, *use, rest, unknown));
+  use->options = std::move(options);
+  std::string text;
+  tn_sink sink = into(&text);
+  TN_CHECK(use->called("devices", use->table->devices(use->self, &sink)));
+  json devices = json::parse(text, nullptr, false);
   if (!devices.is_array()) return {TN_INTERNAL, cat("backend ", id, ": devices() is no JSON array")};
   if (devices.empty()) {
     return {TN_UNAVAILABLE, cat("backend ", id, ": no device; see `tenon plugin doctor`")};
@@ -118,7 +112,7 @@ Status open_backends(tn_plan* plan, const PlanOptions& options) {
 Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
   if (!n_taps) return {};
   tn_edit* edit = nullptr;
-  TN_CHECK(Status(edit_service()->begin(plan->graph, &edit)));
+  TN_CHECK(Status(edit_service()->begin(plan->graph.get(), &edit)));
   Status status;
   for (uint64_t i = 0; i < n_taps && status.ok(); ++i) {
     std::string name = cat("tap", i);
@@ -131,22 +125,19 @@ Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
 
 Status make_states(tn_plan* plan) {
   const tn_host_graph& g = *graph_service();
-  for (uint64_t s = 0, n = g.count(plan->graph, TN_LIST_STATES); s < n; ++s) {
-    tn_value_id value = g.value_at(plan->graph, TN_LIST_STATES, s, 0);
+  for (uint64_t s = 0, n = g.count(plan->graph.get(), TN_LIST_STATES); s < n; ++s) {
+    tn_value_id value = g.value_at(plan->graph.get(), TN_LIST_STATES, s, 0);
     tn_type type{};
     type.struct_size = sizeof type;
-    TN_CHECK(Status(g.value_type(plan->graph, value, &type)));
-    std::string name(view(g.value_name(plan->graph, value)));
+    TN_CHECK(Status(g.value_type(plan->graph.get(), value, &type)));
+    std::string name(view(g.value_name(plan->graph.get(), value)));
     if (type.rank == TN_RANK_UNKNOWN || std::count_if(type.dims, type.dims + type.rank,
                                                       [](int64_t d) { return d < 0; })) {
       return invalid(cat("state ", name, ": expected a known shape"));
     }
-    tn_plan::State state{name, nullptr, nullptr};
-    for (tn_tensor** buffer : {&state.now, &state.next}) {
-      TN_TRY(made, alloc_tensor(plan->ctx, type.dtype, {type.dims, type.rank}));
-      *buffer = made.release();
-    }
-    plan->states.push_back(std::move(state));
+    TN_TRY(now, alloc_tensor(plan->ctx, type.dtype, {type.dims, type.rank}));
+    TN_TRY(next, alloc_tensor(plan->ctx, type.dtype, {type.dims, type.rank}));
+    plan->states.push_back({name, std::move(now), std::move(next)});
   }
   plan->backend_states.resize(plan->backends.size());
   for (size_t b = 0; b < plan->backends.size() && !plan->states.empty(); ++b) {
@@ -184,7 +175,7 @@ Result<std::shared_ptr<Compiled>> compiled_for(tn_plan* plan, const DLTensor* co
 // Right number, on the CPU, dense: what a run takes as it is.
 Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
   const tn_host_graph& g = *graph_service();
-  uint64_t wanted = g.count(plan->graph, TN_LIST_INPUTS) - plan->states.size();
+  uint64_t wanted = g.count(plan->graph.get(), TN_LIST_INPUTS) - plan->states.size();
   if (n_in != wanted) return invalid(cat("expected ", wanted, " inputs, got ", n_in));
   for (uint64_t i = 0; i < n_in; ++i) {
     if (in[i]->device.device_type != kDLCPU) {
@@ -198,16 +189,11 @@ Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
 
 tn_status* compile(tn_ctx* ctx, const tn_graph* graph, const tn_value_id* taps, uint64_t n_taps,
                    tn_str options, tn_plan** out) {
-  return boundary([&]() -> Status {
-    *out = nullptr;
-    TN_TRY(plan, make_plan(ctx, graph, taps, n_taps, view(options)));
-    *out = plan;
-    return {};
-  });
+  return guarded_out(out, [&] { return make_plan(ctx, graph, taps, n_taps, view(options)); });
 }
 
 tn_status* prepare(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
-  return boundary([&]() -> Status {
+  return guarded([&]() -> Status {
     TN_CHECK(check_inputs(plan, in, n_in));
     return compiled_for(plan, in, n_in).status();
   });
@@ -215,7 +201,7 @@ tn_status* prepare(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
 
 tn_status* run(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_outputs* outputs,
                const tn_cancel* cancel) {
-  return boundary([&] { return run_plan(plan, in, n_in, outputs, cancel); });
+  return guarded([&] { return run_plan(plan, in, n_in, outputs, cancel); });
 }
 
 Result<tn_plan::State*> find_state(tn_plan* plan, tn_str name) {
@@ -226,7 +212,7 @@ Result<tn_plan::State*> find_state(tn_plan* plan, tn_str name) {
 }
 
 tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
-  return boundary([&]() -> Status {
+  return guarded([&]() -> Status {
     TN_TRY(state, find_state(plan, name));
     if (dtype_of(value->dtype) != state->now->dtype() ||
         !std::equal(value->shape, value->shape + value->ndim, state->now->shape().begin(),
@@ -245,7 +231,7 @@ tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
 }
 
 tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out) {
-  return boundary([&]() -> Status {
+  return guarded([&]() -> Status {
     TN_TRY(state, find_state(plan, name));
     for (size_t b = 0; b < plan->backends.size(); ++b) {
       BackendUse& use = *plan->backends[b];
@@ -268,10 +254,7 @@ json part_json(tn_plan* plan, const Step& step) {
   part["workspace_bytes"] = step.workspace;
   if (!use.table->describe) return part;
   std::string text;
-  tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {
-                 static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
-                 return nullptr;
-               }};
+  tn_sink sink = into(&text);
   Status described(use.table->describe(use.self, step.exe, &sink));
   json more = json::parse(text, nullptr, false);
   if (described.ok() && more.is_object()) part.update(more);
@@ -279,7 +262,7 @@ json part_json(tn_plan* plan, const Step& step) {
 }
 
 tn_status* describe(tn_plan* plan, const tn_sink* sink) {
-  return boundary([&]() -> Status {
+  return guarded([&]() -> Status {
     json out = {{"partitions", json::array()}, {"fallback_nodes", json::array()}};
     std::shared_ptr<Compiled> compiled;
     {
@@ -307,7 +290,7 @@ struct Scratch {
   std::vector<Ref<tn_tensor>> tensors;
   static tn_status* get(void* self, uint64_t, const DLTensor* proto, DLTensor* out) {
     auto& scratch = *static_cast<Scratch*>(self);
-    return boundary([&]() -> Status {
+    return guarded([&]() -> Status {
       TN_TRY(made, alloc_tensor(scratch.ctx, dtype_of(proto->dtype), dims_of(*proto)));
       *out = made->dl;
       scratch.tensors.push_back(made);
@@ -317,7 +300,7 @@ struct Scratch {
 };
 
 tn_status* profile(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_sink* sink) {
-  return boundary([&]() -> Status {
+  return guarded([&]() -> Status {
     TN_CHECK(check_inputs(plan, in, n_in));
     TN_TRY(compiled, compiled_for(plan, in, n_in));
     Scratch scratch{plan->ctx, {}};
@@ -331,24 +314,19 @@ tn_status* profile(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, cons
 
 }  // namespace
 
-BackendUse::~BackendUse() {
-  if (options) options_service()->release(options);
-  if (component) component_service()->release(component);
-}
-
-Result<tn_plan*> make_plan(tn_ctx* ctx, const tn_graph* graph, const tn_value_id* taps,
+Result<Ref<tn_plan>> make_plan(tn_ctx* ctx, const tn_graph* graph, const tn_value_id* taps,
                            uint64_t n_taps, std::string_view options_text) {
   TN_TRY(options, read_options(options_text));
-  auto plan = std::make_unique<tn_plan>();
+  Ref<tn_plan> plan = Ref<tn_plan>::take(new tn_plan);
   plan->ctx = ctx;
   plan->options_text = options_text;
   plan->cache_limit = options.cache_limit;
   ctx->add(Held::kPlan, 1);
-  TN_CHECK(Status(graph_service()->clone(graph, &plan->graph)));
+  plan->graph = Ref<tn_graph>::take(clone(*graph));
   TN_CHECK(add_taps(plan.get(), taps, n_taps));
   TN_CHECK(open_backends(plan.get(), options));
   TN_CHECK(make_states(plan.get()));
-  return plan.release();
+  return plan;
 }
 
 Status run_plan(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_outputs* outputs,
@@ -383,10 +361,5 @@ tn_plan::~tn_plan() {
     tenon::host::BackendUse& use = *backends[b];
     if (backend_states[b]) use.table->state_free(use.self, backend_states[b]);
   }
-  for (State& state : states) {
-    if (state.now) state.now->release();
-    if (state.next) state.next->release();
-  }
-  if (graph) tenon::host::graph_service()->release(graph);
   if (ctx) ctx->add(tenon::host::Held::kPlan, -1);
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "graph_service.hpp"
+#include "op_table.hpp"
 
 namespace tenon::host {
 namespace {
@@ -50,7 +50,7 @@ Status ask_all(Assignment& all, const std::vector<std::unique_ptr<BackendUse>>& 
     const BackendUse& use = *backends[b];
     all.asking = static_cast<int>(b);
     tn_claims claims{&all, take, refuse};
-    TN_CHECK(Status(use.table->claim(use.self, all.graph, use.device, &claims)));
+    TN_CHECK(use.called("claim", use.table->claim(use.self, all.graph, use.device, &claims)));
   }
   return {};
 }

@@ -13,9 +13,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "component.hpp"
+#include "graph.hpp"
+#include "options.hpp"
 #include "ref.hpp"
 #include "session.hpp"
-#include "tenon/host/component.h"
 #include "tenon/host/eval.h"
 #include "tenon/host/graph.h"
 #include "tenon/role/backend.h"
@@ -26,18 +28,18 @@ namespace tenon::host {
 // A backend as one plan uses it.
 struct BackendUse {
   std::string id;
-  tn_component_ref* component = nullptr;  // owned
+  Ref<tn_component_ref> component;
   const tn_backend* table = nullptr;
   void* self = nullptr;
-  tn_options* options = nullptr;  // owned
+  Ref<tn_options> options;
   int32_t device = 0;             // index in devices()
   DLDevice dl{kDLCPU, 0};
   bool own_memory = false;  // its tensors live elsewhere: inputs and outputs are copied
 
-  BackendUse() = default;
-  BackendUse(const BackendUse&) = delete;
-  BackendUse& operator=(const BackendUse&) = delete;
-  ~BackendUse();
+  // The failure of a call with backend and function in front.
+  Status called(std::string_view function, tn_status* answer) const {
+    return named(answer, *component.get(), function);
+  }
 };
 
 inline constexpr int kCpuPlace = -1;  // places are kCpuPlace or the index of a backend
@@ -71,7 +73,7 @@ struct Step {
   // kControl
   tn_node_id node = 0;
   const tn_op* row = nullptr;
-  std::vector<std::pair<std::string, tn_plan*>> bodies;  // plans owned
+  std::vector<std::pair<std::string, Ref<tn_plan>>> bodies;
 };
 
 struct Fallback {
@@ -102,11 +104,12 @@ struct RunContext {
 
 struct Compiled {
   tn_plan* plan = nullptr;
-  tn_graph* graph = nullptr;  // bound and prepared; owned
+  Ref<tn_graph> graph;  // bound and prepared
   std::vector<std::vector<int64_t>> key;
   std::vector<Slot> slots;
   std::vector<Step> steps;
-  std::vector<int> outputs;  // slot of each graph output
+  std::vector<int> outputs;        // slot of each graph output
+  std::vector<int> state_results;  // slot of each state's new value; empty: a backend keeps them
   std::vector<Fallback> fallbacks;
   uint64_t arena_bytes = 0, workspace_bytes = 0, copies = 0;
   std::mutex mutex;
@@ -114,6 +117,11 @@ struct Compiled {
 
   ~Compiled();
 };
+
+// Sizes and then the row-major strides, as a slot keeps them.
+std::vector<int64_t> dense_layout(std::span<const int64_t> dims);
+// Memory of its own for a slot, in place of what it had.
+Status reserve(RunContext& context, int slot, uint64_t bytes);
 
 Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
                                               const DLTensor* const* in,
@@ -124,7 +132,7 @@ Status run_compiled(Compiled& compiled,
                     const tn_cancel* cancel,
                     uint32_t flags,
                     nlohmann::json* profile);
-Result<tn_plan*> make_plan(tn_ctx* ctx,
+Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
                            const tn_graph* graph,
                            const tn_value_id* taps,
                            uint64_t n_taps,
@@ -141,7 +149,7 @@ const tn_host_eval* eval_service();
 struct tn_plan {
   std::atomic<int64_t> refs{1};
   tn_ctx* ctx = nullptr;
-  tn_graph* graph = nullptr;  // a clone, with the taps as further outputs; owned
+  tenon::host::Ref<tn_graph> graph;  // a clone, with the taps as further outputs
   std::string options_text;   // for bodies, which are plans of their own
   size_t cache_limit = 8;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
@@ -150,8 +158,7 @@ struct tn_plan {
   // State by name of its input: two buffers that change places after each run.
   struct State {
     std::string name;
-    tn_tensor* now = nullptr;
-    tn_tensor* next = nullptr;
+    tenon::host::Ref<tn_tensor> now, next;
   };
   std::vector<State> states;
   std::vector<void*> backend_states;  // by backend, or NULL

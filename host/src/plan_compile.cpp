@@ -3,13 +3,11 @@
 #include <unordered_map>
 
 #include "arena.hpp"
-#include "component.hpp"
-#include "graph_service.hpp"
+#include "op_table.hpp"
 #include "partition.hpp"
 #include "plan.hpp"
-#include "tenon/host/tensor.h"
 #include "tenon/role/pass.h"
-#include "tensor.hpp"
+#include "tensor_layout.hpp"
 #include "value_type.hpp"
 
 namespace tenon::host {
@@ -17,12 +15,17 @@ namespace {
 
 const tn_host_graph& g() { return *graph_service(); }
 
-tn_type read_type(const tn_graph* graph, tn_value_id value) {
+tn_type type_of(const tn_graph* graph, tn_value_id value) {
   tn_type type{};
   type.struct_size = sizeof type;
   type.rank = TN_RANK_UNKNOWN;
   Status ignored(g().value_type(graph, value, &type));
   return type;
+}
+
+std::string text_of(const tn_type& type) {
+  Result<TypeRef> read = read_type(&type, "input");
+  return read.ok() ? type_text(**read) : "?";
 }
 
 bool is_static(const tn_type& type) {
@@ -39,8 +42,8 @@ class Binder {
   Binder(tn_plan* plan, const DLTensor* const* in, uint64_t n_in)
       : plan_(plan), in_(in), n_in_(n_in) {}
 
-  Result<tn_graph*> bind() {
-    uint64_t n = g().count(plan_->graph, TN_LIST_INPUTS);
+  Result<Ref<tn_graph>> bind() {
+    uint64_t n = g().count(plan_->graph.get(), TN_LIST_INPUTS);
     std::vector<tn_type> types(n);
     std::vector<const tn_type*> pointers(n, nullptr);
     for (uint64_t i = 0, given = 0; i < n; ++i) {
@@ -52,36 +55,33 @@ class Binder {
       TN_CHECK(check(i, types[i]));
       pointers[i] = &types[i];
     }
-    tn_graph* bound = nullptr;
-    TN_CHECK(Status(g().bind(plan_->graph, pointers.data(), n, &bound)));
-    Status prepared = run_passes(bound);
-    if (!prepared.ok()) {
-      g().release(bound);
-      return prepared;
-    }
+    tn_graph* raw = nullptr;
+    TN_CHECK(Status(g().bind(plan_->graph.get(), pointers.data(), n, &raw)));
+    Ref<tn_graph> bound = Ref<tn_graph>::take(raw);
+    TN_CHECK(run_passes(raw));
     return bound;
   }
 
  private:
   bool is_state(uint64_t input) const {
-    tn_value_id value = g().value_at(plan_->graph, TN_LIST_INPUTS, input, 0);
-    for (uint64_t s = 0, n = g().count(plan_->graph, TN_LIST_STATES); s < n; ++s) {
-      if (g().value_at(plan_->graph, TN_LIST_STATES, s, 0) == value) return true;
+    tn_value_id value = g().value_at(plan_->graph.get(), TN_LIST_INPUTS, input, 0);
+    for (uint64_t s = 0, n = g().count(plan_->graph.get(), TN_LIST_STATES); s < n; ++s) {
+      if (g().value_at(plan_->graph.get(), TN_LIST_STATES, s, 0) == value) return true;
     }
     return false;
   }
 
   Status check(uint64_t input, const tn_type& given) const {
     tn_type wanted =
-        read_type(plan_->graph, g().value_at(plan_->graph, TN_LIST_INPUTS, input, 0));
+        type_of(plan_->graph.get(), g().value_at(plan_->graph.get(), TN_LIST_INPUTS, input, 0));
     bool fits = wanted.dtype == TN_DTYPE_NONE || wanted.dtype == given.dtype;
     fits = fits && (wanted.rank == TN_RANK_UNKNOWN || wanted.rank == given.rank);
     for (uint32_t d = 0; fits && wanted.rank != TN_RANK_UNKNOWN && d < wanted.rank; ++d) {
       fits = wanted.dims[d] < 0 || wanted.dims[d] == given.dims[d];
     }
     if (fits) return {};
-    return invalid(cat("input ", view(g().io_name(plan_->graph, TN_LIST_INPUTS, input)),
-                       ": expected ", type_text(wanted), ", got ", type_text(given)));
+    return invalid(cat("input ", view(g().io_name(plan_->graph.get(), TN_LIST_INPUTS, input)),
+                       ": expected ", text_of(wanted), ", got ", text_of(given)));
   }
 
   Status run_passes(tn_graph* bound) const {
@@ -102,15 +102,9 @@ class Binder {
   }
 
   static Status run_pass(tn_ctx* ctx, const std::string& id, tn_graph* graph) {
-    tn_component_ref* pass = nullptr;
-    TN_CHECK(Status(component_service()->create(ctx, str("tenon.pass/1"), str(id), nullptr, &pass)));
-    void* self = nullptr;
-    auto* table = static_cast<const tn_pass*>(
-        component_service()->get_interface(pass, str("tenon.pass/1"), &self));
+    TN_TRY(pass, Made<tn_pass>::create(ctx, "tenon.pass/1", id, nullptr));
     tn_sink nowhere{nullptr, [](void*, const void*, uint64_t) -> tn_status* { return nullptr; }};
-    Status done(table->run(self, graph, nullptr, &nowhere));
-    component_service()->release(pass);
-    return done;
+    return pass.called("run", pass->run(pass.self(), graph, nullptr, &nowhere));
   }
 
   tn_plan* plan_;
@@ -124,7 +118,7 @@ class Builder {
 
   Status build() {
     TN_CHECK(add_inputs());
-    TN_TRY(parts, partition(out_->graph, plan_->backends, &out_->fallbacks));
+    TN_TRY(parts, partition(out_->graph.get(), plan_->backends, &out_->fallbacks));
     for (const Part& part : parts) {
       TN_CHECK(part.backend == kHostBackend ? add_control(part) : add_part(part));
     }
@@ -142,7 +136,7 @@ class Builder {
     auto found = slots_.find({value, place});
     if (found != slots_.end()) return found->second;
     if (place == kCpuPlace) {
-      if (tn_tensor* constant = g().constant(out_->graph, value)) {
+      if (tn_tensor* constant = g().constant(out_->graph.get(), value)) {
         int slot = new_slot(value, place);
         out_->slots[slot].constant = constant;
         return slot;
@@ -168,15 +162,17 @@ class Builder {
 
   int new_slot(tn_value_id value, int place) {
     Slot slot;
-    slot.name = view(g().value_name(out_->graph, value));
+    slot.name = view(g().value_name(out_->graph.get(), value));
     slot.place = place;
     slot.first_step = SIZE_MAX;
-    tn_type type = read_type(out_->graph, value);
+    tn_type type = type_of(out_->graph.get(), value);
     slot.dtype = type.dtype;
     slot.is_static = is_static(type);
     if (slot.is_static) {
-      slot.dims = dense_dims(type.dims, type.rank);
-      slot.bytes = bytes_of(type.dtype, type.dims, type.rank);
+      slot.dims = dense_layout({type.dims, type.rank});
+      Result<uint64_t> bytes = dense_bytes(type.dtype, {type.dims, type.rank});
+      slot.is_static = bytes.ok();  // what does not fit will fail when it runs
+      if (bytes.ok()) slot.bytes = *bytes;
     }
     int index = static_cast<int>(out_->slots.size());
     out_->slots.push_back(std::move(slot));
@@ -199,8 +195,8 @@ class Builder {
 
   Status add_inputs() {
     uint64_t given = 0;
-    for (uint64_t i = 0, n = g().count(out_->graph, TN_LIST_INPUTS); i < n; ++i) {
-      tn_value_id value = g().value_at(out_->graph, TN_LIST_INPUTS, i, 0);
+    for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_INPUTS); i < n; ++i) {
+      tn_value_id value = g().value_at(out_->graph.get(), TN_LIST_INPUTS, i, 0);
       int slot = new_slot(value, kCpuPlace);
       int64_t state = state_of(value, 0);
       if (state >= 0) {
@@ -213,28 +209,28 @@ class Builder {
   }
 
   int64_t state_of(tn_value_id value, uint32_t side) const {
-    for (uint64_t s = 0, n = g().count(out_->graph, TN_LIST_STATES); s < n; ++s) {
-      if (g().value_at(out_->graph, TN_LIST_STATES, s, side) == value) return int64_t(s);
+    for (uint64_t s = 0, n = g().count(out_->graph.get(), TN_LIST_STATES); s < n; ++s) {
+      if (g().value_at(out_->graph.get(), TN_LIST_STATES, s, side) == value) return int64_t(s);
     }
     return -1;
   }
 
   Status add_part(const Part& part) {
     BackendUse& use = *plan_->backends[part.backend];
-    tn_graph* sub = nullptr;
-    TN_CHECK(Status(g().extract(out_->graph, part.nodes.data(), part.nodes.size(), &sub)));
+    tn_graph* raw = nullptr;
+    TN_CHECK(Status(g().extract(out_->graph.get(), part.nodes.data(), part.nodes.size(), &raw)));
+    Ref<tn_graph> sub = Ref<tn_graph>::take(raw);
     Step step;
     step.backend = part.backend;
-    Status compiled(use.table->compile(use.self, sub, use.device, use.options, &step.exe));
-    int place = use.own_memory ? part.backend : kCpuPlace;
-    if (compiled.ok()) compiled = connect(sub, place, use, &step);
-    g().release(sub);
-    if (!compiled.ok()) {
-      if (step.exe) use.table->exe_free(use.self, step.exe);
-      return compiled;
+    TN_CHECK(use.called("compile", use.table->compile(use.self, raw, use.device, use.options.get(),
+                                                      &step.exe)));
+    Status connected = connect(raw, use.own_memory ? part.backend : kCpuPlace, use, &step);
+    if (!connected.ok()) {
+      use.table->exe_free(use.self, step.exe);
+      return connected;
     }
     if (use.table->workspace) step.workspace = use.table->workspace(use.self, step.exe);
-    for (tn_node_id node : part.nodes) step.names.emplace_back(view(g().node_name(out_->graph, node)));
+    for (tn_node_id node : part.nodes) step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
     add_step(std::move(step));
     return {};
   }
@@ -245,7 +241,7 @@ class Builder {
       for (uint64_t i = 0, n = g().count(sub, which); i < n; ++i) {
         tn_value_id theirs = g().value_at(sub, which, i, 0);
         if (step->has_state && kept_by_backend(sub, theirs)) continue;
-        tn_value_id ours = g().find_value(out_->graph, g().value_name(sub, theirs));
+        tn_value_id ours = g().find_value(out_->graph.get(), g().value_name(sub, theirs));
         if (!ours) return {TN_INTERNAL, cat("extract lost value ", view(g().value_name(sub, theirs)))};
         if (which == TN_LIST_INPUTS) {
           step->in.push_back(slot_at(ours, place));
@@ -268,28 +264,24 @@ class Builder {
     Step step;
     step.kind = StepKind::kControl;
     step.node = part.nodes[0];
-    step.row = op_service()->of(out_->graph, step.node);
-    step.names.emplace_back(view(g().node_name(out_->graph, step.node)));
-    for (uint64_t i = 0, n = g().attr_count(out_->graph, step.node); i < n; ++i) {
-      tn_str name = g().attr_name(out_->graph, step.node, i);
+    step.row = op_service()->of(out_->graph.get(), step.node);
+    step.names.emplace_back(view(g().node_name(out_->graph.get(), step.node)));
+    for (uint64_t i = 0, n = g().attr_count(out_->graph.get(), step.node); i < n; ++i) {
+      tn_str name = g().attr_name(out_->graph.get(), step.node, i);
       tn_any any{};
-      TN_CHECK(Status(g().attr(out_->graph, step.node, name, &any)));
+      TN_CHECK(Status(g().attr(out_->graph.get(), step.node, name, &any)));
       if (any.tag != TN_ANY_GRAPH) continue;
-      auto body = make_plan(plan_->ctx, static_cast<const tn_graph*>(any.v.p), nullptr, 0,
-                            plan_->options_text);
-      if (!body.ok()) {
-        for (auto& [key, made] : step.bodies) made->release();
-        return body.status();
-      }
-      step.bodies.emplace_back(view(name), *body);
+      TN_TRY(body, make_plan(plan_->ctx, static_cast<const tn_graph*>(any.v.p), nullptr, 0,
+                             plan_->options_text));
+      step.bodies.emplace_back(view(name), body);
     }
-    for (uint64_t i = 0, n = g().io_count(out_->graph, step.node, TN_LIST_INPUTS); i < n; ++i) {
-      tn_value_id value = g().io_at(out_->graph, step.node, TN_LIST_INPUTS, i);
+    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_INPUTS); i < n; ++i) {
+      tn_value_id value = g().io_at(out_->graph.get(), step.node, TN_LIST_INPUTS, i);
       step.in.push_back(value ? slot_at(value, kCpuPlace) : -1);
     }
-    for (uint64_t i = 0, n = g().io_count(out_->graph, step.node, TN_LIST_OUTPUTS); i < n; ++i) {
+    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_OUTPUTS); i < n; ++i) {
       step.out.push_back(
-          new_slot(g().io_at(out_->graph, step.node, TN_LIST_OUTPUTS, i), kCpuPlace));
+          new_slot(g().io_at(out_->graph.get(), step.node, TN_LIST_OUTPUTS, i), kCpuPlace));
     }
     add_step(std::move(step));
     return {};
@@ -298,19 +290,19 @@ class Builder {
   // The first mention of a value as an output, when a step makes it on the CPU, is written straight
   // into the caller's memory; what remains is copied at the end of the run.
   Status add_outputs() {
-    for (uint64_t i = 0, n = g().count(out_->graph, TN_LIST_OUTPUTS); i < n; ++i) {
-      int slot = slot_at(g().value_at(out_->graph, TN_LIST_OUTPUTS, i, 0), kCpuPlace);
+    for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_OUTPUTS); i < n; ++i) {
+      int slot = slot_at(g().value_at(out_->graph.get(), TN_LIST_OUTPUTS, i, 0), kCpuPlace);
       Slot& s = out_->slots[slot];
       if (s.output < 0 && s.input < 0 && s.state < 0 && !s.constant) s.output = int64_t(i);
       out_->outputs.push_back(slot);
     }
-    for (uint64_t i = 0, n = g().count(out_->graph, TN_LIST_STATES); i < n; ++i) {
+    for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_STATES); i < n; ++i) {
       bool backend_keeps = false;
       for (const Step& step : out_->steps) backend_keeps = backend_keeps || step.has_state;
       if (backend_keeps) continue;
-      int slot = slot_at(g().value_at(out_->graph, TN_LIST_STATES, i, 1), kCpuPlace);
+      int slot = slot_at(g().value_at(out_->graph.get(), TN_LIST_STATES, i, 1), kCpuPlace);
       out_->slots[slot].last_step = out_->steps.size();  // read when the run ends
-      state_results_.push_back(slot);
+      out_->state_results.push_back(slot);
     }
     return {};
   }
@@ -337,7 +329,6 @@ class Builder {
   tn_plan* plan_;
   Compiled* out_;
   std::unordered_map<std::pair<tn_value_id, int>, int, KeyHash> slots_;
-  std::vector<int> state_results_;
 };
 
 }  // namespace
@@ -348,7 +339,7 @@ Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
   auto compiled = std::make_shared<Compiled>();
   compiled->plan = plan;
   TN_TRY(bound, Binder(plan, in, n_in).bind());
-  compiled->graph = bound;
+  compiled->graph = std::move(bound);
   TN_CHECK(Builder(plan, compiled.get()).build());
   for (uint64_t i = 0; i < n_in; ++i) {
     compiled->key.emplace_back(in[i]->shape, in[i]->shape + in[i]->ndim);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plan.hpp"
+#include "tensor.hpp"
 #include "tensor_layout.hpp"
 
 namespace tenon::host {
@@ -48,14 +49,10 @@ class Run {
     for (size_t i = 0; i < c_.slots.size(); ++i) {
       const Slot& slot = c_.slots[i];
       if (slot.input >= 0) rc_.tensors[i] = *in_[slot.input];
-      if (slot.state >= 0) {
-        Status ignored(tensor_view(plan_.states[slot.state].now, &rc_.tensors[i]));
-      }
+      if (slot.state >= 0) rc_.tensors[i] = plan_.states[slot.state].now->dl;
     }
     return {};
   }
-
-  static tn_status* tensor_view(const tn_tensor* tensor, DLTensor* out);
 
   Status run_step(const Step& step) {
     if (step.kind == StepKind::kCopy) return run_copy(step);
@@ -130,8 +127,8 @@ class Run {
     exec.workspace = rc_.workspace;
     exec.workspace_bytes = step.workspace;
     void* state = step.has_state ? plan_.backend_states[step.backend] : nullptr;
-    TN_CHECK(Status(use.table->run(use.self, step.exe, state, rc_.arguments.data(),
-                                   rc_.arguments.size(), &outputs, &exec)));
+    TN_CHECK(use.called("run", use.table->run(use.self, step.exe, state, rc_.arguments.data(),
+                                              rc_.arguments.size(), &outputs, &exec)));
     if (use.own_memory) rc_.dirty[step.backend] = true;
     if (profile_) TN_CHECK(add_profile(use, step));
     return {};
@@ -154,7 +151,7 @@ class Run {
                    static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
                    return nullptr;
                  }};
-    TN_CHECK(Status(use.table->profile(use.self, step.exe, &sink)));
+    TN_CHECK(use.called("profile", use.table->profile(use.self, step.exe, &sink)));
     nlohmann::json layers = nlohmann::json::parse(text, nullptr, false);
     if (!layers.is_array()) return {TN_INTERNAL, cat("backend ", use.id, ": profile is no array")};
     for (nlohmann::json& layer : layers) {
@@ -175,10 +172,10 @@ class Run {
     set_arguments(step);
     std::vector<const DLTensor*> arguments = rc_.arguments;
     std::vector<tn_body> bodies;
-    for (const auto& [name, plan] : step.bodies) bodies.push_back({str(name), plan, run_body});
+    for (const auto& [name, plan] : step.bodies) bodies.push_back({str(name), plan.get(), run_body});
     Asked asked{this, &step};
     tn_outputs outputs{&asked, give};
-    tn_op_call call{sizeof call, 0, plan_.ctx, c_.graph, step.node, arguments.data(),
+    tn_op_call call{sizeof call, 0, plan_.ctx, c_.graph.get(), step.node, arguments.data(),
                     arguments.size(), &outputs, bodies.data(), bodies.size(), cancel_};
     TN_CHECK(Status(step.row->ref(&call)));
     if (profile_) {
@@ -198,7 +195,7 @@ class Run {
     // The shape of a value made late on a device is there once the device has run.
     TN_CHECK(give_slot(step.out[0], proto, &to));
     tn_exec exec = exec_for(step.backend);
-    TN_CHECK(Status(use.table->copy(use.self, &from, &to, &exec)));
+    TN_CHECK(use.called("copy", use.table->copy(use.self, &from, &to, &exec)));
     rc_.dirty[step.backend] = true;
     return {};
   }
@@ -211,8 +208,11 @@ class Run {
       rc_.dirty[b] = false;
       BackendUse& use = *plan_.backends[b];
       void* event = nullptr;
-      Status status(use.table->event_record(use.self, rc_.streams[b], &event));
-      if (status.ok()) status = Status(use.table->event_sync(use.self, event, UINT64_MAX));
+      Status status =
+          use.called("event_record", use.table->event_record(use.self, rc_.streams[b], &event));
+      if (status.ok()) {
+        status = use.called("run", use.table->event_sync(use.self, event, UINT64_MAX));
+      }
       if (event) use.table->event_free(use.self, event);
       if (first.ok()) first = std::move(status);
     }
@@ -235,9 +235,7 @@ class Run {
   Status keep_states() {
     for (size_t i = 0; i < c_.state_results.size(); ++i) {
       tn_plan::State& state = plan_.states[i];
-      DLTensor next{};
-      Status ignored(tensor_view(state.next, &next));
-      TN_CHECK(copy_dense(rc_.tensors[c_.state_results[i]], next.data));
+      TN_CHECK(copy_dense(rc_.tensors[c_.state_results[i]], state.next->dl.data));
     }
     for (size_t i = 0; i < c_.state_results.size(); ++i) {
       std::swap(plan_.states[i].now, plan_.states[i].next);
@@ -254,10 +252,6 @@ class Run {
   uint32_t flags_;
   nlohmann::json* profile_;
 };
-
-tn_status* Run::tensor_view(const tn_tensor* tensor, DLTensor* out) {
-  return tensor_service()->view(tensor, out);
-}
 
 }  // namespace
 

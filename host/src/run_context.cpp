@@ -5,6 +5,7 @@
 
 #include "arena.hpp"
 #include "plan.hpp"
+#include "tensor.hpp"
 #include "tensor_layout.hpp"
 
 namespace tenon::host {
@@ -70,7 +71,7 @@ Status reserve(RunContext& context, int slot, uint64_t bytes) {
     std::free(context.owned[slot]);
   } else {
     BackendUse& use = *context.compiled->plan->backends[place];
-    TN_CHECK(Status(use.table->alloc(use.self, use.device, bytes, &memory)));
+    TN_CHECK(use.called("alloc", use.table->alloc(use.self, use.device, bytes, &memory)));
     if (context.owned[slot]) use.table->free(use.self, use.device, context.owned[slot], nullptr);
   }
   context.owned[slot] = memory;
@@ -88,12 +89,13 @@ Status RunContext::prepare() {
   for (size_t b = 0; b < streams.size(); ++b) {
     BackendUse& use = *compiled->plan->backends[b];
     if (!use.own_memory) continue;
-    TN_CHECK(Status(use.table->stream_new(use.self, use.device, &streams[b])));
+    TN_CHECK(use.called("stream_new",
+                        use.table->stream_new(use.self, use.device, &streams[b])));
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     Slot& slot = compiled->slots[i];
     if (slot.constant) {
-      TN_CHECK(Status(tensor_service()->view(slot.constant, &tensors[i])));
+      tensors[i] = slot.constant->dl;
       continue;
     }
     if (!slot.is_static || slot.input >= 0 || slot.output >= 0 || slot.state >= 0) continue;
@@ -118,9 +120,7 @@ Compiled::~Compiled() {
       BackendUse& use = *plan->backends[step.backend];
       use.table->exe_free(use.self, step.exe);
     }
-    for (auto& [name, body] : step.bodies) body->release();
   }
-  if (graph) graph_service()->release(graph);
 }
 
 }  // namespace tenon::host
