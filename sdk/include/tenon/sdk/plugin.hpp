@@ -161,7 +161,7 @@ constexpr tn_str literal(const char* text) {
 #define TENON_DESCRIPTION_(variable, text) \
   __attribute__((section(".tenon.plugin"), used)) static const char variable[] = text;
 
-#define TENON_DECLARE_COMPONENT(word) extern const tenon::ComponentEntry tenon_component_##word;
+#define TENON_DECLARE_COMPONENT(word) extern "C" const tenon::ComponentEntry tenon_component_##word;
 
 // What the macros of role/*.hpp expand to; role, id, summary and schema are string literals.
 #define TENON_COMPONENT_(word, Role, role_id, component_id, summary, schema, flags)                \

@@ -163,7 +163,7 @@ struct OpsRole {
 
 }  // namespace tenon
 
-#define TENON_DECLARE_OPS(word) extern const tenon::OpRows tenon_ops_##word;
+#define TENON_DECLARE_OPS(word) extern "C" const tenon::OpRows tenon_ops_##word;
 // Rows of one file: TENON_OPS(reduce, &kReduceSum, &kReduceMean)
 #define TENON_OPS(word, ...)                                        \
   TENON_DECLARE_OPS(word)                                           \

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatMul (NumPy's matmul) and Gemm.
+#include <algorithm>
+
+#include "dispatch.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+// c[m, n] += a[m, k] * b[k, n] in Acc, with strides for the transposed forms.
+template <class T, class Acc>
+void multiply(const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t b_row, int64_t b_col,
+              Acc* c, int64_t m, int64_t n, int64_t k) {
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t p = 0; p < k; ++p) {
+      Acc left = static_cast<Acc>(a[i * a_row + p * a_col]);
+      const T* right = b + p * b_row;
+      for (int64_t j = 0; j < n; ++j) c[i * n + j] += left * static_cast<Acc>(right[j * b_col]);
+    }
+  }
+}
+
+// A 1-D operand is a row (left) or a column (right); batch dimensions broadcast.
+struct MatMulShape {
+  std::vector<int64_t> out;
+  std::vector<int64_t> batch, a_batch, b_batch;  // equal ranks, 1 where broadcast
+  int64_t m = 1, n = 1, k = 1;
+};
+
+MatMulShape matmul_shape(std::span<const int64_t> a, std::span<const int64_t> b) {
+  MatMulShape s;
+  bool a_vector = a.size() == 1, b_vector = b.size() == 1;
+  s.k = a.back();
+  s.m = a_vector ? 1 : a[a.size() - 2];
+  s.n = b_vector ? 1 : b.back();
+  size_t a_rank = a_vector ? 0 : a.size() - 2, b_rank = b_vector ? 0 : b.size() - 2;
+  size_t rank = std::max(a_rank, b_rank);
+  for (size_t i = 0; i < rank; ++i) {
+    s.a_batch.push_back(i + a_rank < rank ? 1 : a[i + a_rank - rank]);
+    s.b_batch.push_back(i + b_rank < rank ? 1 : b[i + b_rank - rank]);
+    s.batch.push_back(s.a_batch[i] == 1 ? s.b_batch[i] : s.a_batch[i]);
+  }
+  s.out = s.batch;
+  if (!a_vector) s.out.push_back(s.m);
+  if (!b_vector) s.out.push_back(s.n);
+  return s;
+}
+
+// Which matrix of a batched operand belongs to matrix `index` of the result.
+int64_t batch_index(int64_t index, const std::vector<int64_t>& batch,
+                    const std::vector<int64_t>& own) {
+  int64_t at = 0, stride = 1;
+  for (size_t i = batch.size(); i-- > 0;) {
+    int64_t coordinate = index % batch[i];
+    index /= batch[i];
+    if (own[i] != 1) at += coordinate * stride;
+    stride *= own[i];
+  }
+  return at;
+}
+
+Status matmul_ref(const Call& call) {
+  MatMulShape s = matmul_shape(call.shape(0), call.shape(1));
+  TN_TRY(out, call.out(0, call.dtype(0), s.out));
+  int64_t count = element_count(s.batch);
+  return dispatch<kNumeric>(call.dtype(0), [&]<class T>() -> Status {
+    const T* a = call.data<T>(0);
+    const T* b = call.data<T>(1);
+    T* c = data_of<T>(out);
+    // Rows of all matrices are independent.
+    parallel_for(call.ctx(), static_cast<uint64_t>(count * s.m), 4, [&](uint64_t lo, uint64_t hi) {
+      std::vector<Wide<T>> row(static_cast<size_t>(s.n));
+      for (auto r = static_cast<int64_t>(lo); r < static_cast<int64_t>(hi); ++r) {
+        int64_t matrix = r / s.m, i = r % s.m;
+        std::fill(row.begin(), row.end(), Wide<T>(0));
+        multiply(a + (batch_index(matrix, s.batch, s.a_batch) * s.m + i) * s.k, s.k, 1,
+                 b + batch_index(matrix, s.batch, s.b_batch) * s.k * s.n, s.n, 1, row.data(),
+                 1, s.n, s.k);
+        std::transform(row.begin(), row.end(), c + r * s.n,
+                       [](Wide<T> sum) { return static_cast<T>(sum); });
+      }
+    });
+    return {};
+  });
+}
+
+Result<Node> matmul_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int64_t m = random.integer(1, 6), n = random.integer(1, 6), k = random.integer(1, 6);
+  std::vector<int64_t> batch = random.shape(0, 2, 3);
+  std::vector<int64_t> a = batch, b = random.broadcastable(batch);
+  a.insert(a.end(), {m, k});
+  b.insert(b.end(), {k, n});
+  TN_TRY(left, random.input(TN_F32, a));
+  TN_TRY(right, random.input(TN_F32, b));
+  return edit.add({.type = "MatMul", .inputs = {left, right}});
+}
+
+OpCost matmul_cost(Node node) {
+  Type a = node.input(0).type(), b = node.input(1).type(), c = node.output().type();
+  if (!a.is_static() || !b.is_static() || !c.is_static() || a.dims.empty()) return {};
+  return {2.0 * static_cast<double>(c.elements()) * static_cast<double>(a.dims.back()),
+          static_cast<double>(bytes_of(a.dtype, a.elements()) + bytes_of(b.dtype, b.elements()) +
+                              bytes_of(c.dtype, c.elements()))};
+}
+
+constexpr tn_op kMatMul = op_row({.type = "MatMul",
+                                  .since = 13,
+                                  .axes = "B* m k, B* k n -> B* m n",
+                                  .quant = "compute act=0 weight=1 axis=1",
+                                  .shape = nullptr,
+                                  .cost = cost<matmul_cost>,
+                                  .ref = ref<matmul_ref>,
+                                  .sample = sample<matmul_sample>});
+
+struct GemmForm {
+  bool trans_a, trans_b;
+  int64_t m, n, k;
+};
+
+GemmForm gemm_form(Node node, std::span<const int64_t> a, std::span<const int64_t> b) {
+  bool trans_a = node.attr_int("transA") != 0, trans_b = node.attr_int("transB") != 0;
+  return {trans_a, trans_b, a[trans_a ? 1 : 0], b[trans_b ? 0 : 1], a[trans_a ? 0 : 1]};
+}
+
+Status gemm_shape(EditView edit, Node node) {
+  Type a = node.input(0).type(), b = node.input(1).type();
+  Type out(a.dtype, {TN_DIM_UNKNOWN, TN_DIM_UNKNOWN});
+  out.symbols.resize(2);
+  auto take = [&out](const Type& from, size_t axis, size_t to) {
+    if (!from.ranked) return;
+    out.dims[to] = from.dims[axis];
+    if (!from.symbols.empty()) out.symbols[to] = from.symbols[axis];
+  };
+  for (const Type* t : {&a, &b}) {
+    if (t->ranked && t->rank() != 2) {
+      return invalid(cat("Gemm: expected matrices, got rank ", t->rank()));
+    }
+  }
+  take(a, node.attr_int("transA") ? 1 : 0, 0);
+  take(b, node.attr_int("transB") ? 0 : 1, 1);
+  if (a.is_static() && b.is_static()) {
+    int64_t left = a.dims[node.attr_int("transA") ? 0 : 1];
+    int64_t right = b.dims[node.attr_int("transB") ? 1 : 0];
+    if (left != right) {
+      return invalid(cat("Gemm: inner dimensions differ: ", left, " and ", right));
+    }
+  }
+  return edit.set_type(node.output(), out);
+}
+
+Status gemm_ref(const Call& call) {
+  GemmForm form = gemm_form(call.node(), call.shape(0), call.shape(1));
+  auto [trans_a, trans_b, m, n, k] = form;
+  TN_TRY(out, call.out(0, call.dtype(0), {m, n}));
+  double alpha = call.node().attr_float("alpha"), beta = call.node().attr_float("beta");
+  return dispatch<kNumeric>(call.dtype(0), [&]<class T>() -> Status {
+    std::vector<Wide<T>> sum(static_cast<size_t>(m * n));
+    multiply(call.data<T>(0), trans_a ? 1 : k, trans_a ? m : 1, call.data<T>(1), trans_b ? 1 : n,
+             trans_b ? k : 1, sum.data(), m, n, k);
+    // C broadcasts to [m, n] from the right.
+    int64_t rows = 1, columns = 1;
+    if (call.has(2)) {
+      std::span<const int64_t> c = call.shape(2);
+      if (!c.empty()) columns = c.back();
+      if (c.size() > 1) rows = c[0];
+    }
+    for (int64_t i = 0; i < m * n; ++i) {
+      double value = alpha * static_cast<double>(sum[static_cast<size_t>(i)]);
+      if (call.has(2)) {
+        int64_t at = (rows == 1 ? 0 : i / n) * columns + (columns == 1 ? 0 : i % n);
+        value += beta * static_cast<double>(call.data<T>(2)[at]);
+      }
+      data_of<T>(out)[i] = static_cast<T>(value);
+    }
+    return {};
+  });
+}
+
+Result<Node> gemm_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int64_t m = random.integer(1, 6), n = random.integer(1, 6), k = random.integer(1, 6);
+  bool trans_a = random.coin(), trans_b = random.coin();
+  TN_TRY(a, random.input(TN_F32, trans_a ? std::vector{k, m} : std::vector{m, k}));
+  TN_TRY(b, random.input(TN_F32, trans_b ? std::vector{n, k} : std::vector{k, n}));
+  std::vector<Value> inputs{a, b};
+  if (random.coin()) {
+    TN_TRY(c, random.input(TN_F32, random.broadcastable({m, n})));
+    inputs.push_back(c);
+  }
+  return edit.add({.type = "Gemm",
+                   .inputs = inputs,
+                   .attrs = {{"transA", trans_a ? 1 : 0},
+                             {"transB", trans_b ? 1 : 0},
+                             {"alpha", 0.5},
+                             {"beta", 2.0}}});
+}
+
+OpCost gemm_cost(Node node) {
+  Type a = node.input(0).type(), c = node.output().type();
+  if (!a.is_static() || !c.is_static()) return {};
+  int64_t k = a.dims[node.attr_int("transA") ? 0 : 1];
+  return {2.0 * static_cast<double>(c.elements() * k),
+          static_cast<double>(bytes_of(a.dtype, a.elements() + c.elements() + k * c.dims[1]))};
+}
+
+constexpr tn_op kGemm = op_row({.type = "Gemm",
+                                .since = 13,
+                                .attributes = R"([{"name": "alpha", "type": "float", "default": 1.0},
+                                   {"name": "beta", "type": "float", "default": 1.0},
+                                   {"name": "transA", "type": "int", "default": 0},
+                                   {"name": "transB", "type": "int", "default": 0}])",
+                                .quant = "compute act=0 weight=1 bias=2 axis=transB?0:1",
+                                .shape = shape<gemm_shape>,
+                                .cost = cost<gemm_cost>,
+                                .ref = ref<gemm_ref>,
+                                .sample = sample<gemm_sample>});
+
+}  // namespace
+
+TENON_OPS(matmul, &kMatMul, &kGemm)
+
+}  // namespace tenon::ops

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointwise operators: one row each. The expression is the operator (abi/expr.md): reference,
+// fused loops, int8 tables and gradients all read it. Types and broadcasting follow from it.
+#include <array>
+#include <utility>
+
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+constexpr const char* kTable = "table";      // in int8: a table over the 256 values
+constexpr const char* kRequant = "requant";  // in int8: own scales in and out
+
+struct Row {
+  const char* type;
+  uint64_t since;
+  int arity;  // of a sample; -1: variadic, two or three
+  const char* expr;
+  const char* attributes = "[]";
+  const char* quant = "";
+  uint32_t dtype = TN_F32;  // of a sample's inputs
+  uint32_t traits = 0;
+};
+
+constexpr uint32_t kCommutes = TN_OP_COMMUTATIVE;
+#define ALPHA(value) R"([{"name": "alpha", "type": "float", "default": )" value "}]"
+#define ALPHA_BETA(a, b)                                  \
+  R"([{"name": "alpha", "type": "float", "default": )" a \
+  R"(}, {"name": "beta", "type": "float", "default": )" b "}]"
+
+constexpr Row kRows[] = {
+    // one input
+    {"Abs", 13, 1, "abs(x)", "[]", kTable},
+    {"Acos", 22, 1, "acos(x)"},
+    {"Acosh", 22, 1, "acosh(x)"},
+    {"Asin", 22, 1, "asin(x)"},
+    {"Asinh", 22, 1, "asinh(x)"},
+    {"Atan", 22, 1, "atan(x)", "[]", kTable},
+    {"Atanh", 22, 1, "atanh(x)"},
+    {"BitwiseNot", 18, 1, "~x", "[]", "", TN_I32},
+    {"Ceil", 13, 1, "ceil(x)", "[]", kTable},
+    {"Celu", 12, 1, "max(0, x) + min(0, alpha*expm1(x/alpha))", ALPHA("1.0"), kTable},
+    {"Cos", 22, 1, "cos(x)", "[]", kTable},
+    {"Cosh", 22, 1, "cosh(x)", "[]", kTable},
+    {"Elu", 22, 1, "x < 0 ? alpha*expm1(x) : x", ALPHA("1.0"), kTable},
+    {"Erf", 13, 1, "erf(x)", "[]", kTable},
+    {"Exp", 13, 1, "exp(x)", "[]", kTable},
+    {"Floor", 13, 1, "floor(x)", "[]", kTable},
+    {"Gelu", 20, 1,
+     "approximate == \"tanh\" ? 0.5*x*(1 + tanh(0.7978845608028654*(x + 0.044715*x*x*x)))"
+     " : 0.5*x*(1 + erf(x*0.7071067811865475))",
+     R"([{"name": "approximate", "type": "string", "default": "none"}])", kTable},
+    {"HardSigmoid", 22, 1, "max(0, min(1, alpha*x + beta))", ALPHA_BETA("0.2", "0.5"), kTable},
+    {"HardSwish", 22, 1, "x*max(0, min(1, x/6 + 0.5))", "[]", kTable},
+    {"IsInf", 20, 1,
+     "isinf(x) && ((x > 0 && detect_positive) || (x < 0 && detect_negative))",
+     R"([{"name": "detect_negative", "type": "int", "default": 1},
+         {"name": "detect_positive", "type": "int", "default": 1}])"},
+    {"IsNaN", 20, 1, "isnan(x)"},
+    {"LeakyRelu", 16, 1, "x < 0 ? alpha*x : x", ALPHA("0.01"), kTable},
+    {"Log", 13, 1, "log(x)"},
+    {"Mish", 22, 1, "x*tanh(max(x, 0) + log1p(exp(-abs(x))))", "[]", kTable},
+    {"Neg", 13, 1, "-x", "[]", kTable},
+    {"Not", 1, 1, "!x", "[]", "", TN_BOOL},
+    {"Reciprocal", 13, 1, "reciprocal(x)"},
+    {"Relu", 14, 1, "max(x, 0)", "[]", kTable},
+    {"Round", 22, 1, "round(x)", "[]", kTable},
+    {"Selu", 22, 1, "gamma*(x > 0 ? x : alpha*expm1(x))",
+     R"([{"name": "alpha", "type": "float", "default": 1.6732631921768188},
+         {"name": "gamma", "type": "float", "default": 1.0507010221481323}])", kTable},
+    {"Shrink", 9, 1, "x < -lambd ? x + bias : (x > lambd ? x - bias : 0)",
+     R"([{"name": "bias", "type": "float", "default": 0.0},
+         {"name": "lambd", "type": "float", "default": 0.5}])", kTable},
+    {"Sigmoid", 13, 1, "sigmoid(x)", "[]", kTable},
+    {"Sign", 13, 1, "sign(x)", "[]", kTable},
+    {"Sin", 22, 1, "sin(x)", "[]", kTable},
+    {"Sinh", 22, 1, "sinh(x)", "[]", kTable},
+    {"Softplus", 22, 1, "max(x, 0) + log1p(exp(-abs(x)))", "[]", kTable},
+    {"Softsign", 22, 1, "x/(1 + abs(x))", "[]", kTable},
+    {"Sqrt", 13, 1, "sqrt(x)", "[]", kTable},
+    {"Swish", 24, 1, "x*sigmoid(alpha*x)", ALPHA("1.0"), kTable},
+    {"Tan", 22, 1, "tan(x)"},
+    {"Tanh", 13, 1, "tanh(x)", "[]", kTable},
+    {"ThresholdedRelu", 22, 1, "x > alpha ? x : 0", ALPHA("1.0"), kTable},
+
+    // two inputs
+    {"Add", 14, 2, "x + y", "[]", kRequant, TN_F32, kCommutes},
+    {"And", 7, 2, "x && y", "[]", "", TN_BOOL, kCommutes},
+    {"BitShift", 11, 2, "direction == \"LEFT\" ? x << y : x >> y",
+     R"([{"name": "direction", "type": "string"}])", "", TN_U32},
+    {"BitwiseAnd", 18, 2, "x & y", "[]", "", TN_I32, kCommutes},
+    {"BitwiseOr", 18, 2, "x | y", "[]", "", TN_I32, kCommutes},
+    {"BitwiseXor", 18, 2, "x ^ y", "[]", "", TN_I32, kCommutes},
+    {"Div", 14, 2, "x/y", "[]", kRequant},
+    {"Equal", 19, 2, "x == y", "[]", "", TN_F32, kCommutes},
+    {"Greater", 13, 2, "x > y"},
+    {"GreaterOrEqual", 16, 2, "x >= y"},
+    {"Less", 13, 2, "x < y"},
+    {"LessOrEqual", 16, 2, "x <= y"},
+    {"Mod", 13, 2, "fmod == 1 ? fmod(x, y) : mod(x, y)",
+     R"([{"name": "fmod", "type": "int", "default": 0}])", "", TN_I32},
+    {"Mul", 14, 2, "x*y", "[]", kRequant, TN_F32, kCommutes},
+    {"Or", 7, 2, "x || y", "[]", "", TN_BOOL, kCommutes},
+    {"Pow", 15, 2, "pow(x, y)"},
+    {"PRelu", 16, 2, "x < 0 ? y*x : x"},
+    {"Sub", 14, 2, "x - y", "[]", kRequant},
+    {"Xor", 7, 2, "xor(x, y)", "[]", "", TN_BOOL, kCommutes},
+
+    // more, or any number
+    {"Clip", 13, 1,
+     "let low = has(y) ? max(x, y) : x; has(z) ? min(low, z) : low", "[]", kTable},
+    {"Max", 13, -1, "fold(max)"},
+    {"Mean", 13, -1, "fold(add)/n_inputs"},
+    {"Min", 13, -1, "fold(min)"},
+    {"Sum", 13, -1, "fold(add)", "[]", kRequant},
+    {"Where", 16, 3, "x ? y : z"},
+};
+#undef ALPHA
+#undef ALPHA_BETA
+constexpr size_t kCount = std::size(kRows);
+
+Result<Node> build_sample(const Row& row, EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int arity = row.arity < 0 ? static_cast<int>(random.integer(2, 3)) : row.arity;
+  std::vector<int64_t> dims = random.shape(1, 4);
+  std::vector<Value> inputs;
+  std::string_view type = row.type;
+  for (int i = 0; i < arity; ++i) {
+    uint32_t dtype = type == "Where" && i == 0 ? TN_BOOL : row.dtype;
+    TN_TRY(value, random.input(dtype, i == 0 ? dims : random.broadcastable(dims)));
+    inputs.push_back(value);
+  }
+  std::vector<Attr> attrs;
+  if (type == "BitShift") attrs.emplace_back("direction", random.coin() ? "LEFT" : "RIGHT");
+  if (type == "Gelu" && random.coin()) attrs.emplace_back("approximate", "tanh");
+  return edit.add({.type = type, .inputs = inputs, .attrs = attrs});
+}
+
+template <size_t kIndex>
+Result<Node> sample_row(EditView edit, uint64_t seed) {
+  return build_sample(kRows[kIndex], edit, seed);
+}
+
+template <size_t... kIndex>
+constexpr std::array<tn_op, kCount> make_rows(std::index_sequence<kIndex...>) {
+  return {op_row({.type = kRows[kIndex].type,
+                  .since = kRows[kIndex].since,
+                  .traits = TN_OP_POINTWISE | kRows[kIndex].traits,
+                  .expr = kRows[kIndex].expr,
+                  .attributes = kRows[kIndex].attributes,
+                  .quant = kRows[kIndex].quant,
+                  .sample = sample<sample_row<kIndex>>})...};
+}
+constexpr std::array<tn_op, kCount> kOps = make_rows(std::make_index_sequence<kCount>());
+
+constexpr std::array<const tn_op*, kCount> kPointers = [] {
+  std::array<const tn_op*, kCount> out{};
+  for (size_t i = 0; i < kCount; ++i) out[i] = &kOps[i];
+  return out;
+}();
+
+}  // namespace
+
+TENON_OPS_TABLE(pointwise, kPointers.data(), kCount)
+
+}  // namespace tenon::ops
