@@ -27,18 +27,87 @@ static inline V load_vector(const void* p) {
   return v;
 }
 
+// GCC 12 makes long sequences of __builtin_convertvector between 8, 16 and 32 bits: by hand.
+#if defined(__AVX512F__)
+static inline Vi widen_u8(const void* p) {
+  return reinterpret_cast<Vi>(_mm512_cvtepu8_epi32(load_vector<__m128i>(p)));
+}
+static inline Vi widen_s8(const void* p) {
+  return reinterpret_cast<Vi>(_mm512_cvtepi8_epi32(load_vector<__m128i>(p)));
+}
+static inline Vi widen_u16(const void* p) {
+  return reinterpret_cast<Vi>(_mm512_cvtepu16_epi32(load_vector<__m256i>(p)));
+}
+// The low 8 or 16 bits of each lane.
+static inline void narrow_8(void* p, Vi v) {
+  __m128i bytes = _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(v));
+  std::memcpy(p, &bytes, sizeof bytes);
+}
+static inline void narrow_16(void* p, Vi v) {
+  __m256i words = _mm512_cvtepi32_epi16(reinterpret_cast<__m512i>(v));
+  std::memcpy(p, &words, sizeof words);
+}
+#elif defined(__AVX2__)
+static inline Vi widen_u8(const void* p) {
+  return reinterpret_cast<Vi>(
+      _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
+}
+static inline Vi widen_s8(const void* p) {
+  return reinterpret_cast<Vi>(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
+}
+static inline Vi widen_u16(const void* p) {
+  return reinterpret_cast<Vi>(_mm256_cvtepu16_epi32(load_vector<__m128i>(p)));
+}
+static inline __m128i low_words(Vi v) {
+  __m256i masked = _mm256_and_si256(reinterpret_cast<__m256i>(v), _mm256_set1_epi32(0xffff));
+  return _mm_packus_epi32(_mm256_castsi256_si128(masked), _mm256_extracti128_si256(masked, 1));
+}
+static inline void narrow_8(void* p, Vi v) {
+  __m128i words = low_words(v & 0xff);
+  _mm_storel_epi64(static_cast<__m128i*>(p), _mm_packus_epi16(words, words));
+}
+static inline void narrow_16(void* p, Vi v) {
+  __m128i words = low_words(v);
+  std::memcpy(p, &words, sizeof words);
+}
+#else
+static inline Vi widen_u8(const void* p) {
+  int32_t bytes = load_vector<int32_t>(p);
+  return reinterpret_cast<Vi>(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes)));
+}
+static inline Vi widen_s8(const void* p) {
+  int32_t bytes = load_vector<int32_t>(p);
+  return reinterpret_cast<Vi>(_mm_cvtepi8_epi32(_mm_cvtsi32_si128(bytes)));
+}
+static inline Vi widen_u16(const void* p) {
+  return reinterpret_cast<Vi>(_mm_cvtepu16_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
+}
+static inline __m128i low_words(Vi v) {
+  __m128i masked = reinterpret_cast<__m128i>(v & 0xffff);
+  return _mm_packus_epi32(masked, masked);
+}
+static inline void narrow_8(void* p, Vi v) {
+  __m128i words = low_words(v & 0xff);
+  int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+  std::memcpy(p, &bytes, sizeof bytes);
+}
+static inline void narrow_16(void* p, Vi v) {
+  _mm_storel_epi64(static_cast<__m128i*>(p), low_words(v));
+}
+#endif
+
 static inline Vf load_lanes(const float* p) {
   return load(p);
 }
 static inline Vf load_lanes(const Bf16* p) {
-  Vu wide = __builtin_convertvector(load_vector<Lanes<uint16_t>>(p), Vu) << 16;
-  return reinterpret_cast<Vf>(wide);
+  return reinterpret_cast<Vf>(widen_u16(p) << 16);
 }
 static inline Vf load_lanes(const uint8_t* p) {
-  return to_float(__builtin_convertvector(load_vector<Lanes<uint8_t>>(p), Vi));
+  return to_float(widen_u8(p));
 }
 static inline Vf load_lanes(const int8_t* p) {
-  return to_float(__builtin_convertvector(load_vector<Lanes<int8_t>>(p), Vi));
+  return to_float(widen_s8(p));
 }
 static inline Vf load_lanes(const int32_t* p) {
   return to_float(load_vector<Vi>(p));
@@ -47,7 +116,7 @@ static inline Vf load_lanes(const int64_t* p) {
   return __builtin_convertvector(load_vector<Lanes<int64_t>>(p), Vf);
 }
 static inline Vf load_lanes(const Bool* p) {
-  Vi v = __builtin_convertvector(load_vector<Lanes<uint8_t>>(p), Vi);
+  Vi v = widen_u8(p);
   return v != 0 ? splat(1.0F) : Vf{};
 }
 
@@ -58,20 +127,17 @@ static inline void store_lanes(Bf16* p, Vf v) {
   Vu u = reinterpret_cast<Vu>(v);
   Vu rounded = (u + 0x7fffU + ((u >> 16) & 1U)) >> 16;
   Vu quiet = (u >> 16) | 0x40U;
-  auto narrow = __builtin_convertvector(v == v ? rounded : quiet, Lanes<uint16_t>);
-  std::memcpy(p, &narrow, sizeof narrow);
+  narrow_16(p, reinterpret_cast<Vi>(v == v ? rounded : quiet));
 }
 // The limits are clamped as floats: NaN becomes the lower one, beyond saturates.
 static inline Vf clamp(Vf v, float low, float high) {
   return min_fast(max_fast(v, splat(low)), splat(high));
 }
 static inline void store_lanes(uint8_t* p, Vf v) {
-  auto narrow = __builtin_convertvector(truncate_to_int(clamp(v, 0.0F, 255.0F)), Lanes<uint8_t>);
-  std::memcpy(p, &narrow, sizeof narrow);
+  narrow_8(p, truncate_to_int(clamp(v, 0.0F, 255.0F)));
 }
 static inline void store_lanes(int8_t* p, Vf v) {
-  auto narrow = __builtin_convertvector(truncate_to_int(clamp(v, -128.0F, 127.0F)), Lanes<int8_t>);
-  std::memcpy(p, &narrow, sizeof narrow);
+  narrow_8(p, truncate_to_int(clamp(v, -128.0F, 127.0F)));
 }
 static inline void store_lanes(int32_t* p, Vf v) {
   // 2147483520 is the largest f32 under 2^31.
@@ -87,9 +153,7 @@ static inline void store_lanes(int64_t* p, Vf v) {
   }
 }
 static inline void store_lanes(Bool* p, Vf v) {
-  Vi set = (v != 0.0F) & 1;
-  auto narrow = __builtin_convertvector(set, Lanes<uint8_t>);
-  std::memcpy(p, &narrow, sizeof narrow);
+  narrow_8(p, (v != 0.0F) & 1);
 }
 
 #if defined(__AVX512F__)
@@ -111,7 +175,7 @@ static inline void store_lanes(F16* p, Vf v) {
 #else
 // The exponent is moved by a multiplication, which also normalises denormals.
 static inline Vf load_lanes(const F16* p) {
-  Vi half = __builtin_convertvector(load_vector<Lanes<uint16_t>>(p), Vi);
+  Vi half = widen_u16(p);
   Vi magnitude = (half & 0x7fff) << 13;
   Vf value = from_bits(magnitude) * 0x1p112F;
   value = (half & 0x7c00) == 0x7c00 ? from_bits(magnitude | 0x7f800000) : value;
@@ -127,8 +191,7 @@ static inline void store_lanes(F16* p, Vf v) {
   result = a >= 65520.0F ? splat_i(0x7c00) : result;
   result = a != a ? splat_i(0x7e00) | ((u >> 13) & 0x3ff) : result;
   result |= (bits(v) >> 16) & 0x8000;
-  auto narrow = __builtin_convertvector(result, Lanes<uint16_t>);
-  std::memcpy(p, &narrow, sizeof narrow);
+  narrow_16(p, result);
 }
 #endif
 
