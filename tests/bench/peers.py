@@ -32,6 +32,17 @@ def declared(path: str):
     return out
 
 
+def fixed_symbols(path: str, inputs) -> dict[str, int]:
+    """The extent of each symbolic dim; a symbol that stands for two extents ('?') is left out."""
+    extents = {}
+    for value in onnx.load(path, load_external_data=False).graph.input:
+        shape = inputs[value.name].shape if value.name in inputs else ()
+        for dim, extent in zip(value.type.tensor_type.shape.dim, shape):
+            if dim.dim_param:
+                extents.setdefault(dim.dim_param, set()).add(extent)
+    return {symbol: found.pop() for symbol, found in extents.items() if len(found) == 1}
+
+
 def onnxruntime_run(path: str, precision: str, threads: int, inputs):
     if precision == "bf16":
         raise ValueError("onnxruntime: precision: expected fp32 or int8, got 'bf16' (none on x86)")
@@ -40,11 +51,8 @@ def onnxruntime_run(path: str, precision: str, threads: int, inputs):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    for value in onnx.load(path, load_external_data=False).graph.input:
-        extents = inputs[value.name].shape if value.name in inputs else ()
-        for dim, extent in zip(value.type.tensor_type.shape.dim, extents):
-            if dim.dim_param:
-                options.add_free_dimension_override_by_name(dim.dim_param, extent)
+    for symbol, extent in fixed_symbols(path, inputs).items():
+        options.add_free_dimension_override_by_name(symbol, extent)
     session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
     return lambda: session.run(None, inputs)
 

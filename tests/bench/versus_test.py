@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import peer_inputs  # noqa: E402
 import peer_rows  # noqa: E402
+import peers  # noqa: E402
 import versus  # noqa: E402
 
 
@@ -129,3 +131,13 @@ def test_calibration_rows_come_in_batches(tmp_path):
 
     assert batches == [[0, 1], [2, 3], [4]]
     assert len(rows) == 3
+
+
+def test_a_symbol_of_two_extents_is_not_fixed(tmp_path):
+    made = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", "?", "?"])
+    graph = onnx.helper.make_graph([], "g", [made], [])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "m.onnx")
+
+    found = peers.fixed_symbols(str(tmp_path / "m.onnx"), {"x": np.zeros((2, 3, 4))})
+
+    assert found == {"n": 2}
