@@ -50,7 +50,8 @@ inline constexpr bool kIsFloat =
 
 // What sums of T are kept in.
 template <class T>
-using Wide = std::conditional_t<kIsFloat<T>, double,
+using Wide = std::conditional_t<kIsFloat<T>,
+                                double,
                                 std::conditional_t<std::is_unsigned_v<T>, uint64_t, int64_t>>;
 
 enum TypeSet : unsigned { kFloats = 1, kIntegers = 2, kBools = 4, kNumeric = 3, kAll = 7 };
@@ -63,24 +64,38 @@ template <unsigned kSet, class F>
 Status dispatch(uint32_t dtype, F&& f) {
   if constexpr ((kSet & kFloats) != 0) {
     switch (dtype) {
-      case TN_F32: return f.template operator()<float>();
-      case TN_F64: return f.template operator()<double>();
-      case TN_F16: return f.template operator()<F16>();
-      case TN_BF16: return f.template operator()<Bf16>();
-      default: break;
+      case TN_F32:
+        return f.template operator()<float>();
+      case TN_F64:
+        return f.template operator()<double>();
+      case TN_F16:
+        return f.template operator()<F16>();
+      case TN_BF16:
+        return f.template operator()<Bf16>();
+      default:
+        break;
     }
   }
   if constexpr ((kSet & kIntegers) != 0) {
     switch (dtype) {
-      case TN_I8: return f.template operator()<int8_t>();
-      case TN_I16: return f.template operator()<int16_t>();
-      case TN_I32: return f.template operator()<int32_t>();
-      case TN_I64: return f.template operator()<int64_t>();
-      case TN_U8: return f.template operator()<uint8_t>();
-      case TN_U16: return f.template operator()<uint16_t>();
-      case TN_U32: return f.template operator()<uint32_t>();
-      case TN_U64: return f.template operator()<uint64_t>();
-      default: break;
+      case TN_I8:
+        return f.template operator()<int8_t>();
+      case TN_I16:
+        return f.template operator()<int16_t>();
+      case TN_I32:
+        return f.template operator()<int32_t>();
+      case TN_I64:
+        return f.template operator()<int64_t>();
+      case TN_U8:
+        return f.template operator()<uint8_t>();
+      case TN_U16:
+        return f.template operator()<uint16_t>();
+      case TN_U32:
+        return f.template operator()<uint32_t>();
+      case TN_U64:
+        return f.template operator()<uint64_t>();
+      default:
+        break;
     }
   }
   if constexpr ((kSet & kBools) != 0) {

@@ -10,13 +10,22 @@ namespace {
 
 // c[m, n] += a[m, k] * b[k, n] in Acc, with strides for the transposed forms.
 template <class T, class Acc>
-void multiply(const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t b_row, int64_t b_col,
-              Acc* c, int64_t m, int64_t n, int64_t k) {
+void multiply(const T* a,
+              int64_t a_row,
+              int64_t a_col,
+              const T* b,
+              int64_t b_row,
+              int64_t b_col,
+              Acc* c,
+              int64_t m,
+              int64_t n,
+              int64_t k) {
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t p = 0; p < k; ++p) {
       Acc left = static_cast<Acc>(a[i * a_row + p * a_col]);
       const T* right = b + p * b_row;
-      for (int64_t j = 0; j < n; ++j) c[i * n + j] += left * static_cast<Acc>(right[j * b_col]);
+      for (int64_t j = 0; j < n; ++j)
+        c[i * n + j] += left * static_cast<Acc>(right[j * b_col]);
     }
   }
 }
@@ -48,7 +57,8 @@ MatMulShape matmul_shape(std::span<const int64_t> a, std::span<const int64_t> b)
 }
 
 // Which matrix of a batched operand belongs to matrix `index` of the result.
-int64_t batch_index(int64_t index, const std::vector<int64_t>& batch,
+int64_t batch_index(int64_t index,
+                    const std::vector<int64_t>& batch,
                     const std::vector<int64_t>& own) {
   int64_t at = 0, stride = 1;
   for (size_t i = batch.size(); i-- > 0;) {
@@ -75,8 +85,8 @@ Status matmul_ref(const Call& call) {
         int64_t matrix = r / s.m, i = r % s.m;
         std::fill(row.begin(), row.end(), Wide<T>(0));
         multiply(a + (batch_index(matrix, s.batch, s.a_batch) * s.m + i) * s.k, s.k, 1,
-                 b + batch_index(matrix, s.batch, s.b_batch) * s.k * s.n, s.n, 1, row.data(),
-                 1, s.n, s.k);
+                 b + batch_index(matrix, s.batch, s.b_batch) * s.k * s.n, s.n, 1, row.data(), 1,
+                 s.n, s.k);
         std::transform(row.begin(), row.end(), c + r * s.n,
                        [](Wide<T> sum) { return static_cast<T>(sum); });
       }
@@ -205,17 +215,18 @@ OpCost gemm_cost(Node node) {
           static_cast<double>(bytes_of(a.dtype, a.elements() + c.elements() + k * c.dims[1]))};
 }
 
-constexpr tn_op kGemm = op_row({.type = "Gemm",
-                                .since = 13,
-                                .attributes = R"([{"name": "alpha", "type": "float", "default": 1.0},
+constexpr tn_op kGemm =
+    op_row({.type = "Gemm",
+            .since = 13,
+            .attributes = R"([{"name": "alpha", "type": "float", "default": 1.0},
                                    {"name": "beta", "type": "float", "default": 1.0},
                                    {"name": "transA", "type": "int", "default": 0},
                                    {"name": "transB", "type": "int", "default": 0}])",
-                                .quant = "compute act=0 weight=1 bias=2 axis=transB?0:1",
-                                .shape = shape<gemm_shape>,
-                                .cost = cost<gemm_cost>,
-                                .ref = ref<gemm_ref>,
-                                .sample = sample<gemm_sample>});
+            .quant = "compute act=0 weight=1 bias=2 axis=transB?0:1",
+            .shape = shape<gemm_shape>,
+            .cost = cost<gemm_cost>,
+            .ref = ref<gemm_ref>,
+            .sample = sample<gemm_sample>});
 
 }  // namespace
 

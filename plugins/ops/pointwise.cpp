@@ -25,7 +25,7 @@ struct Row {
 
 constexpr uint32_t kCommutes = TN_OP_COMMUTATIVE;
 #define ALPHA(value) R"([{"name": "alpha", "type": "float", "default": )" value "}]"
-#define ALPHA_BETA(a, b)                                  \
+#define ALPHA_BETA(a, b)                                 \
   R"([{"name": "alpha", "type": "float", "default": )" a \
   R"(}, {"name": "beta", "type": "float", "default": )" b "}]"
 
@@ -53,8 +53,7 @@ constexpr Row kRows[] = {
      R"([{"name": "approximate", "type": "string", "default": "none"}])", kTable},
     {"HardSigmoid", 22, 1, "max(0, min(1, alpha*x + beta))", ALPHA_BETA("0.2", "0.5"), kTable},
     {"HardSwish", 22, 1, "x*max(0, min(1, x/6 + 0.5))", "[]", kTable},
-    {"IsInf", 20, 1,
-     "isinf(x) && ((x > 0 && detect_positive) || (x < 0 && detect_negative))",
+    {"IsInf", 20, 1, "isinf(x) && ((x > 0 && detect_positive) || (x < 0 && detect_negative))",
      R"([{"name": "detect_negative", "type": "int", "default": 1},
          {"name": "detect_positive", "type": "int", "default": 1}])"},
     {"IsNaN", 20, 1, "isnan(x)"},
@@ -68,10 +67,12 @@ constexpr Row kRows[] = {
     {"Round", 22, 1, "round(x)", "[]", kTable},
     {"Selu", 22, 1, "gamma*(x > 0 ? x : alpha*expm1(x))",
      R"([{"name": "alpha", "type": "float", "default": 1.6732631921768188},
-         {"name": "gamma", "type": "float", "default": 1.0507010221481323}])", kTable},
+         {"name": "gamma", "type": "float", "default": 1.0507010221481323}])",
+     kTable},
     {"Shrink", 9, 1, "x < -lambd ? x + bias : (x > lambd ? x - bias : 0)",
      R"([{"name": "bias", "type": "float", "default": 0.0},
-         {"name": "lambd", "type": "float", "default": 0.5}])", kTable},
+         {"name": "lambd", "type": "float", "default": 0.5}])",
+     kTable},
     {"Sigmoid", 13, 1, "sigmoid(x)", "[]", kTable},
     {"Sign", 13, 1, "sign(x)", "[]", kTable},
     {"Sin", 22, 1, "sin(x)", "[]", kTable},
@@ -108,8 +109,7 @@ constexpr Row kRows[] = {
     {"Xor", 7, 2, "xor(x, y)", "[]", "", TN_BOOL, kCommutes},
 
     // more, or any number
-    {"Clip", 13, 1,
-     "let low = has(y) ? max(x, y) : x; has(z) ? min(low, z) : low", "[]", kTable},
+    {"Clip", 13, 1, "let low = has(y) ? max(x, y) : x; has(z) ? min(low, z) : low", "[]", kTable},
     {"Max", 13, -1, "fold(max)"},
     {"Mean", 13, -1, "fold(add)/n_inputs"},
     {"Min", 13, -1, "fold(min)"},
@@ -156,7 +156,8 @@ constexpr std::array<tn_op, kCount> kOps = make_rows(std::make_index_sequence<kC
 
 constexpr std::array<const tn_op*, kCount> kPointers = [] {
   std::array<const tn_op*, kCount> out{};
-  for (size_t i = 0; i < kCount; ++i) out[i] = &kOps[i];
+  for (size_t i = 0; i < kCount; ++i)
+    out[i] = &kOps[i];
   return out;
 }();
 

@@ -24,7 +24,8 @@ class Sampler {
   bool coin() { return integer(0, 1) == 1; }
   std::vector<int64_t> shape(int64_t least_rank, int64_t most_rank, int64_t largest = 5) {
     std::vector<int64_t> dims(static_cast<size_t>(integer(least_rank, most_rank)));
-    for (int64_t& dim : dims) dim = integer(1, largest);
+    for (int64_t& dim : dims)
+      dim = integer(1, largest);
     return dims;
   }
   // A shape that broadcasts with `dims`: leading dimensions dropped, some others 1.

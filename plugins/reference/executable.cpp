@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executable.hpp"
+
+#include <chrono>
+
+#include "program.hpp"
+
+namespace tenon::reference {
+namespace {
+
+bool has_expr(Node node) {
+  const tn_op* row = node.row();
+  return row && row->expr.len > 0;
+}
+
+bool needs_expansion(Node node) {
+  const tn_op* row = node.row();
+  return row && !row->ref && !has_expr(node) && row->decompose;
+}
+
+uint64_t now_ns() {
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+std::string why_not(Node node) {
+  const tn_op* row = node.row();
+  if (!row) return cat("no loaded plugin brings a row for ", node.type());
+  if (row->traits & TN_OP_CONTROL) return "control flow is the host's";
+  if (row->ref || has_expr(node) || row->decompose) return {};
+  return cat("the row of ", node.type(), " has neither ref nor expr nor decompose");
+}
+
+Result<std::unique_ptr<Executable>> Executable::compile(tn_ctx* ctx, const tn_graph* part) {
+  tn_graph* clone = nullptr;
+  TN_CHECK(services.graph->clone(part, &clone));
+  std::unique_ptr<Executable> exe(new Executable(ctx, OwnedGraph::take(clone)));
+  TN_CHECK(exe->expand());
+  TN_CHECK(exe->add_steps());
+  exe->find_last_uses();
+  return exe;
+}
+
+Status Executable::expand() {
+  // What a decomposition makes may be composite itself; rows that expand for ever are refused.
+  for (int round = 0; round < 16; ++round) {
+    std::vector<tn_node_id> composite;
+    for (Node node : graph_.view().nodes()) {
+      if (needs_expansion(node)) composite.push_back(node.id);
+    }
+    if (composite.empty()) return {};
+    TN_TRY(edit, Edit::begin(graph_.get()));
+    for (tn_node_id node : composite)
+      TN_CHECK(services.op->decompose(edit.raw, node));
+    TN_CHECK(edit.commit());
+  }
+  return {TN_INTERNAL, "operators are still composite after 16 rounds of decompose"};
+}
+
+int Executable::value_index(tn_value_id id) {
+  if (!id) return -1;
+  auto [at, added] = index_.try_emplace(id, static_cast<int>(values_.size()));
+  if (added) values_.push_back(id);
+  return at->second;
+}
+
+Status Executable::add_steps() {
+  Graph graph = graph_.view();
+  for (Value input : graph.inputs())
+    inputs_.push_back(value_index(input.id));
+  for (Node node : graph.nodes()) {
+    Step step{node.id, node.row(), nullptr, {}, {}, {}};
+    std::string why = why_not(node);
+    if (!why.empty()) return unsupported(cat("node ", node.name(), ": ", why));
+    if (!step.row->ref) TN_CHECK(services.op->expr(graph.raw, node.id, &step.program));
+    for (Value v : node.inputs())
+      step.in.push_back(value_index(v.id));
+    for (Value v : node.outputs())
+      step.out.push_back(value_index(v.id));
+    steps_.push_back(std::move(step));
+  }
+  std::vector<Value> outputs = graph.outputs();
+  for (Value v : outputs)
+    value_index(v.id);
+  output_of_.assign(values_.size(), -1);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    int& slot = output_of_[static_cast<size_t>(value_index(outputs[i].id))];
+    if (slot < 0) slot = static_cast<int>(i);
+  }
+  return {};
+}
+
+void Executable::find_last_uses() {
+  std::vector<bool> needed(values_.size(), false);
+  for (size_t i = 0; i < values_.size(); ++i)
+    needed[i] = output_of_[i] >= 0;
+  for (size_t s = steps_.size(); s-- > 0;) {
+    for (const std::vector<int>* list : {&steps_[s].out, &steps_[s].in}) {
+      for (int v : *list) {
+        if (v < 0 || needed[static_cast<size_t>(v)]) continue;
+        needed[static_cast<size_t>(v)] = true;
+        steps_[s].last_used.push_back(v);
+      }
+    }
+  }
+}
+
+// The values of one run.
+struct Executable::Run {
+  const Executable& exe;
+  const tn_outputs* outputs;
+  std::vector<DLTensor> tensors;
+  std::vector<Tensor> owned;
+  const Step* step = nullptr;
+
+  Run(const Executable& of, const tn_outputs* to)
+      : exe(of), outputs(to), tensors(of.values_.size()), owned(of.values_.size()) {}
+
+  static tn_status* give(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
+    Run& run = *static_cast<Run*>(self);
+    return guard([&]() -> Status {
+      if (i >= run.step->out.size()) return {TN_INTERNAL, cat("the row wrote output ", i)};
+      auto value = static_cast<size_t>(run.step->out[i]);
+      DLTensor& tensor = run.tensors[value];
+      if (int output = run.exe.output_of_[value]; output >= 0) {
+        TN_CHECK(run.outputs->get(run.outputs->ctx, static_cast<uint64_t>(output), proto, &tensor));
+      } else {
+        TN_TRY(made, Tensor::zeros(run.exe.ctx_, dtype_of(*proto), shape_of(*proto)));
+        tensor = made.dl();
+        run.owned[value] = std::move(made);
+      }
+      *out = tensor;
+      return {};
+    });
+  }
+
+  Status run_step(const Step& next, const tn_cancel* cancel) {
+    step = &next;
+    std::vector<const DLTensor*> in;
+    for (int v : next.in)
+      in.push_back(v < 0 ? nullptr : &tensors[static_cast<size_t>(v)]);
+    tn_outputs here{this, give};
+    if (next.program) {
+      TN_TRY(shape, broadcast_shape(in));
+      uint32_t dtype =
+          Value{exe.graph_.get(), exe.values_[static_cast<size_t>(next.out[0])]}.dtype();
+      TN_TRY(out, Outputs(&here).get(0, dtype, shape));
+      return run_program(exe.ctx_, *next.program, in, out);
+    }
+    tn_op_call call{sizeof call, 0,         exe.ctx_,  exe.graph_.get(),
+                    next.node,   in.data(), in.size(), &here,
+                    nullptr,     0,         cancel};
+    return Status(next.row->ref(&call));
+  }
+};
+
+Status Executable::run(const DLTensor* const* in,
+                       uint64_t n_in,
+                       const tn_outputs* outputs,
+                       const tn_exec* exec) {
+  if (n_in != inputs_.size()) {
+    return invalid(cat("expected ", inputs_.size(), " inputs, got ", n_in));
+  }
+  Run run(*this, outputs);
+  for (size_t i = 0; i < n_in; ++i)
+    run.tensors[static_cast<size_t>(inputs_[i])] = *in[i];
+  for (size_t v = 0; v < values_.size(); ++v) {
+    Value value{graph_.get(), values_[v]};
+    if (value.is_constant()) run.tensors[v] = value.constant().dl();
+  }
+  bool profiling = (exec->flags & TN_EXEC_PROFILE) != 0;
+  std::string layers;
+  Cancel cancel(exec->cancel);
+  for (const Step& step : steps_) {
+    TN_CHECK(cancel.check());
+    Node node{graph_.get(), step.node};
+    uint64_t start = profiling ? now_ns() : 0;
+    TN_CHECK(
+        run.run_step(step, exec->cancel).in(cat("node ", node.name(), " (", node.type(), ")")));
+    if (profiling) {
+      double flops = 0, bytes = 0;
+      if (step.row->cost) TN_CHECK(step.row->cost(graph_.get(), step.node, &flops, &bytes));
+      layers += cat(layers.empty() ? "" : ",", "{\"name\":", quoted(node.name()),
+                    ",\"op\":", quoted(node.type()),
+                    ",\"kernel\":", step.program ? "\"expr\"" : "\"ref\"",
+                    ",\"ns\":", now_ns() - start, ",\"flops\":", flops, ",\"bytes\":", bytes, "}");
+    }
+    for (int v : step.last_used)
+      run.owned[static_cast<size_t>(v)] = Tensor();
+  }
+  if (profiling) profile_ = "[" + layers + "]";
+  return {};
+}
+
+std::string Executable::describe() const {
+  return cat("{\"steps\":", steps_.size(), "}");
+}
+
+}  // namespace tenon::reference

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A part as the reference backend runs it: its nodes in order, each by its row's ref or expression;
+// shapes come from the data, memory is freed after the last use.
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/sdk/role/op.hpp"
+
+namespace tenon::reference {
+
+// Why a node cannot run here; empty: it can.
+std::string why_not(Node node);
+
+class Executable {
+ public:
+  // Nodes without ref and expression are expanded by their rows' decompose, in a clone.
+  static Result<std::unique_ptr<Executable>> compile(tn_ctx* ctx, const tn_graph* part);
+
+  Status run(const DLTensor* const* in,
+             uint64_t n_in,
+             const tn_outputs* outputs,
+             const tn_exec* exec);
+  std::string describe() const;  // JSON
+  const std::string& profile() const { return profile_; }
+
+ private:
+  struct Step {
+    tn_node_id node;
+    const tn_op* row;
+    const tn_expr_program* program;  // NULL: the row's ref
+    std::vector<int> in, out;        // values; -1: absent
+    std::vector<int> last_used;      // values that nobody needs after this step
+  };
+  struct Run;
+
+  Executable(tn_ctx* ctx, OwnedGraph graph) : ctx_(ctx), graph_(std::move(graph)) {}
+  Status expand();
+  Status add_steps();
+  int value_index(tn_value_id id);
+  void find_last_uses();
+
+  tn_ctx* ctx_;
+  OwnedGraph graph_;
+  std::vector<Step> steps_;
+  std::unordered_map<tn_value_id, int> index_;
+  std::vector<tn_value_id> values_;
+  std::vector<int> inputs_;
+  std::vector<int> output_of_;  // by value: the part's output, or -1
+  std::string profile_ = "[]";
+};
+
+}  // namespace tenon::reference
