@@ -12,6 +12,7 @@ namespace tenon::host {
 namespace {
 
 constexpr size_t kMostText = 4096;
+constexpr const char* kKinds[] = {"one axis", "a run (..)", "a batch (*)"};  // by TN_AXES_*
 constexpr uint32_t kSizeMarks =
     TN_AXES_TERM_REDUCED | TN_AXES_TERM_PRIMED | TN_AXES_TERM_RUN | TN_AXES_TERM_BATCH;
 
@@ -23,15 +24,16 @@ class AxesParser {
 
   Parsed<Axes> parse() {
     if (cursor_.size() > kMostText) fail("at most 4096 bytes", std::to_string(cursor_.size()));
-    const bool ok = !error_ && (cursor_.starts_with("*") ? pointwise() : signature()) && check();
-    if (!ok) return *error_;
+    const bool ok =
+        error_.column == 0 && (cursor_.starts_with("*") ? pointwise() : signature()) && check();
+    if (!ok) return error_;
     print();
     return std::move(axes_);
   }
 
  private:
   bool fail_at(uint32_t column, std::string expected, std::string got) {
-    if (!error_) error_ = {column, std::move(expected), std::move(got)};
+    if (error_.column == 0) error_ = {column, std::move(expected), std::move(got)};
     return false;
   }
   bool fail(std::string expected, std::string got) {
@@ -127,7 +129,6 @@ class AxesParser {
   }
 
   bool number_label(tn_axes_term& made, const std::string& name) {
-    static constexpr const char* kKinds[] = {"one axis", "a run (..)", "a batch (*)"};
     const uint32_t kind = kind_of(made.flags);
     made.label = static_cast<uint32_t>(std::ranges::find(names_, name) - names_.begin());
     if (made.label == names_.size()) {
@@ -281,7 +282,7 @@ class AxesParser {
   Axes axes_;
   std::vector<std::string> names_;  // by label
   std::vector<std::string> binds_;  // by label; empty: none
-  std::optional<ParseError> error_;
+  ParseError error_;                // column 0: none yet
 };
 
 Parsed<Axes> Axes::parse(std::string_view text) {

@@ -40,7 +40,7 @@ class AxesSizeSolver {
       sizes_[l].resize(layout_.run_lengths[l]);
     for (const auto& [label, value] : layout_.bound_sizes)
       sizes_[label][0] = {{value, {}}, "attribute", true};
-    if (!read() || !factor()) return *error_;
+    if (!read() || !factor()) return error_;
     return write();
   }
 
@@ -63,6 +63,10 @@ class AxesSizeSolver {
   static std::string where(size_t operand, size_t axis) {
     return "input " + std::to_string(operand) + " axis " + std::to_string(axis);
   }
+  const AxesDim& dim_at(size_t operand, size_t axis) const {
+    const std::optional<AxesShape>& shape = shapes_[operand];
+    return shape ? (*shape)[axis] : nothing_;
+  }
   bool is_grouped(uint32_t term) const { return axes_.terms_[term].flags & TN_AXES_TERM_GROUPED; }
 
   // Ungrouped axes of the inputs.
@@ -71,7 +75,7 @@ class AxesSizeSolver {
       if (place.operand >= shapes_.size() || is_grouped(place.term)) continue;
       const tn_axes_term& term = axes_.terms_[place.term];
       for (uint32_t i = 0; i < place.count; ++i) {
-        const AxesDim& dim = (*shapes_[place.operand])[place.axis + i];
+        const AxesDim& dim = dim_at(place.operand, place.axis + i);
         const std::string at = where(place.operand, place.axis + i);
         if (term.label == TN_AXES_NO_LABEL) {
           if (dim.is_known() && dim.size != static_cast<int64_t>(term.size))
@@ -137,7 +141,7 @@ class AxesSizeSolver {
         if (place.operand >= shapes_.size() || !starts_group(p)) continue;
         const Group group = group_at(p);
         Size& total = totals_[group.key];
-        const AxesDim& dim = (*shapes_[place.operand])[place.axis];
+        const AxesDim& dim = dim_at(place.operand, place.axis);
         const std::string at = where(place.operand, place.axis);
         if (!total.seen) total = {dim, at, true};
         const AxesDim before = total.dim;
@@ -239,7 +243,8 @@ class AxesSizeSolver {
   const AxesShapes& shapes_;
   std::vector<std::vector<Size>> sizes_;          // by label, by axis of the run
   std::map<std::vector<uint32_t>, Size> totals_;  // of groups
-  std::optional<ParseError> error_;
+  const AxesDim nothing_;                         // of an absent input
+  ParseError error_;                              // column 0: none yet
 };
 
 Parsed<AxesInferred> Axes::infer(const AxesShapes& inputs, const AxesAttributes& attributes) const {
@@ -260,17 +265,18 @@ std::optional<ParseError> Axes::disagreement(const AxesShapes& inputs,
     return ParseError{1, std::to_string(inferred->outputs.size()) + " outputs at most",
                       std::to_string(outputs.size())};
   for (size_t o = 0; o < outputs.size(); ++o) {
-    if (!outputs[o]) continue;
+    const std::optional<AxesShape>& output = outputs[o];
+    if (!output) continue;
     const AxesShape& said = inferred->outputs[o];
     const std::string at = " of output " + std::to_string(o);
-    if (said.size() != outputs[o]->size())
+    if (said.size() != output->size())
       return ParseError{1, "rank " + std::to_string(said.size()) + at,
-                        std::to_string(outputs[o]->size())};
+                        std::to_string(output->size())};
     for (size_t i = 0; i < said.size(); ++i) {
       AxesDim both = said[i];
-      if (!unify(both, (*outputs[o])[i]))
+      if (!unify(both, (*output)[i]))
         return ParseError{1, "size " + size_text(said[i]) + at + " axis " + std::to_string(i),
-                          size_text((*outputs[o])[i])};
+                          size_text((*output)[i])};
     }
   }
   return {};

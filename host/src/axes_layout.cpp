@@ -19,14 +19,14 @@ class AxesRankSolver {
       : axes_(axes), attributes_(attributes), lengths_(axes.labels_.size(), kOpen) {}
 
   Parsed<AxesLayout> layout(const AxesRanks& ranks) {
-    if (!count_inputs(ranks.size()) || !bind(ranks)) return *error_;
+    if (!count_inputs(ranks.size()) || !bind(ranks)) return error_;
     for (bool changed = true; changed;) {
       changed = false;
       for (size_t i = 0; i < ranks.size(); ++i)
-        if (ranks[i] && !solve(i, *ranks[i], changed)) return *error_;
+        if (ranks[i] && !solve(i, ranks[i].value_or(0), changed)) return error_;
     }
     for (size_t i = 0; i < ranks.size() + axes_.operands_.size() - axes_.n_inputs_; ++i)
-      if (!place(i, ranks)) return *error_;
+      if (!place(i, ranks)) return error_;
     return std::move(layout_);
   }
 
@@ -66,7 +66,7 @@ class AxesRankSolver {
       std::optional<int64_t> value = attributes_ ? attributes_(attribute) : std::nullopt;
       if (!value) return fail(label.bind_offset + 1, "attribute " + attribute, "none");
       const bool is_run = label.kind == TN_AXES_RUN;
-      if (is_run && *value < 0 && !ranks.empty() && ranks[0]) *value += *ranks[0];
+      if (is_run && *value < 0 && !ranks.empty() && ranks[0]) *value += ranks[0].value_or(0);
       if (*value < (is_run ? 0 : 1) || *value > (is_run ? int64_t{UINT16_MAX} : INT64_MAX))
         return fail(label.bind_offset + 1,
                     is_run ? "an axis within the rank" : "a size of at least 1",
@@ -144,7 +144,7 @@ class AxesRankSolver {
         count = 0;
       }
       const int64_t full = count;
-      if (is_input && term.flags & TN_AXES_TERM_BATCH) count = *ranks[operand] - others;
+      if (is_input && term.flags & TN_AXES_TERM_BATCH) count = ranks[operand].value_or(0) - others;
       layout_.all.push_back({static_cast<uint32_t>(operand), axis, static_cast<uint32_t>(count),
                              index, static_cast<uint32_t>(full - count)});
       const bool last = i + 1 == at.n_terms || axes_.terms_[index + 1].dim != term.dim;
@@ -158,7 +158,7 @@ class AxesRankSolver {
   const AxesAttributes& attributes_;
   std::vector<int64_t> lengths_;  // by label
   AxesLayout layout_;
-  std::optional<ParseError> error_;
+  ParseError error_;  // column 0: none yet
 };
 
 Parsed<AxesLayout> Axes::layout(const AxesRanks& inputs, const AxesAttributes& attributes) const {

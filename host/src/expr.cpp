@@ -54,24 +54,24 @@ class Parser {
 
   Parsed<std::vector<ExprPlace>> parse() {
     if (cursor_.size() > kMostText) fail("at most 65536 bytes", std::to_string(cursor_.size()));
-    if (!error_ && parse_lets()) {
+    if (error_.column == 0 && parse_lets()) {
       const Index result = choice();
       if (result && !cursor_.at_end()) fail("an operator or the end", cursor_.describe());
       // The result is the last place, also when it is a bare `let` name.
       if (result && *result + 1 != places_.size()) places_.push_back(ExprPlace(places_[*result]));
     }
-    if (error_) return *error_;
+    if (error_.column != 0) return error_;
     return std::move(places_);
   }
 
  private:
   Index fail(std::string expected, std::string got) {
-    if (!error_) error_ = {cursor_.column(), std::move(expected), std::move(got)};
+    if (error_.column == 0) error_ = {cursor_.column(), std::move(expected), std::move(got)};
     return {};
   }
   Index fail(std::string expected) { return fail(std::move(expected), cursor_.describe()); }
   Index fail_at(uint32_t column, std::string expected, std::string got) {
-    if (!error_) error_ = {column, std::move(expected), std::move(got)};
+    if (error_.column == 0) error_ = {column, std::move(expected), std::move(got)};
     return {};
   }
 
@@ -199,7 +199,8 @@ class Parser {
     Index args[3] = {0, 0, 0};
     for (uint32_t i = 0; i < row->arity; ++i) {
       if (i > 0 && !cursor_.take(",")) return wrong_count(*row, i);
-      if (!(args[i] = choice())) return {};
+      args[i] = choice();
+      if (!args[i]) return {};
     }
     if (!cursor_.take(")")) return wrong_count(*row, row->arity);
     return call(column, row->op, args[0], args[1], args[2]);
@@ -234,7 +235,7 @@ class Parser {
   TextCursor cursor_;
   std::vector<ExprPlace> places_;
   std::vector<std::pair<std::string, uint32_t>> lets_;
-  std::optional<ParseError> error_;
+  ParseError error_;  // column 0: none yet
   uint32_t depth_ = 0;
 };
 

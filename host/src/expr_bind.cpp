@@ -139,15 +139,20 @@ class Binder {
     if (!supports(row)) return unsupported(place);
     const ExprPlace& first = places_[place.args[0]];
     // So that the lowest value of an integer type can be written: 128 alone does not fit int8.
-    if (place.op == TN_EXPR_NEG && first.kind == Kind::kNumber)
-      return constant(first, -first.number);
-    Index args[3] = {0, 0, 0};
-    for (uint32_t i = 0; i < row.arity; ++i)
-      if (!(args[i] = lower(place.args[i]))) return {};
-    return emit(place.op, *args[0], *args[1], *args[2], 0);
+    const bool literal = place.op == TN_EXPR_NEG && first.kind == Kind::kNumber;
+    if (literal && type_.domain == TN_EXPR_DOMAIN_INT) return constant(first, -first.number);
+    uint32_t args[3] = {};
+    for (uint32_t i = 0; i < row.arity; ++i) {
+      const Index arg = lower(place.args[i]);
+      if (!arg) return {};
+      args[i] = *arg;
+    }
+    return emit(place.op, args[0], args[1], args[2], 0);
   }
 
-  bool supports(const Intrinsic& row) const { return is_real() ? row.real != nullptr : row.integer != nullptr; }
+  bool supports(const Intrinsic& row) const {
+    return is_real() ? row.real != nullptr : row.integer != nullptr;
+  }
   Index unsupported(const ExprPlace& place) {
     return fail(place, is_real() ? "a function of floats" : "a function of integers",
                 "'" + std::string(find_intrinsic(place.op)->name) + "'");
@@ -235,7 +240,8 @@ class Binder {
   // equal expressions equal programs however they were written.
   std::vector<tn_expr_node> reachable(uint32_t result) const {
     std::vector<tn_expr_node> kept;
-    std::vector<Index> moved(nodes_.size());
+    constexpr uint32_t not_yet = UINT32_MAX;
+    std::vector<uint32_t> moved(nodes_.size(), not_yet);
     std::vector<uint32_t> open = {result};
     while (!open.empty()) {
       const uint32_t at = open.back();
@@ -244,12 +250,12 @@ class Binder {
       uint32_t* const operands[3] = {&node.a, &node.b, &node.c};
       const size_t before = open.size();
       for (uint32_t i = row ? row->arity : 0; i-- > 0;)
-        if (!moved[*operands[i]]) open.push_back(*operands[i]);
+        if (moved[*operands[i]] == not_yet) open.push_back(*operands[i]);
       if (open.size() != before) continue;
       open.pop_back();
-      if (moved[at]) continue;
+      if (moved[at] != not_yet) continue;
       for (uint32_t i = 0; row && i < row->arity; ++i)
-        *operands[i] = *moved[*operands[i]];
+        *operands[i] = moved[*operands[i]];
       moved[at] = static_cast<uint32_t>(kept.size());
       kept.push_back(node);
     }

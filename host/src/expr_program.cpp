@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint32_t kDeepest = 64;  // nesting in printed text before a `let` cuts it
 
+constexpr const char* kFirst[] = {"x", "y", "z"};
+
 struct Printed {
   std::string text;
   uint32_t precedence = kPrecedencePrimary;
@@ -30,7 +32,6 @@ std::string number_text(double value) {
 Printed leaf(const tn_expr_node& node) {
   if (node.op == TN_EXPR_CONST)
     return {number_text(node.imm), std::signbit(node.imm) ? kPrecedenceUnary : kPrecedencePrimary};
-  static constexpr const char* kFirst[] = {"x", "y", "z"};
   return {node.a < 3 ? kFirst[node.a] : "x" + std::to_string(node.a)};
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "axes.hpp"
 
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "host/text_mutation.hpp"
@@ -83,6 +85,18 @@ TEST(Axes, TakesTheBatchForRunsThatOneInputFixes) {
   EXPECT_EQ(inferred("b* d~.., d.., d..? -> b* d..", {shape({2, 3, 4}), shape({4})}), "[2 3 4]");
   EXPECT_EQ(inferred("b* d~, d, d -> b* d", {shape({2, 4}), shape({4}), shape({4})}), "[2 4]");
   EXPECT_EQ(inferred("i, j* -> j*", {shape({9}), shape({2, 3})}), "[2 3]");
+}
+
+TEST(Axes, ReadsTheExamplesOfItsPage) {
+  std::ifstream page(TENON_TEST_SOURCE_DIR "/abi/axes.md");
+  size_t examples = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("    ") || line.find("->") == std::string::npos) continue;
+    const std::string signature = line.substr(24);
+    EXPECT_EQ(error_of(signature), "no error: " + signature);
+    ++examples;
+  }
+  EXPECT_EQ(examples, 6u);
 }
 
 TEST(Axes, FillsTheTablesThatPluginsWalk) {

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numbers>
@@ -86,6 +88,14 @@ TEST(Expr, KnowsEveryIntrinsicInTheHeaderOnce) {
   EXPECT_EQ(find_intrinsic(999u), nullptr);
 }
 
+TEST(Expr, HasAPageThatNamesEveryIntrinsic) {
+  std::ifstream page(TENON_TEST_SOURCE_DIR "/abi/expr.md");
+  const std::string text((std::istreambuf_iterator<char>(page)), {});
+  const std::string table = text.substr(text.find("## Intrinsics"));
+  for (const Intrinsic& row : intrinsics())
+    EXPECT_NE(table.find("`" + std::string(row.name)), std::string::npos) << row.name;
+}
+
 TEST(Expr, AgreesWithTheMathLibrary) {
   const double v = 0.37;
   const std::vector<std::pair<const char*, double>> cases = {{"exp(x)", std::exp(v)},
@@ -113,6 +123,45 @@ TEST(Expr, AgreesWithTheMathLibrary) {
                                                              {"cos(pi)", -1}};
   for (const auto& [text, expected] : cases)
     EXPECT_DOUBLE_EQ(value(text, {v}), expected) << text;
+}
+
+// The derivatives that abi/expr.md gives, against central differences.
+TEST(Expr, DerivativesOfItsPageHold) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"exp(x)", "exp(x)"},
+      {"expm1(x)", "expm1(x) + 1"},
+      {"log(x)", "1/x"},
+      {"log1p(x)", "1/(1 + x)"},
+      {"sqrt(x)", "0.5/sqrt(x)"},
+      {"rsqrt(x)", "let r = rsqrt(x); -0.5*r*r*r"},
+      {"reciprocal(x)", "let r = reciprocal(x); -r*r"},
+      {"erf(x)", "2/sqrt(pi)*exp(-x*x)"},
+      {"tanh(x)", "let r = tanh(x); 1 - r*r"},
+      {"sigmoid(x)", "let r = sigmoid(x); r*(1 - r)"},
+      {"sin(x)", "cos(x)"},
+      {"cos(x)", "-sin(x)"},
+      {"tan(x)", "let r = tan(x); 1 + r*r"},
+      {"asin(x)", "rsqrt(1 - x*x)"},
+      {"acos(x)", "-rsqrt(1 - x*x)"},
+      {"atan(x)", "1/(1 + x*x)"},
+      {"sinh(x)", "cosh(x)"},
+      {"cosh(x)", "sinh(x)"},
+      {"asinh(x)", "rsqrt(x*x + 1)"},
+      {"acosh(x + 1)", "let a = x + 1; rsqrt(a*a - 1)"},
+      {"atanh(x)", "1/(1 - x*x)"},
+      {"2/x", "let r = 2/x; -r/x"},
+      {"pow(x, 3)", "3*pow(x, 2)"},
+      {"pow(3, x)", "pow(3, x)*log(3)"},
+      {"mod(7, x)", "-floor(7/x)"},
+      {"fmod(-7, x)", "-trunc(-7/x)"},
+      {"atan2(x, 2)", "2/(x*x + 4)"},
+      {"atan2(2, x)", "-2/(x*x + 4)"},
+      {"x < 0 ? 1 : x*x", "2*x"}};
+  constexpr double kPoint = 0.43, kStep = 1e-6;
+  for (const auto& [f, df] : cases) {
+    const double slope = (value(f, {kPoint + kStep}) - value(f, {kPoint - kStep})) / (2 * kStep);
+    EXPECT_NEAR(value(df, {kPoint}), slope, 1e-7 * std::max(1.0, std::fabs(slope))) << f;
+  }
 }
 
 TEST(Expr, RoundsAndCuts) {
@@ -221,6 +270,13 @@ TEST(Expr, KeepsWhatIsNotExact) {
   EXPECT_EQ(printed("x*0", binding({true})), "x*0");
   // 2^62 does not fold: imm holds integers up to 2^53 only.
   EXPECT_EQ(integer("x + pow(2, 62)", {1}, kInt64), (int64_t{1} << 62) + 1);
+}
+
+TEST(Expr, PrintsAnUnsignedNegationThatReadsBack) {
+  const auto how = binding({true}, kUint64);
+  EXPECT_EQ(printed("x/-n_inputs", how), "x/-1");  // 2^64 - 1 is beyond imm
+  EXPECT_EQ(printed("x/-1", how), "x/-1");
+  EXPECT_EQ(integer("x/-1", {-1}, kUint64), 1);
 }
 
 TEST(Expr, RefusesConstantsOutsideTheIntegerType) {
