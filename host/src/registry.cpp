@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "tenon/host/log.h"
+#include "log.hpp"
 
 // Optional while it is being built.
 #if __has_include("op_table.hpp")
@@ -14,7 +14,7 @@ namespace tenon::host {
 class OpTable {
  public:
   Status add(const tn_op*, tn_ctx*) { return {}; }
-  const tn_op* find(std::string_view, std::string_view) { return nullptr; }
+  bool has(std::string_view, std::string_view) { return false; }
 };
 }  // namespace tenon::host
 #endif
@@ -182,7 +182,7 @@ Result<Registry::Found> Registry::find(std::string_view role, std::string_view i
   return no_component(role, id);
 }
 
-Status Registry::load_operator(std::string_view domain, std::string_view type) {
+void Registry::load_operator(std::string_view domain, std::string_view type) {
   std::lock_guard hold(lock_);
   scan();
   auto brings_rows = [](const ComponentText& t) { return t.role == kOps; };
@@ -190,11 +190,13 @@ Status Registry::load_operator(std::string_view domain, std::string_view type) {
     for (Candidate& c : candidates_) {
       if (!usable(c) || c.plugin || c.loading || builtin != (source(c) == "built-in")) continue;
       if (std::none_of(c.text.components.begin(), c.text.components.end(), brings_rows)) continue;
-      TN_CHECK(load(c));
-      if (session_->ops->find(domain, type)) return {};
+      Status failed = load(c);
+      if (!failed.ok())
+        log_service()->write(session_->own, TN_LOG_WARNING, str(failed.text()));
+      else if (session_->ops->has(domain, type))
+        return;
     }
   }
-  return {};
 }
 
 }  // namespace tenon::host

@@ -35,8 +35,8 @@ class Registry {
   Result<Found> find(std::string_view role, std::string_view id);
 
   // Loads plugins that bring operator rows until one of them has this operator: those beside
-  // libtenon first. Each plugin is tried once. Does nothing when all have been.
-  Status load_operator(std::string_view domain, std::string_view type);
+  // libtenon first. Each is tried once; one that cannot be loaded is a warning in the log.
+  void load_operator(std::string_view domain, std::string_view type);
 
   // Ids of the components of a role, in order of preference.
   std::vector<std::string> ids(std::string_view role);
