@@ -14,7 +14,7 @@ namespace tenon::host {
 class OpTable {
  public:
   Status add(const tn_op*, tn_ctx*) { return {}; }
-  bool has(std::string_view, std::string_view) { return false; }
+  const tn_op* find(std::string_view, std::string_view) { return nullptr; }
 };
 }  // namespace tenon::host
 #endif
@@ -193,7 +193,7 @@ void Registry::load_operator(std::string_view domain, std::string_view type) {
       Status failed = load(c);
       if (!failed.ok())
         log_service()->write(session_->own, TN_LOG_WARNING, str(failed.text()));
-      else if (session_->ops->has(domain, type))
+      else if (session_->ops->find(domain, type))
         return;
     }
   }
