@@ -49,20 +49,40 @@ Axes merge(const StridedCopy& copy) {
   return out;
 }
 
-// The offsets of the piece with this number, the axes [0, rank) counted like digits.
 struct Offsets {
   int64_t src = 0;
   int64_t dst = 0;
 };
-Offsets offsets_of(const Axis* axis, int64_t rank, int64_t piece) {
-  Offsets at;
-  for (int64_t d = rank - 1; d >= 0; --d) {
-    at.src += piece % axis[d].n * axis[d].src;
-    at.dst += piece % axis[d].n * axis[d].dst;
-    piece /= axis[d].n;
+
+// Steps through axes like an odometer, from the piece with this number on.
+class Walk {
+ public:
+  Walk(const Axes& axes, int64_t piece) : axes_(axes) {
+    for (int64_t d = axes.rank - 1; d >= 0; --d) {
+      index_[d] = piece % axes.axis[d].n;
+      at_.src += index_[d] * axes.axis[d].src;
+      at_.dst += index_[d] * axes.axis[d].dst;
+      piece /= axes.axis[d].n;
+    }
   }
-  return at;
-}
+  Offsets at() const { return at_; }
+  void next() {
+    for (int64_t d = axes_.rank - 1; d >= 0; --d) {
+      const Axis& axis = axes_.axis[d];
+      at_.src += axis.src;
+      at_.dst += axis.dst;
+      if (++index_[d] < axis.n) return;
+      at_.src -= axis.n * axis.src;
+      at_.dst -= axis.n * axis.dst;
+      index_[d] = 0;
+    }
+  }
+
+ private:
+  const Axes& axes_;
+  Offsets at_;
+  int64_t index_[kCopyMaxRank] = {};
+};
 
 const char* src_at(const StridedCopy& copy, int64_t offset) {
   return static_cast<const char*>(copy.src) + offset * copy.element_bytes;
@@ -108,8 +128,9 @@ void copy_by_rows(const Context& context, const StridedCopy& copy, const Axes& a
   }
   parallel_for(
       context.parallel, axes.count / row.n, grain_rows(bytes * 2), [&](int64_t lo, int64_t hi) {
-        for (int64_t piece = lo; piece < hi; ++piece) {
-          const Offsets at = offsets_of(outer.axis, outer.rank, piece);
+        Walk walk(outer, lo);
+        for (int64_t piece = lo; piece < hi; ++piece, walk.next()) {
+          const Offsets at = walk.at();
           if (is_dense) {
             std::memcpy(dst_at(copy, at.dst), src_at(copy, at.src), static_cast<uint64_t>(bytes));
           } else {
@@ -140,7 +161,7 @@ void copy_by_tiles(const Context& context,
     for (int64_t piece = lo; piece < hi; ++piece) {
       const int64_t row = piece % row_blocks * kSide;
       const int64_t col = piece / row_blocks % col_blocks * kSide;
-      const Offsets at = offsets_of(outer.axis, outer.rank, piece / row_blocks / col_blocks);
+      const Offsets at = Walk(outer, piece / row_blocks / col_blocks).at();
       context.table->transpose_tile({src_at(copy, at.src + row * rows.src + col),
                                      dst_at(copy, at.dst + col * cols.dst + row), rows.src,
                                      cols.dst, std::min(kSide, rows.n - row),

@@ -35,6 +35,15 @@ Vf get_scale(const float* p, int count) {
   return count == kLanes ? load(p) : load_part(p, count, 1.0F);
 }
 
+// Unsigned, so that sums wrap.
+Vu get_words(const int32_t* p, int count) {
+  if (count == kLanes) return load_vector<Vu>(p);
+  Vu v = {};
+  for (int i = 0; i < count; ++i)
+    v[i] = static_cast<uint32_t>(p[i]);
+  return v;
+}
+
 // x: [n] f32; Q: the quantised type
 template <class Q>
 void quantize_block(
@@ -85,14 +94,8 @@ void requantize(const RequantizeArgs& args, int64_t lo, int64_t hi) {
     const int32_t* src = args.src + r * args.n;
     Q* dst = static_cast<Q*>(args.dst.data) + r * args.n;
     each_register(args.n, [&](int64_t i, int count) {
-      uint32_t lanes[kLanes] = {};
-      uint64_t bytes = static_cast<uint64_t>(count) * 4;
-      std::memcpy(lanes, src + i, bytes);
-      Vu sum = load_vector<Vu>(lanes);
-      if (args.bias != nullptr) {
-        std::memcpy(lanes, args.bias + i, bytes);
-        sum += load_vector<Vu>(lanes);
-      }
+      Vu sum = get_words(src + i, count);
+      if (args.bias != nullptr) sum += get_words(args.bias + i, count);
       Vf scale = args.per_column ? get_scale(args.scales + i, count) : splat(args.scales[0]);
       put(dst + i, round_even(to_float(reinterpret_cast<Vi>(sum)) * scale) + zero, count);
     });
