@@ -47,7 +47,7 @@ def main(folders: list[str]) -> int:
     for line in found:
         print(line)
     print(f"{len(libraries)} plugins looked at")
-    return 1 if found else 0
+    return 1 if found or not libraries else 0
 
 
 if __name__ == "__main__":

@@ -83,3 +83,7 @@ def test_every_library_below_the_folder_is_looked_at(tmp_path, capsys):
 
     assert plugin_symbols.main([str(tmp_path)]) == 1
     assert "1 plugins looked at" in capsys.readouterr().out
+
+
+def test_a_folder_without_plugins_proves_nothing(tmp_path):
+    assert plugin_symbols.main([str(tmp_path)]) == 1
