@@ -5,7 +5,10 @@
 
 #include "blob.hpp"
 #include "component.hpp"
+#include "edit.hpp"
+#include "graph.hpp"
 #include "log.hpp"
+#include "op_table.hpp"
 #include "options.hpp"
 #include "parallel.hpp"
 #include "session.hpp"
@@ -30,6 +33,9 @@ const void* find_service(std::string_view id) {
       {"tenon.host.blob/1", blob_service()},
       {"tenon.host.cancel/1", cancel_service()},
       {"tenon.host.component/1", component_service()},
+      {"tenon.host.graph/1", graph_service()},
+      {"tenon.host.graph_edit/1", edit_service()},
+      {"tenon.host.op/1", op_service()},
       {"tenon.host.log/1", log_service()},
       {"tenon.host.memory/1", memory_service()},
       {"tenon.host.options/1", options_service()},

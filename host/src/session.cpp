@@ -2,16 +2,10 @@
 #include "session.hpp"
 
 #include "log.hpp"
+#include "op_table.hpp"
 #include "parallel.hpp"
 #include "registry.hpp"
 #include "trace.hpp"
-
-// Optional while it is being built.
-#if __has_include("op_table.hpp")
-#include "op_table.hpp"
-#else
-class tenon::host::OpTable {};
-#endif
 
 namespace tenon::host {
 
