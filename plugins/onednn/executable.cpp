@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executable.hpp"
+
+#include <chrono>
+
+#include <omp.h>
+
+namespace tenon::onednn {
+
+struct Executable::Call {
+  const Step* step = nullptr;
+  std::vector<dnnl::memory> memories;
+  std::vector<dnnl_exec_arg_t> arguments;
+  std::vector<void*> pointers;
+};
+
+struct Executable::Slot {
+  dnnl::stream stream;
+  std::vector<Call> calls;
+  // Where addresses that differ between runs go: only these are written before a run.
+  struct Patch {
+    const Place* place;
+    dnnl_memory_t memory;  // or:
+    void** pointer;
+  };
+  std::vector<Patch> arena_patches;
+  std::vector<Patch> io_patches;
+  const void* workspace = nullptr;  // what arena_patches hold
+  Slot* next = nullptr;
+};
+
+namespace {
+
+char* base_of(const Plan& plan, const Place& place, const RunRequest& request) {
+  const Buffer& buffer = plan.buffers[place.buffer];
+  char* base = nullptr;
+  switch (buffer.kind) {
+    case Buffer::Kind::kArena:
+      base = static_cast<char*>(request.workspace) + buffer.arena_offset;
+      break;
+    case Buffer::Kind::kInput:
+      base = static_cast<char*>(const_cast<void*>(request.inputs[buffer.index]));
+      break;
+    case Buffer::Kind::kOutput:
+      base = static_cast<char*>(request.outputs[buffer.index]);
+      break;
+    case Buffer::Kind::kConstant:
+      base = static_cast<char*>(const_cast<void*>(buffer.data));
+      break;
+  }
+  return base + place.offset;
+}
+
+// libgomp keeps this setting per thread: put it back for the caller.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
+    if (before_ != threads) omp_set_num_threads(threads);
+    changed_ = before_ != threads;
+  }
+  ~ThreadCount() {
+    if (changed_) omp_set_num_threads(before_);
+  }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+  bool changed_;
+};
+
+// Our kernels run in the same libgomp teams as oneDNN's.
+void omp_run(void* self, uint64_t n, uint64_t grain, kernels::Parallel::Body body, void* arg) {
+  const int threads = *static_cast<const int*>(self);
+  uint64_t pieces = std::min<uint64_t>(static_cast<uint64_t>(threads), (n + grain - 1) / grain);
+  if (pieces <= 1) return body(arg, 0, n);
+#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static)
+  for (uint64_t piece = 0; piece < pieces; ++piece) {
+    body(arg, n * piece / pieces, n * (piece + 1) / pieces);
+  }
+}
+
+}  // namespace
+
+Executable::Executable(const Graph& graph, const CompileOptions& options, WeightStore& store)
+    : threads_(std::max(1, options.threads)),
+      engine_(store.engine()),
+      level_(kernels::best_level()) {
+  ThreadCount scope(threads_);  // oneDNN cuts the work of a primitive when it is made
+  plan_ = Lowering(graph, options, store).run();
+  arena_ = lay_out_arena(plan_);
+}
+
+Executable::~Executable() = default;
+
+Executable::Slot* Executable::acquire() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (free_ != nullptr) {
+      Slot* slot = free_;
+      free_ = slot->next;
+      return slot;
+    }
+  }
+  auto slot = std::make_unique<Slot>();
+  slot->stream = dnnl::stream(engine_);
+  slot->calls.resize(plan_.steps.size());
+  RunRequest none;
+  auto patch = [&](const Place& place, dnnl_memory_t memory, void** pointer) {
+    const Buffer& buffer = plan_.buffers[place.buffer];
+    if (buffer.kind == Buffer::Kind::kConstant) return;
+    auto& list = buffer.kind == Buffer::Kind::kArena ? slot->arena_patches : slot->io_patches;
+    list.push_back({&place, memory, pointer});
+  };
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const Step& step = plan_.steps[i];
+    Call& call = slot->calls[i];
+    call.step = &step;
+    for (const Argument& argument : step.arguments) {
+      bool is_constant = plan_.buffers[argument.place.buffer].kind == Buffer::Kind::kConstant;
+      void* data = is_constant ? base_of(plan_, argument.place, none) : DNNL_MEMORY_NONE;
+      call.memories.emplace_back(argument.desc, engine_, data);
+      call.arguments.push_back({argument.id, call.memories.back().get()});
+      patch(argument.place, call.memories.back().get(), nullptr);
+    }
+    call.pointers.resize(step.places.size());
+    for (size_t k = 0; k < step.places.size(); ++k) {
+      const Place& place = step.places[k];
+      if (plan_.buffers[place.buffer].kind == Buffer::Kind::kConstant) {
+        call.pointers[k] = base_of(plan_, place, none);
+      }
+      patch(place, nullptr, &call.pointers[k]);
+    }
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  slots_.push_back(std::move(slot));
+  return slots_.back().get();
+}
+
+void Executable::release(Slot* slot) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  slot->next = free_;
+  free_ = slot;
+}
+
+void Executable::fill(Slot& slot, const RunRequest& request) const {
+  auto apply = [&](const std::vector<Slot::Patch>& patches) {
+    for (const Slot::Patch& patch : patches) {
+      char* address = base_of(plan_, *patch.place, request);
+      if (patch.pointer != nullptr)
+        *patch.pointer = address;
+      else
+        dnnl_memory_set_data_handle(patch.memory, address);
+    }
+  };
+  if (slot.workspace != request.workspace || request.workspace == nullptr) {
+    apply(slot.arena_patches);
+    slot.workspace = request.workspace;
+  }
+  apply(slot.io_patches);
+}
+
+const char* Executable::execute(Slot& slot, const RunRequest& request, const Step** where) const {
+  using Clock = std::chrono::steady_clock;
+  int threads = threads_;
+  kernels::Parallel parallel = request.parallel;
+  if (parallel.run == nullptr && threads > 1) parallel = {omp_run, &threads};
+  kernels::Context context = kernels::make_context(level_, parallel);
+  for (size_t i = 0; i < slot.calls.size(); ++i) {
+    Call& call = slot.calls[i];
+    if (where != nullptr) *where = call.step;
+    if (request.is_cancelled != nullptr && request.is_cancelled(request.cancel)) return "cancelled";
+    Clock::time_point begin = request.step_ns == nullptr ? Clock::time_point() : Clock::now();
+    if (call.step->kernel_function) {
+      const char* error = call.step->kernel_function(context, call.pointers.data());
+      if (error != nullptr) return error;
+    } else {
+      dnnl_status_t status =
+          dnnl_primitive_execute(call.step->primitive.get(), slot.stream.get(),
+                                 static_cast<int>(call.arguments.size()), call.arguments.data());
+      if (status != dnnl_success) return "a oneDNN primitive failed";
+    }
+    if (request.step_ns != nullptr) {
+      (*request.step_ns)[i] = static_cast<uint64_t>(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+    }
+  }
+  return nullptr;
+}
+
+const char* Executable::run(const RunRequest& request, const Step** where) {
+  ThreadCount scope(threads_);
+  Slot* slot = acquire();
+  fill(*slot, request);
+  const char* error = execute(*slot, request, where);
+  release(slot);
+  return error;
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A compiled graph. Immutable but for a free list of run slots: a slot is the list of calls with
+// the addresses of one run filled in, so that runs from many threads share primitives and weights
+// and nothing else. In the steady state a run allocates nothing of its own and looks nothing up by
+// name.
+//
+//   Executable exe(graph, options, store);
+//   exe.run({inputs, outputs, workspace, parallel});
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lowering.hpp"
+
+namespace tenon::onednn {
+
+struct RunRequest {
+  std::span<const void* const> inputs;  // dense, row-major, in the graph's order
+  std::span<void* const> outputs;
+  void* workspace = nullptr;  // workspace_bytes(), 64-byte aligned
+  kernels::Parallel parallel = {};
+  std::vector<uint64_t>* step_ns = nullptr;  // when timing: [steps]
+  bool (*is_cancelled)(const void*) = nullptr;
+  const void* cancel = nullptr;
+};
+
+class Executable {
+ public:
+  // Throws CompileError or dnnl::error.
+  Executable(const Graph& graph, const CompileOptions& options, WeightStore& store);
+  ~Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  int64_t workspace_bytes() const { return arena_.bytes; }
+  const ArenaSize& arena() const { return arena_; }
+  const Plan& plan() const { return plan_; }
+  int threads() const { return threads_; }
+  // nullptr, or what went wrong, with the step's name in *where. [any thread]
+  const char* run(const RunRequest& request, const Step** where = nullptr);
+
+ private:
+  struct Call;  // one step with addresses
+  struct Slot;
+  Slot* acquire();
+  void release(Slot* slot);
+  void fill(Slot& slot, const RunRequest& request) const;
+  const char* execute(Slot& slot, const RunRequest& request, const Step** where) const;
+
+  Plan plan_;
+  ArenaSize arena_;
+  int threads_;
+  dnnl::engine engine_;
+  kernels::Level level_;
+  std::mutex mutex_;  // guards free_
+  std::vector<std::unique_ptr<Slot>> slots_;
+  Slot* free_ = nullptr;
+};
+
+}  // namespace tenon::onednn

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conv in f32, bf16 and int8. Activations are channels-last: with weights in a layout of oneDNN's
+// choice that is as fast as its blocked layouts on AVX-512, VNNI and AMX, and pooling,
+// concatenation and our own kernels then need no padding of channels. Only a first layer of few
+// channels reads a layout of oneDNN's choice.
+
+#include <algorithm>
+
+#include "../tail.hpp"
+#include "conv_geometry.hpp"
+#include "handlers.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Any = dnnl::memory::format_tag;
+constexpr int64_t kFewChannels = 4;
+
+bool is_int8(ElementType type) {
+  return type == ElementType::kU8 || type == ElementType::kS8;
+}
+
+struct ConvShape {
+  int64_t groups = 1;
+  Dims weight_dims;  // [g,] o, i, spatial
+  Window window;
+  double flops = 0;
+};
+
+ConvShape conv_shape(const Graph& graph, const Node& node) {
+  const Dims& src = graph.values[node.inputs[0]].dims;
+  const Dims& weights = graph.values[node.inputs[1]].dims;
+  const Dims& dst = graph.values[node.outputs[0]].dims;
+  ConvShape shape;
+  shape.groups = node.integer("group", 1);
+  shape.weight_dims = weights;
+  if (shape.groups > 1) {
+    shape.weight_dims[0] /= shape.groups;
+    shape.weight_dims.insert(shape.weight_dims.begin(), shape.groups);
+  }
+  shape.window = find_window(node, src, dst, Dims(weights.begin() + 2, weights.end()));
+  shape.flops = 2.0 * static_cast<double>(element_count(dst)) *
+                static_cast<double>(element_count(weights) / weights[0]);
+  return shape;
+}
+
+// Whether integer arithmetic gives what DequantizeLinear, Conv and their scales say.
+bool runs_in_int8(const Lowering& lowering, const Node& node) {
+  const View& src = lowering.view(node.inputs[0]);
+  const View& weights = lowering.view(node.inputs[1]);
+  bool is_symmetric = weights.quant.zero_point == 0 && weights.type == ElementType::kS8;
+  bool by_output = weights.channels == nullptr || weights.channels->axis == 0;
+  return src.is_quantized() && src.channels == nullptr && is_int8(src.type) &&
+         weights.is_quantized() && is_symmetric && by_output && lowering.is_constant_view(weights);
+}
+
+class ConvBuilder {
+ public:
+  ConvBuilder(Lowering& lowering, int node)
+      : lowering_(lowering),
+        node_(lowering.graph().nodes[node]),
+        shape_(conv_shape(lowering.graph(), node_)),
+        int8_(runs_in_int8(lowering, node_)) {}
+
+  void build(const Tail& tail) {
+    choose_source();
+    choose_weights();
+    int bias = node_.input(2) != kNone ? node_.input(2) : tail.bias;
+    Dims dst_dims = lowering_.graph().values[tail.result].dims;
+    Fused fused = fuse(lowering_, tail,
+                       {.result_strides = channels_last_strides(dst_dims),
+                        .dims = dst_dims,
+                        .channel_axis = 1,
+                        .src_buffers = {src_.buffer}});
+    if (int8_) add_scales(fused);
+    Desc dst = descriptor(fused.dst);
+    Desc bias_desc = bias == kNone
+                         ? Desc()
+                         : Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+    dnnl::convolution_forward::primitive_desc pd(
+        lowering_.engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_auto,
+        src_desc_, weights_desc_, bias_desc, dst, shape_.window.strides, shape_.window.dilates,
+        shape_.window.pad_begin, shape_.window.pad_end, fused.attr);
+    std::string kernel = pd.impl_info_str();
+    if (kernel.rfind("ref", 0) == 0 && !tail.nodes.empty()) throw CompileError("slow kernel");
+    emit(pd, tail, std::move(fused), bias);
+  }
+
+ private:
+  void choose_source() {
+    int value = node_.inputs[0];
+    const View found = lowering_.view(value);
+    Dims strides = channels_last_strides(found.dims);
+    // oneDNN has no fast kernel for row-major sources; few channels want a layout of their own.
+    bool is_first = found.dims[1] <= kFewChannels && shape_.groups == 1;
+    bool is_real = found.type == ElementType::kF32 && !found.is_quantized();
+    if (is_first && (int8_ || is_real)) {
+      src_ = found;
+      ElementType type = int8_ ? found.type : lowering_.real_type();
+      src_desc_ = Desc(src_.dims, dnnl_type(type), Any::any);
+      return;
+    }
+    if (int8_) {
+      src_ = found;
+      if (!same_strides(found.dims, found.strides, strides)) {
+        src_ = relayout(found, strides);
+        lowering_.set_view(value, src_);  // later readers want it channels-last too
+      }
+    } else {
+      src_ = lowering_.read(value, lowering_.real_type(), strides);
+    }
+    src_desc_ = descriptor(src_);
+  }
+
+  View relayout(const View& from, const Dims& strides) {
+    View to = from;
+    to.strides = strides;
+    to.offset = 0;
+    to.buffer = lowering_.scratch(from.bytes());
+    View stored_from = from;
+    View stored_to = to;
+    stored_from.quant = stored_to.quant = {};
+    lowering_.add_copy("reorder " + node_.name, stored_from, stored_to);
+    return to;
+  }
+
+  void choose_weights() {
+    int value = node_.inputs[1];
+    ElementType type = int8_ ? ElementType::kS8 : lowering_.real_type();
+    weights_ = lowering_.view(value);
+    weights_desc_ = Desc(shape_.weight_dims, dnnl_type(type), Any::any);
+    if (int8_) return;
+    if (weights_.is_quantized()) {
+      weights_ = lowering_.dequantized_constant(weights_);
+    }
+    if (!lowering_.is_constant_view(weights_)) {
+      weights_ = lowering_.read_row_major(value, type);
+    }
+  }
+
+  void add_scales(Fused& fused) {
+    auto scale = [&](int id, int mask, const std::vector<float>& values) {
+      fused.attr.set_scales_mask(id, mask);
+      fused.arguments.push_back({DNNL_ARG_ATTR_SCALES | id, lowering_.floats(values),
+                                 Desc({static_cast<int64_t>(values.size())},
+                                      dnnl::memory::data_type::f32, dnnl::memory::dims{1})});
+    };
+    scale(DNNL_ARG_SRC, 0, {src_.quant.scale});
+    bool per_channel = weights_.channels != nullptr;
+    scale(DNNL_ARG_WEIGHTS, per_channel ? (shape_.groups > 1 ? 3 : 1) : 0,
+          per_channel ? weights_.channels->scales : std::vector<float>{weights_.quant.scale});
+    if (src_.quant.zero_point == 0) return;
+    fused.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
+    fused.arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC,
+                               lowering_.integers({src_.quant.zero_point}),
+                               Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
+  }
+
+  void emit(const dnnl::convolution_forward::primitive_desc& pd,
+            const Tail& tail,
+            Fused fused,
+            int bias) {
+    std::vector<Argument> arguments = std::move(fused.arguments);
+    arguments.push_back({DNNL_ARG_SRC, source_place(pd.src_desc()), pd.src_desc()});
+    arguments.push_back({DNNL_ARG_WEIGHTS, weights_place(pd.weights_desc()), pd.weights_desc()});
+    if (bias != kNone) {
+      arguments.push_back({DNNL_ARG_BIAS, bias_place(bias), pd.bias_desc()});
+    }
+    if (fused.dst.buffer == kNone) fused.dst.buffer = lowering_.scratch(fused.dst.bytes());
+    arguments.push_back({DNNL_ARG_DST, place_of(fused.dst), pd.dst_desc()});
+    lowering_.add_primitive(node_.name, pd.impl_info_str(), dnnl::convolution_forward(pd),
+                            pd.scratchpad_desc(), std::move(arguments), shape_.flops);
+    lowering_.set_view(tail.result, fused.dst);
+    mark_absorbed(lowering_, tail);
+  }
+
+  Place bias_place(int bias) {
+    const View& view = lowering_.view(bias);
+    return view.is_quantized() ? place_of(lowering_.dequantized_constant(view))
+                               : place_of(lowering_.read_row_major(bias, ElementType::kF32));
+  }
+
+  Place source_place(const Desc& wanted) {
+    if (wanted == descriptor(src_)) return place_of(src_);
+    Place place{lowering_.scratch(static_cast<int64_t>(wanted.get_size())), 0};
+    reorder(place_of(src_), descriptor(src_), place, wanted, "source");
+    return place;
+  }
+
+  Place weights_place(const Desc& wanted) {
+    Desc from(shape_.weight_dims, dnnl_type(weights_.type), row_major_strides(shape_.weight_dims));
+    if (lowering_.is_constant_view(weights_)) {
+      return lowering_.packed(weights_, from, wanted);
+    }
+    if (wanted == from) return place_of(weights_);
+    Place place{lowering_.scratch(static_cast<int64_t>(wanted.get_size())), 0};
+    reorder(place_of(weights_), from, place, wanted, "weights");
+    return place;
+  }
+
+  void reorder(Place from, const Desc& from_desc, Place to, const Desc& to_desc, const char* what) {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::reorder::primitive_desc pd(lowering_.engine(), from_desc, lowering_.engine(), to_desc,
+                                     attr);
+    lowering_.add_primitive("reorder " + std::string(what) + " " + node_.name, pd.impl_info_str(),
+                            dnnl::reorder(pd), pd.scratchpad_desc(),
+                            {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}}, 0);
+    ++lowering_.plan().n_reorders;
+  }
+
+  Lowering& lowering_;
+  const Node& node_;
+  ConvShape shape_;
+  bool int8_;
+  View src_;
+  View weights_;
+  Desc src_desc_;
+  Desc weights_desc_;
+};
+
+}  // namespace
+
+std::string refuse_conv(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32) return "only f32 inputs (int8 through DequantizeLinear)";
+  if (src.dims.size() < 3 || src.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
+  if (src.count() == 0) return "empty tensor";
+  return {};
+}
+
+void lower_conv(Lowering& lowering, int node) {
+  Tail tail = find_tail(lowering, node, 1);
+  const Node& conv = lowering.graph().nodes[node];
+  if (conv.input(2) != kNone && tail.bias != kNone) {
+    // The node has a bias of its own: what looked like one is an ordinary operand.
+    tail.ops.insert(tail.ops.begin(), TailOp{tail.nodes.front(), std::nullopt,
+                                             dnnl::algorithm::binary_add, tail.bias});
+    tail.bias = kNone;
+  }
+  try {
+    ConvBuilder(lowering, node).build(tail);
+  } catch (const dnnl::error&) {
+    if (tail.nodes.empty()) throw;
+    ConvBuilder(lowering, node).build(empty_tail(lowering, node));
+  } catch (const CompileError&) {
+    if (tail.nodes.empty()) throw;
+    ConvBuilder(lowering, node).build(empty_tail(lowering, node));
+  }
+}
+
+}  // namespace tenon::onednn

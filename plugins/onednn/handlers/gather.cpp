@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gather along one axis, and Pad with a constant: rows copied to their place.
+
+#include <algorithm>
+#include <cstring>
+
+#include "handlers.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+struct GatherShape {
+  int64_t outer = 1;
+  int64_t n_rows = 1;
+  int64_t n_indices = 1;
+  int64_t row_bytes = 1;
+  bool is_wide = true;  // i64 indices, else i32
+};
+
+const char* gather_rows(const GatherShape& shape,
+                        const kernels::Context& context,
+                        void* const* pointers) {
+  const char* data = static_cast<const char*>(pointers[0]);
+  char* out = static_cast<char*>(pointers[2]);
+  auto index_at = [&](int64_t i) {
+    int64_t index = shape.is_wide ? static_cast<const int64_t*>(pointers[1])[i]
+                                  : static_cast<const int32_t*>(pointers[1])[i];
+    return index < 0 ? index + shape.n_rows : index;
+  };
+  for (int64_t i = 0; i < shape.n_indices; ++i) {
+    int64_t index = index_at(i);
+    if (index < 0 || index >= shape.n_rows) return "an index is outside of the gathered axis";
+  }
+  kernels::parallel_for(
+      context.parallel, shape.outer * shape.n_indices, kernels::grain_rows(shape.row_bytes),
+      [&](int64_t lo, int64_t hi) {
+        for (int64_t row = lo; row < hi; ++row) {
+          int64_t source = row / shape.n_indices * shape.n_rows + index_at(row % shape.n_indices);
+          std::memcpy(out + row * shape.row_bytes, data + source * shape.row_bytes,
+                      static_cast<size_t>(shape.row_bytes));
+        }
+      });
+  return nullptr;
+}
+
+}  // namespace
+
+std::string refuse_gather(const Graph& graph, const Node& node) {
+  ElementType index = graph.values[node.inputs[1]].type;
+  bool is_integer = index == ElementType::kI64 || index == ElementType::kI32;
+  return is_integer ? "" : "only i32 and i64 indices";
+}
+
+void lower_gather(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Value& value = lowering.graph().values[node.outputs[0]];
+  const Value& indices = lowering.graph().values[node.inputs[1]];
+  View data = lowering.view(node.inputs[0]);
+  if (data.channels != nullptr) data = lowering.dequantized_constant(data);
+  if (!is_row_major(data)) data = lowering.read_row_major(node.inputs[0], data.type);
+  View at = lowering.read_row_major(node.inputs[1], indices.type);
+  size_t axis = static_cast<size_t>(
+      node.integer("axis", 0) < 0 ? node.integer("axis", 0) + static_cast<int64_t>(data.dims.size())
+                                  : node.integer("axis", 0));
+  GatherShape shape;
+  shape.is_wide = indices.type == ElementType::kI64;
+  shape.n_indices = indices.count();
+  shape.n_rows = data.dims[axis];
+  shape.row_bytes = kernels::element_bytes(data.type);
+  for (size_t i = 0; i < data.dims.size(); ++i) {
+    if (i < axis) shape.outer *= data.dims[i];
+    if (i > axis) shape.row_bytes *= data.dims[i];
+  }
+  View dst{.type = data.type,
+           .dims = value.dims,
+           .strides = row_major_strides(value.dims),
+           .quant = data.quant};
+  dst.buffer = lowering.scratch(dst.bytes());
+  Step step{.name = node.name, .kernel = "tenon:gather"};
+  step.bytes = static_cast<double>(2 * dst.bytes() + at.bytes());
+  step.places = {place_of(data), place_of(at), place_of(dst)};
+  step.kernel_function = [shape](const kernels::Context& context, void* const* pointers) {
+    return gather_rows(shape, context, pointers);
+  };
+  lowering.add_step(std::move(step));
+  lowering.set_view(node.outputs[0], dst);
+}
+
+std::string refuse_pad(const Graph& graph, const Node& node) {
+  if (node.text("mode", "constant") != "constant") return "only constant padding";
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] != kNone && graph.values[node.inputs[i]].data == nullptr) {
+      return "only constant pads";
+    }
+  }
+  if (node.inputs.size() < 2) return "pads as an attribute";
+  const Value& pads = graph.values[node.inputs[1]];
+  if (pads.type != ElementType::kI64) return "only i64 pads";
+  const int64_t* numbers = static_cast<const int64_t*>(pads.data);
+  if (std::any_of(numbers, numbers + pads.count(), [](int64_t n) { return n < 0; })) {
+    return "negative pads";
+  }
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32) return "only f32";
+  return src.dims.size() > 6 || src.count() == 0 ? "only 1 to 6 axes that are not empty" : "";
+}
+
+void lower_pad(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Value& value = lowering.graph().values[node.outputs[0]];
+  View src = lowering.read_real(node.inputs[0]);
+  Dims pads = lowering.constant_integers(node.inputs[1]);
+  Dims axes;
+  size_t n_axes = pads.size() / 2;
+  if (node.input(3) != kNone) axes = lowering.constant_integers(node.inputs[3]);
+  float filler = 0;
+  if (node.input(2) != kNone) filler = lowering.constant_floats(node.inputs[2])[0];
+  View dst{.type = ElementType::kF32,
+           .dims = value.dims,
+           .strides = dense_strides_like(value.dims, src.strides)};
+  dst.buffer = lowering.scratch(dst.bytes());
+  Step fill{.name = node.name, .kernel = "tenon:fill"};
+  fill.places = {place_of(dst)};
+  fill.bytes = static_cast<double>(dst.bytes());
+  int64_t count = dst.count();
+  fill.kernel_function = [filler, count](const kernels::Context&,
+                                         void* const* pointers) -> const char* {
+    std::fill_n(static_cast<float*>(pointers[0]), count, filler);
+    return nullptr;
+  };
+  lowering.add_step(std::move(fill));
+  View inside = dst;
+  inside.dims = src.dims;
+  for (size_t i = 0; i < n_axes; ++i) {
+    int64_t axis = axes.empty() ? static_cast<int64_t>(i) : axes[i];
+    if (axis < 0) axis += static_cast<int64_t>(dst.dims.size());
+    inside.offset += pads[i] * dst.strides[axis];
+  }
+  lowering.add_copy(node.name, src, inside);
+  lowering.set_view(node.outputs[0], dst);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The table of operators that this backend runs: one row each, one file per family. `refuse` says
+// why a node cannot be taken (empty: it can); it is asked while claiming and sees the same graph as
+// `lower`, so what it lets through must compile.
+
+#include <string>
+#include <string_view>
+
+#include "../lowering.hpp"
+
+namespace tenon::onednn {
+
+struct Handler {
+  std::string_view op;
+  std::string (*refuse)(const Graph&, const Node&);
+  void (*lower)(Lowering&, int node);
+};
+
+// nullptr: no such row. Pointwise operators without a row of their own share one.
+const Handler* find_handler(std::string_view op);
+
+#define TENON_ONEDNN_HANDLER(family)                                 \
+  std::string refuse_##family(const Graph& graph, const Node& node); \
+  void lower_##family(Lowering& lowering, int node);
+TENON_ONEDNN_HANDLER(conv)
+TENON_ONEDNN_HANDLER(conv_transpose)
+TENON_ONEDNN_HANDLER(matmul)
+TENON_ONEDNN_HANDLER(gemm)
+TENON_ONEDNN_HANDLER(pool)
+TENON_ONEDNN_HANDLER(global_pool)
+TENON_ONEDNN_HANDLER(pointwise)
+TENON_ONEDNN_HANDLER(quantize)
+TENON_ONEDNN_HANDLER(dequantize)
+TENON_ONEDNN_HANDLER(reshape)
+TENON_ONEDNN_HANDLER(transpose)
+TENON_ONEDNN_HANDLER(slice)
+TENON_ONEDNN_HANDLER(split)
+TENON_ONEDNN_HANDLER(concat)
+TENON_ONEDNN_HANDLER(expand)
+TENON_ONEDNN_HANDLER(cast)
+TENON_ONEDNN_HANDLER(softmax)
+TENON_ONEDNN_HANDLER(layer_norm)
+TENON_ONEDNN_HANDLER(batch_norm)
+TENON_ONEDNN_HANDLER(gather)
+TENON_ONEDNN_HANDLER(reduce)
+TENON_ONEDNN_HANDLER(resize)
+TENON_ONEDNN_HANDLER(pad)
+#undef TENON_ONEDNN_HANDLER
+
+}  // namespace tenon::onednn

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool and ReduceMean over all spatial axes, on
+// real numbers or directly on quantised integers: a maximum keeps scale and zero point, a mean too,
+// and one post-op moves it to other parameters.
+
+#include "../tail.hpp"
+#include "conv_geometry.hpp"
+#include "handlers.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using A = dnnl::algorithm;
+
+struct PoolShape {
+  A algorithm;
+  Window window;
+};
+
+bool is_same(const kernels::Quant& a, const kernels::Quant& b) {
+  return a.scale == b.scale && a.zero_point == b.zero_point;
+}
+
+// The QuantizeLinear that alone reads the result.
+int only_quantize(const Lowering& lowering, int value) {
+  const Value& v = lowering.graph().values[value];
+  if (v.n_outputs > 0 || v.users.size() != 1 || lowering.is_done(v.users[0])) return kNone;
+  const Node& user = lowering.graph().nodes[v.users[0]];
+  bool is_quantize = user.op == "QuantizeLinear" && tensor_quant(lowering, user).has_value();
+  return is_quantize ? v.users[0] : kNone;
+}
+
+void lower(Lowering& lowering, int index, const PoolShape& shape, const Dims& dst_dims) {
+  const Node& node = lowering.graph().nodes[index];
+  int result = node.outputs[0];
+  View src = lowering.view(node.inputs[0]);
+  Dims strides = channels_last_strides(src.dims);
+  int quantize = only_quantize(lowering, result);
+  const Node* user = quantize == kNone ? nullptr : &lowering.graph().nodes[quantize];
+  bool is_max = shape.algorithm == A::pooling_max;
+  bool pads_with_zero = shape.algorithm == A::pooling_avg_include_padding;
+  bool stays = src.is_quantized() && user != nullptr &&
+               same_strides(src.dims, src.strides, strides) &&
+               lowering.graph().values[user->outputs[0]].type == src.type &&
+               !(pads_with_zero && src.quant.zero_point != 0);
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  View dst{.dims = dst_dims, .strides = channels_last_strides(dst_dims)};
+  kernels::Quant target;
+  if (stays) {
+    target = *tensor_quant(lowering, *user);
+    stays = is_max ? is_same(target, src.quant) : target.scale > 0;
+  }
+  if (stays) {
+    dst.type = src.type;
+    if (!is_same(target, src.quant)) {
+      float alpha = src.quant.scale / target.scale;
+      float beta =
+          static_cast<float>(target.zero_point) - alpha * static_cast<float>(src.quant.zero_point);
+      dnnl::post_ops ops;
+      ops.append_eltwise(A::eltwise_linear, alpha, beta);
+      attr.set_post_ops(ops);
+    }
+    lowering.mark_done(quantize);
+    result = user->outputs[0];
+  } else {
+    src = lowering.read(node.inputs[0], lowering.real_type(), strides);
+    dst.type = src.type;
+  }
+  dnnl::memory::desc src_desc = descriptor(src);
+  dnnl::memory::desc dst_desc = descriptor(dst);
+  dnnl::pooling_forward::primitive_desc pd(
+      lowering.engine(), dnnl::prop_kind::forward_inference, shape.algorithm, src_desc, dst_desc,
+      shape.window.strides, shape.window.kernel, shape.window.dilates, shape.window.pad_begin,
+      shape.window.pad_end, attr);
+  dst.buffer = lowering.scratch(dst.bytes());
+  double flops = static_cast<double>(element_count(dst_dims) * element_count(shape.window.kernel));
+  lowering.add_primitive(
+      node.name, pd.impl_info_str(), dnnl::pooling_forward(pd), pd.scratchpad_desc(),
+      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}}, flops);
+  dst.dims = lowering.graph().values[result].dims;
+  if (dst.dims.size() != dst_dims.size()) dst.strides = row_major_strides(dst.dims);
+  lowering.set_view(result, dst);
+}
+
+std::string refuse_common(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32) return "only f32 inputs (int8 through DequantizeLinear)";
+  if (src.dims.size() < 3 || src.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
+  if (src.count() == 0) return "empty tensor";
+  return {};
+}
+
+}  // namespace
+
+std::string refuse_pool(const Graph& graph, const Node& node) {
+  if (std::string why = refuse_common(graph, node); !why.empty()) return why;
+  if (node.outputs.size() > 1 && node.outputs[1] != kNone) return "indices of the maximum";
+  Dims kernel = node.integers("kernel_shape");
+  Window window = find_window(node, graph.values[node.inputs[0]].dims,
+                              graph.values[node.outputs[0]].dims, kernel);
+  Dims dilations = node.integers("dilations", Dims(kernel.size(), 1));
+  Dims pads = node.integers("pads", Dims(2 * kernel.size(), 0));
+  bool is_average = node.op == "AveragePool";
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
+    if (window.pad_begin[i] >= reach || window.pad_end[i] >= reach)
+      return "padding over the kernel";
+    if (is_average && dilations[i] != 1) return "a dilated mean";
+    // With ceil_mode the last window may reach past the padding: it counts fewer elements then.
+    bool is_wider = window.pad_end[i] > pads[kernel.size() + i];
+    if (is_average && node.integer("count_include_pad", 0) != 0 &&
+        node.integer("ceil_mode", 0) != 0 && is_wider) {
+      return "a mean with windows past the padding";
+    }
+  }
+  return {};
+}
+
+void lower_pool(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Dims& src = lowering.graph().values[node.inputs[0]].dims;
+  const Dims& dst = lowering.graph().values[node.outputs[0]].dims;
+  A average = node.integer("count_include_pad", 0) != 0 ? A::pooling_avg_include_padding
+                                                        : A::pooling_avg_exclude_padding;
+  lower(lowering, index,
+        {node.op == "MaxPool" ? A::pooling_max : average,
+         find_window(node, src, dst, node.integers("kernel_shape"))},
+        dst);
+}
+
+std::string refuse_global_pool(const Graph& graph, const Node& node) {
+  return refuse_common(graph, node);
+}
+
+void lower_global_pool(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Dims& src = lowering.graph().values[node.inputs[0]].dims;
+  Dims dst = {src[0], src[1]};
+  dst.resize(src.size(), 1);
+  size_t n_spatial = src.size() - 2;
+  Window window;
+  window.kernel = Dims(src.begin() + 2, src.end());
+  window.strides = Dims(n_spatial, 1);
+  window.dilates = window.pad_begin = window.pad_end = Dims(n_spatial, 0);
+  bool is_max = node.op == "GlobalMaxPool";
+  lower(lowering, index, {is_max ? A::pooling_max : A::pooling_avg_exclude_padding, window}, dst);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "product.hpp"
+
+#include <algorithm>
+
+namespace tenon::onednn {
+namespace {
+
+using Desc = dnnl::memory::desc;
+
+bool is_int8(const View& view) {
+  return view.is_quantized() && (view.type == ElementType::kU8 || view.type == ElementType::kS8);
+}
+
+void swap_last(Dims& dims) {
+  std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+}
+
+// oneDNN multiplies matrices with one axis of stride 1, and does it fast for these orders of axes.
+bool is_fast_matrix(const View& view) {
+  size_t rank = view.dims.size();
+  return view.strides[rank - 1] == 1 || view.strides[rank - 2] == 1;
+}
+
+class ProductBuilder {
+ public:
+  ProductBuilder(Lowering& lowering, const Product& product)
+      : lowering_(lowering), product_(product), node_(lowering.graph().nodes[product.node]) {}
+
+  void build(const Tail& tail) {
+    choose_operands();
+    choose_dims(tail);
+    int bias = product_.bias != kNone ? product_.bias : tail.bias;
+    Fused fused = fuse(lowering_, tail,
+                       {.result_strides = dst_strides_,
+                        .dims = c_dims_,
+                        .channel_axis = static_cast<int>(c_dims_.size()) - 1,
+                        .src_buffers = {a_.buffer, b_.buffer}});
+    if (int8_) add_scales(fused);
+    Desc dst = is_folded_ ? descriptor(fused.dst, c_dims_, row_major_strides(c_dims_))
+                          : descriptor(fused.dst);
+    Desc bias_desc;
+    if (bias != kNone) {
+      Dims dims(c_dims_.size(), 1);
+      dims.back() = c_dims_.back();
+      bias_desc = Desc(dims, dnnl::memory::data_type::f32, row_major_strides(dims));
+    }
+    Desc a = descriptor(a_, a_dims_, a_strides_);
+    Desc b = packs_b_ ? Desc(b_dims_, dnnl_type(b_type_), dnnl::memory::format_tag::any)
+                      : descriptor(b_, b_dims_, b_strides_);
+    auto pd =
+        bias == kNone
+            ? dnnl::matmul::primitive_desc(lowering_.engine(), a, b, dst, fused.attr)
+            : dnnl::matmul::primitive_desc(lowering_.engine(), a, b, bias_desc, dst, fused.attr);
+    std::string kernel = pd.impl_info_str();
+    if (kernel.rfind("ref", 0) == 0 && !tail.nodes.empty()) throw CompileError("slow kernel");
+    emit(pd, tail, std::move(fused), bias);
+  }
+
+ private:
+  void choose_operands() {
+    a_ = lowering_.view(product_.a);
+    b_ = lowering_.view(product_.b);
+    bool b_constant = lowering_.is_constant_view(b_);
+    int last = static_cast<int>(b_.dims.size()) - 1;
+    int column_axis = product_.transpose_b ? last - 1 : last;
+    bool symmetric =
+        b_.type == ElementType::kS8 && (b_.channels == nullptr || b_.channels->axis == column_axis);
+    int8_ = is_int8(a_) && is_int8(b_) && a_.channels == nullptr && symmetric &&
+            (b_constant ? b_.quant.zero_point == 0 : b_.channels == nullptr);
+    packs_b_ = b_constant && is_plain_weights();
+    b_type_ = int8_ ? ElementType::kS8 : lowering_.real_type();
+    if (!int8_) {
+      a_ = real_operand(product_.a);
+      if (!packs_b_)
+        b_ = real_operand(product_.b);
+      else if (b_.is_quantized())
+        b_ = lowering_.dequantized_constant(b_);
+    }
+    if (!is_fast_matrix(a_)) a_ = row_major(product_.a, a_);
+    if (!packs_b_ && !is_fast_matrix(b_)) b_ = row_major(product_.b, b_);
+  }
+
+  // One matrix for all batches: only then may the rows of all batches be folded into one product.
+  bool is_plain_weights() const {
+    return std::all_of(b_.dims.begin(), b_.dims.end() - 2, [](int64_t dim) { return dim == 1; });
+  }
+
+  View real_operand(int value) {
+    const View& found = lowering_.view(value);
+    Dims strides = is_fast_matrix(found) && !found.is_quantized()
+                       ? found.strides
+                       : dense_strides_like(found.dims, found.strides);
+    if (found.type == lowering_.real_type() && !found.is_quantized()) return found;
+    if (!is_dense({.dims = found.dims, .strides = strides})) {
+      strides = row_major_strides(found.dims);
+    }
+    return lowering_.read(value, lowering_.real_type(), strides);
+  }
+
+  View row_major(int value, const View& view) {
+    if (!int8_) return lowering_.read_row_major(value, lowering_.real_type());
+    View from = view;
+    View to = view;
+    from.quant = {};
+    to.quant = {};
+    to.offset = 0;
+    to.strides = row_major_strides(to.dims);
+    to.buffer = lowering_.scratch(to.bytes());
+    lowering_.add_copy("reorder " + node_.name, from, to);
+    to.quant = view.quant;
+    return to;
+  }
+
+  void choose_dims(const Tail& tail) {
+    const Dims& result = lowering_.graph().values[tail.result].dims;
+    dst_strides_ = row_major_strides(result);
+    bool folds = is_plain_weights() && !product_.transpose_a;
+    if (folds && !is_row_major(a_)) a_ = row_major(product_.a, a_);
+    is_folded_ = folds;
+    a_dims_ = a_.dims;
+    a_strides_ = a_.strides;
+    b_dims_ = b_.dims;
+    b_strides_ = b_.strides;
+    c_dims_ = result;
+    if (product_.transpose_a) {
+      swap_last(a_dims_);
+      swap_last(a_strides_);
+    }
+    if (product_.transpose_b) {
+      swap_last(b_dims_);
+      swap_last(b_strides_);
+    }
+    if (folds) {
+      int64_t k = a_dims_.back();
+      a_dims_ = {a_.count() / k, k};
+      a_strides_ = {k, 1};
+      b_strides_.erase(b_strides_.begin(), b_strides_.end() - 2);
+      b_dims_.erase(b_dims_.begin(), b_dims_.end() - 2);
+      c_dims_ = {a_dims_[0], b_dims_[1]};
+      return;
+    }
+    pad_batch(a_dims_, a_strides_, c_dims_.size());
+    pad_batch(b_dims_, b_strides_, c_dims_.size());
+    prefer_transposed_result(tail);
+  }
+
+  static void pad_batch(Dims& dims, Dims& strides, size_t rank) {
+    int64_t outer = dims[0] * strides[0];
+    while (dims.size() < rank) {
+      dims.insert(dims.begin(), 1);
+      strides.insert(strides.begin(), outer);
+    }
+  }
+
+  // A Transpose behind the result (heads merged after attention) becomes the layout of the result.
+  void prefer_transposed_result(const Tail& tail) {
+    const Value& result = lowering_.graph().values[tail.result];
+    if (result.users.size() != 1 || result.n_outputs > 0) return;
+    const Node& user = lowering_.graph().nodes[result.users[0]];
+    if (user.op != "Transpose") return;
+    Dims perm = user.integers("perm");
+    if (perm.size() != result.dims.size()) return;
+    Dims transposed;
+    for (int64_t axis : perm)
+      transposed.push_back(result.dims[axis]);
+    Dims strides = row_major_strides(transposed);
+    Dims wanted(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i)
+      wanted[perm[i]] = strides[i];
+    if (wanted.back() == 1) dst_strides_ = wanted;
+  }
+
+  void add_scales(Fused& fused) {
+    auto scale = [&](int id, int mask, const std::vector<float>& values) {
+      fused.attr.set_scales_mask(id, mask);
+      fused.arguments.push_back({DNNL_ARG_ATTR_SCALES | id, lowering_.floats(values),
+                                 Desc({static_cast<int64_t>(values.size())},
+                                      dnnl::memory::data_type::f32, dnnl::memory::dims{1})});
+    };
+    auto zero = [&](int id, int32_t point) {
+      if (point == 0) return;
+      fused.attr.set_zero_points_mask(id, 0);
+      fused.arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, lowering_.integers({point}),
+                                 Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
+    };
+    scale(DNNL_ARG_SRC, 0, {a_.quant.scale});
+    bool per_channel = b_.channels != nullptr;
+    scale(DNNL_ARG_WEIGHTS, per_channel ? 1 << (c_dims_.size() - 1) : 0,
+          per_channel ? b_.channels->scales : std::vector<float>{b_.quant.scale});
+    zero(DNNL_ARG_SRC, a_.quant.zero_point);
+    zero(DNNL_ARG_WEIGHTS, b_.quant.zero_point);
+  }
+
+  void emit(const dnnl::matmul::primitive_desc& pd, const Tail& tail, Fused fused, int bias) {
+    std::vector<Argument> arguments = std::move(fused.arguments);
+    arguments.push_back({DNNL_ARG_SRC, place_of(a_), pd.src_desc()});
+    Place b = place_of(b_);
+    if (packs_b_) {
+      b = lowering_.packed(b_, Desc(b_dims_, dnnl_type(b_.type), b_strides_), pd.weights_desc());
+    }
+    arguments.push_back({DNNL_ARG_WEIGHTS, b, pd.weights_desc()});
+    if (bias != kNone) {
+      const View& view = lowering_.view(bias);
+      View real = view.is_quantized() ? lowering_.dequantized_constant(view)
+                                      : lowering_.read_row_major(bias, ElementType::kF32);
+      arguments.push_back({DNNL_ARG_BIAS, place_of(real), pd.bias_desc()});
+    }
+    if (fused.dst.buffer == kNone) fused.dst.buffer = lowering_.scratch(fused.dst.bytes());
+    arguments.push_back({DNNL_ARG_DST, place_of(fused.dst), pd.dst_desc()});
+    double flops =
+        2.0 * static_cast<double>(element_count(c_dims_)) * static_cast<double>(a_dims_.back());
+    lowering_.add_primitive(node_.name, pd.impl_info_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
+                            std::move(arguments), flops);
+    lowering_.set_view(tail.result, fused.dst);
+    mark_absorbed(lowering_, tail);
+  }
+
+  Lowering& lowering_;
+  Product product_;
+  const Node& node_;
+  bool int8_ = false;
+  bool packs_b_ = false;
+  bool is_folded_ = false;
+  ElementType b_type_ = ElementType::kF32;
+  View a_;
+  View b_;
+  Dims a_dims_, a_strides_, b_dims_, b_strides_, c_dims_, dst_strides_;
+};
+
+}  // namespace
+
+void lower_product(Lowering& lowering, const Product& product) {
+  const Dims& dims = lowering.graph().values[lowering.graph().nodes[product.node].outputs[0]].dims;
+  Tail tail = find_tail(lowering, product.node, static_cast<int>(dims.size()) - 1);
+  if (product.bias != kNone && tail.bias != kNone) {
+    tail.ops.insert(tail.ops.begin(), TailOp{tail.nodes.front(), std::nullopt,
+                                             dnnl::algorithm::binary_add, tail.bias});
+    tail.bias = kNone;
+  }
+  try {
+    ProductBuilder(lowering, product).build(tail);
+    return;
+  } catch (const dnnl::error&) {
+    if (tail.nodes.empty()) throw;
+  } catch (const CompileError&) {
+    if (tail.nodes.empty()) throw;
+  }
+  ProductBuilder(lowering, product).build(empty_tail(lowering, product.node));
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One matrix product with its tail: what MatMul and Gemm share.
+
+#include "../tail.hpp"
+
+namespace tenon::onednn {
+
+struct Product {
+  int node = kNone;
+  int a = kNone;  // values
+  int b = kNone;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  int bias = kNone;  // of the node itself: [n] or something that broadcasts
+};
+// Tries with all that can be absorbed, then alone.
+void lower_product(Lowering& lowering, const Product& product);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions of real numbers. A mean over all spatial axes of channels-last data is a global pool.
+
+#include <algorithm>
+#include <numeric>
+
+#include "handlers.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+struct ReduceRow {
+  const char* op;
+  dnnl::algorithm algorithm;
+  float p;
+};
+constexpr ReduceRow kRows[] = {
+    {"ReduceSum", dnnl::algorithm::reduction_sum, 0},
+    {"ReduceMean", dnnl::algorithm::reduction_mean, 0},
+    {"ReduceMax", dnnl::algorithm::reduction_max, 0},
+    {"ReduceMin", dnnl::algorithm::reduction_min, 0},
+    {"ReduceProd", dnnl::algorithm::reduction_mul, 0},
+    {"ReduceL1", dnnl::algorithm::reduction_norm_lp_sum, 1},
+    {"ReduceL2", dnnl::algorithm::reduction_norm_lp_sum, 2},
+};
+
+Dims reduced_axes(const Graph& graph, const Node& node) {
+  int64_t rank = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size());
+  Dims axes = node.integers("axes");
+  if (node.input(1) != kNone) {
+    const Value& constant = graph.values[node.inputs[1]];
+    const int64_t* data = static_cast<const int64_t*>(constant.data);
+    axes.assign(data, data + constant.count());
+  }
+  if (axes.empty() && node.integer("noop_with_empty_axes", 0) == 0) {
+    axes.resize(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  for (int64_t& axis : axes)
+    axis = axis < 0 ? axis + rank : axis;
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+}  // namespace
+
+std::string refuse_reduce(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32) return "only f32";
+  if (src.dims.empty() || src.dims.size() > 6 || src.count() == 0) {
+    return "only 1 to 6 axes that are not empty";
+  }
+  if (node.input(1) != kNone && (graph.values[node.inputs[1]].data == nullptr ||
+                                 graph.values[node.inputs[1]].type != ElementType::kI64)) {
+    return "only constant axes";
+  }
+  Dims axes = reduced_axes(graph, node);
+  bool changes = std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return src.dims[a] > 1; });
+  return changes ? "" : "nothing to reduce";
+}
+
+void lower_reduce(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Value& value = lowering.graph().values[node.outputs[0]];
+  const View& found = lowering.view(node.inputs[0]);
+  Dims axes = reduced_axes(lowering.graph(), node);
+  Dims spatial(found.dims.size() > 2 ? found.dims.size() - 2 : 0);
+  std::iota(spatial.begin(), spatial.end(), 2);
+  bool is_pool = node.op == "ReduceMean" && !spatial.empty() && spatial.size() <= 3 &&
+                 axes == spatial && is_channels_last(found) && !is_row_major(found);
+  if (is_pool) return lower_global_pool(lowering, index);
+  View src = lowering.read_real(node.inputs[0]);
+  Dims dims = src.dims;
+  for (int64_t axis : axes)
+    dims[axis] = 1;
+  View dst{.type = value.n_outputs > 0 ? ElementType::kF32 : lowering.real_type(),
+           .dims = dims,
+           .strides = dense_strides_like(dims, src.strides)};
+  dst.buffer = lowering.scratch(dst.bytes());
+  const ReduceRow* row = std::find_if(std::begin(kRows), std::end(kRows),
+                                      [&](const ReduceRow& r) { return node.op == r.op; });
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::memory::desc src_desc = descriptor(src);
+  dnnl::memory::desc dst_desc = descriptor(dst);
+  dnnl::reduction::primitive_desc pd(lowering.engine(), row->algorithm, src_desc, dst_desc, row->p,
+                                     0.0F, attr);
+  lowering.add_primitive(
+      node.name, pd.impl_info_str(), dnnl::reduction(pd), pd.scratchpad_desc(),
+      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
+      static_cast<double>(src.count()));
+  if (dims.size() != value.dims.size()) {
+    dst.strides = row_major_strides(value.dims);
+    bool stays_in_order =
+        is_row_major({.dims = dims, .strides = dense_strides_like(dims, src.strides)});
+    if (!stays_in_order) {
+      View ordered{.type = dst.type, .dims = dims, .strides = row_major_strides(dims)};
+      ordered.buffer = lowering.scratch(ordered.bytes());
+      View from = dst;
+      from.dims = dims;
+      from.strides = dense_strides_like(dims, src.strides);
+      lowering.add_copy("reorder " + node.name, from, ordered);
+      dst.buffer = ordered.buffer;
+    }
+  }
+  dst.dims = value.dims;
+  lowering.set_view(node.outputs[0], dst);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resize where ONNX's rule is oneDNN's: linear between half-pixel centres, and nearest by whole
+// factors upwards, where all of ONNX's nearest modes agree.
+
+#include "handlers.hpp"
+
+namespace tenon::onednn {
+
+std::string refuse_resize(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  const Value& dst = graph.values[node.outputs[0]];
+  std::string mode = node.text("mode", "nearest");
+  std::string rule = node.text("coordinate_transformation_mode", "half_pixel");
+  if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
+  if (src.dims.size() < 3 || src.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
+  if (src.dims[0] != dst.dims[0] || src.dims[1] != dst.dims[1]) return "only spatial axes";
+  if (node.integer("antialias", 0) != 0) return "antialias";
+  if (node.integer("exclude_outside", 0) != 0) return "exclude_outside";
+  if (mode == "linear") return rule == "half_pixel" ? "" : "linear " + rule;
+  if (mode != "nearest") return mode;
+  if (rule != "half_pixel" && rule != "asymmetric") return "nearest " + rule;
+  std::string nearest = node.text("nearest_mode", "round_prefer_floor");
+  if (rule == "asymmetric" && nearest != "floor") return "nearest " + nearest;
+  if (rule == "half_pixel" && nearest.rfind("round", 0) != 0) return "nearest " + nearest;
+  for (size_t i = 2; i < src.dims.size(); ++i) {
+    if (dst.dims[i] % src.dims[i] != 0) return "nearest by a broken factor";
+  }
+  return {};
+}
+
+void lower_resize(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Value& value = lowering.graph().values[node.outputs[0]];
+  View src = lowering.read_real(node.inputs[0]);
+  src = lowering.read(node.inputs[0], src.type, channels_last_strides(src.dims));
+  View dst{.type = src.type, .dims = value.dims, .strides = channels_last_strides(value.dims)};
+  dst.buffer = lowering.scratch(dst.bytes());
+  std::vector<float> factors;
+  for (size_t i = 2; i < value.dims.size(); ++i) {
+    factors.push_back(static_cast<float>(value.dims[i]) / static_cast<float>(src.dims[i]));
+  }
+  bool is_linear = node.text("mode", "nearest") == "linear";
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::memory::desc src_desc = descriptor(src);
+  dnnl::memory::desc dst_desc = descriptor(dst);
+  dnnl::resampling_forward::primitive_desc pd(
+      lowering.engine(), dnnl::prop_kind::forward_inference,
+      is_linear ? dnnl::algorithm::resampling_linear : dnnl::algorithm::resampling_nearest, factors,
+      src_desc, dst_desc, attr);
+  lowering.add_primitive(
+      node.name, pd.impl_info_str(), dnnl::resampling_forward(pd), pd.scratchpad_desc(),
+      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
+      static_cast<double>(dst.count()) * (is_linear ? 7.0 : 0.0));
+  lowering.set_view(node.outputs[0], dst);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reshape and its kin, Transpose, Slice, Split, Expand: new views of the same memory where strides
+// can say it, else one copy.
+
+#include <algorithm>
+#include <numeric>
+
+#include "handlers.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+std::string refuse_types(const Graph& graph, const Node& node) {
+  for (int output : node.outputs) {
+    if (output == kNone) continue;
+    if (graph.values[output].dims.size() > 8) return "more than eight axes";
+  }
+  return {};
+}
+
+// A dense copy with the stored type and quantisation kept.
+View dense_copy(Lowering& lowering,
+                const std::string& name,
+                const View& view,
+                const Dims& strides) {
+  View to = view;
+  to.strides = strides;
+  to.offset = 0;
+  to.buffer = lowering.scratch(view.bytes());
+  View from = view;
+  View target = to;
+  from.quant = target.quant = {};
+  lowering.add_copy(name, from, target);
+  return to;
+}
+
+// Strides of `dims` over the same elements in row-major order, when such strides exist: each group
+// of axes that is split or merged must be walked with one step. (The rule of NumPy's reshape.)
+bool reshape_strides(const View& view, const Dims& dims, Dims* strides) {
+  strides->assign(dims.size(), 1);
+  Dims from_dims;
+  Dims from_strides;
+  for (size_t i = 0; i < view.dims.size(); ++i) {
+    if (view.dims[i] == 1) continue;
+    from_dims.push_back(view.dims[i]);
+    from_strides.push_back(view.strides[i]);
+  }
+  size_t i = 0;
+  size_t j = 0;
+  while (i < from_dims.size() && j < dims.size()) {
+    if (dims[j] == 1) {
+      ++j;
+      continue;
+    }
+    size_t i_end = i + 1;
+    size_t j_end = j + 1;
+    int64_t from_count = from_dims[i];
+    int64_t to_count = dims[j];
+    while (from_count != to_count) {
+      if (from_count < to_count)
+        from_count *= from_dims[i_end++];
+      else
+        to_count *= dims[j_end++];
+    }
+    for (size_t k = i; k + 1 < i_end; ++k) {
+      if (from_strides[k] != from_strides[k + 1] * from_dims[k + 1]) return false;
+    }
+    int64_t stride = from_strides[i_end - 1];
+    for (size_t k = j_end; k-- > j;) {
+      (*strides)[k] = stride;
+      stride *= dims[k];
+    }
+    i = i_end;
+    j = j_end;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string refuse_reshape(const Graph& graph, const Node& node) {
+  return refuse_types(graph, node);
+}
+
+void lower_reshape(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  View view = lowering.view(node.inputs[0]);
+  const Dims& dims = lowering.graph().values[node.outputs[0]].dims;
+  if (view.channels != nullptr) view = lowering.dequantized_constant(view);
+  Dims strides;
+  if (view.count() == 0 || !reshape_strides(view, dims, &strides)) {
+    view = dense_copy(lowering, "reorder " + node.name, view, row_major_strides(view.dims));
+    strides = row_major_strides(dims);
+  }
+  view.dims = dims;
+  view.strides = strides;
+  lowering.set_view(node.outputs[0], view);
+}
+
+std::string refuse_transpose(const Graph& graph, const Node& node) {
+  return refuse_types(graph, node);
+}
+
+void lower_transpose(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  View view = lowering.view(node.inputs[0]);
+  if (view.channels != nullptr) view = lowering.dequantized_constant(view);
+  Dims reversed(view.dims.size());
+  std::iota(reversed.rbegin(), reversed.rend(), 0);
+  Dims perm = node.integers("perm", reversed);
+  View moved = view;
+  for (size_t i = 0; i < perm.size(); ++i) {
+    moved.dims[i] = view.dims[perm[i]];
+    moved.strides[i] = view.strides[perm[i]];
+  }
+  lowering.set_view(node.outputs[0], moved);
+}
+
+std::string refuse_slice(const Graph& graph, const Node& node) {
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] != kNone && graph.values[node.inputs[i]].data == nullptr) {
+      return "only constant starts, ends, axes and steps";
+    }
+  }
+  if (node.input(4) != kNone) {
+    const Value& steps = graph.values[node.inputs[4]];
+    for (int64_t i = 0; i < steps.count(); ++i) {
+      int64_t step = steps.type == ElementType::kI64 ? static_cast<const int64_t*>(steps.data)[i]
+                                                     : static_cast<const int32_t*>(steps.data)[i];
+      if (step < 0) return "a negative step";
+    }
+  }
+  return refuse_types(graph, node);
+}
+
+void lower_slice(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  View view = lowering.view(node.inputs[0]);
+  if (view.channels != nullptr) view = lowering.dequantized_constant(view);
+  Dims starts = lowering.constant_integers(node.inputs[1]);
+  Dims axes(starts.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.input(3) != kNone) axes = lowering.constant_integers(node.inputs[3]);
+  Dims steps(starts.size(), 1);
+  if (node.input(4) != kNone) steps = lowering.constant_integers(node.inputs[4]);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    size_t axis = static_cast<size_t>(axes[i] < 0 ? axes[i] + static_cast<int64_t>(view.dims.size())
+                                                  : axes[i]);
+    int64_t extent = view.dims[axis];
+    int64_t start = starts[i] < 0 ? starts[i] + extent : starts[i];
+    start = std::clamp<int64_t>(start, 0, extent);
+    view.offset += start * view.strides[axis];
+    view.strides[axis] *= steps[i];
+  }
+  view.dims = lowering.graph().values[node.outputs[0]].dims;
+  lowering.set_view(node.outputs[0], view);
+}
+
+std::string refuse_split(const Graph& graph, const Node& node) {
+  return refuse_types(graph, node);
+}
+
+void lower_split(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  View view = lowering.view(node.inputs[0]);
+  if (view.channels != nullptr) view = lowering.dequantized_constant(view);
+  int64_t axis = node.integer("axis", 0);
+  if (axis < 0) axis += static_cast<int64_t>(view.dims.size());
+  for (int output : node.outputs) {
+    if (output == kNone) continue;
+    View part = view;
+    part.dims = lowering.graph().values[output].dims;
+    lowering.set_view(output, part);
+    view.offset += part.dims[axis] * view.strides[axis];
+  }
+}
+
+std::string refuse_expand(const Graph& graph, const Node& node) {
+  return refuse_types(graph, node);
+}
+
+void lower_expand(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  View view = lowering.view(node.inputs[0]);
+  if (view.channels != nullptr) view = lowering.dequantized_constant(view);
+  const Dims& dims = lowering.graph().values[node.outputs[0]].dims;
+  View from = view;
+  from.quant = {};
+  from.dims = dims;
+  from.strides.assign(dims.size(), 0);
+  size_t shift = dims.size() - view.dims.size();
+  for (size_t i = 0; i < view.dims.size(); ++i) {
+    from.strides[i + shift] = view.dims[i] == 1 ? 0 : view.strides[i];
+  }
+  View to{.type = view.type, .dims = dims, .strides = row_major_strides(dims), .quant = view.quant};
+  to.buffer = lowering.scratch(to.bytes());
+  View target = to;
+  target.quant = {};
+  lowering.add_copy(node.name, from, target);
+  lowering.set_view(node.outputs[0], to);
+}
+
+}  // namespace tenon::onednn

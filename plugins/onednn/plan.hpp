@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What compiling makes: buffers, and steps that read and write them. A step is a oneDNN primitive
+// or one of our kernels with everything that it needs already made; running only fills in
+// addresses.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "kernels/context.h"
+#include "view.hpp"
+
+namespace tenon::onednn {
+
+struct Buffer {
+  enum class Kind : uint8_t { kArena, kInput, kOutput, kConstant };
+  Kind kind = Kind::kArena;
+  int64_t bytes = 0;
+  int index = 0;               // of the input or output
+  const void* data = nullptr;  // constants
+  std::shared_ptr<const void> keeper =
+      {};                    // keeps packed constants alive, shared between executables
+  int64_t arena_offset = 0;  // set by lay_out_arena
+};
+
+struct Place {  // an address that is known when a run starts
+  int buffer = kNone;
+  int64_t offset = 0;  // in bytes
+};
+
+struct Argument {  // of a primitive
+  int id = 0;      // DNNL_ARG_*
+  Place place;
+  dnnl::memory::desc desc;
+};
+
+// pointers: the step's places, in order. Called concurrently by runs of other threads. Returns what
+// is wrong with the data ("index 7 of 5 rows"), or nullptr.
+using KernelFunction = std::function<const char*(const kernels::Context&, void* const* pointers)>;
+
+struct Step {
+  std::string name = {};    // of the node, for people
+  std::string kernel = {};  // "jit:avx512_core", "tenon:pointwise", ...
+  double flops = 0;
+  double bytes = 0;
+  dnnl::primitive primitive = {};  // empty: `kernel_function` runs
+  std::vector<Argument> arguments = {};
+  KernelFunction kernel_function = {};
+  std::vector<Place> places = {};
+};
+
+struct Plan {
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  std::vector<int> input_buffers;   // by position; kNone where no step reads it
+  std::vector<int> output_buffers;  // by position
+  int n_reorders = 0;
+  int64_t packed_bytes = 0;  // constants that this plan keeps beside the model's own
+
+  int add_buffer(Buffer buffer) {
+    buffers.push_back(std::move(buffer));
+    return static_cast<int>(buffers.size()) - 1;
+  }
+};
+
+struct ArenaSize {
+  int64_t bytes = 0;
+  int64_t lower_bound = 0;  // most bytes alive at once
+};
+// Gives every arena buffer an offset: best fit, largest first, over the steps that use it.
+ArenaSize lay_out_arena(Plan& plan);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pointwise_group.hpp"
+
+#include <algorithm>
+
+#include "kernels/pointwise.h"
+#include "tail.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+constexpr int kReach = 64;         // nodes looked at behind the first
+constexpr size_t kMostNodes = 48;  // of the program before another node is added
+constexpr size_t kMostInputs = 16;
+
+Dims broadcast_strides(const View& view, const Dims& dims) {
+  Dims strides(dims.size(), 0);
+  size_t shift = dims.size() - view.dims.size();
+  for (size_t i = 0; i < view.dims.size(); ++i) {
+    strides[i + shift] = view.dims[i] == 1 ? 0 : view.strides[i];
+  }
+  return strides;
+}
+
+bool holds_integers(ElementType type) {
+  return type == ElementType::kI32 || type == ElementType::kI64;
+}
+
+}  // namespace
+
+bool is_pointwise(const Graph& graph, const Node& node) {
+  if (node.op == "Cast") {
+    ElementType from = graph.values[node.inputs[0]].type;
+    ElementType to = graph.values[node.outputs[0]].type;
+    // The kernel computes in f32: wide integers would lose digits on their way to integers.
+    return !holds_integers(from) || to == ElementType::kF32 || to == ElementType::kBool;
+  }
+  return !node.expr.empty();
+}
+
+PointwiseGroup::PointwiseGroup(Lowering& lowering, int first)
+    : lowering_(lowering),
+      graph_(lowering.graph()),
+      first_(first),
+      dims_(graph_.values[graph_.nodes[first].outputs[0]].dims) {
+  if (!add(first)) throw CompileError(graph_.nodes[first].name + ": operands are not at hand");
+  grow(first);
+  collect_results();
+}
+
+uint32_t PointwiseGroup::emit(uint32_t op, uint32_t a, uint32_t b, uint32_t c, double imm) {
+  program_.push_back({op, a, b, c, imm});
+  return static_cast<uint32_t>(program_.size()) - 1;
+}
+
+uint32_t PointwiseGroup::operand(int value) {
+  auto found = program_of_.find(value);
+  if (found != program_of_.end()) return found->second;
+  const Value& v = graph_.values[value];
+  if (v.data != nullptr && v.count() == 1 && v.type == ElementType::kF32) {
+    double number = static_cast<double>(*static_cast<const float*>(v.data));
+    return program_of_[value] = emit(TN_EXPR_CONST, 0, 0, 0, number);
+  }
+  inputs_.push_back(value);
+  uint32_t index = static_cast<uint32_t>(inputs_.size()) - 1;
+  return program_of_[value] = emit(TN_EXPR_INPUT, index);
+}
+
+bool PointwiseGroup::is_inside(int node) const {
+  return std::find(nodes_.begin(), nodes_.end(), node) != nodes_.end();
+}
+
+bool PointwiseGroup::add(int index) {
+  const Node& node = graph_.nodes[index];
+  if (node.op == "QuantizeLinear") return add_quantize(index);
+  if (node.op == "DequantizeLinear") return add_dequantize(index);
+  if (!is_pointwise(graph_, node)) return false;
+  if (inputs_.size() + node.inputs.size() > kMostInputs) return false;
+  for (int input : node.inputs) {
+    if (input != kNone && quant_of_.count(input) > 0) return false;  // reads the integers
+    if (input == kNone || program_of_.count(input) > 0) continue;
+    if (!ensure_available(lowering_, input) || lowering_.view(input).channels != nullptr) {
+      return false;
+    }
+  }
+  if (node.op == "Cast") {
+    uint32_t same = operand(node.inputs[0]);
+    program_of_[node.outputs[0]] = same;
+    nodes_.push_back(index);
+    return true;
+  }
+  std::vector<uint32_t> renumbered;
+  for (const tn_expr_node& e : node.expr) {
+    if (e.op == TN_EXPR_INPUT) {
+      renumbered.push_back(operand(node.inputs[e.a]));
+      continue;
+    }
+    bool is_leaf = e.op == TN_EXPR_CONST;
+    renumbered.push_back(is_leaf ? emit(e.op, 0, 0, 0, e.imm)
+                                 : emit(e.op, renumbered[e.a], renumbered[e.b], renumbered[e.c]));
+  }
+  program_of_[node.outputs[0]] = renumbered.back();
+  nodes_.push_back(index);
+  return true;
+}
+
+bool PointwiseGroup::add_quantize(int index) {
+  const Node& node = graph_.nodes[index];
+  std::optional<kernels::Quant> quant = tensor_quant(lowering_, node);
+  if (!quant) return false;
+  int output = node.outputs[0];
+  ElementType type = graph_.values[output].type;
+  if (type != ElementType::kU8 && type != ElementType::kS8) return false;
+  if (program_of_.count(node.inputs[0]) == 0 && !ensure_available(lowering_, node.inputs[0])) {
+    return false;
+  }
+  program_of_[output] = operand(node.inputs[0]);
+  quant_of_[output] = *quant;
+  nodes_.push_back(index);
+  return true;
+}
+
+// Behind a QuantizeLinear of this group: rounding without storing.
+bool PointwiseGroup::add_dequantize(int index) {
+  const Node& node = graph_.nodes[index];
+  auto found = quant_of_.find(node.inputs[0]);
+  std::optional<kernels::Quant> quant = tensor_quant(lowering_, node);
+  if (found == quant_of_.end() || !quant) return false;
+  const kernels::Quant& stored = found->second;
+  if (quant->scale != stored.scale || quant->zero_point != stored.zero_point) return false;
+  bool is_signed = graph_.values[node.inputs[0]].type == ElementType::kS8;
+  double low = (is_signed ? -128 : 0) - stored.zero_point;
+  double high = (is_signed ? 127 : 255) - stored.zero_point;
+  uint32_t scale = emit(TN_EXPR_CONST, 0, 0, 0, stored.scale);
+  uint32_t steps = emit(TN_EXPR_DIV, program_of_[node.inputs[0]], scale);
+  uint32_t whole = emit(TN_EXPR_ROUND, steps);
+  uint32_t least = emit(TN_EXPR_MAX, whole, emit(TN_EXPR_CONST, 0, 0, 0, low));
+  uint32_t most = emit(TN_EXPR_MIN, least, emit(TN_EXPR_CONST, 0, 0, 0, high));
+  program_of_[node.outputs[0]] = emit(TN_EXPR_MUL, most, scale);
+  nodes_.push_back(index);
+  return true;
+}
+
+void PointwiseGroup::grow(int first) {
+  int end = std::min<int>(static_cast<int>(graph_.nodes.size()), first + kReach);
+  for (int i = first + 1; i < end && program_.size() < kMostNodes; ++i) {
+    if (lowering_.is_done(i)) continue;
+    const Node& node = graph_.nodes[i];
+    if (node.outputs.empty() || graph_.values[node.outputs[0]].dims != dims_) continue;
+    bool reads_group = false;
+    for (int input : node.inputs) {
+      int producer = input == kNone ? kNone : graph_.values[input].producer;
+      reads_group |= producer != kNone && is_inside(producer);
+    }
+    if (reads_group) add(i);
+  }
+  // A DequantizeLinear whose result leaves the group is a view of the stored integers instead.
+  std::erase_if(nodes_, [&](int node) {
+    if (graph_.nodes[node].op != "DequantizeLinear") return false;
+    const Value& value = graph_.values[graph_.nodes[node].outputs[0]];
+    bool stays = value.n_outputs == 0 && !value.users.empty();
+    for (int user : value.users)
+      stays &= is_inside(user);
+    return !stays;
+  });
+}
+
+void PointwiseGroup::collect_results() {
+  for (int index : nodes_) {
+    int value = graph_.nodes[index].outputs[0];
+    const Value& v = graph_.values[value];
+    bool leaves = v.n_outputs > 0 || v.users.empty();
+    for (int user : v.users)
+      leaves |= !is_inside(user);
+    if (!leaves) continue;
+    auto quant = quant_of_.find(value);
+    results_.push_back(
+        {value, program_of_[value], quant == quant_of_.end() ? kernels::Quant{} : quant->second});
+  }
+}
+
+// The layout of the widest input: what is indifferent keeps the layout it is given. Only integers
+// made for convolutions change to theirs on the way.
+Dims PointwiseGroup::result_strides() const {
+  bool feeds_conv = false;
+  for (const Result& result : results_) {
+    for (int user : graph_.values[result.value].users) {
+      const Node& node = graph_.nodes[user];
+      if (result.quant.scale == 0.0F || node.op != "DequantizeLinear") continue;
+      for (int reader : graph_.values[node.outputs[0]].users) {
+        feeds_conv |= graph_.nodes[reader].op == "Conv";
+      }
+    }
+  }
+  if (feeds_conv) return channels_last_strides(dims_);
+  for (int input : inputs_) {
+    const View& view = lowering_.view(input);
+    bool varies = !lowering_.is_constant_view(view);
+    if (varies && view.dims == dims_ && view.count() > 1) {
+      return dense_strides_like(dims_, view.strides);
+    }
+  }
+  return row_major_strides(dims_);
+}
+
+View PointwiseGroup::place_result(const Result& result,
+                                  const Dims& strides,
+                                  std::vector<bool>& reused) {
+  const Value& value = graph_.values[result.value];
+  bool is_real = value.type == ElementType::kF32 && value.n_outputs == 0;
+  View view{
+      .type = is_real ? lowering_.real_type() : value.type, .dims = dims_, .strides = strides};
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const View& input = lowering_.view(inputs_[i]);
+    const Buffer& buffer = lowering_.plan().buffers[input.buffer];
+    bool fits = !reused[i] && input.type == view.type && input.dims == dims_ && input.offset == 0 &&
+                buffer.bytes == view.bytes() && same_strides(dims_, input.strides, strides);
+    bool is_shared = std::count_if(inputs_.begin(), inputs_.end(), [&](int other) {
+                       return lowering_.view(other).buffer == input.buffer;
+                     }) > 1;
+    if (!fits || is_shared || !lowering_.dies_with(input, first_)) continue;
+    reused[i] = true;
+    view.buffer = input.buffer;
+    return view;
+  }
+  view.buffer = lowering_.scratch(view.bytes());
+  return view;
+}
+
+void PointwiseGroup::lower() {
+  for (int node : nodes_)
+    lowering_.mark_done(node);
+  Dims strides = result_strides();
+  std::string name;
+  for (int node : nodes_)
+    name += (name.empty() ? "" : "+") + graph_.nodes[node].name;
+  Step step{.name = name, .kernel = "tenon:pointwise"};
+  std::vector<kernels::PointwiseEdge> sources;
+  for (int input : inputs_) {
+    const View& view = lowering_.view(input);
+    sources.push_back({view.type, view.quant, broadcast_strides(view, dims_)});
+    step.places.push_back(place_of(view));
+    step.bytes += static_cast<double>(view.bytes());
+  }
+  std::vector<bool> reused(inputs_.size(), false);
+  std::vector<kernels::PointwiseEdge> targets;
+  std::vector<uint32_t> program_results;
+  std::vector<View> views;
+  for (const Result& result : results_) {
+    views.push_back(place_result(result, strides, reused));
+    targets.push_back({views.back().type, result.quant, strides});
+    program_results.push_back(result.program_node);
+    step.places.push_back(place_of(views.back()));
+    step.bytes += static_cast<double>(views.back().bytes());
+  }
+  for (size_t i = 0; i < results_.size(); ++i)
+    lowering_.set_view(results_[i].value, views[i]);
+  auto plan = std::make_shared<kernels::PointwisePlan>();
+  std::string why = plan->make({.nodes = program_,
+                                .results = program_results,
+                                .dims = dims_,
+                                .inputs = sources,
+                                .outputs = targets});
+  if (!why.empty()) throw CompileError(name + ": " + why);
+  step.flops = static_cast<double>(program_.size()) * static_cast<double>(element_count(dims_));
+  size_t n_sources = sources.size();
+  size_t n_targets = targets.size();
+  step.kernel_function = [plan, n_sources, n_targets](const kernels::Context& context,
+                                                      void* const* pointers) -> const char* {
+    plan->run(context, std::span<const void* const>(pointers, n_sources),
+              std::span<void* const>(pointers + n_sources, n_targets));
+    return nullptr;
+  };
+  lowering_.add_step(std::move(step));
+}
+
+}  // namespace tenon::onednn

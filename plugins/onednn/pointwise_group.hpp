@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A group of pointwise nodes that run as one pass over memory: the first node, and every later one
+// of the same shape whose other operands can be read now. Values that something outside reads
+// become results; QuantizeLinear is a result with a scale. Within the group nothing is stored.
+
+#include <map>
+#include <vector>
+
+#include "lowering.hpp"
+
+namespace tenon::onednn {
+
+class PointwiseGroup {
+ public:
+  PointwiseGroup(Lowering& lowering, int first);
+  // Adds one step, gives views to what leaves the group and marks its nodes done.
+  void lower();
+
+ private:
+  struct Result {
+    int value;
+    uint32_t program_node;
+    kernels::Quant quant;
+  };
+
+  bool add(int node);
+  bool add_quantize(int node);
+  bool add_dequantize(int node);
+  uint32_t operand(int value);
+  uint32_t emit(uint32_t op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0, double imm = 0);
+  void grow(int first);
+  void collect_results();
+  Dims result_strides() const;
+  bool is_inside(int node) const;
+  View place_result(const Result& result, const Dims& strides, std::vector<bool>& reused);
+
+  Lowering& lowering_;
+  const Graph& graph_;
+  int first_;
+  Dims dims_;
+  std::vector<int> nodes_;
+  std::vector<int> inputs_;                 // values read from memory
+  std::map<int, uint32_t> program_of_;      // value -> program node, as a real number
+  std::map<int, kernels::Quant> quant_of_;  // QuantizeLinear results in the group
+  std::vector<tn_expr_node> program_;
+  std::vector<Result> results_;
+};
+
+// Whether the node can be part of a group at all.
+bool is_pointwise(const Graph& graph, const Node& node);
+
+}  // namespace tenon::onednn

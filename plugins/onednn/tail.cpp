@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tail.hpp"
+
+#include <algorithm>
+
+#include "handlers/handlers.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+struct BinaryRow {
+  const char* op;
+  dnnl::algorithm algorithm;
+  bool commutes;
+};
+constexpr BinaryRow kBinaryRows[] = {
+    {"Add", dnnl::algorithm::binary_add, true},  {"Mul", dnnl::algorithm::binary_mul, true},
+    {"Sub", dnnl::algorithm::binary_sub, false}, {"Div", dnnl::algorithm::binary_div, false},
+    {"Max", dnnl::algorithm::binary_max, true},  {"Min", dnnl::algorithm::binary_min, true},
+};
+
+bool broadcasts_to(const Dims& from, const Dims& to) {
+  if (from.size() > to.size()) return false;
+  size_t shift = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != 1 && from[i] != to[i + shift]) return false;
+  }
+  return true;
+}
+
+// The other operand, when `node` combines `value` with something that can be read now.
+std::optional<TailOp> find_binary(Lowering& lowering, int index, int value) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.nodes[index];
+  const BinaryRow* row = std::find_if(std::begin(kBinaryRows), std::end(kBinaryRows),
+                                      [&](const BinaryRow& r) { return node.op == r.op; });
+  if (row == std::end(kBinaryRows) || node.inputs.size() != 2) return std::nullopt;
+  if (node.inputs[0] == node.inputs[1]) return std::nullopt;
+  bool is_first = node.inputs[0] == value;
+  if (!is_first && !row->commutes) return std::nullopt;
+  int other = node.inputs[is_first ? 1 : 0];
+  const Dims& dims = graph.values[value].dims;
+  if (graph.values[node.outputs[0]].dims != dims) return std::nullopt;
+  if (!broadcasts_to(graph.values[other].dims, dims)) return std::nullopt;
+  if (!ensure_available(lowering, other)) return std::nullopt;
+  const View& view = lowering.view(other);
+  if (view.channels != nullptr) return std::nullopt;
+  if (view.is_quantized()) {
+    bool can_rescale =
+        row->algorithm == dnnl::algorithm::binary_add ||
+        (row->algorithm == dnnl::algorithm::binary_mul && view.quant.zero_point == 0);
+    if (!can_rescale) return std::nullopt;
+  }
+  return TailOp{index, std::nullopt, row->algorithm, other};
+}
+
+// x * Sigmoid(x), whose first node reads x and whose second reads both.
+std::optional<TailOp> find_swish(const Graph& graph, int value, std::vector<int>* nodes) {
+  const std::vector<int>& users = graph.values[value].users;
+  if (users.size() != 2) return std::nullopt;
+  for (int i = 0; i < 2; ++i) {
+    int gate = users[i];
+    int product = users[1 - i];
+    if (graph.nodes[gate].op != "Sigmoid" || graph.nodes[product].op != "Mul") continue;
+    const Value& gated = graph.values[graph.nodes[gate].outputs[0]];
+    if (gated.n_outputs > 0 || gated.users != std::vector<int>{product}) continue;
+    *nodes = {gate, product};
+    return TailOp{product, Eltwise{dnnl::algorithm::eltwise_swish, 1, 0}, {}, kNone};
+  }
+  return std::nullopt;
+}
+
+bool is_channel_constant(const Lowering& lowering, int value, const Dims& dims, int channel_axis) {
+  const Value& constant = lowering.graph().values[value];
+  if (constant.data == nullptr || lowering.view(value).is_quantized()) return false;
+  if (constant.type != ElementType::kF32 || constant.count() != dims[channel_axis]) return false;
+  size_t shift = dims.size() - constant.dims.size();
+  size_t axis = static_cast<size_t>(channel_axis);
+  return axis >= shift && constant.dims[axis - shift] == dims[channel_axis];
+}
+
+struct Absorber {
+  Lowering& lowering;
+  const Graph& graph;
+  int channel_axis;
+  Tail tail;
+  bool past_quant = false;  // behind a QuantizeLinear whose rounding is left out
+
+  void take(TailOp op, std::vector<int> nodes) {
+    tail.ops.push_back(op);
+    tail.nodes.insert(tail.nodes.end(), nodes.begin(), nodes.end());
+    tail.result = graph.nodes[op.node].outputs[0];
+  }
+
+  bool step() {
+    const Value& value = graph.values[tail.result];
+    if (value.n_outputs > 0 || tail.quant) return false;
+    std::vector<int> nodes;
+    if (std::optional<TailOp> op = find_swish(graph, tail.result, &nodes)) {
+      take(*op, nodes);
+      return true;
+    }
+    if (value.users.size() != 1) return false;
+    int user = value.users[0];
+    if (lowering.is_done(user)) return false;
+    const Node& node = graph.nodes[user];
+    if (node.op == "QuantizeLinear") return quantize(user, node);
+    if (std::optional<Eltwise> eltwise = find_eltwise(graph, node)) {
+      take({user, eltwise, {}, kNone}, {user});
+      return true;
+    }
+    std::optional<TailOp> op = find_binary(lowering, user, tail.result);
+    if (!op || tail.ops.size() >= 8) return false;
+    bool is_bias = op->binary == dnnl::algorithm::binary_add && tail.ops.empty() &&
+                   tail.bias == kNone && !past_quant &&
+                   is_channel_constant(lowering, op->other, value.dims, channel_axis);
+    if (is_bias) {
+      tail.bias = op->other;
+      tail.nodes.push_back(user);
+      tail.result = node.outputs[0];
+      return true;
+    }
+    take(*op, {user});
+    return true;
+  }
+
+  // Ends the chain, unless what follows is DequantizeLinear with the same parameters and more to
+  // absorb up to the next QuantizeLinear: then the result is rounded once, at the end.
+  bool quantize(int user, const Node& node) {
+    std::optional<kernels::Quant> quant = tensor_quant(lowering, node);
+    if (!quant) return false;
+    Tail ended = tail;
+    ended.nodes.push_back(user);
+    ended.result = node.outputs[0];
+    ended.quant = quant;
+    ended.quant_type = graph.values[ended.result].type;
+    if (!past_quant && continue_past(user, ended)) return false;
+    tail = ended;
+    past_quant = false;
+    return false;
+  }
+
+  bool continue_past(int user, const Tail& ended) {
+    const Value& stored = graph.values[ended.result];
+    if (stored.n_outputs > 0 || stored.users.size() != 1) return false;
+    const Node& next = graph.nodes[stored.users[0]];
+    if (next.op != "DequantizeLinear") return false;
+    std::optional<kernels::Quant> same = tensor_quant(lowering, next);
+    if (!same || same->scale != ended.quant->scale || same->zero_point != ended.quant->zero_point) {
+      return false;
+    }
+    Absorber rest{lowering, graph, channel_axis, tail, true};
+    rest.tail.nodes.push_back(user);
+    rest.tail.nodes.push_back(stored.users[0]);
+    rest.tail.result = next.outputs[0];
+    while (rest.step()) {
+    }
+    if (!rest.tail.quant || rest.tail.ops.size() == tail.ops.size()) return false;
+    tail = rest.tail;
+    return true;
+  }
+};
+
+dnnl::memory::desc aligned_descriptor(const View& view, const Dims& dims) {
+  Dims padded(dims.size(), 1);
+  Dims strides(dims.size(), 1);
+  if (view.count() != 1 && element_count(dims) == view.count()) {  // folded with the result
+    return {dims, dnnl_type(view.type), row_major_strides(dims)};
+  }
+  size_t shift = dims.size() >= view.dims.size() ? dims.size() - view.dims.size() : 0;
+  for (size_t i = 0; i < view.dims.size() && i + shift < dims.size(); ++i) {
+    padded[i + shift] = view.dims[i];
+  }
+  if (view.dims.size() > dims.size()) padded.back() = view.dims.back();
+  if (element_count(padded) != view.count()) throw CompileError("operand does not fold");
+  return {padded, dnnl_type(view.type), row_major_strides(padded)};
+}
+
+struct PostOpBuilder {
+  Lowering& lowering;
+  const FuseRequest& request;
+  Fused& fused;
+  dnnl::post_ops ops;
+  bool has_sum = false;
+
+  void eltwise(const Eltwise& e) { ops.append_eltwise(e.algorithm, e.alpha, e.beta); }
+
+  void binary(dnnl::algorithm algorithm, const View& view, const dnnl::memory::desc& desc) {
+    int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops.len()) | DNNL_ARG_SRC_1;
+    ops.append_binary(algorithm, desc);
+    fused.arguments.push_back({id, place_of(view), desc});
+  }
+
+  bool can_sum(const TailOp& op, const View& other) const {
+    if (has_sum || op.binary != dnnl::algorithm::binary_add) return false;
+    const std::vector<int>& sources = request.src_buffers;
+    const Buffer& buffer = lowering.plan().buffers[other.buffer];
+    bool is_int8 = fused.dst.type == ElementType::kU8 || fused.dst.type == ElementType::kS8;
+    return other.type == fused.dst.type && other.is_quantized() == is_int8 &&
+           other.dims == fused.dst.dims && other.offset == 0 && buffer.bytes == other.bytes() &&
+           same_strides(other.dims, other.strides, fused.dst.strides) &&
+           std::find(sources.begin(), sources.end(), other.buffer) == sources.end() &&
+           lowering.dies_with(other, op.node);
+  }
+
+  void add(const TailOp& op) {
+    if (op.eltwise) return eltwise(*op.eltwise);
+    View other = lowering.view(op.other);
+    if (can_sum(op, other)) {
+      has_sum = true;
+      float scale = other.is_quantized() ? other.quant.scale : 1.0F;
+      ops.append_sum(scale, other.quant.zero_point, dnnl_type(other.type));
+      fused.dst.buffer = other.buffer;
+      return;
+    }
+    bool is_full = other.dims == fused.dst.dims;
+    const Dims strides = is_full ? fused.dst.strides : row_major_strides(other.dims);
+    bool in_place = same_strides(other.dims, other.strides, strides);
+    if (!other.is_quantized() || !in_place) {
+      bool keep = in_place && (other.type == ElementType::kF32 || other.type == ElementType::kBf16);
+      if (!keep) other = lowering.read(op.other, lowering.real_type(), strides);
+    }
+    dnnl::memory::desc desc = is_full && request.dims == other.dims
+                                  ? descriptor(other)
+                                  : aligned_descriptor(other, request.dims);
+    if (!other.is_quantized()) return binary(op.binary, other, desc);
+    // x + s * (q - z) = s * ((x / s - z) + q);  x * s * q = (s * x) * q
+    float scale = other.quant.scale;
+    bool is_sum = op.binary == dnnl::algorithm::binary_add;
+    float zero = static_cast<float>(other.quant.zero_point);
+    eltwise({dnnl::algorithm::eltwise_linear, is_sum ? 1.0F / scale : scale, is_sum ? -zero : 0});
+    binary(op.binary, other, desc);
+    if (is_sum) eltwise({dnnl::algorithm::eltwise_linear, scale, 0});
+  }
+};
+
+}  // namespace
+
+std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node& node) {
+  const Graph& graph = lowering.graph();
+  int scale = node.input(1);
+  int zero = node.input(2);
+  if (scale == kNone || graph.values[scale].data == nullptr) return std::nullopt;
+  if (graph.values[scale].type != ElementType::kF32 || graph.values[scale].count() != 1) {
+    return std::nullopt;
+  }
+  kernels::Quant quant{*static_cast<const float*>(graph.values[scale].data), 0};
+  if (zero != kNone) {
+    if (graph.values[zero].data == nullptr) return std::nullopt;
+    quant.zero_point = static_cast<int32_t>(lowering.constant_integers(zero)[0]);
+  }
+  return quant;
+}
+
+bool ensure_available(Lowering& lowering, int value) {
+  if (lowering.is_available(value)) return true;
+  int producer = lowering.graph().values[value].producer;
+  if (producer == kNone || lowering.is_done(producer)) return false;
+  const Node& node = lowering.graph().nodes[producer];
+  if (node.op != "DequantizeLinear" && node.op != "Reshape") return false;
+  if (!ensure_available(lowering, node.inputs[0])) return false;
+  lowering.mark_done(producer);
+  find_handler(node.op)->lower(lowering, producer);
+  return lowering.is_available(value);
+}
+
+Tail empty_tail(const Lowering& lowering, int node) {
+  Tail tail;
+  tail.result = lowering.graph().nodes[node].outputs[0];
+  return tail;
+}
+
+Tail find_tail(Lowering& lowering, int node, int channel_axis) {
+  Absorber absorber{lowering, lowering.graph(), channel_axis, empty_tail(lowering, node)};
+  while (absorber.step()) {
+  }
+  return absorber.tail;
+}
+
+void mark_absorbed(Lowering& lowering, const Tail& tail) {
+  for (int node : tail.nodes)
+    lowering.mark_done(node);
+}
+
+Fused fuse(Lowering& lowering, const Tail& tail, const FuseRequest& request) {
+  const Value& result = lowering.graph().values[tail.result];
+  bool goes_out = result.n_outputs > 0 && !tail.quant;
+  Fused fused;
+  fused.dst.type =
+      tail.quant ? tail.quant_type : (goes_out ? ElementType::kF32 : lowering.real_type());
+  fused.dst.dims = result.dims;
+  fused.dst.strides = request.result_strides;
+  fused.attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  PostOpBuilder builder{lowering, request, fused, {}, false};
+  for (const TailOp& op : tail.ops)
+    builder.add(op);
+  fused.attr.set_post_ops(builder.ops);
+  if (tail.quant) {
+    dnnl::memory::desc scalar({1}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+    fused.attr.set_scales_mask(DNNL_ARG_DST, 0);
+    fused.arguments.push_back(
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, lowering.floats({tail.quant->scale}), scalar});
+    if (tail.quant->zero_point != 0) {
+      dnnl::memory::desc zero({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1});
+      fused.attr.set_zero_points_mask(DNNL_ARG_DST, 0);
+      fused.arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_DST,
+                                 lowering.integers({tail.quant->zero_point}), zero});
+    }
+  }
+  return fused;
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a convolution or matrix product takes along: the chain of nodes that read only its result
+// (bias, activation, residual, product with a gate, quantisation), as post-ops of one primitive.
+// The result is then the chain's last value and nothing between is stored.
+
+#include <optional>
+#include <vector>
+
+#include "lowering.hpp"
+
+namespace tenon::onednn {
+
+struct Eltwise {
+  dnnl::algorithm algorithm = dnnl::algorithm::eltwise_relu;
+  float alpha = 0;
+  float beta = 0;
+};
+// The activation that a node of one real input is; nothing for others.
+std::optional<Eltwise> find_eltwise(const Graph& graph, const Node& node);
+
+struct TailOp {
+  int node = kNone;
+  std::optional<Eltwise> eltwise = {};  // else binary:
+  dnnl::algorithm binary = dnnl::algorithm::binary_add;
+  int other = kNone;
+};
+
+struct Tail {
+  int bias = kNone;  // a constant [n_channels]
+  std::vector<TailOp> ops;
+  std::vector<int> nodes;               // all that is absorbed
+  int result = kNone;                   // the value that is stored
+  std::optional<kernels::Quant> quant;  // of the result, when it is integer
+  ElementType quant_type = ElementType::kU8;
+};
+
+// The chain behind output 0 of `node`; channel_axis is that of the bias. Marks nothing.
+Tail find_tail(Lowering& lowering, int node, int channel_axis);
+// Just the node's own output.
+Tail empty_tail(const Lowering& lowering, int node);
+void mark_absorbed(Lowering& lowering, const Tail& tail);
+
+// A tail as oneDNN wants it.
+struct Fused {
+  dnnl::primitive_attr attr;  // post-ops, destination scale and zero point; scratchpad by the user
+  View dst;
+  std::vector<Argument> arguments;
+};
+// dims: as the primitive sees the result (a product may be folded to two axes). src_buffers may not
+// be overwritten.
+struct FuseRequest {
+  Dims result_strides = {};
+  Dims dims = {};
+  int channel_axis = 1;
+  std::vector<int> src_buffers = {};
+};
+Fused fuse(Lowering& lowering, const Tail& tail, const FuseRequest& request);
+
+// Constant per-tensor parameters of a QuantizeLinear or DequantizeLinear node.
+std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node& node);
+// Lowers what makes `value` when that costs nothing (views). True when the value can be read now.
+bool ensure_available(Lowering& lowering, int value);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weight_store.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace tenon::onednn {
+namespace {
+
+constexpr size_t kAlign = 64;
+
+// FNV-1a over up to 4 KiB of samples: enough to tell two models apart, cheap for large weights.
+uint64_t sample_hash(const void* data, size_t bytes) {
+  const unsigned char* p = static_cast<const unsigned char*>(data);
+  size_t step = std::max<size_t>(1, bytes / 4096);
+  uint64_t hash = 14695981039346656037ULL;
+  for (size_t i = 0; i < bytes; i += step)
+    hash = (hash ^ p[i]) * 1099511628211ULL;
+  return hash;
+}
+
+}  // namespace
+
+void AlignedDelete::operator()(void* p) const {
+  std::free(p);
+}
+
+std::shared_ptr<void> aligned_bytes(int64_t bytes) {
+  size_t size = (static_cast<size_t>(bytes) / kAlign + 1) * kAlign;
+  void* p = std::aligned_alloc(kAlign, size);
+  if (p == nullptr) throw std::bad_alloc();
+  std::memset(p, 0, size);
+  return {p, AlignedDelete()};
+}
+
+std::shared_ptr<const void> WeightStore::packed(const void* data,
+                                                const dnnl::memory::desc& from,
+                                                const dnnl::memory::desc& to) {
+  uint64_t hash = sample_hash(data, from.get_size());
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::erase_if(entries_, [](const Entry& entry) { return entry.packed.expired(); });
+    for (const Entry& entry : entries_) {
+      if (entry.data != data || entry.hash != hash || entry.from != from || entry.to != to)
+        continue;
+      if (std::shared_ptr<const void> found = entry.packed.lock()) return found;
+    }
+  }
+  std::shared_ptr<void> target = aligned_bytes(static_cast<int64_t>(to.get_size()));
+  dnnl::stream stream(engine_);
+  dnnl::memory source(from, engine_, const_cast<void*>(data));
+  dnnl::memory result(to, engine_, target.get());
+  dnnl::reorder(source, result).execute(stream, source, result);
+  stream.wait();
+  std::lock_guard<std::mutex> lock(mutex_);
+  entries_.push_back({data, hash, from, to, target});
+  return target;
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Constants in the layout that kernels want, made once and shared by all executables of one backend
+// component that compile the same model for other shapes. Thread-safe. An entry lives as long as
+// some executable holds it.
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "view.hpp"
+
+namespace tenon::onednn {
+
+struct AlignedDelete {
+  void operator()(void* p) const;
+};
+// 64-byte aligned, zeroed.
+std::shared_ptr<void> aligned_bytes(int64_t bytes);
+
+class WeightStore {
+ public:
+  // source: dense constant at `data`, described by `from`. The result holds it in layout `to`.
+  std::shared_ptr<const void> packed(const void* data,
+                                     const dnnl::memory::desc& from,
+                                     const dnnl::memory::desc& to);
+  const dnnl::engine& engine() const { return engine_; }
+
+ private:
+  struct Entry {
+    const void* data;
+    uint64_t hash;  // of the content: the same address may hold another model later
+    dnnl::memory::desc from;
+    dnnl::memory::desc to;
+    std::weak_ptr<const void> packed;
+  };
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace tenon::onednn

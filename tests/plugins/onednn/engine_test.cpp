@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiler's results against plain loops, on graphs that make it fuse, quantise and re-lay.
+
+#include <cmath>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "executable.hpp"
+#include "graph_builder.hpp"
+#include "plain_eval.hpp"
+
+namespace tenon::onednn::test {
+namespace {
+
+std::vector<float> random_input(int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
+  std::vector<float> x(static_cast<size_t>(count));
+  for (float& v : x)
+    v = uniform(random);
+  return x;
+}
+
+struct Outcome {
+  std::vector<std::vector<float>> got;
+  std::vector<std::vector<double>> expected;
+  std::vector<std::string> kernels;
+  int n_reorders = 0;
+  ArenaSize arena;
+};
+
+Outcome run(const Graph& graph, bool bf16 = false) {
+  Outcome outcome;
+  std::vector<std::vector<float>> inputs;
+  std::vector<std::vector<double>> plain_inputs;
+  std::vector<const void*> pointers;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    inputs.push_back(
+        random_input(graph.values[graph.inputs[i]].count(), 7 + static_cast<uint32_t>(i)));
+    plain_inputs.emplace_back(inputs.back().begin(), inputs.back().end());
+  }
+  for (const auto& input : inputs)
+    pointers.push_back(input.data());
+  std::vector<void*> targets;
+  for (int output : graph.outputs) {
+    outcome.got.emplace_back(static_cast<size_t>(graph.values[output].count()), -99.0F);
+  }
+  for (auto& output : outcome.got)
+    targets.push_back(output.data());
+  WeightStore store;
+  CompileOptions options{.bf16 = bf16, .threads = 2};
+  Executable exe(graph, options, store);
+  std::shared_ptr<void> workspace = aligned_bytes(exe.workspace_bytes());
+  RunRequest request{.inputs = pointers, .outputs = targets, .workspace = workspace.get()};
+  const Step* where = nullptr;
+  const char* error = exe.run(request, &where);
+  EXPECT_EQ(error, nullptr) << where->name;
+  for (const Step& step : exe.plan().steps)
+    outcome.kernels.push_back(step.kernel);
+  outcome.n_reorders = exe.plan().n_reorders;
+  outcome.arena = exe.arena();
+  auto values = plain_eval(graph, plain_inputs);
+  for (int output : graph.outputs)
+    outcome.expected.push_back(values[output]);
+  return outcome;
+}
+
+// Largest difference relative to the largest magnitude.
+double error_of(const Outcome& outcome, size_t i = 0) {
+  double most = 1e-6;
+  double worst = 0;
+  for (size_t k = 0; k < outcome.got[i].size(); ++k) {
+    most = std::max(most, std::abs(outcome.expected[i][k]));
+    worst = std::max(worst, std::abs(outcome.expected[i][k] - outcome.got[i][k]));
+  }
+  return worst / most;
+}
+
+constexpr double kF32 = 1e-5;   // rounding of sums of a few thousand terms
+constexpr double kBf16 = 2e-2;  // 8 bits of mantissa, a few layers
+
+void build_block(GraphBuilder& b) {
+  int x = b.stored(b.input("x", {2, 16, 9, 7}), 0.008F, 128);
+  int y = b.stored(b.relu(b.conv(x, 32, 1, 1)), 0.02F, 0);
+  y = b.stored(b.relu(b.conv(y, 32, 3, 1)), 0.03F, 0);
+  y = b.stored(b.conv(y, 16, 1, 1), 0.03F, 120);
+  y = b.stored(b.relu(b.add(y, x)), 0.03F, 0);
+  y = b.stored(b.max_pool(y, 3, 2, 1), 0.03F, 0);
+  y = b.stored(b.global_average(y), 0.02F, 0);
+  b.output(b.linear(b.reshape(y, {2, 16}), 10));
+}
+
+TEST(Engine, RunsAResidualBlockLikePlainLoops) {
+  GraphBuilder b(3);
+  build_block(b);
+
+  Outcome outcome = run(b.graph);
+
+  EXPECT_LT(error_of(outcome), kF32);
+  EXPECT_EQ(outcome.kernels.size(), 7U);  // reorder, 3 convs, 2 pools, product: all else is fused
+}
+
+TEST(Engine, RunsAResidualBlockInBf16) {
+  GraphBuilder b(3);
+  build_block(b);
+
+  EXPECT_LT(error_of(run(b.graph, true)), kBf16);
+}
+
+TEST(Engine, KeepsAQuantizedBlockInIntegers) {
+  GraphBuilder b(3, true);
+  build_block(b);
+
+  Outcome outcome = run(b.graph);
+
+  EXPECT_LT(error_of(outcome), 0.02);     // the residual is rounded once instead of twice
+  EXPECT_EQ(outcome.kernels.size(), 7U);  // QuantizeLinear at the entry instead of the reorder
+}
+
+class Shapes : public testing::TestWithParam<int> {};
+
+TEST_P(Shapes, ConvolutionsOfAllKindsAgree) {
+  int i = GetParam();
+  GraphBuilder b(static_cast<uint32_t>(i), i % 2 == 1);
+  int64_t groups = i % 3 == 0 ? 1 : (i % 3 == 1 ? 4 : 16);
+  int64_t kernel = 1 + 2 * (i % 3);
+  Dims dims = i % 4 == 3 ? Dims{2, 16, 23} : Dims{1, 16, 8 + i, 11};
+  int x = b.stored(b.input("x", dims), 0.008F, 128);
+  b.output(b.conv(x, i % 3 == 2 ? 16 : 24, kernel, 1 + i % 2, groups));
+
+  EXPECT_LT(error_of(run(b.graph)), kF32);
+}
+INSTANTIATE_TEST_SUITE_P(Random, Shapes, testing::Range(0, 12));
+
+// One head-split attention as exporters write it.
+void build_attention(GraphBuilder& b, int64_t batch, int64_t seq) {
+  const int64_t heads = 4;
+  const int64_t width = 64;
+  int x = b.input("x", {batch, seq, width});
+  auto split = [&](int v, Dims perm, const Dims& dims) {
+    int r = b.reshape(v, {batch, seq, heads, width / heads});
+    return b.node("Transpose", {r}, dims, {{"perm", std::move(perm)}});
+  };
+  int bias = b.random_constant({width}, 0.1F);
+  int q = split(b.add(b.linear(x, width), bias), {0, 2, 1, 3}, {batch, heads, seq, width / heads});
+  int k = split(b.linear(x, width), {0, 2, 3, 1}, {batch, heads, width / heads, seq});
+  int v = split(b.linear(x, width), {0, 2, 1, 3}, {batch, heads, seq, width / heads});
+  int scores = b.node("MatMul", {q, k}, {batch, heads, seq, seq});
+  int mask = b.input("mask", {batch, 1, 1, seq});
+  int p = b.node("Softmax", {b.add(scores, mask)}, {batch, heads, seq, seq});
+  int context = b.node("MatMul", {p, v}, {batch, heads, seq, width / heads});
+  int merged = b.node("Transpose", {context}, {batch, seq, heads, width / heads},
+                      {{"perm", Dims{0, 2, 1, 3}}});
+  int y = b.add(b.linear(b.reshape(merged, {batch, seq, width}), width), x);
+  int gamma = b.random_constant({width}, 1.0F);
+  int beta = b.random_constant({width}, 1.0F);
+  b.output(b.node("LayerNormalization", {y, gamma, beta}, {batch, seq, width},
+                  {{"axis", int64_t{-1}}, {"epsilon", 1e-5}}));
+}
+
+TEST(Engine, FoldsTheTransposesOfAttentionIntoStrides) {
+  GraphBuilder b(5);
+  build_attention(b, 2, 19);
+
+  Outcome outcome = run(b.graph);
+
+  EXPECT_LT(error_of(outcome), kF32 * 10);
+  EXPECT_EQ(outcome.n_reorders, 0);
+}
+
+TEST(Engine, RunsAttentionInBf16) {
+  GraphBuilder b(5);
+  build_attention(b, 1, 32);
+
+  EXPECT_LT(error_of(run(b.graph, true)), 2 * kBf16);
+}
+
+TEST(Engine, GivesTheSameBytesFromFourThreadsAtOnce) {
+  GraphBuilder b(9, true);
+  build_block(b);
+  WeightStore store;
+  CompileOptions options{.threads = 2};
+  Executable exe(b.graph, options, store);
+  std::vector<float> x = random_input(2 * 16 * 9 * 7, 1);
+  auto run_once = [&](std::vector<float>& y) {
+    std::shared_ptr<void> workspace = aligned_bytes(exe.workspace_bytes());
+    const void* in[] = {x.data()};
+    void* out[] = {y.data()};
+    for (int i = 0; i < 20; ++i) {
+      RunRequest request{.inputs = in, .outputs = out, .workspace = workspace.get()};
+      ASSERT_EQ(exe.run(request), nullptr);
+    }
+  };
+  std::vector<float> expected(20);
+  run_once(expected);
+
+  std::vector<std::vector<float>> got(4, std::vector<float>(20));
+  std::vector<std::thread> threads;
+  for (auto& y : got)
+    threads.emplace_back([&] { run_once(y); });
+  for (std::thread& thread : threads)
+    thread.join();
+
+  for (const auto& y : got)
+    EXPECT_EQ(y, expected);
+}
+
+TEST(Engine, ConcatenatesChannelsLast) {
+  GraphBuilder b(11);
+  int x = b.input("x", {1, 8, 6, 5});
+  int left = b.conv(x, 16, 3, 1);
+  int right = b.conv(x, 24, 1, 1);
+  int both = b.node("Concat", {left, right}, {1, 40, 6, 5}, {{"axis", int64_t{1}}});
+  b.output(b.conv(both, 8, 1, 1));
+
+  EXPECT_LT(error_of(run(b.graph)), kF32);
+}
+
+TEST(Arena, StaysCloseToTheMostBytesAlive) {
+  GraphBuilder b(1);
+  build_resnet50(b, 1);
+  WeightStore store;
+  CompileOptions options{.threads = 1};
+  Executable exe(b.graph, options, store);
+
+  EXPECT_LE(static_cast<double>(exe.arena().bytes),
+            1.3 * static_cast<double>(exe.arena().lower_bound));
+}
+
+}  // namespace
+}  // namespace tenon::onednn::test
