@@ -47,6 +47,7 @@ class Inspection {
  private:
   Result<Json> type_json(tn_value_id value) {
     tn_type type{};
+    type.struct_size = sizeof type;
     TN_CHECK(Status(graphs_.value_type(graph_, value, &type)));
     Json out{{"kind", type.kind < std::size(kKinds) ? kKinds[type.kind] : "?"},
              {"dtype", type.dtype == TN_DTYPE_NONE ? Json() : Json(dtype_name(type.dtype))}};

@@ -13,6 +13,7 @@ namespace {
 
 std::optional<tn_type> tensor_type(const tn_graph* graph, tn_value_id value) {
   tn_type type{};
+  type.struct_size = sizeof type;
   Status failed(service<tn_host_graph>("tenon.host.graph/1")->value_type(graph, value, &type));
   bool known = failed.ok() && type.kind == TN_KIND_TENSOR && type.dtype != TN_DTYPE_NONE &&
                type.rank != TN_RANK_UNKNOWN;
