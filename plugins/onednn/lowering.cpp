@@ -25,7 +25,9 @@ Plan Lowering::run() {
     const Handler* handler = find_handler(node.op);
     if (handler == nullptr) throw CompileError(node.name + ": no handler for " + node.op);
     node_done_[i] = true;
+    size_t begin = plan_.steps.size();
     handler->lower(*this, static_cast<int>(i));
+    for (; begin < plan_.steps.size(); ++begin) plan_.steps[begin].op = node.op;
   }
   place_outputs();
   return std::move(plan_);

@@ -44,6 +44,7 @@ using KernelFunction = std::function<const char*(const kernels::Context&, void* 
 
 struct Step {
   std::string name = {};    // of the node, for people
+  std::string op = {};      // of the node
   std::string kernel = {};  // "jit:avx512_core", "tenon:pointwise", ...
   double flops = 0;
   double bytes = 0;

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend "onednn": see README.md. This file is the ABI's side of it.
+
+#include <omp.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "claim.hpp"
+#include "executable.hpp"
+#include "importer.hpp"
+#include "tenon/sdk/role/backend.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+constexpr size_t kInlinePointers = 64;
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+bool is_cancelled(const void* cancel) {
+  return services.cancel->requested(static_cast<const tn_cancel*>(cancel)) != 0;
+}
+
+// A compiled part with what the ABI wants to know about it.
+struct Compiled {
+  Imported imported;
+  std::unique_ptr<Executable> executable;
+  std::vector<DenseView> inputs;   // what a run must bring
+  std::vector<DenseView> outputs;  // what it asks for
+  std::mutex mutex;                // guards step_ns
+  std::vector<uint64_t> step_ns;   // of the last profiled run
+};
+
+Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
+  bool is_same = given.ndim == wanted.ndim && dtype_of(given) == dtype_of(wanted);
+  int64_t stride = 1;
+  bool is_dense = true;
+  for (int32_t axis = wanted.ndim; is_same && axis-- > 0;) {
+    is_same = given.shape[axis] == wanted.shape[axis];
+    if (given.strides != nullptr && given.shape[axis] != 1) {
+      is_dense = is_dense && given.strides[axis] == stride;
+    }
+    stride *= wanted.shape[axis];
+  }
+  if (!is_same) return invalid(cat("onednn: input ", i, ": shape or type is not the compiled one"));
+  if (!is_dense) return invalid(cat("onednn: input ", i, ": expected dense row-major memory"));
+  return {};
+}
+
+}  // namespace
+
+class OneDnn {
+ public:
+  static Result<OneDnn> create(tn_ctx*, const Options& options) {
+    OneDnn made;
+    made.precision_ = options.text("precision", "fp32");
+    made.threads_ = options.integer("threads", 0);
+    return Result<OneDnn>(std::move(made));
+  }
+
+  Status devices(Sink& out) {
+    return out.write(R"([{"id": 0, "type": 1, "name": "CPU, oneDNN", "memory_bytes": 0}])");
+  }
+
+  Status prepare(Sink&) { return {}; }
+
+  Status claim(const tn_graph* graph, int32_t, const tn_claims& claims) {
+    TN_TRY(imported, import_graph(graph));
+    std::vector<std::string> why;
+    for (size_t i = 0; i < imported.graph.nodes.size(); ++i) {
+      why.push_back(why_not(imported, static_cast<int>(i)));
+    }
+    std::vector<bool> taken(why.size(), false);
+    // Last first: a group is taken before the nodes in it alone.
+    for (size_t i = why.size(); i-- > 0;) {
+      if (!why[i].empty()) {
+        claims.refuse(claims.ctx, imported.node_ids[i], str(why[i]));
+        continue;
+      }
+      if (taken[i]) continue;
+      std::vector<tn_node_id> group;
+      for (int member : claim_group(imported, static_cast<int>(i))) {
+        taken[static_cast<size_t>(member)] = true;
+        group.push_back(imported.node_ids[static_cast<size_t>(member)]);
+      }
+      claims.take(claims.ctx, group.data(), group.size());
+    }
+    return {};
+  }
+
+  Result<void*> compile(const tn_graph* part, int32_t, const Options& options) {
+    auto made = std::make_unique<Compiled>();
+    TN_TRY(imported, import_graph(part));
+    made->imported = std::move(imported);
+    const Graph& graph = made->imported.graph;
+    CompileOptions compile;
+    compile.bf16 = options.text("precision", precision_) == "bf16";
+    int64_t threads = options.integer("threads", threads_);
+    compile.threads = threads > 0 ? static_cast<int>(threads) : omp_get_max_threads();
+    for (int input : graph.inputs) made->inputs.push_back(header(made->imported, input));
+    for (int output : graph.outputs) made->outputs.push_back(header(made->imported, output));
+    try {
+      made->executable = std::make_unique<Executable>(graph, compile, *store_);
+    } catch (const CompileError& error) {
+      return unsupported(cat("onednn: ", error.what()));
+    } catch (const dnnl::error& error) {
+      return unsupported(cat("onednn: ", error.what()));
+    }
+    made->step_ns.resize(made->executable->plan().steps.size());
+    return static_cast<void*>(made.release());
+  }
+
+  uint64_t workspace(void* exe) {
+    return static_cast<uint64_t>(static_cast<Compiled*>(exe)->executable->workspace_bytes());
+  }
+
+  Status run(void* exe, void*, const DLTensor* const* in, uint64_t n_in, const tn_outputs* outputs,
+             const tn_exec* exec) {
+    Compiled& compiled = *static_cast<Compiled*>(exe);
+    size_t n_out = compiled.outputs.size();
+    if (n_in != compiled.inputs.size()) {
+      return invalid(cat("onednn: expected ", compiled.inputs.size(), " inputs, got ", n_in));
+    }
+    if (n_in + n_out <= kInlinePointers) {
+      std::array<void*, kInlinePointers> pointers;
+      return run_with(compiled, pointers.data(), in, outputs, exec);
+    }
+    std::vector<void*> pointers(n_in + n_out);
+    return run_with(compiled, pointers.data(), in, outputs, exec);
+  }
+
+  void exe_free(void* exe) { delete static_cast<Compiled*>(exe); }
+
+  Status describe(void* exe, Sink& out) {
+    const Executable& executable = *static_cast<Compiled*>(exe)->executable;
+    std::map<std::string, int> kernels;
+    for (const Step& step : executable.plan().steps) ++kernels[step.kernel];
+    std::string text = cat("{\"steps\": ", executable.plan().steps.size(), ", \"reorders\": ",
+                           executable.plan().n_reorders, ", \"arena_bytes\": ",
+                           executable.arena().bytes, ", \"arena_lower_bound_bytes\": ",
+                           executable.arena().lower_bound, ", \"packed_bytes\": ",
+                           executable.plan().packed_bytes, ", \"threads\": ",
+                           executable.threads(), ", \"kernels\": {");
+    const char* separator = "";
+    for (const auto& [kernel, count] : kernels) {
+      text += cat(separator, quoted(kernel), ": ", count);
+      separator = ", ";
+    }
+    return out.write(text + "}}");
+  }
+
+  Status profile(void* exe, Sink& out) {
+    Compiled& compiled = *static_cast<Compiled*>(exe);
+    std::lock_guard<std::mutex> lock(compiled.mutex);
+    std::string text = "[";
+    const std::vector<Step>& steps = compiled.executable->plan().steps;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      text += cat(i == 0 ? "" : ", ", "{\"name\": ", quoted(steps[i].name), ", \"op\": ",
+                  quoted(steps[i].op), ", \"kernel\": ", quoted(steps[i].kernel), ", \"ns\": ",
+                  compiled.step_ns[i], ", \"flops\": ", steps[i].flops, ", \"bytes\": ",
+                  steps[i].bytes, "}");
+    }
+    return out.write(text + "]");
+  }
+
+ private:
+  static DenseView header(const Imported& imported, int value) {
+    const Value& v = imported.graph.values[static_cast<size_t>(value)];
+    return DenseView(imported.dtypes[static_cast<size_t>(value)], v.dims);
+  }
+
+  static Status run_with(Compiled& compiled, void** pointers, const DLTensor* const* in,
+                         const tn_outputs* outputs, const tn_exec* exec) {
+    size_t n_in = compiled.inputs.size();
+    size_t n_out = compiled.outputs.size();
+    for (size_t i = 0; i < n_in; ++i) {
+      TN_CHECK(check_input(*in[i], *compiled.inputs[i], i));
+      pointers[i] = data_of<void>(*in[i]);
+    }
+    for (size_t i = 0; i < n_out; ++i) {
+      DLTensor out{};
+      TN_CHECK(outputs->get(outputs->ctx, i, compiled.outputs[i].get(), &out));
+      pointers[n_in + i] = data_of<void>(out);
+    }
+    uint64_t needed = static_cast<uint64_t>(compiled.executable->workspace_bytes());
+    if (needed > 0 && (exec->workspace == nullptr || exec->workspace_bytes < needed)) {
+      return {TN_FAILED_PRECONDITION, cat("onednn: expected a workspace of ", needed,
+                                          " bytes, got ", exec->workspace_bytes)};
+    }
+    RunRequest request;
+    request.inputs = std::span<const void* const>(pointers, n_in);
+    request.outputs = std::span<void* const>(pointers + n_in, n_out);
+    request.workspace = exec->workspace;
+    if (exec->cancel != nullptr) {
+      request.is_cancelled = is_cancelled;
+      request.cancel = exec->cancel;
+    }
+    std::vector<uint64_t> step_ns;
+    if (exec->flags & TN_EXEC_PROFILE) {
+      step_ns.resize(compiled.step_ns.size());
+      request.step_ns = &step_ns;
+    }
+    const Step* where = nullptr;
+    const char* error = compiled.executable->run(request, &where);
+    if (error != nullptr) {
+      bool cancelled = std::string_view(error) == "cancelled";
+      return {cancelled ? TN_CANCELLED : TN_INVALID_ARGUMENT,
+              cancelled ? "cancelled" : cat("onednn: node ", where->name, ": ", error)};
+    }
+    if (exec->flags & TN_EXEC_PROFILE) {
+      std::lock_guard<std::mutex> lock(compiled.mutex);
+      compiled.step_ns = std::move(step_ns);
+    }
+    return {};
+  }
+
+  std::string precision_ = "fp32";
+  int64_t threads_ = 0;
+  std::unique_ptr<WeightStore> store_ = std::make_unique<WeightStore>();
+};
+
+}  // namespace tenon::onednn
+
+TENON_BACKEND(onednn,
+              tenon::onednn::OneDnn,
+              "onednn",
+              "CPU by oneDNN: int8, bf16 and fp32, fused, with layouts chosen for the whole graph",
+              R"({"properties": {
+  "precision": {"type": "string", "enum": ["fp32", "bf16", "int8"], "default": "fp32",
+                "description": "how real numbers are kept between nodes; quantized nodes run in int8 in any case"},
+  "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,
+              "description": "threads per run; 0: as many as OpenMP gives"}}})")
