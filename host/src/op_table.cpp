@@ -196,9 +196,15 @@ Status OpTable::add(const tn_op* op, tn_ctx* owner) {
 }
 
 const OpRow* OpTable::find(std::string_view domain, std::string_view type) const {
-  std::shared_lock lock(mutex_);
-  auto at = rows_.find({domain, type});
-  return at == rows_.end() ? nullptr : at->second.get();
+  auto look = [&]() -> const OpRow* {
+    std::shared_lock lock(mutex_);
+    auto at = rows_.find({domain, type});
+    return at == rows_.end() ? nullptr : at->second.get();
+  };
+  const OpRow* row = look();
+  if (row || !on_missing) return row;
+  on_missing(domain, type);
+  return look();
 }
 
 uint64_t OpTable::size() const {

@@ -3,6 +3,7 @@
 // The operator table: rows that plugins bring, checked and parsed once when they are added. Rows
 // never move and live as long as the table. Any thread.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -63,8 +64,12 @@ struct OpRow {
 
 class OpTable {
  public:
+  // Loads plugins that may bring the row. Set before the table is used.
+  std::function<void(std::string_view domain, std::string_view type)> on_missing;
+
   // Refuses a row whose columns do not parse, and a second one of the same domain and type.
   Status add(const tn_op* op, tn_ctx* owner);
+  // Asks `on_missing` for a row that is not there, once, and looks again.
   const OpRow* find(std::string_view domain, std::string_view type) const;
   uint64_t size() const;
   const OpRow* at(uint64_t i) const;  // sorted by domain and type

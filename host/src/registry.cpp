@@ -5,19 +5,7 @@
 #include <cstddef>
 
 #include "log.hpp"
-
-// Optional while it is being built.
-#if __has_include("op_table.hpp")
 #include "op_table.hpp"
-#else
-namespace tenon::host {
-class OpTable {
- public:
-  Status add(const tn_op*, tn_ctx*) { return {}; }
-  const tn_op* find(std::string_view, std::string_view) { return nullptr; }
-};
-}  // namespace tenon::host
-#endif
 
 namespace tenon::host {
 namespace fs = std::filesystem;
@@ -30,9 +18,14 @@ constexpr uint64_t kMostRows = 65536;
 }  // namespace
 
 Registry::Registry(Session* session, RegistryConfig config)
-    : session_(session), config_(std::move(config)), places_(search_places(config_)) {}
+    : session_(session), config_(std::move(config)), places_(search_places(config_)) {
+  session_->ops->on_missing = [this](std::string_view domain, std::string_view type) {
+    load_operator(domain, type);
+  };
+}
 
 Registry::~Registry() {
+  session_->ops->on_missing = nullptr;  // plugins that leave load no others
   for (Candidate& c : candidates_)
     for (void* self : c.row_selves)
       c.plugin->table.destroy(self);
