@@ -11,6 +11,7 @@
 #include "op_table.hpp"
 #include "options.hpp"
 #include "parallel.hpp"
+#include "plan.hpp"
 #include "session.hpp"
 #include "status_object.hpp"
 #include "tensor.hpp"
@@ -33,6 +34,7 @@ const void* find_service(std::string_view id) {
       {"tenon.host.blob/1", blob_service()},
       {"tenon.host.cancel/1", cancel_service()},
       {"tenon.host.component/1", component_service()},
+      {"tenon.host.eval/1", eval_service()},
       {"tenon.host.graph/1", graph_service()},
       {"tenon.host.graph_edit/1", edit_service()},
       {"tenon.host.op/1", op_service()},
