@@ -34,7 +34,8 @@ inline uint64_t place_blocks(std::vector<ArenaBlock>& blocks) {
     for (const ArenaBlock* other : placed) {
       if (other->last < block.first || other->first > block.last) continue;
       if (at + bytes <= other->offset) break;
-      at = std::max(at, (other->offset + other->bytes + kArenaAlign - 1) / kArenaAlign * kArenaAlign);
+      at = std::max(at,
+                    (other->offset + other->bytes + kArenaAlign - 1) / kArenaAlign * kArenaAlign);
     }
     block.offset = at;
     placed.insert(std::upper_bound(placed.begin(), placed.end(), &block,

@@ -56,7 +56,9 @@ tn_sink into(std::string* text) {
 }
 
 // The options of the plan that this backend's schema knows.
-Result<Ref<tn_options>> options_for(tn_ctx* ctx, const BackendUse& use, const json& rest,
+Result<Ref<tn_options>> options_for(tn_ctx* ctx,
+                                    const BackendUse& use,
+                                    const json& rest,
                                     json* unknown) {
   json schema = json::parse(use.component->schema(), nullptr, false);
   json known = json::object();
@@ -71,8 +73,8 @@ Result<Ref<tn_options>> options_for(tn_ctx* ctx, const BackendUse& use, const js
   return validate_options(ctx, use.component->schema(), given.get(), use.id);
 }
 
-Status open_backend(tn_ctx* ctx, const std::string& id, const json& rest, json* unknown,
-                    BackendUse* use) {
+Status open_backend(
+    tn_ctx* ctx, const std::string& id, const json& rest, json* unknown, BackendUse* use) {
   use->id = id;
   TN_TRY(component, create_component(ctx, "tenon.backend/1", id, nullptr));
   use->component = std::move(component);
@@ -85,7 +87,8 @@ Status open_backend(tn_ctx* ctx, const std::string& id, const json& rest, json* 
   tn_sink sink = into(&text);
   TN_CHECK(use->called("devices", use->table->devices(use->self, &sink)));
   json devices = json::parse(text, nullptr, false);
-  if (!devices.is_array()) return {TN_INTERNAL, cat("backend ", id, ": devices() is no JSON array")};
+  if (!devices.is_array())
+    return {TN_INTERNAL, cat("backend ", id, ": devices() is no JSON array")};
   if (devices.empty()) {
     return {TN_UNAVAILABLE, cat("backend ", id, ": no device; see `tenon plugin doctor`")};
   }
@@ -131,8 +134,8 @@ Status make_states(tn_plan* plan) {
     type.struct_size = sizeof type;
     TN_CHECK(Status(g.value_type(plan->graph.get(), value, &type)));
     std::string name(view(g.value_name(plan->graph.get(), value)));
-    if (type.rank == TN_RANK_UNKNOWN || std::count_if(type.dims, type.dims + type.rank,
-                                                      [](int64_t d) { return d < 0; })) {
+    if (type.rank == TN_RANK_UNKNOWN ||
+        std::count_if(type.dims, type.dims + type.rank, [](int64_t d) { return d < 0; })) {
       return invalid(cat("state ", name, ": expected a known shape"));
     }
     TN_TRY(now, alloc_tensor(plan->ctx, type.dtype, {type.dims, type.rank}));
@@ -157,7 +160,8 @@ bool same_shapes(const Compiled& compiled, const DLTensor* const* in, uint64_t n
   return true;
 }
 
-Result<std::shared_ptr<Compiled>> compiled_for(tn_plan* plan, const DLTensor* const* in,
+Result<std::shared_ptr<Compiled>> compiled_for(tn_plan* plan,
+                                               const DLTensor* const* in,
                                                uint64_t n_in) {
   std::lock_guard lock(plan->mutex);
   auto& cache = plan->cache;
@@ -187,8 +191,12 @@ Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
   return {};
 }
 
-tn_status* compile(tn_ctx* ctx, const tn_graph* graph, const tn_value_id* taps, uint64_t n_taps,
-                   tn_str options, tn_plan** out) {
+tn_status* compile(tn_ctx* ctx,
+                   const tn_graph* graph,
+                   const tn_value_id* taps,
+                   uint64_t n_taps,
+                   tn_str options,
+                   tn_plan** out) {
   return guarded_out(out, [&] { return make_plan(ctx, graph, taps, n_taps, view(options)); });
 }
 
@@ -199,7 +207,10 @@ tn_status* prepare(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
   });
 }
 
-tn_status* run(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_outputs* outputs,
+tn_status* run(tn_plan* plan,
+               const DLTensor* const* in,
+               uint64_t n_in,
+               const tn_outputs* outputs,
                const tn_cancel* cancel) {
   return guarded([&] { return run_plan(plan, in, n_in, outputs, cancel); });
 }
@@ -314,8 +325,11 @@ tn_status* profile(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, cons
 
 }  // namespace
 
-Result<Ref<tn_plan>> make_plan(tn_ctx* ctx, const tn_graph* graph, const tn_value_id* taps,
-                           uint64_t n_taps, std::string_view options_text) {
+Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
+                               const tn_graph* graph,
+                               const tn_value_id* taps,
+                               uint64_t n_taps,
+                               std::string_view options_text) {
   TN_TRY(options, read_options(options_text));
   Ref<tn_plan> plan = Ref<tn_plan>::take(new tn_plan);
   plan->ctx = ctx;
@@ -329,7 +343,10 @@ Result<Ref<tn_plan>> make_plan(tn_ctx* ctx, const tn_graph* graph, const tn_valu
   return plan;
 }
 
-Status run_plan(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_outputs* outputs,
+Status run_plan(tn_plan* plan,
+                const DLTensor* const* in,
+                uint64_t n_in,
+                const tn_outputs* outputs,
                 const tn_cancel* cancel) {
   TN_CHECK(check_inputs(plan, in, n_in));
   TN_TRY(compiled, compiled_for(plan, in, n_in));

@@ -29,7 +29,8 @@ void take(void* self, const tn_node_id* group, uint64_t n) {
     if (found == all.index.end() || all.backend[found->second] != kNobody) return;
     members.push_back(found->second);
   }
-  for (size_t member : members) all.backend[member] = all.asking;
+  for (size_t member : members)
+    all.backend[member] = all.asking;
   if (members.size() > 1) all.groups.push_back(std::move(members));
 }
 
@@ -74,8 +75,9 @@ Status settle(Assignment& all,
       return {TN_UNIMPLEMENTED,
               cat("no backend runs node ", view(graph_service()->node_name(all.graph, node)),
                   " of operator ", op_name(all.graph, node), why.empty() ? "" : ": ", why,
-                  row ? "" : "; a plugin that brings this operator's row would make it run on "
-                             "the reference backend")};
+                  row ? ""
+                      : "; a plugin that brings this operator's row would make it run on "
+                        "the reference backend")};
     }
     if (all.backend[i] > 0) {
       fallbacks->push_back({std::string(view(graph_service()->node_name(all.graph, node))),
@@ -115,7 +117,8 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
     }
     for (const std::vector<size_t>& group : all.groups) {
       size_t deepest = 0;
-      for (size_t member : group) deepest = std::max(deepest, depth[member]);
+      for (size_t member : group)
+        deepest = std::max(deepest, depth[member]);
       for (size_t member : group) {
         if (depth[member] != deepest) changed = true;
         depth[member] = deepest;
@@ -152,7 +155,8 @@ Result<std::vector<Part>> partition(const tn_graph* graph,
     part.nodes.push_back(all.nodes[i]);
   }
   std::vector<Part> out;
-  for (auto& [key, part] : parts) out.push_back(std::move(part));
+  for (auto& [key, part] : parts)
+    out.push_back(std::move(part));
   return out;
 }
 

@@ -13,15 +13,16 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "tenon/host/eval.h"
+#include "tenon/host/graph.h"
+#include "tenon/role/backend.h"
+#include "tenon/role/op.h"
+
 #include "component.hpp"
 #include "graph.hpp"
 #include "options.hpp"
 #include "ref.hpp"
 #include "session.hpp"
-#include "tenon/host/eval.h"
-#include "tenon/host/graph.h"
-#include "tenon/role/backend.h"
-#include "tenon/role/op.h"
 
 namespace tenon::host {
 
@@ -32,7 +33,7 @@ struct BackendUse {
   const tn_backend* table = nullptr;
   void* self = nullptr;
   Ref<tn_options> options;
-  int32_t device = 0;             // index in devices()
+  int32_t device = 0;  // index in devices()
   DLDevice dl{kDLCPU, 0};
   bool own_memory = false;  // its tensors live elsewhere: inputs and outputs are copied
 
@@ -52,11 +53,11 @@ struct Slot {
   bool is_static = false;     // the shape is known at compile time
   std::vector<int64_t> dims;  // then: shape, and strides behind it
   uint64_t bytes = 0;
-  int64_t offset = -1;             // in the arena of its place; -1: input, constant, output, dynamic
-  int64_t input = -1;              // a graph input
-  int64_t output = -1;             // the caller's memory for this output
-  int64_t state = -1;              // a state that the host keeps
-  tn_tensor* constant = nullptr;   // borrowed from the compiled graph
+  int64_t offset = -1;            // in the arena of its place; -1: input, constant, output, dynamic
+  int64_t input = -1;             // a graph input
+  int64_t output = -1;            // the caller's memory for this output
+  int64_t state = -1;             // a state that the host keeps
+  tn_tensor* constant = nullptr;  // borrowed from the compiled graph
   size_t first_step = 0, last_step = 0;
 };
 
@@ -67,7 +68,7 @@ struct Step {
   int backend = -1;  // of kPart and kCopy
   void* exe = nullptr;
   uint64_t workspace = 0;
-  std::vector<int> in, out;  // slots; -1: absent optional input (of kControl only)
+  std::vector<int> in, out;        // slots; -1: absent optional input (of kControl only)
   std::vector<std::string> names;  // of the nodes
   bool has_state = false;          // the backend keeps state for it
   // kControl
@@ -133,10 +134,10 @@ Status run_compiled(Compiled& compiled,
                     uint32_t flags,
                     nlohmann::json* profile);
 Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
-                           const tn_graph* graph,
-                           const tn_value_id* taps,
-                           uint64_t n_taps,
-                           std::string_view options);
+                               const tn_graph* graph,
+                               const tn_value_id* taps,
+                               uint64_t n_taps,
+                               std::string_view options);
 Status run_plan(tn_plan* plan,
                 const DLTensor* const* in,
                 uint64_t n_in,
@@ -150,10 +151,10 @@ struct tn_plan {
   std::atomic<int64_t> refs{1};
   tn_ctx* ctx = nullptr;
   tenon::host::Ref<tn_graph> graph;  // a clone, with the taps as further outputs
-  std::string options_text;   // for bodies, which are plans of their own
+  std::string options_text;          // for bodies, which are plans of their own
   size_t cache_limit = 8;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
-  std::mutex mutex;  // of the cache
+  std::mutex mutex;                                           // of the cache
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
   // State by name of its input: two buffers that change places after each run.
   struct State {

@@ -2,18 +2,21 @@
 // From a graph and the shapes of its inputs to steps over slots.
 #include <unordered_map>
 
+#include "tenon/role/pass.h"
+
 #include "arena.hpp"
 #include "op_table.hpp"
 #include "partition.hpp"
 #include "plan.hpp"
-#include "tenon/role/pass.h"
 #include "tensor_layout.hpp"
 #include "value_type.hpp"
 
 namespace tenon::host {
 namespace {
 
-const tn_host_graph& g() { return *graph_service(); }
+const tn_host_graph& g() {
+  return *graph_service();
+}
 
 tn_type type_of(const tn_graph* graph, tn_value_id value) {
   tn_type type{};
@@ -50,8 +53,9 @@ class Binder {
       if (is_state(i)) continue;
       if (given >= n_in_) break;
       const DLTensor& tensor = *in_[given++];
-      types[i] = {sizeof(tn_type), TN_KIND_TENSOR, dtype_of(tensor.dtype),
-                  static_cast<uint32_t>(tensor.ndim), tensor.shape, nullptr};
+      types[i] = {sizeof(tn_type),        TN_KIND_TENSOR,
+                  dtype_of(tensor.dtype), static_cast<uint32_t>(tensor.ndim),
+                  tensor.shape,           nullptr};
       TN_CHECK(check(i, types[i]));
       pointers[i] = &types[i];
     }
@@ -222,15 +226,16 @@ class Builder {
     Ref<tn_graph> sub = Ref<tn_graph>::take(raw);
     Step step;
     step.backend = part.backend;
-    TN_CHECK(use.called("compile", use.table->compile(use.self, raw, use.device, use.options.get(),
-                                                      &step.exe)));
+    TN_CHECK(use.called(
+        "compile", use.table->compile(use.self, raw, use.device, use.options.get(), &step.exe)));
     Status connected = connect(raw, use.own_memory ? part.backend : kCpuPlace, use, &step);
     if (!connected.ok()) {
       use.table->exe_free(use.self, step.exe);
       return connected;
     }
     if (use.table->workspace) step.workspace = use.table->workspace(use.self, step.exe);
-    for (tn_node_id node : part.nodes) step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
+    for (tn_node_id node : part.nodes)
+      step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
     add_step(std::move(step));
     return {};
   }
@@ -242,7 +247,8 @@ class Builder {
         tn_value_id theirs = g().value_at(sub, which, i, 0);
         if (step->has_state && kept_by_backend(sub, theirs)) continue;
         tn_value_id ours = g().find_value(out_->graph.get(), g().value_name(sub, theirs));
-        if (!ours) return {TN_INTERNAL, cat("extract lost value ", view(g().value_name(sub, theirs)))};
+        if (!ours)
+          return {TN_INTERNAL, cat("extract lost value ", view(g().value_name(sub, theirs)))};
         if (which == TN_LIST_INPUTS) {
           step->in.push_back(slot_at(ours, place));
         } else {
@@ -275,11 +281,13 @@ class Builder {
                              plan_->options_text));
       step.bodies.emplace_back(view(name), body);
     }
-    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_INPUTS); i < n; ++i) {
+    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_INPUTS); i < n;
+         ++i) {
       tn_value_id value = g().io_at(out_->graph.get(), step.node, TN_LIST_INPUTS, i);
       step.in.push_back(value ? slot_at(value, kCpuPlace) : -1);
     }
-    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_OUTPUTS); i < n; ++i) {
+    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_OUTPUTS); i < n;
+         ++i) {
       step.out.push_back(
           new_slot(g().io_at(out_->graph.get(), step.node, TN_LIST_OUTPUTS, i), kCpuPlace));
     }
@@ -298,7 +306,8 @@ class Builder {
     }
     for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_STATES); i < n; ++i) {
       bool backend_keeps = false;
-      for (const Step& step : out_->steps) backend_keeps = backend_keeps || step.has_state;
+      for (const Step& step : out_->steps)
+        backend_keeps = backend_keeps || step.has_state;
       if (backend_keeps) continue;
       int slot = slot_at(g().value_at(out_->graph.get(), TN_LIST_STATES, i, 1), kCpuPlace);
       out_->slots[slot].last_step = out_->steps.size();  // read when the run ends
@@ -318,7 +327,8 @@ class Builder {
       owners.push_back(&slot);
     }
     out_->arena_bytes = place_blocks(blocks);
-    for (size_t i = 0; i < blocks.size(); ++i) owners[i]->offset = int64_t(blocks[i].offset);
+    for (size_t i = 0; i < blocks.size(); ++i)
+      owners[i]->offset = int64_t(blocks[i].offset);
   }
 
   struct KeyHash {

@@ -26,8 +26,14 @@ class Run {
       const tn_cancel* cancel,
       uint32_t flags,
       nlohmann::json* profile)
-      : rc_(context), c_(*context.compiled), plan_(*c_.plan), in_(in), user_(outputs),
-        cancel_(cancel), flags_(flags), profile_(profile) {}
+      : rc_(context),
+        c_(*context.compiled),
+        plan_(*c_.plan),
+        in_(in),
+        user_(outputs),
+        cancel_(cancel),
+        flags_(flags),
+        profile_(profile) {}
 
   Status run() {
     TN_CHECK(point_at_inputs());
@@ -62,7 +68,8 @@ class Run {
 
   void set_arguments(const Step& step) {
     rc_.arguments.clear();
-    for (int slot : step.in) rc_.arguments.push_back(slot < 0 ? nullptr : &rc_.tensors[slot]);
+    for (int slot : step.in)
+      rc_.arguments.push_back(slot < 0 ? nullptr : &rc_.tensors[slot]);
   }
 
   struct Asked {
@@ -87,7 +94,8 @@ class Run {
     } else if (slot.is_static) {
       bool same = static_cast<size_t>(proto.ndim) * 2 == slot.dims.size() &&
                   dtype_of(proto.dtype) == slot.dtype;
-      for (int d = 0; same && d < proto.ndim; ++d) same = proto.shape[d] == slot.dims[d];
+      for (int d = 0; same && d < proto.ndim; ++d)
+        same = proto.shape[d] == slot.dims[d];
       if (!same) {
         return {TN_INTERNAL, cat("value ", slot.name, ": inferred shape ",
                                  shape_text({slot.dims.data(), slot.dims.size() / 2}),
@@ -108,8 +116,13 @@ class Run {
     }
     rc_.dynamic_dims[index] = dense_layout(dims_of(proto));
     DLTensor& tensor = rc_.tensors[index];
-    tensor = {rc_.owned[index], place_device(slot.place), proto.ndim, proto.dtype,
-              rc_.dynamic_dims[index].data(), rc_.dynamic_dims[index].data() + proto.ndim, 0};
+    tensor = {rc_.owned[index],
+              place_device(slot.place),
+              proto.ndim,
+              proto.dtype,
+              rc_.dynamic_dims[index].data(),
+              rc_.dynamic_dims[index].data() + proto.ndim,
+              0};
     return {};
   }
 
@@ -161,7 +174,9 @@ class Run {
     return {};
   }
 
-  static tn_status* run_body(void* body, const DLTensor* const* in, uint64_t n_in,
+  static tn_status* run_body(void* body,
+                             const DLTensor* const* in,
+                             uint64_t n_in,
                              const tn_outputs* outputs) {
     return run_plan(static_cast<tn_plan*>(body), in, n_in, outputs, nullptr).release();
   }
@@ -172,16 +187,22 @@ class Run {
     set_arguments(step);
     std::vector<const DLTensor*> arguments = rc_.arguments;
     std::vector<tn_body> bodies;
-    for (const auto& [name, plan] : step.bodies) bodies.push_back({str(name), plan.get(), run_body});
+    for (const auto& [name, plan] : step.bodies)
+      bodies.push_back({str(name), plan.get(), run_body});
     Asked asked{this, &step};
     tn_outputs outputs{&asked, give};
-    tn_op_call call{sizeof call, 0, plan_.ctx, c_.graph.get(), step.node, arguments.data(),
-                    arguments.size(), &outputs, bodies.data(), bodies.size(), cancel_};
+    tn_op_call call{
+        sizeof call,      0,        plan_.ctx,     c_.graph.get(), step.node, arguments.data(),
+        arguments.size(), &outputs, bodies.data(), bodies.size(),  cancel_};
     TN_CHECK(Status(step.row->ref(&call)));
     if (profile_) {
-      profile_->push_back({{"name", step.names[0]}, {"op", std::string(view(step.row->type))},
-                           {"backend", "host"}, {"kernel", "control"}, {"ns", now_ns() - start},
-                           {"flops", 0}, {"bytes", 0}});
+      profile_->push_back({{"name", step.names[0]},
+                           {"op", std::string(view(step.row->type))},
+                           {"backend", "host"},
+                           {"kernel", "control"},
+                           {"ns", now_ns() - start},
+                           {"flops", 0},
+                           {"bytes", 0}});
     }
     return {};
   }

@@ -38,7 +38,8 @@ RunContext::RunContext(Compiled* of) : compiled(of) {
   streams.resize(of->plan->backends.size());
   dirty.resize(of->plan->backends.size());
   size_t most = 0;
-  for (const Step& step : of->steps) most = std::max(most, step.in.size());
+  for (const Step& step : of->steps)
+    most = std::max(most, step.in.size());
   arguments.reserve(most);
 }
 
@@ -89,8 +90,7 @@ Status RunContext::prepare() {
   for (size_t b = 0; b < streams.size(); ++b) {
     BackendUse& use = *compiled->plan->backends[b];
     if (!use.own_memory) continue;
-    TN_CHECK(use.called("stream_new",
-                        use.table->stream_new(use.self, use.device, &streams[b])));
+    TN_CHECK(use.called("stream_new", use.table->stream_new(use.self, use.device, &streams[b])));
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     Slot& slot = compiled->slots[i];
@@ -107,8 +107,8 @@ Status RunContext::prepare() {
       device = compiled->plan->backends[slot.place]->dl;
     }
     int32_t rank = static_cast<int32_t>(slot.dims.size() / 2);
-    tensors[i] = {memory, device, rank, dl_type(slot.dtype), slot.dims.data(),
-                  slot.dims.data() + rank, 0};
+    tensors[i] = {
+        memory, device, rank, dl_type(slot.dtype), slot.dims.data(), slot.dims.data() + rank, 0};
   }
   return {};
 }
