@@ -21,10 +21,13 @@ class Importer {
   explicit Importer(const tn_graph* source) : source_{source} {}
 
   Result<Imported> run() {
-    for (tenon::Value input : source_.inputs()) made_.graph.inputs.push_back(value_index(input));
+    for (tenon::Value input : source_.inputs())
+      made_.graph.inputs.push_back(value_index(input));
     std::vector<tenon::Node> nodes = source_.nodes();
-    for (const tenon::Node& node : nodes) add_node(node);
-    for (tenon::Value output : source_.outputs()) made_.graph.add_output(value_index(output));
+    for (const tenon::Node& node : nodes)
+      add_node(node);
+    for (tenon::Value output : source_.outputs())
+      made_.graph.add_output(value_index(output));
     made_.graph.finish();
     return std::move(made_);
   }
@@ -38,8 +41,8 @@ class Importer {
     Value value;
     value.name = std::string(source.name());
     value.type = element_of(type.dtype);
-    bool is_known = value.type != ElementType::kCount && type.is_static() &&
-                    type.kind == TN_KIND_TENSOR;
+    bool is_known =
+        value.type != ElementType::kCount && type.is_static() && type.kind == TN_KIND_TENSOR;
     if (is_known) value.dims = type.dims;
     if (tn_tensor* constant = services.graph->constant(source.graph, source.id)) {
       made_.constants.push_back(Tensor::share(constant));
@@ -58,8 +61,10 @@ class Importer {
     bool is_onnx = domain.empty() || domain == "ai.onnx";
     node.op = is_onnx ? std::string(source.type()) : domain + "." + std::string(source.type());
     node.name = std::string(source.name());
-    for (const tenon::Value& input : source.inputs()) node.inputs.push_back(value_index(input));
-    for (const tenon::Value& output : source.outputs()) node.outputs.push_back(value_index(output));
+    for (const tenon::Value& input : source.inputs())
+      node.inputs.push_back(value_index(input));
+    for (const tenon::Value& output : source.outputs())
+      node.outputs.push_back(value_index(output));
     uint64_t n_attributes = services.graph->attr_count(source.graph, source.id);
     for (uint64_t i = 0; i < n_attributes; ++i) {
       std::string name(view(services.graph->attr_name(source.graph, source.id, i)));
@@ -73,13 +78,26 @@ class Importer {
   static void add_attribute(Node& node, const std::string& name, const tn_any& any) {
     switch (any.tag) {
       case TN_ANY_I64:
-      case TN_ANY_BOOL: node.attributes.push_back({name, any.v.i}); break;
-      case TN_ANY_F64: node.attributes.push_back({name, any.v.f}); break;
-      case TN_ANY_TEXT: node.attributes.push_back({name, std::string(text_of(any))}); break;
-      case TN_ANY_I64S: node.attributes.push_back({name, ints_of(any)}); break;
-      case TN_ANY_F64S: node.attributes.push_back({name, floats_of(any)}); break;
-      case TN_ANY_TEXTS: node.attributes.push_back({name, texts_of(any)}); break;
-      default: break;  // tensors, types and graphs: no handler reads them
+      case TN_ANY_BOOL:
+        node.attributes.push_back({name, any.v.i});
+        break;
+      case TN_ANY_F64:
+        node.attributes.push_back({name, any.v.f});
+        break;
+      case TN_ANY_TEXT:
+        node.attributes.push_back({name, std::string(text_of(any))});
+        break;
+      case TN_ANY_I64S:
+        node.attributes.push_back({name, ints_of(any)});
+        break;
+      case TN_ANY_F64S:
+        node.attributes.push_back({name, floats_of(any)});
+        break;
+      case TN_ANY_TEXTS:
+        node.attributes.push_back({name, texts_of(any)});
+        break;
+      default:
+        break;  // tensors, types and graphs: no handler reads them
     }
   }
 
@@ -122,6 +140,8 @@ ElementType element_of(uint32_t dtype) {
   return ElementType::kCount;
 }
 
-Result<Imported> import_graph(const tn_graph* source) { return Importer(source).run(); }
+Result<Imported> import_graph(const tn_graph* source) {
+  return Importer(source).run();
+}
 
 }  // namespace tenon::onednn

@@ -27,7 +27,8 @@ Plan Lowering::run() {
     node_done_[i] = true;
     size_t begin = plan_.steps.size();
     handler->lower(*this, static_cast<int>(i));
-    for (; begin < plan_.steps.size(); ++begin) plan_.steps[begin].op = node.op;
+    for (; begin < plan_.steps.size(); ++begin)
+      plan_.steps[begin].op = node.op;
   }
   place_outputs();
   return std::move(plan_);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend "onednn": see README.md. This file is the ABI's side of it.
 
-#include <omp.h>
-
 #include <array>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include <omp.h>
+
+#include "tenon/sdk/role/backend.hpp"
+
 #include "claim.hpp"
 #include "executable.hpp"
 #include "importer.hpp"
-#include "tenon/sdk/role/backend.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -107,8 +108,10 @@ class OneDnn {
     compile.bf16 = options.text("precision", precision_) == "bf16";
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : omp_get_max_threads();
-    for (int input : graph.inputs) made->inputs.push_back(header(made->imported, input));
-    for (int output : graph.outputs) made->outputs.push_back(header(made->imported, output));
+    for (int input : graph.inputs)
+      made->inputs.push_back(header(made->imported, input));
+    for (int output : graph.outputs)
+      made->outputs.push_back(header(made->imported, output));
     try {
       made->executable = std::make_unique<Executable>(graph, compile, *store_);
     } catch (const CompileError& error) {
@@ -124,7 +127,11 @@ class OneDnn {
     return static_cast<uint64_t>(static_cast<Compiled*>(exe)->executable->workspace_bytes());
   }
 
-  Status run(void* exe, void*, const DLTensor* const* in, uint64_t n_in, const tn_outputs* outputs,
+  Status run(void* exe,
+             void*,
+             const DLTensor* const* in,
+             uint64_t n_in,
+             const tn_outputs* outputs,
              const tn_exec* exec) {
     Compiled& compiled = *static_cast<Compiled*>(exe);
     size_t n_out = compiled.outputs.size();
@@ -144,13 +151,14 @@ class OneDnn {
   Status describe(void* exe, Sink& out) {
     const Executable& executable = *static_cast<Compiled*>(exe)->executable;
     std::map<std::string, int> kernels;
-    for (const Step& step : executable.plan().steps) ++kernels[step.kernel];
-    std::string text = cat("{\"steps\": ", executable.plan().steps.size(), ", \"reorders\": ",
-                           executable.plan().n_reorders, ", \"arena_bytes\": ",
-                           executable.arena().bytes, ", \"arena_lower_bound_bytes\": ",
-                           executable.arena().lower_bound, ", \"packed_bytes\": ",
-                           executable.plan().packed_bytes, ", \"threads\": ",
-                           executable.threads(), ", \"kernels\": {");
+    for (const Step& step : executable.plan().steps)
+      ++kernels[step.kernel];
+    std::string text = cat("{\"steps\": ", executable.plan().steps.size(),
+                           ", \"reorders\": ", executable.plan().n_reorders,
+                           ", \"arena_bytes\": ", executable.arena().bytes,
+                           ", \"arena_lower_bound_bytes\": ", executable.arena().lower_bound,
+                           ", \"packed_bytes\": ", executable.plan().packed_bytes,
+                           ", \"threads\": ", executable.threads(), ", \"kernels\": {");
     const char* separator = "";
     for (const auto& [kernel, count] : kernels) {
       text += cat(separator, quoted(kernel), ": ", count);
@@ -165,10 +173,10 @@ class OneDnn {
     std::string text = "[";
     const std::vector<Step>& steps = compiled.executable->plan().steps;
     for (size_t i = 0; i < steps.size(); ++i) {
-      text += cat(i == 0 ? "" : ", ", "{\"name\": ", quoted(steps[i].name), ", \"op\": ",
-                  quoted(steps[i].op), ", \"kernel\": ", quoted(steps[i].kernel), ", \"ns\": ",
-                  compiled.step_ns[i], ", \"flops\": ", steps[i].flops, ", \"bytes\": ",
-                  steps[i].bytes, "}");
+      text += cat(i == 0 ? "" : ", ", "{\"name\": ", quoted(steps[i].name),
+                  ", \"op\": ", quoted(steps[i].op), ", \"kernel\": ", quoted(steps[i].kernel),
+                  ", \"ns\": ", compiled.step_ns[i], ", \"flops\": ", steps[i].flops,
+                  ", \"bytes\": ", steps[i].bytes, "}");
     }
     return out.write(text + "]");
   }
@@ -179,8 +187,11 @@ class OneDnn {
     return DenseView(imported.dtypes[static_cast<size_t>(value)], v.dims);
   }
 
-  static Status run_with(Compiled& compiled, void** pointers, const DLTensor* const* in,
-                         const tn_outputs* outputs, const tn_exec* exec) {
+  static Status run_with(Compiled& compiled,
+                         void** pointers,
+                         const DLTensor* const* in,
+                         const tn_outputs* outputs,
+                         const tn_exec* exec) {
     size_t n_in = compiled.inputs.size();
     size_t n_out = compiled.outputs.size();
     for (size_t i = 0; i < n_in; ++i) {

@@ -179,20 +179,8 @@ void PointwiseGroup::collect_results() {
   }
 }
 
-// The layout of the widest input: what is indifferent keeps the layout it is given. Only integers
-// made for convolutions change to theirs on the way.
+// The layout of the widest input: what is indifferent keeps the layout it is given.
 Dims PointwiseGroup::result_strides() const {
-  bool feeds_conv = false;
-  for (const Result& result : results_) {
-    for (int user : graph_.values[result.value].users) {
-      const Node& node = graph_.nodes[user];
-      if (result.quant.scale == 0.0F || node.op != "DequantizeLinear") continue;
-      for (int reader : graph_.values[node.outputs[0]].users) {
-        feeds_conv |= graph_.nodes[reader].op == "Conv";
-      }
-    }
-  }
-  if (feeds_conv) return channels_last_strides(dims_);
   for (int input : inputs_) {
     const View& view = lowering_.view(input);
     bool varies = !lowering_.is_constant_view(view);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "handlers/handlers.hpp"
+#include "softmax_front.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -95,6 +96,7 @@ struct Absorber {
   bool step() {
     const Value& value = graph.values[tail.result];
     if (value.n_outputs > 0 || tail.quant) return false;
+    if (find_softmax_front(lowering, tail.result)) return false;
     std::vector<int> nodes;
     if (std::optional<TailOp> op = find_swish(graph, tail.result, &nodes)) {
       take(*op, nodes);

@@ -2,7 +2,10 @@
 // Softmax, LogSoftmax, LayerNormalization, and BatchNormalization that nothing could fold. Sums are
 // kept in f32 also when the data is bf16.
 
+#include "../softmax_front.hpp"
+#include "../tail.hpp"
 #include "handlers.hpp"
+#include "kernels/norm.h"
 
 namespace tenon::onednn {
 namespace {
@@ -32,21 +35,24 @@ std::string refuse_softmax(const Graph& graph, const Node& node) {
 void lower_softmax(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   const Value& value = lowering.graph().values[node.outputs[0]];
+  int64_t axis = axis_of(node, value, -1);
+  if (axis == static_cast<int64_t>(value.dims.size()) - 1) {
+    SoftmaxFront front;
+    front.softmax = index;
+    return lower_softmax_front(lowering, node.inputs[0], front);
+  }
   View src = lowering.read_real(node.inputs[0]);
   if (!is_dense(src)) src = lowering.read_row_major(node.inputs[0], lowering.real_type());
   View dst = src;
   dst.offset = 0;
   if (value.n_outputs > 0) dst.type = ElementType::kF32;
-  bool in_place = src.offset == 0 && dst.type == src.type &&
-                  lowering.plan().buffers[src.buffer].bytes == dst.bytes() &&
-                  lowering.dies_with(src, index);
-  if (!in_place) dst.buffer = lowering.scratch(dst.bytes());
+  dst.buffer = lowering.scratch(dst.bytes());
   dnnl::memory::desc src_desc = descriptor(src);
   dnnl::memory::desc dst_desc = descriptor(dst);
   A algorithm = node.op == "LogSoftmax" ? A::softmax_log : A::softmax_accurate;
-  dnnl::softmax_forward::primitive_desc pd(
-      lowering.engine(), dnnl::prop_kind::forward_inference, algorithm, src_desc, dst_desc,
-      static_cast<int>(axis_of(node, value, -1)), user_scratchpad());
+  dnnl::softmax_forward::primitive_desc pd(lowering.engine(), dnnl::prop_kind::forward_inference,
+                                           algorithm, src_desc, dst_desc, static_cast<int>(axis),
+                                           user_scratchpad());
   lowering.add_primitive(
       node.name, pd.impl_info_str(), dnnl::softmax_forward(pd), pd.scratchpad_desc(),
       {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
@@ -70,41 +76,115 @@ std::string refuse_layer_norm(const Graph& graph, const Node& node) {
   return {};
 }
 
+// QuantizeLinear nodes behind the result become further results of the same pass.
+class LayerNormBuilder {
+ public:
+  LayerNormBuilder(Lowering& lowering, int index)
+      : lowering_(lowering), graph_(lowering.graph()), node_(graph_.nodes[index]) {}
+
+  void build() {
+    const Value& value = graph_.values[node_.outputs[0]];
+    View src = lowering_.read_row_major(node_.inputs[0], lowering_.read_real(node_.inputs[0]).type);
+    kernels::NormArgs args;
+    args.src.type = src.type;
+    args.n = 1;
+    for (size_t i = static_cast<size_t>(axis_of(node_, value, -1)); i < value.dims.size(); ++i) {
+      args.n *= value.dims[i];
+    }
+    args.rows = value.count() / args.n;
+    args.epsilon = static_cast<float>(node_.real("epsilon", 1e-5));
+    find_results(value);
+    step_ = {.name = node_.name, .kernel = "tenon:layer_norm"};
+    step_.flops = 8.0 * static_cast<double>(value.count());
+    step_.bytes = static_cast<double>(src.bytes());
+    step_.places = {place_of(src), row_place(1)};
+    bool has_beta = node_.input(2) != kNone;
+    if (has_beta) step_.places.push_back(row_place(2));
+    for (size_t i = 0; i < results_.size(); ++i) {
+      kernels::Target& target = i == 0 ? args.dst : args.dst2;
+      target.type = results_[i].type;
+      target.quant = results_[i].quant;
+      View dst{.type = target.type, .dims = value.dims, .strides = row_major_strides(value.dims)};
+      dst.buffer = lowering_.scratch(dst.bytes());
+      step_.places.push_back(place_of(dst));
+      step_.bytes += static_cast<double>(dst.bytes());
+      for (int result : results_[i].values)
+        lowering_.set_view(result, dst);
+    }
+    step_.kernel_function = caller(args, has_beta, results_.size() > 1);
+    lowering_.add_step(std::move(step_));
+  }
+
+ private:
+  struct Result {
+    ElementType type;
+    kernels::Quant quant;
+    std::vector<int> values;
+  };
+
+  void find_results(const Value& value) {
+    bool stays_real = value.n_outputs > 0;
+    std::vector<Result> integers;
+    std::vector<int> quantizes;
+    for (int user : value.users) {
+      const Node& quantize = graph_.nodes[user];
+      std::optional<kernels::Quant> quant;
+      if (quantize.op == "QuantizeLinear" && !lowering_.is_done(user)) {
+        quant = tensor_quant(lowering_, quantize);
+      }
+      if (!quant) {
+        stays_real = true;
+        continue;
+      }
+      ElementType type = graph_.values[quantize.outputs[0]].type;
+      bool fits = integers.empty() ||
+                  (integers[0].type == type && integers[0].quant.scale == quant->scale &&
+                   integers[0].quant.zero_point == quant->zero_point);
+      if (!fits) {  // a third form is made from the real numbers
+        stays_real = true;
+        continue;
+      }
+      if (integers.empty()) integers.push_back({type, *quant, {}});
+      integers[0].values.push_back(quantize.outputs[0]);
+      quantizes.push_back(user);
+    }
+    for (int done : quantizes)
+      lowering_.mark_done(done);
+    if (stays_real || integers.empty()) {
+      ElementType type = value.n_outputs > 0 ? ElementType::kF32 : lowering_.real_type();
+      results_.push_back({type, {}, {node_.outputs[0]}});
+    }
+    results_.insert(results_.end(), integers.begin(), integers.end());
+  }
+
+  Place row_place(int input) {
+    return place_of(lowering_.read_row_major(node_.inputs[input], ElementType::kF32));
+  }
+
+  static KernelFunction caller(const kernels::NormArgs& args, bool has_beta, bool has_second) {
+    return [args, has_beta, has_second](const kernels::Context& context,
+                                        void* const* pointers) -> const char* {
+      kernels::NormArgs call = args;
+      call.src.data = pointers[0];
+      call.gamma = static_cast<const float*>(pointers[1]);
+      if (has_beta) call.beta = static_cast<const float*>(pointers[2]);
+      void* const* results = pointers + (has_beta ? 3 : 2);
+      call.dst.data = results[0];
+      if (has_second) call.dst2.data = results[1];
+      kernels::normalize(context, call);
+      return nullptr;
+    };
+  }
+
+  Lowering& lowering_;
+  const Graph& graph_;
+  const Node& node_;
+  std::vector<Result> results_;
+  Step step_;
+};
+
 void lower_layer_norm(Lowering& lowering, int index) {
-  const Node& node = lowering.graph().nodes[index];
-  const Value& value = lowering.graph().values[node.outputs[0]];
-  View src = lowering.read_row_major(node.inputs[0], lowering.read_real(node.inputs[0]).type);
-  int64_t inner = 1;
-  for (size_t i = static_cast<size_t>(axis_of(node, value, -1)); i < value.dims.size(); ++i) {
-    inner *= value.dims[i];
-  }
-  Dims dims = {value.count() / inner, inner};
-  View dst{.type = value.n_outputs > 0 ? ElementType::kF32 : lowering.real_type(),
-           .dims = value.dims,
-           .strides = row_major_strides(value.dims)};
-  dst.buffer = lowering.scratch(dst.bytes());
-  dnnl::memory::desc src_desc = descriptor(src, dims, row_major_strides(dims));
-  dnnl::memory::desc dst_desc = descriptor(dst, dims, row_major_strides(dims));
-  dnnl::memory::desc row({inner}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
-  using Flags = dnnl::normalization_flags;
-  Flags flags = Flags::use_scale;
-  std::vector<Argument> arguments = {
-      {DNNL_ARG_SRC, place_of(src), src_desc},
-      {DNNL_ARG_DST, place_of(dst), dst_desc},
-      {DNNL_ARG_SCALE, place_of(lowering.read_row_major(node.inputs[1], ElementType::kF32)), row}};
-  if (node.input(2) != kNone) {
-    flags = flags | Flags::use_shift;
-    arguments.push_back({DNNL_ARG_SHIFT,
-                         place_of(lowering.read_row_major(node.inputs[2], ElementType::kF32)),
-                         row});
-  }
-  dnnl::layer_normalization_forward::primitive_desc pd(
-      lowering.engine(), dnnl::prop_kind::forward_inference, src_desc, dst_desc,
-      static_cast<float>(node.real("epsilon", 1e-5)), flags, user_scratchpad());
-  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::layer_normalization_forward(pd),
-                         pd.scratchpad_desc(), std::move(arguments),
-                         8.0 * static_cast<double>(value.count()));
-  lowering.set_view(node.outputs[0], dst);
+  LayerNormBuilder(lowering, index).build();
 }
 
 std::string refuse_batch_norm(const Graph& graph, const Node& node) {

@@ -2,6 +2,7 @@
 // Pointwise operators (all that have a scalar expression), Cast, QuantizeLinear, DequantizeLinear.
 
 #include "../pointwise_group.hpp"
+#include "../softmax_front.hpp"
 #include "../tail.hpp"
 #include "handlers.hpp"
 

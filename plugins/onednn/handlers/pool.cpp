@@ -6,6 +6,7 @@
 #include "../tail.hpp"
 #include "conv_geometry.hpp"
 #include "handlers.hpp"
+#include "kernels/reduce.h"
 
 namespace tenon::onednn {
 namespace {
@@ -133,18 +134,50 @@ std::string refuse_global_pool(const Graph& graph, const Node& node) {
   return refuse_common(graph, node);
 }
 
+// One pass of our own kernel, with any quantisation on either side.
 void lower_global_pool(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
-  const Dims& src = lowering.graph().values[node.inputs[0]].dims;
-  Dims dst = {src[0], src[1]};
-  dst.resize(src.size(), 1);
-  size_t n_spatial = src.size() - 2;
-  Window window;
-  window.kernel = Dims(src.begin() + 2, src.end());
-  window.strides = Dims(n_spatial, 1);
-  window.dilates = window.pad_begin = window.pad_end = Dims(n_spatial, 0);
-  bool is_max = node.op == "GlobalMaxPool";
-  lower(lowering, index, {is_max ? A::pooling_max : A::pooling_avg_exclude_padding, window}, dst);
+  View src = lowering.view(node.inputs[0]);
+  if (src.channels != nullptr || !(is_channels_last(src) || is_row_major(src))) {
+    src = lowering.read(node.inputs[0], lowering.real_type(), channels_last_strides(src.dims));
+  }
+  int result = node.outputs[0];
+  kernels::ReduceArgs args;
+  args.kind = node.op == "GlobalMaxPool" ? kernels::Reduction::kMax : kernels::Reduction::kMean;
+  args.src.type = src.type;
+  args.src.quant = src.quant;
+  args.k = src.count() / (src.dims[0] * src.dims[1]);
+  args.outer = is_channels_last(src) ? src.dims[0] : src.dims[0] * src.dims[1];
+  args.inner = is_channels_last(src) ? src.dims[1] : 1;
+  View dst{.type = ElementType::kF32};
+  int quantize = only_quantize(lowering, result);
+  if (quantize != kNone) {
+    const Node& user = lowering.graph().nodes[quantize];
+    args.dst.quant = *tensor_quant(lowering, user);
+    lowering.mark_done(quantize);
+    result = user.outputs[0];
+    dst.type = lowering.graph().values[result].type;
+  } else if (lowering.graph().values[result].n_outputs == 0) {
+    dst.type = lowering.real_type();
+  }
+  args.dst.type = dst.type;
+  dst.dims = lowering.graph().values[result].dims;
+  dst.strides = row_major_strides(dst.dims);
+  dst.buffer = lowering.scratch(dst.bytes());
+  Step step{.name = node.name, .kernel = "tenon:reduce"};
+  step.flops = static_cast<double>(src.count());
+  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+  step.places = {place_of(src), place_of(dst)};
+  step.kernel_function = [args](const kernels::Context& context,
+                                void* const* pointers) -> const char* {
+    kernels::ReduceArgs call = args;
+    call.src.data = pointers[0];
+    call.dst.data = pointers[1];
+    kernels::reduce(context, call);
+    return nullptr;
+  };
+  lowering.add_step(std::move(step));
+  lowering.set_view(result, dst);
 }
 
 }  // namespace tenon::onednn
