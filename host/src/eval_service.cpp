@@ -235,7 +235,8 @@ tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
     for (size_t b = 0; b < plan->backends.size(); ++b) {
       BackendUse& use = *plan->backends[b];
       if (!plan->backend_states[b]) continue;
-      TN_CHECK(Status(use.table->state_set(use.self, plan->backend_states[b], name, value)));
+      TN_CHECK(use.called("state_set", use.table->state_set(use.self, plan->backend_states[b], name,
+                                                            value)));
     }
     return copy_dense(*value, const_cast<char*>(state->now->data()));
   });

@@ -110,7 +110,7 @@ struct Compiled {
   std::vector<Slot> slots;
   std::vector<Step> steps;
   std::vector<int> outputs;        // slot of each graph output
-  std::vector<int> state_results;  // slot of each state's new value; empty: a backend keeps them
+  std::vector<int> state_results;  // slot of each state's new value; -1: a backend keeps it
   std::vector<Fallback> fallbacks;
   uint64_t arena_bytes = 0, workspace_bytes = 0, copies = 0;
   std::mutex mutex;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a graph and the shapes of its inputs to steps over slots.
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tenon/role/pass.h"
 
@@ -39,6 +40,18 @@ bool is_static(const tn_type& type) {
   return true;
 }
 
+// The index of the state whose input (side 0) or new value (side 1) this is, or -1.
+int64_t state_of(const tn_graph* graph, tn_value_id value, uint32_t side) {
+  for (uint64_t s = 0, n = g().count(graph, TN_LIST_STATES); s < n; ++s) {
+    if (g().value_at(graph, TN_LIST_STATES, s, side) == value) return static_cast<int64_t>(s);
+  }
+  return -1;
+}
+
+bool is_state(const tn_graph* graph, tn_value_id value, uint32_t side) {
+  return state_of(graph, value, side) >= 0;
+}
+
 // The graph with the inputs' shapes put in, after the passes that the first backend asks for.
 class Binder {
  public:
@@ -50,7 +63,8 @@ class Binder {
     std::vector<tn_type> types(n);
     std::vector<const tn_type*> pointers(n, nullptr);
     for (uint64_t i = 0, given = 0; i < n; ++i) {
-      if (is_state(i)) continue;
+      tn_value_id value = g().value_at(plan_->graph.get(), TN_LIST_INPUTS, i, 0);
+      if (is_state(plan_->graph.get(), value, 0)) continue;
       if (given >= n_in_) break;
       const DLTensor& tensor = *in_[given++];
       types[i] = {sizeof(tn_type),        TN_KIND_TENSOR,
@@ -67,14 +81,6 @@ class Binder {
   }
 
  private:
-  bool is_state(uint64_t input) const {
-    tn_value_id value = g().value_at(plan_->graph.get(), TN_LIST_INPUTS, input, 0);
-    for (uint64_t s = 0, n = g().count(plan_->graph.get(), TN_LIST_STATES); s < n; ++s) {
-      if (g().value_at(plan_->graph.get(), TN_LIST_STATES, s, 0) == value) return true;
-    }
-    return false;
-  }
-
   Status check(uint64_t input, const tn_type& given) const {
     tn_type wanted =
         type_of(plan_->graph.get(), g().value_at(plan_->graph.get(), TN_LIST_INPUTS, input, 0));
@@ -202,7 +208,7 @@ class Builder {
     for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_INPUTS); i < n; ++i) {
       tn_value_id value = g().value_at(out_->graph.get(), TN_LIST_INPUTS, i, 0);
       int slot = new_slot(value, kCpuPlace);
-      int64_t state = state_of(value, 0);
+      int64_t state = state_of(out_->graph.get(), value, 0);
       if (state >= 0) {
         out_->slots[slot].state = state;
       } else {
@@ -210,13 +216,6 @@ class Builder {
       }
     }
     return {};
-  }
-
-  int64_t state_of(tn_value_id value, uint32_t side) const {
-    for (uint64_t s = 0, n = g().count(out_->graph.get(), TN_LIST_STATES); s < n; ++s) {
-      if (g().value_at(out_->graph.get(), TN_LIST_STATES, s, side) == value) return int64_t(s);
-    }
-    return -1;
   }
 
   Status add_part(const Part& part) {
@@ -240,16 +239,18 @@ class Builder {
     return {};
   }
 
+  // The part's inputs and outputs as slots, by name. What the backend keeps as state is neither.
   Status connect(const tn_graph* sub, int place, const BackendUse& use, Step* step) {
     step->has_state = use.table->state_new && g().count(sub, TN_LIST_STATES) > 0;
     for (uint32_t which : {TN_LIST_INPUTS, TN_LIST_OUTPUTS}) {
       for (uint64_t i = 0, n = g().count(sub, which); i < n; ++i) {
         tn_value_id theirs = g().value_at(sub, which, i, 0);
-        if (step->has_state && kept_by_backend(sub, theirs)) continue;
-        tn_value_id ours = g().find_value(out_->graph.get(), g().value_name(sub, theirs));
-        if (!ours)
-          return {TN_INTERNAL, cat("extract lost value ", view(g().value_name(sub, theirs)))};
-        if (which == TN_LIST_INPUTS) {
+        tn_str name = g().value_name(sub, theirs);
+        tn_value_id ours = g().find_value(out_->graph.get(), name);
+        if (!ours) return {TN_INTERNAL, cat("extract lost value ", view(name))};
+        if (step->has_state && is_state(sub, theirs, which == TN_LIST_INPUTS ? 0 : 1)) {
+          kept_.insert(ours);
+        } else if (which == TN_LIST_INPUTS) {
           step->in.push_back(slot_at(ours, place));
         } else {
           step->out.push_back(new_slot(ours, place));
@@ -257,13 +258,6 @@ class Builder {
       }
     }
     return {};
-  }
-
-  static bool kept_by_backend(const tn_graph* sub, tn_value_id input) {
-    for (uint64_t s = 0, n = g().count(sub, TN_LIST_STATES); s < n; ++s) {
-      if (g().value_at(sub, TN_LIST_STATES, s, 0) == input) return true;
-    }
-    return false;
   }
 
   Status add_control(const Part& part) {
@@ -298,20 +292,23 @@ class Builder {
   // The first mention of a value as an output, when a step makes it on the CPU, is written straight
   // into the caller's memory; what remains is copied at the end of the run.
   Status add_outputs() {
-    for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_OUTPUTS); i < n; ++i) {
-      int slot = slot_at(g().value_at(out_->graph.get(), TN_LIST_OUTPUTS, i, 0), kCpuPlace);
+    const tn_graph* graph = out_->graph.get();
+    for (uint64_t i = 0, n = g().count(graph, TN_LIST_OUTPUTS); i < n; ++i) {
+      tn_value_id value = g().value_at(graph, TN_LIST_OUTPUTS, i, 0);
+      if (is_state(graph, value, 1)) continue;
+      int slot = slot_at(value, kCpuPlace);
       Slot& s = out_->slots[slot];
-      if (s.output < 0 && s.input < 0 && s.state < 0 && !s.constant) s.output = int64_t(i);
+      if (s.output < 0 && s.input < 0 && s.state < 0 && !s.constant) {
+        s.output = static_cast<int64_t>(out_->outputs.size());
+      }
       out_->outputs.push_back(slot);
     }
-    for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_STATES); i < n; ++i) {
-      bool backend_keeps = false;
-      for (const Step& step : out_->steps)
-        backend_keeps = backend_keeps || step.has_state;
-      if (backend_keeps) continue;
-      int slot = slot_at(g().value_at(out_->graph.get(), TN_LIST_STATES, i, 1), kCpuPlace);
-      out_->slots[slot].last_step = out_->steps.size();  // read when the run ends
-      out_->state_results.push_back(slot);
+    for (uint64_t i = 0, n = g().count(graph, TN_LIST_STATES); i < n; ++i) {
+      tn_value_id value = g().value_at(graph, TN_LIST_STATES, i, 1);
+      out_->state_results.push_back(kept_.count(value) ? -1 : slot_at(value, kCpuPlace));
+      if (out_->state_results.back() < 0) continue;
+      // Read when the run ends.
+      out_->slots[out_->state_results.back()].last_step = out_->steps.size();
     }
     return {};
   }
@@ -339,6 +336,7 @@ class Builder {
   tn_plan* plan_;
   Compiled* out_;
   std::unordered_map<std::pair<tn_value_id, int>, int, KeyHash> slots_;
+  std::unordered_set<tn_value_id> kept_;  // inputs and new values of states that a backend keeps
 };
 
 }  // namespace

@@ -253,13 +253,14 @@ class Run {
     return {};
   }
 
+  // New values go to the second buffers first: all states change, or none.
   Status keep_states() {
     for (size_t i = 0; i < c_.state_results.size(); ++i) {
-      tn_plan::State& state = plan_.states[i];
-      TN_CHECK(copy_dense(rc_.tensors[c_.state_results[i]], state.next->dl.data));
+      if (c_.state_results[i] < 0) continue;
+      TN_CHECK(copy_dense(rc_.tensors[c_.state_results[i]], plan_.states[i].next->dl.data));
     }
     for (size_t i = 0; i < c_.state_results.size(); ++i) {
-      std::swap(plan_.states[i].now, plan_.states[i].next);
+      if (c_.state_results[i] >= 0) std::swap(plan_.states[i].now, plan_.states[i].next);
     }
     return {};
   }

@@ -9,7 +9,8 @@ extern "C" {
 
 /* Results are asked for as their shapes become known. proto carries type, shape and device; get
  * fills *out with memory for it that stays valid until the run has finished: dense, row-major
- * unless proto has strides. Ask once for each result. get's strides and shape live as long. */
+ * unless proto has strides. Ask once for each result, before the function that was given the
+ * outputs returns. Shape and strides of *out live as long as its memory. */
 typedef struct tn_outputs { /* FROZEN */
   void* ctx;
   tn_status*(TN_CALL* get)(void* ctx, uint64_t i, const DLTensor* proto, DLTensor* out); /* [any] */

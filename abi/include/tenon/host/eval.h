@@ -20,8 +20,9 @@ typedef struct tn_host_eval {
                                tn_str options, tn_plan** out);
   /* Compiles for these input types now, so that the first run does not. [any] */
   tn_status*(TN_CALL* prepare)(tn_plan*, const DLTensor* const* in, uint64_t n_in);
-  /* Inputs by position. Results: the graph's outputs in order, then the taps. One plan may run on
-   * many threads at once when it has no state. [any] */
+  /* Inputs by position. Results: the graph's outputs in order, then the taps. Inputs and outputs
+   * that are a state's are left out: they stay with the plan. One plan may run on many threads at
+   * once when it has no state. [any] */
   tn_status*(TN_CALL* run)(tn_plan*, const DLTensor* const* in, uint64_t n_in, const tn_outputs*,
                            const tn_cancel*);
   /* State by the name of its input: starts as zeros, stays with the plan. [serial] */

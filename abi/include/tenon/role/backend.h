@@ -48,7 +48,9 @@ typedef struct tn_backend {
   tn_status*(TN_CALL* compile)(void*, const tn_graph* part, int32_t device, const tn_options*,
                                void** out_exe);
   uint64_t(TN_CALL* workspace)(void*, void* exe); /* bytes per run in flight. [any] */
-  /* Inputs and outputs by position in `part`, on the device. A run that needs state gets one. [any] */
+  /* Inputs and outputs by position in `part`, on the device. When the backend has state functions
+   * and the part has states, those inputs and outputs are left out and the state is given. All
+   * outputs are asked for before run returns: where only data tells a shape, run waits. [any] */
   tn_status*(TN_CALL* run)(void*, void* exe, void* state, const DLTensor* const* in, uint64_t n_in,
                            const tn_outputs*, const tn_exec*);
   void(TN_CALL* exe_free)(void*, void* exe); /* [any] */
