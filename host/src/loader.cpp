@@ -124,7 +124,7 @@ Status shake_hands(Entry entry, const PluginText& said, Plugin& into) {
 }  // namespace
 
 tn_offer host_offer() {
-  return {sizeof(tn_offer),  0,           TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MAJOR, 0,
+  return {sizeof(tn_offer),  0,           TN_ABI_MAJOR, TN_ABI_MINOR,      TN_ABI_MAJOR, 0,
           8 * sizeof(void*), kSanitizers, str("tenon"), str(TENON_VERSION)};
 }
 
@@ -163,22 +163,18 @@ Plugin::~Plugin() {
   if (initialised && table.deinit) table.deinit(state);
 }
 
-Result<std::unique_ptr<Plugin>> load_plugin(Session* session,
-                                            const std::filesystem::path& file,
-                                            const PluginText& said) {
-  auto plugin = std::make_unique<Plugin>(session, said.id);
-  plugin->file = file;
-  TN_TRY(entry, open_library(file));
-  TN_CHECK(shake_hands(entry, said, *plugin));
-  if (plugin->table.init) {
-    Status failed(plugin->table.init(&plugin->ctx.host, &plugin->state));
+Status load_plugin(Plugin& plugin, const PluginText& said) {
+  TN_TRY(entry, open_library(plugin.file));
+  TN_CHECK(shake_hands(entry, said, plugin));
+  if (plugin.table.init) {
+    Status failed(plugin.table.init(&plugin.ctx.host, &plugin.state));
     if (!failed.ok()) {
       int32_t code = failed.code();
       return Status{code, "its init failed", said.id, std::move(failed)};
     }
   }
-  plugin->initialised = true;
-  return plugin;
+  plugin.initialised = true;
+  return {};
 }
 
 }  // namespace tenon::host

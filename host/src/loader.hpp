@@ -40,8 +40,8 @@ tn_offer host_offer();
 // Checks the answer of tenon_plugin_entry; `code` is what it returned.
 Status check_accept(const tn_offer& offer, int32_t code, const tn_accept& accept);
 
-Result<std::unique_ptr<Plugin>> load_plugin(Session* session,
-                                            const std::filesystem::path& file,
-                                            const PluginText& said);
+// Opens plugin.file, shakes hands and calls init. A plugin that failed must be kept all the same:
+// a status that its init made belongs to its context.
+Status load_plugin(Plugin& plugin, const PluginText& said);
 
 }  // namespace tenon::host

@@ -99,9 +99,10 @@ Status Registry::load(Candidate& c) {
   Status failed;
   {
     LoadingMark mark(c.file);
-    Result<std::unique_ptr<Plugin>> loaded = load_plugin(session_, c.file, c.text);
-    failed = loaded.status();
-    if (failed.ok()) c.plugin = std::move(*loaded);
+    auto plugin = std::make_unique<Plugin>(session_, c.text.id);
+    plugin->file = c.file;
+    failed = load_plugin(*plugin, c.text);
+    (failed.ok() ? c.plugin : c.failed) = std::move(plugin);
   }
   c.loading = false;
   if (failed.ok()) failed = add_rows(c);

@@ -57,7 +57,8 @@ class Registry {
     std::string shadowed_by;  // the file that brings the same plugin earlier in the search order
     bool loading = false;
     std::unique_ptr<Plugin> plugin;
-    std::vector<void*> row_selves;  // instances of its operator components
+    std::unique_ptr<Plugin> failed;  // could not be loaded; statuses that it made point at it
+    std::vector<void*> row_selves;   // instances of its operator components
   };
   static constexpr size_t kNoPlace = SIZE_MAX;  // named by its path
   static bool usable(const Candidate& c) { return c.refused.empty() && c.shadowed_by.empty(); }
