@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// "datasets.csv": a table of numbers; one column may be the label. Text labels become class
+// numbers in sorted order.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "array_table.hpp"
+#include "csv_text.hpp"
+#include "file.hpp"
+
+namespace tenon::datasets {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::optional<double> number_in(std::string_view cell) {
+  cell = trimmed(cell);
+  if (!cell.empty() && cell[0] == '+') cell.remove_prefix(1);
+  double out = 0;
+  auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), out);
+  if (code != std::errc() || end != cell.data() + cell.size()) return {};
+  return out;
+}
+
+class Reading {
+ public:
+  Reading(const Options& options, CsvText text, std::string who)
+      : options_(options), text_(std::move(text)), who_(std::move(who)) {}
+
+  Status into(ArrayTable* table) {
+    first_ = has_header() ? 1 : 0;
+    if (text_.rows() == first_) return invalid(who_ + ": a header and no rows");
+    TN_TRY(label, label_column());
+    if (label && text_.width == 1) return invalid(who_ + ": only a label column, no features");
+    TN_CHECK(features(table, label));
+    return label ? labels(table, *label) : Status();
+  }
+
+ private:
+  uint64_t rows() const { return text_.rows() - first_; }
+
+  // A first row with a cell that is no number is a header, but the label's text decides nothing.
+  bool has_header() const {
+    std::string said = options_.text("header");
+    if (said != "auto") return said == "yes";
+    std::string label = options_.text("label");
+    for (uint64_t c = 0; c < text_.width; ++c) {
+      if (!label.empty() && trimmed(text_.at(0, c)) == label) return true;
+      bool is_label = label == std::to_string(c) ||
+                      (label == "-1" && c + 1 == text_.width);
+      if (!is_label && !number_in(text_.at(0, c))) return true;
+    }
+    return false;
+  }
+
+  Result<std::optional<uint64_t>> label_column() const {
+    std::string name = options_.text("label");
+    if (name.empty()) return std::optional<uint64_t>();
+    for (uint64_t c = 0; first_ && c < text_.width; ++c)
+      if (trimmed(text_.at(0, c)) == name) return std::optional(c);
+    std::optional<double> number = number_in(name);
+    double width = static_cast<double>(text_.width);
+    if (number && *number == std::floor(*number) && *number >= -width && *number < width)
+      return std::optional(static_cast<uint64_t>(*number < 0 ? *number + width : *number));
+    return invalid(cat(who_, ": option label: expected a column's name or a number below ",
+                       text_.width, ", got '", name, "'"));
+  }
+
+  Status features(ArrayTable* table, std::optional<uint64_t> label) const {
+    uint64_t columns = text_.width - (label ? 1 : 0);
+    auto values = std::make_shared<std::vector<float>>();
+    values->reserve(rows() * columns);
+    for (uint64_t r = first_; r < text_.rows(); ++r) {
+      for (uint64_t c = 0; c < text_.width; ++c) {
+        if (c == label) continue;
+        std::optional<double> number = number_in(text_.at(r, c));
+        if (!number)
+          return invalid(cat(who_, ": line ", text_.lines[r], ", column ", c + 1,
+                             ": expected a number, got '", text_.at(r, c), "'"));
+        values->push_back(static_cast<float>(*number));
+      }
+    }
+    std::string_view bytes(reinterpret_cast<const char*>(values->data()), values->size() * 4);
+    return table->add({options_.text("field"), TN_F32, {static_cast<int64_t>(columns)}, bytes},
+                      rows(), values);
+  }
+
+  Status labels(ArrayTable* table, uint64_t column) const {
+    auto classes = std::make_shared<std::vector<int64_t>>();
+    auto targets = std::make_shared<std::vector<float>>();
+    bool whole = true, numbers = true;
+    for (uint64_t r = first_; r < text_.rows(); ++r) {
+      std::optional<double> number = number_in(text_.at(r, column));
+      numbers = numbers && number;
+      whole = whole && number && *number == std::floor(*number) && std::abs(*number) < 0x1p53;
+      targets->push_back(static_cast<float>(number.value_or(0)));
+      classes->push_back(whole ? static_cast<int64_t>(*number) : 0);
+    }
+    std::string name = options_.text("label_field");
+    if (numbers && !whole)
+      return table->add({name, TN_F32, {}, bytes_in(*targets)}, rows(), targets);
+    if (!numbers) *classes = class_numbers(column);
+    return table->add({name, TN_I64, {}, bytes_in(*classes)}, rows(), classes);
+  }
+
+  std::vector<int64_t> class_numbers(uint64_t column) const {
+    std::set<std::string_view> names;
+    for (uint64_t r = first_; r < text_.rows(); ++r)
+      names.insert(trimmed(text_.at(r, column)));
+    std::vector<int64_t> out;
+    for (uint64_t r = first_; r < text_.rows(); ++r)
+      out.push_back(std::distance(names.begin(), names.find(trimmed(text_.at(r, column)))));
+    return out;
+  }
+
+  template <class T>
+  static std::string_view bytes_in(const std::vector<T>& values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+  }
+
+  const Options& options_;
+  CsvText text_;
+  std::string who_;
+  uint64_t first_ = 0;
+};
+
+class Csv : public ArrayTable {
+ public:
+  static Result<Csv> create(tn_ctx* ctx, const Options& options) {
+    TN_TRY(file, File::open(ctx, options.text("path")));
+    std::string separator = options.text("separator");
+    if (separator.size() != 1 || separator == "\"" || separator == "\n")
+      return invalid(cat("option separator: expected one character, got '", separator, "'"));
+    TN_TRY(text, parse_csv(file.bytes(), separator[0], file.path()));
+    Csv out;
+    TN_CHECK(Reading(options, std::move(text), file.path()).into(&out));
+    return out;
+  }
+};
+
+}  // namespace
+}  // namespace tenon::datasets
+
+TENON_DATASET(csv, tenon::datasets::Csv, "datasets.csv", "a table of numbers in text", R"({
+  "extensions": [".csv"],
+  "properties": {
+    "path": {"type": "path", "description": "the file"},
+    "header": {"enum": ["auto", "yes", "no"], "type": "string", "default": "auto",
+               "description": "whether row 1 names the columns; auto: when it is not all numbers"},
+    "label": {"type": "string", "default": "",
+              "description": "the label's column: a name, or a number from 0 (-1 the last); empty: none"},
+    "separator": {"type": "string", "default": ",", "description": "between cells"},
+    "field": {"type": "string", "default": "x", "description": "name of the float32 field of features"},
+    "label_field": {"type": "string", "default": "label", "description": "name of the label's field"}},
+  "required": ["path"]})")

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "npy.hpp"
+
+#include <charconv>
+
+#include "file.hpp"
+
+namespace tenon::datasets {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+
+struct Code {
+  std::string_view text;
+  uint32_t dtype;
+};
+constexpr Code kCodes[] = {
+    {"<f2", TN_F16}, {"<f4", TN_F32}, {"<f8", TN_F64}, {"|i1", TN_I8},  {"<i2", TN_I16},
+    {"<i4", TN_I32}, {"<i8", TN_I64}, {"|u1", TN_U8},  {"<u2", TN_U16}, {"<u4", TN_U32},
+    {"<u8", TN_U64}, {"|b1", TN_BOOL}, {"<i1", TN_I8}, {"<u1", TN_U8},
+};
+
+std::string_view trimmed(std::string_view text) {
+  size_t first = text.find_first_not_of(" \n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \n") - first + 1);
+}
+
+// What follows 'key': in the header's Python dictionary.
+std::string_view after_key(std::string_view header, std::string_view key) {
+  size_t at = header.find(cat("'", key, "'"));
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = trimmed(header.substr(at + key.size() + 2));
+  if (rest.empty() || rest[0] != ':') return {};
+  return trimmed(rest.substr(1));
+}
+
+Result<uint32_t> read_dtype(std::string_view header, const std::string& who) {
+  std::string_view text = after_key(header, "descr");
+  if (text.empty()) return invalid(who + ": npy header has no descr");
+  if (text[0] == '[') return invalid(who + ": a record array, expected one element type");
+  size_t end = text.find('\'', 1);
+  if (text[0] != '\'' || end == std::string_view::npos)
+    return invalid(who + ": npy header: descr is no text");
+  std::string_view code = text.substr(1, end - 1);
+  for (const Code& known : kCodes)
+    if (known.text == code) return known.dtype;
+  if (code.find('O') != std::string_view::npos)
+    return invalid(who +
+                   ": holds pickled Python objects, which are never loaded; save it with a "
+                   "numeric dtype");
+  if (code[0] == '>')
+    return invalid(cat(who, ": big-endian (", code, "); save it with dtype.newbyteorder('<')"));
+  return invalid(cat(who, ": expected a float, int, uint or bool dtype, got ", code));
+}
+
+Result<std::vector<int64_t>> read_shape(std::string_view header, const std::string& who) {
+  std::string_view text = after_key(header, "shape");
+  size_t end = text.find(')');
+  if (text.empty() || text[0] != '(' || end == std::string_view::npos)
+    return invalid(who + ": npy header: no shape");
+  std::vector<int64_t> shape;
+  text = text.substr(1, end - 1);
+  while (!trimmed(text).empty()) {
+    text = trimmed(text);
+    int64_t dim = -1;
+    auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), dim);
+    text.remove_prefix(static_cast<size_t>(stop - text.data()));
+    text = trimmed(text);
+    bool at_comma = !text.empty() && text[0] == ',';
+    if (code != std::errc() || dim < 0 || !(text.empty() || at_comma))
+      return invalid(who + ": npy header: broken shape");
+    shape.push_back(dim);
+    if (at_comma) text.remove_prefix(1);
+  }
+  return shape;
+}
+
+}  // namespace
+
+bool looks_like_npy(std::string_view bytes) {
+  return bytes.substr(0, kMagic.size()) == kMagic;
+}
+
+Result<NpyArray> parse_npy(std::string_view bytes, const std::string& who) {
+  if (!looks_like_npy(bytes)) return invalid(who + ": no npy array (its first bytes differ)");
+  if (bytes.size() < 12) return invalid(who + ": truncated npy header");
+  uint8_t major = static_cast<uint8_t>(bytes[6]);
+  if (major < 1 || major > 3)
+    return invalid(cat(who, ": expected npy version 1 to 3, got ", int{major}));
+  uint64_t start = major == 1 ? 10 : 12;
+  uint64_t length = major == 1 ? little<uint16_t>(bytes, 8) : little<uint32_t>(bytes, 8);
+  if (!holds(bytes, start, length)) return invalid(who + ": truncated npy header");
+  std::string_view header = bytes.substr(start, length);
+  NpyArray out;
+  TN_TRY(dtype, read_dtype(header, who));
+  TN_TRY(shape, read_shape(header, who));
+  out.dtype = dtype;
+  out.shape = shape;
+  out.fortran = after_key(header, "fortran_order").substr(0, 4) == "True";
+  uint64_t need = TN_DTYPE_BITS(dtype) / 8;
+  for (int64_t dim : out.shape)
+    if (__builtin_mul_overflow(need, static_cast<uint64_t>(dim), &need))
+      return invalid(who + ": npy header: the shape's size overflows");
+  out.data = bytes.substr(start + length);
+  if (out.data.size() < need)
+    return invalid(cat(who, ": truncated, expected ", need, " bytes of elements, got ",
+                       out.data.size()));
+  out.data = out.data.substr(0, need);
+  return out;
+}
+
+std::string to_c_order(const NpyArray& array) {
+  if (!array.fortran || array.shape.size() < 2) return std::string(array.data);
+  size_t width = TN_DTYPE_BITS(array.dtype) / 8;
+  std::vector<int64_t> stride(array.shape.size()), index(array.shape.size(), 0);
+  int64_t step = 1;
+  for (size_t axis = 0; axis < array.shape.size(); ++axis) {
+    stride[axis] = step;
+    step *= array.shape[axis];
+  }
+  std::string out(array.data.size(), '\0');
+  int64_t from = 0;
+  for (size_t at = 0; at < out.size(); at += width) {
+    std::memcpy(&out[at], array.data.data() + static_cast<size_t>(from) * width, width);
+    for (size_t axis = index.size(); axis-- > 0;) {
+      from += stride[axis];
+      if (++index[axis] < array.shape[axis]) break;
+      from -= index[axis] * stride[axis];
+      index[axis] = 0;
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon::datasets
