@@ -17,8 +17,7 @@ std::string fields_json(std::span<const Field> fields) {
 
 Status check_index(std::span<const uint64_t> index, uint64_t size) {
   for (uint64_t i : index)
-    if (i >= size)
-      return {TN_OUT_OF_RANGE, cat("sample ", i, " of a data set that has ", size)};
+    if (i >= size) return {TN_OUT_OF_RANGE, cat("sample ", i, " of a data set that has ", size)};
   return {};
 }
 

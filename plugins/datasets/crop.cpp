@@ -62,8 +62,10 @@ Result<Picture> Preparation::shaped(Picture picture) const {
     if (resize.size() == 1) {
       double ratio = static_cast<double>(resize[0]) /
                      static_cast<double>(std::min(picture.height, picture.width));
-      height = std::max<int64_t>(resize[0], std::llround(static_cast<double>(picture.height) * ratio));
-      width = std::max<int64_t>(resize[0], std::llround(static_cast<double>(picture.width) * ratio));
+      height =
+          std::max<int64_t>(resize[0], std::llround(static_cast<double>(picture.height) * ratio));
+      width =
+          std::max<int64_t>(resize[0], std::llround(static_cast<double>(picture.width) * ratio));
       if (height > kMaxSide || width > kMaxSide)
         return invalid(cat("too long to resize: ", picture.width, "x", picture.height));
     }

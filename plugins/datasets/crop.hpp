@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "picture.hpp"
 #include "tenon/sdk/any.hpp"
+
+#include "picture.hpp"
 
 namespace tenon::datasets {
 

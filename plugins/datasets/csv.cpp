@@ -52,9 +52,8 @@ class Reading {
     if (said != "auto") return said == "yes";
     std::string label = options_.text("label");
     for (uint64_t c = 0; c < text_.width; ++c) {
-      if (!label.empty() && trimmed(text_.at(0, c)) == label) return true;
-      bool is_label = label == std::to_string(c) ||
-                      (label == "-1" && c + 1 == text_.width);
+      if (!label.empty() && !number_in(label) && trimmed(text_.at(0, c)) == label) return true;
+      bool is_label = label == std::to_string(c) || (label == "-1" && c + 1 == text_.width);
       if (!is_label && !number_in(text_.at(0, c))) return true;
     }
     return false;

@@ -50,7 +50,8 @@ class Parser {
     end_line();
     if (out_.lines.empty()) out_.width = cells;
     if (cells != out_.width)
-      return invalid(cat(who_, ": line ", started, ": expected ", out_.width, " cells, got ", cells));
+      return invalid(
+          cat(who_, ": line ", started, ": expected ", out_.width, " cells, got ", cells));
     out_.lines.push_back(started);
     return {};
   }

@@ -13,8 +13,8 @@
 namespace tenon::datasets {
 
 struct CsvText {
-  std::vector<std::string> cells;    // row by row
-  std::vector<uint64_t> lines;       // line number of each row, from 1
+  std::vector<std::string> cells;  // row by row
+  std::vector<uint64_t> lines;     // line number of each row, from 1
   uint64_t width = 0;
   uint64_t rows() const { return lines.size(); }
   const std::string& at(uint64_t row, uint64_t column) const { return cells[row * width + column]; }

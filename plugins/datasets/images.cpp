@@ -66,8 +66,7 @@ class Images {
 
   uint64_t size() const { return items_.size(); }
   Status fields(Sink& sink) const {
-    std::vector<Field> list = {
-        {field_, TN_F32, preparation_.shape(height_, width_), {}}};
+    std::vector<Field> list = {{field_, TN_F32, preparation_.shape(height_, width_), {}}};
     if (!classes_.empty()) list.push_back({"label", TN_I64, {}, {}});
     return sink.write(fields_json(list));
   }
@@ -138,8 +137,11 @@ class Images {
 }  // namespace
 }  // namespace tenon::datasets
 
-TENON_DATASET(images, tenon::datasets::Images, "datasets.images",
-              "a folder of images, flat or one folder per class", R"({
+TENON_DATASET(images,
+              tenon::datasets::Images,
+              "datasets.images",
+              "a folder of images, flat or one folder per class",
+              R"({
   "extensions": ["/"],
   "properties": {
     "path": {"type": "path", "description": "the folder"},

@@ -15,9 +15,9 @@ struct Code {
   uint32_t dtype;
 };
 constexpr Code kCodes[] = {
-    {"<f2", TN_F16}, {"<f4", TN_F32}, {"<f8", TN_F64}, {"|i1", TN_I8},  {"<i2", TN_I16},
-    {"<i4", TN_I32}, {"<i8", TN_I64}, {"|u1", TN_U8},  {"<u2", TN_U16}, {"<u4", TN_U32},
-    {"<u8", TN_U64}, {"|b1", TN_BOOL}, {"<i1", TN_I8}, {"<u1", TN_U8},
+    {"<f2", TN_F16}, {"<f4", TN_F32},  {"<f8", TN_F64}, {"|i1", TN_I8},  {"<i2", TN_I16},
+    {"<i4", TN_I32}, {"<i8", TN_I64},  {"|u1", TN_U8},  {"<u2", TN_U16}, {"<u4", TN_U32},
+    {"<u8", TN_U64}, {"|b1", TN_BOOL}, {"<i1", TN_I8},  {"<u1", TN_U8},
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -104,8 +104,8 @@ Result<NpyArray> parse_npy(std::string_view bytes, const std::string& who) {
       return invalid(who + ": npy header: the shape's size overflows");
   out.data = bytes.substr(start + length);
   if (out.data.size() < need)
-    return invalid(cat(who, ": truncated, expected ", need, " bytes of elements, got ",
-                       out.data.size()));
+    return invalid(
+        cat(who, ": truncated, expected ", need, " bytes of elements, got ", out.data.size()));
   out.data = out.data.substr(0, need);
   return out;
 }

@@ -18,8 +18,8 @@ struct Loaded {
 };
 
 Status add_array(ArrayTable* table, const Loaded& loaded, const std::string& name) {
-  const std::string who =
-      loaded.entry.empty() ? loaded.file->path() : cat(loaded.file->path(), ": entry ", loaded.entry);
+  const std::string who = loaded.entry.empty() ? loaded.file->path()
+                                               : cat(loaded.file->path(), ": entry ", loaded.entry);
   TN_TRY(array, parse_npy(loaded.bytes, who));
   if (array.shape.empty())
     return invalid(cat(who, ": a single number; the first axis must count samples",
@@ -42,8 +42,8 @@ Status add_entries(ArrayTable* table,
   TN_TRY(entries, zip_entries(*file));
   std::vector<std::string> known;
   for (const ZipEntry& entry : entries) {
-    std::string name = entry.name.ends_with(".npy") ? entry.name.substr(0, entry.name.size() - 4)
-                                                    : entry.name;
+    std::string name =
+        entry.name.ends_with(".npy") ? entry.name.substr(0, entry.name.size() - 4) : entry.name;
     known.push_back(name);
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
     auto room = std::make_shared<std::string>();

@@ -40,8 +40,8 @@ Result<Picture> decode(std::string_view bytes, int64_t channels) {
     return invalid(cat("no JPEG, PNG or BMP image: ", stbi_failure_reason()));
   if (int64_t{width} * height > kMaxPixels)
     return invalid(cat("expected at most ", kMaxPixels, " pixels, got ", width, "x", height));
-  std::unique_ptr<uint8_t, FreeSamples> samples(stbi_load_from_memory(
-      data, size, &width, &height, &found, static_cast<int>(channels)));
+  std::unique_ptr<uint8_t, FreeSamples> samples(
+      stbi_load_from_memory(data, size, &width, &height, &found, static_cast<int>(channels)));
   if (!samples) return invalid(cat("broken image: ", stbi_failure_reason()));
   Picture out{height, width, channels, {}};
   out.samples.assign(samples.get(), samples.get() + height * int64_t{width} * channels);

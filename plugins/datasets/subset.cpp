@@ -4,9 +4,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "array_table.hpp"
-#include "tenon/sdk/component.hpp"
 #include "tenon/role/dataset.h"
+
+#include "tenon/sdk/component.hpp"
+
+#include "array_table.hpp"
 
 namespace tenon::datasets {
 namespace {
@@ -27,11 +29,15 @@ class Subset {
     out.data_ = std::move(data);
     uint64_t size = out.table()->size(out.data_.self());
     if (size == TN_SIZE_UNKNOWN)
-      return unsupported(cat(out.data_.id(), " is a stream of unknown length: no part of it can be taken"));
+      return unsupported(
+          cat(out.data_.id(), " is a stream of unknown length: no part of it can be taken"));
     double low = options.number("from"), high = options.number("to", 1);
-    if (low > high) return invalid(cat("option from: expected at most option to (", high, "), got ", low));
+    if (low > high)
+      return invalid(cat("option from: expected at most option to (", high, "), got ", low));
     // llround of the same product on both sides of a cut: parts touch, never overlap.
-    auto cut = [&](double at) { return static_cast<uint64_t>(std::llround(at * static_cast<double>(size))); };
+    auto cut = [&](double at) {
+      return static_cast<uint64_t>(std::llround(at * static_cast<double>(size)));
+    };
     uint64_t first = cut(low) + static_cast<uint64_t>(options.integer("skip"));
     uint64_t last = cut(high);
     if (options.has("count")) {
@@ -72,8 +78,11 @@ class Subset {
 }  // namespace
 }  // namespace tenon::datasets
 
-TENON_DATASET(subset, tenon::datasets::Subset, "datasets.subset",
-              "part of another data set, shuffled by a seed or in order", R"({
+TENON_DATASET(subset,
+              tenon::datasets::Subset,
+              "datasets.subset",
+              "part of another data set, shuffled by a seed or in order",
+              R"({
   "properties": {
     "data": {"type": "component", "role": "tenon.dataset/1", "description": "the data set"},
     "from": {"type": "number", "minimum": 0, "maximum": 1, "default": 0, "description": "first sample, as a fraction"},

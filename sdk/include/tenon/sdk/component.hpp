@@ -83,8 +83,8 @@ inline Result<Component> component_named(tn_ctx* ctx,
   Status why_not_id = by_id.status();
   StringSink id;
   Status no_reader(services.component->for_file(ctx, str(role), str(text), id.get()));
-  if (!no_reader.ok()) return why_not_id.code() == TN_NOT_FOUND ? std::move(no_reader)
-                                                               : std::move(why_not_id);
+  if (!no_reader.ok())
+    return why_not_id.code() == TN_NOT_FOUND ? std::move(no_reader) : std::move(why_not_id);
   tn_options* given = nullptr;
   TN_CHECK(services.options->create(ctx, &given));
   Status made(services.options->set(given, str("path"), any_text(text)));

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Elements of dense CPU tensors as numbers, whatever their type.
+
+#include <bit>
+#include <vector>
+
+#include "tenon/sdk/tensor.hpp"
+
+namespace tenon {
+
+inline float float_of_half(uint16_t half) {
+  uint32_t sign = uint32_t{half} >> 15 << 31, exponent = half >> 10 & 31u, fraction = half & 1023u;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | fraction << 13);
+  if (exponent == 0) {  // zero and subnormals: fraction * 2^-24
+    float value = static_cast<float>(fraction) * 0x1p-24f;
+    return sign ? -value : value;
+  }
+  return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+}
+inline float float_of_bfloat(uint16_t bits) {
+  return std::bit_cast<float>(uint32_t{bits} << 16);
+}
+
+// Calls use(pointer) with the elements as their C++ type; halves come as float, converted.
+// False when the type is none of float, bfloat, int, uint, bool of whole bytes.
+template <class Use>
+bool with_numbers(const DLTensor& t, Use&& use) {
+  auto convert = [&](float (*one)(uint16_t)) {
+    const uint16_t* from = data_of<const uint16_t>(t);
+    std::vector<float> out(static_cast<size_t>(element_count(t)));
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = one(from[i]);
+    use(static_cast<const float*>(out.data()));
+    return true;
+  };
+#define TN_NUMBER_CASE_(dtype, T) \
+  case dtype:                     \
+    use(data_of<const T>(t));     \
+    return true;
+  switch (dtype_of(t)) {
+    TN_NUMBER_CASE_(TN_F32, float)
+    TN_NUMBER_CASE_(TN_F64, double)
+    TN_NUMBER_CASE_(TN_I8, int8_t)
+    TN_NUMBER_CASE_(TN_I16, int16_t)
+    TN_NUMBER_CASE_(TN_I32, int32_t)
+    TN_NUMBER_CASE_(TN_I64, int64_t)
+    TN_NUMBER_CASE_(TN_U8, uint8_t)
+    TN_NUMBER_CASE_(TN_BOOL, uint8_t)
+    TN_NUMBER_CASE_(TN_U16, uint16_t)
+    TN_NUMBER_CASE_(TN_U32, uint32_t)
+    TN_NUMBER_CASE_(TN_U64, uint64_t)
+    case TN_F16:
+      return convert(float_of_half);
+    case TN_BF16:
+      return convert(float_of_bfloat);
+    default:
+      return false;
+  }
+#undef TN_NUMBER_CASE_
+}
+
+// A copy as another type, by conversion of each element.
+template <class T>
+Result<std::vector<T>> numbers_as(const DLTensor& t) {
+  std::vector<T> out(static_cast<size_t>(element_count(t)));
+  bool known = with_numbers(t, [&](const auto* from) {
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<T>(from[i]);
+  });
+  if (!known) return unsupported(cat("expected numbers, got ", dtype_name(dtype_of(t))));
+  return out;
+}
+
+}  // namespace tenon

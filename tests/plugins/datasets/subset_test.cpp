@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "plugins/datasets/dataset_test.hpp"
+
+namespace tenon::test {
+namespace {
+
+class Subset : public DatasetTest {
+ protected:
+  void SetUp() override {
+    DatasetTest::SetUp();
+    std::string text;
+    for (int i = 0; i < 11; ++i)
+      text += std::to_string(i) + "\n";
+    path_ = write("n.csv", text);
+  }
+  json options(const json& more) {
+    json out{{"data", path_}};
+    out.update(more);
+    return out;
+  }
+  std::vector<float> take(const json& more) {
+    Component data = open("datasets.subset", options(more));
+    std::vector<uint64_t> index(size(data));
+    for (size_t i = 0; i < index.size(); ++i)
+      index[i] = i;
+    Collected got(ctx_);
+    EXPECT_EQ(batch(data, index, &got), "");
+    return got.numbers<float>(0);
+  }
+  std::string path_;
+};
+
+TEST_F(Subset, TwoPartsOfAShuffleAreASplit) {
+  std::vector<float> a = take({{"to", 0.7}, {"seed", 3}}), b = take({{"from", 0.7}, {"seed", 3}});
+
+  std::set<float> all(a.begin(), a.end());
+  all.insert(b.begin(), b.end());
+  EXPECT_EQ(a.size(), 8u);
+  EXPECT_EQ(b.size(), 3u);
+  EXPECT_EQ(all.size(), 11u);
+  EXPECT_EQ(a, take({{"to", 0.7}, {"seed", 3}}));
+  EXPECT_NE(a, take({{"to", 0.7}, {"seed", 4}}));
+}
+
+TEST_F(Subset, TakesARangeInOrder) {
+  EXPECT_THAT(take({{"skip", 2}, {"count", 3}}), ElementsAre(2, 3, 4));
+}
+
+TEST_F(Subset, RefusesEmptyPartsAndUnknownData) {
+  EXPECT_THAT(refusal(kRole, "datasets.subset", options({{"skip", 11}})), HasSubstr("empty"));
+  EXPECT_THAT(refusal(kRole, "datasets.subset", options({{"count", 12}})), HasSubstr("at most 11"));
+  EXPECT_THAT(refusal(kRole, "datasets.subset", options({{"from", 0.9}, {"to", 0.1}})),
+              HasSubstr("option from"));
+  EXPECT_THAT(refusal(kRole, "datasets.subset", {{"data", "nothing.here"}}),
+              HasSubstr("option data"));
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+
+#include "plugins/plugin_session.hpp"
+
+namespace tenon::test {
+namespace {
+
+using testing::HasSubstr;
+
+class Metric : public PluginTest {
+ protected:
+  void start(std::string_view id, const json& options = json::object()) {
+    Result<Component> made = make("tenon.metric/1", id, options);
+    ASSERT_TRUE(made.ok()) << text_of(made.status());
+    metric_ = std::move(*made);
+  }
+  template <class L>
+  std::string update(std::vector<int64_t> shape,
+                     std::vector<float> out,
+                     std::vector<int64_t> label_shape,
+                     std::vector<L> label,
+                     uint32_t label_type) {
+    DenseView a(TN_F32, shape, out.data()), b(label_type, label_shape, label.data());
+    const DLTensor* outs[] = {a.get()};
+    const DLTensor* labels[] = {b.get()};
+    return text_of(Status(metric_.table<tn_metric>()->update(metric_.self(), outs, 1, labels, 1)));
+  }
+  std::string compare(std::vector<int64_t> shape, std::vector<float> got, std::vector<float> want) {
+    return update<float>(shape, std::move(got), shape, std::move(want), TN_F32);
+  }
+  double value(int32_t* higher = nullptr) {
+    double out = -1;
+    int32_t better = -1;
+    EXPECT_EQ(text_of(Status(metric_.table<tn_metric>()->value(metric_.self(), &out, &better))),
+              "");
+    if (higher) *higher = better;
+    return out;
+  }
+  json details() {
+    StringSink sink;
+    EXPECT_EQ(text_of(Status(metric_.table<tn_metric>()->details(metric_.self(), sink.get()))), "");
+    return json::parse(sink.text);
+  }
+  Component metric_;
+};
+
+TEST_F(Metric, AccuracyCountsTheTopK) {
+  std::vector<float> scores = {3, 2, 1, 1, 2, 3, 2, 3, 1};
+  for (auto [k, right] : {std::pair{1, 1.0}, {2, 2.0}, {3, 3.0}}) {
+    start("metrics.accuracy", {{"top_k", k}});
+    EXPECT_EQ(update<int64_t>({3, 3}, scores, {3}, {0, 0, 0}, TN_I64), "");
+    EXPECT_DOUBLE_EQ(value(), right / 3);
+  }
+}
+
+TEST_F(Metric, AccuracyBreaksTiesByTheLowerClass) {
+  start("metrics.accuracy");
+  EXPECT_EQ(update<int32_t>({2, 2}, {1, 1, 1, 1}, {2, 1}, {0, 1}, TN_I32), "");
+  EXPECT_DOUBLE_EQ(value(), 0.5);
+}
+
+TEST_F(Metric, AccuracyRefusesLabelsThatDoNotFit) {
+  start("metrics.accuracy");
+  EXPECT_THAT(update<int64_t>({1, 2}, {1, 2}, {1}, {2}, TN_I64), HasSubstr("expected 0 to 1"));
+  EXPECT_THAT(update<int64_t>({1, 2}, {1, 2}, {2}, {0, 1}, TN_I64),
+              HasSubstr("does not fit labels [2]"));
+  EXPECT_THAT(update<float>({1, 2}, {1, 2}, {1}, {0}, TN_F32), HasSubstr("whole-number labels"));
+}
+
+TEST_F(Metric, CosineGivesMeanAndLowest) {
+  start("metrics.cosine");
+  EXPECT_EQ(compare({3, 2}, {1, 0, 0, 2, 0, 0}, {1, 1, 0, 1, 0, 0}), "");
+  EXPECT_NEAR(value(), (1 / std::sqrt(2) + 1 + 1) / 3, 1e-12);
+  EXPECT_NEAR(details()["min"].get<double>(), 1 / std::sqrt(2), 1e-12);
+}
+
+TEST_F(Metric, CosineOfNanIsZero) {
+  start("metrics.cosine");
+  EXPECT_EQ(compare({1, 2}, {std::numeric_limits<float>::quiet_NaN(), 0}, {1, 1}), "");
+  EXPECT_EQ(value(), 0);
+}
+
+TEST_F(Metric, SnrIsInDecibels) {
+  int32_t higher = 0;
+  start("metrics.snr");
+  EXPECT_EQ(compare({2}, {11, 0}, {10, 0}), "");
+  EXPECT_NEAR(value(&higher), 20, 1e-9);
+  EXPECT_EQ(higher, 1);
+  start("metrics.snr");
+  EXPECT_EQ(compare({2}, {1, 2}, {1, 2}), "");
+  EXPECT_EQ(value(), 200);
+}
+
+TEST_F(Metric, MseIsTheMeanSquare) {
+  int32_t higher = 1;
+  start("metrics.mse");
+  EXPECT_EQ(compare({2}, {1, 2}, {1, 4}), "");
+  EXPECT_DOUBLE_EQ(value(&higher), 2);
+  EXPECT_EQ(higher, 0);
+  EXPECT_THAT(update<float>({2}, {1, 2}, {3}, {1, 2, 3}, TN_F32),
+              HasSubstr("shapes differ: output [2], expected [3]"));
+}
+
+// Steps of 3 classes (0 is the blank): best 1, 1, 0, 1, 2 decodes to 1 1 2.
+std::vector<float> steps(std::vector<size_t> best) {
+  std::vector<float> out(best.size() * 3, 0);
+  for (size_t t = 0; t < best.size(); ++t)
+    out[t * 3 + best[t]] = 1;
+  return out;
+}
+
+TEST_F(Metric, CerMergesRepeatsAndDropsBlanks) {
+  start("metrics.cer");
+  EXPECT_EQ(update<int32_t>({1, 5, 3}, steps({1, 1, 0, 1, 2}), {1, 4}, {1, 1, 2, -1}, TN_I32), "");
+  EXPECT_EQ(value(), 0);
+  EXPECT_EQ(update<int32_t>({1, 5, 3}, steps({1, 1, 0, 1, 2}), {1, 4}, {2, 1, 2, 2}, TN_I32), "");
+  EXPECT_DOUBLE_EQ(value(), 2.0 / 7);  // one replaced, one missing
+  EXPECT_EQ(details()["lines_right"], 1);
+}
+
+TEST_F(Metric, CerShowsWrongLinesWithADictionary) {
+  start("metrics.cer", {{"dictionary", write("d.txt", "a\nb\n")}, {"layout", "tnc"}});
+  EXPECT_EQ(update<int32_t>({2, 1, 3}, steps({1, 2}), {1, 2}, {1, 1}, TN_I32), "");
+  EXPECT_EQ(details()["examples"][0]["expected"], "aa");
+  EXPECT_EQ(details()["examples"][0]["got"], "ab");
+}
+
+TEST_F(Metric, CerRefusesWhatDoesNotFit) {
+  EXPECT_THAT(refusal("tenon.metric/1", "metrics.cer", {{"dictionary", "/no/such"}}),
+              HasSubstr("option dictionary: cannot read /no/such"));
+  start("metrics.cer", {{"dictionary", write("d.txt", "a\nb\nc\nd\n")}});
+  EXPECT_THAT(update<int32_t>({1, 1, 3}, steps({1}), {1, 1}, {1}, TN_I32),
+              HasSubstr("it has 4 lines, the model has 3 classes"));
+  start("metrics.cer");
+  EXPECT_THAT(update<int32_t>({1, 1, 3}, steps({1}), {1, 1}, {0}, TN_I32),
+              HasSubstr("not the blank"));
+  EXPECT_THAT(update<int32_t>({3}, steps({1}), {1, 1}, {1}, TN_I32), HasSubstr("rank 3"));
+  EXPECT_THAT(update<int32_t>({1, 1, 3}, steps({1}), {1}, {1}, TN_I32),
+              HasSubstr("padded with -1"));
+}
+
+TEST_F(Metric, NothingSeenIsNoValue) {
+  double out = 0;
+  int32_t better = 0;
+  for (const char* id :
+       {"metrics.accuracy", "metrics.cosine", "metrics.snr", "metrics.mse", "metrics.cer"}) {
+    start(id);
+    EXPECT_THAT(text_of(Status(metric_.table<tn_metric>()->value(metric_.self(), &out, &better))),
+                HasSubstr("seen"));
+  }
+}
+
+}  // namespace
+}  // namespace tenon::test
