@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attributes.hpp"
+
+namespace tenon::onnx_plugin {
+
+using onnx::AttributeProto;
+
+AttributeProto::AttributeType type_of(const AttributeProto& attr) {
+  if (attr.type() != AttributeProto::UNDEFINED) return attr.type();
+  if (attr.has_f()) return AttributeProto::FLOAT;
+  if (attr.has_i()) return AttributeProto::INT;
+  if (attr.has_s()) return AttributeProto::STRING;
+  if (attr.has_t()) return AttributeProto::TENSOR;
+  if (attr.has_g()) return AttributeProto::GRAPH;
+  if (attr.floats_size()) return AttributeProto::FLOATS;
+  if (attr.strings_size()) return AttributeProto::STRINGS;
+  return AttributeProto::INTS;  // an empty list
+}
+
+void AttrStore::add_body(std::string_view name, OwnedGraph body) {
+  bodies_.push_back(std::move(body));
+  attrs_.emplace_back(name, any_graph(bodies_.back().get()));
+}
+
+void AttrStore::add_texts(const AttributeProto& attr) {
+  std::vector<tn_str>& list = texts_.emplace_back();
+  for (const std::string& text : attr.strings())
+    list.push_back(str(text));
+  attrs_.emplace_back(attr.name(), any_texts(list));
+}
+
+Status AttrStore::add(ModelFiles& files, const AttributeProto& attr) {
+  switch (type_of(attr)) {
+    case AttributeProto::FLOAT:
+      attrs_.emplace_back(attr.name(), any_float(attr.f()));
+      return {};
+    case AttributeProto::INT:
+      attrs_.emplace_back(attr.name(), any_int(attr.i()));
+      return {};
+    case AttributeProto::STRING:
+      attrs_.emplace_back(attr.name(), any_text(attr.s()));
+      return {};
+    case AttributeProto::FLOATS:
+      floats_.emplace_back(attr.floats().begin(), attr.floats().end());
+      attrs_.emplace_back(attr.name(), any_floats(floats_.back()));
+      return {};
+    case AttributeProto::INTS:
+      ints_.emplace_back(attr.ints().begin(), attr.ints().end());
+      attrs_.emplace_back(attr.name(), any_ints(ints_.back()));
+      return {};
+    case AttributeProto::STRINGS:
+      add_texts(attr);
+      return {};
+    case AttributeProto::TENSOR: {
+      TN_TRY(tensor, read_tensor(files, attr.t(), cat("of attribute ", attr.name())));
+      tensors_.push_back(tensor);
+      attrs_.emplace_back(attr.name(), any_tensor(tensors_.back()));
+      return {};
+    }
+    default:
+      return unsupported(cat("attribute ", attr.name(),
+                             ": expected a number, text, list, tensor or graph, got type ",
+                             static_cast<int>(attr.type())));
+  }
+}
+
+}  // namespace tenon::onnx_plugin

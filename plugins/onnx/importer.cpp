@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph around the nodes: inputs, initializers, order, outputs.
+#include "importer.hpp"
+
+#include <unordered_set>
+
+#include "read_type.hpp"
+#include "upgrade.hpp"
+
+namespace tenon::onnx_plugin {
+namespace {
+
+std::string canonical_domain(const std::string& domain) {
+  return domain == "ai.onnx" ? std::string() : domain;
+}
+
+template <class List>
+Opsets read_opsets(const List& imports, const Opsets& fallback) {
+  Opsets out = fallback;
+  for (const auto& import : imports)
+    out[canonical_domain(import.domain())] = import.version();
+  return out;
+}
+
+std::string function_key(const std::string& domain,
+                         const std::string& name,
+                         const std::string& overload) {
+  return cat(canonical_domain(domain), "\n", name, "\n", overload);
+}
+
+}  // namespace
+
+Importer::Importer(ModelFiles& files, const onnx::ModelProto& model, const Cancel& cancel)
+    : files_(files),
+      model_(model),
+      cancel_(cancel),
+      opsets_(read_opsets(model.opset_import(), {})) {
+  for (const onnx::FunctionProto& function : model.functions()) {
+    functions_[function_key(function.domain(), function.name(), function.overload())] = &function;
+    function_opsets_[&function] = read_opsets(function.opset_import(), opsets_);
+  }
+}
+
+const onnx::FunctionProto* Importer::function(const onnx::NodeProto& node) const {
+  if (functions_.empty()) return nullptr;
+  auto at = functions_.find(function_key(node.domain(), node.op_type(), node.overload()));
+  return at == functions_.end() ? nullptr : at->second;
+}
+
+Status Importer::run(const EditView& edit) {
+  if (!model_.has_graph()) return invalid("expected a graph, got none (is it an ONNX model?)");
+  const Graph& graph = model_.graph();
+  Frame frame;
+  frame.opsets = &opsets_;
+  frame.value_info = &graph.value_info();
+  TN_CHECK(inputs(edit, graph, frame));
+  TN_CHECK(initializers(edit, graph, frame));
+  TN_CHECK(nodes(edit, graph.node(), frame));
+  return outputs(edit, graph, frame);
+}
+
+Status Importer::define(Frame& frame, const std::string& name, Value value) const {
+  if (name.empty() || frame.values.emplace(name, value).second) return {};
+  return invalid(cat("two values have the name ", name));
+}
+
+Status Importer::inputs(const EditView& edit, const Graph& graph, Frame& frame) {
+  // Files of ir 3 and 4 list initializers as inputs too: those are weights with a default.
+  std::unordered_set<std::string_view> initialized;
+  for (const auto& tensor : graph.initializer())
+    initialized.insert(tensor.name());
+  for (const auto& input : graph.input()) {
+    if (initialized.count(input.name())) continue;
+    std::string what = cat("input ", input.name());
+    Result<Type> type = read_type(input.type());
+    if (!type.ok()) return type.status().in(what);
+    Result<Value> value = edit.input(input.name(), *type);
+    if (!value.ok()) return value.status().in(what);
+    TN_CHECK(define(frame, input.name(), *value));
+  }
+  return {};
+}
+
+Status Importer::initializers(const EditView& edit, const Graph& graph, Frame& frame) {
+  if (graph.sparse_initializer_size())
+    return unsupported(cat("initializer ", graph.sparse_initializer(0).values().name(),
+                           ": sparse tensors are not supported"));
+  for (const onnx::TensorProto& from : graph.initializer()) {
+    TN_CHECK(cancel_.check());
+    TN_TRY(tensor, read_tensor(files_, from, from.name()));
+    TN_TRY(value, edit.constant(tensor, cat(frame.prefix, from.name())));
+    TN_CHECK(define(frame, from.name(), value));
+  }
+  return {};
+}
+
+Status Importer::nodes(const EditView& edit, const Nodes& nodes, Frame& frame) {
+  TN_TRY(order, node_order(nodes));
+  for (int i : order) {
+    TN_CHECK(cancel_.check());
+    Status failed = node(edit, nodes[i], frame);
+    if (!failed.ok()) return std::move(failed).in(node_text(nodes[i], i));
+  }
+  declare(edit, frame);
+  return {};
+}
+
+// What the file says about types fills in what inference left open. Where the two disagree,
+// inference is right: exporters leave stale shapes behind.
+void Importer::declare(const EditView& edit, const Frame& frame) {
+  if (!frame.value_info) return;
+  for (const auto& info : *frame.value_info) {
+    auto at = frame.values.find(info.name());
+    if (at == frame.values.end() || at->second.is_constant()) continue;
+    Type known = at->second.type();
+    if (known.is_static() && known.dtype != TN_DTYPE_NONE) continue;
+    Result<Type> type = read_type(info.type());
+    if (type.ok()) Status ignored = edit.set_type(at->second, *type);
+  }
+}
+
+Status Importer::outputs(const EditView& edit, const Graph& graph, Frame& frame) {
+  for (const auto& output : graph.output()) {
+    std::string what = cat("output ", output.name());
+    auto at = frame.values.find(output.name());
+    if (at == frame.values.end())
+      return invalid(cat(what, ": expected the name of a value, got one that nothing makes"));
+    Result<Type> type = read_type(output.type());
+    if (!type.ok()) return type.status().in(what);
+    Type known = at->second.type();
+    bool other_type = known.dtype && type->dtype && known.dtype != type->dtype;
+    if (other_type)
+      return invalid(
+          cat(what, ": expected ", dtype_name(known.dtype), ", got ", dtype_name(type->dtype)));
+    if (known.ranked && type->ranked && known.rank() != type->rank())
+      return invalid(cat(what, ": expected ", known.rank(), " dimensions, got ", type->rank()));
+    if (!at->second.is_constant() && !known.is_static())
+      Status ignored = edit.set_type(at->second, *type);  // stale: inference is right
+    TN_CHECK(edit.output(output.name(), at->second).in(what));
+  }
+  return {};
+}
+
+}  // namespace tenon::onnx_plugin

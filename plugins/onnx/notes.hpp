@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a model file says about itself beyond the graph is kept as notes, so that it is written
+// back.
+
+#include <string_view>
+
+namespace tenon::onnx_plugin {
+
+inline constexpr std::string_view kNoteProducer = "onnx.producer_name";
+inline constexpr std::string_view kNoteProducerVersion = "onnx.producer_version";
+inline constexpr std::string_view kNoteDomain = "onnx.domain";
+inline constexpr std::string_view kNoteModelVersion = "onnx.model_version";
+inline constexpr std::string_view kNoteDoc = "onnx.doc";  // of the graph or a node
+inline constexpr std::string_view kNoteModelDoc = "onnx.model_doc";
+inline constexpr std::string_view kNoteGraphName = "onnx.graph_name";
+inline constexpr std::string_view kNoteMetadata = "onnx.metadata.";  // + key; graph or node
+inline constexpr std::string_view kNoteOpset = "onnx.opset.";        // + domain, not ONNX's own
+
+}  // namespace tenon::onnx_plugin

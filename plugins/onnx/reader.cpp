@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The component: file -> skeleton -> protobuf -> graph.
+#include "tenon/sdk/role/reader.hpp"
+
+#include "importer.hpp"
+#include "notes.hpp"
+#include "skeleton.hpp"
+
+namespace tenon::onnx_plugin {
+namespace {
+
+Status graph_notes(const EditView& edit, const onnx::ModelProto& model) {
+  auto text = [&](std::string_view key, const std::string& value) -> Status {
+    return value.empty() ? Status() : edit.set_note(0, key, any_text(value));
+  };
+  TN_CHECK(text(kNoteProducer, model.producer_name()));
+  TN_CHECK(text(kNoteProducerVersion, model.producer_version()));
+  TN_CHECK(text(kNoteDomain, model.domain()));
+  TN_CHECK(text(kNoteModelDoc, model.doc_string()));
+  TN_CHECK(text(kNoteGraphName, model.graph().name()));
+  TN_CHECK(text(kNoteDoc, model.graph().doc_string()));
+  if (model.model_version())
+    TN_CHECK(edit.set_note(0, kNoteModelVersion, any_int(model.model_version())));
+  for (const auto& entry : model.metadata_props())
+    TN_CHECK(edit.set_note(0, cat(kNoteMetadata, entry.key()), any_text(entry.value())));
+  for (const auto& import : model.opset_import()) {
+    if (import.domain().empty() || import.domain() == "ai.onnx") continue;
+    TN_CHECK(edit.set_note(0, cat(kNoteOpset, import.domain()), any_int(import.version())));
+  }
+  return {};
+}
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+class Reader {
+ public:
+  explicit Reader(tn_ctx* ctx) : ctx_(ctx) {}
+  static Result<Reader> create(tn_ctx* ctx, const Options&) { return Reader(ctx); }
+
+  // A ModelProto has no magic number; nearly all begin with ir_version: field 1, a small number.
+  int probe(std::span<const std::byte> head, std::string_view name) const {
+    bool begins = head.size() >= 2 && head[0] == std::byte{0x08} && head[1] < std::byte{0x40};
+    if (ends_with(name, ".onnx")) return begins ? 100 : 60;
+    return begins ? 40 : 0;
+  }
+
+  Status read(tn_blob* blob, tn_graph* into, const Cancel& cancel) {
+    const void* data = nullptr;
+    uint64_t size = services.blob->size(blob);
+    if (size == 0) return invalid("expected an ONNX model, got an empty file");
+    TN_CHECK(services.blob->map(blob, 0, size, &data));
+    TN_TRY(skeleton, make_skeleton({static_cast<const char*>(data), size}));
+    if (skeleton.had_training)
+      log_line(ctx_, TN_LOG_WARNING, "onnx: the file's training part is left out");
+    onnx::ModelProto model;
+    if (!model.ParseFromString(skeleton.bytes))
+      return {TN_DATA_LOSS, "expected an ONNX model, got bytes that are none"};
+    skeleton.bytes = {};
+    ModelFiles files(ctx_, blob);
+    TN_TRY(edit, Edit::begin(into));
+    TN_CHECK(Importer(files, model, cancel).run(edit));
+    TN_CHECK(graph_notes(edit, model));
+    return edit.commit();
+  }
+
+ private:
+  tn_ctx* ctx_;
+};
+
+}  // namespace
+}  // namespace tenon::onnx_plugin
+
+TENON_READER(reader,
+             tenon::onnx_plugin::Reader,
+             "onnx",
+             "reads ONNX models of opsets 7 to 28",
+             R"({"properties": {}, "extensions": [".onnx"]})")
