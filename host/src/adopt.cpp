@@ -83,10 +83,9 @@ struct Role {
   }
 
 #define BACKEND(function) TN_SLOT(tn_backend, "tenon.backend/1", function)
-const Slot kBackend[] = {BACKEND(devices),   BACKEND(claim),     BACKEND(compile),
-                         BACKEND(workspace), BACKEND(run),       BACKEND(exe_free),
-                         BACKEND(describe),  BACKEND(profile),   BACKEND(state_new),
-                         BACKEND(state_set), BACKEND(state_get), BACKEND(state_free)};
+// Memory, streams, state and what only tells about a part may be missing: the host does without.
+const Slot kBackend[] = {BACKEND(devices),   BACKEND(claim), BACKEND(compile),
+                         BACKEND(workspace), BACKEND(run),   BACKEND(exe_free)};
 #define DATASET(function) TN_SLOT(tn_dataset, "tenon.dataset/1", function)
 const Slot kDataset[] = {DATASET(size), DATASET(fields), DATASET(batch)};
 #define METRIC(function) TN_SLOT(tn_metric, "tenon.metric/1", function)

@@ -25,7 +25,6 @@ struct tn_component_ref {
 
   std::string_view id() const { return tenon::host::view(component_->id); }
   std::string_view role() const { return tenon::host::view(component_->role); }
-  std::string_view schema() const { return tenon::host::view(component_->options_schema); }
   void* self() const { return self_; }
   // The table in full size, or NULL when the component has no such interface.
   tenon::host::Result<const void*> table(std::string_view id);

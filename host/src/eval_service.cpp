@@ -56,11 +56,9 @@ tn_sink into(std::string* text) {
 }
 
 // The options of the plan that this backend's schema knows.
-Result<Ref<tn_options>> options_for(tn_ctx* ctx,
-                                    const BackendUse& use,
-                                    const json& rest,
-                                    json* unknown) {
-  json schema = json::parse(use.component->schema(), nullptr, false);
+Result<Ref<tn_options>> options_for(tn_ctx* ctx, std::string_view id, std::string_view schema_text,
+                                    const json& rest, json* unknown) {
+  json schema = json::parse(schema_text, nullptr, false);
   json known = json::object();
   for (auto& [key, value] : rest.items()) {
     if (schema.is_object() && schema.contains("properties") && schema["properties"].contains(key)) {
@@ -70,19 +68,20 @@ Result<Ref<tn_options>> options_for(tn_ctx* ctx,
   }
   Ref<tn_options> given = new_options(ctx);
   TN_CHECK(parse_options(given.get(), known.dump()));
-  return validate_options(ctx, use.component->schema(), given.get(), use.id);
+  return validate_options(ctx, schema_text, given.get(), id);
 }
 
-Status open_backend(
-    tn_ctx* ctx, const std::string& id, const json& rest, json* unknown, BackendUse* use) {
+Status open_backend(tn_ctx* ctx, const std::string& id, const json& rest, json* unknown,
+                    BackendUse* use) {
   use->id = id;
-  TN_TRY(component, create_component(ctx, "tenon.backend/1", id, nullptr));
+  TN_TRY(found, ctx->session->registry->find("tenon.backend/1", id));
+  TN_TRY(options, options_for(ctx, id, view(found.component->options_schema), rest, unknown));
+  use->options = std::move(options);
+  TN_TRY(component, create_component(ctx, "tenon.backend/1", id, use->options.get()));
   use->component = std::move(component);
   use->self = use->component->self();
   TN_TRY(table, use->component->table("tenon.backend/1"));
   use->table = static_cast<const tn_backend*>(table);
-  TN_TRY(options, options_for(ctx, *use, rest, unknown));
-  use->options = std::move(options);
   std::string text;
   tn_sink sink = into(&text);
   TN_CHECK(use->called("devices", use->table->devices(use->self, &sink)));

@@ -232,7 +232,7 @@ class Builder {
       use.table->exe_free(use.self, step.exe);
       return connected;
     }
-    if (use.table->workspace) step.workspace = use.table->workspace(use.self, step.exe);
+    step.workspace = use.table->workspace(use.self, step.exe);
     for (tn_node_id node : part.nodes)
       step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
     add_step(std::move(step));

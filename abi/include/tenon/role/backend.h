@@ -24,8 +24,8 @@ typedef struct tn_backend {
    * the backend is there but has nothing to run on. [any] */
   tn_status*(TN_CALL* devices)(void*, const tn_sink*);
 
-  /* Memory and order. A backend whose device is the CPU may leave these NULL: it then uses
-   * ordinary memory and finishes before it returns. */
+  /* Memory and order. A backend whose device is the CPU leaves these NULL: it uses ordinary memory
+   * and finishes before it returns. */
   tn_status*(TN_CALL* alloc)(void*, int32_t device, uint64_t bytes, void** out); /* [any] */
   /* Not before after_event (or NULL) has fired. [any] [finish] */
   void(TN_CALL* free)(void*, int32_t device, void* memory, void* after_event);
@@ -59,7 +59,8 @@ typedef struct tn_backend {
   /* Layers of the last run with TN_EXEC_PROFILE, as tn_host_eval.profile says. [serial] */
   tn_status*(TN_CALL* profile)(void*, void* exe, const tn_sink*);
 
-  /* State lives with the backend, in the layout that it likes, under the name of the state's
+  /* These four may be NULL: then the host keeps state and hands it in and out.
+   * State lives with the backend, in the layout that it likes, under the name of the state's
    * input; executables of one model (train, eval, last batch) share it. [serial] per state */
   tn_status*(TN_CALL* state_new)(void*, int32_t device, void** out_state);
   tn_status*(TN_CALL* state_set)(void*, void* state, tn_str name, const DLTensor*);

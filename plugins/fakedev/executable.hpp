@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A part on the fake device: a plan on the reference backend that a stream runs over device memory.
+// State is kept in a layout that nobody else knows: its bytes, backwards.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/run.hpp"
+
+#include "device.hpp"
+
+namespace tenon::fakedev {
+
+struct DeviceState {
+  std::mutex mutex;
+  std::map<std::string, std::vector<char>> values;  // bytes, backwards
+};
+
+class Executable {
+ public:
+  static Result<std::unique_ptr<Executable>> compile(tn_ctx* ctx, const tn_graph* part);
+  ~Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  // Queues the part on the stream; waits where only data tells the shape of an output.
+  Status run(DeviceState* state,
+             const DLTensor* const* in,
+             uint64_t n_in,
+             const tn_outputs* outputs,
+             const tn_exec* exec,
+             Stream* stream,
+             bool fail);
+
+ private:
+  struct Io {
+    bool is_state = false;
+    std::string name;  // of the state
+    Type type;
+  };
+  struct Launch;
+  Executable(tn_ctx* ctx) : ctx_(ctx) {}
+  Status work(Launch& launch) const;
+
+  tn_ctx* ctx_;
+  tn_plan* plan_ = nullptr;
+  std::vector<Io> inputs_, outputs_;
+  bool late_shapes_ = false;
+};
+
+// Copies of the part's graph may not have states of their own here: the plan below would keep them.
+Result<OwnedGraph> without_states(tn_ctx* ctx, const tn_graph* part);
+
+}  // namespace tenon::fakedev
