@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// BatchNormalization: with given statistics, or (training_mode) with the batch's own.
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+Status batch_norm_shape(EditView edit, Node node) {
+  TN_CHECK(set_output(edit, node, 0, node.input(0).type()));
+  Type mean = node.input(3).type();
+  TN_CHECK(set_output(edit, node, 1, mean));
+  return set_output(edit, node, 2, mean);
+}
+
+struct Statistics {
+  std::vector<double> mean, variance;
+};
+
+// Over batch and space, per channel; the variance is the population's.
+template <class T>
+Statistics statistics_of(const T* x, const AxisSplit& split) {
+  Statistics s{std::vector<double>(size_t(split.size)), std::vector<double>(size_t(split.size))};
+  auto count = static_cast<double>(split.outer * split.inner);
+  auto sum = [&](std::vector<double>& to, auto&& of) {
+    for (int64_t i = 0; i < split.outer * split.size * split.inner; ++i) {
+      auto channel = static_cast<size_t>(i / split.inner % split.size);
+      to[channel] += of(static_cast<double>(x[i]), channel) / count;
+    }
+  };
+  sum(s.mean, [](double value, size_t) { return value; });
+  sum(s.variance, [&](double value, size_t channel) {
+    return (value - s.mean[channel]) * (value - s.mean[channel]);
+  });
+  return s;
+}
+
+// Runs of the statistics: out = running*momentum + batch*(1 - momentum).
+Status write_running(const Call& call, uint64_t i, double momentum, const std::vector<double>& now) {
+  if (call.node().n_outputs() <= i) return {};
+  uint64_t from = i + 2;
+  TN_TRY(out, call.out(i, call.dtype(from), call.shape(from)));
+  return dispatch<kFloats>(call.dtype(from), [&]<class U>() -> Status {
+    for (size_t c = 0; c < now.size(); ++c) {
+      double before = static_cast<double>(call.data<U>(from)[c]);
+      data_of<U>(out)[c] = static_cast<U>(before * momentum + now[c] * (1 - momentum));
+    }
+    return {};
+  });
+}
+
+template <class U>
+std::vector<double> doubles(const Call& call, uint64_t i) {
+  const U* data = call.data<U>(i);
+  std::vector<double> out(static_cast<size_t>(element_count(call.in(i))));
+  for (size_t c = 0; c < out.size(); ++c)
+    out[c] = static_cast<double>(data[c]);
+  return out;
+}
+
+Status batch_norm_ref(const Call& call) {
+  if (call.shape(0).size() < 2) return invalid("x: expected rank from 2");
+  AxisSplit split(call.shape(0), 1);
+  for (uint64_t i = 1; i < 5; ++i) {
+    if (element_count(call.in(i)) != split.size) {
+      return invalid(cat("input ", i, ": expected ", split.size, " elements, got ",
+                         element_count(call.in(i))));
+    }
+  }
+  TN_TRY(out, call.out(0, call.dtype(0), call.shape(0)));
+  Statistics s;
+  std::vector<double> scale, bias;
+  TN_CHECK(dispatch<kFloats>(call.dtype(1), [&]<class U>() -> Status {
+    scale = doubles<U>(call, 1);
+    bias = doubles<U>(call, 2);
+    return {};
+  }));
+  TN_CHECK(dispatch<kFloats>(call.dtype(3), [&]<class U>() -> Status {
+    s = {doubles<U>(call, 3), doubles<U>(call, 4)};
+    return {};
+  }));
+  double epsilon = call.node().attr_float("epsilon", 1e-5);
+  bool training = call.node().attr_int("training_mode") != 0;
+  TN_CHECK(dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
+    const T* x = call.data<T>(0);
+    if (training) s = statistics_of(x, split);
+    auto planes = static_cast<uint64_t>(split.outer * split.size);
+    parallel_for(call.ctx(), planes, 8, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t plane = begin; plane < end; ++plane) {
+        size_t c = plane % static_cast<size_t>(split.size);
+        double factor = scale[c] / std::sqrt(s.variance[c] + epsilon);
+        int64_t at = static_cast<int64_t>(plane) * split.inner;
+        for (int64_t i = at; i < at + split.inner; ++i) {
+          double value = static_cast<double>(x[i]);
+          data_of<T>(out)[i] = static_cast<T>((value - s.mean[c]) * factor + bias[c]);
+        }
+      }
+    });
+    return {};
+  }));
+  if (!training) return {};
+  double momentum = call.node().attr_float("momentum", 0.9);
+  TN_CHECK(write_running(call, 1, momentum, s.mean));
+  return write_running(call, 2, momentum, s.variance);
+}
+
+// y = x*factor + shift per channel, as Mul and Add.
+Result<std::vector<Value>> batch_norm_decompose(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  if (!x.ranked || node.attr_int("training_mode") != 0) {
+    return unsupported("BatchNormalization: only inference over a known rank is composite");
+  }
+  TN_TRY(epsilon, edit.constant<float>(TN_F32, {}, {float(node.attr_float("epsilon", 1e-5))}));
+  TN_TRY(like, edit.op("CastLike", {epsilon, node.input(4)}));
+  TN_TRY(sum, edit.op("Add", {node.input(4), like}));
+  TN_TRY(root, edit.op("Sqrt", {sum}));
+  TN_TRY(factor, edit.op("Div", {node.input(1), root}));
+  TN_TRY(product, edit.op("Mul", {node.input(3), factor}));
+  TN_TRY(shift, edit.op("Sub", {node.input(2), product}));
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < int64_t(x.rank()); ++i) {
+    if (i != 1) axes.push_back(i);
+  }
+  TN_TRY(where, edit.ints(axes));
+  TN_TRY(wide_factor, edit.op("Unsqueeze", {factor, where}));
+  TN_TRY(wide_shift, edit.op("Unsqueeze", {shift, where}));
+  TN_TRY(scaled, edit.op("Mul", {node.input(0), wide_factor}));
+  TN_TRY(y, edit.op("Add", {scaled, wide_shift}));
+  return std::vector<Value>{y};
+}
+
+Result<Node> batch_norm_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims = random.shape(2, 4);
+  TN_TRY(x, random.input(TN_F32, dims));
+  std::vector<Value> inputs{x};
+  for (int i = 0; i < 3; ++i) {
+    TN_TRY(value, random.input(TN_F32, {dims[1]}));
+    inputs.push_back(value);
+  }
+  std::vector<float> variance;
+  for (int64_t i = 0; i < dims[1]; ++i)
+    variance.push_back(0.25f * static_cast<float>(random.integer(1, 8)));
+  TN_TRY(v, edit.constant<float>(TN_F32, {dims[1]}, variance));
+  inputs.push_back(v);
+  return edit.add({.type = "BatchNormalization", .inputs = inputs});
+}
+
+constexpr tn_op kBatchNorm = op_row(
+    {.type = "BatchNormalization",
+     .since = 15,
+     .axes = "n c s.., c, c, c, c -> n c s.., c?, c?",
+     .attributes = R"([{"name": "epsilon", "type": "float", "default": 1e-5},
+                       {"name": "momentum", "type": "float", "default": 0.9},
+                       {"name": "training_mode", "type": "int", "default": 0}])",
+     .quant = "requant",
+     .shape = shape<batch_norm_shape>,
+     .decompose = decompose<batch_norm_decompose>,
+     .cost = cost<[](Node node) { return OpCost{2 * output_elements(node), node_bytes(node)}; }>,
+     .ref = ref<batch_norm_ref>,
+     .sample = sample<batch_norm_sample>});
+
+}  // namespace
+
+TENON_OPS(batch_norm, &kBatchNorm)
+
+}  // namespace tenon::ops

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slice, with steps of either sign.
+#include <algorithm>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+struct Range {
+  int64_t start = 0, count = 0, step = 1;
+};
+
+// NumPy's rule: ends beyond the axis are pulled in.
+Result<Range> range_of(int64_t start, int64_t end, int64_t step, int64_t size) {
+  if (step == 0) return invalid("steps: expected a number other than 0, got 0");
+  // Counted from the end; what lies before the first element stays negative.
+  auto place = [size](int64_t at) { return at < -size ? -1 : at < 0 ? at + size : at; };
+  start = place(start);
+  end = place(end);
+  if (step > 0) {
+    start = std::clamp<int64_t>(start, 0, size);
+    end = std::clamp<int64_t>(end, 0, size);
+    return Range{start, end > start ? (end - start - 1) / step + 1 : 0, step};
+  }
+  start = std::clamp<int64_t>(start, -1, size - 1);
+  end = std::clamp<int64_t>(end, -1, size - 1);
+  if (step == INT64_MIN) return Range{start, start > end ? 1 : 0, -1};
+  return Range{start, start > end ? (start - end - 1) / -step + 1 : 0, step};
+}
+
+// How many elements start:end:step leaves of an axis.
+Result<Dim> sliced(const Dim& size, const Dim& start, const Dim& end, const Dim& step) {
+  if (size.known() && start.known() && end.known() && step.known()) {
+    TN_TRY(range, range_of(*start.value, *end.value, *step.value, *size.value));
+    return Dim(range.count);
+  }
+  if (!step.is(1)) return Dim();
+  // Ends written as "all" or counted from the end work for a symbol too, as long as the axis is
+  // long enough, which shapes that were exported are.
+  auto place = [&size](const Dim& at) -> Dim {
+    if (at == size) return size;
+    if (at.known() && *at.value >= INT32_MAX) return size;
+    return at.known() && *at.value < 0 ? size + at : at;
+  };
+  Dim from = place(start), to = place(end);
+  if (!size.known() && to.known() && *to.value > 0) return Dim();  // the axis may be shorter
+  return to - from;
+}
+
+Status slice_contents(EditView edit, Node node, const std::optional<Dims>& in) {
+  auto starts = known_ints(node.input(1)), ends = known_ints(node.input(2));
+  std::vector<int64_t> steps{1};
+  if (node.input(4)) {
+    auto stated = known_ints(node.input(4));
+    if (!stated) return set_contents(edit, node.output(), {});
+    steps = *stated;
+  }
+  if (!in || !starts || !ends || starts->size() != 1 || ends->size() != 1 || steps.size() != 1)
+    return set_contents(edit, node.output(), {});
+  TN_TRY(range, range_of((*starts)[0], (*ends)[0], steps[0], static_cast<int64_t>(in->size())));
+  Dims out;
+  for (int64_t i = 0; i < range.count; ++i)
+    out.push_back((*in)[static_cast<size_t>(range.start + i * range.step)]);
+  return set_contents(edit, node.output(), out);
+}
+
+Status slice_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  if (!x.ranked) return set_output(edit, node, 0, x);
+  Dims out = dims_of(x);
+  std::optional<Dims> starts = contents(node.input(1)), ends = contents(node.input(2));
+  std::optional<Dims> steps = contents(node.input(4));
+  std::optional<std::vector<int64_t>> axes = known_ints(node.input(3));
+  bool axes_open = node.input(3) && !axes;
+  if (!starts || !ends || axes_open) {
+    // Which axes are cut, or how many, is not known; an axis of symbols may be any of them.
+    return set_output(edit, node, 0, x.dtype, Dims(out.size()));
+  }
+  size_t n = starts->size();
+  if (ends->size() != n || (axes && axes->size() != n) || (steps && steps->size() != n) ||
+      (!axes && n > out.size())) {
+    return invalid(cat("starts, ends, axes and steps: expected lists of one length, got ", n,
+                       " starts and ", ends->size(), " ends"));
+  }
+  for (size_t i = 0; i < n; ++i) {
+    TN_TRY(axis, axis_in(axes ? (*axes)[i] : static_cast<int64_t>(i), out.size(), "axes"));
+    Dim& size = out[static_cast<size_t>(axis)];
+    Dim step = !node.input(4) ? Dim(1) : steps ? (*steps)[i] : Dim();
+    TN_TRY(count, sliced(size, (*starts)[i], (*ends)[i], step));
+    size = count;
+  }
+  TN_CHECK(set_output(edit, node, 0, x.dtype, out));
+  return out.size() == 1 ? slice_contents(edit, node, contents(node.input(0))) : Status();
+}
+
+Status slice_ref(const Call& call) {
+  std::span<const int64_t> shape = call.shape(0);
+  std::vector<int64_t> starts = read_ints(call.in(1)), ends = read_ints(call.in(2)), axes, steps;
+  if (call.has(3)) axes = read_ints(call.in(3));
+  if (call.has(4)) steps = read_ints(call.in(4));
+  if (!call.has(3))
+    for (size_t i = 0; i < starts.size(); ++i)
+      axes.push_back(static_cast<int64_t>(i));
+  if (!call.has(4)) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    return invalid("starts, ends, axes and steps: expected lists of one length");
+  std::vector<int64_t> strides = dense_strides(shape);
+  Walk walk{to_vector(shape), strides, {}, 0, 0};
+  for (size_t i = 0; i < starts.size(); ++i) {
+    TN_TRY(axis, axis_in(axes[i], shape.size(), "axes"));
+    auto d = static_cast<size_t>(axis);
+    TN_TRY(range, range_of(starts[i], ends[i], steps[i], shape[d]));
+    walk.shape[d] = range.count;
+    walk.from_at += range.count > 0 ? range.start * strides[d] : 0;
+    walk.from_strides[d] = strides[d] * range.step;
+  }
+  walk.to_strides = dense_strides(walk.shape);
+  TN_TRY(out, call.out(0, call.dtype(0), walk.shape));
+  Cells from(call.in(0)), to(out);
+  copy_walk(call.ctx(), walk, from, to);
+  to.flush();
+  return {};
+}
+
+Result<Node> slice_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims = random.shape(1, 4, 6), starts, ends, axes, steps;
+  TN_TRY(x, random.input(TN_F32, dims));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (random.integer(0, 2) == 0) continue;
+    axes.push_back(static_cast<int64_t>(i));
+    bool back = random.coin();
+    steps.push_back(back ? -random.integer(1, 2) : random.integer(1, 2));
+    starts.push_back(back ? -1 : random.integer(0, 1));
+    ends.push_back(back ? -INT32_MAX : INT32_MAX);
+  }
+  std::vector<Value> inputs{x};
+  for (const std::vector<int64_t>* list : {&starts, &ends, &axes, &steps}) {
+    TN_TRY(value, edit.ints(*list));
+    inputs.push_back(value);
+  }
+  return edit.add({.type = "Slice", .inputs = inputs});
+}
+
+constexpr tn_op kSlice = op_row({.type = "Slice",
+                                 .since = 13,
+                                 .quant = "same_scale",
+                                 .shape = shape<slice_shape>,
+                                 .cost = cost<move_cost>,
+                                 .ref = ref<slice_ref>,
+                                 .sample = sample<slice_sample>});
+
+}  // namespace
+
+TENON_OPS(slice, &kSlice)
+
+}  // namespace tenon::ops

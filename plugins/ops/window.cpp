@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "window.hpp"
+
+#include <algorithm>
+
+namespace tenon::ops {
+namespace {
+
+struct Settings {
+  std::vector<int64_t> strides, dilations, pads;
+  std::string auto_pad;
+  bool ceil_mode;
+};
+
+Status check_list(std::string_view name, const std::vector<int64_t>& list, size_t n, int64_t least) {
+  if (list.size() != n) return invalid(cat(name, ": expected ", n, " numbers, got ", list.size()));
+  for (int64_t number : list) {
+    if (number < least || number > INT32_MAX)
+      return invalid(cat(name, ": expected numbers from ", least, ", got ", number));
+  }
+  return {};
+}
+
+Result<Settings> settings_of(Node node, size_t rank) {
+  Settings s{node.attr_ints("strides"), node.attr_ints("dilations"), node.attr_ints("pads"),
+             std::string(node.attr_text("auto_pad", "NOTSET")), node.attr_int("ceil_mode") != 0};
+  if (s.strides.empty()) s.strides.assign(rank, 1);
+  if (s.dilations.empty()) s.dilations.assign(rank, 1);
+  if (s.pads.empty() || s.auto_pad != "NOTSET") s.pads.assign(rank * 2, 0);
+  TN_CHECK(check_list("strides", s.strides, rank, 1));
+  TN_CHECK(check_list("dilations", s.dilations, rank, 1));
+  TN_CHECK(check_list("pads", s.pads, rank * 2, INT32_MIN));
+  constexpr std::string_view kModes[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+  if (std::find(std::begin(kModes), std::end(kModes), s.auto_pad) == std::end(kModes)) {
+    return invalid(cat("auto_pad: expected one of NOTSET, VALID, SAME_UPPER, SAME_LOWER, got '",
+                       s.auto_pad, "'"));
+  }
+  return s;
+}
+
+bool is_same(const Settings& s) {
+  return s.auto_pad.starts_with("SAME");
+}
+
+// Output size along one axis; `padded` is the input with its padding, `reach` the kernel's extent.
+Dim out_dim(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
+  int64_t stride = s.strides[i];
+  if (is_same(s)) return floor_divide(in + Dim(stride - 1), stride);
+  size_t rank = s.strides.size();
+  Dim reach = (kernel - Dim(1)) * Dim(s.dilations[i]) + Dim(1);
+  Dim padded = in + Dim(s.pads[i] + s.pads[i + rank]);
+  Dim steps = padded - reach;
+  if (steps.known() && *steps.value < 0) return 0;
+  if (!s.ceil_mode) return floor_divide(steps, stride) + Dim(1);
+  Dim out = floor_divide(steps + Dim(stride - 1), stride) + Dim(1);
+  if (out.known() && in.known() && (*out.value - 1) * stride >= *in.value + s.pads[i]) {
+    out = *out.value - 1;  // a window must start inside the input or its left padding
+  }
+  return !out.known() && stride > 1 ? Dim() : out;
+}
+
+}  // namespace
+
+Result<Window> window_of(Node node,
+                         std::span<const int64_t> spatial,
+                         std::span<const int64_t> kernel) {
+  size_t rank = spatial.size();
+  if (rank > kMaxSpatial) {
+    return unsupported(cat("expected at most ", kMaxSpatial, " spatial axes, got ", rank));
+  }
+  if (kernel.size() != rank) {
+    return invalid(cat("kernel: expected ", rank, " sizes, got ", kernel.size()));
+  }
+  TN_TRY(s, settings_of(node, rank));
+  Window w;
+  w.rank = rank;
+  for (size_t i = 0; i < rank; ++i) {
+    size_t axis = kMaxSpatial - rank + i;
+    if (kernel[i] < 1) return invalid(cat("kernel: expected sizes from 1, got ", kernel[i]));
+    w.in[axis] = spatial[i];
+    w.kernel[axis] = kernel[i];
+    w.stride[axis] = s.strides[i];
+    w.dilation[axis] = s.dilations[i];
+    w.out[axis] = *out_dim(s, i, spatial[i], kernel[i]).value;
+    w.pad_begin[axis] = s.pads[i];
+    w.pad_end[axis] = s.pads[i + rank];
+    if (is_same(s)) {
+      int64_t reach = (kernel[i] - 1) * s.dilations[i] + 1;
+      int64_t total = std::max<int64_t>(
+          0, (w.out[axis] - 1) * s.strides[i] + reach - spatial[i]);
+      w.pad_begin[axis] = s.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+      w.pad_end[axis] = total - w.pad_begin[axis];
+    }
+  }
+  return w;
+}
+
+Result<Dims> window_dims(Node node, const Dims& spatial, const Dims& kernel) {
+  if (kernel.size() != spatial.size()) {
+    return invalid(cat("kernel: expected ", spatial.size(), " sizes, got ", kernel.size()));
+  }
+  TN_TRY(s, settings_of(node, spatial.size()));
+  Dims out;
+  for (size_t i = 0; i < spatial.size(); ++i)
+    out.push_back(out_dim(s, i, spatial[i], kernel[i]));
+  return out;
+}
+
+}  // namespace tenon::ops
