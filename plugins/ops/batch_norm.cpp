@@ -39,7 +39,10 @@ Statistics statistics_of(const T* x, const AxisSplit& split) {
 }
 
 // Runs of the statistics: out = running*momentum + batch*(1 - momentum).
-Status write_running(const Call& call, uint64_t i, double momentum, const std::vector<double>& now) {
+Status write_running(const Call& call,
+                     uint64_t i,
+                     double momentum,
+                     const std::vector<double>& now) {
   if (call.node().n_outputs() <= i) return {};
   uint64_t from = i + 2;
   TN_TRY(out, call.out(i, call.dtype(from), call.shape(from)));

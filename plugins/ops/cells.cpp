@@ -5,7 +5,8 @@ namespace tenon::ops {
 namespace {
 
 template <class Cell>
-void copy_line(const Walk& walk, const Cells& from, const Cells& to, int64_t source, int64_t target) {
+void copy_line(
+    const Walk& walk, const Cells& from, const Cells& to, int64_t source, int64_t target) {
   int64_t count = walk.shape.back();
   int64_t from_step = walk.from_strides.back(), to_step = walk.to_strides.back();
   auto* in = reinterpret_cast<const Cell*>(from.at(source));

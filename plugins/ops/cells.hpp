@@ -39,8 +39,8 @@ class Cells {
     auto* packed = data_of<uint8_t>(tensor_);
     std::memset(packed, 0, bytes_of(dtype_of(tensor_), element_count(tensor_)));
     for (size_t i = 0; i < unpacked_.size(); ++i) {
-      packed[i / per_byte] |= static_cast<uint8_t>(static_cast<uint8_t>(unpacked_[i])
-                                                   << (i % per_byte * bits));
+      packed[i / per_byte] |=
+          static_cast<uint8_t>(static_cast<uint8_t>(unpacked_[i]) << (i % per_byte * bits));
     }
   }
 

@@ -88,17 +88,22 @@ Result<Node> concat_sample(EditView edit, uint64_t seed) {
 }
 
 // Sizes of the parts: stated, or as even as can be with a smaller last one.
-Result<Dims> part_sizes(const Dim& size, const std::optional<Dims>& stated, bool has_split, uint64_t n) {
+Result<Dims> part_sizes(const Dim& size,
+                        const std::optional<Dims>& stated,
+                        bool has_split,
+                        uint64_t n) {
   if (has_split) {
     if (!stated) return Dims(n);
-    if (stated->size() != n) return invalid(cat("split: expected ", n, " sizes, got ", stated->size()));
+    if (stated->size() != n)
+      return invalid(cat("split: expected ", n, " sizes, got ", stated->size()));
     Dim sum = 0;
     for (const Dim& part : *stated) {
       if (part.known() && *part.value < 0) return invalid("split: expected sizes from 0");
       sum = sum + part;
     }
     if (sum.known() && size.known() && !(sum == size))
-      return invalid(cat("split: expected sizes that add up to ", *size.value, ", got ", *sum.value));
+      return invalid(
+          cat("split: expected sizes that add up to ", *size.value, ", got ", *sum.value));
     return *stated;
   }
   auto parts = static_cast<int64_t>(n);
@@ -182,16 +187,15 @@ constexpr tn_op kConcat = op_row({.type = "Concat",
                                   .cost = cost<move_cost>,
                                   .ref = ref<concat_ref>,
                                   .sample = sample<concat_sample>});
-constexpr tn_op kSplit =
-    op_row({.type = "Split",
-            .since = 18,
-            .attributes = R"([{"name": "axis", "type": "int", "default": 0},
+constexpr tn_op kSplit = op_row({.type = "Split",
+                                 .since = 18,
+                                 .attributes = R"([{"name": "axis", "type": "int", "default": 0},
                               {"name": "num_outputs", "type": "int"}])",
-            .quant = "same_scale",
-            .shape = shape<split_shape>,
-            .cost = cost<move_cost>,
-            .ref = ref<split_ref>,
-            .sample = sample<split_sample>});
+                                 .quant = "same_scale",
+                                 .shape = shape<split_shape>,
+                                 .cost = cost<move_cost>,
+                                 .ref = ref<split_ref>,
+                                 .sample = sample<split_sample>});
 
 }  // namespace
 

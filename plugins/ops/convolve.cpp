@@ -42,8 +42,7 @@ Status conv_shape(EditView edit, Node node, uint64_t weight_input, uint32_t out_
   }
   Dims kernel(weight.begin() + 2, weight.end());
   if (!stated.empty() && stated.size() != kernel.size()) {
-    return invalid(
-        cat("kernel_shape: expected ", kernel.size(), " numbers, got ", stated.size()));
+    return invalid(cat("kernel_shape: expected ", kernel.size(), " numbers, got ", stated.size()));
   }
   for (size_t i = 0; i < stated.size(); ++i) {
     if (kernel[i].known() && !kernel[i].is(stated[i])) {

@@ -248,9 +248,8 @@ std::optional<Dims> contents(Value value) {
 
 Status set_contents(EditView edit, Value value, const std::optional<Dims>& dims) {
   bool useful = dims && dims->size() <= kLongestContents &&
-                std::any_of(dims->begin(), dims->end(), [](const Dim& dim) {
-                  return dim.known() || !dim.symbol.empty();
-                });
+                std::any_of(dims->begin(), dims->end(),
+                            [](const Dim& dim) { return dim.known() || !dim.symbol.empty(); });
   if (!useful) {
     if (value.note(kNote).tag == TN_ANY_NONE) return {};
     return edit.set_note(value.id, kNote, tn_any{});

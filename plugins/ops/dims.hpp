@@ -17,7 +17,7 @@ struct Dim {
   std::string symbol;  // with no value: its text, or empty
 
   Dim() = default;
-  Dim(int64_t number) : value(number) {}                    // NOLINT: conversions are the point
+  Dim(int64_t number) : value(number) {}  // NOLINT: conversions are the point
   explicit Dim(std::string text) : symbol(std::move(text)) {}
   bool known() const { return value.has_value(); }
   bool is(int64_t number) const { return value == number; }

@@ -20,8 +20,8 @@ Status expand_shape(EditView edit, Node node) {
     Dim& dim = out[out.size() - in.size() + i];
     std::optional<Dim> both = broadcast(dim, in[i]);
     if (!both) {
-      return invalid(cat("shape: expected ", *in[i].value, " or 1 for axis ", i, ", got ",
-                         *dim.value));
+      return invalid(
+          cat("shape: expected ", *in[i].value, " or 1 for axis ", i, ", got ", *dim.value));
     }
     dim = *both;
   }

@@ -14,7 +14,8 @@ Result<std::vector<int64_t>> checked_indices(const DLTensor& tensor, int64_t siz
   std::vector<int64_t> out = read_ints(tensor);
   for (int64_t& index : out) {
     if (index < -size || index >= size) {
-      return Status(TN_OUT_OF_RANGE, cat("indices: expected -", size, "..", size - 1, ", got ", index));
+      return Status(TN_OUT_OF_RANGE,
+                    cat("indices: expected -", size, "..", size - 1, ", got ", index));
     }
     if (index < 0) index += size;
   }
@@ -24,7 +25,8 @@ Result<std::vector<int64_t>> checked_indices(const DLTensor& tensor, int64_t siz
 Status gather_contents(EditView edit, Node node) {
   std::optional<Dims> data = contents(node.input(0));
   std::optional<std::vector<int64_t>> at = known_ints(node.input(1));
-  if (!data || !at || node.input(0).type().rank() != 1) return set_contents(edit, node.output(), {});
+  if (!data || !at || node.input(0).type().rank() != 1)
+    return set_contents(edit, node.output(), {});
   Dims out;
   auto size = static_cast<int64_t>(data->size());
   for (int64_t index : *at) {

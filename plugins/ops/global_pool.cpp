@@ -101,15 +101,14 @@ constexpr tn_op kMax = op_row({.type = "GlobalMaxPool",
                                .cost = cost<global_cost>,
                                .ref = ref<max_ref>,
                                .sample = sample<max_sample>});
-constexpr tn_op kLp =
-    op_row({.type = "GlobalLpPool",
-            .since = 22,
-            .axes = "n c s~.. -> n c s'..",
-            .attributes = R"([{"name": "p", "type": "int", "default": 2}])",
-            .shape = shape<global_shape>,
-            .cost = cost<global_cost>,
-            .ref = ref<lp_ref>,
-            .sample = sample<lp_sample>});
+constexpr tn_op kLp = op_row({.type = "GlobalLpPool",
+                              .since = 22,
+                              .axes = "n c s~.. -> n c s'..",
+                              .attributes = R"([{"name": "p", "type": "int", "default": 2}])",
+                              .shape = shape<global_shape>,
+                              .cost = cost<global_cost>,
+                              .ref = ref<lp_ref>,
+                              .sample = sample<lp_sample>});
 
 }  // namespace
 

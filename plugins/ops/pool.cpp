@@ -186,31 +186,31 @@ OpCost pool_cost(Node node) {
   return {taps * output_elements(node), node_bytes(node)};
 }
 
-#define POOL_ATTRIBUTES                                      \
-  "[" TENON_WINDOW_ATTRIBUTES                                \
-  R"(,{"name": "ceil_mode", "type": "int", "default": 0},)"  \
+#define POOL_ATTRIBUTES                                                                 \
+  "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "ceil_mode", "type": "int", "default": 0},)" \
   R"({"name": "kernel_shape", "type": "ints"})"
 
-constexpr tn_op kMaxPool =
-    op_row({.type = "MaxPool",
-            .since = 22,
-            .axes = "n c s.. -> n c s'.., n c s'..?",
-            .attributes = POOL_ATTRIBUTES R"(,{"name": "storage_order", "type": "int", "default": 0}])",
-            .quant = "same_scale",
-            .shape = shape<pool_shape>,
-            .cost = cost<pool_cost>,
-            .ref = ref<max_pool_ref>,
-            .sample = sample<max_pool_sample>});
-constexpr tn_op kAveragePool = op_row(
-    {.type = "AveragePool",
+constexpr tn_op kMaxPool = op_row(
+    {.type = "MaxPool",
      .since = 22,
-     .axes = "n c s.. -> n c s'..",
-     .attributes = POOL_ATTRIBUTES R"(,{"name": "count_include_pad", "type": "int", "default": 0}])",
-     .quant = "requant",
+     .axes = "n c s.. -> n c s'.., n c s'..?",
+     .attributes = POOL_ATTRIBUTES R"(,{"name": "storage_order", "type": "int", "default": 0}])",
+     .quant = "same_scale",
      .shape = shape<pool_shape>,
      .cost = cost<pool_cost>,
-     .ref = ref<average_pool_ref>,
-     .sample = sample<average_pool_sample>});
+     .ref = ref<max_pool_ref>,
+     .sample = sample<max_pool_sample>});
+constexpr tn_op kAveragePool =
+    op_row({.type = "AveragePool",
+            .since = 22,
+            .axes = "n c s.. -> n c s'..",
+            .attributes =
+                POOL_ATTRIBUTES R"(,{"name": "count_include_pad", "type": "int", "default": 0}])",
+            .quant = "requant",
+            .shape = shape<pool_shape>,
+            .cost = cost<pool_cost>,
+            .ref = ref<average_pool_ref>,
+            .sample = sample<average_pool_sample>});
 constexpr tn_op kLpPool =
     op_row({.type = "LpPool",
             .since = 22,

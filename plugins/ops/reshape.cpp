@@ -16,7 +16,8 @@ Result<Dims> reshaped(const Dims& in, Dims wanted, bool allow_zero) {
   Dims used = in, given;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i].is(0) && !allow_zero) {
-      if (i >= in.size()) return invalid(cat("shape: 0 at ", i, " copies an axis that is not there"));
+      if (i >= in.size())
+        return invalid(cat("shape: 0 at ", i, " copies an axis that is not there"));
       wanted[i] = in[i];
     }
     if (wanted[i].is(-1)) {
@@ -38,9 +39,8 @@ Result<Dims> reshaped(const Dims& in, Dims wanted, bool allow_zero) {
   if (all.known() && rest.known() && !(all == rest))
     return invalid(cat("shape: expected ", *all.value, " elements, got ", *rest.value));
   // One size that is not known follows from the others.
-  auto nameless = std::find_if(wanted.begin(), wanted.end(), [](const Dim& dim) {
-    return !dim.known() && dim.symbol.empty();
-  });
+  auto nameless = std::find_if(wanted.begin(), wanted.end(),
+                               [](const Dim& dim) { return !dim.known() && dim.symbol.empty(); });
   bool alone = std::count_if(wanted.begin(), wanted.end(), [](const Dim& dim) {
                  return !dim.known() && dim.symbol.empty();
                }) == 1;
@@ -63,7 +63,8 @@ Status reshape_shape(EditView edit, Node node) {
   }
   TN_TRY(out, reshaped(dims_of(x), *wanted, node.attr_int("allowzero") != 0));
   TN_CHECK(set_output(edit, node, 0, x.dtype, out));
-  return set_contents(edit, node.output(), out.size() == 1 ? contents(node.input(0)) : std::nullopt);
+  return set_contents(edit, node.output(),
+                      out.size() == 1 ? contents(node.input(0)) : std::nullopt);
 }
 
 std::vector<int64_t> numbers(const Dims& dims) {
@@ -72,13 +73,14 @@ std::vector<int64_t> numbers(const Dims& dims) {
     out.push_back(dim.value.value_or(0));
   return out;
 }
-Dims dims_of(std::span<const int64_t> shape) {
+Dims as_dims(std::span<const int64_t> shape) {
   return {shape.begin(), shape.end()};
 }
 
 Status reshape_ref(const Call& call) {
   std::vector<int64_t> wanted = read_ints(call.in(1));
-  TN_TRY(out, reshaped(dims_of(call.shape(0)), dims_of(wanted), call.node().attr_int("allowzero") != 0));
+  TN_TRY(out,
+         reshaped(as_dims(call.shape(0)), as_dims(wanted), call.node().attr_int("allowzero") != 0));
   return copy_as(call, numbers(out));
 }
 
@@ -106,7 +108,7 @@ Status flatten_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, x.dtype, out);
 }
 Status flatten_ref(const Call& call) {
-  TN_TRY(out, flattened(dims_of(call.shape(0)), call.node().attr_int("axis", 1)));
+  TN_TRY(out, flattened(as_dims(call.shape(0)), call.node().attr_int("axis", 1)));
   return copy_as(call, numbers(out));
 }
 Result<Node> flatten_sample(EditView edit, uint64_t seed) {
@@ -114,7 +116,8 @@ Result<Node> flatten_sample(EditView edit, uint64_t seed) {
   std::vector<int64_t> dims = random.shape(1, 4);
   TN_TRY(x, random.input(TN_F32, dims));
   int64_t rank = static_cast<int64_t>(dims.size());
-  return edit.add({.type = "Flatten", .inputs = {x}, .attrs = {{"axis", random.integer(-rank, rank)}}});
+  return edit.add(
+      {.type = "Flatten", .inputs = {x}, .attrs = {{"axis", random.integer(-rank, rank)}}});
 }
 
 // axes empty: all that are 1, which must be known.
@@ -139,14 +142,16 @@ Status squeeze_shape(EditView edit, Node node) {
   std::optional<std::vector<int64_t>> axes = known_ints(node.input(1));
   Dims in = dims_of(x);
   bool open = std::any_of(in.begin(), in.end(), [](const Dim& dim) { return !dim.known(); });
-  if (!x.ranked || (!all && !axes) || (all && open)) return set_output(edit, node, 0, unranked(x.dtype));
+  if (!x.ranked || (!all && !axes) || (all && open))
+    return set_output(edit, node, 0, unranked(x.dtype));
   TN_TRY(out, squeezed(in, axes.value_or(std::vector<int64_t>{}), all));
   TN_CHECK(set_output(edit, node, 0, x.dtype, out));
   return set_contents(edit, node.output(), contents(node.input(0)));
 }
 Status squeeze_ref(const Call& call) {
   bool all = !call.has(1);
-  TN_TRY(out, squeezed(dims_of(call.shape(0)), all ? std::vector<int64_t>{} : read_ints(call.in(1)), all));
+  TN_TRY(out, squeezed(as_dims(call.shape(0)), all ? std::vector<int64_t>{} : read_ints(call.in(1)),
+                       all));
   return copy_as(call, numbers(out));
 }
 
@@ -168,10 +173,11 @@ Status unsqueeze_shape(EditView edit, Node node) {
   if (!x.ranked || !axes) return set_output(edit, node, 0, unranked(x.dtype));
   TN_TRY(out, unsqueezed(dims_of(x), *axes));
   TN_CHECK(set_output(edit, node, 0, x.dtype, out));
-  return set_contents(edit, node.output(), out.size() <= 1 ? contents(node.input(0)) : std::nullopt);
+  return set_contents(edit, node.output(),
+                      out.size() <= 1 ? contents(node.input(0)) : std::nullopt);
 }
 Status unsqueeze_ref(const Call& call) {
-  TN_TRY(out, unsqueezed(dims_of(call.shape(0)), read_ints(call.in(1))));
+  TN_TRY(out, unsqueezed(as_dims(call.shape(0)), read_ints(call.in(1))));
   return copy_as(call, numbers(out));
 }
 
@@ -197,9 +203,13 @@ Result<Node> identity_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "Identity", .inputs = {x}});
 }
 
-constexpr tn_op view_row(const char* type, uint64_t since, const char* attributes,
-                         decltype(tn_op::shape) shape_column, decltype(tn_op::ref) ref_column,
-                         decltype(tn_op::sample) sample_column, const char* axes = "") {
+constexpr tn_op view_row(const char* type,
+                         uint64_t since,
+                         const char* attributes,
+                         decltype(tn_op::shape) shape_column,
+                         decltype(tn_op::ref) ref_column,
+                         decltype(tn_op::sample) sample_column,
+                         const char* axes = "") {
   return op_row({.type = type,
                  .since = since,
                  .traits = TN_OP_VIEW,
@@ -212,18 +222,29 @@ constexpr tn_op view_row(const char* type, uint64_t since, const char* attribute
                  .sample = sample_column});
 }
 
-constexpr tn_op kReshape =
-    view_row("Reshape", 25, R"([{"name": "allowzero", "type": "int", "default": 0}])",
-             shape<reshape_shape>, ref<reshape_ref>, sample<reshape_sample>);
-constexpr tn_op kFlatten =
-    view_row("Flatten", 25, R"([{"name": "axis", "type": "int", "default": 1}])",
-             shape<flatten_shape>, ref<flatten_ref>, sample<flatten_sample>);
-constexpr tn_op kSqueeze = view_row("Squeeze", 25, "[]", shape<squeeze_shape>, ref<squeeze_ref>,
-                                    sample<squeeze_sample>);
-constexpr tn_op kUnsqueeze = view_row("Unsqueeze", 25, "[]", shape<unsqueeze_shape>,
-                                      ref<unsqueeze_ref>, sample<unsqueeze_sample>);
-constexpr tn_op kIdentity = view_row("Identity", 25, "[]", shape<same_as_input>, ref<identity_ref>,
-                                     sample<identity_sample>, "s.. -> s..");
+constexpr tn_op kReshape = view_row("Reshape",
+                                    25,
+                                    R"([{"name": "allowzero", "type": "int", "default": 0}])",
+                                    shape<reshape_shape>,
+                                    ref<reshape_ref>,
+                                    sample<reshape_sample>);
+constexpr tn_op kFlatten = view_row("Flatten",
+                                    25,
+                                    R"([{"name": "axis", "type": "int", "default": 1}])",
+                                    shape<flatten_shape>,
+                                    ref<flatten_ref>,
+                                    sample<flatten_sample>);
+constexpr tn_op kSqueeze =
+    view_row("Squeeze", 25, "[]", shape<squeeze_shape>, ref<squeeze_ref>, sample<squeeze_sample>);
+constexpr tn_op kUnsqueeze = view_row(
+    "Unsqueeze", 25, "[]", shape<unsqueeze_shape>, ref<unsqueeze_ref>, sample<unsqueeze_sample>);
+constexpr tn_op kIdentity = view_row("Identity",
+                                     25,
+                                     "[]",
+                                     shape<same_as_input>,
+                                     ref<identity_ref>,
+                                     sample<identity_sample>,
+                                     "s.. -> s..");
 
 }  // namespace
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cost.hpp"
 #include "cells.hpp"
+#include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "sampling.hpp"

@@ -21,7 +21,8 @@ Result<std::vector<int64_t>> permutation(Node node, size_t rank) {
   for (int64_t& axis : perm) {
     TN_TRY(checked, axis_in(axis, rank, "perm"));
     axis = checked;
-    if (seen[static_cast<size_t>(axis)]) return invalid(cat("perm: axis ", axis, " is there twice"));
+    if (seen[static_cast<size_t>(axis)])
+      return invalid(cat("perm: axis ", axis, " is there twice"));
     seen[static_cast<size_t>(axis)] = true;
   }
   return perm;
@@ -86,7 +87,8 @@ Status depth_to_space_shape(EditView edit, Node node) {
   TN_TRY(block, block_of(node));
   Dims in = dims_of(x);
   if (in[1].known() && *in[1].value % (block * block) != 0)
-    return invalid(cat("x: expected channels divisible by ", block * block, ", got ", *in[1].value));
+    return invalid(
+        cat("x: expected channels divisible by ", block * block, ", got ", *in[1].value));
   return set_output(edit, node, 0, x.dtype,
                     {in[0], floor_divide(in[1], block * block), in[2] * block, in[3] * block});
 }
@@ -143,25 +145,23 @@ Result<Node> space_to_depth_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "SpaceToDepth", .inputs = {x}, .attrs = {{"blocksize", b}}});
 }
 
-constexpr tn_op kTranspose =
-    op_row({.type = "Transpose",
-            .since = 25,
-            .attributes = R"([{"name": "perm", "type": "ints"}])",
-            .quant = "same_scale",
-            .shape = shape<transpose_shape>,
-            .cost = cost<move_cost>,
-            .ref = ref<transpose_ref>,
-            .sample = sample<transpose_sample>});
-constexpr tn_op kDepthToSpace =
-    op_row({.type = "DepthToSpace",
-            .since = 13,
-            .attributes = R"([{"name": "blocksize", "type": "int"},
+constexpr tn_op kTranspose = op_row({.type = "Transpose",
+                                     .since = 25,
+                                     .attributes = R"([{"name": "perm", "type": "ints"}])",
+                                     .quant = "same_scale",
+                                     .shape = shape<transpose_shape>,
+                                     .cost = cost<move_cost>,
+                                     .ref = ref<transpose_ref>,
+                                     .sample = sample<transpose_sample>});
+constexpr tn_op kDepthToSpace = op_row({.type = "DepthToSpace",
+                                        .since = 13,
+                                        .attributes = R"([{"name": "blocksize", "type": "int"},
                               {"name": "mode", "type": "string", "default": "DCR"}])",
-            .quant = "same_scale",
-            .shape = shape<depth_to_space_shape>,
-            .cost = cost<move_cost>,
-            .ref = ref<depth_to_space_ref>,
-            .sample = sample<depth_to_space_sample>});
+                                        .quant = "same_scale",
+                                        .shape = shape<depth_to_space_shape>,
+                                        .cost = cost<move_cost>,
+                                        .ref = ref<depth_to_space_ref>,
+                                        .sample = sample<depth_to_space_sample>});
 constexpr tn_op kSpaceToDepth = op_row({.type = "SpaceToDepth",
                                         .since = 13,
                                         .attributes = R"([{"name": "blocksize", "type": "int"}])",

@@ -12,7 +12,10 @@ struct Settings {
   bool ceil_mode;
 };
 
-Status check_list(std::string_view name, const std::vector<int64_t>& list, size_t n, int64_t least) {
+Status check_list(std::string_view name,
+                  const std::vector<int64_t>& list,
+                  size_t n,
+                  int64_t least) {
   if (list.size() != n) return invalid(cat(name, ": expected ", n, " numbers, got ", list.size()));
   for (int64_t number : list) {
     if (number < least || number > INT32_MAX)
@@ -86,8 +89,7 @@ Result<Window> window_of(Node node,
     w.pad_end[axis] = s.pads[i + rank];
     if (is_same(s)) {
       int64_t reach = (kernel[i] - 1) * s.dilations[i] + 1;
-      int64_t total = std::max<int64_t>(
-          0, (w.out[axis] - 1) * s.strides[i] + reach - spatial[i]);
+      int64_t total = std::max<int64_t>(0, (w.out[axis] - 1) * s.strides[i] + reach - spatial[i]);
       w.pad_begin[axis] = s.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
       w.pad_end[axis] = total - w.pad_begin[axis];
     }

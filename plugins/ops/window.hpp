@@ -36,8 +36,8 @@ Result<Window> window_of(Node node,
 Result<Dims> window_dims(Node node, const Dims& spatial, const Dims& kernel);
 
 // Attributes that all windows have, as JSON without brackets.
-#define TENON_WINDOW_ATTRIBUTES                                           \
-  R"({"name": "auto_pad", "type": "string", "default": "NOTSET"},)"       \
+#define TENON_WINDOW_ATTRIBUTES                                                \
+  R"({"name": "auto_pad", "type": "string", "default": "NOTSET"},)"            \
   R"({"name": "dilations", "type": "ints"},{"name": "pads", "type": "ints"},)" \
   R"({"name": "strides", "type": "ints"})"
 

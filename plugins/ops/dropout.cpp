@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dropout. In inference it is the identity; in training each element is kept with probability
+// 1 - ratio and scaled by its inverse.
+#include <algorithm>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "random.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+Status dropout_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  TN_CHECK(set_output(edit, node, 0, x));
+  x.dtype = TN_BOOL;
+  return set_output(edit, node, 1, x);
+}
+
+Result<double> ratio_of(const Call& call) {
+  double ratio = 0.5;
+  if (call.has(1)) {
+    TN_CHECK(dispatch<kFloats>(call.dtype(1), [&]<class T>() -> Status {
+      ratio = static_cast<double>(*call.data<T>(1));
+      return {};
+    }));
+  }
+  if (!(ratio >= 0 && ratio < 1))
+    return invalid(cat("ratio: expected a number in 0..1, 1 excluded, got ", ratio));
+  return ratio;
+}
+
+Status dropout_ref(const Call& call) {
+  TN_TRY(ratio, ratio_of(call));
+  bool training = call.has(2) && *call.data<bool>(2);
+  int64_t n = element_count(call.in(0));
+  bool* mask = nullptr;
+  if (call.node().n_outputs() > 1) {
+    TN_TRY(second, call.out(1, TN_BOOL, call.shape(0)));
+    mask = data_of<bool>(second);
+  }
+  if (!training || ratio == 0) {
+    if (mask) std::fill(mask, mask + n, true);
+    return copy_as(call, call.shape(0));
+  }
+  TN_TRY(out, call.out(0, call.dtype(0), call.shape(0)));
+  Random random = Random::of_node(call.node());
+  return dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
+    for (int64_t i = 0; i < n; ++i) {
+      bool keep = random.uniform() >= ratio;
+      double value = keep ? static_cast<double>(call.data<T>(0)[i]) / (1 - ratio) : 0;
+      data_of<T>(out)[i] = static_cast<T>(value);
+      if (mask) mask[i] = keep;
+    }
+    return {};
+  });
+}
+
+Result<Node> dropout_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  TN_TRY(x, random.input(TN_F32, random.shape(1, 3)));
+  return edit.add({.type = "Dropout", .inputs = {x}, .n_outputs = uint64_t(random.integer(1, 2))});
+}
+
+constexpr tn_op kDropout = op_row({.type = "Dropout",
+                                   .since = 22,
+                                   .attributes = R"([{"name": "seed", "type": "int"}])",
+                                   .quant = "same_scale",
+                                   .shape = shape<dropout_shape>,
+                                   .cost = cost<move_cost>,
+                                   .ref = ref<dropout_ref>,
+                                   .sample = sample<dropout_sample>});
+
+}  // namespace
+
+TENON_OPS(dropout, &kDropout)
+
+}  // namespace tenon::ops

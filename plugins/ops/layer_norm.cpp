@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// LayerNormalization and RMSNormalization over the trailing axes.
+#include <algorithm>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+Status layer_norm_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  TN_CHECK(set_output(edit, node, 0, x));
+  tn_any stash = node.attr("stash_type");
+  uint32_t statistics = stash.tag == TN_ANY_DTYPE ? static_cast<uint32_t>(stash.v.u) : TN_F32;
+  if (!x.ranked) {
+    TN_CHECK(set_output(edit, node, 1, unranked(statistics)));
+    return set_output(edit, node, 2, unranked(statistics));
+  }
+  TN_TRY(axis, axis_in(node.attr_int("axis", -1), x.rank()));
+  Dims dims = dims_of(x);
+  std::fill(dims.begin() + axis, dims.end(), Dim(1));
+  TN_CHECK(set_output(edit, node, 1, statistics, dims));
+  return set_output(edit, node, 2, statistics, dims);
+}
+
+// An operand that broadcasts over the normalised axes, as doubles in their order.
+Result<std::vector<double>> broadcast_operand(const Call& call,
+                                              uint64_t i,
+                                              int64_t size,
+                                              std::span<const int64_t> normalised) {
+  std::span<const int64_t> shape = call.shape(i);
+  if (shape.size() > normalised.size() && element_count(shape) != size)
+    return unsupported(cat("input ", i, ": expected a shape within the normalised axes"));
+  std::vector<double> out(static_cast<size_t>(size));
+  std::vector<int64_t> strides(normalised.size(), 0), own = dense_strides(shape);
+  for (size_t d = 0; d < std::min(shape.size(), normalised.size()); ++d) {
+    int64_t extent = shape[shape.size() - 1 - d], full = normalised[normalised.size() - 1 - d];
+    if (extent != 1 && extent != full)
+      return invalid(cat("input ", i, ": expected ", full, " or 1, got ", extent));
+    strides[normalised.size() - 1 - d] = extent == 1 ? 0 : own[shape.size() - 1 - d];
+  }
+  TN_CHECK(dispatch<kFloats>(call.dtype(i), [&]<class U>() -> Status {
+    Odometer at(normalised);
+    for (double& value : out) {
+      value = static_cast<double>(call.data<U>(i)[at.dot(strides)]);
+      at.next();
+    }
+    return {};
+  }));
+  return out;
+}
+
+Status write_statistic(const Call& call, uint64_t i, int64_t axis, const std::vector<double>& of) {
+  if (call.node().n_outputs() <= i) return {};
+  std::vector<int64_t> shape = to_vector(call.shape(0));
+  std::fill(shape.begin() + axis, shape.end(), 1);
+  tn_any stash = call.node().attr("stash_type");
+  uint32_t dtype = stash.tag == TN_ANY_DTYPE ? static_cast<uint32_t>(stash.v.u) : TN_F32;
+  TN_TRY(out, call.out(i, dtype, shape));
+  return dispatch<kFloats>(dtype, [&]<class T>() -> Status {
+    for (size_t k = 0; k < of.size(); ++k)
+      data_of<T>(out)[k] = static_cast<T>(of[k]);
+    return {};
+  });
+}
+
+// centred: subtracts the mean (layer norm); otherwise by the mean square alone (RMS norm).
+Status norm_ref(const Call& call, bool centred) {
+  std::span<const int64_t> shape = call.shape(0);
+  TN_TRY(axis, axis_in(call.node().attr_int("axis", -1), shape.size()));
+  std::span<const int64_t> normalised = shape.subspan(static_cast<size_t>(axis));
+  int64_t size = element_count(normalised);
+  int64_t rows = element_count(shape.subspan(0, static_cast<size_t>(axis)));
+  std::vector<double> scale(static_cast<size_t>(size), 1.0), bias(static_cast<size_t>(size), 0.0);
+  if (call.has(1)) {
+    TN_TRY(given, broadcast_operand(call, 1, size, normalised));
+    scale = given;
+  }
+  if (call.has(2)) {
+    TN_TRY(given, broadcast_operand(call, 2, size, normalised));
+    bias = given;
+  }
+  double epsilon = call.node().attr_float("epsilon", 1e-5);
+  TN_TRY(out, call.out(0, call.dtype(0), shape));
+  std::vector<double> means(static_cast<size_t>(rows)), inverses(static_cast<size_t>(rows));
+  TN_CHECK(dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
+    parallel_for(call.ctx(), static_cast<uint64_t>(rows), 4, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t row = begin; row < end; ++row) {
+        const T* x = call.data<T>(0) + static_cast<int64_t>(row) * size;
+        T* y = data_of<T>(out) + static_cast<int64_t>(row) * size;
+        double mean = 0, square = 0;
+        for (int64_t i = 0; centred && i < size; ++i)
+          mean += static_cast<double>(x[i]) / static_cast<double>(size);
+        for (int64_t i = 0; i < size; ++i) {
+          double off = static_cast<double>(x[i]) - mean;
+          square += off * off / static_cast<double>(size);
+        }
+        double inverse = 1 / std::sqrt(square + epsilon);
+        for (int64_t i = 0; i < size; ++i) {
+          auto k = static_cast<size_t>(i);
+          y[i] = static_cast<T>((static_cast<double>(x[i]) - mean) * inverse * scale[k] + bias[k]);
+        }
+        means[row] = mean;
+        inverses[row] = inverse;
+      }
+    });
+    return {};
+  }));
+  if (!centred) return {};
+  TN_CHECK(write_statistic(call, 1, axis, means));
+  return write_statistic(call, 2, axis, inverses);
+}
+Status layer_norm_ref(const Call& call) {
+  return norm_ref(call, true);
+}
+Status rms_norm_ref(const Call& call) {
+  return norm_ref(call, false);
+}
+
+Result<std::vector<Value>> norm_decompose(EditView edit, Node node) {
+  Type type = node.input(0).type();
+  if (!type.ranked || node.n_outputs() > 1)
+    return unsupported("only a known rank and one output are composite");
+  TN_TRY(axis, axis_in(node.attr_int("axis", -1), type.rank()));
+  std::vector<int64_t> list;
+  for (int64_t i = axis; i < int64_t(type.rank()); ++i)
+    list.push_back(i);
+  TN_TRY(axes, edit.ints(list));
+  Value centred = node.input(0);
+  if (node.is("LayerNormalization")) {
+    TN_TRY(mean, edit.op("ReduceMean", {centred, axes}));
+    TN_TRY(off, edit.op("Sub", {centred, mean}));
+    centred = off;
+  }
+  TN_TRY(square, edit.op("Mul", {centred, centred}));
+  TN_TRY(variance, edit.op("ReduceMean", {square, axes}));
+  auto tiny = static_cast<float>(node.attr_float("epsilon", 1e-5));
+  TN_TRY(epsilon, edit.constant<float>(TN_F32, {}, {tiny}));
+  TN_TRY(like, edit.op("CastLike", {epsilon, variance}));
+  TN_TRY(sum, edit.op("Add", {variance, like}));
+  TN_TRY(root, edit.op("Sqrt", {sum}));
+  TN_TRY(normal, edit.op("Div", {centred, root}));
+  TN_TRY(scaled, edit.op("Mul", {normal, node.input(1)}));
+  if (!node.input(2)) return std::vector<Value>{scaled};
+  TN_TRY(y, edit.op("Add", {scaled, node.input(2)}));
+  return std::vector<Value>{y};
+}
+
+Result<Node> norm_sample(EditView edit, uint64_t seed, bool centred) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims = random.shape(1, 4);
+  int64_t rank = static_cast<int64_t>(dims.size()), axis = random.integer(0, rank - 1);
+  std::vector<int64_t> normalised(dims.begin() + axis, dims.end());
+  TN_TRY(x, random.input(TN_F32, dims));
+  TN_TRY(scale, random.input(TN_F32, normalised));
+  std::vector<Value> inputs{x, scale};
+  if (centred && random.coin()) {
+    TN_TRY(bias, random.input(TN_F32, normalised));
+    inputs.push_back(bias);
+  }
+  return edit.add({.type = centred ? "LayerNormalization" : "RMSNormalization",
+                   .inputs = inputs,
+                   .attrs = {{"axis", random.coin() ? axis : axis - rank}, {"epsilon", 1e-3}}});
+}
+Result<Node> layer_norm_sample(EditView edit, uint64_t seed) {
+  return norm_sample(edit, seed, true);
+}
+Result<Node> rms_norm_sample(EditView edit, uint64_t seed) {
+  return norm_sample(edit, seed, false);
+}
+
+OpCost norm_cost(Node node) {
+  return {8 * output_elements(node), node_bytes(node)};
+}
+
+#define NORM_ATTRIBUTES                                       \
+  R"([{"name": "axis", "type": "int", "default": -1},)"       \
+  R"({"name": "epsilon", "type": "float", "default": 1e-5},)" \
+  R"({"name": "stash_type", "type": "dtype"}])"
+constexpr tn_op kLayerNorm = op_row({.type = "LayerNormalization",
+                                     .since = 17,
+                                     .axes = "b.. d~.., d.., d..? -> b.. d.. ; b = axis",
+                                     .attributes = NORM_ATTRIBUTES,
+                                     .shape = shape<layer_norm_shape>,
+                                     .decompose = decompose<norm_decompose>,
+                                     .cost = cost<norm_cost>,
+                                     .ref = ref<layer_norm_ref>,
+                                     .sample = sample<layer_norm_sample>});
+constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
+                                   .since = 23,
+                                   .axes = "b.. d~.., d.. -> b.. d.. ; b = axis",
+                                   .attributes = NORM_ATTRIBUTES,
+                                   .shape = shape<layer_norm_shape>,
+                                   .decompose = decompose<norm_decompose>,
+                                   .cost = cost<norm_cost>,
+                                   .ref = ref<rms_norm_ref>,
+                                   .sample = sample<rms_norm_sample>});
+
+}  // namespace
+
+TENON_OPS(layer_norm, &kLayerNorm, &kRmsNorm)
+
+}  // namespace tenon::ops

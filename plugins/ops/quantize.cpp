@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: per tensor, per axis, or in blocks.
+#include <algorithm>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "numbers.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+uint32_t dtype_attr(Node node, std::string_view name) {
+  tn_any any = node.attr(name);
+  return any.tag == TN_ANY_DTYPE ? static_cast<uint32_t>(any.v.u) : TN_DTYPE_NONE;
+}
+
+uint32_t quantized_dtype(Node node) {
+  uint32_t stated = dtype_attr(node, "output_dtype");
+  if (node.input(2)) return node.input(2).dtype();
+  return stated == TN_DTYPE_NONE ? TN_U8 : stated;
+}
+uint32_t real_dtype(Node node) {
+  uint32_t stated = dtype_attr(node, "output_dtype");
+  return stated == TN_DTYPE_NONE ? node.input(1).dtype() : stated;
+}
+
+Status quantize_shape(EditView edit, Node node) {
+  Type type = node.input(0).type();
+  type.dtype = node.is("QuantizeLinear") ? quantized_dtype(node) : real_dtype(node);
+  return set_output(edit, node, 0, type);
+}
+
+// Which scale belongs to element i of x.
+class ScaleIndex {
+ public:
+  static Result<ScaleIndex> of(Node node,
+                               std::span<const int64_t> x,
+                               std::span<const int64_t> scale) {
+    ScaleIndex index;
+    if (element_count(scale) == 1) return index;
+    TN_TRY(axis, axis_in(node.attr_int("axis", 1), x.size()));
+    AxisSplit split(x, axis);
+    index.inner_ = split.inner;
+    index.size_ = split.size;
+    int64_t block = node.attr_int("block_size");
+    if (scale.size() == 1 && block == 0) {
+      if (scale[0] != split.size)
+        return invalid(cat("scale: expected ", split.size, " elements, got ", scale[0]));
+      index.per_axis_ = true;
+      return index;
+    }
+    if (scale.size() != x.size())
+      return invalid(cat("scale: expected rank ", x.size(), ", got ", scale.size()));
+    int64_t blocks = scale[static_cast<size_t>(axis)];
+    if (block == 0) block = blocks > 0 ? (split.size + blocks - 1) / blocks : 1;
+    for (size_t d = 0; d < x.size(); ++d) {
+      int64_t expected = d == static_cast<size_t>(axis) ? (x[d] + block - 1) / block : x[d];
+      if (scale[d] != expected)
+        return invalid(cat("scale axis ", d, ": expected ", expected, ", got ", scale[d]));
+    }
+    index.block_ = block;
+    index.blocks_ = blocks;
+    return index;
+  }
+  int64_t operator()(int64_t i) const {
+    if (per_axis_) return i / inner_ % size_;
+    if (!block_) return 0;
+    int64_t along = i / inner_ % size_, outer = i / inner_ / size_;
+    return (outer * blocks_ + along / block_) * inner_ + i % inner_;
+  }
+
+ private:
+  bool per_axis_ = false;
+  int64_t inner_ = 1, size_ = 1, block_ = 0, blocks_ = 0;
+};
+
+// The rule of QuantizeLinear for one number: x/scale to the nearest even, plus zero, saturated.
+// ONNX divides in float32; a scale is a float32 (or narrower) number.
+void store_quantized(void* to,
+                     uint32_t dtype,
+                     int64_t i,
+                     double x,
+                     double scale,
+                     double zero,
+                     const CastRule& rule) {
+  double ratio = static_cast<double>(static_cast<float>(x) / static_cast<float>(scale));
+  if (!is_integer(dtype)) return store_number(to, dtype, i, ratio + zero, rule);
+  double value = std::nearbyint(ratio) + zero;
+  if (std::isnan(value)) value = zero;
+  value = std::clamp(value, lowest_of(dtype), highest_of(dtype));
+  store_integer(to, dtype, i, static_cast<int64_t>(value));
+}
+
+// Whole bytes of packed types belong to one thread.
+template <class Body>
+void for_each_element(tn_ctx* ctx, int64_t count, const Body& body) {
+  parallel_for(ctx, static_cast<uint64_t>((count + 7) / 8), 512, [&](uint64_t begin, uint64_t end) {
+    int64_t last = std::min(static_cast<int64_t>(end) * 8, count);
+    for (auto i = static_cast<int64_t>(begin) * 8; i < last; ++i)
+      body(i);
+  });
+}
+
+Status check_types(std::initializer_list<uint32_t> dtypes) {
+  for (uint32_t dtype : dtypes)
+    if (!is_supported(dtype)) return unsupported(cat("element type ", dtype_name(dtype)));
+  return {};
+}
+
+Status quantize_ref(const Call& call) {
+  uint32_t dtype = quantized_dtype(call.node());
+  if (call.has(2)) dtype = call.dtype(2);
+  TN_CHECK(check_types({call.dtype(0), call.dtype(1), dtype}));
+  TN_TRY(index, ScaleIndex::of(call.node(), call.shape(0), call.shape(1)));
+  TN_TRY(out, call.out(0, dtype, call.shape(0)));
+  CastRule rule{call.node().attr_int("saturate", 1) != 0};
+  for_each_element(call.ctx(), element_count(out), [&, index = index](int64_t i) {
+    int64_t s = index(i);
+    double zero = call.has(2) ? load_number(call.data<char>(2), dtype, s) : 0;
+    store_quantized(data_of<char>(out), dtype, i, load_number(call.data<char>(0), call.dtype(0), i),
+                    load_number(call.data<char>(1), call.dtype(1), s), zero, rule);
+  });
+  return {};
+}
+
+Status dequantize_ref(const Call& call) {
+  uint32_t dtype = real_dtype(call.node());
+  TN_CHECK(check_types({call.dtype(0), call.dtype(1), dtype}));
+  TN_TRY(index, ScaleIndex::of(call.node(), call.shape(0), call.shape(1)));
+  TN_TRY(out, call.out(0, dtype, call.shape(0)));
+  for_each_element(call.ctx(), element_count(out), [&, index = index](int64_t i) {
+    int64_t s = index(i);
+    double zero = call.has(2) ? load_number(call.data<char>(2), call.dtype(0), s) : 0;
+    double off = load_number(call.data<char>(0), call.dtype(0), i) - zero;
+    store_number(data_of<char>(out), dtype, i,
+                 off * load_number(call.data<char>(1), call.dtype(1), s));
+  });
+  return {};
+}
+
+Result<Value> positive_scales(EditView edit, Sampler& random, const std::vector<int64_t>& dims) {
+  std::vector<float> scales;
+  for (int64_t i = element_count(dims); i > 0; --i)
+    scales.push_back(0.01f * static_cast<float>(random.integer(1, 5)));
+  return edit.constant<float>(TN_F32, dims, scales);
+}
+
+Result<Node> quantize_sample(EditView edit, uint64_t seed, bool forward) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims = random.shape(2, 4), scale_dims;
+  std::vector<Attr> attrs;
+  int64_t form = random.integer(0, 2), axis = random.integer(0, int64_t(dims.size()) - 1);
+  if (form > 0) attrs.emplace_back("axis", axis);
+  if (form == 1) scale_dims = {dims[static_cast<size_t>(axis)]};
+  if (form == 2) {
+    attrs.emplace_back("block_size", int64_t{2});
+    scale_dims = dims;
+    scale_dims[static_cast<size_t>(axis)] = (dims[static_cast<size_t>(axis)] + 1) / 2;
+  }
+  TN_TRY(scale, positive_scales(edit, random, scale_dims));
+  uint32_t dtype = random.coin() ? TN_I8 : TN_U8;
+  std::vector<int8_t> zeros(static_cast<size_t>(element_count(scale_dims)), 3);
+  TN_TRY(zero, edit.constant<int8_t>(dtype, scale_dims, zeros));
+  TN_TRY(x, random.input(forward ? TN_F32 : dtype, dims));
+  return edit.add({.type = forward ? "QuantizeLinear" : "DequantizeLinear",
+                   .inputs = {x, scale, zero},
+                   .attrs = attrs});
+}
+Result<Node> forward_sample(EditView edit, uint64_t seed) {
+  return quantize_sample(edit, seed, true);
+}
+Result<Node> backward_sample(EditView edit, uint64_t seed) {
+  return quantize_sample(edit, seed, false);
+}
+
+Status dynamic_shape(EditView edit, Node node) {
+  Type type = node.input(0).type();
+  type.dtype = TN_U8;
+  TN_CHECK(set_output(edit, node, 0, type));
+  TN_CHECK(set_output(edit, node, 1, TN_F32, {}));
+  return set_output(edit, node, 2, TN_U8, {});
+}
+
+// uint8 over the tensor's own range, which always holds 0. In float32, as ONNX defines it.
+Status dynamic_ref(const Call& call) {
+  if (call.dtype(0) != TN_F32) return no_kernel(call.dtype(0));
+  const auto* x = call.data<float>(0);
+  int64_t n = element_count(call.in(0));
+  float low = 0, high = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    low = std::min(low, x[i]);
+    high = std::max(high, x[i]);
+  }
+  float scale = (high - low) / 255.0f;
+  if (scale == 0) scale = 1;
+  float zero = std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f));
+  TN_TRY(y, call.out(0, TN_U8, call.shape(0)));
+  for (int64_t i = 0; i < n; ++i)
+    store_quantized(data_of<char>(y), TN_U8, i, double(x[i]), double(scale), double(zero), {});
+  TN_TRY(scale_out, call.out(1, TN_F32, std::initializer_list<int64_t>{}));
+  *data_of<float>(scale_out) = scale;
+  TN_TRY(zero_out, call.out(2, TN_U8, std::initializer_list<int64_t>{}));
+  *data_of<uint8_t>(zero_out) = static_cast<uint8_t>(zero);
+  return {};
+}
+Result<Node> dynamic_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  TN_TRY(x, random.input(TN_F32, random.shape(1, 3)));
+  return edit.add({.type = "DynamicQuantizeLinear", .inputs = {x}, .n_outputs = 3});
+}
+
+constexpr tn_op kQuantize = op_row({.type = "QuantizeLinear",
+                                    .since = 25,
+                                    .attributes = R"([{"name": "axis", "type": "int", "default": 1},
+                              {"name": "block_size", "type": "int", "default": 0},
+                              {"name": "output_dtype", "type": "dtype"},
+                              {"name": "precision", "type": "dtype"},
+                              {"name": "saturate", "type": "int", "default": 1}])",
+                                    .shape = shape<quantize_shape>,
+                                    .ref = ref<quantize_ref>,
+                                    .sample = sample<forward_sample>});
+constexpr tn_op kDequantize =
+    op_row({.type = "DequantizeLinear",
+            .since = 25,
+            .attributes = R"([{"name": "axis", "type": "int", "default": 1},
+                              {"name": "block_size", "type": "int", "default": 0},
+                              {"name": "output_dtype", "type": "dtype"}])",
+            .shape = shape<quantize_shape>,
+            .ref = ref<dequantize_ref>,
+            .sample = sample<backward_sample>});
+constexpr tn_op kDynamic = op_row({.type = "DynamicQuantizeLinear",
+                                   .since = 11,
+                                   .shape = shape<dynamic_shape>,
+                                   .ref = ref<dynamic_ref>,
+                                   .sample = sample<dynamic_sample>});
+
+}  // namespace
+
+TENON_OPS(quantize, &kQuantize, &kDequantize, &kDynamic)
+
+}  // namespace tenon::ops
