@@ -31,6 +31,7 @@ Plan Lowering::run() {
       plan_.steps[begin].op = node.op;
   }
   place_outputs();
+  drop_unused_constants();
   return std::move(plan_);
 }
 
@@ -82,6 +83,26 @@ void Lowering::place_outputs() {
               .type = shape.type,
               .dims = shape.dims,
               .strides = row_major_strides(shape.dims)});
+  }
+}
+
+// What only made another constant (folded or dequantised weights that were then packed) goes.
+void Lowering::drop_unused_constants() {
+  std::vector<bool> is_used(plan_.buffers.size(), false);
+  for (const Step& step : plan_.steps) {
+    for (const Argument& a : step.arguments)
+      is_used[static_cast<size_t>(a.place.buffer)] = true;
+    for (const Place& place : step.places)
+      is_used[static_cast<size_t>(place.buffer)] = true;
+  }
+  plan_.packed_bytes = 0;
+  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+    Buffer& buffer = plan_.buffers[i];
+    if (buffer.keeper == nullptr) continue;
+    if (is_used[i])
+      plan_.packed_bytes += buffer.bytes;
+    else
+      buffer.keeper.reset();
   }
 }
 
@@ -218,7 +239,6 @@ View Lowering::make_constant(ElementType type, const Dims& dims, std::shared_ptr
   View made{.type = type, .dims = dims, .strides = row_major_strides(dims)};
   made.buffer = plan_.add_buffer(
       {.kind = Buffer::Kind::kConstant, .bytes = made.bytes(), .data = data.get(), .keeper = data});
-  plan_.packed_bytes += made.bytes();
   return made;
 }
 
@@ -239,7 +259,6 @@ Place Lowering::packed(const View& constant,
                        const dnnl::memory::desc& to) {
   std::shared_ptr<const void> data = store_.packed(constant_data(constant), from, to);
   int64_t bytes = static_cast<int64_t>(to.get_size());
-  plan_.packed_bytes += bytes;
   int buffer = plan_.add_buffer(
       {.kind = Buffer::Kind::kConstant, .bytes = bytes, .data = data.get(), .keeper = data});
   return {buffer, 0};

@@ -99,6 +99,7 @@ class Lowering {
   };
   void place_inputs_and_constants();
   void place_outputs();
+  void drop_unused_constants();
 
   const Graph& graph_;
   const CompileOptions& options_;

@@ -80,6 +80,22 @@ bool is_channel_constant(const Lowering& lowering, int value, const Dims& dims, 
   return axis >= shift && constant.dims[axis - shift] == dims[channel_axis];
 }
 
+// A BatchNormalization of known numbers behind a Conv with known weights in f32.
+bool is_foldable_norm(const Lowering& lowering, int producer, const Node& norm) {
+  const Graph& graph = lowering.graph();
+  if (norm.op != "BatchNormalization" || norm.integer("training_mode", 0) != 0) return false;
+  const Node& conv = graph.nodes[producer];
+  if (conv.op != "Conv") return false;
+  auto is_plain = [&](int value) {
+    return value != kNone && graph.values[value].data != nullptr &&
+           graph.values[value].type == ElementType::kF32;
+  };
+  bool is_known = is_plain(conv.inputs[1]) && (conv.input(2) == kNone || is_plain(conv.inputs[2]));
+  for (int i = 1; i <= 4; ++i)
+    is_known = is_known && is_plain(norm.input(static_cast<size_t>(i)));
+  return is_known;
+}
+
 struct Absorber {
   Lowering& lowering;
   const Graph& graph;
@@ -107,6 +123,12 @@ struct Absorber {
     if (lowering.is_done(user)) return false;
     const Node& node = graph.nodes[user];
     if (node.op == "QuantizeLinear") return quantize(user, node);
+    if (tail.nodes.empty() && !past_quant && is_foldable_norm(lowering, value.producer, node)) {
+      tail.norm = user;
+      tail.nodes.push_back(user);
+      tail.result = node.outputs[0];
+      return true;
+    }
     if (std::optional<Eltwise> eltwise = find_eltwise(graph, node)) {
       take({user, eltwise, {}, kNone}, {user});
       return true;
@@ -114,7 +136,7 @@ struct Absorber {
     std::optional<TailOp> op = find_binary(lowering, user, tail.result);
     if (!op || tail.ops.size() >= 8) return false;
     bool is_bias = op->binary == dnnl::algorithm::binary_add && tail.ops.empty() &&
-                   tail.bias == kNone && !past_quant &&
+                   tail.bias == kNone && tail.norm == kNone && !past_quant &&
                    is_channel_constant(lowering, op->other, value.dims, channel_axis);
     if (is_bias) {
       tail.bias = op->other;

@@ -27,6 +27,7 @@ struct TailOp {
 };
 
 struct Tail {
+  int norm = kNone;  // a BatchNormalization node to be folded into a convolution's weights
   int bias = kNone;  // a constant [n_channels]
   std::vector<TailOp> ops;
   std::vector<int> nodes;               // all that is absorbed

@@ -5,6 +5,7 @@
 // channels reads a layout of oneDNN's choice.
 
 #include <algorithm>
+#include <cmath>
 
 #include "../tail.hpp"
 #include "conv_geometry.hpp"
@@ -66,7 +67,9 @@ class ConvBuilder {
   void build(const Tail& tail) {
     choose_source();
     choose_weights();
+    if (tail.norm != kNone) fold_norm(tail.norm);
     int bias = node_.input(2) != kNone ? node_.input(2) : tail.bias;
+    bool has_bias = bias != kNone || folded_bias_.exists();
     Dims dst_dims = lowering_.graph().values[tail.result].dims;
     Fused fused = fuse(lowering_, tail,
                        {.result_strides = channels_last_strides(dst_dims),
@@ -75,7 +78,7 @@ class ConvBuilder {
                         .src_buffers = {src_.buffer}});
     if (int8_) add_scales(fused);
     Desc dst = descriptor(fused.dst);
-    Desc bias_desc = bias == kNone
+    Desc bias_desc = !has_bias
                          ? Desc()
                          : Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
     dnnl::convolution_forward::primitive_desc pd(
@@ -139,6 +142,35 @@ class ConvBuilder {
     }
   }
 
+  // w' = w * a, b' = (b - mean) * a + beta, with a = gamma / sqrt(variance + epsilon).
+  void fold_norm(int norm) {
+    const Node& n = lowering_.graph().nodes[norm];
+    auto numbers = [&](int input) { return lowering_.constant_floats(input); };
+    std::vector<float> gamma = numbers(n.inputs[1]);
+    std::vector<float> beta = numbers(n.inputs[2]);
+    std::vector<float> mean = numbers(n.inputs[3]);
+    std::vector<float> variance = numbers(n.inputs[4]);
+    std::vector<float> bias(gamma.size(), 0.0F);
+    if (node_.input(2) != kNone) bias = numbers(node_.inputs[2]);
+    double epsilon = n.real("epsilon", 1e-5);
+    std::shared_ptr<void> scaled = aligned_bytes(weights_.bytes());
+    std::shared_ptr<void> shifted =
+        aligned_bytes(static_cast<int64_t>(bias.size() * sizeof(float)));
+    const float* from = static_cast<const float*>(lowering_.constant_data(weights_));
+    float* to = static_cast<float*>(scaled.get());
+    int64_t per_channel = weights_.count() / weights_.dims[0];
+    for (size_t o = 0; o < gamma.size(); ++o) {
+      double a = double{gamma[o]} / std::sqrt(double{variance[o]} + epsilon);
+      for (int64_t i = 0; i < per_channel; ++i, ++from, ++to)
+        *to = static_cast<float>(*from * a);
+      static_cast<float*>(shifted.get())[o] =
+          static_cast<float>((double{bias[o]} - double{mean[o]}) * a + double{beta[o]});
+    }
+    weights_ = lowering_.make_constant(ElementType::kF32, weights_.dims, scaled);
+    folded_bias_ =
+        lowering_.make_constant(ElementType::kF32, {static_cast<int64_t>(bias.size())}, shifted);
+  }
+
   void add_scales(Fused& fused) {
     auto scale = [&](int id, int mask, const std::vector<float>& values) {
       fused.attr.set_scales_mask(id, mask);
@@ -164,7 +196,7 @@ class ConvBuilder {
     std::vector<Argument> arguments = std::move(fused.arguments);
     arguments.push_back({DNNL_ARG_SRC, source_place(pd.src_desc()), pd.src_desc()});
     arguments.push_back({DNNL_ARG_WEIGHTS, weights_place(pd.weights_desc()), pd.weights_desc()});
-    if (bias != kNone) {
+    if (bias != kNone || folded_bias_.exists()) {
       arguments.push_back({DNNL_ARG_BIAS, bias_place(bias), pd.bias_desc()});
     }
     if (fused.dst.buffer == kNone) fused.dst.buffer = lowering_.scratch(fused.dst.bytes());
@@ -176,6 +208,7 @@ class ConvBuilder {
   }
 
   Place bias_place(int bias) {
+    if (folded_bias_.exists()) return place_of(folded_bias_);
     const View& view = lowering_.view(bias);
     return view.is_quantized() ? place_of(lowering_.dequantized_constant(view))
                                : place_of(lowering_.read_row_major(bias, ElementType::kF32));
@@ -216,6 +249,7 @@ class ConvBuilder {
   bool int8_;
   View src_;
   View weights_;
+  View folded_bias_;  // exists when a normalisation was folded
   Desc src_desc_;
   Desc weights_desc_;
 };

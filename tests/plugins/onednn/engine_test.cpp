@@ -217,6 +217,22 @@ TEST(Engine, ConcatenatesChannelsLast) {
   EXPECT_LT(error_of(run(b.graph)), kF32);
 }
 
+TEST(Engine, FoldsBatchNormalizationIntoTheWeights) {
+  GraphBuilder b(13);
+  int x = b.input("x", {1, 8, 6, 5});
+  std::vector<int> inputs = {b.conv(x, 12, 3, 1)};
+  for (int i = 0; i < 3; ++i)
+    inputs.push_back(b.random_constant({12}, 0.5F));
+  inputs.push_back(b.constant({12}, std::vector<float>(12, 0.3F)));
+  b.output(b.relu(b.node("BatchNormalization", inputs, {1, 12, 6, 5})));
+
+  Outcome outcome = run(b.graph);
+
+  EXPECT_LT(error_of(outcome), kF32);
+  for (const std::string& kernel : outcome.kernels)
+    EXPECT_EQ(kernel.find("bnorm"), kernel.npos);
+}
+
 TEST(Arena, StaysCloseToTheMostBytesAlive) {
   GraphBuilder b(1);
   build_resnet50(b, 1);

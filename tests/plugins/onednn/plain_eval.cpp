@@ -264,6 +264,18 @@ Data layer_norm(const Case& c) {
   return out;
 }
 
+Data batch_norm(const Case& c) {
+  Data out = c.in(0);
+  const Dims& dims = c.dims(0);
+  int64_t area = element_count(dims) / dims[0] / dims[1];
+  for (size_t i = 0; i < out.size(); ++i) {
+    size_t channel = static_cast<size_t>(static_cast<int64_t>(i) / area % dims[1]);
+    double scale = c.in(1)[channel] / std::sqrt(c.in(4)[channel] + 1e-5);
+    out[i] = (out[i] - c.in(3)[channel]) * scale + c.in(2)[channel];
+  }
+  return out;
+}
+
 Data concat(const Case& c) {
   size_t axis = static_cast<size_t>(c.node.integer("axis", 0));
   Data out(static_cast<size_t>(element_count(c.out_dims())));
@@ -292,6 +304,7 @@ const std::map<std::string, Data (*)(const Case&)>& rows() {
       {"Transpose", transpose},
       {"Softmax", softmax},
       {"LayerNormalization", layer_norm},
+      {"BatchNormalization", batch_norm},
       {"Concat", concat},
       {"Reshape", [](const Case& c) { return c.in(0); }},
   };
