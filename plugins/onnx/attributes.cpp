@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attributes.hpp"
 
+#include <algorithm>
+
+#include "dtypes.hpp"
+
 namespace tenon::onnx_plugin {
 
 using onnx::AttributeProto;
@@ -22,6 +26,24 @@ void AttrStore::add_body(std::string_view name, OwnedGraph body) {
   attrs_.emplace_back(name, any_graph(bodies_.back().get()));
 }
 
+bool is_dtype_attribute(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "to",        "dtype",           "output_dtype",     "stash_type",
+      "precision", "output_datatype", "softmax_precision"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+Status AttrStore::add_dtype(const AttributeProto& attr) {
+  if (attr.i() == 0) return {};  // "not given", wherever it is allowed
+  auto number = static_cast<int32_t>(std::clamp<int64_t>(attr.i(), -1, 1000));
+  uint32_t dtype = dtype_of_onnx(number);
+  if (dtype == TN_DTYPE_NONE)
+    return unsupported(cat("attribute ", attr.name(), ": expected a type of numbers, got ",
+                           onnx_type_text(number)));
+  attrs_.emplace_back(attr.name(), any_dtype(dtype));
+  return {};
+}
+
 void AttrStore::add_texts(const AttributeProto& attr) {
   std::vector<tn_str>& list = texts_.emplace_back();
   for (const std::string& text : attr.strings())
@@ -29,12 +51,13 @@ void AttrStore::add_texts(const AttributeProto& attr) {
   attrs_.emplace_back(attr.name(), any_texts(list));
 }
 
-Status AttrStore::add(ModelFiles& files, const AttributeProto& attr) {
+Status AttrStore::add(ModelFiles& files, const AttributeProto& attr, bool onnx_domain) {
   switch (type_of(attr)) {
     case AttributeProto::FLOAT:
       attrs_.emplace_back(attr.name(), any_float(attr.f()));
       return {};
     case AttributeProto::INT:
+      if (onnx_domain && is_dtype_attribute(attr.name())) return add_dtype(attr);
       attrs_.emplace_back(attr.name(), any_int(attr.i()));
       return {};
     case AttributeProto::STRING:

@@ -16,12 +16,14 @@ namespace tenon::onnx_plugin {
 // Holds what the values point at while the node is added.
 class AttrStore {
  public:
-  Status add(ModelFiles& files, const onnx::AttributeProto& attr);
+  // onnx_domain: of one of ONNX's own operators, some of whose numbers are element types.
+  Status add(ModelFiles& files, const onnx::AttributeProto& attr, bool onnx_domain);
   void add_body(std::string_view name, OwnedGraph body);
   void add_int(std::string_view name, int64_t value) { attrs_.emplace_back(name, value); }
   const std::vector<Attr>& attrs() const { return attrs_; }
 
  private:
+  Status add_dtype(const onnx::AttributeProto& attr);
   void add_texts(const onnx::AttributeProto& attr);
 
   std::vector<Attr> attrs_;
@@ -31,6 +33,9 @@ class AttrStore {
   std::deque<Tensor> tensors_;
   std::deque<OwnedGraph> bodies_;
 };
+
+// Whether the number in this attribute of ONNX's own operators is an element type.
+bool is_dtype_attribute(std::string_view name);
 
 // Its type, also where an old file does not state it.
 onnx::AttributeProto::AttributeType type_of(const onnx::AttributeProto& attr);

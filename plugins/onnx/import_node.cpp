@@ -25,7 +25,8 @@ Status notes(const EditView& edit, Node added, const onnx::NodeProto& from) {
   if (!from.doc_string().empty())
     TN_CHECK(edit.set_note(added.id, kNoteDoc, any_text(from.doc_string())));
   for (const auto& entry : from.metadata_props())
-    TN_CHECK(edit.set_note(added.id, cat(kNoteMetadata, entry.key()), any_text(entry.value())));
+    if (entry.key() != kMetadataScope)
+      TN_CHECK(edit.set_note(added.id, cat(kNoteMetadata, entry.key()), any_text(entry.value())));
   return {};
 }
 
@@ -70,6 +71,8 @@ Result<Draft> Importer::draft(const onnx::NodeProto& from, const Frame& frame) c
   out.type = from.op_type();
   if (!from.name().empty()) out.name = cat(frame.prefix, from.name());
   out.scope = frame.scope;
+  for (const auto& entry : from.metadata_props())
+    if (entry.key() == kMetadataScope) out.scope = entry.value();
   for (int i = 0; i < from.input_size(); ++i) {
     if (from.input(i).empty()) {
       out.inputs.emplace_back();
@@ -113,7 +116,8 @@ Status Importer::add(const EditView& edit, const onnx::NodeProto& from, Draft& n
   while (!inputs.empty() && !inputs.back())
     inputs.pop_back();
   for (const onnx::AttributeProto& attr : node.attrs)
-    if (type_of(attr) != onnx::AttributeProto::GRAPH) TN_CHECK(store.add(files_, attr));
+    if (type_of(attr) != onnx::AttributeProto::GRAPH)
+      TN_CHECK(store.add(files_, attr, node.domain.empty()));
   TN_CHECK(bodies(node, frame, store, inputs));
   std::vector<std::string> names;
   for (size_t i = 0; i < node.outputs.size(); ++i) {

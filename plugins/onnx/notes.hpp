@@ -17,4 +17,10 @@ inline constexpr std::string_view kNoteGraphName = "onnx.graph_name";
 inline constexpr std::string_view kNoteMetadata = "onnx.metadata.";  // + key; graph or node
 inline constexpr std::string_view kNoteOpset = "onnx.opset.";        // + domain, not ONNX's own
 
+inline constexpr std::string_view kOurProducer = "tenon";  // where no note names another
+
+// Keys of metadata_props, for what ONNX has no place for.
+inline constexpr std::string_view kMetadataScope = "tenon.scope";   // of a node
+inline constexpr std::string_view kMetadataState = "tenon.state.";  // + input: the paired output
+
 }  // namespace tenon::onnx_plugin

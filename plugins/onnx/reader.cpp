@@ -13,7 +13,7 @@ Status graph_notes(const EditView& edit, const onnx::ModelProto& model) {
   auto text = [&](std::string_view key, const std::string& value) -> Status {
     return value.empty() ? Status() : edit.set_note(0, key, any_text(value));
   };
-  TN_CHECK(text(kNoteProducer, model.producer_name()));
+  if (model.producer_name() != kOurProducer) TN_CHECK(text(kNoteProducer, model.producer_name()));
   TN_CHECK(text(kNoteProducerVersion, model.producer_version()));
   TN_CHECK(text(kNoteDomain, model.domain()));
   TN_CHECK(text(kNoteModelDoc, model.doc_string()));
@@ -22,12 +22,26 @@ Status graph_notes(const EditView& edit, const onnx::ModelProto& model) {
   if (model.model_version())
     TN_CHECK(edit.set_note(0, kNoteModelVersion, any_int(model.model_version())));
   for (const auto& entry : model.metadata_props())
-    TN_CHECK(edit.set_note(0, cat(kNoteMetadata, entry.key()), any_text(entry.value())));
+    if (entry.key().rfind(kMetadataState, 0) != 0)
+      TN_CHECK(edit.set_note(0, cat(kNoteMetadata, entry.key()), any_text(entry.value())));
   for (const auto& import : model.opset_import()) {
     if (import.domain().empty() || import.domain() == "ai.onnx") continue;
     TN_CHECK(edit.set_note(0, cat(kNoteOpset, import.domain()), any_int(import.version())));
   }
   return {};
+}
+
+// Pairs what the writer noted as pairs; what no longer fits is dropped.
+void pair_states(const EditView& edit, const onnx::ModelProto& model) {
+  for (const auto& entry : model.metadata_props()) {
+    if (entry.key().rfind(kMetadataState, 0) != 0) continue;
+    Value input = edit.graph().find(std::string_view(entry.key()).substr(kMetadataState.size()));
+    Value output;
+    std::vector<Value> outputs = edit.graph().outputs();
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (edit.graph().output_name(i) == entry.value()) output = outputs[i];
+    if (input && output) Status ignored(services.edit->pair_state(edit.raw, input.id, output.id));
+  }
 }
 
 bool ends_with(std::string_view text, std::string_view end) {
@@ -62,6 +76,7 @@ class Reader {
     TN_TRY(edit, Edit::begin(into));
     TN_CHECK(Importer(files, model, cancel).run(edit));
     TN_CHECK(graph_notes(edit, model));
+    pair_states(edit, model);
     return edit.commit();
   }
 
