@@ -79,6 +79,8 @@ bool reshape_strides(const View& view, const Dims& dims, Dims* strides) {
 }  // namespace
 
 std::string refuse_reshape(const Graph& graph, const Node& node) {
+  if (node.outputs.size() > 1 && node.outputs[1] != kNone) return "a second output";
+  if (node.op == "Dropout" && node.input(2) != kNone) return "training mode";
   return refuse_types(graph, node);
 }
 
