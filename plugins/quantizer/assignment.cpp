@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "assignment.hpp"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace tenon::quantizer {
+namespace {
+
+bool is_quantized_op(Node node) {
+  std::string_view type = node.type();
+  return type == "QuantizeLinear" || type == "DequantizeLinear" || type == "QLinearConv" ||
+         type == "QLinearMatMul" || type == "MatMulInteger" || type == "ConvInteger" ||
+         type == "DynamicQuantizeLinear";
+}
+
+bool same_type(Value a, Value b) {
+  Type x = a.type(), y = b.type();
+  if (!x.ranked || !y.ranked || x.dims != y.dims) return false;
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    if (x.dims[i] >= 0) continue;
+    if (i >= x.symbols.size() || i >= y.symbols.size()) return false;
+    if (x.symbols[i].empty() || x.symbols[i] != y.symbols[i]) return false;
+  }
+  return true;
+}
+
+// A constant that becomes part of the result: data of its own (of the result's rank), or a filling
+// that is not 0. Scales of a Resize and the like are no data.
+bool is_data_constant(Value v, Value result) {
+  if (!v.is_constant() || v.dtype() != TN_F32) return false;
+  DLTensor tensor = v.constant().dl();
+  if (tensor.ndim == 0) return *data_of<float>(tensor) != 0;
+  Type type = result.type();
+  return element_count(tensor) > 0 && type.ranked && type.rank() == static_cast<size_t>(tensor.ndim) &&
+         tensor.ndim > 1;
+}
+
+}  // namespace
+
+std::vector<uint64_t> data_inputs(Node node) {
+  std::vector<uint64_t> out;
+  for (uint64_t i = 0; i < node.n_inputs(); ++i) {
+    Value v = node.input(i);
+    if (v && !v.is_constant() && is_float(v.dtype())) out.push_back(i);
+  }
+  return out;
+}
+
+Result<Assignment> Assignment::make(Graph graph, const Choices& choices) {
+  Assignment out;
+  out.products_ = choices.products;
+  TN_CHECK(out.decide(graph, choices));
+  if (choices.weights_only) return out;
+  while (out.drop_unjoined()) {
+  }
+  out.fuse();
+  out.collect();
+  out.share_scales();
+  return out;
+}
+
+bool Assignment::is_taken(Node node) const {
+  auto at = index_.find(node.id);
+  return at != index_.end() && nodes_[at->second].taken;
+}
+
+size_t Assignment::taken_count() const {
+  size_t n = 0;
+  for (const Decision& one : nodes_)
+    n += one.taken;
+  return n;
+}
+
+bool Assignment::reads(Node node, uint64_t input) const {
+  auto at = index_.find(node.id);
+  if (at == index_.end() || !nodes_[at->second].taken) return false;
+  const Role& role = nodes_[at->second].role;
+  Value v = node.input(input);
+  if (!v || v.is_constant() || inner_.contains(v.id) || v.dtype() != TN_F32) return false;
+  if (role.kind != Kind::kCompute) return true;
+  int64_t i = static_cast<int64_t>(input);
+  return i == role.act || i == role.weight;  // a weight that is no constant: a product
+}
+
+const Decision* Assignment::maker(Value v) const {
+  Node node = v.producer();
+  if (!node) return nullptr;
+  auto at = index_.find(node.id);
+  return at != index_.end() && nodes_[at->second].taken ? &nodes_[at->second] : nullptr;
+}
+
+Status Assignment::decide(Graph graph, const Choices& choices) {
+  for (Node node : graph.nodes()) {
+    if (is_quantized_op(node))
+      return {TN_FAILED_PRECONDITION, cat("the model is already quantized (node ", node.name(), " is a ",
+                                          node.type(), "); start from the float model")};
+    Decision one{node, role_of(node)};
+    for (Value v : node.outputs())
+      one.is_float = one.is_float || (v && is_float(v.dtype()));
+    std::string pattern = skipped_by(choices.skip, node);
+    if (!pattern.empty()) {
+      one.why = cat("in the skip list (", pattern, ")");
+    } else if (!one.role.has_row) {
+      one.why = cat("operator ", node.type(), " is not known");
+    } else if (one.role.kind == Kind::kFloat) {
+      one.why = cat("operator ", node.type(), " stays in float");
+    } else if (one.role.kind == Kind::kCompute) {
+      one.why = refuse_compute(one, choices);
+    } else {
+      one.why = choices.weights_only ? "no weight" : refuse_joiner(one);
+    }
+    one.taken = one.why.empty();
+    index_[node.id] = nodes_.size();
+    nodes_.push_back(std::move(one));
+  }
+  return {};
+}
+
+std::string Assignment::refuse_compute(Decision& one, const Choices& choices) const {
+  Value act = one.node.input(static_cast<uint64_t>(one.role.act));
+  Value weight = one.node.input(static_cast<uint64_t>(one.role.weight));
+  if (!act || !weight) return "an input is missing";
+  for (Value v : {act, weight, one.node.output()})
+    if (v.dtype() != TN_F32) return cat("expected float32, got ", dtype_name(v.dtype()));
+  if (act.is_constant()) return "its activation is a constant";
+  if (!weight.is_constant())
+    return choices.products ? "" : "both inputs are activations (option products)";
+  DLTensor tensor = weight.constant().dl();
+  if (tensor.ndim < 2) return cat("weight of rank ", tensor.ndim, ", expected 2 or more");
+  // A stack of matrices has its output channel last, and other channels in each matrix.
+  if (tensor.ndim > 2 && one.node.is("MatMul")) return cat("weight of rank ", tensor.ndim);
+  if (element_count(tensor) == 0) return "empty weight";
+  const float* data = data_of<float>(tensor);
+  for (int64_t i = 0; i < element_count(tensor); ++i)
+    if (!(std::abs(data[i]) <= std::numeric_limits<float>::max())) return "its weight has numbers that are not finite";
+  return "";
+}
+
+std::string Assignment::refuse_joiner(const Decision& one) const {
+  Value result = one.node.output();
+  if (one.node.n_outputs() == 0 || !result || result.dtype() != TN_F32) return "not float32";
+  if (data_inputs(one.node).empty()) return "nothing in 8 bits to read";
+  for (Value v : one.node.inputs())
+    if (one.role.kind == Kind::kSameScale && v && is_data_constant(v, result))
+      return "a constant would need its scale";
+  return "";
+}
+
+bool Assignment::feeds_compute(Value v) const {
+  for (uint64_t i = 0; i < v.consumer_count(); ++i) {
+    uint64_t input = 0;
+    Node user = v.consumer(i, &input);
+    auto at = index_.find(user.id);
+    if (at == index_.end() || !nodes_[at->second].taken) continue;
+    if (nodes_[at->second].role.kind == Kind::kCompute && reads(user, input)) return true;
+  }
+  return false;
+}
+
+// One step towards the largest set in which every joiner reads and is read by 8-bit nodes.
+bool Assignment::drop_unjoined() {
+  bool changed = false;
+  for (Decision& one : nodes_) {
+    if (!one.taken || one.role.kind == Kind::kCompute) continue;
+    for (uint64_t i : data_inputs(one.node)) {
+      Value v = one.node.input(i);
+      if (!maker(v) && !feeds_compute(v)) one.why = cat("reads ", v.name(), ", which is float");
+    }
+    bool is_read = false;
+    for (Value v : one.node.outputs())
+      for (uint64_t i = 0; v && i < v.consumer_count(); ++i)
+        is_read = is_read || is_taken(v.consumer(i));
+    if (one.why.empty() && !is_read) one.why = "its result is needed in float only";
+    one.taken = one.why.empty();
+    changed = changed || !one.taken;
+  }
+  return changed;
+}
+
+// Results that go straight into a pointwise node: at most one into each, the one made last.
+void Assignment::fuse() {
+  for (const Decision& one : nodes_) {
+    bool absorbs = one.role.kind == Kind::kTable || one.role.kind == Kind::kRequant;
+    if (!one.taken || !absorbs || !one.role.pointwise) continue;
+    size_t best = 0;
+    tn_value_id chosen = 0;
+    for (uint64_t i : data_inputs(one.node)) {
+      Value v = one.node.input(i);
+      const Decision* from = maker(v);
+      if (!from || v.consumer_count() != 1 || v.is_output()) continue;
+      bool gives = from->role.kind == Kind::kCompute ||
+                   (from->role.pointwise && from->role.kind != Kind::kSameScale);
+      size_t at = index_.at(from->node.id);
+      if (!gives || !same_type(v, one.node.output()) || (chosen && at < best)) continue;
+      best = at;
+      chosen = v.id;
+    }
+    if (chosen) inner_.insert(chosen);
+  }
+}
+
+void Assignment::collect() {
+  std::unordered_set<tn_value_id> known;
+  for (const Decision& one : nodes_) {
+    if (!one.taken) continue;
+    for (uint64_t i = 0; i < one.node.n_inputs(); ++i) {
+      Value v = one.node.input(i);
+      if (reads(one.node, i) && known.insert(v.id).second) values_.push_back(v);
+    }
+  }
+}
+
+void Assignment::share_scales() {
+  std::unordered_map<tn_value_id, size_t> place;
+  for (size_t i = 0; i < values_.size(); ++i)
+    place[values_[i].id] = i;
+  std::vector<size_t> root(values_.size());
+  std::iota(root.begin(), root.end(), size_t{0});
+  auto find = [&](size_t i) {
+    while (root[i] != i)
+      i = root[i];
+    return i;
+  };
+  std::unordered_set<tn_value_id> derived;
+  for (const Decision& one : nodes_) {
+    if (!one.taken || one.role.kind != Kind::kSameScale) continue;
+    for (Value out : one.node.outputs()) {
+      auto result = place.find(out.id);
+      if (result == place.end()) continue;
+      derived.insert(out.id);
+      for (uint64_t i : data_inputs(one.node)) {
+        auto source = place.find(one.node.input(i).id);
+        if (source == place.end()) continue;
+        size_t a = find(result->second), b = find(source->second);
+        root[std::max(a, b)] = std::min(a, b);
+      }
+    }
+  }
+  std::unordered_map<size_t, size_t> number;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    groups_[values_[i].id] = number.emplace(find(i), number.size()).first->second;
+    if (!derived.contains(values_[i].id)) observed_.push_back(values_[i]);
+  }
+  group_count_ = number.size();
+}
+
+}  // namespace tenon::quantizer

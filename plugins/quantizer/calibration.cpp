@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "tenon/sdk/number.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+constexpr std::string_view kPrefix = "quantizer.observer.";
+
+class Plan {
+ public:
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  ~Plan() {
+    if (raw) services.eval->release(raw);
+  }
+  tn_plan* raw = nullptr;
+};
+
+// "expected one of entropy, minmax, ...": the known observers, ours by their last word.
+std::string known_observers(tn_ctx* ctx) {
+  StringSink text;
+  Status listed(services.component->list(ctx, str("tenon.observer/1"), text.get()));
+  nlohmann::json all = nlohmann::json::parse(text.text, nullptr, false);
+  std::string out;
+  for (const nlohmann::json& one : all.is_array() ? all : nlohmann::json::array()) {
+    std::string id = one.value("id", "");
+    if (id.starts_with(kPrefix)) id = id.substr(kPrefix.size());
+    out += (out.empty() ? "" : ", ") + id;
+  }
+  return out;
+}
+
+Result<std::vector<Component>> make_observers(tn_ctx* ctx, const CalibrationPlan& plan, size_t count) {
+  nlohmann::json options{{"symmetric", plan.symmetric}, {"bits", 8}};
+  if (!plan.observer_options.empty()) options.update(nlohmann::json::parse(plan.observer_options));
+  bool is_id = plan.observer.find('.') != std::string::npos;
+  std::string id = is_id ? plan.observer : cat(kPrefix, plan.observer);
+  std::vector<Component> out;
+  for (size_t i = 0; i < count; ++i) {
+    Result<Component> made = Component::create(ctx, "tenon.observer/1", id, options.dump());
+    if (!made.ok()) {
+      Status why = made.status();
+      if (why.code() != TN_NOT_FOUND) return std::move(why).in("option observer");
+      return invalid(cat("option observer: expected one of ", known_observers(ctx), ", got '",
+                         plan.observer, "'"));
+    }
+    out.push_back(std::move(*made));
+  }
+  return out;
+}
+
+// Compiles on the first backend that is there.
+Status compile(tn_ctx* ctx, Graph graph, const std::vector<Value>& values,
+               const CalibrationPlan& plan, Plan* out, std::string* backend) {
+  std::vector<tn_value_id> taps;
+  for (Value v : values)
+    taps.push_back(v.id);
+  Status last;
+  for (const std::string& id : plan.backends) {
+    std::string options = nlohmann::json{{"backend", id}}.dump();
+    last = Status(services.eval->compile(ctx, graph.raw, taps.data(), taps.size(), str(options), &out->raw));
+    if (last.ok()) {
+      *backend = id;
+      return {};
+    }
+    if (last.code() != TN_NOT_FOUND && last.code() != TN_UNAVAILABLE) break;
+  }
+  return std::move(last).in("calibration");
+}
+
+uint64_t count_not_finite(const DLTensor& tensor) {
+  uint64_t bad = 0;
+  with_numbers(tensor, [&](const auto* data) {
+    using T = std::remove_cvref_t<decltype(*data)>;
+    if constexpr (std::is_floating_point_v<T>) {
+      for (int64_t i = 0, n = element_count(tensor); i < n; ++i)
+        bad += !(std::abs(data[i]) <= std::numeric_limits<T>::max());
+    }
+  });
+  return bad;
+}
+
+// Shows each value to its observer, on all threads; the first failure in the values' order.
+Status show(tn_ctx* ctx, const std::vector<Value>& values, const std::vector<Component>& observers,
+            const Buffers& results, size_t first, bool refuse, const std::string& batch) {
+  std::vector<Status> failures(values.size());
+  parallel_for(ctx, values.size(), 1, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      failures[i] = Status(guard([&]() -> Status {
+        DLTensor tensor = results[first + i].dl();
+        uint64_t bad = refuse ? count_not_finite(tensor) : 0;
+        if (bad > 0)
+          return invalid(cat("calibration: value ", values[i].name(), ": ", bad, " of ",
+                             element_count(tensor), " numbers are not finite in ", batch,
+                             " (option non_finite = \"ignore\" leaves them out)"));
+        auto* table = observers[i].table<tn_observer>();
+        return Status(table->observe(observers[i].self(), &tensor)).in(values[i].name());
+      }));
+    }
+  });
+  for (Status& failure : failures)
+    if (!failure.ok()) return std::move(failure);
+  return {};
+}
+
+}  // namespace
+
+Result<Calibrated> calibrate(tn_ctx* ctx, Graph graph, const std::vector<Value>& values,
+                             DataFeed* feed, const CalibrationPlan& plan, const Cancel& cancel) {
+  TN_TRY(observers, make_observers(ctx, plan, values.size()));
+  Calibrated out;
+  Plan compiled;
+  TN_CHECK(compile(ctx, graph, values, plan, &compiled, &out.backend));
+  size_t n_outputs = graph.outputs().size();
+  Buffers results(ctx, n_outputs + values.size());
+  Progress progress(ctx, "calibrating", feed->samples());
+  for (uint64_t b = 0; b < feed->batches(); ++b) {
+    TN_CHECK(cancel.check());
+    TN_TRY(inputs, feed->load(b));
+    Status ran(services.eval->run(compiled.raw, inputs.data(), inputs.size(), results.outputs(), cancel.raw()));
+    if (!ran.ok()) return std::move(ran).in(cat("calibration: ", feed->batch_text(b)));
+    TN_CHECK(show(ctx, values, observers, results, n_outputs, plan.refuse_not_finite,
+                  feed->batch_text(b)));
+    progress.update(feed->samples() * (b + 1) / feed->batches());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    tn_range range{};
+    Status asked(observers[i].table<tn_observer>()->range(observers[i].self(), &range));
+    if (!asked.ok()) return std::move(asked).in(cat("calibration: value ", values[i].name()));
+    out.ranges.push_back(range);
+  }
+  if (!observers.empty()) out.observer = observers[0].id();
+  return out;
+}
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insertion.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace tenon::quantizer {
+namespace {
+
+constexpr double kInt32 = std::numeric_limits<int32_t>::max();
+
+// The bias as a vector of one number per channel, or nothing.
+std::vector<float> bias_of(const Decision& one, size_t channels) {
+  if (one.role.bias < 0) return {};
+  Value v = one.node.input(static_cast<uint64_t>(one.role.bias));
+  if (!v || !v.is_constant() || v.dtype() != TN_F32) return {};
+  // Gemm: alpha and beta would have to go into the scales.
+  if (one.node.attr_float("alpha", 1) != 1 || one.node.attr_float("beta", 1) != 1) return {};
+  DLTensor tensor = v.constant().dl();
+  if (tensor.ndim != 1 || static_cast<size_t>(tensor.shape[0]) != channels) return {};
+  const float* data = data_of<float>(tensor);
+  return {data, data + channels};
+}
+
+size_t channels_of(const Decision& one) {
+  Value weight = one.node.input(static_cast<uint64_t>(one.role.weight));
+  return static_cast<size_t>(weight.constant().dl().shape[one.role.axis]);
+}
+
+}  // namespace
+
+Status Insertion::run(EditView edit, const std::vector<Params>& groups) {
+  // Weights first: what reads a value is looked up before its uses change.
+  for (const Decision& one : assignment_.nodes()) {
+    if (!one.taken || one.role.kind != Kind::kCompute) continue;
+    if (!one.node.input(static_cast<uint64_t>(one.role.weight)).is_constant()) continue;
+    const Params* act = nullptr;
+    if (!groups.empty())
+      act = &groups[assignment_.group_of(one.node.input(static_cast<uint64_t>(one.role.act)))];
+    TN_CHECK(store_weights(edit, one, act).in(one.node.name()));
+  }
+  if (groups.empty()) return {};
+  for (Value v : assignment_.values())
+    TN_CHECK(store_value(edit, v, groups[assignment_.group_of(v)]).in(v.name()));
+  return {};
+}
+
+// Who reads the value in 8 bits. A value that an 8-bit node makes is not kept in float as well, so
+// then everybody does.
+std::vector<Insertion::Use> Insertion::uses_of(Value v) const {
+  bool all = assignment_.is_taken(v.producer());
+  std::vector<Use> out;
+  for (uint64_t i = 0; i < v.consumer_count(); ++i) {
+    uint64_t input = 0;
+    Node user = v.consumer(i, &input);
+    if (all || assignment_.reads(user, input)) out.push_back({user, input});
+  }
+  return out;
+}
+
+Status Insertion::store_value(EditView edit, Value v, const Params& params) {
+  std::vector<Use> uses = uses_of(v);
+  std::string name(v.name());
+  Zeros& group = params_[assignment_.group_of(v)];
+  if (!group.scale) {
+    TN_TRY(scale, edit.constant<float>(TN_F32, {}, {params.scale}, name + "_scale"));
+    uint32_t dtype = plan_.is_signed ? TN_I8 : TN_U8;
+    std::vector<uint8_t> zero{static_cast<uint8_t>(params.zero_point)};
+    TN_TRY(zero_point, edit.constant<uint8_t>(dtype, {}, zero, name + "_zero_point"));
+    group = {scale, zero_point};
+  }
+  std::string quantized = name + "_quantized", back = name + "_dequantized";
+  TN_TRY(q, edit.add({.type = "QuantizeLinear",
+                      .inputs = {v, group.scale, group.zero_point},
+                      .name = quantized,
+                      .output_names = {quantized}}));
+  TN_TRY(dq, edit.add({.type = "DequantizeLinear",
+                       .inputs = {q.output(), group.scale, group.zero_point},
+                       .name = back,
+                       .output_names = {back}}));
+  for (const Use& use : uses)
+    TN_CHECK(edit.set_input(use.node, use.input, dq.output()));
+  if (!assignment_.is_taken(v.producer())) return {};
+  std::vector<Value> outputs = edit.graph().outputs();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i] == v) TN_CHECK(services.edit->set_output(edit.raw, i, dq.output().id));
+  return {};
+}
+
+Status Insertion::store_weights(EditView edit, const Decision& one, const Params* act) {
+  WeightNote note{std::string(one.node.name()), 0, false};
+  TN_TRY(stored, stored_weight(edit, one, act, &note));
+  TN_CHECK(edit.set_input(one.node, static_cast<uint64_t>(one.role.weight), stored.value));
+  if (act && plan_.integer_bias) TN_CHECK(store_bias(edit, one, stored, act->scale, &note.integer_bias));
+  weights_.push_back(std::move(note));
+  return {};
+}
+
+// Scales of the weight below which a bias would not fit into int32.
+std::vector<float> Insertion::bias_bounds(const Decision& one, float act) const {
+  std::vector<float> bounds;
+  for (float b : bias_of(one, channels_of(one)))
+    bounds.push_back(static_cast<float>(std::abs(static_cast<double>(b)) / (kInt32 * static_cast<double>(act))));
+  return bounds;
+}
+
+Result<Insertion::Stored> Insertion::stored_weight(EditView edit,
+                                                   const Decision& one,
+                                                   const Params* act,
+                                                   WeightNote* note) {
+  Value value = one.node.input(static_cast<uint64_t>(one.role.weight));
+  auto known = by_weight_.find({value.id, one.role.axis});
+  if (known != by_weight_.end()) return known->second;
+  WeightPlan plan{one.role.axis, plan_.per_channel, plan_.largest, {}};
+  if (act && plan_.integer_bias) plan.at_least = bias_bounds(one, act->scale);
+  DLTensor tensor = value.constant().dl();
+  Weight weight = quantize_weight(tensor, plan);
+  note->snr_db = weight.snr_db;
+  std::string name(value.name());
+  std::vector<int64_t> channels;
+  if (plan_.per_channel) channels.push_back(static_cast<int64_t>(weight.scale.size()));
+  std::vector<int8_t> zeros(weight.scale.size(), 0);
+  TN_TRY(numbers, edit.constant<int8_t>(TN_I8, weight.shape, weight.numbers, name + "_quantized"));
+  TN_TRY(scale, edit.constant<float>(TN_F32, channels, weight.scale, name + "_scale"));
+  TN_TRY(zero, edit.constant<int8_t>(TN_I8, channels, zeros, name + "_zero_point"));
+  std::string back = name + "_dequantized";
+  std::vector<Attr> attrs;
+  if (plan_.per_channel) attrs.emplace_back("axis", weight.axis);
+  TN_TRY(dq, edit.add({.type = "DequantizeLinear",
+                       .inputs = {numbers, scale, zero},
+                       .attrs = attrs,
+                       .name = back,
+                       .output_names = {back}}));
+  Stored stored{dq.output(), weight.scale};
+  by_weight_[{value.id, one.role.axis}] = stored;
+  return stored;
+}
+
+Status Insertion::store_bias(
+    EditView edit, const Decision& one, const Stored& weight, float act, bool* done) {
+  std::vector<float> bias = bias_of(one, channels_of(one));
+  if (bias.empty()) return {};
+  std::vector<float> scale;
+  std::vector<int32_t> numbers;
+  for (size_t c = 0; c < bias.size(); ++c) {
+    scale.push_back(act * weight.scale[weight.scale.size() == 1 ? 0 : c]);
+    double q = std::nearbyint(static_cast<double>(bias[c]) / static_cast<double>(scale.back()));
+    // The weight is shared and has another node's scale, or the product is too small for a float.
+    if (!(std::abs(q) <= kInt32)) return {};
+    numbers.push_back(static_cast<int32_t>(q));
+  }
+  *done = true;
+  uint64_t input = static_cast<uint64_t>(one.role.bias);
+  std::string name = cat(one.node.name(), "_bias");
+  std::vector<int64_t> channels{static_cast<int64_t>(bias.size())};
+  TN_TRY(value, edit.constant<int32_t>(TN_I32, channels, numbers, name + "_quantized"));
+  TN_TRY(scales, edit.constant<float>(TN_F32, channels, scale, name + "_scale"));
+  std::string back = name + "_dequantized";
+  TN_TRY(dq, edit.add({.type = "DequantizeLinear",
+                       .inputs = {value, scales},
+                       .attrs = {{"axis", 0}},
+                       .name = back,
+                       .output_names = {back}}));
+  return edit.set_input(one.node, input, dq.output());
+}
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Writes an assignment into the graph: QuantizeLinear and DequantizeLinear behind every value that
+// is stored in 8 bits, weights as int8 constants behind a DequantizeLinear with the channels' axis.
+
+#include <map>
+#include <vector>
+
+#include "assignment.hpp"
+#include "scale.hpp"
+#include "tenon/sdk/edit.hpp"
+
+namespace tenon::quantizer {
+
+struct InsertionPlan {
+  bool is_signed = false;    // activations: symmetric int8, else uint8
+  bool per_channel = true;   // weights
+  int32_t largest = 127;     // of weights
+  bool integer_bias = true;  // biases as int32 with the products' scale
+};
+
+struct WeightNote {  // for the report
+  std::string node;
+  double snr_db = 0;
+  bool integer_bias = false;
+};
+
+class Insertion {
+ public:
+  Insertion(tn_ctx* ctx, const Assignment& assignment, const InsertionPlan& plan)
+      : ctx_(ctx), assignment_(assignment), plan_(plan) {}
+  // groups: one per group of the assignment; empty for weights alone.
+  Status run(EditView edit, const std::vector<Params>& groups);
+  const std::vector<WeightNote>& weights() const { return weights_; }
+
+ private:
+  struct Use {
+    Node node;
+    uint64_t input;
+  };
+  struct Stored {  // a weight in the graph
+    Value value;
+    std::vector<float> scale;
+  };
+  std::vector<Use> uses_of(Value v) const;
+  Status store_value(EditView edit, Value v, const Params& params);
+  Status store_weights(EditView edit, const Decision& one, const Params* act);
+  Status store_bias(EditView edit, const Decision& one, const Stored& weight, float act, bool* done);
+  Result<Stored> stored_weight(EditView edit, const Decision& one, const Params* act, WeightNote* note);
+  std::vector<float> bias_bounds(const Decision& one, float act) const;
+
+  tn_ctx* ctx_;
+  const Assignment& assignment_;
+  InsertionPlan plan_;
+  struct Zeros {
+    Value scale, zero_point;
+  };
+  std::map<size_t, Zeros> params_;                                // of groups
+  std::map<std::pair<tn_value_id, int64_t>, Stored> by_weight_;  // shared weights are stored once
+  std::vector<WeightNote> weights_;
+};
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "tenon/sdk/run.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+const char* kind_name(Kind kind) {
+  constexpr const char* kNames[] = {"float", "compute", "same_scale", "table", "requant"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+bool is_left(const Decision& one) {
+  return !one.taken && one.is_float;
+}
+
+}  // namespace
+
+nlohmann::ordered_json report_nodes(const Assignment& assignment,
+                                    const std::vector<WeightNote>& weights) {
+  std::map<std::string, const WeightNote*> by_node;
+  for (const WeightNote& note : weights)
+    by_node[note.node] = &note;
+  nlohmann::ordered_json quantized = nlohmann::ordered_json::array(), left = quantized;
+  std::map<std::string, uint64_t> counts;
+  for (const Decision& one : assignment.nodes()) {
+    std::string name(one.node.name());
+    if (is_left(one)) left.push_back({{"node", name}, {"op", one.node.type()}, {"why", one.why}});
+    if (!one.taken) continue;
+    nlohmann::ordered_json row{{"node", name}, {"op", one.node.type()}, {"role", kind_name(one.role.kind)}};
+    ++counts[kind_name(one.role.kind)];
+    auto note = by_node.find(name);
+    if (note != by_node.end()) {
+      row["weight_snr_db"] = note->second->snr_db;
+      row["bias"] = note->second->integer_bias ? "int32" : "float32";
+    }
+    quantized.push_back(std::move(row));
+  }
+  nlohmann::ordered_json summary{{"quantized", quantized.size()}, {"float", left.size()}};
+  for (const auto& [kind, n] : counts)
+    summary[kind] = n;
+  return {{"counts", summary}, {"quantized", quantized}, {"float", left}};
+}
+
+void log_left(tn_ctx* ctx, const Assignment& assignment) {
+  std::map<std::string, std::string> names;
+  size_t total = 0;
+  for (const Decision& one : assignment.nodes()) {
+    if (!is_left(one)) continue;
+    ++total;
+    std::string& list = names[one.why];
+    list += cat(list.empty() ? "" : ", ", one.node.name());
+  }
+  log_line(ctx, TN_LOG_INFO, cat("8 bits: ", assignment.taken_count(), " nodes; float: ", total, " nodes"));
+  for (const auto& [why, list] : names)
+    log_line(ctx, TN_LOG_INFO, cat("left in float, ", why, ": ", list));
+}
+
+Status check_something_taken(const Assignment& assignment) {
+  std::string reasons;
+  size_t shown = 0;
+  for (const Decision& one : assignment.nodes()) {
+    if (one.taken && one.role.kind == Kind::kCompute) return {};
+    if (one.role.kind == Kind::kCompute && shown++ < 3)
+      reasons += cat(reasons.empty() ? "" : "; ", one.node.name(), ": ", one.why);
+  }
+  if (reasons.empty()) reasons = "the model has no convolution or matrix product";
+  return {TN_FAILED_PRECONDITION, cat("nothing to quantize (", reasons, ")")};
+}
+
+}  // namespace tenon::quantizer

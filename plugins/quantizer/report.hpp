@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a pass says about its work: nodes taken, nodes left in float and why, ranges.
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "assignment.hpp"
+#include "insertion.hpp"
+
+namespace tenon::quantizer {
+
+// {"quantized": [...], "float": [{"node", "op", "why"}], "counts": {...}}
+nlohmann::ordered_json report_nodes(const Assignment& assignment, const std::vector<WeightNote>& weights);
+// Logs how many nodes are left in float, and each name by reason, so that nothing is left silently.
+void log_left(tn_ctx* ctx, const Assignment& assignment);
+// "nothing to quantize" with the commonest reasons, when no compute node was taken.
+Status check_something_taken(const Assignment& assignment);
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "role.hpp"
+
+#include <cstdlib>
+
+#include "tenon/role/op.h"
+
+namespace tenon::quantizer {
+namespace {
+
+// "1", or "transB?0:1": the first number when the attribute is not 0.
+int64_t number_or_choice(const std::string& text, Node node) {
+  size_t question = text.find('?');
+  if (question == std::string::npos) return std::atoll(text.c_str());
+  size_t colon = text.find(':', question);
+  bool is_set = node.attr_int(text.substr(0, question)) != 0;
+  size_t from = is_set || colon == std::string::npos ? question + 1 : colon + 1;
+  return std::atoll(text.c_str() + from);
+}
+
+}  // namespace
+
+Role role_of(Node node) {
+  Role role;
+  const tn_op* row = node.row();
+  role.has_row = row != nullptr;
+  if (!row) return role;
+  role.pointwise = row->traits & TN_OP_POINTWISE;
+  std::string rest(view(row->quant));
+  for (bool first = true; !rest.empty(); first = false) {
+    size_t end = std::min(rest.find(' '), rest.size());
+    std::string word = rest.substr(0, end);
+    rest.erase(0, std::min(end + 1, rest.size()));
+    if (first) {
+      if (word == "compute") role.kind = Kind::kCompute;
+      if (word == "same_scale") role.kind = Kind::kSameScale;
+      if (word == "table") role.kind = Kind::kTable;
+      if (word == "requant") role.kind = Kind::kRequant;
+    }
+    for (auto [key, to] : {std::pair{"act=", &role.act}, {"weight=", &role.weight},
+                           {"bias=", &role.bias}, {"axis=", &role.axis}})
+      if (word.starts_with(key)) *to = number_or_choice(word.substr(std::string(key).size()), node);
+  }
+  return role;
+}
+
+bool matches(std::string_view pattern, std::string_view text) {
+  size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;  // let the star take one character more
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*')
+    ++p;
+  return p == pattern.size();
+}
+
+std::string skipped_by(const std::vector<std::string>& patterns, Node node) {
+  std::string path = cat(node.scope(), "/", node.name());
+  for (const std::string& pattern : patterns)
+    if (matches(pattern, node.name()) || matches(pattern, node.type()) ||
+        matches(pattern, node.scope()) || matches(pattern, path))
+      return pattern;
+  return "";
+}
+
+}  // namespace tenon::quantizer

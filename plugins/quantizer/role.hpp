@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The quantization role of a node: the column `quant` of its operator's row (tenon/role/op.h),
+// with what depends on attributes worked out.
+
+#include <string>
+
+#include "tenon/sdk/graph.hpp"
+
+namespace tenon::quantizer {
+
+enum class Kind { kFloat, kCompute, kSameScale, kTable, kRequant };
+
+struct Role {
+  Kind kind = Kind::kFloat;
+  int64_t act = 0, weight = 1, bias = -1;  // inputs of kCompute; bias -1: has none
+  int64_t axis = 0;                        // the weight's output channel
+  bool pointwise = false;
+  bool has_row = false;
+};
+
+Role role_of(Node node);
+
+// Whether text is what the pattern says: * is any text, ? any one character.
+bool matches(std::string_view pattern, std::string_view text);
+// The first pattern that fits the node's name, operator, scope or "scope/name"; empty: none.
+std::string skipped_by(const std::vector<std::string>& patterns, Node node);
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scale.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tenon::quantizer {
+namespace {
+
+float positive(double scale) {
+  if (scale == 0) return 1;  // all zeros: any scale is right
+  return std::max(static_cast<float>(scale), std::numeric_limits<float>::min());
+}
+
+struct Layout {  // element (o, c, i) lies at (o * channels + c) * inner + i
+  int64_t outer = 1, channels = 1, inner = 1;
+};
+
+Layout layout_of(const DLTensor& tensor, int64_t axis) {
+  Layout out;
+  for (int32_t d = 0; d < tensor.ndim; ++d) {
+    int64_t& part = d < axis ? out.outer : d == axis ? out.channels : out.inner;
+    part *= tensor.shape[d];
+  }
+  return out;
+}
+
+}  // namespace
+
+Params params_for(const tn_range& range, bool is_signed) {
+  double low = std::min(range.low, 0.0), high = std::max(range.high, 0.0);
+  if (is_signed) return {positive(std::max(-low, high) / 127), 0};
+  float scale = positive((high - low) / 255);
+  double zero = std::nearbyint(-low / static_cast<double>(scale));
+  return {scale, static_cast<int32_t>(std::clamp(zero, 0.0, 255.0))};
+}
+
+Weight quantize_weight(const DLTensor& tensor, const WeightPlan& plan) {
+  const float* data = data_of<float>(tensor);
+  Layout at = layout_of(tensor, plan.axis);
+  std::vector<double> most(static_cast<size_t>(at.channels), 0);
+  auto each = [&](auto&& visit) {
+    for (int64_t o = 0, k = 0; o < at.outer; ++o)
+      for (int64_t c = 0; c < at.channels; ++c)
+        for (int64_t i = 0; i < at.inner; ++i, ++k)
+          visit(static_cast<size_t>(c), static_cast<size_t>(k));
+  };
+  each([&](size_t c, size_t k) { most[c] = std::max(most[c], std::abs(static_cast<double>(data[k]))); });
+  if (!plan.per_channel) most.assign(most.size(), *std::max_element(most.begin(), most.end()));
+
+  Weight out;
+  out.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+  out.axis = plan.axis;
+  for (size_t c = 0; c < most.size(); ++c) {
+    float scale = positive(most[c] / plan.largest);
+    if (!plan.at_least.empty()) scale = std::max(scale, plan.at_least[c]);
+    out.scale.push_back(scale);
+  }
+  if (!plan.per_channel) out.scale.assign(out.scale.size(), *std::max_element(out.scale.begin(), out.scale.end()));
+  out.numbers.resize(static_cast<size_t>(element_count(tensor)));
+  double signal = 0, noise = 0, limit = plan.largest;
+  each([&](size_t c, size_t k) {
+    // Division in float and rounding half to even, as QuantizeLinear is defined.
+    double q = std::clamp(static_cast<double>(std::nearbyint(data[k] / out.scale[c])), -limit, limit);
+    out.numbers[k] = static_cast<int8_t>(q);
+    double x = data[k], error = x - q * static_cast<double>(out.scale[c]);
+    signal += x * x;
+    noise += error * error;
+  });
+  out.snr_db = noise > 0 && signal > 0 ? 10 * std::log10(signal / noise) : 200;
+  if (!plan.per_channel) out.scale.resize(1);
+  return out;
+}
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// "quantizer.weights": weights in 8 bits, computation in float. A file of a quarter of the size and
+// no calibration.
+#include "report.hpp"
+#include "tenon/sdk/role/pass.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+class Weights {
+ public:
+  static Result<Weights> create(tn_ctx* ctx, const Options& options) {
+    Weights out;
+    out.ctx_ = ctx;
+    out.choices_ = {options.texts("skip"), false, true};
+    out.plan_.per_channel = options.flag("per_channel");
+    return out;
+  }
+  Status run(tn_graph* raw, const Cancel&, Sink& sink) {
+    TN_TRY(assignment, Assignment::make({raw}, choices_));
+    TN_CHECK(check_something_taken(assignment));
+    Insertion insertion(ctx_, assignment, plan_);
+    TN_TRY(edit, Edit::begin(raw));
+    TN_CHECK(insertion.run(edit, {}));
+    nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
+    TN_CHECK(edit.commit());
+    return sink.write(report.dump());
+  }
+
+ private:
+  tn_ctx* ctx_ = nullptr;
+  Choices choices_;
+  InsertionPlan plan_;
+};
+
+}  // namespace
+}  // namespace tenon::quantizer
+
+TENON_PASS(weights, tenon::quantizer::Weights, "quantizer.weights",
+           "8-bit weights, computation in float", R"({
+  "properties": {
+    "per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel"},
+    "skip": {"type": ["array", "string"], "items": {"type": "string"},
+             "description": "nodes to leave alone: patterns of names, operators or scopes, with * and ?"}}})")
