@@ -15,9 +15,11 @@ bool is_quantized_op(Node node) {
          type == "DynamicQuantizeLinear";
 }
 
-bool same_type(Value a, Value b) {
+// only: a is all that the node reads besides constants, so unknown sizes are the same ones.
+bool same_shape(Value a, Value b, bool only) {
   Type x = a.type(), y = b.type();
   if (!x.ranked || !y.ranked || x.dims != y.dims) return false;
+  if (only) return true;
   for (size_t i = 0; i < x.dims.size(); ++i) {
     if (x.dims[i] >= 0) continue;
     if (i >= x.symbols.size() || i >= y.symbols.size()) return false;
@@ -33,8 +35,8 @@ bool is_data_constant(Value v, Value result) {
   DLTensor tensor = v.constant().dl();
   if (tensor.ndim == 0) return *data_of<float>(tensor) != 0;
   Type type = result.type();
-  return element_count(tensor) > 0 && type.ranked && type.rank() == static_cast<size_t>(tensor.ndim) &&
-         tensor.ndim > 1;
+  return element_count(tensor) > 0 && type.ranked &&
+         type.rank() == static_cast<size_t>(tensor.ndim) && tensor.ndim > 1;
 }
 
 }  // namespace
@@ -94,8 +96,8 @@ const Decision* Assignment::maker(Value v) const {
 Status Assignment::decide(Graph graph, const Choices& choices) {
   for (Node node : graph.nodes()) {
     if (is_quantized_op(node))
-      return {TN_FAILED_PRECONDITION, cat("the model is already quantized (node ", node.name(), " is a ",
-                                          node.type(), "); start from the float model")};
+      return {TN_FAILED_PRECONDITION, cat("the model is already quantized (node ", node.name(),
+                                          " is a ", node.type(), "); start from the float model")};
     Decision one{node, role_of(node)};
     for (Value v : node.outputs())
       one.is_float = one.is_float || (v && is_float(v.dtype()));
@@ -134,7 +136,8 @@ std::string Assignment::refuse_compute(Decision& one, const Choices& choices) co
   if (element_count(tensor) == 0) return "empty weight";
   const float* data = data_of<float>(tensor);
   for (int64_t i = 0; i < element_count(tensor); ++i)
-    if (!(std::abs(data[i]) <= std::numeric_limits<float>::max())) return "its weight has numbers that are not finite";
+    if (!(std::abs(data[i]) <= std::numeric_limits<float>::max()))
+      return "its weight has numbers that are not finite";
   return "";
 }
 
@@ -186,14 +189,16 @@ void Assignment::fuse() {
     if (!one.taken || !absorbs || !one.role.pointwise) continue;
     size_t best = 0;
     tn_value_id chosen = 0;
-    for (uint64_t i : data_inputs(one.node)) {
+    std::vector<uint64_t> inputs = data_inputs(one.node);
+    for (uint64_t i : inputs) {
       Value v = one.node.input(i);
       const Decision* from = maker(v);
       if (!from || v.consumer_count() != 1 || v.is_output()) continue;
       bool gives = from->role.kind == Kind::kCompute ||
                    (from->role.pointwise && from->role.kind != Kind::kSameScale);
       size_t at = index_.at(from->node.id);
-      if (!gives || !same_type(v, one.node.output()) || (chosen && at < best)) continue;
+      if (!gives || (chosen && at < best)) continue;
+      if (!same_shape(v, one.node.output(), inputs.size() == 1)) continue;
       best = at;
       chosen = v.id;
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tenon/exec.h"
+
 #include "tenon/sdk/tensor.hpp"
 
 namespace tenon::quantizer {

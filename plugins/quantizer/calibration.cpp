@@ -37,7 +37,9 @@ std::string known_observers(tn_ctx* ctx) {
   return out;
 }
 
-Result<std::vector<Component>> make_observers(tn_ctx* ctx, const CalibrationPlan& plan, size_t count) {
+Result<std::vector<Component>> make_observers(tn_ctx* ctx,
+                                              const CalibrationPlan& plan,
+                                              size_t count) {
   nlohmann::json options{{"symmetric", plan.symmetric}, {"bits", 8}};
   if (!plan.observer_options.empty()) options.update(nlohmann::json::parse(plan.observer_options));
   bool is_id = plan.observer.find('.') != std::string::npos;
@@ -57,15 +59,20 @@ Result<std::vector<Component>> make_observers(tn_ctx* ctx, const CalibrationPlan
 }
 
 // Compiles on the first backend that is there.
-Status compile(tn_ctx* ctx, Graph graph, const std::vector<Value>& values,
-               const CalibrationPlan& plan, Plan* out, std::string* backend) {
+Status compile(tn_ctx* ctx,
+               Graph graph,
+               const std::vector<Value>& values,
+               const CalibrationPlan& plan,
+               Plan* out,
+               std::string* backend) {
   std::vector<tn_value_id> taps;
   for (Value v : values)
     taps.push_back(v.id);
   Status last;
   for (const std::string& id : plan.backends) {
     std::string options = nlohmann::json{{"backend", id}}.dump();
-    last = Status(services.eval->compile(ctx, graph.raw, taps.data(), taps.size(), str(options), &out->raw));
+    last = Status(
+        services.eval->compile(ctx, graph.raw, taps.data(), taps.size(), str(options), &out->raw));
     if (last.ok()) {
       *backend = id;
       return {};
@@ -88,8 +95,13 @@ uint64_t count_not_finite(const DLTensor& tensor) {
 }
 
 // Shows each value to its observer, on all threads; the first failure in the values' order.
-Status show(tn_ctx* ctx, const std::vector<Value>& values, const std::vector<Component>& observers,
-            const Buffers& results, size_t first, bool refuse, const std::string& batch) {
+Status show(tn_ctx* ctx,
+            const std::vector<Value>& values,
+            const std::vector<Component>& observers,
+            const Buffers& results,
+            size_t first,
+            bool refuse,
+            const std::string& batch) {
   std::vector<Status> failures(values.size());
   parallel_for(ctx, values.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
@@ -112,8 +124,12 @@ Status show(tn_ctx* ctx, const std::vector<Value>& values, const std::vector<Com
 
 }  // namespace
 
-Result<Calibrated> calibrate(tn_ctx* ctx, Graph graph, const std::vector<Value>& values,
-                             DataFeed* feed, const CalibrationPlan& plan, const Cancel& cancel) {
+Result<Calibrated> calibrate(tn_ctx* ctx,
+                             Graph graph,
+                             const std::vector<Value>& values,
+                             DataFeed* feed,
+                             const CalibrationPlan& plan,
+                             const Cancel& cancel) {
   TN_TRY(observers, make_observers(ctx, plan, values.size()));
   Calibrated out;
   Plan compiled;
@@ -124,7 +140,8 @@ Result<Calibrated> calibrate(tn_ctx* ctx, Graph graph, const std::vector<Value>&
   for (uint64_t b = 0; b < feed->batches(); ++b) {
     TN_CHECK(cancel.check());
     TN_TRY(inputs, feed->load(b));
-    Status ran(services.eval->run(compiled.raw, inputs.data(), inputs.size(), results.outputs(), cancel.raw()));
+    Status ran(services.eval->run(compiled.raw, inputs.data(), inputs.size(), results.outputs(),
+                                  cancel.raw()));
     if (!ran.ok()) return std::move(ran).in(cat("calibration: ", feed->batch_text(b)));
     TN_CHECK(show(ctx, values, observers, results, n_outputs, plan.refuse_not_finite,
                   feed->batch_text(b)));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tenon/role/observer.h"
+
 #include "tenon/sdk/run.hpp"
 
 #include "data_feed.hpp"
@@ -13,9 +14,9 @@
 namespace tenon::quantizer {
 
 struct CalibrationPlan {
-  std::string observer;                // id, or the last word of one of ours
-  std::string observer_options;        // JSON object, or empty
-  std::vector<std::string> backends;   // tried in this order; the first that is there serves
+  std::string observer;               // id, or the last word of one of ours
+  std::string observer_options;       // JSON object, or empty
+  std::vector<std::string> backends;  // tried in this order; the first that is there serves
   bool symmetric = false;
   bool refuse_not_finite = true;
 };

@@ -30,7 +30,8 @@ Result<DataFeed> DataFeed::make(
     if (!input.type.ranked || input.type.dims.empty() || input.type.dims[0] < 0) continue;
     uint64_t fixed = static_cast<uint64_t>(input.type.dims[0]);
     if (fixed == 0 || fixed > feed.samples_)
-      return invalid(cat("option data: the model wants ", fixed, " samples at once, the data set has ", size));
+      return invalid(
+          cat("option data: the model wants ", fixed, " samples at once, the data set has ", size));
     feed.batch_ = fixed;
     feed.samples_ -= feed.samples_ % fixed;
   }

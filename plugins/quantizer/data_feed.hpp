@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tenon/role/dataset.h"
+
 #include "tenon/sdk/component.hpp"
 #include "tenon/sdk/graph.hpp"
 
@@ -18,7 +19,8 @@ class DataFeed {
  public:
   // Checks names and types now, so that a wrong data set costs no compilation.
   // data: outlives the feed.
-  static Result<DataFeed> make(tn_ctx* ctx, const Component& data, Graph graph, uint64_t samples, uint64_t batch);
+  static Result<DataFeed> make(
+      tn_ctx* ctx, const Component& data, Graph graph, uint64_t samples, uint64_t batch);
 
   uint64_t samples() const { return samples_; }
   uint64_t batches() const { return (samples_ + batch_ - 1) / batch_; }

@@ -91,7 +91,8 @@ Status Insertion::store_weights(EditView edit, const Decision& one, const Params
   WeightNote note{std::string(one.node.name()), 0, false};
   TN_TRY(stored, stored_weight(edit, one, act, &note));
   TN_CHECK(edit.set_input(one.node, static_cast<uint64_t>(one.role.weight), stored.value));
-  if (act && plan_.integer_bias) TN_CHECK(store_bias(edit, one, stored, act->scale, &note.integer_bias));
+  if (act && plan_.integer_bias)
+    TN_CHECK(store_bias(edit, one, stored, act->scale, &note.integer_bias));
   weights_.push_back(std::move(note));
   return {};
 }
@@ -100,7 +101,8 @@ Status Insertion::store_weights(EditView edit, const Decision& one, const Params
 std::vector<float> Insertion::bias_bounds(const Decision& one, float act) const {
   std::vector<float> bounds;
   for (float b : bias_of(one, channels_of(one)))
-    bounds.push_back(static_cast<float>(std::abs(static_cast<double>(b)) / (kInt32 * static_cast<double>(act))));
+    bounds.push_back(
+        static_cast<float>(std::abs(static_cast<double>(b)) / (kInt32 * static_cast<double>(act))));
   return bounds;
 }
 

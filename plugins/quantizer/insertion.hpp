@@ -6,9 +6,10 @@
 #include <map>
 #include <vector>
 
+#include "tenon/sdk/edit.hpp"
+
 #include "assignment.hpp"
 #include "scale.hpp"
-#include "tenon/sdk/edit.hpp"
 
 namespace tenon::quantizer {
 
@@ -45,8 +46,12 @@ class Insertion {
   std::vector<Use> uses_of(Value v) const;
   Status store_value(EditView edit, Value v, const Params& params);
   Status store_weights(EditView edit, const Decision& one, const Params* act);
-  Status store_bias(EditView edit, const Decision& one, const Stored& weight, float act, bool* done);
-  Result<Stored> stored_weight(EditView edit, const Decision& one, const Params* act, WeightNote* note);
+  Status store_bias(
+      EditView edit, const Decision& one, const Stored& weight, float act, bool* done);
+  Result<Stored> stored_weight(EditView edit,
+                               const Decision& one,
+                               const Params* act,
+                               WeightNote* note);
   std::vector<float> bias_bounds(const Decision& one, float act) const;
 
   tn_ctx* ctx_;
@@ -55,7 +60,7 @@ class Insertion {
   struct Zeros {
     Value scale, zero_point;
   };
-  std::map<size_t, Zeros> params_;                                // of groups
+  std::map<size_t, Zeros> params_;                               // of groups
   std::map<std::pair<tn_value_id, int64_t>, Stored> by_weight_;  // shared weights are stored once
   std::vector<WeightNote> weights_;
 };

@@ -31,7 +31,8 @@ nlohmann::ordered_json report_nodes(const Assignment& assignment,
     std::string name(one.node.name());
     if (is_left(one)) left.push_back({{"node", name}, {"op", one.node.type()}, {"why", one.why}});
     if (!one.taken) continue;
-    nlohmann::ordered_json row{{"node", name}, {"op", one.node.type()}, {"role", kind_name(one.role.kind)}};
+    nlohmann::ordered_json row{
+        {"node", name}, {"op", one.node.type()}, {"role", kind_name(one.role.kind)}};
     ++counts[kind_name(one.role.kind)];
     auto note = by_node.find(name);
     if (note != by_node.end()) {
@@ -55,7 +56,8 @@ void log_left(tn_ctx* ctx, const Assignment& assignment) {
     std::string& list = names[one.why];
     list += cat(list.empty() ? "" : ", ", one.node.name());
   }
-  log_line(ctx, TN_LOG_INFO, cat("8 bits: ", assignment.taken_count(), " nodes; float: ", total, " nodes"));
+  log_line(ctx, TN_LOG_INFO,
+           cat("8 bits: ", assignment.taken_count(), " nodes; float: ", total, " nodes"));
   for (const auto& [why, list] : names)
     log_line(ctx, TN_LOG_INFO, cat("left in float, ", why, ": ", list));
 }

@@ -37,8 +37,10 @@ Role role_of(Node node) {
       if (word == "table") role.kind = Kind::kTable;
       if (word == "requant") role.kind = Kind::kRequant;
     }
-    for (auto [key, to] : {std::pair{"act=", &role.act}, {"weight=", &role.weight},
-                           {"bias=", &role.bias}, {"axis=", &role.axis}})
+    for (auto [key, to] : {std::pair{"act=", &role.act},
+                           {"weight=", &role.weight},
+                           {"bias=", &role.bias},
+                           {"axis=", &role.axis}})
       if (word.starts_with(key)) *to = number_or_choice(word.substr(std::string(key).size()), node);
   }
   return role;

@@ -46,7 +46,9 @@ Weight quantize_weight(const DLTensor& tensor, const WeightPlan& plan) {
         for (int64_t i = 0; i < at.inner; ++i, ++k)
           visit(static_cast<size_t>(c), static_cast<size_t>(k));
   };
-  each([&](size_t c, size_t k) { most[c] = std::max(most[c], std::abs(static_cast<double>(data[k]))); });
+  each([&](size_t c, size_t k) {
+    most[c] = std::max(most[c], std::abs(static_cast<double>(data[k])));
+  });
   if (!plan.per_channel) most.assign(most.size(), *std::max_element(most.begin(), most.end()));
 
   Weight out;
@@ -57,12 +59,14 @@ Weight quantize_weight(const DLTensor& tensor, const WeightPlan& plan) {
     if (!plan.at_least.empty()) scale = std::max(scale, plan.at_least[c]);
     out.scale.push_back(scale);
   }
-  if (!plan.per_channel) out.scale.assign(out.scale.size(), *std::max_element(out.scale.begin(), out.scale.end()));
+  if (!plan.per_channel)
+    out.scale.assign(out.scale.size(), *std::max_element(out.scale.begin(), out.scale.end()));
   out.numbers.resize(static_cast<size_t>(element_count(tensor)));
   double signal = 0, noise = 0, limit = plan.largest;
   each([&](size_t c, size_t k) {
     // Division in float and rounding half to even, as QuantizeLinear is defined.
-    double q = std::clamp(static_cast<double>(std::nearbyint(data[k] / out.scale[c])), -limit, limit);
+    double q =
+        std::clamp(static_cast<double>(std::nearbyint(data[k] / out.scale[c])), -limit, limit);
     out.numbers[k] = static_cast<int8_t>(q);
     double x = data[k], error = x - q * static_cast<double>(out.scale[c]);
     signal += x * x;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tenon/role/observer.h"
+
 #include "tenon/sdk/tensor.hpp"
 
 namespace tenon::quantizer {

@@ -3,9 +3,10 @@
 // the same graph with QuantizeLinear and DequantizeLinear nodes, which standard runtimes fuse.
 #include <algorithm>
 
+#include "tenon/sdk/role/pass.hpp"
+
 #include "calibration.hpp"
 #include "report.hpp"
-#include "tenon/sdk/role/pass.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -24,8 +25,9 @@ class Static {
     out.insertion_.per_channel = options.flag("per_channel");
     out.insertion_.largest = options.flag("reduce_range") ? 63 : 127;
     out.insertion_.integer_bias = options.text("bias") == "int32";
-    out.plan_ = {options.text("observer"), options.text("observer_options"), options.texts("backend"),
-                 out.insertion_.is_signed, options.text("non_finite") == "refuse"};
+    out.plan_ = {options.text("observer"), options.text("observer_options"),
+                 options.texts("backend"), out.insertion_.is_signed,
+                 options.text("non_finite") == "refuse"};
     if (out.plan_.backends.empty()) out.plan_.backends = {"onednn", "reference"};
     return out;
   }
@@ -44,8 +46,11 @@ class Static {
     nlohmann::ordered_json values = nlohmann::ordered_json::array();
     for (Value v : assignment.values()) {
       size_t g = assignment.group_of(v);
-      values.push_back({{"name", v.name()}, {"low", ranges[g].low}, {"high", ranges[g].high},
-                        {"scale", groups[g].scale}, {"zero_point", groups[g].zero_point}});
+      values.push_back({{"name", v.name()},
+                        {"low", ranges[g].low},
+                        {"high", ranges[g].high},
+                        {"scale", groups[g].scale},
+                        {"zero_point", groups[g].zero_point}});
     }
     log_left(ctx_, assignment);
     Insertion insertion(ctx_, assignment, insertion_);
@@ -53,8 +58,10 @@ class Static {
     TN_CHECK(insertion.run(edit, groups));
     nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
     report["values"] = values;
-    report["calibration"] = {{"samples", feed.samples()}, {"batches", feed.batches()},
-                             {"observer", calibrated.observer}, {"backend", calibrated.backend}};
+    report["calibration"] = {{"samples", feed.samples()},
+                             {"batches", feed.batches()},
+                             {"observer", calibrated.observer},
+                             {"backend", calibrated.backend}};
     report["skip"] = choices_.skip;
     TN_CHECK(edit.commit());
     return sink.write(report.dump());
@@ -84,8 +91,11 @@ class Static {
 }  // namespace
 }  // namespace tenon::quantizer
 
-TENON_PASS(static, tenon::quantizer::Static, "quantizer.static",
-           "8-bit weights and activations, ranges from calibration data", R"({
+TENON_PASS(static,
+           tenon::quantizer::Static,
+           "quantizer.static",
+           "8-bit weights and activations, ranges from calibration data",
+           R"({
   "properties": {
     "data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},
     "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "at most so many samples"},

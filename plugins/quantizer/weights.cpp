@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // "quantizer.weights": weights in 8 bits, computation in float. A file of a quarter of the size and
 // no calibration.
-#include "report.hpp"
 #include "tenon/sdk/role/pass.hpp"
+
+#include "report.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -36,8 +37,11 @@ class Weights {
 }  // namespace
 }  // namespace tenon::quantizer
 
-TENON_PASS(weights, tenon::quantizer::Weights, "quantizer.weights",
-           "8-bit weights, computation in float", R"({
+TENON_PASS(weights,
+           tenon::quantizer::Weights,
+           "quantizer.weights",
+           "8-bit weights, computation in float",
+           R"({
   "properties": {
     "per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel"},
     "skip": {"type": ["array", "string"], "items": {"type": "string"},
