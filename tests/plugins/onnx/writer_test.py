@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the writer chooses: opset, ir version, place of the weights, bytes."""
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tenon_library import TenonError
+
+F = TensorProto.FLOAT
+
+
+def one_node(op, element=F, opset=28, inputs=("x",), **attrs):
+    shapes = [helper.make_tensor_value_info(i, element, [2, 4]) for i in inputs]
+    graph = helper.make_graph([helper.make_node(op, list(inputs), ["y"], name="n", **attrs)], "g",
+                              shapes, [helper.make_tensor_value_info("y", element, [2, 4])])
+    return helper.make_model(graph, ir_version=14, opset_imports=[helper.make_opsetid("", opset)])
+
+
+@pytest.mark.parametrize("model, opset, ir", [
+    (one_node("Relu"), 21, 10),
+    (one_node("Softplus", TensorProto.BFLOAT16), 22, 10),
+    (one_node("Swish"), 24, 12),
+    (one_node("CumProd", inputs=("x", "a")), 26, 13),
+])
+def test_the_lowest_opset_that_serves(model, opset, ir, rewrite):
+    if len(model.graph.input) == 2:
+        model.graph.input[1].CopyFrom(helper.make_tensor_value_info("a", TensorProto.INT64, []))
+
+    written = rewrite(model)
+
+    assert (written.opset_import[0].version, written.ir_version) == (opset, ir)
+
+
+def test_an_opset_can_be_asked_for(rewrite):
+    assert rewrite(one_node("Relu"), '{"opset": 23}').opset_import[0].version == 23
+
+
+def test_an_opset_that_is_too_low_is_refused(rewrite):
+    with pytest.raises(TenonError, match="option opset: node n .Swish. needs at least 24, got 23"):
+        rewrite(one_node("Swish"), '{"opset": 23}')
+
+
+def test_opsets_over_26_only_on_request(rewrite):
+    # Signed integers came to BitShift at 28.
+    model = one_node("BitShift", TensorProto.INT32, inputs=("x", "by"), direction="LEFT")
+
+    with pytest.raises(TenonError, match="node n .BitShift. needs opset 28"):
+        rewrite(model)
+
+    assert rewrite(model, '{"opset": 28}').opset_import[0].version == 28
+
+
+def big_model():
+    w = np.random.default_rng(1).random((300, 4), np.float32)
+    graph = helper.make_graph([helper.make_node("Gather", ["w", "i"], ["y"])], "g",
+                              [helper.make_tensor_value_info("i", TensorProto.INT64, [3])],
+                              [helper.make_tensor_value_info("y", F, [3, 4])],
+                              [numpy_helper.from_array(w, "w")])
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), w
+
+
+def test_weights_go_beside_the_model_when_asked(rewrite, tmp_path):
+    model, w = big_model()
+
+    written = rewrite(model, '{"external_data": true}')
+
+    assert (tmp_path / "out.onnx.data").stat().st_size == w.nbytes
+    assert np.array_equal(numpy_helper.to_array(written.graph.initializer[0]), w)
+
+
+def test_the_same_graph_gives_the_same_bytes(tenon, tmp_path):
+    model, _ = big_model()
+    onnx.save(model, tmp_path / "in.onnx")
+    graph = tenon.load(tmp_path / "in.onnx")
+    for name in ("a.onnx", "b.onnx"):
+        tenon.save(graph, tmp_path / name)
+
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_outputs_that_share_a_value_keep_their_names(rewrite):
+    model = one_node("Relu")
+    model.graph.node.append(helper.make_node("Identity", ["y"], ["z"]))
+    model.graph.output.append(helper.make_tensor_value_info("z", F, [2, 4]))
+    model.graph.output.append(helper.make_tensor_value_info("x", F, [2, 4]))
+
+    assert [o.name for o in rewrite(model).graph.output] == ["y", "z", "x"]
