@@ -79,7 +79,9 @@ std::optional<SoftmaxFront> find_softmax_front(Lowering& lowering, int scores) {
   SoftmaxFront front;
   for (int value = scores;;) {
     const Value& v = graph.values[value];
-    if (v.users.size() != 1 || v.n_outputs > 0 || lowering.is_done(v.users[0])) return std::nullopt;
+    if (v.users.size() != 1 || v.n_outputs > 0) return std::nullopt;
+    // The first node may be the one that is being lowered, which is marked already.
+    if (value != scores && lowering.is_done(v.users[0])) return std::nullopt;
     const Node& user = graph.nodes[v.users[0]];
     if (user.op == "Softmax" || user.op == "LogSoftmax") {
       if (!is_last_axis(graph, user)) return std::nullopt;

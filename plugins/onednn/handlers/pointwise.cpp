@@ -20,6 +20,12 @@ std::string refuse_pointwise(const Graph& graph, const Node& node) {
 }
 
 void lower_pointwise(Lowering& lowering, int node) {
+  for (int input : lowering.graph().nodes[node].inputs) {
+    if (input == kNone || !lowering.is_available(input) || lowering.is_constant(input)) continue;
+    if (lowering.graph().values[input].users != std::vector<int>{node}) continue;
+    std::optional<SoftmaxFront> front = find_softmax_front(lowering, input);
+    if (front) return lower_softmax_front(lowering, input, *front);
+  }
   PointwiseGroup(lowering, node).lower();
 }
 

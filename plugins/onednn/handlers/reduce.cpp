@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions of real numbers. A mean over all spatial axes of channels-last data is a global pool.
 
+#include "kernels/reduce.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -42,6 +44,55 @@ Dims reduced_axes(const Graph& graph, const Node& node) {
   return axes;
 }
 
+struct KernelRow {
+  const char* op;
+  kernels::Reduction kind;
+};
+constexpr KernelRow kKernelRows[] = {
+    {"ReduceSum", kernels::Reduction::kSum}, {"ReduceMean", kernels::Reduction::kMean},
+    {"ReduceMax", kernels::Reduction::kMax}, {"ReduceMin", kernels::Reduction::kMin},
+    {"ReduceL1", kernels::Reduction::kL1},   {"ReduceL2", kernels::Reduction::kL2},
+};
+
+// One pass of our own kernel over row-major data, when the axes are neighbours: oneDNN's reduction
+// falls to its reference code for most shapes.
+bool lower_neighbours(Lowering& lowering, const Node& node, const Dims& axes) {
+  const KernelRow* row = std::find_if(std::begin(kKernelRows), std::end(kKernelRows),
+                                      [&](const KernelRow& r) { return node.op == r.op; });
+  if (row == std::end(kKernelRows)) return false;
+  if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size())) return false;
+  View src = lowering.read_row_major(node.inputs[0], lowering.read_real(node.inputs[0]).type);
+  const Value& value = lowering.graph().values[node.outputs[0]];
+  kernels::ReduceArgs args;
+  args.kind = row->kind;
+  args.src.type = src.type;
+  args.outer = args.k = args.inner = 1;
+  for (int64_t i = 0; i < static_cast<int64_t>(src.dims.size()); ++i) {
+    int64_t& extent = i < axes.front() ? args.outer : (i > axes.back() ? args.inner : args.k);
+    extent *= src.dims[static_cast<size_t>(i)];
+  }
+  View dst{.type = value.n_outputs > 0 ? ElementType::kF32 : lowering.real_type(),
+           .dims = value.dims,
+           .strides = row_major_strides(value.dims)};
+  dst.buffer = lowering.scratch(dst.bytes());
+  args.dst.type = dst.type;
+  Step step{.name = node.name, .kernel = "tenon:reduce"};
+  step.flops = static_cast<double>(src.count());
+  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+  step.places = {place_of(src), place_of(dst)};
+  step.kernel_function = [args](const kernels::Context& context,
+                                void* const* pointers) -> const char* {
+    kernels::ReduceArgs call = args;
+    call.src.data = pointers[0];
+    call.dst.data = pointers[1];
+    kernels::reduce(context, call);
+    return nullptr;
+  };
+  lowering.add_step(std::move(step));
+  lowering.set_view(node.outputs[0], dst);
+  return true;
+}
+
 }  // namespace
 
 std::string refuse_reduce(const Graph& graph, const Node& node) {
@@ -69,6 +120,7 @@ void lower_reduce(Lowering& lowering, int index) {
   bool is_pool = node.op == "ReduceMean" && !spatial.empty() && spatial.size() <= 3 &&
                  axes == spatial && is_channels_last(found) && !is_row_major(found);
   if (is_pool) return lower_global_pool(lowering, index);
+  if (lower_neighbours(lowering, node, axes)) return;
   View src = lowering.read_real(node.inputs[0]);
   Dims dims = src.dims;
   for (int64_t axis : axes)

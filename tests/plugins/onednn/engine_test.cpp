@@ -167,6 +167,8 @@ TEST(Engine, FoldsTheTransposesOfAttentionIntoStrides) {
 
   EXPECT_LT(error_of(outcome), kF32 * 10);
   EXPECT_EQ(outcome.n_reorders, 0);
+  for (const std::string& kernel : outcome.kernels)
+    EXPECT_NE(kernel, "tenon:pointwise");
 }
 
 TEST(Engine, RunsAttentionInBf16) {
