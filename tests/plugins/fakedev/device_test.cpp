@@ -8,12 +8,14 @@
 
 #include <gtest/gtest.h>
 
-#include "tenon/tenon.h"
 #include "tenon/abi.h"
+#include "tenon/tenon.h"
 
 namespace {
 
-tn_str str(const std::string& text) { return {text.data(), text.size()}; }
+tn_str str(const std::string& text) {
+  return {text.data(), text.size()};
+}
 
 std::string take_text(tn_status* status) {
   std::string text;
@@ -33,12 +35,19 @@ struct Array {
   DLTensor dl{};
   explicit Array(std::vector<int64_t> shape, float first = 0, float step = 0) : layout(shape) {
     int64_t n = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-    for (int64_t i = 0; i < n; ++i) data.push_back(first + step * static_cast<float>(i));
+    for (int64_t i = 0; i < n; ++i)
+      data.push_back(first + step * static_cast<float>(i));
     std::vector<int64_t> strides(shape.size(), 1);
-    for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+    for (size_t i = shape.size(); i-- > 1;)
+      strides[i - 1] = strides[i] * shape[i];
     layout.insert(layout.end(), strides.begin(), strides.end());
-    dl = {data.data(), {kDLCPU, 0}, static_cast<int32_t>(shape.size()), {kDLFloat, 32, 1},
-          layout.data(), layout.data() + shape.size(), 0};
+    dl = {data.data(),
+          {kDLCPU, 0},
+          static_cast<int32_t>(shape.size()),
+          {kDLFloat, 32, 1},
+          layout.data(),
+          layout.data() + shape.size(),
+          0};
   }
 };
 
@@ -47,8 +56,8 @@ struct Results {
   static tn_status* get(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
     auto& arrays = static_cast<Results*>(self)->arrays;
     if (arrays.size() <= i) arrays.resize(i + 1);
-    arrays[i] = std::make_unique<Array>(
-        std::vector<int64_t>(proto->shape, proto->shape + proto->ndim));
+    arrays[i] =
+        std::make_unique<Array>(std::vector<int64_t>(proto->shape, proto->shape + proto->ndim));
     *out = arrays[i]->dl;
     return nullptr;
   }
@@ -77,7 +86,8 @@ class FakeDevice : public testing::Test {
   int live_blocks() {
     tn_component_ref* ref = nullptr;
     EXPECT_EQ(take_text(component_->create(host_->ctx, str("tenon.backend/1"), str("fakedev"),
-                                           nullptr, &ref)), "");
+                                           nullptr, &ref)),
+              "");
     void* self = nullptr;
     auto* backend = static_cast<const tn_backend*>(
         component_->get_interface(ref, str("tenon.backend/1"), &self));
@@ -102,7 +112,8 @@ class FakeDevice : public testing::Test {
   }
   std::string run(tn_plan* plan, std::vector<const Array*> in, Results* results) {
     std::vector<const DLTensor*> pointers;
-    for (const Array* array : in) pointers.push_back(&array->dl);
+    for (const Array* array : in)
+      pointers.push_back(&array->dl);
     tn_outputs outputs = results->outputs();
     return take_text(tenon_run(plan, pointers.data(), pointers.size(), &outputs, nullptr));
   }
@@ -218,7 +229,8 @@ TEST_F(FakeDevice, RunsOnManyThreadsAtOnce) {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
   EXPECT_EQ(wrong, std::vector<int>(4, 0));
   eval_->release(plan);
 }
@@ -244,8 +256,8 @@ TEST_P(State, StaysWithThePlan) {
             std::string::npos);
   eval_->release(plan);
 }
-INSTANTIATE_TEST_SUITE_P(Places, State,
-                         testing::Values(R"({"backend": "fakedev"})", R"({"backend": "reference"})"));
+INSTANTIATE_TEST_SUITE_P(
+    Places, State, testing::Values(R"({"backend": "fakedev"})", R"({"backend": "reference"})"));
 
 TEST_F(FakeDevice, NamesAWrongInput) {
   tn_plan* plan = compile(kMlp, R"({"backend": "fakedev"})");
@@ -265,9 +277,8 @@ TEST_F(FakeDevice, NamesAnOptionThatNoBackendHas) {
   ASSERT_EQ(take_text(graph_->parse(host_->ctx, str(kMlp), &graph)), "");
   tn_plan* plan = nullptr;
 
-  std::string failure =
-      take_text(tenon_compile(session_, graph, str(R"({"backend": "fakedev", "presicion": "bf16"})"),
-                              &plan));
+  std::string failure = take_text(
+      tenon_compile(session_, graph, str(R"({"backend": "fakedev", "presicion": "bf16"})"), &plan));
 
   EXPECT_NE(failure.find("presicion"), std::string::npos) << failure;
   EXPECT_EQ(plan, nullptr);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fusion_test.hpp"
+
+namespace tenon::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pointwise;
+
+TEST_F(FusionTest, ConstantsThatOnlyConstantsMakeAreComputed) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2]
+  constant %a: f32[2] = [1, 2]
+  constant %b: f32[2] = [3, 5]
+  %c: f32[2] = Mul(%a, %b) @mul
+  %y: f32[2] = Add(%x, %c) @add
+  output y = %y
+})");
+
+  OwnedGraph folded = apply(graph, "fusion.constants");
+
+  EXPECT_THAT(operators(folded), ElementsAre("Add"));
+  EXPECT_EQ(run(folded), run(graph));
+}
+
+TEST_F(FusionTest, ShapesThatAreKnownAreConstants) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 6]
+  constant %two: i64[1] = [4]
+  constant %first: i64[] = [1]
+  %s: i64[2] = Shape(%x) @shape
+  %g: i64[] = Gather(%s, %first) @gather
+  constant %minus: i64[1] = [-1]
+  %one: i64[1] = Reshape(%g, %minus) @to_list
+  %dims: i64[1] = Sub(%one, %two) @sub
+  %t: i64[2] = Concat(%dims, %one) {axis = 0} @dims
+  %y: f32[2, 6] = Reshape(%x, %t) @reshape
+  output y = %y
+})");
+
+  OwnedGraph folded = apply(graph, "fusion.fold");
+
+  EXPECT_THAT(operators(folded), IsEmpty());  // [2, 6] reshaped to [2, 6]
+}
+
+TEST_F(FusionTest, WeightsThatAreStoredQuantizedStaySo) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[1, 2]
+  constant %q: i8[2, 2] = [1, 2, 3, 4]
+  constant %scale: f32[] = [0.5]
+  %w: f32[2, 2] = DequantizeLinear(%q, %scale) @dequantize
+  %y: f32[1, 2] = MatMul(%x, %w) @matmul
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.fold")), ElementsAre("DequantizeLinear", "MatMul"));
+}
+
+TEST_F(FusionTest, NodesThatNobodyUsesAreRemovedWithWhatFedThem) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2]
+  %a: f32[2] = Relu(%x) @a
+  %b: f32[2] = Neg(%a) @b
+  %y: f32[2] = Abs(%x) @y
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.dead_code")), ElementsAre("Abs"));
+}
+
+TEST_F(FusionTest, TransposesThatUndoEachOtherVanish) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 3, 4]
+  %a: f32[4, 2, 3] = Transpose(%x) {perm = ints [2, 0, 1]} @a
+  %b: f32[2, 3, 4] = Transpose(%a) {perm = ints [1, 2, 0]} @b
+  %y: f32[2, 3, 4] = Relu(%b) @y
+  output y = %y
+})");
+
+  OwnedGraph simple = apply(graph, "fusion.fold");
+
+  EXPECT_THAT(operators(simple), ElementsAre("Relu"));
+  EXPECT_EQ(run(simple), run(graph));
+}
+
+constexpr const char* kConvNorm = R"(graph {
+  input %x: f32[1, 2, 3, 3]
+  constant %w: f32[2, 2, 1, 1] = [1, 2, 3, -1]
+  constant %bias: f32[2] = [0.5, -0.5]
+  constant %scale: f32[2] = [2, 0.5]
+  constant %shift: f32[2] = [1, -1]
+  constant %mean: f32[2] = [0.25, 0.75]
+  constant %var: f32[2] = [4, 0.25]
+  %c: f32[1, 2, 3, 3] = Conv(%x, %w, %bias) @conv
+  %y: f32[1, 2, 3, 3] = BatchNormalization(%c, %scale, %shift, %mean, %var) @norm
+  output y = %y
+})";
+
+TEST_F(FusionTest, ANormalizationGoesIntoItsConvolution) {
+  OwnedGraph graph = parse(kConvNorm);
+
+  OwnedGraph folded = apply(graph, "fusion.conv_batch_norm");
+
+  EXPECT_THAT(operators(folded), ElementsAre("Conv"));
+  EXPECT_THAT(run(folded), Pointwise(testing::FloatNear(1e-5f), run(graph)));
+  EXPECT_EQ(view(services.graph->io_name(folded.get(), TN_LIST_OUTPUTS, 0)), "y");
+}
+
+TEST_F(FusionTest, AConvolutionThatOthersReadKeepsItsNormalization) {
+  std::string text = kConvNorm;
+  text.insert(text.rfind("output"), "output c = %c\n  ");
+
+  EXPECT_THAT(operators(apply(parse(text), "fusion.conv_batch_norm")),
+              ElementsAre("Conv", "BatchNormalization"));
+}
+
+TEST_F(FusionTest, TheDefaultTellsWhatItDid) {
+  std::string report;
+
+  apply(parse(kConvNorm), "fusion.default", &report);
+
+  EXPECT_THAT(report, HasSubstr("\"conv_batch_norm\": 1"));
+}
+
+TEST_F(FusionTest, ARuleThatIsNotThereIsRefused) {
+  EXPECT_THAT(refusal("tenon.pass/1", "fusion.default", {{"skip", {"conv_bach_norm"}}}),
+              HasSubstr("option skip: expected names of rules"));
+}
+
+}  // namespace
+}  // namespace tenon::test
