@@ -224,3 +224,33 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_files_are_refused(name, tenon, tmp_path):
     refused(tenon, tmp_path, *BAD[name])
+
+
+def varint(n):
+    out = b""
+    while n >= 0x80:
+        out, n = out + bytes([n & 0x7F | 0x80]), n >> 7
+    return out + bytes([n])
+
+
+def test_files_over_2_gb_are_read(tenon, tmp_path):
+    # A sparse file, so that the test costs no disk: the weight's raw_data ends the graph.
+    n_bytes = 2_400_000_000
+    tensor = TensorProto(name="w", data_type=F, dims=[n_bytes // 4000, 1000]).SerializeToString()
+    tensor += b"\x4a" + varint(n_bytes)
+    initializer = b"\x2a" + varint(len(tensor) + n_bytes) + tensor
+    model = model_of([helper.make_node("Gather", ["w", "i"], ["y"])],
+                     [info("i", [2], TensorProto.INT64)], [info("y", [2, 1000])])
+    graph = model.graph.SerializeToString() + initializer
+    model.ClearField("graph")
+    head = model.SerializeToString() + b"\x3a" + varint(len(graph) + n_bytes) + graph
+    with open(tmp_path / "big.onnx", "wb") as file:
+        file.write(head)
+        file.truncate(len(head) + n_bytes)
+
+    assert tenon.load(tmp_path / "big.onnx")
+
+    with open(tmp_path / "big.onnx", "r+b") as file:
+        file.truncate(len(head) + n_bytes - 1)
+    with pytest.raises(TenonError, match="is the file cut short"):
+        tenon.load(tmp_path / "big.onnx")
