@@ -87,9 +87,19 @@ dnnl::memory::desc descriptor(const View& view) {
   return descriptor(view, view.dims, view.strides);
 }
 
+dnnl::memory::desc channels_last_descriptor(const View& view) {
+  return descriptor(view, view.dims, channels_last_strides(view.dims));
+}
+
 dnnl::memory::desc descriptor(const View& view, const Dims& dims, const Dims& strides) {
   if (dims.empty()) return {{1}, dnnl_type(view.type), dnnl::memory::dims{1}};
-  // oneDNN compares strides of axes with extent 1 too when it looks for a known layout.
+  // oneDNN compares strides of axes with extent 1 too when it looks for a known layout, so they get
+  // the ones of the layout that the others say; where both fit, what the caller wrote decides.
+  Dims last = channels_last_strides(dims);
+  bool is_last = same_strides(dims, strides, last);
+  if (strides == last || (is_last && !same_strides(dims, strides, row_major_strides(dims)))) {
+    return {dims, dnnl_type(view.type), last};
+  }
   Dims clean = strides;
   int64_t inner = 1;
   for (size_t axis = dims.size(); axis-- > 0;) {

@@ -50,6 +50,8 @@ bool is_dense(const View& view);
 
 dnnl::memory::data_type dnnl_type(ElementType type);  // undef where oneDNN has none
 dnnl::memory::desc descriptor(const View& view);
+// Of a view whose strides are known to be channels-last, whatever else they also are.
+dnnl::memory::desc channels_last_descriptor(const View& view);
 dnnl::memory::desc descriptor(const View& view, const Dims& dims, const Dims& strides);
 
 }  // namespace tenon::onednn

@@ -77,7 +77,7 @@ class ConvBuilder {
                         .channel_axis = 1,
                         .src_buffers = {src_.buffer}});
     if (int8_) add_scales(fused);
-    Desc dst = descriptor(fused.dst);
+    Desc dst = channels_last_descriptor(fused.dst);
     Desc bias_desc = !has_bias
                          ? Desc()
                          : Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
@@ -113,7 +113,7 @@ class ConvBuilder {
     } else {
       src_ = lowering_.read(value, lowering_.real_type(), strides);
     }
-    src_desc_ = descriptor(src_);
+    src_desc_ = channels_last_descriptor(src_);
   }
 
   View relayout(const View& from, const Dims& strides) {
@@ -215,7 +215,7 @@ class ConvBuilder {
   }
 
   Place source_place(const Desc& wanted) {
-    if (wanted == descriptor(src_)) return place_of(src_);
+    if (wanted == src_desc_ || wanted == descriptor(src_)) return place_of(src_);
     Place place{lowering_.scratch(static_cast<int64_t>(wanted.get_size())), 0};
     reorder(place_of(src_), descriptor(src_), place, wanted, "source");
     return place;

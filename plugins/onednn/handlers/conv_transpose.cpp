@@ -36,8 +36,8 @@ void build(Lowering& lowering, int index, const Tail& tail) {
                       .dims = dst_dims,
                       .channel_axis = 1,
                       .src_buffers = {src.buffer}});
-  Desc src_desc = descriptor(src);
-  Desc dst_desc = descriptor(fused.dst);
+  Desc src_desc = channels_last_descriptor(src);
+  Desc dst_desc = channels_last_descriptor(fused.dst);
   Desc any(dims, dnnl_type(type), dnnl::memory::format_tag::any);
   Desc bias_desc;
   if (bias != kNone) {

@@ -68,8 +68,8 @@ void lower(Lowering& lowering, int index, const PoolShape& shape, const Dims& ds
     src = lowering.read(node.inputs[0], lowering.real_type(), strides);
     dst.type = src.type;
   }
-  dnnl::memory::desc src_desc = descriptor(src);
-  dnnl::memory::desc dst_desc = descriptor(dst);
+  dnnl::memory::desc src_desc = channels_last_descriptor(src);
+  dnnl::memory::desc dst_desc = channels_last_descriptor(dst);
   dnnl::pooling_forward::primitive_desc pd(
       lowering.engine(), dnnl::prop_kind::forward_inference, shape.algorithm, src_desc, dst_desc,
       shape.window.strides, shape.window.kernel, shape.window.dilates, shape.window.pad_begin,

@@ -235,6 +235,19 @@ TEST(Engine, FoldsBatchNormalizationIntoTheWeights) {
     EXPECT_EQ(kernel.find("bnorm"), kernel.npos);
 }
 
+TEST(Engine, FindsFastKernelsWhereAnAxisIsOne) {
+  GraphBuilder b(17);
+  int x = b.input("x", {2, 16, 40, 1});
+  int w = b.random_constant({32, 16, 9, 1}, 0.1F);
+  b.output(b.node("Conv", {x, w}, {2, 32, 40, 1}, {{"pads", Dims{4, 0, 4, 0}}}));
+
+  Outcome outcome = run(b.graph);
+
+  EXPECT_LT(error_of(outcome), kF32);
+  for (const std::string& kernel : outcome.kernels)
+    EXPECT_NE(kernel.rfind("ref", 0), 0U);
+}
+
 TEST(Arena, StaysCloseToTheMostBytesAlive) {
   GraphBuilder b(1);
   build_resnet50(b, 1);
