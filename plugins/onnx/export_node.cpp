@@ -131,6 +131,7 @@ Status Exporter::body(Node from, const tn_graph* raw, ScopeNames& around, onnx::
   for (size_t i = 0; i < n_formal; ++i) {
     onnx::ValueInfoProto& input = *to.add_input();
     input.set_name(names.claim(inputs[i], inputs[i].name()));
+    if (inputs[i].dtype() == TN_DTYPE_NONE) continue;
     TN_CHECK(write_type(inputs[i].type(), *input.mutable_type()));
   }
   return fill(graph, names, to, nullptr);

@@ -16,6 +16,7 @@ std::string text_note(Graph graph, uint64_t id, std::string_view key) {
 
 Status write_value(Value value, const std::string& name, onnx::ValueInfoProto& to) {
   to.set_name(name);
+  if (value.dtype() == TN_DTYPE_NONE) return {};  // no type is better than half of one
   return write_type(value.type(), *to.mutable_type()).in(cat("value ", name));
 }
 

@@ -86,3 +86,19 @@ def test_outputs_that_share_a_value_keep_their_names(rewrite):
     model.graph.output.append(helper.make_tensor_value_info("x", F, [2, 4]))
 
     assert [o.name for o in rewrite(model).graph.output] == ["y", "z", "x"]
+
+
+def test_values_of_unknown_type_are_written_without_one(rewrite):
+    def branch(name):
+        return helper.make_graph([helper.make_node("Frob", ["x"], [name], domain="com.acme")], name,
+                                 [], [onnx.ValueInfoProto(name=name)])
+
+    model = one_node("If", inputs=("x", "c"), then_branch=branch("a"), else_branch=branch("b"))
+    model.opset_import.append(helper.make_opsetid("com.acme", 1))
+    model.graph.input[1].CopyFrom(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+    model.graph.node[0].input[:] = ["c"]
+
+    written = rewrite(model)
+
+    bodies = [a.g for a in written.graph.node[0].attribute]
+    assert [b.output[0].HasField("type") for b in bodies] == [False, False]
