@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what each operator takes at each opset from 21 on, from onnx's own schemas.
 
-One row per operator and definition: {type, since, most inputs, ",attr,attr,", type masks}; bit t of a
-mask says that ONNX's element type t is allowed. Masks of the first 8 inputs, then of 4 outputs.
+One row per operator and definition: {type, since, most inputs, ",attr,attr,", type masks}.
+Bit t of a mask says that ONNX's element type t is allowed. Masks of the first 8 inputs, then of
+4 outputs.
 """
+
 import sys
 
 import onnx
@@ -19,8 +21,8 @@ def element_mask(types):
     for text in types:
         if not (text.startswith("tensor(") and text.endswith(")")):
             return ALL  # sequences, optionals, maps: not looked at
-        name = text[len("tensor("):-1].upper()
-        mask |= 1 << getattr(onnx.TensorProto, {"DOUBLE": "DOUBLE"}.get(name, name), 0)
+        name = text[len("tensor(") : -1].upper()
+        mask |= 1 << getattr(onnx.TensorProto, name, 0)
     return mask
 
 
@@ -28,7 +30,9 @@ def masks(formals, count):
     out = [ALL] * count
     for i in range(count):
         formal = formals[min(i, len(formals) - 1)] if formals else None
-        variadic = bool(formals) and formals[-1].option == defs.OpSchema.FormalParameterOption.Variadic
+        variadic = (
+            bool(formals) and formals[-1].option == defs.OpSchema.FormalParameterOption.Variadic
+        )
         if formal is not None and (i < len(formals) or variadic):
             out[i] = element_mask(formal.types)
     return out
@@ -41,13 +45,15 @@ def rows():
             versions.setdefault(schema.name, {})[schema.since_version] = schema
     for name, by_version in sorted(versions.items()):
         old = [v for v in by_version if v <= OLDEST]
-        for since in sorted({max(old)} if old else set()) + sorted(v for v in by_version if v > OLDEST):
+        for since in sorted({max(old)} if old else set()) + sorted(
+            v for v in by_version if v > OLDEST
+        ):
             schema = by_version[since]
             attrs = "," + "".join(a + "," for a in sorted(schema.attributes))
             all_masks = masks(schema.inputs, INPUTS) + masks(schema.outputs, OUTPUTS)
-            yield '    {"%s", %d, %d, "%s", {%s}},' % (
-                name, since, min(schema.max_input, 1 << 30), attrs,
-                ", ".join(f"{m:#x}u" for m in all_masks))
+            most = min(schema.max_input, 1 << 30)
+            listed = ", ".join(f"{m:#x}u" for m in all_masks)
+            yield f'    {{"{name}", {since}, {most}, "{attrs}", {{{listed}}}}},'
 
 
 def ir_versions():

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import onnx
 import pytest
-
 from tenon_library import Tenon
 
 
@@ -18,7 +17,9 @@ def rewrite(tenon, tmp_path):
         source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
         onnx.save(model, source)
         tenon.convert(source, target, options)
-        if all(v.type.tensor_type.HasField("shape") for v in [*model.graph.input, *model.graph.output]):
+        if all(
+            v.type.tensor_type.HasField("shape") for v in [*model.graph.input, *model.graph.output]
+        ):
             onnx.checker.check_model(str(target), full_check=True)  # it asks for their shapes
         return onnx.load(target)
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What exporters write beyond the plain case, and what is refused."""
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-
 from tenon_library import TenonError
 
 F = TensorProto.FLOAT
@@ -26,8 +26,13 @@ def weight(name="w", shape=(2, 2)):
 
 
 def add_model(**more):
-    return model_of([helper.make_node("Add", ["x", "w"], ["y"], name="add")],
-                    [info("x", [2, 2])], [info("y", [2, 2])], [weight()], **more)
+    return model_of(
+        [helper.make_node("Add", ["x", "w"], ["y"], name="add")],
+        [info("x", [2, 2])],
+        [info("y", [2, 2])],
+        [weight()],
+        **more,
+    )
 
 
 def refused(tenon, tmp_path, model, match):
@@ -78,20 +83,38 @@ def test_named_dimensions_stay(rewrite):
 
 def test_nested_bodies_take_values_from_around_them(rewrite):
     def branch(op, name):
-        inner = helper.make_node("If", ["c"], [f"{name}_o"], name=f"{name}_if",
-                                 then_branch=leaf(op, f"{name}_t"), else_branch=leaf("Sub", f"{name}_e"))
+        inner = helper.make_node(
+            "If",
+            ["c"],
+            [f"{name}_o"],
+            name=f"{name}_if",
+            then_branch=leaf(op, f"{name}_t"),
+            else_branch=leaf("Sub", f"{name}_e"),
+        )
         return helper.make_graph([inner], name, [], [info(f"{name}_o", [2, 2])])
 
     def leaf(op, name):
-        return helper.make_graph([helper.make_node(op, ["h", "w"], [f"{name}_o"])], name, [],
-                                 [info(f"{name}_o", [2, 2])])
+        return helper.make_graph(
+            [helper.make_node(op, ["h", "w"], [f"{name}_o"])], name, [], [info(f"{name}_o", [2, 2])]
+        )
 
     model = model_of(
-        [helper.make_node("Relu", ["x"], ["h"]), helper.make_node("Add", ["h", "w"], ["z"]),
-         helper.make_node("If", ["c"], ["y"], name="outer", then_branch=branch("Mul", "a"),
-                          else_branch=branch("Div", "b"))],
-        [info("x", [2, 2]), info("c", [], TensorProto.BOOL)], [info("y", [2, 2]), info("z", [2, 2])],
-        [weight()])
+        [
+            helper.make_node("Relu", ["x"], ["h"]),
+            helper.make_node("Add", ["h", "w"], ["z"]),
+            helper.make_node(
+                "If",
+                ["c"],
+                ["y"],
+                name="outer",
+                then_branch=branch("Mul", "a"),
+                else_branch=branch("Div", "b"),
+            ),
+        ],
+        [info("x", [2, 2]), info("c", [], TensorProto.BOOL)],
+        [info("y", [2, 2]), info("z", [2, 2])],
+        [weight()],
+    )
     x = np.ones((2, 2), np.float32)
 
     written = rewrite(model)
@@ -99,20 +122,30 @@ def test_nested_bodies_take_values_from_around_them(rewrite):
     assert all(len(n.input) == 1 for n in written.graph.node if n.op_type == "If")
     for c in (True, False):
         feeds = {"x": x, "c": np.array(c)}
-        for ours, theirs in zip(ReferenceEvaluator(written).run(None, feeds),
-                                ReferenceEvaluator(model).run(None, feeds), strict=True):
+        for ours, theirs in zip(
+            ReferenceEvaluator(written).run(None, feeds),
+            ReferenceEvaluator(model).run(None, feeds),
+            strict=True,
+        ):
             np.testing.assert_array_equal(ours, theirs)
 
 
 def test_model_local_functions_are_inlined(rewrite):
     scale = helper.make_node("LeakyRelu", ["a"], ["b"])
-    scale.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope",
-                                               type=onnx.AttributeProto.FLOAT))
-    function = helper.make_function("local", "Leak", ["a"], ["b"], [scale],
-                                    [helper.make_opsetid("", 16)], ["slope"])
+    scale.attribute.append(
+        onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    )
+    function = helper.make_function(
+        "local", "Leak", ["a"], ["b"], [scale], [helper.make_opsetid("", 16)], ["slope"]
+    )
     call = helper.make_node("Leak", ["x"], ["y"], name="call", domain="local", slope=0.5)
-    model = model_of([call], [info("x", [2])], [info("y", [2])], functions=[function],
-                     opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("local", 1)])
+    model = model_of(
+        [call],
+        [info("x", [2])],
+        [info("y", [2])],
+        functions=[function],
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("local", 1)],
+    )
 
     written = rewrite(model)
 
@@ -123,19 +156,29 @@ def test_model_local_functions_are_inlined(rewrite):
 
 def test_functions_that_call_themselves_are_refused(tenon, tmp_path):
     node = helper.make_node("Loop1", ["a"], ["b"], domain="local")
-    function = helper.make_function("local", "Loop1", ["a"], ["b"], [node],
-                                    [helper.make_opsetid("local", 1)])
+    function = helper.make_function(
+        "local", "Loop1", ["a"], ["b"], [node], [helper.make_opsetid("local", 1)]
+    )
     call = helper.make_node("Loop1", ["x"], ["y"], domain="local")
-    model = model_of([call], [info("x", [2])], [info("y", [2])], functions=[function],
-                     opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("local", 1)])
+    model = model_of(
+        [call],
+        [info("x", [2])],
+        [info("y", [2])],
+        functions=[function],
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("local", 1)],
+    )
 
     refused(tenon, tmp_path, model, "functions call each other without end")
 
 
 def test_unknown_operators_keep_domain_and_version(rewrite):
     node = helper.make_node("Frob", ["x"], ["y"], name="f", domain="com.acme", level=3)
-    model = model_of([node], [info("x", [2])], [info("y", [2])],
-                     opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.acme", 4)])
+    model = model_of(
+        [node],
+        [info("x", [2])],
+        [info("y", [2])],
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.acme", 4)],
+    )
 
     written = rewrite(model)
 
@@ -151,14 +194,22 @@ def test_what_the_file_says_about_itself_survives(rewrite):
     written = rewrite(model)
 
     assert (written.producer_name, written.producer_version, written.doc_string) == (
-        "maker", "3", "about")
+        "maker",
+        "3",
+        "about",
+    )
     assert (written.metadata_props[0].key, written.metadata_props[0].value) == ("author", "me")
     assert (written.graph.name, written.graph.node[0].doc_string) == ("g", "a sum")
 
 
 def test_external_data_is_found_beside_the_model(tenon, tmp_path):
-    onnx.save(add_model(), tmp_path / "m.onnx", save_as_external_data=True, size_threshold=0,
-              location="m.bin")
+    onnx.save(
+        add_model(),
+        tmp_path / "m.onnx",
+        save_as_external_data=True,
+        size_threshold=0,
+        location="m.bin",
+    )
 
     tenon.convert(tmp_path / "m.onnx", tmp_path / "out.onnx")
 
@@ -166,13 +217,16 @@ def test_external_data_is_found_beside_the_model(tenon, tmp_path):
     assert numpy_helper.to_array(got).tolist() == [[0, 1], [2, 3]]
 
 
-@pytest.mark.parametrize("location, length, match", [
-    ("none.bin", 16, "external data: cannot .*none.bin.*no such file"),
-    ("../m.bin", 16, "may leave the folder"),
-    ("/etc/passwd", 16, "expected a relative path"),
-    ("m.bin", 15, "expected a length of 16 bytes, got 15"),
-    ("m.bin", 16, "expected 16 bytes at offset 0, got a file of 3 bytes"),
-])
+@pytest.mark.parametrize(
+    "location, length, match",
+    [
+        ("none.bin", 16, "external data: cannot .*none.bin.*no such file"),
+        ("../m.bin", 16, "may leave the folder"),
+        ("/etc/passwd", 16, "expected a relative path"),
+        ("m.bin", 15, "expected a length of 16 bytes, got 15"),
+        ("m.bin", 16, "expected 16 bytes at offset 0, got a file of 3 bytes"),
+    ],
+)
 def test_bad_external_data_is_refused(location, length, match, tenon, tmp_path):
     model = add_model()
     (tmp_path / "m.bin").write_bytes(b"abc")
@@ -192,29 +246,55 @@ def bad(change):
 
 
 BAD = {
-    "cycle": (bad(lambda g: g.node.extend([helper.make_node("Add", ["b", "x"], ["a"], name="one"),
-                                           helper.make_node("Relu", ["a"], ["b"], name="two")])),
-              "node one .Add.: it needs its own output"),
-    "missing input": (bad(lambda g: g.node[0].input.__setitem__(1, "nobody")),
-                      "node add .Add.: input 1: .* got nobody"),
+    "cycle": (
+        bad(
+            lambda g: g.node.extend(
+                [
+                    helper.make_node("Add", ["b", "x"], ["a"], name="one"),
+                    helper.make_node("Relu", ["a"], ["b"], name="two"),
+                ]
+            )
+        ),
+        "node one .Add.: it needs its own output",
+    ),
+    "missing input": (
+        bad(lambda g: g.node[0].input.__setitem__(1, "nobody")),
+        "node add .Add.: input 1: .* got nobody",
+    ),
     "missing output": (bad(lambda g: g.output.append(info("nobody", [1]))), "output nobody"),
     "two of a name": (bad(lambda g: g.initializer.append(weight())), "two values have the name w"),
-    "short raw_data": (bad(lambda g: setattr(g.initializer[0], "raw_data", b"abc")),
-                       "tensor w: raw_data at offset [0-9]+: expected 16 bytes, got 3"),
+    "short raw_data": (
+        bad(lambda g: setattr(g.initializer[0], "raw_data", b"abc")),
+        "tensor w: raw_data at offset [0-9]+: expected 16 bytes, got 3",
+    ),
     "overflow": (bad(lambda g: g.initializer[0].dims.extend([2**62, 2**62])), "size overflows"),
     "negative": (bad(lambda g: g.initializer[0].dims.__setitem__(0, -2)), "at least 0, got -2"),
-    "strings": (bad(lambda g: g.initializer.append(
-        numpy_helper.from_array(np.array(["a"], object), "s"))), "tensor s: .* got string"),
-    "string input": (bad(lambda g: g.input.append(info("s", [1], TensorProto.STRING))),
-                     "input s: expected numbers, got string"),
+    "strings": (
+        bad(lambda g: g.initializer.append(numpy_helper.from_array(np.array(["a"], object), "s"))),
+        "tensor s: .* got string",
+    ),
+    "string input": (
+        bad(lambda g: g.input.append(info("s", [1], TensorProto.STRING))),
+        "input s: expected numbers, got string",
+    ),
     "sparse": (bad(lambda g: g.sparse_initializer.add()), "sparse tensors are not supported"),
-    "shapes that disagree": (bad(lambda g: g.initializer[0].CopyFrom(weight(shape=(3, 5)))),
-                             "node add"),
-    "output of another rank": (bad(lambda g: g.output[0].CopyFrom(info("y", [2, 2, 2]))),
-                               "output y: expected 2 dimensions, got 3"),
-    "no opset": (model_of([helper.make_node("Relu", ["x"], ["y"])], [info("x", [1])],
-                          [info("y", [1])], opset_imports=[helper.make_opsetid("a.b", 1)]),
-                 "opset_import: expected a version"),
+    "shapes that disagree": (
+        bad(lambda g: g.initializer[0].CopyFrom(weight(shape=(3, 5)))),
+        "node add",
+    ),
+    "output of another rank": (
+        bad(lambda g: g.output[0].CopyFrom(info("y", [2, 2, 2]))),
+        "output y: expected 2 dimensions, got 3",
+    ),
+    "no opset": (
+        model_of(
+            [helper.make_node("Relu", ["x"], ["y"])],
+            [info("x", [1])],
+            [info("y", [1])],
+            opset_imports=[helper.make_opsetid("a.b", 1)],
+        ),
+        "opset_import: expected a version",
+    ),
     "empty": (b"", "got an empty file"),
     "truncated": (add_model().SerializeToString()[:-9], "expected|offset"),
     "text": (b"this is no model at all, just words\n", "offset|ONNX model"),
@@ -239,8 +319,11 @@ def test_files_over_2_gb_are_read(tenon, tmp_path):
     tensor = TensorProto(name="w", data_type=F, dims=[n_bytes // 4000, 1000]).SerializeToString()
     tensor += b"\x4a" + varint(n_bytes)
     initializer = b"\x2a" + varint(len(tensor) + n_bytes) + tensor
-    model = model_of([helper.make_node("Gather", ["w", "i"], ["y"])],
-                     [info("i", [2], TensorProto.INT64)], [info("y", [2, 1000])])
+    model = model_of(
+        [helper.make_node("Gather", ["w", "i"], ["y"])],
+        [info("i", [2], TensorProto.INT64)],
+        [info("y", [2, 1000])],
+    )
     graph = model.graph.SerializeToString() + initializer
     model.ClearField("graph")
     head = model.SerializeToString() + b"\x3a" + varint(len(graph) + n_bytes) + graph

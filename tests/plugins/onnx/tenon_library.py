@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """libtenon through ctypes, as far as these tests need it: load and save."""
+
 import ctypes
 import os
 import re
@@ -50,8 +51,9 @@ class Tenon:
     def load(self, path):
         """A graph handle; graphs live until the process ends, which is fine in a test."""
         graph = ctypes.c_void_p()
-        self._check(self._lib.tenon_load(self._session, text(path), text(""), None,
-                                         ctypes.byref(graph)))
+        self._check(
+            self._lib.tenon_load(self._session, text(path), text(""), None, ctypes.byref(graph))
+        )
         return graph
 
     def save(self, graph, path, options=""):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the writer chooses: opset, ir version, place of the weights, bytes."""
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-
 from tenon_library import TenonError
 
 F = TensorProto.FLOAT
@@ -12,17 +12,24 @@ F = TensorProto.FLOAT
 
 def one_node(op, element=F, opset=28, inputs=("x",), **attrs):
     shapes = [helper.make_tensor_value_info(i, element, [2, 4]) for i in inputs]
-    graph = helper.make_graph([helper.make_node(op, list(inputs), ["y"], name="n", **attrs)], "g",
-                              shapes, [helper.make_tensor_value_info("y", element, [2, 4])])
+    graph = helper.make_graph(
+        [helper.make_node(op, list(inputs), ["y"], name="n", **attrs)],
+        "g",
+        shapes,
+        [helper.make_tensor_value_info("y", element, [2, 4])],
+    )
     return helper.make_model(graph, ir_version=14, opset_imports=[helper.make_opsetid("", opset)])
 
 
-@pytest.mark.parametrize("model, opset, ir", [
-    (one_node("Relu"), 21, 10),
-    (one_node("Softplus", TensorProto.BFLOAT16), 22, 10),
-    (one_node("Swish"), 24, 12),
-    (one_node("CumProd", inputs=("x", "a")), 26, 13),
-])
+@pytest.mark.parametrize(
+    "model, opset, ir",
+    [
+        (one_node("Relu"), 21, 10),
+        (one_node("Softplus", TensorProto.BFLOAT16), 22, 10),
+        (one_node("Swish"), 24, 12),
+        (one_node("CumProd", inputs=("x", "a")), 26, 13),
+    ],
+)
 def test_the_lowest_opset_that_serves(model, opset, ir, rewrite):
     if len(model.graph.input) == 2:
         model.graph.input[1].CopyFrom(helper.make_tensor_value_info("a", TensorProto.INT64, []))
@@ -53,10 +60,13 @@ def test_opsets_over_26_only_on_request(rewrite):
 
 def big_model():
     w = np.random.default_rng(1).random((300, 4), np.float32)
-    graph = helper.make_graph([helper.make_node("Gather", ["w", "i"], ["y"])], "g",
-                              [helper.make_tensor_value_info("i", TensorProto.INT64, [3])],
-                              [helper.make_tensor_value_info("y", F, [3, 4])],
-                              [numpy_helper.from_array(w, "w")])
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["w", "i"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, [3])],
+        [helper.make_tensor_value_info("y", F, [3, 4])],
+        [numpy_helper.from_array(w, "w")],
+    )
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), w
 
 
@@ -90,8 +100,12 @@ def test_outputs_that_share_a_value_keep_their_names(rewrite):
 
 def test_values_of_unknown_type_are_written_without_one(rewrite):
     def branch(name):
-        return helper.make_graph([helper.make_node("Frob", ["x"], [name], domain="com.acme")], name,
-                                 [], [onnx.ValueInfoProto(name=name)])
+        return helper.make_graph(
+            [helper.make_node("Frob", ["x"], [name], domain="com.acme")],
+            name,
+            [],
+            [onnx.ValueInfoProto(name=name)],
+        )
 
     model = one_node("If", inputs=("x", "c"), then_branch=branch("a"), else_branch=branch("b"))
     model.opset_import.append(helper.make_opsetid("com.acme", 1))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Round trips, and files that are refused."""
+
 import json
 import random
 import struct
@@ -27,12 +28,19 @@ def entry(dtype="F32", shape=(2, 3), begin=0, end=24):
 
 def parse(content):
     (n,) = struct.unpack_from("<Q", content)
-    return json.loads(content[8:8 + n]), content[8 + n:]
+    return json.loads(content[8 : 8 + n]), content[8 + n :]
 
 
-GOOD = file_of({"__metadata__": {"format": "pt"}, "b": entry("I8", [3], 24, 27), "w": entry(),
-                "none": entry("F16", [0, 4], 27, 27), "one": entry("BF16", [], 27, 29)},
-               W.tobytes() + b"abcde")
+GOOD = file_of(
+    {
+        "__metadata__": {"format": "pt"},
+        "b": entry("I8", [3], 24, 27),
+        "w": entry(),
+        "none": entry("F16", [0, 4], 27, 27),
+        "one": entry("BF16", [], 27, 29),
+    },
+    W.tobytes() + b"abcde",
+)
 
 
 def test_tensors_survive(tenon, tmp_path):
@@ -41,11 +49,18 @@ def test_tensors_survive(tenon, tmp_path):
     tenon.convert(tmp_path / "in.safetensors", tmp_path / "out.safetensors")
 
     header, data = parse((tmp_path / "out.safetensors").read_bytes())
-    got = {k: (v["dtype"], v["shape"], data[slice(*v["data_offsets"])])
-           for k, v in header.items() if k != "__metadata__"}
+    got = {
+        k: (v["dtype"], v["shape"], data[slice(*v["data_offsets"])])
+        for k, v in header.items()
+        if k != "__metadata__"
+    }
     assert header["__metadata__"] == {"format": "pt"}
-    assert got == {"w": ("F32", [2, 3], W.tobytes()), "b": ("I8", [3], b"abc"),
-                   "one": ("BF16", [], b"de"), "none": ("F16", [0, 4], b"")}
+    assert got == {
+        "w": ("F32", [2, 3], W.tobytes()),
+        "b": ("I8", [3], b"abc"),
+        "one": ("BF16", [], b"de"),
+        "none": ("F16", [0, 4], b""),
+    }
     assert all(v["data_offsets"][0] % 4 == 0 for k, v in header.items() if k == "w")
 
 
@@ -88,7 +103,7 @@ def test_mutations_are_answered(tenon, tmp_path):
     rng = random.Random(3)
     refused = 0
     for i in range(1500):
-        content = bytearray(GOOD[:rng.randrange(len(GOOD))] if i % 3 == 0 else GOOD)
+        content = bytearray(GOOD[: rng.randrange(len(GOOD))] if i % 3 == 0 else GOOD)
         for _ in range(rng.randrange(1, 4)):
             if content:
                 content[rng.randrange(len(content))] = rng.randrange(256)
