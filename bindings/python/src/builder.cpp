@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs built from Python: one edit, committed when the model is asked for.
+#include <deque>
+
+#include <pybind11/stl.h>
+
+#include "model.hpp"
+
+namespace tenon::python {
+namespace {
+
+// An attribute from a Python value, with what it points at.
+class Attribute {
+ public:
+  Attribute(const SessionPtr& session, const std::string& name, py::handle value) {
+    if (py::isinstance<py::bool_>(value)) {
+      any_ = {TN_ANY_BOOL, 0, 1, {.i = value.cast<bool>()}};
+    } else if (py::isinstance<py::int_>(value)) {
+      any_ = {TN_ANY_I64, 0, 1, {.i = value.cast<int64_t>()}};
+    } else if (py::isinstance<py::float_>(value)) {
+      any_ = {TN_ANY_F64, 0, 1, {.f = value.cast<double>()}};
+    } else if (py::isinstance<py::str>(value)) {
+      text_ = value.cast<std::string>();
+      any_ = {TN_ANY_TEXT, 0, text_.size(), {.p = text_.data()}};
+    } else if (py::isinstance<py::dtype>(value)) {
+      any_ = {TN_ANY_DTYPE, 0, 1, {.u = dtype_of(value.cast<py::dtype>())}};
+    } else if (py::isinstance<Model>(value)) {
+      any_ = {TN_ANY_GRAPH, 0, 1, {.p = value.cast<ModelPtr>()->get()}};
+    } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+      read_list(name, value.cast<std::vector<py::object>>());
+    } else {
+      tensor_ = tensor_from(session, value, cat("attribute ", name));
+      any_ = {TN_ANY_TENSOR, 0, 1, {.p = tensor_->raw()}};
+    }
+  }
+  Attribute(const Attribute&) = delete;
+  Attribute& operator=(const Attribute&) = delete;
+  const tn_any& any() const { return any_; }
+
+ private:
+  void read_list(const std::string& name, const std::vector<py::object>& items) {
+    auto all = [&](auto is) { return std::all_of(items.begin(), items.end(), is); };
+    if (all([](const py::object& o) { return py::isinstance<py::int_>(o); })) {
+      for (const py::object& item : items)
+        ints_.push_back(item.cast<int64_t>());
+      any_ = {TN_ANY_I64S, 0, ints_.size(), {.p = ints_.data()}};
+    } else if (all([](const py::object& o) { return py::isinstance<py::str>(o); })) {
+      for (const py::object& item : items)
+        texts_.push_back(item.cast<std::string>());
+      for (const std::string& text : texts_)
+        strs_.push_back(str(text));
+      any_ = {TN_ANY_TEXTS, 0, strs_.size(), {.p = strs_.data()}};
+    } else if (all([](const py::object& o) { return PyNumber_Check(o.ptr()) != 0; })) {
+      for (const py::object& item : items)
+        floats_.push_back(item.cast<double>());
+      any_ = {TN_ANY_F64S, 0, floats_.size(), {.p = floats_.data()}};
+    } else {
+      invalid(cat("attribute ", name, ": expected a list of numbers or of texts"));
+    }
+  }
+  tn_any any_{};
+  std::string text_;
+  std::vector<int64_t> ints_;
+  std::vector<double> floats_;
+  std::deque<std::string> texts_;
+  std::vector<tn_str> strs_;
+  TensorPtr tensor_;
+};
+
+class Builder {
+ public:
+  explicit Builder(const SessionPtr& session) : session_(session) {
+    tn_graph* raw = nullptr;
+    session_->check(session_->graph->create(session_->ctx(), &raw));
+    graph_ = Handle<tn_graph>(session_, raw, session_->graph->release);
+    session_->check(session_->edit->begin(raw, &edit_));
+  }
+  ~Builder() {
+    if (edit_) session_->edit->rollback(edit_);
+  }
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  uint64_t add_input(const std::string& name, const std::string& dtype, const py::object& shape) {
+    tn_type type{};
+    type.struct_size = sizeof type;
+    type.dtype = dtype_of(dtype);
+    type.rank = TN_RANK_UNKNOWN;
+    std::vector<int64_t> dims;
+    std::deque<std::string> names;
+    std::vector<tn_str> symbols;
+    if (!shape.is_none()) {
+      for (py::handle dim : shape) {
+        bool known = py::isinstance<py::int_>(dim);
+        dims.push_back(known ? dim.cast<int64_t>() : TN_DIM_UNKNOWN);
+        names.push_back(py::isinstance<py::str>(dim) ? dim.cast<std::string>() : "");
+        symbols.push_back(str(names.back()));
+      }
+      type.rank = static_cast<uint32_t>(dims.size());
+      type.dims = dims.data();
+      type.symbols = symbols.data();
+    }
+    tn_value_id value = 0;
+    session_->check(session_->edit->add_input(edit(), str(name), &type, &value));
+    return value;
+  }
+  uint64_t add_constant(const std::string& name, py::handle object) {
+    TensorPtr given = tensor_from(session_, object, cat("constant ", name));
+    tn_tensor* copy = nullptr;  // the caller may go on writing to what was given
+    session_->check(session_->tensor->copy(session_->ctx(), &given->view(), &copy));
+    Tensor kept(session_, copy);
+    tn_value_id value = 0;
+    session_->check(session_->edit->add_constant(edit(), str(name), copy, &value));
+    return value;
+  }
+  std::vector<uint64_t> add_node(const std::string& domain, const std::string& type,
+                                 const std::string& name, const std::vector<uint64_t>& inputs,
+                                 uint64_t outputs, const py::dict& attributes) {
+    std::deque<std::string> names;
+    std::deque<Attribute> kept;
+    std::vector<tn_str> attr_names;
+    std::vector<tn_any> values;
+    for (auto [key, value] : attributes) {
+      names.push_back(key.cast<std::string>());
+      attr_names.push_back(str(names.back()));
+      values.push_back(kept.emplace_back(session_, names.back(), value).any());
+    }
+    tn_node_desc desc{sizeof(tn_node_desc), 0, str(domain), str(type), str(name), str(""),
+                      inputs.data(), inputs.size(), outputs, attr_names.data(), values.data(),
+                      values.size(), nullptr};
+    std::vector<uint64_t> made(outputs);
+    tn_node_id node = 0;
+    session_->check(without_gil(
+        [&] { return session_->edit->add_node(edit(), &desc, &node, made.data()); }));
+    return made;
+  }
+  void add_output(const std::string& name, uint64_t value) {
+    session_->check(session_->edit->add_output(edit(), str(name), value));
+  }
+  ModelPtr build() {
+    tn_edit* ended = edit();
+    edit_ = nullptr;
+    session_->check(without_gil([&] { return session_->edit->commit(ended); }));
+    session_->graph->retain(graph_.get());
+    return std::make_shared<Model>(session_, graph_.get());
+  }
+
+ private:
+  tn_edit* edit() const {
+    if (!edit_)
+      throw Failure(TN_FAILED_PRECONDITION, "python", "this graph has been built already");
+    return edit_;
+  }
+  SessionPtr session_;
+  Handle<tn_graph> graph_;
+  tn_edit* edit_ = nullptr;
+};
+
+}  // namespace
+
+void bind_builder(py::module_& module) {
+  py::class_<Builder>(module, "Builder")
+      .def(py::init<const SessionPtr&>())
+      .def("add_input", &Builder::add_input)
+      .def("add_constant", &Builder::add_constant)
+      .def("add_node", &Builder::add_node)
+      .def("add_output", &Builder::add_output)
+      .def("build", &Builder::build);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors in and out by DLPack (Python's side of the protocol: the array API standard, "data
+// interchange"), and by NumPy where NumPy's own export cannot say the type.
+#include "tensor.hpp"
+
+namespace tenon::python {
+namespace {
+
+// What producers hand out when they do not know versions; the standard keeps it for them.
+struct LegacyManaged {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(LegacyManaged* self);
+};
+constexpr const char* kVersioned = "dltensor_versioned";
+constexpr const char* kLegacy = "dltensor";
+
+template <class Managed>
+struct Named {
+  static constexpr const char* kName = kVersioned;
+  static constexpr const char* kUsed = "used_dltensor_versioned";
+};
+template <>
+struct Named<LegacyManaged> {
+  static constexpr const char* kName = kLegacy;
+  static constexpr const char* kUsed = "used_dltensor";
+};
+
+// The consumer renames a capsule that it takes; one that nobody took frees its tensor.
+template <class Managed>
+void free_untaken(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, Named<Managed>::kName)) return;
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Named<Managed>::kName));
+  if (managed->deleter) managed->deleter(managed);
+}
+
+template <class Managed>
+py::capsule capsule_of(Managed* managed) {
+  PyObject* made = PyCapsule_New(managed, Named<Managed>::kName, free_untaken<Managed>);
+  if (!made) {
+    managed->deleter(managed);
+    throw py::error_already_set();
+  }
+  return py::reinterpret_steal<py::capsule>(made);
+}
+
+struct LegacyOwner {
+  LegacyManaged managed;
+  DLManagedTensorVersioned* versioned;
+};
+
+LegacyManaged* legacy_of(DLManagedTensorVersioned* versioned) {
+  auto* owner = new LegacyOwner{{versioned->dl_tensor, nullptr, nullptr}, versioned};
+  owner->managed.manager_ctx = owner;
+  owner->managed.deleter = [](LegacyManaged* self) {
+    auto* ended = static_cast<LegacyOwner*>(self->manager_ctx);
+    ended->versioned->deleter(ended->versioned);
+    delete ended;
+  };
+  return &owner->managed;
+}
+
+DLManagedTensorVersioned* versioned_of(LegacyManaged* legacy) {
+  return new DLManagedTensorVersioned{
+      {1, 0},
+      legacy,
+      [](DLManagedTensorVersioned* self) {
+        auto* ended = static_cast<LegacyManaged*>(self->manager_ctx);
+        if (ended->deleter) ended->deleter(ended);
+        delete self;
+      },
+      0,
+      legacy->dl_tensor};
+}
+
+// Takes the tensor out of the capsule.
+DLManagedTensorVersioned* taken_from(const py::object& capsule, const std::string& where) {
+  if (PyCapsule_IsValid(capsule.ptr(), kVersioned)) {
+    void* managed = PyCapsule_GetPointer(capsule.ptr(), kVersioned);
+    PyCapsule_SetName(capsule.ptr(), Named<DLManagedTensorVersioned>::kUsed);
+    return static_cast<DLManagedTensorVersioned*>(managed);
+  }
+  if (PyCapsule_IsValid(capsule.ptr(), kLegacy)) {
+    void* managed = PyCapsule_GetPointer(capsule.ptr(), kLegacy);
+    PyCapsule_SetName(capsule.ptr(), Named<LegacyManaged>::kUsed);
+    return versioned_of(static_cast<LegacyManaged*>(managed));
+  }
+  invalid(cat(where, ": expected a DLPack capsule that nobody has taken yet"));
+}
+
+bool is_dense(const DLTensor& tensor) {
+  if (!tensor.strides) return true;
+  int64_t dense = 1;
+  for (int32_t i = tensor.ndim; i-- > 0; dense *= tensor.shape[i]) {
+    if (tensor.shape[i] == 0) return true;
+    if (tensor.shape[i] != 1 && tensor.strides[i] != dense) return false;
+  }
+  return true;
+}
+
+TensorPtr adopt(const SessionPtr& session, DLManagedTensorVersioned* managed) {
+  tn_tensor* raw = nullptr;
+  tn_status* failed = without_gil([&]() -> tn_status* {
+    if (!is_dense(managed->dl_tensor)) {
+      tn_status* copied = session->tensor->copy(session->ctx(), &managed->dl_tensor, &raw);
+      if (!copied) managed->deleter(managed);
+      return copied;
+    }
+    return session->tensor->from_dlpack(session->ctx(), managed, &raw);
+  });
+  if (failed) managed->deleter(managed);
+  session->check(failed);
+  return std::make_shared<Tensor>(session, raw);
+}
+
+TensorPtr from_producer(const SessionPtr& session, py::handle object, const std::string& where) {
+  auto device = object.attr("__dlpack_device__")().cast<std::pair<int, int>>();
+  if (device.first != kDLCPU && device.first != kDLCUDAHost) {
+    invalid(cat(where, ": expected memory of the CPU, got DLPack device type ", device.first,
+                ": move it to the CPU first"));
+  }
+  py::object capsule;
+  try {
+    capsule = object.attr("__dlpack__")(
+        py::arg("max_version") = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
+  } catch (py::error_already_set& thrown) {
+    if (!thrown.matches(PyExc_TypeError)) throw;
+    capsule = object.attr("__dlpack__")();  // a producer from before versions
+  }
+  return adopt(session, taken_from(capsule, where));
+}
+
+// What keeps a NumPy array alive while the host holds its memory.
+struct ArrayOwner {
+  py::object array;
+  std::vector<int64_t> shape;
+};
+
+void free_array(DLManagedTensorVersioned* self) {
+  auto* owner = static_cast<ArrayOwner*>(self->manager_ctx);
+  delete self;
+  if (!Py_IsInitialized()) return;  // the array has gone with the interpreter
+  py::gil_scoped_acquire acquired;
+  delete owner;
+}
+
+TensorPtr from_packed(const SessionPtr& session, const py::array& array, uint32_t dtype) {
+  std::vector<int64_t> shape(array.shape(), array.shape() + array.ndim());
+  DLTensor proto{nullptr, {kDLCPU, 0}, static_cast<int32_t>(shape.size()), dl_type(dtype),
+                 shape.data(), nullptr, 0};
+  tn_tensor* raw = nullptr;
+  session->check(
+      without_gil([&] { return session->tensor->alloc(session->ctx(), &proto, &raw); }));
+  auto tensor = std::make_shared<Tensor>(session, raw);
+  pack(static_cast<const uint8_t*>(array.data()), reinterpret_cast<uint8_t*>(tensor->data()),
+       tensor->count(), TN_DTYPE_BITS(dtype));
+  return tensor;
+}
+
+TensorPtr from_array(const SessionPtr& session, py::array array, const std::string& where) {
+  uint32_t dtype = dtype_of(array.dtype());
+  if (dtype == TN_DTYPE_NONE) {
+    invalid(cat(where, ": expected numbers or truth values, got elements of ",
+                std::string(py::str(array.dtype()))));
+  }
+  static py::object& as_dense =
+      *new py::object(py::module_::import("numpy").attr("ascontiguousarray"));
+  if (array.dtype().byteorder() == '>')
+    array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
+  // ascontiguousarray would make a vector of a scalar.
+  if (!(array.flags() & py::array::c_style) && array.ndim() > 0) array = as_dense(array);
+  if (is_packed(dtype)) return from_packed(session, array, dtype);
+  auto* owner = new ArrayOwner{array, {array.shape(), array.shape() + array.ndim()}};
+  uint64_t flags = array.writeable() ? 0 : DLPACK_FLAG_BITMASK_READ_ONLY;
+  auto* managed = new DLManagedTensorVersioned{
+      {1, 0},
+      owner,
+      free_array,
+      flags,
+      {const_cast<void*>(array.data()), {kDLCPU, 0}, static_cast<int32_t>(array.ndim()),
+       dl_type(dtype), owner->shape.data(), nullptr, 0}};
+  return adopt(session, managed);
+}
+
+}  // namespace
+
+TensorPtr tensor_from(const SessionPtr& session, py::handle object, const std::string& where,
+                      uint32_t wanted) {
+  if (py::isinstance<py::array>(object))
+    return from_array(session, py::reinterpret_borrow<py::array>(object), where);
+  if (py::isinstance<Tensor>(object)) return object.cast<TensorPtr>();
+  if (py::hasattr(object, "__dlpack__")) return from_producer(session, object, where);
+  static py::object& as_array = *new py::object(py::module_::import("numpy").attr("asarray"));
+  bool has_type = py::hasattr(object, "dtype");  // NumPy's scalars
+  py::object array = wanted == TN_DTYPE_NONE || has_type
+                         ? as_array(object)
+                         : as_array(object, py::arg("dtype") = numpy_dtype(wanted));
+  return from_array(session, array, where);
+}
+
+py::capsule to_dlpack(const TensorPtr& tensor, std::optional<std::pair<int, int>> max_version) {
+  DLManagedTensorVersioned* managed = nullptr;
+  const SessionPtr& session = tensor->session();
+  session->check(session->tensor->to_dlpack(tensor->raw(), &managed));
+  if (max_version && max_version->first >= 1) return capsule_of(managed);
+  return capsule_of(legacy_of(managed));
+}
+
+}  // namespace tenon::python

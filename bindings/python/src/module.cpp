@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The native half of the package. Its Python half (tenon/) is what users see.
+#include <pybind11/stl.h>
+
+#include "model.hpp"
+
+namespace tenon::python {
+namespace {
+
+// tenon.errors maps a status code to its class, and makes the exception.
+void translate(std::exception_ptr thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const Failure& failure) {
+    py::object made = py::module_::import("tenon.errors")
+                          .attr("from_status")(failure.code, failure.domain, failure.what());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  }
+}
+
+template <class Call>
+std::string text_from(const SessionPtr& session, Call call) {
+  TextSink text;
+  session->check(without_gil([&] { return call(session->raw(), text.get()); }));
+  return text.text;
+}
+
+void bind_session(py::module_& module) {
+  py::class_<Session, SessionPtr>(module, "Session")
+      .def(py::init<const std::string&>())
+      .def("on_log", &Session::on_log)
+      .def("on_progress", &Session::on_progress)
+      .def("plugins", [](const SessionPtr& s) { return text_from(s, tenon_plugin_list); })
+      .def("doctor", [](const SessionPtr& s) { return text_from(s, tenon_plugin_doctor); })
+      .def("balance", [](const SessionPtr& s) { return text_from(s, tenon_plugin_balance); })
+      .def("load_plugin", [](const SessionPtr& s, const std::string& path_or_id) {
+        s->check(without_gil([&] { return tenon_plugin_load(s->raw(), str(path_or_id)); }));
+      });
+}
+
+void bind_tensor(py::module_& module) {
+  py::class_<Tensor, TensorPtr>(module, "Tensor")
+      .def_property_readonly("dtype", [](const Tensor& t) { return dtype_name(t.dtype()); })
+      .def_property_readonly("shape", &Tensor::shape_tuple)
+      .def("numpy", [](const TensorPtr& t, bool writable) { return to_numpy(t, writable); },
+           py::arg("writable") = false)
+      .def("__array__",
+           [](const TensorPtr& t, const py::object& dtype, const py::object&) {
+             py::object array = to_numpy(t, false);
+             return dtype.is_none() ? array : py::object(array.attr("astype")(dtype));
+           },
+           py::arg("dtype") = py::none(), py::arg("copy") = py::none())
+      .def("__dlpack__",
+           [](const TensorPtr& t, const py::object&, std::optional<std::pair<int, int>> version,
+              const py::object&, const py::object&) { return to_dlpack(t, version); },
+           py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
+           py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
+      .def("__dlpack_device__", [](const Tensor& t) {
+        return std::pair(t.view().device.device_type, t.view().device.device_id);
+      });
+}
+
+}  // namespace
+}  // namespace tenon::python
+
+PYBIND11_MODULE(_core, module) {
+  using namespace tenon::python;
+  py::register_exception_translator(translate);
+  module.def("version", [] { return std::string(view(tenon_version())); });
+  bind_session(module);
+  bind_tensor(module);
+  bind_models(module);
+  bind_plans(module);
+  bind_components(module);
+  bind_builder(module);
+}
