@@ -113,9 +113,12 @@ class Builder {
     session_->check(session_->edit->add_constant(edit(), str(name), copy, &value));
     return value;
   }
-  std::vector<uint64_t> add_node(const std::string& domain, const std::string& type,
-                                 const std::string& name, const std::vector<uint64_t>& inputs,
-                                 uint64_t outputs, const py::dict& attributes) {
+  std::vector<uint64_t> add_node(const std::string& domain,
+                                 const std::string& type,
+                                 const std::string& name,
+                                 const std::vector<uint64_t>& inputs,
+                                 uint64_t outputs,
+                                 const py::dict& attributes) {
     std::deque<std::string> names;
     std::deque<Attribute> kept;
     std::vector<tn_str> attr_names;
@@ -125,13 +128,23 @@ class Builder {
       attr_names.push_back(str(names.back()));
       values.push_back(kept.emplace_back(session_, names.back(), value).any());
     }
-    tn_node_desc desc{sizeof(tn_node_desc), 0, str(domain), str(type), str(name), str(""),
-                      inputs.data(), inputs.size(), outputs, attr_names.data(), values.data(),
-                      values.size(), nullptr};
+    tn_node_desc desc{sizeof(tn_node_desc),
+                      0,
+                      str(domain),
+                      str(type),
+                      str(name),
+                      str(""),
+                      inputs.data(),
+                      inputs.size(),
+                      outputs,
+                      attr_names.data(),
+                      values.data(),
+                      values.size(),
+                      nullptr};
     std::vector<uint64_t> made(outputs);
     tn_node_id node = 0;
-    session_->check(without_gil(
-        [&] { return session_->edit->add_node(edit(), &desc, &node, made.data()); }));
+    session_->check(
+        without_gil([&] { return session_->edit->add_node(edit(), &desc, &node, made.data()); }));
     return made;
   }
   void add_output(const std::string& name, uint64_t value) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pybind11/stl.h>
 
-#include "model.hpp"
 #include "tenon/role/dataset.h"
 #include "tenon/role/metric.h"
+
+#include "model.hpp"
 
 namespace tenon::python {
 namespace {
@@ -14,8 +15,8 @@ using ComponentPtr = std::shared_ptr<Component>;
 
 std::string list(const SessionPtr& session, const std::string& role) {
   TextSink text;
-  session->check(without_gil(
-      [&] { return session->component->list(session->ctx(), str(role), text.get()); }));
+  session->check(
+      without_gil([&] { return session->component->list(session->ctx(), str(role), text.get()); }));
   return text.text;
 }
 
@@ -43,7 +44,9 @@ std::string dataset_fields(const Component& dataset) {
   return text.text;
 }
 
-py::list dataset_batch(const Component& dataset, const std::vector<uint64_t>& index, uint64_t seed,
+py::list dataset_batch(const Component& dataset,
+                       const std::vector<uint64_t>& index,
+                       uint64_t seed,
                        size_t fields) {
   void* self = nullptr;
   const auto* table = dataset.table<tn_dataset>(kDataset, &self);
@@ -93,7 +96,8 @@ std::pair<double, bool> metric_value(const Component& metric) {
 
 }  // namespace
 
-Handle<tn_options> make_options(const SessionPtr& session, const std::string& json,
+Handle<tn_options> make_options(const SessionPtr& session,
+                                const std::string& json,
                                 const py::dict& objects) {
   tn_options* raw = nullptr;
   session->check(session->options->create(session->ctx(), &raw));
@@ -119,8 +123,11 @@ Handle<tn_options> make_options(const SessionPtr& session, const std::string& js
   return options;
 }
 
-Component::Component(const SessionPtr& session, const std::string& role, const std::string& id,
-                     const std::string& options, const py::dict& objects) {
+Component::Component(const SessionPtr& session,
+                     const std::string& role,
+                     const std::string& id,
+                     const std::string& options,
+                     const py::dict& objects) {
   Handle<tn_options> given = make_options(session, options, objects);
   tn_component_ref* raw = nullptr;
   session->check(without_gil([&] {

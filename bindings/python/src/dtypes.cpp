@@ -66,10 +66,10 @@ py::dtype numpy_dtype(uint32_t dtype) {
   if (auto found = made.find(dtype); found != made.end()) return found->second;
   for (const Row& row : kRows) {
     if (row.dtype != dtype) continue;
-    py::dtype type = row.in_numpy
-                         ? py::dtype(std::string(row.name))
-                         : py::dtype::from_args(py::module_::import("ml_dtypes").attr(
-                               std::string(row.name).c_str()));
+    py::dtype type =
+        row.in_numpy ? py::dtype(std::string(row.name))
+                     : py::dtype::from_args(
+                           py::module_::import("ml_dtypes").attr(std::string(row.name).c_str()));
     return made.emplace(dtype, std::move(type)).first->second;
   }
   throw Failure(TN_UNIMPLEMENTED, "python",

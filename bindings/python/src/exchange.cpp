@@ -61,16 +61,16 @@ LegacyManaged* legacy_of(DLManagedTensorVersioned* versioned) {
 }
 
 DLManagedTensorVersioned* versioned_of(LegacyManaged* legacy) {
-  return new DLManagedTensorVersioned{
-      {1, 0},
-      legacy,
-      [](DLManagedTensorVersioned* self) {
-        auto* ended = static_cast<LegacyManaged*>(self->manager_ctx);
-        if (ended->deleter) ended->deleter(ended);
-        delete self;
-      },
-      0,
-      legacy->dl_tensor};
+  return new DLManagedTensorVersioned{{1, 0},
+                                      legacy,
+                                      [](DLManagedTensorVersioned* self) {
+                                        auto* ended =
+                                            static_cast<LegacyManaged*>(self->manager_ctx);
+                                        if (ended->deleter) ended->deleter(ended);
+                                        delete self;
+                                      },
+                                      0,
+                                      legacy->dl_tensor};
 }
 
 // Takes the tensor out of the capsule.
@@ -146,11 +146,15 @@ void free_array(DLManagedTensorVersioned* self) {
 
 TensorPtr from_packed(const SessionPtr& session, const py::array& array, uint32_t dtype) {
   std::vector<int64_t> shape(array.shape(), array.shape() + array.ndim());
-  DLTensor proto{nullptr, {kDLCPU, 0}, static_cast<int32_t>(shape.size()), dl_type(dtype),
-                 shape.data(), nullptr, 0};
+  DLTensor proto{nullptr,
+                 {kDLCPU, 0},
+                 static_cast<int32_t>(shape.size()),
+                 dl_type(dtype),
+                 shape.data(),
+                 nullptr,
+                 0};
   tn_tensor* raw = nullptr;
-  session->check(
-      without_gil([&] { return session->tensor->alloc(session->ctx(), &proto, &raw); }));
+  session->check(without_gil([&] { return session->tensor->alloc(session->ctx(), &proto, &raw); }));
   auto tensor = std::make_shared<Tensor>(session, raw);
   pack(static_cast<const uint8_t*>(array.data()), reinterpret_cast<uint8_t*>(tensor->data()),
        tensor->count(), TN_DTYPE_BITS(dtype));
@@ -172,19 +176,25 @@ TensorPtr from_array(const SessionPtr& session, py::array array, const std::stri
   if (is_packed(dtype)) return from_packed(session, array, dtype);
   auto* owner = new ArrayOwner{array, {array.shape(), array.shape() + array.ndim()}};
   uint64_t flags = array.writeable() ? 0 : DLPACK_FLAG_BITMASK_READ_ONLY;
-  auto* managed = new DLManagedTensorVersioned{
-      {1, 0},
-      owner,
-      free_array,
-      flags,
-      {const_cast<void*>(array.data()), {kDLCPU, 0}, static_cast<int32_t>(array.ndim()),
-       dl_type(dtype), owner->shape.data(), nullptr, 0}};
+  auto* managed = new DLManagedTensorVersioned{{1, 0},
+                                               owner,
+                                               free_array,
+                                               flags,
+                                               {const_cast<void*>(array.data()),
+                                                {kDLCPU, 0},
+                                                static_cast<int32_t>(array.ndim()),
+                                                dl_type(dtype),
+                                                owner->shape.data(),
+                                                nullptr,
+                                                0}};
   return adopt(session, managed);
 }
 
 }  // namespace
 
-TensorPtr tensor_from(const SessionPtr& session, py::handle object, const std::string& where,
+TensorPtr tensor_from(const SessionPtr& session,
+                      py::handle object,
+                      const std::string& where,
                       uint32_t wanted) {
   if (py::isinstance<py::array>(object))
     return from_array(session, py::reinterpret_borrow<py::array>(object), where);

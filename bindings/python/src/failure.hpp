@@ -35,8 +35,8 @@ std::string cat(const Parts&... parts) {
 
 class Failure : public std::runtime_error {
  public:
-  Failure(int32_t code, std::string domain, const std::string& message)
-      : std::runtime_error(message), code(code), domain(std::move(domain)) {}
+  Failure(int32_t status_code, std::string from, const std::string& message)
+      : std::runtime_error(message), code(status_code), domain(std::move(from)) {}
   int32_t code;
   std::string domain;
 };

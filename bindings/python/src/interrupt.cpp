@@ -2,7 +2,6 @@
 #include "interrupt.hpp"
 
 #include <atomic>
-
 #include <csignal>
 
 namespace tenon::python {
@@ -37,7 +36,7 @@ bool catch_interrupts() {
   struct sigaction now;
   if (sigaction(SIGINT, nullptr, &now) != 0) return false;
   if (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) return false;
-  struct sigaction ours {};
+  struct sigaction ours{};
   ours.sa_sigaction = on_interrupt;
   ours.sa_flags = SA_SIGINFO;
   sigemptyset(&ours.sa_mask);

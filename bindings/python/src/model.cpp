@@ -27,8 +27,10 @@ void save(const Model& model, const std::string& path, const std::string& option
   });
 }
 
-std::pair<ModelPtr, std::string> apply(const Model& model, const std::string& pass,
-                                       const std::string& json, const py::dict& objects) {
+std::pair<ModelPtr, std::string> apply(const Model& model,
+                                       const std::string& pass,
+                                       const std::string& json,
+                                       const py::dict& objects) {
   const SessionPtr& session = model.session();
   Handle<tn_options> options = make_options(session, json, objects);
   TextSink report;
@@ -50,15 +52,15 @@ std::string print(const Model& model, bool data) {
 
 std::string diff(const Model& before, const Model& after) {
   TextSink text;
-  before.session()->check(without_gil(
-      [&] { return before.services().diff(before.get(), after.get(), text.get()); }));
+  before.session()->check(
+      without_gil([&] { return before.services().diff(before.get(), after.get(), text.get()); }));
   return text.text;
 }
 
 std::string inspect(const Model& model) {
   TextSink text;
-  model.session()->check(without_gil(
-      [&] { return tenon_inspect(model.session()->raw(), model.get(), text.get()); }));
+  model.session()->check(
+      without_gil([&] { return tenon_inspect(model.session()->raw(), model.get(), text.get()); }));
   return text.text;
 }
 
@@ -114,8 +116,8 @@ py::tuple port_of(const Model& model, tn_value_id value, std::string_view name) 
     }
     shape = py::tuple(dims);
   }
-  py::object dtype = type.dtype == TN_DTYPE_NONE ? py::none()
-                                                 : py::object(py::str(dtype_name(type.dtype)));
+  py::object dtype =
+      type.dtype == TN_DTYPE_NONE ? py::none() : py::object(py::str(dtype_name(type.dtype)));
   static constexpr const char* kKinds[] = {"tensor", "sequence", "optional"};
   const char* kind = type.kind < 3 ? kKinds[type.kind] : "unknown";
   return py::make_tuple(std::string(name), dtype, shape, kind);

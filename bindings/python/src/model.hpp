@@ -23,8 +23,11 @@ using ModelPtr = std::shared_ptr<Model>;
 
 class Component {
  public:
-  Component(const SessionPtr& session, const std::string& role, const std::string& id,
-            const std::string& options, const py::dict& objects);
+  Component(const SessionPtr& session,
+            const std::string& role,
+            const std::string& id,
+            const std::string& options,
+            const py::dict& objects);
   tn_component_ref* raw() const { return ref_.get(); }
   const SessionPtr& session() const { return ref_.session(); }
   template <class Table>
@@ -39,7 +42,8 @@ class Component {
 };
 
 // Named values for a component, from JSON and from objects: Component, Model, array-like.
-Handle<tn_options> make_options(const SessionPtr& session, const std::string& json,
+Handle<tn_options> make_options(const SessionPtr& session,
+                                const std::string& json,
                                 const py::dict& objects);
 
 // One input or output: name, type, and a shape of numbers, symbols and None.

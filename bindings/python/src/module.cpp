@@ -42,19 +42,22 @@ void bind_tensor(py::module_& module) {
   py::class_<Tensor, TensorPtr>(module, "Tensor")
       .def_property_readonly("dtype", [](const Tensor& t) { return dtype_name(t.dtype()); })
       .def_property_readonly("shape", &Tensor::shape_tuple)
-      .def("numpy", [](const TensorPtr& t, bool writable) { return to_numpy(t, writable); },
-           py::arg("writable") = false)
-      .def("__array__",
-           [](const TensorPtr& t, const py::object& dtype, const py::object&) {
-             py::object array = to_numpy(t, false);
-             return dtype.is_none() ? array : py::object(array.attr("astype")(dtype));
-           },
-           py::arg("dtype") = py::none(), py::arg("copy") = py::none())
-      .def("__dlpack__",
-           [](const TensorPtr& t, const py::object&, std::optional<std::pair<int, int>> version,
-              const py::object&, const py::object&) { return to_dlpack(t, version); },
-           py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
-           py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
+      .def(
+          "numpy", [](const TensorPtr& t, bool writable) { return to_numpy(t, writable); },
+          py::arg("writable") = false)
+      .def(
+          "__array__",
+          [](const TensorPtr& t, const py::object& dtype, const py::object&) {
+            py::object array = to_numpy(t, false);
+            return dtype.is_none() ? array : py::object(array.attr("astype")(dtype));
+          },
+          py::arg("dtype") = py::none(), py::arg("copy") = py::none())
+      .def(
+          "__dlpack__",
+          [](const TensorPtr& t, const py::object&, std::optional<std::pair<int, int>> version,
+             const py::object&, const py::object&) { return to_dlpack(t, version); },
+          py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
+          py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
       .def("__dlpack_device__", [](const Tensor& t) {
         return std::pair(t.view().device.device_type, t.view().device.device_id);
       });

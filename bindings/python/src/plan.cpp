@@ -14,8 +14,11 @@ struct Port {
 };
 
 Port read_port(const py::tuple& seen) {
-  Port port{seen[0].cast<std::string>(), seen[1].is_none() ? "any type" : "",
-            TN_DTYPE_NONE, !seen[2].is_none(), {}};
+  Port port{seen[0].cast<std::string>(),
+            seen[1].is_none() ? "any type" : "",
+            TN_DTYPE_NONE,
+            !seen[2].is_none(),
+            {}};
   if (!seen[1].is_none()) {
     port.type = seen[1].cast<std::string>();
     port.dtype = dtype_of(port.type);
@@ -70,9 +73,8 @@ class Plan {
   void prepare(const py::args& args, const py::kwargs& named) const {
     std::vector<TensorPtr> given = read(args, named);
     std::vector<const DLTensor*> views = views_of(given);
-    session()->check(without_gil([&] {
-      return session()->eval->prepare(plan_.get(), views.data(), views.size());
-    }));
+    session()->check(without_gil(
+        [&] { return session()->eval->prepare(plan_.get(), views.data(), views.size()); }));
   }
   std::string describe() const {
     TextSink text;
@@ -91,20 +93,24 @@ class Plan {
   }
   void set_state(const std::string& name, py::handle value) const {
     TensorPtr tensor = tensor_from(session(), value, cat("state ", name), state(name).dtype);
-    session()->check(without_gil([&] {
-      return session()->eval->state_set(plan_.get(), str(name), &tensor->view());
-    }));
+    session()->check(without_gil(
+        [&] { return session()->eval->state_set(plan_.get(), str(name), &tensor->view()); }));
   }
   TensorPtr get_state(const std::string& name) const {
     const Port& port = state(name);
-    DLTensor proto{nullptr, {kDLCPU, 0}, static_cast<int32_t>(port.dims.size()),
-                   dl_type(port.dtype), const_cast<int64_t*>(port.dims.data()), nullptr, 0};
+    DLTensor proto{nullptr,
+                   {kDLCPU, 0},
+                   static_cast<int32_t>(port.dims.size()),
+                   dl_type(port.dtype),
+                   const_cast<int64_t*>(port.dims.data()),
+                   nullptr,
+                   0};
     tn_tensor* raw = nullptr;
     session()->check(session()->tensor->alloc(session()->ctx(), &proto, &raw));
     auto tensor = std::make_shared<Tensor>(session(), raw);
     DLTensor out = tensor->view();
-    session()->check(without_gil(
-        [&] { return session()->eval->state_get(plan_.get(), str(name), &out); }));
+    session()->check(
+        without_gil([&] { return session()->eval->state_get(plan_.get(), str(name), &out); }));
     return tensor;
   }
 

@@ -104,9 +104,8 @@ void Session::on_log(py::object seen) {
 void Session::on_progress(py::object seen) {
   bool any = !seen.is_none();
   std::swap(progress_, seen);
-  without_gil([&] {
-    tenon_on_progress(raw_, any ? progress_seen : nullptr, any ? &progress_ : nullptr);
-  });
+  without_gil(
+      [&] { tenon_on_progress(raw_, any ? progress_seen : nullptr, any ? &progress_ : nullptr); });
 }
 
 }  // namespace tenon::python

@@ -9,13 +9,14 @@
 
 #include <pybind11/pybind11.h>
 
-#include "failure.hpp"
 #include "tenon/host/component.h"
 #include "tenon/host/eval.h"
 #include "tenon/host/graph.h"
 #include "tenon/host/graph_edit.h"
 #include "tenon/host/options.h"
 #include "tenon/host/tensor.h"
+
+#include "failure.hpp"
 
 namespace tenon::python {
 

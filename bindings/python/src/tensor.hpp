@@ -19,9 +19,7 @@ class Tensor {
   const DLTensor& view() const { return view_; }
   const SessionPtr& session() const { return handle_.session(); }
   uint32_t dtype() const { return dtype_of(view_.dtype); }
-  std::span<const int64_t> shape() const {
-    return {view_.shape, static_cast<size_t>(view_.ndim)};
-  }
+  std::span<const int64_t> shape() const { return {view_.shape, static_cast<size_t>(view_.ndim)}; }
   py::tuple shape_tuple() const;
   uint64_t count() const;
   char* data() const { return static_cast<char*>(view_.data) + view_.byte_offset; }
@@ -40,7 +38,9 @@ py::capsule to_dlpack(const TensorPtr& tensor, std::optional<std::pair<int, int>
 // A tensor over the memory of anything array-like: NumPy's arrays, DLPack's producers, numbers and
 // lists. Copies only what is not dense or has another byte order. where: for messages. wanted: the
 // type for numbers and lists, which have none of their own; TN_DTYPE_NONE: NumPy's choice.
-TensorPtr tensor_from(const SessionPtr& session, py::handle object, const std::string& where,
+TensorPtr tensor_from(const SessionPtr& session,
+                      py::handle object,
+                      const std::string& where,
                       uint32_t wanted = TN_DTYPE_NONE);
 
 // Memory for results, asked for by the host from any of its threads, without the GIL.

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenon makes neural networks smaller and faster.
+
+    import numpy as np
+    import tenon as tn
+
+    model = tn.load("resnet50.onnx")
+    print(model.inputs)                        # [Port(name='x', dtype='float32', shape=(...))]
+    plan = model.compile(backend="onednn")
+    y = plan(np.zeros((1, 3, 224, 224), "float32"))[0]
+
+    small = model.apply("quantizer.static", data=tn.data.npz("calib.npz"))
+    small.save("small.onnx")
+
+Arrays of PyTorch, JAX and every other library with DLPack go in without a copy; results are NumPy
+arrays. Log lines go to the logger "tenon" of `logging`, errors are classes of `TenonError`, and
+Ctrl-C stops what runs.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from . import _core, data
+from ._core import Tensor
+from .builder import Graph, Value
+from .data import Component, Dataset, evaluate
+from .errors import (
+    AlreadyExists,
+    Cancelled,
+    DataLoss,
+    FailedPrecondition,
+    InternalError,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    PermissionDenied,
+    ResourceExhausted,
+    TenonError,
+    Unavailable,
+    Unimplemented,
+    UnknownError,
+)
+from .events import configure, progress, session
+from .model import Model, Outputs, Plan, Port, load, parse
+
+__version__ = _core.version()
+
+
+def plugins() -> list[dict[str, Any]]:
+    """The plugins that were found, with their components; runs none of their code."""
+    return json.loads(session().plugins())
+
+
+def doctor() -> Any:
+    """Every place and file that was looked at for plugins, and why one is not used."""
+    return json.loads(session().doctor())
+
+
+def components(role: str = "") -> list[dict[str, Any]]:
+    """Known components: role, id, summary, schema of the options. role: "pass", "backend", ..."""
+    full = role if not role or role.startswith("tenon.") else f"tenon.{role}/1"
+    return json.loads(_core.components(session(), full))
+
+
+__all__ = [
+    "AlreadyExists",
+    "Cancelled",
+    "Component",
+    "DataLoss",
+    "Dataset",
+    "FailedPrecondition",
+    "Graph",
+    "InternalError",
+    "InvalidArgument",
+    "Model",
+    "NotFound",
+    "OutOfRange",
+    "Outputs",
+    "PermissionDenied",
+    "Plan",
+    "Port",
+    "ResourceExhausted",
+    "Tensor",
+    "TenonError",
+    "Unavailable",
+    "Unimplemented",
+    "UnknownError",
+    "Value",
+    "components",
+    "configure",
+    "data",
+    "doctor",
+    "evaluate",
+    "load",
+    "parse",
+    "plugins",
+    "progress",
+    "session",
+]

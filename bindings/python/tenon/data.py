@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets and what is measured on them.
+
+`tenon.data.npz("calib.npz")` makes the component `datasets.npz`; every data set of every plugin
+can be had by its name this way. `tenon.data.open(path)` chooses by the file's name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Iterator, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _core
+from .events import session
+from .model import Model, Plan, split_options
+
+_DATASET = "tenon.dataset/1"
+_METRIC = "tenon.metric/1"
+
+
+class Component:
+    """A live component of a plugin, by role and id, made with options of its schema."""
+
+    def __init__(self, role: str, id: str, /, **options: Any) -> None:
+        full_role = role if role.startswith("tenon.") else f"tenon.{role}/1"
+        self.role = full_role
+        self.id = id
+        self._native = _core.Component(session(), full_role, id, *split_options(options))
+
+    def __repr__(self) -> str:
+        return f"<tenon.Component {self.id} of role {self.role}>"
+
+
+class Dataset(Component):
+    """Samples by index. Each sample has named fields; `fields` holds their dtype and shape."""
+
+    def __init__(self, id: str, /, **options: Any) -> None:
+        super().__init__(_DATASET, id, **options)
+        self.fields: list[dict[str, Any]] = json.loads(self._native.dataset_fields())
+
+    def __len__(self) -> int:
+        size = self._native.dataset_size()
+        if size is None:
+            raise TypeError(f"{self.id}: expected a size, got a stream")
+        return size
+
+    def batch(self, index: Sequence[int], seed: int = 0) -> dict[str, np.ndarray]:
+        """The samples of these numbers: field -> array, [len(index), ...shape of the field]."""
+        arrays = self._native.dataset_batch(list(index), seed, len(self.fields))
+        return {field["name"]: array for field, array in zip(self.fields, arrays)}
+
+    def __getitem__(self, i: int) -> dict[str, np.ndarray]:
+        """Sample i, without a batch axis."""
+        size = len(self)
+        if not -size <= i < size:
+            raise IndexError(f"sample {i}: expected a number below {size}")
+        return {name: array[0] for name, array in self.batch([i % size]).items()}
+
+    def batches(self, size: int) -> Iterator[dict[str, np.ndarray]]:
+        """All samples in order, `size` at a time."""
+        for start in range(0, len(self), size):
+            yield self.batch(range(start, min(start + size, len(self))))
+
+    def part(self, start: int, count: int) -> "Dataset":
+        """`count` samples from `start`."""
+        return Dataset("datasets.subset", data=self, start=start, size=count)
+
+    def split(self, share: float) -> tuple["Dataset", "Dataset"]:
+        """The first `share` of the samples, and the rest."""
+        if not 0 < share < 1:
+            raise ValueError(f"split: expected a share between 0 and 1, got {share}")
+        first = round(len(self) * share)
+        return self.part(0, first), self.part(first, len(self) - first)
+
+
+def open(path: Union[str, os.PathLike], **options: Any) -> Dataset:
+    """The data set of the kind that the file's name asks for."""
+    text = os.fspath(path)
+    id = _core.component_for_file(session(), _DATASET, text)
+    return Dataset(id, path=text, **options)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+
+    def make(path: Union[str, os.PathLike, None] = None, **options: Any) -> Dataset:
+        if path is not None:
+            options["path"] = os.fspath(path)
+        return Dataset(_full_id(_DATASET, "datasets", name), **options)
+
+    make.__name__ = name
+    return make
+
+
+def _full_id(role: str, prefix: str, name: str) -> str:
+    ids = [one["id"] for one in json.loads(_core.components(session(), role))]
+    for id in (name, f"{prefix}.{name}"):
+        if id in ids:
+            return id
+    from .errors import NotFound
+
+    short = ", ".join(id.removeprefix(prefix + ".") for id in ids) or "(no plugin was found)"
+    raise NotFound(f"{prefix}: expected one of {short}, got '{name}'")
+
+
+def evaluate(
+    model: Union[Model, Plan],
+    data: Dataset,
+    metric: str = "accuracy",
+    batch: int = 1,
+    reference: Optional[Model] = None,
+    metric_options: Optional[dict[str, Any]] = None,
+    **compile_options: Any,
+) -> dict[str, Any]:
+    """Runs the model over the data set and measures: {"metric", "value", "higher_is_better",
+    "samples"} and the value under the metric's own name.
+
+    Fields with the name of an input are fed, the others are labels. With `reference` the metric
+    compares with that model's outputs instead.
+    """
+    plan = model if isinstance(model, Plan) else model.compile(**compile_options)
+    other = reference.compile(**compile_options) if reference is not None else None
+    id = _full_id(_METRIC, "metrics", metric)
+    measure = Component(_METRIC, id, **(metric_options or {}))._native
+    inputs = [port.name for port in plan.inputs]
+    missing = set(inputs) - {field["name"] for field in data.fields}
+    if missing:
+        raise ValueError(
+            f"evaluate: expected fields {', '.join(inputs)} in the data set, got "
+            f"{', '.join(field['name'] for field in data.fields)}"
+        )
+    for samples in data.batches(batch):
+        fed = {name: samples[name] for name in inputs}
+        labels = [array for name, array in samples.items() if name not in fed]
+        wanted = list(other.run(fed)) if other is not None else labels
+        measure.metric_update(list(plan.run(fed)), wanted)
+    value, higher = measure.metric_value()
+    result = {"metric": id, "value": value, "higher_is_better": higher, "samples": len(data)}
+    return {**result, id.rsplit(".", 1)[-1]: value}

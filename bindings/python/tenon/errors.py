@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One exception class for each status code of libtenon; all are `TenonError`."""
+
+from __future__ import annotations
+
+
+class TenonError(Exception):
+    """What failed, in one line: what, where, expected, got.
+
+    `code` is the number of the status, `domain` the component or plugin that made it.
+    """
+
+    code: int = 2
+    domain: str = ""
+
+
+class Cancelled(TenonError):
+    """Somebody asked the work to stop."""
+
+    code = 1
+
+
+class UnknownError(TenonError):
+    """No better code was known."""
+
+    code = 2
+
+
+class InvalidArgument(TenonError, ValueError):
+    """An option, an input or a file's content is not what was expected."""
+
+    code = 3
+
+
+class NotFound(TenonError, LookupError):
+    """A file, a component, a name is not there."""
+
+    code = 5
+
+
+class AlreadyExists(TenonError):
+    """The name is taken."""
+
+    code = 6
+
+
+class PermissionDenied(TenonError, PermissionError):
+    """Not allowed here."""
+
+    code = 7
+
+
+class ResourceExhausted(TenonError, MemoryError):
+    """No memory, no disk, or a limit was reached."""
+
+    code = 8
+
+
+class FailedPrecondition(TenonError):
+    """Not in this state."""
+
+    code = 9
+
+
+class OutOfRange(TenonError, ValueError):
+    """Past a limit."""
+
+    code = 11
+
+
+class Unimplemented(TenonError, NotImplementedError):
+    """Nobody here can do that."""
+
+    code = 12
+
+
+class InternalError(TenonError):
+    """A bug of Tenon or of a plugin; worth a report."""
+
+    code = 13
+
+
+class Unavailable(TenonError):
+    """A device or a library is not there now."""
+
+    code = 14
+
+
+class DataLoss(TenonError):
+    """A file is damaged or truncated."""
+
+    code = 15
+
+
+_CLASSES = {
+    cls.code: cls
+    for cls in (
+        UnknownError,
+        Cancelled,
+        InvalidArgument,
+        NotFound,
+        AlreadyExists,
+        PermissionDenied,
+        ResourceExhausted,
+        FailedPrecondition,
+        OutOfRange,
+        Unimplemented,
+        InternalError,
+        Unavailable,
+        DataLoss,
+    )
+}
+
+
+def from_status(code: int, domain: str, message: str) -> TenonError:
+    """The exception for a status; an unknown code gives `UnknownError` with that code."""
+    made = _CLASSES.get(code, UnknownError)(message)
+    made.code = code
+    made.domain = domain
+    return made

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models and plans."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Iterable, NamedTuple, Optional, Union
+
+import numpy as np
+
+from . import _core
+from .events import session
+
+Dim = Union[int, str, None]
+
+
+class Port(NamedTuple):
+    """An input or output. shape holds sizes, names of symbolic sizes ("batch"), and None where
+    nothing is known; shape None: not even the rank. dtype is NumPy's name ("float32")."""
+
+    name: str
+    dtype: Optional[str]
+    shape: Optional[tuple[Dim, ...]]
+    kind: str = "tensor"
+
+
+class Outputs(tuple):
+    """The results of a run: by place, or by name as in `y["logits"]`."""
+
+    names: tuple[str, ...]
+
+    def __new__(cls, arrays: Iterable[Any], names: tuple[str, ...]) -> "Outputs":
+        made = super().__new__(cls, arrays)
+        made.names = names
+        return made
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError(f"expected one of {', '.join(self.names)}, got '{key}'")
+            return super().__getitem__(self.names.index(key))
+        return super().__getitem__(key)
+
+    def __reduce__(self):
+        return Outputs, (list(self), self.names)
+
+
+def split_options(options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What JSON can say, as JSON, and the rest: components, models, arrays."""
+    plain: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
+    for key, value in options.items():
+        native = getattr(value, "_native", value)
+        if isinstance(native, (_core.Component, _core.Model)) or hasattr(value, "__dlpack__"):
+            scalar = isinstance(value, np.generic)
+            (plain if scalar else objects)[key] = value.item() if scalar else native
+        else:
+            plain[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return json.dumps(plain, default=_as_json), objects
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"options: expected numbers, texts, lists, got {type(value).__name__}")
+
+
+class Plan:
+    """A model compiled over backends. Call it with the inputs, by place or by name.
+
+    Inputs: NumPy arrays, anything with `__dlpack__` on the CPU (PyTorch, JAX), numbers and lists.
+    Dense memory is used as it is, without a copy. Outputs: NumPy arrays over memory of their own.
+    One plan may be called from many threads at once when it has no state.
+    """
+
+    def __init__(self, native: _core.Plan, model: "Model", taps: list[str]) -> None:
+        self._native = native
+        self.inputs: list[Port] = model.inputs
+        self.outputs: list[Port] = model.outputs
+        self.names: tuple[str, ...] = tuple(port.name for port in self.outputs) + tuple(taps)
+
+    def __call__(self, *args: Any, **named: Any) -> Outputs:
+        """Runs: the model's outputs in order, then the taps, as NumPy arrays."""
+        return Outputs(self._native.arrays(*args, **named), self.names)
+
+    def run(self, inputs: dict[str, Any]) -> Outputs:
+        """As a call, for names that are not Python's ("input.1")."""
+        return Outputs(self._native.arrays(**inputs), self.names)
+
+    def tensors(self, *args: Any, **named: Any) -> Outputs:
+        """As a call, but results are `tenon.Tensor`: for `torch.from_dlpack` in types that NumPy
+        cannot export, as bfloat16."""
+        return Outputs(self._native.tensors(*args, **named), self.names)
+
+    def prepare(self, *args: Any, **named: Any) -> None:
+        """Compiles for inputs of these shapes now, so that the first run does not."""
+        self._native.prepare(*args, **named)
+
+    def describe(self) -> dict[str, Any]:
+        """Of the shapes last run: partitions, `fallback_nodes`, `arena_bytes`, `copies_per_run`."""
+        return json.loads(self._native.describe())
+
+    def profile(self, *args: Any, **named: Any) -> list[dict[str, Any]]:
+        """Runs once; for each layer name, op, backend, kernel, ns, flops, bytes."""
+        return json.loads(self._native.profile(*args, **named))
+
+    def get_state(self, name: str) -> np.ndarray:
+        """A copy of the state that belongs to the input of this name; zeros before the first run."""
+        return self._native.get_state(name)
+
+    def set_state(self, name: str, value: Any) -> None:
+        """Sets a state, as to go on where another plan stopped."""
+        self._native.set_state(name, value)
+
+
+class Model:
+    """A graph with its weights, never changed: `apply` gives a new one, and the two share weights."""
+
+    def __init__(self, native: _core.Model, report: Optional[dict[str, Any]] = None) -> None:
+        self._native = native
+        #: What the pass that made this model told about its work; None for others.
+        self.report = report
+
+    @property
+    def inputs(self) -> list[Port]:
+        return [Port(*port) for port in self._native.inputs()]
+
+    @property
+    def outputs(self) -> list[Port]:
+        return [Port(*port) for port in self._native.outputs()]
+
+    @property
+    def states(self) -> list[Port]:
+        """What a plan keeps from run to run; not given with the inputs."""
+        return [Port(*port) for port in self._native.states()]
+
+    def apply(self, pass_id: str, /, **options: Any) -> "Model":
+        """A new model, changed by a pass: `model.apply("quantizer.static", data=train)`.
+
+        The options are those of the pass's schema (`tenon.components("pass")`); a data set, a
+        model or an array may be given as it is.
+        """
+        native, report = self._native.apply(pass_id, *split_options(options))
+        return Model(native, json.loads(report) if report else None)
+
+    def save(self, path: Union[str, os.PathLike], **options: Any) -> None:
+        """Writes the whole file or none; the format is the writer's for this name, or `format=`."""
+        self._native.save(os.fspath(path), json.dumps(options, default=_as_json))
+
+    def text(self, data: bool = False) -> str:
+        """Canonical text, byte-stable. Large constants by hash unless data."""
+        return self._native.text(data)
+
+    def diff(self, after: "Model") -> str:
+        """Lines that differ between the two texts; empty when equal."""
+        return self._native.diff(after._native)
+
+    def inspect(self) -> dict[str, Any]:
+        """Inputs, outputs, operators with counts, parameters, bytes, flops for each node."""
+        return json.loads(self._native.inspect())
+
+    def constants(self) -> dict[str, _core.Tensor]:
+        """Weights by name, sharing the model's memory: `np.asarray(model.constants()["w"])`."""
+        return self._native.constants()
+
+    def compile(
+        self,
+        backend: Union[str, list[str], None] = None,
+        precision: Optional[str] = None,
+        threads: Optional[int] = None,
+        taps: Iterable[str] = (),
+        **options: Any,
+    ) -> Plan:
+        """A plan that runs this model.
+
+        backend: id, or ids in order of preference; without one "onednn" where it is installed.
+        What none of them takes runs on "reference" and is listed in `plan.describe()`.
+        precision: "fp32", "bf16", as the backend knows them. taps: names of values to hand out
+        beside the outputs. Other options are the backend's own.
+        """
+        options = {key: value for key, value in options.items() if value is not None}
+        known = {one["id"]: one for one in json.loads(_core.components(session(), _BACKEND))}
+        if backend is None:
+            backend = "onednn" if "onednn" in known else "reference"
+        options["backend"] = backend
+        if precision is not None:
+            options["precision"] = precision
+        # A backend without threads of its own runs the same with any number.
+        ids = [backend] if isinstance(backend, str) else backend
+        if threads is not None and any(_has_option(known.get(id), "threads") for id in ids):
+            options["threads"] = threads
+        names = list(taps)
+        text = json.dumps(options, default=_as_json)
+        return Plan(_core.Plan(self._native, text, names), self, names)
+
+    def __repr__(self) -> str:
+        def ports(all: list[Port]) -> str:
+            return ", ".join(f"{p.name}: {p.dtype}{list(p.shape or ['...'])}" for p in all)
+
+        return f"<tenon.Model ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
+
+
+_BACKEND = "tenon.backend/1"
+
+
+def _has_option(component: Optional[dict[str, Any]], name: str) -> bool:
+    schema = (component or {}).get("schema") or {}
+    return name in schema.get("properties", {})
+
+
+def load(path: Union[str, os.PathLike], **options: Any) -> Model:
+    """Reads a model; the format is told by its first bytes and its name, or by `format=`."""
+    text = json.dumps(options, default=_as_json)
+    return Model(_core.load(session(), os.fspath(path), text))
+
+
+def parse(text: str) -> Model:
+    """A model from its canonical text (`Model.text(data=True)`)."""
+    return Model(_core.parse(session(), text))
