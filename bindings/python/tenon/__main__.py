@@ -10,7 +10,9 @@ from ._run import command
 def main() -> int:
     found = command()
     if found is None:
-        print("tenon: expected the command beside the package or on PATH, got none", file=sys.stderr)
+        print(
+            "tenon: expected the command beside the package or on PATH, got none", file=sys.stderr
+        )
         return 1
     sys.stdout.flush()
     os.execv(found, [found, *sys.argv[1:]])

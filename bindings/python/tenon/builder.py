@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional, Sequence, Union
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from . import _core
 from .events import session
@@ -19,18 +20,18 @@ class Value(NamedTuple):
 class Graph:
     """Builds a model:
 
-        g = tenon.Graph()
-        x = g.add_input("x", "float32", ["batch", 4])
-        w = g.add_constant(np.ones((4, 2), "float32"))
-        g.add_output("y", g.add_node("MatMul", [x, w]))
-        model = g.build()
+    g = tenon.Graph()
+    x = g.add_input("x", "float32", ["batch", 4])
+    w = g.add_constant(np.ones((4, 2), "float32"))
+    g.add_output("y", g.add_node("MatMul", [x, w]))
+    model = g.build()
     """
 
     def __init__(self) -> None:
         self._native = _core.Builder(session())
 
     def add_input(
-        self, name: str, dtype: str = "float32", shape: Optional[Sequence[Dim]] = None
+        self, name: str, dtype: str = "float32", shape: Sequence[Dim] | None = None
     ) -> Value:
         """shape: sizes, names of symbolic sizes, None; shape None: any rank."""
         return Value(self._native.add_input(name, dtype, shape))
@@ -42,12 +43,12 @@ class Graph:
     def add_node(
         self,
         op: str,
-        inputs: Sequence[Optional[Value]] = (),
+        inputs: Sequence[Value | None] = (),
         outputs: int = 1,
         name: str = "",
         domain: str = "",
         **attributes: Any,
-    ) -> Union[Value, tuple[Value, ...]]:
+    ) -> Value | tuple[Value, ...]:
         """One node; its value, or a tuple of them when outputs is not 1. None: an absent input."""
         ids = [0 if value is None else value.id for value in inputs]
         made = self._native.add_node(domain, op, name, ids, outputs, attributes)

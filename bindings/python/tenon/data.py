@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Iterator, Optional, Sequence, Union
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -64,11 +65,11 @@ class Dataset(Component):
         for start in range(0, len(self), size):
             yield self.batch(range(start, min(start + size, len(self))))
 
-    def part(self, start: int, count: int) -> "Dataset":
+    def part(self, start: int, count: int) -> Dataset:
         """`count` samples from `start`."""
         return Dataset("datasets.subset", data=self, start=start, size=count)
 
-    def split(self, share: float) -> tuple["Dataset", "Dataset"]:
+    def split(self, share: float) -> tuple[Dataset, Dataset]:
         """The first `share` of the samples, and the rest."""
         if not 0 < share < 1:
             raise ValueError(f"split: expected a share between 0 and 1, got {share}")
@@ -76,7 +77,7 @@ class Dataset(Component):
         return self.part(0, first), self.part(first, len(self) - first)
 
 
-def open(path: Union[str, os.PathLike], **options: Any) -> Dataset:
+def open(path: str | os.PathLike, **options: Any) -> Dataset:
     """The data set of the kind that the file's name asks for."""
     text = os.fspath(path)
     id = _core.component_for_file(session(), _DATASET, text)
@@ -87,7 +88,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
 
-    def make(path: Union[str, os.PathLike, None] = None, **options: Any) -> Dataset:
+    def make(path: str | os.PathLike | None = None, **options: Any) -> Dataset:
         if path is not None:
             options["path"] = os.fspath(path)
         return Dataset(_full_id(_DATASET, "datasets", name), **options)
@@ -108,12 +109,12 @@ def _full_id(role: str, prefix: str, name: str) -> str:
 
 
 def evaluate(
-    model: Union[Model, Plan],
+    model: Model | Plan,
     data: Dataset,
     metric: str = "accuracy",
     batch: int = 1,
-    reference: Optional[Model] = None,
-    metric_options: Optional[dict[str, Any]] = None,
+    reference: Model | None = None,
+    metric_options: dict[str, Any] | None = None,
     **compile_options: Any,
 ) -> dict[str, Any]:
     """Runs the model over the data set and measures: {"metric", "value", "higher_is_better",

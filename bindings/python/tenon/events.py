@@ -9,13 +9,13 @@ import logging
 import sys
 import threading
 import time
-from typing import Callable, Optional
+from collections.abc import Callable
 
 from . import _core
 
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 _lock = threading.Lock()
-_session: Optional[_core.Session] = None
+_session: _core.Session | None = None
 _config: dict = {}
 
 logger = logging.getLogger("tenon")
@@ -35,7 +35,7 @@ class Bar:
         self._started: dict[int, float] = {}
         self._shown: dict[int, int] = {}
 
-    def __call__(self, task: int, title: str, done: Optional[int], total: int) -> None:
+    def __call__(self, task: int, title: str, done: int | None, total: int) -> None:
         now = time.monotonic()
         if done is None:
             self._started.pop(task, None)
@@ -59,9 +59,9 @@ def _shows_progress() -> bool:
 
 def configure(
     *,
-    plugin_path: Optional[list[str]] = None,
-    safe_mode: Optional[bool] = None,
-    threads: Optional[int] = None,
+    plugin_path: list[str] | None = None,
+    safe_mode: bool | None = None,
+    threads: int | None = None,
 ) -> None:
     """Says how the session is to be opened; only before anything else was called.
 
@@ -88,7 +88,7 @@ def session() -> _core.Session:
     return _session
 
 
-def progress(seen: Optional[Callable[[int, str, Optional[int], int], None]]) -> None:
+def progress(seen: Callable[[int, str, int | None, int], None] | None) -> None:
     """Who is told about progress: `seen(task, title, done, total)`; None: nobody.
 
     done is None when the task has ended, total is 0 where it is not known.

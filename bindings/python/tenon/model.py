@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Iterable, NamedTuple, Optional, Union
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
@@ -20,8 +21,8 @@ class Port(NamedTuple):
     nothing is known; shape None: not even the rank. dtype is NumPy's name ("float32")."""
 
     name: str
-    dtype: Optional[str]
-    shape: Optional[tuple[Dim, ...]]
+    dtype: str | None
+    shape: tuple[Dim, ...] | None
     kind: str = "tensor"
 
 
@@ -30,7 +31,7 @@ class Outputs(tuple):
 
     names: tuple[str, ...]
 
-    def __new__(cls, arrays: Iterable[Any], names: tuple[str, ...]) -> "Outputs":
+    def __new__(cls, arrays: Iterable[Any], names: tuple[str, ...]) -> Outputs:
         made = super().__new__(cls, arrays)
         made.names = names
         return made
@@ -76,7 +77,7 @@ class Plan:
     One plan may be called from many threads at once when it has no state.
     """
 
-    def __init__(self, native: _core.Plan, model: "Model", taps: list[str]) -> None:
+    def __init__(self, native: _core.Plan, model: Model, taps: list[str]) -> None:
         self._native = native
         self.inputs: list[Port] = model.inputs
         self.outputs: list[Port] = model.outputs
@@ -119,7 +120,7 @@ class Plan:
 class Model:
     """A graph with its weights, never changed: `apply` gives a new one, and the two share weights."""
 
-    def __init__(self, native: _core.Model, report: Optional[dict[str, Any]] = None) -> None:
+    def __init__(self, native: _core.Model, report: dict[str, Any] | None = None) -> None:
         self._native = native
         #: What the pass that made this model told about its work; None for others.
         self.report = report
@@ -137,7 +138,7 @@ class Model:
         """What a plan keeps from run to run; not given with the inputs."""
         return [Port(*port) for port in self._native.states()]
 
-    def apply(self, pass_id: str, /, **options: Any) -> "Model":
+    def apply(self, pass_id: str, /, **options: Any) -> Model:
         """A new model, changed by a pass: `model.apply("quantizer.static", data=train)`.
 
         The options are those of the pass's schema (`tenon.components("pass")`); a data set, a
@@ -146,7 +147,7 @@ class Model:
         native, report = self._native.apply(pass_id, *split_options(options))
         return Model(native, json.loads(report) if report else None)
 
-    def save(self, path: Union[str, os.PathLike], **options: Any) -> None:
+    def save(self, path: str | os.PathLike, **options: Any) -> None:
         """Writes the whole file or none; the format is the writer's for this name, or `format=`."""
         self._native.save(os.fspath(path), json.dumps(options, default=_as_json))
 
@@ -154,7 +155,7 @@ class Model:
         """Canonical text, byte-stable. Large constants by hash unless data."""
         return self._native.text(data)
 
-    def diff(self, after: "Model") -> str:
+    def diff(self, after: Model) -> str:
         """Lines that differ between the two texts; empty when equal."""
         return self._native.diff(after._native)
 
@@ -168,9 +169,9 @@ class Model:
 
     def compile(
         self,
-        backend: Union[str, list[str], None] = None,
-        precision: Optional[str] = None,
-        threads: Optional[int] = None,
+        backend: str | list[str] | None = None,
+        precision: str | None = None,
+        threads: int | None = None,
         taps: Iterable[str] = (),
         **options: Any,
     ) -> Plan:
@@ -206,12 +207,12 @@ class Model:
 _BACKEND = "tenon.backend/1"
 
 
-def _has_option(component: Optional[dict[str, Any]], name: str) -> bool:
+def _has_option(component: dict[str, Any] | None, name: str) -> bool:
     schema = (component or {}).get("schema") or {}
     return name in schema.get("properties", {})
 
 
-def load(path: Union[str, os.PathLike], **options: Any) -> Model:
+def load(path: str | os.PathLike, **options: Any) -> Model:
     """Reads a model; the format is told by its first bytes and its name, or by `format=`."""
     text = json.dumps(options, default=_as_json)
     return Model(_core.load(session(), os.fspath(path), text))

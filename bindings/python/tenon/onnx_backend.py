@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence, Union
+from typing import Any
 
 import numpy as np
 import onnx
@@ -24,7 +25,7 @@ def _id(device: str) -> str:
     return "reference" if name.upper() == "CPU" else name
 
 
-def model_of(proto: Union[onnx.ModelProto, bytes]) -> Model:
+def model_of(proto: onnx.ModelProto | bytes) -> Model:
     """Reads a model from memory, by way of a file: readers map files."""
     data = proto if isinstance(proto, bytes) else proto.SerializeToString()
     with tempfile.TemporaryDirectory(prefix="tenon_") as folder:
@@ -75,7 +76,7 @@ class TenonBackend(Backend):
         node: onnx.NodeProto,
         inputs: Any,
         device: str = "CPU",
-        outputs_info: Union[Sequence[tuple[np.dtype, tuple[int, ...]]], None] = None,
+        outputs_info: Sequence[tuple[np.dtype, tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> Outputs:
         """One node, typed by the arrays that it is given; `opset_version` chooses its version."""

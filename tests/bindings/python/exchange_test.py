@@ -7,9 +7,8 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import single
-
 import tenon
+from conftest import single
 
 TYPES = [
     *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-
 import tenon
 
 
@@ -121,9 +120,7 @@ def test_nothing_is_held_when_all_is_dropped():
 
 
 def test_the_module_is_the_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "tenon", "--help"], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-m", "tenon", "--help"], capture_output=True, text=True)
 
     if "expected the command" in done.stderr:
         pytest.skip("the command tenon is not built")

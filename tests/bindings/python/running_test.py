@@ -12,9 +12,8 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import single
-
 import tenon
+from conftest import single
 from tenon import errors, events
 
 
