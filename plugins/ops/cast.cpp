@@ -70,7 +70,7 @@ Result<Node> cast_sample(EditView edit, uint64_t seed) {
 Result<Node> cast_like_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   TN_TRY(x, random.input(TN_F32, random.shape(0, 3)));
-  TN_TRY(like, random.input(random.coin() ? TN_I32 : TN_F16, random.shape(0, 2)));
+  TN_TRY(like, random.input(random.coin() ? TN_I32 : TN_I64, random.shape(0, 2)));
   return edit.add({.type = "CastLike", .inputs = {x, like}});
 }
 

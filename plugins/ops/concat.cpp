@@ -127,6 +127,12 @@ Status split_shape(EditView edit, Node node) {
   TN_TRY(axis, axis_in(node.attr_int("axis"), x.rank()));
   Dims dims = dims_of(x);
   Dim& at_axis = dims[static_cast<size_t>(axis)];
+  // A branch that is never taken may split what does not divide: that is an error only when it
+  // runs.
+  bool too_many =
+      !node.input(1) && at_axis.known() &&
+      (*at_axis.value + int64_t(n) - 1) / int64_t(n) * (int64_t(n) - 1) > *at_axis.value;
+  if (too_many) at_axis = Dim();
   TN_TRY(sizes, part_sizes(at_axis, contents(node.input(1)), bool(node.input(1)), n));
   // An even split of an unknown size is exact only when it divides; that is not known.
   bool guessed = !node.input(1) && n > 1 && !at_axis.known();

@@ -181,15 +181,16 @@ OpCost norm_cost(Node node) {
   R"([{"name": "axis", "type": "int", "default": -1},)"       \
   R"({"name": "epsilon", "type": "float", "default": 1e-5},)" \
   R"({"name": "stash_type", "type": "dtype"}])"
-constexpr tn_op kLayerNorm = op_row({.type = "LayerNormalization",
-                                     .since = 17,
-                                     .axes = "b.. d~.., d.., d..? -> b.. d.. ; b = axis",
-                                     .attributes = NORM_ATTRIBUTES,
-                                     .shape = shape<layer_norm_shape>,
-                                     .decompose = decompose<norm_decompose>,
-                                     .cost = cost<norm_cost>,
-                                     .ref = ref<layer_norm_ref>,
-                                     .sample = sample<layer_norm_sample>});
+constexpr tn_op kLayerNorm =
+    op_row({.type = "LayerNormalization",
+            .since = 17,
+            .axes = "b.. d~.., d.., d..? -> b.. d.., b.. d'..?, b.. d'..? ; b = axis",
+            .attributes = NORM_ATTRIBUTES,
+            .shape = shape<layer_norm_shape>,
+            .decompose = decompose<norm_decompose>,
+            .cost = cost<norm_cost>,
+            .ref = ref<layer_norm_ref>,
+            .sample = sample<layer_norm_sample>});
 constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
                                    .since = 23,
                                    .axes = "b.. d~.., d.. -> b.. d.. ; b = axis",

@@ -39,7 +39,8 @@ uint8_t nan_bits(const Minifloat& f, bool negative) {
   auto sign = static_cast<uint8_t>(f.is_signed && negative ? 1u << (width(f) - 1) : 0);
   if (f.zero_nan) return static_cast<uint8_t>(1u << (width(f) - 1));
   if (f.has_inf || f.only_nan) return static_cast<uint8_t>(ones(f) | sign);
-  return static_cast<uint8_t>(top(f));  // no NaN in the format: the largest number
+  return static_cast<uint8_t>(
+      1u << (width(f) - 1));  // no NaN in the format: -0, as ml_dtypes has it
 }
 
 double magnitude(const Minifloat& f, uint8_t bits) {

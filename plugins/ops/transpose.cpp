@@ -125,6 +125,8 @@ Status space_to_depth_ref(const Call& call) {
   if (s.size() != 4 || s[2] % b || s[3] % b) return invalid("x: expected n, c, h*b, w*b");
   std::vector<int64_t> view{s[0], s[1], s[2] / b, b, s[3] / b, b};
   std::vector<int64_t> out{s[0], s[1] * b * b, s[2] / b, s[3] / b};
+  if (call.node().attr_text("mode", "DCR") == "CRD")
+    return permute(call, view, {0, 1, 3, 5, 2, 4}, out);
   return permute(call, view, {0, 3, 5, 1, 2, 4}, out);
 }
 
@@ -142,7 +144,9 @@ Result<Node> space_to_depth_sample(EditView edit, uint64_t seed) {
   int64_t b = random.integer(1, 3);
   TN_TRY(x, random.input(TN_F32, {random.integer(1, 2), random.integer(1, 3),
                                   b * random.integer(1, 3), b * random.integer(1, 3)}));
-  return edit.add({.type = "SpaceToDepth", .inputs = {x}, .attrs = {{"blocksize", b}}});
+  return edit.add({.type = "SpaceToDepth",
+                   .inputs = {x},
+                   .attrs = {{"blocksize", b}, {"mode", random.coin() ? "CRD" : "DCR"}}});
 }
 
 constexpr tn_op kTranspose = op_row({.type = "Transpose",
@@ -164,7 +168,8 @@ constexpr tn_op kDepthToSpace = op_row({.type = "DepthToSpace",
                                         .sample = sample<depth_to_space_sample>});
 constexpr tn_op kSpaceToDepth = op_row({.type = "SpaceToDepth",
                                         .since = 13,
-                                        .attributes = R"([{"name": "blocksize", "type": "int"}])",
+                                        .attributes = R"([{"name": "blocksize", "type": "int"},
+ {"name": "mode", "type": "string", "default": "DCR"}])",
                                         .quant = "same_scale",
                                         .shape = shape<space_to_depth_shape>,
                                         .cost = cost<move_cost>,

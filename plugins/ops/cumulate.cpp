@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// CumSum and CumProd.
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+Status cumulate_shape(EditView edit, Node node) {
+  return set_output(edit, node, 0, node.input(0).type());
+}
+
+template <bool kProduct>
+Status cumulate_ref(const Call& call) {
+  std::vector<int64_t> given = read_ints(call.in(1));
+  if (given.size() != 1) return invalid(cat("axis: expected one number, got ", given.size()));
+  TN_TRY(axis, axis_in(given[0], call.shape(0).size()));
+  AxisSplit split(call.shape(0), axis);
+  bool exclusive = call.node().attr_int("exclusive") != 0;
+  bool reverse = call.node().attr_int("reverse") != 0;
+  TN_TRY(out, call.out(0, call.dtype(0), call.shape(0)));
+  return dispatch<kNumeric>(call.dtype(0), [&]<class T>() -> Status {
+    using W = Wide<T>;
+    for (int64_t i = 0; i < split.outer * split.inner; ++i) {
+      int64_t first = i / split.inner * split.size * split.inner + i % split.inner;
+      W sum = kProduct ? 1 : 0;
+      for (int64_t k = 0; k < split.size; ++k) {
+        int64_t at = first + (reverse ? split.size - 1 - k : k) * split.inner;
+        W x = static_cast<W>(call.data<T>(0)[at]), next = kProduct ? sum * x : sum + x;
+        data_of<T>(out)[at] = static_cast<T>(exclusive ? sum : next);
+        sum = next;
+      }
+    }
+    return {};
+  });
+}
+
+Result<Node> cumulate_sample(EditView edit, uint64_t seed, std::string_view type) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims = random.shape(1, 3);
+  auto rank = static_cast<int64_t>(dims.size());
+  TN_TRY(x, random.input(TN_F32, dims));
+  TN_TRY(axis, edit.constant<int64_t>(TN_I64, {}, std::vector{random.integer(-rank, rank - 1)}));
+  return edit.add(
+      {.type = type,
+       .inputs = {x, axis},
+       .attrs = {{"exclusive", random.integer(0, 1)}, {"reverse", random.integer(0, 1)}}});
+}
+Result<Node> sum_sample(EditView edit, uint64_t seed) {
+  return cumulate_sample(edit, seed, "CumSum");
+}
+Result<Node> product_sample(EditView edit, uint64_t seed) {
+  return cumulate_sample(edit, seed, "CumProd");
+}
+
+constexpr const char* kAttributes = R"([{"name": "exclusive", "type": "int", "default": 0},
+                                        {"name": "reverse", "type": "int", "default": 0}])";
+constexpr tn_op kSum = op_row({.type = "CumSum",
+                               .since = 14,
+                               .attributes = kAttributes,
+                               .shape = shape<cumulate_shape>,
+                               .ref = ref<cumulate_ref<false>>,
+                               .sample = sample<sum_sample>});
+constexpr tn_op kProduct = op_row({.type = "CumProd",
+                                   .since = 26,
+                                   .attributes = kAttributes,
+                                   .shape = shape<cumulate_shape>,
+                                   .ref = ref<cumulate_ref<true>>,
+                                   .sample = sample<product_sample>});
+
+}  // namespace
+
+TENON_OPS(cumulate, &kSum, &kProduct)
+
+}  // namespace tenon::ops

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatMulInteger and ConvInteger: exact products of 8-bit integers less their zero points.
+#include <algorithm>
+
+#include "cells.hpp"
+#include "convolve.hpp"
+#include "cost.hpp"
+#include "numbers.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+// A zero point: absent, one number, or one per row or column.
+int64_t zero_at(const Call& call, uint64_t i, int64_t index) {
+  if (!call.has(i)) return 0;
+  bool one = element_count(call.in(i)) == 1;
+  return load_integer(call.data<char>(i), call.dtype(i), one ? 0 : index);
+}
+
+// All elements less their zero points.
+std::vector<int64_t> shifted(
+    const Call& call, uint64_t i, uint64_t zero, int64_t inner, int64_t count) {
+  std::vector<int64_t> out(static_cast<size_t>(element_count(call.in(i))));
+  for (size_t k = 0; k < out.size(); ++k) {
+    auto at = static_cast<int64_t>(k);
+    out[k] = load_integer(call.data<char>(i), call.dtype(i), at) -
+             zero_at(call, zero, at / inner % count);
+  }
+  return out;
+}
+
+Status matmul_shape(EditView edit, Node node) {
+  Type a = node.input(0).type(), b = node.input(1).type();
+  if (!a.ranked || !b.ranked || a.rank() < 2 || b.rank() < 2)
+    return set_output(edit, node, 0, unranked(TN_I32));
+  Dims left = dims_of(a), right = dims_of(b), out;
+  Dim k = left.back(), n = right.back(), m = left[left.size() - 2], inner = right[right.size() - 2];
+  if (k.known() && inner.known() && !(k == inner))
+    return invalid(cat("inner dimensions differ: ", *k.value, " and ", *inner.value));
+  left.resize(left.size() - 2);
+  right.resize(right.size() - 2);
+  size_t rank = std::max(left.size(), right.size());
+  left.insert(left.begin(), rank - left.size(), 1);
+  right.insert(right.begin(), rank - right.size(), 1);
+  for (size_t i = 0; i < rank; ++i) {
+    std::optional<Dim> both = broadcast(left[i], right[i]);
+    if (!both) return invalid(cat("batch axis ", i, " does not broadcast"));
+    out.push_back(*both);
+  }
+  out.insert(out.end(), {m, n});
+  return set_output(edit, node, 0, TN_I32, out);
+}
+
+Status matmul_ref(const Call& call) {
+  std::span<const int64_t> a = call.shape(0), b = call.shape(1);
+  if (a.size() < 2 || b.size() < 2 || a.back() != b[b.size() - 2])
+    return invalid("expected matrices whose inner dimensions agree");
+  int64_t m = a[a.size() - 2], k = a.back(), n = b.back();
+  size_t rank = std::max(a.size(), b.size()) - 2;
+  std::vector<int64_t> out, from_a(rank, 0), from_b(rank, 0);
+  std::vector<int64_t> a_strides = dense_strides(a), b_strides = dense_strides(b);
+  for (size_t i = 0; i < rank; ++i) {
+    bool has_a = i + a.size() >= rank + 2, has_b = i + b.size() >= rank + 2;
+    size_t at_a = i + a.size() - rank - 2, at_b = i + b.size() - rank - 2;
+    int64_t left = has_a ? a[at_a] : 1, right = has_b ? b[at_b] : 1;
+    if (left != right && left != 1 && right != 1) return invalid("batches do not broadcast");
+    if (left != 1) from_a[i] = a_strides[at_a];
+    if (right != 1) from_b[i] = b_strides[at_b];
+    out.push_back(left == 1 ? right : left);
+  }
+  std::vector<int64_t> batch = out;
+  out.insert(out.end(), {m, n});
+  TN_TRY(result, call.out(0, TN_I32, out));
+  std::vector<int64_t> left = shifted(call, 0, 2, k, m), right = shifted(call, 1, 3, 1, n);
+  Odometer at(batch);
+  auto* y = data_of<int32_t>(result);
+  for (int64_t t = 0, count = element_count(batch); t < count; ++t, at.next()) {
+    const int64_t* x = left.data() + at.dot(from_a);
+    const int64_t* w = right.data() + at.dot(from_b);
+    parallel_for(call.ctx(), static_cast<uint64_t>(m), 4, [&](uint64_t begin, uint64_t end) {
+      std::vector<int64_t> row(static_cast<size_t>(n));
+      for (auto i = static_cast<int64_t>(begin); i < static_cast<int64_t>(end); ++i) {
+        std::fill(row.begin(), row.end(), 0);
+        for (int64_t p = 0; p < k; ++p)
+          for (int64_t j = 0; j < n; ++j)
+            row[static_cast<size_t>(j)] += x[i * k + p] * w[p * n + j];
+        for (int64_t j = 0; j < n; ++j)
+          y[(t * m + i) * n + j] = static_cast<int32_t>(row[static_cast<size_t>(j)]);
+      }
+    });
+  }
+  return {};
+}
+
+Result<Node> matmul_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int64_t m = random.integer(1, 5), k = random.integer(1, 5), n = random.integer(1, 5);
+  TN_TRY(a, random.input(TN_U8, {2, m, k}));
+  TN_TRY(b, random.input(TN_I8, {k, n}));
+  TN_TRY(a_zero, edit.constant<uint8_t>(TN_U8, {}, std::vector<uint8_t>{2}));
+  TN_TRY(b_zero, edit.constant<int8_t>(TN_I8, {}, std::vector<int8_t>{-1}));
+  return edit.add({.type = "MatMulInteger", .inputs = {a, b, a_zero, b_zero}});
+}
+
+Status conv_integer_shape(EditView edit, Node node) {
+  return conv_shape(edit, node, 1, TN_I32);
+}
+Status conv_integer_ref(const Call& call) {
+  TN_TRY(sizes, conv_sizes(call.node(), call.shape(0), call.shape(1)));
+  TN_TRY(out, call.out(0, TN_I32, conv_out_shape(sizes)));
+  int64_t filters = call.shape(1)[0];
+  std::vector<int64_t> x = shifted(call, 0, 2, 1, 1);
+  std::vector<int64_t> w =
+      shifted(call, 1, 3, element_count(call.in(1)) / std::max<int64_t>(filters, 1), filters);
+  auto* y = data_of<int32_t>(out);
+  convolve<int64_t>(
+      call.ctx(), sizes, [&x](int64_t i) { return x[static_cast<size_t>(i)]; },
+      [&w](int64_t i, int64_t) { return w[static_cast<size_t>(i)]; },
+      [y](int64_t i, int64_t, int64_t sum) { y[i] = static_cast<int32_t>(sum); });
+  return {};
+}
+Result<Node> conv_integer_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int64_t c = random.integer(1, 3);
+  TN_TRY(x, random.input(TN_U8, {1, c, random.integer(4, 6), random.integer(4, 6)}));
+  TN_TRY(w, random.input(TN_I8, {random.integer(1, 3), c, 3, 2}));
+  TN_TRY(zero, edit.constant<uint8_t>(TN_U8, {}, std::vector<uint8_t>{2}));
+  std::vector<int64_t> pads{1, 1, 0, 1};
+  return edit.add({.type = "ConvInteger", .inputs = {x, w, zero}, .attrs = {{"pads", pads}}});
+}
+
+OpCost matmul_cost(Node node) {
+  Type a = node.input(0).type();
+  double k = a.is_static() && !a.dims.empty() ? static_cast<double>(a.dims.back()) : 0;
+  return {2 * k * output_elements(node), node_bytes(node)};
+}
+
+constexpr tn_op kMatMulInteger = op_row({.type = "MatMulInteger",
+                                         .since = 10,
+                                         .shape = shape<matmul_shape>,
+                                         .cost = cost<matmul_cost>,
+                                         .ref = ref<matmul_ref>,
+                                         .sample = sample<matmul_sample>});
+constexpr tn_op kConvInteger = op_row(
+    {.type = "ConvInteger",
+     .since = 10,
+     .attributes = "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
+                    {"name": "kernel_shape", "type": "ints"}])",
+     .shape = shape<conv_integer_shape>,
+     .cost = cost<[](Node node) { return OpCost{conv_flops(node, 1), node_bytes(node)}; }>,
+     .ref = ref<conv_integer_ref>,
+     .sample = sample<conv_integer_sample>});
+
+}  // namespace
+
+TENON_OPS(integer_products, &kMatMulInteger, &kConvInteger)
+
+}  // namespace tenon::ops

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors with a pattern: Trilu, EyeLike, OneHot; and NonZero, which finds one.
+#include <algorithm>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "numbers.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+Status same_shape(EditView edit, Node node) {
+  return set_output(edit, node, 0, node.input(0).type());
+}
+
+Status trilu_ref(const Call& call) {
+  std::span<const int64_t> shape = call.shape(0);
+  if (shape.size() < 2) return invalid(cat("x: expected rank from 2, got ", shape.size()));
+  int64_t k = call.has(1) ? read_ints(call.in(1)).at(0) : 0;
+  bool upper = call.node().attr_int("upper", 1) != 0;
+  TN_TRY(out, call.out(0, call.dtype(0), shape));
+  Cells from(call.in(0)), to(out);
+  int64_t columns = shape.back(), rows = shape[shape.size() - 2];
+  for (int64_t i = 0, n = element_count(shape); i < n; ++i) {
+    int64_t off = i % columns - i / columns % rows;
+    if (upper ? off >= k : off <= k)
+      to.copy(i, from, i);
+    else
+      std::memset(to.at(i), 0, to.size());
+  }
+  to.flush();
+  return {};
+}
+Result<Node> trilu_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  TN_TRY(x, random.input(TN_F32, random.shape(2, 4)));
+  TN_TRY(k, edit.constant<int64_t>(TN_I64, {}, std::vector{random.integer(-2, 2)}));
+  return edit.add({.type = "Trilu", .inputs = {x, k}, .attrs = {{"upper", random.integer(0, 1)}}});
+}
+
+uint32_t eye_dtype(Node node, uint32_t fallback) {
+  tn_any dtype = node.attr("dtype");
+  return dtype.tag == TN_ANY_DTYPE ? static_cast<uint32_t>(dtype.v.u) : fallback;
+}
+Status eye_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  x.dtype = eye_dtype(node, x.dtype);
+  return set_output(edit, node, 0, x);
+}
+Status eye_ref(const Call& call) {
+  std::span<const int64_t> shape = call.shape(0);
+  if (shape.size() != 2) return invalid(cat("x: expected rank 2, got ", shape.size()));
+  uint32_t dtype = eye_dtype(call.node(), call.dtype(0));
+  if (!is_supported(dtype)) return no_kernel(dtype);
+  int64_t k = call.node().attr_int("k");
+  TN_TRY(out, call.out(0, dtype, shape));
+  for (int64_t i = 0, n = element_count(shape); i < n; ++i)
+    store_number(data_of<char>(out), dtype, i, i % shape[1] - i / shape[1] == k ? 1 : 0);
+  return {};
+}
+Result<Node> eye_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  TN_TRY(x, random.input(TN_F32, random.shape(2, 2)));
+  return edit.add({.type = "EyeLike", .inputs = {x}, .attrs = {{"k", random.integer(-2, 2)}}});
+}
+
+Status one_hot_shape(EditView edit, Node node) {
+  Type indices = node.input(0).type();
+  uint32_t dtype = node.input(2).dtype();
+  if (!indices.ranked) return set_output(edit, node, 0, unranked(dtype));
+  Dims out = dims_of(indices);
+  TN_TRY(axis, axis_in(node.attr_int("axis", -1), out.size() + 1));
+  std::optional<Dims> depth = contents(node.input(1));
+  out.insert(out.begin() + axis, depth && depth->size() == 1 ? (*depth)[0] : Dim());
+  return set_output(edit, node, 0, dtype, out);
+}
+Status one_hot_ref(const Call& call) {
+  std::vector<int64_t> shape = to_vector(call.shape(0));
+  TN_TRY(axis, axis_in(call.node().attr_int("axis", -1), shape.size() + 1));
+  if (!is_supported(call.dtype(0)) || !is_supported(call.dtype(1)) ||
+      element_count(call.in(1)) != 1 || element_count(call.in(2)) != 2)
+    return invalid("expected numbers, one depth and two values");
+  auto depth = static_cast<int64_t>(load_number(call.data<char>(1), call.dtype(1), 0));
+  if (depth < 0) return invalid(cat("depth: expected a number from 0, got ", depth));
+  shape.insert(shape.begin() + axis, depth);
+  AxisSplit split(shape, axis);
+  TN_TRY(out, call.out(0, call.dtype(2), shape));
+  Cells values(call.in(2)), to(out);
+  for (int64_t i = 0, n = element_count(shape); i < n; ++i) {
+    int64_t from = i / split.inner / split.size * split.inner + i % split.inner;
+    auto index = static_cast<int64_t>(load_number(call.data<char>(0), call.dtype(0), from));
+    if (index < 0) index += depth;
+    to.copy(i, values, i / split.inner % split.size == index ? 1 : 0);
+  }
+  to.flush();
+  return {};
+}
+Result<Node> one_hot_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims = random.shape(1, 2), at(static_cast<size_t>(element_count(dims)));
+  for (int64_t& index : at)
+    index = random.integer(-5, 4);
+  TN_TRY(indices, edit.constant<int64_t>(TN_I64, dims, at));
+  TN_TRY(depth, edit.ints({5}));
+  TN_TRY(values, random.input(TN_F32, {2}));
+  return edit.add({.type = "OneHot",
+                   .inputs = {indices, depth, values},
+                   .attrs = {{"axis", random.integer(-1, 0)}}});
+}
+
+Status non_zero_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  Dim rank = x.ranked ? Dim(int64_t(x.rank())) : Dim();
+  return set_output(edit, node, 0, TN_I64, {rank, Dim()});
+}
+Status non_zero_ref(const Call& call) {
+  std::span<const int64_t> shape = call.shape(0);
+  if (!is_supported(call.dtype(0))) return no_kernel(call.dtype(0));
+  std::vector<int64_t> found;
+  for (int64_t i = 0, n = element_count(shape); i < n; ++i)
+    if (load_number(call.data<char>(0), call.dtype(0), i) != 0) found.push_back(i);
+  auto count = static_cast<int64_t>(found.size());
+  TN_TRY(out, call.out(0, TN_I64, {int64_t(shape.size()), count}));
+  for (int64_t k = 0; k < count; ++k) {
+    Odometer at(shape, found[static_cast<size_t>(k)]);
+    for (size_t d = 0; d < shape.size(); ++d)
+      data_of<int64_t>(out)[static_cast<int64_t>(d) * count + k] = at[d];
+  }
+  return {};
+}
+Result<Node> non_zero_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  TN_TRY(x, random.input(TN_BOOL, random.shape(1, 3)));
+  return edit.add({.type = "NonZero", .inputs = {x}});
+}
+
+constexpr tn_op kTrilu =
+    op_row({.type = "Trilu",
+            .since = 14,
+            .attributes = R"([{"name": "upper", "type": "int", "default": 1}])",
+            .quant = "same_scale",
+            .shape = shape<same_shape>,
+            .cost = cost<move_cost>,
+            .ref = ref<trilu_ref>,
+            .sample = sample<trilu_sample>});
+constexpr tn_op kEye = op_row({.type = "EyeLike",
+                               .since = 22,
+                               .traits = TN_OP_READS_SHAPE,
+                               .attributes = R"([{"name": "dtype", "type": "dtype"},
+                                                 {"name": "k", "type": "int", "default": 0}])",
+                               .shape = shape<eye_shape>,
+                               .ref = ref<eye_ref>,
+                               .sample = sample<eye_sample>});
+constexpr tn_op kOneHot =
+    op_row({.type = "OneHot",
+            .since = 11,
+            .traits = TN_OP_DATA_SHAPE,
+            .attributes = R"([{"name": "axis", "type": "int", "default": -1}])",
+            .shape = shape<one_hot_shape>,
+            .ref = ref<one_hot_ref>,
+            .sample = sample<one_hot_sample>});
+constexpr tn_op kNonZero = op_row({.type = "NonZero",
+                                   .since = 13,
+                                   .traits = TN_OP_DATA_SHAPE,
+                                   .shape = shape<non_zero_shape>,
+                                   .ref = ref<non_zero_ref>,
+                                   .sample = sample<non_zero_sample>});
+
+}  // namespace
+
+TENON_OPS(patterns, &kTrilu, &kEye, &kOneHot, &kNonZero)
+
+}  // namespace tenon::ops

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resize: nearest, linear and cubic, all coordinate rules, antialiasing, per axis.
+#include <algorithm>
+#include <cmath>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+// Weights of input positions for one output coordinate.
+struct Taps {
+  std::vector<int64_t> at;
+  std::vector<double> weight;
+  bool outside = false;  // tf_crop_and_resize: the extrapolation value
+};
+
+struct Settings {
+  std::string mode, rule, nearest;
+  double cubic = -0.75;
+  bool antialias = false, exclude_outside = false;
+};
+
+Settings settings_of(Node node) {
+  return {std::string(node.attr_text("mode", "nearest")),
+          std::string(node.attr_text("coordinate_transformation_mode", "half_pixel")),
+          std::string(node.attr_text("nearest_mode", "round_prefer_floor")),
+          node.attr_float("cubic_coeff_a", -0.75),
+          node.attr_int("antialias") != 0,
+          node.attr_int("exclude_outside") != 0};
+}
+
+// How one axis is resized.
+struct Axis {
+  int64_t in = 1, out = 1;
+  double scale = 1, roi_start = 0, roi_end = 1;
+};
+
+double source_of(const Settings& s, const Axis& a, int64_t i) {
+  auto x = static_cast<double>(i), in = static_cast<double>(a.in), out = static_cast<double>(a.out);
+  double exact = a.scale * in;  // the output size before it was rounded
+  if (s.rule == "asymmetric") return x / a.scale;
+  if (s.rule == "align_corners") return exact == 1 ? 0 : x * (in - 1) / (exact - 1);
+  if (s.rule == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
+  if (s.rule == "half_pixel_symmetric") {
+    // Centres what a rounded output size leaves over.
+    double adjustment = out / exact;
+    return in / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
+  }
+  if (s.rule == "tf_crop_and_resize") {
+    if (a.out == 1) return 0.5 * (a.roi_start + a.roi_end) * (in - 1);
+    return a.roi_start * (in - 1) + x * (a.roi_end - a.roi_start) * (in - 1) / (out - 1);
+  }
+  return (x + 0.5) / a.scale - 0.5;
+}
+
+int64_t nearest_of(const std::string& mode, double x) {
+  if (mode == "floor") return static_cast<int64_t>(std::floor(x));
+  if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
+  if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
+  return static_cast<int64_t>(std::ceil(x - 0.5));
+}
+
+// Keys (1981), with coefficient a.
+double cubic_weight(double t, double a) {
+  t = std::fabs(t);
+  if (t <= 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
+  return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
+}
+
+Taps taps_of(const Settings& s, const Axis& a, int64_t i) {
+  Taps taps;
+  if (a.in == a.out && a.scale == 1 && s.rule != "tf_crop_and_resize") return {{i}, {1.0}};
+  double x = source_of(s, a, i);
+  taps.outside = s.rule == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(a.in - 1));
+  if (s.mode == "nearest")
+    return {{std::clamp<int64_t>(nearest_of(s.nearest, x), 0, a.in - 1)}, {1.0}, taps.outside};
+  bool cubic = s.mode == "cubic";
+  double stretch = s.antialias ? std::max(1.0, 1 / a.scale) : 1.0;  // widens the filter
+  double reach = (cubic ? 2 : 1) * stretch, sum = 0;
+  auto first = static_cast<int64_t>(std::floor(x - reach)) + 1;
+  auto last = static_cast<int64_t>(std::ceil(x + reach)) - 1;
+  for (int64_t at = first; at <= last; ++at) {
+    double t = (static_cast<double>(at) - x) / stretch;
+    double weight = cubic ? cubic_weight(t, s.cubic) : std::max(0.0, 1 - std::fabs(t));
+    if (s.exclude_outside && (at < 0 || at >= a.in)) continue;
+    taps.at.push_back(std::clamp<int64_t>(at, 0, a.in - 1));
+    taps.weight.push_back(weight);
+    sum += weight;
+  }
+  for (double& weight : taps.weight)
+    weight = sum == 0 ? weight : weight / sum;
+  return taps;
+}
+
+Result<std::vector<int64_t>> axes_of(Node node, size_t rank) {
+  std::vector<int64_t> axes = node.attr_ints("axes");
+  if (axes.empty())
+    for (size_t i = 0; i < rank; ++i)
+      axes.push_back(static_cast<int64_t>(i));
+  for (int64_t& axis : axes) {
+    TN_TRY(checked, axis_in(axis, rank, "axes"));
+    axis = checked;
+  }
+  return axes;
+}
+
+// The scales that keep the aspect ratio, by keep_aspect_ratio_policy.
+void keep_aspect(std::string_view policy,
+                 std::vector<Axis>& axes,
+                 const std::vector<int64_t>& which) {
+  if (policy == "stretch" || policy.empty()) return;
+  double scale = policy == "not_larger" ? HUGE_VAL : 0;
+  for (int64_t axis : which) {
+    const Axis& a = axes[static_cast<size_t>(axis)];
+    double own = static_cast<double>(a.out) / static_cast<double>(a.in);
+    scale = policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
+  }
+  for (int64_t axis : which) {
+    Axis& a = axes[static_cast<size_t>(axis)];
+    a.scale = scale;
+    a.out = static_cast<int64_t>(std::floor(scale * static_cast<double>(a.in) + 0.5));
+  }
+}
+
+Result<std::vector<Axis>> plan_axes(Node node,
+                                    std::span<const int64_t> in,
+                                    const std::vector<double>& scales,
+                                    const std::vector<int64_t>& sizes) {
+  std::vector<Axis> axes;
+  for (int64_t size : in)
+    axes.push_back({size, size});
+  TN_TRY(which, axes_of(node, in.size()));
+  size_t given = sizes.empty() ? scales.size() : sizes.size();
+  if (given != which.size())
+    return invalid(cat("scales or sizes: expected ", which.size(), " numbers, got ", given));
+  for (size_t i = 0; i < which.size(); ++i) {
+    Axis& a = axes[static_cast<size_t>(which[i])];
+    if (sizes.empty()) {
+      double size = std::floor(static_cast<double>(a.in) * scales[i]);
+      if (!(scales[i] > 0 && size < 1e9))
+        return invalid(cat("scales: expected numbers above 0, got ", scales[i]));
+      a.scale = scales[i];
+      a.out = static_cast<int64_t>(size);
+    } else {
+      if (sizes[i] < 0) return invalid(cat("sizes: expected numbers from 0, got ", sizes[i]));
+      a.out = sizes[i];
+      a.scale = static_cast<double>(sizes[i]) / static_cast<double>(a.in);
+    }
+  }
+  if (!sizes.empty()) keep_aspect(node.attr_text("keep_aspect_ratio_policy"), axes, which);
+  return axes;
+}
+
+std::vector<double> read_floats(const DLTensor& tensor) {
+  std::vector<double> out;
+  Status ignored = dispatch<kFloats>(dtype_of(tensor), [&]<class T>() -> Status {
+    for (int64_t i = 0, n = element_count(tensor); i < n; ++i)
+      out.push_back(static_cast<double>(data_of<const T>(tensor)[i]));
+    return {};
+  });
+  return out;
+}
+
+Status resize_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  if (!x.ranked) return set_output(edit, node, 0, x);
+  Dims out = dims_of(x);
+  TN_TRY(which, axes_of(node, out.size()));
+  Value scales = node.input(2), sizes = node.input(3);
+  std::optional<Dims> wanted = contents(sizes);
+  std::vector<double> factors;
+  if (scales && scales.is_constant()) factors = read_floats(scales.constant().dl());
+  bool stretch = node.attr_text("keep_aspect_ratio_policy", "stretch") == "stretch";
+  if (x.is_static() && (!factors.empty() || known_ints(sizes))) {
+    std::vector<int64_t> numbers = known_ints(sizes).value_or(std::vector<int64_t>{});
+    TN_TRY(axes, plan_axes(node, x.dims, factors, numbers));
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = axes[i].out;
+    return set_output(edit, node, 0, x.dtype, out);
+  }
+  for (size_t i = 0; i < which.size(); ++i) {
+    Dim& dim = out[static_cast<size_t>(which[i])];
+    if (wanted && wanted->size() == which.size() && stretch) {
+      dim = (*wanted)[i];
+    } else if (factors.size() == which.size()) {
+      double factor = factors[i];
+      bool whole = factor == std::floor(factor) && factor > 0 && factor < 1e6;
+      double inverse = 1 / factor;
+      if (dim.known())
+        dim = static_cast<int64_t>(std::floor(double(*dim.value) * factor));
+      else if (whole)
+        dim = dim * Dim(static_cast<int64_t>(factor));
+      else if (inverse == std::floor(inverse))
+        dim = floor_divide(dim, int64_t(inverse));
+      else
+        dim = Dim();
+    } else {
+      dim = Dim();
+    }
+  }
+  return set_output(edit, node, 0, x.dtype, out);
+}
+
+// One axis at a time: separable, in double.
+std::vector<double> resize_axis(tn_ctx* ctx,
+                                const std::vector<double>& in,
+                                int64_t outer,
+                                int64_t inner,
+                                const Settings& s,
+                                const Axis& a,
+                                double extrapolated) {
+  std::vector<double> out(static_cast<size_t>(outer * a.out * inner));
+  std::vector<Taps> taps;
+  for (int64_t i = 0; i < a.out; ++i)
+    taps.push_back(taps_of(s, a, i));
+  parallel_for(ctx, static_cast<uint64_t>(outer), 1, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t o = begin; o < end; ++o) {
+      for (int64_t i = 0; i < a.out; ++i) {
+        const Taps& t = taps[static_cast<size_t>(i)];
+        double* to = out.data() + (int64_t(o) * a.out + i) * inner;
+        for (int64_t k = 0; k < inner && t.outside; ++k)
+          to[k] = extrapolated;
+        for (size_t n = 0; n < t.at.size() && !t.outside; ++n) {
+          const double* from = in.data() + (int64_t(o) * a.in + t.at[n]) * inner;
+          for (int64_t k = 0; k < inner; ++k)
+            to[k] += t.weight[n] * from[k];
+        }
+      }
+    }
+  });
+  return out;
+}
+
+Status resize_ref(const Call& call) {
+  Node node = call.node();
+  std::span<const int64_t> in = call.shape(0);
+  std::vector<double> scales;
+  std::vector<int64_t> sizes;
+  if (call.has(2)) scales = read_floats(call.in(2));
+  if (call.has(3)) sizes = read_ints(call.in(3));
+  TN_TRY(axes, plan_axes(node, in, scales, sizes));
+  Settings s = settings_of(node);
+  TN_TRY(which, axes_of(node, in.size()));
+  if (call.has(1) && s.rule == "tf_crop_and_resize") {
+    std::vector<double> roi = read_floats(call.in(1));
+    if (roi.size() != which.size() * 2)
+      return invalid(cat("roi: expected ", which.size() * 2, " numbers, got ", roi.size()));
+    for (size_t i = 0; i < which.size(); ++i) {
+      axes[static_cast<size_t>(which[i])].roi_start = roi[i];
+      axes[static_cast<size_t>(which[i])].roi_end = roi[i + which.size()];
+    }
+  }
+  std::vector<int64_t> shape;
+  for (const Axis& a : axes)
+    shape.push_back(a.out);
+  TN_TRY(out, call.out(0, call.dtype(0), shape));
+  if (element_count(shape) == 0) return {};
+  if (element_count(in) == 0) return invalid("x: expected elements, got none");
+  double extrapolated = node.attr_float("extrapolation_value");
+  return dispatch<kNumeric>(call.dtype(0), [&]<class T>() -> Status {
+    const T* x = call.data<T>(0);
+    std::vector<double> values(static_cast<size_t>(element_count(in)));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<double>(x[i]);
+    std::vector<int64_t> now = to_vector(in);
+    for (size_t d = 0; d < axes.size(); ++d) {
+      AxisSplit split(now, static_cast<int64_t>(d));
+      bool moved = std::find(which.begin(), which.end(), int64_t(d)) != which.end();
+      if (!moved) continue;
+      values = resize_axis(call.ctx(), values, split.outer, split.inner, s, axes[d], extrapolated);
+      now[d] = axes[d].out;
+    }
+    for (size_t i = 0; i < values.size(); ++i)
+      data_of<T>(out)[i] = static_cast<T>(kIsFloat<T> ? values[i] : std::nearbyint(values[i]));
+    return {};
+  });
+}
+
+Result<Node> resize_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims{1, random.integer(1, 3), random.integer(2, 5), random.integer(2, 5)};
+  TN_TRY(x, random.input(TN_F32, dims));
+  TN_TRY(scales,
+         edit.constant<float>(TN_F32, {4}, std::vector<float>{1, 1, 2, random.coin() ? 0.5f : 3}));
+  constexpr const char* kModes[] = {"nearest", "linear", "cubic"};
+  constexpr const char* kRules[] = {"half_pixel", "asymmetric", "align_corners",
+                                    "pytorch_half_pixel"};
+  return edit.add({.type = "Resize",
+                   .inputs = {x, Value{}, scales},
+                   .attrs = {{"mode", kModes[random.integer(0, 2)]},
+                             {"coordinate_transformation_mode", kRules[random.integer(0, 3)]}}});
+}
+
+constexpr tn_op kResize = op_row(
+    {.type = "Resize",
+     .since = 19,
+     .attributes =
+         R"([{"name": "antialias", "type": "int", "default": 0},
+             {"name": "axes", "type": "ints"},
+             {"name": "coordinate_transformation_mode", "type": "string", "default": "half_pixel"},
+             {"name": "cubic_coeff_a", "type": "float", "default": -0.75},
+             {"name": "exclude_outside", "type": "int", "default": 0},
+             {"name": "extrapolation_value", "type": "float", "default": 0.0},
+             {"name": "keep_aspect_ratio_policy", "type": "string", "default": "stretch"},
+             {"name": "mode", "type": "string", "default": "nearest"},
+             {"name": "nearest_mode", "type": "string", "default": "round_prefer_floor"}])",
+     .quant = "requant",
+     .shape = shape<resize_shape>,
+     .cost = cost<[](Node node) { return OpCost{8 * output_elements(node), node_bytes(node)}; }>,
+     .ref = ref<resize_ref>,
+     .sample = sample<resize_sample>});
+
+}  // namespace
+
+TENON_OPS(resize, &kResize)
+
+}  // namespace tenon::ops
