@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rules.hpp"
+// fusion.fold: what a backend wants done once the shapes of the inputs are known. Computed shapes
+// become constants, and no node is left that changes nothing or that nobody needs.
+#include "rounds.hpp"
+
+FUSION_DECLARE_RULE(constants)
+FUSION_DECLARE_RULE(identity)
+FUSION_DECLARE_RULE(chains)
+FUSION_DECLARE_RULE(dead_code)
 
 namespace tenon::fusion {
+namespace {
 
 class Fold {
  public:
-  static Result<Fold> create(tn_ctx* ctx, const Options&) { return Fold(ctx); }
+  static Result<Fold> create(tn_ctx* ctx, const Options& options) {
+    return Fold(Settings::from(ctx, options));
+  }
   Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
-    std::vector<const Rule*> rules = fold_rules();
-    std::vector<uint64_t> counts(rules.size());
-    TN_CHECK(apply_rules(ctx_, graph, rules, cancel, &counts));
-    return report.write(report_of(rules, counts));
+    settings_.cancel = cancel.raw();
+    return run_rounds(graph, settings_,
+                      {&tenon_fusion_rule_constants, &tenon_fusion_rule_identity,
+                       &tenon_fusion_rule_chains, &tenon_fusion_rule_dead_code},
+                      report);
   }
 
  private:
-  explicit Fold(tn_ctx* ctx) : ctx_(ctx) {}
-  tn_ctx* ctx_;
+  explicit Fold(Settings settings) : settings_(std::move(settings)) {}
+  Settings settings_;
 };
 
+}  // namespace
 }  // namespace tenon::fusion
 
 TENON_PASS(fold,
            tenon::fusion::Fold,
            "fusion.fold",
-           "computes constants, removes what changes nothing and what nobody uses",
-           R"({"properties": {}})")
+           "constants, identity, chains and dead_code until none applies",
+           "{\"properties\": {" FUSION_SCOPE_OPTION ", " FUSION_BYTES_OPTION "}}")

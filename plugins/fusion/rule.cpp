@@ -4,74 +4,59 @@
 namespace tenon::fusion {
 namespace {
 
-constexpr int kMostRounds = 32;
-
-Result<uint64_t> apply_everywhere(tn_graph* graph, const Rule& rule) {
-  TN_TRY(edit, Edit::begin(graph));
-  uint64_t changes = 0;
-  for (Node node : edit.graph().nodes()) {
-    if (node.type().empty()) continue;  // an earlier change took it
-    TN_TRY(changed, rule.at(edit, node));
-    changes += changed;
+// The bodies of one node, each changed in a clone that takes its place.
+Result<int64_t> run_in_bodies(const Rule& rule,
+                              tn_graph* graph,
+                              tn_node_id id,
+                              const Settings& settings) {
+  Node node{graph, id};
+  std::vector<std::string> names;
+  for (uint64_t i = 0, n = services.graph->attr_count(graph, id); i < n; ++i) {
+    std::string name(view(services.graph->attr_name(graph, id, i)));
+    if (node.attr(name).tag == TN_ANY_GRAPH) names.push_back(name);
   }
-  if (changes) TN_CHECK(edit.commit());
-  return changes;
+  int64_t total = 0;
+  for (const std::string& name : names) {
+    tn_graph* raw = nullptr;
+    TN_CHECK(services.graph->clone(static_cast<const tn_graph*>(node.attr(name).v.p), &raw));
+    OwnedGraph body = OwnedGraph::take(raw);
+    TN_TRY(applied, run_everywhere(rule, raw, settings));
+    if (applied == 0) continue;
+    TN_TRY(edit, Edit::begin(graph));
+    TN_CHECK(edit.set_attr(edit.node(id), {name, any_graph(raw)}));
+    TN_CHECK(edit.commit());
+    total += applied;
+  }
+  return total;
 }
 
 }  // namespace
 
-Status apply_rules(tn_ctx* ctx,
-                   tn_graph* graph,
-                   const std::vector<const Rule*>& rules,
-                   const Cancel& cancel,
-                   std::vector<uint64_t>* counts) {
-  for (int round = 0; round < kMostRounds; ++round) {
-    uint64_t changes = 0;
-    for (size_t i = 0; i < rules.size(); ++i) {
-      TN_CHECK(cancel.check());
-      const Rule& rule = *rules[i];
-      Result<uint64_t> made = rule.whole ? rule.whole(ctx, graph) : apply_everywhere(graph, rule);
-      if (!made.ok()) return made.status().in(cat("rule ", rule.name));
-      (*counts)[i] += *made;
-      changes += *made;
-    }
-    if (!changes) break;
-  }
-  return {};
+Settings Settings::from(tn_ctx* ctx, const Options& options) {
+  Settings out;
+  out.ctx = ctx;
+  out.scope = options.text("scope");
+  out.max_bytes = options.integer("max_bytes", out.max_bytes);
+  return out;
 }
 
-std::string report_of(const std::vector<const Rule*>& rules, const std::vector<uint64_t>& counts) {
-  std::string out;
-  for (size_t i = 0; i < rules.size(); ++i) {
-    out += cat(i ? ", " : "", "\"", rules[i]->name, "\": ", counts[i]);
-  }
-  return "{\"changes\": {" + out + "}}";
+bool Settings::covers(Node node) const {
+  std::string_view own = node.scope();
+  if (scope.empty() || own == scope) return true;
+  return own.size() > scope.size() && own.substr(0, scope.size()) == scope &&
+         own[scope.size()] == '/';
 }
 
-bool scalar_of(Value value, double* out) {
-  if (!value || !value.is_constant()) return false;
-  DLTensor tensor = value.constant().dl();
-  if (element_count(tensor) != 1) return false;
-  switch (dtype_of(tensor)) {
-    case TN_F32:
-      *out = static_cast<double>(*data_of<float>(tensor));
-      return true;
-    case TN_F64:
-      *out = *data_of<double>(tensor);
-      return true;
-    case TN_I64:
-      *out = static_cast<double>(*data_of<int64_t>(tensor));
-      return true;
-    default:
-      return false;
+Result<int64_t> run_everywhere(const Rule& rule, tn_graph* graph, const Settings& settings) {
+  TN_CHECK(Cancel(settings.cancel).check());
+  Result<int64_t> own = rule.run(graph, settings);
+  if (!own.ok()) return own.status().in(rule.id);
+  int64_t total = *own;
+  for (Node node : Graph{graph}.nodes()) {
+    TN_TRY(inner, run_in_bodies(rule, graph, node.id, settings));
+    total += inner;
   }
-}
-
-const float* floats_of(Value value, int64_t n) {
-  if (!value || !value.is_constant()) return nullptr;
-  DLTensor tensor = value.constant().dl();
-  if (dtype_of(tensor) != TN_F32 || element_count(tensor) != n) return nullptr;
-  return data_of<const float>(tensor);
+  return total;
 }
 
 }  // namespace tenon::fusion

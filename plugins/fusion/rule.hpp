@@ -1,63 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A rewrite rule looks at one node and either leaves the graph alone or changes it around that
-// node; the engine walks all nodes until no rule changes anything. A rule that must see the whole
-// graph at once (constants, dead code, common subexpressions) gives `whole` instead of `at`.
-//
-// Each rule is one file rules/x.cpp that opens with Before / After / Needs and ends with
-// TENON_RULE(x, "x", "summary", at, whole), which also makes the pass "fusion.x".
+// A rule is one file in rules/ that says what it looks for and what it puts there. FUSION_RULE
+// makes it a pass of its own, and the build puts it into the list that fusion.default goes through
+// (list.hpp). Most rules are local: they look at one node and what feeds it (rewriter.hpp).
 
+#include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "tenon/sdk/role/pass.hpp"
 
 namespace tenon::fusion {
 
-struct Rule {
-  const char* name;
-  Result<bool> (*at)(EditView, Node);             // true: it changed something; or NULL
-  Result<uint64_t> (*whole)(tn_ctx*, tn_graph*);  // how many changes; or NULL
+struct Settings {
+  tn_ctx* ctx = nullptr;
+  const tn_cancel* cancel = nullptr;
+  std::string scope;            // only nodes of this scope and below; empty: all
+  int64_t max_bytes = 1 << 24;  // of a folded constant, beyond what it is made from
+
+  static Settings from(tn_ctx* ctx, const Options& options);
+  bool covers(Node node) const;
 };
 
-// Applies the rules in order, again and again until nothing changes or `rounds` are over.
-// counts: one per rule, added to.
-Status apply_rules(tn_ctx* ctx,
-                   tn_graph* graph,
-                   const std::vector<const Rule*>& rules,
-                   const Cancel& cancel,
-                   std::vector<uint64_t>* counts);
+struct Rule {
+  std::string_view id;
+  // How many times it was applied. Ends its edits: the graph is whole between rules.
+  Result<int64_t> (*run)(tn_graph*, const Settings&);
+  std::string_view name() const { return id.substr(id.find('.') + 1); }
+};
 
-// {"changes": {"rule": n, ...}}
-std::string report_of(const std::vector<const Rule*>& rules, const std::vector<uint64_t>& counts);
+// Runs the rule on the graph and on the bodies of its control-flow nodes.
+Result<int64_t> run_everywhere(const Rule& rule, tn_graph* graph, const Settings& settings);
 
-// One rule as a pass of its own.
 template <const Rule& kRule>
-class SinglePass {
+class RulePass {
  public:
-  static Result<SinglePass> create(tn_ctx* ctx, const Options&) { return SinglePass(ctx); }
+  static Result<RulePass> create(tn_ctx* ctx, const Options& options) {
+    return RulePass(Settings::from(ctx, options));
+  }
   Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
-    std::vector<const Rule*> rules{&kRule};
-    std::vector<uint64_t> counts(1);
-    TN_CHECK(apply_rules(ctx_, graph, rules, cancel, &counts));
-    return report.write(report_of(rules, counts));
+    settings_.cancel = cancel.raw();
+    TN_TRY(changed, run_everywhere(kRule, graph, settings_));
+    return report.write(cat("{\"changes\": {\"", kRule.name(), "\": ", changed, "}}"));
   }
 
  private:
-  explicit SinglePass(tn_ctx* ctx) : ctx_(ctx) {}
-  tn_ctx* ctx_;
+  explicit RulePass(Settings settings) : settings_(std::move(settings)) {}
+  Settings settings_;
 };
-
-// A scalar constant, as a number; false when the value is none.
-bool scalar_of(Value value, double* out);
-// A constant of n floats (f32), or NULL.
-const float* floats_of(Value value, int64_t n);
 
 }  // namespace tenon::fusion
 
-#define TENON_DECLARE_RULE(word) extern "C" const tenon::fusion::Rule tenon_rule_##word;
-#define TENON_RULE(word, id, summary, at, whole)                                        \
-  TENON_DECLARE_RULE(word)                                                              \
-  const tenon::fusion::Rule tenon_rule_##word = {id, at, whole};                        \
-  TENON_PASS(word, tenon::fusion::SinglePass<tenon_rule_##word>, "fusion." id, summary, \
-             R"({"properties": {}})")
+// clang-format off
+#define FUSION_SCOPE_OPTION \
+  "\"scope\": {\"type\": \"string\", \"default\": \"\", \"description\": " \
+  "\"only nodes of this scope and below; empty is all\"}"
+#define FUSION_BYTES_OPTION \
+  "\"max_bytes\": {\"type\": \"integer\", \"default\": 16777216, \"minimum\": 0, \"description\": " \
+  "\"a folded constant may be larger than what it is made from by so many bytes\"}"
+// clang-format on
+
+#define FUSION_DECLARE_RULE(word) extern "C" const tenon::fusion::Rule tenon_fusion_rule_##word;
+#define FUSION_RULE(word, rule_id, summary, run)                                        \
+  FUSION_DECLARE_RULE(word)                                                             \
+  const tenon::fusion::Rule tenon_fusion_rule_##word = {rule_id, run};                  \
+  TENON_PASS(word, tenon::fusion::RulePass<tenon_fusion_rule_##word>, rule_id, summary, \
+             "{\"properties\": {" FUSION_SCOPE_OPTION ", " FUSION_BYTES_OPTION "}}")

@@ -1,140 +1,246 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before: nodes that read only constants, or only the shape of values whose shape is known
-// After:  their results as constants
-// Needs:  a row that the reference backend runs; not random, stateful or control flow. Weights
-//         that are stored quantized stay so: QuantizeLinear and DequantizeLinear are left alone.
-//         A result much larger than what it is made from (Expand, Tile) is left to run.
+// Before:  nodes whose inputs are all constants; integer values whose numbers shape inference knows
+//          (Shape of a known shape and what is computed from it).
+// After:   constants under the names of the values that they replace.
+// Needs:   operators that are pure, with a plain kernel; results at most max_bytes larger than what
+//          they are made from. QuantizeLinear and DequantizeLinear stay: they carry the meaning of
+//          quantized weights.
+#include <algorithm>
+#include <charconv>
 #include <unordered_set>
 
-#include "rule.hpp"
+#include "rewriter.hpp"
 
 namespace tenon::fusion {
 namespace {
 
-constexpr uint64_t kSmall = 1 << 20;  // bytes that may always be stored
-constexpr uint64_t kGrowth = 2;
+constexpr std::string_view kContents = "tenon.dims";  // the note of shape columns on a value
+constexpr uint32_t kImpure = TN_OP_RANDOM | TN_OP_STATEFUL | TN_OP_CONTROL;
 
-bool may_fold(Node node) {
-  const tn_op* row = node.row();
-  uint32_t never = TN_OP_RANDOM | TN_OP_STATEFUL | TN_OP_CONTROL;
-  if (!row || row->traits & never || !node.n_outputs()) return false;
-  if (!row->ref && !row->expr.len && !row->decompose) return false;
-  return !node.is("QuantizeLinear") && !node.is("DequantizeLinear");
+// The quantized form of weights is what the graph says about them.
+bool is_quantization(Node node) {
+  return node.is("QuantizeLinear") || node.is("DequantizeLinear");
 }
 
-bool stays_small(Node node) {
-  uint64_t in = 0, out = 0;
-  for (Value v : node.inputs()) {
-    Type type = v ? v.type() : Type();
-    if (type.is_static()) in += bytes_of(type.dtype, type.elements());
+std::optional<std::vector<int64_t>> known_contents(Value value) {
+  tn_any note = value.note(kContents);
+  if (note.tag != TN_ANY_TEXTS) return std::nullopt;
+  std::vector<int64_t> out;
+  for (const std::string& text : texts_of(note)) {
+    int64_t number = 0;
+    auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (wrong != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    out.push_back(number);
   }
-  for (Value v : node.outputs()) {
-    Type type = v.type();
-    if (type.is_static()) out += bytes_of(type.dtype, type.elements());
-  }
-  return out <= kSmall || out <= kGrowth * in;
+  return out;
 }
 
-// Memory for the results of a folded node or plan.
-struct Results {
+Result<Value> integers_constant(EditView edit,
+                                const Type& type,
+                                const std::vector<int64_t>& numbers,
+                                std::string_view name) {
+  if (type.dtype == TN_I64) return edit.constant<int64_t>(TN_I64, type.dims, numbers, name);
+  std::vector<int32_t> narrow(numbers.begin(), numbers.end());
+  return edit.constant<int32_t>(TN_I32, type.dims, narrow, name);
+}
+
+// The numbers that inference found, as constants. Values keep their names.
+Result<int64_t> fold_known(tn_graph* graph, const Settings& settings) {
+  TN_TRY(edit, Edit::begin(graph));
+  int64_t applied = 0;
+  for (Node borrowed : Graph{graph}.nodes()) {
+    Node node = edit.node(borrowed.id);
+    Value value = node.output();
+    if (node.n_outputs() != 1 || !settings.covers(node)) continue;
+    if (value.consumer_count() == 0 && !value.is_output()) continue;
+    Type type = value.type();
+    std::optional<std::vector<int64_t>> known = known_contents(value);
+    bool integers = type.dtype == TN_I64 || type.dtype == TN_I32;
+    if (!known || !integers || !type.is_static() || type.rank() > 1 ||
+        type.elements() != static_cast<int64_t>(known->size()))
+      continue;
+    std::string name(value.name());
+    TN_TRY(constant, integers_constant(edit, type, *known, name));
+    TN_CHECK(edit.replace(value, constant));
+    TN_CHECK(edit.erase(node));
+    TN_CHECK(services.edit->set_value_name(edit.raw, constant.id, str(name)));
+    ++applied;
+  }
+  if (applied > 0) TN_CHECK(edit.commit());
+  return applied;
+}
+
+// Nodes that can be computed now, in topological order.
+class Candidates {
+ public:
+  Candidates(tn_graph* graph,
+             const Settings& settings,
+             const std::unordered_set<tn_node_id>& refused)
+      : settings_(settings) {
+    for (Node node : Graph{graph}.nodes()) {
+      if (refused.count(node.id) != 0 || !foldable(node)) continue;
+      nodes.push_back(node.id);
+      for (Value output : node.outputs())
+        computed_.insert(output.id);
+    }
+  }
+  std::vector<tn_node_id> nodes;
+
+ private:
+  bool foldable(Node node) const {
+    const tn_op* row = node.row();
+    if (!row || (row->traits & kImpure) != 0 || is_quantization(node)) return false;
+    if (!row->ref && row->expr.len == 0 && !row->decompose) return false;
+    if (!settings_.covers(node) || node.n_inputs() == 0) return false;
+    uint64_t bytes = 0;
+    for (Value input : node.inputs()) {
+      if (!input) continue;
+      if (!input.is_constant() && computed_.count(input.id) == 0) return false;
+      bytes += bytes_known(input);
+    }
+    uint64_t made = 0;
+    for (Value output : node.outputs()) {
+      if (output && output.type().kind != TN_KIND_TENSOR) return false;
+      made += bytes_known(output);
+    }
+    return made <= bytes + static_cast<uint64_t>(settings_.max_bytes);
+  }
+  static uint64_t bytes_known(Value value) {
+    Type type = value.type();
+    if (value.is_constant()) return services.tensor->bytes(value.constant().get());
+    return type.is_static() ? bytes_of(type.dtype, type.elements()) : 0;
+  }
+
+  const Settings& settings_;
+  std::unordered_set<tn_value_id> computed_;
+};
+
+// Results of a run in tensors of the host.
+struct Collected {
   tn_ctx* ctx;
   std::vector<Tensor> tensors;
-  tn_outputs raw{this, get};
+
   static tn_status* get(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
-    auto& results = *static_cast<Results*>(self);
     return guard([&]() -> Status {
-      if (results.tensors.size() <= i) results.tensors.resize(i + 1);
-      TN_TRY(made, Tensor::zeros(results.ctx, dtype_of(*proto), shape_of(*proto)));
-      results.tensors[i] = made;
-      *out = made.dl();
+      auto& collected = *static_cast<Collected*>(self);
+      if (i >= collected.tensors.size()) return {TN_OUT_OF_RANGE, "no such result"};
+      tn_tensor* raw = nullptr;
+      TN_CHECK(services.tensor->alloc(collected.ctx, proto, &raw));
+      collected.tensors[i] = Tensor::take(raw);
+      *out = collected.tensors[i].dl();
       return {};
     });
   }
 };
 
-Status replace_by(const Edit& edit, Value value, const Tensor& tensor) {
-  TN_TRY(constant, edit.constant(tensor));
-  return edit.replace(value, constant);
+struct OwnedPlan {
+  tn_plan* raw = nullptr;
+  ~OwnedPlan() {
+    if (raw) services.eval->release(raw);
+  }
+};
+
+// What these nodes make, by the names of the values; none of their inputs is open.
+Status compute(tn_graph* graph,
+               const Settings& settings,
+               const std::vector<tn_node_id>& nodes,
+               std::vector<std::string>& names,
+               std::vector<Tensor>& results) {
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->extract(graph, nodes.data(), nodes.size(), &raw));
+  OwnedGraph part = OwnedGraph::take(raw);
+  OwnedPlan plan;
+  TN_CHECK(services.eval->compile(settings.ctx, raw, nullptr, 0, str("{}"), &plan.raw));
+  Collected collected{settings.ctx, {}};
+  std::vector<Value> values = part.view().outputs();
+  collected.tensors.resize(values.size());
+  tn_outputs outputs{&collected, Collected::get};
+  TN_CHECK(services.eval->run(plan.raw, nullptr, 0, &outputs, settings.cancel));
+  for (Value value : values)
+    names.emplace_back(value.name());
+  results = std::move(collected.tensors);
+  return {};
 }
 
-// Shape, Size and their like: the row's ref reads no data, so none is given.
-Result<uint64_t> fold_shapes(tn_ctx* ctx, tn_graph* graph) {
+Status put(tn_graph* graph,
+           const std::vector<tn_node_id>& nodes,
+           const std::vector<std::string>& names,
+           const std::vector<Tensor>& results) {
   TN_TRY(edit, Edit::begin(graph));
-  uint64_t changes = 0;
-  for (Node node : edit.graph().nodes()) {
-    const tn_op* row = node.row();
-    if (!row || !(row->traits & TN_OP_READS_SHAPE) || !row->ref || node.n_outputs() != 1) continue;
-    if (!node.output().consumer_count() && !node.output().is_output()) continue;
-    bool known = true;
-    std::vector<DenseView> views;
-    for (Value v : node.inputs()) {
-      Type type = v ? v.type() : Type();
-      known = known && type.is_static();
-      views.emplace_back(type.dtype, type.dims);
+  std::vector<Value> constants;
+  for (size_t i = 0; i < names.size(); ++i) {
+    TN_TRY(constant, edit.constant(results[i], names[i]));
+    TN_CHECK(edit.replace(edit.graph().find(names[i]), constant));
+    constants.push_back(constant);
+  }
+  for (auto at = nodes.rbegin(); at != nodes.rend(); ++at)
+    TN_CHECK(edit.erase(edit.node(*at)));
+  for (size_t i = 0; i < names.size(); ++i)
+    TN_CHECK(services.edit->set_value_name(edit.raw, constants[i].id, str(names[i])));
+  return edit.commit();
+}
+
+// Only those that need no other of them: when one fails, it is known which.
+std::vector<tn_node_id> first_level(tn_graph* graph, const std::vector<tn_node_id>& nodes) {
+  std::vector<tn_node_id> out;
+  for (tn_node_id id : nodes) {
+    std::vector<Value> inputs = Node{graph, id}.inputs();
+    bool ready = std::all_of(inputs.begin(), inputs.end(),
+                             [](Value value) { return !value || value.is_constant(); });
+    if (ready) out.push_back(id);
+  }
+  return out;
+}
+
+Result<int64_t> fold_nodes(tn_graph* graph,
+                           const Settings& settings,
+                           const std::vector<tn_node_id>& nodes) {
+  std::vector<std::string> names;
+  std::vector<Tensor> results;
+  TN_CHECK(compute(graph, settings, nodes, names, results));
+  TN_CHECK(put(graph, nodes, names, results));
+  return static_cast<int64_t>(nodes.size());
+}
+
+// All at once; where that fails (an operator cannot run, or refuses its data), one by one, and what
+// fails alone stays for the run to report.
+Result<int64_t> fold_computed(tn_graph* graph,
+                              const Settings& settings,
+                              std::unordered_set<tn_node_id>& refused) {
+  std::vector<tn_node_id> nodes = Candidates(graph, settings, refused).nodes;
+  if (nodes.empty()) return int64_t{0};
+  Result<int64_t> all = fold_nodes(graph, settings, nodes);
+  if (all.ok()) return all;
+  TN_CHECK(Cancel(settings.cancel).check());
+  int64_t applied = 0;
+  for (tn_node_id id : first_level(graph, nodes)) {
+    TN_CHECK(Cancel(settings.cancel).check());
+    Result<int64_t> one = fold_nodes(graph, settings, {id});
+    if (one.ok()) {
+      ++applied;
+    } else {
+      refused.insert(id);
     }
-    if (!known) continue;
-    std::vector<const DLTensor*> in;
-    for (const DenseView& view : views)
-      in.push_back(view.get());
-    Results results{ctx, {}};
-    tn_op_call call{sizeof call,  0,       ctx, node.graph, node.id, in.data(), in.size(),
-                    &results.raw, nullptr, 0,   nullptr};
-    TN_CHECK(row->ref(&call));
-    if (results.tensors.empty()) continue;
-    TN_CHECK(replace_by(edit, node.output(), results.tensors[0]));
-    TN_CHECK(edit.erase(node));
-    ++changes;
   }
-  if (changes) TN_CHECK(edit.commit());
-  return changes;
+  return applied;
 }
 
-// All nodes that depend on constants alone run once, as one plan on the reference backend.
-Result<uint64_t> fold_constants(tn_ctx* ctx, tn_graph* graph) {
-  std::vector<tn_node_id> nodes;
-  std::unordered_set<tn_value_id> known;
-  for (Node node : Graph{graph}.nodes()) {
-    bool all = may_fold(node) && stays_small(node);
-    for (Value v : node.inputs())
-      all = all && (!v || v.is_constant() || known.count(v.id));
-    if (!all) continue;
-    nodes.push_back(node.id);
-    for (Value v : node.outputs())
-      known.insert(v.id);
+Result<int64_t> run(tn_graph* graph, const Settings& settings) {
+  std::unordered_set<tn_node_id> refused;
+  int64_t total = 0;
+  while (true) {
+    size_t n_refused = refused.size();
+    TN_TRY(known, fold_known(graph, settings));
+    TN_TRY(computed, fold_computed(graph, settings, refused));
+    total += known + computed;
+    if (known + computed == 0 && refused.size() == n_refused) return total;
   }
-  if (nodes.empty()) return uint64_t{0};
-  tn_graph* part = nullptr;
-  TN_CHECK(services.graph->extract(graph, nodes.data(), nodes.size(), &part));
-  OwnedGraph owned = OwnedGraph::take(part);
-  tn_plan* plan = nullptr;
-  TN_CHECK(
-      services.eval->compile(ctx, part, nullptr, 0, str("{\"backend\": \"reference\"}"), &plan));
-  Results results{ctx, {}};
-  Status ran(services.eval->run(plan, nullptr, 0, &results.raw, nullptr));
-  services.eval->release(plan);
-  TN_CHECK(std::move(ran));
-  TN_TRY(edit, Edit::begin(graph));
-  std::vector<Value> outputs = owned.view().outputs();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    TN_CHECK(replace_by(edit, edit.graph().find(outputs[i].name()), results.tensors[i]));
-  }
-  for (size_t i = nodes.size(); i-- > 0;)
-    TN_CHECK(edit.erase(edit.node(nodes[i])));
-  TN_CHECK(edit.commit());
-  return nodes.size();
-}
-
-Result<uint64_t> fold(tn_ctx* ctx, tn_graph* graph) {
-  TN_TRY(shapes, fold_shapes(ctx, graph));
-  TN_TRY(constants, fold_constants(ctx, graph));
-  return shapes + constants;
 }
 
 }  // namespace
 }  // namespace tenon::fusion
 
-TENON_RULE(constants,
-           "constants",
-           "computes what depends on constants and known shapes alone",
-           nullptr,
-           tenon::fusion::fold)
+FUSION_RULE(constants,
+            "fusion.constants",
+            "computes what depends on constants and known shapes only",
+            tenon::fusion::run)

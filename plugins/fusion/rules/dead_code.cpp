@@ -1,39 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before: nodes none of whose results is used
-// After:  they are gone, and so are those that only they used
-// Needs:  the row does not say that the operator has effects (STATEFUL)
-#include "rule.hpp"
+// Before:  a node none of whose outputs is used, by a node or as an output of the graph.
+// After:   nothing.
+// Needs:   the operator is not stateful.
+#include "rewriter.hpp"
 
 namespace tenon::fusion {
 namespace {
 
-bool used(Node node) {
-  const tn_op* row = node.row();
-  if (row && row->traits & TN_OP_STATEFUL) return true;
-  for (Value v : node.outputs()) {
-    if (v.consumer_count() || v.is_output()) return true;
-  }
-  return false;
-}
-
-Result<uint64_t> remove_dead(tn_ctx*, tn_graph* graph) {
+Result<int64_t> run(tn_graph* graph, const Settings& settings) {
+  std::vector<Node> nodes = Graph{graph}.nodes();
   TN_TRY(edit, Edit::begin(graph));
-  std::vector<Node> nodes = edit.graph().nodes();
-  uint64_t changes = 0;
-  for (size_t i = nodes.size(); i-- > 0;) {
-    if (used(nodes[i])) continue;
-    TN_CHECK(edit.erase(nodes[i]));
-    ++changes;
+  int64_t applied = 0;
+  // Backwards, so that what only dead nodes used is dead by its turn.
+  for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
+    Node node = edit.node(at->id);
+    if (!settings.covers(node) || !removable(node)) continue;
+    TN_CHECK(edit.erase(node));
+    ++applied;
   }
-  if (changes) TN_CHECK(edit.commit());
-  return changes;
+  if (applied > 0) TN_CHECK(edit.commit());
+  return applied;
 }
 
 }  // namespace
 }  // namespace tenon::fusion
 
-TENON_RULE(dead_code,
-           "dead_code",
-           "removes nodes whose results nobody uses",
-           nullptr,
-           tenon::fusion::remove_dead)
+FUSION_RULE(dead_code,
+            "fusion.dead_code",
+            "removes nodes whose results nobody uses",
+            tenon::fusion::run)

@@ -1,81 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before: Identity, Dropout at inference, Cast to the type that it has, Transpose that moves
-//         nothing, Reshape, Expand and Flatten to the shape that it is; Transpose of a Transpose;
-//         Reshape of a Reshape
-// After:  the value itself; one Transpose; one Reshape
-// Needs:  shapes that are known, where the rule compares them
-#include "rule.hpp"
+// Before:  y = op(x) where op changes nothing: Identity, Dropout in inference, Cast to the same
+// type,
+//          Reshape, Flatten, Squeeze, Unsqueeze, Expand and Slice to the same shape, Transpose in
+//          order, Pad by 0, Tile by 1, one operand of Concat, Sum, Max, Min or Mean, x+0, x-0, x*1,
+//          x/1, x^1.
+// After:   x.
+// Needs:   what makes it change nothing is constant or known by shape inference. Sizes are equal
+// when
+//          their numbers or their symbols are.
+#include <algorithm>
+#include <array>
+
+#include "rewriter.hpp"
+#include "same_type.hpp"
 
 namespace tenon::fusion {
 namespace {
 
-bool same_type(Value a, Value b) {
-  Type left = a.type(), right = b.type();
-  return left.is_static() && right.is_static() && left.dtype == right.dtype &&
-         left.dims == right.dims;
-}
-
-bool moves_nothing(const std::vector<int64_t>& perm) {
-  for (size_t i = 0; i < perm.size(); ++i) {
-    if (perm[i] != static_cast<int64_t>(i)) return false;
+bool other_outputs_unused(Node node) {
+  for (uint64_t i = 1; i < node.n_outputs(); ++i) {
+    Value output = node.output(i);
+    if (output && (output.consumer_count() > 0 || output.is_output())) return false;
   }
-  return !perm.empty();
-}
-
-bool does_nothing(Node node) {
-  if (node.is("Identity")) return true;
-  if (node.is("Dropout")) {
-    double training = 0;
-    bool off = !node.input(2) || (scalar_of(node.input(2), &training) && training == 0);
-    Value mask = node.output(1);
-    return off && (!mask || (!mask.consumer_count() && !mask.is_output()));
-  }
-  if (node.is("Cast")) return node.input(0).dtype() == node.output().dtype();
-  if (node.is("Transpose")) return moves_nothing(node.attr_ints("perm"));
-  if (node.is("Reshape") || node.is("Expand") || node.is("Flatten")) {
-    return same_type(node.input(0), node.output());
-  }
-  return false;
-}
-
-// Transpose(Transpose(x, p), q) is Transpose(x, r) with r[i] = p[q[i]].
-Result<bool> join_transposes(EditView edit, Node node, Node before) {
-  std::vector<int64_t> outer = node.attr_ints("perm"), inner = before.attr_ints("perm");
-  if (outer.empty() || outer.size() != inner.size()) return false;
-  std::vector<int64_t> joined;
-  for (int64_t axis : outer)
-    joined.push_back(inner[static_cast<size_t>(axis)]);
-  TN_TRY(made, edit.op("Transpose", {before.input(0)}, {{"perm", joined}}));
-  TN_CHECK(edit.replace(node.output(), made));
-  TN_CHECK(edit.erase(node));
   return true;
 }
 
-Result<bool> simplify(EditView edit, Node node) {
-  if (does_nothing(node)) {
-    TN_CHECK(edit.replace(node.output(), node.input(0)));
-    TN_CHECK(edit.erase(node));
-    return true;
+bool always(Node) {
+  return true;
+}
+bool keeps_type(Node node) {
+  return same_type(node.input(0).type(), node.output().type());
+}
+bool same_dtype(Node node) {
+  return node.output().dtype() != TN_DTYPE_NONE && node.input(0).dtype() == node.output().dtype();
+}
+bool inference(Node node) {
+  Value training = node.input(2);
+  if (!other_outputs_unused(node)) return false;
+  if (!training) return true;
+  Tensor tensor = training.constant();
+  return tensor && services.tensor->bytes(tensor.get()) == 1 && *tensor.data<uint8_t>() == 0;
+}
+bool one_input(Node node) {
+  return node.n_inputs() == 1;
+}
+bool all_equal(Value value, double wanted) {
+  std::optional<std::vector<double>> all = numbers_of(value);
+  return all && std::all_of(all->begin(), all->end(), [&](double x) { return x == wanted; });
+}
+template <int kNeutral>
+bool right_is(Node node) {
+  return all_equal(node.input(1), kNeutral) && keeps_type(node);
+}
+bool pads_nothing(Node node) {
+  return all_equal(node.input(1), 0);
+}
+bool forward_slice(Node node) {
+  Value steps = node.input(4);
+  std::optional<std::vector<int64_t>> by = constant_ints(steps);
+  bool forward =
+      !steps || (by && std::all_of(by->begin(), by->end(), [](int64_t s) { return s > 0; }));
+  return forward && keeps_type(node);
+}
+bool in_order(Node node) {
+  std::vector<int64_t> perm = node.attr_ints("perm");
+  if (perm.empty()) return node.input(0).type().ranked && node.input(0).type().rank() < 2;
+  return std::is_sorted(perm.begin(), perm.end());
+}
+
+struct Form {
+  std::string_view type;
+  bool (*changes_nothing)(Node);
+};
+constexpr Form kForms[] = {
+    {"Identity", always},     {"Dropout", inference},    {"Cast", same_dtype},
+    {"CastLike", same_dtype}, {"Reshape", keeps_type},   {"Flatten", keeps_type},
+    {"Squeeze", keeps_type},  {"Unsqueeze", keeps_type}, {"Expand", keeps_type},
+    {"Slice", forward_slice}, {"Transpose", in_order},   {"Pad", pads_nothing},
+    {"Tile", right_is<1>},    {"Concat", one_input},     {"Sum", one_input},
+    {"Max", one_input},       {"Min", one_input},        {"Mean", one_input},
+    {"Add", right_is<0>},     {"Sub", right_is<0>},      {"Mul", right_is<1>},
+    {"Div", right_is<1>},     {"Pow", right_is<1>},
+};
+
+Result<bool> rewrite(Rewriter& rewriter, Node node) {
+  for (const Form& form : kForms) {
+    if (!node.is(form.type) || !form.changes_nothing(node)) continue;
+    return rewriter.replace(node, node.input(0));
   }
-  Node before = node.input(0) ? node.input(0).producer() : Node();
-  if (!before) return false;
-  if (node.is("Transpose") && before.is("Transpose")) return join_transposes(edit, node, before);
-  // 0 in the second shape would mean the first Reshape's dimension: only a known result is safe.
-  if (node.is("Reshape") && (before.is("Reshape") || before.is("Flatten")) &&
-      node.output().type().is_static() && node.attr_int("allowzero") == 0) {
-    TN_TRY(shape, edit.ints(node.output().type().dims));
-    TN_CHECK(edit.set_input(node, 0, before.input(0)));
-    TN_CHECK(edit.set_input(node, 1, shape));
-    return true;
-  }
+  // Constants of sums and products may stand on the left.
+  bool add = node.is("Add"), mul = node.is("Mul");
+  if ((add || mul) && all_equal(node.input(0), add ? 0 : 1) &&
+      same_type(node.input(1).type(), node.output().type()))
+    return rewriter.replace(node, node.input(1));
   return false;
+}
+
+Result<int64_t> run(tn_graph* graph, const Settings& settings) {
+  return walk(
+      graph, settings,
+      {"Identity", "Dropout", "Cast",      "CastLike", "Reshape", "Flatten", "Squeeze", "Unsqueeze",
+       "Expand",   "Slice",   "Transpose", "Pad",      "Tile",    "Concat",  "Sum",     "Max",
+       "Min",      "Mean",    "Add",       "Sub",      "Mul",     "Div",     "Pow"},
+      rewrite);
 }
 
 }  // namespace
 }  // namespace tenon::fusion
 
-TENON_RULE(identity,
-           "identity",
-           "removes nodes that change nothing, joins moves that follow moves",
-           tenon::fusion::simplify,
-           nullptr)
+FUSION_RULE(identity, "fusion.identity", "removes nodes that change nothing", tenon::fusion::run)

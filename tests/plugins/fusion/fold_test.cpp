@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules that take nodes away, and how rules are run.
+#include "fusion_test.hpp"
+
+namespace tenon::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FoldTest : public FusionTest {
+ protected:
+  OwnedGraph apply_with(const OwnedGraph& graph, const std::string& pass, const json& options) {
+    tn_options* raw = nullptr;
+    EXPECT_EQ(text_of(Status(services.options->create(ctx_, &raw))), "");
+    EXPECT_EQ(text_of(Status(services.options->parse(raw, str(options.dump())))), "");
+    tn_graph* out = nullptr;
+    EXPECT_EQ(
+        text_of(Status(tenon_apply(session_, graph.get(), str(pass), raw, nullptr, nullptr, &out))),
+        "");
+    services.options->release(raw);
+    return OwnedGraph::take(out);
+  }
+};
+
+TEST_F(FoldTest, ConstantsKeepTheNamesOfWhatTheyReplace) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2]
+  constant %a: f32[2] = [1, 2]
+  constant %b: f32[2] = [3, 5]
+  %c: f32[2] = Mul(%a, %b) @mul
+  %y: f32[2] = Add(%x, %c) @add
+  output y = %y
+})");
+
+  EXPECT_EQ(text(apply(graph, "fusion.constants")), R"(graph {
+  input %x: f32[2]
+  constant %c: f32[2] = [3.0, 10.0]
+  %y: f32[2] = Add(%x, %c) @add
+  output y = %y
+}
+)");
+}
+
+const char* kGrowing = R"(graph {
+  input %x: f32[64, 64]
+  constant %one: f32[1] = [1]
+  constant %shape: i64[2] = [64, 64]
+  %e: f32[64, 64] = Expand(%one, %shape) @expand
+  %y: f32[64, 64] = Add(%x, %e) @add
+  output y = %y
+})";
+
+TEST_F(FoldTest, AConstantThatWouldGrowTooMuchStaysComputed) {
+  OwnedGraph small = apply_with(parse(kGrowing), "fusion.constants", {{"max_bytes", 16000}});
+  OwnedGraph large = apply_with(parse(kGrowing), "fusion.constants", {{"max_bytes", 17000}});
+
+  EXPECT_THAT(operators(small), ElementsAre("Expand", "Add"));
+  EXPECT_THAT(operators(large), ElementsAre("Add"));
+}
+
+TEST_F(FoldTest, ANodeThatCannotRunDoesNotKeepOthersFromFolding) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2]
+  constant %a: f32[2] = [1, 2]
+  constant %far: i64[1] = [9]
+  constant %near: i64[1] = [1]
+  %bad: f32[1] = Gather(%a, %far) @bad
+  %good: f32[1] = Gather(%a, %near) @good
+  %u: f32[2] = Add(%x, %bad) @u
+  %y: f32[2] = Add(%u, %good) @y
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.constants")), ElementsAre("Gather", "Add", "Add"));
+}
+
+TEST_F(FoldTest, RandomNumbersAreNoConstants) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2]
+  %r: f32[2] = RandomNormal() {shape = ints [2]} @r
+  %y: f32[2] = Add(%x, %r) @y
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.default")), ElementsAre("RandomNormal", "Add"));
+}
+
+TEST_F(FoldTest, NodesThatChangeNothingVanish) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 3]
+  constant %one: f32[] = [1]
+  constant %zero: f32[1, 1] = [0]
+  constant %pads: i64[4] = [0, 0, 0, 0]
+  %a: f32[2, 3] = Mul(%one, %x) @a
+  %b: f32[2, 3] = Sub(%a, %zero) @b
+  %c: f32[2, 3] = Pad(%b, %pads) @c
+  %d: f32[2, 3] = Concat(%c) {axis = 0} @d
+  %e: f32[2, 3] = Identity(%d) @e
+  %y: f32[2, 3] = Relu(%e) @y
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.identity")), ElementsAre("Relu"));
+}
+
+TEST_F(FoldTest, AnAdditionThatBroadcastsStays) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[3]
+  constant %zero: f32[2, 1] = [0, 0]
+  %y: f32[2, 3] = Add(%x, %zero) @a
+  output y = %y
+})");
+
+  EXPECT_EQ(text(apply(graph, "fusion.identity")), text(graph));
+}
+
+TEST_F(FoldTest, ReshapesOneAfterAnotherAreOne) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[n, 6]
+  constant %s: i64[3] = [-1, 2, 3]
+  constant %t: i64[2] = [-1, 3]
+  constant %copy: i64[2] = [0, -1]
+  %a: f32[n, 2, 3] = Reshape(%x, %s) @a
+  %y: f32[*] = Reshape(%a, %t) @y
+  %z: f32[*] = Reshape(%y, %copy) @z
+  output z = %z
+})");
+
+  OwnedGraph simple = apply_with(graph, "fusion.chains", json::object());
+
+  // The last says "as many rows as its input", so the one before must stay.
+  EXPECT_THAT(operators(simple), ElementsAre("Reshape", "Reshape"));
+}
+
+const char* kTwice = R"(graph {
+  input %x: f32[2]
+  constant %a: f32[] = [2]
+  constant %b: f32[] = [2]
+  %p: f32[2] = Mul(%x, %a) @p
+  %q: f32[2] = Mul(%b, %x) @q
+  %y: f32[2] = Div(%p, %q) @y
+  output y = %y
+})";
+
+TEST_F(FoldTest, WhatIsComputedTwiceIsComputedOnce) {
+  EXPECT_EQ(text(apply(parse(kTwice), "fusion.cse")), R"(graph {
+  input %x: f32[2]
+  constant %a: f32[] = [2.0]
+  %p: f32[2] = Mul(%x, %a) @p
+  %y: f32[2] = Div(%p, %p) @y
+  output y = %y
+}
+)");
+}
+
+TEST_F(FoldTest, OtherAttributesAreAnotherComputation) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2]
+  %p: f32[2] = Elu(%x) {alpha = 0.5} @p
+  %q: f32[2] = Elu(%x) @q
+  %y: f32[2] = Div(%p, %q) @y
+  output y = %y
+})");
+
+  EXPECT_EQ(text(apply(graph, "fusion.cse")), text(graph));
+}
+
+TEST_F(FoldTest, TheScopeSaysWhereRulesApply) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2]
+  %a: f32[2] = Identity(%x) @a in "teacher/one"
+  %b: f32[2] = Identity(%a) @b in "teachers"
+  %y: f32[2] = Relu(%b) @y
+  output y = %y
+})");
+
+  OwnedGraph inside = apply_with(graph, "fusion.default", {{"scope", "teacher"}});
+
+  ASSERT_THAT(operators(inside), ElementsAre("Identity", "Relu"));
+  EXPECT_EQ(inside.view().node(0).name(), "b");
+}
+
+TEST_F(FoldTest, RulesCanBeLeftOut) {
+  OwnedGraph skipped = apply_with(parse(kTwice), "fusion.default", {{"skip", {"cse"}}});
+  OwnedGraph only = apply_with(parse(kTwice), "fusion.default", {{"only", {"dead_code"}}});
+
+  EXPECT_EQ(operators(skipped).size(), 3u);
+  EXPECT_EQ(operators(only).size(), 3u);
+  EXPECT_EQ(operators(apply(parse(kTwice), "fusion.default")).size(), 2u);
+}
+
+TEST_F(FoldTest, BodiesOfControlFlowAreSimplifiedToo) {
+  OwnedGraph graph = parse(R"(graph {
+  input %go: bool[]
+  input %x: f32[2]
+  %y: f32[2] = If(%go, %x) {captures = 1, else_branch = graph {
+      input %x: f32[2]
+      %a: f32[2] = Neg(%x) @a
+      output a = %a
+    }, then_branch = graph {
+      input %x: f32[2]
+      %i: f32[2] = Identity(%x) @i
+      %b: f32[2] = Relu(%i) @b
+      output b = %b
+    }} @if
+  output y = %y
+})");
+
+  EXPECT_THAT(text(apply(graph, "fusion.default")), testing::Not(HasSubstr("Identity")));
+}
+
+TEST_F(FoldTest, AGraphThatIsItsInputStaysOne) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[4]
+  %y: f32[4] = Identity(%x) @y
+  output result = %y
+})");
+
+  OwnedGraph empty = apply(graph, "fusion.default");
+
+  EXPECT_THAT(operators(empty), IsEmpty());
+  EXPECT_EQ(empty.view().output_name(0), "result");
+  EXPECT_EQ(run(empty), run(graph));
+}
+
+}  // namespace
+}  // namespace tenon::test

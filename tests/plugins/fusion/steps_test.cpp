@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that exporters write as their steps.
+#include "fusion_test.hpp"
+
+namespace tenon::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pointwise;
+
+std::string with(std::string text, std::string_view from, std::string_view to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+class StepsTest : public FusionTest {
+ protected:
+  // One node of this type is left, with the same numbers and the old name of the output.
+  void becomes(const std::string& text, const std::string& rule, const std::string& type) {
+    OwnedGraph graph = parse(text);
+    OwnedGraph fused = apply(graph, rule);
+    EXPECT_THAT(operators(fused), ElementsAre(type));
+    EXPECT_EQ(fused.view().outputs()[0].name(), "y");
+    EXPECT_THAT(run(fused), Pointwise(testing::FloatNear(1e-5f), run(graph)));
+  }
+  void stays(const std::string& text, const std::string& rule) {
+    OwnedGraph graph = parse(text);
+    EXPECT_EQ(this->text(apply(graph, rule)), this->text(graph));
+  }
+};
+
+const std::string kHardSwish = R"(graph {
+  input %x: f32[13]
+  constant %three: f32[] = [3]
+  constant %zero: f32[] = [0]
+  constant %six: f32[] = [6]
+  %a: f32[13] = Add(%x, %three) @a
+  %b: f32[13] = Clip(%a, %zero, %six) @b
+  %c: f32[13] = Mul(%x, %b) @c
+  %y: f32[13] = Div(%c, %six) @y
+  output y = %y
+})";
+
+TEST_F(StepsTest, HardSwishIsFound) {
+  becomes(kHardSwish, "fusion.hard_swish", "HardSwish");
+}
+TEST_F(StepsTest, HardSwishIsWrittenOut) {
+  EXPECT_EQ(text(apply(parse(kHardSwish), "fusion.hard_swish")), R"(graph {
+  input %x: f32[13]
+  %y: f32[13] = HardSwish(%x) @y
+  output y = %y
+}
+)");
+}
+TEST_F(StepsTest, AnotherConstantIsNoHardSwish) {
+  stays(with(kHardSwish, "= [3]", "= [2]"), "fusion.hard_swish");
+}
+TEST_F(StepsTest, AStepThatOthersReadIsNoHardSwish) {
+  stays(with(kHardSwish, "output y", "output b = %b\n  output y"), "fusion.hard_swish");
+}
+TEST_F(StepsTest, TheGateOfHardSwishMayBeAnOperator) {
+  std::string text = R"(graph {
+  input %x: f32[13]
+  %g: f32[13] = HardSigmoid(%x) {alpha = 0.16666667, beta = 0.5} @g
+  %y: f32[13] = Mul(%g, %x) @y
+  output y = %y
+})";
+  becomes(text, "fusion.hard_swish", "HardSwish");
+  stays(with(text, "0.16666667", "0.2"), "fusion.hard_swish");
+}
+
+const std::string kGelu = R"(graph {
+  input %x: f32[13]
+  constant %root: f32[] = [1.4142135]
+  constant %one: f32[] = [1]
+  constant %half: f32[] = [0.5]
+  %a: f32[13] = Div(%x, %root) @a
+  %b: f32[13] = Erf(%a) @b
+  %c: f32[13] = Add(%b, %one) @c
+  %d: f32[13] = Mul(%x, %c) @d
+  %y: f32[13] = Mul(%d, %half) @y
+  output y = %y
+})";
+
+TEST_F(StepsTest, GeluIsFound) {
+  becomes(kGelu, "fusion.gelu", "Gelu");
+}
+TEST_F(StepsTest, AnotherRootIsNoGelu) {
+  stays(with(kGelu, "1.4142135", "1.41"), "fusion.gelu");
+}
+TEST_F(StepsTest, GeluByTanhIsFound) {
+  std::string text = R"(graph {
+  input %x: f32[13]
+  constant %three: f32[] = [3]
+  constant %little: f32[] = [0.044715]
+  constant %root: f32[] = [0.7978846]
+  constant %one: f32[] = [1]
+  constant %half: f32[] = [0.5]
+  %a: f32[13] = Pow(%x, %three) @a
+  %b: f32[13] = Mul(%little, %a) @b
+  %c: f32[13] = Add(%x, %b) @c
+  %d: f32[13] = Mul(%root, %c) @d
+  %e: f32[13] = Tanh(%d) @e
+  %f: f32[13] = Add(%one, %e) @f
+  %g: f32[13] = Mul(%half, %x) @g
+  %y: f32[13] = Mul(%g, %f) @y
+  output y = %y
+})";
+  becomes(text, "fusion.gelu", "Gelu");
+  stays(with(text, "[3]", "[2]"), "fusion.gelu");
+}
+
+const std::string kLayerNorm = R"(graph {
+  input %x: f32[2, 3, 4]
+  constant %last: i64[1] = [-1]
+  constant %two: f32[] = [2]
+  constant %epsilon: f32[] = [1e-5]
+  constant %scale: f32[4] = [1, 2, 0.5, -1]
+  constant %bias: f32[4] = [0, 1, -1, 0.5]
+  %m: f32[2, 3, 1] = ReduceMean(%x, %last) @m
+  %d: f32[2, 3, 4] = Sub(%x, %m) @d
+  %p: f32[2, 3, 4] = Pow(%d, %two) @p
+  %v: f32[2, 3, 1] = ReduceMean(%p, %last) @v
+  %e: f32[2, 3, 1] = Add(%v, %epsilon) @e
+  %s: f32[2, 3, 1] = Sqrt(%e) @s
+  %n: f32[2, 3, 4] = Div(%d, %s) @n
+  %w: f32[2, 3, 4] = Mul(%n, %scale) @w
+  %y: f32[2, 3, 4] = Add(%w, %bias) @y
+  output y = %y
+})";
+
+TEST_F(StepsTest, LayerNormalizationIsFound) {
+  becomes(kLayerNorm, "fusion.layer_norm", "LayerNormalization");
+}
+TEST_F(StepsTest, LayerNormalizationMayMultiplyToSquare) {
+  becomes(with(kLayerNorm, "Pow(%d, %two)", "Mul(%d, %d)"), "fusion.layer_norm",
+          "LayerNormalization");
+}
+TEST_F(StepsTest, LayerNormalizationIsNotAcrossOtherAxes) {
+  std::string text = with(kLayerNorm, "%last: i64[1] = [-1]", "%last: i64[1] = [1]");
+  while (text.find("f32[2, 3, 1]") != text.npos)
+    text = with(text, "f32[2, 3, 1]", "f32[2, 1, 4]");
+  stays(text, "fusion.layer_norm");
+}
+TEST_F(StepsTest, LayerNormalizationReadsNoCube) {
+  stays(with(kLayerNorm, "%two: f32[] = [2]", "%two: f32[] = [3]"), "fusion.layer_norm");
+}
+
+TEST_F(StepsTest, SwishIsFoundUnlessItsSigmoidIsRead) {
+  std::string text = R"(graph {
+  input %x: f32[13]
+  %g: f32[13] = Sigmoid(%x) @g
+  %y: f32[13] = Mul(%x, %g) @y
+  output y = %y
+})";
+  becomes(text, "fusion.swish", "Swish");
+  stays(with(text, "output y", "output g = %g\n  output y"), "fusion.swish");
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules that change weights or the attributes of the operator that has them.
+#include "fusion_test.hpp"
+
+namespace tenon::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pointwise;
+
+std::string with(std::string text, std::string_view from, std::string_view to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+class WeightsTest : public FusionTest {
+ protected:
+  void becomes(const std::string& text, const std::string& rule, const std::string& type) {
+    OwnedGraph graph = parse(text);
+    OwnedGraph fused = apply(graph, rule);
+    EXPECT_THAT(operators(fused), ElementsAre(type));
+    EXPECT_THAT(run(fused), Pointwise(testing::FloatNear(1e-5f), run(graph)));
+  }
+  void stays(const std::string& text, const std::string& rule) {
+    OwnedGraph graph = parse(text);
+    EXPECT_EQ(this->text(apply(graph, rule)), this->text(graph));
+  }
+};
+
+constexpr std::string_view kNorm = R"(
+  constant %scale: f32[4] = [2, 0.5, 1, -1]
+  constant %shift: f32[4] = [1, -1, 0, 2]
+  constant %mean: f32[4] = [0.25, 0.75, 0, 1]
+  constant %var: f32[4] = [4, 0.25, 1, 2]
+)";
+
+TEST_F(WeightsTest, ANormalizationGoesIntoAGroupedTransposedConvolution) {
+  becomes(cat(R"(graph {
+  input %x: f32[1, 2, 3, 3]
+  constant %w: f32[2, 2, 1, 1] = [1, 2, 3, -1])",
+              kNorm, R"(
+  %c: f32[1, 4, 3, 3] = ConvTranspose(%x, %w) {group = 2} @conv
+  %y: f32[1, 4, 3, 3] = BatchNormalization(%c, %scale, %shift, %mean, %var) @norm
+  output y = %y
+})"),
+          "fusion.conv_batch_norm", "ConvTranspose");
+}
+
+std::string gemm_and_norm(std::string_view weight_shape, std::string_view attributes) {
+  return cat(R"(graph {
+  input %x: f32[3, 2]
+  constant %w: f32)",
+             weight_shape, R"( = [1, 2, 3, -1, 0.5, 0.25, 2, 1]
+  constant %bias: f32[4] = [0.5, -0.5, 1, 2])",
+             kNorm, "  %c: f32[3, 4] = Gemm(%x, %w, %bias) {", attributes, R"(} @gemm
+  %y: f32[3, 4] = BatchNormalization(%c, %scale, %shift, %mean, %var) @norm
+  output y = %y
+})");
+}
+
+TEST_F(WeightsTest, ANormalizationGoesIntoAGemm) {
+  becomes(gemm_and_norm("[2, 4]", "alpha = 0.5, beta = 2.0"), "fusion.conv_batch_norm", "Gemm");
+  becomes(gemm_and_norm("[4, 2]", "transB = 1"), "fusion.conv_batch_norm", "Gemm");
+}
+
+TEST_F(WeightsTest, ANormalizationInTrainingStays) {
+  stays(with(gemm_and_norm("[2, 4]", "beta = 2.0"), "%var) @", "%var) {training_mode = 1} @"),
+        "fusion.conv_batch_norm");
+}
+
+const std::string kScaled = R"(graph {
+  input %x: f32[1, 2, 3, 3]
+  constant %w: f32[3, 2, 1, 1] = [1, 2, 3, -1, 0.5, 0.25]
+  constant %s: f32[3, 1, 1] = [2, 0.5, -1]
+  %c: f32[1, 3, 3, 3] = Conv(%x, %w) @conv
+  %y: f32[1, 3, 3, 3] = Mul(%s, %c) @scaled
+  output y = %y
+})";
+
+TEST_F(WeightsTest, AScaleByChannelGoesIntoAConvolution) {
+  becomes(kScaled, "fusion.conv_scale", "Conv");
+  becomes(with(kScaled, "Mul(%s, %c)", "Sub(%c, %s)"), "fusion.conv_scale", "Conv");
+  becomes(with(kScaled, "Mul(%s, %c)", "Div(%c, %s)"), "fusion.conv_scale", "Conv");
+}
+TEST_F(WeightsTest, AConvolutionKeepsItsName) {
+  OwnedGraph fused = apply(parse(kScaled), "fusion.conv_scale");
+
+  EXPECT_EQ(fused.view().node(0).name(), "conv");
+  EXPECT_EQ(fused.view().outputs()[0].name(), "y");
+}
+TEST_F(WeightsTest, ADifferenceFromAConstantStays) {
+  stays(with(kScaled, "Mul(%s, %c)", "Sub(%s, %c)"), "fusion.conv_scale");
+}
+TEST_F(WeightsTest, AScaleAlongAnotherAxisStays) {
+  stays(with(kScaled, "f32[3, 1, 1]", "f32[3, 1]"), "fusion.conv_scale");
+}
+
+const std::string kPadded = R"(graph {
+  input %x: f32[1, 1, 3, 3]
+  constant %w: f32[1, 1, 2, 2] = [1, 2, 3, -1]
+  constant %pads: i64[8] = [0, 0, 1, 0, 0, 0, 1, 2]
+  %p: f32[1, 1, 5, 5] = Pad(%x, %pads) @pad
+  %y: f32[1, 1, 6, 4] = Conv(%p, %w) {pads = ints [1, 0, 1, 0]} @conv
+  output y = %y
+})";
+
+TEST_F(WeightsTest, APadGoesIntoItsConvolution) {
+  becomes(kPadded, "fusion.pad_conv", "Conv");
+}
+TEST_F(WeightsTest, APadWithOtherThanZerosStays) {
+  stays(with(kPadded, "Pad(%x, %pads)", R"(Pad(%x, %pads) {mode = "edge"})"), "fusion.pad_conv");
+}
+TEST_F(WeightsTest, APaddedImageThatOthersReadStays) {
+  stays(with(kPadded, "output y", "output p = %p\n  output y"), "fusion.pad_conv");
+}
+
+}  // namespace
+}  // namespace tenon::test
