@@ -15,7 +15,7 @@ MAY_SEE = {
     "sdk": {"abi", "sdk"},
     "host": {"abi", "host"},
     "plugins": {"abi", "sdk"},
-    "bindings": {"abi"},
+    "bindings": {"abi", "bindings/cxx"},
 }
 ABI_SYSTEM_HEADERS = {"stddef.h", "stdint.h"}
 

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How long a model takes: medians of many runs, the time to compile, memory, work per run.
+
+#include <chrono>
+
+#include <sys/resource.h>
+
+#include "tenon/cxx/float_quantize.hpp"
+
+namespace tenon::cxx {
+
+struct BenchChoice {
+  RunChoice run;
+  SampleChoice sample;
+  int rounds = 0;  // 0: as many as fit into `seconds`, from 10 to 1000
+  double seconds = 1.0;
+  bool layers = false;
+};
+
+inline double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
+  return passed.count();
+}
+
+inline std::vector<double> timed_runs(const Plan& plan,
+                                      const std::vector<Tensor>& inputs,
+                                      const BenchChoice& choice) {
+  const Session& session = *plan.session();
+  ReusedResults results(plan.session(), plan.output_names().size());
+  std::vector<const DLTensor*> views;
+  for (const Tensor& tensor : inputs)
+    views.push_back(tensor.view());
+  auto once = [&] {
+    auto start = std::chrono::steady_clock::now();
+    check(
+        session.eval->run(plan.raw(), views.data(), views.size(), results.get(), session.cancel()));
+    return milliseconds_since(start);
+  };
+  once();  // takes memory and wakes threads up
+  double expected = std::max(once(), 1e-4);
+  double fit = choice.seconds * 1000 / expected;
+  uint64_t rounds = choice.rounds > 0 ? static_cast<uint64_t>(choice.rounds)
+                                      : static_cast<uint64_t>(std::clamp(fit, 10.0, 1000.0));
+  Progress progress(session, "bench", rounds);
+  std::vector<double> times;
+  for (uint64_t i = 0; i < rounds; ++i) {
+    session.stop_if_cancelled();
+    times.push_back(once());
+    if (i % 16 == 15) progress.update(i + 1);
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+// Layers with their share of what the machine could do: `roofline` is the least time that the
+// fastest layer's rates (of arithmetic, of memory) would allow, divided by the time taken.
+inline Json layers_of(const Plan& plan, const std::vector<Tensor>& inputs) {
+  Json layers = plan.profile(inputs);
+  double flops_rate = 0;
+  double bytes_rate = 0;
+  auto number = [](const Json& layer, const char* key) {
+    return layer.contains(key) && layer[key].is_number() ? layer[key].get<double>() : 0.0;
+  };
+  double all = 0;
+  for (const Json& layer : layers) {
+    double ns = std::max(number(layer, "ns"), 1.0);
+    all += ns;
+    flops_rate = std::max(flops_rate, number(layer, "flops") / ns);
+    bytes_rate = std::max(bytes_rate, number(layer, "bytes") / ns);
+  }
+  for (Json& layer : layers) {
+    double ns = std::max(number(layer, "ns"), 1.0);
+    double least = std::max(flops_rate > 0 ? number(layer, "flops") / flops_rate : 0,
+                            bytes_rate > 0 ? number(layer, "bytes") / bytes_rate : 0);
+    layer["share"] = ns / std::max(all, 1.0);
+    layer["roofline"] = least / ns;
+  }
+  return layers;
+}
+
+inline double peak_rss_mb() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<double>(used.ru_maxrss) / 1024;
+}
+
+// The JSON of `tenon bench`, without the model's name.
+inline Json bench(const Model& given, const BenchChoice& choice) {
+  const SessionPtr& session = given.session();
+  std::vector<Tensor> inputs = sample_inputs(given, choice.sample);
+  Model model = given.bind(inputs);
+  Json result{{"backend", nullptr}, {"precision", nullptr}, {"threads", nullptr}};
+  RunChoice run = choice.run;
+  if (run.precision == "int8") {
+    run.precision.clear();  // the model's own nodes say what is int8
+    if (!is_quantized(model)) {
+      model = quantize_for_timing(model, inputs);
+      result["note"] = "quantized with random data, for timing only: answers mean nothing";
+    }
+  }
+  Json options = compile_options(*session, run);
+  auto start = std::chrono::steady_clock::now();
+  Plan plan(model, options);
+  plan.prepare(inputs);
+  double compile_ms = milliseconds_since(start);
+  std::vector<double> times = timed_runs(plan, inputs, choice);
+  auto rank = [&](double share) {
+    return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1) + 0.5)];
+  };
+  Json described = plan.describe();
+  result["backend"] = options.value("backend", "reference");
+  result["precision"] = choice.run.precision.empty() ? "fp32" : choice.run.precision;
+  result["threads"] = choice.run.threads > 0 ? Json(choice.run.threads) : Json();
+  result["inputs"] = Json::object();
+  std::vector<Port> ports = model.inputs();
+  for (size_t i = 0; i < ports.size(); ++i)
+    result["inputs"][ports[i].name] = inputs[i].text();
+  result["latency_ms"] = {{"median", rank(0.5)}, {"min", times.front()}, {"p90", rank(0.9)}};
+  result["rounds"] = times.size();
+  result["compile_ms"] = compile_ms;
+  result["peak_rss_mb"] = peak_rss_mb();
+  result["flops"] = model.inspect()["flops"];
+  result["arena_bytes"] = described.value("arena_bytes", Json());
+  result["fallback_nodes"] = described.value("fallback_nodes", Json::array());
+  if (choice.layers) result["layers"] = layers_of(plan, inputs);
+  return result;
+}
+
+}  // namespace tenon::cxx

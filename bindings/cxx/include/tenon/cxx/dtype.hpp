@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Element types by their names, as NumPy has them, and numbers of any type as double.
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "tenon/cxx/error.hpp"
+
+namespace tenon::cxx {
+
+struct DtypeName {
+  uint32_t dtype;
+  std::string_view name;
+};
+inline constexpr DtypeName kDtypes[] = {
+    {TN_F32, "float32"}, {TN_F64, "float64"}, {TN_F16, "float16"}, {TN_BF16, "bfloat16"},
+    {TN_BOOL, "bool"},   {TN_I4, "int4"},     {TN_I8, "int8"},     {TN_I16, "int16"},
+    {TN_I32, "int32"},   {TN_I64, "int64"},   {TN_U4, "uint4"},    {TN_U8, "uint8"},
+    {TN_U16, "uint16"},  {TN_U32, "uint32"},  {TN_U64, "uint64"},
+};
+
+inline std::string dtype_name(uint32_t dtype) {
+  for (const DtypeName& row : kDtypes) {
+    if (row.dtype == dtype) return std::string(row.name);
+  }
+  return dtype == TN_DTYPE_NONE ? "unknown" : cat("dtype ", dtype);
+}
+inline uint32_t dtype_of(std::string_view name) {
+  std::string known;
+  for (const DtypeName& row : kDtypes) {
+    if (row.name == name) return row.dtype;
+    known += cat(known.empty() ? "" : ", ", row.name);
+  }
+  invalid(cat("dtype: expected one of ", known, ", got '", name, "'"));
+}
+inline uint32_t dtype_of(DLDataType type) {
+  return uint32_t{type.code} | uint32_t{type.bits} << 8 | uint32_t{type.lanes} << 16;
+}
+inline DLDataType dl_dtype(uint32_t dtype) {
+  return {static_cast<uint8_t>(dtype & 0xff), static_cast<uint8_t>(dtype >> 8 & 0xff),
+          static_cast<uint16_t>(dtype >> 16)};
+}
+inline bool is_float(uint32_t dtype) {
+  return TN_DTYPE_CODE(dtype) == kDLFloat || TN_DTYPE_CODE(dtype) == kDLBfloat;
+}
+
+// IEEE half precision: 1 sign, 5 exponent and 10 fraction bits.
+inline double half_to_double(uint16_t bits) {
+  int exponent = bits >> 10 & 31;
+  int fraction = bits & 1023;
+  double size = exponent == 31  ? (fraction ? std::nan("") : HUGE_VAL)
+                : exponent == 0 ? std::ldexp(fraction, -24)
+                                : std::ldexp(1024 + fraction, exponent - 25);
+  return bits & 0x8000 ? -size : size;
+}
+inline double bfloat_to_double(uint16_t bits) {
+  return std::bit_cast<float>(uint32_t{bits} << 16);
+}
+
+template <class T>
+T element(const void* data, int64_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + i * static_cast<int64_t>(sizeof(T)),
+              sizeof(T));
+  return value;
+}
+
+// Element i of dense memory.
+inline double number_at(const void* data, uint32_t dtype, int64_t i) {
+  auto nibble = [&] { return element<uint8_t>(data, i / 2) >> (i % 2 ? 4 : 0) & 15; };
+  switch (dtype) {
+    case TN_F32:
+      return element<float>(data, i);
+    case TN_F64:
+      return element<double>(data, i);
+    case TN_F16:
+      return half_to_double(element<uint16_t>(data, i));
+    case TN_BF16:
+      return bfloat_to_double(element<uint16_t>(data, i));
+    case TN_BOOL:
+    case TN_U8:
+      return element<uint8_t>(data, i);
+    case TN_I8:
+      return element<int8_t>(data, i);
+    case TN_I16:
+      return element<int16_t>(data, i);
+    case TN_U16:
+      return element<uint16_t>(data, i);
+    case TN_I32:
+      return element<int32_t>(data, i);
+    case TN_U32:
+      return element<uint32_t>(data, i);
+    case TN_I64:
+      return static_cast<double>(element<int64_t>(data, i));
+    case TN_U64:
+      return static_cast<double>(element<uint64_t>(data, i));
+    case TN_U4:
+      return nibble();
+    case TN_I4:
+      return nibble() < 8 ? nibble() : nibble() - 16;
+    default:
+      invalid(cat("expected numbers, got elements of ", dtype_name(dtype)));
+  }
+}
+
+template <class T>
+void store_as(void* data, int64_t i, double value) {
+  T element{};
+  if constexpr (std::is_integral_v<T>) {
+    // 2^63 and 2^64 themselves do not fit, so the upper limit is compared as "less than max + 1".
+    double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    if (!(value > static_cast<double>(std::numeric_limits<T>::min()) - 1 && value < limit)) {
+      invalid(cat("expected a number that the element type can hold, got ", value));
+    }
+  }
+  element = static_cast<T>(value);
+  std::memcpy(static_cast<char*>(data) + i * static_cast<int64_t>(sizeof(T)), &element, sizeof(T));
+}
+
+// Writes one number; throws when the type cannot hold it.
+inline void store_number(void* data, uint32_t dtype, int64_t i, double value) {
+  switch (dtype) {
+    case TN_F32:
+      return store_as<float>(data, i, value);
+    case TN_F64:
+      return store_as<double>(data, i, value);
+    case TN_BOOL:
+      return store_as<uint8_t>(data, i, value != 0);
+    case TN_U8:
+      return store_as<uint8_t>(data, i, value);
+    case TN_I8:
+      return store_as<int8_t>(data, i, value);
+    case TN_I16:
+      return store_as<int16_t>(data, i, value);
+    case TN_U16:
+      return store_as<uint16_t>(data, i, value);
+    case TN_I32:
+      return store_as<int32_t>(data, i, value);
+    case TN_U32:
+      return store_as<uint32_t>(data, i, value);
+    case TN_I64:
+      return store_as<int64_t>(data, i, value);
+    case TN_U64:
+      return store_as<uint64_t>(data, i, value);
+    default:
+      invalid(cat("expected float32, float64, bool or whole numbers, got ", dtype_name(dtype)));
+  }
+}
+
+}  // namespace tenon::cxx

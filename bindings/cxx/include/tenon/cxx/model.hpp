@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Model: a graph that is never changed. Passes give new models; clones share weights.
+
+#include "tenon/cxx/component.hpp"
+
+namespace tenon::cxx {
+
+// An input or output as the world sees it. dims hold TN_DIM_UNKNOWN where symbols may have a name.
+struct Port {
+  std::string name;
+  uint32_t dtype = TN_DTYPE_NONE;
+  bool ranked = false;
+  std::vector<int64_t> dims = {};
+  std::vector<std::string> symbols = {};
+
+  std::string text() const {
+    std::string out = dtype_name(dtype) + "[";
+    for (size_t i = 0; i < dims.size(); ++i) {
+      std::string dim = dims[i] >= 0         ? std::to_string(dims[i])
+                        : symbols[i].empty() ? "?"
+                                             : symbols[i];
+      out += cat(i ? ", " : "", dim);
+    }
+    return ranked ? out + "]" : out + "any shape]";
+  }
+};
+
+class Model {
+ public:
+  Model() = default;
+  Model(const SessionPtr& session, tn_graph* taken)
+      : graph_(session, taken, session->graph->release) {}
+
+  static Model load(const SessionPtr& session,
+                    const std::string& path,
+                    const Json& options = Json::object()) {
+    tn_graph* raw = nullptr;
+    check(tenon_load(session->raw(), str(path), str(dump(options)), session->cancel(), &raw));
+    return {session, raw};
+  }
+  void save(const std::string& path, const Json& options = Json::object()) const {
+    check(tenon_save(session()->raw(), get(), str(path), str(dump(options)), session()->cancel()));
+  }
+  // report: what the pass tells about its work, null when it tells nothing.
+  Model apply(const std::string& pass, const Options& options, Json* report = nullptr) const {
+    TextSink text;
+    tn_graph* raw = nullptr;
+    check(tenon_apply(session()->raw(), get(), str(pass), options.get(), session()->cancel(),
+                      text.get(), &raw));
+    Model made(session(), raw);
+    if (report) *report = Json::parse(text.text(), nullptr, false);
+    if (report && report->is_discarded()) *report = Json();
+    return made;
+  }
+  Json inspect() const {
+    TextSink text;
+    check(tenon_inspect(session()->raw(), get(), text.get()));
+    return Json::parse(text.text());
+  }
+  // Canonical text; large constants by hash.
+  std::string text() const {
+    TextSink text;
+    check(services().print(get(), 0, text.get()));
+    return std::move(text.text());
+  }
+  std::string diff(const Model& after) const {
+    TextSink text;
+    check(services().diff(get(), after.get(), text.get()));
+    return std::move(text.text());
+  }
+  // Bytes of all constants.
+  uint64_t bytes() const {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < services().count(get(), TN_LIST_CONSTANTS); ++i) {
+      tn_value_id value = services().value_at(get(), TN_LIST_CONSTANTS, i, 0);
+      if (const tn_tensor* tensor = services().constant(get(), value))
+        sum += session()->tensor->bytes(tensor);
+    }
+    return sum;
+  }
+
+  std::vector<Port> inputs() const { return ports(TN_LIST_INPUTS); }
+  std::vector<Port> outputs() const { return ports(TN_LIST_OUTPUTS); }
+  Port port_of(tn_value_id value) const {
+    tn_type type{};
+    check(services().value_type(get(), value, &type));
+    Port port{std::string(view(services().value_name(get(), value))), type.dtype};
+    port.ranked = type.rank != TN_RANK_UNKNOWN;
+    for (uint32_t i = 0; port.ranked && i < type.rank; ++i) {
+      port.dims.push_back(type.dims[i]);
+      port.symbols.emplace_back(type.symbols ? view(type.symbols[i]) : "");
+    }
+    return port;
+  }
+  bool has_op(std::string_view name) const {
+    for (uint64_t i = 0; i < services().count(get(), TN_LIST_NODES); ++i) {
+      tn_str domain{};
+      tn_str type{};
+      check(services().node_op(get(), services().node_at(get(), i), &domain, &type));
+      if (view(type) == name) return true;
+    }
+    return false;
+  }
+  // The same model for these input shapes only, all types inferred again.
+  Model bind(const std::vector<Tensor>& inputs) const {
+    std::vector<tn_type> types(inputs.size());
+    std::vector<const tn_type*> given;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::span<const int64_t> shape = inputs[i].shape();
+      types[i] = {sizeof(tn_type),   TN_KIND_TENSOR,
+                  inputs[i].dtype(), static_cast<uint32_t>(shape.size()),
+                  shape.data(),      nullptr};
+      given.push_back(&types[i]);
+    }
+    tn_graph* raw = nullptr;
+    check(services().bind(get(), given.data(), given.size(), &raw));
+    return {session(), raw};
+  }
+
+  // Another reference to the same graph.
+  Model share() const {
+    services().retain(graph_.get());
+    return {session(), graph_.get()};
+  }
+
+  const tn_graph* get() const { return graph_.get(); }
+  const SessionPtr& session() const { return graph_.session(); }
+  const tn_host_graph& services() const { return *session()->graph; }
+
+ private:
+  std::vector<Port> ports(uint32_t which) const {
+    std::vector<Port> all;
+    for (uint64_t i = 0; i < services().count(get(), which); ++i) {
+      all.push_back(port_of(services().value_at(get(), which, i, 0)));
+      all.back().name = view(services().io_name(get(), which, i));
+    }
+    return all;
+  }
+  Handle<tn_graph> graph_;
+};
+
+}  // namespace tenon::cxx

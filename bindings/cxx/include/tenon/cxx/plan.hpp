@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Plan: a model compiled over backends, and the checks of what it is run with.
+
+#include "tenon/cxx/model.hpp"
+
+namespace tenon::cxx {
+
+// What the user chooses about running; empty or 0: not chosen.
+struct RunChoice {
+  std::string backend;
+  std::string precision;
+  int threads = 0;
+};
+
+// The JSON for compile. Without a choice the fast CPU backend is taken where it is installed; what
+// it cannot run goes to `reference`, and is listed in describe()'s fallback_nodes.
+inline Json compile_options(const Session& session, const RunChoice& choice) {
+  static constexpr std::string_view kPreferred = "onednn";
+  Json options = Json::object();
+  bool takes_threads = false;
+  std::string known;
+  std::string backend = choice.backend;
+  for (const Json& one : list_components(session, "tenon.backend/1")) {
+    std::string id = one["id"];
+    known += cat(known.empty() ? "" : ", ", id);
+    if (backend.empty() && id == kPreferred) backend = id;
+    if (id == backend && one["schema"].is_object() && one["schema"].contains("properties"))
+      takes_threads = one["schema"]["properties"].contains("threads");
+    if (id == choice.backend) options["backend"] = id;
+  }
+  if (!choice.backend.empty() && !options.contains("backend")) {
+    throw Error(TN_NOT_FOUND,
+                cat("backend: expected one of ", known.empty() ? "(no plugin was found)" : known,
+                    ", got '", choice.backend, "'"));
+  }
+  if (!backend.empty()) options["backend"] = backend;
+  if (!choice.precision.empty()) options["precision"] = choice.precision;
+  if (choice.threads > 0 && takes_threads) options["threads"] = choice.threads;
+  return options;
+}
+
+// Named inputs in the order of the model's, with each disagreement told in full.
+class NamedInputs {
+ public:
+  explicit NamedInputs(const Model& model) : ports_(model.inputs()), tensors_(ports_.size()) {}
+
+  void set(const std::string& name, Tensor tensor) {
+    for (size_t i = 0; i < ports_.size(); ++i) {
+      if (ports_[i].name != name) continue;
+      check_port(ports_[i], tensor);
+      tensors_[i] = std::move(tensor);
+      return;
+    }
+    invalid(cat("input ", name, ": expected one of ", names(), ", got '", name, "'"));
+  }
+  std::vector<Tensor> all() const {
+    for (size_t i = 0; i < ports_.size(); ++i) {
+      if (!tensors_[i])
+        invalid(cat("input ", ports_[i].name, ": expected ", ports_[i].text(), ", got nothing"));
+    }
+    return tensors_;
+  }
+  const std::vector<Port>& ports() const { return ports_; }
+  bool has(size_t i) const { return static_cast<bool>(tensors_[i]); }
+
+  static void check_port(const Port& port, const Tensor& tensor) {
+    bool agrees = port.dtype == TN_DTYPE_NONE || port.dtype == tensor.dtype();
+    std::span<const int64_t> shape = tensor.shape();
+    if (port.ranked) {
+      agrees = agrees && shape.size() == port.dims.size();
+      for (size_t i = 0; agrees && i < shape.size(); ++i)
+        agrees = port.dims[i] < 0 || port.dims[i] == shape[i];
+    }
+    if (!agrees)
+      invalid(cat("input ", port.name, ": expected ", port.text(), ", got ", tensor.text()));
+  }
+
+ private:
+  std::string names() const {
+    std::string all;
+    for (const Port& port : ports_)
+      all += cat(all.empty() ? "" : ", ", port.name);
+    return all.empty() ? "(the model has no inputs)" : all;
+  }
+  std::vector<Port> ports_;
+  std::vector<Tensor> tensors_;
+};
+
+class Plan {
+ public:
+  Plan(const Model& model, const Json& options, const std::vector<tn_value_id>& taps = {})
+      : inputs_(model.inputs()) {
+    const SessionPtr& session = model.session();
+    tn_plan* raw = nullptr;
+    check(session->eval->compile(session->ctx(), model.get(), taps.data(), taps.size(),
+                                 str(dump(options)), &raw));
+    plan_ = Handle<tn_plan>(session, raw, session->eval->release);
+    for (const Port& port : model.outputs())
+      outputs_.push_back(port.name);
+    results_ = outputs_.size() + taps.size();
+  }
+  // The graph's outputs in order, then the taps.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const {
+    std::vector<const DLTensor*> views = checked(inputs);
+    Results results(session(), results_);
+    check(session()->eval->run(plan_.get(), views.data(), views.size(), results.get(),
+                               session()->cancel()));
+    return results.take();
+  }
+  void prepare(const std::vector<Tensor>& inputs) const {
+    std::vector<const DLTensor*> views = checked(inputs);
+    check(session()->eval->prepare(plan_.get(), views.data(), views.size()));
+  }
+  Json describe() const {
+    TextSink text;
+    check(session()->eval->describe(plan_.get(), text.get()));
+    return Json::parse(text.text());
+  }
+  Json profile(const std::vector<Tensor>& inputs) const {
+    std::vector<const DLTensor*> views = checked(inputs);
+    TextSink text;
+    check(session()->eval->profile(plan_.get(), views.data(), views.size(), text.get()));
+    return Json::parse(text.text());
+  }
+  const std::vector<std::string>& output_names() const { return outputs_; }
+  const std::vector<Port>& inputs() const { return inputs_; }
+  const SessionPtr& session() const { return plan_.session(); }
+  tn_plan* raw() const { return plan_.get(); }
+
+ private:
+  std::vector<const DLTensor*> checked(const std::vector<Tensor>& inputs) const {
+    if (inputs.size() != inputs_.size())
+      invalid(cat("expected ", inputs_.size(), " inputs, got ", inputs.size()));
+    std::vector<const DLTensor*> views;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      NamedInputs::check_port(inputs_[i], inputs[i]);
+      views.push_back(inputs[i].view());
+    }
+    return views;
+  }
+  Handle<tn_plan> plan_;
+  std::vector<Port> inputs_;
+  std::vector<std::string> outputs_;
+  size_t results_ = 0;
+};
+
+// Memory for results that are taken once and written to again and again, as in a benchmark.
+class ReusedResults {
+ public:
+  ReusedResults(SessionPtr session, size_t count) : session_(std::move(session)), kept_(count) {}
+  ReusedResults(const ReusedResults&) = delete;
+  ReusedResults& operator=(const ReusedResults&) = delete;
+  const tn_outputs* get() const { return &outputs_; }
+
+ private:
+  static bool fits(const Tensor& tensor, const DLTensor& proto) {
+    if (!tensor || tensor.dtype() != dtype_of(proto.dtype) || proto.ndim != tensor.view()->ndim)
+      return false;
+    return std::equal(proto.shape, proto.shape + proto.ndim, tensor.view()->shape);
+  }
+  static tn_status* TN_CALL provide(void* ctx, uint64_t i, const DLTensor* proto, DLTensor* out) {
+    auto& self = *static_cast<ReusedResults*>(ctx);
+    return callback(*self.session_, [&] {
+      Tensor& kept = self.kept_.at(i);
+      if (!fits(kept, *proto)) {
+        tn_tensor* raw = nullptr;
+        check(self.session_->tensor->alloc(self.session_->ctx(), proto, &raw));
+        kept = Tensor::take(self.session_, raw);
+      }
+      *out = *kept.view();
+    });
+  }
+  SessionPtr session_;
+  std::vector<Tensor> kept_;
+  tn_outputs outputs_{this, provide};
+};
+
+}  // namespace tenon::cxx

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon bench MODEL
+#include "tenon/cxx/bench.hpp"
+
+#include "../module/table_text.hpp"
+#include "commands.hpp"
+
+namespace tenon::command {
+namespace {
+
+std::string summary(const Json& result) {
+  const Json& ms = result["latency_ms"];
+  std::string text = cat(
+      result["model"].get<std::string>(), "  ", result["backend"].get<std::string>(), "  ",
+      result["precision"].get<std::string>(), "\nlatency   median ", lua::cell_text(ms["median"]),
+      " ms, min ", lua::cell_text(ms["min"]), " ms, p90 ", lua::cell_text(ms["p90"]), " ms (",
+      cxx::dump(result["rounds"]), " rounds)\ncompile   ", lua::cell_text(result["compile_ms"]),
+      " ms\npeak rss  ", lua::cell_text(result["peak_rss_mb"]), " MB\nwork      ",
+      quantity(result["flops"], " flops"), "\ncpu       ", result["cpu_flags"].get<std::string>(),
+      "\n");
+  if (result.contains("note")) text += cat("note      ", result["note"].get<std::string>(), "\n");
+  if (!result["fallback_nodes"].empty())
+    text += cat("\nnodes that fell back to reference:\n",
+                lua::table_text(result["fallback_nodes"], {"node", "op", "why"}));
+  if (result.contains("layers"))
+    text += "\n" + lua::table_text(result["layers"],
+                                   {"name", "op", "backend", "kernel", "ns", "share", "roofline"});
+  return text;
+}
+
+}  // namespace
+
+void declare_bench(CLI::App& app, Tool& tool) {
+  struct Flags {
+    std::string model;
+    std::vector<std::string> shapes, inputs;
+    cxx::BenchChoice choice;
+    RunFlags run;
+    JsonFlag json;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
+  app.add_option("--shape", flags->shapes, "shape of an input that the model leaves open")
+      ->type_name("NAME=1x3x224x224")
+      ->allow_extra_args(false);
+  app.add_option("--input", flags->inputs, "an input's array (default: random, integers zeros)")
+      ->type_name("NAME=FILE.npy")
+      ->allow_extra_args(false);
+  app.add_option("--rounds", flags->choice.rounds, "runs (default: about a second)")
+      ->check(CLI::Range(1, 1000000));
+  app.add_flag("--layers", flags->choice.layers, "time, kernel and roofline share per layer");
+  flags->run.add(&app);
+  flags->json.add(&app);
+  app.callback([flags, &tool] {
+    tool.action = [flags, &tool] {
+      flags->choice.run = flags->run.choice;
+      flags->choice.sample.shapes = shapes_of(flags->shapes);
+      SessionPtr session = tool.open(flags->run.choice.threads);
+      cxx::Model model = cxx::Model::load(session, flags->model);
+      for (const std::string& text : flags->inputs) {
+        auto [name, file] = split_pair(text, "--input");
+        flags->choice.sample.given[name] = cxx::npy::read(session, file);
+      }
+      Json result{{"model", flags->model}};
+      result.update(cxx::bench(model, flags->choice));
+      result["cpu_flags"] = cpu_flags();
+      if (flags->json.json) return print_json(result);
+      print(summary(result));
+    };
+  });
+}
+
+}  // namespace tenon::command

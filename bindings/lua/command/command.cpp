@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+
+#include "terminal.hpp"
+
+namespace tenon::command {
+
+SessionPtr Tool::open(int threads) const {
+  Json config = Json::object();
+  if (!plugin_path.empty()) config["plugin_path"] = plugin_path;
+  if (safe_mode) config["safe_mode"] = true;
+  if (threads > 0) config["threads"] = threads;
+  auto session = std::make_shared<cxx::Session>(config);
+  watch_terminal(*session, verbose);
+  return session;
+}
+
+void RunFlags::add(CLI::App* app) {
+  app->add_option("--backend", choice.backend, "backend to run on (default: onednn if installed)")
+      ->type_name("ID");
+  app->add_option("--precision", choice.precision, "fp32, bf16, fp16 or int8")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
+  app->add_option("--threads", choice.threads, "threads to use (default: all cores)")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
+}
+
+void JsonFlag::add(CLI::App* app) {
+  app->add_flag("--json", json, "print JSON");
+}
+
+std::pair<std::string, std::string> split_pair(const std::string& text, const char* flag) {
+  size_t at = text.find('=');
+  if (at == std::string::npos || at == 0)
+    throw UsageError(cat(flag, ": expected NAME=VALUE, got '", text, "'"));
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+Json value_of(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() || value.is_null() ? Json(text) : value;
+}
+
+Json values_of(const std::vector<std::string>& pairs, const char* flag) {
+  Json values = Json::object();
+  for (const std::string& pair : pairs) {
+    auto [name, value] = split_pair(pair, flag);
+    values[name] = value_of(value);
+  }
+  return values;
+}
+
+std::map<std::string, std::vector<int64_t>> shapes_of(const std::vector<std::string>& texts) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const std::string& text : texts) {
+    auto [name, sizes] = split_pair(text, "--shape");
+    std::vector<int64_t>& shape = shapes[name];
+    const char* at = sizes.data();
+    const char* end = at + sizes.size();
+    while (at < end) {
+      int64_t dim = -1;
+      auto [next, failed] = std::from_chars(at, end, dim);
+      bool more = next < end && *next == 'x' && next + 1 < end;
+      if (failed != std::errc() || dim < 0 || (next < end && !more))
+        throw UsageError(cat("--shape: expected NAME=1x3x224x224, got '", text, "'"));
+      shape.push_back(dim);
+      at = more ? next + 1 : next;
+    }
+  }
+  return shapes;
+}
+
+void print(const std::string& text) {
+  clear_progress();
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw Error(TN_DATA_LOSS, "standard output: cannot be written to");
+}
+
+void print_json(const Json& value) {
+  print(cxx::dump(value, 2) + "\n");
+}
+
+std::string quantity(double number, const char* unit) {
+  static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P"};
+  size_t prefix = 0;
+  for (; number >= 1000 && prefix + 1 < std::size(kPrefixes); ++prefix)
+    number /= 1000;
+  char text[64];
+  std::snprintf(text, sizeof text, prefix ? "%.3g %s%s" : "%.4g %s%s", number, kPrefixes[prefix],
+                unit);
+  return text;
+}
+
+std::string cpu_flags() {
+  static constexpr std::string_view kWanted[] = {
+      "avx2",        "fma",         "avx512f",  "avx512_vnni", "avx_vnni",
+      "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",    "amx_int8"};
+  std::ifstream info("/proc/cpuinfo");
+  std::string found;
+  for (std::string line; std::getline(info, line);) {
+    if (!line.starts_with("flags")) continue;
+    line += ' ';
+    for (std::string_view flag : kWanted) {
+      if (line.find(cat(" ", flag, " ")) != std::string::npos)
+        found += cat(found.empty() ? "" : " ", flag);
+    }
+    break;
+  }
+  return found.empty() ? "unknown" : found;
+}
+
+}  // namespace tenon::command

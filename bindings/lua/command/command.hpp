@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the commands of `tenon` share. A command is one file with a function that declares its
+// flags and gives what it does, and one row in commands.cpp.
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+#include "tenon/cxx/dataset.hpp"
+#include "tenon/cxx/plan.hpp"
+#include "tenon/cxx/sample_inputs.hpp"
+
+namespace tenon::command {
+
+using cxx::cat;
+using cxx::Error;
+using cxx::invalid;
+using cxx::Json;
+using cxx::SessionPtr;
+
+// A wrong use of the command, found after parsing: exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Action = std::function<void()>;
+
+// The program while it runs one command.
+struct Tool {
+  std::vector<std::string> plugin_path;
+  bool safe_mode = false;
+  bool verbose = false;
+  Action action;  // of the command that was named
+
+  SessionPtr open(int threads = 0) const;
+};
+
+struct RunFlags {
+  cxx::RunChoice choice;
+  void add(CLI::App* app);
+};
+struct JsonFlag {
+  bool json = false;
+  void add(CLI::App* app);
+};
+
+// name=value; the value may hold further "=".
+std::pair<std::string, std::string> split_pair(const std::string& text, const char* flag);
+// As JSON where it is a number, true, false, a list or an object, else as text.
+Json value_of(const std::string& text);
+Json values_of(const std::vector<std::string>& pairs, const char* flag);
+// "x=1x3x224x224"
+std::map<std::string, std::vector<int64_t>> shapes_of(const std::vector<std::string>& texts);
+
+void print(const std::string& text);  // to standard output
+void print_json(const Json& value);
+std::string quantity(double number, const char* unit);  // 25.6 M
+
+struct Row {
+  const char* name;
+  const char* summary;
+  void (*declare)(CLI::App& app, Tool& tool);
+};
+void declare_commands(CLI::App& app, Tool& tool);
+
+// The CPU's vector instructions, as the kernel lists them.
+std::string cpu_flags();
+
+}  // namespace tenon::command

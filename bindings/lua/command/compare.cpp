@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon compare A B --data FILE
+#include "tenon/cxx/compare.hpp"
+
+#include "../module/table_text.hpp"
+#include "commands.hpp"
+
+namespace tenon::command {
+
+void declare_compare(CLI::App& app, Tool& tool) {
+  struct Flags {
+    std::string a, b, data;
+    cxx::CompareChoice choice;
+    RunFlags run;
+    JsonFlag json;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("a", flags->a, "the model that is right")->required()->type_name("A");
+  app.add_option("b", flags->b, "the model that is compared with it")->required()->type_name("B");
+  app.add_option("--data", flags->data, "data set; its kind by the file's name")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--limit", flags->choice.limit, "only the first N samples, 0: all")
+      ->capture_default_str();
+  app.add_option("--batch", flags->choice.batch, "samples at once (default: the model's, or 32)")
+      ->check(CLI::Range(1, 1 << 20));
+  flags->run.add(&app);
+  flags->json.add(&app);
+  app.callback([flags, &tool] {
+    tool.action = [flags, &tool] {
+      // A precision is for the second model: the first one is the measure.
+      flags->choice.run.backend = flags->run.choice.backend;
+      flags->choice.other_run = flags->run.choice;
+      SessionPtr session = tool.open(flags->run.choice.threads);
+      cxx::Model a = cxx::Model::load(session, flags->a);
+      cxx::Model b = cxx::Model::load(session, flags->b);
+      cxx::Dataset data = cxx::Dataset::open(session, flags->data);
+      Json result = cxx::compare(a, b, data, flags->choice);
+      if (flags->json.json) return print_json(result);
+      print(lua::table_text(result["layers"],
+                            {"value", "op", "damage", "snr_db", "cosine", "max_error"}));
+    };
+  });
+}
+
+}  // namespace tenon::command

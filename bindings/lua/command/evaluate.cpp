@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon evaluate MODEL --data FILE --metric NAME
+#include "tenon/cxx/evaluate.hpp"
+
+#include "../module/table_text.hpp"
+#include "commands.hpp"
+
+namespace tenon::command {
+
+void declare_evaluate(CLI::App& app, Tool& tool) {
+  struct Flags {
+    std::string model, data, against;
+    std::vector<std::string> options;
+    cxx::EvaluateChoice choice;
+    RunFlags run;
+    JsonFlag json;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
+  app.add_option("--data", flags->data, "data set; its kind by the file's name")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--metric", flags->choice.metric, "accuracy, cosine, ... (tenon plugin list)")
+      ->required()
+      ->type_name("NAME");
+  app.add_option("--option", flags->options, "an option of the metric (tenon plugin info)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--against", flags->against, "reference model, for metrics that compare outputs")
+      ->type_name("MODEL");
+  app.add_option("--batch", flags->choice.batch, "samples at once (default: the model's, or 32)")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--limit", flags->choice.limit, "only the first N samples")->type_name("N");
+  flags->run.add(&app);
+  flags->json.add(&app);
+  app.callback([flags, &tool] {
+    tool.action = [flags, &tool] {
+      flags->choice.metric_options = values_of(flags->options, "--option");
+      flags->choice.run = flags->run.choice;
+      flags->choice.against_run.backend = flags->run.choice.backend;
+      SessionPtr session = tool.open(flags->run.choice.threads);
+      cxx::Model model = cxx::Model::load(session, flags->model);
+      if (!flags->against.empty())
+        flags->choice.against.emplace(cxx::Model::load(session, flags->against));
+      cxx::Dataset data = cxx::Dataset::open(session, flags->data);
+      Json result{{"model", flags->model}, {"data", flags->data}};
+      result.update(cxx::evaluate(model, data, flags->choice));
+      if (flags->json.json) return print_json(result);
+      print(lua::table_text(Json::array({result}), {"model", "metric", "value", "samples"}));
+    };
+  });
+}
+
+}  // namespace tenon::command

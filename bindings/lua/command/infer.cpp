@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon infer MODEL --input NAME=FILE.npy ... --output-dir DIR
+#include <filesystem>
+
+#include "tenon/cxx/npz.hpp"
+
+#include "../module/table_text.hpp"
+#include "commands.hpp"
+
+namespace tenon::command {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Flags {
+  std::string model, folder;
+  std::vector<std::string> inputs;
+  RunFlags run;
+  JsonFlag json;
+};
+
+// NAME=FILE.npy, or FILE.npz with all inputs by name.
+std::vector<cxx::Tensor> read_inputs(const cxx::Model& model,
+                                     const std::vector<std::string>& texts) {
+  cxx::NamedInputs inputs(model);
+  for (const std::string& text : texts) {
+    if (text.find('=') == std::string::npos && text.ends_with(".npz")) {
+      for (cxx::npz::Array& array : cxx::npz::read(model.session(), text))
+        inputs.set(array.name, std::move(array.tensor));
+      continue;
+    }
+    auto [name, file] = split_pair(text, "--input");
+    inputs.set(name, cxx::npy::read(model.session(), file));
+  }
+  return inputs.all();
+}
+
+// Output names may hold what a file's name cannot.
+std::string file_name(std::string name) {
+  for (char& c : name)
+    if (c == '/' || c == '\0') c = '_';
+  return (name.empty() || name[0] == '.' ? "_" + name : name) + ".npy";
+}
+
+// All files or none.
+Json write_outputs(const cxx::Plan& plan,
+                   const std::vector<cxx::Tensor>& outputs,
+                   const std::string& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw Error(TN_UNAVAILABLE, cat(folder, ": ", failed.message()));
+  Json written = Json::array();
+  if (outputs.empty()) return written;
+  auto path_of = [&](size_t i) {
+    return (fs::path(folder) / file_name(plan.output_names()[i])).string();
+  };
+  cxx::TargetFile target(plan.session(), path_of(0));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::string bytes = cxx::npy::encode(outputs[i]);
+    target.write(i ? file_name(plan.output_names()[i]) : "", bytes.data(), bytes.size());
+    written.push_back(
+        {{"output", plan.output_names()[i]}, {"type", outputs[i].text()}, {"file", path_of(i)}});
+  }
+  target.commit();
+  return written;
+}
+
+}  // namespace
+
+void declare_infer(CLI::App& app, Tool& tool) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
+  app.add_option("--input", flags->inputs, "an input's array; or FILE.npz with all of them")
+      ->type_name("NAME=FILE.npy")
+      ->allow_extra_args(false);
+  app.add_option("--output-dir", flags->folder, "folder for one .npy for each output")
+      ->required()
+      ->type_name("DIR");
+  flags->run.add(&app);
+  flags->json.add(&app);
+  app.callback([flags, &tool] {
+    tool.action = [flags, &tool] {
+      SessionPtr session = tool.open(flags->run.choice.threads);
+      cxx::Model model = cxx::Model::load(session, flags->model);
+      std::vector<cxx::Tensor> inputs = read_inputs(model, flags->inputs);
+      cxx::Plan plan(model, cxx::compile_options(*session, flags->run.choice));
+      Json written = write_outputs(plan, plan.run(inputs), flags->folder);
+      if (flags->json.json) {
+        return print_json({{"outputs", written},
+                           {"fallback_nodes", plan.describe().value("fallback_nodes", Json())}});
+      }
+      print(lua::table_text(written, {"output", "type", "file"}));
+    };
+  });
+}
+
+}  // namespace tenon::command

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tenon`: 0 when done, 1 when it failed, 2 when used wrongly. Errors are one line on standard
+// error.
+#include "command.hpp"
+#include "terminal.hpp"
+
+namespace {
+
+using namespace tenon::command;
+
+int complain(int code, std::string text) {
+  leave_terminal();
+  for (char& c : text)
+    if (c == '\n' || c == '\r') c = ' ';
+  std::fprintf(stderr, "tenon: %s\n", text.c_str());
+  return code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Tenon makes neural networks smaller and faster.", "tenon");
+  Tool tool;
+  app.add_option("--plugin-path", tool.plugin_path, "further folders with plugins")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  app.add_flag("--safe-mode", tool.safe_mode, "only the plugins installed beside libtenon");
+  app.add_flag("-v,--verbose", tool.verbose, "show debug messages");
+  app.set_version_flag("--version", std::string(tenon::cxx::view(tenon_version())));
+  app.require_subcommand(1);
+  app.fallthrough();
+  declare_commands(app, tool);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& thrown) {
+    if (thrown.get_exit_code() == 0) return app.exit(thrown);
+    std::vector<std::string> unknown = app.remaining(true);
+    if (app.get_subcommands().empty() && !unknown.empty())
+      return complain(2, cat("expected a command, got '", unknown[0], "' (see tenon --help)"));
+    return complain(2, cat(thrown.what(), " (see tenon --help)"));
+  }
+  tool.action();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int code = 0;
+  try {
+    code = run(argc, argv);
+  } catch (const UsageError& thrown) {
+    return complain(2, thrown.what());
+  } catch (const std::bad_alloc&) {
+    return complain(1, "out of memory");
+  } catch (const std::exception& thrown) {
+    return complain(1, thrown.what());
+  }
+  leave_terminal();
+  return code;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon optimize MODEL -o OUT --recipe NAME: runs the recipe, a Lua script, with tn.args.model,
+// .output, .data and what --set gives.
+#include <filesystem>
+
+#include "commands.hpp"
+#include "script_flags.hpp"
+
+namespace tenon::command {
+namespace {
+
+namespace fs = std::filesystem;
+
+// share/tenon/recipes of the installation or build tree that this program lies in.
+fs::path recipes_folder() {
+  std::error_code failed;
+  fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  return program.parent_path().parent_path() / "share" / "tenon" / "recipes";
+}
+
+std::string recipe_file(const std::string& name) {
+  std::error_code ignored;
+  if (name.ends_with(".lua")) return name;
+  fs::path file = recipes_folder() / (name + ".lua");
+  if (name.find('/') == std::string::npos && fs::is_regular_file(file, ignored))
+    return file.string();
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(recipes_folder(), ignored)) {
+    if (entry.path().extension() == ".lua") names.push_back(entry.path().stem());
+  }
+  std::sort(names.begin(), names.end());
+  std::string known;
+  for (const std::string& one : names)
+    known += cat(known.empty() ? "" : ", ", one);
+  throw Error(TN_NOT_FOUND, cat("recipe: expected one of ", known.empty() ? "(none found)" : known,
+                                ", or a file NAME.lua, got '", name, "'"));
+}
+
+struct Flags {
+  std::string model, output, recipe, data;
+  std::vector<std::string> set;
+  ScriptFlags limits;
+  JsonFlag json;
+};
+
+}  // namespace
+
+void declare_optimize(CLI::App& app, Tool& tool) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
+  app.add_option("-o,--output", flags->output, "file of the new model")
+      ->required()
+      ->type_name("OUT");
+  app.add_option("--recipe", flags->recipe, "name of a recipe, or its file NAME.lua")
+      ->required()
+      ->type_name("NAME");
+  app.add_option("--data", flags->data, "data set to calibrate with")->type_name("FILE");
+  app.add_option("--set", flags->set, "a further argument of the recipe")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  flags->limits.add(&app);
+  flags->json.add(&app);
+  app.callback([flags, &tool] {
+    tool.action = [flags, &tool] {
+      std::string recipe = recipe_file(flags->recipe);
+      Json args = values_of(flags->set, "--set");
+      args["model"] = flags->model;
+      args["output"] = flags->output;
+      if (!flags->data.empty()) args["data"] = flags->data;
+      args["json"] = flags->json.json;
+      SessionPtr session = tool.open();
+      Json result = lua::run_script(session, recipe, args, flags->limits.limits());
+      if (flags->json.json) print_json(result);
+    };
+  });
+}
+
+}  // namespace tenon::command

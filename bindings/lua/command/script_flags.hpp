@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a script may do, as flags of the commands that run one.
+
+#include "../script/script.hpp"
+#include "command.hpp"
+
+namespace tenon::command {
+
+struct ScriptFlags {
+  bool trust = false;
+  double memory_mib = 4096;
+  double seconds = 0;
+  std::vector<std::string> allow;
+
+  void add(CLI::App* app) {
+    app->add_flag("--trust", trust, "lift the sandbox: processes, native modules, all files");
+    app->add_option("--allow", allow, "a further folder whose files the script may use")
+        ->type_name("DIR")
+        ->allow_extra_args(false);
+    app->add_option("--memory", memory_mib, "MiB that Lua may take (tensors excepted)")
+        ->check(CLI::Range(1.0, 1e7))
+        ->capture_default_str();
+    app->add_option("--time", seconds, "seconds that the script may run (default: no limit)")
+        ->check(CLI::PositiveNumber);
+  }
+  lua::ScriptLimits limits() const {
+    return {trust, static_cast<uint64_t>(memory_mib) << 20, seconds, allow};
+  }
+};
+
+}  // namespace tenon::command

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "terminal.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <map>
+
+#include <unistd.h>
+
+namespace tenon::command {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A signal handler gets no argument, so what it stops must be global.
+std::atomic<tn_cancel*> stoppable{nullptr};
+
+void on_interrupt(int signal_number) {
+  tn_cancel* cancel = stoppable.exchange(nullptr);
+  if (cancel) {
+    tenon_cancel_request(cancel);
+  } else {
+    std::signal(signal_number, SIG_DFL);
+    std::raise(signal_number);
+  }
+}
+
+// Bars appear for tasks of more than a second and are redrawn ten times a second at most. The host
+// calls one at a time.
+class Bars {
+ public:
+  void seen(uint64_t task, tn_str title, uint64_t done, uint64_t total) {
+    Clock::time_point now = Clock::now();
+    if (done == UINT64_MAX) {
+      started_.erase(task);
+      clear();
+      return;
+    }
+    Clock::time_point since = started_.try_emplace(task, now).first->second;
+    if (now - since < std::chrono::seconds(1) || now - drawn_ < std::chrono::milliseconds(100))
+      return;
+    drawn_ = now;
+    draw(cxx::view(title), done, total);
+  }
+  void clear() {
+    if (visible_) std::fputs("\r\033[K", stderr);
+    visible_ = false;
+  }
+
+ private:
+  void draw(std::string_view title, uint64_t done, uint64_t total) {
+    constexpr uint64_t kCells = 30;
+    std::string line = "\r\033[K" + std::string(title) + " ";
+    if (total) {
+      done = std::min(done, total);
+      auto share = static_cast<double>(done) / static_cast<double>(total);
+      auto full = static_cast<uint64_t>(share * kCells);
+      line += "[" + std::string(full, '#') + std::string(kCells - full, '.') + "] " +
+              std::to_string(static_cast<int>(share * 100)) + " %";
+    } else {
+      line += std::to_string(done);
+    }
+    std::fputs(line.c_str(), stderr);
+    std::fflush(stderr);
+    visible_ = true;
+  }
+  std::map<uint64_t, Clock::time_point> started_;
+  Clock::time_point drawn_;
+  bool visible_ = false;
+};
+
+Bars& bars() {
+  static Bars one;  // the process has one terminal
+  return one;
+}
+bool verbose_log = false;
+
+void TN_CALL on_progress(void*, uint64_t task, tn_str title, uint64_t done, uint64_t total) {
+  bars().seen(task, title, done, total);
+}
+void TN_CALL on_log(void*, uint32_t level, tn_str who, tn_str message) {
+  static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  if (level < (verbose_log ? TN_LOG_DEBUG : TN_LOG_INFO) || level > TN_LOG_ERROR) return;
+  bars().clear();
+  std::fprintf(stderr, "%s: %.*s: %.*s\n", kNames[level], static_cast<int>(who.len), who.data,
+               static_cast<int>(message.len), message.data);
+}
+
+}  // namespace
+
+void watch_terminal(const cxx::Session& session, bool verbose) {
+  verbose_log = verbose;
+  tenon_on_log(session.raw(), on_log, nullptr);
+  if (isatty(STDERR_FILENO)) tenon_on_progress(session.raw(), on_progress, nullptr);
+  stoppable = session.cancel();
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write
+}
+
+void clear_progress() {
+  bars().clear();
+}
+
+void leave_terminal() {
+  stoppable = nullptr;
+  bars().clear();
+}
+
+}  // namespace tenon::command

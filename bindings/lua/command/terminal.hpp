@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Standard error: log lines, and progress bars when it is a terminal; and Ctrl-C.
+
+#include "tenon/cxx/session.hpp"
+
+namespace tenon::command {
+
+// Shows what the session tells and lets Ctrl-C stop its work; a second Ctrl-C ends the process.
+void watch_terminal(const cxx::Session& session, bool verbose);
+// Before printing: takes a progress bar off the screen.
+void clear_progress();
+// Before the session ends.
+void leave_terminal();
+
+}  // namespace tenon::command

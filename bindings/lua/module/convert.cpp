@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert.hpp"
+
+#include <cmath>
+
+namespace tenon::lua {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+Json convert(lua_State* state, int index, std::string_view where, int depth);
+
+bool is_list(lua_State* state, int index) {
+  lua_Unsigned length = lua_rawlen(state, index);
+  lua_Unsigned keys = 0;
+  lua_pushnil(state);
+  while (lua_next(state, index)) {
+    lua_pop(state, 1);
+    ++keys;
+  }
+  return length > 0 && keys == length;
+}
+
+Json convert_table(lua_State* state, int index, std::string_view where, int depth) {
+  if (depth > kMaxDepth) invalid(cat(where, ": tables nested deeper than ", kMaxDepth));
+  luaL_checkstack(state, 4, "nested tables");
+  if (is_list(state, index)) {
+    Json list = Json::array();
+    for (lua_Unsigned i = 1; i <= lua_rawlen(state, index); ++i) {
+      lua_rawgeti(state, index, static_cast<lua_Integer>(i));
+      list.push_back(convert(state, lua_gettop(state), where, depth + 1));
+      lua_pop(state, 1);
+    }
+    return list;
+  }
+  // Sorted, because Lua's own order differs from run to run.
+  nlohmann::json object = nlohmann::json::object();
+  lua_pushnil(state);
+  while (lua_next(state, index)) {
+    if (lua_type(state, -2) != LUA_TSTRING)
+      invalid(cat(where, ": expected names or 1..n as keys, got ", type_text(state, -2)));
+    std::string key = lua_tostring(state, -2);
+    object[key] = convert(state, lua_gettop(state), cat(where, ": ", key), depth + 1);
+    lua_pop(state, 1);
+  }
+  Json sorted = Json::object();
+  for (auto& [key, value] : object.items())
+    sorted[key] = value;
+  return sorted;
+}
+
+Json convert(lua_State* state, int index, std::string_view where, int depth) {
+  switch (lua_type(state, index)) {
+    case LUA_TNIL:
+      return nullptr;
+    case LUA_TBOOLEAN:
+      return lua_toboolean(state, index) != 0;
+    case LUA_TNUMBER:
+      if (lua_isinteger(state, index)) return static_cast<int64_t>(lua_tointeger(state, index));
+      return lua_tonumber(state, index);
+    case LUA_TSTRING:
+      return std::string(lua_tostring(state, index), lua_rawlen(state, index));
+    case LUA_TTABLE:
+      return convert_table(state, index, where, depth);
+    default:
+      invalid(cat(where, ": expected plain values, got ", type_text(state, index)));
+  }
+}
+
+const Json schema_of(const Runtime& run, std::string_view role, const std::string& id) {
+  for (const Json& one : cxx::list_components(*run.session, role)) {
+    if (one["id"] == id && one["schema"].is_object() && one["schema"].contains("properties"))
+      return one["schema"]["properties"];
+  }
+  return Json::object();
+}
+
+// True when the value was an object of ours and has been set.
+bool set_object(lua_State* state, int index, const std::string& key, cxx::Options& options) {
+  if (auto* data = find_object<cxx::Dataset>(state, index)) {
+    options.set(key, data->component());
+  } else if (auto* tensor = find_object<cxx::Tensor>(state, index)) {
+    options.set(key, *tensor);
+  } else if (auto* model = find_object<cxx::Model>(state, index)) {
+    options.set(key, model->get());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Json to_json(lua_State* state, int index, std::string_view where) {
+  return convert(state, lua_absindex(state, index), where, 0);
+}
+
+void push_json(lua_State* state, const Json& value) {
+  luaL_checkstack(state, 4, "nested tables");
+  if (value.is_boolean()) {
+    lua_pushboolean(state, value.get<bool>());
+  } else if (value.is_number_integer()) {
+    lua_pushinteger(state, value.get<int64_t>());
+  } else if (value.is_number()) {
+    lua_pushnumber(state, value.get<double>());
+  } else if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    lua_pushlstring(state, text.data(), text.size());
+  } else if (value.is_array()) {
+    lua_createtable(state, static_cast<int>(value.size()), 0);
+    lua_Integer i = 0;
+    for (const Json& item : value) {
+      push_json(state, item);
+      lua_rawseti(state, -2, ++i);
+    }
+  } else if (value.is_object()) {
+    lua_newtable(state);
+    for (const auto& [key, item] : value.items()) {
+      push_json(state, item);
+      lua_setfield(state, -2, key.c_str());
+    }
+  } else {
+    lua_pushnil(state);
+  }
+}
+
+Json options_table(lua_State* state, int index, std::string_view where) {
+  if (lua_isnoneornil(state, index)) return Json::object();
+  if (!lua_istable(state, index)) bad_argument(state, index, where, "a table of options");
+  Json options = to_json(state, index, where);
+  if (!options.is_object()) invalid(cat(where, ": expected options by name, got a list"));
+  return options;
+}
+
+cxx::Options to_options(lua_State* state,
+                        int index,
+                        std::string_view role,
+                        const std::string& id,
+                        std::string_view where) {
+  Runtime& run = runtime(state);
+  cxx::Options options(run.session);
+  if (lua_isnoneornil(state, index)) return options;
+  if (!lua_istable(state, index)) bad_argument(state, index, where, "a table of options");
+  const Json schema = schema_of(run, role, id);
+  Json plain = Json::object();
+  index = lua_absindex(state, index);
+  lua_pushnil(state);
+  while (lua_next(state, index)) {
+    if (lua_type(state, -2) != LUA_TSTRING)
+      invalid(cat(where, ": ", id, ": expected options by name, got a list"));
+    std::string key = lua_tostring(state, -2);
+    if (!set_object(state, lua_gettop(state), key, options)) {
+      plain[key] = to_json(state, -1, cat(where, ": option ", key));
+      Json type = schema.contains(key) ? schema[key].value("type", Json()) : Json();
+      // A data set may be given as the name of its file.
+      if (plain[key].is_string() && (type == "path" || type == "component"))
+        if (std::string text = plain[key]; type == "path" || text.find('/') != std::string::npos)
+          if (!text.empty()) run.paths.check(text);
+    }
+    lua_pop(state, 1);
+  }
+  cxx::check(run.session->options->parse(const_cast<tn_options*>(options.get()),
+                                         cxx::str(cxx::dump(plain))));
+  return options;
+}
+
+std::string Given::text(const char* key, std::string fallback) {
+  Json value = take(key);
+  if (value.is_null()) return fallback;
+  if (!value.is_string())
+    invalid(cat(where_, ": option ", key, ": expected a string, got ", cxx::dump(value)));
+  return value;
+}
+
+int64_t Given::integer(const char* key, int64_t fallback) {
+  Json value = take(key);
+  if (value.is_null()) return fallback;
+  if (!value.is_number_integer() || value.get<int64_t>() < 0)
+    invalid(cat(where_, ": option ", key, ": expected a whole number of at least 0, got ",
+                cxx::dump(value)));
+  return value;
+}
+
+Json Given::take(const char* key) {
+  known_.emplace_back(key);
+  Json value = values_.value(key, Json());
+  values_.erase(key);
+  return value;
+}
+
+void Given::finish() const {
+  if (values_.empty()) return;
+  std::string known;
+  for (const std::string& key : known_)
+    known += cat(known.empty() ? "" : ", ", key);
+  invalid(cat(where_, ": expected options among ", known, ", got '", values_.begin().key(), "'"));
+}
+
+}  // namespace tenon::lua

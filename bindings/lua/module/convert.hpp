@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Lua values as JSON and options, and back.
+
+#include "objects.hpp"
+
+namespace tenon::lua {
+
+// nil, booleans, numbers, strings and tables of them. A table with the keys 1..n is a list, an
+// empty one an object. `where` begins the error: "tn.bench: options".
+Json to_json(lua_State* state, int index, std::string_view where);
+void push_json(lua_State* state, const Json& value);
+
+// An optional table of options; what is no JSON (data sets, tensors, models) is set as it is.
+// Options that are paths by the schema are checked against the script's rules.
+cxx::Options to_options(lua_State* state,
+                        int index,
+                        std::string_view role,
+                        const std::string& id,
+                        std::string_view where);
+
+// An optional table with text keys, of plain values only.
+Json options_table(lua_State* state, int index, std::string_view where);
+
+// Takes values out of a table of options; finish() complains about what was not taken.
+class Given {
+ public:
+  Given(Json values, std::string where) : values_(std::move(values)), where_(std::move(where)) {}
+  std::string text(const char* key, std::string fallback = "");
+  int64_t integer(const char* key, int64_t fallback);
+  Json take(const char* key);
+  void finish() const;
+
+ private:
+  Json values_;
+  std::string where_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace tenon::lua

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// tn.evaluate, tn.bench, tn.compare.
+#include "tenon/cxx/bench.hpp"
+#include "tenon/cxx/compare.hpp"
+#include "tenon/cxx/evaluate.hpp"
+
+#include "convert.hpp"
+
+namespace tenon::lua {
+namespace {
+
+using cxx::Dataset;
+using cxx::Model;
+
+// A table with one field taken out of it, so that the rest is plain values.
+template <class T>
+T* take_object(lua_State* state, int table, const char* key) {
+  lua_getfield(state, table, key);
+  T* found = find_object<T>(state, -1);
+  if (found) {
+    lua_pushnil(state);
+    lua_setfield(state, table, key);
+  }
+  return found;  // stays on the stack, which keeps it alive
+}
+// The table of options at `index`, copied so that the caller's stays as it is.
+int copied_table(lua_State* state, int index) {
+  lua_newtable(state);
+  int copy = lua_gettop(state);
+  if (!lua_istable(state, index)) return copy;
+  lua_pushnil(state);
+  while (lua_next(state, index)) {
+    lua_pushvalue(state, -2);
+    lua_insert(state, -2);
+    lua_rawset(state, copy);
+  }
+  return copy;
+}
+
+cxx::RunChoice take_run(Given& given, const Json& defaults) {
+  cxx::RunChoice run;
+  run.backend = given.text("backend", defaults.value("backend", ""));
+  run.precision = given.text("precision", defaults.value("precision", ""));
+  run.threads = static_cast<int>(given.integer("threads", defaults.value("threads", 0)));
+  return run;
+}
+void require_table(lua_State* state, int index, std::string_view function) {
+  if (!lua_isnoneornil(state, index) && !lua_istable(state, index))
+    bad_argument(state, index, function, "a table of options");
+}
+
+// tn.evaluate(model, data, {metric = "accuracy", options = {...}, against = model, ...}): the
+// value under the metric's name, its details, and what `tenon evaluate --json` prints.
+int evaluate(lua_State* state) {
+  Model& model = object_argument<Model>(state, 1, "tn.evaluate");
+  Dataset& data = object_argument<Dataset>(state, 2, "tn.evaluate");
+  require_table(state, 3, "tn.evaluate");
+  int table = copied_table(state, 3);
+  cxx::EvaluateChoice choice;
+  if (Model* against = take_object<Model>(state, table, "against"))
+    choice.against.emplace(against->share());
+  Given given(options_table(state, table, "tn.evaluate"), "tn.evaluate");
+  choice.metric = given.text("metric", "accuracy");
+  Json options = given.take("options");
+  if (options.is_object()) choice.metric_options = options;
+  if (options.contains("dictionary") && options["dictionary"].is_string())
+    runtime(state).paths.check(options["dictionary"]);
+  choice.run = take_run(given, runtime(state).run);
+  choice.batch = static_cast<uint64_t>(given.integer("batch", 0));
+  choice.limit = static_cast<uint64_t>(given.integer("limit", 0));
+  given.finish();
+  Json result = cxx::evaluate(model, data, choice);
+  Json details = result["details"];
+  for (const auto& [key, value] : details.items())
+    if (!result.contains(key)) result[key] = value;
+  std::string id = result["metric"];
+  result[id.substr(id.rfind('.') + 1)] = result["value"];
+  push_json(state, result);
+  return 1;
+}
+
+void take_sample(lua_State* state, int table, cxx::SampleChoice& sample) {
+  lua_getfield(state, table, "inputs");
+  if (lua_istable(state, -1)) {
+    int inputs = lua_gettop(state);
+    lua_pushnil(state);
+    while (lua_next(state, inputs)) {
+      if (lua_type(state, -2) != LUA_TSTRING)
+        invalid("tn.bench: option inputs: expected tensors by name");
+      sample.given[lua_tostring(state, -2)] =
+          object_argument<cxx::Tensor>(state, lua_gettop(state), "tn.bench");
+      lua_pop(state, 1);
+    }
+  }
+  lua_pushnil(state);
+  lua_setfield(state, table, "inputs");
+}
+
+// tn.bench(model, {precision = "int8", shapes = {x = {1, 3, 224, 224}}, inputs = {...}, ...})
+int bench(lua_State* state) {
+  Model& model = object_argument<Model>(state, 1, "tn.bench");
+  require_table(state, 2, "tn.bench");
+  int table = copied_table(state, 2);
+  cxx::BenchChoice choice;
+  take_sample(state, table, choice.sample);
+  Given given(options_table(state, table, "tn.bench"), "tn.bench");
+  choice.run = take_run(given, runtime(state).run);
+  choice.rounds = static_cast<int>(given.integer("rounds", 0));
+  Json seconds = given.take("seconds");
+  if (seconds.is_number()) choice.seconds = seconds;
+  choice.layers = given.take("layers") == Json(true);
+  Json shapes = given.take("shapes");
+  for (const auto& [name, dims] : shapes.items()) {
+    for (const Json& dim : dims) {
+      if (!dim.is_number_integer() || dim.get<int64_t>() < 0)
+        invalid(cat("tn.bench: option shapes: ", name, ": expected a list of sizes"));
+    }
+    choice.sample.shapes[name] = dims.get<std::vector<int64_t>>();
+  }
+  given.finish();
+  Json result = cxx::bench(model, choice);
+  for (const char* key : {"median", "min", "p90"})
+    result[cat(key, "_ms")] = result["latency_ms"][key];
+  push_json(state, result);
+  return 1;
+}
+
+// tn.compare(a, b, data, {limit = 64, backend = "reference"})
+int compare(lua_State* state) {
+  Model& a = object_argument<Model>(state, 1, "tn.compare");
+  Model& b = object_argument<Model>(state, 2, "tn.compare");
+  Dataset& data = object_argument<Dataset>(state, 3, "tn.compare");
+  Given given(options_table(state, 4, "tn.compare"), "tn.compare");
+  cxx::CompareChoice choice;
+  choice.run = choice.other_run = take_run(given, runtime(state).run);
+  choice.batch = static_cast<uint64_t>(given.integer("batch", 0));
+  choice.limit = static_cast<uint64_t>(given.integer("limit", 64));
+  given.finish();
+  push_json(state, cxx::compare(a, b, data, choice));
+  return 1;
+}
+
+constexpr Function kFunctions[] = {
+    {"evaluate", guarded<evaluate>},
+    {"bench", guarded<bench>},
+    {"compare", guarded<compare>},
+};
+
+}  // namespace
+
+const std::span<const Function> kMeasureFunctions = kFunctions;
+
+}  // namespace tenon::lua

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The object types of the module, and what each file of functions offers to the others.
+
+#include "tenon/cxx/dataset.hpp"
+#include "tenon/cxx/model.hpp"
+#include "tenon/cxx/plan.hpp"
+
+#include "object.hpp"
+
+namespace tenon::lua {
+
+template <>
+inline constexpr const char* kObjectName<cxx::Model> = "tenon.model";
+template <>
+inline constexpr const char* kObjectName<cxx::Plan> = "tenon.plan";
+template <>
+inline constexpr const char* kObjectName<cxx::Tensor> = "tenon.tensor";
+template <>
+inline constexpr const char* kObjectName<cxx::Dataset> = "tenon.dataset";
+
+void register_model(lua_State* state);
+void register_plan(lua_State* state);
+void register_tensor(lua_State* state);
+void register_dataset(lua_State* state);
+
+// Functions of `tn` itself, by file.
+extern const std::span<const Function> kModelFunctions;
+extern const std::span<const Function> kTensorFunctions;
+extern const std::span<const Function> kMeasureFunctions;
+extern const std::span<const Function> kTextFunctions;
+extern const std::span<const Function> kLogFunctions;  // of tn.log
+extern const std::span<const Function> kPluginFunctions;
+
+// Frees unreachable objects first: Lua sees only the few bytes of a handle, not the model behind.
+void push_model(lua_State* state, cxx::Model model);
+
+// Registers everything and leaves the table `tn` on the stack.
+int open_module(lua_State* state);
+
+}  // namespace tenon::lua

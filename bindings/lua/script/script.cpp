@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+
+#include "../module/convert.hpp"
+#include "sandbox.hpp"
+
+namespace tenon::lua {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// What the allocator and the hook of a state see.
+struct Watch {
+  SessionPtr session;
+  uint64_t limit = 0;
+  uint64_t used = 0;
+  bool has_deadline = false;
+  Clock::time_point deadline;
+  double seconds = 0;
+};
+
+void* allocate(void* arg, void* old, size_t old_bytes, size_t bytes) {
+  auto& watch = *static_cast<Watch*>(arg);
+  if (!old) old_bytes = 0;  // then it tells the kind of object
+  if (bytes == 0) {
+    std::free(old);
+    watch.used -= old_bytes;
+    return nullptr;
+  }
+  if (bytes > old_bytes && watch.used + (bytes - old_bytes) > watch.limit) return nullptr;
+  void* made = std::realloc(old, bytes);
+  if (made) watch.used += bytes - old_bytes;
+  return made;
+}
+
+Watch& watch_of(lua_State* state) {
+  void* arg = nullptr;
+  lua_getallocf(state, &arg);
+  return *static_cast<Watch*>(arg);
+}
+
+constexpr int kInstructionsBetweenLooks = 10'000;
+
+// Once a limit is hit each further instruction raises it again, so that a pcall in a loop does not
+// keep the script alive. Coroutines inherit the hook.
+void look(lua_State* state, lua_Debug*) {
+  Watch& watch = watch_of(state);
+  bool cancelled = watch.session->stopping->requested(watch.session->cancel());
+  bool late = watch.has_deadline && Clock::now() > watch.deadline;
+  if (!cancelled && !late) return;
+  lua_rawgeti(state, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+  lua_State* main = lua_tothread(state, -1);
+  lua_pop(state, 1);
+  lua_sethook(main, look, LUA_MASKCOUNT, 1);
+  lua_sethook(state, look, LUA_MASKCOUNT, 1);
+  luaL_where(state, 0);
+  if (cancelled) {
+    lua_pushstring(state, "cancelled");
+  } else {
+    lua_pushstring(state, cat("stopped: the script may run for ",
+                              static_cast<int64_t>(watch.seconds), " s (--time)")
+                              .c_str());
+  }
+  lua_concat(state, 2);
+  lua_error(state);
+}
+
+// Opens what the script sees, runs it, leaves its first result. Runs protected.
+struct Job {
+  const std::string* path;
+  const ScriptLimits* limits;
+  std::string folder;
+  Json result;
+};
+int run_job(lua_State* state) {
+  auto& job = *static_cast<Job*>(lua_touserdata(state, 1));
+  lua_settop(state, 0);
+  if (job.limits->trust) {
+    open_trusted(state, job.folder.c_str());
+  } else {
+    open_sandboxed(state, job.folder.c_str());
+  }
+  luaL_getsubtable(state, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  lua_pushcfunction(state, guarded<open_module>);
+  lua_setfield(state, -2, "tenon");
+  lua_settop(state, 0);
+  // The name that errors start with is the one that the user typed.
+  if (luaL_loadfilex(state, job.path->c_str(), "t") != LUA_OK) return lua_error(state);
+  lua_call(state, 0, 1);
+  if (!lua_isnil(state, -1)) job.result = to_json(state, -1, "the script's result");
+  return 0;
+}
+
+std::string failure_of(lua_State* state, int status, const Watch& watch) {
+  if (status == LUA_ERRMEM) {
+    return cat("out of memory: the script may use ", watch.limit >> 20, " MiB (--memory)");
+  }
+  size_t length = 0;
+  const char* text = luaL_tolstring(state, -1, &length);
+  std::string message(text, length);
+  for (char& c : message)
+    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+  return message;
+}
+
+void allow_files_of(const Json& args, PathRules& paths) {
+  for (const auto& [key, value] : args.items()) {
+    if (!value.is_string() || value.get_ref<const std::string&>().empty()) continue;
+    std::error_code ignored;
+    fs::path path = value.get<std::string>();
+    if (fs::is_directory(path, ignored)) {
+      paths.allow_folder(path);
+    } else {
+      paths.allow_file(path);
+    }
+  }
+}
+
+}  // namespace
+
+Json run_script(const SessionPtr& session,
+                const std::string& path,
+                const Json& args,
+                const ScriptLimits& limits) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored))
+    throw Error(TN_NOT_FOUND, cat(path, ": expected a Lua script, got no such file"));
+  Watch watch{session, limits.memory_bytes, 0, limits.seconds > 0, {}, limits.seconds};
+  if (watch.has_deadline)
+    watch.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(limits.seconds));
+  std::unique_ptr<lua_State, void (*)(lua_State*)> state(lua_newstate(allocate, &watch), lua_close);
+  if (!state) throw Error(TN_RESOURCE_EXHAUSTED, "out of memory: no Lua state (--memory)");
+
+  Runtime made;
+  made.session = session;
+  made.args = args;
+  Job job{&path, &limits, fs::absolute(path).parent_path().string(), nullptr};
+  if (limits.trust) made.paths.trust();
+  made.paths.allow_folder(fs::current_path(ignored));
+  made.paths.allow_folder(job.folder);
+  for (const std::string& folder : limits.folders)
+    made.paths.allow_folder(folder);
+  allow_files_of(args, made.paths);
+
+  set_runtime(state.get(), std::move(made));
+  lua_sethook(state.get(), look, LUA_MASKCOUNT, kInstructionsBetweenLooks);
+  lua_pushcfunction(state.get(), guarded<run_job>);
+  lua_pushlightuserdata(state.get(), &job);
+  int status = lua_pcall(state.get(), 1, 0, 0);
+  if (status == LUA_OK) return job.result;
+  lua_sethook(state.get(), nullptr, 0, 0);  // reading the error must not raise another
+  std::string message = failure_of(state.get(), status, watch);
+  throw Error(TN_UNKNOWN, status == LUA_ERRMEM ? cat(path, ": ", message) : message);
+}
+
+}  // namespace tenon::lua

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runs one pipeline in a Lua state of its own, within limits.
+
+#include "../module/runtime.hpp"
+
+namespace tenon::lua {
+
+struct ScriptLimits {
+  bool trust = false;
+  uint64_t memory_bytes = uint64_t{4} << 30;  // of Lua's own objects; tensors live outside
+  double seconds = 0;                         // 0: no limit
+  std::vector<std::string> folders;           // besides the working and the script's folder
+};
+
+// args become tn.args; the files that they name may be used. Gives what the script returns, as
+// JSON; throws with file and line.
+Json run_script(const SessionPtr& session,
+                const std::string& path,
+                const Json& args,
+                const ScriptLimits& limits);
+
+}  // namespace tenon::lua

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exit codes, one-line errors and limits of the `tenon` command, without any plugin."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+TENON = os.environ["TENON_BIN"]
+
+
+def tenon(*args: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [TENON, *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "pipeline.lua"
+    path.write_text(text)
+    return path
+
+
+def failed(result: subprocess.CompletedProcess, code: int, *parts: str) -> None:
+    assert result.returncode == code, result
+    assert result.stderr.count("\n") == 1, result.stderr
+    for part in parts:
+        assert part in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["run", "optimize", "evaluate", "infer", "bench", "compare", "inspect", "plugin"]
+)
+def test_each_command_has_help(command: str) -> None:
+    result = tenon(command, "--help")
+    assert result.returncode == 0
+    assert "--json" in result.stdout or command == "plugin"
+
+
+@pytest.mark.parametrize(
+    ("args", "part"),
+    [
+        ([], "subcommand"),
+        (["benhc"], "benhc"),
+        (["bench"], "model"),
+        (["bench", "m.onnx", "--precision", "int7"], "int7"),
+        (["bench", "m.onnx", "--threads", "0"], "threads"),
+        (["bench", "m.onnx", "--shape", "x=1xx3"], "NAME=1x3x224x224"),
+        (["run", "x.lua", "--set", "novalue"], "KEY=VALUE"),
+    ],
+)
+def test_wrong_use_is_code_2(args: list[str], part: str) -> None:
+    result = tenon(*args)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert part.lower().replace("key", "name") in result.stderr.lower().replace("key", "name")
+
+
+def test_a_missing_model_and_script_are_named(tmp_path: Path) -> None:
+    failed(tenon("inspect", tmp_path / "absent.onnx"), 1, "absent.onnx")
+    failed(tenon("run", tmp_path / "absent.lua"), 1, "absent.lua")
+
+
+def test_a_script_error_has_file_and_line(tmp_path: Path) -> None:
+    path = script(tmp_path, "local x = 1\nerror('boom')\n")
+    failed(tenon("run", path), 1, "pipeline.lua:2: boom")
+    path = script(tmp_path, "local = 1\n")
+    failed(tenon("run", path), 1, "pipeline.lua:1:")
+
+
+def test_an_endless_loop_ends_by_time_even_inside_pcall(tmp_path: Path) -> None:
+    path = script(tmp_path, "while true do pcall(function() while true do end end) end")
+    failed(tenon("run", path, "--time", "0.2"), 1, "pipeline.lua:1:", "--time")
+
+
+def test_ctrl_c_stops_an_endless_loop(tmp_path: Path) -> None:
+    path = script(tmp_path, "print('on')\nio.stdout:flush()\nwhile true do end")
+    with subprocess.Popen(
+        [TENON, "run", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "on\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "pipeline.lua:3: cancelled" in errors
+
+
+def test_too_much_memory_is_an_error(tmp_path: Path) -> None:
+    path = script(tmp_path, "local t = {}\nfor i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end")
+    failed(tenon("run", path, "--memory", "20"), 1, "pipeline.lua", "--memory")
+
+
+def test_trust_lifts_the_sandbox(tmp_path: Path) -> None:
+    path = script(tmp_path, "assert(os.execute('true'))")
+    failed(tenon("run", path), 1, "os.execute: not allowed", "--trust")
+    assert tenon("run", path, "--trust").returncode == 0
+
+
+def test_files_are_allowed_by_folder_and_by_argument(tmp_path: Path) -> None:
+    inside = tmp_path / "scripts"
+    inside.mkdir()
+    data = tmp_path / "data.txt"
+    data.write_text("hello")
+    path = script(inside, f"print(io.open('{data}'):read())")
+    failed(tenon("run", path, cwd=inside), 1, "outside the folders", "--allow")
+    assert tenon("run", path, "--allow", tmp_path, cwd=inside).stdout == "hello\n"
+    assert tenon("run", path, "--set", f"data={data}", cwd=inside).stdout == "hello\n"
+
+
+def test_arguments_and_result_pass_through(tmp_path: Path) -> None:
+    path = script(tmp_path, "local tn = require 'tenon'\nreturn {sum = tn.args.a + tn.args.b}")
+    result = tenon("run", path, "--set", "a=2", "--set", "b=3", "--json")
+    assert json.loads(result.stdout) == {"sum": 5}
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = script(tmp_path, "require('tenon').write('absent/x.txt', 'new')")
+    failed(tenon("run", path, cwd=tmp_path), 1, "absent/x.txt")
+    assert not (tmp_path / "absent").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"", "npy"),
+        (b"\x80\x04\x95abc", "pickle"),
+        (b"\x93NUMPY\x01\x00\xff\xff{", "truncated"),
+        (b"\x93NUMPY\x01\x00\x3c\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,)}    \n", ""),  # noqa: E501
+        (b"\x93NUMPY\x01\x00\x3a\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }\n", ""),  # noqa: E501
+        (
+            b"\x93NUMPY\x01\x00\x4f\x00{'descr': '<f4', 'fortran_order': False, "
+            b"'shape': (4294967296, 4294967296)} \n",
+            "",
+        ),
+    ],
+)
+def test_a_bad_npy_is_refused(tmp_path: Path, content: bytes, part: str) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    path = script(tmp_path, "require('tenon').npy('x.npy')")
+    failed(tenon("run", path, cwd=tmp_path), 1, "x.npy", part)
+
+
+def test_numpy_reads_what_we_write_and_the_other_way_round(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    fortran = numpy.asfortranarray(numpy.arange(6, dtype=">i2").reshape(2, 3))
+    numpy.savez_compressed(tmp_path / "in.npz", a=fortran, b=numpy.float64([1.5]))
+    path = script(
+        tmp_path,
+        "local tn = require 'tenon'\nlocal z = tn.npz('in.npz')\n"
+        "z.a:save('a.npy') z.b:save('b.npy')",
+    )
+    result = tenon("run", path, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    numpy.testing.assert_array_equal(numpy.load(tmp_path / "a.npy"), fortran)
+    assert numpy.load(tmp_path / "b.npy") == 1.5
+
+
+def test_listing_is_quick_and_runs_nothing(tmp_path: Path) -> None:
+    start = time.monotonic()
+    result = tenon("plugin", "list", "--json")
+    assert result.returncode == 0
+    assert isinstance(json.loads(result.stdout), list)
+    assert time.monotonic() - start < 60  # a hang, not a figure

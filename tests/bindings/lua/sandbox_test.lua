@@ -1,0 +1,27 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a pipeline must not do, and that the message says how to allow it.
+local function refused(expected, call, ...)
+  local ok, message = pcall(call, ...)
+  assert(not ok, "expected an error: " .. expected)
+  assert(message:find(expected, 1, true), message)
+end
+
+refused("os.execute: not allowed", os.execute, "true")
+refused("os.exit: not allowed", os.exit, 0)
+refused("os.remove: not allowed", os.remove, "sandbox_test.lua")
+refused("io.popen: not allowed", io.popen, "true")
+refused("package.loadlib: not allowed", package.loadlib, "libm.so", "cos")
+refused("/etc/hostname: outside the folders", io.open, "/etc/hostname")
+refused("outside the folders", io.lines, "../../../../../../../../etc/hostname")
+refused("outside the folders", require("tenon").load, "/etc/model.onnx")
+refused("outside the folders", dofile, "/etc/x.lua")
+refused("module 'socket' not found", require, "socket")
+
+local chunk, why = load(string.dump(function() return 1 end))
+assert(chunk == nil and why:find("attempt to load a binary chunk", 1, true), why)
+assert(load("return 1 + 1")() == 2)
+assert(load("return x", "chunk", "t", { x = 3 })() == 3)
+assert(debug.sethook == nil and debug.getregistry == nil and debug.traceback)
+
+-- The metatable of an object, and with it __gc, is out of reach.
+assert(getmetatable(require("tenon").zeros({ 1 })) == false)

@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Tensors: made from lists, read by index, saved and read again.
+local tn = require "tenon"
+
+local function fails(expected, call)
+  local ok, message = pcall(call)
+  assert(not ok, "expected an error: " .. expected)
+  assert(message:find(expected, 1, true), message)
+  assert(message:find("tensor_test.lua:%d+:"), "expected file and line: " .. message)
+end
+
+local x = tn.tensor({ { 1, 2, 3 }, { 4, 5, 6 } })
+assert(#x == 6 and x[4] == 4 and x[7] == nil)
+assert(tn.json(x:shape()) == "[2,3]" and x:dtype() == "float32")
+assert(tn.json(x:rows(2, 2):values()) == "[4.0,5.0,6.0]")
+assert(tn.tensor({ 1, -2 }, "int8")[2] == -2)
+assert(#tn.zeros({ 2, 0 }) == 0)
+
+local file = "tensor_test.npy"
+x:save(file)
+local again = tn.npy(file)
+assert(tn.json(again:values()) == tn.json(x:values()))
+
+fails("rows of the same length", function() tn.tensor({ { 1, 2 }, { 3 } }) end)
+fails("the element type can hold", function() tn.tensor({ 300 }, "int8") end)
+fails("expected one of float32", function() tn.tensor({ 1 }, "float") end)
+fails("tn.load: argument 1: expected a string, got nothing", function() tn.load() end)
+fails("used after it was closed", function() again:close() return #again end)
+do
+  local ended <close> = tn.zeros({ 1 })
+  again = ended
+end
+fails("used after it was closed", function() return again[1] end)
+tn.print_table({ { name = "a", value = 1.5 } }, { "name", "value" })
