@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Bodies of control-flow nodes. They are closed: what they capture are trailing inputs of the node
+// and of each body, counted by the attribute "captures". The host compiles them.
+
+#include "cells.hpp"
+#include "dims.hpp"
+
+namespace tenon::ops {
+
+inline constexpr uint32_t kControl = TN_OP_CONTROL | TN_OP_DATA_SHAPE;
+
+// One run of a body; its results, of which there are at least n_out.
+Result<std::vector<Tensor>> run_body(const Call& call,
+                                     const tn_body& body,
+                                     const std::vector<DLTensor>& in,
+                                     size_t n_out);
+Result<const tn_body*> body_of(const Call& call, std::string_view name);
+Graph graph_of(Node node, std::string_view name);  // raw is NULL: there is none
+Status copy_out(const Call& call, uint64_t i, const DLTensor& from);
+// What two types have in common.
+Type common(const Type& a, const Type& b);
+// Output i: what scan outputs collect, one per iteration, joined along a new axis. declared: the
+// body's output, whose type an empty result has.
+Status join(const Call& call,
+            uint64_t i,
+            const std::vector<Tensor>& items,
+            int64_t axis,
+            bool reverse,
+            Value declared);
+
+// A body in the making: build(edit) adds inputs, nodes and outputs.
+template <class Build>
+Result<OwnedGraph> make_body(EditView outer, const Build& build) {
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->create(outer.ctx(), &raw));
+  OwnedGraph graph = OwnedGraph::take(raw);
+  TN_TRY(edit, Edit::begin(raw));
+  TN_CHECK(build(edit));
+  TN_CHECK(edit.commit());
+  return Result<OwnedGraph>(std::move(graph));
+}
+
+}  // namespace tenon::ops
