@@ -67,7 +67,7 @@ class [[nodiscard]] Result {
 template <class... Parts>
 std::string cat(const Parts&... parts) {
   std::string out;
-  [[maybe_unused]] auto add = [&out](const auto& part) {
+  auto add = [&out](const auto& part) {
     if constexpr (std::is_arithmetic_v<std::decay_t<decltype(part)>>) {
       out += std::to_string(part);
     } else {
