@@ -21,13 +21,17 @@ struct WeightLayout {
   std::vector<int64_t> dims;
 
   int64_t channels() const { return dims[axis] * n_groups; }
-  int64_t channel(int64_t element) const {
+  // Elements that lie together and belong to one channel.
+  int64_t run() const {
     int64_t inner = 1;
     for (size_t i = axis + 1; i < dims.size(); ++i)
       inner *= dims[i];
-    int64_t own = element / inner % dims[axis];
+    return inner;
+  }
+  int64_t channel_of_run(int64_t index) const {
+    int64_t own = index % dims[axis];
     if (n_groups == 1) return own;
-    int64_t row = element / (inner * dims[axis]);
+    int64_t row = index / dims[axis];
     return row / (dims[0] / n_groups) * dims[axis] + own;
   }
 };
@@ -56,6 +60,46 @@ std::optional<std::vector<double>> channel_bias(Node node, int64_t n) {
   return given;
 }
 
+// Dense numbers on the CPU, of a type that is scaled.
+bool is_plain(Value value) {
+  Tensor tensor = value.constant();
+  DLTensor t = tensor.dl();
+  if (t.device.device_type != kDLCPU) return false;
+  for (int64_t i = t.ndim - 1, stride = 1; t.strides && i >= 0; stride *= t.shape[i--]) {
+    if (t.shape[i] > 1 && t.strides[i] != stride) return false;
+  }
+  return dtype_of(t) == TN_F32 || dtype_of(t) == TN_F64;
+}
+
+// Serial: bound by memory, and done in the time that waking threads takes for most layers.
+template <class T>
+void scale_runs(const T* from,
+                T* to,
+                const WeightLayout& layout,
+                const std::vector<double>& scale) {
+  int64_t run = layout.run();
+  int64_t n_runs = run > 0 ? element_count(layout.dims) / run : 0;
+  for (int64_t r = 0; r < n_runs; ++r) {
+    double factor = scale[static_cast<size_t>(layout.channel_of_run(r))];
+    for (int64_t i = r * run; i < (r + 1) * run; ++i)
+      to[i] = static_cast<T>(static_cast<double>(from[i]) * factor);
+  }
+}
+
+Result<Tensor> scaled_weight(tn_ctx* ctx,
+                             Value weight,
+                             const WeightLayout& layout,
+                             const std::vector<double>& scale) {
+  Tensor old = weight.constant();
+  TN_TRY(made, Tensor::zeros(ctx, weight.dtype(), layout.dims));
+  if (weight.dtype() == TN_F32) {
+    scale_runs(old.data<const float>(), made.data<float>(), layout, scale);
+  } else {
+    scale_runs(old.data<const double>(), made.data<double>(), layout, scale);
+  }
+  return std::move(made);
+}
+
 std::vector<Attr> attributes_of(Node node, bool is_bias_folded) {
   std::vector<Attr> out;
   for (uint64_t i = 0, n = services.graph->attr_count(node.graph, node.id); i < n; ++i) {
@@ -77,7 +121,7 @@ int64_t scalable_channels(Node producer) {
   WeightLayout layout = layout_of(producer);
   if (layout.dims.size() < 2 || layout.dims[0] % layout.n_groups != 0) return -1;
   int64_t n = layout.channels();
-  return numbers_of(weight) && channel_bias(producer, n) ? n : -1;
+  return is_plain(weight) && channel_bias(producer, n) ? n : -1;
 }
 
 Result<bool> scale_channels(Rewriter& rewriter, Node root, Node producer, const Affine& affine) {
@@ -85,19 +129,19 @@ Result<bool> scale_channels(Rewriter& rewriter, Node root, Node producer, const 
   if (n < 0 || affine.scale.size() != static_cast<size_t>(n)) return false;
   Value old_weight = producer.input(1), old_bias = producer.input(2);
   WeightLayout layout = layout_of(producer);
-  std::vector<double> weight = *numbers_of(old_weight), bias = *channel_bias(producer, n);
-  for (size_t i = 0; i < weight.size(); ++i)
-    weight[i] *= affine.scale[static_cast<size_t>(layout.channel(static_cast<int64_t>(i)))];
+  std::vector<double> bias = *channel_bias(producer, n);
   double beta = is_gemm(producer) ? producer.attr_float("beta", 1) : 1;
   for (size_t i = 0; i < bias.size(); ++i)
     bias[i] = bias[i] * beta * affine.scale[i] + affine.shift[i];
-  bool finite =
-      std::all_of(weight.begin(), weight.end(), [](double x) { return std::isfinite(x); });
-  if (!finite) return false;
+  auto is_finite = [](double x) { return std::isfinite(x); };
+  if (!std::all_of(affine.scale.begin(), affine.scale.end(), is_finite) ||
+      !std::all_of(bias.begin(), bias.end(), is_finite))
+    return false;
 
   std::string name = cat(producer.name());
   uint32_t dtype = old_weight.dtype();
-  TN_TRY(new_weight, rewriter.numbers(dtype, layout.dims, weight, old_weight.name()));
+  TN_TRY(scaled, scaled_weight(rewriter.edit().ctx(), old_weight, layout, affine.scale));
+  TN_TRY(new_weight, rewriter.edit().constant(scaled, old_weight.name()));
   std::string bias_name = old_bias ? std::string(old_bias.name()) : cat(name, "_bias");
   TN_TRY(new_bias, rewriter.numbers(dtype, {n}, bias, bias_name));
   TN_TRY(made, rewriter.op(producer.type(), {producer.input(0), new_weight, new_bias},
