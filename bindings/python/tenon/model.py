@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core
 from .events import session
 
-Dim = Union[int, str, None]
+Dim = int | str | None
 
 
 class Port(NamedTuple):
@@ -109,7 +109,7 @@ class Plan:
         return json.loads(self._native.profile(*args, **named))
 
     def get_state(self, name: str) -> np.ndarray:
-        """A copy of the state that belongs to the input of this name; zeros before the first run."""
+        """A copy of the state of the input of this name; zeros before the first run."""
         return self._native.get_state(name)
 
     def set_state(self, name: str, value: Any) -> None:
@@ -118,7 +118,7 @@ class Plan:
 
 
 class Model:
-    """A graph with its weights, never changed: `apply` gives a new one, and the two share weights."""
+    """A graph with its weights, never changed: `apply` gives a new one that shares weights."""
 
     def __init__(self, native: _core.Model, report: dict[str, Any] | None = None) -> None:
         self._native = native

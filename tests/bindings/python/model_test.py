@@ -106,10 +106,11 @@ def test_nothing_is_held_when_all_is_dropped():
         import gc, json, tenon, numpy as np
         graph = tenon.Graph()
         w = graph.add_constant(np.ones((4, 2), "float32"))
-        graph.add_output("y", graph.add_node("MatMul", [graph.add_input("x", "float32", [1, 4]), w]))
+        x = graph.add_input("x", "float32", [1, 4])
+        graph.add_output("y", graph.add_node("MatMul", [x, w]))
         model = graph.build()
         y = model.compile(backend="reference")(np.ones((1, 4), "float32"))
-        del graph, w, model, y
+        del graph, w, x, model, y
         gc.collect()
         held = json.loads(tenon.session().balance())
         assert not any(count for counts in held.values() for count in counts.values()), held
