@@ -9,11 +9,12 @@
 namespace tenon::host {
 namespace {
 
+// No graph holds nothing: the handle of an input that a node leaves out comes without one.
 const Node* node_of(const tn_graph* graph, tn_node_id id) {
-  return graph->tables->nodes.find(id);
+  return graph ? graph->tables->nodes.find(id) : nullptr;
 }
 const Value* value_of(const tn_graph* graph, tn_value_id id) {
-  return graph->tables->values.find(id);
+  return graph ? graph->tables->values.find(id) : nullptr;
 }
 
 tn_status* create(tn_ctx* ctx, tn_graph** out) {
