@@ -9,6 +9,7 @@
 
 #include "tenon/role/backend.h"
 #include "tenon/role/dataset.h"
+#include "tenon/role/importance.h"
 #include "tenon/role/metric.h"
 #include "tenon/role/observer.h"
 #include "tenon/role/pass.h"
@@ -88,6 +89,7 @@ const Slot kBackend[] = {BACKEND(devices),   BACKEND(claim), BACKEND(compile),
                          BACKEND(workspace), BACKEND(run),   BACKEND(exe_free)};
 #define DATASET(function) TN_SLOT(tn_dataset, "tenon.dataset/1", function)
 const Slot kDataset[] = {DATASET(size), DATASET(fields), DATASET(batch)};
+const Slot kImportance[] = {TN_SLOT(tn_importance, "tenon.importance/1", score)};
 #define METRIC(function) TN_SLOT(tn_metric, "tenon.metric/1", function)
 const Slot kMetric[] = {METRIC(update), METRIC(value)};
 #define OBSERVER(function) TN_SLOT(tn_observer, "tenon.observer/1", function)
@@ -99,6 +101,7 @@ const Slot kWriter[] = {TN_SLOT(tn_writer, "tenon.writer/1", write)};
 
 const Role kRoles[] = {{"tenon.backend/1", sizeof(tn_backend), kBackend},
                        {"tenon.dataset/1", sizeof(tn_dataset), kDataset},
+                       {"tenon.importance/1", sizeof(tn_importance), kImportance},
                        {"tenon.metric/1", sizeof(tn_metric), kMetric},
                        {"tenon.observer/1", sizeof(tn_observer), kObserver},
                        {"tenon.ops/1", sizeof(tn_ops), {}},
