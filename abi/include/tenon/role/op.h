@@ -2,8 +2,7 @@
  * Role "tenon.ops/1": rows of the operator table, one tn_op each. The component's self is not used:
  * rows are static data and pure functions, got once, when the plugin is loaded. A column that is
  * missing falls back: explicit rule, then axes or expr, then decompose, then a generic answer or an
- * error that names the operator. Columns for gradient, batching and casts are appended with their
- * transforms. */
+ * error that names the operator. */
 #ifndef TENON_ROLE_OP_H
 #define TENON_ROLE_OP_H
 #include "tenon/exec.h"
@@ -70,6 +69,28 @@ typedef struct tn_op {
   /* Adds inputs (or constants) and one random valid node of this type; inputs must be added in a
    * form whose data may be any numbers of its type in [-2, 2] (indices are constants). [any] */
   tn_status*(TN_CALL* sample)(tn_edit*, uint64_t seed, tn_node_id* out);
+
+  /* Builds the gradient with nodes of the same graph, so that it can itself be transformed.
+   * cotangents: one per output, 0 where it is zero; at least one is not. wanted: one per input, 1
+   * where a gradient is asked for. gradients: one per input, all 0 on entry; 0 stays for zero. A
+   * gradient has the input's type, or a shape that the input broadcasts to: the caller sums. [any] */
+  tn_status*(TN_CALL* vjp)(tn_edit*, tn_node_id, const tn_value_id* cotangents,
+                           const uint8_t* wanted, tn_value_id* gradients);
+  /* Inputs and outputs whose data (not just shape) vjp reads: bit i, and bit 63 for 63 and up. */
+  uint64_t vjp_inputs;
+  uint64_t vjp_outputs;
+  /* Builds what the node does for each entry of a new first axis. in: one per input of the node (0:
+   * absent); batched: 1 where it has the new axis, at least one does; the node itself has the types
+   * without it. out: one per output; out_batched: 1 where it has the new first axis. [any] */
+  tn_status*(TN_CALL* batch)(tn_edit*, tn_node_id, const tn_value_id* in, const uint8_t* batched,
+                             tn_value_id* out, uint8_t* out_batched);
+  /* Mixed precision, by device class: "cpu=low cuda=low". low: the low type; fp32: compute in f32;
+   * fp32_out: only the result in f32; promote: the widest input's; follow: the input's (also what a
+   * class that is not named means); banned: an error that advises. Empty: follow. */
+  tn_str cast;
+  /* Whether to compute again rather than keep: "cheap", "fusible", "expensive", "never" or empty:
+   * pointwise operators and views are cheap, others expensive. */
+  tn_str recompute;
 } tn_op;
 
 typedef struct tn_ops { /* the role's table: all rows that one component brings */

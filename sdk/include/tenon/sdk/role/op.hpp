@@ -89,6 +89,85 @@ tn_status* sample(tn_edit* edit, uint64_t seed, tn_node_id* out) {
   });
 }
 
+// The gradient of one node, for its vjp column.
+class Gradients {
+ public:
+  Gradients(EditView edit,
+            Node node,
+            const tn_value_id* cotangents,
+            const uint8_t* wanted,
+            tn_value_id* out)
+      : edit_(edit), node_(node), cotangents_(cotangents), wanted_(wanted), out_(out) {}
+  const EditView& edit() const { return edit_; }
+  const Node& node() const { return node_; }
+  // Falsy: zero.
+  Value cotangent(uint64_t output = 0) const { return edit_.value(cotangents_[output]); }
+  bool wanted(uint64_t input) const { return input < node_.n_inputs() && wanted_[input] != 0; }
+  void set(uint64_t input, Value gradient) { out_[input] = gradient.id; }
+
+ private:
+  EditView edit_;
+  Node node_;
+  const tn_value_id* cotangents_;
+  const uint8_t* wanted_;
+  tn_value_id* out_;
+};
+
+template <Status (*F)(Gradients&)>
+tn_status* vjp(tn_edit* edit,
+               tn_node_id node,
+               const tn_value_id* cotangents,
+               const uint8_t* wanted,
+               tn_value_id* out) {
+  return guard([&] {
+    EditView view{edit};
+    Gradients gradients(view, view.node(node), cotangents, wanted, out);
+    return F(gradients);
+  });
+}
+
+// One node with a new first axis on some of its inputs, for its batch column.
+class Batching {
+ public:
+  Batching(EditView edit,
+           Node node,
+           const tn_value_id* in,
+           const uint8_t* batched,
+           tn_value_id* out,
+           uint8_t* out_batched)
+      : edit_(edit), node_(node), in_(in), batched_(batched), out_(out), out_batched_(out_batched) {}
+  const EditView& edit() const { return edit_; }
+  const Node& node() const { return node_; }
+  Value in(uint64_t i) const { return edit_.value(i < node_.n_inputs() ? in_[i] : 0); }
+  bool batched(uint64_t i) const { return i < node_.n_inputs() && batched_[i] != 0; }
+  void set(uint64_t output, Value value, bool has_axis = true) {
+    out_[output] = value.id;
+    out_batched_[output] = has_axis;
+  }
+
+ private:
+  EditView edit_;
+  Node node_;
+  const tn_value_id* in_;
+  const uint8_t* batched_;
+  tn_value_id* out_;
+  uint8_t* out_batched_;
+};
+
+template <Status (*F)(Batching&)>
+tn_status* batch(tn_edit* edit,
+                 tn_node_id node,
+                 const tn_value_id* in,
+                 const uint8_t* batched,
+                 tn_value_id* out,
+                 uint8_t* out_batched) {
+  return guard([&] {
+    EditView view{edit};
+    Batching batching(view, view.node(node), in, batched, out, out_batched);
+    return F(batching);
+  });
+}
+
 struct OpCost {
   double flops = 0;
   double bytes = 0;
@@ -117,6 +196,12 @@ struct OpRow {
   decltype(tn_op::cost) cost = nullptr;
   decltype(tn_op::ref) ref = nullptr;
   decltype(tn_op::sample) sample = nullptr;
+  decltype(tn_op::vjp) vjp = nullptr;
+  uint64_t vjp_inputs = ~uint64_t{0};
+  uint64_t vjp_outputs = ~uint64_t{0};
+  decltype(tn_op::batch) batch = nullptr;
+  const char* cast = "";
+  const char* recompute = "";
 };
 
 constexpr tn_op op_row(const OpRow& row) {
@@ -133,7 +218,13 @@ constexpr tn_op op_row(const OpRow& row) {
           row.decompose,
           row.cost,
           row.ref,
-          row.sample};
+          row.sample,
+          row.vjp,
+          row.vjp_inputs,
+          row.vjp_outputs,
+          row.batch,
+          literal(row.cast),
+          literal(row.recompute)};
 }
 
 struct OpRows {
