@@ -135,7 +135,12 @@ class Batching {
            const uint8_t* batched,
            tn_value_id* out,
            uint8_t* out_batched)
-      : edit_(edit), node_(node), in_(in), batched_(batched), out_(out), out_batched_(out_batched) {}
+      : edit_(edit),
+        node_(node),
+        in_(in),
+        batched_(batched),
+        out_(out),
+        out_batched_(out_batched) {}
   const EditView& edit() const { return edit_; }
   const Node& node() const { return node_; }
   Value in(uint64_t i) const { return edit_.value(i < node_.n_inputs() ? in_[i] : 0); }
