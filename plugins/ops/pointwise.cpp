@@ -106,6 +106,7 @@ constexpr Row kRows[] = {
     {"Pow", 15, 2, "pow(x, y)"},
     {"PRelu", 16, 2, "x < 0 ? y*x : x"},
     {"Sub", 14, 2, "x - y", "[]", kRequant},
+    {"SwiGLU", 28, 2, "x*sigmoid(alpha*x)*y", ALPHA("1.0")},
     {"Xor", 7, 2, "xor(x, y)", "[]", "", TN_BOOL, kCommutes},
 
     // more, or any number
