@@ -9,6 +9,12 @@
 namespace tenon::python {
 namespace {
 
+// A type by name: NumPy has no object for some of them.
+struct ElementType {
+  explicit ElementType(const std::string& name) : dtype(dtype_of(name)) {}
+  uint32_t dtype;
+};
+
 // An attribute from a Python value, with what it points at.
 class Attribute {
  public:
@@ -24,6 +30,8 @@ class Attribute {
       any_ = {TN_ANY_TEXT, 0, text_.size(), {.p = text_.data()}};
     } else if (py::isinstance<py::dtype>(value)) {
       any_ = {TN_ANY_DTYPE, 0, 1, {.u = dtype_of(value.cast<py::dtype>())}};
+    } else if (py::isinstance<ElementType>(value)) {
+      any_ = {TN_ANY_DTYPE, 0, 1, {.u = value.cast<ElementType>().dtype}};
     } else if (py::isinstance<Model>(value)) {
       any_ = {TN_ANY_GRAPH, 0, 1, {.p = value.cast<ModelPtr>()->get()}};
     } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
@@ -150,6 +158,45 @@ class Builder {
   void add_output(const std::string& name, uint64_t value) {
     session_->check(session_->edit->add_output(edit(), str(name), value));
   }
+  void pair_state(uint64_t input, uint64_t output) {
+    session_->check(session_->edit->pair_state(edit(), input, output));
+  }
+  // As a port, under the value's own name.
+  py::tuple type_of(uint64_t value) const {
+    const tn_graph* graph = session_->edit->graph(edit());
+    return type_in(session_, graph, value, view(session_->graph->value_name(graph, value)));
+  }
+  // Copies the model's nodes in over these inputs; gives its outputs.
+  std::vector<uint64_t> splice(const Model& model,
+                               const std::string& scope,
+                               const std::vector<uint64_t>& inputs) {
+    const tn_host_graph& graphs = *session_->graph;
+    uint64_t n_inputs = graphs.count(model.get(), TN_LIST_INPUTS);
+    if (inputs.size() != n_inputs)
+      invalid(cat("splice: expected ", n_inputs, " inputs, got ", inputs.size()));
+    std::vector<tn_value_id> map;
+    for (uint64_t i = 0; i < n_inputs; ++i) {
+      map.push_back(graphs.value_at(model.get(), TN_LIST_INPUTS, i, 0));
+      map.push_back(inputs[i]);
+    }
+    uint64_t n_outputs = graphs.count(model.get(), TN_LIST_OUTPUTS);
+    for (uint64_t i = 0; i < n_outputs; ++i) {
+      tn_value_id output = graphs.value_at(model.get(), TN_LIST_OUTPUTS, i, 0);
+      auto same = [&](size_t k) { return map[2 * k] == output; };
+      size_t k = 0;  // an output may be an input
+      while (k < n_inputs && !same(k))
+        ++k;
+      map.push_back(output);
+      map.push_back(k < n_inputs ? inputs[k] : 0);
+    }
+    session_->check(without_gil([&] {
+      return session_->edit->splice(edit(), model.get(), str(scope), map.data(), map.size() / 2);
+    }));
+    std::vector<uint64_t> outputs;
+    for (size_t i = n_inputs; i < n_inputs + n_outputs; ++i)
+      outputs.push_back(map[2 * i + 1]);
+    return outputs;
+  }
   ModelPtr build() {
     tn_edit* ended = edit();
     edit_ = nullptr;
@@ -172,12 +219,16 @@ class Builder {
 }  // namespace
 
 void bind_builder(py::module_& module) {
+  py::class_<ElementType>(module, "ElementType").def(py::init<const std::string&>());
   py::class_<Builder>(module, "Builder")
       .def(py::init<const SessionPtr&>())
       .def("add_input", &Builder::add_input)
       .def("add_constant", &Builder::add_constant)
       .def("add_node", &Builder::add_node)
       .def("add_output", &Builder::add_output)
+      .def("pair_state", &Builder::pair_state)
+      .def("type_of", &Builder::type_of)
+      .def("splice", &Builder::splice)
       .def("build", &Builder::build);
 }
 

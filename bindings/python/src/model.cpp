@@ -101,9 +101,16 @@ py::dict constants(const Model& model) {
 }  // namespace
 
 py::tuple port_of(const Model& model, tn_value_id value, std::string_view name) {
+  return type_in(model.session(), model.get(), value, name);
+}
+
+py::tuple type_in(const SessionPtr& session,
+                  const tn_graph* graph,
+                  tn_value_id value,
+                  std::string_view name) {
   tn_type type{};
   type.struct_size = sizeof type;
-  model.session()->check(model.services().value_type(model.get(), value, &type));
+  session->check(session->graph->value_type(graph, value, &type));
   py::object shape = py::none();
   if (type.rank != TN_RANK_UNKNOWN) {
     py::list dims;

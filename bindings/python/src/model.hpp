@@ -48,10 +48,15 @@ Handle<tn_options> make_options(const SessionPtr& session,
 
 // One input or output: name, type, and a shape of numbers, symbols and None.
 py::tuple port_of(const Model& model, tn_value_id value, std::string_view name);
+py::tuple type_in(const SessionPtr& session,
+                  const tn_graph* graph,
+                  tn_value_id value,
+                  std::string_view name);
 
 void bind_models(py::module_& module);
 void bind_plans(py::module_& module);
 void bind_components(py::module_& module);
 void bind_builder(py::module_& module);
+void bind_dispatch(py::module_& module);
 
 }  // namespace tenon::python

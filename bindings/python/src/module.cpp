@@ -39,6 +39,9 @@ void bind_session(py::module_& module) {
 }
 
 void bind_tensor(py::module_& module) {
+  module.def("as_tensor", [](const SessionPtr& session, py::handle object) {
+    return tensor_from(session, object, "argument");
+  });
   py::class_<Tensor, TensorPtr>(module, "Tensor")
       .def_property_readonly("dtype", [](const Tensor& t) { return dtype_name(t.dtype()); })
       .def_property_readonly("shape", &Tensor::shape_tuple)
@@ -76,4 +79,5 @@ PYBIND11_MODULE(_core, module) {
   bind_plans(module);
   bind_components(module);
   bind_builder(module);
+  bind_dispatch(module);
 }

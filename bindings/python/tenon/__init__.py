@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import _core, data
+from . import _core, data, elementwise, functions, nn
 from ._core import Tensor
 from .builder import Graph, Value
 from .data import Component, Dataset, evaluate
@@ -38,12 +38,18 @@ from .errors import (
     PermissionDenied,
     ResourceExhausted,
     TenonError,
+    TracedValueError,
     Unavailable,
     Unimplemented,
     UnknownError,
 )
 from .events import configure, progress, session
 from .model import Model, Outputs, Plan, Port, load, parse
+from .elementwise import *  # noqa: F403
+from .functions import *  # noqa: F403
+from .nn import *  # noqa: F403
+from .traced import Traced
+from .transforms import Compiled, Stats, jit
 
 __version__ = _core.version()
 
@@ -67,6 +73,7 @@ def components(role: str = "") -> list[dict[str, Any]]:
 __all__ = [
     "AlreadyExists",
     "Cancelled",
+    "Compiled",
     "Component",
     "DataLoss",
     "Dataset",
@@ -82,8 +89,11 @@ __all__ = [
     "Plan",
     "Port",
     "ResourceExhausted",
+    "Stats",
     "Tensor",
     "TenonError",
+    "Traced",
+    "TracedValueError",
     "Unavailable",
     "Unimplemented",
     "UnknownError",
@@ -93,9 +103,13 @@ __all__ = [
     "data",
     "doctor",
     "evaluate",
+    "jit",
     "load",
     "parse",
     "plugins",
     "progress",
     "session",
+    *elementwise.__all__,
+    *functions.__all__,
+    *nn.__all__,
 ]

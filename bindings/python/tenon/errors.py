@@ -92,6 +92,10 @@ class DataLoss(TenonError):
     code = 15
 
 
+class TracedValueError(InvalidArgument, TypeError):
+    """A value under trace was used where a number is needed, as in `if` or `float()`."""
+
+
 _CLASSES = {
     cls.code: cls
     for cls in (

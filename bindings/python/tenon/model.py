@@ -182,19 +182,8 @@ class Model:
         precision: "fp32", "bf16", as the backend knows them. taps: names of values to hand out
         beside the outputs. Other options are the backend's own.
         """
-        options = {key: value for key, value in options.items() if value is not None}
-        known = {one["id"]: one for one in json.loads(_core.components(session(), _BACKEND))}
-        if backend is None:
-            backend = "onednn" if "onednn" in known else "reference"
-        options["backend"] = backend
-        if precision is not None:
-            options["precision"] = precision
-        # A backend without threads of its own runs the same with any number.
-        ids = [backend] if isinstance(backend, str) else backend
-        if threads is not None and any(_has_option(known.get(id), "threads") for id in ids):
-            options["threads"] = threads
         names = list(taps)
-        text = json.dumps(options, default=_as_json)
+        text = plan_options(backend, precision, threads, options)
         return Plan(_core.Plan(self._native, text, names), self, names)
 
     def __repr__(self) -> str:
@@ -205,6 +194,27 @@ class Model:
 
 
 _BACKEND = "tenon.backend/1"
+
+
+def plan_options(
+    backend: str | list[str] | None,
+    precision: str | None,
+    threads: int | None,
+    more: dict[str, Any],
+) -> str:
+    """Options of a plan as JSON, see `Model.compile`."""
+    options = {key: value for key, value in more.items() if value is not None}
+    known = {one["id"]: one for one in json.loads(_core.components(session(), _BACKEND))}
+    if backend is None:
+        backend = "onednn" if "onednn" in known else "reference"
+    options["backend"] = backend
+    if precision is not None:
+        options["precision"] = precision
+    # A backend without threads of its own runs the same with any number.
+    ids = [backend] if isinstance(backend, str) else backend
+    if threads is not None and any(_has_option(known.get(id), "threads") for id in ids):
+        options["threads"] = threads
+    return json.dumps(options, default=_as_json)
 
 
 def _has_option(component: dict[str, Any] | None, name: str) -> bool:

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions outside of a trace: each call is a small graph of its own, compiled once."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import tree
+from .trace import Value, tracing
+
+_KEPT = 256
+_compiled: OrderedDict[Any, Any] = OrderedDict()
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (np.ndarray, Value)) or hasattr(x, "__dlpack__")
+
+
+def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
+    from .transforms import jit
+
+    leaves, _, structure = tree.flatten((list(args), named))
+    arrays = [leaf for leaf in leaves if _is_array(leaf)]
+    rest = [None if _is_array(leaf) else (leaf,) for leaf in leaves]
+    key = (function, repr(structure), repr(rest))
+    made = _compiled.get(key)
+    if made is None:
+
+        def call(*given: Any) -> Any:
+            arrays = iter(given)
+            filled = [next(arrays) if fixed is None else fixed[0] for fixed in rest]
+            args, named = tree.unflatten(structure, iter(filled))
+            return function(*args, **named)
+
+        made = _compiled[key] = jit(call)
+        if len(_compiled) > _KEPT:
+            _compiled.popitem(last=False)
+    _compiled.move_to_end(key)
+    return made(*arrays)
+
+
+def anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function for traced values and, outside of a trace, for arrays as well."""
+
+    @functools.wraps(function)
+    def either(*args: Any, **named: Any) -> Any:
+        return function(*args, **named) if tracing() else _run(function, args, named)
+
+    return either

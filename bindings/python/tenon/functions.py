@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions over whole arrays: reductions, shapes, products, creation. Names of the array API."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import types
+from .eager import anywhere
+from .elementwise import as_float
+from .trace import Value, alike, as_value, cast, current, integers, users_line
+
+__all__: list[str] = []
+Axes = int | Sequence[int] | None
+
+
+def _public(function: Any) -> Any:
+    __all__.append(function.__name__)
+    return anywhere(function)
+
+
+def _axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise IndexError(f"{users_line()}: axis: expected one of {-rank} to {rank - 1}, got {axis}")
+    return axis % rank
+
+
+def _axes(axis: Axes, rank: int) -> list[int]:
+    if axis is None:
+        return list(range(rank))
+    return [_axis(a, rank) for a in ([axis] if isinstance(axis, int) else axis)]
+
+
+def _reduce(op: str, x: Value, axis: Axes, keepdims: bool) -> Any:
+    axes = _axes(axis, len(x.shape))
+    if not axes:
+        return x
+    return current().node(op, [x, integers(axes)], keepdims=int(keepdims))
+
+
+# Reductions.
+@_public
+def sum(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The sum over axis, an axis, several, or None for all. Truth values are counted."""
+    value = as_value(x)
+    value = cast(value, "int64") if value.dtype == "bool" else value
+    return _reduce("ReduceSum", value, axis, keepdims)
+
+
+@_public
+def mean(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The arithmetic mean over axis; float32 of integers."""
+    return _reduce("ReduceMean", as_float(x), axis, keepdims)
+
+
+@_public
+def prod(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The product over axis."""
+    return _reduce("ReduceProd", as_value(x), axis, keepdims)
+
+
+@_public
+def max(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The largest element over axis."""
+    return _reduce("ReduceMax", as_value(x), axis, keepdims)
+
+
+@_public
+def min(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The smallest element over axis."""
+    return _reduce("ReduceMin", as_value(x), axis, keepdims)
+
+
+@_public
+def logsumexp(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
+    """log(sum(exp(x))) over axis, without overflow."""
+    return _reduce("ReduceLogSumExp", as_float(x), axis, keepdims)
+
+
+@_public
+def var(x: Any, /, axis: Axes = None, correction: float = 0, keepdims: bool = False) -> Any:
+    """The mean squared distance from the mean; the divisor is the count less correction."""
+    value = as_float(x)
+    trace = current()
+    distance = trace.node("Sub", [value, _reduce("ReduceMean", value, axis, True)])
+    squares = trace.node("Mul", [distance, distance])
+    if not correction:
+        return _reduce("ReduceMean", squares, axis, keepdims)
+    count = 1
+    for a in _axes(axis, len(value.shape)):
+        count *= _known(value, a)
+    total = _reduce("ReduceSum", squares, axis, keepdims)
+    return trace.node("Div", [total, trace.number(float(count - correction), value.dtype)])
+
+
+@_public
+def std(x: Any, /, axis: Axes = None, correction: float = 0, keepdims: bool = False) -> Any:
+    """The square root of var."""
+    return current().node("Sqrt", [var(x, axis=axis, correction=correction, keepdims=keepdims)])
+
+
+def _counted(x: Any) -> Value:
+    return cast(cast(as_value(x), "bool"), "int32")
+
+
+@_public
+def any(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
+    """True where one element over axis is."""
+    return cast(_reduce("ReduceMax", _counted(x), axis, keepdims), "bool")
+
+
+@_public
+def all(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
+    """True where every element over axis is."""
+    return cast(_reduce("ReduceMin", _counted(x), axis, keepdims), "bool")
+
+
+def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Any:
+    value = as_value(x)
+    if axis is None:
+        value, axis = reshape(value, (-1,)), 0
+    return current().node(op, [value], axis=_axis(axis, len(value.shape)), keepdims=int(keepdims))
+
+
+@_public
+def argmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The place of the largest element over axis, int64; the first of equal ones."""
+    return _arg("ArgMax", x, axis, keepdims)
+
+
+@_public
+def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The place of the smallest element over axis, int64; the first of equal ones."""
+    return _arg("ArgMin", x, axis, keepdims)
+
+
+@_public
+def cumulative_sum(x: Any, /, axis: int = 0) -> Any:
+    """Each element with all before it on axis added."""
+    value = as_value(x)
+    return current().node("CumSum", [value, as_value(np.int64(_axis(axis, len(value.shape))))])
+
+
+# Products.
+@_public
+def matmul(a: Any, b: Any, /) -> Any:
+    """[..., m, k] times [..., k, n] is [..., m, n]; leading axes are broadcast."""
+    return current().node("MatMul", alike(a, b))
+
+
+@_public
+def vecdot(a: Any, b: Any, /, axis: int = -1) -> Any:
+    """The sum of products over axis."""
+    return _reduce("ReduceSum", current().node("Mul", alike(a, b)), axis, False)
+
+
+# Shapes.
+def _known(x: Value, axis: int) -> int:
+    size = x.shape[axis]
+    if not isinstance(size, int):
+        raise ValueError(f"{users_line()}: axis {axis} of {x!r}: expected a size that is a number")
+    return size
+
+
+def _sizes(x: Value, shape: Any) -> tuple[list[int], int]:
+    """Sizes for Reshape, and its allowzero. A symbolic size is what is left over, or, where that is
+    taken or there are several, the size that x has at this place: ONNX's 0."""
+    dims = [shape] if isinstance(shape, int) else list(shape)
+    symbolic = [i for i, dim in enumerate(dims) if not isinstance(dim, int)]
+    if not symbolic:
+        return dims, 1
+    if len(symbolic) == 1 and -1 not in dims:
+        return [-1 if i in symbolic else dim for i, dim in enumerate(dims)], 1
+    for i in symbolic:
+        if i >= len(x.shape) or x.shape[i] != dims[i]:
+            raise ValueError(
+                f"{users_line()}: shape: expected one symbolic size or -1, and others where "
+                f"{x!r} has them, got {tuple(dims)}"
+            )
+    return [0 if i in symbolic else dim for i, dim in enumerate(dims)], 0
+
+
+@_public
+def reshape(x: Any, /, shape: Any) -> Any:
+    """The same elements in another shape; one size may be -1 or symbolic: it is what is left."""
+    value = as_value(x)
+    sizes, allow_zero = _sizes(value, shape)
+    return current().node("Reshape", [value, integers(sizes)], allowzero=allow_zero)
+
+
+@_public
+def permute_dims(x: Any, /, axes: Sequence[int]) -> Any:
+    """Axis i of the result is axis axes[i] of x."""
+    value = as_value(x)
+    order = [_axis(a, len(value.shape)) for a in axes]
+    if order == list(range(len(order))):
+        return value
+    return current().node("Transpose", [value], perm=order)
+
+
+@_public
+def matrix_transpose(x: Any, /) -> Any:
+    """[..., m, n] becomes [..., n, m]."""
+    value = as_value(x)
+    rank = len(value.shape)
+    if rank < 2:
+        raise ValueError(f"{users_line()}: expected at least two axes, got {value!r}")
+    return current().node("Transpose", [value], perm=[*range(rank - 2), rank - 1, rank - 2])
+
+
+@_public
+def moveaxis(x: Any, source: int, destination: int, /) -> Any:
+    """One axis moved, the others in their order."""
+    value = as_value(x)
+    rank = len(value.shape)
+    order = [a for a in range(rank) if a != _axis(source, rank)]
+    order.insert(_axis(destination, rank), _axis(source, rank))
+    return permute_dims(value, order)
+
+
+@_public
+def expand_dims(x: Any, /, axis: int = 0) -> Any:
+    """A new axis of size 1 at this place."""
+    value = as_value(x)
+    return current().node("Unsqueeze", [value, integers([_axis(axis, len(value.shape) + 1)])])
+
+
+@_public
+def squeeze(x: Any, /, axis: Axes = None) -> Any:
+    """Without these axes, which have size 1; None: without all of that size."""
+    value = as_value(x)
+    if axis is None:
+        axis = [a for a, dim in enumerate(value.shape) if dim == 1]
+    axes = _axes(axis, len(value.shape))
+    return current().node("Squeeze", [value, integers(axes)]) if axes else value
+
+
+@_public
+def broadcast_to(x: Any, /, shape: Sequence[int]) -> Any:
+    """x repeated over the axes that shape has more of."""
+    return current().node("Expand", [as_value(x), integers(list(shape))])
+
+
+@_public
+def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Any:
+    """Arrays one after the other on axis; None: all of them as vectors."""
+    values = alike(*arrays)
+    if axis is None:
+        values, axis = [reshape(v, (-1,)) for v in values], 0
+    return current().node("Concat", values, axis=_axis(axis, len(values[0].shape)))
+
+
+@_public
+def stack(arrays: Sequence[Any], /, axis: int = 0) -> Any:
+    """Arrays of one shape on a new axis."""
+    values = alike(*arrays)
+    place = _axis(axis, len(values[0].shape) + 1)
+    if len({v.shape for v in values}) > 1:
+        widest = builtins.max((v.shape for v in values), key=len)
+        values = [current().node("Expand", [v, integers(list(widest))]) for v in values]
+    wide = [current().node("Unsqueeze", [v, integers([place])]) for v in values]
+    return current().node("Concat", wide, axis=place)
+
+
+@_public
+def split(x: Any, parts: int, /, axis: int = 0) -> Any:
+    """A tuple of so many equal parts along axis."""
+    value = as_value(x)
+    place = _axis(axis, len(value.shape))
+    size = _known(value, place)
+    if parts < 1 or size % parts:
+        raise ValueError(f"{users_line()}: parts: expected a divisor of {size}, got {parts}")
+    if parts == 1:
+        return (value,)
+    each = integers([size // parts] * parts)
+    return current().node("Split", [value, each], outputs=parts, axis=place)
+
+
+@_public
+def flip(x: Any, /, axis: Axes = None) -> Any:
+    """The elements in reverse order along axis; None: along all."""
+    value = as_value(x)
+    axes = _axes(axis, len(value.shape))
+    parts = [[-1] * len(axes), [-(2**63 - 1)] * len(axes), axes, [-1] * len(axes)]
+    return current().node("Slice", [value, *map(integers, parts)]) if axes else value
+
+
+@_public
+def tile(x: Any, repeats: Sequence[int], /) -> Any:
+    """x so many times along each axis."""
+    return current().node("Tile", [as_value(x), integers(list(repeats))])
+
+
+@_public
+def take(x: Any, indices: Any, /, axis: int = 0) -> Any:
+    """The slices of x at these places of axis; negative places count from the end."""
+    value = as_value(x)
+    return current().node("Gather", [value, as_value(indices)], axis=_axis(axis, len(value.shape)))
+
+
+@_public
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
+    """For each element of indices, the one of x at that place of axis."""
+    value = as_value(x)
+    place = _axis(axis, len(value.shape))
+    return current().node("GatherElements", [value, as_value(indices)], axis=place)
+
+
+@_public
+def tril(x: Any, /, k: int = 0) -> Any:
+    """The lower triangle of the last two axes; above diagonal k there are zeros."""
+    return current().node("Trilu", [as_value(x), as_value(np.int64(k))], upper=0)
+
+
+@_public
+def triu(x: Any, /, k: int = 0) -> Any:
+    """The upper triangle of the last two axes; below diagonal k there are zeros."""
+    return current().node("Trilu", [as_value(x), as_value(np.int64(k))], upper=1)
+
+
+# Creation.
+@_public
+def full(shape: Any, value: float, /, dtype: Any = None) -> Any:
+    """An array of this shape, filled with one number; float32 of a float unless told."""
+    name = types.name_of(dtype if dtype is not None else type(value))
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    return current().node("Expand", [current().number(value, name), integers(sizes)])
+
+
+@_public
+def zeros(shape: Any, /, dtype: Any = "float32") -> Any:
+    """An array of zeros."""
+    return full(shape, 0, dtype)
+
+
+@_public
+def ones(shape: Any, /, dtype: Any = "float32") -> Any:
+    """An array of ones."""
+    return full(shape, 1, dtype)
+
+
+@_public
+def full_like(x: Any, number: float, /, dtype: Any = None) -> Any:
+    """An array of the shape of x, symbolic sizes too, filled with one number."""
+    value = as_value(x)
+    filling = current().number(number, types.name_of(dtype) if dtype is not None else value.dtype)
+    return current().node("Expand", [filling, current().node("Shape", [value])])
+
+
+@_public
+def zeros_like(x: Any, /, dtype: Any = None) -> Any:
+    """An array of zeros of the shape of x."""
+    return full_like(x, 0, dtype)
+
+
+@_public
+def ones_like(x: Any, /, dtype: Any = None) -> Any:
+    """An array of ones of the shape of x."""
+    return full_like(x, 1, dtype)
+
+
+@_public
+def arange(start: float, /, stop: float | None = None, step: float = 1, dtype: Any = None) -> Any:
+    """start, start + step, ... below stop; from 0 with one argument."""
+    first, last = (0, start) if stop is None else (start, stop)
+    array = np.arange(first, last, step)
+    if dtype is None:
+        dtype = "float32" if array.dtype == np.float64 else "int64"
+    return current().constant(array.astype(types.name_of(dtype)))

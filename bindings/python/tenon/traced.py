@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a traced value does in an expression: operators, indexing, NumPy's methods."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from . import elementwise as e
+from . import functions as f
+from .errors import TracedValueError
+from .indexing import take_items
+from .trace import Trace, Value, users_line
+
+
+_UFUNCS = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctan": "atan",
+    "invert": "bitwise_invert",
+    "power": "pow",
+    "rint": "round",
+}
+
+
+class Traced(Value):
+    """A value inside a function under `tn.jit`, `tn.grad`, `tn.vmap`: it has a type and a shape,
+    but no numbers yet. Operators and functions on it add nodes to the graph.
+
+    dtype: the element type by name ("float32"). shape: sizes, and names of symbolic ones.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    # Values that would be needed now.
+    def _unknown(self, used: str, remedy: str) -> NoReturn:
+        raise TracedValueError(
+            f"{users_line()}: {used}: expected a value that is known while the function is traced, "
+            f"got {self!r}; {remedy}"
+        )
+
+    def __bool__(self) -> NoReturn:
+        self._unknown(
+            "a truth test (if, while, and, or, not)",
+            "use tn.where(condition, a, b), tn.logical_and/or/not, or put the argument in "
+            "static_argnums",
+        )
+
+    def __float__(self) -> NoReturn:
+        self._unknown("float()", "return the value and convert the result")
+
+    def __int__(self) -> NoReturn:
+        self._unknown("int()", "use .astype('int64'), or put the argument in static_argnums")
+
+    def __index__(self) -> NoReturn:
+        remedy = "use tn.take, or put the argument in static_argnums"
+        self._unknown("use as an index of Python", remedy)
+
+    def item(self) -> NoReturn:
+        """Not under trace: return the value instead."""
+        self._unknown("item()", "return the value and read the result")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        # array + value, np.exp(value)
+        name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        function = f.matmul if name == "matmul" else getattr(e, name, None)
+        if method != "__call__" or named or name not in (*e.__all__, "matmul"):
+            self._unknown(f"np.{ufunc.__name__}", "use the functions of tenon")
+        return function(*inputs)
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        self._unknown("a function of NumPy", "use the one of tenon, as tn.exp for np.exp")
+
+    def __setitem__(self, *_: Any) -> NoReturn:
+        raise TracedValueError(
+            f"{users_line()}: traced values do not change; use tn.where or tn.concat for a new one"
+        )
+
+    # Shape.
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int | None:
+        """How many elements; None when a size is symbolic."""
+        count = 1
+        for dim in self.shape:
+            if not isinstance(dim, int):
+                return None
+            count *= dim
+        return count
+
+    def __len__(self) -> int:
+        if not self.shape or not isinstance(self.shape[0], int):
+            raise TypeError(f"{users_line()}: len() of {self!r}: its first size is not known")
+        return self.shape[0]
+
+    def __iter__(self):
+        return iter([self[i] for i in range(len(self))])
+
+    def __getitem__(self, key: Any) -> Traced:
+        return take_items(self, key)
+
+    @property
+    def T(self) -> Traced:
+        """All axes in reverse order."""
+        return f.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Traced:
+        """The last two axes exchanged."""
+        return f.matrix_transpose(self)
+
+    def transpose(self, *axes: Any) -> Traced:
+        """As NumPy's: without axes, all in reverse order."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return f.permute_dims(self, order) if order else self.T
+
+    def reshape(self, *shape: Any) -> Traced:
+        """One size may be -1: it is what is left."""
+        one = len(shape) == 1 and not isinstance(shape[0], (int, str))
+        return f.reshape(self, shape[0] if one else shape)
+
+    def ravel(self) -> Traced:
+        """All elements in one axis."""
+        return f.reshape(self, (-1,))
+
+    flatten = ravel
+
+    def astype(self, dtype: Any) -> Traced:
+        """As elements of another type."""
+        return e.astype(self, dtype)
+
+    def squeeze(self, axis: Any = None) -> Traced:
+        """Without the axes of size 1, or without these."""
+        return f.squeeze(self, axis)
+
+    def clip(self, min: Any = None, max: Any = None) -> Traced:
+        """Not below min and not above max."""
+        return e.clip(self, min, max)
+
+    def __repr__(self) -> str:
+        return f"<traced {self.dtype}[{', '.join(map(str, self.shape))}]>"
+
+
+def _operators() -> None:
+    both = {
+        "add": e.add,
+        "sub": e.subtract,
+        "mul": e.multiply,
+        "truediv": e.divide,
+        "floordiv": e.floor_divide,
+        "mod": e.remainder,
+        "pow": e.pow,
+        "matmul": f.matmul,
+        "and": e.bitwise_and,
+        "or": e.bitwise_or,
+        "xor": e.bitwise_xor,
+    }
+
+    def bits_or_truth(name: str, function: Any, logical: Any) -> Any:
+        def either(a: Any, b: Any) -> Any:
+            return (logical if a.dtype == "bool" else function)(a, b)
+
+        return either
+
+    for name in ("and", "or", "xor"):
+        both[name] = bits_or_truth(name, both[name], getattr(e, f"logical_{name}"))
+    for name, function in both.items():
+        setattr(Traced, f"__{name}__", lambda self, other, call=function: call(self, other))
+        if name in ("and", "or", "xor"):
+            setattr(Traced, f"__r{name}__", lambda self, other, call=function: call(self, other))
+        else:
+            setattr(Traced, f"__r{name}__", lambda self, other, call=function: call(other, self))
+    compare = {
+        "eq": e.equal,
+        "ne": e.not_equal,
+        "lt": e.less,
+        "le": e.less_equal,
+        "gt": e.greater,
+        "ge": e.greater_equal,
+    }
+    for name, function in compare.items():
+        setattr(Traced, f"__{name}__", lambda self, other, call=function: call(self, other))
+    Traced.__neg__ = lambda self: e.negative(self)
+    Traced.__pos__ = lambda self: self
+    Traced.__abs__ = lambda self: e.abs(self)
+    Traced.__invert__ = lambda self: (
+        e.logical_not(self) if self.dtype == "bool" else e.bitwise_invert(self)
+    )
+    for name in "sum mean prod max min std var any all argmax argmin".split():
+        call = getattr(f, name)
+
+        def method(self: Any, axis: Any = None, *, call: Any = call, **named: Any) -> Any:
+            return call(self, axis=axis, **named)
+
+        method.__name__, method.__doc__ = name, call.__doc__
+        setattr(Traced, name, method)
+
+
+_operators()
+Trace.value_class = Traced
