@@ -14,6 +14,7 @@
 #include "tenon/role/observer.h"
 #include "tenon/role/pass.h"
 #include "tenon/role/reader.h"
+#include "tenon/role/schedule.h"
 #include "tenon/role/writer.h"
 
 #include "status_object.hpp"
@@ -97,6 +98,7 @@ const Slot kObserver[] = {OBSERVER(observe), OBSERVER(save), OBSERVER(merge), OB
 const Slot kPass[] = {TN_SLOT(tn_pass, "tenon.pass/1", run)};
 const Slot kReader[] = {TN_SLOT(tn_reader, "tenon.reader/1", probe),
                         TN_SLOT(tn_reader, "tenon.reader/1", read)};
+const Slot kSchedule[] = {TN_SLOT(tn_schedule, "tenon.schedule/1", value)};
 const Slot kWriter[] = {TN_SLOT(tn_writer, "tenon.writer/1", write)};
 
 const Role kRoles[] = {{"tenon.backend/1", sizeof(tn_backend), kBackend},
@@ -107,6 +109,7 @@ const Role kRoles[] = {{"tenon.backend/1", sizeof(tn_backend), kBackend},
                        {"tenon.ops/1", sizeof(tn_ops), {}},
                        {"tenon.pass/1", sizeof(tn_pass), kPass},
                        {"tenon.reader/1", sizeof(tn_reader), kReader},
+                       {"tenon.schedule/1", sizeof(tn_schedule), kSchedule},
                        {"tenon.writer/1", sizeof(tn_writer), kWriter}};
 
 }  // namespace

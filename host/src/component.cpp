@@ -17,9 +17,18 @@ tn_component_ref::tn_component_ref(tn_ctx* owner, const Registry::Found& found, 
   owner_->add(Held::kComponent, 1);
 }
 
+tn_component_ref::tn_component_ref(tn_ctx* owner, Lent lent, void* self)
+    : owner_(owner), lent_(std::move(lent)), self_(self) {
+  owner_->add(Held::kComponent, 1);
+}
+
 tn_component_ref::~tn_component_ref() {
   if (named_) tenon::host::forget_self(self_);
-  plugin_->destroy(self_);
+  if (plugin_) {
+    plugin_->destroy(self_);
+  } else if (lent_.destroy) {
+    lent_.destroy(self_);
+  }
   owner_->add(Held::kComponent, -1);
 }
 
@@ -27,11 +36,16 @@ void tn_component_ref::release() noexcept {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
+const void* tn_component_ref::given_table(std::string_view wanted) const {
+  if (plugin_) return plugin_->get_interface(self_, tenon::host::str(wanted));
+  return wanted == lent_.role ? lent_.table : nullptr;
+}
+
 Result<const void*> tn_component_ref::table(std::string_view wanted) {
   std::lock_guard hold(lock_);
   auto known = tables_.find(wanted);
   if (known != tables_.end()) return known->second.get();
-  const void* given = plugin_->get_interface(self_, tenon::host::str(wanted));
+  const void* given = given_table(wanted);
   if (!given && wanted != role()) return nullptr;
   if (!given) return Status{TN_FAILED_PRECONDITION, "it has no table for its own role", id()};
   Result<AdoptedTable> adopted = AdoptedTable::make(wanted, given);
@@ -90,6 +104,25 @@ tn_status* for_file(tn_ctx* ctx, tn_str role, tn_str path, const tn_sink* sink) 
   });
 }
 
+tn_status* lend(tn_ctx* ctx,
+                tn_str role,
+                tn_str id,
+                const void* table,
+                void* self,
+                void(TN_CALL* destroy)(void*),
+                tn_component_ref** out) {
+  return guarded_out(out, [&]() -> Result<Ref<tn_component_ref>> {
+    if (!table || role.len == 0 || id.len == 0)
+      return Status{TN_INVALID_ARGUMENT, "expected a role, an id and the role's table"};
+    tn_component_ref::Lent lent{std::string(view(role)), std::string(view(id)), table, nullptr};
+    auto made = Ref<tn_component_ref>::take(new tn_component_ref(ctx, std::move(lent), self));
+    TN_TRY(adopted, made->table(view(role)));  // a broken table is refused now, not when it is used
+    static_cast<void>(adopted);
+    made->destroy_with(destroy);  // after a failure self stays the caller's
+    return made;
+  });
+}
+
 }  // namespace
 
 Status named(tn_status* answer, const tn_component_ref& component, std::string_view function) {
@@ -121,8 +154,8 @@ Result<Ref<tn_component_ref>> create_component(tn_ctx* owner,
 }
 
 const tn_host_component* component_service() {
-  static const tn_host_component table{sizeof table, 1,      create,  get_interface, id_of,
-                                       role_of,      retain, release, list,          for_file};
+  static const tn_host_component table{sizeof table, 1,       create, get_interface, id_of, role_of,
+                                       retain,       release, list,   for_file,      lend};
   return &table;
 }
 

@@ -16,25 +16,37 @@
 #include "registry.hpp"
 
 struct tn_component_ref {
+  // What a plugin made, and what a program lends by its table.
   tn_component_ref(tn_ctx* owner, const tenon::host::Registry::Found& found, void* self);
+  struct Lent {
+    std::string role, id;
+    const void* table;
+    void(TN_CALL* destroy)(void* self);
+  };
+  tn_component_ref(tn_ctx* owner, Lent lent, void* self);
+  void destroy_with(void(TN_CALL* destroy)(void* self)) { lent_.destroy = destroy; }
   tn_component_ref(const tn_component_ref&) = delete;
   tn_component_ref& operator=(const tn_component_ref&) = delete;
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
 
-  std::string_view id() const { return tenon::host::view(component_->id); }
-  std::string_view role() const { return tenon::host::view(component_->role); }
+  std::string_view id() const { return component_ ? tenon::host::view(component_->id) : lent_.id; }
+  std::string_view role() const {
+    return component_ ? tenon::host::view(component_->role) : lent_.role;
+  }
   void* self() const { return self_; }
   // The table in full size, or NULL when the component has no such interface.
   tenon::host::Result<const void*> table(std::string_view id);
 
  private:
   ~tn_component_ref();
+  const void* given_table(std::string_view id) const;
 
   tn_ctx* owner_;
-  const tn_plugin* plugin_;
-  const tn_component* component_;
+  const tn_plugin* plugin_ = nullptr;  // NULL with component_: it is lent
+  const tn_component* component_ = nullptr;
+  Lent lent_{};
   void* self_;
   std::atomic<uint64_t> refs_{1};
   std::mutex lock_;

@@ -27,5 +27,6 @@
 #include "tenon/role/op.h"
 #include "tenon/role/pass.h"
 #include "tenon/role/reader.h"
+#include "tenon/role/schedule.h"
 #include "tenon/role/writer.h"
 #endif

@@ -26,6 +26,11 @@ typedef struct tn_host_component {
   tn_status*(TN_CALL* list)(tn_ctx*, tn_str role, const tn_sink*);
   /* The id of the component of this role whose schema's "extensions" match the file's name. [any] */
   tn_status*(TN_CALL* for_file)(tn_ctx*, tn_str role, tn_str path, const tn_sink* id);
+  /* A component that no plugin brings: a script's function as schedule, a program's own data set.
+   * `table` is that of the role, and self goes into its functions; both live until destroy (may be
+   * NULL), which is called after the last release, on any thread. [any] */
+  tn_status*(TN_CALL* lend)(tn_ctx*, tn_str role, tn_str id, const void* table, void* self,
+                            void(TN_CALL* destroy)(void* self), tn_component_ref** out);
 } tn_host_component;
 
 #ifdef __cplusplus
