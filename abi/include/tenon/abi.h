@@ -25,6 +25,7 @@
 #include "tenon/role/metric.h"
 #include "tenon/role/observer.h"
 #include "tenon/role/op.h"
+#include "tenon/role/optimizer.h"
 #include "tenon/role/pass.h"
 #include "tenon/role/reader.h"
 #include "tenon/role/schedule.h"
