@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choosing and ordering slices: Compress, Unique, ReverseSequence.
+#include <algorithm>
+#include <numeric>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "numbers.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+bool has_axis(Node node) {
+  return node.attr("axis").tag == TN_ANY_I64;
+}
+
+Status compress_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  if (!has_axis(node)) return set_output(edit, node, 0, x.dtype, Dims(1));
+  if (!x.ranked) return set_output(edit, node, 0, x);
+  TN_TRY(axis, axis_in(node.attr_int("axis"), x.rank()));
+  Dims out = dims_of(x);
+  out[static_cast<size_t>(axis)] = Dim();
+  return set_output(edit, node, 0, x.dtype, out);
+}
+
+// The slices `at` of x along an axis, or of all its elements.
+Status take(const Call& call, uint64_t i, const std::vector<int64_t>& at) {
+  std::vector<int64_t> shape = to_vector(call.shape(0));
+  int64_t axis = 0;
+  if (has_axis(call.node())) {
+    TN_TRY(found, axis_in(call.node().attr_int("axis"), shape.size()));
+    axis = found;
+  } else {
+    shape = {element_count(shape)};
+  }
+  AxisSplit split(shape, axis);
+  shape[static_cast<size_t>(axis)] = static_cast<int64_t>(at.size());
+  TN_TRY(out, call.out(i, call.dtype(0), shape));
+  Cells from(call.in(0)), to(out);
+  auto n = static_cast<int64_t>(at.size());
+  for (int64_t o = 0; o < split.outer; ++o)
+    for (int64_t k = 0; k < n; ++k)
+      to.copy((o * n + k) * split.inner, from,
+              (o * split.size + at[static_cast<size_t>(k)]) * split.inner, split.inner);
+  to.flush();
+  return {};
+}
+
+Status compress_ref(const Call& call) {
+  int64_t size = element_count(call.in(0));
+  if (has_axis(call.node())) {
+    TN_TRY(axis, axis_in(call.node().attr_int("axis"), call.shape(0).size()));
+    size = call.shape(0)[static_cast<size_t>(axis)];
+  }
+  int64_t n = element_count(call.in(1));
+  if (n > size) return invalid(cat("condition: expected at most ", size, " flags, got ", n));
+  std::vector<int64_t> at;
+  for (int64_t i = 0; i < n; ++i)
+    if (call.data<bool>(1)[i]) at.push_back(i);
+  return take(call, 0, at);
+}
+
+Result<Node> compress_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims = random.shape(1, 3);
+  TN_TRY(x, random.input(TN_F32, dims));
+  TN_TRY(flags, random.input(TN_BOOL, {random.integer(1, dims[0])}));
+  std::vector<Attr> attrs;
+  if (random.coin()) attrs.emplace_back("axis", 0);
+  return edit.add({.type = "Compress", .inputs = {x, flags}, .attrs = attrs});
+}
+
+Status unique_shape(EditView edit, Node node) {
+  TN_CHECK(compress_shape(edit, node));
+  for (uint64_t i = 1; i < 4; ++i)
+    TN_CHECK(set_output(edit, node, i, TN_I64, Dims(1)));
+  return {};
+}
+
+struct Distinct {
+  std::vector<int64_t> first, of, count;  // by distinct slice; `of`: by slice
+};
+// less compares slices.
+template <class Less>
+Distinct distinct(int64_t n, bool sorted, const Less& less) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), less);
+  std::vector<std::vector<int64_t>> groups;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || less(order[i - 1], order[i])) groups.emplace_back();
+    groups.back().push_back(order[i]);
+  }
+  if (!sorted) std::sort(groups.begin(), groups.end());  // by their first occurrence
+  Distinct out;
+  out.of.resize(order.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    out.first.push_back(groups[g][0]);
+    out.count.push_back(static_cast<int64_t>(groups[g].size()));
+    for (int64_t i : groups[g])
+      out.of[static_cast<size_t>(i)] = static_cast<int64_t>(g);
+  }
+  return out;
+}
+
+Status unique_ref(const Call& call) {
+  AxisSplit split(std::vector<int64_t>{element_count(call.in(0))}, 0);
+  if (has_axis(call.node())) {
+    TN_TRY(axis, axis_in(call.node().attr_int("axis"), call.shape(0).size()));
+    split = AxisSplit(call.shape(0), axis);
+  }
+  bool whole = is_integer(call.dtype(0));
+  auto less = [&](int64_t a, int64_t b) {
+    for (int64_t o = 0; o < split.outer; ++o) {
+      for (int64_t i = 0; i < split.inner; ++i) {
+        int64_t left = (o * split.size + a) * split.inner + i;
+        int64_t right = (o * split.size + b) * split.inner + i;
+        const char* data = call.data<char>(0);
+        if (whole) {
+          int64_t x = load_integer(data, call.dtype(0), left);
+          int64_t y = load_integer(data, call.dtype(0), right);
+          bool above = call.dtype(0) == TN_U64;
+          if (x != y) return above ? static_cast<uint64_t>(x) < static_cast<uint64_t>(y) : x < y;
+        } else {
+          double x = load_number(data, call.dtype(0), left);
+          double y = load_number(data, call.dtype(0), right);
+          if (x < y || (x == x && y != y)) return true;  // NaN comes last
+          if (y < x || (y == y && x != x)) return false;
+        }
+      }
+    }
+    return false;
+  };
+  Distinct found = distinct(split.size, call.node().attr_int("sorted", 1) != 0, less);
+  TN_CHECK(take(call, 0, found.first));
+  const std::vector<int64_t>* lists[] = {&found.first, &found.of, &found.count};
+  for (uint64_t i = 1; i < 4; ++i) {
+    if (!call.node().output(i)) continue;
+    const std::vector<int64_t>& list = *lists[i - 1];
+    TN_TRY(out, call.out(i, TN_I64, {static_cast<int64_t>(list.size())}));
+    std::copy(list.begin(), list.end(), data_of<int64_t>(out));
+  }
+  return {};
+}
+
+Result<Node> unique_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  TN_TRY(x, random.input(random.coin() ? TN_I32 : TN_F32, {random.integer(1, 5), 2}));
+  std::vector<Attr> attrs{{"sorted", random.integer(0, 1)}};
+  if (random.coin()) attrs.emplace_back("axis", random.integer(0, 1));
+  return edit.add({.type = "Unique", .inputs = {x}, .attrs = attrs, .n_outputs = 4});
+}
+
+Status reverse_shape(EditView edit, Node node) {
+  return set_output(edit, node, 0, node.input(0).type());
+}
+
+Status reverse_ref(const Call& call) {
+  std::span<const int64_t> shape = call.shape(0);
+  TN_TRY(batch, axis_in(call.node().attr_int("batch_axis", 1), shape.size(), "batch_axis"));
+  TN_TRY(time, axis_in(call.node().attr_int("time_axis", 0), shape.size(), "time_axis"));
+  std::vector<int64_t> lengths = read_ints(call.in(1)), strides = dense_strides(shape);
+  auto b = static_cast<size_t>(batch), t = static_cast<size_t>(time);
+  if (b == t || static_cast<int64_t>(lengths.size()) != shape[b])
+    return invalid(
+        "expected another batch_axis than time_axis, and a length for each of the batch");
+  for (int64_t length : lengths)
+    if (length < 0 || length > shape[t])
+      return invalid(cat("sequence_lens: expected 0..", shape[t], ", got ", length));
+  TN_TRY(out, call.out(0, call.dtype(0), shape));
+  Cells from(call.in(0)), to(out);
+  Odometer at(shape);
+  for (int64_t i = 0, n = element_count(shape); i < n; ++i, at.next()) {
+    int64_t length = lengths[static_cast<size_t>(at[b])];
+    int64_t back = at[t] < length ? length - 1 - at[t] : at[t];
+    to.copy(i, from, i + (back - at[t]) * strides[t]);
+  }
+  to.flush();
+  return {};
+}
+
+Result<Node> reverse_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int64_t steps = random.integer(1, 5), batch = random.integer(1, 3);
+  bool first = random.coin();
+  TN_TRY(x, random.input(TN_F32, {first ? batch : steps, first ? steps : batch, 2}));
+  std::vector<int64_t> lengths(static_cast<size_t>(batch));
+  for (int64_t& length : lengths)
+    length = random.integer(1, steps);
+  TN_TRY(given, edit.ints(lengths));
+  return edit.add({.type = "ReverseSequence",
+                   .inputs = {x, given},
+                   .attrs = {{"batch_axis", first ? 0 : 1}, {"time_axis", first ? 1 : 0}}});
+}
+
+constexpr tn_op kCompress = op_row({.type = "Compress",
+                                    .since = 28,
+                                    .traits = TN_OP_DATA_SHAPE,
+                                    .attributes = R"([{"name": "axis", "type": "int"}])",
+                                    .quant = "same_scale",
+                                    .shape = shape<compress_shape>,
+                                    .cost = cost<move_cost>,
+                                    .ref = ref<compress_ref>,
+                                    .sample = sample<compress_sample>});
+constexpr tn_op kUnique = op_row({.type = "Unique",
+                                  .since = 28,
+                                  .traits = TN_OP_DATA_SHAPE | TN_OP_MIXES_BATCH,
+                                  .attributes = R"([{"name": "axis", "type": "int"},
+                                {"name": "sorted", "type": "int", "default": 1}])",
+                                  .shape = shape<unique_shape>,
+                                  .cost = cost<move_cost>,
+                                  .ref = ref<unique_ref>,
+                                  .sample = sample<unique_sample>});
+constexpr tn_op kReverse =
+    op_row({.type = "ReverseSequence",
+            .since = 28,
+            .attributes = R"([{"name": "batch_axis", "type": "int", "default": 1},
+                              {"name": "time_axis", "type": "int", "default": 0}])",
+            .quant = "same_scale",
+            .shape = shape<reverse_shape>,
+            .cost = cost<move_cost>,
+            .ref = ref<reverse_ref>,
+            .sample = sample<reverse_sample>});
+
+}  // namespace
+
+TENON_OPS(select, &kCompress, &kUnique, &kReverse)
+
+}  // namespace tenon::ops
