@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "choice.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+#include <fnmatch.h>
+
+namespace tenon::decomposer {
+namespace {
+
+std::string short_number(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", x);
+  return text;
+}
+
+Kernel random_like(const Kernel& weight, uint64_t seed) {
+  Kernel out{weight.n_out, weight.n_in, weight.window, std::vector<double>(weight.numbers.size())};
+  services.random->normal(seed, 0, 0, out.numbers.data(), out.numbers.size());
+  return out;
+}
+
+// A random weight that the ranks express exactly says nothing about structure.
+double ratio_of(const Verdict& verdict) {
+  constexpr double kExact = 1e-6;
+  if (verdict.factors.error <= kExact) return 0;
+  return verdict.factors.error / std::max(verdict.random_error, kExact);
+}
+
+std::string refuse_error(const Choice& choice, const Verdict& verdict) {
+  double error = verdict.factors.error, ratio = ratio_of(verdict);
+  if (error > choice.max_error)
+    return cat("error ", short_number(error), " is over max_error ",
+               short_number(choice.max_error));
+  if (ratio > choice.max_ratio)
+    return cat("error ", short_number(error), " is ", short_number(ratio), " of a random weight's ",
+               short_number(verdict.random_error), ", over max_ratio ",
+               short_number(choice.max_ratio), ": no low-rank structure");
+  return "";
+}
+
+std::string refuse_cost(const Choice& choice, const Verdict& verdict) {
+  if (choice.allow_slower || choice.measure) return "";
+  if (verdict.after.flops < verdict.before.flops) return "";
+  return cat("would need ", short_number(verdict.after.flops), " FLOPs where the layer needs ",
+             short_number(verdict.before.flops));
+}
+
+}  // namespace
+
+Choice Choice::read(const Options& options) {
+  Choice out;
+  out.only = options.texts("only");
+  out.skip = options.texts("skip");
+  out.max_error = options.number("max_error", out.max_error);
+  out.max_ratio = options.number("max_ratio", out.max_ratio);
+  out.measure = options.flag("measure");
+  out.allow_slower = options.flag("allow_slower");
+  out.backends = options.texts("backend");
+  if (out.backends.empty()) out.backends = {"onednn", "reference"};
+  out.seed = static_cast<uint64_t>(options.integer("seed"));
+  return out;
+}
+
+std::string matching(const std::vector<std::string>& patterns, Node node) {
+  std::string name(node.name()), type(node.type()), scope(node.scope());
+  std::string path = cat(scope, "/", name);
+  for (const std::string& pattern : patterns)
+    for (const std::string* text : {&name, &type, &scope, &path})
+      if (fnmatch(pattern.c_str(), text->c_str(), FNM_NOESCAPE) == 0) return pattern;
+  return "";
+}
+
+Verdict judge(const Method& method, const Choice& choice, Node node) {
+  Verdict verdict;
+  verdict.node = node;
+  std::string skipped = matching(choice.skip, node);
+  if (!skipped.empty()) verdict.why = cat("in the skip list (", skipped, ")");
+  if (!choice.only.empty() && matching(choice.only, node).empty())
+    verdict.why = "not in the list of option only";
+  if (!verdict.why.empty()) return verdict;
+  Result<Layer> read = read_layer(node);
+  verdict.why = read.ok() ? method.refuse(*read) : read.status().message();
+  if (!verdict.why.empty()) {
+    verdict.is_misfit = true;
+    return verdict;
+  }
+  verdict.layer = std::move(*read);
+  verdict.factors = method.factor(verdict.layer);
+  Kernel random = random_like(verdict.layer.weight, choice.seed);
+  verdict.random_error = method.random_error(random, verdict.layer, verdict.factors.ranks);
+  verdict.before = cost_of(verdict.layer);
+  verdict.after = cost_of(verdict.layer, verdict.factors.steps);
+  verdict.is_factored = true;
+  verdict.layer.weight.numbers = {};
+  verdict.why = refuse_error(choice, verdict);
+  if (verdict.why.empty()) verdict.why = refuse_cost(choice, verdict);
+  if (!verdict.why.empty()) verdict.factors.steps = {};
+  return verdict;
+}
+
+void judge_times(const Choice& choice, Verdict* verdict) {
+  const Times& times = verdict->times;
+  if (choice.allow_slower || times.after_ms < times.before_ms) return;
+  verdict->why = cat("measured ", short_number(times.after_ms), " ms where the layer takes ",
+                     short_number(times.before_ms), " ms");
+}
+
+}  // namespace tenon::decomposer

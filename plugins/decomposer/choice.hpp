@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Which layers are replaced: where the error is small, and small beside the one that a random
+// weight would have, and where the smaller layers are less work, or measured to be faster.
+
+#include <string>
+#include <vector>
+
+#include "method.hpp"
+#include "timing.hpp"
+
+namespace tenon::decomposer {
+
+struct Choice {
+  std::vector<std::string> only, skip;  // patterns; empty `only`: all layers
+  double max_error = 1;
+  double max_ratio = 0.6;  // of the error to that of a random weight
+  bool measure = false, allow_slower = false;
+  std::vector<std::string> backends;
+  uint64_t seed = 0;
+
+  static Choice read(const Options& options);
+};
+
+// What became of a node.
+struct Verdict {
+  Node node;
+  std::string why;           // not empty: it is left as it is
+  bool is_misfit = false;    // because of its form or the ranks asked for, not of figures
+  bool is_factored = false;  // the figures below are there
+  Layer layer;               // its weight is dropped when the verdict is made
+  Factors factors;
+  double random_error = 0;
+  Cost before, after;
+  Times times;  // zeros when not measured
+};
+
+// The pattern (of name, operator, scope or scope/name) that fits the node; empty: none.
+std::string matching(const std::vector<std::string>& patterns, Node node);
+
+// All but the measurement.
+Verdict judge(const Method& method, const Choice& choice, Node node);
+// The same for times that have been measured.
+void judge_times(const Choice& choice, Verdict* verdict);
+
+// These options in a component's schema, JSON without braces.
+#define TENON_CHOICE_OPTIONS                                                         \
+  R"("max_error": {"type": "number", "exclusiveMinimum": 0, "default": 1,)"          \
+  R"("description": "layers with a larger relative error are left alone"},)"         \
+  R"("max_ratio": {"type": "number", "exclusiveMinimum": 0, "default": 0.6,)"        \
+  R"("description": "layers are left alone when the error is more than this share )" \
+  R"(of a random weight's"},)"                                                       \
+  R"("measure": {"type": "boolean", "default": false,)"                              \
+  R"("description": "refuse by measured time, not by FLOPs"},)"                      \
+  R"("allow_slower": {"type": "boolean", "default": false,)"                         \
+  R"("description": "replace layers even when that is slower or more work"},)"       \
+  R"("backend": {"type": ["array", "string"], "items": {"type": "string"},)"         \
+  R"("description": "measures; the first that is there of: onednn, reference"},)"    \
+  R"("only": {"type": ["array", "string"], "items": {"type": "string"},)"            \
+  R"("description": "nodes to decompose: patterns of names, operators or scopes, )"  \
+  R"(with * and ?"},)"                                                               \
+  R"("skip": {"type": ["array", "string"], "items": {"type": "string"},)"            \
+  R"("description": "nodes to leave alone: patterns likewise"},)"                    \
+  R"("seed": {"type": "integer", "minimum": 0, "default": 0,)"                       \
+  R"("description": "of the random weights compared with"})"
+
+}  // namespace tenon::decomposer

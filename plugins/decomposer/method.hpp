@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a way of decomposing has to say; the passes differ in it and in nothing else.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "layer.hpp"
+#include "steps.hpp"
+
+namespace tenon::decomposer {
+
+using Ranks = std::vector<std::pair<std::string_view, int64_t>>;  // {"rank_in", 64}, ...
+
+struct Factors {
+  Ranks ranks;
+  double error = 0;  // norm of the difference over the norm of the weight
+  std::vector<Step> steps;
+};
+
+// Stateless but for its options: layers are factored on several threads at once.
+class Method {
+ public:
+  virtual ~Method() = default;
+  // Why layers of this form, or with these options, are not for it; empty: they are.
+  virtual std::string refuse(const Layer& layer) const = 0;
+  virtual Factors factor(const Layer& layer) const = 0;
+  // The error that the same ranks have on this weight, of random numbers.
+  virtual double random_error(const Kernel& random,
+                              const Layer& layer,
+                              const Ranks& ranks) const = 0;
+};
+
+}  // namespace tenon::decomposer

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How many singular values of an unfolded weight are kept.
+
+#include "tenon/sdk/any.hpp"
+
+#include "algorithms/kernel.hpp"
+
+namespace tenon::decomposer {
+
+enum class RankKind { kFixed, kEnergy, kEvbmf };
+
+struct RankRule {
+  RankKind kind = RankKind::kEvbmf;
+  int64_t fixed = 0;
+  double energy = 0.9;   // kEnergy: share of the squared norm that is kept
+  double weaken = 0;     // kEvbmf: from 0, its rank, to 1, all
+  double min_error = 0;  // a lower error than this is not paid for with rank
+  int64_t multiple = 1;  // ranks by rule are rounded up to a multiple
+
+  // From the options rank, energy, weaken, min_error and multiple; `rank` may be a number.
+  static Result<RankRule> read(const Options& options);
+};
+
+// values: singular values of [rows, cols], falling. n_modes: how many unfoldings share the error.
+int64_t choose_rank(
+    const RankRule& rule, const Vector& values, int64_t rows, int64_t cols, int64_t n_modes);
+
+// These options in a component's schema, JSON without braces.
+#define TENON_RANK_OPTIONS                                                               \
+  R"("energy": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.9,)" \
+  R"("description": "rank energy: share of the squared norm of a weight that is )"       \
+  R"(kept"},)"                                                                           \
+  R"("weaken": {"type": "number", "minimum": 0, "maximum": 1, "default": 0,)"            \
+  R"("description": "rank evbmf: 0 takes its rank, 1 the full one"},)"                   \
+  R"("min_error": {"type": "number", "minimum": 0, "default": 0,)"                       \
+  R"("description": "ranks are lowered while the relative error stays under this"},)"    \
+  R"("multiple": {"type": "integer", "minimum": 1, "default": 1,)"                       \
+  R"("description": "ranks by rule are rounded up to a multiple of this"})"
+
+}  // namespace tenon::decomposer

@@ -1,0 +1,73 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- decompose: products and convolutions as products of thinner ones.
+--   tenon optimize MODEL -o OUT --recipe decompose [--data FILE] [--set rank=energy] [--set energy=0.8]
+-- With data it says how near the outputs stay to the original's. Training is what wins the rest back.
+local tn = require "tenon"
+local args = tn.args
+
+local model = tn.load(args.model):apply("fusion.default")
+
+local function options(defaults)
+  for _, key in ipairs { "rank", "energy", "weaken", "min_error", "multiple", "max_error", "max_ratio", "measure",
+    "allow_slower", "backend", "only", "skip", "seed" } do
+    if args[key] ~= nil then
+      defaults[key] = args[key]
+    end
+  end
+  return defaults
+end
+
+-- The thin layers that svd makes are nothing for tucker2; the other way round they would be.
+local methods = args.methods or { "svd", "tucker2" }
+if type(methods) == "string" then
+  methods = { methods }
+end
+local small, rows, taken, why = model, {}, {}, {}
+for _, method in ipairs(methods) do
+  local report
+  small, report = small:apply("decomposer." .. method, options {})
+  for _, layer in ipairs(report.decomposed) do
+    rows[#rows + 1] = {
+      layer = layer.node, method = method, rank = tostring(layer.rank or layer.rank_in .. " " .. layer.rank_out),
+      error = layer.error, random = layer.random_error,
+      weights = layer.parameters.after / layer.parameters.before, flops = layer.flops.after / layer.flops.before,
+    }
+    taken[layer.node] = true
+  end
+  for _, layer in ipairs(report.left) do
+    if not layer.why:find("use decomposer.", 1, true) then
+      why[layer.node] = layer.why
+    end
+  end
+end
+small:save(args.output)
+
+local left = {}
+for node, reason in pairs(why) do
+  if not taken[node] then
+    left[#left + 1] = { node = node, why = reason }
+  end
+end
+table.sort(left, function(a, b) return a.node < b.node end)
+local before, after = model:inspect(), small:inspect()
+local result = {
+  output = args.output, decomposed = rows, left = left, bytes_before = model:bytes(), bytes_after = small:bytes(),
+  parameters_before = before.parameters, parameters_after = after.parameters, flops_before = before.flops,
+  flops_after = after.flops,
+}
+if args.data then
+  local near = tn.evaluate(small, tn.data.open(args.data), { metric = "cosine", against = model, limit = args.limit or 64 })
+  result.cosine, result.cosine_min = near.mean, near.min
+end
+if not args.json then
+  if #rows > 0 then
+    tn.print_table(rows, { "layer", "method", "rank", "error", "random", "weights", "flops" })
+  end
+  for _, layer in ipairs(left) do
+    print(string.format("  left: %s: %s", layer.node, layer.why))
+  end
+  print(string.format("%s: %d layers, %.1f MB -> %.1f MB%s", args.output, #rows, result.bytes_before / 1e6,
+    result.bytes_after / 1e6, result.cosine and string.format(", cosine %.5f (lowest %.5f)", result.cosine,
+    result.cosine_min) or ""))
+end
+return result
