@@ -2,34 +2,19 @@
 """Exit codes, one-line errors and limits of the `tenon` command, without any plugin."""
 
 import json
-import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-
-TENON = os.environ["TENON_BIN"]
-
-
-def tenon(*args: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [TENON, *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
-    )
+from running import TENON, failed, tenon
 
 
 def script(folder: Path, text: str) -> Path:
     path = folder / "pipeline.lua"
     path.write_text(text)
     return path
-
-
-def failed(result: subprocess.CompletedProcess, code: int, *parts: str) -> None:
-    assert result.returncode == code, result
-    assert result.stderr.count("\n") == 1, result.stderr
-    for part in parts:
-        assert part in result.stderr, result.stderr
 
 
 @pytest.mark.parametrize(
@@ -129,8 +114,14 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         (b"", "npy"),
         (b"\x80\x04\x95abc", "pickle"),
         (b"\x93NUMPY\x01\x00\xff\xff{", "truncated"),
-        (b"\x93NUMPY\x01\x00\x3c\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,)}    \n", ""),  # noqa: E501
-        (b"\x93NUMPY\x01\x00\x3a\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }\n", ""),  # noqa: E501
+        (
+            b"\x93NUMPY\x01\x00\x3c\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,)}    \n",  # noqa: E501
+            "",
+        ),
+        (
+            b"\x93NUMPY\x01\x00\x3a\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }\n",
+            "",
+        ),
         (
             b"\x93NUMPY\x01\x00\x4f\x00{'descr': '<f4', 'fortran_order': False, "
             b"'shape': (4294967296, 4294967296)} \n",

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `tenon` command on small ONNX models: what it does, and how it refuses."""
+
+import json
+import resource
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.reference
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from running import failed, tenon
+
+
+def weights(name: str, *shape: int) -> TensorProto:
+    seeded = np.random.default_rng(len(name))
+    return numpy_helper.from_array(seeded.standard_normal(shape).astype("f"), name)
+
+
+def classifier(folder: Path, *, last: str = "Softmax") -> Path:
+    """x[batch, 8] to y[batch, 4]: two products with a Relu between, and a last operator."""
+    nodes = [
+        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], "first"),
+        helper.make_node("Relu", ["h"], ["r"], "relu"),
+        helper.make_node("Gemm", ["r", "w2", "b2"], ["z"], "second"),
+        helper.make_node(last, ["z"], ["y"], "last"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "classifier",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])],
+        [weights("w1", 8, 64), weights("b1", 64), weights("w2", 64, 4), weights("b2", 4)],
+    )
+    path = folder / "classifier.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
+
+
+def data(folder: Path, n: int = 32, **replaced: np.ndarray) -> Path:
+    seeded = np.random.default_rng(0)
+    arrays = {"x": seeded.standard_normal((n, 8)).astype("f"), "label": np.arange(n) % 4}
+    path = folder / "data.npz"
+    np.savez(path, **(arrays | replaced))
+    return path
+
+
+def optimize(folder: Path, *more: object, recipe: str = "int8", **limits: object):
+    model = folder / "classifier.onnx"
+    if not model.exists():
+        classifier(folder)
+    return tenon(
+        "optimize", model, "-o", folder / "small.onnx", "--recipe", recipe, *more, **limits
+    )
+
+
+def test_int8_in_one_line_then_evaluate_and_bench(tmp_path: Path) -> None:
+    samples = data(tmp_path)
+    result = optimize(tmp_path, "--data", samples, "--json")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["quantized"] == 3  # the Relu too: it keeps its input's scale
+    assert told["cosine"] > 0.99
+    written = onnx.load(tmp_path / "small.onnx")
+    onnx.checker.check_model(written, full_check=True)
+    assert "QuantizeLinear" in {node.op_type for node in written.graph.node}
+    figures = {}
+    for name in ("classifier", "small"):
+        model = tmp_path / f"{name}.onnx"
+        result = tenon("evaluate", model, "--data", samples, "--metric", "accuracy", "--json")
+        assert result.returncode == 0, result.stderr
+        figures[name] = json.loads(result.stdout)
+    result = tenon("bench", tmp_path / "small.onnx", "--shape", "x=4x8", "--json")
+    assert result.returncode == 0, result.stderr
+    bench = json.loads(result.stdout)
+    assert {"latency_ms", "compile_ms", "peak_rss_mb", "flops", "fallback_nodes"} <= set(bench)
+
+
+def test_infer_writes_what_onnx_computes(tmp_path: Path) -> None:
+    model = classifier(tmp_path)
+    x = np.random.default_rng(1).standard_normal((3, 8)).astype("f")
+    np.save(tmp_path / "x.npy", x)
+    result = tenon("infer", model, "--input", f"x={tmp_path}/x.npy", "--output-dir", tmp_path)
+    assert result.returncode == 0, result.stderr
+    (expected,) = onnx.reference.ReferenceEvaluator(onnx.load(model)).run(None, {"x": x})
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "parts"),
+    [
+        ("z", np.zeros((1, 8), "f"), ["'z'", "x"]),
+        ("x", np.zeros((1, 9), "f"), ["x", "8", "9"]),
+        ("x", np.zeros((8,), "f"), ["x", "[8]"]),
+        ("x", np.zeros((1, 8), "i8"), ["x", "float32", "int64"]),
+    ],
+)
+def test_infer_names_the_wrong_input(tmp_path: Path, name: str, array, parts) -> None:
+    np.save(tmp_path / "in.npy", array)
+    outputs = tmp_path / "out"
+    model = classifier(tmp_path)
+    result = tenon("infer", model, "--input", f"{name}={tmp_path}/in.npy", "--output-dir", outputs)
+    failed(result, 1, *parts)
+    assert not list(outputs.glob("*")) if outputs.exists() else True
+
+
+def test_an_unknown_operator_is_named_with_its_node(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 8), "f"))
+    model = classifier(tmp_path, last="Sofmax")
+    result = tenon("infer", model, "--input", f"x={tmp_path}/x.npy", "--output-dir", tmp_path)
+    failed(result, 1, "Sofmax", "last")
+
+
+def truncated(folder: Path) -> Path:
+    path = data(folder)
+    path.write_bytes(path.read_bytes()[:200])
+    return path
+
+
+def damaged(folder: Path) -> Path:
+    path = data(folder)
+    content = bytearray(path.read_bytes())
+    content[150] ^= 255  # in the first array: the checksum tells
+    path.write_bytes(content)
+    return path
+
+
+def pickled(folder: Path) -> Path:
+    path = data(folder, x=np.array([{"a": 1}], object))
+    assert zipfile.is_zipfile(path)
+    return path
+
+
+def without_rows(folder: Path) -> Path:
+    return data(folder, 0)
+
+
+def other_lengths(folder: Path) -> Path:
+    return data(folder, x=np.zeros((7, 8), "f"))
+
+
+def with_nan(folder: Path) -> Path:
+    rows = np.zeros((16, 8), "f")
+    rows[3, 2] = np.nan
+    return data(folder, 16, x=rows)
+
+
+def ragged(folder: Path) -> Path:
+    path = folder / "data.csv"
+    path.write_text("x,label\n1,2\n1,2,3\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "parts"),
+    [
+        (truncated, ["data.npz"]),
+        (damaged, ["data.npz"]),
+        (pickled, ["data.npz"]),
+        (without_rows, ["empty data set"]),
+        (other_lengths, ["data.npz"]),
+        (with_nan, ["value x", "not finite", "batch 0"]),
+        (ragged, ["data.csv", "3"]),
+        (lambda folder: folder / "absent.npz", ["absent.npz"]),
+    ],
+)
+def test_calibration_refuses_bad_data(tmp_path: Path, make, parts: list[str]) -> None:
+    result = optimize(tmp_path, "--data", make(tmp_path))
+    failed(result, 1, *parts)
+    assert not (tmp_path / "small.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "parts"),
+    [
+        (["--set", "observer=entropi"], ["entropi", "entropy"]),
+        (["--set", "samples=many"], ["samples"]),
+        (["--set", "samples=-4"], ["samples", "-4"]),
+    ],
+)
+def test_options_of_a_recipe_are_checked(tmp_path: Path, more, parts) -> None:
+    failed(optimize(tmp_path, "--data", data(tmp_path), *more), 1, *parts)
+
+
+def test_an_unknown_recipe_names_those_there_are(tmp_path: Path) -> None:
+    failed(optimize(tmp_path, "--data", data(tmp_path), recipe="int9"), 1, "int9", "int8")
+
+
+def test_a_missing_dictionary_is_named(tmp_path: Path) -> None:
+    samples = data(tmp_path)
+    asked = ["--data", samples, "--metric", "cer", "--option", "dictionary=absent.txt"]
+    failed(tenon("evaluate", classifier(tmp_path), *asked), 1, "dictionary", "absent.txt")
+
+
+def full_after(n_bytes: int):
+    """A process whose files cannot grow beyond this, as on a full disk."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    (tmp_path / "small.onnx").write_bytes(b"old")
+    samples = data(tmp_path)
+    classifier(tmp_path)
+    before = {path.name for path in tmp_path.iterdir()}
+    # Python ignores SIGXFSZ, and a child that keeps its signals gets an error from write instead.
+    limits = {"preexec_fn": full_after(512), "restore_signals": False}
+    result = optimize(tmp_path, "--data", samples, **limits)
+    assert result.returncode == 1
+    assert "small.onnx: file too large" in result.stderr
+    assert (tmp_path / "small.onnx").read_bytes() == b"old"
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_a_target_that_is_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "small.onnx").mkdir()
+    result = optimize(tmp_path, "--data", data(tmp_path))
+    assert result.returncode == 1
+    assert "small.onnx: expected a file, got a folder" in result.stderr
+
+
+def external(folder: Path, location: str) -> Path:
+    path = classifier(folder)
+    model = onnx.load(path)
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("location", ["absent.bin", "../outside.bin", "/etc/passwd"])
+def test_external_data_stays_in_the_folder_of_the_model(tmp_path: Path, location: str) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "outside.bin").write_bytes(bytes(8 * 64 * 4))
+    failed(tenon("inspect", external(folder, location)), 1, location, "w1")
