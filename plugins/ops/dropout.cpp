@@ -47,10 +47,10 @@ Status dropout_ref(const Call& call) {
     return copy_as(call, call.shape(0));
   }
   TN_TRY(out, call.out(0, call.dtype(0), call.shape(0)));
-  Random random = Random::of_node(call.node());
+  std::vector<double> draws = Random::of_node(call.node()).uniform(0, n);
   return dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
     for (int64_t i = 0; i < n; ++i) {
-      bool keep = random.uniform() >= ratio;
+      bool keep = draws[static_cast<size_t>(i)] >= ratio;
       double value = keep ? static_cast<double>(call.data<T>(0)[i]) / (1 - ratio) : 0;
       data_of<T>(out)[i] = static_cast<T>(value);
       if (mask) mask[i] = keep;
@@ -67,6 +67,7 @@ Result<Node> dropout_sample(EditView edit, uint64_t seed) {
 
 constexpr tn_op kDropout = op_row({.type = "Dropout",
                                    .since = 22,
+                                   .traits = TN_OP_RANDOM,
                                    .attributes = R"([{"name": "seed", "type": "int"}])",
                                    .quant = "same_scale",
                                    .shape = shape<dropout_shape>,

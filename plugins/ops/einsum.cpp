@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// Einsum. The equation becomes labels by axis; "..." gets labels of its own, aligned at the right.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+using Labels = std::vector<int>;
+constexpr int kEllipsis = 256;  // this one and up: axes that "..." stands for, from the right
+
+struct Equation {
+  std::vector<Labels> inputs;
+  Labels output;
+};
+
+Status bad_equation(std::string_view text, std::string_view why) {
+  return invalid(cat("equation '", text, "': ", why));
+}
+
+// One operand's labels. rank: of the tensor, or nothing for the output, which takes all of
+// `widest`.
+Result<Labels> operand_labels(std::string_view equation,
+                              std::string_view term,
+                              std::optional<size_t> rank,
+                              int& widest) {
+  Labels out;
+  size_t letters = 0;
+  for (char c : term)
+    letters += c != '.';
+  bool seen = false;
+  for (size_t i = 0; i < term.size(); ++i) {
+    char c = term[i];
+    if (c == '.') {
+      if (seen || term.substr(i, 3) != "...")
+        return bad_equation(equation, "expected '...' once in an operand");
+      seen = true;
+      i += 2;
+      if (rank && *rank < letters) break;
+      int n = rank ? static_cast<int>(*rank - letters) : widest;
+      widest = std::max(widest, n);
+      for (int k = n; k-- > 0;)
+        out.push_back(kEllipsis + k);
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      out.push_back(c);
+    } else {
+      return bad_equation(equation, cat("expected letters, ',', '...' and '->', got '", c, "'"));
+    }
+  }
+  if (rank && out.size() != *rank)
+    return bad_equation(equation, cat("expected a tensor of rank ", out.size(), " for '", term,
+                                      "', got rank ", *rank));
+  return out;
+}
+
+Result<Equation> parse(std::string_view given, const std::vector<size_t>& ranks) {
+  std::string text(given);
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  size_t arrow = text.find("->");
+  std::string left = text.substr(0, arrow);
+  std::vector<std::string> terms{""};
+  for (char c : left) {
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
+  }
+  if (terms.size() != ranks.size())
+    return bad_equation(given, cat("expected ", ranks.size(), " operands, got ", terms.size()));
+  Equation out;
+  int widest = 0;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    TN_TRY(labels, operand_labels(given, terms[i], ranks[i], widest));
+    out.inputs.push_back(labels);
+  }
+  if (arrow != text.npos) {
+    TN_TRY(labels, operand_labels(given, std::string_view(text).substr(arrow + 2), {}, widest));
+    out.output = labels;
+  } else {  // "...", then what stands once, by the alphabet
+    std::map<int, int> times;
+    for (const Labels& labels : out.inputs)
+      for (int label : labels)
+        ++times[label];
+    for (int k = widest; k-- > 0;)
+      out.output.push_back(kEllipsis + k);
+    for (auto [label, n] : times)
+      if (n == 1 && label < kEllipsis) out.output.push_back(label);
+  }
+  std::set<int> known, used;
+  for (const Labels& labels : out.inputs)
+    known.insert(labels.begin(), labels.end());
+  for (int label : out.output)
+    if (!known.count(label) || !used.insert(label).second)
+      return bad_equation(given, "expected each label of the output once, and in some operand");
+  return out;
+}
+
+Status einsum_shape(EditView edit, Node node) {
+  std::vector<size_t> ranks;
+  for (Value value : node.inputs()) {
+    if (!value.type().ranked) return set_output(edit, node, 0, unranked(value.dtype()));
+    ranks.push_back(value.type().rank());
+  }
+  TN_TRY(equation, parse(node.attr_text("equation"), ranks));
+  std::map<int, Dim> sizes;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    Dims dims = dims_of(node.input(i).type());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      auto [at, added] = sizes.emplace(equation.inputs[i][d], dims[d]);
+      if (added) continue;
+      std::optional<Dim> both = broadcast(at->second, dims[d]);
+      if (!both) return invalid(cat("input ", i, " axis ", d, ": sizes of one label differ"));
+      at->second = *both;
+    }
+  }
+  Dims out;
+  for (int label : equation.output)
+    out.push_back(sizes.at(label));
+  return set_output(edit, node, 0, node.input(0).dtype(), out);
+}
+
+// All labels with their sizes: those of the output first, then those that are summed over.
+struct Space {
+  std::vector<int64_t> kept, summed;
+  std::vector<std::vector<int64_t>> kept_strides, summed_strides;  // by operand
+};
+Result<Space> space_of(const Call& call, const Equation& equation) {
+  std::map<int, int64_t> sizes;
+  for (size_t i = 0; i < equation.inputs.size(); ++i) {
+    for (size_t d = 0; d < equation.inputs[i].size(); ++d) {
+      int64_t &size = sizes.emplace(equation.inputs[i][d], 1).first->second,
+              here = call.shape(i)[d];
+      if (size != here && size != 1 && here != 1)
+        return invalid(cat("input ", i, " axis ", d, ": expected ", size, ", got ", here));
+      size = size == 1 ? here : size;
+    }
+  }
+  Space out;
+  Labels summed;
+  for (int label : equation.output)
+    out.kept.push_back(sizes.at(label));
+  for (auto [label, size] : sizes) {
+    if (std::count(equation.output.begin(), equation.output.end(), label)) continue;
+    summed.push_back(label);
+    out.summed.push_back(size);
+  }
+  for (size_t i = 0; i < equation.inputs.size(); ++i) {
+    std::vector<int64_t> strides = dense_strides(call.shape(i));
+    auto along = [&](const Labels& labels) {
+      std::vector<int64_t> steps(labels.size(), 0);
+      for (size_t k = 0; k < labels.size(); ++k)
+        for (size_t d = 0; d < strides.size(); ++d)  // a label that stands twice walks the diagonal
+          if (equation.inputs[i][d] == labels[k] && call.shape(i)[d] != 1) steps[k] += strides[d];
+      return steps;
+    };
+    out.kept_strides.push_back(along(equation.output));
+    out.summed_strides.push_back(along(summed));
+  }
+  return out;
+}
+
+Status einsum_ref(const Call& call) {
+  std::vector<size_t> ranks;
+  for (uint64_t i = 0; i < call.n_in(); ++i) {
+    ranks.push_back(call.shape(i).size());
+    if (call.dtype(i) != call.dtype(0)) return invalid("expected inputs of one element type");
+  }
+  TN_TRY(equation, parse(call.node().attr_text("equation"), ranks));
+  TN_TRY(space, space_of(call, equation));
+  TN_TRY(out, call.out(0, call.dtype(0), space.kept));
+  return dispatch<kNumeric>(call.dtype(0), [&, &s = space, &result = out]<class T>() -> Status {
+    auto body = [&](uint64_t begin, uint64_t end) {
+      for (auto i = static_cast<int64_t>(begin); i < static_cast<int64_t>(end); ++i) {
+        Odometer at(s.kept, i), over(s.summed);
+        Wide<T> sum = 0;
+        for (int64_t k = 0, n = element_count(s.summed); k < n; ++k, over.next()) {
+          Wide<T> product = 1;
+          for (size_t p = 0; p < ranks.size(); ++p)
+            product *= static_cast<Wide<T>>(
+                call.data<T>(p)[at.dot(s.kept_strides[p]) + over.dot(s.summed_strides[p])]);
+          sum += product;
+        }
+        data_of<T>(result)[i] = static_cast<T>(sum);
+      }
+    };
+    parallel_for(call.ctx(), static_cast<uint64_t>(element_count(result)), 16, body);
+    return {};
+  });
+}
+
+// A value and the labels of its axes, for the decomposition.
+struct Term {
+  Value value;
+  Labels labels;
+};
+using Sizes = std::map<int, int64_t>;
+
+bool has(const Labels& labels, int label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
+
+// Sums away what neither `keep` nor another operand needs.
+Result<Term> reduced(EditView edit, Term term, const std::set<int>& keep) {
+  std::vector<int64_t> axes;
+  Labels left;
+  for (size_t d = 0; d < term.labels.size(); ++d) {
+    if (keep.count(term.labels[d]))
+      left.push_back(term.labels[d]);
+    else
+      axes.push_back(static_cast<int64_t>(d));
+  }
+  if (axes.empty()) return term;
+  TN_TRY(at, edit.ints(axes));
+  TN_TRY(sum, edit.op("ReduceSum", {term.value, at}, {{"keepdims", 0}}));
+  return Term{sum, left};
+}
+
+// In the order of `labels`, then with the shape given.
+Result<Value> arranged(EditView edit,
+                       const Term& term,
+                       const Labels& labels,
+                       const std::vector<int64_t>& shape) {
+  std::vector<int64_t> perm;
+  for (int label : labels)
+    perm.push_back(std::find(term.labels.begin(), term.labels.end(), label) - term.labels.begin());
+  TN_TRY(moved, edit.op("Transpose", {term.value}, {{"perm", perm}}));
+  TN_TRY(dims, edit.ints(shape));
+  return edit.op("Reshape", {moved, dims});
+}
+
+// Two terms as one MatMul: [batch, m, k] x [batch, k, n].
+Result<Term> contracted(
+    EditView edit, const Term& a, const Term& b, const std::set<int>& keep, const Sizes& sizes) {
+  Labels batch, m, k, n;
+  for (int label : a.labels)
+    (!has(b.labels, label) ? m : keep.count(label) ? batch : k).push_back(label);
+  for (int label : b.labels)
+    if (!has(a.labels, label)) n.push_back(label);
+  auto join = [](Labels x, const Labels& y, const Labels& z) {
+    x.insert(x.end(), y.begin(), y.end());
+    x.insert(x.end(), z.begin(), z.end());
+    return x;
+  };
+  auto count = [&](const Labels& labels) {
+    int64_t product = 1;
+    for (int label : labels)
+      product *= sizes.at(label);
+    return product;
+  };
+  TN_TRY(left, arranged(edit, a, join(batch, m, k), {count(batch), count(m), count(k)}));
+  TN_TRY(right, arranged(edit, b, join(batch, k, n), {count(batch), count(k), count(n)}));
+  TN_TRY(product, edit.op("MatMul", {left, right}));
+  Labels labels = join(batch, m, n);
+  std::vector<int64_t> shape;
+  for (int label : labels)
+    shape.push_back(sizes.at(label));
+  TN_TRY(dims, edit.ints(shape));
+  TN_TRY(value, edit.op("Reshape", {product, dims}));
+  return Term{value, labels};
+}
+
+// Left to right; static shapes without diagonals or sizes of 1 that broadcast.
+Result<std::vector<Value>> einsum_decompose(EditView edit, Node node) {
+  std::vector<size_t> ranks;
+  for (Value value : node.inputs()) {
+    if (!value.type().is_static()) return unsupported("decomposed only with static shapes");
+    ranks.push_back(value.type().rank());
+  }
+  TN_TRY(equation, parse(node.attr_text("equation"), ranks));
+  Sizes sizes;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const Labels& labels = equation.inputs[i];
+    for (size_t d = 0; d < labels.size(); ++d) {
+      int64_t size = node.input(i).type().dims[d];
+      bool twice = std::count(labels.begin(), labels.end(), labels[d]) > 1;
+      if (twice || sizes.emplace(labels[d], size).first->second != size)
+        return unsupported("decomposed only without diagonals and broadcasting");
+    }
+  }
+  auto needed = [&](size_t from) {  // by the output and the operands from `from` on
+    std::set<int> out(equation.output.begin(), equation.output.end());
+    for (size_t i = from; i < ranks.size(); ++i)
+      out.insert(equation.inputs[i].begin(), equation.inputs[i].end());
+    return out;
+  };
+  Term term{node.input(0), equation.inputs[0]};
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    std::set<int> keep = needed(i + 1), for_a = needed(i), for_b = keep;
+    for_b.insert(term.labels.begin(), term.labels.end());
+    TN_TRY(a, reduced(edit, term, for_a));
+    TN_TRY(b, reduced(edit, {node.input(i), equation.inputs[i]}, for_b));
+    TN_TRY(both, contracted(edit, a, b, keep, sizes));
+    term = both;
+  }
+  TN_TRY(last, reduced(edit, term, needed(ranks.size())));
+  std::vector<int64_t> shape;
+  for (int label : equation.output)
+    shape.push_back(sizes.at(label));
+  TN_TRY(y, arranged(edit, last, equation.output, shape));
+  return std::vector<Value>{y};
+}
+
+Result<Node> einsum_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  constexpr const char* kEquations[] = {"ij,jk->ik",  "bij,bkj->bik", "...ij,...jk->...ik",
+                                        "i,j",        "ij->ji",       "ij->",
+                                        "ij,kj,k->i", "bhqd,bhkd"};
+  std::string_view equation = kEquations[random.integer(0, 7)];
+  std::string_view left = equation.substr(0, equation.find("->"));
+  std::map<char, int64_t> sizes;
+  std::vector<Value> inputs;
+  std::vector<int64_t> dims;
+  int64_t rows = random.integer(1, 3);
+  for (size_t i = 0; i <= left.size(); ++i) {
+    if (i == left.size() || left[i] == ',') {
+      TN_TRY(x, random.input(TN_F32, dims));
+      inputs.push_back(x);
+      dims.clear();
+    } else if (left[i] == '.') {
+      dims.insert(dims.end(), {rows, 2});
+      i += 2;
+    } else {
+      dims.push_back(sizes.emplace(left[i], random.integer(1, 4)).first->second);
+    }
+  }
+  return edit.add({.type = "Einsum", .inputs = inputs, .attrs = {{"equation", equation}}});
+}
+
+// Every label's size once, for each operand.
+OpCost einsum_cost(Node node) {
+  std::vector<size_t> ranks;
+  for (Value value : node.inputs()) {
+    if (!value.type().is_static()) return {0, node_bytes(node)};
+    ranks.push_back(value.type().rank());
+  }
+  auto equation = parse(node.attr_text("equation"), ranks);
+  if (!equation.ok()) return {0, node_bytes(node)};
+  Sizes sizes;
+  for (size_t i = 0; i < ranks.size(); ++i)
+    for (size_t d = 0; d < ranks[i]; ++d)
+      sizes.emplace(equation->inputs[i][d], node.input(i).type().dims[d]);
+  double flops = static_cast<double>(ranks.size());
+  for (auto [label, size] : sizes)
+    flops *= static_cast<double>(size);
+  return {flops, node_bytes(node)};
+}
+
+constexpr tn_op kEinsum = op_row({.type = "Einsum",
+                                  .since = 28,
+                                  .attributes = R"([{"name": "equation", "type": "string"}])",
+                                  .shape = shape<einsum_shape>,
+                                  .decompose = decompose<einsum_decompose>,
+                                  .cost = cost<einsum_cost>,
+                                  .ref = ref<einsum_ref>,
+                                  .sample = sample<einsum_sample>});
+
+}  // namespace
+
+TENON_OPS(einsum, &kEinsum)
+
+}  // namespace tenon::ops

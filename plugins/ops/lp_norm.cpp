@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// LpNormalization, MeanVarianceNormalization, and Det.
+#include <algorithm>
+#include <cmath>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+Status same_shape(EditView edit, Node node) {
+  return set_output(edit, node, 0, node.input(0).type());
+}
+
+// Lines whose norm is 0 stay 0.
+Status lp_ref(const Call& call) {
+  TN_TRY(axis, axis_in(call.node().attr_int("axis", -1), call.shape(0).size()));
+  int64_t p = call.node().attr_int("p", 2);
+  if (p != 1 && p != 2) return invalid(cat("p: expected 1 or 2, got ", p));
+  AxisSplit split(call.shape(0), axis);
+  TN_TRY(out, call.out(0, call.dtype(0), call.shape(0)));
+  return dispatch<kFloats>(call.dtype(0), [&, &y = out]<class T>() -> Status {
+    for (int64_t line = 0; line < split.outer * split.inner; ++line) {
+      int64_t first = line / split.inner * split.size * split.inner + line % split.inner;
+      auto value = [&](int64_t k) {
+        return static_cast<double>(call.data<T>(0)[first + k * split.inner]);
+      };
+      double sum = 0;
+      for (int64_t k = 0; k < split.size; ++k)
+        sum += p == 1 ? std::fabs(value(k)) : value(k) * value(k);
+      double norm = p == 1 ? sum : std::sqrt(sum);
+      for (int64_t k = 0; k < split.size; ++k)
+        data_of<T>(y)[first + k * split.inner] = static_cast<T>(norm == 0 ? 0 : value(k) / norm);
+    }
+    return {};
+  });
+}
+
+Result<Node> lp_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims = random.shape(1, 3);
+  TN_TRY(x, random.input(TN_F32, dims));
+  return edit.add({.type = "LpNormalization",
+                   .inputs = {x},
+                   .attrs = {{"axis", random.integer(0, static_cast<int64_t>(dims.size()) - 1)},
+                             {"p", random.integer(1, 2)}}});
+}
+
+Result<std::vector<bool>> mean_axes(const Call& call) {
+  std::vector<int64_t> axes = call.node().attr_ints("axes");
+  if (call.node().attr("axes").tag == TN_ANY_NONE) axes = {0, 2, 3};
+  std::vector<bool> out(call.shape(0).size(), false);
+  for (int64_t stated : axes) {
+    TN_TRY(axis, axis_in(stated, out.size(), "axes"));
+    out[static_cast<size_t>(axis)] = true;
+  }
+  return out;
+}
+
+Status mvn_ref(const Call& call) {
+  TN_TRY(reduced, mean_axes(call));
+  std::span<const int64_t> shape = call.shape(0);
+  std::vector<int64_t> steps(shape.size(), 0);  // into one cell per group
+  int64_t groups = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (reduced[d]) continue;
+    steps[d] = groups;
+    groups *= shape[d];
+  }
+  TN_TRY(out, call.out(0, call.dtype(0), shape));
+  return dispatch<kFloats>(call.dtype(0), [&, &y = out]<class T>() -> Status {
+    const T* x = call.data<T>(0);
+    int64_t n = element_count(shape);
+    auto each = [&](auto&& f) {
+      Odometer at(shape);
+      for (int64_t i = 0; i < n; ++i, at.next())
+        f(i, static_cast<size_t>(at.dot(steps)));
+    };
+    std::vector<double> mean(static_cast<size_t>(groups)), square(mean.size());
+    double count = static_cast<double>(n) / static_cast<double>(std::max<int64_t>(groups, 1));
+    each([&](int64_t i, size_t g) { mean[g] += static_cast<double>(x[i]) / count; });
+    each([&](int64_t i, size_t g) {
+      double away = static_cast<double>(x[i]) - mean[g];
+      square[g] += away * away / count;
+    });
+    each([&](int64_t i, size_t g) {  // ONNX's function adds 1e-9 to the deviation
+      double value = (static_cast<double>(x[i]) - mean[g]) / (std::sqrt(square[g]) + 1e-9);
+      data_of<T>(y)[i] = static_cast<T>(value);
+    });
+    return {};
+  });
+}
+
+Result<std::vector<Value>> mvn_decompose(EditView edit, Node node) {
+  std::vector<int64_t> axes = node.attr_ints("axes");
+  if (node.attr("axes").tag == TN_ANY_NONE) axes = {0, 2, 3};
+  Value x = node.input(0);
+  TN_TRY(over, edit.ints(axes));
+  TN_TRY(small, edit.constant<float>(TN_F32, {}, std::vector<float>{1e-9f}));
+  TN_TRY(epsilon, edit.op("CastLike", {small, x}));
+  TN_TRY(mean, edit.op("ReduceMean", {x, over}));
+  TN_TRY(away, edit.op("Sub", {x, mean}));
+  TN_TRY(squared, edit.op("Mul", {away, away}));
+  TN_TRY(variance, edit.op("ReduceMean", {squared, over}));
+  TN_TRY(root, edit.op("Sqrt", {variance}));
+  TN_TRY(deviation, edit.op("Add", {root, epsilon}));
+  TN_TRY(y, edit.op("Div", {away, deviation}));
+  return std::vector<Value>{y};
+}
+
+Result<Node> mvn_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  TN_TRY(x, random.input(TN_F32, {2, random.integer(1, 3), 3, random.integer(2, 4)}));
+  std::vector<int64_t> axes{1, -1};
+  std::vector<Attr> attrs;
+  if (random.coin()) attrs.emplace_back("axes", axes);
+  return edit.add({.type = "MeanVarianceNormalization", .inputs = {x}, .attrs = attrs});
+}
+
+Status det_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  if (!x.ranked || x.rank() < 2) return set_output(edit, node, 0, unranked(x.dtype));
+  Dims out = dims_of(x);
+  out.resize(out.size() - 2);
+  return set_output(edit, node, 0, x.dtype, out);
+}
+
+// Elimination with the largest pivot of each column.
+double determinant(std::vector<double> m, size_t n) {
+  double product = 1;
+  for (size_t column = 0; column < n; ++column) {
+    size_t pivot = column;
+    for (size_t row = column + 1; row < n; ++row)
+      if (std::fabs(m[row * n + column]) > std::fabs(m[pivot * n + column])) pivot = row;
+    if (m[pivot * n + column] == 0) return 0;
+    for (size_t k = 0; pivot != column && k < n; ++k)
+      std::swap(m[pivot * n + k], m[column * n + k]);
+    product *= m[column * n + column] * (pivot == column ? 1 : -1);
+    for (size_t row = column + 1; row < n; ++row) {
+      double factor = m[row * n + column] / m[column * n + column];
+      for (size_t k = column; k < n; ++k)
+        m[row * n + k] -= factor * m[column * n + k];
+    }
+  }
+  return product;
+}
+
+Status det_ref(const Call& call) {
+  std::span<const int64_t> shape = call.shape(0);
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2])
+    return invalid("x: expected square matrices");
+  auto n = static_cast<size_t>(shape.back());
+  TN_TRY(out, call.out(0, call.dtype(0), shape.subspan(0, shape.size() - 2)));
+  return dispatch<kFloats>(call.dtype(0), [&, &y = out]<class T>() -> Status {
+    for (int64_t i = 0; i < element_count(y); ++i) {
+      std::vector<double> m(n * n);
+      for (size_t k = 0; k < m.size(); ++k)
+        m[k] = static_cast<double>(call.data<T>(0)[static_cast<size_t>(i) * m.size() + k]);
+      data_of<T>(y)[i] = static_cast<T>(determinant(std::move(m), n));
+    }
+    return {};
+  });
+}
+
+Result<Node> det_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int64_t n = random.integer(1, 4);
+  TN_TRY(x, random.input(TN_F32, {random.integer(1, 3), n, n}));
+  return edit.add({.type = "Det", .inputs = {x}});
+}
+
+OpCost norm_cost(Node node) {
+  return {4 * output_elements(node), node_bytes(node)};
+}
+OpCost det_cost(Node node) {
+  Type x = node.input(0).type();
+  double n = x.is_static() && x.rank() >= 2 ? static_cast<double>(x.dims.back()) : 0;
+  return {output_elements(node) * n * n * n * 2 / 3, node_bytes(node)};
+}
+
+constexpr tn_op kLp = op_row({.type = "LpNormalization",
+                              .since = 22,
+                              .axes = "p.. d~ r.. -> p.. d r.. ; p = axis",
+                              .attributes = R"([{"name": "axis", "type": "int", "default": -1},
+                                                {"name": "p", "type": "int", "default": 2}])",
+                              .shape = shape<same_shape>,
+                              .cost = cost<norm_cost>,
+                              .ref = ref<lp_ref>,
+                              .sample = sample<lp_sample>});
+constexpr tn_op kMvn = op_row({.type = "MeanVarianceNormalization",
+                               .since = 13,
+                               .attributes = R"([{"name": "axes", "type": "ints"}])",
+                               .shape = shape<same_shape>,
+                               .decompose = decompose<mvn_decompose>,
+                               .cost = cost<norm_cost>,
+                               .ref = ref<mvn_ref>,
+                               .sample = sample<mvn_sample>});
+constexpr tn_op kDet = op_row({.type = "Det",
+                               .since = 22,
+                               .shape = shape<det_shape>,
+                               .cost = cost<det_cost>,
+                               .ref = ref<det_ref>,
+                               .sample = sample<det_sample>});
+
+}  // namespace
+
+TENON_OPS(lp_norm, &kLp, &kMvn, &kDet)
+
+}  // namespace tenon::ops

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// DFT and STFT; complex numbers are pairs along the last axis.
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <numbers>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "numbers.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+using Complex = std::complex<double>;
+using Signal = std::vector<Complex>;
+
+// exp(sign * 2 pi i k / n)
+Complex turn(double sign, int64_t k, int64_t n) {
+  return std::polar(1.0,
+                    sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
+}
+
+// Cooley and Tukey (1965) while the length halves, then by the definition.
+Signal transform(const Signal& x, double sign) {
+  auto n = static_cast<int64_t>(x.size());
+  Signal out(x.size());
+  if (n % 2 == 0 && n > 0) {
+    Signal even, odd;
+    for (size_t i = 0; i < x.size(); ++i)
+      (i % 2 ? odd : even).push_back(x[i]);
+    even = transform(even, sign), odd = transform(odd, sign);
+    for (int64_t k = 0; k < n / 2; ++k) {
+      Complex turned = turn(sign, k, n) * odd[static_cast<size_t>(k)];
+      out[static_cast<size_t>(k)] = even[static_cast<size_t>(k)] + turned;
+      out[static_cast<size_t>(k + n / 2)] = even[static_cast<size_t>(k)] - turned;
+    }
+    return out;
+  }
+  for (int64_t k = 0; k < n; ++k)
+    for (int64_t t = 0; t < n; ++t)
+      out[static_cast<size_t>(k)] += x[static_cast<size_t>(t)] * turn(sign, k * t % n, n);
+  return out;
+}
+
+struct Dft {
+  bool inverse, onesided;
+  // How many numbers come out of a signal of n, and in how many components.
+  int64_t bins(int64_t n) const { return onesided && !inverse ? n / 2 + 1 : n; }
+  int64_t components() const { return onesided && inverse ? 1 : 2; }
+};
+Dft dft_of(Node node) {
+  return {node.attr_int("inverse") != 0, node.attr_int("onesided") != 0};
+}
+
+Status dft_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  Dft dft = dft_of(node);
+  std::optional<std::vector<int64_t>> stated = known_ints(node.input(2));
+  if (!x.ranked || x.rank() < 2 || (node.input(2) && (!stated || stated->size() != 1)))
+    return set_output(edit, node, 0, unranked(x.dtype));
+  TN_TRY(axis, axis_in(node.input(2) ? stated->at(0) : -2, x.rank()));
+  Dims out = dims_of(x);
+  Dim length = out[static_cast<size_t>(axis)];
+  if (node.input(1)) {
+    std::optional<Dims> given = contents(node.input(1));
+    length = given && given->size() == 1 ? (*given)[0] : Dim();
+  } else if (dft.inverse && dft.onesided) {
+    length = length.known() ? Dim(2 * (*length.value - 1)) : Dim();
+  }
+  if (dft.onesided && !dft.inverse) length = length.known() ? Dim(*length.value / 2 + 1) : Dim();
+  out[static_cast<size_t>(axis)] = length;
+  out.back() = dft.components();
+  return set_output(edit, node, 0, x.dtype, out);
+}
+
+Status dft_ref(const Call& call) {
+  std::vector<int64_t> shape = to_vector(call.shape(0));
+  int64_t components = shape.empty() ? 0 : shape.back();
+  if (shape.size() < 2 || (components != 1 && components != 2))
+    return invalid("x: expected signals whose last axis has 1 or 2 components");
+  TN_TRY(axis, axis_in(call.has(2) ? read_ints(call.in(2)).at(0) : -2, shape.size()));
+  if (axis + 1 == static_cast<int64_t>(shape.size()))
+    return invalid("axis: expected another than the last, which has the components");
+  Dft dft = dft_of(call.node());
+  shape.pop_back();
+  AxisSplit split(shape, axis);
+  bool back = dft.inverse && dft.onesided;
+  int64_t n = back ? 2 * (split.size - 1) : split.size;
+  if (call.has(1)) n = read_ints(call.in(1)).at(0);
+  if (n < 1) return invalid(cat("dft_length: expected a number from 1, got ", n));
+  int64_t bins = dft.bins(n), given = std::min(split.size, back ? n / 2 + 1 : n);
+  shape[static_cast<size_t>(axis)] = bins;
+  shape.push_back(dft.components());
+  TN_TRY(out, call.out(0, call.dtype(0), shape));
+  auto body = [&](uint64_t begin, uint64_t end) {
+    for (auto line = static_cast<int64_t>(begin); line < static_cast<int64_t>(end); ++line) {
+      int64_t o = line / split.inner, i = line % split.inner;
+      Signal x(static_cast<size_t>(n));
+      for (int64_t t = 0; t < given; ++t) {
+        int64_t at = ((o * split.size + t) * split.inner + i) * components;
+        auto part = [&](int64_t k) {
+          return load_number(call.data<char>(0), call.dtype(0), at + k);
+        };
+        x[static_cast<size_t>(t)] = {part(0), components == 2 ? part(1) : 0};
+      }
+      for (int64_t t = n / 2 + 1; back && t < n; ++t)  // a real signal's other half is conjugate
+        x[static_cast<size_t>(t)] = std::conj(x[static_cast<size_t>(n - t)]);
+      Signal y = transform(x, dft.inverse ? 1 : -1);
+      double scale = dft.inverse ? 1 / static_cast<double>(n) : 1;
+      for (int64_t k = 0; k < bins; ++k) {
+        int64_t at = ((o * bins + k) * split.inner + i) * dft.components();
+        Complex value = scale * y[static_cast<size_t>(k)];
+        store_number(data_of<char>(out), call.dtype(0), at, value.real());
+        if (dft.components() == 2)
+          store_number(data_of<char>(out), call.dtype(0), at + 1, value.imag());
+      }
+    }
+  };
+  parallel_for(call.ctx(), static_cast<uint64_t>(split.outer * split.inner), 1, body);
+  return {};
+}
+
+Result<Node> dft_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int64_t inverse = random.integer(0, 1), onesided = random.integer(0, 1);
+  TN_TRY(x, random.input(TN_F32, {random.integer(1, 2), random.integer(2, 8), random.integer(2, 6),
+                                  inverse ? 2 : random.integer(1, 2)}));
+  TN_TRY(axis, edit.constant<int64_t>(TN_I64, {}, std::vector{random.integer(1, 2)}));
+  TN_TRY(length, edit.constant<int64_t>(TN_I64, {}, std::vector{random.integer(2, 9)}));
+  return edit.add({.type = "DFT",
+                   .inputs = {x, random.coin() ? length : Value{}, axis},
+                   .attrs = {{"inverse", inverse}, {"onesided", onesided}}});
+}
+
+// signal [n, s, 1 or 2] gives [n, frames, bins, 2].
+Status stft_shape(EditView edit, Node node) {
+  Type x = node.input(0).type(), window = node.input(2).type();
+  Dims in = x.ranked && x.rank() == 3 ? dims_of(x) : Dims(3);
+  Dim length = in[1];
+  if (node.input(3)) {
+    std::optional<Dims> given = contents(node.input(3));
+    length = given && given->size() == 1 ? (*given)[0] : Dim();
+  } else if (node.input(2)) {
+    length = window.ranked && window.rank() == 1 ? dims_of(window)[0] : Dim();
+  }
+  Dim frames, bins = length;
+  std::optional<std::vector<int64_t>> step = known_ints(node.input(1));
+  if (step && step->size() == 1 && step->at(0) > 0 && length.known() && in[1].known())
+    frames = (*in[1].value - *length.value) / step->at(0) + 1;
+  if (node.attr_int("onesided", 1)) bins = length.known() ? Dim(*length.value / 2 + 1) : Dim();
+  return set_output(edit, node, 0, x.dtype, {in[0], frames, bins, 2});
+}
+
+Status stft_ref(const Call& call) {
+  std::span<const int64_t> shape = call.shape(0);
+  if (shape.size() != 3 || (shape[2] != 1 && shape[2] != 2))
+    return invalid("signal: expected [n, s, 1 or 2]");
+  int64_t step = read_ints(call.in(1)).at(0), length = shape[1], components = shape[2];
+  if (call.has(2)) length = element_count(call.in(2));
+  if (call.has(3)) length = read_ints(call.in(3)).at(0);
+  if (call.has(2) && element_count(call.in(2)) != length)
+    return invalid(cat("window: expected ", length, " numbers, got ", element_count(call.in(2))));
+  if (step < 1 || length < 1 || length > shape[1])
+    return invalid("expected a frame_step from 1 and a frame_length in 1..s");
+  int64_t frames = (shape[1] - length) / step + 1;
+  int64_t bins = call.node().attr_int("onesided", 1) ? length / 2 + 1 : length;
+  TN_TRY(out, call.out(0, call.dtype(0), {shape[0], frames, bins, 2}));
+  auto number = [&](uint64_t i, int64_t at) {
+    return load_number(call.data<char>(i), call.dtype(i), at);
+  };
+  auto body = [&](uint64_t begin, uint64_t end) {
+    for (auto f = static_cast<int64_t>(begin); f < static_cast<int64_t>(end); ++f) {
+      int64_t first = f / frames * shape[1] + f % frames * step;
+      Signal x(static_cast<size_t>(length));
+      for (int64_t t = 0; t < length; ++t) {
+        int64_t at = (first + t) * components;
+        double weight = call.has(2) ? number(2, t) : 1;
+        x[static_cast<size_t>(t)] = {weight * number(0, at),
+                                     components == 2 ? weight * number(0, at + 1) : 0};
+      }
+      Signal y = transform(x, -1);
+      for (int64_t k = 0; k < bins; ++k) {
+        int64_t at = (f * bins + k) * 2;
+        store_number(data_of<char>(out), call.dtype(0), at, y[static_cast<size_t>(k)].real());
+        store_number(data_of<char>(out), call.dtype(0), at + 1, y[static_cast<size_t>(k)].imag());
+      }
+    }
+  };
+  parallel_for(call.ctx(), static_cast<uint64_t>(shape[0] * frames), 1, body);
+  return {};
+}
+
+Result<Node> stft_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int64_t length = random.integer(2, 6);
+  TN_TRY(x, random.input(TN_F32, {random.integer(1, 2), length + random.integer(0, 6),
+                                  random.integer(1, 2)}));
+  TN_TRY(step, edit.constant<int64_t>(TN_I64, {}, std::vector{random.integer(1, 3)}));
+  TN_TRY(window, random.input(TN_F32, {length}));
+  return edit.add(
+      {.type = "STFT", .inputs = {x, step, window}, .attrs = {{"onesided", random.integer(0, 1)}}});
+}
+
+OpCost spectrum_cost(Node node) {
+  double n = output_elements(node);
+  return {n > 1 ? 5 * n * std::log2(n) : 0, node_bytes(node)};
+}
+
+constexpr tn_op kDft = op_row({.type = "DFT",
+                               .since = 20,
+                               .attributes = R"([{"name": "inverse", "type": "int", "default": 0},
+                                                 {"name": "onesided", "type": "int", "default": 0}])",
+                               .shape = shape<dft_shape>,
+                               .cost = cost<spectrum_cost>,
+                               .ref = ref<dft_ref>,
+                               .sample = sample<dft_sample>});
+constexpr tn_op kStft =
+    op_row({.type = "STFT",
+            .since = 17,
+            .attributes = R"([{"name": "onesided", "type": "int", "default": 1}])",
+            .shape = shape<stft_shape>,
+            .cost = cost<spectrum_cost>,
+            .ref = ref<stft_ref>,
+            .sample = sample<stft_sample>});
+
+}  // namespace
+
+TENON_OPS(spectrum, &kDft, &kStft)
+
+}  // namespace tenon::ops
