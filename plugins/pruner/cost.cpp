@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost.hpp"
+
+#include "tenon/role/op.h"
+
+#include "tenon/sdk/number.hpp"
+
+namespace tenon::pruner {
+namespace {
+
+// The graph with every size that it leaves open as 1, so that costs are numbers.
+OwnedGraph with_known_sizes(const tn_graph* raw) {
+  std::vector<Type> types;
+  for (Value input : Graph{raw}.inputs()) {
+    types.push_back(input.type());
+    types.back().symbols.clear();
+    for (int64_t& dim : types.back().dims)
+      if (dim < 0) dim = 1;
+  }
+  std::vector<TypeView> views(types.begin(), types.end());
+  std::vector<const tn_type*> pointers;
+  for (const TypeView& one : views)
+    pointers.push_back(one.get());
+  tn_graph* bound = nullptr;
+  Status failed(services.graph->bind(raw, pointers.data(), pointers.size(), &bound));
+  return OwnedGraph::take(failed.ok() ? bound : nullptr);
+}
+
+std::optional<double> macs_of(Graph graph) {
+  double total = 0;
+  for (Node node : graph.nodes()) {
+    const tn_op* row = node.row();
+    if (!row || !row->cost || !view(row->quant).starts_with("compute")) continue;
+    if (!node.output().type().is_static()) return std::nullopt;
+    double flops = 0, bytes = 0;
+    Status failed(row->cost(graph.raw, node.id, &flops, &bytes));
+    if (!failed.ok()) return std::nullopt;
+    total += flops / 2;
+  }
+  return total;
+}
+
+}  // namespace
+
+Cost cost_of(const tn_graph* graph) {
+  Cost out;
+  for (Value constant : Graph{graph}.constants()) {
+    if (!is_float(constant.dtype())) continue;
+    Tensor tensor = constant.constant();
+    DLTensor t = tensor.dl();
+    int64_t n = element_count(t);
+    out.parameters += n;
+    with_numbers(t, [&](const auto* numbers) {
+      for (int64_t i = 0; i < n; ++i)
+        out.nonzero += numbers[i] != 0;
+    });
+  }
+  OwnedGraph known = with_known_sizes(graph);
+  if (known.get()) out.macs = macs_of(known.view());
+  return out;
+}
+
+}  // namespace tenon::pruner

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a graph costs: numbers to store and multiply-adds to do.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/graph.hpp"
+
+namespace tenon::pruner {
+
+struct Cost {
+  int64_t parameters = 0;      // elements of float constants
+  int64_t nonzero = 0;         // of them
+  std::optional<double> macs;  // of layers that compute; unknown sizes of inputs count as 1
+};
+
+Cost cost_of(const tn_graph* graph);
+
+}  // namespace tenon::pruner

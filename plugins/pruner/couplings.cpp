@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "couplings.hpp"
+
+#include <numeric>
+
+namespace tenon::pruner {
+
+std::string node_text(Node node) {
+  return cat(node.name(), " (", node.type(), ")");
+}
+
+int Couplings::make(int64_t size) {
+  int64_t first = n_atoms();
+  parent_.resize(parent_.size() + static_cast<size_t>(size));
+  std::iota(parent_.begin() + first, parent_.end(), static_cast<int32_t>(first));
+  Slot made;
+  made.first = first;
+  made.size = size;
+  slots_.push_back(made);
+  return static_cast<int>(slots_.size()) - 1;
+}
+
+int Couplings::local(int64_t size) {
+  return make(size);
+}
+
+const std::vector<int>& Couplings::slots_of(Value value) {
+  auto [at, fresh] = by_value_.try_emplace(value.id);
+  if (!fresh) return at->second;
+  Type type = value.type();
+  ranked_[value.id] = type.ranked;
+  std::vector<int> made;
+  for (size_t axis = 0; axis < type.rank(); ++axis) {
+    int64_t size = type.dims[axis];
+    // Atoms are numbered in 32 bits: what would not fit any more keeps its size.
+    bool fits = size >= 0 && size <= kLargest && n_atoms() + size < int64_t{INT32_MAX};
+    made.push_back(fits ? make(size) : kNoSlot);
+    if (!fits) continue;
+    slots_.back().value = value;
+    slots_.back().axis = static_cast<int64_t>(axis);
+  }
+  at->second = std::move(made);
+  return at->second;
+}
+
+int Couplings::slot(Value value, size_t axis) {
+  const std::vector<int>& all = slots_of(value);
+  return axis < all.size() ? all[axis] : kNoSlot;
+}
+
+int Couplings::known_slot(Value value, size_t axis) const {
+  auto at = by_value_.find(value.id);
+  return at == by_value_.end() || axis >= at->second.size() ? kNoSlot : at->second[axis];
+}
+
+size_t Couplings::rank(Value value) {
+  return slots_of(value).size();
+}
+
+bool Couplings::is_ranked(Value value) {
+  slots_of(value);
+  return ranked_[value.id];
+}
+
+int64_t Couplings::find(int64_t atom) const {
+  auto at = static_cast<size_t>(atom);
+  while (parent_[at] != static_cast<int32_t>(at)) {
+    parent_[at] = parent_[static_cast<size_t>(parent_[at])];  // path halving
+    at = static_cast<size_t>(parent_[at]);
+  }
+  return static_cast<int64_t>(at);
+}
+
+void Couplings::join(int a, int64_t at, int b, int64_t bt) {
+  int64_t x = find(slots_[static_cast<size_t>(a)].first + at);
+  int64_t y = find(slots_[static_cast<size_t>(b)].first + bt);
+  // The lower number is the root, so that the result does not depend on the order of joins.
+  parent_[static_cast<size_t>(std::max(x, y))] = static_cast<int32_t>(std::min(x, y));
+}
+
+void Couplings::join(int a, int b, Node node) {
+  if (a != kNoSlot && b != kNoSlot && size(a) == size(b)) {
+    for (int64_t i = 0; i < size(a); ++i)
+      join(a, i, b, i);
+    return;
+  }
+  std::string why = cat(node_text(node), " meets an axis whose size is not known");
+  protect(a, why);
+  protect(b, why);
+}
+
+void Couplings::protect(int slot, std::string_view why) {
+  if (slot == kNoSlot) return;
+  auto [at, fresh] =
+      reason_numbers_.try_emplace(std::string(why), static_cast<int32_t>(reasons_.size()));
+  if (fresh) reasons_.emplace_back(why);
+  protected_.emplace_back(slot, at->second);
+}
+
+void Couplings::protect_all(Value value, std::string_view why) {
+  for (size_t axis = 0, n = rank(value); axis < n; ++axis)
+    protect(slot(value, axis), why);
+}
+
+void Couplings::mark(int slot, Kind kind, Node user, uint64_t input) {
+  if (slot == kNoSlot) return;
+  Slot& at = slots_[static_cast<size_t>(slot)];
+  if (!at.value || !at.value.is_constant() || at.kind >= kind) return;
+  at.kind = kind;
+  at.user = user;
+  at.input = input;
+}
+
+void Couplings::settle() {
+  reason_of_root_.assign(parent_.size(), -1);
+  for (auto [slot, reason] : protected_) {
+    const Slot& at = slots_[static_cast<size_t>(slot)];
+    for (int64_t i = 0; i < at.size; ++i) {
+      int32_t& known = reason_of_root_[static_cast<size_t>(find(at.first + i))];
+      if (known < 0) known = reason;
+    }
+  }
+}
+
+const std::string* Couplings::why_kept(int64_t root) const {
+  int32_t reason = reason_of_root_[static_cast<size_t>(root)];
+  return reason < 0 ? nullptr : &reasons_[static_cast<size_t>(reason)];
+}
+
+}  // namespace tenon::pruner

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a pass says about its work.
+
+#include <nlohmann/json.hpp>
+
+#include "tenon/sdk/run.hpp"
+
+#include "cost.hpp"
+#include "groups.hpp"
+
+namespace tenon::pruner {
+
+// {"layer", "channels", "width", "members": [{"node", "op", "value", "axis", "role"}]}
+nlohmann::ordered_json report_group(const Group& group);
+// [{"node", "op", "weight", "axis", "channels", "why"}]
+nlohmann::ordered_json report_barriers(const Groups& groups);
+// {"parameters": {"before", "after", "ratio"}, "macs": the same}
+nlohmann::ordered_json report_costs(const Cost& before, const Cost& after);
+void log_barriers(tn_ctx* ctx, const Groups& groups);
+
+}  // namespace tenon::pruner

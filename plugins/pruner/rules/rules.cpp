@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../rules.hpp"
+
+#include <algorithm>
+
+#include "tenon/role/op.h"
+
+namespace tenon::pruner {
+namespace {
+
+const OpRule* rule_of(Node node) {
+  if (!node.domain().empty()) return nullptr;
+  std::string_view type = node.type();
+  for (std::span<const OpRule> table :
+       {joining_rules(), moving_rules(), reducing_rules(), product_rules()}) {
+    auto found =
+        std::find_if(table.begin(), table.end(), [&](const OpRule& r) { return r.type == type; });
+    if (found != table.end()) return &*found;
+  }
+  return nullptr;
+}
+
+const tn_axes* axes_of(Node node) {
+  const tn_op* row = node.row();
+  const tn_axes* axes = nullptr;
+  if (!row || row->axes.len == 0) return nullptr;
+  Status none(services.op->axes(row, &axes));
+  return none.ok() ? axes : nullptr;
+}
+
+bool is_ranked(Node node, Couplings& couplings) {
+  auto ranked = [&](Value v) { return !v || couplings.is_ranked(v); };
+  std::vector<Value> in = node.inputs(), out = node.outputs();
+  return std::all_of(in.begin(), in.end(), ranked) && std::all_of(out.begin(), out.end(), ranked);
+}
+
+Refusal couple_known(Node node, Couplings& couplings) {
+  const tn_op* row = node.row();
+  if (!row) return "the operator is not known";
+  if (!is_ranked(node, couplings)) return "a rank is not known";
+  if (const OpRule* rule = rule_of(node)) return rule->couple(node, couplings);
+  if (row->traits & TN_OP_POINTWISE) return couple_pointwise(node, couplings);
+  if (const tn_axes* axes = axes_of(node)) return couple_axes(node, *axes, couplings);
+  if (row->traits & TN_OP_VIEW) return couple_view(node, couplings);
+  return "the operator has neither axes nor a rule for pruning";
+}
+
+}  // namespace
+
+std::optional<size_t> axis_in(int64_t axis, size_t rank) {
+  if (axis < 0) axis += static_cast<int64_t>(rank);
+  if (axis < 0 || axis >= static_cast<int64_t>(rank)) return std::nullopt;
+  return static_cast<size_t>(axis);
+}
+
+int64_t size_after(Value value, size_t axis, const Kept& kept) {
+  const std::vector<int64_t>* left = kept(value, axis);
+  return left ? static_cast<int64_t>(left->size()) : value.type().dims[axis];
+}
+
+void couple(Node node, Couplings& couplings) {
+  Refusal refused = couple_known(node, couplings);
+  if (!refused) return;
+  std::string why = cat(node_text(node), ": ", *refused);
+  for (const std::vector<Value>& values : {node.inputs(), node.outputs()})
+    for (Value v : values)
+      if (v) couplings.protect_all(v, why);
+}
+
+Status rewrite(EditView edit, Node node, const Kept& kept) {
+  if (const OpRule* rule = rule_of(node))
+    return rule->rewrite ? rule->rewrite(edit, node, kept) : Status();
+  const tn_op* row = node.row();
+  if (!row || (row->traits & TN_OP_POINTWISE)) return {};
+  if (const tn_axes* axes = axes_of(node)) return rewrite_axes(edit, node, *axes, kept);
+  return rewrite_view(edit, node, kept);
+}
+
+}  // namespace tenon::pruner

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "selection.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+namespace tenon::pruner {
+namespace {
+
+// Channels by rising score.
+std::vector<size_t> ranking(const std::vector<double>& scores) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a] < scores[b]; });
+  return order;
+}
+
+std::vector<bool> remove_lowest(const Candidate& group, int64_t removed) {
+  std::vector<bool> out(group.scores.size());
+  std::vector<size_t> order = ranking(group.scores);
+  for (int64_t i = 0; i < removed; ++i)
+    out[order[static_cast<size_t>(i)]] = true;
+  return out;
+}
+
+// 0.3 of 10 is 3, though 0.3 * 10 is a little less in binary.
+int64_t share(double ratio, int64_t n) {
+  return static_cast<int64_t>(std::floor(ratio * static_cast<double>(n) + 1e-9));
+}
+
+std::string short_text(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
+}
+
+int64_t count_of(const Candidate& group) {
+  return static_cast<int64_t>(group.scores.size());
+}
+
+}  // namespace
+
+int64_t kept_count(int64_t wanted, int64_t n, int64_t width, const Limits& limits) {
+  int64_t kept = std::max(wanted, limits.min_channels);
+  while (kept < n && kept * width % limits.round_to != 0)
+    ++kept;
+  return std::min(kept, n);
+}
+
+std::vector<std::vector<bool>> select_local(const std::vector<Candidate>& groups,
+                                            const Limits& limits) {
+  std::vector<std::vector<bool>> out;
+  for (const Candidate& group : groups) {
+    int64_t n = count_of(group);
+    int64_t kept = kept_count(n - share(group.ratio, n), n, group.width, limits);
+    out.push_back(remove_lowest(group, n - kept));
+  }
+  return out;
+}
+
+Result<std::vector<std::vector<bool>>> select_global(const std::vector<Candidate>& groups,
+                                                     double ratio,
+                                                     const Limits& limits) {
+  struct Entry {
+    double score;
+    size_t group;
+  };
+  std::vector<Entry> all;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (double score : groups[g].scores)
+      all.push_back({score, g});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Entry& a, const Entry& b) { return a.score < b.score; });
+  std::vector<int64_t> left;
+  for (const Candidate& group : groups)
+    left.push_back(count_of(group));
+  int64_t wanted = share(ratio, static_cast<int64_t>(all.size())), gone = 0;
+  for (size_t i = 0; i < all.size() && gone < wanted; ++i) {
+    if (left[all[i].group] <= limits.min_channels) continue;
+    --left[all[i].group];
+    ++gone;
+  }
+  if (gone < wanted)
+    return invalid(cat("ratio ", short_text(ratio), " would empty layers: of ", all.size(),
+                       " channels ", gone, " can go when each layer keeps ", limits.min_channels,
+                       ", expected ", wanted, "; lower the ratio or min_channels"));
+  std::vector<std::vector<bool>> out;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    int64_t n = count_of(groups[g]);
+    out.push_back(remove_lowest(groups[g], n - kept_count(left[g], n, groups[g].width, limits)));
+  }
+  return out;
+}
+
+double cubic_sparsity(double initial, double final, int64_t step, int64_t steps) {
+  double left = steps <= 0 ? 0 : 1 - static_cast<double>(step) / static_cast<double>(steps);
+  return final + (initial - final) * left * left * left;
+}
+
+}  // namespace tenon::pruner

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// "pruner.structured": removes whole channels from every layer that they pass through, so that the
+// model is really smaller.
+#include <algorithm>
+
+#include "tenon/sdk/role/pass.hpp"
+
+#include "pattern.hpp"
+#include "removal.hpp"
+#include "report.hpp"
+#include "scoring.hpp"
+#include "selection.hpp"
+
+namespace tenon::pruner {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Ask {  // a ratio for the layers of a pattern
+  std::string pattern;
+  double ratio;
+};
+
+// {"conv*": 0.5}: the last pattern that fits decides.
+Result<std::vector<Ask>> parse_layers(const std::string& text) {
+  std::vector<Ask> out;
+  if (text.empty()) return out;
+  ordered_json parsed = ordered_json::parse(text, nullptr, false);
+  for (const auto& [pattern, ratio] : parsed.items()) {
+    if (!ratio.is_number() || !(ratio.get<double>() >= 0) || ratio.get<double>() > 1)
+      return invalid(cat("option layers: ", pattern, ": expected a ratio from 0 to below 1, got ",
+                         ratio.dump()));
+    if (ratio.get<double>() == 1)
+      return invalid(cat("option layers: ", pattern, ": ratio 1 would empty the layer, expected ",
+                         "a ratio from 0 to below 1"));
+    out.push_back({pattern, ratio.get<double>()});
+  }
+  return out;
+}
+
+class Structured {
+ public:
+  static Result<Structured> create(tn_ctx* ctx, const Options& options) {
+    Structured out;
+    out.ctx_ = ctx;
+    out.ratio_ = options.number("ratio");
+    out.is_global_ = options.text("scope") == "global";
+    out.masks_ = options.text("apply") == "mask";
+    out.normalize_ = options.text("normalize") == "mean";
+    out.limits_ = {options.integer("round_to"), options.integer("min_channels")};
+    out.ignore_ = options.texts("ignore");
+    TN_TRY(layers, parse_layers(options.text("layers")));
+    out.layers_ = layers;
+    if (out.is_global_ && !out.layers_.empty())
+      return invalid("option layers: expected with scope local, got scope global");
+    TN_TRY(importance, importance_option(ctx, options));
+    out.importance_ = std::move(importance);
+    return out;
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    Groups groups = Groups::of(Graph{raw});
+    TN_CHECK(check_asked(groups));
+    TN_TRY(chosen, choose(groups));
+    TN_TRY(candidates, score(groups, chosen, cancel));
+    std::vector<std::vector<bool>> gone;
+    if (is_global_) {
+      TN_TRY(selected, select_global(candidates, ratio_, limits_));
+      gone = std::move(selected);
+    } else {
+      gone = select_local(candidates, limits_);
+    }
+    Removal removal(groups);
+    for (size_t i = 0; i < chosen.size(); ++i)
+      removal.add(groups.all()[chosen[i]], gone[i]);
+    Cost before = cost_of(raw);
+    ordered_json report = describe(groups, chosen, gone);
+    log_barriers(ctx_, groups);
+    TN_TRY(edit, Edit::begin(raw));
+    TN_CHECK(masks_ ? removal.mask(edit) : removal.remove(edit));
+    TN_CHECK(edit.commit());
+    report.update(report_costs(before, cost_of(raw)));
+    return sink.write(report.dump());
+  }
+
+ private:
+  std::string ignored_by(const Group& group) const {
+    for (Node node : group.makers) {
+      std::string pattern = matched_by(ignore_, node);
+      if (!pattern.empty()) return pattern;
+    }
+    return "";
+  }
+  double ratio_of(const Group& group) const {
+    double ratio = ratio_;
+    for (const Ask& ask : layers_)
+      for (Node node : group.makers)
+        if (!matched_by({ask.pattern}, node).empty()) ratio = ask.ratio;
+    return ratio;
+  }
+
+  // A layer that is asked for by name must be one that can be pruned.
+  Status check_asked(const Groups& groups) const {
+    for (const Ask& ask : layers_) {
+      bool found = false;
+      for (const Group& group : groups.all())
+        for (Node node : group.makers)
+          found |= !matched_by({ask.pattern}, node).empty();
+      if (found || ask.ratio == 0) continue;
+      for (const Barrier& one : groups.barriers())
+        if (!matched_by({ask.pattern}, one.node).empty())
+          return {TN_FAILED_PRECONDITION, cat("option layers: ", one.node.name(),
+                                              " cannot be pruned: the channels of its weight ",
+                                              one.weight.name(), " must stay, because ", one.why)};
+      return invalid(cat("option layers: ", ask.pattern,
+                         ": expected the name, operator or scope of a layer that makes channels"));
+    }
+    return {};
+  }
+
+  Result<std::vector<size_t>> choose(const Groups& groups) const {
+    std::vector<size_t> out;
+    std::string reasons;
+    for (size_t g = 0; g < groups.all().size(); ++g) {
+      std::string pattern = ignored_by(groups.all()[g]);
+      if (pattern.empty()) out.push_back(g);
+      if (!pattern.empty() && reasons.empty())
+        reasons = cat(groups.all()[g].layer, ": in the ignore list (", pattern, ")");
+    }
+    if (!out.empty()) return out;
+    for (size_t i = 0; i < groups.barriers().size() && i < 3; ++i) {
+      const Barrier& one = groups.barriers()[i];
+      reasons += cat(reasons.empty() ? "" : "; ", one.node.name(), ": ", one.why);
+    }
+    if (reasons.empty()) reasons = "the model has no layer that makes channels";
+    return Status(TN_FAILED_PRECONDITION, cat("nothing to prune (", reasons, ")"));
+  }
+
+  Result<std::vector<Candidate>> score(const Groups& groups,
+                                       const std::vector<size_t>& chosen,
+                                       const Cancel& cancel) const {
+    Scoring scoring(importance_);
+    std::vector<Candidate> out;
+    for (size_t g : chosen) {
+      TN_CHECK(cancel.check());
+      const Group& group = groups.all()[g];
+      TN_TRY(scores, scoring.channels(group, g));
+      if (normalize_) divide_by_mean(scores);
+      out.push_back({group.layer, std::move(scores), ratio_of(group), group.width});
+    }
+    return out;
+  }
+
+  ordered_json describe(const Groups& groups,
+                        const std::vector<size_t>& chosen,
+                        const std::vector<std::vector<bool>>& gone) const {
+    ordered_json pruned = ordered_json::array(), ignored = ordered_json::array();
+    size_t next = 0;
+    for (size_t g = 0; g < groups.all().size(); ++g) {
+      const Group& group = groups.all()[g];
+      if (next == chosen.size() || chosen[next] != g) {
+        ignored.push_back(
+            {{"layer", group.layer}, {"why", cat("in the ignore list (", ignored_by(group), ")")}});
+        continue;
+      }
+      ordered_json row = report_group(group);
+      std::vector<size_t> removed;
+      for (size_t c = 0; c < group.n_channels(); ++c)
+        if (gone[next][c]) removed.push_back(c);
+      row["kept"] = group.n_channels() - removed.size();
+      row["removed"] = removed;
+      pruned.push_back(std::move(row));
+      ++next;
+    }
+    return {{"apply", masks_ ? "mask" : "remove"},
+            {"importance", importance_.id()},
+            {"scope", is_global_ ? "global" : "local"},
+            {"ratio", ratio_},
+            {"groups", pruned},
+            {"ignored", ignored},
+            {"barriers", report_barriers(groups)}};
+  }
+
+  tn_ctx* ctx_ = nullptr;
+  double ratio_ = 0;
+  bool is_global_ = false, masks_ = false, normalize_ = true;
+  Limits limits_;
+  std::vector<std::string> ignore_;
+  std::vector<Ask> layers_;
+  Component importance_;
+};
+
+}  // namespace
+}  // namespace tenon::pruner
+
+TENON_PASS(structured,
+           tenon::pruner::Structured,
+           "pruner.structured",
+           "removes whole channels, with all weights that they pass through",
+           R"({
+  "properties": {
+    "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
+              "description": "share of the channels to remove: of each layer, or with scope global of all"},
+    "importance": {"type": "string", "default": "l2", "description": "l1, l2, random, or the id of another"},
+    "importance_options": {"type": "object", "description": "options of the importance"},
+    "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
+              "description": "rank channels within their layer, or over all layers"},
+    "normalize": {"type": "string", "enum": ["mean", "none"], "default": "mean",
+                  "description": "mean: scores are divided by their layer's mean, so that layers compare"},
+    "round_to": {"type": "integer", "minimum": 1, "default": 1,
+                 "description": "channels that stay: a multiple of this, rounded up"},
+    "min_channels": {"type": "integer", "minimum": 1, "default": 1, "description": "channels that every layer keeps"},
+    "layers": {"type": "object", "description": "ratios of single layers by pattern, such as {\"conv1\": 0.3}"},
+    "ignore": {"type": ["array", "string"], "items": {"type": "string"},
+               "description": "layers to leave alone: patterns of names, operators or scopes, with * and ?"},
+    "apply": {"type": "string", "enum": ["remove", "mask"], "default": "remove",
+              "description": "mask: zero the same entries and keep all shapes"}}})")
