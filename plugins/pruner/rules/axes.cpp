@@ -79,7 +79,9 @@ void couple_place(Node node,
   }
   if (!place.is_input) return;
   Kind kind = label.in_output ? Kind::kMakes : Kind::kReads;
-  couplings.mark(slot, couplings.rank(place.value) < 2 ? Kind::kVector : kind, node, place.index);
+  if (label.operands == 1) kind = Kind::kNone;  // a window of the weight's own
+  if (couplings.rank(place.value) < 2) kind = Kind::kVector;
+  couplings.mark(slot, kind, node, place.index);
 }
 
 void protect_labels(Node node, const std::map<Key, Label>& labels, Couplings& couplings) {

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// "pruner.unstructured": sets single weights to zero, or masks them. Shapes stay; fewer bytes or
+// multiplications need a runtime that makes use of zeros.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tenon/sdk/role/pass.hpp"
+
+#include "masks.hpp"
+#include "pattern.hpp"
+#include "removal.hpp"
+#include "report.hpp"
+#include "scoring.hpp"
+#include "selection.hpp"
+
+namespace tenon::pruner {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct NofM {
+  int64_t n = 0, m = 0;  // 0: any pattern
+};
+
+// "2:4"
+Result<NofM> parse_pattern(const std::string& text) {
+  NofM out;
+  if (text.empty()) return out;
+  long long n = 0, m = 0;
+  int used = 0;
+  bool read = std::sscanf(text.c_str(), "%3lld:%3lld%n", &n, &m, &used) == 2;
+  if (!read || static_cast<size_t>(used) != text.size() || n < 1 || n >= m)
+    return invalid(
+        cat("option pattern: expected N:M with 0 < N < M, such as 2:4, got '", text, "'"));
+  out.n = n;
+  out.m = m;
+  return out;
+}
+
+struct Target {
+  Weight weight;
+  std::vector<double> scores;
+  uint64_t zeros = 0;  // before
+  Mask mask;
+};
+
+class Unstructured {
+ public:
+  static Result<Unstructured> create(tn_ctx* ctx, const Options& options) {
+    Unstructured out;
+    out.ctx_ = ctx;
+    out.sparsity_ = options.number("sparsity");
+    if (options.text("schedule") == "cubic") {
+      int64_t step = options.integer("step"), steps = options.integer("steps");
+      if (step > steps)
+        return invalid(cat("option step: expected at most steps (", steps, "), got ", step));
+      out.sparsity_ = cubic_sparsity(options.number("initial"), out.sparsity_, step, steps);
+    }
+    out.is_global_ = options.text("scope") == "global";
+    out.is_relative_ = options.flag("relative");
+    out.as_nodes_ = options.text("apply") == "nodes";
+    out.ignore_ = options.texts("ignore");
+    TN_TRY(pattern, parse_pattern(options.text("pattern")));
+    out.pattern_ = pattern;
+    TN_TRY(importance, importance_option(ctx, options));
+    out.importance_ = std::move(importance);
+    return out;
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    TN_TRY(folded, Edit::begin(raw));
+    TN_CHECK(fold_masks(folded));
+    TN_CHECK(folded.commit());
+    Cost before = cost_of(raw);
+    Groups groups = Groups::of(Graph{raw});
+    TN_TRY(targets, score(groups, cancel));
+    if (pattern_.m) {
+      for (Target& one : targets)
+        one.mask = keep_n_of_m(one.scores, one.weight.value.type().dims, one.weight.reads,
+                               pattern_.n, pattern_.m);
+    } else if (is_global_) {
+      select_global(targets);
+    } else {
+      for (Target& one : targets)
+        one.mask = drop_lowest(one.scores, goal(one.zeros, one.scores.size()));
+    }
+    ordered_json report = describe(targets);
+    TN_TRY(edit, Edit::begin(raw));
+    for (const Target& one : targets)
+      TN_CHECK(write(edit, one));
+    TN_CHECK(edit.commit());
+    Cost after = cost_of(raw);
+    if (as_nodes_) after.nonzero = before.nonzero - removed_;
+    report.update(report_costs(before, after));
+    return sink.write(report.dump());
+  }
+
+ private:
+  std::string why_skipped(const Weight& weight) const {
+    std::string pattern = matched_by(ignore_, weight.node);
+    if (!pattern.empty()) return cat("in the ignore list (", pattern, ")");
+    int64_t extent = weight.value.type().dims[weight.reads];
+    if (pattern_.m && extent % pattern_.m != 0)
+      return cat("its input axis of ", extent, " does not divide into groups of ", pattern_.m);
+    return "";
+  }
+
+  // What is zero already counts as pruned, and stays so: it scores below all else.
+  Result<std::vector<Target>> score(const Groups& groups, const Cancel& cancel) {
+    Scoring scoring(importance_);
+    std::vector<Target> out;
+    std::string reasons;
+    uint64_t index = 0;
+    for (const Weight& weight : groups.weights()) {
+      TN_CHECK(cancel.check());
+      std::string why = why_skipped(weight);
+      if (!why.empty()) {
+        skipped_.push_back(
+            {{"node", weight.node.name()}, {"weight", weight.value.name()}, {"why", why}});
+        if (reasons.empty()) reasons = cat(weight.node.name(), ": ", why);
+        continue;
+      }
+      TN_TRY(scores, scoring.elements(weight, index++));
+      TN_TRY(stays, mask_of_zeros(weight.value.constant()));
+
+      Target target{weight, std::move(scores), 0, {}};
+      for (size_t i = 0; i < stays.size(); ++i) {
+        if (stays[i]) continue;
+        ++target.zeros;
+        target.scores[i] = -std::numeric_limits<double>::infinity();
+      }
+      out.push_back(std::move(target));
+    }
+    if (out.empty())
+      return Status(
+          TN_FAILED_PRECONDITION,
+          cat("nothing to prune (",
+              reasons.empty() ? "the model has no weight matrix or kernel" : reasons, ")"));
+    return out;
+  }
+
+  // How many of n are to be zero; never less than are.
+  uint64_t goal(uint64_t zeros, size_t n) const {
+    double all = static_cast<double>(n), now = static_cast<double>(zeros);
+    double wanted = is_relative_ ? now + sparsity_ * (all - now) : sparsity_ * all;
+    return std::max(zeros, static_cast<uint64_t>(std::floor(wanted + 1e-9)));
+  }
+
+  void select_global(std::vector<Target>& targets) const {
+    std::vector<double> all;
+    uint64_t zeros = 0;
+    for (const Target& one : targets) {
+      all.insert(all.end(), one.scores.begin(), one.scores.end());
+      zeros += one.zeros;
+    }
+    Mask mask = drop_lowest(all, goal(zeros, all.size()));
+    auto at = mask.begin();
+    for (Target& one : targets) {
+      auto end = at + static_cast<std::ptrdiff_t>(one.scores.size());
+      one.mask.assign(at, end);
+      at = end;
+    }
+  }
+
+  Status write(EditView edit, const Target& one) const {
+    if (as_nodes_) return insert_mask(edit, one.weight.value, one.mask);
+    TN_TRY(zeroed, apply_mask(ctx_, one.weight.value.constant(), one.mask));
+    return replace_constant(edit, one.weight.value, zeroed);
+  }
+
+  ordered_json describe(const std::vector<Target>& targets) {
+    ordered_json rows = ordered_json::array();
+    uint64_t gone = 0, all = 0;
+    for (const Target& one : targets) {
+      auto zero = static_cast<uint64_t>(std::count(one.mask.begin(), one.mask.end(), 0));
+      rows.push_back(
+          {{"node", one.weight.node.name()},
+           {"weight", one.weight.value.name()},
+           {"elements", one.mask.size()},
+           {"zeros", zero},
+           {"sparsity", static_cast<double>(zero) / static_cast<double>(one.mask.size())}});
+      gone += zero;
+      all += one.mask.size();
+      removed_ += static_cast<int64_t>(zero - one.zeros);
+    }
+    return {{"apply", as_nodes_ ? "nodes" : "zero"},
+            {"importance", importance_.id()},
+            {"sparsity", static_cast<double>(gone) / static_cast<double>(all)},
+            {"weights", rows},
+            {"skipped", skipped_}};
+  }
+
+  tn_ctx* ctx_ = nullptr;
+  double sparsity_ = 0;
+  bool is_global_ = false, is_relative_ = false, as_nodes_ = false;
+  NofM pattern_;
+  std::vector<std::string> ignore_;
+  ordered_json skipped_ = ordered_json::array();
+  int64_t removed_ = 0;
+  Component importance_;
+};
+
+}  // namespace
+}  // namespace tenon::pruner
+
+TENON_PASS(unstructured,
+           tenon::pruner::Unstructured,
+           "pruner.unstructured",
+           "sets single weights to zero, or masks them",
+           R"({
+  "properties": {
+    "sparsity": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
+                 "description": "share of the weights that are zero afterwards"},
+    "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
+              "description": "rank weights within their layer, or over all layers"},
+    "pattern": {"type": "string", "description": "N:M keeps N of M neighbours along the input axis, such as 2:4; instead of sparsity"},
+    "relative": {"type": "boolean", "default": false,
+                 "description": "sparsity is a share of the weights that are not zero yet"},
+    "schedule": {"type": "string", "enum": ["constant", "cubic"], "default": "constant",
+                 "description": "cubic: rise from initial to sparsity over the steps"},
+    "step": {"type": "integer", "minimum": 0, "default": 0, "description": "of the cubic schedule"},
+    "steps": {"type": "integer", "minimum": 1, "default": 1, "description": "of the cubic schedule"},
+    "initial": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0,
+                "description": "sparsity at step 0 of the cubic schedule"},
+    "importance": {"type": "string", "default": "l1", "description": "l1, l2, random, or the id of another"},
+    "importance_options": {"type": "object", "description": "options of the importance"},
+    "ignore": {"type": ["array", "string"], "items": {"type": "string"},
+               "description": "layers to leave alone: patterns of names, operators or scopes, with * and ?"},
+    "apply": {"type": "string", "enum": ["zero", "nodes"], "default": "zero",
+              "description": "nodes: multiply by masks in the graph, which training keeps"}}})")

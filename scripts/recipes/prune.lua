@@ -1,0 +1,55 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- prune: whole channels removed, with all weights that they pass through; the model is really smaller.
+--   tenon optimize MODEL -o OUT --recipe prune [--set ratio=0.3] [--set scope=global] [--data FILE]
+-- A pruned model needs training to be as good as before; with data it says how far its answers are.
+local tn = require "tenon"
+local args = tn.args
+
+local model = tn.load(args.model)
+local source = model
+if args.fuse ~= false then
+  model = model:apply("fusion.default") -- the norm of a folded filter says how large its channel is
+end
+local small, told = model:apply("pruner.structured", {
+  ratio = args.ratio or 0.3, scope = args.scope, importance = args.importance, round_to = args.round_to or 8,
+  min_channels = args.min_channels, layers = args.layers, ignore = args.ignore, data = args.gradients,
+  label = args.label,
+})
+small:save(args.output)
+
+local result = {
+  output = args.output, importance = told.importance, parameters = told.parameters, macs = told.macs,
+  bytes_before = source:bytes(), bytes_after = small:bytes(), groups = {}, barriers = told.barriers,
+}
+for i, group in ipairs(told.groups) do
+  result.groups[i] = { layer = group.layer, channels = group.channels * group.width, kept = group.kept * group.width }
+end
+if args.data then
+  local near = tn.evaluate(small, tn.data.open(args.data), { metric = "cosine", against = source, limit = args.limit or 64 })
+  result.cosine, result.cosine_min = near.mean, near.min
+end
+if not args.json then
+  tn.print_table(result.groups, { "layer", "channels", "kept" })
+  local names, order = {}, {}
+  for _, one in ipairs(told.barriers) do
+    if not names[one.why] then
+      names[one.why] = {}
+      order[#order + 1] = one.why
+    end
+    table.insert(names[one.why], one.node)
+  end
+  for _, why in ipairs(order) do
+    print("  stays, because " .. why .. ": " .. table.concat(names[why], ", "))
+  end
+  local macs = ""
+  if told.macs then
+    macs = string.format(", %.1f -> %.1f M multiply-adds", told.macs.before / 1e6, told.macs.after / 1e6)
+  end
+  print(string.format("%s: %.2f -> %.2f M parameters%s, %.1f -> %.1f MB", args.output, told.parameters.before / 1e6,
+    told.parameters.after / 1e6, macs, result.bytes_before / 1e6, result.bytes_after / 1e6))
+  if result.cosine then
+    print(string.format("cosine to the model before %.5f (lowest %.5f): train it to get back what it lost", result.cosine,
+      result.cosine_min))
+  end
+end
+return result
