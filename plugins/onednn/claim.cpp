@@ -15,17 +15,27 @@ std::string unknown_value(const Imported& imported, int value) {
   return "the shape of value " + v.name + " depends on data";
 }
 
-// Shape operators that only need numbers on the side move any known type; what computes on half
-// precision is left to the reference.
-bool holds_halves(const Imported& imported, const Node& node) {
+// What the row does not take of the node's values.
+std::string unusual_value(const Imported& imported, const Node& node, uint8_t takes) {
+  bool makes_numbers = false;
+  for (int output : node.outputs)
+    makes_numbers |= output != kNone && imported.graph.values[output].count() > 0;
   for (const std::vector<int>* list : {&node.inputs, &node.outputs}) {
     for (int value : *list) {
       if (value == kNone) continue;
-      ElementType type = imported.graph.values[value].type;
-      if (type == ElementType::kBf16 || type == ElementType::kF16) return true;
+      const Value& v = imported.graph.values[value];
+      bool is_half = v.type == ElementType::kBf16 || v.type == ElementType::kF16;
+      if ((takes & kAnyType) == 0 && is_half) {
+        return "bf16 or f16 in the graph (ask for precision instead)";
+      }
+      if ((takes & kAnyType) == 0 && !kernels::is_float_kernel_type(v.type)) {
+        return "value " + v.name + " has type " + element_name(v.type);
+      }
+      bool is_empty = makes_numbers && v.count() == 0;
+      if (is_empty && (takes & kEmpty) == 0) return "empty tensor";
     }
   }
-  return false;
+  return {};
 }
 
 }  // namespace
@@ -43,11 +53,9 @@ std::string why_not(const Imported& imported, int index) {
   }
   if (node.outputs.empty() || node.outputs[0] == kNone) return "no first output";
   if (node.inputs.empty() || node.inputs[0] == kNone) return "no first input";
-  if (holds_halves(imported, node)) return "bf16 or f16 in the graph (ask for precision instead)";
-  for (int output : node.outputs) {
-    if (output != kNone && imported.graph.values[output].count() == 0) return "empty tensor";
-  }
-  return find_handler(node.op)->refuse(imported.graph, node);
+  const Handler& handler = *find_handler(node.op);
+  if (std::string why = unusual_value(imported, node, handler.takes); !why.empty()) return why;
+  return handler.refuse(imported.graph, node);
 }
 
 std::vector<int> claim_group(const Imported& imported, int index) {

@@ -126,6 +126,7 @@ Executable::Slot* Executable::acquire() {
     call.pointers.resize(step.places.size());
     for (size_t k = 0; k < step.places.size(); ++k) {
       const Place& place = step.places[k];
+      if (place.buffer == kNone) continue;  // an absent input or output stays nullptr
       if (plan_.buffers[place.buffer].kind == Buffer::Kind::kConstant) {
         call.pointers[k] = base_of(plan_, place, none);
       }

@@ -47,10 +47,12 @@ struct Value {
 struct Node {
   std::string op;
   std::string name;
-  std::vector<int> inputs;  // value indices; kNone where absent
-  std::vector<int> outputs;
-  std::vector<Attribute> attributes;
-  std::vector<tn_expr_node> expr;  // pointwise operators: their scalar program; else empty
+  std::vector<int> inputs = {};  // value indices; kNone where absent
+  std::vector<int> outputs = {};
+  std::vector<Attribute> attributes = {};
+  std::vector<tn_expr_node> expr = {};     // pointwise operators: their scalar program; else empty
+  uint32_t domain = TN_EXPR_DOMAIN_FLOAT;  // of expr
+  uint32_t bits = 0;                       // to which integers of expr wrap
 
   int input(size_t i) const { return i < inputs.size() ? inputs[i] : kNone; }
   int64_t integer(std::string_view name, int64_t fallback) const;

@@ -13,7 +13,9 @@ struct TypeRow {
 constexpr TypeRow kTypes[] = {
     {TN_F32, ElementType::kF32}, {TN_BF16, ElementType::kBf16}, {TN_F16, ElementType::kF16},
     {TN_U8, ElementType::kU8},   {TN_I8, ElementType::kS8},     {TN_I32, ElementType::kI32},
-    {TN_I64, ElementType::kI64}, {TN_BOOL, ElementType::kBool},
+    {TN_I64, ElementType::kI64}, {TN_BOOL, ElementType::kBool}, {TN_F64, ElementType::kF64},
+    {TN_U16, ElementType::kU16}, {TN_I16, ElementType::kS16},   {TN_U32, ElementType::kU32},
+    {TN_U64, ElementType::kU64},
 };
 
 class Importer {
@@ -107,23 +109,10 @@ class Importer {
     const tn_expr_program* program = nullptr;
     Status bound(services.op->expr(source.graph, source.id, &program));
     if (!bound.ok()) return bound.message();
-    if (program->domain != TN_EXPR_DOMAIN_FLOAT && !computes_bits(*program)) {
-      return "integer arithmetic";
-    }
     node.expr.assign(program->nodes, program->nodes + program->count);
+    node.domain = program->domain;
+    node.bits = program->bits;
     return {};
-  }
-
-  // Booleans are 0 and 1 in f32 as well.
-  static bool computes_bits(const tn_expr_program& program) {
-    if (program.bits != 1) return false;
-    for (uint64_t i = 0; i < program.count; ++i) {
-      uint32_t op = program.nodes[i].op;
-      bool is_fine = op == TN_EXPR_INPUT || op == TN_EXPR_CONST || op == TN_EXPR_NOT ||
-                     op == TN_EXPR_SELECT || (op >= TN_EXPR_EQ && op <= TN_EXPR_XOR);
-      if (!is_fine) return false;
-    }
-    return true;
   }
 
   tenon::Graph source_;

@@ -25,6 +25,7 @@ Plan Lowering::run() {
     const Handler* handler = find_handler(node.op);
     if (handler == nullptr) throw CompileError(node.name + ": no handler for " + node.op);
     node_done_[i] = true;
+    if (makes_nothing(node)) continue;
     size_t begin = plan_.steps.size();
     handler->lower(*this, static_cast<int>(i));
     for (; begin < plan_.steps.size(); ++begin)
@@ -33,6 +34,19 @@ Plan Lowering::run() {
   place_outputs();
   drop_unused_constants();
   return std::move(plan_);
+}
+
+// All results are empty: nothing is computed, but their views are there.
+bool Lowering::makes_nothing(const Node& node) {
+  for (int output : node.outputs) {
+    if (output != kNone && graph_.values[output].count() > 0) return false;
+  }
+  for (int output : node.outputs) {
+    if (output == kNone) continue;
+    const Value& value = graph_.values[output];
+    make(output, value.type, row_major_strides(value.dims));
+  }
+  return true;
 }
 
 void Lowering::place_inputs_and_constants() {
@@ -92,8 +106,9 @@ void Lowering::drop_unused_constants() {
   for (const Step& step : plan_.steps) {
     for (const Argument& a : step.arguments)
       is_used[static_cast<size_t>(a.place.buffer)] = true;
-    for (const Place& place : step.places)
-      is_used[static_cast<size_t>(place.buffer)] = true;
+    for (const Place& place : step.places) {
+      if (place.buffer != kNone) is_used[static_cast<size_t>(place.buffer)] = true;
+    }
   }
   plan_.packed_bytes = 0;
   for (size_t i = 0; i < plan_.buffers.size(); ++i) {

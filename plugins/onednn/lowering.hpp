@@ -97,6 +97,7 @@ class Lowering {
     View primary;
     std::vector<View> others;  // the same value in other types or layouts
   };
+  bool makes_nothing(const Node& node);
   void place_inputs_and_constants();
   void place_outputs();
   void drop_unused_constants();

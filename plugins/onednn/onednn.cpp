@@ -12,6 +12,7 @@
 
 #include "claim.hpp"
 #include "executable.hpp"
+#include "expand.hpp"
 #include "importer.hpp"
 
 namespace tenon::onednn {
@@ -54,7 +55,9 @@ Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
     stride *= wanted.shape[axis];
   }
   if (!is_same) return invalid(cat("onednn: input ", i, ": shape or type is not the compiled one"));
-  if (!is_dense) return invalid(cat("onednn: input ", i, ": expected dense row-major memory"));
+  // Without elements there is nothing to step over.
+  if (!is_dense && tenon::element_count(wanted) > 0)
+    return invalid(cat("onednn: input ", i, ": expected dense row-major memory"));
   return {};
 }
 
@@ -104,6 +107,7 @@ class OneDnn {
     auto made = std::make_unique<Compiled>();
     TN_TRY(imported, import_graph(part));
     made->imported = std::move(imported);
+    expand(made->imported.graph);
     const Graph& graph = made->imported.graph;
     CompileOptions compile;
     compile.bf16 = options.text("precision", precision_) == "bf16";

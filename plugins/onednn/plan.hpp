@@ -38,8 +38,8 @@ struct Argument {  // of a primitive
   dnnl::memory::desc desc;
 };
 
-// pointers: the step's places, in order. Called concurrently by runs of other threads. Returns what
-// is wrong with the data ("index 7 of 5 rows"), or nullptr.
+// pointers: the step's places, in order; nullptr where a place has no buffer. Called concurrently
+// by runs of other threads. Returns what is wrong with the data ("index 7 of 5 rows"), or nullptr.
 using KernelFunction = std::function<const char*(const kernels::Context&, void* const* pointers)>;
 
 struct Step {

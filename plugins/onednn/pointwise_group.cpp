@@ -22,8 +22,22 @@ Dims broadcast_strides(const View& view, const Dims& dims) {
   return strides;
 }
 
-bool holds_integers(ElementType type) {
-  return type == ElementType::kI32 || type == ElementType::kI64;
+bool is_real_or_bool(ElementType type) {
+  return type <= ElementType::kF16 || type == ElementType::kBool;
+}
+// Exact in f32, and stored by the kernel as Cast does.
+bool is_short(ElementType type) {
+  return is_real_or_bool(type) || type == ElementType::kU8 || type == ElementType::kS8;
+}
+
+// Booleans are 0 and 1 in f32 as well.
+bool computes_bits(const Node& node) {
+  for (const tn_expr_node& e : node.expr) {
+    bool is_fine = e.op == TN_EXPR_INPUT || e.op == TN_EXPR_CONST || e.op == TN_EXPR_NOT ||
+                   e.op == TN_EXPR_SELECT || (e.op >= TN_EXPR_EQ && e.op <= TN_EXPR_XOR);
+    if (!is_fine) return false;
+  }
+  return node.bits == 1;
 }
 
 }  // namespace
@@ -32,10 +46,19 @@ bool is_pointwise(const Graph& graph, const Node& node) {
   if (node.op == "Cast") {
     ElementType from = graph.values[node.inputs[0]].type;
     ElementType to = graph.values[node.outputs[0]].type;
-    // The kernel computes in f32: wide integers would lose digits on their way to integers.
-    return !holds_integers(from) || to == ElementType::kF32 || to == ElementType::kBool;
+    // f32 would lose digits of wide integers, and reach further than narrow ones.
+    if (is_real_or_bool(to)) return from <= ElementType::kBool;
+    return is_short(from) && (to == ElementType::kI32 || to == from);
   }
-  return !node.expr.empty();
+  if (node.expr.empty() || (node.domain != TN_EXPR_DOMAIN_FLOAT && !computes_bits(node))) {
+    return false;
+  }
+  for (const std::vector<int>* list : {&node.inputs, &node.outputs}) {
+    for (int value : *list) {
+      if (value != kNone && !is_real_or_bool(graph.values[value].type)) return false;
+    }
+  }
+  return true;
 }
 
 PointwiseGroup::PointwiseGroup(Lowering& lowering, int first)
@@ -78,14 +101,24 @@ bool PointwiseGroup::add(int index) {
   if (inputs_.size() + node.inputs.size() > kMostInputs) return false;
   for (int input : node.inputs) {
     if (input != kNone && quant_of_.count(input) > 0) return false;  // reads the integers
-    if (input == kNone || program_of_.count(input) > 0) continue;
+    if (input == kNone) continue;
+    if (program_of_.count(input) > 0) {
+      int producer = graph_.values[input].producer;
+      ElementType type = graph_.values[input].type;
+      // What the group makes is rounded to its type only when it is stored.
+      bool is_rounded = type == ElementType::kF32 || type == ElementType::kBool;
+      if (producer != kNone && is_inside(producer) && !is_rounded) return false;
+      continue;
+    }
     if (!ensure_available(lowering_, input) || lowering_.view(input).channels != nullptr) {
       return false;
     }
   }
   if (node.op == "Cast") {
     uint32_t same = operand(node.inputs[0]);
-    program_of_[node.outputs[0]] = same;
+    bool to_bool = graph_.values[node.outputs[0]].type == ElementType::kBool;
+    program_of_[node.outputs[0]] =
+        to_bool ? emit(TN_EXPR_NE, same, emit(TN_EXPR_CONST, 0, 0, 0, 0)) : same;
     nodes_.push_back(index);
     return true;
   }

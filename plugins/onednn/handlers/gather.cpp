@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "handlers.hpp"
+#include "dense.hpp"
+#include "slice_any.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -86,27 +87,28 @@ void lower_gather(Lowering& lowering, int index) {
   lowering.set_view(node.outputs[0], dst);
 }
 
-std::string refuse_pad(const Graph& graph, const Node& node) {
-  if (node.text("mode", "constant") != "constant") return "only constant padding";
-  for (size_t i = 1; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] != kNone && graph.values[node.inputs[i]].data == nullptr) {
-      return "only constant pads";
-    }
-  }
-  if (node.inputs.size() < 2) return "pads as an attribute";
-  const Value& pads = graph.values[node.inputs[1]];
-  if (pads.type != ElementType::kI64) return "only i64 pads";
-  const int64_t* numbers = static_cast<const int64_t*>(pads.data);
-  if (std::any_of(numbers, numbers + pads.count(), [](int64_t n) { return n < 0; })) {
-    return "negative pads";
-  }
+// A fill and a copy that keep the layout: f32, constant pads that only add.
+static bool is_plain_pad(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];
-  if (src.type != ElementType::kF32) return "only f32";
-  return src.dims.size() > 6 || src.count() == 0 ? "only 1 to 6 axes that are not empty" : "";
+  if (node.text("mode", "constant") != "constant" || src.type != ElementType::kF32) return false;
+  if (src.dims.size() > 6 || src.count() == 0) return false;
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] != kNone && graph.values[node.inputs[i]].data == nullptr) return false;
+  }
+  const Value& pads = graph.values[node.inputs[1]];
+  for (int64_t i = 0; i < pads.count(); ++i) {
+    if (integer_at(pads.data, pads.type, i) < 0) return false;
+  }
+  return true;
+}
+
+std::string refuse_pad(const Graph& graph, const Node& node) {
+  return refuse_pad_any(graph, node);
 }
 
 void lower_pad(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  if (!is_plain_pad(lowering.graph(), node)) return lower_pad_any(lowering, index);
   const Value& value = lowering.graph().values[node.outputs[0]];
   View src = lowering.read_real(node.inputs[0]);
   Dims pads = lowering.constant_integers(node.inputs[1]);

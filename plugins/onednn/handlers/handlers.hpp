@@ -11,10 +11,18 @@
 
 namespace tenon::onednn {
 
+// What a row takes beside tensors of f32, 8-bit and plain integers that are not empty.
+enum Takes : uint8_t {
+  kUsual = 0,
+  kAnyType = 1,  // half and double precision, unsigned and 16-bit integers
+  kEmpty = 2     // tensors without elements beside some that have them
+};
+
 struct Handler {
   std::string_view op;
   std::string (*refuse)(const Graph&, const Node&);
   void (*lower)(Lowering&, int node);
+  uint8_t takes = kUsual;
 };
 
 // nullptr: no such row. Pointwise operators without a row of their own share one.
@@ -46,6 +54,22 @@ TENON_ONEDNN_HANDLER(gather)
 TENON_ONEDNN_HANDLER(reduce)
 TENON_ONEDNN_HANDLER(resize)
 TENON_ONEDNN_HANDLER(pad)
+TENON_ONEDNN_HANDLER(arg_reduce)
+TENON_ONEDNN_HANDLER(hardmax)
+TENON_ONEDNN_HANDLER(cumulate)
+TENON_ONEDNN_HANDLER(top_k)
+TENON_ONEDNN_HANDLER(scatter)
+TENON_ONEDNN_HANDLER(gather_places)
+TENON_ONEDNN_HANDLER(tile)
+TENON_ONEDNN_HANDLER(trilu)
+TENON_ONEDNN_HANDLER(eye_like)
+TENON_ONEDNN_HANDLER(one_hot)
+TENON_ONEDNN_HANDLER(range)
+TENON_ONEDNN_HANDLER(blocks)
+TENON_ONEDNN_HANDLER(bit_cast)
+TENON_ONEDNN_HANDLER(group_norm)
+TENON_ONEDNN_HANDLER(lrn)
+TENON_ONEDNN_HANDLER(recurrent)
 #undef TENON_ONEDNN_HANDLER
 
 }  // namespace tenon::onednn

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, LogSoftmax, LayerNormalization, and BatchNormalization that nothing could fold. Sums are
-// kept in f32 also when the data is bf16.
+// Softmax, LogSoftmax, LayerNormalization, RMSNormalization, and BatchNormalization that nothing
+// could fold. Sums are kept in f32 also when the data is bf16.
 
 #include "../softmax_front.hpp"
 #include "../tail.hpp"
@@ -64,7 +64,8 @@ std::string refuse_layer_norm(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];
   if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
   for (size_t i = 1; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] != kNone) return "mean and deviation as results";
+    bool is_stored = node.outputs[i] != kNone;
+    if (is_stored && graph.values[node.outputs[i]].type != ElementType::kF32) return "only f32";
   }
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(axis_of(node, src, -1)); i < src.dims.size(); ++i) {
@@ -93,6 +94,7 @@ class LayerNormBuilder {
     }
     args.rows = value.count() / args.n;
     args.epsilon = static_cast<float>(node_.real("epsilon", 1e-5));
+    if (node_.op == "RMSNormalization") args.kind = kernels::Norm::kRms;
     find_results(value);
     step_ = {.name = node_.name, .kernel = "tenon:layer_norm"};
     step_.flops = 8.0 * static_cast<double>(value.count());
@@ -111,11 +113,18 @@ class LayerNormBuilder {
       for (int result : results_[i].values)
         lowering_.set_view(result, dst);
     }
-    step_.kernel_function = caller(args, has_beta, results_.size() > 1);
+    Extras extras{has_beta, results_.size() > 1, add_statistics(1), add_statistics(2)};
+    step_.kernel_function = caller(args, extras);
     lowering_.add_step(std::move(step_));
   }
 
  private:
+  struct Extras {  // what there is beside src, gamma and dst
+    bool has_beta;
+    bool has_second;
+    bool has_mean;
+    bool has_deviation;
+  };
   struct Result {
     ElementType type;
     kernels::Quant quant;
@@ -157,20 +166,30 @@ class LayerNormBuilder {
     results_.insert(results_.end(), integers.begin(), integers.end());
   }
 
+  // Mean or inverse deviation of each row, where the graph wants them.
+  bool add_statistics(size_t output) {
+    if (output >= node_.outputs.size() || node_.outputs[output] == kNone) return false;
+    int value = node_.outputs[output];
+    View made =
+        lowering_.make(value, ElementType::kF32, row_major_strides(graph_.values[value].dims));
+    step_.places.push_back(place_of(made));
+    return true;
+  }
+
   Place row_place(int input) {
     return place_of(lowering_.read_row_major(node_.inputs[input], ElementType::kF32));
   }
 
-  static KernelFunction caller(const kernels::NormArgs& args, bool has_beta, bool has_second) {
-    return [args, has_beta, has_second](const kernels::Context& context,
-                                        void* const* pointers) -> const char* {
+  static KernelFunction caller(const kernels::NormArgs& args, Extras extras) {
+    return [args, extras](const kernels::Context& context, void* const* pointers) -> const char* {
       kernels::NormArgs call = args;
-      call.src.data = pointers[0];
-      call.gamma = static_cast<const float*>(pointers[1]);
-      if (has_beta) call.beta = static_cast<const float*>(pointers[2]);
-      void* const* results = pointers + (has_beta ? 3 : 2);
-      call.dst.data = results[0];
-      if (has_second) call.dst2.data = results[1];
+      call.src.data = *pointers++;
+      call.gamma = static_cast<const float*>(*pointers++);
+      if (extras.has_beta) call.beta = static_cast<const float*>(*pointers++);
+      call.dst.data = *pointers++;
+      if (extras.has_second) call.dst2.data = *pointers++;
+      if (extras.has_mean) call.mean = static_cast<float*>(*pointers++);
+      if (extras.has_deviation) call.inv_std = static_cast<float*>(*pointers++);
       kernels::normalize(context, call);
       return nullptr;
     };

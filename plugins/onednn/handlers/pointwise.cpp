@@ -4,22 +4,20 @@
 #include "../pointwise_group.hpp"
 #include "../softmax_front.hpp"
 #include "../tail.hpp"
+#include "exact.hpp"
 #include "handlers.hpp"
 
 namespace tenon::onednn {
 
 std::string refuse_pointwise(const Graph& graph, const Node& node) {
-  if (!is_pointwise(graph, node)) return "no real-number expression for these types";
   if (graph.values[node.outputs[0]].dims.size() > 8) return "more than eight axes";
-  for (int input : node.inputs) {
-    if (input != kNone && graph.values[input].type == ElementType::kI64 && node.op != "Cast") {
-      return "64-bit integers";
-    }
-  }
-  return {};
+  return is_pointwise(graph, node) ? "" : refuse_exact(graph, node);
 }
 
 void lower_pointwise(Lowering& lowering, int node) {
+  if (!is_pointwise(lowering.graph(), lowering.graph().nodes[node])) {
+    return lower_exact(lowering, node);
+  }
   for (int input : lowering.graph().nodes[node].inputs) {
     if (input == kNone || !lowering.is_available(input) || lowering.is_constant(input)) continue;
     if (lowering.graph().values[input].users != std::vector<int>{node}) continue;
@@ -30,10 +28,13 @@ void lower_pointwise(Lowering& lowering, int node) {
 }
 
 std::string refuse_cast(const Graph& graph, const Node& node) {
-  return is_pointwise(graph, node) ? "" : "wide integers to integers";
+  return is_pointwise(graph, node) ? "" : refuse_exact(graph, node);
 }
 
 void lower_cast(Lowering& lowering, int node) {
+  if (!is_pointwise(lowering.graph(), lowering.graph().nodes[node])) {
+    return lower_exact(lowering, node);
+  }
   PointwiseGroup(lowering, node).lower();
 }
 

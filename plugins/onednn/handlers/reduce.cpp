@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "handlers.hpp"
+#include "reduce_any.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -95,23 +96,29 @@ bool lower_neighbours(Lowering& lowering, const Node& node, const Dims& axes) {
 
 }  // namespace
 
-std::string refuse_reduce(const Graph& graph, const Node& node) {
+// What the fast kernels take; the rest is reduce_any's.
+static bool is_fast(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];
-  if (src.type != ElementType::kF32) return "only f32";
-  if (src.dims.empty() || src.dims.size() > 6 || src.count() == 0) {
-    return "only 1 to 6 axes that are not empty";
-  }
+  if (src.type != ElementType::kF32 || src.dims.empty() || src.dims.size() > 6) return false;
+  if (src.count() == 0) return false;
   if (node.input(1) != kNone && (graph.values[node.inputs[1]].data == nullptr ||
                                  graph.values[node.inputs[1]].type != ElementType::kI64)) {
-    return "only constant axes";
+    return false;
   }
+  bool is_known = std::any_of(std::begin(kRows), std::end(kRows),
+                              [&](const ReduceRow& row) { return node.op == row.op; });
   Dims axes = reduced_axes(graph, node);
-  bool changes = std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return src.dims[a] > 1; });
-  return changes ? "" : "nothing to reduce";
+  return is_known &&
+         std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return src.dims[a] > 1; });
+}
+
+std::string refuse_reduce(const Graph& graph, const Node& node) {
+  return refuse_reduce_any(graph, node);
 }
 
 void lower_reduce(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  if (!is_fast(lowering.graph(), node)) return lower_reduce_any(lowering, index);
   const Value& value = lowering.graph().values[node.outputs[0]];
   const View& found = lowering.view(node.inputs[0]);
   Dims axes = reduced_axes(lowering.graph(), node);

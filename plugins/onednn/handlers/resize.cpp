@@ -1,35 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize where ONNX's rule is oneDNN's: linear between half-pixel centres, and nearest by whole
-// factors upwards, where all of ONNX's nearest modes agree.
+// Resize by oneDNN where ONNX's rule is oneDNN's: linear between half-pixel centres, and nearest by
+// whole factors upwards, where all of ONNX's nearest modes agree. The rest is resample's.
 
 #include "handlers.hpp"
+#include "resample.hpp"
 
 namespace tenon::onednn {
 
-std::string refuse_resize(const Graph& graph, const Node& node) {
+// What oneDNN's resampling computes.
+static bool is_fast(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];
   const Value& dst = graph.values[node.outputs[0]];
-  std::string mode = node.text("mode", "nearest");
   std::string rule = node.text("coordinate_transformation_mode", "half_pixel");
-  if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
-  if (src.dims.size() < 3 || src.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
-  if (src.dims[0] != dst.dims[0] || src.dims[1] != dst.dims[1]) return "only spatial axes";
-  if (node.integer("antialias", 0) != 0) return "antialias";
-  if (node.integer("exclude_outside", 0) != 0) return "exclude_outside";
-  if (mode == "linear") return rule == "half_pixel" ? "" : "linear " + rule;
-  if (mode != "nearest") return mode;
-  if (rule != "half_pixel" && rule != "asymmetric") return "nearest " + rule;
+  if (src.dims.size() < 3 || src.dims.size() > 5) return false;
+  if (src.dims[0] != dst.dims[0] || src.dims[1] != dst.dims[1]) return false;
+  if (node.integer("antialias", 0) != 0 || node.integer("exclude_outside", 0) != 0) return false;
+  if (!is_by_whole_sizes(graph, node)) return false;
+  std::string mode = node.text("mode", "nearest");
+  if (mode == "linear") return rule == "half_pixel";
   std::string nearest = node.text("nearest_mode", "round_prefer_floor");
-  if (rule == "asymmetric" && nearest != "floor") return "nearest " + nearest;
-  if (rule == "half_pixel" && nearest.rfind("round", 0) != 0) return "nearest " + nearest;
+  bool agrees = (rule == "asymmetric" && nearest == "floor") ||
+                (rule == "half_pixel" && nearest.rfind("round", 0) == 0);
+  if (mode != "nearest" || !agrees) return false;
   for (size_t i = 2; i < src.dims.size(); ++i) {
-    if (dst.dims[i] % src.dims[i] != 0) return "nearest by a broken factor";
+    if (dst.dims[i] % src.dims[i] != 0) return false;
   }
-  return {};
+  return true;
+}
+
+std::string refuse_resize(const Graph& graph, const Node& node) {
+  return refuse_resample(graph, node);
 }
 
 void lower_resize(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  if (!is_fast(lowering.graph(), node)) return lower_resample(lowering, index);
   const Value& value = lowering.graph().values[node.outputs[0]];
   View src = lowering.read_real(node.inputs[0]);
   src = lowering.read(node.inputs[0], src.type, channels_last_strides(src.dims));

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "handlers.hpp"
+#include "dense.hpp"
+#include "slice_any.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -118,25 +119,26 @@ void lower_transpose(Lowering& lowering, int index) {
   lowering.set_view(node.outputs[0], moved);
 }
 
-std::string refuse_slice(const Graph& graph, const Node& node) {
+// A view can say it: all parameters are constants and no step is negative.
+static bool is_slice_view(const Graph& graph, const Node& node) {
   for (size_t i = 1; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] != kNone && graph.values[node.inputs[i]].data == nullptr) {
-      return "only constant starts, ends, axes and steps";
-    }
+    if (node.inputs[i] != kNone && graph.values[node.inputs[i]].data == nullptr) return false;
   }
-  if (node.input(4) != kNone) {
-    const Value& steps = graph.values[node.inputs[4]];
-    for (int64_t i = 0; i < steps.count(); ++i) {
-      int64_t step = steps.type == ElementType::kI64 ? static_cast<const int64_t*>(steps.data)[i]
-                                                     : static_cast<const int32_t*>(steps.data)[i];
-      if (step < 0) return "a negative step";
-    }
+  if (node.input(4) == kNone) return true;
+  const Value& steps = graph.values[node.inputs[4]];
+  for (int64_t i = 0; i < steps.count(); ++i) {
+    if (integer_at(steps.data, steps.type, i) < 0) return false;
   }
-  return refuse_types(graph, node);
+  return true;
+}
+
+std::string refuse_slice(const Graph& graph, const Node& node) {
+  return refuse_slice_any(graph, node);
 }
 
 void lower_slice(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  if (!is_slice_view(lowering.graph(), node)) return lower_slice_any(lowering, index);
   View view = lowering.view(node.inputs[0]);
   if (view.channels != nullptr) view = lowering.dequantized_constant(view);
   Dims starts = lowering.constant_integers(node.inputs[1]);

@@ -59,9 +59,11 @@ std::string PointwisePlan::check(const PointwiseSpec& spec) const {
   if (spec.inputs.size() > kMaxInputs) return "pointwise: expected at most 64 inputs";
   for (const PointwiseEdge& edge : spec.inputs) {
     if (edge.strides.size() != rank) return "pointwise: expected one stride per dimension";
+    if (!is_float_kernel_type(edge.type)) return "pointwise: expected a type of the float kernels";
   }
   for (const PointwiseEdge& edge : spec.outputs) {
     if (edge.strides.size() != rank) return "pointwise: expected one stride per dimension";
+    if (!is_float_kernel_type(edge.type)) return "pointwise: expected a type of the float kernels";
   }
   return {};
 }

@@ -8,9 +8,28 @@
 
 namespace tenon::onednn::kernels {
 
-enum class ElementType : uint8_t { kF32, kBf16, kF16, kU8, kS8, kI32, kI64, kBool, kCount };
+// Those before kF64 are what the float kernels load and store (convert.h); exact.h takes all.
+enum class ElementType : uint8_t {
+  kF32,
+  kBf16,
+  kF16,
+  kU8,
+  kS8,
+  kI32,
+  kI64,
+  kBool,
+  kF64,
+  kU16,
+  kS16,
+  kU32,
+  kU64,
+  kCount
+};
+constexpr bool is_float_kernel_type(ElementType type) {
+  return type < ElementType::kF64;
+}
 
-constexpr int64_t kElementBytes[] = {4, 2, 2, 1, 1, 4, 8, 1};
+constexpr int64_t kElementBytes[] = {4, 2, 2, 1, 1, 4, 8, 1, 8, 2, 2, 4, 8};
 constexpr int64_t element_bytes(ElementType type) {
   return kElementBytes[static_cast<int>(type)];
 }

@@ -87,12 +87,12 @@ struct TypeRow {
 };
 template <class T>
 constexpr TypeRow kTypeRow = {load_row<T>, load_scattered<T>, store_row<T>};
-// In the order of ElementType.
+// In the order of ElementType, up to kF64.
 constexpr TypeRow kTypes[] = {
     kTypeRow<float>,  kTypeRow<Bf16>,    kTypeRow<F16>,     kTypeRow<uint8_t>,
     kTypeRow<int8_t>, kTypeRow<int32_t>, kTypeRow<int64_t>, kTypeRow<Bool>,
 };
-static_assert(sizeof kTypes / sizeof kTypes[0] == static_cast<uint64_t>(ElementType::kCount));
+static_assert(sizeof kTypes / sizeof kTypes[0] == static_cast<uint64_t>(ElementType::kF64));
 
 bool is_quantized(ElementType type, Quant quant) {
   return quant.scale != 0.0F && (type == ElementType::kU8 || type == ElementType::kS8);

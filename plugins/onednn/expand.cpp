@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "expand.hpp"
+
+#include <utility>
+
+namespace tenon::onednn {
+namespace {
+
+class Expansion {
+ public:
+  explicit Expansion(Graph& graph) : graph_(graph), before_(std::move(graph.nodes)) {
+    graph_.nodes.clear();
+  }
+
+  void run() {
+    for (Node& node : before_) {
+      bool is_vector = false;
+      for (int input : node.inputs)
+        is_vector |= input != kNone && graph_.values[input].dims.size() == 1;
+      if (node.op == "MatMul" && is_vector) {
+        matmul_of_vectors(node);
+      } else if (node.op == "Gemm" && !is_plain_gemm(graph_, node)) {
+        gemm(node);
+      } else {
+        graph_.add_node(std::move(node));
+      }
+    }
+    graph_.finish();
+  }
+
+  static bool is_plain_gemm(const Graph& graph, const Node& node) {
+    if (node.real("alpha", 1.0) != 1.0) return false;
+    if (node.input(2) == kNone) return true;
+    const Value& c = graph.values[node.inputs[2]];
+    const Value& y = graph.values[node.outputs[0]];
+    bool is_row = !c.dims.empty() && c.dims.back() == y.dims[1] && c.count() == y.dims[1];
+    return node.real("beta", 1.0) == 1.0 && is_row;
+  }
+
+ private:
+  int value_like(int like, const char* what, const Dims& dims) {
+    Value made;
+    made.name = graph_.values[like].name + "/" + what;
+    made.type = graph_.values[like].type;
+    made.dims = dims;
+    return graph_.add_value(std::move(made));
+  }
+
+  int reshaped(const Node& node, int value, const Dims& dims) {
+    int made = value_like(value, "matrix", dims);
+    graph_.add_node({.op = "Reshape", .name = node.name, .inputs = {value}, .outputs = {made}});
+    return made;
+  }
+
+  void matmul_of_vectors(const Node& node) {
+    int a = node.inputs[0];
+    int b = node.inputs[1];
+    const Dims a_dims = graph_.values[a].dims;
+    const Dims b_dims = graph_.values[b].dims;
+    const Dims y_dims = graph_.values[node.outputs[0]].dims;
+    if (a_dims.size() == 1) a = reshaped(node, a, {1, a_dims[0]});
+    if (b_dims.size() == 1) b = reshaped(node, b, {b_dims[0], 1});
+    Dims dims = y_dims;
+    if (a_dims.size() == 1) dims.insert(dims.end() - (b_dims.size() == 1 ? 0 : 1), 1);
+    if (b_dims.size() == 1) dims.push_back(1);
+    int y = value_like(node.outputs[0], "product", dims);
+    graph_.add_node({.op = "MatMul", .name = node.name, .inputs = {a, b}, .outputs = {y}});
+    graph_.add_node(
+        {.op = "Reshape", .name = node.name, .inputs = {y}, .outputs = {node.outputs[0]}});
+  }
+
+  // alpha * (A B) + beta * C
+  void gemm(const Node& node) {
+    int product = value_like(node.outputs[0], "product", graph_.values[node.outputs[0]].dims);
+    Node multiply{.op = "Gemm", .name = node.name, .outputs = {product}};
+    multiply.inputs = {node.inputs[0], node.inputs[1]};
+    for (const Attribute& attribute : node.attributes) {
+      bool is_factor = attribute.name == "alpha" || attribute.name == "beta";
+      if (!is_factor) multiply.attributes.push_back(attribute);
+    }
+    graph_.add_node(std::move(multiply));
+    Node sum{.op = "Gemm.sum", .name = node.name, .inputs = {product}, .outputs = node.outputs};
+    sum.expr = {{TN_EXPR_INPUT, 0, 0, 0, 0}};
+    uint32_t left = scaled(sum, 0, node.real("alpha", 1.0));
+    if (node.input(2) != kNone) {
+      sum.inputs.push_back(node.inputs[2]);
+      sum.expr.push_back({TN_EXPR_INPUT, 1, 0, 0, 0});
+      uint32_t c = static_cast<uint32_t>(sum.expr.size()) - 1;
+      uint32_t right = scaled(sum, c, node.real("beta", 1.0));
+      if (sum.expr.size() == 2) sum.op = "Add";  // the product may take it along
+      sum.expr.push_back({TN_EXPR_ADD, left, right, 0, 0});
+    }
+    graph_.add_node(std::move(sum));
+  }
+
+  static uint32_t scaled(Node& node, uint32_t value, double factor) {
+    if (factor == 1.0) return value;
+    node.expr.push_back({TN_EXPR_CONST, 0, 0, 0, factor});
+    uint32_t constant = static_cast<uint32_t>(node.expr.size()) - 1;
+    node.expr.push_back({TN_EXPR_MUL, value, constant, 0, 0});
+    return constant + 1;
+  }
+
+  Graph& graph_;
+  std::vector<Node> before_;
+};
+
+}  // namespace
+
+void expand(Graph& graph) {
+  Expansion(graph).run();
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Operators that are a few simpler ones here: rewritten before lowering, so that the parts fuse
+// with what is around them. Claiming sees the graph as it was.
+//
+// | before | after |
+// |---|---|
+// | MatMul with a vector | MatMul of matrices between Reshapes |
+// | Gemm with alpha, beta or a C that is no row | product, then one pointwise node |
+
+#include "graph.hpp"
+
+namespace tenon::onednn {
+
+void expand(Graph& graph);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// ArgMax, ArgMin, Hardmax: where the largest or smallest number of an axis is.
+
+#include "dense.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+struct Search {
+  AxisSplit split;
+  bool wants_least = false;
+  bool takes_last = false;  // of equal ones
+};
+
+// NaN comes before all others.
+template <class T>
+bool is_better(T a, T b, const Search& search) {
+  if constexpr (kernels::kIsReal<T>) {
+    if (a != a || b != b) return b == b || (search.takes_last && a != a);
+  }
+  if (a == b) return search.takes_last;
+  return search.wants_least ? a < b : a > b;
+}
+
+template <class T>
+int64_t find(const Search& search, const T* row) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < search.split.k; ++i) {
+    T a = row[i * search.split.inner];
+    if (is_better(a, row[best * search.split.inner], search)) best = i;
+  }
+  return best;
+}
+
+// each(outer * inner index, offset of the row, position found)
+template <class F>
+void search_all(const kernels::Context& context,
+                const Search& search,
+                ElementType type,
+                const void* data,
+                const F& each) {
+  const AxisSplit& split = search.split;
+  kernels::parallel_for(
+      context.parallel, split.outer * split.inner,
+      kernels::grain_rows(split.k * kernels::element_bytes(type)), [&](int64_t lo, int64_t hi) {
+        kernels::visit(type, [&]<class T>() {
+          const T* src = static_cast<const T*>(data);
+          for (int64_t i = lo; i < hi; ++i) {
+            int64_t offset = i / split.inner * split.k * split.inner + i % split.inner;
+            each(i, offset, find(search, src + offset));
+          }
+        });
+      });
+}
+
+}  // namespace
+
+std::string refuse_arg_reduce(const Graph&, const Node&) {
+  return {};
+}
+
+void lower_arg_reduce(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Value& src = lowering.graph().values[node.inputs[0]];
+  Search search;
+  search.split = split_at(src.dims, positive_axis(node.integer("axis", 0), src.dims.size()));
+  search.wants_least = node.op == "ArgMin";
+  search.takes_last = node.integer("select_last_index", 0) != 0;
+  ElementType type = src.type;
+  lower_dense(
+      lowering, index, "tenon:arg_reduce",
+      [search, type](const kernels::Context& context, void* const* pointers) -> const char* {
+        int64_t* out = static_cast<int64_t*>(pointers[1]);
+        search_all(context, search, type, pointers[0],
+                   [&](int64_t i, int64_t, int64_t at) { out[i] = at; });
+        return nullptr;
+      });
+}
+
+std::string refuse_hardmax(const Graph&, const Node&) {
+  return {};
+}
+
+void lower_hardmax(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Value& src = lowering.graph().values[node.inputs[0]];
+  Search search;
+  search.split = split_at(src.dims, positive_axis(node.integer("axis", -1), src.dims.size()));
+  ElementType type = src.type;
+  lower_dense(
+      lowering, index, "tenon:hardmax",
+      [search, type](const kernels::Context& context, void* const* pointers) -> const char* {
+        search_all(context, search, type, pointers[0], [&](int64_t, int64_t offset, int64_t at) {
+          kernels::visit(type, [&]<class T>() {
+            T* out = static_cast<T*>(pointers[1]) + offset;
+            for (int64_t k = 0; k < search.split.k; ++k)
+              out[k * search.split.inner] = kernels::number_cast<T>(k == at);
+          });
+        });
+        return nullptr;
+      });
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dense.hpp"
+
+#include <utility>
+
+namespace tenon::onednn {
+
+void lower_dense(Lowering& lowering,
+                 int index,
+                 const char* kernel,
+                 KernelFunction function,
+                 int64_t scratch_bytes) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.nodes[index];
+  Step step{.name = node.name, .kernel = kernel};
+  for (int input : node.inputs) {
+    if (input == kNone) {
+      step.places.push_back({});
+      continue;
+    }
+    View view = lowering.read_row_major(input, graph.values[input].type);
+    step.bytes += static_cast<double>(view.bytes());
+    step.places.push_back(place_of(view));
+  }
+  for (int output : node.outputs) {
+    if (output == kNone) {
+      step.places.push_back({});
+      continue;
+    }
+    const Value& value = graph.values[output];
+    View made = lowering.make(output, value.type, row_major_strides(value.dims));
+    step.bytes += static_cast<double>(made.bytes());
+    step.places.push_back(place_of(made));
+  }
+  if (scratch_bytes > 0) step.places.push_back({lowering.scratch(scratch_bytes), 0});
+  step.kernel_function = std::move(function);
+  lowering.add_step(std::move(step));
+}
+
+AxisSplit split_at(const Dims& dims, int64_t axis) {
+  AxisSplit split;
+  for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i) {
+    int64_t& extent = i < axis ? split.outer : (i > axis ? split.inner : split.k);
+    extent *= dims[static_cast<size_t>(i)];
+  }
+  return split;
+}
+
+bool is_integer_parameter(const Graph& graph, const Node& node, size_t input) {
+  if (node.input(input) == kNone) return true;
+  ElementType type = graph.values[node.inputs[input]].type;
+  return type == ElementType::kI64 || type == ElementType::kI32;
+}
+
+}  // namespace tenon::onednn

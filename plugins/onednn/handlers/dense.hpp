@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What operators of our own kernels share: inputs and outputs dense, row-major and of the graph's
+// own types, parameters (axes, sizes, indices) read when the step runs, so that it makes no
+// difference whether they are constants.
+
+#include "handlers.hpp"
+#include "kernels/numbers.h"
+
+namespace tenon::onednn {
+
+// Adds one step for the whole node. The kernel's pointers: the inputs in order, the outputs in
+// order, and `scratch_bytes` of memory last; nullptr for what the node leaves out.
+void lower_dense(Lowering& lowering,
+                 int node,
+                 const char* kernel,
+                 KernelFunction function,
+                 int64_t scratch_bytes = 0);
+
+// [outer, k, inner] around one axis.
+struct AxisSplit {
+  int64_t outer = 1;
+  int64_t k = 1;
+  int64_t inner = 1;
+};
+AxisSplit split_at(const Dims& dims, int64_t axis);
+// Within 0..rank-1; `axis` may count from the end.
+inline int64_t positive_axis(int64_t axis, size_t rank) {
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+// Element i of an i32 or i64 parameter.
+inline int64_t integer_at(const void* data, ElementType type, int64_t i) {
+  return type == ElementType::kI64 ? static_cast<const int64_t*>(data)[i]
+                                   : int64_t{static_cast<const int32_t*>(data)[i]};
+}
+// Whether the input is absent or i32 or i64.
+bool is_integer_parameter(const Graph& graph, const Node& node, size_t input);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "resample.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "dense.hpp"
+#include "taps.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+constexpr size_t kMostAxes = 8;
+constexpr double kLeastScale = 1.0 / 64;  // bounds the taps of an antialiased axis
+
+// What one node wants, but for numbers that only a run knows.
+struct Resample {
+  ResizeRule rule;
+  Dims from;
+  Dims to;
+  Dims axes;                              // of the lists in the inputs
+  size_t roi = 0, scales = 0, sizes = 0;  // inputs; 0: absent
+  ElementType sizes_type = ElementType::kI64;
+  std::string policy;
+  float extrapolation = 0;
+  int64_t most_taps = 1;
+  size_t n_inputs = 1;
+};
+
+using Axes = std::array<ResizeAxis, kMostAxes>;
+
+// keep_aspect_ratio_policy: one scale for all axes, the smallest or the largest.
+void share_scale(const Resample& r, Axes& axes) {
+  if (r.policy == "stretch") return;
+  bool is_least = r.policy == "not_larger";
+  double scale = axes[static_cast<size_t>(r.axes[0])].scale;
+  for (int64_t axis : r.axes) {
+    double own = axes[static_cast<size_t>(axis)].scale;
+    scale = is_least ? std::min(scale, own) : std::max(scale, own);
+  }
+  for (int64_t axis : r.axes) {
+    ResizeAxis& a = axes[static_cast<size_t>(axis)];
+    a.scale = scale;
+    a.out = static_cast<int64_t>(std::floor(scale * static_cast<double>(a.in) + 0.5));
+  }
+}
+
+const char* read_axes(const Resample& r, void* const* pointers, Axes& axes) {
+  for (size_t axis = 0; axis < r.from.size(); ++axis)
+    axes[axis] = {.in = r.from[axis], .out = r.from[axis]};
+  for (size_t i = 0; i < r.axes.size(); ++i) {
+    ResizeAxis& a = axes[static_cast<size_t>(r.axes[i])];
+    if (r.sizes > 0) {
+      a.out = integer_at(pointers[r.sizes], r.sizes_type, static_cast<int64_t>(i));
+      a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
+    } else {
+      a.scale = static_cast<double>(static_cast<const float*>(pointers[r.scales])[i]);
+      a.out = static_cast<int64_t>(std::floor(static_cast<double>(a.in) * a.scale));
+    }
+    if (!(a.scale > kLeastScale)) return "a scale is not above 1/64";
+    if (r.roi > 0) {
+      const float* roi = static_cast<const float*>(pointers[r.roi]);
+      a.roi_start = static_cast<double>(roi[i]);
+      a.roi_end = static_cast<double>(roi[i + r.axes.size()]);
+    }
+  }
+  if (r.sizes > 0) share_scale(r, axes);
+  for (size_t axis = 0; axis < r.from.size(); ++axis) {
+    if (axes[axis].out != r.to[axis]) return "the sizes are not those that were compiled";
+  }
+  return nullptr;
+}
+
+// [outer, in, inner] -> [outer, out, inner]
+void run_axis(const kernels::Context& context,
+              const Resample& r,
+              const ResizeAxis& axis,
+              const AxisSplit& split,
+              const float* src,
+              float* dst,
+              void* tables) {
+  const int64_t taps = tap_count(r.rule, axis.scale);
+  int64_t* at = static_cast<int64_t*>(tables);
+  float* weight = reinterpret_cast<float*>(at + axis.out * taps);
+  fill_taps(r.rule, axis, taps, at, weight);
+  const int64_t inner = split.inner;
+  kernels::parallel_for(context.parallel, split.outer * axis.out,
+                        kernels::grain_rows(inner * 4 * (taps + 1)), [&](int64_t lo, int64_t hi) {
+                          for (int64_t row = lo; row < hi; ++row) {
+                            const int64_t first = row % axis.out * taps;
+                            const float* rows = src + row / axis.out * axis.in * inner;
+                            float* out = dst + row * inner;
+                            std::fill_n(out, inner, at[first] < 0 ? r.extrapolation : 0.0F);
+                            for (int64_t k = first; k < first + taps && at[first] >= 0; ++k) {
+                              if (weight[k] == 0) continue;
+                              const float* from = rows + at[k] * inner;
+                              for (int64_t i = 0; i < inner; ++i)
+                                out[i] += weight[k] * from[i];
+                            }
+                          }
+                        });
+}
+
+const char* run(const Resample& r, const kernels::Context& context, void* const* pointers) {
+  Axes axes;
+  if (const char* why = read_axes(r, pointers, axes)) return why;
+  const int64_t count = element_count(r.to);
+  int64_t room = 1;  // of one intermediate
+  for (size_t axis = 0; axis < r.from.size(); ++axis)
+    room *= std::max(r.from[axis], r.to[axis]);
+  float* rooms[2] = {static_cast<float*>(pointers[r.n_inputs + 1]), nullptr};
+  rooms[1] = rooms[0] + room;
+  void* tables = rooms[1] + room;
+  const float* src = static_cast<const float*>(pointers[0]);
+  size_t next = 0;
+  int64_t outer = 1;
+  for (size_t i = 0; i < r.from.size(); ++i) {
+    AxisSplit split;
+    split.outer = outer;
+    for (size_t axis = i + 1; axis < r.from.size(); ++axis)
+      split.inner *= r.from[axis];
+    outer *= r.to[i];
+    if (axes[i].is_same(r.rule)) continue;
+    run_axis(context, r, axes[i], split, src, rooms[next], tables);
+    src = rooms[next];
+    next = 1 - next;
+  }
+  std::copy_n(src, count, static_cast<float*>(pointers[r.n_inputs]));
+  return nullptr;
+}
+
+size_t given(const Graph& graph, const Node& node, size_t input) {
+  bool is_there = node.input(input) != kNone && graph.values[node.inputs[input]].count() > 0;
+  return is_there ? input : 0;
+}
+
+Resample resample_of(const Graph& graph, const Node& node) {
+  Resample r;
+  std::string mode = node.text("mode", "nearest");
+  using Mode = ResizeRule::Mode;
+  r.rule.mode =
+      mode == "cubic" ? Mode::kCubic : (mode == "linear" ? Mode::kLinear : Mode::kNearest);
+  r.rule.coordinates = node.text("coordinate_transformation_mode", "half_pixel");
+  r.rule.nearest = node.text("nearest_mode", "round_prefer_floor");
+  r.rule.cubic = node.real("cubic_coeff_a", -0.75);
+  r.rule.antialias = node.integer("antialias", 0) != 0;
+  r.rule.exclude_outside = node.integer("exclude_outside", 0) != 0;
+  r.from = graph.values[node.inputs[0]].dims;
+  r.to = graph.values[node.outputs[0]].dims;
+  Dims all(r.from.size());
+  std::iota(all.begin(), all.end(), 0);
+  r.axes = node.integers("axes", all);
+  if (r.axes.empty()) r.axes = all;
+  for (int64_t& axis : r.axes)
+    axis = positive_axis(axis, r.from.size());
+  r.roi = r.rule.coordinates == "tf_crop_and_resize" ? given(graph, node, 1) : 0;
+  r.scales = given(graph, node, 2);
+  r.sizes = given(graph, node, 3);
+  if (r.sizes > 0) r.sizes_type = graph.values[node.inputs[3]].type;
+  r.policy = node.text("keep_aspect_ratio_policy", "stretch");
+  r.extrapolation = static_cast<float>(node.real("extrapolation_value", 0));
+  r.most_taps = tap_count(r.rule, kLeastScale);
+  r.n_inputs = node.inputs.size();
+  return r;
+}
+
+}  // namespace
+
+bool is_by_whole_sizes(const Graph& graph, const Node& node) {
+  Resample r = resample_of(graph, node);
+  if (r.sizes > 0) return r.policy == "stretch" && graph.values[node.inputs[3]].data != nullptr;
+  const Value& scales = graph.values[node.inputs[2]];
+  if (scales.data == nullptr) return false;
+  for (size_t i = 0; i < r.axes.size(); ++i) {
+    size_t axis = static_cast<size_t>(r.axes[i]);
+    float factor = static_cast<float>(r.to[axis]) / static_cast<float>(r.from[axis]);
+    if (static_cast<const float*>(scales.data)[i] != factor) return false;
+  }
+  return true;
+}
+
+std::string refuse_resample(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
+  if (src.dims.empty() || src.dims.size() > kMostAxes) return "only 1 to 8 axes";
+  size_t scales = given(graph, node, 2);
+  size_t sizes = given(graph, node, 3);
+  if ((scales > 0) == (sizes > 0)) return "expected scales or sizes";
+  Resample r = resample_of(graph, node);
+  int64_t n = static_cast<int64_t>(r.axes.size());
+  const Value& list = graph.values[node.inputs[std::max(scales, sizes)]];
+  if (list.count() != n) return "expected one scale or size for each axis";
+  if (scales > 0 && list.type != ElementType::kF32) return "only f32 scales";
+  if (sizes > 0 && !is_integer_parameter(graph, node, 3)) return "only i32 and i64 sizes";
+  if (r.roi > 0 && (graph.values[node.inputs[1]].type != ElementType::kF32 ||
+                    graph.values[node.inputs[1]].count() != 2 * n)) {
+    return "only an f32 region with a start and an end for each axis";
+  }
+  for (int64_t axis : r.axes) {
+    if (axis < 0 || axis >= static_cast<int64_t>(src.dims.size())) return "an axis out of range";
+  }
+  return {};
+}
+
+void lower_resample(Lowering& lowering, int index) {
+  const Graph& graph = lowering.graph();
+  Resample r = resample_of(graph, graph.nodes[index]);
+  int64_t room = 1;
+  int64_t longest = 1;
+  for (size_t axis = 0; axis < r.from.size(); ++axis) {
+    room *= std::max(r.from[axis], r.to[axis]);
+    longest = std::max(longest, r.to[axis]);
+  }
+  int64_t bytes = 2 * room * 4 + longest * r.most_taps * 12;
+  lower_dense(
+      lowering, index, "tenon:resample",
+      [r](const kernels::Context& context, void* const* pointers) {
+        return run(r, context, pointers);
+      },
+      bytes);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of our own kernels against the reference, with parameters that only a run knows.
+
+#include <gmock/gmock.h>
+
+#include "both_backends.hpp"
+
+namespace tenon::test {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* body;  // declarations and nodes
+};
+
+class Breadth : public BothBackends, public testing::WithParamInterface<Case> {};
+
+TEST_P(Breadth, AgreesWithTheReference) {
+  expect_same(std::string("graph {\n") + GetParam().body + "\n}");
+}
+
+constexpr Case kCases[] = {
+    {"IntegersWrap", R"(input %x: i8[3, 4]
+  constant %c: i8[4] = [100, -100, 127, -128]
+  %s: i8[3, 4] = Add(%x, %c) @n1
+  %y: i8[3, 4] = Mul(%s, %s) @n2
+  output y = %y)"},
+    {"WideIntegersKeepTheirDigits", R"(input %x: i64[2, 3]
+  constant %c: i64[3] = [9007199254740993, 1, -9007199254740993]
+  %s: i64[2, 3] = Add(%x, %c) @n3
+  %e: bool[2, 3] = Greater(%s, %c) @n4
+  output s = %s
+  output e = %e)"},
+    {"UnsignedShifts", R"(input %x: u16[5]
+  constant %c: u16[5] = [0, 1, 7, 15, 16]
+  %l: u16[5] = BitShift(%x, %c) {direction = "LEFT"} @n5
+  %y: u16[5] = BitShift(%l, %c) {direction = "RIGHT"} @n6
+  output y = %y)"},
+    {"DoublesBroadcast", R"(input %x: f64[4, 1, 3]
+  input %w: f64[2, 1]
+  %s: f64[4, 2, 3] = Sub(%x, %w) @n7
+  %y: f64[4, 2, 3] = Exp(%s) @n8
+  output y = %y)"},
+    {"CastsCutTowardsZero", R"(input %x: f32[40]
+  %i: i32[40] = Cast(%x) {to = dtype i32} @n9
+  %b: f32[40] = Cast(%i) {to = dtype f32} @n10
+  %h: f16[40] = Cast(%x) {to = dtype f16} @n11
+  %r: f32[40] = Cast(%h) {to = dtype f32} @n12
+  %d: f32[40] = Sub(%b, %x) @n13
+  %e: f32[40] = Sub(%r, %x) @n14
+  output d = %d
+  output e = %e)"},
+    {"NegativeStepsOfASlice", R"(input %x: f32[4, 5, 6]
+  constant %s: i64[2] = [-1, 4]
+  constant %e: i64[2] = [-9, 0]
+  constant %a: i64[2] = [0, 2]
+  constant %t: i64[2] = [-1, -2]
+  %y: f32[4, 5, 2] = Slice(%x, %s, %e, %a, %t) @n15
+  output y = %y)"},
+    {"PadsByReflection", R"(input %x: i32[3, 5]
+  constant %p: i64[4] = [2, 4, 1, 3]
+  %y: i32[6, 12] = Pad(%x, %p) {mode = "reflect"} @n16
+  %z: i32[6, 12] = Pad(%x, %p) {mode = "wrap"} @n17
+  output y = %y
+  output z = %z)"},
+    {"TilesHalves", R"(input %x: f16[2, 3]
+  constant %r: i64[2] = [3, 2]
+  %y: f16[6, 6] = Tile(%x, %r) @n18
+  output y = %y)"},
+    {"BestOnesOfMiddleAxes", R"(input %x: i32[3, 7, 5]
+  constant %k: i64[1] = [4]
+  %v: i32[3, 4, 5], %i: i64[3, 4, 5] = TopK(%x, %k) {axis = 1, largest = 0} @n19
+  %a: i64[3, 1, 5] = ArgMax(%x) {axis = 1, select_last_index = 1} @n20
+  %b: i64[3, 7] = ArgMin(%x) {axis = -1, keepdims = 0} @n21
+  output v = %v
+  output i = %i
+  output a = %a
+  output b = %b)"},
+    {"SumsThatRun", R"(input %x: f64[3, 4, 5]
+  constant %a: i32[] = [-2]
+  %y: f64[3, 4, 5] = CumSum(%x, %a) {exclusive = 1, reverse = 1} @n22
+  output y = %y)"},
+    {"ReductionsOfIntegers", R"(input %x: i32[4, 3, 5]
+  constant %a: i64[2] = [0, 2]
+  %s: i32[3] = ReduceSum(%x, %a) {keepdims = 0} @n23
+  %m: i32[1, 3, 1] = ReduceMax(%x, %a) @n24
+  %q: i32[1, 3, 1] = ReduceSumSquare(%x, %a) @n25
+  output s = %s
+  output m = %m
+  output q = %q)"},
+    {"LogarithmOfSums", R"(input %x: f32[4, 3, 5]
+  constant %a: i64[1] = [1]
+  %y: f32[4, 1, 5] = ReduceLogSumExp(%x, %a) @n26
+  output y = %y)"},
+    {"TuplesGatherRuns", R"(input %x: f32[2, 3, 4, 5]
+  constant %i: i64[2, 2, 1] = [1, -1, 0, 2]
+  %y: f32[2, 2, 4, 5] = GatherND(%x, %i) {batch_dims = 1} @n27
+  output y = %y)"},
+    {"UpdatesJoin", R"(input %x: f32[3, 4]
+  input %u: f32[2, 4]
+  constant %i: i64[2, 4] = [0, 1, -1, 2, 0, 1, 1, 2]
+  %y: f32[3, 4] = ScatterElements(%x, %i, %u) {reduction = "max"} @n28
+  output y = %y)"},
+    {"BlocksOfDepth", R"(input %x: u8[2, 8, 3, 2]
+  %d: u8[2, 2, 6, 4] = DepthToSpace(%x) {blocksize = 2, mode = "CRD"} @n29
+  %s: u8[2, 8, 3, 2] = SpaceToDepth(%d) {blocksize = 2} @n30
+  output d = %d
+  output s = %s)"},
+    {"LinearResizeShrinksByItsScale", R"(input %x: f32[1, 2, 7, 9]
+  constant %n: f32[0] = []
+  constant %f: f32[4] = [1, 1, 0.6, 0.45]
+  %y: f32[1, 2, 4, 4] = Resize(%x, %n, %f) {mode = "linear"} @n31
+  %z: f32[1, 2, 4, 4] = Resize(%x, %n, %f) {mode = "cubic", antialias = 1} @n32
+  output y = %y
+  output z = %z)"},
+    {"NearestResizeByCorners", R"(input %x: f32[2, 1, 4, 3]
+  constant %n: f32[0] = []
+  constant %f: f32[0] = []
+  constant %t: i64[4] = [2, 1, 7, 8]
+  %y: f32[2, 1, 7, 8] = Resize(%x, %n, %f, %t) {mode = "nearest",
+    coordinate_transformation_mode = "align_corners", nearest_mode = "ceil"} @n33
+  output y = %y)"},
+    {"GroupsOfChannels", R"(input %x: f32[2, 6, 5, 3]
+  input %s: f32[6]
+  input %b: f32[6]
+  %g: f32[2, 6, 5, 3] = GroupNormalization(%x, %s, %b) {num_groups = 3} @n34
+  %y: f32[2, 6, 5, 3] = InstanceNormalization(%g, %s, %b) @n35
+  %z: f32[2, 6, 5, 3] = LRN(%y) {size = 3} @n36
+  output y = %y
+  output z = %z)"},
+    {"RootMeanSquares", R"(input %x: f32[4, 3, 8]
+  input %s: f32[8]
+  %y: f32[4, 3, 8] = RMSNormalization(%x, %s) {epsilon = 0.01} @n37
+  output y = %y)"},
+    {"EmptyPartsOfASplit", R"(input %x: f32[3, 4]
+  constant %n: i64[2] = [4, 0]
+  %a: f32[3, 4], %b: f32[3, 0] = Split(%x, %n) {axis = 1} @n38
+  %c: f32[3, 4] = Relu(%a) @n39
+  %y: f32[3, 4] = Concat(%c, %b) {axis = 1} @n40
+  output y = %y)"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Cases, Breadth, testing::ValuesIn(kCases), [](const auto& test) {
+  return std::string(test.param.name);
+});
+
+TEST_F(BothBackends, ParametersThatGiveAnotherShapeAreRefusedWhenTheyRun) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[4, 4]
+  input %r: i64[2]
+  %y: f32[8, 4] = Tile(%x, %r) @tile
+  output y = %y
+})");
+
+  Outcome outcome = run(graph, {{"backend", "onednn"}});
+
+  EXPECT_THAT(outcome.error, testing::HasSubstr("another shape than was compiled"));
+}
+
+}  // namespace
+}  // namespace tenon::test
