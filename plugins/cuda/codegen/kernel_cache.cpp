@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_cache.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include <unistd.h>
+
+namespace tenon::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMagic[8] = {'t', 'n', 'c', 'u', 'b', 'i', 'n', '1'};
+
+uint64_t digest(std::string_view bytes) {  // FNV-1a
+  uint64_t hash = 1469598103934665603u;
+  for (char c : bytes)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+struct Header {
+  char magic[8];
+  uint64_t key_bytes, code_bytes, sum;  // sum: of key and code
+};
+
+std::string packed(const std::string& key, const std::string& code) {
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.key_bytes = key.size();
+  header.code_bytes = code.size();
+  header.sum = digest(key + code);
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + key + code;
+}
+
+// The code, when the file is whole and was made from this key.
+std::optional<std::string> unpacked(const std::string& file, const std::string& key) {
+  Header header{};
+  if (file.size() < sizeof header) return {};
+  std::memcpy(&header, file.data(), sizeof header);
+  bool is_sized = std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
+                  header.key_bytes == key.size() &&
+                  header.code_bytes == file.size() - sizeof header - key.size();
+  if (!is_sized || file.compare(sizeof header, key.size(), key) != 0) return {};
+  if (digest(std::string_view(file).substr(sizeof header)) != header.sum) return {};
+  return file.substr(sizeof header + key.size());
+}
+
+// Beside the target, then renamed: readers see a whole file or none.
+bool write_file(const fs::path& path, const std::string& content) {
+  std::error_code failed;
+  fs::create_directories(path.parent_path(), failed);
+  fs::path beside = path;
+  beside += cat(".", getpid(), ".", digest(content));
+  {
+    std::ofstream out(beside, std::ios::binary);
+    out << content;
+    if (!out.flush()) return false;
+  }
+  fs::rename(beside, path, failed);
+  if (failed) fs::remove(beside, failed);
+  return !failed;
+}
+
+}  // namespace
+
+std::string KernelCache::default_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache) return (fs::path(cache) / "tenon" / "cuda").string();
+  const char* home = std::getenv("HOME");
+  return home && *home ? (fs::path(home) / ".cache" / "tenon" / "cuda").string() : "";
+}
+
+Result<std::string> KernelCache::get(const std::string& symbol,
+                                     const std::string& key,
+                                     const Compile& compile) const {
+  if (folder_.empty()) return compile();
+  char number[24];
+  std::snprintf(number, sizeof number, "%016llx", static_cast<unsigned long long>(digest(key)));
+  fs::path path = fs::path(folder_) / cat(symbol, "_", number, ".cubin");
+  std::ifstream in(path, std::ios::binary);
+  if (in) {
+    std::string file{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    if (std::optional<std::string> code = unpacked(file, key)) return std::move(*code);
+    note_(cat("cuda: kernel cache ", path.string(), " is damaged: compiled again"));
+  }
+  TN_TRY(code, compile());
+  if (!write_file(path, packed(key, code))) {
+    note_(cat("cuda: kernel cache ", path.string(), " cannot be written"));
+  }
+  return code;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "handlers.hpp"
+
+#include <algorithm>
+
+namespace tenon::cuda {
+namespace {
+
+constexpr Handler kHandlers[] = {
+    {"AveragePool", refuse_pool, lower_pool},
+    {"Concat", refuse_concat, lower_concat},
+    {"Conv", refuse_conv, lower_conv},
+    {"Dropout", refuse_view, lower_view},
+    {"Expand", refuse_expand, lower_expand},
+    {"Flatten", refuse_view, lower_view},
+    {"Gather", refuse_gather, lower_gather},
+    {"Gemm", refuse_gemm, lower_gemm},
+    {"GlobalAveragePool", refuse_global_pool, lower_global_pool},
+    {"GlobalMaxPool", refuse_global_pool, lower_global_pool},
+    {"Identity", refuse_view, lower_view},
+    {"LayerNormalization", refuse_norm, lower_norm},
+    {"LogSoftmax", refuse_softmax, lower_softmax},
+    {"MatMul", refuse_matmul, lower_matmul},
+    {"MaxPool", refuse_pool, lower_pool},
+    {"RMSNormalization", refuse_norm, lower_norm},
+    {"ReduceL1", refuse_reduce, lower_reduce},
+    {"ReduceL2", refuse_reduce, lower_reduce},
+    {"ReduceMax", refuse_reduce, lower_reduce},
+    {"ReduceMean", refuse_reduce, lower_reduce},
+    {"ReduceMin", refuse_reduce, lower_reduce},
+    {"ReduceProd", refuse_reduce, lower_reduce},
+    {"ReduceSum", refuse_reduce, lower_reduce},
+    {"ReduceSumSquare", refuse_reduce, lower_reduce},
+    {"Reshape", refuse_view, lower_view},
+    {"Slice", refuse_slice, lower_slice},
+    {"Softmax", refuse_softmax, lower_softmax},
+    {"Split", refuse_split, lower_split},
+    {"Squeeze", refuse_view, lower_view},
+    {"Transpose", refuse_transpose, lower_transpose},
+    {"Unsqueeze", refuse_view, lower_view},
+};
+
+}  // namespace
+
+std::span<const Handler> handlers() {
+  return kHandlers;
+}
+
+const Handler* find_handler(const std::string& op) {
+  const Handler* found = std::find_if(std::begin(kHandlers), std::end(kHandlers),
+                                      [&](const Handler& row) { return op == row.op; });
+  return found == std::end(kHandlers) ? nullptr : found;
+}
+
+std::string real_suffix(uint32_t dtype) {
+  return dtype == TN_F32 ? "f32" : dtype == TN_F16 ? "f16" : dtype == TN_BF16 ? "bf16" : "";
+}
+
+}  // namespace tenon::cuda

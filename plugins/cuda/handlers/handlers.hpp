@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What this backend can run. A handler says why it refuses a node (empty: it does not), and adds
+// the steps of one that it takes. A new operator is a pair of functions and a row in handlers.cpp;
+// operators whose row has an expression need neither.
+
+#include <span>
+#include <string>
+
+#include "lowering.hpp"
+
+namespace tenon::cuda {
+
+struct Handler {
+  const char* op;
+  std::string (*refuse)(const Imported&, const NodeInfo&);
+  void (*lower)(Lowering&, const NodeInfo&);
+};
+
+std::span<const Handler> handlers();
+const Handler* find_handler(const std::string& op);
+
+std::string refuse_view(const Imported&, const NodeInfo&);
+void lower_view(Lowering&, const NodeInfo&);
+std::string refuse_transpose(const Imported&, const NodeInfo&);
+void lower_transpose(Lowering&, const NodeInfo&);
+std::string refuse_slice(const Imported&, const NodeInfo&);
+void lower_slice(Lowering&, const NodeInfo&);
+std::string refuse_split(const Imported&, const NodeInfo&);
+void lower_split(Lowering&, const NodeInfo&);
+std::string refuse_concat(const Imported&, const NodeInfo&);
+void lower_concat(Lowering&, const NodeInfo&);
+std::string refuse_expand(const Imported&, const NodeInfo&);
+void lower_expand(Lowering&, const NodeInfo&);
+std::string refuse_gather(const Imported&, const NodeInfo&);
+void lower_gather(Lowering&, const NodeInfo&);
+std::string refuse_matmul(const Imported&, const NodeInfo&);
+void lower_matmul(Lowering&, const NodeInfo&);
+std::string refuse_gemm(const Imported&, const NodeInfo&);
+void lower_gemm(Lowering&, const NodeInfo&);
+std::string refuse_softmax(const Imported&, const NodeInfo&);
+void lower_softmax(Lowering&, const NodeInfo&);
+std::string refuse_norm(const Imported&, const NodeInfo&);
+void lower_norm(Lowering&, const NodeInfo&);
+std::string refuse_reduce(const Imported&, const NodeInfo&);
+void lower_reduce(Lowering&, const NodeInfo&);
+std::string refuse_global_pool(const Imported&, const NodeInfo&);
+void lower_global_pool(Lowering&, const NodeInfo&);
+std::string refuse_pool(const Imported&, const NodeInfo&);
+void lower_pool(Lowering&, const NodeInfo&);
+std::string refuse_conv(const Imported&, const NodeInfo&);
+void lower_conv(Lowering&, const NodeInfo&);
+
+// The kernel's name for a real type: f32, f16, bf16; empty for any other.
+std::string real_suffix(uint32_t dtype);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strided copies and gathers, by the size of an element: what the numbers mean does not matter.
+#include "copy_args.h"
+#include "element.cuh"
+
+namespace tn {
+
+struct alignas(16) Block16 {
+  u64 words[2];
+};
+
+template <class E>
+TN_FN void copy(const CopyArgs& args) {
+  const E* from = static_cast<const E*>(args.from);
+  E* to = static_cast<E*>(args.to);
+  const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
+  for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < args.count; i += step) {
+    u64 rest = i;
+    i64 source = 0, target = 0;
+    for (unsigned axis = 0; axis < args.rank; ++axis) {
+      u64 at = rest % args.dims[axis];
+      rest /= args.dims[axis];
+      source += static_cast<i64>(at) * args.from_strides[axis];
+      target += static_cast<i64>(at) * args.to_strides[axis];
+    }
+    to[target] = from[source];
+  }
+}
+
+// An index outside the axis is told to the host and reads as zero.
+template <class E>
+TN_FN void gather(const GatherArgs& args) {
+  const E* from = static_cast<const E*>(args.from);
+  E* to = static_cast<E*>(args.to);
+  const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
+  const u64 count = args.outer * args.n_indices * args.inner;
+  for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+    u64 in = i % args.inner, which = i / args.inner % args.n_indices;
+    u64 out = i / args.inner / args.n_indices;
+    i64 index = args.index_bytes == 8 ? static_cast<const i64*>(args.indices)[which]
+                                      : static_cast<const int*>(args.indices)[which];
+    if (index < 0) index += static_cast<i64>(args.extent);
+    if (index < 0 || index >= static_cast<i64>(args.extent)) {
+      *args.fault = args.fault_number;
+      to[i] = E{};
+      continue;
+    }
+    to[i] = from[(out * args.extent + static_cast<u64>(index)) * args.inner + in];
+  }
+}
+
+}  // namespace tn
+
+#define TN_MOVERS(bytes, E)               \
+  TN_KERNEL(copy_##bytes, CopyArgs) {     \
+    tn::copy<E>(args);                    \
+  }                                       \
+  TN_KERNEL(gather_##bytes, GatherArgs) { \
+    tn::gather<E>(args);                  \
+  }
+
+TN_MOVERS(1, unsigned char)
+TN_MOVERS(2, unsigned short)
+TN_MOVERS(4, unsigned)
+TN_MOVERS(8, tn::u64)
+TN_MOVERS(16, tn::Block16)

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element types, vectors of them and the scalar functions of abi/expr.md. Included by the kernels
+// here and put in front of every generated kernel, so it includes nothing and needs no toolkit
+// header. It compiles as plain C++ too, which is how kernels are tested without a GPU.
+#ifndef TENON_CUDA_ELEMENT_CUH
+#define TENON_CUDA_ELEMENT_CUH
+#ifdef __CUDACC__
+#define TN_FN __device__ __forceinline__
+#define TN_KERNEL(symbol, Args) extern "C" __global__ void symbol(const Args args)
+#define TN_BLOCK_KERNEL(symbol, Args) TN_KERNEL(symbol, Args)
+#endif
+
+namespace tn {
+
+typedef unsigned long long u64;
+typedef long long i64;
+
+struct F16 {
+  unsigned short bits;
+};
+struct BF16 {
+  unsigned short bits;
+};
+struct Bool {
+  unsigned char byte;
+};
+
+template <class To, class From>
+TN_FN To same_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From), "same size");
+  To to;
+  memcpy(&to, &from, sizeof(To));
+  return to;
+}
+
+TN_FN float infinity() {
+  return same_bits<float>(0x7f800000u);
+}
+TN_FN float quiet_nan() {
+  return same_bits<float>(0x7fc00000u);
+}
+
+// Round to nearest, ties to even, in all conversions.
+TN_FN float value(F16 x) {
+#ifdef __CUDA_ARCH__
+  float out;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(x.bits));
+  return out;
+#else
+  unsigned sign = static_cast<unsigned>(x.bits >> 15) << 31;
+  unsigned exponent = x.bits >> 10 & 31u, fraction = x.bits & 1023u;
+  if (exponent == 31) return same_bits<float>(sign | 0x7f800000u | fraction << 13);
+  if (exponent == 0) {
+    float small = static_cast<float>(fraction) * 0x1p-24f;
+    return sign ? -small : small;
+  }
+  return same_bits<float>(sign | (exponent + 112) << 23 | fraction << 13);
+#endif
+}
+TN_FN F16 half_of(float x) {
+#ifdef __CUDA_ARCH__
+  F16 out;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out.bits) : "f"(x));
+  return out;
+#else
+  unsigned bits = same_bits<unsigned>(x), sign = bits >> 16 & 0x8000u,
+           magnitude = bits & ~(1u << 31);
+  if (magnitude > 0x7f800000u) return {static_cast<unsigned short>(sign | 0x7e00u)};
+  if (magnitude >= 0x477ff000u) return {static_cast<unsigned short>(sign | 0x7c00u)};
+  if (magnitude < 0x38800000u) {  // subnormal: the addition rounds to multiples of 2^-24
+    unsigned rounded = same_bits<unsigned>(same_bits<float>(magnitude) + 0.5f);
+    return {static_cast<unsigned short>(sign | (rounded - 0x3f000000u))};
+  }
+  unsigned rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23);
+  return {static_cast<unsigned short>(sign | rounded >> 13)};
+#endif
+}
+TN_FN float value(BF16 x) {
+  return same_bits<float>(static_cast<unsigned>(x.bits) << 16);
+}
+TN_FN BF16 bfloat_of(float x) {
+  unsigned bits = same_bits<unsigned>(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fc0};
+  return {static_cast<unsigned short>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+}
+
+// What an element is in a register: float, double, i64 or u64.
+TN_FN float value(float x) {
+  return x;
+}
+TN_FN double value(double x) {
+  return x;
+}
+TN_FN i64 value(signed char x) {
+  return x;
+}
+TN_FN i64 value(short x) {
+  return x;
+}
+TN_FN i64 value(int x) {
+  return x;
+}
+TN_FN i64 value(i64 x) {
+  return x;
+}
+TN_FN u64 value(unsigned char x) {
+  return x;
+}
+TN_FN u64 value(unsigned short x) {
+  return x;
+}
+TN_FN u64 value(unsigned x) {
+  return x;
+}
+TN_FN u64 value(u64 x) {
+  return x;
+}
+TN_FN u64 value(Bool x) {
+  return x.byte != 0;
+}
+
+TN_FN u64 whole(float x) {
+  return static_cast<u64>(static_cast<i64>(x));
+}
+TN_FN u64 whole(double x) {
+  return static_cast<u64>(static_cast<i64>(x));
+}
+TN_FN u64 whole(i64 x) {
+  return static_cast<u64>(x);
+}
+TN_FN u64 whole(u64 x) {
+  return x;
+}
+
+// A register as an element, converted as Cast does.
+template <class E>
+struct Convert {
+  template <class R>
+  static TN_FN E from(R x) {
+    return static_cast<E>(whole(x));
+  }
+};
+template <>
+struct Convert<float> {
+  template <class R>
+  static TN_FN float from(R x) {
+    return static_cast<float>(x);
+  }
+};
+template <>
+struct Convert<double> {
+  template <class R>
+  static TN_FN double from(R x) {
+    return static_cast<double>(x);
+  }
+};
+template <>
+struct Convert<F16> {
+  template <class R>
+  static TN_FN F16 from(R x) {
+    return half_of(static_cast<float>(x));
+  }
+};
+template <>
+struct Convert<BF16> {
+  template <class R>
+  static TN_FN BF16 from(R x) {
+    return bfloat_of(static_cast<float>(x));
+  }
+};
+template <>
+struct Convert<Bool> {
+  template <class R>
+  static TN_FN Bool from(R x) {
+    return {static_cast<unsigned char>(x != 0)};
+  }
+};
+
+template <class E, int N>
+struct alignas(sizeof(E) * N) Vector {
+  E at[N];
+};
+template <int N, class E>
+TN_FN Vector<E, N> load(const E* from) {
+  return *reinterpret_cast<const Vector<E, N>*>(from);
+}
+template <class E, int N>
+TN_FN void store(E* to, const Vector<E, N>& from) {
+  *reinterpret_cast<Vector<E, N>*>(to) = from;
+}
+
+// Scalar functions of abi/expr.md where the language has none, or other rules.
+template <class R>
+TN_FN R low(R a, R b) {
+  return a < b || a != a ? a : b;
+}
+template <class R>
+TN_FN R high(R a, R b) {
+  return a > b || a != a ? a : b;
+}
+template <class R>
+TN_FN R sign(R a) {
+  return a > 0 ? R(1) : a < 0 ? R(-1) : a == 0 ? R(0) : a;
+}
+template <class R>
+TN_FN R sigmoid(R a) {
+  R e = exp(a < 0 ? a : -a);
+  return (a < 0 ? e : R(1)) / (1 + e);
+}
+template <class R>
+TN_FN R floor_mod(R a, R b) {
+  R r = fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+// Integers: cut to bits and extended again after each operation.
+TN_FN i64 wrap(i64 x, int bits) {
+  return static_cast<i64>(static_cast<u64>(x) << (64 - bits)) >> (64 - bits);
+}
+TN_FN u64 wrap(u64 x, int bits) {
+  return x << (64 - bits) >> (64 - bits);
+}
+template <class I>
+TN_FN I whole_add(I a, I b) {
+  return static_cast<I>(static_cast<u64>(a) + static_cast<u64>(b));
+}
+template <class I>
+TN_FN I whole_sub(I a, I b) {
+  return static_cast<I>(static_cast<u64>(a) - static_cast<u64>(b));
+}
+template <class I>
+TN_FN I whole_mul(I a, I b) {
+  return static_cast<I>(static_cast<u64>(a) * static_cast<u64>(b));
+}
+TN_FN i64 whole_div(i64 a, i64 b) {
+  return b == 0 ? 0 : b == -1 ? whole_sub<i64>(0, a) : a / b;
+}
+TN_FN u64 whole_div(u64 a, u64 b) {
+  return b == 0 ? 0 : a / b;
+}
+TN_FN i64 whole_fmod(i64 a, i64 b) {
+  return b == 0 || b == -1 ? 0 : a % b;
+}
+TN_FN u64 whole_fmod(u64 a, u64 b) {
+  return b == 0 ? 0 : a % b;
+}
+template <class I>
+TN_FN I whole_mod(I a, I b) {
+  I r = whole_fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+template <class I>
+TN_FN I whole_pow(I base, I exponent) {
+  if (exponent < 0) {
+    if (base == I(1)) return I(1);
+    return base == I(-1) ? (exponent & 1 ? I(-1) : I(1)) : I(0);
+  }
+  I r = 1;
+  for (u64 left = static_cast<u64>(exponent); left; left >>= 1) {
+    if (left & 1) r = whole_mul(r, base);
+    base = whole_mul(base, base);
+  }
+  return r;
+}
+template <class I>
+TN_FN I shift_left(I a, I n, int bits) {
+  return n < 0 || n >= I(bits) ? I(0) : static_cast<I>(static_cast<u64>(a) << n);
+}
+template <class I>
+TN_FN I shift_right(I a, I n, int bits) {
+  return n < 0 || n >= I(bits) ? (a < 0 ? I(-1) : I(0)) : a >> n;
+}
+
+}  // namespace tn
+
+#endif

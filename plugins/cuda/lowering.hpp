@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From an imported graph to a plan: groups of pointwise nodes become one generated kernel each,
+// products take what follows them into their epilogue, every other node goes to its handler.
+
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "graph.hpp"
+#include "plan.hpp"
+
+namespace tenon::cuda {
+
+// Empty: the backend takes the node. Else why not, for the report.
+std::string why_not(const Imported& graph, int node);
+Result<Plan> lower(const Imported& graph);
+
+class Lowering {
+ public:
+  explicit Lowering(const Imported& graph);
+  Result<Plan> run();
+
+  const Imported& graph() const { return graph_; }
+  const ValueInfo& value(int i) const { return graph_.value(i); }
+  // The buffer that holds a value; made on the first call.
+  int buffer(int value);
+  // The value lies where another does, from its first byte on.
+  void alias(int value, int of);
+  int scratch(std::string name, uint64_t bytes);
+  // A number from 1 on that a kernel writes when it meets bad input.
+  uint32_t fault(std::string meaning);
+
+  // `arguments` is the kernel's struct; the members that patches point to are filled at run time.
+  template <class Arguments>
+  Launch launch(std::string symbol, const Arguments& arguments) const {
+    Launch out;
+    out.symbol = std::move(symbol);
+    out.arguments.resize(sizeof arguments);
+    std::memcpy(out.arguments.data(), &arguments, sizeof arguments);
+    return out;
+  }
+  void add(Step step) { plan_.steps.push_back(std::move(step)); }
+  // Reads and writes from the patches; all but `n_reads` first ones are written.
+  void add_launch(const NodeInfo& node, Launch launch, size_t n_reads, double flops);
+
+  // Copies elements between strided places; dims, strides and offsets in elements.
+  struct Strided {
+    int buffer;
+    Dims strides;
+    int64_t offset = 0;
+  };
+  void add_strided_copy(const NodeInfo& node, uint32_t dtype, Dims dims, Strided from, Strided to);
+
+  // What follows a product or convolution and runs in it: nodes that were taken in, and the value
+  // that holds the result after them.
+  struct Tail {
+    int bias = kAbsent;
+    Activation activation = Activation::kNone;
+    int out = kAbsent;
+  };
+  Tail tail_of(const NodeInfo& node) const;
+
+ private:
+  void place_boundary();
+  void find_tails();
+  void find_groups();
+  void lower_group(int root);
+  void finish_outputs();
+  void keep_states();
+  bool is_state(int value, bool after) const;
+
+  const Imported& graph_;
+  Plan plan_;
+  std::vector<int> buffer_of_;     // by value
+  std::vector<int> root_of_;       // by node: the last node of its group; itself when alone
+  std::vector<bool> is_absorbed_;  // by node: in a product's tail
+  std::map<int, Tail> tails_;      // by node
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan_runner.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include <dlfcn.h>
+
+#include "emulate.hpp"
+#include "kernels/element.cuh"
+
+namespace tenon::cuda::test {
+namespace {
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+double element(const void* data, uint32_t dtype, int64_t i) {
+  if (dtype == TN_F32) return double{static_cast<const float*>(data)[i]};
+  if (dtype == TN_F16) return double{tn::value(static_cast<const tn::F16*>(data)[i])};
+  return double{tn::value(static_cast<const tn::BF16*>(data)[i])};
+}
+
+void put(void* data, uint32_t dtype, int64_t i, double x) {
+  if (dtype == TN_F32) static_cast<float*>(data)[i] = static_cast<float>(x);
+  if (dtype == TN_F16) static_cast<tn::F16*>(data)[i] = tn::half_of(static_cast<float>(x));
+  if (dtype == TN_BF16) static_cast<tn::BF16*>(data)[i] = tn::bfloat_of(static_cast<float>(x));
+}
+
+double activated(double x, Activation activation) {
+  if (activation == Activation::kRelu) return x > 0 ? x : 0;
+  if (activation == Activation::kNone) return x;
+  return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
+class Runner {
+ public:
+  Runner(const Plan& plan, const Emulator& emulator) : plan_(plan), emulator_(emulator) {}
+
+  Ran run(const std::vector<Bytes>& inputs, std::vector<Bytes>* states) {
+    Ran ran;
+    for (const Signature& output : plan_.outputs)
+      ran.outputs.emplace_back(bytes_of(output.dtype, element_count(output.dims)), 0xcd);
+    Bytes arena(plan_.arena_bytes + 512, 0xcd);
+    uintptr_t base = (reinterpret_cast<uintptr_t>(arena.data()) + 255) / 256 * 256;
+    for (size_t i = states->size(); i < plan_.states.size(); ++i) {
+      const Signature& state = plan_.states[i];
+      states->emplace_back(bytes_of(state.dtype, element_count(state.dims)), 0);
+    }
+    for (const Buffer& buffer : plan_.buffers) {
+      size_t index = static_cast<size_t>(buffer.index);
+      const void* at = nullptr;
+      if (buffer.place == Place::kInput) at = inputs[index].data();
+      if (buffer.place == Place::kOutput) at = ran.outputs[index].data();
+      if (buffer.place == Place::kConstant) at = plan_.constants[index].data<const void>();
+      if (buffer.place == Place::kState) at = (*states)[index].data();
+      if (buffer.place == Place::kArena) at = reinterpret_cast<void*>(base + buffer.offset);
+      addresses_.push_back(const_cast<void*>(at));
+    }
+    for (const Step& step : plan_.steps)
+      std::visit([&](const auto& work) { perform(work, &ran.fault); }, step.work);
+    return ran;
+  }
+
+ private:
+  void* at(int buffer) const { return addresses_[static_cast<size_t>(buffer)]; }
+
+  void perform(const Launch& launch, unsigned* fault) {
+    Bytes arguments = launch.arguments;
+    for (const Patch& patch : launch.patches) {
+      void* address = patch.buffer == kFaultBuffer
+                          ? static_cast<void*>(fault)
+                          : static_cast<char*>(at(patch.buffer)) + patch.offset;
+      std::memcpy(arguments.data() + patch.at, &address, sizeof address);
+    }
+    emulator_.find(launch.symbol)(arguments.data(), launch.grid, launch.block);
+  }
+
+  void perform(const Move& move, unsigned*) {
+    std::memmove(at(move.to), at(move.from), move.bytes);
+  }
+
+  void perform(const Product& p, unsigned*) {
+    for (int64_t b = 0; b < p.batch; ++b) {
+      for (int64_t i = 0; i < p.m; ++i) {
+        for (int64_t j = 0; j < p.n; ++j) {
+          double sum = 0;
+          for (int64_t l = 0; l < p.k; ++l) {
+            int64_t left = b * p.stride_a + (p.transpose_a ? l * p.m + i : i * p.k + l);
+            int64_t right = b * p.stride_b + (p.transpose_b ? j * p.k + l : l * p.n + j);
+            sum += element(at(p.a), p.dtype, left) * element(at(p.b), p.dtype, right);
+          }
+          sum *= p.alpha;
+          int64_t out = (b * p.m + i) * p.n + j;
+          if (p.c >= 0) sum += p.beta * element(at(p.c), p.out_dtype, out);
+          if (p.bias >= 0) sum += element(at(p.bias), p.out_dtype, j);
+          put(at(p.out), p.out_dtype, out, activated(sum, p.activation));
+        }
+      }
+    }
+  }
+
+  double window(const Convolution& c, int64_t n, int64_t k, int64_t p, int64_t q) const {
+    int64_t channels = c.c / c.groups, first = k / (c.k / c.groups) * channels;
+    double sum = c.bias >= 0 ? element(at(c.bias), c.dtype, k) : 0;
+    for (int64_t i = 0; i < channels * c.r * c.s; ++i) {
+      int64_t channel = i / (c.r * c.s), r = i / c.s % c.r, s = i % c.s;
+      int64_t y = p * c.stride[0] - c.pad[0] + r * c.dilation[0];
+      int64_t x = q * c.stride[1] - c.pad[1] + s * c.dilation[1];
+      if (y < 0 || y >= c.h || x < 0 || x >= c.width) continue;
+      int64_t from = ((n * c.c + first + channel) * c.h + y) * c.width + x;
+      sum +=
+          element(at(c.x), c.dtype, from) * element(at(c.w), c.dtype, k * channels * c.r * c.s + i);
+    }
+    return c.relu && sum < 0 ? 0 : sum;
+  }
+
+  void perform(const Convolution& c, unsigned*) {
+    for (int64_t i = 0; i < c.n * c.k * c.p * c.q; ++i) {
+      put(at(c.y), c.dtype, i,
+          window(c, i / (c.k * c.p * c.q), i / (c.p * c.q) % c.k, i / c.q % c.p, i % c.q));
+    }
+  }
+
+  const Plan& plan_;
+  const Emulator& emulator_;
+  std::vector<void*> addresses_;
+};
+
+}  // namespace
+
+Emulator::~Emulator() {
+  for (void* library : libraries_)
+    dlclose(library);
+}
+
+void Emulator::add(const Plan& plan) {
+  for (const Step& step : plan.steps) {
+    const Launch* launch = std::get_if<Launch>(&step.work);
+    if (launch && !launch->source.empty() && known_.insert(launch->symbol).second) {
+      text_ += launch->source;
+    }
+  }
+}
+
+std::string Emulator::build() {
+  void* kernels = dlopen(TENON_TEST_EMULATED, RTLD_NOW | RTLD_LOCAL);
+  if (!kernels) return dlerror();
+  libraries_.push_back(kernels);
+  if (text_.empty()) return "";
+  std::string base = folder_ + "/generated";
+  std::ofstream(base + ".cpp") << "#include \"emulate.hpp\"\n#include \"kernels/element.cuh\"\n"
+                               << text_;
+  std::string command = std::string(TENON_TEST_CXX) + " -std=c++20 -O1 -w -shared -fPIC -I" +
+                        TENON_TEST_CUDA_INCLUDE + " " + base + ".cpp -o " + base + ".so 2> " +
+                        base + ".log";
+  if (std::system(command.c_str()) != 0) return read(base + ".log");
+  void* made = dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!made) return dlerror();
+  libraries_.push_back(made);
+  return "";
+}
+
+Emulator::Kernel Emulator::find(const std::string& symbol) const {
+  for (void* library : libraries_) {
+    if (void* found = dlsym(library, symbol.c_str())) return reinterpret_cast<Kernel>(found);
+  }
+  return nullptr;
+}
+
+Ran run_plan(const Plan& plan,
+             const Emulator& emulator,
+             const std::vector<Bytes>& inputs,
+             std::vector<Bytes>* states) {
+  return Runner(plan, emulator).run(inputs, states);
+}
+
+}  // namespace tenon::cuda::test
