@@ -56,8 +56,11 @@ tn_sink into(std::string* text) {
 }
 
 // The options of the plan that this backend's schema knows.
-Result<Ref<tn_options>> options_for(tn_ctx* ctx, std::string_view id, std::string_view schema_text,
-                                    const json& rest, json* unknown) {
+Result<Ref<tn_options>> options_for(tn_ctx* ctx,
+                                    std::string_view id,
+                                    std::string_view schema_text,
+                                    const json& rest,
+                                    json* unknown) {
   json schema = json::parse(schema_text, nullptr, false);
   json known = json::object();
   for (auto& [key, value] : rest.items()) {
@@ -71,8 +74,19 @@ Result<Ref<tn_options>> options_for(tn_ctx* ctx, std::string_view id, std::strin
   return validate_options(ctx, schema_text, given.get(), id);
 }
 
-Status open_backend(tn_ctx* ctx, const std::string& id, const json& rest, json* unknown,
-                    BackendUse* use) {
+// The first device that can be used; the reasons of those that cannot, when there is none.
+Result<json> choose_device(const std::string& id, const json& devices) {
+  std::string why;
+  for (const json& device : devices) {
+    if (device.is_object() && !device.contains("why")) return device;
+    if (device.is_object()) why += cat(why.empty() ? ": " : "; ", device.value("why", ""));
+  }
+  return Status(TN_UNAVAILABLE,
+                cat("backend ", id, ": no device", why, "; see `tenon plugin doctor`"));
+}
+
+Status open_backend(
+    tn_ctx* ctx, const std::string& id, const json& rest, json* unknown, BackendUse* use) {
   use->id = id;
   TN_TRY(found, ctx->session->registry->find("tenon.backend/1", id));
   TN_TRY(options, options_for(ctx, id, view(found.component->options_schema), rest, unknown));
@@ -88,11 +102,9 @@ Status open_backend(tn_ctx* ctx, const std::string& id, const json& rest, json* 
   json devices = json::parse(text, nullptr, false);
   if (!devices.is_array())
     return {TN_INTERNAL, cat("backend ", id, ": devices() is no JSON array")};
-  if (devices.empty()) {
-    return {TN_UNAVAILABLE, cat("backend ", id, ": no device; see `tenon plugin doctor`")};
-  }
-  use->device = devices[0].value("id", 0);
-  use->dl = {devices[0].value("type", kDLCPU), use->device};
+  TN_TRY(chosen, choose_device(id, devices));
+  use->device = chosen.value("id", 0);
+  use->dl = {chosen.value("type", kDLCPU), use->device};
   use->own_memory = use->dl.device_type != kDLCPU;
   return {};
 }
@@ -234,8 +246,8 @@ tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
     for (size_t b = 0; b < plan->backends.size(); ++b) {
       BackendUse& use = *plan->backends[b];
       if (!plan->backend_states[b]) continue;
-      TN_CHECK(use.called("state_set", use.table->state_set(use.self, plan->backend_states[b], name,
-                                                            value)));
+      TN_CHECK(use.called("state_set",
+                          use.table->state_set(use.self, plan->backend_states[b], name, value)));
     }
     return copy_dense(*value, const_cast<char*>(state->now->data()));
   });

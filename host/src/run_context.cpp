@@ -72,7 +72,11 @@ Status reserve(RunContext& context, int slot, uint64_t bytes) {
     std::free(context.owned[slot]);
   } else {
     BackendUse& use = *context.compiled->plan->backends[place];
-    TN_CHECK(use.called("alloc", use.table->alloc(use.self, use.device, bytes, &memory)));
+    Status got = use.called("alloc", use.table->alloc(use.self, use.device, bytes, &memory));
+    if (!got.ok()) {
+      int32_t code = got.code();
+      return {code, cat("memory for value ", name, " on ", use.id), "host", std::move(got)};
+    }
     if (context.owned[slot]) use.table->free(use.self, use.device, context.owned[slot], nullptr);
   }
   context.owned[slot] = memory;

@@ -79,6 +79,14 @@ void doctor(const SessionPtr& session, bool json) {
                 trouble.empty() ? "ok" : cat("not used: ", trouble), "\n"));
     }
   }
+  for (const Json& backend : report_of_places["backends"]) {
+    for (const Json& device : backend["devices"]) {
+      std::string trouble = device.value("why", "");
+      print(cat("backend ", backend["id"].get<std::string>(), ": ",
+                trouble.empty() ? device.value("name", "a device") : cat("no device: ", trouble),
+                "\n"));
+    }
+  }
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ typedef struct tn_claims { /* FROZEN */
 typedef struct tn_backend {
   uint32_t struct_size;
   uint32_t revision;
-  /* JSON array of {"id", "type": DLPack device type, "name", "memory_bytes"}; may be empty: then
-   * the backend is there but has nothing to run on. [any] */
+  /* JSON array of {"id", "type": DLPack device type, "name", "memory_bytes"}. An entry with "why" is
+   * no device to run on, and tells why and what to do; no entry without: nothing to run on. [any] */
   tn_status*(TN_CALL* devices)(void*, const tn_sink*);
 
   /* Memory and order. A backend whose device is the CPU leaves these NULL: it uses ordinary memory

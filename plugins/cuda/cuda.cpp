@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend "cuda": see README.md. This file is the ABI's side of it.
+
+#include <map>
+#include <memory>
+
+#include "tenon/sdk/role/backend.hpp"
+
+#include "device/executable.hpp"
+#include "lowering.hpp"
+
+namespace tenon::cuda {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+// What one device needs to run plans, made when first asked for.
+struct Workshop {
+  Device* device = nullptr;
+  std::unique_ptr<Kernels> kernels;
+  std::unique_ptr<Products> products;
+};
+
+}  // namespace
+
+class Cuda {
+ public:
+  static Result<Cuda> create(tn_ctx* ctx, const Options& options) {
+    Cuda made;
+    made.ctx_ = ctx;
+    made.own_->folder = options.has("kernel_cache") ? options.text("kernel_cache") : "default";
+    return Result<Cuda>(std::move(made));
+  }
+
+  Status devices(Sink& out) {
+    DeviceList list = find_devices();
+    std::string text = "[", separator;
+    for (const DeviceInfo& info : list.devices) {
+      text += cat(separator, "{\"id\": ", info.id, ", \"type\": ", static_cast<int>(kDLCUDA),
+                  ", \"name\": ", quoted(info.name), ", \"memory_bytes\": ", info.memory_bytes,
+                  ", \"architecture\": ", info.architecture);
+      if (!info.unusable.empty()) text += cat(", \"why\": ", quoted(info.unusable));
+      text += "}";
+      separator = ", ";
+    }
+    if (!list.why_none.empty()) text += cat("{\"why\": ", quoted(list.why_none), "}");
+    return out.write(text + "]");
+  }
+
+  Status prepare(Sink& out) { return out.write("fusion.default\n"); }
+
+  Status claim(const tn_graph* graph, int32_t, const tn_claims& claims) {
+    Imported imported = import_graph(graph);
+    for (size_t i = 0; i < imported.nodes.size(); ++i) {
+      tn_node_id id = imported.nodes[i].source.id;
+      std::string why = why_not(imported, static_cast<int>(i));
+      if (why.empty() && imported.nodes[i].op == "Conv")
+        why = "convolution by cuDNN is not there yet";
+      if (why.empty()) {
+        claims.take(claims.ctx, &id, 1);
+      } else {
+        claims.refuse(claims.ctx, id, str(why));
+      }
+    }
+    return {};
+  }
+
+  Result<void*> compile(const tn_graph* part, int32_t device, const Options& options) {
+    TN_TRY(plan, lower(import_graph(part)));
+    bool has_products = false;
+    for (const Step& step : plan.steps)
+      has_products = has_products || std::get_if<Product>(&step.work);
+    TN_TRY(shop, workshop(device, has_products));
+    ExecutableOptions how{options.text("precision", "fp32") == "tf32",
+                          !options.has("graphs") || options.flag("graphs")};
+    Tools tools{shop->kernels.get(), shop->products.get(), &own_->weights};
+    TN_TRY(made, Executable::make(*shop->device, std::move(plan), tools, how));
+    return static_cast<void*>(made.release());
+  }
+
+  // The arena comes from the allocator, in the order of the run's stream.
+  uint64_t workspace(void*) { return 0; }
+
+  Status run(void* exe,
+             void* state,
+             const DLTensor* const* in,
+             uint64_t n_in,
+             const tn_outputs* outputs,
+             const tn_exec* exec) {
+    if (exec->cancel && services.cancel->requested(exec->cancel))
+      return {TN_CANCELLED, "cancelled"};
+    return of_exe(exe).run(static_cast<State*>(state), in, n_in, outputs, exec);
+  }
+  void exe_free(void* exe) { delete static_cast<Executable*>(exe); }
+
+  Status describe(void* exe, Sink& out) {
+    const Executable& of = of_exe(exe);
+    std::map<std::string, int> kernels;
+    for (const Step& step : of.plan().steps)
+      ++kernels[step.kernel];
+    std::string text =
+        cat("{\"steps\": ", of.plan().steps.size(), ", \"arena_bytes\": ", of.arena_bytes(),
+            ", \"arena_lower_bound_bytes\": ", of.plan().arena_lower_bound,
+            ", \"peak_step\": ", quoted(of.plan().peak_step),
+            ", \"graphs\": ", of.graphs_captured(), ", \"kernels\": {");
+    std::string separator;
+    for (const auto& [kernel, count] : kernels) {
+      text += cat(separator, quoted(kernel), ": ", count);
+      separator = ", ";
+    }
+    return out.write(text + "}}");
+  }
+
+  Status profile(void* exe, Sink& out) {
+    const Executable& of = of_exe(exe);
+    std::vector<uint64_t> ns = of.step_ns();
+    std::string text = "[";
+    for (size_t i = 0; i < ns.size(); ++i) {
+      const Step& step = of.plan().steps[i];
+      text +=
+          cat(i == 0 ? "" : ", ", "{\"name\": ", quoted(step.name), ", \"op\": ", quoted(step.op),
+              ", \"kernel\": ", quoted(step.kernel), ", \"ns\": ", ns[i],
+              ", \"flops\": ", step.flops, ", \"bytes\": ", step.bytes, "}");
+    }
+    return out.write(text + "]");
+  }
+
+  static tn_backend table();
+
+ private:
+  // Behind a pointer, so that a Cuda can be moved.
+  struct Own {
+    std::mutex mutex;
+    std::string folder;
+    std::map<int32_t, Workshop> shops;
+    Weights weights;
+  };
+
+  static Executable& of_exe(void* exe) { return *static_cast<Executable*>(exe); }
+
+  Result<Workshop*> workshop(int32_t id, bool has_products) {
+    TN_TRY(device, Device::get(id));
+    std::lock_guard lock(own_->mutex);
+    Workshop& shop = own_->shops[id];
+    if (!shop.kernels) {
+      tn_ctx* ctx = ctx_;
+      std::string folder = own_->folder == "default" ? KernelCache::default_folder() : own_->folder;
+      KernelCache cache(folder, [ctx](const std::string& note) {
+        services.log->write(ctx, TN_LOG_WARNING, str(note));
+      });
+      shop.device = device;
+      shop.kernels = std::make_unique<Kernels>(*device, std::move(cache));
+    }
+    if (has_products && !shop.products) {
+      TN_TRY(opened, Products::open(*device));
+      shop.products = std::move(opened);
+    }
+    return &shop;
+  }
+
+  tn_ctx* ctx_ = nullptr;
+  std::unique_ptr<Own> own_ = std::make_unique<Own>();
+};
+
+namespace {
+
+// Functions of the table whose first step is to find the device.
+template <class Body>
+tn_status* on_device(int32_t id, Body&& body) {
+  return guard([&]() -> Status {
+    TN_TRY(device, Device::get(id));
+    return body(*device);
+  });
+}
+
+int32_t device_of(void* stream) {
+  int id = 0;
+  cudaStreamGetDevice(static_cast<cudaStream_t>(stream), &id);
+  return id;
+}
+
+tn_status* copy(void*, const DLTensor* src, DLTensor* dst, const tn_exec* exec) {
+  bool from_device = src->device.device_type == kDLCUDA;
+  bool to_device = dst->device.device_type == kDLCUDA;
+  int32_t id = from_device ? src->device.device_id : dst->device.device_id;
+  return on_device(id, [&](Device& device) -> Status {
+    if (from_device && to_device && src->device.device_id != dst->device.device_id) {
+      return unsupported("cuda: a copy between two devices goes through the CPU");
+    }
+    uint64_t bytes = bytes_of(dtype_of(*src), element_count(*src));
+    auto stream = static_cast<cudaStream_t>(exec->stream);
+    if (stream) {
+      return device.copy(data_of<void>(*src), from_device, data_of<void>(*dst), to_device, bytes,
+                         stream);
+    }
+    TN_TRY(own, device.new_stream());
+    Status status =
+        device.copy(data_of<void>(*src), from_device, data_of<void>(*dst), to_device, bytes, own);
+    Status done = device.health().check(cudaStreamSynchronize(own), "a copy");
+    device.free_stream(own);
+    return status.ok() ? std::move(done) : std::move(status);
+  });
+}
+
+void add_memory(tn_backend& t) {
+  t.alloc = [](void*, int32_t id, uint64_t bytes, void** out) -> tn_status* {
+    *out = nullptr;
+    return on_device(id, [&](Device& device) -> Status {
+      TN_TRY(block, device.allocate(bytes, nullptr, "a value"));
+      *out = block;
+      return {};
+    });
+  };
+  t.free = [](void*, int32_t id, void* memory, void* after_event) {
+    Status ignored(on_device(id, [&](Device& device) -> Status {
+      if (after_event)
+        Status late = device.synchronize(*static_cast<Event*>(after_event), UINT64_MAX);
+      device.free(memory, nullptr);
+      return {};
+    }));
+  };
+  t.copy = copy;
+}
+
+void add_streams(tn_backend& t) {
+  t.stream_new = [](void*, int32_t id, void** out) -> tn_status* {
+    *out = nullptr;
+    return on_device(id, [&](Device& device) -> Status {
+      TN_TRY(stream, device.new_stream());
+      *out = stream;
+      return {};
+    });
+  };
+  t.stream_free = [](void*, void* stream) {
+    Status ignored(on_device(device_of(stream), [&](Device& device) -> Status {
+      device.free_stream(static_cast<cudaStream_t>(stream));
+      return {};
+    }));
+  };
+  t.stream_native = [](void*, void* stream, tn_str kind) -> void* {
+    return view(kind) == "cuda" ? stream : nullptr;
+  };
+  t.event_record = [](void*, void* stream, void** out) -> tn_status* {
+    *out = nullptr;
+    return on_device(device_of(stream), [&](Device& device) -> Status {
+      TN_TRY(event, device.record(static_cast<cudaStream_t>(stream)));
+      *out = event;
+      return {};
+    });
+  };
+  t.event_wait = [](void*, void* stream, void* event) -> tn_status* {
+    return guard([&]() -> Status {
+      auto& of = *static_cast<Event*>(event);
+      return of.device->wait(static_cast<cudaStream_t>(stream), of);
+    });
+  };
+  t.event_sync = [](void*, void* event, uint64_t timeout_ns) -> tn_status* {
+    return guard([&]() -> Status {
+      auto& of = *static_cast<Event*>(event);
+      return of.device->synchronize(of, timeout_ns);
+    });
+  };
+  t.event_free = [](void*, void* event) {
+    auto* of = static_cast<Event*>(event);
+    of->device->free_event(of);
+  };
+}
+
+void add_state(tn_backend& t) {
+  t.state_new = [](void*, int32_t id, void** out) -> tn_status* {
+    *out = nullptr;
+    return on_device(id, [&](Device& device) -> Status {
+      *out = new State(device);
+      return {};
+    });
+  };
+  t.state_set = [](void*, void* state, tn_str name, const DLTensor* value) -> tn_status* {
+    return guard([&] { return static_cast<State*>(state)->set(std::string(view(name)), *value); });
+  };
+  t.state_get = [](void*, void* state, tn_str name, DLTensor* out) -> tn_status* {
+    return guard([&] { return static_cast<State*>(state)->get(std::string(view(name)), out); });
+  };
+  t.state_free = [](void*, void* state) { delete static_cast<State*>(state); };
+}
+
+}  // namespace
+
+tn_backend Cuda::table() {
+  tn_backend t = BackendRole<Cuda>::cpu_table();
+  add_memory(t);
+  add_streams(t);
+  add_state(t);
+  return t;
+}
+
+}  // namespace tenon::cuda
+
+TENON_BACKEND(cuda,
+              tenon::cuda::Cuda,
+              "cuda",
+              "NVIDIA GPUs: cuBLASLt, kernels of our own, pointwise groups compiled by NVRTC",
+              R"({"properties": {
+  "precision": {"type": "string", "enum": ["fp32", "tf32"], "default": "fp32",
+                "description": "how products of float32 are computed; other types are computed as they are"},
+  "graphs": {"type": "boolean", "default": true,
+             "description": "capture a run as a CUDA graph when it comes again with the same memory"},
+  "kernel_cache": {"type": "string",
+                   "description": "folder of compiled kernels; empty: none is kept; default: tenon/cuda in the user's cache folder"}}})")

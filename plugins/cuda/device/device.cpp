@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <thread>
+
+namespace tenon::cuda {
+namespace {
+
+constexpr uint64_t kStagedBytes = uint64_t{4} << 20;
+
+std::string version_text(int version) {
+  return cat(version / 1000, ".", version % 1000 / 10);
+}
+
+std::string why_no_devices(cudaError_t error) {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  if (driver == 0) {
+    return "no NVIDIA driver was found (libcuda.so.1): install driver 580 or newer, for CUDA 13";
+  }
+  if (driver < CUDART_VERSION / 1000 * 1000) {
+    return cat("the NVIDIA driver is for CUDA ", version_text(driver), ", ",
+               version_text(CUDART_VERSION / 1000 * 1000),
+               " is needed: install driver 580 or newer");
+  }
+  if (error == cudaErrorNoDevice || error == cudaSuccess) {
+    return "the NVIDIA driver sees no GPU; look at nvidia-smi and CUDA_VISIBLE_DEVICES";
+  }
+  return cat("the NVIDIA driver answers ", cudaGetErrorName(error), ": ",
+             cudaGetErrorString(error));
+}
+
+// Fences are events; the stream of a block is where its last use was queued.
+class CudaFences : public BlockSource {
+ public:
+  void* fence(void* stream) override {
+    cudaEvent_t event = nullptr;
+    if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) return nullptr;
+    if (cudaEventRecord(event, static_cast<cudaStream_t>(stream)) == cudaSuccess) return event;
+    cudaEventDestroy(event);
+    return nullptr;
+  }
+  bool is_done(void* fence) override {
+    return cudaEventQuery(static_cast<cudaEvent_t>(fence)) != cudaErrorNotReady;
+  }
+  void wait(void* fence) override { cudaEventSynchronize(static_cast<cudaEvent_t>(fence)); }
+  void drop(void* fence) override { cudaEventDestroy(static_cast<cudaEvent_t>(fence)); }
+};
+
+class DeviceMemory : public CudaFences {
+ public:
+  void* allocate(uint64_t bytes) override {
+    void* block = nullptr;
+    if (cudaMalloc(&block, bytes) == cudaSuccess) return block;
+    cudaGetLastError();
+    return nullptr;
+  }
+  void release(void* block) override { cudaFree(block); }
+};
+
+class PinnedMemory : public CudaFences {
+ public:
+  void* allocate(uint64_t bytes) override {
+    void* block = nullptr;
+    if (cudaHostAlloc(&block, bytes, cudaHostAllocDefault) == cudaSuccess) return block;
+    cudaGetLastError();
+    return nullptr;
+  }
+  void release(void* block) override { cudaFreeHost(block); }
+};
+
+struct LateCopy {
+  void* to;
+  const void* from;
+  uint64_t bytes;
+};
+
+void CUDART_CB finish_copy(void* raw) {
+  auto* copy = static_cast<LateCopy*>(raw);
+  std::memcpy(copy->to, copy->from, copy->bytes);
+  delete copy;
+}
+
+}  // namespace
+
+DeviceList find_devices() {
+  DeviceList out;
+  int count = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) cudaGetLastError();
+  if (error != cudaSuccess || count == 0) {
+    out.why_none = why_no_devices(error);
+    return out;
+  }
+  for (int id = 0; id < count; ++id) {
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, id) != cudaSuccess) continue;
+    DeviceInfo info;
+    info.id = id;
+    info.name = properties.name;
+    info.memory_bytes = properties.totalGlobalMem;
+    info.architecture = properties.major * 10 + properties.minor;
+    if (info.architecture < kOldestArchitecture) {
+      info.unusable = cat("compute capability ", properties.major, ".", properties.minor,
+                          ", 8.0 or newer is needed");
+    }
+    out.devices.push_back(std::move(info));
+  }
+  return out;
+}
+
+Result<Device*> Device::get(int id) {
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<Device>> devices;
+  std::lock_guard lock(mutex);
+  if (auto found = devices.find(id); found != devices.end()) return found->second.get();
+  DeviceList list = find_devices();
+  if (!list.why_none.empty()) return Status(TN_UNAVAILABLE, cat("cuda: ", list.why_none));
+  for (DeviceInfo& info : list.devices) {
+    if (info.id != id) continue;
+    if (!info.unusable.empty()) {
+      return Status(TN_UNAVAILABLE, cat("cuda: device ", id, ", ", info.name, ": ", info.unusable));
+    }
+    std::unique_ptr<Device> made(new Device(std::move(info)));
+    TN_CHECK(made->prepare());
+    return (devices[id] = std::move(made)).get();
+  }
+  return Status(TN_INVALID_ARGUMENT,
+                cat("cuda: device ", id, ": expected one of 0 to ", list.devices.size() - 1));
+}
+
+Device::Device(DeviceInfo info)
+    : info_(std::move(info)),
+      memory_source_(std::make_unique<DeviceMemory>()),
+      pinned_source_(std::make_unique<PinnedMemory>()),
+      memory_(std::make_unique<BlockCache>(*memory_source_)),
+      pinned_(std::make_unique<BlockCache>(*pinned_source_)) {}
+
+Device::~Device() {
+  cudaSetDevice(info_.id);
+  if (fault_) cudaFreeHost(fault_);
+}
+
+Status Device::prepare() {
+  TN_CHECK(select());
+  void* word = nullptr;
+  TN_CHECK(health_.check(cudaHostAlloc(&word, sizeof(unsigned), cudaHostAllocMapped),
+                         "pinned memory for faults"));
+  fault_ = static_cast<unsigned*>(word);
+  *fault_ = 0;
+  return {};
+}
+
+Status Device::select() {
+  TN_CHECK(health_.usable());
+  return health_.check(cudaSetDevice(info_.id), cat("choosing device ", info_.id));
+}
+
+Result<void*> Device::allocate(uint64_t bytes, cudaStream_t stream, std::string_view what) {
+  TN_CHECK(select());
+  if (void* block = memory_->allocate(bytes, stream)) return block;
+  size_t left = 0, all = 0;
+  cudaMemGetInfo(&left, &all);
+  BlockCounts now = counts();
+  return Status(TN_RESOURCE_EXHAUSTED,
+                cat("cuda: out of device memory: ", bytes, " bytes for ", what, "; ", left, " of ",
+                    all, " bytes are free, ", now.live_bytes, " are in use here"));
+}
+
+Result<cudaStream_t> Device::new_stream() {
+  TN_CHECK(select());
+  cudaStream_t stream = nullptr;
+  TN_CHECK(
+      health_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a new stream"));
+  return stream;
+}
+
+void Device::free_stream(cudaStream_t stream) {
+  if (!select().ok()) return;
+  // Cached blocks of this stream hold events, which outlive it.
+  cudaStreamSynchronize(stream);
+  cudaStreamDestroy(stream);
+}
+
+Result<Event*> Device::record(cudaStream_t stream) {
+  TN_CHECK(select());
+  auto event = std::make_unique<Event>();
+  event->device = this;
+  TN_CHECK(
+      health_.check(cudaEventCreateWithFlags(&event->raw, cudaEventDisableTiming), "an event"));
+  Status recorded = health_.check(cudaEventRecord(event->raw, stream), "recording an event");
+  if (recorded.ok()) return event.release();
+  cudaEventDestroy(event->raw);
+  return recorded;
+}
+
+Status Device::wait(cudaStream_t stream, const Event& event) {
+  TN_CHECK(select());
+  return health_.check(cudaStreamWaitEvent(stream, event.raw, 0), "waiting for an event");
+}
+
+Status Device::synchronize(const Event& event, uint64_t timeout_ns) {
+  TN_CHECK(select());
+  if (timeout_ns == UINT64_MAX) {
+    TN_CHECK(health_.check(cudaEventSynchronize(event.raw), "a run"));
+    return fault_status();
+  }
+  auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+  for (;;) {
+    cudaError_t state = cudaEventQuery(event.raw);
+    if (state != cudaErrorNotReady) {
+      TN_CHECK(health_.check(state, "a run"));
+      return fault_status();
+    }
+    cudaGetLastError();
+    if (std::chrono::steady_clock::now() >= end) {
+      return {TN_UNAVAILABLE, "cuda: the event has not fired within the time"};
+    }
+    std::this_thread::yield();
+  }
+}
+
+void Device::free_event(Event* event) {
+  cudaEventDestroy(event->raw);
+  delete event;
+}
+
+Status Device::copy(const void* from,
+                    bool from_device,
+                    void* to,
+                    bool to_device,
+                    uint64_t bytes,
+                    cudaStream_t stream) {
+  TN_CHECK(select());
+  if (bytes == 0) return {};
+  void* staged = from_device != to_device && bytes <= kStagedBytes
+                     ? pinned_->allocate(bytes, stream)
+                     : nullptr;
+  if (!staged) {
+    return health_.check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "a copy");
+  }
+  cudaError_t error = cudaSuccess;
+  if (to_device) {
+    std::memcpy(staged, from, bytes);
+    error = cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, stream);
+  } else {
+    error = cudaMemcpyAsync(staged, from, bytes, cudaMemcpyDeviceToHost, stream);
+    if (error == cudaSuccess) {
+      auto* late = new LateCopy{to, staged, bytes};
+      error = cudaLaunchHostFunc(stream, finish_copy, late);
+      if (error != cudaSuccess) delete late;
+    }
+  }
+  pinned_->free(staged, stream);
+  return health_.check(error, "a copy");
+}
+
+unsigned Device::add_faults(const std::vector<std::string>& meanings) {
+  std::lock_guard lock(faults_mutex_);
+  unsigned before = static_cast<unsigned>(faults_.size());
+  faults_.insert(faults_.end(), meanings.begin(), meanings.end());
+  return before;
+}
+
+Status Device::fault_status() {
+  unsigned number = std::atomic_ref<unsigned>(*fault_).exchange(0);
+  if (number == 0) return {};
+  std::lock_guard lock(faults_mutex_);
+  std::string meaning = number <= faults_.size() ? faults_[number - 1] : "unknown fault";
+  return {TN_INVALID_ARGUMENT, cat("cuda: ", meaning)};
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executable.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::cuda {
+namespace {
+
+constexpr size_t kReplays = 4;
+constexpr size_t kArgumentBytes = 4096;  // what a kernel's parameters may be
+constexpr uintptr_t kAlign = 16;
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> Executable::make(Device& device,
+                                                     Plan plan,
+                                                     const Tools& tools,
+                                                     const ExecutableOptions& options) {
+  std::unique_ptr<Executable> made(new Executable(device, std::move(plan), options));
+  TN_CHECK(made->prepare(tools));
+  return made;
+}
+
+Executable::~Executable() {
+  if (!device_.select().ok()) return;
+  for (Replay& replay : replays_) {
+    if (!replay.graph) continue;
+    cudaDeviceSynchronize();
+    cudaGraphExecDestroy(replay.graph);
+    device_.free(replay.arena, nullptr);
+  }
+}
+
+Status Executable::prepare(const Tools& tools) {
+  TN_CHECK(device_.select());
+  unsigned faults = device_.add_faults(plan_.faults);
+  for (const Tensor& constant : plan_.constants) {
+    TN_TRY(block, tools.weights->get(device_, constant));
+    weights_.push_back(block);
+  }
+  for (Step& step : plan_.steps) {
+    Prepared prepared;
+    if (Launch* work = std::get_if<Launch>(&step.work)) {
+      Result<cudaKernel_t> kernel = tools.kernels->get(*work);
+      if (!kernel.ok()) return kernel.status().in(cat("node ", step.name));
+      prepared.kernel = *kernel;
+      if (work->fault_at >= 0) {
+        unsigned number = 0;
+        std::memcpy(&number, work->arguments.data() + work->fault_at, sizeof number);
+        number += faults;
+        std::memcpy(work->arguments.data() + work->fault_at, &number, sizeof number);
+      }
+      if (work->arguments.size() > kArgumentBytes) return unsupported("cuda: too many arguments");
+    } else if (const Product* product = std::get_if<Product>(&step.work)) {
+      Result<std::unique_ptr<PreparedProduct>> made =
+          tools.products->prepare(*product, options_.tf32);
+      if (!made.ok()) return made.status().in(cat("node ", step.name));
+      prepared.product = std::move(*made);
+      scratch_bytes_ = kProductWorkspace;
+    } else if (std::get_if<Convolution>(&step.work)) {
+      return unsupported(cat("cuda: node ", step.name, ": convolution needs cuDNN"));
+    }
+    prepared_.push_back(std::move(prepared));
+  }
+  return {};
+}
+
+Status Executable::check_input(const DLTensor& given, size_t i) const {
+  const Signature& wanted = plan_.inputs[i];
+  if (given.device.device_type != kDLCUDA || given.device.device_id != device_.info().id) {
+    return invalid(cat("cuda: input ", wanted.name, ": expected memory of device ",
+                       device_.info().id, ", got device type ", given.device.device_type, " id ",
+                       given.device.device_id));
+  }
+  bool is_same = dtype_of(given) == wanted.dtype &&
+                 given.ndim == static_cast<int32_t>(wanted.dims.size()) &&
+                 std::equal(wanted.dims.begin(), wanted.dims.end(), given.shape);
+  if (!is_same) {
+    return invalid(cat("cuda: input ", wanted.name, ": shape or type is not the compiled one"));
+  }
+  int64_t stride = 1;
+  for (int32_t axis = given.ndim; axis-- > 0;) {
+    if (given.strides && given.shape[axis] != 1 && given.strides[axis] != stride) {
+      return invalid(cat("cuda: input ", wanted.name, ": expected dense row-major memory"));
+    }
+    stride *= given.shape[axis];
+  }
+  if (reinterpret_cast<uintptr_t>(data_of<void>(given)) % kAlign != 0) {
+    return invalid(
+        cat("cuda: input ", wanted.name, ": expected memory aligned to ", kAlign, " bytes"));
+  }
+  return {};
+}
+
+// Addresses of inputs, then outputs, then states.
+Status Executable::bind(State* state,
+                        const DLTensor* const* in,
+                        uint64_t n_in,
+                        const tn_outputs* outputs,
+                        std::vector<void*>* boundary) const {
+  if (n_in != plan_.inputs.size()) {
+    return invalid(cat("cuda: expected ", plan_.inputs.size(), " inputs, got ", n_in));
+  }
+  for (size_t i = 0; i < n_in; ++i) {
+    TN_CHECK(check_input(*in[i], i));
+    boundary->push_back(data_of<void>(*in[i]));
+  }
+  for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+    DenseView proto(plan_.outputs[i].dtype, plan_.outputs[i].dims);
+    proto.get()->device = {kDLCUDA, device_.info().id};
+    DLTensor out{};
+    TN_CHECK(outputs->get(outputs->ctx, i, proto.get(), &out));
+    boundary->push_back(data_of<void>(out));
+  }
+  for (const Signature& one : plan_.states) {
+    if (!state) return invalid(cat("cuda: state ", one.name, " was not given"));
+    TN_TRY(address, state->address(one.name, bytes_of(one.dtype, element_count(one.dims))));
+    boundary->push_back(address);
+  }
+  return {};
+}
+
+void Executable::resolve(const std::vector<void*>& boundary,
+                         char* arena,
+                         std::vector<void*>* out) const {
+  size_t n_in = plan_.inputs.size(), n_out = plan_.outputs.size();
+  for (const Buffer& buffer : plan_.buffers) {
+    size_t index = static_cast<size_t>(buffer.index);
+    void* address = arena + buffer.offset;
+    if (buffer.place == Place::kInput) address = boundary[index];
+    if (buffer.place == Place::kOutput) address = boundary[n_in + index];
+    if (buffer.place == Place::kState) address = boundary[n_in + n_out + index];
+    if (buffer.place == Place::kConstant) address = weights_[index]->address();
+    out->push_back(address);
+  }
+  out->push_back(arena + plan_.arena_bytes);  // scratch for products
+}
+
+Status Executable::launch(const Launch& work,
+                          cudaKernel_t kernel,
+                          const std::vector<void*>& addresses,
+                          cudaStream_t stream) {
+  alignas(16) unsigned char arguments[kArgumentBytes];
+  std::memcpy(arguments, work.arguments.data(), work.arguments.size());
+  for (const Patch& patch : work.patches) {
+    void* address = device_.fault_word();
+    if (patch.buffer != kFaultBuffer) {
+      address = static_cast<char*>(addresses[static_cast<size_t>(patch.buffer)]) + patch.offset;
+    }
+    std::memcpy(arguments + patch.at, &address, sizeof address);
+  }
+  void* parameters[] = {arguments};
+  return device_.health().check(
+      cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(work.grid), dim3(work.block),
+                       parameters, 0, stream),
+      work.symbol);
+}
+
+Status Executable::queue_step(size_t i, const std::vector<void*>& addresses, cudaStream_t stream) {
+  const Step& step = plan_.steps[i];
+  auto at = [&](int buffer) -> void* {
+    return buffer < 0 ? nullptr : addresses[static_cast<size_t>(buffer)];
+  };
+  if (const Launch* work = std::get_if<Launch>(&step.work)) {
+    return launch(*work, prepared_[i].kernel, addresses, stream);
+  }
+  if (const Product* p = std::get_if<Product>(&step.work)) {
+    return prepared_[i].product->launch(at(p->a), at(p->b), at(p->bias), at(p->c), at(p->out),
+                                        addresses.back(), stream);
+  }
+  const Move& move = std::get<Move>(step.work);
+  return device_.health().check(
+      cudaMemcpyAsync(at(move.to), at(move.from), move.bytes, cudaMemcpyDeviceToDevice, stream),
+      "a copy");
+}
+
+Status Executable::queue(const std::vector<void*>& addresses, cudaStream_t stream) {
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    Status status = queue_step(i, addresses, stream);
+    if (!status.ok()) return std::move(status).in(cat("node ", plan_.steps[i].name));
+  }
+  return {};
+}
+
+Result<void*> Executable::new_arena(cudaStream_t stream) {
+  return device_.allocate(std::max<uint64_t>(arena_bytes(), 1), stream,
+                          cat("the arena of a run; its planned peak is ", plan_.arena_lower_bound,
+                              " bytes at node ", plan_.peak_step));
+}
+
+Status Executable::run_queued(const std::vector<void*>& boundary, cudaStream_t stream, bool timed) {
+  TN_TRY(arena, new_arena(stream));
+  std::vector<void*> addresses;
+  resolve(boundary, static_cast<char*>(arena), &addresses);
+  Status status = timed ? profile(addresses, stream) : queue(addresses, stream);
+  device_.free(arena, stream);
+  return status;
+}
+
+// The capture is of a stream of its own, so that nothing else in flight is caught up in it.
+Status Executable::capture(Replay& replay, cudaStream_t stream) {
+  TN_TRY(arena, new_arena(stream));
+  std::vector<void*> addresses;
+  resolve(replay.key, static_cast<char*>(arena), &addresses);
+  TN_TRY(recorder, device_.new_stream());
+  cudaGraph_t graph = nullptr;
+  Status status = device_.health().check(
+      cudaStreamBeginCapture(recorder, cudaStreamCaptureModeThreadLocal), "a capture");
+  if (status.ok()) {
+    status = queue(addresses, recorder);
+    Status ended = device_.health().check(cudaStreamEndCapture(recorder, &graph), "a capture");
+    if (status.ok()) status = std::move(ended);
+  }
+  if (status.ok()) {
+    status = device_.health().check(cudaGraphInstantiate(&replay.graph, graph, 0), "a graph");
+  }
+  if (graph) cudaGraphDestroy(graph);
+  device_.free_stream(recorder);
+  if (status.ok()) {
+    replay.arena = arena;
+    ++captured_;
+  } else {
+    replay.graph = nullptr;
+    device_.free(arena, nullptr);
+  }
+  return status;
+}
+
+Status Executable::run_replay(const std::vector<void*>& boundary, cudaStream_t stream) {
+  std::unique_lock lock(mutex_);
+  auto found = std::find_if(replays_.begin(), replays_.end(),
+                            [&](const Replay& replay) { return replay.key == boundary; });
+  if (found == replays_.end()) {
+    if (replays_.size() >= kReplays) {
+      Replay& oldest = replays_.back();
+      if (oldest.graph) {
+        cudaDeviceSynchronize();
+        cudaGraphExecDestroy(oldest.graph);
+        device_.free(oldest.arena, nullptr);
+      }
+      replays_.pop_back();
+    }
+    replays_.push_front({boundary, nullptr, nullptr});
+    lock.unlock();
+    return run_queued(boundary, stream, false);
+  }
+  replays_.splice(replays_.begin(), replays_, found);
+  if (!found->graph) {
+    Status captured = capture(*found, stream);
+    if (!captured.ok()) {  // what cannot be captured is queued, from now on
+      options_.graphs = false;
+      TN_CHECK(device_.health().usable());
+      lock.unlock();
+      return run_queued(boundary, stream, false);
+    }
+  }
+  return device_.health().check(cudaGraphLaunch(found->graph, stream), "a graph");
+}
+
+Status Executable::profile(const std::vector<void*>& addresses, cudaStream_t stream) {
+  std::vector<cudaEvent_t> events(plan_.steps.size() + 1, nullptr);
+  for (cudaEvent_t& event : events)
+    TN_CHECK(device_.health().check(cudaEventCreate(&event), "an event"));
+  Status status;
+  cudaEventRecord(events[0], stream);
+  for (size_t i = 0; i < plan_.steps.size() && status.ok(); ++i) {
+    status = queue_step(i, addresses, stream);
+    cudaEventRecord(events[i + 1], stream);
+  }
+  if (status.ok()) status = device_.health().check(cudaStreamSynchronize(stream), "a run");
+  std::vector<uint64_t> ns(plan_.steps.size(), 0);
+  for (size_t i = 0; i < ns.size() && status.ok(); ++i) {
+    float ms = 0;
+    cudaEventElapsedTime(&ms, events[i], events[i + 1]);
+    ns[i] = static_cast<uint64_t>(static_cast<double>(ms) * 1e6);
+  }
+  for (cudaEvent_t event : events)
+    cudaEventDestroy(event);
+  std::lock_guard lock(mutex_);
+  step_ns_ = std::move(ns);
+  return status;
+}
+
+std::vector<uint64_t> Executable::step_ns() const {
+  std::lock_guard lock(mutex_);
+  return step_ns_;
+}
+
+Status Executable::run(State* state,
+                       const DLTensor* const* in,
+                       uint64_t n_in,
+                       const tn_outputs* outputs,
+                       const tn_exec* exec) {
+  TN_CHECK(device_.select());
+  if (exec->flags & TN_EXEC_CAPTURE) {
+    return {TN_FAILED_PRECONDITION,
+            "cuda: a run takes memory from the allocator, so its caller cannot capture it; "
+            "the backend captures it by itself (option graphs)"};
+  }
+  std::vector<void*> boundary;
+  TN_CHECK(bind(state, in, n_in, outputs, &boundary));
+  auto stream = static_cast<cudaStream_t>(exec->stream);
+  bool is_own = !stream;
+  if (is_own) {
+    TN_TRY(made, device_.new_stream());
+    stream = made;
+  }
+  Status status;
+  for (uint64_t i = 0; i < exec->wait_count && status.ok(); ++i)
+    status = device_.wait(stream, *static_cast<Event*>(exec->wait_events[i]));
+  bool timed = exec->flags & TN_EXEC_PROFILE;
+  bool replays = options_.graphs && !timed && !is_own;
+  if (status.ok()) {
+    status = replays ? run_replay(boundary, stream) : run_queued(boundary, stream, timed);
+  }
+  if (status.ok() && exec->out_done) {
+    Result<Event*> done = device_.record(stream);
+    if (done.ok()) *exec->out_done = *done;
+    if (!done.ok()) status = done.status();
+  }
+  if (is_own) {
+    Status ended = device_.health().check(cudaStreamSynchronize(stream), "a run");
+    if (status.ok()) status = ended.ok() ? device_.fault_status() : std::move(ended);
+    device_.free_stream(stream);
+  }
+  return status;
+}
+
+}  // namespace tenon::cuda

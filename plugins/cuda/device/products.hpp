@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Matrix products by cuBLASLt. A product is prepared once, with the algorithm that its heuristic
+// likes best; products of one form share the answer.
+
+#include <memory>
+
+#include "device.hpp"
+#include "plan.hpp"
+
+namespace tenon::cuda {
+
+constexpr uint64_t kProductWorkspace = uint64_t{32} << 20;
+
+class PreparedProduct {
+ public:
+  virtual ~PreparedProduct() = default;
+  // Addresses by the product's members; NULL where it has none.
+  virtual Status launch(const void* a,
+                        const void* b,
+                        const void* bias,
+                        const void* c,
+                        void* out,
+                        void* workspace,
+                        cudaStream_t stream) = 0;
+};
+
+class Products {
+ public:
+  // tf32: real numbers of 32 bits are multiplied with 10 bits of fraction.
+  static Result<std::unique_ptr<Products>> open(Device& device);
+  virtual ~Products() = default;
+  virtual Result<std::unique_ptr<PreparedProduct>> prepare(const Product& product, bool tf32) = 0;
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin through the ABI, on machines with and without a GPU: it loads, says what there is, and
+// claims nodes.
+
+#include "tenon/role/backend.h"
+
+#include "plugins/plugin_session.hpp"
+
+namespace tenon {
+namespace {
+
+using tenon::test::json;
+
+class CudaBackend : public tenon::test::PluginTest {
+ protected:
+  json devices() {
+    Result<Component> cuda = make("tenon.backend/1", "cuda");
+    EXPECT_TRUE(cuda.ok()) << test::text_of(cuda.status());
+    StringSink sink;
+    Status asked(cuda->table<tn_backend>()->devices(cuda->self(), sink.get()));
+    EXPECT_TRUE(asked.ok()) << asked.message();
+    return json::parse(sink.text);
+  }
+  static bool has_device(const json& devices) {
+    return std::any_of(devices.begin(), devices.end(),
+                       [](const json& one) { return !one.contains("why"); });
+  }
+  OwnedGraph parse(const std::string& text) {
+    EXPECT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
+    tn_graph* raw = nullptr;
+    Status parsed(services.graph->parse(ctx_, str(text), &raw));
+    EXPECT_TRUE(parsed.ok()) << parsed.message();
+    return OwnedGraph::take(raw);
+  }
+};
+
+constexpr const char* kGraph = R"(graph {
+  input %x: f32[2, 3]
+  input %w: f32[3, 4]
+  %h: f32[2, 4] = MatMul(%x, %w) @matmul
+  %n: i64[2, ?] = NonZero(%h) @nonzero
+  output h = %h
+  output n = %n
+}
+)";
+
+TEST_F(CudaBackend, SaysWhatThereIsOrWhyThereIsNothing) {
+  json found = devices();
+
+  ASSERT_FALSE(found.empty());
+  for (const json& device : found) {
+    if (device.contains("why")) {
+      EXPECT_NE(device["why"].get<std::string>(), "");
+    } else {
+      EXPECT_EQ(device["type"], 2);
+      EXPECT_GE(device["architecture"], 80);
+      EXPECT_GT(device["memory_bytes"], 0);
+    }
+  }
+}
+
+TEST_F(CudaBackend, IsInTheDoctorsReport) {
+  StringSink sink;
+  ASSERT_EQ(tenon_plugin_doctor(session_, sink.get()), nullptr);
+
+  json report = json::parse(sink.text);
+
+  json mine;
+  for (const json& backend : report["backends"])
+    if (backend["id"] == "cuda") mine = backend["devices"];
+  EXPECT_EQ(mine, devices());
+}
+
+TEST_F(CudaBackend, RefusesPlansWhereThereIsNoDeviceAndSaysWhatToDo) {
+  json found = devices();
+  if (has_device(found)) GTEST_SKIP() << "there is a device";
+  OwnedGraph graph = parse(kGraph);
+  tn_plan* plan = nullptr;
+
+  std::string why = test::text_of(
+      Status(tenon_compile(session_, graph.get(), str(R"({"backend": "cuda"})"), &plan)));
+
+  EXPECT_EQ(plan, nullptr);
+  EXPECT_NE(why.find(found[0]["why"].get<std::string>()), std::string::npos) << why;
+  EXPECT_NE(why.find("plugin doctor"), std::string::npos) << why;
+}
+
+TEST_F(CudaBackend, HasNoMemoryWhereThereIsNoDevice) {
+  if (has_device(devices())) GTEST_SKIP() << "there is a device";
+  Result<Component> cuda = make("tenon.backend/1", "cuda");
+  ASSERT_TRUE(cuda.ok());
+  auto* table = cuda->table<tn_backend>();
+  void* made = &made;
+
+  std::string no_memory = test::text_of(Status(table->alloc(cuda->self(), 0, 64, &made)));
+  EXPECT_EQ(made, nullptr);
+  std::string no_stream = test::text_of(Status(table->stream_new(cuda->self(), 0, &made)));
+  table->free(cuda->self(), 0, nullptr, nullptr);
+
+  EXPECT_NE(no_memory.find("install"), std::string::npos) << no_memory;
+  EXPECT_NE(no_stream.find("install"), std::string::npos) << no_stream;
+}
+
+TEST_F(CudaBackend, TakesWhatItCanAndSaysWhyNotTheRest) {
+  OwnedGraph graph = parse(kGraph);
+  Result<Component> cuda = make("tenon.backend/1", "cuda");
+  ASSERT_TRUE(cuda.ok());
+  struct Answers {
+    std::vector<tn_node_id> taken;
+    std::vector<std::string> refused;
+  } answers;
+  tn_claims claims{&answers,
+                   [](void* self, const tn_node_id* group, uint64_t n) {
+                     auto& taken = static_cast<Answers*>(self)->taken;
+                     taken.insert(taken.end(), group, group + n);
+                   },
+                   [](void* self, tn_node_id, tn_str why) {
+                     static_cast<Answers*>(self)->refused.emplace_back(view(why));
+                   }};
+
+  Status asked(cuda->table<tn_backend>()->claim(cuda->self(), graph.get(), 0, &claims));
+
+  ASSERT_TRUE(asked.ok()) << asked.message();
+  ASSERT_EQ(answers.taken.size(), 1u);
+  EXPECT_EQ((Node{graph.get(), answers.taken[0]}).name(), "matmul");
+  EXPECT_EQ(answers.refused,
+            std::vector<std::string>{"the type or shape of value n depends on data"});
+}
+
+TEST_F(CudaBackend, NamesAWrongOption) {
+  std::string why = refusal("tenon.backend/1", "cuda", {{"precision", "tf33"}});
+
+  EXPECT_NE(why.find("precision"), std::string::npos) << why;
+  EXPECT_NE(why.find("tf32"), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace tenon

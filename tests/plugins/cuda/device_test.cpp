@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// On a GPU, against the backend "reference"; skipped, test by test, where there is none.
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "tenon/role/backend.h"
+
+#include "tenon/sdk/number.hpp"
+
+#include "plugins/plugin_session.hpp"
+
+namespace tenon {
+namespace {
+
+using tenon::test::Collected;
+using tenon::test::json;
+
+using Numbers = std::vector<double>;
+
+class OnDevice : public tenon::test::PluginTest {
+ protected:
+  void SetUp() override {
+    PluginTest::SetUp();
+    Result<Component> cuda = make("tenon.backend/1", "cuda");
+    ASSERT_TRUE(cuda.ok()) << test::text_of(cuda.status());
+    cuda_ = std::make_unique<Component>(std::move(*cuda));
+    StringSink sink;
+    Status asked(table()->devices(cuda_->self(), sink.get()));
+    ASSERT_TRUE(asked.ok()) << asked.message();
+    for (const json& device : json::parse(sink.text))
+      if (device.contains("why")) GTEST_SKIP() << device["why"];
+    ASSERT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
+  }
+  void TearDown() override {
+    for (tn_plan* plan : plans_)
+      services.eval->release(plan);
+    cuda_.reset();
+  }
+  const tn_backend* table() const { return cuda_->table<tn_backend>(); }
+
+  OwnedGraph parse(const std::string& text) {
+    tn_graph* raw = nullptr;
+    Status parsed(services.graph->parse(ctx_, str(text), &raw));
+    EXPECT_TRUE(parsed.ok()) << parsed.message();
+    return OwnedGraph::take(raw);
+  }
+  tn_plan* compile(const tn_graph* graph, const json& options) {
+    tn_plan* plan = nullptr;
+    Status made(tenon_compile(session_, graph, str(options.dump()), &plan));
+    EXPECT_TRUE(made.ok()) << test::text_of(std::move(made));
+    if (plan) plans_.push_back(plan);
+    return plan;
+  }
+  // Random reals in [-1, 1], small integers for other types.
+  std::vector<Tensor> inputs_of(const tn_graph* graph, uint32_t seed) {
+    std::mt19937 random(seed);
+    std::vector<Tensor> out;
+    std::vector<Value> states = Graph{graph}.list(TN_LIST_STATES, 0);
+    for (Value input : Graph{graph}.inputs()) {
+      if (std::find(states.begin(), states.end(), input) != states.end()) continue;
+      Type type = input.type();
+      Result<Tensor> made = Tensor::zeros(ctx_, type.dtype, type.dims);
+      EXPECT_TRUE(made.ok());
+      for (int64_t i = 0; i < type.elements(); ++i) {
+        int number = static_cast<int>(random() % 257) - 128;
+        if (type.dtype == TN_F32) made->data<float>()[i] = static_cast<float>(number) / 128;
+        if (type.dtype == TN_BF16 || type.dtype == TN_F16) {
+          // Multiples of 1/128 of few bits are exact in both.
+          float value = static_cast<float>(number / 2) / 64;
+          uint32_t bits = std::bit_cast<uint32_t>(value);
+          uint32_t half = value == 0 ? 0
+                                     : (bits >> 16 & 0x8000) | (((bits >> 23 & 255) - 112) << 10) |
+                                           (bits >> 13 & 1023);
+          made->data<uint16_t>()[i] =
+              static_cast<uint16_t>(type.dtype == TN_BF16 ? bits >> 16 : half);
+        }
+        if (type.dtype == TN_I64) made->data<int64_t>()[i] = number & 1;
+      }
+      out.push_back(*made);
+    }
+    return out;
+  }
+  // The outputs as numbers, or the failure's text in `failed`.
+  std::vector<Numbers> run(tn_plan* plan, const std::vector<Tensor>& inputs, std::string* failed) {
+    std::vector<DLTensor> views;
+    for (const Tensor& input : inputs)
+      views.push_back(input.dl());
+    std::vector<const DLTensor*> pointers;
+    for (const DLTensor& one : views)
+      pointers.push_back(&one);
+    Collected results(ctx_);
+    *failed = test::text_of(
+        Status(tenon_run(plan, pointers.data(), pointers.size(), &results.raw, nullptr)));
+    std::vector<Numbers> out;
+    for (size_t i = 0; failed->empty() && i < results.tensors.size(); ++i) {
+      Result<Numbers> numbers = numbers_as<double>(results.tensors[i].dl());
+      EXPECT_TRUE(numbers.ok());
+      out.push_back(*numbers);
+    }
+    return out;
+  }
+  json describe(tn_plan* plan) {
+    StringSink sink;
+    Status told(services.eval->describe(plan, sink.get()));
+    EXPECT_TRUE(told.ok());
+    return json::parse(sink.text);
+  }
+  // `runs` runs, so that queued runs and captured ones are both compared.
+  void agree(const std::string& text, double tolerance, int runs = 3, const json& options = {}) {
+    OwnedGraph graph = parse(text);
+    json with = options.is_null() ? json::object() : options;
+    with["backend"] = "cuda";
+    tn_plan* device = compile(graph.get(), with);
+    tn_plan* reference = compile(graph.get(), {{"backend", "reference"}});
+    ASSERT_TRUE(device && reference);
+    for (int i = 0; i < runs; ++i) {
+      std::vector<Tensor> inputs = inputs_of(graph.get(), 11 + static_cast<uint32_t>(i));
+      std::string failed;
+      std::vector<Numbers> got = run(device, inputs, &failed);
+      ASSERT_EQ(failed, "");
+      std::vector<Numbers> wanted = run(reference, inputs, &failed);
+      ASSERT_EQ(failed, "");
+      compare(got, wanted, tolerance);
+    }
+    EXPECT_TRUE(describe(device)["fallback_nodes"].empty()) << describe(device);
+    last_ = describe(device);
+  }
+  static void compare(const std::vector<Numbers>& got,
+                      const std::vector<Numbers>& wanted,
+                      double tolerance) {
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t k = 0; k < got.size(); ++k) {
+      double most = 1, worst = 0;
+      for (size_t i = 0; i < wanted[k].size(); ++i) {
+        most = std::max(most, std::abs(wanted[k][i]));
+        worst = std::max(worst, std::abs(got[k][i] - wanted[k][i]));
+      }
+      EXPECT_LT(worst / most, tolerance) << "output " << k;
+    }
+  }
+
+  std::unique_ptr<Component> cuda_;
+  std::vector<tn_plan*> plans_;
+  json last_;
+};
+
+std::string mlp(const std::string& type) {
+  std::string text = R"(graph {
+  input %x: T[64, 128]
+  input %w: T[128, 256]
+  input %b: T[256]
+  input %v: T[256, 32]
+  %h: T[64, 256] = MatMul(%x, %w) @first
+  %s: T[64, 256] = Add(%h, %b) @bias
+  %r: T[64, 256] = Relu(%s) @relu
+  %o: T[64, 32] = MatMul(%r, %v) @second
+  %p: T[64, 32] = Softmax(%o) @softmax
+  output p = %p
+  output o = %o
+}
+)";
+  for (size_t at; (at = text.find(": T")) != std::string::npos;)
+    text.replace(at + 2, 1, type);
+  return text;
+}
+
+TEST_F(OnDevice, RunsAnMlpInEveryRealType) {
+  agree(mlp("f32"), 1e-5);
+  agree(mlp("f32"), 5e-3, 3, {{"precision", "tf32"}});
+  agree(mlp("f16"), 1e-2);
+  agree(mlp("bf16"), 3e-2);
+}
+
+TEST_F(OnDevice, CapturesARunThatComesAgain) {
+  agree(mlp("f32"), 1e-5, 4);
+  EXPECT_EQ(last_["partitions"][0]["graphs"], 1) << last_;
+  agree(mlp("f32"), 1e-5, 4, {{"graphs", false}});
+  EXPECT_EQ(last_["partitions"][0]["graphs"], 0) << last_;
+}
+
+TEST_F(OnDevice, RunsAttentionAndNormalisation) {
+  agree(R"(graph {
+  input %q: f32[2, 4, 16, 8]
+  input %k: f32[2, 4, 16, 8]
+  input %mask: f32[2, 1, 1, 16]
+  input %scale: f32[8]
+  %kt: f32[2, 4, 8, 16] = Transpose(%k) {perm = ints [0, 1, 3, 2]} @transpose
+  %s: f32[2, 4, 16, 16] = MatMul(%q, %kt) @scores
+  %m: f32[2, 4, 16, 16] = Add(%s, %mask) @masked
+  %p: f32[2, 4, 16, 16] = Softmax(%m) @softmax
+  %c: f32[2, 4, 16, 8] = MatMul(%p, %k) @context
+  %n: f32[2, 4, 16, 8] = LayerNormalization(%c, %scale) @norm
+  %y: f32[2, 4, 16, 8] = Gelu(%n) @gelu
+  output y = %y
+}
+)",
+        1e-5);
+}
+
+TEST_F(OnDevice, KeepsStateOverRuns) {
+  agree(R"(graph {
+  input %a: f32[3]
+  input %b: f32[3]
+  input %x: f32[3]
+  %n: f32[3] = Add(%a, %x) @add
+  %y: f32[3] = Sub(%n, %b) @sub
+  output new_a = %b
+  output new_b = %n
+  output y = %y
+  state %a -> %b
+  state %b -> %n
+}
+)",
+        1e-6, 5);
+}
+
+TEST_F(OnDevice, LeavesTheRestToTheReference) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[6]
+  input %axis: i64[]
+  %s: f32[6] = Exp(%x) @exp
+  %c: f32[6] = CumSum(%s, %axis) @sum
+  %y: f32[6] = Neg(%c) @neg
+  output y = %y
+}
+)");
+  tn_plan* device = compile(graph.get(), {{"backend", "cuda"}});
+  tn_plan* reference = compile(graph.get(), {{"backend", "reference"}});
+  std::vector<Tensor> inputs = inputs_of(graph.get(), 1);
+  *inputs[1].data<int64_t>() = 0;
+  std::string failed;
+
+  std::vector<Numbers> got = run(device, inputs, &failed);
+  ASSERT_EQ(failed, "");
+  compare(got, run(reference, inputs, &failed), 1e-5);
+
+  json plan = describe(device);
+  ASSERT_EQ(plan["fallback_nodes"].size(), 1u);
+  EXPECT_EQ(plan["fallback_nodes"][0]["node"], "sum");
+}
+
+TEST_F(OnDevice, TellsOfABadIndexAndGoesOn) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[3, 2]
+  input %i: i64[2]
+  %y: f32[2, 2] = Gather(%x, %i) @pick
+  output y = %y
+}
+)");
+  tn_plan* plan = compile(graph.get(), {{"backend", "cuda"}});
+  std::vector<Tensor> good = inputs_of(graph.get(), 1), bad = inputs_of(graph.get(), 1);
+  bad[1].data<int64_t>()[0] = 7;
+  std::string failed;
+
+  run(plan, bad, &failed);
+  EXPECT_NE(failed.find("node pick"), std::string::npos) << failed;
+  run(plan, good, &failed);
+  EXPECT_EQ(failed, "");
+}
+
+TEST_F(OnDevice, RunsOnManyThreadsAtOnce) {
+  OwnedGraph graph = parse(mlp("f32"));
+  tn_plan* plan = compile(graph.get(), {{"backend", "cuda"}});
+  tn_plan* reference = compile(graph.get(), {{"backend", "reference"}});
+  std::vector<Tensor> inputs = inputs_of(graph.get(), 5);
+  std::string failed;
+  std::vector<Numbers> wanted = run(reference, inputs, &failed);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) {
+        std::string mine;
+        std::vector<Numbers> got = run(plan, inputs, &mine);
+        EXPECT_EQ(mine, "");
+        compare(got, wanted, 1e-5);
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+TEST_F(OnDevice, SaysHowMuchMemoryIsMissing) {
+  void* block = nullptr;
+  std::string why =
+      test::text_of(Status(table()->alloc(cuda_->self(), 0, uint64_t{1} << 50, &block)));
+
+  EXPECT_EQ(block, nullptr);
+  EXPECT_NE(why.find("out of device memory"), std::string::npos) << why;
+  EXPECT_EQ(test::text_of(Status(table()->alloc(cuda_->self(), 0, 1 << 20, &block))), "");
+  table()->free(cuda_->self(), 0, block, nullptr);
+}
+
+TEST_F(OnDevice, NamesADeviceThatDoesNotExist) {
+  void* stream = nullptr;
+  std::string why = test::text_of(Status(table()->stream_new(cuda_->self(), 99, &stream)));
+
+  EXPECT_NE(why.find("device 99"), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace tenon
