@@ -2,6 +2,7 @@
 #pragma once
 // Scores from anyone's importance component: of the channels of groups, or of single weights.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,26 +11,63 @@
 #include "tenon/sdk/component.hpp"
 #include "tenon/sdk/run.hpp"
 
+#include "gradients.hpp"
 #include "groups.hpp"
 
 namespace tenon::pruner {
 
-// The component that the options "importance" and "importance_options" name: an id, or the last
-// word of one of ours.
-Result<Component> importance_option(tn_ctx* ctx, const Options& options);
+using Scores = std::vector<std::vector<double>>;
 
 class Scoring {
  public:
-  explicit Scoring(const Component& importance) : importance_(importance) {}
-  // One score per channel.
-  Result<std::vector<double>> channels(const Group& group, uint64_t index) const;
-  // One score per element.
-  Result<std::vector<double>> elements(const Weight& weight, uint64_t index) const;
+  // By the options below and "importance", the id of a component or the last word of one of ours.
+  static Result<Scoring> create(tn_ctx* ctx, const Options& options);
+  std::string id() const { return importance_.id(); }
+
+  // One score per channel of each of these groups.
+  Result<Scores> channels(const tn_graph* graph,
+                          const Groups& groups,
+                          const std::vector<size_t>& which,
+                          const Cancel& cancel) const;
+  // One score per element of each weight.
+  Result<Scores> elements(const tn_graph* graph,
+                          const std::vector<Weight>& weights,
+                          const Cancel& cancel) const;
 
  private:
+  using ScoreOne = std::function<Result<std::vector<double>>(size_t, const Gradients*)>;
+  Result<Scores> average(const tn_graph* graph,
+                         const std::vector<Value>& values,
+                         size_t n,
+                         const Cancel& cancel,
+                         const ScoreOne& one) const;
   Result<std::vector<double>> score(const tn_channel_group& group) const;
-  const Component& importance_;
+  Result<std::vector<double>> score_group(const Group& group,
+                                          uint64_t index,
+                                          const Gradients* gradients) const;
+  Result<std::vector<double>> score_elements(const Weight& weight,
+                                             uint64_t index,
+                                             const Gradients* gradients) const;
+
+  tn_ctx* ctx_ = nullptr;
+  Component importance_;
+  uint32_t needs_ = 0;
+  GradientPlan plan_;
 };
+
+// Part of the option schemas.
+#define PRUNER_SCORING_OPTIONS                                                                  \
+  R"("importance_options": {"type": "object", "description": "options of the importance"},)"    \
+  R"("data": {"type": "component", "role": "tenon.dataset/1",)"                                 \
+  R"( "description": "for scores by gradients: a data set with labels, an id or a file"},)"     \
+  R"("label": {"type": "string", "default": "label",)"                                          \
+  R"( "description": "field of the data set that the first output should be"},)"                \
+  R"("loss": {"type": "string", "enum": ["cross_entropy", "mse"], "default": "cross_entropy",)" \
+  R"( "description": "of the first output, whose gradients are used"},)"                        \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                             \
+  R"( "description": "at most so many samples"},)"                                              \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                \
+  R"( "description": "samples at once; scores are averaged"})"
 
 // Scores of one group divided by their mean, so that groups compare.
 void divide_by_mean(std::vector<double>& scores);

@@ -53,8 +53,8 @@ class Structured {
     out.layers_ = layers;
     if (out.is_global_ && !out.layers_.empty())
       return invalid("option layers: expected with scope local, got scope global");
-    TN_TRY(importance, importance_option(ctx, options));
-    out.importance_ = std::move(importance);
+    TN_TRY(scoring, Scoring::create(ctx, options));
+    out.scoring_ = std::move(scoring);
     return out;
   }
 
@@ -62,7 +62,7 @@ class Structured {
     Groups groups = Groups::of(Graph{raw});
     TN_CHECK(check_asked(groups));
     TN_TRY(chosen, choose(groups));
-    TN_TRY(candidates, score(groups, chosen, cancel));
+    TN_TRY(candidates, score(raw, groups, chosen, cancel));
     std::vector<std::vector<bool>> gone;
     if (is_global_) {
       TN_TRY(selected, select_global(candidates, ratio_, limits_));
@@ -136,17 +136,16 @@ class Structured {
     return Status(TN_FAILED_PRECONDITION, cat("nothing to prune (", reasons, ")"));
   }
 
-  Result<std::vector<Candidate>> score(const Groups& groups,
+  Result<std::vector<Candidate>> score(const tn_graph* graph,
+                                       const Groups& groups,
                                        const std::vector<size_t>& chosen,
                                        const Cancel& cancel) const {
-    Scoring scoring(importance_);
+    TN_TRY(scores, scoring_.channels(graph, groups, chosen, cancel));
     std::vector<Candidate> out;
-    for (size_t g : chosen) {
-      TN_CHECK(cancel.check());
-      const Group& group = groups.all()[g];
-      TN_TRY(scores, scoring.channels(group, g));
-      if (normalize_) divide_by_mean(scores);
-      out.push_back({group.layer, std::move(scores), ratio_of(group), group.width});
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const Group& group = groups.all()[chosen[i]];
+      if (normalize_) divide_by_mean(scores[i]);
+      out.push_back({group.layer, std::move(scores[i]), ratio_of(group), group.width});
     }
     return out;
   }
@@ -173,7 +172,7 @@ class Structured {
       ++next;
     }
     return {{"apply", masks_ ? "mask" : "remove"},
-            {"importance", importance_.id()},
+            {"importance", scoring_.id()},
             {"scope", is_global_ ? "global" : "local"},
             {"ratio", ratio_},
             {"groups", pruned},
@@ -187,7 +186,7 @@ class Structured {
   Limits limits_;
   std::vector<std::string> ignore_;
   std::vector<Ask> layers_;
-  Component importance_;
+  Scoring scoring_;
 };
 
 }  // namespace
@@ -201,8 +200,8 @@ TENON_PASS(structured,
   "properties": {
     "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
               "description": "share of the channels to remove: of each layer, or with scope global of all"},
-    "importance": {"type": "string", "default": "l2", "description": "l1, l2, random, or the id of another"},
-    "importance_options": {"type": "object", "description": "options of the importance"},
+    "importance": {"type": "string", "default": "l2", "description": "l1, l2, taylor, random, or the id of another"},
+    )" PRUNER_SCORING_OPTIONS R"(,
     "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
               "description": "rank channels within their layer, or over all layers"},
     "normalize": {"type": "string", "enum": ["mean", "none"], "default": "mean",

@@ -63,8 +63,8 @@ class Unstructured {
     out.ignore_ = options.texts("ignore");
     TN_TRY(pattern, parse_pattern(options.text("pattern")));
     out.pattern_ = pattern;
-    TN_TRY(importance, importance_option(ctx, options));
-    out.importance_ = std::move(importance);
+    TN_TRY(scoring, Scoring::create(ctx, options));
+    out.scoring_ = std::move(scoring);
     return out;
   }
 
@@ -74,7 +74,7 @@ class Unstructured {
     TN_CHECK(folded.commit());
     Cost before = cost_of(raw);
     Groups groups = Groups::of(Graph{raw});
-    TN_TRY(targets, score(groups, cancel));
+    TN_TRY(targets, score(raw, groups, cancel));
     if (pattern_.m) {
       for (Target& one : targets)
         one.mask = keep_n_of_m(one.scores, one.weight.value.type().dims, one.weight.reads,
@@ -107,24 +107,28 @@ class Unstructured {
   }
 
   // What is zero already counts as pruned, and stays so: it scores below all else.
-  Result<std::vector<Target>> score(const Groups& groups, const Cancel& cancel) {
-    Scoring scoring(importance_);
-    std::vector<Target> out;
-    std::string reasons;
-    uint64_t index = 0;
+  Result<std::vector<Target>> score(const tn_graph* graph,
+                                    const Groups& groups,
+                                    const Cancel& cancel) {
+    std::vector<Weight> weights;
+    std::string reasons = "the model has no weight matrix or kernel";
     for (const Weight& weight : groups.weights()) {
-      TN_CHECK(cancel.check());
       std::string why = why_skipped(weight);
-      if (!why.empty()) {
-        skipped_.push_back(
-            {{"node", weight.node.name()}, {"weight", weight.value.name()}, {"why", why}});
-        if (reasons.empty()) reasons = cat(weight.node.name(), ": ", why);
+      if (why.empty()) {
+        weights.push_back(weight);
         continue;
       }
-      TN_TRY(scores, scoring.elements(weight, index++));
-      TN_TRY(stays, mask_of_zeros(weight.value.constant()));
-
-      Target target{weight, std::move(scores), 0, {}};
+      if (skipped_.empty()) reasons = cat(weight.node.name(), ": ", why);
+      skipped_.push_back(
+          {{"node", weight.node.name()}, {"weight", weight.value.name()}, {"why", why}});
+    }
+    if (weights.empty())
+      return Status(TN_FAILED_PRECONDITION, cat("nothing to prune (", reasons, ")"));
+    TN_TRY(scores, scoring_.elements(graph, weights, cancel));
+    std::vector<Target> out;
+    for (size_t w = 0; w < weights.size(); ++w) {
+      TN_TRY(stays, mask_of_zeros(weights[w].value.constant()));
+      Target target{weights[w], std::move(scores[w]), 0, {}};
       for (size_t i = 0; i < stays.size(); ++i) {
         if (stays[i]) continue;
         ++target.zeros;
@@ -132,11 +136,6 @@ class Unstructured {
       }
       out.push_back(std::move(target));
     }
-    if (out.empty())
-      return Status(
-          TN_FAILED_PRECONDITION,
-          cat("nothing to prune (",
-              reasons.empty() ? "the model has no weight matrix or kernel" : reasons, ")"));
     return out;
   }
 
@@ -185,7 +184,7 @@ class Unstructured {
       removed_ += static_cast<int64_t>(zero - one.zeros);
     }
     return {{"apply", as_nodes_ ? "nodes" : "zero"},
-            {"importance", importance_.id()},
+            {"importance", scoring_.id()},
             {"sparsity", static_cast<double>(gone) / static_cast<double>(all)},
             {"weights", rows},
             {"skipped", skipped_}};
@@ -198,7 +197,7 @@ class Unstructured {
   std::vector<std::string> ignore_;
   ordered_json skipped_ = ordered_json::array();
   int64_t removed_ = 0;
-  Component importance_;
+  Scoring scoring_;
 };
 
 }  // namespace
@@ -223,8 +222,8 @@ TENON_PASS(unstructured,
     "steps": {"type": "integer", "minimum": 1, "default": 1, "description": "of the cubic schedule"},
     "initial": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0,
                 "description": "sparsity at step 0 of the cubic schedule"},
-    "importance": {"type": "string", "default": "l1", "description": "l1, l2, random, or the id of another"},
-    "importance_options": {"type": "object", "description": "options of the importance"},
+    "importance": {"type": "string", "default": "l1", "description": "l1, l2, taylor, random, or the id of another"},
+    )" PRUNER_SCORING_OPTIONS R"(,
     "ignore": {"type": ["array", "string"], "items": {"type": "string"},
                "description": "layers to leave alone: patterns of names, operators or scopes, with * and ?"},
     "apply": {"type": "string", "enum": ["zero", "nodes"], "default": "zero",

@@ -12,8 +12,8 @@ if args.fuse ~= false then
 end
 local small, told = model:apply("pruner.structured", {
   ratio = args.ratio or 0.3, scope = args.scope, importance = args.importance, round_to = args.round_to or 8,
-  min_channels = args.min_channels, layers = args.layers, ignore = args.ignore, data = args.gradients,
-  label = args.label,
+  min_channels = args.min_channels, layers = args.layers, ignore = args.ignore, data = args.importance == "taylor" and args.data or nil,
+  label = args.label, loss = args.loss, samples = args.samples,
 })
 small:save(args.output)
 

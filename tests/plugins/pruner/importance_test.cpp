@@ -47,6 +47,28 @@ TEST_F(Importance, RandomScoresComeFromSeedAndGroup) {
   EXPECT_NE(score("pruner.importance.random", {{"seed", 1}}, 7), first);
 }
 
+TEST_F(Importance, TaylorSquaresTheGradientByAGate) {
+  auto made = make("tenon.importance/1", "pruner.importance.taylor");
+  ASSERT_TRUE(made.ok());
+  const float data[] = {1, -2, 4, 3}, gradient[] = {2, 1, -1, 1};
+  tn_group_member reads{sizeof reads, TN_MEMBER_READS, {},     {}, {}, 1, 2, 2,
+                        data,         gradient,        nullptr};
+  tn_group_member makes = reads;  // beside a reader it does not count
+  makes.kind = TN_MEMBER_MAKES;
+  makes.gradient = nullptr;
+  const tn_group_member* members[] = {&makes, &reads};
+  tn_channel_group group{sizeof group, 0, str("layer"), 0, 2, 2, members};
+  std::vector<double> out(2);
+  const auto* table = made->table<tn_importance>();
+  uint32_t needs = 0;
+
+  ASSERT_EQ(text_of(Status(table->needs(made->self(), &needs))), "");
+  ASSERT_EQ(text_of(Status(table->score(made->self(), &group, out.data()))), "");
+
+  EXPECT_EQ(needs, TN_IMPORTANCE_GRADIENTS);
+  EXPECT_THAT(out, ElementsAre(0, 1));  // (2 - 2)^2, (-4 + 3)^2
+}
+
 TEST_F(Importance, WeightsThatAreNotFiniteAreRefused) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 2});

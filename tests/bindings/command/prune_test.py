@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recipe `prune`: a smaller model that other runtimes run to the same answers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.reference
+from models_test import data, optimize
+from running import failed, tenon
+
+
+def test_a_pruned_model_is_smaller_and_still_onnx(tmp_path: Path) -> None:
+    result = optimize(tmp_path, "--set", "ratio=0.5", "--json", recipe="prune")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["groups"] == [{"layer": "first", "channels": 64, "kept": 32}]
+    assert told["parameters"]["after"] == 8 * 32 + 32 + 32 * 4 + 4
+    assert [one["node"] for one in told["barriers"]] == ["second"]
+    written = onnx.load(tmp_path / "small.onnx")
+    onnx.checker.check_model(written, full_check=True)
+    x = np.random.default_rng(1).standard_normal((3, 8)).astype("f")
+    np.save(tmp_path / "x.npy", x)
+    result = tenon(
+        "infer", tmp_path / "small.onnx", "--input", f"x={tmp_path}/x.npy", "--output-dir", tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    (expected,) = onnx.reference.ReferenceEvaluator(written).run(None, {"x": x})
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_with_data_it_says_how_far_the_answers_are(tmp_path: Path) -> None:
+    result = optimize(tmp_path, "--data", data(tmp_path), "--json", recipe="prune")
+    assert result.returncode == 0, result.stderr
+    assert 0 < json.loads(result.stdout)["cosine"] < 1
+
+
+def test_bad_ratios_and_layers_are_refused(tmp_path: Path) -> None:
+    for setting, parts in {
+        "ratio=1": ["ratio", "1"],
+        "importance=l9": ["importance", "l1, l2", "'l9'"],
+        'layers={"second": 0.5}': ["second cannot be pruned", "output y"],
+        'layers={"first": 1}': ["first", "would empty the layer"],
+    }.items():
+        failed(optimize(tmp_path, "--set", setting, recipe="prune"), 1, *parts)
+        assert not (tmp_path / "small.onnx").exists()
