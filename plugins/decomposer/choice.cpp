@@ -94,7 +94,8 @@ Verdict judge(const Method& method, const Choice& choice, Node node) {
   verdict.after = cost_of(verdict.layer, verdict.factors.steps);
   verdict.is_factored = true;
   verdict.layer.weight.numbers = {};
-  verdict.why = refuse_error(choice, verdict);
+  verdict.why = verdict.factors.why;
+  if (verdict.why.empty()) verdict.why = refuse_error(choice, verdict);
   if (verdict.why.empty()) verdict.why = refuse_cost(choice, verdict);
   if (!verdict.why.empty()) verdict.factors.steps = {};
   return verdict;

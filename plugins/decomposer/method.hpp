@@ -18,6 +18,7 @@ struct Factors {
   Ranks ranks;
   double error = 0;  // norm of the difference over the norm of the weight
   std::vector<Step> steps;
+  std::string why = {};  // not empty: not fit for use
 };
 
 // Stateless but for its options: layers are factored on several threads at once.

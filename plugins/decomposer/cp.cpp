@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// "decomposer.cp": a convolution in two dimensions becomes 1x1 (n_in to rank), a column and a row
+// of the window for each channel by itself, and 1x1 (rank to n_out).
+#include "algorithms/cp.hpp"
+
+#include "tenon/sdk/role/pass.hpp"
+
+#include "algorithms/tucker2.hpp"
+#include "decompose.hpp"
+#include "rank.hpp"
+
+namespace tenon::decomposer {
+namespace {
+
+// More of the components' norm than this cancels: small changes of a factor would be large ones of
+// the layer.
+constexpr double kMostCancellation = 100;
+
+class CpMethod : public Method {
+ public:
+  CpMethod(const RankRule& rule, const AlsLimits& limits, uint64_t seed)
+      : rule_(rule), limits_(limits), seed_(seed) {}
+
+  std::string refuse(const Layer& layer) const override {
+    if (layer.form != Form::kConv) return "a product: use decomposer.svd";
+    if (layer.group != 1) return cat("a convolution in ", layer.group, " groups");
+    if (layer.weight.window == 1) return "its window is 1: use decomposer.svd";
+    if (layer.window.size() != 2)
+      return cat("its window has ", layer.window.size(), " dimensions: expected 2");
+    int64_t most = std::min(layer.weight.n_out, layer.weight.n_in) * layer.weight.window;
+    if (rule_.kind == RankKind::kFixed && rule_.fixed > most)
+      return cat("rank: expected at most ", most, ", got ", rule_.fixed);
+    return "";
+  }
+
+  Factors factor(const Layer& layer) const override {
+    const Kernel& w = layer.weight;
+    Modes modes = modes_of(w);
+    // A sum of R outer products has unfoldings of rank R at most.
+    int64_t rank = std::max(choose_rank(rule_, modes.out.values, w.n_out, w.n_in * w.window, 1),
+                            choose_rank(rule_, modes.in.values, w.n_in, w.n_out * w.window, 1));
+    Cp parts = cp(w, start(layer, modes, rank), limits_);
+    Factors out{{{"rank", rank}}, parts.error, {}, ""};
+    if (!(parts.cancellation <= kMostCancellation))
+      out.why = "its components grow and cancel each other: use a lower rank or decomposer.tucker2";
+    int64_t height = layer.window[0], width = layer.window[1];
+    Matrix in = parts.in.transpose(), rows = parts.rows.transpose(),
+           columns = parts.columns.transpose();
+    out.steps = {{"in", {rank, w.n_in, 1, 1}, numbers(in), 1, {false, false}},
+                 {"rows", {rank, 1, height, 1}, numbers(rows), rank, {true, false}},
+                 {"columns", {rank, 1, 1, width}, numbers(columns), rank, {false, true}},
+                 {"out", {w.n_out, rank, 1, 1}, numbers(parts.out), 1, {false, false}}};
+    return out;
+  }
+
+  double random_error(const Kernel& random, const Layer& layer, const Ranks& ranks) const override {
+    return cp(random, start(layer, modes_of(random), ranks[0].second), limits_).error;
+  }
+
+ private:
+  // Leading singular vectors where there are enough, and random numbers.
+  Cp start(const Layer& layer, const Modes& modes, int64_t rank) const {
+    Cp out;
+    out.in = random(layer.weight.n_in, rank, 1);
+    int64_t known = std::min(rank, layer.weight.n_in);
+    out.in.leftCols(known) = modes.in.vectors.leftCols(known);
+    out.rows = random(layer.window[0], rank, 2);
+    out.columns = random(layer.window[1], rank, 3);
+    return out;
+  }
+  Matrix random(int64_t rows, int64_t cols, uint64_t stream) const {
+    Matrix out(rows, cols);
+    services.random->normal(seed_, stream, 0, out.data(), static_cast<uint64_t>(out.size()));
+    return out;
+  }
+  static std::vector<double> numbers(const Matrix& m) { return {m.data(), m.data() + m.size()}; }
+
+  RankRule rule_;
+  AlsLimits limits_;
+  uint64_t seed_;
+};
+
+class CpPass {
+ public:
+  static Result<CpPass> create(tn_ctx* ctx, const Options& options) {
+    TN_TRY(rule, RankRule::read(options));
+    AlsLimits limits;
+    limits.iterations = options.integer("iterations");
+    return CpPass{ctx, rule, limits, Choice::read(options)};
+  }
+  Status run(tn_graph* graph, const Cancel& cancel, Sink& sink) {
+    return decompose(ctx_, graph, CpMethod(rule_, limits_, choice_.seed), choice_, cancel, sink);
+  }
+
+  tn_ctx* ctx_;
+  RankRule rule_;
+  AlsLimits limits_;
+  Choice choice_;
+};
+
+}  // namespace
+}  // namespace tenon::decomposer
+
+TENON_PASS(cp,
+           tenon::decomposer::CpPass,
+           "decomposer.cp",
+           "convolutions as 1x1, a column, a row, and 1x1",
+           R"({
+  "properties": {
+    "rank": {"type": ["integer", "string"], "minimum": 1, "default": "evbmf",
+             "description": "a number, or how to find it from the unfoldings: evbmf, energy"},
+    "iterations": {"type": "integer", "minimum": 0, "default": 50,
+             "description": "steps of alternating least squares at most"},
+    )" TENON_RANK_OPTIONS ",\n    " TENON_CHOICE_OPTIONS "}}")
