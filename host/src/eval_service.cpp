@@ -165,6 +165,7 @@ Status make_states(tn_plan* plan) {
 bool same_shapes(const Compiled& compiled, const DLTensor* const* in, uint64_t n_in) {
   for (uint64_t i = 0; i < n_in; ++i) {
     const std::vector<int64_t>& key = compiled.key[i];
+    if (key.size() == 1 && key[0] == kAnyShape) continue;
     if (key.size() != static_cast<size_t>(in[i]->ndim)) return false;
     if (!std::equal(key.begin(), key.end(), in[i]->shape)) return false;
   }

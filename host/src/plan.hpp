@@ -103,6 +103,8 @@ struct RunContext {
   char* workspace = nullptr;
 };
 
+inline constexpr int64_t kAnyShape = -1;  // alone in a key: a packed list, of any length
+
 struct Compiled {
   tn_plan* plan = nullptr;
   Ref<tn_graph> graph;  // bound and prepared

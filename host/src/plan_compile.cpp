@@ -58,6 +58,9 @@ class Binder {
   Binder(tn_plan* plan, const DLTensor* const* in, uint64_t n_in)
       : plan_(plan), in_(in), n_in_(n_in) {}
 
+  // What the bound graph is for, by input that is given.
+  std::vector<std::vector<int64_t>> key;
+
   Result<Ref<tn_graph>> bind() {
     uint64_t n = g().count(plan_->graph.get(), TN_LIST_INPUTS);
     std::vector<tn_type> types(n);
@@ -67,6 +70,12 @@ class Binder {
       if (is_state(plan_->graph.get(), value, 0)) continue;
       if (given >= n_in_) break;
       const DLTensor& tensor = *in_[given++];
+      if (type_of(plan_->graph.get(), value).kind != TN_KIND_TENSOR) {
+        TN_CHECK(check_packed(i, tensor));
+        key.push_back({kAnyShape});
+        continue;
+      }
+      key.emplace_back(tensor.shape, tensor.shape + tensor.ndim);
       types[i] = {sizeof(tn_type),        TN_KIND_TENSOR,
                   dtype_of(tensor.dtype), static_cast<uint32_t>(tensor.ndim),
                   tensor.shape,           nullptr};
@@ -81,6 +90,13 @@ class Binder {
   }
 
  private:
+  Status check_packed(uint64_t input, const DLTensor& given) const {
+    if (dtype_of(given.dtype) == TN_U8 && given.ndim == 1) return {};
+    return invalid(cat("input ", view(g().io_name(plan_->graph.get(), TN_LIST_INPUTS, input)),
+                       ": expected a packed list of uint8 with one axis, got ",
+                       dtype_name(dtype_of(given.dtype)), " with ", given.ndim, " axes"));
+  }
+
   Status check(uint64_t input, const tn_type& given) const {
     tn_type wanted =
         type_of(plan_->graph.get(), g().value_at(plan_->graph.get(), TN_LIST_INPUTS, input, 0));
@@ -176,8 +192,9 @@ class Builder {
     slot.place = place;
     slot.first_step = SIZE_MAX;
     tn_type type = type_of(out_->graph.get(), value);
-    slot.dtype = type.dtype;
-    slot.is_static = is_static(type);
+    bool packed = type.kind != TN_KIND_TENSOR;  // a sequence or optional: bytes, by abi/lists.md
+    slot.dtype = packed ? TN_U8 : type.dtype;
+    slot.is_static = !packed && is_static(type);
     if (slot.is_static) {
       slot.dims = dense_layout({type.dims, type.rank});
       Result<uint64_t> bytes = dense_bytes(type.dtype, {type.dims, type.rank});
@@ -346,12 +363,11 @@ Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
                                               uint64_t n_in) {
   auto compiled = std::make_shared<Compiled>();
   compiled->plan = plan;
-  TN_TRY(bound, Binder(plan, in, n_in).bind());
+  Binder binder(plan, in, n_in);
+  TN_TRY(bound, binder.bind());
   compiled->graph = std::move(bound);
+  compiled->key = std::move(binder.key);
   TN_CHECK(Builder(plan, compiled.get()).build());
-  for (uint64_t i = 0; i < n_in; ++i) {
-    compiled->key.emplace_back(in[i]->shape, in[i]->shape + in[i]->ndim);
-  }
   return compiled;
 }
 

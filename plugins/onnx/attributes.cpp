@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dtypes.hpp"
+#include "read_type.hpp"
 
 namespace tenon::onnx_plugin {
 
@@ -78,6 +79,12 @@ Status AttrStore::add(ModelFiles& files, const AttributeProto& attr, bool onnx_d
       TN_TRY(tensor, read_tensor(files, attr.t(), cat("of attribute ", attr.name())));
       tensors_.push_back(tensor);
       attrs_.emplace_back(attr.name(), any_tensor(tensors_.back()));
+      return {};
+    }
+    case AttributeProto::TYPE_PROTO: {  // Optional's, of which the kernels need the element type
+                                        // only
+      TN_TRY(type, read_type(attr.tp()));
+      attrs_.emplace_back(attr.name(), any_dtype(type.dtype));
       return {};
     }
     default:

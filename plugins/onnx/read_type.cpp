@@ -59,8 +59,10 @@ Result<Type> read_type(const onnx::TypeProto& from) {
       const auto& element =
           sequence ? from.sequence_type().elem_type() : from.optional_type().elem_type();
       TN_TRY(inner, read_type(element));
+      // An optional of a sequence has no element type of its own: it says so when it runs.
+      if (inner.kind == TN_KIND_SEQUENCE && !sequence) inner = Type();
       if (inner.kind != TN_KIND_TENSOR)
-        return unsupported("sequences and optionals of anything but tensors are not supported");
+        return unsupported("sequences of anything but tensors are not supported");
       inner.kind = sequence ? TN_KIND_SEQUENCE : TN_KIND_OPTIONAL;
       return std::move(inner);
     }

@@ -60,11 +60,15 @@ Status copy_out(const Call& call, uint64_t i, const DLTensor& from) {
 }
 
 Type common(const Type& a, const Type& b) {
-  if (!a.ranked || !b.ranked || a.rank() != b.rank()) return unranked(a.dtype);
-  Dims left = dims_of(a), right = dims_of(b);
-  for (size_t i = 0; i < left.size(); ++i)
-    if (!(left[i] == right[i])) left[i] = Dim();
-  return type_of(a.dtype, left);
+  Type out = unranked(a.dtype == TN_DTYPE_NONE ? b.dtype : a.dtype);
+  if (a.ranked && b.ranked && a.rank() == b.rank()) {
+    Dims left = dims_of(a), right = dims_of(b);
+    for (size_t i = 0; i < left.size(); ++i)
+      if (!(left[i] == right[i])) left[i] = Dim();
+    out = type_of(out.dtype, left);
+  }
+  out.kind = b.kind;
+  return out;
 }
 
 Status join(const Call& call,

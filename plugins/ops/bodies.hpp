@@ -18,7 +18,8 @@ Result<std::vector<Tensor>> run_body(const Call& call,
 Result<const tn_body*> body_of(const Call& call, std::string_view name);
 Graph graph_of(Node node, std::string_view name);  // raw is NULL: there is none
 Status copy_out(const Call& call, uint64_t i, const DLTensor& from);
-// What two types have in common.
+// What two types have in common. The kind is the second's: a Loop may begin with an optional that
+// its body makes a sequence.
 Type common(const Type& a, const Type& b);
 // Output i: what scan outputs collect, one per iteration, joined along a new axis. declared: the
 // body's output, whose type an empty result has.

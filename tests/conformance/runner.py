@@ -43,8 +43,13 @@ def as_values(array: np.ndarray) -> np.ndarray:
 
 def difference(got, wanted, case) -> str:
     """Empty when the result is the one that the case wants."""
-    if not isinstance(wanted, np.ndarray | np.generic):
-        return f"expected a {type(wanted).__name__}, got {type(got).__name__}"
+    if isinstance(wanted, list):
+        if not isinstance(got, list) or len(got) != len(wanted):
+            return f"expected a list of {len(wanted)}, got {got}"[:200]
+        return "; ".join(filter(None, (difference(a, b, case) for a, b in zip(got, wanted))))
+    if not isinstance(wanted, np.ndarray | np.generic) or not isinstance(got, np.ndarray):
+        same = wanted is None and got is None
+        return "" if same else f"expected a {type(wanted).__name__}, got {type(got).__name__}"
     wanted = np.asarray(wanted)
     if got.dtype != wanted.dtype:
         return f"expected {wanted.dtype}, got {got.dtype}"
@@ -60,7 +65,9 @@ def difference(got, wanted, case) -> str:
 
 
 def as_array(value):
-    """Cases of Cast keep their data as protocol buffers; sequences and None stay what they are."""
+    """Cases of Cast keep their data as protocol buffers; None stays what it is."""
+    if isinstance(value, list):
+        return [as_array(one) for one in value]
     return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
 
 

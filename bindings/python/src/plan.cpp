@@ -14,6 +14,8 @@ struct Port {
 };
 
 Port read_port(const py::tuple& seen) {
+  if (seen[3].cast<std::string>() != "tensor")
+    return {seen[0].cast<std::string>(), "a packed list", TN_U8, true, {-1}};
   Port port{seen[0].cast<std::string>(),
             seen[1].is_none() ? "any type" : "",
             TN_DTYPE_NONE,

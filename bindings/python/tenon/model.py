@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _core
+from . import _core, lists
 from .events import session
 
 Dim = int | str | None
@@ -74,7 +74,8 @@ class Plan:
 
     Inputs: NumPy arrays, anything with `__dlpack__` on the CPU (PyTorch, JAX), numbers and lists.
     Dense memory is used as it is, without a copy. Outputs: NumPy arrays over memory of their own.
-    One plan may be called from many threads at once when it has no state.
+    One plan may be called from many threads at once when it has no state. Sequences are lists of
+    arrays, optionals an array, a list of arrays, or None.
     """
 
     def __init__(self, native: _core.Plan, model: Model, taps: list[str]) -> None:
@@ -82,14 +83,27 @@ class Plan:
         self.inputs: list[Port] = model.inputs
         self.outputs: list[Port] = model.outputs
         self.names: tuple[str, ...] = tuple(port.name for port in self.outputs) + tuple(taps)
+        self._has_lists = any(port.kind != "tensor" for port in self.inputs + self.outputs)
 
     def __call__(self, *args: Any, **named: Any) -> Outputs:
         """Runs: the model's outputs in order, then the taps, as NumPy arrays."""
+        if self._has_lists:
+            return self._with_lists(args, named)
         return Outputs(self._native.arrays(*args, **named), self.names)
 
     def run(self, inputs: dict[str, Any]) -> Outputs:
         """As a call, for names that are not Python's ("input.1")."""
-        return Outputs(self._native.arrays(**inputs), self.names)
+        return self(**inputs)
+
+    def _with_lists(self, args: tuple, named: dict[str, Any]) -> Outputs:
+        kinds = {port.name: port.kind for port in self.inputs}
+        packed = [lists.pack(value, port.kind) for value, port in zip(args, self.inputs)]
+        packed += args[len(packed) :]
+        named = {name: lists.pack(v, kinds.get(name, "tensor")) for name, v in named.items()}
+        results = self._native.arrays(*packed, **named)
+        wanted = [port.kind for port in self.outputs]
+        wanted += ["tensor"] * (len(results) - len(wanted))
+        return Outputs(map(lists.unpack, results, wanted), self.names)
 
     def tensors(self, *args: Any, **named: Any) -> Outputs:
         """As a call, but results are `tenon.Tensor`: for `torch.from_dlpack` in types that NumPy
