@@ -68,6 +68,70 @@ TEST_F(Structured, ResidualBranchesLoseTheSameChannels) {
   EXPECT_EQ(shape_of_value("b.w"), (std::vector<int64_t>{4, 3, 3, 3}));  // 60 % gone
 }
 
+// The mask made here: zeros in what makes the channels and in what scales them, nothing else.
+TEST_F(Structured, RemovingEqualsSilencingTheMakers) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, 3, 6, 6});
+    Value stem = relu(edit, conv(edit, x, "stem", {8, 3, 1, 1}), "stem_relu");
+    Value deep = relu(edit, conv(edit, stem, "deep", {8, 1, 3, 3}, {{"group", 8}}), "deep_relu");
+    Value a = relu(edit, conv(edit, deep, "a", {12, 8, 1, 1}), "a_relu");
+    classify(edit, relu(edit, conv(edit, a, "b", {6, 12, 1, 1}), "b_relu"), 6);
+  });
+  ASSERT_EQ(apply("pruner.structured", {{"ratio", 0.6}}), "");
+  Floats batch = random(count(kImage), 9), got = run(result_, kImage, batch);
+
+  auto edit = Edit::begin(model_.get());
+  ASSERT_TRUE(edit.ok());
+  for (const json& one : report_["groups"]) {
+    for (const json& member : one["members"]) {
+      if (member["role"] == "reads") continue;
+      EXPECT_EQ(member["axis"], 0);
+      Value constant = edit->graph().find(member["value"].get<std::string>());
+      auto copy = Tensor::copy_of(ctx_, constant.constant().dl());
+      ASSERT_TRUE(copy.ok());
+      size_t row = count(constant.type().dims) / static_cast<size_t>(constant.type().dims[0]);
+      for (size_t channel : one["removed"])
+        std::fill_n(copy->data<float>() + channel * row, row, 0.F);
+      auto silent = edit->constant(*copy);
+      ASSERT_TRUE(silent.ok());
+      ASSERT_EQ(text_of(edit->replace(constant, *silent)), "");
+    }
+  }
+  ASSERT_EQ(text_of(edit->commit()), "");
+
+  Floats expected = run(model_, kImage, batch);
+  EXPECT_LE(largest_difference(expected, got), 1e-5 * std::max(1.0, largest(expected)));
+  EXPECT_GT(largest(expected), 1e-3);
+}
+
+TEST_F(Structured, BarriersSayWhatHoldsTheChannels) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, 4});
+    auto dense = [&](Value from, const std::string& name) {
+      return node(edit, "MatMul", {from, weight(edit, name + ".w", {4, 4}, 1)}, name);
+    };
+    Value a =
+        node(edit, "LayerNormalization",
+             {dense(x, "a"), weight(edit, "scale", {4}, 2), weight(edit, "shift", {4}, 3)}, "norm");
+    Value b = node(edit, "Softmax", {dense(a, "b")}, "soft");
+    Value c = node(edit, "Mystery", {dense(b, "c")}, "strange");
+    auto axes = edit.ints({1});
+    Value d = node(edit, "ReduceMean", {dense(x, "d"), *axes}, "mean");
+    ASSERT_EQ(text_of(edit.output("y", c)), "");
+    ASSERT_EQ(text_of(edit.output("z", d)), "");
+  });
+
+  ASSERT_EQ(apply("pruner.explain", json::object()), "");
+
+  EXPECT_TRUE(report_["groups"].empty());
+  EXPECT_EQ(barrier("a"), "norm (LayerNormalization) mixes its entries");
+  EXPECT_EQ(barrier("b"), "soft (Softmax) mixes its entries");
+  EXPECT_EQ(barrier("c"), "strange (Mystery): the operator is not known");
+  EXPECT_EQ(barrier("d"), "mean (ReduceMean) reduces it");
+  EXPECT_THAT(apply("pruner.structured", json::object()),
+              HasSubstr("nothing to prune (a: norm (LayerNormalization) mixes its entries; b: "));
+}
+
 TEST_F(Structured, ConcatenatedLayersKeepTheirOwnShares) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 3, 6, 6});
