@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- prune: whole channels removed, with all weights that they pass through; the model is really smaller.
---   tenon optimize MODEL -o OUT --recipe prune [--set ratio=0.3] [--set scope=global] [--data FILE]
+--   tenon optimize MODEL -o OUT --recipe prune [--set ratio=0.3] [--set scope=global] [--data FILE] [--set bench=true]
 -- A pruned model needs training to be as good as before; with data it says how far its answers are.
 local tn = require "tenon"
 local args = tn.args
@@ -28,6 +28,11 @@ if args.data then
   local near = tn.evaluate(small, tn.data.open(args.data), { metric = "cosine", against = source, limit = args.limit or 64 })
   result.cosine, result.cosine_min = near.mean, near.min
 end
+if args.bench then -- the model before is folded as well: what is left is what pruning did
+  local before, after = tn.bench(model), tn.bench(small)
+  result.median_ms = { before = before.median_ms, after = after.median_ms }
+  result.speedup = before.median_ms / after.median_ms
+end
 if not args.json then
   tn.print_table(result.groups, { "layer", "channels", "kept" })
   local names, order = {}, {}
@@ -47,6 +52,11 @@ if not args.json then
   end
   print(string.format("%s: %.2f -> %.2f M parameters%s, %.1f -> %.1f MB", args.output, told.parameters.before / 1e6,
     told.parameters.after / 1e6, macs, result.bytes_before / 1e6, result.bytes_after / 1e6))
+  if result.speedup then
+    local ratio = told.macs and string.format("%.2f", told.macs.before / told.macs.after) or "unknown"
+    print(string.format("measured: %.2f -> %.2f ms, %.2f times faster; multiply-adds: %s times fewer",
+      result.median_ms.before, result.median_ms.after, result.speedup, ratio))
+  end
   if result.cosine then
     print(string.format("cosine to the model before %.5f (lowest %.5f): train it to get back what it lost", result.cosine,
       result.cosine_min))

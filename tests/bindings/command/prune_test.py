@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.reference
+import pytest
 from models_test import data, optimize
 from running import failed, tenon
 
@@ -34,6 +35,14 @@ def test_with_data_it_says_how_far_the_answers_are(tmp_path: Path) -> None:
     result = optimize(tmp_path, "--data", data(tmp_path), "--json", recipe="prune")
     assert result.returncode == 0, result.stderr
     assert 0 < json.loads(result.stdout)["cosine"] < 1
+
+
+def test_it_measures_when_asked(tmp_path: Path) -> None:
+    result = optimize(tmp_path, "--set", "bench=true", "--json", recipe="prune")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    times = told["median_ms"]
+    assert told["speedup"] == pytest.approx(times["before"] / times["after"])
 
 
 def test_bad_ratios_and_layers_are_refused(tmp_path: Path) -> None:
