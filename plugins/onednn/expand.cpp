@@ -21,6 +21,12 @@ class Expansion {
         matmul_of_vectors(node);
       } else if (node.op == "Gemm" && !is_plain_gemm(graph_, node)) {
         gemm(node);
+      } else if (node.op == "tenon.ConvInputGrad") {
+        node.op = "ConvTranspose";
+        node.inputs.resize(2);
+        graph_.add_node(std::move(node));
+      } else if (node.op == "tenon.SumTo") {
+        sum_to(node);
       } else {
         graph_.add_node(std::move(node));
       }
@@ -91,6 +97,30 @@ class Expansion {
       sum.expr.push_back({TN_EXPR_ADD, left, right, 0, 0});
     }
     graph_.add_node(std::move(sum));
+  }
+
+  void sum_to(const Node& node) {
+    Dims dims = graph_.values[node.inputs[0]].dims;
+    const Dims to = graph_.values[node.outputs[0]].dims;
+    size_t shift = dims.size() - to.size();
+    Dims axes;
+    for (size_t axis = 0; axis < dims.size(); ++axis) {
+      bool goes = axis < shift || to[axis - shift] != dims[axis];
+      if (!goes) continue;
+      axes.push_back(static_cast<int64_t>(axis));
+      dims[axis] = 1;
+    }
+    int sums = node.inputs[0];
+    if (!axes.empty()) {
+      sums = value_like(node.inputs[0], "sums", dims);
+      graph_.add_node({.op = "ReduceSum",
+                       .name = node.name,
+                       .inputs = {node.inputs[0]},
+                       .outputs = {sums},
+                       .attributes = {{"axes", axes}}});
+    }
+    graph_.add_node(
+        {.op = "Reshape", .name = node.name, .inputs = {sums}, .outputs = {node.outputs[0]}});
   }
 
   static uint32_t scaled(Node& node, uint32_t value, double factor) {

@@ -7,6 +7,8 @@
 // |---|---|
 // | MatMul with a vector | MatMul of matrices between Reshapes |
 // | Gemm with alpha, beta or a C that is no row | product, then one pointwise node |
+// | tenon:ConvInputGrad | ConvTranspose: the same sums |
+// | tenon:SumTo | ReduceSum over the axes that broadcast, Reshape |
 
 #include "graph.hpp"
 

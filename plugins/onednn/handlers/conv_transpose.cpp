@@ -10,6 +10,17 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 
+// For weights that are no constants, as in training.
+Place packed_when_run(Lowering& lowering, const View& weights, const Desc& from, const Desc& to) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::reorder::primitive_desc pd(lowering.engine(), from, lowering.engine(), to, attr);
+  Place place{lowering.scratch(static_cast<int64_t>(to.get_size())), 0};
+  lowering.add_primitive("weights", pd.impl_info_str(), dnnl::reorder(pd), pd.scratchpad_desc(),
+                         {{DNNL_ARG_FROM, place_of(weights), from}, {DNNL_ARG_TO, place, to}}, 0);
+  return place;
+}
+
 void build(Lowering& lowering, int index, const Tail& tail) {
   const Node& node = lowering.graph().nodes[index];
   const Dims src_dims = lowering.graph().values[node.inputs[0]].dims;
@@ -49,10 +60,11 @@ void build(Lowering& lowering, int index, const Tail& tail) {
       window.pad_end, fused.attr);
   std::vector<Argument> arguments = std::move(fused.arguments);
   arguments.push_back({DNNL_ARG_SRC, place_of(src), src_desc});
-  arguments.push_back(
-      {DNNL_ARG_WEIGHTS,
-       lowering.packed(weights, Desc(dims, dnnl_type(weights.type), strides), pd.weights_desc()),
-       pd.weights_desc()});
+  Desc plain(dims, dnnl_type(weights.type), strides);
+  Place place = lowering.is_constant_view(weights)
+                    ? lowering.packed(weights, plain, pd.weights_desc())
+                    : packed_when_run(lowering, weights, plain, pd.weights_desc());
+  arguments.push_back({DNNL_ARG_WEIGHTS, place, pd.weights_desc()});
   if (bias != kNone) {
     arguments.push_back(
         {DNNL_ARG_BIAS, place_of(lowering.read_row_major(bias, ElementType::kF32)), bias_desc});
@@ -73,12 +85,7 @@ std::string refuse_conv_transpose(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];
   if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
   if (src.dims.size() < 3 || src.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
-  if (graph.values[node.inputs[1]].data == nullptr) {
-    int producer = graph.values[node.inputs[1]].producer;
-    bool is_quantized = producer != kNone && graph.nodes[producer].op == "DequantizeLinear" &&
-                        graph.values[graph.nodes[producer].inputs[0]].data != nullptr;
-    if (!is_quantized) return "only constant weights";
-  }
+  if (graph.values[node.inputs[1]].type != ElementType::kF32) return "only f32 weights";
   return {};
 }
 

@@ -70,6 +70,12 @@ constexpr Handler kHandlers[] = {
     {"Transpose", refuse_transpose, lower_transpose, kAnyType},
     {"Trilu", refuse_trilu, lower_trilu, kAnyType},
     {"Unsqueeze", refuse_reshape, lower_reshape, kAnyType},
+    {"tenon.AveragePoolGrad", refuse_pool_grad, lower_pool_grad},
+    {"tenon.ConvInputGrad", refuse_conv_transpose, lower_conv_transpose},
+    {"tenon.ConvWeightGrad", refuse_conv_weight_grad, lower_conv_weight_grad},
+    {"tenon.MaxPoolGrad", refuse_pool_grad, lower_pool_grad},
+    {"tenon.StopGradient", refuse_reshape, lower_reshape, kAnyType},
+    {"tenon.SumTo", refuse_sum_to, lower_reduce, kAnyType},
 };
 constexpr Handler kPointwise = {"", refuse_pointwise, lower_pointwise, kAnyType};
 

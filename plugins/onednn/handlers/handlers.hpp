@@ -54,6 +54,7 @@ TENON_ONEDNN_HANDLER(gather)
 TENON_ONEDNN_HANDLER(reduce)
 TENON_ONEDNN_HANDLER(resize)
 TENON_ONEDNN_HANDLER(pad)
+std::string refuse_sum_to(const Graph& graph, const Node& node);  // lowered as ReduceSum
 TENON_ONEDNN_HANDLER(arg_reduce)
 TENON_ONEDNN_HANDLER(hardmax)
 TENON_ONEDNN_HANDLER(cumulate)
@@ -70,6 +71,8 @@ TENON_ONEDNN_HANDLER(bit_cast)
 TENON_ONEDNN_HANDLER(group_norm)
 TENON_ONEDNN_HANDLER(lrn)
 TENON_ONEDNN_HANDLER(recurrent)
+TENON_ONEDNN_HANDLER(conv_weight_grad)
+TENON_ONEDNN_HANDLER(pool_grad)
 #undef TENON_ONEDNN_HANDLER
 
 }  // namespace tenon::onednn

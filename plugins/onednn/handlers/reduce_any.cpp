@@ -195,6 +195,17 @@ std::string refuse_reduce_any(const Graph& graph, const Node& node) {
   return is_integer_parameter(graph, node, 1) ? "" : "only i32 and i64 for axes";
 }
 
+std::string refuse_sum_to(const Graph& graph, const Node& node) {
+  const Dims& from = graph.values[node.inputs[0]].dims;
+  const Dims& to = graph.values[node.outputs[0]].dims;
+  if (from.size() > kMostAxes || to.size() > from.size()) return "more than eight axes";
+  for (size_t i = 0; i < to.size(); ++i) {
+    int64_t extent = from[i + from.size() - to.size()];
+    if (to[i] != extent && to[i] != 1) return "shapes that do not broadcast";
+  }
+  return {};
+}
+
 void lower_reduce_any(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[index];

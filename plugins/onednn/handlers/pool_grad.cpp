@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon:MaxPoolGrad(dy, x) and tenon:AveragePoolGrad(dy, shape of x) by oneDNN's backward
+// primitives. The maximum runs forward once more for the places where it was.
+
+#include "conv_geometry.hpp"
+#include "handlers.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using A = dnnl::algorithm;
+using Desc = dnnl::memory::desc;
+
+Node pool_of(const Node& node) {
+  Node pool;
+  pool.op = node.op == "tenon.MaxPoolGrad" ? "MaxPool" : "AveragePool";
+  pool.name = node.name;
+  pool.inputs = {node.outputs[0]};  // a value of x's shape
+  pool.outputs = {node.inputs[0]};
+  pool.attributes = node.attributes;
+  return pool;
+}
+
+}  // namespace
+
+std::string refuse_pool_grad(const Graph& graph, const Node& node) {
+  if (graph.values[node.inputs[0]].type != ElementType::kF32) return "only f32";
+  return refuse_pool(graph, pool_of(node));
+}
+
+void lower_pool_grad(Lowering& lowering, int index) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.nodes[index];
+  const bool is_max = node.op == "tenon.MaxPoolGrad";
+  const Dims& x_dims = graph.values[node.outputs[0]].dims;
+  const Dims& y_dims = graph.values[node.inputs[0]].dims;
+  Window w = find_window(node, x_dims, y_dims, node.integers("kernel_shape"));
+  const A average = node.integer("count_include_pad", 0) != 0 ? A::pooling_avg_include_padding
+                                                              : A::pooling_avg_exclude_padding;
+  const A algorithm = is_max ? A::pooling_max : average;
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const ElementType type = ElementType::kF32;
+  View dy = lowering.read(node.inputs[0], type, channels_last_strides(y_dims));
+  View dx = lowering.make(node.outputs[0], type, channels_last_strides(x_dims));
+  const Desc x_desc = channels_last_descriptor(dx);
+  const Desc y_desc = channels_last_descriptor(dy);
+  dnnl::pooling_forward::primitive_desc forward(
+      lowering.engine(), dnnl::prop_kind::forward_training, algorithm, x_desc, y_desc, w.strides,
+      w.kernel, w.dilates, w.pad_begin, w.pad_end, attr);
+  std::vector<Argument> arguments = {{DNNL_ARG_DIFF_DST, place_of(dy), y_desc},
+                                     {DNNL_ARG_DIFF_SRC, place_of(dx), x_desc}};
+  if (is_max) {
+    View x = lowering.read(node.inputs[1], type, channels_last_strides(x_dims));
+    const Desc places = forward.workspace_desc();
+    Place found{lowering.scratch(static_cast<int64_t>(places.get_size())), 0};
+    Place most{lowering.scratch(dy.bytes()), 0};
+    lowering.add_primitive(node.name + " places", forward.impl_info_str(),
+                           dnnl::pooling_forward(forward), forward.scratchpad_desc(),
+                           {{DNNL_ARG_SRC, place_of(x), x_desc},
+                            {DNNL_ARG_DST, most, y_desc},
+                            {DNNL_ARG_WORKSPACE, found, places}},
+                           0);
+    arguments.push_back({DNNL_ARG_WORKSPACE, found, places});
+  }
+  dnnl::pooling_backward::primitive_desc pd(lowering.engine(), algorithm, x_desc, y_desc,
+                                            w.strides, w.kernel, w.dilates, w.pad_begin, w.pad_end,
+                                            forward, attr);
+  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::pooling_backward(pd),
+                         pd.scratchpad_desc(), std::move(arguments),
+                         static_cast<double>(dx.count()));
+}
+
+}  // namespace tenon::onednn
