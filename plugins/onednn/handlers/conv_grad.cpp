@@ -36,8 +36,8 @@ void lower_conv_weight_grad(Lowering& lowering, int index) {
   const Dims& x_dims = graph.values[node.inputs[0]].dims;
   const Dims& y_dims = graph.values[node.inputs[1]].dims;
   const Value& result = graph.values[node.outputs[0]];
-  Window window = find_window(node, x_dims, y_dims, Dims(result.dims.begin() + 2,
-                                                         result.dims.end()));
+  Window window =
+      find_window(node, x_dims, y_dims, Dims(result.dims.begin() + 2, result.dims.end()));
   ElementType type = lowering.real_type();
   View x = lowering.read(node.inputs[0], type, channels_last_strides(x_dims));
   View dy = lowering.read(node.inputs[1], type, channels_last_strides(y_dims));

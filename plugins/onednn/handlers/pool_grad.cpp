@@ -63,9 +63,9 @@ void lower_pool_grad(Lowering& lowering, int index) {
                            0);
     arguments.push_back({DNNL_ARG_WORKSPACE, found, places});
   }
-  dnnl::pooling_backward::primitive_desc pd(lowering.engine(), algorithm, x_desc, y_desc,
-                                            w.strides, w.kernel, w.dilates, w.pad_begin, w.pad_end,
-                                            forward, attr);
+  dnnl::pooling_backward::primitive_desc pd(lowering.engine(), algorithm, x_desc, y_desc, w.strides,
+                                            w.kernel, w.dilates, w.pad_begin, w.pad_end, forward,
+                                            attr);
   lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::pooling_backward(pd),
                          pd.scratchpad_desc(), std::move(arguments),
                          static_cast<double>(dx.count()));
