@@ -2,7 +2,7 @@
 """From the ABI headers: generate.py COMMAND [options].
 
 check     the rules of abi/README.md; one line a violation, exit code 1
-make      tenon.cdef, tenon.json, layout.c and the reference pages, into --out
+make      tenon.cdef, tenon.json, tenon.rs, layout.c and the reference pages, into --out
 compare   against the baseline: a change of what is frozen fails, a change of a draft is told
 record    writes the baseline anew: only with a line in CHANGELOG.md
 """
@@ -16,6 +16,7 @@ import ffi
 import layout
 import pages
 import rules
+import rust
 from model import Abi
 from read import HeaderError, read
 
@@ -37,6 +38,7 @@ def check(abi: Abi, _args: argparse.Namespace) -> int:
 def make(abi: Abi, args: argparse.Namespace) -> int:
     write(args.out / "share/tenon/tenon.cdef", ffi.cdef(abi))
     write(args.out / "share/tenon/tenon.json", json.dumps(ffi.description(abi), indent=1) + "\n")
+    write(args.out / "share/tenon/tenon.rs", rust.bindings(ffi.description(abi)))
     write(args.out / "share/tenon/layout.c", layout.asserts(abi))
     for name, text in pages.pages(abi).items():
         write(args.out / "docs/abi" / name, text)

@@ -38,7 +38,11 @@ def warm_cosine(optimizer):
 
 CASES = [
     ("step", {"base": 0.1, "every": 7, "gamma": 0.5}, lambda o: lr.StepLR(o, 7, 0.5)),
-    ("multistep", {"base": 0.1, "milestones": [5, 12, 30]}, lambda o: lr.MultiStepLR(o, [5, 12, 30])),
+    (
+        "multistep",
+        {"base": 0.1, "milestones": [5, 12, 30]},
+        lambda o: lr.MultiStepLR(o, [5, 12, 30]),
+    ),
     (
         "linear",
         {"from": 0.1 * 0.25, "to": 0.1, "steps": 16},
@@ -87,8 +91,14 @@ CASES = [
 
 if __name__ == "__main__":
     traces = [
-        {"schedule": f"scheduler.{name}", "options": options, "values": trace(0.1, make, length(name, options))}
+        {
+            "schedule": f"scheduler.{name}",
+            "options": options,
+            "values": trace(0.1, make, length(name, options)),
+        }
         for name, options, make in CASES
     ]
-    source = f"torch {torch.__version__}, torch/optim/lr_scheduler.py, by schedules.py beside this file"
+    source = (
+        f"torch {torch.__version__}, torch/optim/lr_scheduler.py, by schedules.py beside this file"
+    )
     print(json.dumps({"source": source, "traces": traces}))

@@ -7,7 +7,8 @@ import sources
 
 PER_FILE = 400
 PER_ABI_HEADER = 150
-IN_ALL = {"host": 13500, "sdk": 2500}
+IN_ALL = {"host": 13500, "sdk": 2700}
+STRANGERS = ("sdk", "examples")  # plugins as others write them: no part of the SDK
 
 
 def violations(root: Path) -> list[str]:
@@ -21,7 +22,8 @@ def violations(root: Path) -> list[str]:
             found.append(
                 f"{path}: expected at most {limit} lines, got {count}: split it by concern"
             )
-        if path.parts[0] in total and path.suffix in sources.C_FAMILY:
+        counts = path.suffix in sources.C_FAMILY and path.parts[:2] != STRANGERS
+        if path.parts[0] in total and counts:
             total[path.parts[0]] += count
     for folder, limit in IN_ALL.items():
         if total[folder] > limit:

@@ -14,5 +14,8 @@ void declare_bench(CLI::App& app, Tool& tool);
 void declare_compare(CLI::App& app, Tool& tool);
 void declare_inspect(CLI::App& app, Tool& tool);
 void declare_plugin(CLI::App& app, Tool& tool);
+// Of `plugin`:
+void declare_plugin_check(CLI::App& app, Tool& tool);
+void declare_plugin_new(CLI::App& app, Tool& tool);
 
 }  // namespace tenon::command

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon plugin list | info ID | doctor
+// tenon plugin list | info ID | doctor | check FILE | new NAME
 #include "../module/table_text.hpp"
 #include "commands.hpp"
 
@@ -102,6 +102,9 @@ void declare_plugin(CLI::App& app, Tool& tool) {
   CLI::App* of_info = app.add_subcommand("info", "one component or plugin, with its options");
   CLI::App* of_doctor =
       app.add_subcommand("doctor", "every place and file, and why one is not used");
+  declare_plugin_check(*app.add_subcommand("check", "try out what the roles of a plugin promise"),
+                       tool);
+  declare_plugin_new(*app.add_subcommand("new", "write a plugin to start from"), tool);
   of_info->add_option("id", flags->id, "a component or plugin")->required()->type_name("ID");
   for (CLI::App* one : {of_list, of_info, of_doctor})
     flags->json.add(one);

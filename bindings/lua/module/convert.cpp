@@ -76,8 +76,17 @@ const Json schema_of(const Runtime& run, std::string_view role, const std::strin
 }
 
 // True when the value was an object of ours and has been set.
-bool set_object(lua_State* state, int index, const std::string& key, cxx::Options& options) {
-  if (auto* data = find_object<cxx::Dataset>(state, index)) {
+bool set_object(lua_State* state,
+                int index,
+                const std::string& key,
+                const Json& option,
+                cxx::Options& options) {
+  if (lua_isfunction(state, index) && option.is_object() &&
+      option.value("role", "") == cxx::Schedule::kRole) {
+    options.set(key, schedule_of_function(state, index).component());
+  } else if (auto* schedule = find_object<cxx::Schedule>(state, index)) {
+    options.set(key, schedule->component());
+  } else if (auto* data = find_object<cxx::Dataset>(state, index)) {
     options.set(key, data->component());
   } else if (auto* tensor = find_object<cxx::Tensor>(state, index)) {
     options.set(key, *tensor);
@@ -149,7 +158,8 @@ cxx::Options to_options(lua_State* state,
     if (lua_type(state, -2) != LUA_TSTRING)
       invalid(cat(where, ": ", id, ": expected options by name, got a list"));
     std::string key = lua_tostring(state, -2);
-    if (!set_object(state, lua_gettop(state), key, options)) {
+    const Json option = schema.contains(key) ? schema[key] : Json();
+    if (!set_object(state, lua_gettop(state), key, option, options)) {
       plain[key] = to_json(state, -1, cat(where, ": option ", key));
       Json type = schema.contains(key) ? schema[key].value("type", Json()) : Json();
       // A data set may be given as the name of its file.

@@ -26,6 +26,7 @@ int open_module(lua_State* state) {
   add(state, kLogFunctions);
   lua_setfield(state, -2, "log");
   register_dataset(state);
+  register_schedule(state);
   push_json(state, runtime(state).args);
   lua_setfield(state, -2, "args");
   tn_str version = tenon_version();

@@ -5,6 +5,7 @@
 #include "tenon/cxx/dataset.hpp"
 #include "tenon/cxx/model.hpp"
 #include "tenon/cxx/plan.hpp"
+#include "tenon/cxx/schedule.hpp"
 
 #include "object.hpp"
 
@@ -18,11 +19,18 @@ template <>
 inline constexpr const char* kObjectName<cxx::Tensor> = "tenon.tensor";
 template <>
 inline constexpr const char* kObjectName<cxx::Dataset> = "tenon.dataset";
+template <>
+inline constexpr const char* kObjectName<cxx::Schedule> = "tenon.schedule";
 
 void register_model(lua_State* state);
 void register_plan(lua_State* state);
 void register_tensor(lua_State* state);
 void register_dataset(lua_State* state);
+void register_schedule(lua_State* state);
+
+// The Lua function at `index` as a schedule: called with the step and, where they are known, how
+// many there are.
+cxx::Schedule schedule_of_function(lua_State* state, int index);
 
 // Functions of `tn` itself, by file.
 extern const std::span<const Function> kModelFunctions;

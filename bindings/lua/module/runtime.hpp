@@ -42,6 +42,7 @@ struct Runtime {
   PathRules paths;
   Json args = Json::object();      // tn.args
   cxx::Json run = Json::object();  // defaults of compile: backend, precision, threads
+  std::shared_ptr<int> alive = std::make_shared<int>(0);  // ends with the state
 };
 
 // The runtime is kept in the state's registry and lives as long as the state.

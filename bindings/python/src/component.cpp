@@ -136,6 +136,19 @@ Component::Component(const SessionPtr& session,
   ref_ = Handle<tn_component_ref>(session, raw, session->component->release);
 }
 
+Component::Component(const SessionPtr& session,
+                     std::string_view role,
+                     std::string_view id,
+                     const void* table,
+                     void* self,
+                     void(TN_CALL* destroy)(void* self)) {
+  tn_component_ref* raw = nullptr;
+  session->check(without_gil([&] {
+    return session->component->lend(session->ctx(), str(role), str(id), table, self, destroy, &raw);
+  }));
+  ref_ = Handle<tn_component_ref>(session, raw, session->component->release);
+}
+
 void bind_components(py::module_& module) {
   module.def("components", list, py::arg("session"), py::arg("role"));
   module.def("component_for_file", for_file);

@@ -28,6 +28,13 @@ class Component {
             const std::string& id,
             const std::string& options,
             const py::dict& objects);
+  // Of this program: see tn_host_component.lend.
+  Component(const SessionPtr& session,
+            std::string_view role,
+            std::string_view id,
+            const void* table,
+            void* self,
+            void(TN_CALL* destroy)(void* self));
   tn_component_ref* raw() const { return ref_.get(); }
   const SessionPtr& session() const { return ref_.session(); }
   template <class Table>
@@ -56,6 +63,7 @@ py::tuple type_in(const SessionPtr& session,
 void bind_models(py::module_& module);
 void bind_plans(py::module_& module);
 void bind_components(py::module_& module);
+void bind_schedules(py::module_& module);
 void bind_builder(py::module_& module);
 void bind_dispatch(py::module_& module);
 

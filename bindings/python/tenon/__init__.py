@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import _core, data, elementwise, functions, nn
+from . import _core, data, elementwise, functions, nn, schedule
 from ._core import Tensor
 from .builder import Graph, Value
 from .data import Component, Dataset, evaluate
@@ -108,6 +108,7 @@ __all__ = [
     "parse",
     "plugins",
     "progress",
+    "schedule",
     "session",
     *elementwise.__all__,
     *functions.__all__,

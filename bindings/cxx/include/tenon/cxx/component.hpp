@@ -46,6 +46,19 @@ class Component {
     check(session->component->create(session->ctx(), str(role), str(id), options.get(), &raw));
     ref_ = Handle<tn_component_ref>(session, raw, session->component->release);
   }
+  // Of this program: see tn_host_component.lend. Owns `self` from then on.
+  static Component lend(const SessionPtr& session,
+                        std::string_view role,
+                        std::string_view id,
+                        const void* table,
+                        void* self,
+                        void(TN_CALL* destroy)(void* self)) {
+    tn_component_ref* raw = nullptr;
+    check(session->component->lend(session->ctx(), str(role), str(id), table, self, destroy, &raw));
+    Component out;
+    out.ref_ = Handle<tn_component_ref>(session, raw, session->component->release);
+    return out;
+  }
   tn_component_ref* raw() const { return ref_.get(); }
   const SessionPtr& session() const { return ref_.session(); }
   std::string id() const { return std::string(view(session()->component->id(raw()))); }

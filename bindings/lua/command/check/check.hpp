@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What `tenon plugin check` asks of a component. A suite is one file with a function and one row in
+// suites.cpp. It runs in a process of its own, so a crash is an answer like any other.
+
+#include <functional>
+#include <random>
+#include <string>
+
+#include "tenon/cxx/plan.hpp"
+
+namespace tenon::command::check {
+
+using cxx::cat;
+using cxx::Json;
+using cxx::SessionPtr;
+
+// One component under test.
+struct Subject {
+  SessionPtr session;
+  std::string role, id, plugin;
+  Json schema;
+  Json options;                                                // that it is made with
+  std::vector<std::pair<std::string, std::string>> operators;  // rows of the plugin: domain, type
+  std::string sample;                                          // a file, for readers and data sets
+
+  cxx::Component make(const Json& given) const;
+  cxx::Component make() const { return make(options); }
+};
+
+// Says what happens as lines of JSON: {"begin": name}, then {"check", "result", "why"}.
+class Report {
+ public:
+  explicit Report(int fd) : fd_(fd) {}
+  // body throws where the component does not do what it promised.
+  void check(const std::string& name, const std::function<void()>& body);
+  void skip(const std::string& name, const std::string& why);
+
+ private:
+  void line(const Json& what);
+  int fd_;
+};
+
+[[noreturn]] inline void broken(const std::string& why) {
+  throw cxx::Error(TN_FAILED_PRECONDITION, why);
+}
+inline void require(bool kept, const std::string& why) {
+  if (!kept) broken(why);
+}
+// The failure that a call must answer with; that it succeeded is the fault.
+int32_t code_of(tn_status* answer);
+void must_fail(tn_status* answer, const std::string& what);
+
+// Options for a component that nobody chose any for: its defaults, and a small value for what is
+// required. Empty text: why that cannot be.
+Json sample_options(const Json& schema, std::string* missing);
+
+cxx::Tensor random_tensor(const SessionPtr& session,
+                          uint32_t dtype,
+                          std::vector<int64_t> shape,
+                          std::mt19937_64& random);
+// Throws where two tensors differ by more than rounding.
+void same_numbers(const cxx::Tensor& got,
+                  const cxx::Tensor& want,
+                  const std::string& what,
+                  double tolerance);
+cxx::Model parse_model(const SessionPtr& session, std::string_view text);
+// Small graphs with many of the forms that passes and backends meet: name and text.
+const std::vector<std::pair<std::string, std::string>>& zoo();
+
+using Suite = void (*)(Subject&, Report&);
+void check_component(Subject&, Report&);  // every role
+void check_backend(Subject&, Report&);
+void check_importance(Subject&, Report&);
+void check_observer(Subject&, Report&);
+void check_operators(Subject&, Report&);
+void check_pass(Subject&, Report&);
+void check_reader(Subject&, Report&);
+void check_schedule(Subject&, Report&);
+void check_writer(Subject&, Report&);
+
+// NULL: no suite for this role.
+Suite suite_of(const std::string& role);
+
+// The file itself, without loading it: one line for each fault.
+std::vector<std::string> library_faults(const std::string& path);
+
+}  // namespace tenon::command::check

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// An observer sees finite numbers, counts the others, and can be joined with one of its kind.
+#include "tenon/role/observer.h"
+
+#include <cmath>
+
+#include "check.hpp"
+
+namespace tenon::command::check {
+namespace {
+
+constexpr const char* kRole = "tenon.observer/1";
+
+struct Watching {
+  cxx::Component component;
+  void* self = nullptr;
+  const tn_observer* table = nullptr;
+
+  explicit Watching(const Subject& subject)
+      : component(subject.make()), table(component.table<tn_observer>(kRole, &self)) {}
+  void observe(const cxx::Tensor& tensor) const { cxx::check(table->observe(self, tensor.view())); }
+  tn_range range() const {
+    tn_range out{};
+    cxx::check(table->range(self, &out));
+    require(std::isfinite(out.low) && std::isfinite(out.high) && out.low <= out.high,
+            cat("expected a finite range, got ", out.low, " to ", out.high));
+    return out;
+  }
+  std::string saved() const {
+    cxx::TextSink sink;
+    cxx::check(table->save(self, sink.get()));
+    return sink.text();
+  }
+  tn_status* merge(const std::string& state) const {
+    return table->merge(self, {state.data(), state.size()});
+  }
+};
+
+void counts(const Subject& subject, std::mt19937_64& random) {
+  Watching one(subject);
+  cxx::Tensor data = random_tensor(subject.session, TN_F32, {40, 5}, random);
+  double most = 0;
+  for (int64_t i = 0; i < data.size(); ++i)
+    most = std::max(most, std::fabs(data.at(i)));
+  data.set(3, NAN);
+  data.set(4, INFINITY);
+  data.set(5, -INFINITY);
+  one.observe(data);
+  tn_range range = one.range();
+  require(range.seen == 197 && range.not_finite == 3,
+          cat("197 finite numbers and 3 others: expected these counts, got ", range.seen, " and ",
+              range.not_finite));
+  require(range.low >= -1.01 * most && range.high <= 1.01 * most,
+          cat("numbers within ", -most, "..", most, ": expected a range within, got ", range.low,
+              " to ", range.high));
+}
+
+void joined(const Subject& subject, std::mt19937_64& random) {
+  Watching whole(subject), first(subject), second(subject);
+  cxx::Tensor a = random_tensor(subject.session, TN_F32, {200}, random);
+  cxx::Tensor b = random_tensor(subject.session, TN_F32, {300}, random);
+  for (const Watching* one : {&whole, &first})
+    one->observe(a);
+  for (const Watching* one : {&whole, &second})
+    one->observe(b);
+  cxx::check(first.merge(second.saved()));
+  tn_range want = whole.range(), got = first.range();
+  require(got.seen == want.seen,
+          cat("two states joined: expected ", want.seen, " numbers, got ", got.seen));
+  double width = want.high - want.low;
+  require(std::fabs(got.low - want.low) <= 0.1 * width &&
+              std::fabs(got.high - want.high) <= 0.1 * width,
+          cat("two states joined: expected about ", want.low, " to ", want.high, ", got ", got.low,
+              " to ", got.high));
+}
+
+// Bytes that are no state are refused, and what was seen before stays.
+void hostile(const Subject& subject, std::mt19937_64& random) {
+  Watching one(subject);
+  one.observe(random_tensor(subject.session, TN_F32, {64}, random));
+  tn_range before = one.range();
+  std::string state = one.saved();
+  for (size_t cut : {size_t{0}, state.size() / 2, state.size() - 1})
+    if (cut < state.size()) must_fail(one.merge(state.substr(0, cut)), "a state that is cut short");
+  std::string longer = state + "x";
+  must_fail(one.merge(longer), "a state with a byte too many");
+  for (int round = 0; round < 50; ++round) {
+    std::string noise(state.size(), '\0');
+    for (char& c : noise)
+      c = static_cast<char>(random());
+    Watching fresh(subject);
+    tn_status* answer = fresh.merge(noise);  // may look like a state: then it has to go on
+    if (answer) {
+      must_fail(answer, "random bytes as a state");
+    } else {
+      tn_range out{};
+      code_of(fresh.table->range(fresh.self, &out));
+    }
+  }
+  tn_range after = one.range();
+  require(before.seen == after.seen && before.low == after.low && before.high == after.high,
+          "a refused state: expected the range to stay as it was");
+}
+
+}  // namespace
+
+void check_observer(Subject& subject, Report& report) {
+  std::mt19937_64 random(7);
+  report.check("nothing seen", [&] {
+    Watching one(subject);
+    tn_range out{};
+    must_fail(one.table->range(one.self, &out), "the range of an observer that saw nothing");
+    one.observe(cxx::Tensor::zeros(subject.session, TN_F32, {0, 3}));
+    must_fail(one.table->range(one.self, &out), "the range of an observer that saw no element");
+  });
+  report.check("counts", [&] { counts(subject, random); });
+  report.check("one value", [&] {
+    Watching one(subject);
+    one.observe(cxx::Tensor::zeros(subject.session, TN_F32, {9}));
+    one.range();
+  });
+  report.check("float types", [&] {
+    for (uint32_t dtype : {TN_F16, TN_BF16, TN_F64}) {
+      Watching one(subject);
+      one.observe(cxx::Tensor::zeros(subject.session, dtype, {30}));
+      require(one.range().seen == 30,
+              cat("30 numbers of ", cxx::dtype_name(dtype), ": expected this count"));
+    }
+  });
+  report.check("merge", [&] { joined(subject, random); });
+  report.check("hostile state", [&] { hostile(subject, random); });
+  report.check("deterministic", [&] {
+    Watching one(subject), other(subject);
+    cxx::Tensor data = random_tensor(subject.session, TN_F32, {500}, random);
+    one.observe(data);
+    other.observe(data);
+    require(one.saved() == other.saved(), "the same numbers: expected the same state");
+  });
+}
+
+}  // namespace tenon::command::check

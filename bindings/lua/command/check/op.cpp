@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operator rows, each by its own sample: it runs, gives the types that were inferred, and every
+// column says the same as the plain kernel does.
+#include "tenon/host/op.h"
+
+#include <cmath>
+#include <optional>
+
+#include "tenon/role/op.h"
+
+#include "check.hpp"
+
+namespace tenon::command::check {
+namespace {
+
+using cxx::Model;
+using cxx::Tensor;
+using Tensors = std::vector<Tensor>;
+
+constexpr uint64_t kSeeds = 8;
+
+const tn_host_op& table_of(const SessionPtr& session) {
+  const tn_host* host = tenon_host(session->raw());
+  return *static_cast<const tn_host_op*>(host->get_interface(host, cxx::str("tenon.host.op/1")));
+}
+
+// A transaction; rolled back unless it is committed.
+class Edit {
+ public:
+  Edit(const SessionPtr& session, tn_graph* graph) : session_(session) {
+    cxx::check(session->edit->begin(graph, &raw_));
+  }
+  Edit(const Edit&) = delete;
+  ~Edit() {
+    if (raw_) session_->edit->rollback(raw_);
+  }
+  void commit() { cxx::check(session_->edit->commit(std::exchange(raw_, nullptr))); }
+  tn_edit* raw() const { return raw_; }
+  const tn_graph* graph() const { return session_->edit->graph(raw_); }
+  std::vector<tn_value_id> ends(tn_node_id node, uint32_t side) const {
+    std::vector<tn_value_id> out;
+    for (uint64_t i = 0; i < session_->graph->io_count(graph(), node, side); ++i)
+      out.push_back(session_->graph->io_at(graph(), node, side, i));
+    return out;
+  }
+  void output(const std::string& name, tn_value_id value) const {
+    cxx::check(session_->edit->add_output(raw_, cxx::str(name), value));
+  }
+  tn_value_id input(const std::string& name,
+                    uint32_t dtype,
+                    const std::vector<int64_t>& dims) const {
+    tn_type type{sizeof type, TN_KIND_TENSOR, dtype, static_cast<uint32_t>(dims.size()),
+                 dims.data(), nullptr};
+    tn_value_id out = 0;
+    cxx::check(session_->edit->add_input(raw_, cxx::str(name), &type, &out));
+    return out;
+  }
+
+ private:
+  SessionPtr session_;
+  tn_edit* raw_ = nullptr;
+};
+
+class Row {
+ public:
+  Row(const SessionPtr& session, const tn_op* row) : session_(session), row_(row) {}
+
+  // One random node with its outputs as the graph's; `more` adds to it before the commit.
+  template <class More>
+  Model sample(uint64_t seed, More&& more) const {
+    tn_graph* raw = nullptr;
+    cxx::check(session_->graph->create(session_->ctx(), &raw));
+    Model model(session_, raw);
+    Edit edit(session_, raw);
+    tn_node_id node = 0;
+    cxx::check(row_->sample ? row_->sample(edit.raw(), seed, &node) : pointwise(edit, seed, &node));
+    std::vector<tn_value_id> outputs = edit.ends(node, TN_LIST_OUTPUTS);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      edit.output(cat("y", i), outputs[i]);
+    more(edit, node);
+    edit.commit();
+    return model;
+  }
+  Model sample(uint64_t seed) const {
+    return sample(seed, [](Edit&, tn_node_id) {});
+  }
+  Tensors inputs(const Model& model, uint64_t seed) const {
+    std::mt19937_64 random(seed);
+    Tensors out;
+    for (const cxx::Port& port : model.inputs())
+      out.push_back(random_tensor(session_, port.dtype, port.dims, random));
+    return out;
+  }
+  static Tensors run(const Model& model, const Tensors& inputs) {
+    return cxx::Plan(model, {{"backend", "reference"}}).run(inputs);
+  }
+
+  void runs() const;
+  void decomposes() const;
+  void differentiates() const;
+  void batches() const;
+  const tn_op* raw() const { return row_; }
+
+ private:
+  // A row that is an expression needs no sample: inputs of one shape will do.
+  tn_status* pointwise(const Edit& edit, uint64_t seed, tn_node_id* out) const {
+    tn_status* last = nullptr;
+    std::vector<tn_value_id> in;
+    for (uint64_t n = 1; n <= 4; ++n) {
+      in.push_back(edit.input(cat("x", n), TN_F32, {2, static_cast<int64_t>(1 + seed % 4)}));
+      tn_node_desc desc{sizeof desc, 0, row_->domain, row_->type, {}, {},     in.data(),
+                        n,           1, nullptr,      nullptr,    0,  nullptr};
+      tenon_status_release(last);
+      last = session_->edit->add_node(edit.raw(), &desc, out, nullptr);
+      if (!last) return nullptr;
+    }
+    return last;
+  }
+  SessionPtr session_;
+  const tn_op* row_;
+};
+
+void Row::runs() const {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Model model = sample(seed);
+    Tensors got = run(model, inputs(model, seed));
+    std::vector<cxx::Port> ports = model.outputs();
+    for (size_t i = 0; i < got.size(); ++i) {
+      bool open = (row_->traits & TN_OP_DATA_SHAPE) != 0;
+      require(ports[i].dtype == got[i].dtype() && ports[i].ranked &&
+                  ports[i].dims.size() == got[i].shape().size(),
+              cat("seed ", seed, ": inferred ", ports[i].text(), ", computed ", got[i].text()));
+      for (size_t d = 0; d < ports[i].dims.size(); ++d)
+        require(ports[i].dims[d] == got[i].shape()[d] || (open && ports[i].dims[d] < 0),
+                cat("seed ", seed, ": inferred ", ports[i].text(), ", computed ", got[i].text()));
+    }
+  }
+}
+
+void Row::decomposes() const {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Model model = sample(seed);
+    Model pieces = sample(seed, [&](Edit& edit, tn_node_id node) {
+      cxx::check(table_of(session_).decompose(edit.raw(), node));
+    });
+    Tensors given = inputs(model, seed), want = run(model, given), got = run(pieces, given);
+    for (size_t i = 0; i < want.size(); ++i)
+      same_numbers(got[i], want[i], cat("seed ", seed, ": output ", i, " of decompose"), 1e-4);
+  }
+}
+
+double dot(const Tensor& a, const Tensor& b) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.size(); ++i)
+    sum += a.at(i) * b.at(i);
+  return sum;
+}
+
+// Moves along a random direction: by finite differences, and by the gradient. Only gradients of the
+// input's own shape are looked at; those that broadcast are summed by the caller.
+void Row::differentiates() const {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Model plain = sample(seed);
+    size_t n_in = plain.inputs().size(), n_out = plain.outputs().size();
+    std::vector<size_t> position;
+    Model model = sample(seed, [&](Edit& edit, tn_node_id node) {
+      std::vector<tn_value_id> in = edit.ends(node, TN_LIST_INPUTS), cotangents;
+      for (size_t i = 0; i < n_out; ++i)
+        cotangents.push_back(
+            edit.input(cat("g", i), plain.outputs()[i].dtype, plain.outputs()[i].dims));
+      std::vector<uint8_t> wanted(in.size());
+      std::vector<tn_value_id> gradients(in.size());
+      std::vector<cxx::Port> ports = plain.inputs();
+      for (size_t i = 0; i < in.size(); ++i)
+        for (size_t p = 0; p < n_in; ++p)
+          wanted[i] |= cxx::is_float(ports[p].dtype) &&
+                       session_->graph->value_at(edit.graph(), TN_LIST_INPUTS, p, 0) == in[i];
+      cxx::check(row_->vjp(edit.raw(), node, cotangents.data(), wanted.data(), gradients.data()));
+      for (size_t i = 0; i < in.size(); ++i) {
+        require(wanted[i] || gradients[i] == 0, "a gradient that was not asked for");
+        if (gradients[i] == 0) continue;
+        for (size_t p = 0; p < n_in; ++p)
+          if (session_->graph->value_at(edit.graph(), TN_LIST_INPUTS, p, 0) == in[i])
+            position.push_back(p);
+        edit.output(cat("d", i), gradients[i]);
+      }
+    });
+    Tensors given = inputs(model, seed);
+    Tensors got = run(model, given);
+    Tensors point(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(n_in));
+    for (size_t k = 0; k < position.size(); ++k) {
+      const Tensor& gradient = got[n_out + k];
+      size_t p = position[k];
+      if (gradient.text() != point[p].text()) continue;
+      std::mt19937_64 random(seed + 100);
+      Tensor way = random_tensor(session_, point[p].dtype(),
+                                 {point[p].shape().begin(), point[p].shape().end()}, random);
+      auto moved = [&](double by) {
+        Tensors at = point;
+        at[p] = Tensor::copy_of(session_, *point[p].view());
+        for (int64_t i = 0; i < way.size(); ++i)
+          at[p].set(i, at[p].at(i) + by * way.at(i));
+        Tensors out = run(plain, at);
+        double sum = 0;
+        for (size_t i = 0; i < n_out; ++i)
+          sum += dot(out[i], given[n_in + i]);
+        return sum;
+      };
+      constexpr double kStep = 1e-3;
+      double want = (moved(kStep) - moved(-kStep)) / (2 * kStep), is = dot(gradient, way);
+      require(std::fabs(is - want) <= 0.03 * (1 + std::fabs(want)),
+              cat("seed ", seed, ": gradient of input ", p, " along a direction: expected about ",
+                  want, " (finite differences), got ", is));
+    }
+  }
+}
+
+// Three entries at once against one after the other.
+void Row::batches() const {
+  constexpr int64_t kEntries = 3;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Model plain = sample(seed);
+    size_t n_in = plain.inputs().size(), n_out = plain.outputs().size();
+    if (n_in == 0) continue;
+    std::vector<uint8_t> out_batched(n_out);
+    Model model = sample(seed, [&](Edit& edit, tn_node_id node) {
+      std::vector<tn_value_id> in = edit.ends(node, TN_LIST_INPUTS), out(n_out);
+      std::vector<uint8_t> batched(in.size());
+      for (size_t p = 0; p < n_in; ++p) {
+        tn_value_id own = session_->graph->value_at(edit.graph(), TN_LIST_INPUTS, p, 0);
+        cxx::Port port = plain.inputs()[p];
+        port.dims.insert(port.dims.begin(), kEntries);
+        tn_value_id wide = edit.input(cat("b", p), port.dtype, port.dims);
+        for (size_t i = 0; i < in.size(); ++i)
+          if (in[i] == own) in[i] = wide, batched[i] = 1;
+      }
+      cxx::check(
+          row_->batch(edit.raw(), node, in.data(), batched.data(), out.data(), out_batched.data()));
+      for (size_t i = 0; i < n_out; ++i)
+        edit.output(cat("b", i), out[i]);
+    });
+    Tensors given = inputs(model, seed), got = run(model, given);
+    for (int64_t entry = 0; entry < kEntries; ++entry) {
+      Tensors one;
+      for (size_t p = 0; p < n_in; ++p) {
+        Tensor part = Tensor::zeros(session_, given[p].dtype(),
+                                    {given[p].shape().begin(), given[p].shape().end()});
+        for (int64_t i = 0; i < part.size(); ++i)
+          part.set(i, given[n_in + p].at(entry * part.size() + i));
+        one.push_back(part);
+      }
+      Tensors want = run(plain, one);
+      for (size_t i = 0; i < n_out; ++i) {
+        const Tensor& all = got[n_out + i];
+        int64_t offset = out_batched[i] ? entry * want[i].size() : 0;
+        require(all.size() == want[i].size() * (out_batched[i] ? kEntries : 1),
+                cat("seed ", seed, ": batched output ", i, ": got ", all.text()));
+        Tensor part = Tensor::zeros(session_, want[i].dtype(),
+                                    {want[i].shape().begin(), want[i].shape().end()});
+        for (int64_t j = 0; j < part.size(); ++j)
+          part.set(j, all.at(offset + j));
+        same_numbers(part, want[i], cat("seed ", seed, ": entry ", entry, " of batch"), 1e-4);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void check_operators(Subject& subject, Report& report) {
+  for (const auto& [domain, type] : subject.operators) {
+    std::string name = domain.empty() ? type : cat(domain, ":", type);
+    const tn_op* found =
+        table_of(subject.session).find(subject.session->ctx(), cxx::str(domain), cxx::str(type));
+    Row row(subject.session, found);
+    bool pointwise = (found->traits & TN_OP_POINTWISE) != 0;
+    if (!found->sample && !pointwise) {
+      report.check(name + " sample", [] { broken("expected a sample column, got none"); });
+      continue;
+    }
+    report.check(name + " runs", [&] { row.runs(); });
+    if (found->decompose) report.check(name + " decompose", [&] { row.decomposes(); });
+    if (found->vjp) report.check(name + " vjp", [&] { row.differentiates(); });
+    if (found->batch) report.check(name + " batch", [&] { row.batches(); });
+  }
+}
+
+}  // namespace tenon::command::check

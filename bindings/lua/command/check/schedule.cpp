@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schedule is a pure function of the step: finite, the same each time, from any thread.
+#include "tenon/cxx/schedule.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "check.hpp"
+
+namespace tenon::command::check {
+namespace {
+
+constexpr uint64_t kTotal = 1000;
+
+std::vector<double> values(const cxx::Schedule& schedule, const std::vector<uint64_t>& steps) {
+  std::vector<double> out;
+  for (uint64_t step : steps)
+    out.push_back(schedule.value(step, kTotal));
+  return out;
+}
+
+std::vector<uint64_t> some_steps() {
+  std::vector<uint64_t> steps{kTotal, kTotal + 1, uint64_t{1} << 40};
+  for (uint64_t step = 0; step < kTotal; step += 7)
+    steps.push_back(step);
+  return steps;
+}
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+}  // namespace
+
+void check_schedule(Subject& subject, Report& report) {
+  std::vector<uint64_t> steps = some_steps();
+  auto made = [&] { return cxx::Schedule(subject.make()); };
+  report.check("finite", [&] {
+    cxx::Schedule schedule = made();
+    for (uint64_t step : steps) {
+      double value = schedule.value(step, kTotal);
+      require(std::isfinite(value), cat("step ", step, ": expected a finite number, got ", value));
+    }
+  });
+  report.check("no end in sight", [&] {
+    cxx::Schedule schedule = made();
+    void* self = nullptr;
+    const auto* table = schedule.component().table<tn_schedule>(cxx::Schedule::kRole, &self);
+    double out = 0;
+    tn_status* answer = table->value(self, 3, TN_STEPS_UNKNOWN, &out);
+    if (answer) return must_fail(answer, "total_steps unknown");
+    require(std::isfinite(out), cat("expected a finite number or a failure, got ", out));
+  });
+  report.check("pure", [&] {
+    cxx::Schedule one = made(), other = made();
+    std::vector<double> first = values(one, steps), again = values(one, steps);
+    require(same_bits(first, again), "the same steps asked twice: expected the same bits");
+    std::vector<uint64_t> backwards(steps.rbegin(), steps.rend());
+    std::vector<double> turned = values(other, backwards);
+    std::vector<double> second(turned.rbegin(), turned.rend());
+    require(same_bits(first, second),
+            "another object, asked backwards: expected the same bits: does it keep state?");
+  });
+  report.check("threads", [&] {
+    cxx::Schedule schedule = made();
+    std::vector<double> want = values(schedule, steps);
+    std::vector<std::vector<double>> got(4);
+    std::vector<std::thread> threads;
+    for (std::vector<double>& one : got)
+      threads.emplace_back([&] { one = values(schedule, steps); });
+    for (std::thread& thread : threads)
+      thread.join();
+    for (const std::vector<double>& one : got)
+      require(same_bits(one, want), "asked from four threads at once: expected the same bits");
+  });
+}
+
+}  // namespace tenon::command::check

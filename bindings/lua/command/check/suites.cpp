@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of suites, and what they share.
+#include <cmath>
+
+#include <unistd.h>
+
+#include "check.hpp"
+
+namespace tenon::command::check {
+namespace {
+
+struct Row {
+  const char* role;
+  Suite suite;
+};
+constexpr Row kSuites[] = {
+    {"tenon.backend/1", check_backend},   {"tenon.importance/1", check_importance},
+    {"tenon.observer/1", check_observer}, {"tenon.ops/1", check_operators},
+    {"tenon.pass/1", check_pass},         {"tenon.reader/1", check_reader},
+    {"tenon.schedule/1", check_schedule}, {"tenon.writer/1", check_writer},
+};
+
+Json sample_value(const Json& option) {
+  if (option.contains("enum")) return option["enum"][0];
+  Json type = option.value("type", Json());
+  if (type.is_array()) type = type[0];
+  double least = option.value("minimum", option.value("exclusiveMinimum", -INFINITY));
+  if (type == "integer") return std::isfinite(least) ? static_cast<int64_t>(least) + 1 : 1;
+  if (type == "number")
+    return std::isfinite(least)
+               ? (least + std::min(option.value("maximum", least + 1), least + 1)) / 2
+               : 0.5;
+  if (type == "boolean") return false;
+  if (type == "array") return Json::array({sample_value(option.value("items", Json::object()))});
+  if (type == "component" && option.value("role", "") == "tenon.schedule/1")
+    return "scheduler.constant";
+  return nullptr;
+}
+
+}  // namespace
+
+Suite suite_of(const std::string& role) {
+  for (const Row& row : kSuites)
+    if (role == row.role) return row.suite;
+  return nullptr;
+}
+
+cxx::Component Subject::make(const Json& given) const {
+  return {session, role, id, cxx::Options(session, given)};
+}
+
+void Report::line(const Json& what) {
+  std::string text = cxx::dump(what) + "\n";
+  for (size_t done = 0; done < text.size();) {
+    ssize_t wrote = write(fd_, text.data() + done, text.size() - done);
+    if (wrote <= 0) _exit(3);  // nobody listens
+    done += static_cast<size_t>(wrote);
+  }
+}
+
+void Report::check(const std::string& name, const std::function<void()>& body) {
+  line({{"begin", name}});
+  try {
+    body();
+    line({{"check", name}, {"result", "passed"}, {"why", ""}});
+  } catch (const std::exception& thrown) {
+    line({{"check", name}, {"result", "failed"}, {"why", thrown.what()}});
+  }
+}
+
+void Report::skip(const std::string& name, const std::string& why) {
+  line({{"check", name}, {"result", "skipped"}, {"why", why}});
+}
+
+int32_t code_of(tn_status* answer) {
+  int32_t code = tenon_status_code(answer);
+  tenon_status_release(answer);
+  return code;
+}
+
+void must_fail(tn_status* answer, const std::string& what) {
+  require(answer != nullptr, cat(what, ": expected a failure, got success"));
+  bool told = tenon_status_message(answer).len > 0;
+  tenon_status_release(answer);
+  require(told, cat(what, ": expected a message, got a status without one"));
+}
+
+Json sample_options(const Json& schema, std::string* missing) {
+  Json out = Json::object();
+  if (!schema.is_object()) return out;
+  for (const Json& name : schema.value("required", Json::array())) {
+    const Json& option = schema["properties"][name.get<std::string>()];
+    if (option.contains("default")) continue;
+    Json value = sample_value(option);
+    if (value.is_null()) {
+      *missing = cat("option ", name.get<std::string>(), " is required: give it with --option");
+      return out;
+    }
+    out[name.get<std::string>()] = value;
+  }
+  return out;
+}
+
+cxx::Tensor random_tensor(const SessionPtr& session,
+                          uint32_t dtype,
+                          std::vector<int64_t> shape,
+                          std::mt19937_64& random) {
+  cxx::Tensor out = cxx::Tensor::zeros(session, dtype, std::move(shape));
+  bool whole = dtype != TN_F32 && dtype != TN_F64 && dtype != TN_F16 && dtype != TN_BF16;
+  std::uniform_real_distribution<double> number(-2, 2);
+  for (int64_t i = 0; i < out.size(); ++i) {
+    double x = number(random);
+    if (dtype == TN_BOOL) x = x > 0;
+    out.set(i, whole ? std::fabs(std::round(x)) : x);
+  }
+  return out;
+}
+
+void same_numbers(const cxx::Tensor& got,
+                  const cxx::Tensor& want,
+                  const std::string& what,
+                  double tolerance) {
+  require(got.text() == want.text(), cat(what, ": expected ", want.text(), ", got ", got.text()));
+  for (int64_t i = 0; i < want.size(); ++i) {
+    double a = got.at(i), b = want.at(i);
+    if (std::isnan(a) && std::isnan(b)) continue;
+    if (a == b || std::fabs(a - b) <= tolerance * (1 + std::fabs(b))) continue;
+    broken(cat(what, ": element ", i, ": expected ", b, ", got ", a));
+  }
+}
+
+cxx::Model parse_model(const SessionPtr& session, std::string_view text) {
+  tn_graph* raw = nullptr;
+  cxx::check(session->graph->parse(session->ctx(), cxx::str(text), &raw));
+  return {session, raw};
+}
+
+const std::vector<std::pair<std::string, std::string>>& zoo() {
+  static const std::vector<std::pair<std::string, std::string>> graphs = {
+      {"an empty graph", "graph {\n}\n"},
+      {"one node", R"(graph {
+  input %x: f32[2, 3]
+  %y: f32[2, 3] = Relu(%x) @relu
+  output y = %y
+})"},
+      {"an input that is an output", R"(graph {
+  input %x: f32[2]
+  output y = %x
+})"},
+      {"a dense layer with a free batch size", R"(graph {
+  input %x: f32[n, 3]
+  constant %w: f32[3, 2] = [1, -2, 3, 0.5, -1, 2]
+  constant %b: f32[2] = [0.25, -0.25]
+  %p: f32[n, 2] = MatMul(%x, %w) @product
+  %s: f32[n, 2] = Add(%p, %b) @sum
+  %y: f32[n, 2] = Relu(%s) @relu
+  output y = %y
+})"},
+      {"a value used twice, a node that is not used", R"(graph {
+  input %x: f32[4]
+  %a: f32[4] = Identity(%x) @same
+  %b: f32[4] = Add(%a, %a) @sum
+  %c: f32[4] = Exp(%a) @unused
+  %d: f32[4] = Mul(%b, %a) @product
+  output sum = %b
+  output product = %d
+})"},
+      {"constants alone", R"(graph {
+  constant %a: f32[2] = [1, 2]
+  constant %b: f32[2] = [3, 4]
+  %c: f32[2] = Add(%a, %b) @sum
+  output c = %c
+})"},
+  };
+  return graphs;
+}
+
+}  // namespace tenon::command::check

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tenon plugin check` passes what is right and names what is wrong: one fault for each check.
+
+`tenon plugin new` writes plugins that build against the installed SDK and pass.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ["TENON_BUILD"])
+TENON = BUILD / "bin/tenon"
+PLUGINS = os.environ["TENON_PLUGINS"]
+
+ROLES = ["SCHEDULE", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
+FAULTS = [
+    # role, fault, the check that finds it, words of the reason
+    ("SCHEDULE", "EXPORT", "library", "another_symbol"),
+    ("SCHEDULE", "LINKS", "library", "tenon_plugin_load"),
+    ("SCHEDULE", "INIT", "load", "it does not want to"),
+    ("SCHEDULE", "CRASH", "create", "crashed"),
+    ("SCHEDULE", "EXIT", "create", "code 5"),
+    ("SCHEDULE", "HANG", "create", "not done after 8 s"),
+    ("SCHEDULE", "HOLDS", "recreate", "expected nothing to be held"),
+    ("SCHEDULE", "INTERFACE", "interfaces", "does not exist"),
+    ("SCHEDULE", "TABLE", "interfaces", "expected a table"),
+    ("SCHEDULE", "DESCRIPTION", "options", "expected a description"),
+    ("SCHEDULE", "INFINITE", "finite", "expected a finite number"),
+    ("SCHEDULE", "STATE", "pure", "same bits"),
+    ("SCHEDULE", "STATE", "threads", "four threads"),
+    ("IMPORTANCE", "NEEDS", "needs", "TN_IMPORTANCE_"),
+    ("IMPORTANCE", "NAN", "scores", "channel 1"),
+    ("IMPORTANCE", "BEHIND", "scores", "behind the last channel"),
+    ("IMPORTANCE", "WRITES", "leaves its input alone", "written to"),
+    ("IMPORTANCE", "RANDOM", "repeatable", "the same scores"),
+    ("IMPORTANCE", "KINDS", "unknown kinds", "an unknown kind"),
+    ("OBSERVER", "NOTHING", "nothing seen", "expected a failure"),
+    ("OBSERVER", "COUNTS", "counts", ""),
+    ("OBSERVER", "JOIN", "merge", "expected 500 numbers"),
+    ("OBSERVER", "MERGE", "hostile state", "expected a failure"),
+    ("PASS", "TWICE", "graphs", "the same result"),
+    ("PASS", "REPORT", "graphs", "expected a report in JSON"),
+    ("PASS", "CANCEL", "cancel", "expected CANCELLED"),
+    ("READER", "PROBE", "probe", "got 50"),
+    ("READER", "READ", "random bytes", "crashed"),
+    ("OPS", "SAMPLE", "com.example:Twice sample", "expected a sample column"),
+    ("OPS", "DECOMPOSE", "com.example:Twice decompose", "of decompose"),
+    ("OPS", "VJP", "com.example:Twice vjp", "finite differences"),
+    ("OPS", "BATCH", "com.example:Twice batch", "of batch"),
+]
+
+
+def tenon(*args, cwd=None) -> subprocess.CompletedProcess:
+    command = [TENON, "--plugin-path", PLUGINS, *args]
+    return subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=250
+    )
+
+
+def built(folder: Path, role: str, fault: str = "") -> Path:
+    library = folder / "faulty.so"
+    flags = [f"-D{role}", *([f"-DFAULT_{fault}"] if fault else [])]
+    include = [f"-I{ROOT}/abi/include", f"-I{ROOT}/sdk/include"]
+    source = ROOT / "tests/sdk/faulty_plugin.c"
+    subprocess.run(
+        ["cc", "-std=gnu99", "-fPIC", "-shared", "-fvisibility=hidden", *flags, *include, source]
+        + ["-o", library],
+        check=True,
+    )
+    return library
+
+
+def checked(library: Path, *flags) -> tuple[int, dict[str, dict]]:
+    done = tenon("plugin", "check", library, "--json", *flags)
+    assert done.returncode in (0, 1), done
+    components = json.loads(done.stdout)
+    return done.returncode, {one["check"]: one for c in components for one in c["checks"]}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_plugin_that_is_right_passes(tmp_path, role):
+    code, checks = checked(built(tmp_path, role))
+
+    assert [one for one in checks.values() if one["result"] == "failed"] == []
+    assert code == 0
+    assert len(checks) >= 7
+
+
+@pytest.mark.parametrize(("role", "fault", "check", "words"), FAULTS)
+def test_a_fault_is_named(tmp_path, role, fault, check, words):
+    seconds = ["--seconds", "8"] if fault == "HANG" else []
+
+    code, checks = checked(built(tmp_path, role, fault), *seconds)
+
+    assert code == 1
+    assert checks[check]["result"] == "failed", checks
+    assert words in checks[check]["why"]
+
+
+def test_what_is_no_plugin_is_refused(tmp_path):
+    path = tmp_path / "no_plugin.so"
+    for content in (b"", b"text", b"\x7fELF" + bytes(100), os.urandom(5000)):
+        path.write_bytes(content)
+        done = tenon("plugin", "check", path)
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1, done.stderr
+    assert "no such file" in tenon("plugin", "check", tmp_path / "absent.so").stderr
+
+
+def test_the_plugins_of_this_tree_pass():
+    for name in ("scheduler", "fakedev", "safetensors"):
+        library = Path(PLUGINS) / f"{name}.so"
+        if library.exists():
+            _, checks = checked(library)
+            assert [one for one in checks.values() if one["result"] == "failed"] == [], name
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("prefix")
+    command = ["cmake", "--install", BUILD, "--component", "sdk", "--prefix", path]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+@pytest.mark.parametrize("role", ["pass", "schedule", "observer", "importance", "ops"])
+def test_a_new_plugin_builds_and_passes(prefix, tmp_path, role):
+    assert tenon("plugin", "new", "my_part", "--role", role, cwd=tmp_path).returncode == 0
+    source = tmp_path / "my_part"
+    strict = "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wshadow -Werror"
+    for command in (
+        ["cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}", strict],
+        ["cmake", "--build", source / "build"],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    code, checks = checked(source / "build/my_part.so")
+
+    assert [one for one in checks.values() if one["result"] == "failed"] == []
+    assert code == 0
+
+
+def test_new_refuses_wrong_names_and_roles(tmp_path):
+    for words, part in (
+        (["9x", "--role", "pass"], "expected small letters"),
+        (["x", "--role", "passs"], "expected one of pass, schedule"),
+        (["x"], "--role"),
+    ):
+        done = tenon("plugin", "new", *words, cwd=tmp_path)
+        assert done.returncode == 2
+        assert part in done.stderr
+    (tmp_path / "there").mkdir()
+    assert "it is there" in tenon("plugin", "new", "there", "--role", "pass", cwd=tmp_path).stderr

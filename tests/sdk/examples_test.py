@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Strangers' plugins: each example is built against the installed SDK alone, then one pipeline uses
+them all. The build tree comes in TENON_BUILD, plugins to run on in TENON_PLUGINS.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/structure"), str(ROOT / "tests/abi")]
+
+import handshake  # noqa: E402
+import plugin_symbols  # noqa: E402
+
+EXAMPLES = ["c_wave", "cxx_ops", "cxx_sigma", "rust_peak"]
+TENON = Path(os.environ["TENON_BUILD"]) / "bin/tenon"
+PLUGINS = os.environ["TENON_PLUGINS"]
+NO_RUST = shutil.which("rustc") is None
+AT_MOST = 150  # lines of a plugin that is one source
+
+
+def run(*command, **options) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=280, **options
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", os.environ["TENON_BUILD"], "--component", "sdk", "--prefix", path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def plugins(prefix, tmp_path_factory) -> dict[str, Path]:
+    """The libraries by example, in one folder, built from copies outside of this tree."""
+    folder = tmp_path_factory.mktemp("strangers")
+    found = {}
+    for name in EXAMPLES:
+        if name == "rust_peak" and NO_RUST:
+            continue
+        source = folder / name
+        shutil.copytree(ROOT / "sdk/examples" / name, source)
+        strict = "-Wall -Wextra -Wpedantic -Wshadow -Werror"
+        run(
+            *["cmake", "-S", source, "-B", source / "build", "-G", "Ninja"],
+            f"-DCMAKE_PREFIX_PATH={prefix}",
+            f"-DCMAKE_CXX_FLAGS={strict}",
+            f"-DCMAKE_C_FLAGS={strict}",
+        )
+        run("cmake", "--build", source / "build")
+        (library,) = (source / "build").rglob("*.so")
+        found[name] = folder / library.name
+        shutil.copy(library, found[name])
+    return found
+
+
+def need(plugins, name: str) -> Path:
+    if name not in plugins:
+        pytest.skip("rustc is not installed (apt package rustc)")
+    return plugins[name]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_it_has_one_symbol_and_shakes_hands(plugins, prefix, name):
+    library = need(plugins, name)
+
+    assert plugin_symbols.violations(library) == []
+    assert handshake.violations((prefix / "share/tenon/tenon.cdef").read_text(), library) == []
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_it_is_small(name):
+    sources = [
+        path
+        for path in (ROOT / "sdk/examples" / name).iterdir()
+        if path.suffix in (".c", ".cpp", ".rs")
+    ]
+    for path in sources:
+        if path.name != "energy_norm.cpp":  # every column of a row
+            assert len(path.read_text().splitlines()) < AT_MOST, path
+
+
+def model(path: Path) -> None:
+    """y = EnergyNorm(SoftGate(x w1) w2), with two operators of the example cxx_ops."""
+    random = np.random.default_rng(3)
+    weights = [random.normal(size=size).astype("float32") for size in ((8, 16), (16, 4))]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["a"], "first"),
+        helper.make_node("SoftGate", ["a"], ["b"], "gate", domain="com.example"),
+        helper.make_node("MatMul", ["b", "w2"], ["c"], "second"),
+        helper.make_node("EnergyNorm", ["c"], ["y"], "norm", domain="com.example", axis=-1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "strangers",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])],
+        [numpy_helper.from_array(w, f"w{i + 1}") for i, w in enumerate(weights)],
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.example", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets), path)
+    np.savez(path.with_suffix(".npz"), x=random.normal(size=(64, 8)).astype("float32"))
+
+
+def test_a_pipeline_uses_them_all(plugins, tmp_path):
+    model(tmp_path / "model.onnx")
+    shutil.copy(ROOT / "sdk/examples/pipeline.lua", tmp_path)
+    folder = plugins["c_wave"].parent
+
+    text = run(
+        *[
+            TENON,
+            "--plugin-path",
+            PLUGINS,
+            "--plugin-path",
+            folder,
+            "run",
+            "pipeline.lua",
+            "--json",
+        ],
+        *["--set", "model=model.onnx", "--set", "data=model.npz"],
+        cwd=tmp_path,
+    )
+
+    result = json.loads(text)
+    assert result["steps"] == [0.5, 0.75, 1.0, 1.25, 1.5, 1.25, 1.0, 0.75, 0.5]
+    assert 0 < result["worst"] < 0.1  # int8 was used, and is near
+    assert result["operators"]["com.example:SoftGate"] == 1
+    if "rust_peak" in plugins and (Path(PLUGINS) / "pruner.so").exists():
+        assert result["pruned"] is True
