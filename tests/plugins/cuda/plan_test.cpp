@@ -183,6 +183,38 @@ TEST_F(Plans, KeepStatesOverRunsAndSwapThem) {
   check(plan, 4);
 }
 
+// The step that tests/bench/cuda times.
+TEST_F(Plans, TrainAnMlp) {
+  Plan plan = plan_of(R"(graph {
+  input %w0: f32[8, 8]
+  input %w1: f32[8, 8]
+  input %x: f32[8, 8]
+  input %t: f32[8, 8]
+  input %rate: f32[]
+  %h: f32[8, 8] = MatMul(%x, %w0) @first
+  %r: f32[8, 8] = Relu(%h) @relu
+  %y: f32[8, 8] = MatMul(%r, %w1) @second
+  %e: f32[8, 8] = Sub(%y, %t) @error
+  %g1: f32[8, 8] = Gemm(%r, %e) {transA = 1} @grad1
+  %gr: f32[8, 8] = Gemm(%e, %w1) {transB = 1} @back
+  %s: f32[8, 8] = Sign(%r) @mask
+  %gh: f32[8, 8] = Mul(%gr, %s) @through
+  %g0: f32[8, 8] = Gemm(%x, %gh) {transA = 1} @grad0
+  %d0: f32[8, 8] = Mul(%g0, %rate) @scale0
+  %n0: f32[8, 8] = Sub(%w0, %d0) @update0
+  %d1: f32[8, 8] = Mul(%g1, %rate) @scale1
+  %n1: f32[8, 8] = Sub(%w1, %d1) @update1
+  output n0 = %n0
+  output n1 = %n1
+  output y = %y
+  state %w0 -> %n0
+  state %w1 -> %n1
+}
+)");
+  EXPECT_EQ(plan.states.size(), 2u);
+  check(plan, 3);
+}
+
 TEST_F(Plans, TellOfAnIndexThatDoesNotExist) {
   Plan plan = plan_of(R"(graph {
   input %x: f32[3, 2]
