@@ -64,21 +64,22 @@ std::string inspect(const Model& model) {
   return text.text;
 }
 
-bool is_state(const Model& model, tn_value_id input) {
+bool is_state(const Model& model, tn_value_id value, uint32_t side) {
   const tn_host_graph& graphs = model.services();
   for (uint64_t i = 0; i < graphs.count(model.get(), TN_LIST_STATES); ++i) {
-    if (graphs.value_at(model.get(), TN_LIST_STATES, i, 0) == input) return true;
+    if (graphs.value_at(model.get(), TN_LIST_STATES, i, side) == value) return true;
   }
   return false;
 }
 
-// State is not given from outside, so it is no input here.
+// State is neither given nor handed out, so it is no input and no output here.
 py::list ports(const Model& model, uint32_t which, bool states) {
   const tn_host_graph& graphs = model.services();
+  uint32_t side = which == TN_LIST_INPUTS ? 0 : 1;
   py::list all;
   for (uint64_t i = 0; i < graphs.count(model.get(), which); ++i) {
     tn_value_id value = graphs.value_at(model.get(), which, i, 0);
-    if (which == TN_LIST_INPUTS && is_state(model, value) != states) continue;
+    if (is_state(model, value, side) != states) continue;
     all.append(port_of(model, value, view(graphs.io_name(model.get(), which, i))));
   }
   return all;

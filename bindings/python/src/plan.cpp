@@ -54,7 +54,7 @@ class Plan {
       inputs_.push_back(read_port(port.cast<py::tuple>()));
     for (py::handle port : seen.attr("states")())
       states_.push_back(read_port(port.cast<py::tuple>()));
-    results_ = graphs.count(model.get(), TN_LIST_OUTPUTS) + taps.size();
+    results_ = py::len(seen.attr("outputs")()) + taps.size();
     tn_plan* raw = nullptr;
     session->check(without_gil([&] {
       return session->eval->compile(session->ctx(), model.get(), values.data(), values.size(),

@@ -22,8 +22,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import _core, data, elementwise, functions, nn, schedule
+from . import _core, data, elementwise, functions, nn, optim, schedule
 from ._core import Tensor
+from .autodiff import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
 from .builder import Graph, Value
 from .data import Component, Dataset, evaluate
 from .errors import (
@@ -48,6 +49,7 @@ from .model import Model, Outputs, Plan, Port, load, parse
 from .elementwise import *  # noqa: F403
 from .functions import *  # noqa: F403
 from .nn import *  # noqa: F403
+from .step import Step
 from .traced import Traced
 from .transforms import Compiled, Stats, jit
 
@@ -90,6 +92,7 @@ __all__ = [
     "Port",
     "ResourceExhausted",
     "Stats",
+    "Step",
     "Tensor",
     "TenonError",
     "Traced",
@@ -103,13 +106,20 @@ __all__ = [
     "data",
     "doctor",
     "evaluate",
+    "grad",
     "jit",
+    "jvp",
     "load",
+    "optim",
     "parse",
     "plugins",
     "progress",
     "schedule",
     "session",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+    "vmap",
     *elementwise.__all__,
     *functions.__all__,
     *nn.__all__,

@@ -60,7 +60,7 @@ class Compiled(_core.Dispatch):
         self._limit = cache_size
         self._warned = False
         self._plan = (backend, precision, threads, options)
-        self._parameters = _parameter_names(named_after)
+        self._parameters = parameter_names(named_after)
         functools.update_wrapper(self, named_after, updated=())
 
     def _axes_of(self, count: int) -> list[int | None]:
@@ -123,7 +123,7 @@ class Compiled(_core.Dispatch):
         return f"<tenon function {self.__name__}, {self.stats.entries} compiled>"
 
 
-def _parameter_names(f: Function) -> list[str]:
+def parameter_names(f: Function) -> list[str]:
     try:
         parameters = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
@@ -135,11 +135,11 @@ def _parameter_names(f: Function) -> list[str]:
 def _as_inputs(trace: Trace, argument: Any, name: str, batch: int | None) -> Any:
     leaves, names, structure = tree.flatten(argument, name)
     return tree.unflatten(
-        structure, iter([_as_input(trace, x, n, batch) for x, n in zip(leaves, names)])
+        structure, iter([as_input(trace, x, n, batch) for x, n in zip(leaves, names)])
     )
 
 
-def _as_input(trace: Trace, leaf: Any, name: str, batch: int | None) -> Value:
+def as_input(trace: Trace, leaf: Any, name: str, batch: int | None) -> Value:
     dtype, shape, weak = type_of(leaf)
     if batch is not None and -len(shape) <= batch < len(shape):
         sizes = list(shape)
@@ -182,27 +182,3 @@ def jit(f: Function | None = None, /, **options: Any) -> Any:
         return functools.partial(jit, **options)
     inline = f._inline if isinstance(f, Compiled) else f
     return Compiled(inline, f, **options)
-
-
-class Inner:
-    """f traced as a graph of its own inside the current trace, for a pass to change."""
-
-    def __init__(self, f: Function, args: tuple, named: dict[str, Any]) -> None:
-        call = f._inline if isinstance(f, Compiled) else f
-        leaves, names, structure = tree.flatten((list(args), named))
-        self.inputs = leaves
-        with Trace() as trace:
-            made = [_as_input(trace, x, n.partition(".")[2], None) for x, n in zip(leaves, names)]
-            given, more = tree.unflatten(structure, iter(made))
-            self.result = call(*given, **more)
-            leaves, _, self.structure = tree.flatten(self.result)
-            self.results = [as_value(leaf) for leaf in leaves]
-            self.model = trace.finish(self.results)
-            self.captured = trace.captured
-
-    def splice(self, model: Model, more: Sequence[Any] = ()) -> list[Value]:
-        """The changed graph's results in the trace outside; its inputs are those of the function,
-        what it captured, and then more."""
-        trace = current()
-        given = [as_value(x) for x in self.inputs] + [trace.lift(v) for v in self.captured]
-        return trace.splice(model, given + [as_value(x) for x in more])

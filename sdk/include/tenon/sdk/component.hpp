@@ -54,6 +54,7 @@ class Component {
     return static_cast<const Table*>(table_);
   }
   void* self() const { return self_; }
+  tn_component_ref* raw() const { return raw_; }
   std::string id() const { return std::string(view(services.component->id(raw_))); }
 
  private:

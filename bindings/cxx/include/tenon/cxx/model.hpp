@@ -80,12 +80,15 @@ class Model {
     return sum;
   }
 
-  std::vector<Port> inputs() const { return ports(TN_LIST_INPUTS); }
-  std::vector<Port> outputs() const { return ports(TN_LIST_OUTPUTS); }
-  Port port_of(tn_value_id value) const {
+  // State is neither given nor handed out: it is no input and no output here.
+  std::vector<Port> inputs() const { return ports(TN_LIST_INPUTS, false); }
+  std::vector<Port> outputs() const { return ports(TN_LIST_OUTPUTS, false); }
+  std::vector<Port> states() const { return ports(TN_LIST_INPUTS, true); }
+  Port port_of(tn_value_id value) const { return port_in(*session(), get(), value); }
+  static Port port_in(const Session& session, const tn_graph* graph, tn_value_id value) {
     tn_type type{};
-    check(services().value_type(get(), value, &type));
-    Port port{std::string(view(services().value_name(get(), value))), type.dtype};
+    check(session.graph->value_type(graph, value, &type));
+    Port port{std::string(view(session.graph->value_name(graph, value))), type.dtype};
     port.ranked = type.rank != TN_RANK_UNKNOWN;
     for (uint32_t i = 0; port.ranked && i < type.rank; ++i) {
       port.dims.push_back(type.dims[i]);
@@ -129,10 +132,18 @@ class Model {
   const tn_host_graph& services() const { return *session()->graph; }
 
  private:
-  std::vector<Port> ports(uint32_t which) const {
+  bool is_state(tn_value_id value, uint32_t side) const {
+    for (uint64_t i = 0; i < services().count(get(), TN_LIST_STATES); ++i) {
+      if (services().value_at(get(), TN_LIST_STATES, i, side) == value) return true;
+    }
+    return false;
+  }
+  std::vector<Port> ports(uint32_t which, bool states) const {
     std::vector<Port> all;
     for (uint64_t i = 0; i < services().count(get(), which); ++i) {
-      all.push_back(port_of(services().value_at(get(), which, i, 0)));
+      tn_value_id value = services().value_at(get(), which, i, 0);
+      if (is_state(value, which == TN_LIST_INPUTS ? 0 : 1) != states) continue;
+      all.push_back(port_of(value));
       all.back().name = view(services().io_name(get(), which, i));
     }
     return all;

@@ -90,7 +90,7 @@ class NamedInputs {
 class Plan {
  public:
   Plan(const Model& model, const Json& options, const std::vector<tn_value_id>& taps = {})
-      : inputs_(model.inputs()) {
+      : inputs_(model.inputs()), states_(model.states()) {
     const SessionPtr& session = model.session();
     tn_plan* raw = nullptr;
     check(session->eval->compile(session->ctx(), model.get(), taps.data(), taps.size(),
@@ -123,12 +123,31 @@ class Plan {
     check(session()->eval->profile(plan_.get(), views.data(), views.size(), text.get()));
     return Json::parse(text.text());
   }
+  // State by the name of its input: zeros before the first run.
+  void set_state(const std::string& name, const Tensor& value) const {
+    NamedInputs::check_port(state(name), value);
+    check(session()->eval->state_set(plan_.get(), str(name), value.view()));
+  }
+  Tensor get_state(const std::string& name) const {
+    const Port& port = state(name);
+    Tensor copy = Tensor::zeros(session(), port.dtype, port.dims);
+    DLTensor out = *copy.view();
+    check(session()->eval->state_get(plan_.get(), str(name), &out));
+    return copy;
+  }
+  const std::vector<Port>& states() const { return states_; }
   const std::vector<std::string>& output_names() const { return outputs_; }
   const std::vector<Port>& inputs() const { return inputs_; }
   const SessionPtr& session() const { return plan_.session(); }
   tn_plan* raw() const { return plan_.get(); }
 
  private:
+  const Port& state(const std::string& name) const {
+    for (const Port& port : states_) {
+      if (port.name == name) return port;
+    }
+    throw Error(TN_NOT_FOUND, cat("no state is called '", name, "'"));
+  }
   std::vector<const DLTensor*> checked(const std::vector<Tensor>& inputs) const {
     if (inputs.size() != inputs_.size())
       invalid(cat("expected ", inputs_.size(), " inputs, got ", inputs.size()));
@@ -140,7 +159,7 @@ class Plan {
     return views;
   }
   Handle<tn_plan> plan_;
-  std::vector<Port> inputs_;
+  std::vector<Port> inputs_, states_;
   std::vector<std::string> outputs_;
   size_t results_ = 0;
 };

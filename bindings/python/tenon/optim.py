@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers: `tenon.optim.adamw(lr=1e-3)` makes the component `trainer.adamw`; every optimizer of
+every plugin can be had by its name this way. Other options are those of its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .data import Component, _full_id
+
+_OPTIMIZER = "tenon.optimizer/1"
+
+
+class Optimizer(Component):
+    """How parameters are updated. lr: the learning rate, a number or a function of the step's
+    number, which counts from 0."""
+
+    def __init__(self, id: str, /, lr: float | Callable[[int], float], **options: Any) -> None:
+        super().__init__(_OPTIMIZER, id, **options)
+        self.lr = lr
+
+    def rate(self, step: int) -> float:
+        """The learning rate of this step."""
+        return float(self.lr(step) if callable(self.lr) else self.lr)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+
+    def make(lr: float | Callable[[int], float], **options: Any) -> Optimizer:
+        return Optimizer(_full_id(_OPTIMIZER, "trainer", name), lr=lr, **options)
+
+    make.__name__ = name
+    return make

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps: forward, backward and update of the parameters in one plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _core, tree
+from .errors import InvalidArgument
+from .model import Model, plan_options
+from .optim import Optimizer
+from .trace import Trace, as_value
+from .transforms import Compiled, as_input, parameter_names, type_of
+
+_RATE = "learning_rate"
+
+
+class Step:
+    """One step of training; call it with a batch. It gives the loss before the update.
+
+        def loss(params, x, y):                  # x [b, 784], y [b] of integers; a float scalar
+            logits = tn.linear(x, params["w"], params["b"])
+            return -(tn.log_softmax(logits) * tn.one_hot(y, 10)).sum(-1).mean()
+
+        step = tn.Step(loss, {"w": w, "b": b}, tn.optim.adamw(lr=1e-3))
+        for x, y in batches:
+            print(step(x, y))
+        step.parameters                          # the tree again, trained
+
+    The parameters and what the optimizer keeps are states inside the plan: a step moves none of
+    them. Batches of another shape have a plan of their own, to which the states move. has_aux: the
+    loss gives (loss, more), and so does the step. Other options are those of `Model.compile`.
+    """
+
+    def __init__(
+        self,
+        loss: Callable[..., Any],
+        parameters: Any,
+        optimizer: Optimizer,
+        has_aux: bool = False,
+        backend: str | list[str] | None = None,
+        precision: str | None = None,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        self._loss = loss._inline if isinstance(loss, Compiled) else loss
+        self._names = parameter_names(loss) or ["params"]
+        self._parameters = parameters
+        self._optimizer = optimizer
+        self._has_aux = has_aux
+        self._options = plan_options(backend, precision, threads, options)
+        self._plans: dict[Any, tuple[_core.Plan, Model, Any]] = {}
+        self._now: _core.Plan | None = None
+        self._states: list[str] = []
+        #: How many steps were taken.
+        self.count = 0
+
+    def __call__(self, *batch: Any) -> Any:
+        leaves, _, structure = tree.flatten(batch)
+        key = (repr(structure), tuple(type_of(leaf)[:2] for leaf in leaves))
+        if key not in self._plans:
+            self._plans[key] = self._build(batch)
+        plan, _, results = self._plans[key]
+        self._move_states(plan)
+        rate = np.float32(self._optimizer.rate(self.count))
+        made = plan.arrays(*leaves, rate)
+        self.count += 1
+        return tree.unflatten(results, iter(made))
+
+    def _build(self, batch: tuple) -> tuple[_core.Plan, Model, Any]:
+        model, results = self.trace(*batch)
+        return _core.Plan(model._native, self._options, []), model, results
+
+    def trace(self, *batch: Any) -> tuple[Model, Any]:
+        """The graph of a step for batches like this one, and the structure of its results."""
+        with Trace() as trace:
+            arguments, trained = [], []
+            for i, argument in enumerate((self._parameters, *batch)):
+                name = self._names[i] if i < len(self._names) else f"argument{i}"
+                leaves, names, structure = tree.flatten(argument, name)
+                made = [as_input(trace, x, n, None) for x, n in zip(leaves, names)]
+                arguments.append(tree.unflatten(structure, iter(made)))
+                if i == 0:
+                    trained = names
+            result = self._loss(*arguments)
+            leaves, _, results = tree.flatten(result)
+            model = trace.finish([as_value(leaf) for leaf in leaves])
+            if trace.captured:
+                raise InvalidArgument("Step: expected a loss that uses no traced values of outside")
+        model = model.apply("autodiff.value_and_grad", wrt=trained, has_aux=self._has_aux)
+        return model.apply("trainer.step", optimizer=self._optimizer, rate=_RATE), results
+
+    def _move_states(self, plan: _core.Plan) -> None:
+        if plan is self._now:
+            return
+        before, self._now = self._now, plan
+        if before is None:
+            model = next(model for p, model, _ in self._plans.values() if p is plan)
+            self._states = [port.name for port in model.states]
+            leaves, names, _ = tree.flatten(self._parameters, self._names[0])
+            for name, leaf in zip(names, leaves):
+                plan.set_state(name, leaf)
+            return
+        for name in self._states:
+            plan.set_state(name, before.get_state(name))
+
+    def _started(self) -> _core.Plan:
+        if self._now is None:
+            raise InvalidArgument("Step: expected at least one step before its state is read")
+        return self._now
+
+    @property
+    def parameters(self) -> Any:
+        """Copies of the parameters as they are now, in the structure that was given."""
+        if self._now is None:
+            return self._parameters
+        leaves, names, structure = tree.flatten(self._parameters, self._names[0])
+        return tree.unflatten(structure, iter([self._now.get_state(name) for name in names]))
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Copies of all states by name, the optimizer's too: enough to go on elsewhere."""
+        plan = self._started()
+        return {name: plan.get_state(name) for name in self._states}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what `state` gave, after a first step with any batch."""
+        plan = self._started()
+        if set(state) != set(self._states):
+            raise InvalidArgument(f"state: expected {sorted(self._states)}, got {sorted(state)}")
+        for name, array in state.items():
+            plan.set_state(name, array)
+
+    def describe(self) -> dict[str, Any]:
+        """Of the plan last used: partitions, `fallback_nodes`, `arena_bytes`."""
+        return json.loads(self._started().describe())

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Numbers of an update in each element type that parameters have, made once for all of them.
+
+#include <map>
+#include <utility>
+
+#include "tenon/sdk/build.hpp"
+#include "tenon/sdk/role/optimizer.hpp"
+
+namespace tenon::trainer {
+
+class Coefficients {
+ public:
+  explicit Coefficients(Builder& builder) : builder_(&builder) {}
+  Value number(double value, uint32_t dtype) {
+    Value& made = numbers_[{value, dtype}];
+    if (!made) made = builder_->number(value, dtype);
+    return made;
+  }
+  // A float32 scalar of the graph in this type.
+  Value as(Value scalar, uint32_t dtype) {
+    Value& made = casts_[{scalar.id, dtype}];
+    if (!made) made = builder_->cast(scalar, dtype);
+    return made;
+  }
+
+ private:
+  Builder* builder_;
+  std::map<std::pair<double, uint32_t>, Value> numbers_;
+  std::map<std::pair<tn_value_id, uint32_t>, Value> casts_;
+};
+
+// Weight decay, and whether it applies to vectors (biases, scales of normalizations).
+struct Decay {
+  double amount = 0;
+  bool vectors = true;
+  static Decay from(const Options& options) {
+    return {options.number("weight_decay"), options.flag("decay_vectors")};
+  }
+  bool applies_to(Value parameter) const {
+    return amount != 0 && (vectors || parameter.type().rank() > 1);
+  }
+};
+// Each raw text stays on its line: a line that goes on would become part of it.
+// clang-format off
+#define TRAINER_DECAY_OPTIONS(amount) \
+  R"("weight_decay": {"type": "number", "minimum": 0, "default": )" amount \
+  R"(, "description": "how strongly parameters are pulled to zero"}, )" \
+  R"("decay_vectors": {"type": "boolean", "default": true, )" \
+  R"("description": "whether it holds for biases and scales of normalizations as well"})"
+// clang-format on
+
+}  // namespace tenon::trainer

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""grad, value_and_grad, vjp, jvp, vmap, and the training step."""
+
+import numpy as np
+import pytest
+
+import tenon as tn
+
+IDS = {one["id"] for one in tn.components("pass")}
+pytestmark = pytest.mark.skipif(
+    "autodiff.grad" not in IDS, reason="expected the plugin autodiff, it is not built"
+)
+needs_vmap = pytest.mark.skipif("autodiff.vmap" not in IDS, reason="expected autodiff.vmap")
+rng = np.random.default_rng(3)
+
+
+def array(*shape):
+    return rng.standard_normal(shape).astype("float32")
+
+
+def same(got, wanted, tolerance=1e-5):
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_the_founding_example():
+    def sum_of_squares(x, y):
+        return x**2 + y**2
+
+    assert tn.grad(sum_of_squares)(1.5, 2.5) == 3.0
+    assert tuple(map(float, tn.grad(sum_of_squares, argnums=(0, 1))(1.5, 2.5))) == (3.0, 5.0)
+
+
+def test_trees_aux_and_values():
+    def f(parameters, x):
+        y = x @ parameters["w"] + parameters["b"]
+        return (y * y).sum(), {"y": y}
+
+    parameters = {"w": array(3, 2), "b": array(2)}
+    x = array(4, 3)
+    (value, more), gradient = tn.value_and_grad(f, has_aux=True)(parameters, x)
+    y = x @ parameters["w"] + parameters["b"]
+    same(value, (y * y).sum())
+    same(more["y"], y)
+    same(gradient["w"], 2 * x.T @ y)
+    same(gradient["b"], 2 * y.sum(0))
+
+
+def test_transforms_compose():
+    assert float(tn.grad(tn.grad(lambda x: x**3))(2.0)) == 12.0
+    assert float(tn.jit(tn.grad(tn.grad(tn.grad(lambda x: x**4))))(2.0)) == 48.0
+    x, y = array(3), array(3)
+    outer = tn.jit(lambda y: tn.grad(lambda x: (x * y * y).sum())(x) + 1)  # y is captured
+    same(outer(y), y * y + 1)
+
+
+def test_products_with_jacobians():
+    x, weight = array(3), array(3)
+    value, pull = tn.vjp(tn.sin, x)
+    same(value, np.sin(x))
+    same(pull(weight)[0], weight * np.cos(x))
+    value, slope = tn.jvp(lambda a, b: a * tn.exp(b), (x, x), (weight, weight))
+    same(slope, weight * np.exp(x) + x * np.exp(x) * weight)
+    # A Hessian-vector product.
+    same(tn.jvp(tn.grad(lambda x: (x**4).sum()), (x,), (weight,))[1], 12 * x**2 * weight, 1e-4)
+
+
+def test_gradients_that_are_refused():
+    with pytest.raises(tn.InvalidArgument, match="expected the function to give one float scalar"):
+        tn.grad(lambda x: x)(array(2))
+    with pytest.raises(tn.InvalidArgument, match="expected a float type.*int64"):
+        tn.grad(lambda x: x.sum())(np.arange(3))
+    with pytest.raises(tn.InvalidArgument, match="argnums: expected places of 1"):
+        tn.grad(lambda x: x.sum(), argnums=1)(array(2))
+    with pytest.raises(tn.InvalidArgument, match="has_aux"):
+        tn.grad(lambda x: x.sum(), has_aux=True)(array(2))
+
+
+@needs_vmap
+def test_vmap():
+    same(tn.vmap(lambda a, b: a * b)(np.array([1, 2]), np.array([4, 5])), [4, 10])
+    f = lambda x: x.T @ (x - x.mean(0))  # noqa: E731
+    x, w = array(5, 4, 3), array(3, 2)
+    same(tn.vmap(f)(x), np.stack([f(one) for one in x]), 1e-4)
+    same(tn.vmap(tn.matmul, in_axes=(0, None), out_axes=1)(x, w), np.moveaxis(x @ w, 0, 1))
+    per_sample = tn.vmap(tn.grad(lambda w, x: ((x @ w) ** 2).sum()), in_axes=(None, 0))
+    same(per_sample(w, x)[2], 2 * x[2].T @ (x[2] @ w), 1e-4)
+    with pytest.raises(tn.InvalidArgument, match="expected one size of the axis"):
+        tn.vmap(lambda a, b: a * b)(array(2), array(3))
+    with pytest.raises(tn.InvalidArgument, match="expected an array with axis 0"):
+        tn.vmap(lambda a: a)(1.0)
+
+
+def line():
+    x = array(64, 3)
+    return x, x @ np.array([1, -2, 0.5], "float32") + 0.25
+
+
+def squares(parameters, x, y):
+    return tn.mean((x @ parameters["w"] + parameters["b"] - y) ** 2)
+
+
+@pytest.mark.parametrize(
+    "optimizer", [lambda: tn.optim.sgd(lr=0.1, momentum=0.9), lambda: tn.optim.adamw(lr=0.05)]
+)
+def test_a_step_trains_and_its_state_moves(optimizer):
+    x, y = line()
+    start = {"w": np.zeros(3, "float32"), "b": np.float32(0)}
+    step = tn.Step(squares, start, optimizer(), backend="reference")
+    losses = [float(step(x, y)) for _ in range(60)]
+    assert losses[-1] < losses[0] / 20
+    assert not start["w"].any()
+    # Another shape has a plan of its own and goes on from the same state.
+    kept = step.state()
+    step(x[:5], y[:5])
+    for name, array_ in kept.items():
+        assert not np.array_equal(step.state()[name], array_), name
+    # From the same state the same step follows, bit by bit.
+    step.set_state(kept)
+    first = step(x, y), step.state()
+    step.set_state(kept)
+    second = step(x, y), step.state()
+    assert first[0] == second[0]
+    for name, array_ in first[1].items():
+        assert np.array_equal(second[1][name], array_)
+
+
+def test_the_first_step_is_the_gradient_times_the_rate():
+    x, y = line()
+    start = {"w": array(3), "b": np.float32(0.5)}
+    gradient = tn.grad(squares)(start, x, y)
+    step = tn.Step(squares, start, tn.optim.sgd(lr=lambda i: 0.5 if i == 0 else 0.0))
+    step(x, y)
+    step(x, y)
+    same(step.parameters["w"], start["w"] - 0.5 * gradient["w"])
+    same(step.parameters["b"], start["b"] - 0.5 * gradient["b"])
+    assert step.count == 2
+
+
+def test_a_step_before_its_first_batch_has_no_state():
+    step = tn.Step(squares, {"w": array(3)}, tn.optim.sgd(lr=0.1))
+    with pytest.raises(tn.InvalidArgument, match="at least one step"):
+        step.state()
+    with pytest.raises(tn.NotFound, match="expected one of adamw, sgd"):
+        tn.optim.adam(lr=1)
