@@ -341,7 +341,8 @@ constexpr tn_op kAttention =
             .shape = shape<attention_shape>,
             .cost = cost<attention_cost>,
             .ref = ref<attention_ref>,
-            .sample = sample<attention_sample>});
+            .sample = sample<attention_sample>,
+            .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

@@ -164,7 +164,8 @@ constexpr tn_op kBatchNorm = op_row(
      .decompose = decompose<batch_norm_decompose>,
      .cost = cost<[](Node node) { return OpCost{2 * output_elements(node), node_bytes(node)}; }>,
      .ref = ref<batch_norm_ref>,
-     .sample = sample<batch_norm_sample>});
+     .sample = sample<batch_norm_sample>,
+     .cast = "own=1,2,3,4"});
 
 }  // namespace
 

@@ -225,7 +225,8 @@ constexpr tn_op kNms =
             .shape = shape<nms_shape>,
             .cost = cost<move_cost>,
             .ref = ref<nms_ref>,
-            .sample = sample<nms_sample>});
+            .sample = sample<nms_sample>,
+            .cast = "cpu=fp32 cuda=fp32"});
 constexpr tn_op kRoiAlign = op_row(
     {.type = "RoiAlign",
      .since = 22,

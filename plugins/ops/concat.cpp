@@ -192,7 +192,8 @@ constexpr tn_op kConcat = op_row({.type = "Concat",
                                   .shape = shape<concat_shape>,
                                   .cost = cost<move_cost>,
                                   .ref = ref<concat_ref>,
-                                  .sample = sample<concat_sample>});
+                                  .sample = sample<concat_sample>,
+                                  .cast = "cpu=promote cuda=promote"});
 constexpr tn_op kSplit = op_row({.type = "Split",
                                  .since = 18,
                                  .attributes = R"([{"name": "axis", "type": "int", "default": 0},

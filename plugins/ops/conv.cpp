@@ -70,7 +70,8 @@ constexpr tn_op kConv = op_row(
      .shape = shape<shape_of_conv>,
      .cost = cost<[](Node node) { return OpCost{conv_flops(node, 1), node_bytes(node)}; }>,
      .ref = ref<conv_ref>,
-     .sample = sample<conv_sample>});
+     .sample = sample<conv_sample>,
+     .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

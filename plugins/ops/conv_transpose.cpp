@@ -181,7 +181,8 @@ constexpr tn_op kConvTranspose = op_row(
      .shape = shape<transpose_shape>,
      .cost = cost<transpose_cost>,
      .ref = ref<transpose_ref>,
-     .sample = sample<transpose_sample>});
+     .sample = sample<transpose_sample>,
+     .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

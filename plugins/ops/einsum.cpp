@@ -359,7 +359,8 @@ constexpr tn_op kEinsum = op_row({.type = "Einsum",
                                   .decompose = decompose<einsum_decompose>,
                                   .cost = cost<einsum_cost>,
                                   .ref = ref<einsum_ref>,
-                                  .sample = sample<einsum_sample>});
+                                  .sample = sample<einsum_sample>,
+                                  .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

@@ -160,7 +160,8 @@ constexpr tn_op kFlex = op_row({.type = "FlexAttention",
                                 .shape = shape<flex_shape>,
                                 .cost = cost<flex_cost>,
                                 .ref = ref<flex_ref>,
-                                .sample = sample<flex_sample>});
+                                .sample = sample<flex_sample>,
+                                .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

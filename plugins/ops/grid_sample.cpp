@@ -264,7 +264,8 @@ constexpr tn_op kGridSample =
             .shape = shape<grid_sample_shape>,
             .cost = cost<sample_cost>,
             .ref = ref<grid_sample_ref>,
-            .sample = sample<grid_sample_sample>});
+            .sample = sample<grid_sample_sample>,
+            .cast = "cpu=fp32 cuda=promote"});
 constexpr tn_op kAffineGrid =
     op_row({.type = "AffineGrid",
             .since = 20,

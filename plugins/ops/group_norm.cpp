@@ -127,7 +127,8 @@ constexpr tn_op kGroup =
                               {"name": "stash_type", "type": "dtype"}])",
             .shape = shape<same_shape>,
             .ref = ref<group_ref>,
-            .sample = sample<group_sample>});
+            .sample = sample<group_sample>,
+            .cast = "cuda=fp32"});
 constexpr tn_op kLrn =
     op_row({.type = "LRN",
             .since = 13,

@@ -190,7 +190,8 @@ constexpr tn_op kLayerNorm =
             .decompose = decompose<norm_decompose>,
             .cost = cost<norm_cost>,
             .ref = ref<layer_norm_ref>,
-            .sample = sample<layer_norm_sample>});
+            .sample = sample<layer_norm_sample>,
+            .cast = "cuda=fp32"});
 constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
                                    .since = 23,
                                    .axes = "b.. d~.., d.. -> b.. d.. ; b = axis",
@@ -199,7 +200,8 @@ constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
                                    .decompose = decompose<norm_decompose>,
                                    .cost = cost<norm_cost>,
                                    .ref = ref<rms_norm_ref>,
-                                   .sample = sample<rms_norm_sample>});
+                                   .sample = sample<rms_norm_sample>,
+                                   .cast = "cuda=fp32"});
 
 }  // namespace
 

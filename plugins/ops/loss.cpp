@@ -229,7 +229,8 @@ constexpr tn_op kNll = op_row({.type = "NegativeLogLikelihoodLoss",
                                .decompose = decompose<loss_decompose>,
                                .cost = cost<loss_cost>,
                                .ref = ref<nll_ref>,
-                               .sample = sample<nll_sample>});
+                               .sample = sample<nll_sample>,
+                               .cast = "cpu=fp32 cuda=fp32"});
 constexpr tn_op kCrossEntropy = op_row({.type = "SoftmaxCrossEntropyLoss",
                                         .since = 13,
                                         .attributes = kAttributes,
@@ -237,7 +238,8 @@ constexpr tn_op kCrossEntropy = op_row({.type = "SoftmaxCrossEntropyLoss",
                                         .decompose = decompose<loss_decompose>,
                                         .cost = cost<loss_cost>,
                                         .ref = ref<cross_entropy_ref>,
-                                        .sample = sample<cross_entropy_sample>});
+                                        .sample = sample<cross_entropy_sample>,
+                                        .cast = "cpu=fp32 cuda=fp32"});
 
 }  // namespace
 

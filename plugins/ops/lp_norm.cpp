@@ -204,7 +204,8 @@ constexpr tn_op kDet = op_row({.type = "Det",
                                .shape = shape<det_shape>,
                                .cost = cost<det_cost>,
                                .ref = ref<det_ref>,
-                               .sample = sample<det_sample>});
+                               .sample = sample<det_sample>,
+                               .cast = "cpu=fp32 cuda=fp32"});
 
 }  // namespace
 

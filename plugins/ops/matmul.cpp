@@ -153,7 +153,8 @@ constexpr tn_op kMatMul = op_row({.type = "MatMul",
                                   .shape = shape<matmul_types>,
                                   .cost = cost<matmul_cost>,
                                   .ref = ref<matmul_ref>,
-                                  .sample = sample<matmul_sample>});
+                                  .sample = sample<matmul_sample>,
+                                  .cast = "cpu=low cuda=low"});
 
 struct GemmForm {
   bool trans_a, trans_b;
@@ -257,7 +258,8 @@ constexpr tn_op kGemm =
             .shape = shape<gemm_shape>,
             .cost = cost<gemm_cost>,
             .ref = ref<gemm_ref>,
-            .sample = sample<gemm_sample>});
+            .sample = sample<gemm_sample>,
+            .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

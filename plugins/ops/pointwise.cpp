@@ -21,7 +21,9 @@ struct Row {
   const char* quant = "";
   uint32_t dtype = TN_F32;  // of a sample's inputs
   uint32_t traits = 0;
+  const char* cast = "";  // mixed precision; without a word inputs are promoted
 };
+constexpr const char* kWide = "cuda=fp32";  // overflows or loses too much in float16
 
 constexpr uint32_t kCommutes = TN_OP_COMMUTATIVE;
 #define ALPHA(value) R"([{"name": "alpha", "type": "float", "default": )" value "}]"
@@ -32,9 +34,9 @@ constexpr uint32_t kCommutes = TN_OP_COMMUTATIVE;
 constexpr Row kRows[] = {
     // one input
     {"Abs", 13, 1, "abs(x)", "[]", kTable},
-    {"Acos", 22, 1, "acos(x)"},
+    {.type = "Acos", .since = 22, .arity = 1, .expr = "acos(x)", .cast = kWide},
     {"Acosh", 22, 1, "acosh(x)"},
-    {"Asin", 22, 1, "asin(x)"},
+    {.type = "Asin", .since = 22, .arity = 1, .expr = "asin(x)", .cast = kWide},
     {"Asinh", 22, 1, "asinh(x)"},
     {"Atan", 22, 1, "atan(x)", "[]", kTable},
     {"Atanh", 22, 1, "atanh(x)"},
@@ -42,10 +44,10 @@ constexpr Row kRows[] = {
     {"Ceil", 13, 1, "ceil(x)", "[]", kTable},
     {"Celu", 12, 1, "max(0, x) + min(0, alpha*expm1(x/alpha))", ALPHA("1.0"), kTable},
     {"Cos", 22, 1, "cos(x)", "[]", kTable},
-    {"Cosh", 22, 1, "cosh(x)", "[]", kTable},
+    {.type = "Cosh", .since = 22, .arity = 1, .expr = "cosh(x)", .quant = kTable, .cast = kWide},
     {"Elu", 22, 1, "x < 0 ? alpha*expm1(x) : x", ALPHA("1.0"), kTable},
     {"Erf", 13, 1, "erf(x)", "[]", kTable},
-    {"Exp", 13, 1, "exp(x)", "[]", kTable},
+    {.type = "Exp", .since = 13, .arity = 1, .expr = "exp(x)", .quant = kTable, .cast = kWide},
     {"Floor", 13, 1, "floor(x)", "[]", kTable},
     {"Gelu", 20, 1,
      "approximate == \"tanh\" ? 0.5*x*(1 + tanh(0.7978845608028654*(x + 0.044715*x*x*x)))"
@@ -58,11 +60,11 @@ constexpr Row kRows[] = {
          {"name": "detect_positive", "type": "int", "default": 1}])"},
     {"IsNaN", 20, 1, "isnan(x)"},
     {"LeakyRelu", 16, 1, "x < 0 ? alpha*x : x", ALPHA("0.01"), kTable},
-    {"Log", 13, 1, "log(x)"},
+    {.type = "Log", .since = 13, .arity = 1, .expr = "log(x)", .cast = kWide},
     {"Mish", 22, 1, "x*tanh(max(x, 0) + log1p(exp(-abs(x))))", "[]", kTable},
     {"Neg", 13, 1, "-x", "[]", kTable},
     {"Not", 1, 1, "!x", "[]", "", TN_BOOL},
-    {"Reciprocal", 13, 1, "reciprocal(x)"},
+    {.type = "Reciprocal", .since = 13, .arity = 1, .expr = "reciprocal(x)", .cast = kWide},
     {"Relu", 14, 1, "max(x, 0)", "[]", kTable},
     {"Round", 22, 1, "round(x)", "[]", kTable},
     {"Selu", 22, 1, "gamma*(x > 0 ? x : alpha*expm1(x))",
@@ -76,12 +78,17 @@ constexpr Row kRows[] = {
     {"Sigmoid", 13, 1, "sigmoid(x)", "[]", kTable},
     {"Sign", 13, 1, "sign(x)", "[]", kTable},
     {"Sin", 22, 1, "sin(x)", "[]", kTable},
-    {"Sinh", 22, 1, "sinh(x)", "[]", kTable},
-    {"Softplus", 22, 1, "max(x, 0) + log1p(exp(-abs(x)))", "[]", kTable},
+    {.type = "Sinh", .since = 22, .arity = 1, .expr = "sinh(x)", .quant = kTable, .cast = kWide},
+    {.type = "Softplus",
+     .since = 22,
+     .arity = 1,
+     .expr = "max(x, 0) + log1p(exp(-abs(x)))",
+     .quant = kTable,
+     .cast = kWide},
     {"Softsign", 22, 1, "x/(1 + abs(x))", "[]", kTable},
     {"Sqrt", 13, 1, "sqrt(x)", "[]", kTable},
     {"Swish", 24, 1, "x*sigmoid(alpha*x)", ALPHA("1.0"), kTable},
-    {"Tan", 22, 1, "tan(x)"},
+    {.type = "Tan", .since = 22, .arity = 1, .expr = "tan(x)", .cast = kWide},
     {"Tanh", 13, 1, "tanh(x)", "[]", kTable},
     {"ThresholdedRelu", 22, 1, "x > alpha ? x : 0", ALPHA("1.0"), kTable},
 
@@ -103,8 +110,12 @@ constexpr Row kRows[] = {
      R"([{"name": "fmod", "type": "int", "default": 0}])", "", TN_I32},
     {"Mul", 14, 2, "x*y", "[]", kRequant, TN_F32, kCommutes},
     {"Or", 7, 2, "x || y", "[]", "", TN_BOOL, kCommutes},
-    {"Pow", 15, 2, "pow(x, y)"},
-    {"PRelu", 16, 2, "x < 0 ? y*x : x"},
+    {.type = "Pow", .since = 15, .arity = 2, .expr = "pow(x, y)", .cast = kWide},
+    {.type = "PRelu",
+     .since = 16,
+     .arity = 2,
+     .expr = "x < 0 ? y*x : x",
+     .cast = "cpu=low cuda=low"},
     {"Sub", 14, 2, "x - y", "[]", kRequant},
     {"SwiGLU", 28, 2, "x*sigmoid(alpha*x)*y", ALPHA("1.0")},
     {"Xor", 7, 2, "xor(x, y)", "[]", "", TN_BOOL, kCommutes},
@@ -151,7 +162,8 @@ constexpr std::array<tn_op, kCount> make_rows(std::index_sequence<kIndex...>) {
                   .expr = kRows[kIndex].expr,
                   .attributes = kRows[kIndex].attributes,
                   .quant = kRows[kIndex].quant,
-                  .sample = sample<sample_row<kIndex>>})...};
+                  .sample = sample<sample_row<kIndex>>,
+                  .cast = kRows[kIndex].cast})...};
 }
 constexpr std::array<tn_op, kCount> kOps = make_rows(std::make_index_sequence<kCount>());
 

@@ -221,7 +221,8 @@ constexpr tn_op kQuantize = op_row({.type = "QuantizeLinear",
                               {"name": "saturate", "type": "int", "default": 1}])",
                                     .shape = shape<quantize_shape>,
                                     .ref = ref<quantize_ref>,
-                                    .sample = sample<forward_sample>});
+                                    .sample = sample<forward_sample>,
+                                    .cast = "own=1"});
 constexpr tn_op kDequantize =
     op_row({.type = "DequantizeLinear",
             .since = 25,
@@ -230,12 +231,14 @@ constexpr tn_op kDequantize =
                               {"name": "output_dtype", "type": "dtype"}])",
             .shape = shape<quantize_shape>,
             .ref = ref<dequantize_ref>,
-            .sample = sample<backward_sample>});
+            .sample = sample<backward_sample>,
+            .cast = "own=1"});
 constexpr tn_op kDynamic = op_row({.type = "DynamicQuantizeLinear",
                                    .since = 11,
                                    .shape = shape<dynamic_shape>,
                                    .ref = ref<dynamic_ref>,
-                                   .sample = sample<dynamic_sample>});
+                                   .sample = sample<dynamic_sample>,
+                                   .cast = "cpu=fp32 cuda=fp32"});
 
 }  // namespace
 

@@ -87,7 +87,8 @@ constexpr tn_op kRnn = op_row({.type = "RNN",
                                .shape = shape<recurrent_shape>,
                                .cost = cost<recurrent_cost>,
                                .ref = ref<rnn_ref>,
-                               .sample = sample<rnn_sample>});
+                               .sample = sample<rnn_sample>,
+                               .cast = "cpu=low cuda=low"});
 constexpr tn_op kGru =
     op_row({.type = "GRU",
             .since = 22,
@@ -96,7 +97,8 @@ constexpr tn_op kGru =
             .shape = shape<recurrent_shape>,
             .cost = cost<recurrent_cost>,
             .ref = ref<gru_ref>,
-            .sample = sample<gru_sample>});
+            .sample = sample<gru_sample>,
+            .cast = "cpu=low cuda=low"});
 constexpr tn_op kLstm = op_row({.type = "LSTM",
                                 .since = 22,
                                 .attributes = "[" TENON_RECURRENT_ATTRIBUTES
@@ -105,7 +107,8 @@ constexpr tn_op kLstm = op_row({.type = "LSTM",
                                 .shape = shape<recurrent_shape>,
                                 .cost = cost<recurrent_cost>,
                                 .ref = ref<lstm_ref>,
-                                .sample = sample<lstm_sample>});
+                                .sample = sample<lstm_sample>,
+                                .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

@@ -313,7 +313,8 @@ constexpr tn_op kResize = op_row(
      .shape = shape<resize_shape>,
      .cost = cost<[](Node node) { return OpCost{8 * output_elements(node), node_bytes(node)}; }>,
      .ref = ref<resize_ref>,
-     .sample = sample<resize_sample>});
+     .sample = sample<resize_sample>,
+     .cast = "cuda=fp32 own=1,2"});
 
 }  // namespace
 

@@ -216,7 +216,8 @@ constexpr tn_op kDft = op_row({.type = "DFT",
                                .shape = shape<dft_shape>,
                                .cost = cost<spectrum_cost>,
                                .ref = ref<dft_ref>,
-                               .sample = sample<dft_sample>});
+                               .sample = sample<dft_sample>,
+                               .cast = "cpu=fp32 cuda=fp32"});
 constexpr tn_op kStft =
     op_row({.type = "STFT",
             .since = 17,
@@ -224,7 +225,8 @@ constexpr tn_op kStft =
             .shape = shape<stft_shape>,
             .cost = cost<spectrum_cost>,
             .ref = ref<stft_ref>,
-            .sample = sample<stft_sample>});
+            .sample = sample<stft_sample>,
+            .cast = "cpu=fp32 cuda=fp32"});
 
 }  // namespace
 

@@ -282,7 +282,8 @@ constexpr tn_op kMaxUnpool = op_row({.type = "MaxUnpool",
                                      .shape = shape<unpool_shape>,
                                      .cost = cost<move_cost>,
                                      .ref = ref<unpool_ref>,
-                                     .sample = sample<unpool_sample>});
+                                     .sample = sample<unpool_sample>,
+                                     .cast = "cpu=fp32"});
 constexpr tn_op kCenterCropPad = op_row({.type = "CenterCropPad",
                                          .since = 18,
                                          .traits = TN_OP_DATA_SHAPE,

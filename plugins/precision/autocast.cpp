@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// "precision.autocast": mixed precision as Cast nodes, put in before gradients are taken, so that
+// the backward pass computes in the types of the forward pass. Weights stay in f32 and are cast
+// where they are read: they are the master copy.
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "tenon/sdk/role/pass.hpp"
+
+#include "casts.hpp"
+#include "category.hpp"
+
+namespace tenon::precision {
+namespace {
+
+class Autocast {
+ public:
+  static Result<Autocast> create(tn_ctx*, const Options& options) {
+    Autocast out;
+    out.lists_ = Lists::read(options);
+    std::string dtype = options.text("dtype", out.lists_.device == "cuda" ? "float16" : "bfloat16");
+    out.low_ = dtype == "float16" ? TN_F16 : TN_BF16;
+    return out;
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    TN_TRY(edit, Edit::begin(raw));
+    std::vector<Node> nodes = edit.graph().nodes();
+    TN_CHECK(check_lists(lists_, nodes));
+    remember(edit.graph(), nodes);
+    Casts casts(edit);
+    std::map<std::string, size_t> counts;
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (Node node : nodes) {
+      TN_CHECK(cancel.check());
+      TN_TRY(rule, rule_of(node, lists_));
+      std::vector<uint64_t> inputs = castable(node, rule);
+      if (inputs.empty()) continue;
+      TN_CHECK(apply(edit, &casts, node, rule, inputs).in(cat("node ", node.name())));
+      const char* category = category_name(rule.category);
+      ++counts[category];
+      rows.push_back({{"node", node.name()},
+                      {"op", node.type()},
+                      {"category", category},
+                      {"by", rule.by},
+                      {"dtype", node.output() ? dtype_name(node.output().dtype()) : ""}});
+    }
+    TN_CHECK(restore_outputs(edit, &casts));
+    nlohmann::ordered_json report{{"device", lists_.device},
+                                  {"dtype", dtype_name(low_)},
+                                  {"casts", casts.count()},
+                                  {"counts", counts},
+                                  {"nodes", rows}};
+    TN_CHECK(edit.commit());
+    return sink.write(report.dump());
+  }
+
+ private:
+  bool is_eligible(uint32_t dtype) const { return dtype == TN_F32 || dtype == low_; }
+
+  void remember(Graph graph, const std::vector<Node>& nodes) {
+    before_.clear();
+    parameters_.clear();
+    for (Value v : graph.inputs())
+      before_[v.id] = v.dtype();
+    for (Node node : nodes)
+      for (Value v : node.outputs())
+        if (v) before_[v.id] = v.dtype();
+    for (Value v : graph.list(TN_LIST_STATES))
+      parameters_[v.id] = true;
+  }
+  uint32_t dtype_before(Value v) const {
+    auto found = before_.find(v.id);
+    return found == before_.end() ? v.dtype() : found->second;
+  }
+
+  std::vector<uint64_t> castable(Node node, const Rule& rule) const {
+    std::vector<uint64_t> out;
+    for (uint64_t i = 0, n = node.n_inputs(); i < n; ++i) {
+      Value v = node.input(i);
+      bool is_own = i < 64 && (rule.own >> i & 1);
+      if (v && !is_own && is_eligible(v.dtype())) out.push_back(i);
+    }
+    return out;
+  }
+
+  // Numbers, and biases and scales of layers, widen nothing: PyTorch has the first rule, and has
+  // the others inside its layers, which files spell as MatMul and Add.
+  bool widens(Value v) const {
+    Type type = v.type();
+    if (type.ranked && type.dims.empty()) return false;
+    bool is_parameter = v.is_constant() || parameters_.contains(v.id);
+    return !(is_parameter && type.ranked && type.dims.size() <= 1);
+  }
+  uint32_t widest(Node node, const std::vector<uint64_t>& inputs) const {
+    bool any = false, wide = false, any_wide = false;
+    for (uint64_t i : inputs) {
+      bool is_wide = node.input(i).dtype() == TN_F32;
+      any_wide = any_wide || is_wide;
+      if (!widens(node.input(i))) continue;
+      any = true;
+      wide = wide || is_wide;
+    }
+    return (any ? wide : any_wide) ? uint32_t{TN_F32} : low_;
+  }
+
+  Status apply(EditView edit,
+               Casts* casts,
+               Node node,
+               const Rule& rule,
+               const std::vector<uint64_t>& inputs) const {
+    uint32_t target = node.input(inputs[0]).dtype();
+    if (rule.category == Category::kBanned)
+      return unsupported(cat("operator ", node.type(), " overflows in ", dtype_name(low_),
+                             ": use one that takes logits, or name it in option fp32"));
+    if (rule.category == Category::kLow) target = low_;
+    if (rule.category == Category::kFp32) target = TN_F32;
+    if (rule.category == Category::kPromote) target = widest(node, inputs);
+    for (uint64_t i : inputs) {
+      Value v = node.input(i);
+      uint32_t dtype = rule.category == Category::kKeep ? dtype_before(v) : target;
+      TN_TRY(cast, casts->to(v, dtype));
+      if (!(cast == v)) TN_CHECK(edit.set_input(node, i, cast));
+    }
+    return Status(services.edit->infer(edit.raw, node.id));
+  }
+  Status restore_outputs(EditView edit, Casts* casts) const {
+    for (Value v : edit.graph().outputs()) {
+      uint32_t dtype = dtype_before(v);
+      if (v.dtype() != dtype && is_eligible(v.dtype())) TN_CHECK(casts->outputs_to(v, dtype));
+    }
+    return {};
+  }
+
+  Lists lists_;
+  uint32_t low_ = TN_BF16;
+  std::map<tn_value_id, uint32_t> before_;
+  std::map<tn_value_id, bool> parameters_;  // inputs that are a state's
+};
+
+}  // namespace
+}  // namespace tenon::precision
+
+TENON_PASS(autocast,
+           tenon::precision::Autocast,
+           "precision.autocast",
+           "mixed precision as Cast nodes, from the operators' cast categories",
+           R"({
+  "properties": {
+    "device": {"type": "string", "enum": ["cpu", "cuda"], "default": "cpu",
+               "description": "whose table of categories"},
+    "dtype": {"type": "string", "enum": ["bfloat16", "float16"],
+              "description": "the low type; without it bfloat16 on cpu, float16 on cuda"},
+    "low": {"type": ["array", "string"], "items": {"type": "string"},
+            "description": "nodes to compute in the low type: patterns of names, operators or scopes"},
+    "fp32": {"type": ["array", "string"], "items": {"type": "string"},
+             "description": "nodes to compute in float32: patterns likewise"},
+    "follow": {"type": ["array", "string"], "items": {"type": "string"},
+               "description": "nodes to compute in the type of their first input: patterns likewise"}}})")

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "casts.hpp"
+
+#include "redirect.hpp"
+
+namespace tenon::precision {
+namespace {
+
+Value existing_cast(Value value, uint32_t dtype) {
+  for (uint64_t i = 0, n = value.consumer_count(); i < n; ++i) {
+    Node user = value.consumer(i);
+    if (user.is("Cast") && user.output().dtype() == dtype) return user.output();
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Value> Casts::to(Value value, uint32_t dtype) {
+  if (value.dtype() == dtype) return value;
+  auto [at, is_new] = known_.try_emplace({value.id, dtype});
+  if (!is_new) return at->second;
+  at->second = existing_cast(value, dtype);
+  if (at->second) return at->second;
+  std::string name = cat(value.name(), "_", dtype_name(dtype));
+  TN_TRY(made, edit_.add({.type = "Cast",
+                          .inputs = {value},
+                          .attrs = {{"to", any_dtype(dtype)}},
+                          .name = name,
+                          .scope = value.producer() ? value.producer().scope() : "",
+                          .output_names = {name}}));
+  ++made_;
+  at->second = made.output();
+  return at->second;
+}
+
+Status Casts::outputs_to(Value value, uint32_t dtype) {
+  TN_TRY(cast, to(value, dtype));
+  if (cast == value) return {};
+  return redirect(edit_, value, cast, uses_of(value));  // the cast itself among them
+}
+
+}  // namespace tenon::precision

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "category.hpp"
+
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include <fnmatch.h>
+
+#include "tenon/role/op.h"
+
+namespace tenon::precision {
+namespace {
+
+struct Word {
+  std::string_view word;
+  Category category;
+};
+// fp32_out is the same as fp32 here: PyTorch gives such operators an f32 result by computing in it.
+constexpr Word kWords[] = {{"low", Category::kLow},       {"fp32", Category::kFp32},
+                           {"fp32_out", Category::kFp32}, {"promote", Category::kPromote},
+                           {"follow", Category::kFollow}, {"keep", Category::kKeep},
+                           {"banned", Category::kBanned}};
+
+std::optional<Category> category_of(std::string_view word) {
+  for (const Word& one : kWords)
+    if (one.word == word) return one.category;
+  return std::nullopt;
+}
+
+// The words of the column: "cpu=low", "own=1,2".
+std::string_view word_after(std::string_view column, std::string_view key) {
+  while (!column.empty()) {
+    std::string_view word = column.substr(0, column.find(' '));
+    column.remove_prefix(std::min(word.size() + 1, column.size()));
+    if (word.starts_with(key) && word.substr(key.size()).starts_with('='))
+      return word.substr(key.size() + 1);
+  }
+  return {};
+}
+
+uint64_t own_inputs(std::string_view column) {
+  uint64_t mask = 0;
+  std::string list(word_after(column, "own"));
+  for (const char* at = list.c_str(); *at;) {
+    char* end = nullptr;
+    unsigned long input = std::strtoul(at, &end, 10);
+    if (end == at) break;
+    if (input < 64) mask |= uint64_t{1} << input;
+    at = *end == ',' ? end + 1 : end;
+  }
+  return mask;
+}
+
+// How closely a pattern fits: 2 by the node's name or path, 1 by its operator or scope, 0 not.
+int fit(const std::string& pattern, Node node) {
+  auto fits = [&](const std::string& text) {
+    return fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
+  };
+  std::string name(node.name()), scope(node.scope());
+  if (fits(name) || fits(cat(scope, "/", name))) return 2;
+  return fits(std::string(node.type())) || fits(scope) ? 1 : 0;
+}
+
+tn_any cast_note(Node node) {
+  tn_any out{};
+  Status ignored(services.graph->note(node.graph, node.id, str(kCastNote), &out));
+  return out;
+}
+
+struct List {
+  const char* name;
+  Category category;
+  const std::vector<std::string>* patterns;
+};
+std::vector<List> all_lists(const Lists& lists) {
+  return {{"low", Category::kLow, &lists.low},
+          {"fp32", Category::kFp32, &lists.fp32},
+          {"follow", Category::kFollow, &lists.follow}};
+}
+
+// What the lists say; names go before operators. No category where they say nothing.
+Result<std::optional<List>> listed(Node node, const Lists& lists) {
+  std::optional<List> found;
+  int closest = 0;
+  bool is_contradiction = false;
+  std::string other;
+  for (const List& list : all_lists(lists)) {
+    int best = 0;
+    for (const std::string& pattern : *list.patterns)
+      best = std::max(best, fit(pattern, node));
+    if (best == 0 || best < closest) continue;
+    is_contradiction = found && best == closest;
+    if (is_contradiction) other = found->name;
+    found = list;
+    closest = best;
+  }
+  if (is_contradiction)
+    return invalid(cat("node ", node.name(), " is in the lists of option ", other, " and option ",
+                       found->name, ": expected one of them"));
+  return found;
+}
+
+}  // namespace
+
+const char* category_name(Category category) {
+  constexpr const char* kNames[] = {"low", "fp32", "promote", "follow", "keep", "banned"};
+  return kNames[static_cast<size_t>(category)];
+}
+
+Lists Lists::read(const Options& options) {
+  return {options.text("device"), options.texts("low"), options.texts("fp32"),
+          options.texts("follow")};
+}
+
+Result<Rule> rule_of(Node node, const Lists& lists) {
+  Rule rule{Category::kKeep, 0, "row"};
+  const tn_op* row = node.row();
+  std::string_view column = row ? view(row->cast) : std::string_view();
+  rule.own = own_inputs(column);
+  TN_TRY(list, listed(node, lists));
+  if (list) {
+    rule.category = list->category;
+    rule.by = cat("option ", list->name);
+    return rule;
+  }
+  std::string_view note = text_of(cast_note(node));
+  if (!note.empty()) {
+    std::optional<Category> said = category_of(note);
+    if (!said)
+      return invalid(cat("node ", node.name(), ": note ", kCastNote,
+                         ": expected one of low, fp32, promote, follow, keep, got '", note, "'"));
+    rule.category = *said;
+    rule.by = "note";
+    return rule;
+  }
+  // Bodies of control flow have types of their own, and of an unknown operator nothing is known.
+  if (!row || (row->traits & TN_OP_CONTROL)) return rule;
+  std::optional<Category> said = category_of(word_after(column, lists.device));
+  bool is_pointwise = row->traits & TN_OP_POINTWISE;
+  rule.category = said.value_or(is_pointwise ? Category::kPromote : Category::kFollow);
+  return rule;
+}
+
+Status check_lists(const Lists& lists, const std::vector<Node>& nodes) {
+  for (const List& list : all_lists(lists))
+    for (const std::string& pattern : *list.patterns) {
+      bool used = false;
+      for (Node node : nodes)
+        used = used || fit(pattern, node) > 0;
+      if (!used)
+        return invalid(cat("option ", list.name,
+                           ": expected patterns of nodes, operators or scopes, got '", pattern,
+                           "', which fits none"));
+    }
+  return {};
+}
+
+}  // namespace tenon::precision

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// In which type a node computes under mixed precision: from the user's lists, a note on the node,
+// or the column `cast` of its operator's row (tenon/role/op.h).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/edit.hpp"
+
+namespace tenon::precision {
+
+enum class Category {
+  kLow,      // the low type
+  kFp32,     // f32
+  kPromote,  // the widest type of its inputs
+  kFollow,   // the type of its first float input
+  kKeep,     // what it had: nothing is known of the operator
+  kBanned,
+};
+const char* category_name(Category category);
+
+struct Rule {
+  Category category = Category::kKeep;
+  uint64_t own = 0;  // bit i: input i may have a type of its own and is never cast
+  std::string by;    // who said so: "row", "note", "option low"
+};
+
+struct Lists {
+  std::string device = "cpu";
+  std::vector<std::string> low, fp32, follow;
+
+  static Lists read(const Options& options);
+};
+
+// A note with this key on a node, with a category's name, goes before its row: losses that are made
+// of several nodes say so with it.
+inline constexpr std::string_view kCastNote = "cast";
+
+// An error when lists contradict each other or the note is not a category.
+Result<Rule> rule_of(Node node, const Lists& lists);
+// An error when a pattern of the lists fits none of the nodes.
+Status check_lists(const Lists& lists, const std::vector<Node>& nodes);
+
+}  // namespace tenon::precision

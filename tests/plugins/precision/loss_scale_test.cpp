@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "plugins/quantizer/pass_test.hpp"
+
+namespace tenon::test {
+namespace {
+
+json golden() {
+  std::ifstream file(TENON_GOLDEN_DIR "/amp.json");
+  return json::parse(file);
+}
+
+class LossScale : public PassTest {
+ protected:
+  // w is a state, the loss is w*factor; `steps` counts, `mean` follows the input.
+  void build_loss() {
+    build([&](EditView edit) {
+      Value w = input(edit, "w", {}), factor = input(edit, "factor", {});
+      input(edit, "steps", {});
+      input(edit, "mean", {});
+      Value loss = node(edit, "Mul", {w, factor}, "loss_value");
+      ASSERT_EQ(text_of(edit.output("loss", loss)), "");
+    });
+  }
+  Value find(EditView edit, std::string_view name) { return edit.graph().find(name); }
+  void pair(EditView edit, std::string_view name, Value next) {
+    ASSERT_EQ(text_of(edit.output(cat(name, "/next"), next)), "");
+    ASSERT_EQ(text_of(Status(services.edit->pair_state(edit.raw, find(edit, name).id, next.id))),
+              "");
+  }
+  // What gradients and an optimizer add: the gradient of the scaled loss by w is scale*factor.
+  void add_update() {
+    model_ = std::move(result_);
+    build([&](EditView edit) {
+      Value gradient =
+          node(edit, "Mul", {find(edit, "loss_scale/current"), find(edit, "factor")}, "grad/w");
+      ASSERT_EQ(text_of(edit.output("grad/w", gradient)), "");
+      Value rate = *edit.constant<float>(TN_F32, {}, std::vector<float>{0.1f}, "rate");
+      Value one = *edit.constant<float>(TN_F32, {}, std::vector<float>{1}, "one");
+      Value step = node(edit, "Mul", {gradient, rate}, "step");
+      pair(edit, "w", node(edit, "Sub", {find(edit, "w"), step}, "w_after"));
+      pair(edit, "steps", node(edit, "Add", {find(edit, "steps"), one}, "steps_after"));
+      pair(edit, "mean", node(edit, "Add", {find(edit, "mean"), one}, "mean_after"));
+    });
+  }
+  void make(const json& options) {
+    build_loss();
+    ASSERT_EQ(apply("precision.loss_scale", json::object()), "");
+    add_update();
+    ASSERT_EQ(apply("precision.loss_scale_step", options), "");
+    Status compiled(services.eval->compile(ctx_, result_.get(), nullptr, 0,
+                                           str("{\"backend\": \"reference\"}"), &plan_));
+    ASSERT_EQ(text_of(std::move(compiled)), "");
+    set("w", 1);
+  }
+  void TearDown() override {
+    if (plan_) services.eval->release(plan_);
+    PassTest::TearDown();
+  }
+  void set(std::string_view state, float value) {
+    DenseView tensor(TN_F32, std::vector<int64_t>{}, &value);
+    ASSERT_EQ(text_of(Status(services.eval->state_set(plan_, str(state), tensor.get()))), "");
+  }
+  void set_tracker(int32_t value) {
+    DenseView tensor(TN_I32, std::vector<int64_t>{}, &value);
+    ASSERT_EQ(text_of(Status(
+                  services.eval->state_set(plan_, str("loss_scale/growth_tracker"), tensor.get()))),
+              "");
+  }
+  template <class T>
+  T get(std::string_view state, uint32_t dtype) {
+    T value{};
+    DenseView tensor(dtype, std::vector<int64_t>{}, &value);
+    EXPECT_EQ(text_of(Status(services.eval->state_get(plan_, str(state), tensor.get()))), "");
+    return value;
+  }
+  float scale() { return get<float>("loss_scale/scale", TN_F32); }
+  int32_t tracker() { return get<int32_t>("loss_scale/growth_tracker", TN_I32); }
+  // One step; whether it found infinity, and the loss and the gradient that it gave out.
+  struct Step {
+    bool found;
+    float loss, scaled, gradient;
+  };
+  Step step(float factor) {
+    DenseView tensor(TN_F32, std::vector<int64_t>{}, &factor);
+    const DLTensor* in[] = {tensor.get()};
+    Collected out(ctx_);
+    EXPECT_EQ(text_of(Status(services.eval->run(plan_, in, 1, &out.raw, nullptr))), "");
+    if (out.tensors.size() != 4) {
+      ADD_FAILURE() << "got " << out.tensors.size() << " outputs";
+      return {};
+    }
+    return {out.numbers<uint8_t>(3)[0] != 0, out.numbers<float>(0)[0], out.numbers<float>(1)[0],
+            out.numbers<float>(2)[0]};
+  }
+  static constexpr float kInf = std::numeric_limits<float>::infinity();
+  tn_plan* plan_ = nullptr;
+};
+
+TEST_F(LossScale, FollowsPyTorchsTraceExactly) {
+  json trace = golden()["grad_scaler"];
+  make({{"growth_interval", trace["state_dict"]["growth_interval"]}});
+
+  for (size_t i = 0; i < trace["overflow"].size(); ++i) {
+    bool overflow = trace["overflow"][i] != 0;
+    Step got = step(overflow ? kInf : 1);
+    json expected = trace["scale_tracker_param"][i];
+    EXPECT_EQ(got.found, overflow) << i;
+    EXPECT_EQ(scale(), expected[0].get<float>()) << i;
+    EXPECT_EQ(tracker(), expected[1].get<int32_t>()) << i;
+    EXPECT_NEAR(get<float>("w", TN_F32), expected[2].get<float>(), 1e-6) << i;
+  }
+  EXPECT_EQ(trace["overflow"].size(), 15u);
+}
+
+TEST_F(LossScale, GoesOnFromPyTorchsState) {
+  json trace = golden()["grad_scaler"];
+  make({{"growth_interval", 3}});
+  size_t from = 6;
+  json at = trace["scale_tracker_param"][from];
+  set("loss_scale/scale", at[0].get<float>());
+  set_tracker(at[1].get<int32_t>());
+  set("w", at[2].get<float>());
+
+  for (size_t i = from + 1; i < trace["overflow"].size(); ++i) {
+    step(trace["overflow"][i] != 0 ? kInf : 1);
+    EXPECT_EQ(scale(), trace["scale_tracker_param"][i][0].get<float>()) << i;
+    EXPECT_EQ(tracker(), trace["scale_tracker_param"][i][1].get<int32_t>()) << i;
+  }
+}
+
+TEST_F(LossScale, NeverBecomesInfinite) {
+  json cap = golden()["scale_cap"];
+  make({{"growth_interval", 1}});
+  set("loss_scale/scale", 0x1p127f);
+  step(1e-30f);
+  EXPECT_EQ(scale(), cap[0].get<float>());
+  EXPECT_EQ(tracker(), cap[1].get<int32_t>());
+}
+
+TEST_F(LossScale, MayFallBelowOne) {
+  make({{"backoff_factor", 0.25}});
+  set("loss_scale/scale", 1);
+  step(kInf);
+  EXPECT_EQ(scale(), 0.25f);
+}
+
+TEST_F(LossScale, ReadsNaNAsOverflow) {
+  make(json::object());
+  EXPECT_TRUE(step(std::numeric_limits<float>::quiet_NaN()).found);
+  EXPECT_EQ(get<float>("w", TN_F32), 1);
+}
+
+TEST_F(LossScale, GivesOutLossAndGradientUnscaled) {
+  make(json::object());
+  Step got = step(0.5f);
+  EXPECT_EQ(got.loss, 0.5f);
+  EXPECT_EQ(got.scaled, 32768.0f);
+  EXPECT_EQ(got.gradient, 0.5f);
+}
+
+TEST_F(LossScale, ASkippedStepHoldsWhatDependsOnGradientsAndWhatIsNamed) {
+  make({{"hold", {"steps"}}});
+  step(1);
+  step(kInf);
+  EXPECT_NEAR(get<float>("w", TN_F32), 0.9, 1e-6);
+  EXPECT_EQ(get<float>("steps", TN_F32), 1);
+  EXPECT_EQ(get<float>("mean", TN_F32), 2);
+  EXPECT_EQ(report_["held_states"], json({"w", "steps"}));
+}
+
+TEST_F(LossScale, WrongOrderIsRefused) {
+  build_loss();
+  EXPECT_THAT(apply("precision.loss_scale_step", json::object()),
+              HasSubstr("apply precision.loss_scale before taking gradients"));
+  EXPECT_THAT(apply("precision.loss_scale", {{"output", "los"}}),
+              HasSubstr("the graph has no output 'los'"));
+  ASSERT_EQ(apply("precision.loss_scale", json::object()), "");
+  model_ = std::move(result_);
+  EXPECT_THAT(apply("precision.loss_scale", json::object()), HasSubstr("the loss is scaled once"));
+  EXPECT_THAT(apply("precision.loss_scale_step", {{"gradients", "g*"}}),
+              HasSubstr("option gradients: no value fits g*"));
+}
+
+TEST_F(LossScale, OnlyANumberIsALoss) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 2});
+    ASSERT_EQ(text_of(edit.output("y", node(edit, "Relu", {x}, "relu"))), "");
+  });
+  EXPECT_THAT(apply("precision.loss_scale", json::object()),
+              HasSubstr("output y: expected a loss, one float number"));
+}
+
+}  // namespace
+}  // namespace tenon::test
