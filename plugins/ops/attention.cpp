@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention: softmax(q k' + bias) v per head, with a cache, masks, windows and shared key heads.
+#include "attention.hpp"
+
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <cmath>
 
 #include "cells.hpp"
 #include "cost.hpp"
-#include "dims.hpp"
 #include "dispatch.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
@@ -14,19 +15,7 @@
 namespace tenon::ops {
 namespace {
 
-enum Input : uint64_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kLengths };
-enum Output : uint64_t { kY, kPresentKey, kPresentValue, kScores };
-enum ScoresMode { kRaw, kCapped, kBiased, kProbabilities };
-constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
-
-// [b, heads, s, d] of a type with three axes, [b, s, heads*d], or four.
-std::optional<Dims> heads_of(const Type& type, int64_t heads) {
-  if (!type.ranked) return std::nullopt;
-  Dims dims = dims_of(type);
-  if (dims.size() == 4) return dims;
-  if (dims.size() != 3 || heads < 1) return std::nullopt;
-  return Dims{dims[0], heads, dims[1], quotient({dims[2]}, {Dim(heads)})};
-}
+using namespace attention;  // NOLINT(google-build-using-namespace): the same operator
 
 Status attention_shape(EditView edit, Node node) {
   Type q = node.input(kQ).type();
@@ -339,6 +328,7 @@ constexpr tn_op kAttention =
                               {"name": "softcap", "type": "float", "default": 0.0},
                               {"name": "softmax_precision", "type": "dtype"}])",
             .shape = shape<attention_shape>,
+            .decompose = decompose<decomposed>,
             .cost = cost<attention_cost>,
             .ref = ref<attention_ref>,
             .sample = sample<attention_sample>,
