@@ -5,9 +5,7 @@
 // Needs:   both means over the last axes in order, kept; scale and bias have exactly their shape;
 //          nothing else uses the steps.
 // Source:  Ba, Kiros, Hinton: Layer Normalization (2016), equation 3.
-#include <algorithm>
-
-#include "rewriter.hpp"
+#include "last_axes.hpp"
 
 namespace tenon::fusion {
 namespace {
@@ -26,28 +24,6 @@ constexpr std::string_view kForms[] = {
     AFFINE(NORMED_BY_RECIPROCAL(POWER)),
     AFFINE(NORMED_BY_RECIPROCAL(PRODUCT)),
 };
-
-// The first of the last axes that a kept mean goes over; -1 where it goes over others.
-int64_t first_axis(Node mean) {
-  Type type = mean.input(0).type();
-  std::optional<std::vector<int64_t>> axes = constant_ints(mean.input(1));
-  if (!axes || !type.ranked || axes->empty() || mean.attr_int("keepdims", 1) != 1) return -1;
-  auto rank = static_cast<int64_t>(type.rank());
-  for (int64_t& axis : *axes)
-    axis += axis < 0 ? rank : 0;
-  std::sort(axes->begin(), axes->end());
-  for (size_t i = 0; i < axes->size(); ++i) {
-    if ((*axes)[i] != rank - static_cast<int64_t>(axes->size() - i)) return -1;
-  }
-  return axes->front();
-}
-
-// The shape of the normalised axes, which scale and bias must have.
-bool has_normed_shape(Value value, const Type& type, int64_t axis) {
-  Type own = value.type();
-  std::vector<int64_t> wanted(type.dims.begin() + axis, type.dims.end());
-  return own.dtype == type.dtype && own.dims == wanted;
-}
 
 Result<bool> replace(Rewriter& rewriter, Node root, const Match& match) {
   Type type = match["x"].type();

@@ -145,6 +145,63 @@ TEST_F(StepsTest, LayerNormalizationReadsNoCube) {
   stays(with(kLayerNorm, "%two: f32[] = [2]", "%two: f32[] = [3]"), "fusion.layer_norm");
 }
 
+const std::string kRmsNorm = R"(graph {
+  input %x: f32[2, 3, 4]
+  constant %last: i64[1] = [-1]
+  constant %two: f32[] = [2]
+  constant %epsilon: f32[] = [1e-3]
+  constant %scale: f32[4] = [1, 2, 0.5, -1]
+  %p: f32[2, 3, 4] = Pow(%x, %two) @p
+  %m: f32[2, 3, 1] = ReduceMean(%p, %last) @m
+  %e: f32[2, 3, 1] = Add(%m, %epsilon) @e
+  %s: f32[2, 3, 1] = Sqrt(%e) @s
+  %n: f32[2, 3, 4] = Div(%x, %s) @n
+  %y: f32[2, 3, 4] = Mul(%n, %scale) @y
+  output y = %y
+})";
+
+TEST_F(StepsTest, RmsNormalizationIsFound) {
+  becomes(kRmsNorm, "fusion.rms_norm", "RMSNormalization");
+  becomes(with(kRmsNorm, "Pow(%x, %two)", "Mul(%x, %x)"), "fusion.rms_norm", "RMSNormalization");
+}
+TEST_F(StepsTest, RmsNormalizationMayMultiplyByTheReciprocal) {
+  std::string text = with(kRmsNorm, "%n: f32[2, 3, 4] = Div(%x, %s) @n",
+                          "%r: f32[2, 3, 1] = Reciprocal(%s) @r\n"
+                          "  %n: f32[2, 3, 4] = Mul(%x, %r) @n");
+  becomes(text, "fusion.rms_norm", "RMSNormalization");
+}
+TEST_F(StepsTest, RmsNormalizationDividesWhatItSquares) {
+  std::string text =
+      with(kRmsNorm, "input %x: f32[2, 3, 4]", "input %x: f32[2, 3, 4]\n  input %z: f32[2, 3, 4]");
+  stays(with(text, "Div(%x, %s)", "Div(%z, %s)"), "fusion.rms_norm");
+  stays(with(kRmsNorm, "%scale: f32[4] = [1, 2, 0.5, -1]", "%scale: f32[1] = [2]"),
+        "fusion.rms_norm");
+}
+
+const std::string kAttention = R"(graph {
+  input %q: f32[2, 3, 4, 5]
+  input %k: f32[2, 3, 6, 5]
+  input %v: f32[2, 3, 6, 2]
+  input %mask: f32[2, 1, 4, 6]
+  constant %f: f32[] = [0.25]
+  %t: f32[2, 3, 5, 6] = Transpose(%k) {perm = ints [0, 1, 3, 2]} @t
+  %a: f32[2, 3, 4, 6] = MatMul(%q, %t) @a
+  %b: f32[2, 3, 4, 6] = Mul(%a, %f) @b
+  %c: f32[2, 3, 4, 6] = Add(%b, %mask) @c
+  %p: f32[2, 3, 4, 6] = Softmax(%c) {axis = -1} @p
+  %y: f32[2, 3, 4, 2] = MatMul(%p, %v) @y
+  output y = %y
+})";
+
+TEST_F(StepsTest, AttentionIsFound) {
+  becomes(kAttention, "fusion.attention", "Attention");
+  becomes(with(kAttention, "Mul(%a, %f)", "Div(%a, %f)"), "fusion.attention", "Attention");
+}
+TEST_F(StepsTest, AttentionTakesItsSoftmaxOverTheKeys) {
+  stays(with(kAttention, "{axis = -1}", "{axis = 2}"), "fusion.attention");
+  stays(with(kAttention, "output y", "output p = %p\n  output y"), "fusion.attention");
+}
+
 TEST_F(StepsTest, SwishIsFoundUnlessItsSigmoidIsRead) {
   std::string text = R"(graph {
   input %x: f32[13]
