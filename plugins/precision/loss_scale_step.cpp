@@ -4,7 +4,6 @@
 // on gradients as they were and lowers the scale; after enough good steps it raises the scale.
 #include <set>
 
-#include <fnmatch.h>
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/role/pass.hpp"
@@ -15,38 +14,10 @@
 namespace tenon::precision {
 namespace {
 
-bool fits_any(const std::vector<std::string>& patterns, std::string_view name) {
-  std::string text(name);
-  for (const std::string& pattern : patterns)
-    if (fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0) return true;
-  return false;
-}
-
-// The nodes that one run adds, with types spelled out.
-struct Nodes {
-  EditView edit;
-
-  Result<Value> cast(Value v, uint32_t dtype) const {
-    return edit.op("Cast", {v}, {{"to", any_dtype(dtype)}});
-  }
-  Result<Value> number(double x) const { return edit.constant<double>(TN_F64, {}, {x}); }
-  Result<Value> count(int32_t x) const { return edit.constant<int32_t>(TN_I32, {}, {x}); }
-  // 1 where the gradient has NaN or infinity, else 0.
-  Result<Value> flag(Value gradient) const {
-    TN_TRY(is_nan, edit.op("IsNaN", {gradient}));
-    TN_TRY(is_inf, edit.op("IsInf", {gradient}));
-    TN_TRY(is_bad, edit.op("Or", {is_nan, is_inf}));
-    TN_TRY(as_number, cast(is_bad, TN_F32));
-    return edit.op("ReduceMax", {as_number}, {{"keepdims", 0}});
-  }
-};
-
 class LossScaleStep {
  public:
   static Result<LossScaleStep> create(tn_ctx*, const Options& options) {
     LossScaleStep out;
-    out.gradients_ = options.texts("gradients");
-    if (out.gradients_.empty()) out.gradients_ = {"grad/*"};
     out.hold_ = options.texts("hold");
     out.growth_ = options.number("growth_factor");
     out.backoff_ = options.number("backoff_factor");
@@ -57,82 +28,35 @@ class LossScaleStep {
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
     Graph before{raw};
     Value scale = before.find(kCurrent), tracker = before.find(kTracker);
-    if (!scale || !tracker)
+    Value found = before.find(kFoundInf);
+    if (!scale || !tracker || !found)
       return {TN_FAILED_PRECONDITION,
-              "the loss is not scaled: apply precision.loss_scale before taking gradients"};
-    if (before.find(kFoundInf))
+              "the gradients are not unscaled: apply precision.loss_scale, take gradients, and "
+              "apply precision.unscale first"};
+    if (!before.list(TN_LIST_STATES).empty() && is_state(before, tracker))
       return {TN_FAILED_PRECONDITION, "precision.loss_scale_step was applied already"};
-    TN_TRY(gradients, find_gradients(before));
     TN_TRY(edit, Edit::begin(raw));
     Nodes nodes{edit};
-    TN_TRY(unscaled, unscale(nodes, gradients, edit.value(scale.id)));
-    TN_TRY(found, found_inf(nodes, gradients));
-    TN_TRY(held, hold_states(edit, unscaled, found));
+    found = edit.value(found.id);
+    TN_TRY(held, hold_states(edit, unscaled(edit.graph()), found));
     TN_CHECK(update(nodes, edit.value(scale.id), edit.value(tracker.id), found));
-    TN_CHECK(edit.output(kFoundInf, found));
     TN_CHECK(edit.commit());
-    nlohmann::ordered_json report{{"gradients", gradients.size()}, {"held_states", held}};
+    nlohmann::ordered_json report{{"held_states", held}};
     return sink.write(report.dump());
   }
 
  private:
-  // By name of the value, or of the output of the graph that it is.
-  Result<std::vector<Value>> find_gradients(Graph graph) const {
+  static bool is_state(Graph graph, Value v) {
+    for (Value state : graph.list(TN_LIST_STATES))
+      if (state == v) return true;
+    return false;
+  }
+  static std::vector<Value> unscaled(Graph graph) {
     std::vector<Value> out;
-    std::set<tn_value_id> seen;
-    auto take = [&](Value v, std::string_view name) {
-      if (v && fits_any(gradients_, name) && seen.insert(v.id).second) out.push_back(v);
-    };
     for (Node node : graph.nodes())
       for (Value v : node.outputs())
-        if (v) take(v, v.name());
-    std::vector<Value> outputs = graph.outputs();
-    for (size_t i = 0; i < outputs.size(); ++i)
-      take(outputs[i], graph.output_name(i));
-    if (out.empty()) return invalid(cat("option gradients: no value fits ", gradients_.front()));
-    for (Value v : out)
-      if (v.dtype() != TN_F32)
-        return invalid(cat("gradient ", v.name(), ": expected float32, got ", dtype_name(v.dtype()),
-                           ": parameters stay in float32"));
+        if (v && v.note(kUnscaledNote).tag != TN_ANY_NONE) out.push_back(v);
     return out;
-  }
-
-  // The gradients themselves are read on by what looks for infinity, all else reads the result.
-  static Result<std::vector<Value>> unscale(const Nodes& nodes,
-                                            const std::vector<Value>& gradients,
-                                            Value scale) {
-    TN_TRY(wide, nodes.cast(scale, TN_F64));
-    TN_TRY(one, nodes.number(1));
-    TN_TRY(quotient, nodes.edit.op("Div", {one, wide}));
-    TN_TRY(inverse, nodes.cast(quotient, TN_F32));
-    std::vector<Value> out;
-    for (Value gradient : gradients) {
-      Value g = nodes.edit.value(gradient.id);
-      std::string name = cat(g.name(), "/unscaled");
-      TN_TRY(made, nodes.edit.add({.type = "Mul",
-                                   .inputs = {g, inverse},
-                                   .name = name,
-                                   .scope = g.producer() ? g.producer().scope() : "",
-                                   .output_names = {name}}));
-      TN_CHECK(redirect(nodes.edit, g, made.output(), {{made, 0}}));
-      out.push_back(made.output());
-    }
-    return out;
-  }
-
-  static Result<Value> found_inf(const Nodes& nodes, const std::vector<Value>& gradients) {
-    std::vector<Value> flags;
-    for (Value gradient : gradients) {
-      TN_TRY(flag, nodes.flag(nodes.edit.value(gradient.id)));
-      flags.push_back(flag);
-    }
-    TN_TRY(any, nodes.edit.op("Max", flags));
-    TN_TRY(zero, nodes.edit.constant<float>(TN_F32, {}, {0}));
-    TN_TRY(found, nodes.edit.add({.type = "Greater",
-                                  .inputs = {any, zero},
-                                  .name = kFoundInf,
-                                  .output_names = {kFoundInf}}));
-    return found.output();
   }
 
   // All that gradients reach.
@@ -203,7 +127,7 @@ class LossScaleStep {
     return Status(services.edit->pair_state(edit.raw, before.id, after.id));
   }
 
-  std::vector<std::string> gradients_, hold_;
+  std::vector<std::string> hold_;
   double growth_ = 2, backoff_ = 0.5;
   int32_t interval_ = 2000;
 };
@@ -214,11 +138,9 @@ class LossScaleStep {
 TENON_PASS(loss_scale_step,
            tenon::precision::LossScaleStep,
            "precision.loss_scale_step",
-           "unscales gradients, skips steps that overflow, updates the scale: after the optimizer",
+           "skips steps that overflow and updates the scale: after the optimizer",
            R"({
   "properties": {
-    "gradients": {"type": ["array", "string"], "items": {"type": "string"},
-                  "description": "patterns of values or outputs; grad/* when absent"},
     "hold": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "patterns of further states that a skipped step leaves as they are"},
     "growth_factor": {"type": "number", "exclusiveMinimum": 1, "default": 2,

@@ -30,12 +30,22 @@ class LossScale : public PassTest {
               "");
   }
   // What gradients and an optimizer add: the gradient of the scaled loss by w is scale*factor.
-  void add_update() {
+  void add_gradient() {
     model_ = std::move(result_);
     build([&](EditView edit) {
       Value gradient =
           node(edit, "Mul", {find(edit, "loss_scale/current"), find(edit, "factor")}, "grad/w");
       ASSERT_EQ(text_of(edit.output("grad/w", gradient)), "");
+    });
+  }
+  // The optimizer finds gradients among the outputs, as trainer.step does, and takes them out.
+  void add_update() {
+    model_ = std::move(result_);
+    build([&](EditView edit) {
+      size_t at = 0;
+      while (edit.graph().output_name(at) != "grad/w")
+        ++at;
+      Value gradient = edit.graph().outputs()[at];
       Value rate = *edit.constant<float>(TN_F32, {}, std::vector<float>{0.1f}, "rate");
       Value one = *edit.constant<float>(TN_F32, {}, std::vector<float>{1}, "one");
       Value step = node(edit, "Mul", {gradient, rate}, "step");
@@ -47,6 +57,8 @@ class LossScale : public PassTest {
   void make(const json& options) {
     build_loss();
     ASSERT_EQ(apply("precision.loss_scale", json::object()), "");
+    add_gradient();
+    ASSERT_EQ(apply("precision.unscale", json::object()), "");
     add_update();
     ASSERT_EQ(apply("precision.loss_scale_step", options), "");
     Status compiled(services.eval->compile(ctx_, result_.get(), nullptr, 0,
@@ -173,13 +185,15 @@ TEST_F(LossScale, ASkippedStepHoldsWhatDependsOnGradientsAndWhatIsNamed) {
 TEST_F(LossScale, WrongOrderIsRefused) {
   build_loss();
   EXPECT_THAT(apply("precision.loss_scale_step", json::object()),
+              HasSubstr("the gradients are not unscaled"));
+  EXPECT_THAT(apply("precision.unscale", json::object()),
               HasSubstr("apply precision.loss_scale before taking gradients"));
   EXPECT_THAT(apply("precision.loss_scale", {{"output", "los"}}),
               HasSubstr("the graph has no output 'los'"));
   ASSERT_EQ(apply("precision.loss_scale", json::object()), "");
   model_ = std::move(result_);
   EXPECT_THAT(apply("precision.loss_scale", json::object()), HasSubstr("the loss is scaled once"));
-  EXPECT_THAT(apply("precision.loss_scale_step", {{"gradients", "g*"}}),
+  EXPECT_THAT(apply("precision.unscale", {{"gradients", "g*"}}),
               HasSubstr("option gradients: no value fits g*"));
 }
 
