@@ -249,7 +249,7 @@ Status Executable::run_replay(const std::vector<void*>& boundary, cudaStream_t s
   if (!found->graph) {
     Status captured = capture(*found, stream);
     if (!captured.ok()) {  // what cannot be captured is queued, from now on
-      options_.graphs = false;
+      replays_on_ = false;
       TN_CHECK(device_.health().usable());
       lock.unlock();
       return run_queued(boundary, stream, false);
@@ -310,7 +310,7 @@ Status Executable::run(State* state,
   for (uint64_t i = 0; i < exec->wait_count && status.ok(); ++i)
     status = device_.wait(stream, *static_cast<Event*>(exec->wait_events[i]));
   bool timed = exec->flags & TN_EXEC_PROFILE;
-  bool replays = options_.graphs && !timed && !is_own;
+  bool replays = replays_on_ && !timed && !is_own;
   if (status.ok()) {
     status = replays ? run_replay(boundary, stream) : run_queued(boundary, stream, timed);
   }

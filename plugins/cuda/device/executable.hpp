@@ -3,6 +3,7 @@
 // A plan on a device. A run queues its steps on a stream; the second run with the same addresses is
 // captured as a CUDA graph, and later ones launch that.
 
+#include <atomic>
 #include <list>
 #include <memory>
 
@@ -81,7 +82,8 @@ class Executable {
   Device& device_;
   Plan plan_;
   ExecutableOptions options_;
-  uint64_t scratch_bytes_ = 0;  // for products, behind the arena
+  std::atomic<bool> replays_on_ = options_.graphs;  // until a capture fails
+  uint64_t scratch_bytes_ = 0;                      // for products, behind the arena
   std::vector<Prepared> prepared_;
   std::vector<std::shared_ptr<Block>> weights_;
   mutable std::mutex mutex_;

@@ -94,6 +94,11 @@ class LtProduct : public PreparedProduct {
     TN_CHECK(set(CUBLASLT_MATMUL_DESC_TRANSA, first));
     TN_CHECK(set(CUBLASLT_MATMUL_DESC_TRANSB, second));
     TN_CHECK(set(CUBLASLT_MATMUL_DESC_EPILOGUE, after));
+    // The heuristic looks at how a bias is aligned; each launch brings the true address.
+    if (p.bias >= 0) {
+      const void* aligned = reinterpret_cast<const void*>(uintptr_t{256});
+      TN_CHECK(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned));
+    }
     // Rows of ours are columns there; a transposed operand is stored the other way round.
     TN_CHECK(
         layout(&a_, p.dtype, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.stride_b));

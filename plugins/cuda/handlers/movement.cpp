@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 
 #include "../kernels/copy_args.h"
 #include "handlers.hpp"
@@ -22,6 +21,15 @@ std::string refuse_shape(const Imported& graph, const NodeInfo& node) {
     if (info.dims.size() > TN_COPY_RANK) return cat("more than ", TN_COPY_RANK, " axes");
   }
   return {};
+}
+
+// 0, 1, 2 ...
+Dims counted(size_t n) {
+  Dims out;
+  out.reserve(n);
+  for (size_t i = 0; i < n; ++i)
+    out.push_back(static_cast<int64_t>(i));
+  return out;
 }
 
 std::string refuse_parameters(const Imported& graph, const NodeInfo& node, size_t first) {
@@ -57,8 +65,8 @@ void lower_transpose(Lowering& lowering, const NodeInfo& node) {
   const ValueInfo& y = lowering.value(node.out[0]);
   Dims perm = node.source.attr_ints("perm");
   if (perm.empty()) {
-    perm.resize(x.dims.size());
-    std::iota(perm.rbegin(), perm.rend(), 0);
+    perm = counted(x.dims.size());
+    std::reverse(perm.begin(), perm.end());
   }
   Dims strides = row_major(x.dims), moved;
   for (int64_t axis : perm)
@@ -78,10 +86,7 @@ void lower_slice(Lowering& lowering, const NodeInfo& node) {
   Dims starts = lowering.graph().integers(node.input(1));
   Dims axes = lowering.graph().integers(node.input(3)),
        steps = lowering.graph().integers(node.input(4));
-  if (axes.empty()) {
-    axes.resize(starts.size());
-    std::iota(axes.begin(), axes.end(), 0);
-  }
+  if (axes.empty()) axes = counted(starts.size());
   if (steps.empty()) steps.assign(starts.size(), 1);
   Dims strides = row_major(x.dims);
   int64_t offset = 0;
