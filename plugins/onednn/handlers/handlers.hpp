@@ -73,6 +73,8 @@ TENON_ONEDNN_HANDLER(lrn)
 TENON_ONEDNN_HANDLER(recurrent)
 TENON_ONEDNN_HANDLER(conv_weight_grad)
 TENON_ONEDNN_HANDLER(pool_grad)
+TENON_ONEDNN_HANDLER(matmul_integer)
+TENON_ONEDNN_HANDLER(dynamic_quantize)
 #undef TENON_ONEDNN_HANDLER
 
 }  // namespace tenon::onednn

@@ -132,6 +132,42 @@ constexpr Case kCases[] = {
   input %s: f32[8]
   %y: f32[4, 3, 8] = RMSNormalization(%x, %s) {epsilon = 0.01} @n37
   output y = %y)"},
+    {"DynamicProductsOfBytes", R"(input %x: f32[3, 5, 12]
+  input %w: u8[12, 7]
+  constant %z: u8[] = [2]
+  %q: u8[3, 5, 12], %s: f32[], %p: u8[] = DynamicQuantizeLinear(%x) @q
+  %y: i32[3, 5, 7] = MatMulInteger(%q, %w, %p, %z) @y
+  input %v: i8[3, 12, 2]
+  %u: i32[3, 5, 2] = MatMulInteger(%q, %v) @u
+  output q = %q
+  output s = %s
+  output y = %y
+  output u = %u)"},
+    {"RecurrentCellsInBothDirections", R"(input %x: f32[4, 3, 5]
+  input %w: f32[2, 24, 5]
+  input %r: f32[2, 24, 6]
+  input %b: f32[2, 48]
+  input %h: f32[2, 3, 6]
+  input %c: f32[2, 3, 6]
+  %y: f32[4, 2, 3, 6], %p: f32[2, 3, 6], %q: f32[2, 3, 6] = LSTM(%x, %w, %r, %b, _, %h, %c) {direction = "bidirectional", hidden_size = 6} @lstm
+  output y = %y
+  output p = %p
+  output q = %q)"},
+    {"GatesThatResetAfterTheProduct", R"(input %x: f32[3, 4, 5]
+  input %w: f32[1, 18, 5]
+  input %r: f32[1, 18, 6]
+  input %b: f32[1, 36]
+  %y: f32[3, 4, 1, 6], %h: f32[3, 1, 6] = GRU(%x, %w, %r, %b) {direction = "reverse", hidden_size = 6, linear_before_reset = 1, layout = 1} @gru
+  output y = %y
+  output h = %h)"},
+    {"ProductsWithFactorsAndVectors", R"(input %a: f32[5, 4]
+  input %b: f32[6, 5]
+  input %c: f32[4, 1]
+  input %v: f32[6]
+  %y: f32[4, 6] = Gemm(%a, %b, %c) {transA = 1, transB = 1, alpha = 0.5, beta = -2.0} @gemm
+  %z: f32[4] = MatMul(%y, %v) @matrix
+  output y = %y
+  output z = %z)"},
     {"EmptyPartsOfASplit", R"(input %x: f32[3, 4]
   constant %n: i64[2] = [4, 0]
   %a: f32[3, 4], %b: f32[3, 0] = Split(%x, %n) {axis = 1} @n38
