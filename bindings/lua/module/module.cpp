@@ -27,6 +27,7 @@ int open_module(lua_State* state) {
   lua_setfield(state, -2, "log");
   register_dataset(state);
   register_schedule(state);
+  add_traced_functions(state);
   push_json(state, runtime(state).args);
   lua_setfield(state, -2, "args");
   tn_str version = tenon_version();

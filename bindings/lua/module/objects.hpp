@@ -43,6 +43,9 @@ extern const std::span<const Function> kPluginFunctions;
 // Frees unreachable objects first: Lua sees only the few bytes of a handle, not the model behind.
 void push_model(lua_State* state, cxx::Model model);
 
+// With `tn` on the stack: adds the functions of traced/*.lua.
+void add_traced_functions(lua_State* state);
+
 // Registers everything and leaves the table `tn` on the stack.
 int open_module(lua_State* state);
 

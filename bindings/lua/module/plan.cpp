@@ -64,9 +64,35 @@ int profile(lua_State* state) {
   return 1;
 }
 
+int get_state(lua_State* state) {
+  Plan& plan = object_argument<Plan>(state, 1, "plan:get_state");
+  push_object(state, plan.get_state(text_argument(state, 2, "plan:get_state")));
+  return 1;
+}
+int set_state(lua_State* state) {
+  Plan& plan = object_argument<Plan>(state, 1, "plan:set_state");
+  std::string name = text_argument(state, 2, "plan:set_state");
+  plan.set_state(name, object_argument<Tensor>(state, 3, "plan:set_state"));
+  lua_settop(state, 1);
+  return 1;
+}
+int states(lua_State* state) {
+  Json names = Json::array();
+  for (const cxx::Port& port : object_argument<Plan>(state, 1, "plan:states").states())
+    names.push_back(port.name);
+  push_json(state, names);
+  return 1;
+}
+
 constexpr Function kMethods[] = {
-    {"__call", guarded<call>},       {"run", guarded<run>},         {"prepare", guarded<prepare>},
-    {"describe", guarded<describe>}, {"profile", guarded<profile>},
+    {"get_state", guarded<get_state>},
+    {"set_state", guarded<set_state>},
+    {"states", guarded<states>},
+    {"__call", guarded<call>},
+    {"run", guarded<run>},
+    {"prepare", guarded<prepare>},
+    {"describe", guarded<describe>},
+    {"profile", guarded<profile>},
 };
 
 }  // namespace

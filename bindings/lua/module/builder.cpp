@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What trace.lua builds graphs with: a graph under construction, and where the script is.
+#include "tenon/cxx/builder.hpp"
+
+#include <cstring>
+
+#include "convert.hpp"
+#include "trace_source.hpp"
+
+namespace tenon::lua {
+
+template <>
+inline constexpr const char* kObjectName<cxx::Builder> = "tenon.builder";
+
+namespace {
+
+using cxx::Builder;
+using cxx::Tensor;
+
+Builder& self(lua_State* state) {
+  return object_argument<Builder>(state, 1, "builder");
+}
+tn_value_id value_argument(lua_State* state, int index) {
+  return static_cast<tn_value_id>(integer_argument(state, index, "builder"));
+}
+std::vector<int64_t> ints_argument(lua_State* state, int index) {
+  Json list = to_json(state, index, "builder");
+  return list.empty() ? std::vector<int64_t>() : list.get<std::vector<int64_t>>();
+}
+std::vector<tn_value_id> values_argument(lua_State* state, int index) {
+  std::vector<tn_value_id> values;
+  for (int64_t id : ints_argument(state, index))
+    values.push_back(static_cast<tn_value_id>(id));
+  return values;
+}
+int push_values(lua_State* state, const std::vector<tn_value_id>& values) {
+  lua_createtable(state, static_cast<int>(values.size()), 0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    lua_pushinteger(state, static_cast<lua_Integer>(values[i]));
+    lua_rawseti(state, -2, static_cast<lua_Integer>(i + 1));
+  }
+  return 1;
+}
+int push_value(lua_State* state, tn_value_id value) {
+  lua_pushinteger(state, static_cast<lua_Integer>(value));
+  return 1;
+}
+
+int create(lua_State* state) {
+  push_object(state, Builder(runtime(state).session));
+  return 1;
+}
+// builder:input(name, dtype, dims)
+int input(lua_State* state) {
+  std::string name = text_argument(state, 2, "builder");
+  uint32_t dtype = cxx::dtype_of(text_argument(state, 3, "builder"));
+  return push_value(state, self(state).input(name, dtype, ints_argument(state, 4)));
+}
+int constant(lua_State* state) {
+  return push_value(state, self(state).constant(object_argument<Tensor>(state, 2, "builder")));
+}
+// builder:numbers(list, dtype): a vector; builder:numbers(number, dtype): a scalar.
+int numbers(lua_State* state) {
+  bool scalar = lua_isnumber(state, 2);
+  Json list = scalar ? Json::array({to_json(state, 2, "builder")}) : to_json(state, 2, "builder");
+  uint32_t dtype = cxx::dtype_of(text_argument(state, 3, "builder"));
+  std::vector<int64_t> shape;
+  if (!scalar) shape.push_back(static_cast<int64_t>(list.size()));
+  Tensor made = Tensor::zeros(runtime(state).session, dtype, shape);
+  for (size_t i = 0; i < list.size(); ++i) {
+    auto at = static_cast<int64_t>(i);
+    // Large integers are no doubles.
+    if (dtype == TN_I64 && list[i].is_number_integer()) {
+      int64_t whole = list[i];
+      std::memcpy(static_cast<int64_t*>(made.data()) + at, &whole, sizeof whole);
+    } else {
+      made.set(at, list[i].get<double>());
+    }
+  }
+  return push_value(state, self(state).constant(made));
+}
+// builder:node(op, inputs, n_outputs, attributes, domain)
+int node(lua_State* state) {
+  std::string op = text_argument(state, 2, "builder");
+  std::vector<tn_value_id> inputs = values_argument(state, 3);
+  auto n_outputs = static_cast<uint64_t>(integer_argument(state, 4, "builder"));
+  Json attributes = options_table(state, 5, "builder");
+  std::string domain = lua_isnoneornil(state, 6) ? "" : text_argument(state, 6, "builder");
+  return push_values(state, self(state).node(domain, op, inputs, n_outputs, attributes));
+}
+// dtype, dims; -1 where a size is not known
+int type(lua_State* state) {
+  cxx::Port port = self(state).type_of(value_argument(state, 2));
+  lua_pushstring(state, cxx::dtype_name(port.dtype).c_str());
+  push_json(state, Json(port.dims));
+  return 2;
+}
+int output(lua_State* state) {
+  self(state).output(text_argument(state, 2, "builder"), value_argument(state, 3));
+  return 0;
+}
+int splice(lua_State* state) {
+  auto& model = object_argument<cxx::Model>(state, 2, "builder");
+  return push_values(state, self(state).splice(model, values_argument(state, 3)));
+}
+int build(lua_State* state) {
+  push_object(state, self(state).build());
+  return 1;
+}
+// "file:line:" of the innermost line that is not the library's.
+int where(lua_State* state) {
+  lua_Debug seen{};
+  for (int level = 1; lua_getstack(state, level, &seen); ++level) {
+    lua_getinfo(state, "Sl", &seen);
+    if (seen.currentline <= 0 || std::string_view(seen.source) == kTraceChunk) continue;
+    lua_pushstring(state, cat(seen.short_src, ":", seen.currentline, ": ").c_str());
+    return 1;
+  }
+  lua_pushstring(state, "");
+  return 1;
+}
+int kind(lua_State* state) {
+  const char* name = find_object<Tensor>(state, 1) ? "tensor" : luaL_typename(state, 1);
+  lua_pushstring(state, name);
+  return 1;
+}
+
+constexpr Function kMethods[] = {
+    {"input", guarded<input>},   {"constant", guarded<constant>}, {"numbers", guarded<numbers>},
+    {"node", guarded<node>},     {"type", guarded<type>},         {"output", guarded<output>},
+    {"splice", guarded<splice>}, {"build", guarded<build>},
+};
+constexpr Function kNative[] = {
+    {"builder", guarded<create>},
+    {"where", guarded<where>},
+    {"kind", guarded<kind>},
+};
+
+}  // namespace
+
+// With `tn` on the stack: runs trace.lua with it and the native functions.
+void add_traced_functions(lua_State* state) {
+  register_object<Builder>(state, kMethods);
+  if (luaL_loadbufferx(state, kTraceSource, sizeof kTraceSource - 1, kTraceChunk, "t") != LUA_OK)
+    lua_error(state);
+  lua_pushvalue(state, -2);
+  lua_newtable(state);
+  for (const Function& function : kNative) {
+    lua_pushcfunction(state, function.call);
+    lua_setfield(state, -2, function.name);
+  }
+  lua_call(state, 2, 0);
+}
+
+}  // namespace tenon::lua

@@ -1,0 +1,243 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Functions of traced values. Axes count from 0, as in Python; positions in x[i] and x:slice from 1,
+-- as everywhere in Lua.
+
+local unary = {
+  acos = "Acos", acosh = "Acosh", asin = "Asin", asinh = "Asinh", atan = "Atan", atanh = "Atanh", ceil = "Ceil",
+  cos = "Cos", cosh = "Cosh", erf = "Erf", exp = "Exp", floor = "Floor", gelu = "Gelu", log = "Log",
+  reciprocal = "Reciprocal", relu = "Relu", round = "Round", sigmoid = "Sigmoid", silu = "Swish", sin = "Sin",
+  sinh = "Sinh", softplus = "Softplus", sqrt = "Sqrt", tan = "Tan", tanh = "Tanh", isnan = "IsNaN", isinf = "IsInf",
+}
+for name, op in pairs(unary) do
+  tn[name] = function(x) return node(op, { as_float(x) }) end
+end
+for name, op in pairs({ abs = "Abs", negative = "Neg", sign = "Sign" }) do
+  tn[name] = function(x) return node(op, { as_value(x) }) end
+end
+
+local binary = {
+  add = "Add", equal = "Equal", greater = "Greater", greater_equal = "GreaterOrEqual", less = "Less",
+  less_equal = "LessOrEqual", matmul = "MatMul", maximum = "Max", minimum = "Min", multiply = "Mul", subtract = "Sub",
+}
+for name, op in pairs(binary) do
+  tn[name] = function(a, b) return node(op, alike(a, b)) end
+end
+
+local function as_bool(x) return cast(as_value(x), "bool") end
+for name, op in pairs({ logical_and = "And", logical_or = "Or", logical_xor = "Xor" }) do
+  tn[name] = function(a, b) return node(op, { as_bool(a), as_bool(b) }) end
+end
+function tn.logical_not(x) return node("Not", { as_bool(x) }) end
+function tn.not_equal(a, b) return node("Not", { tn.equal(a, b) }) end
+
+function tn.divide(a, b)
+  local both = alike(a, b)
+  return node("Div", { as_float(both[1]), as_float(both[2]) })
+end
+
+-- A power of 2 is a product, of 0.5 a square root.
+function tn.pow(a, b)
+  if b == 0.5 then return tn.sqrt(a) end
+  local x = as_value(a)
+  if b == 1 then return x end
+  if b == 2 then return node("Mul", { x, x }) end
+  return node("Pow", alike(a, b))
+end
+function tn.square(x) return tn.pow(x, 2) end
+
+function tn.where(condition, a, b)
+  local both = alike(a, b)
+  return node("Where", { as_bool(condition), both[1], both[2] })
+end
+
+function tn.clip(x, low, high)
+  local value = as_value(x)
+  if low then value = tn.maximum(value, low) end
+  if high then value = tn.minimum(value, high) end
+  return value
+end
+
+function tn.astype(x, dtype) return cast(as_value(x), dtype) end
+
+-- Axes.
+local function axis_of(axis, rank)
+  if math.type(axis) ~= "integer" or axis < -rank or axis >= rank then
+    fail("axis: expected one of ", -rank, " to ", rank - 1, ", got ", tostring(axis))
+  end
+  return axis % rank
+end
+
+local function axes_of(axis, rank)
+  local axes = {}
+  if axis == nil then
+    for i = 1, rank do axes[i] = i - 1 end
+  elseif type(axis) == "table" then
+    for i, one in ipairs(axis) do axes[i] = axis_of(one, rank) end
+  else
+    axes[1] = axis_of(axis, rank)
+  end
+  return axes
+end
+
+-- x, the axis or a list of them (nil: all), whether to keep them with size 1.
+local function reduce(op, x, axis, keep)
+  local axes = axes_of(axis, #x.shape)
+  if #axes == 0 then return x end
+  return node(op, { x, integers(axes) }, { keepdims = keep and 1 or 0 })
+end
+for name, op in pairs({ sum = "ReduceSum", prod = "ReduceProd", max = "ReduceMax", min = "ReduceMin" }) do
+  tn[name] = function(x, axis, keep) return reduce(op, as_value(x), axis, keep) end
+end
+for name, op in pairs({ mean = "ReduceMean", logsumexp = "ReduceLogSumExp" }) do
+  tn[name] = function(x, axis, keep) return reduce(op, as_float(x), axis, keep) end
+end
+function tn.var(x, axis, keep)
+  local value = as_float(x)
+  local distance = node("Sub", { value, reduce("ReduceMean", value, axis, true) })
+  return reduce("ReduceMean", node("Mul", { distance, distance }), axis, keep)
+end
+function tn.std(x, axis, keep) return tn.sqrt(tn.var(x, axis, keep)) end
+for name, op in pairs({ argmax = "ArgMax", argmin = "ArgMin" }) do
+  tn[name] = function(x, axis, keep)
+    local value = as_value(x)
+    if axis == nil then value, axis = tn.reshape(value, { -1 }), 0 end
+    return node(op, { value }, { axis = axis_of(axis, #value.shape), keepdims = keep and 1 or 0 })
+  end
+end
+
+-- Shapes.
+function tn.reshape(x, shape)
+  return node("Reshape", { as_value(x), integers(shape) }, { allowzero = 1 })
+end
+function tn.permute_dims(x, axes)
+  local value = as_value(x)
+  return node("Transpose", { value }, { perm = axes_of(axes, #value.shape) })
+end
+function tn.transpose(x)
+  local value, order = as_value(x), {}
+  for i = 1, #value.shape do order[i] = #value.shape - i end
+  return #order < 2 and value or node("Transpose", { value }, { perm = order })
+end
+function tn.expand_dims(x, axis)
+  local value = as_value(x)
+  return node("Unsqueeze", { value, integers({ axis_of(axis or 0, #value.shape + 1) }) })
+end
+function tn.squeeze(x, axis)
+  local value = as_value(x)
+  return node("Squeeze", { value, integers(axes_of(axis, #value.shape)) })
+end
+function tn.broadcast_to(x, shape) return node("Expand", { as_value(x), integers(shape) }) end
+function tn.concat(list, axis)
+  local values = alike(table.unpack(list))
+  return node("Concat", values, { axis = axis_of(axis or 0, #values[1].shape) })
+end
+function tn.stack(list, axis)
+  local wide = {}
+  for i, x in ipairs(list) do wide[i] = tn.expand_dims(x, axis or 0) end
+  return tn.concat(wide, axis or 0)
+end
+function tn.take(x, indices, axis)
+  local value = as_value(x)
+  return node("Gather", { value, as_value(indices) }, { axis = axis_of(axis or 0, #value.shape) })
+end
+-- Positions first..last of an axis, from 1; last may be left out.
+function tn.slice(x, axis, first, last)
+  local value = as_value(x)
+  axis = axis_of(axis, #value.shape)
+  local ends = last or math.maxinteger
+  return node("Slice", { value, integers({ first - 1 }), integers({ ends }), integers({ axis }) })
+end
+
+-- Networks. Images are [batch, channels, height, width].
+function tn.softmax(x, axis) return node("Softmax", { as_float(x) }, { axis = axis or -1 }) end
+function tn.log_softmax(x, axis) return node("LogSoftmax", { as_float(x) }, { axis = axis or -1 }) end
+function tn.one_hot(labels, classes, dtype)
+  local value, places = as_value(labels), {}
+  for i = 1, classes do places[i] = i - 1 end
+  local key = value.dtype .. "places" .. classes
+  local all = constant(key, function(b) return b:numbers(places, value.dtype) end)
+  return cast(node("Equal", { tn.expand_dims(value, -1), all }), dtype or "float32")
+end
+function tn.linear(x, weight, bias)
+  local product = tn.matmul(x, weight)
+  return bias and tn.add(product, bias) or product
+end
+local function each(sizes, rank)
+  if type(sizes) == "table" then return sizes end
+  local list = {}
+  for i = 1, rank do list[i] = sizes end
+  return list
+end
+local function twice(list)
+  local both = {}
+  for i, x in ipairs(list) do both[i], both[#list + i] = x, x end
+  return both
+end
+-- x [b, c, ...], weight [m, c/groups, ...], bias [m] or nil; options stride, padding (numbers or
+-- "same"), dilation, groups
+function tn.conv(x, weight, bias, options)
+  local o = options or {}
+  local inputs = bias and alike(x, weight, bias) or alike(x, weight)
+  local rank = #inputs[1].shape - 2
+  local given = { strides = each(o.stride or 1, rank), dilations = each(o.dilation or 1, rank), group = o.groups or 1 }
+  if o.padding == "same" then
+    given.auto_pad = "SAME_UPPER"
+  else
+    given.pads = twice(each(o.padding or 0, rank))
+  end
+  return node("Conv", inputs, given)
+end
+for name, op in pairs({ max_pool = "MaxPool", avg_pool = "AveragePool" }) do
+  tn[name] = function(x, window, options)
+    local value, o = as_float(x), options or {}
+    local rank = #value.shape - 2
+    return node(op, { value }, {
+      kernel_shape = each(window, rank),
+      strides = each(o.stride or window, rank),
+      pads = twice(each(o.padding or 0, rank)),
+    })
+  end
+end
+function tn.layer_norm(x, scale, bias, epsilon)
+  local inputs = bias and alike(x, scale, bias) or alike(x, scale)
+  return node("LayerNormalization", inputs, { axis = -1, epsilon = epsilon or 1e-5 })
+end
+
+-- Operators and methods.
+for name, call in pairs({
+  __add = tn.add, __sub = tn.subtract, __mul = tn.multiply, __div = tn.divide, __pow = tn.pow,
+}) do
+  Value[name] = call
+end
+Value.__unm = tn.negative
+function Value.__mod(a, b)
+  local both = alike(a, b)
+  if not bits[both[1].dtype] then return node("Mod", both) end
+  return both[1] - tn.floor(both[1] / both[2]) * both[2]
+end
+function Value.__idiv(a, b) return tn.floor(tn.divide(a, b)) end
+local function refuse(sign, name)
+  return function()
+    fail("a ", sign, " b: the answer would be needed while the function is traced; use tn.", name,
+      "(a, b), and tn.where instead of if")
+  end
+end
+Value.__lt, Value.__le, Value.__eq = refuse("<", "less"), refuse("<=", "less_equal"), refuse("==", "equal")
+function Value.__len(x) return x.shape[1] or fail("#x: expected at least one axis") end
+function Value.__tostring(x) return describe(x) end
+function Value.__newindex()
+  fail("traced values do not change; use tn.where or tn.concat for a new one")
+end
+for name in ("sum mean prod max min var std argmax argmin reshape astype squeeze slice clip transpose take"):gmatch("%a+") do
+  methods[name] = function(...) return tn[name](...) end
+end
+-- x.T, x:sum(axis), x[i]: the i-th part along the first axis
+function Value.__index(x, key)
+  if key == "T" then return tn.transpose(x) end
+  if math.type(key) ~= "integer" then return methods[key] end
+  local size = x.shape[1]
+  if not size or key < 1 or size >= 0 and key > size then
+    fail("x[", key, "]: expected a position of ", describe(x), ", counted from 1")
+  end
+  return tn.squeeze(tn.slice(x, 0, key, key), 0)
+end

@@ -1,0 +1,75 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- tn.step: forward, backward and update of the parameters in one plan.
+
+local stepper = {}
+stepper.__index = stepper
+
+local function build(step, batch)
+  local model = traced(function(trace)
+    local args = {}
+    step.names = select(2, flatten(step.initial, "params", {}, {}))
+    local at = 0
+    args[1] = map_leaves(step.initial, function(leaf)
+      at = at + 1
+      return as_input(trace, leaf, step.names[at])
+    end)
+    for i = 1, batch.n do args[i + 1] = as_input(trace, batch[i], "batch" .. i) end
+    return finish(trace, { as_value(step.loss(table.unpack(args, 1, batch.n + 1))) })
+  end)
+  model = model:apply("autodiff.value_and_grad", { wrt = step.names })
+  model = model:apply("trainer.step", { optimizer = step.optimizer })
+  return model:compile(step.options)
+end
+
+-- step(x, y, ...): the loss before the update, a number. Batches of another shape have a plan of their own,
+-- to which the states move.
+function stepper:__call(...)
+  local batch, key = table.pack(...), {}
+  for i = 1, batch.n do
+    local dtype, shape = type_of(batch[i])
+    key[i] = dtype .. table.concat(shape, "x")
+  end
+  key = table.concat(key, ";")
+  if not self.plans[key] then self.plans[key] = build(self, batch) end
+  local plan = self.plans[key]
+  if not rawequal(plan, self.plan) then
+    if self.plan then
+      for _, name in ipairs(plan:states()) do plan:set_state(name, self.plan:get_state(name)) end
+    else
+      for i, leaf in ipairs((flatten(self.initial, "", {}, {}))) do plan:set_state(self.names[i], to_tensor(leaf)) end
+    end
+    self.plan = plan
+  end
+  for i = 1, batch.n do batch[i] = to_tensor(batch[i]) end
+  local rate = self.rate
+  if type(rate) == "function" then rate = rate(self.count) end
+  batch[batch.n + 1] = tn.tensor(rate, "float32")
+  self.count = self.count + 1
+  return plan(table.unpack(batch, 1, batch.n + 1))[1]
+end
+
+-- Copies of the parameters as they are now, in the structure that was given.
+function stepper:parameters()
+  if not self.plan then return self.initial end
+  local at = 0
+  return map_leaves(self.initial, function()
+    at = at + 1
+    return self.plan:get_state(self.names[at])
+  end)
+end
+function stepper:describe() return self.plan and self.plan:describe() end
+
+-- loss(params, x, y, ...) gives a float scalar; params is a table of tensors. options: optimizer, a component's
+-- id ("trainer.sgd", "trainer.adamw"); rate, a number or a function of the step's number, from 0; backend,
+-- precision, threads.
+function tn.step(loss, params, options)
+  local rest = {}
+  for name, value in pairs(options or {}) do rest[name] = value end
+  local step = {
+    loss = inline_of(loss), initial = params, plans = {}, count = 0,
+    optimizer = rest.optimizer or "trainer.sgd", rate = rest.rate or 0.01,
+  }
+  rest.optimizer, rest.rate = nil, nil
+  step.options = rest
+  return setmetatable(step, stepper)
+end

@@ -1,0 +1,68 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Functions traced to graphs: values, the cache, and what is refused.
+local tn = require "tenon"
+
+local function near(got, wanted, what)
+  for i, x in ipairs(wanted) do
+    assert(math.abs(got[i] - x) <= 1e-5 * math.max(1, math.abs(x)),
+      ("%s: element %d: expected %s, got %s"):format(what, i, x, tostring(got[i])))
+  end
+  assert(#got == #wanted, what .. ": size")
+end
+
+local function fails(wanted, call, ...)
+  local ok, message = pcall(call, ...)
+  assert(not ok, "expected an error with '" .. wanted .. "'")
+  assert(tostring(message):find(wanted), ("expected '%s' in '%s'"):format(wanted, tostring(message)))
+end
+
+local x = tn.tensor({ { 1, 2 }, { 3, 5 } })
+
+-- The founding function: x.T @ (x - x.mean(0)).
+local f = tn.jit(function(a) return tn.matmul(a.T, a - a:mean(0)) end)
+near(f(x), { 2, 3, 3, 4.5 }, "f")
+near(f(x), { 2, 3, 3, 4.5 }, "f again")
+f(tn.tensor({ { 1, 2, 3 } }))
+local stats = f:stats()
+assert(stats.compiles == 2 and stats.hits == 1 and stats.entries == 2)
+
+near(tn.jit(function(a) return 2 * a ^ 2 / 4 - (-a) % 3 end)(x), { -1.5, 1, 4.5, 11.5 }, "operators")
+near(tn.jit(function(a) return a[2] + a:slice(1, 2):reshape({ -1 }) end)(x), { 5, 10 }, "positions from 1")
+near(tn.jit(function(a) return tn.where(tn.less(a, 2.5), a, 0) end)(x), { 1, 2, 0, 0 }, "where")
+near(tn.jit(function(t) return { sum = t.a + t.b, parts = { t.a } } end)({ a = x, b = 1 }).sum, { 2, 3, 4, 6 }, "tables")
+near(tn.jit(function(a) return tn.softmax(a):sum(-1) end)(x), { 1, 1 }, "softmax")
+near(tn.jit(function(i) return tn.one_hot(i, 3) end)(tn.tensor({ 2, 0 }, "int64")), { 0, 0, 1, 1, 0, 0 }, "one_hot")
+
+fails("jit_test.lua:%d+:.*use tn.less", tn.jit(function(a) if a < 1 then return a end end), x)
+fails("use tn.less_equal", tn.jit(function(a) return a <= 1 end), x)
+fails("use tn.equal", tn.jit(function(a) return a == a + 1 end), x)
+fails("jit_test.lua:%d+:.*axis: expected one of %-2 to 1, got 2", tn.jit(function(a) return a:sum(2) end), x)
+fails("counted from 1", tn.jit(function(a) return a[3] end), x)
+fails("do not change", tn.jit(function(a) a.b = 1 end), x)
+fails("inside tn.jit", tn.exp, 1.0)
+local kept
+tn.jit(function(a) kept = a; return a end)(x)
+fails("outlived", tn.jit(function(a) return a + kept end), x)
+
+-- The plugin autodiff may be missing from a build.
+local has_gradients = false
+for _, one in ipairs(tn.components("pass")) do has_gradients = has_gradients or one.id == "autodiff.value_and_grad" end
+if has_gradients then
+  local function squares(a, b) return a ^ 2 + b ^ 2 end
+  assert(tn.grad(squares)(1.5, 2.5)[1] == 3)
+  local both = tn.grad(squares, { 0, 1 })(1.5, 2.5)
+  assert(both[1][1] == 3 and both[2][1] == 5)
+  assert(tn.grad(tn.grad(function(a) return a ^ 3 end))(2.0)[1] == 12)
+  fails("one float scalar", tn.grad(function(a) return a end), x)
+
+  local y = tn.tensor({ 5, 13 })
+  local function loss(params, input, wanted)
+    return tn.square(tn.matmul(input, params.w) + params.b - wanted):mean()
+  end
+  local step = tn.step(loss, { w = tn.zeros({ 2 }), b = tn.tensor(0) }, { optimizer = "trainer.adamw", rate = 0.1 })
+  local first, last = step(x, y), nil
+  for _ = 1, 100 do last = step(x, y) end
+  assert(last < first / 50, ("loss: from %g to %g"):format(first, last))
+  step(x:rows(1, 1), y:rows(1, 1))
+  assert(#step:parameters().w == 2 and step.count == 102)
+end
