@@ -123,3 +123,19 @@ def test_einsum_is_numpys(equation):
 def test_einsum_refuses_what_is_no_equation(equation):
     with pytest.raises(Exception, match="equation"):
         run("Einsum", [np.ones((2, 2), np.float32)], 1, equation=equation)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [
+        ("LSTM", [np.ones((2, 3, 4), np.float32)], {"hidden_size": 2}),
+        ("Attention", [np.ones((2, 3, 4), np.float32), None], {"q_num_heads": 2}),
+        ("TopK", [np.ones(4, np.float32)], {}),
+        ("Unique", [], {}),
+        ("DFT", [], {}),
+        ("OptionalGetElement", [], {}),
+    ],
+)
+def test_an_input_that_is_left_out_is_an_error(op, inputs, attributes):
+    with pytest.raises(Exception, match="input .*expected a tensor, got none|expected .*got"):
+        run(op, inputs, 1, **attributes)

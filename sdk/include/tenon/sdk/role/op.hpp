@@ -20,6 +20,11 @@
 
 namespace tenon {
 
+// What Call::in throws; ref<F> makes it an error. A file may leave out any input.
+struct AbsentInput {
+  uint64_t index;
+};
+
 // One evaluation of a row's plain kernel.
 class Call {
  public:
@@ -28,7 +33,11 @@ class Call {
   tn_ctx* ctx() const { return raw_.ctx; }
   uint64_t n_in() const { return raw_.n_in; }
   bool has(uint64_t i) const { return i < raw_.n_in && raw_.in[i] != nullptr; }
-  const DLTensor& in(uint64_t i) const { return *raw_.in[i]; }
+  const DLTensor& in(uint64_t i) const {
+    if (!has(i)) [[unlikely]]
+      throw AbsentInput{i};
+    return *raw_.in[i];
+  }
   std::span<const int64_t> shape(uint64_t i) const { return shape_of(in(i)); }
   uint32_t dtype(uint64_t i) const { return dtype_of(in(i)); }
   template <class T>
@@ -64,7 +73,13 @@ tn_status* shape(tn_edit* edit, tn_node_id node) {
 
 template <Status (*F)(const Call&)>
 tn_status* ref(const tn_op_call* call) {
-  return guard([&] { return F(Call(*call)); });
+  return guard([&]() -> Status {
+    try {
+      return F(Call(*call));
+    } catch (const AbsentInput& absent) {
+      return invalid(cat("input ", absent.index, ": expected a tensor, got none"));
+    }
+  });
 }
 
 // F returns the values that replace the node's outputs, in order.
