@@ -14,7 +14,7 @@
 
 #include <span>
 
-#include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/build.hpp"
 #include "tenon/sdk/plugin.hpp"
 #include "tenon/sdk/run.hpp"
 
@@ -104,25 +104,25 @@ tn_status* sample(tn_edit* edit, uint64_t seed, tn_node_id* out) {
   });
 }
 
-// The gradient of one node, for its vjp column.
-class Gradients {
+// The gradient of one node, for its vjp column; nodes are built through it.
+class Gradients : public Builder {
  public:
   Gradients(EditView edit,
             Node node,
             const tn_value_id* cotangents,
             const uint8_t* wanted,
             tn_value_id* out)
-      : edit_(edit), node_(node), cotangents_(cotangents), wanted_(wanted), out_(out) {}
-  const EditView& edit() const { return edit_; }
-  const Node& node() const { return node_; }
+      : Builder(edit), of_(node), cotangents_(cotangents), wanted_(wanted), out_(out) {}
+  Node of() const { return of_; }
+  Value in(uint64_t i) const { return of_.input(i); }
+  Value out(uint64_t i = 0) const { return of_.output(i); }
   // Falsy: zero.
-  Value cotangent(uint64_t output = 0) const { return edit_.value(cotangents_[output]); }
-  bool wanted(uint64_t input) const { return input < node_.n_inputs() && wanted_[input] != 0; }
+  Value cotangent(uint64_t output = 0) const { return edit().value(cotangents_[output]); }
+  bool wanted(uint64_t input) const { return input < of_.n_inputs() && wanted_[input] != 0; }
   void set(uint64_t input, Value gradient) { out_[input] = gradient.id; }
 
  private:
-  EditView edit_;
-  Node node_;
+  Node of_;
   const tn_value_id* cotangents_;
   const uint8_t* wanted_;
   tn_value_id* out_;
@@ -134,15 +134,16 @@ tn_status* vjp(tn_edit* edit,
                const tn_value_id* cotangents,
                const uint8_t* wanted,
                tn_value_id* out) {
-  return guard([&] {
+  return guard([&]() -> Status {
     EditView view{edit};
     Gradients gradients(view, view.node(node), cotangents, wanted, out);
-    return F(gradients);
+    TN_CHECK(F(gradients));
+    return gradients.status();
   });
 }
 
 // One node with a new first axis on some of its inputs, for its batch column.
-class Batching {
+class Batching : public Builder {
  public:
   Batching(EditView edit,
            Node node,
@@ -150,28 +151,21 @@ class Batching {
            const uint8_t* batched,
            tn_value_id* out,
            uint8_t* out_batched)
-      : edit_(edit),
-        node_(node),
-        in_(in),
-        batched_(batched),
-        out_(out),
-        out_batched_(out_batched) {}
-  const EditView& edit() const { return edit_; }
-  const Node& node() const { return node_; }
-  Value in(uint64_t i) const { return edit_.value(i < node_.n_inputs() ? in_[i] : 0); }
-  bool batched(uint64_t i) const { return i < node_.n_inputs() && batched_[i] != 0; }
+      : Builder(edit), of_(node), in_(in), batched_(batched), out_(out), marks_(out_batched) {}
+  Node of() const { return of_; }
+  Value in(uint64_t i) const { return edit().value(i < of_.n_inputs() ? in_[i] : 0); }
+  bool batched(uint64_t i) const { return i < of_.n_inputs() && batched_[i] != 0; }
   void set(uint64_t output, Value value, bool has_axis = true) {
     out_[output] = value.id;
-    out_batched_[output] = has_axis;
+    marks_[output] = has_axis;
   }
 
  private:
-  EditView edit_;
-  Node node_;
+  Node of_;
   const tn_value_id* in_;
   const uint8_t* batched_;
   tn_value_id* out_;
-  uint8_t* out_batched_;
+  uint8_t* marks_;
 };
 
 template <Status (*F)(Batching&)>
@@ -181,10 +175,11 @@ tn_status* batch(tn_edit* edit,
                  const uint8_t* batched,
                  tn_value_id* out,
                  uint8_t* out_batched) {
-  return guard([&] {
+  return guard([&]() -> Status {
     EditView view{edit};
     Batching batching(view, view.node(node), in, batched, out, out_batched);
-    return F(batching);
+    TN_CHECK(F(batching));
+    return batching.status();
   });
 }
 

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reverse.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "rules.hpp"
+
+namespace tenon::autodiff {
+namespace {
+
+constexpr int kMaxExpansions = 100000;  // rows that decompose into each other
+
+using Active = std::unordered_set<tn_value_id>;
+
+// Values of float type that depend on wrt, along nodes in order.
+Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt) {
+  Active active;
+  for (Value value : wrt)
+    active.insert(value.id);
+  for (Node node : nodes) {
+    if (stops_gradients(node)) continue;
+    std::vector<Value> inputs = node.inputs();
+    bool reached = std::any_of(inputs.begin(), inputs.end(),
+                               [&](Value v) { return v && active.count(v.id) > 0; });
+    for (Value output : node.outputs())
+      if (reached && output && is_float(output.dtype())) active.insert(output.id);
+  }
+  return active;
+}
+
+bool feeds_on(Node node, const Active& active) {
+  std::vector<Value> outputs = node.outputs();
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](Value v) { return v && active.count(v.id) > 0; });
+}
+
+std::vector<Value> chosen_outputs(const EditView& edit, const std::vector<uint64_t>& which) {
+  std::vector<Value> all = edit.graph().outputs(), out;
+  for (uint64_t i : which)
+    out.push_back(all[i]);
+  return out;
+}
+
+// Takes composite nodes on the way apart until none is left.
+Status expand(const EditView& edit, const Request& request) {
+  for (int round = 0, n = 0;; ++round) {
+    std::vector<Node> nodes = nodes_behind(chosen_outputs(edit, request.outputs));
+    Active active = depending(nodes, request.wrt);
+    bool changed = false;
+    for (Node node : nodes) {
+      if (!feeds_on(node, active) || !is_composite(node)) continue;
+      if (++n > kMaxExpansions) return invalid(told(node) + ": decompositions never end");
+      TN_CHECK(Status(services.op->decompose(edit.raw, node.id)).in(told(node)));
+      changed = true;
+    }
+    if (!changed) return {};
+  }
+}
+
+bool same_dim(const Type& a, const Type& b, size_t i, size_t j) {
+  if (a.dims[i] >= 0 || b.dims[j] >= 0) return a.dims[i] == b.dims[j];
+  return !a.symbols.empty() && !b.symbols.empty() && !a.symbols[i].empty() &&
+         a.symbols[i] == b.symbols[j];
+}
+bool same_shape(const Type& a, const Type& b) {
+  if (!a.ranked || !b.ranked || a.rank() != b.rank()) return false;
+  for (size_t i = 0; i < a.rank(); ++i)
+    if (!same_dim(a, b, i, i)) return false;
+  return true;
+}
+
+// Adds up the elements that came from one element of `like` by broadcasting.
+Value sum_to(Builder& b, Value value, Value like) {
+  Type from = value.type(), to = like.type();
+  if (same_shape(from, to)) return value;
+  if (!from.ranked || !to.ranked || from.rank() < to.rank()) {
+    Node node = b.node({.type = "SumTo", .inputs = {value, b.shape_of(like)}, .domain = "tenon"});
+    return node ? node.output() : Value{};
+  }
+  size_t extra = from.rank() - to.rank();
+  std::vector<int64_t> leading, inner;
+  for (size_t i = 0; i < from.rank(); ++i) {
+    if (i < extra) {
+      leading.push_back(static_cast<int64_t>(i));
+    } else if (!same_dim(from, to, i, i - extra)) {
+      if (to.dims[i - extra] == 1) {
+        inner.push_back(static_cast<int64_t>(i));
+        continue;
+      }
+      Node node = b.node({.type = "SumTo", .inputs = {value, b.shape_of(like)}, .domain = "tenon"});
+      return node ? node.output() : Value{};
+    }
+  }
+  if (!inner.empty()) value = b.sum(value, inner);
+  return leading.empty() ? value : b.sum(value, leading, false);
+}
+
+// What came for each value, summed when it is asked for: parts of one shape are added before they
+// are reduced to the shape of the value, so broadcasts are summed once.
+class Sums {
+ public:
+  explicit Sums(Builder& b) : b_(b) {}
+  void give(Value value, Value part) { parts_[value.id].push_back(part); }
+  Value total(Value value) {
+    auto found = parts_.find(value.id);
+    if (found == parts_.end()) return {};
+    std::vector<std::pair<Type, Value>> groups;
+    for (Value part : found->second) {
+      part = b_.cast(part, value.dtype());
+      Type type = part.type();
+      auto same = std::find_if(groups.begin(), groups.end(),
+                               [&](auto& group) { return same_shape(group.first, type); });
+      if (same == groups.end())
+        groups.emplace_back(type, part);
+      else
+        same->second = b_.add(same->second, part);
+    }
+    Value sum;
+    for (auto& [type, part] : groups) {
+      Value reduced = sum_to(b_, part, value);
+      sum = sum ? b_.add(sum, reduced) : reduced;
+    }
+    parts_.erase(found);
+    return sum;
+  }
+
+ private:
+  Builder& b_;
+  std::unordered_map<tn_value_id, std::vector<Value>> parts_;
+};
+
+Status backward(const EditView& edit, Node node, const Active& active, Sums& sums) {
+  std::vector<Value> cotangents, inputs = node.inputs();
+  bool any = false;
+  for (Value output : node.outputs()) {
+    cotangents.push_back(output && active.count(output.id) ? sums.total(output) : Value{});
+    any = any || cotangents.back();
+  }
+  if (!any) return {};
+  std::vector<uint8_t> wanted;
+  for (Value input : inputs)
+    wanted.push_back(input && active.count(input.id) > 0);
+  std::vector<tn_value_id> gradients;
+  TN_CHECK(differentiate(edit, node, cotangents, wanted, gradients));
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (wanted[i] && gradients[i] != 0) sums.give(inputs[i], edit.value(gradients[i]));
+  return {};
+}
+
+}  // namespace
+
+std::string told(Node node) {
+  std::string domain(node.domain());
+  return cat("operator ", domain.empty() ? "" : domain + ":", node.type(), " (node ", node.name(),
+             ")");
+}
+
+std::vector<Node> nodes_behind(const std::vector<Value>& outputs) {
+  std::vector<Node> order;
+  std::unordered_map<tn_node_id, bool> done;  // false: on the way
+  std::vector<Node> stack;
+  for (Value output : outputs)
+    if (Node node = output.producer()) stack.push_back(node);
+  while (!stack.empty()) {
+    Node node = stack.back();
+    auto [at, fresh] = done.emplace(node.id, false);
+    if (!fresh) {
+      stack.pop_back();
+      if (!at->second) order.push_back(node);
+      at->second = true;
+      continue;
+    }
+    for (Value input : node.inputs()) {
+      Node before = input ? input.producer() : Node{};
+      if (before && !done.count(before.id)) stack.push_back(before);
+    }
+  }
+  return order;
+}
+
+Result<std::vector<Value>> reverse(const EditView& edit, const Request& request) {
+  TN_CHECK(expand(edit, request));
+  std::vector<Value> outputs = chosen_outputs(edit, request.outputs);
+  std::vector<Node> nodes = nodes_behind(outputs);
+  Active active = depending(nodes, request.wrt);
+  Builder builder(edit);
+  Sums sums(builder);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (request.cotangents[i] && active.count(outputs[i].id))
+      sums.give(outputs[i], request.cotangents[i]);
+  for (size_t i = nodes.size(); i-- > 0;) {
+    if (!feeds_on(nodes[i], active)) continue;
+    // Gradients belong to the part of the model that they are of.
+    std::string scope(nodes[i].scope());
+    TN_CHECK(services.edit->set_scope(edit.raw, 0, str(scope)));
+    Status failed = backward(edit, nodes[i], active, sums);
+    TN_CHECK(services.edit->set_scope(edit.raw, 0, {}));
+    TN_CHECK(std::move(failed));
+  }
+  std::vector<Value> gradients;
+  for (Value value : request.wrt)
+    gradients.push_back(sums.total(value));
+  TN_CHECK(builder.status());
+  return gradients;
+}
+
+}  // namespace tenon::autodiff

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Reverse accumulation over a graph: gradients as nodes of the same graph.
+
+#include "tenon/sdk/role/op.hpp"
+
+namespace tenon::autodiff {
+
+struct Request {
+  std::vector<uint64_t> outputs;  // which outputs of the graph
+  std::vector<Value> cotangents;  // one for each of them; falsy: zero
+  std::vector<Value> wrt;         // inputs and constants
+};
+
+// One gradient for each of wrt, of its type; falsy: zero. Composite nodes on the way that have no
+// rule of their own are replaced by their parts first.
+Result<std::vector<Value>> reverse(const EditView& edit, const Request& request);
+
+// The nodes that outputs need, each after what it needs.
+std::vector<Node> nodes_behind(const std::vector<Value>& outputs);
+
+// As an operator and where it stands, for messages.
+std::string told(Node node);
+
+}  // namespace tenon::autodiff

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes do with a graph: inputs, outputs, composition, errors.
+#include <gmock/gmock.h>
+
+#include "plugins/autodiff/autodiff_test.hpp"
+
+namespace tenon::test {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+class Grad : public AutodiffTest {};
+
+constexpr const char* kSumOfSquares = R"(graph {
+  input %x: f64[]
+  input %y: f64[]
+  %xx: f64[] = Mul(%x, %x) @square_x
+  %yy: f64[] = Mul(%y, %y) @square_y
+  %sum: f64[] = Add(%xx, %yy) @sum
+  output sum = %sum
+})";
+
+TEST_F(Grad, SumOfSquares) {
+  OwnedGraph f = parse(kSumOfSquares);
+  EXPECT_THAT(results(applied(f, "autodiff.grad"), {{1.5}, {2.5}}), ElementsAre(Numbers{3.0}));
+  EXPECT_THAT(results(applied(f, "autodiff.grad", {{"argnums", {0, 1}}}), {{1.5}, {2.5}}),
+              ElementsAre(Numbers{3.0}, Numbers{5.0}));
+  EXPECT_THAT(results(applied(f, "autodiff.grad", {{"wrt", {"y"}}}), {{1.5}, {2.5}}),
+              ElementsAre(Numbers{5.0}));
+  EXPECT_THAT(results(applied(f, "autodiff.value_and_grad"), {{1.5}, {2.5}}),
+              ElementsAre(Numbers{8.5}, Numbers{3.0}));
+}
+
+TEST_F(Grad, NamesItsOutputsAndKeepsOthersOnlyWhenAsked) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[2]
+    input %unused: f64[3]
+    %e: f64[2] = Exp(%x) @e
+    %axes: ? = Identity(%x) @i
+    %s: f64[] = ReduceSum(%e) {keepdims = 0} @s
+    output loss = %s
+    output all = %e
+  })");
+  OwnedGraph g = applied(f, "autodiff.value_and_grad", {{"argnums", {0, 1}}});
+  ASSERT_EQ(g.view().outputs().size(), 3u);
+  EXPECT_EQ(g.view().output_name(0), "loss");
+  EXPECT_EQ(g.view().output_name(1), "grad/x");
+  EXPECT_EQ(g.view().output_name(2), "grad/unused");
+  auto out = results(g, {{0, 1}, {1, 2, 3}});
+  EXPECT_THAT(out[1], Pointwise(DoubleNear(1e-12), {1.0, std::exp(1.0)}));
+  EXPECT_THAT(out[2], ElementsAre(0, 0, 0));
+  g = applied(f, "autodiff.grad", {{"has_aux", true}});
+  ASSERT_EQ(g.view().outputs().size(), 2u);
+  EXPECT_EQ(g.view().output_name(0), "all");
+}
+
+TEST_F(Grad, GradientsOfGradients) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[]
+    constant %three: f64[] = [3]
+    %y: f64[] = Pow(%x, %three) @cube
+    output y = %y
+  })");
+  OwnedGraph g = f.get() ? applied(f, "autodiff.grad") : OwnedGraph();
+  EXPECT_THAT(results(g, {{2}})[0], ElementsAre(12));
+  g = applied(g, "autodiff.grad");
+  EXPECT_THAT(results(g, {{2}})[0], ElementsAre(12));
+  EXPECT_THAT(results(applied(g, "autodiff.grad"), {{2}})[0], ElementsAre(6));
+}
+
+TEST_F(Grad, VjpAndJvpOfAMatrixProduct) {
+  OwnedGraph f = parse(R"(graph {
+    input %a: f64[2, 2]
+    input %b: f64[2, 1]
+    %y: f64[2, 1] = MatMul(%a, %b) @y
+    output y = %y
+  })");
+  OwnedGraph v = applied(f, "autodiff.vjp", {{"argnums", {0, 1}}});
+  EXPECT_EQ(v.view().input_name(2), "cotangent/y");
+  EXPECT_THAT(results(v, {{1, 2, 3, 4}, {5, 6}, {1, 10}}),
+              ElementsAre(Numbers{17, 39}, Numbers{5, 6, 50, 60}, Numbers{31, 42}));
+  OwnedGraph j = applied(f, "autodiff.jvp", {{"argnums", {0, 1}}});
+  ASSERT_EQ(j.view().inputs().size(), 4u);
+  EXPECT_EQ(j.view().input_name(2), "tangent/a");
+  EXPECT_EQ(j.view().output_name(1), "tangent/y");
+  // da b + a db
+  EXPECT_THAT(results(j, {{1, 2, 3, 4}, {5, 6}, {1, 0, 0, 1}, {1, 1}}),
+              ElementsAre(Numbers{17, 39}, Numbers{8, 13}));
+}
+
+TEST_F(Grad, HessianVectorProduct) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[2]
+    constant %three: f64[] = [3]
+    %c: f64[2] = Pow(%x, %three) @cube
+    %y: f64[] = ReduceProd(%c) {keepdims = 0} @product
+    output y = %y
+  })");
+  OwnedGraph h = applied(applied(f, "autodiff.grad"), "autodiff.jvp");
+  // f = (xy)^3, Hessian [[6xy^3, 9x^2y^2], [9x^2y^2, 6x^3y]]
+  EXPECT_THAT(results(h, {{1, 2}, {1, 1}})[1], Pointwise(DoubleNear(1e-9), {48.0 + 36, 36 + 12.0}));
+}
+
+TEST_F(Grad, ConstantsCanBeDifferentiatedBy) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[3]
+    constant %w: f64[3] = [1, 2, 3]
+    %p: f64[3] = Mul(%x, %w) @p
+    %y: f64[] = ReduceSum(%p) {keepdims = 0} @y
+    output y = %y
+  })");
+  EXPECT_THAT(results(applied(f, "autodiff.grad", {{"wrt", {"w"}}}), {{4, 5, 6}})[0],
+              ElementsAre(4, 5, 6));
+}
+
+TEST_F(Grad, BroadcastsAreSummed) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[2, 1]
+    input %y: f64[3]
+    %p: f64[2, 3] = Mul(%x, %y) @p
+    %s: f64[] = ReduceSum(%p) {keepdims = 0} @s
+    output s = %s
+  })");
+  EXPECT_THAT(results(applied(f, "autodiff.grad", {{"argnums", {0, 1}}}), {{2, 3}, {1, 2, 3}}),
+              ElementsAre(Numbers{6, 6}, Numbers{5, 5, 5}));
+}
+
+TEST_F(Grad, ReluAndClipTakeNothingAtTheirCorners) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[3]
+    constant %low: f64[] = [0]
+    constant %high: f64[] = [6]
+    %r: f64[3] = Relu(%x) @r
+    %c: f64[3] = Clip(%x, %low, %high) @c
+    %p: f64[3] = Add(%r, %c) @p
+    %s: f64[] = ReduceSum(%p) {keepdims = 0} @s
+    output s = %s
+  })");
+  EXPECT_THAT(results(applied(f, "autodiff.grad"), {{0, 6, 3}})[0], ElementsAre(0, 1, 2));
+}
+
+TEST_F(Grad, StopGradientAndCustomGradients) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[]
+    %held: f64[] = tenon:StopGradient(%x) @held
+    %y: f64[] = Mul(%x, %held) @y
+    output y = %y
+  })");
+  EXPECT_THAT(results(applied(f, "autodiff.grad"), {{3}})[0], ElementsAre(3));
+  OwnedGraph custom = parse(R"(graph {
+    function my:twice = graph {
+      input %a: f64[]
+      %b: f64[] = Add(%a, %a) @b
+      output b = %b
+    } vjp graph {
+      input %a: f64[]
+      input %g: f64[]
+      constant %seven: f64[] = [7]
+      %r: f64[] = Mul(%g, %seven) @r
+      output r = %r
+    }
+    input %x: f64[]
+    %y: f64[] = my:twice(%x) @call
+    %z: f64[] = Mul(%y, %y) @z
+    output z = %z
+  })");
+  EXPECT_THAT(results(applied(custom, "autodiff.grad"), {{1}})[0], ElementsAre(28));
+}
+
+TEST_F(Grad, Errors) {
+  EXPECT_THAT(refused("graph {\n input %x: f64[4]\n %y: f64[4] = Exp(%x) @e\n output y = %y\n}",
+                      "autodiff.grad"),
+              HasSubstr("output y: expected a scalar to differentiate, got float64[4]; reduce"));
+  EXPECT_THAT(refused("graph {\n input %x: i64[]\n %y: i64[] = Neg(%x) @e\n output y = %y\n}",
+                      "autodiff.grad"),
+              HasSubstr("input x: expected a float type to differentiate, got int64"));
+  EXPECT_THAT(refused(kSumOfSquares, "autodiff.grad", {{"wrt", {"z"}}}),
+              HasSubstr("expected an input or a constant (inputs: x, y), got 'z'"));
+  EXPECT_THAT(refused(kSumOfSquares, "autodiff.grad", {{"argnums", 2}}),
+              HasSubstr("option argnums: expected positions in -2..1, got 2"));
+  EXPECT_THAT(refused(kSumOfSquares, "autodiff.grad", {{"output", "sun"}}),
+              HasSubstr("option output: expected one of sum, got 'sun'"));
+  EXPECT_THAT(refused(R"(graph {
+    input %x: f64[]
+    %y: f64[] = acme:Mystery(%x) @odd
+    output y = %y
+  })", "autodiff.grad"),
+              HasSubstr("operator acme:Mystery (node odd): no gradient: no loaded plugin brings"));
+}
+
+}  // namespace
+}  // namespace tenon::test
