@@ -7,6 +7,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -133,6 +134,13 @@ Result<Node> top_k_sample(EditView edit, uint64_t seed) {
                    .n_outputs = 2});
 }
 
+Status top_k_vjp(Gradients& g) {
+  if (!g.cotangent()) return {};
+  g.set(0, g.op("ScatterElements", {g.zeros_like(g.in(0)), g.out(1), g.cotangent()},
+                {{"axis", g.of().attr_int("axis", -1)}, {"reduction", "add"}}));
+  return {};
+}
+
 #define ARG_ATTRIBUTES                                    \
   R"([{"name": "axis", "type": "int", "default": 0},)"    \
   R"({"name": "keepdims", "type": "int", "default": 1},)" \
@@ -142,13 +150,15 @@ constexpr tn_op kArgMax = op_row({.type = "ArgMax",
                                   .attributes = ARG_ATTRIBUTES,
                                   .shape = shape<arg_shape>,
                                   .ref = ref<arg_max_ref>,
-                                  .sample = sample<arg_max_sample>});
+                                  .sample = sample<arg_max_sample>,
+                                  .batch = batch<batch_first_by_axis>});
 constexpr tn_op kArgMin = op_row({.type = "ArgMin",
                                   .since = 13,
                                   .attributes = ARG_ATTRIBUTES,
                                   .shape = shape<arg_shape>,
                                   .ref = ref<arg_min_ref>,
-                                  .sample = sample<arg_min_sample>});
+                                  .sample = sample<arg_min_sample>,
+                                  .batch = batch<batch_first_by_axis>});
 constexpr tn_op kTopK = op_row({.type = "TopK",
                                 .since = 24,
                                 .traits = TN_OP_DATA_SHAPE,
@@ -157,7 +167,11 @@ constexpr tn_op kTopK = op_row({.type = "TopK",
                                                   {"name": "sorted", "type": "int", "default": 1}])",
                                 .shape = shape<top_k_shape>,
                                 .ref = ref<top_k_ref>,
-                                .sample = sample<top_k_sample>});
+                                .sample = sample<top_k_sample>,
+                                .vjp = vjp<top_k_vjp>,
+                                .vjp_inputs = 0,
+                                .vjp_outputs = 2,
+                                .batch = batch<batch_first_by_axis>});
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -110,29 +111,43 @@ Status batch_norm_ref(const Call& call) {
   return write_running(call, 2, momentum, s.variance);
 }
 
-// y = x*factor + shift per channel, as Mul and Add.
+// y = x*factor + shift per channel, of the statistics given or, in training, of the batch's own.
 Result<std::vector<Value>> batch_norm_decompose(EditView edit, Node node) {
-  Type x = node.input(0).type();
-  if (!x.ranked || node.attr_int("training_mode") != 0) {
-    return unsupported("BatchNormalization: only inference over a known rank is composite");
-  }
-  TN_TRY(epsilon, edit.constant<float>(TN_F32, {}, {float(node.attr_float("epsilon", 1e-5))}));
-  TN_TRY(like, edit.op("CastLike", {epsilon, node.input(4)}));
-  TN_TRY(sum, edit.op("Add", {node.input(4), like}));
-  TN_TRY(root, edit.op("Sqrt", {sum}));
-  TN_TRY(factor, edit.op("Div", {node.input(1), root}));
-  TN_TRY(product, edit.op("Mul", {node.input(3), factor}));
-  TN_TRY(shift, edit.op("Sub", {node.input(2), product}));
+  Builder b(edit);
+  Value x = node.input(0);
   std::vector<int64_t> axes;
-  for (int64_t i = 0; i < int64_t(x.rank()); ++i) {
-    if (i != 1) axes.push_back(i);
+  for (size_t i = 0; i < b.ranked(x, "BatchNormalization").rank(); ++i)
+    if (i != 1) axes.push_back(static_cast<int64_t>(i));
+  auto wide = [&](Value v) { return b.cast(b.op("Unsqueeze", {v, b.ints(axes)}), x.dtype()); };
+  auto mean_of = [&](Value v, int64_t keep) {
+    return b.op("ReduceMean", {v, b.ints(axes)}, {{"keepdims", keep}});
+  };
+  double momentum = node.attr_float("momentum", 0.9);
+  bool training = node.attr_int("training_mode") != 0;
+  std::vector<Value> out(node.n_outputs());
+  Value centred, variance;
+  if (training) {
+    centred = b.sub(x, mean_of(x, 1));
+    variance = mean_of(b.mul(centred, centred), 0);
+    Value now[] = {mean_of(x, 0), variance};
+    for (size_t i = 1; i < out.size(); ++i) {  // runs of the statistics
+      Value before = node.input(i + 2);
+      auto part = [&](Value v, double share) {
+        return b.mul(b.cast(v, before.dtype()), b.number(share, before.dtype()));
+      };
+      out[i] = b.add(part(before, momentum), part(now[i - 1], 1 - momentum));
+    }
+  } else {
+    if (out.size() > 1) return unsupported("BatchNormalization: outputs 1 and 2 are for training");
+    centred = b.sub(x, wide(node.input(3)));
+    variance = node.input(4);
   }
-  TN_TRY(where, edit.ints(axes));
-  TN_TRY(wide_factor, edit.op("Unsqueeze", {factor, where}));
-  TN_TRY(wide_shift, edit.op("Unsqueeze", {shift, where}));
-  TN_TRY(scaled, edit.op("Mul", {node.input(0), wide_factor}));
-  TN_TRY(y, edit.op("Add", {scaled, wide_shift}));
-  return std::vector<Value>{y};
+  Value root =
+      b.op("Sqrt", {b.add(variance, b.number(node.attr_float("epsilon", 1e-5), variance.dtype()))});
+  Value factor = b.div(b.cast(node.input(1), root.dtype()), root);
+  out[0] = b.add(b.mul(centred, wide(factor)), wide(node.input(2)));
+  TN_CHECK(b.status());
+  return out;
 }
 
 Result<Node> batch_norm_sample(EditView edit, uint64_t seed) {
@@ -149,7 +164,20 @@ Result<Node> batch_norm_sample(EditView edit, uint64_t seed) {
     variance.push_back(0.25f * static_cast<float>(random.integer(1, 8)));
   TN_TRY(v, edit.constant<float>(TN_F32, {dims[1]}, variance));
   inputs.push_back(v);
-  return edit.add({.type = "BatchNormalization", .inputs = inputs});
+  if (random.coin()) return edit.add({.type = "BatchNormalization", .inputs = inputs});
+  return edit.add({.type = "BatchNormalization",
+                   .inputs = inputs,
+                   .attrs = {{"training_mode", 1}, {"epsilon", 0.1}},
+                   .n_outputs = 3});
+}
+
+// Statistics of a batch are of all examples together: only inference treats them alone.
+Status batch_norm_batch(Batching& b) {
+  if (b.of().attr_int("training_mode") != 0)
+    return invalid(
+        "training_mode: its statistics mix the examples of a batch; under vmap use inference, "
+        "GroupNormalization or LayerNormalization");
+  return unsupported("by axes");
 }
 
 constexpr tn_op kBatchNorm = op_row(
@@ -166,6 +194,7 @@ constexpr tn_op kBatchNorm = op_row(
      .ref = ref<batch_norm_ref>,
      .sample = sample<batch_norm_sample>,
      .cast = "own=1,2,3,4"});
+     .batch = batch<batch_norm_batch>});
 
 }  // namespace
 

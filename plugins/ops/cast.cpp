@@ -96,6 +96,11 @@ Result<Node> bit_cast_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "BitCast", .inputs = {x}, .attrs = {{"to", any_dtype(TN_I32)}}});
 }
 
+Status cast_vjp(Gradients& g) {
+  if (g.wanted(0)) g.set(0, g.cast(g.cotangent(), g.in(0).dtype()));
+  return {};
+}
+
 constexpr tn_op kCast = op_row({.type = "Cast",
                                 .since = 28,
                                 .axes = "s.. -> s..",
@@ -105,7 +110,10 @@ constexpr tn_op kCast = op_row({.type = "Cast",
                                 .shape = shape<cast_shape>,
                                 .cost = cost<move_cost>,
                                 .ref = ref<cast_ref>,
-                                .sample = sample<cast_sample>});
+                                .sample = sample<cast_sample>,
+                                .vjp = vjp<cast_vjp>,
+                                .vjp_inputs = 0,
+                                .vjp_outputs = 0});
 constexpr tn_op kCastLike =
     op_row({.type = "CastLike",
             .since = 28,
@@ -115,7 +123,10 @@ constexpr tn_op kCastLike =
             .shape = shape<cast_shape>,
             .cost = cost<move_cost>,
             .ref = ref<cast_ref>,
-            .sample = sample<cast_like_sample>});
+            .sample = sample<cast_like_sample>,
+            .vjp = vjp<cast_vjp>,
+            .vjp_inputs = 0,
+            .vjp_outputs = 0});
 constexpr tn_op kBitCast = op_row({.type = "BitCast",
                                    .since = 26,
                                    .traits = TN_OP_VIEW,

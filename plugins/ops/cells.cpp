@@ -81,4 +81,17 @@ Status copy_as(const Call& call, std::span<const int64_t> shape) {
   return {};
 }
 
+Value scatter_along(
+    Builder& b, Value dy, const std::vector<int64_t>& places, size_t axis, int64_t size) {
+  Type type = b.fixed(dy, "the gradient");
+  if (type.dims.size() <= axis) return {};
+  std::vector<int64_t> whole = type.dims, line(type.dims.size(), 1);
+  whole[axis] = size;
+  line[axis] = type.dims[axis];
+  Value zeros = b.op("Expand", {b.number(0, type.dtype), b.ints(whole)});
+  Value at = b.op("Expand", {b.reshape(b.ints(places), line), b.ints(type.dims)});
+  return b.op("ScatterElements", {zeros, at, dy},
+              {{"axis", static_cast<int64_t>(axis)}, {"reduction", "add"}});
+}
+
 }  // namespace tenon::ops

@@ -108,6 +108,10 @@ inline std::vector<int64_t> to_vector(std::span<const int64_t> shape) {
 // An integer tensor (int32 or int64) as numbers.
 std::vector<int64_t> read_ints(const DLTensor& tensor);
 
+// For gradients: dy, whose entries along an axis belong to these places of an axis of `size`.
+Value scatter_along(
+    Builder& b, Value dy, const std::vector<int64_t>& places, size_t axis, int64_t size);
+
 // View operators: the bytes of input 0 with another shape.
 Status copy_as(const Call& call, std::span<const int64_t> shape);
 

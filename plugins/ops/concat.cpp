@@ -5,6 +5,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -185,6 +186,31 @@ Result<Node> split_sample(EditView edit, uint64_t seed) {
                    .n_outputs = sizes.size()});
 }
 
+Status concat_vjp(Gradients& g) {
+  TN_TRY(axis, axis_in(g.of().attr_int("axis"), g.ranked(g.in(0), "Concat").rank()));
+  std::vector<int64_t> sizes;
+  for (Value input : g.of().inputs()) {
+    Type type = g.ranked(input, "Concat");
+    int64_t size = type.ranked ? type.dims[static_cast<size_t>(axis)] : -1;
+    if (size < 0) return unsupported("the sizes along axis must be known; bind the shapes first");
+    sizes.push_back(size);
+  }
+  Node parts = g.node({.type = "Split",
+                       .inputs = {g.cotangent(), g.ints(sizes)},
+                       .attrs = {{"axis", axis}},
+                       .n_outputs = sizes.size()});
+  for (uint64_t i = 0; parts && i < sizes.size(); ++i)
+    if (g.wanted(i)) g.set(i, parts.output(i));
+  return {};
+}
+Status split_vjp(Gradients& g) {
+  std::vector<Value> parts;
+  for (uint64_t i = 0; i < g.of().n_outputs(); ++i)
+    parts.push_back(g.cotangent(i) ? g.cotangent(i) : g.zeros_like(g.out(i)));
+  g.set(0, g.op("Concat", parts, {{"axis", g.of().attr_int("axis")}}));
+  return {};
+}
+
 constexpr tn_op kConcat = op_row({.type = "Concat",
                                   .since = 13,
                                   .attributes = R"([{"name": "axis", "type": "int"}])",
@@ -194,6 +220,11 @@ constexpr tn_op kConcat = op_row({.type = "Concat",
                                   .ref = ref<concat_ref>,
                                   .sample = sample<concat_sample>,
                                   .cast = "cpu=promote cuda=promote"});
+                                  .vjp = vjp<concat_vjp>,
+                                  .vjp_inputs = 0,
+                                  .vjp_outputs = 0,
+                                  .cast = "cpu=promote cuda=promote",
+                                  .batch = batch<batch_all_by_axis>});
 constexpr tn_op kSplit = op_row({.type = "Split",
                                  .since = 18,
                                  .attributes = R"([{"name": "axis", "type": "int", "default": 0},
@@ -202,7 +233,11 @@ constexpr tn_op kSplit = op_row({.type = "Split",
                                  .shape = shape<split_shape>,
                                  .cost = cost<move_cost>,
                                  .ref = ref<split_ref>,
-                                 .sample = sample<split_sample>});
+                                 .sample = sample<split_sample>,
+                                 .vjp = vjp<split_vjp>,
+                                 .vjp_inputs = 0,
+                                 .vjp_outputs = 0,
+                                 .batch = batch<batch_first_by_axis>});
 
 }  // namespace
 

@@ -60,6 +60,21 @@ Result<Node> conv_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "Conv", .inputs = inputs, .attrs = attrs});
 }
 
+Status conv_vjp(Gradients& g) {
+  Value dy = g.cotangent();
+  auto gradient = [&](std::string_view type, Value a, Value b, Value of) {
+    Node node = g.node({.type = type,
+                        .inputs = {a, b, g.shape_of(of)},
+                        .attrs = conv_attributes(g.of()),
+                        .domain = "tenon"});
+    return node ? node.output() : Value{};
+  };
+  if (g.wanted(0)) g.set(0, gradient("ConvInputGrad", dy, g.in(1), g.in(0)));
+  if (g.wanted(1)) g.set(1, gradient("ConvWeightGrad", g.in(0), dy, g.in(1)));
+  if (g.wanted(2)) g.set(2, bias_gradient(g, dy));
+  return {};
+}
+
 constexpr tn_op kConv = op_row(
     {.type = "Conv",
      .since = 22,
@@ -71,6 +86,9 @@ constexpr tn_op kConv = op_row(
      .cost = cost<[](Node node) { return OpCost{conv_flops(node, 1), node_bytes(node)}; }>,
      .ref = ref<conv_ref>,
      .sample = sample<conv_sample>,
+     .vjp = vjp<conv_vjp>,
+     .vjp_inputs = 3,
+     .vjp_outputs = 0,
      .cast = "cpu=low cuda=low"});
 
 }  // namespace

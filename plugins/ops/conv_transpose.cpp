@@ -169,6 +169,24 @@ OpCost transpose_cost(Node node) {
   return {2.0 * double(x.elements()) * double(w.elements() / w.dims[0]), node_bytes(node)};
 }
 
+// It is a convolution's gradient, so its own gradients are a convolution and a weight gradient.
+Status transpose_vjp(Gradients& g) {
+  Node node = g.of();
+  if (!node.attr_ints("output_shape").empty() || node.attr_text("auto_pad", "NOTSET") != "NOTSET")
+    return unsupported("expected pads in place of auto_pad or output_shape for a gradient");
+  Value dy = g.cotangent();
+  if (g.wanted(0)) g.set(0, g.op("Conv", {dy, g.in(1)}, conv_attributes(node)));
+  if (g.wanted(1)) {
+    Node made = g.node({.type = "ConvWeightGrad",
+                        .inputs = {dy, g.in(0), g.shape_of(g.in(1))},
+                        .attrs = conv_attributes(node),
+                        .domain = "tenon"});
+    if (made) g.set(1, made.output());
+  }
+  if (g.wanted(2)) g.set(2, bias_gradient(g, dy));
+  return {};
+}
+
 constexpr tn_op kConvTranspose = op_row(
     {.type = "ConvTranspose",
      .since = 22,
@@ -182,6 +200,9 @@ constexpr tn_op kConvTranspose = op_row(
      .cost = cost<transpose_cost>,
      .ref = ref<transpose_ref>,
      .sample = sample<transpose_sample>,
+     .vjp = vjp<transpose_vjp>,
+     .vjp_inputs = 3,
+     .vjp_outputs = 0,
      .cast = "cpu=low cuda=low"});
 
 }  // namespace

@@ -66,4 +66,18 @@ double conv_flops(Node node, uint64_t weight_input) {
   return 2.0 * static_cast<double>(y.elements()) * static_cast<double>(w.elements() / w.dims[0]);
 }
 
+std::vector<Attr> conv_attributes(Node node) {
+  std::vector<Attr> attrs{{"group", node.attr_int("group", 1)}};
+  for (const char* name : {"strides", "dilations", "pads", "kernel_shape", "auto_pad"})
+    if (node.attr(name).tag != TN_ANY_NONE) attrs.emplace_back(name, node.attr(name));
+  return attrs;
+}
+
+Value bias_gradient(Gradients& g, Value dy) {
+  std::vector<int64_t> axes{0};
+  for (size_t i = 2; i < g.ranked(dy, "Conv").rank(); ++i)
+    axes.push_back(static_cast<int64_t>(i));
+  return g.sum(dy, axes, false);
+}
+
 }  // namespace tenon::ops

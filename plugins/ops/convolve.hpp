@@ -19,6 +19,10 @@ Result<ConvSizes> conv_sizes(Node node, std::span<const int64_t> x, std::span<co
 std::vector<int64_t> conv_out_shape(const ConvSizes& sizes);
 Status conv_shape(EditView edit, Node node, uint64_t weight_input, uint32_t out_dtype);
 double conv_flops(Node node, uint64_t weight_input);
+// The attributes that say which convolution it is, for another node.
+std::vector<Attr> conv_attributes(Node node);
+// Sums a gradient over all axes but the channels.
+Value bias_gradient(Gradients& g, Value dy);
 
 namespace detail {
 

@@ -4,6 +4,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -56,6 +57,30 @@ Result<Node> product_sample(EditView edit, uint64_t seed) {
   return cumulate_sample(edit, seed, "CumProd");
 }
 
+Value cumulated_back(Gradients& g, Value dy) {
+  return g.op(
+      "CumSum", {dy, g.in(1)},
+      {{"exclusive", g.of().attr_int("exclusive")}, {"reverse", 1 - g.of().attr_int("reverse")}});
+}
+Status sum_vjp(Gradients& g) {
+  g.set(0, cumulated_back(g, g.cotangent()));
+  return {};
+}
+Status product_vjp(Gradients& g) {
+  g.set(0, g.div(cumulated_back(g, g.mul(g.cotangent(), g.out())), g.in(0)));
+  return {};
+}
+
+Status cumulate_batch(Batching& b) {
+  TN_TRY(axis, stated_ints(b, 1));
+  size_t rank = b.ranked(b.of().input(0), "CumSum").rank();
+  if (axis.size() != 1) return invalid(cat("axis: expected one number, got ", axis.size()));
+  Value at = b.number(static_cast<double>(shifted(axis, rank)[0]), TN_I64);
+  Node made = again(b, b.of(), {b.in(0), at});
+  if (made) b.set(0, made.output());
+  return {};
+}
+
 constexpr const char* kAttributes = R"([{"name": "exclusive", "type": "int", "default": 0},
                                         {"name": "reverse", "type": "int", "default": 0}])";
 constexpr tn_op kSum = op_row({.type = "CumSum",
@@ -63,13 +88,23 @@ constexpr tn_op kSum = op_row({.type = "CumSum",
                                .attributes = kAttributes,
                                .shape = shape<cumulate_shape>,
                                .ref = ref<cumulate_ref<false>>,
-                               .sample = sample<sum_sample>});
+                               .sample = sample<sum_sample>,
+                               .vjp = vjp<sum_vjp>,
+                               .vjp_inputs = 2,
+                               .vjp_outputs = 0,
+                               .cast = "cuda=fp32",
+                               .batch = batch<cumulate_batch>});
 constexpr tn_op kProduct = op_row({.type = "CumProd",
                                    .since = 26,
                                    .attributes = kAttributes,
                                    .shape = shape<cumulate_shape>,
                                    .ref = ref<cumulate_ref<true>>,
-                                   .sample = sample<product_sample>});
+                                   .sample = sample<product_sample>,
+                                   .vjp = vjp<product_vjp>,
+                                   .vjp_inputs = 3,
+                                   .vjp_outputs = 1,
+                                   .cast = "cuda=fp32",
+                                   .batch = batch<cumulate_batch>});
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "random.hpp"
 #include "sampling.hpp"
 
@@ -65,6 +66,33 @@ Result<Node> dropout_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "Dropout", .inputs = {x}, .n_outputs = uint64_t(random.integer(1, 2))});
 }
 
+// By the mask that was drawn; where there is none, training must be known to be off.
+Status dropout_vjp(Gradients& g) {
+  Value dy = g.cotangent();
+  if (!dy) return {};
+  if (!g.in(2)) {
+    g.set(0, dy);
+    return {};
+  }
+  if (!g.out(1)) return unsupported("training: expected the output mask, which the gradient needs");
+  Value ratio = g.in(1) ? g.cast(g.in(1), dy.dtype()) : g.number(0.5, dy.dtype());
+  // Not training: the mask is all ones, and nothing was scaled.
+  ratio = g.op("Where", {g.in(2), ratio, g.number(0, dy.dtype())});
+  Value scaled = g.div(dy, g.sub(g.number(1, dy.dtype()), ratio));
+  g.set(0, g.op("Where", {g.out(1), scaled, g.number(0, dy.dtype())}));
+  return {};
+}
+
+// Off, it passes each example on; on, each would need numbers of its own.
+Status dropout_batch(Batching& b) {
+  if (b.in(2))
+    return invalid("random numbers under vmap: draw the mask outside, or give no training input");
+  Node made = again(b, b.of(), {b.in(0)});
+  for (uint64_t i = 0; made && i < b.of().n_outputs(); ++i)
+    b.set(i, made.output(i));
+  return {};
+}
+
 constexpr tn_op kDropout = op_row({.type = "Dropout",
                                    .since = 22,
                                    .traits = TN_OP_RANDOM,
@@ -73,7 +101,12 @@ constexpr tn_op kDropout = op_row({.type = "Dropout",
                                    .shape = shape<dropout_shape>,
                                    .cost = cost<move_cost>,
                                    .ref = ref<dropout_ref>,
-                                   .sample = sample<dropout_sample>});
+                                   .sample = sample<dropout_sample>,
+                                   .vjp = vjp<dropout_vjp>,
+                                   .vjp_inputs = 6,
+                                   .vjp_outputs = 2,
+                                   .recompute = "never",
+                                   .batch = batch<dropout_batch>});
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -100,20 +101,66 @@ Result<Node> tile_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "Tile", .inputs = {x, times}});
 }
 
+// As large as the output: whoever asked sums.
+Status expand_vjp(Gradients& g) {
+  g.set(0, g.cotangent());
+  return {};
+}
+Status tile_vjp(Gradients& g) {
+  Type x = g.fixed(g.in(0), "Tile"), y = g.fixed(g.out(), "Tile");
+  if (!x.ranked || !y.ranked) return {};
+  std::vector<int64_t> split, copies;
+  for (size_t i = 0; i < x.rank(); ++i) {
+    copies.push_back(static_cast<int64_t>(2 * i));
+    split.insert(split.end(), {x.dims[i] ? y.dims[i] / x.dims[i] : 1, x.dims[i]});
+  }
+  g.set(0, g.sum(g.reshape(g.cotangent(), split), copies, false));
+  return {};
+}
+
+// The shape of one example, as long as the result's rank, behind the number of examples.
+Status expand_batch(Batching& b) {
+  size_t rank = b.ranked(b.of().input(0), "Expand").rank();
+  size_t out = b.ranked(b.of().output(), "Expand").rank();
+  if (b.batched(1)) return unsupported("shape: expected the same for all examples");
+  Value x = b.in(0);
+  std::vector<int64_t> ones;
+  for (size_t i = rank; i < out; ++i)
+    ones.push_back(static_cast<int64_t>(i - rank + 1));
+  if (!ones.empty()) x = b.op("Unsqueeze", {x, b.ints(ones)});
+  Value shape = b.shape_of(b.of().output());
+  b.set(0, b.op("Expand", {x, b.op("Concat", {example_count(b), shape}, {{"axis", 0}})}));
+  return {};
+}
+Status tile_batch(Batching& b) {
+  if (b.batched(1)) return unsupported("repeats: expected the same for all examples");
+  Value repeats = b.op("Concat", {b.ints({1}), b.in(1)}, {{"axis", 0}});
+  b.set(0, b.op("Tile", {b.in(0), repeats}));
+  return {};
+}
+
 constexpr tn_op kExpand = op_row({.type = "Expand",
                                   .since = 13,
                                   .quant = "same_scale",
                                   .shape = shape<expand_shape>,
                                   .cost = cost<move_cost>,
                                   .ref = ref<expand_ref>,
-                                  .sample = sample<expand_sample>});
+                                  .sample = sample<expand_sample>,
+                                  .vjp = vjp<expand_vjp>,
+                                  .vjp_inputs = 0,
+                                  .vjp_outputs = 0,
+                                  .batch = batch<expand_batch>});
 constexpr tn_op kTile = op_row({.type = "Tile",
                                 .since = 13,
                                 .quant = "same_scale",
                                 .shape = shape<tile_shape>,
                                 .cost = cost<move_cost>,
                                 .ref = ref<tile_ref>,
-                                .sample = sample<tile_sample>});
+                                .sample = sample<tile_sample>,
+                                .vjp = vjp<tile_vjp>,
+                                .vjp_inputs = 0,
+                                .vjp_outputs = 0,
+                                .batch = batch<tile_batch>});
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -172,6 +173,67 @@ Result<Node> gather_nd_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "GatherND", .inputs = {x, at}});
 }
 
+// Each gradient is added where its element was taken from.
+Status gather_vjp(Gradients& g) {
+  Type x = g.ranked(g.in(0), "Gather"), indices = g.ranked(g.in(1), "Gather");
+  TN_TRY(found, axis_in(g.of().attr_int("axis"), x.rank()));
+  auto axis = static_cast<size_t>(found), depth = indices.rank();
+  Value like = g.in(0), dy = g.cotangent();
+  std::vector<int64_t> back(x.rank());
+  if (axis > 0) {  // with the gathered axis, and the axes of indices, first
+    std::vector<int64_t> front{found}, lead;
+    for (size_t i = 0; i < depth; ++i)
+      lead.push_back(static_cast<int64_t>(axis + i));
+    for (size_t i = 0; i < x.rank(); ++i) {
+      back[i] = static_cast<int64_t>(i < axis ? i + 1 : i == axis ? 0 : i);
+      if (i == axis) continue;
+      front.push_back(static_cast<int64_t>(i));
+      lead.push_back(static_cast<int64_t>(i < axis ? i : i + depth - 1));
+    }
+    like = g.transpose(like, front);
+    dy = g.transpose(dy, lead);
+  }
+  Value dx = g.op("ScatterND", {g.zeros_like(like), g.op("Unsqueeze", {g.in(1), g.ints({-1})}), dy},
+                  {{"reduction", "add"}});
+  g.set(0, axis > 0 ? g.transpose(dx, back) : dx);
+  return {};
+}
+Status gather_elements_vjp(Gradients& g) {
+  g.set(0, g.op("ScatterElements", {g.zeros_like(g.in(0)), g.in(1), g.cotangent()},
+                {{"axis", g.of().attr_int("axis")}, {"reduction", "add"}}));
+  return {};
+}
+Status gather_nd_vjp(Gradients& g) {
+  if (g.of().attr_int("batch_dims") != 0)
+    return unsupported("batch_dims: expected 0 for a gradient");
+  g.set(0,
+        g.op("ScatterND", {g.zeros_like(g.in(0)), g.in(1), g.cotangent()}, {{"reduction", "add"}}));
+  return {};
+}
+
+Status gather_batch(Batching& b) {
+  if (!b.batched(1)) return batch_first_by_axis(b);
+  Type x = b.ranked(b.of().input(0), "Gather"), at = b.ranked(b.of().input(1), "Gather");
+  TN_TRY(axis, axis_in(b.of().attr_int("axis"), x.rank()));
+  if (!b.batched(0)) {  // the new axis goes where the axes of indices go
+    Value y = b.op("Gather", {b.in(0), b.in(1)}, {{"axis", axis}});
+    std::vector<int64_t> perm{axis};
+    for (int64_t i = 0; i < int64_t(x.rank() + at.rank()); ++i)
+      if (i != axis) perm.push_back(i);
+    b.set(0, axis == 0 ? y : b.transpose(y, perm));
+    return {};
+  }
+  if (axis != 0) return unsupported("examples of both inputs along an axis other than 0");
+  b.set(0, b.op("GatherND", {b.in(0), b.op("Unsqueeze", {b.in(1), b.ints({-1})})},
+                {{"batch_dims", 1}}));
+  return {};
+}
+Status gather_nd_batch(Batching& b) {
+  b.set(0, b.op("GatherND", {for_all_examples(b, 0), for_all_examples(b, 1)},
+                {{"batch_dims", b.of().attr_int("batch_dims") + 1}}));
+  return {};
+}
+
 constexpr const char* kAxis = R"([{"name": "axis", "type": "int", "default": 0}])";
 constexpr tn_op kGather = op_row({.type = "Gather",
                                   .since = 13,
@@ -181,7 +243,11 @@ constexpr tn_op kGather = op_row({.type = "Gather",
                                   .shape = shape<gather_shape>,
                                   .cost = cost<move_cost>,
                                   .ref = ref<gather_ref>,
-                                  .sample = sample<gather_sample>});
+                                  .sample = sample<gather_sample>,
+                                  .vjp = vjp<gather_vjp>,
+                                  .vjp_inputs = 2,
+                                  .vjp_outputs = 0,
+                                  .batch = batch<gather_batch>});
 constexpr tn_op kGatherElements = op_row({.type = "GatherElements",
                                           .since = 13,
                                           .attributes = kAxis,
@@ -189,7 +255,11 @@ constexpr tn_op kGatherElements = op_row({.type = "GatherElements",
                                           .shape = shape<gather_elements_shape>,
                                           .cost = cost<move_cost>,
                                           .ref = ref<gather_elements_ref>,
-                                          .sample = sample<gather_elements_sample>});
+                                          .sample = sample<gather_elements_sample>,
+                                          .vjp = vjp<gather_elements_vjp>,
+                                          .vjp_inputs = 2,
+                                          .vjp_outputs = 0,
+                                          .batch = batch<batch_all_by_axis>});
 constexpr tn_op kGatherNd =
     op_row({.type = "GatherND",
             .since = 13,
@@ -198,7 +268,11 @@ constexpr tn_op kGatherNd =
             .shape = shape<gather_nd_shape>,
             .cost = cost<move_cost>,
             .ref = ref<gather_nd_ref>,
-            .sample = sample<gather_nd_sample>});
+            .sample = sample<gather_nd_sample>,
+            .vjp = vjp<gather_nd_vjp>,
+            .vjp_inputs = 2,
+            .vjp_outputs = 0,
+            .batch = batch<gather_nd_batch>});
 
 }  // namespace
 

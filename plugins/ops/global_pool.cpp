@@ -80,6 +80,27 @@ Result<Node> lp_sample(EditView edit, uint64_t seed) {
   return global_sample(edit, seed, "GlobalLpPool");
 }
 
+Result<std::vector<Value>> global_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value x = node.input(0);
+  std::vector<int64_t> space;
+  for (size_t i = 2; i < b.ranked(x, node.type()).rank(); ++i)
+    space.push_back(static_cast<int64_t>(i));
+  auto reduce = [&](std::string_view type, Value of) {
+    return b.op(type, {of, b.ints(space)}, {{"noop_with_empty_axes", 1}});
+  };
+  Value y;
+  if (node.is("GlobalLpPool")) {
+    auto p = static_cast<double>(node.attr_int("p", 2));
+    Value powers = b.op("Pow", {b.op("Abs", {x}), b.number(p, x.dtype())});
+    y = b.op("Pow", {reduce("ReduceSum", powers), b.number(1 / p, x.dtype())});
+  } else {
+    y = reduce(node.is("GlobalMaxPool") ? "ReduceMax" : "ReduceMean", x);
+  }
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 OpCost global_cost(Node node) {
   Type x = node.input(0).type();
   return {x.is_static() ? static_cast<double>(x.elements()) : 0, node_bytes(node)};
@@ -90,6 +111,7 @@ constexpr tn_op kAverage = op_row({.type = "GlobalAveragePool",
                                    .axes = "n c s~.. -> n c s'..",
                                    .quant = "requant",
                                    .shape = shape<global_shape>,
+                                   .decompose = decompose<global_decompose>,
                                    .cost = cost<global_cost>,
                                    .ref = ref<average_ref>,
                                    .sample = sample<average_sample>});
@@ -98,6 +120,7 @@ constexpr tn_op kMax = op_row({.type = "GlobalMaxPool",
                                .axes = "n c s~.. -> n c s'..",
                                .quant = "same_scale",
                                .shape = shape<global_shape>,
+                               .decompose = decompose<global_decompose>,
                                .cost = cost<global_cost>,
                                .ref = ref<max_ref>,
                                .sample = sample<max_sample>});
@@ -106,6 +129,7 @@ constexpr tn_op kLp = op_row({.type = "GlobalLpPool",
                               .axes = "n c s~.. -> n c s'..",
                               .attributes = R"([{"name": "p", "type": "int", "default": 2}])",
                               .shape = shape<global_shape>,
+                              .decompose = decompose<global_decompose>,
                               .cost = cost<global_cost>,
                               .ref = ref<lp_ref>,
                               .sample = sample<lp_sample>});

@@ -78,6 +78,50 @@ Result<Node> group_sample(EditView edit, uint64_t seed) {
   return norm_sample(edit, seed, true);
 }
 
+// Runs of groups as rows of a matrix.
+Result<std::vector<Value>> norm_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value x = node.input(0);
+  Type type = b.ranked(x, node.type());
+  if (!type.ranked || type.rank() < 2 || type.dims[1] < 0)
+    return unsupported("the number of channels must be known");
+  int64_t groups = node.is("GroupNormalization") ? node.attr_int("num_groups", 1) : type.dims[1];
+  Value rows = b.op("Reshape", {x, b.ints({0, groups, -1})}), axis = b.ints({-1});
+  Value centred = b.sub(rows, b.op("ReduceMean", {rows, axis}));
+  Value variance = b.op("ReduceMean", {b.mul(centred, centred), axis});
+  Value epsilon = b.number(node.attr_float("epsilon", 1e-5), x.dtype());
+  Value normal = b.div(centred, b.op("Sqrt", {b.add(variance, epsilon)}));
+  std::vector<int64_t> channel(type.rank() - 1, 1);
+  channel[0] = type.dims[1];
+  Value scaled = b.mul(b.reshape_like(normal, x), b.reshape(node.input(1), channel));
+  Value y = b.add(scaled, b.reshape(node.input(2), channel));
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
+// The window over channels as a sum of shifted squares.
+Result<std::vector<Value>> lrn_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value x = node.input(0), sum;
+  Type type = b.ranked(x, "LRN");
+  int64_t size = node.attr_int("size", 1);
+  std::vector<int64_t> pads(type.rank() * 2, 0);
+  if (type.rank() < 2 || type.dims[1] < 0) return unsupported("the channels must be known");
+  pads[1] = (size - 1) / 2;
+  pads[type.rank() + 1] = size / 2;
+  Value padded = b.op("Pad", {b.mul(x, x), b.ints(pads)});
+  for (int64_t i = 0; i < size; ++i) {
+    Value shifted = b.op("Slice", {padded, b.ints({i}), b.ints({i + type.dims[1]}), b.ints({1})});
+    sum = sum ? b.add(sum, shifted) : shifted;
+  }
+  auto number = [&](double v) { return b.number(v, x.dtype()); };
+  double alpha = node.attr_float("alpha", 1e-4) / static_cast<double>(size);
+  Value scale = b.add(b.mul(sum, number(alpha)), number(node.attr_float("bias", 1.0)));
+  Value y = b.div(x, b.op("Pow", {scale, number(node.attr_float("beta", 0.75))}));
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 // Krizhevsky et al. (2012): by the squares of neighbouring channels.
 Status lrn_ref(const Call& call) {
   std::span<const int64_t> shape = call.shape(0);
@@ -116,6 +160,7 @@ constexpr tn_op kInstance =
             .axes = "n c s~.., c, c -> n c s..",
             .attributes = R"([{"name": "epsilon", "type": "float", "default": 1e-5}])",
             .shape = shape<same_shape>,
+            .decompose = decompose<norm_decompose>,
             .ref = ref<instance_ref>,
             .sample = sample<instance_sample>});
 constexpr tn_op kGroup =
@@ -126,6 +171,7 @@ constexpr tn_op kGroup =
                               {"name": "num_groups", "type": "int"},
                               {"name": "stash_type", "type": "dtype"}])",
             .shape = shape<same_shape>,
+            .decompose = decompose<norm_decompose>,
             .ref = ref<group_ref>,
             .sample = sample<group_sample>,
             .cast = "cuda=fp32"});
@@ -138,6 +184,7 @@ constexpr tn_op kLrn =
                                                  {"name": "bias", "type": "float", "default": 1.0},
                                                  {"name": "size", "type": "int"}])",
             .shape = shape<same_shape>,
+            .decompose = decompose<lrn_decompose>,
             .ref = ref<lrn_ref>,
             .sample = sample<lrn_sample>});
 

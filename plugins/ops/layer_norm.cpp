@@ -138,10 +138,10 @@ Result<std::vector<Value>> norm_decompose(EditView edit, Node node) {
   }
   TN_TRY(square, edit.op("Mul", {centred, centred}));
   TN_TRY(variance, edit.op("ReduceMean", {square, axes}));
-  auto tiny = static_cast<float>(node.attr_float("epsilon", 1e-5));
-  TN_TRY(epsilon, edit.constant<float>(TN_F32, {}, {tiny}));
-  TN_TRY(like, edit.op("CastLike", {epsilon, variance}));
-  TN_TRY(sum, edit.op("Add", {variance, like}));
+  Builder b(edit);
+  Value epsilon = b.number(node.attr_float("epsilon", 1e-5), variance.dtype());
+  TN_CHECK(b.status());
+  TN_TRY(sum, edit.op("Add", {variance, epsilon}));
   TN_TRY(root, edit.op("Sqrt", {sum}));
   TN_TRY(normal, edit.op("Div", {centred, root}));
   TN_TRY(scaled, edit.op("Mul", {normal, node.input(1)}));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul (NumPy's matmul) and Gemm.
 #include <algorithm>
+#include <numeric>
 
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -146,6 +148,76 @@ OpCost matmul_cost(Node node) {
                               bytes_of(c.dtype, c.elements()))};
 }
 
+// x with its last two axes swapped.
+Value swapped(Builder& b, Value x, size_t rank) {
+  std::vector<int64_t> perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[rank - 1], perm[rank - 2]);
+  return b.transpose(x, perm);
+}
+
+Status matmul_vjp(Gradients& g) {
+  Type a = g.ranked(g.in(0), "MatMul"), b = g.ranked(g.in(1), "MatMul");
+  Value dy = g.cotangent(), left = g.in(0), right = g.in(1);
+  if (a.dims.empty() || b.dims.empty()) return {};
+  // A vector is a matrix with an axis of one.
+  if (b.rank() == 1) {
+    right = g.op("Unsqueeze", {right, g.ints({1})});
+    dy = g.op("Unsqueeze", {dy, g.ints({-1})});
+  }
+  if (a.rank() == 1) {
+    left = g.op("Unsqueeze", {left, g.ints({0})});
+    dy = g.op("Unsqueeze", {dy, g.ints({-2})});
+  }
+  size_t m = std::max<size_t>(2, a.rank()), n = std::max<size_t>(2, b.rank());
+  if (g.wanted(0)) g.set(0, g.op("MatMul", {dy, swapped(g, right, n)}));
+  if (!g.wanted(1)) return {};
+  if (n == 2 && m > 2 && a.dims.back() >= 0 && b.dims.back() >= 0) {
+    // One product over all rows instead of one for each matrix of the batch, and a sum.
+    left = g.reshape(left, {-1, a.dims.back()});
+    dy = g.reshape(dy, {-1, b.rank() == 1 ? 1 : b.dims.back()});
+    m = 2;
+  }
+  Value gradient = g.op("MatMul", {swapped(g, left, m), dy});
+  if (b.rank() == 1) gradient = g.op("Squeeze", {gradient, g.ints({-1})});
+  g.set(1, gradient);
+  return {};
+}
+
+Status gemm_vjp(Gradients& g) {
+  int64_t ta = g.of().attr_int("transA"), tb = g.of().attr_int("transB");
+  Value a = g.in(0), b = g.in(1), dy = g.cotangent();
+  auto product = [&](Value left, int64_t t_left, Value right, int64_t t_right) {
+    return g.op(
+        "Gemm", {left, right},
+        {{"transA", t_left}, {"transB", t_right}, {"alpha", g.of().attr_float("alpha", 1)}});
+  };
+  if (g.wanted(0)) g.set(0, ta ? product(b, tb, dy, 1) : product(dy, 0, b, 1 - tb));
+  if (g.wanted(1)) g.set(1, tb ? product(dy, 1, a, ta) : product(a, 1 - ta, dy, 0));
+  if (g.wanted(2)) g.set(2, g.mul(dy, g.number(g.of().attr_float("beta", 1), dy.dtype())));
+  return {};
+}
+
+// As products of matrices that broadcast.
+Status gemm_batch(Batching& b) {
+  uint32_t dtype = b.in(0).dtype();
+  auto operand = [&](uint64_t i, const char* flag) {
+    if (b.of().attr_int(flag) == 0) return b.in(i);
+    return swapped(b, b.in(i), b.batched(i) ? 3 : 2);
+  };
+  Value y = b.op("MatMul", {operand(0, "transA"), operand(1, "transB")});
+  double alpha = b.of().attr_float("alpha", 1), beta = b.of().attr_float("beta", 1);
+  if (alpha != 1) y = b.mul(y, b.number(alpha, dtype));
+  if (Value c = b.in(2)) {
+    size_t rank = b.ranked(b.of().input(2), "Gemm").rank();
+    for (; b.batched(2) && rank < 2; ++rank)
+      c = b.op("Unsqueeze", {c, b.ints({1})});
+    y = b.add(y, beta == 1 ? c : b.mul(c, b.number(beta, dtype)));
+  }
+  b.set(0, y, b.batched(0) || b.batched(1) || b.batched(2));
+  return {};
+}
+
 constexpr tn_op kMatMul = op_row({.type = "MatMul",
                                   .since = 13,
                                   .axes = "B* m k, B* k n -> B* m n",
@@ -154,6 +226,9 @@ constexpr tn_op kMatMul = op_row({.type = "MatMul",
                                   .cost = cost<matmul_cost>,
                                   .ref = ref<matmul_ref>,
                                   .sample = sample<matmul_sample>,
+                                  .vjp = vjp<matmul_vjp>,
+                                  .vjp_inputs = 3,
+                                  .vjp_outputs = 0,
                                   .cast = "cpu=low cuda=low"});
 
 struct GemmForm {
@@ -260,6 +335,11 @@ constexpr tn_op kGemm =
             .ref = ref<gemm_ref>,
             .sample = sample<gemm_sample>,
             .cast = "cpu=low cuda=low"});
+            .vjp = vjp<gemm_vjp>,
+            .vjp_inputs = 3,
+            .vjp_outputs = 0,
+            .cast = "cpu=low cuda=low",
+            .batch = batch<gemm_batch>});
 
 }  // namespace
 

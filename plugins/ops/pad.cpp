@@ -5,6 +5,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -114,6 +115,55 @@ Result<Node> pad_sample(EditView edit, uint64_t seed) {
       {.type = "Pad", .inputs = {x, amounts}, .attrs = {{"mode", kModes[random.integer(0, 3)]}}});
 }
 
+Status pad_vjp(Gradients& g) {
+  TN_TRY(mode, mode_of(g.of()));
+  Type x = g.ranked(g.in(0), "Pad");
+  Value dy = g.cotangent();
+  auto pads = known_ints(g.in(1)), axes = known_ints(g.in(3));
+  if (!pads || (g.in(3) && !axes)) return unsupported("pads must be constants for a gradient");
+  TN_TRY(p, pads_of(*pads, axes.value_or(std::vector<int64_t>{}), bool(g.in(3)), x.rank()));
+  std::vector<int64_t> back = p.begin;
+  back.insert(back.end(), p.end.begin(), p.end.end());
+  for (int64_t& pad : back)
+    pad = -pad;
+  if (mode == Mode::kConstant) {
+    Value dx = g.op("Pad", {dy, g.ints(back)});
+    g.set(0, dx);
+    if (!g.wanted(2)) return {};
+    auto all = [&](Value v) { return g.op("ReduceSum", {v}, {{"keepdims", 0}}); };
+    // What is padded; and a crop of x has taken nothing from the value.
+    bool crops = std::any_of(back.begin(), back.end(), [](int64_t pad) { return pad > 0; });
+    if (crops) return unsupported("a gradient of the value while pads are negative");
+    g.set(2, g.reshape_like(g.sub(all(dy), all(dx)), g.in(2)));
+    return {};
+  }
+  Type fixed = g.fixed(g.in(0), "Pad");
+  for (size_t d = 0; d < fixed.rank(); ++d) {
+    std::vector<int64_t> places;
+    for (int64_t i = 0; i < fixed.dims[d] + p.begin[d] + p.end[d]; ++i)
+      places.push_back(source_of(mode, i - p.begin[d], fixed.dims[d]));
+    if (p.begin[d] != 0 || p.end[d] != 0) dy = scatter_along(g, dy, places, d, fixed.dims[d]);
+  }
+  g.set(0, dy);
+  return {};
+}
+
+Status pad_batch(Batching& b) {
+  size_t rank = b.ranked(b.of().input(0), "Pad").rank();
+  if (b.batched(1) || b.batched(2))
+    return unsupported("pads and value: expected the same for all examples");
+  std::vector<int64_t> axes(rank);
+  for (size_t i = 0; i < rank; ++i)
+    axes[i] = static_cast<int64_t>(i);
+  if (b.in(3)) {
+    TN_TRY(stated, stated_ints(b, 3));
+    axes = stated;
+  }
+  Node made = again(b, b.of(), {b.in(0), b.in(1), b.in(2), b.ints(shifted(axes, rank))});
+  if (made) b.set(0, made.output());
+  return {};
+}
+
 constexpr tn_op kPad =
     op_row({.type = "Pad",
             .since = 25,
@@ -122,7 +172,11 @@ constexpr tn_op kPad =
             .shape = shape<pad_shape>,
             .cost = cost<move_cost>,
             .ref = ref<pad_ref>,
-            .sample = sample<pad_sample>});
+            .sample = sample<pad_sample>,
+            .vjp = vjp<pad_vjp>,
+            .vjp_inputs = 10,
+            .vjp_outputs = 0,
+            .batch = batch<pad_batch>});
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 
@@ -137,6 +138,45 @@ Result<Node> non_zero_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "NonZero", .inputs = {x}});
 }
 
+Status trilu_vjp(Gradients& g) {
+  std::vector<Value> inputs{g.cotangent()};
+  if (g.in(1)) inputs.push_back(g.in(1));
+  g.set(0, g.op("Trilu", inputs, {{"upper", g.of().attr_int("upper", 1)}}));
+  return {};
+}
+Status one_hot_vjp(Gradients& g) {
+  auto all = [&](Value v) {
+    return g.op("Reshape", {g.op("ReduceSum", {v}, {{"keepdims", 0}}), g.ints({1})});
+  };
+  uint32_t dtype = g.in(2).dtype();
+  Value ends = g.op("Concat",
+                    {g.op("Reshape", {g.number(0, dtype), g.ints({1})}),
+                     g.op("Reshape", {g.number(1, dtype), g.ints({1})})},
+                    {{"axis", 0}});
+  Value hot = g.op("OneHot", {g.in(0), g.in(1), ends}, {{"axis", g.of().attr_int("axis", -1)}});
+  Value on = all(g.mul(g.cotangent(), hot));
+  g.set(2, g.op("Concat", {g.sub(all(g.cotangent()), on), on}, {{"axis", 0}}));
+  return {};
+}
+
+Status trilu_batch(Batching& b) {
+  if (b.batched(1)) return unsupported("k: expected the same for all examples");
+  std::vector<Value> inputs{b.in(0)};
+  if (b.in(1)) inputs.push_back(b.in(1));
+  Node made = again(b, b.of(), inputs);
+  if (made) b.set(0, made.output());
+  return {};
+}
+Status one_hot_batch(Batching& b) {
+  if (b.batched(1) || b.batched(2))
+    return unsupported("depth and values: expected the same for all examples");
+  size_t rank = b.ranked(b.of().output(), "OneHot").rank();
+  Node made = again(b, b.of(), {b.in(0), b.in(1), b.in(2)},
+                    {{"axis", shifted({b.of().attr_int("axis", -1)}, rank)[0]}});
+  if (made) b.set(0, made.output());
+  return {};
+}
+
 constexpr tn_op kTrilu =
     op_row({.type = "Trilu",
             .since = 14,
@@ -145,7 +185,11 @@ constexpr tn_op kTrilu =
             .shape = shape<same_shape>,
             .cost = cost<move_cost>,
             .ref = ref<trilu_ref>,
-            .sample = sample<trilu_sample>});
+            .sample = sample<trilu_sample>,
+            .vjp = vjp<trilu_vjp>,
+            .vjp_inputs = 2,
+            .vjp_outputs = 0,
+            .batch = batch<trilu_batch>});
 constexpr tn_op kEye = op_row({.type = "EyeLike",
                                .since = 22,
                                .traits = TN_OP_READS_SHAPE,
@@ -161,7 +205,11 @@ constexpr tn_op kOneHot =
             .attributes = R"([{"name": "axis", "type": "int", "default": -1}])",
             .shape = shape<one_hot_shape>,
             .ref = ref<one_hot_ref>,
-            .sample = sample<one_hot_sample>});
+            .sample = sample<one_hot_sample>,
+            .vjp = vjp<one_hot_vjp>,
+            .vjp_inputs = 3,
+            .vjp_outputs = 0,
+            .batch = batch<one_hot_batch>});
 constexpr tn_op kNonZero = op_row({.type = "NonZero",
                                    .since = 13,
                                    .traits = TN_OP_DATA_SHAPE,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool, AveragePool and LpPool: windows that slide over each channel.
+#include <algorithm>
 #include <limits>
 
 #include "cost.hpp"
@@ -147,6 +148,109 @@ Status lp_pool_ref(const Call& call) {
   });
 }
 
+// The pool that a gradient belongs to, for another node.
+std::vector<Attr> pool_attributes(Node node) {
+  std::vector<Attr> attrs;
+  for (const char* name : {"kernel_shape", "strides", "dilations", "pads", "auto_pad", "ceil_mode",
+                           "count_include_pad"})
+    if (node.attr(name).tag != TN_ANY_NONE) attrs.emplace_back(name, node.attr(name));
+  return attrs;
+}
+// MaxPoolGrad(dy, x), AveragePoolGrad(dy, shape of x).
+Status pool_vjp(Gradients& g) {
+  if (!g.cotangent()) return {};
+  bool most = g.of().is("MaxPool");
+  Node made = g.node({.type = most ? "MaxPoolGrad" : "AveragePoolGrad",
+                      .inputs = {g.cotangent(), most ? g.in(0) : g.shape_of(g.in(0))},
+                      .attrs = pool_attributes(g.of()),
+                      .domain = "tenon"});
+  if (made) g.set(0, made.output());
+  return {};
+}
+
+Status max_grad_shape(EditView edit, Node node) {
+  return set_output(edit, node, 0, node.input(1).type());
+}
+Status average_grad_shape(EditView edit, Node node) {
+  std::optional<Dims> x = contents(node.input(1));
+  uint32_t dtype = node.input(0).dtype();
+  return set_output(edit, node, 0, x ? type_of(dtype, *x) : unranked(dtype));
+}
+
+// add(output's index, input plane's offset, output coordinate, to): spreads one gradient.
+template <class Add>
+Status spread_ref(const Call& call, const std::vector<int64_t>& x, const Add& add) {
+  if (x.size() < 3) return invalid(cat("x: expected rank from 3, got ", x.size()));
+  std::span<const int64_t> shape(x);
+  TN_TRY(window, window_of(call.node(), shape.subspan(2), call.node().attr_ints("kernel_shape")));
+  Pooling p{window, x[0] * x[1], {}};
+  if (element_count(call.in(0)) != p.planes * window.out_count())
+    return invalid("dy: expected the shape of the pool's output");
+  TN_TRY(out, call.out(0, call.dtype(0), x));
+  std::vector<double> sums(static_cast<size_t>(element_count(shape)));
+  for_each_output(call, p, [&](int64_t to, int64_t plane, const Window::Sizes& o) {
+    add(p.window, to, plane, o, sums.data());
+  });
+  return dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
+    std::transform(sums.begin(), sums.end(), data_of<T>(out),
+                   [](double sum) { return static_cast<T>(sum); });
+    return {};
+  });
+}
+Status max_grad_ref(const Call& call) {
+  return dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
+    const T *dy = call.data<T>(0), *x = call.data<T>(1);
+    return spread_ref(
+        call, {call.shape(1).begin(), call.shape(1).end()},
+        [&](const Window& w, int64_t to, int64_t plane, const Window::Sizes& o, double* sums) {
+          int64_t best = -1;
+          double most = -HUGE_VAL;
+          for_each_tap(w, o, [&](int64_t at) {
+            auto value = static_cast<double>(x[plane + at]);
+            bool beats = value > most || (value != value && most == most);
+            if (best >= 0 && !beats) return;
+            most = value;
+            best = at;
+          });
+          if (best >= 0) sums[plane + best] += static_cast<double>(dy[to]);
+        });
+  });
+}
+Status average_grad_ref(const Call& call) {
+  bool with_padding = call.node().attr_int("count_include_pad") != 0;
+  auto shape = [&] {
+    const DLTensor& t = call.in(1);
+    return std::vector<int64_t>(data_of<const int64_t>(t),
+                                data_of<const int64_t>(t) + element_count(t));
+  };
+  return dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
+    const T* dy = call.data<T>(0);
+    return spread_ref(
+        call, shape(),
+        [&](const Window& w, int64_t to, int64_t plane, const Window::Sizes& o, double* sums) {
+          int64_t inside = 0;
+          int64_t all = for_each_tap(w, o, [&](int64_t) { ++inside; });
+          double each =
+              static_cast<double>(dy[to]) / static_cast<double>(with_padding ? all : inside);
+          for_each_tap(w, o, [&](int64_t at) { sums[plane + at] += each; });
+        });
+  });
+}
+// The gradient of a gradient by dy: what the pool took, taken again.
+Status max_grad_vjp(Gradients& g) {
+  if (!g.wanted(0)) return {};
+  std::vector<Attr> attrs = pool_attributes(g.of());
+  Node pool = g.node({.type = "MaxPool", .inputs = {g.in(1)}, .attrs = attrs, .n_outputs = 2});
+  if (!pool) return {};
+  Value flat = g.reshape(g.cotangent(), {-1});
+  g.set(0, g.op("Gather", {flat, pool.output(1)}));
+  return {};
+}
+Status average_grad_vjp(Gradients& g) {
+  g.set(0, g.op("AveragePool", {g.cotangent()}, pool_attributes(g.of())));
+  return {};
+}
+
 Result<Node> pool_sample(EditView edit, uint64_t seed, std::string_view type) {
   Sampler random(edit, seed);
   auto rank = static_cast<size_t>(random.integer(1, 3));
@@ -179,6 +283,25 @@ Result<Node> lp_pool_sample(EditView edit, uint64_t seed) {
   return pool_sample(edit, seed, "LpPool");
 }
 
+// The gradient of a sampled pool.
+Result<Node> pool_grad_sample(EditView edit, uint64_t seed, bool most) {
+  TN_TRY(pool, pool_sample(edit, seed, most ? "MaxPool" : "AveragePool"));
+  TN_TRY(dy, edit.input("dy", pool.output().type()));
+  Builder b(edit);
+  Node made = b.node({.type = most ? "MaxPoolGrad" : "AveragePoolGrad",
+                      .inputs = {dy, most ? pool.input(0) : b.shape_of(pool.input(0))},
+                      .attrs = pool_attributes(pool),
+                      .domain = "tenon"});
+  TN_CHECK(b.status());
+  return made;
+}
+Result<Node> max_grad_sample(EditView edit, uint64_t seed) {
+  return pool_grad_sample(edit, seed, true);
+}
+Result<Node> average_grad_sample(EditView edit, uint64_t seed) {
+  return pool_grad_sample(edit, seed, false);
+}
+
 OpCost pool_cost(Node node) {
   double taps = 1;
   for (int64_t size : node.attr_ints("kernel_shape"))
@@ -199,7 +322,10 @@ constexpr tn_op kMaxPool = op_row(
      .shape = shape<pool_shape>,
      .cost = cost<pool_cost>,
      .ref = ref<max_pool_ref>,
-     .sample = sample<max_pool_sample>});
+     .sample = sample<max_pool_sample>,
+     .vjp = vjp<pool_vjp>,
+     .vjp_inputs = 1,
+     .vjp_outputs = 0});
 constexpr tn_op kAveragePool =
     op_row({.type = "AveragePool",
             .since = 22,
@@ -210,7 +336,10 @@ constexpr tn_op kAveragePool =
             .shape = shape<pool_shape>,
             .cost = cost<pool_cost>,
             .ref = ref<average_pool_ref>,
-            .sample = sample<average_pool_sample>});
+            .sample = sample<average_pool_sample>,
+            .vjp = vjp<pool_vjp>,
+            .vjp_inputs = 0,
+            .vjp_outputs = 0});
 constexpr tn_op kLpPool =
     op_row({.type = "LpPool",
             .since = 22,
@@ -221,8 +350,29 @@ constexpr tn_op kLpPool =
             .ref = ref<lp_pool_ref>,
             .sample = sample<lp_pool_sample>});
 
+constexpr tn_op kMaxPoolGrad = op_row({.type = "MaxPoolGrad",
+                                       .domain = "tenon",
+                                       .attributes = POOL_ATTRIBUTES R"(])",
+                                       .shape = shape<max_grad_shape>,
+                                       .ref = ref<max_grad_ref>,
+                                       .sample = sample<max_grad_sample>,
+                                       .vjp = vjp<max_grad_vjp>,
+                                       .vjp_inputs = 2,
+                                       .vjp_outputs = 0});
+constexpr tn_op kAveragePoolGrad =
+    op_row({.type = "AveragePoolGrad",
+            .domain = "tenon",
+            .attributes =
+                POOL_ATTRIBUTES R"(,{"name": "count_include_pad", "type": "int", "default": 0}])",
+            .shape = shape<average_grad_shape>,
+            .ref = ref<average_grad_ref>,
+            .sample = sample<average_grad_sample>,
+            .vjp = vjp<average_grad_vjp>,
+            .vjp_inputs = 0,
+            .vjp_outputs = 0});
+
 }  // namespace
 
-TENON_OPS(pool, &kMaxPool, &kAveragePool, &kLpPool)
+TENON_OPS(pool, &kMaxPool, &kAveragePool, &kLpPool, &kMaxPoolGrad, &kAveragePoolGrad)
 
 }  // namespace tenon::ops

@@ -7,6 +7,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -233,6 +234,95 @@ Result<Node> reduce_sample(EditView edit, uint64_t seed, std::string_view type) 
   return edit.add({.type = type, .inputs = inputs, .attrs = {{"keepdims", random.integer(0, 1)}}});
 }
 
+// A result, or its gradient, with the reduced axes as axes of one.
+Value kept(Gradients& g, Value reduced) {
+  bool keeps = g.of().attr_int("keepdims", 1) != 0;
+  return keeps || !g.in(1) ? reduced : g.op("Unsqueeze", {reduced, g.in(1)});
+}
+// How many elements went into one, as a number of x's type.
+Value how_many(Gradients& g) {
+  Type x = g.in(0).type(), y = g.out().type();
+  if (x.is_static() && y.is_static() && y.elements() > 0)
+    return g.number(static_cast<double>(x.elements() / y.elements()), x.dtype);
+  return g.cast(g.div(g.op("Size", {g.in(0)}), g.op("Size", {g.out()})), x.dtype);
+}
+Status sum_vjp(Gradients& g) {
+  g.set(0, g.expand_like(kept(g, g.cotangent()), g.in(0)));
+  return {};
+}
+Status mean_vjp(Gradients& g) {
+  Value each = g.div(kept(g, g.cotangent()), how_many(g));
+  g.set(0, g.expand_like(each, g.in(0)));
+  return {};
+}
+// Elements that are equally extreme share.
+Status extreme_vjp(Gradients& g) {
+  Value x = g.in(0);
+  Value hit = g.cast(g.op("Equal", {x, kept(g, g.out())}), x.dtype());
+  std::vector<Value> inputs{hit};
+  if (g.in(1)) inputs.push_back(g.in(1));
+  Value hits = g.op("ReduceSum", inputs,
+                    {{"noop_with_empty_axes", g.of().attr_int("noop_with_empty_axes")}});
+  g.set(0, g.mul(g.div(hit, hits), kept(g, g.cotangent())));
+  return {};
+}
+Status product_vjp(Gradients& g) {
+  g.set(0, g.div(kept(g, g.mul(g.cotangent(), g.out())), g.in(0)));
+  return {};
+}
+
+// All axes of one example, or the stated ones: of no axes at all the meaning depends on an
+// attribute.
+Status reduce_batch(Batching& b) {
+  size_t rank = b.ranked(b.of().input(0), b.of().type()).rank();
+  std::vector<int64_t> axes;
+  if (b.in(1)) {
+    TN_TRY(stated, stated_ints(b, 1));
+    axes = stated;
+  }
+  bool nothing = axes.empty() && b.of().attr_int("noop_with_empty_axes") != 0;
+  for (size_t i = 0; i < rank && axes.empty() && !nothing; ++i)
+    axes.push_back(static_cast<int64_t>(i));
+  if (axes.size() > rank) axes.resize(rank);
+  Node made =
+      again(b, b.of(), {b.in(0), b.ints(shifted(axes, rank))}, {{"noop_with_empty_axes", 1}});
+  if (made) b.set(0, made.output());
+  return {};
+}
+
+// The others are sums of something, then something of a sum.
+Result<std::vector<Value>> reduce_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value x = node.input(0), y;
+  auto reduce = [&](std::string_view type, Value of, int64_t keep) {
+    std::vector<Value> inputs{of};
+    if (node.input(1)) inputs.push_back(node.input(1));
+    return b.op(
+        type, inputs,
+        {{"keepdims", keep}, {"noop_with_empty_axes", node.attr_int("noop_with_empty_axes")}});
+  };
+  auto stopped = [&](Value v) {
+    Node held = b.node({.type = "StopGradient", .inputs = {v}, .domain = "tenon"});
+    return held ? held.output() : Value{};
+  };
+  int64_t keep = node.attr_int("keepdims", 1);
+  if (node.is("ReduceSumSquare")) {
+    y = reduce("ReduceSum", b.mul(x, x), keep);
+  } else if (node.is("ReduceL1")) {
+    y = reduce("ReduceSum", b.op("Abs", {x}), keep);
+  } else if (node.is("ReduceL2")) {
+    y = b.op("Sqrt", {reduce("ReduceSum", b.mul(x, x), keep)});
+  } else if (node.is("ReduceLogSum")) {
+    y = b.op("Log", {reduce("ReduceSum", x, keep)});
+  } else {  // shifted by the maximum, which is a constant to gradients
+    Value shift = stopped(reduce("ReduceMax", x, 1));
+    Value sum = reduce("ReduceSum", b.op("Exp", {b.sub(x, shift)}), keep);
+    y = b.add(b.op("Log", {sum}), keep ? shift : stopped(reduce("ReduceMax", x, 0)));
+  }
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 constexpr const char* kNames[] = {"ReduceSum",    "ReduceMean",      "ReduceMax", "ReduceMin",
                                   "ReduceProd",   "ReduceSumSquare", "ReduceL1",  "ReduceL2",
                                   "ReduceLogSum", "ReduceLogSumExp"};
@@ -247,23 +337,31 @@ OpCost reduce_cost(Node node) {
 }
 
 template <size_t kIndex, class How>
-constexpr tn_op reduce_row(uint64_t since, const char* quant = "") {
+constexpr tn_op reduce_row(uint64_t since,
+                           const char* quant = "",
+                           decltype(tn_op::vjp) vjp_column = nullptr,
+                           uint64_t reads = 0) {
   return op_row({.type = kNames[kIndex],
                  .since = since,
                  .attributes = R"([{"name": "keepdims", "type": "int", "default": 1},
                          {"name": "noop_with_empty_axes", "type": "int", "default": 0}])",
                  .quant = quant,
                  .shape = shape<reduce_shape>,
+                 .decompose = vjp_column ? nullptr : decompose<reduce_decompose>,
                  .cost = cost<reduce_cost>,
                  .ref = ref<reduce_ref<How>>,
-                 .sample = sample<sample_of<kIndex>>});
+                 .sample = sample<sample_of<kIndex>>,
+                 .vjp = vjp_column,
+                 .vjp_inputs = reads,
+                 .vjp_outputs = reads,
+                 .batch = batch<reduce_batch>});
 }
 
-constexpr tn_op kSum = reduce_row<0, Sum>(13, "requant");
-constexpr tn_op kMean = reduce_row<1, Mean>(18, "requant");
-constexpr tn_op kMax = reduce_row<2, Max>(20, "same_scale");
-constexpr tn_op kMin = reduce_row<3, Min>(20, "same_scale");
-constexpr tn_op kProd = reduce_row<4, Prod>(18);
+constexpr tn_op kSum = reduce_row<0, Sum>(13, "requant", vjp<sum_vjp>);
+constexpr tn_op kMean = reduce_row<1, Mean>(18, "requant", vjp<mean_vjp>);
+constexpr tn_op kMax = reduce_row<2, Max>(20, "same_scale", vjp<extreme_vjp>, 1);
+constexpr tn_op kMin = reduce_row<3, Min>(20, "same_scale", vjp<extreme_vjp>, 1);
+constexpr tn_op kProd = reduce_row<4, Prod>(18, "", vjp<product_vjp>, 1);
 constexpr tn_op kSumSquare = reduce_row<5, SumSquare>(18);
 constexpr tn_op kL1 = reduce_row<6, Norm1>(18);
 constexpr tn_op kL2 = reduce_row<7, Norm2>(18);

@@ -6,6 +6,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -115,6 +116,26 @@ Result<Node> nd_sample(EditView edit, uint64_t seed) {
                    .attrs = {{"reduction", random.coin() ? "max" : "none"}}});
 }
 
+// What was written over has no gradient; what was written or added has that of its place.
+Status scatter_vjp(Gradients& g) {
+  bool elements = g.of().is("ScatterElements");
+  std::string_view how = g.of().attr_text("reduction", "none");
+  Value dy = g.cotangent(), at = g.in(1);
+  int64_t axis = g.of().attr_int("axis");
+  if (how != "none" && how != "add")
+    return unsupported(cat("reduction: expected none or add for a gradient, got ", how));
+  if (g.wanted(0) && how == "add") g.set(0, dy);
+  if (g.wanted(0) && how == "none") {
+    Value zeros = g.zeros_like(g.in(2));
+    g.set(0, elements ? g.op("ScatterElements", {dy, at, zeros}, {{"axis", axis}})
+                      : g.op("ScatterND", {dy, at, zeros}));
+  }
+  if (!g.wanted(2)) return {};
+  g.set(2,
+        elements ? g.op("GatherElements", {dy, at}, {{"axis", axis}}) : g.op("GatherND", {dy, at}));
+  return {};
+}
+
 constexpr tn_op kElements = op_row({.type = "ScatterElements",
                                     .since = 18,
                                     .attributes = R"([{"name": "axis", "type": "int", "default": 0},
@@ -122,7 +143,11 @@ constexpr tn_op kElements = op_row({.type = "ScatterElements",
                                     .shape = shape<scatter_shape>,
                                     .cost = cost<move_cost>,
                                     .ref = ref<elements_ref>,
-                                    .sample = sample<elements_sample>});
+                                    .sample = sample<elements_sample>,
+                                    .vjp = vjp<scatter_vjp>,
+                                    .vjp_inputs = 2,
+                                    .vjp_outputs = 0,
+                                    .batch = batch<batch_all_by_axis>});
 constexpr tn_op kNd =
     op_row({.type = "ScatterND",
             .since = 18,
@@ -130,7 +155,10 @@ constexpr tn_op kNd =
             .shape = shape<scatter_shape>,
             .cost = cost<move_cost>,
             .ref = ref<nd_ref>,
-            .sample = sample<nd_sample>});
+            .sample = sample<nd_sample>,
+            .vjp = vjp<scatter_vjp>,
+            .vjp_inputs = 2,
+            .vjp_outputs = 0});
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -146,13 +147,64 @@ Result<Node> slice_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "Slice", .inputs = inputs});
 }
 
+// The gradient goes back to where each element came from: padding, or a scatter where it steps.
+Status slice_vjp(Gradients& g) {
+  Type x = g.ranked(g.in(0), "Slice");
+  auto starts = known_ints(g.in(1)), ends = known_ints(g.in(2)), axes = known_ints(g.in(3));
+  auto steps = known_ints(g.in(4));
+  if (!starts || !ends || (g.in(3) && !axes) || (g.in(4) && !steps))
+    return unsupported("starts, ends, axes and steps must be constants for a gradient");
+  std::vector<int64_t> pads(x.rank() * 2, 0);
+  Value dx = g.cotangent();
+  for (size_t i = 0; i < starts->size(); ++i) {
+    TN_TRY(axis, axis_in(axes ? (*axes)[i] : static_cast<int64_t>(i), x.rank(), "axes"));
+    auto d = static_cast<size_t>(axis);
+    if (x.dims[d] < 0) return unsupported("sliced sizes must be known; bind the shapes first");
+    TN_TRY(range, range_of((*starts)[i], (*ends)[i], steps ? (*steps)[i] : 1, x.dims[d]));
+    if (range.step == 1) {
+      pads[d] = range.start;
+      pads[d + x.rank()] = x.dims[d] - range.start - range.count;
+      continue;
+    }
+    std::vector<int64_t> places;
+    for (int64_t k = 0; k < range.count; ++k)
+      places.push_back(range.start + k * range.step);
+    dx = scatter_along(g, dx, places, d, x.dims[d]);
+  }
+  g.set(0, g.op("Pad", {dx, g.ints(pads)}));
+  return {};
+}
+
+Status slice_batch(Batching& b) {
+  size_t rank = b.ranked(b.of().input(0), "Slice").rank();
+  std::vector<Value> inputs{b.in(0), b.in(1), b.in(2)};
+  std::vector<int64_t> axes;
+  if (b.batched(1) || b.batched(2) || b.batched(4))
+    return unsupported("starts, ends and steps: expected the same for all examples");
+  if (b.in(3)) {
+    TN_TRY(stated, stated_ints(b, 3));
+    axes = stated;
+  } else {
+    for (int64_t i = 0; i < b.ranked(b.in(1), "Slice").dims[0]; ++i)
+      axes.push_back(i);
+  }
+  inputs.push_back(b.ints(shifted(axes, rank)));
+  if (b.in(4)) inputs.push_back(b.in(4));
+  b.set(0, b.op("Slice", inputs));
+  return {};
+}
+
 constexpr tn_op kSlice = op_row({.type = "Slice",
                                  .since = 13,
                                  .quant = "same_scale",
                                  .shape = shape<slice_shape>,
                                  .cost = cost<move_cost>,
                                  .ref = ref<slice_ref>,
-                                 .sample = sample<slice_sample>});
+                                 .sample = sample<slice_sample>,
+                                 .vjp = vjp<slice_vjp>,
+                                 .vjp_inputs = 30,
+                                 .vjp_outputs = 0,
+                                 .batch = batch<slice_batch>});
 
 }  // namespace
 

@@ -104,6 +104,18 @@ Result<std::vector<Value>> softmax_decompose(EditView edit, Node node) {
   return std::vector<Value>{y};
 }
 
+Status softmax_vjp(Gradients& g) {
+  Value y = g.out(), dy = g.cotangent();
+  int64_t axis = g.of().attr_int("axis", -1);
+  if (g.of().is("LogSoftmax")) {
+    g.set(0, g.sub(dy, g.mul(g.op("Exp", {y}), g.sum(dy, {axis}))));
+    return {};
+  }
+  Value inner = g.sum(g.mul(dy, y), {axis});
+  g.set(0, g.mul(y, g.sub(dy, inner)));
+  return {};
+}
+
 OpCost softmax_cost(Node node) {
   return {5 * output_elements(node), node_bytes(node)};
 }
@@ -111,7 +123,8 @@ OpCost softmax_cost(Node node) {
 constexpr tn_op softmax_row(const char* type,
                             decltype(tn_op::decompose) decompose_column,
                             decltype(tn_op::ref) ref_column,
-                            decltype(tn_op::sample) sample_column) {
+                            decltype(tn_op::sample) sample_column,
+                            decltype(tn_op::vjp) vjp_column = nullptr) {
   return op_row({.type = type,
                  .since = 13,
                  .axes = "p.. d~ r.. -> p.. d r.. ; p = axis",
@@ -120,14 +133,22 @@ constexpr tn_op softmax_row(const char* type,
                  .decompose = decompose_column,
                  .cost = cost<softmax_cost>,
                  .ref = ref_column,
-                 .sample = sample_column});
+                 .sample = sample_column,
+                 .vjp = vjp_column,
+                 .vjp_inputs = 0,
+                 .vjp_outputs = 1,
+                 .cast = "cuda=fp32"});
 }
-constexpr tn_op kSoftmax = softmax_row(
-    "Softmax", decompose<softmax_decompose>, ref<line_ref<softmax_line>>, sample<softmax_sample>);
+constexpr tn_op kSoftmax = softmax_row("Softmax",
+                                       decompose<softmax_decompose>,
+                                       ref<line_ref<softmax_line>>,
+                                       sample<softmax_sample>,
+                                       vjp<softmax_vjp>);
 constexpr tn_op kLogSoftmax = softmax_row("LogSoftmax",
                                           decompose<softmax_decompose>,
                                           ref<line_ref<log_softmax_line>>,
-                                          sample<log_softmax_sample>);
+                                          sample<log_softmax_sample>,
+                                          vjp<softmax_vjp>);
 constexpr tn_op kHardmax =
     softmax_row("Hardmax", nullptr, ref<line_ref<hardmax_line>>, sample<hardmax_sample>);
 

@@ -3,6 +3,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -149,6 +150,31 @@ Result<Node> space_to_depth_sample(EditView edit, uint64_t seed) {
                    .attrs = {{"blocksize", b}, {"mode", random.coin() ? "CRD" : "DCR"}}});
 }
 
+Status transpose_vjp(Gradients& g) {
+  Type x = g.ranked(g.in(0), "Transpose");
+  TN_TRY(perm, permutation(g.of(), x.rank()));
+  std::vector<int64_t> back(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i)
+    back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  g.set(0, g.transpose(g.cotangent(), back));
+  return {};
+}
+// The two undo each other.
+Status depth_space_vjp(Gradients& g) {
+  g.set(0, g.op(g.of().is("DepthToSpace") ? "SpaceToDepth" : "DepthToSpace", {g.cotangent()},
+                {{"blocksize", g.of().attr_int("blocksize")},
+                 {"mode", g.of().attr_text("mode", "DCR")}}));
+  return {};
+}
+
+Status transpose_batch(Batching& b) {
+  TN_TRY(perm, permutation(b.of(), b.ranked(b.of().input(0), "Transpose").rank()));
+  std::vector<int64_t> whole = shifted(perm, perm.size());
+  whole.insert(whole.begin(), 0);
+  b.set(0, b.transpose(b.in(0), whole));
+  return {};
+}
+
 constexpr tn_op kTranspose = op_row({.type = "Transpose",
                                      .since = 25,
                                      .attributes = R"([{"name": "perm", "type": "ints"}])",
@@ -156,7 +182,11 @@ constexpr tn_op kTranspose = op_row({.type = "Transpose",
                                      .shape = shape<transpose_shape>,
                                      .cost = cost<move_cost>,
                                      .ref = ref<transpose_ref>,
-                                     .sample = sample<transpose_sample>});
+                                     .sample = sample<transpose_sample>,
+                                     .vjp = vjp<transpose_vjp>,
+                                     .vjp_inputs = 0,
+                                     .vjp_outputs = 0,
+                                     .batch = batch<transpose_batch>});
 constexpr tn_op kDepthToSpace = op_row({.type = "DepthToSpace",
                                         .since = 13,
                                         .attributes = R"([{"name": "blocksize", "type": "int"},
@@ -165,7 +195,10 @@ constexpr tn_op kDepthToSpace = op_row({.type = "DepthToSpace",
                                         .shape = shape<depth_to_space_shape>,
                                         .cost = cost<move_cost>,
                                         .ref = ref<depth_to_space_ref>,
-                                        .sample = sample<depth_to_space_sample>});
+                                        .sample = sample<depth_to_space_sample>,
+                                        .vjp = vjp<depth_space_vjp>,
+                                        .vjp_inputs = 0,
+                                        .vjp_outputs = 0});
 constexpr tn_op kSpaceToDepth = op_row({.type = "SpaceToDepth",
                                         .since = 13,
                                         .attributes = R"([{"name": "blocksize", "type": "int"},
@@ -174,7 +207,10 @@ constexpr tn_op kSpaceToDepth = op_row({.type = "SpaceToDepth",
                                         .shape = shape<space_to_depth_shape>,
                                         .cost = cost<move_cost>,
                                         .ref = ref<space_to_depth_ref>,
-                                        .sample = sample<space_to_depth_sample>});
+                                        .sample = sample<space_to_depth_sample>,
+                                        .vjp = vjp<depth_space_vjp>,
+                                        .vjp_inputs = 0,
+                                        .vjp_outputs = 0});
 
 }  // namespace
 

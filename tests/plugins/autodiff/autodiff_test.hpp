@@ -104,10 +104,14 @@ class AutodiffTest : public PluginTest {
     DLTensor t = tensor.dl();
     Numbers out;
     for (int64_t i = 0, n = element_count(t); i < n; ++i) {
-      if (dtype_of(t) == TN_F64) out.push_back(data_of<double>(t)[i]);
-      else if (dtype_of(t) == TN_F32) out.push_back(double{data_of<float>(t)[i]});
-      else if (dtype_of(t) == TN_I64) out.push_back(double(data_of<int64_t>(t)[i]));
-      else if (dtype_of(t) == TN_BOOL) out.push_back(data_of<uint8_t>(t)[i]);
+      if (dtype_of(t) == TN_F64)
+        out.push_back(data_of<double>(t)[i]);
+      else if (dtype_of(t) == TN_F32)
+        out.push_back(double{data_of<float>(t)[i]});
+      else if (dtype_of(t) == TN_I64)
+        out.push_back(double(data_of<int64_t>(t)[i]));
+      else if (dtype_of(t) == TN_BOOL)
+        out.push_back(data_of<uint8_t>(t)[i]);
     }
     return out;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every row's gradient, from its own sample: against central differences in fp64 on "reference".
-#include "plugins/autodiff/autodiff_test.hpp"
-
 #include "tenon/role/op.h"
+
+#include "plugins/autodiff/autodiff_test.hpp"
 
 namespace tenon::test {
 namespace {
@@ -49,8 +49,8 @@ class GradientConformance : public AutodiffTest {
       size_t end = text.find('\n', at);
       std::string line = text.substr(at, end - at);
       size_t from = line.find_first_not_of(' ');
-      bool declares = from != std::string::npos &&
-                      (line.compare(from, 6, "input ") == 0 || line.compare(from, 9, "constant ") == 0);
+      bool declares = from != std::string::npos && (line.compare(from, 6, "input ") == 0 ||
+                                                    line.compare(from, 9, "constant ") == 0);
       bool computes = from != std::string::npos && line[from] == '%';
       if (declares || computes)
         for (size_t f = line.find("f32["); f != std::string::npos; f = line.find("f32[", f))
@@ -160,10 +160,25 @@ class GradientConformance : public AutodiffTest {
 
 // Rows whose gradient is not defined: their results are steps or random, or they are containers.
 bool has_no_gradient(std::string_view type) {
-  constexpr std::string_view kNone[] = {
-      "ArgMax", "ArgMin", "Hardmax", "If", "Loop", "Scan", "Shape", "Size", "NonZero", "EyeLike",
-      "BitCast", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv",
-      "QLinearMatMul", "ConvInteger", "MatMulInteger", "Dropout"};
+  constexpr std::string_view kNone[] = {"ArgMax",
+                                        "ArgMin",
+                                        "Hardmax",
+                                        "If",
+                                        "Loop",
+                                        "Scan",
+                                        "Shape",
+                                        "Size",
+                                        "NonZero",
+                                        "EyeLike",
+                                        "BitCast",
+                                        "QuantizeLinear",
+                                        "DequantizeLinear",
+                                        "DynamicQuantizeLinear",
+                                        "QLinearConv",
+                                        "QLinearMatMul",
+                                        "ConvInteger",
+                                        "MatMulInteger",
+                                        "Dropout"};
   return std::find(std::begin(kNone), std::end(kNone), type) != std::end(kNone);
 }
 

@@ -187,7 +187,8 @@ TEST_F(Grad, Errors) {
     input %x: f64[]
     %y: f64[] = acme:Mystery(%x) @odd
     output y = %y
-  })", "autodiff.grad"),
+  })",
+                      "autodiff.grad"),
               HasSubstr("operator acme:Mystery (node odd): no gradient: no loaded plugin brings"));
 }
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batching.hpp"
+
+#include <algorithm>
+
+#include "reverse.hpp"
+#include "rules.hpp"
+
+namespace tenon::autodiff {
+namespace {
+
+// Broadcasting aligns at the right, so the new axis of every input has to stand equally far left.
+Status batch_pointwise(BatchContext& c, Node node) {
+  Builder b(c.edit);
+  size_t rank = 0;
+  for (Value input : node.inputs())
+    if (input) rank = std::max(rank, b.ranked(input, node.type()).rank());
+  TN_CHECK(b.status());
+  std::vector<Value> inputs;
+  for (Value input : node.inputs()) {
+    Value form = form_of(c, input);
+    bool has_axis = input && !(form == input);
+    inputs.push_back(has_axis ? lifted(b, form, rank - input.type().rank()) : form);
+  }
+  Node made = again(b, node, inputs);
+  TN_CHECK(b.status());
+  c.batched[node.output().id] = made.output();
+  return {};
+}
+
+// The bytes of each entry stay in order.
+Status batch_view(BatchContext& c, Node node) {
+  Builder b(c.edit);
+  Value x = form_of(c, node.input(0));
+  std::vector<int64_t> dims = b.fixed(node.output(), node.type()).dims;
+  if (x == node.input(0)) return unsupported("only its data may have the new axis");
+  dims.insert(dims.begin(), c.size >= 0 ? c.size : -1);
+  bool keeps = node.output().type().dims == node.input(0).type().dims;
+  // One that only passes on stays what it is (StopGradient).
+  Value y = keeps ? again(b, node, {x}).output() : b.reshape(x, dims);
+  TN_CHECK(b.status());
+  c.batched[node.output().id] = y;
+  return {};
+}
+
+Status batch_by_row(BatchContext& c, Node node, const tn_op* row) {
+  std::vector<tn_value_id> in, out(node.n_outputs(), 0);
+  std::vector<uint8_t> marks, out_marks(node.n_outputs(), 0);
+  for (Value input : node.inputs()) {
+    Value form = form_of(c, input);
+    in.push_back(form.id);
+    marks.push_back(input && !(form == input));
+  }
+  TN_CHECK(row->batch(c.edit.raw, node.id, in.data(), marks.data(), out.data(), out_marks.data()));
+  Builder b(c.edit);
+  for (size_t i = 0; i < out.size(); ++i) {
+    Value output = node.output(i);
+    if (!output || out[i] == 0) continue;
+    if (out_marks[i])
+      c.batched[output.id] = c.edit.value(out[i]);
+    else
+      TN_CHECK(c.edit.replace(output, c.edit.value(out[i])));
+  }
+  return {};
+}
+
+// What decompose made, in order of creation.
+Result<std::vector<Node>> parts_of(BatchContext& c, Node node) {
+  uint64_t before = c.edit.graph().n_nodes();
+  std::vector<tn_value_id> old;
+  TN_CHECK(services.op->decompose(c.edit.raw, node.id));
+  std::vector<Node> parts;
+  for (uint64_t i = before - 1, n = c.edit.graph().n_nodes(); i < n; ++i)
+    parts.push_back(c.edit.graph().node(i));
+  return parts;
+}
+
+bool next_rung(const Status& status) {
+  return !status.ok() && status.code() == TN_UNIMPLEMENTED;
+}
+
+Result<std::vector<Node>> by_ladder(BatchContext& c, Node node) {
+  const tn_op* row = node.row();
+  bool composite = bool(function_of(node)) || (row && row->decompose);
+  if (row && row->batch) {
+    Status done = batch_by_row(c, node, row);
+    if (!next_rung(done)) {
+      TN_CHECK(std::move(done));
+      return std::vector<Node>{};
+    }
+  }
+  if (row && (row->traits & TN_OP_MIXES_BATCH))
+    return invalid(
+        "it mixes the examples of a batch; use its form for inference, or one that treats examples "
+        "alone (GroupNormalization, LayerNormalization)");
+  if (row && (row->traits & TN_OP_POINTWISE)) {
+    TN_CHECK(batch_pointwise(c, node));
+    return std::vector<Node>{};
+  }
+  if (row && (row->traits & TN_OP_VIEW)) {
+    TN_CHECK(batch_view(c, node));
+    return std::vector<Node>{};
+  }
+  const tn_axes* axes = nullptr;
+  if (row && row->axes.len > 0) {
+    TN_CHECK(services.op->axes(row, &axes));
+    TN_TRY(done, batch_by_axes(c, node, *axes));
+    if (done) return std::vector<Node>{};
+  }
+  if (composite) {
+    Result<std::vector<Node>> parts = parts_of(c, node);
+    Status failed = parts.ok() ? Status() : parts.status();
+    if (parts.ok()) return parts;
+    if (!next_rung(failed)) return failed;
+  }
+  if (!row) return unsupported("no batch rule: no loaded plugin brings this operator");
+  TN_CHECK(batch_by_loop(c, node));
+  return std::vector<Node>{};
+}
+
+}  // namespace
+
+bool has_batched_input(const BatchContext& c, Node node) {
+  std::vector<Value> inputs = node.inputs();
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](Value v) { return v && c.batched.count(v.id) > 0; });
+}
+
+Value form_of(const BatchContext& c, Value input) {
+  auto found = input ? c.batched.find(input.id) : c.batched.end();
+  return found == c.batched.end() ? input : found->second;
+}
+
+Value lifted(Builder& b, Value x, size_t n_ones) {
+  if (n_ones == 0) return x;
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < n_ones; ++i)
+    axes.push_back(static_cast<int64_t>(i + 1));
+  return b.op("Unsqueeze", {x, b.ints(axes)});
+}
+
+Result<std::vector<Node>> batch_node(BatchContext& c, Node node) {
+  const tn_op* row = node.row();
+  std::string who = told(node);
+  if (row && (row->traits & TN_OP_RANDOM) && !c.same_random)
+    return invalid(who + ": random numbers under vmap: option random: expected same, got error");
+  std::string scope(node.scope());
+  TN_CHECK(services.edit->set_scope(c.edit.raw, 0, str(scope)));
+  Result<std::vector<Node>> parts = by_ladder(c, node);
+  TN_CHECK(services.edit->set_scope(c.edit.raw, 0, {}));
+  if (!parts.ok()) return parts.status().in(who);
+  return parts;
+}
+
+}  // namespace tenon::autodiff

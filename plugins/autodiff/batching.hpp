@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Batching: every node is replaced by one that does the same for each entry of a new first axis.
+
+#include <deque>
+#include <unordered_map>
+
+#include "tenon/sdk/alike.hpp"
+#include "tenon/sdk/role/op.hpp"
+
+namespace tenon::autodiff {
+
+using Batched = std::unordered_map<tn_value_id, Value>;  // with the new first axis
+
+// The ladder of one node whose inputs are in `batched`: batch column, pointwise, view, axes, parts
+// (given back: batch these in its place), a loop over slices (told in `loops`).
+struct BatchContext {
+  EditView edit;
+  int64_t size = TN_DIM_UNKNOWN;  // of the axis
+  bool same_random = false;
+  Batched batched;
+  std::vector<std::string> loops;
+};
+Result<std::vector<Node>> batch_node(BatchContext& context, Node node);
+
+// By the row's axes: the first axis is, or joins, one that the operator treats entry by entry.
+// False where they do not say so.
+Result<bool> batch_by_axes(BatchContext& context, Node node, const tn_axes& axes);
+// As a Scan over slices.
+Status batch_by_loop(BatchContext& context, Node node);
+
+bool has_batched_input(const BatchContext& context, Node node);
+// The batched form of an input, or the input itself.
+Value form_of(const BatchContext& context, Value input);
+// x of [size, dims...] with axes of one inserted after the first: [size, 1..., dims...].
+Value lifted(Builder& b, Value x, size_t n_ones);
+
+}  // namespace tenon::autodiff
