@@ -15,10 +15,9 @@ class Front {
     for (uint32_t i = 0; i < axes.n_inputs && ok_; ++i) {
       Value input = node.input(i);
       if (!input) continue;
-      if (c.batched.count(input.id))
-        must_lead(axes.operands[i]);
-      else
-        unbatched_.push_back(&axes.operands[i]);
+      if (c.batched.count(input.id)) must_lead(axes.operands[i]);
+      if (short_of_axes(axes.operands[i], input)) ok_ = false;
+      if (!c.batched.count(input.id)) unbatched_.push_back(&axes.operands[i]);
     }
     for (uint32_t i = 0; i < axes.n_outputs && ok_; ++i)
       if (node.output(i)) must_lead(axes.operands[axes.n_inputs + i]);
@@ -39,6 +38,18 @@ class Front {
   }
 
  private:
+  // A vector where the axes say a matrix (MatMul) is a form of its own.
+  bool short_of_axes(const tn_axes_operand& operand, Value input) const {
+    uint32_t least = 0;
+    for (uint32_t t = 0, seen = 0; t < operand.n_terms; ++t) {
+      const tn_axes_term& term = axes_.terms[operand.first_term + t];
+      bool open = (term.flags & (TN_AXES_TERM_RUN | TN_AXES_TERM_BATCH)) != 0;
+      if (!open && (t == 0 || term.dim + 1 != seen)) ++least;
+      seen = term.dim + 1;
+    }
+    Type type = input.type();
+    return !type.ranked || type.rank() < least;
+  }
   bool has_label(const tn_axes_operand& operand) const {
     for (uint32_t t = 0; t < operand.n_terms; ++t)
       if (axes_.terms[operand.first_term + t].label == label_) return true;

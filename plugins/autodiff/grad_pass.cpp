@@ -44,6 +44,7 @@ Status ScalarGradient::run(tn_graph* graph, const Cancel&, Sink& report) {
     if (!stays(edit, i, which)) TN_CHECK(services.edit->remove_output(edit.raw, i));
   TN_CHECK(add_outputs(edit, "grad", wrt, gradients));
   TN_CHECK(drop_dead_nodes(edit));
+  TN_CHECK(inline_calls(edit));
   TN_CHECK(edit.commit());
   return report.write(cat("{\"output\": ", which, ", \"gradients\": ", wrt.size(), "}"));
 }

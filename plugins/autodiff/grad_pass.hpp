@@ -44,8 +44,8 @@ using ValueAndGrad = Grad<true>;
 
 }  // namespace tenon::autodiff
 
-#define GRAD_OPTIONS \
-  "{\"properties\": {" AUTODIFF_WRT_OPTIONS R"(,                                              \
-     "output": {"type": "string", "description": "the scalar to differentiate; the first"},   \
-     "has_aux": {"type": "boolean", "default": false,                                         \
-                 "description": "keep the other outputs, before the gradients"}}})"
+#define GRAD_OPTIONS                                                                          \
+  "{\"properties\": {" AUTODIFF_WRT_OPTIONS R"(,)"                                            \
+  R"("output": {"type": "string", "description": "the scalar to differentiate; the first"},)" \
+  R"("has_aux": {"type": "boolean", "default": false,)"                                       \
+  R"("description": "keep the other outputs, before the gradients"}}})"

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "reverse.hpp"
+#include "rules.hpp"
 
 namespace tenon::autodiff {
 namespace {
@@ -138,6 +139,18 @@ Status drop_dead_nodes(const EditView& edit) {
   // Any order will do: commit looks at the whole.
   for (Node node : dead)
     TN_CHECK(edit.erase(node));
+  return {};
+}
+
+Status inline_calls(const EditView& edit) {
+  for (bool found = true; found;) {
+    found = false;
+    for (Node node : edit.graph().nodes()) {
+      if (!function_of(node)) continue;
+      TN_CHECK(services.op->decompose(edit.raw, node.id));
+      found = true;
+    }
+  }
   return {};
 }
 

@@ -16,11 +16,11 @@ struct Wrt {
   std::vector<int64_t> argnums;
   static Result<Wrt> from(const Options& options);
 };
-#define AUTODIFF_WRT_OPTIONS \
-  R"("wrt": {"type": "array", "items": {"type": "string"},                          \
-      "description": "names of the inputs or constants to differentiate by"},       \
-     "argnums": {"type": ["integer", "array"], "items": {"type": "integer"},        \
-      "description": "the same as positions of inputs; 0 when neither is given"})"
+#define AUTODIFF_WRT_OPTIONS                                                   \
+  R"("wrt": {"type": "array", "items": {"type": "string"},)"                   \
+  R"("description": "names of the inputs or constants to differentiate by"},)" \
+  R"("argnums": {"type": ["integer", "array"], "items": {"type": "integer"},)" \
+  R"("description": "the same as positions of inputs; 0 when neither is given"})"
 
 struct Named {
   std::string name;
@@ -42,5 +42,8 @@ Status add_outputs(const EditView& edit,
 Result<Value> add_input(const EditView& edit, const std::string& name, Value like);
 // Erases nodes that nothing needs.
 Status drop_dead_nodes(const EditView& edit);
+// Puts bodies in the place of calls, now that their own gradients have been taken: backends run
+// operators.
+Status inline_calls(const EditView& edit);
 
 }  // namespace tenon::autodiff

@@ -30,6 +30,7 @@ class Product {
     TN_TRY(f, function_of(edit, wrt_, outputs_));
     TN_CHECK(kProduct(edit, f));
     TN_CHECK(drop_dead_nodes(edit));
+    TN_CHECK(inline_calls(edit));
     TN_CHECK(edit.commit());
     return report.write(cat("{\"outputs\": ", f.outputs.size(), ", \"wrt\": ", f.wrt.size(), "}"));
   }
@@ -46,7 +47,7 @@ using Jvp = Product<jvp_of>;
 
 }  // namespace tenon::autodiff
 
-#define PRODUCT_OPTIONS \
-  "{\"properties\": {" AUTODIFF_WRT_OPTIONS R"(,                                           \
-     "outputs": {"type": "array", "items": {"type": "string"},                             \
-                 "description": "names of the outputs; all of float type when absent"}}})"
+#define PRODUCT_OPTIONS                                          \
+  "{\"properties\": {" AUTODIFF_WRT_OPTIONS R"(,)"               \
+  R"("outputs": {"type": "array", "items": {"type": "string"},)" \
+  R"("description": "names of the outputs; all of float type when absent"}}})"

@@ -112,7 +112,10 @@ class Vmap {
       TN_CHECK(cancel.check());
       if (!has_batched_input(c, node)) continue;
       const tn_op* row = node.row();
-      if (row && (row->traits & TN_OP_READS_SHAPE)) continue;  // the shape of one example
+      if (row && (row->traits & TN_OP_READS_SHAPE)) {
+        TN_CHECK(keep_shape(c, node));
+        continue;
+      }
       TN_TRY(parts, batch_node(c, node));
       work.insert(work.begin(), parts.begin(), parts.end());
     }
@@ -140,7 +143,7 @@ class Vmap {
       old.names.emplace_back(graph.input_name(i));
       Type type = inputs[i].type();
       if (!axes[i]) {
-        TN_TRY(same, c.edit.input(old.names[i], type));
+        TN_TRY(same, c.edit.input(cat("batched/", old.names[i]), type));
         shared_.emplace_back(inputs[i], same);
         continue;
       }
@@ -151,7 +154,7 @@ class Vmap {
         type.symbols.insert(type.symbols.begin() + axis, c.size < 0 ? symbol_ : "");
       }
       type.dims.insert(type.dims.begin() + axis, c.size);
-      TN_TRY(wide, c.edit.input(old.names[i], type));
+      TN_TRY(wide, c.edit.input(cat("batched/", old.names[i]), type));
       c.batched[inputs[i].id] =
           axis == 0 ? wide : b.transpose(wide, moved(type.rank(), axis, true));
     }
@@ -160,6 +163,20 @@ class Vmap {
       TN_CHECK(c.edit.replace(from, to));
     shared_.clear();
     return old;
+  }
+
+  // What reads only a shape goes on reading that of one example.
+  static Status keep_shape(const BatchContext& c, Node node) {
+    Builder b(c.edit);
+    for (uint64_t i = 0; i < node.n_inputs(); ++i) {
+      Value input = node.input(i);
+      if (!input || !c.batched.count(input.id)) continue;
+      std::vector<int64_t> dims = b.fixed(input, told(node)).dims;
+      Value stand_in = b.op("Expand", {b.number(0, input.dtype()), b.ints(dims)});
+      TN_CHECK(b.status());
+      TN_CHECK(c.edit.set_input(node, i, stand_in));
+    }
+    return {};
   }
 
   Status give_outputs(BatchContext& c) const {

@@ -223,8 +223,8 @@ constexpr tn_op kConcat = op_row({.type = "Concat",
                                   .vjp = vjp<concat_vjp>,
                                   .vjp_inputs = 0,
                                   .vjp_outputs = 0,
-                                  .cast = "cpu=promote cuda=promote",
-                                  .batch = batch<batch_all_by_axis>});
+                                  .batch = batch<batch_all_by_axis>,
+                                  .cast = "cpu=promote cuda=promote"});
 constexpr tn_op kSplit = op_row({.type = "Split",
                                  .since = 18,
                                  .attributes = R"([{"name": "axis", "type": "int", "default": 0},

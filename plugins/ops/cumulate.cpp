@@ -92,8 +92,8 @@ constexpr tn_op kSum = op_row({.type = "CumSum",
                                .vjp = vjp<sum_vjp>,
                                .vjp_inputs = 2,
                                .vjp_outputs = 0,
-                               .cast = "cuda=fp32",
-                               .batch = batch<cumulate_batch>});
+                               .batch = batch<cumulate_batch>,
+                               .cast = "cuda=fp32"});
 constexpr tn_op kProduct = op_row({.type = "CumProd",
                                    .since = 26,
                                    .attributes = kAttributes,
@@ -103,8 +103,8 @@ constexpr tn_op kProduct = op_row({.type = "CumProd",
                                    .vjp = vjp<product_vjp>,
                                    .vjp_inputs = 3,
                                    .vjp_outputs = 1,
-                                   .cast = "cuda=fp32",
-                                   .batch = batch<cumulate_batch>});
+                                   .batch = batch<cumulate_batch>,
+                                   .cast = "cuda=fp32"});
 
 }  // namespace
 

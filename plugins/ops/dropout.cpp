@@ -105,8 +105,8 @@ constexpr tn_op kDropout = op_row({.type = "Dropout",
                                    .vjp = vjp<dropout_vjp>,
                                    .vjp_inputs = 6,
                                    .vjp_outputs = 2,
-                                   .recompute = "never",
-                                   .batch = batch<dropout_batch>});
+                                   .batch = batch<dropout_batch>,
+                                   .recompute = "never"});
 
 }  // namespace
 

@@ -198,6 +198,25 @@ Status gemm_vjp(Gradients& g) {
   return {};
 }
 
+// Vectors as matrices with an axis of one; matrices alone are batched by the axes column.
+Status matmul_batch(Batching& b) {
+  size_t left = b.ranked(b.of().input(0), "MatMul").rank();
+  size_t right = b.ranked(b.of().input(1), "MatMul").rank();
+  if (left != 1 && right != 1) return unsupported("by axes");
+  size_t longest = std::max({left, right, size_t{2}});
+  auto operand = [&](uint64_t i, size_t rank, int64_t axis) {
+    Value x = rank == 1 ? b.op("Unsqueeze", {b.in(i), b.ints({axis})}) : b.in(i);
+    for (size_t n = std::max<size_t>(rank, 2); b.batched(i) && n < longest; ++n)
+      x = b.op("Unsqueeze", {x, b.ints({1})});
+    return x;
+  };
+  Value y = b.op("MatMul", {operand(0, left, -2), operand(1, right, -1)});
+  if (right == 1) y = b.op("Squeeze", {y, b.ints({-1})});
+  if (left == 1) y = b.op("Squeeze", {y, b.ints({right == 1 ? -1 : -2})});
+  b.set(0, y);
+  return {};
+}
+
 // As products of matrices that broadcast.
 Status gemm_batch(Batching& b) {
   uint32_t dtype = b.in(0).dtype();
@@ -229,6 +248,7 @@ constexpr tn_op kMatMul = op_row({.type = "MatMul",
                                   .vjp = vjp<matmul_vjp>,
                                   .vjp_inputs = 3,
                                   .vjp_outputs = 0,
+                                  .batch = batch<matmul_batch>,
                                   .cast = "cpu=low cuda=low"});
 
 struct GemmForm {
@@ -338,8 +358,8 @@ constexpr tn_op kGemm =
             .vjp = vjp<gemm_vjp>,
             .vjp_inputs = 3,
             .vjp_outputs = 0,
-            .cast = "cpu=low cuda=low",
-            .batch = batch<gemm_batch>});
+            .batch = batch<gemm_batch>,
+            .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

