@@ -280,10 +280,9 @@ Status reduce_batch(Batching& b) {
     TN_TRY(stated, stated_ints(b, 1));
     axes = stated;
   }
-  bool nothing = axes.empty() && b.of().attr_int("noop_with_empty_axes") != 0;
-  for (size_t i = 0; i < rank && axes.empty() && !nothing; ++i)
+  bool all = axes.empty() && b.of().attr_int("noop_with_empty_axes") == 0;
+  for (size_t i = 0; all && i < rank; ++i)
     axes.push_back(static_cast<int64_t>(i));
-  if (axes.size() > rank) axes.resize(rank);
   Node made =
       again(b, b.of(), {b.in(0), b.ints(shifted(axes, rank))}, {{"noop_with_empty_axes", 1}});
   if (made) b.set(0, made.output());
