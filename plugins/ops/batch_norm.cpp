@@ -193,8 +193,8 @@ constexpr tn_op kBatchNorm = op_row(
      .cost = cost<[](Node node) { return OpCost{2 * output_elements(node), node_bytes(node)}; }>,
      .ref = ref<batch_norm_ref>,
      .sample = sample<batch_norm_sample>,
+     .batch = batch<batch_norm_batch>,
      .cast = "own=1,2,3,4"});
-     .batch = batch<batch_norm_batch>});
 
 }  // namespace
 

@@ -219,7 +219,6 @@ constexpr tn_op kConcat = op_row({.type = "Concat",
                                   .cost = cost<move_cost>,
                                   .ref = ref<concat_ref>,
                                   .sample = sample<concat_sample>,
-                                  .cast = "cpu=promote cuda=promote"});
                                   .vjp = vjp<concat_vjp>,
                                   .vjp_inputs = 0,
                                   .vjp_outputs = 0,

@@ -354,7 +354,6 @@ constexpr tn_op kGemm =
             .cost = cost<gemm_cost>,
             .ref = ref<gemm_ref>,
             .sample = sample<gemm_sample>,
-            .cast = "cpu=low cuda=low"});
             .vjp = vjp<gemm_vjp>,
             .vjp_inputs = 3,
             .vjp_outputs = 0,
