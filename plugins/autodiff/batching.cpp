@@ -35,9 +35,7 @@ Status batch_view(BatchContext& c, Node node) {
   std::vector<int64_t> dims = b.fixed(node.output(), node.type()).dims;
   if (x == node.input(0)) return unsupported("only its data may have the new axis");
   dims.insert(dims.begin(), c.size >= 0 ? c.size : -1);
-  bool keeps = node.output().type().dims == node.input(0).type().dims;
-  // One that only passes on stays what it is (StopGradient).
-  Value y = keeps ? again(b, node, {x}).output() : b.reshape(x, dims);
+  Value y = b.reshape(x, dims);
   TN_CHECK(b.status());
   c.batched[node.output().id] = y;
   return {};
@@ -97,15 +95,15 @@ Result<std::vector<Node>> by_ladder(BatchContext& c, Node node) {
     TN_CHECK(batch_pointwise(c, node));
     return std::vector<Node>{};
   }
-  if (row && (row->traits & TN_OP_VIEW)) {
-    TN_CHECK(batch_view(c, node));
-    return std::vector<Node>{};
-  }
   const tn_axes* axes = nullptr;
   if (row && row->axes.len > 0) {
     TN_CHECK(services.op->axes(row, &axes));
     TN_TRY(done, batch_by_axes(c, node, *axes));
     if (done) return std::vector<Node>{};
+  }
+  if (row && (row->traits & TN_OP_VIEW)) {
+    TN_CHECK(batch_view(c, node));
+    return std::vector<Node>{};
   }
   if (composite) {
     Result<std::vector<Node>> parts = parts_of(c, node);
