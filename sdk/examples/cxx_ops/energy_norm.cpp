@@ -47,34 +47,24 @@ Result<std::vector<Value>> decompose(EditView edit, Node node) {
 }
 
 // With e the energy: dx = g / e - 2 x sum(g x) / e^2.
-Status vjp(tenon::Gradients& gradients) {
-  const EditView& edit = gradients.edit();
-  Value x = gradients.node().input(0), g = gradients.cotangent();
-  TN_TRY(axes, edit.ints({gradients.node().attr_int("axis", -1)}));
-  TN_TRY(below, energy(edit, gradients.node()));
-  TN_TRY(direct, edit.op("Div", {g, below}));
-  TN_TRY(products, edit.op("Mul", {g, x}));
-  TN_TRY(sum, edit.op("ReduceSum", {products, axes}));
-  TN_TRY(square, edit.op("Mul", {below, below}));
-  TN_TRY(share, edit.op("Div", {sum, square}));
-  TN_TRY(two, number(edit, x, 2));
-  TN_TRY(double_x, edit.op("Mul", {x, two}));
-  TN_TRY(through, edit.op("Mul", {double_x, share}));
-  TN_TRY(dx, edit.op("Sub", {direct, through}));
-  gradients.set(0, dx);
+Status vjp(tenon::Gradients& b) {
+  Value x = b.in(0), g = b.cotangent();
+  Value e = b.take(energy(b.edit(), b.of()));
+  Value share = b.div(b.sum(b.mul(g, x), {b.of().attr_int("axis", -1)}), b.mul(e, e));
+  Value through = b.mul(b.mul(x, b.number(2, x.dtype())), share);
+  b.set(0, b.sub(b.div(g, e), through));
   return {};
 }
 
 // With a new first axis, an axis that counts from the front is one further.
-Status batch(tenon::Batching& batching) {
-  const Node& node = batching.node();
-  int64_t axis = node.attr_int("axis", -1);
-  TN_TRY(made, batching.edit().add({.type = "EnergyNorm",
-                                    .inputs = {batching.in(0)},
-                                    .attrs = {{"axis", axis < 0 ? axis : axis + 1},
-                                              {"epsilon", node.attr_float("epsilon", 1e-5)}},
-                                    .domain = kDomain}));
-  batching.set(0, made.output());
+Status batch(tenon::Batching& b) {
+  int64_t axis = b.of().attr_int("axis", -1);
+  Node made = b.node({.type = "EnergyNorm",
+                      .inputs = {b.in(0)},
+                      .attrs = {{"axis", axis < 0 ? axis : axis + 1},
+                                {"epsilon", b.of().attr_float("epsilon", 1e-5)}},
+                      .domain = kDomain});
+  b.set(0, made.output());
   return {};
 }
 
