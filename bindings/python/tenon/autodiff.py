@@ -243,7 +243,8 @@ def _vmap(f: Function, args: tuple, named: dict[str, Any], in_axes: Any, out_axe
     def one(trace: Trace, leaf: Any, name: str) -> Value:
         axis = next(axes)
         if axis is None:
-            return trace.lift(as_value(leaf)) if isinstance(leaf, Value) else as_value(leaf)
+            # A value from outside is captured where it is used, so after all inputs.
+            return leaf if isinstance(leaf, Value) else as_value(leaf)
         dtype, shape, weak = type_of(leaf)
         if not -len(shape) <= axis < len(shape):
             raise InvalidArgument(
