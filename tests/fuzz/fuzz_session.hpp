@@ -47,8 +47,7 @@ inline void judge(tn_status* failed, tn_graph* graph) {
 }
 
 inline void load(const uint8_t* data, size_t size, const std::string& format) {
-  static const std::string path =
-      "/tmp/tenon_fuzz_" + std::to_string(getpid()) + "." + format;
+  static const std::string path = "/tmp/tenon_fuzz_" + std::to_string(getpid()) + "." + format;
   FILE* file = std::fopen(path.c_str(), "wb");
   if (!file || std::fwrite(data, 1, size, file) != size || std::fclose(file) != 0) std::abort();
   tn_graph* graph = nullptr;

@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tenon as tn
 
 IDS = {one["id"] for one in tn.components("pass")}

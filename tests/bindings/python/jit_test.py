@@ -6,7 +6,6 @@ import logging
 
 import numpy as np
 import pytest
-
 import tenon as tn
 
 rng = np.random.default_rng(7)
@@ -148,7 +147,7 @@ def test_results_stay_when_buffers_are_used_again():
     x = np.zeros((256, 256), "float32")
     kept = [f(np.full_like(x, i)) for i in range(5)]
     view = f(x)[3:4]
-    for i in range(6):
+    for _ in range(6):
         f(np.full_like(x, 9))
     assert [k[0, 0] for k in kept] == [1, 2, 3, 4, 5]
     assert view[0, 0] == 1
