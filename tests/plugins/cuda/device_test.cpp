@@ -10,7 +10,7 @@
 
 #include "tenon/sdk/number.hpp"
 
-#include "plugins/plugin_session.hpp"
+#include "plugins/cuda/sample_graph.hpp"
 
 namespace tenon {
 namespace {
@@ -128,30 +128,6 @@ class OnDevice : public tenon::test::PluginTest {
     EXPECT_TRUE(describe(device)["fallback_nodes"].empty()) << describe(device);
     last_ = describe(device);
   }
-  // The sample's node with all its outputs handed out; null when the row refuses the seed.
-  OwnedGraph sample(const tn_op* op, uint64_t seed) {
-    tn_graph* raw = nullptr;
-    EXPECT_EQ(services.graph->create(ctx_, &raw), nullptr);
-    OwnedGraph graph = OwnedGraph::take(raw);
-    tn_edit* edit = nullptr;
-    EXPECT_EQ(services.edit->begin(raw, &edit), nullptr);
-    tn_node_id node = 0;
-    Status sampled(op->sample(edit, seed, &node));
-    if (!sampled.ok()) {
-      services.edit->rollback(edit);
-      return {};
-    }
-    const tn_graph* inside = services.edit->graph(edit);
-    for (uint64_t i = 0; i < services.graph->io_count(inside, node, TN_LIST_OUTPUTS); ++i) {
-      tn_value_id value = services.graph->io_at(inside, node, TN_LIST_OUTPUTS, i);
-      std::string name = cat("y", i);
-      if (value == 0) continue;
-      EXPECT_EQ(services.edit->add_output(edit, str(name), value), nullptr);
-    }
-    Status committed(services.edit->commit(edit));
-    EXPECT_TRUE(committed.ok()) << committed.message();
-    return graph;
-  }
   static void compare(const std::vector<Numbers>& got,
                       const std::vector<Numbers>& wanted,
                       double tolerance) {
@@ -208,7 +184,7 @@ TEST_F(OnDevice, AgreesWithTheReferenceOnEverySample) {
     const tn_op* op = services.op->at(ctx_, row);
     for (uint64_t seed = 1; op->sample && seed <= 3; ++seed) {
       SCOPED_TRACE(cat(view(op->type), " seed ", seed));
-      OwnedGraph graph = sample(op, seed);
+      OwnedGraph graph = test::sample_graph(ctx_, op, seed);
       if (!graph.get()) continue;
       tn_plan* reference = compile(graph.get(), {{"backend", "reference"}});
       tn_plan* device = compile(graph.get(), {{"backend", "cuda"}});

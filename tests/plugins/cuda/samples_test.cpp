@@ -7,7 +7,7 @@
 #include "codegen/compiler.hpp"
 #include "graph_numbers.hpp"
 #include "lowering.hpp"
-#include "plugins/plugin_session.hpp"
+#include "plugins/cuda/sample_graph.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -28,37 +28,12 @@ class Samples : public tenon::test::PluginTest {
     ASSERT_EQ(tenon_plugin_load(session_, str("reference")), nullptr);
   }
 
-  // The sample's node with all its outputs handed out; null when the row refuses the seed.
-  OwnedGraph sample(const tn_op* op, uint64_t seed) {
-    tn_graph* raw = nullptr;
-    EXPECT_EQ(services.graph->create(ctx_, &raw), nullptr);
-    OwnedGraph graph = OwnedGraph::take(raw);
-    tn_edit* edit = nullptr;
-    EXPECT_EQ(services.edit->begin(raw, &edit), nullptr);
-    tn_node_id node = 0;
-    Status sampled(op->sample(edit, seed, &node));
-    if (!sampled.ok()) {
-      services.edit->rollback(edit);
-      return {};
-    }
-    const tn_graph* view = services.edit->graph(edit);
-    for (uint64_t i = 0; i < services.graph->io_count(view, node, TN_LIST_OUTPUTS); ++i) {
-      tn_value_id value = services.graph->io_at(view, node, TN_LIST_OUTPUTS, i);
-      std::string name = cat("y", i);
-      if (value == 0) continue;
-      EXPECT_EQ(services.edit->add_output(edit, str(name), value), nullptr);
-    }
-    Status committed(services.edit->commit(edit));
-    EXPECT_TRUE(committed.ok()) << committed.message();
-    return graph;
-  }
-
   std::vector<Case> cases() {
     std::vector<Case> out;
     for (uint64_t row = 0; row < services.op->count(ctx_); ++row) {
       const tn_op* op = services.op->at(ctx_, row);
       for (uint64_t seed = 1; op->sample && seed <= 4; ++seed) {
-        OwnedGraph graph = sample(op, seed);
+        OwnedGraph graph = tenon::test::sample_graph(ctx_, op, seed);
         if (!graph.get()) continue;
         Imported imported = import_graph(graph.get());
         bool is_taken = true;
