@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include <fnmatch.h>
-
 namespace tenon::decomposer {
 namespace {
 
@@ -63,21 +61,12 @@ Choice Choice::read(const Options& options) {
   return out;
 }
 
-std::string matching(const std::vector<std::string>& patterns, Node node) {
-  std::string name(node.name()), type(node.type()), scope(node.scope());
-  std::string path = cat(scope, "/", name);
-  for (const std::string& pattern : patterns)
-    for (const std::string* text : {&name, &type, &scope, &path})
-      if (fnmatch(pattern.c_str(), text->c_str(), FNM_NOESCAPE) == 0) return pattern;
-  return "";
-}
-
 Verdict judge(const Method& method, const Choice& choice, Node node) {
   Verdict verdict;
   verdict.node = node;
-  std::string skipped = matching(choice.skip, node);
+  std::string skipped = matched_by(choice.skip, node);
   if (!skipped.empty()) verdict.why = cat("in the skip list (", skipped, ")");
-  if (!choice.only.empty() && matching(choice.only, node).empty())
+  if (!choice.only.empty() && matched_by(choice.only, node).empty())
     verdict.why = "not in the list of option only";
   if (!verdict.why.empty()) return verdict;
   Result<Layer> read = read_layer(node);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tenon/sdk/pattern.hpp"
+
 #include "method.hpp"
 #include "timing.hpp"
 
@@ -34,9 +36,6 @@ struct Verdict {
   Cost before, after;
   Times times;  // zeros when not measured
 };
-
-// The pattern (of name, operator, scope or scope/name) that fits the node; empty: none.
-std::string matching(const std::vector<std::string>& patterns, Node node);
 
 // All but the measurement.
 Verdict judge(const Method& method, const Choice& choice, Node node);

@@ -43,7 +43,7 @@ Status check_named(const Choice& choice, const std::vector<Verdict>& verdicts) {
     for (const Verdict& verdict : verdicts) {
       if (verdict.is_misfit && pattern == verdict.node.name())
         return invalid(cat("option only: node ", pattern, ": ", verdict.why));
-      used = used || !matching({pattern}, verdict.node).empty();
+      used = used || !matched_by({pattern}, verdict.node).empty();
     }
     if (!used)
       return invalid(

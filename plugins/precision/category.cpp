@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include <fnmatch.h>
-
 #include "tenon/role/op.h"
+
+#include "tenon/sdk/pattern.hpp"
 
 namespace tenon::precision {
 namespace {
@@ -54,12 +54,9 @@ uint64_t own_inputs(std::string_view column) {
 
 // How closely a pattern fits: 2 by the node's name or path, 1 by its operator or scope, 0 not.
 int fit(const std::string& pattern, Node node) {
-  auto fits = [&](const std::string& text) {
-    return fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
-  };
-  std::string name(node.name()), scope(node.scope());
-  if (fits(name) || fits(cat(scope, "/", name))) return 2;
-  return fits(std::string(node.type())) || fits(scope) ? 1 : 0;
+  if (matches(pattern, node.name()) || matches(pattern, cat(node.scope(), "/", node.name())))
+    return 2;
+  return matches(pattern, node) ? 1 : 0;
 }
 
 tn_any cast_note(Node node) {

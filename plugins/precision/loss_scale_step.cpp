@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "redirect.hpp"
@@ -83,7 +84,7 @@ class LossScaleStep {
     std::vector<Value> outputs = edit.graph().list(TN_LIST_STATES, 1);
     std::vector<std::string> held;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!touched.contains(outputs[i].id) && !fits_any(hold_, inputs[i].name())) continue;
+      if (!touched.contains(outputs[i].id) && matched_by(hold_, inputs[i].name()).empty()) continue;
       if (inputs[i] == outputs[i]) continue;
       std::vector<Use> stay = uses_of(outputs[i]);
       std::string name = cat(inputs[i].name(), "/held");

@@ -6,8 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include <fnmatch.h>
-
 #include "tenon/sdk/edit.hpp"
 
 namespace tenon::precision {
@@ -18,13 +16,6 @@ inline constexpr std::string_view kCurrent = "loss_scale/current";         // va
 inline constexpr std::string_view kScaledLoss = "scaled_loss";             // output
 inline constexpr std::string_view kFoundInf = "found_inf";                 // output, bool []
 inline constexpr std::string_view kUnscaledNote = "unscaled";  // on gradients that were divided
-
-inline bool fits_any(const std::vector<std::string>& patterns, std::string_view name) {
-  std::string text(name);
-  for (const std::string& pattern : patterns)
-    if (fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0) return true;
-  return false;
-}
 
 struct Nodes {
   EditView edit;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "redirect.hpp"
@@ -55,7 +56,7 @@ class Unscale {
     std::vector<Value> out;
     std::set<tn_value_id> seen;
     auto take = [&](Value v, std::string_view name) {
-      if (v && fits_any(gradients_, name) && seen.insert(v.id).second) out.push_back(v);
+      if (v && !matched_by(gradients_, name).empty() && seen.insert(v.id).second) out.push_back(v);
     };
     for (Node node : graph.nodes())
       for (Value v : node.outputs())

@@ -3,9 +3,9 @@
 // model is really smaller.
 #include <algorithm>
 
+#include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
-#include "pattern.hpp"
 #include "removal.hpp"
 #include "report.hpp"
 #include "scoring.hpp"

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "masks.hpp"
-#include "pattern.hpp"
 #include "removal.hpp"
 #include "report.hpp"
 #include "scoring.hpp"

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "tenon/sdk/pattern.hpp"
+
 namespace tenon::quantizer {
 namespace {
 
@@ -101,7 +103,7 @@ Status Assignment::decide(Graph graph, const Choices& choices) {
     Decision one{node, role_of(node)};
     for (Value v : node.outputs())
       one.is_float = one.is_float || (v && is_float(v.dtype()));
-    std::string pattern = skipped_by(choices.skip, node);
+    std::string pattern = matched_by(choices.skip, node);
     if (!pattern.empty()) {
       one.why = cat("in the skip list (", pattern, ")");
     } else if (!one.role.has_row) {

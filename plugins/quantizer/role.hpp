@@ -21,9 +21,4 @@ struct Role {
 
 Role role_of(Node node);
 
-// Whether text is what the pattern says: * is any text, ? any one character.
-bool matches(std::string_view pattern, std::string_view text);
-// The first pattern that fits the node's name, operator, scope or "scope/name"; empty: none.
-std::string skipped_by(const std::vector<std::string>& patterns, Node node);
-
 }  // namespace tenon::quantizer

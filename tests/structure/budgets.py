@@ -7,7 +7,7 @@ import sources
 
 PER_FILE = 400
 PER_ABI_HEADER = 150
-IN_ALL = {"host": 13500, "sdk": 2700}
+IN_ALL = {"host": 13500, "sdk": 2900}
 STRANGERS = ("sdk", "examples")  # plugins as others write them: no part of the SDK
 
 

@@ -22,6 +22,7 @@
 #include "tenon/role/backend.h"
 #include "tenon/role/dataset.h"
 #include "tenon/role/importance.h"
+#include "tenon/role/loss.h"
 #include "tenon/role/metric.h"
 #include "tenon/role/observer.h"
 #include "tenon/role/op.h"
