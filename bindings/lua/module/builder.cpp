@@ -23,9 +23,12 @@ Builder& self(lua_State* state) {
 tn_value_id value_argument(lua_State* state, int index) {
   return static_cast<tn_value_id>(integer_argument(state, index, "builder"));
 }
-std::vector<int64_t> ints_argument(lua_State* state, int index) {
+Json list_argument(lua_State* state, int index) {
   Json list = to_json(state, index, "builder");
-  return list.empty() ? std::vector<int64_t>() : list.get<std::vector<int64_t>>();
+  return list.empty() ? Json::array() : list;  // an empty table is an object to JSON
+}
+std::vector<int64_t> ints_argument(lua_State* state, int index) {
+  return list_argument(state, index).get<std::vector<int64_t>>();
 }
 std::vector<tn_value_id> values_argument(lua_State* state, int index) {
   std::vector<tn_value_id> values;
@@ -50,11 +53,11 @@ int create(lua_State* state) {
   push_object(state, Builder(runtime(state).session));
   return 1;
 }
-// builder:input(name, dtype, dims)
+// builder:input(name, dtype, dims); a size that is known at run time is a name
 int input(lua_State* state) {
   std::string name = text_argument(state, 2, "builder");
   uint32_t dtype = cxx::dtype_of(text_argument(state, 3, "builder"));
-  return push_value(state, self(state).input(name, dtype, ints_argument(state, 4)));
+  return push_value(state, self(state).input(name, dtype, list_argument(state, 4)));
 }
 int constant(lua_State* state) {
   return push_value(state, self(state).constant(object_argument<Tensor>(state, 2, "builder")));

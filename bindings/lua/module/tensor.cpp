@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tn.tensor, tn.zeros, tn.npy, tn.npz and the methods of a tensor.
+#include <algorithm>
+
 #include "tenon/cxx/npz.hpp"
 
 #include "convert.hpp"
@@ -42,17 +44,34 @@ int tensor(lua_State* state) {
   push_object(state, std::move(made));
   return 1;
 }
-int zeros(lua_State* state) {
-  Json dims = to_json(state, 1, "tn.zeros");
+std::vector<int64_t> sizes_argument(lua_State* state, int place, const char* who) {
+  Json dims = to_json(state, place, who);
   std::vector<int64_t> shape;
   for (const Json& dim : dims) {
     if (!dim.is_number_integer() || dim.get<int64_t>() < 0)
-      invalid(cat("tn.zeros: expected a list of sizes, got ", cxx::dump(dims)));
+      invalid(cat(who, ": expected a list of sizes, got ", cxx::dump(dims)));
     shape.push_back(dim);
   }
+  return shape;
+}
+int zeros(lua_State* state) {
+  std::vector<int64_t> shape = sizes_argument(state, 1, "tn.zeros");
   uint32_t dtype =
       lua_isnoneornil(state, 2) ? TN_F32 : cxx::dtype_of(text_argument(state, 2, "tn.zeros"));
   push_object(state, Tensor::zeros(runtime(state).session, dtype, shape));
+  return 1;
+}
+// tn.normal(shape [, deviation [, seed]])
+int normal(lua_State* state) {
+  const cxx::SessionPtr& session = runtime(state).session;
+  Tensor made = Tensor::zeros(session, TN_F32, sizes_argument(state, 1, "tn.normal"));
+  double deviation = luaL_optnumber(state, 2, 1);
+  auto seed = static_cast<uint64_t>(luaL_optinteger(state, 3, 0));
+  std::vector<double> numbers(static_cast<size_t>(made.size()));
+  session->random->normal(seed, 0, 0, numbers.data(), numbers.size());
+  std::transform(numbers.begin(), numbers.end(), static_cast<float*>(made.data()),
+                 [&](double x) { return static_cast<float>(x * deviation); });
+  push_object(state, std::move(made));
   return 1;
 }
 int npy(lua_State* state) {
@@ -141,10 +160,8 @@ constexpr Function kMethods[] = {
     {"__len", guarded<size>}, {"__tostring", guarded<to_string>},
 };
 constexpr Function kFunctions[] = {
-    {"tensor", guarded<tensor>},
-    {"zeros", guarded<zeros>},
-    {"npy", guarded<npy>},
-    {"npz", guarded<npz>},
+    {"tensor", guarded<tensor>}, {"zeros", guarded<zeros>}, {"normal", guarded<normal>},
+    {"npy", guarded<npy>},       {"npz", guarded<npz>},
 };
 
 }  // namespace

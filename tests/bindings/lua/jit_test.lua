@@ -44,6 +44,12 @@ local kept
 tn.jit(function(a) kept = a; return a end)(x)
 fails("outlived", tn.jit(function(a) return a + kept end), x)
 
+-- A model of its own, for any number of rows.
+local double = tn.model(function(a) return tn.linear(a, tn.tensor({ { 2 }, { 0 } })) end, { { name = "a", shape = { "N", 2 } } })
+near(double:compile()({ a = x }), { 2, 6 }, "tn.model")
+near(double:compile()({ a = x:rows(1, 1) }), { 2 }, "tn.model, one row")
+fails("input 1: expected { name", tn.model, function(a) return a end, { { 2, 3 } })
+
 -- The plugin autodiff may be missing from a build.
 local has_gradients = false
 for _, one in ipairs(tn.components("tenon.pass/1")) do has_gradients = has_gradients or one.id == "autodiff.value_and_grad" end

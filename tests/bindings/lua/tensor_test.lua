@@ -16,6 +16,11 @@ assert(tn.json(x:rows(2, 2):values()) == "[4.0,5.0,6.0]")
 assert(tn.tensor({ 1, -2 }, "int8")[2] == -2)
 assert(#tn.zeros({ 2, 0 }) == 0)
 
+local noise, sum, squares = tn.normal({ 100, 10 }, 0.5, 7), 0, 0
+for _, v in ipairs(noise:values()) do sum, squares = sum + v, squares + v * v end
+assert(math.abs(sum / 1000) < 0.06 and math.abs(squares / 1000 - 0.25) < 0.05)
+assert(noise[1] == tn.normal({ 1 }, 0.5, 7)[1] and noise[1] ~= tn.normal({ 1 }, 0.5, 8)[1])
+
 local file = "tensor_test.npy"
 x:save(file)
 local again = tn.npy(file)

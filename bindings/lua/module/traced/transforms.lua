@@ -155,6 +155,23 @@ function tn.jit(f, options)
   return compile(inline_of(f), options)
 end
 
+-- f as a model. inputs: a list of { name = "x", shape = { "N", 1, 28, 28 } [, dtype = "float32"] }, one for each
+-- argument; a size that is known at run time is a name. Tensors that f uses become weights of the model.
+function tn.model(f, inputs)
+  return traced(function(trace)
+    local given = {}
+    for i, input in ipairs(inputs) do
+      if type(input) ~= "table" or not input.name or not input.shape then
+        fail("tn.model: input ", i, ": expected { name = ..., shape = ... }")
+      end
+      given[i] = add_input(trace, input.name, input.dtype or "float32", input.shape)
+    end
+    local results = table.pack(inline_of(f)(table.unpack(given)))
+    for i = 1, results.n do results[i] = as_value(results[i]) end
+    return finish(trace, results)
+  end)
+end
+
 -- f traced as a graph of its own; leaves of the chosen arguments are its inputs, as take makes them.
 local function inner_graph(f, args, chosen, take)
   local given = {}

@@ -30,12 +30,22 @@ class Builder {
     if (edit_) edits().rollback(edit_);
   }
 
-  tn_value_id input(const std::string& name, uint32_t dtype, const std::vector<int64_t>& dims) {
+  // dims: sizes, and names of sizes that are known at run time ("N").
+  tn_value_id input(const std::string& name, uint32_t dtype, const Json& dims) {
+    std::vector<int64_t> sizes;
+    std::deque<std::string> names;
+    std::vector<tn_str> symbols;
+    for (const Json& dim : dims) {
+      sizes.push_back(dim.is_string() ? TN_DIM_UNKNOWN : dim.get<int64_t>());
+      names.push_back(dim.is_string() ? dim.get<std::string>() : "");
+      symbols.push_back(str(names.back()));
+    }
     tn_type type{};
     type.struct_size = sizeof type;
     type.dtype = dtype;
-    type.rank = static_cast<uint32_t>(dims.size());
-    type.dims = dims.data();
+    type.rank = static_cast<uint32_t>(sizes.size());
+    type.dims = sizes.data();
+    type.symbols = symbols.data();
     tn_value_id value = 0;
     check(edits().add_input(edit(), str(name), &type, &value));
     return value;
