@@ -37,9 +37,6 @@ Result<OwnedGraph> body_of(const BatchContext& c, Node node, const std::vector<V
 }  // namespace
 
 Status batch_by_loop(BatchContext& c, Node node) {
-  const tn_op* row = node.row();
-  if (row && (row->traits & TN_OP_CONTROL))
-    return unsupported("vmap through control flow is not supported");
   std::vector<Value> scanned, shared;
   for (Value input : node.inputs()) {
     if (!input) continue;

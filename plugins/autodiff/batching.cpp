@@ -111,12 +111,56 @@ Result<std::vector<Node>> by_ladder(BatchContext& c, Node node) {
     if (parts.ok()) return parts;
     if (!next_rung(failed)) return failed;
   }
+  if (row && (row->traits & TN_OP_CONTROL)) return batch_control(c, node);
   if (!row) return unsupported("no batch rule: no loaded plugin brings this operator");
   TN_CHECK(batch_by_loop(c, node));
   return std::vector<Node>{};
 }
 
+// What reads only a shape goes on reading that of one example.
+Status keep_shape(const BatchContext& c, Node node) {
+  Builder b(c.edit);
+  for (uint64_t i = 0; i < node.n_inputs(); ++i) {
+    Value input = node.input(i);
+    if (!input || !c.batched.count(input.id)) continue;
+    Value dims = input.type().is_static() ? b.ints(input.type().dims)
+                                          : b.op("Shape", {form_of(c, input)}, {{"start", 1}});
+    Value stand_in = b.op("Expand", {b.number(0, input.dtype()), dims});
+    TN_CHECK(b.status());
+    TN_CHECK(c.edit.set_input(node, i, stand_in));
+  }
+  return {};
+}
+
 }  // namespace
+
+Value with_axis(Builder& b, const BatchContext& c, Value value) {
+  if (auto found = c.batched.find(value.id); found != c.batched.end()) return found->second;
+  Value first = c.batched.empty() ? Value{} : c.batched.begin()->second;
+  Value n = c.size >= 0 || !first ? b.ints({std::max<int64_t>(c.size, 1)})
+                                  : b.op("Shape", {first}, {{"start", 0}, {"end", 1}});
+  Value shape = b.op("Concat", {n, b.shape_of(value)}, {{"axis", 0}});
+  return b.op("Expand", {value, shape});
+}
+
+Status batch_nodes(BatchContext& c, const std::vector<Value>& outputs, const Cancel& cancel) {
+  std::vector<Node> order = nodes_behind(outputs);
+  std::deque<Node> work(order.begin(), order.end());
+  while (!work.empty()) {
+    Node node = work.front();
+    work.pop_front();
+    TN_CHECK(cancel.check());
+    if (!has_batched_input(c, node)) continue;
+    const tn_op* row = node.row();
+    if (row && (row->traits & TN_OP_READS_SHAPE)) {
+      TN_CHECK(keep_shape(c, node));
+      continue;
+    }
+    TN_TRY(parts, batch_node(c, node));
+    work.insert(work.begin(), parts.begin(), parts.end());
+  }
+  return {};
+}
 
 bool has_batched_input(const BatchContext& c, Node node) {
   std::vector<Value> inputs = node.inputs();

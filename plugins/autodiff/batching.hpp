@@ -7,6 +7,7 @@
 
 #include "tenon/sdk/alike.hpp"
 #include "tenon/sdk/role/op.hpp"
+#include "tenon/sdk/role/pass.hpp"
 
 namespace tenon::autodiff {
 
@@ -22,16 +23,23 @@ struct BatchContext {
   std::vector<std::string> loops;
 };
 Result<std::vector<Node>> batch_node(BatchContext& context, Node node);
+// All nodes that these outputs need.
+Status batch_nodes(BatchContext& context, const std::vector<Value>& outputs, const Cancel& cancel);
 
 // By the row's axes: the first axis is, or joins, one that the operator treats entry by entry.
 // False where they do not say so.
 Result<bool> batch_by_axes(BatchContext& context, Node node, const tn_axes& axes);
 // As a Scan over slices.
 Status batch_by_loop(BatchContext& context, Node node);
+// Control flow: the same with batched bodies. Gives back what is to be batched in its place: an If
+// whose condition differs by example is both branches and a choice.
+Result<std::vector<Node>> batch_control(BatchContext& context, Node node);
 
 bool has_batched_input(const BatchContext& context, Node node);
 // The batched form of an input, or the input itself.
 Value form_of(const BatchContext& context, Value input);
+// A value with the new axis: batched, or one for all examples as often as there are examples.
+Value with_axis(Builder& b, const BatchContext& context, Value value);
 // x of [size, dims...] with axes of one inserted after the first: [size, 1..., dims...].
 Value lifted(Builder& b, Value x, size_t n_ones);
 

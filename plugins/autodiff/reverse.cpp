@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "rules.hpp"
 
@@ -12,24 +11,6 @@ namespace tenon::autodiff {
 namespace {
 
 constexpr int kMaxExpansions = 100000;  // rows that decompose into each other
-
-using Active = std::unordered_set<tn_value_id>;
-
-// Values of float type that depend on wrt, along nodes in order.
-Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt) {
-  Active active;
-  for (Value value : wrt)
-    active.insert(value.id);
-  for (Node node : nodes) {
-    if (stops_gradients(node)) continue;
-    std::vector<Value> inputs = node.inputs();
-    bool reached = std::any_of(inputs.begin(), inputs.end(),
-                               [&](Value v) { return v && active.count(v.id) > 0; });
-    for (Value output : node.outputs())
-      if (reached && output && is_float(output.dtype())) active.insert(output.id);
-  }
-  return active;
-}
 
 bool feeds_on(Node node, const Active& active) {
   std::vector<Value> outputs = node.outputs();
@@ -151,6 +132,21 @@ Status backward(const EditView& edit, Node node, const Active& active, Sums& sum
 }
 
 }  // namespace
+
+Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt) {
+  Active active;
+  for (Value value : wrt)
+    active.insert(value.id);
+  for (Node node : nodes) {
+    if (stops_gradients(node)) continue;
+    std::vector<Value> inputs = node.inputs();
+    bool reached = std::any_of(inputs.begin(), inputs.end(),
+                               [&](Value v) { return v && active.count(v.id) > 0; });
+    for (Value output : node.outputs())
+      if (reached && output && is_float(output.dtype())) active.insert(output.id);
+  }
+  return active;
+}
 
 std::string told(Node node) {
   std::string domain(node.domain());

@@ -2,6 +2,8 @@
 #pragma once
 // Reverse accumulation over a graph: gradients as nodes of the same graph.
 
+#include <unordered_set>
+
 #include "tenon/sdk/role/op.hpp"
 
 namespace tenon::autodiff {
@@ -18,6 +20,10 @@ Result<std::vector<Value>> reverse(const EditView& edit, const Request& request)
 
 // The nodes that outputs need, each after what it needs.
 std::vector<Node> nodes_behind(const std::vector<Value>& outputs);
+
+// Values of float type that depend on wrt, along nodes in order.
+using Active = std::unordered_set<tn_value_id>;
+Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt);
 
 // As an operator and where it stands, for messages.
 std::string told(Node node);

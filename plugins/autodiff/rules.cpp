@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.hpp"
 
+#include "control_grad.hpp"
 #include "pointwise_rule.hpp"
 #include "reverse.hpp"
 
@@ -45,6 +46,7 @@ Status by_ladder(Gradients& g) {
     if (g.wanted(0)) g.set(0, g.reshape_like(g.cotangent(), node.input(0)));
     return {};
   }
+  if (row && (row->traits & TN_OP_CONTROL)) return control_gradient(g);
   return unsupported(row ? "no gradient: its row would need one of the columns vjp, expr, decompose"
                          : "no gradient: no loaded plugin brings this operator");
 }

@@ -103,22 +103,7 @@ class Vmap {
       return unsupported("a graph with state has no batched form; vmap the function without it");
     BatchContext c{edit, size_ > 0 ? size_ : TN_DIM_UNKNOWN, same_random_, {}, {}};
     TN_TRY(old, give_axes(c));
-    std::vector<Value> outputs = edit.graph().outputs();
-    std::vector<Node> order = nodes_behind(outputs);
-    std::deque<Node> work(order.begin(), order.end());
-    while (!work.empty()) {
-      Node node = work.front();
-      work.pop_front();
-      TN_CHECK(cancel.check());
-      if (!has_batched_input(c, node)) continue;
-      const tn_op* row = node.row();
-      if (row && (row->traits & TN_OP_READS_SHAPE)) {
-        TN_CHECK(keep_shape(c, node));
-        continue;
-      }
-      TN_TRY(parts, batch_node(c, node));
-      work.insert(work.begin(), parts.begin(), parts.end());
-    }
+    TN_CHECK(batch_nodes(c, edit.graph().outputs(), cancel));
     TN_CHECK(give_outputs(c));
     TN_CHECK(drop_dead_nodes(edit));
     TN_CHECK(drop_inputs(edit, old));
@@ -165,20 +150,6 @@ class Vmap {
     return old;
   }
 
-  // What reads only a shape goes on reading that of one example.
-  static Status keep_shape(const BatchContext& c, Node node) {
-    Builder b(c.edit);
-    for (uint64_t i = 0; i < node.n_inputs(); ++i) {
-      Value input = node.input(i);
-      if (!input || !c.batched.count(input.id)) continue;
-      std::vector<int64_t> dims = b.fixed(input, told(node)).dims;
-      Value stand_in = b.op("Expand", {b.number(0, input.dtype()), b.ints(dims)});
-      TN_CHECK(b.status());
-      TN_CHECK(c.edit.set_input(node, i, stand_in));
-    }
-    return {};
-  }
-
   Status give_outputs(BatchContext& c) const {
     std::vector<Value> outputs = c.edit.graph().outputs();
     TN_TRY(axes, out_.for_list(outputs.size(), "outputs"));
@@ -194,21 +165,12 @@ class Vmap {
       Type type = b.ranked(outputs[i], "vmap");
       TN_CHECK(b.status());
       TN_TRY(axis, place("out_axes", cat("output ", name), *axes[i], type.rank() + 1));
-      Value wide = has_axis ? found->second : repeated(b, c, outputs[i]);
+      Value wide = with_axis(b, c, outputs[i]);
       if (axis != 0) wide = b.transpose(wide, moved(type.rank() + 1, axis, false));
       TN_CHECK(b.status());
       TN_CHECK(services.edit->set_output(c.edit.raw, i, wide.id));
     }
     return {};
-  }
-
-  // One result for all examples, as often as there are examples.
-  static Value repeated(Builder& b, const BatchContext& c, Value value) {
-    Value first = c.batched.empty() ? Value{} : c.batched.begin()->second;
-    Value n = c.size >= 0 || !first ? b.ints({std::max<int64_t>(c.size, 1)})
-                                    : b.op("Shape", {first}, {{"start", 0}, {"end", 1}});
-    Value shape = b.op("Concat", {n, b.shape_of(value)}, {{"axis", 0}});
-    return b.op("Expand", {value, shape});
   }
 
   static Status drop_inputs(const EditView& edit, const Old& old) {

@@ -37,8 +37,9 @@ class AutodiffTest : public PluginTest {
     tn_graph* made = nullptr;
     tn_options* parsed = nullptr;
     EXPECT_EQ(text_of(Status(services.options->create(ctx_, &parsed))), "");
-    if (!options.is_null())
+    if (!options.is_null()) {
       EXPECT_EQ(text_of(Status(services.options->parse(parsed, str(options.dump())))), "");
+    }
     std::string failed = text_of(
         Status(tenon_apply(session_, graph, str(pass), parsed, nullptr, sink.get(), &made)));
     services.options->release(parsed);
@@ -88,8 +89,9 @@ class AutodiffTest : public PluginTest {
   }
   std::vector<Numbers> results(const OwnedGraph& graph, const std::vector<Numbers>& inputs) {
     std::vector<Numbers> out;
-    if (graph.get()) EXPECT_EQ(text_of(run(graph.get(), inputs, out)), "");
-
+    if (graph.get()) {
+      EXPECT_EQ(text_of(run(graph.get(), inputs, out)), "");
+    }
     return out;
   }
 

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// vmap through If, Scan and Loop: the same node on bodies that are batched themselves. A state has
+// the new axis when its first value has it, or when a step gives it one.
+#include "batching.hpp"
+#include "bodies.hpp"
+#include "interface.hpp"
+
+namespace tenon::autodiff {
+namespace {
+
+Type wide_type(Type type, int64_t size) {
+  type.dims.insert(type.dims.begin(), size);
+  if (!type.symbols.empty()) type.symbols.insert(type.symbols.begin(), "");
+  return type;
+}
+
+using Marks = std::vector<uint8_t>;
+
+// A body whose marked inputs have the new axis. out: marks of outputs that must have it, and on
+// return all that do. types: of the inputs, without it.
+Result<OwnedGraph> batched_body(
+    BatchContext& c, Graph body, const std::vector<Type>& types, const Marks& in, Marks& out) {
+  TN_TRY(made, Body::begin(c.edit.ctx()));
+  BatchContext inner{made.edit, c.size, c.same_random, {}, {}};
+  std::vector<Value> ours, wide;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (in[i] && !types[i].ranked) return unsupported("body: expected inputs of known rank");
+    TN_TRY(input, made.input(in[i] ? wide_type(types[i], c.size) : types[i]));
+    wide.push_back(input);
+  }
+  for (size_t i = 0; i < types.size(); ++i) {  // stand for one example, and leave again
+    ours.push_back(wide[i]);
+    if (!in[i]) continue;
+    TN_TRY(one, made.input(types[i]));
+    ours[i] = one;
+    inner.batched[one.id] = wide[i];
+  }
+  TN_TRY(results, made.copy(body, ours));
+  TN_CHECK(batch_nodes(inner, results, Cancel(nullptr)));
+  Builder b(made.edit);
+  out.resize(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    out[i] = out[i] || inner.batched.count(results[i].id) > 0;
+    Value result = out[i] ? with_axis(b, inner, results[i]) : results[i];
+    TN_CHECK(b.status());
+    TN_CHECK(made.output(result));
+  }
+  TN_CHECK(drop_dead_nodes(made.edit));
+  for (size_t n = made.edit.graph().inputs().size(); n > types.size(); --n)
+    TN_CHECK(services.edit->remove_input(made.edit.raw, n - 1));
+  TN_CHECK(made.finish());
+  c.loops.insert(c.loops.end(), inner.loops.begin(), inner.loops.end());
+  return std::move(made.graph);
+}
+
+// Scan and Loop.
+class Steps {
+ public:
+  Steps(BatchContext& c, Node node, Graph body, const Interface& parts)
+      : c_(c), node_(node), body_(body), parts_(parts), is_loop_(parts.n_first > 0) {}
+
+  Status run() {
+    find_types();
+    for (uint64_t i = 0; i < node_.n_inputs(); ++i)
+      in_.push_back(node_.input(i) && c_.batched.count(node_.input(i).id) > 0);
+    OwnedGraph body;
+    std::vector<std::string> loops = c_.loops;
+    for (bool settled = false; !settled;) {
+      c_.loops = loops;
+      out_.assign(body_.outputs().size(), 0);
+      for (size_t i = 0; i < parts_.n_states; ++i)
+        out_[parts_.n_results + i] = in_[parts_.n_first + i];
+      TN_TRY(made, batched_body(c_, body_, types_, in_, out_));
+      settled = true;
+      for (size_t i = 0; i < parts_.n_states; ++i) {
+        bool grown = out_[parts_.n_results + i] && !in_[parts_.n_first + i];
+        in_[parts_.n_first + i] = in_[parts_.n_first + i] || grown;
+        settled = settled && !grown;
+      }
+      body = std::move(made);
+    }
+    if (is_loop_ && (in_[0] || in_[1] || out_[0]))
+      return unsupported("the number of iterations differs by example");
+    return replace(body);
+  }
+
+ private:
+  void find_types() {
+    std::vector<Value> inputs = body_.inputs();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      Type declared = inputs[i].type(), outer = node_.input(i).type();
+      bool state = i >= parts_.n_first && i < parts_.scanned();
+      if (state) outer = node_.output(i - parts_.n_first).type();
+      if (i >= parts_.scanned() && i < parts_.captures())
+        outer = slice_type(outer, entry(node_.attr_ints("scan_input_axes"), i - parts_.scanned()));
+      bool ours = declared.is_static() || i < parts_.n_first || !outer.ranked;
+      types_.push_back(ours ? declared : outer);
+    }
+  }
+  // Axes of one example among those of all, where an input or an output has the new first one.
+  std::vector<int64_t> axes(const char* name, size_t n, size_t first, const Marks& marks) const {
+    std::vector<int64_t> given = node_.attr_ints(name), out;
+    for (size_t i = 0; i < n; ++i) {
+      int64_t axis = entry(given, i);
+      out.push_back(axis >= 0 && marks[first + i] ? axis + 1 : axis);
+    }
+    return out;
+  }
+  Status replace(const OwnedGraph& body) {
+    Builder b(c_.edit);
+    std::vector<Value> inputs;
+    for (uint64_t i = 0; i < node_.n_inputs(); ++i)
+      inputs.push_back(in_[i] ? with_axis(b, c_, node_.input(i)) : node_.input(i));
+    size_t n_scans = body_.outputs().size() - parts_.n_results - parts_.n_states;
+    std::vector<int64_t> in = axes("scan_input_axes", parts_.n_scanned, parts_.scanned(), in_);
+    std::vector<int64_t> out =
+        axes("scan_output_axes", n_scans, parts_.n_results + parts_.n_states, out_);
+    std::vector<Attr> attrs{{"body", any_graph(body.get())}};
+    if (!is_loop_) {
+      attrs.emplace_back("scan_input_axes", in);
+      attrs.emplace_back("scan_output_axes", out);
+    }
+    Node made = again(b, node_, inputs, attrs);
+    TN_CHECK(b.status());
+    for (uint64_t i = 0; i < node_.n_outputs(); ++i) {
+      Value output = node_.output(i), ours = made.output(i);
+      if (!output) continue;
+      if (!out_[parts_.n_results + i]) {
+        TN_CHECK(c_.edit.replace(output, ours));
+        continue;
+      }
+      if (is_loop_ && i >= parts_.n_states) ours = from_second_axis(b, ours);
+      TN_CHECK(b.status());
+      c_.batched[output.id] = ours;
+    }
+    return {};
+  }
+  // Loop joins iterations along a new first axis.
+  Value from_second_axis(Builder& b, Value x) const {
+    std::vector<int64_t> perm;
+    for (size_t i = 0; i < b.ranked(x, "Loop").rank(); ++i)
+      perm.push_back(static_cast<int64_t>(i));
+    if (perm.size() > 1) std::swap(perm[0], perm[1]);
+    return b.transpose(x, perm);
+  }
+
+  BatchContext& c_;
+  Node node_;
+  Graph body_;
+  Interface parts_;
+  bool is_loop_;
+  std::vector<Type> types_;
+  Marks in_, out_;
+};
+
+// Both branches, and a choice for every element.
+Result<std::vector<Node>> choose(BatchContext& c, Node node, const Graph* branches) {
+  uint64_t before = c.edit.graph().n_nodes();
+  Builder b(c.edit);
+  std::vector<Value> results[2];
+  for (int side = 0; side < 2; ++side) {
+    std::vector<Value> inputs = node.inputs();
+    inputs.erase(inputs.begin());
+    TN_TRY(copied, copy_into(c.edit, branches[side], inputs));
+    results[side] = copied;
+  }
+  Value condition = b.reshape(node.input(0), {});
+  for (uint64_t i = 0; i < node.n_outputs(); ++i) {
+    if (!node.output(i)) continue;
+    Value choice = b.op("Where", {condition, results[0][i], results[1][i]});
+    TN_CHECK(b.status());
+    TN_CHECK(c.edit.replace(node.output(i), choice));
+  }
+  TN_CHECK(c.edit.erase(node));
+  std::vector<Node> parts;
+  for (uint64_t i = before - 1, n = c.edit.graph().n_nodes(); i < n; ++i)
+    parts.push_back(c.edit.graph().node(i));
+  return parts;
+}
+
+Result<std::vector<Node>> batch_if(BatchContext& c, Node node) {
+  Graph branches[] = {body_of(node, "then_branch"), body_of(node, "else_branch")};
+  for (Graph branch : branches)
+    if (!branch.raw || branch.inputs().size() + 1 != node.n_inputs())
+      return invalid("expected then_branch and else_branch that fit its inputs");
+  if (c.batched.count(node.input(0).id)) return choose(c, node, branches);
+  Marks in, out(branches[0].outputs().size());
+  std::vector<Type> types;
+  for (uint64_t i = 1; i < node.n_inputs(); ++i) {
+    in.push_back(c.batched.count(node.input(i).id) > 0);
+    types.push_back(node.input(i).type());
+  }
+  // Twice: an output that has the axis in one branch has it in both.
+  OwnedGraph made[2];
+  std::vector<std::string> loops = c.loops;
+  for (int round = 0; round < 2; ++round) {
+    c.loops = loops;
+    for (int side = 0; side < 2; ++side) {
+      TN_TRY(body, batched_body(c, branches[side], types, in, out));
+      made[side] = std::move(body);
+    }
+  }
+  Builder b(c.edit);
+  std::vector<Value> inputs;
+  for (Value input : node.inputs())
+    inputs.push_back(form_of(c, input));
+  Node wide =
+      again(b, node, inputs,
+            {{"then_branch", any_graph(made[0].get())}, {"else_branch", any_graph(made[1].get())}});
+  TN_CHECK(b.status());
+  for (uint64_t i = 0; i < node.n_outputs(); ++i) {
+    if (!node.output(i)) continue;
+    if (out[i])
+      c.batched[node.output(i).id] = wide.output(i);
+    else
+      TN_CHECK(c.edit.replace(node.output(i), wide.output(i)));
+  }
+  return std::vector<Node>{};
+}
+
+Result<std::vector<Node>> batch_scan(BatchContext& c, Node node) {
+  Graph body = body_of(node, "body");
+  TN_TRY(parts, scan_interface(node, body));
+  TN_CHECK(Steps(c, node, body, parts).run());
+  return std::vector<Node>{};
+}
+Result<std::vector<Node>> batch_loop(BatchContext& c, Node node) {
+  Graph body = body_of(node, "body");
+  TN_TRY(parts, loop_interface(node, body));
+  TN_CHECK(Steps(c, node, body, parts).run());
+  return std::vector<Node>{};
+}
+
+struct ControlRule {
+  std::string_view type;
+  Result<std::vector<Node>> (*batch)(BatchContext&, Node);
+};
+constexpr ControlRule kRules[] = {{"If", batch_if}, {"Loop", batch_loop}, {"Scan", batch_scan}};
+
+}  // namespace
+
+Result<std::vector<Node>> batch_control(BatchContext& c, Node node) {
+  for (const ControlRule& rule : kRules)
+    if (node.is(rule.type)) return rule.batch(c, node);
+  return unsupported("no batch rule: control flow that the plugin autodiff does not know");
+}
+
+}  // namespace tenon::autodiff

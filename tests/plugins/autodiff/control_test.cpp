@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients and vmap through If, Loop and Scan: against the same function without control flow, or
+// against central differences.
+#include <gmock/gmock.h>
+
+#include "tenon/sdk/build.hpp"
+
+#include "plugins/autodiff/autodiff_test.hpp"
+
+namespace tenon::test {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::Pointwise;
+
+class Control : public AutodiffTest {
+ protected:
+  // Gradients of the first output by all inputs, against central differences.
+  void expect_slopes(const OwnedGraph& f, const std::vector<Numbers>& at) {
+    json wrt = json::array();
+    for (size_t i = 0; i < at.size(); ++i)
+      wrt.push_back(i);
+    OwnedGraph g = applied(f, "autodiff.grad", {{"argnums", wrt}});
+    ASSERT_TRUE(g.get());
+    std::vector<Numbers> gradients = results(g, at);
+    ASSERT_EQ(gradients.size(), at.size());
+    for (size_t i = 0; i < at.size(); ++i) {
+      ASSERT_EQ(gradients[i].size(), at[i].size());
+      for (size_t k = 0; k < at[i].size(); ++k) {
+        constexpr double kStep = 1e-6;
+        std::vector<Numbers> ends[2] = {at, at};
+        ends[0][i][k] -= kStep;
+        ends[1][i][k] += kStep;
+        double slope = (results(f, ends[1])[0][0] - results(f, ends[0])[0][0]) / (2 * kStep);
+        EXPECT_NEAR(gradients[i][k], slope, 1e-7 * std::max(1.0, std::fabs(slope)))
+            << "input " << i << " element " << k;
+      }
+    }
+  }
+};
+
+// h' = tanh(w h + x), with every h kept, backwards in time and along axis 1.
+std::string recurrence(const char* more) {
+  return std::string(R"(graph {
+  input %h: f64[2]
+  input %x: f64[2, 3]
+  input %w: f64[2, 2]
+  %end: f64[2], %all: f64[2, 3] = Scan(%h, %x, %w) {num_scan_inputs = 1, captures = 1,
+    scan_input_axes = ints [1], scan_output_axes = ints [-1], )") +
+         more + R"( body = graph {
+      input %s: f64[2]
+      input %i: f64[2]
+      input %c: f64[2, 2]
+      %p: f64[2] = MatMul(%c, %s) @p
+      %a: f64[2] = Add(%p, %i) @a
+      %t: f64[2] = Tanh(%a) @t
+      %k: f64[2] = Mul(%t, %i) @k
+      output next = %t
+      output kept = %k
+    }} @scan
+  %e: f64[2] = Exp(%end) @e
+  %q: f64[2, 3] = Mul(%all, %all) @q
+  %se: f64[] = ReduceSum(%e) {keepdims = 0} @se
+  %sq: f64[] = ReduceSum(%q) {keepdims = 0} @sq
+  %l: f64[] = Add(%se, %sq) @l
+  output l = %l
+})";
+}
+const std::vector<Numbers> kAt{
+    {0.3, -0.2}, {0.1, 0.5, -0.4, 0.7, -0.6, 0.2}, {0.5, -0.3, 0.8, 0.4}};
+
+TEST_F(Control, GradientsOfAScan) {
+  expect_slopes(parse(recurrence("")), kAt);
+  expect_slopes(parse(recurrence("scan_input_directions = ints [1],")), kAt);
+  expect_slopes(parse(recurrence("scan_output_directions = ints [1],")), kAt);
+}
+
+TEST_F(Control, GradientsOfGradientsOfAScan) {
+  OwnedGraph g = applied(parse(recurrence("")), "autodiff.grad");
+  auto edited = [&] {  // the gradient's sum as a scalar
+    auto begun = Edit::begin(g.get());
+    Edit edit = std::move(*begun);
+    Builder b(edit);
+    Value y = edit.graph().outputs()[0];
+    Value sum = b.op("ReduceSum", {b.mul(y, y)}, {{"keepdims", 0}});
+    EXPECT_EQ(text_of(Status(services.edit->remove_output(edit.raw, 0))), "");
+    EXPECT_EQ(text_of(edit.output("l", sum)), "");
+    return text_of(edit.commit());
+  };
+  ASSERT_EQ(edited(), "");
+  expect_slopes(g, kAt);
+}
+
+TEST_F(Control, JvpOfAScanIsTheGradientTimesTheTangent) {
+  OwnedGraph f = parse(recurrence(""));
+  std::vector<Numbers> inputs = kAt;
+  Numbers tangent{0.7, -1.1};
+  auto g = results(applied(f, "autodiff.grad"), kAt)[0];
+  inputs.push_back(tangent);
+  auto j = results(applied(f, "autodiff.jvp"), inputs);
+  ASSERT_EQ(j.size(), 2u);
+  EXPECT_NEAR(j[1][0], g[0] * tangent[0] + g[1] * tangent[1], 1e-12);
+}
+
+// x -> x^2 + c, `times` times; the counter is a state without a gradient.
+constexpr const char* kLoop = R"(graph {
+  input %x: f64[2]
+  input %c: f64[2]
+  constant %times: i64[] = [3]
+  constant %zero: i64[] = [0]
+  %n: i64[], %end: f64[2], %all: f64[?, 2] = Loop(%times, _, %zero, %x, %c) {captures = 1, body = graph {
+      input %i: i64[]
+      input %go: bool[]
+      input %n: i64[]
+      input %s: f64[2]
+      input %c: f64[2]
+      constant %one: i64[] = [1]
+      %m: i64[] = Add(%n, %one) @m
+      %f: f64[] = Cast(%i) {to = dtype f64} @f
+      %q: f64[2] = Mul(%s, %s) @q
+      %a: f64[2] = Add(%q, %c) @a
+      %k: f64[2] = Mul(%a, %f) @k
+      %again: bool[] = Identity(%go) @again
+      output again = %again
+      output m = %m
+      output next = %a
+      output kept = %k
+    }} @loop
+  %se: f64[] = ReduceSum(%end) {keepdims = 0} @se
+  %sq: f64[] = ReduceSum(%all) {keepdims = 0} @sq
+  %l: f64[] = Add(%se, %sq) @l
+  output l = %l
+})";
+
+TEST_F(Control, GradientsOfALoop) {
+  expect_slopes(parse(kLoop), {{0.6, -0.4}, {0.2, 0.3}});
+}
+
+constexpr const char* kIf = R"(graph {
+  input %x: f64[2]
+  input %y: f64[2]
+  constant %zero: f64[] = [0]
+  %s: f64[] = ReduceSum(%x) {keepdims = 0} @s
+  %c: bool[] = Greater(%s, %zero) @c
+  %r: f64[2] = If(%c, %x, %y) {captures = 2,
+    then_branch = graph {
+      input %x: f64[2]
+      input %y: f64[2]
+      %p: f64[2] = Mul(%x, %y) @p
+      output r = %p
+    },
+    else_branch = graph {
+      input %x: f64[2]
+      input %y: f64[2]
+      %e: f64[2] = Exp(%y) @e
+      output r = %e
+    }} @if
+  %l: f64[] = ReduceSum(%r) {keepdims = 0} @l
+  output l = %l
+})";
+
+TEST_F(Control, GradientsOfAnIfAreOfTheBranchTaken) {
+  OwnedGraph g = applied(parse(kIf), "autodiff.grad", {{"argnums", {0, 1}}});
+  EXPECT_THAT(results(g, {{1, 2}, {3, 4}}), ElementsAre(Numbers{3, 4}, Numbers{1, 2}));
+  auto other = results(g, {{-1, -2}, {0, 1}});
+  EXPECT_THAT(other[0], ElementsAre(0, 0));
+  EXPECT_THAT(other[1], Pointwise(DoubleNear(1e-12), {1.0, std::exp(1.0)}));
+}
+
+// `f` batched with these axes, against a loop over examples.
+class ControlVmap : public Control {
+ protected:
+  void expect_examples(const OwnedGraph& f,
+                       const std::vector<Numbers>& at,
+                       const std::vector<bool>& batched) {
+    constexpr size_t kExamples = 3;
+    std::string axes;
+    std::vector<Numbers> all;
+    auto of_example = [](Numbers numbers, size_t k) {
+      for (double& x : numbers)
+        x *= 1 - 0.4 * static_cast<double>(k);
+      return numbers;
+    };
+    for (size_t i = 0; i < at.size(); ++i) {
+      axes += cat(i ? ", " : "", batched[i] ? "0" : "none");
+      all.emplace_back();
+      for (size_t k = 0; k < (batched[i] ? kExamples : 1); ++k)
+        for (double x : of_example(at[i], k))
+          all.back().push_back(x);
+    }
+    OwnedGraph v = applied(f, "autodiff.vmap", {{"axis_size", kExamples}, {"in_axes", axes}});
+    std::vector<Numbers> wide = results(v, all);
+    for (size_t k = 0; k < kExamples; ++k) {
+      std::vector<Numbers> one = at;
+      for (size_t i = 0; i < at.size(); ++i)
+        if (batched[i]) one[i] = of_example(at[i], k);
+      std::vector<Numbers> expected = results(f, one);
+      ASSERT_EQ(wide.size(), expected.size());
+      for (size_t o = 0; o < wide.size(); ++o)
+        for (size_t e = 0; e < expected[o].size(); ++e)
+          EXPECT_NEAR(wide[o].at(k * expected[o].size() + e), expected[o][e], 1e-12)
+              << "output " << o << " example " << k;
+    }
+  }
+};
+
+TEST_F(ControlVmap, ScanWithAnyInputBatched) {
+  OwnedGraph f = parse(recurrence("scan_input_directions = ints [1],"));
+  expect_examples(f, kAt, {true, true, true});
+  expect_examples(f, kAt, {true, false, false});
+  expect_examples(f, kAt, {false, true, false});
+  expect_examples(f, kAt, {false, false, true});
+}
+
+TEST_F(ControlVmap, PerExampleGradientsOfAScan) {
+  OwnedGraph f = parse(recurrence(""));
+  OwnedGraph g = applied(f, "autodiff.grad", {{"argnums", {0, 1, 2}}});
+  expect_examples(g, kAt, {true, true, false});
+}
+
+TEST_F(ControlVmap, LoopAndIf) {
+  std::vector<Numbers> at{{0.6, -0.4}, {0.2, 0.3}};
+  for (const char* text : {kLoop, kIf}) {
+    OwnedGraph f = parse(text);
+    expect_examples(f, at, {true, true});
+    expect_examples(f, at, {false, true});
+    expect_examples(applied(f, "autodiff.grad", {{"argnums", {0, 1}}}), at, {true, true});
+  }
+}
+
+TEST_F(ControlVmap, GradientsOfWhatIsBatched) {
+  OwnedGraph f = parse(recurrence(""));
+  OwnedGraph v = applied(f, "autodiff.vmap", {{"axis_size", 2}, {"in_axes", "0, none, none"}});
+  OwnedGraph back = applied(v, "autodiff.vjp");
+  Numbers h{0.3, -0.2, 0.5, 0.1};
+  auto both = results(back, {h, kAt[1], kAt[2], {1, 10}})[1];
+  OwnedGraph g = applied(f, "autodiff.grad");
+  for (size_t k = 0; k < 2; ++k) {
+    auto one = results(g, {{h[2 * k], h[2 * k + 1]}, kAt[1], kAt[2]})[0];
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_NEAR(both[2 * k + i], one[i] * (k ? 10 : 1), 1e-12);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::test
