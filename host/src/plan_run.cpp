@@ -209,6 +209,11 @@ class Run {
 
   Status run_copy(const Step& step) {
     BackendUse& use = *plan_.backends[step.backend];
+    // Streams of two devices know nothing of each other, and the CPU's end may be memory that the
+    // other one still reads or writes.
+    for (size_t b = 0; b < rc_.dirty.size(); ++b) {
+      if (rc_.dirty[b] && static_cast<int>(b) != step.backend) TN_CHECK(wait_all());
+    }
     const DLTensor& from = rc_.tensors[step.in[0]];
     DLTensor to{};
     DLTensor proto = from;

@@ -3,22 +3,53 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 
 namespace tenon::fakedev {
 
+void* Memory::plain(const void* address) {
+  constexpr uintptr_t kMarks = ~uintptr_t{0} << kLowestBit;
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) & ~kMarks);
+}
+
+char* Memory::to_host(const DLTensor& on_device) {
+  return static_cast<char*>(plain(on_device.data)) + on_device.byte_offset;
+}
+
 Result<void*> Memory::alloc(uint64_t bytes) {
-  uint64_t rounded = (bytes + 63) / 64 * 64 + 64;
-  void* host = std::aligned_alloc(64, rounded);
-  if (!host) return Status(TN_RESOURCE_EXHAUSTED, cat("out of device memory: ", bytes, " bytes"));
-  void* device = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(host) | kBit);
   std::lock_guard lock(mutex_);
+  void* host = nullptr;
+  if (bytes <= limit_ - used_) host = std::aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+  if (!host) {
+    return Status(TN_RESOURCE_EXHAUSTED, cat("out of device memory: ", bytes, " bytes asked for, ",
+                                             limit_ - used_, " of ", limit_, " free"));
+  }
+  uintptr_t device = reinterpret_cast<uintptr_t>(host) | bit_;
   blocks_[device] = bytes;
-  return device;
+  used_ += bytes;
+  return reinterpret_cast<void*>(device);
 }
 
 void Memory::free(void* device) {
   std::lock_guard lock(mutex_);
-  if (blocks_.erase(device)) std::free(to_host(device));
+  auto block = blocks_.find(reinterpret_cast<uintptr_t>(device));
+  if (block == blocks_.end()) return;
+  used_ -= block->second;
+  blocks_.erase(block);
+  std::free(plain(device));
+}
+
+Status Memory::check(const DLTensor& tensor) const {
+  uintptr_t first = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset;
+  if (!(first & bit_)) return invalid("expected memory of this device, got another's");
+  uint64_t bytes = bytes_of(dtype_of(tensor), element_count(tensor));
+  std::lock_guard lock(mutex_);
+  auto block = blocks_.upper_bound(first);
+  if (block == blocks_.begin()) return invalid("expected a block of this device, got none");
+  --block;
+  if (first + bytes <= block->first + block->second) return {};
+  return invalid(cat("expected ", bytes, " bytes in a block of this device, got one of ",
+                     block->second, " or a freed one"));
 }
 
 uint64_t Memory::live_blocks() const {
@@ -62,7 +93,7 @@ void Stream::push(Work work) {
   changed_.notify_all();
 }
 
-std::shared_ptr<Event> Stream::record() {
+EventHandle Stream::record() {
   auto event = std::make_shared<Event>();
   std::lock_guard lock(mutex_);
   items_.push_back({nullptr, event});
@@ -70,12 +101,8 @@ std::shared_ptr<Event> Stream::record() {
   return event;
 }
 
-void Stream::wait(std::shared_ptr<Event> event) {
+void Stream::wait(EventHandle event) {
   push([event = std::move(event)] { return event->wait(UINT64_MAX); });
-}
-
-Status Stream::synchronize() {
-  return record()->wait(UINT64_MAX);
 }
 
 void Stream::loop() {
@@ -98,6 +125,19 @@ void Stream::loop() {
     Status status = item.work();
     if (!status.ok()) failure_ = {status.code(), status.message()};
   }
+}
+
+Status enqueue(const tn_exec& exec, Work work, bool finish) {
+  std::optional<Stream> own;
+  finish = finish || !exec.stream;
+  Stream& stream = exec.stream ? *static_cast<Stream*>(exec.stream) : own.emplace(0);
+  for (uint64_t i = 0; i < exec.wait_count; ++i)
+    stream.wait(*static_cast<EventHandle*>(exec.wait_events[i]));
+  stream.push(std::move(work));
+  if (!finish && !exec.out_done) return {};
+  EventHandle done = stream.record();
+  if (exec.out_done) *exec.out_done = new EventHandle(done);
+  return finish ? done->wait(UINT64_MAX) : Status();
 }
 
 }  // namespace tenon::fakedev

@@ -17,24 +17,27 @@
 
 namespace tenon::fakedev {
 
-// Device memory. An address of the device has bit 62 set: no canonical address on x86-64 or
-// AArch64, so that a CPU that follows it traps instead of reading something.
+// Memory of one device. Its addresses have one high bit set: no canonical address on x86-64 or
+// AArch64, so that a CPU that follows one traps instead of reading something.
 class Memory {
  public:
-  static void* to_host(const void* device) {
-    return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(device) & ~kBit);
-  }
-  static bool is_device(const void* address) {
-    return (reinterpret_cast<uintptr_t>(address) & kBit) != 0;
-  }
+  Memory(int bit, uint64_t limit) : bit_(uintptr_t{1} << bit), limit_(limit) {}
+  static char* to_host(const DLTensor& on_device);
   Result<void*> alloc(uint64_t bytes);
   void free(void* device);
+  // Whether the tensor lies in a block of this device that has not been freed.
+  Status check(const DLTensor& tensor) const;
+  uint64_t limit() const { return limit_; }
   uint64_t live_blocks() const;
 
  private:
-  static constexpr uintptr_t kBit = uintptr_t{1} << 62;
+  static constexpr int kLowestBit = 61;  // all above are marks
+  static void* plain(const void* address);
+  uintptr_t bit_;
+  uint64_t limit_;
   mutable std::mutex mutex_;
-  std::map<void*, uint64_t> blocks_;
+  std::map<uintptr_t, uint64_t> blocks_;  // by address on the device
+  uint64_t used_ = 0;
 };
 
 // A failure as text, so that it can wait: statuses belong to one thread's error path.
@@ -52,6 +55,7 @@ struct Event {
   void fire(Failure with);
 };
 
+using EventHandle = std::shared_ptr<Event>;
 using Work = std::function<Status()>;
 
 class Stream {
@@ -62,14 +66,13 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   void push(Work work);
-  std::shared_ptr<Event> record();
-  void wait(std::shared_ptr<Event> event);
-  Status synchronize();
+  EventHandle record();
+  void wait(EventHandle event);
 
  private:
   struct Item {
     Work work;
-    std::shared_ptr<Event> event;  // fires here instead of working
+    EventHandle event;  // fires here instead of working
   };
   void loop();
 
@@ -81,5 +84,9 @@ class Stream {
   bool stopping_ = false;
   std::thread thread_;
 };
+
+// Queues work on the stream of `exec`, after the events that it names, and hands out the event that
+// it asks for. Done when this returns if there is no stream, or `finish` is asked for.
+Status enqueue(const tn_exec& exec, Work work, bool finish = false);
 
 }  // namespace tenon::fakedev

@@ -2,6 +2,7 @@
 #include "executable.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace tenon::fakedev {
@@ -9,11 +10,22 @@ namespace tenon::fakedev {
 // What one run needs once its caller has gone on: descriptions of its own, and where results go.
 struct Executable::Launch {
   DeviceState* state;
-  std::vector<DenseView> in;   // host addresses of device memory, or of scratch for states
-  std::vector<DenseView> out;  // the same; empty shape table where the plan tells it late
+  std::vector<DenseView> device;  // what was given and asked for, as the host described it
+  std::vector<DenseView> in;      // host addresses of device memory, or of scratch for states
+  std::vector<DenseView> out;     // the same; empty shape table where the plan tells it late
   std::vector<std::vector<char>> scratch;
   const tn_outputs* late = nullptr;  // asked while the caller waits
+  const tn_cancel* cancel = nullptr;
+  bool profile = false;
   bool fail = false;
+
+  // The same tensor at its host address, if it lies in memory of this device.
+  Result<DenseView> reach(const DLTensor& tensor, const Memory& memory) {
+    TN_CHECK(memory.check(tensor));
+    char* data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    device.emplace_back(dtype_of(tensor), shape_of(tensor), data);
+    return DenseView(dtype_of(tensor), shape_of(tensor), Memory::to_host(tensor));
+  }
 };
 
 Result<OwnedGraph> without_states(tn_ctx* ctx, const tn_graph* part) {
@@ -39,9 +51,12 @@ Result<OwnedGraph> without_states(tn_ctx* ctx, const tn_graph* part) {
   return out;
 }
 
-Result<std::unique_ptr<Executable>> Executable::compile(tn_ctx* ctx, const tn_graph* part) {
-  std::unique_ptr<Executable> exe(new Executable(ctx));
+Result<std::unique_ptr<Executable>> Executable::compile(tn_ctx* ctx,
+                                                        const tn_graph* part,
+                                                        const Memory* memory) {
+  std::unique_ptr<Executable> exe(new Executable(ctx, memory));
   Graph graph{part};
+  exe->first_node_ = graph.nodes().front().name();
   std::vector<Value> before = graph.list(TN_LIST_STATES, 0), after = graph.list(TN_LIST_STATES, 1);
   auto describe = [&](Value value, const std::vector<Value>& states) {
     Io io{false, "", value.type()};
@@ -73,28 +88,39 @@ Status Executable::run(DeviceState* state,
                        uint64_t n_in,
                        const tn_outputs* outputs,
                        const tn_exec* exec,
-                       Stream* stream,
                        bool fail) {
-  if (late_shapes_ && exec->flags & TN_EXEC_CAPTURE) {
-    return {TN_FAILED_PRECONDITION, "cannot capture a run whose output shapes depend on data"};
+  if (exec->flags & TN_EXEC_CAPTURE) {
+    if (late_shapes_)
+      return {TN_FAILED_PRECONDITION, "cannot capture a run whose output shapes depend on data"};
+    if (!exec->stream) return {TN_FAILED_PRECONDITION, "cannot capture a run without a stream"};
   }
   auto launch = std::make_shared<Launch>();
   launch->state = state;
   launch->fail = fail;
+  launch->profile = exec->flags & TN_EXEC_PROFILE;
+  launch->cancel = exec->cancel;
   launch->late = late_shapes_ ? outputs : nullptr;
-  launch->scratch.resize(inputs_.size());
+  TN_CHECK(take_inputs(*launch, in, n_in));
+  TN_CHECK(ask_outputs(*launch, outputs));
+  return enqueue(*exec, [this, launch] { return work(*launch); }, late_shapes_);
+}
+
+Status Executable::take_inputs(Launch& launch, const DLTensor* const* in, uint64_t n_in) const {
+  launch.scratch.resize(inputs_.size());
   uint64_t given = 0;
   for (const Io& io : inputs_) {
     if (io.is_state) {
-      launch->in.emplace_back(io.type.dtype, io.type.dims);
+      launch.in.emplace_back(io.type.dtype, io.type.dims);
       continue;
     }
     if (given >= n_in) return invalid(cat("expected more than ", n_in, " inputs"));
-    const DLTensor& tensor = *in[given++];
-    if (!Memory::is_device(tensor.data)) return invalid("expected device memory, got host memory");
-    launch->in.emplace_back(dtype_of(tensor), shape_of(tensor),
-                            static_cast<char*>(Memory::to_host(tensor.data)) + tensor.byte_offset);
+    TN_TRY(view, launch.reach(*in[given++], *memory_));
+    launch.in.push_back(view);
   }
+  return {};
+}
+
+Status Executable::ask_outputs(Launch& launch, const tn_outputs* outputs) const {
   uint64_t asked = 0;
   for (const Io& io : outputs_) {
     DenseView view(io.type.dtype, io.type.dims);
@@ -102,17 +128,25 @@ Status Executable::run(DeviceState* state,
       view.get()->device = {kDLExtDev, 0};
       DLTensor out{};
       TN_CHECK(outputs->get(outputs->ctx, asked++, view.get(), &out));
-      view = DenseView(io.type.dtype, io.type.dims,
-                       static_cast<char*>(Memory::to_host(out.data)) + out.byte_offset);
+      TN_TRY(reached, launch.reach(out, *memory_));
+      view = reached;
     }
-    launch->out.push_back(view);
+    launch.out.push_back(view);
   }
-  stream->push([this, launch] { return work(*launch); });
-  return late_shapes_ ? stream->synchronize() : Status();
+  return {};
 }
 
-Status Executable::work(Launch& launch) const {
+std::string Executable::profile() const {
+  return cat("[{\"name\": \"", first_node_, "\", \"op\": \"part\", \"kernel\": \"fake\", ",
+             "\"ns\": ", profiled_ns_.load(), ", \"flops\": 0, \"bytes\": 0}]");
+}
+
+Status Executable::work(Launch& launch) {
   if (launch.fail) return {TN_INTERNAL, "the fake device failed, as it was asked to"};
+  // What was there when the work was queued must be there until it is done.
+  for (DenseView& tensor : launch.device)
+    TN_CHECK(memory_->check(*tensor.get()));
+  auto begin = std::chrono::steady_clock::now();
   std::vector<const DLTensor*> in;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].is_state) {
@@ -144,21 +178,25 @@ Status Executable::work(Launch& launch) const {
         for (uint64_t k = 0; k < i; ++k)
           position += !r.exe.outputs_[k].is_state;
         TN_CHECK(r.launch.late->get(r.launch.late->ctx, position, &wanted, &device));
-        r.launch.out[i] =
-            DenseView(dtype_of(*proto), shape_of(*proto),
-                      static_cast<char*>(Memory::to_host(device.data)) + device.byte_offset);
+        TN_TRY(reached, r.launch.reach(device, *r.exe.memory_));
+        r.launch.out[i] = reached;
       }
       *out = *r.launch.out[i];
       return {};
     });
   };
   tn_outputs outputs{&results, get};
-  TN_CHECK(services.eval->run(plan_, in.data(), in.size(), &outputs, nullptr));
+  TN_CHECK(services.eval->run(plan_, in.data(), in.size(), &outputs, launch.cancel));
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (!outputs_[i].is_state) continue;
     std::lock_guard lock(launch.state->mutex);
     launch.state->values[outputs_[i].name].assign(results.states[i].rbegin(),
                                                   results.states[i].rend());
+  }
+  auto taken = std::chrono::steady_clock::now() - begin;
+  if (launch.profile) {
+    profiled_ns_ =
+        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
   }
   return {};
 }

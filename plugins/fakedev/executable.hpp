@@ -3,6 +3,7 @@
 // A part on the fake device: a plan on the reference backend that a stream runs over device memory.
 // State is kept in a layout that nobody else knows: its bytes, backwards.
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,19 +23,22 @@ struct DeviceState {
 
 class Executable {
  public:
-  static Result<std::unique_ptr<Executable>> compile(tn_ctx* ctx, const tn_graph* part);
+  static Result<std::unique_ptr<Executable>> compile(tn_ctx* ctx,
+                                                     const tn_graph* part,
+                                                     const Memory* memory);
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  // Queues the part on the stream; waits where only data tells the shape of an output.
+  // Queues the part as `exec` says; waits where only data tells the shape of an output.
   Status run(DeviceState* state,
              const DLTensor* const* in,
              uint64_t n_in,
              const tn_outputs* outputs,
              const tn_exec* exec,
-             Stream* stream,
              bool fail);
+  // Of the last run with TN_EXEC_PROFILE.
+  std::string profile() const;
 
  private:
   struct Io {
@@ -43,11 +47,16 @@ class Executable {
     Type type;
   };
   struct Launch;
-  Executable(tn_ctx* ctx) : ctx_(ctx) {}
-  Status work(Launch& launch) const;
+  Executable(tn_ctx* ctx, const Memory* memory) : ctx_(ctx), memory_(memory) {}
+  Status take_inputs(Launch& launch, const DLTensor* const* in, uint64_t n_in) const;
+  Status ask_outputs(Launch& launch, const tn_outputs* outputs) const;
+  Status work(Launch& launch);
 
   tn_ctx* ctx_;
+  const Memory* memory_;
   tn_plan* plan_ = nullptr;
+  std::string first_node_;
+  std::atomic<uint64_t> profiled_ns_{0};
   std::vector<Io> inputs_, outputs_;
   bool late_shapes_ = false;
 };

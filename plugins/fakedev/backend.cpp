@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+namespace tenon::fakedev {
+namespace {
+
+constexpr uint64_t kMemoryBytes = 64 << 20;
+
+struct Compiled {
+  std::unique_ptr<Executable> exe;
+  int64_t fail_at = -1;
+  std::atomic<int64_t> runs{0};
+};
+
+}  // namespace
+
+Memory& FakeDevice::memory() const {
+  static std::array<Memory, 2> units{Memory(62, kMemoryBytes), Memory(61, kMemoryBytes)};
+  return units[static_cast<size_t>(unit_)];
+}
+
+Result<FakeDevice> FakeDevice::create(tn_ctx* ctx, const Options& options) {
+  return FakeDevice(ctx, options, 0);
+}
+
+// The second device stands behind one that cannot be used.
+Status FakeDevice::devices(Sink& out) {
+  std::string taken =
+      cat("{\"id\": 0, \"type\": ", kDLExtDev, ", \"why\": \"it is the first's\"}, ");
+  return out.write(cat("[", unit_ ? taken : "", "{\"id\": ", unit_, ", \"type\": ", kDLExtDev,
+                       ", \"name\": \"a device that is not there\", \"memory_bytes\": ",
+                       memory().limit(), ", \"live_blocks\": ", memory().live_blocks(), "}]"));
+}
+
+Status FakeDevice::claim(const tn_graph* graph, int32_t device, const tn_claims& claims) {
+  if (device != unit_) return invalid(cat("expected device ", unit_, ", got ", device));
+  for (Node node : Graph{graph}.nodes()) {
+    const tn_op* row = node.row();
+    if (!row || row->traits & TN_OP_CONTROL) {
+      claims.refuse(claims.ctx, node.id, str("no kernel on this device"));
+    } else if (node.scope() == "cpu" || (unit_ == 0 && node.scope() == "second")) {
+      claims.refuse(claims.ctx, node.id, str(cat("its scope is ", node.scope())));
+    } else {
+      claims.take(claims.ctx, &node.id, 1);
+    }
+  }
+  return {};
+}
+
+Result<void*> FakeDevice::compile(const tn_graph* part, int32_t, const Options& options) {
+  TN_TRY(exe, Executable::compile(ctx_, part, &memory()));
+  auto* compiled = new Compiled;
+  compiled->exe = std::move(exe);
+  compiled->fail_at = options.integer("fail_at", -1);
+  return static_cast<void*>(compiled);
+}
+
+Status FakeDevice::run(void* exe,
+                       void* state,
+                       const DLTensor* const* in,
+                       uint64_t n_in,
+                       const tn_outputs* outputs,
+                       const tn_exec* exec) {
+  auto* compiled = static_cast<Compiled*>(exe);
+  bool fail = compiled->runs.fetch_add(1) == compiled->fail_at;
+  return compiled->exe->run(static_cast<DeviceState*>(state), in, n_in, outputs, exec, fail);
+}
+
+void FakeDevice::exe_free(void* exe) {
+  delete static_cast<Compiled*>(exe);
+}
+
+Status FakeDevice::profile(void* exe, Sink& out) {
+  return out.write(static_cast<Compiled*>(exe)->exe->profile());
+}
+
+tn_status* FakeDevice::alloc(void* self, int32_t, uint64_t bytes, void** out) {
+  *out = nullptr;
+  return guard([&]() -> Status {
+    TN_TRY(block, of(self).memory().alloc(bytes));
+    *out = block;
+    return {};
+  });
+}
+
+void FakeDevice::free(void* self, int32_t, void* block, void* after_event) {
+  if (after_event) Status ignored = (*static_cast<EventHandle*>(after_event))->wait(UINT64_MAX);
+  of(self).memory().free(block);
+}
+
+tn_status* FakeDevice::copy(void* self, const DLTensor* src, DLTensor* dst, const tn_exec* exec) {
+  return guard([&]() -> Status {
+    for (const DLTensor* side : {src, const_cast<const DLTensor*>(dst)}) {
+      if (side->device.device_type != kDLCPU) TN_CHECK(of(self).memory().check(*side));
+    }
+    uint64_t bytes = bytes_of(dtype_of(*src), element_count(*src));
+    auto work = [to = Memory::to_host(*dst), from = Memory::to_host(*src), bytes]() -> Status {
+      std::memcpy(to, from, bytes);
+      return {};
+    };
+    return enqueue(*exec, work);
+  });
+}
+
+tn_status* FakeDevice::state_set(void*, void* state, tn_str name, const DLTensor* value) {
+  return guard([&]() -> Status {
+    auto& kept = *static_cast<DeviceState*>(state);
+    const char* data = data_of<const char>(*value);
+    std::lock_guard lock(kept.mutex);
+    std::vector<char>& bytes = kept.values[std::string(view(name))];
+    bytes.assign(data, data + bytes_of(dtype_of(*value), element_count(*value)));
+    std::reverse(bytes.begin(), bytes.end());
+    return {};
+  });
+}
+
+tn_status* FakeDevice::state_get(void*, void* state, tn_str name, DLTensor* out) {
+  return guard([&]() -> Status {
+    auto& kept = *static_cast<DeviceState*>(state);
+    std::lock_guard lock(kept.mutex);
+    auto found = kept.values.find(std::string(view(name)));
+    if (found == kept.values.end()) return {TN_NOT_FOUND, cat("no state ", view(name))};
+    std::reverse_copy(found->second.begin(), found->second.end(), data_of<char>(*out));
+    return {};
+  });
+}
+
+void FakeDevice::fill_streams(tn_backend& t) {
+  t.stream_new = [](void* self, int32_t, void** out) -> tn_status* {
+    *out = nullptr;
+    return guard([&]() -> Status {
+      *out = new Stream(of(self).delay_us_);
+      return {};
+    });
+  };
+  t.stream_free = [](void*, void* stream) { delete static_cast<Stream*>(stream); };
+  t.stream_native = [](void*, void*, tn_str) -> void* { return nullptr; };
+  t.event_record = [](void*, void* stream, void** out) -> tn_status* {
+    *out = nullptr;
+    return guard([&]() -> Status {
+      *out = new EventHandle(static_cast<Stream*>(stream)->record());
+      return {};
+    });
+  };
+  t.event_wait = [](void*, void* stream, void* event) -> tn_status* {
+    return guard([&]() -> Status {
+      static_cast<Stream*>(stream)->wait(*static_cast<EventHandle*>(event));
+      return {};
+    });
+  };
+  t.event_sync = [](void*, void* event, uint64_t timeout_ns) -> tn_status* {
+    return guard([&] { return (*static_cast<EventHandle*>(event))->wait(timeout_ns); });
+  };
+  t.event_free = [](void*, void* event) { delete static_cast<EventHandle*>(event); };
+}
+
+void FakeDevice::fill_state(tn_backend& t) {
+  t.state_new = [](void*, int32_t, void** out) -> tn_status* {
+    *out = nullptr;
+    return guard([&]() -> Status {
+      *out = new DeviceState;
+      return {};
+    });
+  };
+  t.state_free = [](void*, void* state) { delete static_cast<DeviceState*>(state); };
+  t.state_set = state_set;
+  t.state_get = state_get;
+}
+
+tn_backend FakeDevice::with_memory(tn_backend t) {
+  t.alloc = alloc;
+  t.free = free;
+  t.copy = copy;
+  fill_streams(t);
+  fill_state(t);
+  return t;
+}
+
+}  // namespace tenon::fakedev
