@@ -85,6 +85,20 @@ inline double peak_rss_mb() {
   return static_cast<double>(used.ru_maxrss) / 1024;
 }
 
+// Bytes of a plan: the host's arena with the largest part's own (they run one after another), the
+// most of it that is alive at once as far as backends tell, and weights in the kernels' layouts.
+inline void add_memory(const Json& described, Json* result) {
+  uint64_t arena = 0, alive = 0, packed = 0;
+  for (const Json& part : described.value("partitions", Json::array())) {
+    arena = std::max(arena, part.value("arena_bytes", part.value("workspace_bytes", uint64_t{0})));
+    alive = std::max(alive, part.value("arena_lower_bound_bytes", uint64_t{0}));
+    packed += part.value("packed_bytes", uint64_t{0});
+  }
+  (*result)["arena_bytes"] = arena + described.value("arena_bytes", uint64_t{0});
+  (*result)["arena_lower_bound_bytes"] = alive > 0 ? Json(alive) : Json();
+  (*result)["packed_bytes"] = packed;
+}
+
 // The JSON of `tenon bench`, without the model's name.
 inline Json bench(const Model& given, const BenchChoice& choice) {
   const SessionPtr& session = given.session();
@@ -121,7 +135,7 @@ inline Json bench(const Model& given, const BenchChoice& choice) {
   result["compile_ms"] = compile_ms;
   result["peak_rss_mb"] = peak_rss_mb();
   result["flops"] = model.inspect()["flops"];
-  result["arena_bytes"] = described.value("arena_bytes", Json());
+  add_memory(described, &result);
   result["fallback_nodes"] = described.value("fallback_nodes", Json::array());
   if (choice.layers) result["layers"] = layers_of(plan, inputs);
   return result;
