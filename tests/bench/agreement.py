@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A quantized model in Tenon and in ONNX Runtime: node by node, and decision by decision.
 
-  agreement.py QUANTIZED --data FILE.npz [--rows 64] [--json]
+  agreement.py QUANTIZED --data FILE.npz [--rows 64] [--output 0] [--json]
 
 Needs both `tenon` and `onnxruntime` importable. ONNX Runtime runs with its optimisations off.
 Node by node: every product with 8-bit inputs, and what follows it up to the next QuantizeLinear,
 is cut out and fed the values that ONNX Runtime computed; results may differ by one step of that
 QuantizeLinear (of 1/127 of the largest value where the result stays in float).
-Decisions: the whole model over the data; the index of the largest value along the last axis.
+Decisions: the whole model over the data; the index of the largest value along the last axis of an
+output (MiniLM with its probe: --output 1).
 """
 
 import argparse
@@ -100,7 +101,7 @@ def run_part(part: onnx.ModelProto, fed: dict, backend: str) -> np.ndarray:
     with tempfile.TemporaryDirectory() as folder:
         path = str(pathlib.Path(folder) / "part.onnx")
         onnx.save(part, path)
-        return np.asarray(tenon.load(path).compile(backend=backend)(**fed)[0])
+        return np.asarray(tenon.load(args.model).compile(backend=args.backend)(**fed)[0])
 
 
 def nodes(model: onnx.ModelProto, feeds: dict, backend: str) -> list[dict]:
@@ -123,14 +124,14 @@ def nodes(model: onnx.ModelProto, feeds: dict, backend: str) -> list[dict]:
     return rows
 
 
-def decisions(path: str, model: onnx.ModelProto, rows, backend: str) -> tuple[int, int]:
+def decisions(args, model: onnx.ModelProto, rows) -> tuple[int, int]:
     """How many agree, of how many."""
     session = session_of(model)
-    plan = tenon.load(path).compile(backend=backend)
+    plan = tenon.load(args.model).compile(backend=args.backend)
     ours, theirs = [], []
     while (feeds := rows.get_next()) is not None:
-        theirs.append(session.run(None, feeds)[0])
-        ours.append(np.asarray(plan(**feeds)[0]))
+        theirs.append(session.run(None, feeds)[args.output])
+        ours.append(np.asarray(plan(**feeds)[args.output]))
     same = np.concatenate(ours).argmax(-1) == np.concatenate(theirs).argmax(-1)
     return int(same.sum()), same.size
 
@@ -141,6 +142,7 @@ def main() -> int:
     parser.add_argument("--data", required=True)
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--output", type=int, default=0, help="place of the one that decides")
     parser.add_argument("--backend", default="onednn")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -150,7 +152,7 @@ def main() -> int:
     first = peer_rows.Rows(args.data, names, args.batch, args.batch).get_next()
     parts = nodes(model, first, args.backend)
     rows = peer_rows.Rows(args.data, names, args.rows, args.batch)
-    agreed, total = decisions(args.model, model, rows, args.backend)
+    agreed, total = decisions(args, model, rows)
     worst = sorted(parts, key=lambda row: -row["steps"])[:5]
     within = sum(row["steps"] <= STEPS for row in parts)
     if args.json:
