@@ -101,7 +101,7 @@ def run_part(part: onnx.ModelProto, fed: dict, backend: str) -> np.ndarray:
     with tempfile.TemporaryDirectory() as folder:
         path = str(pathlib.Path(folder) / "part.onnx")
         onnx.save(part, path)
-        return np.asarray(tenon.load(args.model).compile(backend=args.backend)(**fed)[0])
+        return np.asarray(tenon.load(path).compile(backend=backend)(**fed)[0])
 
 
 def nodes(model: onnx.ModelProto, feeds: dict, backend: str) -> list[dict]:
