@@ -177,7 +177,7 @@ class Writer {
   template <class... Parts>
   void line_begin(const Parts&... parts) {
     out_ += indent_ + "  ";
-    out_ += cat(parts...);
+    if constexpr (sizeof...(parts) > 0) out_ += cat(parts...);
   }
   template <class... Parts>
   void line(const Parts&... parts) {

@@ -87,8 +87,13 @@ uint64_t count_not_finite(const DLTensor& tensor) {
   with_numbers(tensor, [&](const auto* data) {
     using T = std::remove_cvref_t<decltype(*data)>;
     if constexpr (std::is_floating_point_v<T>) {
-      for (int64_t i = 0, n = element_count(tensor); i < n; ++i)
-        bad += !(std::abs(data[i]) <= std::numeric_limits<T>::max());
+      constexpr int64_t kBlock = 4096;  // counted in 32 bits, so that it runs on vectors
+      for (int64_t begin = 0, n = element_count(tensor); begin < n; begin += kBlock) {
+        int32_t in_block = 0;
+        for (int64_t i = begin, end = std::min(n, begin + kBlock); i < end; ++i)
+          in_block += !(std::abs(data[i]) <= std::numeric_limits<T>::max());
+        bad += static_cast<uint64_t>(in_block);
+      }
     }
   });
   return bad;

@@ -46,7 +46,7 @@ def calibrate(args, folder: str) -> dict:
     names = peer_rows.input_names(args.model)
     rows = peer_rows.Rows(args.data, names, args.samples, args.batch)
     before = resident_mb()
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     calibrator.collect_data(rows)
     collected = time.perf_counter()
     ranges = calibrator.compute_data()
@@ -57,6 +57,7 @@ def calibrate(args, folder: str) -> dict:
         "samples": rows.n_rows,
         "tensors": len(ranges.data),
         "seconds": end - begin,
+        "cpu_seconds": time.process_time() - cpu,
         "collect_seconds": collected - begin,
         "compute_seconds": end - collected,
         "resident_before_mb": before,

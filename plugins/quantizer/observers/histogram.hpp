@@ -35,6 +35,10 @@ class Histogram {
   static constexpr int kSmallest = -1000;  // exponent of bins that saw only zeros
   static int exponent_for(double magnitude);
   void widen(int exponent);
+  // All finite, in bins that are wide enough.
+  template <class T>
+  void count_all(const T* data, size_t n, T scale);
+  void drain(std::vector<uint32_t>* tables);
 
   Extremes all_;
   int exponent_ = kSmallest;
