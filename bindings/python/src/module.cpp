@@ -42,12 +42,17 @@ void bind_tensor(py::module_& module) {
   module.def("as_tensor", [](const SessionPtr& session, py::handle object) {
     return tensor_from(session, object, "argument");
   });
-  py::class_<Tensor, TensorPtr>(module, "Tensor")
-      .def_property_readonly("dtype", [](const Tensor& t) { return dtype_name(t.dtype()); })
-      .def_property_readonly("shape", &Tensor::shape_tuple)
+  py::class_<Tensor, TensorPtr>(
+      module, "Tensor",
+      "An array of libtenon: `.numpy()`, or any library that takes DLPack. Memory is shared.")
+      .def_property_readonly(
+          "dtype", [](const Tensor& t) { return dtype_name(t.dtype()); },
+          "The element type by NumPy's name, as \"float32\".")
+      .def_property_readonly("shape", &Tensor::shape_tuple, "The sizes of the axes.")
       .def(
           "numpy", [](const TensorPtr& t, bool writable) { return to_numpy(t, writable); },
-          py::arg("writable") = false)
+          py::arg("writable") = false,
+          "The same memory as a NumPy array; a model's own weights cannot be written.")
       .def(
           "__array__",
           [](const TensorPtr& t, const py::object& dtype, const py::object&) {

@@ -12,6 +12,16 @@
     small = model.apply("quantizer.static", data=tn.data.npz("calib.npz"))
     small.save("small.onnx")
 
+Functions become graphs, are compiled once for each set of shapes, and have gradients:
+
+    jf = tn.jit(lambda x: x.T @ (x - x.mean(0)))          # [n, m] gives [m, m]
+    g = tn.grad(lambda x: (x * x).sum())                  # g(x) has the shape of x
+    v = tn.vmap(lambda a, b: a * b)                       # one example becomes many
+    step = tn.Step(loss, parameters, tn.optim.adamw(lr=1e-3))   # a training step as one plan
+
+What there is: `tn.components("pass")` (or "backend", "metric", "dataset", ...) with the options of
+each, `tn.plugins()`, and `tn.doctor()` when something is missing. `python -m tenon` is the command.
+
 Arrays of PyTorch, JAX and every other library with DLPack go in without a copy; results are NumPy
 arrays. Log lines go to the logger "tenon" of `logging`, errors are classes of `TenonError`, and
 Ctrl-C stops what runs.

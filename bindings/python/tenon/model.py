@@ -141,10 +141,12 @@ class Model:
 
     @property
     def inputs(self) -> list[Port]:
+        """Names, types and shapes of what a run takes, in order; states are not among them."""
         return [Port(*port) for port in self._native.inputs()]
 
     @property
     def outputs(self) -> list[Port]:
+        """Names, types and shapes of what a run gives, in order."""
         return [Port(*port) for port in self._native.outputs()]
 
     @property

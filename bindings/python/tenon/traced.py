@@ -80,6 +80,7 @@ class Traced(Value):
     # Shape.
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return len(self.shape)
 
     @property
