@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soft.hpp"
+
+namespace tenon::distiller {
+namespace {
+
+Status check_answers(Value student, Value teacher, int64_t axis) {
+  Type a = student.type(), b = teacher.type();
+  for (const Type& type : {a, b})
+    if (!type.ranked || !is_float(type.dtype))
+      return invalid(cat("expected scores of known rank and float type, got ", type_text(type)));
+  if (!may_equal(a, b))
+    return invalid(cat("the student's ", student.name(), " is ", type_text(a),
+                       ", the teacher's answer is ", type_text(b), ": expected the same shape"));
+  auto rank = static_cast<int64_t>(a.rank());
+  if (axis >= -rank && axis < rank) return {};
+  return invalid(
+      cat("option axis: expected ", -rank, "..", rank - 1, " for ", type_text(a), ", got ", axis));
+}
+
+}  // namespace
+
+Value Precise::op(std::string_view type, std::vector<Value> inputs, std::vector<Attr> attrs) {
+  Value made = Builder::op(type, std::move(inputs), std::move(attrs));
+  if (made) {
+    Status noted = edit().set_note(made.producer().id, "cast", any_text("fp32"));
+    if (!noted.ok()) fail(std::move(noted));
+  }
+  return made;
+}
+
+Value Precise::widened(Value x, Value other) {
+  return cast(x, x.dtype() == TN_F64 || other.dtype() == TN_F64 ? TN_F64 : TN_F32);
+}
+
+SoftPlan SoftPlan::read(const Options& options) {
+  return {options.number("temperature"),  options.number("alpha"),
+          options.integer("axis"),        static_cast<uint64_t>(options.integer("prediction")),
+          options.text("teacher_output"), options.flag("cached")};
+}
+
+Result<Value> soft_loss(EditView edit, Value student, Value teacher, const SoftPlan& plan) {
+  TN_CHECK(check_answers(student, teacher, plan.axis));
+  Precise b(edit);
+  Value s = b.scaled(b.widened(student, teacher), 1 / plan.temperature);
+  Value t = b.scaled(b.widened(teacher, student), 1 / plan.temperature);
+  Attr axis("axis", plan.axis);
+  Value log_s = b.op("LogSoftmax", {s}, {axis}), log_t = b.op("LogSoftmax", {t}, {axis});
+  Value terms = b.mul(b.op("Exp", {log_t}), b.sub(log_t, log_s));
+  Value each = b.op("ReduceSum", {terms, b.ints({plan.axis})}, {{"keepdims", 0}});
+  Value loss = b.scaled(b.mean(each), plan.temperature * plan.temperature);
+  TN_CHECK(b.status());
+  return loss;
+}
+
+Result<Value> hard_loss(const Component& loss,
+                        EditView edit,
+                        const Objective& objective,
+                        uint64_t n_targets) {
+  tn_objective given = *objective.raw;
+  given.n_targets = n_targets;
+  tn_value_id out = 0;
+  Status built(loss.table<tn_loss>()->build(loss.self(), edit.raw, &given, &out));
+  if (!built.ok()) return std::move(built).in(cat("option hard: ", loss.id()));
+  return edit.value(out);
+}
+
+Result<Value> mixed_loss(const Component& hard,
+                         EditView edit,
+                         const Objective& objective,
+                         Value teacher,
+                         const SoftPlan& plan) {
+  uint64_t n_labels = objective.targets.size() - (plan.cached ? 1 : 0);
+  if (hard && n_labels == 0)
+    return invalid(
+        "expected labels for the hard part of the loss, got none: give targets, or alpha = 1");
+  if (plan.prediction >= objective.predictions.size())
+    return invalid(cat("option prediction: expected a number below ", objective.predictions.size(),
+                       ", got ", plan.prediction));
+  Precise b(edit);
+  Value sum;
+  if (teacher) {
+    Value student = scores_of(objective.predictions[plan.prediction]);
+    TN_TRY(soft, soft_loss(edit, student, teacher, plan));
+    sum = b.scaled(soft, plan.alpha);
+  }
+  if (hard) {
+    TN_TRY(labelled, hard_loss(hard, edit, objective, n_labels));
+    Value wide = b.widened(labelled, sum ? sum : labelled);
+    Value share = b.scaled(wide, 1 - plan.alpha);
+    sum = sum ? b.add(b.widened(sum, share), share) : share;
+  }
+  TN_CHECK(b.status());
+  return sum;
+}
+
+Result<Component> hard_option(tn_ctx* ctx, const Options& options, const SoftPlan& plan) {
+  if (plan.alpha == 1) return Component();
+  return component_option(ctx, options, "hard", "tenon.loss/1");
+}
+
+}  // namespace tenon::distiller

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The part of the loss that is learned from answers: softened by a temperature (Hinton, Vinyals and
+// Dean, "Distilling the knowledge in a neural network", 2015, section 2), mixed with the loss
+// against the labels.
+
+#include "tenon/sdk/build.hpp"
+#include "tenon/sdk/component.hpp"
+
+#include "teacher.hpp"
+
+namespace tenon::distiller {
+
+// Nodes that mixed precision computes in float32.
+class Precise : public Builder {
+ public:
+  explicit Precise(EditView edit) : Builder(edit) {}
+  Value op(std::string_view type, std::vector<Value> inputs, std::vector<Attr> attrs = {});
+  Value sub(Value a, Value b) { return op("Sub", {a, b}); }
+  Value mul(Value a, Value b) { return op("Mul", {a, b}); }
+  Value add(Value a, Value b) { return op("Add", {a, b}); }
+  Value scaled(Value x, double by) { return by == 1 ? x : mul(x, number(by, x.dtype())); }
+  // In float64 when either is, else in float32.
+  Value widened(Value x, Value other);
+  Value mean(Value x) { return op("ReduceMean", {x}, {{"keepdims", 0}}); }
+};
+
+struct SoftPlan {
+  double temperature = 4;
+  double alpha = 0.7;  // of the soft part; 1 - alpha of the hard one
+  int64_t axis = 1;    // of the classes
+  uint64_t prediction = 0;
+  std::string teacher_output;
+  bool cached = false;  // the last target is the teacher's answer
+  static SoftPlan read(const Options& options);
+};
+
+// T^2 times the divergence KL(teacher || student) of the softened answers, summed over the classes
+// and averaged over everything else.
+Result<Value> soft_loss(EditView edit, Value student, Value teacher, const SoftPlan& plan);
+
+// The loss against the labels, by anyone's component; targets: those that are labels.
+Result<Value> hard_loss(const Component& loss,
+                        EditView edit,
+                        const Objective& objective,
+                        uint64_t n_targets);
+
+// (1 - alpha) hard + alpha soft; teacher: its answer, falsy with alpha 0.
+Result<Value> mixed_loss(const Component& hard,
+                         EditView edit,
+                         const Objective& objective,
+                         Value teacher,
+                         const SoftPlan& plan);
+
+// The option "hard", made only when it is needed.
+Result<Component> hard_option(tn_ctx* ctx, const Options& options, const SoftPlan& plan);
+
+}  // namespace tenon::distiller

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "teacher.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace tenon::distiller {
+namespace {
+
+constexpr size_t kNamesTold = 12;
+
+// The first names of a long list, and how many more there are.
+std::string listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), kNamesTold); ++i)
+    out += cat(i ? ", " : "", names[i]);
+  if (names.size() > kNamesTold) out += cat(" and ", names.size() - kNamesTold, " more");
+  return out.empty() ? "none" : out;
+}
+
+// What the student reads under this name; else its only input for the teacher's only input.
+Result<Value> fed_by(const Objective& objective, std::string_view name, size_t n_inputs) {
+  std::vector<std::string> names;
+  for (Value v : objective.inputs) {
+    if (v.name() == name) return v;
+    names.emplace_back(v.name());
+  }
+  if (n_inputs == 1 && objective.inputs.size() == 1) return objective.inputs[0];
+  return invalid(cat("the teacher's input ", name,
+                     ": expected the name of an input of the student (", listed(names), ")"));
+}
+
+Status check_input(Value ours, Value theirs) {
+  Type a = ours.type(), b = theirs.type();
+  if (a.dtype == b.dtype && may_equal(a, b)) return {};
+  return invalid(cat("the teacher's input ", theirs.name(), ": expected ", type_text(a),
+                     ", which the student reads, got ", type_text(b)));
+}
+
+// Nodes that these values do not need.
+std::vector<Node> unneeded(Graph graph, const std::vector<Value>& wanted) {
+  std::unordered_set<tn_value_id> needed;
+  for (Value v : wanted)
+    needed.insert(v.id);
+  std::vector<Node> nodes = graph.nodes(), out;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    std::vector<Value> outputs = nodes[i].outputs();
+    bool live = std::any_of(outputs.begin(), outputs.end(),
+                            [&](Value v) { return v && needed.contains(v.id); });
+    if (!live) out.push_back(nodes[i]);
+    if (!live) continue;
+    for (Value v : nodes[i].inputs())
+      if (v) needed.insert(v.id);
+  }
+  return out;
+}
+
+// A copy of the graph with these values as its outputs and nothing that they do not need.
+Result<OwnedGraph> reduced(Graph graph, const std::vector<Value>& wanted) {
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->clone(graph.raw, &raw));
+  OwnedGraph clone = OwnedGraph::take(raw);
+  TN_TRY(edit, Edit::begin(raw));
+  for (uint64_t i = edit.graph().outputs().size(); i-- > 0;)
+    TN_CHECK(services.edit->remove_output(edit.raw, i));
+  for (size_t i = 0; i < wanted.size(); ++i)
+    TN_CHECK(edit.output(cat("wanted", i), edit.value(wanted[i].id)));
+  for (Node node : unneeded(graph, wanted))
+    TN_CHECK(edit.erase(edit.node(node.id)));
+  TN_CHECK(edit.commit());
+  return Result<OwnedGraph>(std::move(clone));
+}
+
+}  // namespace
+
+std::string type_text(const Type& type) {
+  if (!type.ranked) return cat(dtype_name(type.dtype), "[any shape]");
+  std::string out = dtype_name(type.dtype) + "[";
+  for (size_t i = 0; i < type.rank(); ++i) {
+    bool named = i < type.symbols.size() && !type.symbols[i].empty();
+    out += cat(i ? ", " : "", type.dims[i] >= 0 ? std::to_string(type.dims[i])
+                              : named           ? type.symbols[i]
+                                                : "?");
+  }
+  return out + "]";
+}
+
+bool may_equal(const Type& a, const Type& b) {
+  if (!a.ranked || !b.ranked) return true;
+  if (a.rank() != b.rank()) return false;
+  for (size_t i = 0; i < a.rank(); ++i)
+    if (a.dims[i] >= 0 && b.dims[i] >= 0 && a.dims[i] != b.dims[i]) return false;
+  return true;
+}
+
+Value scores_of(Value answer) {
+  Node last = answer.producer();
+  return last && (last.is("Softmax") || last.is("LogSoftmax")) ? last.input(0) : answer;
+}
+
+Result<Value> named_value(Graph graph, const std::string& name, std::string_view whose) {
+  Value found = graph.find(name);
+  if (found && found.producer() && is_float(found.dtype())) return found;
+  std::vector<std::string> names;
+  for (Node node : graph.nodes())
+    for (Value v : node.outputs())
+      if (v && is_float(v.dtype())) names.emplace_back(v.name());
+  return invalid(cat("option features: expected a float value that a node of ", whose, " makes (",
+                     listed(names), "), got '", name, "'"));
+}
+
+Result<Teacher> Teacher::from(const Options& options) {
+  Teacher out;
+  tn_any given = options.get("teacher");
+  if (given.tag != TN_ANY_GRAPH) return Result<Teacher>(std::move(out));
+  auto* raw = static_cast<tn_graph*>(const_cast<void*>(given.v.p));
+  services.graph->retain(raw);
+  out.graph_ = OwnedGraph::take(raw);
+  if (!out.view().list(TN_LIST_STATES).empty())
+    return invalid("option teacher: expected a model without state");
+  if (out.view().outputs().empty()) return invalid("option teacher: the model has no outputs");
+  return Result<Teacher>(std::move(out));
+}
+
+Result<Value> Teacher::output(const std::string& name) const {
+  std::vector<Value> outputs = view().outputs();
+  if (name.empty()) return outputs[0];
+  std::vector<std::string> names;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    names.emplace_back(view().output_name(i));
+    if (names.back() == name) return outputs[i];
+  }
+  return invalid(
+      cat("option teacher_output: expected one of ", listed(names), ", got '", name, "'"));
+}
+
+Result<Value> Teacher::value(const std::string& name) const {
+  return named_value(view(), name, "the teacher");
+}
+
+Result<std::vector<Value>> Teacher::join(EditView edit,
+                                         const Objective& objective,
+                                         const std::vector<Value>& wanted) const {
+  TN_TRY(graph, reduced(view(), wanted));
+  std::vector<Value> inputs = graph.view().inputs();
+  std::vector<tn_value_id> map;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TN_TRY(ours, fed_by(objective, graph.view().input_name(i), inputs.size()));
+    TN_CHECK(check_input(ours, inputs[i]));
+    map.insert(map.end(), {inputs[i].id, ours.id});
+  }
+  for (Value v : wanted)
+    if (std::find(map.begin(), map.end(), v.id) == map.end()) map.insert(map.end(), {v.id, 0});
+  TN_CHECK(Status(services.edit->splice(edit.raw, graph.get(), str("teacher"), map.data(),
+                                        map.size() / 2))
+               .in("the teacher"));
+  std::vector<Value> out;
+  for (Value v : wanted) {
+    std::string name = cat("teacher/", v.name());
+    size_t at = 0;
+    while (map[at] != v.id)
+      at += 2;
+    TN_TRY(held, edit.add({.type = "StopGradient",
+                           .inputs = {edit.value(map[at + 1])},
+                           .name = name,
+                           .domain = "tenon",
+                           .scope = "teacher",
+                           .output_names = {name}}));
+    out.push_back(held.output());
+  }
+  return out;
+}
+
+}  // namespace tenon::distiller
