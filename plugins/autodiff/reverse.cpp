@@ -90,7 +90,7 @@ class Sums {
     if (found == parts_.end()) return {};
     std::vector<std::pair<Type, Value>> groups;
     for (Value part : found->second) {
-      part = b_.cast(part, value.dtype());
+      if (is_float(value.dtype())) part = b_.cast(part, value.dtype());
       Type type = part.type();
       auto same = std::find_if(groups.begin(), groups.end(),
                                [&](auto& group) { return same_shape(group.first, type); });
@@ -143,7 +143,7 @@ Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt) 
     bool reached = std::any_of(inputs.begin(), inputs.end(),
                                [&](Value v) { return v && active.count(v.id) > 0; });
     for (Value output : node.outputs())
-      if (reached && output && is_float(output.dtype())) active.insert(output.id);
+      if (reached && output && carries_gradient(node, output)) active.insert(output.id);
   }
   return active;
 }

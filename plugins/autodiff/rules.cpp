@@ -76,6 +76,12 @@ bool stops_gradients(Node node) {
   return row && (row->traits & TN_OP_READS_SHAPE) != 0;
 }
 
+bool carries_gradient(Node node, Value output) {
+  if (is_float(output.dtype())) return true;
+  const tn_op* row = node.row();
+  return row && view(row->quant) == "quantize";
+}
+
 Status differentiate(const EditView& edit,
                      Node node,
                      const std::vector<Value>& cotangents,

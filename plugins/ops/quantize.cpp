@@ -141,6 +141,69 @@ Status dequantize_ref(const Call& call) {
   return {};
 }
 
+// A scale or zero point in a shape that broadcasts with x; falsy for what is absent.
+Value along(Gradients& g, Value v) {
+  Type type = v ? v.type() : Type{}, x = g.in(0).type();
+  if (!v || (type.ranked && type.rank() == 0)) return v;
+  if (!type.ranked || !x.ranked || type.rank() != 1) {
+    g.fail(unsupported("its gradient by blocks, or where a rank is not known"));
+    return {};
+  }
+  if (type.dims[0] == 1) return v;
+  std::vector<int64_t> dims(x.rank(), 1);
+  Result<int64_t> axis = axis_in(g.of().attr_int("axis", 1), x.rank());
+  if (!axis.ok()) {
+    g.fail(axis.status());
+    return {};
+  }
+  dims[static_cast<size_t>(*axis)] = -1;
+  return g.op("Reshape", {v, g.ints(dims)});
+}
+
+// The part of each scale, of something of x's shape: the caller knows NumPy's broadcasting only.
+Value for_scale(Gradients& g, Value each) {
+  Type scale = g.in(1).type(), x = g.in(0).type();
+  if (!each || scale.rank() == 0 || scale.dims[0] == 1) return each;
+  Result<int64_t> axis = axis_in(g.of().attr_int("axis", 1), x.rank());
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < static_cast<int64_t>(x.rank()); ++d)
+    if (d != *axis) others.push_back(d);
+  return others.empty() ? each : g.sum(each, others, false);
+}
+
+// The straight-through estimator (Bengio et al. 2013, section 3): rounding is taken for the
+// identity, saturation for what it is. The cotangent of a quantized tensor is by the real numbers
+// that it stands for, so that of DequantizeLinear passes as it is, and what both give to a scale
+// adds up to that of learned step sizes (Esser et al. 2020, section 2.1).
+Status quantize_vjp(Gradients& g) {
+  uint32_t dtype = quantized_dtype(g.of());
+  if (!is_integer(dtype)) return unsupported(cat("its gradient for ", dtype_name(dtype)));
+  uint32_t real = g.in(1).dtype();
+  Value scale = along(g, g.in(1)), x = g.cast(g.in(0), real);
+  Value ratio = g.div(x, scale), rounded = g.op("Round", {ratio});
+  Value low = g.number(lowest_of(dtype), real), high = g.number(highest_of(dtype), real);
+  if (g.in(2)) {
+    Value zero = g.cast(along(g, g.in(2)), real);
+    low = g.sub(low, zero);
+    high = g.sub(high, zero);
+  }
+  Value held = g.op("Min", {g.op("Max", {rounded, low}), high});
+  Value inside = g.op("Equal", {held, rounded});
+  Value passed = g.op("Where", {inside, g.cotangent(), g.number(0, g.cotangent().dtype())});
+  if (g.wanted(0)) g.set(0, g.cast(passed, g.in(0).dtype()));
+  if (g.wanted(1)) g.set(1, for_scale(g, g.neg(g.mul(g.cast(passed, real), ratio))));
+  return {};
+}
+
+Status dequantize_vjp(Gradients& g) {
+  if (g.wanted(0)) g.set(0, g.cotangent());
+  if (!g.wanted(1)) return {};
+  uint32_t real = g.in(1).dtype();
+  Value steps = g.div(g.cast(g.out(), real), along(g, g.in(1)));
+  g.set(1, for_scale(g, g.mul(g.cast(g.cotangent(), real), steps)));
+  return {};
+}
+
 Result<Value> positive_scales(EditView edit, Sampler& random, const std::vector<int64_t>& dims) {
   std::vector<float> scales;
   for (int64_t i = element_count(dims); i > 0; --i)
@@ -219,9 +282,13 @@ constexpr tn_op kQuantize = op_row({.type = "QuantizeLinear",
                               {"name": "output_dtype", "type": "dtype"},
                               {"name": "precision", "type": "dtype"},
                               {"name": "saturate", "type": "int", "default": 1}])",
+                                    .quant = "quantize",
                                     .shape = shape<quantize_shape>,
                                     .ref = ref<quantize_ref>,
                                     .sample = sample<forward_sample>,
+                                    .vjp = vjp<quantize_vjp>,
+                                    .vjp_inputs = 7,
+                                    .vjp_outputs = 0,
                                     .cast = "own=1"});
 constexpr tn_op kDequantize =
     op_row({.type = "DequantizeLinear",
@@ -232,6 +299,9 @@ constexpr tn_op kDequantize =
             .shape = shape<quantize_shape>,
             .ref = ref<dequantize_ref>,
             .sample = sample<backward_sample>,
+            .vjp = vjp<dequantize_vjp>,
+            .vjp_inputs = 2,
+            .vjp_outputs = 1,
             .cast = "own=1"});
 constexpr tn_op kDynamic = op_row({.type = "DynamicQuantizeLinear",
                                    .since = 11,

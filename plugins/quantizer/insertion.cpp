@@ -1,33 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insertion.hpp"
 
-#include <cmath>
-#include <limits>
+#include "bias.hpp"
+#include "trained_weight.hpp"
 
 namespace tenon::quantizer {
-namespace {
-
-constexpr double kInt32 = std::numeric_limits<int32_t>::max();
-
-// The bias as a vector of one number per channel, or nothing.
-std::vector<float> bias_of(const Decision& one, size_t channels) {
-  if (one.role.bias < 0) return {};
-  Value v = one.node.input(static_cast<uint64_t>(one.role.bias));
-  if (!v || !v.is_constant() || v.dtype() != TN_F32) return {};
-  // Gemm: alpha and beta would have to go into the scales.
-  if (one.node.attr_float("alpha", 1) != 1 || one.node.attr_float("beta", 1) != 1) return {};
-  DLTensor tensor = v.constant().dl();
-  if (tensor.ndim != 1 || static_cast<size_t>(tensor.shape[0]) != channels) return {};
-  const float* data = data_of<float>(tensor);
-  return {data, data + channels};
-}
-
-size_t channels_of(const Decision& one) {
-  Value weight = one.node.input(static_cast<uint64_t>(one.role.weight));
-  return static_cast<size_t>(weight.constant().dl().shape[one.role.axis]);
-}
-
-}  // namespace
 
 Status Insertion::run(EditView edit, const std::vector<Params>& groups) {
   // Weights first: what reads a value is looked up before its uses change.
@@ -91,19 +68,12 @@ Status Insertion::store_weights(EditView edit, const Decision& one, const Params
   WeightNote note{std::string(one.node.name()), 0, false};
   TN_TRY(stored, stored_weight(edit, one, act, &note));
   TN_CHECK(edit.set_input(one.node, static_cast<uint64_t>(one.role.weight), stored.value));
-  if (act && plan_.integer_bias)
-    TN_CHECK(store_bias(edit, one, stored, act->scale, &note.integer_bias));
+  if (act && plan_.integer_bias) {
+    TN_TRY(done, store_bias(edit, one.node, one.role, stored.scale, act->scale));
+    note.integer_bias = done;
+  }
   weights_.push_back(std::move(note));
   return {};
-}
-
-// Scales of the weight below which a bias would not fit into int32.
-std::vector<float> Insertion::bias_bounds(const Decision& one, float act) const {
-  std::vector<float> bounds;
-  for (float b : bias_of(one, channels_of(one)))
-    bounds.push_back(
-        static_cast<float>(std::abs(static_cast<double>(b)) / (kInt32 * static_cast<double>(act))));
-  return bounds;
 }
 
 Result<Insertion::Stored> Insertion::stored_weight(EditView edit,
@@ -114,10 +84,16 @@ Result<Insertion::Stored> Insertion::stored_weight(EditView edit,
   auto known = by_weight_.find({value.id, one.role.axis});
   if (known != by_weight_.end()) return known->second;
   WeightPlan plan{one.role.axis, plan_.per_channel, plan_.largest, {}};
-  if (act && plan_.integer_bias) plan.at_least = bias_bounds(one, act->scale);
+  if (act && plan_.integer_bias) plan.at_least = bias_bounds(one.node, one.role, act->scale);
   DLTensor tensor = value.constant().dl();
   Weight weight = quantize_weight(tensor, plan);
   note->snr_db = weight.snr_db;
+  if (plan_.trained) {
+    TN_TRY(trained, trained_weight(edit, value, plan));
+    Stored stored{trained, weight.scale};
+    by_weight_[{value.id, one.role.axis}] = stored;
+    return stored;
+  }
   std::string name(value.name());
   std::vector<int64_t> channels;
   if (plan_.per_channel) channels.push_back(static_cast<int64_t>(weight.scale.size()));
@@ -136,34 +112,6 @@ Result<Insertion::Stored> Insertion::stored_weight(EditView edit,
   Stored stored{dq.output(), weight.scale};
   by_weight_[{value.id, one.role.axis}] = stored;
   return stored;
-}
-
-Status Insertion::store_bias(
-    EditView edit, const Decision& one, const Stored& weight, float act, bool* done) {
-  std::vector<float> bias = bias_of(one, channels_of(one));
-  if (bias.empty()) return {};
-  std::vector<float> scale;
-  std::vector<int32_t> numbers;
-  for (size_t c = 0; c < bias.size(); ++c) {
-    scale.push_back(act * weight.scale[weight.scale.size() == 1 ? 0 : c]);
-    double q = std::nearbyint(static_cast<double>(bias[c]) / static_cast<double>(scale.back()));
-    // The weight is shared and has another node's scale, or the product is too small for a float.
-    if (!(std::abs(q) <= kInt32)) return {};
-    numbers.push_back(static_cast<int32_t>(q));
-  }
-  *done = true;
-  uint64_t input = static_cast<uint64_t>(one.role.bias);
-  std::string name = cat(one.node.name(), "_bias");
-  std::vector<int64_t> channels{static_cast<int64_t>(bias.size())};
-  TN_TRY(value, edit.constant<int32_t>(TN_I32, channels, numbers, name + "_quantized"));
-  TN_TRY(scales, edit.constant<float>(TN_F32, channels, scale, name + "_scale"));
-  std::string back = name + "_dequantized";
-  TN_TRY(dq, edit.add({.type = "DequantizeLinear",
-                       .inputs = {value, scales},
-                       .attrs = {{"axis", 0}},
-                       .name = back,
-                       .output_names = {back}}));
-  return edit.set_input(one.node, input, dq.output());
 }
 
 }  // namespace tenon::quantizer

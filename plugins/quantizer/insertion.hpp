@@ -18,6 +18,7 @@ struct InsertionPlan {
   bool per_channel = true;   // weights
   int32_t largest = 127;     // of weights
   bool integer_bias = true;  // biases as int32 with the products' scale
+  bool trained = false;      // weights stay float constants, behind nodes that round them
 };
 
 struct WeightNote {  // for the report
@@ -46,13 +47,10 @@ class Insertion {
   std::vector<Use> uses_of(Value v) const;
   Status store_value(EditView edit, Value v, const Params& params);
   Status store_weights(EditView edit, const Decision& one, const Params* act);
-  Status store_bias(
-      EditView edit, const Decision& one, const Stored& weight, float act, bool* done);
   Result<Stored> stored_weight(EditView edit,
                                const Decision& one,
                                const Params* act,
                                WeightNote* note);
-  std::vector<float> bias_bounds(const Decision& one, float act) const;
 
   tn_ctx* ctx_;
   const Assignment& assignment_;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// "quantizer.convert": after training with quantizer.qat, weights become int8 constants and biases
+// int32 ones: the file that quantizer.static writes, with trained numbers.
+#include <nlohmann/json.hpp>
+
+#include "tenon/sdk/role/pass.hpp"
+
+#include "bias.hpp"
+#include "trained_weight.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+// The DequantizeLinear that makes this input of a node, with a constant scale.
+Node stored_input(Node node, int64_t input) {
+  Value v = node.input(static_cast<uint64_t>(input));
+  Node dq = v ? v.producer() : Node{};
+  bool fits =
+      dq && dq.is("DequantizeLinear") && dq.input(1).is_constant() && dq.input(1).dtype() == TN_F32;
+  return fits ? dq : Node{};
+}
+
+std::vector<float> scales(Node dq) {
+  DLTensor tensor = dq.input(1).constant().dl();
+  const float* data = data_of<float>(tensor);
+  return {data, data + element_count(tensor)};
+}
+
+class Convert {
+ public:
+  static Result<Convert> create(tn_ctx* ctx, const Options& options) {
+    Convert out;
+    out.ctx_ = ctx;
+    out.integer_bias_ = options.text("bias") == "int32";
+    return out;
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    std::vector<TrainedWeight> weights = find_trained_weights({raw});
+    if (weights.empty())
+      return {TN_FAILED_PRECONDITION,
+              "nothing to convert: expected float weights behind QuantizeLinear, as quantizer.qat "
+              "leaves them"};
+    TN_CHECK(round_weights(ctx_, {raw}, &weights, cancel));
+    TN_TRY(edit, Edit::begin(raw));
+    nlohmann::ordered_json names = nlohmann::ordered_json::array();
+    for (const TrainedWeight& one : weights) {
+      TN_CHECK(fold_weight(edit, one).in(one.name));
+      names.push_back(one.name);
+    }
+    uint64_t biases = 0;
+    for (Node node : edit.graph().nodes()) {
+      TN_TRY(stored, integer_bias_ ? store(edit, node) : Result<bool>(false));
+      biases += stored;
+    }
+    TN_CHECK(edit.commit());
+    return sink.write(nlohmann::ordered_json{{"weights", names}, {"biases", biases}}.dump());
+  }
+
+ private:
+  static Result<bool> store(EditView edit, Node node) {
+    Role role = role_of(node);
+    if (role.kind != Kind::kCompute) return false;
+    Node act = stored_input(node, role.act), weight = stored_input(node, role.weight);
+    if (!act || !weight || scales(act).size() != 1 || !weight.input(0).is_constant()) return false;
+    return store_bias(edit, node, role, scales(weight), scales(act)[0]);
+  }
+
+  tn_ctx* ctx_ = nullptr;
+  bool integer_bias_ = true;
+};
+
+}  // namespace
+}  // namespace tenon::quantizer
+
+TENON_PASS(convert,
+           tenon::quantizer::Convert,
+           "quantizer.convert",
+           "weights that quantizer.qat trained become int8 constants",
+           R"({
+  "properties": {
+    "bias": {"type": "string", "enum": ["int32", "float32"], "default": "int32", "description": "how biases are stored"}}})")

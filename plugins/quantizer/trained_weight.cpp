@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trained_weight.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_set>
+
+#include "tenon/sdk/build.hpp"
+
+#include "buffers.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+// The nodes behind this one and itself, in topological order; empty when an input of the graph is
+// among what they need.
+std::vector<Node> constant_nodes(Node last) {
+  std::vector<Node> order, stack{last};
+  std::unordered_set<tn_node_id> opened, done;
+  while (!stack.empty()) {
+    Node node = stack.back();
+    if (!opened.insert(node.id).second) {
+      stack.pop_back();
+      if (done.insert(node.id).second) order.push_back(node);
+      continue;
+    }
+    for (Value v : node.inputs()) {
+      if (!v || v.is_constant()) continue;
+      if (!v.producer()) return {};
+      if (!opened.contains(v.producer().id)) stack.push_back(v.producer());
+    }
+  }
+  return order;
+}
+
+// The scale: the largest number of each channel over the largest code, never 0.
+Value scale_of(Builder& b, Value weight, const WeightPlan& plan) {
+  std::vector<int64_t> axes;
+  for (int64_t d = 0; d < static_cast<int64_t>(weight.type().rank()); ++d)
+    if (!plan.per_channel || d != plan.axis) axes.push_back(d);
+  Node held = b.node({.type = "StopGradient", .inputs = {weight}, .domain = "tenon"});
+  if (!held) return {};
+  Value most = b.op("ReduceMax", {b.op("Abs", {held.output()}), b.ints(axes)}, {{"keepdims", 0}});
+  Value share = b.div(most, b.number(plan.largest, TN_F32));
+  Value least = b.number(std::numeric_limits<float>::min(), TN_F32);
+  Value is_set = b.op("Greater", {most, b.number(0, TN_F32)});
+  return b.op("Where", {is_set, b.op("Max", {share, least}), b.number(1, TN_F32)});
+}
+
+Result<Tensor> made_or_constant(const std::map<std::string, Tensor>& made, Value v) {
+  if (v.is_constant()) return v.constant();
+  auto at = made.find(std::string(v.name()));
+  if (at == made.end()) return Status(TN_INTERNAL, cat(v.name(), " was not computed"));
+  return at->second;
+}
+
+}  // namespace
+
+Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan) {
+  Builder b(edit);
+  Value scale = scale_of(b, weight, plan);
+  TN_CHECK(b.status());
+  std::string name(weight.name());
+  std::vector<int64_t> channels;
+  if (plan.per_channel) channels = {weight.type().dims[static_cast<size_t>(plan.axis)]};
+  std::vector<int8_t> zeros(static_cast<size_t>(element_count(channels)), 0);
+  TN_TRY(zero, edit.constant<int8_t>(TN_I8, channels, zeros, name + "_zero"));
+  std::vector<Attr> attrs;
+  if (plan.per_channel) attrs.emplace_back("axis", plan.axis);
+  std::string there = name + "_rounded", back = name + "_dequantized";
+  TN_TRY(q, edit.add({.type = "QuantizeLinear",
+                      .inputs = {weight, scale, zero},
+                      .attrs = attrs,
+                      .name = there,
+                      .output_names = {there}}));
+  TN_TRY(dq, edit.add({.type = "DequantizeLinear",
+                       .inputs = {q.output(), scale, zero},
+                       .attrs = attrs,
+                       .name = back,
+                       .output_names = {back}}));
+  return dq.output();
+}
+
+std::vector<TrainedWeight> find_trained_weights(Graph graph) {
+  std::vector<TrainedWeight> out;
+  for (Node node : graph.nodes()) {
+    if (!node.is("QuantizeLinear") || node.output().consumer_count() != 1) continue;
+    Value weight = node.input(0);
+    Node reader = node.output().consumer(0);
+    if (!weight.is_constant() || !reader.is("DequantizeLinear") || node.output().is_output())
+      continue;
+    std::vector<Node> nodes = constant_nodes(node);
+    if (!nodes.empty())
+      out.push_back({node, reader, std::string(weight.name()), std::move(nodes), {}, {}, {}});
+  }
+  return out;
+}
+
+Status round_weights(tn_ctx* ctx,
+                     Graph graph,
+                     std::vector<TrainedWeight>* weights,
+                     const Cancel& cancel) {
+  std::vector<tn_node_id> nodes;
+  std::unordered_set<tn_node_id> known;
+  for (const TrainedWeight& one : *weights)
+    for (Node node : one.nodes)
+      if (known.insert(node.id).second) nodes.push_back(node.id);
+  tn_graph* raw = nullptr;
+  TN_CHECK(Status(services.graph->extract(graph.raw, nodes.data(), nodes.size(), &raw)));
+  OwnedGraph part = OwnedGraph::take(raw);
+  tn_plan* plan = nullptr;
+  TN_CHECK(Status(services.eval->compile(ctx, raw, nullptr, 0, str("{}"), &plan)));
+  std::vector<Value> results = part.view().outputs();
+  Buffers buffers(ctx, results.size());
+  Status ran(services.eval->run(plan, nullptr, 0, buffers.outputs(), cancel.raw()));
+  services.eval->release(plan);
+  TN_CHECK(std::move(ran));
+  std::map<std::string, Tensor> made;
+  for (size_t i = 0; i < results.size(); ++i)
+    made[std::string(results[i].name())] = buffers[i];
+  for (TrainedWeight& one : *weights) {
+    TN_TRY(numbers, made_or_constant(made, one.quantize.output()));
+    TN_TRY(scale, made_or_constant(made, one.dequantize.input(1)));
+    one.numbers = numbers;
+    one.scale = scale;
+    if (!one.dequantize.input(2)) continue;
+    TN_TRY(zero, made_or_constant(made, one.dequantize.input(2)));
+    one.zero = zero;
+  }
+  return {};
+}
+
+Status fold_weight(EditView edit, const TrainedWeight& weight) {
+  Node dq = edit.node(weight.dequantize.id);
+  TN_TRY(numbers, edit.constant(weight.numbers, weight.name + "_quantized"));
+  TN_TRY(scale, edit.constant(weight.scale, weight.name + "_scale"));
+  TN_CHECK(edit.set_input(dq, 0, numbers));
+  TN_CHECK(edit.set_input(dq, 1, scale));
+  if (weight.zero) {
+    TN_TRY(zero, edit.constant(weight.zero, weight.name + "_zero_point"));
+    TN_CHECK(edit.set_input(dq, 2, zero));
+  }
+  for (size_t i = weight.nodes.size(); i-- > 0;) {
+    Node node = edit.node(weight.nodes[i].id);
+    std::vector<Value> made = node.outputs();
+    bool used = std::any_of(made.begin(), made.end(),
+                            [](Value v) { return v && (v.consumer_count() > 0 || v.is_output()); });
+    if (!used) TN_CHECK(edit.erase(node));
+  }
+  return {};
+}
+
+}  // namespace tenon::quantizer
