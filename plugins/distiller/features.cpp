@@ -1,75 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // "distiller.features": a student that learns what a teacher computes inside (FitNets, ICLR 2015),
 // beside labels and, with alpha above 0, the teacher's answers.
-#include "hints.hpp"
-
-namespace tenon::distiller {
-namespace {
-
-class Features {
- public:
-  static Result<Features> create(tn_ctx* ctx, const Options& options) {
-    Features out;
-    out.plan_ = SoftPlan::read(options);
-    out.weight_ = options.number("weight");
-    out.seed_ = static_cast<uint64_t>(options.integer("seed"));
-    std::string adapter = options.text("adapter");
-    out.adapter_ = adapter == "auto"     ? Adapter::kAuto
-                   : adapter == "always" ? Adapter::kAlways
-                                         : Adapter::kNone;
-    TN_TRY(pairs, pairs_option(options));
-    out.pairs_ = std::move(pairs);
-    TN_TRY(teacher, Teacher::from(options));
-    out.teacher_ = std::move(teacher);
-    for (const Pair& pair : out.pairs_) {
-      TN_TRY(value, out.teacher_.value(pair.teacher));
-      out.wanted_.push_back(value);
-    }
-    if (out.plan_.alpha > 0) {
-      TN_TRY(answer, out.teacher_.output(out.plan_.teacher_output));
-      out.wanted_.push_back(scores_of(answer));
-    }
-    TN_TRY(hard, hard_option(ctx, options, out.plan_));
-    out.hard_ = std::move(hard);
-    return Result<Features>(std::move(out));
-  }
-
-  Result<Value> build(EditView edit, const Objective& objective) const {
-    std::vector<Value> inside;
-    for (const Pair& pair : pairs_) {
-      TN_TRY(value, named_value(edit.graph(), pair.student, "the student"));
-      inside.push_back(value);
-    }
-    TN_TRY(joined, teacher_.join(edit, objective, wanted_));
-    Value answer = plan_.alpha > 0 ? joined.back() : Value{};
-    TN_TRY(mixed, mixed_loss(hard_, edit, objective, answer, plan_));
-    Precise b(edit);
-    Value sum = mixed;
-    for (size_t i = 0; i < inside.size(); ++i) {
-      TN_TRY(hint, hint_loss(edit, objective, inside[i], joined[i], adapter_, seed_, i));
-      Value share = b.scaled(hint, weight_);
-      sum = b.add(b.widened(sum, share), b.widened(share, sum));
-    }
-    TN_CHECK(b.status());
-    return sum;
-  }
-
- private:
-  SoftPlan plan_;
-  double weight_ = 1;
-  uint64_t seed_ = 0;
-  Adapter adapter_ = Adapter::kAuto;
-  std::vector<Pair> pairs_;
-  Teacher teacher_;
-  std::vector<Value> wanted_;  // in the teacher's own graph: of the pairs, then its answer
-  Component hard_;
-};
-
-}  // namespace
-}  // namespace tenon::distiller
+#include "distilled.hpp"
 
 TENON_LOSS(features,
-           tenon::distiller::Features,
+           tenon::distiller::Distilled,
            "distiller.features",
            "learn what a teacher computes inside, beside labels and its answers",
            R"({

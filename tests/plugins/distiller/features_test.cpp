@@ -98,6 +98,23 @@ TEST_F(Features, TheTeachersAnswerIsAskedInTheSameCopy) {
   EXPECT_EQ(results(graph, {x(), {0}}).at(0).at(0), 0);
 }
 
+TEST_F(Features, DistillIsAnswersAndHintsInOne) {
+  teacher_ = parse(model_of(5));
+  json soft{{"alpha", 0.5}, {"temperature", 2}};
+  std::string student = with_target(model_of(5));
+  student.replace(student.find("[-0.4"), 5, "[ 0.6");
+  auto value = [&](const char* id, const json& options) {
+    return results(built(student, id, options), {x(), {1}}).at(0).at(0);
+  };
+
+  double answers = value("distiller.distill", soft);
+  EXPECT_EQ(answers, value("distiller.response", soft));
+  soft["features"] = {"act"};
+  double both = value("distiller.distill", soft);
+  EXPECT_EQ(both, value(kId, soft));
+  EXPECT_GT(both, answers);
+}
+
 TEST_F(Features, SaysWhichNamesThereAre) {
   teacher_ = parse(model_of(3));
   EXPECT_THAT(refused_options(kId, {{"features", {"relu"}}}),

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distilled.hpp"
+
+namespace tenon::distiller {
+
+Result<Distilled> Distilled::create(tn_ctx* ctx, const Options& options) {
+  Distilled out;
+  out.plan_ = SoftPlan::read(options);
+  out.weight_ = options.number("weight");
+  out.seed_ = static_cast<uint64_t>(options.integer("seed"));
+  std::string adapter = options.text("adapter");
+  out.adapter_ = adapter == "always" ? Adapter::kAlways
+                 : adapter == "none" ? Adapter::kNone
+                                     : Adapter::kAuto;
+  if (options.has("features")) {
+    TN_TRY(pairs, pairs_option(options));
+    out.pairs_ = std::move(pairs);
+  }
+  TN_CHECK(out.ask_teacher(options));
+  TN_TRY(hard, hard_option(ctx, options, out.plan_));
+  out.hard_ = std::move(hard);
+  return Result<Distilled>(std::move(out));
+}
+
+// Which values of the teacher are needed.
+Status Distilled::ask_teacher(const Options& options) {
+  TN_TRY(teacher, Teacher::from(options));
+  teacher_ = std::move(teacher);
+  if (!teacher_ && (!plan_.cached || !pairs_.empty()))
+    return invalid(
+        "option teacher: expected a model to learn from (the one before it was made smaller, or a "
+        "better one), got none");
+  if (teacher_ && plan_.cached && pairs_.empty())
+    return invalid("options teacher, cached: expected one of them, got both");
+  for (const Pair& pair : pairs_) {
+    TN_TRY(value, teacher_.value(pair.teacher));
+    wanted_.push_back(value);
+  }
+  if (plan_.alpha == 0 || plan_.cached) return {};
+  TN_TRY(answer, teacher_.output(plan_.teacher_output));
+  wanted_.push_back(scores_of(answer));
+  return {};
+}
+
+Result<Value> Distilled::build(EditView edit, const Objective& objective) const {
+  if (plan_.cached && objective.targets.empty())
+    return invalid("expected the teacher's cached answers as the last target, got no targets");
+  std::vector<Value> inside, joined;
+  for (const Pair& pair : pairs_) {
+    TN_TRY(value, named_value(edit.graph(), pair.student, "the student"));
+    inside.push_back(value);
+  }
+  if (!wanted_.empty()) {
+    TN_TRY(values, teacher_.join(edit, objective, wanted_));
+    joined = std::move(values);
+  }
+  Value answer;
+  if (plan_.alpha > 0) answer = plan_.cached ? objective.targets.back() : joined.back();
+  TN_TRY(loss, mixed_loss(hard_, edit, objective, answer, plan_));
+  return with_hints(edit, objective, loss, inside, joined);
+}
+
+Result<Value> Distilled::with_hints(EditView edit,
+                                    const Objective& objective,
+                                    Value loss,
+                                    const std::vector<Value>& inside,
+                                    const std::vector<Value>& joined) const {
+  Precise b(edit);
+  for (size_t i = 0; i < inside.size(); ++i) {
+    TN_TRY(hint, hint_loss(edit, objective, inside[i], joined[i], adapter_, seed_, i));
+    Value share = b.scaled(hint, weight_);
+    loss = b.add(b.widened(loss, share), b.widened(share, loss));
+  }
+  TN_CHECK(b.status());
+  return loss;
+}
+
+}  // namespace tenon::distiller

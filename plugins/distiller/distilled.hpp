@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The loss of a student with a teacher: labels, answers and hints, each where it is asked for. The
+// components differ in their options.
+
+#include "hints.hpp"
+
+namespace tenon::distiller {
+
+class Distilled {
+ public:
+  static Result<Distilled> create(tn_ctx* ctx, const Options& options);
+  Result<Value> build(EditView edit, const Objective& objective) const;
+
+ private:
+  Status ask_teacher(const Options& options);
+  Result<Value> with_hints(EditView edit,
+                           const Objective& objective,
+                           Value loss,
+                           const std::vector<Value>& inside,
+                           const std::vector<Value>& joined) const;
+
+  SoftPlan plan_;
+  double weight_ = 1;
+  uint64_t seed_ = 0;
+  Adapter adapter_ = Adapter::kAuto;
+  std::vector<Pair> pairs_;
+  Teacher teacher_;
+  std::vector<Value> wanted_;  // in the teacher's own graph: of the pairs, then its answer
+  Component hard_;
+};
+
+}  // namespace tenon::distiller
