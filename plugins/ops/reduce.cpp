@@ -336,31 +336,36 @@ OpCost reduce_cost(Node node) {
 }
 
 template <size_t kIndex, class How>
-constexpr tn_op reduce_row(uint64_t since,
-                           const char* quant = "",
-                           decltype(tn_op::vjp) vjp_column = nullptr,
-                           uint64_t reads = 0) {
+constexpr tn_op reduce_row(uint64_t since, const char* quant = "") {
   return op_row({.type = kNames[kIndex],
                  .since = since,
                  .attributes = R"([{"name": "keepdims", "type": "int", "default": 1},
                          {"name": "noop_with_empty_axes", "type": "int", "default": 0}])",
                  .quant = quant,
                  .shape = shape<reduce_shape>,
-                 .decompose = vjp_column ? nullptr : decompose<reduce_decompose>,
+                 .decompose = decompose<reduce_decompose>,
                  .cost = cost<reduce_cost>,
                  .ref = ref<reduce_ref<How>>,
                  .sample = sample<sample_of<kIndex>>,
-                 .vjp = vjp_column,
-                 .vjp_inputs = reads,
-                 .vjp_outputs = reads,
+                 .vjp_inputs = 0,
+                 .vjp_outputs = 0,
                  .batch = batch<reduce_batch>});
 }
 
-constexpr tn_op kSum = reduce_row<0, Sum>(13, "requant", vjp<sum_vjp>);
-constexpr tn_op kMean = reduce_row<1, Mean>(18, "requant", vjp<mean_vjp>);
-constexpr tn_op kMax = reduce_row<2, Max>(20, "same_scale", vjp<extreme_vjp>, 1);
-constexpr tn_op kMin = reduce_row<3, Min>(20, "same_scale", vjp<extreme_vjp>, 1);
-constexpr tn_op kProd = reduce_row<4, Prod>(18, "", vjp<product_vjp>, 1);
+// Those with a gradient of their own are what the others are made of.
+constexpr tn_op with_vjp(tn_op row, decltype(tn_op::vjp) column, uint64_t reads = 0) {
+  row.decompose = nullptr;
+  row.vjp = column;
+  row.vjp_inputs = reads;
+  row.vjp_outputs = reads;
+  return row;
+}
+
+constexpr tn_op kSum = with_vjp(reduce_row<0, Sum>(13, "requant"), vjp<sum_vjp>);
+constexpr tn_op kMean = with_vjp(reduce_row<1, Mean>(18, "requant"), vjp<mean_vjp>);
+constexpr tn_op kMax = with_vjp(reduce_row<2, Max>(20, "same_scale"), vjp<extreme_vjp>, 1);
+constexpr tn_op kMin = with_vjp(reduce_row<3, Min>(20, "same_scale"), vjp<extreme_vjp>, 1);
+constexpr tn_op kProd = with_vjp(reduce_row<4, Prod>(18), vjp<product_vjp>, 1);
 constexpr tn_op kSumSquare = reduce_row<5, SumSquare>(18);
 constexpr tn_op kL1 = reduce_row<6, Norm1>(18);
 constexpr tn_op kL2 = reduce_row<7, Norm2>(18);
