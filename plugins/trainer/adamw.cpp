@@ -24,7 +24,7 @@ class AdamW {
   Status build(EditView edit, const Update& update, std::span<Value> after) const {
     Builder b(edit);
     Coefficients constants(b);
-    TN_TRY(count, Slot::open(edit, "adamw/step", Type(TN_F32, {})));
+    TN_TRY(count, Slot::open(edit, free_name(edit.graph()), Type(TN_F32, {})));
     Value t = b.add(count.before, b.number(1, TN_F32));
     TN_CHECK(b.status());
     TN_CHECK(count.close(edit, t));
@@ -44,6 +44,14 @@ class AdamW {
     Value root;    // 1/sqrt(1 - beta2^t)
     Value decay;   // rate * decay: 1 less it would lose digits in float32
   };
+
+  // Another group of parameters may have a count of its own.
+  static std::string free_name(Graph graph) {
+    std::string name = "adamw/step";
+    for (int i = 2; graph.find(name); ++i)
+      name = cat("adamw/step", i);
+    return name;
+  }
 
   // 1 - beta^t. For small t the difference would cancel in float32; Elu is expm1 below 0.
   static Value unbiased(Builder& b, Value t, double beta) {
@@ -68,8 +76,7 @@ class AdamW {
     Value size =
         b.add(b.mul(b.op("Sqrt", {v}), c.as(shared.root, dtype)), c.number(epsilon_, dtype));
     Value change = b.div(b.mul(m, c.as(shared.rate, dtype)), size);
-    if (decay_.applies_to(one.value))
-      change = b.add(change, b.mul(one.value, c.as(shared.decay, dtype)));
+    if (decay_.applies_to(one)) change = b.add(change, b.mul(one.value, c.as(shared.decay, dtype)));
     return b.sub(one.value, change);
   }
 

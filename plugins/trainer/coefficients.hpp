@@ -3,9 +3,12 @@
 // Numbers of an update in each element type that parameters have, made once for all of them.
 
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tenon/sdk/build.hpp"
+#include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/optimizer.hpp"
 
 namespace tenon::trainer {
@@ -31,15 +34,18 @@ class Coefficients {
   std::map<std::pair<tn_value_id, uint32_t>, Value> casts_;
 };
 
-// Weight decay, and whether it applies to vectors (biases, scales of normalizations).
+// Weight decay, and which parameters are left without.
 struct Decay {
   double amount = 0;
-  bool vectors = true;
+  bool vectors = true;            // biases, scales of normalizations
+  std::vector<std::string> none;  // patterns of names
   static Decay from(const Options& options) {
-    return {options.number("weight_decay"), options.flag("decay_vectors")};
+    return {options.number("weight_decay"), options.flag("decay_vectors"),
+            options.texts("no_decay")};
   }
-  bool applies_to(Value parameter) const {
-    return amount != 0 && (vectors || parameter.type().rank() > 1);
+  bool applies_to(const Parameter& parameter) const {
+    return amount != 0 && (vectors || parameter.value.type().rank() > 1) &&
+           matched_by(none, parameter.name).empty();
   }
 };
 // Each raw text stays on its line: a line that goes on would become part of it.
@@ -48,7 +54,9 @@ struct Decay {
   R"("weight_decay": {"type": "number", "minimum": 0, "default": )" amount \
   R"(, "description": "how strongly parameters are pulled to zero"}, )" \
   R"("decay_vectors": {"type": "boolean", "default": true, )" \
-  R"("description": "whether it holds for biases and scales of normalizations as well"})"
+  R"("description": "whether it holds for biases and scales of normalizations as well"}, )" \
+  R"("no_decay": {"type": ["array", "string"], "items": {"type": "string"}, )" \
+  R"("description": "patterns of names of parameters that are left without"})"
 // clang-format on
 
 }  // namespace tenon::trainer

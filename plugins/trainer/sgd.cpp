@@ -26,7 +26,7 @@ class Sgd {
       const Parameter& one = update.parameters[i];
       uint32_t dtype = one.value.dtype();
       Value step = one.gradient;
-      if (decay_.applies_to(one.value))
+      if (decay_.applies_to(one))
         step = b.add(step, b.mul(one.value, constants.number(decay_.amount, dtype)));
       if (momentum_ != 0) {
         TN_TRY(slot, Slot::open(edit, cat(one.name, "/momentum"), one.value.type()));

@@ -2,9 +2,11 @@
 // "trainer.step": a graph with gradients becomes a training step. Outputs called grad/NAME, as
 // autodiff leaves them, are replaced by the optimizer's update of input or constant NAME, which
 // becomes a state. A new input is the learning rate.
-#include "tenon/sdk/component.hpp"
-#include "tenon/sdk/role/optimizer.hpp"
+#include "tenon/sdk/build.hpp"
 #include "tenon/sdk/role/pass.hpp"
+
+#include "groups.hpp"
+#include "training_mode.hpp"
 
 namespace tenon::trainer {
 namespace {
@@ -17,6 +19,8 @@ class Step {
     Step out;
     TN_TRY(optimizer, component_option(ctx, options, "optimizer", "tenon.optimizer/1"));
     out.optimizer_ = std::move(optimizer);
+    TN_TRY(groups, read_groups(ctx, options.text("groups"), out.optimizer_));
+    out.groups_ = std::move(groups);
     out.rate_ = options.text("rate");
     return out;
   }
@@ -39,7 +43,7 @@ class Step {
       return {TN_FAILED_PRECONDITION,
               "expected outputs called grad/NAME, got none; apply autodiff.value_and_grad first"};
     TN_TRY(rate, edit.input(rate_, Type(TN_F32, {})));
-    TN_TRY(after, update(edit, parameters, rate));
+    TN_TRY(after, update_all(edit, parameters, rate));
     for (size_t i = gradients.size(); i-- > 0;)
       TN_CHECK(Status(services.edit->remove_output(edit.raw, gradients[i])));
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -57,10 +61,7 @@ class Step {
     Value value = edit.graph().find(name);
     if (!value) return invalid(cat("output grad/", name, ": no input or constant has this name"));
     if (!value.is_constant()) return value;
-    TN_CHECK(Status(services.edit->set_value_name(edit.raw, value.id, str(name + "/initial"))));
-    TN_TRY(input, edit.input(name, value.type()));
-    TN_CHECK(edit.replace(value, input));
-    return input;
+    return input_for_constant(edit, value);
   }
 
   static Status check(Value value, Value gradient) {
@@ -73,9 +74,34 @@ class Step {
                        dtype_name(type.dtype), ", got ", dtype_name(gradient.dtype())));
   }
 
-  Result<std::vector<Value>> update(EditView edit,
-                                    const std::vector<Parameter>& parameters,
-                                    Value rate) const {
+  // Group by group: each has an optimizer, and a rate, of its own.
+  Result<std::vector<Value>> update_all(EditView edit,
+                                        const std::vector<Parameter>& parameters,
+                                        Value rate) const {
+    TN_TRY(places, distribute(groups_, parameters));
+    std::vector<Value> after(parameters.size());
+    for (size_t g = 0; g < places.size(); ++g) {
+      if (places[g].empty()) continue;
+      const Component& optimizer =
+          g && groups_[g - 1].optimizer ? groups_[g - 1].optimizer : optimizer_;
+      Builder b(edit);
+      Value own = rate;
+      if (g && groups_[g - 1].rate != 1) own = b.mul(rate, b.number(groups_[g - 1].rate, TN_F32));
+      TN_CHECK(b.status());
+      std::vector<Parameter> some;
+      for (size_t i : places[g])
+        some.push_back(parameters[i]);
+      TN_TRY(updated, update(edit, optimizer, some, own));
+      for (size_t i = 0; i < some.size(); ++i)
+        after[places[g][i]] = updated[i];
+    }
+    return after;
+  }
+
+  static Result<std::vector<Value>> update(EditView edit,
+                                           const Component& optimizer,
+                                           const std::vector<Parameter>& parameters,
+                                           Value rate) {
     std::vector<tn_parameter> raw;
     std::vector<const tn_parameter*> pointers;
     for (const Parameter& one : parameters)
@@ -84,9 +110,9 @@ class Step {
       pointers.push_back(&one);
     tn_update given{sizeof given, 0, pointers.size(), pointers.data(), rate.id};
     std::vector<tn_value_id> ids(raw.size());
-    const auto* table = optimizer_.table<tn_optimizer>();
-    TN_CHECK(Status(table->build(optimizer_.self(), edit.raw, &given, ids.data()))
-                 .in(cat("optimizer ", optimizer_.id())));
+    const auto* table = optimizer.table<tn_optimizer>();
+    TN_CHECK(Status(table->build(optimizer.self(), edit.raw, &given, ids.data()))
+                 .in(cat("optimizer ", optimizer.id())));
     std::vector<Value> after;
     for (tn_value_id id : ids)
       after.push_back(edit.value(id));
@@ -94,6 +120,7 @@ class Step {
   }
 
   Component optimizer_;
+  std::vector<Group> groups_;
   std::string rate_;
 };
 
@@ -107,4 +134,5 @@ TENON_PASS(step,
            R"({
   "properties": {
     "optimizer": {"type": "component", "role": "tenon.optimizer/1", "default": "trainer.sgd", "description": "what updates the parameters: an optimizer or its id"},
+    "groups": {"type": "object", "description": "by name: parameters, as patterns; and for them rate, a factor, optimizer, an id, and its options"},
     "rate": {"type": "string", "default": "learning_rate", "description": "the name of the new input: a float32 scalar"}}})")

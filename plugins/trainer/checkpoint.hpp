@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A run as a file: all states of the step, and how far the loop is. The file is a safetensors file
+// (header of JSON, then the tensors), so that other tools can read the weights; what the loop knows
+// is text in its metadata. It appears whole or not at all.
+
+#include <string>
+
+#include "parameters.hpp"
+
+namespace tenon::trainer {
+
+struct Checkpoint {
+  std::string run;  // JSON of the loop
+  Weights tensors;
+};
+
+Status save_checkpoint(tn_ctx* ctx, const std::string& path, const Checkpoint& checkpoint);
+
+// Checks version, sizes and types; what is wrong is named.
+Result<Checkpoint> load_checkpoint(tn_ctx* ctx, const std::string& path);
+
+}  // namespace tenon::trainer

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// "trainer.cross_entropy": the mean over samples of -sum(q log softmax(prediction)), where q is 1
+// at the sample's class, or the target itself when it is a distribution. Smoothing moves a part e
+// of q from the class to
+//   all:    all K classes, e/K each, the right one too (PyTorch's label_smoothing)
+//   others: the other classes, e/(K - 1) each (He et al. 2019, "Bag of tricks", section 5.2)
+// Either way q' = low + (high - low) q.
+#include "objective.hpp"
+
+namespace tenon::trainer {
+namespace {
+
+class CrossEntropy {
+ public:
+  static Result<CrossEntropy> create(tn_ctx*, const Options& options) {
+    CrossEntropy out;
+    out.smoothing_ = options.number("label_smoothing");
+    out.over_others_ = options.text("smoothing_over") == "others";
+    out.axis_ = options.integer("axis", 1);
+    if (options.has("ignore_index")) out.ignored_ = options.integer("ignore_index");
+    return out;
+  }
+
+  Result<Value> build(EditView edit, const Objective& objective) const {
+    TN_TRY(of, compared(objective));
+    TN_TRY(axis, class_axis(of, axis_));
+    int64_t classes = of.predicted.dims[static_cast<size_t>(axis)];
+    if (over_others_ && classes < 2)
+      return invalid("option smoothing_over: others: expected at least 2 classes");
+    Builder b(edit);
+    Value logits = logits_of(of.prediction, axis);
+    Value log_p = b.op("LogSoftmax", {b.cast(logits, TN_F32)}, {{"axis", axis}});
+    bool soft = is_float(of.wanted.dtype);
+    TN_TRY(picked, soft ? by_distribution(b, of, log_p, axis, classes)
+                        : by_class(b, of, log_p, axis, classes));
+    return mean_loss(b, b.neg(picked), {logits, of.target});
+  }
+
+ private:
+  double low(int64_t classes) const {
+    return smoothing_ / static_cast<double>(over_others_ ? classes - 1 : classes);
+  }
+  double high(int64_t classes) const {
+    return over_others_ ? 1 - smoothing_ : 1 - smoothing_ + low(classes);
+  }
+
+  Result<Value> by_distribution(
+      Builder& b, const Compared& of, Value log_p, int64_t axis, int64_t classes) const {
+    if (ignored_) return invalid("option ignore_index: the target holds no classes but floats");
+    if (!fits(of.predicted, of.wanted))
+      return invalid(cat("target ", of.target.name(), ": expected a share of each class, as ",
+                         type_text(of.predicted), ", or classes as integers, got ",
+                         type_text(of.wanted)));
+    Value q = b.cast(of.target, TN_F32);
+    if (smoothing_ > 0)
+      q = b.add(b.mul(q, b.number(high(classes) - low(classes), TN_F32)),
+                b.number(low(classes), TN_F32));
+    return b.sum(b.mul(q, log_p), {axis}, false);
+  }
+
+  Result<Value> by_class(
+      Builder& b, const Compared& of, Value log_p, int64_t axis, int64_t classes) const {
+    Type labels = of.predicted;
+    labels.dims.erase(labels.dims.begin() + axis);
+    if (!labels.symbols.empty()) labels.symbols.erase(labels.symbols.begin() + axis);
+    labels.dtype = TN_I64;
+    if (!fits(labels, of.wanted) || of.wanted.dtype == TN_BOOL)
+      return invalid(cat("target ", of.target.name(), ": expected ", type_text(labels),
+                         " for prediction ", type_text(of.predicted), ", got ",
+                         type_text(of.wanted)));
+    TN_CHECK(b.edit().set_note(of.target.id, kClassesNote, any_int(classes)));
+    std::vector<int64_t> numbers(static_cast<size_t>(classes)), shape(of.predicted.rank(), 1);
+    for (int64_t i = 0; i < classes; ++i)
+      numbers[static_cast<size_t>(i)] = i;
+    shape[static_cast<size_t>(axis)] = classes;
+    Value all = b.reshape(b.ints(numbers), shape);
+    Value label = b.cast(of.target, TN_I64);
+    Value is_it = b.op("Equal", {b.op("Unsqueeze", {label, b.ints({axis})}), all});
+    Value q =
+        b.op("Where", {is_it, b.number(high(classes), TN_F32), b.number(low(classes), TN_F32)});
+    Value picked = b.sum(b.mul(q, log_p), {axis}, false);
+    return ignored_ ? without_ignored(b, of, label, picked) : Result<Value>(picked);
+  }
+
+  // The mean of those that count: the caller divides by all, so this multiplies by all / counted.
+  Result<Value> without_ignored(Builder& b, const Compared& of, Value label, Value picked) const {
+    TN_CHECK(b.edit().set_note(of.target.id, kIgnoredNote, any_int(*ignored_)));
+    Value zero = b.number(0, TN_F32), one = b.number(1, TN_F32);
+    Value out = b.op("Equal", {label, b.number(static_cast<double>(*ignored_), TN_I64)});
+    Value counts = b.op("Where", {out, zero, one});
+    Value share = b.op("ReduceMean", {counts}, {{"keepdims", 0}});
+    Value some = b.op("Where", {b.op("Greater", {share, zero}), share, one});
+    return b.div(b.op("Where", {out, zero, picked}), some);
+  }
+
+  double smoothing_ = 0;
+  bool over_others_ = false;
+  int64_t axis_ = 1;
+  std::optional<int64_t> ignored_;
+};
+
+}  // namespace
+}  // namespace tenon::trainer
+
+TENON_LOSS(cross_entropy,
+           tenon::trainer::CrossEntropy,
+           "trainer.cross_entropy",
+           "cross entropy of classes, or of shares of classes",
+           R"({
+  "properties": {
+    "label_smoothing": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0, "description": "the part that is moved from the right class"},
+    "smoothing_over": {"type": "string", "enum": ["all", "others"], "default": "all", "description": "where it goes: all classes, as in PyTorch, or all but the right one, as in the paper"},
+    "axis": {"type": "integer", "default": 1, "description": "of the prediction, on which classes lie"},
+    "ignore_index": {"type": "integer", "description": "a class number that stands for no class: such samples do not count"}}})")

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include "loop.hpp"
+
+namespace tenon::trainer {
+
+// Models are often traced or exported for a batch of 1.
+Result<OwnedGraph> with_free_batch(const tn_graph* model, uint64_t* fixed) {
+  *fixed = 0;
+  std::vector<Type> types;
+  for (Value input : Graph{model}.inputs()) {
+    Type type = input.type();
+    if (type.ranked && type.rank() > 0 && type.dims[0] >= 0) {
+      *fixed = static_cast<uint64_t>(type.dims[0]);
+      type.dims[0] = TN_DIM_UNKNOWN;
+      type.symbols.resize(type.rank());
+      type.symbols[0] = "batch";
+    }
+    types.push_back(type);
+  }
+  tn_graph* raw = nullptr;
+  if (*fixed > 0) {
+    std::vector<std::unique_ptr<TypeView>> views;
+    std::vector<const tn_type*> given;
+    for (const Type& type : types) {
+      views.push_back(std::make_unique<TypeView>(type));
+      given.push_back(views.back()->get());
+    }
+    Status bound(services.graph->bind(model, given.data(), given.size(), &raw));
+    OwnedGraph freed = OwnedGraph::take(raw);
+    bool free = bound.ok();
+    for (Value output : free ? freed.view().outputs() : std::vector<Value>{}) {
+      Type type = output.type();
+      free = free && type.ranked && type.rank() > 0 && type.dims[0] < 0;
+    }
+    if (free) {
+      *fixed = 0;
+      return freed;
+    }
+  }
+  TN_CHECK(services.graph->clone(model, &raw));
+  return OwnedGraph::take(raw);
+}
+
+}  // namespace tenon::trainer

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tenon/role/schedule.h"
+
+namespace tenon::trainer {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kSecondsBetweenCheckpoints = 60;
+constexpr uint64_t kSkippedAtMost = 200;  // the scale has become zero by then
+
+// The name of a value that is not a number, or empty.
+std::string not_finite(const Weights& states) {
+  for (const auto& [name, tensor] : states) {
+    DLTensor t = tensor.dl();
+    if (dtype_of(t) != TN_F32) continue;
+    const float* data = data_of<const float>(t);
+    if (!std::all_of(data, data + element_count(t), [](float x) { return std::isfinite(x); }))
+      return name;
+  }
+  return "";
+}
+
+std::string duration_text(double seconds) {
+  auto whole = static_cast<int64_t>(seconds + 0.5);
+  char text[32];
+  std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(whole / 60),
+                static_cast<long long>(whole % 60));
+  return text;
+}
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+}  // namespace
+
+uint64_t Loop::batches_per_epoch() const {
+  uint64_t full = samples_.size() / batch_;
+  bool rest = samples_.size() % batch_ != 0 && !given_.drop_last && !fixed_;
+  return full + rest;
+}
+
+std::span<const uint64_t> Loop::samples_of(const std::vector<uint64_t>& order,
+                                           uint64_t batch) const {
+  uint64_t begin = batch * batch_;
+  return {order.data() + begin, std::min<uint64_t>(batch_, order.size() - begin)};
+}
+
+Status Loop::run(const Cancel& cancel) {
+  began_ = saved_at_ = Clock::now();
+  TN_CHECK(set_up(cancel));
+  if (position_.finished && (position_.epoch >= given_.epochs || position_.stopped_early))
+    return {};
+  position_.finished = false;
+  if (!is_saved_) TN_CHECK(save());  // from here on the run can go on, wherever it ends
+  uint64_t each = samples_.size();
+  Progress progress(ctx_, "train", each * given_.epochs);
+  while (position_.epoch < given_.epochs && !position_.stopped_early) {
+    epoch_began_ = Clock::now();
+    epoch_samples_before_ = position_.samples;
+    Status done = run_epoch(cancel, progress);
+    if (done.ok()) done = end_epoch(cancel);
+    if (!done.ok()) return stopped(std::move(done));
+    progress.update(each * position_.epoch);
+  }
+  position_.finished = true;
+  return save();
+}
+
+// An interrupted run is saved, so that it can go on.
+Status Loop::stopped(Status why) {
+  if (why.code() != TN_CANCELLED) return why;
+  TN_CHECK(save());
+  return {TN_CANCELLED, cat("stopped after step ", position_.steps, " (epoch ", position_.epoch + 1,
+                            "); ", folder_.resume_hint())};
+}
+
+Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
+  std::vector<uint64_t> order = samples_;
+  if (given_.shuffle) {
+    std::vector<uint64_t> places = shuffled(order.size(), given_.seed, position_.epoch + 1);
+    for (size_t i = 0; i < order.size(); ++i)
+      order[i] = samples_[places[i]];
+  }
+  while (position_.batch < batches_per_epoch()) {
+    TN_CHECK(cancel.check());
+    std::span<const uint64_t> samples = samples_of(order, position_.batch);
+    TN_CHECK(step(samples, cancel));
+    progress.update(samples_.size() * position_.epoch + position_.samples);
+    uint64_t every = given_.checkpoint_steps;
+    bool due = every ? position_.steps % every == 0
+                     : seconds_since(saved_at_) > kSecondsBetweenCheckpoints;
+    if (due) TN_CHECK(save());
+  }
+  return {};
+}
+
+Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
+  TN_CHECK(stepper_->use(samples.size(), cancel));
+  TN_TRY(batch, feed_->load(samples, position_.steps));
+  rate_ = given_.rate;
+  if (given_.schedule) {
+    const auto* table = given_.schedule.table<tn_schedule>();
+    TN_CHECK(Status(table->value(given_.schedule.self(), position_.updates,
+                                 batches_per_epoch() * given_.epochs, &rate_))
+                 .in("option rate"));
+  }
+  TN_TRY(outcome, stepper_->run(batch, rate_));
+  uint64_t number = position_.steps + 1;
+  if (!outcome.skipped && !std::isfinite(outcome.loss)) {
+    std::string kept = is_saved_ ? cat("the last good checkpoint, of step ", saved_step_, ", is ",
+                                       folder_.checkpoint_path())
+                                 : std::string("no checkpoint was kept");
+    return {TN_OUT_OF_RANGE, cat("step ", number, " (epoch ", position_.epoch + 1,
+                                 "): the loss is ", outcome.loss > 0 ? "infinite" : "not a number",
+                                 "; ", kept, "; a lower rate or clip_norm may help")};
+  }
+  skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
+  if (skipped_in_a_row_ > kSkippedAtMost)
+    return {TN_OUT_OF_RANGE, cat("step ", number, ": gradients overflow whatever the loss scale")};
+  position_.steps = number;
+  position_.batch += 1;
+  position_.updates += !outcome.skipped;
+  position_.samples += samples.size();
+  if (std::isfinite(outcome.loss))
+    position_.loss_sum += outcome.loss * static_cast<double>(samples.size());
+  return {};
+}
+
+Status Loop::end_epoch(const Cancel& cancel) {
+  double seconds = seconds_since(epoch_began_);
+  json record{{"epoch", position_.epoch + 1},
+              {"steps", position_.steps},
+              {"loss", position_.loss_sum / static_cast<double>(position_.samples)},
+              {"rate", rate_}};
+  if (recipe_.precision == "fp16") record["skipped"] = position_.steps - position_.updates;
+  TN_CHECK(judge(cancel, record));
+  record["seconds"] = seconds;
+  record["samples_per_second"] =
+      static_cast<double>(position_.samples - epoch_samples_before_) / std::max(seconds, 1e-9);
+  position_.history.push_back(record);
+  position_.epoch += 1;
+  position_.batch = position_.samples = 0;
+  position_.loss_sum = 0;
+  tell(record);
+  TN_CHECK(folder_.write_history(position_.history));
+  return save();
+}
+
+void Loop::tell(const json& record) const {
+  std::string line = cat("epoch ", position_.epoch, " of ", given_.epochs);
+  for (const auto& [key, value] : record.items())
+    if (value.is_number_float() && key != "rate" && key != "seconds" && key != "samples_per_second")
+      line += cat(", ", key, " ", short_number(value));
+  double left = seconds_since(epoch_began_) * static_cast<double>(given_.epochs - position_.epoch);
+  log_line(ctx_, TN_LOG_INFO,
+           cat(line, ", ", short_number(record["samples_per_second"]), " samples/s, ",
+               position_.stopped_early ? std::string("stopped early")
+                                       : cat(duration_text(left), " left")));
+}
+
+// Validation, and whether it gets any better.
+Status Loop::judge(const Cancel& cancel, json& record) {
+  if (!validation_.feed) return {};
+  TN_TRY(now, weights());
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->clone(free_.get(), &raw));
+  OwnedGraph model = OwnedGraph::take(raw);
+  TN_CHECK(put_back(raw, now));
+  TN_TRY(score, validate(recipe_, raw, validation_, cancel));
+  record["validation_loss"] = score.loss;
+  if (score.metric) {
+    const std::string& id = given_.metric.id;
+    record[id.substr(id.rfind('.') + 1)] = *score.metric;
+  }
+  double value = score.metric ? *score.metric : score.loss;
+  double gain = score.higher_is_better ? value - position_.best : position_.best - value;
+  bool better = std::isfinite(value) && (!position_.has_best || gain > given_.min_delta);
+  position_.bad_epochs = better ? 0 : position_.bad_epochs + 1;
+  if (better) {
+    position_.has_best = true;
+    position_.best = value;
+    position_.best_epoch = position_.epoch + 1;
+    if (given_.patience > 0 && given_.restore_best) best_ = std::move(now);
+  }
+  position_.stopped_early = given_.patience > 0 && position_.bad_epochs >= given_.patience;
+  return {};
+}
+
+Status Loop::save() {
+  saved_at_ = Clock::now();
+  if (!folder_.is_kept()) return {};
+  TN_TRY(states, stepper_->states());
+  if (std::string name = not_finite(states); !name.empty())
+    return {TN_OUT_OF_RANGE, cat("step ", position_.steps, ": ", name, " is not finite any more; ",
+                                 is_saved_ ? cat("the last good checkpoint, of step ", saved_step_,
+                                                 ", is ", folder_.checkpoint_path())
+                                           : std::string("no checkpoint was kept"))};
+  TN_CHECK(folder_.save(identity(), {position_, std::move(states), best_}));
+  is_saved_ = true;
+  saved_step_ = position_.steps;
+  return {};
+}
+
+Result<Weights> Loop::weights() const {
+  bool from_best = position_.finished && !best_.empty();
+  Weights out;
+  TN_TRY(states, stepper_->states());
+  for (const auto& [name, tensor] : states) {
+    Value constant = Graph{model_}.find(name);
+    if (!constant || !constant.is_constant()) continue;
+    auto best = best_.find(name);
+    out[name] = from_best && best != best_.end() ? best->second : tensor;
+  }
+  return out;
+}
+
+json Loop::report() const {
+  json described = json::parse(stepper_->describe(), nullptr, false);
+  return {{"epochs", position_.epoch},
+          {"steps", position_.steps},
+          {"parameters", recipe_.parameters.size()},
+          {"history", position_.history},
+          {"stopped_early", position_.stopped_early},
+          {"best_epoch", position_.best_epoch},
+          {"seconds", seconds_since(began_)},
+          {"fallback_nodes", described.value("fallback_nodes", json::array())}};
+}
+
+}  // namespace tenon::trainer

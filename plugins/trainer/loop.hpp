@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The loop over epochs and batches.
+
+#include <chrono>
+
+#include "run_folder.hpp"
+#include "settings.hpp"
+#include "stepper.hpp"
+
+namespace tenon::trainer {
+
+class Loop {
+ public:
+  Loop(tn_ctx* ctx, const Settings& settings, const tn_graph* model)
+      : ctx_(ctx), given_(settings), model_(model), folder_(ctx, settings.run) {}
+  Loop(const Loop&) = delete;
+
+  Status run(const Cancel& cancel);
+  // Of the model's constants, trained.
+  Result<Weights> weights() const;
+  nlohmann::json report() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Status set_up(const Cancel& cancel);
+  Status set_up_data();
+  Status set_up_recipe();
+  Status resume(const Cancel& cancel);
+  Status run_epoch(const Cancel& cancel, Progress& progress);
+  Status step(std::span<const uint64_t> samples, const Cancel& cancel);
+  Status end_epoch(const Cancel& cancel);
+  Status judge(const Cancel& cancel, nlohmann::json& record);
+  Status save();
+  Status stopped(Status why);
+  double seconds_since(Clock::time_point then) const {
+    return std::chrono::duration<double>(Clock::now() - then).count();
+  }
+  uint64_t batches_per_epoch() const;
+  std::span<const uint64_t> samples_of(const std::vector<uint64_t>& order, uint64_t batch) const;
+  Identity identity() const;
+  void tell(const nlohmann::json& record) const;
+
+  tn_ctx* ctx_;
+  const Settings& given_;
+  const tn_graph* model_;
+  RunFolder folder_;
+  OwnedGraph free_;  // the model for any batch, or for the one that it is fixed to
+  bool fixed_ = false;
+  uint64_t batch_ = 64;
+  std::optional<Feed> feed_, held_out_;
+  std::vector<uint64_t> samples_;
+  ValidationPlan validation_;
+  Recipe recipe_;
+  std::optional<Stepper> stepper_;
+  Position position_;
+  Weights best_;
+  double rate_ = 0;
+  uint64_t skipped_in_a_row_ = 0, saved_step_ = 0;
+  bool is_saved_ = false;
+  Clock::time_point began_, epoch_began_, saved_at_;
+  uint64_t epoch_samples_before_ = 0;
+};
+
+// The model for batches of any size, where nothing in it fixes the size.
+Result<OwnedGraph> with_free_batch(const tn_graph* model, uint64_t* fixed);
+
+}  // namespace tenon::trainer

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop needs before its first step.
+#include <algorithm>
+
+#include "loop.hpp"
+
+namespace tenon::trainer {
+
+using nlohmann::json;
+
+Status Loop::set_up(const Cancel& cancel) {
+  uint64_t fixed = 0;
+  TN_TRY(free, with_free_batch(model_, &fixed));
+  free_ = std::move(free);
+  fixed_ = fixed > 0;
+  batch_ = given_.batch.value_or(fixed_ ? fixed : 64);
+  if (fixed_ && batch_ != fixed)
+    return invalid(cat("option batch: the model is made for batches of ", fixed, ", got ", batch_));
+  if (Graph{model_}.inputs().empty()) return invalid("expected a model with an input");
+  TN_CHECK(set_up_data());
+  TN_CHECK(set_up_recipe());
+  stepper_.emplace(recipe_, given_.plan_options(ctx_, true));
+  return resume(cancel);
+}
+
+Status Loop::set_up_data() {
+  TN_TRY(feed, Feed::make(ctx_, given_.data, free_.view(), given_.targets));
+  feed_ = std::move(feed);
+  std::vector<uint64_t> all(feed_->size());
+  for (uint64_t i = 0; i < all.size(); ++i)
+    all[i] = i;
+  if (given_.validation) {
+    TN_TRY(held_out, Feed::make(ctx_, given_.validation, free_.view(), given_.targets));
+    held_out_ = std::move(held_out);
+    for (uint64_t i = 0; i < held_out_->size(); ++i)
+      validation_.samples.push_back(i);
+    validation_.feed = &*held_out_;
+  } else if (given_.validation_share > 0) {
+    if (given_.shuffle) all = shuffled(all.size(), given_.seed, 0);
+    auto held = static_cast<uint64_t>(static_cast<double>(all.size()) * given_.validation_share);
+    if (held == 0 || held == all.size())
+      return invalid(cat("option validation: ", given_.validation_share, " of ", all.size(),
+                         " samples leaves one side empty"));
+    validation_.samples.assign(all.end() - static_cast<std::ptrdiff_t>(held), all.end());
+    all.resize(all.size() - held);
+    validation_.feed = &*feed_;
+  }
+  samples_ = std::move(all);
+  if (fixed_) {
+    uint64_t whole = validation_.samples.size() / batch_ * batch_;
+    if (validation_.feed && whole == 0)
+      return invalid(cat("option validation: the model wants ", batch_, " samples at once, got ",
+                         validation_.samples.size()));
+    validation_.samples.resize(whole);
+  }
+  if (batches_per_epoch() == 0)
+    return invalid(cat("option data: expected at least a batch of ", batch_, " samples, got ",
+                       samples_.size()));
+  validation_.batch = batch_;
+  validation_.metric = given_.metric;
+  validation_.options = given_.plan_options(ctx_, false);
+  return {};
+}
+
+Status Loop::set_up_recipe() {
+  TN_TRY(parameters, find_parameters(free_.view(), given_.parameters));
+  TN_TRY(loss, Component::share(given_.loss.raw(), "tenon.loss/1"));
+  TN_TRY(optimizer, Component::share(given_.optimizer.raw(), "tenon.optimizer/1"));
+  recipe_.ctx = ctx_;
+  recipe_.model = free_.get();
+  recipe_.inputs = feed_->inputs();
+  recipe_.targets = feed_->targets();
+  recipe_.parameters = parameters;
+  recipe_.loss = std::move(loss);
+  recipe_.optimizer = std::move(optimizer);
+  recipe_.groups = given_.groups;
+  recipe_.precision = given_.backend_computes(ctx_) ? "fp32" : given_.precision;
+  bool on_gpu = !given_.backends.empty() && given_.backends.front() == "cuda";
+  recipe_.device = on_gpu ? "cuda" : "cpu";
+  recipe_.clip_norm = given_.clip_norm;
+  recipe_.mode = {given_.seed, given_.batch_statistics};
+  return {};
+}
+
+Identity Loop::identity() const {
+  json choices{{"batch", batch_},
+               {"seed", given_.seed},
+               {"shuffle", given_.shuffle},
+               {"drop_last", given_.drop_last},
+               {"samples", samples_.size()},
+               {"loss", given_.loss.id()},
+               {"optimizer", given_.optimizer.id()},
+               {"groups", given_.groups},
+               {"clip_norm", given_.clip_norm},
+               {"precision", given_.precision},
+               {"parameters", recipe_.parameters},
+               {"batch_norm", given_.batch_statistics ? "train" : "frozen"},
+               {"metric", given_.metric.id}};
+  return {structure_hash(Graph{model_}), choices};
+}
+
+Status Loop::resume(const Cancel& cancel) {
+  TN_TRY(saved, folder_.open(given_.resume, identity()));
+  uint64_t first = saved && saved->position.batch + 1 == batches_per_epoch() ? 0 : batch_;
+  if (first == 0 || samples_.size() < batch_)
+    first = samples_.size() % batch_ ? samples_.size() % batch_ : batch_;
+  TN_CHECK(stepper_->use(first, cancel));
+  feed_->set_targets(stepper_->graph().targets);
+  if (held_out_) {
+    std::vector<Field> targets = stepper_->graph().targets;
+    for (size_t i = 0; i < targets.size(); ++i)
+      targets[i].at = held_out_->targets()[i].at;
+    held_out_->set_targets(targets);
+  }
+  if (!saved) return {};
+  TN_TRY(now, stepper_->states());
+  for (const auto& [name, tensor] : now)
+    if (!saved->states.contains(name))
+      return invalid(cat(folder_.checkpoint_path(), ": no state ", name,
+                         ": the run began with another optimizer or loss"));
+  for (const auto& [name, tensor] : saved->states)
+    if (!now.contains(name))
+      return invalid(cat(folder_.checkpoint_path(), ": state ", name,
+                         " is not of this run, which has another optimizer or loss"));
+  TN_CHECK(stepper_->set_states(saved->states).in(folder_.checkpoint_path()));
+  position_ = saved->position;
+  best_ = std::move(saved->best);
+  is_saved_ = true;
+  saved_step_ = position_.steps;
+  log_line(ctx_, TN_LOG_INFO, cat("goes on after step ", position_.steps, " of ", given_.run));
+  return {};
+}
+
+}  // namespace tenon::trainer

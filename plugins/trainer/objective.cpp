@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "objective.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace tenon::trainer {
+namespace {
+
+// Nodes between `value` and the ends, which are not among them.
+void collect(Value value, std::set<tn_value_id>& seen, std::vector<Node>& nodes) {
+  std::vector<Value> open{value};
+  while (!open.empty()) {
+    Value at = open.back();
+    open.pop_back();
+    if (!at || !seen.insert(at.id).second) continue;
+    Node node = at.producer();
+    if (!node) continue;
+    nodes.push_back(node);
+    for (Value input : node.inputs())
+      open.push_back(input);
+  }
+}
+
+}  // namespace
+
+std::string type_text(const Type& type) {
+  if (!type.ranked) return dtype_name(type.dtype) + " of unknown rank";
+  std::string dims;
+  for (size_t i = 0; i < type.rank(); ++i) {
+    bool named = type.dims[i] < 0 && i < type.symbols.size() && !type.symbols[i].empty();
+    dims += cat(i ? ", " : "", named              ? type.symbols[i]
+                               : type.dims[i] < 0 ? "?"
+                                                  : std::to_string(type.dims[i]));
+  }
+  return cat(dtype_name(type.dtype), "[", dims, "]");
+}
+
+bool fits(const Type& a, const Type& b) {
+  if (a.rank() != b.rank()) return false;
+  for (size_t i = 0; i < a.rank(); ++i)
+    if (a.dims[i] >= 0 && b.dims[i] >= 0 && a.dims[i] != b.dims[i]) return false;
+  return true;
+}
+
+Result<Compared> compared(const Objective& objective) {
+  if (objective.predictions.empty())
+    return invalid("prediction: expected a model with an output, got none");
+  if (objective.targets.size() != 1)
+    return invalid(
+        cat("target: expected one field of the data set, got ", objective.targets.size()));
+  Compared out{objective.predictions[0], objective.targets[0], objective.predictions[0].type(),
+               objective.targets[0].type()};
+  if (!out.predicted.ranked || !is_float(out.predicted.dtype))
+    return invalid(cat("prediction ", out.prediction.name(),
+                       ": expected floats of known rank, got ", type_text(out.predicted)));
+  if (!out.wanted.ranked)
+    return invalid(cat("target ", out.target.name(), ": expected a known rank"));
+  return out;
+}
+
+Value logits_of(Value prediction, int64_t axis) {
+  Node last = prediction.producer();
+  if (!last || !(last.is("Softmax") || last.is("LogSoftmax"))) return prediction;
+  int64_t over = last.attr_int("axis", -1);
+  auto rank = static_cast<int64_t>(prediction.type().rank());
+  return (over < 0 ? over + rank : over) == axis ? last.input(0) : prediction;
+}
+
+Result<int64_t> class_axis(const Compared& of, int64_t axis) {
+  auto rank = static_cast<int64_t>(of.predicted.rank());
+  if (rank < 2 || axis < -rank || axis >= rank)
+    return invalid(cat("prediction ", of.prediction.name(), ": expected classes on axis ", axis,
+                       ", got ", type_text(of.predicted)));
+  int64_t from_front = axis < 0 ? axis + rank : axis;
+  if (of.predicted.dims[static_cast<size_t>(from_front)] < 1)
+    return invalid(cat("prediction ", of.prediction.name(),
+                       ": expected a known number of classes on axis ", axis, ", got ",
+                       type_text(of.predicted)));
+  return from_front;
+}
+
+Result<Value> mean_loss(Builder& b, Value parts, const std::vector<Value>& ends) {
+  Value loss = b.op("ReduceMean", {parts}, {{"keepdims", 0}});
+  TN_CHECK(b.status());
+  std::set<tn_value_id> seen;
+  for (Value end : ends)
+    seen.insert(end.id);
+  std::vector<Node> nodes;
+  collect(loss, seen, nodes);
+  for (Node node : nodes)
+    TN_CHECK(b.edit().set_note(node.id, "cast", any_text("fp32")));
+  return loss;
+}
+
+}  // namespace tenon::trainer

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the losses of this plugin have in common: which prediction and target they compare, and how
+// their nodes are marked.
+
+#include <string>
+
+#include "tenon/sdk/build.hpp"
+#include "tenon/sdk/role/loss.hpp"
+
+namespace tenon::trainer {
+
+// Notes on a target that holds classes: how many there are, and the number that stands for none.
+// Whoever feeds the batches checks them, because a graph cannot refuse a number.
+inline constexpr std::string_view kClassesNote = "classes";
+inline constexpr std::string_view kIgnoredNote = "ignored_class";
+
+struct Compared {
+  Value prediction, target;
+  Type predicted, wanted;
+};
+
+// The first prediction and the one target; both of known rank.
+Result<Compared> compared(const Objective& objective);
+
+// "float32[batch, 10]"
+std::string type_text(const Type& type);
+
+// The same sizes, as far as they are known.
+bool fits(const Type& a, const Type& b);
+
+// What goes into a final Softmax or LogSoftmax over this axis, else the value itself: the logarithm
+// of a Softmax loses digits.
+Value logits_of(Value prediction, int64_t axis);
+
+// The mean of everything, in float32 under mixed precision: the nodes from the ends of the model to
+// here are marked for precision.autocast.
+Result<Value> mean_loss(Builder& b, Value parts, const std::vector<Value>& ends);
+
+// The axis counted from 0; the classes on it must be known.
+Result<int64_t> class_axis(const Compared& of, int64_t axis);
+
+}  // namespace tenon::trainer

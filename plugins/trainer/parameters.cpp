@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parameters.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/pattern.hpp"
+
+namespace tenon::trainer {
+namespace {
+
+// Values of float type from which an output can be reached along values of float type.
+std::unordered_set<tn_value_id> reaching(Graph graph) {
+  std::unordered_set<tn_value_id> seen;
+  std::vector<Value> open = graph.outputs();
+  while (!open.empty()) {
+    Value at = open.back();
+    open.pop_back();
+    if (!at || !is_float(at.dtype()) || !seen.insert(at.id).second) continue;
+    if (Node node = at.producer())
+      for (Value input : node.inputs())
+        open.push_back(input);
+  }
+  return seen;
+}
+
+// How a value is read where it is no weight: running statistics, scales of quantization.
+bool is_setting(Node node, uint64_t input) {
+  if (node.is("BatchNormalization")) return input >= 3;
+  bool quantizes = node.type().find("Quantize") != std::string_view::npos;
+  return quantizes && input > 0;
+}
+
+// Masks of attention hold infinities, weights do not.
+bool is_finite(Value constant) {
+  Tensor tensor = constant.constant();
+  const float* data = tensor.data<float>();
+  return std::all_of(data, data + element_count(tensor.dl()),
+                     [](float x) { return std::isfinite(x); });
+}
+
+bool is_weight(Value constant) {
+  Type type = constant.type();
+  if (type.dtype != TN_F32 || type.rank() == 0 || type.elements() == 0) return false;
+  if (!is_finite(constant)) return false;
+  for (uint64_t i = 0; i < constant.consumer_count(); ++i) {
+    uint64_t input = 0;
+    Node node = constant.consumer(i, &input);
+    if (!is_setting(node, input)) return true;
+  }
+  return false;
+}
+
+// By its own name, or by a node that reads it.
+bool is_meant(const std::vector<std::string>& patterns, Value constant) {
+  if (!matched_by(patterns, constant.name()).empty()) return true;
+  for (uint64_t i = 0; i < constant.consumer_count(); ++i)
+    if (!matched_by(patterns, constant.consumer(i)).empty()) return true;
+  return false;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterChoice& choice) {
+  std::unordered_set<tn_value_id> live = reaching(graph);
+  std::vector<std::string> found;
+  for (Value constant : graph.constants()) {
+    if (!live.contains(constant.id)) continue;
+    tn_any note = constant.note("train");
+    bool trains = note.tag == TN_ANY_NONE ? is_weight(constant) : int_of(note, 0) != 0;
+    if (!trains || is_meant(choice.frozen, constant)) continue;
+    if (choice.only.empty() || is_meant(choice.only, constant)) found.emplace_back(constant.name());
+  }
+  if (!found.empty()) return found;
+  if (!choice.only.empty())
+    return invalid(
+        cat("option parameters: no float32 constant of the model fits ", choice.only.front()));
+  return invalid("expected a model with float32 weights to train, got none");
+}
+
+Status put_back(tn_graph* graph, const Weights& weights) {
+  TN_TRY(edit, Edit::begin(graph));
+  for (const auto& [name, tensor] : weights) {
+    Value old = edit.graph().find(name);
+    if (!old || !old.is_constant()) return {TN_INTERNAL, cat("no constant ", name, " to put back")};
+    TN_CHECK(Status(services.edit->set_value_name(edit.raw, old.id, str(name + "/before"))));
+    TN_TRY(fresh, edit.constant(tensor, name));
+    TN_CHECK(edit.replace(old, fresh));
+  }
+  return edit.commit();
+}
+
+}  // namespace tenon::trainer

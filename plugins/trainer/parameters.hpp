@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Which constants of a model are trained, and putting them back.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/graph.hpp"
+
+namespace tenon::trainer {
+
+struct ParameterChoice {
+  std::vector<std::string> only;    // patterns; empty: all
+  std::vector<std::string> frozen;  // patterns
+};
+
+// Names of constants that are trained: floats of rank 1 and up from which the outputs can be
+// reached, running statistics and scales of quantization excepted. A note "train" on the constant
+// goes first.
+Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterChoice& choice);
+
+using Weights = std::map<std::string, Tensor>;
+
+// New numbers in the place of constants of these names.
+Status put_back(tn_graph* graph, const Weights& weights);
+
+}  // namespace tenon::trainer

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How far a run is: all that the loop knows besides the states of the step.
+
+#include <nlohmann/json.hpp>
+
+#include "tenon/sdk/status.hpp"
+
+namespace tenon::trainer {
+
+struct Position {
+  uint64_t epoch = 0;    // epochs that are done
+  uint64_t batch = 0;    // batches of the next one that are done
+  uint64_t steps = 0;    // batches in all
+  uint64_t updates = 0;  // steps that updated: what a schedule counts
+  double loss_sum = 0;   // over the samples of this epoch
+  uint64_t samples = 0;  // of this epoch
+  bool has_best = false;
+  double best = 0;  // the best validation so far
+  uint64_t best_epoch = 0, bad_epochs = 0;
+  bool finished = false, stopped_early = false;
+  nlohmann::json history = nlohmann::json::array();  // one record for each epoch
+
+  nlohmann::json to_json() const;
+  static Result<Position> from(const nlohmann::json& text);
+};
+
+}  // namespace tenon::trainer

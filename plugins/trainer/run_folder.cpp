@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_folder.hpp"
+
+#include <filesystem>
+
+namespace tenon::trainer {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBest = "best/";
+
+// Which model, then which option, is not the same.
+Status compare(const json& saved, const Identity& now) {
+  if (saved.value("model", uint64_t{0}) != now.model)
+    return invalid("the checkpoint is of another model; give its own, or another folder as run");
+  const json before = saved.value("choices", json::object());
+  for (const auto& [key, value] : now.choices.items()) {
+    json was = before.value(key, json());
+    if (was != value)
+      return invalid(
+          cat("option ", key, ": the run began with ", was.dump(), ", got ", value.dump()));
+  }
+  return {};
+}
+
+// What a process that was killed was writing.
+void remove_parts(const std::string& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    std::string name = entry.path().filename().string();
+    bool ours = name.starts_with(".checkpoint.safetensors.") || name.starts_with(".history.jsonl.");
+    if (ours && name.ends_with(".part")) fs::remove(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+Result<std::optional<RunFolder::Saved>> RunFolder::open(bool resume, const Identity& identity) {
+  std::optional<Saved> out;
+  if (!is_kept()) return out;
+  std::error_code failed;
+  fs::create_directories(path_, failed);
+  if (failed) return invalid(cat("option run: ", path_, ": ", failed.message()));
+  if (!fs::exists(checkpoint_path(), failed)) return out;
+  if (!resume)
+    return Status(TN_ALREADY_EXISTS, cat("option run: ", path_, " holds a run already: go on with ",
+                                         "it (resume), or give another folder"));
+  remove_parts(path_);
+  TN_TRY(checkpoint, load_checkpoint(ctx_, checkpoint_path()));
+  json run = json::parse(checkpoint.run, nullptr, false);
+  if (!run.is_object()) return Status(TN_DATA_LOSS, cat(checkpoint_path(), ": no run inside"));
+  TN_CHECK(compare(run, identity).in(checkpoint_path()));
+  out.emplace();
+  Result<Position> position = Position::from(run.value("position", json()));
+  if (!position.ok()) return position.status().in(checkpoint_path());
+  out->position = *position;
+  for (auto& [name, tensor] : checkpoint.tensors) {
+    if (name.starts_with(kBest)) {
+      out->best[name.substr(kBest.size())] = tensor;
+    } else {
+      out->states[name] = tensor;
+    }
+  }
+  return out;
+}
+
+Status RunFolder::save(const Identity& identity, const Saved& saved) {
+  if (!is_kept()) return {};
+  Checkpoint checkpoint;
+  checkpoint.run = json{{"model", identity.model},
+                        {"choices", identity.choices},
+                        {"position", saved.position.to_json()}}
+                       .dump();
+  checkpoint.tensors = saved.states;
+  for (const auto& [name, tensor] : saved.best)
+    checkpoint.tensors[cat(kBest, name)] = tensor;
+  return save_checkpoint(ctx_, checkpoint_path(), checkpoint);
+}
+
+Status RunFolder::write_history(const json& records) {
+  if (!is_kept()) return {};
+  std::string text;
+  for (const json& record : records)
+    text += record.dump() + "\n";
+  tn_target* target = nullptr;
+  TN_CHECK(services.blob->create(ctx_, str(path_ + "/history.jsonl"), &target));
+  Status written(services.blob->write(target, {}, text.data(), text.size()));
+  if (!written.ok()) {
+    services.blob->abandon(target);
+    return written;
+  }
+  return Status(services.blob->commit(target));
+}
+
+std::string RunFolder::resume_hint() const {
+  if (!is_kept()) return "nothing was kept: give option run, a folder, to be able to go on";
+  return cat("go on with --resume ", path_, ", or with options run and resume");
+}
+
+uint64_t structure_hash(Graph graph) {
+  uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
+  auto add = [&hash](std::string_view text) {
+    for (char c : text)
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    hash = (hash ^ 0xff) * 0x100000001b3ull;
+  };
+  for (Node node : graph.nodes()) {
+    add(node.domain());
+    add(node.type());
+    for (Value input : node.inputs())
+      add(input ? input.name() : "");
+  }
+  for (Value constant : graph.constants()) {
+    Type type = constant.type();
+    add(constant.name());
+    add(dtype_name(type.dtype));
+    for (int64_t dim : type.dims)
+      add(std::to_string(dim));
+  }
+  return hash;
+}
+
+}  // namespace tenon::trainer

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+namespace tenon::trainer {
+namespace {
+
+using nlohmann::json;
+
+// A component, or text: an id, its last word, or (for data sets) a file.
+Result<Component> component_of(tn_ctx* ctx,
+                               const Options& options,
+                               std::string_view key,
+                               std::string_view role,
+                               std::string_view prefix) {
+  std::string text = options.text(key);
+  if (text.empty() || text.find_first_of("./") != std::string::npos)
+    return component_option(ctx, options, key, role);
+  Result<Component> made = Component::create(ctx, role, cat(prefix, ".", text));
+  if (!made.ok()) return made.status().in(cat("option ", key));
+  return made;
+}
+
+// What the backend's schema says; null where there is none of this id.
+json backend_named(tn_ctx* ctx, std::string_view id) {
+  StringSink text;
+  Status listed(services.component->list(ctx, str("tenon.backend/1"), text.get()));
+  json all = json::parse(text.text, nullptr, false);
+  for (const json& one : all.is_array() ? all : json::array())
+    if (one.value("id", "") == id) return one;
+  return nullptr;
+}
+
+Status read_components(tn_ctx* ctx, const Options& options, Settings& out) {
+  TN_TRY(data, component_of(ctx, options, "data", "tenon.dataset/1", "datasets"));
+  TN_TRY(loss, component_of(ctx, options, "loss", "tenon.loss/1", "trainer"));
+  TN_TRY(optimizer, component_of(ctx, options, "optimizer", "tenon.optimizer/1", "trainer"));
+  out.data = std::move(data);
+  out.loss = std::move(loss);
+  out.optimizer = std::move(optimizer);
+  tn_any rate = options.get("rate"), validation = options.get("validation");
+  if (rate.tag == TN_ANY_F64 || rate.tag == TN_ANY_I64) {
+    out.rate = float_of(rate, 0);
+  } else {
+    TN_TRY(schedule, component_of(ctx, options, "rate", "tenon.schedule/1", "scheduler"));
+    out.schedule = std::move(schedule);
+  }
+  if (validation.tag == TN_ANY_F64 || validation.tag == TN_ANY_I64) {
+    out.validation_share = float_of(validation, 0);
+    if (!(out.validation_share > 0 && out.validation_share < 1))
+      return invalid(cat("option validation: expected a share between 0 and 1, or a data set, got ",
+                         out.validation_share));
+  } else {
+    TN_TRY(held_out, component_of(ctx, options, "validation", "tenon.dataset/1", "datasets"));
+    out.validation = std::move(held_out);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
+  Settings out;
+  TN_CHECK(read_components(ctx, options, out));
+  out.targets = options.texts("target");
+  out.epochs = static_cast<uint64_t>(options.integer("epochs"));
+  out.seed = static_cast<uint64_t>(options.integer("seed"));
+  if (options.has("batch")) out.batch = static_cast<uint64_t>(options.integer("batch"));
+  out.shuffle = options.flag("shuffle");
+  out.drop_last = options.flag("drop_last");
+  out.clip_norm = options.number("clip_norm");
+  out.groups = options.text("groups");
+  out.parameters = {options.texts("parameters"), options.texts("frozen")};
+  out.batch_statistics = options.text("batch_norm") == "train";
+  out.precision = options.text("precision");
+  out.backends = options.texts("backend");
+  out.threads = options.integer("threads");
+  out.metric = {options.text("metric"), options.text("metric_options", "{}")};
+  if (!out.metric.id.empty() && out.metric.id.find('.') == std::string::npos)
+    out.metric.id = "metrics." + out.metric.id;
+  out.patience = static_cast<uint64_t>(options.integer("patience"));
+  out.min_delta = options.number("min_delta");
+  out.restore_best = options.flag("restore_best");
+  out.run = options.text("run");
+  out.resume = options.flag("resume");
+  out.checkpoint_steps = static_cast<uint64_t>(options.integer("checkpoint_steps"));
+  bool validates = out.validation || out.validation_share > 0;
+  if (out.patience > 0 && !validates)
+    return invalid("option patience: expected option validation with it");
+  if (!out.metric.id.empty() && !validates)
+    return invalid("option metric: expected option validation with it");
+  if (out.resume && out.run.empty())
+    return invalid("option resume: expected option run, the folder of the run");
+  return out;
+}
+
+std::string Settings::first_backend(tn_ctx* ctx) const {
+  if (!backends.empty()) return backends.front();
+  return backend_named(ctx, "onednn").is_null() ? "reference" : "onednn";
+}
+
+bool Settings::backend_computes(tn_ctx* ctx) const {
+  json backend = backend_named(ctx, first_backend(ctx));
+  const json::json_pointer known("/schema/properties/precision/enum");
+  if (!backend.is_object() || !backend.contains(known)) return false;
+  const json& words = backend[known];
+  return std::find(words.begin(), words.end(), precision) != words.end();
+}
+
+std::string Settings::plan_options(tn_ctx* ctx, bool for_steps) const {
+  json options = json::object();
+  options["backend"] = backends;
+  if (backends.empty()) options["backend"] = first_backend(ctx);
+  if (threads > 0) options["threads"] = threads;
+  if (for_steps && precision != "fp32" && backend_computes(ctx)) options["precision"] = precision;
+  return options.dump();
+}
+
+}  // namespace tenon::trainer

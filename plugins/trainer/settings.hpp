@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The options of trainer.train, read and put together.
+
+#include "tenon/sdk/component.hpp"
+
+#include "validation.hpp"
+
+namespace tenon::trainer {
+
+struct Settings {
+  Component data, loss, optimizer;
+  Component schedule;    // falsy: `rate` at each step
+  Component validation;  // falsy: `validation_share` of the data
+  double rate = 0.01, validation_share = 0;
+  std::vector<std::string> targets;
+  uint64_t epochs = 1, seed = 0;
+  std::optional<uint64_t> batch;
+  bool shuffle = true, drop_last = false;
+  double clip_norm = 0;
+  std::string groups;
+  ParameterChoice parameters;
+  bool batch_statistics = true;
+  std::string precision;
+  std::vector<std::string> backends;  // as they were given; empty: the first that is there
+  int64_t threads = 0;
+  MetricChoice metric;
+  uint64_t patience = 0;  // 0: no early stopping
+  double min_delta = 0;
+  bool restore_best = true;
+  std::string run;  // folder; empty: nothing is kept
+  bool resume = false;
+  uint64_t checkpoint_steps = 0;
+
+  static Result<Settings> from(tn_ctx* ctx, const Options& options);
+  // Of the plans that run steps, or that validate in float32: a JSON object.
+  std::string plan_options(tn_ctx* ctx, bool for_steps) const;
+  // Whether the backend computes in this precision by itself, on a graph in float32.
+  bool backend_computes(tn_ctx* ctx) const;
+  std::string first_backend(tn_ctx* ctx) const;
+};
+
+}  // namespace tenon::trainer

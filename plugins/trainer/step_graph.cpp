@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "step_graph.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tenon/role/loss.h"
+#include "tenon/role/pass.h"
+
+#include "tenon/sdk/edit.hpp"
+
+#include "objective.hpp"
+
+namespace tenon::trainer {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kLoss = "loss";
+
+// The model for a batch of this size, with all its sizes known.
+Result<OwnedGraph> bound(const Recipe& recipe, uint64_t batch) {
+  std::vector<Type> types;
+  for (const Field& field : recipe.inputs)
+    types.push_back(field.type_for(batch));
+  std::vector<std::unique_ptr<TypeView>> views;
+  std::vector<const tn_type*> raw;
+  for (const Type& type : types) {
+    views.push_back(std::make_unique<TypeView>(type));
+    raw.push_back(views.back()->get());
+  }
+  tn_graph* made = nullptr;
+  Status failed(services.graph->bind(recipe.model, raw.data(), raw.size(), &made));
+  if (!failed.ok()) return std::move(failed).in(cat("the model for batches of ", batch));
+  return OwnedGraph::take(made);
+}
+
+// What a loss adds and asks to be trained is kept by name.
+struct Trained {
+  EditView edit;
+  std::vector<std::string> names;
+  static tn_status* add(void* self, tn_value_id id) {
+    auto& trained = *static_cast<Trained*>(self);
+    return guard([&]() -> Status {
+      Value value = trained.edit.value(id);
+      if (!value.is_constant()) return invalid("expected a constant of the loss to train");
+      trained.names.emplace_back(value.name());
+      return {};
+    });
+  }
+};
+
+std::vector<tn_value_id> ids_of(const std::vector<Value>& values) {
+  std::vector<tn_value_id> out;
+  for (Value value : values)
+    out.push_back(value.id);
+  return out;
+}
+
+// Writes the loss; targets are new inputs. Gives the names that the loss wants trained.
+Result<std::vector<std::string>> add_loss(EditView edit,
+                                          const Recipe& recipe,
+                                          const std::vector<Type>& target_types,
+                                          const std::vector<Value>& predictions,
+                                          std::vector<Field>* targets) {
+  std::vector<Value> inputs = edit.graph().inputs(), wanted;
+  inputs.resize(recipe.inputs.size());
+  for (size_t i = 0; i < recipe.targets.size(); ++i) {
+    TN_TRY(target, edit.input(cat("target/", recipe.targets[i].name), target_types[i]));
+    wanted.push_back(target);
+  }
+  auto in = ids_of(inputs), out = ids_of(predictions), target_ids = ids_of(wanted);
+  Trained trained{edit, {}};
+  tn_objective given{sizeof given, 0,           in.size(),         in.data(),
+                     out.size(),   out.data(),  target_ids.size(), target_ids.data(),
+                     &trained,     Trained::add};
+  tn_value_id made = 0;
+  TN_CHECK(Status(recipe.loss.table<tn_loss>()->build(recipe.loss.self(), edit.raw, &given, &made))
+               .in(cat("loss ", recipe.loss.id())));
+  TN_CHECK(edit.output(kLoss, edit.value(made)));
+  if (targets) {
+    *targets = recipe.targets;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      tn_any classes = wanted[i].note(kClassesNote), ignored = wanted[i].note(kIgnoredNote);
+      if (classes.tag != TN_ANY_NONE) (*targets)[i].classes = int_of(classes, 0);
+      if (ignored.tag != TN_ANY_NONE) (*targets)[i].ignored = int_of(ignored, 0);
+    }
+  }
+  return trained.names;
+}
+
+bool is_zero(Value gradient) {
+  Node node = gradient.producer();
+  return node && node.is("Expand") && node.input(0).is_constant();
+}
+
+// What the loss does not depend on is no parameter: weight decay would pull it to zero.
+Result<size_t> drop_zero_gradients(tn_graph* graph) {
+  TN_TRY(edit, Edit::begin(graph));
+  std::vector<Value> outputs = edit.graph().outputs();
+  size_t left = 0;
+  for (uint64_t i = outputs.size(); i-- > 0;) {
+    if (!edit.graph().output_name(i).starts_with("grad/")) continue;
+    if (!is_zero(outputs[i])) {
+      ++left;
+    } else {
+      Node node = outputs[i].producer();
+      TN_CHECK(services.edit->remove_output(edit.raw, i));
+      if (node.output().consumer_count() == 0 && !node.output().is_output())
+        TN_CHECK(edit.erase(node));
+    }
+  }
+  TN_CHECK(edit.commit());
+  return left;
+}
+
+// The optimizer is a live component, which JSON cannot say.
+Status apply_update(const Recipe& recipe, tn_graph* graph, const Cancel& cancel) {
+  tn_options* options = nullptr;
+  TN_CHECK(services.options->create(recipe.ctx, &options));
+  tn_any optimizer{TN_ANY_COMPONENT, 0, 1, {.p = recipe.optimizer.raw()}};
+  Status set(services.options->set(options, str("optimizer"), optimizer));
+  if (set.ok() && !recipe.groups.empty())
+    set = Status(services.options->set(options, str("groups"), any_text(recipe.groups)));
+  tn_component_ref* raw = nullptr;
+  if (set.ok())
+    set = Status(services.component->create(recipe.ctx, str("tenon.pass/1"), str("trainer.step"),
+                                            options, &raw));
+  services.options->release(options);
+  if (!set.ok()) return set;
+  Result<Component> pass = Component::share(raw, "tenon.pass/1");
+  services.component->release(raw);
+  if (!pass.ok()) return pass.status();
+  StringSink report;
+  return Status(pass->table<tn_pass>()->run(pass->self(), graph, cancel.raw(), report.get()));
+}
+
+// Forward to update, on a graph that ends in the loss.
+Status add_passes(const Recipe& recipe,
+                  tn_graph* graph,
+                  const std::vector<std::string>& wrt,
+                  const Cancel& cancel) {
+  auto apply = [&](std::string_view id, const json& options) {
+    return apply_pass(recipe.ctx, graph, id, options.dump(), cancel);
+  };
+  bool scaled = recipe.precision == "fp16";
+  if (recipe.precision != "fp32") {
+    std::string dtype = scaled ? "float16" : "bfloat16";
+    TN_CHECK(apply("precision.autocast", {{"device", recipe.device}, {"dtype", dtype}}));
+  }
+  if (scaled) TN_CHECK(apply("precision.loss_scale", {{"output", kLoss}}));
+  TN_CHECK(apply("autodiff.value_and_grad",
+                 {{"wrt", wrt}, {"output", scaled ? "scaled_loss" : kLoss}, {"has_aux", scaled}}));
+  TN_TRY(left, drop_zero_gradients(graph));
+  if (left == 0) return invalid("the loss depends on no parameter of the model");
+  if (scaled) TN_CHECK(apply("precision.unscale", json::object()));
+  if (recipe.clip_norm > 0) TN_CHECK(apply("trainer.clip", {{"norm", recipe.clip_norm}}));
+  TN_CHECK(apply_update(recipe, graph, cancel));
+  if (scaled) TN_CHECK(apply("precision.loss_scale_step", json::object()));
+  return {};
+}
+
+bool is_state_output(Graph graph, Value value) {
+  for (Value state : graph.list(TN_LIST_STATES, 1))
+    if (state == value) return true;
+  return false;
+}
+
+// Places among the results of a run, where the outputs of states are left out.
+std::optional<size_t> result_named(Graph graph, std::string_view name) {
+  std::vector<Value> outputs = graph.outputs();
+  size_t at = 0;
+  for (uint64_t i = 0; i < outputs.size(); ++i) {
+    bool is_state = is_state_output(graph, outputs[i]);
+    if (!is_state && graph.output_name(i) == name) return at;
+    at += !is_state;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Type Field::type_for(uint64_t batch) const {
+  Type type(dtype, sample);
+  type.dims.insert(type.dims.begin(), static_cast<int64_t>(batch));
+  return type;
+}
+
+Status apply_pass(tn_ctx* ctx,
+                  tn_graph* graph,
+                  std::string_view id,
+                  const std::string& options,
+                  const Cancel& cancel) {
+  TN_TRY(pass, Component::create(ctx, "tenon.pass/1", id, options));
+  StringSink report;
+  return Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get())).in(id);
+}
+
+Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& cancel) {
+  StepGraph out;
+  TN_TRY(graph, bound(recipe, batch));
+  TN_TRY(edit, Edit::begin(graph.get()));
+  std::vector<Value> predictions = edit.graph().outputs();
+  size_t n_outputs = predictions.size();
+  TN_TRY(statistics, to_training_mode(edit, recipe.mode));
+  // What training mode put in the place of nodes may have become an output.
+  std::vector<Value> now = edit.graph().outputs();
+  predictions.assign(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(n_outputs));
+  std::vector<Type> types;
+  for (const Field& target : recipe.targets)
+    types.push_back(target.type_for(batch));
+  TN_TRY(more, add_loss(edit, recipe, types, predictions, &out.targets));
+  for (size_t i = n_outputs; i-- > 0;)
+    TN_CHECK(services.edit->remove_output(edit.raw, i));
+  TN_CHECK(edit.commit());
+  for (const std::string& name : more)
+    out.initial[name] = graph.view().find(name).constant();
+  std::vector<std::string> wrt = recipe.parameters;
+  wrt.insert(wrt.end(), more.begin(), more.end());
+  TN_CHECK(add_passes(recipe, graph.get(), wrt, cancel));
+  out.weights = statistics;
+  for (const std::string& name : recipe.parameters)
+    if (Value v = graph.view().find(name); v && !v.is_constant()) out.weights.push_back(name);
+  for (const std::string& name : out.weights)
+    out.initial[name] = Graph{recipe.model}.find(name).constant();
+  out.loss = result_named(graph.view(), kLoss);
+  out.found_inf = result_named(graph.view(), "found_inf");
+  out.graph = std::move(graph);
+  return out;
+}
+
+Result<OwnedGraph> make_evaluation(const Recipe& recipe, const tn_graph* model) {
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->clone(model, &raw));
+  OwnedGraph graph = OwnedGraph::take(raw);
+  TN_TRY(edit, Edit::begin(raw));
+  Type first = edit.graph().inputs()[0].type();
+  std::vector<Type> types;
+  for (const Field& target : recipe.targets) {
+    Type type = target.type_for(1);
+    type.dims[0] = first.dims.empty() ? -1 : first.dims[0];
+    if (!first.symbols.empty()) {
+      type.symbols.resize(type.rank());
+      type.symbols[0] = first.symbols[0];
+    }
+    types.push_back(type);
+  }
+  TN_TRY(unused, add_loss(edit, recipe, types, edit.graph().outputs(), nullptr));
+  (void)unused;
+  TN_CHECK(edit.commit());
+  return graph;
+}
+
+}  // namespace tenon::trainer

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The graph of one training step: the model as it trains, the loss, mixed precision, gradients,
+// clipping, the update. Each part but the first two is a pass of some plugin.
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/component.hpp"
+#include "tenon/sdk/graph.hpp"
+
+#include "parameters.hpp"
+#include "training_mode.hpp"
+
+namespace tenon::trainer {
+
+// A field of the data set as an input of the step.
+struct Field {
+  std::string name;
+  uint32_t dtype = TN_DTYPE_NONE;
+  std::vector<int64_t> sample;     // shape of one sample
+  size_t at = 0;                   // among the fields of the data set
+  std::optional<int64_t> classes;  // where it holds class numbers: how many there are,
+  std::optional<int64_t> ignored;  // and which number stands for none
+  Type type_for(uint64_t batch) const;
+};
+
+struct Recipe {
+  tn_ctx* ctx = nullptr;
+  const tn_graph* model = nullptr;
+  std::vector<Field> inputs, targets;   // inputs in the model's order
+  std::vector<std::string> parameters;  // names of constants
+  Component loss, optimizer;
+  std::string groups;  // of trainer.step, a JSON object
+  std::string precision = "fp32", device = "cpu";
+  double clip_norm = 0;  // 0: none
+  TrainingMode mode;
+};
+
+struct StepGraph {
+  OwnedGraph graph;
+  std::vector<std::string> weights;       // states that are constants of the model
+  Weights initial;                        // what states start with that do not start as zeros
+  std::optional<size_t> loss, found_inf;  // among the results of a run
+  std::vector<Field> targets;             // with what the loss says of them
+};
+
+Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& cancel);
+
+// The model as it is, with the loss of the targets as another output, called "loss".
+Result<OwnedGraph> make_evaluation(const Recipe& recipe, const tn_graph* model);
+
+// Runs a pass on the graph itself. options: a JSON object.
+Status apply_pass(tn_ctx* ctx,
+                  tn_graph* graph,
+                  std::string_view id,
+                  const std::string& options,
+                  const Cancel& cancel);
+
+}  // namespace tenon::trainer

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepper.hpp"
+
+#include "collected.hpp"
+
+namespace tenon::trainer {
+
+Result<std::unique_ptr<Stepper::Compiled>> Stepper::compile(uint64_t batch,
+                                                            const Cancel& cancel) const {
+  auto out = std::make_unique<Compiled>();
+  TN_TRY(graph, make_step(*recipe_, batch, cancel));
+  out->graph = std::move(graph);
+  Graph view = out->graph.graph.view();
+  for (Value state : view.list(TN_LIST_STATES))
+    out->states.emplace(std::string(state.name()), state.type());
+  tn_plan* plan = nullptr;
+  TN_CHECK(
+      Status(services.eval->compile(recipe_->ctx, view.raw, nullptr, 0, str(options_), &plan)));
+  out->plan.reset(plan);
+  return out;
+}
+
+Status Stepper::use(uint64_t batch, const Cancel& cancel) {
+  std::unique_ptr<Compiled>& made = made_[batch];
+  if (!made) {
+    Result<std::unique_ptr<Compiled>> fresh = compile(batch, cancel);
+    if (!fresh.ok()) return fresh.status();
+    made = std::move(*fresh);
+  }
+  if (made.get() == now_) return {};
+  if (!now_) {
+    now_ = made.get();
+    return start();
+  }
+  TN_TRY(carried, states());
+  now_ = made.get();
+  return set_states(carried);
+}
+
+Status Stepper::start() {
+  for (const auto& [name, tensor] : now_->graph.initial) {
+    if (!now_->states.contains(name)) continue;  // the loss does not depend on it
+    DLTensor value = tensor.dl();
+    TN_CHECK(services.eval->state_set(now_->plan.get(), str(name), &value));
+  }
+  return {};
+}
+
+Result<Outcome> Stepper::run(const std::vector<Tensor>& batch, double rate) {
+  std::vector<DLTensor> views;
+  for (const Tensor& tensor : batch)
+    views.push_back(tensor.dl());
+  auto rate_value = static_cast<float>(rate);
+  DenseView rate_view(TN_F32, {}, &rate_value);
+  views.push_back(*rate_view);
+  std::vector<const DLTensor*> in;
+  for (const DLTensor& view : views)
+    in.push_back(&view);
+  const StepGraph& of = now_->graph;
+  Collected results(recipe_->ctx, of.graph.view().outputs().size());
+  // A step runs to its end, so that the states are never between two steps.
+  TN_CHECK(services.eval->run(now_->plan.get(), in.data(), in.size(), results.outputs(), nullptr));
+  Outcome out;
+  out.loss = *results[*of.loss].data<float>();
+  if (of.found_inf) out.skipped = *results[*of.found_inf].data<bool>();
+  return out;
+}
+
+Result<Weights> Stepper::states() const {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : now_->states)
+    names.push_back(name);
+  return states(names);
+}
+
+Result<Weights> Stepper::states(const std::vector<std::string>& names) const {
+  Weights out;
+  for (const std::string& name : names) {
+    auto at = now_->states.find(name);
+    if (at == now_->states.end()) return Status(TN_INTERNAL, cat("no state ", name));
+    TN_TRY(tensor, Tensor::zeros(recipe_->ctx, at->second.dtype, at->second.dims));
+    DLTensor view = tensor.dl();
+    TN_CHECK(services.eval->state_get(now_->plan.get(), str(name), &view));
+    out[name] = tensor;
+  }
+  return out;
+}
+
+Status Stepper::set_states(const Weights& states) {
+  for (const auto& [name, tensor] : states) {
+    DLTensor view = tensor.dl();
+    TN_CHECK(services.eval->state_set(now_->plan.get(), str(name), &view));
+  }
+  return {};
+}
+
+std::string Stepper::describe() const {
+  StringSink text;
+  Status described(services.eval->describe(now_->plan.get(), text.get()));
+  return described.ok() ? text.text : "{}";
+}
+
+}  // namespace tenon::trainer

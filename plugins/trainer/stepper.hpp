@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Compiled training steps, one for each batch size, and the states that go from one to the other.
+
+#include <memory>
+
+#include "step_graph.hpp"
+
+namespace tenon::trainer {
+
+struct Outcome {
+  double loss = 0;
+  bool skipped = false;  // gradients overflowed under loss scaling: nothing was updated
+};
+
+class Stepper {
+ public:
+  // options: of the plans, a JSON object.
+  Stepper(const Recipe& recipe, std::string options)
+      : recipe_(&recipe), options_(std::move(options)) {}
+
+  // Builds and compiles the step for batches of this size, and moves the states there.
+  Status use(uint64_t batch, const Cancel& cancel);
+  // Inputs and targets, in the order of the recipe, for the batch size in use.
+  Result<Outcome> run(const std::vector<Tensor>& batch, double rate);
+
+  // Of the step in use.
+  const StepGraph& graph() const { return now_->graph; }
+  Result<Weights> states() const;  // copies
+  Result<Weights> states(const std::vector<std::string>& names) const;
+  Status set_states(const Weights& states);  // all of them
+  std::string describe() const;              // the plan's JSON
+
+ private:
+  struct Release {
+    void operator()(tn_plan* plan) const { services.eval->release(plan); }
+  };
+  struct Compiled {
+    StepGraph graph;
+    std::unique_ptr<tn_plan, Release> plan;
+    std::map<std::string, Type> states;
+  };
+  Result<std::unique_ptr<Compiled>> compile(uint64_t batch, const Cancel& cancel) const;
+  Status start();
+
+  const Recipe* recipe_;
+  std::string options_;
+  std::map<uint64_t, std::unique_ptr<Compiled>> made_;
+  Compiled* now_ = nullptr;
+};
+
+}  // namespace tenon::trainer

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// "trainer.train": a model, trained on a data set.
+#include "tenon/sdk/role/pass.hpp"
+
+#include "loop.hpp"
+
+namespace tenon::trainer {
+namespace {
+
+class Train {
+ public:
+  static Result<Train> create(tn_ctx* ctx, const Options& options) {
+    Result<Settings> settings = Settings::from(ctx, options);
+    if (!settings.ok()) return settings.status();
+    return Train{ctx, std::move(*settings)};
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& report) {
+    tn_graph* copy = nullptr;
+    TN_CHECK(services.graph->clone(raw, &copy));
+    OwnedGraph model = OwnedGraph::take(copy);
+    Loop loop(ctx_, settings_, copy);
+    TN_CHECK(loop.run(cancel));
+    TN_TRY(weights, loop.weights());
+    TN_CHECK(put_back(raw, weights));
+    return report.write(loop.report().dump());
+  }
+
+  tn_ctx* ctx_;
+  Settings settings_;
+};
+
+}  // namespace
+}  // namespace tenon::trainer
+
+TENON_PASS(train,
+           tenon::trainer::Train,
+           "trainer.train",
+           "a model, trained on a data set",
+           R"({
+  "required": ["data"],
+  "properties": {
+    "data": {"type": "component", "role": "tenon.dataset/1", "description": "samples to learn from: inputs of the model by name, and targets"},
+    "target": {"type": ["array", "string"], "items": {"type": "string"}, "description": "fields that the loss compares with; the one that is no input, or label, when absent"},
+    "validation": {"type": ["number", "component"], "role": "tenon.dataset/1", "description": "a data set to validate on after each epoch, or a share of data to hold out"},
+    "loss": {"type": "component", "role": "tenon.loss/1", "default": "cross_entropy", "description": "what is made small"},
+    "optimizer": {"type": "component", "role": "tenon.optimizer/1", "default": "sgd", "description": "how parameters are updated"},
+    "rate": {"type": ["number", "component"], "role": "tenon.schedule/1", "minimum": 0, "default": 0.01, "description": "the learning rate: a number, or a schedule over steps"},
+    "groups": {"type": "object", "description": "by name: parameters, as patterns; and for them rate, a factor, optimizer, an id, and its options"},
+    "clip_norm": {"type": "number", "minimum": 0, "default": 0, "description": "the largest norm of all gradients together; 0: none"},
+    "epochs": {"type": "integer", "minimum": 1, "default": 1, "description": "how often each sample is seen"},
+    "batch": {"type": "integer", "minimum": 1, "description": "samples of a step; 64, or what the model is made for, when absent"},
+    "shuffle": {"type": "boolean", "default": true, "description": "another order of samples in each epoch"},
+    "drop_last": {"type": "boolean", "default": false, "description": "leaves out the last batch of an epoch when it is smaller"},
+    "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of the order of samples, of held out ones, and of Dropout"},
+    "parameters": {"type": ["array", "string"], "items": {"type": "string"}, "description": "patterns of names, nodes, operators or scopes: only these are trained"},
+    "frozen": {"type": ["array", "string"], "items": {"type": "string"}, "description": "patterns of what is not trained"},
+    "batch_norm": {"type": "string", "enum": ["train", "frozen"], "default": "train", "description": "frozen: BatchNormalization keeps its statistics and uses them"},
+    "precision": {"type": "string", "enum": ["fp32", "bf16", "fp16"], "default": "fp32", "description": "mixed precision: parameters stay in float32"},
+    "backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "what runs the steps; onednn where it is there, when absent"},
+    "threads": {"type": "integer", "minimum": 0, "default": 0, "description": "threads of the backend; 0: all"},
+    "metric": {"type": "string", "description": "of the validation: accuracy, or a metric's id"},
+    "metric_options": {"type": "object", "description": "options of the metric"},
+    "patience": {"type": "integer", "minimum": 0, "default": 0, "description": "stops after so many epochs without a better validation; 0: never"},
+    "min_delta": {"type": "number", "minimum": 0, "default": 0, "description": "what counts as better"},
+    "restore_best": {"type": "boolean", "default": true, "description": "with patience: the weights of the best epoch, not of the last"},
+    "run": {"type": "path", "description": "a folder for history.jsonl and checkpoints"},
+    "resume": {"type": "boolean", "default": false, "description": "goes on with the run in that folder"},
+    "checkpoint_steps": {"type": "integer", "minimum": 0, "default": 0, "description": "a checkpoint each so many steps; 0: each epoch, and each minute"}}})")

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training_mode.hpp"
+
+#include "tenon/sdk/build.hpp"
+#include "tenon/sdk/match.hpp"
+#include "tenon/sdk/role/optimizer.hpp"
+
+namespace tenon::trainer {
+namespace {
+
+Status replace_node(EditView edit, Node old, const std::vector<Value>& made) {
+  for (uint64_t i = 0; i < old.n_outputs() && i < made.size(); ++i)
+    if (old.output(i)) TN_CHECK(edit.replace(old.output(i), made[i]));
+  return edit.erase(old);
+}
+
+// Inputs 3 and 4, mean and variance; false where they are not this node's own constants.
+bool has_own_statistics(Node node) {
+  for (uint64_t i : {3, 4}) {
+    Value value = node.input(i);
+    if (!value || !value.is_constant() || value.consumer_count() != 1) return false;
+  }
+  return true;
+}
+
+Status train_batch_norm(EditView edit, Node node, std::vector<std::string>* statistics) {
+  std::vector<Value> inputs = node.inputs();
+  for (size_t i : {3u, 4u}) {
+    statistics->emplace_back(inputs[i].name());
+    TN_TRY(input, input_for_constant(edit, inputs[i]));
+    inputs[i] = input;
+  }
+  std::string name(node.name());
+  TN_TRY(made, edit.add({.type = "BatchNormalization",
+                         .inputs = inputs,
+                         .attrs = {{"training_mode", 1},
+                                   {"epsilon", node.attr_float("epsilon", 1e-5)},
+                                   {"momentum", node.attr_float("momentum", 0.9)}},
+                         .n_outputs = 3,
+                         .name = cat(name, "/training"),
+                         .scope = node.scope()}));
+  TN_CHECK(replace_node(edit, node, made.outputs()));
+  for (uint64_t i : {3, 4}) {
+    Slot state{std::string(inputs[i].name()), inputs[i]};
+    TN_CHECK(state.close(edit, made.output(i - 2)));
+  }
+  return {};
+}
+
+// The key's second number, the stream, is another one for each node and each step.
+struct Keys {
+  Value seed, step;  // i64[1]
+  int64_t n_nodes = 0, used = 0;
+
+  Value next(Builder& b) {
+    Value stream = b.add(b.mul(step, b.ints({n_nodes})), b.ints({used++}));
+    return b.op("Concat", {seed, stream}, {{"axis", 0}});
+  }
+};
+
+Status train_dropout(EditView edit, Node node, Keys* keys) {
+  Builder b(edit);
+  Value x = node.input(0);
+  double ratio = 0.5;
+  if (node.input(1)) {
+    std::optional<std::vector<double>> given = numbers_of(node.input(1));
+    if (!given || given->size() != 1)
+      return unsupported(cat("node ", node.name(), ": Dropout: expected a constant ratio"));
+    ratio = (*given)[0];
+  }
+  Node random = b.node({.type = "Random",
+                        .inputs = {b.shape_of(x), keys->next(b)},
+                        .domain = "tenon",
+                        .scope = node.scope()});
+  TN_CHECK(b.status());
+  Value keep = b.op("GreaterOrEqual", {random.output(), b.number(ratio, TN_F32)});
+  Value scaled = b.mul(x, b.number(1 / (1 - ratio), x.dtype()));
+  Value y = b.op("Where", {keep, scaled, b.number(0, x.dtype())});
+  TN_CHECK(b.status());
+  return replace_node(edit, node, {y, keep});
+}
+
+Status train_dropouts(EditView edit, const std::vector<Node>& nodes, uint64_t seed) {
+  if (nodes.empty()) return {};
+  Builder b(edit);
+  TN_TRY(count, Slot::open(edit, "dropout/step", Type(TN_I64, {1})));
+  Keys keys{b.ints({static_cast<int64_t>(seed)}), count.before, static_cast<int64_t>(nodes.size())};
+  for (Node node : nodes)
+    TN_CHECK(train_dropout(edit, node, &keys));
+  Value next = b.add(count.before, b.ints({1}));
+  TN_CHECK(b.status());
+  return count.close(edit, next);
+}
+
+}  // namespace
+
+Result<Value> input_for_constant(EditView edit, Value constant) {
+  std::string name(constant.name());
+  Type type = constant.type();
+  TN_CHECK(Status(services.edit->set_value_name(edit.raw, constant.id, str(name + "/initial"))));
+  TN_TRY(input, edit.input(name, type));
+  TN_CHECK(edit.replace(constant, input));
+  return input;
+}
+
+Result<std::vector<std::string>> to_training_mode(EditView edit, const TrainingMode& mode) {
+  std::vector<std::string> statistics;
+  std::vector<Node> dropouts;
+  for (Node node : edit.graph().nodes()) {
+    if (node.is("Dropout")) dropouts.push_back(node);
+    if (!mode.batch_statistics || !node.is("BatchNormalization")) continue;
+    if (has_own_statistics(node)) TN_CHECK(train_batch_norm(edit, node, &statistics));
+  }
+  TN_CHECK(train_dropouts(edit, dropouts, mode.seed));
+  return statistics;
+}
+
+}  // namespace tenon::trainer

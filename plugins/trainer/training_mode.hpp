@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A model as it runs while it is trained.
+
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/edit.hpp"
+
+namespace tenon::trainer {
+
+struct TrainingMode {
+  uint64_t seed = 0;             // of the numbers that Dropout draws
+  bool batch_statistics = true;  // false: BatchNormalization keeps the statistics that it has
+};
+
+// BatchNormalization uses the statistics of the batch and keeps running ones as states under the
+// names of its constants; Dropout draws by a key that is state. Gives the names of the constants
+// that became running statistics.
+Result<std::vector<std::string>> to_training_mode(EditView edit, const TrainingMode& mode);
+
+// A constant becomes an input of the same name, for the caller to close as a state.
+Result<Value> input_for_constant(EditView edit, Value constant);
+
+}  // namespace tenon::trainer
