@@ -7,6 +7,7 @@ namespace {
 
 constexpr Row kCommands[] = {
     {"run", "run a pipeline", declare_run},
+    {"train", "run a training, with checkpoints", declare_train},
     {"optimize", "make a model smaller and faster by a recipe", declare_optimize},
     {"evaluate", "measure a model on a data set", declare_evaluate},
     {"infer", "run a model on arrays in files", declare_infer},

@@ -7,6 +7,7 @@
 namespace tenon::command {
 
 void declare_run(CLI::App& app, Tool& tool);
+void declare_train(CLI::App& app, Tool& tool);
 void declare_optimize(CLI::App& app, Tool& tool);
 void declare_evaluate(CLI::App& app, Tool& tool);
 void declare_infer(CLI::App& app, Tool& tool);

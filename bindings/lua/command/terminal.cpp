@@ -42,7 +42,7 @@ class Bars {
     if (now - since < std::chrono::seconds(1) || now - drawn_ < std::chrono::milliseconds(100))
       return;
     drawn_ = now;
-    draw(cxx::view(title), done, total);
+    draw(cxx::view(title), done, total, std::chrono::duration<double>(now - since).count());
   }
   void clear() {
     if (visible_) std::fputs("\r\033[K", stderr);
@@ -50,7 +50,18 @@ class Bars {
   }
 
  private:
-  void draw(std::string_view title, uint64_t done, uint64_t total) {
+  // How fast, and at this rate how long still: "120/s, 1:05 left".
+  static std::string pace(uint64_t done, uint64_t total, double seconds) {
+    if (done == 0) return "";
+    double rate = static_cast<double>(done) / seconds;
+    auto left = static_cast<int64_t>(static_cast<double>(total - done) / rate + 0.5);
+    char text[64];
+    std::snprintf(text, sizeof text, ", %.3g/s, %lld:%02lld left", rate,
+                  static_cast<long long>(left / 60), static_cast<long long>(left % 60));
+    return text;
+  }
+
+  void draw(std::string_view title, uint64_t done, uint64_t total, double seconds) {
     constexpr uint64_t kCells = 30;
     std::string line = "\r\033[K" + std::string(title) + " ";
     if (total) {
@@ -58,7 +69,7 @@ class Bars {
       auto share = static_cast<double>(done) / static_cast<double>(total);
       auto full = static_cast<uint64_t>(share * kCells);
       line += "[" + std::string(full, '#') + std::string(kCells - full, '.') + "] " +
-              std::to_string(static_cast<int>(share * 100)) + " %";
+              std::to_string(static_cast<int>(share * 100)) + " %" + pace(done, total, seconds);
     } else {
       line += std::to_string(done);
     }

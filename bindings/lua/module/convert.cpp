@@ -86,6 +86,10 @@ bool set_object(lua_State* state,
     options.set(key, schedule_of_function(state, index).component());
   } else if (auto* schedule = find_object<cxx::Schedule>(state, index)) {
     options.set(key, schedule->component());
+  } else if (auto* component = find_object<cxx::Component>(state, index)) {
+    options.set(key, *component);
+  } else if (auto* optimizer = find_object<Optimizer>(state, index)) {
+    options.set(key, optimizer->component);
   } else if (auto* data = find_object<cxx::Dataset>(state, index)) {
     options.set(key, data->component());
   } else if (auto* tensor = find_object<cxx::Tensor>(state, index)) {
@@ -172,6 +176,19 @@ cxx::Options to_options(lua_State* state,
   cxx::check(run.session->options->parse(const_cast<tn_options*>(options.get()),
                                          cxx::str(cxx::dump(plain))));
   return options;
+}
+
+int copied_table(lua_State* state, int index) {
+  lua_newtable(state);
+  int copy = lua_gettop(state);
+  if (!lua_istable(state, index)) return copy;
+  lua_pushnil(state);
+  while (lua_next(state, index)) {
+    lua_pushvalue(state, -2);
+    lua_insert(state, -2);
+    lua_rawset(state, copy);
+  }
+  return copy;
 }
 
 std::string Given::text(const char* key, std::string fallback) {

@@ -22,6 +22,9 @@ cxx::Options to_options(lua_State* state,
 // An optional table with text keys, of plain values only.
 Json options_table(lua_State* state, int index, std::string_view where);
 
+// The table of options at `index`, copied on top of the stack so that the caller's stays as it is.
+int copied_table(lua_State* state, int index);
+
 // Takes values out of a table of options; finish() complains about what was not taken.
 class Given {
  public:

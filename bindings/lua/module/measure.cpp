@@ -23,19 +23,6 @@ T* take_object(lua_State* state, int table, const char* key) {
   }
   return found;  // stays on the stack, which keeps it alive
 }
-// The table of options at `index`, copied so that the caller's stays as it is.
-int copied_table(lua_State* state, int index) {
-  lua_newtable(state);
-  int copy = lua_gettop(state);
-  if (!lua_istable(state, index)) return copy;
-  lua_pushnil(state);
-  while (lua_next(state, index)) {
-    lua_pushvalue(state, -2);
-    lua_insert(state, -2);
-    lua_rawset(state, copy);
-  }
-  return copy;
-}
 
 cxx::RunChoice take_run(Given& given, const Json& defaults) {
   cxx::RunChoice run;

@@ -19,14 +19,15 @@ int open_module(lua_State* state) {
   register_plan(state);
   register_tensor(state);
   lua_newtable(state);
-  for (std::span<const Function> functions :
-       {kModelFunctions, kTensorFunctions, kMeasureFunctions, kTextFunctions, kPluginFunctions})
+  for (std::span<const Function> functions : {kModelFunctions, kTensorFunctions, kMeasureFunctions,
+                                              kTextFunctions, kPluginFunctions, kTrainingFunctions})
     add(state, functions);
   lua_newtable(state);
   add(state, kLogFunctions);
   lua_setfield(state, -2, "log");
   register_dataset(state);
   register_schedule(state);
+  register_training(state);
   add_traced_functions(state);
   push_json(state, runtime(state).args);
   lua_setfield(state, -2, "args");

@@ -2,6 +2,8 @@
 #pragma once
 // The object types of the module, and what each file of functions offers to the others.
 
+#include <variant>
+
 #include "tenon/cxx/dataset.hpp"
 #include "tenon/cxx/model.hpp"
 #include "tenon/cxx/plan.hpp"
@@ -10,6 +12,13 @@
 #include "object.hpp"
 
 namespace tenon::lua {
+
+// How parameters are updated, and how fast.
+struct Optimizer {
+  using Rate = std::variant<double, cxx::Schedule>;
+  cxx::Component component;
+  Rate rate;
+};
 
 template <>
 inline constexpr const char* kObjectName<cxx::Model> = "tenon.model";
@@ -21,12 +30,17 @@ template <>
 inline constexpr const char* kObjectName<cxx::Dataset> = "tenon.dataset";
 template <>
 inline constexpr const char* kObjectName<cxx::Schedule> = "tenon.schedule";
+template <>
+inline constexpr const char* kObjectName<cxx::Component> = "tenon.component";
+template <>
+inline constexpr const char* kObjectName<Optimizer> = "tenon.optimizer";
 
 void register_model(lua_State* state);
 void register_plan(lua_State* state);
 void register_tensor(lua_State* state);
 void register_dataset(lua_State* state);
 void register_schedule(lua_State* state);
+void register_training(lua_State* state);
 
 // The Lua function at `index` as a schedule: called with the step and, where they are known, how
 // many there are.
@@ -39,6 +53,7 @@ extern const std::span<const Function> kMeasureFunctions;
 extern const std::span<const Function> kTextFunctions;
 extern const std::span<const Function> kLogFunctions;  // of tn.log
 extern const std::span<const Function> kPluginFunctions;
+extern const std::span<const Function> kTrainingFunctions;
 
 // Frees unreachable objects first: Lua sees only the few bytes of a handle, not the model behind.
 void push_model(lua_State* state, cxx::Model model);

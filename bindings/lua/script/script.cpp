@@ -126,7 +126,8 @@ void allow_files_of(const Json& args, PathRules& paths) {
 Json run_script(const SessionPtr& session,
                 const std::string& path,
                 const Json& args,
-                const ScriptLimits& limits) {
+                const ScriptLimits& limits,
+                const TrainingRun& training) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored))
     throw Error(TN_NOT_FOUND, cat(path, ": expected a Lua script, got no such file"));
@@ -140,6 +141,9 @@ Json run_script(const SessionPtr& session,
   Runtime made;
   made.session = session;
   made.args = args;
+  made.run_folder = training.folder;
+  made.resumes = training.resumes;
+  if (!training.folder.empty()) made.paths.allow_folder(training.folder);
   Job job{&path, &limits, fs::absolute(path).parent_path().string(), nullptr};
   if (limits.trust) made.paths.trust();
   made.paths.allow_folder(fs::current_path(ignored));

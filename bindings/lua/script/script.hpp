@@ -6,6 +6,12 @@
 
 namespace tenon::lua {
 
+// Where the script's trainings keep their runs, and whether they go on with what is there.
+struct TrainingRun {
+  std::string folder;
+  bool resumes = false;
+};
+
 struct ScriptLimits {
   bool trust = false;
   uint64_t memory_bytes = uint64_t{4} << 30;  // of Lua's own objects; tensors live outside
@@ -18,6 +24,7 @@ struct ScriptLimits {
 Json run_script(const SessionPtr& session,
                 const std::string& path,
                 const Json& args,
-                const ScriptLimits& limits);
+                const ScriptLimits& limits,
+                const TrainingRun& training = {});
 
 }  // namespace tenon::lua

@@ -32,7 +32,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import _core, data, elementwise, functions, nn, optim, schedule
+from . import _core, data, elementwise, functions, loss, nn, optim, schedule
 from ._core import Tensor
 from .autodiff import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
 from .builder import Graph, Value
@@ -61,6 +61,7 @@ from .functions import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .step import Step
 from .traced import Traced
+from .training import train
 from .transforms import Compiled, Stats, jit
 
 __version__ = _core.version()
@@ -120,6 +121,7 @@ __all__ = [
     "jit",
     "jvp",
     "load",
+    "loss",
     "optim",
     "parse",
     "plugins",
@@ -127,6 +129,7 @@ __all__ = [
     "schedule",
     "session",
     "stop_gradient",
+    "train",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -42,7 +42,7 @@ function stepper:__call(...)
   end
   for i = 1, batch.n do batch[i] = to_tensor(batch[i]) end
   local rate = self.rate
-  if type(rate) == "function" then rate = rate(self.count) end
+  if type(rate) ~= "number" then rate = rate(self.count) end
   batch[batch.n + 1] = tn.tensor(rate, "float32")
   self.count = self.count + 1
   return plan(table.unpack(batch, 1, batch.n + 1))[1]
@@ -59,9 +59,9 @@ function stepper:parameters()
 end
 function stepper:describe() return self.plan and self.plan:describe() end
 
--- loss(params, x, y, ...) gives a float scalar; params is a table of tensors. options: optimizer, a component's
--- id ("trainer.sgd", "trainer.adamw"); rate, a number or a function of the step's number, from 0; backend,
--- precision, threads.
+-- loss(params, x, y, ...) gives a float scalar; params is a table of tensors. options: optimizer, as
+-- tn.optim.adamw makes it or a component's id; rate, a number, a schedule or a function of the step's number,
+-- from 0; backend, precision, threads.
 function tn.step(loss, params, options)
   local rest = {}
   for name, value in pairs(options or {}) do rest[name] = value end
@@ -69,6 +69,9 @@ function tn.step(loss, params, options)
     loss = inline_of(loss), initial = params, plans = {}, count = 0,
     optimizer = rest.optimizer or "trainer.sgd", rate = rest.rate or 0.01,
   }
+  if type(step.optimizer) == "userdata" and not rest.rate then
+    step.rate = function(count) return step.optimizer:rate(count) end
+  end
   rest.optimizer, rest.rate = nil, nil
   step.options = rest
   return setmetatable(step, stepper)

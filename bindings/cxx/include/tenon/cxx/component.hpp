@@ -59,6 +59,13 @@ class Component {
     out.ref_ = Handle<tn_component_ref>(session, raw, session->component->release);
     return out;
   }
+  // Another reference to the same component.
+  Component share() const {
+    session()->component->retain(raw());
+    Component out;
+    out.ref_ = Handle<tn_component_ref>(session(), raw(), session()->component->release);
+    return out;
+  }
   tn_component_ref* raw() const { return ref_.get(); }
   const SessionPtr& session() const { return ref_.session(); }
   std::string id() const { return std::string(view(session()->component->id(raw()))); }

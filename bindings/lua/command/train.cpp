@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon train SCRIPT.lua
+#include <filesystem>
+
+#include "commands.hpp"
+#include "script_flags.hpp"
+
+namespace tenon::command {
+
+void declare_train(CLI::App& app, Tool& tool) {
+  struct Flags {
+    std::string script, run, resume;
+    std::vector<std::string> set;
+    ScriptFlags limits;
+    JsonFlag json;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("script", flags->script, "the Lua script, which calls tn.train")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--run", flags->run, "a new folder for checkpoints and history")->type_name("DIR");
+  app.add_option("--resume", flags->resume, "the folder of a run, to go on with it")
+      ->type_name("DIR")
+      ->excludes("--run");
+  app.add_option("--set", flags->set, "an argument of the script: tn.args.KEY")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  flags->limits.add(&app);
+  flags->json.add(&app);
+  app.callback([flags, &tool] {
+    tool.action = [flags, &tool] {
+      Json args = values_of(flags->set, "--set");
+      bool resumes = !flags->resume.empty();
+      std::string checkpoint = flags->resume + "/checkpoint.safetensors";
+      std::error_code ignored;
+      if (resumes && !std::filesystem::exists(checkpoint, ignored))
+        throw cxx::Error(
+            TN_NOT_FOUND,
+            cat("--resume: ", flags->resume,
+                ": expected the folder of a run, got none with checkpoint.safetensors"));
+      SessionPtr session = tool.open();
+      Json result = lua::run_script(session, flags->script, args, flags->limits.limits(),
+                                    {resumes ? flags->resume : flags->run, resumes});
+      if (flags->json.json) print_json(result);
+    };
+  });
+}
+
+}  // namespace tenon::command

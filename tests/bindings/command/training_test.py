@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tenon train`: stopped, killed, gone on with."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import TENON, failed, tenon
+
+SCRIPT = """
+local tn = require "tenon"
+local x = tn.tensor({ { 0.5, -0.25, 0.125, 1 } }, "float32")
+local w1, b1 = tn.npy("w1.npy"), tn.zeros({ 16 }, "float32")
+local w2, b2 = tn.npy("w2.npy"), tn.zeros({ 3 }, "float32")
+local model = tn.jit(function(x) return tn.linear(tn.relu(tn.linear(x, w1, b1)), w2, b2) end):trace(x)
+local trained, report = tn.train(model, {
+  data = tn.data.npz("train.npz"), validation = 0.2, metric = "accuracy", patience = 1000,
+  optimizer = tn.optim.adamw { lr = tn.schedule.cosine { base = 1e-2, warmup = 20 } },
+  epochs = tn.args.epochs, batch = 8, clip_norm = 1, checkpoint_steps = 7, backend = "reference",
+})
+trained:save(tn.args.out)
+return report
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A script, its data and its first weights."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((230, 4)).astype("f")
+    np.savez(tmp_path / "train.npz", x1=x, label=x[:, :3].argmax(1))
+    np.save(tmp_path / "w1.npy", rng.standard_normal((4, 16)).astype("f"))
+    np.save(tmp_path / "w2.npy", rng.standard_normal((16, 3)).astype("f"))
+    (tmp_path / "train.lua").write_text(SCRIPT)
+    return tmp_path
+
+
+def train(folder: Path, out: str, *more: str, epochs: int = 3) -> subprocess.CompletedProcess:
+    sets = ["--set", f"out={out}", "--set", f"epochs={epochs}"]
+    return tenon("train", "train.lua", "--json", *sets, *more, cwd=folder)
+
+
+def losses(result: subprocess.CompletedProcess) -> list[float]:
+    return [record["loss"] for record in json.loads(result.stdout)["history"]]
+
+
+def test_a_run_killed_at_any_moment_ends_the_same(folder: Path) -> None:
+    begin = time.monotonic()
+    whole = train(folder, "whole.onnx", "--run", "undisturbed", epochs=30)
+    assert whole.returncode == 0, whole.stderr
+    took = time.monotonic() - begin
+    rng = random.Random(1)
+    killed = 0
+    command = ["train", "train.lua", "--set", "out=killed.onnx", "--set", "epochs=30"]
+    while killed < 20:
+        going = (folder / "run" / "checkpoint.safetensors").exists()
+        process = subprocess.Popen(
+            [TENON, *command, "--resume" if going else "--run", "run"],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            process.wait(timeout=rng.uniform(0, took / 12))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+        else:
+            assert process.returncode == 0
+            break
+    end = train(folder, "killed.onnx", "--resume", "run", epochs=30)
+    assert end.returncode == 0, end.stderr
+    assert losses(end) == losses(whole)
+    whole_bytes = (folder / "whole.onnx").read_bytes()
+    assert (folder / "killed.onnx").read_bytes() == whole_bytes
+    assert killed >= 10
+    history = (folder / "run" / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in history] == list(range(1, 31))
+    left = sorted(path.name for path in (folder / "run").iterdir())
+    assert left == ["checkpoint.safetensors", "history.jsonl"]
+
+
+def test_an_interrupt_saves_and_says_how_to_go_on(folder: Path) -> None:
+    command = [TENON, "train", "train.lua", "--set", "out=o.onnx", "--set", "epochs=100000"]
+    process = subprocess.Popen(
+        [*command, "--run", "run"], cwd=folder, stderr=subprocess.PIPE, text=True
+    )
+    while not (folder / "run" / "history.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "go on with --resume run" in errors.splitlines()[-1]
+    assert not (folder / "o.onnx").exists()
+
+
+def test_what_cannot_be_resumed_is_told(folder: Path) -> None:
+    failed(train(folder, "o", "--resume", "nowhere"), 1, "--resume: nowhere: expected the folder")
+    assert train(folder, "o.onnx", "--run", "run").returncode == 0
+    again = train(folder, "o.onnx", "--run", "run")
+    assert again.returncode == 1
+    assert "run holds a run already" in again.stderr
+    both = train(folder, "o", "--run", "a", "--resume", "b")
+    assert both.returncode == 2

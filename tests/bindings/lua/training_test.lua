@@ -1,0 +1,28 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Losses and optimizers by name.
+local tn = require "tenon"
+
+local function fails(expected, call)
+  local ok, message = pcall(call)
+  assert(not ok, "expected an error: " .. expected)
+  assert(message:find(expected, 1, true), message)
+end
+
+assert(tostring(tn.loss.cross_entropy { label_smoothing = 0.1 }) == "tenon.component(trainer.cross_entropy)")
+assert(tostring(tn.loss["trainer.mse"] {}) == "tenon.component(trainer.mse)")
+fails("tn.loss: expected one of", function() return tn.loss.cros end)
+fails("label_smoothing: expected a number in [0, 1), got 1", function() tn.loss.cross_entropy { label_smoothing = 1 } end)
+
+local adamw = tn.optim.adamw { lr = tn.schedule.cosine { base = 1e-3, warmup = 10 }, weight_decay = 0.1 }
+assert(tostring(adamw) == "tenon.optimizer(trainer.adamw)")
+assert(adamw:rate(10, 110) == 1e-3 and adamw:rate(110, 110) == 0)
+assert(tn.optim.sgd { lr = 0.5, momentum = 0.9 }:rate(7) == 0.5)
+assert(tn.optim.sgd { lr = function(step) return step * 2 end }:rate(3) == 6)
+fails("option lr: expected a number, a schedule or a function", function() tn.optim.sgd {} end)
+fails("did you mean 'momentum'", function() tn.optim.sgd { lr = 1, momentun = 0.9 } end)
+
+-- tn.step takes an optimizer as well as its id.
+local function loss(p, x) return tn.square(p.w * x - 3):sum() end
+local step = tn.step(loss, { w = tn.tensor({ 1 }, "float32") }, { optimizer = tn.optim.sgd { lr = 0.25 } })
+assert(step(tn.tensor({ 1 }, "float32")) == 4)
+assert(step:parameters().w:values()[1] == 2)
