@@ -49,7 +49,7 @@ class Bar:
             return
         self._shown[task] = percent
         how_far = f"{percent:3d} % of {total}" if total else str(done)
-        if total and done:
+        if total and done and now > started:
             rate = done / (now - started)
             minutes, seconds = divmod(round((total - done) / rate), 60)
             how_far += f", {rate:.3g}/s, {minutes}:{seconds:02d} left "
