@@ -11,14 +11,14 @@
 namespace tenon::trainer {
 namespace {
 
-// Values of float type from which an output can be reached along values of float type.
+// Values from which an output can be reached: also through the integers of quantized weights.
 std::unordered_set<tn_value_id> reaching(Graph graph) {
   std::unordered_set<tn_value_id> seen;
   std::vector<Value> open = graph.outputs();
   while (!open.empty()) {
     Value at = open.back();
     open.pop_back();
-    if (!at || !is_float(at.dtype()) || !seen.insert(at.id).second) continue;
+    if (!at || !seen.insert(at.id).second) continue;
     if (Node node = at.producer())
       for (Value input : node.inputs())
         open.push_back(input);
@@ -29,8 +29,8 @@ std::unordered_set<tn_value_id> reaching(Graph graph) {
 // How a value is read where it is no weight: running statistics, scales of quantization.
 bool is_setting(Node node, uint64_t input) {
   if (node.is("BatchNormalization")) return input >= 3;
-  bool quantizes = node.type().find("Quantize") != std::string_view::npos;
-  return quantizes && input > 0;
+  bool rounds = node.is("QuantizeLinear") || node.is("DequantizeLinear");
+  return rounds && input > 0;
 }
 
 // Masks of attention hold infinities, weights do not.

@@ -17,7 +17,8 @@ local tn = require "tenon"
 local x = tn.tensor({ { 0.5, -0.25, 0.125, 1 } }, "float32")
 local w1, b1 = tn.npy("w1.npy"), tn.zeros({ 16 }, "float32")
 local w2, b2 = tn.npy("w2.npy"), tn.zeros({ 3 }, "float32")
-local model = tn.jit(function(x) return tn.linear(tn.relu(tn.linear(x, w1, b1)), w2, b2) end):trace(x)
+local net = tn.jit(function(x) return tn.linear(tn.relu(tn.linear(x, w1, b1)), w2, b2) end)
+local model = net:trace(x)
 local trained, report = tn.train(model, {
   data = tn.data.npz("train.npz"), validation = 0.2, metric = "accuracy", patience = 1000,
   optimizer = tn.optim.adamw { lr = tn.schedule.cosine { base = 1e-2, warmup = 20 } },
@@ -109,3 +110,33 @@ def test_what_cannot_be_resumed_is_told(folder: Path) -> None:
     assert "run holds a run already" in again.stderr
     both = train(folder, "o", "--run", "a", "--resume", "b")
     assert both.returncode == 2
+
+
+STAGES = SCRIPT.replace(
+    "trained:save",
+    """
+trained = tn.train(trained, {
+  data = tn.data.npz("train.npz"), loss = tn.loss.cross_entropy { label_smoothing = 0.1 },
+  optimizer = tn.optim.sgd { lr = 0.01, momentum = 0.9 }, epochs = 40, batch = 16,
+  backend = "reference",
+})
+trained:save""",
+)
+
+
+def test_a_script_of_two_trainings_goes_on_in_the_second(folder: Path) -> None:
+    (folder / "train.lua").write_text(STAGES)
+    assert train(folder, "whole.onnx", "--run", "undisturbed").returncode == 0
+    process = subprocess.Popen(
+        [TENON, "train", "train.lua", "--set", "out=k.onnx", "--set", "epochs=3", "--run", "run"],
+        cwd=folder,
+        stderr=subprocess.DEVNULL,
+    )
+    while not (folder / "run" / "2" / "history.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    end = train(folder, "killed.onnx", "--resume", "run")
+    assert end.returncode == 0, end.stderr
+    assert (folder / "killed.onnx").read_bytes() == (folder / "whole.onnx").read_bytes()

@@ -192,6 +192,25 @@ TEST_F(Train, MixedPrecisionKeepsFloat32Parameters) {
   }
 }
 
+TEST_F(Train, WeightsBehindRoundingAreTrained) {
+  OwnedGraph model = parse(R"(graph {
+    input %x: f32[n, 2]
+    constant %w: f32[2, 2] = [0.1, 0, 0, 0.1]
+    constant %scales: f32[2] = [0.01, 0.01]
+    constant %zeros: i8[2] = [0, 0]
+    %q: i8[2, 2] = QuantizeLinear(%w, %scales, %zeros) @quantize
+    %d: f32[2, 2] = DequantizeLinear(%q, %scales, %zeros) @dequantize
+    %y: f32[n, 2] = MatMul(%x, %d) @product
+    output y = %y
+  })");
+  auto trained =
+      train(model, data(table(40)), {{"epochs", 4}, {"rate", 1.0}, {"optimizer", "sgd"}});
+  ASSERT_TRUE(trained.ok()) << text_of(trained.status());
+  EXPECT_EQ(report_["parameters"], 1) << "scales are none";
+  EXPECT_GT(weight(*trained, "w")[1], weight(*trained, "w")[0]);
+  EXPECT_FLOAT_EQ(weight(*trained, "scales")[0], 0.01f);
+}
+
 // x -> BatchNormalization -> linear.
 constexpr std::string_view kNormed = R"(graph {
   input %x: f32[n, 2]
