@@ -3,6 +3,7 @@
 // batch at the front takes the new axis in; a single axis at the front is merged with it for the
 // time of the node, which is how a convolution of many batches is one convolution.
 #include <algorithm>
+#include <set>
 
 #include "batching.hpp"
 
@@ -17,20 +18,25 @@ class Front {
       if (!input) continue;
       if (c.batched.count(input.id)) must_lead(axes.operands[i]);
       if (short_of_axes(axes.operands[i], input)) ok_ = false;
-      if (!c.batched.count(input.id)) unbatched_.push_back(&axes.operands[i]);
+      if (!c.batched.count(input.id)) unbatched_.emplace_back(i, &axes.operands[i]);
     }
     for (uint32_t i = 0; i < axes.n_outputs && ok_; ++i)
       if (node.output(i)) must_lead(axes.operands[axes.n_inputs + i]);
     if (node.n_inputs() > axes.n_inputs) ok_ = false;
     if (!ok_) return;
     kind_ = axes.labels[label_].kind;
-    // A run or an axis of a partner without the new axis would no longer fit.
-    for (const tn_axes_operand* operand : unbatched_)
-      if (kind_ != TN_AXES_BATCH && has_label(*operand)) ok_ = false;
+    // A run or an axis of a partner without the new axis is repeated, where it leads there too.
+    for (auto [i, operand] : unbatched_) {
+      if (kind_ == TN_AXES_BATCH || !has_label(*operand)) continue;
+      must_lead(*operand);
+      repeated_.insert(i);
+    }
   }
   bool ok() const { return ok_; }
   uint32_t kind() const { return kind_; }
   const tn_axes_label& label() const { return axes_.labels[label_]; }
+  // Whether input i stands for all examples, and has to stand there for each.
+  bool is_repeated(uint32_t i) const { return repeated_.count(i) > 0; }
   // How many axes the batch of an operand has, given its rank.
   size_t batch_length(uint32_t operand, size_t rank) const {
     size_t others = axes_.operands[operand].n_dims - 1;
@@ -71,7 +77,8 @@ class Front {
   }
 
   const tn_axes& axes_;
-  std::vector<const tn_axes_operand*> unbatched_;
+  std::vector<std::pair<uint32_t, const tn_axes_operand*>> unbatched_;
+  std::set<uint32_t> repeated_;
   uint32_t label_ = TN_AXES_NO_LABEL;
   uint32_t kind_ = TN_AXES_SINGLE;
   bool ok_ = true;
@@ -86,7 +93,8 @@ Status extend_run(BatchContext& c, Node node, const tn_axes& axes, const Front& 
   TN_CHECK(b.status());
   std::vector<Value> inputs;
   for (uint32_t i = 0; i < node.n_inputs(); ++i) {
-    Value input = node.input(i), form = form_of(c, input);
+    Value input = node.input(i);
+    Value form = front.is_repeated(i) ? with_axis(b, c, input) : form_of(c, input);
     if (input && !(form == input) && front.kind() == TN_AXES_BATCH)
       form = lifted(b, form, longest - front.batch_length(i, input.type().rank()));
     inputs.push_back(form);
@@ -103,11 +111,12 @@ Status extend_run(BatchContext& c, Node node, const tn_axes& axes, const Front& 
 }
 
 // [size, n, ...] as [size*n, ...] and back.
-Status merge(BatchContext& c, Node node) {
+Status merge(BatchContext& c, Node node, const Front& front) {
   Builder b(c.edit);
   std::vector<Value> inputs;
-  for (Value input : node.inputs()) {
-    Value form = form_of(c, input);
+  for (uint32_t i = 0; i < node.n_inputs(); ++i) {
+    Value input = node.input(i);
+    Value form = front.is_repeated(i) ? with_axis(b, c, input) : form_of(c, input);
     if (input && !(form == input)) {
       std::vector<int64_t> dims = b.fixed(input, node.type()).dims;
       if (!dims.empty()) dims[0] = c.size >= 0 ? c.size * dims[0] : -1;
@@ -133,7 +142,7 @@ Result<bool> batch_by_axes(BatchContext& c, Node node, const tn_axes& axes) {
   Front front(c, node, axes);
   if (!front.ok()) return false;
   if (front.kind() == TN_AXES_SINGLE) {
-    TN_CHECK(merge(c, node));
+    TN_CHECK(merge(c, node, front));
   } else {
     TN_CHECK(extend_run(c, node, axes, front));
   }

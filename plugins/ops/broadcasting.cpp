@@ -6,6 +6,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -51,6 +52,24 @@ Result<Node> sum_to_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "SumTo", .inputs = {x, shape}, .domain = "tenon"});
 }
 
+// Axes of one stand where x has more axes than the shape.
+Status sum_to_batch(Batching& b) {
+  if (b.batched(1)) return unsupported("shape: expected the same for all examples");
+  size_t rank = b.ranked(b.of().input(0), "SumTo").rank();
+  size_t out = b.ranked(b.of().output(), "SumTo").rank();
+  Value shape =
+      b.op("Concat", {b.ints(std::vector<int64_t>(rank - out, 1)), b.in(1)}, {{"axis", 0}});
+  Node sum = b.node({.type = "SumTo",
+                     .inputs = {b.in(0), b.op("Concat", {example_count(b), shape}, {{"axis", 0}})},
+                     .domain = "tenon"});
+  if (!sum) return {};
+  std::vector<int64_t> ones;
+  for (size_t i = out; i < rank; ++i)
+    ones.push_back(static_cast<int64_t>(i - out + 1));
+  b.set(0, ones.empty() ? sum.output() : b.op("Squeeze", {sum.output(), b.ints(ones)}));
+  return {};
+}
+
 Status stop_shape(EditView edit, Node node) {
   return same_as_input(edit, node);
 }
@@ -74,7 +93,8 @@ constexpr tn_op kSumTo = op_row({.type = "SumTo",
                                  .sample = sample<sum_to_sample>,
                                  .vjp = vjp<sum_to_vjp>,
                                  .vjp_inputs = 2,
-                                 .vjp_outputs = 0});
+                                 .vjp_outputs = 0,
+                                 .batch = batch<sum_to_batch>});
 constexpr tn_op kStop = op_row({.type = "StopGradient",
                                 .domain = "tenon",
                                 .traits = TN_OP_VIEW,

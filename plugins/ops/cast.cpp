@@ -3,6 +3,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "examples.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 
@@ -101,6 +102,13 @@ Status cast_vjp(Gradients& g) {
   return {};
 }
 
+// Of `like` only the type counts.
+Status cast_like_batch(Batching& b) {
+  Node made = again(b, b.of(), {b.in(0), b.in(1)});
+  if (made) b.set(0, made.output(), b.batched(0));
+  return {};
+}
+
 constexpr tn_op kCast = op_row({.type = "Cast",
                                 .since = 28,
                                 .axes = "s.. -> s..",
@@ -126,7 +134,8 @@ constexpr tn_op kCastLike =
             .sample = sample<cast_like_sample>,
             .vjp = vjp<cast_vjp>,
             .vjp_inputs = 0,
-            .vjp_outputs = 0});
+            .vjp_outputs = 0,
+            .batch = batch<cast_like_batch>});
 constexpr tn_op kBitCast = op_row({.type = "BitCast",
                                    .since = 26,
                                    .traits = TN_OP_VIEW,

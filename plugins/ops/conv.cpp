@@ -3,6 +3,7 @@
 #include "convolve.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -89,6 +90,7 @@ constexpr tn_op kConv = op_row(
      .vjp = vjp<conv_vjp>,
      .vjp_inputs = 3,
      .vjp_outputs = 0,
+     .batch = batch<batch_convolution>,
      .cast = "cpu=low cuda=low"});
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "convolve.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -160,6 +161,24 @@ Result<Node> weight_grad_sample(EditView edit, uint64_t seed) {
   return grad_sample(edit, seed, "ConvWeightGrad");
 }
 
+// Examples are more images where the weights are shared, else groups of their own.
+Status grad_batch(Batching& b) {
+  int64_t n = known_example_count(b);
+  TN_TRY(shape, stated_ints(b, 2));
+  if (n < 0 || shape.size() < 2) return unsupported("a count of examples that is not known");
+  bool of_input = b.of().type() == "ConvInputGrad";
+  bool rows = of_input && !b.batched(1);
+  shape[rows || !of_input ? 0 : 1] *= n;
+  Value first = rows ? examples_as_rows(b, 0) : examples_as_groups(b, 0);
+  Value second = rows ? b.in(1) : of_input ? examples_as_rows(b, 1) : examples_as_groups(b, 1);
+  Node made = again(b, b.of(), {first, second, b.ints(shape)},
+                    {{"group", b.of().attr_int("group", 1) * (rows ? 1 : n)}});
+  if (!made) return {};
+  bool as_rows = rows || !of_input;
+  b.set(0, as_rows ? rows_as_examples(b, made.output()) : groups_as_examples(b, made.output()));
+  return {};
+}
+
 // As many products as the convolution itself.
 OpCost grad_cost(Node node) {
   bool of_input = node.type() == "ConvInputGrad";
@@ -182,6 +201,7 @@ constexpr tn_op kInputGrad = op_row({.type = "ConvInputGrad",
                                      .vjp = vjp<input_grad_vjp>,
                                      .vjp_inputs = 3,
                                      .vjp_outputs = 0,
+                                     .batch = batch<grad_batch>,
                                      .cast = "cpu=low cuda=low"});
 constexpr tn_op kWeightGrad = op_row({.type = "ConvWeightGrad",
                                       .domain = "tenon",
@@ -193,6 +213,7 @@ constexpr tn_op kWeightGrad = op_row({.type = "ConvWeightGrad",
                                       .vjp = vjp<weight_grad_vjp>,
                                       .vjp_inputs = 3,
                                       .vjp_outputs = 0,
+                                      .batch = batch<grad_batch>,
                                       .cast = "cpu=low cuda=low"});
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "convolve.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -203,6 +204,7 @@ constexpr tn_op kConvTranspose = op_row(
      .vjp = vjp<transpose_vjp>,
      .vjp_inputs = 3,
      .vjp_outputs = 0,
+     .batch = batch<batch_convolution>,
      .cast = "cpu=low cuda=low"});
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CumSum and CumProd.
+#include "bodies.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
@@ -66,8 +67,42 @@ Status sum_vjp(Gradients& g) {
   g.set(0, cumulated_back(g, g.cotangent()));
   return {};
 }
+// No division, so that zeros do no harm: an element's gradient is the product before it times a
+// sum that is carried from the end, c' = (dy +) x c, in a Scan.
 Status product_vjp(Gradients& g) {
-  g.set(0, g.div(cumulated_back(g, g.mul(g.cotangent(), g.out())), g.in(0)));
+  std::optional<std::vector<int64_t>> stated = known_ints(g.in(1));
+  Type x = g.ranked(g.in(0), "CumProd");
+  if (!stated || stated->size() != 1)
+    return unsupported("axis: expected a constant for a gradient");
+  TN_TRY(axis, axis_in(stated->at(0), x.rank()));
+  bool exclusive = g.of().attr_int("exclusive") != 0, reverse = g.of().attr_int("reverse") != 0;
+  Type slice = x;
+  slice.dims.erase(slice.dims.begin() + axis);
+  if (!slice.symbols.empty()) slice.symbols.erase(slice.symbols.begin() + axis);
+  TN_TRY(body, make_body(g.edit(), [&](const Edit& inner) -> Status {
+           Builder b(inner);
+           Value sum = b.take(inner.input("sum", slice)), dy = b.take(inner.input("dy", slice));
+           Value here = b.take(inner.input("x", slice)), with = b.add(dy, b.mul(here, sum));
+           if (!exclusive) with = b.mul(here, b.add(dy, sum));
+           Value given = exclusive ? b.op("Identity", {sum}) : b.add(dy, sum);
+           TN_CHECK(b.status());
+           TN_CHECK(inner.output("next", with));
+           return inner.output("given", given);
+         }));
+  Value zeros = g.mul(g.op("ReduceSum", {g.zeros_like(g.in(0)), g.ints({axis})}, {{"keepdims", 0}}),
+                      g.number(0, x.dtype));
+  const std::vector<int64_t> axes{axis, axis}, ways(2, !reverse), out_axis{axis}, out_way{!reverse};
+  Node scan = g.node({.type = "Scan",
+                      .inputs = {zeros, g.cotangent(), g.in(0)},
+                      .attrs = {{"body", any_graph(body.get())},
+                                {"num_scan_inputs", 2},
+                                {"scan_input_axes", axes},
+                                {"scan_input_directions", ways},
+                                {"scan_output_axes", out_axis},
+                                {"scan_output_directions", out_way}},
+                      .n_outputs = 2});
+  Value before = g.op("CumProd", {g.in(0), g.in(1)}, {{"exclusive", 1}, {"reverse", int(reverse)}});
+  if (scan) g.set(0, g.mul(before, scan.output(1)));
   return {};
 }
 

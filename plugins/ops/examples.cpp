@@ -33,6 +33,60 @@ Value for_all_examples(Batching& b, uint64_t i) {
   return b.op("Expand", {b.in(i), shape});
 }
 
+int64_t known_example_count(Batching& b) {
+  for (uint64_t i = 0; i < b.of().n_inputs(); ++i) {
+    Type type = b.batched(i) ? b.in(i).type() : Type{};
+    if (type.ranked && type.dims[0] >= 0) return type.dims[0];
+  }
+  return -1;
+}
+
+Value examples_as_rows(Batching& b, uint64_t i) {
+  std::vector<int64_t> dims = b.fixed(b.of().input(i), b.of().type()).dims;
+  if (!dims.empty()) dims[0] = -1;
+  return b.reshape(for_all_examples(b, i), dims);
+}
+Value rows_as_examples(Batching& b, Value y, uint64_t i) {
+  std::vector<int64_t> dims = b.fixed(b.of().output(i), b.of().type()).dims;
+  dims.insert(dims.begin(), -1);
+  return b.reshape(y, dims);
+}
+
+namespace {
+std::vector<int64_t> swapped_first(size_t rank) {
+  std::vector<int64_t> perm;
+  for (size_t i = 0; i < rank; ++i)
+    perm.push_back(i == 0 ? 1 : i == 1 ? 0 : static_cast<int64_t>(i));
+  return perm;
+}
+}  // namespace
+
+Value examples_as_groups(Batching& b, uint64_t i) {
+  std::vector<int64_t> dims = b.fixed(b.of().input(i), b.of().type()).dims;
+  Value x = b.transpose(for_all_examples(b, i), swapped_first(dims.size() + 1));
+  if (dims.size() > 1) dims[1] = -1;
+  return b.reshape(x, dims);
+}
+Value groups_as_examples(Batching& b, Value y, uint64_t i) {
+  std::vector<int64_t> dims = b.fixed(b.of().output(i), b.of().type()).dims;
+  if (!dims.empty()) dims.insert(dims.begin() + 1, -1);
+  return b.transpose(b.reshape(y, dims), swapped_first(dims.size()));
+}
+
+Status batch_convolution(Batching& b) {
+  bool own = false;
+  for (uint64_t i = 1; i < b.of().n_inputs(); ++i)
+    own = own || b.batched(i);
+  int64_t n = known_example_count(b);
+  if (!own || n < 0) return unsupported("weights of one convolution, or a count that is not known");
+  std::vector<Value> inputs{examples_as_groups(b, 0)};
+  for (uint64_t i = 1; i < b.of().n_inputs(); ++i)
+    inputs.push_back(b.of().input(i) ? examples_as_rows(b, i) : Value{});
+  Node made = again(b, b.of(), inputs, {{"group", n * b.of().attr_int("group", 1)}});
+  if (made) b.set(0, groups_as_examples(b, made.output()));
+  return {};
+}
+
 Result<std::vector<int64_t>> stated_ints(Batching& b, uint64_t i) {
   std::optional<std::vector<int64_t>> known = known_ints(b.in(i));
   if (b.batched(i) || !known)
@@ -53,6 +107,18 @@ Status batch_first_by_axis(Batching& b) {
     inputs.push_back(b.in(i));
   }
   return by_axis(b, inputs);
+}
+
+Status batch_by_rows(Batching& b) {
+  std::vector<Value> inputs{examples_as_rows(b, 0)};
+  for (uint64_t i = 1; i < b.of().n_inputs(); ++i) {
+    if (b.batched(i)) return unsupported("only input 0 may have the new axis");
+    inputs.push_back(b.in(i));
+  }
+  Node made = again(b, b.of(), inputs);
+  for (uint64_t i = 0; made && i < b.of().n_outputs(); ++i)
+    b.set(i, rows_as_examples(b, made.output(i), i));
+  return {};
 }
 
 Status batch_all_by_axis(Batching& b) {

@@ -25,6 +25,10 @@ Status binarizer_ref(const Call& call) {
   }
   return {};
 }
+// Steps.
+Status no_gradient(Gradients&) {
+  return {};
+}
 Result<Node> binarizer_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   TN_TRY(x, random.input(TN_F32, random.shape(1, 3)));
@@ -58,6 +62,15 @@ Status extractor_ref(const Call& call) {
   to.flush();
   return {};
 }
+Result<std::vector<Value>> extractor_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value columns = b.reshape(node.input(1), {-1});
+  Value y = b.op("Gather", {node.input(0), columns}, {{"axis", -1}});
+  if (b.ranked(node.input(0), "ArrayFeatureExtractor").rank() == 1)
+    y = b.op("Unsqueeze", {y, b.ints({0})});
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
 Result<Node> extractor_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   TN_TRY(x, random.input(TN_F32, {random.integer(1, 3), 4}));
@@ -69,15 +82,20 @@ constexpr tn_op kBinarizer =
     op_row({.type = "Binarizer",
             .since = 1,
             .domain = kDomain,
+            .axes = "s.. -> s..",
             .attributes = R"([{"name": "threshold", "type": "float", "default": 0.0}])",
             .shape = shape<binarizer_shape>,
             .cost = cost<move_cost>,
             .ref = ref<binarizer_ref>,
-            .sample = sample<binarizer_sample>});
+            .sample = sample<binarizer_sample>,
+            .vjp = vjp<no_gradient>,
+            .vjp_inputs = 0,
+            .vjp_outputs = 0});
 constexpr tn_op kExtractor = op_row({.type = "ArrayFeatureExtractor",
                                      .since = 1,
                                      .domain = kDomain,
                                      .shape = shape<extractor_shape>,
+                                     .decompose = decompose<extractor_decompose>,
                                      .cost = cost<move_cost>,
                                      .ref = ref<extractor_ref>,
                                      .sample = sample<extractor_sample>});

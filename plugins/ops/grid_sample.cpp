@@ -1,41 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // GridSample and AffineGrid (Jaderberg et al. 2015, spatial transformers), over any number of axes.
+#include "grid_sample.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "matrices.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
 namespace {
-
-enum class Mode { kNearest, kLinear, kCubic };
-enum class Padding { kZeros, kBorder, kReflection };
-
-struct Rules {
-  Mode mode;
-  Padding padding;
-  bool corners;
-};
-Result<Rules> rules_of(Node node) {
-  std::string_view mode = node.attr_text("mode", "linear");
-  std::string_view padding = node.attr_text("padding_mode", "zeros");
-  if (mode != "linear" && mode != "nearest" && mode != "cubic")
-    return invalid(cat("mode: expected one of linear, nearest, cubic, got '", mode, "'"));
-  if (padding != "zeros" && padding != "border" && padding != "reflection")
-    return invalid(
-        cat("padding_mode: expected one of zeros, border, reflection, got '", padding, "'"));
-  return Rules{mode == "linear"    ? Mode::kLinear
-               : mode == "nearest" ? Mode::kNearest
-                                   : Mode::kCubic,
-               padding == "zeros"    ? Padding::kZeros
-               : padding == "border" ? Padding::kBorder
-                                     : Padding::kReflection,
-               node.attr_int("align_corners") != 0};
-}
 
 Status grid_sample_shape(EditView edit, Node node) {
   TN_CHECK(rules_of(node).status());
@@ -63,11 +41,11 @@ struct Axis {
     bool from_low = (std::fmod(turns, 2) == 0) == (x < low);
     return from_low ? low + rest : low + range - rest;
   }
-  // In pixels; stated in -1..1, and float as files have it.
-  double position(double n) const {
+  // In pixels; stated in -1..1, and as float where the grid is float, as files have it.
+  double position(double n, bool single) const {
     double length = static_cast<double>(size);
     double x = rules.corners ? (n + 1) / 2 * (length - 1) : ((n + 1) * length - 1) / 2;
-    x = static_cast<double>(static_cast<float>(x));
+    if (single) x = static_cast<double>(static_cast<float>(x));
     if (!std::isfinite(x)) x = -1;
     if (rules.mode == Mode::kNearest) x = std::nearbyint(x);
     double low = rules.corners ? 0 : -0.5;
@@ -161,7 +139,7 @@ Status grid_sample_ref(const Call& call) {
           Axis axis{how, spatial[d]};
           double n = load_number(call.data<char>(1), call.dtype(1),
                                  at + static_cast<int64_t>(n_axes - 1 - d));
-          taps[d] = taps_of(axis, axis.position(n));
+          taps[d] = taps_of(axis, axis.position(n, call.dtype(1) != TN_F64));
         }
         store_number(data_of<char>(out), call.dtype(0), image * points + p,
                      gather(taps, strides, 0, 0, pixels));
@@ -236,6 +214,36 @@ Status affine_ref(const Call& call) {
   return {};
 }
 
+// Points of the unit grid, each with a 1, times theta turned over.
+Result<std::vector<Value>> affine_decompose(EditView edit, Node node) {
+  std::optional<std::vector<int64_t>> size = known_ints(node.input(1));
+  if (!size || (size->size() != 4 && size->size() != 5))
+    return unsupported("AffineGrid: composite where size is known");
+  Builder b(edit);
+  uint32_t dtype = node.input(0).dtype();
+  std::vector<int64_t> spatial(size->begin() + 2, size->end()), shape = spatial;
+  auto n_axes = static_cast<int64_t>(spatial.size());
+  int64_t points = element_count(spatial);
+  std::vector<double> base;
+  bool corners = node.attr_int("align_corners") != 0;
+  for (int64_t p = 0; p < points; ++p) {
+    Odometer at(spatial, p);
+    for (size_t d = spatial.size(); d-- > 0;) {
+      auto length = static_cast<double>(spatial[d]), place = static_cast<double>(at[d]);
+      base.push_back(corners ? (length > 1 ? 2 * place / (length - 1) - 1 : 0)
+                             : (2 * place + 1) / length - 1);
+    }
+    base.push_back(1);
+  }
+  Value y = b.op("MatMul", {constant_of(b, dtype, {points, n_axes + 1}, base),
+                            b.transpose(node.input(0), {0, 2, 1})});
+  shape.insert(shape.begin(), size->at(0));
+  shape.push_back(n_axes);
+  y = b.reshape(y, shape);
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 Result<Node> affine_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   std::vector<int64_t> size{random.integer(1, 2), 3};
@@ -262,6 +270,7 @@ constexpr tn_op kGridSample =
                               {"name": "mode", "type": "string", "default": "linear"},
                               {"name": "padding_mode", "type": "string", "default": "zeros"}])",
             .shape = shape<grid_sample_shape>,
+            .decompose = decompose<grid_sample_decompose>,
             .cost = cost<sample_cost>,
             .ref = ref<grid_sample_ref>,
             .sample = sample<grid_sample_sample>,
@@ -271,6 +280,7 @@ constexpr tn_op kAffineGrid =
             .since = 20,
             .attributes = R"([{"name": "align_corners", "type": "int", "default": 0}])",
             .shape = shape<affine_shape>,
+            .decompose = decompose<affine_decompose>,
             .cost = cost<move_cost>,
             .ref = ref<affine_ref>,
             .sample = sample<affine_sample>});

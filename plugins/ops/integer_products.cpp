@@ -2,6 +2,8 @@
 // MatMulInteger and ConvInteger: exact products of 8-bit integers less their zero points.
 #include <algorithm>
 
+#include "tenon/sdk/alike.hpp"
+
 #include "cells.hpp"
 #include "convolve.hpp"
 #include "cost.hpp"
@@ -103,6 +105,31 @@ Result<Node> matmul_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "MatMulInteger", .inputs = {a, b, a_zero, b_zero}});
 }
 
+// In int32, without the zero points.
+Value centred(Builder& b, Node node, uint64_t i) {
+  Value x = b.cast(node.input(i), TN_I32), zero = node.input(i + 2);
+  if (!zero) return x;
+  Type type = b.ranked(zero, node.type());
+  zero = b.cast(zero, TN_I32);
+  bool matrix = node.is("MatMulInteger");
+  std::vector<int64_t> dims(matrix ? 2 : b.ranked(x, node.type()).rank(), 1);
+  if (type.rank() == 1) {  // one for each row of a, each column of b, each filter
+    dims[matrix && i == 1 ? 1 : 0] = -1;
+    zero = b.reshape(zero, dims);
+  }
+  return b.sub(x, zero);
+}
+Result<std::vector<Value>> integer_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  bool matrix = node.is("MatMulInteger");
+  std::vector<Attr> attrs;
+  if (!matrix) attrs = attributes_of(node);
+  Value left = centred(b, node, 0), right = centred(b, node, 1);
+  Value y = b.op(matrix ? "MatMul" : "Conv", {left, right}, attrs);
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 Status conv_integer_shape(EditView edit, Node node) {
   return conv_shape(edit, node, 1, TN_I32);
 }
@@ -139,6 +166,7 @@ OpCost matmul_cost(Node node) {
 constexpr tn_op kMatMulInteger = op_row({.type = "MatMulInteger",
                                          .since = 10,
                                          .shape = shape<matmul_shape>,
+                                         .decompose = decompose<integer_decompose>,
                                          .cost = cost<matmul_cost>,
                                          .ref = ref<matmul_ref>,
                                          .sample = sample<matmul_sample>});
@@ -148,6 +176,7 @@ constexpr tn_op kConvInteger = op_row(
      .attributes = "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
                     {"name": "kernel_shape", "type": "ints"}])",
      .shape = shape<conv_integer_shape>,
+     .decompose = decompose<integer_decompose>,
      .cost = cost<[](Node node) { return OpCost{conv_flops(node, 1), node_bytes(node)}; }>,
      .ref = ref<conv_integer_ref>,
      .sample = sample<conv_integer_sample>});

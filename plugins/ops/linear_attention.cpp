@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bodies.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
@@ -180,6 +181,87 @@ Result<Node> linear_sample(EditView edit, uint64_t seed) {
        .n_outputs = 2});
 }
 
+// A Scan over steps; every head has a state [key, value].
+Result<std::vector<Value>> linear_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type q = node.input(kQuery).type(), v = node.input(kValue).type();
+  int64_t heads = node.attr_int("q_num_heads"), shared = node.attr_int("kv_num_heads");
+  if (!q.is_static() || !v.is_static() || q.rank() != 3 || v.rank() != 3 || heads < 1 || shared < 1)
+    return unsupported("LinearAttention: composite where all sizes are known");
+  int64_t n = q.dims[0], steps = q.dims[1], key = q.dims[2] / heads, value = v.dims[2] / shared;
+  auto split = [&](uint64_t i, const std::vector<int64_t>& rest) {
+    std::vector<int64_t> dims{n, steps};
+    dims.insert(dims.end(), rest.begin(), rest.end());
+    return b.cast(b.reshape(node.input(i), dims), q.dtype);
+  };
+  std::vector<int64_t> state_dims{n, shared, key, value};
+  std::vector<Value> inputs{node.input(kPast)
+                                ? b.cast(node.input(kPast), q.dtype)
+                                : b.op("Expand", {b.number(0, q.dtype), b.ints(state_dims)}),
+                            split(kQuery, {shared, heads / shared, key}),
+                            split(kKey, {shared, key, 1}), split(kValue, {shared, 1, value})};
+  if (node.input(kDecay)) inputs.push_back(b.op("Exp", {split(kDecay, {shared, -1, 1})}));
+  if (node.input(kBeta)) inputs.push_back(split(kBeta, {-1, 1, 1}));
+  TN_CHECK(b.status());
+  double scale = node.attr_float("scale");
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(key));
+  TN_TRY(body, make_body(edit, [&](const Edit& inner) -> Status {
+           Builder c(inner);
+           std::vector<Value> in;
+           for (size_t i = 0; i < inputs.size(); ++i) {
+             Type type = inputs[i].type();
+             if (i > 0) type.dims.erase(type.dims.begin() + 1);
+             in.push_back(c.take(inner.input(cat("in", i), Type(type.dtype, type.dims))));
+           }
+           Value state = in[0], learned = in[3];
+           if (node.input(kDecay)) state = c.mul(state, in[4]);
+           if (node.input(kBeta)) {
+             Value held = c.sum(c.mul(state, in[2]), {2});
+             learned = c.mul(in.back(), c.sub(learned, held));
+           }
+           state = c.add(state, c.mul(in[2], learned));
+           Value y = c.mul(c.op("MatMul", {in[1], state}), c.number(scale, q.dtype));
+           TN_CHECK(c.status());
+           TN_CHECK(inner.output("state", state));
+           return inner.output("y", y);
+         }));
+  const std::vector<int64_t> in_axes(inputs.size() - 1, 1), out_axes{1};
+  TN_TRY(scan, edit.add({.type = "Scan",
+                         .inputs = inputs,
+                         .attrs = {{"body", any_graph(body.get())},
+                                   {"num_scan_inputs", static_cast<int64_t>(in_axes.size())},
+                                   {"scan_input_axes", in_axes},
+                                   {"scan_output_axes", out_axes}},
+                         .n_outputs = 2}));
+  std::vector<Value> out{b.reshape(scan.output(1), {n, steps, heads * value}), scan.output(0)};
+  if (node.input(kPast)) out[1] = b.cast(out[1], node.input(kPast).dtype());
+  out.resize(node.n_outputs());
+  TN_CHECK(b.status());
+  return out;
+}
+
+// A grouped Conv over the state and the steps after it.
+Result<std::vector<Value>> causal_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type x = node.input(0).type(), w = node.input(1).type();
+  if (!x.is_static() || !w.is_static() || x.rank() != 3 || w.rank() != 3)
+    return unsupported("CausalConvWithState: composite where all sizes are known");
+  int64_t kept = w.dims[2] - 1;
+  Value state = node.input(3);
+  if (!state) state = b.op("Expand", {b.number(0, x.dtype), b.ints({x.dims[0], x.dims[1], kept})});
+  Value all = b.op("Concat", {state, node.input(0)}, {{"axis", 2}});
+  std::vector<Value> inputs{all, node.input(1)};
+  if (node.input(2)) inputs.push_back(node.input(2));
+  Value y = b.op("Conv", inputs, {{"group", x.dims[1]}});
+  if (node.attr_text("activation", "none") != "none") y = b.mul(y, b.op("Sigmoid", {y}));
+  std::vector<Value> out{y};
+  if (node.n_outputs() > 1)
+    out.push_back(
+        b.op("Slice", {all, b.ints({x.dims[2]}), b.ints({x.dims[2] + kept}), b.ints({2})}));
+  TN_CHECK(b.status());
+  return out;
+}
+
 // input [n, c, s], weight [c, 1, k]; the state is the last k - 1 steps.
 Status causal_shape(EditView edit, Node node) {
   Type x = node.input(0).type(), weight = node.input(1).type();
@@ -263,6 +345,7 @@ constexpr tn_op kLinear = op_row({.type = "LinearAttention",
                               {"name": "scale", "type": "float", "default": 0.0},
                               {"name": "update_rule", "type": "string", "default": "gated_delta"}])",
                                   .shape = shape<linear_shape>,
+                                  .decompose = decompose<linear_decompose>,
                                   .cost = cost<linear_cost>,
                                   .ref = ref<linear_ref>,
                                   .sample = sample<linear_sample>});
@@ -271,6 +354,7 @@ constexpr tn_op kCausalConv =
             .since = 27,
             .attributes = R"([{"name": "activation", "type": "string", "default": "none"}])",
             .shape = shape<causal_shape>,
+            .decompose = decompose<causal_decompose>,
             .cost = cost<causal_cost>,
             .ref = ref<causal_ref>,
             .sample = sample<causal_sample>});

@@ -7,6 +7,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "matrices.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -38,6 +39,18 @@ Status lp_ref(const Call& call) {
     }
     return {};
   });
+}
+
+Result<std::vector<Value>> lp_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value x = node.input(0);
+  bool absolute = node.attr_int("p", 2) == 1;
+  Value sum = b.sum(absolute ? b.op("Abs", {x}) : b.mul(x, x), {node.attr_int("axis", -1)});
+  Value none = b.op("Equal", {sum, b.number(0, x.dtype())});
+  Value safe = b.op("Where", {none, b.number(1, x.dtype()), sum});
+  Value y = b.div(x, absolute ? safe : b.op("Sqrt", {safe}));
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
 }
 
 Result<Node> lp_sample(EditView edit, uint64_t seed) {
@@ -173,6 +186,37 @@ Result<Node> det_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "Det", .inputs = {x}});
 }
 
+// By the determinants of what is left without one row and one column (Laplace): right where the
+// matrix is singular too.
+Status det_vjp(Gradients& g) {
+  Type x = g.ranked(g.in(0), "Det");
+  int64_t n = x.rank() < 2 ? -1 : x.dims.back();
+  if (n < 0) return unsupported("Det: the size of the matrices must be known for a gradient");
+  Value dy = g.op("Unsqueeze", {g.cotangent(), g.ints({-2, -1})});
+  if (n < 2) {
+    g.set(0, g.expand_like(dy, g.in(0)));
+    return {};
+  }
+  std::vector<int64_t> others, perm;
+  std::vector<double> signs;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = 0; k < n; ++k) {
+      if (k != i) others.push_back(k);
+      signs.push_back((i + k) % 2 ? -1 : 1);
+    }
+  }
+  auto rank = static_cast<int64_t>(x.rank());
+  Value at = g.take(g.edit().constant<int64_t>(TN_I64, {n, n - 1}, others));
+  Value rows = g.op("Gather", {g.in(0), at}, {{"axis", rank - 2}});
+  Value minors = g.op("Gather", {rows, at}, {{"axis", rank}});  // [.., n, n-1, n, n-1]
+  for (int64_t i = 0; i < rank + 2; ++i)
+    perm.push_back(i == rank - 1 ? rank : i == rank ? rank - 1 : i);
+  Value cofactors =
+      g.mul(g.op("Det", {g.transpose(minors, perm)}), constant_of(g, x.dtype, {n, n}, signs));
+  g.set(0, g.mul(dy, cofactors));
+  return {};
+}
+
 OpCost norm_cost(Node node) {
   return {4 * output_elements(node), node_bytes(node)};
 }
@@ -188,6 +232,7 @@ constexpr tn_op kLp = op_row({.type = "LpNormalization",
                               .attributes = R"([{"name": "axis", "type": "int", "default": -1},
                                                 {"name": "p", "type": "int", "default": 2}])",
                               .shape = shape<same_shape>,
+                              .decompose = decompose<lp_decompose>,
                               .cost = cost<norm_cost>,
                               .ref = ref<lp_ref>,
                               .sample = sample<lp_sample>});
@@ -201,10 +246,14 @@ constexpr tn_op kMvn = op_row({.type = "MeanVarianceNormalization",
                                .sample = sample<mvn_sample>});
 constexpr tn_op kDet = op_row({.type = "Det",
                                .since = 22,
+                               .axes = "B* m m -> B*",
                                .shape = shape<det_shape>,
                                .cost = cost<det_cost>,
                                .ref = ref<det_ref>,
                                .sample = sample<det_sample>,
+                               .vjp = vjp<det_vjp>,
+                               .vjp_inputs = 1,
+                               .vjp_outputs = 0,
                                .cast = "cpu=fp32 cuda=fp32"});
 
 }  // namespace

@@ -54,6 +54,76 @@ void momentum(const Step& s, Element& e) {
   e.x -= s.rate * (nesterov ? gradient + alpha * e.first : e.first);
 }
 
+// The same on tensors, for `decompose`.
+struct TensorStep {
+  Builder& b;
+  Node node;
+  Value rate, count;  // of the parameters' type
+  Value x, gradient, first, second;
+  Value number(double v) const { return b.number(v, x.dtype()); }
+  Value attr(const char* name, double fallback = 0) const {
+    return number(node.attr_float(name, fallback));
+  }
+  // share*a + (1-share)*z
+  Value mixed(const char* share, double fallback, Value a, Value z) const {
+    double part = node.attr_float(share, fallback);
+    return b.add(b.mul(number(part), a), b.mul(number(1 - part), z));
+  }
+};
+using TensorRule = void (*)(TensorStep&);
+
+void adagrad_parts(TensorStep& s) {
+  Builder& b = s.b;
+  Value rate = b.div(s.rate, b.add(s.number(1), b.mul(s.count, s.attr("decay_factor"))));
+  s.first = b.add(s.first, b.mul(s.gradient, s.gradient));
+  Value root = b.add(b.op("Sqrt", {s.first}), s.attr("epsilon", 1e-6));
+  s.x = b.sub(s.x, b.div(b.mul(rate, s.gradient), root));
+}
+void adam_parts(TensorStep& s) {
+  Builder& b = s.b;
+  s.first = s.mixed("alpha", 0.9, s.first, s.gradient);
+  s.second = s.mixed("beta", 0.999, s.second, b.mul(s.gradient, s.gradient));
+  auto left = [&](const char* name, double fallback) {
+    return b.sub(s.number(1), b.op("Pow", {s.attr(name, fallback), s.count}));
+  };
+  Value begun = b.op("Greater", {s.count, s.number(0)});
+  Value bias = b.div(b.op("Sqrt", {left("beta", 0.999)}), left("alpha", 0.9));
+  Value rate = b.mul(s.rate, b.op("Where", {begun, bias, s.number(1)}));
+  Value root = b.add(b.op("Sqrt", {s.second}), s.attr("epsilon", 1e-6));
+  s.x = b.sub(s.x, b.div(b.mul(rate, s.first), root));
+  s.x = b.mul(s.x, s.number(1 - s.node.attr_float("norm_coefficient_post")));
+}
+void momentum_parts(TensorStep& s) {
+  Builder& b = s.b;
+  Value begun = b.op("Greater", {s.count, s.number(0)});
+  Value beta = b.op("Where", {begun, s.attr("beta"), s.number(1)});
+  s.first = b.add(b.mul(s.attr("alpha"), s.first), b.mul(beta, s.gradient));
+  bool nesterov = s.node.attr_text("mode") == "nesterov";
+  Value way = nesterov ? b.add(s.gradient, b.mul(s.attr("alpha"), s.first)) : s.first;
+  s.x = b.sub(s.x, b.mul(s.rate, way));
+}
+
+template <uint64_t kStates, TensorRule kRule>
+Result<std::vector<Value>> step_parts(EditView edit, Node node) {
+  Builder b(edit);
+  uint64_t n = (node.n_inputs() - 2) / (2 + kStates);
+  std::vector<Value> out(node.n_outputs());
+  for (uint64_t p = 0; p < n; ++p) {
+    auto input = [&](uint64_t k) { return node.input(2 + k * n + p); };
+    uint32_t dtype = input(0).dtype();
+    TensorStep s{
+        b,        node,     b.cast(node.input(0), dtype),    b.cast(node.input(1), dtype), input(0),
+        input(1), input(2), kStates > 1 ? input(3) : Value{}};
+    s.gradient = b.add(b.mul(s.attr("norm_coefficient"), s.x), s.gradient);
+    kRule(s);
+    const Value results[] = {s.x, s.first, s.second};
+    for (uint64_t k = 0; k < 1 + kStates; ++k)
+      out[k * n + p] = results[k];
+  }
+  TN_CHECK(b.status());
+  return out;
+}
+
 // kStates per parameter: the outputs are the parameters, then those.
 template <uint64_t kStates>
 Status step_shape(EditView edit, Node node) {
@@ -129,7 +199,7 @@ Result<Node> step_sample(EditView edit, uint64_t seed, const char* type) {
                    .domain = "ai.onnx.preview.training"});
 }
 
-template <uint64_t kStates, Rule kRule>
+template <uint64_t kStates, Rule kRule, TensorRule kParts>
 constexpr tn_op step_row(const char* type,
                          const char* attributes,
                          decltype(tn_op::sample) sample_column) {
@@ -138,17 +208,18 @@ constexpr tn_op step_row(const char* type,
                  .domain = "ai.onnx.preview.training",
                  .attributes = attributes,
                  .shape = shape<step_shape<kStates>>,
+                 .decompose = decompose<step_parts<kStates, kParts>>,
                  .cost = cost<move_cost>,
                  .ref = ref<step_ref<kStates, kRule>>,
                  .sample = sample_column});
 }
-constexpr tn_op kAdagrad = step_row<1, adagrad>(
+constexpr tn_op kAdagrad = step_row<1, adagrad, adagrad_parts>(
     "Adagrad",
     R"([{"name": "decay_factor", "type": "float", "default": 0.0},
         {"name": "epsilon", "type": "float", "default": 1e-6},
         {"name": "norm_coefficient", "type": "float", "default": 0.0}])",
     sample<[](EditView e, uint64_t seed) { return step_sample<1>(e, seed, "Adagrad"); }>);
-constexpr tn_op kAdam = step_row<2, adam>(
+constexpr tn_op kAdam = step_row<2, adam, adam_parts>(
     "Adam",
     R"([{"name": "alpha", "type": "float", "default": 0.9},
         {"name": "beta", "type": "float", "default": 0.999},
@@ -156,7 +227,7 @@ constexpr tn_op kAdam = step_row<2, adam>(
         {"name": "norm_coefficient", "type": "float", "default": 0.0},
         {"name": "norm_coefficient_post", "type": "float", "default": 0.0}])",
     sample<[](EditView e, uint64_t seed) { return step_sample<2>(e, seed, "Adam"); }>);
-constexpr tn_op kMomentum = step_row<1, momentum>(
+constexpr tn_op kMomentum = step_row<1, momentum, momentum_parts>(
     "Momentum",
     R"([{"name": "alpha", "type": "float"}, {"name": "beta", "type": "float"},
         {"name": "mode", "type": "string", "default": "standard"},

@@ -168,12 +168,26 @@ Status trilu_batch(Batching& b) {
   return {};
 }
 Status one_hot_batch(Batching& b) {
-  if (b.batched(1) || b.batched(2))
-    return unsupported("depth and values: expected the same for all examples");
+  if (b.batched(1)) return unsupported("depth: expected the same for all examples");
   size_t rank = b.ranked(b.of().output(), "OneHot").rank();
-  Node made = again(b, b.of(), {b.in(0), b.in(1), b.in(2)},
-                    {{"axis", shifted({b.of().attr_int("axis", -1)}, rank)[0]}});
-  if (made) b.set(0, made.output());
+  int64_t axis = b.of().attr_int("axis", -1);
+  if (b.batched(0)) axis = shifted({axis}, rank)[0];
+  Value values = b.in(2), chosen[2];
+  uint32_t dtype = values.dtype();
+  if (b.batched(2)) {  // hot or not first, then each example's own values
+    std::vector<int64_t> wide(rank + 1, 1);
+    wide[0] = -1;
+    for (int64_t i = 0; i < 2; ++i)
+      chosen[i] =
+          b.reshape(b.op("Gather", {values, b.number(double(i), TN_I64)}, {{"axis", 1}}), wide);
+    values = b.ints({0, 1});
+  }
+  Node made = again(b, b.of(), {b.in(0), b.in(1), values}, {{"axis", axis}});
+  if (!made) return {};
+  Value hot = made.output();
+  if (b.batched(2))
+    hot = b.cast(b.op("Where", {b.cast(hot, TN_BOOL), chosen[1], chosen[0]}), dtype);
+  b.set(0, hot);
   return {};
 }
 

@@ -5,6 +5,8 @@
 
 #include "cost.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
+#include "pool_decompose.hpp"
 #include "sampling.hpp"
 #include "window.hpp"
 
@@ -251,6 +253,16 @@ Status average_grad_vjp(Gradients& g) {
   return {};
 }
 
+Status average_grad_batch(Batching& b) {
+  int64_t n = known_example_count(b);
+  TN_TRY(shape, stated_ints(b, 1));
+  if (n < 0 || shape.empty()) return unsupported("a count of examples that is not known");
+  shape[0] *= n;
+  Node made = again(b, b.of(), {examples_as_rows(b, 0), b.ints(shape)});
+  if (made) b.set(0, rows_as_examples(b, made.output()));
+  return {};
+}
+
 Result<Node> pool_sample(EditView edit, uint64_t seed, std::string_view type) {
   Sampler random(edit, seed);
   auto rank = static_cast<size_t>(random.integer(1, 3));
@@ -346,12 +358,14 @@ constexpr tn_op kLpPool =
             .axes = "n c s.. -> n c s'..",
             .attributes = POOL_ATTRIBUTES R"(,{"name": "p", "type": "int", "default": 2}])",
             .shape = shape<pool_shape>,
+            .decompose = decompose<lp_pool_decompose>,
             .cost = cost<pool_cost>,
             .ref = ref<lp_pool_ref>,
             .sample = sample<lp_pool_sample>});
 
 constexpr tn_op kMaxPoolGrad = op_row({.type = "MaxPoolGrad",
                                        .domain = "tenon",
+                                       .axes = "n c o.., n c s.. -> n c s..",
                                        .attributes = POOL_ATTRIBUTES R"(])",
                                        .shape = shape<max_grad_shape>,
                                        .ref = ref<max_grad_ref>,
@@ -369,7 +383,8 @@ constexpr tn_op kAveragePoolGrad =
             .sample = sample<average_grad_sample>,
             .vjp = vjp<average_grad_vjp>,
             .vjp_inputs = 0,
-            .vjp_outputs = 0});
+            .vjp_outputs = 0,
+            .batch = batch<average_grad_batch>});
 
 }  // namespace
 

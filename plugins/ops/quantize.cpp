@@ -6,6 +6,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 
@@ -275,6 +276,23 @@ Result<Node> dynamic_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "DynamicQuantizeLinear", .inputs = {x}, .n_outputs = 3});
 }
 
+// One scale a tensor becomes one for every example; blocks have a scale of each example's own;
+// scales of an axis stay as long as they are shared.
+Status linear_batch(Batching& b) {
+  size_t rank = b.ranked(b.of().input(0), b.of().type()).rank();
+  size_t scales = b.ranked(b.of().input(1), b.of().type()).rank();
+  bool blocks = b.of().attr_int("block_size") > 0, own = b.batched(1) || b.batched(2);
+  if (own && scales > 0 && !blocks) return unsupported("scales of an axis that differ by example");
+  bool all = own || blocks;
+  std::vector<Value> inputs{all ? for_all_examples(b, 0) : b.in(0)};
+  for (uint64_t i = 1; i < b.of().n_inputs(); ++i)
+    inputs.push_back(all ? for_all_examples(b, i) : b.in(i));
+  int64_t axis = own && !blocks ? 0 : shifted({b.of().attr_int("axis", 1)}, rank)[0];
+  Node made = again(b, b.of(), inputs, {{"axis", axis}});
+  if (made) b.set(0, made.output());
+  return {};
+}
+
 constexpr tn_op kQuantize = op_row({.type = "QuantizeLinear",
                                     .since = 25,
                                     .attributes = R"([{"name": "axis", "type": "int", "default": 1},
@@ -289,6 +307,7 @@ constexpr tn_op kQuantize = op_row({.type = "QuantizeLinear",
                                     .vjp = vjp<quantize_vjp>,
                                     .vjp_inputs = 7,
                                     .vjp_outputs = 0,
+                                    .batch = batch<linear_batch>,
                                     .cast = "own=1"});
 constexpr tn_op kDequantize =
     op_row({.type = "DequantizeLinear",
@@ -302,6 +321,7 @@ constexpr tn_op kDequantize =
             .vjp = vjp<dequantize_vjp>,
             .vjp_inputs = 2,
             .vjp_outputs = 1,
+            .batch = batch<linear_batch>,
             .cast = "own=1"});
 constexpr tn_op kDynamic = op_row({.type = "DynamicQuantizeLinear",
                                    .since = 11,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RNN, GRU (Cho et al. 2014) and LSTM (Hochreiter and Schmidhuber 1997; peepholes by Gers 2000).
 #include "recurrent.hpp"
+#include "recurrent_decompose.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -62,14 +63,62 @@ void lstm_cell(
   h = next;
 }
 
+// The same cells as nodes, for `decompose`.
+void rnn_step(Step& s) {
+  s.h = s.bent(0, s.b.add(s.x, s.b.op("MatMul", {s.h, s.r})));
+}
+void gru_step(Step& s) {
+  Builder& b = s.b;
+  auto columns = [&](int64_t from, int64_t to) {
+    return b.op("Slice", {s.r, b.ints({from * s.hidden}), b.ints({to * s.hidden}), b.ints({1})});
+  };
+  Value both = b.op("MatMul", {s.h, columns(0, 2)});
+  Value update = s.bent(0, b.add(s.gate(s.x, 0), s.gate(both, 0)));
+  Value reset = s.bent(0, b.add(s.gate(s.x, 1), s.gate(both, 1)));
+  Value recurrent;
+  if (s.node.attr_int("linear_before_reset") != 0) {
+    recurrent = b.op("MatMul", {s.h, columns(2, 3)});
+    recurrent = b.mul(reset, s.extra ? b.add(recurrent, s.extra) : recurrent);
+  } else {
+    recurrent = b.op("MatMul", {b.mul(reset, s.h), columns(2, 3)});
+  }
+  Value candidate = s.bent(1, b.add(s.gate(s.x, 2), recurrent));
+  s.h = b.add(candidate, b.mul(update, b.sub(s.h, candidate)));
+}
+void lstm_step(Step& s) {
+  Builder& b = s.b;
+  Value all = b.add(s.x, b.op("MatMul", {s.h, s.r}));
+  auto gate = [&](int64_t which, int64_t peephole, Value cell) {
+    Value x = s.gate(all, which);
+    return s.extra ? b.add(x, b.mul(s.gate(s.extra, peephole), cell)) : x;
+  };
+  Value in = s.bent(0, gate(0, 0, s.c));
+  Value forget = s.node.attr_int("input_forget") != 0 ? b.sub(b.number(1, in.dtype()), in)
+                                                      : s.bent(0, gate(2, 2, s.c));
+  s.c = b.add(b.mul(forget, s.c), b.mul(in, s.bent(1, s.gate(all, 3))));
+  s.h = b.mul(s.bent(0, gate(1, 1, s.c)), applied(b, s.activations[2], s.c));
+}
+
+const std::vector<std::string> kRnnDefaults{"Tanh"}, kGruDefaults{"Sigmoid", "Tanh"},
+    kLstmDefaults{"Sigmoid", "Tanh", "Tanh"};
+
 Status rnn_ref(const Call& call) {
-  return run_recurrent(call, 1, {"Tanh"}, rnn_cell);
+  return run_recurrent(call, 1, kRnnDefaults, rnn_cell);
 }
 Status gru_ref(const Call& call) {
-  return run_recurrent(call, 3, {"Sigmoid", "Tanh"}, gru_cell);
+  return run_recurrent(call, 3, kGruDefaults, gru_cell);
 }
 Status lstm_ref(const Call& call) {
-  return run_recurrent(call, 4, {"Sigmoid", "Tanh", "Tanh"}, lstm_cell);
+  return run_recurrent(call, 4, kLstmDefaults, lstm_cell);
+}
+Result<std::vector<Value>> rnn_parts(EditView edit, Node node) {
+  return recurrent_parts(edit, node, 1, kRnnDefaults, rnn_step);
+}
+Result<std::vector<Value>> gru_parts(EditView edit, Node node) {
+  return recurrent_parts(edit, node, 3, kGruDefaults, gru_step);
+}
+Result<std::vector<Value>> lstm_parts(EditView edit, Node node) {
+  return recurrent_parts(edit, node, 4, kLstmDefaults, lstm_step);
 }
 Result<Node> rnn_sample(EditView edit, uint64_t seed) {
   return recurrent_sample(edit, seed, "RNN", 1);
@@ -85,6 +134,7 @@ constexpr tn_op kRnn = op_row({.type = "RNN",
                                .since = 22,
                                .attributes = "[" TENON_RECURRENT_ATTRIBUTES "]",
                                .shape = shape<recurrent_shape>,
+                               .decompose = decompose<rnn_parts>,
                                .cost = cost<recurrent_cost>,
                                .ref = ref<rnn_ref>,
                                .sample = sample<rnn_sample>,
@@ -95,6 +145,7 @@ constexpr tn_op kGru =
             .attributes = "[" TENON_RECURRENT_ATTRIBUTES
                           R"(, {"name": "linear_before_reset", "type": "int", "default": 0}])",
             .shape = shape<recurrent_shape>,
+            .decompose = decompose<gru_parts>,
             .cost = cost<recurrent_cost>,
             .ref = ref<gru_ref>,
             .sample = sample<gru_sample>,
@@ -105,6 +156,7 @@ constexpr tn_op kLstm = op_row({.type = "LSTM",
                                               R"(, {"name": "input_forget", "type": "int",
                                                     "default": 0}])",
                                 .shape = shape<recurrent_shape>,
+                                .decompose = decompose<lstm_parts>,
                                 .cost = cost<recurrent_cost>,
                                 .ref = ref<lstm_ref>,
                                 .sample = sample<lstm_sample>,

@@ -266,8 +266,28 @@ Status extreme_vjp(Gradients& g) {
   g.set(0, g.mul(g.div(hit, hits), kept(g, g.cotangent())));
   return {};
 }
+// Without a division: the elements before one times those after it, with the reduced axes as one.
 Status product_vjp(Gradients& g) {
-  g.set(0, g.div(kept(g, g.mul(g.cotangent(), g.out())), g.in(0)));
+  Type x = g.fixed(g.in(0), "ReduceProd");
+  std::optional<std::vector<int64_t>> axes = known_ints(g.in(1));
+  if (g.in(1) && !axes) return unsupported("axes: expected constants for a gradient");
+  TN_TRY(r, reduction_of(g.of(), axes.value_or(std::vector<int64_t>{}), x.rank()));
+  std::vector<int64_t> perm, back(x.rank()), dims, flat{1, 1};
+  for (bool inner : {false, true})
+    for (size_t d = 0; d < x.rank(); ++d)
+      if (r.reduced[d] == inner) perm.push_back(static_cast<int64_t>(d));
+  for (size_t i = 0; i < perm.size(); ++i) {
+    auto d = static_cast<size_t>(perm[i]);
+    back[d] = static_cast<int64_t>(i);
+    dims.push_back(x.dims[d]);
+    flat[r.reduced[d]] *= x.dims[d];
+  }
+  Value rows = g.reshape(g.transpose(g.in(0), perm), flat);
+  auto others = [&](int64_t reverse) {
+    return g.op("CumProd", {rows, g.number(1, TN_I64)}, {{"exclusive", 1}, {"reverse", reverse}});
+  };
+  Value product = g.transpose(g.reshape(g.mul(others(0), others(1)), dims), back);
+  g.set(0, g.mul(product, kept(g, g.cotangent())));
   return {};
 }
 

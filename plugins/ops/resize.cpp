@@ -7,6 +7,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "matrices.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -281,6 +282,41 @@ Status resize_ref(const Call& call) {
   });
 }
 
+// Every axis that changes is a product with the matrix of its taps.
+Result<std::vector<Value>> resize_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type x = node.input(0).type();
+  Value scales = node.input(2), sizes = node.input(3), y = node.input(0);
+  Settings s = settings_of(node);
+  bool known = x.is_static() && is_float(x.dtype) && (!sizes || known_ints(sizes)) &&
+               (!scales || scales.is_constant()) && s.rule != "tf_crop_and_resize";
+  if (!known) return unsupported("Resize: composite for floats, where all sizes are known");
+  std::vector<double> factors;
+  if (scales) factors = read_floats(scales.constant().dl());
+  std::vector<int64_t> numbers = known_ints(sizes).value_or(std::vector<int64_t>{});
+  TN_TRY(axes, plan_axes(node, x.dims, factors, numbers));
+  TN_TRY(which, axes_of(node, x.rank()));
+  for (int64_t axis : which) {
+    auto d = static_cast<size_t>(axis);
+    const Axis& a = axes[d];
+    if (a.in == a.out && a.scale == 1) continue;
+    std::vector<double> weights(static_cast<size_t>(a.in * a.out));
+    for (int64_t i = 0; i < a.out; ++i) {
+      Taps taps = taps_of(s, a, i);
+      for (size_t k = 0; k < taps.at.size(); ++k)
+        weights[static_cast<size_t>(taps.at[k] * a.out + i)] += taps.weight[k];
+    }
+    std::vector<int64_t> turn = swapped(x.rank(), d, x.rank() - 1);
+    bool last = d + 1 == x.rank();
+    Value product = b.op("MatMul", {last ? y : b.transpose(y, turn),
+                                    constant_of(b, x.dtype, {a.in, a.out}, weights)});
+    y = last ? product : b.transpose(product, turn);
+  }
+  if (y == node.input(0)) y = b.op("Identity", {y});
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 Result<Node> resize_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   std::vector<int64_t> dims{1, random.integer(1, 3), random.integer(2, 5), random.integer(2, 5)};
@@ -311,6 +347,7 @@ constexpr tn_op kResize = op_row(
              {"name": "nearest_mode", "type": "string", "default": "round_prefer_floor"}])",
      .quant = "requant",
      .shape = shape<resize_shape>,
+     .decompose = decompose<resize_decompose>,
      .cost = cost<[](Node node) { return OpCost{8 * output_elements(node), node_bytes(node)}; }>,
      .ref = ref<resize_ref>,
      .sample = sample<resize_sample>,

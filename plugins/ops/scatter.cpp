@@ -116,14 +116,31 @@ Result<Node> nd_sample(EditView edit, uint64_t seed) {
                    .attrs = {{"reduction", random.coin() ? "max" : "none"}}});
 }
 
+// Data keep the gradient where they stayed, and updates have it where they won.
+Status extreme_vjp(Gradients& g, bool elements) {
+  Value dy = g.cotangent(), at = g.in(1);
+  int64_t axis = g.of().attr_int("axis");
+  auto taken = [&](Value from) {
+    return elements ? g.op("GatherElements", {from, at}, {{"axis", axis}})
+                    : g.op("GatherND", {from, at});
+  };
+  auto where = [&](Value a, Value b, Value gradient) {
+    return g.op("Where", {g.op("Equal", {a, b}), gradient, g.number(0, dy.dtype())});
+  };
+  if (g.wanted(0)) g.set(0, where(g.in(0), g.out(), dy));
+  if (g.wanted(2)) g.set(2, where(g.in(2), taken(g.out()), taken(dy)));
+  return {};
+}
+
 // What was written over has no gradient; what was written or added has that of its place.
 Status scatter_vjp(Gradients& g) {
   bool elements = g.of().is("ScatterElements");
   std::string_view how = g.of().attr_text("reduction", "none");
   Value dy = g.cotangent(), at = g.in(1);
   int64_t axis = g.of().attr_int("axis");
+  if (how == "max" || how == "min") return extreme_vjp(g, elements);
   if (how != "none" && how != "add")
-    return unsupported(cat("reduction: expected none or add for a gradient, got ", how));
+    return unsupported(cat("reduction: expected none, add, max or min for a gradient, got ", how));
   if (g.wanted(0) && how == "add") g.set(0, dy);
   if (g.wanted(0) && how == "none") {
     Value zeros = g.zeros_like(g.in(2));
@@ -136,6 +153,25 @@ Status scatter_vjp(Gradients& g) {
   return {};
 }
 
+// Every tuple of indices gets the number of its example in front.
+Status nd_batch(Batching& b) {
+  Type at = b.ranked(b.of().input(1), "ScatterND");
+  int64_t n = known_example_count(b);
+  if (n < 0 || at.rank() < 1) return unsupported("a count of examples that is not known");
+  std::vector<int64_t> counts, ones(at.rank() + 1, 1);
+  for (int64_t i = 0; i < n; ++i)
+    counts.push_back(i);
+  ones[0] = n;
+  Value indices = for_all_examples(b, 1);
+  Value shape =
+      b.op("Concat", {b.op("Shape", {indices}, {{"end", -1}}), b.ints({1})}, {{"axis", 0}});
+  Value examples = b.op("Expand", {b.reshape(b.ints(counts), ones), shape});
+  Value all = b.op("Concat", {b.cast(examples, at.dtype), indices}, {{"axis", -1}});
+  Node made = again(b, b.of(), {for_all_examples(b, 0), all, for_all_examples(b, 2)});
+  if (made) b.set(0, made.output());
+  return {};
+}
+
 constexpr tn_op kElements = op_row({.type = "ScatterElements",
                                     .since = 18,
                                     .attributes = R"([{"name": "axis", "type": "int", "default": 0},
@@ -145,8 +181,8 @@ constexpr tn_op kElements = op_row({.type = "ScatterElements",
                                     .ref = ref<elements_ref>,
                                     .sample = sample<elements_sample>,
                                     .vjp = vjp<scatter_vjp>,
-                                    .vjp_inputs = 2,
-                                    .vjp_outputs = 0,
+                                    .vjp_inputs = 7,
+                                    .vjp_outputs = 1,
                                     .batch = batch<batch_all_by_axis>});
 constexpr tn_op kNd =
     op_row({.type = "ScatterND",
@@ -157,8 +193,9 @@ constexpr tn_op kNd =
             .ref = ref<nd_ref>,
             .sample = sample<nd_sample>,
             .vjp = vjp<scatter_vjp>,
-            .vjp_inputs = 2,
-            .vjp_outputs = 0});
+            .vjp_inputs = 7,
+            .vjp_outputs = 1,
+            .batch = batch<nd_batch>});
 
 }  // namespace
 

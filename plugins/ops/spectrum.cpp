@@ -8,6 +8,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "matrices.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 
@@ -76,6 +77,62 @@ Status dft_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, x.dtype, out);
 }
 
+// What a signal becomes, `given` of whose n numbers are stated.
+Signal spectrum_of(const Dft& dft, Signal x, int64_t n) {
+  x.resize(static_cast<size_t>(n));
+  for (int64_t t = n / 2 + 1; dft.inverse && dft.onesided && t < n; ++t)
+    x[static_cast<size_t>(t)] = std::conj(x[static_cast<size_t>(n - t)]);  // of a real signal
+  Signal y = transform(x, dft.inverse ? 1 : -1);
+  for (Complex& value : y)
+    value *= dft.inverse ? 1 / static_cast<double>(n) : 1;
+  return y;
+}
+
+// One product with the real matrix of the transform, over the axis and the components together.
+Result<std::vector<Value>> dft_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type x = node.input(0).type();
+  std::optional<std::vector<int64_t>> stated = known_ints(node.input(2)),
+                                      wanted = known_ints(node.input(1));
+  if (!x.is_static() || x.rank() < 2 || (node.input(2) && (!stated || stated->size() != 1)) ||
+      (node.input(1) && (!wanted || wanted->size() != 1)))
+    return unsupported("DFT: composite where axis and all sizes are known");
+  TN_TRY(axis, axis_in(node.input(2) ? stated->at(0) : -2, x.rank()));
+  auto along = static_cast<size_t>(axis);
+  size_t before = x.rank() - 2;
+  if (along > before) return invalid("axis: expected another than the last");
+  Dft dft = dft_of(node);
+  bool back = dft.inverse && dft.onesided;
+  int64_t size = x.dims[along], n = back ? 2 * (size - 1) : size, in = x.dims.back();
+  if (node.input(1)) n = wanted->at(0);
+  if (n < 1) return invalid(cat("dft_length: expected a number from 1, got ", n));
+  int64_t bins = dft.bins(n), out = dft.components();
+  int64_t given = std::min(size, back ? n / 2 + 1 : n);
+  std::vector<double> matrix(static_cast<size_t>(given * in * bins * out));
+  for (int64_t row = 0; row < given * in; ++row) {
+    Signal unit(static_cast<size_t>(given));
+    unit[static_cast<size_t>(row / in)] = row % in ? Complex(0, 1) : Complex(1, 0);
+    Signal y = spectrum_of(dft, unit, n);
+    for (int64_t k = 0; k < bins; ++k)
+      for (int64_t c = 0; c < out; ++c)
+        matrix[static_cast<size_t>((row * bins + k) * out + c)] =
+            c ? y[static_cast<size_t>(k)].imag() : y[static_cast<size_t>(k)].real();
+  }
+  std::vector<int64_t> turn = swapped(x.rank(), along, before), dims = x.dims;
+  Value y = b.op("Slice", {b.transpose(node.input(0), turn), b.ints({0}), b.ints({given}),
+                           b.ints({int64_t(before)})});
+  std::swap(dims[along], dims[before]);
+  dims[before] = given * in;
+  dims.pop_back();
+  y = b.op("MatMul",
+           {b.reshape(y, dims), constant_of(b, x.dtype, {given * in, bins * out}, matrix)});
+  dims[before] = bins;
+  dims.push_back(out);
+  y = b.transpose(b.reshape(y, dims), turn);
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 Status dft_ref(const Call& call) {
   std::vector<int64_t> shape = to_vector(call.shape(0));
   int64_t components = shape.empty() ? 0 : shape.back();
@@ -106,13 +163,10 @@ Status dft_ref(const Call& call) {
         };
         x[static_cast<size_t>(t)] = {part(0), components == 2 ? part(1) : 0};
       }
-      for (int64_t t = n / 2 + 1; back && t < n; ++t)  // a real signal's other half is conjugate
-        x[static_cast<size_t>(t)] = std::conj(x[static_cast<size_t>(n - t)]);
-      Signal y = transform(x, dft.inverse ? 1 : -1);
-      double scale = dft.inverse ? 1 / static_cast<double>(n) : 1;
+      Signal y = spectrum_of(dft, std::move(x), n);
       for (int64_t k = 0; k < bins; ++k) {
         int64_t at = ((o * bins + k) * split.inner + i) * dft.components();
-        Complex value = scale * y[static_cast<size_t>(k)];
+        Complex value = y[static_cast<size_t>(k)];
         store_number(data_of<char>(out), call.dtype(0), at, value.real());
         if (dft.components() == 2)
           store_number(data_of<char>(out), call.dtype(0), at + 1, value.imag());
@@ -193,6 +247,30 @@ Status stft_ref(const Call& call) {
   return {};
 }
 
+// The frames, each weighted by the window, and their transforms.
+Result<std::vector<Value>> stft_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type x = node.input(0).type(), window = node.input(2).type();
+  std::optional<std::vector<int64_t>> step = known_ints(node.input(1)),
+                                      stated = known_ints(node.input(3));
+  if (!x.is_static() || x.rank() != 3 || !step || step->size() != 1 || step->at(0) < 1 ||
+      (node.input(3) && (!stated || stated->size() != 1)) ||
+      (node.input(2) && (!window.is_static() || window.rank() != 1)))
+    return unsupported("STFT: composite where all sizes are known");
+  int64_t length = node.input(3) ? stated->at(0) : node.input(2) ? window.dims[0] : x.dims[1];
+  if (length < 1 || length > x.dims[1]) return invalid("expected a frame_length in 1..s");
+  int64_t frames = (x.dims[1] - length) / step->at(0) + 1;
+  std::vector<int64_t> at;
+  for (int64_t i = 0; i < frames * length; ++i)
+    at.push_back(i / length * step->at(0) + i % length);
+  Value places = b.take(edit.constant<int64_t>(TN_I64, {frames, length}, at));
+  Value y = b.op("Gather", {node.input(0), places}, {{"axis", 1}});
+  if (node.input(2)) y = b.mul(y, b.reshape(node.input(2), {length, 1}));
+  y = b.op("DFT", {y, Value{}, b.number(2, TN_I64)}, {{"onesided", node.attr_int("onesided", 1)}});
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 Result<Node> stft_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   int64_t length = random.integer(2, 6);
@@ -214,6 +292,7 @@ constexpr tn_op kDft = op_row({.type = "DFT",
                                .attributes = R"([{"name": "inverse", "type": "int", "default": 0},
                                                  {"name": "onesided", "type": "int", "default": 0}])",
                                .shape = shape<dft_shape>,
+                               .decompose = decompose<dft_decompose>,
                                .cost = cost<spectrum_cost>,
                                .ref = ref<dft_ref>,
                                .sample = sample<dft_sample>,
@@ -223,6 +302,7 @@ constexpr tn_op kStft =
             .since = 17,
             .attributes = R"([{"name": "onesided", "type": "int", "default": 1}])",
             .shape = shape<stft_shape>,
+            .decompose = decompose<stft_decompose>,
             .cost = cost<spectrum_cost>,
             .ref = ref<stft_ref>,
             .sample = sample<stft_sample>,

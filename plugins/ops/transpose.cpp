@@ -198,7 +198,8 @@ constexpr tn_op kDepthToSpace = op_row({.type = "DepthToSpace",
                                         .sample = sample<depth_to_space_sample>,
                                         .vjp = vjp<depth_space_vjp>,
                                         .vjp_inputs = 0,
-                                        .vjp_outputs = 0});
+                                        .vjp_outputs = 0,
+                                        .batch = batch<batch_by_rows>});
 constexpr tn_op kSpaceToDepth = op_row({.type = "SpaceToDepth",
                                         .since = 13,
                                         .attributes = R"([{"name": "blocksize", "type": "int"},
@@ -210,7 +211,8 @@ constexpr tn_op kSpaceToDepth = op_row({.type = "SpaceToDepth",
                                         .sample = sample<space_to_depth_sample>,
                                         .vjp = vjp<depth_space_vjp>,
                                         .vjp_inputs = 0,
-                                        .vjp_outputs = 0});
+                                        .vjp_outputs = 0,
+                                        .batch = batch<batch_by_rows>});
 
 }  // namespace
 

@@ -1,94 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Back from windows: Col2Im and MaxUnpool; and pasting: CenterCropPad and TensorScatter.
+// Back from windows: MaxUnpool; and pasting: CenterCropPad and TensorScatter.
 #include <algorithm>
 
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "examples.hpp"
 #include "sampling.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
-
-using Ints = std::vector<int64_t>;
-
-Ints ints_or(Node node, std::string_view name, size_t n, int64_t fallback) {
-  Ints out = node.attr_ints(name);
-  return out.empty() ? Ints(n, fallback) : out;
-}
-
-// x [n, c*block, windows] gives [n, c, image..].
-Status col2im_shape(EditView edit, Node node) {
-  Type x = node.input(0).type();
-  std::optional<Dims> image = contents(node.input(1)), block = contents(node.input(2));
-  if (!image) return set_output(edit, node, 0, unranked(x.dtype));
-  Dims in = x.ranked && x.rank() == 3 ? dims_of(x) : Dims(3), out{in[0], Dim()};
-  if (block) out[1] = quotient({in[1]}, *block);
-  out.insert(out.end(), image->begin(), image->end());
-  return set_output(edit, node, 0, x.dtype, out);
-}
-
-Status col2im_ref(const Call& call) {
-  std::span<const int64_t> x = call.shape(0);
-  Ints image = read_ints(call.in(1)), block = read_ints(call.in(2)), windows;
-  size_t n = image.size();
-  Ints dilations = ints_or(call.node(), "dilations", n, 1),
-       pads = ints_or(call.node(), "pads", 2 * n, 0);
-  Ints strides = ints_or(call.node(), "strides", n, 1);
-  bool fits = x.size() == 3 && block.size() == n && dilations.size() == n && pads.size() == 2 * n &&
-              strides.size() == n;
-  for (size_t d = 0; fits && d < n; ++d)
-    fits = image[d] > 0 && block[d] > 0 && strides[d] > 0 && dilations[d] > 0;
-  if (!fits)
-    return invalid("expected x [n, c*block, windows], and sizes from 1 for each image axis");
-  for (size_t d = 0; d < n; ++d) {
-    int64_t room = image[d] + pads[d] + pads[n + d] - dilations[d] * (block[d] - 1) - 1;
-    windows.push_back(room < 0 ? 0 : room / strides[d] + 1);
-  }
-  int64_t taps = element_count(block), count = element_count(windows);
-  if (x[1] % taps != 0 || x[2] != count)
-    return invalid(cat("x: expected [n, c*", taps, ", ", count, "]"));
-  Ints shape{x[0], x[1] / taps};
-  shape.insert(shape.end(), image.begin(), image.end());
-  TN_TRY(out, call.out(0, call.dtype(0), shape));
-  int64_t plane = element_count(image);
-  return dispatch<kNumeric>(call.dtype(0), [&, &y = out]<class T>() -> Status {
-    Ints steps = dense_strides(image);
-    for (int64_t p = 0; p < shape[0] * shape[1]; ++p) {
-      std::vector<Wide<T>> sums(static_cast<size_t>(plane));
-      Odometer tap(block);
-      for (int64_t k = 0; k < taps; ++k, tap.next()) {
-        Odometer window(windows);
-        for (int64_t w = 0; w < count; ++w, window.next()) {
-          int64_t at = 0;
-          bool inside = true;
-          for (size_t d = 0; d < n; ++d) {
-            int64_t i = window[d] * strides[d] - pads[d] + tap[d] * dilations[d];
-            inside = inside && i >= 0 && i < image[d];
-            at += i * steps[d];
-          }
-          if (inside)
-            sums[static_cast<size_t>(at)] +=
-                static_cast<Wide<T>>(call.data<T>(0)[(p * taps + k) * count + w]);
-        }
-      }
-      for (int64_t i = 0; i < plane; ++i)
-        data_of<T>(y)[p * plane + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
-    }
-    return {};
-  });
-}
-
-Result<Node> col2im_sample(EditView edit, uint64_t seed) {
-  Sampler random(edit, seed);
-  Ints image{random.integer(3, 5), random.integer(3, 5)}, block{2, random.integer(1, 3)};
-  int64_t windows = (image[0] - 1) * (image[1] - block[1] + 1);
-  TN_TRY(x, random.input(TN_F32, {random.integer(1, 2), 2 * block[0] * block[1], windows}));
-  TN_TRY(sizes, edit.ints(image));
-  TN_TRY(blocks, edit.ints(block));
-  return edit.add({.type = "Col2Im", .inputs = {x, sizes, blocks}});
-}
 
 Result<Ints> unpooled(Node node, std::span<const int64_t> x) {
   Ints kernel = node.attr_ints("kernel_shape"), out(x.begin(), x.end());
@@ -139,6 +62,24 @@ Status unpool_ref(const Call& call) {
   }
   to.flush();
   return {};
+}
+
+// Written into zeros by flat index, then padded to output_shape.
+Result<std::vector<Value>> unpool_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type x = node.input(0).type(), y = node.output().type();
+  if (!x.is_static() || !y.is_static())
+    return unsupported("MaxUnpool: composite where all sizes are known");
+  TN_TRY(inner, unpooled(node, x.dims));
+  Value zeros = b.op("Expand", {b.number(0, x.dtype), b.ints({element_count(inner)})});
+  Value out =
+      b.op("ScatterND", {zeros, b.reshape(node.input(1), {-1, 1}), b.reshape(node.input(0), {-1})});
+  Ints pads(2 * inner.size(), 0);
+  for (size_t d = 0; d < inner.size(); ++d)
+    pads[inner.size() + d] = y.dims[d] - inner[d];
+  out = b.op("Pad", {b.reshape(out, inner), b.ints(pads)});
+  TN_CHECK(b.status());
+  return std::vector<Value>{out};
 }
 
 Result<Node> unpool_sample(EditView edit, uint64_t seed) {
@@ -202,6 +143,30 @@ Status center_ref(const Call& call) {
   return {};
 }
 
+Result<std::vector<Value>> center_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type x = node.input(0).type();
+  std::optional<Ints> sizes = known_ints(node.input(1));
+  if (!x.is_static() || !sizes) return unsupported("CenterCropPad: composite with known sizes");
+  TN_TRY(axes, pasted_axes(node, x.rank(), sizes->size()));
+  Ints first(x.rank(), 0), last = x.dims, pads(2 * x.rank(), 0), all;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    auto d = static_cast<size_t>(axes[i]);
+    int64_t cut = std::max<int64_t>(x.dims[d] - (*sizes)[i], 0);
+    int64_t more = std::max<int64_t>((*sizes)[i] - x.dims[d], 0);
+    first[d] = cut / 2;
+    last[d] = cut / 2 + x.dims[d] - cut;
+    pads[d] = more / 2;
+    pads[x.rank() + d] = more - more / 2;
+  }
+  for (size_t d = 0; d < x.rank(); ++d)
+    all.push_back(static_cast<int64_t>(d));
+  Value kept = b.op("Slice", {node.input(0), b.ints(first), b.ints(last), b.ints(all)});
+  Value y = b.op("Pad", {kept, b.ints(pads)});
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 Result<Node> center_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   TN_TRY(x, random.input(TN_F32, {random.integer(1, 5), 2, random.integer(1, 5)}));
@@ -250,6 +215,28 @@ Status tensor_scatter_ref(const Call& call) {
   return {};
 }
 
+Result<std::vector<Value>> tensor_scatter_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type cache = node.input(0).type(), update = node.input(1).type();
+  if (!cache.is_static() || !update.is_static() || cache.rank() != update.rank())
+    return unsupported("TensorScatter: composite where all sizes are known");
+  TN_TRY(axis, axis_in(node.attr_int("axis", -2), cache.rank()));
+  auto along = static_cast<size_t>(axis);
+  Ints steps, first(cache.rank(), 1), own(cache.rank(), 1);
+  for (int64_t s = 0; s < update.dims[along]; ++s)
+    steps.push_back(s);
+  first[0] = -1;
+  own[along] = -1;
+  Value at = b.reshape(b.ints(steps), own);
+  if (node.input(2)) at = b.add(at, b.reshape(b.cast(node.input(2), TN_I64), first));
+  if (node.attr_text("mode", "linear") == "circular")
+    at = b.op("Mod", {at, b.number(static_cast<double>(cache.dims[along]), TN_I64)});
+  at = b.op("Expand", {at, b.ints(update.dims)});
+  Value y = b.op("ScatterElements", {node.input(0), at, node.input(1)}, {{"axis", axis}});
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 Result<Node> tensor_scatter_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   int64_t batch = random.integer(1, 2), length = random.integer(2, 5);
@@ -263,15 +250,6 @@ Result<Node> tensor_scatter_sample(EditView edit, uint64_t seed) {
       {.type = "TensorScatter", .inputs = {cache, update, at}, .attrs = {{"mode", "circular"}}});
 }
 
-constexpr tn_op kCol2Im = op_row({.type = "Col2Im",
-                                  .since = 18,
-                                  .attributes = R"([{"name": "dilations", "type": "ints"},
-                                {"name": "pads", "type": "ints"},
-                                {"name": "strides", "type": "ints"}])",
-                                  .shape = shape<col2im_shape>,
-                                  .cost = cost<move_cost>,
-                                  .ref = ref<col2im_ref>,
-                                  .sample = sample<col2im_sample>});
 constexpr tn_op kMaxUnpool = op_row({.type = "MaxUnpool",
                                      .since = 22,
                                      .traits = TN_OP_DATA_SHAPE,
@@ -280,6 +258,7 @@ constexpr tn_op kMaxUnpool = op_row({.type = "MaxUnpool",
                                 {"name": "strides", "type": "ints"}])",
                                      .quant = "same_scale",
                                      .shape = shape<unpool_shape>,
+                                     .decompose = decompose<unpool_decompose>,
                                      .cost = cost<move_cost>,
                                      .ref = ref<unpool_ref>,
                                      .sample = sample<unpool_sample>,
@@ -290,6 +269,7 @@ constexpr tn_op kCenterCropPad = op_row({.type = "CenterCropPad",
                                          .attributes = R"([{"name": "axes", "type": "ints"}])",
                                          .quant = "same_scale",
                                          .shape = shape<center_shape>,
+                                         .decompose = decompose<center_decompose>,
                                          .cost = cost<move_cost>,
                                          .ref = ref<center_ref>,
                                          .sample = sample<center_sample>});
@@ -300,12 +280,13 @@ constexpr tn_op kTensorScatter =
                               {"name": "mode", "type": "string", "default": "linear"}])",
             .quant = "same_scale",
             .shape = shape<tensor_scatter_shape>,
+            .decompose = decompose<tensor_scatter_decompose>,
             .cost = cost<move_cost>,
             .ref = ref<tensor_scatter_ref>,
             .sample = sample<tensor_scatter_sample>});
 
 }  // namespace
 
-TENON_OPS(unpool, &kCol2Im, &kMaxUnpool, &kCenterCropPad, &kTensorScatter)
+TENON_OPS(unpool, &kMaxUnpool, &kCenterCropPad, &kTensorScatter)
 
 }  // namespace tenon::ops

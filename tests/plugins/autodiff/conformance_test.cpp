@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every row's gradient, from its own sample: against central differences in fp64 on "reference".
+// Every row's gradient, from its own sample: against differences in fp64 on "reference".
+#include <algorithm>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -90,57 +91,69 @@ class GradientConformance : public AutodiffTest {
     return edit.commit();
   }
 
-  // Where the loss is a number: as they come, positive, small, or from 1.1 (logarithms, arc
-  // cosine).
-  std::vector<Numbers> inputs_for(const OwnedGraph& loss, uint32_t seed) {
+  // Inputs as they come, positive, small, or from 1.1 (logarithms, arc cosine), for each seed.
+  static std::vector<Numbers> inputs_for(const OwnedGraph& loss, uint32_t attempt) {
     constexpr double kScaled[][2] = {{1, 0}, {0.4, 0}, {0.2, 1.5}, {0.3, 1.2}};
-    std::vector<Numbers> out, at;
-    for (auto [scale, shift] : kScaled) {
-      std::mt19937 random(seed);
-      at.clear();
-      for (Value v : loss.view().inputs()) {
-        at.push_back(random_numbers(v.type().elements(), random));
-        for (double& x : at.back())
-          x = x * scale + shift;
-      }
-      Status ran = run(loss.get(), at, out);
-      if (ran.ok() && !out.empty() && std::isfinite(out[0][0])) break;
+    auto [scale, shift] = kScaled[attempt % 4];
+    std::vector<Numbers> at;
+    std::mt19937 random(3 + attempt / 4);
+    for (Value v : loss.view().inputs()) {
+      at.push_back(random_numbers(v.type().elements(), random));
+      for (double& x : at.back())
+        x = x * scale + shift;
     }
     return at;
   }
 
-  // The largest difference between `gradient` and central differences of `loss` by input i.
-  Status compare(const OwnedGraph& loss,
-                 const std::vector<Numbers>& at,
-                 size_t i,
-                 const Numbers& gradient,
-                 double& worst) {
-    tn_plan* plan = nullptr;
-    TN_CHECK(tenon_compile(session_, loss.get(), str(R"({"backend": "reference"})"), &plan));
+  struct Slope {
+    size_t input, element;
+    double value;
+  };
+  // Differences of fourth order for a dozen elements of each input; nothing where they differ from
+  // those of second order, that is at a kink, a jump or a pole.
+  Status slopes_at(tn_plan* plan,
+                   const OwnedGraph& loss,
+                   const std::vector<Numbers>& at,
+                   const std::vector<size_t>& positions,
+                   std::vector<Slope>& slopes) {
+    constexpr double kStep = 1e-4;
     std::vector<Numbers> inputs = at, out;
-    Status status;
-    // A dozen elements of each input, spread over it, stand for all.
-    size_t stride = std::max<size_t>(1, at[i].size() / 12);
-    for (size_t k = 0; status.ok() && k < at[i].size(); k += stride) {
-      constexpr double kStep = 2e-6;
-      double ends[2] = {};
-      for (int side = 0; side < 2 && status.ok(); ++side) {
-        inputs[i][k] = at[i][k] + (side ? kStep : -kStep);
-        status = run_plan(plan, loss.get(), inputs, out);
-        if (status.ok()) ends[side] = out[0][0];
+    slopes.clear();
+    for (size_t i : positions) {
+      size_t stride = std::max<size_t>(1, at[i].size() / 12);
+      for (size_t k = 0; k < at[i].size(); k += stride) {
+        double ends[4] = {};
+        for (int side = 0; side < 4; ++side) {
+          constexpr double kSteps[] = {-2, -1, 1, 2};
+          inputs[i][k] = at[i][k] + kSteps[side] * kStep;
+          TN_CHECK(run_plan(plan, loss.get(), inputs, out));
+          ends[side] = out[0][0];
+        }
+        inputs[i][k] = at[i][k];
+        double near = (ends[2] - ends[1]) / (2 * kStep), far = (ends[3] - ends[0]) / (4 * kStep);
+        bool smooth = std::fabs(near - far) < 1e-4 * std::max(1.0, std::fabs(near));
+        if (!smooth) return unsupported("not smooth here");
+        slopes.push_back({i, k, (4 * near - far) / 3});
       }
-      inputs[i][k] = at[i][k];
-      // Near a pole (Tan, Atanh) differences are no measure.
-      if (std::fabs(ends[1] - ends[0]) > 50 * kStep) continue;
-      double slope = (ends[1] - ends[0]) / (2 * kStep);
-      // Differences of a large loss are no better than its rounding.
-      double scale = std::max({1.0, std::fabs(slope), std::fabs(ends[0]) * 1e-3});
-      bool no_number = std::isnan(slope) && std::isnan(gradient[k]);
-      if (!no_number) worst = std::max(worst, std::fabs(slope - gradient[k]) / scale);
-      if (std::isnan(slope) != std::isnan(gradient[k])) worst = HUGE_VAL;
+    }
+    return {};
+  }
+  // Inputs near which the loss is smooth, and its slopes there.
+  bool find_smooth(const OwnedGraph& loss,
+                   const std::vector<size_t>& positions,
+                   std::vector<Numbers>& at,
+                   std::vector<Slope>& slopes) {
+    tn_plan* plan = nullptr;
+    Status compiled(tenon_compile(session_, loss.get(), str(R"({"backend": "reference"})"), &plan));
+    EXPECT_EQ(text_of(std::move(compiled)), "");
+    if (!plan) return false;
+    bool found = false;
+    for (uint32_t attempt = 0; attempt < 24 && !found; ++attempt) {
+      at = inputs_for(loss, attempt);
+      found = slopes_at(plan, loss, at, positions, slopes).ok();
     }
     services.eval->release(plan);
-    return status;
+    return found;
   }
 
   // Checks one sample; false when nothing of it can be differentiated.
@@ -165,17 +178,23 @@ class GradientConformance : public AutodiffTest {
     }
     EXPECT_EQ(failed, "");
     if (!failed.empty()) return true;
-    std::vector<Numbers> at = inputs_for(loss, 3), gradients;
+    std::vector<Numbers> at, gradients;
+    std::vector<Slope> slopes;
+    bool smooth = find_smooth(loss, positions, at, slopes);
+    EXPECT_TRUE(smooth) << "no inputs found where the loss is smooth, order " << order;
+    if (!smooth) return true;
     Status ran = run(g.get(), at, gradients);
     EXPECT_EQ(text_of(std::move(ran)), "");
     if (gradients.size() != positions.size()) return true;
-    for (size_t k = 0; k < positions.size(); ++k) {
-      EXPECT_EQ(gradients[k].size(), at[positions[k]].size()) << "gradient by input " << k;
-      if (gradients[k].size() != at[positions[k]].size()) return true;
-      double worst = 0;
-      Status compared = compare(loss, at, positions[k], gradients[k], worst);
-      EXPECT_EQ(text_of(std::move(compared)), "");
-      EXPECT_LT(worst, 1e-6) << "gradient by input " << positions[k] << ", order " << order;
+    for (const Slope& slope : slopes) {
+      size_t which = std::find(positions.begin(), positions.end(), slope.input) - positions.begin();
+      EXPECT_EQ(gradients[which].size(), at[slope.input].size());
+      if (gradients[which].size() != at[slope.input].size()) return true;
+      double got = gradients[which][slope.element];
+      double scale = std::max(1.0, std::fabs(slope.value));
+      EXPECT_NEAR(got / scale, slope.value / scale, 1e-6)
+          << "gradient by input " << slope.input << ", element " << slope.element << ", order "
+          << order;
     }
     if (order < 2) return true;
     Status summed = add_scalar(g.get());
@@ -226,34 +245,25 @@ TEST_F(GradientConformance, CentralDifferences) {
     }
   }
   if (only) return;
-  EXPECT_THAT(without_rule_, testing::IsSubsetOf({"AffineGrid",
-                                                  "CausalConvWithState",
-                                                  "CenterCropPad",
-                                                  "Col2Im",
-                                                  "DFT",
-                                                  "DeformConv",
-                                                  "Det",
-                                                  "GRU",
-                                                  "GridSample",
-                                                  "LSTM",
-                                                  "LinearAttention",
-                                                  "LpNormalization",
-                                                  "LpPool",
-                                                  "MaxUnpool",
-                                                  "RNN",
-                                                  "Resize",
-                                                  "RoiAlign",
-                                                  "STFT",
-                                                  "ScatterND",
-                                                  "TensorScatter",
-                                                  "ai.onnx.ml:ArrayFeatureExtractor",
-                                                  "ai.onnx.ml:Binarizer",
-                                                  "ai.onnx.ml:TreeEnsemble",
-                                                  "ai.onnx.preview.training:Adagrad",
-                                                  "ai.onnx.preview.training:Adam",
-                                                  "ai.onnx.preview.training:Momentum",
-                                                  "ai.onnx.preview:FlexAttention"}));
+  // Steps (TreeEnsemble), or sampling with rules of their own; adding a gradient shortens the list.
+  EXPECT_THAT(without_rule_,
+              testing::ElementsAre("DeformConv", "RoiAlign", "ai.onnx.ml:TreeEnsemble",
+                                   "ai.onnx.preview:FlexAttention"));
   EXPECT_GT(checked, 80 * static_cast<int>(kSeeds));
+}
+
+// Most gradients come from axes, expr, decompose, or that a row is a view.
+TEST_F(GradientConformance, HandWrittenGradientsAreFew) {
+  std::set<decltype(tn_op::vjp)> gradients;
+  int rows = 0;
+  for (const tn_op* row : rows_) {
+    if (!row->vjp) continue;
+    gradients.insert(row->vjp);
+    ++rows;
+  }
+  std::printf("hand-written gradients: %zu, for %d of %zu rows\n", gradients.size(), rows,
+              rows_.size());
+  EXPECT_LE(rows, 50);
 }
 
 }  // namespace

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Col2Im: windows added up to the image that they are of.
+#include <algorithm>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "dispatch.hpp"
+#include "sampling.hpp"
+#include "stated.hpp"
+
+namespace tenon::ops {
+namespace {
+
+// x [n, c*block, windows] gives [n, c, image..].
+Status col2im_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  std::optional<Dims> image = contents(node.input(1)), block = contents(node.input(2));
+  if (!image) return set_output(edit, node, 0, unranked(x.dtype));
+  Dims in = x.ranked && x.rank() == 3 ? dims_of(x) : Dims(3), out{in[0], Dim()};
+  if (block) out[1] = quotient({in[1]}, *block);
+  out.insert(out.end(), image->begin(), image->end());
+  return set_output(edit, node, 0, x.dtype, out);
+}
+
+Status col2im_ref(const Call& call) {
+  std::span<const int64_t> x = call.shape(0);
+  Ints image = read_ints(call.in(1)), block = read_ints(call.in(2)), windows;
+  size_t n = image.size();
+  Ints dilations = ints_or(call.node(), "dilations", n, 1),
+       pads = ints_or(call.node(), "pads", 2 * n, 0);
+  Ints strides = ints_or(call.node(), "strides", n, 1);
+  bool fits = x.size() == 3 && block.size() == n && dilations.size() == n && pads.size() == 2 * n &&
+              strides.size() == n;
+  for (size_t d = 0; fits && d < n; ++d)
+    fits = image[d] > 0 && block[d] > 0 && strides[d] > 0 && dilations[d] > 0;
+  if (!fits)
+    return invalid("expected x [n, c*block, windows], and sizes from 1 for each image axis");
+  for (size_t d = 0; d < n; ++d) {
+    int64_t room = image[d] + pads[d] + pads[n + d] - dilations[d] * (block[d] - 1) - 1;
+    windows.push_back(room < 0 ? 0 : room / strides[d] + 1);
+  }
+  int64_t taps = element_count(block), count = element_count(windows);
+  if (x[1] % taps != 0 || x[2] != count)
+    return invalid(cat("x: expected [n, c*", taps, ", ", count, "]"));
+  Ints shape{x[0], x[1] / taps};
+  shape.insert(shape.end(), image.begin(), image.end());
+  TN_TRY(out, call.out(0, call.dtype(0), shape));
+  int64_t plane = element_count(image);
+  return dispatch<kNumeric>(call.dtype(0), [&, &y = out]<class T>() -> Status {
+    Ints steps = dense_strides(image);
+    for (int64_t p = 0; p < shape[0] * shape[1]; ++p) {
+      std::vector<Wide<T>> sums(static_cast<size_t>(plane));
+      Odometer tap(block);
+      for (int64_t k = 0; k < taps; ++k, tap.next()) {
+        Odometer window(windows);
+        for (int64_t w = 0; w < count; ++w, window.next()) {
+          int64_t at = 0;
+          bool inside = true;
+          for (size_t d = 0; d < n; ++d) {
+            int64_t i = window[d] * strides[d] - pads[d] + tap[d] * dilations[d];
+            inside = inside && i >= 0 && i < image[d];
+            at += i * steps[d];
+          }
+          if (inside)
+            sums[static_cast<size_t>(at)] +=
+                static_cast<Wide<T>>(call.data<T>(0)[(p * taps + k) * count + w]);
+        }
+      }
+      for (int64_t i = 0; i < plane; ++i)
+        data_of<T>(y)[p * plane + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
+    }
+    return {};
+  });
+}
+
+// Every number is added where its tap meets the image, or behind its end when that is padding.
+Result<std::vector<Value>> col2im_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type x = node.input(0).type(), y = node.output().type();
+  std::optional<Ints> image = known_ints(node.input(1)), block = known_ints(node.input(2));
+  if (!x.is_static() || !y.is_static() || x.rank() != 3 || !image || !block)
+    return unsupported("Col2Im: composite where all sizes are known");
+  size_t n = image->size();
+  Ints dilations = ints_or(node, "dilations", n, 1), pads = ints_or(node, "pads", 2 * n, 0);
+  Ints strides = ints_or(node, "strides", n, 1), steps = dense_strides(*image), windows, at;
+  for (size_t d = 0; d < n; ++d)
+    windows.push_back(((*image)[d] + pads[d] + pads[n + d] - dilations[d] * ((*block)[d] - 1) - 1) /
+                          strides[d] +
+                      1);
+  int64_t plane = element_count(*image), taps = element_count(*block);
+  for (int64_t k = 0; k < taps * x.dims[2]; ++k) {
+    Odometer tap(*block, k / x.dims[2]), window(windows, k % x.dims[2]);
+    int64_t to = 0;
+    for (size_t d = 0; d < n; ++d) {
+      int64_t i = window[d] * strides[d] - pads[d] + tap[d] * dilations[d];
+      to = to == plane || i < 0 || i >= (*image)[d] ? plane : to + i * steps[d];
+    }
+    at.push_back(to);
+  }
+  int64_t planes = y.dims[0] * y.dims[1];
+  Value rows = b.transpose(b.reshape(node.input(0), {planes, taps * x.dims[2]}), {1, 0});
+  Value zeros = b.op("Expand", {b.number(0, x.dtype), b.ints({plane + 1, planes})});
+  Value sums =
+      b.op("ScatterND", {zeros, b.reshape(b.ints(at), {-1, 1}), rows}, {{"reduction", "add"}});
+  sums = b.op("Slice", {sums, b.ints({0}), b.ints({plane}), b.ints({0})});
+  Value out = b.reshape(b.transpose(sums, {1, 0}), y.dims);
+  TN_CHECK(b.status());
+  return std::vector<Value>{out};
+}
+
+Result<Node> col2im_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  Ints image{random.integer(3, 5), random.integer(3, 5)}, block{2, random.integer(1, 3)};
+  int64_t windows = (image[0] - 1) * (image[1] - block[1] + 1);
+  TN_TRY(x, random.input(TN_F32, {random.integer(1, 2), 2 * block[0] * block[1], windows}));
+  TN_TRY(sizes, edit.ints(image));
+  TN_TRY(blocks, edit.ints(block));
+  return edit.add({.type = "Col2Im", .inputs = {x, sizes, blocks}});
+}
+
+constexpr tn_op kCol2Im = op_row({.type = "Col2Im",
+                                  .since = 18,
+                                  .attributes = R"([{"name": "dilations", "type": "ints"},
+                                {"name": "pads", "type": "ints"},
+                                {"name": "strides", "type": "ints"}])",
+                                  .shape = shape<col2im_shape>,
+                                  .decompose = decompose<col2im_decompose>,
+                                  .cost = cost<move_cost>,
+                                  .ref = ref<col2im_ref>,
+                                  .sample = sample<col2im_sample>});
+}  // namespace
+
+TENON_OPS(col2im, &kCol2Im)
+
+}  // namespace tenon::ops

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pool_decompose.hpp"
+
+#include "window.hpp"
+
+namespace tenon::ops {
+
+Result<std::vector<Value>> lp_pool_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type x = node.input(0).type();
+  if (!x.is_static() || x.rank() < 3) return unsupported("LpPool: composite with known sizes");
+  std::vector<int64_t> kernel = node.attr_ints("kernel_shape"), dims{x.dims[1], 1};
+  TN_TRY(w, window_of(node, std::span<const int64_t>(x.dims).subspan(2), kernel));
+  // Padding as far as the last window reaches, also where ceil_mode lets it reach further.
+  std::vector<int64_t> begin, end, strides, dilations;
+  for (size_t a = kMaxSpatial - w.rank; a < kMaxSpatial; ++a) {
+    int64_t reach = (w.out[a] - 1) * w.stride[a] + (w.kernel[a] - 1) * w.dilation[a] + 1;
+    begin.push_back(w.pad_begin[a]);
+    end.push_back(std::max<int64_t>(reach - w.in[a] - w.pad_begin[a], 0));
+    strides.push_back(w.stride[a]);
+    dilations.push_back(w.dilation[a]);
+    dims.push_back(w.kernel[a]);
+  }
+  begin.insert(begin.end(), end.begin(), end.end());
+  auto p = static_cast<double>(node.attr_int("p", 2));
+  Value powers = b.op("Pow", {b.op("Abs", {node.input(0)}), b.number(p, x.dtype)});
+  Value ones = b.op("Expand", {b.number(1, x.dtype), b.ints(dims)});
+  Value sums =
+      b.op("Conv", {powers, ones},
+           {{"group", x.dims[1]}, {"pads", begin}, {"strides", strides}, {"dilations", dilations}});
+  Value y = b.op("Pow", {sums, b.number(1 / p, x.dtype)});
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
+}  // namespace tenon::ops
