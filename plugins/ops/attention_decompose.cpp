@@ -16,8 +16,10 @@ struct Parts {
   std::array<int64_t, 4> q, k, v;  // [b, heads, s, d], the keys with the past
 
   Result<Value> number(double x) const {
-    TN_TRY(plain, edit.constant<float>(TN_F32, {}, std::vector{static_cast<float>(x)}));
-    return edit.op("CastLike", {plain, node.input(kQ)});
+    Builder b(edit);
+    Value made = b.number(x, node.input(kQ).dtype());
+    TN_CHECK(b.status());
+    return made;
   }
   Result<Value> reshape(Value x, const std::vector<int64_t>& shape) const {
     TN_TRY(dims, edit.ints(shape));
