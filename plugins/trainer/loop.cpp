@@ -175,6 +175,8 @@ Status Loop::judge(const Cancel& cancel, json& record) {
   TN_CHECK(services.graph->clone(free_.get(), &raw));
   OwnedGraph model = OwnedGraph::take(raw);
   TN_CHECK(put_back(raw, now));
+  for (const std::string& pass : given_.validate_as)
+    TN_CHECK(apply_pass(ctx_, raw, pass, "{}", cancel).in("option validate_as"));
   TN_TRY(score, validate(recipe_, raw, validation_, cancel));
   record["validation_loss"] = score.loss;
   if (score.metric) {

@@ -81,6 +81,7 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.metric = {options.text("metric"), options.text("metric_options", "{}")};
   if (!out.metric.id.empty() && out.metric.id.find('.') == std::string::npos)
     out.metric.id = "metrics." + out.metric.id;
+  out.validate_as = options.texts("validate_as");
   out.patience = static_cast<uint64_t>(options.integer("patience"));
   out.min_delta = options.number("min_delta");
   out.restore_best = options.flag("restore_best");
@@ -92,6 +93,8 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
     return invalid("option patience: expected option validation with it");
   if (!out.metric.id.empty() && !validates)
     return invalid("option metric: expected option validation with it");
+  if (!out.validate_as.empty() && !validates)
+    return invalid("option validate_as: expected option validation with it");
   if (out.resume && out.run.empty())
     return invalid("option resume: expected option run, the folder of the run");
   return out;

@@ -25,7 +25,8 @@ struct Settings {
   std::vector<std::string> backends;  // as they were given; empty: the first that is there
   int64_t threads = 0;
   MetricChoice metric;
-  uint64_t patience = 0;  // 0: no early stopping
+  std::vector<std::string> validate_as;  // ids of passes
+  uint64_t patience = 0;                 // 0: no early stopping
   double min_delta = 0;
   bool restore_best = true;
   std::string run;  // folder; empty: nothing is kept
