@@ -7,6 +7,7 @@
 #include "component.hpp"
 #include "edit.hpp"
 #include "option_schema.hpp"
+#include "partition.hpp"
 #include "plan.hpp"
 #include "tensor.hpp"
 #include "tensor_layout.hpp"
@@ -288,17 +289,11 @@ json part_json(tn_plan* plan, const Step& step) {
 tn_status* describe(tn_plan* plan, const tn_sink* sink) {
   return guarded([&]() -> Status {
     json out = {{"partitions", json::array()}, {"fallback_nodes", json::array()}};
-    std::shared_ptr<Compiled> compiled;
-    {
-      std::lock_guard lock(plan->mutex);
-      if (!plan->cache.empty()) compiled = plan->cache[0];
-    }
-    if (compiled) {
+    for (const Fallback& f : fallbacks_of(plan))
+      out["fallback_nodes"].push_back({{"node", f.node}, {"op", f.op}, {"why", f.why}});
+    if (std::shared_ptr<Compiled> compiled = last_used(plan)) {
       for (const Step& step : compiled->steps) {
         if (step.kind != StepKind::kCopy) out["partitions"].push_back(part_json(plan, step));
-      }
-      for (const Fallback& f : compiled->fallbacks) {
-        out["fallback_nodes"].push_back({{"node", f.node}, {"op", f.op}, {"why", f.why}});
       }
       out["arena_bytes"] = compiled->arena_bytes;
       out["copies_per_run"] = compiled->copies;
@@ -325,12 +320,10 @@ struct Scratch {
 
 tn_status* profile(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_sink* sink) {
   return guarded([&]() -> Status {
-    TN_CHECK(check_inputs(plan, in, n_in));
-    TN_TRY(compiled, compiled_for(plan, in, n_in));
     Scratch scratch{plan->ctx, {}};
     tn_outputs outputs{&scratch, Scratch::get};
     json layers = json::array();
-    TN_CHECK(run_compiled(*compiled, in, &outputs, nullptr, TN_EXEC_PROFILE, &layers));
+    TN_CHECK(run_plan(plan, in, n_in, &outputs, nullptr, &layers));
     std::string text = layers.dump();
     return Status(sink->write(sink->ctx, text.data(), text.size()));
   });
@@ -360,10 +353,12 @@ Status run_plan(tn_plan* plan,
                 const DLTensor* const* in,
                 uint64_t n_in,
                 const tn_outputs* outputs,
-                const tn_cancel* cancel) {
+                const tn_cancel* cancel,
+                json* profile) {
   TN_CHECK(check_inputs(plan, in, n_in));
   TN_TRY(compiled, compiled_for(plan, in, n_in));
-  return run_compiled(*compiled, in, outputs, cancel, 0, nullptr);
+  uint32_t flags = profile ? uint32_t{TN_EXEC_PROFILE} : 0;
+  return run_compiled(*compiled, in, outputs, cancel, flags, profile);
 }
 
 const tn_host_eval* eval_service() {

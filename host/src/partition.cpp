@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "edit.hpp"
 #include "op_table.hpp"
 
 namespace tenon::host {
@@ -54,6 +56,64 @@ Status ask_all(Assignment& all, const std::vector<std::unique_ptr<BackendUse>>& 
     TN_CHECK(use.called("claim", use.table->claim(use.self, all.graph, use.device, &claims)));
   }
   return {};
+}
+
+Result<Assignment> assign(const tn_graph* graph,
+                          const std::vector<std::unique_ptr<BackendUse>>& backends) {
+  Assignment all;
+  all.graph = graph;
+  uint64_t n = graph_service()->count(graph, TN_LIST_NODES);
+  for (uint64_t i = 0; i < n; ++i) {
+    all.nodes.push_back(graph_service()->node_at(graph, i));
+    all.index[all.nodes.back()] = i;
+  }
+  all.backend.assign(n, kNobody);
+  all.refusals.resize(n);
+  TN_CHECK(ask_all(all, backends));
+  return all;
+}
+
+// Each of the nodes by its pieces, in a try: nodes that cannot be taken apart stay.
+using Pieces = std::map<tn_node_id, std::vector<tn_node_id>>;
+Result<Pieces> take_apart(tn_graph* graph, const std::vector<tn_node_id>& nodes) {
+  TN_TRY(begun, begin_edit(graph));
+  std::unique_ptr<tn_edit> edit(begun);
+  Pieces out;
+  for (tn_node_id node : nodes) {
+    std::unordered_set<tn_node_id> before(edit->tables().order.begin(), edit->tables().order.end());
+    if (!edit->decompose(node).ok()) continue;
+    std::vector<tn_node_id>& pieces = out[node];
+    for (tn_node_id id : edit->tables().order)
+      if (!before.count(id)) pieces.push_back(id);
+  }
+  TN_CHECK(edit->commit());
+  return out;
+}
+
+// What the first backend refuses whole it may take in pieces: nodes whose pieces it claims all are
+// decomposed. Whether any was.
+Result<bool> open_refused(const Assignment& all,
+                          tn_graph* graph,
+                          const std::vector<std::unique_ptr<BackendUse>>& backends) {
+  std::vector<tn_node_id> refused, opened;
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    const tn_op* row = op_service()->of(graph, all.nodes[i]);
+    if (all.backend[i] != 0 && row && row->decompose) refused.push_back(all.nodes[i]);
+  }
+  if (refused.empty()) return false;
+  auto trial = Ref<tn_graph>::take(clone(*graph));
+  Result<Pieces> pieces = take_apart(trial.get(), refused);
+  if (!pieces.ok()) return false;
+  TN_TRY(after, assign(trial.get(), backends));
+  for (const auto& [node, parts] : *pieces) {
+    bool runs = std::all_of(parts.begin(), parts.end(), [&, &a = after](tn_node_id part) {
+      return a.backend[a.index.at(part)] == 0;
+    });
+    if (runs) opened.push_back(node);
+  }
+  if (opened.empty()) return false;
+  TN_CHECK(take_apart(graph, opened).status());
+  return true;
 }
 
 // Nobody's control-flow nodes are the host's; for other nodes that is an error.
@@ -130,19 +190,34 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
 
 }  // namespace
 
-Result<std::vector<Part>> partition(const tn_graph* graph,
+std::shared_ptr<Compiled> last_used(tn_plan* plan) {
+  std::lock_guard lock(plan->mutex);
+  return plan->cache.empty() ? nullptr : plan->cache[0];
+}
+
+std::vector<Fallback> fallbacks_of(tn_plan* plan) {
+  std::vector<Fallback> out;
+  std::shared_ptr<Compiled> compiled = last_used(plan);
+  if (!compiled) return out;
+  out = compiled->fallbacks;
+  for (const Step& step : compiled->steps) {
+    for (const auto& [name, body] : step.bodies) {
+      std::vector<Fallback> inner = fallbacks_of(body.get());
+      out.insert(out.end(), inner.begin(), inner.end());
+    }
+  }
+  return out;
+}
+
+Result<std::vector<Part>> partition(tn_graph* graph,
                                     const std::vector<std::unique_ptr<BackendUse>>& backends,
                                     std::vector<Fallback>* fallbacks) {
-  Assignment all;
-  all.graph = graph;
-  uint64_t n = graph_service()->count(graph, TN_LIST_NODES);
-  for (uint64_t i = 0; i < n; ++i) {
-    all.nodes.push_back(graph_service()->node_at(graph, i));
-    all.index[all.nodes.back()] = i;
+  TN_TRY(all, assign(graph, backends));
+  TN_TRY(opened, open_refused(all, graph, backends));
+  if (opened) {
+    TN_TRY(again, assign(graph, backends));
+    all = std::move(again);
   }
-  all.backend.assign(n, kNobody);
-  all.refusals.resize(n);
-  TN_CHECK(ask_all(all, backends));
   TN_CHECK(settle(all, backends, fallbacks));
 
   TN_TRY(depth, depths(all));

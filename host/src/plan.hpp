@@ -144,7 +144,8 @@ Status run_plan(tn_plan* plan,
                 const DLTensor* const* in,
                 uint64_t n_in,
                 const tn_outputs* outputs,
-                const tn_cancel* cancel);
+                const tn_cancel* cancel,
+                nlohmann::json* profile = nullptr);
 const tn_host_eval* eval_service();
 
 }  // namespace tenon::host

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run of a compiled plan: steps in order over the slots of a RunContext.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -174,11 +176,19 @@ class Run {
     return {};
   }
 
-  static tn_status* run_body(void* body,
+  // A body of a control-flow node, under the cancel and the profile of the run around it.
+  struct BodyRun {
+    tn_plan* plan;
+    const tn_cancel* cancel;
+    nlohmann::json* layers;
+  };
+
+  static tn_status* run_body(void* self,
                              const DLTensor* const* in,
                              uint64_t n_in,
                              const tn_outputs* outputs) {
-    return run_plan(static_cast<tn_plan*>(body), in, n_in, outputs, nullptr).release();
+    auto& [plan, cancel, layers] = *static_cast<BodyRun*>(self);
+    return run_plan(plan, in, n_in, outputs, cancel, layers).release();
   }
 
   Status run_control(const Step& step) {
@@ -186,25 +196,46 @@ class Run {
     uint64_t start = profile_ ? now_ns() : 0;
     set_arguments(step);
     std::vector<const DLTensor*> arguments = rc_.arguments;
-    std::vector<tn_body> bodies;
+    nlohmann::json layers = nlohmann::json::array();
+    std::vector<BodyRun> runs;
     for (const auto& [name, plan] : step.bodies)
-      bodies.push_back({str(name), plan.get(), run_body});
+      runs.push_back({plan.get(), cancel_, profile_ ? &layers : nullptr});
+    std::vector<tn_body> bodies;
+    for (size_t i = 0; i < runs.size(); ++i)
+      bodies.push_back({str(step.bodies[i].first), &runs[i], run_body});
     Asked asked{this, &step};
     tn_outputs outputs{&asked, give};
     tn_op_call call{
         sizeof call,      0,        plan_.ctx,     c_.graph.get(), step.node, arguments.data(),
         arguments.size(), &outputs, bodies.data(), bodies.size(),  cancel_};
     TN_CHECK(Status(step.row->ref(&call)));
-    if (profile_) {
-      profile_->push_back({{"name", step.names[0]},
-                           {"op", std::string(view(step.row->type))},
-                           {"backend", "host"},
-                           {"kernel", "control"},
-                           {"ns", now_ns() - start},
-                           {"flops", 0},
-                           {"bytes", 0}});
-    }
+    if (profile_) add_control_profile(step, now_ns() - start, layers);
     return {};
+  }
+
+  // The layers of the bodies, those of all iterations as one, and what remains for the node itself.
+  void add_control_profile(const Step& step, uint64_t ns, nlohmann::json& layers) {
+    std::map<std::string, size_t> known;
+    uint64_t inside = 0;
+    for (nlohmann::json& layer : layers) {
+      inside += layer.value("ns", uint64_t{0});
+      auto [at, is_new] = known.try_emplace(layer.value("name", ""), profile_->size());
+      if (is_new) {
+        profile_->push_back(std::move(layer));
+        continue;
+      }
+      nlohmann::json& sum = (*profile_)[at->second];
+      sum["ns"] = sum.value("ns", uint64_t{0}) + layer.value("ns", uint64_t{0});
+      for (const char* key : {"flops", "bytes"})
+        sum[key] = sum.value(key, 0.0) + layer.value(key, 0.0);
+    }
+    profile_->push_back({{"name", step.names[0]},
+                         {"op", std::string(view(step.row->type))},
+                         {"backend", "host"},
+                         {"kernel", "control"},
+                         {"ns", ns - std::min(ns, inside)},
+                         {"flops", 0},
+                         {"bytes", 0}});
   }
 
   Status run_copy(const Step& step) {

@@ -20,6 +20,29 @@ Status no_memory(uint64_t bytes, std::string_view what) {
   return {TN_RESOURCE_EXHAUSTED, cat("out of memory: ", bytes, " bytes for ", what)};
 }
 
+// Which value takes most, and the node that makes it.
+std::string largest_value(const tn_graph* graph) {
+  const tn_host_graph& g = *graph_service();
+  uint64_t most = 0;
+  std::string out;
+  for (uint64_t n = 0, count = g.count(graph, TN_LIST_NODES); n < count; ++n) {
+    tn_node_id node = g.node_at(graph, n);
+    for (uint64_t i = 0, m = g.io_count(graph, node, TN_LIST_OUTPUTS); i < m; ++i) {
+      tn_value_id value = g.io_at(graph, node, TN_LIST_OUTPUTS, i);
+      tn_type type{};
+      type.struct_size = sizeof type;
+      if (!value || !Status(g.value_type(graph, value, &type)).ok()) continue;
+      if (type.rank == TN_RANK_UNKNOWN) continue;
+      Result<uint64_t> bytes = dense_bytes(type.dtype, {type.dims, type.rank});
+      if (!bytes.ok() || *bytes <= most) continue;
+      most = *bytes;
+      out = cat("node ", view(g.node_name(graph, node)), " makes value ",
+                view(g.value_name(graph, value)), " of ", most, " bytes");
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<int64_t> dense_layout(std::span<const int64_t> dims) {
@@ -86,10 +109,12 @@ Status reserve(RunContext& context, int slot, uint64_t bytes) {
 
 Status RunContext::prepare() {
   if (compiled->arena_bytes && !(arena = aligned(compiled->arena_bytes))) {
-    return no_memory(compiled->arena_bytes, "the plan's arena");
+    return no_memory(compiled->arena_bytes,
+                     cat("the plan's arena: ", largest_value(compiled->graph.get())));
   }
   if (compiled->workspace_bytes && !(workspace = aligned(compiled->workspace_bytes))) {
-    return no_memory(compiled->workspace_bytes, "the plan's workspace");
+    return no_memory(compiled->workspace_bytes,
+                     cat("the plan's workspace: ", largest_value(compiled->graph.get())));
   }
   for (size_t b = 0; b < streams.size(); ++b) {
     BackendUse& use = *compiled->plan->backends[b];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of ONNX's ai.onnx.ml: Binarizer and ArrayFeatureExtractor.
+// Of ONNX's ai.onnx.ml: Binarizer, Scaler and ArrayFeatureExtractor.
 #include <algorithm>
 
 #include "cells.hpp"
@@ -34,6 +34,62 @@ Result<Node> binarizer_sample(EditView edit, uint64_t seed) {
   TN_TRY(x, random.input(TN_F32, random.shape(1, 3)));
   return edit.add(
       {.type = "Binarizer", .inputs = {x}, .attrs = {{"threshold", 0.5}}, .domain = kDomain});
+}
+
+// (x - offset) * scale in float32, each one number or one for each feature.
+Status scaler_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  if (!x.ranked) return set_output(edit, node, 0, unranked(TN_F32));
+  return set_output(edit, node, 0, TN_F32, dims_of(x));
+}
+Result<std::vector<float>> scaler_numbers(Node node, const char* name, size_t features) {
+  std::vector<double> stated = floats_of(node.attr(name));
+  if (stated.size() != 1 && stated.size() != features)
+    return invalid(cat(name, ": expected 1 or ", features, " numbers, got ", stated.size()));
+  return std::vector<float>(stated.begin(), stated.end());
+}
+Status scaler_ref(const Call& call) {
+  std::span<const int64_t> shape = call.shape(0);
+  size_t features = shape.empty() ? 1 : static_cast<size_t>(shape.back());
+  TN_TRY(offset, scaler_numbers(call.node(), "offset", features));
+  TN_TRY(scale, scaler_numbers(call.node(), "scale", features));
+  TN_TRY(out, call.out(0, TN_F32, shape));
+  for (int64_t i = 0; i < element_count(out); ++i) {
+    size_t feature = static_cast<size_t>(i) % features;
+    auto x = static_cast<float>(load_number(call.data<char>(0), call.dtype(0), i));
+    data_of<float>(out)[i] =
+        (x - offset[offset.size() > 1 ? feature : 0]) * scale[scale.size() > 1 ? feature : 0];
+  }
+  return {};
+}
+Result<std::vector<Value>> scaler_decompose(EditView edit, Node node) {
+  Value x = node.input(0);
+  Type type = x.type();
+  if (!type.ranked || type.rank() == 0) return unsupported("decomposed only with a known rank");
+  Value made[2];
+  const char* names[] = {"offset", "scale"};
+  for (size_t i = 0; i < 2; ++i) {
+    int64_t stated = static_cast<int64_t>(floats_of(node.attr(names[i])).size());
+    int64_t last = type.dims.back();
+    TN_TRY(numbers, scaler_numbers(node, names[i], static_cast<size_t>(last < 0 ? stated : last)));
+    std::vector<int64_t> dims{static_cast<int64_t>(numbers.size())};
+    TN_TRY(constant, edit.constant<float>(TN_F32, dims, numbers));
+    made[i] = constant;
+  }
+  TN_TRY(real, edit.op("Cast", {x}, {{"to", any_dtype(TN_F32)}}));
+  TN_TRY(away, edit.op("Sub", {real, made[0]}));
+  TN_TRY(y, edit.op("Mul", {away, made[1]}));
+  return std::vector<Value>{y};
+}
+Result<Node> scaler_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  TN_TRY(x, random.input(TN_F32, {random.integer(1, 3), 3}));
+  std::vector<double> offset{0.5, -1, 2}, scale{2};
+  if (random.coin()) std::swap(offset, scale);
+  return edit.add({.type = "Scaler",
+                   .inputs = {x},
+                   .attrs = {{"offset", any_floats(offset)}, {"scale", any_floats(scale)}},
+                   .domain = kDomain});
 }
 
 // The columns y of the last axis.
@@ -91,6 +147,16 @@ constexpr tn_op kBinarizer =
             .vjp = vjp<no_gradient>,
             .vjp_inputs = 0,
             .vjp_outputs = 0});
+constexpr tn_op kScaler = op_row({.type = "Scaler",
+                                  .since = 1,
+                                  .domain = kDomain,
+                                  .attributes = R"([{"name": "offset", "type": "floats"},
+                                                    {"name": "scale", "type": "floats"}])",
+                                  .shape = shape<scaler_shape>,
+                                  .decompose = decompose<scaler_decompose>,
+                                  .cost = cost<move_cost>,
+                                  .ref = ref<scaler_ref>,
+                                  .sample = sample<scaler_sample>});
 constexpr tn_op kExtractor = op_row({.type = "ArrayFeatureExtractor",
                                      .since = 1,
                                      .domain = kDomain,
@@ -102,6 +168,6 @@ constexpr tn_op kExtractor = op_row({.type = "ArrayFeatureExtractor",
 
 }  // namespace
 
-TENON_OPS(features, &kBinarizer, &kExtractor)
+TENON_OPS(features, &kBinarizer, &kScaler, &kExtractor)
 
 }  // namespace tenon::ops

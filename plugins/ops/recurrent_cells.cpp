@@ -133,6 +133,7 @@ Result<Node> lstm_sample(EditView edit, uint64_t seed) {
 constexpr tn_op kRnn = op_row({.type = "RNN",
                                .since = 22,
                                .attributes = "[" TENON_RECURRENT_ATTRIBUTES "]",
+                               .quant = "stored=1:1,2:1",
                                .shape = shape<recurrent_shape>,
                                .decompose = decompose<rnn_parts>,
                                .cost = cost<recurrent_cost>,
@@ -144,6 +145,7 @@ constexpr tn_op kGru =
             .since = 22,
             .attributes = "[" TENON_RECURRENT_ATTRIBUTES
                           R"(, {"name": "linear_before_reset", "type": "int", "default": 0}])",
+            .quant = "stored=1:1,2:1",
             .shape = shape<recurrent_shape>,
             .decompose = decompose<gru_parts>,
             .cost = cost<recurrent_cost>,
@@ -155,6 +157,7 @@ constexpr tn_op kLstm = op_row({.type = "LSTM",
                                 .attributes = "[" TENON_RECURRENT_ATTRIBUTES
                                               R"(, {"name": "input_forget", "type": "int",
                                                     "default": 0}])",
+                                .quant = "stored=1:1,2:1",
                                 .shape = shape<recurrent_shape>,
                                 .decompose = decompose<lstm_parts>,
                                 .cost = cost<recurrent_cost>,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "report.hpp"
+#include "storage.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -73,7 +74,11 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
                            {"observer", calibrated.observer},
                            {"backend", calibrated.backend}};
   report["skip"] = choices_.skip;
+  Storage storage({choices_.skip, insertion_.per_channel});
+  if (!insertion_.trained) TN_CHECK(storage.run(edit, assignment));
   TN_CHECK(edit.commit());
+  if (!insertion_.trained) TN_CHECK(storage.run_in_bodies(raw));
+  report["stored"] = storage.notes();
   return sink.write(report.dump());
 }
 

@@ -8,6 +8,7 @@
 #include "tenon/sdk/role/pass.hpp"
 
 #include "report.hpp"
+#include "storage.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -36,7 +37,7 @@ class Dynamic {
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     shared_.clear();
     TN_TRY(assignment, Assignment::make({raw}, choices_));
-    TN_CHECK(check_something_taken(assignment));
+    Storage storage({choices_.skip, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));
     nlohmann::ordered_json done = nlohmann::ordered_json::array(), left = done;
     for (const Decision& one : assignment.nodes()) {
@@ -48,19 +49,22 @@ class Dynamic {
         TN_CHECK(replace(edit, one, &snr_db).in(cat("node ", row["node"].get<std::string>())));
         row["weight_snr_db"] = snr_db;
         done.push_back(std::move(row));
-      } else if (one.is_float) {
+        continue;
+      }
+      if (one.taken) TN_CHECK(storage.run_product(edit, one));
+      if (one.is_float) {
         row["why"] = why;
         left.push_back(std::move(row));
       }
     }
-    if (done.empty()) {
-      return {TN_FAILED_PRECONDITION,
-              "nothing to quantize (no MatMul or Gemm with a constant weight)"};
-    }
+    TN_CHECK(storage.run(edit, assignment));
     TN_CHECK(edit.commit());
+    TN_CHECK(storage.run_in_bodies(raw));
+    if (done.empty() && storage.notes().empty()) TN_CHECK(check_something_taken(assignment));
     nlohmann::ordered_json report{{"counts", {{"quantized", done.size()}, {"float", left.size()}}},
                                   {"quantized", done},
-                                  {"float", left}};
+                                  {"float", left},
+                                  {"stored", storage.notes()}};
     return sink.write(report.dump());
   }
 

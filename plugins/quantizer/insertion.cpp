@@ -6,6 +6,28 @@
 
 namespace tenon::quantizer {
 
+Result<Value> add_weight(EditView edit,
+                         std::string_view stated_name,
+                         const Weight& weight,
+                         bool per_channel) {
+  std::string name(stated_name);
+  std::vector<int64_t> channels;
+  if (per_channel) channels.push_back(static_cast<int64_t>(weight.scale.size()));
+  std::vector<int8_t> zeros(weight.scale.size(), 0);
+  TN_TRY(numbers, edit.constant<int8_t>(TN_I8, weight.shape, weight.numbers, name + "_quantized"));
+  TN_TRY(scale, edit.constant<float>(TN_F32, channels, weight.scale, name + "_scale"));
+  TN_TRY(zero, edit.constant<int8_t>(TN_I8, channels, zeros, name + "_zero_point"));
+  std::string back = name + "_dequantized";
+  std::vector<Attr> attrs;
+  if (per_channel) attrs.emplace_back("axis", weight.axis);
+  TN_TRY(dq, edit.add({.type = "DequantizeLinear",
+                       .inputs = {numbers, scale, zero},
+                       .attrs = attrs,
+                       .name = back,
+                       .output_names = {back}}));
+  return dq.output();
+}
+
 Status Insertion::run(EditView edit, const std::vector<Params>& groups) {
   // Weights first: what reads a value is looked up before its uses change.
   for (const Decision& one : assignment_.nodes()) {
@@ -94,22 +116,8 @@ Result<Insertion::Stored> Insertion::stored_weight(EditView edit,
     by_weight_[{value.id, one.role.axis}] = stored;
     return stored;
   }
-  std::string name(value.name());
-  std::vector<int64_t> channels;
-  if (plan_.per_channel) channels.push_back(static_cast<int64_t>(weight.scale.size()));
-  std::vector<int8_t> zeros(weight.scale.size(), 0);
-  TN_TRY(numbers, edit.constant<int8_t>(TN_I8, weight.shape, weight.numbers, name + "_quantized"));
-  TN_TRY(scale, edit.constant<float>(TN_F32, channels, weight.scale, name + "_scale"));
-  TN_TRY(zero, edit.constant<int8_t>(TN_I8, channels, zeros, name + "_zero_point"));
-  std::string back = name + "_dequantized";
-  std::vector<Attr> attrs;
-  if (plan_.per_channel) attrs.emplace_back("axis", weight.axis);
-  TN_TRY(dq, edit.add({.type = "DequantizeLinear",
-                       .inputs = {numbers, scale, zero},
-                       .attrs = attrs,
-                       .name = back,
-                       .output_names = {back}}));
-  Stored stored{dq.output(), weight.scale};
+  TN_TRY(back, add_weight(edit, value.name(), weight, plan_.per_channel));
+  Stored stored{back, weight.scale};
   by_weight_[{value.id, one.role.axis}] = stored;
   return stored;
 }

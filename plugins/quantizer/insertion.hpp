@@ -27,6 +27,12 @@ struct WeightNote {  // for the report
   bool integer_bias = false;
 };
 
+// A weight as int8 behind a DequantizeLinear: what stands for it.
+Result<Value> add_weight(EditView edit,
+                         std::string_view name,
+                         const Weight& weight,
+                         bool per_channel);
+
 class Insertion {
  public:
   Insertion(tn_ctx* ctx, const Assignment& assignment, const InsertionPlan& plan)

@@ -18,6 +18,18 @@ int64_t number_or_choice(const std::string& text, Node node) {
   return std::atoll(text.c_str() + from);
 }
 
+// "1:1,2:1": inputs and their axes.
+std::vector<std::pair<int64_t, int64_t>> pairs_of(const std::string& text) {
+  std::vector<std::pair<int64_t, int64_t>> out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find(',', at), text.size()), colon = text.find(':', at);
+    out.emplace_back(std::atoll(text.c_str() + at),
+                     colon < end ? std::atoll(text.c_str() + colon + 1) : 0);
+    at = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 Role role_of(Node node) {
@@ -40,8 +52,10 @@ Role role_of(Node node) {
     for (auto [key, to] : {std::pair{"act=", &role.act},
                            {"weight=", &role.weight},
                            {"bias=", &role.bias},
-                           {"axis=", &role.axis}})
+                           {"axis=", &role.axis},
+                           {"rows=", &role.rows}})
       if (word.starts_with(key)) *to = number_or_choice(word.substr(std::string(key).size()), node);
+    if (word.starts_with("stored=")) role.stored = pairs_of(word.substr(7));
   }
   return role;
 }

@@ -4,6 +4,7 @@
 #include "tenon/sdk/role/pass.hpp"
 
 #include "report.hpp"
+#include "storage.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -19,12 +20,16 @@ class Weights {
   }
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
     TN_TRY(assignment, Assignment::make({raw}, choices_));
-    TN_CHECK(check_something_taken(assignment));
     Insertion insertion(ctx_, assignment, plan_);
+    Storage storage({choices_.skip, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));
     TN_CHECK(insertion.run(edit, {}));
     nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
+    TN_CHECK(storage.run(edit, assignment));
     TN_CHECK(edit.commit());
+    TN_CHECK(storage.run_in_bodies(raw));
+    if (storage.notes().empty()) TN_CHECK(check_something_taken(assignment));
+    report["stored"] = storage.notes();
     return sink.write(report.dump());
   }
 

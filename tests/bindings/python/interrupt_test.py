@@ -25,6 +25,12 @@ after = [port("c2", TensorProto.BOOL), port("a2", TensorProto.FLOAT, 2)]
 loop = helper.make_node(
     "Loop", ["", "go", "x"], ["y"], body=helper.make_graph(nodes, "body", before, after)
 )
+if INSIDE:  # the endless loop in the body of another node
+    done = helper.make_graph([loop], "then", [], [port("y", F, 2)])
+    kept = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["z"])], "else", [], [port("z", F, 2)]
+    )
+    loop = helper.make_node("If", ["go"], ["y"], then_branch=done, else_branch=kept)
 ports = [port("go", TensorProto.BOOL), port("x", TensorProto.FLOAT, 2)]
 graph = helper.make_graph([loop], "graph", ports, [port("y", TensorProto.FLOAT, 2)])
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
@@ -40,12 +46,16 @@ print(plan(np.array(False), x)[0].tolist())
 """
 
 
-def test_an_endless_loop_is_stopped():
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_endless_loop_is_stopped(inside):
     if "onnx" not in [plugin["id"] for plugin in tenon.plugins()]:
         pytest.skip("the plugin onnx is not built")
 
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", f"INSIDE = {inside}\n{PROGRAM}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
     assert done.stdout == "stopped\n[1.0, 1.0]\n", done.stderr

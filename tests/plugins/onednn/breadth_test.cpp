@@ -168,6 +168,12 @@ constexpr Case kCases[] = {
   %z: f32[4] = MatMul(%y, %v) @matrix
   output y = %y
   output z = %z)"},
+    {"AttentionByItsPieces", R"(input %q: f32[2, 3, 4, 8]
+  input %k: f32[2, 3, 6, 8]
+  input %v: f32[2, 3, 6, 5]
+  constant %m: f32[4, 6] = [0, 0, 0, 0, 0, 0, -inf, -inf, -inf, -inf, -inf, -inf, 1, 2, -inf, 0, 0, 0, 0, 0, 0, 0, -1, -inf]
+  %y: f32[2, 3, 4, 5] = Attention(%q, %k, %v, %m) {scale = 0.25} @attention
+  output y = %y)"},
     {"EmptyPartsOfASplit", R"(input %x: f32[3, 4]
   constant %n: i64[2] = [4, 0]
   %a: f32[3, 4], %b: f32[3, 0] = Split(%x, %n) {axis = 1} @n38

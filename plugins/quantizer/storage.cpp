@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tenon/sdk/pattern.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+// Below this a scale for each channel or row eats up what is saved.
+constexpr int64_t kLeastElements = 1024;
+
+bool is_storable(Value value, int64_t axis) {
+  if (!value || !value.is_constant() || value.dtype() != TN_F32) return false;
+  DLTensor tensor = value.constant().dl();
+  if (tensor.ndim < 2 || axis >= tensor.ndim || element_count(tensor) < kLeastElements)
+    return false;
+  const float* data = data_of<float>(tensor);
+  return std::all_of(data, data + element_count(tensor), [](float x) { return std::isfinite(x); });
+}
+
+std::vector<std::string> attribute_names(Node node) {
+  std::vector<std::string> out;
+  for (uint64_t i = 0, n = services.graph->attr_count(node.graph, node.id); i < n; ++i)
+    out.emplace_back(view(services.graph->attr_name(node.graph, node.id, i)));
+  return out;
+}
+
+// The node once more, with another value for one input.
+Result<Value> repeated(
+    EditView edit, Node node, uint64_t input, Value instead, std::string_view what) {
+  std::vector<Value> inputs = node.inputs();
+  inputs[input] = instead;
+  std::vector<std::string> names = attribute_names(node);
+  std::vector<Attr> attrs;
+  for (const std::string& key : names)
+    attrs.emplace_back(key, node.attr(key));
+  std::string name = cat(node.name(), what);
+  TN_TRY(made, edit.add({.type = node.type(),
+                         .inputs = std::move(inputs),
+                         .attrs = std::move(attrs),
+                         .name = name,
+                         .domain = node.domain(),
+                         .scope = node.scope()}));
+  return made.output();
+}
+
+}  // namespace
+
+Status Storage::run(EditView edit, const Assignment& assignment) {
+  for (const Decision& one : assignment.nodes()) {
+    if (one.taken || !matched_by(plan_.skip, one.node).empty()) continue;
+    for (auto [input, axis] : one.role.stored)
+      TN_CHECK(store_weight(edit, one.node, input, axis).in(one.node.name()));
+    if (one.role.rows < 0 || one.node.attr_int("axis", 0) != 0) continue;
+    auto input = static_cast<uint64_t>(one.role.rows);
+    Value table = one.node.input(input);
+    if (is_storable(table, 0) && table.constant().dl().ndim == 2)
+      TN_CHECK(store_table(edit, one.node, input).in(one.node.name()));
+  }
+  return {};
+}
+
+Status Storage::run_product(EditView edit, const Decision& one) {
+  return store_weight(edit, one.node, one.role.weight, one.role.axis).in(one.node.name());
+}
+
+Status Storage::store_weight(EditView edit, Node node, int64_t input, int64_t axis) {
+  Value value = node.input(static_cast<uint64_t>(input));
+  if (!is_storable(value, axis)) return {};
+  Weight weight = quantize_weight(value.constant().dl(), {axis, plan_.per_channel, 127, {}});
+  TN_TRY(stored, add_weight(edit, value.name(), weight, plan_.per_channel));
+  note(node, weight.snr_db);
+  return edit.set_input(node, static_cast<uint64_t>(input), stored);
+}
+
+// y = Gather(T, i)  becomes  Cast(Gather(T as int8, i)) * Gather(scales of the rows, i)
+Status Storage::store_table(EditView edit, Node node, uint64_t input) {
+  Value value = node.input(input);
+  Weight table = quantize_weight(value.constant().dl(), {0, true, 127, {}});
+  std::string name(value.name());
+  TN_TRY(numbers, edit.constant<int8_t>(TN_I8, table.shape, table.numbers, name + "_quantized"));
+  std::vector<int64_t> column{table.shape[0], 1};
+  TN_TRY(scale, edit.constant<float>(TN_F32, column, table.scale, name + "_scale"));
+  TN_TRY(rows, repeated(edit, node, input, numbers, "_quantized"));
+  TN_TRY(scales, repeated(edit, node, input, scale, "_scale"));
+  std::string real_name = cat(node.name(), "_float"), scaled_name = cat(node.name(), "_scaled");
+  TN_TRY(real, edit.add({.type = "Cast",
+                         .inputs = {rows},
+                         .attrs = {{"to", any_dtype(TN_F32)}},
+                         .name = real_name,
+                         .scope = node.scope()}));
+  TN_TRY(y, edit.add({.type = "Mul",
+                      .inputs = {real.output(), scales},
+                      .name = scaled_name,
+                      .scope = node.scope()}));
+  note(node, table.snr_db);
+  TN_CHECK(edit.replace(node.output(), y.output()));
+  return edit.erase(node);
+}
+
+void Storage::note(Node node, double snr_db) {
+  notes_.push_back({{"node", node.name()}, {"op", node.type()}, {"weight_snr_db", snr_db}});
+}
+
+Status Storage::run_in_bodies(tn_graph* graph) {
+  for (Node node : Graph{graph}.nodes())
+    for (const std::string& name : attribute_names(node))
+      if (node.attr(name).tag == TN_ANY_GRAPH) TN_CHECK(run_in_body(graph, node, name));
+  return {};
+}
+
+Status Storage::run_in_body(tn_graph* graph, Node node, const std::string& name) {
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->clone(static_cast<const tn_graph*>(node.attr(name).v.p), &raw));
+  OwnedGraph body = OwnedGraph::take(raw);
+  size_t before = notes_.size();
+  TN_CHECK(run_in_bodies(raw));
+  TN_TRY(assignment, Assignment::make({raw}, {plan_.skip, false, true}));
+  TN_TRY(inner, Edit::begin(raw));
+  for (const Decision& one : assignment.nodes())
+    if (one.taken) TN_CHECK(run_product(inner, one));
+  TN_CHECK(run(inner, assignment));
+  TN_CHECK(inner.commit());
+  if (notes_.size() == before) return {};
+  TN_TRY(edit, Edit::begin(graph));
+  TN_CHECK(edit.set_attr(edit.node(node.id), {name, any_graph(raw)}));
+  return edit.commit();
+}
+
+}  // namespace tenon::quantizer

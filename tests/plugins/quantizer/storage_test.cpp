@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights in 8 bits of nodes that compute in float.
+#include "plugins/quantizer/pass_test.hpp"
+
+namespace tenon::test {
+namespace {
+
+class Storage : public PassTest {
+ protected:
+  // Rows of a table, chosen by constant numbers, times x.
+  void build_lookup(std::vector<int64_t> table, int64_t axis) {
+    build([&](EditView edit) {
+      Value x = input(edit, "x", {3, 48});
+      auto at = edit.ints({1, 40, 7});
+      ASSERT_TRUE(at.ok());
+      Value rows = node(edit, "Gather", {weight(edit, "table", std::move(table), 1), *at}, "rows",
+                        {{"axis", axis}});
+      if (axis == 1) rows = node(edit, "Transpose", {rows}, "turned");
+      ASSERT_EQ(text_of(edit.output("y", node(edit, "Mul", {x, rows}, "product"))), "");
+    });
+  }
+};
+
+TEST_F(Storage, TablesKeepAScaleForEachRow) {
+  build_lookup({64, 48}, 0);
+
+  ASSERT_EQ(apply("quantizer.weights", json::object()), "");
+
+  EXPECT_EQ(result_.view().find("table_quantized").dtype(), uint32_t{TN_I8});
+  EXPECT_EQ(result_.view().find("table_scale").type().dims, (std::vector<int64_t>{64, 1}));
+  EXPECT_FALSE(result_.view().find("table"));
+  ASSERT_EQ(report_["stored"].size(), 1u);
+  EXPECT_EQ(report_["stored"][0]["node"], "rows");
+  EXPECT_GT(report_["stored"][0]["weight_snr_db"], 35.0);
+}
+
+TEST_F(Storage, TablesAnswerAsBefore) {
+  build_lookup({64, 48}, 0);
+  ASSERT_EQ(apply("quantizer.dynamic", json::object()), "");
+
+  Floats x = random(3 * 48, 9);
+
+  EXPECT_GT(cosine(run(model_, {3, 48}, x), run(result_, {3, 48}, x)), 0.9998);
+}
+
+TEST_F(Storage, TablesOfAnotherAxisStay) {
+  build_lookup({48, 64}, 1);
+
+  EXPECT_THAT(apply("quantizer.weights", json::object()), HasSubstr("nothing to quantize"));
+}
+
+TEST_F(Storage, SkippedTablesStay) {
+  build_lookup({64, 48}, 0);
+  EXPECT_THAT(apply("quantizer.weights", {{"skip", {"rows"}}}), HasSubstr("nothing to quantize"));
+}
+
+TEST_F(Storage, RecurrentWeightsGetChannels) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {4, 1, 16});
+    Value w = weight(edit, "w", {1, 64, 16}, 1), r = weight(edit, "r", {1, 64, 16}, 2);
+    auto lstm = edit.add({.type = "LSTM",
+                          .inputs = {x, w, r},
+                          .attrs = {{"hidden_size", 16}},
+                          .n_outputs = 1,
+                          .name = "lstm"});
+    ASSERT_TRUE(lstm.ok());
+    ASSERT_EQ(text_of(edit.output("y", lstm->output())), "");
+  });
+  ASSERT_EQ(apply("quantizer.weights", json::object()), "");
+
+  EXPECT_THAT(reads("lstm"), testing::ElementsAre("x", "w_dequantized", "r_dequantized"));
+  EXPECT_EQ(result_.view().find("w_scale").type().dims, (std::vector<int64_t>{64}));
+  Floats x = random(4 * 16, 9);
+  EXPECT_GT(cosine(run(model_, {4, 1, 16}, x), run(result_, {4, 1, 16}, x)), 0.999);
+}
+
+TEST_F(Storage, BodiesAreStoredToo) {
+  tn_graph* raw = nullptr;
+  ASSERT_EQ(text_of(Status(services.graph->create(ctx_, &raw))), "");
+  OwnedGraph body = OwnedGraph::take(raw);
+  auto inner = Edit::begin(raw);
+  Value h = input(*inner, "h", {2, 32});
+  Value product = node(*inner, "MatMul", {h, weight(*inner, "w", {32, 32}, 3)}, "product");
+  ASSERT_EQ(text_of(inner->output("o", product)), "");
+  ASSERT_EQ(text_of(inner->commit()), "");
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 32});
+    auto yes = edit.constant<uint8_t>(TN_BOOL, {}, std::vector<uint8_t>{1});
+    Value y =
+        node(edit, "If", {*yes, x}, "choice",
+             {{"then_branch", any_graph(raw)}, {"else_branch", any_graph(raw)}, {"captures", 1}});
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+
+  ASSERT_EQ(apply("quantizer.weights", json::object()), "");
+
+  EXPECT_EQ(report_["stored"].size(), 2u);
+  EXPECT_EQ(report_["stored"][0]["node"], "product");
+  Floats x = random(2 * 32, 9);
+  EXPECT_GT(cosine(run(model_, {2, 32}, x), run(result_, {2, 32}, x)), 0.9998);
+}
+
+}  // namespace
+}  // namespace tenon::test
