@@ -87,12 +87,24 @@ class Run {
     return run->give_slot(step->out[i], *proto, out).release();
   }
 
+  // "node n: ", or nothing where no node makes the value.
+  std::string maker_of(const std::string& value) const {
+    const tn_host_graph& g = *graph_service();
+    tn_value_id id = g.find_value(c_.graph.get(), str(value));
+    tn_node_id node = id ? g.producer(c_.graph.get(), id, nullptr) : 0;
+    return node ? cat("node ", view(g.node_name(c_.graph.get(), node)), ": ") : std::string();
+  }
+
   // Memory for a value that a step is about to write.
   Status give_slot(int index, const DLTensor& proto, DLTensor* out) {
     const Slot& slot = c_.slots[index];
     DLTensor& tensor = rc_.tensors[index];
     if (slot.output >= 0) {
-      TN_CHECK(Status(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &proto, &tensor)));
+      Status got(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &proto, &tensor));
+      if (!got.ok()) {
+        int32_t code = got.code();
+        return {code, cat(maker_of(slot.name), "output ", slot.name), "host", std::move(got)};
+      }
     } else if (slot.is_static) {
       bool same = static_cast<size_t>(proto.ndim) * 2 == slot.dims.size() &&
                   dtype_of(proto.dtype) == slot.dtype;

@@ -78,7 +78,7 @@ void Lowering::place_outputs() {
     int value = graph_.outputs[i];
     const Value& shape = graph_.values[value];
     int out = static_cast<int>(i);
-    const View found = view(value);
+    View found = view(value);
     Buffer& buffer = plan_.buffers[found.buffer];
     bool fits = buffer.kind == Buffer::Kind::kArena && found.offset == 0 &&
                 found.type == shape.type && !found.is_quantized() && is_row_major(found) &&
@@ -92,6 +92,7 @@ void Lowering::place_outputs() {
     int target =
         plan_.add_buffer({.kind = Buffer::Kind::kOutput, .bytes = shape.bytes(), .index = out});
     plan_.output_buffers.push_back(target);
+    if (found.channels != nullptr) found = dequantized_constant(found);
     add_copy("output " + shape.name, found,
              {.buffer = target,
               .type = shape.type,

@@ -133,7 +133,7 @@ def int8(row: table.Row, model: tenon.Model, feeds: list[dict], wanted: list[dic
         "int8": likeness(got, wanted),
         "int8_fallbacks": len(plan.describe()["fallback_nodes"]),
         "weights": (after - (before - weights)) / weights if weights else None,
-        "file": after / before if before else None,
+        "file": after / before if before else None,  # of what lies outside of bodies
         "share_of_weights": weights / before if before else None,
         "quantized": counts.get("quantized"),
         "float": counts.get("float"),

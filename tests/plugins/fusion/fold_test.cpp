@@ -211,6 +211,34 @@ TEST_F(FoldTest, BodiesOfControlFlowAreSimplifiedToo) {
   EXPECT_THAT(text(apply(graph, "fusion.default")), testing::Not(HasSubstr("Identity")));
 }
 
+TEST_F(FoldTest, TheBranchOfAKnownConditionTakesThePlaceOfItsIf) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[1, 2]
+  constant %go: bool[] = [true]
+  constant %first: i64[1] = [0]
+  %y = If(%go, %x, %first) {captures = 2, else_branch = graph {
+      input %x: f32[1, 2]
+      input %first: i64[1]
+      output x = %x
+    }, then_branch = graph {
+      input %x: f32[1, 2]
+      input %first: i64[1]
+      %a: f32[1, 2] = Neg(%x) @a
+      %y: f32[2] = Squeeze(%a, %first) @squeeze
+      output y = %y
+    }} @if
+  %z = Relu(%y) @relu
+  output y = %y
+  output z = %z
+})");
+
+  OwnedGraph flat = apply(graph, "fusion.default");
+
+  EXPECT_EQ(operators(flat), (std::vector<std::string>{"Neg", "Squeeze", "Relu"}));
+  EXPECT_EQ(flat.view().find("y").type().dims, (std::vector<int64_t>{2}));
+  EXPECT_EQ(run(flat), run(graph));
+}
+
 TEST_F(FoldTest, AGraphThatIsItsInputStaysOne) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[4]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that are wrong, or ask for too much: one clear error that names the node."""
+
+import numpy as np
+import pytest
+import tenon
+from onnx import helper
+from onnx_models import INT64, constant, info, model_of, ran
+
+HUGE = 1 << 38  # floats: a terabyte
+
+
+def node(op, inputs, output, **attrs):
+    return helper.make_node(op, inputs, [output], name=f"make_{output}", **attrs)
+
+
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_terabyte_is_refused_by_the_nodes_name(backend, inner, tmp_path):
+    nodes = [node("Expand", ["x", "s"], "h"), node("Relu", ["h"], "r")]
+    nodes += [node("ReduceSum", ["r"], "y")] if inner else []
+    model = model_of(
+        nodes, [info("x", [1])], ["y" if inner else "h"], [constant("s", np.array([HUGE]))]
+    )
+    plan = ran(tmp_path, model).compile(backend=backend)
+
+    with pytest.raises(tenon.ResourceExhausted, match=f"make_h.* {4 * HUGE} bytes"):
+        plan(np.ones(1, "f"))
+
+
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+def test_a_size_that_comes_from_data_is_refused_alike(backend, tmp_path):
+    model = model_of(
+        [node("Range", ["a", "b", "c"], "y")], [info(n, [], INT64) for n in "abc"], ["y"]
+    )
+    plan = ran(tmp_path, model).compile(backend=backend)
+
+    with pytest.raises(tenon.ResourceExhausted, match="make_y"):
+        plan(np.array(0), np.array(1 << 50), np.array(1))
+
+    assert plan(np.array(0), np.array(3), np.array(1))[0].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+def test_results_whose_shape_depends_on_data_may_differ_from_run_to_run(backend, tmp_path):
+    nodes = [node("NonZero", ["x"], "at"), node("Cast", ["at"], "f", to=1), node("Neg", ["f"], "y")]
+    plan = ran(tmp_path, model_of(nodes, [info("x", [2, 2])], ["y"])).compile(backend=backend)
+
+    for x, n in ((np.eye(2), 2), (np.ones((2, 2)), 4), (np.zeros((2, 2)), 0)):
+        assert plan(x.astype("f"))[0].shape == (2, n)
+
+
+def test_an_input_of_another_shape_than_declared_is_named(tmp_path):
+    plan = ran(tmp_path, model_of([node("Relu", ["x"], "y")], [info("x", [2, 4])], ["y"])).compile()
+
+    with pytest.raises(tenon.InvalidArgument, match=r"input x: expected float32\[2, 4\], got"):
+        plan(np.ones((2, 3), "f"))
+
+
+def test_where_stated_types_disagree_inference_is_right(tmp_path):
+    model = model_of(
+        [node("Relu", ["x"], "h"), node("Neg", ["h"], "y")], [info("x", [2, 3])], ["y"]
+    )
+    model.graph.value_info.append(info("h", [7, 7]))
+
+    assert ran(tmp_path, model).compile()(np.ones((2, 3), "f"))[0].shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "nodes, match",
+    [
+        ([node("Add", ["x", "b"], "a"), node("Relu", ["a"], "b")], "make_a.*cycle"),
+        ([node("Relu", ["x"], "a"), node("Neg", ["x"], "a")], "make_a.*two values have the name a"),
+    ],
+)
+def test_cycles_and_double_names_are_refused(nodes, match, tmp_path):
+    with pytest.raises(tenon.InvalidArgument, match=match):
+        ran(tmp_path, model_of(nodes, [info("x", [2])], ["a"]))
