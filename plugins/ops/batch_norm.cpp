@@ -171,6 +171,74 @@ Result<Node> batch_norm_sample(EditView edit, uint64_t seed) {
                    .n_outputs = 3});
 }
 
+// The statistics that inference is given, as an affine map of x: y = (x - mean)*factor + bias.
+void given_vjp(Gradients& g, const std::vector<int64_t>& axes) {
+  Value x = g.in(0), dy = g.cotangent();
+  auto wide = [&](Value v) { return g.cast(g.op("Unsqueeze", {v, g.ints(axes)}), x.dtype()); };
+  auto total = [&](Value v, uint64_t i) {
+    g.set(i, g.cast(g.sum(v, axes, false), g.in(i).dtype()));
+  };
+  Value scale = g.in(1), variance = g.in(4);
+  Value root =
+      g.op("Sqrt", {g.add(variance, g.number(g.of().attr_float("epsilon", 1e-5), variance.dtype()))});
+  Value normal = g.div(g.sub(x, wide(g.in(3))), wide(root));
+  Value dx = g.mul(dy, wide(g.div(g.cast(scale, root.dtype()), root)));
+  if (g.wanted(0)) g.set(0, dx);
+  if (g.wanted(1)) total(g.mul(dy, normal), 1);
+  if (g.wanted(2)) total(dy, 2);
+  if (g.wanted(3)) total(g.neg(dx), 3);
+  if (!g.wanted(4)) return;
+  Value half = g.number(-0.5, x.dtype());
+  total(g.div(g.mul(g.mul(dx, normal), half), wide(root)), 4);
+}
+
+// What the running statistics pass back: each is before*momentum + now*(1 - momentum).
+Value running_vjp(Gradients& g, const std::vector<int64_t>& axes, Value dx) {
+  Value x = g.in(0);
+  double momentum = g.of().attr_float("momentum", 0.9);
+  auto mean = [&](Value v) { return g.op("ReduceMean", {v, g.ints(axes)}); };
+  for (uint64_t i = 1; i < g.of().n_outputs(); ++i) {
+    Value after = g.cotangent(i);
+    if (!after) continue;
+    if (g.wanted(i + 2)) g.set(i + 2, g.mul(after, g.number(momentum, after.dtype())));
+    if (!g.wanted(0)) continue;
+    Type type = g.fixed(x, "BatchNormalization");
+    double count = 1;
+    for (int64_t axis : axes)
+      count *= static_cast<double>(type.is_static() ? type.dims[static_cast<size_t>(axis)] : 1);
+    Value share = g.mul(g.cast(g.op("Unsqueeze", {after, g.ints(axes)}), x.dtype()),
+                        g.number((1 - momentum) * static_cast<double>(i) / count, x.dtype()));
+    if (i == 2) share = g.mul(g.sub(x, mean(x)), share);  // d variance = 2*(x - mean)/count
+    dx = dx ? g.add(dx, share) : g.expand_like(share, x);
+  }
+  return dx;
+}
+
+Status batch_norm_vjp(Gradients& g) {
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < g.ranked(g.in(0), "BatchNormalization").rank(); ++i)
+    if (i != 1) axes.push_back(static_cast<int64_t>(i));
+  if (g.of().attr_int("training_mode") == 0) {
+    if (g.cotangent()) given_vjp(g, axes);
+    return {};
+  }
+  Value dx;
+  if (g.cotangent() && (g.wanted(0) || g.wanted(1) || g.wanted(2))) {
+    Node made = g.node({.type = "BatchNormGrad",
+                        .inputs = {g.cotangent(), g.in(0), g.in(1)},
+                        .attrs = {{"epsilon", g.of().attr_float("epsilon", 1e-5)}},
+                        .domain = "tenon",
+                        .n_outputs = 3});
+    if (!made) return {};
+    dx = made.output(0);
+    if (g.wanted(1)) g.set(1, made.output(1));
+    if (g.wanted(2)) g.set(2, made.output(2));
+  }
+  dx = running_vjp(g, axes, dx);
+  if (g.wanted(0) && dx) g.set(0, dx);
+  return {};
+}
+
 // Statistics of a batch are of all examples together: only inference treats them alone.
 Status batch_norm_batch(Batching& b) {
   if (b.of().attr_int("training_mode") != 0)
@@ -193,6 +261,9 @@ constexpr tn_op kBatchNorm = op_row(
      .cost = cost<[](Node node) { return OpCost{2 * output_elements(node), node_bytes(node)}; }>,
      .ref = ref<batch_norm_ref>,
      .sample = sample<batch_norm_sample>,
+     .vjp = vjp<batch_norm_vjp>,
+     .vjp_inputs = 1 | 2 | 8 | 16,
+     .vjp_outputs = 0,
      .batch = batch<batch_norm_batch>,
      .cast = "own=1,2,3,4"});
 

@@ -150,6 +150,35 @@ Result<std::vector<Value>> norm_decompose(EditView edit, Node node) {
   return std::vector<Value>{y};
 }
 
+// dx and the sums for scale and bias are one node's; a scale that broadcasts gets its sum.
+Status layer_norm_vjp(Gradients& g) {
+  for (uint64_t i = 1; i < g.of().n_outputs(); ++i)
+    if (g.cotangent(i)) return unsupported("LayerNormalization: gradients of its statistics");
+  if (!g.cotangent()) return {};
+  Value x = g.in(0), scale = g.in(1);
+  Type type = g.fixed(x, "LayerNormalization");
+  if (!type.is_static()) return {};
+  TN_TRY(axis, axis_in(g.of().attr_int("axis", -1), type.rank()));
+  std::vector<int64_t> normalised(type.dims.begin() + axis, type.dims.end());
+  bool is_full = scale.type().is_static() && scale.type().dims == normalised;
+  Value full = is_full ? scale : g.op("Expand", {scale, g.ints(normalised)});
+  Node made = g.node({.type = "LayerNormGrad",
+                      .inputs = {g.cotangent(), x, full},
+                      .attrs = {{"axis", axis}, {"epsilon", g.of().attr_float("epsilon", 1e-5)}},
+                      .domain = "tenon",
+                      .n_outputs = 3});
+  if (!made) return {};
+  auto like = [&](Value sums, Value of) {
+    if (of.type().is_static() && of.type().dims == normalised) return sums;
+    Node narrow = g.node({.type = "SumTo", .inputs = {sums, g.shape_of(of)}, .domain = "tenon"});
+    return narrow ? narrow.output() : Value{};
+  };
+  if (g.wanted(0)) g.set(0, made.output(0));
+  if (g.wanted(1)) g.set(1, like(made.output(1), scale));
+  if (g.wanted(2)) g.set(2, like(made.output(2), g.in(2)));
+  return {};
+}
+
 Result<Node> norm_sample(EditView edit, uint64_t seed, bool centred) {
   Sampler random(edit, seed);
   std::vector<int64_t> dims = random.shape(1, 4);
@@ -191,6 +220,9 @@ constexpr tn_op kLayerNorm =
             .cost = cost<norm_cost>,
             .ref = ref<layer_norm_ref>,
             .sample = sample<layer_norm_sample>,
+            .vjp = vjp<layer_norm_vjp>,
+            .vjp_inputs = 1 | 2,
+            .vjp_outputs = 0,
             .cast = "cuda=fp32"});
 constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
                                    .since = 23,

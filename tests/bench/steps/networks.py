@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks, once for all engines: a function over `ops` and weights by name.
+
+A network says what its weights are (seeded), what a batch is, and how the loss comes from both.
+`ops` is torch_ops or tenon_ops: the same few layers in each engine's own words.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class Weights:
+    """Weights by name, drawn as they are asked for: the same in every engine."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self.trained: dict[str, np.ndarray] = {}
+        self.running: dict[str, np.ndarray] = {}
+
+    def normal(self, name: str, shape: tuple[int, ...], deviation: float) -> None:
+        drawn = self._random.standard_normal(shape, dtype=np.float32)
+        self.trained[name] = drawn * np.float32(deviation)
+
+    def conv(self, name: str, out: int, of: int, kernel: int) -> None:
+        deviation = (2 / (of * kernel * kernel)) ** 0.5
+        self.normal(f"{name}.weight", (out, of, kernel, kernel), deviation)
+
+    def linear(self, name: str, of: int, out: int, deviation: float | None = None) -> None:
+        self.normal(f"{name}.weight", (of, out), deviation or (1 / of) ** 0.5)
+        self.trained[f"{name}.bias"] = np.zeros(out, np.float32)
+
+    def norm(self, name: str, channels: int) -> None:
+        self.trained[f"{name}.weight"] = np.ones(channels, np.float32)
+        self.trained[f"{name}.bias"] = np.zeros(channels, np.float32)
+
+    def batch_norm(self, name: str, channels: int) -> None:
+        self.norm(name, channels)
+        self.running[f"{name}.mean"] = np.zeros(channels, np.float32)
+        self.running[f"{name}.variance"] = np.ones(channels, np.float32)
+
+
+@dataclass
+class Network:
+    """A network with its batch; loss(ops, weights, running, x, y) also renews `running`."""
+
+    weights: Weights
+    batch: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+    loss: Callable
+    optimizer: str = "sgd"
+    rate: float = 0.01
+
+
+def images(count: int, channels: int, size: int, classes: int):
+    def draw(random):
+        x = random.standard_normal((count, channels, size, size), dtype=np.float32)
+        return x, random.integers(0, classes, count)
+
+    return draw
+
+
+def mnist_cnn() -> Network:
+    weights = Weights(1)
+    weights.conv("conv1", 32, 1, 3)
+    weights.conv("conv2", 64, 32, 3)
+    weights.linear("hidden", 3136, 128)
+    weights.linear("out", 128, 10)
+
+    def loss(ops, w, running, x, y):
+        x = ops.max_pool(ops.relu(ops.conv(x, w["conv1.weight"], 1, 1)), 2, 2, 0)
+        x = ops.max_pool(ops.relu(ops.conv(x, w["conv2.weight"], 1, 1)), 2, 2, 0)
+        x = ops.relu(ops.linear(ops.flatten(x), w["hidden.weight"], w["hidden.bias"]))
+        return ops.cross_entropy(ops.linear(x, w["out.weight"], w["out.bias"]), y)
+
+    return Network(weights, images(128, 1, 28, 10), loss)
+
+
+def conv_norm(ops, w, running, name, x, stride, padding):
+    made = ops.conv(x, w[f"{name}.weight"], stride, padding)
+    return ops.batch_norm(made, w, running, f"{name}.norm")
+
+
+def add_conv_norm(weights: Weights, name: str, out: int, of: int, kernel: int) -> None:
+    weights.conv(name, out, of, kernel)
+    weights.batch_norm(f"{name}.norm", out)
+
+
+def basic_block(ops, w, running, name, x, stride, shrinks):
+    y = ops.relu(conv_norm(ops, w, running, f"{name}.conv1", x, stride, 1))
+    y = conv_norm(ops, w, running, f"{name}.conv2", y, 1, 1)
+    if shrinks:
+        x = conv_norm(ops, w, running, f"{name}.side", x, stride, 0)
+    return ops.relu(y + x)
+
+
+def bottleneck(ops, w, running, name, x, stride, shrinks):
+    y = ops.relu(conv_norm(ops, w, running, f"{name}.conv1", x, 1, 0))
+    y = ops.relu(conv_norm(ops, w, running, f"{name}.conv2", y, stride, 1))
+    y = conv_norm(ops, w, running, f"{name}.conv3", y, 1, 0)
+    if shrinks:
+        x = conv_norm(ops, w, running, f"{name}.side", x, stride, 0)
+    return ops.relu(y + x)
+
+
+def resnet(depths, is_deep: bool, count: int, size: int, classes: int) -> Network:
+    """He et al. 2016 with torchvision's strides; images below 64 have a stem of stride 1."""
+    weights = Weights(2)
+    is_small = size < 64
+    add_conv_norm(weights, "stem", 64, 3, 3 if is_small else 7)
+    channels = 64
+    blocks = []
+    for stage, depth in enumerate(depths):
+        width = 64 << stage
+        out = width * 4 if is_deep else width
+        for i in range(depth):
+            name = f"stage{stage}.block{i}"
+            stride = 2 if i == 0 and stage > 0 else 1
+            sizes = [(1, width, channels), (3, width, width), (1, out, width)]
+            if not is_deep:
+                sizes = [(3, width, channels), (3, width, width)]
+            for k, (kernel, to, of) in enumerate(sizes):
+                add_conv_norm(weights, f"{name}.conv{k + 1}", to, of, kernel)
+            shrinks = stride != 1 or channels != out
+            if shrinks:
+                add_conv_norm(weights, f"{name}.side", out, channels, 1)
+            blocks.append((name, stride, shrinks))
+            channels = out
+    weights.linear("out", channels, classes)
+    block = bottleneck if is_deep else basic_block
+
+    def loss(ops, w, running, x, y):
+        stem = (1, 1) if is_small else (2, 3)
+        x = ops.relu(conv_norm(ops, w, running, "stem", x, *stem))
+        if not is_small:
+            x = ops.max_pool(x, 3, 2, 1)
+        for name, stride, shrinks in blocks:
+            x = block(ops, w, running, name, x, stride, shrinks)
+        x = ops.linear(ops.mean_of_image(x), w["out.weight"], w["out.bias"])
+        return ops.cross_entropy(x, y)
+
+    return Network(weights, images(count, 3, size, classes), loss)
+
+
+def minilm(layers=6, width=384, heads=12, inner=1536, words=30522, count=16, length=128) -> Network:
+    """The encoder of all-MiniLM-L6 with a classifier of two classes over the first token."""
+    weights = Weights(3)
+    weights.normal("words", (words, width), 0.02)
+    weights.normal("places", (512, width), 0.02)
+    weights.norm("embedding.norm", width)
+    for i in range(layers):
+        for part in ("query", "key", "value", "attended"):
+            weights.linear(f"layer{i}.{part}", width, width, 0.02)
+        weights.norm(f"layer{i}.norm1", width)
+        weights.linear(f"layer{i}.inner", width, inner, 0.02)
+        weights.linear(f"layer{i}.outer", inner, width, 0.02)
+        weights.norm(f"layer{i}.norm2", width)
+    weights.linear("out", width, 2, 0.02)
+
+    def batch(random):
+        return random.integers(0, words, (count, length)), random.integers(0, 2, count)
+
+    def loss(ops, w, running, x, y):
+        def linear(x, name):
+            return ops.linear(x, w[f"{name}.weight"], w[f"{name}.bias"])
+
+        def norm(x, name):
+            return ops.layer_norm(x, w[f"{name}.weight"], w[f"{name}.bias"])
+
+        x = norm(ops.rows(w["words"], x) + w["places"][:length], "embedding.norm")
+        for i in range(layers):
+            name = f"layer{i}"
+            q, k, v = (
+                ops.heads(linear(x, f"{name}.{part}"), heads) for part in ("query", "key", "value")
+            )
+            attended = linear(ops.attention(q, k, v), f"{name}.attended")
+            x = norm(x + attended, f"{name}.norm1")
+            inner_ = ops.gelu(linear(x, f"{name}.inner"))
+            x = norm(x + linear(inner_, f"{name}.outer"), f"{name}.norm2")
+        return ops.cross_entropy(linear(x[:, 0], "out"), y)
+
+    return Network(weights, batch, loss, "adamw", 2e-5)
+
+
+NETWORKS = {
+    "mnist": mnist_cnn,
+    "resnet18": lambda: resnet((2, 2, 2, 2), False, 64, 32, 10),
+    "resnet50": lambda: resnet((3, 4, 6, 3), True, 16, 224, 1000),
+    "minilm": minilm,
+}
