@@ -57,6 +57,7 @@ struct Slot {
   int64_t input = -1;             // a graph input
   int64_t output = -1;            // the caller's memory for this output
   int64_t state = -1;             // a state that the host keeps
+  int64_t next_state = -1;        // written into the second buffer of this state
   tn_tensor* constant = nullptr;  // borrowed from the compiled graph
   size_t first_step = 0, last_step = 0;
 };

@@ -324,8 +324,11 @@ class Builder {
       tn_value_id value = g().value_at(graph, TN_LIST_STATES, i, 1);
       out_->state_results.push_back(kept_.count(value) ? -1 : slot_at(value, kCpuPlace));
       if (out_->state_results.back() < 0) continue;
-      // Read when the run ends.
-      out_->slots[out_->state_results.back()].last_step = out_->steps.size();
+      Slot& s = out_->slots[out_->state_results.back()];
+      s.last_step = out_->steps.size();  // read when the run ends
+      bool is_made = s.place == kCpuPlace && s.is_static && s.input < 0 && s.output < 0 &&
+                     s.state < 0 && s.next_state < 0 && !s.constant;
+      if (is_made) s.next_state = static_cast<int64_t>(i);
     }
     return {};
   }
@@ -335,7 +338,8 @@ class Builder {
     std::vector<Slot*> owners;
     for (Slot& slot : out_->slots) {
       bool intermediate = slot.place == kCpuPlace && slot.is_static && slot.input < 0 &&
-                          slot.output < 0 && slot.state < 0 && !slot.constant;
+                          slot.output < 0 && slot.state < 0 && slot.next_state < 0 &&
+                          !slot.constant;
       if (!intermediate) continue;
       blocks.push_back({slot.bytes, slot.first_step, slot.last_step, 0});
       owners.push_back(&slot);

@@ -58,6 +58,9 @@ class Run {
       const Slot& slot = c_.slots[i];
       if (slot.input >= 0) rc_.tensors[i] = *in_[slot.input];
       if (slot.state >= 0) rc_.tensors[i] = plan_.states[slot.state].now->dl;
+      if (slot.next_state >= 0) {
+        rc_.tensors[i].data = plan_.states[slot.next_state].next->dl.data;
+      }
     }
     return {};
   }
@@ -305,6 +308,8 @@ class Run {
   Status keep_states() {
     for (size_t i = 0; i < c_.state_results.size(); ++i) {
       if (c_.state_results[i] < 0) continue;
+      bool is_there = c_.slots[c_.state_results[i]].next_state == static_cast<int64_t>(i);
+      if (is_there) continue;
       TN_CHECK(copy_dense(rc_.tensors[c_.state_results[i]], plan_.states[i].next->dl.data));
     }
     for (size_t i = 0; i < c_.state_results.size(); ++i) {

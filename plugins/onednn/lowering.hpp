@@ -7,6 +7,7 @@
 // from its first to its last. Throws CompileError or dnnl::error; nothing of it outlives the
 // compile.
 
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -70,6 +71,14 @@ class Lowering {
   void mark_done(int node) { node_done_[node] = true; }
   bool is_done(int node) const { return node_done_[node]; }
 
+  // What a forward step leaves for the backward step of the same value: statistics, places of
+  // maxima. nullptr: nothing of this name.
+  void keep(int value, const std::string& name, Place place) { kept_[{value, name}] = place; }
+  const Place* kept(int value, const std::string& name) const {
+    auto found = kept_.find({value, name});
+    return found == kept_.end() ? nullptr : &found->second;
+  }
+
   // ---- steps ----
   void add_step(Step step) { plan_.steps.push_back(std::move(step)); }
   // Adds the primitive with scratch memory for its scratchpad.
@@ -108,6 +117,7 @@ class Lowering {
   Plan plan_;
   std::vector<State> states_;
   std::vector<bool> node_done_;
+  std::map<std::pair<int, std::string>, Place> kept_;
 };
 
 inline Place place_of(const View& view) {

@@ -14,6 +14,7 @@
 #include "executable.hpp"
 #include "expand.hpp"
 #include "importer.hpp"
+#include "join_activations.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -108,6 +109,7 @@ class OneDnn {
     TN_TRY(imported, import_graph(part));
     made->imported = std::move(imported);
     expand(made->imported.graph);
+    join_activations(made->imported.graph);
     const Graph& graph = made->imported.graph;
     CompileOptions compile;
     compile.bf16 = options.text("precision", precision_) == "bf16";

@@ -179,8 +179,8 @@ void given_vjp(Gradients& g, const std::vector<int64_t>& axes) {
     g.set(i, g.cast(g.sum(v, axes, false), g.in(i).dtype()));
   };
   Value scale = g.in(1), variance = g.in(4);
-  Value root =
-      g.op("Sqrt", {g.add(variance, g.number(g.of().attr_float("epsilon", 1e-5), variance.dtype()))});
+  Value root = g.op(
+      "Sqrt", {g.add(variance, g.number(g.of().attr_float("epsilon", 1e-5), variance.dtype()))});
   Value normal = g.div(g.sub(x, wide(g.in(3))), wide(root));
   Value dx = g.mul(dy, wide(g.div(g.cast(scale, root.dtype()), root)));
   if (g.wanted(0)) g.set(0, dx);
@@ -227,8 +227,8 @@ Status batch_norm_vjp(Gradients& g) {
     Node made = g.node({.type = "BatchNormGrad",
                         .inputs = {g.cotangent(), g.in(0), g.in(1)},
                         .attrs = {{"epsilon", g.of().attr_float("epsilon", 1e-5)}},
-                        .domain = "tenon",
-                        .n_outputs = 3});
+                        .n_outputs = 3,
+                        .domain = "tenon"});
     if (!made) return {};
     dx = made.output(0);
     if (g.wanted(1)) g.set(1, made.output(1));

@@ -156,17 +156,18 @@ Status layer_norm_vjp(Gradients& g) {
     if (g.cotangent(i)) return unsupported("LayerNormalization: gradients of its statistics");
   if (!g.cotangent()) return {};
   Value x = g.in(0), scale = g.in(1);
-  Type type = g.fixed(x, "LayerNormalization");
-  if (!type.is_static()) return {};
+  Type type = g.ranked(x, "LayerNormalization");
   TN_TRY(axis, axis_in(g.of().attr_int("axis", -1), type.rank()));
   std::vector<int64_t> normalised(type.dims.begin() + axis, type.dims.end());
+  for (int64_t dim : normalised)
+    if (dim < 0) return unsupported("LayerNormalization: the normalised sizes must be known here");
   bool is_full = scale.type().is_static() && scale.type().dims == normalised;
   Value full = is_full ? scale : g.op("Expand", {scale, g.ints(normalised)});
   Node made = g.node({.type = "LayerNormGrad",
                       .inputs = {g.cotangent(), x, full},
                       .attrs = {{"axis", axis}, {"epsilon", g.of().attr_float("epsilon", 1e-5)}},
-                      .domain = "tenon",
-                      .n_outputs = 3});
+                      .n_outputs = 3,
+                      .domain = "tenon"});
   if (!made) return {};
   auto like = [&](Value sums, Value of) {
     if (of.type().is_static() && of.type().dims == normalised) return sums;

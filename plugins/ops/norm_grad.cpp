@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon:BatchNormGrad(dy, x, scale) and tenon:LayerNormGrad(dy, x, scale): what comes back through
-// a normalisation over statistics of x itself. Both give dx, dscale, dbias. With n = (x - mean)/root
-// and the means taken over what the statistics are of (Ioffe & Szegedy 2015, section 3):
-//   dx = (dy*scale - mean(dy*scale) - n*mean(dy*scale*n))/root;  dscale = sum(dy*n); dbias = sum(dy)
+// a normalisation over statistics of x itself. Both give dx, dscale, dbias. With n = (x -
+// mean)/root and the means taken over what the statistics are of (Ioffe & Szegedy 2015, section 3):
+//   dx = (dy*scale - mean(dy*scale) - n*mean(dy*scale*n))/root;  dscale = sum(dy*n); dbias =
+//   sum(dy)
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +17,7 @@ namespace tenon::ops {
 namespace {
 
 bool is_batch_norm(Node node) {
-  return node.is("BatchNormGrad");
+  return node.type() == "BatchNormGrad";
 }
 
 // First axis that LayerNormalization goes over.
@@ -40,9 +41,7 @@ struct Places {
   int64_t group(int64_t i) const {
     return by_channel ? i / split.inner % split.size : i / (split.size * split.inner);
   }
-  int64_t scale(int64_t i) const {
-    return by_channel ? group(i) : i % (split.size * split.inner);
-  }
+  int64_t scale(int64_t i) const { return by_channel ? group(i) : i % (split.size * split.inner); }
 };
 
 struct ScaleGrads {
@@ -100,8 +99,8 @@ Status norm_grad_ref(const Call& call) {
   }
   Places at{by_channel, AxisSplit(call.shape(1), axis)};
   if (element_count(call.in(2)) != at.scales())
-    return invalid(cat("scale: expected ", at.scales(), " elements, got ",
-                       element_count(call.in(2))));
+    return invalid(
+        cat("scale: expected ", at.scales(), " elements, got ", element_count(call.in(2))));
   if (to_vector(call.shape(0)) != to_vector(call.shape(1)))
     return invalid("dy: expected the shape of x");
   TN_TRY(dx, call.out(0, call.dtype(1), call.shape(1)));
@@ -130,7 +129,7 @@ Status norm_grad_ref(const Call& call) {
 Result<std::vector<Value>> norm_grad_decompose(EditView edit, Node node) {
   Builder b(edit);
   Value dy = node.input(0), x = node.input(1), scale = node.input(2);
-  size_t rank = b.ranked(x, view(node.type())).rank();
+  size_t rank = b.ranked(x, node.type()).rank();
   TN_CHECK(b.status());
   std::vector<int64_t> over, others;  // axes of the statistics, axes that scale has not
   int64_t first = 1;
@@ -173,11 +172,8 @@ Result<Node> norm_grad_sample(EditView edit, uint64_t seed, std::string_view typ
   TN_TRY(scale, random.input(TN_F32, scaled));
   std::vector<Attr> attrs{{"epsilon", 0.1}};
   if (!by_channel) attrs.emplace_back("axis", axis);
-  return edit.add({.type = type,
-                   .inputs = {dy, x, scale},
-                   .attrs = attrs,
-                   .domain = "tenon",
-                   .n_outputs = 3});
+  return edit.add(
+      {.type = type, .inputs = {dy, x, scale}, .attrs = attrs, .n_outputs = 3, .domain = "tenon"});
 }
 Result<Node> batch_norm_grad_sample(EditView edit, uint64_t seed) {
   return norm_grad_sample(edit, seed, "BatchNormGrad");

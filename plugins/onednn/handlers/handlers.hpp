@@ -33,6 +33,8 @@ const Handler* find_handler(std::string_view op);
   void lower_##family(Lowering& lowering, int node);
 TENON_ONEDNN_HANDLER(conv)
 TENON_ONEDNN_HANDLER(conv_transpose)
+TENON_ONEDNN_HANDLER(batch_norm_grad)
+TENON_ONEDNN_HANDLER(layer_norm_grad)
 TENON_ONEDNN_HANDLER(matmul)
 TENON_ONEDNN_HANDLER(gemm)
 TENON_ONEDNN_HANDLER(pool)

@@ -5,6 +5,7 @@
 #include "../softmax_front.hpp"
 #include "../tail.hpp"
 #include "handlers.hpp"
+#include "kept.hpp"
 #include "kernels/norm.h"
 
 namespace tenon::onednn {
@@ -113,7 +114,7 @@ class LayerNormBuilder {
       for (int result : results_[i].values)
         lowering_.set_view(result, dst);
     }
-    Extras extras{has_beta, results_.size() > 1, add_statistics(1), add_statistics(2)};
+    Extras extras{has_beta, results_.size() > 1, add_statistics(1, args), add_statistics(2, args)};
     step_.kernel_function = caller(args, extras);
     lowering_.add_step(std::move(step_));
   }
@@ -166,9 +167,17 @@ class LayerNormBuilder {
     results_.insert(results_.end(), integers.begin(), integers.end());
   }
 
-  // Mean or inverse deviation of each row, where the graph wants them.
-  bool add_statistics(size_t output) {
-    if (output >= node_.outputs.size() || node_.outputs[output] == kNone) return false;
+  // Mean or inverse deviation of each row, where the graph or a gradient wants them.
+  bool add_statistics(size_t output, const kernels::NormArgs& args) {
+    if (output >= node_.outputs.size() || node_.outputs[output] == kNone) {
+      int x = node_.inputs[0];
+      if (args.kind != kernels::Norm::kLayer || !wants_statistics(graph_, x)) return false;
+      Place made{lowering_.scratch(args.rows * 4), 0};
+      const char* what = output == 1 ? "mean" : "factor";
+      lowering_.keep(x, layer_norm_key(node_, args.n, what), made);
+      step_.places.push_back(made);
+      return true;
+    }
     int value = node_.outputs[output];
     View made =
         lowering_.make(value, ElementType::kF32, row_major_strides(graph_.values[value].dims));
@@ -208,13 +217,13 @@ void lower_layer_norm(Lowering& lowering, int index) {
 
 std::string refuse_batch_norm(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];
-  if (node.integer("training_mode", 0) != 0) return "training mode";
   if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
   return src.dims.size() < 2 || src.dims.size() > 5 ? "only 2 to 5 axes" : "";
 }
 
 void lower_batch_norm(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  if (node.integer("training_mode", 0) != 0) return lower_batch_norm_training(lowering, index);
   View src = lowering.read_real(node.inputs[0]);
   Dims strides = channels_last_strides(src.dims);
   if (!is_row_major(src) || src.type != ElementType::kF32) {

@@ -3,9 +3,12 @@
 // real numbers or directly on quantised integers: a maximum keeps scale and zero point, a mean too,
 // and one post-op moves it to other parameters.
 
+#include <algorithm>
+
 #include "../tail.hpp"
 #include "conv_geometry.hpp"
 #include "handlers.hpp"
+#include "kept.hpp"
 #include "kernels/reduce.h"
 
 namespace tenon::onednn {
@@ -29,6 +32,15 @@ int only_quantize(const Lowering& lowering, int value) {
   const Node& user = lowering.graph().nodes[v.users[0]];
   bool is_quantize = user.op == "QuantizeLinear" && tensor_quant(lowering, user).has_value();
   return is_quantize ? v.users[0] : kNone;
+}
+
+// Whether a gradient will ask where the maxima of this value were.
+bool is_trained(const Graph& graph, int x) {
+  const std::vector<int>& users = graph.values[x].users;
+  return std::any_of(users.begin(), users.end(), [&](int user) {
+    const Node& node = graph.nodes[user];
+    return node.op == "tenon.MaxPoolGrad" && node.inputs[1] == x;
+  });
 }
 
 void lower(Lowering& lowering, int index, const PoolShape& shape, const Dims& dst_dims) {
@@ -70,15 +82,23 @@ void lower(Lowering& lowering, int index, const PoolShape& shape, const Dims& ds
   }
   dnnl::memory::desc src_desc = channels_last_descriptor(src);
   dnnl::memory::desc dst_desc = channels_last_descriptor(dst);
+  const bool trains = is_max && !stays && is_trained(lowering.graph(), node.inputs[0]);
   dnnl::pooling_forward::primitive_desc pd(
-      lowering.engine(), dnnl::prop_kind::forward_inference, shape.algorithm, src_desc, dst_desc,
-      shape.window.strides, shape.window.kernel, shape.window.dilates, shape.window.pad_begin,
-      shape.window.pad_end, attr);
+      lowering.engine(),
+      trains ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference,
+      shape.algorithm, src_desc, dst_desc, shape.window.strides, shape.window.kernel,
+      shape.window.dilates, shape.window.pad_begin, shape.window.pad_end, attr);
   dst.buffer = lowering.scratch(dst.bytes());
+  std::vector<Argument> arguments = {{DNNL_ARG_SRC, place_of(src), src_desc},
+                                     {DNNL_ARG_DST, place_of(dst), dst_desc}};
+  if (trains) {
+    Place places{lowering.scratch(static_cast<int64_t>(pd.workspace_desc().get_size())), 0};
+    arguments.push_back({DNNL_ARG_WORKSPACE, places, pd.workspace_desc()});
+    lowering.keep(node.inputs[0], max_pool_key(shape.window), places);
+  }
   double flops = static_cast<double>(element_count(dst_dims) * element_count(shape.window.kernel));
-  lowering.add_primitive(
-      node.name, pd.impl_info_str(), dnnl::pooling_forward(pd), pd.scratchpad_desc(),
-      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}}, flops);
+  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::pooling_forward(pd),
+                         pd.scratchpad_desc(), std::move(arguments), flops);
   dst.dims = lowering.graph().values[result].dims;
   if (dst.dims.size() != dst_dims.size()) dst.strides = row_major_strides(dst.dims);
   lowering.set_view(result, dst);
@@ -93,6 +113,14 @@ std::string refuse_common(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+std::string max_pool_key(const Window& window) {
+  std::string key = "max_pool";
+  for (const Dims* part : {&window.kernel, &window.strides, &window.dilates, &window.pad_begin})
+    for (int64_t number : *part)
+      key += " " + std::to_string(number);
+  return key;
+}
 
 std::string refuse_pool(const Graph& graph, const Node& node) {
   if (std::string why = refuse_common(graph, node); !why.empty()) return why;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon:MaxPoolGrad(dy, x) and tenon:AveragePoolGrad(dy, shape of x) by oneDNN's backward
-// primitives. The maximum runs forward once more for the places where it was.
+// primitives. Where the maxima were is what the MaxPool of the same window kept; without one it
+// runs forward once more.
 
 #include "conv_geometry.hpp"
 #include "handlers.hpp"
+#include "kept.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -19,6 +21,25 @@ Node pool_of(const Node& node) {
   pool.outputs = {node.inputs[0]};
   pool.attributes = node.attributes;
   return pool;
+}
+
+// Where the maxima are, when no forward step has left it.
+Place find_places(Lowering& lowering,
+                  const Node& node,
+                  const dnnl::pooling_forward::primitive_desc& forward,
+                  const Desc& x_desc,
+                  const Desc& y_desc) {
+  const Dims& x_dims = lowering.graph().values[node.inputs[1]].dims;
+  View x = lowering.read(node.inputs[1], lowering.real_type(), channels_last_strides(x_dims));
+  Place found{lowering.scratch(static_cast<int64_t>(forward.workspace_desc().get_size())), 0};
+  Place most{lowering.scratch(static_cast<int64_t>(y_desc.get_size())), 0};
+  lowering.add_primitive(node.name + " places", forward.impl_info_str(),
+                         dnnl::pooling_forward(forward), forward.scratchpad_desc(),
+                         {{DNNL_ARG_SRC, place_of(x), x_desc},
+                          {DNNL_ARG_DST, most, y_desc},
+                          {DNNL_ARG_WORKSPACE, found, forward.workspace_desc()}},
+                         0);
+  return found;
 }
 
 }  // namespace
@@ -40,7 +61,7 @@ void lower_pool_grad(Lowering& lowering, int index) {
   const A algorithm = is_max ? A::pooling_max : average;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const ElementType type = ElementType::kF32;
+  const ElementType type = lowering.real_type();
   View dy = lowering.read(node.inputs[0], type, channels_last_strides(y_dims));
   View dx = lowering.make(node.outputs[0], type, channels_last_strides(x_dims));
   const Desc x_desc = channels_last_descriptor(dx);
@@ -51,16 +72,9 @@ void lower_pool_grad(Lowering& lowering, int index) {
   std::vector<Argument> arguments = {{DNNL_ARG_DIFF_DST, place_of(dy), y_desc},
                                      {DNNL_ARG_DIFF_SRC, place_of(dx), x_desc}};
   if (is_max) {
-    View x = lowering.read(node.inputs[1], type, channels_last_strides(x_dims));
     const Desc places = forward.workspace_desc();
-    Place found{lowering.scratch(static_cast<int64_t>(places.get_size())), 0};
-    Place most{lowering.scratch(dy.bytes()), 0};
-    lowering.add_primitive(node.name + " places", forward.impl_info_str(),
-                           dnnl::pooling_forward(forward), forward.scratchpad_desc(),
-                           {{DNNL_ARG_SRC, place_of(x), x_desc},
-                            {DNNL_ARG_DST, most, y_desc},
-                            {DNNL_ARG_WORKSPACE, found, places}},
-                           0);
+    const Place* kept = lowering.kept(node.inputs[1], max_pool_key(w));
+    Place found = kept != nullptr ? *kept : find_places(lowering, node, forward, x_desc, y_desc);
     arguments.push_back({DNNL_ARG_WORKSPACE, found, places});
   }
   dnnl::pooling_backward::primitive_desc pd(lowering.engine(), algorithm, x_desc, y_desc, w.strides,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layers of networks.py in PyTorch, and its training step."""
 
+import sys
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -88,9 +90,9 @@ def make_step(network, engine: str, precision: str, threads: int):
 
     def loss(x, y):
         with torch.autocast("cpu", torch.bfloat16, enabled=low):
-            return network.loss(sys_ops, w, running, x, y)
+            return network.loss(ops, w, running, x, y)
 
-    sys_ops = __import__(__name__)
+    ops = sys.modules[__name__]
     if "compile" in engine:
         loss = torch.compile(loss)
 

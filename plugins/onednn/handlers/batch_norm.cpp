@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// BatchNormalization over the batch's own statistics and tenon:BatchNormGrad, by oneDNN's training
+// primitives. The forward step keeps mean, variance and, where a Relu went into it, the mask for
+// the backward step of the same input.
+
+#include "handlers.hpp"
+#include "kept.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Flags = dnnl::normalization_flags;
+
+std::string kept_key(const Node& node, const char* what) {
+  return std::string("batch_norm.") + what + " " + std::to_string(node.real("epsilon", 1e-5));
+}
+
+struct Primitive {
+  dnnl::batch_normalization_forward::primitive_desc desc;
+  Desc data, row;
+};
+
+Primitive forward_of(Lowering& lowering, const Node& node, const View& x, bool with_relu) {
+  Desc data = channels_last_descriptor(x);
+  Desc row({x.dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+  Flags flags = Flags::use_scale | Flags::use_shift;
+  if (with_relu) flags = flags | Flags::fuse_norm_relu;
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return {{lowering.engine(), dnnl::prop_kind::forward_training, data, data,
+           static_cast<float>(node.real("epsilon", 1e-5)), flags, attr},
+          data,
+          row};
+}
+
+Place row_of(Lowering& lowering, int value) {
+  return place_of(lowering.read_row_major(value, ElementType::kF32));
+}
+
+View channels_last(Lowering& lowering, int value) {
+  const Dims& dims = lowering.graph().values[value].dims;
+  return lowering.read(value, lowering.real_type(), channels_last_strides(dims));
+}
+
+// out = before*momentum + now*(1 - momentum)
+void renew(Lowering& lowering, const Node& node, size_t output, Place now) {
+  int result = output < node.outputs.size() ? node.outputs[output] : kNone;
+  if (result == kNone) return;
+  int64_t channels = lowering.graph().values[result].count();
+  Place before = row_of(lowering, node.inputs[output + 2]);
+  View made = lowering.make(result, ElementType::kF32, {1});
+  float keeps = static_cast<float>(node.real("momentum", 0.9));
+  Step step{.name = node.name + " running", .kernel = "tenon:running"};
+  step.places = {before, now, place_of(made)};
+  step.kernel_function = [channels, keeps](const kernels::Context&,
+                                           void* const* pointers) -> const char* {
+    const float* old = static_cast<const float*>(pointers[0]);
+    const float* batch = static_cast<const float*>(pointers[1]);
+    float* to = static_cast<float*>(pointers[2]);
+    for (int64_t c = 0; c < channels; ++c)
+      to[c] = old[c] * keeps + batch[c] * (1.0F - keeps);
+    return nullptr;
+  };
+  lowering.add_step(std::move(step));
+}
+
+struct Statistics {
+  Place mean, variance, mask;
+};
+
+// The forward step; `scale` and `shift` may be any rows when only the statistics are wanted.
+Statistics add_forward(Lowering& lowering,
+                       const Node& node,
+                       const Primitive& forward,
+                       const View& x,
+                       const View& y,
+                       Place scale,
+                       Place shift) {
+  int64_t row_bytes = x.dims[1] * 4;
+  Statistics made{{lowering.scratch(row_bytes), 0}, {lowering.scratch(row_bytes), 0}, {}};
+  std::vector<Argument> arguments = {
+      {DNNL_ARG_SRC, place_of(x), forward.data}, {DNNL_ARG_DST, place_of(y), forward.data},
+      {DNNL_ARG_SCALE, scale, forward.row},      {DNNL_ARG_SHIFT, shift, forward.row},
+      {DNNL_ARG_MEAN, made.mean, forward.row},   {DNNL_ARG_VARIANCE, made.variance, forward.row}};
+  Desc mask = forward.desc.workspace_desc();
+  if (mask.get_size() > 0) {
+    made.mask = {lowering.scratch(static_cast<int64_t>(mask.get_size())), 0};
+    arguments.push_back({DNNL_ARG_WORKSPACE, made.mask, mask});
+  }
+  lowering.add_primitive(
+      node.name, forward.desc.impl_info_str(), dnnl::batch_normalization_forward(forward.desc),
+      forward.desc.scratchpad_desc(), std::move(arguments), 6.0 * static_cast<double>(x.count()));
+  return made;
+}
+
+}  // namespace
+
+void lower_batch_norm_training(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  bool with_relu = node.integer(kFusedRelu, 0) != 0;
+  View x = channels_last(lowering, node.inputs[0]);
+  View y = lowering.make(node.outputs[0], x.type, channels_last_strides(x.dims));
+  Primitive forward = forward_of(lowering, node, x, with_relu);
+  Statistics made = add_forward(lowering, node, forward, x, y, row_of(lowering, node.inputs[1]),
+                                row_of(lowering, node.inputs[2]));
+  lowering.keep(node.inputs[0], kept_key(node, "mean"), made.mean);
+  lowering.keep(node.inputs[0], kept_key(node, "variance"), made.variance);
+  if (with_relu) lowering.keep(node.inputs[0], kept_key(node, "mask"), made.mask);
+  renew(lowering, node, 1, made.mean);
+  renew(lowering, node, 2, made.variance);
+}
+
+std::string refuse_batch_norm_grad(const Graph& graph, const Node& node) {
+  const Value& x = graph.values[node.inputs[1]];
+  if (x.type != ElementType::kF32 || x.count() == 0) return "only f32 that is not empty";
+  return x.dims.size() < 2 || x.dims.size() > 5 ? "only 2 to 5 axes" : "";
+}
+
+void lower_batch_norm_grad(Lowering& lowering, int index) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.nodes[index];
+  bool with_relu = node.integer(kFusedRelu, 0) != 0;
+  View dy = channels_last(lowering, node.inputs[0]);
+  View x = channels_last(lowering, node.inputs[1]);
+  Primitive forward = forward_of(lowering, node, x, with_relu);
+  Place scale = row_of(lowering, node.inputs[2]);
+  auto kept = [&](const char* what) { return lowering.kept(node.inputs[1], kept_key(node, what)); };
+  Statistics given;
+  if (kept("mean")) {
+    given = {*kept("mean"), *kept("variance"), with_relu ? *kept("mask") : Place{}};
+  } else {
+    View nowhere = x;
+    nowhere.buffer = lowering.scratch(x.bytes());
+    nowhere.offset = 0;
+    given = add_forward(lowering, node, forward, x, nowhere, scale, scale);
+  }
+  View dx = lowering.make(node.outputs[0], x.type, channels_last_strides(x.dims));
+  auto row_result = [&](size_t i) {
+    bool is_wanted = i < node.outputs.size() && node.outputs[i] != kNone;
+    if (!is_wanted) return Place{lowering.scratch(x.dims[1] * 4), 0};
+    return place_of(lowering.make(node.outputs[i], ElementType::kF32, {1}));
+  };
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  Flags flags = Flags::use_scale | Flags::use_shift;
+  if (with_relu) flags = flags | Flags::fuse_norm_relu;
+  dnnl::batch_normalization_backward::primitive_desc pd(
+      lowering.engine(), dnnl::prop_kind::backward, forward.data, forward.data, forward.data,
+      static_cast<float>(node.real("epsilon", 1e-5)), flags, forward.desc, attr);
+  std::vector<Argument> arguments = {{DNNL_ARG_SRC, place_of(x), forward.data},
+                                     {DNNL_ARG_DIFF_DST, place_of(dy), forward.data},
+                                     {DNNL_ARG_DIFF_SRC, place_of(dx), forward.data},
+                                     {DNNL_ARG_SCALE, scale, forward.row},
+                                     {DNNL_ARG_DIFF_SCALE, row_result(1), forward.row},
+                                     {DNNL_ARG_DIFF_SHIFT, row_result(2), forward.row},
+                                     {DNNL_ARG_MEAN, given.mean, forward.row},
+                                     {DNNL_ARG_VARIANCE, given.variance, forward.row}};
+  if (with_relu) arguments.push_back({DNNL_ARG_WORKSPACE, given.mask, pd.workspace_desc()});
+  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::batch_normalization_backward(pd),
+                         pd.scratchpad_desc(), std::move(arguments),
+                         11.0 * static_cast<double>(x.count()));
+}
+
+}  // namespace tenon::onednn

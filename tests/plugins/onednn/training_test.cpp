@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training step runs beside inference, against the reference: norms over the batch's own
+// statistics and their gradients, with and without a forward step that keeps something for them.
+
+#include <gmock/gmock.h>
+
+#include "both_backends.hpp"
+
+namespace tenon::test {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* body;  // declarations and nodes
+};
+
+class Training : public BothBackends, public testing::WithParamInterface<Case> {
+ protected:
+  std::string text() const { return std::string("graph {\n") + GetParam().body + "\n}"; }
+};
+
+TEST_P(Training, AgreesWithTheReference) {
+  expect_same(text(), 5e-5);
+}
+
+TEST_P(Training, AgreesInBf16) {
+  OwnedGraph graph = parse(text());
+  Outcome expected = run(graph, {{"backend", "reference"}});
+  Outcome got = run(graph, {{"backend", "onednn"}, {"threads", 2}, {"precision", "bf16"}});
+  ASSERT_EQ(expected.error, "");
+  ASSERT_EQ(got.error, "");
+  EXPECT_EQ(got.plan["fallback_nodes"], json::array());
+  for (size_t k = 0; k < expected.outputs.size(); ++k) {
+    ASSERT_EQ(got.outputs[k].size(), expected.outputs[k].size());
+    double apart = 0, size = 0;  // of the whole: a mask may differ where a value is almost 0
+    for (size_t i = 0; i < got.outputs[k].size(); ++i) {
+      apart += std::pow(got.outputs[k][i] - expected.outputs[k][i], 2);
+      size += std::pow(expected.outputs[k][i], 2);
+    }
+    EXPECT_LT(std::sqrt(apart), 0.1 * std::sqrt(size) + 1e-3) << "output " << k;
+  }
+}
+
+constexpr Case kCases[] = {
+    {"StatisticsOfTheBatch", R"(input %x: f32[3, 5, 4, 4]
+  input %s: f32[5]
+  input %b: f32[5]
+  input %m: f32[5]
+  input %v: f32[5]
+  %y: f32[3, 5, 4, 4], %nm: f32[5], %nv: f32[5] = BatchNormalization(%x, %s, %b, %m, %v) {momentum = 0.8, training_mode = 1} @n1
+  output y = %y
+  output nm = %nm
+  output nv = %nv)"},
+    {"ReluIntoTheNormAndItsGradient", R"(input %x: f32[3, 16, 4, 4]
+  input %d: f32[3, 16, 4, 4]
+  input %s: f32[16]
+  input %b: f32[16]
+  constant %zero: f32[] = [0]
+  constant %m: f32[16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+  %y: f32[3, 16, 4, 4], %nm: f32[16], %nv: f32[16] = BatchNormalization(%x, %s, %b, %m, %m) {training_mode = 1} @n1
+  %r: f32[3, 16, 4, 4] = Relu(%y) @n2
+  %g: bool[3, 16, 4, 4] = Greater(%y, %zero) @n3
+  %w: f32[3, 16, 4, 4] = Where(%g, %d, %zero) @n4
+  %dx: f32[3, 16, 4, 4], %ds: f32[16], %db: f32[16] = tenon:BatchNormGrad(%w, %x, %s) @n5
+  output r = %r
+  output dx = %dx
+  output ds = %ds
+  output db = %db)"},
+    {"TheMaskIsReadByMore", R"(input %x: f32[2, 8, 3, 3]
+  input %d: f32[2, 8, 3, 3]
+  input %s: f32[8]
+  constant %zero: f32[] = [0]
+  constant %m: f32[8] = [0, 0, 0, 0, 0, 0, 0, 0]
+  %y: f32[2, 8, 3, 3] = BatchNormalization(%x, %s, %m, %m, %m) {training_mode = 1} @n1
+  %a: f32[2, 8, 3, 3] = Add(%y, %x) @n2
+  %r: f32[2, 8, 3, 3] = Relu(%a) @n3
+  %g: bool[2, 8, 3, 3] = Greater(%a, %zero) @n4
+  %w: f32[2, 8, 3, 3] = Where(%g, %d, %zero) @n5
+  %dx: f32[2, 8, 3, 3], %ds: f32[8], %db: f32[8] = tenon:BatchNormGrad(%w, %x, %s) @n6
+  %t: f32[2, 8, 3, 3] = Add(%dx, %w) @n7
+  output r = %r
+  output t = %t)"},
+    {"BatchNormGradAlone", R"(input %x: f32[4, 6]
+  input %d: f32[4, 6]
+  input %s: f32[6]
+  %dx: f32[4, 6], %ds: f32[6], %db: f32[6] = tenon:BatchNormGrad(%d, %x, %s) {epsilon = 0.01} @n1
+  output dx = %dx
+  output ds = %ds
+  output db = %db)"},
+    {"LayerNormGradAlone", R"(input %x: f32[4, 3, 10]
+  input %d: f32[4, 3, 10]
+  input %s: f32[3, 10]
+  %dx: f32[4, 3, 10], %ds: f32[3, 10], %db: f32[3, 10] = tenon:LayerNormGrad(%d, %x, %s) {axis = 1, epsilon = 0.01} @n1
+  output dx = %dx
+  output ds = %ds
+  output db = %db)"},
+    {"LayerNormKeepsItsStatistics", R"(input %x: f32[5, 40]
+  input %d: f32[5, 40]
+  input %s: f32[40]
+  input %b: f32[40]
+  %y: f32[5, 40] = LayerNormalization(%x, %s, %b) @n1
+  %e: f32[5, 40] = Mul(%y, %d) @n2
+  %dx: f32[5, 40], %ds: f32[40], %db: f32[40] = tenon:LayerNormGrad(%e, %x, %s) @n3
+  output y = %y
+  output dx = %dx
+  output ds = %ds
+  output db = %db)"},
+    {"MaxPoolKeepsItsPlaces", R"(input %x: f32[2, 8, 7, 7]
+  input %d: f32[2, 8, 4, 4]
+  %y: f32[2, 8, 4, 4] = MaxPool(%x) {kernel_shape = ints[3, 3], pads = ints[1, 1, 1, 1], strides = ints[2, 2]} @n1
+  %e: f32[2, 8, 4, 4] = Mul(%y, %d) @n2
+  %dx: f32[2, 8, 7, 7] = tenon:MaxPoolGrad(%e, %x) {kernel_shape = ints[3, 3], pads = ints[1, 1, 1, 1], strides = ints[2, 2]} @n3
+  output y = %y
+  output dx = %dx)"},
+};
+INSTANTIATE_TEST_SUITE_P(Cases,
+                         Training,
+                         testing::ValuesIn(kCases),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return std::string(info.param.name);
+                         });
+
+}  // namespace
+}  // namespace tenon::test
