@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "arena.hpp"
+#include "large_pages.hpp"
 #include "plan.hpp"
 #include "tensor.hpp"
 #include "tensor_layout.hpp"
@@ -13,7 +14,9 @@ namespace {
 
 char* aligned(uint64_t bytes) {
   uint64_t rounded = (std::max<uint64_t>(bytes, 1) + kArenaAlign - 1) / kArenaAlign * kArenaAlign;
-  return static_cast<char*>(std::aligned_alloc(kArenaAlign, rounded));
+  auto* memory = static_cast<char*>(std::aligned_alloc(kArenaAlign, rounded));
+  prefer_large_pages(memory, rounded);
+  return memory;
 }
 
 Status no_memory(uint64_t bytes, std::string_view what) {

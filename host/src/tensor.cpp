@@ -8,6 +8,7 @@
 
 #include "blob.hpp"
 #include "boundary.hpp"
+#include "large_pages.hpp"
 #include "session.hpp"
 #include "tensor_layout.hpp"
 
@@ -66,6 +67,7 @@ Result<Ref<tn_tensor>> reserve(tn_ctx* owner, uint32_t dtype, std::span<const in
   if (!memory)
     return Status(TN_RESOURCE_EXHAUSTED, cat("tensor ", dtype_name(dtype), shape_text(dims),
                                              ": no memory for ", bytes, " bytes"));
+  prefer_large_pages(memory, bytes);
   tensor->bytes = bytes;
   tensor->dl.data = tensor->backing = memory;
   tensor->drop = drop_memory;

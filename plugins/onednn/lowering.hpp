@@ -29,6 +29,7 @@ struct CompileError : std::runtime_error {
 
 class Lowering {
  public:
+  static constexpr int64_t kFewNumbers = 16384;
   Lowering(const Graph& graph, const CompileOptions& options, WeightStore& store)
       : graph_(graph),
         options_(options),
@@ -47,6 +48,12 @@ class Lowering {
   }
   // The type in which real numbers are kept between nodes.
   ElementType real_type() const { return options_.bf16 ? ElementType::kBf16 : ElementType::kF32; }
+  // That of one value. Few numbers stay in f32: they are cheap, and a loss or a mean in bf16 is not
+  // worth much.
+  ElementType stored_type(int value) const {
+    const Value& v = graph_.values[static_cast<size_t>(value)];
+    return v.n_outputs > 0 || v.count() < kFewNumbers ? ElementType::kF32 : real_type();
+  }
 
   // ---- values ----
   bool is_available(int value) const { return states_[value].primary.exists(); }

@@ -174,6 +174,14 @@ bool PointwiseGroup::add_dequantize(int index) {
   return true;
 }
 
+// What reads a full-size operand of the group is worth running beside it: the operand is read once.
+bool PointwiseGroup::shares_input(const Node& node) const {
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
+    return input != kNone && graph_.values[input].dims == dims_ && element_count(dims_) > 1 &&
+           std::find(inputs_.begin(), inputs_.end(), input) != inputs_.end();
+  });
+}
+
 void PointwiseGroup::grow(int first) {
   int end = std::min<int>(static_cast<int>(graph_.nodes.size()), first + kReach);
   for (int i = first + 1; i < end && program_.size() < kMostNodes; ++i) {
@@ -185,7 +193,7 @@ void PointwiseGroup::grow(int first) {
       int producer = input == kNone ? kNone : graph_.values[input].producer;
       reads_group |= producer != kNone && is_inside(producer);
     }
-    if (reads_group) add(i);
+    if (reads_group || shares_input(node)) add(i);
   }
   // A DequantizeLinear whose result leaves the group is a view of the stored integers instead.
   std::erase_if(nodes_, [&](int node) {
@@ -229,8 +237,9 @@ View PointwiseGroup::place_result(const Result& result,
                                   std::vector<bool>& reused) {
   const Value& value = graph_.values[result.value];
   bool is_real = value.type == ElementType::kF32 && value.n_outputs == 0;
-  View view{
-      .type = is_real ? lowering_.real_type() : value.type, .dims = dims_, .strides = strides};
+  View view{.type = is_real ? lowering_.stored_type(result.value) : value.type,
+            .dims = dims_,
+            .strides = strides};
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const View& input = lowering_.view(inputs_[i]);
     const Buffer& buffer = lowering_.plan().buffers[input.buffer];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A group of pointwise nodes that run as one pass over memory: the first node, and every later one
-// of the same shape whose other operands can be read now. Values that something outside reads
-// become results; QuantizeLinear is a result with a scale. Within the group nothing is stored.
+// of the same shape that reads the group or what it reads, and whose operands can all be read now.
+// Values that something outside reads become results; QuantizeLinear is a result with a scale.
+// Within the group nothing is stored.
 
 #include <map>
 #include <vector>
@@ -29,6 +30,7 @@ class PointwiseGroup {
   bool add_dequantize(int node);
   uint32_t operand(int value);
   uint32_t emit(uint32_t op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0, double imm = 0);
+  bool shares_input(const Node& node) const;
   void grow(int first);
   void collect_results();
   Dims result_strides() const;

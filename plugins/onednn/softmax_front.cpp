@@ -104,7 +104,7 @@ void lower_softmax_front(Lowering& lowering, int scores, const SoftmaxFront& fro
   lowering.mark_done(front.softmax);
   View src = lowering.read_row_major(scores, lowering.read_real(scores).type);
   int result = node.outputs[0];
-  View dst{.type = graph.values[result].n_outputs > 0 ? ElementType::kF32 : lowering.real_type(),
+  View dst{.type = lowering.stored_type(result),
            .dims = src.dims,
            .strides = row_major_strides(src.dims)};
   kernels::Quant quant;

@@ -308,10 +308,8 @@ void mark_absorbed(Lowering& lowering, const Tail& tail) {
 
 Fused fuse(Lowering& lowering, const Tail& tail, const FuseRequest& request) {
   const Value& result = lowering.graph().values[tail.result];
-  bool goes_out = result.n_outputs > 0 && !tail.quant;
   Fused fused;
-  fused.dst.type =
-      tail.quant ? tail.quant_type : (goes_out ? ElementType::kF32 : lowering.real_type());
+  fused.dst.type = tail.quant ? tail.quant_type : lowering.stored_type(tail.result);
   fused.dst.dims = result.dims;
   fused.dst.strides = request.result_strides;
   fused.attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -138,7 +138,8 @@ class ConvBuilder {
       weights_ = lowering_.dequantized_constant(weights_);
     }
     if (!lowering_.is_constant_view(weights_)) {
-      weights_ = lowering_.read_row_major(value, type);
+      bool is_real = weights_.type == ElementType::kF32 || weights_.type == ElementType::kBf16;
+      weights_ = lowering_.read_row_major(value, is_real ? weights_.type : type);
     }
   }
 

@@ -132,6 +132,7 @@ void lower_layer_norm_grad(Lowering& lowering, int index) {
                           {DNNL_ARG_DIFF_DST, place_of(dy), data},
                           {DNNL_ARG_DIFF_SRC, place_of(dx), data},
                           {DNNL_ARG_SCALE, scale, row},
+                          {DNNL_ARG_SHIFT, scale, row},  // asked for, not read
                           {DNNL_ARG_DIFF_SCALE, sums(1), row},
                           {DNNL_ARG_DIFF_SHIFT, sums(2), row},
                           {DNNL_ARG_MEAN, given.mean, each},

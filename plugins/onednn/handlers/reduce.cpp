@@ -72,7 +72,7 @@ bool lower_neighbours(Lowering& lowering, const Node& node, const Dims& axes) {
     int64_t& extent = i < axes.front() ? args.outer : (i > axes.back() ? args.inner : args.k);
     extent *= src.dims[static_cast<size_t>(i)];
   }
-  View dst{.type = value.n_outputs > 0 ? ElementType::kF32 : lowering.real_type(),
+  View dst{.type = lowering.stored_type(node.outputs[0]),
            .dims = value.dims,
            .strides = row_major_strides(value.dims)};
   dst.buffer = lowering.scratch(dst.bytes());
@@ -132,7 +132,7 @@ void lower_reduce(Lowering& lowering, int index) {
   Dims dims = src.dims;
   for (int64_t axis : axes)
     dims[axis] = 1;
-  View dst{.type = value.n_outputs > 0 ? ElementType::kF32 : lowering.real_type(),
+  View dst{.type = lowering.stored_type(node.outputs[0]),
            .dims = dims,
            .strides = dense_strides_like(dims, src.strides)};
   dst.buffer = lowering.scratch(dst.bytes());
