@@ -1,0 +1,60 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The chain on real data: a CNN is trained on 4,000 digits, pruned, decomposed, taught by what it was, quantized.
+--   tenon run scripts/chain.lua [--set models=.cache/models] [--set seeds=5] [--set out=.cache/demo]
+local tn = require "tenon"
+local args = tn.args
+local folder, seeds, names, rows = args.models or ".cache/models", args.seeds or 1, {}, {}
+local train, test = tn.data.npz(folder .. "/mnist_train.npz"), tn.data.npz(folder .. "/mnist_test.npz")
+
+local function network(seed)
+  local function weights(shape, inputs, place) return tn.normal(shape, (2 / inputs) ^ 0.5, seed * 100 + place) end -- He et al. 2015
+  local c1, c2 = weights({ 32, 1, 5, 5 }, 25, 1), weights({ 64, 32, 5, 5 }, 800, 2)
+  local w1, w2 = weights({ 3136, 128 }, 3136, 3), weights({ 128, 10 }, 128, 4)
+  local b1, b2, b3, b4 = tn.zeros({ 32 }), tn.zeros({ 64 }), tn.zeros({ 128 }), tn.zeros({ 10 })
+  return tn.model(function(image)
+    local h = tn.max_pool(tn.relu(tn.conv(image, c1, b1, { padding = 2 })), 2)
+    h = tn.max_pool(tn.relu(tn.conv(h, c2, b2, { padding = 2 })), 2)
+    return tn.linear(tn.relu(tn.linear(h:reshape({ -1, 3136 }), w1, b3)), w2, b4)
+  end, { { name = "image", shape = { "N", 1, 28, 28 } } })
+end
+
+local function fit(model, seed, epochs, rate, loss, precision)
+  return tn.train(model, { data = train, batch = 64, epochs = epochs, seed = seed, loss = loss, precision = precision,
+                           optimizer = tn.optim.adamw({ lr = tn.schedule.cosine({ base = rate, warmup = 20 }) }) })
+end
+
+local function note(name, model)
+  local row = rows[name]
+  if not row then
+    row = { stage = name, scores = {} }
+    rows[name], names[#names + 1] = row, row
+  end
+  row.scores[#row.scores + 1] = tn.evaluate(model, test, { metric = "accuracy" }).accuracy * 100
+  if #row.scores == 1 then
+    local one = tn.bench(model, { shapes = { image = { 1, 1, 28, 28 } } })
+    local many = tn.bench(model, { shapes = { image = { 64, 1, 28, 28 } } })
+    row.parameters, row.KB, row.MMACs = model:inspect().parameters, model:bytes() / 1e3, one.flops / 2e6
+    row["ms, batch 1"], row["ms, batch 64"] = one.median_ms, many.median_ms
+  end
+  return model
+end
+
+for seed = 1, seeds do
+  local big = note("trained", fit(network(seed), seed, 8, 3e-3, tn.loss.cross_entropy()))
+  note("int8 alone", big:apply("fusion.default"):apply("quantizer.static", { data = train, samples = 256 }))
+  local teach = tn.loss.distill({ teacher = big, temperature = 4, alpha = 0.7 })
+  local small = note("pruned", big:apply("pruner.structured", { ratio = 0.5, importance = "taylor", data = train, round_to = 8 }))
+  small = note("decomposed", small:apply("decomposer.tucker2", { only = { "Conv_1" }, rank_in = 8, rank_out = 24, max_ratio = 1 }))
+  small = note("taught, bf16", fit(small, seed, 8, 1e-3, teach, "bf16"))
+  local rounded = small:apply("fusion.default"):apply("quantizer.qat", { data = train })
+  small = note("int8", fit(rounded, seed, 2, 1e-4, teach):apply("quantizer.convert"))
+  note("only pruned", fit(big:apply("pruner.structured", { ratio = 0.75, round_to = 8 }), seed, 8, 1e-3, tn.loss.cross_entropy()))
+  small:save((args.out or ".") .. "/chain_int8.onnx")
+end
+for _, row in ipairs(names) do -- mean and spread over the seeds
+  local sum, squares = 0, 0
+  for _, score in ipairs(row.scores) do sum, squares = sum + score, squares + score ^ 2 end
+  row.accuracy, row.spread = sum / seeds, math.max(0, squares / seeds - (sum / seeds) ^ 2) ^ 0.5
+end
+tn.print_table(names, { "stage", "accuracy", "spread", "parameters", "KB", "MMACs", "ms, batch 1", "ms, batch 64" })
+return { rows = names }
