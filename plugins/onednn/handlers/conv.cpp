@@ -134,10 +134,11 @@ class ConvBuilder {
     weights_ = lowering_.view(value);
     weights_desc_ = Desc(shape_.weight_dims, dnnl_type(type), Any::any);
     if (int8_) return;
-    if (weights_.is_quantized()) {
+    bool is_constant = lowering_.is_constant_view(weights_);
+    if (is_constant && weights_.is_quantized()) {
       weights_ = lowering_.dequantized_constant(weights_);
     }
-    if (!lowering_.is_constant_view(weights_)) {
+    if (!is_constant) {  // computed, in 8 bits perhaps
       bool is_real = weights_.type == ElementType::kF32 || weights_.type == ElementType::kBf16;
       weights_ = lowering_.read_row_major(value, is_real ? weights_.type : type);
     }
@@ -211,8 +212,9 @@ class ConvBuilder {
   Place bias_place(int bias) {
     if (folded_bias_.exists()) return place_of(folded_bias_);
     const View& view = lowering_.view(bias);
-    return view.is_quantized() ? place_of(lowering_.dequantized_constant(view))
-                               : place_of(lowering_.read_row_major(bias, ElementType::kF32));
+    bool is_codes = view.is_quantized() && lowering_.is_constant_view(view);
+    return is_codes ? place_of(lowering_.dequantized_constant(view))
+                    : place_of(lowering_.read_row_major(bias, ElementType::kF32));
   }
 
   Place source_place(const Desc& wanted) {

@@ -202,8 +202,9 @@ class ProductBuilder {
     arguments.push_back({DNNL_ARG_WEIGHTS, b, pd.weights_desc()});
     if (bias != kNone) {
       const View& view = lowering_.view(bias);
-      View real = view.is_quantized() ? lowering_.dequantized_constant(view)
-                                      : lowering_.read_row_major(bias, ElementType::kF32);
+      bool is_codes = view.is_quantized() && lowering_.is_constant_view(view);
+      View real = is_codes ? lowering_.dequantized_constant(view)
+                           : lowering_.read_row_major(bias, ElementType::kF32);
       arguments.push_back({DNNL_ARG_BIAS, place_of(real), pd.bias_desc()});
     }
     if (fused.dst.buffer == kNone) fused.dst.buffer = lowering_.scratch(fused.dst.bytes());

@@ -214,9 +214,9 @@ TEST_F(FoldTest, BodiesOfControlFlowAreSimplifiedToo) {
 TEST_F(FoldTest, TheBranchOfAKnownConditionTakesThePlaceOfItsIf) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[1, 2]
-  constant %go: bool[] = [true]
+  constant %go: bool[] = x'01'
   constant %first: i64[1] = [0]
-  %y = If(%go, %x, %first) {captures = 2, else_branch = graph {
+  %y: f32[*] = If(%go, %x, %first) {captures = 2, else_branch = graph {
       input %x: f32[1, 2]
       input %first: i64[1]
       output x = %x
@@ -227,7 +227,7 @@ TEST_F(FoldTest, TheBranchOfAKnownConditionTakesThePlaceOfItsIf) {
       %y: f32[2] = Squeeze(%a, %first) @squeeze
       output y = %y
     }} @if
-  %z = Relu(%y) @relu
+  %z: f32[*] = Relu(%y) @relu
   output y = %y
   output z = %z
 })");
