@@ -18,7 +18,8 @@ local jobs = {
     name = "minilm", file = "minilm_probe.onnx", calibration = "minilm_calib.npz", unseen = "minilm_eval.npz",
     inputs = { "input_ids", "attention_mask", "token_type_ids" },
     -- Products of two activations (attention) stay in float; the report lists them.
-    recipe = { observer = "mse", samples = 256 },
+    -- So does the product that reads the widest outliers: `tenon compare` shows the most damage beside it.
+    recipe = { observer = "mse", samples = 256, skip = { "encoder.layer.3.output.dense.matmul" } },
     metric = "probe accuracy",
     score = function(model, data)
       return tn.evaluate(model, data, { metric = "accuracy", options = { output = 1 }, backend = backend,
