@@ -133,7 +133,17 @@ def test_a_new_plugin_builds_and_passes(prefix, tmp_path, role):
     source = tmp_path / "my_part"
     strict = "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wshadow -Werror"
     for command in (
-        ["cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}", strict],
+        [
+            "cmake",
+            "-G",
+            "Ninja",
+            "-S",
+            source,
+            "-B",
+            source / "build",
+            f"-DCMAKE_PREFIX_PATH={prefix}",
+            strict,
+        ],
         ["cmake", "--build", source / "build"],
     ):
         done = subprocess.run(command, capture_output=True, text=True)

@@ -84,10 +84,11 @@ def test_a_run_killed_at_any_moment_ends_the_same(folder: Path) -> None:
         process = start_to_be_killed(folder, *sets, "--resume" if going else "--run", "run")
         while process.poll() is None and epochs_of(folder / "run") < 2 * killed:
             time.sleep(epoch / 50)
-        time.sleep(rng.uniform(0, 3 * epoch))
-        assert process.poll() is None, "it ended before it was killed"
+        time.sleep(rng.uniform(0, epoch))
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        if process.wait() != -signal.SIGKILL:
+            break  # it had come to its end
+    assert killed >= 10
     end = train(folder, "killed.onnx", "--resume", "run", epochs=EPOCHS)
     assert end.returncode == 0, end.stderr
     assert losses(end) == losses(whole)
