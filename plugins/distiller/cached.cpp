@@ -8,6 +8,7 @@
 
 #include "tenon/role/dataset.h"
 
+#include "tenon/sdk/collected.hpp"
 #include "tenon/sdk/component.hpp"
 #include "tenon/sdk/role/dataset.hpp"
 
@@ -17,25 +18,6 @@ namespace tenon::distiller {
 namespace {
 
 constexpr std::string_view kPrefix = "teacher/";
-
-// Takes each result as a tensor of its own.
-struct Collected {
-  Collected(tn_ctx* owner, size_t n) : ctx(owner), tensors(n) {}
-  Collected(const Collected&) = delete;
-  tn_ctx* ctx;
-  std::vector<Tensor> tensors;
-  tn_outputs raw{this, [](void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
-                   auto* all = static_cast<Collected*>(self);
-                   return guard([&]() -> Status {
-                     if (i >= all->tensors.size())
-                       return {TN_OUT_OF_RANGE, cat("result ", i, " of ", all->tensors.size())};
-                     TN_TRY(made, Tensor::zeros(all->ctx, dtype_of(*proto), shape_of(*proto)));
-                     all->tensors[i] = made;
-                     *out = made.dl();
-                     return {};
-                   });
-                 }};
-};
 
 struct Answer {
   std::string name;
@@ -188,18 +170,18 @@ class Cached {
       std::iota(index.begin(), index.end(), first);
       std::string where = cat("samples ", first, " to ", first + index.size() - 1);
       Collected fields(ctx, fields_.size()), results(ctx, n_outputs_ + answers_.size());
-      TN_CHECK(Status(table()->batch(data_.self(), index.data(), index.size(), 0, &fields.raw))
+      TN_CHECK(Status(table()->batch(data_.self(), index.data(), index.size(), 0, fields.outputs()))
                    .in(where));
       std::vector<DLTensor> views;
       for (size_t place : places)
-        views.push_back(fields.tensors[place].dl());
+        views.push_back(fields[place].dl());
       std::vector<const DLTensor*> in;
       for (const DLTensor& view : views)
         in.push_back(&view);
-      TN_CHECK(Status(services.eval->run(plan, in.data(), in.size(), &results.raw, nullptr))
+      TN_CHECK(Status(services.eval->run(plan, in.data(), in.size(), results.outputs(), nullptr))
                    .in(cat("the teacher on ", where)));
       for (size_t k = 0; k < answers_.size(); ++k)
-        TN_CHECK(answers_[k].append(results.tensors[n_outputs_ + k].dl(), index.size()));
+        TN_CHECK(answers_[k].append(results[n_outputs_ + k].dl(), index.size()));
       progress.update(first + index.size());
     }
     return {};

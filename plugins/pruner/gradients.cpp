@@ -8,6 +8,7 @@
 
 #include "tenon/role/pass.h"
 
+#include "tenon/sdk/collected.hpp"
 #include "tenon/sdk/edit.hpp"
 #include "tenon/sdk/number.hpp"
 
@@ -61,25 +62,6 @@ Status differentiate(tn_ctx* ctx,
 }
 
 }  // namespace
-
-// Takes each result once; the tensors live as long as this.
-struct Gradients::Collected {
-  Collected(tn_ctx* owner, size_t n) : ctx(owner), tensors(n) {}
-  Collected(const Collected&) = delete;
-  tn_ctx* ctx;
-  std::vector<Tensor> tensors;
-  tn_outputs raw{this, [](void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
-                   auto* all = static_cast<Collected*>(self);
-                   return guard([&]() -> Status {
-                     if (i >= all->tensors.size())
-                       return {TN_OUT_OF_RANGE, cat("result ", i, " of ", all->tensors.size())};
-                     TN_TRY(made, Tensor::zeros(all->ctx, dtype_of(*proto), shape_of(*proto)));
-                     all->tensors[i] = made;
-                     *out = made.dl();
-                     return {};
-                   });
-                 }};
-};
 
 Result<Gradients> Gradients::make(tn_ctx* ctx,
                                   const tn_graph* graph,
@@ -160,11 +142,11 @@ Status Gradients::load(uint64_t batch, const Cancel& cancel) {
   std::iota(samples.begin(), samples.end(), first);
   Collected fields(ctx_, n_fields_);
   TN_CHECK(given_->data.table<tn_dataset>()->batch(given_->data.self(), samples.data(),
-                                                   samples.size(), 0, &fields.raw));
+                                                   samples.size(), 0, fields.outputs()));
   std::vector<Tensor> tensors;
   std::vector<DLTensor> views;
   for (const Input& input : inputs_) {
-    TN_TRY(tensor, as_input(input, fields.tensors[input.field]));
+    TN_TRY(tensor, as_input(input, fields[input.field]));
     tensors.push_back(tensor);
     views.push_back(tensors.back().dl());
   }
@@ -172,9 +154,10 @@ Status Gradients::load(uint64_t batch, const Cancel& cancel) {
   for (const DLTensor& one : views)
     in.push_back(&one);
   Collected results(ctx_, index_.size());
-  Status ran(services.eval->run(plan_.get(), in.data(), in.size(), &results.raw, cancel.raw()));
+  Status ran(
+      services.eval->run(plan_.get(), in.data(), in.size(), results.outputs(), cancel.raw()));
   if (!ran.ok()) return std::move(ran).in(cat("gradients of samples ", first, " to ", last - 1));
-  results_ = std::move(results.tensors);
+  results_ = results.take();
   return {};
 }
 

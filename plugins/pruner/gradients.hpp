@@ -40,7 +40,6 @@ class Gradients {
   struct Release {
     void operator()(tn_plan* plan) const { services.eval->release(plan); }
   };
-  struct Collected;
   struct Input {
     std::string name;
     Type type;

@@ -8,9 +8,8 @@
 
 #include "tenon/role/dataset.h"
 
+#include "tenon/sdk/collected.hpp"
 #include "tenon/sdk/number.hpp"
-
-#include "collected.hpp"
 
 namespace tenon::trainer {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepper.hpp"
 
-#include "collected.hpp"
+#include "tenon/sdk/collected.hpp"
 
 namespace tenon::trainer {
 

@@ -6,7 +6,7 @@
 
 #include "tenon/role/metric.h"
 
-#include "collected.hpp"
+#include "tenon/sdk/collected.hpp"
 
 namespace tenon::trainer {
 namespace {

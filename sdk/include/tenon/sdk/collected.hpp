@@ -2,13 +2,14 @@
 #pragma once
 // Results of a run or a batch, in memory of their own.
 
+#include <utility>
 #include <vector>
 
 #include "tenon/exec.h"
 
 #include "tenon/sdk/tensor.hpp"
 
-namespace tenon::trainer {
+namespace tenon {
 
 class Collected {
  public:
@@ -16,6 +17,7 @@ class Collected {
   Collected(const Collected&) = delete;
   const tn_outputs* outputs() const { return &raw_; }
   const Tensor& operator[](size_t i) const { return tensors_[i]; }
+  std::vector<Tensor> take() { return std::move(tensors_); }
 
  private:
   static tn_status* get(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
@@ -34,4 +36,4 @@ class Collected {
   tn_outputs raw_{this, get};
 };
 
-}  // namespace tenon::trainer
+}  // namespace tenon
