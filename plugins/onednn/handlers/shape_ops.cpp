@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "dense.hpp"
+#include "shape_guard.hpp"
 #include "slice_any.hpp"
 
 namespace tenon::onednn {
@@ -87,6 +88,7 @@ std::string refuse_reshape(const Graph& graph, const Node& node) {
 
 void lower_reshape(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  guard_shape(lowering, index);
   View view = lowering.view(node.inputs[0]);
   const Dims& dims = lowering.graph().values[node.outputs[0]].dims;
   if (view.channels != nullptr) view = lowering.dequantized_constant(view);
@@ -166,6 +168,7 @@ std::string refuse_split(const Graph& graph, const Node& node) {
 
 void lower_split(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  guard_shape(lowering, index);
   View view = lowering.view(node.inputs[0]);
   if (view.channels != nullptr) view = lowering.dequantized_constant(view);
   int64_t axis = node.integer("axis", 0);
@@ -185,6 +188,7 @@ std::string refuse_expand(const Graph& graph, const Node& node) {
 
 void lower_expand(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  guard_shape(lowering, index);
   View view = lowering.view(node.inputs[0]);
   if (view.channels != nullptr) view = lowering.dequantized_constant(view);
   const Dims& dims = lowering.graph().values[node.outputs[0]].dims;

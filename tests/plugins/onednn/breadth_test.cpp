@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of our own kernels against the reference, with parameters that only a run knows.
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "both_backends.hpp"
@@ -185,6 +187,48 @@ constexpr Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Cases, Breadth, testing::ValuesIn(kCases), [](const auto& test) {
   return std::string(test.param.name);
 });
+
+struct ShapeCase {
+  const char* name;
+  const char* node;    // from %x: f32[4, 1, 4] and %p
+  const char* agrees;  // what %p is
+  const char* differs;
+};
+
+// %p is known when it runs, and no sooner.
+std::string graph_of(const ShapeCase& one, const char* parameter) {
+  std::string numbers = parameter;
+  std::string count = std::to_string(std::count(numbers.begin(), numbers.end(), ',') + 1);
+  return "graph {\n  input %x: f32[4, 1, 4]\n  input %r: i64[" + count + "]\n  constant %z: i64[" +
+         count + "] = [" + (count == "1" ? "0" : (count == "2" ? "0, 0" : "0, 0, 0")) +
+         "]\n  constant %c: i64[" + count + "] = [" + numbers + "]\n  %m: i64[" + count +
+         "] = Mul(%r, %z) @m\n  %p: i64[" + count + "] = Add(%m, %c) @p\n  " + one.node +
+         "\n  output y = %y\n}";
+}
+
+class ComputedShape : public BothBackends, public testing::WithParamInterface<ShapeCase> {};
+
+TEST_P(ComputedShape, IsRightOrAnError) {
+  expect_same(graph_of(GetParam(), GetParam().agrees));
+
+  Outcome other = run(parse(graph_of(GetParam(), GetParam().differs)), {{"backend", "onednn"}});
+
+  EXPECT_THAT(other.error, testing::HasSubstr("another shape than was compiled"));
+}
+
+constexpr ShapeCase kShapeCases[] = {
+    {"Reshape", "%y: f32[2, 8] = Reshape(%x, %p) @n", "2, -1", "8, 2"},
+    {"ReshapeKeepsAnAxis", "%y: f32[4, 2, 2] = Reshape(%x, %p) @n", "0, 2, 2", "2, 2, 4"},
+    {"Expand", "%y: f32[4, 3, 4] = Expand(%x, %p) @n", "3, 1", "2, 1"},
+    {"Squeeze", "%y: f32[4, 4] = Squeeze(%x, %p) @n", "-2", "0"},
+    {"Unsqueeze", "%y: f32[1, 4, 1, 4] = Unsqueeze(%x, %p) @n", "0", "3"},
+    {"Split", "%y: f32[1, 1, 4], %w: f32[3, 1, 4] = Split(%x, %p) {axis = 0} @n", "1, 3", "2, 2"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Cases,
+                         ComputedShape,
+                         testing::ValuesIn(kShapeCases),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(BothBackends, ParametersThatGiveAnotherShapeAreRefusedWhenTheyRun) {
   OwnedGraph graph = parse(R"(graph {
