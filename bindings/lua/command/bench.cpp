@@ -40,9 +40,7 @@ void declare_bench(CLI::App& app, Tool& tool) {
   };
   auto flags = std::make_shared<Flags>();
   app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
-  app.add_option("--shape", flags->shapes, "shape of an input that the model leaves open")
-      ->type_name("NAME=1x3x224x224")
-      ->allow_extra_args(false);
+  add_shapes(app, flags->shapes);
   app.add_option("--input", flags->inputs, "an input's array (default: random, integers zeros)")
       ->type_name("NAME=FILE.npy")
       ->allow_extra_args(false);

@@ -54,8 +54,14 @@ Json values_of(const std::vector<std::string>& pairs, const char* flag) {
   return values;
 }
 
-std::map<std::string, std::vector<int64_t>> shapes_of(const std::vector<std::string>& texts) {
-  std::map<std::string, std::vector<int64_t>> shapes;
+void add_shapes(CLI::App& app, std::vector<std::string>& texts) {
+  app.add_option("--shape", texts, "shape of an input that the model leaves open")
+      ->type_name("NAME=1x3x224x224")
+      ->allow_extra_args(false);
+}
+
+Shapes shapes_of(const std::vector<std::string>& texts) {
+  Shapes shapes;
   for (const std::string& text : texts) {
     auto [name, sizes] = split_pair(text, "--shape");
     std::vector<int64_t>& shape = shapes[name];

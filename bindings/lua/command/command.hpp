@@ -51,8 +51,10 @@ std::pair<std::string, std::string> split_pair(const std::string& text, const ch
 // As JSON where it is a number, true, false, a list or an object, else as text.
 Json value_of(const std::string& text);
 Json values_of(const std::vector<std::string>& pairs, const char* flag);
-// "x=1x3x224x224"
-std::map<std::string, std::vector<int64_t>> shapes_of(const std::vector<std::string>& texts);
+// --shape x=1x3x224x224, any number of times.
+using Shapes = std::map<std::string, std::vector<int64_t>>;
+void add_shapes(CLI::App& app, std::vector<std::string>& texts);
+Shapes shapes_of(const std::vector<std::string>& texts);
 
 void print(const std::string& text);  // to standard output
 void print_json(const Json& value);

@@ -130,6 +130,9 @@ class Plan:
         """Sets a state, as to go on where another plan stopped."""
         self._native.set_state(name, value)
 
+    def __repr__(self) -> str:
+        return f"<tenon.Plan {signature(self.inputs, self.outputs)}>"
+
 
 class Model:
     """A graph with its weights, never changed: `apply` gives a new one that shares weights."""
@@ -203,10 +206,16 @@ class Model:
         return Plan(_core.Plan(self._native, text, names), self, names)
 
     def __repr__(self) -> str:
-        def ports(all: list[Port]) -> str:
-            return ", ".join(f"{p.name}: {p.dtype}{list(p.shape or ['...'])}" for p in all)
+        return f"<tenon.Model {signature(self.inputs, self.outputs)}>"
 
-        return f"<tenon.Model ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
+
+def signature(inputs: list[Port], outputs: list[Port]) -> str:
+    """(x: float32[1, 3]) -> (y: float32[1, 10])"""
+
+    def ports(all: list[Port]) -> str:
+        return ", ".join(f"{p.name}: {p.dtype}{list(p.shape or ['...'])}" for p in all)
+
+    return f"({ports(inputs)}) -> ({ports(outputs)})"
 
 
 _BACKEND = "tenon.backend/1"

@@ -76,6 +76,11 @@ def test_describe_and_profile_tell_of_each_node(dense):
     json.dumps(plan.profile(x))
 
 
+def test_models_and_plans_show_what_goes_in_and_comes_out(dense):
+    assert "x: float32[" in repr(dense)
+    assert repr(dense.compile(backend="reference")) == repr(dense).replace("Model", "Plan")
+
+
 def test_a_builder_cannot_be_used_twice():
     graph = tenon.Graph()
     graph.add_output("y", graph.add_input("x", "float32", [1]))
