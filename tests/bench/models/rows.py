@@ -155,6 +155,8 @@ FETCHED = [
         runs=3,
         signal="sound",
         recipe="quantizer.dynamic",
+        tolerance=5e-4,
+        note="ONNX Runtime itself is 1.8e-4 from a run in fp64, onednn 3.8e-6",
     ),
     silero("silero_no_if"),
     silero("silero_half"),
