@@ -2,7 +2,8 @@
 """Entropy calibration: Tenon beside ONNX Runtime, seconds and peak memory, at two sizes.
 
   calibration.py MODEL DATA.npz [--samples 32,64] [--rounds 3] [--batch 1] [--threads 1]
-                 [--python .venv-bench/bin/python] [--only tenon,onnxruntime] [--json]
+                 [--build build/release] [--python .venv-bench/bin/python]
+                 [--only tenon,onnxruntime] [--json]
 
 One process per contestant, alternating: median seconds, least processor time. Tenon's
 time is that of the whole pass `quantizer.static` (calibration, weights, the new graph), ONNX
@@ -49,8 +50,9 @@ def calibrate_tenon(args) -> dict:
     }
 
 
-def one(command: list[str], threads: int) -> dict:
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+def one(command: list[str], args) -> dict:
+    path = os.pathsep.join([str(args.build / "python"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": str(args.threads), "PYTHONPATH": path}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise RuntimeError((done.stderr.strip().splitlines() or ["no answer"])[-1])
@@ -71,7 +73,7 @@ def measure(args) -> list[dict]:
     for _ in range(args.rounds):
         for size in sizes:
             for name, command in commands(args).items():
-                told = one([*command, "--samples", str(size)], args.threads)
+                told = one([*command, "--samples", str(size)], args)
                 rounds.setdefault((name, size), []).append(told)
     return [
         {
@@ -108,6 +110,7 @@ def main(argv=None) -> int:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default="tenon,onnxruntime")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--python", default=str(ROOT / ".venv-bench/bin/python"), help="the peer's")
     parser.add_argument("--inside", action="store_true", help="measure Tenon here, in this process")
     parser.add_argument("--json", action="store_true")

@@ -38,8 +38,7 @@ std::string recipe_file(const std::string& name) {
 
 struct Flags {
   std::string model, output, recipe, data;
-  std::vector<std::string> set;
-  ScriptFlags limits;
+  ScriptFlags given;
   JsonFlag json;
 };
 
@@ -55,21 +54,18 @@ void declare_optimize(CLI::App& app, Tool& tool) {
       ->required()
       ->type_name("NAME");
   app.add_option("--data", flags->data, "data set to calibrate with")->type_name("FILE");
-  app.add_option("--set", flags->set, "a further argument of the recipe")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  flags->limits.add(&app);
+  flags->given.add(&app);
   flags->json.add(&app);
   app.callback([flags, &tool] {
     tool.action = [flags, &tool] {
       std::string recipe = recipe_file(flags->recipe);
-      Json args = values_of(flags->set, "--set");
+      Json args = flags->given.args();
       args["model"] = flags->model;
       args["output"] = flags->output;
       if (!flags->data.empty()) args["data"] = flags->data;
       args["json"] = flags->json.json;
       SessionPtr session = tool.open();
-      Json result = lua::run_script(session, recipe, args, flags->limits.limits());
+      Json result = lua::run_script(session, recipe, args, flags->given.limits());
       if (flags->json.json) print_json(result);
     };
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a script may do, as flags of the commands that run one.
+// What a script is given and what it may do, as flags of the commands that run one.
 
 #include "../script/script.hpp"
 #include "command.hpp"
@@ -11,9 +11,12 @@ struct ScriptFlags {
   bool trust = false;
   double memory_mib = 4096;
   double seconds = 0;
-  std::vector<std::string> allow;
+  std::vector<std::string> allow, set;
 
   void add(CLI::App* app) {
+    app->add_option("--set", set, "an argument of the script: tn.args.KEY")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
     app->add_flag("--trust", trust, "lift the sandbox: processes, native modules, all files");
     app->add_option("--allow", allow, "a further folder whose files the script may use")
         ->type_name("DIR")
@@ -24,6 +27,7 @@ struct ScriptFlags {
     app->add_option("--time", seconds, "seconds that the script may run (default: no limit)")
         ->check(CLI::PositiveNumber);
   }
+  Json args() const { return values_of(set, "--set"); }
   lua::ScriptLimits limits() const {
     return {trust, static_cast<uint64_t>(memory_mib) << 20, seconds, allow};
   }

@@ -10,8 +10,7 @@ namespace tenon::command {
 void declare_train(CLI::App& app, Tool& tool) {
   struct Flags {
     std::string script, run, resume;
-    std::vector<std::string> set;
-    ScriptFlags limits;
+    ScriptFlags given;
     JsonFlag json;
   };
   auto flags = std::make_shared<Flags>();
@@ -22,14 +21,11 @@ void declare_train(CLI::App& app, Tool& tool) {
   app.add_option("--resume", flags->resume, "the folder of a run, to go on with it")
       ->type_name("DIR")
       ->excludes("--run");
-  app.add_option("--set", flags->set, "an argument of the script: tn.args.KEY")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  flags->limits.add(&app);
+  flags->given.add(&app);
   flags->json.add(&app);
   app.callback([flags, &tool] {
     tool.action = [flags, &tool] {
-      Json args = values_of(flags->set, "--set");
+      Json args = flags->given.args();
       bool resumes = !flags->resume.empty();
       std::string checkpoint = flags->resume + "/checkpoint.safetensors";
       std::error_code ignored;
@@ -39,7 +35,7 @@ void declare_train(CLI::App& app, Tool& tool) {
             cat("--resume: ", flags->resume,
                 ": expected the folder of a run, got none with checkpoint.safetensors"));
       SessionPtr session = tool.open();
-      Json result = lua::run_script(session, flags->script, args, flags->limits.limits(),
+      Json result = lua::run_script(session, flags->script, args, flags->given.limits(),
                                     {resumes ? flags->resume : flags->run, resumes});
       if (flags->json.json) print_json(result);
     };

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <unordered_set>
 
+#include "tenon/sdk/collected.hpp"
+
 #include "rewriter.hpp"
 
 namespace tenon::fusion {
@@ -115,24 +117,6 @@ class Candidates {
   std::unordered_set<tn_value_id> computed_;
 };
 
-// Results of a run in tensors of the host.
-struct Collected {
-  tn_ctx* ctx;
-  std::vector<Tensor> tensors;
-
-  static tn_status* get(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
-    return guard([&]() -> Status {
-      auto& collected = *static_cast<Collected*>(self);
-      if (i >= collected.tensors.size()) return {TN_OUT_OF_RANGE, "no such result"};
-      tn_tensor* raw = nullptr;
-      TN_CHECK(services.tensor->alloc(collected.ctx, proto, &raw));
-      collected.tensors[i] = Tensor::take(raw);
-      *out = collected.tensors[i].dl();
-      return {};
-    });
-  }
-};
-
 struct OwnedPlan {
   tn_plan* raw = nullptr;
   ~OwnedPlan() {
@@ -151,14 +135,12 @@ Status compute(tn_graph* graph,
   OwnedGraph part = OwnedGraph::take(raw);
   OwnedPlan plan;
   TN_CHECK(services.eval->compile(settings.ctx, raw, nullptr, 0, str("{}"), &plan.raw));
-  Collected collected{settings.ctx, {}};
   std::vector<Value> values = part.view().outputs();
-  collected.tensors.resize(values.size());
-  tn_outputs outputs{&collected, Collected::get};
-  TN_CHECK(services.eval->run(plan.raw, nullptr, 0, &outputs, settings.cancel));
+  Collected collected(settings.ctx, values.size());
+  TN_CHECK(services.eval->run(plan.raw, nullptr, 0, collected.outputs(), settings.cancel));
   for (Value value : values)
     names.emplace_back(value.name());
-  results = std::move(collected.tensors);
+  results = collected.take();
   return {};
 }
 

@@ -119,8 +119,8 @@ constexpr Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Cases,
                          Training,
                          testing::ValuesIn(kCases),
-                         [](const testing::TestParamInfo<Case>& info) {
-                           return std::string(info.param.name);
+                         [](const testing::TestParamInfo<Case>& made) {
+                           return std::string(made.param.name);
                          });
 
 }  // namespace
