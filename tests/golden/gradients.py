@@ -4,23 +4,33 @@
     python tests/golden/gradients.py > tests/golden/gradients.json      # needs torch
 
 Every case is a graph in Tenon's text form and what PyTorch computes of the same function: for each
-input the norm of its gradient and the products with two seeded vectors. Inputs come from a formula
-that the test has too, so that no numbers need to be stored.
+input the norm of its gradient and the products with two seeded vectors, and how far PyTorch's own
+fp32 is from its fp64, over all gradients together. Inputs come from a formula that the test has,
+so that no numbers need to be stored; they are numbers of fp32, so that both start from the same.
 """
 
 import json
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
-torch.set_default_dtype(torch.float64)
+
+def uniform(n, seed):
+    """Numbers of [-1, 1) for elements 0..n-1: splitmix64 of seed and place (Steele, 2014)."""
+    with np.errstate(over="ignore"):
+        z = np.arange(1, n + 1, dtype=np.uint64) + np.uint64(seed << 40)
+        z *= np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return (z >> np.uint64(11)) * 2.0**-52 - 1
 
 
 def numbers(n, seed, scale=1.0, shift=0.0):
-    """scale * sin(...) + shift, for elements 0..n-1."""
-    i = torch.arange(n, dtype=torch.float64)
-    return scale * torch.sin(1.0 + 0.7 * seed + i * (0.61803398875 + 0.013 * seed)) + shift
+    rounded = (scale * uniform(n, seed) + shift).astype(np.float32)
+    return torch.from_numpy(rounded).to(torch.get_default_dtype())
 
 
 class Case:
@@ -116,10 +126,9 @@ class Case:
     def done(self, loss):
         self.lines.append(f"output loss = %{loss.label}")
         wrt = [value for value, how in self.inputs if value.requires_grad]
-        gradients = torch.autograd.grad(loss, wrt)
+        self.gradients = [g.reshape(-1) for g in torch.autograd.grad(loss, wrt)]
         expected = []
-        for value, gradient in zip(wrt, gradients):
-            flat = gradient.reshape(-1)
+        for value, flat in zip(wrt, self.gradients):
             n = flat.numel()
             products = [float(flat @ numbers(n, seed) / math.sqrt(n)) for seed in (101, 102)]
             expected.append({"name": value.label, "norm": float(flat.norm()), "products": products})
@@ -131,7 +140,7 @@ class Case:
             "text": text,
             "inputs": inputs,
             "gradients": expected,
-        }
+        }, self.gradients
 
 
 def losses():
@@ -282,56 +291,106 @@ def resnet18():
     return c.done(c.cross_entropy(c.linear(x, 10, 0.05), c.labels([4], 10)))
 
 
-def transformer():
-    """Two blocks of GPT-2's kind: norms first, causal attention, a tied vocabulary."""
-    c = Case("transformer")
-    batch, length, width, heads, vocabulary = 2, 9, 24, 4, 31
+def heads_apart(c, x, batch, length, heads):
+    """[batch, length, width] as [batch, heads, length, width of a head]."""
+    y = x.reshape(batch, length, heads, -1)
+    y = c.op("Reshape", [x, c.ints(y.shape)], y)
+    return c.op("Transpose", [y], y.transpose(1, 2) * 1, "perm = ints [0, 2, 1, 3]")
+
+
+def heads_together(c, y, batch, length, width):
+    y = c.op("Transpose", [y], y.transpose(1, 2) * 1, "perm = ints [0, 2, 1, 3]")
+    return c.op("Reshape", [y, c.ints([batch, length, width])], y.reshape(batch, length, width))
+
+
+def gpt2(name, batch, length, width, heads, vocabulary, layers, scale):
+    """Radford et al. (2019): norms first, causal attention, a tied vocabulary."""
+    c = Case(name)
     tokens = c.labels([batch, length], vocabulary)
-    table, places = c.input([vocabulary, width], 0.5), c.input([length, width], 0.3)
+    table, places = c.input([vocabulary, width], 3 * scale), c.input([length, width], 2 * scale)
     x = c.op("Gather", [table, tokens], F.embedding(tokens, table), "axis = 0")
     x = c.add(x, places)
-    for _ in range(2):
-        packed = c.linear(c.layer_norm(x), 3 * width, 0.3)
-        parts = c.op(
-            "Split",
-            [packed],
-            tuple(p * 1 for p in packed.split(width, -1)),
-            "axis = -1, num_outputs = 3",
-        )
-        shape = c.ints([batch, length, heads, width // heads])
-        q, k, v = (
-            c.op(
-                "Transpose",
-                [c.op("Reshape", [p, shape], p.reshape(batch, length, heads, -1))],
-                p.reshape(batch, length, heads, -1).transpose(1, 2) * 1,
-                "perm = ints [0, 2, 1, 3]",
-            )
-            for p in parts
-        )
+    for _ in range(layers):
+        packed = c.linear(c.layer_norm(x), 3 * width, 2 * scale)
+        parts = tuple(p * 1 for p in packed.split(width, -1))
+        parts = c.op("Split", [packed], parts, "axis = -1, num_outputs = 3")
+        q, k, v = (heads_apart(c, p, batch, length, heads) for p in parts)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         y = c.op("Attention", [q, k, v], y, "is_causal = 1")
-        y = c.op("Transpose", [y], y.transpose(1, 2) * 1, "perm = ints [0, 2, 1, 3]")
-        y = c.op("Reshape", [y, c.ints([batch, length, width])], y.reshape(batch, length, width))
-        x = c.add(x, c.linear(y, width, 0.2))
-        h = c.linear(c.layer_norm(x), 4 * width, 0.2)
+        x = c.add(x, c.linear(heads_together(c, y, batch, length, width), width, scale))
+        h = c.linear(c.layer_norm(x), 4 * width, scale)
         h = c.op("Gelu", [h], F.gelu(h, approximate="tanh"), 'approximate = "tanh"')
-        x = c.add(x, c.linear(h, width, 0.2))
+        x = c.add(x, c.linear(h, width, scale))
     turned = c.op("Transpose", [table], table.t() * 1, "perm = ints [1, 0]")
     x = c.layer_norm(x)
     logits = c.op("MatMul", [x, turned], x @ turned)
-    flat = c.op(
-        "Reshape", [logits, c.ints([batch * length, vocabulary])], logits.reshape(-1, vocabulary)
-    )
+    flat = logits.reshape(-1, vocabulary)
+    flat = c.op("Reshape", [logits, c.ints(flat.shape)], flat)
     return c.done(c.cross_entropy(flat, c.labels([batch * length], vocabulary)))
 
 
-def main():
-    cases = []
+def minilm():
+    """Wang et al. (2020), six layers of 384: BERT's encoder, then the mean over tokens; of two
+    sentences the cosine is to be 0.5, as sentence transformers are trained."""
+    c = Case("minilm")
+    batch, length, width, heads, scale = 2, 8, 384, 12, 0.06
+    tokens = c.labels([batch, length], 30522)
+    table, places = c.input([30522, width], scale), c.input([length, width], scale)
+    kinds = c.input([width], scale)
+    x = c.op("Gather", [table, tokens], F.embedding(tokens, table), "axis = 0")
+    x = c.layer_norm(c.add(c.add(x, places), kinds))
+    for _ in range(6):
+        q, k, v = (
+            heads_apart(c, c.linear(x, width, scale), batch, length, heads) for _ in range(3)
+        )
+        y = c.op("Attention", [q, k, v], F.scaled_dot_product_attention(q, k, v))
+        y = c.linear(heads_together(c, y, batch, length, width), width, scale)
+        x = c.layer_norm(c.add(x, y))
+        h = c.linear(x, 4 * width, scale)
+        h = c.op("Gelu", [h], F.gelu(h))
+        x = c.layer_norm(c.add(x, c.linear(h, width, scale)))
+    x = c.op("ReduceMean", [x, c.ints([1])], x.mean(1), "keepdims = 0")
+    norm = x.norm(dim=1, keepdim=True)
+    unit = c.op("Div", [x, c.op("ReduceL2", [x, c.ints([1])], norm)], x / norm)
+    cosine = c.op("ReduceProd", [unit, c.ints([0])], unit.prod(0), "keepdims = 0")
+    cosine = c.op("ReduceSum", [cosine], cosine.sum(), "keepdims = 0")
+    away = c.op("Sub", [cosine, c.number(0.5)], cosine - 0.5)
+    return c.done(c.op("Mul", [away, away], away * away))
+
+
+def cases():
     for group in (losses, norms, attention, recurrent, convolutions, sampling):
-        cases += group()
-    cases += [resnet18(), transformer()]
+        yield from group()
+    yield resnet18()
+    yield gpt2("transformer", 2, 9, 24, 4, 31, layers=2, scale=0.2)
+    yield minilm()
+    yield gpt2("gpt2_small", 1, 6, 768, 12, 50257, layers=12, scale=0.035)
+
+
+def distance(near, far):
+    """Of two lists of gradients, relative to the norm of the second."""
+    away = sum(float((a.double() - b).square().sum()) for a, b in zip(near, far))
+    return math.sqrt(away / sum(float(b.square().sum()) for b in far))
+
+
+def main():
+    made = []
+    for kind in (torch.float64, torch.float32):
+        torch.set_default_dtype(kind)
+        made.append(cases())
+    out = []
+    while True:
+        torch.set_default_dtype(torch.float64)
+        wide = next(made[0], None)
+        if wide is None:
+            break
+        torch.set_default_dtype(torch.float32)
+        narrow = next(made[1])
+        case, gradients = wide
+        case["fp32"] = distance(narrow[1], gradients)
+        out.append(case)
     source = f"PyTorch {torch.__version__.split('+')[0]}, fp64, by gradients.py"
-    print(json.dumps({"source": source, "cases": cases}, indent=1))
+    print(json.dumps({"source": source, "cases": out}, indent=1))
 
 
 if __name__ == "__main__":
