@@ -21,7 +21,7 @@ using Marks = std::vector<uint8_t>;
 Result<OwnedGraph> batched_body(
     BatchContext& c, Graph body, const std::vector<Type>& types, const Marks& in, Marks& out) {
   TN_TRY(made, Body::begin(c.edit.ctx()));
-  BatchContext inner{made.edit, c.size, c.same_random, {}, {}};
+  BatchContext inner{made.edit, c.size, c.random, {}, {}};
   std::vector<Value> ours, wide;
   for (size_t i = 0; i < types.size(); ++i) {
     if (in[i] && !types[i].ranked) return unsupported("body: expected inputs of known rank");

@@ -132,6 +132,53 @@ Status keep_shape(const BatchContext& c, Node node) {
   return {};
 }
 
+bool is_random(Node node) {
+  const tn_op* row = node.row();
+  return row && (row->traits & TN_OP_RANDOM) != 0;
+}
+
+Status refuse_random(const std::string& who) {
+  return invalid(who +
+                 ": random numbers under vmap: option random: expected same (one draw for all "
+                 "examples) or different (one for each), got error");
+}
+
+// On inputs that all have the axis, for then it draws for all.
+Result<std::vector<Node>> draw_for_each(BatchContext& c, Node node) {
+  Builder b(c.edit);
+  std::vector<Value> added;
+  for (Value input : node.inputs()) {
+    if (!input || c.batched.count(input.id)) continue;
+    Value wide = with_axis(b, c, input);
+    TN_CHECK(b.status());
+    c.batched[input.id] = wide;
+    added.push_back(input);
+  }
+  Result<std::vector<Node>> parts = batch_node(c, node);
+  for (Value input : added)
+    c.batched.erase(input.id);
+  return parts;
+}
+
+// Of an operator with parts each draws or does not: Dropout in inference is no draw.
+Result<std::vector<Node>> batch_random(BatchContext& c, Node node) {
+  std::string who = told(node);
+  if (node.row()->decompose) {
+    TN_TRY(parts, parts_of(c, node));
+    bool draws = std::any_of(parts.begin(), parts.end(), is_random);
+    if (draws && c.random == RandomMode::kError) return refuse_random(who);
+    return parts;
+  }
+  if (c.random == RandomMode::kError) return refuse_random(who);
+  if (c.random == RandomMode::kDifferent) return draw_for_each(c, node);
+  if (!has_batched_input(c, node)) return std::vector<Node>{};
+  if (node.row()->traits & TN_OP_READS_SHAPE)
+    TN_CHECK(keep_shape(c, node));
+  else
+    TN_CHECK(batch_by_loop(c, node));
+  return std::vector<Node>{};
+}
+
 }  // namespace
 
 Value with_axis(Builder& b, const BatchContext& c, Value value) {
@@ -150,13 +197,13 @@ Status batch_nodes(BatchContext& c, const std::vector<Value>& outputs, const Can
     Node node = work.front();
     work.pop_front();
     TN_CHECK(cancel.check());
-    if (!has_batched_input(c, node)) continue;
-    const tn_op* row = node.row();
-    if (row && (row->traits & TN_OP_READS_SHAPE)) {
+    bool random = is_random(node);
+    if (!random && !has_batched_input(c, node)) continue;
+    if (!random && node.row() && (node.row()->traits & TN_OP_READS_SHAPE)) {
       TN_CHECK(keep_shape(c, node));
       continue;
     }
-    TN_TRY(parts, batch_node(c, node));
+    TN_TRY(parts, random ? batch_random(c, node) : batch_node(c, node));
     work.insert(work.begin(), parts.begin(), parts.end());
   }
   return {};
@@ -184,8 +231,6 @@ Value lifted(Builder& b, Value x, size_t n_ones) {
 Result<std::vector<Node>> batch_node(BatchContext& c, Node node) {
   const tn_op* row = node.row();
   std::string who = told(node);
-  if (row && (row->traits & TN_OP_RANDOM) && !c.same_random)
-    return invalid(who + ": random numbers under vmap: option random: expected same, got error");
   std::string scope(node.scope());
   TN_CHECK(services.edit->set_scope(c.edit.raw, 0, str(scope)));
   Result<std::vector<Node>> parts = by_ladder(c, node);

@@ -13,12 +13,15 @@ namespace tenon::autodiff {
 
 using Batched = std::unordered_map<tn_value_id, Value>;  // with the new first axis
 
+// What random operators do under vmap: refuse, draw once for all examples, or for each its own.
+enum class RandomMode : uint8_t { kError, kSame, kDifferent };
+
 // The ladder of one node whose inputs are in `batched`: batch column, pointwise, view, axes, parts
 // (given back: batch these in its place), a loop over slices (told in `loops`).
 struct BatchContext {
   EditView edit;
   int64_t size = TN_DIM_UNKNOWN;  // of the axis
-  bool same_random = false;
+  RandomMode random = RandomMode::kError;
   Batched batched;
   std::vector<std::string> loops;
 };

@@ -93,7 +93,10 @@ class Vmap {
     made.out_ = out;
     made.size_ = options.integer("axis_size", 0);
     made.symbol_ = options.text("axis_name", "vmap");
-    made.same_random_ = options.text("random", "error") == "same";
+    std::string_view random = options.text("random", "error");
+    made.random_ = random == "same"        ? RandomMode::kSame
+                   : random == "different" ? RandomMode::kDifferent
+                                           : RandomMode::kError;
     return made;
   }
 
@@ -101,7 +104,7 @@ class Vmap {
     TN_TRY(edit, Edit::begin(graph));
     if (!edit.graph().list(TN_LIST_STATES).empty())
       return unsupported("a graph with state has no batched form; vmap the function without it");
-    BatchContext c{edit, size_ > 0 ? size_ : TN_DIM_UNKNOWN, same_random_, {}, {}};
+    BatchContext c{edit, size_ > 0 ? size_ : TN_DIM_UNKNOWN, random_, {}, {}};
     TN_TRY(old, give_axes(c));
     TN_CHECK(batch_nodes(c, edit.graph().outputs(), cancel));
     TN_CHECK(give_outputs(c));
@@ -196,7 +199,7 @@ class Vmap {
   AxisOption in_, out_;
   int64_t size_ = 0;
   std::string symbol_;
-  bool same_random_ = false;
+  RandomMode random_ = RandomMode::kError;
   mutable std::vector<std::pair<Value, Value>> shared_;
 };
 
@@ -215,5 +218,5 @@ TENON_PASS(vmap,
   "axis_size": {"type": "integer", "minimum": 0, "default": 0,
                 "description": "how many examples; 0: a symbol"},
   "axis_name": {"type": "string", "default": "vmap", "description": "that symbol"},
-  "random": {"type": "string", "enum": ["error", "same"], "default": "error",
-             "description": "random operators: refuse, or the same numbers for all examples"}}})")
+  "random": {"type": "string", "enum": ["error", "same", "different"], "default": "error",
+             "description": "random operators: refuse, or the same or other numbers by example"}}})")

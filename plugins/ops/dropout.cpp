@@ -7,7 +7,6 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "random.hpp"
 #include "sampling.hpp"
 
@@ -63,34 +62,41 @@ Status dropout_ref(const Call& call) {
 Result<Node> dropout_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   TN_TRY(x, random.input(TN_F32, random.shape(1, 3)));
-  return edit.add({.type = "Dropout", .inputs = {x}, .n_outputs = uint64_t(random.integer(1, 2))});
-}
-
-// By the mask that was drawn; where there is none, training must be known to be off.
-Status dropout_vjp(Gradients& g) {
-  Value dy = g.cotangent();
-  if (!dy) return {};
-  if (!g.in(2)) {
-    g.set(0, dy);
-    return {};
+  std::vector<Value> inputs{x};
+  if (random.coin()) {
+    TN_TRY(ratio, edit.constant<float>(TN_F32, {}, {0.25f}));
+    TN_TRY(training, edit.constant<uint8_t>(TN_BOOL, {}, {random.coin()}));
+    inputs.insert(inputs.end(), {ratio, training});
   }
-  if (!g.out(1)) return unsupported("training: expected the output mask, which the gradient needs");
-  Value ratio = g.in(1) ? g.cast(g.in(1), dy.dtype()) : g.number(0.5, dy.dtype());
-  // Not training: the mask is all ones, and nothing was scaled.
-  ratio = g.op("Where", {g.in(2), ratio, g.number(0, dy.dtype())});
-  Value scaled = g.div(dy, g.sub(g.number(1, dy.dtype()), ratio));
-  g.set(0, g.op("Where", {g.out(1), scaled, g.number(0, dy.dtype())}));
-  return {};
+  return edit.add({.type = "Dropout",
+                   .inputs = inputs,
+                   .attrs = {{"seed", static_cast<int64_t>(seed)}},
+                   .n_outputs = uint64_t(random.integer(1, 2))});
 }
 
-// Off, it passes each example on; on, each would need numbers of its own.
-Status dropout_batch(Batching& b) {
-  if (b.in(2))
-    return invalid("random numbers under vmap: draw the mask outside, or give no training input");
-  Node made = again(b, b.of(), {b.in(0)});
-  for (uint64_t i = 0; made && i < b.of().n_outputs(); ++i)
-    b.set(i, made.output(i));
-  return {};
+// Scaled where the drawn number is not below the ratio; in inference, what came in.
+Result<std::vector<Value>> dropout_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value x = node.input(0), training = node.input(2);
+  Value yes = b.op("Expand", {b.op("Equal", {b.number(0, TN_F32), b.number(0, TN_F32)}),
+                              b.shape_of(x)});
+  if (!training) {
+    std::vector<Value> out{b.op("Identity", {x}), yes};
+    out.resize(node.n_outputs());
+    TN_CHECK(b.status());
+    return out;
+  }
+  Value ratio = node.input(1) ? b.cast(node.input(1), TN_F32) : b.number(0.5, TN_F32);
+  ratio = b.op("Where", {training, ratio, b.number(0, TN_F32)});
+  Value drawn = b.op("RandomUniformLike", {x},
+                     {{"seed", Random::seed_of(node)}, {"dtype", any_dtype(TN_F32)}});
+  Value keep = b.op("GreaterOrEqual", {drawn, ratio});
+  Value kept = b.cast(b.sub(b.number(1, TN_F32), ratio), x.dtype());
+  Value y = b.op("Where", {keep, b.div(x, kept), b.number(0, x.dtype())});
+  TN_CHECK(b.status());
+  std::vector<Value> out{y, keep};
+  out.resize(node.n_outputs());
+  return out;
 }
 
 constexpr tn_op kDropout = op_row({.type = "Dropout",
@@ -99,13 +105,10 @@ constexpr tn_op kDropout = op_row({.type = "Dropout",
                                    .attributes = R"([{"name": "seed", "type": "int"}])",
                                    .quant = "same_scale",
                                    .shape = shape<dropout_shape>,
+                                   .decompose = decompose<dropout_decompose>,
                                    .cost = cost<move_cost>,
                                    .ref = ref<dropout_ref>,
                                    .sample = sample<dropout_sample>,
-                                   .vjp = vjp<dropout_vjp>,
-                                   .vjp_inputs = 6,
-                                   .vjp_outputs = 2,
-                                   .batch = batch<dropout_batch>,
                                    .recompute = "never"});
 
 }  // namespace

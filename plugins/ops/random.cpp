@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RandomUniform, RandomNormal, their -Like forms, Bernoulli, Multinomial; and tenon.Random, whose
-// key is an input, so that a training loop gets other numbers in each step.
+// key is an input, so that a training loop gets other numbers in each step. The others are made of
+// the -Like forms, which is how vmap gives each example numbers of its own.
 #include "random.hpp"
 
 #include <algorithm>
@@ -142,6 +143,30 @@ Status keyed_ref(const Call& call) {
   return fill_drawn(out, kind == "normal" ? random.normal(0, n) : random.uniform(0, n), 1, 0);
 }
 
+// The same numbers for something of the shape.
+Result<std::vector<Value>> drawn_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value like = b.op("Expand", {b.number(0, stated_type(node, TN_F32)),
+                               b.ints(node.attr_ints("shape"))});
+  std::vector<Attr> attrs{{"seed", Random::seed_of(node)}};
+  bool normal = node.is("RandomNormal");
+  for (const char* name : {normal ? "mean" : "low", normal ? "scale" : "high"})
+    if (tn_any given = node.attr(name); given.tag != TN_ANY_NONE) attrs.emplace_back(name, given);
+  Value y = b.op(normal ? "RandomNormalLike" : "RandomUniformLike", {like}, attrs);
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
+Result<std::vector<Value>> bernoulli_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value drawn = b.op("RandomUniformLike", {node.input(0)},
+                     {{"seed", Random::seed_of(node)}, {"dtype", any_dtype(TN_F64)}});
+  Value hit = b.op("Less", {drawn, b.cast(node.input(0), TN_F64)});
+  Value y = b.cast(hit, stated_type(node, node.input(0).dtype()));
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
 Result<Node> drawn_sample(EditView edit, uint64_t seed, const char* type) {
   Sampler random(edit, seed);
   std::vector<int64_t> shape = random.shape(1, 3);
@@ -184,12 +209,16 @@ constexpr tn_op random_row(const char* type,
                            decltype(tn_op::shape) shape_column,
                            decltype(tn_op::ref) ref_column,
                            decltype(tn_op::sample) sample_column,
+                           decltype(tn_op::decompose) decompose_column = nullptr,
+                           const char* axes = "",
                            uint32_t traits = 0) {
   return op_row({.type = type,
                  .since = 22,
                  .traits = TN_OP_RANDOM | traits,
+                 .axes = axes,
                  .attributes = attributes,
                  .shape = shape_column,
+                 .decompose = decompose_column,
                  .cost = cost<move_cost>,
                  .ref = ref_column,
                  .sample = sample_column});
@@ -199,19 +228,23 @@ constexpr tn_op kUniform = random_row(
     "[" UNIFORM SHAPED SEEDED "]",
     shape<drawn_shape>,
     ref<drawn_ref>,
-    sample<[](EditView e, uint64_t seed) { return drawn_sample(e, seed, "RandomUniform"); }>);
+    sample<[](EditView e, uint64_t seed) { return drawn_sample(e, seed, "RandomUniform"); }>,
+    decompose<drawn_decompose>);
 constexpr tn_op kNormal = random_row(
     "RandomNormal",
     "[" NORMAL SHAPED SEEDED "]",
     shape<drawn_shape>,
     ref<drawn_ref>,
-    sample<[](EditView e, uint64_t seed) { return drawn_sample(e, seed, "RandomNormal"); }>);
+    sample<[](EditView e, uint64_t seed) { return drawn_sample(e, seed, "RandomNormal"); }>,
+    decompose<drawn_decompose>);
 constexpr tn_op kUniformLike = random_row(
     "RandomUniformLike",
     "[" UNIFORM SEEDED "]",
     shape<like_shape>,
     ref<like_ref>,
     sample<[](EditView e, uint64_t seed) { return like_sample(e, seed, "RandomUniformLike"); }>,
+    nullptr,
+    "s.. -> s..",
     TN_OP_READS_SHAPE);
 constexpr tn_op kNormalLike = random_row(
     "RandomNormalLike",
@@ -219,19 +252,24 @@ constexpr tn_op kNormalLike = random_row(
     shape<like_shape>,
     ref<like_ref>,
     sample<[](EditView e, uint64_t seed) { return like_sample(e, seed, "RandomNormalLike"); }>,
+    nullptr,
+    "s.. -> s..",
     TN_OP_READS_SHAPE);
 constexpr tn_op kBernoulli =
     random_row("Bernoulli",
                "[" SEEDED "]",
                shape<like_shape>,
                ref<bernoulli_ref>,
-               sample<[](EditView e, uint64_t seed) { return like_sample(e, seed, "Bernoulli"); }>);
+               sample<[](EditView e, uint64_t seed) { return like_sample(e, seed, "Bernoulli"); }>,
+               decompose<bernoulli_decompose>);
 constexpr tn_op kMultinomial =
     random_row("Multinomial",
                R"([{"name": "sample_size", "type": "int", "default": 1},)" SEEDED "]",
                shape<multinomial_shape>,
                ref<multinomial_ref>,
-               sample<multinomial_sample>);
+               sample<multinomial_sample>,
+               nullptr,
+               "n c~ -> n s ; s = sample_size");
 constexpr tn_op kKeyed = op_row({.type = "Random",
                                  .since = 1,
                                  .domain = "tenon",

@@ -128,6 +128,19 @@ int kind(lua_State* state) {
   return 1;
 }
 
+// native.operators(table): metamethods of tensors, by name.
+int operators(lua_State* state) {
+  luaL_checktype(state, 1, LUA_TTABLE);
+  lua_settop(state, 1);
+  luaL_getmetatable(state, kObjectName<Tensor>);
+  for (lua_pushnil(state); lua_next(state, 1) != 0;) {
+    lua_pushvalue(state, -2);  // metatable, name, function, name
+    lua_insert(state, -2);
+    lua_rawset(state, 2);
+  }
+  return 0;
+}
+
 constexpr Function kMethods[] = {
     {"input", guarded<input>},   {"constant", guarded<constant>}, {"numbers", guarded<numbers>},
     {"node", guarded<node>},     {"type", guarded<type>},         {"output", guarded<output>},
@@ -137,6 +150,7 @@ constexpr Function kNative[] = {
     {"builder", guarded<create>},
     {"where", guarded<where>},
     {"kind", guarded<kind>},
+    {"operators", guarded<operators>},
 };
 
 }  // namespace

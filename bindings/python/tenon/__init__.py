@@ -32,7 +32,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import _core, data, elementwise, functions, loss, nn, optim, schedule
+from . import _core, data, elementwise, functions, loss, nn, optim, random, schedule
 from ._core import Tensor
 from .autodiff import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
 from .builder import Graph, Value
@@ -59,6 +59,7 @@ from .model import Model, Outputs, Plan, Port, load, parse
 from .elementwise import *  # noqa: F403
 from .functions import *  # noqa: F403
 from .nn import *  # noqa: F403
+from .random import *  # noqa: F403
 from .step import Step
 from .traced import Traced
 from .training import train
@@ -136,4 +137,5 @@ __all__ = [
     *elementwise.__all__,
     *functions.__all__,
     *nn.__all__,
+    *random.__all__,
 ]

@@ -216,23 +216,29 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], /) -> tupl
     return call(f, tuple(primals), tuple(tangents))
 
 
-def vmap(f: Function, /, in_axes: Any = 0, out_axes: Any = 0, **options: Any) -> Any:
+def vmap(
+    f: Function, /, in_axes: Any = 0, out_axes: Any = 0, random: str = "error", **options: Any
+) -> Any:
     """f of one example becomes a function of many at once, without a loop.
 
         tn.vmap(lambda a, b: a * b)(np.array([1, 2]), np.array([4, 5]))    # [4, 10]
 
     in_axes: which axis of each argument counts the examples, None: the argument is the same for
     all; one for all arguments or a tuple, whose entries may be trees like the argument. out_axes:
-    where that axis goes in the results. Other options are those of `tn.jit`.
+    where that axis goes in the results. random: what draws without a key (`tn.dropout`) is refused
+    ("error"), drawn once for all examples ("same"), or drawn for each ("different"). Other options
+    are those of `tn.jit`.
     """
 
     def inline(*args: Any, **named: Any) -> Any:
-        return _vmap(f, args, named, in_axes, out_axes)
+        return _vmap(f, args, named, in_axes, out_axes, random)
 
     return Compiled(inline, f, **options)
 
 
-def _vmap(f: Function, args: tuple, named: dict[str, Any], in_axes: Any, out_axes: Any) -> Any:
+def _vmap(
+    f: Function, args: tuple, named: dict[str, Any], in_axes: Any, out_axes: Any, random: str
+) -> Any:
     spread_axes = tree.spread(
         tuple(in_axes) if isinstance(in_axes, list) else in_axes, args, "vmap: in_axes"
     )
@@ -270,6 +276,7 @@ def _vmap(f: Function, args: tuple, named: dict[str, Any], in_axes: Any, out_axe
         axis_size=next(iter(sizes)),
         in_axes=", ".join(words),
         out_axes=", ".join("none" if axis is None else str(axis) for axis in back),
+        random=random,
     )
     return tree.unflatten(inner.structure, iter(inner.splice(model)))
 

@@ -14,7 +14,7 @@ from .errors import InvalidArgument
 from .model import Model, plan_options
 from .optim import Optimizer
 from .trace import Trace, as_value
-from .transforms import Compiled, as_input, parameter_names, type_of
+from .transforms import Compiled, as_input, parameter_names, refuse_nan, type_of
 
 _RATE = "learning_rate"
 
@@ -33,7 +33,8 @@ class Step:
 
     The parameters and what the optimizer keeps are states inside the plan: a step moves none of
     them. Batches of another shape have a plan of their own, to which the states move. has_aux: the
-    loss gives (loss, more), and so does the step. Other options are those of `Model.compile`.
+    loss gives (loss, more), and so does the step. check_nan: FloatingPointError that names the node
+    which made the first NaN of a step. Other options are those of `Model.compile`.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Step:
         parameters: Any,
         optimizer: Optimizer,
         has_aux: bool = False,
+        check_nan: bool = False,
         backend: str | list[str] | None = None,
         precision: str | None = None,
         threads: int | None = None,
@@ -52,8 +54,10 @@ class Step:
         self._parameters = parameters
         self._optimizer = optimizer
         self._has_aux = has_aux
+        self._check_nan = check_nan
         self._options = plan_options(backend, precision, threads, options)
         self._plans: dict[Any, tuple[_core.Plan, Model, Any]] = {}
+        self._watched: dict[Any, list[str] | None] = {}  # of each plan, where check_nan is on
         self._now: _core.Plan | None = None
         self._states: list[str] = []
         #: How many steps were taken.
@@ -64,11 +68,14 @@ class Step:
         key = (repr(structure), tuple(type_of(leaf)[:2] for leaf in leaves))
         if key not in self._plans:
             self._plans[key] = self._build(batch)
+            report = self._plans[key][1].report
+            self._watched[key] = report["values"] if self._check_nan and report else None
         plan, _, results = self._plans[key]
         self._move_states(plan)
         rate = np.float32(self._optimizer.rate(self.count))
         made = plan.arrays(*leaves, rate)
         self.count += 1
+        refuse_nan("Step", self._watched[key], made)
         return tree.unflatten(results, iter(made))
 
     def _build(self, batch: tuple) -> tuple[_core.Plan, Model, Any]:
@@ -92,7 +99,8 @@ class Step:
             if trace.captured:
                 raise InvalidArgument("Step: expected a loss that uses no traced values of outside")
         model = model.apply("autodiff.value_and_grad", wrt=trained, has_aux=self._has_aux)
-        return model.apply("trainer.step", optimizer=self._optimizer, rate=_RATE), results
+        model = model.apply("trainer.step", optimizer=self._optimizer, rate=_RATE)
+        return (model.apply("autodiff.first_nan") if self._check_nan else model), results
 
     def _move_states(self, plan: _core.Plan) -> None:
         if plan is self._now:

@@ -46,6 +46,7 @@ class Compiled(_core.Dispatch):
         static_argnums: int | Sequence[int] = (),
         batch_axes: int | Sequence[int | None] | None = None,
         cache_size: int = 64,
+        check_nan: bool = False,
         **options: Any,
     ) -> None:
         if cache_size < 1:
@@ -58,6 +59,7 @@ class Compiled(_core.Dispatch):
         super().__init__(session(), Traced, statics, native, cache_size)
         self._inline = inline
         self._limit = cache_size
+        self._check_nan = check_nan
         self._warned = False
         self._plan = (backend, precision, threads, options)
         self._parameters = parameter_names(named_after)
@@ -107,10 +109,15 @@ class Compiled(_core.Dispatch):
                 stacklevel=2,
             )
         model, structure = self._trace(args, named)
+        values: list[str] | None = None
+        if self._check_nan:
+            model = model.apply("autodiff.first_nan")
+            values = model.report["values"]
         rebuild = None
-        if not tree.is_leaf(structure):
+        if values is not None or not tree.is_leaf(structure):
 
             def rebuild(arrays: list[Any]) -> Any:
+                refuse_nan(self.__name__, values, arrays)
                 return tree.unflatten(structure, iter(arrays))
 
         backend, precision, threads, options = self._plan
@@ -121,6 +128,12 @@ class Compiled(_core.Dispatch):
 
     def __repr__(self) -> str:
         return f"<tenon function {self.__name__}, {self.stats.entries} compiled>"
+
+
+def refuse_nan(who: str, values: list[str] | None, arrays: list[Any]) -> None:
+    """Raises where the last array, what `autodiff.first_nan` added, names one of the values."""
+    if values is not None and (first := int(arrays[-1])) < len(values):
+        raise FloatingPointError(f"{who}: NaN: the first is in the result of {values[first]}")
 
 
 def parameter_names(f: Function) -> list[str]:
@@ -172,7 +185,8 @@ def jit(f: Function | None = None, /, **options: Any) -> Any:
     Options: backend, precision, threads and a backend's own, as `Model.compile`; static_argnums:
     places of arguments that are no arrays (part of the key, hashable); batch_axes: for each
     argument the axis whose size may vary without a new trace, or one for all; cache_size: how many
-    graphs are kept (64), a warning tells when they are too many.
+    graphs are kept (64), a warning tells when they are too many; check_nan: FloatingPointError that
+    names the node which made the first NaN.
 
     The function runs only while it is traced: it must not depend on numbers in its arguments
     (`if x > 0` raises, use tn.where), and arrays that it reads from outside become constants.

@@ -39,10 +39,29 @@ fails("use tn.equal", tn.jit(function(a) return a == a + 1 end), x)
 fails("jit_test.lua:%d+:.*axis: expected one of %-2 to 1, got 2", tn.jit(function(a) return a:sum(2) end), x)
 fails("counted from 1", tn.jit(function(a) return a[3] end), x)
 fails("do not change", tn.jit(function(a) a.b = 1 end), x)
-fails("inside tn.jit", tn.exp, 1.0)
 local kept
 tn.jit(function(a) kept = a; return a end)(x)
 fails("outlived", tn.jit(function(a) return a + kept end), x)
+
+-- One plan for any size of the axis.
+local any = tn.jit(function(a, b) return a * 2 + b end, { batch_axes = { 0, false } })
+near(any(tn.tensor({ 1, 2 }), 1), { 3, 5 }, "batch_axes")
+near(any(tn.tensor({ 1, 2, 3 }), 1), { 3, 5, 7 }, "batch_axes, another size")
+assert(any:stats().compiles == 1 and any:stats().hits == 1)
+local few = tn.jit(function(a) return a + 1 end, { cache_size = 2 })
+for n = 1, 5 do few(tn.zeros({ n })) end
+assert(few:stats().compiles == 5 and few:stats().entries <= 2)
+
+-- Outside of a trace each call is a graph of its own.
+near(tn.exp(tn.tensor({ 0, 1 })), { 1, math.exp(1) }, "exp of a tensor")
+near(tn.log(tn.tensor({ 1, math.exp(2) })), { 0, 2 }, "the logarithm")
+tn.log.debug("jit_test: and a line of the log, by the same name")
+near(tn.exp(0.0), { 1 }, "exp of a number")
+near(tn.sum(x, 0), { 4, 7 }, "sum of a tensor")
+near(tn.concat({ tn.tensor({ 1 }), tn.tensor({ 2 }) }), { 1, 2 }, "concat of tensors")
+near((x + 1) * x / 2 - x % 2, { 0, 3, 5, 14 }, "operators of tensors")
+near(2 ^ -x // 0.25, { 2, 1, 0, 0 }, "operators of numbers and tensors")
+fails("jit_test.lua:%d+:.*axis: expected", tn.sum, x, 2)
 
 -- A model of its own, for any number of rows.
 local double = tn.model(function(a) return tn.linear(a, tn.tensor({ { 2 }, { 0 } })) end, { { name = "a", shape = { "N", 2 } } })
@@ -54,13 +73,6 @@ fails("input 1: expected { name", tn.model, function(a) return a end, { { 2, 3 }
 local has_gradients = false
 for _, one in ipairs(tn.components("tenon.pass/1")) do has_gradients = has_gradients or one.id == "autodiff.value_and_grad" end
 if has_gradients then
-  local function squares(a, b) return a ^ 2 + b ^ 2 end
-  assert(tn.grad(squares)(1.5, 2.5)[1] == 3)
-  local both = tn.grad(squares, { 0, 1 })(1.5, 2.5)
-  assert(both[1][1] == 3 and both[2][1] == 5)
-  assert(tn.grad(tn.grad(function(a) return a ^ 3 end))(2.0)[1] == 12)
-  fails("one float scalar", tn.grad(function(a) return a end), x)
-
   local y = tn.tensor({ 5, 13 })
   local function loss(params, input, wanted)
     return tn.square(tn.matmul(input, params.w) + params.b - wanted):mean()

@@ -89,6 +89,88 @@ def test_vmap():
         tn.vmap(lambda a: a)(1.0)
 
 
+@needs_vmap
+def test_vmap_of_trees_and_other_axes():
+    x, y = array(4, 3), array(3)
+    f = lambda p: p["x"] * p["y"]  # noqa: E731
+    same(tn.vmap(f, in_axes=({"x": 0, "y": None},))({"x": x, "y": y}), x * y)
+    pairs = tn.vmap(tn.vmap(tn.multiply, in_axes=(None, 0)), in_axes=(0, None))
+    same(pairs(y, y), np.outer(y, y))
+    same(tn.vmap(lambda a: a.sum(), in_axes=1)(x), x.sum(0))
+    both = tn.vmap(lambda a: (a, a + y), out_axes=(1, 0))(x)
+    same(both[0], x.T)
+    same(both[1], x + y)
+    same(tn.grad(lambda a: tn.vmap(lambda b: b**3)(a).sum())(y), 3 * y**2)
+    with pytest.raises(tn.InvalidArgument, match="expected one axis in in_axes"):
+        tn.vmap(tn.sin, in_axes=None)(x)
+    with pytest.raises(tn.InvalidArgument, match="BatchNormalization.*mixes the examples"):
+        tn.parse(BATCH_NORM).apply("autodiff.vmap")
+
+
+BATCH_NORM = """graph {
+  input %x: f32[2, 3]
+  constant %c: f32[3] = [1, 1, 1]
+  %y: f32[2, 3], %m: f32[3], %v: f32[3] = BatchNormalization(%x, %c, %c, %c, %c) {training_mode = 1}
+  output y = %y
+}"""
+
+
+@needs_vmap
+def test_random_numbers_under_vmap():
+    ones = np.ones((3, 50), "float32")
+    drop = lambda x: tn.dropout(x, 0.5)  # noqa: E731
+    with pytest.raises(tn.InvalidArgument, match="Dropout.*option random: expected same"):
+        tn.vmap(drop)(ones)
+    alike = tn.vmap(drop, random="same")(ones)
+    assert (alike == alike[0]).all()
+    other = tn.vmap(drop, random="different")(ones)
+    assert len({row.tobytes() for row in other}) == 3
+    assert set(np.unique(other)) == {0.0, 2.0}
+    # A key that differs by example needs no mode.
+    keyed = tn.vmap(lambda k: tn.random_normal((50,), key=k))(np.arange(3))
+    assert len({row.tobytes() for row in keyed}) == 3
+    same(keyed[1], tn.random_normal((50,), key=1))
+
+
+def test_random_numbers():
+    drawn = tn.jit(lambda key: tn.random_uniform((1000,), key=key))
+    assert (drawn(np.array([1, 2])) == drawn(np.array([1, 2]))).all()
+    assert (drawn(np.array([1, 2])) != drawn(np.array([1, 3]))).any()
+    assert 0 <= drawn(np.array([1, 2])).min() and abs(drawn(np.array([1, 2])).mean() - 0.5) < 0.05
+    assert abs(tn.random_normal((2000,)).std() - 1) < 0.1
+    x = np.ones(100, "float32")
+    kept = tn.jit(lambda x, key: tn.dropout(x, 0.25, key=key))(x, 7)
+    assert set(np.unique(kept)) == {np.float32(0), np.float32(1) / np.float32(0.75)}
+    # The gradient is that of the mask that was drawn.
+    value, slope = tn.value_and_grad(lambda x: tn.dropout(x).sum())(x)
+    same(value, slope.sum())
+    with pytest.raises(ValueError, match="ratio: expected a number in 0..1"):
+        tn.dropout(x, 1.0)
+
+
+def test_stop_gradient():
+    x = array(3)
+    same(tn.grad(lambda x: (x * tn.stop_gradient(x)).sum())(x), x)
+
+
+def test_the_node_that_makes_the_first_nan_is_named():
+    f = lambda x: tn.sqrt(tn.log(x)).sum()  # noqa: E731
+    strict = tn.jit(f, check_nan=True)
+    same(strict(np.array([2.0, 3.0], "float32")), f(np.array([2.0, 3.0], "float32")))
+    bad = np.array([2.0, -1.0], "float32")
+    assert np.isnan(tn.jit(f)(bad))
+    with pytest.raises(FloatingPointError, match="NaN: the first is in the result of operator Log"):
+        strict(bad)
+    with pytest.raises(FloatingPointError, match="operator Sqrt"):
+        strict(np.array([2.0, 0.5], "float32"))
+    with pytest.raises(FloatingPointError, match="operator Log"):
+        tn.grad(f, check_nan=True)(bad)
+    step = tn.Step(lambda p, x: f(p * x), np.ones(2, "float32"), tn.optim.sgd(lr=0), check_nan=True)
+    assert step(np.array([2.0, 3.0], "float32")) > 0
+    with pytest.raises(FloatingPointError, match="Step: NaN: .* operator Log"):
+        step(bad)
+
+
 def line():
     x = array(64, 3)
     return x, x @ np.array([1, -2, 0.5], "float32") + 0.25

@@ -2,6 +2,9 @@
 -- Functions of traced values. Axes count from 0, as in Python; positions in x[i] and x:slice from 1,
 -- as everywhere in Lua.
 
+local others = {} -- what tn has beside the functions of this file
+for name, thing in pairs(tn) do others[name] = thing end
+
 local unary = {
   acos = "Acos", acosh = "Acosh", asin = "Asin", asinh = "Asinh", atan = "Atan", atanh = "Atanh", ceil = "Ceil",
   cos = "Cos", cosh = "Cosh", erf = "Erf", exp = "Exp", floor = "Floor", gelu = "Gelu", log = "Log",
@@ -203,6 +206,28 @@ function tn.layer_norm(x, scale, bias, epsilon)
   return node("LayerNormalization", inputs, { axis = -1, epsilon = epsilon or 1e-5 })
 end
 
+-- Random numbers: those of the graph, so the same in each call, or of key: one or two integers, the seed and the
+-- stream. Make the step's number part of the key for others in each step.
+local function drawn(kind, shape, key)
+  if key == nil then
+    return node(kind == "normal" and "RandomNormal" or "RandomUniform", {}, { shape = shape })
+  end
+  local value = cast(as_value(key), "int64")
+  if #value.shape == 0 then value = node("Unsqueeze", { value, integers({ 0 }) }) end
+  return node("Random", { is_traced(shape) and shape or integers(shape), value }, { kind = kind }, "tenon")
+end
+function tn.random_uniform(shape, key) return drawn("uniform", shape, key) end
+function tn.random_normal(shape, key) return drawn("normal", shape, key) end
+-- Each element becomes 0 with the probability ratio, the others are divided by 1 - ratio. For training only.
+function tn.dropout(x, ratio, key)
+  local value = as_float(x)
+  ratio = ratio or 0.5
+  if ratio < 0 or ratio >= 1 then fail("dropout: ratio: expected a number in 0..1, 1 excluded, got ", ratio) end
+  if key == nil then return node("Dropout", { value, number(ratio, "float32"), as_value(true) }) end
+  local keep = tn.greater_equal(drawn("uniform", node("Shape", { value }), key), ratio)
+  return tn.where(keep, value * (1 / (1 - ratio)), 0)
+end
+
 -- Operators and methods.
 for name, call in pairs({
   __add = tn.add, __sub = tn.subtract, __mul = tn.multiply, __div = tn.divide, __pow = tn.pow,
@@ -240,4 +265,9 @@ function Value.__index(x, key)
     fail("x[", key, "]: expected a position of ", describe(x), ", counted from 1")
   end
   return tn.squeeze(tn.slice(x, 0, key, key), 0)
+end
+
+local array_functions = {}
+for name, f in pairs(tn) do
+  if others[name] ~= f then array_functions[name] = f end
 end

@@ -18,7 +18,9 @@ local function build(step, batch)
   end)
   model = model:apply("autodiff.value_and_grad", { wrt = step.names })
   model = model:apply("trainer.step", { optimizer = step.optimizer })
-  return model:compile(step.options)
+  local names
+  if step.check_nan then model, names = watched(model) end
+  return model:compile(step.options), names
 end
 
 -- step(x, y, ...): the loss before the update, a number. Batches of another shape have a plan of their own,
@@ -30,7 +32,7 @@ function stepper:__call(...)
     key[i] = dtype .. table.concat(shape, "x")
   end
   key = table.concat(key, ";")
-  if not self.plans[key] then self.plans[key] = build(self, batch) end
+  if not self.plans[key] then self.plans[key], self.names_of[key] = build(self, batch) end
   local plan = self.plans[key]
   if not rawequal(plan, self.plan) then
     if self.plan then
@@ -45,7 +47,9 @@ function stepper:__call(...)
   if type(rate) ~= "number" then rate = rate(self.count) end
   batch[batch.n + 1] = tn.tensor(rate, "float32")
   self.count = self.count + 1
-  return plan(table.unpack(batch, 1, batch.n + 1))[1]
+  local loss, first = plan(table.unpack(batch, 1, batch.n + 1))
+  if self.names_of[key] then refuse_nan(self.names_of[key], first[1]) end
+  return loss[1]
 end
 
 -- Copies of the parameters as they are now, in the structure that was given.
@@ -61,18 +65,19 @@ function stepper:describe() return self.plan and self.plan:describe() end
 
 -- loss(params, x, y, ...) gives a float scalar; params is a table of tensors. options: optimizer, as
 -- tn.optim.adamw makes it or a component's id; rate, a number, a schedule or a function of the step's number,
--- from 0; backend, precision, threads.
+-- from 0; check_nan, an error that names the node which made the first NaN; backend, precision, threads.
 function tn.step(loss, params, options)
   local rest = {}
   for name, value in pairs(options or {}) do rest[name] = value end
   local step = {
-    loss = inline_of(loss), initial = params, plans = {}, count = 0,
+    loss = inline_of(loss), initial = params, plans = {}, names_of = {}, count = 0,
     optimizer = rest.optimizer or "trainer.sgd", rate = rest.rate or 0.01,
   }
   if type(step.optimizer) == "userdata" and not rest.rate then
     step.rate = function(count) return step.optimizer:rate(count) end
   end
-  rest.optimizer, rest.rate = nil, nil
+  step.check_nan = rest.check_nan
+  rest.optimizer, rest.rate, rest.check_nan = nil, nil, nil
   step.options = rest
   return setmetatable(step, stepper)
 end

@@ -1,0 +1,271 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- tn.grad, tn.value_and_grad, tn.vjp, tn.jvp, tn.vmap, tn.stop_gradient: the function becomes a graph of its own, a
+-- pass of the plugin `autodiff` changes it, and the result goes into the trace outside.
+
+-- f traced as a graph of its own; leaves of the chosen arguments are its inputs, as take makes them.
+local function inner_graph(f, args, chosen, take)
+  local given = {}
+  local model, results, captured, values = traced(function(trace)
+    local made = {}
+    for i = 1, args.n do
+      made[i] = args[i]
+      if chosen(i) then
+        made[i] = map_leaves(args[i], function(leaf)
+          local value, is_input = take(trace, leaf, "x" .. #given + 1, i)
+          if is_input ~= false then given[#given + 1] = leaf end
+          return value
+        end)
+      end
+    end
+    local results = table.pack(inline_of(f)(table.unpack(made, 1, args.n)))
+    local leaves = {}
+    for i = 1, results.n do flatten(results[i], "", leaves, {}) end
+    for i, leaf in ipairs(leaves) do leaves[i] = as_value(leaf) end
+    return finish(trace, leaves), results, trace.captured, leaves
+  end)
+  -- The results of the changed graph; its inputs are those of f, what it captured, and then more.
+  local function splice(changed, more)
+    local trace, ids = current(), {}
+    for _, x in ipairs(given) do ids[#ids + 1] = as_value(x).id end
+    for _, x in ipairs(captured) do ids[#ids + 1] = lift(x).id end
+    for _, x in ipairs(more or {}) do ids[#ids + 1] = x.id end
+    local made = {}
+    for i, id in ipairs(trace.builder:splice(changed, ids)) do made[i] = new_value(trace, id) end
+    return made
+  end
+  local places = {}
+  for i = 1, #given do places[i] = i - 1 end
+  return {
+    model = model, results = results, given = given, captured = captured, values = values, places = places,
+    splice = splice,
+  }
+end
+
+-- Values one after the other from a list, in the structure of a tree.
+local function refill(tree, values, from)
+  return map_leaves(tree, function()
+    from.at = from.at + 1
+    return values[from.at]
+  end)
+end
+local function refill_all(results, values, from)
+  local out = {}
+  for i = 1, results.n do out[i] = refill(results[i], values, from) end
+  return out
+end
+
+local function differentiated(who)
+  return function(trace, leaf, name)
+    local dtype = type_of(leaf)
+    if not bits[dtype] then
+      fail(who, ": ", name, ": expected a float type to differentiate by, got ", dtype, "; choose others in argnums")
+    end
+    return as_input(trace, leaf, name)
+  end
+end
+
+-- Gives the value, the gradient, and what f gave beside the value.
+local function gradient_of(who, f, argnums, has_aux)
+  local list = type(argnums) == "table" and argnums or { argnums or 0 }
+  return function(...)
+    local args, wanted = table.pack(...), {}
+    for _, place in ipairs(list) do wanted[axis_of(place, args.n) + 1] = true end
+    local inner = inner_graph(f, args, function(i) return wanted[i] end, differentiated(who))
+    local value = inner.results[1]
+    if not is_traced(value) or #value.shape > 0 or not bits[value.dtype] then
+      fail(who, ": expected the function to give one float scalar, got ", describe(value), "; use tn.sum or tn.mean, or tn.vjp")
+    end
+    if inner.results.n ~= 1 and not has_aux then
+      fail(who, ": expected the function to give one result, got ", inner.results.n, "; has_aux = true lets others pass")
+    end
+    local made = inner.splice((inner.model:apply("autodiff.value_and_grad", { argnums = inner.places, has_aux = true })))
+    local from, by_place, gradients = { at = 0 }, {}, {}
+    local out = refill_all(inner.results, made, from)
+    for i = 1, args.n do
+      if wanted[i] then by_place[i] = refill(args[i], made, from) end
+    end
+    for i, place in ipairs(list) do gradients[i] = by_place[axis_of(place, args.n) + 1] end
+    if type(argnums) ~= "table" then gradients = gradients[1] end
+    return out[1], gradients, table.unpack(out, 2, inner.results.n)
+  end
+end
+
+-- has_aux is ours, the rest is tn.jit's.
+local function split_options(options)
+  local rest = {}
+  for key, value in pairs(options or {}) do rest[key] = value end
+  local has_aux = rest.has_aux
+  rest.has_aux = nil
+  return has_aux, rest
+end
+
+-- A function that gives the gradient of f, which gives one float scalar. argnums: by which argument,
+-- counted from 0; a list gives a list. Arguments may be tables: the gradient is one like it. options: those of
+-- tn.jit; has_aux = true: f gives more results, which follow the gradient.
+function tn.grad(f, argnums, options)
+  local has_aux, rest = split_options(options)
+  local both = gradient_of("grad", f, argnums, has_aux)
+  return compile(function(...) return select(2, both(...)) end, rest)
+end
+-- The value, then the gradient, then with has_aux what else f gives.
+function tn.value_and_grad(f, argnums, options)
+  local has_aux, rest = split_options(options)
+  return compile(gradient_of("value_and_grad", f, argnums, has_aux), rest)
+end
+
+local function always() return true end
+
+-- The float ones among the results, whose places cotangents and tangents take.
+local function floats_among(values)
+  local places = {}
+  for i, value in ipairs(values) do
+    if bits[value.dtype] then places[#places + 1] = i end
+  end
+  return places
+end
+
+local function counted(list) return table.pack(table.unpack(list)) end
+local function uncounted(args) return { table.unpack(args, 1, args.n) } end
+
+local function pull(f, primals, cotangents)
+  local inner = inner_graph(f, primals, always, differentiated("vjp"))
+  local given, weights = {}, {}
+  for i = 1, cotangents.n do flatten(cotangents[i], "", given, {}) end
+  if #given ~= #inner.values then
+    fail("vjp: expected one cotangent for each of ", #inner.values, " results, got ", #given)
+  end
+  for _, i in ipairs(floats_among(inner.values)) do
+    weights[#weights + 1] = cast(as_value(given[i]), inner.values[i].dtype)
+  end
+  local made = inner.splice((inner.model:apply("autodiff.vjp", { argnums = inner.places })), weights)
+  return table.unpack(refill_all(primals, made, { at = #inner.values }), 1, primals.n)
+end
+
+local plain = setmetatable({}, { __mode = "k" }) -- compiled forms of f, for calls outside of a trace
+local pulled = setmetatable({}, { __mode = "k" })
+local pushed = setmetatable({}, { __mode = "k" })
+local function kept(cache, f, make)
+  cache[f] = cache[f] or compile(make(), {})
+  return cache[f]
+end
+
+-- The results of f, then a function: it takes a weight for each number in them, in their structure, and gives
+-- the gradient of the weighted sum, one for each argument.
+function tn.vjp(f, ...)
+  local primals = table.pack(...)
+  local results = table.pack(kept(plain, f, function() return inline_of(f) end)(...))
+  results[results.n + 1] = function(...)
+    local both = kept(pulled, f, function()
+      return function(a, b) return pull(f, counted(a), counted(b)) end
+    end)
+    return both(uncounted(primals), { ... })
+  end
+  return table.unpack(results, 1, results.n + 1)
+end
+
+local function push(f, primals, tangents)
+  local inner = inner_graph(f, primals, always, differentiated("jvp"))
+  local given, moved = {}, {}
+  for i = 1, tangents.n do flatten(tangents[i], "", given, {}) end
+  if #given ~= #inner.given then
+    fail("jvp: expected ", #inner.given, " tangents, as many as primals, got ", #given)
+  end
+  for i, x in ipairs(given) do moved[i] = cast(as_value(x), (type_of(inner.given[i]))) end
+  local made = inner.splice((inner.model:apply("autodiff.jvp", { argnums = inner.places })), moved)
+  local count, slopes = #inner.values, {}
+  for i = 1, count do slopes[i] = made[i] end
+  for at, i in ipairs(floats_among(inner.values)) do slopes[i] = made[count + at] end
+  local out, from = refill_all(inner.results, made, { at = 0 }), { at = 0 }
+  for i = 1, inner.results.n do out[inner.results.n + i] = refill(inner.results[i], slopes, from) end
+  return table.unpack(out, 1, 2 * inner.results.n)
+end
+
+-- The results of f at the list primals, then how they change when the primals move along the list tangents. Of a
+-- tn.grad it is a Hessian-vector product.
+function tn.jvp(f, primals, tangents)
+  local both = kept(pushed, f, function()
+    return function(a, b) return push(f, counted(a), counted(b)) end
+  end)
+  return both(primals, tangents)
+end
+
+-- One axis for each leaf of x: `axes` is one for all, false for none, or a table like the top of x.
+local function spread(axes, x, out)
+  if type(axes) ~= "table" then
+    for _ = 1, #(flatten(x, "", {}, {})) do out[#out + 1] = axes end
+    return out
+  end
+  if type(x) ~= "table" or is_traced(x) then fail("vmap: expected one axis, or a table like the arguments") end
+  for _, key in ipairs(sorted_keys(x)) do
+    if axes[key] == nil then fail("vmap: expected an axis for ", key, "; false: the same for all") end
+    spread(axes[key], x[key], out)
+  end
+  return out
+end
+
+-- The axes of the i-th argument or result: one for all of them, 0 where nothing is said.
+local function axes_for(axes, i)
+  if axes == nil then return 0 end
+  if type(axes) == "table" then return axes[i] or false end
+  return axes
+end
+
+local function words_of(axes)
+  local words = {}
+  for i, axis in ipairs(axes) do words[i] = axis and tostring(axis) or "none" end
+  return words
+end
+
+-- An input of one example; what has no axis is used as it is.
+local function example_of(axes, sizes)
+  local at = 0
+  return function(trace, leaf, name)
+    at = at + 1
+    if not axes[at] then return leaf, false end
+    local dtype, shape, weak = type_of(leaf)
+    local axis, rest = axis_of(axes[at], #shape), {}
+    for a, dim in ipairs(shape) do
+      if a ~= axis + 1 then rest[#rest + 1] = dim end
+    end
+    sizes[#sizes + 1] = shape[axis + 1]
+    if sizes[1] ~= sizes[#sizes] then
+      fail("vmap: ", name, ": expected one size of the axis, got ", sizes[1], " and ", sizes[#sizes])
+    end
+    return add_input(trace, name, dtype, rest, weak)
+  end
+end
+
+local function given_axes(axes)
+  local out = {}
+  for _, axis in ipairs(axes) do
+    if axis then out[#out + 1] = axis end
+  end
+  return out
+end
+
+-- f of one example as a function of many. in_axes: the axis that counts them, one for all arguments or a
+-- list with false for an argument that is the same for all, whose entries may be tables like the argument;
+-- out_axes: where it goes in the results, in the same form. options: those of tn.jit; random: "error", "same" or
+-- "different", what is done with tn.dropout and its kin.
+function tn.vmap(f, in_axes, out_axes, options)
+  local _, rest = split_options(options)
+  local random = rest.random or "error"
+  rest.random = nil
+  return compile(function(...)
+    local args, axes, sizes = table.pack(...), {}, {}
+    for i = 1, args.n do spread(axes_for(in_axes, i), args[i], axes) end
+    local inner = inner_graph(f, args, always, example_of(axes, sizes))
+    if #sizes == 0 then fail("vmap: expected an axis in in_axes, got none") end
+    local words, back = words_of(given_axes(axes)), {}
+    for _ = 1, #inner.captured do words[#words + 1] = "none" end
+    for i = 1, inner.results.n do spread(axes_for(out_axes, i), inner.results[i], back) end
+    local made = inner.splice((inner.model:apply("autodiff.vmap", {
+      axis_size = math.max(sizes[1], 0), in_axes = table.concat(words, ", "), random = random,
+      out_axes = table.concat(words_of(back), ", "),
+    })))
+    return table.unpack(refill_all(inner.results, made, { at = 0 }), 1, inner.results.n)
+  end, rest)
+end
+
+-- x, but a constant to gradients.
+function tn.stop_gradient(x) return node("StopGradient", { as_value(x) }, {}, "tenon") end

@@ -1,0 +1,57 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The functions of traced values outside of a trace: each call is a small graph of its own, compiled once.
+
+local eager_plans, eager_order, eager_limit = {}, {}, 256
+
+-- A call with the same function, structure and numbers, whose tensors are the arguments of the graph.
+local function eager_plan(name, f, args, key)
+  local made = eager_plans[key]
+  if made then return made end
+  made = tn.jit(function(...)
+    local tensors, at, filled = { ... }, 0, {}
+    for i = 1, args.n do
+      filled[i] = map_leaves(args[i], function(leaf)
+        if kind(leaf) ~= "tensor" then return leaf end
+        at = at + 1
+        return tensors[at]
+      end)
+    end
+    return f(table.unpack(filled, 1, args.n))
+  end)
+  eager_plans[key] = made
+  eager_order[#eager_order + 1] = key
+  if #eager_order > eager_limit then eager_plans[table.remove(eager_order, 1)] = nil end
+  return made
+end
+
+local function anywhere(name, f)
+  return function(...)
+    if #traces > 0 then return f(...) end
+    local args, key, tensors = table.pack(...), { name }, {}
+    for i = 1, args.n do
+      local leaves, names = flatten(args[i], tostring(i), {}, {})
+      for n, leaf in ipairs(leaves) do
+        if is_traced(leaf) then return f(...) end
+        local what = kind(leaf)
+        if what == "tensor" then tensors[#tensors + 1] = leaf end
+        key[#key + 1] = names[n] .. "=" .. (what == "tensor" and what or string.format("%q", leaf))
+      end
+    end
+    return eager_plan(name, f, args, table.concat(key, ";"))(table.unpack(tensors))
+  end
+end
+
+for name, f in pairs(array_functions) do
+  tn[name] = anywhere(name, f)
+end
+tn.stop_gradient = anywhere("stop_gradient", tn.stop_gradient)
+
+-- tn.log.info(text) writes a line, tn.log(x) is the logarithm.
+local logarithm = tn.log
+tn.log = setmetatable(others.log, { __call = function(_, x) return logarithm(x) end })
+
+-- Operators of tensors, as those of traced values.
+native.operators({
+  __add = tn.add, __sub = tn.subtract, __mul = tn.multiply, __div = tn.divide, __pow = tn.pow,
+  __unm = tn.negative, __mod = anywhere("%", Value.__mod), __idiv = anywhere("//", Value.__idiv),
+})
