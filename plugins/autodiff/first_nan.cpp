@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// autodiff.first_nan: the graph gets one more output, which of its values has a NaN first. The report
-// lists the values in that order: inputs and constants, then the results of nodes as they are computed.
+// autodiff.first_nan: the graph gets one more output, which of its values has a NaN first. The
+// report lists the values in that order: inputs and constants, then the results of nodes as they
+// are computed.
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/build.hpp"
@@ -52,8 +53,8 @@ class FirstNan {
     }
     // The last stands for none; of equal ones ArgMax gives the first.
     counts.push_back(b.reshape(b.number(1, TN_F32), {1}));
-    Value any = b.cast(b.op("Greater", {b.op("Concat", counts, {{"axis", 0}}), b.number(0, TN_F32)}),
-                       TN_F32);
+    Value any = b.cast(
+        b.op("Greater", {b.op("Concat", counts, {{"axis", 0}}), b.number(0, TN_F32)}), TN_F32);
     Value first = b.op("ArgMax", {any}, {{"axis", 0}, {"keepdims", 0}});
     TN_CHECK(b.status());
     TN_CHECK(edit.output("first_nan", first));

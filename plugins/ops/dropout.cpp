@@ -78,8 +78,8 @@ Result<Node> dropout_sample(EditView edit, uint64_t seed) {
 Result<std::vector<Value>> dropout_decompose(EditView edit, Node node) {
   Builder b(edit);
   Value x = node.input(0), training = node.input(2);
-  Value yes = b.op("Expand", {b.op("Equal", {b.number(0, TN_F32), b.number(0, TN_F32)}),
-                              b.shape_of(x)});
+  Value yes =
+      b.op("Expand", {b.op("Equal", {b.number(0, TN_F32), b.number(0, TN_F32)}), b.shape_of(x)});
   if (!training) {
     std::vector<Value> out{b.op("Identity", {x}), yes};
     out.resize(node.n_outputs());

@@ -146,8 +146,8 @@ Status keyed_ref(const Call& call) {
 // The same numbers for something of the shape.
 Result<std::vector<Value>> drawn_decompose(EditView edit, Node node) {
   Builder b(edit);
-  Value like = b.op("Expand", {b.number(0, stated_type(node, TN_F32)),
-                               b.ints(node.attr_ints("shape"))});
+  Value like =
+      b.op("Expand", {b.number(0, stated_type(node, TN_F32)), b.ints(node.attr_ints("shape"))});
   std::vector<Attr> attrs{{"seed", Random::seed_of(node)}};
   bool normal = node.is("RandomNormal");
   for (const char* name : {normal ? "mean" : "low", normal ? "scale" : "high"})

@@ -12,8 +12,8 @@ namespace tenon::ops {
 class Random {
  public:
   Random(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
-  // Seeded by the node's attribute, which ONNX keeps as a float for some operators and as an integer
-  // for others; by its name where it has none.
+  // Seeded by the node's attribute, which ONNX keeps as a float for some operators and as an
+  // integer for others; by its name where it has none.
   static double seed_of(Node node) {
     tn_any seed = node.attr("seed");
     if (seed.tag == TN_ANY_I64) return static_cast<double>(seed.v.i);

@@ -37,6 +37,7 @@ from ._core import Tensor
 from .autodiff import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
 from .builder import Graph, Value
 from .data import Component, Dataset, evaluate
+from .elementwise import *  # noqa: F403
 from .errors import (
     AlreadyExists,
     Cancelled,
@@ -55,9 +56,8 @@ from .errors import (
     UnknownError,
 )
 from .events import configure, progress, session
-from .model import Model, Outputs, Plan, Port, load, parse
-from .elementwise import *  # noqa: F403
 from .functions import *  # noqa: F403
+from .model import Model, Outputs, Plan, Port, load, parse
 from .nn import *  # noqa: F403
 from .random import *  # noqa: F403
 from .step import Step

@@ -15,7 +15,7 @@ import numpy as np
 from . import _core, tree
 from .events import session
 from .model import Model, plan_options
-from .trace import Trace, Value, as_value, current, users_line
+from .trace import Trace, Value, as_value
 from .traced import Traced
 
 Function = Callable[..., Any]

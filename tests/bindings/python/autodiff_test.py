@@ -110,7 +110,8 @@ def test_vmap_of_trees_and_other_axes():
 BATCH_NORM = """graph {
   input %x: f32[2, 3]
   constant %c: f32[3] = [1, 1, 1]
-  %y: f32[2, 3], %m: f32[3], %v: f32[3] = BatchNormalization(%x, %c, %c, %c, %c) {training_mode = 1}
+  %y: f32[2, 3], %m: f32[3], %v: f32[3] =
+    BatchNormalization(%x, %c, %c, %c, %c) {training_mode = 1} @bn
   output y = %y
 }"""
 

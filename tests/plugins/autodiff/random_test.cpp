@@ -16,13 +16,13 @@ class RandomModes : public AutodiffTest {
  protected:
   // y of x: f32[n], with this node in between.
   static std::string graph_of(const std::string& node, int64_t n) {
-    return cat("graph {\n  input %x: f32[", n, "]\n", node,
-               "  %y: f32[", n, "] = Add(%x, %drawn) @y\n  output y = %y\n}");
+    return cat("graph {\n  input %x: f32[", n, "]\n", node, "  %y: f32[", n,
+               "] = Add(%x, %drawn) @y\n  output y = %y\n}");
   }
   // The results of kExamples equal examples of x, one for each.
   std::vector<Numbers> examples(const std::string& text, const std::string& mode, Numbers x) {
-    OwnedGraph v = applied(parse(text), "autodiff.vmap",
-                           {{"axis_size", kExamples}, {"random", mode}});
+    OwnedGraph v =
+        applied(parse(text), "autodiff.vmap", {{"axis_size", kExamples}, {"random", mode}});
     if (!v.get()) return {};
     size_t n = x.size();
     Numbers all;
@@ -60,7 +60,7 @@ TEST_F(RandomModes, OfEveryOperator) {
   check("  %drawn: f32[40] = RandomUniformLike(%x) @d\n", "RandomUniformLike");
   check("  %drawn: f32[40] = Bernoulli(%x) {seed = 1.0} @d\n", "Bernoulli");
   check(R"(  constant %ratio: f32[] = [0.5]
-  constant %yes: bool[] = [1]
+  constant %yes: bool[] = [true]
   %drawn: f32[40] = Dropout(%x, %ratio, %yes) {seed = 4} @d
 )",
         "Dropout");
@@ -98,7 +98,7 @@ TEST_F(RandomModes, DropoutHasTheGradientOfItsMask) {
   OwnedGraph g = applied(parse(R"(graph {
     input %x: f32[64]
     constant %ratio: f32[] = [0.25]
-    constant %yes: bool[] = [1]
+    constant %yes: bool[] = [true]
     %y: f32[64] = Dropout(%x, %ratio, %yes) {seed = 4} @d
     %s: f32[] = ReduceSum(%y) {keepdims = 0} @s
     output y = %y

@@ -135,7 +135,7 @@ function compiled:__call(...)
     self.counts.hits = self.counts.hits + 1
   else
     if self.counts.entries >= self.limit then -- shapes without bound: start again, and say so
-      tn.log.warn("tn.jit: more than " .. self.limit .. " sets of shapes and types were compiled; all are forgotten")
+      tn.log.warning("tn.jit: more than " .. self.limit .. " sets of shapes and types were compiled; all are forgotten")
       self.entries, self.counts.entries = {}, 0
     end
     local model, results = trace_call(self.inline, args, self.batch_axes)
