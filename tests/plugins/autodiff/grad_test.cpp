@@ -103,6 +103,28 @@ TEST_F(Grad, HessianVectorProduct) {
   EXPECT_THAT(results(h, {{1, 2}, {1, 1}})[1], Pointwise(DoubleNear(1e-9), {48.0 + 36, 36 + 12.0}));
 }
 
+// Where dividing the product by the element would give NaN.
+TEST_F(Grad, ProductsWithZeros) {
+  const Numbers x{2, 0, 3, 0, 0, 3};  // one zero in the first row, two in the second
+  auto slope = [&](const std::string& node) {
+    return results(applied(parse("graph {\n  input %x: f64[2, 3]\n" + node + R"(
+      %s: f64[] = ReduceSum(%y) {keepdims = 0} @s
+      output s = %s
+    })"),
+                           "autodiff.grad"),
+                   {x})
+        .at(0);
+  };
+  EXPECT_THAT(slope(R"(  constant %axes: i64[1] = [1]
+      %y: f64[2] = ReduceProd(%x, %axes) {keepdims = 0} @y)"),
+              ElementsAre(0, 6, 0, 0, 0, 0));
+  const std::string cumulated = R"(  constant %axis: i64[] = [1]
+      %y: f64[2, 3] = CumProd(%x, %axis) )";
+  EXPECT_THAT(slope(cumulated + "@y"), ElementsAre(1, 8, 0, 1, 0, 0));
+  EXPECT_THAT(slope(cumulated + "{exclusive = 1} @y"), ElementsAre(1, 2, 0, 1, 0, 0));
+  EXPECT_THAT(slope(cumulated + "{reverse = 1} @y"), ElementsAre(0, 9, 1, 0, 3, 1));
+}
+
 TEST_F(Grad, ConstantsCanBeDifferentiatedBy) {
   OwnedGraph f = parse(R"(graph {
     input %x: f64[3]
