@@ -60,15 +60,15 @@ TEST_F(RandomModes, OfEveryOperator) {
   check("  %drawn: f32[40] = RandomUniformLike(%x) @d\n", "RandomUniformLike");
   check("  %drawn: f32[40] = Bernoulli(%x) {seed = 1.0} @d\n", "Bernoulli");
   check(R"(  constant %ratio: f32[] = [0.5]
-  constant %yes: bool[] = [true]
+  constant %yes: bool[] = x'01'
   %drawn: f32[40] = Dropout(%x, %ratio, %yes) {seed = 4} @d
 )",
         "Dropout");
   check(R"(  constant %axis: i64[1] = [0]
-  %row: f32[1, 40] = Unsqueeze(%x, %axis)
+  %row: f32[1, 40] = Unsqueeze(%x, %axis) @row
   %places: i32[1, 40] = Multinomial(%row) {sample_size = 40, seed = 2.0} @d
-  %flat: i32[40] = Squeeze(%places, %axis)
-  %drawn: f32[40] = Cast(%flat) {to = dtype f32}
+  %flat: i32[40] = Squeeze(%places, %axis) @flat
+  %drawn: f32[40] = Cast(%flat) {to = dtype f32} @cast
 )",
         "Multinomial");
 }
@@ -98,7 +98,7 @@ TEST_F(RandomModes, DropoutHasTheGradientOfItsMask) {
   OwnedGraph g = applied(parse(R"(graph {
     input %x: f32[64]
     constant %ratio: f32[] = [0.25]
-    constant %yes: bool[] = [true]
+    constant %yes: bool[] = x'01'
     %y: f32[64] = Dropout(%x, %ratio, %yes) {seed = 4} @d
     %s: f32[] = ReduceSum(%y) {keepdims = 0} @s
     output y = %y
