@@ -344,7 +344,7 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
                                 .inputs = {&src, 1},
                                 .outputs = {&dst, 1}});
   if (!why.empty()) throw CompileError(name + ": " + why);
-  Step step{.name = name, .kernel = "tenon:convert"};
+  Step step{.name = name, .kernel = "tenon:convert (" + plan->how() + ")"};
   step.bytes = static_cast<double>(from.bytes() + to.bytes());
   step.places = {place_of(from), place_of(to)};
   step.kernel_function = [plan](const kernels::Context& context,

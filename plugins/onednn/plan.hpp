@@ -45,7 +45,7 @@ using KernelFunction = std::function<const char*(const kernels::Context&, void* 
 struct Step {
   std::string name = {};    // of the node, for people
   std::string op = {};      // of the node
-  std::string kernel = {};  // "jit:avx512_core", "tenon:pointwise", ...
+  std::string kernel = {};  // "jit:avx512_core", "tenon:pointwise (generated)", ...
   double flops = 0;
   double bytes = 0;
   dnnl::primitive primitive = {};  // empty: `kernel_function` runs

@@ -264,7 +264,7 @@ void PointwiseGroup::lower() {
   std::string name;
   for (int node : nodes_)
     name += (name.empty() ? "" : "+") + graph_.nodes[node].name;
-  Step step{.name = name, .kernel = "tenon:pointwise"};
+  Step step{.name = name};
   std::vector<kernels::PointwiseEdge> sources;
   for (int input : inputs_) {
     const View& view = lowering_.view(input);
@@ -292,6 +292,7 @@ void PointwiseGroup::lower() {
                                 .inputs = sources,
                                 .outputs = targets});
   if (!why.empty()) throw CompileError(name + ": " + why);
+  step.kernel = "tenon:pointwise (" + plan->how() + ")";
   step.flops = static_cast<double>(program_.size()) * static_cast<double>(element_count(dims_));
   size_t n_sources = sources.size();
   size_t n_targets = targets.size();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Fused pointwise groups: one program of tn_expr_nodes over broadcast inputs, interpreted in tiles
+// Fused pointwise groups: one program of tn_expr_nodes over broadcast inputs. On a CPU with AVX-512
+// one loop of machine code is made for it (code/); where that cannot be, it is interpreted in tiles
 // that stay in L1, each instruction a vectorised loop over the tile. All arithmetic is f32; the
 // types of the edges are converted on the way (convert.h). a*b+c whose product has no other reader
 // is one fused multiply-add. Integer programs (TN_EXPR_DOMAIN_INT, UINT) are not for this kernel.
@@ -15,6 +16,7 @@
 //   plan.run(context, sources, targets);
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +27,11 @@
 #include "kernel_table.h"
 
 namespace tenon::onednn::kernels {
+
+namespace code {
+class PointwiseCode;
+}
+struct Program;
 
 constexpr int64_t kPointwiseMaxRank = 8;
 
@@ -52,6 +59,10 @@ class PointwisePlan {
   void run(const Context& context,
            std::span<const void* const> sources,
            std::span<void* const> targets) const;
+  // Why a run at AVX-512 interprets; empty where it runs generated code.
+  const std::string& interpreted_because() const { return interpreted_because_; }
+  // "generated", or "interpreted: " and why: for plans that people read.
+  std::string how() const;
 
  private:
   // Where an instruction finds an operand.
@@ -78,7 +89,8 @@ class PointwisePlan {
 
   std::string check(const PointwiseSpec& spec) const;
   std::string lay_out(const PointwiseSpec& spec);
-  std::string compile(const PointwiseSpec& spec);
+  void compile(const Program& program);
+  void generate(const Program& program);
   void choose_tile();
   int64_t fixed_floats() const;
   bool streams(const Edge& edge) const;
@@ -89,6 +101,7 @@ class PointwisePlan {
                      float* arena,
                      bool is_direct) const;
   PointwiseOperand resolve(Operand operand, const PointwiseOperand* inputs, float* arena) const;
+  void run_code(const Frame& frame, int64_t lo, int64_t hi) const;
   void run_tiles(const Frame& frame, int64_t lo, int64_t hi) const;
   void load_constants_and_scalars(const Frame& frame, float* arena) const;
   PointwiseOperand load_input(const Frame& frame,
@@ -116,6 +129,8 @@ class PointwisePlan {
   std::vector<Instruction> code_;
   std::vector<Edge> inputs_;
   std::vector<Edge> outputs_;
+  std::shared_ptr<const code::PointwiseCode> generated_;
+  std::string interpreted_because_;
 };
 
 }  // namespace tenon::onednn::kernels

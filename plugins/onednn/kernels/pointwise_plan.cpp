@@ -6,8 +6,10 @@
 #include <array>
 #include <numeric>
 
+#include "code/pointwise_code.h"
 #include "kernel_table.h"
 #include "pointwise.h"
+#include "pointwise_program.h"
 
 namespace tenon::onednn::kernels {
 
@@ -20,12 +22,6 @@ const PointwiseOps& baseline_ops() {
   int64_t lanes = 0;
   kernel_table(Level::kBaseline).pointwise_ops(&ops, &lanes);
   return *ops;
-}
-
-int arity(uint32_t op) {
-  if (op < 16) return 0;
-  if (op < 64) return 1;
-  return op < 128 ? 2 : 3;
 }
 
 }  // namespace
@@ -129,84 +125,17 @@ std::string PointwisePlan::lay_out(const PointwiseSpec& spec) {
   return {};
 }
 
-namespace {
-
-// A copy of the program that may be rewritten, with the number of readers per node.
-struct Program {
-  std::vector<tn_expr_node> nodes;
-  std::vector<uint32_t> readers;
-  std::vector<bool> dead;
-
-  bool is_constant(uint32_t i, double value) const {
-    return nodes[i].op == TN_EXPR_CONST && nodes[i].imm == value;
-  }
-  // Powers that are one multiplication or less.
-  void simplify_power(tn_expr_node& node) const {
-    const uint32_t base = node.a;
-    if (is_constant(node.b, 2.0)) node = {TN_EXPR_MUL, base, base, 0, 0.0};
-    if (node.op == TN_EXPR_POW && is_constant(node.b, -1.0)) {
-      node = {TN_EXPR_RECIPROCAL, base, 0, 0, 0.0};
-    }
-  }
-  bool is_private_product(uint32_t i) const {
-    return nodes[i].op == TN_EXPR_MUL && readers[i] == 1;
-  }
-  void fuse_product(tn_expr_node& node) {
-    if (node.op != TN_EXPR_ADD && node.op != TN_EXPR_SUB) return;
-    const bool add = node.op == TN_EXPR_ADD;
-    const uint32_t a = node.a;
-    const uint32_t b = node.b;
-    if (is_private_product(a)) {
-      node = {add ? kOpMulAdd : kOpMulSub, nodes[a].a, nodes[a].b, b, 0.0};
-      dead[a] = true;
-    } else if (is_private_product(b)) {
-      node = {add ? kOpMulAdd : kOpNegMulAdd, nodes[b].a, nodes[b].b, a, 0.0};
-      dead[b] = true;
-    }
-  }
-};
-
-int instruction_arity(uint32_t op) {
-  return op >= 192 ? 3 : arity(op);
-}
-
-Program prepare(std::span<const tn_expr_node> nodes, std::span<const uint32_t> results) {
-  Program program{{nodes.begin(), nodes.end()}, {}, {}};
-  program.dead.assign(nodes.size(), false);
-  for (tn_expr_node& node : program.nodes) {
-    if (node.op == TN_EXPR_POW) program.simplify_power(node);
-  }
-  // Readers that are themselves unread do not count: walk from the end.
-  program.readers.assign(nodes.size(), 0);
-  for (uint32_t result : results)
-    program.readers[result] += 2;  // never fused away
-  for (uint64_t i = nodes.size(); i-- > 0;) {
-    const tn_expr_node& node = program.nodes[i];
-    program.dead[i] = program.readers[i] == 0;
-    if (program.dead[i]) continue;
-    const uint32_t operands[] = {node.a, node.b, node.c};
-    for (int k = 0; k < arity(node.op); ++k)
-      program.readers[operands[k]] += 1;
-  }
-  for (tn_expr_node& node : program.nodes)
-    program.fuse_product(node);
-  return program;
-}
-
-}  // namespace
-
-std::string PointwisePlan::compile(const PointwiseSpec& spec) {
-  Program program = prepare(spec.nodes, spec.results);
+void PointwisePlan::compile(const Program& program) {
   const uint64_t n = program.nodes.size();
   std::vector<uint64_t> last_use(n, 0);
   for (uint64_t i = 0; i < n; ++i) {
     const tn_expr_node& node = program.nodes[i];
     const uint32_t operands[] = {node.a, node.b, node.c};
-    for (int k = 0; !program.dead[i] && k < instruction_arity(node.op); ++k) {
+    for (int k = 0; !program.dead[i] && k < arity(node.op); ++k) {
       last_use[operands[k]] = i;
     }
   }
-  for (uint32_t result : spec.results)
+  for (uint32_t result : program.results)
     last_use[result] = n;
   constants_.clear();
   code_.clear();
@@ -225,7 +154,7 @@ std::string PointwisePlan::compile(const PointwiseSpec& spec) {
       place[i] = {Place::kInput, node.a};
       continue;
     }
-    const int n_operands = instruction_arity(node.op);
+    const int n_operands = arity(node.op);
     const std::array<uint32_t, 3> operands = {node.a, n_operands > 1 ? node.b : node.a,
                                               n_operands > 2 ? node.c : node.a};
     // Freed before the destination is chosen: an instruction may write over its operand.
@@ -244,7 +173,7 @@ std::string PointwisePlan::compile(const PointwiseSpec& spec) {
   direct_ = -1;
   int64_t n_same = 0;
   for (uint64_t i = 0; i < outputs_.size(); ++i) {
-    outputs_[i].value = place[spec.results[i]];
+    outputs_[i].value = place[program.results[i]];
     const bool is_last = !code_.empty() && outputs_[i].value.place == Place::kTile &&
                          outputs_[i].value.index == code_.back().tile;
     if (!is_last) continue;
@@ -253,7 +182,37 @@ std::string PointwisePlan::compile(const PointwiseSpec& spec) {
     direct_ = fits && !streams(outputs_[i]) ? static_cast<int64_t>(i) : -1;
   }
   if (n_same != 1) direct_ = -1;
-  return {};
+}
+
+// Rows of a few elements cost more to begin than to compute.
+void PointwisePlan::generate(const Program& program) {
+  constexpr int64_t kShortRow = 48;
+  generated_.reset();
+  if (best_level() != Level::kAvx512) {
+    interpreted_because_ = "no AVX-512";
+    return;
+  }
+  if (rank_ > 1 && dims_[rank_ - 1] < kShortRow) {
+    interpreted_because_ = "rows of " + std::to_string(dims_[rank_ - 1]);
+    return;
+  }
+  std::vector<code::CodeEdge> sources;
+  std::vector<code::CodeEdge> targets;
+  for (const Edge& edge : inputs_) {
+    const int64_t stride = edge.is_scalar ? 0 : edge.strides[rank_ - 1];
+    if (stride != 0 && stride != 1) {
+      interpreted_because_ = "an operand with gaps";
+      return;
+    }
+    sources.push_back({edge.type, edge.quant, stride == 0});
+  }
+  for (const Edge& edge : outputs_)
+    targets.push_back({edge.type, edge.quant, false});
+  generated_ = code::PointwiseCode::make(program, sources, targets, &interpreted_because_);
+}
+
+std::string PointwisePlan::how() const {
+  return generated_ != nullptr ? "generated" : "interpreted: " + interpreted_because_;
 }
 
 int64_t PointwisePlan::fixed_floats() const {
@@ -283,7 +242,9 @@ void PointwisePlan::choose_tile() {
 std::string PointwisePlan::make(const PointwiseSpec& spec) {
   if (std::string why = check(spec); !why.empty()) return why;
   if (std::string why = lay_out(spec); !why.empty()) return why;
-  if (std::string why = compile(spec); !why.empty()) return why;
+  const Program program(spec.nodes, spec.results);
+  compile(program);
+  generate(program);
   choose_tile();
   if (tile_ <= 0) return "pointwise: too many values are live at once";
   return {};

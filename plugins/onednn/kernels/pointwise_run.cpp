@@ -3,7 +3,9 @@
 // instructions, store the outputs.
 
 #include <algorithm>
+#include <array>
 
+#include "code/pointwise_code.h"
 #include "kernel_table.h"
 #include "pointwise.h"
 
@@ -13,6 +15,8 @@ namespace {
 
 // An output past this size would evict what the next node reads, and itself.
 constexpr int64_t kStreamBytes = int64_t{24} << 20;
+// Elements that one thread takes at a time of a row that generated code runs over.
+constexpr int64_t kUnit = 4096;
 
 }  // namespace
 
@@ -172,14 +176,58 @@ void PointwisePlan::run_tiles(const Frame& frame, int64_t lo, int64_t hi) const 
   }
 }
 
+// The work in units of at most kUnit elements of one row; neighbours in a row are run as one.
+void PointwisePlan::run_code(const Frame& frame, int64_t lo, int64_t hi) const {
+  const int64_t inner = dims_[rank_ - 1];
+  const int64_t per_row = (inner + kUnit - 1) / kUnit;
+  const bool past_caches = std::any_of(outputs_.begin(), outputs_.end(),
+                                       [this](const Edge& edge) { return streams(edge); });
+  const uint64_t n_edges = inputs_.size() + outputs_.size();
+  std::array<char*, code::PointwiseCode::kMostEdges> bases;
+  std::array<void*, code::PointwiseCode::kMostEdges> pointers;
+  for (uint64_t e = 0; e < n_edges; ++e) {
+    const void* data = e < inputs_.size() ? frame.sources[e] : frame.targets[e - inputs_.size()];
+    bases[e] = static_cast<char*>(const_cast<void*>(data));
+  }
+  int64_t index[kPointwiseMaxRank] = {};
+  for (int64_t d = rank_ - 2, row = lo / per_row; d >= 0; --d) {
+    index[d] = row % dims_[d];
+    row /= dims_[d];
+  }
+  for (int64_t unit = lo; unit < hi;) {
+    const int64_t first = unit % per_row;
+    const int64_t n_units = std::min(per_row - first, hi - unit);
+    const int64_t begin = first * kUnit;
+    const int64_t end = std::min(inner, (first + n_units) * kUnit);
+    for (uint64_t e = 0; e < n_edges; ++e) {
+      const Edge& edge = e < inputs_.size() ? inputs_[e] : outputs_[e - inputs_.size()];
+      int64_t offset = begin * edge.strides[rank_ - 1];
+      for (int64_t d = 0; d < rank_ - 1; ++d)
+        offset += index[d] * edge.strides[d];
+      pointers[e] = bases[e] + offset * element_bytes(edge.type);
+    }
+    generated_->run(pointers.data(), end - begin, past_caches);
+    unit += n_units;
+    for (int64_t d = rank_ - 2; d >= 0 && ++index[d] == dims_[d]; --d)
+      index[d] = 0;
+  }
+}
+
 void PointwisePlan::run(const Context& context,
                         std::span<const void* const> sources,
                         std::span<void* const> targets) const {
   if (count_ == 0) return;
   Frame frame{context.table, nullptr, 0, sources, targets};
+  const int64_t bytes = bytes_per_element_ + 4 * static_cast<int64_t>(code_.size());
+  if (generated_ != nullptr && context.table == &kernel_table(Level::kAvx512)) {
+    const int64_t inner = dims_[rank_ - 1];
+    const int64_t n_units = count_ / inner * ((inner + kUnit - 1) / kUnit);
+    parallel_for(context.parallel, n_units, grain_rows(std::min(inner, kUnit) * bytes),
+                 [&](int64_t lo, int64_t hi) { run_code(frame, lo, hi); });
+    return;
+  }
   frame.table->pointwise_ops(&frame.ops, &frame.lanes);
-  const int64_t tile_bytes = tile_ * (bytes_per_element_ + 4 * static_cast<int64_t>(code_.size()));
-  parallel_for(context.parallel, (count_ + tile_ - 1) / tile_, grain_rows(tile_bytes),
+  parallel_for(context.parallel, (count_ + tile_ - 1) / tile_, grain_rows(tile_ * bytes),
                [&](int64_t lo, int64_t hi) { run_tiles(frame, lo, hi); });
 }
 

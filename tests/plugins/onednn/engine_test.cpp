@@ -168,7 +168,7 @@ TEST(Engine, FoldsTheTransposesOfAttentionIntoStrides) {
   EXPECT_LT(error_of(outcome), kF32 * 10);
   EXPECT_EQ(outcome.n_reorders, 0);
   for (const std::string& kernel : outcome.kernels)
-    EXPECT_NE(kernel, "tenon:pointwise");
+    EXPECT_FALSE(kernel.starts_with("tenon:pointwise")) << kernel;
 }
 
 TEST(Engine, RunsAttentionInBf16) {

@@ -198,6 +198,16 @@ TEST_P(Pointwise, CopiesInputsAndConstantsThatAreResults) {
   }
 }
 
+TEST_P(Pointwise, KeepsAProductThatAnUnreadSumNamesToo) {
+  const std::vector<float> x = uniform(70, -2, 2);
+  std::vector<float> y(70);
+  const PointwiseEdge edge{ElementType::kF32, {}, {1}};
+  run({input(0), op(TN_EXPR_MUL, 0, 0), op(TN_EXPR_ADD, 1, 0), op(TN_EXPR_NEG, 1)}, {70}, {edge},
+      {x.data()}, edge, y.data());
+  for (uint64_t i = 0; i < 70; ++i)
+    EXPECT_EQ(y[i], -(x[i] * x[i]));
+}
+
 TEST_P(Pointwise, HandlesScalarsAndEmptyShapes) {
   const float x = 3;
   float y = 0;

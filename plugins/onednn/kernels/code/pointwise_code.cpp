@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pointwise_code.h"
+
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "conversions.h"
+#include "intrinsics.h"
+
+namespace tenon::onednn::kernels::code {
+
+namespace {
+
+constexpr int64_t kLineBytes = 64;
+// Keeps the count of temporaries within 16 bits, and code and stack small.
+constexpr size_t kMostNodes = 1000;
+
+// Writes the program from its results back, so that only what is read is computed, and soon before
+// it is read.
+class Translation {
+ public:
+  Translation(const Program& program, std::span<const CodeEdge> sources)
+      : program_(program),
+        sources_(sources),
+        made_(program.nodes.size()),
+        loaded_(sources.size()) {}
+
+  Value of(uint32_t index) {
+    if (!made_[index]) made_[index] = make(program_.nodes[index]);
+    return *made_[index];
+  }
+  // The first opcode that has no code.
+  std::string missing() const { return missing_; }
+  VectorCode& code() { return code_; }
+
+ private:
+  Value input(uint32_t i) {
+    const CodeEdge& edge = sources_[i];
+    if (!loaded_[i])
+      loaded_[i] = to_real(code_, code_.load(static_cast<uint8_t>(i)), edge.type, edge.quant);
+    return *loaded_[i];
+  }
+  Value make(const tn_expr_node& node) {
+    if (node.op == TN_EXPR_CONST) return code_.number(static_cast<float>(node.imm));
+    if (node.op == TN_EXPR_INPUT) return input(node.a);
+    if (node.op == TN_EXPR_SELECT) {
+      const tn_expr_node& condition = program_.nodes[node.a];
+      if (std::optional<Compare> compare = comparison(condition.op)) {
+        Value a = of(condition.a);
+        Value b = of(condition.b);
+        return code_.blend(*compare, a, b, of(node.b), of(node.c));
+      }
+    }
+    if (node.op == TN_EXPR_POW) {
+      const double power = program_.nodes[node.b].imm;
+      const bool is_constant = program_.nodes[node.b].op == TN_EXPR_CONST;
+      if (is_constant && power >= 2 && power <= 8 && power == std::floor(power))
+        return whole_power(code_, of(node.a), static_cast<int>(power));
+    }
+    Intrinsic emit = intrinsic(node.op);
+    if (emit == nullptr) {
+      missing_ = "no code for opcode " + std::to_string(node.op);
+      return code_.number(0.0F);
+    }
+    const int n = arity(node.op);
+    Value a = of(node.a);
+    Value b = n > 1 ? of(node.b) : Value{};
+    Value c = n > 2 ? of(node.c) : Value{};
+    return emit(code_, a, b, c);
+  }
+
+  const Program& program_;
+  std::span<const CodeEdge> sources_;
+  std::vector<std::optional<Value>> made_;
+  std::vector<std::optional<Value>> loaded_;
+  VectorCode code_;
+  std::string missing_;
+};
+
+std::vector<Stream> streams(std::span<const CodeEdge> edges) {
+  std::vector<Stream> made;
+  for (const CodeEdge& edge : edges)
+    made.push_back({static_cast<int>(element_bytes(edge.type)), edge.is_repeated});
+  return made;
+}
+
+std::string refuse(const Program& program,
+                   std::span<const CodeEdge> sources,
+                   std::span<const CodeEdge> targets) {
+  const size_t n_nodes = program.nodes.size();
+  if (n_nodes > kMostNodes) return "a program of " + std::to_string(n_nodes) + " nodes";
+  if (sources.size() + targets.size() > PointwiseCode::kMostEdges) return "too many operands";
+  for (std::span<const CodeEdge> edges : {sources, targets}) {
+    for (const CodeEdge& edge : edges) {
+      if (!has_conversion(edge.type)) return "an operand of wide integers";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<const PointwiseCode> PointwiseCode::make(const Program& program,
+                                                         std::span<const CodeEdge> sources,
+                                                         std::span<const CodeEdge> targets,
+                                                         std::string* why) {
+  *why = refuse(program, sources, targets);
+  if (!why->empty()) return nullptr;
+  Translation translation(program, sources);
+  std::vector<Value> results;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    Value real = translation.of(program.results[i]);
+    results.push_back(from_real(translation.code(), real, targets[i].type, targets[i].quant));
+  }
+  // Last, because a target may lie over a source.
+  for (size_t i = 0; i < targets.size(); ++i)
+    translation.code().store(static_cast<uint8_t>(i), results[i]);
+  *why = translation.missing();
+  if (!why->empty()) return nullptr;
+  try {
+    return std::unique_ptr<const PointwiseCode>(
+        new PointwiseCode(std::move(translation.code()), sources, targets));
+  } catch (const Xbyak::Error& error) {
+    *why = std::string("no executable memory: ") + error.what();
+    return nullptr;
+  }
+}
+
+PointwiseCode::PointwiseCode(VectorCode code,
+                             std::span<const CodeEdge> sources,
+                             std::span<const CodeEdge> targets)
+    : code_(std::move(code)),
+      n_sources_(sources.size()),
+      assembler_(code_, streams(sources), streams(targets)),
+      constants_(assembler_.constants()) {
+  for (const CodeEdge& edge : sources)
+    bytes_.push_back(edge.is_repeated ? 0 : element_bytes(edge.type));
+  for (const CodeEdge& edge : targets)
+    bytes_.push_back(element_bytes(edge.type));
+}
+
+// Elements before the f32 targets are aligned, -1 where they never are at once.
+int64_t PointwiseCode::until_aligned(void* const* pointers) const {
+  int64_t found = -1;
+  for (size_t i = n_sources_; i < bytes_.size(); ++i) {
+    if (bytes_[i] != 4) continue;
+    const uint64_t past = reinterpret_cast<uintptr_t>(pointers[i]) % kLineBytes;
+    const int64_t missing = static_cast<int64_t>((kLineBytes - past) % kLineBytes);
+    if (missing % 4 != 0 || (found >= 0 && found != missing / 4)) return -1;
+    found = missing / 4;
+  }
+  return found;
+}
+
+void PointwiseCode::run(void* const* pointers, int64_t n, bool past_caches) const {
+  const int64_t head = past_caches ? until_aligned(pointers) : -1;
+  const int64_t middle =
+      head < 0 || head > n ? 0 : (n - head) / assembler_.step() * assembler_.step();
+  if (middle == 0) return assembler_.loop()(pointers, n, constants_.data());
+  std::array<void*, kMostEdges> moved;
+  auto move_to = [&](int64_t at) {
+    for (size_t i = 0; i < bytes_.size(); ++i)
+      moved[i] = static_cast<char*>(pointers[i]) + at * bytes_[i];
+  };
+  if (head > 0) assembler_.loop()(pointers, head, constants_.data());
+  move_to(head);
+  assembler_.streaming_loop()(moved.data(), middle, constants_.data());
+  move_to(head + middle);
+  if (head + middle < n) assembler_.loop()(moved.data(), n - head - middle, constants_.data());
+}
+
+}  // namespace tenon::onednn::kernels::code

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Straight-line code over registers of 16 f32, before registers are assigned: what intrinsics are
+// written in (intrinsics.cpp), and what assemble.h turns into instructions.
+//
+//   VectorCode c;
+//   Value x = c.load(0);
+//   c.store(0, c.fma(x, x, c.number(1.0F)));
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace tenon::onednn::kernels::code {
+
+constexpr int kLanes = 16;
+using Table = std::array<float, kLanes>;
+
+struct Value {
+  enum class Kind : uint8_t { kNone, kTemporary, kNumber, kTable };
+  Kind kind = Kind::kNone;
+  uint16_t index = 0;  // of the temporary, of the number or table in its pool
+  bool operator==(const Value&) const = default;
+  bool is_temporary() const { return kind == Kind::kTemporary; }
+};
+
+enum class Op : uint8_t {
+  kLoad,    // from source `imm`: its bits, extended with zeros
+  kStore,   // a's low bits to target `imm`
+  kMulAdd,  // a * b + c
+  kNegMulAdd,
+  kTernary,  // bit by bit: the truth table `imm` over a, b, c
+  kBlend,    // a compared with b as `imm` says ? c : d
+  // What is one instruction of two operands or one (then b); rows in assemble.cpp.
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMin,  // the second operand where either is NaN
+  kMax,
+  kAnd,
+  kOr,
+  kXor,
+  kSmaller,  // |a| or |b|, whichever is less, with a's sign; b where a is NaN
+  kScale,    // a * 2^floor(b)
+  kLookUp,   // b[a's low four bits], b a table
+  kAddBits,
+  kSubBits,
+  kSqrt,
+  kRound,     // `imm` as VRNDSCALEPS has it: digits behind the binary point, direction
+  kExponent,  // floor(log2|b|)
+  kMantissa,  // in [3/4, 3/2); NaN for what is negative
+  kToWhole,   // f32 to int32
+  kFromWhole,
+  kToHalf,  // f32 to the bits of f16 and back
+  kFromHalf,
+  kShiftLeft,   // by `imm`
+  kShiftRight,  // unsigned
+  kShiftSigned,
+};
+
+struct Instruction {
+  Op op;
+  uint8_t imm = 0;
+  Value to = {};
+  std::array<Value, 4> from = {};
+};
+
+// How VCMPPS names what it asks: ordered and quiet, but for `!=`.
+enum class Compare : uint8_t {
+  kEq = 0,
+  kLt = 17,
+  kLe = 18,
+  kUnordered = 3,
+  kNe = 4,
+  kGe = 29,
+  kGt = 30
+};
+enum class Direction : uint8_t { kEven = 8, kDown = 9, kUp = 10, kZero = 11 };
+
+class VectorCode {
+ public:
+  Value number(float x);
+  Value bits(uint32_t x);
+  Value table(const Table& t);
+  // Of the constants: not a NaN.
+  bool is_real_number(Value a) const;
+
+  Value load(uint8_t source) { return emit({Op::kLoad, source}); }
+  void store(uint8_t target, Value a);
+
+  Value add(Value a, Value b) { return commuting(Op::kAdd, a, b); }
+  Value sub(Value a, Value b) { return emit({Op::kSub, 0, {}, {a, b}}); }
+  Value mul(Value a, Value b) { return commuting(Op::kMul, a, b); }
+  Value div(Value a, Value b) { return emit({Op::kDiv, 0, {}, {a, b}}); }
+  Value min(Value a, Value b) { return emit({Op::kMin, 0, {}, {a, b}}); }
+  Value max(Value a, Value b) { return emit({Op::kMax, 0, {}, {a, b}}); }
+  Value fma(Value a, Value b, Value c) { return emit({Op::kMulAdd, 0, {}, {a, b, c}}); }
+  Value fnma(Value a, Value b, Value c) { return emit({Op::kNegMulAdd, 0, {}, {a, b, c}}); }
+  Value sqrt(Value a) { return emit({Op::kSqrt, 0, {}, {Value{}, a}}); }
+  Value round(Value a, Direction direction, int digits = 0) {
+    return emit({Op::kRound,
+                 static_cast<uint8_t>(digits << 4 | static_cast<int>(direction)),
+                 {},
+                 {Value{}, a}});
+  }
+  Value smaller_magnitude(Value a, Value b) { return emit({Op::kSmaller, 0, {}, {a, b}}); }
+  Value scale(Value a, Value power) { return emit({Op::kScale, 0, {}, {a, power}}); }
+  Value exponent(Value a) { return emit({Op::kExponent, 0, {}, {Value{}, a}}); }
+  Value mantissa(Value a) { return emit({Op::kMantissa, 0, {}, {Value{}, a}}); }
+  Value look_up(Value index, Value table) { return emit({Op::kLookUp, 0, {}, {index, table}}); }
+
+  Value bit_and(Value a, Value b) { return commuting(Op::kAnd, a, b); }
+  Value bit_or(Value a, Value b) { return commuting(Op::kOr, a, b); }
+  Value bit_xor(Value a, Value b) { return commuting(Op::kXor, a, b); }
+  // a | (b & c), in one instruction.
+  Value or_and(Value a, Value b, Value c) { return emit({Op::kTernary, 0xf8, {}, {a, b, c}}); }
+  Value add_bits(Value a, Value b) { return commuting(Op::kAddBits, a, b); }
+  Value sub_bits(Value a, Value b) { return emit({Op::kSubBits, 0, {}, {a, b}}); }
+  Value shift_left(Value a, uint8_t n) { return emit({Op::kShiftLeft, n, {}, {Value{}, a}}); }
+  Value shift_right(Value a, uint8_t n) { return emit({Op::kShiftRight, n, {}, {Value{}, a}}); }
+  Value shift_signed(Value a, uint8_t n) { return emit({Op::kShiftSigned, n, {}, {Value{}, a}}); }
+  Value from_whole(Value a) { return emit({Op::kFromWhole, 0, {}, {Value{}, a}}); }
+  Value to_half(Value a) { return emit({Op::kToHalf, 0, {}, {a, a}}); }
+  Value from_half(Value a) { return emit({Op::kFromHalf, 0, {}, {a, a}}); }
+  Value to_whole(Value a) { return emit({Op::kToWhole, 0, {}, {Value{}, a}}); }
+
+  // a `compare` b ? yes : no
+  Value blend(Compare compare, Value a, Value b, Value yes, Value no) {
+    return emit({Op::kBlend, static_cast<uint8_t>(compare), {}, {a, b, yes, no}});
+  }
+  Value absolute(Value a) { return bit_and(a, bits(0x7fffffff)); }
+  Value negate(Value a) { return bit_xor(a, bits(0x80000000)); }
+
+  const std::vector<Instruction>& instructions() const { return instructions_; }
+  const std::vector<uint32_t>& numbers() const { return numbers_; }
+  const std::vector<Table>& tables() const { return tables_; }
+  uint16_t n_temporaries() const { return n_temporaries_; }
+
+ private:
+  Value emit(Instruction instruction);
+  // The constant second, where it may be read from memory.
+  Value commuting(Op op, Value a, Value b) {
+    return a.is_temporary() ? emit({op, 0, {}, {a, b}}) : emit({op, 0, {}, {b, a}});
+  }
+
+  std::vector<Instruction> instructions_;
+  std::vector<uint32_t> numbers_;
+  std::vector<Table> tables_;
+  uint16_t n_temporaries_ = 0;
+};
+
+}  // namespace tenon::onednn::kernels::code
