@@ -103,16 +103,20 @@ Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
   return {};
 }
 
+Result<double> Loop::rate_at(uint64_t step, uint64_t total_steps) const {
+  double rate = given_.rate;
+  if (!given_.schedule) return rate;
+  const auto* table = given_.schedule.table<tn_schedule>();
+  TN_CHECK(
+      Status(table->value(given_.schedule.self(), step, total_steps, &rate)).in("option rate"));
+  return rate;
+}
+
 Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
   TN_CHECK(stepper_->use(samples.size(), cancel));
   TN_TRY(batch, feed_->load(samples, position_.steps));
-  rate_ = given_.rate;
-  if (given_.schedule) {
-    const auto* table = given_.schedule.table<tn_schedule>();
-    TN_CHECK(Status(table->value(given_.schedule.self(), position_.updates,
-                                 batches_per_epoch() * given_.epochs, &rate_))
-                 .in("option rate"));
-  }
+  TN_TRY(rate, rate_at(position_.updates, batches_per_epoch() * given_.epochs));
+  rate_ = rate;
   TN_TRY(outcome, stepper_->run(batch, rate_));
   uint64_t number = position_.steps + 1;
   if (!outcome.skipped && !std::isfinite(outcome.loss)) {
@@ -206,7 +210,7 @@ Status Loop::save() {
                                  is_saved_ ? cat("the last good checkpoint, of step ", saved_step_,
                                                  ", is ", folder_.checkpoint_path())
                                            : std::string("no checkpoint was kept"))};
-  TN_CHECK(folder_.save(identity(), {position_, std::move(states), best_}));
+  TN_CHECK(folder_.save({identity_, position_, std::move(states), best_}));
   is_saved_ = true;
   saved_step_ = position_.steps;
   return {};

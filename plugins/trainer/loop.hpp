@@ -39,7 +39,10 @@ class Loop {
   }
   uint64_t batches_per_epoch() const;
   std::span<const uint64_t> samples_of(const std::vector<uint64_t>& order, uint64_t batch) const;
-  Identity identity() const;
+  Status check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel);
+  Identity choices() const;
+  // At the update `step` of so many.
+  Result<double> rate_at(uint64_t step, uint64_t total_steps) const;
   void tell(const nlohmann::json& record) const;
 
   tn_ctx* ctx_;
@@ -54,6 +57,7 @@ class Loop {
   ValidationPlan validation_;
   Recipe recipe_;
   std::optional<Stepper> stepper_;
+  Identity identity_;  // where a run is kept
   Position position_;
   Weights best_;
   double rate_ = 0;

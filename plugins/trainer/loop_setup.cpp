@@ -82,7 +82,7 @@ Status Loop::set_up_recipe() {
   return {};
 }
 
-Identity Loop::identity() const {
+Identity Loop::choices() const {
   json choices{{"batch", batch_},
                {"seed", given_.seed},
                {"shuffle", given_.shuffle},
@@ -96,11 +96,29 @@ Identity Loop::identity() const {
                {"parameters", recipe_.parameters},
                {"batch_norm", given_.batch_statistics ? "train" : "frozen"},
                {"metric", given_.metric.id}};
-  return {structure_hash(Graph{model_}), choices};
+  return {structure_hash(Graph{model_}), choices, {}, {}};
+}
+
+// The step and the rates of the run that is saved are those that this one has.
+Status Loop::check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel) {
+  uint64_t batch = std::min<uint64_t>(batch_, samples_.size());  // one that each epoch has
+  TN_CHECK(stepper_->use(batch, cancel));
+  TN_TRY(step, StepContents::of(stepper_->graph().graph.view()));
+  identity_.step = std::move(step);
+  auto rate = [this](uint64_t at, uint64_t total) { return rate_at(at, total); };
+  if (saved) {
+    TN_CHECK(same_step(saved->identity, identity_).in(folder_.checkpoint_path()));
+    TN_CHECK(same_rates(saved->identity, rate).in(folder_.checkpoint_path()));
+  }
+  TN_TRY(rates, Rates::of(rate, batches_per_epoch() * given_.epochs));
+  identity_.rates = std::move(rates);
+  return {};
 }
 
 Status Loop::resume(const Cancel& cancel) {
-  TN_TRY(saved, folder_.open(given_.resume, identity()));
+  identity_ = choices();
+  TN_TRY(saved, folder_.open(given_.resume, identity_));
+  if (folder_.is_kept()) TN_CHECK(check_identity(saved, cancel));
   uint64_t first = saved && saved->position.batch + 1 == batches_per_epoch() ? 0 : batch_;
   if (first == 0 || samples_.size() < batch_)
     first = samples_.size() % batch_ ? samples_.size() % batch_ : batch_;

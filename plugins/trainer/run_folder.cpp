@@ -11,20 +11,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBest = "best/";
 
-// Which model, then which option, is not the same.
-Status compare(const json& saved, const Identity& now) {
-  if (saved.value("model", uint64_t{0}) != now.model)
-    return invalid("the checkpoint is of another model; give its own, or another folder as run");
-  const json before = saved.value("choices", json::object());
-  for (const auto& [key, value] : now.choices.items()) {
-    json was = before.value(key, json());
-    if (was != value)
-      return invalid(
-          cat("option ", key, ": the run began with ", was.dump(), ", got ", value.dump()));
-  }
-  return {};
-}
-
 // What a process that was killed was writing.
 void remove_parts(const std::string& folder) {
   std::error_code ignored;
@@ -51,8 +37,11 @@ Result<std::optional<RunFolder::Saved>> RunFolder::open(bool resume, const Ident
   TN_TRY(checkpoint, load_checkpoint(ctx_, checkpoint_path()));
   json run = json::parse(checkpoint.run, nullptr, false);
   if (!run.is_object()) return Status(TN_DATA_LOSS, cat(checkpoint_path(), ": no run inside"));
-  TN_CHECK(compare(run, identity).in(checkpoint_path()));
   out.emplace();
+  Result<Identity> began = Identity::from(run);
+  if (!began.ok()) return began.status().in(checkpoint_path());
+  out->identity = std::move(*began);
+  TN_CHECK(same_choices(out->identity, identity).in(checkpoint_path()));
   Result<Position> position = Position::from(run.value("position", json()));
   if (!position.ok()) return position.status().in(checkpoint_path());
   out->position = *position;
@@ -66,13 +55,12 @@ Result<std::optional<RunFolder::Saved>> RunFolder::open(bool resume, const Ident
   return out;
 }
 
-Status RunFolder::save(const Identity& identity, const Saved& saved) {
+Status RunFolder::save(const Saved& saved) {
   if (!is_kept()) return {};
   Checkpoint checkpoint;
-  checkpoint.run = json{{"model", identity.model},
-                        {"choices", identity.choices},
-                        {"position", saved.position.to_json()}}
-                       .dump();
+  json run = saved.identity.to_json();
+  run["position"] = saved.position.to_json();
+  checkpoint.run = run.dump();
   checkpoint.tensors = saved.states;
   for (const auto& [name, tensor] : saved.best)
     checkpoint.tensors[cat(kBest, name)] = tensor;
@@ -97,29 +85,6 @@ Status RunFolder::write_history(const json& records) {
 std::string RunFolder::resume_hint() const {
   if (!is_kept()) return "nothing was kept: give option run, a folder, to be able to go on";
   return cat("go on with --resume ", path_, ", or with options run and resume");
-}
-
-uint64_t structure_hash(Graph graph) {
-  uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
-  auto add = [&hash](std::string_view text) {
-    for (char c : text)
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-    hash = (hash ^ 0xff) * 0x100000001b3ull;
-  };
-  for (Node node : graph.nodes()) {
-    add(node.domain());
-    add(node.type());
-    for (Value input : node.inputs())
-      add(input ? input.name() : "");
-  }
-  for (Value constant : graph.constants()) {
-    Type type = constant.type();
-    add(constant.name());
-    add(dtype_name(type.dtype));
-    for (int64_t dim : type.dims)
-      add(std::to_string(dim));
-  }
-  return hash;
 }
 
 }  // namespace tenon::trainer

@@ -5,15 +5,10 @@
 #include <optional>
 
 #include "checkpoint.hpp"
+#include "identity.hpp"
 #include "position.hpp"
 
 namespace tenon::trainer {
-
-// What a run is of. A checkpoint is for a run that says the same of itself.
-struct Identity {
-  uint64_t model = 0;      // a hash of the graph's structure
-  nlohmann::json choices;  // options that decide the numbers
-};
 
 class RunFolder {
  public:
@@ -22,13 +17,14 @@ class RunFolder {
   std::string checkpoint_path() const { return path_ + "/checkpoint.safetensors"; }
 
   struct Saved {
+    Identity identity;
     Position position;
     Weights states, best;
   };
   // Makes the folder. Without resume a run that is there already is refused; with it, nothing is
   // given when there is none.
   Result<std::optional<Saved>> open(bool resume, const Identity& identity);
-  Status save(const Identity& identity, const Saved& saved);
+  Status save(const Saved& saved);
   Status write_history(const nlohmann::json& records);
   // "run/checkpoint.safetensors, step 120"; what to tell about going on.
   std::string resume_hint() const;
@@ -37,7 +33,5 @@ class RunFolder {
   tn_ctx* ctx_;
   std::string path_;
 };
-
-uint64_t structure_hash(Graph graph);
 
 }  // namespace tenon::trainer

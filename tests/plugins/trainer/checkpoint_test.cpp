@@ -15,7 +15,10 @@ class RunFolder : public TrainingTest {
     options_ = {{"epochs", 4},       {"batch", 8},    {"optimizer", "adamw"}, {"rate", 0.1},
                 {"validation", 0.2}, {"patience", 9}, {"run", run()}};
   }
-  void TearDown() override { model_ = {}; }
+  void TearDown() override {
+    lent_.clear();
+    model_ = {};
+  }
   std::string run() { return (folder_ / "run").string(); }
   std::string checkpoint() { return run() + "/checkpoint.safetensors"; }
   static std::string read(const std::string& path) {
@@ -106,6 +109,52 @@ TEST_F(RunFolder, AnotherModelOrOptionIsRefused) {
   other["optimizer"] = "sgd";
   EXPECT_THAT(failure(model_, rows(), other), HasSubstr("option optimizer: the run began with"));
   EXPECT_THAT(failure(model_, data(table(30)), options_), HasSubstr("option samples"));
+}
+
+TEST_F(RunFolder, AnotherRateIsRefused) {
+  options_["rate"] = "scheduler.cosine";
+  ASSERT_TRUE(train(model_, rows(), options_).ok());  // 20 steps
+  options_["resume"] = true;
+  options_["epochs"] = 6;
+  EXPECT_EQ(failure(model_, rows(), options_), "") << "for more epochs the schedule gets longer";
+  options_["epochs"] = 7;
+  options_["rate"] = "scheduler.linear";
+  EXPECT_THAT(failure(model_, rows(), options_),
+              HasSubstr("option rate: step 2 of 30: the run began with 0.99"));
+  options_["rate"] = 0.25;
+  EXPECT_THAT(failure(model_, rows(), options_),
+              HasSubstr("option rate: step 1 of 30: the run began with 1.0, got 0.25"));
+}
+
+TEST_F(RunFolder, AnotherOptionOfLossOrOptimizerIsRefused) {
+  auto given = [&](const char* role, const char* id, const json& options) {
+    auto made = make(role, id, options);
+    EXPECT_TRUE(made.ok()) << text_of(made.status());
+    return std::move(*made);
+  };
+  options_.erase("optimizer");
+  auto begin = [&] {
+    lent_.clear();
+    lent_.emplace("loss", given("tenon.loss/1", "trainer.cross_entropy", {{"label_smoothing", 0}}));
+    lent_.emplace("optimizer", given("tenon.optimizer/1", "trainer.adamw", {{"beta2", 0.99}}));
+  };
+  begin();
+  ASSERT_TRUE(train(model_, rows(), options_).ok());
+  options_["resume"] = true;
+  options_["epochs"] = 5;
+  lent_.at("optimizer") = given("tenon.optimizer/1", "trainer.adamw", {{"beta2", 0.5}});
+  std::string text = failure(model_, rows(), options_);
+  EXPECT_THAT(text, HasSubstr("options of trainer.cross_entropy or trainer.adamw: the run began"));
+  EXPECT_THAT(text, testing::ContainsRegex("a step that has .*0\\.99.*, got .*0\\.5"));
+  begin();
+  lent_.at("optimizer") =
+      given("tenon.optimizer/1", "trainer.adamw", {{"beta2", 0.99}, {"no_decay", "b"}});
+  EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("or trainer.adamw: the run began"));
+  begin();
+  lent_.at("loss") = given("tenon.loss/1", "trainer.cross_entropy", {{"label_smoothing", 0.1}});
+  EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("options of trainer.cross_entropy or"));
+  begin();
+  EXPECT_EQ(failure(model_, rows(), options_), "") << "the same options go on";
 }
 
 TEST_F(RunFolder, ANewerVersionIsRefused) {

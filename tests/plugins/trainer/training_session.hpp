@@ -2,6 +2,8 @@
 #pragma once
 // Small models and tables for tests of trainer.train, on the reference backend.
 
+#include <map>
+
 #include <gmock/gmock.h>
 
 #include "plugins/plugin_session.hpp"
@@ -50,8 +52,13 @@ class TrainingTest : public PluginTest {
     tn_options* given = nullptr;
     TN_CHECK(Status(services.options->create(ctx_, &given)));
     Status set(services.options->parse(given, str(options.dump())));
-    tn_any component{TN_ANY_COMPONENT, 0, 1, {.p = data.raw()}};
-    if (set.ok()) set = Status(services.options->set(given, str("data"), component));
+    auto lend = [&](std::string_view key, const Component& component) {
+      tn_any live{TN_ANY_COMPONENT, 0, 1, {.p = component.raw()}};
+      if (set.ok()) set = Status(services.options->set(given, str(key), live));
+    };
+    lend("data", data);
+    for (const auto& [key, component] : lent_)
+      lend(key, component);
     tn_graph* out = nullptr;
     StringSink report;
     if (set.ok())
@@ -75,6 +82,7 @@ class TrainingTest : public PluginTest {
     return {data, data + element_count(tensor.dl())};
   }
 
+  std::map<std::string, Component> lent_;  // options that JSON cannot say
   json report_;
   tn_cancel* cancel_ = nullptr;
 };
