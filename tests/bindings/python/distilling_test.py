@@ -131,7 +131,9 @@ def test_training_recovers_what_three_bits_cost(data, teacher):
         loss=tenon.loss.distill(teacher=teacher),
         epochs=8,
         batch=50,
-        optimizer=tenon.optim.adamw(lr=2e-3),
+        # Weights of 3 bits swing across rounding ties until the rate falls; without that the end
+        # hangs on the last bit of a sum.
+        optimizer=tenon.optim.adamw(lr=tenon.schedule.cosine(base=5e-3)),
     )
     converted = trained.apply("quantizer.convert")
 
