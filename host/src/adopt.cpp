@@ -8,6 +8,7 @@
 #include <span>
 
 #include "tenon/role/backend.h"
+#include "tenon/role/callback.h"
 #include "tenon/role/dataset.h"
 #include "tenon/role/importance.h"
 #include "tenon/role/metric.h"
@@ -102,6 +103,7 @@ const Slot kSchedule[] = {TN_SLOT(tn_schedule, "tenon.schedule/1", value)};
 const Slot kWriter[] = {TN_SLOT(tn_writer, "tenon.writer/1", write)};
 
 const Role kRoles[] = {{"tenon.backend/1", sizeof(tn_backend), kBackend},
+                       {"tenon.callback/1", sizeof(tn_callback), {}},
                        {"tenon.dataset/1", sizeof(tn_dataset), kDataset},
                        {"tenon.importance/1", sizeof(tn_importance), kImportance},
                        {"tenon.metric/1", sizeof(tn_metric), kMetric},

@@ -20,6 +20,7 @@
 #include "tenon/host/tensor.h"
 #include "tenon/host/trace.h"
 #include "tenon/role/backend.h"
+#include "tenon/role/callback.h"
 #include "tenon/role/dataset.h"
 #include "tenon/role/importance.h"
 #include "tenon/role/loss.h"
