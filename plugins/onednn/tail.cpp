@@ -244,9 +244,10 @@ struct PostOpBuilder {
       bool keep = in_place && (other.type == ElementType::kF32 || other.type == ElementType::kBf16);
       if (!keep) other = lowering.read(op.other, lowering.real_type(), strides);
     }
-    dnnl::memory::desc desc = is_full && request.dims == other.dims
-                                  ? descriptor(other)
-                                  : aligned_descriptor(other, request.dims);
+    const View seen = request.is_turned ? turned(other) : other;
+    dnnl::memory::desc desc = is_full && request.dims == seen.dims
+                                  ? descriptor(seen)
+                                  : aligned_descriptor(seen, request.dims);
     if (!other.is_quantized()) return binary(op.binary, other, desc);
     // x + s * (q - z) = s * ((x / s - z) + q);  x * s * q = (s * x) * q
     float scale = other.quant.scale;

@@ -48,12 +48,13 @@ struct Fused {
   View dst;
   std::vector<Argument> arguments;
 };
-// dims: as the primitive sees the result (a product may be folded to two axes). src_buffers may not
-// be overwritten.
+// dims: as the primitive sees the result (a product may be folded to two axes). is_turned: it sees
+// the last two axes swapped, the last having extent 1. src_buffers may not be overwritten.
 struct FuseRequest {
   Dims result_strides = {};
   Dims dims = {};
   int channel_axis = 1;
+  bool is_turned = false;
   std::vector<int> src_buffers = {};
 };
 Fused fuse(Lowering& lowering, const Tail& tail, const FuseRequest& request);

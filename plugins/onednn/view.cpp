@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tenon::onednn {
 namespace {
@@ -52,6 +53,15 @@ bool same_strides(const Dims& dims, const Dims& a, const Dims& b) {
     if (dims[i] != 1 && a[i] != b[i]) return false;
   }
   return true;
+}
+
+View turned(const View& view) {
+  View result = view;
+  size_t rank = view.dims.size();
+  if (rank < 2) return result;
+  std::swap(result.dims[rank - 1], result.dims[rank - 2]);
+  std::swap(result.strides[rank - 1], result.strides[rank - 2]);
+  return result;
 }
 
 bool is_row_major(const View& view) {

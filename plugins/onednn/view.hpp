@@ -43,6 +43,8 @@ Dims channels_last_strides(const Dims& dims);
 Dims dense_strides_like(const Dims& dims, const Dims& like);
 // Equal where it matters: axes of extent 1 may have any stride.
 bool same_strides(const Dims& dims, const Dims& a, const Dims& b);
+// The same elements with the last two axes swapped.
+View turned(const View& view);
 bool is_row_major(const View& view);
 bool is_channels_last(const View& view);
 // Covers its range of memory without holes, in some order of axes.

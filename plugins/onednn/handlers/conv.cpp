@@ -2,10 +2,12 @@
 // Conv in f32, bf16 and int8. Activations are channels-last: with weights in a layout of oneDNN's
 // choice that is as fast as its blocked layouts on AVX-512, VNNI and AMX, and pooling,
 // concatenation and our own kernels then need no padding of channels. Only a first layer of few
-// channels reads a layout of oneDNN's choice.
+// channels reads a layout of oneDNN's choice. oneDNN blocks its products along the width, so an
+// image of one column is handed over as one row: channels-last, both are the same bytes.
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "../tail.hpp"
 #include "conv_geometry.hpp"
@@ -26,8 +28,22 @@ struct ConvShape {
   int64_t groups = 1;
   Dims weight_dims;  // [g,] o, i, spatial
   Window window;
+  bool is_turned = false;  // one column, seen as one row
   double flops = 0;
 };
+
+bool is_column(const Dims& dims) {
+  return dims.size() == 4 && dims[3] == 1;
+}
+
+void turn(ConvShape& shape) {
+  Window& window = shape.window;
+  for (Dims* dims :
+       {&shape.weight_dims, &window.strides, &window.dilates, &window.pad_begin, &window.pad_end}) {
+    std::swap(*(dims->end() - 1), *(dims->end() - 2));
+  }
+  shape.is_turned = true;
+}
 
 ConvShape conv_shape(const Graph& graph, const Node& node) {
   const Dims& src = graph.values[node.inputs[0]].dims;
@@ -43,6 +59,7 @@ ConvShape conv_shape(const Graph& graph, const Node& node) {
   shape.window = find_window(node, src, dst, Dims(weights.begin() + 2, weights.end()));
   shape.flops = 2.0 * static_cast<double>(element_count(dst)) *
                 static_cast<double>(element_count(weights) / weights[0]);
+  if (is_column(src) && is_column(dst) && is_column(weights)) turn(shape);
   return shape;
 }
 
@@ -71,13 +88,15 @@ class ConvBuilder {
     int bias = node_.input(2) != kNone ? node_.input(2) : tail.bias;
     bool has_bias = bias != kNone || folded_bias_.exists();
     Dims dst_dims = lowering_.graph().values[tail.result].dims;
+    View result{.dims = dst_dims, .strides = channels_last_strides(dst_dims)};
     Fused fused = fuse(lowering_, tail,
-                       {.result_strides = channels_last_strides(dst_dims),
-                        .dims = dst_dims,
+                       {.result_strides = result.strides,
+                        .dims = as_seen(result).dims,
                         .channel_axis = 1,
+                        .is_turned = shape_.is_turned,
                         .src_buffers = {src_.buffer}});
     if (int8_) add_scales(fused);
-    Desc dst = channels_last_descriptor(fused.dst);
+    Desc dst = channels_last_descriptor(as_seen(fused.dst));
     Desc bias_desc = !has_bias
                          ? Desc()
                          : Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
@@ -91,6 +110,8 @@ class ConvBuilder {
   }
 
  private:
+  View as_seen(const View& view) const { return shape_.is_turned ? turned(view) : view; }
+
   void choose_source() {
     int value = node_.inputs[0];
     const View found = lowering_.view(value);
@@ -99,7 +120,7 @@ class ConvBuilder {
     bool is_first = found.dims[1] <= kFewChannels && shape_.groups == 1;
     bool is_real = found.type == ElementType::kF32 && !found.is_quantized();
     if (is_first && (int8_ || is_real)) {
-      src_ = found;
+      src_ = as_seen(found);
       ElementType type = int8_ ? found.type : lowering_.real_type();
       src_desc_ = Desc(src_.dims, dnnl_type(type), Any::any);
       return;
@@ -113,6 +134,7 @@ class ConvBuilder {
     } else {
       src_ = lowering_.read(value, lowering_.real_type(), strides);
     }
+    src_ = as_seen(src_);
     src_desc_ = channels_last_descriptor(src_);
   }
 

@@ -248,6 +248,47 @@ TEST(Engine, FindsFastKernelsWhereAnAxisIsOne) {
     EXPECT_NE(kernel.rfind("ref", 0), 0U);
 }
 
+// Operands behind the convolution lie as its result does: one per channel, `other`, one of all.
+void build_column(GraphBuilder& b, int64_t channels, int64_t groups, const Dims& other) {
+  Dims dims = {2, 32, 20, 1};
+  int x = b.input("x", {2, channels, 41, 1});
+  int w = b.random_constant({32, channels / groups, 5, 1}, 0.1F);
+  int y = b.node("Conv", {x, w}, dims,
+                 {{"pads", Dims{1, 0, 2, 0}}, {"strides", Dims{2, 1}}, {"group", groups}});
+  y = b.add(y, b.random_constant({32, 1, 1}, 0.1F));
+  y = b.mul(y, b.input("other", other));
+  b.output(b.relu(b.add(y, b.input("all", dims))));
+}
+
+TEST(Engine, RunsAColumnAsARow) {
+  for (const Dims& other : {Dims{1, 1, 20, 1}, {1, 32, 1, 1}, {1}, {2, 32, 20, 1}}) {
+    for (auto [channels, groups] : {std::pair{16, 1}, {16, 4}, {32, 32}, {2, 1}}) {
+      GraphBuilder b(18);
+      build_column(b, channels, groups, other);
+
+      EXPECT_LT(error_of(run(b.graph)), kF32) << channels << " channels, " << groups << " groups";
+      EXPECT_LT(error_of(run(b.graph, true)), kBf16);
+    }
+  }
+}
+
+TEST(Engine, AColumnAbsorbsWhatStandsBehindIt) {
+  GraphBuilder b(18);
+  build_column(b, 16, 1, {1, 32, 1, 1});
+
+  for (const std::string& kernel : run(b.graph).kernels)
+    EXPECT_EQ(kernel.find("pointwise"), kernel.npos) << kernel;
+}
+
+TEST(Engine, RunsAColumnInIntegers) {
+  GraphBuilder b(19, true);
+  int x = b.stored(b.input("x", {1, 16, 30, 1}), 0.008F, 128);
+  int w = b.weights({24, 16, 5, 1}, 0, 0.1F);
+  b.output(b.node("Conv", {x, w}, {1, 24, 26, 1}));
+
+  EXPECT_LT(error_of(run(b.graph)), kF32);
+}
+
 TEST(Arena, StaysCloseToTheMostBytesAlive) {
   GraphBuilder b(1);
   build_resnet50(b, 1);

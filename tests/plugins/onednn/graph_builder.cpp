@@ -119,6 +119,12 @@ int GraphBuilder::add(int a, int b) {
       {{TN_EXPR_INPUT, 0, 0, 0, 0}, {TN_EXPR_INPUT, 1, 0, 0, 0}, {TN_EXPR_ADD, 0, 1, 0, 0}});
 }
 
+int GraphBuilder::mul(int a, int b) {
+  return node(
+      "Mul", {a, b}, dims_of(a), {},
+      {{TN_EXPR_INPUT, 0, 0, 0, 0}, {TN_EXPR_INPUT, 1, 0, 0, 0}, {TN_EXPR_MUL, 0, 1, 0, 0}});
+}
+
 int GraphBuilder::max_pool(int x, int64_t kernel, int64_t stride, int64_t pad) {
   Dims src = dims_of(x);
   Dims dst = {src[0], src[1]};

@@ -40,6 +40,7 @@ class GraphBuilder {
   int linear(int x, int64_t columns);
   int relu(int x);
   int add(int a, int b);
+  int mul(int a, int b);
   int max_pool(int x, int64_t kernel, int64_t stride, int64_t pad);
   int global_average(int x);
   int reshape(int x, const Dims& dims);
