@@ -100,6 +100,21 @@ Result<std::vector<uint64_t>> find_outputs(const EditView& edit,
   return out;
 }
 
+// A transform of what a transform made finds its names taken: the second is called NAME.2.
+std::string free_name(const EditView& edit, const std::string& wanted) {
+  auto is_taken = [&](const std::string& name) {
+    Graph graph = edit.graph();
+    uint64_t n = graph.outputs().size(), i = 0;
+    while (i < n && graph.output_name(i) != name)
+      ++i;
+    return i < n || graph.find(name);
+  };
+  std::string name = wanted;
+  for (int n = 2; is_taken(name); ++n)
+    name = cat(wanted, ".", n);
+  return name;
+}
+
 Status add_outputs(const EditView& edit,
                    std::string_view prefix,
                    const std::vector<Named>& names,
@@ -108,13 +123,13 @@ Status add_outputs(const EditView& edit,
   for (size_t i = 0; i < names.size(); ++i) {
     Value value = values[i] ? values[i] : b.zeros_like(names[i].value);
     TN_CHECK(b.status());
-    TN_CHECK(edit.output(cat(prefix, "/", names[i].name), value));
+    TN_CHECK(edit.output(free_name(edit, cat(prefix, "/", names[i].name)), value));
   }
   return {};
 }
 
 Result<Value> add_input(const EditView& edit, const std::string& name, Value like) {
-  return edit.input(name, like.type());
+  return edit.input(free_name(edit, name), like.type());
 }
 
 Status drop_dead_nodes(const EditView& edit) {

@@ -33,12 +33,12 @@ Result<std::vector<uint64_t>> find_outputs(const EditView& edit,
 Status expect_float(Value value, std::string_view what);
 
 bool is_state_output(const EditView& edit, Value value);
-// Adds `prefix/name` as outputs; a gradient that is zero becomes zeros.
+// Adds `prefix/name`, or a free name after it, as outputs; a gradient that is zero becomes zeros.
 Status add_outputs(const EditView& edit,
                    std::string_view prefix,
                    const std::vector<Named>& names,
                    const std::vector<Value>& values);
-// An input of the type of `like`.
+// An input of the type of `like`, called `name` or the free name after it.
 Result<Value> add_input(const EditView& edit, const std::string& name, Value like);
 // Erases nodes that nothing needs.
 Status drop_dead_nodes(const EditView& edit);

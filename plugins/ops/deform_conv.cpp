@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeformConv (Dai et al. 2017; masks by Zhu et al. 2019): a convolution whose taps are moved by
 // offsets that are an input, and read between pixels.
+#include "deform_conv.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,12 +10,11 @@
 #include "cost.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
-#include "window.hpp"
 
 namespace tenon::ops {
 namespace {
 
-enum Input : uint64_t { kX, kW, kOffset, kB, kMask };
+using namespace deform;  // NOLINT(google-build-using-namespace): the same operator
 
 Status deform_shape(EditView edit, Node node) {
   Type x = node.input(kX).type(), w = node.input(kW).type(), offset = node.input(kOffset).type();
@@ -150,6 +151,7 @@ constexpr tn_op kDeformConv = op_row({.type = "DeformConv",
                                 {"name": "pads", "type": "ints"},
                                 {"name": "strides", "type": "ints"}])",
                                       .shape = shape<deform_shape>,
+                                      .decompose = decompose<deform::decomposed>,
                                       .cost = cost<deform_cost>,
                                       .ref = ref<deform_ref>,
                                       .sample = sample<deform_sample>});

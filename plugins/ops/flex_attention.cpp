@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FlexAttention: attention whose scores and probabilities pass through bodies.
+#include "flex_attention.hpp"
+
 #include <algorithm>
 
 #include "bodies.hpp"
@@ -9,10 +11,9 @@
 #include "sampling.hpp"
 
 namespace tenon::ops {
-namespace {
 
 // What a file of another domain than ONNX's own states is ONNX's number of the type.
-Result<uint32_t> softmax_type(Node node, uint32_t dtype) {
+Result<uint32_t> flex::softmax_type(Node node, uint32_t dtype) {
   constexpr std::pair<int64_t, uint32_t> kTypes[] = {
       {1, TN_F32}, {10, TN_F16}, {11, TN_F64}, {16, TN_BF16}};
   tn_any any = node.attr("softmax_precision");
@@ -21,6 +22,8 @@ Result<uint32_t> softmax_type(Node node, uint32_t dtype) {
     if (int_of(any, 0) == code) return type;
   return invalid(cat("softmax_precision: expected one of 1, 10, 11, 16, got ", int_of(any, 0)));
 }
+
+namespace {
 
 Status flex_shape(EditView edit, Node node) {
   Type q = node.input(0).type(), v = node.input(2).type();
@@ -98,7 +101,7 @@ void softmax(const Sizes& z, uint32_t dtype, const Tensor& scores) {
 Status flex_ref(const Call& call) {
   TN_TRY(sizes, sizes_of(call));
   const Sizes& z = sizes;
-  TN_TRY(dtype, softmax_type(call.node(), call.dtype(0)));
+  TN_TRY(dtype, flex::softmax_type(call.node(), call.dtype(0)));
   TN_TRY(scores, Tensor::zeros(call.ctx(), dtype,
                                std::vector<int64_t>{z.batch, z.heads, z.queries, z.keys}));
   TN_CHECK(dispatch<kFloats>(call.dtype(0), [&, &into = scores, as = dtype]<class T>() -> Status {
@@ -158,6 +161,7 @@ constexpr tn_op kFlex = op_row({.type = "FlexAttention",
                                                   {"name": "score_mod", "type": "graph"},
                                                   {"name": "softmax_precision", "type": "int"}])",
                                 .shape = shape<flex_shape>,
+                                .decompose = decompose<flex::decomposed>,
                                 .cost = cost<flex_cost>,
                                 .ref = ref<flex_ref>,
                                 .sample = sample<flex_sample>,

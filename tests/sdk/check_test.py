@@ -50,7 +50,10 @@ FAULTS = [
     ("OPS", "SAMPLE", "com.example:Twice sample", "expected a sample column"),
     ("OPS", "DECOMPOSE", "com.example:Twice decompose", "of decompose"),
     ("OPS", "VJP", "com.example:Twice vjp", "finite differences"),
+    ("OPS", "VJP", "com.example:Twice gradient", "(differences)"),
+    ("OPS", "VJP", "com.example:Twice second order", "(differences)"),
     ("OPS", "BATCH", "com.example:Twice batch", "of batch"),
+    ("OPS", "BATCH", "com.example:Twice vmap", "example"),
 ]
 
 

@@ -93,6 +93,20 @@ def test_it_is_small(name):
             assert len(path.read_text().splitlines()) < AT_MOST, path
 
 
+def test_transforms_work_on_their_operators(plugins):
+    """One operator is its expression alone, one has every column; neither is of this tree."""
+    text = run(
+        *[TENON, "--plugin-path", PLUGINS, "plugin", "check", plugins["cxx_ops"], "--json"],
+    )
+
+    checks = {one["check"]: one for part in json.loads(text) for one in part["checks"]}
+    for operator in ("SoftGate", "EnergyNorm"):
+        for check in ("runs", "gradient", "second order", "vmap"):
+            assert checks[f"com.example:{operator} {check}"]["result"] == "passed"
+    for check in ("decompose", "vjp", "batch"):
+        assert checks[f"com.example:EnergyNorm {check}"]["result"] == "passed"
+
+
 def model(path: Path) -> None:
     """y = EnergyNorm(SoftGate(x w1) w2), with two operators of the example cxx_ops."""
     random = np.random.default_rng(3)

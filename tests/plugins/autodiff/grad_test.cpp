@@ -90,6 +90,26 @@ TEST_F(Grad, VjpAndJvpOfAMatrixProduct) {
               ElementsAre(Numbers{17, 39}, Numbers{8, 13}));
 }
 
+// Both have a cotangent of y; the second is called by a free name.
+TEST_F(Grad, ProductsOfProducts) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[]
+    constant %three: f64[] = [3]
+    %y: f64[] = Pow(%x, %three) @cube
+    output y = %y
+  })");
+  OwnedGraph twice = applied(applied(f, "autodiff.vjp"), "autodiff.vjp");
+  ASSERT_EQ(twice.view().inputs().size(), 4u);
+  EXPECT_EQ(twice.view().input_name(2), "cotangent/y.2");
+  ASSERT_EQ(twice.view().outputs().size(), 3u);
+  EXPECT_EQ(twice.view().output_name(2), "grad/x.2");
+  // y = x^3, g = u 3x^2; by x: v 3x^2 + w u 6x
+  EXPECT_THAT(results(twice, {{2}, {3}, {1}, {10}})[2], ElementsAre(12 + 10 * 3 * 12.0));
+  OwnedGraph j = applied(applied(f, "autodiff.jvp"), "autodiff.jvp");
+  EXPECT_EQ(j.view().input_name(1), "tangent/x");
+  EXPECT_EQ(j.view().input_name(2), "tangent/x.2");
+}
+
 TEST_F(Grad, HessianVectorProduct) {
   OwnedGraph f = parse(R"(graph {
     input %x: f64[2]

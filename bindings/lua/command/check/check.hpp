@@ -7,6 +7,8 @@
 #include <random>
 #include <string>
 
+#include "tenon/role/op.h"
+
 #include "tenon/cxx/plan.hpp"
 
 namespace tenon::command::check {
@@ -28,11 +30,16 @@ struct Subject {
   cxx::Component make() const { return make(options); }
 };
 
+// Thrown by a check that finds nothing to look at.
+struct Skipped {
+  std::string why;
+};
+
 // Says what happens as lines of JSON: {"begin": name}, then {"check", "result", "why"}.
 class Report {
  public:
   explicit Report(int fd) : fd_(fd) {}
-  // body throws where the component does not do what it promised.
+  // body throws where the component does not do what it promised, or Skipped.
   void check(const std::string& name, const std::function<void()>& body);
   void skip(const std::string& name, const std::string& why);
 
@@ -67,6 +74,13 @@ void same_numbers(const cxx::Tensor& got,
 cxx::Model parse_model(const SessionPtr& session, std::string_view text);
 // Small graphs with many of the forms that passes and backends meet: name and text.
 const std::vector<std::pair<std::string, std::string>>& zoo();
+
+// What transforms make of the operator `row`; sample: a graph of one random node for a seed.
+using SampleOf = std::function<cxx::Model(uint64_t seed)>;
+void check_transforms(const std::string& name,
+                      const tn_op* row,
+                      const SampleOf& sample,
+                      Report& report);
 
 using Suite = void (*)(Subject&, Report&);
 void check_component(Subject&, Report&);  // every role

@@ -282,6 +282,7 @@ void check_operators(Subject& subject, Report& report) {
     if (found->decompose) report.check(name + " decompose", [&] { row.decomposes(); });
     if (found->vjp) report.check(name + " vjp", [&] { row.differentiates(); });
     if (found->batch) report.check(name + " batch", [&] { row.batches(); });
+    check_transforms(name, found, [&](uint64_t seed) { return row.sample(seed); }, report);
   }
 }
 

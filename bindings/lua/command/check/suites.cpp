@@ -63,6 +63,8 @@ void Report::check(const std::string& name, const std::function<void()>& body) {
   try {
     body();
     line({{"check", name}, {"result", "passed"}, {"why", ""}});
+  } catch (const Skipped& skipped) {
+    skip(name, skipped.why);
   } catch (const std::exception& thrown) {
     line({{"check", name}, {"result", "failed"}, {"why", thrown.what()}});
   }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// What transforms make of an operator, wherever its rules come from: its own columns, its axes, its
+// expression or its parts. Gradients of first and second order against differences, vmap against
+// one example after the other. Numbers are float64 where the operator computes in it.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "tenon/role/op.h"
+
+#include "check.hpp"
+
+namespace tenon::command::check {
+namespace {
+
+using cxx::Model;
+using cxx::Port;
+using cxx::Tensor;
+using Tensors = std::vector<Tensor>;
+
+constexpr uint64_t kSeeds = 6;
+constexpr int64_t kExamples = 3;
+constexpr int kAttempts = 8;
+
+// The sample with float64 in place of float32, where the operator takes that.
+Model widened(Model model) {
+  cxx::TextSink sink;
+  cxx::check(model.services().print(model.get(), TN_PRINT_DATA, sink.get()));
+  std::string text = sink.text();
+  for (size_t at = text.find("f32["); at != std::string::npos; at = text.find("f32[", at))
+    text.replace(at, 3, "f64");
+  try {
+    Model wide = parse_model(model.session(), text);
+    static_cast<void>(cxx::Plan(wide, {{"backend", "reference"}}));
+    return wide;
+  } catch (const cxx::Error&) {
+    return model;
+  }
+}
+
+// A function of a model's inputs, with random inputs and a random weight for each result.
+class Function {
+ public:
+  Function(Model model, uint64_t seed)
+      : model_(std::move(model)), plan_(model_, {{"backend", "reference"}}), random_(seed) {}
+
+  const Model& model() const { return model_; }
+  Tensor random(const Port& port) {
+    return random_tensor(model_.session(), port.dtype, port.dims, random_);
+  }
+  // Inputs as they come, small, positive, or from 1 on: one of them lies where a logarithm or an
+  // arc cosine has a slope.
+  Tensors random_inputs(int attempt = 0) {
+    constexpr double kScaled[][2] = {{1, 0}, {0.4, 0}, {0.2, 1.5}, {0.1, 1.3}};
+    auto [scale, shift] = kScaled[attempt % 4];
+    Tensors out;
+    for (const Port& port : model_.inputs()) {
+      out.push_back(random(port));
+      for (int64_t i = 0; cxx::is_float(port.dtype) && i < out.back().size(); ++i)
+        out.back().set(i, out.back().at(i) * scale + shift);
+    }
+    return out;
+  }
+  Tensors run(const Tensors& inputs) { return plan_.run(inputs); }
+  Json float_inputs() const {
+    Json out = Json::array();
+    std::vector<Port> ports = model_.inputs();
+    for (size_t i = 0; i < ports.size(); ++i)
+      if (cxx::is_float(ports[i].dtype)) out.push_back(i);
+    return out;
+  }
+
+ private:
+  Model model_;
+  cxx::Plan plan_;
+  std::mt19937_64 random_;
+};
+
+double dot(const Tensor& a, const Tensor& b) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.size(); ++i)
+    sum += a.at(i) * b.at(i);
+  return sum;
+}
+
+Model transformed(const Model& model, const std::string& pass, const Json& options) {
+  try {
+    return model.apply(pass, cxx::Options(model.session(), options));
+  } catch (const cxx::Error& failed) {
+    bool has_no_rule = failed.code() == TN_UNIMPLEMENTED,
+         has_no_pass = failed.code() == TN_NOT_FOUND;
+    if (has_no_rule || has_no_pass) throw Skipped{failed.what()};
+    throw;
+  }
+}
+
+// The slope along `way` of the results weighted by `weights`, of fourth order; nothing near a kink
+// or a pole.
+std::optional<double> slope(
+    Function& f, const Tensors& at, size_t input, const Tensor& way, const Tensors& weights) {
+  bool is_wide = way.dtype() == TN_F64;
+  double step = is_wide ? 1e-4 : 1e-2, ends[4] = {};
+  constexpr double kSteps[] = {-2, -1, 1, 2};
+  for (int side = 0; side < 4; ++side) {
+    Tensors moved = at;
+    moved[input] = Tensor::copy_of(f.model().session(), *at[input].view());
+    for (int64_t i = 0; i < way.size(); ++i)
+      moved[input].set(i, at[input].at(i) + kSteps[side] * step * way.at(i));
+    Tensors out = f.run(moved);
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (weights[i]) ends[side] += dot(out[i], weights[i]);
+  }
+  double near = (ends[2] - ends[1]) / (2 * step), far = (ends[3] - ends[0]) / (4 * step);
+  if (!(std::fabs(near - far) < (is_wide ? 1e-4 : 2e-2) * (1 + std::fabs(near)))) return {};
+  return (4 * near - far) / 3;
+}
+
+// The gradient of f by each of `wrt` along a random direction. How many directions were compared.
+int compare_slopes(
+    Function& f, Function& gradient, const Json& wrt, int attempt, const std::string& where) {
+  Tensors at = f.random_inputs(attempt), all = at, weights;
+  std::vector<Port> outputs = f.model().outputs();
+  for (const Port& port : outputs) {
+    weights.push_back(cxx::is_float(port.dtype) ? f.random(port) : Tensor());
+    if (weights.back()) all.push_back(weights.back());
+  }
+  Tensors got = gradient.run(all);
+  int compared = 0;
+  for (size_t k = 0; k < wrt.size(); ++k) {
+    auto input = wrt[k].get<size_t>();
+    Tensor way = f.random(f.model().inputs()[input]);
+    std::optional<double> want = slope(f, at, input, way, weights);
+    if (!want) continue;
+    double is = dot(got[outputs.size() + k], way);
+    double tolerance = way.dtype() == TN_F64 ? 1e-6 : 2e-2;
+    require(
+        std::fabs(is - *want) <= tolerance * (1 + std::fabs(*want)),
+        cat(where, ": slope by input ", input, ": expected ", *want, " (differences), got ", is));
+    ++compared;
+  }
+  return compared;
+}
+
+Function gradient_of(const Function& f, uint64_t seed) {
+  std::vector<Port> results = f.model().outputs();
+  bool has_slopes = std::any_of(results.begin(), results.end(),
+                                [](const Port& port) { return cxx::is_float(port.dtype); });
+  if (f.float_inputs().empty() || !has_slopes) throw Skipped{"not from floats to floats"};
+  return {transformed(f.model(), "autodiff.vjp", {{"argnums", f.float_inputs()}}), seed};
+}
+
+void check_gradient(const SampleOf& sample, int order) {
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Function f(widened(sample(seed)), seed);
+    for (int taken = 1; taken < order; ++taken)
+      f = gradient_of(f, seed);
+    Function gradient = gradient_of(f, seed);
+    int found = 0;
+    for (int attempt = 0; attempt < kAttempts && found == 0; ++attempt)
+      found = compare_slopes(f, gradient, f.float_inputs(), attempt, cat("seed ", seed));
+    compared += found;
+  }
+  require(compared > 0, "no sample is smooth where it was tried");
+}
+
+Tensor example_of(const Tensor& all, int64_t i) {
+  std::vector<int64_t> dims(all.shape().begin() + 1, all.shape().end());
+  Tensor out = Tensor::zeros(all.session(), all.dtype(), dims);
+  for (int64_t k = 0; k < out.size(); ++k)
+    out.set(k, all.at(i * out.size() + k));
+  return out;
+}
+
+void check_vmap(const tn_op* row, const SampleOf& sample) {
+  if (row->traits & TN_OP_RANDOM) throw Skipped{"its results are random"};
+  if (row->traits & TN_OP_DATA_SHAPE) throw Skipped{"its shapes depend on data"};
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Function f(sample(seed), seed);
+    if (f.model().inputs().empty()) throw Skipped{"no input"};
+    Json options = {{"in_axes", 0}, {"axis_size", kExamples}};
+    Function mapped(transformed(f.model(), "autodiff.vmap", options), seed);
+    Tensors given = mapped.random_inputs(), got = mapped.run(given);
+    for (int64_t i = 0; i < kExamples; ++i) {
+      Tensors one;
+      for (const Tensor& all : given)
+        one.push_back(example_of(all, i));
+      Tensors want = f.run(one);
+      for (size_t y = 0; y < want.size(); ++y)
+        same_numbers(example_of(got[y], i), want[y], cat("seed ", seed, ": example ", i), 1e-4);
+    }
+  }
+}
+
+}  // namespace
+
+void check_transforms(const std::string& name,
+                      const tn_op* row,
+                      const SampleOf& sample,
+                      Report& report) {
+  report.check(name + " gradient", [&] { check_gradient(sample, 1); });
+  report.check(name + " second order", [&] { check_gradient(sample, 2); });
+  report.check(name + " vmap", [&] { check_vmap(row, sample); });
+}
+
+}  // namespace tenon::command::check

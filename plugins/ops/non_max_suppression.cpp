@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// NonMaxSuppression: the boxes with the highest scores that overlap none that was kept before.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "cells.hpp"
+#include "cost.hpp"
+#include "dims.hpp"
+#include "numbers.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops {
+namespace {
+
+Status nms_shape(EditView edit, Node node) {
+  return set_output(edit, node, 0, TN_I64, {Dim(), 3});
+}
+
+struct Box {
+  double top, left, bottom, right;
+  double area() const { return (bottom - top) * (right - left); }
+};
+
+Box box_at(const Call& call, int64_t i) {
+  std::array<double, 4> v{};
+  for (size_t k = 0; k < 4; ++k)
+    v[k] = load_number(call.data<char>(0), call.dtype(0), i * 4 + static_cast<int64_t>(k));
+  if (call.node().attr_int("center_point_box"))  // x, y, width, height
+    return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};
+  return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]), std::max(v[1], v[3])};
+}
+
+double overlap(const Box& a, const Box& b) {
+  double height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
+  double width = std::min(a.right, b.right) - std::max(a.left, b.left);
+  if (height <= 0 || width <= 0) return 0;
+  double both = height * width;
+  return both / (a.area() + b.area() - both);
+}
+
+Status nms_ref(const Call& call) {
+  std::span<const int64_t> boxes = call.shape(0), scores = call.shape(1);
+  if (boxes.size() != 3 || boxes[2] != 4 || scores.size() != 3 || scores[0] != boxes[0] ||
+      scores[2] != boxes[1])
+    return invalid("expected boxes [n, b, 4] and scores [n, c, b]");
+  auto number = [&](uint64_t i, double fallback) {
+    return call.has(i) ? load_number(call.data<char>(i), call.dtype(i), 0) : fallback;
+  };
+  double most = number(2, 0), iou = number(3, 0), least = number(4, -HUGE_VAL);
+  int64_t n_boxes = boxes[1];
+  std::vector<int64_t> out;
+  for (int64_t list = 0; list < scores[0] * scores[1]; ++list) {
+    TN_CHECK(call.cancel().check());
+    std::vector<std::pair<double, int64_t>> order;  // highest first, then by place
+    for (int64_t i = 0; i < n_boxes; ++i) {
+      double score = load_number(call.data<char>(1), call.dtype(1), list * n_boxes + i);
+      if (score > least) order.emplace_back(-score, i);
+    }
+    std::sort(order.begin(), order.end());
+    int64_t image = list / scores[1];
+    std::vector<Box> kept;
+    for (auto [score, i] : order) {
+      if (static_cast<double>(kept.size()) >= most) break;
+      Box box = box_at(call, image * n_boxes + i);
+      if (std::any_of(kept.begin(), kept.end(),
+                      [&](const Box& other) { return overlap(box, other) > iou; }))
+        continue;
+      kept.push_back(box);
+      out.insert(out.end(), {image, list % scores[1], i});
+    }
+  }
+  TN_TRY(result, call.out(0, TN_I64, {static_cast<int64_t>(out.size()) / 3, 3}));
+  std::copy(out.begin(), out.end(), data_of<int64_t>(result));
+  return {};
+}
+
+Result<Node> nms_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  int64_t n = random.integer(1, 2), boxes = random.integer(1, 6);
+  TN_TRY(at, random.input(TN_F32, {n, boxes, 4}));
+  TN_TRY(scores, random.input(TN_F32, {n, random.integer(1, 2), boxes}));
+  TN_TRY(most, edit.ints({random.integer(1, 4)}));
+  TN_TRY(iou, edit.constant<float>(TN_F32, {1}, std::vector<float>{0.3f}));
+  return edit.add({.type = "NonMaxSuppression",
+                   .inputs = {at, scores, most, iou},
+                   .attrs = {{"center_point_box", random.integer(0, 1)}}});
+}
+
+constexpr tn_op kNms =
+    op_row({.type = "NonMaxSuppression",
+            .since = 11,
+            .traits = TN_OP_DATA_SHAPE | TN_OP_MIXES_BATCH,
+            .attributes = R"([{"name": "center_point_box", "type": "int", "default": 0}])",
+            .shape = shape<nms_shape>,
+            .cost = cost<move_cost>,
+            .ref = ref<nms_ref>,
+            .sample = sample<nms_sample>,
+            .cast = "cpu=fp32 cuda=fp32"});
+
+}  // namespace
+
+TENON_OPS(non_max_suppression, &kNms)
+
+}  // namespace tenon::ops

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The rules of RoiAlign.
+
+#include "tenon/sdk/role/op.hpp"
+
+namespace tenon::ops {
+
+struct RoiRules {
+  int64_t rows, columns, sampling;
+  double scale, offset;
+  bool largest, half_pixel;
+};
+inline Result<RoiRules> roi_rules(Node node) {
+  std::string_view mode = node.attr_text("mode", "avg");
+  std::string_view where = node.attr_text("coordinate_transformation_mode", "half_pixel");
+  if (mode != "avg" && mode != "max")
+    return invalid(cat("mode: expected one of avg, max, got '", mode, "'"));
+  if (where != "half_pixel" && where != "output_half_pixel")
+    return invalid(
+        cat("coordinate_transformation_mode: expected one of half_pixel, "
+            "output_half_pixel, got '",
+            where, "'"));
+  bool half = where == "half_pixel";
+  return RoiRules{node.attr_int("output_height", 1),
+                  node.attr_int("output_width", 1),
+                  node.attr_int("sampling_ratio"),
+                  node.attr_float("spatial_scale", 1),
+                  half ? 0.5 : 0.0,
+                  mode == "max",
+                  half};
+}
+
+Result<std::vector<Value>> roi_align_decompose(EditView edit, Node node);
+
+}  // namespace tenon::ops
