@@ -30,12 +30,27 @@ Ctrl-C stops what runs.
 from __future__ import annotations
 
 import json
+from math import e, inf, nan, pi
 from typing import Any
 
-from . import _core, data, elementwise, functions, loss, nn, optim, random, schedule
+from . import (
+    _core,
+    creation,
+    data,
+    elementwise,
+    functions,
+    loss,
+    nn,
+    optim,
+    products,
+    random,
+    schedule,
+    sorting,
+)
 from ._core import Tensor
 from .autodiff import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
 from .builder import Graph, Value
+from .creation import *  # noqa: F403
 from .data import Component, Dataset, evaluate
 from .elementwise import *  # noqa: F403
 from .errors import (
@@ -59,13 +74,16 @@ from .events import configure, progress, session
 from .functions import *  # noqa: F403
 from .model import Model, Outputs, Plan, Port, load, parse
 from .nn import *  # noqa: F403
+from .products import *  # noqa: F403
 from .random import *  # noqa: F403
+from .sorting import *  # noqa: F403
 from .step import Step
 from .traced import Traced
 from .training import train
 from .transforms import Compiled, Stats, jit
 
 __version__ = _core.version()
+newaxis = None  # x[tn.newaxis]
 
 
 def plugins() -> list[dict[str, Any]]:
@@ -117,14 +135,19 @@ __all__ = [
     "configure",
     "data",
     "doctor",
+    "e",
     "evaluate",
     "grad",
+    "inf",
     "jit",
     "jvp",
     "load",
     "loss",
+    "nan",
+    "newaxis",
     "optim",
     "parse",
+    "pi",
     "plugins",
     "progress",
     "schedule",
@@ -134,8 +157,11 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    *creation.__all__,
     *elementwise.__all__,
     *functions.__all__,
     *nn.__all__,
+    *products.__all__,
     *random.__all__,
+    *sorting.__all__,
 ]

@@ -7,6 +7,7 @@ one. NumPy arrays, numbers and traced values may be mixed; a number takes the ar
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -125,6 +126,102 @@ def divide(a: Any, b: Any, /) -> Any:
     """a / b; integers give float32. Shapes are broadcast."""
     left, right = alike(a, b)
     return current().node("Div", [as_float(left), as_float(right)])
+
+
+@_public
+def trunc(x: Any, /) -> Any:
+    """x without what is behind the point."""
+    value = as_value(x)
+    if not types.is_float(value.dtype):
+        return value
+    whole = current().node("Floor", [current().node("Abs", [value])])
+    return current().node("Mul", [current().node("Sign", [value]), whole])
+
+
+@_public
+def positive(x: Any, /) -> Any:
+    """x."""
+    return as_value(x)
+
+
+@_public
+def isfinite(x: Any, /) -> Any:
+    """True where x is neither infinite nor no number."""
+    value = as_float(x)
+    wrong = [current().node("IsInf", [value]), current().node("IsNaN", [value])]
+    return current().node("Not", [current().node("Or", wrong)])
+
+
+@_public
+def signbit(x: Any, /) -> Any:
+    """True where x is below 0, or -0."""
+    value = as_float(x)
+    zero = current().number(0.0, value.dtype)
+    is_zero = current().node("Equal", [value, zero])  # 1/-0 is below 0
+    sided = current().node("Where", [is_zero, current().node("Reciprocal", [value]), value])
+    return current().node("Less", [sided, zero])
+
+
+@_public
+def copysign(a: Any, b: Any, /) -> Any:
+    """a with the sign of b."""
+    left, right = map(as_float, alike(a, b))
+    same = current().node("Equal", [signbit(left), signbit(right)])
+    return current().node("Where", [same, left, current().node("Neg", [left])])
+
+
+@_public
+def hypot(a: Any, b: Any, /) -> Any:
+    """sqrt(a*a + b*b), without overflow."""
+    sides = [current().node("Abs", [as_float(x)]) for x in alike(a, b)]
+    long, short = current().node("Max", sides), current().node("Min", sides)
+    zero = current().number(0.0, long.dtype)
+    below = where(current().node("Equal", [long, zero]), 1.0, long)
+    slope = square(current().node("Div", [short, below]))
+    stretch = current().node("Add", [slope, current().number(1.0, long.dtype)])
+    return current().node("Mul", [long, current().node("Sqrt", [stretch])])
+
+
+@_public
+def logaddexp(a: Any, b: Any, /) -> Any:
+    """log(exp(a) + exp(b)), without overflow."""
+    left, right = map(as_float, alike(a, b))
+    same = current().node("Equal", [left, right])  # two infinities have no difference
+    apart = current().node("Abs", [where(same, 0.0, current().node("Sub", [left, right]))])
+    more = current().node("Softplus", [current().node("Neg", [apart])])
+    return current().node("Add", [current().node("Max", [left, right]), more])
+
+
+@_public
+def atan2(y: Any, x: Any, /) -> Any:
+    """The angle of the point (x, y), in radians from -pi to pi."""
+    up, right = map(as_float, alike(y, x))
+    zero = current().number(0.0, right.dtype)
+    on_axis = current().node("Equal", [right, zero])
+    angle = current().node("Atan", [current().node("Div", [up, where(on_axis, 1.0, right)])])
+    behind = signbit(right)
+    level = where(behind, current().node("Add", [angle, copysign(math.pi, up)]), angle)
+    at_origin = copysign(where(behind, math.pi, current().number(0.0, up.dtype)), up)
+    upright = where(current().node("Equal", [up, zero]), at_origin, copysign(math.pi / 2, up))
+    return where(on_axis, upright, level)
+
+
+def _power_of_two(a: Value, b: Value) -> Value:
+    return current().node("Pow", [current().number(2, a.dtype), b])
+
+
+@_public
+def bitwise_left_shift(a: Any, b: Any, /) -> Any:
+    """The bits of a moved up by b, which is not negative: a * 2**b."""
+    left, right = alike(a, b)
+    return current().node("Mul", [left, _power_of_two(left, right)])
+
+
+@_public
+def bitwise_right_shift(a: Any, b: Any, /) -> Any:
+    """The bits of a moved down by b, which is not negative: a / 2**b, rounded down."""
+    left, right = alike(a, b)
+    return floor_divide(left, _power_of_two(left, right))
 
 
 @_public

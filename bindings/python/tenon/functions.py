@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over whole arrays: reductions, shapes, products, creation. Names of the array API."""
+"""Functions over whole arrays: reductions and shapes. Names of the array API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from . import types
 from .eager import anywhere
 from .elementwise import as_float
 from .trace import Value, alike, as_value, cast, current, integers, users_line
@@ -139,26 +138,41 @@ def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 @_public
+def count_nonzero(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
+    """How many elements over axis are not 0, int64."""
+    return _reduce("ReduceSum", cast(cast(as_value(x), "bool"), "int64"), axis, keepdims)
+
+
+@_public
 def cumulative_sum(x: Any, /, axis: int = 0) -> Any:
     """Each element with all before it on axis added."""
     value = as_value(x)
     return current().node("CumSum", [value, as_value(np.int64(_axis(axis, len(value.shape))))])
 
 
-# Products.
 @_public
-def matmul(a: Any, b: Any, /) -> Any:
-    """[..., m, k] times [..., k, n] is [..., m, n]; leading axes are broadcast."""
-    return current().node("MatMul", alike(a, b))
+def cumulative_prod(x: Any, /, axis: int = 0) -> Any:
+    """Each element times all before it on axis."""
+    value = as_value(x)
+    return current().node("CumProd", [value, as_value(np.int64(_axis(axis, len(value.shape))))])
 
 
 @_public
-def vecdot(a: Any, b: Any, /, axis: int = -1) -> Any:
-    """The sum of products over axis."""
-    return _reduce("ReduceSum", current().node("Mul", alike(a, b)), axis, False)
+def diff(x: Any, /, axis: int = -1, n: int = 1) -> Any:
+    """Each element less the one before it on axis, n times; the axis is n shorter."""
+    value = as_value(x)
+    place = _axis(axis, len(value.shape))
+    for _ in range(n):
+        value = current().node("Sub", [_slice(value, place, 1, None), _slice(value, place, 0, -1)])
+    return value
 
 
 # Shapes.
+def _slice(x: Value, axis: int, start: int, stop: int | None) -> Value:
+    end = 2**63 - 1 if stop is None else stop
+    return current().node("Slice", [x, *map(integers, ([start], [end], [axis], [1]))])
+
+
 def _known(x: Value, axis: int) -> int:
     size = x.shape[axis]
     if not isinstance(size, int):
@@ -246,6 +260,17 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Any:
 
 
 @_public
+def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
+    """The arrays, each repeated to the shape that all of them have together."""
+    values = [as_value(x) for x in arrays]
+    for value in values:
+        for axis in range(len(value.shape)):
+            _known(value, axis)
+    shape = np.broadcast_shapes(*[value.shape for value in values])
+    return tuple(value if value.shape == shape else broadcast_to(value, shape) for value in values)
+
+
+@_public
 def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Any:
     """Arrays one after the other on axis; None: all of them as vectors."""
     values = alike(*arrays)
@@ -278,6 +303,45 @@ def split(x: Any, parts: int, /, axis: int = 0) -> Any:
         return (value,)
     each = integers([size // parts] * parts)
     return current().node("Split", [value, each], outputs=parts, axis=place)
+
+
+@_public
+def unstack(x: Any, /, axis: int = 0) -> Any:
+    """A tuple of the slices along axis, without it."""
+    value = as_value(x)
+    place = _axis(axis, len(value.shape))
+    parts = split(value, _known(value, place), axis=place)
+    return tuple(current().node("Squeeze", [part, integers([place])]) for part in parts)
+
+
+@_public
+def roll(x: Any, shift: int | Sequence[int], /, axis: Axes = None) -> Any:
+    """The elements moved on by shift along axis; those that fall off come in at the other end. axis
+    None: x as one vector, in the order of its elements."""
+    value = as_value(x)
+    if axis is None:
+        return reshape(roll(reshape(value, (-1,)), shift, axis=0), value.shape)
+    axes = _axes(axis, len(value.shape))
+    shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
+    if len(shifts) != len(axes):
+        raise ValueError(f"{users_line()}: shift: expected {len(axes)} numbers, got {len(shifts)}")
+    for place, by in zip(axes, shifts):
+        by %= builtins.max(_known(value, place), 1)
+        if by:
+            parts = [_slice(value, place, -by, None), _slice(value, place, 0, -by)]
+            value = current().node("Concat", parts, axis=place)
+    return value
+
+
+@_public
+def repeat(x: Any, repeats: int | Sequence[int], /, axis: int | None = None) -> Any:
+    """Each slice of axis so many times in a row; axis None: each element of x as one vector."""
+    value = as_value(x)
+    if axis is None:
+        value, axis = reshape(value, (-1,)), 0
+    place = _axis(axis, len(value.shape))
+    order = np.repeat(np.arange(_known(value, place)), repeats)
+    return take(value, order, axis=place)
 
 
 @_public
@@ -320,54 +384,3 @@ def tril(x: Any, /, k: int = 0) -> Any:
 def triu(x: Any, /, k: int = 0) -> Any:
     """The upper triangle of the last two axes; below diagonal k there are zeros."""
     return current().node("Trilu", [as_value(x), as_value(np.int64(k))], upper=1)
-
-
-# Creation.
-@_public
-def full(shape: Any, value: float, /, dtype: Any = None) -> Any:
-    """An array of this shape, filled with one number; float32 of a float unless told."""
-    name = types.name_of(dtype if dtype is not None else type(value))
-    sizes = [shape] if isinstance(shape, int) else list(shape)
-    return current().node("Expand", [current().number(value, name), integers(sizes)])
-
-
-@_public
-def zeros(shape: Any, /, dtype: Any = "float32") -> Any:
-    """An array of zeros."""
-    return full(shape, 0, dtype)
-
-
-@_public
-def ones(shape: Any, /, dtype: Any = "float32") -> Any:
-    """An array of ones."""
-    return full(shape, 1, dtype)
-
-
-@_public
-def full_like(x: Any, number: float, /, dtype: Any = None) -> Any:
-    """An array of the shape of x, symbolic sizes too, filled with one number."""
-    value = as_value(x)
-    filling = current().number(number, types.name_of(dtype) if dtype is not None else value.dtype)
-    return current().node("Expand", [filling, current().node("Shape", [value])])
-
-
-@_public
-def zeros_like(x: Any, /, dtype: Any = None) -> Any:
-    """An array of zeros of the shape of x."""
-    return full_like(x, 0, dtype)
-
-
-@_public
-def ones_like(x: Any, /, dtype: Any = None) -> Any:
-    """An array of ones of the shape of x."""
-    return full_like(x, 1, dtype)
-
-
-@_public
-def arange(start: float, /, stop: float | None = None, step: float = 1, dtype: Any = None) -> Any:
-    """start, start + step, ... below stop; from 0 with one argument."""
-    first, last = (0, start) if stop is None else (start, stop)
-    array = np.arange(first, last, step)
-    if dtype is None:
-        dtype = "float32" if array.dtype == np.float64 else "int64"
-    return current().constant(array.astype(types.name_of(dtype)))

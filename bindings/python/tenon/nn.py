@@ -40,7 +40,8 @@ def log_softmax(x: Any, /, axis: int = -1) -> Any:
 @_public
 def one_hot(labels: Any, classes: int, /, dtype: Any = "float32") -> Any:
     """labels [...] of integers become [..., classes]: 1 at the label's place, else 0."""
-    from .functions import arange, expand_dims
+    from .creation import arange
+    from .functions import expand_dims
 
     value = as_value(labels)
     places = arange(classes, dtype=value.dtype)

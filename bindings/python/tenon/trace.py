@@ -16,7 +16,6 @@ from .errors import TenonError, TracedValueError, from_status
 from .events import session
 from .model import Dim, Model
 
-
 _OUTLIVED = (
     "{}: expected a value of the function being traced, got one that outlived its function: "
     "return it instead of keeping it elsewhere"

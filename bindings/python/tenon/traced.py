@@ -7,18 +7,21 @@ from typing import Any, NoReturn
 
 from . import elementwise as e
 from . import functions as f
+from . import products as p
 from .errors import TracedValueError
 from .indexing import take_items
 from .trace import Trace, Value, users_line
-
 
 _UFUNCS = {
     "absolute": "abs",
     "arccos": "acos",
     "arcsin": "asin",
     "arctan": "atan",
+    "arctan2": "atan2",
     "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
     "power": "pow",
+    "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
 
@@ -64,7 +67,7 @@ class Traced(Value):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         # array + value, np.exp(value)
         name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        function = f.matmul if name == "matmul" else getattr(e, name, None)
+        function = p.matmul if name == "matmul" else getattr(e, name, None)
         if method != "__call__" or named or name not in (*e.__all__, "matmul"):
             self._unknown(f"np.{ufunc.__name__}", "use the functions of tenon")
         return function(*inputs)
@@ -155,7 +158,9 @@ def _operators() -> None:
         "floordiv": e.floor_divide,
         "mod": e.remainder,
         "pow": e.pow,
-        "matmul": f.matmul,
+        "matmul": p.matmul,
+        "lshift": e.bitwise_left_shift,
+        "rshift": e.bitwise_right_shift,
         "and": e.bitwise_and,
         "or": e.bitwise_or,
         "xor": e.bitwise_xor,
