@@ -28,6 +28,7 @@ constexpr UpgradeRow kUpgrades[] = {
     {"ReduceSum", 13, axes_to_input},
     {"ReduceSumSquare", 18, axes_to_input},
     {"Resize", 11, resize_11},
+    {"Resize", 13, resize_13},
     {"RoiAlign", 16, roi_align_16},
     {"Scan", 9, refuse_scan_8},
     {"Scatter", 11, scatter_to_scatter_elements},

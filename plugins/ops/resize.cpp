@@ -35,6 +35,33 @@ Settings settings_of(Node node) {
           node.attr_int("exclude_outside") != 0};
 }
 
+struct Words {
+  std::string_view attribute, fallback;
+  std::initializer_list<std::string_view> known;
+};
+
+Status check_words(Node node) {
+  const Words rows[] = {
+      {"mode", "nearest", {"nearest", "linear", "cubic"}},
+      {"coordinate_transformation_mode",
+       "half_pixel",
+       {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+        "tf_crop_and_resize"}},
+      {"nearest_mode",
+       "round_prefer_floor",
+       {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}},
+  };
+  for (const Words& row : rows) {
+    std::string_view got = node.attr_text(row.attribute, row.fallback);
+    if (std::find(row.known.begin(), row.known.end(), got) != row.known.end()) continue;
+    std::string known;
+    for (std::string_view word : row.known)
+      known += cat(known.empty() ? "" : ", ", word);
+    return invalid(cat(row.attribute, ": expected one of ", known, ", got '", got, "'"));
+  }
+  return {};
+}
+
 // How one axis is resized.
 struct Axis {
   int64_t in = 1, out = 1;
@@ -168,6 +195,7 @@ std::vector<double> read_floats(const DLTensor& tensor) {
 }
 
 Status resize_shape(EditView edit, Node node) {
+  TN_CHECK(check_words(node));
   Type x = node.input(0).type();
   if (!x.ranked) return set_output(edit, node, 0, x);
   Dims out = dims_of(x);

@@ -16,6 +16,7 @@ Status grid_sample_20(const EditView&, Draft&);               // grid_sample.cpp
 Status group_normalization_21(const EditView&, Draft&);       // group_normalization.cpp
 Status pad_11(const EditView&, Draft&);                       // pad.cpp
 Status resize_11(const EditView&, Draft&);                    // resize.cpp
+Status resize_13(const EditView&, Draft&);                    // resize.cpp
 Status upsample_9(const EditView&, Draft&);                   // resize.cpp
 Status upsample_to_resize(const EditView&, Draft&);           // resize.cpp
 Status roi_align_16(const EditView&, Draft&);                 // roi_align.cpp
