@@ -223,7 +223,11 @@ Result<std::vector<Value>> affine_decompose(EditView edit, Node node) {
   uint32_t dtype = node.input(0).dtype();
   std::vector<int64_t> spatial(size->begin() + 2, size->end()), shape = spatial;
   auto n_axes = static_cast<int64_t>(spatial.size());
-  int64_t points = element_count(spatial);
+  int64_t points = 1;
+  for (int64_t length : spatial) {
+    TN_CHECK(check_matrix(points * (n_axes + 1), length));
+    points *= length;
+  }
   std::vector<double> base;
   bool corners = node.attr_int("align_corners") != 0;
   for (int64_t p = 0; p < points; ++p) {

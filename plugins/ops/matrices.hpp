@@ -17,6 +17,16 @@ inline Value constant_of(Builder& b,
   return dtype == TN_F32 ? value : b.cast(value, dtype);
 }
 
+// A product with a matrix pays while the matrix is small: 64 MiB of f32.
+constexpr int64_t kMostMatrixNumbers = int64_t{1} << 24;
+
+// Says no to a matrix of so many rows and columns that is too large to be made.
+inline Status check_matrix(int64_t rows, int64_t columns) {
+  if (rows >= 0 && columns >= 0 && (rows == 0 || columns <= kMostMatrixNumbers / rows)) return {};
+  return unsupported(cat("composite where the matrix has at most ", kMostMatrixNumbers,
+                         " numbers, got ", rows, " x ", columns));
+}
+
 // The order of axes that has `axis` in place of `to`, with the others as they are.
 inline std::vector<int64_t> swapped(size_t rank, size_t axis, size_t to) {
   std::vector<int64_t> perm;

@@ -72,17 +72,20 @@ Status pad_ref(const Call& call) {
   TN_TRY(p, pads_of(read_ints(call.in(1)), axes, call.has(3), shape.size()));
   TN_TRY(mode, mode_of(call.node()));
   std::vector<int64_t> strides = dense_strides(shape), out_shape = shape;
-  // Offsets into x for each coordinate of each axis.
-  std::vector<std::vector<int64_t>> offsets(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) {
     out_shape[d] += p.begin[d] + p.end[d];
     if (out_shape[d] < 0) return invalid(cat("pads: axis ", d, " would have a negative size"));
+  }
+  TN_TRY(out, call.out(0, call.dtype(0), out_shape));
+  // Offsets into x for each coordinate of each axis; behind the result, which says no to a size
+  // that there is no memory for.
+  std::vector<std::vector<int64_t>> offsets(shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) {
     for (int64_t i = 0; i < out_shape[d]; ++i) {
       int64_t from = source_of(mode, i - p.begin[d], shape[d]);
       offsets[d].push_back(from < 0 ? -1 : from * strides[d]);
     }
   }
-  TN_TRY(out, call.out(0, call.dtype(0), out_shape));
   Cells from(call.in(0)), to(out);
   std::vector<char> zero(16, 0);
   std::optional<Cells> fill;

@@ -328,6 +328,7 @@ Result<std::vector<Value>> resize_decompose(EditView edit, Node node) {
     auto d = static_cast<size_t>(axis);
     const Axis& a = axes[d];
     if (a.in == a.out && a.scale == 1) continue;
+    TN_CHECK(check_matrix(a.in, a.out));
     std::vector<double> weights(static_cast<size_t>(a.in * a.out));
     for (int64_t i = 0; i < a.out; ++i) {
       Taps taps = taps_of(s, a, i);

@@ -108,6 +108,7 @@ Result<std::vector<Value>> dft_decompose(EditView edit, Node node) {
   if (n < 1) return invalid(cat("dft_length: expected a number from 1, got ", n));
   int64_t bins = dft.bins(n), out = dft.components();
   int64_t given = std::min(size, back ? n / 2 + 1 : n);
+  TN_CHECK(check_matrix(given * in, bins * out));
   std::vector<double> matrix(static_cast<size_t>(given * in * bins * out));
   for (int64_t row = 0; row < given * in; ++row) {
     Signal unit(static_cast<size_t>(given));
@@ -260,6 +261,7 @@ Result<std::vector<Value>> stft_decompose(EditView edit, Node node) {
   int64_t length = node.input(3) ? stated->at(0) : node.input(2) ? window.dims[0] : x.dims[1];
   if (length < 1 || length > x.dims[1]) return invalid("expected a frame_length in 1..s");
   int64_t frames = (x.dims[1] - length) / step->at(0) + 1;
+  TN_CHECK(check_matrix(frames, length));
   std::vector<int64_t> at;
   for (int64_t i = 0; i < frames * length; ++i)
     at.push_back(i / length * step->at(0) + i % length);

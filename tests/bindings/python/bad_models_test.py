@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tenon
 from onnx import helper
-from onnx_models import INT64, constant, info, model_of, ran
+from onnx_models import F32, INT64, constant, info, model_of, ran
 
 HUGE = 1 << 38  # floats: a terabyte
 
@@ -39,6 +39,47 @@ def test_a_size_that_comes_from_data_is_refused_alike(backend, tmp_path):
         plan(np.array(0), np.array(1 << 50), np.array(1))
 
     assert plan(np.array(0), np.array(3), np.array(1))[0].tolist() == [0, 1, 2]
+
+
+GROWING = {
+    "Pad": [np.array([HUGE, 0])],
+    "Tile": [np.array([HUGE])],
+    "Resize": [None, None, np.array([HUGE])],
+    "CenterCropPad": [np.array([HUGE])],
+    "OneHot": [np.array(HUGE), np.array([0, 1], "f")],
+    "AffineGrid": [np.array([1, 1, HUGE, 4])],
+    "DFT": [np.array(HUGE)],
+    "ConstantOfShape": [],
+    "HannWindow": [],
+}
+FIRST = {
+    "AffineGrid": np.ones((1, 2, 3), "f"),
+    "DFT": np.ones((1, 4, 1), "f"),
+    "ConstantOfShape": np.array([HUGE]),
+    "HannWindow": np.array(HUGE),
+}
+
+
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("op", GROWING)
+def test_sizes_are_looked_at_before_anything_is_made_of_them(op, known, backend, tmp_path):
+    more = GROWING[op]
+    arrays = {"x": FIRST.get(op, np.ones(4, "f"))}
+    arrays |= {f"n{i}": a for i, a in enumerate(more) if a is not None}
+    names = ["x", *("" if a is None else f"n{i}" for i, a in enumerate(more))]
+    ports, constants = [], []
+    for name, array in arrays.items():
+        element = INT64 if array.dtype == np.int64 else F32
+        if known and (name != "x" or not more):
+            constants.append(constant(name, array))
+        else:
+            ports.append(info(name, array.shape, element))
+    model = model_of([node(op, names, "y")], ports, ["y"], constants, opset=20)
+    plan = ran(tmp_path, model).compile(backend=backend)
+
+    with pytest.raises(tenon.ResourceExhausted, match="bytes"):
+        plan.run({port.name: arrays[port.name] for port in ports})
 
 
 @pytest.mark.parametrize("backend", ["reference", "onednn"])

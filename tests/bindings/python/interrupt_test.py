@@ -34,7 +34,7 @@ if INSIDE:  # the endless loop in the body of another node
 ports = [port("go", TensorProto.BOOL), port("x", TensorProto.FLOAT, 2)]
 graph = helper.make_graph([loop], "graph", ports, [port("y", TensorProto.FLOAT, 2)])
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-plan = onnx_backend.prepare(model, "reference").plan
+plan = onnx_backend.prepare(model, BACKEND).plan
 x = np.ones(2, "float32")
 plan(np.array(False), x)
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -46,13 +46,14 @@ print(plan(np.array(False), x)[0].tolist())
 """
 
 
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
 @pytest.mark.parametrize("inside", [False, True])
-def test_an_endless_loop_is_stopped(inside):
+def test_an_endless_loop_is_stopped(inside, backend):
     if "onnx" not in [plugin["id"] for plugin in tenon.plugins()]:
         pytest.skip("the plugin onnx is not built")
 
     done = subprocess.run(
-        [sys.executable, "-c", f"INSIDE = {inside}\n{PROGRAM}"],
+        [sys.executable, "-c", f"INSIDE, BACKEND = {inside}, '{backend}'\n{PROGRAM}"],
         capture_output=True,
         text=True,
         timeout=120,
