@@ -266,8 +266,3 @@ function Value.__index(x, key)
   end
   return tn.squeeze(tn.slice(x, 0, key, key), 0)
 end
-
-local array_functions = {}
-for name, f in pairs(tn) do
-  if others[name] ~= f then array_functions[name] = f end
-end

@@ -1,0 +1,69 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Functions of whole arrays, on tensors and inside a compiled function.
+local tn = require "tenon"
+
+local function near(got, wanted, what)
+  for i, x in ipairs(wanted) do
+    local y = got[i]
+    if type(y) == "boolean" then y = y and 1 or 0 end
+    assert(x == y or math.abs(y - x) <= 1e-5 * math.max(1, math.abs(x)),
+      ("%s: element %d: expected %s, got %s"):format(what, i, x, tostring(y)))
+  end
+  assert(#got == #wanted, ("%s: expected %d elements, got %d"):format(what, #wanted, #got))
+end
+
+-- Outside of a trace, and in a function of its own.
+local function both(what, f, wanted, ...)
+  near(f(...), wanted, what)
+  near(tn.jit(f)(...), wanted, what .. ", compiled")
+end
+
+local function fails(wanted, call, ...)
+  local ok, message = pcall(call, ...)
+  assert(not ok, "expected an error with '" .. wanted .. "'")
+  assert(tostring(message):find(wanted), ("expected '%s' in '%s'"):format(wanted, tostring(message)))
+end
+
+local x = tn.tensor({ { 3, 1, 2 }, { 1, 5, 1 } })
+local v = tn.tensor({ -1.5, 0, 2.5 })
+
+both("rsqrt", tn.rsqrt, { 0.5 }, tn.tensor({ 4 }))
+both("log2", tn.log2, { 3 }, tn.tensor({ 8 }))
+both("log10", tn.log10, { 2 }, tn.tensor({ 100 }))
+both("expm1", tn.expm1, { 1e-8 }, tn.tensor({ 1e-8 }))
+both("log1p", tn.log1p, { 1e-8 }, tn.tensor({ 1e-8 }))
+both("trunc", tn.trunc, { -1, 0, 2 }, v)
+both("isfinite", tn.isfinite, { 0, 1, 0 }, tn.tensor({ math.huge, 1, -math.huge }))
+both("logaddexp", tn.logaddexp, { 1000 + math.log(2) }, tn.tensor({ 1000 }), tn.tensor({ 1000 }))
+both("cumulative_sum", function(a) return tn.cumulative_sum(a, 1) end, { 3, 4, 6, 1, 6, 7 }, x)
+both("cumulative_prod", function(a) return tn.cumulative_prod(a, 1) end, { 3, 3, 6, 1, 5, 5 }, x)
+both("any", function(a) return tn.any(tn.greater(a, 4), 1) end, { 0, 1 }, x)
+both("all", function(a) return tn.all(tn.greater(a, 0)) end, { 1 }, x)
+both("count_nonzero", tn.count_nonzero, { 2 }, v)
+both("sort", tn.sort, { 1, 2, 3, 1, 1, 5 }, x)
+both("sort, falling", function(a) return tn.sort(a, 0, true) end, { 3, 5, 2, 1, 1, 1 }, x)
+both("argsort", tn.argsort, { 1, 2, 0, 0, 2, 1 }, x)
+both("top_k", function(a) return tn.top_k(a, 2).values end, { 3, 2, 5, 1 }, x)
+both("places of top_k", function(a) return tn.top_k(a, 1, 0, false).indices end, { 1, 0, 1 }, x)
+both("take_along_axis", function(a) return tn.take_along_axis(a, tn.argsort(a)) end, { 1, 2, 3, 1, 1, 5 }, x)
+both("moveaxis", function(a) return tn.moveaxis(a, 0, 1) end, { 3, 1, 1, 5, 2, 1 }, x)
+both("matrix_transpose", tn.matrix_transpose, { 3, 1, 1, 5, 2, 1 }, x)
+both("tile", function(a) return tn.tile(a, { 2 }) end, { -1.5, 0, 2.5, -1.5, 0, 2.5 }, v)
+both("flip", function(a) return tn.flip(a, 1) end, { 2, 1, 3, 1, 5, 1 }, x)
+both("roll", function(a) return tn.roll(a, 1, 1) end, { 2, 3, 1, 1, 1, 5 }, x)
+both("roll all", function(a) return tn.roll(a, -2) end, { 2, 1, 5, 1, 3, 1 }, x)
+both("diff", tn.diff, { -2, 1, 4, -4 }, x)
+both("split", function(a) return tn.split(a, 3, 1)[2] end, { 1, 5 }, x)
+both("tril", tn.tril, { 3, 0, 0, 1, 5, 0 }, x)
+both("triu", function(a) return tn.triu(a, 1) end, { 0, 1, 2, 0, 0, 1 }, x)
+both("vecdot", tn.vecdot, { 14, 27 }, x, x)
+both("einsum", function(a, b) return tn.einsum("ij,kj->ik", a, b) end, { 14, 10, 10, 27 }, x, x)
+both("full", function(a) return a + tn.full({ 3 }, 2.0) end, { 0.5, 2, 4.5 }, v)
+both("ones_like", tn.ones_like, { 1, 1, 1 }, v)
+both("arange", function(a) return a * tn.arange(3) end, { 0, 0, 5 }, v)
+both("linspace", function(a) return a + tn.linspace(0, 1, 3) end, { -1.5, 0.5, 3.5 }, v)
+both("eye", function(a) return tn.matmul(a, tn.eye(3, 2)) end, { 3, 1, 1, 5 }, x)
+near(tn.jit(function(a) return a:sort():flip(1) end)(x), { 3, 2, 1, 5, 1, 1 }, "methods")
+
+fails("parts: expected a divisor of 3, got 2", tn.split, x, 2, 1)
+fails("axis: expected one of %-2 to 1, got 4", tn.sort, x, 4)
