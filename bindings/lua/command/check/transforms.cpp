@@ -46,6 +46,9 @@ class Function {
 
   const Model& model() const { return model_; }
   Tensor random(const Port& port) {
+    if (!port.ranked ||
+        std::any_of(port.dims.begin(), port.dims.end(), [](int64_t d) { return d < 0; }))
+      throw Skipped{cat("the shape of ", port.name, " depends on data")};
     return random_tensor(model_.session(), port.dtype, port.dims, random_);
   }
   // Inputs as they come, small, positive, or from 1 on: one of them lies where a logarithm or an
