@@ -229,7 +229,6 @@ Value lifted(Builder& b, Value x, size_t n_ones) {
 }
 
 Result<std::vector<Node>> batch_node(BatchContext& c, Node node) {
-  const tn_op* row = node.row();
   std::string who = told(node);
   std::string scope(node.scope());
   TN_CHECK(services.edit->set_scope(c.edit.raw, 0, str(scope)));

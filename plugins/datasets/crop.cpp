@@ -42,7 +42,7 @@ Result<Preparation> Preparation::from(const Options& options) {
   TN_TRY(crop, sides(options, "crop"));
   out.resize = resize;
   out.crop = crop;
-  if (out.crop.size() == 1) out.crop.push_back(out.crop[0]);
+  if (out.crop.size() == 1) out.crop.resize(2, crop[0]);
   out.bgr = options.text("color") == "bgr";
   out.channels = options.text("color") == "gray" ? 1 : 3;
   out.scale = options.number("scale", out.scale);

@@ -33,7 +33,8 @@ DTYPES = {
     (10, 8): ml_dtypes.float8_e4m3fn, (11, 8): ml_dtypes.float8_e4m3fnuz,
     (12, 8): ml_dtypes.float8_e5m2, (13, 8): ml_dtypes.float8_e5m2fnuz,
     (14, 8): ml_dtypes.float8_e8m0fnu, (17, 4): ml_dtypes.float4_e2m1fn,
-    (0, 4): ml_dtypes.int4, (1, 4): ml_dtypes.uint4, (0, 2): ml_dtypes.int2, (1, 2): ml_dtypes.uint2,
+    (0, 4): ml_dtypes.int4, (1, 4): ml_dtypes.uint4,
+    (0, 2): ml_dtypes.int2, (1, 2): ml_dtypes.uint2,
 }  # fmt: skip
 CODES = {np.dtype(kind): code for code, kind in DTYPES.items()}
 
@@ -52,8 +53,10 @@ def pack(array: np.ndarray, bits: int) -> np.ndarray:
     if bits >= 8:
         return raw.copy()
     per = 8 // bits
-    codes = np.resize(np.append(raw & (1 << bits) - 1, np.zeros(-len(raw) % per, np.uint8)),
-                      (-(-len(raw) // per), per))
+    codes = np.resize(
+        np.append(raw & (1 << bits) - 1, np.zeros(-len(raw) % per, np.uint8)),
+        (-(-len(raw) // per), per),
+    )
     return (codes << (np.arange(per, dtype=np.uint8) * bits)).sum(1).astype(np.uint8)
 
 
@@ -66,7 +69,8 @@ def unpack(raw: np.ndarray, kind, bits: int, shape) -> np.ndarray:
     values = codes[:count].astype(np.uint8)
     if np.dtype(kind) in (np.dtype(ml_dtypes.int4), np.dtype(ml_dtypes.int2)):
         signed = values.astype(np.int8)
-        return np.where(signed >> (bits - 1), signed - (1 << bits), signed).astype(kind).reshape(shape)
+        signed = np.where(signed >> (bits - 1), signed - (1 << bits), signed)
+        return signed.astype(kind).reshape(shape)
     if np.dtype(kind) == np.dtype(ml_dtypes.float4_e2m1fn):
         return values.view(kind).reshape(shape)
     return values.astype(kind).reshape(shape)
@@ -152,15 +156,19 @@ class Runner:
         with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
             file.write(model.SerializeToString())
             file.flush()
-            self.check(self.c.tenon_load(self.session, self.text(file.name), self.text(""),
-                                         self.ffi.NULL, graph))
+            self.check(
+                self.c.tenon_load(
+                    self.session, self.text(file.name), self.text(""), self.ffi.NULL, graph
+                )
+            )
         try:
             self.check(self.c.tenon_compile(self.session, graph[0], self.text(self.options), plan))
             given = [self.tensor(a.dtype, a.shape, pack(a, CODES[a.dtype][1])) for a in inputs]
             made: dict = {}
             pointers = self.ffi.new("DLTensor*[]", given or 1)
-            self.check(self.c.tenon_run(plan[0], pointers, len(given), self.outputs(made),
-                                        self.ffi.NULL))
+            self.check(
+                self.c.tenon_run(plan[0], pointers, len(given), self.outputs(made), self.ffi.NULL)
+            )
             return [unpack(*made[i]) for i in sorted(made)]
         finally:
             if plan[0] != self.ffi.NULL:
@@ -232,8 +240,10 @@ def main() -> int:
                 print(f"{case.name}: {' '.join(str(why).split())[:300]}", flush=True)
     for name in sorted(set(passed) | set(failed)):
         print(f"{name}: {passed[name]} of {passed[name] + len(failed[name])}")
-    print(f"{sum(passed.values())} of {sum(passed.values()) + sum(map(len, failed.values()))} pass,"
-          f" {sum(skipped.values())} skipped, {wrong} not as expected")
+    print(
+        f"{sum(passed.values())} of {sum(passed.values()) + sum(map(len, failed.values()))} pass,"
+        f" {sum(skipped.values())} skipped, {wrong} not as expected"
+    )
     return int(wrong > 0)
 
 

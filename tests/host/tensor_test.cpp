@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor.hpp"
 
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 
@@ -235,6 +236,34 @@ TEST_F(Tensor, RefusesAWindowOutsideTheFile) {
   EXPECT_FALSE(map_tensor(ctx(), blob->get(), UINT64_MAX, TN_U8, sizes).ok());
   EXPECT_FALSE(map_tensor(ctx(), blob->get(), 1, TN_U8, huge).ok());
 }
+
+#ifdef __linux__
+// The flags that the system keeps for the mapping around an address: "hg" where large pages are
+// asked for.
+std::string mapping_flags(const void* address) {
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  bool here = false;
+  while (std::getline(maps, line)) {
+    unsigned long long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2)
+      here = begin <= wanted && wanted < end;
+    if (here && line.starts_with("VmFlags:")) return line;
+  }
+  return "";
+}
+
+TEST_F(Tensor, AsksForLargePagesWhereItIsLarge) {
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled"))
+    GTEST_SKIP() << "this system has no transparent large pages";
+  auto large = *alloc_tensor(ctx(), TN_U8, std::vector<int64_t>{16 << 20});
+  auto* middle = static_cast<char*>(large->dl.data) + (8 << 20);
+
+  EXPECT_THAT(mapping_flags(middle), HasSubstr(" hg"));
+  EXPECT_EQ(*middle, 0);
+}
+#endif
 
 }  // namespace
 }  // namespace tenon::host

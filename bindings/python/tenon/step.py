@@ -126,7 +126,7 @@ class Step:
         """Copies of the parameters as they are now, in the structure that was given."""
         if self._now is None:
             return self._parameters
-        leaves, names, structure = tree.flatten(self._parameters, self._names[0])
+        _, names, structure = tree.flatten(self._parameters, self._names[0])
         return tree.unflatten(structure, iter([self._now.get_state(name) for name in names]))
 
     def state(self) -> dict[str, np.ndarray]:

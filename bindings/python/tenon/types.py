@@ -15,7 +15,7 @@ def is_float(dtype: str) -> bool:
 
 
 def name_of(dtype: Any) -> str:
-    """"float32" for np.float32, "float32", a NumPy dtype, or Python's own bool, int, float."""
+    """ "float32" for np.float32, "float32", a NumPy dtype, or Python's own bool, int, float."""
     if isinstance(dtype, str):
         return dtype
     own = {bool: "bool", int: "int64", float: "float32"}

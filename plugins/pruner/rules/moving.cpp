@@ -109,8 +109,11 @@ Refusal couple_shape(Node node, Couplings& couplings) {
           at->push_back(one);
       }
     }
-    all |= !at;
-    for (int64_t one : at.value_or(std::vector<int64_t>{})) {
+    if (!at) {
+      all = true;
+      continue;
+    }
+    for (int64_t one : *at) {
       int64_t axis = one < 0 ? end + one : start + one;
       if (axis >= 0 && axis < rank) read[static_cast<size_t>(axis)] = true;
     }

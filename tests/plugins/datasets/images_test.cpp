@@ -53,6 +53,18 @@ TEST_F(Images, ReadsOneFolderPerClassInOrder) {
   EXPECT_FLOAT_EQ(got.numbers<float>(0)[20], 1);  // the dog is blue
 }
 
+TEST_F(Images, IsForFoldersWithAndWithoutTheirSlash) {
+  write("set/a.bmp", bmp(2, 2, 0, 0, 0));
+  for (std::string end : {"", "/"}) {
+    StringSink id;
+    std::string folder = (folder_ / "set").string() + end;
+    Status status(
+        services.component->for_file(ctx_, str("tenon.dataset/1"), str(folder), id.get()));
+    EXPECT_EQ(text_of(std::move(status)), "");
+    EXPECT_EQ(id.text, "datasets.images") << folder;
+  }
+}
+
 TEST_F(Images, ResizesCropsAndNormalisesAsDeclared) {
   write("set/a.bmp", bmp(8, 4, 100, 150, 200));
   Component data = open("datasets.images", options({{"resize", 2},

@@ -67,7 +67,9 @@ class Trainer : public PluginTest {
     for (int i = 0; i < 5; ++i) {
       Collected results(ctx_);
       EXPECT_EQ(text_of(Status(tenon_run(plan, inputs, 1, &results.raw, nullptr))), "");
-      if (i == 0) EXPECT_DOUBLE_EQ(results.numbers<double>(0)[0], 41.9);
+      if (i == 0) {
+        EXPECT_DOUBLE_EQ(results.numbers<double>(0)[0], 41.9);
+      }
     }
     auto after = *Tensor::zeros(ctx_, TN_F64, std::vector<int64_t>{3});
     DLTensor out = after.dl();

@@ -160,25 +160,23 @@ inline Element element_of(const std::string& descr, const std::string& where) {
   return {};
 }
 
+// Where element i of row-major order lies among the `count` elements of column-major order.
+inline uint64_t fortran_place(const std::vector<int64_t>& shape, uint64_t i, uint64_t count) {
+  uint64_t place = 0, stride = count;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    const auto extent = static_cast<uint64_t>(shape[axis]);
+    stride /= extent;
+    place += i % extent * stride;
+    i /= extent;
+  }
+  return place;
+}
+
 // Copies elements into row-major order of least significant byte first.
 inline void unpack(Bytes from, const Header& header, const Element& element, char* to) {
-  const size_t rank = header.shape.size();
-  std::vector<int64_t> index(rank, 0);
-  std::vector<uint64_t> stride(rank, 1);
-  for (size_t i = 1; i < rank; ++i)
-    stride[i] = stride[i - 1] * static_cast<uint64_t>(header.shape[i - 1]);
-  const size_t count = from.size() / element.bytes;
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t source = i;
-    if (header.fortran_order) {
-      source = 0;
-      for (size_t axis = 0; axis < rank; ++axis)
-        source += static_cast<uint64_t>(index[axis]) * stride[axis];
-      for (size_t axis = rank; axis-- > 0;) {
-        if (++index[axis] < header.shape[axis]) break;
-        index[axis] = 0;
-      }
-    }
+  const uint64_t count = from.size() / element.bytes;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t source = header.fortran_order ? fortran_place(header.shape, i, count) : i;
     for (size_t b = 0; b < element.bytes; ++b)
       *to++ = static_cast<char>(
           from[source * element.bytes + (element.swapped ? element.bytes - 1 - b : b)]);

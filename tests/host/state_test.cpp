@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// States of a plan: pairs of an input and the value that it becomes when a run ends.
+#include <gmock/gmock.h>
+
+#include "plugins/plugin_session.hpp"
+
+namespace tenon::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class PlanState : public PluginTest {
+ protected:
+  ~PlanState() override {
+    for (tn_plan* plan : plans_)
+      services.eval->release(plan);
+  }
+  tn_plan* compile(std::string_view text) {
+    tn_graph* graph = nullptr;
+    tn_plan* plan = nullptr;
+    EXPECT_EQ(text_of(Status(services.graph->parse(ctx_, str(text), &graph))), "");
+    EXPECT_EQ(text_of(Status(tenon_compile(session_, graph, str(""), &plan))), "");
+    services.graph->release(graph);
+    plans_.push_back(plan);
+    return plan;
+  }
+  Tensor two(std::vector<float> numbers) {
+    return *Tensor::of<float>(ctx_, TN_F32, std::vector<int64_t>{2}, numbers);
+  }
+  // Runs with one input of two numbers, or with none.
+  std::string run(tn_plan* plan, std::vector<float> numbers = {}) {
+    Tensor input = two(numbers.empty() ? std::vector<float>{0, 0} : numbers);
+    DLTensor view = input.dl();
+    const DLTensor* inputs[] = {&view};
+    results_ = std::make_unique<Collected>(ctx_);
+    return text_of(
+        Status(tenon_run(plan, inputs, numbers.empty() ? 0 : 1, &results_->raw, nullptr)));
+  }
+  void set(tn_plan* plan, std::string_view name, std::vector<float> numbers) {
+    Tensor tensor = two(numbers);
+    DLTensor view = tensor.dl();
+    EXPECT_EQ(text_of(Status(services.eval->state_set(plan, str(name), &view))), "");
+  }
+  std::vector<float> get(tn_plan* plan, std::string_view name) {
+    Tensor tensor = two({0, 0});
+    DLTensor view = tensor.dl();
+    EXPECT_EQ(text_of(Status(services.eval->state_get(plan, str(name), &view))), "");
+    const auto* numbers = tensor.data<float>();
+    return {numbers, numbers + 2};
+  }
+
+  std::unique_ptr<Collected> results_;
+
+ private:
+  std::vector<tn_plan*> plans_;
+};
+
+// The new value of the one is the old value of the other.
+TEST_F(PlanState, PairsChangeTogether) {
+  tn_plan* plan = compile(R"(graph {
+  input %a: f32[2]
+  input %b: f32[2]
+  %sum: f32[2] = Add(%a, %b) @sum
+  output b = %b
+  output sum = %sum
+  state %a -> %b
+  state %b -> %sum
+}
+)");
+  set(plan, "a", {0, 1});
+  set(plan, "b", {1, 2});
+  for (int i = 0; i < 5; ++i)
+    ASSERT_EQ(run(plan), "");
+
+  EXPECT_THAT(get(plan, "a"), ElementsAre(5, 13));
+  EXPECT_THAT(get(plan, "b"), ElementsAre(8, 21));
+}
+
+TEST_F(PlanState, KeepsTheOldValueWhenARunFails) {
+  tn_plan* plan = compile(R"(graph {
+  input %count: f32[2]
+  input %place: f32[2]
+  %next: f32[2] = Add(%count, %place) @add
+  %at: i64[2] = Cast(%place) {to = dtype i64} @cast
+  %read: f32[2] = Gather(%next, %at) @gather
+  output read = %read
+  output next = %next
+  state %count -> %next
+}
+)");
+  EXPECT_EQ(run(plan, {1, 0}), "");
+  EXPECT_THAT(run(plan, {7, 0}), HasSubstr("gather"));
+  EXPECT_THAT(get(plan, "count"), ElementsAre(1, 0));
+  EXPECT_EQ(run(plan, {0, 1}), "");
+  EXPECT_THAT(get(plan, "count"), ElementsAre(1, 1));
+}
+
+TEST_F(PlanState, OneValueIsTwoStatesAndAnOutput) {
+  tn_plan* plan = compile(R"(graph {
+  input %p: f32[2]
+  input %q: f32[2]
+  input %x: f32[2]
+  %apart: f32[2] = Sub(%p, %q) @apart
+  %next: f32[2] = Add(%p, %x) @add
+  %same: f32[2] = Identity(%next) @same
+  output next = %next
+  output same = %same
+  output apart = %apart
+  state %p -> %next
+  state %q -> %next
+}
+)");
+  for (int i = 0; i < 3; ++i)
+    ASSERT_EQ(run(plan, {1, 2}), "");
+
+  EXPECT_THAT(results_->numbers<float>(0), ElementsAre(3, 6));
+  EXPECT_THAT(results_->numbers<float>(1), ElementsAre(0, 0));
+  EXPECT_THAT(get(plan, "p"), ElementsAre(3, 6));
+  EXPECT_THAT(get(plan, "q"), ElementsAre(3, 6));
+}
+
+TEST_F(PlanState, BelongsToOnePlan) {
+  constexpr std::string_view text = R"(graph {
+  input %count: f32[2]
+  input %x: f32[2]
+  %next: f32[2] = Add(%count, %x) @add
+  output next = %next
+  state %count -> %next
+}
+)";
+  tn_plan *one = compile(text), *other = compile(text);
+  ASSERT_EQ(run(one, {1, 1}), "");
+  ASSERT_EQ(run(one, {1, 1}), "");
+  ASSERT_EQ(run(other, {5, 5}), "");
+
+  EXPECT_THAT(get(one, "count"), ElementsAre(2, 2));
+  EXPECT_THAT(get(other, "count"), ElementsAre(5, 5));
+}
+
+}  // namespace
+}  // namespace tenon::test
