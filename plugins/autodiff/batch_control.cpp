@@ -4,6 +4,7 @@
 #include "batching.hpp"
 #include "bodies.hpp"
 #include "interface.hpp"
+#include "masked_loop.hpp"
 
 namespace tenon::autodiff {
 namespace {
@@ -57,12 +58,21 @@ Result<OwnedGraph> batched_body(
 class Steps {
  public:
   Steps(BatchContext& c, Node node, Graph body, const Interface& parts)
-      : c_(c), node_(node), body_(body), parts_(parts), is_loop_(parts.n_first > 0) {}
+      : c_(c), node_(node), inputs_(node.inputs()), body_(body), parts_(parts) {}
+  // A Loop in its masked form, whose first state is no output of the node.
+  Steps(BatchContext& c, Node node, const LoopForm& form)
+      : c_(c),
+        node_(node),
+        inputs_(form.inputs),
+        body_{form.body.get()},
+        parts_(form.parts),
+        n_hidden_(1) {}
 
-  Status run() {
+  // False, and nothing is changed, where the number of iterations differs by example.
+  Result<bool> run() {
     find_types();
-    for (uint64_t i = 0; i < node_.n_inputs(); ++i)
-      in_.push_back(node_.input(i) && c_.batched.count(node_.input(i).id) > 0);
+    for (Value input : inputs_)
+      in_.push_back(input && c_.batched.count(input.id) > 0);
     OwnedGraph body;
     std::vector<std::string> loops = c_.loops;
     for (bool settled = false; !settled;) {
@@ -79,18 +89,24 @@ class Steps {
       }
       body = std::move(made);
     }
-    if (is_loop_ && (in_[0] || in_[1] || out_[0]))
-      return unsupported("the number of iterations differs by example");
-    return replace(body);
+    bool differs = is_loop() && (in_[0] || in_[1] || out_[0]);
+    if (n_hidden_ > 0) {
+      TN_CHECK(join_conditions(body));
+      TN_CHECK(bound_iterations());
+    } else if (differs) {
+      return false;
+    }
+    TN_CHECK(replace(body));
+    return true;
   }
 
  private:
   void find_types() {
     std::vector<Value> inputs = body_.inputs();
     for (size_t i = 0; i < inputs.size(); ++i) {
-      Type declared = inputs[i].type(), outer = node_.input(i).type();
-      bool state = i >= parts_.n_first && i < parts_.scanned();
-      if (state) outer = node_.output(i - parts_.n_first).type();
+      Type declared = inputs[i].type(), outer = inputs_[i] ? inputs_[i].type() : Type{};
+      bool state = i >= parts_.n_first + n_hidden_ && i < parts_.scanned();
+      if (state) outer = node_.output(i - parts_.n_first - n_hidden_).type();
       if (i >= parts_.scanned() && i < parts_.captures())
         outer = slice_type(outer, entry(node_.attr_ints("scan_input_axes"), i - parts_.scanned()));
       bool ours = declared.is_static() || i < parts_.n_first || !outer.ranked;
@@ -106,30 +122,45 @@ class Steps {
     }
     return out;
   }
+  // The whole goes on as long as one example does.
+  Status bound_iterations() {
+    Builder b(c_.edit);
+    inputs_[1] = any_of(b, form_of(c_, inputs_[2]));
+    if (Value trip = node_.input(0)) {
+      Value most = b.op("ReduceMax", {form_of(c_, trip)}, {{"keepdims", 0}});
+      inputs_[0] = most;
+    }
+    return b.status();
+  }
   Status replace(const OwnedGraph& body) {
     Builder b(c_.edit);
     std::vector<Value> inputs;
-    for (uint64_t i = 0; i < node_.n_inputs(); ++i)
-      inputs.push_back(in_[i] ? with_axis(b, c_, node_.input(i)) : node_.input(i));
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      inputs.push_back(in_[i] ? with_axis(b, c_, inputs_[i]) : inputs_[i]);
     size_t n_scans = body_.outputs().size() - parts_.n_results - parts_.n_states;
     std::vector<int64_t> in = axes("scan_input_axes", parts_.n_scanned, parts_.scanned(), in_);
     std::vector<int64_t> out =
         axes("scan_output_axes", n_scans, parts_.n_results + parts_.n_states, out_);
     std::vector<Attr> attrs{{"body", any_graph(body.get())}};
-    if (!is_loop_) {
+    if (is_loop()) {
+      attrs.emplace_back("captures", static_cast<int64_t>(parts_.n_captures));
+    } else {
       attrs.emplace_back("scan_input_axes", in);
       attrs.emplace_back("scan_output_axes", out);
     }
-    Node made = again(b, node_, inputs, attrs);
+    Node made = b.node({.type = node_.type(),
+                        .inputs = inputs,
+                        .attrs = attributes_of(node_, attrs),
+                        .n_outputs = node_.n_outputs() + n_hidden_});
     TN_CHECK(b.status());
     for (uint64_t i = 0; i < node_.n_outputs(); ++i) {
-      Value output = node_.output(i), ours = made.output(i);
+      Value output = node_.output(i), ours = made.output(i + n_hidden_);
       if (!output) continue;
-      if (!out_[parts_.n_results + i]) {
+      if (!out_[parts_.n_results + n_hidden_ + i]) {
         TN_CHECK(c_.edit.replace(output, ours));
         continue;
       }
-      if (is_loop_ && i >= parts_.n_states) ours = from_second_axis(b, ours);
+      if (is_loop() && i >= parts_.n_states) ours = from_second_axis(b, ours);
       TN_CHECK(b.status());
       c_.batched[output.id] = ours;
     }
@@ -144,11 +175,14 @@ class Steps {
     return b.transpose(x, perm);
   }
 
+  bool is_loop() const { return parts_.n_first > 0; }
+
   BatchContext& c_;
   Node node_;
+  std::vector<Value> inputs_;  // of the node, or of its masked form
   Graph body_;
   Interface parts_;
-  bool is_loop_;
+  size_t n_hidden_ = 0;  // states that are no outputs of the node
   std::vector<Type> types_;
   Marks in_, out_;
 };
@@ -221,13 +255,16 @@ Result<std::vector<Node>> batch_if(BatchContext& c, Node node) {
 Result<std::vector<Node>> batch_scan(BatchContext& c, Node node) {
   Graph body = body_of(node, "body");
   TN_TRY(parts, scan_interface(node, body));
-  TN_CHECK(Steps(c, node, body, parts).run());
+  TN_CHECK(Steps(c, node, body, parts).run().status());
   return std::vector<Node>{};
 }
 Result<std::vector<Node>> batch_loop(BatchContext& c, Node node) {
   Graph body = body_of(node, "body");
   TN_TRY(parts, loop_interface(node, body));
-  TN_CHECK(Steps(c, node, body, parts).run());
+  TN_TRY(done, Steps(c, node, body, parts).run());
+  if (done) return std::vector<Node>{};
+  TN_TRY(masked, masked_loop(c.edit, node, body, parts));
+  TN_CHECK(Steps(c, node, masked).run().status());
   return std::vector<Node>{};
 }
 

@@ -229,6 +229,62 @@ TEST_F(ControlVmap, LoopAndIf) {
   }
 }
 
+// Newton's square root of a until it is near enough, and how many steps that took.
+constexpr const char* kWhile = R"(graph {
+  input %a: f64[]
+  input %times: i64[]
+  constant %start: f64[] = [1]
+  constant %zero: f64[] = [0]
+  constant %yes: bool[] = x'01'
+  %root: f64[], %n: f64[] = Loop(%times, %yes, %start, %zero, %a) {captures = 1, body = graph {
+      input %i: i64[]
+      input %go: bool[]
+      input %x: f64[]
+      input %n: f64[]
+      input %a: f64[]
+      constant %one: f64[] = [1]
+      constant %two: f64[] = [2]
+      constant %near: f64[] = [1e-9]
+      %q: f64[] = Div(%a, %x) @q
+      %s: f64[] = Add(%x, %q) @s
+      %y: f64[] = Div(%s, %two) @y
+      %m: f64[] = Add(%n, %one) @m
+      %d: f64[] = Sub(%y, %x) @d
+      %e: f64[] = Abs(%d) @e
+      %again: bool[] = Greater(%e, %near) @again
+      output again = %again
+      output y = %y
+      output m = %m
+    }} @loop
+  output root = %root
+  output n = %n
+})";
+
+// Both the condition and the trip count may differ: examples that have stopped keep their states.
+TEST_F(ControlVmap, EachExampleOfALoopStopsAtItsOwnTime) {
+  OwnedGraph f = parse(kWhile);
+  const Numbers a{4, 1, 1e6, 2e-3};
+  OwnedGraph all = applied(f, "autodiff.vmap", {{"axis_size", 4}, {"in_axes", "0, none"}});
+  auto wide = results(all, {a, {100}});
+  for (size_t k = 0; k < a.size(); ++k) {
+    auto one = results(f, {{a[k]}, {100}});
+    EXPECT_EQ(wide[0][k], one[0][0]);
+    EXPECT_EQ(wide[1][k], one[1][0]) << "steps of example " << k;
+  }
+  EXPECT_EQ(wide[1][1], 1);
+  EXPECT_GT(wide[1][2], wide[1][0]);
+  OwnedGraph counts = applied(f, "autodiff.vmap", {{"axis_size", 4}, {"in_axes", "none, 0"}});
+  EXPECT_THAT(results(counts, {{9}, {0, 2, 3, 100}})[1],
+              ElementsAre(0, 2, 3, results(f, {{9}, {100}})[1][0]));
+  // Of all examples at once by a vmap over the vmap.
+  OwnedGraph twice = applied(all, "autodiff.vmap", {{"axis_size", 2}, {"in_axes", "none, 0"}});
+  EXPECT_THAT(results(twice, {a, {1, 3}})[1], ElementsAre(1, 1, 1, 1, 3, 1, 3, 3));
+  OwnedGraph back = applied(all, "autodiff.vjp", {{"outputs", {"root"}}});
+  auto slopes = results(back, {a, {100}, {1, 1, 1, 1}})[2];
+  for (size_t k = 0; k < a.size(); ++k)
+    EXPECT_NEAR(slopes[k] * 2 * std::sqrt(a[k]), 1, 1e-6);
+}
+
 TEST_F(ControlVmap, GradientsOfWhatIsBatched) {
   OwnedGraph f = parse(recurrence(""));
   OwnedGraph v = applied(f, "autodiff.vmap", {{"axis_size", 2}, {"in_axes", "0, none, none"}});
