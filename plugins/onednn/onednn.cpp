@@ -10,6 +10,7 @@
 
 #include "tenon/sdk/role/backend.hpp"
 
+#include "centred_products.hpp"
 #include "claim.hpp"
 #include "executable.hpp"
 #include "expand.hpp"
@@ -109,6 +110,7 @@ class OneDnn {
     TN_TRY(imported, import_graph(part));
     made->imported = std::move(imported);
     expand(made->imported.graph);
+    centre_products(made->imported.graph);
     join_activations(made->imported.graph);
     const Graph& graph = made->imported.graph;
     CompileOptions compile;

@@ -232,6 +232,7 @@ class ProductBuilder {
 }  // namespace
 
 void lower_product(Lowering& lowering, const Product& product) {
+  if (lower_symmetric_product(lowering, product)) return;
   const Dims& dims = lowering.graph().values[lowering.graph().nodes[product.node].outputs[0]].dims;
   Tail tail = find_tail(lowering, product.node, static_cast<int>(dims.size()) - 1);
   if (product.bias != kNone && tail.bias != kNone) {

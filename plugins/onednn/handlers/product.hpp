@@ -16,5 +16,8 @@ struct Product {
 };
 // Tries with all that can be absorbed, then alone.
 void lower_product(Lowering& lowering, const Product& product);
+// Half of the product of a large matrix with its own transpose (the same memory); false, and
+// nothing done, for other products.
+bool lower_symmetric_product(Lowering& lowering, const Product& product);
 
 }  // namespace tenon::onednn

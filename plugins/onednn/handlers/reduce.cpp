@@ -55,31 +55,77 @@ constexpr KernelRow kKernelRows[] = {
     {"ReduceL1", kernels::Reduction::kL1},   {"ReduceL2", kernels::Reduction::kL2},
 };
 
-// One pass of our own kernel over row-major data, when the axes are neighbours: oneDNN's reduction
-// falls to its reference code for most shapes.
-bool lower_neighbours(Lowering& lowering, const Node& node, const Dims& axes) {
-  const KernelRow* row = std::find_if(std::begin(kKernelRows), std::end(kKernelRows),
-                                      [&](const KernelRow& r) { return node.op == r.op; });
-  if (row == std::end(kKernelRows)) return false;
-  if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size())) return false;
-  View src = lowering.read_row_major(node.inputs[0], lowering.read_real(node.inputs[0]).type);
-  const Value& value = lowering.graph().values[node.outputs[0]];
-  kernels::ReduceArgs args;
-  args.kind = row->kind;
-  args.src.type = src.type;
-  args.outer = args.k = args.inner = 1;
-  for (int64_t i = 0; i < static_cast<int64_t>(src.dims.size()); ++i) {
-    int64_t& extent = i < axes.front() ? args.outer : (i > axes.back() ? args.inner : args.k);
-    extent *= src.dims[static_cast<size_t>(i)];
+// Axes of a dense view that lie beside each other in memory and are all reduced, or all kept.
+struct Run {
+  int64_t extent = 1;
+  bool is_reduced = false;
+};
+
+// Outermost first; axes of extent 1 are nowhere.
+std::vector<Run> runs_in_memory(const View& view, const Dims& axes) {
+  std::vector<size_t> order;
+  for (size_t axis = 0; axis < view.dims.size(); ++axis)
+    if (view.dims[axis] != 1) order.push_back(axis);
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return view.strides[a] > view.strides[b]; });
+  std::vector<Run> runs;
+  for (size_t axis : order) {
+    bool is_reduced = std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis));
+    if (runs.empty() || runs.back().is_reduced != is_reduced) runs.push_back({1, is_reduced});
+    runs.back().extent *= view.dims[axis];
   }
-  View dst{.type = lowering.stored_type(node.outputs[0]),
-           .dims = value.dims,
-           .strides = row_major_strides(value.dims)};
-  dst.buffer = lowering.scratch(dst.bytes());
+  return runs;
+}
+
+struct Pass {  // over [outer, k, inner]
+  int64_t outer, k, inner;
+};
+
+// A long sum with few results is cut into `chunks` sums for the threads, and then those are summed:
+// by the shape alone, so that the result does not depend on how many threads there are.
+int64_t chunks_of(const Pass& pass) {
+  constexpr int64_t kWorthIt = 1 << 16;
+  constexpr int64_t kMost = 64;
+  constexpr int64_t kEnough = 16;
+  int64_t pieces = pass.outer * ((pass.inner + kernels::kReduceBlock - 1) / kernels::kReduceBlock);
+  if (pieces >= kEnough || pass.k * pass.inner < kWorthIt) return 1;
+  for (int64_t chunks = kMost; chunks > 1; --chunks)
+    if (pass.k % chunks == 0) return chunks;
+  return 1;
+}
+
+// One pass for each reduced run, innermost first.
+std::vector<Pass> passes_over(std::vector<Run> runs) {
+  std::vector<Pass> passes;
+  for (size_t i = runs.size(); i-- > 0;) {
+    if (!runs[i].is_reduced) continue;
+    Pass pass{1, runs[i].extent, 1};
+    for (size_t j = 0; j < runs.size(); ++j)
+      (j < i ? pass.outer : pass.inner) *= j == i ? 1 : runs[j].extent;
+    runs[i].extent = 1;
+    int64_t chunks = chunks_of(pass);
+    if (chunks > 1) {
+      passes.push_back({pass.outer * chunks, pass.k / chunks, pass.inner});
+      pass.k = chunks;
+    }
+    passes.push_back(pass);
+  }
+  return passes;
+}
+
+void add_pass(Lowering& lowering,
+              const std::string& name,
+              kernels::Reduction kind,
+              const Pass& pass,
+              const View& src,
+              const View& dst) {
+  kernels::ReduceArgs args{.kind = kind, .outer = pass.outer, .k = pass.k, .inner = pass.inner};
+  args.src.type = src.type;
   args.dst.type = dst.type;
-  Step step{.name = node.name, .kernel = "tenon:reduce"};
-  step.flops = static_cast<double>(src.count());
-  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+  Step step{.name = name, .kernel = "tenon:reduce"};
+  step.flops = static_cast<double>(pass.outer * pass.k * pass.inner);
+  step.bytes = step.flops * static_cast<double>(kernels::element_bytes(src.type)) +
+               static_cast<double>(dst.bytes());
   step.places = {place_of(src), place_of(dst)};
   step.kernel_function = [args](const kernels::Context& context,
                                 void* const* pointers) -> const char* {
@@ -90,7 +136,46 @@ bool lower_neighbours(Lowering& lowering, const Node& node, const Dims& axes) {
     return nullptr;
   };
   lowering.add_step(std::move(step));
-  lowering.set_view(node.outputs[0], dst);
+}
+
+// What is left of the view: reduced axes have extent 1, or are dropped as in `dims`.
+View reduced_view(const View& src, const Dims& axes, const Dims& dims) {
+  View left{.dims = src.dims};
+  for (int64_t axis : axes)
+    left.dims[static_cast<size_t>(axis)] = 1;
+  left.strides = dense_strides_like(left.dims, src.strides);
+  if (left.dims.size() != dims.size()) {
+    for (size_t i = axes.size(); i-- > 0;) {
+      left.dims.erase(left.dims.begin() + axes[i]);
+      left.strides.erase(left.strides.begin() + axes[i]);
+    }
+  }
+  return left;
+}
+
+// Passes of our own kernel over memory as it lies: oneDNN's reduction falls to its reference code,
+// which adds one float after the other, for most shapes.
+bool lower_by_passes(Lowering& lowering, const Node& node, const Dims& axes) {
+  const KernelRow* row = std::find_if(std::begin(kKernelRows), std::end(kKernelRows),
+                                      [&](const KernelRow& r) { return node.op == r.op; });
+  if (row == std::end(kKernelRows)) return false;
+  View src = lowering.read_real(node.inputs[0]);
+  if (!is_dense(src)) src = lowering.read_row_major(node.inputs[0], src.type);
+  std::vector<Pass> passes = passes_over(runs_in_memory(src, axes));
+  kernels::Reduction kind = row->kind;
+  if (kind == kernels::Reduction::kL2 && passes.size() > 1) return false;
+  View dst = reduced_view(src, axes, lowering.graph().values[node.outputs[0]].dims);
+  for (size_t i = 0; i < passes.size(); ++i) {
+    bool is_last = i + 1 == passes.size();
+    View made = dst;
+    made.type = is_last ? lowering.stored_type(node.outputs[0]) : ElementType::kF32;
+    if (!is_last) made.dims = {passes[i].outer * passes[i].inner};
+    made.buffer = lowering.scratch(made.bytes());
+    add_pass(lowering, node.name, kind, passes[i], src, made);
+    if (kind == kernels::Reduction::kL1) kind = kernels::Reduction::kSum;
+    src = made;
+  }
+  lowering.set_view(node.outputs[0], src);
   return true;
 }
 
@@ -127,7 +212,7 @@ void lower_reduce(Lowering& lowering, int index) {
   bool is_pool = node.op == "ReduceMean" && !spatial.empty() && spatial.size() <= 3 &&
                  axes == spatial && is_channels_last(found) && !is_row_major(found);
   if (is_pool) return lower_global_pool(lowering, index);
-  if (lower_neighbours(lowering, node, axes)) return;
+  if (lower_by_passes(lowering, node, axes)) return;
   View src = lowering.read_real(node.inputs[0]);
   Dims dims = src.dims;
   for (int64_t axis : axes)
@@ -148,22 +233,10 @@ void lower_reduce(Lowering& lowering, int index) {
       node.name, pd.impl_info_str(), dnnl::reduction(pd), pd.scratchpad_desc(),
       {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
       static_cast<double>(src.count()));
-  if (dims.size() != value.dims.size()) {
-    dst.strides = row_major_strides(value.dims);
-    bool stays_in_order =
-        is_row_major({.dims = dims, .strides = dense_strides_like(dims, src.strides)});
-    if (!stays_in_order) {
-      View ordered{.type = dst.type, .dims = dims, .strides = row_major_strides(dims)};
-      ordered.buffer = lowering.scratch(ordered.bytes());
-      View from = dst;
-      from.dims = dims;
-      from.strides = dense_strides_like(dims, src.strides);
-      lowering.add_copy("reorder " + node.name, from, ordered);
-      dst.buffer = ordered.buffer;
-    }
-  }
-  dst.dims = value.dims;
-  lowering.set_view(node.outputs[0], dst);
+  View made = reduced_view(src, axes, value.dims);
+  made.type = dst.type;
+  made.buffer = dst.buffer;
+  lowering.set_view(node.outputs[0], made);
 }
 
 }  // namespace tenon::onednn

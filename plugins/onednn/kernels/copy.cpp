@@ -170,7 +170,39 @@ void copy_by_tiles(const Context& context,
   });
 }
 
+constexpr int64_t kMirrorTile = 64;
+
+// Tiles (row, row) to (row, last).
+void mirror_tile_row(const Context& context, char* square, int64_t bytes, int64_t n, int64_t tile) {
+  const int64_t row = tile * kMirrorTile;
+  const int64_t rows = std::min(kMirrorTile, n - row);
+  for (int64_t i = row; i < row + rows; ++i)
+    for (int64_t j = row; j < i; ++j)
+      std::memcpy(square + (i * n + j) * bytes, square + (j * n + i) * bytes,
+                  static_cast<uint64_t>(bytes));
+  for (int64_t column = row + rows; column < n; column += kMirrorTile) {
+    context.table->transpose_tile({square + (row * n + column) * bytes,
+                                   square + (column * n + row) * bytes, n, n, rows,
+                                   std::min(kMirrorTile, n - column), bytes});
+  }
+}
+
 }  // namespace
+
+// The first row of tiles is the longest, the last the shortest: they are done together, and so on
+// inwards.
+void mirror_upper(const Context& context, void* square, int64_t element_bytes, int64_t n) {
+  const int64_t tiles = (n + kMirrorTile - 1) / kMirrorTile;
+  const int64_t bytes = (tiles + 1) * kMirrorTile * kMirrorTile * element_bytes * 2;
+  char* data = static_cast<char*>(square);
+  parallel_for(context.parallel, (tiles + 1) / 2, grain_rows(bytes), [&](int64_t lo, int64_t hi) {
+    for (int64_t tile = lo; tile < hi; ++tile) {
+      const int64_t opposite = tiles - 1 - tile;
+      mirror_tile_row(context, data, element_bytes, n, tile);
+      if (opposite != tile) mirror_tile_row(context, data, element_bytes, n, opposite);
+    }
+  });
+}
 
 void strided_copy(const Context& context, const StridedCopy& copy) {
   const Axes axes = merge(copy);

@@ -25,6 +25,9 @@ StridedCopy make_transpose(const void* src,
                            std::span<const int64_t> dims,
                            std::span<const int64_t> perm);
 
+// square: [n, n] dense; what is above the diagonal is copied to below it.
+void mirror_upper(const Context& context, void* square, int64_t element_bytes, int64_t n);
+
 // rows of row_bytes each, pitches in bytes: one input of a Concat, one output of a Split.
 void copy_rows(const Context& context,
                const void* src,

@@ -230,6 +230,21 @@ INSTANTIATE_TEST_SUITE_P(Cases,
                          testing::ValuesIn(kShapeCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+TEST_F(BothBackends, ThePlanSaysThatAProductIsSymmetric) {
+  const char* text = R"(graph {
+  input %x: f32[256, 512]
+  constant %rows: i64[1] = [0]
+  %t: f32[512, 256] = Transpose(%x) {perm = ints[1, 0]} @n1
+  %m: f32[512] = ReduceMean(%x, %rows) {keepdims = 0} @n2
+  %d: f32[256, 512] = Sub(%x, %m) @n3
+  %y: f32[512, 512] = MatMul(%t, %d) @n4
+  output y = %y
+})";
+  expect_same(text, 1e-6);
+  Outcome outcome = run(parse(text), {{"backend", "onednn"}});
+  EXPECT_NE(outcome.plan.dump().find("(symmetric)"), std::string::npos) << outcome.plan;
+}
+
 TEST_F(BothBackends, ParametersThatGiveAnotherShapeAreRefusedWhenTheyRun) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[4, 4]

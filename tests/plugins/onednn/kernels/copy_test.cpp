@@ -101,6 +101,25 @@ TEST_P(Copy, CopiesScalarsAndNothing) {
   strided_copy(context_, {nullptr, nullptr, 4, 2, {3, 0}, {0, 1}, {0, 1}});
 }
 
+TEST_P(Copy, MirrorsWhatIsAboveTheDiagonal) {
+  for (int64_t size : {1, 2, 4, 8}) {
+    for (int64_t n : {1, 5, 64, 65, 200, 321}) {
+      const std::vector<uint8_t> before = elements(n * n, size);
+      std::vector<uint8_t> after = before;
+      mirror_upper(context_, after.data(), size, n);
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          ASSERT_EQ(
+              std::memcmp(
+                  &after[static_cast<uint64_t>((i * n + j) * size)],
+                  &before[static_cast<uint64_t>((std::min(i, j) * n + std::max(i, j)) * size)],
+                  static_cast<uint64_t>(size)),
+              0)
+              << n << " x " << n << " of " << size << " bytes at " << i << ", " << j;
+    }
+  }
+}
+
 TENON_EACH_LEVEL(Copy);
 
 }  // namespace

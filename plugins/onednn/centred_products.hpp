@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// x^T (x - mean), with the mean of each column over the rows that the product sums over, equals
+// (x - mean)^T (x - mean): what is added, mean^T (x - mean), is a mean times a sum of differences
+// from it, which is 0. So it is symmetric, and half of it need be computed
+// (handlers/symmetric_product). Large means do not cancel: both factors are centred before they
+// are multiplied. Likewise x (x - mean)^T with the means of rows.
+//
+// | before | after |
+// |---|---|
+// | MatMul(Transpose(x), d), MatMul(Transpose(d), x), d = x - ReduceMean(x, 0) | Gemm(d, d), transA
+// | | MatMul(x, Transpose(d)), MatMul(d, Transpose(x)), d = x - ReduceMean(x, 1) | Gemm(d, d),
+// transB |
+
+#include "graph.hpp"
+
+namespace tenon::onednn {
+
+// Of an [n, n] product that sums over k: whether the half that is saved pays for copying the rest
+// and for the smaller blocks. Measured on AVX-512.
+constexpr bool pays_to_halve(int64_t n, int64_t k) {
+  return n >= 512 && k >= 256;
+}
+
+void centre_products(Graph& graph);
+
+}  // namespace tenon::onednn
