@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend "cuda": see README.md. This file is the ABI's side of it.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
 #include "tenon/sdk/role/backend.hpp"
 
 #include "device/executable.hpp"
+#include "device/has_cudnn.hpp"
+#include "handlers/handlers.hpp"
 #include "lowering.hpp"
 
 namespace tenon::cuda {
@@ -26,7 +29,14 @@ struct Workshop {
   Device* device = nullptr;
   std::unique_ptr<Kernels> kernels;
   std::unique_ptr<Products> products;
+  std::unique_ptr<Convolutions> convolutions;
 };
+
+template <class Work>
+bool has(const Plan& plan) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(),
+                     [](const Step& step) { return std::holds_alternative<Work>(step.work); });
+}
 
 }  // namespace
 
@@ -61,8 +71,8 @@ class Cuda {
     for (size_t i = 0; i < imported.nodes.size(); ++i) {
       tn_node_id id = imported.nodes[i].source.id;
       std::string why = why_not(imported, static_cast<int>(i));
-      if (why.empty() && imported.nodes[i].op == "Conv")
-        why = "convolution by cuDNN is not there yet";
+      const Handler* handler = why.empty() ? find_handler(imported.nodes[i].op) : nullptr;
+      if (handler && handler->needs_cudnn) why = why_no_cudnn();
       if (why.empty()) {
         claims.take(claims.ctx, &id, 1);
       } else {
@@ -74,13 +84,11 @@ class Cuda {
 
   Result<void*> compile(const tn_graph* part, int32_t device, const Options& options) {
     TN_TRY(plan, lower(import_graph(part)));
-    bool has_products = false;
-    for (const Step& step : plan.steps)
-      has_products = has_products || std::get_if<Product>(&step.work);
-    TN_TRY(shop, workshop(device, has_products));
+    TN_TRY(shop, workshop(device, has<Product>(plan), has<Convolution>(plan)));
     ExecutableOptions how{options.text("precision", "fp32") == "tf32",
                           !options.has("graphs") || options.flag("graphs")};
-    Tools tools{shop->kernels.get(), shop->products.get(), &own_->weights};
+    Tools tools{shop->kernels.get(), shop->products.get(), shop->convolutions.get(),
+                &own_->weights};
     TN_TRY(made, Executable::make(*shop->device, std::move(plan), tools, how));
     return static_cast<void*>(made.release());
   }
@@ -145,7 +153,7 @@ class Cuda {
 
   static Executable& of_exe(void* exe) { return *static_cast<Executable*>(exe); }
 
-  Result<Workshop*> workshop(int32_t id, bool has_products) {
+  Result<Workshop*> workshop(int32_t id, bool has_products, bool has_convolutions) {
     TN_TRY(device, Device::get(id));
     std::lock_guard lock(own_->mutex);
     Workshop& shop = own_->shops[id];
@@ -161,6 +169,10 @@ class Cuda {
     if (has_products && !shop.products) {
       TN_TRY(opened, Products::open(*device));
       shop.products = std::move(opened);
+    }
+    if (has_convolutions && !shop.convolutions) {
+      TN_TRY(opened, Convolutions::open(*device));
+      shop.convolutions = std::move(opened);
     }
     return &shop;
   }

@@ -53,7 +53,7 @@ Result<Plan> lower(const Imported& graph) {
 
 Lowering::Lowering(const Imported& graph)
     : graph_(graph),
-      buffer_of_(graph.values.size(), kAbsent),
+      places_(graph.values.size()),
       root_of_(graph.nodes.size()),
       is_absorbed_(graph.nodes.size(), false) {
   for (size_t i = 0; i < root_of_.size(); ++i)
@@ -82,81 +82,6 @@ Result<Plan> Lowering::run() {
   keep_states();
   lay_out_arena(plan_);
   return std::move(plan_);
-}
-
-bool Lowering::is_state(int value, bool after) const {
-  return std::any_of(graph_.states.begin(), graph_.states.end(), [&](const StateInfo& state) {
-    return (after ? state.after : state.before) == value;
-  });
-}
-
-void Lowering::place_boundary() {
-  auto boundary = [&](int value, Place place, int index) {
-    buffer_of_[static_cast<size_t>(value)] = static_cast<int>(plan_.buffers.size());
-    plan_.buffers.push_back({this->value(value).name, this->value(value).bytes(), place, index, 0});
-  };
-  auto signature = [&](int value) {
-    return Signature{this->value(value).name, this->value(value).dtype, this->value(value).dims};
-  };
-  for (int input : graph_.inputs) {
-    if (is_state(input, false)) continue;
-    boundary(input, Place::kInput, static_cast<int>(plan_.inputs.size()));
-    plan_.inputs.push_back(signature(input));
-  }
-  for (const StateInfo& state : graph_.states) {
-    boundary(state.before, Place::kState, static_cast<int>(plan_.states.size()));
-    Signature sign = signature(state.before);
-    sign.name = state.name;
-    plan_.states.push_back(sign);
-  }
-  for (int output : graph_.outputs) {
-    if (is_state(output, true)) continue;
-    // A value made here lies in the first output that it is; inputs and the like are copied.
-    if (this->value(output).producer != kAbsent &&
-        buffer_of_[static_cast<size_t>(output)] == kAbsent) {
-      boundary(output, Place::kOutput, static_cast<int>(plan_.outputs.size()));
-    }
-    plan_.outputs.push_back(signature(output));
-  }
-}
-
-int Lowering::buffer(int index) {
-  int& made = buffer_of_[static_cast<size_t>(index)];
-  if (made != kAbsent) return made;
-  const ValueInfo& info = value(index);
-  made = static_cast<int>(plan_.buffers.size());
-  Buffer buffer{info.name, info.bytes(), Place::kArena, 0, 0};
-  if (info.constant) {
-    buffer.place = Place::kConstant;
-    buffer.index = static_cast<int>(plan_.constants.size());
-    plan_.constants.push_back(info.constant);
-  }
-  plan_.buffers.push_back(std::move(buffer));
-  return made;
-}
-
-void Lowering::alias(int index, int of) {
-  int source = buffer(of);
-  int& target = buffer_of_[static_cast<size_t>(index)];
-  if (target == kAbsent) {
-    target = source;
-    return;
-  }
-  // It has a place of its own, an output's: there is no way round a copy.
-  uint64_t bytes = value(index).bytes();
-  add({value(index).name,
-       "copy",
-       "memcpy",
-       Move{source, target, bytes},
-       {source},
-       {target},
-       0,
-       2.0 * static_cast<double>(bytes)});
-}
-
-int Lowering::scratch(std::string name, uint64_t bytes) {
-  plan_.buffers.push_back({std::move(name), bytes, Place::kArena, 0, 0});
-  return static_cast<int>(plan_.buffers.size()) - 1;
 }
 
 uint32_t Lowering::fault(std::string meaning) {
@@ -269,72 +194,43 @@ void Lowering::lower_group(int root) {
   for (size_t i = 0; i <= static_cast<size_t>(root); ++i) {
     if (root_of_[i] == root && !is_absorbed_[i]) members.push_back(static_cast<int>(i));
   }
-  BuiltGroup built = build_group(graph_, members);
   const NodeInfo& node = graph_.nodes[static_cast<size_t>(root)];
+  GatheredGroup gathered = gather_group(graph_, members);
+  bool last = is_better_channels_last(node.out[0], gathered.inputs);
+  if (last) put_channels_last(&gathered.group);
+  PointwiseText text = pointwise_text(gathered.group);
   Launch launch;
-  launch.symbol = built.text.symbol;
-  launch.source = std::move(built.text.source);
-  launch.arguments.resize(built.text.words.size() * sizeof(uint64_t));
-  std::memcpy(launch.arguments.data(), built.text.words.data(), launch.arguments.size());
+  launch.symbol = text.symbol;
+  launch.source = std::move(text.source);
+  launch.arguments.resize(text.words.size() * sizeof(uint64_t));
+  std::memcpy(launch.arguments.data(), text.words.data(), launch.arguments.size());
   launch.block = kBlock;
-  launch.grid = blocks_for(built.vectors);
-  for (size_t i = 0; i < built.inputs.size(); ++i)
-    launch.patches.push_back({static_cast<uint32_t>(i * 8), buffer(built.inputs[i]), 0});
-  launch.patches.push_back(
-      {static_cast<uint32_t>(built.inputs.size() * 8), buffer(node.out[0]), 0});
+  launch.grid = blocks_for(static_cast<uint64_t>(layout_of(gathered.group).count));
+  uint32_t at = 0;
+  for (int input : gathered.inputs) {
+    launch.patches.push_back({at, last ? channels_last(input) : buffer(input), 0});
+    at += 8;
+  }
+  int out = last ? new_channels_last(node.out[0]) : buffer(node.out[0]);
+  launch.patches.push_back({at, out, 0});
   double count = static_cast<double>(value(node.out[0]).count());
-  add_launch(node, std::move(launch), built.inputs.size(),
+  add_launch(node, std::move(launch), gathered.inputs.size(),
              count * static_cast<double>(members.size()));
 }
 
-// Outputs that are inputs, constants or another output.
-void Lowering::finish_outputs() {
-  int position = 0;
-  for (int output : graph_.outputs) {
-    if (is_state(output, true)) continue;
-    int source = buffer(output);
-    const Buffer& at = plan_.buffers[static_cast<size_t>(source)];
-    if (at.place != Place::kOutput || at.index != position) {
-      uint64_t bytes = at.bytes;
-      int target = static_cast<int>(plan_.buffers.size());
-      plan_.buffers.push_back({at.name, bytes, Place::kOutput, position, 0});
-      add({value(output).name,
-           "copy",
-           "memcpy",
-           Move{source, target, bytes},
-           {source},
-           {target},
-           0,
-           2.0 * static_cast<double>(bytes)});
-    }
-    ++position;
+// The layout in which most of what is read lies already.
+bool Lowering::is_better_channels_last(int result, const std::vector<int>& inputs) const {
+  const ValueInfo& info = value(result);
+  if (!has_two_layouts(info)) return false;
+  uint64_t last = 0, plain = 0;
+  for (int input : inputs) {
+    const ValueInfo& from = value(input);
+    // Its second axis is not the channels' axis of the result.
+    if (from.dims.size() < info.dims.size() && has_two_layouts(from)) return false;
+    if (from.dims == info.dims && !from.constant)
+      (lies_channels_last(input) ? last : plain) += from.bytes();
   }
-}
-
-// New values replace the old ones when all have been computed. One that is another state's old
-// value is set aside first.
-void Lowering::keep_states() {
-  std::vector<Step> last;
-  for (const StateInfo& state : graph_.states) {
-    int from = buffer(state.after), to = buffer(state.before);
-    uint64_t bytes = value(state.before).bytes();
-    if (from == to) continue;
-    if (plan_.buffers[static_cast<size_t>(from)].place == Place::kState) {
-      int aside = scratch(cat(state.name, " set aside"), bytes);
-      add({state.name, "state", "memcpy", Move{from, aside, bytes}, {from}, {aside}, 0, 0});
-      from = aside;
-    }
-    last.push_back({state.name,
-                    "state",
-                    "memcpy",
-                    Move{from, to, bytes},
-                    {from},
-                    {to},
-                    0,
-                    2.0 * static_cast<double>(bytes)});
-  }
-  for (Step& step : last)
-    add(std::move(step));
+  return last > plain || (last > 0 && last == plain && !info.is_output);
 }
 
 }  // namespace tenon::cuda

@@ -16,6 +16,9 @@ namespace tenon::cuda {
 std::string why_not(const Imported& graph, int node);
 Result<Plan> lower(const Imported& graph);
 
+// Of dims as n, c and spatial axes, with c innermost in memory.
+Dims channels_last_strides(const Dims& dims);
+
 class Lowering {
  public:
   explicit Lowering(const Imported& graph);
@@ -23,8 +26,20 @@ class Lowering {
 
   const Imported& graph() const { return graph_; }
   const ValueInfo& value(int i) const { return graph_.value(i); }
-  // The buffer that holds a value; made on the first call.
+  // The buffer that holds a value, row-major; made on the first call. A value that lies otherwise
+  // is copied.
   int buffer(int value);
+  // The same with channels last: n, spatial axes, c. Only of values of three axes and more.
+  int channels_last(int value);
+  // For the step that makes the value with channels last.
+  int new_channels_last(int value);
+  bool lies_channels_last(int value) const;
+  // As it lies, with the strides of its axes.
+  struct Placed {
+    int buffer;
+    Dims strides;
+  };
+  Placed placed(int value);
   // The value lies where another does, from its first byte on.
   void alias(int value, int of);
   int scratch(std::string name, uint64_t bytes);
@@ -62,6 +77,16 @@ class Lowering {
   Tail tail_of(const NodeInfo& node) const;
 
  private:
+  // last: with channels last; a value may lie in both ways.
+  struct Places {
+    int plain = kAbsent, last = kAbsent;
+    bool is_plain_made = false;  // although there is one with channels last
+  };
+  static bool has_two_layouts(const ValueInfo& info);
+  int plain_buffer(int value);
+  int constant(const ValueInfo& info, bool channels_last);
+  void add_layout_copy(int value, int from, int to, bool to_channels_last);
+  bool is_better_channels_last(int result, const std::vector<int>& inputs) const;
   void place_boundary();
   void find_tails();
   void find_groups();
@@ -72,7 +97,7 @@ class Lowering {
 
   const Imported& graph_;
   Plan plan_;
-  std::vector<int> buffer_of_;     // by value
+  std::vector<Places> places_;     // by value
   std::vector<int> root_of_;       // by node: the last node of its group; itself when alone
   std::vector<bool> is_absorbed_;  // by node: in a product's tail
   std::map<int, Tail> tails_;      // by node

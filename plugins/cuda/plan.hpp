@@ -56,12 +56,17 @@ struct Product {
   Activation activation = Activation::kNone;
 };
 
-// Two-dimensional convolution, NCHW, by cuDNN.
+enum class ConvolutionKind { kForward, kInputGrad, kWeightGrad };
+
+// Two-dimensional convolution by cuDNN, sizes as NCHW. A gradient has the same members: that by the
+// input writes x from y and w, that by the weight writes w from x and y.
 struct Convolution {
+  ConvolutionKind kind = ConvolutionKind::kForward;
   uint32_t dtype = 0;
   int x = -1, w = -1, bias = -1, y = -1;
   int64_t n = 0, c = 0, h = 0, width = 0, k = 0, r = 0, s = 0, p = 0, q = 0, groups = 1;
   int64_t pad[2] = {0, 0}, stride[2] = {1, 1}, dilation[2] = {1, 1};
+  bool channels_last = false;  // x, w and y alike: NHWC, KRSC
   bool relu = false;
 };
 
@@ -77,6 +82,13 @@ struct Step {
   double flops = 0, bytes = 0;
 };
 
+struct Constant {
+  Tensor tensor;
+  bool channels_last = false;  // its second axis is to be the innermost in memory
+};
+// The bytes of such a constant in that order.
+std::vector<unsigned char> channels_last_bytes(const Tensor& tensor);
+
 struct Signature {
   std::string name;
   uint32_t dtype = 0;
@@ -87,7 +99,7 @@ struct Plan {
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   std::vector<Signature> inputs, outputs, states;  // states: as they are before the run
-  std::vector<Tensor> constants;
+  std::vector<Constant> constants;
   std::vector<std::string> faults;  // by fault number - 1: what a kernel's complaint means
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   std::string peak_step;  // where the most memory is live

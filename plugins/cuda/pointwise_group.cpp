@@ -90,9 +90,9 @@ std::string refuse_pointwise(const Imported& graph, const NodeInfo& node) {
   return {};
 }
 
-BuiltGroup build_group(const Imported& graph, const std::vector<int>& members) {
-  BuiltGroup out;
-  PointwiseGroup group;
+GatheredGroup gather_group(const Imported& graph, const std::vector<int>& members) {
+  GatheredGroup out;
+  PointwiseGroup& group = out.group;
   std::map<int, int> part_of, input_of;  // by value
   for (int member : members) {
     const NodeInfo& node = graph.nodes[static_cast<size_t>(member)];
@@ -121,9 +121,18 @@ BuiltGroup build_group(const Imported& graph, const std::vector<int>& members) {
   const ValueInfo& result = graph.value(graph.nodes[static_cast<size_t>(members.back())].out[0]);
   group.dims = result.dims;
   group.dtype = result.dtype;
-  out.text = pointwise_text(group);
-  out.vectors = static_cast<uint64_t>(layout_of(group).count);
   return out;
+}
+
+void put_channels_last(PointwiseGroup* group) {
+  size_t rank = group->dims.size();
+  auto move = [rank](Dims& dims) {
+    dims.insert(dims.begin(), rank - dims.size(), 1);
+    std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+  };
+  for (PointwiseGroup::Input& input : group->inputs)
+    move(input.dims);
+  move(group->dims);
 }
 
 bool find_tail(const Imported& graph, int index, Lowering::Tail* tail, std::vector<int>* absorbed) {
@@ -149,7 +158,9 @@ bool find_tail(const Imported& graph, int index, Lowering::Tail* tail, std::vect
   }
   if (user != kAbsent) {
     const NodeInfo& next = graph.nodes[static_cast<size_t>(user)];
-    tail->activation = activation_of(next, is_product);
+    // cuDNN has ReLU behind a bias only.
+    bool has_bias = is_product || tail->bias != kAbsent || has_own_bias(node);
+    if (has_bias) tail->activation = activation_of(next, is_product);
     if (tail->activation != Activation::kNone) {
       absorbed->push_back(user);
       value = next.out[0];

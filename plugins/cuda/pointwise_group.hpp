@@ -12,13 +12,14 @@ constexpr int kGroupNodes = 64;
 bool is_pointwise(const Imported& graph, const NodeInfo& node);
 std::string refuse_pointwise(const Imported& graph, const NodeInfo& node);
 
-struct BuiltGroup {
-  PointwiseText text;
+struct GatheredGroup {
+  PointwiseGroup group;
   std::vector<int> inputs;  // values
-  uint64_t vectors = 0;     // threads that have work
 };
 // `members` in topological order; the last one's result is the group's.
-BuiltGroup build_group(const Imported& graph, const std::vector<int>& members);
+GatheredGroup gather_group(const Imported& graph, const std::vector<int>& members);
+// The same group over axes with channels last, which all its operands then are.
+void put_channels_last(PointwiseGroup* group);
 
 // Bias and activation behind a product or convolution. False: there is none.
 bool find_tail(const Imported& graph, int node, Lowering::Tail* tail, std::vector<int>* absorbed);

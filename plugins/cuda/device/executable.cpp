@@ -35,7 +35,7 @@ Executable::~Executable() {
 Status Executable::prepare(const Tools& tools) {
   TN_CHECK(device_.select());
   unsigned faults = device_.add_faults(plan_.faults);
-  for (const Tensor& constant : plan_.constants) {
+  for (const Constant& constant : plan_.constants) {
     TN_TRY(block, tools.weights->get(device_, constant));
     weights_.push_back(block);
   }
@@ -57,9 +57,13 @@ Status Executable::prepare(const Tools& tools) {
           tools.products->prepare(*product, options_.tf32);
       if (!made.ok()) return made.status().in(cat("node ", step.name));
       prepared.product = std::move(*made);
-      scratch_bytes_ = kProductWorkspace;
-    } else if (std::get_if<Convolution>(&step.work)) {
-      return unsupported(cat("cuda: node ", step.name, ": convolution needs cuDNN"));
+      scratch_bytes_ = std::max(scratch_bytes_, kProductWorkspace);
+    } else if (const Convolution* convolution = std::get_if<Convolution>(&step.work)) {
+      Result<std::unique_ptr<PreparedConvolution>> made =
+          tools.convolutions->prepare(*convolution, options_.tf32);
+      if (!made.ok()) return made.status().in(cat("node ", step.name));
+      prepared.convolution = std::move(*made);
+      scratch_bytes_ = std::max(scratch_bytes_, prepared.convolution->workspace_bytes());
     }
     prepared_.push_back(std::move(prepared));
   }
@@ -134,7 +138,7 @@ void Executable::resolve(const std::vector<void*>& boundary,
     if (buffer.place == Place::kConstant) address = weights_[index]->address();
     out->push_back(address);
   }
-  out->push_back(arena + plan_.arena_bytes);  // scratch for products
+  out->push_back(arena + plan_.arena_bytes);  // scratch of products and convolutions
 }
 
 Status Executable::launch(const Launch& work,
@@ -168,6 +172,10 @@ Status Executable::queue_step(size_t i, const std::vector<void*>& addresses, cud
   if (const Product* p = std::get_if<Product>(&step.work)) {
     return prepared_[i].product->launch(at(p->a), at(p->b), at(p->bias), at(p->c), at(p->out),
                                         addresses.back(), stream);
+  }
+  if (const Convolution* c = std::get_if<Convolution>(&step.work)) {
+    return prepared_[i].convolution->launch(at(c->x), at(c->w), at(c->bias), at(c->y),
+                                            addresses.back(), stream);
   }
   const Move& move = std::get<Move>(step.work);
   return device_.health().check(

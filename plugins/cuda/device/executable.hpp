@@ -9,6 +9,7 @@
 
 #include "tenon/exec.h"
 
+#include "convolutions.hpp"
 #include "module.hpp"
 #include "products.hpp"
 #include "state.hpp"
@@ -17,7 +18,8 @@ namespace tenon::cuda {
 
 struct Tools {  // of one component, shared by its executables
   Kernels* kernels;
-  Products* products;  // NULL: the plan has none
+  Products* products;          // NULL: the plan has none
+  Convolutions* convolutions;  // likewise
   Weights* weights;
 };
 
@@ -49,6 +51,7 @@ class Executable {
   struct Prepared {  // by step
     cudaKernel_t kernel = nullptr;
     std::unique_ptr<PreparedProduct> product;
+    std::unique_ptr<PreparedConvolution> convolution;
   };
   // A set of addresses that came before.
   struct Replay {
@@ -83,7 +86,7 @@ class Executable {
   Plan plan_;
   ExecutableOptions options_;
   std::atomic<bool> replays_on_ = options_.graphs;  // until a capture fails
-  uint64_t scratch_bytes_ = 0;                      // for products, behind the arena
+  uint64_t scratch_bytes_ = 0;                      // behind the arena, of one step at a time
   std::vector<Prepared> prepared_;
   std::vector<std::shared_ptr<Block>> weights_;
   mutable std::mutex mutex_;

@@ -20,16 +20,21 @@ Result<std::shared_ptr<Block>> Block::make(Device& device, uint64_t bytes, std::
   return std::shared_ptr<Block>(new Block(device, address, bytes));
 }
 
-Result<std::shared_ptr<Block>> Weights::get(Device& device, const Tensor& weight) {
-  DLTensor view = weight.dl();
+Result<std::shared_ptr<Block>> Weights::get(Device& device, const Constant& weight) {
+  DLTensor view = weight.tensor.dl();
   const void* data = data_of<const void>(view);
   std::lock_guard lock(mutex_);
-  Kept& kept = kept_[{device.info().id, data}];
+  Kept& kept = kept_[{device.info().id, data, weight.channels_last}];
   if (std::shared_ptr<Block> block = kept.block.lock()) return block;
   uint64_t bytes = bytes_of(dtype_of(view), element_count(view));
   TN_TRY(block, Block::make(device, bytes, "a constant"));
+  std::vector<unsigned char> moved;
+  if (weight.channels_last) {
+    moved = channels_last_bytes(weight.tensor);
+    data = moved.data();
+  }
   TN_CHECK(copy_now(device, data, false, block->address(), bytes));
-  kept.tensor = weight;
+  kept.tensor = weight.tensor;
   kept.block = block;
   return block;
 }

@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "device.hpp"
+#include "plan.hpp"
 
 namespace tenon::cuda {
 
@@ -30,7 +32,7 @@ class Block {
 class Weights {
  public:
   // On the device once, however many executables ask for it.
-  Result<std::shared_ptr<Block>> get(Device& device, const Tensor& weight);
+  Result<std::shared_ptr<Block>> get(Device& device, const Constant& weight);
 
  private:
   struct Kept {
@@ -38,7 +40,8 @@ class Weights {
     std::weak_ptr<Block> block;
   };
   std::mutex mutex_;
-  std::map<std::pair<int, const void*>, Kept> kept_;
+  using Key = std::tuple<int, const void*, bool>;  // device, data, channels last
+  std::map<Key, Kept> kept_;
 };
 
 class State {

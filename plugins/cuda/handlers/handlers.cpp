@@ -9,7 +9,7 @@ namespace {
 constexpr Handler kHandlers[] = {
     {"AveragePool", refuse_pool, lower_pool},
     {"Concat", refuse_concat, lower_concat},
-    {"Conv", refuse_conv, lower_conv},
+    {"Conv", refuse_conv, lower_conv, true},
     {"Dropout", refuse_view, lower_view},
     {"Expand", refuse_expand, lower_expand},
     {"Flatten", refuse_view, lower_view},
@@ -38,6 +38,11 @@ constexpr Handler kHandlers[] = {
     {"Squeeze", refuse_view, lower_view},
     {"Transpose", refuse_transpose, lower_transpose},
     {"Unsqueeze", refuse_view, lower_view},
+    {"tenon.AveragePoolGrad", refuse_pool_grad, lower_pool_grad},
+    {"tenon.ConvInputGrad", refuse_conv, lower_conv, true},
+    {"tenon.ConvWeightGrad", refuse_conv, lower_conv, true},
+    {"tenon.MaxPoolGrad", refuse_pool_grad, lower_pool_grad},
+    {"tenon.StopGradient", refuse_view, lower_view},
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ struct Handler {
   const char* op;
   std::string (*refuse)(const Imported&, const NodeInfo&);
   void (*lower)(Lowering&, const NodeInfo&);
+  bool needs_cudnn = false;
 };
 
 std::span<const Handler> handlers();
@@ -48,6 +49,8 @@ std::string refuse_global_pool(const Imported&, const NodeInfo&);
 void lower_global_pool(Lowering&, const NodeInfo&);
 std::string refuse_pool(const Imported&, const NodeInfo&);
 void lower_pool(Lowering&, const NodeInfo&);
+std::string refuse_pool_grad(const Imported&, const NodeInfo&);
+void lower_pool_grad(Lowering&, const NodeInfo&);
 std::string refuse_conv(const Imported&, const NodeInfo&);
 void lower_conv(Lowering&, const NodeInfo&);
 

@@ -68,10 +68,11 @@ void lower_transpose(Lowering& lowering, const NodeInfo& node) {
     perm = counted(x.dims.size());
     std::reverse(perm.begin(), perm.end());
   }
-  Dims strides = row_major(x.dims), moved;
+  Lowering::Placed at = lowering.placed(node.in[0]);
+  Dims moved;
   for (int64_t axis : perm)
-    moved.push_back(strides[axis_of(axis, strides.size())]);
-  lowering.add_strided_copy(node, x.dtype, y.dims, {lowering.buffer(node.in[0]), moved, 0},
+    moved.push_back(at.strides[axis_of(axis, at.strides.size())]);
+  lowering.add_strided_copy(node, x.dtype, y.dims, {at.buffer, moved, 0},
                             {lowering.buffer(node.out[0]), row_major(y.dims), 0});
 }
 

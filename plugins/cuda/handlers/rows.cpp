@@ -139,8 +139,11 @@ void push_axis(Walk& walk, int64_t dim, int64_t stride) {
   walk.strides.push_back(stride);
 }
 
-void walks_of(const Dims& dims, const std::vector<bool>& is_reduced, Walk* kept, Walk* reduced) {
-  Dims strides = row_major(dims);
+void walks_of(const Dims& dims,
+              const Dims& strides,
+              const std::vector<bool>& is_reduced,
+              Walk* kept,
+              Walk* reduced) {
   for (size_t axis = dims.size(); axis-- > 0;)
     push_axis(is_reduced[axis] ? *reduced : *kept, dims[axis], strides[axis]);
 }
@@ -177,7 +180,8 @@ std::string refuse_reduce(const Imported& graph, const NodeInfo& node) {
   std::vector<bool> is_reduced = reduced_axes(graph, node);
   if (std::count(is_reduced.begin(), is_reduced.end(), true) == 0) return "nothing to reduce";
   Walk kept, reduced;
-  walks_of(graph.value(node.in[0]).dims, is_reduced, &kept, &reduced);
+  const Dims& dims = graph.value(node.in[0]).dims;
+  walks_of(dims, row_major(dims), is_reduced, &kept, &reduced);
   if (std::max(kept.dims.size(), reduced.dims.size()) > TN_REDUCE_RANK) return "too many axes";
   return {};
 }
@@ -190,7 +194,8 @@ std::string refuse_global_pool(const Imported& graph, const NodeInfo& node) {
 void lower_reduce(Lowering& lowering, const NodeInfo& node) {
   const ValueInfo& x = lowering.value(node.in[0]);
   Walk kept, reduced;
-  walks_of(x.dims, reduced_axes(lowering.graph(), node), &kept, &reduced);
+  Lowering::Placed at = lowering.placed(node.in[0]);
+  walks_of(x.dims, at.strides, reduced_axes(lowering.graph(), node), &kept, &reduced);
   ReduceArgs args{};
   args.outputs = static_cast<uint64_t>(lowering.value(node.out[0]).count());
   args.reduced = static_cast<uint64_t>(x.count()) / args.outputs;
@@ -205,7 +210,7 @@ void lower_reduce(Lowering& lowering, const NodeInfo& node) {
       args);
   made.block = by_rows ? row_block(args.reduced) : 128;
   made.grid = by_rows ? row_grid(args.outputs) : row_grid((args.outputs + 127) / 128);
-  made.patches = {{offsetof(ReduceArgs, x), lowering.buffer(node.in[0]), 0},
+  made.patches = {{offsetof(ReduceArgs, x), at.buffer, 0},
                   {offsetof(ReduceArgs, y), lowering.buffer(node.out[0]), 0}};
   lowering.add_launch(node, std::move(made), 1, static_cast<double>(x.count()));
 }

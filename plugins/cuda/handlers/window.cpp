@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling by a kernel of ours, convolution by cuDNN.
+// Pooling and its gradients by kernels of ours, and the windows that convolutions share.
 #include "window.hpp"
 
 #include <algorithm>
@@ -8,27 +8,16 @@
 #include "../kernels/row_args.h"
 
 namespace tenon::cuda {
-namespace {
 
-Dims kernel_of(const Imported& graph, const NodeInfo& node) {
-  if (node.op != "Conv") return node.source.attr_ints("kernel_shape");
-  const Dims& w = graph.value(node.in[1]).dims;
-  return w.size() < 3 ? Dims() : Dims(w.begin() + 2, w.end());
-}
-
-}  // namespace
-
-std::string refuse_window(const Imported& graph, const NodeInfo& node) {
-  const ValueInfo& x = graph.value(node.in[0]);
-  if (real_suffix(x.dtype).empty()) return cat("no kernels for ", dtype_name(x.dtype));
-  if (x.dims.size() != 3 && x.dims.size() != 4) return "neither one nor two spatial axes";
-  if (kernel_of(graph, node).size() + 2 != x.dims.size()) return "a kernel of another rank";
+std::string refuse_window(const Imported& graph, int x, size_t kernel_rank) {
+  const ValueInfo& info = graph.value(x);
+  if (real_suffix(info.dtype).empty()) return cat("no kernels for ", dtype_name(info.dtype));
+  if (info.dims.size() != 3 && info.dims.size() != 4) return "neither one nor two spatial axes";
+  if (kernel_rank + 2 != info.dims.size()) return "a kernel of another rank";
   return {};
 }
 
-Window window_of(const Imported& graph, const NodeInfo& node, const Dims& kernel) {
-  const Dims& x = graph.value(node.in[0]).dims;
-  const Dims& y = graph.value(node.out[0]).dims;
+Window window_of(const NodeInfo& node, const Dims& x, const Dims& y, const Dims& kernel) {
   Dims strides = node.source.attr_ints("strides"), dilations = node.source.attr_ints("dilations");
   Dims pads = node.source.attr_ints("pads");
   std::string_view mode = node.source.attr_text("auto_pad", "NOTSET");
@@ -54,17 +43,19 @@ Window window_of(const Imported& graph, const NodeInfo& node, const Dims& kernel
   return w;
 }
 
-std::string refuse_pool(const Imported& graph, const NodeInfo& node) {
-  if (node.output(1) != kAbsent && !graph.value(node.output(1)).users.empty()) return "indices";
-  if (node.output(1) != kAbsent && graph.value(node.output(1)).is_output) return "indices";
-  return refuse_window(graph, node);
+namespace {
+
+Dims kernel_shape(const NodeInfo& node) {
+  return node.source.attr_ints("kernel_shape");
 }
 
-void lower_pool(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
-  Window w = window_of(lowering.graph(), node, node.source.attr_ints("kernel_shape"));
+// The kernel's arguments for a pool between these shapes, in the layout in which `x` lies.
+PoolArgs pool_args(const NodeInfo& node, const Dims& x, const Dims& y, bool channels_last) {
+  Window w = window_of(node, x, y, kernel_shape(node));
   PoolArgs args{};
-  args.planes = static_cast<uint64_t>(x.dims[0] * x.dims[1]);
+  args.images = static_cast<uint64_t>(x[0]);
+  args.channels = static_cast<uint64_t>(x[1]);
+  args.channels_last = channels_last;
   args.h = static_cast<int>(w.in[0]);
   args.w = static_cast<int>(w.in[1]);
   args.p = static_cast<int>(w.out[0]);
@@ -76,68 +67,69 @@ void lower_pool(Lowering& lowering, const NodeInfo& node) {
     args.end_pad[axis] = static_cast<int>(w.end_pad[axis]);
     args.dilation[axis] = static_cast<int>(w.dilation[axis]);
   }
-  args.is_average = node.op == "AveragePool";
+  args.is_average = node.op.find("AveragePool") != std::string::npos;
   args.counts_padding = node.source.attr_int("count_include_pad", 0) != 0;
-  uint64_t count = static_cast<uint64_t>(lowering.value(node.out[0]).count());
+  return args;
+}
+
+uint32_t grid_for(int64_t count) {
+  return static_cast<uint32_t>(std::clamp<int64_t>((count + 255) / 256, 1, 65536));
+}
+
+double taps_of(const PoolArgs& args, int64_t outputs) {
+  return static_cast<double>(outputs) * args.kernel[0] * args.kernel[1];
+}
+
+}  // namespace
+
+std::string refuse_pool(const Imported& graph, const NodeInfo& node) {
+  if (node.output(1) != kAbsent && !graph.value(node.output(1)).users.empty()) return "indices";
+  if (node.output(1) != kAbsent && graph.value(node.output(1)).is_output) return "indices";
+  return refuse_window(graph, node.in[0], kernel_shape(node).size());
+}
+
+void lower_pool(Lowering& lowering, const NodeInfo& node) {
+  const ValueInfo& x = lowering.value(node.in[0]);
+  const ValueInfo& y = lowering.value(node.out[0]);
+  bool last = lowering.lies_channels_last(node.in[0]);
+  PoolArgs args = pool_args(node, x.dims, y.dims, last);
   Launch made = lowering.launch("pool_" + real_suffix(x.dtype), args);
   made.block = 256;
-  made.grid = static_cast<uint32_t>(std::clamp<uint64_t>((count + 255) / 256, 1, 65536));
-  made.patches = {{offsetof(PoolArgs, x), lowering.buffer(node.in[0]), 0},
-                  {offsetof(PoolArgs, y), lowering.buffer(node.out[0]), 0}};
-  lowering.add_launch(node, std::move(made), 1,
-                      static_cast<double>(count) * static_cast<double>(w.kernel[0] * w.kernel[1]));
+  made.grid = grid_for(y.count());
+  int from = last ? lowering.channels_last(node.in[0]) : lowering.buffer(node.in[0]);
+  int to = last ? lowering.new_channels_last(node.out[0]) : lowering.buffer(node.out[0]);
+  made.patches = {{offsetof(PoolArgs, x), from, 0}, {offsetof(PoolArgs, y), to, 0}};
+  lowering.add_launch(node, std::move(made), 1, taps_of(args, y.count()));
 }
 
-std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
-  if (std::string why = refuse_window(graph, node); !why.empty()) return why;
-  for (int value : node.in) {
-    if (value != kAbsent && graph.value(value).dtype != graph.value(node.in[0]).dtype) {
-      return "operands of two types";
-    }
-  }
-  Window w = window_of(graph, node, kernel_of(graph, node));
-  for (int axis = 0; axis < 2; ++axis) {
-    if (w.pad[axis] != w.end_pad[axis] || w.pad[axis] < 0)
-      return "padding that is not the same at both ends";
-  }
-  return {};
+// MaxPoolGrad(dy, x), AveragePoolGrad(dy, shape of x).
+std::string refuse_pool_grad(const Imported& graph, const NodeInfo& node) {
+  const ValueInfo& dy = graph.value(node.in[0]);
+  const ValueInfo& dx = graph.value(node.out[0]);
+  if (dy.dtype != dx.dtype) return "operands of two types";
+  if (dy.dims.size() != dx.dims.size()) return "a gradient of another rank";
+  return refuse_window(graph, node.out[0], kernel_shape(node).size());
 }
 
-void lower_conv(Lowering& lowering, const NodeInfo& node) {
-  Window w = window_of(lowering.graph(), node, kernel_of(lowering.graph(), node));
-  const Dims& x = lowering.value(node.in[0]).dims;
-  Lowering::Tail tail = lowering.tail_of(node);
-  const ValueInfo& y = lowering.value(tail.out);
-  Convolution conv;
-  conv.dtype = y.dtype;
-  conv.x = lowering.buffer(node.in[0]);
-  conv.w = lowering.buffer(node.in[1]);
-  int bias = tail.bias != kAbsent ? tail.bias : node.input(2);
-  if (bias != kAbsent) conv.bias = lowering.buffer(bias);
-  conv.y = lowering.buffer(tail.out);
-  conv.n = x[0];
-  conv.c = x[1];
-  conv.h = w.in[0];
-  conv.width = w.in[1];
-  conv.k = y.dims[1];
-  conv.r = w.kernel[0];
-  conv.s = w.kernel[1];
-  conv.p = w.out[0];
-  conv.q = w.out[1];
-  conv.groups = node.source.attr_int("group", 1);
-  for (int axis = 0; axis < 2; ++axis) {
-    conv.pad[axis] = w.pad[axis];
-    conv.stride[axis] = w.stride[axis];
-    conv.dilation[axis] = w.dilation[axis];
-  }
-  conv.relu = tail.activation == Activation::kRelu;
-  Step step{node.name, node.op, "cudnn", conv, {conv.x, conv.w}, {conv.y}, 0, 0};
-  if (conv.bias >= 0) step.reads.push_back(conv.bias);
-  step.flops = 2.0 * static_cast<double>(y.count()) *
-               static_cast<double>(conv.c / conv.groups * conv.r * conv.s);
-  step.bytes = static_cast<double>(lowering.value(node.in[0]).bytes() +
-                                   lowering.value(node.in[1]).bytes() + y.bytes());
-  lowering.add(std::move(step));
+void lower_pool_grad(Lowering& lowering, const NodeInfo& node) {
+  const ValueInfo& dy = lowering.value(node.in[0]);
+  const ValueInfo& dx = lowering.value(node.out[0]);
+  bool is_average = node.op.find("Average") != std::string::npos;
+  bool last = lowering.lies_channels_last(node.in[is_average ? 0 : 1]);
+  PoolArgs args = pool_args(node, dx.dims, dy.dims, last);
+  Launch made =
+      lowering.launch(cat("pool_grad_", is_average ? "average_" : "max_", real_suffix(dx.dtype)), args);
+  made.block = 256;
+  made.grid = grid_for(dx.count());
+  auto read = [&](int value) {
+    return last ? lowering.channels_last(value) : lowering.buffer(value);
+  };
+  made.patches = {{offsetof(PoolArgs, dy), read(node.in[0]), 0}};
+  if (!is_average) made.patches.push_back({offsetof(PoolArgs, x), read(node.in[1]), 0});
+  size_t n_reads = made.patches.size();
+  int to = last ? lowering.new_channels_last(node.out[0]) : lowering.buffer(node.out[0]);
+  made.patches.push_back({offsetof(PoolArgs, y), to, 0});
+  lowering.add_launch(node, std::move(made), n_reads, taps_of(args, dy.count()));
 }
 
 }  // namespace tenon::cuda

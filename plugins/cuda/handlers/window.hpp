@@ -12,8 +12,9 @@ struct Window {
   int64_t stride[2] = {1, 1}, dilation[2] = {1, 1}, pad[2] = {0, 0}, end_pad[2] = {0, 0};
 };
 
-// Empty when the node has one or two spatial axes.
-std::string refuse_window(const Imported& graph, const NodeInfo& node);
-Window window_of(const Imported& graph, const NodeInfo& node, const Dims& kernel);
+// Empty when value x has one or two spatial axes, and the kernel as many.
+std::string refuse_window(const Imported& graph, int x, size_t kernel_rank);
+// x and y: shapes of what the node's window goes over and of what comes out.
+Window window_of(const NodeInfo& node, const Dims& x, const Dims& y, const Dims& kernel);
 
 }  // namespace tenon::cuda

@@ -1,9 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maximum and average over windows, NCHW: one thread per output.
+// Maximum and average over windows, one thread per output, and their gradients, one thread per
+// input: it looks through the windows that hold it, so nothing is added from two sides at once.
 #include "element.cuh"
 #include "row_args.h"
 
 namespace tn {
+
+// Element i of an image of these sizes in memory, as coordinates.
+struct Place {
+  u64 plane;  // where its channel of its image begins
+  i64 apart;  // elements between neighbours in a row
+  int row, column;
+};
+
+TN_FN Place place_of(const PoolArgs& args, u64 i, int height, int width) {
+  Place at;
+  u64 h = static_cast<u64>(height), w = static_cast<u64>(width);
+  u64 c = args.channels;
+  if (args.channels_last) {
+    at.column = static_cast<int>(i / c % w);
+    at.row = static_cast<int>(i / c / w % h);
+    at.plane = i / c / w / h * c * static_cast<u64>(args.h) * args.w + i % c;
+  } else {
+    at.column = static_cast<int>(i % w);
+    at.row = static_cast<int>(i / w % h);
+    at.plane = i / w / h * static_cast<u64>(args.h) * args.w;
+  }
+  at.apart = args.channels_last ? static_cast<i64>(c) : 1;
+  return at;
+}
+
+TN_FN i64 offset(const PoolArgs& args, const Place& at, int row, int column) {
+  return (static_cast<i64>(row) * args.w + column) * at.apart;
+}
 
 // How many steps of an average's window lie within the padded image.
 TN_FN int padded_steps(const PoolArgs& args, int axis, int start, int extent) {
@@ -15,46 +44,121 @@ TN_FN int padded_steps(const PoolArgs& args, int axis, int start, int extent) {
   return steps;
 }
 
+// visit(row, column) for what lies within the image of the window that begins at top, left.
+template <class Visit>
+TN_FN void for_each_tap(const PoolArgs& args, int top, int left, const Visit& visit) {
+  for (int a = 0; a < args.kernel[0]; ++a) {
+    int y = top + a * args.dilation[0];
+    if (y < 0 || y >= args.h) continue;
+    for (int b = 0; b < args.kernel[1]; ++b) {
+      int z = left + b * args.dilation[1];
+      if (z >= 0 && z < args.w) visit(y, z);
+    }
+  }
+}
+
+TN_FN int taps(const PoolArgs& args, int top, int left) {
+  if (args.counts_padding)
+    return padded_steps(args, 0, top, args.h) * padded_steps(args, 1, left, args.w);
+  int n = 0;
+  for_each_tap(args, top, left, [&](int, int) { ++n; });
+  return n;
+}
+
 template <class E>
 TN_FN void pool(const PoolArgs& args) {
-  const u64 count = args.planes * static_cast<u64>(args.p) * static_cast<u64>(args.q);
+  const u64 count = args.images * args.channels * static_cast<u64>(args.p) * static_cast<u64>(args.q);
   const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
   for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
-    int column = static_cast<int>(i % static_cast<u64>(args.q));
-    int row = static_cast<int>(i / static_cast<u64>(args.q) % static_cast<u64>(args.p));
-    u64 plane = i / static_cast<u64>(args.q) / static_cast<u64>(args.p);
-    const E* x = static_cast<const E*>(args.x) + plane * static_cast<u64>(args.h) * args.w;
-    int top = row * args.stride[0] - args.pad[0], left = column * args.stride[1] - args.pad[1];
+    const Place at = place_of(args, i, args.p, args.q);
+    const E* x = static_cast<const E*>(args.x) + at.plane;
+    int top = at.row * args.stride[0] - args.pad[0];
+    int left = at.column * args.stride[1] - args.pad[1];
     float r = args.is_average ? 0 : -infinity();
-    int n = 0;
-    for (int a = 0; a < args.kernel[0]; ++a) {
-      int y = top + a * args.dilation[0];
-      if (y < 0 || y >= args.h) continue;
-      for (int b = 0; b < args.kernel[1]; ++b) {
-        int z = left + b * args.dilation[1];
-        if (z < 0 || z >= args.w) continue;
-        float v = value(x[static_cast<i64>(y) * args.w + z]);
-        r = args.is_average ? r + v : high(r, v);
-        ++n;
+    for_each_tap(args, top, left, [&](int y, int z) {
+      float v = value(x[offset(args, at, y, z)]);
+      r = args.is_average ? r + v : high(r, v);
+    });
+    if (args.is_average) r /= static_cast<float>(taps(args, top, left));
+    static_cast<E*>(args.y)[i] = Convert<E>::from(r);
+  }
+}
+
+// The first of the largest in a window; a NaN is larger than anything. -1: it lies in the padding.
+template <class E>
+TN_FN int place_of_most(const PoolArgs& args, const E* x, const Place& at, int top, int left) {
+  int best = -1;
+  float most = 0;
+  for_each_tap(args, top, left, [&](int y, int z) {
+    float v = value(x[offset(args, at, y, z)]);
+    if (best >= 0 && !(v > most || (v != v && most == most))) return;
+    most = v;
+    best = y * args.w + z;
+  });
+  return best;
+}
+
+// The first window that may hold position `at`, and the one behind the last.
+TN_FN int first_window(const PoolArgs& args, int axis, int at) {
+  int reach = (args.kernel[axis] - 1) * args.dilation[axis];
+  int from = at + args.pad[axis] - reach;
+  return from <= 0 ? 0 : (from + args.stride[axis] - 1) / args.stride[axis];
+}
+TN_FN int last_window(const PoolArgs& args, int axis, int at, int windows) {
+  int past = (at + args.pad[axis]) / args.stride[axis] + 1;
+  return past < windows ? past : windows;
+}
+TN_FN bool holds(const PoolArgs& args, int axis, int start, int at) {
+  return (at - start) % args.dilation[axis] == 0;
+}
+
+template <class E, bool kAverage>
+TN_FN void pool_grad(const PoolArgs& args) {
+  const u64 count = args.images * args.channels * static_cast<u64>(args.h) * static_cast<u64>(args.w);
+  const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
+  const i64 outputs = static_cast<i64>(args.p) * args.q;
+  for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+    const Place at = place_of(args, i, args.h, args.w);
+    const E* x = kAverage ? nullptr : static_cast<const E*>(args.x) + at.plane;
+    // dy has as many planes as x, of another size.
+    const i64 plane = static_cast<i64>(args.channels_last
+                                           ? i / args.channels / args.h / args.w * args.channels * outputs +
+                                                 i % args.channels
+                                           : i / args.h / args.w * outputs);
+    const E* dy = static_cast<const E*>(args.dy) + plane;
+    float sum = 0;
+    for (int p = first_window(args, 0, at.row), n = last_window(args, 0, at.row, args.p); p < n; ++p) {
+      int top = p * args.stride[0] - args.pad[0];
+      if (!holds(args, 0, top, at.row)) continue;
+      for (int q = first_window(args, 1, at.column), m = last_window(args, 1, at.column, args.q); q < m;
+           ++q) {
+        int left = q * args.stride[1] - args.pad[1];
+        if (!holds(args, 1, left, at.column)) continue;
+        float d = value(dy[(static_cast<i64>(p) * args.q + q) * at.apart]);
+        if (kAverage) {
+          sum += d / static_cast<float>(taps(args, top, left));
+        } else if (place_of_most(args, x, at, top, left) == at.row * args.w + at.column) {
+          sum += d;
+        }
       }
     }
-    if (args.is_average) {
-      if (args.counts_padding)
-        n = padded_steps(args, 0, top, args.h) * padded_steps(args, 1, left, args.w);
-      r /= static_cast<float>(n);
-    }
-    static_cast<E*>(args.y)[i] = Convert<E>::from(r);
+    static_cast<E*>(args.y)[i] = Convert<E>::from(sum);
   }
 }
 
 }  // namespace tn
 
-TN_KERNEL(pool_f32, PoolArgs) {
-  tn::pool<float>(args);
-}
-TN_KERNEL(pool_f16, PoolArgs) {
-  tn::pool<tn::F16>(args);
-}
-TN_KERNEL(pool_bf16, PoolArgs) {
-  tn::pool<tn::BF16>(args);
-}
+#define TN_POOLS(name, E)                      \
+  TN_KERNEL(pool_##name, PoolArgs) {           \
+    tn::pool<E>(args);                         \
+  }                                            \
+  TN_KERNEL(pool_grad_max_##name, PoolArgs) {  \
+    tn::pool_grad<E, false>(args);             \
+  }                                            \
+  TN_KERNEL(pool_grad_average_##name, PoolArgs) { \
+    tn::pool_grad<E, true>(args);              \
+  }
+
+TN_POOLS(f32, float)
+TN_POOLS(f16, tn::F16)
+TN_POOLS(bf16, tn::BF16)

@@ -37,15 +37,19 @@ struct ReduceArgs {
   long long kept_strides[TN_REDUCE_RANK], reduced_strides[TN_REDUCE_RANK];
 };
 
-/* Two spatial axes; one-dimensional data has a first axis of 1. */
+/* Two spatial axes; one-dimensional data has a first axis of 1. x is what the window goes over, y
+ * what a kernel writes: the pool's output, or for a gradient (from dy, of the pool's output) that
+ * by x. All tensors lie alike. */
 struct PoolArgs {
   const void* x;
+  const void* dy;
   void* y;
-  unsigned long long planes; /* batch times channels */
+  unsigned long long images, channels;
   int h, w, p, q;
   int kernel[2], stride[2], pad[2], dilation[2];
   int end_pad[2];
   unsigned is_average, counts_padding;
+  unsigned channels_last, reserved;
 };
 
 #endif

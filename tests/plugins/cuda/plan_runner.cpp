@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <list>
 
 #include <dlfcn.h>
 
@@ -57,7 +58,7 @@ class Runner {
       const void* at = nullptr;
       if (buffer.place == Place::kInput) at = inputs[index].data();
       if (buffer.place == Place::kOutput) at = ran.outputs[index].data();
-      if (buffer.place == Place::kConstant) at = plan_.constants[index].data<const void>();
+      if (buffer.place == Place::kConstant) at = constant(plan_.constants[index]);
       if (buffer.place == Place::kState) at = (*states)[index].data();
       if (buffer.place == Place::kArena) at = reinterpret_cast<void*>(base + buffer.offset);
       addresses_.push_back(const_cast<void*>(at));
@@ -68,6 +69,10 @@ class Runner {
   }
 
  private:
+  const void* constant(const Constant& one) {
+    if (!one.channels_last) return one.tensor.data<const void>();
+    return moved_.emplace_back(channels_last_bytes(one.tensor)).data();
+  }
   void* at(int buffer) const { return addresses_[static_cast<size_t>(buffer)]; }
 
   void perform(const Launch& launch, unsigned* fault) {
@@ -105,31 +110,60 @@ class Runner {
     }
   }
 
-  double window(const Convolution& c, int64_t n, int64_t k, int64_t p, int64_t q) const {
-    int64_t channels = c.c / c.groups, first = k / (c.k / c.groups) * channels;
-    double sum = c.bias >= 0 ? element(at(c.bias), c.dtype, k) : 0;
-    for (int64_t i = 0; i < channels * c.r * c.s; ++i) {
-      int64_t channel = i / (c.r * c.s), r = i / c.s % c.r, s = i % c.s;
-      int64_t y = p * c.stride[0] - c.pad[0] + r * c.dilation[0];
-      int64_t x = q * c.stride[1] - c.pad[1] + s * c.dilation[1];
-      if (y < 0 || y >= c.h || x < 0 || x >= c.width) continue;
-      int64_t from = ((n * c.c + first + channel) * c.h + y) * c.width + x;
-      sum +=
-          element(at(c.x), c.dtype, from) * element(at(c.w), c.dtype, k * channels * c.r * c.s + i);
+  // Where element a, b, c, d of a tensor of these sizes lies.
+  struct Four {
+    int64_t b, c, d;
+    bool channels_last;
+    int64_t at(int64_t i, int64_t j, int64_t k, int64_t l) const {
+      return channels_last ? ((i * c + k) * d + l) * b + j : ((i * b + j) * c + k) * d + l;
     }
-    return c.relu && sum < 0 ? 0 : sum;
+  };
+
+  // visit(index in x, index in w, index in y) for each product of the convolution.
+  template <class Visit>
+  static void for_each_product(const Convolution& c, const Visit& visit) {
+    int64_t channels = c.c / c.groups, kernels = c.k / c.groups;
+    Four x{c.c, c.h, c.width, c.channels_last}, w{channels, c.r, c.s, c.channels_last};
+    Four y{c.k, c.p, c.q, c.channels_last};
+    for (int64_t i = 0; i < c.n * c.k * c.p * c.q; ++i) {
+      int64_t n = i / (c.k * c.p * c.q), k = i / (c.p * c.q) % c.k, p = i / c.q % c.p, q = i % c.q;
+      for (int64_t j = 0; j < channels * c.r * c.s; ++j) {
+        int64_t channel = j / (c.r * c.s), r = j / c.s % c.r, s = j % c.s;
+        int64_t row = p * c.stride[0] - c.pad[0] + r * c.dilation[0];
+        int64_t column = q * c.stride[1] - c.pad[1] + s * c.dilation[1];
+        if (row < 0 || row >= c.h || column < 0 || column >= c.width) continue;
+        visit(x.at(n, k / kernels * channels + channel, row, column), w.at(k, channel, r, s),
+              y.at(n, k, p, q));
+      }
+    }
   }
 
   void perform(const Convolution& c, unsigned*) {
-    for (int64_t i = 0; i < c.n * c.k * c.p * c.q; ++i) {
-      put(at(c.y), c.dtype, i,
-          window(c, i / (c.k * c.p * c.q), i / (c.p * c.q) % c.k, i / c.q % c.p, i % c.q));
+    bool forward = c.kind == ConvolutionKind::kForward;
+    bool by_input = c.kind == ConvolutionKind::kInputGrad;
+    int64_t sizes[] = {c.n * c.k * c.p * c.q, c.n * c.c * c.h * c.width,
+                       c.k * (c.c / c.groups) * c.r * c.s};
+    std::vector<double> sums(static_cast<size_t>(sizes[static_cast<int>(c.kind)]), 0);
+    auto x = [&](int64_t i) { return element(at(c.x), c.dtype, i); };
+    auto w = [&](int64_t i) { return element(at(c.w), c.dtype, i); };
+    auto y = [&](int64_t i) { return element(at(c.y), c.dtype, i); };
+    for_each_product(c, [&](int64_t in_x, int64_t in_w, int64_t in_y) {
+      if (forward) sums[static_cast<size_t>(in_y)] += x(in_x) * w(in_w);
+      if (by_input) sums[static_cast<size_t>(in_x)] += y(in_y) * w(in_w);
+      if (!forward && !by_input) sums[static_cast<size_t>(in_w)] += x(in_x) * y(in_y);
+    });
+    for (size_t i = 0; i < sums.size(); ++i) {
+      auto index = static_cast<int64_t>(i);
+      int64_t k = c.channels_last ? index % c.k : index / (c.p * c.q) % c.k;
+      double sum = sums[i] + (c.bias >= 0 ? element(at(c.bias), c.dtype, k) : 0);
+      put(at(forward ? c.y : by_input ? c.x : c.w), c.dtype, index, c.relu && sum < 0 ? 0 : sum);
     }
   }
 
   const Plan& plan_;
   const Emulator& emulator_;
   std::vector<void*> addresses_;
+  std::list<Bytes> moved_;  // constants in another order
 };
 
 }  // namespace

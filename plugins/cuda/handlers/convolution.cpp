@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conv, tenon:ConvInputGrad(dy, w, shape of x) and tenon:ConvWeightGrad(x, dy, shape of w) by cuDNN.
+// All work with channels last, which is what tensor cores want.
+#include "window.hpp"
+
+namespace tenon::cuda {
+namespace {
+
+// The values of a convolution or of one of its gradients.
+struct Roles {
+  ConvolutionKind kind;
+  int x, w, y;
+};
+
+Roles roles_of(const NodeInfo& node) {
+  if (node.op == "tenon.ConvInputGrad") {
+    return {ConvolutionKind::kInputGrad, node.out[0], node.in[1], node.in[0]};
+  }
+  if (node.op == "tenon.ConvWeightGrad") {
+    return {ConvolutionKind::kWeightGrad, node.in[0], node.out[0], node.in[1]};
+  }
+  return {ConvolutionKind::kForward, node.in[0], node.in[1], node.out[0]};
+}
+
+Window window_of(const Imported& graph, const NodeInfo& node, const Roles& roles) {
+  const Dims& w = graph.value(roles.w).dims;
+  return window_of(node, graph.value(roles.x).dims, graph.value(roles.y).dims,
+                   Dims(w.begin() + 2, w.end()));
+}
+
+}  // namespace
+
+std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
+  Roles roles = roles_of(node);
+  if (roles.x == kAbsent || roles.w == kAbsent || roles.y == kAbsent) return "an absent operand";
+  const ValueInfo& x = graph.value(roles.x);
+  const Dims& w = graph.value(roles.w).dims;
+  if (w.size() < 3) return "a kernel without a spatial axis";
+  if (std::string why = refuse_window(graph, roles.x, w.size() - 2); !why.empty()) return why;
+  if (graph.value(roles.y).dims.size() != w.size()) return "an output of another rank";
+  for (int value : {roles.w, roles.y, node.op == "Conv" ? node.input(2) : kAbsent}) {
+    if (value == kAbsent) continue;
+    if (graph.value(value).dtype != x.dtype) return "operands of two types";
+    if (graph.value(value).count() == 0) return "an empty tensor";
+  }
+  Window window = window_of(graph, node, roles);
+  for (int axis = 0; axis < 2; ++axis) {
+    if (window.pad[axis] != window.end_pad[axis] || window.pad[axis] < 0)
+      return "padding that is not the same at both ends";
+  }
+  return {};
+}
+
+void lower_conv(Lowering& lowering, const NodeInfo& node) {
+  Roles roles = roles_of(node);
+  Window window = window_of(lowering.graph(), node, roles);
+  const Dims& x = lowering.value(roles.x).dims;
+  const Dims& y = lowering.value(roles.y).dims;
+  Convolution c;
+  c.kind = roles.kind;
+  c.dtype = lowering.value(roles.x).dtype;
+  c.channels_last = true;
+  c.n = x[0];
+  c.c = x[1];
+  c.h = window.in[0];
+  c.width = window.in[1];
+  c.k = y[1];
+  c.r = window.kernel[0];
+  c.s = window.kernel[1];
+  c.p = window.out[0];
+  c.q = window.out[1];
+  c.groups = node.source.attr_int("group", 1);
+  for (int axis = 0; axis < 2; ++axis) {
+    c.pad[axis] = window.pad[axis];
+    c.stride[axis] = window.stride[axis];
+    c.dilation[axis] = window.dilation[axis];
+  }
+  bool is_forward = c.kind == ConvolutionKind::kForward;
+  Lowering::Tail tail = lowering.tail_of(node);
+  int bias = tail.bias != kAbsent ? tail.bias : is_forward ? node.input(2) : kAbsent;
+  if (bias != kAbsent) c.bias = lowering.buffer(bias);
+  c.relu = tail.activation == Activation::kRelu;
+  auto place = [&](int value, bool is_made) {
+    return is_made ? lowering.new_channels_last(value) : lowering.channels_last(value);
+  };
+  c.x = place(roles.x, c.kind == ConvolutionKind::kInputGrad);
+  c.w = place(roles.w, c.kind == ConvolutionKind::kWeightGrad);
+  c.y = place(is_forward ? tail.out : roles.y, is_forward);
+  int made = is_forward ? c.y : c.kind == ConvolutionKind::kInputGrad ? c.x : c.w;
+  Step step{node.name, node.op, "cudnn", c, {}, {made}, 0, 0};
+  for (int buffer : {c.x, c.w, c.y, c.bias}) {
+    if (buffer >= 0 && buffer != made) step.reads.push_back(buffer);
+  }
+  double products = static_cast<double>(c.c / c.groups * c.r * c.s);
+  step.flops = 2 * static_cast<double>(lowering.value(roles.y).count()) * products;
+  for (int value : {roles.x, roles.w, roles.y})
+    step.bytes += static_cast<double>(lowering.value(value).bytes());
+  lowering.add(std::move(step));
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where values lie: buffers, and whether they hold rows or channels last.
+#include <algorithm>
+
+#include "lowering.hpp"
+
+namespace tenon::cuda {
+
+bool Lowering::is_state(int value, bool after) const {
+  return std::any_of(graph_.states.begin(), graph_.states.end(), [&](const StateInfo& state) {
+    return (after ? state.after : state.before) == value;
+  });
+}
+
+void Lowering::place_boundary() {
+  auto boundary = [&](int value, Place place, int index) {
+    places_[static_cast<size_t>(value)].plain = static_cast<int>(plan_.buffers.size());
+    plan_.buffers.push_back({this->value(value).name, this->value(value).bytes(), place, index, 0});
+  };
+  auto signature = [&](int value) {
+    return Signature{this->value(value).name, this->value(value).dtype, this->value(value).dims};
+  };
+  for (int input : graph_.inputs) {
+    if (is_state(input, false)) continue;
+    boundary(input, Place::kInput, static_cast<int>(plan_.inputs.size()));
+    plan_.inputs.push_back(signature(input));
+  }
+  for (const StateInfo& state : graph_.states) {
+    boundary(state.before, Place::kState, static_cast<int>(plan_.states.size()));
+    Signature sign = signature(state.before);
+    sign.name = state.name;
+    plan_.states.push_back(sign);
+  }
+  for (int output : graph_.outputs) {
+    if (is_state(output, true)) continue;
+    // A value made here lies in the first output that it is; inputs and the like are copied.
+    if (this->value(output).producer != kAbsent &&
+        places_[static_cast<size_t>(output)].plain == kAbsent) {
+      boundary(output, Place::kOutput, static_cast<int>(plan_.outputs.size()));
+    }
+    plan_.outputs.push_back(signature(output));
+  }
+}
+
+// One without a place gets one in the arena, or as a constant.
+int Lowering::plain_buffer(int index) {
+  int& made = places_[static_cast<size_t>(index)].plain;
+  if (made != kAbsent) return made;
+  const ValueInfo& info = value(index);
+  made = info.constant ? constant(info, false) : scratch(info.name, info.bytes());
+  return made;
+}
+
+int Lowering::constant(const ValueInfo& info, bool channels_last) {
+  Buffer buffer{info.name, info.bytes(), Place::kConstant, 0, 0};
+  buffer.index = static_cast<int>(plan_.constants.size());
+  plan_.constants.push_back({info.constant, channels_last});
+  plan_.buffers.push_back(std::move(buffer));
+  return static_cast<int>(plan_.buffers.size()) - 1;
+}
+
+int Lowering::buffer(int index) {
+  int plain = plain_buffer(index);
+  Places& at = places_[static_cast<size_t>(index)];
+  if (lies_channels_last(index)) {
+    at.is_plain_made = true;
+    add_layout_copy(index, at.last, plain, false);
+  }
+  return plain;
+}
+
+bool Lowering::has_two_layouts(const ValueInfo& info) {
+  if (info.dims.size() < 3 || info.dims[1] == 1) return false;
+  return element_count(std::span(info.dims).subspan(2)) > 1;
+}
+
+bool Lowering::lies_channels_last(int index) const {
+  const Places& at = places_[static_cast<size_t>(index)];
+  return at.last != kAbsent && !at.is_plain_made;
+}
+
+int Lowering::channels_last(int index) {
+  const ValueInfo& info = value(index);
+  if (!has_two_layouts(info)) return buffer(index);
+  Places& at = places_[static_cast<size_t>(index)];
+  if (at.last != kAbsent) return at.last;
+  at.is_plain_made = true;
+  if (info.constant) return at.last = constant(info, true);
+  int plain = plain_buffer(index);
+  at.last = scratch(cat(info.name, " channels last"), info.bytes());
+  add_layout_copy(index, plain, at.last, true);
+  return at.last;
+}
+
+int Lowering::new_channels_last(int index) {
+  const ValueInfo& info = value(index);
+  if (!has_two_layouts(info)) return buffer(index);
+  Places& at = places_[static_cast<size_t>(index)];
+  at.last = scratch(cat(info.name, " channels last"), info.bytes());
+  return at.last;
+}
+
+Dims channels_last_strides(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  int64_t stride = dims[1];
+  for (size_t axis = dims.size(); axis-- > 2; stride *= dims[axis])
+    strides[axis] = stride;
+  strides[0] = stride;
+  return strides;
+}
+
+std::vector<unsigned char> channels_last_bytes(const Tensor& tensor) {
+  DLTensor view = tensor.dl();
+  uint64_t unit = bytes_of(dtype_of(view), 1);
+  const auto* from = data_of<const unsigned char>(view);
+  int64_t images = view.shape[0], channels = view.shape[1];
+  int64_t places = element_count(view) / std::max<int64_t>(images * channels, 1);
+  std::vector<unsigned char> out;
+  out.reserve(bytes_of(dtype_of(view), element_count(view)));
+  for (int64_t i = 0; i < images * places; ++i) {
+    const unsigned char* at =
+        from + static_cast<uint64_t>(i / places * channels * places + i % places) * unit;
+    for (int64_t c = 0; c < channels; ++c, at += static_cast<uint64_t>(places) * unit)
+      out.insert(out.end(), at, at + unit);
+  }
+  return out;
+}
+
+Lowering::Placed Lowering::placed(int index) {
+  const Dims& dims = value(index).dims;
+  if (lies_channels_last(index)) {
+    return {places_[static_cast<size_t>(index)].last, channels_last_strides(dims)};
+  }
+  return {buffer(index), row_major(dims)};
+}
+
+void Lowering::add_layout_copy(int index, int from, int to, bool to_channels_last) {
+  const ValueInfo& info = value(index);
+  NodeInfo node;
+  node.op = "layout";
+  node.name = info.name;
+  Dims dims = info.dims, rows = row_major(dims), last = channels_last_strides(dims);
+  // Neighbours in the target are written by neighbouring threads.
+  if (to_channels_last) {
+    for (Dims* list : {&dims, &rows, &last})
+      std::rotate(list->begin() + 1, list->begin() + 2, list->end());
+  }
+  Strided plain{to_channels_last ? from : to, rows}, other{to_channels_last ? to : from, last};
+  if (to_channels_last) {
+    add_strided_copy(node, info.dtype, dims, plain, other);
+  } else {
+    add_strided_copy(node, info.dtype, dims, other, plain);
+  }
+}
+
+void Lowering::alias(int index, int of) {
+  Places& to = places_[static_cast<size_t>(index)];
+  if (lies_channels_last(of) && value(index).dims == value(of).dims) {
+    to.last = places_[static_cast<size_t>(of)].last;
+    return;
+  }
+  int source = buffer(of);
+  int& target = to.plain;
+  if (target == kAbsent) {
+    target = source;
+    return;
+  }
+  // It has a place of its own, an output's: there is no way round a copy.
+  uint64_t bytes = value(index).bytes();
+  add({value(index).name,
+       "copy",
+       "memcpy",
+       Move{source, target, bytes},
+       {source},
+       {target},
+       0,
+       2.0 * static_cast<double>(bytes)});
+}
+
+int Lowering::scratch(std::string name, uint64_t bytes) {
+  plan_.buffers.push_back({std::move(name), bytes, Place::kArena, 0, 0});
+  return static_cast<int>(plan_.buffers.size()) - 1;
+}
+
+// Outputs that are inputs, constants or another output.
+void Lowering::finish_outputs() {
+  int position = 0;
+  for (int output : graph_.outputs) {
+    if (is_state(output, true)) continue;
+    int source = buffer(output);
+    const Buffer& at = plan_.buffers[static_cast<size_t>(source)];
+    if (at.place != Place::kOutput || at.index != position) {
+      uint64_t bytes = at.bytes;
+      int target = static_cast<int>(plan_.buffers.size());
+      plan_.buffers.push_back({at.name, bytes, Place::kOutput, position, 0});
+      add({value(output).name,
+           "copy",
+           "memcpy",
+           Move{source, target, bytes},
+           {source},
+           {target},
+           0,
+           2.0 * static_cast<double>(bytes)});
+    }
+    ++position;
+  }
+}
+
+// New values replace the old ones when all have been computed. One that is another state's old
+// value is set aside first.
+void Lowering::keep_states() {
+  std::vector<Step> last;
+  for (const StateInfo& state : graph_.states) {
+    int from = buffer(state.after), to = buffer(state.before);
+    uint64_t bytes = value(state.before).bytes();
+    if (from == to) continue;
+    if (plan_.buffers[static_cast<size_t>(from)].place == Place::kState) {
+      int aside = scratch(cat(state.name, " set aside"), bytes);
+      add({state.name, "state", "memcpy", Move{from, aside, bytes}, {from}, {aside}, 0, 0});
+      from = aside;
+    }
+    last.push_back({state.name,
+                    "state",
+                    "memcpy",
+                    Move{from, to, bytes},
+                    {from},
+                    {to},
+                    0,
+                    2.0 * static_cast<double>(bytes)});
+  }
+  for (Step& step : last)
+    add(std::move(step));
+}
+
+}  // namespace tenon::cuda
