@@ -4,6 +4,7 @@
 
 extern "C" {
 extern const char tenon_cuda_image_element[];  // kernels/element.cuh, ends in NUL
+extern const char tenon_cuda_image_channels[];
 extern const char tenon_cuda_image_copy[];
 extern const char tenon_cuda_image_rows[];
 extern const char tenon_cuda_image_reduce[];

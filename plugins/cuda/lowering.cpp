@@ -4,19 +4,12 @@
 #include <algorithm>
 
 #include "handlers/handlers.hpp"
+#include "handlers/launch_sizes.hpp"
 #include "kernels/copy_args.h"
 #include "pointwise_group.hpp"
 
 namespace tenon::cuda {
 namespace {
-
-constexpr uint32_t kBlock = 256;
-constexpr uint64_t kMostBlocks = 1u << 16;  // kernels stride over what is left
-
-uint32_t blocks_for(uint64_t threads) {
-  return static_cast<uint32_t>(
-      std::clamp<uint64_t>((threads + kBlock - 1) / kBlock, 1, kMostBlocks));
-}
 
 std::string unknown_value(const Imported& graph, int value) {
   if (value == kAbsent || graph.value(value).is_known) return {};
@@ -141,8 +134,8 @@ void Lowering::add_strided_copy(
     args.to_strides[axis] = targets[axis];
   }
   Launch made = launch(cat("copy_", unit), args);
-  made.block = kBlock;
-  made.grid = blocks_for(args.count);
+  made.block = kElementBlock;
+  made.grid = element_grid(args.count);
   made.patches = {
       {offsetof(CopyArgs, from), from.buffer, static_cast<uint64_t>(from_offset) * unit},
       {offsetof(CopyArgs, to), to.buffer, static_cast<uint64_t>(to_offset) * unit}};
@@ -170,6 +163,9 @@ void Lowering::find_tails() {
 // leads back in.
 void Lowering::find_groups() {
   std::vector<int> size(graph_.nodes.size(), 1);
+  std::vector<size_t> operands;
+  for (const NodeInfo& node : graph_.nodes)
+    operands.push_back(node.in.size());
   for (size_t i = graph_.nodes.size(); i-- > 0;) {
     const NodeInfo& node = graph_.nodes[i];
     if (is_absorbed_[i] || !is_pointwise(graph_, node)) continue;
@@ -183,8 +179,10 @@ void Lowering::find_groups() {
     for (int user : result.users)
       joins = joins && root_of_[static_cast<size_t>(user)] == root &&
               !is_absorbed_[static_cast<size_t>(user)];
-    if (!joins) continue;
+    size_t together = operands[static_cast<size_t>(root)] + node.in.size();
+    if (!joins || together > most_inputs(result.dims)) continue;
     root_of_[i] = root;
+    operands[static_cast<size_t>(root)] = together;
     ++size[static_cast<size_t>(root)];
   }
 }
@@ -204,8 +202,8 @@ void Lowering::lower_group(int root) {
   launch.source = std::move(text.source);
   launch.arguments.resize(text.words.size() * sizeof(uint64_t));
   std::memcpy(launch.arguments.data(), text.words.data(), launch.arguments.size());
-  launch.block = kBlock;
-  launch.grid = blocks_for(static_cast<uint64_t>(layout_of(gathered.group).count));
+  launch.block = kElementBlock;
+  launch.grid = element_grid(static_cast<uint64_t>(layout_of(gathered.group).count));
   uint32_t at = 0;
   for (int input : gathered.inputs) {
     launch.patches.push_back({at, last ? channels_last(input) : buffer(input), 0});

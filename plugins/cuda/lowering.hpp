@@ -67,6 +67,19 @@ class Lowering {
   };
   void add_strided_copy(const NodeInfo& node, uint32_t dtype, Dims dims, Strided from, Strided to);
 
+  // Of the channels of a value over its batch: computed by one node, used again by its gradient.
+  struct Statistics {
+    int mean = -1, inv_std = -1;  // buffers of floats
+    double epsilon = 0;
+  };
+  void keep_statistics(int value, const Statistics& made) { statistics_[value] = made; }
+  // NULL: nobody computed them.
+  const Statistics* statistics(int value, double epsilon) const {
+    auto found = statistics_.find(value);
+    bool fits = found != statistics_.end() && found->second.epsilon == epsilon;
+    return fits ? &found->second : nullptr;
+  }
+
   // What follows a product or convolution and runs in it: nodes that were taken in, and the value
   // that holds the result after them.
   struct Tail {
@@ -97,10 +110,11 @@ class Lowering {
 
   const Imported& graph_;
   Plan plan_;
-  std::vector<Places> places_;     // by value
-  std::vector<int> root_of_;       // by node: the last node of its group; itself when alone
-  std::vector<bool> is_absorbed_;  // by node: in a product's tail
-  std::map<int, Tail> tails_;      // by node
+  std::vector<Places> places_;            // by value
+  std::vector<int> root_of_;              // by node: the last node of its group; itself when alone
+  std::vector<bool> is_absorbed_;         // by node: in a product's tail
+  std::map<int, Tail> tails_;             // by node
+  std::map<int, Statistics> statistics_;  // by value
 };
 
 }  // namespace tenon::cuda

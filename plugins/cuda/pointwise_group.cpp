@@ -9,7 +9,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr size_t kInputs = 24;
+constexpr size_t kWords = 512;  // of arguments, as many as any device takes
 
 bool is_cast(const NodeInfo& node) {
   return node.op == "Cast" || node.op == "CastLike";
@@ -76,7 +76,8 @@ std::string refuse_pointwise(const Imported& graph, const NodeInfo& node) {
       return cat("input ", info.name, " is no broadcast of the output");
     }
   }
-  if (n_inputs > kInputs) return cat("more than ", kInputs, " inputs");
+  size_t most = most_inputs(graph.value(node.out[0]).dims);
+  if (n_inputs > most) return cat("more than ", most, " inputs");
   const ValueInfo& out = graph.value(node.out[0]);
   if (*element_text(out.dtype) == 0) return cat("no kernels for ", dtype_name(out.dtype));
   if (is_cast(node)) return {};
@@ -88,6 +89,11 @@ std::string refuse_pointwise(const Imported& graph, const NodeInfo& node) {
     if (!row || !(is_real ? row->real : row->whole)) return cat("scalar function ", part.op);
   }
   return {};
+}
+
+size_t most_inputs(const Dims& dims) {
+  size_t rank = std::max<size_t>(dims.size(), 1);
+  return (kWords - 2 - rank) / (1 + rank);
 }
 
 GatheredGroup gather_group(const Imported& graph, const std::vector<int>& members) {

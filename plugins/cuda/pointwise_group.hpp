@@ -12,6 +12,9 @@ constexpr int kGroupNodes = 64;
 bool is_pointwise(const Imported& graph, const NodeInfo& node);
 std::string refuse_pointwise(const Imported& graph, const NodeInfo& node);
 
+// How many inputs a kernel over these axes takes: each has an address, and a stride for each axis.
+size_t most_inputs(const Dims& dims);
+
 struct GatheredGroup {
   PointwiseGroup group;
   std::vector<int> inputs;  // values

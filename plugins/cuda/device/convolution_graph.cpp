@@ -77,7 +77,7 @@ class Builder {
     TN_CHECK(made.set_one(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
                           CUDNN_CROSS_CORRELATION));
     TN_CHECK(made.set_one(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t{2}));
-    auto numbers = [](const int64_t(&from)[2]) { return std::vector<int64_t>(from, from + 2); };
+    auto numbers = [](const int64_t (&from)[2]) { return std::vector<int64_t>(from, from + 2); };
     TN_CHECK(made.set_numbers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, numbers(c_.pad)));
     TN_CHECK(made.set_numbers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, numbers(c_.pad)));
     TN_CHECK(made.set_numbers(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, numbers(c_.stride)));
@@ -127,8 +127,8 @@ class Builder {
     TN_TRY(x, tensor(kX));
     TN_TRY(w, tensor(kW));
     TN_TRY(y, tensor(c_.bias >= 0 || c_.relu ? kProduct : kY));
-    for (auto [attribute, child] : {std::pair(name.window, window), {name.x, x}, {name.w, w},
-                                    {name.y, y}})
+    for (auto [attribute, child] :
+         {std::pair(name.window, window), {name.x, x}, {name.w, w}, {name.y, y}})
       TN_CHECK(made.set_one(attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, child));
     TN_CHECK(made.set_one(name.alpha, CUDNN_TYPE_FLOAT, 1.0f));
     TN_CHECK(made.set_one(name.beta, CUDNN_TYPE_FLOAT, 0.0f));
@@ -146,8 +146,8 @@ class Builder {
     TN_CHECK(how.finish());
     TN_TRY(made, Descriptor::make(cudnn_, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR));
     TN_CHECK(made.set_child(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how));
-    TN_CHECK(made.set_one(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                          last_));
+    TN_CHECK(
+        made.set_one(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, last_));
     if (second) {
       TN_TRY(b, tensor(second));
       TN_CHECK(
@@ -253,8 +253,8 @@ Result<ConvolutionGraph> ConvolutionGraph::make(const Cudnn& cudnn,
                               form.bias >= 0);
     }
   }
-  return unsupported(cat("cuda: cuDNN has no plan for a ", form_of(form),
-                         last.ok() ? "" : ": " + last.message()));
+  return unsupported(
+      cat("cuda: cuDNN has no plan for a ", form_of(form), last.ok() ? "" : ": " + last.message()));
 }
 
 Status ConvolutionGraph::execute(cudnnHandle_t handle, const Addresses& at) const {

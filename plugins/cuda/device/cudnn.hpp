@@ -91,7 +91,8 @@ class Descriptor {
   cudnnBackendDescriptor_t raw_;
 };
 
-// A device that plans are made for: one of this process, or one in words (JSON, as cuDNN writes it).
+// A device that plans are made for: one of this process, or one in words (JSON, as cuDNN writes
+// it).
 Result<Descriptor> cudnn_device(const Cudnn& cudnn, int device);
 Result<Descriptor> cudnn_device(const Cudnn& cudnn, const std::string& profile);
 

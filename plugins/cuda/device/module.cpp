@@ -24,7 +24,8 @@ Result<cudaLibrary_t> Kernels::load(const char* code, const std::string& what) {
 
 Status Kernels::load_images() {
   if (!images_.empty()) return {};
-  const std::pair<const char*, const char*> images[] = {{"copy", tenon_cuda_image_copy},
+  const std::pair<const char*, const char*> images[] = {{"channels", tenon_cuda_image_channels},
+                                                        {"copy", tenon_cuda_image_copy},
                                                         {"pool", tenon_cuda_image_pool},
                                                         {"reduce", tenon_cuda_image_reduce},
                                                         {"rows", tenon_cuda_image_rows}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv, tenon:ConvInputGrad(dy, w, shape of x) and tenon:ConvWeightGrad(x, dy, shape of w) by cuDNN.
-// All work with channels last, which is what tensor cores want.
+// Conv, tenon:ConvInputGrad(dy, w, shape of x) and tenon:ConvWeightGrad(x, dy, shape of w) by
+// cuDNN. All work with channels last, which is what tensor cores want.
 #include "window.hpp"
 
 namespace tenon::cuda {

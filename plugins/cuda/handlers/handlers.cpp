@@ -8,6 +8,7 @@ namespace {
 
 constexpr Handler kHandlers[] = {
     {"AveragePool", refuse_pool, lower_pool},
+    {"BatchNormalization", refuse_batch_norm, lower_batch_norm},
     {"Concat", refuse_concat, lower_concat},
     {"Conv", refuse_conv, lower_conv, true},
     {"Dropout", refuse_view, lower_view},
@@ -32,6 +33,7 @@ constexpr Handler kHandlers[] = {
     {"ReduceSum", refuse_reduce, lower_reduce},
     {"ReduceSumSquare", refuse_reduce, lower_reduce},
     {"Reshape", refuse_view, lower_view},
+    {"ScatterND", refuse_scatter, lower_scatter},
     {"Slice", refuse_slice, lower_slice},
     {"Softmax", refuse_softmax, lower_softmax},
     {"Split", refuse_split, lower_split},
@@ -39,10 +41,13 @@ constexpr Handler kHandlers[] = {
     {"Transpose", refuse_transpose, lower_transpose},
     {"Unsqueeze", refuse_view, lower_view},
     {"tenon.AveragePoolGrad", refuse_pool_grad, lower_pool_grad},
+    {"tenon.BatchNormGrad", refuse_batch_norm_grad, lower_batch_norm_grad},
     {"tenon.ConvInputGrad", refuse_conv, lower_conv, true},
     {"tenon.ConvWeightGrad", refuse_conv, lower_conv, true},
+    {"tenon.LayerNormGrad", refuse_layer_norm_grad, lower_layer_norm_grad},
     {"tenon.MaxPoolGrad", refuse_pool_grad, lower_pool_grad},
     {"tenon.StopGradient", refuse_view, lower_view},
+    {"tenon.SumTo", refuse_sum_to, lower_sum_to},
 };
 
 }  // namespace

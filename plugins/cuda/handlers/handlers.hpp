@@ -51,6 +51,16 @@ std::string refuse_pool(const Imported&, const NodeInfo&);
 void lower_pool(Lowering&, const NodeInfo&);
 std::string refuse_pool_grad(const Imported&, const NodeInfo&);
 void lower_pool_grad(Lowering&, const NodeInfo&);
+std::string refuse_sum_to(const Imported&, const NodeInfo&);
+void lower_sum_to(Lowering&, const NodeInfo&);
+std::string refuse_batch_norm(const Imported&, const NodeInfo&);
+void lower_batch_norm(Lowering&, const NodeInfo&);
+std::string refuse_batch_norm_grad(const Imported&, const NodeInfo&);
+void lower_batch_norm_grad(Lowering&, const NodeInfo&);
+std::string refuse_layer_norm_grad(const Imported&, const NodeInfo&);
+void lower_layer_norm_grad(Lowering&, const NodeInfo&);
+std::string refuse_scatter(const Imported&, const NodeInfo&);
+void lower_scatter(Lowering&, const NodeInfo&);
 std::string refuse_conv(const Imported&, const NodeInfo&);
 void lower_conv(Lowering&, const NodeInfo&);
 

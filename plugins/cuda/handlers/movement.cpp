@@ -6,6 +6,7 @@
 
 #include "../kernels/copy_args.h"
 #include "handlers.hpp"
+#include "launch_sizes.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -180,10 +181,9 @@ void lower_gather(Lowering& lowering, const NodeInfo& node) {
   uint64_t unit = bytes_of(x.dtype, 1);
   for (; unit < 16 && args.inner % 2 == 0; unit *= 2)
     args.inner /= 2;
-  uint64_t count = args.outer * args.n_indices * args.inner;
   Launch made = lowering.launch(cat("gather_", unit), args);
-  made.block = 256;
-  made.grid = static_cast<uint32_t>(std::clamp<uint64_t>((count + 255) / 256, 1, 65536));
+  made.block = kElementBlock;
+  made.grid = element_grid(args.outer * args.n_indices * args.inner);
   made.patches = {{offsetof(GatherArgs, from), lowering.buffer(node.in[0]), 0},
                   {offsetof(GatherArgs, indices), lowering.buffer(node.in[1]), 0},
                   {offsetof(GatherArgs, to), lowering.buffer(node.out[0]), 0},

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "../kernels/row_args.h"
+#include "launch_sizes.hpp"
 
 namespace tenon::cuda {
 
@@ -72,10 +73,6 @@ PoolArgs pool_args(const NodeInfo& node, const Dims& x, const Dims& y, bool chan
   return args;
 }
 
-uint32_t grid_for(int64_t count) {
-  return static_cast<uint32_t>(std::clamp<int64_t>((count + 255) / 256, 1, 65536));
-}
-
 double taps_of(const PoolArgs& args, int64_t outputs) {
   return static_cast<double>(outputs) * args.kernel[0] * args.kernel[1];
 }
@@ -94,8 +91,8 @@ void lower_pool(Lowering& lowering, const NodeInfo& node) {
   bool last = lowering.lies_channels_last(node.in[0]);
   PoolArgs args = pool_args(node, x.dims, y.dims, last);
   Launch made = lowering.launch("pool_" + real_suffix(x.dtype), args);
-  made.block = 256;
-  made.grid = grid_for(y.count());
+  made.block = kElementBlock;
+  made.grid = element_grid(static_cast<uint64_t>(y.count()));
   int from = last ? lowering.channels_last(node.in[0]) : lowering.buffer(node.in[0]);
   int to = last ? lowering.new_channels_last(node.out[0]) : lowering.buffer(node.out[0]);
   made.patches = {{offsetof(PoolArgs, x), from, 0}, {offsetof(PoolArgs, y), to, 0}};
@@ -117,10 +114,10 @@ void lower_pool_grad(Lowering& lowering, const NodeInfo& node) {
   bool is_average = node.op.find("Average") != std::string::npos;
   bool last = lowering.lies_channels_last(node.in[is_average ? 0 : 1]);
   PoolArgs args = pool_args(node, dx.dims, dy.dims, last);
-  Launch made =
-      lowering.launch(cat("pool_grad_", is_average ? "average_" : "max_", real_suffix(dx.dtype)), args);
-  made.block = 256;
-  made.grid = grid_for(dx.count());
+  Launch made = lowering.launch(
+      cat("pool_grad_", is_average ? "average_" : "max_", real_suffix(dx.dtype)), args);
+  made.block = kElementBlock;
+  made.grid = element_grid(static_cast<uint64_t>(dx.count()));
   auto read = [&](int value) {
     return last ? lowering.channels_last(value) : lowering.buffer(value);
   };

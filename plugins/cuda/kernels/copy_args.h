@@ -27,4 +27,18 @@ struct GatherArgs {
   unsigned fault_number;
 };
 
+/* to[place of indices[j]] = or += from[j], places being slices of `inner` units. An index has one
+ * number for each of the first `depth` axes. */
+struct ScatterArgs {
+  const void* from;
+  const void* indices;
+  void* to;
+  unsigned* fault;
+  unsigned long long n_indices, inner;
+  unsigned long long extents[TN_COPY_RANK];
+  unsigned long long strides[TN_COPY_RANK]; /* in slices */
+  unsigned depth, index_bytes;
+  unsigned fault_number, reserved;
+};
+
 #endif

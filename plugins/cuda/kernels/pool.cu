@@ -67,7 +67,8 @@ TN_FN int taps(const PoolArgs& args, int top, int left) {
 
 template <class E>
 TN_FN void pool(const PoolArgs& args) {
-  const u64 count = args.images * args.channels * static_cast<u64>(args.p) * static_cast<u64>(args.q);
+  const u64 count =
+      args.images * args.channels * static_cast<u64>(args.p) * static_cast<u64>(args.q);
   const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
   for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
     const Place at = place_of(args, i, args.p, args.q);
@@ -114,24 +115,26 @@ TN_FN bool holds(const PoolArgs& args, int axis, int start, int at) {
 
 template <class E, bool kAverage>
 TN_FN void pool_grad(const PoolArgs& args) {
-  const u64 count = args.images * args.channels * static_cast<u64>(args.h) * static_cast<u64>(args.w);
+  const u64 count =
+      args.images * args.channels * static_cast<u64>(args.h) * static_cast<u64>(args.w);
   const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
   const i64 outputs = static_cast<i64>(args.p) * args.q;
   for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
     const Place at = place_of(args, i, args.h, args.w);
     const E* x = kAverage ? nullptr : static_cast<const E*>(args.x) + at.plane;
     // dy has as many planes as x, of another size.
-    const i64 plane = static_cast<i64>(args.channels_last
-                                           ? i / args.channels / args.h / args.w * args.channels * outputs +
-                                                 i % args.channels
-                                           : i / args.h / args.w * outputs);
+    const i64 plane = static_cast<i64>(
+        args.channels_last
+            ? i / args.channels / args.h / args.w * args.channels * outputs + i % args.channels
+            : i / args.h / args.w * outputs);
     const E* dy = static_cast<const E*>(args.dy) + plane;
     float sum = 0;
-    for (int p = first_window(args, 0, at.row), n = last_window(args, 0, at.row, args.p); p < n; ++p) {
+    for (int p = first_window(args, 0, at.row), n = last_window(args, 0, at.row, args.p); p < n;
+         ++p) {
       int top = p * args.stride[0] - args.pad[0];
       if (!holds(args, 0, top, at.row)) continue;
-      for (int q = first_window(args, 1, at.column), m = last_window(args, 1, at.column, args.q); q < m;
-           ++q) {
+      for (int q = first_window(args, 1, at.column), m = last_window(args, 1, at.column, args.q);
+           q < m; ++q) {
         int left = q * args.stride[1] - args.pad[1];
         if (!holds(args, 1, left, at.column)) continue;
         float d = value(dy[(static_cast<i64>(p) * args.q + q) * at.apart]);
@@ -148,15 +151,15 @@ TN_FN void pool_grad(const PoolArgs& args) {
 
 }  // namespace tn
 
-#define TN_POOLS(name, E)                      \
-  TN_KERNEL(pool_##name, PoolArgs) {           \
-    tn::pool<E>(args);                         \
-  }                                            \
-  TN_KERNEL(pool_grad_max_##name, PoolArgs) {  \
-    tn::pool_grad<E, false>(args);             \
-  }                                            \
+#define TN_POOLS(name, E)                         \
+  TN_KERNEL(pool_##name, PoolArgs) {              \
+    tn::pool<E>(args);                            \
+  }                                               \
+  TN_KERNEL(pool_grad_max_##name, PoolArgs) {     \
+    tn::pool_grad<E, false>(args);                \
+  }                                               \
   TN_KERNEL(pool_grad_average_##name, PoolArgs) { \
-    tn::pool_grad<E, true>(args);              \
+    tn::pool_grad<E, true>(args);                 \
   }
 
 TN_POOLS(f32, float)

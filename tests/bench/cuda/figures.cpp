@@ -3,6 +3,7 @@
 //   bf16 product of 8192     by a plan, and by cuBLASLt called alone
 //   pointwise chain          by a plan, and the measured bandwidth of a copy on the device
 //   small MLP training step  through captured graphs, and queued
+//   ResNet-50 and MiniLM     inference and training steps (model_figures.cpp)
 // Usage: bench_cuda [plugin folder]. Prints one JSON object.
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "tenon/sdk/run.hpp"
 
 #include "device/products.hpp"
+#include "model_figures.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -244,7 +246,9 @@ class Bench {
 Status measure(tenon_session* session, json* out) {
   TN_TRY(device, Device::get(0));
   (*out)["device"] = device->info().name;
-  return Bench(session, *device).run(out);
+  TN_CHECK(Bench(session, *device).run(out));
+  measure_models(session, &(*out)["models"]);
+  return {};
 }
 
 }  // namespace
