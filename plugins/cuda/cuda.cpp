@@ -10,19 +10,11 @@
 #include "device/executable.hpp"
 #include "device/has_cudnn.hpp"
 #include "handlers/handlers.hpp"
+#include "json_text.hpp"
 #include "lowering.hpp"
 
 namespace tenon::cuda {
 namespace {
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out + "\"";
-}
 
 // What one device needs to run plans, made when first asked for.
 struct Workshop {
@@ -46,23 +38,11 @@ class Cuda {
     Cuda made;
     made.ctx_ = ctx;
     made.own_->folder = options.has("kernel_cache") ? options.text("kernel_cache") : "default";
+    made.device_ = options.integer("device", -1);
     return Result<Cuda>(std::move(made));
   }
 
-  Status devices(Sink& out) {
-    DeviceList list = find_devices();
-    std::string text = "[", separator;
-    for (const DeviceInfo& info : list.devices) {
-      text += cat(separator, "{\"id\": ", info.id, ", \"type\": ", static_cast<int>(kDLCUDA),
-                  ", \"name\": ", quoted(info.name), ", \"memory_bytes\": ", info.memory_bytes,
-                  ", \"architecture\": ", info.architecture);
-      if (!info.unusable.empty()) text += cat(", \"why\": ", quoted(info.unusable));
-      text += "}";
-      separator = ", ";
-    }
-    if (!list.why_none.empty()) text += cat("{\"why\": ", quoted(list.why_none), "}");
-    return out.write(text + "]");
-  }
+  Status devices(Sink& out) { return out.write(devices_json(find_devices(), device_)); }
 
   Status prepare(Sink& out) { return out.write("fusion.default\n"); }
 
@@ -178,6 +158,7 @@ class Cuda {
   }
 
   tn_ctx* ctx_ = nullptr;
+  int64_t device_ = -1;  // the only one to use; -1: the first that can be used
   std::unique_ptr<Own> own_ = std::make_unique<Own>();
 };
 
@@ -321,6 +302,8 @@ TENON_BACKEND(cuda,
               R"({"properties": {
   "precision": {"type": "string", "enum": ["fp32", "tf32"], "default": "fp32",
                 "description": "how products of float32 are computed; other types are computed as they are"},
+  "device": {"type": "integer", "minimum": 0,
+             "description": "number of the GPU to run on, as `tenon plugin doctor` lists them; default: the first that can be used"},
   "graphs": {"type": "boolean", "default": true,
              "description": "capture a run as a CUDA graph when it comes again with the same memory"},
   "kernel_cache": {"type": "string",

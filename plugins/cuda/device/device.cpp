@@ -11,26 +11,13 @@ namespace {
 
 constexpr uint64_t kStagedBytes = uint64_t{4} << 20;
 
-std::string version_text(int version) {
-  return cat(version / 1000, ".", version % 1000 / 10);
-}
-
-std::string why_no_devices(cudaError_t error) {
+std::string why_none(cudaError_t error) {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
-  if (driver == 0) {
-    return "no NVIDIA driver was found (libcuda.so.1): install driver 580 or newer, for CUDA 13";
-  }
-  if (driver < CUDART_VERSION / 1000 * 1000) {
-    return cat("the NVIDIA driver is for CUDA ", version_text(driver), ", ",
-               version_text(CUDART_VERSION / 1000 * 1000),
-               " is needed: install driver 580 or newer");
-  }
-  if (error == cudaErrorNoDevice || error == cudaSuccess) {
-    return "the NVIDIA driver sees no GPU; look at nvidia-smi and CUDA_VISIBLE_DEVICES";
-  }
-  return cat("the NVIDIA driver answers ", cudaGetErrorName(error), ": ",
-             cudaGetErrorString(error));
+  bool is_silent = error == cudaErrorNoDevice || error == cudaSuccess;
+  std::string answer =
+      is_silent ? "" : cat(cudaGetErrorName(error), ": ", cudaGetErrorString(error));
+  return why_no_devices(driver, CUDART_VERSION / 1000 * 1000, answer);
 }
 
 // Fences are events; the stream of a block is where its last use was queued.
@@ -92,7 +79,7 @@ DeviceList find_devices() {
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) cudaGetLastError();
   if (error != cudaSuccess || count == 0) {
-    out.why_none = why_no_devices(error);
+    out.why_none = why_none(error);
     return out;
   }
   for (int id = 0; id < count; ++id) {
@@ -103,10 +90,6 @@ DeviceList find_devices() {
     info.name = properties.name;
     info.memory_bytes = properties.totalGlobalMem;
     info.architecture = properties.major * 10 + properties.minor;
-    if (info.architecture < kOldestArchitecture) {
-      info.unusable = cat("compute capability ", properties.major, ".", properties.minor,
-                          ", 8.0 or newer is needed");
-    }
     out.devices.push_back(std::move(info));
   }
   return out;
@@ -117,19 +100,10 @@ Result<Device*> Device::get(int id) {
   static std::map<int, std::unique_ptr<Device>> devices;
   std::lock_guard lock(mutex);
   if (auto found = devices.find(id); found != devices.end()) return found->second.get();
-  DeviceList list = find_devices();
-  if (!list.why_none.empty()) return Status(TN_UNAVAILABLE, cat("cuda: ", list.why_none));
-  for (DeviceInfo& info : list.devices) {
-    if (info.id != id) continue;
-    if (!info.unusable.empty()) {
-      return Status(TN_UNAVAILABLE, cat("cuda: device ", id, ", ", info.name, ": ", info.unusable));
-    }
-    std::unique_ptr<Device> made(new Device(std::move(info)));
-    TN_CHECK(made->prepare());
-    return (devices[id] = std::move(made)).get();
-  }
-  return Status(TN_INVALID_ARGUMENT,
-                cat("cuda: device ", id, ": expected one of 0 to ", list.devices.size() - 1));
+  TN_TRY(info, device_of(find_devices(), id));
+  std::unique_ptr<Device> made(new Device(std::move(info)));
+  TN_CHECK(made->prepare());
+  return (devices[id] = std::move(made)).get();
 }
 
 Device::Device(DeviceInfo info)

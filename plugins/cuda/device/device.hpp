@@ -12,23 +12,10 @@
 
 #include "block_cache.hpp"
 #include "check.hpp"
+#include "device_list.hpp"
 
 namespace tenon::cuda {
 
-constexpr int kOldestArchitecture = 80;
-
-struct DeviceInfo {
-  int id = 0;
-  std::string name;
-  uint64_t memory_bytes = 0;
-  int architecture = 0;  // 90 for compute capability 9.0
-  std::string unusable;  // why; empty: it can be used
-};
-
-struct DeviceList {
-  std::vector<DeviceInfo> devices;
-  std::string why_none;  // no driver, an old one, no GPU: what, and what to do
-};
 DeviceList find_devices();
 
 struct Event {

@@ -27,7 +27,7 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (const char* precision : {"fp32", "fp16", "bf16"}) {
-    std::string dtype = std::string(precision) == "fp32" ? "f32"
+    std::string dtype = std::string(precision) == "fp32"   ? "f32"
                         : std::string(precision) == "fp16" ? "f16"
                                                            : "bf16";
     test::ResNet resnet;
@@ -109,7 +109,8 @@ class Subject {
     std::vector<double> all;
     for (int i = 0; i < kRuns + kWarm; ++i) {
       auto begin = std::chrono::steady_clock::now();
-      TN_CHECK(Status(tenon_run(plan_, pointers_.data(), pointers_.size(), &outputs_.raw, nullptr)));
+      TN_CHECK(
+          Status(tenon_run(plan_, pointers_.data(), pointers_.size(), &outputs_.raw, nullptr)));
       std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
       if (i >= kWarm) all.push_back(took.count());
     }
@@ -120,8 +121,7 @@ class Subject {
   // The sum over the steps of a run, and the operators that take most of it.
   Status profile(json* out) {
     StringSink sink;
-    TN_CHECK(
-        Status(services.eval->profile(plan_, pointers_.data(), pointers_.size(), sink.get())));
+    TN_CHECK(Status(services.eval->profile(plan_, pointers_.data(), pointers_.size(), sink.get())));
     double ns = 0;
     std::map<std::string, double> by_operator;
     for (const json& layer : json::parse(sink.text)) {

@@ -127,6 +127,21 @@ TEST_F(CudaBackend, TakesWhatItCanAndSaysWhyNotTheRest) {
             std::vector<std::string>{"the type or shape of value n depends on data"});
 }
 
+TEST_F(CudaBackend, IsToldWhichDeviceToUse) {
+  Result<Component> cuda = make("tenon.backend/1", "cuda", {{"device", 99}});
+  ASSERT_TRUE(cuda.ok()) << test::text_of(cuda.status());
+  StringSink sink;
+  ASSERT_EQ(test::text_of(Status(cuda->table<tn_backend>()->devices(cuda->self(), sink.get()))),
+            "");
+
+  json found = json::parse(sink.text);
+
+  ASSERT_EQ(found.size(), 1u);
+  ASSERT_TRUE(found[0].contains("why"));
+  std::string wanted = has_device(devices()) ? "expected one of 0" : "install";
+  EXPECT_NE(found[0]["why"].get<std::string>().find(wanted), std::string::npos) << found;
+}
+
 TEST_F(CudaBackend, NamesAWrongOption) {
   std::string why = refusal("tenon.backend/1", "cuda", {{"precision", "tf33"}});
 

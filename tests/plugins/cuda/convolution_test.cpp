@@ -43,11 +43,11 @@ struct Form {
 };
 
 // What ResNet-50 and the CNN of the tests are made of, and one of each other kind.
-constexpr Form kForms[] = {{32, 3, 224, 64, 7, 3, 2, 1},    {32, 64, 56, 64, 1, 0, 1, 1},
-                           {32, 64, 56, 64, 3, 1, 1, 1},    {32, 256, 56, 512, 1, 0, 2, 1},
-                           {32, 512, 7, 512, 3, 1, 1, 1},   {64, 1, 28, 8, 3, 1, 1, 1},
-                           {64, 8, 14, 16, 3, 1, 1, 1},     {32, 96, 56, 96, 3, 1, 1, 96},
-                           {32, 64, 28, 64, 3, 1, 1, 4},    {2, 3, 7, 5, 3, 1, 2, 1}};
+constexpr Form kForms[] = {{32, 3, 224, 64, 7, 3, 2, 1},  {32, 64, 56, 64, 1, 0, 1, 1},
+                           {32, 64, 56, 64, 3, 1, 1, 1},  {32, 256, 56, 512, 1, 0, 2, 1},
+                           {32, 512, 7, 512, 3, 1, 1, 1}, {64, 1, 28, 8, 3, 1, 1, 1},
+                           {64, 8, 14, 16, 3, 1, 1, 1},   {32, 96, 56, 96, 3, 1, 1, 96},
+                           {32, 64, 28, 64, 3, 1, 1, 4},  {2, 3, 7, 5, 3, 1, 2, 1}};
 
 Convolution convolution(const Form& form, uint32_t dtype, ConvolutionKind kind) {
   Convolution c;
@@ -107,7 +107,9 @@ TEST_P(InType, AreThereForTwoArchitecturesWithoutAGpu) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(CudnnPlans, InType, testing::Values(TN_F32, TN_F16, TN_BF16),
+INSTANTIATE_TEST_SUITE_P(CudnnPlans,
+                         InType,
+                         testing::Values(TN_F32, TN_F16, TN_BF16),
                          [](const auto& type) { return dtype_name(type.param); });
 
 TEST_F(CudnnPlans, SayWhatThereIsNoPlanFor) {

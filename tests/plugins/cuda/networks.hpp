@@ -261,7 +261,9 @@ struct MiniLm {
     v = by_head(t, v, "0, 2, 1, 3");
     NetworkText::Dims scores{batch, heads, length, length};
     std::string s = t.node("MatMul", {q, k}, scores);
-    s = t.node("Mul", {s, t.constant(dtype, {}, "0.1767578125")}, scores);
+    std::string scale = t.constant("f32", {}, "0.1767578125");
+    if (dtype != "f32") scale = t.node("Cast", {scale}, {}, "to = dtype " + dtype);
+    s = t.node("Mul", {s, scale}, scores);
     s = t.node("Softmax", {t.node("Add", {s, mask}, scores)}, scores);
     std::string c = t.node("MatMul", {s, v}, {batch, heads, length, depth});
     c = t.node("Transpose", {c}, {batch, length, heads, depth}, "perm = ints [0, 2, 1, 3]");
