@@ -200,7 +200,7 @@ Result<std::vector<Descriptor>> configs_of(const Cudnn& cudnn,
   }
   TN_CHECK(asked.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, &raw));
   out.erase(out.begin() + static_cast<std::ptrdiff_t>(raw.size()), out.end());
-  return std::move(out);
+  return out;
 }
 
 Result<Descriptor> plan_of(const Cudnn& cudnn, const Descriptor& config, const Descriptor& device) {
