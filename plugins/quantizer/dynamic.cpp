@@ -36,6 +36,7 @@ class Dynamic {
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     shared_.clear();
+    stored_.clear();
     TN_TRY(assignment, Assignment::make({raw}, choices_));
     Storage storage({choices_.skip, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));
@@ -71,7 +72,8 @@ class Dynamic {
  private:
   // y = Cast(MatMulInteger(q(x), q(w))) * (scale of x * scales of w) + bias
   Status replace(EditView edit, const Decision& one, double* snr_db) {
-    std::string name(one.node.name()), scope(one.node.scope());
+    Node node = edit.node(one.node.id);  // as it is by now: what it reads may have been replaced
+    std::string name(node.name()), scope(node.scope());
     auto add = [&](std::string_view type, std::vector<Value> inputs, const char* what,
                    std::vector<Attr> attrs = {}) {
       return edit.add({.type = type,
@@ -80,7 +82,7 @@ class Dynamic {
                        .name = name + what,
                        .scope = scope});
     };
-    Value x = one.node.input(static_cast<uint64_t>(one.role.act));
+    Value x = node.input(static_cast<uint64_t>(one.role.act));
     if (!shared_.contains(x.id)) {  // products of one value share its rounding
       TN_TRY(made, edit.add({.type = "DynamicQuantizeLinear",
                              .inputs = {x},
@@ -89,7 +91,7 @@ class Dynamic {
       shared_.emplace(x.id, made);
     }
     Node quantized = shared_.at(x.id);
-    bool transposed = one.node.is("Gemm") && one.node.attr_int("transB") != 0;
+    bool transposed = node.is("Gemm") && node.attr_int("transB") != 0;
     TN_TRY(weight, store(edit, one, transposed, snr_db));
     TN_TRY(sum, add("MatMulInteger", {quantized.output(0), weight.numbers, quantized.output(2)},
                     "_integer"));
@@ -97,21 +99,28 @@ class Dynamic {
     TN_TRY(scale, add("Mul", {quantized.output(1), weight.scale}, "_scale"));
     TN_TRY(result, add("Mul", {cast.output(), scale.output()}, "_scaled"));
     Value out = result.output();
-    Value bias = one.role.bias < 0 ? Value() : one.node.input(static_cast<uint64_t>(one.role.bias));
+    Value bias = one.role.bias < 0 ? Value() : node.input(static_cast<uint64_t>(one.role.bias));
     if (bias) {
       TN_TRY(with_bias, add("Add", {out, bias}, "_biased"));
       out = with_bias.output();
     }
-    TN_CHECK(edit.replace(one.node.output(), out));
-    return edit.erase(one.node);
+    TN_CHECK(edit.replace(node.output(), out));
+    return edit.erase(node);
   }
 
   struct Stored {
     Value numbers, scale;
+    double snr_db = 0;
   };
-  // The weight as [k, n], which MatMulInteger wants, and its scales.
-  Result<Stored> store(EditView edit, const Decision& one, bool transposed, double* snr_db) const {
+  // The weight as [k, n], which MatMulInteger wants, and its scales. Products that share a weight
+  // share what becomes of it.
+  Result<Stored> store(EditView edit, const Decision& one, bool transposed, double* snr_db) {
     Value value = one.node.input(static_cast<uint64_t>(one.role.weight));
+    auto key = std::make_pair(value.id, transposed);
+    if (auto found = stored_.find(key); found != stored_.end()) {
+      *snr_db = found->second.snr_db;
+      return found->second;
+    }
     WeightPlan plan{one.role.axis, plan_.per_channel, plan_.largest, {}};
     Weight weight = quantize_weight(value.constant().dl(), plan);
     *snr_db = weight.snr_db;
@@ -129,13 +138,14 @@ class Dynamic {
     TN_TRY(numbers,
            edit.constant<int8_t>(TN_I8, weight.shape, weight.numbers, name + "_quantized"));
     TN_TRY(scale, edit.constant<float>(TN_F32, channels, weight.scale, name + "_scale"));
-    return Stored{numbers, scale};
+    return stored_[key] = {numbers, scale, *snr_db};
   }
 
   tn_ctx* ctx_ = nullptr;
   Choices choices_;
   InsertionPlan plan_;
   std::map<tn_value_id, Node> shared_;
+  std::map<std::pair<tn_value_id, bool>, Stored> stored_;
 };
 
 }  // namespace

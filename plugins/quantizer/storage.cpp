@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "tenon/sdk/pattern.hpp"
 
 namespace tenon::quantizer {
 namespace {
 
-// Below this a scale for each channel or row eats up what is saved.
-constexpr int64_t kLeastElements = 1024;
+// Below this a scale for each channel or row, and the nodes, eat up what is saved.
+constexpr int64_t kLeastElements = 256;
 
 bool is_storable(Value value, int64_t axis) {
   if (!value || !value.is_constant() || value.dtype() != TN_F32) return false;
@@ -31,7 +32,7 @@ std::vector<std::string> attribute_names(Node node) {
 // The node once more, with another value for one input.
 Result<Value> repeated(
     EditView edit, Node node, uint64_t input, Value instead, std::string_view what) {
-  std::vector<Value> inputs = node.inputs();
+  std::vector<Value> inputs = edit.node(node.id).inputs();
   inputs[input] = instead;
   std::vector<std::string> names = attribute_names(node);
   std::vector<Attr> attrs;
@@ -47,6 +48,15 @@ Result<Value> repeated(
   return made.output();
 }
 
+// The axis of rows of a constant that stands on the left of a product, as in a transform of a
+// signal: no 8-bit product takes its weight there.
+std::optional<int64_t> left_matrix(const Decision& one) {
+  if (one.role.kind != Kind::kCompute || !one.node.is("MatMul")) return std::nullopt;
+  Value left = one.node.input(static_cast<uint64_t>(one.role.act));
+  if (!left || !left.is_constant()) return std::nullopt;
+  return std::max<int64_t>(0, left.constant().dl().ndim - 2);
+}
+
 }  // namespace
 
 Status Storage::run(EditView edit, const Assignment& assignment) {
@@ -54,6 +64,8 @@ Status Storage::run(EditView edit, const Assignment& assignment) {
     if (one.taken || !matched_by(plan_.skip, one.node).empty()) continue;
     for (auto [input, axis] : one.role.stored)
       TN_CHECK(store_weight(edit, one.node, input, axis).in(one.node.name()));
+    if (std::optional<int64_t> rows = left_matrix(one))
+      TN_CHECK(store_weight(edit, one.node, one.role.act, *rows).in(one.node.name()));
     if (one.role.rows < 0 || one.node.attr_int("axis", 0) != 0) continue;
     auto input = static_cast<uint64_t>(one.role.rows);
     Value table = one.node.input(input);

@@ -21,6 +21,8 @@ import speed
 
 SHARE = 0.02
 LEAST = {"bf16": 0.99, "int8": 0.9}
+MOST = {"weights": 0.27, "file": 0.3}  # of the bytes, by int8
+MOSTLY_WEIGHTS = 0.95
 COLUMNS = (
     ("model", 24),
     ("MB", 7),
@@ -65,6 +67,11 @@ def complaints(found: dict) -> list[str]:
     for part, least in LEAST.items():
         if part in found and not found[part] >= least:
             out.append(f"{part}: expected a cosine of at least {least}, got {found[part]:.4f}")
+    for key, most in MOST.items():
+        if key == "file" and (found.get("share_of_weights") or 0) < MOSTLY_WEIGHTS:
+            continue
+        if (found.get(key) or 0) > most:
+            out.append(f"{key}: expected at most {most}x of the bytes, got {found[key]:.3f}x")
     if found.get("share", 0) > SHARE:
         out.append(f"share of fallbacks: {100 * found['share']:.1f} %: " + "; ".join(found["why"]))
     return out

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 
 import numpy as np
+import onnx
 import onnxruntime
 import rows as table
 import tenon
@@ -81,21 +82,35 @@ def likeness(ours: list[dict], theirs: list[dict]) -> float:
     return least
 
 
-def weight_bytes(model: tenon.Model) -> tuple[int, int]:
-    """All constants' bytes, and those of float weights of two and more axes."""
+def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """The constants of a graph and of all bodies in it."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from tensors(attribute.g)
+
+
+def weight_bytes(model: tenon.Model, folder: str) -> tuple[int, int]:
+    """All constants' bytes as they are saved, and those of float weights of two and more axes."""
+    path = pathlib.Path(folder) / "counted.onnx"
+    model.save(path)
     total = weights = 0
-    for tensor in model.constants().values():
-        count = int(np.prod(tensor.shape))
-        size = (count * tensor_bits(tensor.dtype) + 7) // 8
+    for tensor in tensors(onnx.load(path, load_external_data=False).graph):
+        count = int(np.prod(tensor.dims))
+        size = (count * tensor_bits(tensor.data_type) + 7) // 8
         total += size
-        if tensor.dtype == "float32" and len(tensor.shape) > 1 and count >= 1024:
+        if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.dims) > 1 and count >= 1024:
             weights += size
     return total, weights
 
 
-def tensor_bits(dtype: str) -> int:
-    digits = "".join(c for c in dtype.split("_")[0] if c.isdigit())
-    return 8 if dtype.startswith("float8") or not digits else int(digits)
+def tensor_bits(element: int) -> int:
+    name = onnx.TensorProto.DataType.Name(element)
+    wide = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8}.get(name)
+    if wide or name.startswith("FLOAT8"):
+        return wide or 8
+    return int("".join(c for c in name if c.isdigit()))
 
 
 def fallbacks(row: table.Row, plan: tenon.Plan, feeds: dict) -> dict:
@@ -121,19 +136,18 @@ def quantized(row: table.Row, model: tenon.Model, folder: str) -> tenon.Model:
 def int8(row: table.Row, model: tenon.Model, feeds: list[dict], wanted: list[dict], threads: int):
     with tempfile.TemporaryDirectory() as folder:
         small = quantized(row, model, folder)
+        before, weights = weight_bytes(model.apply("fusion.default"), folder)
+        after, _ = weight_bytes(small, folder)
     names = [port.name for port in model.outputs]
     plan = small.compile(backend="onednn", threads=threads)
     got = list(play(row, plan.run, names, feeds))
-    plain = model.apply("fusion.default")
-    before, weights = weight_bytes(plain)
-    after, _ = weight_bytes(small)
     counts = (small.report or {}).get("counts", {})
     left = [f"{n['op']}: {n['why']}" for n in (small.report or {}).get("float", [])]
     return {
         "int8": likeness(got, wanted),
         "int8_fallbacks": len(plan.describe()["fallback_nodes"]),
         "weights": (after - (before - weights)) / weights if weights else None,
-        "file": after / before if before else None,  # of what lies outside of bodies
+        "file": after / before if before else None,
         "share_of_weights": weights / before if before else None,
         "quantized": counts.get("quantized"),
         "float": counts.get("float"),

@@ -177,6 +177,9 @@ FETCHED = [
         fetched("basic-pitch", "basic_pitch.onnx"),
         {"serving_default_input_2:0": (1, 43844, 1)},
         signal="sound",
+        tolerance=3e-3,
+        note="takes the least logarithm of a spectrum: ONNX Runtime with its optimisations off is "
+        "1.7e-3 from itself",
     ),
     Row("crepe", fetched("crepe", "crepe_tiny.onnx"), {"frames": (8, 1024)}, signal="sound"),
     Row(

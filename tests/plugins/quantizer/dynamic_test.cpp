@@ -32,6 +32,19 @@ TEST_F(Dynamic, ProductsOfOneValueShareItsRounding) {
   EXPECT_EQ(report_["counts"]["quantized"], 2);
 }
 
+TEST_F(Dynamic, ProductsOfOneWeightShareIt) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, 8}), w = weight(edit, "w", {8, 8}, 1);
+    Value y = node(edit, "MatMul", {x, w}, "first");
+    ASSERT_EQ(text_of(edit.output("y", node(edit, "MatMul", {y, w}, "second"))), "");
+  });
+  ASSERT_EQ(apply("quantizer.dynamic", json::object()), "");
+
+  EXPECT_EQ(reads("first_integer")[1], "w_quantized");
+  EXPECT_EQ(reads("second_integer")[1], "w_quantized");
+  EXPECT_EQ(report_["quantized"][1]["weight_snr_db"], report_["quantized"][0]["weight_snr_db"]);
+}
+
 TEST_F(Dynamic, KeepsTheAnswers) {
   build_model();
   ASSERT_EQ(apply("quantizer.dynamic", json::object()), "");

@@ -74,6 +74,20 @@ TEST_F(Storage, RecurrentWeightsGetChannels) {
   EXPECT_GT(cosine(run(model_, {4, 1, 16}, x), run(result_, {4, 1, 16}, x)), 0.999);
 }
 
+TEST_F(Storage, AMatrixOnTheLeftIsStored) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {32, 4});
+    Value y = node(edit, "MatMul", {weight(edit, "w", {40, 32}, 1), x}, "transform");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  ASSERT_EQ(apply("quantizer.dynamic", json::object()), "");
+
+  EXPECT_THAT(reads("transform"), testing::ElementsAre("w_dequantized", "x"));
+  EXPECT_EQ(result_.view().find("w_scale").type().dims, (std::vector<int64_t>{40}));
+  Floats x = random(32 * 4, 9);
+  EXPECT_GT(cosine(run(model_, {32, 4}, x), run(result_, {32, 4}, x)), 0.9998);
+}
+
 TEST_F(Storage, BodiesAreStoredToo) {
   tn_graph* raw = nullptr;
   ASSERT_EQ(text_of(Status(services.graph->create(ctx_, &raw))), "");
