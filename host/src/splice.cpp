@@ -43,7 +43,10 @@ Status tn_edit::copy_node(const tn_graph& from,
     const Value& theirs = *from.tables->values.find(node.outputs[i]);
     tn_value_id ours = tables_->nodes.find(id)->outputs[i];
     map[node.outputs[i]] = ours;
-    tables_->values.edit(ours)->notes = theirs.notes;
+    // What inference noted just now is about the types here, theirs about those there.
+    NamedAnys& notes = tables_->values.edit(ours)->notes;
+    for (const NamedAny& note : theirs.notes)
+      if (!find(notes, note.name)) assign(notes, note.name, note.value);
     bool fits = theirs.declared && agree(*theirs.declared, *tables_->values.find(ours)->inferred);
     if (fits) TN_CHECK(set_type(ours, theirs.declared));
   }

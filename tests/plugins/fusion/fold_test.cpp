@@ -239,6 +239,47 @@ TEST_F(FoldTest, TheBranchOfAKnownConditionTakesThePlaceOfItsIf) {
   EXPECT_EQ(run(flat), run(graph));
 }
 
+// As PyTorch's exporter writes an LSTM: what the first If gives decides the next one.
+TEST_F(FoldTest, ABranchIsFoldedWithTheShapesOfItsPlace) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[1, 2]
+  constant %go: bool[] = x'01'
+  %h: f32[*] = If(%go, %x) {captures = 1, else_branch = graph {
+      input %x: f32[*]
+      output x = %x
+    }, then_branch = graph {
+      input %x: f32[*]
+      %a: f32[*] = Neg(%x) @a
+      output a = %a
+    }} @first
+  %y: f32[*] = If(%go, %h) {captures = 1, else_branch = graph {
+      input %h: f32[*]
+      output h = %h
+    }, then_branch = graph {
+      input %h: f32[*]
+      constant %two: i64[] = [2]
+      %shape: i64[?] = Shape(%h) @shape
+      %rank: i64[] = Size(%shape) @rank
+      %flat: bool[] = Equal(%rank, %two) @flat
+      %z: f32[*] = If(%flat, %h) {captures = 1, else_branch = graph {
+          input %h: f32[*]
+          output h = %h
+        }, then_branch = graph {
+          input %h: f32[*]
+          %r: f32[*] = Relu(%h) @r
+          output r = %r
+        }} @third
+      output z = %z
+    }} @second
+  output y = %y
+})");
+
+  OwnedGraph flat = apply(graph, "fusion.default");
+
+  EXPECT_EQ(operators(flat), (std::vector<std::string>{"Neg", "Relu"}));
+  EXPECT_EQ(run(flat), run(graph));
+}
+
 TEST_F(FoldTest, AGraphThatIsItsInputStaysOne) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[4]
