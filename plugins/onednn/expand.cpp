@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expand.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace tenon::onednn {
@@ -14,6 +16,7 @@ class Expansion {
 
   void run() {
     for (Node& node : before_) {
+      if (node.outputs.empty()) continue;
       bool is_vector = false;
       for (int input : node.inputs)
         is_vector |= input != kNone && graph_.values[input].dims.size() == 1;
@@ -27,6 +30,9 @@ class Expansion {
         graph_.add_node(std::move(node));
       } else if (node.op == "tenon.SumTo") {
         sum_to(node);
+      } else if (Node* back = way_back(node)) {
+        round(node, *back);
+        back->outputs.clear();
       } else {
         graph_.add_node(std::move(node));
       }
@@ -121,6 +127,60 @@ class Expansion {
     }
     graph_.add_node(
         {.op = "Reshape", .name = node.name, .inputs = {sums}, .outputs = {node.outputs[0]}});
+  }
+
+  // The node that turns integers back into real numbers, when nothing else reads them and their
+  // scales are not known before the run: what stands for rounding while a model is trained.
+  Node* way_back(const Node& node) {
+    if (node.op != "QuantizeLinear" || node.integer("block_size", 0) != 0) return nullptr;
+    const Value& codes = graph_.values[node.outputs[0]];
+    const Value& scale = graph_.values[node.inputs[1]];
+    bool is_known = scale.data != nullptr && scale.count() == 1;
+    bool is_private = codes.n_outputs == 0 && codes.users.size() == 1;
+    if (is_known || scale.dims.size() > 1 || !is_private || !zero_point(node)) return nullptr;
+    Node& back = before_[static_cast<size_t>(codes.users[0])];
+    bool undoes = back.op == "DequantizeLinear" && back.inputs[1] == node.inputs[1] &&
+                  back.input(2) == node.input(2) &&
+                  back.integer("axis", 1) == node.integer("axis", 1);
+    return undoes ? &back : nullptr;
+  }
+
+  // That of all scales; nothing when they differ or are computed.
+  std::optional<int> zero_point(const Node& node) const {
+    if (node.input(2) == kNone) return 0;
+    const Value& zero = graph_.values[node.inputs[2]];
+    const int8_t* bytes = static_cast<const int8_t*>(zero.data);
+    if (bytes == nullptr || !std::equal(bytes + 1, bytes + zero.count(), bytes)) return {};
+    return zero.type == ElementType::kU8 ? static_cast<uint8_t>(*bytes) : *bytes;
+  }
+
+  // min(max(round(x / scale), low), high) * scale, with the scales where they broadcast.
+  void round(const Node& node, const Node& back) {
+    int scale = node.inputs[1];
+    const Dims dims = graph_.values[node.inputs[0]].dims;
+    if (graph_.values[scale].count() > 1) {
+      int64_t axis = node.integer("axis", 1);
+      Dims along(dims.size(), 1);
+      along[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis)] =
+          graph_.values[scale].count();
+      scale = reshaped(node, scale, along);
+    }
+    bool is_signed = graph_.values[node.outputs[0]].type == ElementType::kS8;
+    double low = (is_signed ? -128 : 0) - *zero_point(node);
+    Node made{.op = "Round.held",
+              .name = back.name,
+              .inputs = {node.inputs[0], scale},
+              .outputs = back.outputs};
+    made.expr = {{TN_EXPR_INPUT, 0, 0, 0, 0},
+                 {TN_EXPR_INPUT, 1, 0, 0, 0},
+                 {TN_EXPR_DIV, 0, 1, 0, 0},
+                 {TN_EXPR_ROUND, 2, 0, 0, 0},
+                 {TN_EXPR_CONST, 0, 0, 0, low},
+                 {TN_EXPR_MAX, 3, 4, 0, 0},
+                 {TN_EXPR_CONST, 0, 0, 0, low + 255},
+                 {TN_EXPR_MIN, 5, 6, 0, 0},
+                 {TN_EXPR_MUL, 7, 1, 0, 0}};
+    graph_.add_node(std::move(made));
   }
 
   static uint32_t scaled(Node& node, uint32_t value, double factor) {

@@ -283,7 +283,9 @@ bool ensure_available(Lowering& lowering, int value) {
   if (producer == kNone || lowering.is_done(producer)) return false;
   const Node& node = lowering.graph().nodes[producer];
   if (node.op != "DequantizeLinear" && node.op != "Reshape") return false;
-  if (!ensure_available(lowering, node.inputs[0])) return false;
+  for (int input : node.inputs) {
+    if (input != kNone && !ensure_available(lowering, input)) return false;
+  }
   lowering.mark_done(producer);
   find_handler(node.op)->lower(lowering, producer);
   return lowering.is_available(value);

@@ -156,3 +156,4 @@ def test_scales_and_zero_points_are_not_trained(data, teacher):
     assert set(before) == set(after)
     changed = {n for n in before if (np.asarray(before[n]) != np.asarray(after[n])).any()}
     assert changed == {f"{kind}{i}" for kind in "wb" for i in range(3)}
+    assert trained.report["fallback_nodes"] == []

@@ -44,6 +44,41 @@ TEST_P(Training, AgreesInBf16) {
 }
 
 constexpr Case kCases[] = {
+    {"WeightsRoundedByScalesThatFollowThem", R"(input %x: f32[3, 6]
+  input %w: f32[6, 4]
+  constant %axes: i64[1] = [0]
+  constant %most: f32[] = [7]
+  constant %zero: i8[4] = [0, 0, 0, 0]
+  %a: f32[6, 4] = Abs(%w) @n1
+  %m: f32[4] = ReduceMax(%a, %axes) {keepdims = 0} @n2
+  %s: f32[4] = Div(%m, %most) @n3
+  %q: i8[6, 4] = QuantizeLinear(%w, %s, %zero) {axis = 1} @n4
+  %r: f32[6, 4] = DequantizeLinear(%q, %s, %zero) {axis = 1} @n5
+  %y: f32[3, 4] = MatMul(%x, %r) @n6
+  output y = %y)"},
+    {"RoundingHeldByATensorsOwnScale", R"(input %x: f32[2, 3, 5]
+  input %t: f32[]
+  constant %zero: u8[] = [120]
+  %s: f32[] = Exp(%t) @n1
+  %h: f32[2, 3, 5] = Mul(%x, %x) @n2
+  %q: u8[2, 3, 5] = QuantizeLinear(%h, %s, %zero) @n3
+  %r: f32[2, 3, 5] = DequantizeLinear(%q, %s, %zero) @n4
+  output r = %r)"},
+    {"CodesThatAreReadByMore", R"(input %x: f32[2, 3, 5]
+  input %t: f32[3]
+  constant %zero: u8[3] = [0, 7, 255]
+  %s: f32[3] = Exp(%t) @n1
+  %q: u8[2, 3, 5] = QuantizeLinear(%x, %s, %zero) @n2
+  %r: f32[2, 3, 5] = DequantizeLinear(%q, %s, %zero) @n3
+  output q = %q
+  output r = %r)"},
+    {"ScalesOfBlocks", R"(input %x: f32[5, 4]
+  constant %s: f32[3, 4] = [0.5, 0.25, 1, 0.125, 0.5, 0.25, 1, 0.125, 2, 0.25, 1, 0.125]
+  constant %z: i8[3, 4] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, -100]
+  %q: i8[5, 4] = QuantizeLinear(%x, %s, %z) {axis = 0, block_size = 2} @n1
+  %r: f32[5, 4] = DequantizeLinear(%q, %s, %z) {axis = 0, block_size = 2} @n2
+  output q = %q
+  output r = %r)"},
     {"StatisticsOfTheBatch", R"(input %x: f32[3, 5, 4, 4]
   input %s: f32[5]
   input %b: f32[5]
