@@ -147,6 +147,20 @@ def test_training_recovers_what_three_bits_cost(data, teacher):
     assert codes.dtype == np.int8 and np.abs(codes).max() == 3
 
 
+def test_both_backends_take_the_same_steps_in_three_bits(data, teacher, tmp_path):
+    x, label = points(0, 100)
+    np.savez(tmp_path / "two_steps.npz", x=x, label=label)
+    model = teacher.apply("quantizer.qat", data=data / "train.npz", weight_bits=3)
+    options = dict(data=tenon.data.npz(tmp_path / "two_steps.npz"), epochs=2, batch=50, rate=0.05)
+
+    fast = tenon.train(model, backend="onednn", **options)
+    plain = tenon.train(model, backend="reference", **options)
+
+    assert fast.report["fallback_nodes"] == []
+    for name, expected in plain.constants().items():
+        np.testing.assert_allclose(fast.constants()[name], expected, atol=1e-5)
+
+
 def test_scales_and_zero_points_are_not_trained(data, teacher):
     train = tenon.data.npz(data / "train.npz")
     model = teacher.apply("quantizer.qat", data=train)
