@@ -57,13 +57,12 @@ std::span<const uint64_t> Loop::samples_of(const std::vector<uint64_t>& order,
 Status Loop::run(const Cancel& cancel) {
   began_ = saved_at_ = Clock::now();
   TN_CHECK(set_up(cancel));
-  if (position_.finished && (position_.epoch >= given_.epochs || position_.stopped_early))
-    return {};
+  if (position_.finished && at_end()) return {};
   position_.finished = false;
   if (!is_saved_) TN_CHECK(save());  // from here on the run can go on, wherever it ends
   uint64_t each = samples_.size();
   Progress progress(ctx_, "train", each * given_.epochs);
-  while (position_.epoch < given_.epochs && !position_.stopped_early) {
+  while (!at_end()) {
     epoch_began_ = Clock::now();
     epoch_samples_before_ = position_.samples;
     Status done = run_epoch(cancel, progress);
@@ -75,12 +74,20 @@ Status Loop::run(const Cancel& cancel) {
   return save();
 }
 
-// An interrupted run is saved, so that it can go on.
+// A callback may have ended the run within an epoch, which is ended first.
+bool Loop::at_end() const {
+  bool ended = position_.stopped_early || !position_.stopped_by.empty();
+  return position_.batch == 0 && (position_.epoch >= given_.epochs || ended);
+}
+
+// A run that was interrupted, or whose callback failed, is saved, so that it can go on.
 Status Loop::stopped(Status why) {
-  if (why.code() != TN_CANCELLED) return why;
+  if (why.code() != TN_CANCELLED && !callback_failed_) return why;
   TN_CHECK(save());
-  return {TN_CANCELLED, cat("stopped after step ", position_.steps, " (epoch ", position_.epoch + 1,
-                            "); ", folder_.resume_hint())};
+  std::string where = cat("stopped after step ", position_.steps, " (epoch ", position_.epoch + 1,
+                          "); ", folder_.resume_hint());
+  if (callback_failed_) return std::move(why).in(where);
+  return {TN_CANCELLED, where};
 }
 
 Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
@@ -90,7 +97,7 @@ Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
     for (size_t i = 0; i < order.size(); ++i)
       order[i] = samples_[places[i]];
   }
-  while (position_.batch < batches_per_epoch()) {
+  while (position_.batch < batches_per_epoch() && position_.stopped_by.empty()) {
     TN_CHECK(cancel.check());
     std::span<const uint64_t> samples = samples_of(order, position_.batch);
     TN_CHECK(step(samples, cancel));
@@ -136,10 +143,33 @@ Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
   position_.samples += samples.size();
   if (std::isfinite(outcome.loss))
     position_.loss_sum += outcome.loss * static_cast<double>(samples.size());
+  return given_.callbacks.want_steps() ? tell_step(outcome) : Status();
+}
+
+Status Loop::tell_step(const Outcome& outcome) {
+  tn_progress_point at{sizeof at,           outcome.skipped, position_.steps,
+                       position_.epoch + 1, outcome.loss,    rate_};
+  Result<std::string> stopped_by = given_.callbacks.step(at);
+  callback_failed_ = !stopped_by.ok();
+  if (callback_failed_) return stopped_by.status();
+  position_.stopped_by = *stopped_by;
+  return {};
+}
+
+Status Loop::tell_epoch(json& record) {
+  if (given_.callbacks.want_epochs()) {
+    TN_TRY(model, trained(model_));
+    Result<std::string> stopped_by = given_.callbacks.epoch(record.dump(), model.get());
+    callback_failed_ = !stopped_by.ok();
+    if (callback_failed_) return stopped_by.status();
+    if (position_.stopped_by.empty()) position_.stopped_by = *stopped_by;
+  }
+  if (!position_.stopped_by.empty()) record["stopped_by"] = position_.stopped_by;
   return {};
 }
 
 Status Loop::end_epoch(const Cancel& cancel) {
+  Position before = position_;
   double seconds = seconds_since(epoch_began_);
   json record{{"epoch", position_.epoch + 1},
               {"steps", position_.steps},
@@ -150,16 +180,20 @@ Status Loop::end_epoch(const Cancel& cancel) {
   record["seconds"] = seconds;
   record["samples_per_second"] =
       static_cast<double>(position_.samples - epoch_samples_before_) / std::max(seconds, 1e-9);
+  if (Status told = tell_epoch(record); !told.ok()) {
+    position_ = std::move(before);  // a run that goes on ends this epoch again
+    return told;
+  }
   position_.history.push_back(record);
   position_.epoch += 1;
   position_.batch = position_.samples = 0;
   position_.loss_sum = 0;
-  tell(record);
+  log_epoch(record);
   TN_CHECK(folder_.write_history(position_.history));
   return save();
 }
 
-void Loop::tell(const json& record) const {
+void Loop::log_epoch(const json& record) const {
   std::string line = cat("epoch ", position_.epoch, " of ", given_.epochs);
   for (const auto& [key, value] : record.items())
     if (value.is_number_float() && key != "rate" && key != "seconds" && key != "samples_per_second")
@@ -167,21 +201,18 @@ void Loop::tell(const json& record) const {
   double left = seconds_since(epoch_began_) * static_cast<double>(given_.epochs - position_.epoch);
   log_line(ctx_, TN_LOG_INFO,
            cat(line, ", ", short_number(record["samples_per_second"]), " samples/s, ",
-               position_.stopped_early ? std::string("stopped early")
-                                       : cat(duration_text(left), " left")));
+               !position_.stopped_by.empty() ? cat("stopped by ", position_.stopped_by)
+               : position_.stopped_early     ? std::string("stopped early")
+                                             : cat(duration_text(left), " left")));
 }
 
 // Validation, and whether it gets any better.
 Status Loop::judge(const Cancel& cancel, json& record) {
   if (!validation_.feed) return {};
-  TN_TRY(now, weights());
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(free_.get(), &raw));
-  OwnedGraph model = OwnedGraph::take(raw);
-  TN_CHECK(put_back(raw, now));
+  TN_TRY(model, trained(free_.get()));
   for (const std::string& pass : given_.validate_as)
-    TN_CHECK(apply_pass(ctx_, raw, pass, "{}", cancel).in("option validate_as"));
-  TN_TRY(score, validate(recipe_, raw, validation_, cancel));
+    TN_CHECK(apply_pass(ctx_, model.get(), pass, "{}", cancel).in("option validate_as"));
+  TN_TRY(score, validate(recipe_, model.get(), validation_, cancel));
   record["validation_loss"] = score.loss;
   if (score.metric) {
     const std::string& id = given_.metric.id;
@@ -195,7 +226,10 @@ Status Loop::judge(const Cancel& cancel, json& record) {
     position_.has_best = true;
     position_.best = value;
     position_.best_epoch = position_.epoch + 1;
-    if (given_.patience > 0 && given_.restore_best) best_ = std::move(now);
+    if (given_.patience > 0 && given_.restore_best) {
+      TN_TRY(now, weights());
+      best_ = std::move(now);
+    }
   }
   position_.stopped_early = given_.patience > 0 && position_.bad_epochs >= given_.patience;
   return {};
@@ -229,6 +263,15 @@ Result<Weights> Loop::weights() const {
   return out;
 }
 
+Result<OwnedGraph> Loop::trained(const tn_graph* model) const {
+  TN_TRY(now, weights());
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->clone(model, &raw));
+  OwnedGraph out = OwnedGraph::take(raw);
+  TN_CHECK(put_back(raw, now));
+  return out;
+}
+
 json Loop::report() const {
   json described = json::parse(stepper_->describe(), nullptr, false);
   return {{"epochs", position_.epoch},
@@ -236,6 +279,7 @@ json Loop::report() const {
           {"parameters", recipe_.parameters.size()},
           {"history", position_.history},
           {"stopped_early", position_.stopped_early},
+          {"stopped_by", position_.stopped_by.empty() ? json() : json(position_.stopped_by)},
           {"best_epoch", position_.best_epoch},
           {"seconds", seconds_since(began_)},
           {"fallback_nodes", described.value("fallback_nodes", json::array())}};

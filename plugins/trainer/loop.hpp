@@ -32,18 +32,23 @@ class Loop {
   Status step(std::span<const uint64_t> samples, const Cancel& cancel);
   Status end_epoch(const Cancel& cancel);
   Status judge(const Cancel& cancel, nlohmann::json& record);
+  Status tell_step(const Outcome& outcome);
+  Status tell_epoch(nlohmann::json& record);
   Status save();
   Status stopped(Status why);
   double seconds_since(Clock::time_point then) const {
     return std::chrono::duration<double>(Clock::now() - then).count();
   }
   uint64_t batches_per_epoch() const;
+  bool at_end() const;
+  // A copy of this model with the weights of now.
+  Result<OwnedGraph> trained(const tn_graph* model) const;
   std::span<const uint64_t> samples_of(const std::vector<uint64_t>& order, uint64_t batch) const;
   Status check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel);
   Identity choices() const;
   // At the update `step` of so many.
   Result<double> rate_at(uint64_t step, uint64_t total_steps) const;
-  void tell(const nlohmann::json& record) const;
+  void log_epoch(const nlohmann::json& record) const;
 
   tn_ctx* ctx_;
   const Settings& given_;
@@ -62,7 +67,7 @@ class Loop {
   Weights best_;
   double rate_ = 0;
   uint64_t skipped_in_a_row_ = 0, saved_step_ = 0;
-  bool is_saved_ = false;
+  bool is_saved_ = false, callback_failed_ = false;
   Clock::time_point began_, epoch_began_, saved_at_;
   uint64_t epoch_samples_before_ = 0;
 };

@@ -19,6 +19,7 @@ void members(Self& p, Visit&& visit) {
   visit("bad_epochs", p.bad_epochs);
   visit("finished", p.finished);
   visit("stopped_early", p.stopped_early);
+  visit("stopped_by", p.stopped_by);
   visit("history", p.history);
 }
 

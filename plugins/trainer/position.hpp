@@ -19,6 +19,7 @@ struct Position {
   double best = 0;  // the best validation so far
   uint64_t best_epoch = 0, bad_epochs = 0;
   bool finished = false, stopped_early = false;
+  std::string stopped_by;  // the callback that ended the run
   nlohmann::json history = nlohmann::json::array();  // one record for each epoch
 
   nlohmann::json to_json() const;

@@ -65,6 +65,8 @@ Status read_components(tn_ctx* ctx, const Options& options, Settings& out) {
 Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   Settings out;
   TN_CHECK(read_components(ctx, options, out));
+  TN_TRY(callbacks, Callbacks::from(ctx, options, "callbacks"));
+  out.callbacks = std::move(callbacks);
   out.targets = options.texts("target");
   out.epochs = static_cast<uint64_t>(options.integer("epochs"));
   out.seed = static_cast<uint64_t>(options.integer("seed"));

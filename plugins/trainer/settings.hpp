@@ -4,6 +4,7 @@
 
 #include "tenon/sdk/component.hpp"
 
+#include "callbacks.hpp"
 #include "validation.hpp"
 
 namespace tenon::trainer {
@@ -13,6 +14,7 @@ struct Settings {
   Component schedule;    // falsy: `rate` at each step
   Component validation;  // falsy: `validation_share` of the data
   double rate = 0.01, validation_share = 0;
+  Callbacks callbacks;
   std::vector<std::string> targets;
   uint64_t epochs = 1, seed = 0;
   std::optional<uint64_t> batch;

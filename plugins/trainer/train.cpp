@@ -65,6 +65,7 @@ TENON_PASS(train,
     "patience": {"type": "integer", "minimum": 0, "default": 0, "description": "stops after so many epochs without a better validation; 0: never"},
     "min_delta": {"type": "number", "minimum": 0, "default": 0, "description": "what counts as better"},
     "restore_best": {"type": "boolean", "default": true, "description": "with patience: the weights of the best epoch, not of the last"},
+    "callbacks": {"type": "component", "role": "tenon.callback/1", "description": "told of each step and epoch, and may end the run; trainer.both for several"},
     "run": {"type": "path", "description": "a folder for history.jsonl and checkpoints"},
     "resume": {"type": "boolean", "default": false, "description": "goes on with the run in that folder"},
     "checkpoint_steps": {"type": "integer", "minimum": 0, "default": 0, "description": "a checkpoint each so many steps; 0: each epoch, and each minute"}}})")

@@ -16,7 +16,7 @@ BUILD = Path(os.environ["TENON_BUILD"])
 TENON = BUILD / "bin/tenon"
 PLUGINS = os.environ["TENON_PLUGINS"]
 
-ROLES = ["SCHEDULE", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
+ROLES = ["SCHEDULE", "CALLBACK", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
 FAULTS = [
     # role, fault, the check that finds it, words of the reason
     ("SCHEDULE", "EXPORT", "library", "another_symbol"),
@@ -32,6 +32,9 @@ FAULTS = [
     ("SCHEDULE", "INFINITE", "finite", "expected a finite number"),
     ("SCHEDULE", "STATE", "pure", "same bits"),
     ("SCHEDULE", "STATE", "threads", "four threads"),
+    ("CALLBACK", "DEAF", "told of something", "both are NULL"),
+    ("CALLBACK", "NAN", "steps", "crashed"),
+    ("CALLBACK", "SILENT", "epochs", "expected a message"),
     ("IMPORTANCE", "NEEDS", "needs", "TN_IMPORTANCE_"),
     ("IMPORTANCE", "NAN", "scores", "channel 1"),
     ("IMPORTANCE", "BEHIND", "scores", "behind the last channel"),
@@ -130,7 +133,7 @@ def prefix(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("role", ["pass", "schedule", "observer", "importance", "ops"])
+@pytest.mark.parametrize("role", ["pass", "schedule", "observer", "callback", "importance", "ops"])
 def test_a_new_plugin_builds_and_passes(prefix, tmp_path, role):
     assert tenon("plugin", "new", "my_part", "--role", role, cwd=tmp_path).returncode == 0
     source = tmp_path / "my_part"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One plugin for each role, which is right unless a macro FAULT_x is defined: then it does one
  * thing wrong, and `tenon plugin check` has to name it. ROLE and the table come with one of
- * SCHEDULE, IMPORTANCE, OBSERVER, PASS, READER, OPS. */
+ * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, READER, OPS. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +42,29 @@ static tn_status* value(void* self, uint64_t step, uint64_t total, double* out) 
   return NULL;
 }
 static const tn_schedule table = {sizeof table, 1, value};
+
+#elif defined(CALLBACK)
+#define ROLE "tenon.callback/1"
+static tn_status* step(void* self, const tn_progress_point* at, int32_t* out_stop) {
+  (void)self;
+#ifdef FAULT_NAN
+  if (isnan(at->loss)) abort();
+#endif
+  *out_stop = at->loss < 0;
+  return NULL;
+}
+static tn_status* epoch(void* self, tn_str record, const tn_graph* model, int32_t* out_stop) {
+  (void)self, (void)model, (void)out_stop;
+#ifdef FAULT_SILENT
+  if (record.len < 3) return failure("");
+#endif
+  return record.len < 3 ? failure("expected a record with members") : NULL;
+}
+#ifdef FAULT_DEAF
+static const tn_callback table = {sizeof table, 1, NULL, NULL};
+#else
+static const tn_callback table = {sizeof table, 1, step, epoch};
+#endif
 
 #elif defined(IMPORTANCE)
 #define ROLE "tenon.importance/1"

@@ -70,6 +70,35 @@ TENON_SCHEDULE(@name@, @Class@, "@id@", "falls with the square root of the step"
                                            "description": "first value"}}})")
 )code";
 
+constexpr const char* kCallback = R"code(@include@ "tenon/sdk/role/callback.hpp"
+
+namespace {
+
+// Ends a run once the loss of an epoch is small enough.
+struct @Class@ {
+  double loss;
+  double sum = 0;
+  uint64_t epoch_now = 0, steps = 0;
+  static tenon::Result<@Class@> create(tn_ctx*, const tenon::Options& options) {
+    return @Class@{options.number("loss")};
+  }
+  tenon::Result<bool> step(const tn_progress_point& at) {
+    if (at.epoch != epoch_now) sum = 0, steps = 0, epoch_now = at.epoch;
+    if (!at.skipped) sum += at.loss, ++steps;
+    return false;
+  }
+  tenon::Result<bool> epoch(std::string_view, tenon::Graph) {
+    return steps > 0 && sum / static_cast<double>(steps) <= loss;
+  }
+};
+
+}  // namespace
+
+TENON_CALLBACK(@name@, @Class@, "@id@", "ends a run at a small loss",
+               R"({"properties": {"loss": {"type": "number", "default": 0.01,
+                                           "description": "small enough"}}})")
+)code";
+
 constexpr const char* kImportance = R"code(@include@ <cmath>
 
 @include@ "tenon/sdk/role/importance.hpp"
@@ -181,6 +210,7 @@ constexpr Template kTemplates[] = {
     {"pass", "COMPONENTS", kPass},
     {"schedule", "COMPONENTS", kSchedule},
     {"observer", "COMPONENTS", kObserver},
+    {"callback", "COMPONENTS", kCallback},
     {"importance", "COMPONENTS", kImportance},
     {"ops", "OPS", kOps},
 };
@@ -250,7 +280,7 @@ void declare_plugin_new(CLI::App& app, Tool& tool) {
   app.add_option("name", flags->name, "of the plugin and of its folder")
       ->required()
       ->type_name("NAME");
-  app.add_option("--role", flags->role, "pass, schedule, observer, importance or ops")
+  app.add_option("--role", flags->role, "pass, schedule, observer, callback, importance or ops")
       ->required()
       ->type_name("R");
   app.add_option("--vendor", flags->vendor, "goes into ids, as com.VENDOR.NAME")->type_name("WORD");

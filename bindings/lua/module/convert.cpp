@@ -81,9 +81,11 @@ bool set_object(lua_State* state,
                 const std::string& key,
                 const Json& option,
                 cxx::Options& options) {
-  if (lua_isfunction(state, index) && option.is_object() &&
-      option.value("role", "") == cxx::Schedule::kRole) {
+  std::string role = option.is_object() ? option.value("role", "") : "";
+  if (lua_isfunction(state, index) && role == cxx::Schedule::kRole) {
     options.set(key, schedule_of_function(state, index).component());
+  } else if (role == kCallbackRole) {
+    if (auto callback = callback_of_value(state, index)) options.set(key, *callback);
   } else if (auto* schedule = find_object<cxx::Schedule>(state, index)) {
     options.set(key, schedule->component());
   } else if (auto* component = find_object<cxx::Component>(state, index)) {

@@ -28,6 +28,7 @@ int open_module(lua_State* state) {
   register_dataset(state);
   register_schedule(state);
   register_training(state);
+  register_callback(state);
   add_traced_functions(state);
   push_json(state, runtime(state).args);
   lua_setfield(state, -2, "args");

@@ -41,10 +41,16 @@ void register_tensor(lua_State* state);
 void register_dataset(lua_State* state);
 void register_schedule(lua_State* state);
 void register_training(lua_State* state);
+void register_callback(lua_State* state);
 
 // The Lua function at `index` as a schedule: called with the step and, where they are known, how
 // many there are.
 cxx::Schedule schedule_of_function(lua_State* state, int index);
+
+// What a training tells: a function of the epoch, a callback or its id, a list of these. Nothing
+// for an empty list.
+inline constexpr const char* kCallbackRole = "tenon.callback/1";
+std::optional<cxx::Component> callback_of_value(lua_State* state, int index);
 
 // Functions of `tn` itself, by file.
 extern const std::span<const Function> kModelFunctions;

@@ -1,29 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // tn.schedule.NAME{options}, tn.schedule(function), and what a schedule can do.
 #include <cmath>
-#include <thread>
 
 #include "convert.hpp"
+#include "script_functions.hpp"
 
 namespace tenon::lua {
 namespace {
 
 using cxx::Schedule;
 
-// A Lua function that others call. It has a coroutine of its own, so that the script's stack is not
-// touched; the registry keeps it alive.
-struct ScriptFunction {
-  lua_State* thread;
-  int kept;
-  std::weak_ptr<int> alive;
-  std::thread::id owner;
-  SessionPtr session;
-};
-
-double call(const ScriptFunction& function, uint64_t step, uint64_t total) {
-  if (std::this_thread::get_id() != function.owner || function.alive.expired())
-    throw Error(TN_FAILED_PRECONDITION,
-                "a Lua function as schedule is for the script's own thread, while the script runs");
+double call(const ScriptFunctions& function, uint64_t step, uint64_t total) {
+  function.check_thread("schedule");
   lua_State* state = function.thread;
   luaL_checkstack(state, 4, "a schedule");
   int top = lua_gettop(state);
@@ -49,14 +37,13 @@ double call(const ScriptFunction& function, uint64_t step, uint64_t total) {
 }
 
 tn_status* value_of(void* self, uint64_t step, uint64_t total, double* out) {
-  auto& function = *static_cast<ScriptFunction*>(self);
+  auto& function = *static_cast<ScriptFunctions*>(self);
   return cxx::callback(*function.session, [&] { *out = call(function, step, total); });
 }
 
 void end_function(void* self) {
-  std::unique_ptr<ScriptFunction> function(static_cast<ScriptFunction*>(self));
-  if (function->alive.expired() || std::this_thread::get_id() != function->owner) return;
-  luaL_unref(function->thread, LUA_REGISTRYINDEX, function->kept);
+  std::unique_ptr<ScriptFunctions> function(static_cast<ScriptFunctions*>(self));
+  function->drop();
 }
 
 constexpr tn_schedule kFunctionTable{sizeof(tn_schedule), 1, value_of};
@@ -111,15 +98,9 @@ constexpr Function kMethods[] = {
 }  // namespace
 
 cxx::Schedule schedule_of_function(lua_State* state, int index) {
-  index = lua_absindex(state, index);
-  Runtime& run = runtime(state);
-  lua_State* thread = lua_newthread(state);
   lua_pushvalue(state, index);
-  lua_xmove(state, thread, 1);
-  int kept = luaL_ref(state, LUA_REGISTRYINDEX);
-  auto self = std::make_unique<ScriptFunction>(
-      ScriptFunction{thread, kept, run.alive, std::this_thread::get_id(), run.session});
-  cxx::Component lent = cxx::Component::lend(run.session, Schedule::kRole, "lua.function",
+  auto self = std::make_unique<ScriptFunctions>(ScriptFunctions::take(state, 1));
+  cxx::Component lent = cxx::Component::lend(self->session, Schedule::kRole, "lua.function",
                                              &kFunctionTable, self.get(), end_function);
   static_cast<void>(self.release());  // end_function's from now on
   return Schedule(std::move(lent));

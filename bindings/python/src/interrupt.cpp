@@ -44,6 +44,15 @@ bool catch_interrupts() {
   return sigaction(SIGINT, &ours, nullptr) == 0;
 }
 
+// Where the call was: a traceback knows the callback's lines only.
+void add_note(const py::object& raised, const Session& session, tn_status* taken) {
+  try {
+    session.check(taken);
+  } catch (const Failure& told) {
+    raised.attr("add_note")(told.what());
+  }
+}
+
 }  // namespace
 
 Interruptible::Interruptible(const SessionPtr& session) : session_(session), outer_(innermost) {
@@ -72,7 +81,7 @@ void Interruptible::stop(py::error_already_set& thrown) {
 
 void Interruptible::finish(tn_status* taken) {
   if (wanted_) {
-    tenon_status_release(taken);
+    if (taken) add_note(wanted_, *session_, taken);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(wanted_.ptr())), wanted_.ptr());
     throw py::error_already_set();
   }

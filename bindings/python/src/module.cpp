@@ -83,6 +83,7 @@ PYBIND11_MODULE(_core, module) {
   bind_models(module);
   bind_plans(module);
   bind_components(module);
+  bind_callbacks(module);
   bind_schedules(module);
   bind_builder(module);
   bind_dispatch(module);

@@ -79,7 +79,7 @@ from .random import *  # noqa: F403
 from .sorting import *  # noqa: F403
 from .step import Step
 from .traced import Traced
-from .training import train
+from .training import callback, train
 from .transforms import Compiled, Stats, jit
 
 __version__ = _core.version()
@@ -131,6 +131,7 @@ __all__ = [
     "Unimplemented",
     "UnknownError",
     "Value",
+    "callback",
     "components",
     "configure",
     "data",

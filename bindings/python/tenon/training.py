@@ -3,14 +3,56 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
-from .data import Dataset
+from . import _core
+from .data import Component, Dataset
+from .events import session
 from .model import Model
 from .optim import Optimizer
 from .schedule import Schedule, function
 
 _PASS = "trainer.train"
+_CALLBACK = "tenon.callback/1"
+
+Step = Callable[[dict[str, Any]], bool | None]
+Epoch = Callable[[dict[str, Any], Model], bool | None]
+
+
+def callback(*, step: Step | None = None, epoch: Epoch | None = None) -> Component:
+    """Functions that are told of a training run; True as answer ends it.
+
+    `step(point)` is called after each step, with its `step`, `epoch`, `loss`, `rate` and `skipped`;
+    `epoch(record, model)` after each epoch and its validation, with what the history keeps of it
+    and the model as it is now. What they raise ends the run and is raised by `tenon.train`.
+    """
+    if not callable(step) and not callable(epoch):
+        raise TypeError("tenon.callback: expected a function as step or epoch")
+
+    def seen(record: str, native: _core.Model) -> bool | None:
+        return epoch(json.loads(record), Model(native))
+
+    made = Component.__new__(Component)
+    made.role, made.id = _CALLBACK, "python.function"
+    made._native = _core.callback_of_functions(session(), step, epoch and seen)
+    return made
+
+
+def _joined(callbacks: Any) -> Component | None:
+    """One callback of a component, its id, a function of the epoch, or several of these."""
+    if isinstance(callbacks, Component):
+        return callbacks
+    if isinstance(callbacks, str):
+        return Component(_CALLBACK, callbacks)
+    if callable(callbacks):
+        return callback(epoch=callbacks)
+    parts = [_joined(one) for one in callbacks]
+    joined = parts.pop() if parts else None
+    for one in reversed(parts):
+        joined = Component(_CALLBACK, "trainer.both", first=one, second=joined)
+    return joined
 
 
 def _over_steps(lr: Any) -> Any:
@@ -30,9 +72,12 @@ def train(model: Model, data: Dataset, **options: Any) -> Model:
 
     Fields of the data set are matched with the model's inputs by name; the one that is left is what
     the loss compares with. precision="bf16" computes in bfloat16. With run="folder" the run can go
-    on after it was stopped or killed, to the same bits: run="folder", resume=True. All options are
-    those of the pass `trainer.train` (`tenon.components("pass")`).
+    on after it was stopped or killed, to the same bits: run="folder", resume=True. callbacks=[...]
+    are functions of (record, model), called after each epoch, and what `tenon.callback` makes. All
+    options are those of the pass `trainer.train` (`tenon.components("pass")`).
     """
+    if (joined := _joined(options.pop("callbacks", []))) is not None:
+        options["callbacks"] = joined
     optimizer = options.get("optimizer")
     if isinstance(optimizer, Optimizer):
         options.setdefault("rate", _over_steps(optimizer.lr))

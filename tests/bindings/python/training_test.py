@@ -69,3 +69,88 @@ def test_wrong_options_are_named(blobs):
         tenon.train(linear(), blobs, epoch=3)
     with pytest.raises(tenon.InvalidArgument, match="option precision"):
         tenon.train(linear(), blobs, precision="int8")
+
+
+def test_functions_are_told_of_each_epoch(blobs):
+    seen = []
+
+    def told(record, model):
+        seen.append((record, np.asarray(model.constants()["w"]).copy(), model))
+
+    trained = tenon.train(linear(), blobs, batch=50, epochs=3, callbacks=[told])
+
+    assert [record for record, _, _ in seen] == trained.report["history"]
+    assert (seen[2][1] == np.asarray(trained.constants()["w"])).all()
+    assert (seen[0][1] != seen[2][1]).any()
+    assert seen[0][2](x=np.zeros((4, 2), "f"))[0].shape == (4, 3)
+    assert trained.report["stopped_by"] is None
+
+
+def test_true_ends_a_run(blobs):
+    points = []
+
+    def step(point):
+        points.append(point)
+        return point["step"] == 6
+
+    last = []
+    trained = tenon.train(
+        linear(),
+        blobs,
+        batch=50,
+        epochs=9,
+        callbacks=[tenon.callback(step=step), lambda record, model: last.append(record["epoch"])],
+    )
+
+    assert [point["epoch"] for point in points] == [1, 1, 1, 1, 2, 2]
+    assert points[0]["loss"] == pytest.approx(np.log(3))
+    assert points[0]["rate"] == 0.01 and not points[0]["skipped"]
+    assert trained.report["steps"] == 6
+    assert trained.report["stopped_by"] == "python.function"
+    assert last == [1, 2]
+
+
+def test_what_a_callback_raises_ends_the_run_and_comes_out(blobs, tmp_path):
+    def fails(record, model):
+        raise KeyError("no idea")
+
+    options = dict(batch=50, epochs=3, run=tmp_path / "run")
+    with pytest.raises(KeyError, match="no idea") as raised:
+        tenon.train(linear(), blobs, callbacks=fails, **options)
+    (note,) = raised.value.__notes__
+    assert "stopped after step 4 (epoch 1); go on with --resume" in note
+    assert "callback python.function: it raised KeyError" in note
+
+    resumed = tenon.train(linear(), blobs, resume=True, **options)
+    whole = tenon.train(linear(), blobs, batch=50, epochs=3)
+    assert (np.asarray(resumed.constants()["w"]) == np.asarray(whole.constants()["w"])).all()
+
+
+def test_wrong_callbacks_are_named(blobs):
+    with pytest.raises(tenon.InvalidArgument, match="expected True to end the run, or None, got 3"):
+        tenon.train(linear(), blobs, callbacks=[lambda record, model: 3])
+    with pytest.raises(TypeError, match="expected a function as step or epoch"):
+        tenon.callback()
+    with pytest.raises(tenon.NotFound, match="trainer.snapshots"):
+        tenon.train(linear(), blobs, callbacks="trainer.snapshots")
+
+
+def test_snapshots_are_the_models_of_their_epochs(blobs, tmp_path):
+    seen = {}
+
+    def told(record, model):
+        seen[record["epoch"]] = np.asarray(model.constants()["w"]).copy()
+
+    path = tmp_path / "at_{epoch}.onnx"
+    snapshot = tenon.Component("callback", "trainer.snapshot", path=path, every=2)
+    tenon.train(linear(), blobs, batch=50, epochs=5, callbacks=[told, snapshot])
+
+    assert sorted(p.name for p in tmp_path.glob("at_*")) == ["at_2.onnx", "at_4.onnx"]
+    for epoch in (2, 4):
+        weights = tenon.load(tmp_path / f"at_{epoch}.onnx").constants()["w"]
+        assert (np.asarray(weights) == seen[epoch]).all()
+    with pytest.raises(tenon.NotFound, match="option path"):
+        tenon.Component("callback", "trainer.snapshot", path="model.gif")
+    nowhere = tenon.Component("callback", "trainer.snapshot", path=tmp_path / "no" / "a.onnx")
+    with pytest.raises(tenon.TenonError, match="callback trainer.snapshot"):
+        tenon.train(linear(), blobs, callbacks=nowhere)

@@ -85,6 +85,7 @@ void check_transforms(const std::string& name,
 using Suite = void (*)(Subject&, Report&);
 void check_component(Subject&, Report&);  // every role
 void check_backend(Subject&, Report&);
+void check_callback(Subject&, Report&);
 void check_importance(Subject&, Report&);
 void check_observer(Subject&, Report&);
 void check_operators(Subject&, Report&);

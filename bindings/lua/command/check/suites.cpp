@@ -14,10 +14,11 @@ struct Row {
   Suite suite;
 };
 constexpr Row kSuites[] = {
-    {"tenon.backend/1", check_backend},   {"tenon.importance/1", check_importance},
-    {"tenon.observer/1", check_observer}, {"tenon.ops/1", check_operators},
-    {"tenon.pass/1", check_pass},         {"tenon.reader/1", check_reader},
-    {"tenon.schedule/1", check_schedule}, {"tenon.writer/1", check_writer},
+    {"tenon.backend/1", check_backend},       {"tenon.callback/1", check_callback},
+    {"tenon.importance/1", check_importance}, {"tenon.observer/1", check_observer},
+    {"tenon.ops/1", check_operators},         {"tenon.pass/1", check_pass},
+    {"tenon.reader/1", check_reader},         {"tenon.schedule/1", check_schedule},
+    {"tenon.writer/1", check_writer},
 };
 
 Json sample_value(const Json& option) {

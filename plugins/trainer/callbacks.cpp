@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "callbacks.hpp"
+
+#include <algorithm>
+
+#include "both.hpp"
+
+namespace tenon::trainer {
+namespace {
+
+// By its function: an id alone would not say whose object it is.
+bool is_both(const Component& one) {
+  return one.table<tn_callback>()->epoch == CallbackRole<Both>::table()->epoch;
+}
+
+}  // namespace
+
+Result<Callbacks> Callbacks::from(tn_ctx* ctx, const Options& options, std::string_view key) {
+  Callbacks out;
+  TN_TRY(given, component_option(ctx, options, key, kCallback));
+  out.given_ = std::move(given);
+  if (out.given_) out.add(out.given_);
+  return out;
+}
+
+void Callbacks::add(const Component& one) {
+  if (is_both(one)) {
+    const Both& both = object_of<Both>(one.self());
+    add(both.first);
+    add(both.second);
+  } else {
+    told_.push_back({one.id(), one.table<tn_callback>(), one.self()});
+  }
+}
+
+bool Callbacks::want_steps() const {
+  return std::any_of(told_.begin(), told_.end(), [](const Told& one) { return one.table->step; });
+}
+bool Callbacks::want_epochs() const {
+  return std::any_of(told_.begin(), told_.end(), [](const Told& one) { return one.table->epoch; });
+}
+
+template <class What>
+Result<std::string> Callbacks::tell_all(const What& what) const {
+  std::string stopped_by;
+  for (const Told& one : told_) {
+    int32_t stop = 0;
+    Status told(tell(*one.table, one.self, what, &stop));
+    if (!told.ok()) return std::move(told).in(cat("callback ", one.id));
+    if (stop && stopped_by.empty()) stopped_by = one.id;
+  }
+  return stopped_by;
+}
+
+Result<std::string> Callbacks::step(const tn_progress_point& at) const {
+  return tell_all(at);
+}
+Result<std::string> Callbacks::epoch(const std::string& record, const tn_graph* model) const {
+  return tell_all(Epoch{record, model});
+}
+
+}  // namespace tenon::trainer
