@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/original.hpp"
+
 namespace tenon::decomposer {
 namespace {
 
@@ -121,6 +123,7 @@ Status decompose(tn_ctx* ctx,
   }
   Json report = report_of(verdicts);  // names are gone after the edit
   TN_TRY(edit, Edit::begin(graph));
+  TN_CHECK(keep_original(edit, graph));
   for (const Verdict& verdict : verdicts) {
     if (!verdict.why.empty()) continue;
     std::string where = cat("node ", verdict.node.name());

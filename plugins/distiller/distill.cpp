@@ -9,7 +9,7 @@ TENON_LOSS(distill,
            "learn from a teacher: its answers, labels, and what it computes inside",
            R"({
   "properties": {
-    "teacher": {"type": "graph", "description": "the model to learn from; it reads what the student reads"},
+    "teacher": {"type": "graph", "description": "the model to learn from, which reads what the student reads; default: what the student was before it was made smaller"},
     "cached": {"type": "boolean", "default": false,
                "description": "the teacher's answer is the last target, as distiller.cached gives it"},
     "features": {"type": ["array", "string", "object"], "items": {"type": "string"},

@@ -16,30 +16,26 @@ Result<Distilled> Distilled::create(tn_ctx* ctx, const Options& options) {
     TN_TRY(pairs, pairs_option(options));
     out.pairs_ = std::move(pairs);
   }
-  TN_CHECK(out.ask_teacher(options));
+  TN_TRY(teacher, Teacher::from(options));
+  out.teacher_ = std::move(teacher);
+  if (out.teacher_ && out.plan_.cached && out.pairs_.empty())
+    return invalid("options teacher, cached: expected one of them, got both");
+  if (out.teacher_) TN_CHECK(out.wanted_of(out.teacher_).status());
   TN_TRY(hard, hard_option(ctx, options, out.plan_));
   out.hard_ = std::move(hard);
   return Result<Distilled>(std::move(out));
 }
 
-// Which values of the teacher are needed.
-Status Distilled::ask_teacher(const Options& options) {
-  TN_TRY(teacher, Teacher::from(options));
-  teacher_ = std::move(teacher);
-  if (!teacher_ && (!plan_.cached || !pairs_.empty()))
-    return invalid(
-        "option teacher: expected a model to learn from (the one before it was made smaller, or a "
-        "better one), got none");
-  if (teacher_ && plan_.cached && pairs_.empty())
-    return invalid("options teacher, cached: expected one of them, got both");
+Result<std::vector<Value>> Distilled::wanted_of(const Teacher& teacher) const {
+  std::vector<Value> wanted;
   for (const Pair& pair : pairs_) {
-    TN_TRY(value, teacher_.value(pair.teacher));
-    wanted_.push_back(value);
+    TN_TRY(value, teacher.value(pair.teacher));
+    wanted.push_back(value);
   }
-  if (plan_.alpha == 0 || plan_.cached) return {};
-  TN_TRY(answer, teacher_.output(plan_.teacher_output));
-  wanted_.push_back(scores_of(answer));
-  return {};
+  if (plan_.alpha == 0 || plan_.cached) return wanted;
+  TN_TRY(answer, teacher.output(plan_.teacher_output));
+  wanted.push_back(scores_of(answer));
+  return wanted;
 }
 
 Result<Value> Distilled::build(EditView edit, const Objective& objective) const {
@@ -50,8 +46,11 @@ Result<Value> Distilled::build(EditView edit, const Objective& objective) const 
     TN_TRY(value, named_value(edit.graph(), pair.student, "the student"));
     inside.push_back(value);
   }
-  if (!wanted_.empty()) {
-    TN_TRY(values, teacher_.join(edit, objective, wanted_));
+  if (needs_teacher()) {
+    TN_TRY(original, teacher_ ? Teacher() : Teacher::original(edit.graph()));
+    const Teacher& teacher = teacher_ ? teacher_ : original;
+    TN_TRY(wanted, wanted_of(teacher));
+    TN_TRY(values, teacher.join(edit, objective, wanted));
     joined = std::move(values);
   }
   Value answer;

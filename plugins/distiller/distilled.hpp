@@ -13,7 +13,9 @@ class Distilled {
   Result<Value> build(EditView edit, const Objective& objective) const;
 
  private:
-  Status ask_teacher(const Options& options);
+  bool needs_teacher() const { return !pairs_.empty() || (plan_.alpha > 0 && !plan_.cached); }
+  // What is needed of the teacher, in its own graph: of the pairs, then its answer.
+  Result<std::vector<Value>> wanted_of(const Teacher& teacher) const;
   Result<Value> with_hints(EditView edit,
                            const Objective& objective,
                            Value loss,
@@ -25,8 +27,7 @@ class Distilled {
   uint64_t seed_ = 0;
   Adapter adapter_ = Adapter::kAuto;
   std::vector<Pair> pairs_;
-  Teacher teacher_;
-  std::vector<Value> wanted_;  // in the teacher's own graph: of the pairs, then its answer
+  Teacher teacher_;  // falsy: the original of the student
   Component hard_;
 };
 

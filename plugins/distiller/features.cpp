@@ -9,7 +9,7 @@ TENON_LOSS(features,
            "learn what a teacher computes inside, beside labels and its answers",
            R"({
   "properties": {
-    "teacher": {"type": "graph", "description": "the model to learn from; it reads what the student reads"},
+    "teacher": {"type": "graph", "description": "the model to learn from, which reads what the student reads; default: what the student was before it was made smaller"},
     "features": {"type": ["array", "string", "object"], "items": {"type": "string"},
                  "description": "names of values of both models, or an object: student's name -> teacher's name"},
     "weight": {"type": "number", "minimum": 0, "default": 1, "description": "of each hint's mean squared difference"},
@@ -23,4 +23,4 @@ TENON_LOSS(features,
     "axis": {"type": "integer", "default": 1, "description": "where the classes are"},
     "prediction": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the student"},
     "teacher_output": {"type": "string", "description": "which output of the teacher; default: the first"}},
-  "required": ["teacher", "features"]})")
+  "required": ["features"]})")

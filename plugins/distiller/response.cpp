@@ -9,7 +9,7 @@ TENON_LOSS(response,
            "learn from a teacher's softened answers and from labels",
            R"({
   "properties": {
-    "teacher": {"type": "graph", "description": "the model to learn from; it reads what the student reads"},
+    "teacher": {"type": "graph", "description": "the model to learn from, which reads what the student reads; default: what the student was before it was made smaller"},
     "cached": {"type": "boolean", "default": false,
                "description": "no teacher: the last target is its answer, as distiller.cached gives it"},
     "temperature": {"type": "number", "exclusiveMinimum": 0, "default": 4, "description": "divides the scores of both"},

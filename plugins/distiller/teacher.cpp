@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "tenon/sdk/original.hpp"
+
 namespace tenon::distiller {
 namespace {
 
@@ -109,17 +111,30 @@ Result<Value> named_value(Graph graph, const std::string& name, std::string_view
                      listed(names), "), got '", name, "'"));
 }
 
-Result<Teacher> Teacher::from(const Options& options) {
+Result<Teacher> Teacher::share(const tn_graph* raw, std::string_view whose) {
   Teacher out;
-  tn_any given = options.get("teacher");
-  if (given.tag != TN_ANY_GRAPH) return Result<Teacher>(std::move(out));
-  auto* raw = static_cast<tn_graph*>(const_cast<void*>(given.v.p));
-  services.graph->retain(raw);
-  out.graph_ = OwnedGraph::take(raw);
+  services.graph->retain(const_cast<tn_graph*>(raw));
+  out.graph_ = OwnedGraph::take(const_cast<tn_graph*>(raw));
   if (!out.view().list(TN_LIST_STATES).empty())
-    return invalid("option teacher: expected a model without state");
-  if (out.view().outputs().empty()) return invalid("option teacher: the model has no outputs");
+    return invalid(cat(whose, ": expected a model without state"));
+  if (out.view().outputs().empty()) return invalid(cat(whose, ": the model has no outputs"));
   return Result<Teacher>(std::move(out));
+}
+
+Result<Teacher> Teacher::from(const Options& options) {
+  tn_any given = options.get("teacher");
+  if (given.tag != TN_ANY_GRAPH) return Teacher();
+  return share(static_cast<const tn_graph*>(given.v.p), "option teacher");
+}
+
+Result<Teacher> Teacher::original(Graph student) {
+  Graph found = original_of(student);
+  if (!found.raw)
+    return invalid(
+        "option teacher: expected a model to learn from, got none, and the student has no "
+        "original: "
+        "it was not made smaller here by pruner, decomposer or quantizer.qat");
+  return share(found.raw, "the original of the student");
 }
 
 Result<Value> Teacher::output(const std::string& name) const {

@@ -14,6 +14,8 @@ class Teacher {
  public:
   Teacher() = default;
   static Result<Teacher> from(const Options& options);
+  // The model that the student was made of, where nobody names another.
+  static Result<Teacher> original(Graph student);
   explicit operator bool() const { return graph_.get() != nullptr; }
   Graph view() const { return graph_.view(); }
 
@@ -27,6 +29,7 @@ class Teacher {
                                   const std::vector<Value>& wanted) const;
 
  private:
+  static Result<Teacher> share(const tn_graph* raw, std::string_view whose);
   OwnedGraph graph_;
 };
 

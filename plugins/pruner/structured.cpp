@@ -3,6 +3,7 @@
 // model is really smaller.
 #include <algorithm>
 
+#include "tenon/sdk/original.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
@@ -77,6 +78,7 @@ class Structured {
     ordered_json report = describe(groups, chosen, gone);
     log_barriers(ctx_, groups);
     TN_TRY(edit, Edit::begin(raw));
+    TN_CHECK(keep_original(edit, raw));
     TN_CHECK(masks_ ? removal.mask(edit) : removal.remove(edit));
     TN_CHECK(edit.commit());
     report.update(report_costs(before, cost_of(raw)));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tenon/sdk/original.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
@@ -70,6 +71,7 @@ class Unstructured {
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     TN_TRY(folded, Edit::begin(raw));
+    TN_CHECK(keep_original(folded, raw));
     TN_CHECK(fold_masks(folded));
     TN_CHECK(folded.commit());
     Cost before = cost_of(raw);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tenon/sdk/original.hpp"
+
 #include "report.hpp"
 #include "storage.hpp"
 
@@ -66,6 +68,7 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   log_left(ctx_, assignment);
   Insertion insertion(ctx_, assignment, insertion_);
   TN_TRY(edit, Edit::begin(raw));
+  if (insertion_.trained) TN_CHECK(keep_original(edit, raw));
   TN_CHECK(insertion.run(edit, groups));
   nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
   report["values"] = values;

@@ -161,6 +161,35 @@ def test_both_backends_take_the_same_steps_in_three_bits(data, teacher, tmp_path
         np.testing.assert_allclose(fast.constants()[name], expected, atol=1e-5)
 
 
+def test_the_default_teacher_is_the_uncompressed_model(data, teacher):
+    train = tenon.data.npz(data / "train.npz")
+    options = dict(epochs=1, batch=50, rate=0.05)
+
+    def same(student):
+        given = tenon.train(student, train, loss=tenon.loss.distill(teacher=teacher), **options)
+        default = tenon.train(student, train, loss=tenon.loss.distill(), **options)
+        for name, expected in given.constants().items():
+            np.testing.assert_array_equal(default.constants()[name], expected, name)
+        return default
+
+    pruned = teacher.apply("pruner.structured", ratio=0.5)
+    trained = same(pruned)
+    # The original of an original is the first one, also behind training.
+    same(trained.apply("quantizer.qat", data=train))
+    same(teacher.apply("decomposer.svd", rank=8, max_ratio=1))
+    same(teacher.apply("pruner.unstructured", sparsity=0.5))
+
+
+def test_without_original_or_teacher_the_loss_says_so(data, teacher, tmp_path):
+    train = tenon.data.npz(data / "train.npz")
+    with pytest.raises(tenon.InvalidArgument, match="option teacher: .* no original"):
+        tenon.train(network(24, 1), train, loss=tenon.loss.distill())
+    pruned = teacher.apply("pruner.structured", ratio=0.5)
+    pruned.save(tmp_path / "pruned.onnx")
+    with pytest.raises(tenon.InvalidArgument, match="no original"):
+        tenon.train(tenon.load(tmp_path / "pruned.onnx"), train, loss=tenon.loss.distill())
+
+
 def test_scales_and_zero_points_are_not_trained(data, teacher):
     train = tenon.data.npz(data / "train.npz")
     model = teacher.apply("quantizer.qat", data=train)

@@ -82,7 +82,7 @@ def test_functions_are_told_of_each_epoch(blobs):
     assert [record for record, _, _ in seen] == trained.report["history"]
     assert (seen[2][1] == np.asarray(trained.constants()["w"])).all()
     assert (seen[0][1] != seen[2][1]).any()
-    assert seen[0][2](x=np.zeros((4, 2), "f"))[0].shape == (4, 3)
+    assert seen[0][2].compile()(x=np.zeros((4, 2), "f"))[0].shape == (4, 3)
     assert trained.report["stopped_by"] is None
 
 
@@ -119,7 +119,7 @@ def test_what_a_callback_raises_ends_the_run_and_comes_out(blobs, tmp_path):
         tenon.train(linear(), blobs, callbacks=fails, **options)
     (note,) = raised.value.__notes__
     assert "stopped after step 4 (epoch 1); go on with --resume" in note
-    assert "callback python.function: it raised KeyError" in note
+    assert "callback python.function" in note and "it raised KeyError" in note
 
     resumed = tenon.train(linear(), blobs, resume=True, **options)
     whole = tenon.train(linear(), blobs, batch=50, epochs=3)

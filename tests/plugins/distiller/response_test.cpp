@@ -133,8 +133,9 @@ TEST_F(Response, ComputesInFloat32WhatIsLower) {
 }
 
 TEST_F(Response, SaysWhatDoesNotFit) {
-  EXPECT_THAT(refused_options(kId, {{"alpha", 1}}),
-              HasSubstr("option teacher: expected a model to learn from"));
+  EXPECT_THAT(refused(kStudent, kId, {{"alpha", 1}}),
+              HasSubstr("option teacher: expected a model to learn from, got none, and the student "
+                        "has no original"));
   teacher_ = parse(kTeacher);
   EXPECT_THAT(refused_options(kId, {{"alpha", 1}, {"cached", true}}), HasSubstr("got both"));
   EXPECT_THAT(refused_options(kId, {{"temperature", 0}}), HasSubstr("temperature"));
