@@ -189,6 +189,31 @@ TEST_F(Callbacks, AFailureAfterAnEpochKeepsPatience) {
   EXPECT_EQ(report_["stopped_early"], true);
 }
 
+// Gradients of about 2 overflow float16 under the first loss scales.
+TEST_F(Callbacks, SeeThatASkippedStepAdvancesNoSchedule) {
+  Listener all;
+  listen(all);
+  std::string text = "a,b,label\n";
+  for (int i = 0; i < 40; ++i)
+    text += i % 2 ? "5,-3,1\n" : "-4,2,0\n";
+  json options{{"epochs", 4}, {"batch", 10}, {"rate", "scheduler.linear"}, {"precision", "fp16"}};
+  auto trained = train(model_, data(write("far.csv", text)), options);
+  ASSERT_TRUE(trained.ok()) << text_of(trained.status());
+  ASSERT_EQ(all.points.size(), 16u);
+  size_t skipped = 0;
+  for (size_t i = 0; i + 1 < all.points.size(); ++i) {
+    skipped += all.points[i].skipped;
+    if (all.points[i].skipped) {
+      EXPECT_EQ(all.points[i + 1].rate, all.points[i].rate) << i;
+    } else {
+      EXPECT_LT(all.points[i + 1].rate, all.points[i].rate) << i;
+    }
+  }
+  EXPECT_GT(skipped, 0u);
+  EXPECT_LT(skipped, 15u);
+  EXPECT_EQ(all.records.back()["skipped"], skipped + all.points.back().skipped);
+}
+
 TEST_F(Callbacks, SeveralAreToldInOrder) {
   Listener first, second{.stops_at_epoch = 1}, third;
   auto both = [&](const Component& a, const Component& b) {
