@@ -68,7 +68,7 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   log_left(ctx_, assignment);
   Insertion insertion(ctx_, assignment, insertion_);
   TN_TRY(edit, Edit::begin(raw));
-  if (insertion_.trained) TN_CHECK(keep_original(edit, raw));
+  TN_CHECK(insertion_.trained ? keep_original(edit, raw) : edit.set_note(0, kOriginalNote, {}));
   TN_CHECK(insertion.run(edit, groups));
   nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
   report["values"] = values;

@@ -3,6 +3,7 @@
 // int32 ones: the file that quantizer.static writes, with trained numbers.
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/original.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "bias.hpp"
@@ -53,6 +54,7 @@ class Convert {
       TN_TRY(stored, integer_bias_ ? store(edit, node) : Result<bool>(false));
       biases += stored;
     }
+    TN_CHECK(edit.set_note(0, kOriginalNote, {}));  // a finished model learns no more
     TN_CHECK(edit.commit());
     return sink.write(nlohmann::ordered_json{{"weights", names}, {"biases", biases}}.dump());
   }

@@ -180,6 +180,19 @@ def test_the_default_teacher_is_the_uncompressed_model(data, teacher):
     same(teacher.apply("pruner.unstructured", sparsity=0.5))
 
 
+def test_a_finished_model_lets_its_original_go(data, teacher):
+    train = tenon.data.npz(data / "train.npz")
+    pruned = teacher.apply("pruner.structured", ratio=0.5)
+    rounded = pruned.apply("quantizer.qat", data=train)
+    assert "note original" in pruned.text() and "note original" in rounded.text()
+
+    for finished in (
+        rounded.apply("quantizer.convert"),
+        pruned.apply("quantizer.static", data=train),
+    ):
+        assert "note original" not in finished.text()
+
+
 def test_without_original_or_teacher_the_loss_says_so(data, teacher, tmp_path):
     train = tenon.data.npz(data / "train.npz")
     with pytest.raises(tenon.InvalidArgument, match="option teacher: .* no original"):
