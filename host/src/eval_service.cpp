@@ -138,31 +138,6 @@ Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
   return status;
 }
 
-Status make_states(tn_plan* plan) {
-  const tn_host_graph& g = *graph_service();
-  for (uint64_t s = 0, n = g.count(plan->graph.get(), TN_LIST_STATES); s < n; ++s) {
-    tn_value_id value = g.value_at(plan->graph.get(), TN_LIST_STATES, s, 0);
-    tn_type type{};
-    type.struct_size = sizeof type;
-    TN_CHECK(Status(g.value_type(plan->graph.get(), value, &type)));
-    std::string name(view(g.value_name(plan->graph.get(), value)));
-    if (type.rank == TN_RANK_UNKNOWN ||
-        std::count_if(type.dims, type.dims + type.rank, [](int64_t d) { return d < 0; })) {
-      return invalid(cat("state ", name, ": expected a known shape"));
-    }
-    TN_TRY(now, alloc_tensor(plan->ctx, type.dtype, {type.dims, type.rank}));
-    TN_TRY(next, alloc_tensor(plan->ctx, type.dtype, {type.dims, type.rank}));
-    plan->states.push_back({name, std::move(now), std::move(next)});
-  }
-  plan->backend_states.resize(plan->backends.size());
-  for (size_t b = 0; b < plan->backends.size() && !plan->states.empty(); ++b) {
-    BackendUse& use = *plan->backends[b];
-    if (!use.table->state_new) continue;
-    TN_CHECK(Status(use.table->state_new(use.self, use.device, &plan->backend_states[b])));
-  }
-  return {};
-}
-
 bool same_shapes(const Compiled& compiled, const DLTensor* const* in, uint64_t n_in) {
   for (uint64_t i = 0; i < n_in; ++i) {
     const std::vector<int64_t>& key = compiled.key[i];
@@ -226,46 +201,6 @@ tn_status* run(tn_plan* plan,
                const tn_outputs* outputs,
                const tn_cancel* cancel) {
   return guarded([&] { return run_plan(plan, in, n_in, outputs, cancel); });
-}
-
-Result<tn_plan::State*> find_state(tn_plan* plan, tn_str name) {
-  for (tn_plan::State& state : plan->states) {
-    if (state.name == view(name)) return &state;
-  }
-  return not_found(cat("no state ", view(name)));
-}
-
-tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
-  return guarded([&]() -> Status {
-    TN_TRY(state, find_state(plan, name));
-    if (dtype_of(value->dtype) != state->now->dtype() ||
-        !std::equal(value->shape, value->shape + value->ndim, state->now->shape().begin(),
-                    state->now->shape().end())) {
-      return invalid(cat("state ", view(name), ": expected ", dtype_name(state->now->dtype()),
-                         shape_text(state->now->shape()), ", got ",
-                         dtype_name(dtype_of(value->dtype)), shape_text(dims_of(*value))));
-    }
-    for (size_t b = 0; b < plan->backends.size(); ++b) {
-      BackendUse& use = *plan->backends[b];
-      if (!plan->backend_states[b]) continue;
-      TN_CHECK(use.called("state_set",
-                          use.table->state_set(use.self, plan->backend_states[b], name, value)));
-    }
-    return copy_dense(*value, const_cast<char*>(state->now->data()));
-  });
-}
-
-tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out) {
-  return guarded([&]() -> Status {
-    TN_TRY(state, find_state(plan, name));
-    for (size_t b = 0; b < plan->backends.size(); ++b) {
-      BackendUse& use = *plan->backends[b];
-      if (!plan->backend_states[b]) continue;
-      Status got(use.table->state_get(use.self, plan->backend_states[b], name, out));
-      if (got.ok() || got.code() != TN_NOT_FOUND) return got;
-    }
-    return copy_dense(state->now->dl, static_cast<char*>(out->data) + out->byte_offset);
-  });
 }
 
 json part_json(tn_plan* plan, const Step& step) {
@@ -357,6 +292,7 @@ Status run_plan(tn_plan* plan,
                 json* profile) {
   TN_CHECK(check_inputs(plan, in, n_in));
   TN_TRY(compiled, compiled_for(plan, in, n_in));
+  if (!plan->states.empty()) TN_CHECK(settle_states(plan, *compiled));
   uint32_t flags = profile ? uint32_t{TN_EXEC_PROFILE} : 0;
   return run_compiled(*compiled, in, outputs, cancel, flags, profile);
 }

@@ -44,6 +44,7 @@ struct BackendUse {
 };
 
 inline constexpr int kCpuPlace = -1;  // places are kCpuPlace or the index of a backend
+inline constexpr int kNoPlace = -2;   // of a state that no run has met
 
 // Where a value lives during a run.
 struct Slot {
@@ -114,6 +115,7 @@ struct Compiled {
   std::vector<Step> steps;
   std::vector<int> outputs;        // slot of each graph output
   std::vector<int> state_results;  // slot of each state's new value; -1: a backend keeps it
+  std::vector<int> state_keepers;  // place of each state between runs
   std::vector<Fallback> fallbacks;
   uint64_t arena_bytes = 0, workspace_bytes = 0, copies = 0;
   std::mutex mutex;
@@ -149,6 +151,13 @@ Status run_plan(tn_plan* plan,
                 nlohmann::json* profile = nullptr);
 const tn_host_eval* eval_service();
 
+// plan_state.cpp
+Status make_states(tn_plan* plan);
+// Brings each state to where this form of the plan keeps it.
+Status settle_states(tn_plan* plan, const Compiled& compiled);
+tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value);
+tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out);
+
 }  // namespace tenon::host
 
 struct tn_plan {
@@ -160,10 +169,14 @@ struct tn_plan {
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
   std::mutex mutex;                                           // of the cache
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
-  // State by name of its input: two buffers that change places after each run.
+  // State by name of its input. Its keeper is a backend, or the CPU: then two buffers change places
+  // after each run. Before the first run `now` may hold what was set.
   struct State {
     std::string name;
-    tenon::host::Ref<tn_tensor> now, next;
+    uint32_t dtype;
+    std::vector<int64_t> dims;
+    int keeper = tenon::host::kNoPlace;
+    tenon::host::Ref<tn_tensor> now = {}, next = {};
   };
   std::vector<State> states;
   std::vector<void*> backend_states;  // by backend, or NULL

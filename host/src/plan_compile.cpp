@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a graph and the shapes of its inputs to steps over slots.
 #include <unordered_map>
-#include <unordered_set>
 
 #include "tenon/role/pass.h"
 
@@ -266,7 +265,7 @@ class Builder {
         tn_value_id ours = g().find_value(out_->graph.get(), name);
         if (!ours) return {TN_INTERNAL, cat("extract lost value ", view(name))};
         if (step->has_state && is_state(sub, theirs, which == TN_LIST_INPUTS ? 0 : 1)) {
-          kept_.insert(ours);
+          kept_[ours] = step->backend;
         } else if (which == TN_LIST_INPUTS) {
           step->in.push_back(slot_at(ours, place));
         } else {
@@ -322,8 +321,11 @@ class Builder {
     }
     for (uint64_t i = 0, n = g().count(graph, TN_LIST_STATES); i < n; ++i) {
       tn_value_id value = g().value_at(graph, TN_LIST_STATES, i, 1);
-      out_->state_results.push_back(kept_.count(value) ? -1 : slot_at(value, kCpuPlace));
-      if (out_->state_results.back() < 0) continue;
+      auto kept = kept_.find(value);
+      bool is_kept = kept != kept_.end();
+      out_->state_keepers.push_back(is_kept ? kept->second : kCpuPlace);
+      out_->state_results.push_back(is_kept ? -1 : slot_at(value, kCpuPlace));
+      if (is_kept) continue;
       Slot& s = out_->slots[out_->state_results.back()];
       s.last_step = out_->steps.size();  // read when the run ends
       bool is_made = s.place == kCpuPlace && s.is_static && s.input < 0 && s.output < 0 &&
@@ -357,7 +359,8 @@ class Builder {
   tn_plan* plan_;
   Compiled* out_;
   std::unordered_map<std::pair<tn_value_id, int>, int, KeyHash> slots_;
-  std::unordered_set<tn_value_id> kept_;  // inputs and new values of states that a backend keeps
+  // Inputs and new values of states that a backend keeps.
+  std::unordered_map<tn_value_id, int> kept_;
 };
 
 }  // namespace

@@ -57,7 +57,8 @@ class Run {
     for (size_t i = 0; i < c_.slots.size(); ++i) {
       const Slot& slot = c_.slots[i];
       if (slot.input >= 0) rc_.tensors[i] = *in_[slot.input];
-      if (slot.state >= 0) rc_.tensors[i] = plan_.states[slot.state].now->dl;
+      if (slot.state >= 0 && plan_.states[slot.state].now)
+        rc_.tensors[i] = plan_.states[slot.state].now->dl;
       if (slot.next_state >= 0) {
         rc_.tensors[i].data = plan_.states[slot.next_state].next->dl.data;
       }

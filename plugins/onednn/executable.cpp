@@ -45,6 +45,9 @@ char* base_of(const Plan& plan, const Place& place, const RunRequest& request) {
     case Buffer::Kind::kOutput:
       base = static_cast<char*>(request.outputs[buffer.index]);
       break;
+    case Buffer::Kind::kState:
+      base = static_cast<char*>(request.states[buffer.index]);
+      break;
     case Buffer::Kind::kConstant:
       base = static_cast<char*>(const_cast<void*>(buffer.data));
       break;
@@ -88,6 +91,13 @@ void omp_run(void* self, uint64_t n, uint64_t grain, kernels::Parallel::Body bod
 #endif
 }
 
+// All states of a run change, or none: from the first that does, nothing may fail.
+bool commits_wholly(const Plan& plan) {
+  for (size_t i = plan.first_commit; i < plan.steps.size(); ++i)
+    if (plan.steps[i].kernel_function && !plan.steps[i].always_succeeds) return false;
+  return true;
+}
+
 }  // namespace
 
 Executable::Executable(const Graph& graph, const CompileOptions& options, WeightStore& store)
@@ -96,6 +106,11 @@ Executable::Executable(const Graph& graph, const CompileOptions& options, Weight
       level_(kernels::best_level()) {
   ThreadCount scope(threads_);  // oneDNN cuts the work of a primitive when it is made
   plan_ = Lowering(graph, options, store).run();
+  if (!commits_wholly(plan_)) {
+    CompileOptions at_the_end = options;
+    at_the_end.replaces_states = false;
+    plan_ = Lowering(graph, at_the_end, store).run();
+  }
   arena_ = lay_out_arena(plan_);
 }
 
@@ -178,7 +193,8 @@ const char* Executable::execute(Slot& slot, const RunRequest& request, const Ste
   for (size_t i = 0; i < slot.calls.size(); ++i) {
     Call& call = slot.calls[i];
     if (where != nullptr) *where = call.step;
-    if (request.is_cancelled != nullptr && request.is_cancelled(request.cancel)) return "cancelled";
+    bool may_stop = request.is_cancelled != nullptr && i < plan_.first_commit;
+    if (may_stop && request.is_cancelled(request.cancel)) return "cancelled";
     Clock::time_point begin = request.step_ns == nullptr ? Clock::time_point() : Clock::now();
     if (call.step->kernel_function) {
       const char* error = call.step->kernel_function(context, call.pointers.data());

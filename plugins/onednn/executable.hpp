@@ -22,7 +22,8 @@ namespace tenon::onednn {
 struct RunRequest {
   std::span<const void* const> inputs;  // dense, row-major, in the graph's order
   std::span<void* const> outputs;
-  void* workspace = nullptr;  // workspace_bytes(), 64-byte aligned
+  std::span<void* const> states = {};  // in the order of Graph::states
+  void* workspace = nullptr;           // workspace_bytes(), 64-byte aligned
   kernels::Parallel parallel = {};
   std::vector<uint64_t>* step_ns = nullptr;  // when timing: [steps]
   bool (*is_cancelled)(const void*) = nullptr;

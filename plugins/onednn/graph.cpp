@@ -102,6 +102,8 @@ void Graph::finish() {
   }
   for (int output : outputs)
     ++values[output].n_outputs;
+  for (const auto& [before, after] : states)
+    ++values[after].n_outputs;
 }
 
 }  // namespace tenon::onednn

@@ -38,7 +38,7 @@ struct Value {
   const void* data = nullptr;  // constants: dense, row-major
   int producer = kNone;
   std::vector<int> users;  // node indices, one entry per use
-  int n_outputs = 0;       // how often it is an output of the graph
+  int n_outputs = 0;       // how often it is an output of the graph, or a state's new value
 
   int64_t count() const { return element_count(dims); }
   int64_t bytes() const { return count() * kernels::element_bytes(type); }
@@ -67,6 +67,8 @@ struct Graph {
   std::vector<Node> nodes;  // in topological order
   std::vector<int> inputs;
   std::vector<int> outputs;
+  // Values kept from run to run: before and after. They are neither inputs nor outputs.
+  std::vector<std::pair<int, int>> states;
 
   int add_value(Value value);
   int add_input(std::string name, ElementType type, Dims dims);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "importer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace tenon::onednn {
@@ -23,13 +24,22 @@ class Importer {
   explicit Importer(const tn_graph* source) : source_{source} {}
 
   Result<Imported> run() {
-    for (tenon::Value input : source_.inputs())
-      made_.graph.inputs.push_back(value_index(input));
+    std::vector<tenon::Value> before = source_.list(TN_LIST_STATES, 0);
+    std::vector<tenon::Value> after = source_.list(TN_LIST_STATES, 1);
+    for (tenon::Value input : source_.inputs()) {
+      int index = value_index(input);
+      if (std::find(before.begin(), before.end(), input) == before.end())
+        made_.graph.inputs.push_back(index);
+    }
     std::vector<tenon::Node> nodes = source_.nodes();
     for (const tenon::Node& node : nodes)
       add_node(node);
-    for (tenon::Value output : source_.outputs())
-      made_.graph.add_output(value_index(output));
+    for (tenon::Value output : source_.outputs()) {
+      if (std::find(after.begin(), after.end(), output) == after.end())
+        made_.graph.add_output(value_index(output));
+    }
+    for (size_t i = 0; i < before.size(); ++i)
+      made_.graph.states.emplace_back(value_index(before[i]), value_index(after[i]));
     made_.graph.finish();
     return std::move(made_);
   }

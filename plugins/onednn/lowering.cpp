@@ -32,6 +32,7 @@ Plan Lowering::run() {
       plan_.steps[begin].op = node.op;
   }
   place_outputs();
+  place_states();
   drop_unused_constants();
   return std::move(plan_);
 }
@@ -60,6 +61,16 @@ void Lowering::place_inputs_and_constants() {
                                 .type = value.type,
                                 .dims = value.dims,
                                 .strides = row_major_strides(value.dims)});
+  }
+  for (size_t i = 0; i < graph_.states.size(); ++i) {
+    int before = graph_.states[i].first;
+    const Value& value = graph_.values[before];
+    int buffer = plan_.add_buffer(
+        {.kind = Buffer::Kind::kState, .bytes = value.bytes(), .index = static_cast<int>(i)});
+    set_view(before, {.buffer = buffer,
+                      .type = value.type,
+                      .dims = value.dims,
+                      .strides = row_major_strides(value.dims)});
   }
   for (size_t i = 0; i < graph_.values.size(); ++i) {
     const Value& value = graph_.values[i];
@@ -220,18 +231,21 @@ std::vector<float> Lowering::constant_floats(int value) const {
 }
 
 bool Lowering::dies_with(const View& dying, int node) const {
-  if (plan_.buffers[dying.buffer].kind != Buffer::Kind::kArena) return false;
+  return plan_.buffers[dying.buffer].kind == Buffer::Kind::kArena && !is_read_after(dying, node);
+}
+
+bool Lowering::is_read_after(const View& dying, int node) const {
   for (size_t i = 0; i < states_.size(); ++i) {
     bool uses_buffer = states_[i].primary.buffer == dying.buffer;
     for (const View& other : states_[i].others)
       uses_buffer |= other.buffer == dying.buffer;
     if (!uses_buffer) continue;
-    if (graph_.values[i].n_outputs > 0) return false;
+    if (graph_.values[i].n_outputs > 0) return true;
     for (int user : graph_.values[i].users) {
-      if (user != node && !node_done_[user]) return false;
+      if (user != node && !node_done_[user]) return true;
     }
   }
-  return true;
+  return false;
 }
 
 void Lowering::add_primitive(std::string name,
@@ -344,7 +358,7 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
                                 .inputs = {&src, 1},
                                 .outputs = {&dst, 1}});
   if (!why.empty()) throw CompileError(name + ": " + why);
-  Step step{.name = name, .kernel = "tenon:convert (" + plan->how() + ")"};
+  Step step{.name = name, .kernel = "tenon:convert (" + plan->how() + ")", .always_succeeds = true};
   step.bytes = static_cast<double>(from.bytes() + to.bytes());
   step.places = {place_of(from), place_of(to)};
   step.kernel_function = [plan](const kernels::Context& context,

@@ -21,6 +21,8 @@ namespace tenon::onednn {
 struct CompileOptions {
   bool bf16 = false;  // compute and keep real numbers in bf16; inputs and outputs stay f32
   int threads = 1;
+  // Whether a state's new value may replace the old one before the last step.
+  bool replaces_states = true;
 };
 
 struct CompileError : std::runtime_error {
@@ -73,6 +75,9 @@ class Lowering {
   View make(int value, ElementType type, const Dims& strides, kernels::Quant quant = {});
   // Whether the view's memory is free once `node` and the nodes marked done have run.
   bool dies_with(const View& view, int node) const;
+  // Where the state lies whose new value this is, when nothing reads the old one after `node`.
+  const View* replaced_state(int value, int node) const;
+  bool is_state_result(int value) const;
 
   // ---- nodes ----
   void mark_done(int node) { node_done_[node] = true; }
@@ -116,6 +121,8 @@ class Lowering {
   bool makes_nothing(const Node& node);
   void place_inputs_and_constants();
   void place_outputs();
+  void place_states();
+  bool is_read_after(const View& view, int node) const;
   void drop_unused_constants();
 
   const Graph& graph_;

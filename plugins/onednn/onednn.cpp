@@ -16,6 +16,7 @@
 #include "expand.hpp"
 #include "importer.hpp"
 #include "join_activations.hpp"
+#include "state_store.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -41,6 +42,7 @@ struct Compiled {
   std::unique_ptr<Executable> executable;
   std::vector<DenseView> inputs;   // what a run must bring
   std::vector<DenseView> outputs;  // what it asks for
+  std::vector<DenseView> states;   // in the order of Graph::states
   std::mutex mutex;                // guards step_ns
   std::vector<uint64_t> step_ns;   // of the last profiled run
 };
@@ -67,11 +69,31 @@ Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
 
 class OneDnn {
  public:
-  static Result<OneDnn> create(tn_ctx*, const Options& options) {
+  static Result<OneDnn> create(tn_ctx* ctx, const Options& options) {
     OneDnn made;
+    made.ctx_ = ctx;
     made.precision_ = options.text("precision", "fp32");
     made.threads_ = options.integer("threads", 0);
     return Result<OneDnn>(std::move(made));
+  }
+
+  static tn_backend table() {
+    tn_backend t = BackendRole<OneDnn>::cpu_table();
+    t.state_new = [](void* self, int32_t, void** out) -> tn_status* {
+      *out = nullptr;
+      return guard([&]() -> Status {
+        *out = new StateStore(object_of<OneDnn>(self).ctx_);
+        return {};
+      });
+    };
+    t.state_set = [](void*, void* state, tn_str name, const DLTensor* value) -> tn_status* {
+      return guard([&] { return store_of(state).set(std::string(view(name)), *value); });
+    };
+    t.state_get = [](void*, void* state, tn_str name, DLTensor* out) -> tn_status* {
+      return guard([&] { return store_of(state).get(std::string(view(name)), out); });
+    };
+    t.state_free = [](void*, void* state) { delete static_cast<StateStore*>(state); };
+    return t;
   }
 
   Status devices(Sink& out) {
@@ -121,6 +143,8 @@ class OneDnn {
       made->inputs.push_back(header(made->imported, input));
     for (int output : graph.outputs)
       made->outputs.push_back(header(made->imported, output));
+    for (const auto& [before, after] : graph.states)
+      made->states.push_back(header(made->imported, before));
     try {
       made->executable = std::make_unique<Executable>(graph, compile, *store_);
     } catch (const CompileError& error) {
@@ -137,7 +161,7 @@ class OneDnn {
   }
 
   Status run(void* exe,
-             void*,
+             void* state,
              const DLTensor* const* in,
              uint64_t n_in,
              const tn_outputs* outputs,
@@ -147,12 +171,14 @@ class OneDnn {
     if (n_in != compiled.inputs.size()) {
       return invalid(cat("onednn: expected ", compiled.inputs.size(), " inputs, got ", n_in));
     }
-    if (n_in + n_out <= kInlinePointers) {
+    size_t n_states = compiled.states.size();
+    auto* store = static_cast<StateStore*>(state);
+    if (n_in + n_out + n_states <= kInlinePointers) {
       std::array<void*, kInlinePointers> pointers;
-      return run_with(compiled, pointers.data(), in, outputs, exec);
+      return run_with(compiled, pointers.data(), store, in, outputs, exec);
     }
-    std::vector<void*> pointers(n_in + n_out);
-    return run_with(compiled, pointers.data(), in, outputs, exec);
+    std::vector<void*> pointers(n_in + n_out + n_states);
+    return run_with(compiled, pointers.data(), store, in, outputs, exec);
   }
 
   void exe_free(void* exe) { delete static_cast<Compiled*>(exe); }
@@ -191,6 +217,8 @@ class OneDnn {
   }
 
  private:
+  static StateStore& store_of(void* state) { return *static_cast<StateStore*>(state); }
+
   static DenseView header(const Imported& imported, int value) {
     const Value& v = imported.graph.values[static_cast<size_t>(value)];
     return DenseView(imported.dtypes[static_cast<size_t>(value)], v.dims);
@@ -198,6 +226,7 @@ class OneDnn {
 
   static Status run_with(Compiled& compiled,
                          void** pointers,
+                         StateStore* store,
                          const DLTensor* const* in,
                          const tn_outputs* outputs,
                          const tn_exec* exec) {
@@ -212,6 +241,12 @@ class OneDnn {
       TN_CHECK(outputs->get(outputs->ctx, i, compiled.outputs[i].get(), &out));
       pointers[n_in + i] = data_of<void>(out);
     }
+    for (size_t i = 0; i < compiled.states.size(); ++i) {
+      const Graph& graph = compiled.imported.graph;
+      const Value& before = graph.values[static_cast<size_t>(graph.states[i].first)];
+      TN_TRY(place, store->place(before.name, *compiled.states[i]));
+      pointers[n_in + n_out + i] = place;
+    }
     uint64_t needed = static_cast<uint64_t>(compiled.executable->workspace_bytes());
     if (needed > 0 && (exec->workspace == nullptr || exec->workspace_bytes < needed)) {
       return {TN_FAILED_PRECONDITION, cat("onednn: expected a workspace of ", needed,
@@ -220,6 +255,7 @@ class OneDnn {
     RunRequest request;
     request.inputs = std::span<const void* const>(pointers, n_in);
     request.outputs = std::span<void* const>(pointers + n_in, n_out);
+    request.states = std::span<void* const>(pointers + n_in + n_out, compiled.states.size());
     request.workspace = exec->workspace;
     if (exec->cancel != nullptr) {
       request.is_cancelled = is_cancelled;
@@ -244,6 +280,7 @@ class OneDnn {
     return {};
   }
 
+  tn_ctx* ctx_ = nullptr;
   std::string precision_ = "fp32";
   int64_t threads_ = 0;
   std::unique_ptr<WeightStore> store_ = std::make_unique<WeightStore>();

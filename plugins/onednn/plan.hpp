@@ -4,6 +4,7 @@
 // or one of our kernels with everything that it needs already made; running only fills in
 // addresses.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,10 +18,10 @@
 namespace tenon::onednn {
 
 struct Buffer {
-  enum class Kind : uint8_t { kArena, kInput, kOutput, kConstant };
+  enum class Kind : uint8_t { kArena, kInput, kOutput, kState, kConstant };
   Kind kind = Kind::kArena;
   int64_t bytes = 0;
-  int index = 0;               // of the input or output
+  int index = 0;               // of the input, output or state
   const void* data = nullptr;  // constants
   std::shared_ptr<const void> keeper =
       {};                    // keeps packed constants alive, shared between executables
@@ -52,6 +53,7 @@ struct Step {
   std::vector<Argument> arguments = {};
   KernelFunction kernel_function = {};
   std::vector<Place> places = {};
+  bool always_succeeds = false;  // no data makes it fail; primitives never do
 };
 
 struct Plan {
@@ -59,6 +61,8 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<int> input_buffers;   // by position; kNone where no step reads it
   std::vector<int> output_buffers;  // by position
+  // States are written from this step on: a run that fails or is cancelled leaves all as they were.
+  size_t first_commit = SIZE_MAX;
   int n_reorders = 0;
   int64_t packed_bytes = 0;  // constants that this plan keeps beside the model's own
 

@@ -222,6 +222,10 @@ void PointwiseGroup::collect_results() {
 
 // The layout of the widest input: what is indifferent keeps the layout it is given.
 Dims PointwiseGroup::result_strides() const {
+  bool has_state = std::any_of(results_.begin(), results_.end(), [&](const Result& result) {
+    return lowering_.is_state_result(result.value);
+  });
+  if (has_state) return row_major_strides(dims_);
   for (int input : inputs_) {
     const View& view = lowering_.view(input);
     bool varies = !lowering_.is_constant_view(view);
@@ -232,6 +236,16 @@ Dims PointwiseGroup::result_strides() const {
   return row_major_strides(dims_);
 }
 
+// Whether the group reads what lies there element by element, as it writes results, if at all.
+bool PointwiseGroup::reads_in_step(const View& state) const {
+  return std::all_of(inputs_.begin(), inputs_.end(), [&](int input) {
+    const View& view = lowering_.view(input);
+    return view.buffer != state.buffer ||
+           (view.offset == 0 && view.type == state.type && view.dims == dims_ &&
+            same_strides(dims_, view.strides, state.strides));
+  });
+}
+
 View PointwiseGroup::place_result(const Result& result,
                                   const Dims& strides,
                                   std::vector<bool>& reused) {
@@ -240,6 +254,13 @@ View PointwiseGroup::place_result(const Result& result,
   View view{.type = is_real ? lowering_.stored_type(result.value) : value.type,
             .dims = dims_,
             .strides = strides};
+  if (const View* state = lowering_.replaced_state(result.value, first_);
+      state != nullptr && reads_in_step(*state)) {
+    lowering_.plan().first_commit =
+        std::min(lowering_.plan().first_commit, lowering_.plan().steps.size());
+    view.buffer = state->buffer;
+    return view;
+  }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const View& input = lowering_.view(inputs_[i]);
     const Buffer& buffer = lowering_.plan().buffers[input.buffer];
@@ -264,7 +285,7 @@ void PointwiseGroup::lower() {
   std::string name;
   for (int node : nodes_)
     name += (name.empty() ? "" : "+") + graph_.nodes[node].name;
-  Step step{.name = name};
+  Step step{.name = name, .always_succeeds = true};
   std::vector<kernels::PointwiseEdge> sources;
   for (int input : inputs_) {
     const View& view = lowering_.view(input);

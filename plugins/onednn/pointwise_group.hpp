@@ -35,6 +35,7 @@ class PointwiseGroup {
   void collect_results();
   Dims result_strides() const;
   bool is_inside(int node) const;
+  bool reads_in_step(const View& state) const;
   View place_result(const Result& result, const Dims& strides, std::vector<bool>& reused);
 
   Lowering& lowering_;
