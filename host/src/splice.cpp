@@ -205,11 +205,12 @@ Result<tn_graph*> extract(const tn_graph& graph, const tn_node_id* nodes, uint64
       if (leaves || value.as_output > 0) TN_CHECK(edit->add_output("", map[output]));
     }
   }
-  // A state that only these nodes read and write stays one.
+  // A state that only these nodes read and write stays one; no other state becomes what it was.
   for (auto [input, output] : t.states) {
     const Value& before = *t.values.find(input);
     const Value& after = *t.values.find(output);
     bool inside = map.count(input) && map.count(output) && chosen.count(after.producer) &&
+                  before.as_output == 0 &&
                   std::none_of(before.uses.begin(), before.uses.end(), outside) &&
                   std::none_of(after.uses.begin(), after.uses.end(), outside);
     if (inside) TN_CHECK(edit->pair_state(map[input], map[output]));

@@ -8,16 +8,23 @@
 
 namespace tenon::onednn {
 
-// New values that no step put in their place are copied when all else is done. One that lies where
-// another state was goes aside first.
+namespace {
+
+bool is_there(const View& result, const View& state) {
+  return result.buffer == state.buffer && result.offset == 0 && is_row_major(result);
+}
+
+}  // namespace
+
+// New values that no step put in their place are copied when all else is done. One that is a view
+// of a state goes aside first.
 void Lowering::place_states() {
   std::vector<View> results;
   for (const auto& [before, after] : graph_.states) {
     View found = view(after);
     if (found.channels != nullptr) found = dequantized_constant(found);
-    bool is_other = plan_.buffers[found.buffer].kind == Buffer::Kind::kState &&
-                    found.buffer != view(before).buffer;
-    if (is_other) {
+    bool is_of_state = plan_.buffers[found.buffer].kind == Buffer::Kind::kState;
+    if (is_of_state && !is_there(found, view(before))) {
       View aside = found;
       aside.offset = 0;
       aside.strides = row_major_strides(found.dims);
@@ -29,12 +36,9 @@ void Lowering::place_states() {
   }
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& [before, after] = graph_.states[i];
-    const View& state = view(before);
-    bool is_there =
-        results[i].buffer == state.buffer && results[i].offset == 0 && is_row_major(results[i]);
-    if (is_there) continue;
+    if (is_there(results[i], view(before))) continue;
     plan_.first_commit = std::min(plan_.first_commit, plan_.steps.size());
-    add_copy("state " + graph_.values[after].name, results[i], state);
+    add_copy("state " + graph_.values[after].name, results[i], view(before));
   }
 }
 
