@@ -126,7 +126,8 @@ TEST(State, TwoStatesChangePlaces) {
   void* states[] = {s.data(), u.data()};
   const void* in[] = {u.data()};
   std::shared_ptr<void> workspace = aligned_bytes(exe.workspace_bytes());
-  ASSERT_EQ(exe.run({.inputs = in, .states = states, .workspace = workspace.get()}), nullptr);
+  ASSERT_EQ(exe.run({.inputs = in, .outputs = {}, .states = states, .workspace = workspace.get()}),
+            nullptr);
 
   EXPECT_EQ(s, (Floats{5, 6, 7, 8}));
   EXPECT_EQ(u, (Floats{1, 2, 3, 4}));
