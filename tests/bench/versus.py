@@ -115,6 +115,7 @@ def contestants(args, input_options: list[str]) -> list[Contestant]:
                 ]
             else:
                 command = [args.python, str(HERE / "peers.py"), path, "--engine", engine, *tail]
+                command += ["--seconds", str(args.seconds)]
             out.append(Contestant(engine, path, command))
     return out
 
@@ -189,6 +190,7 @@ def arguments(argv):
     parser.add_argument("--int8", action="append", default=[], metavar="NAME=FILE.onnx")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2, help="of a peer's runs in a round")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one process")
     parser.add_argument("--only", default="tenon,onnxruntime,openvino")
     parser.add_argument("--backend", default="onednn", help="of tenon")

@@ -59,8 +59,13 @@ ConvShape conv_shape(const Graph& graph, const Node& node) {
   shape.window = find_window(node, src, dst, Dims(weights.begin() + 2, weights.end()));
   shape.flops = 2.0 * static_cast<double>(element_count(dst)) *
                 static_cast<double>(element_count(weights) / weights[0]);
-  if (is_column(src) && is_column(dst) && is_column(weights)) turn(shape);
   return shape;
+}
+
+bool runs_on_columns(const Graph& graph, const Node& node) {
+  return is_column(graph.values[node.inputs[0]].dims) &&
+         is_column(graph.values[node.inputs[1]].dims) &&
+         is_column(graph.values[node.outputs[0]].dims);
 }
 
 // Whether integer arithmetic gives what DequantizeLinear, Conv and their scales say.
@@ -75,13 +80,16 @@ bool runs_in_int8(const Lowering& lowering, const Node& node) {
 
 class ConvBuilder {
  public:
-  ConvBuilder(Lowering& lowering, int node)
+  ConvBuilder(Lowering& lowering, int node, bool is_turned)
       : lowering_(lowering),
         node_(lowering.graph().nodes[node]),
         shape_(conv_shape(lowering.graph(), node_)),
-        int8_(runs_in_int8(lowering, node_)) {}
+        int8_(runs_in_int8(lowering, node_)) {
+    if (is_turned) turn(shape_);
+  }
 
-  void build(const Tail& tail) {
+  // Throws where oneDNN has only its plain kernel, unless that is taken.
+  void build(const Tail& tail, bool takes_slow) {
     choose_source();
     choose_weights();
     if (tail.norm != kNone) fold_norm(tail.norm);
@@ -105,7 +113,7 @@ class ConvBuilder {
         src_desc_, weights_desc_, bias_desc, dst, shape_.window.strides, shape_.window.dilates,
         shape_.window.pad_begin, shape_.window.pad_end, fused.attr);
     std::string kernel = pd.impl_info_str();
-    if (kernel.rfind("ref", 0) == 0 && !tail.nodes.empty()) throw CompileError("slow kernel");
+    if (kernel.rfind("ref", 0) == 0 && !takes_slow) throw CompileError("slow kernel");
     emit(pd, tail, std::move(fused), bias);
   }
 
@@ -298,14 +306,27 @@ void lower_conv(Lowering& lowering, int node) {
                                              dnnl::algorithm::binary_add, tail.bias});
     tail.bias = kNone;
   }
-  try {
-    ConvBuilder(lowering, node).build(tail);
-  } catch (const dnnl::error&) {
-    if (tail.nodes.empty()) throw;
-    ConvBuilder(lowering, node).build(empty_tail(lowering, node));
-  } catch (const CompileError&) {
-    if (tail.nodes.empty()) throw;
-    ConvBuilder(lowering, node).build(empty_tail(lowering, node));
+  struct Form {
+    const Tail& tail;
+    bool is_turned;
+  };
+  const Tail alone = empty_tail(lowering, node);
+  std::vector<Form> forms;
+  auto add = [&](const Tail& each) {
+    if (runs_on_columns(lowering.graph(), conv)) forms.push_back({each, true});
+    forms.push_back({each, false});
+  };
+  add(tail);
+  if (!tail.nodes.empty()) add(alone);
+  for (size_t i = 0; i < forms.size(); ++i) {
+    bool is_last = i + 1 == forms.size();
+    try {
+      return ConvBuilder(lowering, node, forms[i].is_turned).build(forms[i].tail, is_last);
+    } catch (const dnnl::error&) {
+      if (is_last) throw;
+    } catch (const CompileError&) {
+      if (is_last) throw;
+    }
   }
 }
 

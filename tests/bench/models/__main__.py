@@ -2,7 +2,7 @@
 """Every model of the list in Tenon beside ONNX Runtime, one line each.
 
   python tests/bench/models [--only 'silero*'] [--parts onednn,bf16,int8,reference]
-                            [--threads 2] [--speed] [--json FILE] [--list]
+                            [--threads 2] [--json FILE] [--list]
 
 fp32: the largest difference over the output's range; bf16, int8: the least cosine with ONNX
 Runtime's fp32. A model runs in a process of its own. Exit code 1 when one of them is out of bounds.
@@ -17,7 +17,6 @@ import subprocess
 import sys
 
 import rows
-import speed
 
 SHARE = 0.02
 LEAST = {"bf16": 0.99, "int8": 0.9}
@@ -97,7 +96,6 @@ def arguments(argv):
     parser.add_argument("--parts", default="onednn,bf16,int8,reference")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--timeout", type=int, default=900, help="seconds for one model")
-    parser.add_argument("--speed", action="store_true", help="fp32 against the peers, too")
     parser.add_argument("--json", metavar="FILE", help="all that was found, as JSON")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--row", help=argparse.SUPPRESS)
@@ -121,9 +119,7 @@ def main(argv=None) -> int:
     all_found, wrong = [], []
     for row in chosen:
         found = one(row.name, args)
-        if args.speed and "onednn" in found:
-            found["speed"] = speed.measure(row, args.threads)
-        print(line(found) + speed.text(found.get("speed")), flush=True)
+        print(line(found), flush=True)
         all_found.append(found)
         wrong += [f"{row.name}: {text}" for text in complaints(found)]
     print(f"{len(chosen)} models, {len(wrong)} out of bounds")

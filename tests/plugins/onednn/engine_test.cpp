@@ -248,6 +248,21 @@ TEST(Engine, FindsFastKernelsWhereAnAxisIsOne) {
     EXPECT_NE(kernel.rfind("ref", 0), 0U);
 }
 
+// oneDNN has a fast kernel for this column, and none for it as a row.
+TEST(Engine, LeavesALongFilterAsItIs) {
+  GraphBuilder b(21);
+  int x = b.input("x", {1, 1, 1024, 1});
+  int w = b.random_constant({32, 1, 512, 1}, 0.05F);
+  b.output(b.node("Conv", {x, w}, {1, 32, 256, 1},
+                  {{"pads", Dims{254, 0, 254, 0}}, {"strides", Dims{4, 1}}}));
+
+  Outcome outcome = run(b.graph);
+
+  EXPECT_LT(error_of(outcome), kF32);
+  for (const std::string& kernel : outcome.kernels)
+    EXPECT_NE(kernel.rfind("ref", 0), 0U);
+}
+
 // Operands behind the convolution lie as its result does: one per channel, `other`, one of all.
 void build_column(GraphBuilder& b, int64_t channels, int64_t groups, const Dims& other) {
   Dims dims = {2, 32, 20, 1};
