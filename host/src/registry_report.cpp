@@ -71,10 +71,10 @@ std::vector<std::string> Registry::ids(std::string_view role) {
 Result<std::string> Registry::for_file(std::string_view role, std::string_view path) {
   std::lock_guard hold(lock_);
   scan();
-  // A folder is known by its last slash, also where the caller left it out.
+  // A folder is known by its last slash, also where the caller left it out; by its own ending first.
   std::error_code ignored;
-  std::string name(path);
-  if (std::filesystem::is_directory(name, ignored) && !name.ends_with('/')) name += '/';
+  std::string folder(path);
+  if (std::filesystem::is_directory(folder, ignored)) folder += '/';
   std::string best;
   size_t longest = 0;
   std::string known;
@@ -83,7 +83,8 @@ Result<std::string> Registry::for_file(std::string_view role, std::string_view p
       if (!usable(c) || t.role != role) continue;
       for (const std::string& extension : extensions_of(t)) {
         known += cat(known.empty() ? "" : ", ", extension);
-        if (extension.size() <= longest || !ends_with_any_case(name, extension)) continue;
+        bool fits = ends_with_any_case(path, extension) || ends_with_any_case(folder, extension);
+        if (extension.size() <= longest || !fits) continue;
         best = t.id;
         longest = extension.size();
       }
