@@ -22,7 +22,7 @@ def _is_array(x: Any) -> bool:
 
 
 def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
-    from .transforms import jit
+    from .transforms import jit  # here, because what it traces with is built on this module
 
     leaves, _, structure = tree.flatten((list(args), named))
     arrays = [leaf for leaf in leaves if _is_array(leaf)]
