@@ -42,6 +42,8 @@ class Lowering {
   Placed placed(int value);
   // The value lies where another does, from its first byte on.
   void alias(int value, int of);
+  // What makes the value may be written over: nobody else reads it, and it is no other's view.
+  bool is_spare(int value) const;
   int scratch(std::string name, uint64_t bytes);
   // A number from 1 on that a kernel writes when it meets bad input.
   uint32_t fault(std::string meaning);
@@ -55,6 +57,7 @@ class Lowering {
     std::memcpy(out.arguments.data(), &arguments, sizeof arguments);
     return out;
   }
+  void add_move(const std::string& name, const std::string& op, int from, int to, uint64_t bytes);
   void add(Step step) { plan_.steps.push_back(std::move(step)); }
   // Reads and writes from the patches; all but `n_reads` first ones are written.
   void add_launch(const NodeInfo& node, Launch launch, size_t n_reads, double flops);
@@ -106,6 +109,10 @@ class Lowering {
   void lower_group(int root);
   void finish_outputs();
   void keep_states();
+  static Step move_step(
+      const std::string& name, const std::string& op, int from, int to, uint64_t bytes);
+  bool updates_in_place(const StateInfo& state, int from, int to) const;
+  void rename_buffer(int from, int to);
   bool is_state(int value, bool after) const;
 
   const Imported& graph_;

@@ -153,6 +153,17 @@ void Lowering::add_layout_copy(int index, int from, int to, bool to_channels_las
   }
 }
 
+Step Lowering::move_step(
+    const std::string& name, const std::string& op, int from, int to, uint64_t bytes) {
+  double moved = 2 * static_cast<double>(bytes);
+  return {name, op, "memcpy", Move{from, to, bytes}, {from}, {to}, 0, moved};
+}
+
+void Lowering::add_move(
+    const std::string& name, const std::string& op, int from, int to, uint64_t bytes) {
+  add(move_step(name, op, from, to, bytes));
+}
+
 void Lowering::alias(int index, int of) {
   Places& to = places_[static_cast<size_t>(index)];
   if (lies_channels_last(of) && value(index).dims == value(of).dims) {
@@ -166,15 +177,16 @@ void Lowering::alias(int index, int of) {
     return;
   }
   // It has a place of its own, an output's: there is no way round a copy.
-  uint64_t bytes = value(index).bytes();
-  add({value(index).name,
-       "copy",
-       "memcpy",
-       Move{source, target, bytes},
-       {source},
-       {target},
-       0,
-       2.0 * static_cast<double>(bytes)});
+  add_move(value(index).name, "copy", source, target, value(index).bytes());
+}
+
+bool Lowering::is_spare(int index) const {
+  const ValueInfo& info = value(index);
+  const Places& at = places_[static_cast<size_t>(index)];
+  if (info.users.size() != 1 || info.is_output || info.producer == kAbsent) return false;
+  bool is_own = graph_.nodes[static_cast<size_t>(info.producer)].op == "Expand";
+  return is_own && at.plain != kAbsent &&
+         plan_.buffers[static_cast<size_t>(at.plain)].place == Place::kArena;
 }
 
 int Lowering::scratch(std::string name, uint64_t bytes) {
@@ -193,40 +205,30 @@ void Lowering::finish_outputs() {
       uint64_t bytes = at.bytes;
       int target = static_cast<int>(plan_.buffers.size());
       plan_.buffers.push_back({at.name, bytes, Place::kOutput, position, 0});
-      add({value(output).name,
-           "copy",
-           "memcpy",
-           Move{source, target, bytes},
-           {source},
-           {target},
-           0,
-           2.0 * static_cast<double>(bytes)});
+      add_move(value(output).name, "copy", source, target, bytes);
     }
     ++position;
   }
 }
 
-// New values replace the old ones when all have been computed. One that is another state's old
-// value is set aside first.
+// New values that cannot be written over the old ones replace them when all have been computed. One
+// that is another state's old value is set aside first.
 void Lowering::keep_states() {
   std::vector<Step> last;
   for (const StateInfo& state : graph_.states) {
     int from = buffer(state.after), to = buffer(state.before);
     uint64_t bytes = value(state.before).bytes();
     if (from == to) continue;
+    if (updates_in_place(state, from, to)) {
+      rename_buffer(from, to);
+      continue;
+    }
     if (plan_.buffers[static_cast<size_t>(from)].place == Place::kState) {
       int aside = scratch(cat(state.name, " set aside"), bytes);
-      add({state.name, "state", "memcpy", Move{from, aside, bytes}, {from}, {aside}, 0, 0});
+      add_move(state.name, "state", from, aside, bytes);
       from = aside;
     }
-    last.push_back({state.name,
-                    "state",
-                    "memcpy",
-                    Move{from, to, bytes},
-                    {from},
-                    {to},
-                    0,
-                    2.0 * static_cast<double>(bytes)});
+    last.push_back(move_step(state.name, "state", from, to, bytes));
   }
   for (Step& step : last)
     add(std::move(step));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScatterND: what it starts from is copied, then slices are put or added.
+// ScatterND: what it starts from is copied unless nobody else wants it, then slices are put or
+// added.
 #include <cstddef>
 
 #include "../kernels/copy_args.h"
@@ -35,15 +36,14 @@ std::string refuse_scatter(const Imported& graph, const NodeInfo& node) {
 void lower_scatter(Lowering& lowering, const NodeInfo& node) {
   const ValueInfo& data = lowering.value(node.in[0]);
   const ValueInfo& indices = lowering.value(node.in[1]);
-  int from = lowering.buffer(node.in[0]), to = lowering.buffer(node.out[0]);
-  lowering.add({node.name,
-                node.op,
-                "memcpy",
-                Move{from, to, data.bytes()},
-                {from},
-                {to},
-                0,
-                2.0 * static_cast<double>(data.bytes())});
+  // Zeros that were made for this node, as by the gradient of Gather, are added to as they are.
+  if (lowering.is_spare(node.in[0])) {
+    lowering.alias(node.out[0], node.in[0]);
+  } else {
+    int from = lowering.buffer(node.in[0]);
+    lowering.add_move(node.name, node.op, from, lowering.buffer(node.out[0]), data.bytes());
+  }
+  int to = lowering.buffer(node.out[0]);
   if (lowering.value(node.in[2]).count() == 0) return;
   ScatterArgs args{};
   args.depth = static_cast<unsigned>(indices.dims.back());

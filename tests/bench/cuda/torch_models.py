@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 and MiniLM of model_figures.cpp in PyTorch: milliseconds, eager and compiled, as JSON."""
+"""ResNet-50 and MiniLM of model_figures.cpp in PyTorch: milliseconds, eager and compiled."""
 
 import itertools
 import json

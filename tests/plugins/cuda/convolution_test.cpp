@@ -112,6 +112,21 @@ INSTANTIATE_TEST_SUITE_P(CudnnPlans,
                          testing::Values(TN_F32, TN_F16, TN_BF16),
                          [](const auto& type) { return dtype_name(type.param); });
 
+TEST_P(InType, AreThereAlongOneAxisAndForSpreadKernels) {
+  Result<Descriptor> device = cudnn_device(*cudnn_, profile(90, 132, 232448));
+  ASSERT_TRUE(device.ok()) << device.status().message();
+  for (ConvolutionKind kind :
+       {ConvolutionKind::kForward, ConvolutionKind::kInputGrad, ConvolutionKind::kWeightGrad}) {
+    Convolution line = convolution({4, 16, 100, 32, 5, 0, 1, 1}, GetParam(), kind);
+    line.h = line.r = line.p = 1;  // one axis is two, the first of them 1
+    expect_plan(line, false, *device);
+    Convolution spread = convolution({4, 16, 20, 32, 3, 2, 1, 1}, GetParam(), kind);
+    spread.dilation[0] = spread.dilation[1] = 2;
+    spread.p = spread.q = 20;
+    expect_plan(spread, false, *device);
+  }
+}
+
 TEST_F(CudnnPlans, SayWhatThereIsNoPlanFor) {
   Result<Descriptor> device = cudnn_device(*cudnn_, profile(90, 132, 232448));
   ASSERT_TRUE(device.ok());

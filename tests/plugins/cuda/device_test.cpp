@@ -186,6 +186,28 @@ TEST_F(OnDevice, SaysHowMuchMemoryIsMissing) {
   table()->free(cuda_->self(), 0, block, nullptr);
 }
 
+TEST_F(OnDevice, NamesTheNodeThatNeedsMoreMemoryThanThereIsAndGoesOn) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[1]
+  constant %shape: i64[2] = [1048576, 1048576]
+  constant %axis: i64[1] = [1]
+  %w: f32[1048576, 1048576] = Expand(%x, %shape) @widen
+  %y: f32[1048576, 1] = ReduceMax(%w, %axis) @most
+  output y = %y
+}
+)");
+  tn_plan* plan = compile(graph.get(), {{"backend", "cuda"}});
+  ASSERT_TRUE(plan);
+  std::string failed;
+
+  run(plan, inputs_of(graph.get(), 1), &failed);
+
+  EXPECT_NE(failed.find("out of device memory"), std::string::npos) << failed;
+  EXPECT_NE(failed.find("planned peak"), std::string::npos) << failed;
+  EXPECT_NE(failed.find("node widen"), std::string::npos) << failed;
+  agree(mlp("f32"), 1e-5);
+}
+
 TEST_F(OnDevice, NamesADeviceThatDoesNotExist) {
   void* stream = nullptr;
   std::string why = test::text_of(Status(table()->stream_new(cuda_->self(), 99, &stream)));

@@ -89,8 +89,7 @@ TEST_F(Layouts, OfWeightsAreTheirStates) {
 }
 )");
   // The gradient is turned, not the weight and its update.
-  EXPECT_EQ(operators(plan),
-            (Steps{"layout", "layout", "tenon.ConvWeightGrad", "layout", "Sub", "state"}));
+  EXPECT_EQ(operators(plan), (Steps{"layout", "layout", "tenon.ConvWeightGrad", "layout", "Sub"}));
 }
 
 TEST_F(Layouts, OfConstantsAreTurnedWhenTheyAreLoaded) {

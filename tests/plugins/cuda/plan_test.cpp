@@ -183,6 +183,52 @@ TEST_F(Plans, KeepStatesOverRunsAndSwapThem) {
   check(plan, 4);
 }
 
+TEST_F(Plans, WriteNewStatesOverOldOnesThatNobodyReadsAgain) {
+  std::string text = R"(graph {
+  input %a: f32[3, 4]
+  input %b: f32[3, 4]
+  input %x: f32[3, 4]
+  input %row: f32[4]
+  %p: f32[3, 4] = Mul(%a, %row) @decay
+  %n: f32[3, 4] = Add(%p, %x) @add
+  %s: f32[3, 4] = Softmax(BEFORE) @softmax
+  %m: f32[3, 4] = Add(%b, %s) @sum
+  output new_a = %n
+  output new_b = %m
+  state %a -> %n
+  state %b -> %m
+}
+)";
+  auto with = [&](const char* read) {
+    std::string made = text;
+    return made.replace(made.find("BEFORE"), 6, read);
+  };
+  Plan plan = plan_of(with("%n"));
+  EXPECT_EQ(kernels(plan), (std::vector<std::string>{"pointwise", "softmax_f", "pointwise"}));
+  check(plan, 3);
+
+  plan = plan_of(with("%a"));  // the old one is read when the new one is there
+  EXPECT_EQ(kernels(plan),
+            (std::vector<std::string>{"pointwise", "softmax_f", "pointwise", "memcpy"}));
+  check(plan, 3);
+}
+
+TEST_F(Plans, AddToZerosThatWereMadeForIt) {
+  Plan plan = plan_of(R"(graph {
+  input %i: i64[3, 1]
+  input %dy: f32[3, 4]
+  constant %zero: f32[] = [0]
+  constant %shape: i64[2] = [5, 4]
+  %z: f32[5, 4] = Expand(%zero, %shape) @zeros
+  %dx: f32[5, 4] = ScatterND(%z, %i, %dy) {reduction = "add"} @scatter
+  %y: f32[5, 4] = Neg(%dx) @neg
+  output y = %y
+}
+)");
+  EXPECT_EQ(kernels(plan), (std::vector<std::string>{"copy_4", "scatter_a", "pointwise"}));
+  check(plan);
+}
+
 // The step that tests/bench/cuda times.
 TEST_F(Plans, TrainAnMlp) {
   Plan plan = plan_of(R"(graph {
