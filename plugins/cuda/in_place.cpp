@@ -56,10 +56,8 @@ bool Lowering::updates_in_place(const StateInfo& state, int from, int to) const 
   }
   int writer = writer_of(plan_, from);
   if (writer < 0) return false;
-  // Such a kernel reads what it needs of an element before it writes that element, and nothing of
-  // its neighbours but in the same thread.
   const Launch* launch = std::get_if<Launch>(&plan_.steps[static_cast<size_t>(writer)].work);
-  if (!launch || launch->source.empty()) return false;
+  if (!launch || !launch->is_elementwise) return false;
   return std::none_of(plan_.steps.begin() + writer + 1, plan_.steps.end(), [&](const Step& step) {
     return has(step.reads, to) || has(step.writes, to);
   });

@@ -202,6 +202,7 @@ void Lowering::lower_group(int root) {
   launch.source = std::move(text.source);
   launch.arguments.resize(text.words.size() * sizeof(uint64_t));
   std::memcpy(launch.arguments.data(), text.words.data(), launch.arguments.size());
+  launch.is_elementwise = true;
   launch.block = kElementBlock;
   launch.grid = element_grid(static_cast<uint64_t>(layout_of(gathered.group).count));
   uint32_t at = 0;

@@ -40,6 +40,9 @@ struct Launch {
   uint32_t grid = 1, block = 1;
   std::vector<unsigned char> arguments;
   std::vector<Patch> patches;
+  // An element of what is written depends, of what has its shape, on that element alone, and is
+  // written after it was read: the two may be one buffer.
+  bool is_elementwise = false;
   int fault_at = -1;  // where in the arguments the number of its fault is; -1: it has none
 };
 

@@ -67,6 +67,7 @@ Lowering::Statistics add_statistics(
   args.epsilon = static_cast<float>(out.epsilon);
   args.momentum = static_cast<float>(node.source.attr_float("momentum", 0.9));
   Launch made = lowering.launch("channel_spread", args);
+  made.is_elementwise = true;  // running statistics
   made.block = 128;
   made.grid = static_cast<uint32_t>((args.channels + 127) / 128);
   made.patches = {{offsetof(ChannelSpreadArgs, partial), sums.partial, 0},
