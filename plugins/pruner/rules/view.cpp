@@ -88,6 +88,9 @@ std::vector<int> wide_slots(Value value, Range range, Couplings& couplings) {
 // whole = factors[0] * factors[1] * ...
 void couple_blocks(int whole, const std::vector<int>& factors, Node node, Couplings& couplings) {
   int outer = factors[0];
+  for (size_t i = 1; i < factors.size(); ++i)
+    couplings.protect(factors[i],
+                      cat("it is an inner factor of an axis that ", node_text(node), " joins"));
   if (whole == kNoSlot || outer == kNoSlot || couplings.size(outer) == 0) {
     couplings.join(whole, outer, node);
     return;
@@ -95,9 +98,6 @@ void couple_blocks(int whole, const std::vector<int>& factors, Node node, Coupli
   int64_t block = couplings.size(whole) / couplings.size(outer);
   for (int64_t i = 0; i < couplings.size(whole); ++i)
     couplings.join(whole, i, outer, i / block);
-  for (size_t i = 1; i < factors.size(); ++i)
-    couplings.protect(factors[i],
-                      cat("it is an inner factor of an axis that ", node_text(node), " joins"));
 }
 
 void couple_segment(Node node, const Segment& segment, Couplings& couplings) {

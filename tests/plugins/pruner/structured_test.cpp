@@ -180,6 +180,30 @@ TEST_F(Structured, SlicesFollowTheChannelsThatStay) {
   expect_pruned_equals_masked(kImage);
 }
 
+// As exporters write the chunks of a ShuffleNet: where they end is computed.
+TEST_F(Structured, ChannelsThatAreShuffledStayBehindAComputedSlice) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", kImage);
+    Value wide = relu(edit, conv(edit, x, "wide", {24, 3, 1, 1}), "wr");
+    Value shape = node(edit, "Shape", {wide}, "shape");
+    auto from = edit.ints({0}), axis = edit.ints({1}), two = edit.ints({2});
+    Value channels = node(edit, "Gather", {shape, *axis}, "channels");
+    Value half = node(edit, "Div", {channels, *two}, "half");
+    Value part = node(edit, "Slice", {wide, *from, half, *axis}, "part");
+    auto pairs = edit.ints({2, 2, 6, 6, 6}), joined = edit.ints({2, 12, 6, 6});
+    Value split = node(edit, "Reshape", {part, *pairs}, "split");
+    const std::vector<int64_t> turn{0, 2, 1, 3, 4};
+    Value turned = node(edit, "Transpose", {split}, "turned", {{"perm", turn}});
+    Value mixed = node(edit, "Reshape", {turned, *joined}, "mixed");
+    Value deep = conv(edit, mixed, "depthwise", {12, 1, 3, 3}, {{"group", 12}});
+    classify(edit, relu(edit, conv(edit, deep, "project", {40, 12, 1, 1}), "pr"), 40);
+  });
+
+  expect_pruned_equals_masked(kImage);
+
+  EXPECT_THAT(barrier("depthwise"), HasSubstr("inner factor of an axis that split (Reshape)"));
+}
+
 TEST_F(Structured, DepthwiseConvolutionsLoseGroups) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 3, 6, 6});
