@@ -32,13 +32,8 @@ class Builder {
   // The graph of operations, with everything that it is made of kept alive.
   Result<Descriptor> operations() {
     TN_CHECK(add_convolution());
-    int64_t last = kProduct;
-    if (c_.bias >= 0) {
-      int64_t out = c_.relu ? kSum : kY;
-      TN_CHECK(add_pointwise(CUDNN_POINTWISE_ADD, last, kBias, out));
-      last = out;
-    }
-    if (c_.relu) TN_CHECK(add_pointwise(CUDNN_POINTWISE_RELU_FWD, last, 0, kY));
+    if (c_.bias >= 0) TN_CHECK(add_pointwise(CUDNN_POINTWISE_ADD, kBias, c_.relu ? kSum : kY));
+    if (c_.relu) TN_CHECK(add_pointwise(CUDNN_POINTWISE_RELU_FWD, 0, kY));
     TN_TRY(graph, Descriptor::make(cudnn_, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
     std::vector<cudnnBackendDescriptor_t> raw;
     for (const Descriptor& one : operations_)
@@ -138,8 +133,8 @@ class Builder {
     return {};
   }
 
-  // second: 0: it has one operand.
-  Status add_pointwise(cudnnPointwiseMode_t mode, int64_t, int64_t second, int64_t out) {
+  // Of what the operations so far give; second: 0: there is no other operand.
+  Status add_pointwise(cudnnPointwiseMode_t mode, int64_t second, int64_t out) {
     TN_TRY(how, Descriptor::make(cudnn_, CUDNN_BACKEND_POINTWISE_DESCRIPTOR));
     TN_CHECK(how.set_one(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode));
     TN_CHECK(how.set_one(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT));
