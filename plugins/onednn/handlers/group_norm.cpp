@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // InstanceNormalization and GroupNormalization: each run of a group's elements is normalised as a
-// row, then scaled and shifted by channel while it is in the cache. And LRN.
+// row, then scaled and shifted by channel while it is in the cache.
 
 #include <algorithm>
 
@@ -57,50 +57,6 @@ void lower_group_norm(Lowering& lowering, int index) {
                                               out[k] = out[k] * scale[channel] + bias[channel];
                                           }
                                         }
-                                      });
-                return nullptr;
-              });
-}
-
-std::string refuse_lrn(const Graph& graph, const Node& node) {
-  const Value& src = graph.values[node.inputs[0]];
-  if (src.type != ElementType::kF32 || src.dims.size() < 2) return "only f32 of at least two axes";
-  return node.integer("size", 0) >= 1 ? "" : "a size below 1";
-}
-
-// x / (bias + alpha/size * sum of squares of `size` neighbouring channels)^beta; Krizhevsky,
-// Sutskever and Hinton (2012), section 3.3.
-void lower_lrn(Lowering& lowering, int index) {
-  const Graph& graph = lowering.graph();
-  const Node& node = graph.nodes[index];
-  AxisSplit split = split_at(graph.values[node.inputs[0]].dims, 1);
-  const int64_t size = node.integer("size", 1);
-  const double alpha = node.real("alpha", 1e-4) / static_cast<double>(size);
-  const double beta = node.real("beta", 0.75);
-  const double bias = node.real("bias", 1.0);
-  lower_dense(lowering, index, "tenon:lrn",
-              [=](const kernels::Context& context, void* const* pointers) -> const char* {
-                const float* src = static_cast<const float*>(pointers[0]);
-                float* dst = static_cast<float*>(pointers[1]);
-                auto row = [&](int64_t at) {
-                  int64_t channel = at % split.k;
-                  int64_t first = std::max<int64_t>(0, channel - (size - 1) / 2) - channel;
-                  int64_t last = std::min(split.k - 1, channel + size / 2) - channel;
-                  for (int64_t i = at * split.inner; i < (at + 1) * split.inner; ++i) {
-                    double sum = 0;
-                    for (int64_t k = first; k <= last; ++k) {
-                      double x = static_cast<double>(src[i + k * split.inner]);
-                      sum += x * x;
-                    }
-                    dst[i] = static_cast<float>(static_cast<double>(src[i]) *
-                                                std::pow(bias + alpha * sum, -beta));
-                  }
-                };
-                kernels::parallel_for(context.parallel, split.outer * split.k,
-                                      kernels::grain_rows(split.inner * 64),
-                                      [&](int64_t lo, int64_t hi) {
-                                        for (int64_t at = lo; at < hi; ++at)
-                                          row(at);
                                       });
                 return nullptr;
               });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Arguments of the kernels that work row by row. Plain structs, as level/ sees them too; contracts
-// in softmax.h, norm.h and reduce.h.
+// in softmax.h, norm.h, reduce.h and lrn.h.
 
 #include <cstdint>
 
@@ -53,6 +53,19 @@ struct ReduceArgs {
   int64_t outer = 0;
   int64_t k = 0;
   int64_t inner = 0;
+};
+
+// src -> dst: [outer, channels, inner] dense f32
+struct LrnArgs {
+  const float* src = nullptr;
+  float* dst = nullptr;
+  int64_t outer = 0;
+  int64_t channels = 0;
+  int64_t inner = 0;
+  int64_t size = 1;
+  float alpha = 0.0F;  // already over size
+  float beta = 0.0F;
+  float bias = 0.0F;
 };
 
 }  // namespace tenon::onednn::kernels
