@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dense.hpp"
+#include "kernels/quantize.h"
 
 namespace tenon::onednn {
 namespace {
@@ -118,33 +119,15 @@ std::string refuse_dynamic_quantize(const Graph& graph, const Node& node) {
   return graph.values[node.inputs[0]].type == ElementType::kF32 ? "" : "only f32";
 }
 
-// One scale for the whole tensor, 0 always among its numbers; ONNX's rounding.
 void lower_dynamic_quantize(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const int64_t n = graph.values[graph.nodes[index].inputs[0]].count();
   lower_dense(lowering, index, "tenon:dynamic_quantize",
               [n](const kernels::Context& context, void* const* pointers) -> const char* {
-                const float* x = static_cast<const float*>(pointers[0]);
-                float low = 0;
-                float high = 0;
-                for (int64_t i = 0; i < n; ++i) {
-                  low = std::min(low, x[i]);
-                  high = std::max(high, x[i]);
-                }
-                float scale = (high - low) / 255.0F;
-                if (scale == 0) scale = 1;
-                const float zero = std::nearbyint(std::clamp(-low / scale, 0.0F, 255.0F));
-                uint8_t* y = static_cast<uint8_t*>(pointers[1]);
-                kernels::parallel_for(
-                    context.parallel, n, kernels::grain_rows(5), [&](int64_t lo, int64_t hi) {
-                      for (int64_t i = lo; i < hi; ++i) {
-                        float step = std::nearbyint(x[i] / scale) + zero;
-                        y[i] = step > 0 ? static_cast<uint8_t>(std::min(step, 255.0F))
-                                        : uint8_t{0};  // NaN: 0
-                      }
-                    });
-                *static_cast<float*>(pointers[2]) = scale;
-                *static_cast<uint8_t*>(pointers[3]) = static_cast<uint8_t>(zero);
+                kernels::dynamic_quantize(context, static_cast<const float*>(pointers[0]), n,
+                                          static_cast<uint8_t*>(pointers[1]),
+                                          static_cast<float*>(pointers[2]),
+                                          static_cast<uint8_t*>(pointers[3]));
                 return nullptr;
               });
 }

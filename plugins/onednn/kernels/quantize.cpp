@@ -4,6 +4,7 @@
 #include "quantize.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernel_table.h"
 #include "pointwise.h"
@@ -62,6 +63,22 @@ void quantize(const Context& context, const QuantizeArgs& args) {
 
 void dequantize(const Context& context, const QuantizeArgs& args) {
   run_rows(context, args, context.table->dequantize_row);
+}
+
+void dynamic_quantize(
+    const Context& context, const float* x, int64_t n, uint8_t* y, float* scale, uint8_t* zero) {
+  float low = 0, high = 0;
+  context.table->range_with_zero(x, n, &low, &high);
+  *scale = (high - low) / 255.0F;
+  if (*scale == 0) *scale = 1;
+  *zero = static_cast<uint8_t>(std::nearbyint(std::clamp(-low / *scale, 0.0F, 255.0F)));
+  QuantizeArgs args;
+  args.src = {x, ElementType::kF32, {}};
+  args.dst = {y, ElementType::kU8, {}};
+  args.inner = n;
+  args.scales = scale;
+  args.zero_points = zero;
+  quantize(context, args);
 }
 
 void requantize(const Context& context, const RequantizeArgs& args) {

@@ -7,6 +7,9 @@
 //
 // - quantize: f32, bf16 or f16 -> u8 or s8. dequantize: u8, s8 or i32 -> f32, bf16 or f16.
 //   Per tensor, per channel along one axis, or per block of an axis.
+// - dynamic_quantize: f32 -> u8 with a scale and a zero point of the numbers themselves, 0 always
+// among
+//   them; NaN has no part in that.
 // - requantize: y = saturate(round((acc + bias) * scale) + zero_point) from i32 accumulators; the
 // sum
 //   wraps, its conversion to f32 rounds above 2^24.
@@ -26,6 +29,9 @@ namespace tenon::onednn::kernels {
 
 void quantize(const Context& context, const QuantizeArgs& args);
 void dequantize(const Context& context, const QuantizeArgs& args);
+// x, y: [n]; scale, zero: [1]
+void dynamic_quantize(
+    const Context& context, const float* x, int64_t n, uint8_t* y, float* scale, uint8_t* zero);
 void requantize(const Context& context, const RequantizeArgs& args);
 void quantized_add(const Context& context, const QuantizedAddArgs& args);
 // table: [256], indexed by the byte, also where that is an s8. src may be dst.

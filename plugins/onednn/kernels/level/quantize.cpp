@@ -149,6 +149,30 @@ void quantize_row(const QuantizeArgs& args, const QuantizeRow& row) {
   }
 }
 
+void range_with_zero(const float* x, int64_t n, float* low, float* high) {
+  constexpr int kChains = 4;  // one alone would wait for each comparison
+  Vf least[kChains] = {}, most[kChains] = {};
+  int64_t i = 0;
+  for (; i + kChains * kLanes <= n; i += kChains * kLanes) {
+    for (int k = 0; k < kChains; ++k) {
+      Vf v = load(x + i + k * kLanes);
+      least[k] = min_fast(v, least[k]);
+      most[k] = max_fast(v, most[k]);
+    }
+  }
+  for (; i < n; i += kLanes) {
+    Vf v = n - i < kLanes ? load_part(x + i, n - i, 0.0F) : load(x + i);
+    least[0] = min_fast(v, least[0]);
+    most[0] = max_fast(v, most[0]);
+  }
+  for (int k = 1; k < kChains; ++k) {
+    least[0] = min_fast(least[k], least[0]);
+    most[0] = max_fast(most[k], most[0]);
+  }
+  *low = -max_lanes(-least[0]);
+  *high = max_lanes(most[0]);
+}
+
 void dequantize_row(const QuantizeArgs& args, const QuantizeRow& row) {
   alignas(64) float buffer[kBlock];
   const bool is_f32 = args.dst.type == ElementType::kF32;

@@ -33,6 +33,36 @@ uint64_t scale_of(const Form& form, int64_t i) {
 constexpr Form kForms[] = {{1, 1, 5003, 0}, {7, 65, 1, 0},   {3, 20, 49, 0}, {5, 20, 7, 0},
                            {6, 100, 1, 32}, {2, 70, 33, 16}, {4, 64, 1, 64}};
 
+// DynamicQuantizeLinear's formulas; 0 is among the numbers, NaN has no part in the range.
+TEST_P(Quantize, FindsItsOwnScale) {
+  for (int64_t n : {1, 7, 64, 1000}) {
+    for (auto [from, to] : {std::pair(-1.5F, 4.0F), std::pair(2.0F, 3.0F), std::pair(-3.0F, -1.0F),
+                            std::pair(0.0F, 0.0F)}) {
+      std::vector<float> x = uniform(static_cast<uint64_t>(n), from, to);
+      if (n > 7) x[5] = std::numeric_limits<float>::quiet_NaN();
+      float low = 0, high = 0, scale = 0;
+      for (float v : x) {
+        if (v < low) low = v;
+        if (v > high) high = v;
+      }
+      const float want_scale = high > low ? (high - low) / 255.0F : 1.0F;
+      const float want_zero = std::nearbyint(saturate(-low / want_scale, ElementType::kU8));
+      std::vector<uint8_t> y(x.size() + 1, 7);
+      uint8_t zero = 0;
+      dynamic_quantize(context_, x.data(), n, y.data(), &scale, &zero);
+
+      EXPECT_EQ(scale, want_scale);
+      EXPECT_EQ(zero, want_zero);
+      for (uint64_t i = 0; i < x.size(); ++i) {
+        if (std::isnan(x[i])) continue;
+        const float level = std::nearbyint(x[i] / want_scale) + want_zero;
+        ASSERT_EQ(y[i], saturate(level, ElementType::kU8)) << i;
+      }
+      EXPECT_EQ(y.back(), 7);
+    }
+  }
+}
+
 TEST_P(Quantize, FollowsOnnxForEachForm) {
   for (const Form& form : kForms) {
     const uint64_t n = static_cast<uint64_t>(form.outer * form.axis * form.inner);
