@@ -2,6 +2,7 @@
 // GridSample from smaller operators, for its gradients and vmap: where sizes are known.
 #include <span>
 
+#include "corners.hpp"
 #include "grid_sample.hpp"
 
 namespace tenon::ops {
@@ -111,10 +112,9 @@ Result<std::vector<Value>> grid_sample_decompose(EditView edit, Node node) {
     all = next;
   }
   Value flat = b.reshape(node.input(0), {x.dims[0], x.dims[1], element_count(spatial)}), sum;
-  Value wide = b.ints({x.dims[0], x.dims[1], points}), middle = b.ints({1});
+  Value middle = b.ints({1});
   for (auto& [places, share] : all) {
-    Value index = b.op("Expand", {b.op("Unsqueeze", {places, middle}), wide});
-    Value taken = b.op("GatherElements", {flat, index}, {{"axis", 2}});
+    Value taken = pick(b, flat, places);
     bool plain = share.type().rank() == 0;
     taken = b.mul(taken, plain ? share : b.op("Unsqueeze", {share, middle}));
     sum = sum ? b.add(sum, taken) : taken;

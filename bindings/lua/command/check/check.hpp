@@ -66,6 +66,7 @@ cxx::Tensor random_tensor(const SessionPtr& session,
                           uint32_t dtype,
                           std::vector<int64_t> shape,
                           std::mt19937_64& random);
+double dot(const cxx::Tensor& a, const cxx::Tensor& b);  // of one shape
 // Throws where two tensors differ by more than rounding.
 void same_numbers(const cxx::Tensor& got,
                   const cxx::Tensor& want,

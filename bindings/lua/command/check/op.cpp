@@ -168,13 +168,6 @@ void answered(tn_status* answer) {
   }
 }
 
-double dot(const Tensor& a, const Tensor& b) {
-  double sum = 0;
-  for (int64_t i = 0; i < a.size(); ++i)
-    sum += a.at(i) * b.at(i);
-  return sum;
-}
-
 // Moves along a random direction: by finite differences, and by the gradient. Only gradients of the
 // input's own shape are looked at; those that broadcast are summed by the caller.
 void Row::differentiates() const {

@@ -119,6 +119,13 @@ cxx::Tensor random_tensor(const SessionPtr& session,
   return out;
 }
 
+double dot(const cxx::Tensor& a, const cxx::Tensor& b) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.size(); ++i)
+    sum += a.at(i) * b.at(i);
+  return sum;
+}
+
 void same_numbers(const cxx::Tensor& got,
                   const cxx::Tensor& want,
                   const std::string& what,

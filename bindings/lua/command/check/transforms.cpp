@@ -79,13 +79,6 @@ class Function {
   std::mt19937_64 random_;
 };
 
-double dot(const Tensor& a, const Tensor& b) {
-  double sum = 0;
-  for (int64_t i = 0; i < a.size(); ++i)
-    sum += a.at(i) * b.at(i);
-  return sum;
-}
-
 Model transformed(const Model& model, const std::string& pass, const Json& options) {
   try {
     return model.apply(pass, cxx::Options(model.session(), options));

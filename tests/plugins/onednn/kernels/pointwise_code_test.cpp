@@ -8,21 +8,12 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "expr_nodes.h"
 #include "kernels/pointwise.h"
 #include "levels.h"
 
 namespace tenon::onednn::kernels {
 namespace {
-
-tn_expr_node input(uint32_t i) {
-  return {TN_EXPR_INPUT, i, 0, 0, 0};
-}
-tn_expr_node constant(double x) {
-  return {TN_EXPR_CONST, 0, 0, 0, x};
-}
-tn_expr_node op(uint32_t code, uint32_t a, uint32_t b = 0, uint32_t c = 0) {
-  return {code, a, b, c, 0};
-}
 
 using Bytes = std::vector<uint8_t>;
 constexpr uint8_t kUntouched = 0xa5;

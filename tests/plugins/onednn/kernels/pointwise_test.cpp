@@ -6,20 +6,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "expr_nodes.h"
 #include "levels.h"
 
 namespace tenon::onednn::kernels {
 namespace {
-
-tn_expr_node input(uint32_t i) {
-  return {TN_EXPR_INPUT, i, 0, 0, 0};
-}
-tn_expr_node constant(double x) {
-  return {TN_EXPR_CONST, 0, 0, 0, x};
-}
-tn_expr_node op(uint32_t code, uint32_t a, uint32_t b = 0, uint32_t c = 0) {
-  return {code, a, b, c, 0};
-}
 
 // tanh(a*b+a)*0.5 + exp(-a)*b - sqrt(a+1)
 std::vector<tn_expr_node> busy_program() {
