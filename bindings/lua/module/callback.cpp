@@ -134,9 +134,7 @@ int make(lua_State* state) {
 int find(lua_State* state) {
   std::string name = text_argument(state, 2, "tn.callback");
   std::string id = cxx::full_id(*runtime(state).session, kCallbackRole, "trainer", name);
-  lua_pushlstring(state, id.data(), id.size());
-  lua_pushcclosure(state, guarded<make>, 1);
-  return 1;
+  return push_maker<make>(state, id);
 }
 
 }  // namespace

@@ -33,9 +33,7 @@ int find(lua_State* state) {
   std::string name = text_argument(state, 2, "tn.data");
   std::string id = name == "open" ? "datasets.open"
                                   : cxx::full_id(*runtime(state).session, kRole, "datasets", name);
-  lua_pushlstring(state, id.data(), id.size());
-  lua_pushcclosure(state, guarded<make>, 1);
-  return 1;
+  return push_maker<make>(state, id);
 }
 
 // data:split(0.8): the first 80 % and the rest; data:split(0.8, seed) after shuffling.

@@ -77,6 +77,14 @@ int guarded(lua_State* state) {
   return lua_error(state);
 }
 
+// Pushes a function that makes components: `Make` with the component's id as its upvalue.
+template <int (*Make)(lua_State*)>
+int push_maker(lua_State* state, const std::string& id) {
+  lua_pushlstring(state, id.data(), id.size());
+  lua_pushcclosure(state, guarded<Make>, 1);
+  return 1;
+}
+
 // Arguments of a function, with errors that name it.
 std::string text_argument(lua_State* state, int index, std::string_view function);
 int64_t integer_argument(lua_State* state, int index, std::string_view function);

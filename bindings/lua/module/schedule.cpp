@@ -59,9 +59,7 @@ int make(lua_State* state) {
 int find(lua_State* state) {
   std::string name = text_argument(state, 2, "tn.schedule");
   std::string id = cxx::full_id(*runtime(state).session, Schedule::kRole, "scheduler", name);
-  lua_pushlstring(state, id.data(), id.size());
-  lua_pushcclosure(state, guarded<make>, 1);
-  return 1;
+  return push_maker<make>(state, id);
 }
 // tn.schedule(function(step, steps) return ... end)
 int make_of_function(lua_State* state) {

@@ -61,12 +61,6 @@ int make_optimizer(lua_State* state) {
   return 1;
 }
 
-template <int (*Make)(lua_State*)>
-int push_maker(lua_State* state, const std::string& id) {
-  lua_pushlstring(state, id.data(), id.size());
-  lua_pushcclosure(state, guarded<Make>, 1);
-  return 1;
-}
 int find_loss(lua_State* state) {
   return push_maker<make_loss>(state, id_of(state, kLoss, "tn.loss"));
 }

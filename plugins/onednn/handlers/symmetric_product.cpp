@@ -18,12 +18,6 @@ struct Block {
   int64_t row, column, rows, columns;
 };
 
-View transposed(View view) {
-  std::swap(view.dims[0], view.dims[1]);
-  std::swap(view.strides[0], view.strides[1]);
-  return view;
-}
-
 class SymmetricBuilder {
  public:
   SymmetricBuilder(Lowering& lowering, int node, const View& left)
@@ -50,7 +44,7 @@ class SymmetricBuilder {
   void multiply(const Block& block) {
     int64_t k = left_.dims[1];
     View a = rows_of_left(block.row, block.rows);
-    View b = transposed(rows_of_left(block.column, block.columns));
+    View b = turned(rows_of_left(block.column, block.columns));
     View c = dst_;
     c.dims = {block.rows, block.columns};
     c.offset = block.row * dst_.strides[0] + block.column;
@@ -100,15 +94,15 @@ bool lower_symmetric_product(Lowering& lowering, const Product& product) {
   View a = lowering.view(product.a);
   View b = lowering.view(product.b);
   if (a.dims.size() != 2 || b.dims.size() != 2 || a.is_quantized()) return false;
-  if (product.transpose_a) a = transposed(a);
-  if (product.transpose_b) b = transposed(b);
-  const View other = transposed(b);
+  if (product.transpose_a) a = turned(a);
+  if (product.transpose_b) b = turned(b);
+  const View other = turned(b);
   bool is_same = a.buffer == b.buffer && a.offset == b.offset && a.type == b.type &&
                  !b.is_quantized() && a.dims == other.dims && a.strides == other.strides;
   bool is_matrix = a.strides[0] == 1 || a.strides[1] == 1;
   if (!is_same || !is_matrix || !pays_to_halve(a.dims[0], a.dims[1])) return false;
   View read = lowering.read(product.a, lowering.real_type(), lowering.view(product.a).strides);
-  SymmetricBuilder(lowering, product.node, product.transpose_a ? transposed(read) : read).build();
+  SymmetricBuilder(lowering, product.node, product.transpose_a ? turned(read) : read).build();
   return true;
 }
 
