@@ -63,8 +63,12 @@ if not args.json then
   if #rows > 0 then
     tn.print_table(rows, { "layer", "method", "rank", "error", "random", "weights", "flops" })
   end
-  for _, layer in ipairs(left) do
-    print(string.format("  left: %s: %s", layer.node, layer.why))
+  local shown = math.min(#left, 10)
+  for i = 1, shown do
+    print(string.format("  left: %s: %s", left[i].node, left[i].why))
+  end
+  if shown < #left then
+    print(string.format("  left: %d more (--json names all)", #left - shown))
   end
   print(string.format("%s: %d layers, %.1f MB -> %.1f MB%s", args.output, #rows, result.bytes_before / 1e6,
     result.bytes_after / 1e6, result.cosine and string.format(", cosine %.5f (lowest %.5f)", result.cosine,

@@ -16,6 +16,14 @@ int complain(int code, std::string text) {
   return code;
 }
 
+// "tenon plugin info", as far as the line named commands.
+std::string named(const CLI::App& app) {
+  std::string name = app.get_name();
+  for (const CLI::App* command : app.get_subcommands())
+    return cat(name, " ", named(*command));
+  return name;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Tenon makes neural networks smaller and faster.", "tenon");
   Tool tool;
@@ -35,7 +43,7 @@ int run(int argc, char** argv) {
     std::vector<std::string> unknown = app.remaining(true);
     if (app.get_subcommands().empty() && !unknown.empty())
       return complain(2, cat("expected a command, got '", unknown[0], "' (see tenon --help)"));
-    return complain(2, cat(thrown.what(), " (see tenon --help)"));
+    return complain(2, cat(thrown.what(), " (see ", named(app), " --help)"));
   }
   tool.action();
   return 0;

@@ -207,8 +207,7 @@ class Builder {
 
  private:
   tn_edit* edit() const {
-    if (!edit_)
-      throw Failure(TN_FAILED_PRECONDITION, "python", "this graph has been built already");
+    if (!edit_) throw Error(TN_FAILED_PRECONDITION, "this graph has been built already");
     return edit_;
   }
   SessionPtr session_;

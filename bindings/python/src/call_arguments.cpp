@@ -35,7 +35,7 @@ bool CallArguments::add_in_place(PyObject* object, int batch) {
     leaf.layout[static_cast<size_t>(i)] = array->dimensions[i];
     leaf.layout[static_cast<size_t>(kMostDims + i)] = stride;
   }
-  leaf.view = {array->data, {kDLCPU, 0}, array->nd, dl_type(dtype), nullptr, nullptr, 0};
+  leaf.view = {array->data, {kDLCPU, 0}, array->nd, dl_dtype(dtype), nullptr, nullptr, 0};
   key_ += 'a';
   put_type(dtype, {leaf.layout.data(), static_cast<size_t>(array->nd)}, batch);
   return true;

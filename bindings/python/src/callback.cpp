@@ -34,9 +34,9 @@ tn_status* with_gil(const PythonCallback& callback, Body&& body) {
     std::string what = thrown.what();
     if (stop_with(thrown))
       what = cat("it raised ", py::str(thrown.type().attr("__name__")).cast<std::string>());
-    return callback.session->status_of(Failure(TN_INVALID_ARGUMENT, "python", what));
+    return callback.session->status_of(Error(TN_INVALID_ARGUMENT, what));
   } catch (const std::exception& thrown) {
-    return callback.session->status_of(Failure(TN_INVALID_ARGUMENT, "python", thrown.what()));
+    return callback.session->status_of(Error(TN_INVALID_ARGUMENT, thrown.what()));
   }
 }
 

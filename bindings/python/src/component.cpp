@@ -17,7 +17,7 @@ std::string list(const SessionPtr& session, const std::string& role) {
   TextSink text;
   session->check(
       without_gil([&] { return session->component->list(session->ctx(), str(role), text.get()); }));
-  return text.text;
+  return text.text();
 }
 
 std::string for_file(const SessionPtr& session, const std::string& role, const std::string& path) {
@@ -25,7 +25,7 @@ std::string for_file(const SessionPtr& session, const std::string& role, const s
   session->check(without_gil([&] {
     return session->component->for_file(session->ctx(), str(role), str(path), id.get());
   }));
-  return id.text;
+  return id.text();
 }
 
 // None: a stream.
@@ -41,7 +41,7 @@ std::string dataset_fields(const Component& dataset) {
   const auto* table = dataset.table<tn_dataset>(kDataset, &self);
   TextSink text;
   dataset.session()->check(without_gil([&] { return table->fields(self, text.get()); }));
-  return text.text;
+  return text.text();
 }
 
 py::list dataset_batch(const Component& dataset,
@@ -56,7 +56,7 @@ py::list dataset_batch(const Component& dataset,
   });
   py::list arrays;
   for (const TensorPtr& tensor : results.take()) {
-    if (!tensor) throw Failure(TN_INTERNAL, "python", "the data set left a field out");
+    if (!tensor) throw Error(TN_INTERNAL, "the data set left a field out");
     arrays.append(to_numpy(tensor, true));
   }
   return arrays;

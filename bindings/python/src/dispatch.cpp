@@ -164,11 +164,11 @@ class Dispatch {
     for (const auto& [key, entry] : entries_) {
       if (!last || entry->last_used > last->last_used) last = entry.get();
     }
-    if (!last) throw Failure(TN_FAILED_PRECONDITION, "python", "the function was not called yet");
+    if (!last) throw Error(TN_FAILED_PRECONDITION, "the function was not called yet");
     TextSink text;
     session_->check(
         without_gil([&] { return session_->eval->describe(last->plan.get(), text.get()); }));
-    return text.text;
+    return text.text();
   }
 
  private:

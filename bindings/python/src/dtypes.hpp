@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Element types: DLPack's numbers, and names and types of NumPy and ml_dtypes.
+// Element types as NumPy and ml_dtypes have them.
 
 #include <pybind11/numpy.h>
+
+#include "tenon/cxx/element_type.hpp"
 
 #include "session.hpp"
 
 namespace tenon::python {
 
-// "float32", "bfloat16", ...; "code 4, 24 bits" for others.
-std::string dtype_name(uint32_t dtype);
-// Throws Failure that lists the names. TN_DTYPE_NONE never comes back.
-uint32_t dtype_of(std::string_view name);
-inline uint32_t dtype_of(DLDataType type) {
-  return uint32_t{type.code} | uint32_t{type.bits} << 8 | uint32_t{type.lanes} << 16;
-}
-inline DLDataType dl_type(uint32_t dtype) {
-  return {static_cast<uint8_t>(dtype & 0xff), static_cast<uint8_t>(dtype >> 8 & 0xff),
-          static_cast<uint16_t>(dtype >> 16)};
-}
+using cxx::dl_dtype, cxx::dtype_name, cxx::dtype_of, cxx::shape_text;
+
 // NumPy's type; from ml_dtypes where NumPy has none. An ImportError names what to install.
 py::dtype numpy_dtype(uint32_t dtype);
 // TN_DTYPE_NONE: no tensor has such elements.

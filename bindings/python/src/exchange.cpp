@@ -149,7 +149,7 @@ TensorPtr from_packed(const SessionPtr& session, const py::array& array, uint32_
   DLTensor proto{nullptr,
                  {kDLCPU, 0},
                  static_cast<int32_t>(shape.size()),
-                 dl_type(dtype),
+                 dl_dtype(dtype),
                  shape.data(),
                  nullptr,
                  0};
@@ -183,7 +183,7 @@ TensorPtr from_array(const SessionPtr& session, py::array array, const std::stri
                                                {const_cast<void*>(array.data()),
                                                 {kDLCPU, 0},
                                                 static_cast<int32_t>(array.ndim()),
-                                                dl_type(dtype),
+                                                dl_dtype(dtype),
                                                 owner->shape.data(),
                                                 nullptr,
                                                 0}};

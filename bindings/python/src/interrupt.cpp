@@ -48,7 +48,7 @@ bool catch_interrupts() {
 void add_note(const py::object& raised, const Session& session, tn_status* taken) {
   try {
     session.check(taken);
-  } catch (const Failure& told) {
+  } catch (const Error& told) {
     raised.attr("add_note")(told.what());
   }
 }

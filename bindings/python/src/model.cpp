@@ -39,7 +39,7 @@ std::pair<ModelPtr, std::string> apply(const Model& model,
     return tenon_apply(session->raw(), model.get(), str(pass), options.get(), cancel, report.get(),
                        &raw);
   });
-  return {std::make_shared<Model>(session, raw), report.text};
+  return {std::make_shared<Model>(session, raw), report.text()};
 }
 
 std::string print(const Model& model, bool data) {
@@ -47,21 +47,21 @@ std::string print(const Model& model, bool data) {
   uint32_t flags = data ? TN_PRINT_DATA : 0;
   model.session()->check(
       without_gil([&] { return model.services().print(model.get(), flags, text.get()); }));
-  return text.text;
+  return text.text();
 }
 
 std::string diff(const Model& before, const Model& after) {
   TextSink text;
   before.session()->check(
       without_gil([&] { return before.services().diff(before.get(), after.get(), text.get()); }));
-  return text.text;
+  return text.text();
 }
 
 std::string inspect(const Model& model) {
   TextSink text;
   model.session()->check(
       without_gil([&] { return tenon_inspect(model.session()->raw(), model.get(), text.get()); }));
-  return text.text;
+  return text.text();
 }
 
 bool is_state(const Model& model, tn_value_id value, uint32_t side) {

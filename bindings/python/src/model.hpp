@@ -40,7 +40,7 @@ class Component {
   template <class Table>
   const Table* table(std::string_view role, void** out_self) const {
     const void* found = session()->component->get_interface(raw(), str(role), out_self);
-    if (!found) throw Failure(TN_UNIMPLEMENTED, "python", cat("expected a table for ", role));
+    if (!found) throw Error(TN_UNIMPLEMENTED, cat("expected a table for ", role));
     return static_cast<const Table*>(found);
   }
 

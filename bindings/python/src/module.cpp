@@ -11,9 +11,10 @@ namespace {
 void translate(std::exception_ptr thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);
-  } catch (const Failure& failure) {
-    py::object made = py::module_::import("tenon.errors")
-                          .attr("from_status")(failure.code, failure.domain, failure.what());
+  } catch (const Error& error) {
+    std::string domain = error.domain().empty() ? "python" : error.domain();
+    py::object made =
+        py::module_::import("tenon.errors").attr("from_status")(error.code(), domain, error.what());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   }
 }
@@ -22,7 +23,7 @@ template <class Call>
 std::string text_from(const SessionPtr& session, Call call) {
   TextSink text;
   session->check(without_gil([&] { return call(session->raw(), text.get()); }));
-  return text.text;
+  return text.text();
 }
 
 void bind_session(py::module_& module) {

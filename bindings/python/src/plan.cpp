@@ -46,8 +46,7 @@ class Plan {
     std::vector<tn_value_id> values;
     for (const std::string& name : taps) {
       values.push_back(graphs.find_value(model.get(), str(name)));
-      if (!values.back())
-        throw Failure(TN_NOT_FOUND, "python", cat("taps: no value is called '", name, "'"));
+      if (!values.back()) throw Error(TN_NOT_FOUND, cat("taps: no value is called '", name, "'"));
     }
     py::object seen = py::cast(model, py::return_value_policy::reference);
     for (py::handle port : seen.attr("inputs")())
@@ -82,7 +81,7 @@ class Plan {
     TextSink text;
     session()->check(
         without_gil([&] { return session()->eval->describe(plan_.get(), text.get()); }));
-    return text.text;
+    return text.text();
   }
   std::string profile(const py::args& args, const py::kwargs& named) const {
     std::vector<TensorPtr> given = read(args, named);
@@ -91,7 +90,7 @@ class Plan {
     session()->check(without_gil([&] {
       return session()->eval->profile(plan_.get(), views.data(), views.size(), text.get());
     }));
-    return text.text;
+    return text.text();
   }
   void set_state(const std::string& name, py::handle value) const {
     TensorPtr tensor = tensor_from(session(), value, cat("state ", name), state(name).dtype);
@@ -103,7 +102,7 @@ class Plan {
     DLTensor proto{nullptr,
                    {kDLCPU, 0},
                    static_cast<int32_t>(port.dims.size()),
-                   dl_type(port.dtype),
+                   dl_dtype(port.dtype),
                    const_cast<int64_t*>(port.dims.data()),
                    nullptr,
                    0};
@@ -122,7 +121,7 @@ class Plan {
     for (const Port& port : states_) {
       if (port.name == name) return port;
     }
-    throw Failure(TN_NOT_FOUND, "python", cat("no state is called '", name, "'"));
+    throw Error(TN_NOT_FOUND, cat("no state is called '", name, "'"));
   }
   TensorPtr read_one(const Port& port, py::handle object) const {
     TensorPtr tensor = tensor_from(session(), object, cat("input ", port.name), port.dtype);

@@ -34,10 +34,10 @@ tn_status* call(void* self, uint64_t step, uint64_t steps, double* out) {
     py::object total = steps == TN_STEPS_UNKNOWN ? py::object(py::none()) : py::int_(steps);
     *out = py::float_(function.call(step, total));
     if (std::isfinite(*out)) return nullptr;
-    return function.session->status_of(Failure(
-        TN_OUT_OF_RANGE, "python", cat("step ", step, ": expected a finite number, got ", *out)));
+    return function.session->status_of(
+        Error(TN_OUT_OF_RANGE, cat("step ", step, ": expected a finite number, got ", *out)));
   } catch (const std::exception& thrown) {  // what Python raised is one
-    return function.session->status_of(Failure(TN_INVALID_ARGUMENT, "python", thrown.what()));
+    return function.session->status_of(Error(TN_INVALID_ARGUMENT, thrown.what()));
   }
 }
 

@@ -43,22 +43,11 @@ void TN_CALL progress_seen(void* arg, uint64_t task, tn_str title, uint64_t done
 }  // namespace
 
 Session::Session(const std::string& config) {
-  tn_status* failed = without_gil([&] { return tenon_open(str(config), &raw_); });
-  if (failed) {
-    Failure failure(tenon_status_code(failed), "host",
-                    std::string(view(tenon_status_message(failed))));
-    tenon_status_release(failed);
-    throw failure;
-  }
-  host_ = tenon_host(raw_);
+  without_gil([&] {
+    if (tn_status* failed = tenon_open(str(config), &raw_)) throw cxx::error_of(failed, "host");
+  });
   try {
-    find("tenon.host.component/1", &component);
-    find("tenon.host.eval/1", &eval);
-    find("tenon.host.graph/1", &graph);
-    find("tenon.host.graph_edit/1", &edit);
-    find("tenon.host.options/1", &options);
-    find("tenon.host.status/1", &status);
-    find("tenon.host.tensor/1", &tensor);
+    find_services(tenon_host(raw_));
   } catch (...) {
     without_gil([this] { tenon_close(raw_); });
     throw;
@@ -69,29 +58,16 @@ Session::~Session() {
   without_gil([this] { tenon_close(raw_); });
 }
 
-template <class Table>
-void Session::find(const char* id, const Table** out) {
-  *out = static_cast<const Table*>(host_->get_interface(host_, str(id)));
-  if (!*out)
-    throw Failure(TN_UNIMPLEMENTED, "python", cat("expected libtenon with ", id, ", got none"));
-}
-
 void Session::check(tn_status* taken) const {
   if (!taken) return;
-  auto read = [&] {
-    TextSink text;
-    tn_status* failed = status->text(taken, text.get());
-    if (failed) text.text = view(status->message(taken));
-    status->release(failed);
-    Failure failure(status->code(taken), std::string(view(status->domain(taken))), text.text);
-    status->release(taken);
-    return failure;
-  };
-  throw without_gil(read);
+  throw without_gil([&] {
+    std::string domain(view(status->domain(taken)));
+    return cxx::error_of(taken, std::move(domain));
+  });
 }
 
-tn_status* Session::status_of(const Failure& failure) const {
-  return status->make(ctx(), failure.code, str("python"), str(failure.what()), nullptr);
+tn_status* Session::status_of(const Error& error) const {
+  return status->make(ctx(), error.code(), str("python"), str(error.what()), nullptr);
 }
 
 void Session::on_log(py::object seen) {

@@ -9,20 +9,15 @@
 
 #include <pybind11/pybind11.h>
 
-#include "tenon/host/component.h"
-#include "tenon/host/eval.h"
-#include "tenon/host/graph.h"
-#include "tenon/host/graph_edit.h"
-#include "tenon/host/options.h"
-#include "tenon/host/tensor.h"
-
-#include "failure.hpp"
+#include "tenon/cxx/handle.hpp"
+#include "tenon/cxx/services.hpp"
 
 namespace tenon::python {
 
 namespace py = pybind11;
+using cxx::cat, cxx::Error, cxx::invalid, cxx::str, cxx::TextSink, cxx::view;
 
-class Session {
+class Session : public cxx::Services {
  public:
   explicit Session(const std::string& config);
   ~Session();
@@ -30,30 +25,17 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   tenon_session* raw() const { return raw_; }
-  tn_ctx* ctx() const { return host_->ctx; }
-  // Throws Failure; takes the status over.
+  // Throws Error, with its domain; takes the status over.
   void check(tn_status* taken) const;
   // A status for the host, from inside a callback.
-  tn_status* status_of(const Failure& failure) const;
+  tn_status* status_of(const Error& error) const;
 
   // None takes the callback away.
   void on_log(py::object seen);
   void on_progress(py::object seen);
 
-  const tn_host_component* component = nullptr;
-  const tn_host_eval* eval = nullptr;
-  const tn_host_graph* graph = nullptr;
-  const tn_host_graph_edit* edit = nullptr;
-  const tn_host_options* options = nullptr;
-  const tn_host_status* status = nullptr;
-  const tn_host_tensor* tensor = nullptr;
-
  private:
-  template <class Table>
-  void find(const char* id, const Table** out);
-
   tenon_session* raw_ = nullptr;
-  const tn_host* host_ = nullptr;
   py::object log_, progress_;
 };
 
@@ -67,37 +49,13 @@ decltype(auto) without_gil(Body&& body) {
   return body();
 }
 
-// One counted object of the host.
-template <class T>
-class Handle {
- public:
-  using Release = void(TN_CALL*)(T*);
-  Handle() = default;
-  Handle(SessionPtr session, T* taken, Release release)
-      : session_(std::move(session)), raw_(taken), release_(release) {}
-  Handle(Handle&& other) noexcept { swap(other); }
-  Handle& operator=(Handle&& other) noexcept {
-    swap(other);
-    return *this;
+struct WithoutGil {
+  template <class Call>
+  void operator()(Call&& call) const {
+    without_gil(call);
   }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() {
-    if (raw_) without_gil([this] { release_(raw_); });
-  }
-  T* get() const { return raw_; }
-  const SessionPtr& session() const { return session_; }
-  explicit operator bool() const { return raw_ != nullptr; }
-
- private:
-  void swap(Handle& other) noexcept {
-    std::swap(session_, other.session_);
-    std::swap(raw_, other.raw_);
-    std::swap(release_, other.release_);
-  }
-  SessionPtr session_;
-  T* raw_ = nullptr;
-  Release release_ = nullptr;
 };
+template <class T>
+using Handle = cxx::CountedHandle<T, Session, WithoutGil>;
 
 }  // namespace tenon::python

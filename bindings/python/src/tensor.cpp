@@ -22,13 +22,6 @@ uint64_t Tensor::count() const {
   return n;
 }
 
-std::string shape_text(std::span<const int64_t> shape) {
-  std::string text = "[";
-  for (int64_t dim : shape)
-    text += cat(text.size() > 1 ? ", " : "", dim);
-  return text + "]";
-}
-
 py::array to_numpy(const TensorPtr& tensor, bool writable) {
   uint32_t dtype = tensor->dtype();
   py::dtype type = numpy_dtype(dtype);
@@ -57,18 +50,13 @@ py::array to_numpy(const TensorPtr& tensor, bool writable) {
 tn_status* TN_CALL Results::provide(void* ctx, uint64_t i, const DLTensor* proto, DLTensor* out) {
   auto& self = *static_cast<Results*>(ctx);
   const Session& session = *self.session_;
-  try {
+  return cxx::callback(session, [&] {
     if (i >= self.taken_.size()) invalid(cat("result ", i, ": expected fewer"));
     tn_tensor* raw = nullptr;
-    if (tn_status* failed = session.tensor->alloc(session.ctx(), proto, &raw)) return failed;
+    session.check(session.tensor->alloc(session.ctx(), proto, &raw));
     self.taken_[i] = std::make_shared<Tensor>(self.session_, raw);
     *out = self.taken_[i]->view();
-    return nullptr;
-  } catch (const Failure& failure) {
-    return session.status_of(failure);
-  } catch (const std::exception& thrown) {
-    return session.status_of(Failure(TN_RESOURCE_EXHAUSTED, "python", thrown.what()));
-  }
+  });
 }
 
 }  // namespace tenon::python

@@ -30,8 +30,6 @@ class Tensor {
 };
 using TensorPtr = std::shared_ptr<Tensor>;
 
-std::string shape_text(std::span<const int64_t> shape);
-
 // Shares the memory, except for types of less than a byte. writable: false for a graph's constants.
 py::array to_numpy(const TensorPtr& tensor, bool writable);
 py::capsule to_dlpack(const TensorPtr& tensor, std::optional<std::pair<int, int>> max_version);

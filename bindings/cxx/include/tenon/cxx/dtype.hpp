@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Element types by their names, as NumPy has them, and numbers of any type as double.
+// Numbers of any element type as double.
 
 #include <bit>
 #include <cmath>
@@ -9,42 +9,10 @@
 #include <span>
 #include <string>
 
-#include "tenon/cxx/error.hpp"
+#include "tenon/cxx/element_type.hpp"
 
 namespace tenon::cxx {
 
-struct DtypeName {
-  uint32_t dtype;
-  std::string_view name;
-};
-inline constexpr DtypeName kDtypes[] = {
-    {TN_F32, "float32"}, {TN_F64, "float64"}, {TN_F16, "float16"}, {TN_BF16, "bfloat16"},
-    {TN_BOOL, "bool"},   {TN_I4, "int4"},     {TN_I8, "int8"},     {TN_I16, "int16"},
-    {TN_I32, "int32"},   {TN_I64, "int64"},   {TN_U4, "uint4"},    {TN_U8, "uint8"},
-    {TN_U16, "uint16"},  {TN_U32, "uint32"},  {TN_U64, "uint64"},
-};
-
-inline std::string dtype_name(uint32_t dtype) {
-  for (const DtypeName& row : kDtypes) {
-    if (row.dtype == dtype) return std::string(row.name);
-  }
-  return dtype == TN_DTYPE_NONE ? "unknown" : cat("dtype ", dtype);
-}
-inline uint32_t dtype_of(std::string_view name) {
-  std::string known;
-  for (const DtypeName& row : kDtypes) {
-    if (row.name == name) return row.dtype;
-    known += cat(known.empty() ? "" : ", ", row.name);
-  }
-  invalid(cat("dtype: expected one of ", known, ", got '", name, "'"));
-}
-inline uint32_t dtype_of(DLDataType type) {
-  return uint32_t{type.code} | uint32_t{type.bits} << 8 | uint32_t{type.lanes} << 16;
-}
-inline DLDataType dl_dtype(uint32_t dtype) {
-  return {static_cast<uint8_t>(dtype & 0xff), static_cast<uint8_t>(dtype >> 8 & 0xff),
-          static_cast<uint16_t>(dtype >> 16)};
-}
 inline bool is_float(uint32_t dtype) {
   return TN_DTYPE_CODE(dtype) == kDLFloat || TN_DTYPE_CODE(dtype) == kDLBfloat;
 }

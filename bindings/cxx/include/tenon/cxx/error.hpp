@@ -36,11 +36,15 @@ std::string cat(const Parts&... parts) {
 
 class Error : public std::runtime_error {
  public:
-  Error(int32_t code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(int32_t code, const std::string& message, std::string domain = {})
+      : std::runtime_error(message), code_(code), domain_(std::move(domain)) {}
   int32_t code() const { return code_; }
+  // The component or plugin that failed, where the binding asks for it.
+  const std::string& domain() const { return domain_; }
 
  private:
   int32_t code_;
+  std::string domain_;
 };
 
 [[noreturn]] inline void invalid(const std::string& message) {
@@ -65,9 +69,9 @@ class TextSink {
   tn_sink sink_{&text_, write};
 };
 
-// Throws what a call answered. The text is one line: what failed and all its causes.
-inline void check(tn_status* status) {
-  if (!status) return;
+// Takes the status over. The text is one line: what failed and all its causes. domain: where the
+// caller has read it (tn_host_status.domain).
+inline Error error_of(tn_status* status, std::string domain = {}) {
   TextSink text;
   int32_t code = tenon_status_code(status);
   tn_status* failed = tenon_status_text(status, text.get());
@@ -77,7 +81,12 @@ inline void check(tn_status* status) {
   for (char& c : text.text()) {
     if (c == '\n' || c == '\r') c = ' ';
   }
-  throw Error(code, text.text());
+  return {code, text.text(), std::move(domain)};
+}
+
+// Throws what a call answered.
+inline void check(tn_status* status) {
+  if (status) throw error_of(status);
 }
 
 }  // namespace tenon::cxx

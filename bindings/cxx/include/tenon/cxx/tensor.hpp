@@ -11,13 +11,6 @@
 
 namespace tenon::cxx {
 
-inline std::string shape_text(std::span<const int64_t> shape) {
-  std::string text = "[";
-  for (int64_t dim : shape)
-    text += cat(text.size() > 1 ? ", " : "", dim);
-  return text + "]";
-}
-
 class Tensor {
  public:
   Tensor() = default;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The tables of the host services that bindings use, and how to answer the host from C++.
+
+#include "tenon/host/blob.h"
+#include "tenon/host/cancel.h"
+#include "tenon/host/component.h"
+#include "tenon/host/eval.h"
+#include "tenon/host/graph.h"
+#include "tenon/host/graph_edit.h"
+#include "tenon/host/log.h"
+#include "tenon/host/options.h"
+#include "tenon/host/progress.h"
+#include "tenon/host/random.h"
+#include "tenon/host/status.h"
+#include "tenon/host/tensor.h"
+
+#include "tenon/cxx/error.hpp"
+
+namespace tenon::cxx {
+
+class Services {
+ public:
+  tn_ctx* ctx() const { return host_->ctx; }
+
+  const tn_host_blob* blob = nullptr;
+  const tn_host_cancel* stopping = nullptr;
+  const tn_host_component* component = nullptr;
+  const tn_host_eval* eval = nullptr;
+  const tn_host_graph* graph = nullptr;
+  const tn_host_graph_edit* edit = nullptr;
+  const tn_host_log* log = nullptr;
+  const tn_host_options* options = nullptr;
+  const tn_host_progress* progress = nullptr;
+  const tn_host_random* random = nullptr;
+  const tn_host_status* status = nullptr;
+  const tn_host_tensor* tensor = nullptr;
+
+ protected:
+  // Throws where the library is older than this header.
+  void find_services(const tn_host* host) {
+    host_ = host;
+    find("tenon.host.blob/1", &blob);
+    find("tenon.host.cancel/1", &stopping);
+    find("tenon.host.component/1", &component);
+    find("tenon.host.eval/1", &eval);
+    find("tenon.host.graph/1", &graph);
+    find("tenon.host.graph_edit/1", &edit);
+    find("tenon.host.log/1", &log);
+    find("tenon.host.options/1", &options);
+    find("tenon.host.progress/1", &progress);
+    find("tenon.host.random/1", &random);
+    find("tenon.host.status/1", &status);
+    find("tenon.host.tensor/1", &tensor);
+  }
+
+ private:
+  template <class Table>
+  void find(const char* id, const Table** out) {
+    *out = static_cast<const Table*>(host_->get_interface(host_, str(id)));
+    if (!*out) throw Error(TN_UNIMPLEMENTED, cat("expected libtenon with ", id, ", got none"));
+  }
+  const tn_host* host_ = nullptr;
+};
+
+// Runs body inside a function that C calls: an exception becomes a status.
+template <class Body>
+tn_status* callback(const Services& services, Body&& body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const Error& thrown) {
+    return services.status->make(services.ctx(), thrown.code(), {}, str(thrown.what()), nullptr);
+  } catch (const std::bad_alloc&) {
+    return services.status->make(services.ctx(), TN_RESOURCE_EXHAUSTED, {}, str("out of memory"),
+                                 nullptr);
+  } catch (const std::exception& thrown) {
+    return services.status->make(services.ctx(), TN_INTERNAL, {}, str(thrown.what()), nullptr);
+  }
+}
+
+}  // namespace tenon::cxx
