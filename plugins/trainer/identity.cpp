@@ -136,6 +136,10 @@ Result<Rates> Rates::of(const RateAt& rate, uint64_t total_steps) {
 Status same_choices(const Identity& began, const Identity& now) {
   if (began.model != now.model)
     return invalid("the checkpoint is of another model; give its own, or another folder as run");
+  return same_options(began, now);
+}
+
+Status same_options(const Identity& began, const Identity& now) {
   for (const auto& [key, value] : now.choices.items()) {
     json was = began.choices.value(key, json());
     if (was != value)

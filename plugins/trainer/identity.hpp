@@ -44,6 +44,7 @@ uint64_t structure_hash(Graph graph);
 
 // Which model, then which option, is not the same.
 Status same_choices(const Identity& began, const Identity& now);
+Status same_options(const Identity& began, const Identity& now);  // whatever the model
 Status same_step(const Identity& began, const Identity& now);
 // `began` decides about the steps to look at, so that a run may go on for more epochs.
 Status same_rates(const Identity& began, const RateAt& now);

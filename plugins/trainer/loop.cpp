@@ -59,7 +59,10 @@ Status Loop::run(const Cancel& cancel) {
   TN_CHECK(set_up(cancel));
   if (position_.finished && at_end()) return {};
   position_.finished = false;
-  if (!is_saved_) TN_CHECK(save());  // from here on the run can go on, wherever it ends
+  if (!is_saved_) {  // from here on the run can go on, wherever it ends
+    TN_CHECK(save());
+    TN_CHECK(keep_step());
+  }
   uint64_t each = samples_.size();
   Progress progress(ctx_, "train", each * given_.epochs);
   while (!at_end()) {
@@ -101,6 +104,7 @@ Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
     TN_CHECK(cancel.check());
     std::span<const uint64_t> samples = samples_of(order, position_.batch);
     TN_CHECK(step(samples, cancel));
+    TN_CHECK(keep_step());
     progress.update(samples_.size() * position_.epoch + position_.samples);
     uint64_t every = given_.checkpoint_steps;
     bool due = every ? position_.steps % every == 0
@@ -127,12 +131,10 @@ Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
   TN_TRY(outcome, stepper_->run(batch, rate_));
   uint64_t number = position_.steps + 1;
   if (!outcome.skipped && !std::isfinite(outcome.loss)) {
-    std::string kept = is_saved_ ? cat("the last good checkpoint, of step ", saved_step_, ", is ",
-                                       folder_.checkpoint_path())
-                                 : std::string("no checkpoint was kept");
-    return {TN_OUT_OF_RANGE, cat("step ", number, " (epoch ", position_.epoch + 1,
-                                 "): the loss is ", outcome.loss > 0 ? "infinite" : "not a number",
-                                 "; ", kept, "; a lower rate or clip_norm may help")};
+    return {TN_OUT_OF_RANGE,
+            cat("step ", number, " (epoch ", position_.epoch + 1, "): the loss is ",
+                outcome.loss > 0 ? "infinite" : "not a number", "; ", last_good_checkpoint(),
+                "; a lower rate or clip_norm may help")};
   }
   skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
   if (skipped_in_a_row_ > kSkippedAtMost)
@@ -210,8 +212,8 @@ void Loop::log_epoch(const json& record) const {
 Status Loop::judge(const Cancel& cancel, json& record) {
   if (!validation_.feed) return {};
   TN_TRY(model, trained(free_.get()));
-  for (const std::string& pass : given_.validate_as)
-    TN_CHECK(apply_pass(ctx_, model.get(), pass, "{}", cancel).in("option validate_as"));
+  for (const PassChoice& pass : given_.validate_as)
+    TN_CHECK(apply_pass(ctx_, model.get(), pass, cancel).in("option validate_as"));
   TN_TRY(score, validate(recipe_, model.get(), validation_, cancel));
   record["validation_loss"] = score.loss;
   if (score.metric) {
@@ -235,16 +237,32 @@ Status Loop::judge(const Cancel& cancel, json& record) {
   return {};
 }
 
+Result<RunFolder::Saved> Loop::as_it_is() const {
+  TN_TRY(states, stepper_->states());
+  if (std::string name = not_finite(states); !name.empty())
+    return Status(TN_OUT_OF_RANGE, cat("step ", position_.steps, ": ", name,
+                                       " is not finite any more; ", last_good_checkpoint()));
+  return RunFolder::Saved{identity_, position_, std::move(states), best_};
+}
+
+std::string Loop::last_good_checkpoint() const {
+  if (!is_saved_) return "no checkpoint was kept";
+  return cat("the last good checkpoint, of step ", saved_step_, ", is ", folder_.checkpoint_path());
+}
+
+// Of a step that the run is told to keep, for another run to begin at.
+Status Loop::keep_step() {
+  const std::vector<uint64_t>& steps = given_.keep_steps;
+  if (std::find(steps.begin(), steps.end(), position_.steps) == steps.end()) return {};
+  TN_TRY(now, as_it_is());
+  return folder_.keep(now);
+}
+
 Status Loop::save() {
   saved_at_ = Clock::now();
   if (!folder_.is_kept()) return {};
-  TN_TRY(states, stepper_->states());
-  if (std::string name = not_finite(states); !name.empty())
-    return {TN_OUT_OF_RANGE, cat("step ", position_.steps, ": ", name, " is not finite any more; ",
-                                 is_saved_ ? cat("the last good checkpoint, of step ", saved_step_,
-                                                 ", is ", folder_.checkpoint_path())
-                                           : std::string("no checkpoint was kept"))};
-  TN_CHECK(folder_.save({identity_, position_, std::move(states), best_}));
+  TN_TRY(now, as_it_is());
+  TN_CHECK(folder_.save(now));
   is_saved_ = true;
   saved_step_ = position_.steps;
   return {};

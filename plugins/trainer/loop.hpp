@@ -28,6 +28,8 @@ class Loop {
   Status set_up_data();
   Status set_up_recipe();
   Status resume(const Cancel& cancel);
+  Result<RunFolder::Saved> earlier_run() const;
+  Status set_states(const Weights& states);
   Status run_epoch(const Cancel& cancel, Progress& progress);
   Status step(std::span<const uint64_t> samples, const Cancel& cancel);
   Status end_epoch(const Cancel& cancel);
@@ -35,6 +37,9 @@ class Loop {
   Status tell_step(const Outcome& outcome);
   Status tell_epoch(nlohmann::json& record);
   Status save();
+  Status keep_step();
+  Result<RunFolder::Saved> as_it_is() const;
+  std::string last_good_checkpoint() const;
   Status stopped(Status why);
   double seconds_since(Clock::time_point then) const {
     return std::chrono::duration<double>(Clock::now() - then).count();

@@ -1,12 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the loop needs before its first step.
 #include <algorithm>
+#include <set>
 
 #include "loop.hpp"
 
 namespace tenon::trainer {
 
 using nlohmann::json;
+
+namespace {
+
+// A weight whose zeros were other numbers then, with no mask in the graph that holds them at zero.
+std::string lost_zeros(Graph model, const Weights& earlier) {
+  for (const auto& [name, tensor] : earlier) {
+    Value weight = model.find(name);
+    if (!weight || !weight.is_constant() || weight.dtype() != TN_F32) continue;
+    if (weight.type().rank() < 2 || weight.consumer_count() == 0 || weight.consumer(0).is("Mul"))
+      continue;
+    DLTensor now = weight.constant().dl(), then = tensor.dl();
+    if (element_count(now) != element_count(then)) continue;
+    const float *a = data_of<const float>(now), *b = data_of<const float>(then);
+    for (int64_t i = 0; i < element_count(now); ++i)
+      if (a[i] == 0 && b[i] != 0) return name;
+  }
+  return "";
+}
+
+}  // namespace
 
 Status Loop::set_up(const Cancel& cancel) {
   uint64_t fixed = 0;
@@ -79,10 +100,16 @@ Status Loop::set_up_recipe() {
   recipe_.device = on_gpu ? "cuda" : "cpu";
   recipe_.clip_norm = given_.clip_norm;
   recipe_.mode = {given_.seed, given_.batch_statistics};
+  recipe_.train_as = given_.train_as;
+  recipe_.steps_per_epoch = batches_per_epoch();
   return {};
 }
 
 Identity Loop::choices() const {
+  std::set<std::string> parameters(recipe_.parameters.begin(), recipe_.parameters.end());
+  json train_as = json::array();
+  for (const PassChoice& pass : given_.train_as)
+    train_as.push_back({pass.id, json::parse(pass.options)});
   json choices{{"batch", batch_},
                {"seed", given_.seed},
                {"shuffle", given_.shuffle},
@@ -93,9 +120,10 @@ Identity Loop::choices() const {
                {"groups", given_.groups},
                {"clip_norm", given_.clip_norm},
                {"precision", given_.precision},
-               {"parameters", recipe_.parameters},
+               {"parameters", parameters},
                {"batch_norm", given_.batch_statistics ? "train" : "frozen"},
                {"metric", given_.metric.id}};
+  if (!train_as.empty()) choices["train_as"] = train_as;
   return {structure_hash(Graph{model_}), choices, {}, {}};
 }
 
@@ -119,6 +147,11 @@ Status Loop::resume(const Cancel& cancel) {
   identity_ = choices();
   TN_TRY(saved, folder_.open(given_.resume, identity_));
   if (folder_.is_kept()) TN_CHECK(check_identity(saved, cancel));
+  bool goes_on = saved.has_value();
+  if (!goes_on && !given_.rewind.empty()) {
+    TN_TRY(earlier, earlier_run());
+    saved = std::move(earlier);
+  }
   uint64_t first = saved && saved->position.batch + 1 == batches_per_epoch() ? 0 : batch_;
   if (first == 0 || samples_.size() < batch_)
     first = samples_.size() % batch_ ? samples_.size() % batch_ : batch_;
@@ -131,22 +164,43 @@ Status Loop::resume(const Cancel& cancel) {
     held_out_->set_targets(targets);
   }
   if (!saved) return {};
-  TN_TRY(now, stepper_->states());
-  for (const auto& [name, tensor] : now)
-    if (!saved->states.contains(name))
-      return invalid(cat(folder_.checkpoint_path(), ": no state ", name,
-                         ": the run began with another optimizer or loss"));
-  for (const auto& [name, tensor] : saved->states)
-    if (!now.contains(name))
-      return invalid(cat(folder_.checkpoint_path(), ": state ", name,
-                         " is not of this run, which has another optimizer or loss"));
-  TN_CHECK(stepper_->set_states(saved->states).in(folder_.checkpoint_path()));
+  TN_CHECK(set_states(saved->states).in(goes_on ? folder_.checkpoint_path() : given_.rewind));
   position_ = saved->position;
   best_ = std::move(saved->best);
-  is_saved_ = true;
+  is_saved_ = goes_on;
   saved_step_ = position_.steps;
-  log_line(ctx_, TN_LOG_INFO, cat("goes on after step ", position_.steps, " of ", given_.run));
+  log_line(
+      ctx_, TN_LOG_INFO,
+      cat("goes on after step ", position_.steps, " of ", goes_on ? given_.run : given_.rewind));
   return {};
+}
+
+// The run of another model, as this one goes on with it: the model may multiply its weights by
+// masks, but batches and their order are those of that run.
+Result<RunFolder::Saved> Loop::earlier_run() const {
+  TN_TRY(saved, RunFolder::read(ctx_, given_.rewind));
+  TN_CHECK(same_options(saved.identity, identity_).in(cat("option rewind: ", given_.rewind)));
+  if (std::string name = lost_zeros({model_}, saved.states); !name.empty())
+    return invalid(cat("option rewind: ", given_.rewind, ": ", name, " has zeros that were other ",
+                       "numbers there and would be so again; prune with apply = nodes, which ",
+                       "leaves masks in the graph"));
+  saved.best.clear();  // the best of another model
+  saved.position.has_best = saved.position.finished = saved.position.stopped_early = false;
+  saved.position.bad_epochs = 0;
+  saved.position.stopped_by.clear();
+  return saved;
+}
+
+Status Loop::set_states(const Weights& states) {
+  TN_TRY(now, stepper_->states());
+  for (const auto& [name, tensor] : now)
+    if (!states.contains(name))
+      return invalid(cat("no state ", name, ": the run began with another optimizer or loss"));
+  for (const auto& [name, tensor] : states)
+    if (!now.contains(name))
+      return invalid(
+          cat("state ", name, " is not of this run, which has another optimizer or loss"));
+  return stepper_->set_states(states);
 }
 
 }  // namespace tenon::trainer

@@ -16,7 +16,8 @@ void remove_parts(const std::string& folder) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     std::string name = entry.path().filename().string();
-    bool ours = name.starts_with(".checkpoint.safetensors.") || name.starts_with(".history.jsonl.");
+    bool ours = name.starts_with(".checkpoint.safetensors.") ||
+                name.starts_with(".history.jsonl.") || name.starts_with(".step_");
     if (ours && name.ends_with(".part")) fs::remove(entry.path(), ignored);
   }
 }
@@ -34,29 +35,42 @@ Result<std::optional<RunFolder::Saved>> RunFolder::open(bool resume, const Ident
     return Status(TN_ALREADY_EXISTS, cat("option run: ", path_, " holds a run already: go on with ",
                                          "it (resume), or give another folder"));
   remove_parts(path_);
-  TN_TRY(checkpoint, load_checkpoint(ctx_, checkpoint_path()));
+  TN_TRY(saved, read(ctx_, checkpoint_path()));
+  TN_CHECK(same_choices(saved.identity, identity).in(checkpoint_path()));
+  out = std::move(saved);
+  return out;
+}
+
+Result<RunFolder::Saved> RunFolder::read(tn_ctx* ctx, const std::string& path) {
+  TN_TRY(checkpoint, load_checkpoint(ctx, path));
   json run = json::parse(checkpoint.run, nullptr, false);
-  if (!run.is_object()) return Status(TN_DATA_LOSS, cat(checkpoint_path(), ": no run inside"));
-  out.emplace();
+  if (!run.is_object()) return Status(TN_DATA_LOSS, cat(path, ": no run inside"));
+  Saved out;
   Result<Identity> began = Identity::from(run);
-  if (!began.ok()) return began.status().in(checkpoint_path());
-  out->identity = std::move(*began);
-  TN_CHECK(same_choices(out->identity, identity).in(checkpoint_path()));
+  if (!began.ok()) return began.status().in(path);
+  out.identity = std::move(*began);
   Result<Position> position = Position::from(run.value("position", json()));
-  if (!position.ok()) return position.status().in(checkpoint_path());
-  out->position = *position;
+  if (!position.ok()) return position.status().in(path);
+  out.position = *position;
   for (auto& [name, tensor] : checkpoint.tensors) {
     if (name.starts_with(kBest)) {
-      out->best[name.substr(kBest.size())] = tensor;
+      out.best[name.substr(kBest.size())] = tensor;
     } else {
-      out->states[name] = tensor;
+      out.states[name] = tensor;
     }
   }
   return out;
 }
 
 Status RunFolder::save(const Saved& saved) {
-  if (!is_kept()) return {};
+  return is_kept() ? write(checkpoint_path(), saved) : Status();
+}
+
+Status RunFolder::keep(const Saved& saved) {
+  return write(cat(path_, "/step_", saved.position.steps, ".safetensors"), saved);
+}
+
+Status RunFolder::write(const std::string& path, const Saved& saved) const {
   Checkpoint checkpoint;
   json run = saved.identity.to_json();
   run["position"] = saved.position.to_json();
@@ -64,7 +78,7 @@ Status RunFolder::save(const Saved& saved) {
   checkpoint.tensors = saved.states;
   for (const auto& [name, tensor] : saved.best)
     checkpoint.tensors[cat(kBest, name)] = tensor;
-  return save_checkpoint(ctx_, checkpoint_path(), checkpoint);
+  return save_checkpoint(ctx_, path, checkpoint);
 }
 
 Status RunFolder::write_history(const json& records) {

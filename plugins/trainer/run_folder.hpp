@@ -25,11 +25,16 @@ class RunFolder {
   // given when there is none.
   Result<std::optional<Saved>> open(bool resume, const Identity& identity);
   Status save(const Saved& saved);
+  // Beside the checkpoint, as step_120.safetensors, and never overwritten by later steps.
+  Status keep(const Saved& saved);
+  static Result<Saved> read(tn_ctx* ctx, const std::string& path);
   Status write_history(const nlohmann::json& records);
   // "run/checkpoint.safetensors, step 120"; what to tell about going on.
   std::string resume_hint() const;
 
  private:
+  Status write(const std::string& path, const Saved& saved) const;
+
   tn_ctx* ctx_;
   std::string path_;
 };

@@ -24,6 +24,25 @@ Result<Component> component_of(tn_ctx* ctx,
   return made;
 }
 
+// Ids, or an object of options by id.
+Result<std::vector<PassChoice>> passes_of(const Options& options, std::string_view key) {
+  std::vector<PassChoice> out;
+  for (const std::string& text : options.texts(key)) {
+    if (!text.starts_with('{')) {
+      out.push_back({text});
+      continue;
+    }
+    auto passes = nlohmann::ordered_json::parse(text);
+    for (const auto& [id, given] : passes.items()) {
+      if (!given.is_object())
+        return invalid(
+            cat("option ", key, ": ", id, ": expected an object of options, got ", given.dump()));
+      out.push_back({id, given.dump()});
+    }
+  }
+  return out;
+}
+
 // What the backend's schema says; null where there is none of this id.
 json backend_named(tn_ctx* ctx, std::string_view id) {
   StringSink text;
@@ -83,13 +102,21 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.metric = {options.text("metric"), options.text("metric_options", "{}")};
   if (!out.metric.id.empty() && out.metric.id.find('.') == std::string::npos)
     out.metric.id = "metrics." + out.metric.id;
-  out.validate_as = options.texts("validate_as");
+  TN_TRY(train_as, passes_of(options, "train_as"));
+  out.train_as = std::move(train_as);
+  TN_TRY(validate_as, passes_of(options, "validate_as"));
+  out.validate_as = std::move(validate_as);
   out.patience = static_cast<uint64_t>(options.integer("patience"));
   out.min_delta = options.number("min_delta");
   out.restore_best = options.flag("restore_best");
   out.run = options.text("run");
   out.resume = options.flag("resume");
   out.checkpoint_steps = static_cast<uint64_t>(options.integer("checkpoint_steps"));
+  for (int64_t step : ints_of(options.get("keep_steps")))
+    out.keep_steps.push_back(static_cast<uint64_t>(step));
+  out.rewind = options.text("rewind");
+  if (!out.keep_steps.empty() && out.run.empty())
+    return invalid("option keep_steps: expected option run, the folder of the run");
   bool validates = out.validation || out.validation_share > 0;
   if (out.patience > 0 && !validates)
     return invalid("option patience: expected option validation with it");

@@ -27,13 +27,15 @@ struct Settings {
   std::vector<std::string> backends;  // as they were given; empty: the first that is there
   int64_t threads = 0;
   MetricChoice metric;
-  std::vector<std::string> validate_as;  // ids of passes
-  uint64_t patience = 0;                 // 0: no early stopping
+  std::vector<PassChoice> train_as, validate_as;
+  uint64_t patience = 0;  // 0: no early stopping
   double min_delta = 0;
   bool restore_best = true;
   std::string run;  // folder; empty: nothing is kept
   bool resume = false;
   uint64_t checkpoint_steps = 0;
+  std::vector<uint64_t> keep_steps;
+  std::string rewind;  // a checkpoint to begin at; empty: at the beginning
 
   static Result<Settings> from(tn_ctx* ctx, const Options& options);
   // Of the plans that run steps, or that validate in float32: a JSON object.

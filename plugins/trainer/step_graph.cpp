@@ -16,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kLoss = "loss";
+constexpr std::string_view kEpochStepsNote = "epoch_steps";  // of the graph, for passes of train_as
 
 // The model for a batch of this size, with all its sizes known.
 Result<OwnedGraph> bound(const Recipe& recipe, uint64_t batch) {
@@ -140,7 +141,7 @@ Status add_passes(const Recipe& recipe,
                   const std::vector<std::string>& wrt,
                   const Cancel& cancel) {
   auto apply = [&](std::string_view id, const json& options) {
-    return apply_pass(recipe.ctx, graph, id, options.dump(), cancel);
+    return apply_pass(recipe.ctx, graph, {std::string(id), options.dump()}, cancel);
   };
   bool scaled = recipe.precision == "fp16";
   if (recipe.precision != "fp32") {
@@ -157,6 +158,25 @@ Status add_passes(const Recipe& recipe,
   TN_CHECK(apply_update(recipe, graph, cancel));
   if (scaled) TN_CHECK(apply("precision.loss_scale_step", json::object()));
   return {};
+}
+
+// Gives the names of the model's constants that became states.
+Result<std::vector<std::string>> add_training_passes(const Recipe& recipe,
+                                                     tn_graph* graph,
+                                                     const Cancel& cancel) {
+  std::vector<std::string> names;
+  if (recipe.train_as.empty()) return names;
+  TN_TRY(edit, Edit::begin(graph));
+  TN_CHECK(
+      edit.set_note(0, kEpochStepsNote, any_int(static_cast<int64_t>(recipe.steps_per_epoch))));
+  TN_CHECK(edit.commit());
+  for (const PassChoice& pass : recipe.train_as)
+    TN_CHECK(apply_pass(recipe.ctx, graph, pass, cancel).in("option train_as"));
+  for (Value state : Graph{graph}.list(TN_LIST_STATES)) {
+    Value constant = Graph{recipe.model}.find(state.name());
+    if (constant && constant.is_constant()) names.emplace_back(state.name());
+  }
+  return names;
 }
 
 bool is_state_output(Graph graph, Value value) {
@@ -185,26 +205,23 @@ Type Field::type_for(uint64_t batch) const {
   return type;
 }
 
-Status apply_pass(tn_ctx* ctx,
-                  tn_graph* graph,
-                  std::string_view id,
-                  const std::string& options,
-                  const Cancel& cancel) {
-  TN_TRY(pass, Component::create(ctx, "tenon.pass/1", id, options));
+Status apply_pass(tn_ctx* ctx, tn_graph* graph, const PassChoice& pass, const Cancel& cancel) {
+  TN_TRY(made, Component::create(ctx, "tenon.pass/1", pass.id, pass.options));
   StringSink report;
-  return Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get())).in(id);
+  return Status(made.table<tn_pass>()->run(made.self(), graph, cancel.raw(), report.get()))
+      .in(pass.id);
 }
 
 Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& cancel) {
   StepGraph out;
   TN_TRY(graph, bound(recipe, batch));
+  size_t n_outputs = graph.view().outputs().size();  // states add their own behind them
+  TN_TRY(statistics, add_training_passes(recipe, graph.get(), cancel));
   TN_TRY(edit, Edit::begin(graph.get()));
+  TN_TRY(running, to_training_mode(edit, recipe.mode));
+  statistics.insert(statistics.end(), running.begin(), running.end());
   std::vector<Value> predictions = edit.graph().outputs();
-  size_t n_outputs = predictions.size();
-  TN_TRY(statistics, to_training_mode(edit, recipe.mode));
-  // What training mode put in the place of nodes may have become an output.
-  std::vector<Value> now = edit.graph().outputs();
-  predictions.assign(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(n_outputs));
+  predictions.resize(n_outputs);
   std::vector<Type> types;
   for (const Field& target : recipe.targets)
     types.push_back(target.type_for(batch));

@@ -27,6 +27,11 @@ struct Field {
   Type type_for(uint64_t batch) const;
 };
 
+// A pass, and its options as a JSON object.
+struct PassChoice {
+  std::string id, options = "{}";
+};
+
 struct Recipe {
   tn_ctx* ctx = nullptr;
   const tn_graph* model = nullptr;
@@ -37,6 +42,8 @@ struct Recipe {
   std::string precision = "fp32", device = "cpu";
   double clip_norm = 0;  // 0: none
   TrainingMode mode;
+  std::vector<PassChoice> train_as;  // make what is trained of the model, before the loss
+  uint64_t steps_per_epoch = 0;      // what these passes may want to know
 };
 
 struct StepGraph {
@@ -52,11 +59,7 @@ Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& 
 // The model as it is, with the loss of the targets as another output, called "loss".
 Result<OwnedGraph> make_evaluation(const Recipe& recipe, const tn_graph* model);
 
-// Runs a pass on the graph itself. options: a JSON object.
-Status apply_pass(tn_ctx* ctx,
-                  tn_graph* graph,
-                  std::string_view id,
-                  const std::string& options,
-                  const Cancel& cancel);
+// Runs a pass on the graph itself.
+Status apply_pass(tn_ctx* ctx, tn_graph* graph, const PassChoice& pass, const Cancel& cancel);
 
 }  // namespace tenon::trainer
