@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Options that several losses have, as members of the "properties" of their JSON: one source for
+// what users read. They are macros, as a component's description is one literal.
+
+#define TENON_TEACHER_OPTIONS                                                                                                                                                \
+  R"("teacher": {"type": "graph", "description": "the model to learn from, which reads what the student reads; default: what the student was before it was made smaller"},)" \
+  R"("temperature": {"type": "number", "exclusiveMinimum": 0, "default": 4, "description": "divides the scores of both"},)"                                                  \
+  R"("hard": {"type": "component", "role": "tenon.loss/1", "default": "trainer.cross_entropy", "description": "the loss against the labels, of share 1 - alpha"},)"          \
+  R"("axis": {"type": "integer", "default": 1, "description": "where the classes are"},)"                                                                                    \
+  R"("prediction": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the student"},)"                                                          \
+  R"("teacher_output": {"type": "string", "description": "which output of the teacher; default: the first"})"
+
+#define TENON_CACHED_OPTION \
+  R"("cached": {"type": "boolean", "default": false, "description": "no teacher: the last target is its answer, as distiller.cached gives it"})"
+
+#define TENON_ALPHA_OPTION(share)                                                \
+  R"("alpha": {"type": "number", "minimum": 0, "maximum": 1, "default": )" share \
+  R"(, "description": "share of the teacher's answers; 1: no labels are needed"})"
+
+#define TENON_HINT_OPTIONS                                                                                                                                                                                  \
+  R"("features": {"type": ["array", "string", "object"], "items": {"type": "string"}, "description": "names of values of both models, or an object: student's name -> teacher's name"},)"                   \
+  R"("weight": {"type": "number", "minimum": 0, "default": 1, "description": "of each hint's mean squared difference"},)"                                                                                   \
+  R"("adapter": {"type": "string", "enum": ["auto", "always", "none"], "default": "auto", "description": "a trained 1x1 convolution or product behind the student's value; auto: where channels differ"},)" \
+  R"("seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of the adapters' first numbers"})"
