@@ -3,8 +3,9 @@
 // DynamicQuantizeLinear, which makes them. oneDNN takes the second operand signed: bytes without a
 // sign lose 128, and so does their zero point.
 
-#include <algorithm>
+#include <optional>
 
+#include "../tail.hpp"
 #include "dense.hpp"
 #include "kernels/quantize.h"
 
@@ -41,19 +42,24 @@ View flipped(Lowering& lowering, const std::string& name, const View& view) {
   return made;
 }
 
-// One i32 for oneDNN from the node's zero point, less `shift`.
-Place zero_point(Lowering& lowering, const Node& node, size_t input, int32_t shift) {
-  if (node.input(input) == kNone) return lowering.integers({-shift});
-  const ElementType type = lowering.graph().values[node.inputs[input]].type;
-  View given = lowering.read_row_major(node.inputs[input], type);
+// One i32 for oneDNN from the node's zero point, less `shift`; nothing when that is known to be 0.
+std::optional<Place> zero_point(Lowering& lowering, const Node& node, size_t input, int32_t shift) {
+  const int value = node.input(input);
+  if (value == kNone || lowering.is_constant(value)) {
+    int32_t known = -shift;
+    if (value != kNone) known += static_cast<int32_t>(lowering.constant_integers(value)[0]);
+    return known == 0 ? std::nullopt : std::optional(lowering.integers({known}));
+  }
+  const ElementType type = lowering.graph().values[value].type;
+  View given = lowering.read_row_major(value, type);
   Place made{lowering.scratch(4), 0};
   Step step{.name = node.name + " zero point", .kernel = "tenon:zero_point"};
   step.places = {place_of(given), made};
   step.kernel_function = [type, shift](const kernels::Context&,
                                        void* const* pointers) -> const char* {
-    int32_t value = type == ElementType::kS8 ? *static_cast<const int8_t*>(pointers[0])
+    int32_t point = type == ElementType::kS8 ? *static_cast<const int8_t*>(pointers[0])
                                              : *static_cast<const uint8_t*>(pointers[0]);
-    *static_cast<int32_t*>(pointers[1]) = value - shift;
+    *static_cast<int32_t*>(pointers[1]) = point - shift;
     return nullptr;
   };
   lowering.add_step(std::move(step));
@@ -65,6 +71,154 @@ Desc batched(const View& view, size_t rank) {
   dims.insert(dims.begin(), rank - dims.size(), 1);
   return {dims, dnnl_type(view.type), row_major_strides(dims)};
 }
+
+// What makes real numbers of the sums: Cast to f32 and Mul by the scales of both operands, one for
+// the whole result or one for each column.
+struct Scaling {
+  int cast = kNone;
+  int mul = kNone;
+  int scales = kNone;  // a value
+};
+
+int only_user(const Graph& graph, int value, const char* op) {
+  const Value& found = graph.values[value];
+  if (found.n_outputs > 0 || found.users.size() != 1) return kNone;
+  return graph.nodes[found.users[0]].op == op ? found.users[0] : kNone;
+}
+
+std::optional<Scaling> find_scaling(Lowering& lowering, int product) {
+  const Graph& graph = lowering.graph();
+  const int sums = graph.nodes[product].outputs[0];
+  Scaling found{.cast = only_user(graph, sums, "Cast")};
+  if (found.cast == kNone) return std::nullopt;
+  const int real = graph.nodes[found.cast].outputs[0];
+  if (graph.values[real].type != ElementType::kF32) return std::nullopt;
+  found.mul = only_user(graph, real, "Mul");
+  if (found.mul == kNone) return std::nullopt;
+  const Node& mul = graph.nodes[found.mul];
+  found.scales = mul.inputs[mul.inputs[0] == real ? 1 : 0];
+  if (!ensure_available(lowering, found.scales)) return std::nullopt;
+  const Value& scales = graph.values[found.scales];
+  const Dims& dims = graph.values[sums].dims;
+  const bool is_one = scales.count() == 1;
+  const bool is_row =
+      !scales.dims.empty() && scales.dims.back() == scales.count() && scales.count() == dims.back();
+  if (graph.values[mul.outputs[0]].dims != dims || !(is_one || is_row)) return std::nullopt;
+  return found;
+}
+
+class IntegerProduct {
+ public:
+  IntegerProduct(Lowering& lowering, int index)
+      : lowering_(lowering), node_(lowering.graph().nodes[index]), index_(index) {
+    const Graph& graph = lowering.graph();
+    a_ = lowering.read_row_major(node_.inputs[0], graph.values[node_.inputs[0]].type);
+    b_ = lowering.read_row_major(node_.inputs[1], graph.values[node_.inputs[1]].type);
+    const int32_t shift = b_.type == ElementType::kU8 ? 128 : 0;
+    if (shift != 0) b_ = flipped(lowering, node_.name, b_);
+    a_zero_ = zero_point(lowering, node_, 2, 0);
+    b_zero_ = zero_point(lowering, node_, 3, shift);
+    choose_dims(graph.values[node_.outputs[0]].dims);
+  }
+
+  // The sums as they are, i32.
+  void build() {
+    Tail tail = empty_tail(lowering_, index_);
+    Fused fused = fused_with(tail);
+    fused.dst.type = ElementType::kI32;
+    emit(tail, std::move(fused));
+  }
+
+  // The scaled sums with what follows them: nothing of 32 bits is stored.
+  void build(const Scaling& scaling, const Tail& tail) {
+    Fused fused = fused_with(tail);
+    View scales = lowering_.read_row_major(scaling.scales, ElementType::kF32);
+    const bool is_one = scales.count() == 1;
+    const int id = is_one ? DNNL_ARG_SRC : DNNL_ARG_WEIGHTS;
+    fused.attr.set_scales_mask(id, is_one ? 0 : 1 << (dims_.size() - 1));
+    fused.arguments.push_back(
+        {DNNL_ARG_ATTR_SCALES | id, place_of(scales),
+         Desc({scales.count()}, dnnl::memory::data_type::f32, dnnl::memory::dims{1})});
+    emit(tail, std::move(fused));
+    lowering_.mark_done(scaling.cast);
+    lowering_.mark_done(scaling.mul);
+    mark_absorbed(lowering_, tail);
+  }
+
+ private:
+  // With one known matrix the rows of all batches are one product.
+  void choose_dims(const Dims& result) {
+    dims_ = result;
+    packs_ = lowering_.is_constant_view(b_) && b_.count() == b_.dims.back() * a_.dims.back();
+    if (!packs_) {
+      a_desc_ = batched(a_, dims_.size());
+      b_desc_ = batched(b_, dims_.size());
+      return;
+    }
+    const int64_t k = a_.dims.back();
+    const int64_t n = b_.dims.back();
+    dims_ = {a_.count() / k, n};
+    a_desc_ = Desc({dims_[0], k}, dnnl_type(a_.type), dnnl::memory::dims{k, 1});
+    b_desc_ = Desc({k, n}, dnnl_type(b_.type), dnnl::memory::dims{n, 1});
+  }
+
+  Fused fused_with(const Tail& tail) {
+    const Dims& result = lowering_.graph().values[tail.result].dims;
+    Fused fused = fuse(lowering_, tail,
+                       {.result_strides = row_major_strides(result),
+                        .dims = dims_,
+                        .channel_axis = static_cast<int>(dims_.size()) - 1,
+                        .src_buffers = {a_.buffer, b_.buffer}});
+    auto zero = [&](int id, const std::optional<Place>& place) {
+      if (!place) return;
+      fused.attr.set_zero_points_mask(id, 0);
+      fused.arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, *place,
+                                 Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
+    };
+    zero(DNNL_ARG_SRC, a_zero_);
+    zero(DNNL_ARG_WEIGHTS, b_zero_);
+    return fused;
+  }
+
+  dnnl::matmul::primitive_desc describe(const Tail& tail, const Fused& fused) const {
+    const Desc dst = descriptor(fused.dst, dims_, row_major_strides(dims_));
+    const Desc b =
+        packs_ ? Desc(b_desc_.get_dims(), b_desc_.get_data_type(), dnnl::memory::format_tag::any)
+               : b_desc_;
+    if (tail.bias == kNone) return {lowering_.engine(), a_desc_, b, dst, fused.attr};
+    Dims row(dims_.size(), 1);
+    row.back() = dims_.back();
+    const Desc bias(row, dnnl::memory::data_type::f32, row_major_strides(row));
+    return {lowering_.engine(), a_desc_, b, bias, dst, fused.attr};
+  }
+
+  void emit(const Tail& tail, Fused fused) {
+    const dnnl::matmul::primitive_desc pd = describe(tail, fused);
+    std::vector<Argument> arguments = std::move(fused.arguments);
+    arguments.push_back({DNNL_ARG_SRC, place_of(a_), a_desc_});
+    const Place b = packs_ ? lowering_.packed(b_, b_desc_, pd.weights_desc()) : place_of(b_);
+    arguments.push_back({DNNL_ARG_WEIGHTS, b, pd.weights_desc()});
+    if (tail.bias != kNone) {
+      View bias = lowering_.read_row_major(tail.bias, ElementType::kF32);
+      arguments.push_back({DNNL_ARG_BIAS, place_of(bias), pd.bias_desc()});
+    }
+    if (fused.dst.buffer == kNone) fused.dst.buffer = lowering_.scratch(fused.dst.bytes());
+    arguments.push_back({DNNL_ARG_DST, place_of(fused.dst), pd.dst_desc()});
+    lowering_.add_primitive(node_.name, pd.impl_info_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
+                            std::move(arguments),
+                            2.0 * static_cast<double>(element_count(dims_) * a_.dims.back()));
+    lowering_.set_view(tail.result, fused.dst);
+  }
+
+  Lowering& lowering_;
+  const Node& node_;
+  int index_;
+  bool packs_ = false;
+  View a_, b_;
+  std::optional<Place> a_zero_, b_zero_;
+  Dims dims_;  // of the result as the primitive sees it
+  Desc a_desc_, b_desc_;
+};
 
 }  // namespace
 
@@ -82,33 +236,21 @@ std::string refuse_matmul_integer(const Graph& graph, const Node& node) {
 }
 
 void lower_matmul_integer(Lowering& lowering, int index) {
-  const Graph& graph = lowering.graph();
-  const Node& node = graph.nodes[index];
-  const Value& result = graph.values[node.outputs[0]];
-  View a = lowering.read_row_major(node.inputs[0], graph.values[node.inputs[0]].type);
-  View b = lowering.read_row_major(node.inputs[1], graph.values[node.inputs[1]].type);
-  const int32_t shift = b.type == ElementType::kU8 ? 128 : 0;
-  if (shift != 0) b = flipped(lowering, node.name, b);
-  Place a_zero = zero_point(lowering, node, 2, 0);
-  Place b_zero = zero_point(lowering, node, 3, shift);
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
-  attr.set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
-  View y = lowering.make(node.outputs[0], ElementType::kI32, row_major_strides(result.dims));
-  const size_t rank = result.dims.size();
-  const Desc a_desc = batched(a, rank);
-  const Desc b_desc = batched(b, rank);
-  const Desc y_desc = batched(y, rank);
-  const Desc one({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1});
-  dnnl::matmul::primitive_desc pd(lowering.engine(), a_desc, b_desc, y_desc, attr);
-  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
-                         {{DNNL_ARG_SRC, place_of(a), a_desc},
-                          {DNNL_ARG_WEIGHTS, place_of(b), b_desc},
-                          {DNNL_ARG_DST, place_of(y), y_desc},
-                          {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, a_zero, one},
-                          {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_WEIGHTS, b_zero, one}},
-                         2.0 * static_cast<double>(y.count() * a.dims.back()));
+  IntegerProduct product(lowering, index);
+  if (std::optional<Scaling> scaling = find_scaling(lowering, index)) {
+    const int axis = static_cast<int>(
+        lowering.graph().values[lowering.graph().nodes[index].outputs[0]].dims.size() - 1);
+    for (const Tail& tail :
+         {find_tail(lowering, scaling->mul, axis), empty_tail(lowering, scaling->mul)}) {
+      try {
+        product.build(*scaling, tail);
+        return;
+      } catch (const dnnl::error&) {  // no kernel for this tail
+      } catch (const CompileError&) {
+      }
+    }
+  }
+  product.build();
 }
 
 std::string refuse_dynamic_quantize(const Graph& graph, const Node& node) {

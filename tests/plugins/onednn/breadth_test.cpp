@@ -145,6 +145,29 @@ constexpr Case kCases[] = {
   output s = %s
   output y = %y
   output u = %u)"},
+    {"ScaledProductsOfBytesWithTheirTails", R"(input %x: f32[2, 3, 4]
+  input %r: f32[2, 3, 5]
+  constant %w: i8[4, 5] = [1, -2, 3, -4, 5, 60, 70, -80, 90, 100, -128, 127, 0, 11, 12, 9, 8, 7, 6, -5]
+  constant %u: u8[4, 5] = [1, 2, 3, 4, 5, 60, 70, 80, 90, 100, 128, 255, 0, 11, 12, 9, 8, 7, 6, 5]
+  constant %none: i8[] = [0]
+  constant %z: u8[] = [100]
+  constant %ws: f32[] = [0.01]
+  constant %cs: f32[5] = [0.01, 0.02, 0.03, 0.04, 0.05]
+  constant %b: f32[5] = [1.0, 2.0, 3.0, 4.0, 5.0]
+  %q: u8[2, 3, 4], %s: f32[], %p: u8[] = DynamicQuantizeLinear(%x) @quantize
+  %s1: f32[] = Mul(%s, %ws) @scale
+  %s2: f32[5] = Mul(%s, %cs) @scales
+  %i: i32[2, 3, 5] = MatMulInteger(%q, %w, %p, %none) @signed
+  %j: i32[2, 3, 5] = MatMulInteger(%q, %u, %p, %z) @unsigned
+  %f: f32[2, 3, 5] = Cast(%i) {to = dtype f32} @real1
+  %g: f32[2, 3, 5] = Cast(%j) {to = dtype f32} @real2
+  %m: f32[2, 3, 5] = Mul(%f, %s1) @scaled
+  %n: f32[2, 3, 5] = Mul(%s2, %g) @scaled_by_column
+  %h: f32[2, 3, 5] = Add(%m, %b) @bias
+  %a: f32[2, 3, 5] = Relu(%h) @activation
+  %y: f32[2, 3, 5] = Add(%n, %r) @residual
+  output a = %a
+  output y = %y)"},
     {"RecurrentCellsInBothDirections", R"(input %x: f32[4, 3, 5]
   input %w: f32[2, 24, 5]
   input %r: f32[2, 24, 6]
