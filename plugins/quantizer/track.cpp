@@ -76,12 +76,8 @@ class Tracked {
   // The smallest or largest number of this batch, and 0.
   Value seen(const StoredValues& one, std::string_view of_tensor, std::string_view of_both) {
     Value end = number(0);
-    for (Value v : one.values) {
-      Node held = b_.node({.type = "StopGradient", .inputs = {v}, .domain = "tenon"});
-      if (!held) return {};
-      Value here = b_.op(of_tensor, {held.output()}, {{"keepdims", 0}});
-      end = b_.op(of_both, {end, here});
-    }
+    for (Value v : one.values)
+      end = b_.op(of_both, {end, b_.op(of_tensor, {v}, {{"keepdims", 0}})});
     return end;
   }
 
@@ -96,8 +92,9 @@ class Tracked {
     return after;
   }
 
-  // The constant becomes a state of its name: the trained model has its last value. What is frozen
-  // keeps its bits.
+  // The constant becomes a state of its name: the trained model has its last value. A step rounds
+  // by what the steps before it have seen, for values with one scale may be made of each other.
+  // What is frozen keeps its bits.
   Status replace(Value constant, Value fresh) {
     EditView edit = b_.edit();
     std::string name(constant.name());
@@ -105,7 +102,7 @@ class Tracked {
     TN_TRY(state, Slot::open(edit, name, scalar(constant.dtype())));
     Value after = b_.op("Where", {clock_.is_open, fresh, state.before});
     TN_CHECK(b_.status());
-    TN_CHECK(edit.replace(constant, after));
+    TN_CHECK(edit.replace(constant, state.before));
     return state.close(edit, after);
   }
 

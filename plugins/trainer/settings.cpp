@@ -79,6 +79,40 @@ Status read_components(tn_ctx* ctx, const Options& options, Settings& out) {
   return {};
 }
 
+// Behind read_components, which knows what to validate on.
+Status read_validation(const Options& options, Settings& out) {
+  out.metric = {options.text("metric"), options.text("metric_options", "{}")};
+  if (!out.metric.id.empty() && out.metric.id.find('.') == std::string::npos)
+    out.metric.id = "metrics." + out.metric.id;
+  TN_TRY(validate_as, passes_of(options, "validate_as"));
+  out.validate_as = std::move(validate_as);
+  out.patience = static_cast<uint64_t>(options.integer("patience"));
+  out.min_delta = options.number("min_delta");
+  out.restore_best = options.flag("restore_best");
+  bool validates = out.validation || out.validation_share > 0;
+  if (out.patience > 0 && !validates)
+    return invalid("option patience: expected option validation with it");
+  if (!out.metric.id.empty() && !validates)
+    return invalid("option metric: expected option validation with it");
+  if (!out.validate_as.empty() && !validates)
+    return invalid("option validate_as: expected option validation with it");
+  return {};
+}
+
+Status read_run(const Options& options, Settings& out) {
+  out.run = options.text("run");
+  out.resume = options.flag("resume");
+  out.checkpoint_steps = static_cast<uint64_t>(options.integer("checkpoint_steps"));
+  for (int64_t step : ints_of(options.get("keep_steps")))
+    out.keep_steps.push_back(static_cast<uint64_t>(step));
+  out.rewind = options.text("rewind");
+  if (!out.run.empty()) return {};
+  if (out.resume) return invalid("option resume: expected option run, the folder of the run");
+  if (!out.keep_steps.empty())
+    return invalid("option keep_steps: expected option run, the folder of the run");
+  return {};
+}
+
 }  // namespace
 
 Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
@@ -99,33 +133,10 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.precision = options.text("precision");
   out.backends = options.texts("backend");
   out.threads = options.integer("threads");
-  out.metric = {options.text("metric"), options.text("metric_options", "{}")};
-  if (!out.metric.id.empty() && out.metric.id.find('.') == std::string::npos)
-    out.metric.id = "metrics." + out.metric.id;
   TN_TRY(train_as, passes_of(options, "train_as"));
   out.train_as = std::move(train_as);
-  TN_TRY(validate_as, passes_of(options, "validate_as"));
-  out.validate_as = std::move(validate_as);
-  out.patience = static_cast<uint64_t>(options.integer("patience"));
-  out.min_delta = options.number("min_delta");
-  out.restore_best = options.flag("restore_best");
-  out.run = options.text("run");
-  out.resume = options.flag("resume");
-  out.checkpoint_steps = static_cast<uint64_t>(options.integer("checkpoint_steps"));
-  for (int64_t step : ints_of(options.get("keep_steps")))
-    out.keep_steps.push_back(static_cast<uint64_t>(step));
-  out.rewind = options.text("rewind");
-  if (!out.keep_steps.empty() && out.run.empty())
-    return invalid("option keep_steps: expected option run, the folder of the run");
-  bool validates = out.validation || out.validation_share > 0;
-  if (out.patience > 0 && !validates)
-    return invalid("option patience: expected option validation with it");
-  if (!out.metric.id.empty() && !validates)
-    return invalid("option metric: expected option validation with it");
-  if (!out.validate_as.empty() && !validates)
-    return invalid("option validate_as: expected option validation with it");
-  if (out.resume && out.run.empty())
-    return invalid("option resume: expected option run, the folder of the run");
+  TN_CHECK(read_validation(options, out));
+  TN_CHECK(read_run(options, out));
   return out;
 }
 

@@ -98,6 +98,32 @@ def test_symmetric_ranges_keep_their_zero(train):
     assert after["x_zero_point"] == 0 and after["x_zero_point"].dtype == np.int8
 
 
+def test_values_that_are_made_of_each_other_share_a_range(tmp_path):
+    """A pool moves numbers, so what goes in and what comes out have one scale."""
+    rng = np.random.default_rng(3)
+    x, label = rng.standard_normal((40, 1, 6, 6)).astype("f"), rng.integers(0, 2, 40)
+    np.savez(tmp_path / "images.npz", x=x, label=label)
+    graph = tenon.Graph()
+    h = graph.add_input("x", "float32", ["batch", 1, 6, 6])
+    for i, shape in enumerate([(4, 1, 3, 3), (2, 4, 2, 2)]):
+        w = graph.add_constant(rng.standard_normal(shape).astype("f"), f"w{i}")
+        h = graph.add_node("Conv", [h, w], name=f"conv{i}")
+        if i == 0:
+            h = graph.add_node("Relu", [h], name="relu")
+            h = graph.add_node("MaxPool", [h], name="pool", kernel_shape=[2, 2], strides=[2, 2])
+    graph.add_output("logits", graph.add_node("Flatten", [h], name="flat"))
+    images = tenon.data.npz(tmp_path / "images.npz")
+    rounded = graph.build().apply("quantizer.qat", data=images, observer="minmax")
+    shared = [name for name in numbers(rounded) if name.endswith("_scale")]
+    readers = rounded.text().count(f"%{shared[-1]}")
+    options = dict(batch=10, train_as={"quantizer.track": {"momentum": 0.5, "steps": 3}})
+    trained = tenon.train(rounded, images, **options)
+
+    assert readers > 4  # two pairs of nodes, and the constant itself
+    assert trained.text().count(f"%{shared[-1]}") == readers
+    assert all(numbers(rounded)[name] != numbers(trained)[name] for name in shared)
+
+
 def test_epochs_are_counted_in_steps_of_the_run(train, rounded):
     options = {"momentum": 0.9}
     same(

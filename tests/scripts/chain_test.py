@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`scripts/chain.lua` from end to end, on made digits, with three epochs where it has eight."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGES = ["trained", "int8 alone", "pruned", "decomposed", "taught, bf16", "int8", "only pruned"]
+COLUMNS = ["accuracy", "spread", "parameters", "KB", "MMACs", "ms, batch 1", "ms, batch 64"]
+
+
+def write_digits(path: Path, seed: int, n: int) -> None:
+    """Ten blurred patterns, moved and noisy: enough to learn something from."""
+    patterns = np.random.default_rng(0).random((10, 7, 7)).repeat(4, 1).repeat(4, 2)
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 10, n)
+    image = np.stack([np.roll(patterns[k], rng.integers(-2, 3, 2), (0, 1)) for k in label])
+    image = image + 0.5 * rng.standard_normal(image.shape)
+    np.savez(path, image=image[:, None].astype("f"), label=label)
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    """The rows of the table, the text, and the model that was saved."""
+    folder = tmp_path_factory.mktemp("chain")
+    write_digits(folder / "mnist_train.npz", 1, 1280)
+    write_digits(folder / "mnist_test.npz", 2, 200)
+    settings = {"models": folder, "out": folder, "epochs": 3}
+    given = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    command = [os.environ["TENON_BIN"], "run", str(ROOT / "scripts/chain.lua"), "--json", *given]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    table, _, result = done.stdout.partition("{")
+    return json.loads("{" + result)["rows"], table, folder / "chain_int8.onnx"
+
+
+def test_each_stage_has_a_row_with_all_its_figures(chain):
+    rows, table, _ = chain
+    assert [row["stage"] for row in rows] == STAGES
+    for row in rows:
+        assert len(row["scores"]) == 1 and row["spread"] == 0
+        assert all(row[column] > 0 for column in COLUMNS if column != "spread"), row
+    for name in ["stage", *COLUMNS, *STAGES]:
+        assert name in table
+
+
+def test_each_stage_does_what_its_name_says(chain):
+    by_stage = {row["stage"]: row for row in chain[0]}
+    trained, small = by_stage["trained"], by_stage["decomposed"]
+    assert trained["accuracy"] > 50
+    assert by_stage["int8 alone"]["KB"] < 0.3 * trained["KB"]
+    assert small["parameters"] < by_stage["pruned"]["parameters"] < 0.3 * trained["parameters"]
+    assert small["MMACs"] < by_stage["pruned"]["MMACs"] < 0.3 * trained["MMACs"]
+    assert by_stage["int8"]["accuracy"] >= small["accuracy"]  # it was taught
+    assert by_stage["int8"]["KB"] < trained["KB"] / 8
+
+
+def test_the_model_that_was_saved_is_onnx(chain):
+    rows, _, path = chain
+    by_stage = {row["stage"]: row for row in rows}
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    assert {node.op_type for node in model.graph.node} >= {"QuantizeLinear", "DequantizeLinear"}
+    assert all(node.domain == "" for node in model.graph.node)
+    assert 8 * path.stat().st_size <= by_stage["trained"]["KB"] * 1e3
+    assert path.stat().st_size == pytest.approx(by_stage["int8"]["KB"] * 1e3, rel=0.1)
+    command = [os.environ["TENON_BIN"], "evaluate", path, "--data", path.parent / "mnist_test.npz"]
+    done = subprocess.run(
+        [*command, "--metric", "accuracy", "--json"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["value"] * 100 == pytest.approx(by_stage["int8"]["accuracy"], abs=0.51)
