@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The chain on real data: a CNN is trained on 4,000 digits, pruned, decomposed, taught by what it was, quantized.
---   tenon run scripts/chain.lua [--set models=.cache/models] [--set seeds=5] [--set out=.cache/demo]
+--   tenon run scripts/chain.lua [--set models=.cache/models] [--set seeds=5] [--set epochs=8] [--set out=.cache/demo]
 local tn = require "tenon"
-local args = tn.args
-local folder, seeds, names, rows = args.models or ".cache/models", args.seeds or 1, {}, {}
+local args, names, rows = tn.args, {}, {}
+local folder, seeds, epochs = args.models or ".cache/models", args.seeds or 1, args.epochs or 8
 local train, test = tn.data.npz(folder .. "/mnist_train.npz"), tn.data.npz(folder .. "/mnist_test.npz")
 
 local function network(seed)
@@ -18,37 +18,35 @@ local function network(seed)
   end, { { name = "image", shape = { "N", 1, 28, 28 } } })
 end
 
-local function fit(model, seed, epochs, rate, loss, precision)
-  return tn.train(model, { data = train, batch = 64, epochs = epochs, seed = seed, loss = loss, precision = precision,
+local function fit(model, seed, epochs, rate, loss, precision, train_as)
+  return tn.train(model, { data = train, batch = 64, epochs = epochs, seed = seed, loss = loss, precision = precision, train_as = train_as,
                            optimizer = tn.optim.adamw({ lr = tn.schedule.cosine({ base = rate, warmup = 20 }) }) })
 end
 
 local function note(name, model)
-  local row = rows[name]
-  if not row then
-    row = { stage = name, scores = {} }
-    rows[name], names[#names + 1] = row, row
-  end
+  local row = rows[name] or { stage = name, scores = {} }
+  if not rows[name] then rows[name], names[#names + 1] = row, row end
   row.scores[#row.scores + 1] = tn.evaluate(model, test, { metric = "accuracy" }).accuracy * 100
   if #row.scores == 1 then
-    local one = tn.bench(model, { shapes = { image = { 1, 1, 28, 28 } } })
-    local many = tn.bench(model, { shapes = { image = { 64, 1, 28, 28 } } })
+    local one = tn.bench(model, { shapes = { image = { 1, 1, 28, 28 } }, rounds = args.rounds })
+    local many = tn.bench(model, { shapes = { image = { 64, 1, 28, 28 } }, rounds = args.rounds })
     row.parameters, row.KB, row.MMACs = model:inspect().parameters, model:bytes() / 1e3, one.flops / 2e6
     row["ms, batch 1"], row["ms, batch 64"] = one.median_ms, many.median_ms
   end
   return model
 end
 
+local teach = tn.loss.distill({ temperature = 4, alpha = 0.7 }) -- the teacher is what the student was before it was made smaller
 for seed = 1, seeds do
-  local big = note("trained", fit(network(seed), seed, 8, 3e-3, tn.loss.cross_entropy()))
+  local big = note("trained", fit(network(seed), seed, epochs, 3e-3, tn.loss.cross_entropy()))
   note("int8 alone", big:apply("fusion.default"):apply("quantizer.static", { data = train, samples = 256 }))
-  local teach = tn.loss.distill({ teacher = big, temperature = 4, alpha = 0.7 })
   local small = note("pruned", big:apply("pruner.structured", { ratio = 0.5, importance = "taylor", data = train, round_to = 8 }))
   small = note("decomposed", small:apply("decomposer.tucker2", { only = { "Conv_1" }, rank_in = 8, rank_out = 24, max_ratio = 1 }))
-  small = note("taught, bf16", fit(small, seed, 8, 1e-3, teach, "bf16"))
-  local rounded = small:apply("fusion.default"):apply("quantizer.qat", { data = train })
-  small = note("int8", fit(rounded, seed, 2, 1e-4, teach):apply("quantizer.convert"))
-  note("only pruned", fit(big:apply("pruner.structured", { ratio = 0.75, round_to = 8 }), seed, 8, 1e-3, tn.loss.cross_entropy()))
+  small = note("taught, bf16", fit(small, seed, epochs, 1e-3, teach, "bf16"))
+  local frozen_late = { ["quantizer.track"] = { epochs = 1 } } -- ranges move in the first epoch only
+  small = small:apply("fusion.default"):apply("quantizer.qat", { data = train })
+  small = note("int8", fit(small, seed, 2, 1e-4, teach, "fp32", frozen_late):apply("quantizer.convert"))
+  note("only pruned", fit(big:apply("pruner.structured", { ratio = 0.75, round_to = 8 }), seed, epochs, 1e-3, tn.loss.cross_entropy()))
   small:save((args.out or ".") .. "/chain_int8.onnx")
 end
 for _, row in ipairs(names) do -- mean and spread over the seeds

@@ -31,10 +31,10 @@ def chain(tmp_path_factory):
     folder = tmp_path_factory.mktemp("chain")
     write_digits(folder / "mnist_train.npz", 1, 1280)
     write_digits(folder / "mnist_test.npz", 2, 200)
-    settings = {"models": folder, "out": folder, "epochs": 3}
+    settings = {"models": folder, "out": folder, "epochs": 3, "rounds": 3}
     given = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     command = [os.environ["TENON_BIN"], "run", str(ROOT / "scripts/chain.lua"), "--json", *given]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     table, _, result = done.stdout.partition("{")
     return json.loads("{" + result)["rows"], table, folder / "chain_int8.onnx"
