@@ -86,6 +86,13 @@ int Graph::add_node(Node node) {
   return index;
 }
 
+void Graph::reorder(std::vector<Node> ordered) {
+  nodes.clear();
+  for (Node& node : ordered)
+    add_node(std::move(node));
+  finish();
+}
+
 void Graph::add_output(int value) {
   outputs.push_back(value);
 }

@@ -53,6 +53,7 @@ struct Node {
   std::vector<tn_expr_node> expr = {};     // pointwise operators: their scalar program; else empty
   uint32_t domain = TN_EXPR_DOMAIN_FLOAT;  // of expr
   uint32_t bits = 0;                       // to which integers of expr wrap
+  bool is_cheap = false;                   // by its row: better computed again than kept
 
   int input(size_t i) const { return i < inputs.size() ? inputs[i] : kNone; }
   int64_t integer(std::string_view name, int64_t fallback) const;
@@ -75,6 +76,8 @@ struct Graph {
   int add_constant(std::string name, ElementType type, Dims dims, const void* data);
   // The node's outputs get their producer; users are filled by finish().
   int add_node(Node node);
+  // The nodes in another order, with producers and users of values renewed.
+  void reorder(std::vector<Node> ordered);
   void add_output(int value);
   void finish();
 };

@@ -82,6 +82,7 @@ class Importer {
       std::string name(view(services.graph->attr_name(source.graph, source.id, i)));
       add_attribute(node, name, source.attr(name));
     }
+    node.is_cheap = is_cheap(source.row());
     made_.unbound.push_back(add_expression(node, source));
     made_.node_ids.push_back(source.id);
     made_.graph.add_node(std::move(node));
@@ -111,6 +112,13 @@ class Importer {
       default:
         break;  // tensors, types and graphs: no handler reads them
     }
+  }
+
+  static bool is_cheap(const tn_op* row) {
+    if (row == nullptr) return false;
+    std::string_view stated = view(row->recompute);
+    if (stated.empty()) return (row->traits & TN_OP_POINTWISE) != 0;
+    return stated == "cheap" || stated == "fusible";
   }
 
   static std::string add_expression(Node& node, const tenon::Node& source) {

@@ -12,10 +12,12 @@
 
 #include "centred_products.hpp"
 #include "claim.hpp"
+#include "early_reductions.hpp"
 #include "executable.hpp"
 #include "expand.hpp"
 #include "importer.hpp"
 #include "join_activations.hpp"
+#include "recompute.hpp"
 #include "state_store.hpp"
 
 namespace tenon::onednn {
@@ -34,6 +36,26 @@ std::string quoted(std::string_view text) {
 
 bool is_cancelled(const void* cancel) {
   return services.cancel->requested(static_cast<const tn_cancel*>(cancel)) != 0;
+}
+
+// What the steps of a plan read and write, and the least that any plan of the graph must: its
+// inputs, constants and outputs once, and each state that changes once in and once out.
+std::pair<int64_t, int64_t> moved_and_ideal(const Graph& graph, const Plan& plan) {
+  double moved = 0;
+  for (const Step& step : plan.steps)
+    moved += step.bytes;
+  int64_t ideal = 0;
+  for (const Value& value : graph.values) {
+    bool is_constant = value.data != nullptr && !value.users.empty();
+    if (is_constant) ideal += value.bytes();
+  }
+  for (const std::vector<int>* ends : {&graph.inputs, &graph.outputs}) {
+    for (int value : *ends)
+      ideal += graph.values[static_cast<size_t>(value)].bytes();
+  }
+  for (const auto& [before, after] : graph.states)
+    ideal += graph.values[static_cast<size_t>(before)].bytes() * (after == before ? 1 : 2);
+  return {static_cast<int64_t>(moved), ideal};
 }
 
 // A compiled part with what the ABI wants to know about it.
@@ -134,6 +156,8 @@ class OneDnn {
     expand(made->imported.graph);
     centre_products(made->imported.graph);
     join_activations(made->imported.graph);
+    reduce_early(made->imported.graph);
+    recompute(made->imported.graph);
     const Graph& graph = made->imported.graph;
     CompileOptions compile;
     compile.bf16 = options.text("precision", precision_) == "bf16";
@@ -184,7 +208,9 @@ class OneDnn {
   void exe_free(void* exe) { delete static_cast<Compiled*>(exe); }
 
   Status describe(void* exe, Sink& out) {
-    const Executable& executable = *static_cast<Compiled*>(exe)->executable;
+    const Compiled& compiled = *static_cast<Compiled*>(exe);
+    const Executable& executable = *compiled.executable;
+    auto [moved, ideal] = moved_and_ideal(compiled.imported.graph, executable.plan());
     std::map<std::string, int> kernels;
     for (const Step& step : executable.plan().steps)
       ++kernels[step.kernel];
@@ -192,6 +218,7 @@ class OneDnn {
                            ", \"reorders\": ", executable.plan().n_reorders,
                            ", \"arena_bytes\": ", executable.arena().bytes,
                            ", \"arena_lower_bound_bytes\": ", executable.arena().lower_bound,
+                           ", \"bytes_moved\": ", moved, ", \"bytes_moved_ideal\": ", ideal,
                            ", \"packed_bytes\": ", executable.plan().packed_bytes,
                            ", \"threads\": ", executable.threads(), ", \"kernels\": {");
     const char* separator = "";

@@ -2,6 +2,7 @@
 #include "pointwise_group.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/pointwise.h"
 #include "tail.hpp"
@@ -10,6 +11,7 @@ namespace tenon::onednn {
 namespace {
 
 constexpr int kReach = 64;         // nodes looked at behind the first
+constexpr int kSharingReach = 24;  // of them, for what only reads the same operand: see grow
 constexpr size_t kMostNodes = 48;  // of the program before another node is added
 constexpr size_t kMostInputs = 16;
 
@@ -71,7 +73,14 @@ PointwiseGroup::PointwiseGroup(Lowering& lowering, int first)
   collect_results();
 }
 
+// What is there already is not computed again: a function and its derivative have terms in common.
 uint32_t PointwiseGroup::emit(uint32_t op, uint32_t a, uint32_t b, uint32_t c, double imm) {
+  imm = static_cast<double>(static_cast<float>(imm));
+  auto same = std::find_if(program_.begin(), program_.end(), [&](const tn_expr_node& e) {
+    bool is_same_number = e.imm == imm && std::signbit(e.imm) == std::signbit(imm);
+    return e.op == op && e.a == a && e.b == b && e.c == c && is_same_number;
+  });
+  if (same != program_.end()) return static_cast<uint32_t>(same - program_.begin());
   program_.push_back({op, a, b, c, imm});
   return static_cast<uint32_t>(program_.size()) - 1;
 }
@@ -110,10 +119,12 @@ bool PointwiseGroup::add(int index) {
       if (producer != kNone && is_inside(producer) && !is_rounded) return false;
       continue;
     }
+    if (add_producer(input)) continue;
     if (!ensure_available(lowering_, input) || lowering_.view(input).channels != nullptr) {
       return false;
     }
   }
+  if (inputs_.size() + node.inputs.size() > kMostInputs) return false;
   if (node.op == "Cast") {
     uint32_t same = operand(node.inputs[0]);
     bool to_bool = graph_.values[node.outputs[0]].type == ElementType::kBool;
@@ -135,6 +146,17 @@ bool PointwiseGroup::add(int index) {
   program_of_[node.outputs[0]] = renumbered.back();
   nodes_.push_back(index);
   return true;
+}
+
+// What a node of the group needs beside the group's own results: so both sides of a sum are in it.
+bool PointwiseGroup::add_producer(int value) {
+  int producer = graph_.values[value].producer;
+  if (producer == kNone || lowering_.is_available(value) || lowering_.is_done(producer)) {
+    return false;
+  }
+  bool is_rounded = graph_.values[value].type == ElementType::kF32;
+  return is_rounded && graph_.values[value].dims == dims_ && program_.size() < kMostNodes &&
+         is_pointwise(graph_, graph_.nodes[producer]) && add(producer);
 }
 
 bool PointwiseGroup::add_quantize(int index) {
@@ -193,7 +215,10 @@ void PointwiseGroup::grow(int first) {
       int producer = input == kNone ? kNone : graph_.values[input].producer;
       reads_group |= producer != kNone && is_inside(producer);
     }
-    if (reads_group || shares_input(node)) add(i);
+    // The results of what is only near wait in memory until they are read.
+    bool is_near = i - first < kSharingReach;
+    bool is_inside_already = is_inside(i);
+    if (!is_inside_already && (reads_group || (is_near && shares_input(node)))) add(i);
   }
   // A DequantizeLinear whose result leaves the group is a view of the stored integers instead.
   std::erase_if(nodes_, [&](int node) {

@@ -26,6 +26,7 @@ class PointwiseGroup {
   };
 
   bool add(int node);
+  bool add_producer(int value);
   bool add_quantize(int node);
   bool add_dequantize(int node);
   uint32_t operand(int value);

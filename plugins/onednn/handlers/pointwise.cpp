@@ -2,6 +2,7 @@
 // Pointwise operators: all that have a scalar expression, and Cast.
 
 #include "../pointwise_group.hpp"
+#include "../row_group.hpp"
 #include "../softmax_front.hpp"
 #include "exact.hpp"
 #include "handlers.hpp"
@@ -23,6 +24,7 @@ void lower_pointwise(Lowering& lowering, int node) {
     std::optional<SoftmaxFront> front = find_softmax_front(lowering, input);
     if (front) return lower_softmax_front(lowering, input, *front);
   }
+  if (lower_row_group(lowering, node)) return;
   PointwiseGroup(lowering, node).lower();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../row_group.hpp"
 #include "handlers.hpp"
 #include "reduce_any.hpp"
 
@@ -204,6 +205,7 @@ std::string refuse_reduce(const Graph& graph, const Node& node) {
 void lower_reduce(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   if (!is_fast(lowering.graph(), node)) return lower_reduce_any(lowering, index);
+  if (lower_row_group(lowering, index)) return;
   const Value& value = lowering.graph().values[node.outputs[0]];
   const View& found = lowering.view(node.inputs[0]);
   Dims axes = reduced_axes(lowering.graph(), node);

@@ -253,6 +253,26 @@ INSTANTIATE_TEST_SUITE_P(Cases,
                          testing::ValuesIn(kShapeCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// By a row of the table that somebody else may write: the chain knows expressions alone.
+TEST_F(BothBackends, AChainThroughAReductionIsOneStep) {
+  const char* text = R"(graph {
+  input %x: f32[64, 100]
+  constant %last: i64[1] = [-1]
+  %e: f32[64, 100] = Exp(%x) @n1
+  %s: f32[64, 1] = ReduceSum(%e, %last) {keepdims = 1} @n2
+  %l: f32[64, 1] = Log(%s) @n3
+  %y: f32[64, 100] = Sub(%x, %l) @n4
+  output y = %y
+})";
+  expect_same(text, 1e-6);
+  Outcome outcome = run(parse(text), {{"backend", "onednn"}});
+  const json& part = outcome.plan["partitions"][0];
+  EXPECT_EQ(part["steps"], 1) << outcome.plan;
+  EXPECT_EQ(part["kernels"], json({{"tenon:rows", 1}})) << outcome.plan;
+  // x in, y out, the constant beside: nothing else is moved but a number for each row.
+  EXPECT_LT(part["bytes_moved"].get<double>(), 1.1 * part["bytes_moved_ideal"].get<double>());
+}
+
 TEST_F(BothBackends, ThePlanSaysThatAProductIsSymmetric) {
   const char* text = R"(graph {
   input %x: f32[256, 512]

@@ -44,6 +44,34 @@ TEST_P(Training, AgreesInBf16) {
 }
 
 constexpr Case kCases[] = {
+    {"TheGradientOfSoftmax", R"(input %y: f32[3, 17, 40]
+  input %d: f32[3, 17, 40]
+  constant %last: i64[1] = [-1]
+  constant %half: f32[] = [0.5]
+  %m: f32[3, 17, 40] = Mul(%y, %d) @n1
+  %s: f32[3, 17, 1] = ReduceSum(%m, %last) {keepdims = 1} @n2
+  %r: f32[3, 17, 40] = Sub(%d, %s) @n3
+  %p: f32[3, 17, 40] = Mul(%y, %r) @n4
+  %dx: f32[3, 17, 40] = Mul(%p, %half) @n5
+  output dx = %dx)"},
+    {"RowsByTheirSizeAndWhatIsReadBesides", R"(input %x: f32[70, 300]
+  input %w: f32[300]
+  input %e: f32[70, 1]
+  constant %last: i64[1] = [1]
+  %q: f32[70, 300] = Mul(%x, %x) @n1
+  %mean: f32[70, 1] = ReduceMean(%q, %last) {keepdims = 1} @n2
+  %most: f32[70, 1] = ReduceMax(%x, %last) {keepdims = 1} @n3
+  %a: f32[70, 1] = Abs(%e) @n4
+  %sum: f32[70, 1] = Add(%mean, %a) @n5
+  %root: f32[70, 1] = Sqrt(%sum) @n6
+  %over: f32[70, 300] = Div(%x, %root) @n7
+  %y: f32[70, 300] = Mul(%over, %w) @n8
+  %t: f32[70, 300] = Sub(%q, %most) @n9
+  %z: f32[70, 300] = Tanh(%t) @n10
+  output y = %y
+  output q = %q
+  output z = %z
+  output mean = %mean)"},
     {"WeightsRoundedByScalesThatFollowThem", R"(input %x: f32[3, 6]
   input %w: f32[6, 4]
   constant %axes: i64[1] = [0]

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Pointwise nodes, reductions of what they make over the last axis, and pointwise nodes that read
+// both, as one pass over memory: it goes by blocks of rows, and what lies between stays in cache.
+//
+// Before: m = Mul(y, d), s = ReduceSum(m, -1), r = Sub(d, s), dx = Mul(y, r)   (Softmax's gradient)
+// After:  one step that reads y and d and writes dx
+//
+// Needs: f32 or bf16 in row-major order; the reduction keeps its axis.
+
+#include "lowering.hpp"
+
+namespace tenon::onednn {
+
+// Whether the node begins such a chain, which then has its step; else nothing is changed.
+bool lower_row_group(Lowering& lowering, int first);
+
+}  // namespace tenon::onednn

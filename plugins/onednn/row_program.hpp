@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a row group runs: stages that each go over one block of rows before the next block begins.
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/pointwise.h"
+#include "kernels/reduce.h"
+
+namespace tenon::onednn {
+
+struct RowEdge {
+  int place = 0;  // among the step's; from -1 down: slots for what never leaves the block
+  kernels::ElementType type = kernels::ElementType::kF32;
+  int64_t row_elements = 0;  // from one row to the next: the row's length, 1, or 0 for all rows
+  int64_t step = 1;          // from one column to the next: 1, or 0 for one number in each row
+};
+
+struct RowStage {
+  std::vector<tn_expr_node> program = {};  // empty: reduces its one source
+  std::vector<uint32_t> results = {};
+  std::vector<RowEdge> sources = {};
+  std::vector<RowEdge> targets = {};
+  kernels::Reduction reduction = kernels::Reduction::kSum;
+  int64_t columns = 1;  // of its targets, or of the source that it reduces
+  // For a whole block of rows, and for the last one.
+  std::array<std::shared_ptr<kernels::PointwisePlan>, 2> plans = {};
+};
+
+class RowProgram {
+ public:
+  static constexpr int64_t kSlotFloats = 16384;  // 64 KiB of stack, all slots together
+
+  // Empty on success, else why it cannot run.
+  [[nodiscard]] std::string make(std::vector<RowStage> stages,
+                                 int64_t rows,
+                                 int64_t columns,
+                                 int64_t n_slots);
+  void run(const kernels::Context& context, void* const* pointers) const;
+
+ private:
+  void run_block(const kernels::Context& context,
+                 void* const* pointers,
+                 float* slots,
+                 int64_t row,
+                 int64_t count) const;
+  void* address(const RowEdge& edge, void* const* pointers, float* slots, int64_t row) const;
+
+  std::vector<RowStage> stages_;
+  int64_t rows_ = 0;
+  int64_t columns_ = 0;
+  int64_t block_ = 1;  // rows
+};
+
+}  // namespace tenon::onednn
