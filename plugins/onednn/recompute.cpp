@@ -67,10 +67,18 @@ class Recomputing {
            });
   }
 
+  bool makes_one(const Node& node) const {
+    return node.outputs[0] != kNone &&
+           std::all_of(node.outputs.begin() + 1, node.outputs.end(), [&](int output) {
+             return output == kNone ||
+                    (graph_.values[output].users.empty() && graph_.values[output].n_outputs == 0);
+           });
+  }
+
   // Where the result of a cheap node is read next after the peak; kNone when it has to stay.
   int reader_behind(int index, int peak) const {
     const Node& node = graph_.nodes[index];
-    if (!node.is_cheap || node.expr.empty()) return kNone;
+    if (!node.is_cheap || !makes_one(node)) return kNone;
     const Value& result = graph_.values[node.outputs[0]];
     if (result.n_outputs > 0 || result.bytes() < kLeastBytes) return kNone;
     auto reader = std::lower_bound(result.users.begin(), result.users.end(), peak);
@@ -99,7 +107,8 @@ class Recomputing {
       made.type = graph_.values[kept].type;
       made.dims = graph_.values[kept].dims;
       again.name += "/again";
-      again.outputs = {graph_.add_value(std::move(made))};
+      std::fill(again.outputs.begin(), again.outputs.end(), kNone);
+      again.outputs[0] = graph_.add_value(std::move(made));
       for (int user : graph_.values[kept].users) {
         std::vector<int>& inputs = graph_.nodes[user].inputs;
         if (user > peak) std::replace(inputs.begin(), inputs.end(), kept, again.outputs[0]);

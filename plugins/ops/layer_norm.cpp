@@ -224,7 +224,8 @@ constexpr tn_op kLayerNorm =
             .vjp = vjp<layer_norm_vjp>,
             .vjp_inputs = 1 | 2,
             .vjp_outputs = 0,
-            .cast = "cuda=fp32"});
+            .cast = "cuda=fp32",
+            .recompute = "fusible"});
 constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
                                    .since = 23,
                                    .axes = "b.. d~.., d.. -> b.. d.. ; b = axis",
@@ -234,7 +235,8 @@ constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
                                    .cost = cost<norm_cost>,
                                    .ref = ref<rms_norm_ref>,
                                    .sample = sample<rms_norm_sample>,
-                                   .cast = "cuda=fp32"});
+                                   .cast = "cuda=fp32",
+                                   .recompute = "fusible"});
 
 }  // namespace
 
