@@ -224,3 +224,30 @@ def test_a_step_before_its_first_batch_has_no_state():
         step.state()
     with pytest.raises(tn.NotFound, match="expected one of adamw, sgd"):
         tn.optim.adam(lr=1)
+
+
+def centred_product(x):
+    return x.T @ (x - x.mean(0))
+
+
+def test_gradient_through_a_symmetric_product():
+    random = np.random.default_rng(5)
+    x = random.standard_normal((256, 512), dtype=np.float32)
+    c = random.standard_normal((512, 512), dtype=np.float32)
+
+    both = tn.value_and_grad(lambda x: (centred_product(x) * c).sum())
+    value, grad = tn.jit(both)(x)
+
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(0)
+    assert np.allclose(value, (wide.T @ centred * c).sum(), rtol=1e-3)
+    expected = centred @ (c + c.T)  # d of <c, x^T P x>, with P = P^T = P P
+    assert np.linalg.norm(grad - expected) < 1e-5 * np.linalg.norm(expected)
+
+
+def test_vmap_of_a_symmetric_product():
+    x = np.random.default_rng(6).standard_normal((3, 256, 512), dtype=np.float32)
+    batched = tn.vmap(centred_product)(x)
+    for one, got in zip(x.astype(np.float64), np.asarray(batched)):
+        expected = one.T @ (one - one.mean(0))
+        assert np.linalg.norm(got - expected) < 1e-5 * np.linalg.norm(expected)
