@@ -164,15 +164,16 @@ Result<std::shared_ptr<Compiled>> compiled_for(tn_plan* plan,
   return made;
 }
 
-// Right number, on the CPU, dense: what a run takes as it is.
+// Right number, dense, on the CPU or a device of the plan: what a run takes as it is.
 Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
   const tn_host_graph& g = *graph_service();
   uint64_t wanted = g.count(plan->graph.get(), TN_LIST_INPUTS) - plan->states.size();
   if (n_in != wanted) return invalid(cat("expected ", wanted, " inputs, got ", n_in));
   for (uint64_t i = 0; i < n_in; ++i) {
-    if (in[i]->device.device_type != kDLCPU) {
-      return invalid(cat("input ", i, ": expected a tensor on the CPU, got device type ",
-                         in[i]->device.device_type));
+    DLDevice at = in[i]->device;
+    if (at.device_type != kDLCPU && !plan->backend_at(at)) {
+      return invalid(cat("input ", i, ": expected a tensor on the CPU or on a device of the plan, ",
+                         "got device type ", at.device_type, " id ", at.device_id));
     }
     if (!is_dense(*in[i])) return invalid(cat("input ", i, ": expected a dense tensor"));
   }
@@ -323,4 +324,13 @@ tn_plan::~tn_plan() {
     if (backend_states[b]) use.table->state_free(use.self, backend_states[b]);
   }
   if (ctx) ctx->add(tenon::host::Held::kPlan, -1);
+}
+
+std::optional<int> tn_plan::backend_at(DLDevice device) const {
+  for (size_t b = 0; b < backends.size(); ++b) {
+    DLDevice dl = backends[b]->dl;
+    bool is_there = dl.device_type == device.device_type && dl.device_id == device.device_id;
+    if (is_there && backends[b]->own_memory) return static_cast<int>(b);
+  }
+  return {};
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -181,6 +182,8 @@ struct tn_plan {
   std::vector<State> states;
   std::vector<void*> backend_states;  // by backend, or NULL
 
+  // The index of the backend whose tensors lie there; nothing: none of the plan.
+  std::optional<int> backend_at(DLDevice device) const;
   ~tn_plan();
   void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() {

@@ -57,6 +57,10 @@ class Run {
     for (size_t i = 0; i < c_.slots.size(); ++i) {
       const Slot& slot = c_.slots[i];
       if (slot.input >= 0) rc_.tensors[i] = *in_[slot.input];
+      if (slot.place != kCpuPlace && slot.is_static) {  // where a run before had a caller's
+        rc_.tensors[i].data = rc_.owned[i];
+        rc_.tensors[i].byte_offset = 0;
+      }
       if (slot.state >= 0 && plan_.states[slot.state].now)
         rc_.tensors[i] = plan_.states[slot.state].now->dl;
       if (slot.next_state >= 0) {
@@ -76,6 +80,24 @@ class Run {
     rc_.arguments.clear();
     for (int slot : step.in)
       rc_.arguments.push_back(slot < 0 ? nullptr : &rc_.tensors[slot]);
+  }
+
+  // A caller's tensor on a device comes to the CPU when somebody there reads it.
+  Status fetch(int index) {
+    std::optional<int> at = plan_.backend_at(rc_.tensors[index].device);
+    if (c_.slots[index].input < 0 || !at) return {};
+    DLTensor from = rc_.tensors[index];
+    TN_CHECK(give_dynamic(index, from));
+    BackendUse& use = *plan_.backends[*at];
+    tn_exec exec = exec_for(*at);
+    rc_.dirty[*at] = true;
+    TN_CHECK(use.called("copy", use.table->copy(use.self, &from, &rc_.tensors[index], &exec)));
+    return wait_all();
+  }
+  Status fetch_all(const Step& step) {
+    for (int slot : step.in)
+      if (slot >= 0) TN_CHECK(fetch(slot));
+    return wait_all();
   }
 
   struct Asked {
@@ -150,7 +172,7 @@ class Run {
 
   Status run_part(const Step& step) {
     BackendUse& use = *plan_.backends[step.backend];
-    if (!use.own_memory) TN_CHECK(wait_all());
+    if (!use.own_memory) TN_CHECK(fetch_all(step));
     set_arguments(step);
     Asked asked{this, &step};
     tn_outputs outputs{&asked, give};
@@ -158,9 +180,9 @@ class Run {
     exec.workspace = rc_.workspace;
     exec.workspace_bytes = step.workspace;
     void* state = step.has_state ? plan_.backend_states[step.backend] : nullptr;
+    rc_.dirty[step.backend] = use.own_memory;  // also when it fails half-way
     TN_CHECK(use.called("run", use.table->run(use.self, step.exe, state, rc_.arguments.data(),
                                               rc_.arguments.size(), &outputs, &exec)));
-    if (use.own_memory) rc_.dirty[step.backend] = true;
     if (profile_) TN_CHECK(add_profile(use, step));
     return {};
   }
@@ -208,7 +230,7 @@ class Run {
   }
 
   Status run_control(const Step& step) {
-    TN_CHECK(wait_all());
+    TN_CHECK(fetch_all(step));
     uint64_t start = profile_ ? now_ns() : 0;
     set_arguments(step);
     std::vector<const DLTensor*> arguments = rc_.arguments;
@@ -261,10 +283,19 @@ class Run {
     for (size_t b = 0; b < rc_.dirty.size(); ++b) {
       if (rc_.dirty[b] && static_cast<int>(b) != step.backend) TN_CHECK(wait_all());
     }
+    const Slot& target = c_.slots[step.out[0]];
     const DLTensor& from = rc_.tensors[step.in[0]];
+    if (c_.slots[step.in[0]].input >= 0 && plan_.backend_at(from.device) == target.place) {
+      DLTensor& mine = rc_.tensors[step.out[0]];  // the caller's memory, for this run
+      if (!target.is_static) mine = from;
+      mine.data = from.data;
+      mine.byte_offset = from.byte_offset;
+      return {};
+    }
+    TN_CHECK(fetch(step.in[0]));
     DLTensor to{};
     DLTensor proto = from;
-    proto.device = place_device(c_.slots[step.out[0]].place);
+    proto.device = place_device(target.place);
     // The shape of a value made late on a device is there once the device has run.
     TN_CHECK(give_slot(step.out[0], proto, &to));
     tn_exec exec = exec_for(step.backend);
@@ -297,6 +328,7 @@ class Run {
     for (size_t i = 0; i < c_.outputs.size(); ++i) {
       const Slot& slot = c_.slots[c_.outputs[i]];
       if (slot.output == static_cast<int64_t>(i)) continue;
+      TN_CHECK(fetch(c_.outputs[i]));
       const DLTensor& from = rc_.tensors[c_.outputs[i]];
       DLTensor to{};
       TN_CHECK(Status(user_->get(user_->ctx, i, &from, &to)));

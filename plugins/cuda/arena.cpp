@@ -10,8 +10,6 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr uint64_t kAlign = 256;  // what cudaMalloc gives, and what cuBLASLt likes best
-
 struct Life {
   int buffer;
   size_t first = std::numeric_limits<size_t>::max(), last = 0;
@@ -35,7 +33,7 @@ std::vector<Life> lives_of(const Plan& plan) {
   for (Life& life : lives) {
     const Buffer& buffer = plan.buffers[static_cast<size_t>(life.buffer)];
     if (buffer.place != Place::kArena || life.first > life.last) continue;
-    life.bytes = (buffer.bytes + kAlign - 1) / kAlign * kAlign;
+    life.bytes = (buffer.bytes + kOwnAlign - 1) / kOwnAlign * kOwnAlign;
     out.push_back(life);
   }
   return out;

@@ -63,14 +63,17 @@ class Cuda {
   }
 
   Result<void*> compile(const tn_graph* part, int32_t device, const Options& options) {
-    TN_TRY(plan, lower(import_graph(part)));
-    TN_TRY(shop, workshop(device, has<Product>(plan), has<Convolution>(plan)));
+    TN_TRY(gpu, Device::get(device));
     ExecutableOptions how{options.text("precision", "fp32") == "tf32",
-                          !options.has("graphs") || options.flag("graphs")};
-    Tools tools{shop->kernels.get(), shop->products.get(), shop->convolutions.get(),
-                &own_->weights};
-    TN_TRY(made, Executable::make(*shop->device, std::move(plan), tools, how));
-    return static_cast<void*>(made.release());
+                          !options.has("graphs") || options.flag("graphs"),
+                          reinterpret_cast<cudaStream_t>(options.integer("input_stream", 0))};
+    Imported graph = import_graph(part);
+    Target target{ctx_, gpu->info().architecture};
+    Result<void*> made = compile_for(graph, device, target, how);
+    // A form that cuBLASLt or cuDNN lacks on this device must not cost the whole part.
+    if (made.ok() || made.status().code() != TN_UNIMPLEMENTED) return made;
+    target.has_narrow_products = target.has_residuals = false;
+    return compile_for(graph, device, target, how);
   }
 
   // The arena comes from the allocator, in the order of the run's stream.
@@ -103,7 +106,13 @@ class Cuda {
       text += cat(separator, quoted(kernel), ": ", count);
       separator = ", ";
     }
-    return out.write(text + "}}");
+    text += "}, \"notes\": [";
+    separator.clear();
+    for (const std::string& note : of.plan().notes) {
+      text += cat(separator, quoted(note));
+      separator = ", ";
+    }
+    return out.write(text + "]}");
   }
 
   Status profile(void* exe, Sink& out) {
@@ -123,6 +132,18 @@ class Cuda {
   static tn_backend table();
 
  private:
+  Result<void*> compile_for(const Imported& graph,
+                            int32_t device,
+                            const Target& target,
+                            const ExecutableOptions& options) {
+    TN_TRY(plan, lower(graph, target));
+    TN_TRY(shop, workshop(device, has<Product>(plan), has<Convolution>(plan)));
+    Tools tools{shop->kernels.get(), shop->products.get(), shop->convolutions.get(),
+                &own_->weights};
+    TN_TRY(made, Executable::make(*shop->device, std::move(plan), tools, options));
+    return static_cast<void*>(made.release());
+  }
+
   // Behind a pointer, so that a Cuda can be moved.
   struct Own {
     std::mutex mutex;
@@ -190,6 +211,7 @@ tn_status* copy(void*, const DLTensor* src, DLTensor* dst, const tn_exec* exec) 
     uint64_t bytes = bytes_of(dtype_of(*src), element_count(*src));
     auto stream = static_cast<cudaStream_t>(exec->stream);
     if (stream) {
+      TN_CHECK(device.check_stream(stream));
       return device.copy(data_of<void>(*src), from_device, data_of<void>(*dst), to_device, bytes,
                          stream);
     }
@@ -306,5 +328,7 @@ TENON_BACKEND(cuda,
              "description": "number of the GPU to run on, as `tenon plugin doctor` lists them; default: the first that can be used"},
   "graphs": {"type": "boolean", "default": true,
              "description": "capture a run as a CUDA graph when it comes again with the same memory"},
+  "input_stream": {"type": "integer", "minimum": 0, "default": 0,
+                   "description": "inputs that lie on the device are ready when the work on this stream is: a cudaStream_t as a number, 1 the default stream, 2 that of the thread, as DLPack counts; 0: they are ready"},
   "kernel_cache": {"type": "string",
                    "description": "folder of compiled kernels; empty: none is kept; default: tenon/cuda in the user's cache folder"}}})")

@@ -3,6 +3,8 @@
 
 #include "tenon/sdk/number.hpp"
 
+#include "quantization.hpp"
+
 namespace tenon::cuda {
 namespace {
 
@@ -26,6 +28,7 @@ class Importer {
       made_.states.push_back(
           {std::string(before[i].name()), index_of(before[i]), index_of(after[i])});
     }
+    made_.link();
     return std::move(made_);
   }
 
@@ -51,19 +54,10 @@ class Importer {
     std::string domain(source.domain());
     node.op = domain.empty() ? std::string(source.type()) : cat(domain, ".", source.type());
     node.name = std::string(source.name());
-    int index = static_cast<int>(made_.nodes.size());
-    for (Value input : source.inputs()) {
+    for (Value input : source.inputs())
       node.in.push_back(index_of(input));
-      if (node.in.back() != kAbsent) {
-        made_.values[static_cast<size_t>(node.in.back())].users.push_back(index);
-      }
-    }
-    for (Value output : source.outputs()) {
+    for (Value output : source.outputs())
       node.out.push_back(index_of(output));
-      if (node.out.back() != kAbsent) {
-        made_.values[static_cast<size_t>(node.out.back())].producer = index;
-      }
-    }
     const tn_op* row = source.row();
     if (row && row->expr.len > 0) {
       Status bound(services.op->expr(source.graph, source.id, &node.program));
@@ -72,6 +66,7 @@ class Importer {
         node.unbound = bound.message();
       }
     }
+    bind_quantization(made_, &node);
     made_.nodes.push_back(std::move(node));
   }
 
@@ -86,6 +81,19 @@ Dims Imported::integers(int index) const {
   if (index == kAbsent || !value(index).constant) return {};
   Result<Dims> numbers = numbers_as<int64_t>(value(index).constant.dl());
   return numbers.ok() ? *numbers : Dims();
+}
+
+void Imported::link() {
+  for (ValueInfo& value : values) {
+    value.producer = kAbsent;
+    value.users.clear();
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (int value : nodes[i].in)
+      if (value != kAbsent) values[static_cast<size_t>(value)].users.push_back(static_cast<int>(i));
+    for (int value : nodes[i].out)
+      if (value != kAbsent) values[static_cast<size_t>(value)].producer = static_cast<int>(i);
+  }
 }
 
 Imported import_graph(const tn_graph* source) {

@@ -3,11 +3,14 @@
 // A tn_graph in the form that claiming and compiling read: indices in place of ids, static shapes,
 // bound expressions. Nodes keep their handle, so attributes are read from the graph itself.
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "tenon/sdk/graph.hpp"
+
+#include "scalar_program.hpp"
 
 namespace tenon::cuda {
 
@@ -34,7 +37,9 @@ struct NodeInfo {
   std::string name;
   std::vector<int> in, out;
   const tn_expr_program* program = nullptr;
-  std::string unbound;  // why there is no program although the row has an expression
+  std::shared_ptr<const OwnProgram> own;  // where the program is one of this backend
+  std::vector<Dims> shapes;  // of operands as they broadcast; empty: as their values have them
+  std::string unbound;       // why there is no program although the row has an expression
 
   int input(size_t i) const { return i < in.size() ? in[i] : kAbsent; }
   int output(size_t i) const { return i < out.size() ? out[i] : kAbsent; }
@@ -52,6 +57,11 @@ struct Imported {
   std::vector<StateInfo> states;
 
   const ValueInfo& value(int i) const { return values[static_cast<size_t>(i)]; }
+  const Dims& operand_dims(const NodeInfo& node, size_t i) const {
+    return i < node.shapes.size() ? node.shapes[i] : value(node.in[i]).dims;
+  }
+  // Finds producers and users from the nodes.
+  void link();
   // The numbers of a constant of integers; empty for anything else.
   Dims integers(int value) const;
 };

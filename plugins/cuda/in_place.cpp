@@ -37,7 +37,7 @@ struct Renamed {
       rename(*one);
   }
   void operator()(Convolution& c) const {
-    for (int* one : {&c.x, &c.w, &c.bias, &c.y})
+    for (int* one : {&c.x, &c.w, &c.bias, &c.z, &c.y})
       rename(*one);
   }
   void operator()(Move& move) const {

@@ -6,7 +6,9 @@
 #include "handlers/handlers.hpp"
 #include "handlers/launch_sizes.hpp"
 #include "kernels/copy_args.h"
+#include "narrow_products.hpp"
 #include "pointwise_group.hpp"
+#include "split_biases.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -40,12 +42,22 @@ std::string why_not(const Imported& graph, int index) {
   return handler ? handler->refuse(graph, node) : "no kernel for this operator";
 }
 
-Result<Plan> lower(const Imported& graph) {
-  return Lowering(graph).run();
+Result<Plan> lower(const Imported& graph, const Target& target) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    std::string why = why_not(graph, static_cast<int>(i));
+    if (!why.empty()) return unsupported(cat("cuda: node ", graph.nodes[i].name, ": ", why));
+  }
+  std::vector<std::string> notes;
+  Imported ready = split_biases(graph);
+  if (target.ctx) ready = join_narrow_products(ready, target, &notes);
+  TN_TRY(plan, Lowering(ready, target).run());
+  plan.notes = std::move(notes);
+  return plan;
 }
 
-Lowering::Lowering(const Imported& graph)
+Lowering::Lowering(const Imported& graph, const Target& target)
     : graph_(graph),
+      target_(target),
       places_(graph.values.size()),
       root_of_(graph.nodes.size()),
       is_absorbed_(graph.nodes.size(), false) {
@@ -54,10 +66,6 @@ Lowering::Lowering(const Imported& graph)
 }
 
 Result<Plan> Lowering::run() {
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    std::string why = why_not(graph_, static_cast<int>(i));
-    if (!why.empty()) return unsupported(cat("cuda: node ", graph_.nodes[i].name, ": ", why));
-  }
   place_boundary();
   find_tails();
   find_groups();
@@ -144,14 +152,15 @@ void Lowering::add_strided_copy(
 
 Lowering::Tail Lowering::tail_of(const NodeInfo& node) const {
   auto found = tails_.find(static_cast<int>(&node - graph_.nodes.data()));
-  return found == tails_.end() ? Tail{kAbsent, Activation::kNone, node.out[0]} : found->second;
+  return found == tails_.end() ? Tail{kAbsent, kAbsent, Activation::kNone, node.out[0]}
+                               : found->second;
 }
 
 void Lowering::find_tails() {
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     std::vector<int> absorbed;
     Tail tail;
-    if (!find_tail(graph_, static_cast<int>(i), &tail, &absorbed)) continue;
+    if (!find_tail(graph_, static_cast<int>(i), target_.has_residuals, &tail, &absorbed)) continue;
     for (int node : absorbed)
       is_absorbed_[static_cast<size_t>(node)] = true;
     tails_[static_cast<int>(i)] = tail;

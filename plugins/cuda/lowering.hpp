@@ -12,16 +12,23 @@
 
 namespace tenon::cuda {
 
+struct Target {
+  tn_ctx* ctx = nullptr;            // for constants that the plan needs; NULL: none are made
+  int architecture = 90;            // 90 for compute capability 9.0
+  bool has_narrow_products = true;  // of 8-bit numbers
+  bool has_residuals = true;        // added by the convolution itself
+};
+
 // Empty: the backend takes the node. Else why not, for the report.
 std::string why_not(const Imported& graph, int node);
-Result<Plan> lower(const Imported& graph);
+Result<Plan> lower(const Imported& graph, const Target& target = {});
 
 // Of dims as n, c and spatial axes, with c innermost in memory.
 Dims channels_last_strides(const Dims& dims);
 
 class Lowering {
  public:
-  explicit Lowering(const Imported& graph);
+  Lowering(const Imported& graph, const Target& target);
   Result<Plan> run();
 
   const Imported& graph() const { return graph_; }
@@ -87,6 +94,7 @@ class Lowering {
   // that holds the result after them.
   struct Tail {
     int bias = kAbsent;
+    int residual = kAbsent;  // of the result's shape, added as well
     Activation activation = Activation::kNone;
     int out = kAbsent;
   };
@@ -116,6 +124,7 @@ class Lowering {
   bool is_state(int value, bool after) const;
 
   const Imported& graph_;
+  const Target& target_;
   Plan plan_;
   std::vector<Places> places_;            // by value
   std::vector<int> root_of_;              // by node: the last node of its group; itself when alone

@@ -14,6 +14,10 @@ namespace tenon::cuda {
 
 using Dims = std::vector<int64_t>;
 
+// How inputs and outputs are aligned at least, and what lies in memory of the plan's own: what
+// cudaMalloc gives, and what cuBLASLt likes best.
+constexpr uint32_t kBoundaryAlign = 16, kOwnAlign = 256;
+
 enum class Place { kInput, kOutput, kConstant, kState, kArena };
 
 struct Buffer {
@@ -48,9 +52,10 @@ struct Launch {
 
 enum class Activation { kNone, kRelu, kGeluTanh };
 
-// out[b] = activation(alpha * a[b] b[b] + beta * c[b] + bias), row-major, by cuBLASLt.
+// out[b] = activation(alpha * a[b] b[b] + beta * c[b] + bias), row-major, by cuBLASLt. Of 8-bit
+// integers: int32, without bias and activation; of 8-bit reals: float32 likewise.
 struct Product {
-  uint32_t dtype = 0, out_dtype = 0;
+  uint32_t dtype = 0, b_dtype = 0, out_dtype = 0;
   int a = -1, b = -1, bias = -1, c = -1, out = -1;
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int64_t stride_a = 0, stride_b = 0;  // elements between batches; 0: the same for all
@@ -61,12 +66,13 @@ struct Product {
 
 enum class ConvolutionKind { kForward, kInputGrad, kWeightGrad };
 
-// Two-dimensional convolution by cuDNN, sizes as NCHW. A gradient has the same members: that by the
-// input writes x from y and w, that by the weight writes w from x and y.
+// Two-dimensional convolution by cuDNN, sizes as NCHW: y = relu(x * w + bias + z). A gradient has
+// the same members: that by the input writes x from y and w, that by the weight writes w from x and
+// y.
 struct Convolution {
   ConvolutionKind kind = ConvolutionKind::kForward;
   uint32_t dtype = 0;
-  int x = -1, w = -1, bias = -1, y = -1;
+  int x = -1, w = -1, bias = -1, z = -1, y = -1;
   int64_t n = 0, c = 0, h = 0, width = 0, k = 0, r = 0, s = 0, p = 0, q = 0, groups = 1;
   int64_t pad[2] = {0, 0}, stride[2] = {1, 1}, dilation[2] = {1, 1};
   bool channels_last = false;  // x, w and y alike: NHWC, KRSC
@@ -103,6 +109,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Signature> inputs, outputs, states;  // states: as they are before the run
   std::vector<Constant> constants;
+  std::vector<std::string> notes;   // what is not computed as it might be, and why
   std::vector<std::string> faults;  // by fault number - 1: what a kernel's complaint means
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   std::string peak_step;  // where the most memory is live

@@ -5,6 +5,8 @@
 #include <map>
 
 #include "codegen/intrinsics.hpp"
+#include "handlers/handlers.hpp"
+#include "quantization.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -32,7 +34,8 @@ int only_user(const Imported& graph, int value) {
 }
 
 // The bias of an Add behind a product or convolution; kAbsent: it is something else.
-int bias_of(const Imported& graph, const NodeInfo& add, int result, size_t channel_axis) {
+int bias_of(
+    const Imported& graph, const NodeInfo& add, int result, size_t channel_axis, int product) {
   if (add.op != "Add") return kAbsent;
   int other = add.in[0] == result ? add.in[1] : add.in[0];
   if (other == result || other == kAbsent) return kAbsent;
@@ -44,8 +47,7 @@ int bias_of(const Imported& graph, const NodeInfo& add, int result, size_t chann
   size_t shift = dims.size() - bias.dims.size();
   if (channel_axis < shift || bias.dims[channel_axis - shift] != dims[channel_axis]) return kAbsent;
   // It must be there before the product runs.
-  if (bias.producer != kAbsent && bias.producer > graph.value(result).producer) return kAbsent;
-  return other;
+  return bias.producer < product ? other : kAbsent;
 }
 
 Activation activation_of(const NodeInfo& node, bool is_product) {
@@ -67,12 +69,12 @@ bool is_pointwise(const Imported&, const NodeInfo& node) {
 std::string refuse_pointwise(const Imported& graph, const NodeInfo& node) {
   if (node.out.size() > 1) return "more than one output";
   size_t n_inputs = 0;
-  for (int value : node.in) {
-    if (value == kAbsent) continue;
+  for (size_t i = 0; i < node.in.size(); ++i) {
+    if (node.in[i] == kAbsent) continue;
     ++n_inputs;
-    const ValueInfo& info = graph.value(value);
+    const ValueInfo& info = graph.value(node.in[i]);
     if (*element_text(info.dtype) == 0) return cat("no kernels for ", dtype_name(info.dtype));
-    if (!is_cast(node) && !broadcasts(info.dims, graph.value(node.out[0]).dims)) {
+    if (!is_cast(node) && !broadcasts(graph.operand_dims(node, i), graph.value(node.out[0]).dims)) {
       return cat("input ", info.name, " is no broadcast of the output");
     }
   }
@@ -80,6 +82,8 @@ std::string refuse_pointwise(const Imported& graph, const NodeInfo& node) {
   if (n_inputs > most) return cat("more than ", most, " inputs");
   const ValueInfo& out = graph.value(node.out[0]);
   if (*element_text(out.dtype) == 0) return cat("no kernels for ", dtype_name(out.dtype));
+  bool stays = is_cast(node) && is_float8(out.dtype) && node.source.attr_int("saturate", 1) == 0;
+  if (stays) return "8-bit reals that do not saturate";
   if (is_cast(node)) return {};
   for (uint64_t i = 0; i < node.program->count; ++i) {
     const tn_expr_node& part = node.program->nodes[i];
@@ -99,7 +103,8 @@ size_t most_inputs(const Dims& dims) {
 GatheredGroup gather_group(const Imported& graph, const std::vector<int>& members) {
   GatheredGroup out;
   PointwiseGroup& group = out.group;
-  std::map<int, int> part_of, input_of;  // by value
+  std::map<int, int> part_of;                    // by value
+  std::map<std::pair<int, Dims>, int> input_of;  // by value, and how it broadcasts
   for (int member : members) {
     const NodeInfo& node = graph.nodes[static_cast<size_t>(member)];
     PointwisePart part;
@@ -113,10 +118,12 @@ GatheredGroup gather_group(const Imported& graph, const std::vector<int>& member
       } else if (auto found = part_of.find(value); found != part_of.end()) {
         part.operands.push_back({false, found->second});
       } else {
-        auto [at, is_new] = input_of.try_emplace(value, static_cast<int>(out.inputs.size()));
+        const Dims& dims = graph.operand_dims(node, i);
+        auto [at, is_new] =
+            input_of.try_emplace({value, dims}, static_cast<int>(out.inputs.size()));
         if (is_new) {
           out.inputs.push_back(value);
-          group.inputs.push_back({graph.value(value).dtype, graph.value(value).dims});
+          group.inputs.push_back({graph.value(value).dtype, dims});
         }
         part.operands.push_back({true, at->second});
       }
@@ -141,39 +148,96 @@ void put_channels_last(PointwiseGroup* group) {
   move(group->dims);
 }
 
-bool find_tail(const Imported& graph, int index, Lowering::Tail* tail, std::vector<int>* absorbed) {
-  const NodeInfo& node = graph.nodes[static_cast<size_t>(index)];
-  bool is_product = node.op == "MatMul" || node.op == "Gemm";
-  if (!is_product && node.op != "Conv") return false;
-  int value = node.out[0];
-  const Dims& dims = graph.value(value).dims;
-  uint32_t dtype = graph.value(value).dtype;
-  if (dims.size() < 2 || (dtype != TN_F32 && dtype != TN_F16 && dtype != TN_BF16)) return false;
-  size_t channel_axis = is_product ? dims.size() - 1 : 1;
-  int user = only_user(graph, value);
-  if (user != kAbsent && !has_own_bias(node)) {
-    const NodeInfo& add = graph.nodes[static_cast<size_t>(user)];
-    // A bias per batch is not one vector: the product of vectors has no such axis either.
-    int bias = node.in.size() < 3 ? bias_of(graph, add, value, channel_axis) : kAbsent;
-    if (bias != kAbsent) {
-      tail->bias = bias;
-      absorbed->push_back(user);
-      value = add.out[0];
-      user = only_user(graph, value);
+namespace {
+
+// Walks from a product or convolution through the nodes that it can take in.
+class TailFinder {
+ public:
+  TailFinder(const Imported& graph, int index, bool takes_residuals)
+      : graph_(graph),
+        node_(graph.nodes[static_cast<size_t>(index)]),
+        index_(index),
+        is_product_(node_.op != "Conv"),
+        takes_residuals_(takes_residuals),
+        value_(node_.out[0]) {}
+
+  bool find(Lowering::Tail* tail, std::vector<int>* absorbed) {
+    const ValueInfo& out = graph_.value(value_);
+    if (out.dims.size() < 2 || real_suffix(out.dtype).empty()) return false;
+    while (take_sum()) {
     }
+    take_activation();
+    tail_.out = value_;
+    *tail = tail_;
+    *absorbed = absorbed_;
+    return !absorbed_.empty();
   }
-  if (user != kAbsent) {
-    const NodeInfo& next = graph.nodes[static_cast<size_t>(user)];
-    // cuDNN has ReLU behind a bias only.
-    bool has_bias = is_product || tail->bias != kAbsent || has_own_bias(node);
-    if (has_bias) tail->activation = activation_of(next, is_product);
-    if (tail->activation != Activation::kNone) {
-      absorbed->push_back(user);
-      value = next.out[0];
-    }
+
+ private:
+  const NodeInfo* next() const {
+    int user = only_user(graph_, value_);
+    return user == kAbsent ? nullptr : &graph_.nodes[static_cast<size_t>(user)];
   }
-  tail->out = value;
-  return !absorbed->empty();
+  void take(const NodeInfo& next) {
+    absorbed_.push_back(static_cast<int>(&next - graph_.nodes.data()));
+    value_ = next.out[0];
+  }
+
+  bool take_sum() {
+    const NodeInfo* add = next();
+    if (!add || add->op != "Add") return false;
+    size_t channel_axis = is_product_ ? graph_.value(value_).dims.size() - 1 : 1;
+    bool has_bias = tail_.bias != kAbsent || has_own_bias(node_) || node_.in.size() > 2;
+    int bias = has_bias ? kAbsent : bias_of(graph_, *add, value_, channel_axis, index_);
+    int residual = bias == kAbsent ? residual_of(*add) : kAbsent;
+    if (bias == kAbsent && residual == kAbsent) return false;
+    (bias != kAbsent ? tail_.bias : tail_.residual) = bias != kAbsent ? bias : residual;
+    take(*add);
+    return true;
+  }
+
+  // What an Add adds to the result, of the same shape and there before the product runs.
+  int residual_of(const NodeInfo& add) const {
+    bool has_c = node_.op == "Gemm" && has_own_bias(node_);  // it may be a matrix
+    if (!takes_residuals_ || tail_.residual != kAbsent || has_c) return kAbsent;
+    int other = add.in[0] == value_ ? add.in[1] : add.in[0];
+    if (other == value_ || other == kAbsent) return kAbsent;
+    const ValueInfo& residual = graph_.value(other);
+    const ValueInfo& result = graph_.value(value_);
+    bool is_alike = residual.dtype == result.dtype && residual.dims == result.dims &&
+                    graph_.value(add.out[0]).dims == result.dims;
+    return is_alike && residual.producer < index_ ? other : kAbsent;
+  }
+
+  void take_activation() {
+    const NodeInfo* last = next();
+    // cuDNN has ReLU behind a sum only.
+    bool has_sum =
+        is_product_ || tail_.bias != kAbsent || tail_.residual != kAbsent || has_own_bias(node_);
+    if (!last || !has_sum) return;
+    tail_.activation = activation_of(*last, is_product_);
+    if (tail_.activation != Activation::kNone) take(*last);
+  }
+
+  const Imported& graph_;
+  const NodeInfo& node_;
+  int index_;
+  bool is_product_, takes_residuals_;
+  int value_;  // the result so far
+  Lowering::Tail tail_;
+  std::vector<int> absorbed_;
+};
+
+}  // namespace
+
+bool find_tail(const Imported& graph,
+               int index,
+               bool takes_residuals,
+               Lowering::Tail* tail,
+               std::vector<int>* absorbed) {
+  const std::string& op = graph.nodes[static_cast<size_t>(index)].op;
+  if (op != "MatMul" && op != "Gemm" && op != "Conv") return false;
+  return TailFinder(graph, index, takes_residuals).find(tail, absorbed);
 }
 
 }  // namespace tenon::cuda

@@ -24,7 +24,11 @@ GatheredGroup gather_group(const Imported& graph, const std::vector<int>& member
 // The same group over axes with channels last, which all its operands then are.
 void put_channels_last(PointwiseGroup* group);
 
-// Bias and activation behind a product or convolution. False: there is none.
-bool find_tail(const Imported& graph, int node, Lowering::Tail* tail, std::vector<int>* absorbed);
+// Bias, residual and activation behind a product or convolution. False: there is none.
+bool find_tail(const Imported& graph,
+               int node,
+               bool takes_residuals,
+               Lowering::Tail* tail,
+               std::vector<int>* absorbed);
 
 }  // namespace tenon::cuda

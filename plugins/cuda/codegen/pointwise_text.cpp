@@ -31,6 +31,8 @@ constexpr ElementRow kElements[] = {
     {TN_U16, "unsigned short"},
     {TN_U64, "u64"},
     {TN_BOOL, "Bool"},
+    {TN_DTYPE(kDLFloat8_e4m3fn, 8), "F8E4M3"},
+    {TN_DTYPE(kDLFloat8_e5m2, 8), "F8E5M2"},
 };
 
 constexpr int64_t kVectorBytes = 16;

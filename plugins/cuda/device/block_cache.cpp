@@ -26,7 +26,7 @@ void* BlockCache::take(uint64_t bytes, void* stream) {
        ++at) {
     std::vector<Cached>& blocks = at->second;
     auto own = std::find_if(blocks.begin(), blocks.end(), [&](const Cached& c) {
-      return c.stream == stream || !c.fence || source_.is_done(c.fence);
+      return (c.stream && c.stream == stream) || !c.fence || source_.is_done(c.fence);
     });
     if (own == blocks.end()) continue;
     void* block = own->block;
@@ -62,14 +62,15 @@ void* BlockCache::allocate(uint64_t bytes, void* stream) {
   return block;
 }
 
-void BlockCache::free(void* block, void* stream) {
+void BlockCache::free(void* block, void* stream, bool is_lasting) {
   if (!block) return;
   std::lock_guard lock(mutex_);
   auto found = live_.find(block);
   if (found == live_.end()) return;
   uint64_t bytes = found->second;
   live_.erase(found);
-  cached_[bytes].push_back({block, stream, stream ? source_.fence(stream) : nullptr});
+  void* fence = stream ? source_.fence(stream) : nullptr;
+  cached_[bytes].push_back({block, is_lasting ? stream : nullptr, fence});
   counts_.live_bytes -= bytes;
   counts_.cached_bytes += bytes;
   --counts_.live_blocks;

@@ -38,8 +38,9 @@ class BlockCache {
 
   // NULL: out of memory, also after everything cached was given back.
   void* allocate(uint64_t bytes, void* stream);
-  // The block's last use is in `stream`, before now; NULL: it is not in use.
-  void free(void* block, void* stream);
+  // The block's last use is in `stream`, before now; NULL: it is not in use. is_lasting: the stream
+  // ends through its owner here, when its work is done, so its number is not another's meanwhile.
+  void free(void* block, void* stream, bool is_lasting = true);
   // Gives back what is cached and done; `wait`: also what must be waited for.
   void trim(bool wait);
   BlockCounts counts() const;
@@ -47,7 +48,7 @@ class BlockCache {
  private:
   struct Cached {
     void* block;
-    void* stream;
+    void* stream;  // NULL: nobody gets it before its fence is done
     void* fence;
   };
   void* take(uint64_t bytes, void* stream);

@@ -15,6 +15,11 @@ bool is_sticky(cudaError_t error) {
     case cudaErrorInvalidPc:
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorExternalDevice:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorTensorMemoryLeak:
       return true;
     default:
       return false;

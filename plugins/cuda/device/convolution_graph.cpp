@@ -7,7 +7,7 @@ namespace tenon::cuda {
 namespace {
 
 // By these numbers an execution finds its tensors.
-enum Uid : int64_t { kX = 1, kW, kBias, kY, kProduct, kSum };
+enum Uid : int64_t { kX = 1, kW, kBias, kZ, kY, kProduct, kBiased, kSum };
 
 constexpr int64_t kPlansTried = 16;
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;
@@ -32,7 +32,9 @@ class Builder {
   // The graph of operations, with everything that it is made of kept alive.
   Result<Descriptor> operations() {
     TN_CHECK(add_convolution());
-    if (c_.bias >= 0) TN_CHECK(add_pointwise(CUDNN_POINTWISE_ADD, kBias, c_.relu ? kSum : kY));
+    bool has_more = c_.z >= 0 || c_.relu;
+    if (c_.bias >= 0) TN_CHECK(add_pointwise(CUDNN_POINTWISE_ADD, kBias, has_more ? kBiased : kY));
+    if (c_.z >= 0) TN_CHECK(add_pointwise(CUDNN_POINTWISE_ADD, kZ, c_.relu ? kSum : kY));
     if (c_.relu) TN_CHECK(add_pointwise(CUDNN_POINTWISE_RELU_FWD, 0, kY));
     TN_TRY(graph, Descriptor::make(cudnn_, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
     std::vector<cudnnBackendDescriptor_t> raw;
@@ -44,10 +46,18 @@ class Builder {
     return std::move(graph);
   }
 
+  // What the graph is made of, for as long as it is used.
+  std::vector<Descriptor> take_parts() {
+    for (Descriptor& one : operations_)
+      parts_.push_back(std::move(one));
+    operations_.clear();
+    return std::move(parts_);
+  }
+
  private:
   // What lies in memory has the form's type, what lies between operations is float32.
   Result<cudnnBackendDescriptor_t> tensor(int64_t uid) {
-    bool is_virtual = uid == kProduct || uid == kSum;
+    bool is_virtual = uid == kProduct || uid == kBiased || uid == kSum;
     std::vector<int64_t> dims{c_.n, c_.k, c_.p, c_.q};
     if (uid == kX) dims = {c_.n, c_.c, c_.h, c_.width};
     if (uid == kW) dims = {c_.k, c_.c / c_.groups, c_.r, c_.s};
@@ -121,7 +131,7 @@ class Builder {
     TN_TRY(window, this->window());
     TN_TRY(x, tensor(kX));
     TN_TRY(w, tensor(kW));
-    TN_TRY(y, tensor(c_.bias >= 0 || c_.relu ? kProduct : kY));
+    TN_TRY(y, tensor(c_.bias >= 0 || c_.z >= 0 || c_.relu ? kProduct : kY));
     for (auto [attribute, child] :
          {std::pair(name.window, window), {name.x, x}, {name.w, w}, {name.y, y}})
       TN_CHECK(made.set_one(attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, child));
@@ -215,7 +225,7 @@ std::string form_of(const Convolution& c) {
              ", ", c.h, ", ", c.width, "] with ", c.k, " kernels of ", c.r, "x", c.s, ", padding ",
              pads, ", strides ", strides, ", dilations ", c.dilation[0], "x", c.dilation[1], ", ",
              c.groups, " groups", c.channels_last ? ", channels last" : "",
-             c.bias >= 0 ? ", bias" : "", c.relu ? ", relu" : "");
+             c.bias >= 0 ? ", bias" : "", c.z >= 0 ? ", residual" : "", c.relu ? ", relu" : "");
 }
 
 Result<ConvolutionGraph> ConvolutionGraph::make(const Cudnn& cudnn,
@@ -231,7 +241,7 @@ Result<ConvolutionGraph> ConvolutionGraph::make(const Cudnn& cudnn,
       last = configs.status();
       continue;
     }
-    for (const Descriptor& config : *configs) {
+    for (Descriptor& config : *configs) {
       bool is_exact = form.dtype != TN_F32 || tf32 ||
                       (!has_note(config, cudnn, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) &&
                        !has_note(config, cudnn, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
@@ -244,8 +254,11 @@ Result<ConvolutionGraph> ConvolutionGraph::make(const Cudnn& cudnn,
       std::vector<int64_t> bytes{0};
       TN_CHECK(plan->get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &bytes));
       if (bytes.at(0) > kMostWorkspace) continue;
-      return ConvolutionGraph(cudnn, std::move(*plan), static_cast<uint64_t>(bytes[0]),
-                              form.bias >= 0);
+      std::vector<Descriptor> kept = builder.take_parts();
+      kept.push_back(std::move(graph));
+      kept.push_back(std::move(config));
+      return ConvolutionGraph(cudnn, std::move(kept), std::move(*plan),
+                              static_cast<uint64_t>(bytes[0]), form);
     }
   }
   return unsupported(
@@ -258,6 +271,10 @@ Status ConvolutionGraph::execute(cudnnHandle_t handle, const Addresses& at) cons
   if (has_bias_) {
     uids.push_back(kBias);
     data.push_back(at.bias);
+  }
+  if (has_residual_) {
+    uids.push_back(kZ);
+    data.push_back(at.z);
   }
   TN_TRY(pack, Descriptor::make(*cudnn_, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR));
   TN_CHECK(pack.set_numbers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids));

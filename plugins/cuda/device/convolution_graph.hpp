@@ -4,6 +4,7 @@
 // heuristics like best. Made without touching a GPU.
 
 #include <string>
+#include <vector>
 
 #include "cudnn.hpp"
 #include "plan.hpp"
@@ -22,19 +23,30 @@ class ConvolutionGraph {
 
   // Addresses by the members of Convolution; NULL where it has none.
   struct Addresses {
-    const void *x, *w, *bias, *y;
+    const void *x, *w, *bias, *z, *y;
     void* workspace;
   };
   Status execute(cudnnHandle_t handle, const Addresses& at) const;
 
  private:
-  ConvolutionGraph(const Cudnn& cudnn, Descriptor plan, uint64_t workspace, bool has_bias)
-      : cudnn_(&cudnn), plan_(std::move(plan)), workspace_bytes_(workspace), has_bias_(has_bias) {}
+  ConvolutionGraph(const Cudnn& cudnn,
+                   std::vector<Descriptor> kept,
+                   Descriptor plan,
+                   uint64_t workspace,
+                   const Convolution& form)
+      : cudnn_(&cudnn),
+        kept_(std::move(kept)),
+        plan_(std::move(plan)),
+        workspace_bytes_(workspace),
+        has_bias_(form.bias >= 0),
+        has_residual_(form.z >= 0) {}
 
   const Cudnn* cudnn_;
+  // Whether a plan outlives what it was made of is not said, so that is kept.
+  std::vector<Descriptor> kept_;
   Descriptor plan_;
   uint64_t workspace_bytes_;
-  bool has_bias_;
+  bool has_bias_, has_residual_;
 };
 
 // Sizes and types, for messages and to tell forms apart.

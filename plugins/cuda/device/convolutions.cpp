@@ -30,13 +30,14 @@ class GraphConvolution : public PreparedConvolution {
   Status launch(const void* x,
                 const void* w,
                 const void* bias,
+                const void* z,
                 const void* y,
                 void* workspace,
                 cudaStream_t stream) override {
     std::lock_guard lock(handle_->mutex);
     const Cudnn& cudnn = *handle_->cudnn;
     TN_CHECK(cudnn.check(cudnn.set_stream(handle_->raw, stream), "a stream"));
-    Status status = graph_->execute(handle_->raw, {x, w, bias, y, workspace});
+    Status status = graph_->execute(handle_->raw, {x, w, bias, z, y, workspace});
     if (!status.ok()) TN_CHECK(device_.health().check(cudaPeekAtLastError(), "a convolution"));
     return status;
   }

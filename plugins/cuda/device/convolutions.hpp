@@ -18,6 +18,7 @@ class PreparedConvolution {
   virtual Status launch(const void* x,
                         const void* w,
                         const void* bias,
+                        const void* z,
                         const void* y,
                         void* workspace,
                         cudaStream_t stream) = 0;

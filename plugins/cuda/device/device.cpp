@@ -24,10 +24,13 @@ std::string why_none(cudaError_t error) {
 class CudaFences : public BlockSource {
  public:
   void* fence(void* stream) override {
+    auto of = static_cast<cudaStream_t>(stream);
     cudaEvent_t event = nullptr;
-    if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) return nullptr;
-    if (cudaEventRecord(event, static_cast<cudaStream_t>(stream)) == cudaSuccess) return event;
-    cudaEventDestroy(event);
+    bool is_made = cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess;
+    if (is_made && cudaEventRecord(event, of) == cudaSuccess) return event;
+    if (is_made) cudaEventDestroy(event);
+    cudaStreamSynchronize(of);  // nothing marks the point, so it has to be past
+    cudaGetLastError();
     return nullptr;
   }
   bool is_done(void* fence) override {
@@ -149,10 +152,40 @@ Result<cudaStream_t> Device::new_stream() {
   cudaStream_t stream = nullptr;
   TN_CHECK(
       health_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a new stream"));
+  std::lock_guard lock(streams_mutex_);
+  streams_.insert(stream);
   return stream;
 }
 
+bool Device::is_own(cudaStream_t stream) {
+  std::lock_guard lock(streams_mutex_);
+  return streams_.contains(stream);
+}
+
+Status Device::check_stream(cudaStream_t stream) {
+  TN_CHECK(select());
+  if (is_own(stream)) return {};
+  int id = -1;
+  TN_CHECK(health_.check(cudaStreamGetDevice(stream, &id), "a stream that was given"));
+  if (id != info_.id) {
+    return invalid(cat("cuda: expected a stream of device ", info_.id, ", got one of device ", id));
+  }
+  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  TN_CHECK(health_.check(cudaStreamIsCapturing(stream, &state), "a stream that was given"));
+  if (state == cudaStreamCaptureStatusNone) return {};
+  return {TN_FAILED_PRECONDITION,
+          "cuda: the stream that was given is being captured: expected one that runs"};
+}
+
+void Device::free(void* block, cudaStream_t stream) {
+  memory_->free(block, stream, is_own(stream));
+}
+
 void Device::free_stream(cudaStream_t stream) {
+  {
+    std::lock_guard lock(streams_mutex_);
+    streams_.erase(stream);
+  }
   if (!select().ok()) return;
   // Cached blocks of this stream hold events, which outlive it.
   cudaStreamSynchronize(stream);
@@ -228,7 +261,7 @@ Status Device::copy(const void* from,
       if (error != cudaSuccess) delete late;
     }
   }
-  pinned_->free(staged, stream);
+  pinned_->free(staged, stream, is_own(stream));
   return health_.check(error, "a copy");
 }
 

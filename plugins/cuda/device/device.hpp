@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,11 +38,14 @@ class Device {
 
   // In stream order; stream NULL: nobody uses the memory yet, or any more.
   Result<void*> allocate(uint64_t bytes, cudaStream_t stream, std::string_view what);
-  void free(void* block, cudaStream_t stream) { memory_->free(block, stream); }
+  void free(void* block, cudaStream_t stream);
   BlockCounts counts() const { return memory_->counts(); }
 
   Result<cudaStream_t> new_stream();
   void free_stream(cudaStream_t stream);
+  // Streams that others made serve as well: this refuses one of another device, and one that its
+  // owner captures.
+  Status check_stream(cudaStream_t stream);
   Result<Event*> record(cudaStream_t stream);
   Status wait(cudaStream_t stream, const Event& event);
   // TN_UNAVAILABLE: it has not fired within the time. Then what a kernel complained of, if any.
@@ -66,12 +70,15 @@ class Device {
  private:
   explicit Device(DeviceInfo info);
   Status prepare();
+  bool is_own(cudaStream_t stream);
 
   DeviceInfo info_;
   Health health_;
   std::unique_ptr<BlockSource> memory_source_, pinned_source_;
   std::unique_ptr<BlockCache> memory_, pinned_;
-  unsigned* fault_ = nullptr;  // pinned: the CPU reads it without a copy
+  std::mutex streams_mutex_;
+  std::set<cudaStream_t> streams_;  // those made here
+  unsigned* fault_ = nullptr;       // pinned: the CPU reads it without a copy
   std::mutex faults_mutex_;
   std::vector<std::string> faults_;
 };

@@ -9,7 +9,36 @@ namespace {
 
 constexpr size_t kReplays = 4;
 constexpr size_t kArgumentBytes = 4096;  // what a kernel's parameters may be
-constexpr uintptr_t kAlign = 16;
+
+// The plan's number of a fault becomes the device's.
+void shift_fault(Launch* work, unsigned by) {
+  if (work->fault_at < 0) return;
+  unsigned number = 0;
+  std::memcpy(&number, work->arguments.data() + work->fault_at, sizeof number);
+  number += by;
+  std::memcpy(work->arguments.data() + work->fault_at, &number, sizeof number);
+}
+
+// Events that take the time.
+class Marks {
+ public:
+  explicit Marks(size_t count) : events_(count, nullptr) {
+    for (cudaEvent_t& event : events_)
+      if (made_ == cudaSuccess) made_ = cudaEventCreate(&event);
+  }
+  ~Marks() {
+    for (cudaEvent_t event : events_)
+      if (event) cudaEventDestroy(event);
+  }
+  Marks(const Marks&) = delete;
+  Marks& operator=(const Marks&) = delete;
+  cudaError_t made() const { return made_; }
+  cudaEvent_t operator[](size_t i) const { return events_[i]; }
+
+ private:
+  std::vector<cudaEvent_t> events_;
+  cudaError_t made_ = cudaSuccess;
+};
 
 }  // namespace
 
@@ -24,12 +53,19 @@ Result<std::unique_ptr<Executable>> Executable::make(Device& device,
 
 Executable::~Executable() {
   if (!device_.select().ok()) return;
-  for (Replay& replay : replays_) {
-    if (!replay.graph) continue;
-    cudaDeviceSynchronize();
-    cudaGraphExecDestroy(replay.graph);
-    device_.free(replay.arena, nullptr);
+  for (Replay& replay : replays_)
+    drop(replay);
+}
+
+// Waits for this graph alone: waiting for the device would break captures of other threads.
+void Executable::drop(Replay& replay) {
+  if (replay.last) {
+    cudaEventSynchronize(replay.last);
+    cudaEventDestroy(replay.last);
   }
+  if (!replay.graph) return;
+  cudaGraphExecDestroy(replay.graph);
+  device_.free(replay.arena, nullptr);
 }
 
 Status Executable::prepare(const Tools& tools) {
@@ -41,39 +77,45 @@ Status Executable::prepare(const Tools& tools) {
   }
   for (Step& step : plan_.steps) {
     Prepared prepared;
-    if (Launch* work = std::get_if<Launch>(&step.work)) {
-      Result<cudaKernel_t> kernel = tools.kernels->get(*work);
-      if (!kernel.ok()) return kernel.status().in(cat("node ", step.name));
-      prepared.kernel = *kernel;
-      if (work->fault_at >= 0) {
-        unsigned number = 0;
-        std::memcpy(&number, work->arguments.data() + work->fault_at, sizeof number);
-        number += faults;
-        std::memcpy(work->arguments.data() + work->fault_at, &number, sizeof number);
-      }
-      if (work->arguments.size() > kArgumentBytes) return unsupported("cuda: too many arguments");
-    } else if (const Product* product = std::get_if<Product>(&step.work)) {
-      Result<std::unique_ptr<PreparedProduct>> made =
-          tools.products->prepare(*product, options_.tf32);
-      if (!made.ok()) return made.status().in(cat("node ", step.name));
-      prepared.product = std::move(*made);
-      scratch_bytes_ = std::max(scratch_bytes_, kProductWorkspace);
-    } else if (const Convolution* convolution = std::get_if<Convolution>(&step.work)) {
-      Result<std::unique_ptr<PreparedConvolution>> made =
-          tools.convolutions->prepare(*convolution, options_.tf32);
-      if (!made.ok()) return made.status().in(cat("node ", step.name));
-      prepared.convolution = std::move(*made);
-      scratch_bytes_ = std::max(scratch_bytes_, prepared.convolution->workspace_bytes());
-    }
+    if (Launch* work = std::get_if<Launch>(&step.work)) shift_fault(work, faults);
+    TN_CHECK(prepare_step(step, tools, &prepared).in(cat("node ", step.name)));
     prepared_.push_back(std::move(prepared));
   }
   return {};
 }
 
-Status Executable::check_input(const DLTensor& given, size_t i) const {
-  const Signature& wanted = plan_.inputs[i];
+Status Executable::prepare_step(const Step& step, const Tools& tools, Prepared* out) {
+  if (const Launch* work = std::get_if<Launch>(&step.work)) {
+    if (work->arguments.size() > kArgumentBytes) return unsupported("cuda: too many arguments");
+    TN_TRY(kernel, tools.kernels->get(*work));
+    out->kernel = kernel;
+  } else if (const Product* product = std::get_if<Product>(&step.work)) {
+    TN_TRY(made, tools.products->prepare(*product, options_.tf32, alignment_of(*product)));
+    out->product = std::move(made);
+    scratch_bytes_ = std::max(scratch_bytes_, kProductWorkspace);
+  } else if (const Convolution* convolution = std::get_if<Convolution>(&step.work)) {
+    TN_TRY(made, tools.convolutions->prepare(*convolution, options_.tf32));
+    out->convolution = std::move(made);
+    scratch_bytes_ = std::max(scratch_bytes_, out->convolution->workspace_bytes());
+  }
+  return {};
+}
+
+ProductAlignment Executable::alignment_of(const Product& product) const {
+  auto of = [&](int buffer) -> uint32_t {
+    if (buffer < 0) return kOwnAlign;
+    Place place = plan_.buffers[static_cast<size_t>(buffer)].place;
+    return place == Place::kInput || place == Place::kOutput ? kBoundaryAlign : kOwnAlign;
+  };
+  uint32_t out = of(product.out);
+  return {of(product.a), of(product.b), of(product.bias), product.c < 0 ? out : of(product.c), out};
+}
+
+Status Executable::check_memory(const DLTensor& given,
+                                const Signature& wanted,
+                                std::string_view what) const {
   if (given.device.device_type != kDLCUDA || given.device.device_id != device_.info().id) {
-    return invalid(cat("cuda: input ", wanted.name, ": expected memory of device ",
+    return invalid(cat("cuda: ", what, " ", wanted.name, ": expected memory of device ",
                        device_.info().id, ", got device type ", given.device.device_type, " id ",
                        given.device.device_id));
   }
@@ -81,18 +123,19 @@ Status Executable::check_input(const DLTensor& given, size_t i) const {
                  given.ndim == static_cast<int32_t>(wanted.dims.size()) &&
                  std::equal(wanted.dims.begin(), wanted.dims.end(), given.shape);
   if (!is_same) {
-    return invalid(cat("cuda: input ", wanted.name, ": shape or type is not the compiled one"));
+    return invalid(
+        cat("cuda: ", what, " ", wanted.name, ": shape or type is not the compiled one"));
   }
   int64_t stride = 1;
   for (int32_t axis = given.ndim; axis-- > 0;) {
     if (given.strides && given.shape[axis] != 1 && given.strides[axis] != stride) {
-      return invalid(cat("cuda: input ", wanted.name, ": expected dense row-major memory"));
+      return invalid(cat("cuda: ", what, " ", wanted.name, ": expected dense row-major memory"));
     }
     stride *= given.shape[axis];
   }
-  if (reinterpret_cast<uintptr_t>(data_of<void>(given)) % kAlign != 0) {
-    return invalid(
-        cat("cuda: input ", wanted.name, ": expected memory aligned to ", kAlign, " bytes"));
+  if (reinterpret_cast<uintptr_t>(data_of<void>(given)) % kBoundaryAlign != 0) {
+    return invalid(cat("cuda: ", what, " ", wanted.name, ": expected memory aligned to ",
+                       kBoundaryAlign, " bytes"));
   }
   return {};
 }
@@ -107,7 +150,7 @@ Status Executable::bind(State* state,
     return invalid(cat("cuda: expected ", plan_.inputs.size(), " inputs, got ", n_in));
   }
   for (size_t i = 0; i < n_in; ++i) {
-    TN_CHECK(check_input(*in[i], i));
+    TN_CHECK(check_memory(*in[i], plan_.inputs[i], "input"));
     boundary->push_back(data_of<void>(*in[i]));
   }
   for (size_t i = 0; i < plan_.outputs.size(); ++i) {
@@ -115,6 +158,7 @@ Status Executable::bind(State* state,
     proto.get()->device = {kDLCUDA, device_.info().id};
     DLTensor out{};
     TN_CHECK(outputs->get(outputs->ctx, i, proto.get(), &out));
+    TN_CHECK(check_memory(out, plan_.outputs[i], "output"));
     boundary->push_back(data_of<void>(out));
   }
   for (const Signature& one : plan_.states) {
@@ -174,7 +218,7 @@ Status Executable::queue_step(size_t i, const std::vector<void*>& addresses, cud
                                         addresses.back(), stream);
   }
   if (const Convolution* c = std::get_if<Convolution>(&step.work)) {
-    return prepared_[i].convolution->launch(at(c->x), at(c->w), at(c->bias), at(c->y),
+    return prepared_[i].convolution->launch(at(c->x), at(c->w), at(c->bias), at(c->z), at(c->y),
                                             addresses.back(), stream);
   }
   const Move& move = std::get<Move>(step.work);
@@ -224,13 +268,18 @@ Status Executable::capture(Replay& replay, cudaStream_t stream) {
     status = device_.health().check(cudaGraphInstantiate(&replay.graph, graph, 0), "a graph");
   }
   if (graph) cudaGraphDestroy(graph);
+  if (status.ok()) {
+    status = device_.health().check(cudaEventCreateWithFlags(&replay.last, cudaEventDisableTiming),
+                                    "an event");
+  }
   device_.free_stream(recorder);
   if (status.ok()) {
     replay.arena = arena;
     ++captured_;
   } else {
+    if (replay.graph) cudaGraphExecDestroy(replay.graph);
     replay.graph = nullptr;
-    device_.free(arena, nullptr);
+    device_.free(arena, stream);
   }
   return status;
 }
@@ -241,15 +290,10 @@ Status Executable::run_replay(const std::vector<void*>& boundary, cudaStream_t s
                             [&](const Replay& replay) { return replay.key == boundary; });
   if (found == replays_.end()) {
     if (replays_.size() >= kReplays) {
-      Replay& oldest = replays_.back();
-      if (oldest.graph) {
-        cudaDeviceSynchronize();
-        cudaGraphExecDestroy(oldest.graph);
-        device_.free(oldest.arena, nullptr);
-      }
+      drop(replays_.back());
       replays_.pop_back();
     }
-    replays_.push_front({boundary, nullptr, nullptr});
+    replays_.push_front({boundary, nullptr, nullptr, nullptr});
     lock.unlock();
     return run_queued(boundary, stream, false);
   }
@@ -263,36 +307,60 @@ Status Executable::run_replay(const std::vector<void*>& boundary, cudaStream_t s
       return run_queued(boundary, stream, false);
     }
   }
-  return device_.health().check(cudaGraphLaunch(found->graph, stream), "a graph");
+  TN_CHECK(device_.health().check(cudaGraphLaunch(found->graph, stream), "a graph"));
+  return device_.health().check(cudaEventRecord(found->last, stream), "a graph");
 }
 
 Status Executable::profile(const std::vector<void*>& addresses, cudaStream_t stream) {
-  std::vector<cudaEvent_t> events(plan_.steps.size() + 1, nullptr);
-  for (cudaEvent_t& event : events)
-    TN_CHECK(device_.health().check(cudaEventCreate(&event), "an event"));
+  Marks marks(plan_.steps.size() + 1);
+  TN_CHECK(device_.health().check(marks.made(), "an event"));
+  cudaEventRecord(marks[0], stream);
   Status status;
-  cudaEventRecord(events[0], stream);
   for (size_t i = 0; i < plan_.steps.size() && status.ok(); ++i) {
-    status = queue_step(i, addresses, stream);
-    cudaEventRecord(events[i + 1], stream);
+    status = queue_step(i, addresses, stream).in(cat("node ", plan_.steps[i].name));
+    cudaEventRecord(marks[i + 1], stream);
   }
-  if (status.ok()) status = device_.health().check(cudaStreamSynchronize(stream), "a run");
+  Status ended = device_.health().check(cudaStreamSynchronize(stream), "a run");
+  TN_CHECK(std::move(status));
+  TN_CHECK(std::move(ended));
   std::vector<uint64_t> ns(plan_.steps.size(), 0);
-  for (size_t i = 0; i < ns.size() && status.ok(); ++i) {
+  for (size_t i = 0; i < ns.size(); ++i) {
     float ms = 0;
-    cudaEventElapsedTime(&ms, events[i], events[i + 1]);
+    cudaEventElapsedTime(&ms, marks[i], marks[i + 1]);
     ns[i] = static_cast<uint64_t>(static_cast<double>(ms) * 1e6);
   }
-  for (cudaEvent_t event : events)
-    cudaEventDestroy(event);
   std::lock_guard lock(mutex_);
   step_ns_ = std::move(ns);
-  return status;
+  return {};
 }
 
 std::vector<uint64_t> Executable::step_ns() const {
   std::lock_guard lock(mutex_);
   return step_ns_;
+}
+
+// Behind what is on the stream that makes the inputs now; not part of a captured graph.
+Status Executable::wait_for_inputs(cudaStream_t stream) {
+  TN_CHECK(device_.check_stream(options_.input_stream).in("option input_stream"));
+  TN_TRY(ready, device_.record(options_.input_stream));
+  Status waits = device_.wait(stream, *ready);
+  device_.free_event(ready);
+  return waits;
+}
+
+Status Executable::run_on(cudaStream_t stream,
+                          const std::vector<void*>& boundary,
+                          const tn_exec* exec) {
+  for (uint64_t i = 0; i < exec->wait_count; ++i)
+    TN_CHECK(device_.wait(stream, *static_cast<Event*>(exec->wait_events[i])));
+  if (options_.input_stream) TN_CHECK(wait_for_inputs(stream));
+  bool timed = exec->flags & TN_EXEC_PROFILE;
+  bool replays = replays_on_ && !timed && exec->stream;
+  TN_CHECK(replays ? run_replay(boundary, stream) : run_queued(boundary, stream, timed));
+  if (!exec->out_done) return {};
+  TN_TRY(done, device_.record(stream));
+  *exec->out_done = done;
+  return {};
 }
 
 Status Executable::run(State* state,
@@ -306,32 +374,21 @@ Status Executable::run(State* state,
             "cuda: a run takes memory from the allocator, so its caller cannot capture it; "
             "the backend captures it by itself (option graphs)"};
   }
+  auto stream = static_cast<cudaStream_t>(exec->stream);
+  if (stream) TN_CHECK(device_.check_stream(stream));
   std::vector<void*> boundary;
   TN_CHECK(bind(state, in, n_in, outputs, &boundary));
-  auto stream = static_cast<cudaStream_t>(exec->stream);
-  bool is_own = !stream;
-  if (is_own) {
+  if (!stream) {
     TN_TRY(made, device_.new_stream());
     stream = made;
   }
-  Status status;
-  for (uint64_t i = 0; i < exec->wait_count && status.ok(); ++i)
-    status = device_.wait(stream, *static_cast<Event*>(exec->wait_events[i]));
-  bool timed = exec->flags & TN_EXEC_PROFILE;
-  bool replays = replays_on_ && !timed && !is_own;
-  if (status.ok()) {
-    status = replays ? run_replay(boundary, stream) : run_queued(boundary, stream, timed);
-  }
-  if (status.ok() && exec->out_done) {
-    Result<Event*> done = device_.record(stream);
-    if (done.ok()) *exec->out_done = *done;
-    if (!done.ok()) status = done.status();
-  }
-  if (is_own) {
+  Status status = run_on(stream, boundary, exec);
+  // The caller gets its memory back now: after a failure too, nothing may still write to it.
+  if (!exec->stream || !status.ok()) {
     Status ended = device_.health().check(cudaStreamSynchronize(stream), "a run");
     if (status.ok()) status = ended.ok() ? device_.fault_status() : std::move(ended);
-    device_.free_stream(stream);
   }
+  if (!exec->stream) device_.free_stream(stream);
   return status;
 }
 

@@ -26,6 +26,7 @@ struct Tools {  // of one component, shared by its executables
 struct ExecutableOptions {
   bool tf32 = false;
   bool graphs = true;
+  cudaStream_t input_stream = nullptr;  // where foreign inputs are made; NULL: they are there
 };
 
 class Executable {
@@ -43,7 +44,7 @@ class Executable {
              const tn_outputs* outputs,
              const tn_exec* exec);
   const Plan& plan() const { return plan_; }
-  uint64_t graphs_captured() const { return captured_; }
+  uint64_t graphs_captured() const { return captured_.load(); }
   uint64_t arena_bytes() const { return plan_.arena_bytes + scratch_bytes_; }
   std::vector<uint64_t> step_ns() const;
 
@@ -53,22 +54,26 @@ class Executable {
     std::unique_ptr<PreparedProduct> product;
     std::unique_ptr<PreparedConvolution> convolution;
   };
-  // A set of addresses that came before.
+  // A set of addresses that came before. A graph never runs twice at once, so one arena does.
   struct Replay {
     std::vector<void*> key;
     cudaGraphExec_t graph = nullptr;  // NULL: seen once
     void* arena = nullptr;
+    cudaEvent_t last = nullptr;  // behind its last launch
   };
   Executable(Device& device, Plan plan, const ExecutableOptions& options)
       : device_(device), plan_(std::move(plan)), options_(options) {}
 
   Status prepare(const Tools& tools);
+  Status prepare_step(const Step& step, const Tools& tools, Prepared* out);
+  ProductAlignment alignment_of(const Product& product) const;
   Status bind(State* state,
               const DLTensor* const* in,
               uint64_t n_in,
               const tn_outputs* outputs,
               std::vector<void*>* boundary) const;
-  Status check_input(const DLTensor& given, size_t i) const;
+  // `what`: "input x". Memory of this device that kernels can take as it is.
+  Status check_memory(const DLTensor& given, const Signature& wanted, std::string_view what) const;
   void resolve(const std::vector<void*>& boundary, char* arena, std::vector<void*>* out) const;
   Status queue(const std::vector<void*>& addresses, cudaStream_t stream);
   Status queue_step(size_t i, const std::vector<void*>& addresses, cudaStream_t stream);
@@ -76,9 +81,12 @@ class Executable {
                 cudaKernel_t kernel,
                 const std::vector<void*>& addresses,
                 cudaStream_t stream);
-  Status run_queued(const std::vector<void*>& boundary, cudaStream_t stream, bool profile);
+  Status wait_for_inputs(cudaStream_t stream);
+  Status run_on(cudaStream_t stream, const std::vector<void*>& boundary, const tn_exec* exec);
+  Status run_queued(const std::vector<void*>& boundary, cudaStream_t stream, bool timed);
   Status run_replay(const std::vector<void*>& boundary, cudaStream_t stream);
   Status capture(Replay& replay, cudaStream_t stream);
+  void drop(Replay& replay);
   Status profile(const std::vector<void*>& addresses, cudaStream_t stream);
   Result<void*> new_arena(cudaStream_t stream);
 
@@ -91,7 +99,7 @@ class Executable {
   std::vector<std::shared_ptr<Block>> weights_;
   mutable std::mutex mutex_;
   std::list<Replay> replays_;  // the last used first
-  uint64_t captured_ = 0;
+  std::atomic<uint64_t> captured_ = 0;
   std::vector<uint64_t> step_ns_;
 };
 

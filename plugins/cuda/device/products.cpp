@@ -3,12 +3,13 @@
 // read as its transpose. So "a" there is our b, and m there is our n.
 #include "products.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <map>
 
 #include <cublasLt.h>
 
 #include "library.hpp"
+#include "quantization.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -55,8 +56,18 @@ Status failed(const Lt& lt, cublasStatus_t status, std::string_view doing) {
   return {TN_INTERNAL, cat("cuda: cuBLASLt: ", doing, ": ", lt.text(status))};
 }
 
+struct TypeRow {
+  uint32_t dtype;
+  cudaDataType_t type;
+};
+constexpr TypeRow kTypes[] = {
+    {TN_F32, CUDA_R_32F}, {TN_F16, CUDA_R_16F},      {TN_BF16, CUDA_R_16BF},   {TN_I8, CUDA_R_8I},
+    {TN_I32, CUDA_R_32I}, {kF8E4M3, CUDA_R_8F_E4M3}, {kF8E5M2, CUDA_R_8F_E5M2}};
+
 cudaDataType_t data_type(uint32_t dtype) {
-  return dtype == TN_F16 ? CUDA_R_16F : dtype == TN_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+  const TypeRow* row = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                    [dtype](const TypeRow& one) { return one.dtype == dtype; });
+  return row->type;  // handlers refuse all others
 }
 
 cublasLtEpilogue_t epilogue(const Product& p) {
@@ -73,8 +84,12 @@ cublasLtEpilogue_t epilogue(const Product& p) {
 
 class LtProduct : public PreparedProduct {
  public:
-  LtProduct(const Lt& lt, cublasLtHandle_t handle, Device& device, const Product& product)
-      : lt_(lt), handle_(handle), device_(device), product_(product) {}
+  LtProduct(const Lt& lt,
+            cublasLtHandle_t handle,
+            Device& device,
+            const Product& product,
+            const ProductAlignment& alignment)
+      : lt_(lt), handle_(handle), device_(device), product_(product), alignment_(alignment) {}
   ~LtProduct() override {
     for (cublasLtMatrixLayout_t layout : {a_, b_, out_}) {
       if (layout) lt_.layout_destroy(layout);
@@ -84,10 +99,11 @@ class LtProduct : public PreparedProduct {
 
   Status describe(bool tf32) {
     const Product& p = product_;
-    bool is_single = p.dtype == TN_F32;
-    cublasComputeType_t compute =
-        is_single && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    TN_CHECK(failed(lt_, lt_.desc_create(&desc_, compute, CUDA_R_32F), "a description"));
+    cublasComputeType_t compute = is_integer()                ? CUBLAS_COMPUTE_32I
+                                  : p.dtype == TN_F32 && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                              : CUBLAS_COMPUTE_32F;
+    cudaDataType_t scale = is_integer() ? CUDA_R_32I : CUDA_R_32F;
+    TN_CHECK(failed(lt_, lt_.desc_create(&desc_, compute, scale), "a description"));
     cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t second = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t after = epilogue(p);
@@ -96,12 +112,12 @@ class LtProduct : public PreparedProduct {
     TN_CHECK(set(CUBLASLT_MATMUL_DESC_EPILOGUE, after));
     // The heuristic looks at how a bias is aligned; each launch brings the true address.
     if (p.bias >= 0) {
-      const void* aligned = reinterpret_cast<const void*>(uintptr_t{256});
+      const void* aligned = reinterpret_cast<const void*>(uintptr_t{alignment_.bias});
       TN_CHECK(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned));
     }
     // Rows of ours are columns there; a transposed operand is stored the other way round.
     TN_CHECK(
-        layout(&a_, p.dtype, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.stride_b));
+        layout(&a_, p.b_dtype, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.stride_b));
     TN_CHECK(
         layout(&b_, p.dtype, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.stride_a));
     return layout(&out_, p.out_dtype, p.n, p.m, p.m * p.n);
@@ -110,15 +126,27 @@ class LtProduct : public PreparedProduct {
   Status choose() {
     cublasLtMatmulPreference_t preference = nullptr;
     TN_CHECK(failed(lt_, lt_.preference_create(&preference), "a preference"));
-    size_t bytes = kProductWorkspace;
-    lt_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+    auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
+      return failed(lt_, lt_.preference_set(preference, what, &value, sizeof value),
+                    "a preference");
+    };
+    Status preferred = prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, size_t{kProductWorkspace});
+    for (auto [what, bytes] : {std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_.b),
+                               {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_.a},
+                               {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_.c},
+                               {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_.out}})
+      if (preferred.ok()) preferred = prefer(what, bytes);
     cublasLtMatmulHeuristicResult_t best{};
     int found = 0;
     cublasStatus_t status =
         lt_.heuristic(handle_, desc_, a_, b_, out_, out_, preference, 1, &best, &found);
     lt_.preference_destroy(preference);
+    TN_CHECK(std::move(preferred));
+    bool is_missing =
+        status == CUBLAS_STATUS_NOT_SUPPORTED ||
+        (status == CUBLAS_STATUS_SUCCESS && (found == 0 || best.state != CUBLAS_STATUS_SUCCESS));
+    if (is_missing) return unsupported(cat("cuda: cuBLASLt has no algorithm for ", shape_text()));
     TN_CHECK(failed(lt_, status, shape_text()));
-    if (found == 0) return unsupported(cat("cuda: cuBLASLt has no algorithm for ", shape_text()));
     algorithm_ = best.algo;
     return {};
   }
@@ -137,8 +165,11 @@ class LtProduct : public PreparedProduct {
     if (bias) TN_CHECK(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
     float alpha = static_cast<float>(product_.alpha);
     float beta = c ? static_cast<float>(product_.beta) : 0.0f;
+    int32_t one = 1, none = 0;
+    const void* factor = is_integer() ? static_cast<const void*>(&one) : &alpha;
+    const void* old_factor = is_integer() ? static_cast<const void*>(&none) : &beta;
     cublasStatus_t status =
-        lt_.matmul(handle_, desc_, &alpha, b, a_, a, b_, &beta, c ? c : out, out_, out, out_,
+        lt_.matmul(handle_, desc_, factor, b, a_, a, b_, old_factor, c ? c : out, out_, out, out_,
                    &algorithm_, workspace, kProductWorkspace, stream);
     if (status == CUBLAS_STATUS_EXECUTION_FAILED) {
       TN_CHECK(device_.health().check(cudaPeekAtLastError(), "a product"));
@@ -147,6 +178,8 @@ class LtProduct : public PreparedProduct {
   }
 
  private:
+  bool is_integer() const { return product_.dtype == TN_I8; }
+
   template <class T>
   Status set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     return failed(lt_, lt_.desc_set(desc_, attribute, &value, sizeof value), "an attribute");
@@ -177,6 +210,7 @@ class LtProduct : public PreparedProduct {
   cublasLtHandle_t handle_;
   Device& device_;
   Product product_;
+  ProductAlignment alignment_;
   std::mutex mutex_;
   cublasLtMatmulDesc_t desc_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, out_ = nullptr;
@@ -184,10 +218,11 @@ class LtProduct : public PreparedProduct {
 };
 
 // All that an algorithm depends on.
-std::string form_of(const Product& p, bool tf32) {
-  return cat(p.dtype, " ", p.out_dtype, " ", p.m, " ", p.n, " ", p.k, " ", p.batch, " ", p.stride_a,
-             " ", p.stride_b, " ", p.transpose_a, p.transpose_b, " ", static_cast<int>(epilogue(p)),
-             " ", p.c >= 0, tf32);
+std::string form_of(const Product& p, bool tf32, const ProductAlignment& at) {
+  return cat(p.dtype, " ", p.b_dtype, " ", p.out_dtype, " ", p.m, " ", p.n, " ", p.k, " ", p.batch,
+             " ", p.stride_a, " ", p.stride_b, " ", p.transpose_a, p.transpose_b, " ",
+             static_cast<int>(epilogue(p)), " ", p.c >= 0, tf32, " ", at.a, " ", at.b, " ", at.bias,
+             " ", at.c, " ", at.out);
 }
 
 class LtProducts : public Products {
@@ -196,12 +231,14 @@ class LtProducts : public Products {
       : lt_(lt), handle_(handle), device_(device) {}
   ~LtProducts() override { lt_.destroy(handle_); }
 
-  Result<std::unique_ptr<PreparedProduct>> prepare(const Product& product, bool tf32) override {
+  Result<std::unique_ptr<PreparedProduct>> prepare(const Product& product,
+                                                   bool tf32,
+                                                   const ProductAlignment& alignment) override {
     TN_CHECK(device_.select());
-    auto made = std::make_unique<LtProduct>(lt_, handle_, device_, product);
+    auto made = std::make_unique<LtProduct>(lt_, handle_, device_, product, alignment);
     TN_CHECK(made->describe(tf32));
     std::lock_guard lock(mutex_);
-    std::string form = form_of(product, tf32);
+    std::string form = form_of(product, tf32, alignment);
     if (auto known = algorithms_.find(form); known != algorithms_.end()) {
       made->use(known->second);
     } else {

@@ -12,6 +12,11 @@ namespace tenon::cuda {
 
 constexpr uint64_t kProductWorkspace = uint64_t{32} << 20;
 
+// How the memory of each operand is aligned at least, in bytes.
+struct ProductAlignment {
+  uint32_t a = kOwnAlign, b = kOwnAlign, bias = kOwnAlign, c = kOwnAlign, out = kOwnAlign;
+};
+
 class PreparedProduct {
  public:
   virtual ~PreparedProduct() = default;
@@ -30,7 +35,10 @@ class Products {
   // tf32: real numbers of 32 bits are multiplied with 10 bits of fraction.
   static Result<std::unique_ptr<Products>> open(Device& device);
   virtual ~Products() = default;
-  virtual Result<std::unique_ptr<PreparedProduct>> prepare(const Product& product, bool tf32) = 0;
+  // TN_UNIMPLEMENTED: cuBLASLt has no algorithm for it.
+  virtual Result<std::unique_ptr<PreparedProduct>> prepare(const Product& product,
+                                                           bool tf32,
+                                                           const ProductAlignment& alignment) = 0;
 };
 
 }  // namespace tenon::cuda

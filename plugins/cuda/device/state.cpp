@@ -13,6 +13,15 @@ Status copy_now(Device& device, const void* from, bool from_device, void* to, ui
   return status.ok() ? std::move(done) : std::move(status);
 }
 
+// Likewise: the default stream would break captures of other threads.
+Status zero_now(Device& device, void* to, uint64_t bytes) {
+  TN_TRY(stream, device.new_stream());
+  Status status = device.health().check(cudaMemsetAsync(to, 0, bytes, stream), "a new state");
+  Status done = device.health().check(cudaStreamSynchronize(stream), "a new state");
+  device.free_stream(stream);
+  return status.ok() ? std::move(done) : std::move(status);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Block>> Block::make(Device& device, uint64_t bytes, std::string_view what) {
@@ -24,8 +33,12 @@ Result<std::shared_ptr<Block>> Weights::get(Device& device, const Constant& weig
   DLTensor view = weight.tensor.dl();
   const void* data = data_of<const void>(view);
   std::lock_guard lock(mutex_);
-  Kept& kept = kept_[{device.info().id, data, weight.channels_last}];
-  if (std::shared_ptr<Block> block = kept.block.lock()) return block;
+  Key key{device.info().id, data, weight.channels_last};
+  if (auto found = kept_.find(key); found != kept_.end()) {
+    if (std::shared_ptr<Block> block = found->second.block.lock()) return block;
+  }
+  // What nobody uses any more would keep its tensor for ever.
+  std::erase_if(kept_, [](const auto& one) { return one.second.block.expired(); });
   uint64_t bytes = bytes_of(dtype_of(view), element_count(view));
   TN_TRY(block, Block::make(device, bytes, "a constant"));
   std::vector<unsigned char> moved;
@@ -34,18 +47,19 @@ Result<std::shared_ptr<Block>> Weights::get(Device& device, const Constant& weig
     data = moved.data();
   }
   TN_CHECK(copy_now(device, data, false, block->address(), bytes));
-  kept.tensor = weight.tensor;
-  kept.block = block;
+  kept_[key] = {weight.tensor, block};
   return block;
 }
 
 Result<void*> State::address(const std::string& name, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   std::shared_ptr<Block>& block = values_[name];
+  if (block && block->bytes() != bytes) {
+    return invalid(cat("cuda: state ", name, ": expected ", block->bytes(), " bytes, got ", bytes));
+  }
   if (block) return block->address();
   TN_TRY(made, Block::make(device_, bytes, cat("state ", name)));
-  TN_CHECK(device_.health().check(cudaMemset(made->address(), 0, bytes), cat("state ", name)));
-  TN_CHECK(device_.health().check(cudaDeviceSynchronize(), cat("state ", name)));
+  TN_CHECK(zero_now(device_, made->address(), bytes));
   block = made;
   return block->address();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv, tenon:ConvInputGrad(dy, w, shape of x) and tenon:ConvWeightGrad(x, dy, shape of w) by
-// cuDNN. All work with channels last, which is what tensor cores want.
+// Conv, ConvTranspose, tenon:ConvInputGrad(dy, w, shape of x) and tenon:ConvWeightGrad(x, dy, shape
+// of w) by cuDNN. All work with channels last, which is what tensor cores want.
 #include "window.hpp"
 
 namespace tenon::cuda {
@@ -14,6 +14,9 @@ struct Roles {
 
 Roles roles_of(const NodeInfo& node) {
   if (node.op == "tenon.ConvInputGrad") {
+    return {ConvolutionKind::kInputGrad, node.out[0], node.in[1], node.in[0]};
+  }
+  if (node.op == "ConvTranspose") {  // what a convolution's gradient does, forward
     return {ConvolutionKind::kInputGrad, node.out[0], node.in[1], node.in[0]};
   }
   if (node.op == "tenon.ConvWeightGrad") {
@@ -38,6 +41,7 @@ std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
   if (w.size() < 3) return "a kernel without a spatial axis";
   if (std::string why = refuse_window(graph, roles.x, w.size() - 2); !why.empty()) return why;
   if (graph.value(roles.y).dims.size() != w.size()) return "an output of another rank";
+  if (!node.source.attr_ints("output_shape").empty()) return "an output shape in place of padding";
   for (int value : {roles.w, roles.y, node.op == "Conv" ? node.input(2) : kAbsent}) {
     if (value == kAbsent) continue;
     if (graph.value(value).dtype != x.dtype) return "operands of two types";
@@ -47,6 +51,9 @@ std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
   for (int axis = 0; axis < 2; ++axis) {
     if (window.pad[axis] != window.end_pad[axis] || window.pad[axis] < 0)
       return "padding that is not the same at both ends";
+    int64_t reach = (window.kernel[axis] - 1) * window.dilation[axis] + 1;
+    int64_t steps = (window.in[axis] + 2 * window.pad[axis] - reach) / window.stride[axis] + 1;
+    if (steps != window.out[axis]) return "an output size that the window does not give";
   }
   return {};
 }
@@ -79,6 +86,7 @@ void lower_conv(Lowering& lowering, const NodeInfo& node) {
   Lowering::Tail tail = lowering.tail_of(node);
   int bias = tail.bias != kAbsent ? tail.bias : is_forward ? node.input(2) : kAbsent;
   if (bias != kAbsent) c.bias = lowering.buffer(bias);
+  if (tail.residual != kAbsent) c.z = lowering.channels_last(tail.residual);
   c.relu = tail.activation == Activation::kRelu;
   auto place = [&](int value, bool is_made) {
     return is_made ? lowering.new_channels_last(value) : lowering.channels_last(value);
@@ -88,7 +96,7 @@ void lower_conv(Lowering& lowering, const NodeInfo& node) {
   c.y = place(is_forward ? tail.out : roles.y, is_forward);
   int made = is_forward ? c.y : c.kind == ConvolutionKind::kInputGrad ? c.x : c.w;
   Step step{node.name, node.op, "cudnn", c, {}, {made}, 0, 0};
-  for (int buffer : {c.x, c.w, c.y, c.bias}) {
+  for (int buffer : {c.x, c.w, c.y, c.bias, c.z}) {
     if (buffer >= 0 && buffer != made) step.reads.push_back(buffer);
   }
   double products = static_cast<double>(c.c / c.groups * c.r * c.s);

@@ -11,6 +11,7 @@ constexpr Handler kHandlers[] = {
     {"BatchNormalization", refuse_batch_norm, lower_batch_norm},
     {"Concat", refuse_concat, lower_concat},
     {"Conv", refuse_conv, lower_conv, true},
+    {"ConvTranspose", refuse_conv, lower_conv, true},
     {"Dropout", refuse_view, lower_view},
     {"Expand", refuse_expand, lower_expand},
     {"Flatten", refuse_view, lower_view},
@@ -40,6 +41,8 @@ constexpr Handler kHandlers[] = {
     {"Squeeze", refuse_view, lower_view},
     {"Transpose", refuse_transpose, lower_transpose},
     {"Unsqueeze", refuse_view, lower_view},
+    {"cuda.NarrowProduct", refuse_nothing, lower_narrow_product},
+    {"cuda.Turned", refuse_nothing, lower_turned},
     {"tenon.AveragePoolGrad", refuse_pool_grad, lower_pool_grad},
     {"tenon.BatchNormGrad", refuse_batch_norm_grad, lower_batch_norm_grad},
     {"tenon.ConvInputGrad", refuse_conv, lower_conv, true},
@@ -60,6 +63,10 @@ const Handler* find_handler(const std::string& op) {
   const Handler* found = std::find_if(std::begin(kHandlers), std::end(kHandlers),
                                       [&](const Handler& row) { return op == row.op; });
   return found == std::end(kHandlers) ? nullptr : found;
+}
+
+std::string refuse_nothing(const Imported&, const NodeInfo&) {
+  return {};
 }
 
 std::string real_suffix(uint32_t dtype) {

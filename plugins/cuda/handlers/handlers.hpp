@@ -39,6 +39,10 @@ std::string refuse_matmul(const Imported&, const NodeInfo&);
 void lower_matmul(Lowering&, const NodeInfo&);
 std::string refuse_gemm(const Imported&, const NodeInfo&);
 void lower_gemm(Lowering&, const NodeInfo&);
+// Of 8-bit numbers, the second operand with its last axes turned: made by narrow_products.
+std::string refuse_nothing(const Imported&, const NodeInfo&);
+void lower_narrow_product(Lowering&, const NodeInfo&);
+void lower_turned(Lowering&, const NodeInfo&);
 std::string refuse_softmax(const Imported&, const NodeInfo&);
 void lower_softmax(Lowering&, const NodeInfo&);
 std::string refuse_norm(const Imported&, const NodeInfo&);

@@ -33,8 +33,13 @@ void add_product(Lowering& lowering, const NodeInfo& node, Product product) {
   Lowering::Tail tail = lowering.tail_of(node);
   const ValueInfo& out = lowering.value(tail.out);
   if (tail.bias != kAbsent) product.bias = lowering.buffer(tail.bias);
+  if (tail.residual != kAbsent) {
+    product.c = lowering.buffer(tail.residual);
+    product.beta = 1;
+  }
   product.activation = tail.activation;
   product.dtype = lowering.value(node.in[0]).dtype;
+  product.b_dtype = lowering.value(node.in[1]).dtype;
   product.out_dtype = out.dtype;
   product.out = lowering.buffer(tail.out);
   Step step{node.name, node.op, "cublaslt", product, {product.a, product.b}, {product.out}, 0, 0};
@@ -60,15 +65,19 @@ std::string refuse_matmul(const Imported& graph, const NodeInfo& node) {
   return {};
 }
 
-void lower_matmul(Lowering& lowering, const NodeInfo& node) {
+namespace {
+
+// Of the last two axes, those of b turned or not.
+void lower_batched(Lowering& lowering, const NodeInfo& node, bool transpose_b) {
   const Dims& a = lowering.value(node.in[0]).dims;
   const Dims& b = lowering.value(node.in[1]).dims;
   Product product;
+  product.transpose_b = transpose_b;
   product.a = lowering.buffer(node.in[0]);
   product.b = lowering.buffer(node.in[1]);
   product.m = a[a.size() - 2];
   product.k = a.back();
-  product.n = b.back();
+  product.n = transpose_b ? b[b.size() - 2] : b.back();
   if (batches(b) == 1) {
     product.m *= batches(a);  // one large product in place of many
   } else {
@@ -77,6 +86,24 @@ void lower_matmul(Lowering& lowering, const NodeInfo& node) {
     product.stride_b = product.k * product.n;
   }
   add_product(lowering, node, product);
+}
+
+}  // namespace
+
+void lower_matmul(Lowering& lowering, const NodeInfo& node) {
+  lower_batched(lowering, node, false);
+}
+
+void lower_narrow_product(Lowering& lowering, const NodeInfo& node) {
+  lower_batched(lowering, node, true);
+}
+
+void lower_turned(Lowering& lowering, const NodeInfo& node) {
+  const ValueInfo& out = lowering.value(node.out[0]);
+  Dims strides = row_major(lowering.value(node.in[0]).dims);
+  std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
+  lowering.add_strided_copy(node, out.dtype, out.dims, {lowering.buffer(node.in[0]), strides, 0},
+                            {lowering.buffer(node.out[0]), row_major(out.dims), 0});
 }
 
 std::string refuse_gemm(const Imported& graph, const NodeInfo& node) {

@@ -21,6 +21,12 @@ struct F16 {
 struct BF16 {
   unsigned short bits;
 };
+struct F8E4M3 {
+  unsigned char bits;
+};
+struct F8E5M2 {
+  unsigned char bits;
+};
 struct Bool {
   unsigned char byte;
 };
@@ -82,6 +88,38 @@ TN_FN BF16 bfloat_of(float x) {
   unsigned bits = same_bits<unsigned>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fc0};
   return {static_cast<unsigned short>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+}
+
+// Sign, exponent with this bias, fraction of this many bits; what is too large becomes `top`.
+TN_FN unsigned char mini_of(float x, int fraction, int bias, unsigned top) {
+  const unsigned bits = same_bits<unsigned>(x), sign = bits >> 24 & 0x80u;
+  const unsigned magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<unsigned char>(sign | 0x7fu);
+  unsigned code = 0;
+  if (magnitude < static_cast<unsigned>(128 - bias) << 23) {
+    // Subnormal: adding a number whose last place is theirs rounds to it.
+    const unsigned magic = static_cast<unsigned>(127 + 24 - bias - fraction) << 23;
+    code = same_bits<unsigned>(same_bits<float>(magnitude) + same_bits<float>(magic)) - magic;
+  } else {
+    const int shift = 23 - fraction;
+    const unsigned half = (1u << (shift - 1)) - 1 + (magnitude >> shift & 1u);
+    code = (magnitude + half) >> shift;
+    code -= static_cast<unsigned>(127 - bias) << fraction;
+  }
+  return static_cast<unsigned char>(sign | (code < top ? code : top));
+}
+TN_FN float value(F8E4M3 x) {
+  const unsigned sign = static_cast<unsigned>(x.bits >> 7) << 31;
+  const unsigned exponent = x.bits >> 3 & 15u, fraction = x.bits & 7u;
+  if ((x.bits & 0x7fu) == 0x7fu) return quiet_nan();
+  if (exponent == 0) {
+    float small = static_cast<float>(fraction) * 0x1p-9f;
+    return sign ? -small : small;
+  }
+  return same_bits<float>(sign | (exponent + 120) << 23 | fraction << 20);
+}
+TN_FN float value(F8E5M2 x) {
+  return value(F16{static_cast<unsigned short>(x.bits << 8)});
 }
 
 // What an element is in a register: float, double, i64 or u64.
@@ -166,6 +204,20 @@ struct Convert<BF16> {
   template <class R>
   static TN_FN BF16 from(R x) {
     return bfloat_of(static_cast<float>(x));
+  }
+};
+template <>
+struct Convert<F8E4M3> {
+  template <class R>
+  static TN_FN F8E4M3 from(R x) {
+    return {mini_of(static_cast<float>(x), 3, 7, 0x7eu)};
+  }
+};
+template <>
+struct Convert<F8E5M2> {
+  template <class R>
+  static TN_FN F8E5M2 from(R x) {
+    return {mini_of(static_cast<float>(x), 2, 15, 0x7bu)};
   }
 };
 template <>

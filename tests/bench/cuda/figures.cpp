@@ -4,9 +4,10 @@
 //   pointwise chain          by a plan, and the measured bandwidth of a copy on the device
 //   small MLP training step  through captured graphs, and queued
 //   ResNet-50 and MiniLM     inference and training steps (model_figures.cpp)
-// Usage: bench_cuda [plugin folder]. Prints one JSON object.
+// Usage: bench_cuda [plugin folder]. Prints one JSON object a line, as soon as it is measured.
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -20,6 +21,7 @@
 #include "tenon/sdk/run.hpp"
 
 #include "device/products.hpp"
+#include "device_tensors.hpp"
 #include "model_figures.hpp"
 
 namespace tenon::cuda {
@@ -57,30 +59,53 @@ Result<double> device_ms(Device& device,
   return median(all);
 }
 
+// Numbers between -1 and 1 that no two neighbours share.
+Result<Tensor> noise(tn_ctx* ctx, const Type& type) {
+  TN_TRY(made, Tensor::zeros(ctx, type.dtype, type.dims));
+  uint32_t state = 1;
+  for (int64_t i = 0; i < type.elements(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    float number = static_cast<float>(state >> 8) / float{1 << 23} - 1;
+    if (type.rank() == 0) number *= 1e-4f;  // a learning rate
+    if (type.dtype == TN_F32) made.data<float>()[i] = number;
+    if (type.dtype == TN_BF16)
+      made.data<uint16_t>()[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16);
+  }
+  return made;
+}
+
 class Bench {
  public:
   Bench(tenon_session* session, Device& device) : session_(session), device_(device) {}
 
-  Status run(json* out) {
+  Status run(const Print& print) {
     TN_TRY(stream, device_.new_stream());
     stream_ = stream;
-    TN_CHECK(product(out));
-    TN_CHECK(chain(out));
-    TN_CHECK(step(out));
+    json product, chain, step;
+    TN_CHECK(measure_product(&product));
+    print("gemm_bf16_8192", product);
+    TN_CHECK(measure_chain(&chain));
+    print("pointwise_chain", chain);
+    TN_CHECK(measure_step(&step));
+    print("mlp_step", step);
     device_.free_stream(stream_);
     return {};
   }
 
  private:
   struct Run {
+    Run(tenon_session* of, Device& device) : session(of), inputs(device) {}
+    tenon_session* session;
     tn_plan* plan = nullptr;
-    std::vector<Tensor> inputs, outputs;
+    DeviceTensors inputs;
+    std::vector<Tensor> outputs;
     tn_outputs out{this, [](void* self, uint64_t i, const DLTensor* proto, DLTensor* to) {
-                     auto& all = static_cast<Run*>(self)->outputs;
+                     auto& run = *static_cast<Run*>(self);
+                     auto& all = run.outputs;
                      return guard([&]() -> Status {
                        if (all.size() <= i) all.resize(i + 1);
                        if (!all[i]) {
-                         TN_TRY(made, Tensor::zeros(tenon_host(session)->ctx, dtype_of(*proto),
+                         TN_TRY(made, Tensor::zeros(tenon_host(run.session)->ctx, dtype_of(*proto),
                                                     shape_of(*proto)));
                          all[i] = made;
                        }
@@ -88,46 +113,34 @@ class Bench {
                        return {};
                      });
                    }};
-    static inline tenon_session* session = nullptr;
     ~Run() {
       if (plan) services.eval->release(plan);
     }
     Status once() {
-      std::vector<DLTensor> views;
-      std::vector<const DLTensor*> pointers;
-      for (const Tensor& input : inputs)
-        views.push_back(input.dl());
-      for (const DLTensor& view : views)
-        pointers.push_back(&view);
+      std::vector<const DLTensor*> pointers = inputs.pointers();
       return Status(tenon_run(plan, pointers.data(), pointers.size(), &out, nullptr));
     }
   };
 
   Result<std::unique_ptr<Run>> compile(const std::string& text, const std::string& options) {
     tn_ctx* ctx = tenon_host(session_)->ctx;
-    Run::session = session_;
     tn_graph* raw = nullptr;
     TN_CHECK(services.graph->parse(ctx, str(text), &raw));
     OwnedGraph graph = OwnedGraph::take(raw);
-    auto made = std::make_unique<Run>();
+    auto made = std::make_unique<Run>(session_, device_);
     TN_CHECK(tenon_compile(session_, raw, str(options), &made->plan));
     std::vector<Value> states = graph.view().list(TN_LIST_STATES, 0);
     for (Value input : graph.view().inputs()) {
       if (std::find(states.begin(), states.end(), input) != states.end()) continue;
-      TN_TRY(tensor, Tensor::zeros(ctx, input.type().dtype, input.type().dims));
-      made->inputs.push_back(tensor);
+      TN_TRY(tensor, noise(ctx, input.type()));
+      TN_CHECK(made->inputs.add(tensor));
     }
     return made;
   }
 
   // Milliseconds of one kind of kernel in a plan's profile, the median of many runs.
   Result<double> profiled_ms(Run& run) {
-    std::vector<DLTensor> views;
-    std::vector<const DLTensor*> pointers;
-    for (const Tensor& input : run.inputs)
-      views.push_back(input.dl());
-    for (const DLTensor& view : views)
-      pointers.push_back(&view);
+    std::vector<const DLTensor*> pointers = run.inputs.pointers();
     std::vector<double> all;
     for (int i = 0; i < kRounds / 2 + 2; ++i) {
       StringSink sink;
@@ -140,36 +153,37 @@ class Bench {
     return median(all);
   }
 
-  Status product(json* out) {
+  Status measure_product(json* out) {
     constexpr int64_t kSize = 8192;
     constexpr uint64_t kBytes = uint64_t{kSize} * kSize * 2;
     Product form;
-    form.dtype = form.out_dtype = TN_BF16;
+    form.dtype = form.b_dtype = form.out_dtype = TN_BF16;
     form.m = form.n = form.k = kSize;
     TN_TRY(products, Products::open(device_));
-    TN_TRY(bare, products->prepare(form, false));
-    TN_TRY(block, device_.allocate(3 * kBytes + kProductWorkspace, stream_, "three matrices"));
+    TN_TRY(bare, products->prepare(form, false, {}));
+    TN_TRY(block, device_.allocate(kBytes + kProductWorkspace, stream_, "a matrix"));
     char* at = static_cast<char*>(block);
-    cudaMemsetAsync(at, 0, 3 * kBytes, stream_);
-    TN_TRY(alone, device_ms(device_, stream_, [&] {
-             return bare->launch(at, at + kBytes, nullptr, nullptr, at + 2 * kBytes,
-                                 at + 3 * kBytes, stream_);
-           }));
-    device_.free(block, stream_);
     TN_TRY(run, compile("graph {\n  input %a: bf16[8192, 8192]\n  input %b: bf16[8192, 8192]\n"
                         "  %y: bf16[8192, 8192] = MatMul(%a, %b) @product\n  output y = %y\n}\n",
                         R"({"backend": "cuda"})"));
     TN_TRY(ours, profiled_ms(*run));
+    // The same numbers: how many bits flip decides how fast the clock may be.
+    std::vector<const DLTensor*> in = run->inputs.pointers();
+    TN_TRY(alone, device_ms(device_, stream_, [&] {
+             return bare->launch(in[0]->data, in[1]->data, nullptr, nullptr, at, at + kBytes,
+                                 stream_);
+           }));
+    device_.free(block, stream_);
     double tera = 2.0 * kSize * kSize * kSize / 1e9;
-    (*out)["gemm_bf16_8192"] = {{"ms", ours},
-                                {"tflops", tera / ours},
-                                {"cublaslt_ms", alone},
-                                {"ratio", alone / ours},
-                                {"wanted", 0.95}};
+    *out = {{"ms", ours},
+            {"tflops", tera / ours},
+            {"cublaslt_ms", alone},
+            {"ratio", alone / ours},
+            {"wanted", 0.95}};
     return {};
   }
 
-  Status chain(json* out) {
+  Status measure_chain(json* out) {
     constexpr uint64_t kBytes = uint64_t{256} << 20;
     TN_TRY(block, device_.allocate(2 * kBytes, stream_, "two blocks"));
     char* at = static_cast<char*>(block);
@@ -186,16 +200,16 @@ class Bench {
                         R"({"backend": "cuda"})"));
     TN_TRY(ours, profiled_ms(*run));
     double moved = 2.0 * static_cast<double>(kBytes) / 1e6;
-    (*out)["pointwise_chain"] = {{"ms", ours},
-                                 {"gb_per_s", moved / ours},
-                                 {"copy_gb_per_s", moved / copy},
-                                 {"ratio", copy / ours},
-                                 {"wanted", 0.8}};
+    *out = {{"ms", ours},
+            {"gb_per_s", moved / ours},
+            {"copy_gb_per_s", moved / copy},
+            {"ratio", copy / ours},
+            {"wanted", 0.8}};
     return {};
   }
 
   // A step of gradient descent on a net of three layers, 64 wide: all launches, little work.
-  Status step(json* out) {
+  Status measure_step(json* out) {
     std::string text = R"(graph {
   input %w0: f32[64, 64]
   input %w1: f32[64, 64]
@@ -221,7 +235,6 @@ class Bench {
   state %w1 -> %n1
 }
 )";
-    json figures;
     for (bool graphs : {true, false}) {
       TN_TRY(run, compile(text, cat("{\"backend\": \"cuda\", \"graphs\": ",
                                     graphs ? "true}" : "false}")));
@@ -232,9 +245,8 @@ class Bench {
         std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
         if (i >= 20) all.push_back(took.count());
       }
-      figures[graphs ? "graph_us" : "queued_us"] = median(all);
+      (*out)[graphs ? "graph_us" : "queued_us"] = median(all);
     }
-    (*out)["mlp_step"] = figures;
     return {};
   }
 
@@ -243,11 +255,16 @@ class Bench {
   cudaStream_t stream_ = nullptr;
 };
 
-Status measure(tenon_session* session, json* out) {
+Status measure(tenon_session* session) {
+  // A line each, so that a run that is cut short has told what it measured.
+  Print print = [](const std::string& name, const json& figures) {
+    std::printf("%s\n", json{{name, figures}}.dump().c_str());
+    std::fflush(stdout);
+  };
   TN_TRY(device, Device::get(0));
-  (*out)["device"] = device->info().name;
-  TN_CHECK(Bench(session, *device).run(out));
-  measure_models(session, &(*out)["models"]);
+  print("device", device->info().name);
+  TN_CHECK(Bench(session, *device).run(print));
+  measure_models(session, *device, print);
   return {};
 }
 
@@ -255,7 +272,7 @@ Status measure(tenon_session* session, json* out) {
 }  // namespace tenon::cuda
 
 int main(int argc, char** argv) {
-  nlohmann::json config = nlohmann::json::object(), out;
+  nlohmann::json config = nlohmann::json::object();
   if (argc > 1) config["plugin_path"] = {argv[1]};
   tenon_session* session = nullptr;
   tn_status* failed = tenon_open(tenon::str(config.dump()), &session);
@@ -265,7 +282,7 @@ int main(int argc, char** argv) {
   }
   tenon::services.fill(*tenon_host(session));
   tenon_status_release(tenon_plugin_load(session, tenon::str("ops")));
-  tenon::Status status = tenon::cuda::measure(session, &out);
+  tenon::Status status = tenon::cuda::measure(session);
   if (!status.ok()) {
     tn_status* raw = status.release();
     tenon::StringSink sink;
@@ -273,7 +290,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "bench_cuda: %s\n", sink.text.c_str());
     return 1;
   }
-  std::printf("%s\n", out.dump(2).c_str());
   tenon_close(session);
   return 0;
 }

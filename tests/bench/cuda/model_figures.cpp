@@ -8,6 +8,7 @@
 
 #include "tenon/sdk/run.hpp"
 
+#include "device_tensors.hpp"
 #include "plugins/cuda/training_step.hpp"
 
 namespace tenon::cuda {
@@ -84,7 +85,8 @@ struct Kept {
 
 class Subject {
  public:
-  Subject(tenon_session* session, tn_ctx* ctx) : session_(session), ctx_(ctx), outputs_(ctx) {}
+  Subject(tenon_session* session, tn_ctx* ctx, Device& device)
+      : session_(session), ctx_(ctx), inputs_(device), outputs_(ctx) {}
   ~Subject() {
     if (plan_) services.eval->release(plan_);
   }
@@ -167,13 +169,10 @@ class Subject {
         DLTensor view = tensor.dl();
         TN_CHECK(Status(services.eval->state_set(plan_, str(input.name()), &view)));
       } else {
-        inputs_.push_back(tensor);
+        TN_CHECK(inputs_.add(tensor));
       }
     }
-    for (const Tensor& input : inputs_)
-      views_.push_back(input.dl());
-    for (const DLTensor& view : views_)
-      pointers_.push_back(&view);
+    pointers_ = inputs_.pointers();
     return {};
   }
 
@@ -181,14 +180,13 @@ class Subject {
   tn_ctx* ctx_;
   OwnedGraph graph_;
   tn_plan* plan_ = nullptr;
-  std::vector<Tensor> inputs_;
-  std::vector<DLTensor> views_;
+  DeviceTensors inputs_;
   std::vector<const DLTensor*> pointers_;
   Kept outputs_;
 };
 
-Status measure(tenon_session* session, tn_ctx* ctx, const Case& one, json* out) {
-  Subject subject(session, ctx);
+Status measure(tenon_session* session, tn_ctx* ctx, Device& device, const Case& one, json* out) {
+  Subject subject(session, ctx, device);
   TN_CHECK(subject.prepare(one));
   TN_TRY(wall, subject.wall_ms());
   (*out)["wall_ms"] = wall;
@@ -197,11 +195,11 @@ Status measure(tenon_session* session, tn_ctx* ctx, const Case& one, json* out) 
 
 }  // namespace
 
-void measure_models(tenon_session* session, json* out) {
+void measure_models(tenon_session* session, Device& device, const Print& print) {
   tn_ctx* ctx = tenon_host(session)->ctx;
   for (const Case& one : cases()) {
     json figures = json::object();
-    Status status = measure(session, ctx, one, &figures);
+    Status status = measure(session, ctx, device, one, &figures);
     if (!status.ok()) {
       tn_status* raw = status.release();
       StringSink sink;
@@ -209,7 +207,7 @@ void measure_models(tenon_session* session, json* out) {
       services.status->release(raw);
       figures["failed"] = sink.text;
     }
-    (*out)[cat(one.name, "_", one.precision)] = figures;
+    print(cat(one.name, "_", one.precision), figures);
   }
 }
 

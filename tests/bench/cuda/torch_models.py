@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 and MiniLM of model_figures.cpp in PyTorch: milliseconds, eager and compiled."""
+"""ResNet-50 and MiniLM of model_figures.cpp in PyTorch: milliseconds, eager and compiled;
+a line each, as soon as it is measured."""
 
 import itertools
 import json
@@ -128,7 +129,7 @@ def main():
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     until = time.monotonic() + SECONDS
-    out = {"torch": torch.__version__}
+    print(json.dumps({"torch": torch.__version__}), flush=True)
     for mode, precision, name, what in itertools.product(
         ("eager", "compiled"),
         ("fp32", "fp16", "bf16"),
@@ -139,10 +140,10 @@ def main():
             break
         key = f"{name}_{what}_{precision}_{mode}"
         try:
-            out[key] = figure(name, what, precision, mode == "compiled", until)
+            took = figure(name, what, precision, mode == "compiled", until)
         except RuntimeError as error:
-            out[key] = f"failed: {error}"
-    print(json.dumps(out, indent=2))
+            took = f"failed: {error}"
+        print(json.dumps({key: took}), flush=True)
 
 
 main()

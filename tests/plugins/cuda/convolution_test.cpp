@@ -101,6 +101,10 @@ TEST_P(InType, AreThereForTwoArchitecturesWithoutAGpu) {
         expect_plan(c, tf32, *device);
         c.relu = true;
         expect_plan(c, tf32, *device);
+        c.z = 0;
+        expect_plan(c, tf32, *device);
+        c.relu = false;
+        expect_plan(c, tf32, *device);
         expect_plan(convolution(form, GetParam(), ConvolutionKind::kInputGrad), tf32, *device);
         expect_plan(convolution(form, GetParam(), ConvolutionKind::kWeightGrad), tf32, *device);
       }

@@ -107,6 +107,40 @@ TEST_F(Networks, Convolve) {
   }
 }
 
+TEST_F(Networks, ConvolveAndAddAResidual) {
+  for (const char* type : {"f32", "f16", "bf16"}) {
+    SCOPED_TRACE(type);
+    std::string text = R"(graph {
+  input %x: T[2, 8, 9, 9]
+  input %w: T[16, 8, 1, 1]
+  input %v: T[16, 8, 3, 3]
+  input %b: T[16]
+  %l: T[2, 16, 9, 9] = Conv(%x, %w) @left
+  %r: T[2, 16, 9, 9] = Conv(%x, %v, %b) {pads = ints [1, 1, 1, 1]} @right
+  %s: T[2, 16, 9, 9] = Add(%l, %r) @sum
+  %y: T[2, 16, 9, 9] = Relu(%s) @relu
+  output y = %y
+}
+)";
+    for (size_t at; (at = text.find(": T")) != std::string::npos;)
+      text.replace(at + 2, 1, type);
+    agree(text, std::string(type) == "f32" ? 1e-5 : std::string(type) == "f16" ? 1e-2 : 3e-2);
+  }
+}
+
+TEST_F(Networks, TransposeConvolutions) {
+  agree(R"(graph {
+  input %x: f32[2, 8, 5, 5]
+  input %w: f32[8, 4, 3, 3]
+  input %b: f32[8]
+  %t: f32[2, 8, 10, 10] = ConvTranspose(%x, %w, %b) {group = 2, strides = ints [2, 2], pads = ints [1, 1, 1, 1], output_padding = ints [1, 1]} @transpose
+  %y: f32[2, 8, 10, 10] = Relu(%t) @relu
+  output y = %y
+}
+)",
+        1e-5);
+}
+
 TEST_F(Networks, ConvolveAlongOneAxis) {
   agree(R"(graph {
   input %x: f32[2, 8, 20]

@@ -92,6 +92,58 @@ TEST_F(OnDevice, RunsAttentionAndNormalisation) {
         1e-5);
 }
 
+// y = gelu(x w + b), x and w quantized.
+std::string narrow(const std::string& type) {
+  std::string text = R"(graph {
+  input %x: f32[64, 128]
+  input %w: f32[128, 64]
+  input %b: f32[64]
+  constant %s: f32[] = [0.015625]
+  %q: T[64, 128] = QuantizeLinear(%x, %s) {output_dtype = dtype T} @left
+  %p: T[128, 64] = QuantizeLinear(%w, %s) {output_dtype = dtype T} @right
+  %a: f32[64, 128] = DequantizeLinear(%q, %s) @wide
+  %v: f32[128, 64] = DequantizeLinear(%p, %s) @weights
+  %m: f32[64, 64] = MatMul(%a, %v) @product
+  %h: f32[64, 64] = Add(%m, %b) @bias
+  %y: f32[64, 64] = Gelu(%h) @gelu
+  output y = %y
+}
+)";
+  for (const std::string before : {": ", "dtype "}) {
+    for (size_t at; (at = text.find(before + "T")) != std::string::npos;)
+      text.replace(at + before.size(), 1, type);
+  }
+  return text;
+}
+
+TEST_F(OnDevice, MultipliesEightBitNumbers) {
+  agree(narrow("i8"), 1e-5);
+  EXPECT_EQ(last_["partitions"][0]["notes"], json::array()) << last_;
+  EXPECT_TRUE(last_["partitions"][0]["kernels"].contains("cublaslt")) << last_;
+  for (const char* type : {"f8e4m3fn", "f8e5m2"}) {
+    SCOPED_TRACE(type);
+    agree(narrow(type), 1e-4);
+    bool is_said = !last_["partitions"][0]["notes"].empty();
+    // Two operands of e5m2 are multiplied as reals, and so are all where the device is too old.
+    EXPECT_EQ(is_said, std::string(type) == "f8e5m2" || architecture() < 89) << last_;
+  }
+}
+
+TEST_F(OnDevice, AddsResidualsInProducts) {
+  agree(R"(graph {
+  input %x: f32[64, 32]
+  input %w: f32[32, 32]
+  input %b: f32[32]
+  %h: f32[64, 32] = MatMul(%x, %w) @matmul
+  %s: f32[64, 32] = Add(%h, %b) @bias
+  %r: f32[64, 32] = Add(%x, %s) @residual
+  %y: f32[64, 32] = Relu(%r) @relu
+  output y = %y
+}
+)",
+        1e-5);
+}
+
 TEST_F(OnDevice, KeepsStateOverRuns) {
   agree(R"(graph {
   input %a: f32[3]

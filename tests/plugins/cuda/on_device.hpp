@@ -26,7 +26,8 @@ class OnDevice : public tenon::test::PluginTest {
     StringSink sink;
     Status asked(table()->devices(cuda_->self(), sink.get()));
     ASSERT_TRUE(asked.ok()) << asked.message();
-    for (const json& device : json::parse(sink.text))
+    devices_ = json::parse(sink.text);
+    for (const json& device : devices_)
       if (device.contains("why")) GTEST_SKIP() << device["why"];
     ASSERT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
   }
@@ -35,6 +36,7 @@ class OnDevice : public tenon::test::PluginTest {
       services.eval->release(plan);
     cuda_.reset();
   }
+  int architecture() const { return devices_[0]["architecture"]; }
   const tn_backend* table() const { return cuda_->table<tn_backend>(); }
 
   OwnedGraph parse(const std::string& text) {
@@ -143,7 +145,7 @@ class OnDevice : public tenon::test::PluginTest {
 
   std::unique_ptr<Component> cuda_;
   std::vector<tn_plan*> plans_;
-  json last_;
+  json devices_, last_;
 };
 
 }  // namespace tenon::test

@@ -12,6 +12,7 @@
 
 #include "emulate.hpp"
 #include "kernels/element.cuh"
+#include "quantization.hpp"
 
 namespace tenon::cuda::test {
 namespace {
@@ -24,11 +25,15 @@ std::string read(const std::string& path) {
 double element(const void* data, uint32_t dtype, int64_t i) {
   if (dtype == TN_F32) return double{static_cast<const float*>(data)[i]};
   if (dtype == TN_F16) return double{tn::value(static_cast<const tn::F16*>(data)[i])};
+  if (dtype == TN_I8) return static_cast<double>(static_cast<const signed char*>(data)[i]);
+  if (dtype == kF8E4M3) return double{tn::value(static_cast<const tn::F8E4M3*>(data)[i])};
+  if (dtype == kF8E5M2) return double{tn::value(static_cast<const tn::F8E5M2*>(data)[i])};
   return double{tn::value(static_cast<const tn::BF16*>(data)[i])};
 }
 
 void put(void* data, uint32_t dtype, int64_t i, double x) {
   if (dtype == TN_F32) static_cast<float*>(data)[i] = static_cast<float>(x);
+  if (dtype == TN_I32) static_cast<int*>(data)[i] = static_cast<int>(x);
   if (dtype == TN_F16) static_cast<tn::F16*>(data)[i] = tn::half_of(static_cast<float>(x));
   if (dtype == TN_BF16) static_cast<tn::BF16*>(data)[i] = tn::bfloat_of(static_cast<float>(x));
 }
@@ -98,7 +103,7 @@ class Runner {
           for (int64_t l = 0; l < p.k; ++l) {
             int64_t left = b * p.stride_a + (p.transpose_a ? l * p.m + i : i * p.k + l);
             int64_t right = b * p.stride_b + (p.transpose_b ? j * p.k + l : l * p.n + j);
-            sum += element(at(p.a), p.dtype, left) * element(at(p.b), p.dtype, right);
+            sum += element(at(p.a), p.dtype, left) * element(at(p.b), p.b_dtype, right);
           }
           sum *= p.alpha;
           int64_t out = (b * p.m + i) * p.n + j;
@@ -156,6 +161,7 @@ class Runner {
       auto index = static_cast<int64_t>(i);
       int64_t k = c.channels_last ? index % c.k : index / (c.p * c.q) % c.k;
       double sum = sums[i] + (c.bias >= 0 ? element(at(c.bias), c.dtype, k) : 0);
+      if (c.z >= 0) sum += element(at(c.z), c.dtype, index);
       put(at(forward ? c.y : by_input ? c.x : c.w), c.dtype, index, c.relu && sum < 0 ? 0 : sum);
     }
   }

@@ -1,77 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a graph: groups, tails, copies, states, the arena.
 
-#include <algorithm>
-
-#include "graph_numbers.hpp"
-#include "lowering.hpp"
-#include "plugins/plugin_session.hpp"
+#include "plan_fixture.hpp"
 
 namespace tenon::cuda {
 namespace {
 
-using tenon::test::Collected;
-
-class Plans : public tenon::test::PluginTest {
- protected:
-  void SetUp() override {
-    PluginTest::SetUp();
-    ASSERT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
-    ASSERT_EQ(tenon_plugin_load(session_, str("reference")), nullptr);
-  }
-  OwnedGraph parse(const std::string& text) {
-    tn_graph* raw = nullptr;
-    Status parsed(services.graph->parse(ctx_, str(text), &raw));
-    EXPECT_TRUE(parsed.ok()) << parsed.message();
-    return OwnedGraph::take(raw);
-  }
-  Plan plan_of(const std::string& text) {
-    graph_ = parse(text);
-    Result<Plan> made = lower(import_graph(graph_.get()));
-    if (made.ok()) return std::move(*made);
-    ADD_FAILURE() << made.status().message();
-    return {};
-  }
-  static std::vector<std::string> kernels(const Plan& plan) {
-    std::vector<std::string> out;
-    for (const Step& step : plan.steps)
-      out.push_back(step.kernel.substr(0, step.kernel.find("_0")).substr(0, 9));
-    return out;
-  }
-  // Runs on the CPU and compares with the reference; `runs` times, states kept.
-  void check(const Plan& plan, int runs = 1, double tolerance = 2e-5) {
-    test::Emulator emulator(folder_.string());
-    emulator.add(plan);
-    ASSERT_EQ(emulator.build(), "");
-    tn_plan* reference = nullptr;
-    ASSERT_EQ(tenon_compile(session_, graph_.get(), {}, &reference), nullptr);
-    std::vector<test::Bytes> states;
-    for (int run = 0; run < runs; ++run) {
-      std::vector<test::Bytes> inputs =
-          test::random_inputs(graph_.get(), 3 + static_cast<uint32_t>(run));
-      std::vector<DenseView> views;
-      std::vector<const DLTensor*> pointers;
-      for (size_t i = 0; i < inputs.size(); ++i)
-        views.emplace_back(plan.inputs[i].dtype, plan.inputs[i].dims, inputs[i].data());
-      for (const DenseView& view : views)
-        pointers.push_back(view.get());
-      Collected expected(ctx_);
-      Status ran(tenon_run(reference, pointers.data(), pointers.size(), &expected.raw, nullptr));
-      ASSERT_TRUE(ran.ok()) << ran.message();
-      test::Ran got = test::run_plan(plan, emulator, inputs, &states);
-      ASSERT_EQ(got.outputs.size(), expected.tensors.size());
-      for (size_t i = 0; i < got.outputs.size(); ++i) {
-        const unsigned char* data = expected.tensors[i].data<unsigned char>();
-        test::Bytes wanted(data, data + got.outputs[i].size());
-        EXPECT_LT(test::difference(got.outputs[i], wanted, plan.outputs[i].dtype), tolerance)
-            << "run " << run << " output " << i;
-      }
-    }
-    services.eval->release(reference);
-  }
-
-  OwnedGraph graph_;
-};
+using test::Plans;
 
 TEST_F(Plans, GroupPointwiseNodesOfOneShape) {
   Plan plan = plan_of(R"(graph {
@@ -122,6 +57,81 @@ TEST_F(Plans, PutBiasAndActivationIntoProducts) {
   EXPECT_EQ(product.activation, Activation::kRelu);
   EXPECT_EQ(product.m, 10);
   EXPECT_EQ(product.batch, 1);
+  check(plan);
+}
+
+TEST_F(Plans, AddResidualsInProducts) {
+  Plan plan = plan_of(R"(graph {
+  input %x: f32[2, 5, 4]
+  input %w: f32[4, 4]
+  input %b: f32[4]
+  input %scale: f32[4]
+  %e: f32[2, 5, 4] = Exp(%x) @exp
+  %h: f32[2, 5, 4] = MatMul(%e, %w) @matmul
+  %s: f32[2, 5, 4] = Add(%h, %b) @bias
+  %r: f32[2, 5, 4] = Add(%e, %s) @residual
+  %n: f32[2, 5, 4] = LayerNormalization(%r, %scale) @norm
+  output n = %n
+}
+)");
+  EXPECT_EQ(kernels(plan), (std::vector<std::string>{"pointwise", "cublaslt", "norm_f32"}));
+  const Product& product = std::get<Product>(plan.steps[1].work);
+  EXPECT_GE(product.bias, 0);
+  EXPECT_GE(product.c, 0);
+  EXPECT_EQ(product.beta, 1);
+  check(plan);
+}
+
+// The later of two convolutions adds what the earlier one made.
+TEST_F(Plans, AddResidualsInConvolutions) {
+  std::string text = R"(graph {
+  input %x: f32[2, 3, 4, 4]
+  input %w: f32[4, 3, 1, 1]
+  input %v: f32[4, 3, 3, 3]
+  input %b: f32[4]
+  %l: f32[2, 4, 4, 4] = Conv(%x, %w) @left
+  %r: f32[2, 4, 4, 4] = Conv(%x, %v, %b) {pads = ints [1, 1, 1, 1]} @right
+  %s: f32[2, 4, 4, 4] = Add(%l, %r) @sum
+  %y: f32[2, 4, 4, 4] = Relu(%s) @relu
+  output y = %y
+}
+)";
+  Plan plan = plan_of(text);
+  EXPECT_EQ(kernels(plan),
+            (std::vector<std::string>{"copy_4", "cudnn", "copy_4", "cudnn", "copy_4"}));
+  const Convolution* last = std::get_if<Convolution>(&plan.steps[3].work);
+  ASSERT_TRUE(last);
+  EXPECT_GE(last->z, 0);
+  EXPECT_TRUE(last->relu);
+  check(plan);
+
+  Target target{ctx_};
+  target.has_residuals = false;  // as where cuDNN has no plan for it
+  Result<Plan> apart = lower(import_graph(graph_.get()), target);
+  ASSERT_TRUE(apart.ok()) << apart.status().message();
+  EXPECT_GT(apart->steps.size(), plan.steps.size());
+  check(*apart);
+}
+
+TEST_F(Plans, TransposeConvolutionsByAGradient) {
+  Plan plan = plan_of(R"(graph {
+  input %x: f32[2, 4, 5, 3]
+  input %w: f32[4, 3, 3, 2]
+  input %b: f32[6]
+  %t: f32[2, 6, 10, 6] = ConvTranspose(%x, %w, %b) {group = 2, strides = ints [2, 2], pads = ints [1, 0, 1, 0], output_padding = ints [1, 0]} @transpose
+  %y: f32[2, 6, 10, 6] = Relu(%t) @relu
+  output y = %y
+}
+)");
+  // x and w turned; the gradient; bias and ReLU; the result turned back.
+  int n_convolutions = 0, n_pointwise = 0;
+  for (const Step& step : plan.steps) {
+    const Convolution* c = std::get_if<Convolution>(&step.work);
+    n_convolutions += c && c->kind == ConvolutionKind::kInputGrad;
+    n_pointwise += step.kernel.starts_with("pointwise");
+  }
+  EXPECT_EQ(n_convolutions, 1);
+  EXPECT_EQ(n_pointwise, 1);
   check(plan);
 }
 

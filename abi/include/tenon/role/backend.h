@@ -24,8 +24,8 @@ typedef struct tn_backend {
    * no device to run on, and tells why and what to do; no entry without: nothing to run on. [any] */
   tn_status*(TN_CALL* devices)(void*, const tn_sink*);
 
-  /* Memory and order. A backend whose device is the CPU leaves these NULL: it uses ordinary memory
-   * and finishes before it returns. */
+  /* Memory and order; NULL where the device is the CPU, which finishes before it returns. A stream
+   * of stream_native's kind that others made on this device, and do not capture, serves as one. */
   tn_status*(TN_CALL* alloc)(void*, int32_t device, uint64_t bytes, void** out); /* [any] */
   /* Not before after_event (or NULL) has fired. [any] [finish] */
   void(TN_CALL* free)(void*, int32_t device, void* memory, void* after_event);
@@ -48,9 +48,9 @@ typedef struct tn_backend {
   tn_status*(TN_CALL* compile)(void*, const tn_graph* part, int32_t device, const tn_options*,
                                void** out_exe);
   uint64_t(TN_CALL* workspace)(void*, void* exe); /* bytes per run in flight. [any] */
-  /* Inputs and outputs by position in `part`, on the device. When the backend has state functions
-   * and the part has states, those inputs and outputs are left out and the state is given. All
-   * outputs are asked for before run returns: where only data tells a shape, run waits. [any] */
+  /* Inputs and outputs by position in `part`, on the device, inputs in anybody's memory there. With
+   * state functions, states are left out of both and the state is given. All outputs are asked
+   * for before run returns: where only data tells a shape, run waits. [any] */
   tn_status*(TN_CALL* run)(void*, void* exe, void* state, const DLTensor* const* in, uint64_t n_in,
                            const tn_outputs*, const tn_exec*);
   void(TN_CALL* exe_free)(void*, void* exe); /* [any] */

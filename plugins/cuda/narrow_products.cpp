@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// With integers a - za and b: sum (a - za) b = sum a b - za * sum b, and the second is a constant
+// of each column where b is. cuBLASLt multiplies 8-bit numbers where both operands lie along k, so
+// b is turned; where it is constant, when the plan is made.
+#include "narrow_products.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "quantization.hpp"
+#include "scalar_program.hpp"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr int64_t kMostTerms = 131071;  // of 128 * 128 in an int32
+
+// An operand as it is stored. Unsigned numbers are shifted by 128 to signed ones.
+struct Operand {
+  int stored = kAbsent;
+  QuantParams params;
+  bool is_unsigned = false;
+
+  int64_t shift() const { return is_unsigned ? 128 : 0; }
+  int64_t zero() const { return params.zeros[0] - shift(); }
+};
+
+class Joiner {
+ public:
+  Joiner(const Imported& from, const Target& target, std::vector<std::string>* notes)
+      : from_(from), target_(target), notes_(notes) {}
+
+  Imported run() {
+    made_ = from_;
+    made_.nodes.clear();
+    for (const NodeInfo& node : from_.nodes) {
+      bool is_product = node.op == "MatMul" || node.op == "Gemm";
+      if (!is_product || !is_quantized(node, 0) || !is_quantized(node, 1)) {
+        made_.nodes.push_back(node);
+        continue;
+      }
+      Operand a, b;
+      std::string why = why_not(node, &a, &b);
+      if (why.empty()) why = join(node, a, b);
+      if (why.empty()) continue;
+      notes_->push_back(
+          cat("node ", node.name, ": its 8-bit operands are multiplied as reals: ", why));
+      made_.nodes.push_back(node);
+    }
+    drop_unused();
+    made_.link();
+    return std::move(made_);
+  }
+
+ private:
+  const NodeInfo* producer(int value) const {
+    int at = from_.value(value).producer;
+    return at == kAbsent ? nullptr : &from_.nodes[static_cast<size_t>(at)];
+  }
+
+  bool is_quantized(const NodeInfo& node, size_t i) const {
+    const NodeInfo* made_by = producer(node.in[i]);
+    if (!made_by || made_by->op != "DequantizeLinear" || !made_by->program) return false;
+    uint32_t dtype = from_.value(made_by->in[0]).dtype;
+    return dtype == TN_I8 || dtype == TN_U8 || is_float8(dtype);
+  }
+
+  std::string read(int value, Operand* out) const {
+    const NodeInfo& made_by = *producer(value);
+    out->stored = made_by.in[0];
+    out->is_unsigned = from_.value(out->stored).dtype == TN_U8;
+    return read_params(from_, made_by, &out->params);
+  }
+
+  static bool is_turned(const NodeInfo& node) {
+    return node.op == "Gemm" && node.source.attr_int("transB", 0) != 0;
+  }
+
+  std::string why_not(const NodeInfo& node, Operand* a, Operand* b) const {
+    if (!target_.has_narrow_products) return "cuBLASLt has no algorithm for one of the products";
+    if (node.op == "Gemm" && node.source.attr_int("transA", 0) != 0)
+      return "a turned first operand";
+    if (std::string why = read(node.in[0], a); !why.empty()) return why;
+    if (std::string why = read(node.in[1], b); !why.empty()) return why;
+    if (std::string why = why_not_types(from_.value(a->stored), from_.value(b->stored));
+        !why.empty()) {
+      return why;
+    }
+    return why_not_params(node, *a, *b);
+  }
+
+  std::string why_not_types(const ValueInfo& a, const ValueInfo& b) const {
+    if (is_float8(a.dtype) != is_float8(b.dtype)) return "an integer and a real operand";
+    if (!is_float8(a.dtype)) return {};
+    if (target_.architecture < 89) {
+      return cat("8-bit reals need compute capability 8.9 or newer, the device has ",
+                 target_.architecture / 10, ".", target_.architecture % 10);
+    }
+    return a.dtype == kF8E5M2 && b.dtype == kF8E5M2 ? "both operands are float8_e5m2" : "";
+  }
+
+  std::string why_not_params(const NodeInfo& node, const Operand& a, const Operand& b) const {
+    const ValueInfo& right = from_.value(b.stored);
+    size_t column_axis = right.dims.size() - (is_turned(node) ? 2 : 1);
+    if (a.params.scales.size() != 1 || a.params.zeros.size() != 1)
+      return "the first operand has more than one scale";
+    if (b.params.scales.size() != 1 && (b.params.axis != column_axis || right.dims.size() != 2))
+      return "scales of the second operand that are not those of its columns";
+    bool is_symmetric = std::all_of(b.params.zeros.begin(), b.params.zeros.end(),
+                                    [&](int64_t zero) { return zero == b.shift(); });
+    if (!is_float8(right.dtype) && !is_symmetric)
+      return "the second operand has zero points other than the middle";
+    if (!is_float8(right.dtype) && a.zero() != 0 && !right.constant)
+      return "a zero point with a computed second operand";
+    auto [n, k] = columns_of(node, right.dims);
+    int64_t step = is_float8(right.dtype) ? 16 : 4;
+    if (n % step != 0 || k % step != 0)
+      return cat("rows and columns of the second operand are no multiples of ", step);
+    return k > kMostTerms ? "more terms than an int32 holds" : "";
+  }
+
+  static std::pair<int64_t, int64_t> columns_of(const NodeInfo& node, const Dims& dims) {
+    int64_t n = dims.back(), k = dims[dims.size() - 2];
+    return is_turned(node) ? std::pair(k, n) : std::pair(n, k);
+  }
+
+  int add_value(std::string name, uint32_t dtype, Dims dims, Tensor constant = {}) {
+    ValueInfo value;
+    value.name = std::move(name);
+    value.dtype = dtype;
+    value.dims = std::move(dims);
+    value.is_known = true;
+    value.constant = std::move(constant);
+    made_.values.push_back(std::move(value));
+    return static_cast<int>(made_.values.size()) - 1;
+  }
+
+  NodeInfo& add_node(const NodeInfo& of, std::string op, std::vector<int> in, int out) {
+    NodeInfo node;
+    node.source = of.source;
+    node.op = std::move(op);
+    node.name = of.name;
+    node.in = std::move(in);
+    node.out = {out};
+    made_.nodes.push_back(std::move(node));
+    return made_.nodes.back();
+  }
+
+  void add_pointwise(const NodeInfo& of,
+                     std::vector<int> in,
+                     int out,
+                     std::shared_ptr<const OwnProgram> program) {
+    NodeInfo& node = add_node(of, "cuda.Rescaled", std::move(in), out);  // no product, so no tail
+    node.own = std::move(program);
+    node.program = &node.own->program;
+  }
+
+  // The stored numbers as signed ones.
+  int as_signed(const NodeInfo& node, const Operand& of) {
+    if (!of.is_unsigned) return of.stored;
+    const ValueInfo& stored = from_.value(of.stored);
+    int out = add_value(cat(stored.name, " signed"), TN_I8, stored.dims);
+    ProgramBuilder p(TN_EXPR_DOMAIN_INT, 8);
+    uint32_t x = p.input(0);
+    p.op(TN_EXPR_SUB, x, p.number(128));
+    add_pointwise(node, {of.stored}, out, p.finish(1));
+    return out;
+  }
+
+  // A constant second operand: signed, k innermost, and the sum over k of each column.
+  struct Turned {
+    std::vector<unsigned char> bytes;
+    std::vector<int64_t> sums;
+    Dims dims;
+  };
+  Turned turned(const NodeInfo& node, const Operand& of) const {
+    const ValueInfo& stored = from_.value(of.stored);
+    auto [n, k] = columns_of(node, stored.dims);
+    Turned out;
+    out.dims = stored.dims;
+    out.dims[out.dims.size() - 2] = n;
+    out.dims.back() = k;
+    int64_t count = stored.count();
+    out.bytes.resize(static_cast<size_t>(count));
+    out.sums.assign(static_cast<size_t>(count / k), 0);
+    const auto* from = stored.constant.data<const unsigned char>();
+    auto flip = static_cast<unsigned char>(of.shift());
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t column = i / k % n, term = i % k, matrix = i / (n * k);
+      int64_t at = is_turned(node) ? i : (matrix * k + term) * n + column;
+      out.bytes[static_cast<size_t>(i)] = from[at] ^ flip;
+      out.sums[static_cast<size_t>(i / k)] += static_cast<signed char>(from[at] ^ flip);
+    }
+    return out;
+  }
+
+  // -za * the sums of b's columns, as a row; kAbsent: za is 0.
+  Result<int> correction(const NodeInfo& node, const Operand& a, const Turned& b) {
+    if (a.zero() == 0) return kAbsent;
+    std::vector<int32_t> numbers;
+    for (int64_t sum : b.sums)
+      numbers.push_back(static_cast<int32_t>(-a.zero() * sum));
+    Dims dims = b.dims;
+    dims.back() = dims[dims.size() - 2];
+    dims[dims.size() - 2] = 1;
+    TN_TRY(tensor, Tensor::of<int32_t>(target_.ctx, TN_I32, dims, numbers));
+    return add_value(cat(node.name, " correction"), TN_I32, dims, tensor);
+  }
+
+  Result<int> scale_of(const NodeInfo& node, const Operand& a, const Operand& b) {
+    double alpha = node.op == "Gemm" ? node.source.attr_float("alpha", 1) : 1;
+    std::vector<float> scales;
+    for (float scale : b.params.scales)
+      scales.push_back(static_cast<float>(alpha * double{scale} * double{a.params.scales[0]}));
+    Dims dims;
+    if (scales.size() > 1) dims = {static_cast<int64_t>(scales.size())};
+    TN_TRY(tensor, Tensor::of<float>(target_.ctx, TN_F32, dims, scales));
+    return add_value(cat(node.name, " scale"), TN_F32, dims, tensor);
+  }
+
+  // acc * scale + beta * c
+  void add_rescaling(const NodeInfo& node, int product, int scale) {
+    int c = node.op == "Gemm" ? node.input(2) : kAbsent;
+    std::vector<int> in{product, scale};
+    ProgramBuilder p;
+    uint32_t factor = p.input(1);
+    uint32_t scaled = p.op(TN_EXPR_MUL, p.input(0), factor);
+    if (c != kAbsent) {
+      in.push_back(c);
+      uint32_t beta = p.number(node.source.attr_float("beta", 1));
+      p.op(TN_EXPR_ADD, scaled, p.op(TN_EXPR_MUL, p.input(2), beta));
+    }
+    add_pointwise(node, std::move(in), node.out[0], p.finish(in.size()));
+  }
+
+  std::string join(const NodeInfo& node, const Operand& a, const Operand& b) {
+    Result<bool> joined = try_join(node, a, b);
+    return joined.ok() ? "" : joined.status().message();
+  }
+
+  Result<bool> try_join(const NodeInfo& node, const Operand& a, const Operand& b) {
+    const ValueInfo& right = from_.value(b.stored);
+    bool is_integer = !is_float8(right.dtype);
+    TN_TRY(scale, scale_of(node, a, b));
+    int second = b.stored, shift = kAbsent;
+    if (right.constant) {
+      Turned made = turned(node, b);
+      uint32_t dtype = is_integer ? TN_I8 : right.dtype;
+      TN_TRY(tensor, Tensor::of<unsigned char>(target_.ctx, dtype, made.dims, made.bytes));
+      second = add_value(cat(right.name, " turned"), dtype, made.dims, tensor);
+      if (is_integer) {
+        TN_TRY(row, correction(node, a, made));
+        shift = row;
+      }
+    } else {
+      second = as_signed(node, b);
+      if (!is_turned(node)) second = add_turn(node, second);
+    }
+    int first = as_signed(node, a);
+    Dims out = from_.value(node.out[0]).dims;
+    uint32_t dtype = is_integer ? TN_I32 : TN_F32;
+    int product = add_value(cat(node.name, " product"), dtype, out);
+    add_node(node, "cuda.NarrowProduct", {first, second}, product);
+    if (shift != kAbsent) {
+      int shifted = add_value(cat(node.name, " corrected"), TN_I32, out);
+      ProgramBuilder p(TN_EXPR_DOMAIN_INT, 32);
+      uint32_t sum = p.input(0);
+      p.op(TN_EXPR_ADD, sum, p.input(1));
+      add_pointwise(node, {product, shift}, shifted, p.finish(2));
+      product = shifted;
+    }
+    add_rescaling(node, product, scale);
+    return true;
+  }
+
+  int add_turn(const NodeInfo& node, int value) {
+    ValueInfo from = made_.value(value);
+    std::swap(from.dims[from.dims.size() - 1], from.dims[from.dims.size() - 2]);
+    int out = add_value(cat(from.name, " turned"), from.dtype, from.dims);
+    add_node(node, "cuda.Turned", {value}, out);
+    return out;
+  }
+
+  // DequantizeLinear whose numbers nobody wants any more.
+  void drop_unused() {
+    std::vector<bool> is_read(made_.values.size(), false);
+    for (const NodeInfo& node : made_.nodes) {
+      for (int value : node.in)
+        if (value != kAbsent) is_read[static_cast<size_t>(value)] = true;
+    }
+    std::erase_if(made_.nodes, [&](const NodeInfo& node) {
+      if (node.op != "DequantizeLinear") return false;
+      bool is_state =
+          std::any_of(made_.states.begin(), made_.states.end(),
+                      [&](const StateInfo& state) { return state.after == node.out[0]; });
+      return !is_state && !made_.value(node.out[0]).is_output &&
+             !is_read[static_cast<size_t>(node.out[0])];
+    });
+  }
+
+  const Imported& from_;
+  const Target& target_;
+  std::vector<std::string>* notes_;
+  Imported made_;
+};
+
+}  // namespace
+
+Imported join_narrow_products(const Imported& graph,
+                              const Target& target,
+                              std::vector<std::string>* notes) {
+  return Joiner(graph, target, notes).run();
+}
+
+}  // namespace tenon::cuda

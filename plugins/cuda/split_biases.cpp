@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "split_biases.hpp"
+
+#include <utility>
+
+namespace tenon::cuda {
+namespace {
+
+// y = ConvTranspose(x, w) + bias along the channels.
+void split(NodeInfo node, Imported* made) {
+  int bias = node.in[2], out = node.out[0];
+  ValueInfo sum = made->value(out);
+  sum.name += " without bias";
+  sum.is_output = false;
+  Dims along(sum.dims.size() - 1, 1);
+  along[0] = sum.dims[1];
+  NodeInfo add;
+  add.source = node.source;
+  add.op = "cuda.Biased";
+  add.name = node.name;
+  add.shapes = {sum.dims, along};
+  made->values.push_back(std::move(sum));
+  int product = static_cast<int>(made->values.size()) - 1;
+  add.in = {product, bias};
+  add.out = {out};
+  ProgramBuilder p;
+  uint32_t x = p.input(0);
+  p.op(TN_EXPR_ADD, x, p.input(1));
+  add.own = p.finish(2);
+  add.program = &add.own->program;
+  node.in.resize(2);
+  node.out = {product};
+  made->nodes.push_back(std::move(node));
+  made->nodes.push_back(std::move(add));
+}
+
+}  // namespace
+
+Imported split_biases(const Imported& graph) {
+  Imported made = graph;
+  made.nodes.clear();
+  for (const NodeInfo& node : graph.nodes) {
+    bool has_bias = node.op == "ConvTranspose" && node.input(2) != kAbsent;
+    if (has_bias) {
+      split(node, &made);
+    } else {
+      made.nodes.push_back(node);
+    }
+  }
+  made.link();
+  return made;
+}
+
+}  // namespace tenon::cuda

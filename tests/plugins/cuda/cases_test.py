@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packed ONNX cases run without Python: here on the reference, on a GPU machine on cuda."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PACK = HERE.parents[1] / "conformance" / "pack_cases.py"
+
+
+def run(folder, backend):
+    variables = {"TENON_TEST_ONNX_CASES": str(folder), "TENON_TEST_BACKEND": backend}
+    return subprocess.run(
+        [os.environ["TENON_CASES_TEST"]],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_packed_cases_give_what_is_expected(tmp_path):
+    only = "^test_(add|matmul_2d|softmax_axis_1|cast_FLOAT_to_FLOAT8E4M3FN|quantizelinear_axis)$"
+    packed = subprocess.run(
+        [sys.executable, PACK, tmp_path, "--only", only],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert packed.stdout.startswith("5 cases")
+
+    on_reference = run(tmp_path, "reference")
+
+    assert on_reference.returncode == 0, on_reference.stdout
+    assert re.search(r"PASSED  \] 6 tests", on_reference.stdout), on_reference.stdout
+
+    # A wrong answer is a failure, not a pass.
+    data = (tmp_path / "cases.bin").read_bytes()
+    (tmp_path / "cases.bin").write_bytes(data[:-4096] + b"\x55" * 4096)
+    damaged = run(tmp_path, "reference")
+    assert "fails on the reference too" in damaged.stdout or damaged.returncode != 0

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// On a GPU: tensors and streams that somebody else made, as DLPack hands them over, what is refused
+// of them, and that nothing is left behind. The runtime that is linked here is not the plugin's.
+
+#include <chrono>
+#include <thread>
+
+#include <cuda_runtime_api.h>
+
+#include "plugins/cuda/on_device.hpp"
+
+namespace tenon {
+namespace {
+
+using tenon::test::json;
+using tenon::test::Numbers;
+using tenon::test::OnDevice;
+
+constexpr int64_t kCount = 1 << 16;
+constexpr size_t kBytes = kCount * sizeof(float);
+
+const std::string kGraph = cat("graph {\n  input %x: f32[",
+                               kCount,
+                               "]\n  %e: f32[",
+                               kCount,
+                               "] = Exp(%x) @exp\n  %y: f32[",
+                               kCount,
+                               "] = Neg(%e) @neg\n  output y = %y\n}\n");
+
+class DeviceInputs : public OnDevice {
+ protected:
+  void SetUp() override {
+    OnDevice::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_EQ(cudaMalloc(&memory_, 2 * kBytes), cudaSuccess);
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+    graph_ = parse(kGraph);
+    host_ = inputs_of(graph_.get(), 5)[0];
+  }
+  void TearDown() override {
+    if (stream_) cudaStreamDestroy(stream_);
+    cudaFree(memory_);
+    OnDevice::TearDown();
+  }
+  json with_stream() const {
+    return {{"backend", "cuda"}, {"input_stream", reinterpret_cast<uintptr_t>(stream_)}};
+  }
+  DLTensor there(size_t offset = 0, int32_t device = 0) {
+    DLTensor out = host_.dl();
+    out.data = memory_;
+    out.byte_offset = offset;
+    out.device = {kDLCUDA, device};
+    return out;
+  }
+  std::string run_with(tn_plan* plan, const DLTensor& input, std::vector<float>* out = nullptr) {
+    const DLTensor* pointer = &input;
+    test::Collected results(ctx_);
+    std::string why = test::text_of(Status(tenon_run(plan, &pointer, 1, &results.raw, nullptr)));
+    if (why.empty() && out) *out = results.numbers<float>(0);
+    return why;
+  }
+  void expect_result(const std::vector<float>& got) {
+    ASSERT_EQ(got.size(), static_cast<size_t>(kCount));
+    for (size_t i = 0; i < got.size(); i += 997)
+      EXPECT_NEAR(got[i], -std::exp(host_.data<float>()[i]), 1e-5f) << i;
+  }
+
+  void* memory_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  OwnedGraph graph_;
+  Tensor host_;
+};
+
+TEST_F(DeviceInputs, AreReadWhereTheyLieInTheOrderOfTheirStream) {
+  tn_plan* plan = compile(graph_.get(), with_stream());
+  ASSERT_TRUE(plan);
+  for (int i = 0; i < 4; ++i) {  // the third run is a captured graph
+    ASSERT_EQ(cudaMemset(memory_, 0, kBytes), cudaSuccess);
+    // The numbers come late: a run that does not wait reads zeros.
+    auto wait = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+    ASSERT_EQ(cudaLaunchHostFunc(stream_, wait, nullptr), cudaSuccess);
+    ASSERT_EQ(cudaMemcpyAsync(memory_, host_.data<void>(), kBytes, cudaMemcpyHostToDevice, stream_),
+              cudaSuccess);
+    std::vector<float> got;
+    ASSERT_EQ(run_with(plan, there(), &got), "");
+    expect_result(got);
+  }
+  EXPECT_EQ(describe(plan)["partitions"][0]["graphs"], 1);
+}
+
+TEST_F(DeviceInputs, MayChangePlacesWithThoseOfTheCpu) {
+  tn_plan* plan = compile(graph_.get(), {{"backend", "cuda"}});
+  ASSERT_EQ(cudaMemcpy(memory_, host_.data<void>(), kBytes, cudaMemcpyHostToDevice), cudaSuccess);
+  for (int i = 0; i < 6; ++i) {
+    std::vector<float> got;
+    ASSERT_EQ(run_with(plan, i % 2 ? there() : host_.dl(), &got), "");
+    expect_result(got);
+  }
+}
+
+TEST_F(DeviceInputs, OfAnotherDeviceOrMisalignedAreRefused) {
+  tn_plan* plan = compile(graph_.get(), {{"backend", "cuda"}});
+
+  std::string elsewhere = run_with(plan, there(0, 5));
+  EXPECT_NE(elsewhere.find("got device type 2 id 5"), std::string::npos) << elsewhere;
+  std::string odd = run_with(plan, there(4));
+  EXPECT_NE(odd.find("aligned to 16 bytes"), std::string::npos) << odd;
+  EXPECT_EQ(run_with(plan, host_.dl()), "");
+}
+
+TEST_F(DeviceInputs, OfAStreamThatIsBeingCapturedAreRefused) {
+  tn_plan* plan = compile(graph_.get(), with_stream());
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), cudaSuccess);
+
+  std::string why = run_with(plan, there());
+
+  cudaGraph_t captured = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &captured), cudaSuccess);  // it was left alone
+  if (captured) cudaGraphDestroy(captured);
+  EXPECT_NE(why.find("being captured"), std::string::npos) << why;
+  EXPECT_EQ(run_with(plan, there()), "");
+}
+
+TEST_F(DeviceInputs, AStreamThatOthersMadeServesAsOne) {
+  void* block = nullptr;
+  ASSERT_EQ(test::text_of(Status(table()->alloc(cuda_->self(), 0, kBytes, &block))), "");
+  DLTensor from = host_.dl(), to = there();
+  to.data = block;
+  tn_exec exec{};
+  exec.struct_size = sizeof exec;
+  exec.stream = stream_;
+
+  ASSERT_EQ(test::text_of(Status(table()->copy(cuda_->self(), &from, &to, &exec))), "");
+  void* event = nullptr;
+  ASSERT_EQ(test::text_of(Status(table()->event_record(cuda_->self(), stream_, &event))), "");
+  EXPECT_EQ(test::text_of(Status(table()->event_sync(cuda_->self(), event, UINT64_MAX))), "");
+
+  std::vector<float> back(kCount);
+  EXPECT_EQ(cudaMemcpy(back.data(), block, kBytes, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(std::memcmp(back.data(), host_.data<void>(), kBytes), 0);
+  table()->event_free(cuda_->self(), event);
+  table()->free(cuda_->self(), 0, block, nullptr);
+}
+
+TEST_F(DeviceInputs, LeaveNothingBehind) {
+  auto left = [] {
+    size_t free_bytes = 0, all = 0;
+    cudaMemGetInfo(&free_bytes, &all);
+    return free_bytes;
+  };
+  auto use = [&] {
+    tn_plan* plan = compile(graph_.get(), with_stream());
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(run_with(plan, there()), "");
+    services.eval->release(plan);
+    plans_.clear();
+  };
+  use();
+  size_t before = left();
+  for (int i = 0; i < 20; ++i)
+    use();
+
+  EXPECT_LT(before, left() + (size_t{8} << 20));
+}
+
+}  // namespace
+}  // namespace tenon
