@@ -198,8 +198,10 @@ class TailFinder {
 
   // What an Add adds to the result, of the same shape and there before the product runs.
   int residual_of(const NodeInfo& add) const {
-    bool has_c = node_.op == "Gemm" && has_own_bias(node_);  // it may be a matrix
-    if (!takes_residuals_ || tail_.residual != kAbsent || has_c) return kAbsent;
+    // A Gemm's own C may be a matrix; cuDNN adds a residual in front of a bias only.
+    bool has_bias = tail_.bias != kAbsent || has_own_bias(node_);
+    bool has_place = node_.op == "Gemm" ? !has_own_bias(node_) : is_product_ || has_bias;
+    if (!takes_residuals_ || tail_.residual != kAbsent || !has_place) return kAbsent;
     int other = add.in[0] == value_ ? add.in[1] : add.in[0];
     if (other == value_ || other == kAbsent) return kAbsent;
     const ValueInfo& residual = graph_.value(other);

@@ -7,7 +7,7 @@ namespace tenon::cuda {
 namespace {
 
 // By these numbers an execution finds its tensors.
-enum Uid : int64_t { kX = 1, kW, kBias, kZ, kY, kProduct, kBiased, kSum };
+enum Uid : int64_t { kX = 1, kW, kBias, kZ, kY, kProduct, kAdded, kSum };
 
 constexpr int64_t kPlansTried = 16;
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;
@@ -32,9 +32,10 @@ class Builder {
   // The graph of operations, with everything that it is made of kept alive.
   Result<Descriptor> operations() {
     TN_CHECK(add_convolution());
-    bool has_more = c_.z >= 0 || c_.relu;
-    if (c_.bias >= 0) TN_CHECK(add_pointwise(CUDNN_POINTWISE_ADD, kBias, has_more ? kBiased : kY));
-    if (c_.z >= 0) TN_CHECK(add_pointwise(CUDNN_POINTWISE_ADD, kZ, c_.relu ? kSum : kY));
+    // The residual first: cuDNN knows the pattern in this order only.
+    bool has_more = c_.bias >= 0 || c_.relu;
+    if (c_.z >= 0) TN_CHECK(add_pointwise(CUDNN_POINTWISE_ADD, kZ, has_more ? kAdded : kY));
+    if (c_.bias >= 0) TN_CHECK(add_pointwise(CUDNN_POINTWISE_ADD, kBias, c_.relu ? kSum : kY));
     if (c_.relu) TN_CHECK(add_pointwise(CUDNN_POINTWISE_RELU_FWD, 0, kY));
     TN_TRY(graph, Descriptor::make(cudnn_, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
     std::vector<cudnnBackendDescriptor_t> raw;
@@ -57,7 +58,7 @@ class Builder {
  private:
   // What lies in memory has the form's type, what lies between operations is float32.
   Result<cudnnBackendDescriptor_t> tensor(int64_t uid) {
-    bool is_virtual = uid == kProduct || uid == kBiased || uid == kSum;
+    bool is_virtual = uid == kProduct || uid == kAdded || uid == kSum;
     std::vector<int64_t> dims{c_.n, c_.k, c_.p, c_.q};
     if (uid == kX) dims = {c_.n, c_.c, c_.h, c_.width};
     if (uid == kW) dims = {c_.k, c_.c / c_.groups, c_.r, c_.s};
