@@ -39,9 +39,8 @@ Result<CalibratedPass> CalibratedPass::create(tn_ctx* ctx, const Options& option
   if (options.has("weight_bits"))
     out.insertion_.largest = (1 << (options.integer("weight_bits") - 1)) - 1;
   out.insertion_.integer_bias = options.text("bias") == "int32";
-  out.plan_ = {options.text("observer"), options.text("observer_options"), options.texts("backend"),
-               out.insertion_.is_signed, options.text("non_finite") == "refuse"};
-  if (out.plan_.backends.empty()) out.plan_.backends = {"onednn", "reference"};
+  out.plan_ = CalibrationPlan::from(options);
+  out.plan_.symmetric = out.insertion_.is_signed;
   return Result<CalibratedPass>(std::move(out));
 }
 

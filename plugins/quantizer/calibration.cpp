@@ -129,6 +129,16 @@ Status show(tn_ctx* ctx,
 
 }  // namespace
 
+CalibrationPlan CalibrationPlan::from(const Options& options) {
+  CalibrationPlan out;
+  out.observer = options.text("observer");
+  out.observer_options = options.text("observer_options");
+  out.backends = options.texts("backend");
+  if (out.backends.empty()) out.backends = {"onednn", "reference"};
+  out.refuse_not_finite = options.text("non_finite") == "refuse";
+  return out;
+}
+
 Result<Calibrated> calibrate(tn_ctx* ctx,
                              Graph graph,
                              const std::vector<Value>& values,

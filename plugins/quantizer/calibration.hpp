@@ -19,6 +19,8 @@ struct CalibrationPlan {
   std::vector<std::string> backends;  // tried in this order; the first that is there serves
   bool symmetric = false;
   bool refuse_not_finite = true;
+
+  static CalibrationPlan from(const Options& options);  // `symmetric` is the pass's to say
 };
 
 struct Calibrated {

@@ -24,9 +24,7 @@ class Observe {
     out.samples_ = static_cast<uint64_t>(options.integer("samples"));
     out.batch_ = static_cast<uint64_t>(options.integer("batch"));
     out.momentum_ = options.number("momentum");
-    out.plan_ = {options.text("observer"), options.text("observer_options"),
-                 options.texts("backend"), false, options.text("non_finite") == "refuse"};
-    if (out.plan_.backends.empty()) out.plan_.backends = {"onednn", "reference"};
+    out.plan_ = CalibrationPlan::from(options);
     return Result<Observe>(std::move(out));
   }
 

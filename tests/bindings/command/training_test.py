@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -98,6 +99,16 @@ def test_a_run_killed_at_any_moment_ends_the_same(folder: Path) -> None:
     assert [json.loads(line)["epoch"] for line in history] == list(range(1, EPOCHS + 1))
     left = sorted(path.name for path in (folder / "run").iterdir())
     assert left == ["checkpoint.safetensors", "history.jsonl"]
+
+
+def test_each_epoch_tells_its_rate_and_the_time_left(folder: Path) -> None:
+    told = [line for line in train(folder, "o.onnx").stderr.splitlines() if " epoch " in line]
+    number = r"[\d.e+-]+"
+    for i, line in enumerate(told, 1):
+        figures = f"accuracy {number}, loss {number}, validation_loss {number}"
+        rate = rf"{number} samples/s, \d+:\d\d left"
+        assert re.fullmatch(rf"info: trainer: epoch {i} of 3, {figures}, {rate}", line), line
+    assert len(told) == 3
 
 
 def test_an_interrupt_saves_and_says_how_to_go_on(folder: Path) -> None:
