@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over k of [outer, k, inner]; contract in ../reduce.h.
 
+#include "elements.h"
 #include "level.h"
-#include "simd.h"
 
 extern "C" double sqrt(double);
 
@@ -14,9 +14,11 @@ constexpr float kInfinity = __builtin_inff();
 constexpr int64_t kBlock = 4096;    // of a row
 constexpr int64_t kBlockRows = 64;  // of columns
 
+// step: another number for the total; merge: two totals of one kind; join: the same, in f64.
 struct Add {
   static constexpr float kStart = 0.0F;
   static Vf step(Vf total, Vf x) { return total + x; }
+  static Vf merge(Vf a, Vf b) { return a + b; }
   static double join(double a, double b) { return a + b; }
 };
 struct AddSquare : Add {
@@ -28,68 +30,110 @@ struct AddAbsolute : Add {
 struct Max {
   static constexpr float kStart = -kInfinity;
   static Vf step(Vf total, Vf x) { return max_nan(total, x); }
+  static Vf merge(Vf a, Vf b) { return max_nan(a, b); }
   static double join(double a, double b) { return a > b || a != a ? a : b; }
 };
 struct Min {
   static constexpr float kStart = kInfinity;
   static Vf step(Vf total, Vf x) { return min_nan(total, x); }
+  static Vf merge(Vf a, Vf b) { return min_nan(a, b); }
   static double join(double a, double b) { return a < b || a != a ? a : b; }
 };
 
-const float* block_f32(const Source& src, int64_t offset, int64_t n, float* buffer) {
-  if (src.type == ElementType::kF32) return static_cast<const float*>(src.data) + offset;
-  load_f32(src, offset, n, buffer);
-  return buffer;
+void finish(double* totals, int64_t n, const ReduceArgs& args) {
+  if (args.kind == Reduction::kMean) {
+    const double k = static_cast<double>(args.k);
+    for (int64_t i = 0; i < n; ++i)
+      totals[i] /= k;
+  } else if (args.kind == Reduction::kL2) {
+    for (int64_t i = 0; i < n; ++i)
+      totals[i] = ::sqrt(totals[i]);
+  }
 }
 
-double finish(double total, const ReduceArgs& args) {
-  if (args.kind == Reduction::kMean) return total / static_cast<double>(args.k);
-  return args.kind == Reduction::kL2 ? ::sqrt(total) : total;
+template <class R>
+double join_lanes(Vf total) {
+  double parts[4] = {R::kStart, R::kStart, R::kStart, R::kStart};
+  for (int lane = 0; lane < kLanes; lane += 4) {
+    for (int i = 0; i < 4; ++i)
+      parts[i] = R::join(parts[i], static_cast<double>(total[lane + i]));
+  }
+  return R::join(R::join(parts[0], parts[1]), R::join(parts[2], parts[3]));
 }
 
 // Four accumulators hide the latency of the additions.
-template <class R>
-double reduce_block(const float* x, int64_t n) {
+template <class R, class T>
+double reduce_block(const T* x, int64_t n) {
   Vf total[4] = {splat(R::kStart), splat(R::kStart), splat(R::kStart), splat(R::kStart)};
   int64_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
     for (int k = 0; k < 4; ++k)
-      total[k] = R::step(total[k], load(x + i + k * kLanes));
+      total[k] = R::step(total[k], load_lanes(x + i + k * kLanes));
   }
   for (; i + kLanes <= n; i += kLanes)
-    total[0] = R::step(total[0], load(x + i));
-  double result = R::kStart;
-  for (int k = 0; k < 4; ++k) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      result = R::join(result, static_cast<double>(total[k][lane]));
-    }
-  }
+    total[0] = R::step(total[0], load_lanes(x + i));
+  Vf all = R::merge(R::merge(total[0], total[1]), R::merge(total[2], total[3]));
+  double result = join_lanes<R>(all);
   for (; i < n; ++i) {
-    Vf last = R::step(splat(R::kStart), splat(x[i]));
+    Vf last = R::step(splat(R::kStart), load_lanes_part(x + i, 1));
     result = R::join(result, static_cast<double>(last[0]));
   }
   return result;
 }
 
-template <class R>
+// The numbers of a source: what `at` gives is good until the next call.
+template <class T>
+class Direct {
+ public:
+  explicit Direct(const Source& src) : data_(static_cast<const T*>(src.data)) {}
+  const T* at(int64_t offset, int64_t) { return data_ + offset; }
+
+ private:
+  const T* data_;
+};
+class Converted {
+ public:
+  explicit Converted(const Source& src) : src_(src) {}
+  const float* at(int64_t offset, int64_t n) {
+    load_f32(src_, offset, n, buffer_);
+    return buffer_;
+  }
+
+ private:
+  const Source& src_;
+  alignas(64) float buffer_[kBlock];
+};
+
+template <class R, class From>
 void rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
-  alignas(64) float buffer[kBlock];
+  From from(args.src);
   for (int64_t r = lo; r < hi; ++r) {
     double total = R::kStart;
     for (int64_t at = 0; at < args.k; at += kBlock) {
       int64_t n = args.k - at < kBlock ? args.k - at : kBlock;
-      total = R::join(total, reduce_block<R>(block_f32(args.src, r * args.k + at, n, buffer), n));
+      total = R::join(total, reduce_block<R>(from.at(r * args.k + at, n), n));
     }
-    float result = static_cast<float>(finish(total, args));
+    finish(&total, 1, args);
+    float result = static_cast<float>(total);
     store_f32(&result, 1, args.dst, r, false);
   }
 }
 
+template <class R, class T>
+void add_row(float* total, const T* x, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    store(total + i, R::step(load(total + i), load_lanes(x + i)));
+  if (i < n) {
+    Vf sum = R::step(load(total + i), load_lanes_part(x + i, n - i));
+    store_part(total + i, sum, n - i);
+  }
+}
+
 // One block of columns: every 64 rows the f32 totals are joined to the f64 ones.
-template <class R>
-void column_block(const ReduceArgs& args, int64_t outer, int64_t column, int64_t n) {
+template <class R, class From>
+void column_block(const ReduceArgs& args, From& from, int64_t outer, int64_t column, int64_t n) {
   alignas(64) float total[kReduceBlock];
-  alignas(64) float buffer[kReduceBlock];
   double joined[kReduceBlock];
   for (int64_t i = 0; i < n; ++i)
     joined[i] = static_cast<double>(R::kStart);
@@ -97,41 +141,37 @@ void column_block(const ReduceArgs& args, int64_t outer, int64_t column, int64_t
     int64_t last = args.k - first < kBlockRows ? args.k : first + kBlockRows;
     for (int64_t i = 0; i < n; ++i)
       total[i] = R::kStart;
-    for (int64_t row = first; row < last; ++row) {
-      const float* x = block_f32(args.src, (outer * args.k + row) * args.inner + column, n, buffer);
-      int64_t i = 0;
-      for (; i + kLanes <= n; i += kLanes)
-        store(total + i, R::step(load(total + i), load(x + i)));
-      if (i < n) {
-        Vf sum = R::step(load(total + i), load_part(x + i, n - i, 0.0F));
-        store_part(total + i, sum, n - i);
-      }
-    }
+    for (int64_t row = first; row < last; ++row)
+      add_row<R>(total, from.at((outer * args.k + row) * args.inner + column, n), n);
     for (int64_t i = 0; i < n; ++i)
       joined[i] = R::join(joined[i], static_cast<double>(total[i]));
   }
+  finish(joined, n, args);
   for (int64_t i = 0; i < n; ++i)
-    total[i] = static_cast<float>(finish(joined[i], args));
+    total[i] = static_cast<float>(joined[i]);
   store_f32(total, n, args.dst, outer * args.inner + column, false);
 }
 
-template <class R>
+template <class R, class From>
 void columns(const ReduceArgs& args, int64_t lo, int64_t hi) {
   const int64_t blocks = (args.inner + kReduceBlock - 1) / kReduceBlock;
+  From from(args.src);
   for (int64_t piece = lo; piece < hi; ++piece) {
     int64_t column = piece % blocks * kReduceBlock;
     int64_t n = args.inner - column < kReduceBlock ? args.inner - column : kReduceBlock;
-    column_block<R>(args, piece / blocks, column, n);
+    column_block<R>(args, from, piece / blocks, column, n);
   }
 }
 
 using Run = void (*)(const ReduceArgs&, int64_t, int64_t);
 struct ReductionRow {
-  Run rows;
-  Run columns;
+  Run f32_rows, bf16_rows, any_rows;
+  Run f32_columns, bf16_columns, any_columns;
 };
 template <class R>
-constexpr ReductionRow kReductionRow = {rows<R>, columns<R>};
+constexpr ReductionRow kReductionRow = {rows<R, Direct<float>>,   rows<R, Direct<Bf16>>,
+                                        rows<R, Converted>,       columns<R, Direct<float>>,
+                                        columns<R, Direct<Bf16>>, columns<R, Converted>};
 // In the order of Reduction.
 constexpr ReductionRow kReductions[] = {
     kReductionRow<Add>,         kReductionRow<Add>,       kReductionRow<Max>,
@@ -141,14 +181,20 @@ constexpr ReductionRow kReductions[] = {
 static_assert(sizeof kReductions / sizeof kReductions[0] ==
               static_cast<uint64_t>(Reduction::kCount));
 
+Run by_type(ElementType type, Run f32, Run bf16, Run any) {
+  return type == ElementType::kF32 ? f32 : type == ElementType::kBf16 ? bf16 : any;
+}
+
 }  // namespace
 
 void reduce_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
-  kReductions[static_cast<int>(args.kind)].rows(args, lo, hi);
+  const ReductionRow& row = kReductions[static_cast<int>(args.kind)];
+  by_type(args.src.type, row.f32_rows, row.bf16_rows, row.any_rows)(args, lo, hi);
 }
 
 void reduce_columns(const ReduceArgs& args, int64_t lo, int64_t hi) {
-  kReductions[static_cast<int>(args.kind)].columns(args, lo, hi);
+  const ReductionRow& row = kReductions[static_cast<int>(args.kind)];
+  by_type(args.src.type, row.f32_columns, row.bf16_columns, row.any_columns)(args, lo, hi);
 }
 
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

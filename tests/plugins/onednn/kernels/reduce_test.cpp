@@ -3,6 +3,8 @@
 
 #include "kernels/reduce.h"
 
+#include <bit>
+
 #include "levels.h"
 
 namespace tenon::onednn::kernels {
@@ -53,6 +55,30 @@ TEST_P(Reduce, AgreesWithF64) {
         ASSERT_NEAR(y[static_cast<uint64_t>(i)], want, 2e-6 * std::fabs(want) + 1e-6) << kind;
       }
       EXPECT_EQ(y.back(), 7.0F);
+    }
+  }
+}
+
+TEST_P(Reduce, ReadsBf16AsItIs) {
+  constexpr int64_t kShapes[][3] = {{3, 5000, 1}, {4, 100, 1}, {2, 70, 1025}, {1, 3, 17}};
+  for (const auto& [outer, k, inner] : kShapes) {
+    std::vector<float> x = uniform(static_cast<uint64_t>(outer * k * inner), -1, 3);
+    std::vector<uint16_t> halves;
+    for (float& v : x) {
+      uint32_t bits = std::bit_cast<uint32_t>(v) & 0xffff0000U;
+      v = std::bit_cast<float>(bits);
+      halves.push_back(static_cast<uint16_t>(bits >> 16));
+    }
+    for (int kind = 0; kind < static_cast<int>(Reduction::kCount); ++kind) {
+      std::vector<float> y(static_cast<uint64_t>(outer * inner)), want = y;
+      const ReduceArgs args{
+          static_cast<Reduction>(kind), {x.data()}, {want.data()}, outer, k, inner};
+      reduce(context_, args);
+      ReduceArgs same = args;
+      same.src = {halves.data(), ElementType::kBf16};
+      same.dst = {y.data()};
+      reduce(context_, same);
+      EXPECT_EQ(y, want) << kind;
     }
   }
 }
