@@ -11,6 +11,8 @@
 #include "tenon/host/graph.h"
 #include "tenon/tenon.h"
 
+#include "folders.hpp"
+
 namespace tenon::fuzz {
 
 inline tn_str str(const std::string& text) {
@@ -20,7 +22,7 @@ inline tn_str str(const std::string& text) {
 inline tenon_session* session() {
   static tenon_session* const opened = [] {
     tenon_session* out = nullptr;
-    std::string config = std::string(R"({"plugin_path": [")") + TENON_TEST_PLUGIN_DIR + "\"]}";
+    std::string config = std::string(R"({"plugin_path": [")") + tenon::test::kPluginFolder + "\"]}";
     if (tenon_open(str(config), &out)) std::abort();
     return out;
   }();

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "folders.hpp"
 #include "host/text_mutation.hpp"
 
 namespace tenon::host {
@@ -88,7 +89,7 @@ TEST(Axes, TakesTheBatchForRunsThatOneInputFixes) {
 }
 
 TEST(Axes, ReadsTheExamplesOfItsPage) {
-  std::ifstream page(TENON_TEST_SOURCE_DIR "/abi/axes.md");
+  std::ifstream page(std::string(test::kSourceFolder) + "/abi/axes.md");
   size_t examples = 0;
   for (std::string line; std::getline(page, line);) {
     if (!line.starts_with("    ") || line.find("->") == std::string::npos) continue;

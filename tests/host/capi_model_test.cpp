@@ -13,6 +13,7 @@
 #include "tenon/tenon.h"
 
 #include "capi.hpp"
+#include "folders.hpp"
 
 namespace tenon::host {
 namespace {
@@ -27,7 +28,7 @@ class CapiModel : public testing::Test {
     char name[] = "/tmp/tenon_model_XXXXXX";
     folder_ = mkdtemp(name);
     setenv("XDG_STATE_HOME", folder_.c_str(), 1);
-    std::string config = json{{"plugin_path", {TENON_TEST_PLUGINS "/good"}}}.dump();
+    std::string config = json{{"plugin_path", {cat(test::kTestPluginFolder, "/good")}}}.dump();
     Status(tenon_open(str(config), &session_)).release();
   }
   void SetUp() override {

@@ -10,6 +10,7 @@
 #include "tenon/host/options.h"
 #include "tenon/role/pass.h"
 
+#include "folders.hpp"
 #include "session.hpp"
 #include "status_object.hpp"
 
@@ -21,7 +22,7 @@ using testing::HasSubstr;
 
 class Component : public testing::Test {
  protected:
-  Component() : session_({{TENON_TEST_PLUGINS "/broken"}, false, false}) {}
+  Component() : session_({{cat(test::kTestPluginFolder, "/broken")}, false, false}) {}
 
   tn_ctx* ctx() { return session_.own; }
   Status create(std::string_view id, tn_component_ref** out, const tn_options* options = nullptr) {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "expr_intrinsics.hpp"
+#include "folders.hpp"
 #include "host/text_mutation.hpp"
 
 namespace tenon::host {
@@ -89,7 +90,7 @@ TEST(Expr, KnowsEveryIntrinsicInTheHeaderOnce) {
 }
 
 TEST(Expr, HasAPageThatNamesEveryIntrinsic) {
-  std::ifstream page(TENON_TEST_SOURCE_DIR "/abi/expr.md");
+  std::ifstream page(std::string(test::kSourceFolder) + "/abi/expr.md");
   const std::string text((std::istreambuf_iterator<char>(page)), {});
   const std::string table = text.substr(text.find("## Intrinsics"));
   for (const Intrinsic& row : intrinsics())

@@ -14,6 +14,7 @@
 
 #include "tenon/role/pass.h"
 
+#include "folders.hpp"
 #include "registry.hpp"
 #include "session.hpp"
 
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
 
-const fs::path kPlugins = TENON_TEST_PLUGINS;
+const fs::path kPlugins = test::kTestPluginFolder;
 
 // A folder of its own for each test, which is also the user's state folder.
 class Loader : public testing::Test {

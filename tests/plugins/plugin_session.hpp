@@ -20,6 +20,8 @@
 #include "tenon/sdk/component.hpp"
 #include "tenon/sdk/edit.hpp"
 
+#include "folders.hpp"
+
 namespace tenon::test {
 
 using nlohmann::json;
@@ -32,6 +34,14 @@ inline std::string text_of(Status status) {
   Status told(services.status->text(raw, sink.get()));
   services.status->release(raw);
   return told.ok() ? sink.text : "no text";
+}
+
+// A file of tests/golden, as another program wrote it.
+inline json golden(std::string_view file) {
+  std::ifstream in(cat(kSourceFolder, "/tests/golden/", file));
+  json all = json::parse(in, nullptr, false);
+  EXPECT_FALSE(all.is_discarded()) << "tests/golden/" << file << " cannot be read";
+  return all;
 }
 
 // Outputs of a run or a batch, kept as host tensors.
@@ -69,7 +79,7 @@ class PluginTest : public testing::Test {
     setenv("XDG_STATE_HOME", folder_.c_str(), 1);
     // Tests that travel without their build folder are told where the plugins are.
     const char* elsewhere = std::getenv("TENON_TEST_PLUGINS");
-    std::string plugins = elsewhere ? elsewhere : TENON_TEST_PLUGIN_DIR;
+    std::string plugins = elsewhere ? elsewhere : kPluginFolder;
     std::string config = json{{"plugin_path", {plugins}}}.dump();
     tn_status* failed = tenon_open(str(config), &session_);
     if (failed) tenon_status_release(failed);

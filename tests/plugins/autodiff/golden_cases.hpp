@@ -3,7 +3,6 @@
 // The cases of tests/golden/gradients.json, written by gradients.py: a graph, a formula for each
 // input, and what PyTorch computes of its gradients in fp64.
 #include <cstdio>
-#include <fstream>
 #include <set>
 
 #include "plugins/autodiff/autodiff_test.hpp"
@@ -18,9 +17,7 @@ class GoldenTest : public AutodiffTest {
     return kModels.count(one["name"]) != 0;
   }
   static json cases() {
-    std::ifstream file(TENON_TEST_GOLDEN_DIR "/gradients.json");
-    json all = json::parse(file, nullptr, false);
-    EXPECT_FALSE(all.is_discarded()) << "tests/golden/gradients.json cannot be read";
+    json all = golden("gradients.json");
     return all.is_discarded() ? json::array() : all["cases"];
   }
   static json case_named(std::string_view name) {

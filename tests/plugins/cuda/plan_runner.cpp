@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 
 #include "emulate.hpp"
+#include "folders.hpp"
 #include "kernels/element.cuh"
 #include "quantization.hpp"
 
@@ -189,15 +190,19 @@ void Emulator::add(const Plan& plan) {
 }
 
 std::string Emulator::build() {
-  void* kernels = dlopen(TENON_TEST_EMULATED, RTLD_NOW | RTLD_LOCAL);
+  std::string emulated =
+      std::string(tenon::test::kBuildFolder) + "/tests/plugins/cuda/cuda_emulated.so";
+  void* kernels = dlopen(emulated.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!kernels) return dlerror();
   libraries_.push_back(kernels);
   if (text_.empty()) return "";
   std::string base = folder_ + "/generated";
   std::ofstream(base + ".cpp") << "#include \"emulate.hpp\"\n#include \"kernels/element.cuh\"\n"
                                << text_;
-  std::string command = std::string(TENON_TEST_CXX) + " -std=c++20 -O1 -w -shared -fPIC -I" +
-                        TENON_TEST_CUDA_INCLUDE + " " + base + ".cpp -o " + base + ".so 2> " +
+  std::string source = tenon::test::kSourceFolder;
+  std::string command = std::string(tenon::test::kCompiler) +
+                        " -std=c++20 -O1 -w -shared -fPIC -I" + source + "/plugins/cuda -I" +
+                        source + "/tests/plugins/cuda " + base + ".cpp -o " + base + ".so 2> " +
                         base + ".log";
   if (std::system(command.c_str()) != 0) return read(base + ".log");
   void* made = dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);

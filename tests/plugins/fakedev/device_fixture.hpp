@@ -14,6 +14,8 @@
 #include "tenon/abi.h"
 #include "tenon/tenon.h"
 
+#include "folders.hpp"
+
 namespace tenon::test {
 
 inline tn_str str(const std::string& text) {
@@ -75,8 +77,8 @@ struct Results {
 class FakeDevice : public testing::Test {
  protected:
   void SetUp() override {
-    std::string config = std::string(R"({"plugin_path": [")") + TENON_TEST_PLUGIN_DIR + "\", \"" +
-                         TENON_TEST_DEVICES_DIR + "\"]}";
+    std::string config = std::string(R"({"plugin_path": [")") + kPluginFolder + "\", \"" +
+                         kTestPluginFolder + "/devices\"]}";
     ASSERT_EQ(take_text(tenon_open(str(config), &session_)), "");
     host_ = tenon_host(session_);
     graph_ = table<tn_host_graph>("tenon.host.graph/1");

@@ -13,6 +13,8 @@
 #include "tenon/sdk/edit.hpp"
 #include "tenon/sdk/run.hpp"
 
+#include "folders.hpp"
+
 namespace tenon {
 namespace {
 
@@ -40,7 +42,7 @@ tn_status* give(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
 class OneDnnBackend : public testing::Test {
  protected:
   void SetUp() override {
-    std::string config = std::string(R"({"plugin_path": [")") + TENON_TEST_PLUGIN_DIR + R"("]})";
+    std::string config = std::string(R"({"plugin_path": [")") + test::kPluginFolder + R"("]})";
     tn_status* failed = tenon_open(str(config), &session_);
     ASSERT_EQ(failed, nullptr) << view(tenon_status_message(failed));
     host_ = tenon_host(session_);

@@ -12,6 +12,8 @@
 #include "tenon/host/graph.h"
 #include "tenon/tenon.h"
 
+#include "folders.hpp"
+
 namespace {
 
 tn_str str(const std::string& text) {
@@ -66,7 +68,7 @@ class OnnxMutation : public testing::Test {
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("tenon_onnx_" + std::to_string(getpid()));
     std::filesystem::create_directory(folder_);
-    std::string config = std::string(R"({"plugin_path": [")") + TENON_TEST_PLUGIN_DIR + "\"]}";
+    std::string config = std::string(R"({"plugin_path": [")") + tenon::test::kPluginFolder + "\"]}";
     ASSERT_EQ(tenon_open(str(config), &session_), nullptr);
     const tn_host* host = tenon_host(session_);
     graphs_ =

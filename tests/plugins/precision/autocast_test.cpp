@@ -91,8 +91,7 @@ TEST_P(AutocastGolden, ResultTypeIsPyTorchs) {
   ASSERT_EQ(apply("precision.autocast", json::object()), "");
 
   EXPECT_EQ(dtype_name(dtype_of_value("low")), "bfloat16");
-  std::ifstream file(TENON_GOLDEN_DIR "/amp.json");
-  std::string expected = json::parse(file)["cpu_autocast"][GetParam()];
+  std::string expected = golden("amp.json")["cpu_autocast"][GetParam()];
   EXPECT_EQ("torch." + dtype_name(dtype_of_value("result")), expected);
 }
 

@@ -6,11 +6,6 @@
 namespace tenon::test {
 namespace {
 
-json golden() {
-  std::ifstream file(TENON_GOLDEN_DIR "/amp.json");
-  return json::parse(file);
-}
-
 class LossScale : public PassTest {
  protected:
   // w is a state, the loss is w*factor; `steps` counts, `mean` follows the input.
@@ -111,7 +106,7 @@ class LossScale : public PassTest {
 };
 
 TEST_F(LossScale, FollowsPyTorchsTraceExactly) {
-  json trace = golden()["grad_scaler"];
+  json trace = golden("amp.json")["grad_scaler"];
   make({{"growth_interval", trace["state_dict"]["growth_interval"]}});
 
   for (size_t i = 0; i < trace["overflow"].size(); ++i) {
@@ -127,7 +122,7 @@ TEST_F(LossScale, FollowsPyTorchsTraceExactly) {
 }
 
 TEST_F(LossScale, GoesOnFromPyTorchsState) {
-  json trace = golden()["grad_scaler"];
+  json trace = golden("amp.json")["grad_scaler"];
   make({{"growth_interval", 3}});
   size_t from = 6;
   json at = trace["scale_tracker_param"][from];
@@ -143,7 +138,7 @@ TEST_F(LossScale, GoesOnFromPyTorchsState) {
 }
 
 TEST_F(LossScale, NeverBecomesInfinite) {
-  json cap = golden()["scale_cap"];
+  json cap = golden("amp.json")["scale_cap"];
   make({{"growth_interval", 1}});
   set("loss_scale/scale", 0x1p127f);
   step(1e-30f);

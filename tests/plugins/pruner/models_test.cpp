@@ -8,7 +8,7 @@ namespace {
 class PrunedModel : public PruningTest {
  protected:
   bool load(const std::string& name) {
-    std::string path = cat(TENON_TEST_MODEL_DIR, "/", name);
+    std::string path = cat(kSourceFolder, "/.cache/models/", name);
     if (!std::filesystem::exists(path)) return false;
     tn_graph* raw = nullptr;
     EXPECT_EQ(text_of(Status(tenon_load(session_, str(path), {}, nullptr, &raw))), "");

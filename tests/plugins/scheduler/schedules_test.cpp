@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <numbers>
 
 #include "tenon/role/schedule.h"
@@ -80,10 +79,9 @@ class Schedules : public PluginTest {
 };
 
 TEST_F(Schedules, EqualPyTorchsTraces) {
-  std::ifstream file(TENON_TEST_GOLDEN_DIR "/schedules.json");
-  json golden = json::parse(file);
-  ASSERT_GE(golden["traces"].size(), 9u);
-  for (const json& trace : golden["traces"]) {
+  json traces = golden("schedules.json")["traces"];
+  ASSERT_GE(traces.size(), 9u);
+  for (const json& trace : traces) {
     SCOPED_TRACE(trace["schedule"].get<std::string>() + trace["options"].dump());
     Result<Component> made = make(kRole, trace["schedule"].get<std::string>(), trace["options"]);
     ASSERT_TRUE(made.ok()) << text_of(made.status());
@@ -221,7 +219,8 @@ TEST_F(Schedules, ALentScheduleIsAComponentLikeAnyOther) {
     EXPECT_EQ(shared->id(), "script");
     refs_[&*shared] = lent;
     const Component& half = part("constant", {{"base", 0.5}});
-    Component product = compose("product", json::object(), {{"first", &*shared}, {"second", &half}});
+    Component product =
+        compose("product", json::object(), {{"first", &*shared}, {"second", &half}});
     EXPECT_EQ(value(product, 4), 6);
     services.component->release(lent);
     EXPECT_EQ(destroyed, 0);

@@ -78,8 +78,8 @@ class Loss : public PluginTest {
 };
 
 TEST_F(Loss, ValuesAndGradientsArePyTorchs) {
-  std::ifstream file(TENON_GOLDEN_DIR "/losses.json");
-  for (const json& one : json::parse(file)["cases"]) {
+  json cases = golden("losses.json")["cases"];
+  for (const json& one : cases) {
     SCOPED_TRACE(one["loss"].get<std::string>() + one["options"].dump() +
                  one["target_shape"].dump());
     Case of{one["shape"], one["target_shape"], one["target_is_float"] ? TN_F32 : TN_I64};
