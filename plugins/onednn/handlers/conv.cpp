@@ -11,6 +11,7 @@
 
 #include "../tail.hpp"
 #include "conv_geometry.hpp"
+#include "depthwise.hpp"
 #include "handlers.hpp"
 
 namespace tenon::onednn {
@@ -306,6 +307,7 @@ void lower_conv(Lowering& lowering, int node) {
                                              dnnl::algorithm::binary_add, tail.bias});
     tail.bias = kNone;
   }
+  if (runs_in_int8(lowering, conv) && lower_depthwise(lowering, node, tail)) return;
   struct Form {
     const Tail& tail;
     bool is_turned;

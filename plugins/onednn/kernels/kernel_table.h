@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "copy_args.h"
+#include "depthwise_args.h"
 #include "quantize_args.h"
 #include "row_args.h"
 #include "types.h"

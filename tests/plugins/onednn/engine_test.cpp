@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler's results against plain loops, on graphs that make it fuse, quantise and re-lay.
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -8,6 +9,7 @@
 
 #include "executable.hpp"
 #include "graph_builder.hpp"
+#include "kernels/depthwise.h"
 #include "plain_eval.hpp"
 
 namespace tenon::onednn::test {
@@ -116,6 +118,35 @@ TEST(Engine, KeepsAQuantizedBlockInIntegers) {
 
   EXPECT_LT(error_of(outcome), 0.02);     // the residual is rounded once instead of twice
   EXPECT_EQ(outcome.kernels.size(), 8U);  // as in f32, and QuantizeLinear at the entry
+}
+
+// A convolution, so that what follows is channels-last, and one of a window per channel.
+void build_depthwise(GraphBuilder& b, int64_t stride, int64_t kernel, ElementType type) {
+  int32_t zero = type == ElementType::kS8 ? -20 : 108;
+  int x = b.stored(b.input("x", {2, 16, 9, 7}), 0.008F, 128);
+  int y = b.stored(b.conv(x, 40, 1, 1), 0.03F, zero, type);
+  y = b.stored(b.relu(b.conv(y, 40, kernel, stride, 40)), 0.03F, zero, type);
+  b.output(b.stored(b.conv(y, 8, 1, 1), 0.05F, 120));
+}
+
+TEST(Engine, RunsDepthwiseConvolutionsInIntegers) {
+  const bool is_fast = kernels::has_fast_depthwise(kernels::make_context(kernels::best_level()));
+  for (int64_t stride : {1, 2, 3}) {
+    for (int64_t kernel : {3, 5}) {
+      for (ElementType type : {ElementType::kU8, ElementType::kS8}) {
+        SCOPED_TRACE(testing::Message() << "stride " << stride << ", kernel " << kernel);
+        GraphBuilder b(5, true);
+        build_depthwise(b, stride, kernel, type);
+
+        Outcome outcome = run(b.graph);
+
+        EXPECT_LT(error_of(outcome), 0.02);  // two roundings, each the plain loops' or one step off
+        bool is_own =
+            std::count(outcome.kernels.begin(), outcome.kernels.end(), "tenon:depthwise") == 1;
+        EXPECT_EQ(is_own, is_fast && kernel == 3 && stride < 3);
+      }
+    }
+  }
 }
 
 class Shapes : public testing::TestWithParam<int> {};

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "depthwise.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "conv_geometry.hpp"
+#include "kernels/depthwise.h"
+
+namespace tenon::onednn {
+namespace {
+
+bool has_window(const Graph& graph, const Node& node, const Window& window) {
+  const Dims& weights = graph.values[node.inputs[1]].dims;
+  const int64_t channels = graph.values[node.inputs[0]].dims[1];
+  const Dims three = {kernels::kDepthwiseTaps, kernels::kDepthwiseTaps};
+  return node.integer("group", 1) == channels && weights[0] == channels && weights[1] == 1 &&
+         window.kernel == three && window.dilates == Dims{0, 0} &&
+         (window.strides == Dims{1, 1} || window.strides == Dims{2, 2});
+}
+
+// Clip and Relu alone are bounds of the result's bytes, since rounding keeps the order.
+bool is_bounds(const TailOp& op) {
+  if (!op.eltwise) return false;
+  bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu && op.eltwise->alpha == 0;
+  return is_relu || op.eltwise->algorithm == dnnl::algorithm::eltwise_clip;
+}
+
+class DepthwiseBuilder {
+ public:
+  DepthwiseBuilder(Lowering& lowering, int node, const Tail& tail)
+      : lowering_(lowering), node_(lowering.graph().nodes[node]), tail_(tail) {}
+
+  bool applies() const {
+    const Graph& graph = lowering_.graph();
+    const Dims& src = graph.values[node_.inputs[0]].dims;
+    if (src.size() != 4 || !kernels::has_fast_depthwise(best_context())) return false;
+    if (!has_window(graph, node_, window())) return false;
+    if (!is_channels_last(lowering_.view(node_.inputs[0]))) return false;
+    int bias = bias_value();
+    if (bias != kNone && (!lowering_.is_available(bias) || !is_constant_real(bias))) return false;
+    bool is_bytes = tail_.quant && kernels::element_bytes(tail_.quant_type) == 1;
+    return is_bytes && tail_.norm == kNone &&
+           std::all_of(tail_.ops.begin(), tail_.ops.end(), is_bounds);
+  }
+
+  void build() {
+    const View& src = lowering_.view(node_.inputs[0]);
+    View dst{.type = tail_.quant_type, .dims = lowering_.graph().values[tail_.result].dims};
+    dst.strides = channels_last_strides(dst.dims);
+    dst.buffer = lowering_.scratch(dst.bytes());
+    fill_sizes(src, dst);
+    set_bounds();
+    std::vector<Place> places = {place_of(src), place_of(dst)};
+    for (const View& constant : constants(src))
+      places.push_back(place_of(constant));
+    Step step{.name = node_.name, .kernel = "tenon:depthwise"};
+    step.flops = 2.0 * static_cast<double>(dst.count()) * 9;
+    step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+    step.places = std::move(places);
+    step.always_succeeds = true;
+    step.kernel_function = [args = args_](const kernels::Context& context,
+                                          void* const* pointers) -> const char* {
+      kernels::DepthwiseArgs call = args;
+      call.src = static_cast<const uint8_t*>(pointers[0]);
+      call.dst = static_cast<uint8_t*>(pointers[1]);
+      call.weights = static_cast<const int8_t*>(pointers[2]);
+      call.scales = static_cast<const float*>(pointers[3]);
+      call.bias = static_cast<const float*>(pointers[4]);
+      call.outside = static_cast<const uint8_t*>(pointers[5]);
+      kernels::depthwise(context, call);
+      return nullptr;
+    };
+    lowering_.add_step(std::move(step));
+    lowering_.set_view(tail_.result, dst);
+    mark_absorbed(lowering_, tail_);
+  }
+
+ private:
+  static kernels::Context best_context() { return kernels::make_context(kernels::best_level()); }
+
+  Window window() const {
+    const Graph& graph = lowering_.graph();
+    const Dims& weights = graph.values[node_.inputs[1]].dims;
+    return find_window(node_, graph.values[node_.inputs[0]].dims,
+                       graph.values[node_.outputs[0]].dims,
+                       Dims(weights.begin() + 2, weights.end()));
+  }
+
+  int bias_value() const { return node_.input(2) != kNone ? node_.input(2) : tail_.bias; }
+  bool is_constant_real(int value) const {
+    const View& view = lowering_.view(value);
+    return lowering_.is_constant_view(view) &&
+           (view.is_quantized() || view.type == ElementType::kF32);
+  }
+
+  void fill_sizes(const View& src, const View& dst) {
+    const Window found = window();
+    args_.images = src.dims[0];
+    args_.channels = src.dims[1];
+    args_.height = src.dims[2];
+    args_.width = src.dims[3];
+    args_.out_height = dst.dims[2];
+    args_.out_width = dst.dims[3];
+    args_.stride = found.strides[0];
+    args_.pad_top = found.pad_begin[0];
+    args_.pad_left = found.pad_begin[1];
+    args_.src_flip = src.type == ElementType::kS8 ? 0x80 : 0;
+    args_.dst_flip = dst.type == ElementType::kS8 ? 0x80 : 0;
+    args_.zero = static_cast<int16_t>(tail_.quant->zero_point + args_.dst_flip);
+  }
+
+  void set_bounds() {
+    auto byte_of = [&](float real) {
+      float q = std::nearbyint(real / tail_.quant->scale) + static_cast<float>(args_.zero);
+      return static_cast<uint8_t>(std::clamp(q, 0.0F, 255.0F));
+    };
+    for (const TailOp& op : tail_.ops) {
+      bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu;
+      float high = is_relu ? std::numeric_limits<float>::infinity() : op.eltwise->beta;
+      uint8_t low = byte_of(is_relu ? 0.0F : op.eltwise->alpha);
+      // The later bound wins where they do not overlap.
+      args_.low = std::clamp(args_.low, low, byte_of(high));
+      args_.high = std::clamp(args_.high, low, byte_of(high));
+    }
+  }
+
+  // Packed weights, scales and bias in steps of the result, the pixels outside.
+  std::vector<View> constants(const View& src) {
+    const View& weights = lowering_.view(node_.inputs[1]);
+    const auto* codes = static_cast<const int8_t*>(lowering_.constant_data(weights));
+    const int64_t channels = args_.channels;
+    const int64_t padded = kernels::depthwise_blocks(channels) * kernels::kDepthwiseBlock;
+    const int64_t weight_bytes =
+        kernels::depthwise_blocks(channels) * kernels::kDepthwiseWeightBytes;
+    auto packed = bytes_of(weight_bytes);
+    auto scales = bytes_of(padded * 4), bias = bytes_of(padded * 4), outside = bytes_of(padded);
+    kernels::pack_depthwise_weights(codes, channels, static_cast<int8_t*>(packed.get()));
+    std::fill_n(static_cast<uint8_t*>(outside.get()), padded,
+                static_cast<uint8_t>(src.quant.zero_point));
+    const std::vector<float> shift = real_bias();
+    for (int64_t c = 0; c < channels; ++c) {
+      int64_t sum = 0;
+      for (int64_t i = 0; i < 9; ++i)
+        sum += codes[c * 9 + i];
+      float w =
+          weights.channels ? weights.channels->scales[static_cast<size_t>(c)] : weights.quant.scale;
+      double scale = double{src.quant.scale} * double{w} / double{tail_.quant->scale};
+      double zero = static_cast<double>(sum * (src.quant.zero_point + args_.src_flip));
+      const int64_t place = kernels::depthwise_place(c);
+      static_cast<float*>(scales.get())[place] = static_cast<float>(scale);
+      static_cast<float*>(bias.get())[place] = static_cast<float>(
+          double{shift[static_cast<size_t>(c)]} / double{tail_.quant->scale} - zero * scale);
+    }
+    auto constant = [&](ElementType type, int64_t count, std::shared_ptr<void> data) {
+      return lowering_.make_constant(type, {count}, std::move(data));
+    };
+    return {constant(ElementType::kS8, weight_bytes, packed),
+            constant(ElementType::kF32, padded, scales), constant(ElementType::kF32, padded, bias),
+            constant(ElementType::kU8, padded, outside)};
+  }
+
+  static std::shared_ptr<void> bytes_of(int64_t n) {
+    std::shared_ptr<void> made = aligned_bytes(n);
+    std::fill_n(static_cast<char*>(made.get()), n, '\0');
+    return made;
+  }
+
+  std::vector<float> real_bias() {
+    int bias = bias_value();
+    const auto count = static_cast<size_t>(args_.channels);
+    if (bias == kNone) return std::vector<float>(count, 0.0F);
+    const View found = lowering_.view(bias);
+    const View real = found.is_quantized() ? lowering_.dequantized_constant(found) : found;
+    const auto* numbers = static_cast<const float*>(lowering_.constant_data(real));
+    return {numbers, numbers + count};
+  }
+
+  Lowering& lowering_;
+  const Node& node_;
+  const Tail& tail_;
+  kernels::DepthwiseArgs args_;
+};
+
+}  // namespace
+
+bool lower_depthwise(Lowering& lowering, int node, const Tail& tail) {
+  DepthwiseBuilder builder(lowering, node, tail);
+  if (!builder.applies()) return false;
+  builder.build();
+  return true;
+}
+
+}  // namespace tenon::onednn
