@@ -8,15 +8,7 @@
 namespace tenon::command::check {
 namespace {
 
-constexpr const char* kRole = "tenon.callback/1";
-
-struct Listening {
-  cxx::Component component;
-  void* self = nullptr;
-  const tn_callback* table = nullptr;
-  explicit Listening(const Subject& subject)
-      : component(subject.make()), table(component.table<tn_callback>(kRole, &self)) {}
-};
+using Listening = Made<tn_callback>;
 
 constexpr tn_progress_point kPoints[] = {
     {sizeof(tn_progress_point), 0, 1, 1, 2.5, 0.1},

@@ -30,6 +30,16 @@ struct Subject {
   cxx::Component make() const { return make(options); }
 };
 
+// A new component of the subject's and its table.
+template <class Table>
+struct Made {
+  cxx::Component component;
+  void* self = nullptr;
+  const Table* table = nullptr;
+  explicit Made(const Subject& subject)
+      : component(subject.make()), table(component.table<Table>(subject.role, &self)) {}
+};
+
 // Thrown by a check that finds nothing to look at.
 struct Skipped {
   std::string why;

@@ -9,7 +9,6 @@
 namespace tenon::command::check {
 namespace {
 
-constexpr const char* kRole = "tenon.importance/1";
 constexpr double kCanary = -12345.678;
 
 // A group of six channels: a weight that makes them, one that reads them (in another order, with
@@ -52,12 +51,8 @@ struct Group {
   }
 };
 
-struct Scoring {
-  cxx::Component component;
-  void* self = nullptr;
-  const tn_importance* table = nullptr;
-  explicit Scoring(const Subject& subject)
-      : component(subject.make()), table(component.table<tn_importance>(kRole, &self)) {}
+struct Scoring : Made<tn_importance> {
+  using Made::Made;
   uint32_t needs() const {
     uint32_t out = 0;
     if (table->needs) cxx::check(table->needs(self, &out));

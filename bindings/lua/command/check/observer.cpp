@@ -9,15 +9,8 @@
 namespace tenon::command::check {
 namespace {
 
-constexpr const char* kRole = "tenon.observer/1";
-
-struct Watching {
-  cxx::Component component;
-  void* self = nullptr;
-  const tn_observer* table = nullptr;
-
-  explicit Watching(const Subject& subject)
-      : component(subject.make()), table(component.table<tn_observer>(kRole, &self)) {}
+struct Watching : Made<tn_observer> {
+  using Made::Made;
   void observe(const cxx::Tensor& tensor) const { cxx::check(table->observe(self, tensor.view())); }
   tn_range range() const {
     tn_range out{};

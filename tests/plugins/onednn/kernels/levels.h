@@ -64,4 +64,20 @@ inline double ulps(float got, double want) {
   return std::fabs(static_cast<double>(got) - want) / unit;
 }
 
+// That each y is want(x) within `limit` ulps.
+inline void expect_ulps(const std::vector<float>& x,
+                        const std::vector<float>& y,
+                        double (*want)(double),
+                        double limit) {
+  double worst = 0;
+  float at = 0;
+  for (uint64_t i = 0; i < x.size(); ++i) {
+    const double error = ulps(y[i], want(static_cast<double>(x[i])));
+    if (error > worst) at = x[i];
+    worst = std::max(worst, error);
+  }
+  testing::Test::RecordProperty("worst_ulps", std::to_string(worst));
+  EXPECT_LE(worst, limit) << "at " << at;
+}
+
 }  // namespace tenon::onednn::kernels

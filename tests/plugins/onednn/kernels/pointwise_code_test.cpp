@@ -297,15 +297,7 @@ class PointwiseCodeAccuracy : public PointwiseCode {
     std::vector<float> y(x.size());
     void* target = y.data();
     plan.run(make_context(Level::kAvx512), group.sources, {&target, 1});
-    double worst = 0;
-    float at = 0;
-    for (uint64_t i = 0; i < x.size(); ++i) {
-      const double error = ulps(y[i], want(static_cast<double>(x[i])));
-      if (error > worst) at = x[i];
-      worst = std::max(worst, error);
-    }
-    RecordProperty("worst_ulps", std::to_string(worst));
-    EXPECT_LE(worst, limit) << "at " << at;
+    expect_ulps(x, y, want, limit);
   }
 };
 
