@@ -50,8 +50,8 @@ Result<std::vector<Component>> make_observers(tn_ctx* ctx,
     if (!made.ok()) {
       Status why = made.status();
       if (why.code() != TN_NOT_FOUND) return std::move(why).in("option observer");
-      return invalid(cat("option observer: expected one of ", known_observers(ctx), ", got '",
-                         plan.observer, "'"));
+      return std::move(why).in(cat("option observer: expected one of ", known_observers(ctx),
+                                   ", got '", plan.observer, "'"));
     }
     out.push_back(std::move(*made));
   }

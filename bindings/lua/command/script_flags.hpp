@@ -10,7 +10,7 @@ namespace tenon::command {
 struct ScriptFlags {
   bool trust = false;
   double memory_mib = 4096;
-  double seconds = 0;
+  double seconds = 0, instructions = -1;
   std::vector<std::string> allow, set;
 
   void add(CLI::App* app) {
@@ -24,12 +24,23 @@ struct ScriptFlags {
     app->add_option("--memory", memory_mib, "MiB that Lua may take (tensors excepted)")
         ->check(CLI::Range(1.0, 1e7))
         ->capture_default_str();
+    app->add_option("--instructions", instructions,
+                    "instructions of Lua that the script may run, e.g. 1e9 (default: 4e9, about a "
+                    "quarter of a minute; with --trust no limit)")
+        ->check(CLI::Range(1.0, 1e18));
     app->add_option("--time", seconds, "seconds that the script may run (default: no limit)")
         ->check(CLI::PositiveNumber);
   }
   Json args() const { return values_of(set, "--set"); }
   lua::ScriptLimits limits() const {
-    return {trust, static_cast<uint64_t>(memory_mib) << 20, seconds, allow};
+    lua::ScriptLimits out;
+    out.trust = trust;
+    out.memory_bytes = static_cast<uint64_t>(memory_mib) << 20;
+    if (trust) out.instructions = 0;
+    if (instructions > 0) out.instructions = static_cast<uint64_t>(instructions);
+    out.seconds = seconds;
+    out.folders = allow;
+    return out;
   }
 };
 

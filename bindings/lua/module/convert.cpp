@@ -10,6 +10,21 @@ constexpr int kMaxDepth = 64;
 
 Json convert(lua_State* state, int index, std::string_view where, int depth);
 
+// In Lua a list of nothing looks like a table of nothing; ours carry this metatable.
+constexpr const char* kEmptyList = "tenon.list";
+
+void mark_list(lua_State* state) {
+  luaL_newmetatable(state, kEmptyList);
+  lua_setmetatable(state, -2);
+}
+bool is_marked_list(lua_State* state, int index) {
+  if (!lua_getmetatable(state, index)) return false;
+  luaL_getmetatable(state, kEmptyList);
+  bool marked = lua_rawequal(state, -1, -2) != 0;
+  lua_pop(state, 2);
+  return marked;
+}
+
 bool is_list(lua_State* state, int index) {
   lua_Unsigned length = lua_rawlen(state, index);
   lua_Unsigned keys = 0;
@@ -18,7 +33,7 @@ bool is_list(lua_State* state, int index) {
     lua_pop(state, 1);
     ++keys;
   }
-  return length > 0 && keys == length;
+  return keys == length && (length > 0 || is_marked_list(state, index));
 }
 
 Json convert_table(lua_State* state, int index, std::string_view where, int depth) {
@@ -123,6 +138,7 @@ void push_json(lua_State* state, const Json& value) {
     lua_pushlstring(state, text.data(), text.size());
   } else if (value.is_array()) {
     lua_createtable(state, static_cast<int>(value.size()), 0);
+    if (value.empty()) mark_list(state);
     lua_Integer i = 0;
     for (const Json& item : value) {
       push_json(state, item);

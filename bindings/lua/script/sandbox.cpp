@@ -78,6 +78,40 @@ int find_module(lua_State* state) {
   return 2;
 }
 
+// A searcher that finds nothing, but refuses a module whose loading is under way: it would be loaded
+// again until the stack ends. Upvalue: require, whose calls are looked for on the stack.
+int refuse_cycle(lua_State* state) {
+  lua_Debug call;
+  for (int level = 2; lua_getstack(state, level, &call); ++level) {
+    lua_getinfo(state, "f", &call);
+    bool is_same = lua_rawequal(state, -1, lua_upvalueindex(1)) != 0;
+    lua_pop(state, 1);
+    if (!is_same || !lua_getlocal(state, &call, 1)) continue;
+    is_same = lua_rawequal(state, -1, 1) != 0;
+    lua_pop(state, 1);
+    if (!is_same) continue;
+    luaL_where(state, 2);
+    lua_pushfstring(state, "module '%s' requires itself", lua_tostring(state, 1));
+    lua_concat(state, 2);
+    return lua_error(state);
+  }
+  return 0;
+}
+
+// After what is preloaded, before everything that loads files.
+void refuse_cycles(lua_State* state) {
+  lua_getglobal(state, "package");
+  lua_getfield(state, -1, "searchers");
+  for (lua_Integer i = luaL_len(state, -1); i > 1; --i) {
+    lua_rawgeti(state, -1, i);
+    lua_rawseti(state, -2, i + 1);
+  }
+  lua_getglobal(state, "require");
+  lua_pushcclosure(state, refuse_cycle, 1);
+  lua_rawseti(state, -2, 2);
+  lua_pop(state, 2);
+}
+
 void wrap(lua_State* state, const char* library, const char* name, lua_CFunction with) {
   lua_getglobal(state, library);
   lua_getfield(state, -1, name);
@@ -128,6 +162,7 @@ void open_trusted(lua_State* state, const char* folder) {
   lua_pushstring(state, cat(folder, "/?.lua;", lua_tostring(state, -1)).c_str());
   lua_setfield(state, -3, "path");
   lua_settop(state, 0);
+  refuse_cycles(state);
 }
 
 void open_sandboxed(lua_State* state, const char* folder) {
@@ -142,6 +177,7 @@ void open_sandboxed(lua_State* state, const char* folder) {
   lua_pushcfunction(state, guarded<do_file>);
   lua_setglobal(state, "dofile");
   limit_require(state, folder);
+  refuse_cycles(state);
   limit_debug(state);
 }
 

@@ -19,6 +19,8 @@ struct Watch {
   SessionPtr session;
   uint64_t limit = 0;
   uint64_t used = 0;
+  uint64_t instructions = 0;  // run so far
+  uint64_t most_instructions = 0;
   bool has_deadline = false;
   Clock::time_point deadline;
   double seconds = 0;
@@ -46,26 +48,32 @@ Watch& watch_of(lua_State* state) {
 
 constexpr int kInstructionsBetweenLooks = 10'000;
 
+// Why the script must stop; empty while it may go on.
+std::string reason_to_stop(const Watch& watch) {
+  if (watch.session->stopping->requested(watch.session->cancel())) return "cancelled";
+  if (watch.most_instructions && watch.instructions > watch.most_instructions)
+    return cat("stopped: the script may run ", watch.most_instructions,
+               " instructions of Lua: an endless loop? (--instructions)");
+  if (watch.has_deadline && Clock::now() > watch.deadline)
+    return cat("stopped: the script may run for ", static_cast<int64_t>(watch.seconds),
+               " s (--time)");
+  return "";
+}
+
 // Once a limit is hit each further instruction raises it again, so that a pcall in a loop does not
 // keep the script alive. Coroutines inherit the hook.
 void look(lua_State* state, lua_Debug*) {
   Watch& watch = watch_of(state);
-  bool cancelled = watch.session->stopping->requested(watch.session->cancel());
-  bool late = watch.has_deadline && Clock::now() > watch.deadline;
-  if (!cancelled && !late) return;
+  watch.instructions += kInstructionsBetweenLooks;
+  std::string reason = reason_to_stop(watch);
+  if (reason.empty()) return;
   lua_rawgeti(state, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
   lua_State* main = lua_tothread(state, -1);
   lua_pop(state, 1);
   lua_sethook(main, look, LUA_MASKCOUNT, 1);
   lua_sethook(state, look, LUA_MASKCOUNT, 1);
   luaL_where(state, 0);
-  if (cancelled) {
-    lua_pushstring(state, "cancelled");
-  } else {
-    lua_pushstring(state, cat("stopped: the script may run for ",
-                              static_cast<int64_t>(watch.seconds), " s (--time)")
-                              .c_str());
-  }
+  lua_pushlstring(state, reason.data(), reason.size());
   lua_concat(state, 2);
   lua_error(state);
 }
@@ -131,7 +139,11 @@ Json run_script(const SessionPtr& session,
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored))
     throw Error(TN_NOT_FOUND, cat(path, ": expected a Lua script, got no such file"));
-  Watch watch{session, limits.memory_bytes, 0, limits.seconds > 0, {}, limits.seconds};
+  Watch watch{.session = session,
+              .limit = limits.memory_bytes,
+              .most_instructions = limits.instructions,
+              .has_deadline = limits.seconds > 0,
+              .seconds = limits.seconds};
   if (watch.has_deadline)
     watch.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                         std::chrono::duration<double>(limits.seconds));

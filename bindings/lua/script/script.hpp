@@ -15,6 +15,7 @@ struct TrainingRun {
 struct ScriptLimits {
   bool trust = false;
   uint64_t memory_bytes = uint64_t{4} << 30;  // of Lua's own objects; tensors live outside
+  uint64_t instructions = 4'000'000'000;      // of Lua, not of what it calls; 0: no limit
   double seconds = 0;                         // 0: no limit
   std::vector<std::string> folders;           // besides the working and the script's folder
 };

@@ -62,6 +62,37 @@ def test_an_endless_loop_ends_by_time_even_inside_pcall(tmp_path: Path) -> None:
     failed(tenon("run", path, "--time", "0.2"), 1, "pipeline.lua:1:", "--time")
 
 
+def test_an_endless_loop_ends_without_any_limit_given(tmp_path: Path) -> None:
+    path = script(tmp_path, "local n = 0\nwhile true do n = n + 1 end")
+    failed(tenon("run", path), 1, "pipeline.lua:2: stopped", "endless loop?", "--instructions")
+
+
+def test_the_limit_of_instructions_is_not_a_limit_of_what_they_call(tmp_path: Path) -> None:
+    path = script(tmp_path, "local s = ('x'):rep(1e7):upper()\nfor i = 1, 1e5 do end\nreturn #s")
+    assert tenon("run", path, "--instructions", "1e6", "--json").stdout.strip() == "10000000"
+    failed(tenon("run", path, "--instructions", "2e4"), 1, "pipeline.lua:2: stopped")
+    assert tenon("run", path, "--trust").returncode == 0
+
+
+@pytest.mark.parametrize("trust", [(), ("--trust",)])
+def test_a_script_that_requires_itself_is_told_where(tmp_path: Path, trust: tuple) -> None:
+    path = script(tmp_path, "\nlocal other = require 'other'")
+    (tmp_path / "other.lua").write_text("local p = require 'pipeline'")
+    failed(tenon("run", path, *trust), 1, ".lua:", "module 'other' requires itself")
+
+
+def test_modules_that_are_missing_may_be_tried_twice(tmp_path: Path) -> None:
+    path = script(tmp_path, "pcall(require, 'absent')\nrequire 'absent'")
+    failed(tenon("run", path), 1, "pipeline.lua:2: module 'absent' not found")
+
+
+def test_a_list_of_nothing_stays_a_list(tmp_path: Path) -> None:
+    path = script(tmp_path, "return require('tenon').args")
+    assert tenon("run", path, "--set", "skip=[]", "--json").stdout.split() == [
+        "{", '"skip":', "[]", "}",
+    ]  # fmt: skip
+
+
 def test_ctrl_c_stops_an_endless_loop(tmp_path: Path) -> None:
     path = script(tmp_path, "print('on')\nio.stdout:flush()\nwhile true do end")
     with subprocess.Popen(

@@ -189,7 +189,7 @@ def test_calibration_refuses_bad_data(tmp_path: Path, make, parts: list[str]) ->
 @pytest.mark.parametrize(
     ("more", "parts"),
     [
-        (["--set", "observer=entropi"], ["entropi", "entropy"]),
+        (["--set", "observer=entropi"], ["entropi", "did you mean", "entropy"]),
         (["--set", "samples=many"], ["samples"]),
         (["--set", "samples=-4"], ["samples", "-4"]),
     ],

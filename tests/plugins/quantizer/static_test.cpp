@@ -197,6 +197,7 @@ TEST_F(Static, NamesTheObserversThatThereAre) {
   EXPECT_THAT(text, HasSubstr("option observer: expected one of"));
   EXPECT_THAT(text, HasSubstr("entropy"));
   EXPECT_THAT(text, HasSubstr("got 'entrop'"));
+  EXPECT_THAT(text, HasSubstr("did you mean 'quantizer.observer.entropy'?"));
 }
 
 TEST_F(Static, RefusesAModelThatIsQuantizedAlready) {
