@@ -7,6 +7,7 @@
 #include "tenon/host/graph.h"
 #include "tenon/host/tensor.h"
 
+#include "attributes.hpp"
 #include "boundary.hpp"
 #include "capi.hpp"
 #include "dtype.hpp"
@@ -27,11 +28,11 @@ class Inspection {
   Result<std::string> run() {
     TN_TRY(inputs, values(TN_LIST_INPUTS));
     TN_TRY(outputs, values(TN_LIST_OUTPUTS));
-    TN_TRY(nodes, all_nodes());
+    Json nodes = Json::array();
+    TN_CHECK(visit(graph_, &nodes));
     Json operators = Json::object();
     for (const auto& [op, count] : operators_)
       operators[op] = count;
-    count_constants();
     Json all{{"inputs", std::move(inputs)},
              {"outputs", std::move(outputs)},
              {"states", graphs_.count(graph_, TN_LIST_STATES)},
@@ -74,33 +75,39 @@ class Inspection {
     return all;
   }
 
-  Result<Json> all_nodes() {
-    Json all = Json::array();
-    for (uint64_t i = 0; i < graphs_.count(graph_, TN_LIST_NODES); ++i) {
-      tn_node_id node = graphs_.node_at(graph_, i);
+  // Operators and constants count in bodies of control flow too, which are not listed.
+  Status visit(const tn_graph* graph, Json* listed) {
+    count_constants(graph);
+    for (uint64_t i = 0; i < graphs_.count(graph, TN_LIST_NODES); ++i) {
+      tn_node_id node = graphs_.node_at(graph, i);
       tn_str domain{};
       tn_str type{};
-      TN_CHECK(Status(graphs_.node_op(graph_, node, &domain, &type)));
+      TN_CHECK(Status(graphs_.node_op(graph, node, &domain, &type)));
       std::string op = cat(view(domain), domain.len ? ":" : "", view(type));
       ++operators_[op];
-      std::optional<NodeCost> cost = node_cost(graph_, node);
+      for (uint64_t k = 0; k < graphs_.attr_count(graph, node); ++k) {
+        tn_any any{};
+        TN_CHECK(Status(graphs_.attr(graph, node, graphs_.attr_name(graph, node, k), &any)));
+        if (const tn_graph* body = graph_in(any)) TN_CHECK(visit(body, nullptr));
+      }
+      if (!listed) continue;
+      std::optional<NodeCost> cost = node_cost(graph, node);
       flops_ += cost ? cost->flops : 0;
       unknown_ += cost ? 0 : 1;
-      all.push_back({{"name", view(graphs_.node_name(graph_, node))},
-                     {"op", op},
-                     {"flops", cost ? Json(cost->flops) : Json()},
-                     {"bytes", cost ? Json(cost->bytes) : Json()}});
+      listed->push_back({{"name", view(graphs_.node_name(graph, node))},
+                         {"op", op},
+                         {"flops", cost ? Json(cost->flops) : Json()},
+                         {"bytes", cost ? Json(cost->bytes) : Json()}});
     }
-    return all;
+    return {};
   }
 
-  void count_constants() {
+  void count_constants(const tn_graph* graph) {
     const auto& tensors = *service<tn_host_tensor>("tenon.host.tensor/1");
-    for (uint64_t i = 0; i < graphs_.count(graph_, TN_LIST_CONSTANTS); ++i) {
-      tn_value_id value = graphs_.value_at(graph_, TN_LIST_CONSTANTS, i, 0);
-      parameters_ += value_elements(graph_, value).value_or(0);
-      if (const tn_tensor* tensor = graphs_.constant(graph_, value))
-        bytes_ += tensors.bytes(tensor);
+    for (uint64_t i = 0; i < graphs_.count(graph, TN_LIST_CONSTANTS); ++i) {
+      tn_value_id value = graphs_.value_at(graph, TN_LIST_CONSTANTS, i, 0);
+      parameters_ += value_elements(graph, value).value_or(0);
+      if (const tn_tensor* tensor = graphs_.constant(graph, value)) bytes_ += tensors.bytes(tensor);
     }
   }
 

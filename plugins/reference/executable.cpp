@@ -42,10 +42,12 @@ std::string why_not(Node node) {
   return cat("the row of ", node.type(), " has neither ref nor expr nor decompose");
 }
 
-Result<std::unique_ptr<Executable>> Executable::compile(tn_ctx* ctx, const tn_graph* part) {
+Result<std::unique_ptr<Executable>> Executable::compile(tn_ctx* ctx,
+                                                        const tn_graph* part,
+                                                        int64_t max_value_bytes) {
   tn_graph* clone = nullptr;
   TN_CHECK(services.graph->clone(part, &clone));
-  std::unique_ptr<Executable> exe(new Executable(ctx, OwnedGraph::take(clone)));
+  std::unique_ptr<Executable> exe(new Executable(ctx, OwnedGraph::take(clone), max_value_bytes));
   TN_CHECK(exe->expand());
   TN_CHECK(exe->add_steps());
   exe->find_last_uses();
@@ -116,6 +118,14 @@ void Executable::find_last_uses() {
   }
 }
 
+// Sizes that come from data are known only here.
+Status Executable::check_size(const DLTensor& proto) const {
+  int64_t bytes = (element_count(proto) * proto.dtype.bits * proto.dtype.lanes + 7) / 8;
+  if (max_value_bytes_ == 0 || bytes <= max_value_bytes_) return {};
+  return {TN_RESOURCE_EXHAUSTED, cat("a value of ", bytes, " bytes, expected at most ",
+                                     max_value_bytes_, " (option max_value_bytes)")};
+}
+
 // The values of one run.
 struct Executable::Run {
   const Executable& exe;
@@ -133,6 +143,7 @@ struct Executable::Run {
       if (i >= run.step->out.size()) return {TN_INTERNAL, cat("the row wrote output ", i)};
       auto value = static_cast<size_t>(run.step->out[i]);
       DLTensor& tensor = run.tensors[value];
+      TN_CHECK(run.exe.check_size(*proto));
       if (int output = run.exe.output_of_[value]; output >= 0) {
         TN_CHECK(run.outputs->get(run.outputs->ctx, static_cast<uint64_t>(output), proto, &tensor));
       } else {

@@ -18,7 +18,10 @@ std::string why_not(Node node);
 class Executable {
  public:
   // Nodes without ref and expression are expanded by their rows' decompose, in a clone.
-  static Result<std::unique_ptr<Executable>> compile(tn_ctx* ctx, const tn_graph* part);
+  // max_value_bytes: a node that would make a larger value fails; 0: no limit.
+  static Result<std::unique_ptr<Executable>> compile(tn_ctx* ctx,
+                                                     const tn_graph* part,
+                                                     int64_t max_value_bytes);
 
   Status run(const DLTensor* const* in,
              uint64_t n_in,
@@ -37,14 +40,17 @@ class Executable {
   };
   struct Run;
 
-  Executable(tn_ctx* ctx, OwnedGraph graph) : ctx_(ctx), graph_(std::move(graph)) {}
+  Executable(tn_ctx* ctx, OwnedGraph graph, int64_t max_value_bytes)
+      : ctx_(ctx), graph_(std::move(graph)), max_value_bytes_(max_value_bytes) {}
   Status expand();
   Status add_steps();
   int value_index(tn_value_id id);
   void find_last_uses();
+  Status check_size(const DLTensor& proto) const;
 
   tn_ctx* ctx_;
   OwnedGraph graph_;
+  int64_t max_value_bytes_;
   std::vector<Step> steps_;
   std::unordered_map<tn_value_id, int> index_;
   std::vector<tn_value_id> values_;

@@ -26,8 +26,8 @@ class Reference {
     }
     return {};
   }
-  Result<void*> compile(const tn_graph* part, int32_t, const Options&) {
-    TN_TRY(exe, Executable::compile(ctx_, part));
+  Result<void*> compile(const tn_graph* part, int32_t, const Options& options) {
+    TN_TRY(exe, Executable::compile(ctx_, part, options.integer("max_value_bytes", 0)));
     return static_cast<void*>(exe.release());
   }
   uint64_t workspace(void*) { return 0; }
@@ -58,4 +58,6 @@ TENON_BACKEND(reference,
               tenon::reference::Reference,
               "reference",
               "runs each operator's plain kernel: the oracle and the fallback",
-              R"({"properties": {}})")
+              R"({"properties": {
+  "max_value_bytes": {"type": "integer", "minimum": 0, "default": 0,
+                      "description": "of one value that a node makes; 0: no limit"}}})")

@@ -91,6 +91,53 @@ def test_results_whose_shape_depends_on_data_may_differ_from_run_to_run(backend,
         assert plan(x.astype("f"))[0].shape == (2, n)
 
 
+# operator: constants that it reads behind x; an x that gives a small result, one that gives a large
+OF_UNKNOWN_SIZE = {
+    "NonZero": ([], np.eye(4), np.ones((4, 4))),
+    "Unique": ([], np.zeros((5, 5)), np.arange(25).reshape(5, 5)),
+    "Compress": ([], np.eye(5), np.ones((5, 5))),
+    "Range": ([np.array(3, "f"), np.array(1, "f")], np.array(0), np.array(-97)),
+    "ConstantOfShape": ([], np.array([3]), np.array([100])),
+    "NonMaxSuppression": (
+        [np.zeros((1, 1, 40), "f"), np.array([40]), np.array([0.5], "f"), np.array([-1.0], "f")],
+        np.tile(np.array([0, 0, 1, 1.0]), (1, 40, 1)),
+        np.stack([np.arange(40), np.arange(40), np.arange(40) + 0.9, np.arange(40) + 0.9], 1)[None],
+    ),
+}
+
+
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+@pytest.mark.parametrize("op", OF_UNKNOWN_SIZE)
+@pytest.mark.parametrize("is_output", [False, True])
+def test_values_whose_size_comes_from_data_can_be_capped(is_output, op, backend, tmp_path):
+    more, small, large = OF_UNKNOWN_SIZE[op]
+    element = INT64 if op == "ConstantOfShape" else F32
+    array = lambda given: given.astype(np.int64 if element == INT64 else "f")  # noqa: E731
+    constants = [constant(f"c{i}", value) for i, value in enumerate(more)]
+    names = ["x", *(c.name for c in constants)]
+    names += ["x_is"] if op == "Compress" else []
+    nodes = [node("Cast", ["x"], "b", to=9), node("Reshape", ["b", "flat"], "x_is")]
+    nodes = nodes if op == "Compress" else []
+    constants += [constant("flat", np.array([-1]))] if op == "Compress" else []
+    nodes += [node(op, names, "h")] + ([] if is_output else [node("Shape", ["h"], "y")])
+    ports = [info("x", small.shape, element)]
+    model = model_of(nodes, ports, ["h" if is_output else "y"], constants, opset=20)
+    plan = ran(tmp_path, model).compile(backend=backend, max_value_bytes=64)
+
+    plan(array(small))
+    with pytest.raises(tenon.ResourceExhausted, match="make_h.*max_value_bytes"):
+        plan(array(large))
+    plan(array(small))
+
+
+@pytest.mark.parametrize("limit", [-1, "64"])
+def test_a_cap_is_a_number(limit, tmp_path):
+    model = ran(tmp_path, model_of([node("Relu", ["x"], "y")], [info("x", [2])], ["y"]))
+
+    with pytest.raises(tenon.InvalidArgument, match="max_value_bytes"):
+        model.compile(max_value_bytes=limit)
+
+
 def test_an_input_of_another_shape_than_declared_is_named(tmp_path):
     plan = ran(tmp_path, model_of([node("Relu", ["x"], "y")], [info("x", [2, 4])], ["y"])).compile()
 

@@ -100,6 +100,9 @@ def test_nested_ifs_over_a_rate_and_a_state(tmp_path):
     inputs = [info("x", [2]), info("state", [2]), info("sr", [], INT64)]
     numbers = [constant("rate", 16000), constant("two", 2)]
     model = model_of(nodes, inputs, ["y", "next"], numbers, opset=16)
+    inspected = ran(tmp_path, model).inspect()
+    assert inspected["operators"]["Mul"] == 3 and inspected["operators"]["If"] == 2
+    assert inspected["parameters"] == 5  # two of the graph, three in bodies
     for backend in ("reference", "onednn"):
         plan = ran(tmp_path, model).compile(backend=backend)
         for rate, factor in ((16000, 2), (8001, 3), (8000, 4)):

@@ -69,14 +69,16 @@ class Model {
     check(services().diff(get(), after.get(), text.get()));
     return std::move(text.text());
   }
-  // Bytes of all constants.
+  // Bytes of all constants, those in bodies of control flow too.
   uint64_t bytes() const {
     uint64_t sum = 0;
-    for (uint64_t i = 0; i < services().count(get(), TN_LIST_CONSTANTS); ++i) {
-      tn_value_id value = services().value_at(get(), TN_LIST_CONSTANTS, i, 0);
-      if (const tn_tensor* tensor = services().constant(get(), value))
-        sum += session()->tensor->bytes(tensor);
-    }
+    for_each_graph(get(), [&](const tn_graph* graph) {
+      for (uint64_t i = 0; i < services().count(graph, TN_LIST_CONSTANTS); ++i) {
+        tn_value_id value = services().value_at(graph, TN_LIST_CONSTANTS, i, 0);
+        if (const tn_tensor* tensor = services().constant(graph, value))
+          sum += session()->tensor->bytes(tensor);
+      }
+    });
     return sum;
   }
 
@@ -96,14 +98,18 @@ class Model {
     }
     return port;
   }
+  // In the graph or in a body of control flow.
   bool has_op(std::string_view name) const {
-    for (uint64_t i = 0; i < services().count(get(), TN_LIST_NODES); ++i) {
-      tn_str domain{};
-      tn_str type{};
-      check(services().node_op(get(), services().node_at(get(), i), &domain, &type));
-      if (view(type) == name) return true;
-    }
-    return false;
+    bool found = false;
+    for_each_graph(get(), [&](const tn_graph* graph) {
+      for (uint64_t i = 0; !found && i < services().count(graph, TN_LIST_NODES); ++i) {
+        tn_str domain{};
+        tn_str type{};
+        check(services().node_op(graph, services().node_at(graph, i), &domain, &type));
+        found = view(type) == name;
+      }
+    });
+    return found;
   }
   // The same model for these input shapes only, all types inferred again.
   Model bind(const std::vector<Tensor>& inputs) const {
@@ -132,6 +138,20 @@ class Model {
   const tn_host_graph& services() const { return *session()->graph; }
 
  private:
+  // The graph and all bodies in it, theirs too.
+  template <class F>
+  void for_each_graph(const tn_graph* graph, const F& visit) const {
+    visit(graph);
+    for (uint64_t i = 0; i < services().count(graph, TN_LIST_NODES); ++i) {
+      tn_node_id node = services().node_at(graph, i);
+      for (uint64_t k = 0; k < services().attr_count(graph, node); ++k) {
+        tn_any value{};
+        check(services().attr(graph, node, services().attr_name(graph, node, k), &value));
+        if (value.tag == TN_ANY_GRAPH)
+          for_each_graph(static_cast<const tn_graph*>(value.v.p), visit);
+      }
+    }
+  }
   bool is_state(tn_value_id value, uint32_t side) const {
     for (uint64_t i = 0; i < services().count(get(), TN_LIST_STATES); ++i) {
       if (services().value_at(get(), TN_LIST_STATES, i, side) == value) return true;
