@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import elementwise as e
 from . import functions as f
@@ -35,6 +36,19 @@ class Traced(Value):
 
     __slots__ = ()
     __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # what `_operators` sets: the functions of these names, with self before all
+        sum: Callable[..., Traced]
+        mean: Callable[..., Traced]
+        prod: Callable[..., Traced]
+        max: Callable[..., Traced]
+        min: Callable[..., Traced]
+        std: Callable[..., Traced]
+        var: Callable[..., Traced]
+        any: Callable[..., Traced]
+        all: Callable[..., Traced]
+        argmax: Callable[..., Traced]
+        argmin: Callable[..., Traced]
 
     # Values that would be needed now.
     def _unknown(self, used: str, remedy: str) -> NoReturn:

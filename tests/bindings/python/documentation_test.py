@@ -52,6 +52,16 @@ def test_the_stubs_name_what_the_native_module_has():
         assert {each for each in told if each[0] != "_"} <= has, name
 
 
+def test_a_type_checker_knows_the_methods_of_traced_values():
+    source = ast.parse(Path(inspect.getsourcefile(tenon.Traced)).read_text())
+    body = next(n for n in source.body if isinstance(n, ast.ClassDef) and n.name == "Traced").body
+    told = {each.name for each in body if isinstance(each, ast.FunctionDef)}
+    told |= {target.id for each in body if isinstance(each, ast.Assign) for target in each.targets}
+    told |= {each.target.id for block in body if isinstance(block, ast.If) for each in block.body}
+
+    assert {name for name in vars(tenon.Traced) if name[0] != "_"} <= told
+
+
 def test_each_status_of_the_abi_has_its_class():
     block = HEADER.read_text().split("#define TN_OK 0")[1]
     named = {int(code): name for name, code in re.findall(r"#define TN_(\w+) (\d+)\n", block)}
