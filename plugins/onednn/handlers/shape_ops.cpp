@@ -78,6 +78,19 @@ bool reshape_strides(const View& view, const Dims& dims, Dims* strides) {
   return true;
 }
 
+// Strides for a copy of `view` that read as `dims` are an image with channels last; false when they
+// do not exist, or when the elements do not come in such an order. A shuffle of channels between
+// convolutions is then one copy, and no way to row-major and back.
+bool channels_last_copy(const View& view, const Dims& dims, Dims* strides) {
+  const bool is_image = dims.size() == 4 || dims.size() == 5;
+  if (!is_image || view.dims.empty() || view.dims.back() == 1 || view.strides.back() == 1)
+    return false;
+  View wanted;
+  wanted.dims = dims;
+  wanted.strides = channels_last_strides(dims);
+  return reshape_strides(wanted, view.dims, strides);
+}
+
 }  // namespace
 
 std::string refuse_reshape(const Graph& graph, const Node& node) {
@@ -93,7 +106,12 @@ void lower_reshape(Lowering& lowering, int index) {
   const Dims& dims = lowering.graph().values[node.outputs[0]].dims;
   if (view.channels != nullptr) view = lowering.dequantized_constant(view);
   Dims strides;
-  if (view.count() == 0 || !reshape_strides(view, dims, &strides)) {
+  if (view.count() > 0 && reshape_strides(view, dims, &strides)) {
+    // the same memory
+  } else if (Dims inner; view.count() > 0 && channels_last_copy(view, dims, &inner)) {
+    view = dense_copy(lowering, "reorder " + node.name, view, inner);
+    strides = channels_last_strides(dims);
+  } else {
     view = dense_copy(lowering, "reorder " + node.name, view, row_major_strides(view.dims));
     strides = row_major_strides(dims);
   }

@@ -145,6 +145,20 @@ constexpr Case kCases[] = {
   output s = %s
   output y = %y
   output u = %u)"},
+    {"ShuffledChannelsBetweenConvolutions", R"(input %x: f32[2, 6, 5, 4]
+  input %w: f32[6, 6, 1, 1]
+  constant %apart: i64[5] = [2, 2, 3, 5, 4]
+  constant %together: i64[4] = [2, 6, 5, 4]
+  constant %wider: i64[4] = [2, 1, 10, 12]
+  %a: f32[2, 6, 5, 4] = Conv(%x, %w) @first
+  %b: f32[2, 2, 3, 5, 4] = Reshape(%a, %apart) @apart
+  %c: f32[2, 3, 2, 5, 4] = Transpose(%b) {perm = [0, 2, 1, 3, 4]} @shuffle
+  %d: f32[2, 6, 5, 4] = Reshape(%c, %together) @together
+  %y: f32[2, 6, 5, 4] = Conv(%d, %w) @second
+  %e: f32[2, 5, 2, 4, 3] = Transpose(%b) {perm = [0, 3, 1, 4, 2]} @turn
+  %z: f32[2, 1, 10, 12] = Reshape(%e, %wider) @wider
+  output y = %y
+  output z = %z)"},
     {"ScaledProductsOfBytesWithTheirTails", R"(input %x: f32[2, 3, 4]
   input %r: f32[2, 3, 5]
   constant %w: i8[4, 5] = [1, -2, 3, -4, 5, 60, 70, -80, 90, 100, -128, 127, 0, 11, 12, 9, 8, 7, 6, -5]
