@@ -62,7 +62,7 @@ void* BlockCache::allocate(uint64_t bytes, void* stream) {
   return block;
 }
 
-void BlockCache::free(void* block, void* stream, bool is_lasting) {
+void BlockCache::free(void* block, void* stream, Reuse reuse) {
   if (!block) return;
   std::lock_guard lock(mutex_);
   auto found = live_.find(block);
@@ -70,7 +70,7 @@ void BlockCache::free(void* block, void* stream, bool is_lasting) {
   uint64_t bytes = found->second;
   live_.erase(found);
   void* fence = stream ? source_.fence(stream) : nullptr;
-  cached_[bytes].push_back({block, is_lasting ? stream : nullptr, fence});
+  cached_[bytes].push_back({block, reuse == Reuse::kByStream ? stream : nullptr, fence});
   counts_.live_bytes -= bytes;
   counts_.cached_bytes += bytes;
   --counts_.live_blocks;

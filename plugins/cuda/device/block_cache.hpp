@@ -24,6 +24,12 @@ class BlockSource {
   virtual void drop(void* fence) = 0;
 };
 
+// Who may have a freed block while the work before its freeing is not done.
+enum class Reuse {
+  kByStream,  // the same stream: it ends through its owner here, so its number is nobody else's
+  kWhenDone,  // nobody: somebody else's stream may end unseen, and the CPU does not wait for one
+};
+
 struct BlockCounts {
   uint64_t live_bytes = 0, cached_bytes = 0, peak_bytes = 0;  // peak: most that was live at once
   uint64_t live_blocks = 0, allocations = 0;                  // allocations: from the source
@@ -38,9 +44,8 @@ class BlockCache {
 
   // NULL: out of memory, also after everything cached was given back.
   void* allocate(uint64_t bytes, void* stream);
-  // The block's last use is in `stream`, before now; NULL: it is not in use. is_lasting: the stream
-  // ends through its owner here, when its work is done, so its number is not another's meanwhile.
-  void free(void* block, void* stream, bool is_lasting = true);
+  // The block's last use is in `stream`, before now; NULL: it is not in use.
+  void free(void* block, void* stream, Reuse reuse = Reuse::kByStream);
   // Gives back what is cached and done; `wait`: also what must be waited for.
   void trim(bool wait);
   BlockCounts counts() const;

@@ -178,7 +178,7 @@ Status Device::check_stream(cudaStream_t stream) {
 }
 
 void Device::free(void* block, cudaStream_t stream) {
-  memory_->free(block, stream, is_own(stream));
+  memory_->free(block, stream, is_own(stream) ? Reuse::kByStream : Reuse::kWhenDone);
 }
 
 void Device::free_stream(cudaStream_t stream) {
@@ -261,7 +261,8 @@ Status Device::copy(const void* from,
       if (error != cudaSuccess) delete late;
     }
   }
-  pinned_->free(staged, stream, is_own(stream));
+  // The CPU writes into it without waiting for the stream, so that has to be done first.
+  pinned_->free(staged, stream, Reuse::kWhenDone);
   return health_.check(error, "a copy");
 }
 

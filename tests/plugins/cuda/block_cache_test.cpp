@@ -83,6 +83,22 @@ TEST(BlockCache, GivesAFreedBlockToOthersWhenItsWorkIsDone) {
   cache.free(other, nullptr);
 }
 
+TEST(BlockCache, KeepsABlockFromItsOwnStreamWhereTheCpuWritesFirst) {
+  Fake source;
+  BlockCache cache(source);
+  void* staged = cache.allocate(1000, kOne);
+  cache.free(staged, kOne, Reuse::kWhenDone);
+
+  void* other = cache.allocate(1000, kOne);
+  source.done = true;
+  void* again = cache.allocate(1000, kOne);
+
+  EXPECT_NE(other, staged);
+  EXPECT_EQ(again, staged);
+  cache.free(other, nullptr);
+  cache.free(again, nullptr);
+}
+
 TEST(BlockCache, GivesEverythingBackBeforeItIsOutOfMemory) {
   Fake source;
   BlockCache cache(source);

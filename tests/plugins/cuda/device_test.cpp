@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a GPU, against the backend "reference"; skipped, test by test, where there is none.
 
+#include <algorithm>
 #include <thread>
 
 #include "plugins/cuda/on_device.hpp"
@@ -235,6 +236,44 @@ TEST_F(OnDevice, SaysHowMuchMemoryIsMissing) {
   EXPECT_EQ(block, nullptr);
   EXPECT_NE(why.find("out of device memory"), std::string::npos) << why;
   EXPECT_EQ(test::text_of(Status(table()->alloc(cuda_->self(), 0, 1 << 20, &block))), "");
+  table()->free(cuda_->self(), 0, block, nullptr);
+}
+
+// Each goes through pinned memory that the one before may still be read from.
+TEST_F(OnDevice, CopiesThatFollowEachOtherKeepApart) {
+  constexpr int kCopies = 64;
+  constexpr int64_t kFloats = 1 << 18;
+  void* stream = nullptr;
+  void* block = nullptr;
+  ASSERT_EQ(test::text_of(Status(table()->stream_new(cuda_->self(), 0, &stream))), "");
+  ASSERT_EQ(test::text_of(Status(table()->alloc(cuda_->self(), 0, kCopies * kFloats * 4, &block))),
+            "");
+  int64_t dims[] = {kFloats};
+  std::vector<float> from(kFloats), back(kFloats);
+  DLTensor here{from.data(), {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, dims, nullptr, 0};
+  DLTensor there{block, {kDLCUDA, 0}, 1, {kDLFloat, 32, 1}, dims, nullptr, 0};
+  tn_exec exec{};
+  exec.struct_size = sizeof exec;
+  exec.stream = stream;
+
+  for (int i = 0; i < kCopies; ++i) {
+    std::fill(from.begin(), from.end(), static_cast<float>(i));
+    there.byte_offset = static_cast<uint64_t>(i) * kFloats * 4;
+    EXPECT_EQ(test::text_of(Status(table()->copy(cuda_->self(), &here, &there, &exec))), "");
+  }
+
+  exec.stream = nullptr;  // each done when it returns
+  here.data = back.data();
+  void* done = nullptr;
+  ASSERT_EQ(test::text_of(Status(table()->event_record(cuda_->self(), stream, &done))), "");
+  ASSERT_EQ(test::text_of(Status(table()->event_sync(cuda_->self(), done, UINT64_MAX))), "");
+  for (int i = 0; i < kCopies; ++i) {
+    there.byte_offset = static_cast<uint64_t>(i) * kFloats * 4;
+    EXPECT_EQ(test::text_of(Status(table()->copy(cuda_->self(), &there, &here, &exec))), "");
+    EXPECT_EQ(std::count(back.begin(), back.end(), static_cast<float>(i)), kFloats) << i;
+  }
+  table()->event_free(cuda_->self(), done);
+  table()->stream_free(cuda_->self(), stream);
   table()->free(cuda_->self(), 0, block, nullptr);
 }
 
