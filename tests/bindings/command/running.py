@@ -8,10 +8,12 @@ from pathlib import Path
 TENON = os.environ["TENON_BIN"]
 
 
-def tenon(*args: object, cwd: Path | None = None, **more: object) -> subprocess.CompletedProcess:
+def tenon(
+    *args: object, cwd: Path | None = None, timeout: float = 120, **more: object
+) -> subprocess.CompletedProcess:
     command = [TENON, *map(str, args)]
     return subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False, **more
+        command, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False, **more
     )
 
 
