@@ -2,7 +2,7 @@
 // On a GPU: tensors and streams that somebody else made, as DLPack hands them over, what is refused
 // of them, and that nothing is left behind. The runtime that is linked here is not the plugin's.
 
-#include <chrono>
+#include <latch>
 #include <thread>
 
 #include <cuda_runtime_api.h>
@@ -74,15 +74,23 @@ class DeviceInputs : public OnDevice {
 TEST_F(DeviceInputs, AreReadWhereTheyLieInTheOrderOfTheirStream) {
   tn_plan* plan = compile(graph_.get(), with_stream());
   ASSERT_TRUE(plan);
+  char* late = static_cast<char*>(memory_) + kBytes;
+  ASSERT_EQ(cudaMemcpy(late, host_.data<void>(), kBytes, cudaMemcpyHostToDevice), cudaSuccess);
   for (int i = 0; i < 4; ++i) {  // the third run is a captured graph
     ASSERT_EQ(cudaMemset(memory_, 0, kBytes), cudaSuccess);
-    // The numbers come late: a run that does not wait reads zeros.
-    auto wait = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
-    ASSERT_EQ(cudaLaunchHostFunc(stream_, wait, nullptr), cudaSuccess);
-    ASSERT_EQ(cudaMemcpyAsync(memory_, host_.data<void>(), kBytes, cudaMemcpyHostToDevice, stream_),
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    // The numbers come when the run is queued: one that does not wait reads zeros.
+    std::latch open(1);
+    auto wait = [](void* latch) { static_cast<std::latch*>(latch)->wait(); };
+    ASSERT_EQ(cudaLaunchHostFunc(stream_, wait, &open), cudaSuccess);
+    ASSERT_EQ(cudaMemcpyAsync(memory_, late, kBytes, cudaMemcpyDeviceToDevice, stream_),
               cudaSuccess);
     std::vector<float> got;
-    ASSERT_EQ(run_with(plan, there(), &got), "");
+    std::string why;
+    std::thread runner([&] { why = run_with(plan, there(), &got); });
+    open.count_down();
+    runner.join();
+    ASSERT_EQ(why, "");
     expect_result(got);
   }
   EXPECT_EQ(describe(plan)["partitions"][0]["graphs"], 1);

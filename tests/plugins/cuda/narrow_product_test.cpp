@@ -3,7 +3,9 @@
 // numbers are those of the reference. cuBLASLt's part is device_test.cpp's.
 
 #include <cmath>
+#include <set>
 
+#include "codegen/compiler.hpp"
 #include "emulate.hpp"
 #include "kernels/element.cuh"
 #include "plan_fixture.hpp"
@@ -136,6 +138,28 @@ TEST_F(Plans, MultiplyRealsOfEightBits) {
     EXPECT_EQ(product->out_dtype, TN_F32);
     EXPECT_TRUE(plan.notes.empty());
     check(plan);
+  }
+}
+
+TEST_F(Plans, OfEightBitsCompileForTwoArchitectures) {
+  if (Result<CompilerVersion> there = compiler_version(); !there.ok()) {
+    GTEST_SKIP() << there.status().message();
+  }
+  std::set<std::string> sources;
+  for (const std::string& text :
+       {layer("i8", 0), layer("u8", 100), of_reals("f8e4m3fn", "f8e4m3fn"),
+        of_reals("f8e5m2", "f8e4m3fn")}) {
+    Plan plan = plan_of(text);
+    for (const Step& step : plan.steps) {
+      if (const Launch* launch = std::get_if<Launch>(&step.work)) sources.insert(launch->source);
+    }
+  }
+  std::string all;
+  for (const std::string& source : sources)
+    all += source;
+  for (int architecture : {80, 90}) {
+    Result<std::string> made = compile_text(all, architecture);
+    EXPECT_TRUE(made.ok()) << made.status().message();
   }
 }
 
