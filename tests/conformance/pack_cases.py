@@ -13,6 +13,7 @@ import json
 import re
 from pathlib import Path
 
+import expected
 import node_cases
 from onnx.backend.test.case.node import collect_testcases
 
@@ -37,10 +38,17 @@ class Writer:
         return {"code": code, "bits": bits, "shape": list(array.shape), "at": self.put(raw)}
 
 
-def entries(case, writer: Writer):
+def fails_everywhere() -> set[str]:
+    text = (node_cases.HERE / "expected_failures.txt").read_text()
+    found = expected.read(text)
+    return {s for _, s in found if all((device, s) in found for device in expected.DEVICES)}
+
+
+def entries(case, writer: Writer, listed: bool):
     for number, (inputs, outputs) in enumerate(case.data_sets):
         yield {
             "name": case.name + (f"_set{number}" if number else ""),
+            "listed": listed,
             "rtol": case.rtol,
             "atol": case.atol,
             "model": writer.put(case.model.SerializeToString()),
@@ -55,14 +63,14 @@ def main():
     parser.add_argument("--only", default="", help="cases whose name matches")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    written, left_out = [], 0
+    written, left_out, listed = [], 0, fails_everywhere()
     with (args.folder / "cases.bin").open("wb") as file:
         writer = Writer(file)
         for case in collect_testcases(None):
             if not re.search(args.only, case.name):
                 continue
             try:
-                written += list(entries(case, writer))
+                written += list(entries(case, writer, case.name in listed))
             except node_cases.Skipped:
                 left_out += 1
     (args.folder / "cases.json").write_text(json.dumps(written))

@@ -252,10 +252,14 @@ Status Executable::run_queued(const std::vector<void*>& boundary, cudaStream_t s
 
 // The capture is of a stream of its own, so that nothing else in flight is caught up in it.
 Status Executable::capture(Replay& replay, cudaStream_t stream) {
-  TN_TRY(arena, new_arena(stream));
-  std::vector<void*> addresses;
-  resolve(replay.key, static_cast<char*>(arena), &addresses);
   TN_TRY(recorder, device_.new_stream());
+  Result<void*> arena = new_arena(stream);
+  if (!arena.ok()) {
+    device_.free_stream(recorder);
+    return arena.status();
+  }
+  std::vector<void*> addresses;
+  resolve(replay.key, static_cast<char*>(*arena), &addresses);
   cudaGraph_t graph = nullptr;
   Status status = device_.health().check(
       cudaStreamBeginCapture(recorder, cudaStreamCaptureModeThreadLocal), "a capture");
@@ -274,12 +278,12 @@ Status Executable::capture(Replay& replay, cudaStream_t stream) {
   }
   device_.free_stream(recorder);
   if (status.ok()) {
-    replay.arena = arena;
+    replay.arena = *arena;
     ++captured_;
   } else {
     if (replay.graph) cudaGraphExecDestroy(replay.graph);
     replay.graph = nullptr;
-    device_.free(arena, stream);
+    device_.free(*arena, stream);
   }
   return status;
 }

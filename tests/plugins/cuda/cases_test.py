@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packed ONNX cases run without Python: here on the reference, on a GPU machine on cuda."""
+"""The packed ONNX cases run without Python: here on the reference and as emulated plans, on a GPU
+machine on cuda."""
 
 import os
 import re
@@ -11,10 +12,10 @@ HERE = Path(__file__).parent
 PACK = HERE.parents[1] / "conformance" / "pack_cases.py"
 
 
-def run(folder, backend):
+def run(folder, backend="reference", program="TENON_CASES_TEST", only="*"):
     variables = {"TENON_TEST_ONNX_CASES": str(folder), "TENON_TEST_BACKEND": backend}
     return subprocess.run(
-        [os.environ["TENON_CASES_TEST"]],
+        [os.environ[program], f"--gtest_filter={only}"],
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
@@ -32,13 +33,17 @@ def test_packed_cases_give_what_is_expected(tmp_path):
     )
     assert packed.stdout.startswith("5 cases")
 
-    on_reference = run(tmp_path, "reference")
+    on_reference = run(tmp_path)
 
     assert on_reference.returncode == 0, on_reference.stdout
     assert re.search(r"PASSED  \] 6 tests", on_reference.stdout), on_reference.stdout
 
+    emulated = run(tmp_path, program="TENON_ENGINE_TEST", only="EmulatedCases*")
+    assert emulated.returncode == 0, emulated.stdout
+    assert "5 of 5 cases" in emulated.stdout, emulated.stdout
+
     # A wrong answer is a failure, not a pass.
     data = (tmp_path / "cases.bin").read_bytes()
     (tmp_path / "cases.bin").write_bytes(data[:-4096] + b"\x55" * 4096)
-    damaged = run(tmp_path, "reference")
+    damaged = run(tmp_path)
     assert "fails on the reference too" in damaged.stdout or damaged.returncode != 0
