@@ -152,10 +152,10 @@ constexpr Case kCases[] = {
   constant %wider: i64[4] = [2, 1, 10, 12]
   %a: f32[2, 6, 5, 4] = Conv(%x, %w) @first
   %b: f32[2, 2, 3, 5, 4] = Reshape(%a, %apart) @apart
-  %c: f32[2, 3, 2, 5, 4] = Transpose(%b) {perm = [0, 2, 1, 3, 4]} @shuffle
+  %c: f32[2, 3, 2, 5, 4] = Transpose(%b) {perm = ints[0, 2, 1, 3, 4]} @shuffle
   %d: f32[2, 6, 5, 4] = Reshape(%c, %together) @together
   %y: f32[2, 6, 5, 4] = Conv(%d, %w) @second
-  %e: f32[2, 5, 2, 4, 3] = Transpose(%b) {perm = [0, 3, 1, 4, 2]} @turn
+  %e: f32[2, 5, 2, 4, 3] = Transpose(%b) {perm = ints[0, 3, 1, 4, 2]} @turn
   %z: f32[2, 1, 10, 12] = Reshape(%e, %wider) @wider
   output y = %y
   output z = %z)"},
