@@ -150,6 +150,53 @@ TEST_F(DeviceInputs, AStreamThatOthersMadeServesAsOne) {
   table()->free(cuda_->self(), 0, block, nullptr);
 }
 
+TEST_F(DeviceInputs, ARunIsNotCapturedByItsCaller) {
+  tn_options* none = nullptr;
+  ASSERT_EQ(test::text_of(Status(services.options->create(ctx_, &none))), "");
+  void* exe = nullptr;
+  ASSERT_EQ(test::text_of(Status(table()->compile(cuda_->self(), graph_.get(), 0, none, &exe))),
+            "");
+  DLTensor input = there(), result = there(kBytes);
+  const DLTensor* in = &input;
+  tn_outputs out{&result, [](void* ctx, uint64_t, const DLTensor*, DLTensor* given) -> tn_status* {
+                   *given = *static_cast<DLTensor*>(ctx);
+                   return nullptr;
+                 }};
+  tn_exec exec{};
+  exec.struct_size = sizeof exec;
+  exec.stream = stream_;
+  exec.flags = TN_EXEC_CAPTURE;
+  auto run = [&] {
+    return test::text_of(Status(table()->run(cuda_->self(), exe, nullptr, &in, 1, &out, &exec)));
+  };
+
+  std::string why = run();
+
+  EXPECT_NE(why.find("cannot capture it"), std::string::npos) << why;
+  exec.flags = 0;
+  EXPECT_EQ(run(), "");
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  table()->exe_free(cuda_->self(), exe);
+  services.options->release(none);
+}
+
+// In a process of its own, since nothing there can use the device afterwards.
+TEST_F(DeviceInputs, AnIllegalAddressEndsTheUseOfTheDeviceAndIsNamedFromThenOn) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto meet = [&] {
+    tn_plan* plan = compile(graph_.get(), {{"backend", "cuda"}});
+    DLTensor nowhere = there();
+    nowhere.data = reinterpret_cast<void*>(uintptr_t{1} << 20);
+    std::string first = run_with(plan, nowhere), later = run_with(plan, host_.dl());
+    bool is_named = first.find("illegal") != std::string::npos &&
+                    later.find("cannot be used in this process") != std::string::npos &&
+                    later.find("illegal") != std::string::npos;
+    if (!is_named) std::fprintf(stderr, "first: %s\nlater: %s\n", first.c_str(), later.c_str());
+    std::_Exit(is_named ? 0 : 1);
+  };
+  EXPECT_EXIT(meet(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(DeviceInputs, LeaveNothingBehind) {
   auto left = [] {
     size_t free_bytes = 0, all = 0;
