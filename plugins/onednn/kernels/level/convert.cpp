@@ -67,6 +67,10 @@ void quantize_row(const float* src, int64_t n, Quant quant, void* base, int64_t 
 
 // Whole cache lines past the caches: the destination is not read first.
 void stream_row(const float* src, int64_t n, float* dst) {
+  if (reinterpret_cast<uint64_t>(dst) % sizeof(float) != 0) {  // never at the start of a line
+    std::memcpy(dst, src, static_cast<uint64_t>(n) * sizeof(float));
+    return;
+  }
   int64_t i = 0;
   for (; i < n && reinterpret_cast<uint64_t>(dst + i) % kVectorBytes != 0; ++i)
     dst[i] = src[i];
