@@ -36,7 +36,7 @@ std::string duration_text(double seconds) {
 
 std::string short_number(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
+  std::snprintf(text, sizeof text, std::abs(value) < 1000 ? "%.4g" : "%.0f", value);
   return text;
 }
 
