@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "handlers/reduce.hpp"
 #include "pointwise_group.hpp"
 #include "row_program.hpp"
 #include "tail.hpp"
@@ -20,37 +21,24 @@ constexpr int64_t kLongestRow = 4096;  // several of them fit the slots
 constexpr int64_t kFewestRows = 16;
 constexpr size_t kMostMembers = 24;
 
-struct ReductionRow {
-  const char* op;
-  kernels::Reduction kind;
-};
-constexpr ReductionRow kReductions[] = {
-    {"ReduceSum", kernels::Reduction::kSum},
-    {"ReduceMean", kernels::Reduction::kMean},
-    {"ReduceMax", kernels::Reduction::kMax},
-    {"ReduceMin", kernels::Reduction::kMin},
-};
-
-const ReductionRow* reduction_of(const Graph& graph, const Node& node) {
-  const ReductionRow* row = std::find_if(std::begin(kReductions), std::end(kReductions),
-                                         [&](const ReductionRow& r) { return node.op == r.op; });
-  if (row == std::end(kReductions) || node.integer("keepdims", 1) == 0) return nullptr;
-  Dims axes = node.integers("axes");
+// Over the last axis, which stays with extent 1. The norms L1 and L2 run alone.
+std::optional<kernels::Reduction> reduction_of(const Graph& graph, const Node& node) {
+  const std::optional<kernels::Reduction> kind = kernel_reduction(node);
+  const bool is_norm = kind == kernels::Reduction::kL1 || kind == kernels::Reduction::kL2;
+  if (!kind || is_norm || node.integer("keepdims", 1) == 0) return std::nullopt;
   if (node.input(1) != kNone) {
-    const Value& constant = graph.values[node.inputs[1]];
-    if (constant.data == nullptr || constant.type != ElementType::kI64) return nullptr;
-    const int64_t* data = static_cast<const int64_t*>(constant.data);
-    axes.assign(data, data + constant.count());
+    const Value& axes = graph.values[node.inputs[1]];
+    if (axes.data == nullptr || axes.type != ElementType::kI64) return std::nullopt;
   }
-  const int64_t rank = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size());
-  return axes == Dims{-1} || axes == Dims{rank - 1} ? row : nullptr;
+  const int64_t last = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size()) - 1;
+  return reduced_axes(graph, node) == Dims{last} ? kind : std::nullopt;
 }
 
 class RowGroup {
  public:
   RowGroup(Lowering& lowering, int first) : lowering_(lowering), graph_(lowering.graph()) {
     const Node& node = graph_.nodes[first];
-    const bool reduces = reduction_of(graph_, node) != nullptr;
+    const bool reduces = reduction_of(graph_, node).has_value();
     dims_ = graph_.values[reduces ? node.inputs[0] : node.outputs[0]].dims;
     if (dims_.size() < 2 || dims_.back() < kShortestRow || dims_.back() > kLongestRow) return;
     columns_ = dims_.back();
@@ -100,7 +88,7 @@ class RowGroup {
 
   std::optional<Part> part_of(const Node& node) {
     if (node.outputs.size() != 1 || node.inputs.empty()) return std::nullopt;
-    if (reduction_of(graph_, node) != nullptr) {
+    if (reduction_of(graph_, node).has_value()) {
       const int operand = node.inputs[0];
       auto inside = part_of_value_.find(operand);
       const bool fits =
@@ -291,7 +279,7 @@ std::vector<RowStage> RowGroup::stages(Step& step) {
   for (const Member& member : members_) {
     if (member.part != Part::kReduction) continue;
     const Node& node = graph_.nodes[member.node];
-    RowStage stage{.reduction = reduction_of(graph_, node)->kind, .columns = columns_};
+    RowStage stage{.reduction = *reduction_of(graph_, node), .columns = columns_};
     stage.sources.push_back(source(node.inputs[0], step));
     stage.targets.push_back(target(node.outputs[0], Part::kReduction, step));
     made.push_back(std::move(stage));

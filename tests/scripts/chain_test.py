@@ -4,40 +4,23 @@
 import json
 import os
 import subprocess
-from pathlib import Path
 
-import numpy as np
+import made_digits
 import onnx
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
 STAGES = ["trained", "int8 alone", "pruned", "decomposed", "taught, bf16", "int8", "only pruned"]
 COLUMNS = ["accuracy", "spread", "parameters", "KB", "MMACs", "ms, batch 1", "ms, batch 64"]
-
-
-def write_digits(path: Path, seed: int, n: int) -> None:
-    """Ten blurred patterns, moved and noisy: enough to learn something from."""
-    patterns = np.random.default_rng(0).random((10, 7, 7)).repeat(4, 1).repeat(4, 2)
-    rng = np.random.default_rng(seed)
-    label = rng.integers(0, 10, n)
-    image = np.stack([np.roll(patterns[k], rng.integers(-2, 3, 2), (0, 1)) for k in label])
-    image = image + 0.5 * rng.standard_normal(image.shape)
-    np.savez(path, image=image[:, None].astype("f"), label=label)
 
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
     """The rows of the table, the text, and the model that was saved."""
     folder = tmp_path_factory.mktemp("chain")
-    write_digits(folder / "mnist_train.npz", 1, 1280)
-    write_digits(folder / "mnist_test.npz", 2, 200)
-    settings = {"models": folder, "out": folder, "epochs": 3, "rounds": 3}
-    given = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    command = [os.environ["TENON_BIN"], "run", str(ROOT / "scripts/chain.lua"), "--json", *given]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
-    assert done.returncode == 0, done.stderr
-    table, _, result = done.stdout.partition("{")
-    return json.loads("{" + result)["rows"], table, folder / "chain_int8.onnx"
+    table, result = made_digits.run(
+        "scripts/chain.lua", folder, timeout=1200, out=folder, epochs=3, rounds=3
+    )
+    return result["rows"], table, folder / "chain_int8.onnx"
 
 
 def test_each_stage_has_a_row_with_all_its_figures(chain):
@@ -75,4 +58,5 @@ def test_the_model_that_was_saved_is_onnx(chain):
         [*command, "--metric", "accuracy", "--json"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["value"] * 100 == pytest.approx(by_stage["int8"]["accuracy"], abs=0.51)
+    accuracy = json.loads(done.stdout)["value"] * 100
+    assert accuracy == pytest.approx(by_stage["int8"]["accuracy"], abs=0.51)

@@ -8,6 +8,7 @@
 
 #include "../row_group.hpp"
 #include "handlers.hpp"
+#include "reduce.hpp"
 #include "reduce_any.hpp"
 
 namespace tenon::onednn {
@@ -27,24 +28,6 @@ constexpr ReduceRow kRows[] = {
     {"ReduceL1", dnnl::algorithm::reduction_norm_lp_sum, 1},
     {"ReduceL2", dnnl::algorithm::reduction_norm_lp_sum, 2},
 };
-
-Dims reduced_axes(const Graph& graph, const Node& node) {
-  int64_t rank = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size());
-  Dims axes = node.integers("axes");
-  if (node.input(1) != kNone) {
-    const Value& constant = graph.values[node.inputs[1]];
-    const int64_t* data = static_cast<const int64_t*>(constant.data);
-    axes.assign(data, data + constant.count());
-  }
-  if (axes.empty() && node.integer("noop_with_empty_axes", 0) == 0) {
-    axes.resize(static_cast<size_t>(rank));
-    std::iota(axes.begin(), axes.end(), 0);
-  }
-  for (int64_t& axis : axes)
-    axis = axis < 0 ? axis + rank : axis;
-  std::sort(axes.begin(), axes.end());
-  return axes;
-}
 
 struct KernelRow {
   const char* op;
@@ -157,13 +140,12 @@ View reduced_view(const View& src, const Dims& axes, const Dims& dims) {
 // Passes of our own kernel over memory as it lies: oneDNN's reduction falls to its reference code,
 // which adds one float after the other, for most shapes.
 bool lower_by_passes(Lowering& lowering, const Node& node, const Dims& axes) {
-  const KernelRow* row = std::find_if(std::begin(kKernelRows), std::end(kKernelRows),
-                                      [&](const KernelRow& r) { return node.op == r.op; });
-  if (row == std::end(kKernelRows)) return false;
+  const std::optional<kernels::Reduction> known = kernel_reduction(node);
+  if (!known) return false;
   View src = lowering.read_real(node.inputs[0]);
   if (!is_dense(src)) src = lowering.read_row_major(node.inputs[0], src.type);
   std::vector<Pass> passes = passes_over(runs_in_memory(src, axes));
-  kernels::Reduction kind = row->kind;
+  kernels::Reduction kind = *known;
   if (kind == kernels::Reduction::kL2 && passes.size() > 1) return false;
   View dst = reduced_view(src, axes, lowering.graph().values[node.outputs[0]].dims);
   for (size_t i = 0; i < passes.size(); ++i) {
@@ -181,6 +163,30 @@ bool lower_by_passes(Lowering& lowering, const Node& node, const Dims& axes) {
 }
 
 }  // namespace
+
+Dims reduced_axes(const Graph& graph, const Node& node) {
+  int64_t rank = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size());
+  Dims axes = node.integers("axes");
+  if (node.input(1) != kNone) {
+    const Value& constant = graph.values[node.inputs[1]];
+    const int64_t* data = static_cast<const int64_t*>(constant.data);
+    axes.assign(data, data + constant.count());
+  }
+  if (axes.empty() && node.integer("noop_with_empty_axes", 0) == 0) {
+    axes.resize(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  for (int64_t& axis : axes)
+    axis = axis < 0 ? axis + rank : axis;
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+std::optional<kernels::Reduction> kernel_reduction(const Node& node) {
+  const KernelRow* row = std::find_if(std::begin(kKernelRows), std::end(kKernelRows),
+                                      [&](const KernelRow& r) { return node.op == r.op; });
+  return row == std::end(kKernelRows) ? std::nullopt : std::optional(row->kind);
+}
 
 // What the fast kernels take; the rest is reduce_any's.
 static bool is_fast(const Graph& graph, const Node& node) {
