@@ -2,8 +2,8 @@
 // Bytes as an axis signature and as a scalar expression: parsed or refused with a place.
 #include <string_view>
 
-#include "axes.hpp"
-#include "expr.hpp"
+#include "languages/axes.hpp"
+#include "languages/expr.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "session.hpp"
-#include "status_object.hpp"
+#include "services/session.hpp"
+#include "services/status_object.hpp"
 
 namespace tenon::host {
 

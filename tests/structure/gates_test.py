@@ -20,8 +20,9 @@ def tree(tmp_path: Path) -> Path:
         "abi/include/tenon/base.h": "#include <stdint.h>\n",
         "abi/include/tenon/graph.h": '#include "tenon/base.h"\n',
         "host/README.md": "",
-        "host/src/graph.hpp": '#include <vector>\n#include "tenon/graph.h"\n',
-        "host/src/graph.cpp": '#include "graph.hpp"\n',
+        "host/graph/README.md": "",
+        "host/graph/graph.hpp": '#include <vector>\n#include "tenon/graph.h"\n',
+        "host/graph/graph.cpp": '#include "graph.hpp"\n',
         "sdk/README.md": "",
         "sdk/include/tenon/edit.hpp": '#include "tenon/graph.h"\n',
         "plugins/README.md": "",
@@ -55,12 +56,12 @@ def test_a_tree_that_keeps_the_rules_passes(gate, tree):
 @pytest.mark.parametrize(
     "includer, include, got",
     [
-        ("host/src/loader.cpp", '"tenon/edit.hpp"', "host"),
-        ("host/src/loader.cpp", '"../../plugins/ops/rows.hpp"', "host"),
-        ("sdk/include/tenon/model.hpp", '"src/graph.hpp"', "sdk"),
+        ("host/registry/loader.cpp", '"tenon/edit.hpp"', "host"),
+        ("host/registry/loader.cpp", '"../../plugins/ops/rows.hpp"', "host"),
+        ("sdk/include/tenon/model.hpp", '"graph/graph.hpp"', "sdk"),
         ("plugins/onnx/writer.cpp", '"../ops/rows.hpp"', "plugins/onnx"),
         ("plugins/onnx/writer.cpp", '"ops/rows.hpp"', "plugins/onnx"),
-        ("plugins/onnx/writer.cpp", "<host/src/graph.hpp>", "plugins/onnx"),
+        ("plugins/onnx/writer.cpp", "<host/graph/graph.hpp>", "plugins/onnx"),
         ("bindings/c/main.cpp", '"tenon/edit.hpp"', "bindings/c"),
         ("abi/include/tenon/op.h", '"tenon/edit.hpp"', "abi"),
     ],
@@ -87,7 +88,7 @@ def test_a_folder_without_readme_is_named(tree):
 
 @pytest.mark.parametrize(
     "name, count",
-    [("host/src/big.cpp", 401), ("abi/include/tenon/big.h", 151), ("scripts/big.lua", 401)],
+    [("host/graph/big.cpp", 401), ("abi/include/tenon/big.h", 151), ("scripts/big.lua", 401)],
 )
 def test_a_file_over_its_budget_is_named(tree, name, count):
     write(tree, name, "x\n" * (count - 1))

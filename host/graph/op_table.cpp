@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/op_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "graph/edit.hpp"
+#include "graph/infer_rules.hpp"
+#include "values/json_any.hpp"
+
+namespace tenon::host {
+namespace {
+
+struct Word {
+  std::string_view word;
+  uint32_t tag;
+};
+// What the attributes column can say of a type.
+constexpr std::array kWords{
+    Word{"int", TN_ANY_I64},       Word{"float", TN_ANY_F64},   Word{"string", TN_ANY_TEXT},
+    Word{"ints", TN_ANY_I64S},     Word{"floats", TN_ANY_F64S}, Word{"strings", TN_ANY_TEXTS},
+    Word{"tensor", TN_ANY_TENSOR}, Word{"graph", TN_ANY_GRAPH}, Word{"dtype", TN_ANY_DTYPE},
+    Word{"bool", TN_ANY_BOOL},
+};
+
+uint32_t tag_of(std::string_view word) {
+  auto at = std::find_if(kWords.begin(), kWords.end(), [&](Word row) { return row.word == word; });
+  return at == kWords.end() ? TN_ANY_NONE : at->tag;
+}
+
+// A value in the form that a row states: an int where a float belongs becomes one, and so on.
+Any adapted(Any value, std::string_view word) {
+  tn_any any = value.get();
+  uint32_t tag = tag_of(word);
+  if (any.tag == TN_ANY_I64 && tag == TN_ANY_F64) return Any::f64(static_cast<double>(any.v.i));
+  if (any.tag == TN_ANY_I64 && tag == TN_ANY_BOOL) return Any::boolean(any.v.i != 0);
+  if (any.tag == TN_ANY_BOOL && tag == TN_ANY_I64) return Any::i64(any.v.i);
+  bool empty = any.len == 0 && any.tag >= TN_ANY_I64S && any.tag <= TN_ANY_TEXTS;
+  if (empty && tag == TN_ANY_I64S) return Any::i64s({});
+  if (empty && tag == TN_ANY_TEXTS) return Any::texts({});
+  if ((empty || any.tag == TN_ANY_I64S) && tag == TN_ANY_F64S) {
+    const auto* ints = static_cast<const int64_t*>(any.v.p);
+    return Any::f64s(empty ? std::vector<double>() : std::vector<double>(ints, ints + any.len));
+  }
+  if (any.tag == TN_ANY_TEXT && tag == TN_ANY_DTYPE) {
+    std::optional<uint32_t> dtype =
+        read_dtype({static_cast<const char*>(any.v.p), static_cast<size_t>(any.len)});
+    tn_any made{TN_ANY_DTYPE, 0, 1, {.u = dtype.value_or(TN_DTYPE_NONE)}};
+    if (dtype) return std::move(*Any::copy_of(made));
+  }
+  return value;
+}
+
+Result<std::vector<AttrSpec>> read_attributes(std::string_view text) {
+  std::vector<AttrSpec> specs;
+  if (text.empty()) return specs;
+  TN_TRY(json, parse_json(text, "attributes"));
+  if (!json.is_array()) return invalid("attributes: expected a JSON array of objects");
+  for (const Json& item : json) {
+    bool named = item.is_object() && item.contains("name") && item["name"].is_string() &&
+                 item.contains("type") && item["type"].is_string();
+    if (!named) return invalid("attributes: expected objects with the texts name and type");
+    AttrSpec spec{item["name"], item["type"], nullptr};
+    if (tag_of(spec.type) == TN_ANY_NONE)
+      return invalid(cat("attribute ", spec.name, ": unknown type ", spec.type));
+    if (item.contains("default") && !item["default"].is_null()) {
+      Any fallback = adapted(any_of_json(item["default"]), spec.type);
+      if (fallback.tag() != tag_of(spec.type))
+        return invalid(cat("attribute ", spec.name, ": default: expected ", spec.type, ", got ",
+                           any_text(fallback.get())));
+      spec.fallback = std::make_shared<const Any>(std::move(fallback));
+    }
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+std::string number_key(const tn_any& value) {
+  std::string key(reinterpret_cast<const char*>(&value.v), sizeof value.v);
+  if (value.tag == TN_ANY_TEXT) key.assign(static_cast<const char*>(value.v.p), value.len);
+  return cat(value.tag, ":", key);
+}
+
+ExprAttribute expr_attribute(const tn_any& value) {
+  if (value.tag == TN_ANY_I64 || value.tag == TN_ANY_BOOL) return value.v.i;
+  if (value.tag == TN_ANY_F64) return value.v.f;
+  if (value.tag == TN_ANY_TEXT) return std::string(static_cast<const char*>(value.v.p), value.len);
+  return {};
+}
+
+ExprType expr_type(uint32_t dtype) {
+  uint32_t bits = TN_DTYPE_BITS(dtype);
+  if (dtype == TN_BOOL) return {TN_EXPR_DOMAIN_UINT, 1};
+  if (dtype == TN_DTYPE_NONE) return {};
+  if (TN_DTYPE_CODE(dtype) == kDLInt) return {TN_EXPR_DOMAIN_INT, bits};
+  if (TN_DTYPE_CODE(dtype) == kDLUInt) return {TN_EXPR_DOMAIN_UINT, bits};
+  return {};
+}
+
+}  // namespace
+
+bool has_type(const tn_any& value, std::string_view word) {
+  return tag_of(word) == value.tag;
+}
+
+Result<AnyRef> own_attribute(const tn_edit& edit,
+                             std::string_view domain,
+                             std::string_view type,
+                             std::string_view name,
+                             const tn_any& value) {
+  TN_TRY(owned, own(value, cat(op_text(domain, type), ": attribute ", name)));
+  const OpRow* row = edit.ctx()->session->ops->find(domain, type);
+  const AttrSpec* spec = row ? row->attribute(name) : nullptr;
+  if (!spec || has_type(value, spec->type)) return owned;
+  return std::make_shared<const Any>(adapted(*owned, spec->type));
+}
+
+const OpRow* OpRow::of(const tn_op* op) {
+  static_assert(std::is_standard_layout_v<OpHead>);
+  return reinterpret_cast<const OpHead*>(op)->row;
+}
+
+const AttrSpec* OpRow::attribute(std::string_view name) const {
+  for (const AttrSpec& spec : attributes)
+    if (spec.name == name) return &spec;
+  return nullptr;
+}
+
+std::string OpRow::text() const {
+  return op_text(view(op.domain), view(op.type));
+}
+
+Result<const tn_expr_program*> OpRow::program(const tn_graph& graph, const Node& node) const {
+  if (!expr) return not_found(cat(text(), ": the row has no expr"));
+  std::vector<const Type*> types;
+  ExprBinding binding;
+  for (tn_value_id id : node.inputs) {
+    const Value* value = graph.tables->values.find(id);
+    types.push_back(value ? value->type.get() : nullptr);
+    binding.present.push_back(value != nullptr);
+  }
+  binding.type = expr_type(compute_dtype(types));
+  std::string key = cat(binding.type.domain, ",", binding.type.bits, ",");
+  for (bool present : binding.present)
+    key += present ? '1' : '0';
+  for (const std::string& name : expr->attributes()) {
+    key += cat("|", number_key(tenon::host::attribute(graph, node, name)));
+  }
+  std::lock_guard lock(mutex_);
+  if (auto at = programs_.find(key); at != programs_.end()) return &at->second.view;
+  binding.attribute = [&](std::string_view name) {
+    return expr_attribute(tenon::host::attribute(graph, node, name));
+  };
+  Parsed<ExprProgram> bound = expr->bind(binding);
+  if (!bound) return invalid(cat("expr: ", bound.error().text()));
+  Program& kept = programs_[key];
+  kept.owned = std::make_unique<ExprProgram>(std::move(*bound));
+  kept.view = kept.owned->view();
+  return &kept.view;
+}
+
+Status OpTable::add(const tn_op* op, tn_ctx* owner) {
+  if (!op || op->struct_size < offsetof(tn_op, axes))
+    return invalid("operator row: expected a tn_op with its struct_size set");
+  auto row = std::make_unique<OpRow>();
+  std::memcpy(&row->head.op, op, std::min<size_t>(op->struct_size, sizeof row->op));
+  row->head.op.struct_size = sizeof row->op;
+  row->head.row = row.get();
+  row->owner = owner;
+  if (row->op.type.len == 0) return invalid("operator row: expected a type, got an empty one");
+  std::string what = cat("operator ", row->text(), ": ");
+  if (row->op.axes.len > 0) {
+    Parsed<Axes> axes = Axes::parse(view(row->op.axes));
+    if (!axes) return invalid(cat(what, "axes: ", axes.error().text()));
+    row->axes = std::move(*axes);
+    row->axes_view = row->axes->view();
+  }
+  if (row->op.expr.len > 0) {
+    Parsed<Expr> expr = Expr::parse(view(row->op.expr));
+    if (!expr) return invalid(cat(what, "expr: ", expr.error().text()));
+    row->expr = std::move(*expr);
+  }
+  Result<std::vector<AttrSpec>> attributes = read_attributes(view(row->op.attributes));
+  if (!attributes) return {TN_INVALID_ARGUMENT, cat(what, "row"), "host", attributes.status()};
+  row->attributes = std::move(*attributes);
+
+  std::unique_lock lock(mutex_);
+  Key key{view(row->op.domain), view(row->op.type)};
+  if (auto at = rows_.find(key); at != rows_.end())
+    return {TN_ALREADY_EXISTS,
+            cat(what, "brought by ", owner ? owner->id : "", ", but ",
+                at->second->owner ? at->second->owner->id : "", " has brought it already")};
+  rows_.emplace(key, std::move(row));
+  return {};
+}
+
+const OpRow* OpTable::find(std::string_view domain, std::string_view type) const {
+  auto look = [&]() -> const OpRow* {
+    std::shared_lock lock(mutex_);
+    auto at = rows_.find({domain, type});
+    return at == rows_.end() ? nullptr : at->second.get();
+  };
+  const OpRow* row = look();
+  if (row || !on_missing) return row;
+  on_missing(domain, type);
+  return look();
+}
+
+uint64_t OpTable::size() const {
+  std::shared_lock lock(mutex_);
+  return rows_.size();
+}
+
+const OpRow* OpTable::at(uint64_t i) const {
+  std::shared_lock lock(mutex_);
+  return i < rows_.size() ? std::next(rows_.begin(), static_cast<int64_t>(i))->second.get()
+                          : nullptr;
+}
+
+}  // namespace tenon::host

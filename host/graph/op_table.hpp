@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The operator table: rows that plugins bring, checked and parsed once when they are added. Rows
+// never move and live as long as the table. Any thread.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/host/op.h"
+#include "tenon/role/op.h"
+
+#include "graph/attributes.hpp"
+#include "languages/axes.hpp"
+#include "languages/expr.hpp"
+
+namespace tenon::host {
+
+struct Node;
+struct OpRow;
+
+struct AttrSpec {
+  std::string name;
+  std::string type;  // int float string ints floats strings tensor graph dtype bool
+  AnyRef fallback;   // the default, or NULL
+};
+
+// What the ABI hands out is the first member, so that the way back is a cast.
+struct OpHead {
+  tn_op op{};  // a full-size copy of the plugin's
+  const OpRow* row = nullptr;
+};
+
+struct OpRow {
+  OpHead head;
+  const tn_op& op = head.op;
+  tn_ctx* owner = nullptr;
+  std::optional<Axes> axes;
+  tn_axes axes_view{};
+  std::optional<Expr> expr;
+  std::vector<AttrSpec> attributes;
+
+  static const OpRow* of(const tn_op* op);  // whose `op` it is
+
+  const AttrSpec* attribute(std::string_view name) const;
+  std::string text() const;  // "com.acme:Foo"
+  // The expr bound to a node; one program per set of attributes, inputs and type, kept.
+  Result<const tn_expr_program*> program(const tn_graph& graph, const Node& node) const;
+
+ private:
+  struct Program {
+    std::unique_ptr<ExprProgram> owned;
+    tn_expr_program view{};
+  };
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::string, Program> programs_;
+};
+
+class OpTable {
+ public:
+  // Loads plugins that may bring the row. Set before the table is used.
+  std::function<void(std::string_view domain, std::string_view type)> on_missing;
+
+  // Refuses a row whose columns do not parse, and a second one of the same domain and type.
+  Status add(const tn_op* op, tn_ctx* owner);
+  // Asks `on_missing` for a row that is not there, once, and looks again.
+  const OpRow* find(std::string_view domain, std::string_view type) const;
+  uint64_t size() const;
+  const OpRow* at(uint64_t i) const;  // sorted by domain and type
+
+ private:
+  using Key = std::pair<std::string_view, std::string_view>;  // texts of the row's plugin
+  mutable std::shared_mutex mutex_;
+  std::map<Key, std::unique_ptr<OpRow>> rows_;
+};
+
+// An attribute's value in the form that the operator's row states: an int given for a float becomes
+// one, and so on.
+Result<AnyRef> own_attribute(const tn_edit& edit,
+                             std::string_view domain,
+                             std::string_view type,
+                             std::string_view name,
+                             const tn_any& value);
+// Whether a value has the type that a row states by its word.
+bool has_type(const tn_any& value, std::string_view word);
+
+const tn_host_op* op_service();
+
+}  // namespace tenon::host

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a graph and the shapes of its inputs to steps over slots.
+#include <unordered_map>
+
+#include "tenon/role/pass.h"
+
+#include "graph/op_table.hpp"
+#include "graph/value_type.hpp"
+#include "plan/arena.hpp"
+#include "plan/partition.hpp"
+#include "plan/plan.hpp"
+#include "values/tensor_layout.hpp"
+
+namespace tenon::host {
+namespace {
+
+const tn_host_graph& g() {
+  return *graph_service();
+}
+
+tn_type type_of(const tn_graph* graph, tn_value_id value) {
+  tn_type type{};
+  type.struct_size = sizeof type;
+  type.rank = TN_RANK_UNKNOWN;
+  Status ignored(g().value_type(graph, value, &type));
+  return type;
+}
+
+std::string text_of(const tn_type& type) {
+  Result<TypeRef> read = read_type(&type, "input");
+  return read.ok() ? type_text(**read) : "?";
+}
+
+bool is_static(const tn_type& type) {
+  if (type.rank == TN_RANK_UNKNOWN || type.dtype == TN_DTYPE_NONE) return false;
+  for (uint32_t i = 0; i < type.rank; ++i) {
+    if (type.dims[i] < 0) return false;
+  }
+  return true;
+}
+
+// The index of the state whose input (side 0) or new value (side 1) this is, or -1.
+int64_t state_of(const tn_graph* graph, tn_value_id value, uint32_t side) {
+  for (uint64_t s = 0, n = g().count(graph, TN_LIST_STATES); s < n; ++s) {
+    if (g().value_at(graph, TN_LIST_STATES, s, side) == value) return static_cast<int64_t>(s);
+  }
+  return -1;
+}
+
+bool is_state(const tn_graph* graph, tn_value_id value, uint32_t side) {
+  return state_of(graph, value, side) >= 0;
+}
+
+// The graph with the inputs' shapes put in, after the passes that the first backend asks for.
+class Binder {
+ public:
+  Binder(tn_plan* plan, const DLTensor* const* in, uint64_t n_in)
+      : plan_(plan), in_(in), n_in_(n_in) {}
+
+  // What the bound graph is for, by input that is given.
+  std::vector<std::vector<int64_t>> key;
+
+  Result<Ref<tn_graph>> bind() {
+    uint64_t n = g().count(plan_->graph.get(), TN_LIST_INPUTS);
+    std::vector<tn_type> types(n);
+    std::vector<const tn_type*> pointers(n, nullptr);
+    for (uint64_t i = 0, given = 0; i < n; ++i) {
+      tn_value_id value = g().value_at(plan_->graph.get(), TN_LIST_INPUTS, i, 0);
+      if (is_state(plan_->graph.get(), value, 0)) continue;
+      if (given >= n_in_) break;
+      const DLTensor& tensor = *in_[given++];
+      if (type_of(plan_->graph.get(), value).kind != TN_KIND_TENSOR) {
+        TN_CHECK(check_packed(i, tensor));
+        key.push_back({kAnyShape});
+        continue;
+      }
+      key.emplace_back(tensor.shape, tensor.shape + tensor.ndim);
+      types[i] = {sizeof(tn_type),        TN_KIND_TENSOR,
+                  dtype_of(tensor.dtype), static_cast<uint32_t>(tensor.ndim),
+                  tensor.shape,           nullptr};
+      TN_CHECK(check(i, types[i]));
+      pointers[i] = &types[i];
+    }
+    tn_graph* raw = nullptr;
+    TN_CHECK(Status(g().bind(plan_->graph.get(), pointers.data(), n, &raw)));
+    Ref<tn_graph> bound = Ref<tn_graph>::take(raw);
+    TN_CHECK(run_passes(raw));
+    return bound;
+  }
+
+ private:
+  Status check_packed(uint64_t input, const DLTensor& given) const {
+    if (dtype_of(given.dtype) == TN_U8 && given.ndim == 1) return {};
+    return invalid(cat("input ", view(g().io_name(plan_->graph.get(), TN_LIST_INPUTS, input)),
+                       ": expected a packed list of uint8 with one axis, got ",
+                       dtype_name(dtype_of(given.dtype)), " with ", given.ndim, " axes"));
+  }
+
+  Status check(uint64_t input, const tn_type& given) const {
+    tn_type wanted =
+        type_of(plan_->graph.get(), g().value_at(plan_->graph.get(), TN_LIST_INPUTS, input, 0));
+    bool fits = wanted.dtype == TN_DTYPE_NONE || wanted.dtype == given.dtype;
+    fits = fits && (wanted.rank == TN_RANK_UNKNOWN || wanted.rank == given.rank);
+    for (uint32_t d = 0; fits && wanted.rank != TN_RANK_UNKNOWN && d < wanted.rank; ++d) {
+      fits = wanted.dims[d] < 0 || wanted.dims[d] == given.dims[d];
+    }
+    if (fits) return {};
+    return invalid(cat("input ", view(g().io_name(plan_->graph.get(), TN_LIST_INPUTS, input)),
+                       ": expected ", text_of(wanted), ", got ", text_of(given)));
+  }
+
+  Status run_passes(tn_graph* bound) const {
+    const BackendUse& first = *plan_->backends[0];
+    if (!first.table->prepare) return {};
+    std::string ids;
+    tn_sink sink{&ids, [](void* to, const void* data, uint64_t len) -> tn_status* {
+                   static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
+                   return nullptr;
+                 }};
+    TN_CHECK(Status(first.table->prepare(first.self, &sink)));
+    for (size_t at = 0; at < ids.size();) {
+      size_t end = std::min(ids.find('\n', at), ids.size());
+      if (end > at) TN_CHECK(run_pass(plan_->ctx, ids.substr(at, end - at), bound));
+      at = end + 1;
+    }
+    return {};
+  }
+
+  static Status run_pass(tn_ctx* ctx, const std::string& id, tn_graph* graph) {
+    TN_TRY(pass, Made<tn_pass>::create(ctx, "tenon.pass/1", id, nullptr));
+    tn_sink nowhere{nullptr, [](void*, const void*, uint64_t) -> tn_status* { return nullptr; }};
+    return pass.called("run", pass->run(pass.self(), graph, nullptr, &nowhere));
+  }
+
+  tn_plan* plan_;
+  const DLTensor* const* in_;
+  uint64_t n_in_;
+};
+
+class Builder {
+ public:
+  Builder(tn_plan* plan, Compiled* out) : plan_(plan), out_(out) {}
+
+  Status build() {
+    TN_CHECK(add_inputs());
+    TN_TRY(parts, partition(out_->graph.get(), plan_->backends, &out_->fallbacks));
+    for (const Part& part : parts) {
+      TN_CHECK(part.backend == kHostBackend ? add_control(part) : add_part(part));
+    }
+    TN_CHECK(add_outputs());
+    for (Slot& slot : out_->slots) {
+      if (slot.input < 0 && !slot.constant && slot.first_step == SIZE_MAX) slot.first_step = 0;
+    }
+    lay_out_arena();
+    return {};
+  }
+
+ private:
+  // The slot of a value at a place; makes it, and the copies that bring it there.
+  int slot_at(tn_value_id value, int place) {
+    auto found = slots_.find({value, place});
+    if (found != slots_.end()) return found->second;
+    if (place == kCpuPlace) {
+      if (tn_tensor* constant = g().constant(out_->graph.get(), value)) {
+        int slot = new_slot(value, place);
+        out_->slots[slot].constant = constant;
+        return slot;
+      }
+    }
+    int from = kCpuPlace;
+    for (int b = 0; b < static_cast<int>(plan_->backends.size()); ++b) {
+      if (slots_.count({value, b})) from = b;
+    }
+    // Between two devices a value goes through the CPU.
+    int source = slot_at(value, from == kCpuPlace || place == kCpuPlace ? from : kCpuPlace);
+    int slot = new_slot(value, place);
+    Step copy;
+    copy.kind = StepKind::kCopy;
+    copy.backend = place == kCpuPlace ? from : place;
+    copy.in = {source};
+    copy.out = {slot};
+    copy.names = {out_->slots[slot].name};
+    add_step(std::move(copy));
+    ++out_->copies;
+    return slot;
+  }
+
+  int new_slot(tn_value_id value, int place) {
+    Slot slot;
+    slot.name = view(g().value_name(out_->graph.get(), value));
+    slot.place = place;
+    slot.first_step = SIZE_MAX;
+    tn_type type = type_of(out_->graph.get(), value);
+    bool packed = type.kind != TN_KIND_TENSOR;  // a sequence or optional: bytes, by abi/lists.md
+    slot.dtype = packed ? TN_U8 : type.dtype;
+    slot.is_static = !packed && is_static(type);
+    if (slot.is_static) {
+      slot.dims = dense_layout({type.dims, type.rank});
+      Result<uint64_t> bytes = dense_bytes(type.dtype, {type.dims, type.rank});
+      slot.is_static = bytes.ok();  // what does not fit will fail when it runs
+      if (bytes.ok()) slot.bytes = *bytes;
+    }
+    int index = static_cast<int>(out_->slots.size());
+    out_->slots.push_back(std::move(slot));
+    slots_[{value, place}] = index;
+    return index;
+  }
+
+  void add_step(Step step) {
+    size_t index = out_->steps.size();
+    for (int slot : step.in) {
+      if (slot >= 0) out_->slots[slot].last_step = index;
+    }
+    for (int slot : step.out) {
+      out_->slots[slot].first_step = std::min(out_->slots[slot].first_step, index);
+      out_->slots[slot].last_step = std::max(out_->slots[slot].last_step, index);
+    }
+    out_->workspace_bytes = std::max(out_->workspace_bytes, step.workspace);
+    out_->steps.push_back(std::move(step));
+  }
+
+  Status add_inputs() {
+    uint64_t given = 0;
+    for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_INPUTS); i < n; ++i) {
+      tn_value_id value = g().value_at(out_->graph.get(), TN_LIST_INPUTS, i, 0);
+      int slot = new_slot(value, kCpuPlace);
+      int64_t state = state_of(out_->graph.get(), value, 0);
+      if (state >= 0) {
+        out_->slots[slot].state = state;
+      } else {
+        out_->slots[slot].input = static_cast<int64_t>(given++);
+      }
+    }
+    return {};
+  }
+
+  Status add_part(const Part& part) {
+    BackendUse& use = *plan_->backends[part.backend];
+    tn_graph* raw = nullptr;
+    TN_CHECK(Status(g().extract(out_->graph.get(), part.nodes.data(), part.nodes.size(), &raw)));
+    Ref<tn_graph> sub = Ref<tn_graph>::take(raw);
+    Step step;
+    step.backend = part.backend;
+    TN_CHECK(use.called(
+        "compile", use.table->compile(use.self, raw, use.device, use.options.get(), &step.exe)));
+    Status connected = connect(raw, use.own_memory ? part.backend : kCpuPlace, use, &step);
+    if (!connected.ok()) {
+      use.table->exe_free(use.self, step.exe);
+      return connected;
+    }
+    step.workspace = use.table->workspace(use.self, step.exe);
+    for (tn_node_id node : part.nodes)
+      step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
+    add_step(std::move(step));
+    return {};
+  }
+
+  // The part's inputs and outputs as slots, by name. What the backend keeps as state is neither.
+  Status connect(const tn_graph* sub, int place, const BackendUse& use, Step* step) {
+    step->has_state = use.table->state_new && g().count(sub, TN_LIST_STATES) > 0;
+    for (uint32_t which : {TN_LIST_INPUTS, TN_LIST_OUTPUTS}) {
+      for (uint64_t i = 0, n = g().count(sub, which); i < n; ++i) {
+        tn_value_id theirs = g().value_at(sub, which, i, 0);
+        tn_str name = g().value_name(sub, theirs);
+        tn_value_id ours = g().find_value(out_->graph.get(), name);
+        if (!ours) return {TN_INTERNAL, cat("extract lost value ", view(name))};
+        if (step->has_state && is_state(sub, theirs, which == TN_LIST_INPUTS ? 0 : 1)) {
+          kept_[ours] = step->backend;
+        } else if (which == TN_LIST_INPUTS) {
+          step->in.push_back(slot_at(ours, place));
+        } else {
+          step->out.push_back(new_slot(ours, place));
+        }
+      }
+    }
+    return {};
+  }
+
+  Status add_control(const Part& part) {
+    Step step;
+    step.kind = StepKind::kControl;
+    step.node = part.nodes[0];
+    step.row = op_service()->of(out_->graph.get(), step.node);
+    step.names.emplace_back(view(g().node_name(out_->graph.get(), step.node)));
+    for (uint64_t i = 0, n = g().attr_count(out_->graph.get(), step.node); i < n; ++i) {
+      tn_str name = g().attr_name(out_->graph.get(), step.node, i);
+      tn_any any{};
+      TN_CHECK(Status(g().attr(out_->graph.get(), step.node, name, &any)));
+      if (any.tag != TN_ANY_GRAPH) continue;
+      TN_TRY(body, make_plan(plan_->ctx, static_cast<const tn_graph*>(any.v.p), nullptr, 0,
+                             plan_->options_text));
+      step.bodies.emplace_back(view(name), body);
+    }
+    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_INPUTS); i < n;
+         ++i) {
+      tn_value_id value = g().io_at(out_->graph.get(), step.node, TN_LIST_INPUTS, i);
+      step.in.push_back(value ? slot_at(value, kCpuPlace) : -1);
+    }
+    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_OUTPUTS); i < n;
+         ++i) {
+      step.out.push_back(
+          new_slot(g().io_at(out_->graph.get(), step.node, TN_LIST_OUTPUTS, i), kCpuPlace));
+    }
+    add_step(std::move(step));
+    return {};
+  }
+
+  // The first mention of a value as an output, when a step makes it on the CPU, is written straight
+  // into the caller's memory; what remains is copied at the end of the run.
+  Status add_outputs() {
+    const tn_graph* graph = out_->graph.get();
+    for (uint64_t i = 0, n = g().count(graph, TN_LIST_OUTPUTS); i < n; ++i) {
+      tn_value_id value = g().value_at(graph, TN_LIST_OUTPUTS, i, 0);
+      if (is_state(graph, value, 1)) continue;
+      int slot = slot_at(value, kCpuPlace);
+      Slot& s = out_->slots[slot];
+      if (s.output < 0 && s.input < 0 && s.state < 0 && !s.constant) {
+        s.output = static_cast<int64_t>(out_->outputs.size());
+      }
+      out_->outputs.push_back(slot);
+    }
+    for (uint64_t i = 0, n = g().count(graph, TN_LIST_STATES); i < n; ++i) {
+      tn_value_id value = g().value_at(graph, TN_LIST_STATES, i, 1);
+      auto kept = kept_.find(value);
+      bool is_kept = kept != kept_.end();
+      out_->state_keepers.push_back(is_kept ? kept->second : kCpuPlace);
+      out_->state_results.push_back(is_kept ? -1 : slot_at(value, kCpuPlace));
+      if (is_kept) continue;
+      Slot& s = out_->slots[out_->state_results.back()];
+      s.last_step = out_->steps.size();  // read when the run ends
+      bool is_made = s.place == kCpuPlace && s.is_static && s.input < 0 && s.output < 0 &&
+                     s.state < 0 && s.next_state < 0 && !s.constant;
+      if (is_made) s.next_state = static_cast<int64_t>(i);
+    }
+    return {};
+  }
+
+  void lay_out_arena() {
+    std::vector<ArenaBlock> blocks;
+    std::vector<Slot*> owners;
+    for (Slot& slot : out_->slots) {
+      bool intermediate = slot.place == kCpuPlace && slot.is_static && slot.input < 0 &&
+                          slot.output < 0 && slot.state < 0 && slot.next_state < 0 &&
+                          !slot.constant;
+      if (!intermediate) continue;
+      blocks.push_back({slot.bytes, slot.first_step, slot.last_step, 0});
+      owners.push_back(&slot);
+    }
+    out_->arena_bytes = place_blocks(blocks);
+    for (size_t i = 0; i < blocks.size(); ++i)
+      owners[i]->offset = int64_t(blocks[i].offset);
+  }
+
+  struct KeyHash {
+    size_t operator()(const std::pair<tn_value_id, int>& key) const {
+      return std::hash<uint64_t>()(key.first * 31 + static_cast<uint64_t>(key.second + 1));
+    }
+  };
+  tn_plan* plan_;
+  Compiled* out_;
+  std::unordered_map<std::pair<tn_value_id, int>, int, KeyHash> slots_;
+  // Inputs and new values of states that a backend keeps.
+  std::unordered_map<tn_value_id, int> kept_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
+                                              const DLTensor* const* in,
+                                              uint64_t n_in) {
+  auto compiled = std::make_shared<Compiled>();
+  compiled->plan = plan;
+  Binder binder(plan, in, n_in);
+  TN_TRY(bound, binder.bind());
+  compiled->graph = std::move(bound);
+  compiled->key = std::move(binder.key);
+  TN_CHECK(Builder(plan, compiled.get()).build());
+  return compiled;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service "tenon.host.eval/1": making plans, choosing the compiled form for the shapes at hand,
+// and telling what a plan is.
+#include <nlohmann/json.hpp>
+
+#include "graph/edit.hpp"
+#include "plan/partition.hpp"
+#include "plan/plan.hpp"
+#include "registry/component.hpp"
+#include "services/boundary.hpp"
+#include "values/option_schema.hpp"
+#include "values/tensor.hpp"
+#include "values/tensor_layout.hpp"
+
+namespace tenon::host {
+namespace {
+
+using nlohmann::json;
+
+struct PlanOptions {
+  std::vector<std::string> backends;
+  size_t cache_limit = 8;
+  json rest = json::object();  // for the backends
+};
+
+Result<PlanOptions> read_options(std::string_view text) {
+  PlanOptions out;
+  json given = text.empty() ? json::object() : json::parse(text, nullptr, false);
+  if (!given.is_object()) return invalid("plan options: expected a JSON object");
+  for (auto& [key, value] : given.items()) {
+    if (key == "backend") {
+      json list = value.is_array() ? value : json::array({value});
+      for (const json& id : list) {
+        if (!id.is_string()) return invalid("option backend: expected an id or a list of ids");
+        out.backends.push_back(id);
+      }
+    } else if (key == "plan_cache") {
+      if (!value.is_number_integer() || value.get<int64_t>() < 1) {
+        return invalid("option plan_cache: expected an integer of at least 1");
+      }
+      out.cache_limit = value;
+    } else {
+      out.rest[key] = value;
+    }
+  }
+  if (std::find(out.backends.begin(), out.backends.end(), "reference") == out.backends.end()) {
+    out.backends.emplace_back("reference");
+  }
+  return out;
+}
+
+tn_sink into(std::string* text) {
+  return {text, [](void* to, const void* data, uint64_t len) -> tn_status* {
+            static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
+            return nullptr;
+          }};
+}
+
+// The options of the plan that this backend's schema knows.
+Result<Ref<tn_options>> options_for(tn_ctx* ctx,
+                                    std::string_view id,
+                                    std::string_view schema_text,
+                                    const json& rest,
+                                    json* unknown) {
+  json schema = json::parse(schema_text, nullptr, false);
+  json known = json::object();
+  for (auto& [key, value] : rest.items()) {
+    if (schema.is_object() && schema.contains("properties") && schema["properties"].contains(key)) {
+      known[key] = value;
+      unknown->erase(key);
+    }
+  }
+  Ref<tn_options> given = new_options(ctx);
+  TN_CHECK(parse_options(given.get(), known.dump()));
+  return validate_options(ctx, schema_text, given.get(), id);
+}
+
+// The first device that can be used; the reasons of those that cannot, when there is none.
+Result<json> choose_device(const std::string& id, const json& devices) {
+  std::string why;
+  for (const json& device : devices) {
+    if (device.is_object() && !device.contains("why")) return device;
+    if (device.is_object()) why += cat(why.empty() ? ": " : "; ", device.value("why", ""));
+  }
+  return Status(TN_UNAVAILABLE,
+                cat("backend ", id, ": no device", why, "; see `tenon plugin doctor`"));
+}
+
+Status open_backend(
+    tn_ctx* ctx, const std::string& id, const json& rest, json* unknown, BackendUse* use) {
+  use->id = id;
+  TN_TRY(found, ctx->session->registry->find("tenon.backend/1", id));
+  TN_TRY(options, options_for(ctx, id, view(found.component->options_schema), rest, unknown));
+  use->options = std::move(options);
+  TN_TRY(component, create_component(ctx, "tenon.backend/1", id, use->options.get()));
+  use->component = std::move(component);
+  use->self = use->component->self();
+  TN_TRY(table, use->component->table("tenon.backend/1"));
+  use->table = static_cast<const tn_backend*>(table);
+  std::string text;
+  tn_sink sink = into(&text);
+  TN_CHECK(use->called("devices", use->table->devices(use->self, &sink)));
+  json devices = json::parse(text, nullptr, false);
+  if (!devices.is_array())
+    return {TN_INTERNAL, cat("backend ", id, ": devices() is no JSON array")};
+  TN_TRY(chosen, choose_device(id, devices));
+  use->device = chosen.value("id", 0);
+  use->dl = {chosen.value("type", kDLCPU), use->device};
+  use->own_memory = use->dl.device_type != kDLCPU;
+  return {};
+}
+
+Status open_backends(tn_plan* plan, const PlanOptions& options) {
+  json unknown = options.rest;
+  for (const std::string& id : options.backends) {
+    auto use = std::make_unique<BackendUse>();
+    TN_CHECK(open_backend(plan->ctx, id, options.rest, &unknown, use.get()));
+    plan->backends.push_back(std::move(use));
+  }
+  if (!unknown.empty()) {
+    return invalid(cat("plan options: no backend of this plan (", options.backends[0],
+                       ") has an option ", unknown.begin().key()));
+  }
+  return {};
+}
+
+Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
+  if (!n_taps) return {};
+  tn_edit* edit = nullptr;
+  TN_CHECK(Status(edit_service()->begin(plan->graph.get(), &edit)));
+  Status status;
+  for (uint64_t i = 0; i < n_taps && status.ok(); ++i) {
+    std::string name = cat("tap", i);
+    status = Status(edit_service()->add_output(edit, str(name), taps[i]));
+  }
+  if (status.ok()) return Status(edit_service()->commit(edit));
+  edit_service()->rollback(edit);
+  return status;
+}
+
+bool same_shapes(const Compiled& compiled, const DLTensor* const* in, uint64_t n_in) {
+  for (uint64_t i = 0; i < n_in; ++i) {
+    const std::vector<int64_t>& key = compiled.key[i];
+    if (key.size() == 1 && key[0] == kAnyShape) continue;
+    if (key.size() != static_cast<size_t>(in[i]->ndim)) return false;
+    if (!std::equal(key.begin(), key.end(), in[i]->shape)) return false;
+  }
+  return true;
+}
+
+Result<std::shared_ptr<Compiled>> compiled_for(tn_plan* plan,
+                                               const DLTensor* const* in,
+                                               uint64_t n_in) {
+  std::lock_guard lock(plan->mutex);
+  auto& cache = plan->cache;
+  for (size_t i = 0; i < cache.size(); ++i) {
+    if (!same_shapes(*cache[i], in, n_in)) continue;
+    std::rotate(cache.begin(), cache.begin() + i, cache.begin() + i + 1);
+    return cache[0];
+  }
+  TN_TRY(made, compile_for(plan, in, n_in));
+  if (cache.size() >= plan->cache_limit) cache.pop_back();
+  cache.insert(cache.begin(), made);
+  return made;
+}
+
+// Right number, dense, on the CPU or a device of the plan: what a run takes as it is.
+Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
+  const tn_host_graph& g = *graph_service();
+  uint64_t wanted = g.count(plan->graph.get(), TN_LIST_INPUTS) - plan->states.size();
+  if (n_in != wanted) return invalid(cat("expected ", wanted, " inputs, got ", n_in));
+  for (uint64_t i = 0; i < n_in; ++i) {
+    DLDevice at = in[i]->device;
+    if (at.device_type != kDLCPU && !plan->backend_at(at)) {
+      return invalid(cat("input ", i, ": expected a tensor on the CPU or on a device of the plan, ",
+                         "got device type ", at.device_type, " id ", at.device_id));
+    }
+    if (!is_dense(*in[i])) return invalid(cat("input ", i, ": expected a dense tensor"));
+  }
+  return {};
+}
+
+tn_status* compile(tn_ctx* ctx,
+                   const tn_graph* graph,
+                   const tn_value_id* taps,
+                   uint64_t n_taps,
+                   tn_str options,
+                   tn_plan** out) {
+  return guarded_out(out, [&] { return make_plan(ctx, graph, taps, n_taps, view(options)); });
+}
+
+tn_status* prepare(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
+  return guarded([&]() -> Status {
+    TN_CHECK(check_inputs(plan, in, n_in));
+    return compiled_for(plan, in, n_in).status();
+  });
+}
+
+tn_status* run(tn_plan* plan,
+               const DLTensor* const* in,
+               uint64_t n_in,
+               const tn_outputs* outputs,
+               const tn_cancel* cancel) {
+  return guarded([&] { return run_plan(plan, in, n_in, outputs, cancel); });
+}
+
+json part_json(tn_plan* plan, const Step& step) {
+  json part = {{"nodes", step.names}};
+  if (step.kind == StepKind::kControl) {
+    part["backend"] = "host";
+    return part;
+  }
+  BackendUse& use = *plan->backends[step.backend];
+  part["backend"] = use.id;
+  part["workspace_bytes"] = step.workspace;
+  if (!use.table->describe) return part;
+  std::string text;
+  tn_sink sink = into(&text);
+  Status described(use.table->describe(use.self, step.exe, &sink));
+  json more = json::parse(text, nullptr, false);
+  if (described.ok() && more.is_object()) part.update(more);
+  return part;
+}
+
+tn_status* describe(tn_plan* plan, const tn_sink* sink) {
+  return guarded([&]() -> Status {
+    json out = {{"partitions", json::array()}, {"fallback_nodes", json::array()}};
+    for (const Fallback& f : fallbacks_of(plan))
+      out["fallback_nodes"].push_back({{"node", f.node}, {"op", f.op}, {"why", f.why}});
+    if (std::shared_ptr<Compiled> compiled = last_used(plan)) {
+      for (const Step& step : compiled->steps) {
+        if (step.kind != StepKind::kCopy) out["partitions"].push_back(part_json(plan, step));
+      }
+      out["arena_bytes"] = compiled->arena_bytes;
+      out["copies_per_run"] = compiled->copies;
+    }
+    std::string text = out.dump();
+    return Status(sink->write(sink->ctx, text.data(), text.size()));
+  });
+}
+
+// Memory for outputs that nobody looks at.
+struct Scratch {
+  tn_ctx* ctx;
+  std::vector<Ref<tn_tensor>> tensors;
+  static tn_status* get(void* self, uint64_t, const DLTensor* proto, DLTensor* out) {
+    auto& scratch = *static_cast<Scratch*>(self);
+    return guarded([&]() -> Status {
+      TN_TRY(made, alloc_tensor(scratch.ctx, dtype_of(proto->dtype), dims_of(*proto)));
+      *out = made->dl;
+      scratch.tensors.push_back(made);
+      return {};
+    });
+  }
+};
+
+tn_status* profile(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_sink* sink) {
+  return guarded([&]() -> Status {
+    Scratch scratch{plan->ctx, {}};
+    tn_outputs outputs{&scratch, Scratch::get};
+    json layers = json::array();
+    TN_CHECK(run_plan(plan, in, n_in, &outputs, nullptr, &layers));
+    std::string text = layers.dump();
+    return Status(sink->write(sink->ctx, text.data(), text.size()));
+  });
+}
+
+}  // namespace
+
+Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
+                               const tn_graph* graph,
+                               const tn_value_id* taps,
+                               uint64_t n_taps,
+                               std::string_view options_text) {
+  TN_TRY(options, read_options(options_text));
+  Ref<tn_plan> plan = Ref<tn_plan>::take(new tn_plan);
+  plan->ctx = ctx;
+  plan->options_text = options_text;
+  plan->cache_limit = options.cache_limit;
+  ctx->add(Held::kPlan, 1);
+  plan->graph = Ref<tn_graph>::take(clone(*graph));
+  TN_CHECK(add_taps(plan.get(), taps, n_taps));
+  TN_CHECK(open_backends(plan.get(), options));
+  TN_CHECK(make_states(plan.get()));
+  return plan;
+}
+
+Status run_plan(tn_plan* plan,
+                const DLTensor* const* in,
+                uint64_t n_in,
+                const tn_outputs* outputs,
+                const tn_cancel* cancel,
+                json* profile) {
+  TN_CHECK(check_inputs(plan, in, n_in));
+  TN_TRY(compiled, compiled_for(plan, in, n_in));
+  if (!plan->states.empty()) TN_CHECK(settle_states(plan, *compiled));
+  uint32_t flags = profile ? uint32_t{TN_EXEC_PROFILE} : 0;
+  return run_compiled(*compiled, in, outputs, cancel, flags, profile);
+}
+
+const tn_host_eval* eval_service() {
+  static const tn_host_eval table{sizeof table,
+                                  1,
+                                  compile,
+                                  prepare,
+                                  run,
+                                  state_set,
+                                  state_get,
+                                  describe,
+                                  profile,
+                                  [](tn_plan* plan) { plan->retain(); },
+                                  [](tn_plan* plan) {
+                                    if (plan) plan->release();
+                                  }};
+  return &table;
+}
+
+}  // namespace tenon::host
+
+tn_plan::~tn_plan() {
+  cache.clear();
+  for (size_t b = 0; b < backend_states.size(); ++b) {
+    tenon::host::BackendUse& use = *backends[b];
+    if (backend_states[b]) use.table->state_free(use.self, backend_states[b]);
+  }
+  if (ctx) ctx->add(tenon::host::Held::kPlan, -1);
+}
+
+std::optional<int> tn_plan::backend_at(DLDevice device) const {
+  for (size_t b = 0; b < backends.size(); ++b) {
+    DLDevice dl = backends[b]->dl;
+    bool is_there = dl.device_type == device.device_type && dl.device_id == device.device_id;
+    if (is_there && backends[b]->own_memory) return static_cast<int>(b);
+  }
+  return {};
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/partition.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "graph/edit.hpp"
+#include "graph/op_table.hpp"
+
+namespace tenon::host {
+namespace {
+
+constexpr int kNobody = -2;
+
+struct Assignment {
+  const tn_graph* graph;
+  std::vector<tn_node_id> nodes;  // in topological order
+  std::unordered_map<tn_node_id, size_t> index;
+  std::vector<int> backend;
+  std::vector<std::vector<size_t>> groups;
+  std::vector<std::map<int, std::string>> refusals;  // per node, by backend
+  int asking = 0;
+};
+
+void take(void* self, const tn_node_id* group, uint64_t n) {
+  auto& all = *static_cast<Assignment*>(self);
+  std::vector<size_t> members;
+  for (uint64_t i = 0; i < n; ++i) {
+    auto found = all.index.find(group[i]);
+    if (found == all.index.end() || all.backend[found->second] != kNobody) return;
+    members.push_back(found->second);
+  }
+  for (size_t member : members)
+    all.backend[member] = all.asking;
+  if (members.size() > 1) all.groups.push_back(std::move(members));
+}
+
+void refuse(void* self, tn_node_id node, tn_str why) {
+  auto& all = *static_cast<Assignment*>(self);
+  auto found = all.index.find(node);
+  if (found != all.index.end()) all.refusals[found->second][all.asking] = view(why);
+}
+
+std::string op_name(const tn_graph* graph, tn_node_id node) {
+  tn_str domain{}, type{};
+  Status ignored(graph_service()->node_op(graph, node, &domain, &type));
+  return domain.len ? cat(view(domain), ".", view(type)) : std::string(view(type));
+}
+
+Status ask_all(Assignment& all, const std::vector<std::unique_ptr<BackendUse>>& backends) {
+  for (size_t b = 0; b < backends.size(); ++b) {
+    const BackendUse& use = *backends[b];
+    all.asking = static_cast<int>(b);
+    tn_claims claims{&all, take, refuse};
+    TN_CHECK(use.called("claim", use.table->claim(use.self, all.graph, use.device, &claims)));
+  }
+  return {};
+}
+
+Result<Assignment> assign(const tn_graph* graph,
+                          const std::vector<std::unique_ptr<BackendUse>>& backends) {
+  Assignment all;
+  all.graph = graph;
+  uint64_t n = graph_service()->count(graph, TN_LIST_NODES);
+  for (uint64_t i = 0; i < n; ++i) {
+    all.nodes.push_back(graph_service()->node_at(graph, i));
+    all.index[all.nodes.back()] = i;
+  }
+  all.backend.assign(n, kNobody);
+  all.refusals.resize(n);
+  TN_CHECK(ask_all(all, backends));
+  return all;
+}
+
+// Each of the nodes by its pieces, in a try: nodes that cannot be taken apart stay.
+using Pieces = std::map<tn_node_id, std::vector<tn_node_id>>;
+Result<Pieces> take_apart(tn_graph* graph, const std::vector<tn_node_id>& nodes) {
+  TN_TRY(begun, begin_edit(graph));
+  std::unique_ptr<tn_edit> edit(begun);
+  Pieces out;
+  for (tn_node_id node : nodes) {
+    std::unordered_set<tn_node_id> before(edit->tables().order.begin(), edit->tables().order.end());
+    if (!edit->decompose(node).ok()) continue;
+    std::vector<tn_node_id>& pieces = out[node];
+    for (tn_node_id id : edit->tables().order)
+      if (!before.count(id)) pieces.push_back(id);
+  }
+  TN_CHECK(edit->commit());
+  return out;
+}
+
+// What the first backend refuses whole it may take in pieces: nodes whose pieces it claims all are
+// decomposed. Whether any was.
+Result<bool> open_refused(const Assignment& all,
+                          tn_graph* graph,
+                          const std::vector<std::unique_ptr<BackendUse>>& backends) {
+  std::vector<tn_node_id> refused, opened;
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    const tn_op* row = op_service()->of(graph, all.nodes[i]);
+    if (all.backend[i] != 0 && row && row->decompose) refused.push_back(all.nodes[i]);
+  }
+  if (refused.empty()) return false;
+  auto trial = Ref<tn_graph>::take(clone(*graph));
+  Result<Pieces> pieces = take_apart(trial.get(), refused);
+  if (!pieces.ok()) return false;
+  TN_TRY(after, assign(trial.get(), backends));
+  for (const auto& [node, parts] : *pieces) {
+    bool runs = std::all_of(parts.begin(), parts.end(), [&, &a = after](tn_node_id part) {
+      return a.backend[a.index.at(part)] == 0;
+    });
+    if (runs) opened.push_back(node);
+  }
+  if (opened.empty()) return false;
+  TN_CHECK(take_apart(graph, opened).status());
+  return true;
+}
+
+// Nobody's control-flow nodes are the host's; for other nodes that is an error.
+Status settle(Assignment& all,
+              const std::vector<std::unique_ptr<BackendUse>>& backends,
+              std::vector<Fallback>* fallbacks) {
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    tn_node_id node = all.nodes[i];
+    const tn_op* row = op_service()->of(all.graph, node);
+    if (all.backend[i] == kNobody && row && row->traits & TN_OP_CONTROL) {
+      all.backend[i] = kHostBackend;
+    }
+    std::string why;
+    for (const auto& [backend, reason] : all.refusals[i]) {
+      if (!why.empty()) why += "; ";
+      why += cat(backends[backend]->id, ": ", reason);
+    }
+    if (all.backend[i] == kNobody) {
+      return {TN_UNIMPLEMENTED,
+              cat("no backend runs node ", view(graph_service()->node_name(all.graph, node)),
+                  " of operator ", op_name(all.graph, node), why.empty() ? "" : ": ", why,
+                  row ? ""
+                      : "; a plugin that brings this operator's row would make it run on "
+                        "the reference backend")};
+    }
+    if (all.backend[i] > 0) {
+      fallbacks->push_back({std::string(view(graph_service()->node_name(all.graph, node))),
+                            op_name(all.graph, node),
+                            why.empty() ? cat(backends[0]->id, ": not claimed") : why});
+    }
+  }
+  return {};
+}
+
+// Depths by one forward sweep, repeated while groups pull their members to one depth. A group with
+// a path through another backend's node would pull for ever: that is the backend's mistake.
+Result<std::vector<size_t>> depths(const Assignment& all) {
+  const tn_host_graph& g = *graph_service();
+  std::vector<size_t> depth(all.nodes.size(), 0);
+  size_t sweeps = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    if (++sweeps > all.nodes.size() + 2) {
+      return Status(TN_INTERNAL, "a backend claimed a group of nodes that is not convex");
+    }
+    for (size_t i = 0; i < all.nodes.size(); ++i) {
+      uint64_t n_in = g.io_count(all.graph, all.nodes[i], TN_LIST_INPUTS);
+      for (uint64_t k = 0; k < n_in; ++k) {
+        tn_value_id value = g.io_at(all.graph, all.nodes[i], TN_LIST_INPUTS, k);
+        auto found = all.index.find(g.producer(all.graph, value, nullptr));
+        if (found == all.index.end()) continue;
+        size_t from = found->second;
+        // Each control-flow node is a part of its own.
+        bool same = all.backend[from] == all.backend[i] && all.backend[i] != kHostBackend;
+        size_t least = depth[from] + (same ? 0 : 1);
+        if (depth[i] < least) {
+          depth[i] = least;
+          changed = true;
+        }
+      }
+    }
+    for (const std::vector<size_t>& group : all.groups) {
+      size_t deepest = 0;
+      for (size_t member : group)
+        deepest = std::max(deepest, depth[member]);
+      for (size_t member : group) {
+        if (depth[member] != deepest) changed = true;
+        depth[member] = deepest;
+      }
+    }
+  }
+  return depth;
+}
+
+}  // namespace
+
+std::shared_ptr<Compiled> last_used(tn_plan* plan) {
+  std::lock_guard lock(plan->mutex);
+  return plan->cache.empty() ? nullptr : plan->cache[0];
+}
+
+std::vector<Fallback> fallbacks_of(tn_plan* plan) {
+  std::vector<Fallback> out;
+  std::shared_ptr<Compiled> compiled = last_used(plan);
+  if (!compiled) return out;
+  out = compiled->fallbacks;
+  for (const Step& step : compiled->steps) {
+    for (const auto& [name, body] : step.bodies) {
+      std::vector<Fallback> inner = fallbacks_of(body.get());
+      out.insert(out.end(), inner.begin(), inner.end());
+    }
+  }
+  return out;
+}
+
+Result<std::vector<Part>> partition(tn_graph* graph,
+                                    const std::vector<std::unique_ptr<BackendUse>>& backends,
+                                    std::vector<Fallback>* fallbacks) {
+  TN_TRY(all, assign(graph, backends));
+  TN_TRY(opened, open_refused(all, graph, backends));
+  if (opened) {
+    TN_TRY(again, assign(graph, backends));
+    all = std::move(again);
+  }
+  TN_CHECK(settle(all, backends, fallbacks));
+
+  TN_TRY(depth, depths(all));
+  std::map<std::tuple<size_t, int, size_t>, Part> parts;
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    size_t alone = all.backend[i] == kHostBackend ? i + 1 : 0;
+    Part& part = parts[{depth[i], all.backend[i], alone}];
+    part.backend = all.backend[i];
+    part.depth = depth[i];
+    part.nodes.push_back(all.nodes[i]);
+  }
+  std::vector<Part> out;
+  for (auto& [key, part] : parts)
+    out.push_back(std::move(part));
+  return out;
+}
+
+}  // namespace tenon::host

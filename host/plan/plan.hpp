@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A plan is a graph that runs: it keeps the graph and, for each set of input shapes that it meets,
+// one Compiled (a bounded cache). A Compiled is a list of steps over slots; a RunContext holds the
+// memory of one run in flight and is reused, so that a run in steady state allocates nothing.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "tenon/host/eval.h"
+#include "tenon/host/graph.h"
+#include "tenon/role/backend.h"
+#include "tenon/role/op.h"
+
+#include "graph/graph.hpp"
+#include "registry/component.hpp"
+#include "services/ref.hpp"
+#include "services/session.hpp"
+#include "values/options.hpp"
+
+namespace tenon::host {
+
+// A backend as one plan uses it.
+struct BackendUse {
+  std::string id;
+  Ref<tn_component_ref> component;
+  const tn_backend* table = nullptr;
+  void* self = nullptr;
+  Ref<tn_options> options;
+  int32_t device = 0;  // index in devices()
+  DLDevice dl{kDLCPU, 0};
+  bool own_memory = false;  // its tensors live elsewhere: inputs and outputs are copied
+
+  // The failure of a call with backend and function in front.
+  Status called(std::string_view function, tn_status* answer) const {
+    return named(answer, *component.get(), function);
+  }
+};
+
+inline constexpr int kCpuPlace = -1;  // places are kCpuPlace or the index of a backend
+inline constexpr int kNoPlace = -2;   // of a state that no run has met
+
+// Where a value lives during a run.
+struct Slot {
+  std::string name;
+  int place = kCpuPlace;
+  uint32_t dtype = TN_DTYPE_NONE;
+  bool is_static = false;     // the shape is known at compile time
+  std::vector<int64_t> dims;  // then: shape, and strides behind it
+  uint64_t bytes = 0;
+  int64_t offset = -1;            // in the arena of its place; -1: input, constant, output, dynamic
+  int64_t input = -1;             // a graph input
+  int64_t output = -1;            // the caller's memory for this output
+  int64_t state = -1;             // a state that the host keeps
+  int64_t next_state = -1;        // written into the second buffer of this state
+  tn_tensor* constant = nullptr;  // borrowed from the compiled graph
+  size_t first_step = 0, last_step = 0;
+};
+
+enum class StepKind { kPart, kControl, kCopy };
+
+struct Step {
+  StepKind kind = StepKind::kPart;
+  int backend = -1;  // of kPart and kCopy
+  void* exe = nullptr;
+  uint64_t workspace = 0;
+  std::vector<int> in, out;        // slots; -1: absent optional input (of kControl only)
+  std::vector<std::string> names;  // of the nodes
+  bool has_state = false;          // the backend keeps state for it
+  // kControl
+  tn_node_id node = 0;
+  const tn_op* row = nullptr;
+  std::vector<std::pair<std::string, Ref<tn_plan>>> bodies;
+};
+
+struct Fallback {
+  std::string node, op, why;
+};
+
+struct Compiled;
+
+// Memory of one run in flight.
+struct RunContext {
+  explicit RunContext(Compiled* compiled);
+  ~RunContext();
+  RunContext(const RunContext&) = delete;
+  RunContext& operator=(const RunContext&) = delete;
+  Status prepare();  // allocates; once
+
+  Compiled* compiled;
+  std::vector<DLTensor> tensors;                   // by slot
+  std::vector<std::vector<int64_t>> dynamic_dims;  // by slot, for shapes known late
+  std::vector<void*> owned;                        // by slot: dynamic or device memory
+  std::vector<uint64_t> owned_bytes;
+  std::vector<const DLTensor*> arguments;
+  std::vector<void*> streams;  // by backend
+  std::vector<bool> dirty;     // by backend: work in flight that the CPU has not waited for
+  char* arena = nullptr;
+  char* workspace = nullptr;
+};
+
+inline constexpr int64_t kAnyShape = -1;  // alone in a key: a packed list, of any length
+
+struct Compiled {
+  tn_plan* plan = nullptr;
+  Ref<tn_graph> graph;  // bound and prepared
+  std::vector<std::vector<int64_t>> key;
+  std::vector<Slot> slots;
+  std::vector<Step> steps;
+  std::vector<int> outputs;        // slot of each graph output
+  std::vector<int> state_results;  // slot of each state's new value; -1: a backend keeps it
+  std::vector<int> state_keepers;  // place of each state between runs
+  std::vector<Fallback> fallbacks;
+  uint64_t arena_bytes = 0, workspace_bytes = 0, copies = 0;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<RunContext>> idle;
+
+  ~Compiled();
+};
+
+// Sizes and then the row-major strides, as a slot keeps them.
+std::vector<int64_t> dense_layout(std::span<const int64_t> dims);
+// Memory of its own for a slot, in place of what it had.
+Status reserve(RunContext& context, int slot, uint64_t bytes);
+
+Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
+                                              const DLTensor* const* in,
+                                              uint64_t n_in);
+Status run_compiled(Compiled& compiled,
+                    const DLTensor* const* in,
+                    const tn_outputs* outputs,
+                    const tn_cancel* cancel,
+                    uint32_t flags,
+                    nlohmann::json* profile);
+Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
+                               const tn_graph* graph,
+                               const tn_value_id* taps,
+                               uint64_t n_taps,
+                               std::string_view options);
+Status run_plan(tn_plan* plan,
+                const DLTensor* const* in,
+                uint64_t n_in,
+                const tn_outputs* outputs,
+                const tn_cancel* cancel,
+                nlohmann::json* profile = nullptr);
+const tn_host_eval* eval_service();
+
+// state.cpp
+Status make_states(tn_plan* plan);
+// Brings each state to where this form of the plan keeps it.
+Status settle_states(tn_plan* plan, const Compiled& compiled);
+tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value);
+tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out);
+
+}  // namespace tenon::host
+
+struct tn_plan {
+  std::atomic<int64_t> refs{1};
+  tn_ctx* ctx = nullptr;
+  tenon::host::Ref<tn_graph> graph;  // a clone, with the taps as further outputs
+  std::string options_text;          // for bodies, which are plans of their own
+  size_t cache_limit = 8;
+  std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
+  std::mutex mutex;                                           // of the cache
+  std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
+  // State by name of its input. Its keeper is a backend, or the CPU: then two buffers change places
+  // after each run. Before the first run `now` may hold what was set.
+  struct State {
+    std::string name;
+    uint32_t dtype;
+    std::vector<int64_t> dims;
+    int keeper = tenon::host::kNoPlace;
+    tenon::host::Ref<tn_tensor> now = {}, next = {};
+  };
+  std::vector<State> states;
+  std::vector<void*> backend_states;  // by backend, or NULL
+
+  // The index of the backend whose tensors lie there; nothing: none of the plan.
+  std::optional<int> backend_at(DLDevice device) const;
+  ~tn_plan();
+  void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
+  void release() {
+    if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+};

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of a compiled plan: steps in order over the slots of a RunContext.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "plan/plan.hpp"
+#include "values/tensor.hpp"
+#include "values/tensor_layout.hpp"
+
+namespace tenon::host {
+namespace {
+
+uint64_t now_ns() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
+class Run {
+ public:
+  Run(RunContext& context,
+      const DLTensor* const* in,
+      const tn_outputs* outputs,
+      const tn_cancel* cancel,
+      uint32_t flags,
+      nlohmann::json* profile)
+      : rc_(context),
+        c_(*context.compiled),
+        plan_(*c_.plan),
+        in_(in),
+        user_(outputs),
+        cancel_(cancel),
+        flags_(flags),
+        profile_(profile) {}
+
+  Status run() {
+    TN_CHECK(point_at_inputs());
+    Status status;
+    for (const Step& step : c_.steps) {
+      status = run_step(step);
+      if (!status.ok()) break;
+    }
+    // Work in flight must end before its memory is given up, also after a failure.
+    Status waited = wait_all();
+    if (!status.ok()) return status;
+    TN_CHECK(std::move(waited));
+    TN_CHECK(hand_out_rest());
+    return keep_states();
+  }
+
+ private:
+  Status point_at_inputs() {
+    for (size_t i = 0; i < c_.slots.size(); ++i) {
+      const Slot& slot = c_.slots[i];
+      if (slot.input >= 0) rc_.tensors[i] = *in_[slot.input];
+      if (slot.place != kCpuPlace && slot.is_static) {  // where a run before had a caller's
+        rc_.tensors[i].data = rc_.owned[i];
+        rc_.tensors[i].byte_offset = 0;
+      }
+      if (slot.state >= 0 && plan_.states[slot.state].now)
+        rc_.tensors[i] = plan_.states[slot.state].now->dl;
+      if (slot.next_state >= 0) {
+        rc_.tensors[i].data = plan_.states[slot.next_state].next->dl.data;
+      }
+    }
+    return {};
+  }
+
+  Status run_step(const Step& step) {
+    if (step.kind == StepKind::kCopy) return run_copy(step);
+    if (step.kind == StepKind::kControl) return run_control(step);
+    return run_part(step);
+  }
+
+  void set_arguments(const Step& step) {
+    rc_.arguments.clear();
+    for (int slot : step.in)
+      rc_.arguments.push_back(slot < 0 ? nullptr : &rc_.tensors[slot]);
+  }
+
+  // A caller's tensor on a device comes to the CPU when somebody there reads it.
+  Status fetch(int index) {
+    std::optional<int> at = plan_.backend_at(rc_.tensors[index].device);
+    if (c_.slots[index].input < 0 || !at) return {};
+    DLTensor from = rc_.tensors[index];
+    TN_CHECK(give_dynamic(index, from));
+    BackendUse& use = *plan_.backends[*at];
+    tn_exec exec = exec_for(*at);
+    rc_.dirty[*at] = true;
+    TN_CHECK(use.called("copy", use.table->copy(use.self, &from, &rc_.tensors[index], &exec)));
+    return wait_all();
+  }
+  Status fetch_all(const Step& step) {
+    for (int slot : step.in)
+      if (slot >= 0) TN_CHECK(fetch(slot));
+    return wait_all();
+  }
+
+  struct Asked {
+    Run* run;
+    const Step* step;
+  };
+
+  static tn_status* give(void* asked, uint64_t i, const DLTensor* proto, DLTensor* out) {
+    auto& [run, step] = *static_cast<Asked*>(asked);
+    if (i >= step->out.size()) {
+      return Status(TN_INTERNAL, cat("output ", i, " of a part with ", step->out.size())).release();
+    }
+    return run->give_slot(step->out[i], *proto, out).release();
+  }
+
+  // "node n: ", or nothing where no node makes the value.
+  std::string maker_of(const std::string& value) const {
+    const tn_host_graph& g = *graph_service();
+    tn_value_id id = g.find_value(c_.graph.get(), str(value));
+    tn_node_id node = id ? g.producer(c_.graph.get(), id, nullptr) : 0;
+    return node ? cat("node ", view(g.node_name(c_.graph.get(), node)), ": ") : std::string();
+  }
+
+  // Memory for a value that a step is about to write.
+  Status give_slot(int index, const DLTensor& proto, DLTensor* out) {
+    const Slot& slot = c_.slots[index];
+    DLTensor& tensor = rc_.tensors[index];
+    if (slot.output >= 0) {
+      Status got(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &proto, &tensor));
+      if (!got.ok()) {
+        int32_t code = got.code();
+        return {code, cat(maker_of(slot.name), "output ", slot.name), "host", std::move(got)};
+      }
+    } else if (slot.is_static) {
+      bool same = static_cast<size_t>(proto.ndim) * 2 == slot.dims.size() &&
+                  dtype_of(proto.dtype) == slot.dtype;
+      for (int d = 0; same && d < proto.ndim; ++d)
+        same = proto.shape[d] == slot.dims[d];
+      if (!same) {
+        return {TN_INTERNAL, cat("value ", slot.name, ": inferred shape ",
+                                 shape_text({slot.dims.data(), slot.dims.size() / 2}),
+                                 ", the backend made ", shape_text(dims_of(proto)))};
+      }
+    } else {
+      TN_CHECK(give_dynamic(index, proto));
+    }
+    *out = tensor;
+    return {};
+  }
+
+  Status give_dynamic(int index, const DLTensor& proto) {
+    const Slot& slot = c_.slots[index];
+    TN_TRY(bytes, dense_bytes(dtype_of(proto.dtype), dims_of(proto)));
+    if (rc_.owned_bytes[index] < bytes || !rc_.owned[index]) {
+      TN_CHECK(reserve(rc_, index, bytes));
+    }
+    rc_.dynamic_dims[index] = dense_layout(dims_of(proto));
+    DLTensor& tensor = rc_.tensors[index];
+    tensor = {rc_.owned[index],
+              place_device(slot.place),
+              proto.ndim,
+              proto.dtype,
+              rc_.dynamic_dims[index].data(),
+              rc_.dynamic_dims[index].data() + proto.ndim,
+              0};
+    return {};
+  }
+
+  DLDevice place_device(int place) const {
+    return place == kCpuPlace ? DLDevice{kDLCPU, 0} : plan_.backends[place]->dl;
+  }
+
+  Status run_part(const Step& step) {
+    BackendUse& use = *plan_.backends[step.backend];
+    if (!use.own_memory) TN_CHECK(fetch_all(step));
+    set_arguments(step);
+    Asked asked{this, &step};
+    tn_outputs outputs{&asked, give};
+    tn_exec exec = exec_for(step.backend);
+    exec.workspace = rc_.workspace;
+    exec.workspace_bytes = step.workspace;
+    void* state = step.has_state ? plan_.backend_states[step.backend] : nullptr;
+    rc_.dirty[step.backend] = use.own_memory;  // also when it fails half-way
+    TN_CHECK(use.called("run", use.table->run(use.self, step.exe, state, rc_.arguments.data(),
+                                              rc_.arguments.size(), &outputs, &exec)));
+    if (profile_) TN_CHECK(add_profile(use, step));
+    return {};
+  }
+
+  tn_exec exec_for(int backend) const {
+    tn_exec exec{};
+    exec.struct_size = sizeof exec;
+    exec.flags = flags_;
+    exec.stream = rc_.streams[backend];
+    exec.cancel = cancel_;
+    return exec;
+  }
+
+  Status add_profile(BackendUse& use, const Step& step) {
+    if (!use.table->profile) return {};
+    TN_CHECK(wait_all());
+    std::string text;
+    tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {
+                   static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
+                   return nullptr;
+                 }};
+    TN_CHECK(use.called("profile", use.table->profile(use.self, step.exe, &sink)));
+    nlohmann::json layers = nlohmann::json::parse(text, nullptr, false);
+    if (!layers.is_array()) return {TN_INTERNAL, cat("backend ", use.id, ": profile is no array")};
+    for (nlohmann::json& layer : layers) {
+      layer["backend"] = use.id;
+      profile_->push_back(std::move(layer));
+    }
+    return {};
+  }
+
+  // A body of a control-flow node, under the cancel and the profile of the run around it.
+  struct BodyRun {
+    tn_plan* plan;
+    const tn_cancel* cancel;
+    nlohmann::json* layers;
+  };
+
+  static tn_status* run_body(void* self,
+                             const DLTensor* const* in,
+                             uint64_t n_in,
+                             const tn_outputs* outputs) {
+    auto& [plan, cancel, layers] = *static_cast<BodyRun*>(self);
+    return run_plan(plan, in, n_in, outputs, cancel, layers).release();
+  }
+
+  Status run_control(const Step& step) {
+    TN_CHECK(fetch_all(step));
+    uint64_t start = profile_ ? now_ns() : 0;
+    set_arguments(step);
+    std::vector<const DLTensor*> arguments = rc_.arguments;
+    nlohmann::json layers = nlohmann::json::array();
+    std::vector<BodyRun> runs;
+    for (const auto& [name, plan] : step.bodies)
+      runs.push_back({plan.get(), cancel_, profile_ ? &layers : nullptr});
+    std::vector<tn_body> bodies;
+    for (size_t i = 0; i < runs.size(); ++i)
+      bodies.push_back({str(step.bodies[i].first), &runs[i], run_body});
+    Asked asked{this, &step};
+    tn_outputs outputs{&asked, give};
+    tn_op_call call{
+        sizeof call,      0,        plan_.ctx,     c_.graph.get(), step.node, arguments.data(),
+        arguments.size(), &outputs, bodies.data(), bodies.size(),  cancel_};
+    TN_CHECK(Status(step.row->ref(&call)));
+    if (profile_) add_control_profile(step, now_ns() - start, layers);
+    return {};
+  }
+
+  // The layers of the bodies, those of all iterations as one, and what remains for the node itself.
+  void add_control_profile(const Step& step, uint64_t ns, nlohmann::json& layers) {
+    std::map<std::string, size_t> known;
+    uint64_t inside = 0;
+    for (nlohmann::json& layer : layers) {
+      inside += layer.value("ns", uint64_t{0});
+      auto [at, is_new] = known.try_emplace(layer.value("name", ""), profile_->size());
+      if (is_new) {
+        profile_->push_back(std::move(layer));
+        continue;
+      }
+      nlohmann::json& sum = (*profile_)[at->second];
+      sum["ns"] = sum.value("ns", uint64_t{0}) + layer.value("ns", uint64_t{0});
+      for (const char* key : {"flops", "bytes"})
+        sum[key] = sum.value(key, 0.0) + layer.value(key, 0.0);
+    }
+    profile_->push_back({{"name", step.names[0]},
+                         {"op", std::string(view(step.row->type))},
+                         {"backend", "host"},
+                         {"kernel", "control"},
+                         {"ns", ns - std::min(ns, inside)},
+                         {"flops", 0},
+                         {"bytes", 0}});
+  }
+
+  Status run_copy(const Step& step) {
+    BackendUse& use = *plan_.backends[step.backend];
+    // Streams of two devices know nothing of each other, and the CPU's end may be memory that the
+    // other one still reads or writes.
+    for (size_t b = 0; b < rc_.dirty.size(); ++b) {
+      if (rc_.dirty[b] && static_cast<int>(b) != step.backend) TN_CHECK(wait_all());
+    }
+    const Slot& target = c_.slots[step.out[0]];
+    const DLTensor& from = rc_.tensors[step.in[0]];
+    if (c_.slots[step.in[0]].input >= 0 && plan_.backend_at(from.device) == target.place) {
+      DLTensor& mine = rc_.tensors[step.out[0]];  // the caller's memory, for this run
+      if (!target.is_static) mine = from;
+      mine.data = from.data;
+      mine.byte_offset = from.byte_offset;
+      return {};
+    }
+    TN_CHECK(fetch(step.in[0]));
+    DLTensor to{};
+    DLTensor proto = from;
+    proto.device = place_device(target.place);
+    // The shape of a value made late on a device is there once the device has run.
+    TN_CHECK(give_slot(step.out[0], proto, &to));
+    tn_exec exec = exec_for(step.backend);
+    TN_CHECK(use.called("copy", use.table->copy(use.self, &from, &to, &exec)));
+    rc_.dirty[step.backend] = true;
+    return {};
+  }
+
+  // The CPU waits for all streams; the first asynchronous failure is the run's.
+  Status wait_all() {
+    Status first;
+    for (size_t b = 0; b < plan_.backends.size(); ++b) {
+      if (!rc_.dirty[b]) continue;
+      rc_.dirty[b] = false;
+      BackendUse& use = *plan_.backends[b];
+      void* event = nullptr;
+      Status status =
+          use.called("event_record", use.table->event_record(use.self, rc_.streams[b], &event));
+      if (status.ok()) {
+        status = use.called("run", use.table->event_sync(use.self, event, UINT64_MAX));
+      }
+      if (event) use.table->event_free(use.self, event);
+      if (first.ok()) first = std::move(status);
+    }
+    return first;
+  }
+
+  // Outputs that are inputs, constants, states, or a value that another output also is.
+  Status hand_out_rest() {
+    for (size_t i = 0; i < c_.outputs.size(); ++i) {
+      const Slot& slot = c_.slots[c_.outputs[i]];
+      if (slot.output == static_cast<int64_t>(i)) continue;
+      TN_CHECK(fetch(c_.outputs[i]));
+      const DLTensor& from = rc_.tensors[c_.outputs[i]];
+      DLTensor to{};
+      TN_CHECK(Status(user_->get(user_->ctx, i, &from, &to)));
+      TN_CHECK(copy_dense(from, static_cast<char*>(to.data) + to.byte_offset));
+    }
+    return {};
+  }
+
+  // New values go to the second buffers first: all states change, or none.
+  Status keep_states() {
+    for (size_t i = 0; i < c_.state_results.size(); ++i) {
+      if (c_.state_results[i] < 0) continue;
+      bool is_there = c_.slots[c_.state_results[i]].next_state == static_cast<int64_t>(i);
+      if (is_there) continue;
+      TN_CHECK(copy_dense(rc_.tensors[c_.state_results[i]], plan_.states[i].next->dl.data));
+    }
+    for (size_t i = 0; i < c_.state_results.size(); ++i) {
+      if (c_.state_results[i] >= 0) std::swap(plan_.states[i].now, plan_.states[i].next);
+    }
+    return {};
+  }
+
+  RunContext& rc_;
+  Compiled& c_;
+  tn_plan& plan_;
+  const DLTensor* const* in_;
+  const tn_outputs* user_;
+  const tn_cancel* cancel_;
+  uint32_t flags_;
+  nlohmann::json* profile_;
+};
+
+}  // namespace
+
+Status run_compiled(Compiled& compiled,
+                    const DLTensor* const* in,
+                    const tn_outputs* outputs,
+                    const tn_cancel* cancel,
+                    uint32_t flags,
+                    nlohmann::json* profile) {
+  std::unique_ptr<RunContext> context;
+  {
+    std::lock_guard lock(compiled.mutex);
+    if (!compiled.idle.empty()) {
+      context = std::move(compiled.idle.back());
+      compiled.idle.pop_back();
+    }
+  }
+  if (!context) {
+    context = std::make_unique<RunContext>(&compiled);
+    TN_CHECK(context->prepare());
+  }
+  Status status = Run(*context, in, outputs, cancel, flags, profile).run();
+  std::lock_guard lock(compiled.mutex);
+  compiled.idle.push_back(std::move(context));  // capacity stays: no allocation in steady state
+  return status;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/adopt.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <span>
+
+#include "tenon/role/backend.h"
+#include "tenon/role/callback.h"
+#include "tenon/role/dataset.h"
+#include "tenon/role/importance.h"
+#include "tenon/role/metric.h"
+#include "tenon/role/observer.h"
+#include "tenon/role/pass.h"
+#include "tenon/role/reader.h"
+#include "tenon/role/schedule.h"
+#include "tenon/role/writer.h"
+
+#include "services/status_object.hpp"
+
+namespace tenon::host {
+namespace {
+
+// The only state of the stubs: a C function has no closure to keep its component in.
+struct NamedSelves {
+  std::mutex lock;
+  std::multimap<const void*, std::string> names;
+};
+
+NamedSelves& named_selves() {
+  static NamedSelves selves;
+  return selves;
+}
+
+tn_status* missing(const void* self, std::string_view role, std::string_view function) {
+  NamedSelves& selves = named_selves();
+  std::lock_guard hold(selves.lock);
+  auto found = selves.names.find(self);
+  std::string who = found == selves.names.end() ? "component" : found->second;
+  return Status(TN_UNIMPLEMENTED,
+                cat("function ", function, " of ", role,
+                    " is not provided: the plugin was built without it"),
+                who)
+      .release();
+}
+
+// Text as a template argument.
+template <size_t N>
+struct Name {
+  constexpr Name(const char (&from)[N]) { std::copy_n(from, N, text); }  // NOLINT: implicit
+  char text[N];
+};
+
+template <class F>
+struct Hole;
+template <class R, class... Args>
+struct Hole<R(TN_CALL*)(void*, Args...)> {
+  template <Name role, Name function>
+  static R TN_CALL call(void* self, Args...) {
+    if constexpr (std::is_same_v<R, tn_status*>) {
+      return missing(self, role.text, function.text);
+    } else if constexpr (!std::is_void_v<R>) {
+      return R{};
+    }
+  }
+};
+
+using Function = void (*)();
+struct Slot {
+  size_t offset;
+  std::string_view name;
+  Function stub;
+};
+struct Role {
+  std::string_view id;
+  size_t full;
+  std::span<const Slot> required;  // others stay NULL when they are missing
+};
+
+#define TN_SLOT(table, role, function)                                                      \
+  Slot {                                                                                    \
+    offsetof(table, function), #function,                                                   \
+        reinterpret_cast<Function>(&Hole<decltype(table::function)>::call<role, #function>) \
+  }
+
+#define BACKEND(function) TN_SLOT(tn_backend, "tenon.backend/1", function)
+// Memory, streams, state and what only tells about a part may be missing: the host does without.
+const Slot kBackend[] = {BACKEND(devices),   BACKEND(claim), BACKEND(compile),
+                         BACKEND(workspace), BACKEND(run),   BACKEND(exe_free)};
+#define DATASET(function) TN_SLOT(tn_dataset, "tenon.dataset/1", function)
+const Slot kDataset[] = {DATASET(size), DATASET(fields), DATASET(batch)};
+const Slot kImportance[] = {TN_SLOT(tn_importance, "tenon.importance/1", score)};
+#define METRIC(function) TN_SLOT(tn_metric, "tenon.metric/1", function)
+const Slot kMetric[] = {METRIC(update), METRIC(value)};
+#define OBSERVER(function) TN_SLOT(tn_observer, "tenon.observer/1", function)
+const Slot kObserver[] = {OBSERVER(observe), OBSERVER(save), OBSERVER(merge), OBSERVER(range)};
+const Slot kPass[] = {TN_SLOT(tn_pass, "tenon.pass/1", run)};
+const Slot kReader[] = {TN_SLOT(tn_reader, "tenon.reader/1", probe),
+                        TN_SLOT(tn_reader, "tenon.reader/1", read)};
+const Slot kSchedule[] = {TN_SLOT(tn_schedule, "tenon.schedule/1", value)};
+const Slot kWriter[] = {TN_SLOT(tn_writer, "tenon.writer/1", write)};
+
+const Role kRoles[] = {{"tenon.backend/1", sizeof(tn_backend), kBackend},
+                       {"tenon.callback/1", sizeof(tn_callback), {}},
+                       {"tenon.dataset/1", sizeof(tn_dataset), kDataset},
+                       {"tenon.importance/1", sizeof(tn_importance), kImportance},
+                       {"tenon.metric/1", sizeof(tn_metric), kMetric},
+                       {"tenon.observer/1", sizeof(tn_observer), kObserver},
+                       {"tenon.ops/1", sizeof(tn_ops), {}},
+                       {"tenon.pass/1", sizeof(tn_pass), kPass},
+                       {"tenon.reader/1", sizeof(tn_reader), kReader},
+                       {"tenon.schedule/1", sizeof(tn_schedule), kSchedule},
+                       {"tenon.writer/1", sizeof(tn_writer), kWriter}};
+
+}  // namespace
+
+Status check_table_size(std::string_view what, uint32_t struct_size, size_t least) {
+  if (struct_size >= least && struct_size <= kLargestTable && struct_size % 8 == 0) return {};
+  return {TN_FAILED_PRECONDITION,
+          cat(what, ": expected struct_size from ", least, " to ", kLargestTable,
+              ", a multiple of 8, got ", struct_size, "; set it with sizeof")};
+}
+
+void copy_table(const void* from, uint32_t struct_size, void* into, size_t full) {
+  std::memcpy(into, from, std::min<size_t>(struct_size, full));
+}
+
+Result<AdoptedTable> AdoptedTable::make(std::string_view role, const void* table) {
+  AdoptedTable adopted;
+  const Role* known = std::find_if(std::begin(kRoles), std::end(kRoles),
+                                   [&](const Role& r) { return r.id == role; });
+  if (known == std::end(kRoles)) {
+    adopted.foreign_ = table;
+    return adopted;
+  }
+  uint32_t struct_size = *static_cast<const uint32_t*>(table);
+  TN_CHECK(check_table_size(cat("table ", role), struct_size, 2 * sizeof(uint32_t)));
+  adopted.bytes_ = std::make_unique<uint64_t[]>(known->full / sizeof(uint64_t));
+  char* bytes = reinterpret_cast<char*>(adopted.bytes_.get());
+  copy_table(table, struct_size, bytes, known->full);
+  *reinterpret_cast<uint32_t*>(bytes) = static_cast<uint32_t>(known->full);
+  for (const Slot& slot : known->required) {
+    Function present = nullptr;
+    std::memcpy(&present, bytes + slot.offset, sizeof present);
+    if (present) continue;
+    std::memcpy(bytes + slot.offset, &slot.stub, sizeof slot.stub);
+    adopted.holes_.push_back(slot.name);
+  }
+  return adopted;
+}
+
+void name_self(const void* self, std::string_view component) {
+  std::lock_guard hold(named_selves().lock);
+  named_selves().names.emplace(self, component);
+}
+
+void forget_self(const void* self) {
+  std::lock_guard hold(named_selves().lock);
+  auto found = named_selves().names.find(self);
+  if (found != named_selves().names.end()) named_selves().names.erase(found);
+}
+
+}  // namespace tenon::host

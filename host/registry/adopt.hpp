@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tables of plugins in full size. A plugin that was built with older headers brings a shorter
+// table; the host copies it into one of today's size, and functions that are missing become stubs
+// that answer UNIMPLEMENTED, so that no call site looks at sizes. Functions that the role's header
+// lets be NULL stay NULL.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/plugin.h"
+#include "tenon/role/op.h"
+
+#include "services/status.hpp"
+
+namespace tenon::host {
+
+inline constexpr uint32_t kLargestTable = 1u << 16;
+
+// Checks a table's struct_size: at least `least`, no larger than a table can be, a multiple of 8.
+Status check_table_size(std::string_view what, uint32_t struct_size, size_t least);
+
+// A full-size copy of a growable struct whose first `least` bytes are required.
+template <class T>
+Result<T> adopt_struct(std::string_view what, const T* from, size_t least);
+
+// The table of a role, in full size. Ids that the host does not know are handed through as they
+// are: their users agree on the size.
+class AdoptedTable {
+ public:
+  static Result<AdoptedTable> make(std::string_view role, const void* table);
+  const void* get() const { return bytes_ ? bytes_.get() : foreign_; }
+  const std::vector<std::string_view>& holes() const { return holes_; }
+
+ private:
+  std::unique_ptr<uint64_t[]> bytes_;
+  const void* foreign_ = nullptr;
+  std::vector<std::string_view> holes_;  // names of the functions that are stubs
+};
+
+// While a component with holes lives, its stubs name it by its self.
+void name_self(const void* self, std::string_view component);
+void forget_self(const void* self);
+
+// The first bytes of a struct may be read before its size is known to be right.
+void copy_table(const void* from, uint32_t struct_size, void* into, size_t full);
+
+template <class T>
+Result<T> adopt_struct(std::string_view what, const T* from, size_t least) {
+  if (!from) return Status{TN_FAILED_PRECONDITION, cat(what, " is NULL")};
+  TN_CHECK(check_table_size(what, from->struct_size, least));
+  T full{};
+  copy_table(from, from->struct_size, &full, sizeof full);
+  full.struct_size = sizeof full;
+  return full;
+}
+
+}  // namespace tenon::host

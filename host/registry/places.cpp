@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/places.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tenon::host {
+namespace fs = std::filesystem;
+namespace {
+
+bool privileged() {
+  return getauxval(AT_SECURE) != 0 || geteuid() != getuid();
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// $XDG_x_HOME, or its default below the home folder; empty when there is neither.
+fs::path user_folder(const char* xdg, std::string_view below_home) {
+  fs::path given = variable(xdg);
+  if (given.is_absolute()) return given / "tenon";  // the XDG specification ignores relative ones
+  fs::path home = variable("HOME");
+  return home.is_absolute() ? home / below_home / "tenon" : fs::path();
+}
+
+// Beside libtenon; in a program that carries the host in itself, in ../lib as our builds lay it
+// out.
+fs::path builtin_folder() {
+  Dl_info here{};
+  if (!dladdr(reinterpret_cast<const void*>(&builtin_folder), &here) || !here.dli_fname) return {};
+  std::error_code failed;
+  fs::path file = fs::canonical(here.dli_fname, failed);
+  if (failed) file = fs::canonical("/proc/self/exe", failed);
+  if (failed) return {};
+  fs::path beside = file.parent_path() / "tenon" / "plugins";
+  if (fs::is_directory(beside, failed)) return beside;
+  fs::path in_lib = file.parent_path().parent_path() / "lib" / "tenon" / "plugins";
+  return fs::is_directory(in_lib, failed) ? in_lib : beside;
+}
+
+// Names one state of one file: another build of the plugin has no mark.
+std::string mark_key(const fs::path& plugin) {
+  struct stat now{};
+  if (stat(plugin.c_str(), &now) != 0) return {};
+  std::string text = plugin.string() + '\0' + std::to_string(now.st_size) + '\0' +
+                     std::to_string(now.st_mtim.tv_sec) + '.' + std::to_string(now.st_mtim.tv_nsec);
+  uint64_t hash = 14695981039346656037u;  // FNV-1a, 64 bits: the same in every process
+  for (unsigned char c : text)
+    hash = (hash ^ c) * 1099511628211u;
+  return plugin.stem().string() + "-" + std::to_string(hash);
+}
+
+fs::path mark_folder() {
+  fs::path folder = user_folder("XDG_STATE_HOME", ".local/state");
+  return folder.empty() || privileged() ? fs::path() : folder / "loading";
+}
+
+}  // namespace
+
+std::vector<Place> search_places(const RegistryConfig& config) {
+  std::vector<Place> places;
+  std::string safe = variable("TENON_SAFE_MODE");
+  std::string ignored =
+      config.safe_mode || (!safe.empty() && safe != "0") ? "safe mode: built-in plugins only" : "";
+  auto add = [&places](fs::path folder, std::string source, std::string why) {
+    if (!folder.empty())
+      places.push_back({fs::absolute(folder), std::move(source), std::move(why)});
+  };
+  for (const std::string& folder : config.plugin_path)
+    add(folder, "config", ignored);
+  if (ignored.empty() && privileged()) ignored = "the process is privileged";
+  std::string paths = variable("TENON_PLUGIN_PATH");
+  for (size_t at = 0; at < paths.size();) {
+    size_t end = std::min(paths.find(':', at), paths.size());
+    add(paths.substr(at, end - at), "TENON_PLUGIN_PATH", ignored);
+    at = end + 1;
+  }
+  fs::path user = user_folder("XDG_DATA_HOME", ".local/share");
+  if (!user.empty()) add(user / "plugins", "user", ignored);
+  add(builtin_folder(), "built-in", "");
+  return places;
+}
+
+std::vector<fs::path> plugin_files(const Place& place, std::string& why_not) {
+  std::vector<fs::path> files;
+  std::error_code failed;
+  fs::directory_iterator at(place.folder, failed);
+  if (failed) why_not = failed.message();
+  for (; !failed && at != fs::directory_iterator(); at.increment(failed)) {
+    std::error_code unreadable;
+    if (at->path().extension() == ".so" && at->is_regular_file(unreadable))
+      files.push_back(at->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+LoadingMark::LoadingMark(const fs::path& plugin) {
+  fs::path folder = mark_folder();
+  std::string key = mark_key(plugin);
+  std::error_code failed;
+  if (folder.empty() || key.empty() || (fs::create_directories(folder, failed), failed)) return;
+  std::string name = key + "." + std::to_string(getpid());
+  fs::path unlocked = folder / ("." + name);
+  fd_ = open(unlocked.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (fd_ < 0) return;
+  flock(fd_, LOCK_EX | LOCK_NB);
+  file_ = folder / name;  // it gets its name when it has its lock: others never see it without
+  fs::rename(unlocked, file_, failed);
+}
+
+LoadingMark::~LoadingMark() {
+  if (fd_ < 0) return;
+  std::error_code gone;
+  fs::remove(file_, gone);
+  close(fd_);
+}
+
+fs::path LoadingMark::left_behind(const fs::path& plugin) {
+  fs::path folder = mark_folder();
+  if (folder.empty()) return {};
+  std::string prefix = mark_key(plugin) + ".";
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed)) {
+    if (!at->path().filename().string().starts_with(prefix)) continue;
+    int fd = open(at->path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    struct stat now{};
+    bool left = flock(fd, LOCK_SH | LOCK_NB) == 0 && fstat(fd, &now) == 0 && now.st_nlink > 0;
+    close(fd);
+    if (left) return at->path();
+  }
+  return {};
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/registry.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "graph/op_table.hpp"
+#include "services/log.hpp"
+
+namespace tenon::host {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kOps = "tenon.ops/1";
+constexpr size_t kLeastOp = offsetof(tn_op, sample) + sizeof(void*);
+constexpr uint64_t kMostRows = 65536;
+
+}  // namespace
+
+Registry::Registry(Session* session, RegistryConfig config)
+    : session_(session), config_(std::move(config)), places_(search_places(config_)) {
+  session_->ops->on_missing = [this](std::string_view domain, std::string_view type) {
+    load_operator(domain, type);
+  };
+}
+
+Registry::~Registry() {
+  session_->ops->on_missing = nullptr;  // plugins that leave load no others
+  for (Candidate& c : candidates_)
+    for (void* self : c.row_selves)
+      c.plugin->table.destroy(self);
+}
+
+Registry::Candidate& Registry::add(const fs::path& file, size_t place) {
+  Candidate& c = candidates_.emplace_back();
+  c.file = file;
+  c.place = place;
+  Result<PluginText> text = read_description(file);
+  if (!text.ok()) {
+    c.refused = text.status().text();
+    return c;
+  }
+  c.text = std::move(*text);
+  for (const Candidate& other : candidates_)
+    if (&other != &c && usable(other) && other.text.id == c.text.id) c.shadowed_by = other.file;
+  fs::path mark = LoadingMark::left_behind(file);
+  if (!mark.empty())
+    c.refused = cat("quarantined: an earlier process ended while loading it; to try again, remove ",
+                    mark.string());
+  return c;
+}
+
+// Folders are read when a plugin is first asked for: a session that needs none reads none.
+void Registry::scan() {
+  if (scanned_) return;
+  scanned_ = true;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (!places_[i].ignored.empty()) continue;
+    for (const fs::path& file : plugin_files(places_[i], places_[i].ignored))
+      add(file, i);
+  }
+}
+
+Status Registry::load(std::string_view path_or_id) {
+  std::lock_guard hold(lock_);
+  scan();
+  bool is_path = path_or_id.find('/') != std::string_view::npos;
+  std::error_code failed;
+  fs::path path = is_path ? fs::absolute(path_or_id, failed) : fs::path();
+  if (is_path && !fs::is_regular_file(path, failed))
+    return not_found(cat("plugin ", path_or_id, ": no such file"));
+  std::vector<std::string_view> names;
+  for (Candidate& c : candidates_) {
+    if (is_path ? fs::equivalent(c.file, path, failed)
+                : c.text.id == path_or_id && c.shadowed_by.empty())
+      return load(c);
+    names.push_back(c.text.id);
+  }
+  if (is_path) return load(add(path, kNoPlace));
+  std::string message = cat("plugin ", path_or_id, ": not found");
+  std::string_view near = nearest(path_or_id, names);
+  if (!near.empty()) message += cat(" (did you mean '", near, "'?)");
+  message += "; looked in";
+  for (const Place& place : places_)
+    message += cat(" ", place.folder.string(),
+                   place.ignored.empty() ? "" : cat(" (not: ", place.ignored, ")"));
+  return not_found(message);
+}
+
+Status Registry::load(Candidate& c) {
+  if (c.plugin) return {};
+  std::string what = cat("plugin ", c.file.string());
+  if (!c.refused.empty()) return {TN_FAILED_PRECONDITION, cat(what, ": ", c.refused)};
+  if (!c.shadowed_by.empty())
+    return {TN_ALREADY_EXISTS, cat(what, ": ", c.shadowed_by, " brings the same plugin")};
+  if (c.loading)
+    return {TN_FAILED_PRECONDITION, cat(what, ": it is being loaded; does it need itself?")};
+  c.loading = true;
+  Status failed;
+  {
+    LoadingMark mark(c.file);
+    auto plugin = std::make_unique<Plugin>(session_, c.text.id);
+    plugin->file = c.file;
+    failed = load_plugin(*plugin, c.text);
+    (failed.ok() ? c.plugin : c.failed) = std::move(plugin);
+  }
+  c.loading = false;
+  if (failed.ok()) failed = add_rows(c);
+  if (failed.ok()) return {};
+  c.refused = failed.text();
+  int32_t code = failed.code();
+  return {code, what, "host", std::move(failed)};
+}
+
+Status Registry::add_rows(Candidate& c) {
+  for (const tn_component& component : c.plugin->components)
+    if (view(component.role) == kOps) TN_CHECK(add_rows_of(c, component));
+  return {};
+}
+
+Status Registry::add_rows_of(Candidate& c, const tn_component& component) {
+  const tn_plugin& plugin = c.plugin->table;
+  std::string id(view(component.id));
+  void* self = nullptr;
+  Status failed(plugin.create(c.plugin->state, component.role, component.id, nullptr, &self));
+  if (!failed.ok())
+    return {TN_FAILED_PRECONDITION, "its rows cannot be had", id, std::move(failed)};
+  c.row_selves.push_back(self);
+  const void* table = plugin.get_interface(self, component.role);
+  TN_TRY(ops, adopt_struct(cat(id, ": table tenon.ops/1"), static_cast<const tn_ops*>(table),
+                           sizeof(tn_ops)));
+  if (ops.count > kMostRows || (ops.count && !ops.rows))
+    return {TN_FAILED_PRECONDITION, cat(id, ": table tenon.ops/1 has ", ops.count, " rows but ",
+                                        ops.rows ? "too many" : "no array")};
+  for (uint64_t i = 0; i < ops.count; ++i) {
+    TN_TRY(row, adopt_struct(cat(id, ": operator row ", i), ops.rows[i], kLeastOp));
+    TN_CHECK(session_->ops->add(&row, &c.plugin->ctx));  // which copies it
+  }
+  return {};
+}
+
+Status Registry::no_component(std::string_view role, std::string_view id) {
+  std::string message = cat("component ", id, " of role ", role, ": not found");
+  std::vector<std::string_view> names;
+  for (const Candidate& c : candidates_) {
+    for (const ComponentText& t : c.text.components) {
+      if (t.role != role) continue;
+      names.push_back(t.id);
+      if (t.id == id)
+        return {TN_FAILED_PRECONDITION,
+                cat("component ", id, " of role ", role, ": plugin ", c.file.string(),
+                    " brings it, but cannot be used: ", c.refused)};
+    }
+  }
+  std::string_view near = nearest(id, names);
+  if (!near.empty()) return not_found(cat(message, " (did you mean '", near, "'?)"));
+  return not_found(cat(message, "; 'tenon plugin doctor' shows every place and why not"));
+}
+
+Result<Registry::Found> Registry::find(std::string_view role, std::string_view id) {
+  std::lock_guard hold(lock_);
+  scan();
+  for (Candidate& c : candidates_) {
+    if (!usable(c)) continue;
+    for (const ComponentText& t : c.text.components) {
+      if (t.role != role || t.id != id) continue;
+      TN_CHECK(load(c));
+      const tn_component* component = c.plugin->find(role, id);
+      if ((component->flags & TN_COMP_DRAFT) && !config_.drafts)
+        return Status{TN_FAILED_PRECONDITION,
+                      cat("component ", id, " of role ", role,
+                          " is a draft and may change: enable drafts to use it")};
+      return Found{c.plugin.get(), component};
+    }
+  }
+  return no_component(role, id);
+}
+
+void Registry::load_operator(std::string_view domain, std::string_view type) {
+  std::lock_guard hold(lock_);
+  scan();
+  auto brings_rows = [](const ComponentText& t) { return t.role == kOps; };
+  for (bool builtin : {true, false}) {
+    for (Candidate& c : candidates_) {
+      if (!usable(c) || c.plugin || c.loading || builtin != (source(c) == "built-in")) continue;
+      if (std::none_of(c.text.components.begin(), c.text.components.end(), brings_rows)) continue;
+      Status failed = load(c);
+      if (!failed.ok())
+        log_service()->write(session_->own, TN_LOG_WARNING, str(failed.text()));
+      else if (session_->ops->find(domain, type))
+        return;
+    }
+  }
+}
+
+}  // namespace tenon::host

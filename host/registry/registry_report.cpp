@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the registry tells: lists for people and programs, from descriptions alone.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "registry/registry.hpp"
+
+namespace tenon::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json schema_of(const ComponentText& text) {
+  Json schema = Json::parse(text.schema, nullptr, false);
+  return schema.is_discarded() ? Json() : schema;
+}
+
+std::vector<std::string> extensions_of(const ComponentText& text) {
+  std::vector<std::string> found;
+  Json schema = schema_of(text);
+  if (!schema.is_object() || !schema.contains("extensions")) return found;
+  for (const Json& extension : schema["extensions"])
+    if (extension.is_string()) found.push_back(extension.get<std::string>());
+  return found;
+}
+
+bool ends_with_any_case(std::string_view text, std::string_view end) {
+  auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  return text.size() >= end.size() &&
+         std::equal(end.begin(), end.end(), text.end() - static_cast<std::ptrdiff_t>(end.size()),
+                    same);
+}
+
+Json component_json(const ComponentText& t) {
+  return {{"role", t.role}, {"id", t.id}, {"version", t.version}, {"summary", t.summary}};
+}
+
+constexpr std::array<std::string_view, kHeldKinds> kHeldNames = {
+    "statuses", "tensors", "graphs", "options", "blobs", "plans", "components", "blocks", "bytes"};
+
+Json held_json(const tn_ctx& ctx) {
+  Json counts = Json::object();
+  for (size_t i = 0; i < kHeldKinds; ++i)
+    counts[std::string(kHeldNames[i])] = ctx.held[i].load();
+  return counts;
+}
+
+std::string text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::vector<std::string> Registry::ids(std::string_view role) {
+  std::lock_guard hold(lock_);
+  scan();
+  std::vector<std::string> found;
+  for (const Candidate& c : candidates_)
+    for (const ComponentText& t : c.text.components)
+      if (usable(c) && t.role == role) found.push_back(t.id);
+  return found;
+}
+
+Result<std::string> Registry::for_file(std::string_view role, std::string_view path) {
+  std::lock_guard hold(lock_);
+  scan();
+  // A folder is known by its last slash, also where the caller left it out; by its own ending
+  // first.
+  std::error_code ignored;
+  std::string folder(path);
+  if (std::filesystem::is_directory(folder, ignored)) folder += '/';
+  std::string best;
+  size_t longest = 0;
+  std::string known;
+  for (const Candidate& c : candidates_) {
+    for (const ComponentText& t : c.text.components) {
+      if (!usable(c) || t.role != role) continue;
+      for (const std::string& extension : extensions_of(t)) {
+        known += cat(known.empty() ? "" : ", ", extension);
+        bool fits = ends_with_any_case(path, extension) || ends_with_any_case(folder, extension);
+        if (extension.size() <= longest || !fits) continue;
+        best = t.id;
+        longest = extension.size();
+      }
+    }
+  }
+  if (!best.empty()) return best;
+  return not_found(cat(path, ": no component of role ", role,
+                       " is for such a file; expected a name with ",
+                       known.empty() ? "(no plugin was found)" : known));
+}
+
+std::string Registry::list_components(std::string_view role) {
+  std::lock_guard hold(lock_);
+  scan();
+  Json all = Json::array();
+  for (const Candidate& c : candidates_) {
+    for (const ComponentText& t : c.text.components) {
+      if (!usable(c) || (!role.empty() && t.role != role)) continue;
+      Json one = component_json(t);
+      one["plugin"] = c.text.id;
+      one["schema"] = schema_of(t);
+      all.push_back(std::move(one));
+    }
+  }
+  return text(all);
+}
+
+std::string Registry::list_plugins() {
+  std::lock_guard hold(lock_);
+  scan();
+  Json all = Json::array();
+  for (const Candidate& c : candidates_) {
+    Json components = Json::array();
+    for (const ComponentText& t : c.text.components)
+      components.push_back(component_json(t));
+    all.push_back({{"id", c.text.id},
+                   {"version", c.text.version},
+                   {"name", c.text.name},
+                   {"vendor", c.text.vendor},
+                   {"license", c.text.license},
+                   {"url", c.text.url},
+                   {"file", c.file.string()},
+                   {"source", source(c)},
+                   {"loaded", c.plugin != nullptr},
+                   {"usable", usable(c)},
+                   {"why", why_not(c)},
+                   {"components", std::move(components)}});
+  }
+  return text(all);
+}
+
+std::string Registry::doctor() {
+  std::lock_guard hold(lock_);
+  scan();
+  Json places = Json::array();
+  for (size_t i = 0; i <= places_.size(); ++i) {
+    Json files = Json::array();
+    for (const Candidate& c : candidates_) {
+      if (c.place != (i < places_.size() ? i : kNoPlace)) continue;
+      files.push_back({{"file", c.file.string()},
+                       {"plugin", c.text.id},
+                       {"usable", usable(c)},
+                       {"loaded", c.plugin != nullptr},
+                       {"why", why_not(c)}});
+    }
+    if (i == places_.size() && files.empty()) continue;
+    std::string why = i < places_.size() ? places_[i].ignored : "";
+    places.push_back({{"folder", i < places_.size() ? places_[i].folder.string() : ""},
+                      {"source", i < places_.size() ? places_[i].source : "path"},
+                      {"searched", why.empty()},
+                      {"why", why},
+                      {"files", std::move(files)}});
+  }
+  return text(Json{{"places", std::move(places)}});
+}
+
+std::string Registry::why_not(const Candidate& c) {
+  if (!c.refused.empty()) return c.refused;
+  return c.shadowed_by.empty() ? "" : cat(c.shadowed_by, " brings the same plugin and comes first");
+}
+
+std::string Registry::balance() {
+  std::lock_guard hold(lock_);
+  Json all = Json::object();
+  if (session_->own) all[session_->own->id] = held_json(*session_->own);
+  for (const Candidate& c : candidates_)
+    if (c.plugin) all[c.text.id] = held_json(c.plugin->ctx);
+  return text(all);
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "values/json_any.hpp"
+
+#include <algorithm>
+
+namespace tenon::host {
+namespace {
+
+constexpr int kMaxDepth = 64;  // deeper text would recurse too far where it is walked
+
+int64_t int_of(const Json& value) {
+  return value.get<int64_t>();
+}
+
+// Unsigned numbers over 2^63 have no int64.
+bool is_int(const Json& value) {
+  return value.is_number_integer() &&
+         (!value.is_number_unsigned() || value.get<uint64_t>() <= INT64_MAX);
+}
+
+template <class Test>
+bool all(const Json& list, Test test) {
+  return std::all_of(list.begin(), list.end(), test);
+}
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, std::string_view what) {
+  bool too_deep = false;
+  auto watch = [&too_deep](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMaxDepth) too_deep = true;
+    return !too_deep;
+  };
+  try {
+    Json value = Json::parse(text, watch);
+    if (too_deep) return invalid(cat(what, ": nested deeper than ", kMaxDepth, " levels"));
+    return value;
+  } catch (const Json::exception& thrown) {
+    // Its text starts with "[json.exception.parse_error.101] parse error at ".
+    std::string_view why = thrown.what();
+    size_t at = why.find("] ");
+    return invalid(cat(what, ": ", at == std::string_view::npos ? why : why.substr(at + 2)));
+  }
+}
+
+Any any_of_json(const Json& value) {
+  if (value.is_null()) return {};
+  if (value.is_boolean()) return Any::boolean(value.get<bool>());
+  if (is_int(value)) return Any::i64(int_of(value));
+  if (value.is_number()) return Any::f64(value.get<double>());
+  if (value.is_string()) return Any::text(value.get<std::string>());
+  if (value.is_array()) {
+    if (all(value, is_int)) return Any::i64s(value.get<std::vector<int64_t>>());
+    if (all(value, [](const Json& item) { return item.is_number(); }))
+      return Any::f64s(value.get<std::vector<double>>());
+    if (all(value, [](const Json& item) { return item.is_string(); }))
+      return Any::texts(value.get<std::vector<std::string>>());
+  }
+  return Any::text(value.dump());
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "values/options.hpp"
+
+#include "services/boundary.hpp"
+#include "services/session.hpp"
+#include "values/json_any.hpp"
+
+using namespace tenon::host;
+
+tn_options::tn_options(tn_ctx* made_by) : owner(made_by) {
+  owner->add(Held::kOptions, 1);
+}
+
+tn_options::~tn_options() {
+  owner->add(Held::kOptions, -1);
+}
+
+void tn_options::release() noexcept {
+  if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+void tn_options::set(std::string_view key, Any value) {
+  for (auto& [known, held] : entries) {
+    if (known != key) continue;
+    held = std::move(value);
+    return;
+  }
+  entries.emplace_back(key, std::move(value));
+}
+
+const Any* tn_options::find(std::string_view key) const {
+  for (const auto& [known, held] : entries)
+    if (known == key) return &held;
+  return nullptr;
+}
+
+namespace tenon::host {
+
+Ref<tn_options> new_options(tn_ctx* owner) {
+  return Ref<tn_options>::take(new tn_options(owner));
+}
+
+Status parse_options(tn_options* options, std::string_view json) {
+  if (json.empty()) return {};
+  TN_TRY(parsed, parse_json(json, "options"));
+  if (!parsed.is_object())
+    return invalid(cat("options: expected a JSON object, got ", parsed.type_name()));
+  for (const auto& [key, value] : parsed.items())
+    options->set(key, any_of_json(value));
+  return {};
+}
+
+namespace {
+
+tn_status* create(tn_ctx* ctx, tn_options** out) {
+  return guarded_out(out, [&]() -> Result<Ref<tn_options>> { return new_options(ctx); });
+}
+
+tn_status* set(tn_options* options, tn_str key, tn_any value) {
+  return guarded([&]() -> Status {
+    if (!options || key.len == 0) return invalid("options: expected an object and a key");
+    Result<Any> copied = Any::copy_of(value);
+    if (!copied.ok())
+      return Status(TN_INVALID_ARGUMENT, cat("option ", view(key)), "host", copied.status());
+    options->set(view(key), std::move(*copied));
+    return {};
+  });
+}
+
+tn_status* parse(tn_options* options, tn_str json) {
+  return guarded([&]() -> Status {
+    if (!options) return invalid("options: expected an object, got NULL");
+    return parse_options(options, view(json));
+  });
+}
+
+tn_status* get(const tn_options* options, tn_str key, tn_any* out) {
+  const Any* value = options ? options->find(view(key)) : nullptr;
+  *out = value ? value->get() : tn_any{};
+  return nullptr;
+}
+
+uint64_t count(const tn_options* options) {
+  return options ? options->entries.size() : 0;
+}
+tn_str key_at(const tn_options* options, uint64_t i) {
+  return i < count(options) ? str(options->entries[i].first) : tn_str{};
+}
+void retain(tn_options* options) {
+  if (options) options->retain();
+}
+void release(tn_options* options) {
+  if (options) options->release();
+}
+
+}  // namespace
+
+const tn_host_options* options_service() {
+  static const tn_host_options table{sizeof table, 1,     create, set,    parse,
+                                     get,          count, key_at, retain, release};
+  return &table;
+}
+
+}  // namespace tenon::host

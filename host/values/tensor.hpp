@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tensors: memory with a shape and a type, counted references, tagged with the context that made
+// them. The memory is the host's own, a managed DLPack tensor that was taken over, or a window of a
+// mapped file. A tensor's layout never changes after it was made, so any thread may read it.
+
+#include <atomic>
+#include <span>
+#include <vector>
+
+#include "tenon/host/tensor.h"
+
+#include "services/ref.hpp"
+#include "services/status.hpp"
+#include "values/dtype.hpp"
+
+struct tn_tensor {
+  explicit tn_tensor(tn_ctx* owner);
+  tn_tensor(const tn_tensor&) = delete;
+  tn_tensor& operator=(const tn_tensor&) = delete;
+
+  void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept;
+  uint32_t dtype() const { return tenon::host::dtype_of(dl.dtype); }
+  std::span<const int64_t> shape() const { return {dl.shape, static_cast<size_t>(dl.ndim)}; }
+  // The first element.
+  const char* data() const { return static_cast<const char*>(dl.data) + dl.byte_offset; }
+
+  tn_ctx* owner;
+  std::atomic<uint64_t> refs{1};
+  DLTensor dl{};       // shape and strides point into `layout`
+  uint64_t bytes = 0;  // of the elements, dense
+  bool dense = true;
+  bool read_only = false;
+  std::vector<int64_t> layout;  // sizes, then strides
+  void* backing = nullptr;      // what drop() gives back
+  void (*drop)(tn_tensor*) noexcept = nullptr;
+
+ private:
+  ~tn_tensor();
+};
+
+namespace tenon::host {
+
+// Zeroed, dense, 64-byte aligned.
+Result<Ref<tn_tensor>> alloc_tensor(tn_ctx* owner, uint32_t dtype, std::span<const int64_t> dims);
+// A dense copy; NULL strides mean dense.
+Result<Ref<tn_tensor>> copy_tensor(tn_ctx* owner, const DLTensor& src);
+// Takes over the managed tensor on success only.
+Result<Ref<tn_tensor>> import_tensor(tn_ctx* owner, DLManagedTensorVersioned* managed);
+Result<Ref<tn_tensor>> map_tensor(
+    tn_ctx* owner, tn_blob* blob, uint64_t offset, uint32_t dtype, std::span<const int64_t> dims);
+Result<DLManagedTensorVersioned*> export_tensor(tn_tensor* tensor);
+
+// Copies elements of any strides into dense memory of the right size.
+Status copy_dense(const DLTensor& src, void* dst);
+// Type, rank, sizes, strides, data and offset; bytes of the dense form.
+Result<uint64_t> check_tensor(const DLTensor& tensor);
+
+const tn_host_tensor* tensor_service();
+
+}  // namespace tenon::host

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/component.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tenon/host/options.h"
+#include "tenon/role/pass.h"
+
+#include "folders.hpp"
+#include "services/session.hpp"
+#include "services/status_object.hpp"
+
+namespace tenon::host {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class Component : public testing::Test {
+ protected:
+  Component() : session_({{cat(test::kTestPluginFolder, "/broken")}, false, false}) {}
+
+  tn_ctx* ctx() { return session_.own; }
+  Status create(std::string_view id, tn_component_ref** out, const tn_options* options = nullptr) {
+    return Status(service_->create(ctx(), str("tenon.pass/1"), str(id), options, out));
+  }
+  json balance() { return json::parse(session_.registry->balance()); }
+
+  static tn_status* append(void* text, const void* data, uint64_t bytes) {
+    static_cast<std::string*>(text)->append(static_cast<const char*>(data), bytes);
+    return nullptr;
+  }
+
+  const tn_host_component* service_ =
+      static_cast<const tn_host_component*>(find_service("tenon.host.component/1"));
+  Session session_;
+};
+
+TEST_F(Component, GivesTheTableOfItsRole) {
+  tn_component_ref* made = nullptr;
+  Status status = create("broken.fine", &made);
+  ASSERT_TRUE(status.ok()) << status.text();
+
+  void* self = nullptr;
+  const auto* pass =
+      static_cast<const tn_pass*>(service_->get_interface(made, str("tenon.pass/1"), &self));
+  std::string report;
+  tn_sink sink{&report, append};
+  Status ran(pass->run(self, nullptr, nullptr, &sink));
+
+  EXPECT_TRUE(ran.ok());
+  EXPECT_EQ(report, "{}");
+  EXPECT_EQ(view(service_->id(made)), "broken.fine");
+  EXPECT_EQ(service_->get_interface(made, str("com.acme.none/1"), &self), nullptr);
+  EXPECT_EQ(self, nullptr);
+  service_->release(made);
+}
+
+TEST_F(Component, IsCountedUntilItIsReleased) {
+  tn_component_ref* made = nullptr;
+  ASSERT_TRUE(create("broken.fine", &made).ok());
+  service_->retain(made);
+
+  service_->release(made);
+  EXPECT_EQ(balance()["embedder"]["components"], 1);
+
+  service_->release(made);
+  EXPECT_EQ(balance()["embedder"]["components"], 0);
+  EXPECT_EQ(balance()["embedder"]["options"], 0);
+  EXPECT_EQ(balance()["broken.fine"]["components"], 0);
+}
+
+TEST_F(Component, RefusesOptionsThatItsSchemaLacks) {
+  const auto& options = *static_cast<const tn_host_options*>(find_service("tenon.host.options/1"));
+  tn_options* given = nullptr;
+  ASSERT_TRUE(Status(options.create(ctx(), &given)).ok());
+  ASSERT_TRUE(Status(options.parse(given, str(R"({"ratio": 1})"))).ok());
+
+  tn_component_ref* made = nullptr;
+  Status status = create("broken.fine", &made, given);
+  options.release(given);
+
+  EXPECT_EQ(status.code(), TN_INVALID_ARGUMENT);
+  EXPECT_THAT(status.text(), HasSubstr("broken.fine: "));
+  EXPECT_THAT(status.text(), HasSubstr("ratio"));
+  EXPECT_EQ(made, nullptr);
+}
+
+TEST_F(Component, AFunctionThatIsMissingAnswersInItsName) {
+  Result<Made<tn_pass>> pass =
+      Made<tn_pass>::create(ctx(), "tenon.pass/1", "broken.short_table", nullptr);
+  ASSERT_TRUE(pass.ok()) << pass.status().text();
+
+  Status status = pass->called("run", (*pass)->run(pass->self(), nullptr, nullptr, nullptr));
+
+  EXPECT_EQ(status.code(), TN_UNIMPLEMENTED);
+  EXPECT_THAT(status.text(), HasSubstr("broken.short_table: function run of tenon.pass/1"));
+  EXPECT_THAT(status.text(), HasSubstr("(role tenon.pass/1) (function run)"));
+}
+
+TEST_F(Component, BrokenTablesAreRefused) {
+  auto why_not = [this](std::string_view id) {
+    return Made<tn_pass>::create(ctx(), "tenon.pass/1", id, nullptr).status().text();
+  };
+  EXPECT_THAT(why_not("broken.no_table"), HasSubstr("no table for its own role"));
+  EXPECT_THAT(why_not("broken.wrong_table"), HasSubstr("its table is broken"));
+  EXPECT_THAT(why_not("broken.wrong_table"), HasSubstr("got 7; set it with sizeof"));
+}
+
+TEST_F(Component, ListsWhatIsNotLoaded) {
+  std::string text;
+  tn_sink sink{&text, append};
+
+  ASSERT_TRUE(Status(service_->list(ctx(), str("tenon.pass/1"), &sink)).ok());
+
+  json all = json::parse(text);
+  auto fine =
+      std::find_if(all.begin(), all.end(), [](const json& c) { return c["id"] == "broken.fine"; });
+  ASSERT_NE(fine, all.end());
+  EXPECT_EQ((*fine)["plugin"], "broken.fine");
+  EXPECT_EQ(balance().size(), 1u);  // nobody was loaded
+}
+
+TEST_F(Component, NoComponentIsForAnUnknownFile) {
+  std::string text;
+  tn_sink sink{&text, append};
+
+  Status status(service_->for_file(ctx(), str("tenon.reader/1"), str("a.xyz"), &sink));
+
+  EXPECT_EQ(status.code(), TN_NOT_FOUND);
+  EXPECT_THAT(status.text(), HasSubstr("a.xyz: no component of role tenon.reader/1"));
+}
+
+}  // namespace
+}  // namespace tenon::host

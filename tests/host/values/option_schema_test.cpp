@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "values/option_schema.hpp"
+
+#include <gmock/gmock.h>
+
+#include "host/host_fixture.hpp"
+
+namespace tenon::host {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kSchema = R"({"type": "object", "properties": {
+  "sparsity": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5},
+  "bins": {"type": "integer", "exclusiveMinimum": 1, "default": 2048},
+  "observer": {"type": "string", "enum": ["minmax", "entropy", "mse"], "default": "minmax"},
+  "symmetric": {"type": "boolean", "default": true},
+  "skip": {"type": "array", "items": {"type": "string"}},
+  "mean": {"type": "array", "items": {"type": "number", "minimum": 0}},
+  "backend": {"type": ["string", "array"]},
+  "data": {"type": "component", "role": "tenon.dataset/1"},
+  "extra": {"type": "object"},
+  "file": {"type": "path"}}, "required": ["data"], "extensions": [".npz"]})";
+
+class OptionSchema : public HostTest {
+ protected:
+  ~OptionSchema() override { EXPECT_EQ(held(Held::kOptions), 0); }
+
+  Result<Ref<tn_options>> checked(std::string_view json, std::string_view schema = kSchema) {
+    Ref<tn_options> given = new_options(ctx());
+    TN_CHECK(parse_options(given.get(), json));
+    return validate_options(ctx(), schema, given.get(), "quantizer.static");
+  }
+  // What the option becomes, or the error.
+  std::string value(std::string_view json, std::string_view key) {
+    auto out = checked(json);
+    if (!out.ok()) return out.status().text();
+    const Any* found = (*out)->find(key);
+    return found ? any_text(found->get()) : "absent";
+  }
+  std::string failure(std::string_view json, std::string_view schema = kSchema) {
+    auto out = checked(json, schema);
+    return out.ok() ? "no failure" : out.status().text();
+  }
+};
+
+TEST_F(OptionSchema, FillsInDefaults) {
+  EXPECT_EQ(value(R"({"data": "x.npz"})", "sparsity"), "0.5");
+  EXPECT_EQ(value(R"({"data": "x.npz"})", "bins"), "2048");
+  EXPECT_EQ(value(R"({"data": "x.npz", "observer": null})", "observer"), "'minmax'");
+  EXPECT_EQ(value(R"({"data": "x.npz"})", "symmetric"), "true");
+  EXPECT_EQ(value(R"({"data": "x.npz"})", "skip"), "absent");
+  EXPECT_EQ(value(R"({"data": "x.npz"})", "data"), "'x.npz'");
+}
+
+TEST_F(OptionSchema, TurnsNumbersIntoTheTypeOfTheSchema) {
+  auto out = checked(R"({"data": "d", "sparsity": 1, "bins": 8.0, "mean": [1, 2]})");
+
+  ASSERT_TRUE(out.ok());
+  EXPECT_EQ((*out)->find("sparsity")->tag(), TN_ANY_F64);
+  EXPECT_EQ((*out)->find("bins")->tag(), TN_ANY_I64);
+  EXPECT_EQ((*out)->find("mean")->tag(), TN_ANY_F64S);
+}
+
+TEST_F(OptionSchema, NamesRangeTypeAndValue) {
+  EXPECT_EQ(failure(R"({"sparsity": 1.5})"),
+            "quantizer.static: option sparsity: expected a number in [0, 1], got 1.5");
+  EXPECT_EQ(failure(R"({"bins": 1})"),
+            "quantizer.static: option bins: expected an integer > 1, got 1");
+  EXPECT_THAT(failure(R"({"bins": 2.5})"), HasSubstr("got 2.5"));
+  EXPECT_THAT(failure(R"({"bins": 1e300})"), HasSubstr("got 1e+300"));
+  EXPECT_THAT(failure(R"({"symmetric": 1})"), HasSubstr("expected true or false, got 1"));
+  EXPECT_THAT(failure(R"({"skip": "fc1"})"),
+              HasSubstr("expected a list, each element a text, got 'fc1'"));
+  EXPECT_THAT(failure(R"({"mean": [0.5, -1]})"),
+              HasSubstr("each element a number >= 0, got [0.5, -1]"));
+  EXPECT_THAT(failure(R"({"backend": 3})"), HasSubstr("expected a text or a list, got 3"));
+  EXPECT_THAT(failure(R"({"extra": "[1"})"), HasSubstr("expected an object, got '[1'"));
+  EXPECT_THAT(failure(R"({"file": 3})"), HasSubstr("expected a path, got 3"));
+}
+
+TEST_F(OptionSchema, RefusesNanEvenWithoutLimits) {
+  Ref<tn_options> given = new_options(ctx());
+  given->set("x", Any::f64(std::nan("")));
+
+  auto out =
+      validate_options(ctx(), R"({"properties": {"x": {"type": "number"}}})", given.get(), "p");
+  EXPECT_EQ(out.status().text(), "p: option x: expected a number, got nan");
+}
+
+TEST_F(OptionSchema, NamesTheNearest) {
+  EXPECT_EQ(failure(R"({"observer": "entrop"})"),
+            "quantizer.static: option observer: expected one of minmax, entropy, mse, got 'entrop' "
+            "(did you mean 'entropy'?)");
+  EXPECT_EQ(failure(R"({"spasity": 1})"),
+            "quantizer.static: unknown option 'spasity' (did you mean 'sparsity'?)");
+  EXPECT_THAT(failure(R"({"zzzzzzzz": 1})"), HasSubstr("(known: sparsity, bins, observer"));
+  EXPECT_EQ(failure(R"({"a": 1})", ""),
+            "quantizer.static: unknown option 'a' (it takes no options)");
+}
+
+TEST_F(OptionSchema, AsksForWhatIsRequired) {
+  EXPECT_EQ(failure("{}"),
+            "quantizer.static: option data: expected a component of role "
+            "tenon.dataset/1, an id or a file, got nothing");
+  EXPECT_FALSE(validate_options(ctx(), kSchema, nullptr, "p").ok());
+  EXPECT_TRUE(validate_options(ctx(), "", nullptr, "p").ok());
+}
+
+TEST_F(OptionSchema, RefusesBrokenSchemas) {
+  auto fault = [](std::string_view schema) { return check_schema(schema, "p").text(); };
+
+  EXPECT_EQ(fault(kSchema), "");
+  EXPECT_THAT(fault("{"), HasSubstr("p: options schema: "));
+  EXPECT_THAT(fault("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(fault(R"({"properties": 1})"), HasSubstr("properties is no object"));
+  EXPECT_THAT(fault(R"({"properties": {"a": 1}})"), HasSubstr("option a: expected an object"));
+  EXPECT_THAT(fault(R"({"properties": {"a": {}}})"), HasSubstr("option a: expected a type"));
+  EXPECT_THAT(fault(R"({"properties": {"a": {"type": "float"}}})"),
+              HasSubstr("unknown type 'float'"));
+  EXPECT_THAT(fault(R"({"properties": {"a": {"type": "number", "minimum": "0"}}})"),
+              HasSubstr("minimum is no number"));
+  EXPECT_THAT(fault(R"({"properties": {"a": {"type": "string", "enum": []}}})"),
+              HasSubstr("enum is no list"));
+  EXPECT_THAT(fault(R"({"properties": {"a": {"type": "integer", "default": "x"}}})"),
+              HasSubstr("option a: default: expected an integer, got 'x'"));
+  EXPECT_THAT(fault(R"({"properties": {}, "required": ["a"]})"), HasSubstr("unknown option"));
+  EXPECT_THAT(fault(R"({"properties": {"a": {"type": "array", "items": {"type": "x"}}}})"),
+              HasSubstr("unknown type 'x'"));
+}
+
+}  // namespace
+}  // namespace tenon::host
