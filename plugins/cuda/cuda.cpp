@@ -37,8 +37,10 @@ class Cuda {
   static Result<Cuda> create(tn_ctx* ctx, const Options& options) {
     Cuda made;
     made.ctx_ = ctx;
+    made.own_->cudnn = options.has("cudnn") ? options.text("cudnn") : kCudnnLibrary;
     made.own_->folder = options.has("kernel_cache") ? options.text("kernel_cache") : "default";
     made.device_ = options.integer("device", -1);
+    made.tf32_ = options.text("precision", "fp32") == "tf32";
     return Result<Cuda>(std::move(made));
   }
 
@@ -46,13 +48,12 @@ class Cuda {
 
   Status prepare(Sink& out) { return out.write("fusion.default\n"); }
 
-  Status claim(const tn_graph* graph, int32_t, const tn_claims& claims) {
+  Status claim(const tn_graph* graph, int32_t device, const tn_claims& claims) {
     Imported imported = import_graph(graph);
+    Target target = target_on(device);
     for (size_t i = 0; i < imported.nodes.size(); ++i) {
       tn_node_id id = imported.nodes[i].source.id;
-      std::string why = why_not(imported, static_cast<int>(i));
-      const Handler* handler = why.empty() ? find_handler(imported.nodes[i].op) : nullptr;
-      if (handler && handler->needs_cudnn) why = why_no_cudnn();
+      std::string why = why_not(imported, static_cast<int>(i), target);
       if (why.empty()) {
         claims.take(claims.ctx, &id, 1);
       } else {
@@ -64,13 +65,13 @@ class Cuda {
 
   Result<void*> compile(const tn_graph* part, int32_t device, const Options& options) {
     TN_TRY(gpu, Device::get(device));
-    ExecutableOptions how{options.text("precision", "fp32") == "tf32",
-                          !options.has("graphs") || options.flag("graphs"),
+    ExecutableOptions how{tf32_, !options.has("graphs") || options.flag("graphs"),
                           reinterpret_cast<cudaStream_t>(options.integer("input_stream", 0))};
     Imported graph = import_graph(part);
-    Target target{ctx_, gpu->info().architecture};
+    Target target = target_on(device);
+    target.architecture = gpu->info().architecture;
     Result<void*> made = compile_for(graph, device, target, how);
-    // A form that cuBLASLt or cuDNN lacks on this device must not cost the whole part.
+    // A form that cuBLASLt lacks on this device must not cost the whole part.
     if (made.ok() || made.status().code() != TN_UNIMPLEMENTED) return made;
     target.has_narrow_products = target.has_residuals = false;
     return compile_for(graph, device, target, how);
@@ -132,6 +133,18 @@ class Cuda {
   static tn_backend table();
 
  private:
+  Target target_on(int32_t device) {
+    Target target{ctx_};
+    target.why_no_convolution = [this, device](const Convolution& form) {
+      if (std::string why = why_no_cudnn(own_->cudnn); !why.empty()) return why;
+      Result<Workshop*> shop = workshop(device, false, true);
+      if (!shop.ok()) return reason_of(shop.status());
+      auto plan = (*shop)->convolutions->prepare(form, tf32_);
+      return plan.ok() ? "" : reason_of(plan.status());
+    };
+    return target;
+  }
+
   Result<void*> compile_for(const Imported& graph,
                             int32_t device,
                             const Target& target,
@@ -147,7 +160,8 @@ class Cuda {
   // Behind a pointer, so that a Cuda can be moved.
   struct Own {
     std::mutex mutex;
-    std::string folder;
+    std::string cudnn;   // the library; empty: none
+    std::string folder;  // of compiled kernels
     std::map<int32_t, Workshop> shops;
     Weights weights;
   };
@@ -172,7 +186,7 @@ class Cuda {
       shop.products = std::move(opened);
     }
     if (has_convolutions && !shop.convolutions) {
-      TN_TRY(opened, Convolutions::open(*device));
+      TN_TRY(opened, Convolutions::open(*device, own_->cudnn));
       shop.convolutions = std::move(opened);
     }
     return &shop;
@@ -180,6 +194,7 @@ class Cuda {
 
   tn_ctx* ctx_ = nullptr;
   int64_t device_ = -1;  // the only one to use; -1: the first that can be used
+  bool tf32_ = false;
   std::unique_ptr<Own> own_ = std::make_unique<Own>();
 };
 
@@ -326,6 +341,8 @@ TENON_BACKEND(cuda,
                 "description": "how products of float32 are computed; other types are computed as they are"},
   "device": {"type": "integer", "minimum": 0,
              "description": "number of the GPU to run on, as `tenon plugin doctor` lists them; default: the first that can be used"},
+  "cudnn": {"type": "string", "default": "libcudnn.so.9",
+            "description": "the cuDNN library, by name or path; empty: none. Without it convolutions fall back to another backend"},
   "graphs": {"type": "boolean", "default": true,
              "description": "capture a run as a CUDA graph when it comes again with the same memory"},
   "input_stream": {"type": "integer", "minimum": 0, "default": 0,

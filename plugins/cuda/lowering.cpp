@@ -20,7 +20,7 @@ std::string unknown_value(const Imported& graph, int value) {
 
 }  // namespace
 
-std::string why_not(const Imported& graph, int index) {
+std::string why_not(const Imported& graph, int index, const Target& target) {
   const NodeInfo& node = graph.nodes[static_cast<size_t>(index)];
   if (!node.unbound.empty()) return node.unbound;
   for (const std::vector<int>* list : {&node.in, &node.out}) {
@@ -39,16 +39,18 @@ std::string why_not(const Imported& graph, int index) {
   }
   if (is_pointwise(graph, node)) return refuse_pointwise(graph, node);
   const Handler* handler = find_handler(node.op);
-  return handler ? handler->refuse(graph, node) : "no kernel for this operator";
+  if (!handler) return "no kernel for this operator";
+  std::string why = handler->refuse(graph, node);
+  return why.empty() && handler->needs_cudnn ? why_no_convolution(graph, node, target) : why;
 }
 
 Result<Plan> lower(const Imported& graph, const Target& target) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    std::string why = why_not(graph, static_cast<int>(i));
+    std::string why = why_not(graph, static_cast<int>(i), target);
     if (!why.empty()) return unsupported(cat("cuda: node ", graph.nodes[i].name, ": ", why));
   }
   std::vector<std::string> notes;
-  Imported ready = split_biases(graph);
+  Imported ready = split_biases(graph, target);
   if (target.ctx) ready = join_narrow_products(ready, target, &notes);
   TN_TRY(plan, Lowering(ready, target).run());
   plan.notes = std::move(notes);
@@ -152,19 +154,29 @@ void Lowering::add_strided_copy(
 
 Lowering::Tail Lowering::tail_of(const NodeInfo& node) const {
   auto found = tails_.find(static_cast<int>(&node - graph_.nodes.data()));
-  return found == tails_.end() ? Tail{kAbsent, kAbsent, Activation::kNone, node.out[0]}
-                               : found->second;
+  return found == tails_.end() ? no_tail(node) : found->second;
 }
 
+// The longest tail that there is a plan for: with a residual, without one, or none.
 void Lowering::find_tails() {
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    std::vector<int> absorbed;
-    Tail tail;
-    if (!find_tail(graph_, static_cast<int>(i), target_.has_residuals, &tail, &absorbed)) continue;
-    for (int node : absorbed)
-      is_absorbed_[static_cast<size_t>(node)] = true;
-    tails_[static_cast<int>(i)] = tail;
+    for (bool takes_residuals : {target_.has_residuals, false}) {
+      std::vector<int> absorbed;
+      Tail tail;
+      bool is_found = find_tail(graph_, static_cast<int>(i), takes_residuals, &tail, &absorbed);
+      if (!is_found) break;
+      if (!has_plan_with(graph_.nodes[i], tail)) continue;
+      for (int node : absorbed)
+        is_absorbed_[static_cast<size_t>(node)] = true;
+      tails_[static_cast<int>(i)] = tail;
+      break;
+    }
   }
+}
+
+bool Lowering::has_plan_with(const NodeInfo& node, const Tail& tail) const {
+  if (!target_.why_no_convolution || node.op != "Conv") return true;
+  return target_.why_no_convolution(convolution_of(graph_, node, tail)).empty();
 }
 
 // From the last node to the first: a pointwise node joins the group of its user when all its users

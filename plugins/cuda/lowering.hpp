@@ -4,6 +4,7 @@
 // products take what follows them into their epilogue, every other node goes to its handler.
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -16,11 +17,14 @@ struct Target {
   tn_ctx* ctx = nullptr;            // for constants that the plan needs; NULL: none are made
   int architecture = 90;            // 90 for compute capability 9.0
   bool has_narrow_products = true;  // of 8-bit numbers
-  bool has_residuals = true;        // added by the convolution itself
+  bool has_residuals = true;        // added by the product itself
+  // Why a convolution of this form cannot run; empty: it can. In the form, a buffer only says that
+  // there is one. None: every form is taken for one that runs.
+  std::function<std::string(const Convolution&)> why_no_convolution = {};
 };
 
 // Empty: the backend takes the node. Else why not, for the report.
-std::string why_not(const Imported& graph, int node);
+std::string why_not(const Imported& graph, int node, const Target& target = {});
 Result<Plan> lower(const Imported& graph, const Target& target = {});
 
 // Of dims as n, c and spatial axes, with c innermost in memory.
@@ -99,6 +103,9 @@ class Lowering {
     int out = kAbsent;
   };
   Tail tail_of(const NodeInfo& node) const;
+  static Tail no_tail(const NodeInfo& node) {
+    return {kAbsent, kAbsent, Activation::kNone, node.out[0]};
+  }
 
  private:
   // last: with channels last; a value may lie in both ways.
@@ -113,6 +120,7 @@ class Lowering {
   bool is_better_channels_last(int result, const std::vector<int>& inputs) const;
   void place_boundary();
   void find_tails();
+  bool has_plan_with(const NodeInfo& node, const Tail& tail) const;
   void find_groups();
   void lower_group(int root);
   void finish_outputs();

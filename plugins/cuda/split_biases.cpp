@@ -3,10 +3,12 @@
 
 #include <utility>
 
+#include "handlers/handlers.hpp"
+
 namespace tenon::cuda {
 namespace {
 
-// y = ConvTranspose(x, w) + bias along the channels.
+// y = the convolution of x and w + bias along the channels.
 void split(NodeInfo node, Imported* made) {
   int bias = node.in[2], out = node.out[0];
   ValueInfo sum = made->value(out);
@@ -34,14 +36,18 @@ void split(NodeInfo node, Imported* made) {
   made->nodes.push_back(std::move(add));
 }
 
+bool is_split(const Imported& graph, const NodeInfo& node, const Target& target) {
+  if (node.input(2) == kAbsent) return false;
+  return node.op == "ConvTranspose" || (node.op == "Conv" && !adds_bias(graph, node, target));
+}
+
 }  // namespace
 
-Imported split_biases(const Imported& graph) {
+Imported split_biases(const Imported& graph, const Target& target) {
   Imported made = graph;
   made.nodes.clear();
   for (const NodeInfo& node : graph.nodes) {
-    bool has_bias = node.op == "ConvTranspose" && node.input(2) != kAbsent;
-    if (has_bias) {
+    if (is_split(graph, node, target)) {
       split(node, &made);
     } else {
       made.nodes.push_back(node);

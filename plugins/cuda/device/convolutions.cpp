@@ -57,27 +57,39 @@ class GraphConvolutions : public Convolutions {
                                                        bool tf32) override {
     TN_CHECK(device_.select());
     std::lock_guard lock(mutex_);
-    std::shared_ptr<const ConvolutionGraph>& known = known_[cat(form_of(convolution), tf32)];
-    if (!known) {
-      TN_TRY(made, ConvolutionGraph::make(*handle_->cudnn, convolution, tf32, profile_));
-      known = std::make_shared<ConvolutionGraph>(std::move(made));
+    auto [found, is_new] = known_.try_emplace(cat(form_of(convolution), tf32));
+    Known& known = found->second;
+    if (is_new) {
+      Result<ConvolutionGraph> made =
+          ConvolutionGraph::make(*handle_->cudnn, convolution, tf32, profile_);
+      if (made.ok()) {
+        known.graph = std::make_shared<ConvolutionGraph>(std::move(*made));
+      } else {
+        known.why_none = made.status().message();
+      }
     }
+    if (!known.graph) return unsupported(known.why_none);
     return std::unique_ptr<PreparedConvolution>(
-        std::make_unique<GraphConvolution>(device_, handle_, known));
+        std::make_unique<GraphConvolution>(device_, handle_, known.graph));
   }
 
  private:
+  struct Known {
+    std::shared_ptr<const ConvolutionGraph> graph;
+    std::string why_none;
+  };
   Device& device_;
   std::shared_ptr<Handle> handle_;
   Descriptor profile_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const ConvolutionGraph>> known_;
+  std::map<std::string, Known> known_;  // by form; claims ask for each more than once
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Convolutions>> Convolutions::open(Device& device) {
-  TN_TRY(cudnn, Cudnn::get());
+Result<std::unique_ptr<Convolutions>> Convolutions::open(Device& device,
+                                                         const std::string& library) {
+  TN_TRY(cudnn, Cudnn::get(library));
   TN_CHECK(device.select());
   auto handle = std::make_shared<Handle>();
   handle->cudnn = cudnn;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudnn.hpp"
 
+#include <map>
 #include <mutex>
-#include <optional>
 
-#include "has_cudnn.hpp"
 #include "library.hpp"
 
 namespace tenon::cuda {
@@ -12,8 +11,8 @@ namespace {
 
 constexpr size_t kOldest = 90800;  // describes devices
 
-Result<Cudnn> load() {
-  TN_TRY(library, Library::open("libcudnn.so.9", "cuDNN 9 for CUDA 13"));
+Result<Cudnn> load(const std::string& name) {
+  TN_TRY(library, Library::open(name, "cuDNN 9 for CUDA 13"));
   decltype(&cudnnGetVersion) version = nullptr;
   TN_CHECK(library.get("cudnnGetVersion", &version));
   if (version() < kOldest) {
@@ -38,20 +37,19 @@ Result<Cudnn> load() {
 }  // namespace
 
 // A failure is tried again, since somebody may install it meanwhile.
-Result<const Cudnn*> Cudnn::get() {
+Result<const Cudnn*> Cudnn::get(const std::string& library) {
   static std::mutex mutex;
-  static std::optional<Cudnn> opened;
+  static std::map<std::string, Cudnn> opened;
   std::lock_guard lock(mutex);
-  if (!opened) {
-    TN_TRY(made, load());
-    opened = made;
-  }
-  return &*opened;
+  if (auto found = opened.find(library); found != opened.end()) return &found->second;
+  TN_TRY(made, load(library));
+  return &opened.emplace(library, made).first->second;
 }
 
-std::string why_no_cudnn() {
-  Result<const Cudnn*> opened = Cudnn::get();
-  return opened.ok() ? "" : "convolution needs cuDNN 9: " + opened.status().message();
+std::string why_no_cudnn(const std::string& library) {
+  if (library.empty()) return "convolution needs cuDNN 9: option cudnn is empty";
+  Result<const Cudnn*> opened = Cudnn::get(library);
+  return opened.ok() ? "" : "convolution needs cuDNN 9: " + reason_of(opened.status());
 }
 
 Status Cudnn::check(cudnnStatus_t status, std::string_view doing) const {

@@ -10,13 +10,13 @@
 
 #include <cudnn_graph.h>
 
-#include "tenon/sdk/status.hpp"
+#include "has_cudnn.hpp"
 
 namespace tenon::cuda {
 
 struct Cudnn {
   // Opened once; fails where the library is missing, with what to install.
-  static Result<const Cudnn*> get();
+  static Result<const Cudnn*> get(const std::string& library = kCudnnLibrary);
 
   Status check(cudnnStatus_t status, std::string_view doing) const;
 

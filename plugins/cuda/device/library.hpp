@@ -11,7 +11,8 @@ namespace tenon::cuda {
 
 class Library {
  public:
-  // Where the dynamic linker looks, then CUDA_PATH, CUDA_HOME and /usr/local/cuda.
+  // A path, or a name: where the dynamic linker looks, then CUDA_PATH, CUDA_HOME and
+  // /usr/local/cuda.
   static Result<Library> open(const std::string& soname, const std::string& package);
   template <class Function>
   Status get(const char* symbol, Function* out) const {

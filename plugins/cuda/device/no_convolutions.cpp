@@ -5,7 +5,7 @@
 
 namespace tenon::cuda {
 
-Result<std::unique_ptr<Convolutions>> Convolutions::open(Device&) {
+Result<std::unique_ptr<Convolutions>> Convolutions::open(Device&, const std::string&) {
   return Status(TN_UNAVAILABLE, cat("cuda: ", why_no_cudnn()));
 }
 

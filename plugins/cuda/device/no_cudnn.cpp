@@ -4,7 +4,7 @@
 
 namespace tenon::cuda {
 
-std::string why_no_cudnn() {
+std::string why_no_cudnn(const std::string&) {
   return "convolution needs cuDNN 9, without which this plugin was built";
 }
 

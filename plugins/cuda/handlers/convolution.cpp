@@ -31,6 +31,11 @@ Window window_of(const Imported& graph, const NodeInfo& node, const Roles& roles
                    Dims(w.begin() + 2, w.end()));
 }
 
+// What cuDNN adds in the same plan; a gradient has none.
+int own_bias(const NodeInfo& node) {
+  return node.op == "Conv" ? node.input(2) : kAbsent;
+}
+
 }  // namespace
 
 std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
@@ -42,7 +47,7 @@ std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
   if (std::string why = refuse_window(graph, roles.x, w.size() - 2); !why.empty()) return why;
   if (graph.value(roles.y).dims.size() != w.size()) return "an output of another rank";
   if (!node.source.attr_ints("output_shape").empty()) return "an output shape in place of padding";
-  for (int value : {roles.w, roles.y, node.op == "Conv" ? node.input(2) : kAbsent}) {
+  for (int value : {roles.w, roles.y, own_bias(node)}) {
     if (value == kAbsent) continue;
     if (graph.value(value).dtype != x.dtype) return "operands of two types";
     if (graph.value(value).count() == 0) return "an empty tensor";
@@ -58,14 +63,17 @@ std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
   return {};
 }
 
-void lower_conv(Lowering& lowering, const NodeInfo& node) {
+Convolution convolution_of(const Imported& graph,
+                           const NodeInfo& node,
+                           const Lowering::Tail& tail) {
+  constexpr int kThere = 0;
   Roles roles = roles_of(node);
-  Window window = window_of(lowering.graph(), node, roles);
-  const Dims& x = lowering.value(roles.x).dims;
-  const Dims& y = lowering.value(roles.y).dims;
+  Window window = window_of(graph, node, roles);
+  const Dims& x = graph.value(roles.x).dims;
+  const Dims& y = graph.value(roles.y).dims;
   Convolution c;
   c.kind = roles.kind;
-  c.dtype = lowering.value(roles.x).dtype;
+  c.dtype = graph.value(roles.x).dtype;
   c.channels_last = true;
   c.n = x[0];
   c.c = x[1];
@@ -82,12 +90,34 @@ void lower_conv(Lowering& lowering, const NodeInfo& node) {
     c.stride[axis] = window.stride[axis];
     c.dilation[axis] = window.dilation[axis];
   }
-  bool is_forward = c.kind == ConvolutionKind::kForward;
+  if (own_bias(node) != kAbsent || tail.bias != kAbsent) c.bias = kThere;
+  if (tail.residual != kAbsent) c.z = kThere;
+  c.relu = tail.activation == Activation::kRelu;
+  return c;
+}
+
+bool adds_bias(const Imported& graph, const NodeInfo& node, const Target& target) {
+  if (!target.why_no_convolution) return true;
+  return target.why_no_convolution(convolution_of(graph, node, Lowering::no_tail(node))).empty();
+}
+
+std::string why_no_convolution(const Imported& graph, const NodeInfo& node, const Target& target) {
+  if (!target.why_no_convolution) return {};
+  Convolution form = convolution_of(graph, node, Lowering::no_tail(node));
+  std::string why = target.why_no_convolution(form);
+  if (why.empty() || form.bias == kAbsent) return why;
+  form.bias = kAbsent;
+  return target.why_no_convolution(form);
+}
+
+void lower_conv(Lowering& lowering, const NodeInfo& node) {
+  Roles roles = roles_of(node);
   Lowering::Tail tail = lowering.tail_of(node);
-  int bias = tail.bias != kAbsent ? tail.bias : is_forward ? node.input(2) : kAbsent;
+  Convolution c = convolution_of(lowering.graph(), node, tail);
+  bool is_forward = c.kind == ConvolutionKind::kForward;
+  int bias = tail.bias != kAbsent ? tail.bias : own_bias(node);
   if (bias != kAbsent) c.bias = lowering.buffer(bias);
   if (tail.residual != kAbsent) c.z = lowering.channels_last(tail.residual);
-  c.relu = tail.activation == Activation::kRelu;
   auto place = [&](int value, bool is_made) {
     return is_made ? lowering.new_channels_last(value) : lowering.channels_last(value);
   };

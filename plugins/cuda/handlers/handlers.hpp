@@ -67,6 +67,12 @@ std::string refuse_scatter(const Imported&, const NodeInfo&);
 void lower_scatter(Lowering&, const NodeInfo&);
 std::string refuse_conv(const Imported&, const NodeInfo&);
 void lower_conv(Lowering&, const NodeInfo&);
+// The convolution that a node is, with what follows in it; a buffer only says that there is one.
+Convolution convolution_of(const Imported&, const NodeInfo&, const Lowering::Tail&);
+// Why there is no plan for the node; empty: there is one, with its bias or with that apart.
+std::string why_no_convolution(const Imported&, const NodeInfo&, const Target&);
+// Whether there is a plan that adds the node's own bias.
+bool adds_bias(const Imported&, const NodeInfo&, const Target&);
 
 // The kernel's name for a real type: f32, f16, bf16; empty for any other.
 std::string real_suffix(uint32_t dtype);

@@ -25,6 +25,26 @@ class CudaBackend : public tenon::test::PluginTest {
     return std::any_of(devices.begin(), devices.end(),
                        [](const json& one) { return !one.contains("why"); });
   }
+  struct Answers {
+    std::vector<std::string> taken;    // names of nodes
+    std::vector<std::string> refused;  // reasons
+    const tn_graph* graph;
+  };
+  static Answers claimed(const Component& cuda, const tn_graph* graph) {
+    Answers answers{{}, {}, graph};
+    tn_claims claims{&answers,
+                     [](void* self, const tn_node_id* group, uint64_t n) {
+                       auto& to = *static_cast<Answers*>(self);
+                       for (uint64_t i = 0; i < n; ++i)
+                         to.taken.emplace_back((Node{to.graph, group[i]}).name());
+                     },
+                     [](void* self, tn_node_id, tn_str why) {
+                       static_cast<Answers*>(self)->refused.emplace_back(view(why));
+                     }};
+    Status asked(cuda.table<tn_backend>()->claim(cuda.self(), graph, 0, &claims));
+    EXPECT_TRUE(asked.ok()) << asked.message();
+    return answers;
+  }
   OwnedGraph parse(const std::string& text) {
     EXPECT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
     tn_graph* raw = nullptr;
@@ -105,26 +125,42 @@ TEST_F(CudaBackend, TakesWhatItCanAndSaysWhyNotTheRest) {
   OwnedGraph graph = parse(kGraph);
   Result<Component> cuda = make("tenon.backend/1", "cuda");
   ASSERT_TRUE(cuda.ok());
-  struct Answers {
-    std::vector<tn_node_id> taken;
-    std::vector<std::string> refused;
-  } answers;
-  tn_claims claims{&answers,
-                   [](void* self, const tn_node_id* group, uint64_t n) {
-                     auto& taken = static_cast<Answers*>(self)->taken;
-                     taken.insert(taken.end(), group, group + n);
-                   },
-                   [](void* self, tn_node_id, tn_str why) {
-                     static_cast<Answers*>(self)->refused.emplace_back(view(why));
-                   }};
 
-  Status asked(cuda->table<tn_backend>()->claim(cuda->self(), graph.get(), 0, &claims));
+  Answers answers = claimed(*cuda, graph.get());
 
-  ASSERT_TRUE(asked.ok()) << asked.message();
-  ASSERT_EQ(answers.taken.size(), 1u);
-  EXPECT_EQ((Node{graph.get(), answers.taken[0]}).name(), "matmul");
+  EXPECT_EQ(answers.taken, std::vector<std::string>{"matmul"});
   EXPECT_EQ(answers.refused,
             std::vector<std::string>{"the type or shape of value n depends on data"});
+}
+
+// Asked before the device is: so it is said on every machine.
+TEST_F(CudaBackend, LeavesConvolutionsToOthersWhereCudnnIsMissing) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[1, 2, 4, 4]
+  input %w: f32[2, 2, 1, 1]
+  %c: f32[1, 2, 4, 4] = Conv(%x, %w) @conv
+  %t: f32[1, 2, 4, 4] = ConvTranspose(%c, %w) @transposed
+  %r: f32[1, 2, 4, 4] = Relu(%t) @relu
+  output r = %r
+}
+)");
+  const char* nowhere = "/nowhere/libcudnn.so.9";
+  for (auto [library, said] :
+       {std::pair(nowhere, "/nowhere/libcudnn.so.9 was not found; install cuDNN 9"),
+        {"", "option cudnn is empty"}}) {
+    Result<Component> cuda = make("tenon.backend/1", "cuda", {{"cudnn", library}});
+    ASSERT_TRUE(cuda.ok()) << test::text_of(cuda.status());
+
+    Answers answers = claimed(*cuda, graph.get());
+
+    EXPECT_EQ(answers.taken, std::vector<std::string>{"relu"});
+    ASSERT_EQ(answers.refused.size(), 2u);
+    for (const std::string& why : answers.refused) {
+      EXPECT_TRUE(why.starts_with("convolution needs cuDNN 9")) << why;
+      bool is_built = why.find("this plugin was built") == std::string::npos;
+      EXPECT_TRUE(!is_built || why.find(said) != std::string::npos) << why;
+    }
+  }
 }
 
 TEST_F(CudaBackend, IsToldWhichDeviceToUse) {

@@ -4,39 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include "device/convolution_graph.hpp"
-#include "plugins/plugin_session.hpp"
+#include "described_gpu.hpp"
+#include "plan_fixture.hpp"
+#include "plugins/cuda/networks.hpp"
 
 namespace tenon::cuda {
 namespace {
-
-// Numbers of one kind of GPU, as cuDNN writes them.
-std::string profile(int architecture, int multiprocessors, int shared_bytes) {
-  return nlohmann::json{{"maxGridSize", {2147483647, 65535, 65535}},
-                        {"maxBlockSize", {1024, 1024, 64}},
-                        {"regsPerBlock", 65536},
-                        {"multiProcessorCount", multiprocessors},
-                        {"warpSize", 32},
-                        {"maxSharedMemoryPerBlock", 49152},
-                        {"maxSharedMemoryPerBlockOptin", shared_bytes},
-                        {"reservedSharedMemoryPerBlock", 1024},
-                        {"maxRegistersPerSM", 65536},
-                        {"maxCtasPerSM", 32},
-                        {"maxThreadsPerBlock", 1024},
-                        {"maxThreadsPerSM", 2048},
-                        {"pciDeviceId", 0},
-                        {"isTccDriver", 0},
-                        {"supportCoopLaunch", 1},
-                        {"totalGlobalMem", 80000000000},
-                        {"smClockRateKHz", 1410000},
-                        {"memClockRateKHz", 1593000},
-                        {"l2CacheSize", 41943040},
-                        {"cudaDeviceId", 0},
-                        {"deviceVer", architecture * 10},
-                        {"driverVer", 13000},
-                        {"deviceName", "a GPU"}}
-      .dump();
-}
 
 struct Form {
   int64_t n, c, side, k, kernel, pad, stride, groups;
@@ -68,10 +41,12 @@ Convolution convolution(const Form& form, uint32_t dtype, ConvolutionKind kind) 
   return c;
 }
 
-class CudnnPlans : public tenon::test::PluginTest {
+using test::profile;
+
+class CudnnPlans : public test::Plans {
  protected:
   void SetUp() override {
-    PluginTest::SetUp();
+    Plans::SetUp();
     Result<const Cudnn*> opened = Cudnn::get();
     if (!opened.ok()) GTEST_SKIP() << opened.status().message();
     cudnn_ = *opened;
@@ -87,10 +62,8 @@ class CudnnPlans : public tenon::test::PluginTest {
 class InType : public CudnnPlans, public testing::WithParamInterface<uint32_t> {};
 
 TEST_P(InType, AreThereForTwoArchitecturesWithoutAGpu) {
-  for (auto [architecture, multiprocessors, shared_bytes] :
-       {std::tuple(80, 108, 166912), {90, 132, 232448}}) {
-    Result<Descriptor> device =
-        cudnn_device(*cudnn_, profile(architecture, multiprocessors, shared_bytes));
+  for (int architecture : {80, 90}) {
+    Result<Descriptor> device = cudnn_device(*cudnn_, profile(architecture));
     ASSERT_TRUE(device.ok()) << device.status().message();
     for (const Form& form : kForms) {
       for (bool tf32 : {false, true}) {
@@ -117,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(CudnnPlans,
                          [](const auto& type) { return dtype_name(type.param); });
 
 TEST_P(InType, AreThereAlongOneAxisAndForSpreadKernels) {
-  Result<Descriptor> device = cudnn_device(*cudnn_, profile(90, 132, 232448));
+  Result<Descriptor> device = cudnn_device(*cudnn_, profile(90));
   ASSERT_TRUE(device.ok()) << device.status().message();
   for (ConvolutionKind kind :
        {ConvolutionKind::kForward, ConvolutionKind::kInputGrad, ConvolutionKind::kWeightGrad}) {
@@ -132,7 +105,7 @@ TEST_P(InType, AreThereAlongOneAxisAndForSpreadKernels) {
 }
 
 TEST_F(CudnnPlans, SayWhatThereIsNoPlanFor) {
-  Result<Descriptor> device = cudnn_device(*cudnn_, profile(90, 132, 232448));
+  Result<Descriptor> device = cudnn_device(*cudnn_, profile(90));
   ASSERT_TRUE(device.ok());
   Convolution c = convolution(kForms[0], TN_F32, ConvolutionKind::kForward);
   c.p = 1;  // not what comes out
@@ -142,6 +115,56 @@ TEST_F(CudnnPlans, SayWhatThereIsNoPlanFor) {
   ASSERT_FALSE(made.ok());
   std::string why = made.status().message();
   EXPECT_NE(why.find("cuDNN"), std::string::npos) << why;
+}
+
+// One batch is more than cuDNN counts; the others, grouped and transposed, are as it likes them.
+TEST_F(CudnnPlans, DecideWhichNodesAreTaken) {
+  Result<Target> target = test::described_target(ctx_, 90);
+  ASSERT_TRUE(target.ok()) << target.status().message();
+  graph_ = parse(R"(graph {
+  input %x: f16[2, 6, 9, 7]
+  input %w: f16[9, 2, 3, 3]
+  input %b: f16[9]
+  input %v: f16[9, 2, 3, 3]
+  input %many: f16[3000000000, 1, 1, 1]
+  input %one: f16[1, 1, 1, 1]
+  %c: f16[2, 9, 9, 7] = Conv(%x, %w, %b) {group = 3, pads = ints [1, 1, 1, 1]} @grouped
+  %t: f16[2, 6, 18, 14] = ConvTranspose(%c, %v) {group = 3, strides = ints [2, 2], pads = ints [1, 1, 1, 1], output_padding = ints [1, 1]} @transposed
+  %y: f16[3000000000, 1, 1, 1] = Conv(%many, %one) @many
+  %z: f16[3000000000, 1, 1, 1] = ConvTranspose(%many, %one) @many_transposed
+  output t = %t
+  output y = %y
+  output z = %z
+}
+)");
+  Imported imported = import_graph(graph_.get());
+  ASSERT_EQ(imported.nodes.size(), 4u);
+
+  EXPECT_EQ(why_not(imported, 0, *target), "");
+  EXPECT_EQ(why_not(imported, 1, *target), "");
+  for (int many : {2, 3}) {
+    EXPECT_EQ(why_not(imported, many), "") << "without asking cuDNN";
+    std::string why = why_not(imported, many, *target);
+    EXPECT_NE(why.find("cuDNN has no plan for a "), std::string::npos) << why;
+    EXPECT_NE(why.find("of float16 [3000000000, 1, 1, 1]"), std::string::npos) << why;
+  }
+}
+
+// Bias, residual and ReLU of every block are in cuDNN's own plan, and no convolution is left over.
+TEST_F(CudnnPlans, TakeAllOfResNetWithItsTails) {
+  for (int architecture : {80, 90}) {
+    Result<Target> target = test::described_target(ctx_, architecture);
+    ASSERT_TRUE(target.ok()) << target.status().message();
+    for (const char* dtype : {"f32", "f16", "bf16"}) {
+      SCOPED_TRACE(cat(dtype, " on ", architecture));
+      tenon::test::ResNet network;
+      network.dtype = dtype;
+      graph_ = parse(network.network().text);
+      Plan asked = plan_for(*target);
+      EXPECT_EQ(kernels(asked), kernels(plan_for({ctx_, architecture})));
+      EXPECT_FALSE(asked.steps.empty());
+    }
+  }
 }
 
 TEST_F(CudnnPlans, RefuseADeviceThatIsNotDescribed) {

@@ -5,10 +5,8 @@
 #include <set>
 
 #include "codegen/compiler.hpp"
-#include "graph_numbers.hpp"
-#include "lowering.hpp"
+#include "plan_fixture.hpp"
 #include "plugins/cuda/training_step.hpp"
-#include "plugins/plugin_session.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -59,23 +57,13 @@ std::vector<Subject> subjects() {
   return out;
 }
 
-class Coverage : public tenon::test::PluginTest {
+class Coverage : public test::Plans {
  protected:
-  void SetUp() override {
-    PluginTest::SetUp();
-    ASSERT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
-    ASSERT_EQ(tenon_plugin_load(session_, str("reference")), nullptr);
-  }
-
   // As the backend gets it: after its passes, with refused nodes taken apart.
   OwnedGraph prepared(const Subject& subject) {
     OwnedGraph graph;
     if (subject.optimizer.empty()) {
-      tn_graph* raw = nullptr;
-      EXPECT_EQ(tenon::test::text_of(
-                    Status(services.graph->parse(ctx_, str(subject.network.text), &raw))),
-                "");
-      graph = OwnedGraph::take(raw);
+      graph = parse(subject.network.text);
     } else {
       auto made =
           tenon::test::training_step(ctx_, subject.network, subject.optimizer, subject.precision);
@@ -127,19 +115,12 @@ class Coverage : public tenon::test::PluginTest {
     ASSERT_TRUE(graph.get());
     Result<Plan> plan = lower(import_graph(graph.get()));
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    test::Emulator emulator(folder_.string());
-    emulator.add(*plan);
-    ASSERT_EQ(emulator.build(), "");
-    tn_plan* reference = nullptr;
-    ASSERT_EQ(tenon::test::text_of(Status(tenon_compile(session_, graph.get(), {}, &reference))),
-              "");
-    std::vector<test::Bytes> states = first_states(graph.get(), reference);
-    for (int run = 0; run < runs; ++run) {
-      std::vector<test::Bytes> inputs = inputs_of(graph.get(), 5 + static_cast<uint32_t>(run));
-      compare(*plan, reference, inputs, test::run_plan(*plan, emulator, inputs, &states),
-              tolerance);
-    }
-    services.eval->release(reference);
+    Numbers numbers;
+    numbers.inputs = [&](int run) {
+      return inputs_of(graph.get(), 5 + static_cast<uint32_t>(run));
+    };
+    numbers.states = [&](tn_plan* reference) { return first_states(graph.get(), reference); };
+    check_with(numbers, *plan, graph.get(), runs, tolerance);
   }
 
   // Random weights of a size that keeps sums small, set in the reference too.
@@ -184,31 +165,6 @@ class Coverage : public tenon::test::PluginTest {
       out.push_back(test::packed(input.dtype(), numbers));
     }
     return out;
-  }
-
-  void compare(const Plan& plan,
-               tn_plan* reference,
-               const std::vector<test::Bytes>& inputs,
-               const test::Ran& got,
-               double tolerance) {
-    std::vector<DenseView> views;
-    std::vector<const DLTensor*> pointers;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      views.emplace_back(plan.inputs[i].dtype, plan.inputs[i].dims, inputs[i].data());
-    for (const DenseView& view : views)
-      pointers.push_back(view.get());
-    tenon::test::Collected expected(ctx_);
-    ASSERT_EQ(tenon::test::text_of(Status(
-                  tenon_run(reference, pointers.data(), pointers.size(), &expected.raw, nullptr))),
-              "");
-    EXPECT_EQ(got.fault, 0u);
-    ASSERT_EQ(got.outputs.size(), expected.tensors.size());
-    for (size_t i = 0; i < got.outputs.size(); ++i) {
-      const unsigned char* data = expected.tensors[i].data<unsigned char>();
-      test::Bytes wanted(data, data + got.outputs[i].size());
-      double apart = test::difference(got.outputs[i], wanted, plan.outputs[i].dtype);
-      EXPECT_LT(apart, tolerance) << "output " << plan.outputs[i].name;
-    }
   }
 };
 

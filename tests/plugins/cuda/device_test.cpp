@@ -74,6 +74,22 @@ TEST_F(OnDevice, CapturesARunThatComesAgain) {
   EXPECT_EQ(last_["partitions"][0]["graphs"], 0) << last_;
 }
 
+TEST_F(OnDevice, LeavesConvolutionsToAnotherWithoutCudnn) {
+  const char* graph = R"(graph {
+  input %x: f32[1, 2, 4, 4]
+  input %w: f32[2, 2, 1, 1]
+  %c: f32[1, 2, 4, 4] = Conv(%x, %w) @conv
+  %r: f32[1, 2, 4, 4] = Relu(%c) @relu
+  output r = %r
+}
+)";
+  agree(graph, 1e-5, 1, {{"cudnn", ""}});
+  ASSERT_EQ(last_["fallback_nodes"].size(), 1u) << last_;
+  EXPECT_EQ(last_["fallback_nodes"][0]["node"], "conv");
+  std::string why = last_["fallback_nodes"][0]["why"];
+  EXPECT_NE(why.find("convolution needs cuDNN 9"), std::string::npos) << why;
+}
+
 TEST_F(OnDevice, RunsAttentionAndNormalisation) {
   agree(R"(graph {
   input %q: f32[2, 4, 16, 8]

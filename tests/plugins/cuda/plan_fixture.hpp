@@ -2,11 +2,35 @@
 #pragma once
 // Tests of what becomes of a graph, without a GPU.
 
+#include <functional>
+
 #include "graph_numbers.hpp"
 #include "lowering.hpp"
 #include "plugins/plugin_session.hpp"
 
 namespace tenon::cuda::test {
+
+// What a plan of the reference gives for these inputs of `plan`, which is of the same graph.
+inline Result<std::vector<Bytes>> reference_outputs(tn_plan* reference,
+                                                    tn_ctx* ctx,
+                                                    const Plan& plan,
+                                                    const std::vector<Bytes>& inputs) {
+  std::vector<DenseView> views;
+  std::vector<const DLTensor*> pointers;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    views.emplace_back(plan.inputs[i].dtype, plan.inputs[i].dims, inputs[i].data());
+  for (const DenseView& view : views)
+    pointers.push_back(view.get());
+  tenon::test::Collected results(ctx);
+  TN_CHECK(tenon_run(reference, pointers.data(), pointers.size(), &results.raw, nullptr));
+  std::vector<Bytes> out;
+  for (size_t i = 0; i < results.tensors.size(); ++i) {
+    const unsigned char* data = results.tensors[i].data<unsigned char>();
+    const Signature& sign = plan.outputs[i];
+    out.emplace_back(data, data + bytes_of(sign.dtype, element_count(sign.dims)));
+  }
+  return out;
+}
 
 // Graphs become plans, which run on the CPU and are compared with the reference.
 class Plans : public tenon::test::PluginTest {
@@ -24,7 +48,11 @@ class Plans : public tenon::test::PluginTest {
   }
   Plan plan_of(const std::string& text, int architecture = 90) {
     graph_ = parse(text);
-    Result<Plan> made = lower(import_graph(graph_.get()), {ctx_, architecture});
+    return plan_for({ctx_, architecture});
+  }
+  // Of the graph of the last plan.
+  Plan plan_for(const Target& target) {
+    Result<Plan> made = lower(import_graph(graph_.get()), target);
     if (made.ok()) return std::move(*made);
     ADD_FAILURE() << made.status().message();
     return {};
@@ -35,35 +63,48 @@ class Plans : public tenon::test::PluginTest {
       out.push_back(step.kernel.substr(0, step.kernel.find("_0")).substr(0, 9));
     return out;
   }
-  // Runs on the CPU and compares with the reference; `runs` times, states kept.
+  // On random inputs; `runs` times, states kept.
   void check(const Plan& plan, int runs = 1, double tolerance = 2e-5) {
+    Numbers numbers;
+    numbers.inputs = [&](int run) {
+      return random_inputs(graph_.get(), 3 + static_cast<uint32_t>(run));
+    };
+    check_with(numbers, plan, graph_.get(), runs, tolerance);
+  }
+
+  // What a graph is run with; states: set in the reference too. None: zeros.
+  struct Numbers {
+    std::function<std::vector<Bytes>(int run)> inputs;
+    std::function<std::vector<Bytes>(tn_plan* reference)> states = {};
+  };
+  void check_with(
+      const Numbers& numbers, const Plan& plan, const tn_graph* graph, int runs, double tolerance) {
     Emulator emulator(folder_.string());
     emulator.add(plan);
     ASSERT_EQ(emulator.build(), "");
     tn_plan* reference = nullptr;
-    ASSERT_EQ(tenon_compile(session_, graph_.get(), {}, &reference), nullptr);
+    ASSERT_EQ(tenon::test::text_of(Status(tenon_compile(session_, graph, {}, &reference))), "");
     std::vector<Bytes> states;
+    if (numbers.states) states = numbers.states(reference);
     for (int run = 0; run < runs; ++run) {
-      std::vector<Bytes> inputs = random_inputs(graph_.get(), 3 + static_cast<uint32_t>(run));
-      std::vector<DenseView> views;
-      std::vector<const DLTensor*> pointers;
-      for (size_t i = 0; i < inputs.size(); ++i)
-        views.emplace_back(plan.inputs[i].dtype, plan.inputs[i].dims, inputs[i].data());
-      for (const DenseView& view : views)
-        pointers.push_back(view.get());
-      tenon::test::Collected expected(ctx_);
-      Status ran(tenon_run(reference, pointers.data(), pointers.size(), &expected.raw, nullptr));
-      ASSERT_TRUE(ran.ok()) << ran.message();
-      Ran got = run_plan(plan, emulator, inputs, &states);
-      ASSERT_EQ(got.outputs.size(), expected.tensors.size());
-      for (size_t i = 0; i < got.outputs.size(); ++i) {
-        const unsigned char* data = expected.tensors[i].data<unsigned char>();
-        Bytes wanted(data, data + got.outputs[i].size());
-        EXPECT_LT(difference(got.outputs[i], wanted, plan.outputs[i].dtype), tolerance)
-            << "run " << run << " output " << i;
-      }
+      SCOPED_TRACE(cat("run ", run));
+      std::vector<Bytes> inputs = numbers.inputs(run);
+      Result<std::vector<Bytes>> expected = reference_outputs(reference, ctx_, plan, inputs);
+      ASSERT_TRUE(expected.ok()) << tenon::test::text_of(expected.status());
+      compare(plan, run_plan(plan, emulator, inputs, &states), *expected, tolerance);
     }
     services.eval->release(reference);
+  }
+  static void compare(const Plan& plan,
+                      const Ran& got,
+                      const std::vector<Bytes>& expected,
+                      double tolerance) {
+    EXPECT_EQ(got.fault, 0u);
+    ASSERT_EQ(got.outputs.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_LT(difference(got.outputs[i], expected[i], plan.outputs[i].dtype), tolerance)
+          << "output " << plan.outputs[i].name;
+    }
   }
 
   OwnedGraph graph_;

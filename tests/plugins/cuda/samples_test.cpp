@@ -5,14 +5,11 @@
 #include <set>
 
 #include "codegen/compiler.hpp"
-#include "graph_numbers.hpp"
-#include "lowering.hpp"
+#include "plan_fixture.hpp"
 #include "plugins/cuda/sample_graph.hpp"
 
 namespace tenon::cuda {
 namespace {
-
-using tenon::test::Collected;
 
 struct Case {
   std::string name;
@@ -20,14 +17,8 @@ struct Case {
   Plan plan;
 };
 
-class Samples : public tenon::test::PluginTest {
+class Samples : public test::Plans {
  protected:
-  void SetUp() override {
-    PluginTest::SetUp();
-    ASSERT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
-    ASSERT_EQ(tenon_plugin_load(session_, str("reference")), nullptr);
-  }
-
   std::vector<Case> cases() {
     std::vector<Case> out;
     for (uint64_t row = 0; row < services.op->count(ctx_); ++row) {
@@ -52,33 +43,6 @@ class Samples : public tenon::test::PluginTest {
   }
 };
 
-// Empty when the reference cannot run the graph with these numbers.
-std::vector<test::Bytes> reference_outputs(tenon_session* session,
-                                           tn_ctx* ctx,
-                                           const Case& one,
-                                           const std::vector<test::Bytes>& inputs) {
-  tn_plan* plan = nullptr;
-  Status compiled(tenon_compile(session, one.graph.get(), {}, &plan));
-  EXPECT_TRUE(compiled.ok()) << compiled.message();
-  if (!compiled.ok()) return {};
-  std::vector<DenseView> views;
-  std::vector<const DLTensor*> pointers;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    views.emplace_back(one.plan.inputs[i].dtype, one.plan.inputs[i].dims, inputs[i].data());
-  for (const DenseView& view : views)
-    pointers.push_back(view.get());
-  Collected results(ctx);
-  Status ran(tenon_run(plan, pointers.data(), pointers.size(), &results.raw, nullptr));
-  services.eval->release(plan);
-  std::vector<test::Bytes> out;
-  for (size_t i = 0; ran.ok() && i < results.tensors.size(); ++i) {
-    const unsigned char* data = results.tensors[i].data<unsigned char>();
-    const Signature& sign = one.plan.outputs[i];
-    out.emplace_back(data, data + bytes_of(sign.dtype, element_count(sign.dims)));
-  }
-  return out;
-}
-
 double tolerance(uint32_t dtype) {
   return dtype == TN_BF16 ? 1e-2 : dtype == TN_F16 ? 2e-3 : 2e-5;
 }
@@ -95,16 +59,16 @@ TEST_F(Samples, AgreeWithTheReferenceOnTheCpu) {
   for (const Case& one : all) {
     SCOPED_TRACE(one.name);
     std::vector<test::Bytes> inputs = test::random_inputs(one.graph.get(), 7);
-    std::vector<test::Bytes> expected = reference_outputs(session_, ctx_, one, inputs);
-    if (expected.empty()) continue;
+    tn_plan* reference = nullptr;
+    ASSERT_EQ(
+        tenon::test::text_of(Status(tenon_compile(session_, one.graph.get(), {}, &reference))), "");
+    // The reference may not run a sample with these numbers.
+    auto expected = test::reference_outputs(reference, ctx_, one.plan, inputs);
+    services.eval->release(reference);
+    if (!expected.ok()) continue;
     std::vector<test::Bytes> states;
-    test::Ran ran = test::run_plan(one.plan, emulator, inputs, &states);
-    ASSERT_EQ(ran.outputs.size(), expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) {
-      uint32_t dtype = one.plan.outputs[i].dtype;
-      EXPECT_LT(test::difference(ran.outputs[i], expected[i], dtype), tolerance(dtype))
-          << "output " << i;
-    }
+    compare(one.plan, test::run_plan(one.plan, emulator, inputs, &states), *expected,
+            tolerance(one.plan.outputs[0].dtype));
   }
   std::printf("%zu operators, %zu plans\n", operators.size(), all.size());
   EXPECT_GT(operators.size(), 90u);
