@@ -30,6 +30,11 @@ bool same_shape(Value a, Value b, bool only) {
   return true;
 }
 
+std::string advice(Value v) {
+  bool is_half = v.dtype() == TN_F16 || v.dtype() == TN_BF16;
+  return is_half ? "; apply precision.widen first" : "";
+}
+
 // A constant that becomes part of the result: data of its own (of the result's rank), or a filling
 // that is not 0. Scales of a Resize and the like are no data.
 bool is_data_constant(Value v, Value result) {
@@ -127,7 +132,7 @@ std::string Assignment::refuse_compute(Decision& one, const Choices& choices) co
   Value weight = one.node.input(static_cast<uint64_t>(one.role.weight));
   if (!act || !weight) return "an input is missing";
   for (Value v : {act, weight, one.node.output()})
-    if (v.dtype() != TN_F32) return cat("expected float32, got ", dtype_name(v.dtype()));
+    if (v.dtype() != TN_F32) return cat("expected float32, got ", dtype_name(v.dtype()), advice(v));
   if (act.is_constant()) return "its activation is a constant";
   if (!weight.is_constant())
     return choices.products ? "" : "both inputs are activations (option products)";

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- int8: weights and activations in 8 bits, as QuantizeLinear and DequantizeLinear nodes.
+-- int8: weights and activations in 8 bits, as QuantizeLinear and DequantizeLinear nodes; a model in
+-- float16 or bfloat16 becomes float32 first.
 --   tenon optimize MODEL -o OUT --recipe int8 --data FILE [--set observer=mse] [--set 'skip=["a*"]']
 -- Without an observer it tries several and keeps the one whose outputs are nearest to the float
 -- model's on a quarter of the data that calibration has not seen.
@@ -20,7 +21,7 @@ if args.observer then
   candidates = { { name = args.observer, observer = args.observer } }
 end
 
-local model = tn.load(args.model):apply("fusion.default")
+local model = tn.load(args.model):apply("precision.widen", { interface = args.interface }):apply("fusion.default")
 local data = tn.data.open(args.data)
 local calibration, held = data, data
 if #data >= 8 then

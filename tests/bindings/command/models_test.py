@@ -92,6 +92,24 @@ def test_int8_in_one_line_then_evaluate_and_bench(tmp_path: Path) -> None:
     assert {"latency_ms", "compile_ms", "peak_rss_mb", "flops", "fallback_nodes"} <= set(bench)
 
 
+def test_int8_takes_a_model_in_float16(tmp_path: Path) -> None:
+    model = onnx.load(classifier(tmp_path))
+    for tensor in model.graph.initializer:
+        narrow = numpy_helper.to_array(tensor).astype(np.float16)
+        tensor.CopyFrom(numpy_helper.from_array(narrow, tensor.name))
+    for port in [*model.graph.input, *model.graph.output]:
+        port.type.tensor_type.elem_type = TensorProto.FLOAT16
+    onnx.save(model, tmp_path / "classifier.onnx")
+    x = np.random.default_rng(0).standard_normal((32, 8))
+    for dtype, settings in ((np.float16, []), (np.float32, ["--set", "interface=float32"])):
+        samples = data(tmp_path, x=x.astype(dtype))
+        result = optimize(tmp_path, "--data", samples, *settings, "--set", "observer=mse", "--json")
+        assert result.returncode == 0, result.stderr
+        assert json.loads(result.stdout)["cosine"] > 0.99
+        port = onnx.load(tmp_path / "small.onnx").graph.input[0]
+        assert port.type.tensor_type.elem_type == helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+
 def test_infer_writes_what_onnx_computes(tmp_path: Path) -> None:
     model = classifier(tmp_path)
     x = np.random.default_rng(1).standard_normal((3, 8)).astype("f")

@@ -5,7 +5,7 @@ whole model in half precision."""
 import numpy as np
 import pytest
 import tenon
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx_models import info, model_of, ran
 
 RANDOM = np.random.default_rng(23)
@@ -99,6 +99,77 @@ def test_a_model_in_half_precision_runs(backend, tmp_path):
 
 
 @pytest.mark.parametrize("element, name", [(HALVES[0], "float16"), (HALVES[1], "bfloat16")])
-def test_that_a_model_in_half_precision_is_not_quantized_is_said(element, name, tmp_path):
-    with pytest.raises(tenon.FailedPrecondition, match=f"first: expected float32, got {name}"):
+def test_that_a_quantizer_wants_float32_is_said_with_the_way_out(element, name, tmp_path):
+    said = f"first: expected float32, got {name}; apply precision.widen"
+    with pytest.raises(tenon.FailedPrecondition, match=said):
         whole(tmp_path, element).apply("quantizer.weights")
+
+
+@pytest.mark.parametrize("recipe", ["weights", "dynamic", "static"])
+@pytest.mark.parametrize("element", HALVES)
+def test_a_model_in_half_precision_is_widened_and_quantized(element, recipe, tmp_path):
+    x = RANDOM.standard_normal((4, 32)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=x)
+    options = {"data": str(tmp_path / "data.npz"), "observer": "minmax"}
+
+    wide = whole(tmp_path, element).apply("precision.widen", interface="float32")
+    small = wide.apply(f"quantizer.{recipe}", **(options if recipe == "static" else {}))
+    small.save(tmp_path / "small.onnx")
+
+    assert wide.report == {"constants": 2, "casts": 0}
+    np.testing.assert_allclose(wide.compile()(x)[0], answer(x, element), rtol=1e-5, atol=1e-5)
+    assert small.report["counts"]["quantized"] >= 2
+    assert (tmp_path / "small.onnx").stat().st_size < 2 * FIRST.size + 4096
+    got = tenon.load(tmp_path / "small.onnx").compile(backend="onednn")(x)[0]
+    assert np.abs(got - answer(x, element)).max() <= 0.02 * np.ptp(answer(x, element))
+
+
+def test_a_widened_model_keeps_the_types_of_its_inputs_and_outputs(tmp_path):
+    x = RANDOM.standard_normal((4, 32)).astype(np.float16)
+    wide = whole(tmp_path, TensorProto.FLOAT16).apply("precision.widen")
+
+    (got,) = wide.compile()(x)
+
+    assert wide.report == {"constants": 2, "casts": 2}
+    assert [port.dtype for port in wide.inputs + wide.outputs] == ["float16", "float16"]
+    assert got.dtype == np.float16
+    wanted = answer(x.astype(np.float32), TensorProto.FLOAT16)
+    np.testing.assert_array_equal(got, wanted.astype(np.float16))
+
+
+def test_what_states_a_type_is_widened_too(tmp_path):
+    """Casts, fillings and the bodies of control flow, with what they take from around them."""
+    half = TensorProto.FLOAT16
+    bound = weight("bound", np.full(1, 2, np.float32), half)
+
+    def branch(name, op, *more):
+        node = helper.make_node(op, ["around", *more], [name])
+        return helper.make_graph([node], name, [], [info(name, [4], half)], [bound])
+
+    nodes = [
+        helper.make_node("Cast", ["x"], ["narrow"], to=half),
+        helper.make_node(
+            "ConstantOfShape", ["four"], ["filled"], value=weight("", np.full(1, 0.5, "f"), half)
+        ),
+        helper.make_node("Add", ["narrow", "filled"], ["around"]),
+        helper.make_node(
+            "If",
+            ["flag"],
+            ["chosen"],
+            then_branch=branch("yes", "Mul", "bound"),
+            else_branch=branch("no", "Neg"),
+        ),
+        helper.make_node("Cast", ["chosen"], ["y"], to=TensorProto.FLOAT),
+    ]
+    inputs = [info("x", [4]), info("flag", [], TensorProto.BOOL)]
+    four = numpy_helper.from_array(np.array([4], np.int64), "four")
+    model = ran(tmp_path, model_of(nodes, inputs, ["y"], [four]))
+    x = np.float32([0.1, 1 / 3, -7.7, 1000.1])  # none of them a float16
+
+    wide = model.apply("precision.widen")
+
+    assert wide.report == {"constants": 2, "casts": 0}
+    for backend in ("reference", "onednn"):
+        plan = wide.compile(backend=backend)
+        np.testing.assert_allclose(plan(x, np.array(True))[0], 2 * (x + np.float32(0.5)), rtol=1e-6)
+        np.testing.assert_allclose(plan(x, np.array(False))[0], -(x + np.float32(0.5)), rtol=1e-6)
