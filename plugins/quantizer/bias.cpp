@@ -8,6 +8,7 @@ namespace tenon::quantizer {
 namespace {
 
 constexpr double kInt32 = std::numeric_limits<int32_t>::max();
+constexpr double kBound = kInt32 / 2;  // the other half is for the products that are added
 
 // The bias as a vector of one number per channel, or nothing.
 std::vector<float> bias_of(Node node, const Role& role) {
@@ -29,7 +30,7 @@ std::vector<float> bias_bounds(Node node, const Role& role, float act_scale) {
   std::vector<float> bounds;
   for (float b : bias_of(node, role))
     bounds.push_back(static_cast<float>(std::abs(static_cast<double>(b)) /
-                                        (kInt32 * static_cast<double>(act_scale))));
+                                        (kBound * static_cast<double>(act_scale))));
   return bounds;
 }
 

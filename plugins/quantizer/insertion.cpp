@@ -13,15 +13,19 @@ Result<Value> add_weight(EditView edit,
   std::string name(stated_name);
   std::vector<int64_t> channels;
   if (per_channel) channels.push_back(static_cast<int64_t>(weight.scale.size()));
-  std::vector<int8_t> zeros(weight.scale.size(), 0);
   TN_TRY(numbers, edit.constant<int8_t>(TN_I8, weight.shape, weight.numbers, name + "_quantized"));
   TN_TRY(scale, edit.constant<float>(TN_F32, channels, weight.scale, name + "_scale"));
-  TN_TRY(zero, edit.constant<int8_t>(TN_I8, channels, zeros, name + "_zero_point"));
   std::string back = name + "_dequantized";
   std::vector<Attr> attrs;
   if (per_channel) attrs.emplace_back("axis", weight.axis);
+  std::vector<Value> inputs{numbers, scale};
+  if (has_zero_points(weight.shape.size())) {
+    std::vector<int8_t> zeros(weight.scale.size(), 0);
+    TN_TRY(zero, edit.constant<int8_t>(TN_I8, channels, zeros, name + "_zero_point"));
+    inputs.push_back(zero);
+  }
   TN_TRY(dq, edit.add({.type = "DequantizeLinear",
-                       .inputs = {numbers, scale, zero},
+                       .inputs = inputs,
                        .attrs = attrs,
                        .name = back,
                        .output_names = {back}}));

@@ -27,6 +27,12 @@ struct Weight {
   double snr_db = 0;  // of the rounded weight against the weight
 };
 
+// Zero points of weights are all 0, which is what none stands for, and a tenth of the codes of a
+// 3x3 depthwise filter. Runtimes that fuse products by them (ONNX Runtime's QGemm) ask for theirs.
+inline bool has_zero_points(size_t rank) {
+  return rank <= 2;
+}
+
 struct WeightPlan {
   int64_t axis = 0;
   bool per_channel = true;

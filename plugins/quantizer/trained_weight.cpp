@@ -74,8 +74,10 @@ Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan
                       .attrs = attrs,
                       .name = there,
                       .output_names = {there}}));
+  std::vector<Value> inputs{q.output(), scale};
+  if (has_zero_points(weight.type().rank())) inputs.push_back(zero);
   TN_TRY(dq, edit.add({.type = "DequantizeLinear",
-                       .inputs = {q.output(), scale, zero},
+                       .inputs = inputs,
                        .attrs = attrs,
                        .name = back,
                        .output_names = {back}}));

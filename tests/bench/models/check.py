@@ -163,6 +163,7 @@ def examine(row: table.Row, threads: int, parts: set[str]) -> dict:
     feeds = [draw(row, model, i) for i in range(row.runs)]
     theirs = list(play(row, peer(path, threads), names, feeds))
     found: dict = {"name": row.name, "bytes": path.stat().st_size, "tolerance": row.tolerance}
+    found |= row.bounds()
 
     def attempt(part: str, work) -> None:
         if part not in parts:
