@@ -65,7 +65,7 @@ std::vector<int> claim_group(const Imported& imported, int index) {
     int producer = input == kNone ? kNone : graph.values[input].producer;
     if (producer == kNone || graph.nodes[producer].op != "DequantizeLinear") continue;
     bool is_constant = graph.values[graph.nodes[producer].inputs[0]].data != nullptr;
-    bool is_private = graph.values[input].users.size() == 1 && graph.values[input].n_outputs == 0;
+    bool is_private = graph.only_user(input) != kNone;
     if (is_constant && is_private && why_not(imported, producer).empty()) group.push_back(producer);
   }
   return group;

@@ -133,12 +133,11 @@ class Expansion {
   // scales are not known before the run: what stands for rounding while a model is trained.
   Node* way_back(const Node& node) {
     if (node.op != "QuantizeLinear" || node.integer("block_size", 0) != 0) return nullptr;
-    const Value& codes = graph_.values[node.outputs[0]];
     const Value& scale = graph_.values[node.inputs[1]];
     bool is_known = scale.data != nullptr && scale.count() == 1;
-    bool is_private = codes.n_outputs == 0 && codes.users.size() == 1;
-    if (is_known || scale.dims.size() > 1 || !is_private || !zero_point(node)) return nullptr;
-    Node& back = before_[static_cast<size_t>(codes.users[0])];
+    int user = graph_.only_user(node.outputs[0]);
+    if (is_known || scale.dims.size() > 1 || user == kNone || !zero_point(node)) return nullptr;
+    Node& back = before_[static_cast<size_t>(user)];
     bool undoes = back.op == "DequantizeLinear" && back.inputs[1] == node.inputs[1] &&
                   back.input(2) == node.input(2) &&
                   back.integer("axis", 1) == node.integer("axis", 1);

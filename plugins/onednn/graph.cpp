@@ -97,6 +97,11 @@ void Graph::add_output(int value) {
   outputs.push_back(value);
 }
 
+int Graph::only_user(int value) const {
+  const Value& read = values[value];
+  return read.n_outputs == 0 && read.users.size() == 1 ? read.users[0] : kNone;
+}
+
 void Graph::finish() {
   for (Value& value : values) {
     value.users.clear();

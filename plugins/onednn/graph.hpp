@@ -80,6 +80,9 @@ struct Graph {
   void reorder(std::vector<Node> ordered);
   void add_output(int value);
   void finish();
+
+  // The node that alone reads the value, once; kNone when others do or the graph gives it away.
+  int only_user(int value) const;
 };
 
 }  // namespace tenon::onednn

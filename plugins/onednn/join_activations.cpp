@@ -48,15 +48,9 @@ class Joining {
     }
   }
 
-  bool is_read_once(int value) const {
-    return graph_.values[value].users.size() == 1 && graph_.values[value].n_outputs == 0;
-  }
-
   void join_relu(int norm) {
-    int between = graph_.nodes[norm].outputs[0];
-    if (!is_read_once(between)) return;
-    int user = graph_.values[between].users[0];
-    if (graph_.nodes[user].op != "Relu") return;
+    int user = graph_.only_user(graph_.nodes[norm].outputs[0]);
+    if (user == kNone || graph_.nodes[user].op != "Relu") return;
     int y = graph_.nodes[user].outputs[0];
     graph_.nodes[norm].outputs[0] = y;
     graph_.nodes[norm].attributes.push_back({kFusedRelu, int64_t{1}});
@@ -69,7 +63,8 @@ class Joining {
     Node& node = graph_.nodes[grad];
     int masked = node.inputs[0];
     int where = graph_.values[masked].producer;
-    if (where == kNone || !is_read_once(masked) || graph_.nodes[where].op != "Where") return;
+    if (where == kNone || graph_.only_user(masked) == kNone) return;
+    if (graph_.nodes[where].op != "Where") return;
     const Node& choice = graph_.nodes[where];
     if (!is_zero(choice.inputs[2])) return;
     const Value& d = graph_.values[choice.inputs[1]];
@@ -87,7 +82,7 @@ class Joining {
     node.inputs[0] = choice.inputs[1];
     node.attributes.push_back({kFusedRelu, int64_t{1}});
     gone_[where] = true;
-    if (is_read_once(greater.outputs[0])) gone_[mask] = true;
+    if (graph_.only_user(greater.outputs[0]) != kNone) gone_[mask] = true;
   }
 
   void drop() {

@@ -62,36 +62,25 @@ void fill_mask_strides(const View& mask, size_t rank, kernels::SoftmaxArgs* args
   }
 }
 
-// The QuantizeLinear that alone reads the result.
-const Node* only_quantize(Lowering& lowering, int value) {
-  const Value& v = lowering.graph().values[value];
-  if (v.n_outputs > 0 || v.users.size() != 1 || lowering.is_done(v.users[0])) return nullptr;
-  const Node& user = lowering.graph().nodes[v.users[0]];
-  if (user.op != "QuantizeLinear" || !tensor_quant(lowering, user)) return nullptr;
-  lowering.mark_done(v.users[0]);
-  return &user;
-}
-
 }  // namespace
 
 std::optional<SoftmaxFront> find_softmax_front(Lowering& lowering, int scores) {
   const Graph& graph = lowering.graph();
   SoftmaxFront front;
   for (int value = scores;;) {
-    const Value& v = graph.values[value];
-    if (v.users.size() != 1 || v.n_outputs > 0) return std::nullopt;
+    int next = graph.only_user(value);
     // The first node may be the one that is being lowered, which is marked already.
-    if (value != scores && lowering.is_done(v.users[0])) return std::nullopt;
-    const Node& user = graph.nodes[v.users[0]];
+    if (next == kNone || (value != scores && lowering.is_done(next))) return std::nullopt;
+    const Node& user = graph.nodes[next];
     if (user.op == "Softmax" || user.op == "LogSoftmax") {
       if (!is_last_axis(graph, user)) return std::nullopt;
-      front.softmax = v.users[0];
+      front.softmax = next;
       return front;
     }
     bool taken = (front.mask == kNone && takes_factor(graph, user, value, &front)) ||
                  takes_mask(lowering, user, value, &front);
     if (!taken) return std::nullopt;
-    front.nodes.push_back(v.users[0]);
+    front.nodes.push_back(next);
     value = user.outputs[0];
   }
 }
@@ -108,9 +97,10 @@ void lower_softmax_front(Lowering& lowering, int scores, const SoftmaxFront& fro
            .dims = src.dims,
            .strides = row_major_strides(src.dims)};
   kernels::Quant quant;
-  if (const Node* quantize = only_quantize(lowering, result)) {
-    quant = *tensor_quant(lowering, *quantize);
-    result = quantize->outputs[0];
+  if (int quantize = only_quantize(lowering, result); quantize != kNone) {
+    lowering.mark_done(quantize);
+    quant = *tensor_quant(lowering, graph.nodes[quantize]);
+    result = graph.nodes[quantize].outputs[0];
     dst.type = graph.values[result].type;
   }
   bool in_place = src.type == dst.type && src.offset == 0 &&

@@ -63,8 +63,7 @@ std::optional<TailOp> find_swish(const Graph& graph, int value, std::vector<int>
     int gate = users[i];
     int product = users[1 - i];
     if (graph.nodes[gate].op != "Sigmoid" || graph.nodes[product].op != "Mul") continue;
-    const Value& gated = graph.values[graph.nodes[gate].outputs[0]];
-    if (gated.n_outputs > 0 || gated.users != std::vector<int>{product}) continue;
+    if (graph.only_user(graph.nodes[gate].outputs[0]) != product) continue;
     *nodes = {gate, product};
     return TailOp{product, Eltwise{dnnl::algorithm::eltwise_swish, 1, 0}, {}, kNone};
   }
@@ -118,9 +117,8 @@ struct Absorber {
       take(*op, nodes);
       return true;
     }
-    if (value.users.size() != 1) return false;
-    int user = value.users[0];
-    if (lowering.is_done(user)) return false;
+    int user = graph.only_user(tail.result);
+    if (user == kNone || lowering.is_done(user)) return false;
     const Node& node = graph.nodes[user];
     if (node.op == "QuantizeLinear") return quantize(user, node);
     if (tail.nodes.empty() && !past_quant && is_foldable_norm(lowering, value.producer, node)) {
@@ -165,17 +163,16 @@ struct Absorber {
   }
 
   bool continue_past(int user, const Tail& ended) {
-    const Value& stored = graph.values[ended.result];
-    if (stored.n_outputs > 0 || stored.users.size() != 1) return false;
-    const Node& next = graph.nodes[stored.users[0]];
-    if (next.op != "DequantizeLinear") return false;
+    int dequantize = graph.only_user(ended.result);
+    if (dequantize == kNone || graph.nodes[dequantize].op != "DequantizeLinear") return false;
+    const Node& next = graph.nodes[dequantize];
     std::optional<kernels::Quant> same = tensor_quant(lowering, next);
     if (!same || same->scale != ended.quant->scale || same->zero_point != ended.quant->zero_point) {
       return false;
     }
     Absorber rest{lowering, graph, channel_axis, tail, true};
     rest.tail.nodes.push_back(user);
-    rest.tail.nodes.push_back(stored.users[0]);
+    rest.tail.nodes.push_back(dequantize);
     rest.tail.result = next.outputs[0];
     while (rest.step()) {
     }
@@ -275,6 +272,14 @@ std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node&
     quant.zero_point = static_cast<int32_t>(lowering.constant_integers(zero)[0]);
   }
   return quant;
+}
+
+int only_quantize(const Lowering& lowering, int value) {
+  int user = lowering.graph().only_user(value);
+  if (user == kNone || lowering.is_done(user)) return kNone;
+  const Node& node = lowering.graph().nodes[user];
+  bool is_quantize = node.op == "QuantizeLinear" && tensor_quant(lowering, node).has_value();
+  return is_quantize ? user : kNone;
 }
 
 bool ensure_available(Lowering& lowering, int value) {

@@ -26,16 +26,11 @@ void lower_concat(Lowering& lowering, int index) {
   if (value.type == ElementType::kF32) {
     whole.type = value.n_outputs > 0 ? ElementType::kF32 : lowering.real_type();
   }
-  bool quantizes = value.n_outputs == 0 && value.users.size() == 1 &&
-                   graph.nodes[value.users[0]].op == "QuantizeLinear";
-  if (quantizes) {
-    const Node& user = graph.nodes[value.users[0]];
-    if (std::optional<kernels::Quant> quant = tensor_quant(lowering, user)) {
-      lowering.mark_done(value.users[0]);
-      result = user.outputs[0];
-      whole.type = graph.values[result].type;
-      whole.quant = *quant;
-    }
+  if (int quantize = only_quantize(lowering, result); quantize != kNone) {
+    lowering.mark_done(quantize);
+    whole.quant = *tensor_quant(lowering, graph.nodes[quantize]);
+    result = graph.nodes[quantize].outputs[0];
+    whole.type = graph.values[result].type;
   }
   whole.buffer = lowering.scratch(whole.bytes());
   View part = whole;

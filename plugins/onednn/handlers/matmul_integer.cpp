@@ -81,9 +81,8 @@ struct Scaling {
 };
 
 int only_user(const Graph& graph, int value, const char* op) {
-  const Value& found = graph.values[value];
-  if (found.n_outputs > 0 || found.users.size() != 1) return kNone;
-  return graph.nodes[found.users[0]].op == op ? found.users[0] : kNone;
+  int user = graph.only_user(value);
+  return user != kNone && graph.nodes[user].op == op ? user : kNone;
 }
 
 std::optional<Scaling> find_scaling(Lowering& lowering, int product) {

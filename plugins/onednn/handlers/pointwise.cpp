@@ -20,7 +20,7 @@ void lower_pointwise(Lowering& lowering, int node) {
   }
   for (int input : lowering.graph().nodes[node].inputs) {
     if (input == kNone || !lowering.is_available(input) || lowering.is_constant(input)) continue;
-    if (lowering.graph().values[input].users != std::vector<int>{node}) continue;
+    if (lowering.graph().only_user(input) != node) continue;
     std::optional<SoftmaxFront> front = find_softmax_front(lowering, input);
     if (front) return lower_softmax_front(lowering, input, *front);
   }

@@ -25,15 +25,6 @@ bool is_same(const kernels::Quant& a, const kernels::Quant& b) {
   return a.scale == b.scale && a.zero_point == b.zero_point;
 }
 
-// The QuantizeLinear that alone reads the result.
-int only_quantize(const Lowering& lowering, int value) {
-  const Value& v = lowering.graph().values[value];
-  if (v.n_outputs > 0 || v.users.size() != 1 || lowering.is_done(v.users[0])) return kNone;
-  const Node& user = lowering.graph().nodes[v.users[0]];
-  bool is_quantize = user.op == "QuantizeLinear" && tensor_quant(lowering, user).has_value();
-  return is_quantize ? v.users[0] : kNone;
-}
-
 // Whether a gradient will ask where the maxima of this value were.
 bool is_trained(const Graph& graph, int x) {
   const std::vector<int>& users = graph.values[x].users;

@@ -156,9 +156,9 @@ class ProductBuilder {
   // A Transpose behind the result (heads merged after attention) becomes the layout of the result.
   void prefer_transposed_result(const Tail& tail) {
     const Value& result = lowering_.graph().values[tail.result];
-    if (result.users.size() != 1 || result.n_outputs > 0) return;
-    const Node& user = lowering_.graph().nodes[result.users[0]];
-    if (user.op != "Transpose") return;
+    int next = lowering_.graph().only_user(tail.result);
+    if (next == kNone || lowering_.graph().nodes[next].op != "Transpose") return;
+    const Node& user = lowering_.graph().nodes[next];
     Dims perm = user.integers("perm");
     if (perm.size() != result.dims.size()) return;
     Dims transposed;
