@@ -5,47 +5,24 @@
 
 #include <gmock/gmock.h>
 
-#include "tenon/role/op.h"
-
-#include "tenon/sdk/build.hpp"
-
-#include "plugins/autodiff/autodiff_test.hpp"
+#include "plugins/autodiff/row_samples.hpp"
 
 namespace tenon::test {
 namespace {
 
 constexpr uint64_t kSeeds = 4;
 
-class GradientConformance : public AutodiffTest {
+class GradientConformance : public RowSamples {
  protected:
-  void SetUp() override {
-    AutodiffTest::SetUp();
-    for (const char* plugin : {"ops", "autodiff"}) {
-      Status loaded(tenon_plugin_load(session_, str(plugin)));
-      ASSERT_EQ(text_of(std::move(loaded)), "");
-    }
-    for (uint64_t i = 0; i < services.op->count(ctx_); ++i)
-      rows_.push_back(services.op->at(ctx_, i));
-  }
-
-  // The sample with its float outputs, weighted and summed, as the one output; f32 turned to f64.
+  // The sample in f64 where it said f32, as one number.
   Result<OwnedGraph> scalar_of_sample(const tn_op* row, uint64_t seed) {
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->create(ctx_, &raw));
-    OwnedGraph graph = OwnedGraph::take(raw);
-    TN_TRY(edit, Edit::begin(raw));
-    tn_node_id id = 0;
-    TN_CHECK(row->sample(edit.raw, seed, &id));
-    std::vector<Value> outputs = edit.node(id).outputs();
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i]) TN_CHECK(edit.output(cat("y", i), outputs[i]));
-    TN_CHECK(edit.commit());
+    TN_TRY(graph, sample(row, seed));
     StringSink sink;
-    TN_CHECK(services.graph->print(raw, TN_PRINT_DATA, sink.get()));
+    TN_CHECK(services.graph->print(graph.get(), TN_PRINT_DATA, sink.get()));
     tn_graph* wide = nullptr;
     TN_CHECK(services.graph->parse(ctx_, str(widened(sink.text)), &wide));
     graph = OwnedGraph::take(wide);
-    TN_CHECK(add_scalar(wide));
+    TN_CHECK(add_scalar(wide, TN_F64));
     return Result<OwnedGraph>(std::move(graph));
   }
 
@@ -68,41 +45,6 @@ class GradientConformance : public AutodiffTest {
       at = end + 1;
     }
     return out;
-  }
-
-  Status add_scalar(tn_graph* graph) {
-    TN_TRY(edit, Edit::begin(graph));
-    Builder b(edit);
-    std::mt19937 random(11);
-    Value total;
-    for (Value y : edit.graph().outputs()) {
-      if (!is_float(y.dtype())) continue;
-      y = b.cast(y, TN_F64);
-      Type type = b.fixed(y, "sample");
-      Numbers weights = random_numbers(type.elements(), random, 0.5, 1.5);
-      Value w = b.take(edit.constant<double>(TN_F64, type.dims, weights));
-      Value sum = b.op("ReduceSum", {b.mul(y, w)}, {{"keepdims", 0}});
-      total = total ? b.add(total, sum) : sum;
-    }
-    TN_CHECK(b.status());
-    for (uint64_t i = edit.graph().outputs().size(); i-- > 0;)
-      TN_CHECK(services.edit->remove_output(edit.raw, i));
-    if (total) TN_CHECK(edit.output("loss", total));
-    return edit.commit();
-  }
-
-  // Inputs as they come, positive, small, or from 1.1 (logarithms, arc cosine), for each seed.
-  static std::vector<Numbers> inputs_for(const OwnedGraph& loss, uint32_t attempt) {
-    constexpr double kScaled[][2] = {{1, 0}, {0.4, 0}, {0.2, 1.5}, {0.3, 1.2}};
-    auto [scale, shift] = kScaled[attempt % 4];
-    std::vector<Numbers> at;
-    std::mt19937 random(3 + attempt / 4);
-    for (Value v : loss.view().inputs()) {
-      at.push_back(random_numbers(v.type().elements(), random));
-      for (double& x : at.back())
-        x = x * scale + shift;
-    }
-    return at;
   }
 
   struct Slope {
@@ -159,19 +101,11 @@ class GradientConformance : public AutodiffTest {
   // Checks one sample; false when nothing of it can be differentiated.
   bool check(const OwnedGraph& loss, int order) {
     if (loss.view().outputs().empty()) return false;
-    json wrt = json::array();
-    std::vector<size_t> positions;
-    std::vector<Value> inputs = loss.view().inputs();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!is_float(inputs[i].dtype())) continue;
-      positions.push_back(i);
-      wrt.push_back(i);
-    }
+    std::vector<size_t> positions = float_inputs(loss);
     if (positions.empty()) return false;
     OwnedGraph g;
-    std::string failed = apply(loss.get(), "autodiff.grad", {{"argnums", wrt}}, g);
-    if (failed.find("its row would need one of the columns") != std::string::npos ||
-        failed.find("for a gradient") != std::string::npos) {
+    std::string failed = gradient(loss, g);
+    if (lacks_a_rule(failed)) {
       size_t from = failed.find(' ') + 1;
       without_rule_.insert(failed.substr(from, failed.find(' ', from) - from));
       return true;
@@ -197,13 +131,12 @@ class GradientConformance : public AutodiffTest {
           << order;
     }
     if (order < 2) return true;
-    Status summed = add_scalar(g.get());
+    Status summed = add_scalar(g.get(), TN_F64);
     EXPECT_EQ(text_of(std::move(summed)), "");
     check(g, order - 1);
     return true;
   }
 
-  std::vector<const tn_op*> rows_;
   std::set<std::string> without_rule_;  // all that they do, or a form of it
 };
 
@@ -233,10 +166,8 @@ bool has_no_gradient(std::string_view type) {
 
 TEST_F(GradientConformance, CentralDifferences) {
   int checked = 0;
-  const char* only = std::getenv("TENON_TEST_ROW");
-  for (const tn_op* row : rows_) {
-    if (!row->sample || has_no_gradient(view(row->type)) || is_special(*row)) continue;
-    if (only && view(row->type) != only) continue;
+  for (const tn_op* row : sampled_rows()) {
+    if (has_no_gradient(view(row->type))) continue;
     for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
       SCOPED_TRACE(cat(view(row->type), " seed ", seed));
       auto loss = scalar_of_sample(row, seed);
@@ -244,7 +175,7 @@ TEST_F(GradientConformance, CentralDifferences) {
       if (loss.ok()) checked += check(*loss, 2);
     }
   }
-  if (only) return;
+  if (!is_for_all_rows()) return;
   // Its results are steps; adding a gradient shortens the list.
   EXPECT_THAT(without_rule_, testing::ElementsAre("ai.onnx.ml:TreeEnsemble"));
   EXPECT_GT(checked, 80 * static_cast<int>(kSeeds));
@@ -254,13 +185,14 @@ TEST_F(GradientConformance, CentralDifferences) {
 TEST_F(GradientConformance, HandWrittenGradientsAreFew) {
   std::set<decltype(tn_op::vjp)> gradients;
   int rows = 0;
-  for (const tn_op* row : rows_) {
+  uint64_t n_rows = services.op->count(ctx_);
+  for (uint64_t i = 0; i < n_rows; ++i) {
+    const tn_op* row = services.op->at(ctx_, i);
     if (!row->vjp) continue;
     gradients.insert(row->vjp);
     ++rows;
   }
-  std::printf("hand-written gradients: %zu, for %d of %zu rows\n", gradients.size(), rows,
-              rows_.size());
+  std::printf("hand-written gradients: %zu, for %d of %lu rows\n", gradients.size(), rows, n_rows);
   EXPECT_LE(rows, 50);
 }
 

@@ -4,9 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tenon/role/op.h"
-
-#include "plugins/autodiff/autodiff_test.hpp"
+#include "plugins/autodiff/row_samples.hpp"
 
 namespace tenon::test {
 namespace {
@@ -100,29 +98,8 @@ TEST_F(Vmap, Errors) {
   EXPECT_FALSE(other.ok());
 }
 
-class VmapConformance : public AutodiffTest {
+class VmapConformance : public RowSamples {
  protected:
-  void SetUp() override {
-    AutodiffTest::SetUp();
-    for (const char* plugin : {"ops", "autodiff"}) {
-      Status loaded(tenon_plugin_load(session_, str(plugin)));
-      ASSERT_EQ(text_of(std::move(loaded)), "");
-    }
-  }
-  Result<OwnedGraph> sample(const tn_op* row, uint64_t seed) {
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->create(ctx_, &raw));
-    OwnedGraph graph = OwnedGraph::take(raw);
-    TN_TRY(edit, Edit::begin(raw));
-    tn_node_id id = 0;
-    TN_CHECK(row->sample(edit.raw, seed, &id));
-    std::vector<Value> outputs = edit.node(id).outputs();
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i]) TN_CHECK(edit.output(cat("y", i), outputs[i]));
-    TN_CHECK(edit.commit());
-    return Result<OwnedGraph>(std::move(graph));
-  }
-
   // Compares with a loop; inputs at `shared` have no new axis. False when the row has no input.
   bool check(const OwnedGraph& f, size_t shared, std::string& loops) {
     std::vector<Value> inputs = f.view().inputs();
@@ -183,11 +160,8 @@ bool has_no_batch(std::string_view type) {
 TEST_F(VmapConformance, EqualsALoop) {
   int checked = 0;
   std::set<std::string> looped;
-  const char* only = std::getenv("TENON_TEST_ROW");
-  for (uint64_t r = 0; r < services.op->count(ctx_); ++r) {
-    const tn_op* row = services.op->at(ctx_, r);
-    if (!row->sample || has_no_batch(view(row->type)) || is_special(*row)) continue;
-    if (only && view(row->type) != only) continue;
+  for (const tn_op* row : sampled_rows()) {
+    if (has_no_batch(view(row->type))) continue;
     for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
       auto f = sample(row, seed);
       ASSERT_TRUE(f.ok()) << view(row->type) << text_of(f.status());
@@ -201,7 +175,7 @@ TEST_F(VmapConformance, EqualsALoop) {
       }
     }
   }
-  if (only) return;
+  if (!is_for_all_rows()) return;
   EXPECT_GT(checked, 500);
   std::string list;
   for (const std::string& type : looped)
