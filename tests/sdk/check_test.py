@@ -51,6 +51,7 @@ FAULTS = [
     ("READER", "PROBE", "probe", "got 50"),
     ("READER", "READ", "random bytes", "crashed"),
     ("OPS", "SAMPLE", "com.example:Twice sample", "expected a sample column"),
+    ("OPS", "KERNEL", "com.example:Twice backends", "on onednn"),
     ("OPS", "DECOMPOSE", "com.example:Twice decompose", "of decompose"),
     ("OPS", "VJP", "com.example:Twice vjp", "finite differences"),
     ("OPS", "VJP", "com.example:Twice gradient", "(differences)"),

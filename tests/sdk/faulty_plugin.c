@@ -274,6 +274,17 @@ static tn_status* batch(tn_edit* edit,
 #endif
   return node(edit, "com.example", "Twice", in[0], 0, out);
 }
+#ifdef FAULT_KERNEL
+static tn_status* thrice(const tn_op_call* call) {
+  const DLTensor* x = call->in[0];
+  DLTensor y;
+  int64_t n = x->shape[0] * x->shape[1];
+  tn_status* failed = call->outputs->get(call->outputs->ctx, 0, x, &y);
+  while (!failed && n-- > 0)
+    ((float*)y.data)[n] = 3 * ((const float*)x->data)[n];
+  return failed;
+}
+#endif
 static tn_op row;
 static const tn_op* const rows[] = {&row};
 static const tn_ops table = {sizeof table, 1, 1, rows};
@@ -287,6 +298,9 @@ static void fill_row(void) {
   row.traits = TN_OP_POINTWISE;
   row.axes = tenon_c_str("*");
   row.expr = tenon_c_str("x + x");
+#endif
+#ifdef FAULT_KERNEL
+  row.ref = thrice;
 #endif
   row.decompose = decompose;
   row.vjp = vjp;

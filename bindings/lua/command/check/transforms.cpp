@@ -2,6 +2,7 @@
 // What transforms make of an operator, wherever its rules come from: its own columns, its axes, its
 // expression or its parts. Gradients of first and second order against differences, vmap against
 // one example after the other. Numbers are float64 where the operator computes in it.
+// The same graphs then run on every other backend, beside "reference".
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -188,6 +189,57 @@ void check_vmap(const tn_op* row, const SampleOf& sample) {
   }
 }
 
+// Backends that can run here, but for the one that the others are measured by.
+std::vector<std::string> other_backends(const Model& model) {
+  std::vector<std::string> out;
+  for (const Json& one : list_components(*model.session(), "tenon.backend/1")) {
+    std::string id = one["id"];
+    if (id == "reference") continue;
+    try {
+      static_cast<void>(cxx::Plan(model, {{"backend", id}}));
+      out.push_back(id);
+    } catch (const cxx::Error& failed) {
+      if (failed.code() != TN_UNAVAILABLE) throw;
+    }
+  }
+  return out;
+}
+
+// The sample, its gradient and its vmap, of those that there are.
+std::vector<std::pair<std::string, Function>> forms_of(const SampleOf& sample, uint64_t seed) {
+  std::vector<std::pair<std::string, Function>> out;
+  out.emplace_back("alone", Function(sample(seed), seed));
+  try {
+    out.emplace_back("gradient", gradient_of(out[0].second, seed));
+  } catch (const Skipped&) {
+  }
+  try {
+    Json options = {{"in_axes", 0}, {"axis_size", kExamples}};
+    Function mapped(transformed(out[0].second.model(), "autodiff.vmap", options), seed);
+    out.emplace_back("vmap", std::move(mapped));
+  } catch (const Skipped&) {
+  }
+  return out;
+}
+
+void check_backends(const tn_op* row, const SampleOf& sample) {
+  constexpr double kTolerance = 1e-4;
+  if (row->traits & TN_OP_RANDOM) throw Skipped{"its results are random"};
+  std::vector<std::string> backends = other_backends(sample(1));
+  if (backends.empty()) throw Skipped{"no backend but reference"};
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    for (auto& [form, f] : forms_of(sample, seed)) {
+      Tensors given = f.random_inputs(static_cast<int>(seed)), want = f.run(given);
+      for (const std::string& id : backends) {
+        Tensors got = cxx::Plan(f.model(), {{"backend", id}}).run(given);
+        for (size_t y = 0; y < want.size(); ++y)
+          same_numbers(got[y], want[y], cat("seed ", seed, ": ", form, ", output ", y, " on ", id),
+                       kTolerance);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void check_transforms(const std::string& name,
@@ -197,6 +249,7 @@ void check_transforms(const std::string& name,
   report.check(name + " gradient", [&] { check_gradient(sample, 1); });
   report.check(name + " second order", [&] { check_gradient(sample, 2); });
   report.check(name + " vmap", [&] { check_vmap(row, sample); });
+  report.check(name + " backends", [&] { check_backends(row, sample); });
 }
 
 }  // namespace tenon::command::check
