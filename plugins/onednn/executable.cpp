@@ -6,6 +6,8 @@
 
 #include <omp.h>
 
+#include "join_steps.hpp"
+
 namespace tenon::onednn {
 
 struct Executable::Call {
@@ -111,6 +113,7 @@ Executable::Executable(const Graph& graph, const CompileOptions& options, Weight
     at_the_end.replaces_states = false;
     plan_ = Lowering(graph, at_the_end, store).run();
   }
+  join_steps(plan_);
   arena_ = lay_out_arena(plan_);
 }
 

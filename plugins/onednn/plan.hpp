@@ -13,6 +13,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/context.h"
+#include "kernels/pointwise.h"
 #include "view.hpp"
 
 namespace tenon::onednn {
@@ -53,6 +54,9 @@ struct Step {
   std::vector<Argument> arguments = {};
   KernelFunction kernel_function = {};
   std::vector<Place> places = {};
+  // Of a step that is one pointwise group: places are its sources, then its targets.
+  std::shared_ptr<const kernels::PointwisePlan> pointwise = {};
+  size_t n_sources = 0;
   bool always_succeeds = false;  // no data makes it fail; primitives never do
 };
 

@@ -342,6 +342,8 @@ void PointwiseGroup::lower() {
   step.flops = static_cast<double>(program_.size()) * static_cast<double>(element_count(dims_));
   size_t n_sources = sources.size();
   size_t n_targets = targets.size();
+  step.pointwise = plan;
+  step.n_sources = n_sources;
   step.kernel_function = [plan, n_sources, n_targets](const kernels::Context& context,
                                                       void* const* pointers) -> const char* {
     plan->run(context, std::span<const void* const>(pointers, n_sources),

@@ -59,6 +59,17 @@ class PointwisePlan {
   void run(const Context& context,
            std::span<const void* const> sources,
            std::span<void* const> targets) const;
+  // The same in pieces: units that any thread may run, each about so many bytes of traffic.
+  struct Work {
+    int64_t units;
+    int64_t unit_bytes;
+  };
+  Work work(const Context& context) const;
+  void run_units(const Context& context,
+                 std::span<const void* const> sources,
+                 std::span<void* const> targets,
+                 int64_t lo,
+                 int64_t hi) const;
   // Why a run at AVX-512 interprets; empty where it runs generated code.
   const std::string& interpreted_because() const { return interpreted_because_; }
   // "generated", or "interpreted: " and why: for plans that people read.
@@ -94,6 +105,7 @@ class PointwisePlan {
   void choose_tile();
   int64_t fixed_floats() const;
   bool streams(const Edge& edge) const;
+  bool runs_code(const Context& context) const;
   void store_outputs(const Frame& frame,
                      int64_t at,
                      int64_t n,

@@ -213,22 +213,35 @@ void PointwisePlan::run_code(const Frame& frame, int64_t lo, int64_t hi) const {
   }
 }
 
+PointwisePlan::Work PointwisePlan::work(const Context& context) const {
+  const int64_t bytes = bytes_per_element_ + 4 * static_cast<int64_t>(code_.size());
+  if (count_ == 0) return {0, bytes};
+  if (!runs_code(context)) return {(count_ + tile_ - 1) / tile_, tile_ * bytes};
+  const int64_t inner = dims_[rank_ - 1];
+  return {count_ / inner * ((inner + kUnit - 1) / kUnit), std::min(inner, kUnit) * bytes};
+}
+
+bool PointwisePlan::runs_code(const Context& context) const {
+  return generated_ != nullptr && context.table == &kernel_table(Level::kAvx512);
+}
+
+void PointwisePlan::run_units(const Context& context,
+                              std::span<const void* const> sources,
+                              std::span<void* const> targets,
+                              int64_t lo,
+                              int64_t hi) const {
+  Frame frame{context.table, nullptr, 0, sources, targets};
+  if (runs_code(context)) return run_code(frame, lo, hi);
+  frame.table->pointwise_ops(&frame.ops, &frame.lanes);
+  run_tiles(frame, lo, hi);
+}
+
 void PointwisePlan::run(const Context& context,
                         std::span<const void* const> sources,
                         std::span<void* const> targets) const {
-  if (count_ == 0) return;
-  Frame frame{context.table, nullptr, 0, sources, targets};
-  const int64_t bytes = bytes_per_element_ + 4 * static_cast<int64_t>(code_.size());
-  if (generated_ != nullptr && context.table == &kernel_table(Level::kAvx512)) {
-    const int64_t inner = dims_[rank_ - 1];
-    const int64_t n_units = count_ / inner * ((inner + kUnit - 1) / kUnit);
-    parallel_for(context.parallel, n_units, grain_rows(std::min(inner, kUnit) * bytes),
-                 [&](int64_t lo, int64_t hi) { run_code(frame, lo, hi); });
-    return;
-  }
-  frame.table->pointwise_ops(&frame.ops, &frame.lanes);
-  parallel_for(context.parallel, (count_ + tile_ - 1) / tile_, grain_rows(tile_ * bytes),
-               [&](int64_t lo, int64_t hi) { run_tiles(frame, lo, hi); });
+  const Work all = work(context);
+  parallel_for(context.parallel, all.units, grain_rows(all.unit_bytes),
+               [&](int64_t lo, int64_t hi) { run_units(context, sources, targets, lo, hi); });
 }
 
 }  // namespace tenon::onednn::kernels

@@ -112,6 +112,37 @@ TEST(State, MayBecomeItsTranspose) {
   EXPECT_EQ(run(b).state, (Floats{1, 3, 2, 4}));
 }
 
+// Of any shape, by any expression; what one of them has to wait for runs in front.
+TEST(State, ManyAreReplacedByOneStep) {
+  Kept b;
+  std::vector<Floats> kept;
+  std::vector<Floats> expected;
+  for (int64_t n : {3, 70000, 1, 500}) {
+    int state = b.input("s" + std::to_string(n), {n});
+    b.graph.inputs.pop_back();
+    int step = b.constant({}, {0.5F});
+    const bool doubles = n == 500;
+    int after = b.node("Add", {state, doubles ? state : step}, {n}, {}, kAdd);
+    b.graph.states.emplace_back(state, after);
+    kept.emplace_back(static_cast<size_t>(n), static_cast<float>(n));
+    expected.emplace_back(kept.back().size(), static_cast<float>(n) + (doubles ? 500.0F : 0.5F));
+  }
+  b.graph.finish();
+  WeightStore store;
+  Executable exe(b.graph, {.threads = 2}, store);
+  ASSERT_EQ(exe.plan().steps.size(), 1U);
+  EXPECT_EQ(exe.plan().steps[0].name, "Add1 and 3 more");
+  std::vector<void*> states;
+  for (Floats& state : kept)
+    states.push_back(state.data());
+  const Floats x(4);
+  const void* in[] = {x.data()};
+  std::shared_ptr<void> workspace = aligned_bytes(exe.workspace_bytes());
+  ASSERT_EQ(exe.run({.inputs = in, .outputs = {}, .states = states, .workspace = workspace.get()}),
+            nullptr);
+  EXPECT_EQ(kept, expected);
+}
+
 TEST(State, TwoStatesChangePlaces) {
   Kept b;
   Value value;
