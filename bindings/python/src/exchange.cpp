@@ -98,8 +98,14 @@ bool is_dense(const DLTensor& tensor) {
   return true;
 }
 
+bool is_readable(int device_type) {
+  return device_type == kDLCPU || device_type == kDLCUDAHost;
+}
+
 TensorPtr adopt(const SessionPtr& session, DLManagedTensorVersioned* managed) {
   tn_tensor* raw = nullptr;
+  // Pinned memory is the CPU's like any other.
+  if (is_readable(managed->dl_tensor.device.device_type)) managed->dl_tensor.device = {kDLCPU, 0};
   tn_status* failed = without_gil([&]() -> tn_status* {
     if (!is_dense(managed->dl_tensor)) {
       tn_status* copied = session->tensor->copy(session->ctx(), &managed->dl_tensor, &raw);
@@ -113,21 +119,46 @@ TensorPtr adopt(const SessionPtr& session, DLManagedTensorVersioned* managed) {
   return std::make_shared<Tensor>(session, raw);
 }
 
-TensorPtr from_producer(const SessionPtr& session, py::handle object, const std::string& where) {
-  auto device = object.attr("__dlpack_device__")().cast<std::pair<int, int>>();
-  if (device.first != kDLCPU && device.first != kDLCUDAHost) {
-    invalid(cat(where, ": expected memory of the CPU, got DLPack device type ", device.first,
+// With a stream the producer makes that wait for its own work. None: it does not.
+py::dict export_options(int device_type,
+                        std::optional<int64_t> input_stream,
+                        const std::string& where) {
+  py::dict options;
+  if (is_readable(device_type)) return options;
+  if (!input_stream) {
+    invalid(cat(where, ": expected memory of the CPU, got DLPack device type ", device_type,
                 ": move it to the CPU first"));
   }
+  if (device_type == kDLCUDA && *input_stream == 0) {
+    invalid(cat(where,
+                ": lies on a GPU: compile with input_stream, the CUDA stream whose work makes ",
+                "it (1: the default stream), or move it to the CPU"));
+  }
+  if (*input_stream != 0) options["stream"] = *input_stream;
+  return options;
+}
+
+TensorPtr from_producer(const SessionPtr& session,
+                        py::handle object,
+                        const std::string& where,
+                        std::optional<int64_t> input_stream) {
+  auto device = object.attr("__dlpack_device__")().cast<std::pair<int, int>>();
+  py::dict options = export_options(device.first, input_stream, where);
+  py::dict versioned = options.attr("copy")();
+  versioned["max_version"] = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
   py::object capsule;
   try {
-    capsule = object.attr("__dlpack__")(
-        py::arg("max_version") = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
+    capsule = object.attr("__dlpack__")(**versioned);
   } catch (py::error_already_set& thrown) {
     if (!thrown.matches(PyExc_TypeError)) throw;
-    capsule = object.attr("__dlpack__")();  // a producer from before versions
+    capsule = object.attr("__dlpack__")(**options);  // a producer from before versions
   }
-  return adopt(session, taken_from(capsule, where));
+  DLManagedTensorVersioned* managed = taken_from(capsule, where);
+  if (!is_readable(device.first) && !is_dense(managed->dl_tensor)) {
+    managed->deleter(managed);
+    invalid(cat(where, ": expected dense memory on a device: make it contiguous first"));
+  }
+  return adopt(session, managed);
 }
 
 // What keeps a NumPy array alive while the host holds its memory.
@@ -195,11 +226,14 @@ TensorPtr from_array(const SessionPtr& session, py::array array, const std::stri
 TensorPtr tensor_from(const SessionPtr& session,
                       py::handle object,
                       const std::string& where,
-                      uint32_t wanted) {
+                      uint32_t wanted,
+                      std::optional<int64_t> input_stream) {
   if (py::isinstance<py::array>(object))
     return from_array(session, py::reinterpret_borrow<py::array>(object), where);
   if (py::isinstance<Tensor>(object)) return object.cast<TensorPtr>();
-  if (py::hasattr(object, "__dlpack__")) return from_producer(session, object, where);
+  if (py::hasattr(object, "__dlpack__")) {
+    return from_producer(session, object, where, input_stream);
+  }
   static py::object& as_array = *new py::object(py::module_::import("numpy").attr("asarray"));
   bool has_type = py::hasattr(object, "dtype");  // NumPy's scalars
   py::object array = wanted == TN_DTYPE_NONE || has_type

@@ -38,6 +38,13 @@ Port read_port(const py::tuple& seen) {
   return port;
 }
 
+// The stream that inputs on a device are made on: an option of backends that have streams.
+int64_t input_stream_of(const std::string& options) {
+  if (options.empty()) return 0;
+  py::object given = py::module_::import("json").attr("loads")(options);
+  return given.attr("get")("input_stream", 0).cast<int64_t>();
+}
+
 class Plan {
  public:
   Plan(const Model& model, const std::string& options, const std::vector<std::string>& taps) {
@@ -60,6 +67,7 @@ class Plan {
                                     str(options), &raw);
     }));
     plan_ = Handle<tn_plan>(session, raw, session->eval->release);
+    input_stream_ = input_stream_of(options);
   }
 
   std::vector<TensorPtr> run(const py::args& args, const py::kwargs& named) const {
@@ -124,7 +132,8 @@ class Plan {
     throw Error(TN_NOT_FOUND, cat("no state is called '", name, "'"));
   }
   TensorPtr read_one(const Port& port, py::handle object) const {
-    TensorPtr tensor = tensor_from(session(), object, cat("input ", port.name), port.dtype);
+    TensorPtr tensor =
+        tensor_from(session(), object, cat("input ", port.name), port.dtype, input_stream_);
     bool agrees = port.dtype == TN_DTYPE_NONE || port.dtype == tensor->dtype();
     std::span<const int64_t> shape = tensor->shape();
     if (port.ranked) {
@@ -175,6 +184,7 @@ class Plan {
   Handle<tn_plan> plan_;
   std::vector<Port> inputs_, states_;
   size_t results_ = 0;
+  int64_t input_stream_ = 0;
 };
 
 }  // namespace

@@ -36,10 +36,13 @@ py::capsule to_dlpack(const TensorPtr& tensor, std::optional<std::pair<int, int>
 // A tensor over the memory of anything array-like: NumPy's arrays, DLPack's producers, numbers and
 // lists. Copies only what is not dense or has another byte order. where: for messages. wanted: the
 // type for numbers and lists, which have none of their own; TN_DTYPE_NONE: NumPy's choice.
+// input_stream: given where memory of a device is taken as well; what reads it waits for that
+// stream, in DLPack's numbers, or for none when it is 0.
 TensorPtr tensor_from(const SessionPtr& session,
                       py::handle object,
                       const std::string& where,
-                      uint32_t wanted = TN_DTYPE_NONE);
+                      uint32_t wanted = TN_DTYPE_NONE,
+                      std::optional<int64_t> input_stream = {});
 
 // Memory for results, asked for by the host from any of its threads, without the GIL.
 class Results {

@@ -72,8 +72,10 @@ def _as_json(value: Any) -> Any:
 class Plan:
     """A model compiled over backends. Call it with the inputs, by place or by name.
 
-    Inputs: NumPy arrays, anything with `__dlpack__` on the CPU (PyTorch, JAX), numbers and lists.
-    Dense memory is used as it is, without a copy. Outputs: NumPy arrays over memory of their own.
+    Inputs: NumPy arrays, anything with `__dlpack__` (PyTorch, JAX), numbers and lists. Dense memory
+    is used as it is, without a copy; that of a GPU when the plan runs there and its option
+    `input_stream` names the CUDA stream that makes it: `torch.cuda.current_stream().cuda_stream`,
+    or 1 where that is 0, the default stream. Outputs: NumPy arrays over memory of their own.
     One plan may be called from many threads at once when it has no state. Sequences are lists of
     arrays, optionals an array, a list of arrays, or None.
     """

@@ -121,11 +121,6 @@ def test_producers_of_dlpack_are_taken(versioned):
     assert y.tolist() == [-1, 2]
 
 
-def test_memory_of_a_device_is_refused_with_the_fix():
-    with pytest.raises(tenon.InvalidArgument, match="input x0: .*move it to the CPU"):
-        single("Neg", "float32")(Producer(np.ones(2, "float32"), device=(2, 0)))
-
-
 @pytest.mark.parametrize("options", [{}, {"max_version": (1, 3)}], ids=["legacy", "versioned"])
 def test_a_tensor_is_a_producer_that_shares_memory(options):
     tensor = single("Neg", "float32").tensors(np.ones(3, "float32"))[0]
