@@ -182,6 +182,19 @@ View Lowering::read_row_major(int value, ElementType type) {
   return read(value, type, row_major_strides(graph_.values[value].dims));
 }
 
+View Lowering::read_stored(int value) {
+  View from = view(value);
+  if (is_row_major(from)) return from;
+  const kernels::Quant meaning = std::exchange(from.quant, {});
+  View to = from;
+  to.offset = 0;
+  to.strides = row_major_strides(to.dims);
+  to.buffer = scratch(to.bytes());
+  add_copy("reorder " + graph_.values[value].name, from, to);
+  to.quant = meaning;
+  return to;
+}
+
 View Lowering::read_real(int value) {
   const View& found = view(value);
   bool is_real = found.type == ElementType::kF32 || found.type == ElementType::kBf16;

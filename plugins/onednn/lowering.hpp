@@ -70,11 +70,19 @@ class Lowering {
   Dims constant_integers(int value) const;
   std::vector<float> constant_floats(int value) const;
 
+  // As it is stored, row-major: codes stay codes.
+  View read_stored(int value);
+
   void set_view(int value, View view) { states_[value].primary = std::move(view); }
   // New arena memory for a value.
   View make(int value, ElementType type, const Dims& strides, kernels::Quant quant = {});
   // Whether the view's memory is free once `node` and the nodes marked done have run.
   bool dies_with(const View& view, int node) const;
+  // Whether a step of `node` may write `dst` where it reads `src`, element by element.
+  bool may_overwrite(const View& src, const View& dst, int node) const {
+    return src.type == dst.type && src.offset == 0 &&
+           plan_.buffers[src.buffer].bytes == dst.bytes() && dies_with(src, node);
+  }
   // Where the state lies whose new value this is, when nothing reads the old one after `node`.
   const View* replaced_state(int value, int node) const;
   bool is_state_result(int value) const;

@@ -12,11 +12,13 @@
 
 #include "centred_products.hpp"
 #include "claim.hpp"
+#include "early_quantize.hpp"
 #include "early_reductions.hpp"
 #include "executable.hpp"
 #include "expand.hpp"
 #include "importer.hpp"
 #include "join_activations.hpp"
+#include "late_scores.hpp"
 #include "recompute.hpp"
 #include "state_store.hpp"
 
@@ -156,7 +158,9 @@ class OneDnn {
     expand(made->imported.graph);
     centre_products(made->imported.graph);
     join_activations(made->imported.graph);
+    quantize_early(made->imported.graph);
     reduce_early(made->imported.graph);
+    delay_scores(made->imported.graph);
     recompute(made->imported.graph);
     const Graph& graph = made->imported.graph;
     CompileOptions compile;
@@ -233,17 +237,39 @@ class OneDnn {
     Compiled& compiled = *static_cast<Compiled*>(exe);
     std::lock_guard<std::mutex> lock(compiled.mutex);
     std::string text = "[";
-    const std::vector<Step>& steps = compiled.executable->plan().steps;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      text += cat(i == 0 ? "" : ", ", "{\"name\": ", quoted(steps[i].name),
-                  ", \"op\": ", quoted(steps[i].op), ", \"kernel\": ", quoted(steps[i].kernel),
-                  ", \"ns\": ", compiled.step_ns[i], ", \"flops\": ", steps[i].flops,
-                  ", \"bytes\": ", steps[i].bytes, "}");
+    for (const StepRow& row : rows_of(compiled)) {
+      text +=
+          cat(text.size() == 1 ? "" : ", ", "{\"name\": ", quoted(row.step->name),
+              ", \"op\": ", quoted(row.step->op), ", \"kernel\": ", quoted(row.step->kernel),
+              ", \"ns\": ", row.ns, ", \"flops\": ", row.flops, ", \"bytes\": ", row.bytes, "}");
     }
     return out.write(text + "]");
   }
 
  private:
+  struct StepRow {
+    const Step* step;
+    uint64_t ns;
+    double flops;
+    double bytes;
+  };
+
+  // A step that runs in parts is one row.
+  static std::vector<StepRow> rows_of(const Compiled& compiled) {
+    std::vector<StepRow> rows;
+    std::map<std::pair<std::string_view, std::string_view>, size_t> known;
+    const std::vector<Step>& steps = compiled.executable->plan().steps;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      auto [at, is_new] = known.try_emplace({steps[i].name, steps[i].kernel}, rows.size());
+      if (is_new) rows.push_back({&steps[i], 0, 0, 0});
+      StepRow& row = rows[at->second];
+      row.ns += compiled.step_ns[i];
+      row.flops += steps[i].flops;
+      row.bytes += steps[i].bytes;
+    }
+    return rows;
+  }
+
   static StateStore& store_of(void* state) { return *static_cast<StateStore*>(state); }
 
   static DenseView header(const Imported& imported, int value) {

@@ -85,6 +85,40 @@ std::optional<SoftmaxFront> find_softmax_front(Lowering& lowering, int scores) {
   }
 }
 
+Step softmax_step(const Node& node,
+                  const SoftmaxFront& front,
+                  const View& src,
+                  const View& dst,
+                  const View* mask) {
+  kernels::SoftmaxArgs args;
+  args.src.type = src.type;
+  args.dst = {nullptr, dst.type, dst.quant};
+  args.scale = front.scale;
+  args.log = node.op == "LogSoftmax";
+  fill_dims(src.dims, &args);
+  Step step{.name = node.name, .kernel = "tenon:softmax"};
+  step.flops = 5.0 * static_cast<double>(src.count());
+  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+  step.places = {place_of(src), place_of(dst)};
+  const bool has_mask = mask != nullptr;
+  if (has_mask) {
+    args.mask.type = mask->type;
+    args.mask.quant = mask->quant;
+    fill_mask_strides(*mask, src.dims.size(), &args);
+    step.places.push_back(place_of(*mask));
+  }
+  step.kernel_function = [args, has_mask](const kernels::Context& context,
+                                          void* const* pointers) -> const char* {
+    kernels::SoftmaxArgs call = args;
+    call.src.data = pointers[0];
+    call.dst.data = pointers[1];
+    if (has_mask) call.mask.data = pointers[2];
+    kernels::softmax(context, call);
+    return nullptr;
+  };
+  return step;
+}
+
 void lower_softmax_front(Lowering& lowering, int scores, const SoftmaxFront& front) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[front.softmax];
@@ -96,45 +130,17 @@ void lower_softmax_front(Lowering& lowering, int scores, const SoftmaxFront& fro
   View dst{.type = lowering.stored_type(result),
            .dims = src.dims,
            .strides = row_major_strides(src.dims)};
-  kernels::Quant quant;
   if (int quantize = only_quantize(lowering, result); quantize != kNone) {
     lowering.mark_done(quantize);
-    quant = *tensor_quant(lowering, graph.nodes[quantize]);
+    dst.quant = *tensor_quant(lowering, graph.nodes[quantize]);
     result = graph.nodes[quantize].outputs[0];
     dst.type = graph.values[result].type;
   }
-  bool in_place = src.type == dst.type && src.offset == 0 &&
-                  lowering.plan().buffers[src.buffer].bytes == dst.bytes() &&
-                  lowering.dies_with(src, front.softmax);
+  bool in_place = lowering.may_overwrite(src, dst, front.softmax);
   dst.buffer = in_place ? src.buffer : lowering.scratch(dst.bytes());
-  kernels::SoftmaxArgs args;
-  args.src.type = src.type;
-  args.dst = {nullptr, dst.type, quant};
-  args.scale = front.scale;
-  args.log = node.op == "LogSoftmax";
-  fill_dims(src.dims, &args);
-  Step step{.name = node.name, .kernel = "tenon:softmax"};
-  step.flops = 5.0 * static_cast<double>(src.count());
-  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
-  step.places = {place_of(src), place_of(dst)};
-  if (front.mask != kNone) {
-    const View& mask = lowering.view(front.mask);
-    args.mask.type = mask.type;
-    args.mask.quant = mask.quant;
-    fill_mask_strides(mask, src.dims.size(), &args);
-    step.places.push_back(place_of(mask));
-  }
-  bool has_mask = front.mask != kNone;
-  step.kernel_function = [args, has_mask](const kernels::Context& context,
-                                          void* const* pointers) -> const char* {
-    kernels::SoftmaxArgs call = args;
-    call.src.data = pointers[0];
-    call.dst.data = pointers[1];
-    if (has_mask) call.mask.data = pointers[2];
-    kernels::softmax(context, call);
-    return nullptr;
-  };
-  lowering.add_step(std::move(step));
+  const View* mask = front.mask == kNone ? nullptr : &lowering.view(front.mask);
+  lowering.add_step(softmax_step(node, front, src, dst, mask));
+  dst.quant = {};  // the value is the codes
   lowering.set_view(result, dst);
 }
 

@@ -20,5 +20,11 @@ struct SoftmaxFront {
 // From `scores` to a Softmax over its last axis; nothing when something else comes between.
 std::optional<SoftmaxFront> find_softmax_front(Lowering& lowering, int scores);
 void lower_softmax_front(Lowering& lowering, int scores, const SoftmaxFront& front);
+// The pass alone: src and dst are row-major, mask is the front's view when it has one.
+Step softmax_step(const Node& node,
+                  const SoftmaxFront& front,
+                  const View& src,
+                  const View& dst,
+                  const View* mask);
 
 }  // namespace tenon::onednn

@@ -46,6 +46,22 @@ bool is_data_constant(Value v, Value result) {
          type.rank() == static_cast<size_t>(tensor.ndim) && tensor.ndim > 1;
 }
 
+// Whether a Softmax alone reads the result, behind a factor and a mask at most.
+bool is_scores(Node product) {
+  Node node = product;
+  for (;;) {
+    Value result = node.output();
+    if (result.consumer_count() != 1) return false;
+    node = result.consumer(0, nullptr);
+    if (!node || node.is("Softmax")) return static_cast<bool>(node);
+    if (!node.is("Mul") && !node.is("Div") && !node.is("Add") && !node.is("Where")) return false;
+  }
+}
+
+bool takes_product(Node node, Products products) {
+  return products == Products::kAll || (products == Products::kScores && is_scores(node));
+}
+
 }  // namespace
 
 std::vector<uint64_t> data_inputs(Node node) {
@@ -59,7 +75,6 @@ std::vector<uint64_t> data_inputs(Node node) {
 
 Result<Assignment> Assignment::make(Graph graph, const Choices& choices) {
   Assignment out;
-  out.products_ = choices.products;
   TN_CHECK(out.decide(graph, choices));
   if (choices.weights_only) return out;
   while (out.drop_unjoined()) {
@@ -135,7 +150,9 @@ std::string Assignment::refuse_compute(Decision& one, const Choices& choices) co
     if (v.dtype() != TN_F32) return cat("expected float32, got ", dtype_name(v.dtype()), advice(v));
   if (act.is_constant()) return "its activation is a constant";
   if (!weight.is_constant())
-    return choices.products ? "" : "both inputs are activations (option products)";
+    return takes_product(one.node, choices.products)
+               ? ""
+               : "both inputs are activations (option products)";
   DLTensor tensor = weight.constant().dl();
   if (tensor.ndim < 2) return cat("weight of rank ", tensor.ndim, ", expected 2 or more");
   // A stack of matrices has its output channel last, and other channels in each matrix.

@@ -17,10 +17,13 @@
 
 namespace tenon::quantizer {
 
+// Of two activations: those whose result a Softmax reads, as in attention, or all of them.
+enum class Products : uint8_t { kNone, kScores, kAll };
+
 struct Choices {
   std::vector<std::string> skip;  // patterns
-  bool products = false;          // take products of two activations
-  bool weights_only = false;      // compute nodes alone, for passes that need no activations
+  Products products = Products::kNone;
+  bool weights_only = false;  // compute nodes alone, for passes that need no activations
 };
 
 struct Decision {
@@ -65,7 +68,6 @@ class Assignment {
   std::vector<Value> values_, observed_;
   std::unordered_map<tn_value_id, size_t> groups_;
   size_t group_count_ = 0;
-  bool products_ = false;
 };
 
 // Inputs that carry data: float, present, and no constants.

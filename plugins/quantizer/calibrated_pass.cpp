@@ -23,6 +23,11 @@ std::vector<tn_range> group_ranges(const Assignment& assignment,
   return out;
 }
 
+Products products_of(std::string_view name) {
+  if (name == "all") return Products::kAll;
+  return name == "scores" ? Products::kScores : Products::kNone;
+}
+
 }  // namespace
 
 Result<CalibratedPass> CalibratedPass::create(tn_ctx* ctx, const Options& options) {
@@ -32,7 +37,7 @@ Result<CalibratedPass> CalibratedPass::create(tn_ctx* ctx, const Options& option
   out.data_ = std::move(data);
   out.samples_ = static_cast<uint64_t>(options.integer("samples"));
   out.batch_ = static_cast<uint64_t>(options.integer("batch"));
-  out.choices_ = {options.texts("skip"), options.flag("products"), false};
+  out.choices_ = {options.texts("skip"), products_of(options.text("products")), false};
   out.insertion_.is_signed = options.text("activations") == "s8";
   out.insertion_.per_channel = options.flag("per_channel");
   out.insertion_.largest = options.flag("reduce_range") ? 63 : 127;

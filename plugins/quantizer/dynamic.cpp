@@ -28,7 +28,7 @@ class Dynamic {
   static Result<Dynamic> create(tn_ctx* ctx, const Options& options) {
     Dynamic out;
     out.ctx_ = ctx;
-    out.choices_ = {options.texts("skip"), false, true};
+    out.choices_ = {options.texts("skip"), Products::kNone, true};
     out.plan_.per_channel = options.flag("per_channel");
     out.plan_.largest = options.flag("reduce_range") ? 63 : 127;
     return out;

@@ -130,7 +130,7 @@ Status Storage::run_in_body(tn_graph* graph, Node node, const std::string& name)
   OwnedGraph body = OwnedGraph::take(raw);
   size_t before = notes_.size();
   TN_CHECK(run_in_bodies(raw));
-  TN_TRY(assignment, Assignment::make({raw}, {plan_.skip, false, true}));
+  TN_TRY(assignment, Assignment::make({raw}, {plan_.skip, Products::kNone, true}));
   TN_TRY(inner, Edit::begin(raw));
   for (const Decision& one : assignment.nodes())
     if (one.taken) TN_CHECK(run_product(inner, one));

@@ -14,7 +14,7 @@ class Weights {
   static Result<Weights> create(tn_ctx* ctx, const Options& options) {
     Weights out;
     out.ctx_ = ctx;
-    out.choices_ = {options.texts("skip"), false, true};
+    out.choices_ = {options.texts("skip"), Products::kNone, true};
     out.plan_.per_channel = options.flag("per_channel");
     return out;
   }

@@ -82,7 +82,7 @@ std::string refuse_layer_norm(const Graph& graph, const Node& node) {
 class LayerNormBuilder {
  public:
   LayerNormBuilder(Lowering& lowering, int index)
-      : lowering_(lowering), graph_(lowering.graph()), node_(graph_.nodes[index]) {}
+      : lowering_(lowering), graph_(lowering.graph()), index_(index), node_(graph_.nodes[index]) {}
 
   void build() {
     const Value& value = graph_.values[node_.outputs[0]];
@@ -108,7 +108,8 @@ class LayerNormBuilder {
       target.type = results_[i].type;
       target.quant = results_[i].quant;
       View dst{.type = target.type, .dims = value.dims, .strides = row_major_strides(value.dims)};
-      dst.buffer = lowering_.scratch(dst.bytes());
+      bool in_place = i == 0 && lowering_.may_overwrite(src, dst, index_);
+      dst.buffer = in_place ? src.buffer : lowering_.scratch(dst.bytes());
       step_.places.push_back(place_of(dst));
       step_.bytes += static_cast<double>(dst.bytes());
       for (int result : results_[i].values)
@@ -206,6 +207,7 @@ class LayerNormBuilder {
 
   Lowering& lowering_;
   const Graph& graph_;
+  const int index_;
   const Node& node_;
   std::vector<Result> results_;
   Step step_;

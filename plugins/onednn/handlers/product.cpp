@@ -36,7 +36,7 @@ class ProductBuilder {
                         .dims = c_dims_,
                         .channel_axis = static_cast<int>(c_dims_.size()) - 1,
                         .src_buffers = {a_.buffer, b_.buffer}});
-    if (int8_) add_scales(fused);
+    if (int8_) add_scales(lowering_, a_, b_, c_dims_.size(), &fused.attr, &fused.arguments);
     Desc dst = is_folded_ ? descriptor(fused.dst, c_dims_, row_major_strides(c_dims_))
                           : descriptor(fused.dst);
     Desc bias_desc;
@@ -62,6 +62,7 @@ class ProductBuilder {
     a_ = lowering_.view(product_.a);
     b_ = lowering_.view(product_.b);
     bool b_constant = lowering_.is_constant_view(b_);
+    if (!b_constant && may_be_int8(a_, b_)) b_ = signed_codes(lowering_, product_.b);
     int last = static_cast<int>(b_.dims.size()) - 1;
     int column_axis = product_.transpose_b ? last - 1 : last;
     bool symmetric =
@@ -71,9 +72,9 @@ class ProductBuilder {
     packs_b_ = b_constant && is_plain_weights();
     b_type_ = int8_ ? ElementType::kS8 : lowering_.real_type();
     if (!int8_) {
-      a_ = real_operand(product_.a);
+      a_ = real_matrix(lowering_, product_.a);
       if (!packs_b_)
-        b_ = real_operand(product_.b);
+        b_ = real_matrix(lowering_, product_.b);
       else if (b_.is_quantized())
         b_ = lowering_.dequantized_constant(b_);
     }
@@ -84,18 +85,6 @@ class ProductBuilder {
   // One matrix for all batches: only then may the rows of all batches be folded into one product.
   bool is_plain_weights() const {
     return std::all_of(b_.dims.begin(), b_.dims.end() - 2, [](int64_t dim) { return dim == 1; });
-  }
-
-  View real_operand(int value) {
-    const View& found = lowering_.view(value);
-    Dims strides = is_fast_matrix(found) && !found.is_quantized()
-                       ? found.strides
-                       : dense_strides_like(found.dims, found.strides);
-    if (found.type == lowering_.real_type() && !found.is_quantized()) return found;
-    if (!is_dense({.dims = found.dims, .strides = strides})) {
-      strides = row_major_strides(found.dims);
-    }
-    return lowering_.read(value, lowering_.real_type(), strides);
   }
 
   View row_major(int value, const View& view) {
@@ -142,7 +131,7 @@ class ProductBuilder {
     }
     pad_batch(a_dims_, a_strides_, c_dims_.size());
     pad_batch(b_dims_, b_strides_, c_dims_.size());
-    prefer_transposed_result(tail);
+    dst_strides_ = strides_for_reader(lowering_, tail.result);
   }
 
   static void pad_batch(Dims& dims, Dims& strides, size_t rank) {
@@ -151,45 +140,6 @@ class ProductBuilder {
       dims.insert(dims.begin(), 1);
       strides.insert(strides.begin(), outer);
     }
-  }
-
-  // A Transpose behind the result (heads merged after attention) becomes the layout of the result.
-  void prefer_transposed_result(const Tail& tail) {
-    const Value& result = lowering_.graph().values[tail.result];
-    int next = lowering_.graph().only_user(tail.result);
-    if (next == kNone || lowering_.graph().nodes[next].op != "Transpose") return;
-    const Node& user = lowering_.graph().nodes[next];
-    Dims perm = user.integers("perm");
-    if (perm.size() != result.dims.size()) return;
-    Dims transposed;
-    for (int64_t axis : perm)
-      transposed.push_back(result.dims[axis]);
-    Dims strides = row_major_strides(transposed);
-    Dims wanted(perm.size());
-    for (size_t i = 0; i < perm.size(); ++i)
-      wanted[perm[i]] = strides[i];
-    if (wanted.back() == 1) dst_strides_ = wanted;
-  }
-
-  void add_scales(Fused& fused) {
-    auto scale = [&](int id, int mask, const std::vector<float>& values) {
-      fused.attr.set_scales_mask(id, mask);
-      fused.arguments.push_back({DNNL_ARG_ATTR_SCALES | id, lowering_.floats(values),
-                                 Desc({static_cast<int64_t>(values.size())},
-                                      dnnl::memory::data_type::f32, dnnl::memory::dims{1})});
-    };
-    auto zero = [&](int id, int32_t point) {
-      if (point == 0) return;
-      fused.attr.set_zero_points_mask(id, 0);
-      fused.arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, lowering_.integers({point}),
-                                 Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
-    };
-    scale(DNNL_ARG_SRC, 0, {a_.quant.scale});
-    bool per_channel = b_.channels != nullptr;
-    scale(DNNL_ARG_WEIGHTS, per_channel ? 1 << (c_dims_.size() - 1) : 0,
-          per_channel ? b_.channels->scales : std::vector<float>{b_.quant.scale});
-    zero(DNNL_ARG_SRC, a_.quant.zero_point);
-    zero(DNNL_ARG_WEIGHTS, b_.quant.zero_point);
   }
 
   void emit(const dnnl::matmul::primitive_desc& pd, const Tail& tail, Fused fused, int bias) {
@@ -230,6 +180,79 @@ class ProductBuilder {
 };
 
 }  // namespace
+
+void add_scales(Lowering& lowering,
+                const View& a,
+                const View& b,
+                size_t rank,
+                dnnl::primitive_attr* attr,
+                std::vector<Argument>* arguments) {
+  auto scale = [&](int id, int mask, const std::vector<float>& values) {
+    attr->set_scales_mask(id, mask);
+    arguments->push_back({DNNL_ARG_ATTR_SCALES | id, lowering.floats(values),
+                          Desc({static_cast<int64_t>(values.size())}, dnnl::memory::data_type::f32,
+                               dnnl::memory::dims{1})});
+  };
+  auto zero = [&](int id, int32_t point) {
+    if (point == 0) return;
+    attr->set_zero_points_mask(id, 0);
+    arguments->push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, lowering.integers({point}),
+                          Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
+  };
+  scale(DNNL_ARG_SRC, 0, {a.quant.scale});
+  const bool per_channel = b.channels != nullptr;
+  scale(DNNL_ARG_WEIGHTS, per_channel ? 1 << (rank - 1) : 0,
+        per_channel ? b.channels->scales : std::vector<float>{b.quant.scale});
+  zero(DNNL_ARG_SRC, a.quant.zero_point);
+  zero(DNNL_ARG_WEIGHTS, b.quant.zero_point);
+}
+
+bool may_be_int8(const View& a, const View& b) {
+  return is_int8(a) && is_int8(b) && a.channels == nullptr && b.channels == nullptr;
+}
+
+View signed_codes(Lowering& lowering, int value) {
+  const View& found = lowering.view(value);
+  if (found.type != ElementType::kU8) return found;
+  View made{.type = ElementType::kS8,
+            .dims = found.dims,
+            .strides = dense_strides_like(found.dims, found.strides),
+            .quant = {found.quant.scale, found.quant.zero_point - 128}};
+  made.buffer = lowering.scratch(made.bytes());
+  lowering.add_copy("signed " + lowering.graph().values[value].name, found, made);
+  return made;
+}
+
+View real_matrix(Lowering& lowering, int value) {
+  const View& found = lowering.view(value);
+  const ElementType type = lowering.real_type();
+  const bool is_real = found.type == type && !found.is_quantized();
+  if (is_real) return is_fast_matrix(found) ? found : lowering.read_row_major(value, type);
+  Dims strides = is_fast_matrix(found) && !found.is_quantized()
+                     ? found.strides
+                     : dense_strides_like(found.dims, found.strides);
+  View wanted{.dims = found.dims, .strides = strides};
+  if (!is_dense(wanted) || !is_fast_matrix(wanted)) strides = row_major_strides(found.dims);
+  return lowering.read(value, type, strides);
+}
+
+Dims strides_for_reader(const Lowering& lowering, int value) {
+  const Graph& graph = lowering.graph();
+  const Value& result = graph.values[value];
+  const Dims plain = row_major_strides(result.dims);
+  const int user = graph.only_user(value);
+  if (user == kNone || graph.nodes[user].op != "Transpose") return plain;
+  Dims perm = graph.nodes[user].integers("perm");
+  if (perm.size() != result.dims.size()) return plain;
+  Dims transposed;
+  for (int64_t axis : perm)
+    transposed.push_back(result.dims[axis]);
+  Dims strides = row_major_strides(transposed);
+  Dims wanted(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i)
+    wanted[perm[i]] = strides[i];
+  return wanted.back() == 1 ? wanted : plain;
+}
 
 void lower_product(Lowering& lowering, const Product& product) {
   if (lower_symmetric_product(lowering, product)) return;

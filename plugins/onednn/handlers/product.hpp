@@ -20,4 +20,25 @@ void lower_product(Lowering& lowering, const Product& product);
 // nothing done, for other products.
 bool lower_symmetric_product(Lowering& lowering, const Product& product);
 
+// Scores, Softmax and context of attention in parts that stay in cache, from the node of the
+// scores; false, and nothing done, where there is no such chain or it is small.
+bool lower_attention(Lowering& lowering, int node);
+
+// The value in the type that is computed in, with an axis of stride 1 among its last two.
+View real_matrix(Lowering& lowering, int value);
+// Whether a product of two activations can be one of integers, its second operand being signed.
+bool may_be_int8(const View& a, const View& b);
+// A quantized activation as s8, the same numbers: codes and zero point are 128 less where it is u8.
+View signed_codes(Lowering& lowering, int value);
+// What the codes of a and b [.., k, n] mean, for a product of `rank` axes.
+void add_scales(Lowering& lowering,
+                const View& a,
+                const View& b,
+                size_t rank,
+                dnnl::primitive_attr* attr,
+                std::vector<Argument>* arguments);
+// How a product should leave its result: a Transpose that alone reads it (heads merged after
+// attention) becomes the layout.
+Dims strides_for_reader(const Lowering& lowering, int value);
+
 }  // namespace tenon::onednn

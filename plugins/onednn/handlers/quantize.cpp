@@ -106,6 +106,20 @@ bool is_view(const Graph& graph, const Node& node) {
          std::all_of(bytes, bytes + zero.bytes(), [](char b) { return b == 0; });
 }
 
+// Numbers that are kept as the very codes that the node makes of them, as behind a Reshape between
+// two int8 nodes.
+std::optional<View> stored_codes(const Lowering& lowering, const Node& node) {
+  View view = lowering.view(node.inputs[0]);
+  const std::optional<kernels::Quant> quant = tensor_quant(lowering, node);
+  const bool is_same = quant && view.channels == nullptr &&
+                       view.type == lowering.graph().values[node.outputs[0]].type &&
+                       view.quant.scale == quant->scale &&
+                       view.quant.zero_point == quant->zero_point;
+  if (!is_same) return std::nullopt;
+  view.quant = {};
+  return view;
+}
+
 }  // namespace
 
 std::string refuse_quantize(const Graph& graph, const Node& node) {
@@ -118,6 +132,8 @@ std::string refuse_quantize(const Graph& graph, const Node& node) {
 void lower_quantize(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   if (!has_tensor_quant(lowering.graph(), node)) return lower_places(lowering, index, true);
+  if (std::optional<View> codes = stored_codes(lowering, node))
+    return lowering.set_view(node.outputs[0], *codes);
   PointwiseGroup(lowering, index).lower();
 }
 

@@ -52,6 +52,24 @@ constexpr Case kCases[] = {
   %e: f32[40] = Sub(%r, %x) @n14
   output d = %d
   output e = %e)"},
+    {"GatherOfCodesThatAreTransposed", R"(input %x: f32[2, 3, 4]
+  constant %s: f32[] = [0.03]
+  constant %z: u8[] = [120]
+  constant %i: i64[] = [1]
+  %c: u8[2, 3, 4] = QuantizeLinear(%x, %s, %z) @g1
+  %d: f32[2, 3, 4] = DequantizeLinear(%c, %s, %z) @g2
+  %t: f32[3, 2, 4] = Transpose(%d) {perm = ints [1, 0, 2]} @g3
+  %g: f32[2, 4] = Gather(%t, %i) {axis = 0} @g4
+  %y: f32[2, 4] = Neg(%g) @g5
+  output y = %y)"},
+    {"CodesAgainBehindATranspose", R"(input %x: f32[6, 40]
+  constant %s: f32[] = [0.03]
+  constant %z: u8[] = [120]
+  %c: u8[6, 40] = QuantizeLinear(%x, %s, %z) @h1
+  %d: f32[6, 40] = DequantizeLinear(%c, %s, %z) @h2
+  %t: f32[40, 6] = Transpose(%d) {perm = ints [1, 0]} @h3
+  %e: u8[40, 6] = QuantizeLinear(%t, %s, %z) @h4
+  output codes = %e)"},
     {"NegativeStepsOfASlice", R"(input %x: f32[4, 5, 6]
   constant %s: i64[2] = [-1, 4]
   constant %e: i64[2] = [-9, 0]

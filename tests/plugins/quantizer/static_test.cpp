@@ -65,6 +65,33 @@ TEST_F(Static, AnMlpKeepsItsAnswers) {
   EXPECT_EQ(report_["calibration"]["samples"], 64);
 }
 
+TEST_F(Static, ProductsOfActivationsAreAChoice) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 6, 8});
+    std::vector<int64_t> perm{0, 2, 1};
+    Value q = node(edit, "MatMul", {x, weight(edit, "wq", {8, 8}, 1)}, "q");
+    Value k = node(edit, "MatMul", {x, weight(edit, "wk", {8, 8}, 2)}, "k");
+    Value v = node(edit, "MatMul", {x, weight(edit, "wv", {8, 8}, 3)}, "v");
+    Value turned = node(edit, "Transpose", {k}, "turned", {{"perm", perm}});
+    Value scores = node(edit, "MatMul", {q, turned}, "scores");
+    Value scaled = node(edit, "Mul", {scores, weight(edit, "factor", {1}, 4)}, "scaled");
+    Value weights = node(edit, "Softmax", {scaled}, "weights", {{"axis", -1}});
+    Value context = node(edit, "MatMul", {weights, v}, "context");
+    ASSERT_EQ(text_of(edit.output("y", context)), "");
+  });
+  const std::string samples = data("x", {6, 8}, 32, 12);
+
+  ASSERT_EQ(apply("quantizer.static", {{"data", samples}}), "");
+  EXPECT_THAT(reads("scores"), ElementsAre("q_dequantized", "turned_dequantized"));
+  EXPECT_THAT(reads("context"), ElementsAre("weights", "v"));
+  ASSERT_EQ(apply("quantizer.static", {{"data", samples}, {"products", "none"}}), "");
+  EXPECT_THAT(reads("scores"), ElementsAre("q", "turned"));
+  ASSERT_EQ(apply("quantizer.static", {{"data", samples}, {"products", "all"}}), "");
+  EXPECT_THAT(reads("context"), ElementsAre("weights_dequantized", "v_dequantized"));
+  EXPECT_THAT(apply("quantizer.static", {{"data", samples}, {"products", "score"}}),
+              HasSubstr("scores"));
+}
+
 TEST_F(Static, StoresNothingInFloatBetweenComputeNodes) {
   build_mlp();
 

@@ -138,10 +138,10 @@ void long_row(const Row& row, float* buffer) {
 
 void softmax_rows(const SoftmaxArgs& args, int64_t lo, int64_t hi) {
   alignas(64) float buffer[kBlock + kLanes];
+  int64_t d2 = lo % args.dims[2];
+  int64_t d1 = lo / args.dims[2] % args.dims[1];
+  int64_t d0 = lo / args.dims[2] / args.dims[1];
   for (int64_t r = lo; r < hi; ++r) {
-    int64_t d2 = r % args.dims[2];
-    int64_t d1 = r / args.dims[2] % args.dims[1];
-    int64_t d0 = r / args.dims[2] / args.dims[1];
     int64_t mask =
         d0 * args.mask_strides[0] + d1 * args.mask_strides[1] + d2 * args.mask_strides[2];
     Row row{args, r * args.n, mask};
@@ -150,6 +150,11 @@ void softmax_rows(const SoftmaxArgs& args, int64_t lo, int64_t hi) {
     } else {
       long_row(row, buffer);
     }
+    if (++d2 < args.dims[2]) continue;
+    d2 = 0;
+    if (++d1 < args.dims[1]) continue;
+    d1 = 0;
+    ++d0;
   }
 }
 

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention in parts: scores of some batches or heads, their Softmax, their product with the
+// values, then those of the next, so that scores are read while they lie in cache (the idea of Dao
+// et al. 2022, "FlashAttention", section 3, for a cache that holds whole rows). The parts are of
+// one size, so each primitive is made once.
+
+#include "../softmax_front.hpp"
+#include "product.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+constexpr int64_t kScoresInCache = 512 * 1024;  // bytes for each thread: half of a usual L2
+
+struct Attention {
+  int scores = kNone;   // values
+  int weights = kNone;  // scores' Softmax
+  int q = kNone, k = kNone, v = kNone;
+  int context = kNone;  // the node that multiplies weights and v
+  SoftmaxFront front;
+  Tail tail;  // behind the context: nothing, or a QuantizeLinear
+};
+
+bool is_real(const View& view) {
+  bool is_float = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
+  return is_float && !view.is_quantized();
+}
+
+std::optional<Attention> find_attention(Lowering& lowering, int node) {
+  const Graph& graph = lowering.graph();
+  const Node& first = graph.nodes[node];
+  Attention found{.scores = first.outputs[0], .q = first.inputs[0], .k = first.inputs[1]};
+  const size_t rank = graph.values[found.scores].dims.size();
+  if (rank < 3) return std::nullopt;
+  std::optional<SoftmaxFront> front = find_softmax_front(lowering, found.scores);
+  if (!front || graph.nodes[front->softmax].op != "Softmax") return std::nullopt;
+  found.front = *front;
+  found.weights = graph.nodes[front->softmax].outputs[0];
+  found.context = graph.only_user(found.weights);
+  if (found.context == kNone) return std::nullopt;
+  const Node& last = graph.nodes[found.context];
+  if (last.op != "MatMul" || last.inputs[0] != found.weights) return std::nullopt;
+  found.v = last.inputs[1];
+  for (int operand : {found.q, found.k, found.v}) {
+    bool fits = operand != found.weights && ensure_available(lowering, operand) &&
+                lowering.view(operand).dims.size() == rank;
+    if (!fits) return std::nullopt;
+  }
+  const View& q = lowering.view(found.q);
+  const View& k = lowering.view(found.k);
+  const bool is_known = (is_real(q) && is_real(k)) || may_be_int8(q, k);
+  if (!is_known || !is_real(lowering.view(found.v))) return std::nullopt;
+  found.tail = find_tail(lowering, found.context, static_cast<int>(rank) - 1);
+  if (found.tail.nodes.size() > (found.tail.quant ? 1 : 0)) return std::nullopt;
+  return found;
+}
+
+// Along one batch axis: how many indices a part takes, and how many parts there are.
+struct Cut {
+  size_t axis = 0;
+  int64_t width = 0;
+  int64_t n_parts = 1;
+};
+
+Cut choose_cut(const View& scores, int threads) {
+  Cut cut;
+  while (cut.axis + 3 < scores.dims.size() && scores.dims[cut.axis] == 1)
+    ++cut.axis;
+  const int64_t extent = scores.dims[cut.axis];
+  const int64_t fits = threads * kScoresInCache / (scores.bytes() / extent);
+  cut.width = std::clamp<int64_t>(fits, 1, extent);
+  while (extent % cut.width != 0)
+    --cut.width;
+  cut.n_parts = extent / cut.width;
+  return cut;
+}
+
+// The part-th of a view whose axes are the last ones of the scores; what broadcasts stays whole.
+View part_of(View view, const Cut& cut, size_t rank, int64_t part) {
+  const size_t missing = rank - view.dims.size();
+  if (cut.axis < missing || view.dims[cut.axis - missing] == 1) return view;
+  view.offset += part * cut.width * view.strides[cut.axis - missing];
+  view.dims[cut.axis - missing] = cut.width;
+  return view;
+}
+
+class AttentionBuilder {
+ public:
+  AttentionBuilder(Lowering& lowering, const Attention& attention)
+      : lowering_(lowering), attention_(attention) {}
+
+  // False, and nothing done, when all of the scores fit in cache.
+  bool build() {
+    const Graph& graph = lowering_.graph();
+    View scores{.type = lowering_.stored_type(attention_.scores),
+                .dims = graph.values[attention_.scores].dims};
+    const Cut cut = choose_cut(scores, lowering_.options().threads);
+    if (cut.n_parts == 1) return false;
+    const size_t rank = scores.dims.size();
+    scores.dims[cut.axis] = cut.width;
+    scores.strides = row_major_strides(scores.dims);
+    scores.buffer = lowering_.scratch(scores.bytes());
+    const bool is_real_product = is_real(lowering_.view(attention_.q));
+    const View q =
+        is_real_product ? real_matrix(lowering_, attention_.q) : lowering_.view(attention_.q);
+    const View k = is_real_product ? real_matrix(lowering_, attention_.k)
+                                   : signed_codes(lowering_, attention_.k);
+    const View v = real_matrix(lowering_, attention_.v);
+    const View context = make_context();
+    for (int64_t part = 0; part < cut.n_parts; ++part) {
+      auto of = [&](const View& whole) { return part_of(whole, cut, rank, part); };
+      multiply(graph.values[attention_.scores].producer, of(q), of(k), scores);
+      normalize(scores, cut, part);
+      store(scores, of(v), of(context));
+    }
+    mark_absorbed(lowering_, attention_.tail);
+    for (int node : attention_.front.nodes)
+      lowering_.mark_done(node);
+    lowering_.mark_done(attention_.front.softmax);
+    lowering_.mark_done(attention_.context);
+    return true;
+  }
+
+ private:
+  View make_context() {
+    const Tail& tail = attention_.tail;
+    const ElementType type = tail.quant ? tail.quant_type : lowering_.stored_type(tail.result);
+    return lowering_.make(tail.result, type, strides_for_reader(lowering_, tail.result));
+  }
+
+  // oneDNN makes real numbers of real numbers, so codes are made of a part that is still in cache.
+  void store(const View& weights, const View& v, View context) {
+    if (!attention_.tail.quant) return multiply(attention_.context, weights, v, context);
+    if (real_.buffer == kNone) {
+      real_ = {.type = lowering_.real_type(),
+               .dims = context.dims,
+               .strides = dense_strides_like(context.dims, context.strides)};
+      real_.buffer = lowering_.scratch(real_.bytes());
+    }
+    multiply(attention_.context, weights, v, real_);
+    context.quant = *attention_.tail.quant;
+    const Node& quantize = lowering_.graph().nodes[attention_.tail.nodes[0]];
+    lowering_.add_copy(quantize.name, real_, context);
+  }
+
+  void multiply(int node, const View& a, const View& b, const View& c) {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    std::vector<Argument> arguments;
+    if (a.is_quantized()) add_scales(lowering_, a, b, c.dims.size(), &attr, &arguments);
+    dnnl::matmul::primitive_desc pd(lowering_.engine(), descriptor(a), descriptor(b), descriptor(c),
+                                    attr);
+    std::string kernel = std::string(pd.impl_info_str()) + " (in parts)";
+    double flops = 2.0 * static_cast<double>(c.count() * a.dims.back());
+    arguments.push_back({DNNL_ARG_SRC, place_of(a), pd.src_desc()});
+    arguments.push_back({DNNL_ARG_WEIGHTS, place_of(b), pd.weights_desc()});
+    arguments.push_back({DNNL_ARG_DST, place_of(c), pd.dst_desc()});
+    lowering_.add_primitive(lowering_.graph().nodes[node].name, kernel.c_str(), dnnl::matmul(pd),
+                            pd.scratchpad_desc(), std::move(arguments), flops);
+  }
+
+  void normalize(const View& scores, const Cut& cut, int64_t part) {
+    const SoftmaxFront& front = attention_.front;
+    const Node& softmax = lowering_.graph().nodes[front.softmax];
+    if (front.mask == kNone)
+      return lowering_.add_step(softmax_step(softmax, front, scores, scores, nullptr));
+    const View mask = part_of(lowering_.view(front.mask), cut, scores.dims.size(), part);
+    lowering_.add_step(softmax_step(softmax, front, scores, scores, &mask));
+  }
+
+  Lowering& lowering_;
+  const Attention& attention_;
+  View real_ = {};  // a part of the context, where the whole is codes
+};
+
+}  // namespace
+
+bool lower_attention(Lowering& lowering, int node) {
+  std::optional<Attention> attention = find_attention(lowering, node);
+  return attention && AttentionBuilder(lowering, *attention).build();
+}
+
+}  // namespace tenon::onednn

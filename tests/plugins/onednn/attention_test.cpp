@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention in parts: where scores outgrow the cache, against the reference.
+
+#include <gtest/gtest.h>
+
+#include "both_backends.hpp"
+
+namespace tenon::test {
+namespace {
+
+class AttentionInParts : public BothBackends {
+ protected:
+  // How many of the plan's steps run in parts, after comparing with the reference.
+  int parts_of(const std::string& body, const char* precision = "fp32", double tolerance = 2e-5) {
+    OwnedGraph graph = parse("graph {\n" + body + "\n}");
+    Outcome expected = run(graph, {{"backend", "reference"}});
+    Outcome got = run(graph, {{"backend", "onednn"}, {"precision", precision}, {"threads", 2}});
+    EXPECT_EQ(expected.error + got.error, "");
+    if (!expected.error.empty() || !got.error.empty()) return -1;
+    EXPECT_EQ(got.outputs.size(), expected.outputs.size());
+    for (size_t k = 0; k < expected.outputs.size(); ++k)
+      expect_near(got.outputs[k], expected.outputs[k], tolerance);
+    int n = 0;
+    for (const auto& [kernel, count] : got.plan["partitions"][0]["kernels"].items())
+      if (kernel.find("(in parts)") != std::string::npos) n += count.get<int>();
+    return n;
+  }
+};
+
+// Two threads keep 1 MiB of scores. Queries, keys and values as attention has them: cut out of
+// [batch, rows, heads * width], heads in front by a Transpose.
+constexpr const char* kHeads = R"(input %xq: f32[6, 128, 64]
+  input %xk: f32[6, 128, 64]
+  constant %s: i64[4] = [0, 0, 4, 16]
+  %rq: f32[6, 128, 4, 16] = Reshape(%xq, %s) @rq
+  %rk: f32[6, 128, 4, 16] = Reshape(%xk, %s) @rk
+  %q: f32[6, 4, 128, 16] = Transpose(%rq) {perm = ints [0, 2, 1, 3]} @q
+  %k: f32[6, 4, 16, 128] = Transpose(%rk) {perm = ints [0, 2, 3, 1]} @k
+)";
+
+TEST_F(AttentionInParts, BatchByBatchWithAMask) {
+  // The values are made after the scores: those wait for them.
+  const std::string body = std::string(kHeads) + R"(input %mask: f32[6, 1, 1, 128]
+  input %xv: f32[6, 128, 64]
+  constant %f: f32[] = [0.25]
+  %scores: f32[6, 4, 128, 128] = MatMul(%q, %k) @scores
+  %scaled: f32[6, 4, 128, 128] = Mul(%scores, %f) @scaled
+  %masked: f32[6, 4, 128, 128] = Add(%scaled, %mask) @masked
+  %weights: f32[6, 4, 128, 128] = Softmax(%masked) {axis = -1} @weights
+  %tv: f32[6, 128, 64] = Tanh(%xv) @tv
+  %rv: f32[6, 128, 4, 16] = Reshape(%tv, %s) @rv
+  %v: f32[6, 4, 128, 16] = Transpose(%rv) {perm = ints [0, 2, 1, 3]} @v
+  %context: f32[6, 4, 128, 16] = MatMul(%weights, %v) @context
+  %merged: f32[6, 128, 4, 16] = Transpose(%context) {perm = ints [0, 2, 1, 3]} @merged
+  output y = %merged)";
+  EXPECT_EQ(parts_of(body), 4);  // three batches at a time, two products
+  EXPECT_GT(parts_of(body, "bf16", 0.05), -1);
+}
+
+TEST_F(AttentionInParts, CodesAreMadePartByPart) {
+  // The QuantizeLinear stands behind Transpose and Reshape and moves in front of them.
+  EXPECT_EQ(parts_of(std::string(kHeads) + R"(input %v: f32[6, 4, 128, 16]
+  constant %scale: f32[] = [0.02]
+  constant %zero: u8[] = [120]
+  constant %flat: i64[3] = [0, 0, 64]
+  %scores: f32[6, 4, 128, 128] = MatMul(%q, %k) @scores
+  %weights: f32[6, 4, 128, 128] = Softmax(%scores) {axis = -1} @weights
+  %context: f32[6, 4, 128, 16] = MatMul(%weights, %v) @context
+  %merged: f32[6, 128, 4, 16] = Transpose(%context) {perm = ints [0, 2, 1, 3]} @merged
+  %rows: f32[6, 128, 64] = Reshape(%merged, %flat) @rows
+  %codes: u8[6, 128, 64] = QuantizeLinear(%rows, %scale, %zero) @codes
+  %y: f32[6, 128, 64] = DequantizeLinear(%codes, %scale, %zero) @y
+  output y = %y)",
+                     "fp32", 0.0201),
+            4);
+}
+
+TEST_F(AttentionInParts, ScoresOfCodes) {
+  // As a quantizer leaves them: codes again behind Reshape and Transpose, unsigned on both sides.
+  EXPECT_EQ(parts_of(R"(input %xq: f32[6, 128, 64]
+  input %xk: f32[6, 128, 64]
+  input %v: f32[6, 4, 128, 16]
+  constant %s: i64[4] = [0, 0, 4, 16]
+  constant %qs: f32[] = [0.016]
+  constant %qz: u8[] = [126]
+  constant %ks: f32[] = [0.017]
+  constant %kz: u8[] = [134]
+  %cq: u8[6, 128, 64] = QuantizeLinear(%xq, %qs, %qz) @cq
+  %ck: u8[6, 128, 64] = QuantizeLinear(%xk, %ks, %kz) @ck
+  %dq: f32[6, 128, 64] = DequantizeLinear(%cq, %qs, %qz) @dq
+  %dk: f32[6, 128, 64] = DequantizeLinear(%ck, %ks, %kz) @dk
+  %rq: f32[6, 128, 4, 16] = Reshape(%dq, %s) @rq
+  %rk: f32[6, 128, 4, 16] = Reshape(%dk, %s) @rk
+  %q: f32[6, 4, 128, 16] = Transpose(%rq) {perm = ints [0, 2, 1, 3]} @q
+  %k: f32[6, 4, 16, 128] = Transpose(%rk) {perm = ints [0, 2, 3, 1]} @k
+  %cq2: u8[6, 4, 128, 16] = QuantizeLinear(%q, %qs, %qz) @cq2
+  %ck2: u8[6, 4, 16, 128] = QuantizeLinear(%k, %ks, %kz) @ck2
+  %dq2: f32[6, 4, 128, 16] = DequantizeLinear(%cq2, %qs, %qz) @dq2
+  %dk2: f32[6, 4, 16, 128] = DequantizeLinear(%ck2, %ks, %kz) @dk2
+  %scores: f32[6, 4, 128, 128] = MatMul(%dq2, %dk2) @scores
+  %weights: f32[6, 4, 128, 128] = Softmax(%scores) {axis = -1} @weights
+  %context: f32[6, 4, 128, 16] = MatMul(%weights, %v) @context
+  output y = %context)"),
+            4);
+}
+
+TEST_F(AttentionInParts, HeadByHeadWithAMaskOfEachHead) {
+  EXPECT_EQ(parts_of(R"(input %q: f32[1, 3, 400, 8]
+  input %k: f32[1, 3, 8, 400]
+  input %v: f32[1, 3, 400, 8]
+  input %mask: f32[3, 400, 400]
+  %scores: f32[1, 3, 400, 400] = MatMul(%q, %k) @scores
+  %masked: f32[1, 3, 400, 400] = Add(%mask, %scores) @masked
+  %weights: f32[1, 3, 400, 400] = Softmax(%masked) {axis = 3} @weights
+  %context: f32[1, 3, 400, 8] = MatMul(%weights, %v) @context
+  output y = %context)"),
+            6);
+}
+
+TEST_F(AttentionInParts, OneKeyForAllBatches) {
+  EXPECT_EQ(parts_of(R"(input %q: f32[4, 300, 8]
+  input %k: f32[1, 8, 300]
+  input %v: f32[1, 300, 8]
+  %scores: f32[4, 300, 300] = MatMul(%q, %k) @scores
+  %weights: f32[4, 300, 300] = Softmax(%scores) {axis = -1} @weights
+  %context: f32[4, 300, 8] = MatMul(%weights, %v) @context
+  output y = %context)"),
+            4);
+}
+
+TEST_F(AttentionInParts, WholeWhereItIsSmallOrReadElsewhere) {
+  EXPECT_EQ(parts_of(R"(input %q: f32[2, 3, 20, 8]
+  input %k: f32[2, 3, 8, 20]
+  input %v: f32[2, 3, 20, 8]
+  %scores: f32[2, 3, 20, 20] = MatMul(%q, %k) @scores
+  %weights: f32[2, 3, 20, 20] = Softmax(%scores) {axis = -1} @weights
+  %context: f32[2, 3, 20, 8] = MatMul(%weights, %v) @context
+  output y = %context)"),
+            0);
+  EXPECT_EQ(parts_of(R"(input %q: f32[4, 300, 8]
+  input %k: f32[4, 8, 300]
+  input %v: f32[4, 300, 8]
+  %scores: f32[4, 300, 300] = MatMul(%q, %k) @scores
+  %weights: f32[4, 300, 300] = Softmax(%scores) {axis = -1} @weights
+  %context: f32[4, 300, 8] = MatMul(%weights, %v) @context
+  output y = %context
+  output weights = %weights)"),
+            0);
+}
+
+}  // namespace
+}  // namespace tenon::test
