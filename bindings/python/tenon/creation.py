@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New arrays: of one number, of a shape, of a range. Names of the array API."""
+"""New arrays: of one number, of a shape, of a range, triangles. Names of the array API."""
 
 from __future__ import annotations
 
@@ -41,6 +41,12 @@ def ones(shape: Any, /, dtype: Any = "float32") -> Any:
 
 
 @_public
+def empty(shape: Any, /, dtype: Any = "float32") -> Any:
+    """An array of this shape; its elements are not to be relied on."""
+    return full(shape, 0, dtype)
+
+
+@_public
 def full_like(x: Any, number: float, /, dtype: Any = None) -> Any:
     """An array of the shape of x, symbolic sizes too, filled with one number."""
     value = as_value(x)
@@ -58,6 +64,12 @@ def zeros_like(x: Any, /, dtype: Any = None) -> Any:
 def ones_like(x: Any, /, dtype: Any = None) -> Any:
     """An array of ones of the shape of x."""
     return full_like(x, 1, dtype)
+
+
+@_public
+def empty_like(x: Any, /, dtype: Any = None) -> Any:
+    """An array of the shape of x; its elements are not to be relied on."""
+    return full_like(x, 0, dtype)
 
 
 @_public
@@ -108,3 +120,21 @@ def asarray(x: Any, /, dtype: Any = None) -> Any:
     """x, a number, an array or a list of numbers, as an array; float32 of Python's floats."""
     value = as_value(x)
     return value if dtype is None else cast(value, types.name_of(dtype))
+
+
+@_public
+def from_dlpack(x: Any, /) -> Any:
+    """The array of another library; every function takes such arrays as they are, too."""
+    return as_value(x)
+
+
+@_public
+def tril(x: Any, /, k: int = 0) -> Any:
+    """The lower triangle of the last two axes; above diagonal k there are zeros."""
+    return current().node("Trilu", [as_value(x), as_value(np.int64(k))], upper=0)
+
+
+@_public
+def triu(x: Any, /, k: int = 0) -> Any:
+    """The upper triangle of the last two axes; below diagonal k there are zeros."""
+    return current().node("Trilu", [as_value(x), as_value(np.int64(k))], upper=1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from . import types
 from .eager import anywhere
 from .elementwise import as_float
 from .trace import Value, alike, as_value, cast, current, integers, users_line
@@ -41,11 +42,16 @@ def _reduce(op: str, x: Value, axis: Axes, keepdims: bool) -> Any:
     return current().node(op, [x, integers(axes)], keepdims=int(keepdims))
 
 
+def _as(x: Any, dtype: Any) -> Value:
+    return as_value(x) if dtype is None else cast(as_value(x), types.name_of(dtype))
+
+
 # Reductions.
 @_public
-def sum(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
-    """The sum over axis, an axis, several, or None for all. Truth values are counted."""
-    value = as_value(x)
+def sum(x: Any, /, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Any:
+    """The sum over axis, an axis, several, or None for all. Truth values are counted. dtype: the
+    type in which it is made."""
+    value = _as(x, dtype)
     value = cast(value, "int64") if value.dtype == "bool" else value
     return _reduce("ReduceSum", value, axis, keepdims)
 
@@ -57,9 +63,9 @@ def mean(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
 
 
 @_public
-def prod(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
-    """The product over axis."""
-    return _reduce("ReduceProd", as_value(x), axis, keepdims)
+def prod(x: Any, /, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Any:
+    """The product over axis, made in the type dtype."""
+    return _reduce("ReduceProd", _as(x, dtype), axis, keepdims)
 
 
 @_public
@@ -143,25 +149,36 @@ def count_nonzero(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
     return _reduce("ReduceSum", cast(cast(as_value(x), "bool"), "int64"), axis, keepdims)
 
 
-@_public
-def cumulative_sum(x: Any, /, axis: int = 0) -> Any:
-    """Each element with all before it on axis added."""
-    value = as_value(x)
-    return current().node("CumSum", [value, as_value(np.int64(_axis(axis, len(value.shape))))])
-
-
-@_public
-def cumulative_prod(x: Any, /, axis: int = 0) -> Any:
-    """Each element times all before it on axis."""
-    value = as_value(x)
-    return current().node("CumProd", [value, as_value(np.int64(_axis(axis, len(value.shape))))])
-
-
-@_public
-def diff(x: Any, /, axis: int = -1, n: int = 1) -> Any:
-    """Each element less the one before it on axis, n times; the axis is n shorter."""
+def _cumulative(op: str, first: int, x: Any, axis: int, include_initial: bool) -> Any:
     value = as_value(x)
     place = _axis(axis, len(value.shape))
+    made = current().node(op, [value, as_value(np.int64(place))])
+    if not include_initial:
+        return made
+    start = [1 if a == place else dim for a, dim in enumerate(value.shape)]
+    filling = broadcast_to(current().number(first, value.dtype), start)
+    return current().node("Concat", [filling, made], axis=place)
+
+
+@_public
+def cumulative_sum(x: Any, /, axis: int = 0, include_initial: bool = False) -> Any:
+    """Each element with all before it on axis added; a 0 in front of them with include_initial."""
+    return _cumulative("CumSum", 0, x, axis, include_initial)
+
+
+@_public
+def cumulative_prod(x: Any, /, axis: int = 0, include_initial: bool = False) -> Any:
+    """Each element times all before it on axis; a 1 in front of them with include_initial."""
+    return _cumulative("CumProd", 1, x, axis, include_initial)
+
+
+@_public
+def diff(x: Any, /, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+    """Each element less the one before it on axis, n times; the axis is n shorter. prepend, append:
+    arrays that are put before and behind x first."""
+    parts = alike(*[part for part in (prepend, x, append) if part is not None])
+    place = _axis(axis, len(parts[0].shape))
+    value = concat(parts, axis=place) if len(parts) > 1 else parts[0]
     for _ in range(n):
         value = current().node("Sub", [_slice(value, place, 1, None), _slice(value, place, 0, -1)])
     return value
@@ -227,12 +244,18 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 @_public
-def moveaxis(x: Any, source: int, destination: int, /) -> Any:
-    """One axis moved, the others in their order."""
+def moveaxis(x: Any, source: Axes, destination: Axes, /) -> Any:
+    """One axis moved, or several, the others in their order."""
     value = as_value(x)
     rank = len(value.shape)
-    order = [a for a in range(rank) if a != _axis(source, rank)]
-    order.insert(_axis(destination, rank), _axis(source, rank))
+    sources, targets = _axes(source, rank), _axes(destination, rank)
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"{users_line()}: destination: expected {len(sources)} axes, got {len(targets)}"
+        )
+    order = [a for a in range(rank) if a not in sources]
+    for target, moved in sorted(zip(targets, sources)):
+        order.insert(target, moved)
     return permute_dims(value, order)
 
 
@@ -372,15 +395,3 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
     value = as_value(x)
     place = _axis(axis, len(value.shape))
     return current().node("GatherElements", [value, as_value(indices)], axis=place)
-
-
-@_public
-def tril(x: Any, /, k: int = 0) -> Any:
-    """The lower triangle of the last two axes; above diagonal k there are zeros."""
-    return current().node("Trilu", [as_value(x), as_value(np.int64(k))], upper=0)
-
-
-@_public
-def triu(x: Any, /, k: int = 0) -> Any:
-    """The upper triangle of the last two axes; below diagonal k there are zeros."""
-    return current().node("Trilu", [as_value(x), as_value(np.int64(k))], upper=1)

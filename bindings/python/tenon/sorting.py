@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order along an axis. Names of the array API, and top_k."""
+"""Order along an axis, and what is where. Names of the array API, and top_k."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .eager import anywhere
+from .functions import reshape
 from .trace import alike, as_value, cast, current, integers, users_line
 
 __all__: list[str] = []
@@ -63,3 +66,50 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left") -> Any:
     operator = "Less" if side == "left" else "LessOrEqual"
     before = cast(current().node(operator, [ordered, last]), "int64")
     return current().node("ReduceSum", [before, integers([-1])], keepdims=0)
+
+
+# Sizes that depend on data: they are known when the function runs.
+@_public
+def nonzero(x: Any, /) -> tuple[Any, ...]:
+    """The places of all elements that are not 0: for each axis one vector, int64."""
+    value = as_value(x)
+    places = current().node("NonZero", [value])
+    return tuple(
+        current().node("Gather", [places, as_value(np.int64(axis))], axis=0)
+        for axis in range(len(value.shape))
+    )
+
+
+def _unique(x: Any) -> tuple[Any, ...]:
+    """Values in order, the place of each one's first, for each element its value's, how many."""
+    value = as_value(x)
+    found = current().node("Unique", [reshape(value, (-1,))], outputs=4, sorted=1)
+    values, first, inverse, counts = found
+    return values, first, reshape(inverse, value.shape), counts
+
+
+@_public
+def unique_all(x: Any, /) -> tuple[Any, ...]:
+    """The values of x in order; the place of the first of each, x as one vector; which value each
+    element of x is; how often each occurs."""
+    return _unique(x)
+
+
+@_public
+def unique_counts(x: Any, /) -> tuple[Any, Any]:
+    """The values of x in order, and how often each occurs."""
+    values, _, _, counts = _unique(x)
+    return values, counts
+
+
+@_public
+def unique_inverse(x: Any, /) -> tuple[Any, Any]:
+    """The values of x in order, and which of them each element of x is."""
+    values, _, inverse, _ = _unique(x)
+    return values, inverse
+
+
+@_public
+def unique_values(x: Any, /) -> Any:
+    """The values of x in order, each once."""
+    return _unique(x)[0]

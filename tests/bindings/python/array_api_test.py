@@ -42,12 +42,32 @@ CASES = {
     "tensordot": (lambda m, a, b: m.tensordot(a, b, axes=([0], [0])), (X, Y)),
     "tensordot of all": (lambda m, a, b: m.tensordot(a, b), (X, Y)),
     "einsum": (lambda m, a, b: m.einsum("ij,kj->ik", a, b), (X, Y)),
+    "differences of more": (
+        lambda m, a, b: m.diff(a, axis=0, prepend=b[:2], append=b[:1]),
+        (X, Y),
+    ),
+    "sum of a type": (lambda m, x: m.sum(x * 3, axis=0, dtype="int64"), (FEW,)),
+    "prod of a type": (lambda m, x: m.prod(x + 1, dtype="float64"), (FEW,)),
+    "moveaxis": (lambda m, x: m.moveaxis(x[None, :, None], (0, -1), (2, 0)), (X,)),
+    "empty_like": (lambda m, x: m.empty_like(x)[:0], (X,)),
+    "empty": (lambda m, x: x[:0, :3] + m.empty((0, 3)), (X,)),
+    "nonzero": (lambda m, x: m.nonzero(x)[1], (TIES,)),
+    "unique_all": (lambda m, x: m.unique_all(x)[1], (TIES,)),
+    "unique_counts": (lambda m, x: m.unique_counts(x)[1], (TIES,)),
+    "unique_inverse": (lambda m, x: m.unique_inverse(x)[1], (TIES,)),
+    "unique_values": (lambda m, x: m.unique_values(x), (TIES,)),
     "sort": (lambda m, x: m.sort(x, axis=0), (TIES,)),
     "searchsorted": (lambda m, a, b: m.searchsorted(a, b), (ORDERED, X)),
     "searchsorted right": (lambda m, a, b: m.searchsorted(a, b, side="right"), (ORDERED, TIES[0])),
 }
 NUMPYS = {
     "cumulative_prod": (tn.cumulative_prod, lambda x: np.cumprod(x, 1), {"axis": 1}),
+    "cumulative_sum from 0": (
+        lambda x: tn.cumulative_sum(x, include_initial=True),
+        lambda x: np.concatenate([0 * x[:1], np.cumsum(x, 0)]),
+        {},
+    ),
+    "from_dlpack": (tn.from_dlpack, lambda x: x, {}),
     "unstack": (lambda x: tn.unstack(x, axis=1)[2], lambda x: x[:, 2], {}),
     "argsort": (tn.argsort, lambda x: np.argsort(x, 1, kind="stable"), {}),
     "falling": (
@@ -127,6 +147,7 @@ def test_they_have_gradients(f):
         (lambda: tn.searchsorted(ORDERED, X, side="middle"), "expected 'left' or 'right'"),
         (lambda: tn.meshgrid(X[0], indexing="yx"), "expected 'xy' or 'ij'"),
         (lambda: tn.roll(X, (1, 2), axis=0), "shift: expected 1 numbers, got 2"),
+        (lambda: tn.moveaxis(X, (0, 1), 0), "destination: expected 2 axes, got 1"),
         (lambda: tn.tensordot(X, Y, axes=([0], [0, 1])), "axes: expected as many"),
     ],
 )

@@ -95,8 +95,15 @@ class AutodiffTest : public PluginTest {
     return out;
   }
 
+  // An open size, of which there is at most one, is as the numbers need it.
   Result<Tensor> tensor_of(const Type& type, const Numbers& numbers) {
-    TN_TRY(tensor, Tensor::zeros(ctx_, type.dtype, type.dims));
+    std::vector<int64_t> dims = type.dims;
+    int64_t known = 1;
+    for (int64_t dim : dims)
+      known *= dim < 0 ? 1 : dim;
+    for (int64_t& dim : dims)
+      if (dim < 0) dim = static_cast<int64_t>(numbers.size()) / known;
+    TN_TRY(tensor, Tensor::zeros(ctx_, type.dtype, dims));
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (type.dtype == TN_F64)
         tensor.data<double>()[i] = numbers[i];
