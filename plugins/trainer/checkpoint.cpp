@@ -15,8 +15,9 @@ using nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "the file has little-endian numbers");
 
-constexpr int kVersion = 1;
-constexpr const char* kVersionKey = "tenon.checkpoint";
+// Another number whenever what the loop keeps gets another form.
+constexpr const char* kVersion = "2";
+constexpr const char *kVersionKey = "tenon.checkpoint", *kWriterKey = "tenon";
 
 constexpr std::pair<uint32_t, const char*> kTypes[] = {
     {TN_F32, "F32"}, {TN_F64, "F64"}, {TN_F16, "F16"}, {TN_BF16, "BF16"}, {TN_I64, "I64"},
@@ -34,7 +35,8 @@ struct Blob {
 
 Result<std::string> header_of(const Checkpoint& checkpoint) {
   json header = json::object();
-  header["__metadata__"] = {{kVersionKey, std::to_string(kVersion)}, {"run", checkpoint.run}};
+  header["__metadata__"] = {
+      {kVersionKey, kVersion}, {kWriterKey, checkpoint.writer}, {"run", checkpoint.run}};
   uint64_t at = 0;
   for (const auto& [name, tensor] : checkpoint.tensors) {
     DLTensor t = tensor.dl();
@@ -67,15 +69,17 @@ Status write_all(tn_target* target, const std::string& header, const Checkpoint&
 }
 
 Status check_version(const json& header) {
-  const json& meta = header.value("__metadata__", json::object());
-  std::string version = meta.is_object() ? meta.value(kVersionKey, "") : "";
-  if (version.empty()) return invalid("expected a checkpoint of trainer.train, got another file");
-  char* end = nullptr;
-  long number = std::strtol(version.c_str(), &end, 10);
-  if (*end != 0 || number < 1 || number > kVersion)
-    return unsupported(cat("checkpoint of version ", version, ": this plugin reads up to ",
-                           kVersion, "; go on with the newer Tenon that wrote it"));
-  return {};
+  const json meta = header.value("__metadata__", json::object());
+  bool is_ours = meta.is_object() && meta.contains(kVersionKey);
+  for (const json& value : is_ours ? meta : json::object())
+    is_ours = is_ours && value.is_string();
+  if (!is_ours) return invalid("expected a checkpoint of trainer.train, got another file");
+  std::string version = meta[kVersionKey], writer = meta.value(kWriterKey, "");
+  if (version == kVersion) return {};
+  return unsupported(cat("a checkpoint of version ", version, ", written by ",
+                         writer.empty() ? "an earlier build of Tenon" : "Tenon " + writer,
+                         ": expected version ", kVersion, ", which Tenon ", TENON_PLUGIN_VERSION,
+                         " reads; go on with the Tenon that wrote it, or give another folder"));
 }
 
 // One entry of the header, checked against the bytes that follow it.
@@ -110,7 +114,9 @@ Result<Checkpoint> parse(tn_ctx* ctx, const char* data, uint64_t size) {
   if (!header.is_object()) return Status(TN_DATA_LOSS, "no JSON header");
   TN_CHECK(check_version(header));
   Checkpoint out;
-  out.run = header["__metadata__"].value("run", "");
+  const json& meta = header["__metadata__"];
+  out.run = meta.value("run", "");
+  out.writer = meta.value(kWriterKey, "");
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
     Result<Tensor> tensor = read_tensor(ctx, entry, data + 8 + length, size - 8 - length);

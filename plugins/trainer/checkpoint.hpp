@@ -13,6 +13,7 @@ namespace tenon::trainer {
 struct Checkpoint {
   std::string run;  // JSON of the loop
   Weights tensors;
+  std::string writer = TENON_PLUGIN_VERSION;  // the Tenon that wrote it
 };
 
 Status save_checkpoint(tn_ctx* ctx, const std::string& path, const Checkpoint& checkpoint);

@@ -154,10 +154,13 @@ Status same_step(const Identity& began, const Identity& now) {
   if (was.hash == is.hash) return {};
   std::string who = cat("options of ", now.choices["loss"].get<std::string>(), " or ",
                         now.choices["optimizer"].get<std::string>());
-  if (was.counts == is.counts)
-    return invalid(cat(who, ": the run began with the same operators on other parameters"));
-  return invalid(cat(who, ": the run began with a step that has ", surplus(was, is), ", got ",
-                     surplus(is, was)));
+  std::string difference = was.counts == is.counts ? "the same operators on other parameters"
+                                                   : cat("a step that has ", surplus(was, is),
+                                                         ", got ", surplus(is, was));
+  std::string writer =
+      began.writer == now.writer ? "another build of Tenon" : "Tenon " + began.writer;
+  return invalid(cat(who, ": the run began with ", difference, "; where these are as they were, ",
+                     writer, " wrote the checkpoint: go on with that, or give another folder"));
 }
 
 Status same_rates(const Identity& began, const RateAt& now) {

@@ -49,6 +49,7 @@ Result<RunFolder::Saved> RunFolder::read(tn_ctx* ctx, const std::string& path) {
   Result<Identity> began = Identity::from(run);
   if (!began.ok()) return began.status().in(path);
   out.identity = std::move(*began);
+  out.identity.writer = checkpoint.writer;
   Result<Position> position = Position::from(run.value("position", json()));
   if (!position.ok()) return position.status().in(path);
   out.position = *position;

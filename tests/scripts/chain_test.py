@@ -31,6 +31,7 @@ def test_each_stage_has_a_row_with_all_its_figures(chain):
         assert all(row[column] > 0 for column in COLUMNS if column != "spread"), row
     for name in ["stage", *COLUMNS, *STAGES]:
         assert name in table
+    assert "points ahead of only pruned, standard error 0.00" in table
 
 
 def test_each_stage_does_what_its_name_says(chain):
@@ -52,7 +53,7 @@ def test_the_model_that_was_saved_is_onnx(chain):
     assert {node.op_type for node in model.graph.node} >= {"QuantizeLinear", "DequantizeLinear"}
     assert all(node.domain == "" for node in model.graph.node)
     assert 8 * path.stat().st_size <= by_stage["trained"]["KB"] * 1e3
-    assert path.stat().st_size == pytest.approx(by_stage["int8"]["KB"] * 1e3, rel=0.1)
+    assert 0 < path.stat().st_size - by_stage["int8"]["KB"] * 1e3 < 10_000  # nodes and names
     command = [os.environ["TENON_BIN"], "evaluate", path, "--data", path.parent / "mnist_test.npz"]
     done = subprocess.run(
         [*command, "--metric", "accuracy", "--json"], capture_output=True, text=True, check=False

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon plugin list | info ID | doctor | check FILE | new NAME
+#include <algorithm>
+
 #include "../module/table_text.hpp"
 #include "commands.hpp"
 
@@ -32,38 +34,83 @@ void list(const SessionPtr& session, bool json) {
                      : lua::table_text(rows, {"plugin", "component", "role", "summary"}));
 }
 
-std::string option_text(const std::string& name, const Json& option) {
-  std::string text = cat("  ", name, "  ", cxx::dump(option.value("type", Json("any"))));
-  if (option.contains("enum")) text += cat(" of ", cxx::dump(option["enum"]));
-  if (option.contains("default")) text += cat(", default ", cxx::dump(option["default"]));
-  std::string why = option.value("description", "");
-  return text + (why.empty() ? "" : "  " + why) + "\n";
+// "a, b": the texts of a list, or one text alone.
+std::string joined(const Json& texts, std::string_view between) {
+  if (!texts.is_array()) return texts.is_string() ? texts.get<std::string>() : cxx::dump(texts);
+  std::string out;
+  for (const Json& text : texts)
+    out += cat(out.empty() ? "" : between, joined(text, between));
+  return out;
+}
+
+// ", 0 <= x < 1", or nothing.
+std::string range_text(const Json& option) {
+  struct Bound {
+    const char *key, *before, *after;
+  };
+  std::string low, high;
+  for (const Bound& bound : {Bound{"minimum", "", " <= "}, Bound{"exclusiveMinimum", "", " < "}})
+    if (option.contains(bound.key)) low = cxx::dump(option[bound.key]) + bound.after;
+  for (const Bound& bound : {Bound{"maximum", " <= ", ""}, Bound{"exclusiveMaximum", " < ", ""}})
+    if (option.contains(bound.key)) high = bound.before + cxx::dump(option[bound.key]);
+  return low.empty() && high.empty() ? "" : cat(", ", low, "x", high);
+}
+
+std::string takes_text(const Json& option) {
+  if (option.contains("enum")) return joined(option["enum"], ", ");
+  std::string types = joined(option.value("type", Json("anything")), " or ");
+  return types + range_text(option);
+}
+
+std::string options_text(const Json& schema) {
+  Json rows = Json::array();
+  const Json required = schema.value("required", Json::array());
+  const Json properties = schema.value("properties", Json::object());
+  for (const auto& [name, option] : properties.items()) {
+    bool is_required = std::find(required.begin(), required.end(), name) != required.end();
+    std::string otherwise = option.contains("default") ? cxx::dump(option["default"])
+                            : is_required              ? "required"
+                                                       : "";
+    rows.push_back({{"  option", "  " + name},
+                    {"takes", takes_text(option)},
+                    {"default", otherwise},
+                    {"meaning", option.value("description", "")}});
+  }
+  if (rows.empty()) return "";
+  return "\n" + lua::table_text(rows, {"  option", "takes", "default", "meaning"});
+}
+
+std::string component_text(const Json& one) {
+  const Json& schema = one["schema"];
+  return cat(joined(one["id"], ""), " ", joined(one["version"], ""), "  (", joined(one["role"], ""),
+             ", plugin ", joined(one["plugin"], ""), ")\n  ", joined(one["summary"], ""), "\n",
+             schema.is_object() ? options_text(schema) : "");
+}
+
+// What an id that is not there may have meant: a component of the plugin that it begins with, or
+// a plugin.
+std::string known_near(const Json& components, const std::string& id) {
+  std::string plugin = id.substr(0, id.find('.'));
+  Json same = Json::array(), plugins = Json::array();
+  for (const Json& one : components) {
+    if (one["plugin"] == plugin) same.push_back(one["id"]);
+    if (plugins.empty() || plugins.back() != one["plugin"]) plugins.push_back(one["plugin"]);
+  }
+  if (!same.empty()) return cat("one of ", joined(same, ", "));
+  if (plugins.empty()) return "a plugin, of which none was found (see tenon plugin doctor)";
+  return cat("a component (see tenon plugin list) or one of the plugins ", joined(plugins, ", "));
 }
 
 void info(const SessionPtr& session, const std::string& id, bool json) {
-  Json found = Json::array();
-  std::string known;
-  for (const Json& component : cxx::list_components(*session, "")) {
+  Json found = Json::array(), all = cxx::list_components(*session, "");
+  for (const Json& component : all)
     if (component["id"] == id || component["plugin"] == id) found.push_back(component);
-    known += cat(known.empty() ? "" : ", ", component["id"].get<std::string>());
-  }
   if (found.empty())
     throw Error(TN_NOT_FOUND,
-                cat("plugin info: expected one of ",
-                    known.empty() ? "(no plugin was found)" : known, ", got '", id, "'"));
+                cat("plugin info: expected ", known_near(all, id), ", got '", id, "'"));
   if (json) return print_json(found);
-  for (const Json& component : found) {
-    std::string text = cat(
-        component["id"].get<std::string>(), " ", component["version"].get<std::string>(), "  (",
-        component["role"].get<std::string>(), ", plugin ", component["plugin"].get<std::string>(),
-        ")\n  ", component["summary"].get<std::string>(), "\n");
-    const Json& schema = component["schema"];
-    if (schema.is_object() && schema.contains("properties")) {
-      for (const auto& [name, option] : schema["properties"].items())
-        text += option_text(name, option);
-    }
-    print(text);
-  }
+  for (const Json& component : found)
+    print(cat(component == found.front() ? "" : "\n", component_text(component)));
 }
 
 void doctor(const SessionPtr& session, bool json) {

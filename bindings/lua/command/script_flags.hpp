@@ -25,8 +25,9 @@ struct ScriptFlags {
         ->check(CLI::Range(1.0, 1e7))
         ->capture_default_str();
     app->add_option("--instructions", instructions,
-                    "instructions of Lua that the script may run, e.g. 1e9 (default: 4e9, about a "
-                    "quarter of a minute; with --trust no limit)")
+                    cat("instructions of Lua that the script may run, e.g. 1e8 (default: ",
+                        lua::ScriptLimits().instructions / 1'000'000'000,
+                        "e9, about a quarter of a minute; with --trust no limit)"))
         ->check(CLI::Range(1.0, 1e18));
     app->add_option("--time", seconds, "seconds that the script may run (default: no limit)")
         ->check(CLI::PositiveNumber);

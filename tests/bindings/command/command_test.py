@@ -2,6 +2,7 @@
 """Exit codes, one-line errors and limits of the `tenon` command, without any plugin."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -57,15 +58,39 @@ def test_a_script_error_has_file_and_line(tmp_path: Path) -> None:
     failed(tenon("run", path), 1, "pipeline.lua:1:")
 
 
+def test_plugin_info_says_what_each_option_takes() -> None:
+    lines = tenon("plugin", "info", "pruner.structured").stdout.splitlines()
+    assert lines[0].startswith("pruner.structured ") and "plugin pruner" in lines[0]
+    options = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[4:]}
+    assert options["ratio"].startswith("number, 0 <= x < 1 0.5 share of the channels")
+    assert options["scope"].startswith('local, global "local" rank channels')
+    assert options["data"].startswith("component for scores")
+    trained = tenon("plugin", "info", "trainer.train").stdout
+    assert re.search(r"\n  data +component +required +samples to learn from", trained)
+    whole = tenon("plugin", "info", "pruner").stdout
+    assert whole.count("plugin pruner)") > 5
+
+
+def test_plugin_info_of_what_is_not_there_names_what_is_near() -> None:
+    failed(tenon("plugin", "info", "prunner"), 1, "one of the plugins", " pruner,", "'prunner'")
+    result = tenon("plugin", "info", "pruner.structred")
+    failed(result, 1, "expected one of pruner.", "pruner.structured", "got 'pruner.structred'")
+    assert "quantizer" not in result.stderr
+
+
 def test_an_endless_loop_ends_by_time_even_inside_pcall(tmp_path: Path) -> None:
     path = script(tmp_path, "while true do pcall(function() while true do end end) end")
     failed(tenon("run", path, "--time", "0.2"), 1, "pipeline.lua:1:", "--time")
 
 
-def test_an_endless_loop_ends_without_any_limit_given(tmp_path: Path) -> None:
+def test_an_endless_loop_ends_by_instructions(tmp_path: Path) -> None:
     path = script(tmp_path, "local n = 0\nwhile true do n = n + 1 end")
-    result = tenon("run", path, timeout=600)  # a quarter of a minute on an idle core
-    failed(result, 1, "pipeline.lua:2: stopped", "endless loop?", "--instructions")
+    result = tenon("run", path, "--instructions", "1e7")
+    failed(result, 1, "pipeline.lua:2: stopped", "10000000", "endless loop?", "--instructions")
+
+
+def test_instructions_are_limited_by_default() -> None:
+    assert "(default: 4e9, " in " ".join(tenon("run", "--help").stdout.split())
 
 
 def test_the_limit_of_instructions_is_not_a_limit_of_what_they_call(tmp_path: Path) -> None:

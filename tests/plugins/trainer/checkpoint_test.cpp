@@ -37,6 +37,14 @@ class RunFolder : public TrainingTest {
     return text;
   }
   Component rows() { return data(table(50)); }
+  // The checkpoint with other text of the same length in it.
+  void write_with(const std::string& old, const std::string& text) {
+    std::string bytes = read(checkpoint());
+    size_t at = bytes.find(old);
+    ASSERT_NE(at, std::string::npos) << old;
+    bytes.replace(at, text.size(), text);
+    std::ofstream(checkpoint(), std::ios::binary) << bytes;
+  }
 
   OwnedGraph model_;
   json options_;
@@ -149,7 +157,9 @@ TEST_F(RunFolder, AnotherOptionOfLossOrOptimizerIsRefused) {
   begin();
   lent_.at("optimizer") =
       given("tenon.optimizer/1", "trainer.adamw", {{"beta2", 0.99}, {"no_decay", "b"}});
-  EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("or trainer.adamw: the run began"));
+  EXPECT_THAT(failure(model_, rows(), options_),
+              AllOf(HasSubstr("or trainer.adamw: the run began"),
+                    HasSubstr("another build of Tenon wrote the checkpoint")));
   begin();
   lent_.at("loss") = given("tenon.loss/1", "trainer.cross_entropy", {{"label_smoothing", 0.1}});
   EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("options of trainer.cross_entropy or"));
@@ -160,14 +170,37 @@ TEST_F(RunFolder, AnotherOptionOfLossOrOptimizerIsRefused) {
 TEST_F(RunFolder, ANewerVersionIsRefused) {
   ASSERT_TRUE(train(model_, rows(), options_).ok());
   options_["resume"] = true;
-  std::string bytes = read(checkpoint());
-  std::string mark = "\"tenon.checkpoint\":\"";
-  size_t at = bytes.find(mark);
-  ASSERT_NE(at, std::string::npos);
-  bytes[at + mark.size()] = '9';
-  std::ofstream(checkpoint(), std::ios::binary) << bytes;
+  write_with("\"tenon.checkpoint\":\"2\"", "\"tenon.checkpoint\":\"9\"");
   EXPECT_THAT(failure(model_, rows(), options_),
-              HasSubstr("checkpoint of version 9: this plugin reads up to 1"));
+              HasSubstr("a checkpoint of version 9, written by Tenon 0.1.0: expected version 2"));
+}
+
+TEST_F(RunFolder, AnEarlierVersionIsRefused) {
+  ASSERT_TRUE(train(model_, rows(), options_).ok());
+  options_["resume"] = true;
+  write_with("\"tenon.checkpoint\":\"2\"", "\"tenon.checkpoint\":\"1\"");
+  write_with("\"tenon\":\"0.1.0\"", "\"other\":\"0.1.0\"");
+  EXPECT_THAT(failure(model_, rows(), options_),
+              HasSubstr("a checkpoint of version 1, written by an earlier build of Tenon: expected "
+                        "version 2"));
+  write_with("\"tenon.checkpoint\"", "\"elsewhere.checks\"");
+  EXPECT_THAT(failure(model_, rows(), options_),
+              HasSubstr("expected a checkpoint of trainer.train, got another file"));
+}
+
+// A version may write other operators for the same options.
+TEST_F(RunFolder, TheVersionThatWroteAnotherStepIsNamed) {
+  ASSERT_TRUE(train(model_, rows(), options_).ok());
+  options_["resume"] = true;
+  write_with("\"tenon\":\"0.1.0\"", "\"tenon\":\"0.0.9\"");
+  auto loss = make("tenon.loss/1", "trainer.cross_entropy", {{"label_smoothing", 0.1}});
+  ASSERT_TRUE(loss.ok()) << text_of(loss.status());
+  lent_.emplace("loss", std::move(*loss));
+  EXPECT_THAT(failure(model_, rows(), options_),
+              HasSubstr("where these are as they were, Tenon 0.0.9 wrote the checkpoint: go on "
+                        "with that, or give another folder"));
+  lent_.clear();
+  EXPECT_EQ(failure(model_, rows(), options_), "") << "the same step goes on";
 }
 
 TEST_F(RunFolder, ABrokenFileIsNamed) {
