@@ -6,10 +6,20 @@
 #include <cstring>
 #include <new>
 
+#include <sys/mman.h>
+
 namespace tenon::onednn {
 namespace {
 
-constexpr size_t kAlign = 64;
+constexpr size_t kAlign = 64, kHugePage = size_t{2} << 20;
+
+// Layers of few rows read each weight once and wait for memory: with pages of 2 MiB they no longer
+// wait for address translation too. Only whole pages, so nothing grows; a refusal changes nothing.
+void* huge_aligned(size_t size) {
+  void* p = std::aligned_alloc(kHugePage, (size + kHugePage - 1) / kHugePage * kHugePage);
+  if (p != nullptr) madvise(p, size / kHugePage * kHugePage, MADV_HUGEPAGE);
+  return p;
+}
 
 // FNV-1a over up to 4 KiB of samples: enough to tell two models apart, cheap for large weights.
 uint64_t sample_hash(const void* data, size_t bytes) {
@@ -29,7 +39,7 @@ void AlignedDelete::operator()(void* p) const {
 
 std::shared_ptr<void> aligned_bytes(int64_t bytes) {
   size_t size = (static_cast<size_t>(bytes) / kAlign + 1) * kAlign;
-  void* p = std::aligned_alloc(kAlign, size);
+  void* p = size < kHugePage ? std::aligned_alloc(kAlign, size) : huge_aligned(size);
   if (p == nullptr) throw std::bad_alloc();
   std::memset(p, 0, size);
   return {p, AlignedDelete()};

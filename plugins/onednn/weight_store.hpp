@@ -17,7 +17,7 @@ namespace tenon::onednn {
 struct AlignedDelete {
   void operator()(void* p) const;
 };
-// 64-byte aligned, zeroed.
+// 64-byte aligned, zeroed; large ones in huge pages where the system has them.
 std::shared_ptr<void> aligned_bytes(int64_t bytes);
 
 class WeightStore {

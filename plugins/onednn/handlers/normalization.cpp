@@ -223,6 +223,17 @@ std::string refuse_batch_norm(const Graph& graph, const Node& node) {
   return src.dims.size() < 2 || src.dims.size() > 5 ? "only 2 to 5 axes" : "";
 }
 
+namespace {
+
+// The Relu that alone reads the result, as before each convolution of a DenseNet.
+int relu_behind(const Graph& graph, const Node& node) {
+  const Value& result = graph.values[node.outputs[0]];
+  if (result.n_outputs > 0 || result.users.size() != 1) return kNone;
+  return graph.nodes[result.users[0]].op == "Relu" ? result.users[0] : kNone;
+}
+
+}  // namespace
+
 void lower_batch_norm(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   if (node.integer("training_mode", 0) != 0) return lower_batch_norm_training(lowering, index);
@@ -237,10 +248,12 @@ void lower_batch_norm(Lowering& lowering, int index) {
   dnnl::memory::desc desc = descriptor(src);
   dnnl::memory::desc row({src.dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
   using Flags = dnnl::normalization_flags;
+  Flags flags = Flags::use_scale | Flags::use_shift | Flags::use_global_stats;
+  int relu = relu_behind(lowering.graph(), node);
+  if (relu != kNone) flags = flags | Flags::fuse_norm_relu;
   dnnl::batch_normalization_forward::primitive_desc pd(
       lowering.engine(), dnnl::prop_kind::forward_inference, desc, desc,
-      static_cast<float>(node.real("epsilon", 1e-5)),
-      Flags::use_scale | Flags::use_shift | Flags::use_global_stats, user_scratchpad());
+      static_cast<float>(node.real("epsilon", 1e-5)), flags, user_scratchpad());
   auto row_place = [&](int input) {
     return place_of(lowering.read_row_major(node.inputs[input], ElementType::kF32));
   };
@@ -253,7 +266,9 @@ void lower_batch_norm(Lowering& lowering, int index) {
                           {DNNL_ARG_MEAN, row_place(3), row},
                           {DNNL_ARG_VARIANCE, row_place(4), row}},
                          2.0 * static_cast<double>(src.count()));
-  lowering.set_view(node.outputs[0], dst);
+  if (relu != kNone) lowering.mark_done(relu);
+  int result = relu == kNone ? node.outputs[0] : lowering.graph().nodes[relu].outputs[0];
+  lowering.set_view(result, dst);
 }
 
 }  // namespace tenon::onednn

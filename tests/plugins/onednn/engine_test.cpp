@@ -266,6 +266,27 @@ TEST(Engine, FoldsBatchNormalizationIntoTheWeights) {
     EXPECT_EQ(kernel.find("bnorm"), kernel.npos);
 }
 
+TEST(Engine, NormalizesAndActivatesInOneStep) {
+  for (bool is_read_twice : {false, true}) {
+    GraphBuilder b(14);
+    std::vector<int> inputs = {b.input("x", {1, 12, 6, 5})};
+    for (int i = 0; i < 3; ++i)
+      inputs.push_back(b.random_constant({12}, 0.5F));
+    inputs.push_back(b.constant({12}, std::vector<float>(12, 0.3F)));
+    int normal = b.node("BatchNormalization", inputs, {1, 12, 6, 5});
+    b.output(b.relu(normal));
+    if (is_read_twice) b.output(b.node("Exp", {normal}, {1, 12, 6, 5}));
+
+    Outcome outcome = run(b.graph);
+
+    EXPECT_LT(error_of(outcome), kF32);
+    bool has_pointwise = false;
+    for (const std::string& kernel : outcome.kernels)
+      has_pointwise = has_pointwise || kernel.rfind("tenon:pointwise", 0) == 0;
+    EXPECT_EQ(has_pointwise, is_read_twice);
+  }
+}
+
 TEST(Engine, FindsFastKernelsWhereAnAxisIsOne) {
   GraphBuilder b(17);
   int x = b.input("x", {2, 16, 40, 1});
