@@ -227,9 +227,8 @@ namespace {
 
 // The Relu that alone reads the result, as before each convolution of a DenseNet.
 int relu_behind(const Graph& graph, const Node& node) {
-  const Value& result = graph.values[node.outputs[0]];
-  if (result.n_outputs > 0 || result.users.size() != 1) return kNone;
-  return graph.nodes[result.users[0]].op == "Relu" ? result.users[0] : kNone;
+  int user = graph.only_user(node.outputs[0]);
+  return user != kNone && graph.nodes[user].op == "Relu" ? user : kNone;
 }
 
 }  // namespace

@@ -275,7 +275,7 @@ TEST(Engine, NormalizesAndActivatesInOneStep) {
     inputs.push_back(b.constant({12}, std::vector<float>(12, 0.3F)));
     int normal = b.node("BatchNormalization", inputs, {1, 12, 6, 5});
     b.output(b.relu(normal));
-    if (is_read_twice) b.output(b.node("Exp", {normal}, {1, 12, 6, 5}));
+    if (is_read_twice) b.output(normal);
 
     Outcome outcome = run(b.graph);
 
