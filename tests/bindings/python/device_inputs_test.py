@@ -2,7 +2,6 @@
 """Inputs that lie on a device: handed over as they are, on the test device `fakedev`."""
 
 import ctypes
-import os
 
 import numpy as np
 import pytest
@@ -70,8 +69,8 @@ def negative(**options):
 
 @pytest.fixture(scope="module")
 def fakedev():
-    if "TENON_PLUGIN_PATH" not in os.environ:
-        pytest.skip("fakedev: TENON_PLUGIN_PATH does not name its folder")
+    if all(plugin["id"] != "fakedev" for plugin in tenon.plugins()):
+        pytest.skip("fakedev is not here: TENON_PLUGIN_PATH names its folder in ctest")
     return "fakedev"
 
 
