@@ -6,6 +6,7 @@
 
 #include "handlers/handlers.hpp"
 #include "kernels/pointwise.h"
+#include "state_layout.hpp"
 #include "strided_copy.hpp"
 
 namespace tenon::onednn {
@@ -70,7 +71,7 @@ void Lowering::place_inputs_and_constants() {
     set_view(before, {.buffer = buffer,
                       .type = value.type,
                       .dims = value.dims,
-                      .strides = row_major_strides(value.dims)});
+                      .strides = kept_strides(graph_, before)});
   }
   for (size_t i = 0; i < graph_.values.size(); ++i) {
     const Value& value = graph_.values[i];

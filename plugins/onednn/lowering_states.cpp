@@ -11,7 +11,8 @@ namespace tenon::onednn {
 namespace {
 
 bool is_there(const View& result, const View& state) {
-  return result.buffer == state.buffer && result.offset == 0 && is_row_major(result);
+  return result.buffer == state.buffer && result.offset == 0 &&
+         same_strides(state.dims, result.strides, state.strides);
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ void Lowering::place_states() {
     if (is_of_state && !is_there(found, view(before))) {
       View aside = found;
       aside.offset = 0;
-      aside.strides = row_major_strides(found.dims);
+      aside.strides = dense_strides_like(found.dims, found.strides);
       aside.buffer = scratch(found.bytes());
       add_copy("state " + graph_.values[after].name, found, aside);
       found = aside;

@@ -20,6 +20,7 @@
 #include "join_activations.hpp"
 #include "late_scores.hpp"
 #include "recompute.hpp"
+#include "state_layout.hpp"
 #include "state_store.hpp"
 
 namespace tenon::onednn {
@@ -64,11 +65,12 @@ std::pair<int64_t, int64_t> moved_and_ideal(const Graph& graph, const Plan& plan
 struct Compiled {
   Imported imported;
   std::unique_ptr<Executable> executable;
-  std::vector<DenseView> inputs;   // what a run must bring
-  std::vector<DenseView> outputs;  // what it asks for
-  std::vector<DenseView> states;   // in the order of Graph::states
-  std::mutex mutex;                // guards step_ns
-  std::vector<uint64_t> step_ns;   // of the last profiled run
+  std::vector<DenseView> inputs;    // what a run must bring
+  std::vector<DenseView> outputs;   // what it asks for
+  std::vector<DenseView> states;    // in the order of Graph::states
+  std::vector<Dims> state_strides;  // how each lies in memory
+  std::mutex mutex;                 // guards step_ns
+  std::vector<uint64_t> step_ns;    // of the last profiled run
 };
 
 Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
@@ -171,8 +173,10 @@ class OneDnn {
       made->inputs.push_back(header(made->imported, input));
     for (int output : graph.outputs)
       made->outputs.push_back(header(made->imported, output));
-    for (const auto& [before, after] : graph.states)
+    for (const auto& [before, after] : graph.states) {
       made->states.push_back(header(made->imported, before));
+      made->state_strides.push_back(kept_strides(graph, before));
+    }
     try {
       made->executable = std::make_unique<Executable>(graph, compile, *store_);
     } catch (const CompileError& error) {
@@ -297,7 +301,7 @@ class OneDnn {
     for (size_t i = 0; i < compiled.states.size(); ++i) {
       const Graph& graph = compiled.imported.graph;
       const Value& before = graph.values[static_cast<size_t>(graph.states[i].first)];
-      TN_TRY(place, store->place(before.name, *compiled.states[i]));
+      TN_TRY(place, store->place(before.name, *compiled.states[i], compiled.state_strides[i]));
       pointers[n_in + n_out + i] = place;
     }
     uint64_t needed = static_cast<uint64_t>(compiled.executable->workspace_bytes());

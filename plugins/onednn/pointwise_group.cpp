@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/pointwise.h"
+#include "state_layout.hpp"
 #include "tail.hpp"
 
 namespace tenon::onednn {
@@ -247,10 +248,9 @@ void PointwiseGroup::collect_results() {
 
 // The layout of the widest input: what is indifferent keeps the layout it is given.
 Dims PointwiseGroup::result_strides() const {
-  bool has_state = std::any_of(results_.begin(), results_.end(), [&](const Result& result) {
-    return lowering_.is_state_result(result.value);
-  });
-  if (has_state) return row_major_strides(dims_);
+  for (const Result& result : results_) {
+    if (lowering_.is_state_result(result.value)) return kept_strides(graph_, result.value);
+  }
   for (int input : inputs_) {
     const View& view = lowering_.view(input);
     bool varies = !lowering_.is_constant_view(view);

@@ -11,6 +11,7 @@
 
 #include "../tail.hpp"
 #include "conv_geometry.hpp"
+#include "conv_weights.hpp"
 #include "depthwise.hpp"
 #include "handlers.hpp"
 
@@ -171,7 +172,8 @@ class ConvBuilder {
     }
     if (!is_constant) {  // computed, in 8 bits perhaps
       bool is_real = weights_.type == ElementType::kF32 || weights_.type == ElementType::kBf16;
-      weights_ = lowering_.read_row_major(value, is_real ? weights_.type : type);
+      weights_ = lowering_.read(value, is_real ? weights_.type : type,
+                                dense_strides_like(weights_.dims, weights_.strides));
     }
   }
 
@@ -251,28 +253,22 @@ class ConvBuilder {
   Place source_place(const Desc& wanted) {
     if (wanted == src_desc_ || wanted == descriptor(src_)) return place_of(src_);
     Place place{lowering_.scratch(static_cast<int64_t>(wanted.get_size())), 0};
-    reorder(place_of(src_), descriptor(src_), place, wanted, "source");
+    reorder(place_of(src_), descriptor(src_), place, wanted);
     return place;
   }
 
   Place weights_place(const Desc& wanted) {
-    Desc from(shape_.weight_dims, dnnl_type(weights_.type), row_major_strides(shape_.weight_dims));
-    if (lowering_.is_constant_view(weights_)) {
-      return lowering_.packed(weights_, from, wanted);
-    }
-    if (wanted == from) return place_of(weights_);
-    Place place{lowering_.scratch(static_cast<int64_t>(wanted.get_size())), 0};
-    reorder(place_of(weights_), from, place, wanted, "weights");
-    return place;
+    return packed_weights(lowering_, node_.name, as_seen(in_groups(weights_, shape_.groups)),
+                          wanted, shape_.groups);
   }
 
-  void reorder(Place from, const Desc& from_desc, Place to, const Desc& to_desc, const char* what) {
+  void reorder(Place from, const Desc& from_desc, Place to, const Desc& to_desc) {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::reorder::primitive_desc pd(lowering_.engine(), from_desc, lowering_.engine(), to_desc,
                                      attr);
-    lowering_.add_primitive("reorder " + std::string(what) + " " + node_.name, pd.impl_info_str(),
-                            dnnl::reorder(pd), pd.scratchpad_desc(),
+    lowering_.add_primitive("reorder source " + node_.name, pd.impl_info_str(), dnnl::reorder(pd),
+                            pd.scratchpad_desc(),
                             {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}}, 0);
     ++lowering_.plan().n_reorders;
   }

@@ -3,23 +3,13 @@
 
 #include "../tail.hpp"
 #include "conv_geometry.hpp"
+#include "conv_weights.hpp"
 #include "handlers.hpp"
 
 namespace tenon::onednn {
 namespace {
 
 using Desc = dnnl::memory::desc;
-
-// For weights that are no constants, as in training.
-Place packed_when_run(Lowering& lowering, const View& weights, const Desc& from, const Desc& to) {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::reorder::primitive_desc pd(lowering.engine(), from, lowering.engine(), to, attr);
-  Place place{lowering.scratch(static_cast<int64_t>(to.get_size())), 0};
-  lowering.add_primitive("weights", pd.impl_info_str(), dnnl::reorder(pd), pd.scratchpad_desc(),
-                         {{DNNL_ARG_FROM, place_of(weights), from}, {DNNL_ARG_TO, place, to}}, 0);
-  return place;
-}
 
 void build(Lowering& lowering, int index, const Tail& tail) {
   const Node& node = lowering.graph().nodes[index];
@@ -31,16 +21,12 @@ void build(Lowering& lowering, int index, const Tail& tail) {
       find_window(node, dst_dims, src_dims, Dims(weights_dims.begin() + 2, weights_dims.end()));
   ElementType type = lowering.real_type();
   View src = lowering.read(node.inputs[0], type, channels_last_strides(src_dims));
-  View weights = lowering.read_row_major(node.inputs[1], ElementType::kF32);
-  Dims dims = weights_dims;
-  Dims strides = row_major_strides(dims);
-  dims[0] /= groups;
-  std::swap(dims[0], dims[1]);
-  std::swap(strides[0], strides[1]);
-  if (groups > 1) {
-    strides.insert(strides.begin(), dims[1] * strides[1]);
-    dims.insert(dims.begin(), groups);
-  }
+  View weights = lowering.read_real(node.inputs[1]);
+  if (!is_dense(weights)) weights = lowering.read_row_major(node.inputs[1], weights.type);
+  weights = in_groups(weights, groups);
+  size_t out = weights.dims.size() - weights_dims.size();
+  std::swap(weights.dims[out], weights.dims[out + 1]);
+  std::swap(weights.strides[out], weights.strides[out + 1]);
   int bias = node.input(2) != kNone ? node.input(2) : tail.bias;
   Fused fused = fuse(lowering, tail,
                      {.result_strides = channels_last_strides(dst_dims),
@@ -49,7 +35,7 @@ void build(Lowering& lowering, int index, const Tail& tail) {
                       .src_buffers = {src.buffer}});
   Desc src_desc = channels_last_descriptor(src);
   Desc dst_desc = channels_last_descriptor(fused.dst);
-  Desc any(dims, dnnl_type(type), dnnl::memory::format_tag::any);
+  Desc any(weights.dims, dnnl_type(type), dnnl::memory::format_tag::any);
   Desc bias_desc;
   if (bias != kNone) {
     bias_desc = Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
@@ -60,10 +46,7 @@ void build(Lowering& lowering, int index, const Tail& tail) {
       window.pad_end, fused.attr);
   std::vector<Argument> arguments = std::move(fused.arguments);
   arguments.push_back({DNNL_ARG_SRC, place_of(src), src_desc});
-  Desc plain(dims, dnnl_type(weights.type), strides);
-  Place place = lowering.is_constant_view(weights)
-                    ? lowering.packed(weights, plain, pd.weights_desc())
-                    : packed_when_run(lowering, weights, plain, pd.weights_desc());
+  Place place = packed_weights(lowering, node.name, weights, pd.weights_desc(), groups);
   arguments.push_back({DNNL_ARG_WEIGHTS, place, pd.weights_desc()});
   if (bias != kNone) {
     arguments.push_back(

@@ -5,6 +5,8 @@
 //   table.load_f32(src, offset, n, dst)              dst[i] = src[offset + i]
 //   table.load_strided(src, offset, stride, n, dst)  dst[i] = src[offset + i * stride]
 //   table.store_f32(src, n, dst, offset, stream)     dst[offset + i] = src[i]
+//   table.pair_bf16(low, high, n, dst)               dst[i] = low[i] and, above, high[i], both in
+//   bf16
 //
 // Offsets and strides count elements. No alignment is required, no byte outside of the n elements
 // is touched. u8 and s8 with Quant.scale != 0 are dequantised, or quantised as ONNX has it:

@@ -64,6 +64,18 @@ const ConvCase kConvs[] = {
      {{"group", int64_t{2}}, {"strides", Dims{2, 2}}, {"pads", Dims{1, 0, 1, 0}}}},
     {{3, 4, 17}, {4, 1, 5}, {3, 4, 9}, {{"group", int64_t{4}}, {"dilations", Dims{2}}}},
     {{1, 2, 5, 6, 7}, {3, 2, 2, 3, 1}, {1, 3, 4, 4, 7}, {}},
+    // As products: steps over pixels, a window that reaches past the image on all sides, no
+    // windows.
+    {{2, 4, 10, 9},
+     {6, 4, 3, 2},
+     {2, 6, 5, 4},
+     {{"strides", Dims{2, 2}}, {"pads", Dims{1, 0, 1, 0}}}},
+    {{3, 4, 17},
+     {6, 4, 5},
+     {3, 6, 6},
+     {{"strides", Dims{2}}, {"dilations", Dims{2}}, {"pads", Dims{1, 1}}}},
+    {{2, 5, 3, 4}, {7, 5, 3, 3}, {2, 7, 3, 4}, {{"pads", Dims{1, 1, 1, 1}}}},
+    {{2, 5, 3, 4}, {7, 5, 1, 1}, {2, 7, 3, 4}, {}},
 };
 
 class ConvGradient : public testing::TestWithParam<size_t> {};

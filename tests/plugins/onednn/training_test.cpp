@@ -170,6 +170,19 @@ constexpr Case kCases[] = {
   output dx = %dx
   output ds = %ds
   output db = %db)"},
+    {"GradientsOfWeightsAsProducts", R"(input %x: f32[2, 20, 6, 4]
+  input %d: f32[2, 24, 6, 4]
+  input %e: f32[2, 24, 3, 2]
+  constant %s3: i64[4] = [24, 20, 3, 3]
+  constant %s1: i64[4] = [24, 20, 1, 1]
+  %a: f32[24, 20, 3, 3] = tenon:ConvWeightGrad(%x, %d, %s3) {pads = ints[1, 1, 1, 1]} @n1
+  %b: f32[24, 20, 1, 1] = tenon:ConvWeightGrad(%x, %d, %s1) @n2
+  %c: f32[24, 20, 3, 3] = tenon:ConvWeightGrad(%x, %e, %s3) {pads = ints[1, 1, 1, 1], strides = ints[2, 2]} @n3
+  %f: f32[24, 20, 1, 1] = tenon:ConvWeightGrad(%x, %e, %s1) {strides = ints[2, 2]} @n4
+  output a = %a
+  output b = %b
+  output c = %c
+  output f = %f)"},
     {"MaxPoolKeepsItsPlaces", R"(input %x: f32[2, 8, 7, 7]
   input %d: f32[2, 8, 4, 4]
   %y: f32[2, 8, 4, 4] = MaxPool(%x) {kernel_shape = ints[3, 3], pads = ints[1, 1, 1, 1], strides = ints[2, 2]} @n1

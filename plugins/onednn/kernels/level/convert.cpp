@@ -114,6 +114,18 @@ void load_strided(const Source& src, int64_t offset, int64_t stride, int64_t n, 
   if (is_quantized(src.type, src.quant)) dequantize_row(dst, n, src.quant);
 }
 
+void pair_bf16(const float* low, const float* high, int64_t n, uint32_t* dst) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Vu pair = bits_of_bf16(load(low + i)) | bits_of_bf16(load(high + i)) << 16;
+    std::memcpy(dst + i, &pair, sizeof pair);
+  }
+  for (; i < n; ++i) {
+    Vu pair = bits_of_bf16(splat(low[i])) | bits_of_bf16(splat(high[i])) << 16;
+    dst[i] = pair[0];
+  }
+}
+
 void store_f32(const float* src, int64_t n, const Target& dst, int64_t offset, bool stream) {
   if (is_quantized(dst.type, dst.quant)) {
     if (dst.type == ElementType::kU8)

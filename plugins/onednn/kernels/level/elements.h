@@ -123,11 +123,14 @@ static inline Vf load_lanes(const Bool* p) {
 static inline void store_lanes(float* p, Vf v) {
   store(p, v);
 }
-static inline void store_lanes(Bf16* p, Vf v) {
+static inline Vu bits_of_bf16(Vf v) {
   Vu u = reinterpret_cast<Vu>(v);
   Vu rounded = (u + 0x7fffU + ((u >> 16) & 1U)) >> 16;
   Vu quiet = (u >> 16) | 0x40U;
-  narrow_16(p, reinterpret_cast<Vi>(v == v ? rounded : quiet));
+  return v == v ? rounded : quiet;
+}
+static inline void store_lanes(Bf16* p, Vf v) {
+  narrow_16(p, reinterpret_cast<Vi>(bits_of_bf16(v)));
 }
 // The limits are clamped as floats: NaN becomes the lower one, beyond saturates.
 static inline Vf clamp(Vf v, float low, float high) {
