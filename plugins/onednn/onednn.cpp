@@ -10,16 +10,10 @@
 
 #include "tenon/sdk/role/backend.hpp"
 
-#include "centred_products.hpp"
 #include "claim.hpp"
-#include "early_quantize.hpp"
-#include "early_reductions.hpp"
 #include "executable.hpp"
-#include "expand.hpp"
 #include "importer.hpp"
-#include "join_activations.hpp"
-#include "late_scores.hpp"
-#include "recompute.hpp"
+#include "rewrites/rewrites.hpp"
 #include "state_layout.hpp"
 #include "state_store.hpp"
 
@@ -157,13 +151,7 @@ class OneDnn {
     auto made = std::make_unique<Compiled>();
     TN_TRY(imported, import_graph(part));
     made->imported = std::move(imported);
-    expand(made->imported.graph);
-    centre_products(made->imported.graph);
-    join_activations(made->imported.graph);
-    quantize_early(made->imported.graph);
-    reduce_early(made->imported.graph);
-    delay_scores(made->imported.graph);
-    recompute(made->imported.graph);
+    rewrite(made->imported.graph);
     const Graph& graph = made->imported.graph;
     CompileOptions compile;
     compile.bf16 = options.text("precision", precision_) == "bf16";

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "../centred_products.hpp"
+#include "../rewrites/centred_products.hpp"
 #include "kernels/copy.h"
 #include "product.hpp"
 

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "executable.hpp"
-#include "expand.hpp"
 #include "graph_builder.hpp"
+#include "rewrites/expand.hpp"
 
 namespace tenon::onednn::test {
 namespace {

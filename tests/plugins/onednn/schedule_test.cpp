@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "early_reductions.hpp"
 #include "executable.hpp"
 #include "graph_builder.hpp"
-#include "recompute.hpp"
+#include "rewrites/early_reductions.hpp"
+#include "rewrites/recompute.hpp"
 
 namespace tenon::onednn::test {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "centred_products.hpp"
 #include "executable.hpp"
 #include "graph_builder.hpp"
+#include "rewrites/centred_products.hpp"
 
 namespace tenon::onednn::test {
 namespace {

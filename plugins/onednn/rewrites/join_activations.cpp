@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "join_activations.hpp"
+#include "rewrites/join_activations.hpp"
 
 #include <algorithm>
 

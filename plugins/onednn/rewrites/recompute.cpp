@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recompute.hpp"
+#include "rewrites/recompute.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "early_reductions.hpp"
+#include "rewrites/early_reductions.hpp"
 
 #include <algorithm>
 #include <utility>
