@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The chain on real data: a CNN is trained on 4,000 digits, pruned, decomposed, taught by what it was, quantized.
---   tenon run scripts/chain.lua [--set models=.cache/models] [--set seeds=5] [--set epochs=8] [--set out=.cache/demo]
+--   tenon run scripts/chain.lua [--set models=.cache/models] [--set seeds=5] [--set first=1] [--set epochs=8] [--set out=.cache/demo]
 local tn = require "tenon"
 local args, names, rows = tn.args, {}, {}
-local folder, seeds, epochs = args.models or ".cache/models", args.seeds or 1, args.epochs or 8
+local folder, seeds, first, epochs = args.models or ".cache/models", args.seeds or 1, args.first or 1, args.epochs or 8
 local train, test = tn.data.npz(folder .. "/mnist_train.npz"), tn.data.npz(folder .. "/mnist_test.npz")
 
 local function network(seed)
@@ -36,7 +36,7 @@ local function note(name, model)
 end
 
 local teach = tn.loss.distill({ temperature = 2, alpha = 0.3 }) -- the teacher is what the student was before it was made smaller
-for seed = 1, seeds do
+for seed = first, first + seeds - 1 do
   local big = note("trained", fit(network(seed), seed, epochs, 3e-3, tn.loss.cross_entropy()))
   note("int8 alone", big:apply("fusion.default"):apply("quantizer.static", { data = train, samples = 256 }))
   local small = note("pruned", big:apply("pruner.structured", { ratio = 0.8125, importance = "taylor", data = train, round_to = 2 }))
