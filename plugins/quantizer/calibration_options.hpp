@@ -18,5 +18,5 @@
   R"("activations": {"type": "string", "enum": ["u8", "s8"], "default": "u8", "description": "u8: with a zero point; s8: symmetric"},)"               \
   R"("per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel of a weight"},)"                             \
   R"("weight_bits": {"type": "integer", "minimum": 2, "maximum": 8, "description": "weights in so many bits, 8 when absent; they are stored in 8"},)" \
-  R"("products": {"type": "string", "enum": ["none", "scores", "all"], "default": "scores", "description": "products of two activations to quantize; scores: those that a Softmax reads, as in attention"},)"                     \
+  R"("products": {"type": "string", "enum": ["none", "scores", "all"], "default": "none", "description": "products of two activations to quantize; scores: those that a Softmax reads, as in attention"},)"                     \
   R"("skip": {"type": ["array", "string"], "items": {"type": "string"}, "description": "nodes to leave in float: patterns of names, operators or scopes, with * and ?"})"

@@ -17,7 +17,7 @@ local jobs = {
   {
     name = "minilm", file = "minilm_probe.onnx", calibration = "minilm_calib.npz", unseen = "minilm_eval.npz",
     inputs = { "input_ids", "attention_mask", "token_type_ids" },
-    -- Attention's second products, of two activations, stay in float; the report lists them.
+    -- Products of two activations (attention) stay in float; the report lists them.
     -- So does the product that reads the widest outliers: `tenon compare` shows the most damage beside it.
     recipe = { observer = "mse", samples = 256, skip = { "encoder.layer.3.output.dense.matmul" } },
     metric = "probe accuracy",
