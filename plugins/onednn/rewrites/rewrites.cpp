@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/rewrites.hpp"
 
+#include "rewrites/batch_parts.hpp"
 #include "rewrites/centred_products.hpp"
 #include "rewrites/early_quantize.hpp"
 #include "rewrites/early_reductions.hpp"
@@ -18,6 +19,7 @@ void rewrite(Graph& graph) {
   quantize_early(graph);
   reduce_early(graph);
   delay_scores(graph);
+  cut_batches(graph);
   recompute(graph);  // last: the order of nodes says which moment needs the most memory
 }
 

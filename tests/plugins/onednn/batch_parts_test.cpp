@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches whose first activations outgrow the caches run in parts, and to the same answers.
+
+#include <gtest/gtest.h>
+
+#include "both_backends.hpp"
+
+namespace tenon::test {
+namespace {
+
+class BatchParts : public BothBackends {
+ protected:
+  // Steps of the plan, after comparing with the reference.
+  int steps_of(const std::string& body, double tolerance = 2e-5) {
+    OwnedGraph graph = parse("graph {\n" + body + "\n}");
+    Outcome expected = run(graph, {{"backend", "reference"}});
+    Outcome got = run(graph, {{"backend", "onednn"}, {"threads", 2}});
+    EXPECT_EQ(expected.error + got.error, "");
+    if (!expected.error.empty() || !got.error.empty()) return -1;
+    EXPECT_EQ(got.outputs.size(), expected.outputs.size());
+    for (size_t k = 0; k < expected.outputs.size(); ++k)
+      expect_near(got.outputs[k], expected.outputs[k], tolerance);
+    return got.plan["partitions"][0]["steps"].get<int>();
+  }
+};
+
+// 8 samples of 8 channels of 256 x 256 are 16 MiB. The batch is as long as a weight has channels.
+std::string network(int batch) {
+  const std::string n = std::to_string(batch);
+  return "input %x: f32[" + n + R"(, 2, 256, 256]
+  constant %w: f32[8, 2, 1, 1] = [1, 2, -1, 0.5, 0.25, 3, 1, -2, 0.5, 1, 2, 1, -1, -1, 0, 2]
+  constant %b: f32[8] = [0, 1, 0, -1, 0.5, 0, 2, 0]
+  constant %v: f32[2, 8, 1, 1] = [1, 0, 2, 0, -1, 0, 1, 0, 0, 1, 0, -2, 0, 1, 0, 0.5]
+  constant %f: f32[] = [0.5]
+  %h: f32[)" +
+         n + R"(, 8, 256, 256] = Conv(%x, %w, %b) @h
+  %r: f32[)" +
+         n + R"(, 8, 256, 256] = Relu(%h) @r
+  %s: f32[)" +
+         n + R"(, 8, 256, 256] = Mul(%r, %f) @s
+  %p: f32[)" +
+         n + R"(, 8, 128, 128] = MaxPool(%r) {kernel_shape = ints [2, 2], strides = ints [2, 2]} @p
+  %q: f32[)" +
+         n + R"(, 8, 128, 128] = MaxPool(%s) {kernel_shape = ints [2, 2], strides = ints [2, 2]} @q
+  %t: f32[)" +
+         n + R"(, 8, 128, 128] = Add(%p, %q) @t
+  %y: f32[)" +
+         n + R"(, 2, 128, 128] = Conv(%t, %v) @y
+  output y = %y
+  output p = %p)";
+}
+
+TEST_F(BatchParts, GiveWhatTheWholeGives) {
+  // Three steps at least in each of four parts: convolution, factor, pools.
+  EXPECT_GE(steps_of(network(8)), steps_of(network(2)) + 9);
+}
+
+}  // namespace
+}  // namespace tenon::test
