@@ -183,16 +183,28 @@ View Lowering::read_row_major(int value, ElementType type) {
   return read(value, type, row_major_strides(graph_.values[value].dims));
 }
 
-View Lowering::read_stored(int value) {
-  View from = view(value);
-  if (is_row_major(from)) return from;
-  const kernels::Quant meaning = std::exchange(from.quant, {});
+View Lowering::read_stored(int value, const Dims& strides, ElementType type) {
+  const View from = view(value);
   View to = from;
+  to.type = type;
+  to.strides = strides;
   to.offset = 0;
-  to.strides = row_major_strides(to.dims);
+  if (type != from.type) to.quant.zero_point -= 128;  // u8 as s8
+  auto matches = [&](const View& v) {
+    return v.type == type && v.channels == to.channels && v.quant.scale == to.quant.scale &&
+           same_strides(v.dims, v.strides, strides);
+  };
+  if (matches(from)) return from;
+  for (const View& other : states_[value].others)
+    if (matches(other)) return other;
   to.buffer = scratch(to.bytes());
-  add_copy("reorder " + graph_.values[value].name, from, to);
-  to.quant = meaning;
+  // Codes of one type move as they are; a change of type keeps what they mean.
+  View source = from;
+  View target = to;
+  if (type == from.type) source.quant = target.quant = {};
+  source.channels = target.channels = nullptr;
+  add_copy("reorder " + graph_.values[value].name, source, target);
+  states_[value].others.push_back(to);
   return to;
 }
 

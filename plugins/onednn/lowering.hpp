@@ -70,8 +70,9 @@ class Lowering {
   Dims constant_integers(int value) const;
   std::vector<float> constant_floats(int value) const;
 
-  // As it is stored, row-major: codes stay codes.
-  View read_stored(int value);
+  // As it is stored, with these strides: codes stay codes. As s8, what is u8 has its codes and its
+  // zero point 128 less. Converts once, as read does.
+  View read_stored(int value, const Dims& strides, ElementType type);
 
   void set_view(int value, View view) { states_[value].primary = std::move(view); }
   // New arena memory for a value.

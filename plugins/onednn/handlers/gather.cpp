@@ -57,8 +57,9 @@ void lower_gather(Lowering& lowering, int index) {
   const Value& value = lowering.graph().values[node.outputs[0]];
   const Value& indices = lowering.graph().values[node.inputs[1]];
   View data = lowering.view(node.inputs[0]);
-  data = data.channels != nullptr ? lowering.dequantized_constant(data)
-                                  : lowering.read_stored(node.inputs[0]);
+  data = data.channels != nullptr
+             ? lowering.dequantized_constant(data)
+             : lowering.read_stored(node.inputs[0], row_major_strides(data.dims), data.type);
   View at = lowering.read_row_major(node.inputs[1], indices.type);
   size_t axis = static_cast<size_t>(
       node.integer("axis", 0) < 0 ? node.integer("axis", 0) + static_cast<int64_t>(data.dims.size())

@@ -89,16 +89,7 @@ class ProductBuilder {
 
   View row_major(int value, const View& view) {
     if (!int8_) return lowering_.read_row_major(value, lowering_.real_type());
-    View from = view;
-    View to = view;
-    from.quant = {};
-    to.quant = {};
-    to.offset = 0;
-    to.strides = row_major_strides(to.dims);
-    to.buffer = lowering_.scratch(to.bytes());
-    lowering_.add_copy("reorder " + node_.name, from, to);
-    to.quant = view.quant;
-    return to;
+    return lowering_.read_stored(value, row_major_strides(view.dims), view.type);
   }
 
   void choose_dims(const Tail& tail) {
@@ -214,13 +205,8 @@ bool may_be_int8(const View& a, const View& b) {
 View signed_codes(Lowering& lowering, int value) {
   const View& found = lowering.view(value);
   if (found.type != ElementType::kU8) return found;
-  View made{.type = ElementType::kS8,
-            .dims = found.dims,
-            .strides = dense_strides_like(found.dims, found.strides),
-            .quant = {found.quant.scale, found.quant.zero_point - 128}};
-  made.buffer = lowering.scratch(made.bytes());
-  lowering.add_copy("signed " + lowering.graph().values[value].name, found, made);
-  return made;
+  return lowering.read_stored(value, dense_strides_like(found.dims, found.strides),
+                              ElementType::kS8);
 }
 
 View real_matrix(Lowering& lowering, int value) {
