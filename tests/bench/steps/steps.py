@@ -2,13 +2,16 @@
 """Training steps of Tenon and PyTorch: alternating processes, medians, ratios, one table.
 
   steps.py [mnist resnet18 resnet50 minilm] [--precision fp32 bf16] [--rounds 3] [--threads 2]
-           [--engines tenon,eager,channels_last,compile] [--seconds 3] [--json]
+           [--engines tenon,eager,channels_last,compile] [--seconds 3] [--amp] [--json]
 
 The ratio is the fastest PyTorch's median over Tenon's: above 1, Tenon is faster. Memory is the
 peak of the process less what it held after its imports; its ratio is to eager PyTorch. First s is
 from the start of the process to the end of its first step. torch.compile begins with an empty cache
 on disk, as a network does that this machine has not trained before; "again s" is the same of the
 later rounds, which find the cache filled. Tenon keeps nothing on disk.
+
+With --amp Tenon's step in bf16 stands beside its own in fp32: the two alternate in each round, and
+the ratios are fp32 over bf16, of the medians and of the shortest steps.
 """
 
 import argparse
@@ -96,6 +99,30 @@ def compare(network: str, precision: str, args) -> dict:
     return result
 
 
+def own_ratios(rounds: dict[str, list[dict]]) -> dict:
+    """Of fp32 over bf16: the middle of the rounds, each round, and the shortest steps of all."""
+    pairs = list(zip(rounds["fp32"], rounds["bf16"]))
+    least = {name: min(each["min_ms"] for each in found) for name, found in rounds.items()}
+    return {
+        "ratio": middle(rounds["fp32"], "median_ms") / middle(rounds["bf16"], "median_ms"),
+        "ratio_of_minima": least["fp32"] / least["bf16"],
+        "rounds": [slow["median_ms"] / fast["median_ms"] for slow, fast in pairs],
+    }
+
+
+def compare_own(network: str, args) -> dict:
+    rounds: dict[str, list[dict]] = {"fp32": [], "bf16": []}
+    result = {"network": network, "precision": "amp", "failed": {}}
+    for _ in range(args.rounds):
+        for precision, found in rounds.items():
+            made = play(network, precision, "tenon", "", args)
+            if "failed" in made:
+                return result | {"figures": [], "failed": {f"tenon {precision}": made["failed"]}}
+            found.append(made)
+    rows = [figures(f"tenon {name}", found) for name, found in rounds.items()]
+    return result | {"figures": rows, "own": own_ratios(rounds)}
+
+
 def show(result: dict) -> None:
     print(f"\n{result['network']} {result['precision']}")
     print(f"{'engine':22}{'median ms':>11}{'min ms':>10}{'first s':>9}", end="")
@@ -115,6 +142,11 @@ def show(result: dict) -> None:
         print(f"; memory tenon / eager: {memory:.2f}" if memory else "", end="")
         first = result.get("first_ratio")
         print(f"; first step torch.compile / tenon: {first:.1f}" if first else "")
+    if "own" in result:
+        own = result["own"]
+        print(f"ratio fp32 / bf16: {own['ratio']:.3f} of medians", end="")
+        print(f", {own['ratio_of_minima']:.3f} of minima; ", end="")
+        print("rounds", " ".join(f"{ratio:.2f}" for ratio in own["rounds"]))
 
 
 def main(argv=None) -> int:
@@ -130,6 +162,7 @@ def main(argv=None) -> int:
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--python", default=sys.executable, help="that runs the contestants")
+    parser.add_argument("--amp", action="store_true", help="Tenon's bf16 beside its own fp32")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
     machine = cpu()
@@ -138,8 +171,9 @@ def main(argv=None) -> int:
         print(f"flags: {' '.join(machine['flags'])}; absent: {' '.join(machine['missing'])}")
     results = []
     for network in args.networks:
-        for precision in args.precision:
-            results.append(compare(network, precision, args))
+        for precision in ("amp",) if args.amp else args.precision:
+            own = precision == "amp"
+            results.append(compare_own(network, args) if own else compare(network, precision, args))
             if not args.json:
                 show(results[-1])
     if args.json:
