@@ -9,6 +9,7 @@
 
 #include "device/executable.hpp"
 #include "device/has_cudnn.hpp"
+#include "device/library.hpp"
 #include "handlers/handlers.hpp"
 #include "json_text.hpp"
 #include "lowering.hpp"
@@ -18,7 +19,6 @@ namespace {
 
 // What one device needs to run plans, made when first asked for.
 struct Workshop {
-  Device* device = nullptr;
   std::unique_ptr<Kernels> kernels;
   std::unique_ptr<Products> products;
   std::unique_ptr<Convolutions> convolutions;
@@ -37,6 +37,7 @@ class Cuda {
   static Result<Cuda> create(tn_ctx* ctx, const Options& options) {
     Cuda made;
     made.ctx_ = ctx;
+    made.own_->cublaslt = options.has("cublaslt") ? options.text("cublaslt") : kCublasltLibrary;
     made.own_->cudnn = options.has("cudnn") ? options.text("cudnn") : kCudnnLibrary;
     made.own_->folder = options.has("kernel_cache") ? options.text("kernel_cache") : "default";
     made.device_ = options.integer("device", -1);
@@ -67,14 +68,14 @@ class Cuda {
     TN_TRY(gpu, Device::get(device));
     ExecutableOptions how{tf32_, !options.has("graphs") || options.flag("graphs"),
                           reinterpret_cast<cudaStream_t>(options.integer("input_stream", 0))};
-    Imported graph = import_graph(part);
     Target target = target_on(device);
     target.architecture = gpu->info().architecture;
-    Result<void*> made = compile_for(graph, device, target, how);
-    // A form that cuBLASLt lacks on this device must not cost the whole part.
-    if (made.ok() || made.status().code() != TN_UNIMPLEMENTED) return made;
-    target.has_narrow_products = target.has_residuals = false;
-    return compile_for(graph, device, target, how);
+    TN_TRY(plan, lower(import_graph(part), target));
+    TN_TRY(shop, workshop(device, has<Product>(plan), has<Convolution>(plan)));
+    Tools tools{shop->kernels.get(), shop->products.get(), shop->convolutions.get(),
+                &own_->weights};
+    TN_TRY(made, Executable::make(*gpu, std::move(plan), tools, how));
+    return static_cast<void*>(made.release());
   }
 
   // The arena comes from the allocator, in the order of the run's stream.
@@ -135,6 +136,13 @@ class Cuda {
  private:
   Target target_on(int32_t device) {
     Target target{ctx_};
+    target.why_no_product = [this, device](const Product& form) {
+      if (std::string why = why_no_cublaslt(own_->cublaslt); !why.empty()) return why;
+      Result<Workshop*> shop = workshop(device, true, false);
+      if (!shop.ok()) return reason_of(shop.status());
+      auto plan = (*shop)->products->prepare(form, tf32_, kLeastAligned);
+      return plan.ok() ? "" : reason_of(plan.status());
+    };
     target.why_no_convolution = [this, device](const Convolution& form) {
       if (std::string why = why_no_cudnn(own_->cudnn); !why.empty()) return why;
       Result<Workshop*> shop = workshop(device, false, true);
@@ -145,23 +153,11 @@ class Cuda {
     return target;
   }
 
-  Result<void*> compile_for(const Imported& graph,
-                            int32_t device,
-                            const Target& target,
-                            const ExecutableOptions& options) {
-    TN_TRY(plan, lower(graph, target));
-    TN_TRY(shop, workshop(device, has<Product>(plan), has<Convolution>(plan)));
-    Tools tools{shop->kernels.get(), shop->products.get(), shop->convolutions.get(),
-                &own_->weights};
-    TN_TRY(made, Executable::make(*shop->device, std::move(plan), tools, options));
-    return static_cast<void*>(made.release());
-  }
-
   // Behind a pointer, so that a Cuda can be moved.
   struct Own {
     std::mutex mutex;
-    std::string cudnn;   // the library; empty: none
-    std::string folder;  // of compiled kernels
+    std::string cublaslt, cudnn;  // the libraries; empty: none
+    std::string folder;           // of compiled kernels
     std::map<int32_t, Workshop> shops;
     Weights weights;
   };
@@ -178,11 +174,10 @@ class Cuda {
       KernelCache cache(folder, [ctx](const std::string& note) {
         services.log->write(ctx, TN_LOG_WARNING, str(note));
       });
-      shop.device = device;
       shop.kernels = std::make_unique<Kernels>(*device, std::move(cache));
     }
     if (has_products && !shop.products) {
-      TN_TRY(opened, Products::open(*device));
+      TN_TRY(opened, Products::open(*device, own_->cublaslt));
       shop.products = std::move(opened);
     }
     if (has_convolutions && !shop.convolutions) {
@@ -341,6 +336,8 @@ TENON_BACKEND(cuda,
                 "description": "how products of float32 are computed; other types are computed as they are"},
   "device": {"type": "integer", "minimum": 0,
              "description": "number of the GPU to run on, as `tenon plugin doctor` lists them; default: the first that can be used"},
+  "cublaslt": {"type": "string", "default": "libcublasLt.so.13",
+               "description": "the cuBLASLt library, by name or path; empty: none. Without it products fall back to another backend"},
   "cudnn": {"type": "string", "default": "libcudnn.so.9",
             "description": "the cuDNN library, by name or path; empty: none. Without it convolutions fall back to another backend"},
   "graphs": {"type": "boolean", "default": true,

@@ -41,7 +41,7 @@ std::string why_not(const Imported& graph, int index, const Target& target) {
   const Handler* handler = find_handler(node.op);
   if (!handler) return "no kernel for this operator";
   std::string why = handler->refuse(graph, node);
-  return why.empty() && handler->needs_cudnn ? why_no_convolution(graph, node, target) : why;
+  return why.empty() && handler->why_no_plan ? handler->why_no_plan(graph, node, target) : why;
 }
 
 Result<Plan> lower(const Imported& graph, const Target& target) {
@@ -160,7 +160,7 @@ Lowering::Tail Lowering::tail_of(const NodeInfo& node) const {
 // The longest tail that there is a plan for: with a residual, without one, or none.
 void Lowering::find_tails() {
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    for (bool takes_residuals : {target_.has_residuals, false}) {
+    for (bool takes_residuals : {true, false}) {
       std::vector<int> absorbed;
       Tail tail;
       bool is_found = find_tail(graph_, static_cast<int>(i), takes_residuals, &tail, &absorbed);
@@ -175,8 +175,11 @@ void Lowering::find_tails() {
 }
 
 bool Lowering::has_plan_with(const NodeInfo& node, const Tail& tail) const {
-  if (!target_.why_no_convolution || node.op != "Conv") return true;
-  return target_.why_no_convolution(convolution_of(graph_, node, tail)).empty();
+  if (node.op != "Conv")
+    return !target_.why_no_product ||
+           target_.why_no_product(product_of(graph_, node, tail)).empty();
+  return !target_.why_no_convolution ||
+         target_.why_no_convolution(convolution_of(graph_, node, tail)).empty();
 }
 
 // From the last node to the first: a pointwise node joins the group of its user when all its users

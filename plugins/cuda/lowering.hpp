@@ -14,12 +14,11 @@
 namespace tenon::cuda {
 
 struct Target {
-  tn_ctx* ctx = nullptr;            // for constants that the plan needs; NULL: none are made
-  int architecture = 90;            // 90 for compute capability 9.0
-  bool has_narrow_products = true;  // of 8-bit numbers
-  bool has_residuals = true;        // added by the product itself
-  // Why a convolution of this form cannot run; empty: it can. In the form, a buffer only says that
-  // there is one. None: every form is taken for one that runs.
+  tn_ctx* ctx = nullptr;  // for constants that the plan needs; NULL: none are made
+  int architecture = 90;  // 90 for compute capability 9.0
+  // Why a product or convolution of this form cannot run; empty: it can. In the form, a buffer only
+  // says that there is one. None: every form is taken for one that runs.
+  std::function<std::string(const Product&)> why_no_product = {};
   std::function<std::string(const Convolution&)> why_no_convolution = {};
 };
 

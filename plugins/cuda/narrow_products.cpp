@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "handlers/handlers.hpp"
 #include "quantization.hpp"
 #include "scalar_program.hpp"
 
@@ -77,7 +78,6 @@ class Joiner {
   }
 
   std::string why_not(const NodeInfo& node, Operand* a, Operand* b) const {
-    if (!target_.has_narrow_products) return "cuBLASLt has no algorithm for one of the products";
     if (node.op == "Gemm" && node.source.attr_int("transA", 0) != 0)
       return "a turned first operand";
     if (std::string why = read(node.in[0], a); !why.empty()) return why;
@@ -86,7 +86,22 @@ class Joiner {
         !why.empty()) {
       return why;
     }
-    return why_not_params(node, *a, *b);
+    std::string why = why_not_params(node, *a, *b);
+    return why.empty() ? why_no_product(node, *a, *b) : why;
+  }
+
+  std::string why_no_product(const NodeInfo& node, const Operand& a, const Operand& b) const {
+    if (!target_.why_no_product) return {};
+    const ValueInfo& left = from_.value(a.stored);
+    const ValueInfo& right = from_.value(b.stored);
+    Dims turned = right.dims;
+    if (!is_turned(node)) std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
+    Product form = batched_product(left.dims, turned, true);
+    bool is_real = is_float8(left.dtype);
+    form.dtype = is_real ? left.dtype : uint32_t{TN_I8};
+    form.b_dtype = is_real ? right.dtype : uint32_t{TN_I8};
+    form.out_dtype = is_real ? TN_F32 : TN_I32;
+    return target_.why_no_product(form);
   }
 
   std::string why_not_types(const ValueInfo& a, const ValueInfo& b) const {

@@ -10,6 +10,8 @@
 
 #include <cudnn_graph.h>
 
+#include "tenon/sdk/status.hpp"
+
 #include "has_cudnn.hpp"
 
 namespace tenon::cuda {

@@ -29,4 +29,11 @@ class Library {
   std::string name_;
 };
 
+// A failure as a reason for the host, which puts the backend's name in front itself.
+inline std::string reason_of(const Status& failed) {
+  std::string why = failed.message();
+  constexpr std::string_view kName = "cuda: ";
+  return why.starts_with(kName) ? why.substr(kName.size()) : why;
+}
+
 }  // namespace tenon::cuda

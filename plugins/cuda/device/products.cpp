@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <cublasLt.h>
 
@@ -31,8 +32,8 @@ struct Lt {
   decltype(&cublasLtGetStatusString) text;
 };
 
-Result<Lt> load() {
-  TN_TRY(library, Library::open("libcublasLt.so.13", "the CUDA toolkit 13 (cuBLAS)"));
+Result<Lt> load(const std::string& name) {
+  TN_TRY(library, Library::open(name, "the CUDA toolkit 13 (cuBLAS)"));
   Lt lt{};
   TN_CHECK(library.get("cublasLtCreate", &lt.create));
   TN_CHECK(library.get("cublasLtDestroy", &lt.destroy));
@@ -49,6 +50,16 @@ Result<Lt> load() {
   TN_CHECK(library.get("cublasLtMatmulPreferenceSetAttribute", &lt.preference_set));
   TN_CHECK(library.get("cublasLtGetStatusString", &lt.text));
   return lt;
+}
+
+// Opened once by each name; a failure is tried again, since somebody may install it meanwhile.
+Result<Lt> opened(const std::string& library) {
+  static std::mutex mutex;
+  static std::map<std::string, Lt> all;
+  std::lock_guard lock(mutex);
+  if (auto found = all.find(library); found != all.end()) return found->second;
+  TN_TRY(made, load(library));
+  return all.emplace(library, made).first->second;
 }
 
 Status failed(const Lt& lt, cublasStatus_t status, std::string_view doing) {
@@ -238,28 +249,47 @@ class LtProducts : public Products {
     auto made = std::make_unique<LtProduct>(lt_, handle_, device_, product, alignment);
     TN_CHECK(made->describe(tf32));
     std::lock_guard lock(mutex_);
-    std::string form = form_of(product, tf32, alignment);
-    if (auto known = algorithms_.find(form); known != algorithms_.end()) {
-      made->use(known->second);
-    } else {
-      TN_CHECK(made->choose());
-      algorithms_[form] = made->algorithm();
-    }
+    Known& known = known_[form_of(product, tf32, alignment)];
+    if (!known.algorithm && known.why_none.empty()) TN_CHECK(ask(*made, &known));
+    if (!known.algorithm) return unsupported(known.why_none);
+    made->use(*known.algorithm);
     return std::unique_ptr<PreparedProduct>(std::move(made));
   }
 
  private:
+  struct Known {
+    std::optional<cublasLtMatmulAlgo_t> algorithm;
+    std::string why_none;
+  };
+  static Status ask(LtProduct& product, Known* known) {
+    Status chosen = product.choose();
+    if (chosen.code() == TN_UNIMPLEMENTED) {
+      known->why_none = chosen.message();
+      return {};
+    }
+    TN_CHECK(std::move(chosen));
+    known->algorithm = product.algorithm();
+    return {};
+  }
+
   Lt lt_;
   cublasLtHandle_t handle_;
   Device& device_;
   std::mutex mutex_;
-  std::map<std::string, cublasLtMatmulAlgo_t> algorithms_;
+  std::map<std::string, Known> known_;  // by form; claims ask for each more than once
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Products>> Products::open(Device& device) {
-  TN_TRY(lt, load());
+std::string why_no_cublaslt(const std::string& library) {
+  constexpr const char* kNeeds = "a product needs cuBLASLt: ";
+  if (library.empty()) return cat(kNeeds, "option cublaslt is empty");
+  Result<Lt> lt = opened(library);
+  return lt.ok() ? "" : kNeeds + reason_of(lt.status());
+}
+
+Result<std::unique_ptr<Products>> Products::open(Device& device, const std::string& library) {
+  TN_TRY(lt, opened(library));
   TN_CHECK(device.select());
   cublasLtHandle_t handle = nullptr;
   TN_CHECK(failed(lt, lt.create(&handle), "a handle"));

@@ -4,11 +4,17 @@
 // likes best; products of one form share the answer.
 
 #include <memory>
+#include <string>
 
 #include "device.hpp"
 #include "plan.hpp"
 
 namespace tenon::cuda {
+
+constexpr const char* kCublasltLibrary = "libcublasLt.so.13";
+
+// Why there are no products with this library, a name or a path, empty for none; empty: there are.
+std::string why_no_cublaslt(const std::string& library = kCublasltLibrary);
 
 constexpr uint64_t kProductWorkspace = uint64_t{32} << 20;
 
@@ -16,6 +22,9 @@ constexpr uint64_t kProductWorkspace = uint64_t{32} << 20;
 struct ProductAlignment {
   uint32_t a = kOwnAlign, b = kOwnAlign, bias = kOwnAlign, c = kOwnAlign, out = kOwnAlign;
 };
+// What serves wherever the operands come to lie: before that is known.
+constexpr ProductAlignment kLeastAligned{kBoundaryAlign, kBoundaryAlign, kBoundaryAlign,
+                                         kBoundaryAlign, kBoundaryAlign};
 
 class PreparedProduct {
  public:
@@ -32,10 +41,12 @@ class PreparedProduct {
 
 class Products {
  public:
-  // tf32: real numbers of 32 bits are multiplied with 10 bits of fraction.
-  static Result<std::unique_ptr<Products>> open(Device& device);
+  // library: cuBLASLt's, by name or path.
+  static Result<std::unique_ptr<Products>> open(Device& device,
+                                                const std::string& library = kCublasltLibrary);
   virtual ~Products() = default;
-  // TN_UNIMPLEMENTED: cuBLASLt has no algorithm for it.
+  // tf32: real numbers of 32 bits are multiplied with 10 bits of fraction. TN_UNIMPLEMENTED: there
+  // is no algorithm for this form.
   virtual Result<std::unique_ptr<PreparedProduct>> prepare(const Product& product,
                                                            bool tf32,
                                                            const ProductAlignment& alignment) = 0;

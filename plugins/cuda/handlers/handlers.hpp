@@ -15,7 +15,8 @@ struct Handler {
   const char* op;
   std::string (*refuse)(const Imported&, const NodeInfo&);
   void (*lower)(Lowering&, const NodeInfo&);
-  bool needs_cudnn = false;
+  // Why the library that computes the node has no plan for it; empty: it has one. Asked last.
+  std::string (*why_no_plan)(const Imported&, const NodeInfo&, const Target&) = nullptr;
 };
 
 std::span<const Handler> handlers();
@@ -36,12 +37,16 @@ void lower_expand(Lowering&, const NodeInfo&);
 std::string refuse_gather(const Imported&, const NodeInfo&);
 void lower_gather(Lowering&, const NodeInfo&);
 std::string refuse_matmul(const Imported&, const NodeInfo&);
-void lower_matmul(Lowering&, const NodeInfo&);
 std::string refuse_gemm(const Imported&, const NodeInfo&);
-void lower_gemm(Lowering&, const NodeInfo&);
-// Of 8-bit numbers, the second operand with its last axes turned: made by narrow_products.
+// cuda.NarrowProduct is one of 8-bit numbers, the second operand with its last axes turned: made by
+// narrow_products.
+void lower_product(Lowering&, const NodeInfo&);
+// The product that a node is, with what follows in it; a buffer only says that there is one.
+Product product_of(const Imported&, const NodeInfo&, const Lowering::Tail&);
+// Of the last two axes; those of b turned or not. Sizes alone.
+Product batched_product(const Dims& a, const Dims& b, bool transpose_b);
+std::string why_no_product(const Imported&, const NodeInfo&, const Target&);
 std::string refuse_nothing(const Imported&, const NodeInfo&);
-void lower_narrow_product(Lowering&, const NodeInfo&);
 void lower_turned(Lowering&, const NodeInfo&);
 std::string refuse_softmax(const Imported&, const NodeInfo&);
 void lower_softmax(Lowering&, const NodeInfo&);

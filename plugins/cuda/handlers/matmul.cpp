@@ -29,30 +29,6 @@ Dims batch_dims(const Dims& dims) {
   return out;
 }
 
-void add_product(Lowering& lowering, const NodeInfo& node, Product product) {
-  Lowering::Tail tail = lowering.tail_of(node);
-  const ValueInfo& out = lowering.value(tail.out);
-  if (tail.bias != kAbsent) product.bias = lowering.buffer(tail.bias);
-  if (tail.residual != kAbsent) {
-    product.c = lowering.buffer(tail.residual);
-    product.beta = 1;
-  }
-  product.activation = tail.activation;
-  product.dtype = lowering.value(node.in[0]).dtype;
-  product.b_dtype = lowering.value(node.in[1]).dtype;
-  product.out_dtype = out.dtype;
-  product.out = lowering.buffer(tail.out);
-  Step step{node.name, node.op, "cublaslt", product, {product.a, product.b}, {product.out}, 0, 0};
-  for (int extra : {product.bias, product.c}) {
-    if (extra >= 0) step.reads.push_back(extra);
-  }
-  step.flops = 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
-               static_cast<double>(product.n) * static_cast<double>(product.k);
-  step.bytes = static_cast<double>(lowering.value(node.in[0]).bytes() +
-                                   lowering.value(node.in[1]).bytes() + out.bytes());
-  lowering.add(std::move(step));
-}
-
 }  // namespace
 
 std::string refuse_matmul(const Imported& graph, const NodeInfo& node) {
@@ -65,16 +41,9 @@ std::string refuse_matmul(const Imported& graph, const NodeInfo& node) {
   return {};
 }
 
-namespace {
-
-// Of the last two axes, those of b turned or not.
-void lower_batched(Lowering& lowering, const NodeInfo& node, bool transpose_b) {
-  const Dims& a = lowering.value(node.in[0]).dims;
-  const Dims& b = lowering.value(node.in[1]).dims;
+Product batched_product(const Dims& a, const Dims& b, bool transpose_b) {
   Product product;
   product.transpose_b = transpose_b;
-  product.a = lowering.buffer(node.in[0]);
-  product.b = lowering.buffer(node.in[1]);
   product.m = a[a.size() - 2];
   product.k = a.back();
   product.n = transpose_b ? b[b.size() - 2] : b.back();
@@ -85,17 +54,7 @@ void lower_batched(Lowering& lowering, const NodeInfo& node, bool transpose_b) {
     product.stride_a = batches(a) == 1 ? 0 : product.m * product.k;
     product.stride_b = product.k * product.n;
   }
-  add_product(lowering, node, product);
-}
-
-}  // namespace
-
-void lower_matmul(Lowering& lowering, const NodeInfo& node) {
-  lower_batched(lowering, node, false);
-}
-
-void lower_narrow_product(Lowering& lowering, const NodeInfo& node) {
-  lower_batched(lowering, node, true);
+  return product;
 }
 
 void lower_turned(Lowering& lowering, const NodeInfo& node) {
@@ -118,24 +77,74 @@ std::string refuse_gemm(const Imported& graph, const NodeInfo& node) {
   return {};
 }
 
-void lower_gemm(Lowering& lowering, const NodeInfo& node) {
-  const Dims& a = lowering.value(node.in[0]).dims;
-  const Dims& out = lowering.value(node.out[0]).dims;
+namespace {
+
+constexpr int kThere = 0;  // in the place of a buffer
+
+Product gemm_product(const Imported& graph, const NodeInfo& node) {
+  const Dims& a = graph.value(node.in[0]).dims;
+  const Dims& out = graph.value(node.out[0]).dims;
   Product product;
   product.transpose_a = node.source.attr_int("transA", 0) != 0;
   product.transpose_b = node.source.attr_int("transB", 0) != 0;
-  product.a = lowering.buffer(node.in[0]);
-  product.b = lowering.buffer(node.in[1]);
   product.m = out[0];
   product.n = out[1];
   product.k = product.transpose_a ? a[0] : a[1];
   product.alpha = node.source.attr_float("alpha", 1);
   if (int c = node.input(2); c != kAbsent) {
-    bool is_matrix = lowering.value(c).dims == out;
-    (is_matrix ? product.c : product.bias) = lowering.buffer(c);
+    bool is_matrix = graph.value(c).dims == out;
+    (is_matrix ? product.c : product.bias) = kThere;
     if (is_matrix) product.beta = node.source.attr_float("beta", 1);
   }
-  add_product(lowering, node, product);
+  return product;
+}
+
+}  // namespace
+
+Product product_of(const Imported& graph, const NodeInfo& node, const Lowering::Tail& tail) {
+  const ValueInfo& a = graph.value(node.in[0]);
+  const ValueInfo& b = graph.value(node.in[1]);
+  Product product = node.op == "Gemm"
+                        ? gemm_product(graph, node)
+                        : batched_product(a.dims, b.dims, node.op == "cuda.NarrowProduct");
+  product.a = product.b = product.out = kThere;
+  product.dtype = a.dtype;
+  product.b_dtype = b.dtype;
+  product.out_dtype = graph.value(tail.out).dtype;
+  product.activation = tail.activation;
+  if (tail.bias != kAbsent) product.bias = kThere;
+  if (tail.residual != kAbsent) {
+    product.c = kThere;
+    product.beta = 1;
+  }
+  return product;
+}
+
+std::string why_no_product(const Imported& graph, const NodeInfo& node, const Target& target) {
+  if (!target.why_no_product) return {};
+  return target.why_no_product(product_of(graph, node, Lowering::no_tail(node)));
+}
+
+void lower_product(Lowering& lowering, const NodeInfo& node) {
+  Lowering::Tail tail = lowering.tail_of(node);
+  Product product = product_of(lowering.graph(), node, tail);
+  product.a = lowering.buffer(node.in[0]);
+  product.b = lowering.buffer(node.in[1]);
+  auto added = [&](int in_tail) {
+    return lowering.buffer(in_tail != kAbsent ? in_tail : node.input(2));
+  };
+  if (product.bias >= 0) product.bias = added(tail.bias);
+  if (product.c >= 0) product.c = added(tail.residual);
+  product.out = lowering.buffer(tail.out);
+  Step step{node.name, node.op, "cublaslt", product, {product.a, product.b}, {product.out}, 0, 0};
+  for (int extra : {product.bias, product.c}) {
+    if (extra >= 0) step.reads.push_back(extra);
+  }
+  step.flops = 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
+               static_cast<double>(product.n) * static_cast<double>(product.k);
+  for (int value : {node.in[0], node.in[1], tail.out})
+    step.bytes += static_cast<double>(lowering.value(value).bytes());
+  lowering.add(std::move(step));
 }
 
 }  // namespace tenon::cuda

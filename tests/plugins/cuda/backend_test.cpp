@@ -56,8 +56,7 @@ class CudaBackend : public tenon::test::PluginTest {
 
 constexpr const char* kGraph = R"(graph {
   input %x: f32[2, 3]
-  input %w: f32[3, 4]
-  %h: f32[2, 4] = MatMul(%x, %w) @matmul
+  %h: f32[2, 3] = Softmax(%x) @softmax
   %n: i64[2, ?] = NonZero(%h) @nonzero
   output h = %h
   output n = %n
@@ -128,7 +127,7 @@ TEST_F(CudaBackend, TakesWhatItCanAndSaysWhyNotTheRest) {
 
   Answers answers = claimed(*cuda, graph.get());
 
-  EXPECT_EQ(answers.taken, std::vector<std::string>{"matmul"});
+  EXPECT_EQ(answers.taken, std::vector<std::string>{"softmax"});
   EXPECT_EQ(answers.refused,
             std::vector<std::string>{"the type or shape of value n depends on data"});
 }
@@ -160,6 +159,33 @@ TEST_F(CudaBackend, LeavesConvolutionsToOthersWhereCudnnIsMissing) {
       bool is_built = why.find("this plugin was built") == std::string::npos;
       EXPECT_TRUE(!is_built || why.find(said) != std::string::npos) << why;
     }
+  }
+}
+
+TEST_F(CudaBackend, LeavesProductsToOthersWhereCublasltIsMissing) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 3]
+  input %w: f32[3, 4]
+  input %b: f32[4]
+  %m: f32[2, 4] = MatMul(%x, %w) @matmul
+  %g: f32[2, 4] = Gemm(%x, %w, %b) @gemm
+  %s: f32[2, 4] = Add(%m, %g) @sum
+  output s = %s
+}
+)");
+  const char* nowhere = "/nowhere/libcublasLt.so.13";
+  for (auto [library, said] :
+       {std::pair(nowhere, "/nowhere/libcublasLt.so.13 was not found; install the CUDA toolkit 13"),
+        {"", "option cublaslt is empty"}}) {
+    Result<Component> cuda = make("tenon.backend/1", "cuda", {{"cublaslt", library}});
+    ASSERT_TRUE(cuda.ok()) << test::text_of(cuda.status());
+
+    Answers answers = claimed(*cuda, graph.get());
+
+    EXPECT_EQ(answers.taken, std::vector<std::string>{"sum"});
+    ASSERT_EQ(answers.refused.size(), 2u);
+    for (const std::string& why : answers.refused)
+      EXPECT_TRUE(why.starts_with(cat("a product needs cuBLASLt: ", said))) << why;
   }
 }
 

@@ -90,6 +90,22 @@ TEST_F(OnDevice, LeavesConvolutionsToAnotherWithoutCudnn) {
   EXPECT_NE(why.find("convolution needs cuDNN 9"), std::string::npos) << why;
 }
 
+TEST_F(OnDevice, LeavesProductsToAnotherWithoutCublaslt) {
+  const char* graph = R"(graph {
+  input %x: f32[2, 3]
+  input %w: f32[3, 4]
+  %m: f32[2, 4] = MatMul(%x, %w) @matmul
+  %r: f32[2, 4] = Relu(%m) @relu
+  output r = %r
+}
+)";
+  agree(graph, 1e-5, 1, {{"cublaslt", ""}});
+  ASSERT_EQ(last_["fallback_nodes"].size(), 1u) << last_;
+  EXPECT_EQ(last_["fallback_nodes"][0]["node"], "matmul");
+  std::string why = last_["fallback_nodes"][0]["why"];
+  EXPECT_NE(why.find("a product needs cuBLASLt"), std::string::npos) << why;
+}
+
 TEST_F(OnDevice, RunsAttentionAndNormalisation) {
   agree(R"(graph {
   input %q: f32[2, 4, 16, 8]

@@ -194,7 +194,10 @@ TEST_F(Plans, MultiplyAsRealsWhereCublasltHasNoAlgorithm) {
   graph_ = parse(layer("i8", 0));
 
   Target target{ctx_};
-  target.has_narrow_products = false;
+  target.why_no_product = [](const Product& p) {
+    bool is_narrow = p.dtype == TN_I8 && p.b_dtype == TN_I8 && p.out_dtype == TN_I32;
+    return is_narrow && p.transpose_b && p.m == 6 && p.n == 8 ? "no algorithm for it" : "";
+  };
   Result<Plan> plan = lower(import_graph(graph_.get()), target);
 
   ASSERT_TRUE(plan.ok()) << plan.status().message();
