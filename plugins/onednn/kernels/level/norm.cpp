@@ -99,26 +99,32 @@ struct NormRow {
     }
   }
 
-  void run(int64_t row) const {
-    const bool is_short = args.n <= kBlock;
-    const double n = static_cast<double>(args.n);
+  bool is_short() const { return args.n <= kBlock; }
+
+  float mean() const {
     double sum = 0;
     each_block([&](int64_t at, int64_t length) {
       sum += static_cast<double>(load_block(at, length, true));
     });
-    float mean = args.kind == Norm::kLayer ? static_cast<float>(sum / n) : 0.0F;
+    if (args.kind != Norm::kLayer) return 0.0F;
+    return static_cast<float>(sum / static_cast<double>(args.n));
+  }
+
+  float factor(float mean) const {
     double square = 0;
     each_block([&](int64_t at, int64_t length) {
-      if (!is_short) load_block(at, length, false);
+      if (!is_short()) load_block(at, length, false);
       square += static_cast<double>(squares(length, mean));
     });
     const double epsilon = static_cast<double>(args.epsilon);
-    double divisor = ::sqrt(square / n + epsilon);
+    double divisor = ::sqrt(square / static_cast<double>(args.n) + epsilon);
     if (args.kind == Norm::kL2) divisor = ::sqrt(square) > epsilon ? ::sqrt(square) : epsilon;
-    float factor = static_cast<float>(1.0 / divisor);
-    if (square != square) factor = static_cast<float>(square);
+    return square != square ? static_cast<float>(square) : static_cast<float>(1.0 / divisor);
+  }
+
+  void finish(int64_t row, float mean, float factor) const {
     each_block([&](int64_t at, int64_t length) {
-      if (!is_short) load_block(at, length, false);
+      if (!is_short()) load_block(at, length, false);
       finish_block(at, length, mean, factor);
     });
     if (args.mean != nullptr) args.mean[row] = mean;
@@ -126,13 +132,28 @@ struct NormRow {
   }
 };
 
+// What a row waits for (its mean, its factor) is hidden behind the other rows of a group.
+constexpr int64_t kGroup = 4;
+
 }  // namespace
 
 void norm_rows(const NormArgs& args, int64_t lo, int64_t hi) {
   alignas(64) float buffer[kBlock + kLanes];
   alignas(64) float scratch[kBlock];
-  for (int64_t r = lo; r < hi; ++r)
-    NormRow{args, r * args.n, buffer, scratch}.run(r);
+  const int64_t pitch = (args.n + kLanes - 1) / kLanes * kLanes;
+  const int64_t in_group = pitch <= kBlock / kGroup ? kGroup : 1;
+  float mean[kGroup];
+  float factor[kGroup];
+  for (int64_t r = lo; r < hi; r += in_group) {
+    const int64_t count = hi - r < in_group ? hi - r : in_group;
+    auto each_row = [&](const auto& body) {
+      for (int64_t i = 0; i < count; ++i)
+        body(NormRow{args, (r + i) * args.n, buffer + i * pitch, scratch}, i);
+    };
+    each_row([&](const NormRow& row, int64_t i) { mean[i] = row.mean(); });
+    each_row([&](const NormRow& row, int64_t i) { factor[i] = row.factor(mean[i]); });
+    each_row([&](const NormRow& row, int64_t i) { row.finish(r + i, mean[i], factor[i]); });
+  }
 }
 
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

@@ -185,19 +185,34 @@ static inline Vf copy_sign(Vf a, Vf s) {
   return from_bits((bits(a) & 0x7fffffff) | (bits(s) & INT32_MIN));
 }
 
-// Always in lane order, so that a result is the same on every run of a level.
+// f over all lanes: halves, then halves of these, down to one.
+#if defined(__AVX512F__)
+template <class F>
+static inline float fold_lanes(Vf v, F f) {
+  v = f(v, _mm512_maskz_shuffle_f32x4(0xffff, v, v, 0x4e));
+  v = f(v, _mm512_maskz_shuffle_f32x4(0xffff, v, v, 0xb1));
+  v = f(v, _mm512_maskz_permute_ps(0xffff, v, 0x4e));
+  return f(v, _mm512_maskz_permute_ps(0xffff, v, 0xb1))[0];
+}
+#elif defined(__AVX2__)
+template <class F>
+static inline float fold_lanes(Vf v, F f) {
+  v = f(v, _mm256_permute2f128_ps(v, v, 1));
+  v = f(v, _mm256_permute_ps(v, 0x4e));
+  return f(v, _mm256_permute_ps(v, 0xb1))[0];
+}
+#else
+template <class F>
+static inline float fold_lanes(Vf v, F f) {
+  v = f(v, _mm_shuffle_ps(v, v, 0x4e));
+  return f(v, _mm_shuffle_ps(v, v, 0xb1))[0];
+}
+#endif
 static inline float sum_lanes(Vf v) {
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i)
-      v[i] += v[i + width];
-  }
-  return v[0];
+  return fold_lanes(v, [](Vf a, Vf b) { return a + b; });
 }
 static inline float max_lanes(Vf v) {
-  float m = v[0];
-  for (int i = 1; i < kLanes; ++i)
-    m = v[i] > m || v[i] != v[i] ? v[i] : m;
-  return m;
+  return fold_lanes(v, [](Vf a, Vf b) { return max_nan(a, b); });
 }
 // The first n lanes (0 <= n < kLanes) from memory, the others `fill`; nothing else is read.
 static inline Vf load_part(const float* p, int64_t n, float fill) {

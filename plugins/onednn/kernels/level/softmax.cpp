@@ -2,6 +2,7 @@
 // Softmax of rows; contract in ../softmax.h. A row goes through a buffer in L1: load, scale, mask
 // and maximum; exponentials and their sum; scale and store.
 
+#include "elements.h"
 #include "level.h"
 #include "vector_math.h"
 
@@ -27,8 +28,15 @@ struct Row {
   int64_t mask_offset;
 
   float load_block(int64_t at, int64_t n, float* buffer) const {
+    if (args.src.type == ElementType::kBf16) {
+      return load_from(static_cast<const Bf16*>(args.src.data) + src_offset + at, at, n, buffer);
+    }
+    return load_from(row_f32(args.src, src_offset + at, n, buffer), at, n, buffer);
+  }
+
+  template <class T>
+  float load_from(const T* src, int64_t at, int64_t n, float* buffer) const {
     alignas(64) float mask_buffer[kBlock];
-    const float* src = row_f32(args.src, src_offset + at, n, buffer);
     Vf scale = splat(args.scale);
     Vf top = splat(-kInfinity);
     if (args.mask.data == nullptr || args.mask_strides[3] == 0) {
@@ -45,17 +53,17 @@ struct Row {
     return max_lanes(top);
   }
 
-  template <class F>
-  static Vf combine(const float* src, int64_t n, float* dst, const F& f) {
+  template <class T, class F>
+  static Vf combine(const T* src, int64_t n, float* dst, const F& f) {
     Vf top = splat(-kInfinity);
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
-      Vf x = f(load(src + i), i, true);
+      Vf x = f(load_lanes(src + i), i, true);
       store(dst + i, x);
       top = max_fast(x, top);
     }
     if (i < n) {
-      Vf x = f(load_part(src + i, n - i, 0.0F), i, false);
+      Vf x = f(load_lanes_part(src + i, n - i), i, false);
       for (int64_t k = n - i; k < kLanes; ++k)
         x[k] = -kInfinity;
       store(dst + i, x);
@@ -66,14 +74,23 @@ struct Row {
 };
 
 // The sum of exp(data[i] - top), which replace the data unless they are to be kept.
-float exponentials(float* data, int64_t n, float top, bool keep) {
+template <class Exp>
+float exponentials(float* data, int64_t n, float top, bool keep, const Exp& exp) {
   Vf sum = {};
   for (int64_t i = 0; i < n; i += kLanes) {
-    Vf e = exp_nonpositive(load(data + i) - top);
+    Vf e = exp(load(data + i) - top);
     if (!keep) store(data + i, e);
     sum += e;
   }
   return sum_lanes(sum);
+}
+
+// What is stored in bf16 needs no more digits.
+float exponentials(const SoftmaxArgs& args, float* data, int64_t n, float top, bool keep) {
+  if (args.dst.type == ElementType::kBf16 && !args.log) {
+    return exponentials(data, n, top, keep, [](Vf x) { return short_exp_nonpositive(x); });
+  }
+  return exponentials(data, n, top, keep, [](Vf x) { return exp_nonpositive(x); });
 }
 
 // y = (x - origin) * factor + shift. LogSoftmax subtracts twice, so that a large maximum cannot
@@ -84,17 +101,21 @@ struct Finish {
   float shift;
 };
 
-void apply(const float* data, int64_t n, Finish f, float* dst) {
+template <class T>
+void apply(const float* data, int64_t n, Finish f, T* dst) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    store(dst + i, (load(data + i) - f.origin) * f.factor + f.shift);
+    store_lanes(dst + i, (load(data + i) - f.origin) * f.factor + f.shift);
   }
-  if (i < n) store_part(dst + i, (load(data + i) - f.origin) * f.factor + f.shift, n - i);
+  if (i < n) store_lanes_part(dst + i, (load(data + i) - f.origin) * f.factor + f.shift, n - i);
 }
 
 void finish_block(const SoftmaxArgs& args, float* data, int64_t n, Finish f, int64_t offset) {
   if (args.dst.type == ElementType::kF32) {
     return apply(data, n, f, static_cast<float*>(args.dst.data) + offset);
+  }
+  if (args.dst.type == ElementType::kBf16) {
+    return apply(data, n, f, static_cast<Bf16*>(args.dst.data) + offset);
   }
   apply(data, n, f, data);
   store_f32(data, n, args.dst, offset, false);
@@ -105,12 +126,22 @@ Finish make_finish(const SoftmaxArgs& args, float top, double sum) {
   return {0.0F, static_cast<float>(1.0 / sum), 0.0F};
 }
 
-void short_row(const Row& row, float* buffer) {
-  const SoftmaxArgs& args = row.args;
-  float top = row.load_block(0, args.n, buffer);
-  float sum = exponentials(buffer, args.n, top, args.log);
-  Finish finish = make_finish(args, top, static_cast<double>(sum));
-  finish_block(args, buffer, args.n, finish, row.src_offset);
+// What a row waits for (its maximum, its sum) is hidden behind the other rows of a group.
+constexpr int64_t kGroup = 4;
+
+void short_rows(const Row* rows, int64_t count, float* buffer) {
+  const SoftmaxArgs& args = rows[0].args;
+  const int64_t pitch = (args.n + kLanes - 1) / kLanes * kLanes;
+  float top[kGroup];
+  float sum[kGroup];
+  for (int64_t i = 0; i < count; ++i)
+    top[i] = rows[i].load_block(0, args.n, buffer + i * pitch);
+  for (int64_t i = 0; i < count; ++i)
+    sum[i] = exponentials(args, buffer + i * pitch, args.n, top[i], args.log);
+  for (int64_t i = 0; i < count; ++i) {
+    Finish finish = make_finish(args, top[i], static_cast<double>(sum[i]));
+    finish_block(args, buffer + i * pitch, args.n, finish, rows[i].src_offset);
+  }
 }
 
 void long_row(const Row& row, float* buffer) {
@@ -125,11 +156,11 @@ void long_row(const Row& row, float* buffer) {
   each_block([&](int64_t, int64_t, float block_top) { top = block_top > top ? block_top : top; });
   double sum = 0;
   each_block([&](int64_t, int64_t n, float) {
-    sum += static_cast<double>(exponentials(buffer, n, top, true));
+    sum += static_cast<double>(exponentials(args, buffer, n, top, true));
   });
   Finish finish = make_finish(args, top, sum);
   each_block([&](int64_t at, int64_t n, float) {
-    if (!args.log) exponentials(buffer, n, top, false);
+    if (!args.log) exponentials(args, buffer, n, top, false);
     finish_block(args, buffer, n, finish, row.src_offset + at);
   });
 }
@@ -141,20 +172,22 @@ void softmax_rows(const SoftmaxArgs& args, int64_t lo, int64_t hi) {
   int64_t d2 = lo % args.dims[2];
   int64_t d1 = lo / args.dims[2] % args.dims[1];
   int64_t d0 = lo / args.dims[2] / args.dims[1];
-  for (int64_t r = lo; r < hi; ++r) {
-    int64_t mask =
-        d0 * args.mask_strides[0] + d1 * args.mask_strides[1] + d2 * args.mask_strides[2];
-    Row row{args, r * args.n, mask};
-    if (args.n <= kBlock) {
-      short_row(row, buffer);
-    } else {
-      long_row(row, buffer);
+  const bool is_short = args.n <= kBlock;
+  const int64_t in_group = args.n <= kBlock / kGroup - kLanes ? kGroup : 1;
+  for (int64_t r = lo; r < hi; r += in_group) {
+    const int64_t count = hi - r < in_group ? hi - r : in_group;
+    Row rows[kGroup] = {{args, 0, 0}, {args, 0, 0}, {args, 0, 0}, {args, 0, 0}};
+    for (int64_t i = 0; i < count; ++i) {
+      rows[i].src_offset = (r + i) * args.n;
+      rows[i].mask_offset =
+          d0 * args.mask_strides[0] + d1 * args.mask_strides[1] + d2 * args.mask_strides[2];
+      if (++d2 < args.dims[2]) continue;
+      d2 = 0;
+      if (++d1 < args.dims[1]) continue;
+      d1 = 0;
+      ++d0;
     }
-    if (++d2 < args.dims[2]) continue;
-    d2 = 0;
-    if (++d1 < args.dims[1]) continue;
-    d1 = 0;
-    ++d0;
+    is_short ? short_rows(rows, count, buffer) : long_row(rows[0], buffer);
   }
 }
 

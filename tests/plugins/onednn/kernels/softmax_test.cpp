@@ -90,6 +90,30 @@ TEST_P(Softmax, ReadsAndWritesBf16AndU8) {
     EXPECT_NEAR(y[i], want[i] * 256, 0.5001);
 }
 
+// Rows are done in groups, the last of which is not full.
+TEST_P(Softmax, KeepsBf16ToHalfABit) {
+  for (int64_t n : {1, 17, 128, 1000, 1008, 1009, 5000}) {
+    constexpr int64_t kRows = 7;
+    const auto count = static_cast<uint64_t>(kRows * n);
+    std::vector<float> values = uniform(count, -20, 20);
+    values[0] = -INFINITY;
+    std::vector<uint16_t> x(count);
+    std::vector<float> y(count);
+    const Source source{x.data(), ElementType::kBf16, {}};
+    const Target target{x.data(), ElementType::kBf16, {}};
+    context_.table->store_f32(values.data(), kRows * n, target, 0, false);
+    context_.table->load_f32(source, 0, kRows * n, values.data());
+    softmax(context_, {.src = source, .dst = target, .dims = {1, 1, kRows}, .n = n});
+    context_.table->load_f32(source, 0, kRows * n, y.data());
+    for (uint64_t r = n == 1 ? 1 : 0; r < kRows; ++r) {
+      const uint64_t at = r * static_cast<uint64_t>(n);
+      const std::vector<double> want = reference(&values[at], nullptr, n, 1, false);
+      for (uint64_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(static_cast<double>(y[at + i]), want[i], want[i] * (0.5 + 0.1) / 128) << n;
+    }
+  }
+}
+
 TEST_P(Softmax, WorksInPlaceAndOnInfinities) {
   std::vector<float> x = {1, -INFINITY, 3, -INFINITY, -INFINITY, -INFINITY,
                           1, NAN,       2, 1000,      0,         -1000};
