@@ -85,6 +85,7 @@ class Assembler : private Xbyak::CodeGenerator {
   void blend(const Instruction& i);
   void load(const Instruction& i);
   void store(const Instruction& i);
+  void store_bf16(const Instruction& i);
   void store_lanes(const Xbyak::Address& to, const Xbyak::Zmm& from, int bytes);
   template <class F>
   void with_operand(const Source& source, int u, const F& f) const;

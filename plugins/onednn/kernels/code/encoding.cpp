@@ -72,6 +72,7 @@ void Assembler::with_operand(const Source& source, int u, const F& f) const {
 void Assembler::instruction(const Instruction& i) {
   if (i.op == Op::kLoad) return load(i);
   if (i.op == Op::kStore) return store(i);
+  if (i.op == Op::kStoreBf16) return store_bf16(i);
   if (i.op == Op::kMulAdd || i.op == Op::kNegMulAdd) return multiply_add(i);
   if (i.op == Op::kTernary) return ternary(i);
   if (i.op == Op::kBlend) return blend(i);
@@ -187,6 +188,18 @@ void Assembler::store(const Instruction& i) {
   for (int u = 0; u < width_; ++u) {
     const Xbyak::Address to = element(stream, sources_.size() + i.imm, u);
     store_lanes(is_masked_ ? to | k7 : to, a.zmm(u), stream.bytes);
+  }
+  release(i);
+}
+
+void Assembler::store_bf16(const Instruction& i) {
+  const Source a = in_register(i.from[0]);
+  const int d = take();
+  for (int u = 0; u < width_; ++u) {
+    const Ymm halves(lane(d, u).getIdx());
+    const Xbyak::Address to = element(targets_[i.imm], sources_.size() + i.imm, u);
+    vcvtneps2bf16(halves, a.zmm(u));
+    vmovdqu16(is_masked_ ? to | k7 : to, halves);
   }
   release(i);
 }

@@ -32,6 +32,11 @@ Value expm1_of_small(VectorCode& c, Value r) {
   return c.fma(c.mul(r, r), p, r);
 }
 
+// r (1 + r/2): what is missing is 2^-19 at most.
+Value short_expm1_of_small(VectorCode& c, Value r) {
+  return c.fma(c.mul(r, r), c.number(0.5F), r);
+}
+
 struct Reduced {  // x = n ln2 + r, n in whole sixteenths
   Value n, r, power;
 };
@@ -50,6 +55,17 @@ Value exp(VectorCode& c, Value x) {
   Value r = c.smaller_magnitude(reduced.r, c.number(0.03F));
   Value rest = expm1_of_small(c, r);
   return c.scale(c.fma(reduced.power, rest, reduced.power), reduced.n);
+}
+
+// ln 2 in one part, which is off by 2^-26 of it.
+Value short_exp(VectorCode& c, Value x) {
+  static const Table kPowers = powers_of_two();
+  Value shifted = c.fma(x, c.number(kLog2e), c.number(kToSixteenths));
+  Value n = c.sub(shifted, c.number(kToSixteenths));
+  Value r = c.fnma(n, c.number(kLn2High + kLn2Low), x);
+  Value power = c.look_up(shifted, c.table(kPowers));
+  Value rest = short_expm1_of_small(c, c.smaller_magnitude(r, c.number(0.03F)));
+  return c.scale(c.fma(power, rest, power), n);
 }
 
 // An odd function as pieces over |x|; the sign is put back.
@@ -74,6 +90,11 @@ Value tanh(VectorCode& c, Value x) {
 
 Value erf(VectorCode& c, Value x) {
   static const OddPieces kPieces = odd_pieces(std::erf, 0.25, 4.0, 6);
+  return odd_function(c, x, kPieces);
+}
+
+Value short_erf(VectorCode& c, Value x) {
+  static const OddPieces kPieces = odd_pieces(std::erf, 0.25, 4.0, 4);
   return odd_function(c, x, kPieces);
 }
 
@@ -206,6 +227,10 @@ const Row kRows[] = {
     TENON_ROW(kOpMulSub, v.fma(a, b, v.negate(c))),
     TENON_ROW(kOpNegMulAdd, v.fnma(a, b, c)),
 };
+const Row kShortRows[] = {
+    TENON_ROW(TN_EXPR_EXP, short_exp(v, a)),
+    TENON_ROW(TN_EXPR_ERF, short_erf(v, a)),
+};
 #undef TENON_ROW
 
 }  // namespace
@@ -223,7 +248,12 @@ Value whole_power(VectorCode& c, Value a, int power) {
   return power % 2 == 0 ? even : c.mul(even, a);
 }
 
-Intrinsic intrinsic(uint32_t op) {
+Intrinsic intrinsic(uint32_t op, Precision precision) {
+  if (precision == Precision::kBf16) {
+    for (const Row& row : kShortRows) {
+      if (row.op == op) return row.make;
+    }
+  }
   for (const Row& row : kRows) {
     if (row.op == op) return row.make;
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pointwise_code.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
+
+#include <xbyak/xbyak_util.h>
 
 #include "conversions.h"
 #include "intrinsics.h"
@@ -20,9 +23,10 @@ constexpr size_t kMostNodes = 1000;
 // it is read.
 class Translation {
  public:
-  Translation(const Program& program, std::span<const CodeEdge> sources)
+  Translation(const Program& program, std::span<const CodeEdge> sources, Precision precision)
       : program_(program),
         sources_(sources),
+        precision_(precision),
         made_(program.nodes.size()),
         loaded_(sources.size()) {}
 
@@ -58,7 +62,7 @@ class Translation {
       if (is_constant && power >= 2 && power <= 8 && power == std::floor(power))
         return whole_power(code_, of(node.a), static_cast<int>(power));
     }
-    Intrinsic emit = intrinsic(node.op);
+    Intrinsic emit = intrinsic(node.op, precision_);
     if (emit == nullptr) {
       missing_ = "no code for opcode " + std::to_string(node.op);
       return code_.number(0.0F);
@@ -72,6 +76,7 @@ class Translation {
 
   const Program& program_;
   std::span<const CodeEdge> sources_;
+  Precision precision_;
   std::vector<std::optional<Value>> made_;
   std::vector<std::optional<Value>> loaded_;
   VectorCode code_;
@@ -99,6 +104,18 @@ std::string refuse(const Program& program,
   return {};
 }
 
+Precision precision_for(std::span<const CodeEdge> targets) {
+  const bool is_bf16 = std::all_of(targets.begin(), targets.end(), [](const CodeEdge& target) {
+    return target.type == ElementType::kBf16;
+  });
+  return is_bf16 ? Precision::kBf16 : Precision::kF32;
+}
+
+bool rounds_to_bf16() {
+  static const bool kHas = Xbyak::util::Cpu().has(Xbyak::util::Cpu::tAVX512_BF16);
+  return kHas;
+}
+
 }  // namespace
 
 std::unique_ptr<const PointwiseCode> PointwiseCode::make(const Program& program,
@@ -107,15 +124,23 @@ std::unique_ptr<const PointwiseCode> PointwiseCode::make(const Program& program,
                                                          std::string* why) {
   *why = refuse(program, sources, targets);
   if (!why->empty()) return nullptr;
-  Translation translation(program, sources);
+  Translation translation(program, sources, precision_for(targets));
+  VectorCode& code = translation.code();
+  auto has_instruction = [](const CodeEdge& target) {
+    return target.type == ElementType::kBf16 && rounds_to_bf16();
+  };
   std::vector<Value> results;
   for (size_t i = 0; i < targets.size(); ++i) {
     Value real = translation.of(program.results[i]);
-    results.push_back(from_real(translation.code(), real, targets[i].type, targets[i].quant));
+    results.push_back(has_instruction(targets[i])
+                          ? real
+                          : from_real(code, real, targets[i].type, targets[i].quant));
   }
   // Last, because a target may lie over a source.
-  for (size_t i = 0; i < targets.size(); ++i)
-    translation.code().store(static_cast<uint8_t>(i), results[i]);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const auto at = static_cast<uint8_t>(i);
+    has_instruction(targets[i]) ? code.store_bf16(at, results[i]) : code.store(at, results[i]);
+  }
   *why = translation.missing();
   if (!why->empty()) return nullptr;
   try {

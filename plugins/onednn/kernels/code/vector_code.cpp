@@ -39,6 +39,10 @@ void VectorCode::store(uint8_t target, Value a) {
   instructions_.push_back({Op::kStore, target, {}, {a}});
 }
 
+void VectorCode::store_bf16(uint8_t target, Value a) {
+  instructions_.push_back({Op::kStoreBf16, target, {}, {a}});
+}
+
 Value VectorCode::emit(Instruction instruction) {
   instruction.to = {Value::Kind::kTemporary, n_temporaries_++};
   instructions_.push_back(instruction);

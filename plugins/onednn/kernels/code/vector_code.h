@@ -25,9 +25,10 @@ struct Value {
 };
 
 enum class Op : uint8_t {
-  kLoad,    // from source `imm`: its bits, extended with zeros
-  kStore,   // a's low bits to target `imm`
-  kMulAdd,  // a * b + c
+  kLoad,       // from source `imm`: its bits, extended with zeros
+  kStore,      // a's low bits to target `imm`
+  kStoreBf16,  // a rounded to bf16 to target `imm`, by the instruction of AVX512_BF16
+  kMulAdd,     // a * b + c
   kNegMulAdd,
   kTernary,  // bit by bit: the truth table `imm` over a, b, c
   kBlend,    // a compared with b as `imm` says ? c : d
@@ -88,6 +89,7 @@ class VectorCode {
 
   Value load(uint8_t source) { return emit({Op::kLoad, source}); }
   void store(uint8_t target, Value a);
+  void store_bf16(uint8_t target, Value a);
 
   Value add(Value a, Value b) { return commuting(Op::kAdd, a, b); }
   Value sub(Value a, Value b) { return emit({Op::kSub, 0, {}, {a, b}}); }
