@@ -25,16 +25,23 @@ std::optional<int64_t> spatial_stride(const Dims& dims, const Dims& strides) {
 }
 
 // What our own kernel needs to know, where it knows the layout: whole blocks of one channel axis,
-// in bf16 with pairs of the other.
+// in bf16 with pairs of the other; products count some rows of such a block as one, which changes
+// nothing where these lie one behind the other.
 std::optional<kernels::PackArgs> find_pack(const View& weights, const Desc& wanted) {
-  const Dims blocks = wanted.get_inner_blks();
-  const Dims axes = wanted.get_inner_idxs();
+  Dims blocks = wanted.get_inner_blks();
+  Dims axes = wanted.get_inner_idxs();
   const Dims& dims = weights.dims;
   const bool is_bf16 = wanted.get_data_type() == dnnl::memory::data_type::bf16;
   const int64_t pair = is_bf16 ? 2 : 1;
+  int64_t rows = 1;
+  if (blocks.size() == size_t(pair) + 1 && axes[0] != axes[1]) {
+    rows = blocks[0];
+    blocks.erase(blocks.begin());
+    axes.erase(axes.begin());
+  }
   bool is_known = weights.type == ElementType::kF32 && blocks.size() == size_t(pair) &&
                   (is_bf16 || wanted.get_data_type() == dnnl::memory::data_type::f32) &&
-                  wanted.get_padded_dims() == dims && axes[0] < 2 && dims.size() > 2 &&
+                  wanted.get_padded_dims() == dims && axes[0] < 2 &&
                   blocks[0] <= kernels::kMostPackBlock;
   if (!is_known) return {};
   const size_t out = static_cast<size_t>(axes[0]);
@@ -44,7 +51,8 @@ std::optional<kernels::PackArgs> find_pack(const View& weights, const Desc& want
   const std::optional<int64_t> to = spatial_stride(dims, strides);
   const bool has_pairs = !is_bf16 || (blocks[1] == 2 && axes[1] == static_cast<int64_t>(in));
   const bool is_by_rows = weights.strides[out] == 1 || weights.strides[in] == 1;
-  if (!has_pairs || !is_by_rows || !from || !to || strides[in] != blocks[0] * pair) return {};
+  if (!has_pairs || !is_by_rows || !from || !to || strides[in] != rows * blocks[0] * pair)
+    return {};
   kernels::PackArgs args;
   args.type = is_bf16 ? ElementType::kBf16 : ElementType::kF32;
   args.blocks = dims[out] / blocks[0];

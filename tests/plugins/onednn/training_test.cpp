@@ -54,6 +54,20 @@ constexpr Case kCases[] = {
   %p: f32[3, 17, 40] = Mul(%y, %r) @n4
   %dx: f32[3, 17, 40] = Mul(%p, %half) @n5
   output dx = %dx)"},
+    {"WeightsInBothDirections", R"(input %x: f32[130, 192]
+  input %w: f32[192, 256]
+  input %odd: f32[256, 75]
+  %y: f32[130, 256] = MatMul(%x, %w) @n1
+  %z: f32[130, 75] = MatMul(%y, %odd) @n2
+  %turned_odd: f32[75, 256] = Transpose(%odd) {perm = ints[1, 0]} @n3
+  %dy: f32[130, 256] = MatMul(%z, %turned_odd) @n4
+  %turned: f32[256, 192] = Transpose(%w) {perm = ints[1, 0]} @n5
+  %dx: f32[130, 192] = MatMul(%dy, %turned) @n6
+  %columns: f32[192, 130] = Transpose(%x) {perm = ints[1, 0]} @n7
+  %dw: f32[192, 256] = MatMul(%columns, %dy) @n8
+  output z = %z
+  output dx = %dx
+  output dw = %dw)"},
     {"RowsByTheirSizeAndWhatIsReadBesides", R"(input %x: f32[70, 300]
   input %w: f32[300]
   input %e: f32[70, 1]
