@@ -93,6 +93,13 @@ char* dst_at(const StridedCopy& copy, int64_t offset) {
 
 template <class T>
 void copy_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
+  if (src_stride == 0 && dst_stride == 1) {
+    T repeated;
+    std::memcpy(&repeated, src, sizeof(T));
+    for (int64_t i = 0; i < n; ++i)
+      std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &repeated, sizeof(T));
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) {
     std::memcpy(dst + i * dst_stride * static_cast<int64_t>(sizeof(T)),
                 src + i * src_stride * static_cast<int64_t>(sizeof(T)), sizeof(T));
@@ -125,6 +132,12 @@ void copy_by_rows(const Context& context, const StridedCopy& copy, const Axes& a
       std::memcpy(static_cast<char*>(copy.dst) + lo, static_cast<const char*>(copy.src) + lo,
                   static_cast<uint64_t>(hi - lo));
     });
+  }
+  if (outer.rank == 0) {
+    return parallel_for(
+        context.parallel, row.n, grain_rows(copy.element_bytes * 2), [&](int64_t lo, int64_t hi) {
+          copy_elements(copy, {lo * row.src, lo * row.dst}, {hi - lo, row.src, row.dst});
+        });
   }
   parallel_for(
       context.parallel, axes.count / row.n, grain_rows(bytes * 2), [&](int64_t lo, int64_t hi) {

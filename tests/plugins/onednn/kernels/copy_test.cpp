@@ -80,6 +80,16 @@ TEST_P(Copy, SlicesBackwardsAndBroadcasts) {
   expect_copied(spread, "expand");
 }
 
+TEST_P(Copy, SpreadsOneElementOverAll) {
+  for (int64_t size : {1, 2, 4, 8}) {
+    const std::vector<uint8_t> src = elements(1, size);
+    std::vector<uint8_t> dst(static_cast<uint64_t>(50000 * size));
+    const StridedCopy spread{src.data(), dst.data(), size, 2, {500, 100}, {0, 0}, {100, 1}};
+    strided_copy(context_, spread);
+    expect_copied(spread, "one element");
+  }
+}
+
 TEST_P(Copy, ConcatenatesRows) {
   const std::vector<uint8_t> a = elements(7 * 13, 1);
   const std::vector<uint8_t> b = elements(7 * 20, 1);
