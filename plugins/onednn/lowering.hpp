@@ -18,8 +18,12 @@
 
 namespace tenon::onednn {
 
+// Which convolutions may be computed by minimal filtering where that is faster (handlers/winograd).
+enum class WinogradUse : uint8_t { kOff, kBf16, kAll };
+
 struct CompileOptions {
   bool bf16 = false;  // compute and keep real numbers in bf16; inputs and outputs stay f32
+  WinogradUse winograd = WinogradUse::kBf16;
   int threads = 1;
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;

@@ -67,6 +67,11 @@ struct Compiled {
   std::vector<uint64_t> step_ns;    // of the last profiled run
 };
 
+WinogradUse winograd_use(std::string_view name) {
+  if (name == "off") return WinogradUse::kOff;
+  return name == "all" ? WinogradUse::kAll : WinogradUse::kBf16;
+}
+
 Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
   bool is_same = given.ndim == wanted.ndim && dtype_of(given) == dtype_of(wanted);
   int64_t stride = 1;
@@ -93,6 +98,7 @@ class OneDnn {
     OneDnn made;
     made.ctx_ = ctx;
     made.precision_ = options.text("precision", "fp32");
+    made.winograd_ = options.text("winograd", "auto");
     made.threads_ = options.integer("threads", 0);
     return Result<OneDnn>(std::move(made));
   }
@@ -155,6 +161,7 @@ class OneDnn {
     const Graph& graph = made->imported.graph;
     CompileOptions compile;
     compile.bf16 = options.text("precision", precision_) == "bf16";
+    compile.winograd = winograd_use(options.text("winograd", winograd_));
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : omp_get_max_threads();
     for (int input : graph.inputs)
@@ -327,6 +334,7 @@ class OneDnn {
 
   tn_ctx* ctx_ = nullptr;
   std::string precision_ = "fp32";
+  std::string winograd_ = "auto";
   int64_t threads_ = 0;
   std::unique_ptr<WeightStore> store_ = std::make_unique<WeightStore>();
 };
@@ -340,5 +348,7 @@ TENON_BACKEND(onednn,
               R"({"properties": {
   "precision": {"type": "string", "enum": ["fp32", "bf16", "int8"], "default": "fp32",
                 "description": "how real numbers are kept between nodes; quantized nodes run in int8 in any case"},
+  "winograd": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",
+               "description": "3x3 convolutions that train, by minimal filtering where that is faster: in bf16, never, in fp32 too; their rounding errors are about twice as large"},
   "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,
               "description": "threads per run; 0: as many as OpenMP gives"}}})")

@@ -14,6 +14,7 @@
 #include "conv_weights.hpp"
 #include "depthwise.hpp"
 #include "handlers.hpp"
+#include "winograd.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -295,6 +296,7 @@ std::string refuse_conv(const Graph& graph, const Node& node) {
 }
 
 void lower_conv(Lowering& lowering, int node) {
+  if (lower_winograd_conv(lowering, node)) return;
   Tail tail = find_tail(lowering, node, 1);
   const Node& conv = lowering.graph().nodes[node];
   if (conv.input(2) != kNone && tail.bias != kNone) {

@@ -10,6 +10,7 @@
 #include "conv_weights.hpp"
 #include "handlers.hpp"
 #include "kernels/patches.h"
+#include "winograd.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -178,6 +179,7 @@ std::string refuse_conv_weight_grad(const Graph& graph, const Node& node) {
 }
 
 void lower_conv_weight_grad(Lowering& lowering, int index) {
+  if (lower_winograd_weight_grad(lowering, index)) return;
   WeightGrad grad(lowering, index);
   if (grad.pays_as_product())
     grad.lower_as_product();

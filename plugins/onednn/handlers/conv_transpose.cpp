@@ -5,6 +5,7 @@
 #include "conv_geometry.hpp"
 #include "conv_weights.hpp"
 #include "handlers.hpp"
+#include "winograd.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -73,6 +74,7 @@ std::string refuse_conv_transpose(const Graph& graph, const Node& node) {
 }
 
 void lower_conv_transpose(Lowering& lowering, int index) {
+  if (lower_winograd_conv_transpose(lowering, index)) return;
   Tail tail = find_tail(lowering, index, 1);
   if (lowering.graph().nodes[index].input(2) != kNone && tail.bias != kNone) {
     tail = empty_tail(lowering, index);

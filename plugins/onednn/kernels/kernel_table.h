@@ -11,6 +11,7 @@
 #include "quantize_args.h"
 #include "row_args.h"
 #include "types.h"
+#include "winograd_args.h"
 
 namespace tenon::onednn::kernels {
 
