@@ -40,7 +40,7 @@ class ProductBuilder {
                         .src_buffers = {a_.buffer, b_.buffer}});
     if (int8_) add_scales(lowering_, a_, b_, c_dims_.size(), &fused.attr, &fused.arguments);
     Desc dst = is_folded_ ? descriptor(fused.dst, c_dims_, row_major_strides(c_dims_))
-                          : descriptor(fused.dst);
+                          : descriptor(is_turned_ ? turned(fused.dst) : fused.dst);
     Desc bias_desc;
     if (bias != kNone) {
       Dims dims(c_dims_.size(), 1);
@@ -135,6 +135,30 @@ class ProductBuilder {
     pad_batch(a_dims_, a_strides_, c_dims_.size());
     pad_batch(b_dims_, b_strides_, c_dims_.size());
     dst_strides_ = strides_for_reader(lowering_, tail.result);
+    if (is_faster_turned(tail)) turn();
+  }
+
+  // oneDNN copies an `a` whose columns are dense into rows. With few columns in `b` this costs more
+  // than the same product turned, b' @ a', which copies b: gradients of values in attention take
+  // 0.8 of the time.
+  bool is_faster_turned(const Tail& tail) const {
+    const size_t rank = c_dims_.size();
+    const bool is_alone = tail.nodes.empty() && product_.bias == kNone && !int8_ && !packs_b_;
+    return is_alone && c_dims_[rank - 2] > c_dims_[rank - 1] && a_strides_[rank - 1] != 1 &&
+           b_strides_[rank - 1] == 1;
+  }
+
+  void turn() {
+    is_turned_ = true;
+    std::swap(a_, b_);
+    std::swap(a_dims_, b_dims_);
+    std::swap(a_strides_, b_strides_);
+    for (Dims* axes : {&a_dims_, &a_strides_, &b_dims_, &b_strides_})
+      swap_last(*axes);
+    Dims turned_dims = c_dims_;
+    swap_last(turned_dims);
+    dst_strides_ = row_major_strides(turned_dims);
+    swap_last(dst_strides_);
   }
 
   static void pad_batch(Dims& dims, Dims& strides, size_t rank) {
@@ -183,6 +207,7 @@ class ProductBuilder {
   bool packs_b_ = false;
   bool packs_in_run_ = false;
   bool is_folded_ = false;
+  bool is_turned_ = false;
   ElementType b_type_ = ElementType::kF32;
   View a_;
   View b_;

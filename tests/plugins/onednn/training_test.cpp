@@ -54,6 +54,24 @@ constexpr Case kCases[] = {
   %p: f32[3, 17, 40] = Mul(%y, %r) @n4
   %dx: f32[3, 17, 40] = Mul(%p, %half) @n5
   output dx = %dx)"},
+    {"GradientsOfAttention", R"(input %p: f32[2, 3, 96, 96]
+  input %d: f32[2, 96, 3, 32]
+  input %x: f32[200, 96]
+  input %rows: f32[7, 96]
+  constant %two: i64[7, 1] = [0, 3, 199, 3, 5, 6, 3]
+  %dy: f32[2, 3, 96, 32] = Transpose(%d) {perm = ints[0, 2, 1, 3]} @n1
+  %turned: f32[2, 3, 96, 96] = Transpose(%p) {perm = ints[0, 1, 3, 2]} @n2
+  %dv: f32[2, 3, 96, 32] = MatMul(%turned, %dy) @n3
+  %heads: f32[2, 96, 3, 32] = Transpose(%dv) {perm = ints[0, 2, 1, 3]} @n4
+  %more: f32[2, 3, 96, 32] = MatMul(%turned, %dy) @n5
+  %twice: f32[2, 3, 96, 32] = Mul(%more, %more) @n6
+  %zero: f32[200, 96] = Sub(%x, %x) @n7
+  %table: f32[200, 96] = ScatterND(%zero, %two, %rows) {reduction = "add"} @n8
+  %kept: f32[200, 96] = ScatterND(%x, %two, %rows) {reduction = "add"} @n9
+  output heads = %heads
+  output twice = %twice
+  output table = %table
+  output kept = %kept)"},
     {"WeightsInBothDirections", R"(input %x: f32[130, 192]
   input %w: f32[192, 256]
   input %odd: f32[256, 75]
