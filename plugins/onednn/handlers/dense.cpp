@@ -5,14 +5,29 @@
 
 namespace tenon::onednn {
 
+namespace {
+
+// Whether nothing but this node's first input lies where its first output, made like it, may lie.
+bool may_replace_first(const Lowering& lowering, int index, const std::vector<View>& inputs) {
+  const Value& value = lowering.graph().values[lowering.graph().nodes[index].outputs[0]];
+  const View like{.type = value.type, .dims = value.dims, .strides = row_major_strides(value.dims)};
+  for (size_t i = 1; i < inputs.size(); ++i)
+    if (inputs[i].buffer == inputs[0].buffer) return false;
+  return lowering.may_overwrite(inputs[0], like, index);
+}
+
+}  // namespace
+
 void lower_dense(Lowering& lowering,
                  int index,
                  const char* kernel,
                  KernelFunction function,
-                 int64_t scratch_bytes) {
+                 int64_t scratch_bytes,
+                 FirstOutput first_output) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[index];
   Step step{.name = node.name, .kernel = kernel};
+  std::vector<View> inputs;
   for (int input : node.inputs) {
     if (input == kNone) {
       step.places.push_back({});
@@ -21,14 +36,20 @@ void lower_dense(Lowering& lowering,
     View view = lowering.read_row_major(input, graph.values[input].type);
     step.bytes += static_cast<double>(view.bytes());
     step.places.push_back(place_of(view));
+    inputs.push_back(view);
   }
+  const bool replaces =
+      first_output == FirstOutput::kOverFirstInput && may_replace_first(lowering, index, inputs);
+  if (replaces) lowering.set_view(node.outputs[0], inputs[0]);
   for (int output : node.outputs) {
     if (output == kNone) {
       step.places.push_back({});
       continue;
     }
     const Value& value = graph.values[output];
-    View made = lowering.make(output, value.type, row_major_strides(value.dims));
+    const bool is_there = replaces && output == node.outputs[0];
+    View made =
+        is_there ? inputs[0] : lowering.make(output, value.type, row_major_strides(value.dims));
     step.bytes += static_cast<double>(made.bytes());
     step.places.push_back(place_of(made));
   }

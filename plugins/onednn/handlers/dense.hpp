@@ -10,12 +10,15 @@
 namespace tenon::onednn {
 
 // Adds one step for the whole node. The kernel's pointers: the inputs in order, the outputs in
-// order, and `scratch_bytes` of memory last; nullptr for what the node leaves out.
+// order, and `scratch_bytes` of memory last; nullptr for what the node leaves out. kOverFirstInput:
+// the first output may have the address of the first input, where that is not read any more.
+enum class FirstOutput : uint8_t { kApart, kOverFirstInput };
 void lower_dense(Lowering& lowering,
                  int node,
                  const char* kernel,
                  KernelFunction function,
-                 int64_t scratch_bytes = 0);
+                 int64_t scratch_bytes = 0,
+                 FirstOutput first_output = FirstOutput::kApart);
 
 // [outer, k, inner] around one axis.
 struct AxisSplit {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScatterElements and ScatterND: a copy of the data, then each update at its place, in order.
+// ScatterElements and ScatterND: a copy of the data where it is still needed, then each update at
+// its place, in order.
 
 #include <cstring>
 
@@ -133,16 +134,16 @@ void lower_scatter(Lowering& lowering, int index) {
             .axis = positive_axis(node.integer("axis", 0), src.dims.size())};
   bool by_tuples = node.op == "ScatterND";
   size_t bytes = static_cast<size_t>(src.bytes());
-  lower_dense(lowering, index, "tenon:scatter",
-              [s, by_tuples, bytes](const kernels::Context&, void* const* pointers) {
-                std::memcpy(pointers[3], pointers[0], bytes);
-                return kernels::visit(s.type, [&]<class T>() -> const char* {
-                  const T* updates = static_cast<const T*>(pointers[2]);
-                  T* out = static_cast<T*>(pointers[3]);
-                  return by_tuples ? scatter_nd(s, pointers[1], updates, out)
-                                   : scatter_elements(s, pointers[1], updates, out);
-                });
-              });
+  auto run = [s, by_tuples, bytes](const kernels::Context&, void* const* pointers) {
+    if (pointers[3] != pointers[0]) std::memcpy(pointers[3], pointers[0], bytes);
+    return kernels::visit(s.type, [&]<class T>() -> const char* {
+      const T* updates = static_cast<const T*>(pointers[2]);
+      T* out = static_cast<T*>(pointers[3]);
+      return by_tuples ? scatter_nd(s, pointers[1], updates, out)
+                       : scatter_elements(s, pointers[1], updates, out);
+    });
+  };
+  lower_dense(lowering, index, "tenon:scatter", run, 0, FirstOutput::kOverFirstInput);
 }
 
 }  // namespace tenon::onednn
