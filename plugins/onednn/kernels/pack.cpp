@@ -25,18 +25,27 @@ void pack_rows(
     table.pair_bf16(src + i * args.src_in, src + (i + 1) * args.src_in, args.block, pairs);
 }
 
+// Rows lie too far apart for the CPU to see what is read next.
+void fetch_ahead(const float* src, int64_t n) {
+  constexpr int64_t kLine = 64 / sizeof(float);
+  for (int64_t i = 0; i < n; i += kLine)
+    __builtin_prefetch(src + i);
+}
+
 // Inputs are neighbours: a block is turned, in bf16 by pairs of numbers.
 void pack_columns(const KernelTable& table, const PackArgs& args, const float* src, char* dst) {
   if (args.type == ElementType::kF32) {
     return table.transpose_tile({src, dst, args.src_out, args.block, args.block, args.in, 4});
   }
   constexpr int64_t kColumns = 256;
+  constexpr int64_t kAhead = 2;
   alignas(64) uint32_t rounded[kMostPackBlock * kColumns / 2];
   uint32_t* pairs = reinterpret_cast<uint32_t*>(dst);
   for (int64_t i = 0; i < args.in; i += kColumns) {
     const int64_t n = std::min(kColumns, args.in - i);
     for (int64_t row = 0; row < args.block; ++row) {
       const Target to{rounded + row * kColumns / 2, ElementType::kBf16};
+      if (row + kAhead < args.block) fetch_ahead(src + (row + kAhead) * args.src_out + i, n);
       table.store_f32(src + row * args.src_out + i, n, to, 0, false);
     }
     table.transpose_tile(
