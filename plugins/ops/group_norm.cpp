@@ -186,7 +186,8 @@ constexpr tn_op kLrn =
             .shape = shape<same_shape>,
             .decompose = decompose<lrn_decompose>,
             .ref = ref<lrn_ref>,
-            .sample = sample<lrn_sample>});
+            .sample = sample<lrn_sample>,
+            .cast = "cpu=fp32 cuda=fp32"});
 
 }  // namespace
 

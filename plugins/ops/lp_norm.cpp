@@ -235,7 +235,8 @@ constexpr tn_op kLp = op_row({.type = "LpNormalization",
                               .decompose = decompose<lp_decompose>,
                               .cost = cost<norm_cost>,
                               .ref = ref<lp_ref>,
-                              .sample = sample<lp_sample>});
+                              .sample = sample<lp_sample>,
+                              .cast = "cuda=fp32"});
 constexpr tn_op kMvn = op_row({.type = "MeanVarianceNormalization",
                                .since = 13,
                                .attributes = R"([{"name": "axes", "type": "ints"}])",

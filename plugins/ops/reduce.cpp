@@ -251,14 +251,12 @@ Status sum_vjp(Gradients& g) {
   return {};
 }
 Status mean_vjp(Gradients& g) {
-  Value each = g.div(kept(g, g.cotangent()), how_many(g));
-  g.set(0, g.expand_like(each, g.in(0)));
+  g.set(0, g.expand_like(g.div(kept(g, g.cotangent()), how_many(g)), g.in(0)));
   return {};
 }
 // Elements that are equally extreme share.
 Status extreme_vjp(Gradients& g) {
-  Value x = g.in(0);
-  Value hit = g.cast(g.op("Equal", {x, kept(g, g.out())}), x.dtype());
+  Value hit = g.cast(g.op("Equal", {g.in(0), kept(g, g.out())}), g.in(0).dtype());
   std::vector<Value> inputs{hit};
   if (g.in(1)) inputs.push_back(g.in(1));
   Value hits = g.op("ReduceSum", inputs,
@@ -356,7 +354,7 @@ OpCost reduce_cost(Node node) {
 }
 
 template <size_t kIndex, class How>
-constexpr tn_op reduce_row(uint64_t since, const char* quant = "") {
+constexpr tn_op reduce_row(uint64_t since, const char* quant = "", const char* cast = "cuda=fp32") {
   return op_row({.type = kNames[kIndex],
                  .since = since,
                  .attributes = R"([{"name": "keepdims", "type": "int", "default": 1},
@@ -369,7 +367,8 @@ constexpr tn_op reduce_row(uint64_t since, const char* quant = "") {
                  .sample = sample<sample_of<kIndex>>,
                  .vjp_inputs = 0,
                  .vjp_outputs = 0,
-                 .batch = batch<reduce_batch>});
+                 .batch = batch<reduce_batch>,
+                 .cast = cast});
 }
 
 // Those with a gradient of their own are what the others are made of.
@@ -382,10 +381,11 @@ constexpr tn_op with_vjp(tn_op row, decltype(tn_op::vjp) column, uint64_t reads 
 }
 
 constexpr tn_op kSum = with_vjp(reduce_row<0, Sum>(13, "requant"), vjp<sum_vjp>);
-constexpr tn_op kMean = with_vjp(reduce_row<1, Mean>(18, "requant"), vjp<mean_vjp>);
-constexpr tn_op kMax = with_vjp(reduce_row<2, Max>(20, "same_scale"), vjp<extreme_vjp>, 1);
-constexpr tn_op kMin = with_vjp(reduce_row<3, Min>(20, "same_scale"), vjp<extreme_vjp>, 1);
-constexpr tn_op kProd = with_vjp(reduce_row<4, Prod>(18), vjp<product_vjp>, 1);
+constexpr tn_op kMean = with_vjp(reduce_row<1, Mean>(18, "requant", ""), vjp<mean_vjp>);
+constexpr tn_op kMax = with_vjp(reduce_row<2, Max>(20, "same_scale", ""), vjp<extreme_vjp>, 1);
+constexpr tn_op kMin = with_vjp(reduce_row<3, Min>(20, "same_scale", ""), vjp<extreme_vjp>, 1);
+constexpr tn_op kProd =
+    with_vjp(reduce_row<4, Prod>(18, "", "cpu=fp32 cuda=fp32"), vjp<product_vjp>, 1);
 constexpr tn_op kSumSquare = reduce_row<5, SumSquare>(18);
 constexpr tn_op kL1 = reduce_row<6, Norm1>(18);
 constexpr tn_op kL2 = reduce_row<7, Norm2>(18);

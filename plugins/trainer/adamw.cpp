@@ -22,6 +22,7 @@ class AdamW {
   }
 
   Status build(EditView edit, const Update& update, std::span<Value> after) const {
+    TN_CHECK(decay_.check(edit.graph()));
     Builder b(edit);
     Coefficients constants(b);
     TN_TRY(count, Slot::open(edit, free_name(edit.graph()), Type(TN_F32, {})));

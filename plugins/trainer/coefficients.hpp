@@ -2,6 +2,7 @@
 #pragma once
 // Numbers of an update in each element type that parameters have, made once for all of them.
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -42,6 +43,17 @@ struct Decay {
   static Decay from(const Options& options) {
     return {options.number("weight_decay"), options.flag("decay_vectors"),
             options.texts("no_decay")};
+  }
+  // A pattern that means nothing in the graph is a slip of the pen. Parameters of other groups, and
+  // what is frozen, are in the graph too.
+  Status check(Graph graph) const {
+    std::vector<Value> known = graph.inputs(), constants = graph.constants();
+    known.insert(known.end(), constants.begin(), constants.end());
+    for (const std::string& pattern : none)
+      if (std::none_of(known.begin(), known.end(),
+                       [&](Value v) { return matches(pattern, v.name()); }))
+        return invalid(cat("option no_decay: no parameter fits ", pattern));
+    return {};
   }
   bool applies_to(const Parameter& parameter) const {
     return amount != 0 && (vectors || parameter.value.type().rank() > 1) &&

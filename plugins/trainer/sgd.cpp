@@ -20,6 +20,7 @@ class Sgd {
   }
 
   Status build(EditView edit, const Update& update, std::span<Value> after) const {
+    TN_CHECK(decay_.check(edit.graph()));
     Builder b(edit);
     Coefficients constants(b);
     for (size_t i = 0; i < after.size(); ++i) {

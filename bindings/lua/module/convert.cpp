@@ -82,6 +82,19 @@ Json convert(lua_State* state, int index, std::string_view where, int depth) {
   }
 }
 
+// JSON has no other numbers: they would arrive as if nothing had been said.
+void check_finite(const Json& value, const std::string& where) {
+  if (value.is_array()) {
+    for (size_t i = 0; i < value.size(); ++i)
+      check_finite(value[i], cat(where, ": ", i + 1));
+  } else if (value.is_object()) {
+    for (const auto& [key, item] : value.items())
+      check_finite(item, cat(where, ": ", key));
+  } else if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    invalid(cat(where, ": expected a finite number, got ", value.get<double>()));
+  }
+}
+
 const Json schema_of(const Runtime& run, std::string_view role, const std::string& id) {
   for (const Json& one : cxx::list_components(*run.session, role)) {
     if (one["id"] == id && one["schema"].is_object() && one["schema"].contains("properties"))
@@ -159,6 +172,7 @@ Json options_table(lua_State* state, int index, std::string_view where) {
   if (lua_isnoneornil(state, index)) return Json::object();
   if (!lua_istable(state, index)) bad_argument(state, index, where, "a table of options");
   Json options = to_json(state, index, where);
+  check_finite(options, std::string(where));
   if (!options.is_object()) invalid(cat(where, ": expected options by name, got a list"));
   return options;
 }
@@ -182,7 +196,9 @@ cxx::Options to_options(lua_State* state,
     std::string key = lua_tostring(state, -2);
     const Json option = schema.contains(key) ? schema[key] : Json();
     if (!set_object(state, lua_gettop(state), key, option, options)) {
-      plain[key] = to_json(state, -1, cat(where, ": option ", key));
+      std::string place = cat(where, ": option ", key);
+      plain[key] = to_json(state, -1, place);
+      check_finite(plain[key], place);
       Json type = schema.contains(key) ? schema[key].value("type", Json()) : Json();
       // A data set may be given as the name of its file.
       if (plain[key].is_string() && (type == "path" || type == "component"))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core, lists
+from .errors import InvalidArgument
 from .events import session
 
 Dim = int | str | None
@@ -58,6 +59,11 @@ def split_options(options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             (plain if scalar else objects)[key] = value.item() if scalar else native
         else:
             plain[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
+    for key, value in plain.items():
+        try:
+            json.dumps(value, default=_as_json, allow_nan=False)
+        except ValueError:
+            raise InvalidArgument(f"option {key}: expected finite numbers, got {value}") from None
     return json.dumps(plain, default=_as_json), objects
 
 

@@ -19,6 +19,8 @@ assert(adamw:rate(10, 110) == 1e-3 and adamw:rate(110, 110) == 0)
 assert(tn.optim.sgd { lr = 0.5, momentum = 0.9 }:rate(7) == 0.5)
 assert(tn.optim.sgd { lr = function(step) return step * 2 end }:rate(3) == 6)
 fails("option lr: expected a number, a schedule or a function", function() tn.optim.sgd {} end)
+fails("tn.optim: trainer.sgd: option momentum: expected a finite number, got", function() tn.optim.sgd { lr = 1, momentum = 0 / 0 } end)
+fails("option no_decay: 2: expected a finite number, got inf", function() tn.optim.sgd { lr = 1, no_decay = { "b", 1 / 0 } } end)
 fails("did you mean 'momentum'", function() tn.optim.sgd { lr = 1, momentun = 0.9 } end)
 
 -- tn.step takes an optimizer as well as its id.

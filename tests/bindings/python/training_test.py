@@ -69,6 +69,11 @@ def test_wrong_options_are_named(blobs):
         tenon.train(linear(), blobs, epoch=3)
     with pytest.raises(tenon.InvalidArgument, match="option precision"):
         tenon.train(linear(), blobs, precision="int8")
+    for number in (float("nan"), np.float32("inf")):
+        with pytest.raises(tenon.InvalidArgument, match="option rate: expected finite numbers"):
+            tenon.train(linear(), blobs, rate=number)
+    with pytest.raises(tenon.InvalidArgument, match="option no_decay: no parameter fits c"):
+        tenon.train(linear(), blobs, optimizer=tenon.optim.adamw(lr=0.1, no_decay=["b", "c"]))
 
 
 def test_functions_are_told_of_each_epoch(blobs):

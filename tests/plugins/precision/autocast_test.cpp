@@ -129,6 +129,37 @@ TEST_F(Autocast, CudaHasATableOfItsOwn) {
   EXPECT_EQ(dtype_name(dtype_of_value("all")), "float32");
 }
 
+// What else PyTorch's two lists of float32 (autocast_mode.cpp and .h) name and ONNX has: sums,
+// products, norms. LRN is an average pool of a float32 list there, and a power on the other.
+TEST_F(Autocast, SumsProductsAndNormsAreWideWherePyTorchHasThemSo) {
+  const std::tuple<const char*, const char*, const char*> table[] = {
+      {"ReduceSum", "follow", "fp32"},
+      {"ReduceProd", "fp32", "fp32"},
+      {"ReduceLogSumExp", "follow", "fp32"},
+      {"ReduceL1", "follow", "fp32"},
+      {"ReduceL2", "follow", "fp32"},
+      {"LpNormalization", "follow", "fp32"},
+      {"ReduceMean", "follow", "follow"},
+      {"ReduceMax", "follow", "follow"},
+      {"LRN", "fp32", "fp32"}};
+  build_after_product([&](EditView edit, Value, Value low) {
+    for (const auto& [type, cpu, cuda] : table) {
+      std::vector<Attr> attrs;
+      if (std::string_view(type) == "LRN") attrs = {{"size", 3}};
+      Value made = node(edit, type, {low}, type, attrs);
+      EXPECT_EQ(text_of(edit.output(cat("out_", type), made)), "");
+    }
+    return low;
+  });
+
+  ASSERT_EQ(apply("precision.autocast", json::object()), "");
+  for (const auto& [type, cpu, cuda] : table)
+    EXPECT_EQ(category(type), cpu) << type;
+  ASSERT_EQ(apply("precision.autocast", {{"device", "cuda"}}), "");
+  for (const auto& [type, cpu, cuda] : table)
+    EXPECT_EQ(category(type), cuda) << type;
+}
+
 TEST_F(Autocast, OneCastForEachValueAndType) {
   build_after_product([&](EditView edit, Value x, Value) {
     Value w = weight(edit, "w2", {8, 8}, 1);

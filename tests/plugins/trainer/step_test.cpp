@@ -78,8 +78,10 @@ class Trainer : public PluginTest {
     const double* data = after.data<double>();
     return {data, data + 3};
   }
-  std::string failure(std::string_view text, std::string_view id = "trainer.sgd") {
-    auto graph = step_of(text, json::object(), id);
+  std::string failure(std::string_view text,
+                      std::string_view id = "trainer.sgd",
+                      const json& options = json::object()) {
+    auto graph = step_of(text, options, id);
     return graph.ok() ? "" : text_of(graph.status());
   }
 
@@ -152,6 +154,11 @@ TEST_F(Trainer, WhatIsMissingIsNamed) {
   text = kBowl;
   text.replace(text.find("\"grad/x\""), 8, "\"grad/z\"");
   EXPECT_THAT(failure(text), HasSubstr("grad/z: no input or constant has this name"));
+  for (const char* id : {"trainer.sgd", "trainer.adamw"}) {
+    EXPECT_THAT(failure(kBowl, id, {{"no_decay", {"x", "bias*"}}}),
+                HasSubstr("option no_decay: no parameter fits bias*"));
+    EXPECT_EQ(failure(kBowl, id, {{"no_decay", "?"}}), "");
+  }
   EXPECT_THAT(refusal("tenon.optimizer/1", "trainer.sgd", {{"nesterov", true}}),
               HasSubstr("expected a momentum above 0"));
   EXPECT_THAT(refusal("tenon.optimizer/1", "trainer.adamw", {{"beta1", 1}}), HasSubstr("beta1"));
