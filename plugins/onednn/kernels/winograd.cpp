@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kBlockTiles = 4 * kWinogradRows;      // whose products wait for each other
 constexpr int64_t kConvolveBytes = int64_t{256} << 10;  // of transformed tiles of one worker
-constexpr int64_t kGradientBytes = int64_t{4} << 20;    // of all workers
+constexpr int64_t kGradientBytes = int64_t{8} << 20;    // of all workers: in their common cache
 constexpr int64_t kLine = 16;  // words; keeps planes from falling on the same lines of a cache
 
 int64_t round_up(int64_t n, int64_t unit) {
@@ -37,7 +37,11 @@ bool Winograd::is_fast(ElementType type) {
 }
 
 int64_t Winograd::packed_bytes() const {
-  return kWinogradPlanes * shape_.in * winograd_columns(shape_.out) * element_bytes(type_);
+  return kWinogradPlanes * packed_plane() * 4;
+}
+
+int64_t Winograd::packed_plane() const {
+  return words(shape_.in) * winograd_columns(shape_.out) + kLine;
 }
 
 // As many as fill the cache, the same for every worker.
@@ -58,13 +62,14 @@ int64_t Winograd::convolve_bytes() const {
 
 int64_t Winograd::gradient_tiles() const {
   const int64_t bytes = kWinogradPlanes * (shape_.in + shape_.out) * element_bytes(type_);
-  const int64_t tiles = std::clamp<int64_t>(kGradientBytes / bytes, 128, 1024);
+  const int64_t tiles = std::clamp<int64_t>(kGradientBytes / bytes, 128, 2048);
   return round_up(std::min(tiles, shape_.tiles()), 2);
 }
 
 int64_t Winograd::gradient_bytes() const {
   const int64_t rows = winograd_rows(shape_.out);
-  const int64_t planes = words(gradient_tiles()) * (winograd_columns(shape_.in) + rows) + 2 * kLine;
+  const int64_t row = winograd_columns(shape_.in) + round_up(rows, kLine);
+  const int64_t planes = words(gradient_tiles()) * row + 2 * kLine;
   const int64_t zeros = std::max(shape_.in, shape_.out);
   return (kWinogradPlanes * (planes + rows * shape_.in) + zeros) * 4;
 }
@@ -82,10 +87,19 @@ void Winograd::pack(const Context& context,
                           .is_flipped = is_flipped,
                           .type = type_,
                           .weights = weights,
-                          .packed = packed};
-  constexpr int64_t kUnit = 16;  // a multiple of all levels' lanes
-  parallel_for(context.parallel, shape_.out / kUnit, 1, [&](int64_t lo, int64_t hi) {
-    context.table->winograd_pack(args, lo * kUnit, hi * kUnit);
+                          .packed = packed,
+                          .plane = packed_plane()};
+  // Neighbours in memory one after the other.
+  const bool by_out = strides.out > strides.in;
+  const int64_t ins = shape_.in / kWinogradUnit;
+  const int64_t outs = shape_.out / kWinogradUnit;
+  const int64_t inner = by_out ? ins : outs;
+  parallel_for(context.parallel, ins * outs, 1, [&](int64_t lo, int64_t hi) {
+    for (int64_t i = lo; i < hi; ++i) {
+      const int64_t in = by_out ? i % inner : i / inner;
+      const int64_t out = by_out ? i / inner : i % inner;
+      context.table->winograd_pack(args, in * kWinogradUnit, out * kWinogradUnit);
+    }
   });
 }
 
@@ -113,6 +127,7 @@ void Winograd::convolve_chunk(const Context& context,
                          .row = row,
                          .plane = plane,
                          .packed = operands.packed,
+                         .packed_plane = packed_plane(),
                          .bias = operands.bias,
                          .add = operands.add,
                          .relu = operands.relu,
@@ -162,8 +177,8 @@ Winograd::Gradient Winograd::cut_gradient(const void* src,
   g.source.plane = words(g.tiles) * winograd_columns(shape_.in) + kLine;
   g.result.side = WinogradSide::kResult;
   g.result.image = dst_gradient;
-  g.result.row = g.rows;
-  g.result.plane = words(g.tiles) * g.rows + kLine;
+  g.result.row = round_up(g.rows, kLine);  // or stores would cross lines
+  g.result.plane = words(g.tiles) * g.result.row + kLine;
   g.sources = zeros + zero_words;
   g.results = g.sources + kWinogradPlanes * g.source.plane;
   g.sums = g.results + kWinogradPlanes * g.result.plane;
@@ -187,7 +202,7 @@ void Winograd::add_products(const Context& context,
           {.type = type_,
            .a = g.results + plane * g.result.plane,
            .a_row = 1,
-           .a_step = g.rows,
+           .a_step = g.result.row,
            .b = g.sources + plane * g.source.plane + block * g.source.block,
            .b_step = kWinogradColumns,
            .c = g.sums + plane * g.rows * shape_.in + column,

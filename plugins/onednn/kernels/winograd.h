@@ -80,6 +80,7 @@ class Winograd {
                     const Gradient& gradient,
                     int64_t tiles,
                     bool accumulates) const;
+  int64_t packed_plane() const;
   int64_t words(int64_t elements) const { return elements / word_; }
 
   WinogradShape shape_;

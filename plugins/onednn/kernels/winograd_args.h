@@ -14,6 +14,7 @@ namespace tenon::onednn::kernels {
 constexpr int64_t kWinogradPlanes = 16;  // 4x4 products for 2x2 results
 constexpr int64_t kWinogradRows = 6;     // of one block of accumulators
 constexpr int64_t kWinogradColumns = 64;
+constexpr int64_t kWinogradUnit = 16;  // channels are multiples: all levels' lanes divide it
 
 constexpr int64_t winograd_rows(int64_t rows) {
   return (rows + kWinogradRows - 1) / kWinogradRows * kWinogradRows;
@@ -61,6 +62,7 @@ struct WinogradPack {
   ElementType type = ElementType::kF32;
   const float* weights = nullptr;
   void* packed = nullptr;
+  int64_t plane = 0;  // words from one plane to the next
 };
 
 // A block of tiles [first, first + count): planes x packed weights, back to 2x2 results.
@@ -70,6 +72,7 @@ struct WinogradConvolve {
   const void* planes = nullptr;  // of the tiles, by channels
   int64_t row = 0, plane = 0;    // words
   const void* packed = nullptr;
+  int64_t packed_plane = 0;     // words
   const float* bias = nullptr;  // null: none
   const void* add = nullptr;    // like dst, added in front of the Relu; null: none
   bool relu = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of 3x3 by kernels/winograd.h beside oneDNN's direct ones, each pass of training:
 // the least milliseconds of alternating runs.
-//   bench_onednn_winograd [fp32|bf16] [threads] [rounds]
+//   bench_onednn_winograd [fp32|bf16] [threads] [rounds] [channels]
 
 #include "kernels/winograd.h"
 
@@ -177,6 +177,7 @@ int main(int argc, char** argv) {
   const bool bf16 = argc < 2 || std::string(argv[1]) == "bf16";
   int threads = argc > 2 ? std::atoi(argv[2]) : 2;
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 10;
+  const int64_t channels = argc > 4 ? std::atoi(argv[4]) : 0;
   omp_set_num_threads(threads);
   if (!Winograd::is_fast(bf16 ? ElementType::kBf16 : ElementType::kF32)) {
     std::printf("this CPU has no products of that type\n");
@@ -184,6 +185,7 @@ int main(int argc, char** argv) {
   }
   const Context context = make_context(best_level(), pool(&threads));
   for (const auto& each : kLayers) {
+    if (channels != 0 && channels != each[2]) continue;
     Layer layer(each, bf16, threads);
     std::printf("%lld x %lldx%lld, %lld channels\n", static_cast<long long>(each[0]),
                 static_cast<long long>(each[1]), static_cast<long long>(each[1]),

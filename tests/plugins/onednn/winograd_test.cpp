@@ -139,8 +139,8 @@ constexpr Case kCases[] = {
      .taken = 0},
 };
 
-INSTANTIATE_TEST_SUITE_P(Cases, WinogradPlan, testing::ValuesIn(kCases), [](const auto& info) {
-  return info.param.name;
+INSTANTIATE_TEST_SUITE_P(Cases, WinogradPlan, testing::ValuesIn(kCases), [](const auto& each) {
+  return std::string(each.param.name);
 });
 
 }  // namespace

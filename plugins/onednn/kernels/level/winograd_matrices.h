@@ -18,29 +18,33 @@ TENON_INLINE void source_side(const Vf* d, int step, Vf* out) {
   out[3 * step] = d[step] - d[3 * step];
 }
 
-TENON_INLINE void transform_source(Vf* tile) {
+// Each transform of a tile in two steps, rows and then columns: of two tiles at once the registers
+// hold one step's row.
+TENON_INLINE void source_rows(Vf* tile) {
   Vf rows[16];
   for (int i = 0; i < 4; ++i)
     source_side(tile + i, 4, rows + i);
-  for (int i = 0; i < 4; ++i)
-    source_side(rows + 4 * i, 1, tile + 4 * i);
+  for (int i = 0; i < 16; ++i)
+    tile[i] = rows[i];
+}
+TENON_INLINE void source_columns(const Vf* rows, int row, Vf* out) {
+  source_side(rows + 4 * row, 1, out);
 }
 
-// tile: the 2x2 in its first four
-TENON_INLINE void transform_result(Vf* tile) {
-  Vf rows[8];  // [4][2]
+// tile: the 2x2 in its first four -> [4][2]
+TENON_INLINE void result_rows(Vf* tile) {
+  const Vf low[2] = {tile[2], tile[3]};
   for (int j = 0; j < 2; ++j) {
-    rows[j] = tile[j];
-    rows[2 + j] = tile[j] + tile[2 + j];
-    rows[4 + j] = tile[j] - tile[2 + j];
-    rows[6 + j] = -tile[2 + j];
+    tile[6 + j] = -low[j];
+    tile[4 + j] = tile[j] - low[j];
+    tile[2 + j] = tile[j] + low[j];
   }
-  for (int i = 0; i < 4; ++i) {
-    tile[4 * i] = rows[2 * i];
-    tile[4 * i + 1] = rows[2 * i] + rows[2 * i + 1];
-    tile[4 * i + 2] = rows[2 * i] - rows[2 * i + 1];
-    tile[4 * i + 3] = -rows[2 * i + 1];
-  }
+}
+TENON_INLINE void result_columns(const Vf* rows, int row, Vf* out) {
+  out[0] = rows[2 * row];
+  out[1] = rows[2 * row] + rows[2 * row + 1];
+  out[2] = rows[2 * row] - rows[2 * row + 1];
+  out[3] = -rows[2 * row + 1];
 }
 
 // [16] products -> [4] results

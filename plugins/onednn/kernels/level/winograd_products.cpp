@@ -124,7 +124,6 @@ template <class Word>
 void convolve(const WinogradConvolve& w, int64_t first, int64_t count) {
   const int64_t rows = winograd_rows(count);
   const int64_t depth = w.shape.in / Word::kWord;
-  const int64_t packed_plane = depth * winograd_columns(w.shape.out);
   const int64_t plane = rows * kWinogradColumns;
   for (int64_t out = 0; out < w.shape.out; out += kWinogradColumns) {
     const int64_t left = w.shape.out - out;
@@ -134,7 +133,7 @@ void convolve(const WinogradConvolve& w, int64_t first, int64_t count) {
       product<Word>({.a = static_cast<const float*>(w.planes) + i * w.plane,
                      .a_row = w.row,
                      .a_step = 1,
-                     .b = packed + i * packed_plane,
+                     .b = packed + i * w.packed_plane,
                      .b_step = kWinogradColumns,
                      .c = w.products + i * plane,
                      .c_row = kWinogradColumns,

@@ -31,41 +31,55 @@ Pixels pixels_of(const WinogradTransform& t, int64_t tile) {
   const bool exists = tile < s.tiles();
   Pixels p;
   for (int i = 0; i < extent; ++i) {
+    const bool has_row = exists && top + i >= 0 && top + i < height;
+    const char* row = base + ((top + i) * width + left) * pixel;
     for (int j = 0; j < extent; ++j) {
-      const int64_t y = top + i;
-      const int64_t x = left + j;
-      const bool is_inside = exists && y >= 0 && y < height && x >= 0 && x < width;
-      p.at[i * extent + j] =
-          is_inside ? base + (y * width + x) * pixel : static_cast<const char*>(t.zeros);
+      const bool is_inside = has_row && left + j >= 0 && left + j < width;
+      p.at[i * extent + j] = is_inside ? row + j * pixel : static_cast<const char*>(t.zeros);
     }
   }
   return p;
 }
 
 template <class Word, WinogradSide kSide>
-TENON_INLINE void load_transformed(const Pixels& p, int64_t channel, Vf* tile) {
+TENON_INLINE void load_rows(const Pixels& p, int64_t channel, Vf* tile) {
   constexpr int kPixels = kSide == WinogradSide::kSource ? 16 : 4;
+#pragma GCC unroll 16
   for (int i = 0; i < kPixels; ++i)
     tile[i] = load_lanes(reinterpret_cast<const typename Word::Element*>(p.at[i]) + channel);
   if constexpr (kSide == WinogradSide::kSource)
-    transform_source(tile);
+    source_rows(tile);
   else
-    transform_result(tile);
+    result_rows(tile);
+}
+template <WinogradSide kSide>
+TENON_INLINE void columns_of(const Vf* rows, int row, Vf* out) {
+  if constexpr (kSide == WinogradSide::kSource)
+    source_columns(rows, row, out);
+  else
+    result_columns(rows, row, out);
 }
 
 // Words of neighbouring channels: one tile after the other.
 template <class Word>
 void by_channels(const WinogradTransform& t, int64_t lo, int64_t hi) {
   using Element = typename Word::Element;
+  constexpr WinogradSide kSide = WinogradSide::kSource;
   float* planes = static_cast<float*>(t.planes);
   for (int64_t tile = lo; tile < hi; ++tile) {
     const Pixels p = pixels_of(t, tile);
     float* to = planes + (tile - t.first) * t.row;
     for (int64_t c = 0; c < t.channels(); c += kLanes) {
-      Vf values[kPlanes];
-      load_transformed<Word, WinogradSide::kSource>(p, c, values);
-      for (int i = 0; i < kPlanes; ++i)
-        Word::put(reinterpret_cast<Element*>(to + i * t.plane) + c, values[i]);
+      Vf rows[kPlanes];
+      load_rows<Word, kSide>(p, c, rows);
+#pragma GCC unroll 4
+      for (int row = 0; row < 4; ++row) {
+        Vf values[4];
+        columns_of<kSide>(rows, row, values);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i)
+          Word::put(reinterpret_cast<Element*>(to + (4 * row + i) * t.plane) + c, values[i]);
+      }
     }
   }
 }
@@ -81,15 +95,25 @@ void by_tiles(const WinogradTransform& t, int64_t lo, int64_t hi) {
       p[w] = pixels_of(t, tile + w);
     float* to = planes + (tile - t.first) / kWord * t.row;
     for (int64_t c = 0; c < t.channels(); c += kLanes) {
-      Vf values[kWord][kPlanes];
+      Vf rows[kWord][kPlanes];
+#pragma GCC unroll 2
       for (int w = 0; w < kWord; ++w)
-        load_transformed<Word, kSide>(p[w], c, values[w]);
+        load_rows<Word, kSide>(p[w], c, rows[w]);
       float* at = to + c / kWinogradColumns * t.block + c % kWinogradColumns;
-      for (int i = 0; i < kPlanes; ++i) {
-        Vf word[kWord];
+#pragma GCC unroll 4
+      for (int row = 0; row < 4; ++row) {
+        Vf values[kWord][4];
+#pragma GCC unroll 2
         for (int w = 0; w < kWord; ++w)
-          word[w] = values[w][i];
-        Word::put_words(at + i * t.plane, word);
+          columns_of<kSide>(rows[w], row, values[w]);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+          Vf word[kWord];
+#pragma GCC unroll 2
+          for (int w = 0; w < kWord; ++w)
+            word[w] = values[w][i];
+          Word::put_words(at + (4 * row + i) * t.plane, word);
+        }
       }
     }
   }

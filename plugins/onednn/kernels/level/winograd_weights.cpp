@@ -12,56 +12,67 @@ namespace {
 
 constexpr int kPlanes = static_cast<int>(kWinogradPlanes);
 
-// The nine taps of one input channel and kLanes output channels.
-TENON_INLINE void load_taps(const WinogradPack& p, int64_t in, int64_t out, Vf* taps) {
+// The nine taps of kLanes input and output channels, outputs as neighbours.
+struct Taps {
+  alignas(kVectorBytes) float at[9][kLanes][kLanes];
+};
+
+void load_taps(const WinogradPack& p, int64_t in, int64_t out, Taps& taps) {
   const float* from = p.weights + in * p.in_stride + out * p.out_stride;
   for (int i = 0; i < 9; ++i) {
     const float* tap = from + (p.is_flipped ? 8 - i : i) * p.tap_stride;
     if (p.out_stride == 1) {
-      taps[i] = load(tap);
-      continue;
+      for (int d = 0; d < kLanes; ++d)
+        store(taps.at[i][d], load(tap + d * p.in_stride));
+    } else if (p.in_stride == 1) {
+      transpose_tile({tap, taps.at[i], p.out_stride, kLanes, kLanes, kLanes, 4});
+    } else {
+      for (int d = 0; d < kLanes; ++d) {
+        for (int lane = 0; lane < kLanes; ++lane)
+          taps.at[i][d][lane] = tap[d * p.in_stride + lane * p.out_stride];
+      }
     }
-    alignas(kVectorBytes) float lanes[kLanes];
-    for (int lane = 0; lane < kLanes; ++lane)
-      lanes[lane] = tap[lane * p.out_stride];
-    taps[i] = load(lanes);
   }
 }
 
 template <class Word>
-void pack(const WinogradPack& p, int64_t out) {
+void pack(const WinogradPack& p, int64_t in, int64_t out) {
   constexpr int kWord = Word::kWord;
-  const int64_t depth = p.in / kWord;
-  const int64_t plane = depth * winograd_columns(p.out);
-  float* to = static_cast<float*>(p.packed) + out / kWinogradColumns * depth * kWinogradColumns +
+  Taps taps;
+  load_taps(p, in, out, taps);
+  float* to = static_cast<float*>(p.packed) +
+              (out / kWinogradColumns * (p.in / kWord) + in / kWord) * kWinogradColumns +
               out % kWinogradColumns;
-  for (int64_t in = 0; in < p.in; in += kWord, to += kWinogradColumns) {
+  for (int d = 0; d < kLanes; d += kWord, to += kWinogradColumns) {
     Vf values[kWord][kPlanes];
     for (int w = 0; w < kWord; ++w) {
-      Vf taps[9];
-      load_taps(p, in + w, out, taps);
-      transform_weights(taps, values[w]);
+      Vf nine[9];
+      for (int i = 0; i < 9; ++i)
+        nine[i] = load(taps.at[i][d + w]);
+      transform_weights(nine, values[w]);
     }
     for (int i = 0; i < kPlanes; ++i) {
       Vf word[kWord];
       for (int w = 0; w < kWord; ++w)
         word[w] = values[w][i];
-      Word::put_words(to + i * plane, word);
+      Word::put_words(to + i * p.plane, word);
     }
   }
 }
 
 }  // namespace
 
-void winograd_pack(const WinogradPack& p, int64_t lo, int64_t hi) {
-  for (int64_t out = lo; out < hi; out += kLanes) {
+void winograd_pack(const WinogradPack& p, int64_t in, int64_t out) {
+  for (int64_t i = in; i < in + kWinogradUnit; i += kLanes) {
+    for (int64_t o = out; o < out + kWinogradUnit; o += kLanes) {
 #if defined(__AVX512F__)
-    if (p.type == ElementType::kBf16) {
-      pack<Pair>(p, out);
-      continue;
-    }
+      if (p.type == ElementType::kBf16) {
+        pack<Pair>(p, i, o);
+        continue;
+      }
 #endif
-    pack<Single>(p, out);
+      pack<Single>(p, i, o);
+    }
   }
 }
 
