@@ -14,6 +14,14 @@ struct Shapes {
   int64_t element_bytes = 1;
 };
 
+// How many elements from i on lie one behind the other in the source.
+int64_t run_length(const int64_t* table, int64_t i, int64_t end) {
+  int64_t n = 1;
+  while (i + n < end && table[i + n] == table[i] + n)
+    ++n;
+  return n;
+}
+
 // Rows of the innermost axis; entries hold coordinates.
 void copy_rows(const Shapes& s,
                const int64_t* entries,
@@ -37,9 +45,12 @@ void copy_rows(const Shapes& s,
       at = place < 0 || at < 0 ? -1 : at + place * s.strides[axis];
     }
     char* out = dst + row * inner * s.element_bytes;
-    for (int64_t i = 0; i < inner; ++i) {
-      const char* from = at < 0 || last[i] < 0 ? filler : src + (at + last[i]) * s.element_bytes;
-      std::memcpy(out + i * s.element_bytes, from, bytes);
+    for (int64_t i = 0; i < inner;) {
+      const bool is_filler = at < 0 || last[i] < 0;
+      const char* from = is_filler ? filler : src + (at + last[i]) * s.element_bytes;
+      const int64_t n = is_filler ? 1 : run_length(last, i, inner);
+      std::memcpy(out + i * s.element_bytes, from, static_cast<size_t>(n) * bytes);
+      i += n;
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "conv_geometry.hpp"
 #include "handlers.hpp"
 #include "kept.hpp"
+#include "kernels/max_pool.h"
 #include "kernels/reduce.h"
 
 namespace tenon::onednn {
@@ -34,25 +35,78 @@ bool is_trained(const Graph& graph, int x) {
   });
 }
 
+// The QuantizeLinear behind a node that can keep the type of its channels-last codes, or kNone.
+int quantize_behind_codes(Lowering& lowering, const Node& node) {
+  const View& src = lowering.view(node.inputs[0]);
+  const int quantize = only_quantize(lowering, node.outputs[0]);
+  if (quantize == kNone || !src.is_quantized() || !is_channels_last(src)) return kNone;
+  const int stored = lowering.graph().nodes[quantize].outputs[0];
+  return lowering.graph().values[stored].type == src.type ? quantize : kNone;
+}
+
+Step max_pool_step(const std::string& name,
+                   const Window& window,
+                   const View& src,
+                   const View& dst) {
+  kernels::MaxPoolArgs args{.is_signed = src.type == ElementType::kS8,
+                            .images = src.dims[0],
+                            .channels = src.dims[1],
+                            .height = src.dims[2],
+                            .width = src.dims[3],
+                            .out_height = dst.dims[2],
+                            .out_width = dst.dims[3]};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    args.kernel[axis] = window.kernel[axis];
+    args.stride[axis] = window.strides[axis];
+    args.pad[axis] = window.pad_begin[axis];
+  }
+  Step step{.name = name, .kernel = "tenon:max_pool", .always_succeeds = true};
+  step.flops = static_cast<double>(dst.count() * element_count(window.kernel));
+  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+  step.places = {place_of(src), place_of(dst)};
+  step.kernel_function = [args](const kernels::Context& context,
+                                void* const* pointers) -> const char* {
+    kernels::MaxPoolArgs call = args;
+    call.src = pointers[0];
+    call.dst = pointers[1];
+    kernels::max_pool(context, call);
+    return nullptr;
+  };
+  return step;
+}
+
+// Maxima of codes with two spatial axes, by our own kernel: oneDNN's is called for every pixel.
+bool lower_max_of_codes(Lowering& lowering, const Node& node, const Window& window) {
+  const int quantize = quantize_behind_codes(lowering, node);
+  const View src = lowering.view(node.inputs[0]);
+  if (quantize == kNone || src.dims.size() != 4 || window.dilates != Dims{0, 0}) return false;
+  const Node& user = lowering.graph().nodes[quantize];
+  if (!is_same(*tensor_quant(lowering, user), src.quant)) return false;
+  View dst{.type = src.type, .dims = lowering.graph().values[user.outputs[0]].dims};
+  dst.strides = channels_last_strides(dst.dims);
+  dst.buffer = lowering.scratch(dst.bytes());
+  lowering.mark_done(quantize);
+  lowering.add_step(max_pool_step(node.name, window, src, dst));
+  lowering.set_view(user.outputs[0], dst);
+  return true;
+}
+
 void lower(Lowering& lowering, int index, const PoolShape& shape, const Dims& dst_dims) {
   const Node& node = lowering.graph().nodes[index];
   int result = node.outputs[0];
   View src = lowering.view(node.inputs[0]);
   Dims strides = channels_last_strides(src.dims);
-  int quantize = only_quantize(lowering, result);
-  const Node* user = quantize == kNone ? nullptr : &lowering.graph().nodes[quantize];
   bool is_max = shape.algorithm == A::pooling_max;
+  if (is_max && lower_max_of_codes(lowering, node, shape.window)) return;
+  int quantize = quantize_behind_codes(lowering, node);
   bool pads_with_zero = shape.algorithm == A::pooling_avg_include_padding;
-  bool stays = src.is_quantized() && user != nullptr &&
-               same_strides(src.dims, src.strides, strides) &&
-               lowering.graph().values[user->outputs[0]].type == src.type &&
-               !(pads_with_zero && src.quant.zero_point != 0);
+  bool stays = quantize != kNone && !(pads_with_zero && src.quant.zero_point != 0);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   View dst{.dims = dst_dims, .strides = channels_last_strides(dst_dims)};
   kernels::Quant target;
   if (stays) {
-    target = *tensor_quant(lowering, *user);
+    target = *tensor_quant(lowering, lowering.graph().nodes[quantize]);
     stays = is_max ? is_same(target, src.quant) : target.scale > 0;
   }
   if (stays) {
@@ -66,7 +120,7 @@ void lower(Lowering& lowering, int index, const PoolShape& shape, const Dims& ds
       attr.set_post_ops(ops);
     }
     lowering.mark_done(quantize);
-    result = user->outputs[0];
+    result = lowering.graph().nodes[quantize].outputs[0];
   } else {
     src = lowering.read(node.inputs[0], lowering.real_type(), strides);
     dst.type = src.type;

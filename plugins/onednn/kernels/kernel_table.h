@@ -8,6 +8,7 @@
 
 #include "copy_args.h"
 #include "depthwise_args.h"
+#include "max_pool_args.h"
 #include "quantize_args.h"
 #include "row_args.h"
 #include "types.h"

@@ -163,15 +163,39 @@ void columns(const ReduceArgs& args, int64_t lo, int64_t hi) {
   }
 }
 
+// Rows of a few numbers: a lane each.
+template <class R>
+void narrow_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
+  alignas(64) float total[kReduceBlock];
+  alignas(64) float next[kReduceBlock];
+  double finished[kReduceBlock];
+  for (int64_t at = lo; at < hi; at += kReduceBlock) {
+    const int64_t n = hi - at < kReduceBlock ? hi - at : kReduceBlock;
+    for (int64_t i = 0; i < n; ++i)
+      total[i] = R::kStart;
+    for (int64_t j = 0; j < args.k; ++j) {
+      load_strided(args.src, at * args.k + j, args.k, n, next);
+      add_row<R>(total, next, n);
+    }
+    for (int64_t i = 0; i < n; ++i)
+      finished[i] = static_cast<double>(total[i]);
+    finish(finished, n, args);
+    for (int64_t i = 0; i < n; ++i)
+      total[i] = static_cast<float>(finished[i]);
+    store_f32(total, n, args.dst, at, false);
+  }
+}
+
 using Run = void (*)(const ReduceArgs&, int64_t, int64_t);
 struct ReductionRow {
-  Run f32_rows, bf16_rows, any_rows;
+  Run narrow, f32_rows, bf16_rows, any_rows;
   Run f32_columns, bf16_columns, any_columns;
 };
 template <class R>
-constexpr ReductionRow kReductionRow = {rows<R, Direct<float>>,   rows<R, Direct<Bf16>>,
-                                        rows<R, Converted>,       columns<R, Direct<float>>,
-                                        columns<R, Direct<Bf16>>, columns<R, Converted>};
+constexpr ReductionRow kReductionRow = {
+    narrow_rows<R>,       rows<R, Direct<float>>,    rows<R, Direct<Bf16>>,
+    rows<R, Converted>,   columns<R, Direct<float>>, columns<R, Direct<Bf16>>,
+    columns<R, Converted>};
 // In the order of Reduction.
 constexpr ReductionRow kReductions[] = {
     kReductionRow<Add>,         kReductionRow<Add>,       kReductionRow<Max>,
@@ -189,6 +213,7 @@ Run by_type(ElementType type, Run f32, Run bf16, Run any) {
 
 void reduce_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
   const ReductionRow& row = kReductions[static_cast<int>(args.kind)];
+  if (args.k < kLanes) return row.narrow(args, lo, hi);
   by_type(args.src.type, row.f32_rows, row.bf16_rows, row.any_rows)(args, lo, hi);
 }
 

@@ -38,8 +38,8 @@ double reference(Reduction kind, const std::vector<double>& x) {
 }
 
 TEST_P(Reduce, AgreesWithF64) {
-  constexpr int64_t kShapes[][3] = {{5, 1, 1},     {3, 100, 1},  {2, 5000, 1}, {2, 49, 20},
-                                    {3, 128, 384}, {2, 3, 1025}, {1, 1000, 17}};
+  constexpr int64_t kShapes[][3] = {{5, 1, 1},   {700, 2, 1},   {3, 100, 1},  {2, 5000, 1},
+                                    {2, 49, 20}, {3, 128, 384}, {2, 3, 1025}, {1, 1000, 17}};
   for (const auto& [outer, k, inner] : kShapes) {
     const std::vector<float> x = uniform(static_cast<uint64_t>(outer * k * inner), -1, 3);
     for (int kind = 0; kind < static_cast<int>(Reduction::kCount); ++kind) {
@@ -101,6 +101,31 @@ TEST_P(Reduce, PoolsQuantizedChannels) {
     for (uint64_t j = 0; j < 49; ++j)
       sum += (x[(i / 20 * 49 + j) * 20 + i % 20] - 10) * 0.1;
     EXPECT_NEAR(y[i], std::min(255.0, sum / 49 / 0.05), 0.501);
+  }
+}
+
+template <class T>
+void expect_exact_sums(const Context& context, ElementType type, int64_t k, int64_t inner) {
+  std::mt19937 random(5);
+  std::vector<T> x(static_cast<uint64_t>(2 * k * inner));
+  for (T& code : x)
+    code = random() % 2 == 0 ? std::numeric_limits<T>::max() : static_cast<T>(random());
+  std::vector<float> y(static_cast<uint64_t>(2 * inner) + 1, 7.0F);
+  reduce(context, {Reduction::kSum, {x.data(), type, {0.5F, 3}}, {y.data()}, 2, k, inner});
+
+  for (int64_t i = 0; i < 2 * inner; ++i) {
+    int64_t sum = 0;
+    for (int64_t j = 0; j < k; ++j)
+      sum += x[static_cast<uint64_t>((i / inner * k + j) * inner + i % inner)] - 3;
+    ASSERT_EQ(y[static_cast<uint64_t>(i)], static_cast<float>(sum) * 0.5F) << i << " of " << inner;
+  }
+  EXPECT_EQ(y.back(), 7.0F);
+}
+
+TEST_P(Reduce, SumsCodesExactly) {
+  for (int64_t inner : {32, 33, 63, 96, 512, 513, 700}) {
+    expect_exact_sums<uint8_t>(context_, ElementType::kU8, 300, inner);
+    expect_exact_sums<int8_t>(context_, ElementType::kS8, 129, inner);
   }
 }
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and means of 8-bit columns; contract in ../reduce.h. They are added as integers, in 16 bits
+// as long as those hold them.
+
+#include "level.h"
+#include "simd.h"
+
+namespace tenon::onednn::kernels::TENON_LEVEL {
+
+namespace {
+
+constexpr int64_t kRows = 128;  // of 255 at most: within 16 bits
+
+#if defined(__AVX512BW__)
+using Words = __m512i;
+Words widen(const uint8_t* p) {
+  return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+Words widen(const int8_t* p) {
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+Words add(Words a, Words b) {
+  return _mm512_add_epi16(a, b);
+}
+#elif defined(__AVX2__)
+using Words = __m256i;
+Words widen(const uint8_t* p) {
+  return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+Words widen(const int8_t* p) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+Words add(Words a, Words b) {
+  return _mm256_add_epi16(a, b);
+}
+#else
+using Words = __m128i;
+Words widen(const uint8_t* p) {
+  return _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
+Words widen(const int8_t* p) {
+  return _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
+Words add(Words a, Words b) {
+  return _mm_add_epi16(a, b);
+}
+#endif
+constexpr int64_t kWords = sizeof(Words) / 2;
+static_assert(kWords <= kCodeLanes);
+
+// Of kWords columns.
+template <class T>
+void sum_columns(const T* src, int64_t k, int64_t pitch, int32_t* sums) {
+  for (int64_t i = 0; i < kWords; ++i)
+    sums[i] = 0;
+  for (int64_t first = 0; first < k; first += kRows) {
+    const int64_t end = k - first < kRows ? k : first + kRows;
+    Words part = {};
+    for (int64_t row = first; row < end; ++row)
+      part = add(part, widen(src + row * pitch));
+    int16_t words[kWords];
+    std::memcpy(words, &part, sizeof part);
+    for (int64_t i = 0; i < kWords; ++i)
+      sums[i] += words[i];
+  }
+}
+
+template <class T>
+void run(const ReduceArgs& args, int64_t outer, int64_t column, int64_t n) {
+  const T* src = static_cast<const T*>(args.src.data) + outer * args.k * args.inner;
+  const Quant& quant = args.src.quant;
+  const double scale = (quant.scale == 0.0F ? 1.0 : static_cast<double>(quant.scale)) /
+                       (args.kind == Reduction::kMean ? static_cast<double>(args.k) : 1.0);
+  const double zero = quant.scale == 0.0F ? 0.0 : static_cast<double>(args.k) * quant.zero_point;
+  alignas(64) float results[kReduceBlock];
+  for (int64_t at = 0; at < n; at += kWords) {
+    int32_t sums[kWords];
+    // The last registers reach back into columns that are done, or before this block.
+    const int64_t past = column + at + kWords - args.inner;
+    const int64_t back = past > 0 ? past : 0;
+    sum_columns(src + column + at - back, args.k, args.inner, sums);
+    for (int64_t i = back; i < kWords && at + i - back < n; ++i)
+      results[at + i - back] = static_cast<float>((sums[i] - zero) * scale);
+  }
+  store_f32(results, n, args.dst, outer * args.inner + column, false);
+}
+
+}  // namespace
+
+void sum_codes(const ReduceArgs& args, int64_t lo, int64_t hi) {
+  const int64_t blocks = (args.inner + kReduceBlock - 1) / kReduceBlock;
+  for (int64_t piece = lo; piece < hi; ++piece) {
+    const int64_t column = piece % blocks * kReduceBlock;
+    const int64_t n = args.inner - column < kReduceBlock ? args.inner - column : kReduceBlock;
+    args.src.type == ElementType::kS8 ? run<int8_t>(args, piece / blocks, column, n)
+                                      : run<uint8_t>(args, piece / blocks, column, n);
+  }
+}
+
+}  // namespace tenon::onednn::kernels::TENON_LEVEL
