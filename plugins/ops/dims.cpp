@@ -307,6 +307,33 @@ Result<Type> broadcast_type(uint32_t dtype, const std::vector<Value>& inputs) {
   return type_of(dtype, joined);
 }
 
+Result<Dims> product_dims(Dims left, Dims right) {
+  if (left.empty() || right.empty()) return invalid("expected inputs of rank from 1, got a scalar");
+  bool is_row = left.size() == 1, is_column = right.size() == 1;
+  if (is_row) left.insert(left.begin(), 1);
+  if (is_column) right.push_back(1);
+  Dim k = left.back(), inner = right[right.size() - 2], m = left[left.size() - 2], n = right.back();
+  if (k.known() && inner.known() && !(k == inner))
+    return invalid(
+        cat("inner dimensions: expected equal ones, got ", *k.value, " and ", *inner.value));
+  left.resize(left.size() - 2);
+  right.resize(right.size() - 2);
+  size_t rank = std::max(left.size(), right.size());
+  left.insert(left.begin(), rank - left.size(), 1);
+  right.insert(right.begin(), rank - right.size(), 1);
+  Dims out;
+  for (size_t i = 0; i < rank; ++i) {
+    std::optional<Dim> both = broadcast(left[i], right[i]);
+    if (!both)
+      return invalid(
+          cat("batch axis ", i, ": expected ", *left[i].value, " or 1, got ", *right[i].value));
+    out.push_back(*both);
+  }
+  if (!is_row) out.push_back(m);
+  if (!is_column) out.push_back(n);
+  return out;
+}
+
 Result<int64_t> axis_in(int64_t axis, size_t rank, std::string_view what) {
   auto size = static_cast<int64_t>(rank);
   if (axis < -size || axis >= size) {

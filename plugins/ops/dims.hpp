@@ -55,6 +55,8 @@ Status set_output(EditView edit, Node node, uint64_t i, const Type& type);
 Status same_as_input(EditView edit, Node node);
 // Broadcasts the inputs given; the result of unranked ones is unranked.
 Result<Type> broadcast_type(uint32_t dtype, const std::vector<Value>& inputs);
+// Of a matrix product by NumPy's rule, batch axes broadcast; a vector's only axis is the inner one.
+Result<Dims> product_dims(Dims left, Dims right);
 // An axis made non-negative, or what is wrong with it.
 Result<int64_t> axis_in(int64_t axis, size_t rank, std::string_view what = "axis");
 

@@ -36,21 +36,7 @@ Status matmul_shape(EditView edit, Node node) {
   Type a = node.input(0).type(), b = node.input(1).type();
   if (!a.ranked || !b.ranked || a.rank() < 2 || b.rank() < 2)
     return set_output(edit, node, 0, unranked(TN_I32));
-  Dims left = dims_of(a), right = dims_of(b), out;
-  Dim k = left.back(), n = right.back(), m = left[left.size() - 2], inner = right[right.size() - 2];
-  if (k.known() && inner.known() && !(k == inner))
-    return invalid(cat("inner dimensions differ: ", *k.value, " and ", *inner.value));
-  left.resize(left.size() - 2);
-  right.resize(right.size() - 2);
-  size_t rank = std::max(left.size(), right.size());
-  left.insert(left.begin(), rank - left.size(), 1);
-  right.insert(right.begin(), rank - right.size(), 1);
-  for (size_t i = 0; i < rank; ++i) {
-    std::optional<Dim> both = broadcast(left[i], right[i]);
-    if (!both) return invalid(cat("batch axis ", i, " does not broadcast"));
-    out.push_back(*both);
-  }
-  out.insert(out.end(), {m, n});
+  TN_TRY(out, product_dims(dims_of(a), dims_of(b)));
   return set_output(edit, node, 0, TN_I32, out);
 }
 

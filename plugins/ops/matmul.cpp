@@ -62,30 +62,7 @@ MatMulShape matmul_shape(std::span<const int64_t> a, std::span<const int64_t> b)
 Status matmul_types(EditView edit, Node node) {
   Type a = node.input(0).type(), b = node.input(1).type();
   if (!a.ranked || !b.ranked) return set_output(edit, node, 0, unranked(a.dtype));
-  if (a.dims.empty() || b.dims.empty())
-    return invalid("expected inputs of rank from 1, got a scalar");
-  Dims left = dims_of(a), right = dims_of(b), out;
-  bool a_vector = left.size() == 1, b_vector = right.size() == 1;
-  if (a_vector) left.insert(left.begin(), 1);
-  if (b_vector) right.push_back(1);
-  Dim k = left.back(), inner = right[right.size() - 2], m = left[left.size() - 2], n = right.back();
-  if (k.known() && inner.known() && !(k == inner))
-    return invalid(
-        cat("inner dimensions: expected equal ones, got ", *k.value, " and ", *inner.value));
-  left.resize(left.size() - 2);
-  right.resize(right.size() - 2);
-  size_t rank = std::max(left.size(), right.size());
-  left.insert(left.begin(), rank - left.size(), 1);
-  right.insert(right.begin(), rank - right.size(), 1);
-  for (size_t i = 0; i < rank; ++i) {
-    std::optional<Dim> both = broadcast(left[i], right[i]);
-    if (!both)
-      return invalid(
-          cat("batch axis ", i, ": expected ", *left[i].value, " or 1, got ", *right[i].value));
-    out.push_back(*both);
-  }
-  if (!a_vector) out.push_back(m);
-  if (!b_vector) out.push_back(n);
+  TN_TRY(out, product_dims(dims_of(a), dims_of(b)));
   return set_output(edit, node, 0, a.dtype, out);
 }
 

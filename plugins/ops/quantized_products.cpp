@@ -13,17 +13,7 @@ Status matmul_shape(EditView edit, Node node) {
   uint32_t dtype = node.input(7).dtype();
   if (!a.ranked || !b.ranked || a.rank() < 2 || b.rank() < 2)
     return set_output(edit, node, 0, unranked(dtype));
-  Dims left = dims_of(a), right = dims_of(b), out;
-  size_t rank = std::max(left.size(), right.size());
-  Dim m = left[left.size() - 2], n = right.back();
-  left.insert(left.begin(), rank - left.size(), 1);
-  right.insert(right.begin(), rank - right.size(), 1);
-  for (size_t i = 0; i + 2 < rank; ++i) {
-    std::optional<Dim> both = broadcast(left[i], right[i]);
-    if (!both) return invalid(cat("batch axis ", i, " does not broadcast"));
-    out.push_back(*both);
-  }
-  out.insert(out.end(), {m, n});
+  TN_TRY(out, product_dims(dims_of(a), dims_of(b)));
   return set_output(edit, node, 0, dtype, out);
 }
 Status conv_types(EditView edit, Node node) {
