@@ -85,6 +85,12 @@ class Axes {
   friend class AxesRankSolver;
   friend class AxesSizeSolver;
 
+  // For messages; a run without a name is "*".
+  std::string name(uint32_t label) const {
+    const tn_axes_label& at = labels_[label];
+    return at.name_len ? text_.substr(at.name_offset, at.name_len) : "*";
+  }
+
   std::string text_;
   std::vector<tn_axes_label> labels_;
   std::vector<tn_axes_operand> operands_;

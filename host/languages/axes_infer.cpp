@@ -56,10 +56,6 @@ class AxesSizeSolver {
     return false;
   }
 
-  std::string name(uint32_t label) const {
-    const tn_axes_label& at = axes_.labels_[label];
-    return at.name_len ? axes_.text_.substr(at.name_offset, at.name_len) : "*";
-  }
   static std::string where(size_t operand, size_t axis) {
     return "input " + std::to_string(operand) + " axis " + std::to_string(axis);
   }
@@ -103,9 +99,10 @@ class AxesSizeSolver {
     } else {
       fits = unify(size.dim, dim);
     }
-    return fits || fail(term.column,
-                        name(term.label) + " = " + size_text(before) + " (" + size.origin + ")",
-                        size_text(dim) + " (" + at + ")");
+    return fits ||
+           fail(term.column,
+                axes_.name(term.label) + " = " + size_text(before) + " (" + size.origin + ")",
+                size_text(dim) + " (" + at + ")");
   }
 
   struct Group {

@@ -38,10 +38,6 @@ class AxesRankSolver {
     return false;
   }
 
-  std::string name(uint32_t label) const {
-    const tn_axes_label& at = axes_.labels_[label];
-    return at.name_len ? axes_.text_.substr(at.name_offset, at.name_len) : "*";
-  }
   size_t row(size_t operand, size_t n_inputs) const {
     if (operand >= n_inputs) return operand - n_inputs + axes_.n_inputs_;
     return axes_.is_pointwise() ? 0 : operand;
@@ -139,7 +135,7 @@ class AxesRankSolver {
       if (count == kOpen) {
         if (!(term.flags & TN_AXES_TERM_BATCH))
           return fail(term.column,
-                      "an input that fixes the length of run '" + name(term.label) + "'",
+                      "an input that fixes the length of run '" + axes_.name(term.label) + "'",
                       "it absent");
         count = 0;
       }
