@@ -349,6 +349,6 @@ TENON_BACKEND(onednn,
   "precision": {"type": "string", "enum": ["fp32", "bf16", "int8"], "default": "fp32",
                 "description": "how real numbers are kept between nodes; quantized nodes run in int8 in any case"},
   "winograd": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",
-               "description": "3x3 convolutions that train, by minimal filtering where that is faster: in bf16, never, in fp32 too; their rounding errors are about twice as large"},
+               "description": "3x3 convolutions that train, by minimal filtering where that is faster: in bf16, never, in fp32 and in trained models too; their rounding errors are about twice as large"},
   "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,
               "description": "threads per run; 0: as many as OpenMP gives"}}})")

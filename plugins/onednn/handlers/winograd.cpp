@@ -56,10 +56,12 @@ WinogradShape backward(const WinogradShape& s) {
           2 - s.pad_top, 2 - s.pad_left, s.out,       s.in};
 }
 
-bool has_computed_weights(const Lowering& lowering, int value) {
+// Weights that are real, and not those of a trained model unless all are wanted.
+bool has_fit_weights(const Lowering& lowering, int value) {
   const View& view = lowering.view(value);
   const bool is_real = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
-  return is_real && !view.is_quantized() && !lowering.is_constant_view(view);
+  const bool takes_trained = lowering.options().winograd == WinogradUse::kAll;
+  return is_real && !view.is_quantized() && (takes_trained || !lowering.is_constant_view(view));
 }
 
 // What of a tail the kernel does in its own last step.
@@ -70,7 +72,7 @@ struct Ending {
 };
 
 std::optional<Ending> ending_of(const Lowering& lowering, const Tail& tail) {
-  if (tail.norm != kNone || tail.quant || tail.ops.size() > 2) return std::nullopt;
+  if (tail.quant || tail.ops.size() > 2) return std::nullopt;
   Ending ending;
   for (const TailOp& op : tail.ops) {
     if (ending.relu) return std::nullopt;
@@ -109,6 +111,7 @@ class Convolution {
 
   bool lower() {
     Tail tail = find_tail(lowering_, index_, 1);
+    if (tail.norm != kNone) return false;  // folded into the weights by handlers/conv
     std::optional<Ending> ending = ending_of(lowering_, tail);
     const bool has_two_biases = node_.input(2) != kNone && tail.bias != kNone;
     if (!ending || has_two_biases) {
@@ -127,6 +130,17 @@ class Convolution {
                           channels_last_strides(lowering_.graph().values[value].dims));
   }
 
+  // Once, when the plan is made.
+  Place pack_constant(const View& weights, const WinogradWeights& strides) {
+    const int64_t bytes = kernel_->packed_bytes();
+    std::shared_ptr<void> data = aligned_bytes(bytes);
+    kernel_->pack(kernels::make_context(kernels::best_level()),
+                  static_cast<const float*>(lowering_.constant_data(weights)), strides,
+                  is_transposed_, data.get());
+    lowering_.plan().packed_bytes += bytes;
+    return place_of(lowering_.make_constant(ElementType::kF32, {bytes / 4}, data));
+  }
+
   Place pack() {
     const int value = node_.inputs[1];
     const Dims dims = lowering_.view(value).dims;
@@ -136,6 +150,7 @@ class Convolution {
                                  : lowering_.read_row_major(value, ElementType::kF32);
     WinogradWeights strides{weights.strides[0], weights.strides[1], weights.strides[3]};
     if (is_transposed_) std::swap(strides.out, strides.in);
+    if (lowering_.is_constant_view(weights)) return pack_constant(weights, strides);
     const Place packed{lowering_.scratch(kernel_->packed_bytes()), 0};
     Step step{
         .name = "pack " + node_.name, .kernel = "tenon:winograd pack", .always_succeeds = true};
@@ -213,7 +228,7 @@ const Dims& dims_of(const Lowering& lowering, int value) {
 
 bool lower_winograd_conv(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
-  if (!has_computed_weights(lowering, node.inputs[1])) return false;
+  if (!has_fit_weights(lowering, node.inputs[1])) return false;
   const auto shape =
       shape_of(node, dims_of(lowering, node.inputs[0]), dims_of(lowering, node.outputs[0]),
                dims_of(lowering, node.inputs[1]));
@@ -223,7 +238,7 @@ bool lower_winograd_conv(Lowering& lowering, int index) {
 
 bool lower_winograd_conv_transpose(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
-  if (!has_computed_weights(lowering, node.inputs[1])) return false;
+  if (!has_fit_weights(lowering, node.inputs[1])) return false;
   const auto shape = shape_of(node, dims_of(lowering, node.outputs[0]),
                               dims_of(lowering, node.inputs[0]), dims_of(lowering, node.inputs[1]));
   if (!shape || !is_worthwhile(lowering, backward(*shape))) return false;
