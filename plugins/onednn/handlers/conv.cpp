@@ -13,6 +13,7 @@
 #include "conv_geometry.hpp"
 #include "conv_weights.hpp"
 #include "depthwise.hpp"
+#include "filter.hpp"
 #include "handlers.hpp"
 #include "winograd.hpp"
 
@@ -305,7 +306,9 @@ void lower_conv(Lowering& lowering, int node) {
                                              dnnl::algorithm::binary_add, tail.bias});
     tail.bias = kNone;
   }
-  if (runs_in_int8(lowering, conv) && lower_depthwise(lowering, node, tail)) return;
+  if (runs_in_int8(lowering, conv)) {
+    if (lower_depthwise(lowering, node, tail) || lower_filter(lowering, node, tail)) return;
+  }
   struct Form {
     const Tail& tail;
     bool is_turned;
