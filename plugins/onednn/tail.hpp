@@ -61,6 +61,10 @@ Fused fuse(Lowering& lowering, const Tail& tail, const FuseRequest& request);
 
 // Constant per-tensor parameters of a QuantizeLinear or DequantizeLinear node.
 std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node& node);
+// Whether codes of one are codes of the other.
+inline bool is_same(const kernels::Quant& a, const kernels::Quant& b) {
+  return a.scale == b.scale && a.zero_point == b.zero_point;
+}
 // The QuantizeLinear with such parameters that alone reads the value and waits; else kNone.
 int only_quantize(const Lowering& lowering, int value);
 // Lowers what makes `value` when that costs nothing (views). True when the value can be read now.

@@ -18,10 +18,6 @@ namespace {
 
 using ByteTable = std::array<uint8_t, 256>;
 
-bool is_same(const kernels::Quant& a, const kernels::Quant& b) {
-  return a.scale == b.scale && a.zero_point == b.zero_point;
-}
-
 // What one input adds to each row of the result.
 struct Piece {
   int64_t bytes = 0;

@@ -22,10 +22,6 @@ struct PoolShape {
   Window window;
 };
 
-bool is_same(const kernels::Quant& a, const kernels::Quant& b) {
-  return a.scale == b.scale && a.zero_point == b.zero_point;
-}
-
 // Whether a gradient will ask where the maxima of this value were.
 bool is_trained(const Graph& graph, int x) {
   const std::vector<int>& users = graph.values[x].users;
