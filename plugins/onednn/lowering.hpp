@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu.hpp"
 #include "graph.hpp"
 #include "plan.hpp"
 #include "weight_store.hpp"
@@ -22,7 +23,8 @@ namespace tenon::onednn {
 enum class WinogradUse : uint8_t { kOff, kBf16, kAll };
 
 struct CompileOptions {
-  bool bf16 = false;  // compute and keep real numbers in bf16; inputs and outputs stay f32
+  // Compute and keep real numbers in bf16, where the CPU can; inputs and outputs stay f32.
+  bool bf16 = false;
   WinogradUse winograd = WinogradUse::kBf16;
   int threads = 1;
   // Whether a state's new value may replace the old one before the last step.
@@ -41,7 +43,9 @@ class Lowering {
         options_(options),
         store_(store),
         states_(graph.values.size()),
-        node_done_(graph.nodes.size(), false) {}
+        node_done_(graph.nodes.size(), false) {
+    options_.bf16 = options_.bf16 && computes_in_bf16();
+  }
 
   Plan run();
 
@@ -139,7 +143,7 @@ class Lowering {
   void drop_unused_constants();
 
   const Graph& graph_;
-  const CompileOptions& options_;
+  CompileOptions options_;
   WeightStore& store_;
   Plan plan_;
   std::vector<State> states_;

@@ -63,6 +63,7 @@ struct Compiled {
   std::vector<DenseView> outputs;   // what it asks for
   std::vector<DenseView> states;    // in the order of Graph::states
   std::vector<Dims> state_strides;  // how each lies in memory
+  std::string precision;            // of real numbers between nodes, and why not the one asked for
   std::mutex mutex;                 // guards step_ns
   std::vector<uint64_t> step_ns;    // of the last profiled run
 };
@@ -161,6 +162,7 @@ class OneDnn {
     const Graph& graph = made->imported.graph;
     CompileOptions compile;
     compile.bf16 = options.text("precision", precision_) == "bf16";
+    made->precision = precision_of(compile);
     compile.winograd = winograd_use(options.text("winograd", winograd_));
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : omp_get_max_threads();
@@ -217,7 +219,8 @@ class OneDnn {
     std::map<std::string, int> kernels;
     for (const Step& step : executable.plan().steps)
       ++kernels[step.kernel];
-    std::string text = cat("{\"steps\": ", executable.plan().steps.size(),
+    std::string text = cat("{\"precision\": ", quoted(compiled.precision),
+                           ", \"steps\": ", executable.plan().steps.size(),
                            ", \"reorders\": ", executable.plan().n_reorders,
                            ", \"arena_bytes\": ", executable.arena().bytes,
                            ", \"arena_lower_bound_bytes\": ", executable.arena().lower_bound,
@@ -246,6 +249,18 @@ class OneDnn {
   }
 
  private:
+  // Says it once in a process where bf16 is asked for and cannot be.
+  std::string precision_of(const CompileOptions& compile) const {
+    if (!compile.bf16) return "fp32";
+    if (computes_in_bf16()) return "bf16";
+    const std::string made = "fp32: " + why_not_bf16();
+    static std::once_flag said;
+    std::call_once(said, [&] {
+      log_line(ctx_, TN_LOG_WARNING, cat("onednn: precision=bf16 keeps real numbers in ", made));
+    });
+    return made;
+  }
+
   struct StepRow {
     const Step* step;
     uint64_t ns;
@@ -347,7 +362,7 @@ TENON_BACKEND(onednn,
               "CPU by oneDNN: int8, bf16 and fp32, fused, with layouts chosen for the whole graph",
               R"({"properties": {
   "precision": {"type": "string", "enum": ["fp32", "bf16", "int8"], "default": "fp32",
-                "description": "how real numbers are kept between nodes; quantized nodes run in int8 in any case"},
+                "description": "how real numbers are kept between nodes; quantized nodes run in int8 in any case, and bf16 needs AVX-512: fp32 elsewhere, with a warning"},
   "winograd": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",
                "description": "3x3 convolutions that train, by minimal filtering where that is faster: in bf16, never, in fp32 and in trained models too; their rounding errors are about twice as large"},
   "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,

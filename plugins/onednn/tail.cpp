@@ -2,6 +2,7 @@
 #include "tail.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "handlers/handlers.hpp"
 #include "softmax_front.hpp"
@@ -280,6 +281,18 @@ int only_quantize(const Lowering& lowering, int value) {
   const Node& node = lowering.graph().nodes[user];
   bool is_quantize = node.op == "QuantizeLinear" && tensor_quant(lowering, node).has_value();
   return is_quantize ? user : kNone;
+}
+
+bool is_bounds(const TailOp& op) {
+  if (!op.eltwise) return false;
+  bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu && op.eltwise->alpha == 0;
+  return is_relu || op.eltwise->algorithm == dnnl::algorithm::eltwise_clip;
+}
+
+std::pair<float, float> bounds_of(const TailOp& op) {
+  bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu;
+  if (is_relu) return {0.0F, std::numeric_limits<float>::infinity()};
+  return {op.eltwise->alpha, op.eltwise->beta};
 }
 
 bool ensure_available(Lowering& lowering, int value) {

@@ -5,6 +5,7 @@
 // The result is then the chain's last value and nothing between is stored.
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lowering.hpp"
@@ -65,6 +66,9 @@ std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node&
 inline bool is_same(const kernels::Quant& a, const kernels::Quant& b) {
   return a.scale == b.scale && a.zero_point == b.zero_point;
 }
+// Clip and Relu alone are bounds of the result, whether before rounding or after it.
+bool is_bounds(const TailOp& op);
+std::pair<float, float> bounds_of(const TailOp& op);  // low, high
 // The QuantizeLinear with such parameters that alone reads the value and waits; else kNone.
 int only_quantize(const Lowering& lowering, int value);
 // Lowers what makes `value` when that costs nothing (views). True when the value can be read now.

@@ -17,13 +17,17 @@ struct Attention {
   int weights = kNone;  // scores' Softmax
   int q = kNone, k = kNone, v = kNone;
   int context = kNone;  // the node that multiplies weights and v
-  SoftmaxFront front;
-  Tail tail;  // behind the context: nothing, or a QuantizeLinear
+  SoftmaxFront front = {};
+  Tail tail = {};  // behind the context: nothing, or a QuantizeLinear
 };
 
 bool is_real(const View& view) {
   bool is_float = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
   return is_float && !view.is_quantized();
+}
+
+bool can_be_real(const View& view) {
+  return is_real(view) || (holds_codes(view) && view.channels == nullptr);
 }
 
 std::optional<Attention> find_attention(Lowering& lowering, int node) {
@@ -48,8 +52,7 @@ std::optional<Attention> find_attention(Lowering& lowering, int node) {
   }
   const View& q = lowering.view(found.q);
   const View& k = lowering.view(found.k);
-  const bool is_known = (is_real(q) && is_real(k)) || may_be_int8(q, k);
-  if (!is_known || !is_real(lowering.view(found.v))) return std::nullopt;
+  if (!can_be_real(q) || !can_be_real(k) || !is_real(lowering.view(found.v))) return std::nullopt;
   found.tail = find_tail(lowering, found.context, static_cast<int>(rank) - 1);
   if (found.tail.nodes.size() > (found.tail.quant ? 1 : 0)) return std::nullopt;
   return found;
@@ -100,7 +103,8 @@ class AttentionBuilder {
     scores.dims[cut.axis] = cut.width;
     scores.strides = row_major_strides(scores.dims);
     scores.buffer = lowering_.scratch(scores.bytes());
-    const bool is_real_product = is_real(lowering_.view(attention_.q));
+    const bool is_real_product =
+        !may_be_int8(lowering_.view(attention_.q), lowering_.view(attention_.k));
     const View q =
         is_real_product ? real_matrix(lowering_, attention_.q) : lowering_.view(attention_.q);
     const View k = is_real_product ? real_matrix(lowering_, attention_.k)

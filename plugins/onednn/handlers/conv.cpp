@@ -9,7 +9,9 @@
 #include <cmath>
 #include <utility>
 
+#include "../cpu.hpp"
 #include "../tail.hpp"
+#include "code_product.hpp"
 #include "conv_geometry.hpp"
 #include "conv_weights.hpp"
 #include "depthwise.hpp"
@@ -23,10 +25,6 @@ namespace {
 using Desc = dnnl::memory::desc;
 using Any = dnnl::memory::format_tag;
 constexpr int64_t kFewChannels = 4;
-
-bool is_int8(ElementType type) {
-  return type == ElementType::kU8 || type == ElementType::kS8;
-}
 
 struct ConvShape {
   int64_t groups = 1;
@@ -75,11 +73,18 @@ bool runs_on_columns(const Graph& graph, const Node& node) {
 // Whether integer arithmetic gives what DequantizeLinear, Conv and their scales say.
 bool runs_in_int8(const Lowering& lowering, const Node& node) {
   const View& src = lowering.view(node.inputs[0]);
-  const View& weights = lowering.view(node.inputs[1]);
-  bool is_symmetric = weights.quant.zero_point == 0 && weights.type == ElementType::kS8;
-  bool by_output = weights.channels == nullptr || weights.channels->axis == 0;
-  return src.is_quantized() && src.channels == nullptr && is_int8(src.type) &&
-         weights.is_quantized() && is_symmetric && by_output && lowering.is_constant_view(weights);
+  return holds_codes(src) && src.channels == nullptr &&
+         are_code_weights(lowering, lowering.view(node.inputs[1]), 0);
+}
+
+// The same of oneDNN's. Without VNNI only those of one channel each are exact, and of unsigned
+// codes: it multiplies them in 32 bits.
+bool runs_in_its_int8(const Lowering& lowering, const Node& node) {
+  if (!runs_in_int8(lowering, node)) return false;
+  const Dims& weights = lowering.graph().values[node.inputs[1]].dims;
+  const bool is_depthwise = weights[1] == 1 && weights[0] == node.integer("group", 1);
+  return adds_codes_exactly() ||
+         (is_depthwise && lowering.view(node.inputs[0]).type == ElementType::kU8);
 }
 
 class ConvBuilder {
@@ -88,7 +93,7 @@ class ConvBuilder {
       : lowering_(lowering),
         node_(lowering.graph().nodes[node]),
         shape_(conv_shape(lowering.graph(), node_)),
-        int8_(runs_in_int8(lowering, node_)) {
+        int8_(runs_in_its_int8(lowering, node_)) {
     if (is_turned) turn(shape_);
   }
 
@@ -308,6 +313,7 @@ void lower_conv(Lowering& lowering, int node) {
   }
   if (runs_in_int8(lowering, conv)) {
     if (lower_depthwise(lowering, node, tail) || lower_filter(lowering, node, tail)) return;
+    if (lower_code_conv(lowering, node, tail)) return;
   }
   struct Form {
     const Tail& tail;

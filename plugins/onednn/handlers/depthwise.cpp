@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "conv_geometry.hpp"
@@ -19,13 +18,6 @@ bool has_window(const Graph& graph, const Node& node, const Window& window) {
   return node.integer("group", 1) == channels && weights[0] == channels && weights[1] == 1 &&
          window.kernel == three && window.dilates == Dims{0, 0} &&
          (window.strides == Dims{1, 1} || window.strides == Dims{2, 2});
-}
-
-// Clip and Relu alone are bounds of the result's bytes, since rounding keeps the order.
-bool is_bounds(const TailOp& op) {
-  if (!op.eltwise) return false;
-  bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu && op.eltwise->alpha == 0;
-  return is_relu || op.eltwise->algorithm == dnnl::algorithm::eltwise_clip;
 }
 
 class DepthwiseBuilder {
@@ -118,12 +110,11 @@ class DepthwiseBuilder {
       return static_cast<uint8_t>(std::clamp(q, 0.0F, 255.0F));
     };
     for (const TailOp& op : tail_.ops) {
-      bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu;
-      float high = is_relu ? std::numeric_limits<float>::infinity() : op.eltwise->beta;
-      uint8_t low = byte_of(is_relu ? 0.0F : op.eltwise->alpha);
+      const auto [real_low, real_high] = bounds_of(op);
+      const uint8_t low = byte_of(real_low), high = byte_of(real_high);
       // The later bound wins where they do not overlap.
-      args_.low = std::clamp(args_.low, low, byte_of(high));
-      args_.high = std::clamp(args_.high, low, byte_of(high));
+      args_.low = std::clamp(args_.low, low, high);
+      args_.high = std::clamp(args_.high, low, high);
     }
   }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "../cpu.hpp"
 #include "../strided_copy.hpp"
 #include "conv_geometry.hpp"
 
@@ -39,6 +40,7 @@ class FilterBuilder {
   }
 
   bool applies() const {
+    if (!adds_codes_exactly()) return false;
     const Dims& result = lowering_.graph().values[node_.outputs[0]].dims;
     if (!is_signal(src_.dims) || !is_signal(weights_.dims) || !is_signal(result)) return false;
     const Window window =

@@ -5,7 +5,9 @@
 
 #include <optional>
 
+#include "../cpu.hpp"
 #include "../tail.hpp"
+#include "code_product.hpp"
 #include "dense.hpp"
 #include "kernels/quantize.h"
 
@@ -222,6 +224,9 @@ class IntegerProduct {
 }  // namespace
 
 std::string refuse_matmul_integer(const Graph& graph, const Node& node) {
+  const bool is_long =
+      graph.values[node.inputs[0]].dims.back() > kernels::kMostCodesOfRow && !adds_codes_exactly();
+  if (is_long) return "sums of more than 32768 products on a CPU without VNNI";
   for (size_t i : {0, 1}) {
     const Value& value = graph.values[node.inputs[i]];
     if (value.type != ElementType::kU8 && value.type != ElementType::kS8) return "only bytes";
@@ -235,6 +240,7 @@ std::string refuse_matmul_integer(const Graph& graph, const Node& node) {
 }
 
 void lower_matmul_integer(Lowering& lowering, int index) {
+  if (lower_code_matmul_integer(lowering, index)) return;
   IntegerProduct product(lowering, index);
   if (std::optional<Scaling> scaling = find_scaling(lowering, index)) {
     const int axis = static_cast<int>(

@@ -3,16 +3,14 @@
 
 #include <algorithm>
 
+#include "../cpu.hpp"
+#include "code_product.hpp"
 #include "conv_weights.hpp"
 
 namespace tenon::onednn {
 namespace {
 
 using Desc = dnnl::memory::desc;
-
-bool is_int8(const View& view) {
-  return view.is_quantized() && (view.type == ElementType::kU8 || view.type == ElementType::kS8);
-}
 
 void swap_last(Dims& dims) {
   std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
@@ -68,10 +66,9 @@ class ProductBuilder {
     if (!b_constant && may_be_int8(a_, b_)) b_ = signed_codes(lowering_, product_.b);
     int last = static_cast<int>(b_.dims.size()) - 1;
     int column_axis = product_.transpose_b ? last - 1 : last;
-    bool symmetric =
-        b_.type == ElementType::kS8 && (b_.channels == nullptr || b_.channels->axis == column_axis);
-    int8_ = is_int8(a_) && is_int8(b_) && a_.channels == nullptr && symmetric &&
-            (b_constant ? b_.quant.zero_point == 0 : b_.channels == nullptr);
+    bool is_right = b_constant ? are_code_weights(lowering_, b_, column_axis)
+                               : b_.type == ElementType::kS8 && may_be_int8(a_, b_);
+    int8_ = adds_codes_exactly() && holds_codes(a_) && a_.channels == nullptr && is_right;
     packs_b_ = b_constant && is_plain_weights();
     b_type_ = int8_ ? ElementType::kS8 : lowering_.real_type();
     if (!int8_) {
@@ -242,8 +239,19 @@ void add_scales(Lowering& lowering,
   zero(DNNL_ARG_WEIGHTS, b.quant.zero_point);
 }
 
+bool holds_codes(const View& view) {
+  return view.is_quantized() && (view.type == ElementType::kU8 || view.type == ElementType::kS8);
+}
+
+bool are_code_weights(const Lowering& lowering, const View& view, int axis) {
+  return view.is_quantized() && view.type == ElementType::kS8 && view.quant.zero_point == 0 &&
+         (view.channels == nullptr || view.channels->axis == axis) &&
+         lowering.is_constant_view(view);
+}
+
 bool may_be_int8(const View& a, const View& b) {
-  return is_int8(a) && is_int8(b) && a.channels == nullptr && b.channels == nullptr;
+  return adds_codes_exactly() && holds_codes(a) && holds_codes(b) && a.channels == nullptr &&
+         b.channels == nullptr;
 }
 
 View signed_codes(Lowering& lowering, int value) {
@@ -293,6 +301,7 @@ void lower_product(Lowering& lowering, const Product& product) {
                                              dnnl::algorithm::binary_add, tail.bias});
     tail.bias = kNone;
   }
+  if (lower_code_product(lowering, product, tail)) return;
   try {
     ProductBuilder(lowering, product).build(tail);
     return;

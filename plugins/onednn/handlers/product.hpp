@@ -26,6 +26,11 @@ bool lower_attention(Lowering& lowering, int node);
 
 // The value in the type that is computed in, with an axis of stride 1 among its last two.
 View real_matrix(Lowering& lowering, int value);
+// u8 or s8 that stand for real numbers.
+bool holds_codes(const View& view);
+// Whether products of integers can take them: known, signed, symmetric, with one scale or one for
+// each index of `axis`.
+bool are_code_weights(const Lowering& lowering, const View& view, int axis);
 // Whether a product of two activations can be one of integers, its second operand being signed.
 bool may_be_int8(const View& a, const View& b);
 // A quantized activation as s8, the same numbers: codes and zero point are 128 less where it is u8.

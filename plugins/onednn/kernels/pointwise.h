@@ -94,6 +94,7 @@ class PointwisePlan {
     bool is_flat;      // contiguous over the whole iteration space
     bool is_scalar;    // one element for all of it
     bool is_periodic;  // depends on the innermost dimension only
+    bool is_stored;    // inputs: an output takes it as it is, and another may be written over it
     Operand value;     // outputs: what is stored
   };
   struct Frame;

@@ -100,7 +100,7 @@ std::string PointwisePlan::lay_out(const PointwiseSpec& spec) {
       dims_[g] *= spec.dims[axis];
   }
   auto lay = [&](const PointwiseEdge& from) {
-    Edge edge{from.type, from.quant, {}, true, true, true, {Place::kTile, 0}};
+    Edge edge{from.type, from.quant, {}, true, true, true, false, {Place::kTile, 0}};
     int64_t dense = 1;
     for (int64_t g = rank_ - 1; g >= 0; --g) {
       const uint64_t group = static_cast<uint64_t>(g);
@@ -174,6 +174,8 @@ void PointwisePlan::compile(const Program& program) {
   int64_t n_same = 0;
   for (uint64_t i = 0; i < outputs_.size(); ++i) {
     outputs_[i].value = place[program.results[i]];
+    const bool takes_input = outputs_[i].value.place == Place::kInput;
+    if (takes_input && outputs_.size() > 1) inputs_[outputs_[i].value.index].is_stored = true;
     const bool is_last = !code_.empty() && outputs_[i].value.place == Place::kTile &&
                          outputs_[i].value.index == code_.back().tile;
     if (!is_last) continue;

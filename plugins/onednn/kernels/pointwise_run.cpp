@@ -92,8 +92,8 @@ PointwiseOperand PointwisePlan::load_input(
   const Edge& edge = inputs_[i];
   float* splat = arena + (static_cast<int64_t>(constants_.size()) + i) * kSplatFloats;
   if (edge.is_scalar) return {splat, 0};
-  // Whole registers of f32 are read where they lie.
-  const bool in_place = edge.type == ElementType::kF32 && n % frame.lanes == 0;
+  // Whole registers of f32 are read where they lie, if they stay there until all is stored.
+  const bool in_place = edge.type == ElementType::kF32 && n % frame.lanes == 0 && !edge.is_stored;
   const float* data = static_cast<const float*>(frame.sources[i]);
   if (edge.is_flat && in_place) return {data + at, 1};
   const int64_t inner = dims_[rank_ - 1];

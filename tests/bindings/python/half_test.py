@@ -134,7 +134,8 @@ def test_a_widened_model_keeps_the_types_of_its_inputs_and_outputs(tmp_path):
     assert [port.dtype for port in wide.inputs + wide.outputs] == ["float16", "float16"]
     assert got.dtype == np.float16
     wanted = answer(x.astype(np.float32), TensorProto.FLOAT16)
-    np.testing.assert_array_equal(got, wanted.astype(np.float16))
+    # A sum in another order may fall on the other side of a half's rounding.
+    np.testing.assert_array_max_ulp(got, wanted.astype(np.float16), 1)
 
 
 def test_what_states_a_type_is_widened_too(tmp_path):

@@ -142,6 +142,28 @@ TEST_P(Pointwise, ConvertsAtTheEdges) {
   }
 }
 
+// One output takes what another is written over, whichever is stored first.
+TEST_P(Pointwise, StoresASourceThatIsWrittenOver) {
+  const std::vector<float> before = uniform(96, -2, 2);
+  const std::vector<tn_expr_node> nodes = {input(0), op(TN_EXPR_NEG, 0)};
+  const std::vector<int64_t> dims = {96};
+  const PointwiseEdge edge{ElementType::kF32, {}, {1}};
+  for (const uint32_t first : {0U, 1U}) {
+    std::vector<float> x = before, other(96);
+    const uint32_t results[] = {first, 1 - first};
+    const PointwiseEdge outputs[] = {edge, edge};
+    PointwisePlan plan;
+    ASSERT_EQ(plan.make({nodes, results, dims, {&edge, 1}, outputs}), "");
+    const void* const sources[] = {x.data()};
+    void* const targets[] = {first == 0 ? other.data() : x.data(),
+                             first == 0 ? x.data() : other.data()};
+    plan.run(context_, sources, targets);
+    EXPECT_EQ(other, before);
+    for (size_t i = 0; i < 96; ++i)
+      ASSERT_EQ(x[i], -before[i]);
+  }
+}
+
 TEST_P(Pointwise, WritesSeveralOutputsAndInPlace) {
   std::vector<float> x = uniform(3000, -2, 2);
   const std::vector<float> before = x;

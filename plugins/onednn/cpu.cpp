@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu.hpp"
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace tenon::onednn {
+namespace {
+
+// oneDNN's sets of instructions are bits: a larger set contains the smaller ones.
+bool has(dnnl::cpu_isa wanted) {
+  static const auto kHere = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto bits = static_cast<unsigned>(wanted);
+  return (kHere & bits) == bits;
+}
+
+}  // namespace
+
+bool adds_codes_exactly() {
+  return has(dnnl::cpu_isa::avx512_core_vnni);
+}
+
+bool computes_in_bf16() {
+  return has(dnnl::cpu_isa::avx512_core);
+}
+
+std::string why_not_bf16() {
+  return computes_in_bf16() ? "" : "this CPU has no bf16 products (they need AVX-512)";
+}
+
+}  // namespace tenon::onednn

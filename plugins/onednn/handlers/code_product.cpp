@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code_product.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "../cpu.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+// What the kernel takes of a tail, in units of the stored result.
+struct Finish {
+  Tail tail;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+  double unit = 1;  // what 1 is of the real result
+};
+
+// Only what comes first: the bias.
+Tail head_of(const Lowering& lowering, int node, const Tail& tail) {
+  Tail head = empty_tail(lowering, node);
+  if (tail.bias == kNone) return head;
+  head.bias = tail.bias;
+  head.nodes = {tail.nodes.front()};
+  head.result = lowering.graph().nodes[tail.nodes.front()].outputs[0];
+  return head;
+}
+
+Finish finish_of(const Lowering& lowering, int node, const Tail& tail) {
+  const bool is_taken = (!tail.quant || kernels::element_bytes(tail.quant_type) == 1) &&
+                        std::all_of(tail.ops.begin(), tail.ops.end(), is_bounds);
+  Finish made;
+  made.tail = is_taken ? tail : head_of(lowering, node, tail);
+  if (made.tail.quant) made.unit = double{made.tail.quant->scale};
+  for (const TailOp& op : made.tail.ops) {
+    const auto [low, high] = bounds_of(op);
+    // The later bound wins where they do not overlap.
+    made.low = std::clamp(made.low, low, high);
+    made.high = std::clamp(made.high, low, high);
+  }
+  made.low = static_cast<float>(double{made.low} / made.unit);
+  made.high = static_cast<float>(double{made.high} / made.unit);
+  return made;
+}
+
+std::shared_ptr<void> zeroed(int64_t bytes) {
+  std::shared_ptr<void> made = aligned_bytes(bytes);
+  std::fill_n(static_cast<char*>(made.get()), bytes, '\0');
+  return made;
+}
+
+class StepBuilder {
+ public:
+  StepBuilder(Lowering& lowering, CodeStep& step, const Tail& tail)
+      : lowering_(lowering), step_(step), finish_(finish_of(lowering, step.node, tail)) {}
+
+  void build() {
+    const Graph& graph = lowering_.graph();
+    const Tail& tail = finish_.tail;
+    View dst{.type = tail.quant ? tail.quant_type : ElementType::kF32,
+             .dims = graph.values[tail.result].dims,
+             .strides = step_.dst_strides};
+    dst.buffer = lowering_.scratch(dst.bytes());
+    kernels::CodeProductArgs& args = step_.args;
+    args.a.is_signed = step_.src.type == ElementType::kS8;
+    args.a.zero = step_.src.quant.zero_point;
+    args.dst.type = dst.type;
+    if (tail.quant) args.dst.quant = *tail.quant;
+    args.dst_stride = step_.dst_row;
+    args.low = finish_.low;
+    args.high = finish_.high;
+    emit(dst);
+    lowering_.set_view(tail.result, dst);
+    mark_absorbed(lowering_, tail);
+  }
+
+ private:
+  void emit(const View& dst) {
+    const kernels::CodeProductArgs& args = step_.args;
+    const int64_t groups = step_.weights.groups;
+    const int64_t packed = kernels::packed_code_bytes(args.k, args.n);
+    const int64_t padded = kernels::packed_columns(args.n);
+    const View b = lowering_.make_constant(ElementType::kS8, {groups * packed}, packed_weights());
+    const View scales = lowering_.make_constant(ElementType::kF32, {groups * padded}, scale_row());
+    const View bias = lowering_.make_constant(ElementType::kF32, {groups * padded}, bias_row());
+    Step step{.name = lowering_.graph().nodes[step_.node].name, .kernel = "tenon:code_product"};
+    step.flops = 2.0 * static_cast<double>(groups * args.m * args.n * args.k);
+    step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
+    step.places = {place_of(step_.src), place_of(dst), place_of(b), place_of(scales),
+                   place_of(bias)};
+    step.always_succeeds = true;
+    step.kernel_function = [args, groups, packed, padded, src_group = step_.src_group](
+                               const kernels::Context& context,
+                               void* const* pointers) -> const char* {
+      for (int64_t g = 0; g < groups; ++g) {
+        kernels::CodeProductArgs call = args;
+        call.a.codes = static_cast<const uint8_t*>(pointers[0]) + g * src_group;
+        call.dst.data =
+            static_cast<char*>(pointers[1]) + g * args.n * kernels::element_bytes(args.dst.type);
+        call.b = static_cast<const int8_t*>(pointers[2]) + g * packed;
+        call.scales = static_cast<const float*>(pointers[3]) + g * padded;
+        call.bias = static_cast<const float*>(pointers[4]) + g * padded;
+        kernels::code_product(context, call);
+      }
+      return nullptr;
+    };
+    lowering_.add_step(std::move(step));
+  }
+
+  std::shared_ptr<void> packed_weights() const {
+    const CodeWeights& weights = step_.weights;
+    const int64_t k = step_.args.k, n = step_.args.n;
+    const int64_t packed = kernels::packed_code_bytes(k, n);
+    std::shared_ptr<void> made = aligned_bytes(weights.groups * packed);
+    const auto* from = static_cast<const uint8_t*>(lowering_.constant_data(weights.view));
+    std::vector<uint8_t> matrix(static_cast<size_t>(k * n));
+    for (int64_t g = 0; g < weights.groups; ++g) {
+      for (int64_t column = 0; column < n; ++column)
+        for (int64_t i = 0; i < k; ++i)
+          matrix[static_cast<size_t>(column * k + i)] =
+              from[g * weights.group_stride + column * weights.n_stride +
+                   weights.k_places[static_cast<size_t>(i)]];
+      kernels::pack_codes(matrix.data(), 1, k, k, n, 0,
+                          static_cast<int8_t*>(made.get()) + g * packed);
+    }
+    return made;
+  }
+
+  // One number for each column of each group, zeros behind the last one.
+  template <class F>
+  std::shared_ptr<void> row(const F& number) const {
+    const int64_t n = step_.args.n;
+    const int64_t padded = kernels::packed_columns(n);
+    std::shared_ptr<void> made = zeroed(step_.weights.groups * padded * 4);
+    for (int64_t i = 0; i < step_.weights.groups * n; ++i)
+      static_cast<float*>(made.get())[i / n * padded + i % n] =
+          static_cast<float>(number(static_cast<size_t>(i)));
+    return made;
+  }
+
+  std::shared_ptr<void> scale_row() const {
+    const View& weights = step_.weights.view;
+    return row([&](size_t i) {
+      const float scale = weights.channels ? weights.channels->scales[i] : weights.quant.scale;
+      return double{step_.src.quant.scale} * double{scale} / finish_.unit;
+    });
+  }
+
+  std::shared_ptr<void> bias_row() const {
+    const int bias = step_.bias != kNone ? step_.bias : finish_.tail.bias;
+    if (bias == kNone) return row([](size_t) { return 0.0; });
+    const View found = lowering_.view(bias);
+    const View real = found.is_quantized() ? lowering_.dequantized_constant(found) : found;
+    const auto* numbers = static_cast<const float*>(lowering_.constant_data(real));
+    const bool is_one = real.count() == 1;
+    return row([&](size_t i) { return double{numbers[is_one ? 0 : i]} / finish_.unit; });
+  }
+
+  Lowering& lowering_;
+  CodeStep& step_;
+  Finish finish_;
+};
+
+}  // namespace
+
+bool has_known_bias(const Lowering& lowering, int bias) {
+  if (bias == kNone) return true;
+  if (!lowering.is_available(bias)) return false;
+  const View& view = lowering.view(bias);
+  return lowering.is_constant_view(view) && is_row_major(view) &&
+         (view.is_quantized() || view.type == ElementType::kF32);
+}
+
+void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail) {
+  StepBuilder(lowering, step, tail).build();
+}
+
+bool lower_code_product(Lowering& lowering, const Product& product, const Tail& tail) {
+  if (adds_codes_exactly() || product.transpose_a) return false;
+  const View a = lowering.view(product.a);
+  const View b = lowering.view(product.b);
+  const size_t rank = b.dims.size();
+  const bool is_matrix =
+      std::all_of(b.dims.begin(), b.dims.end() - 2, [](int64_t dim) { return dim == 1; });
+  if (!holds_codes(a) || a.channels != nullptr || !is_matrix) return false;
+  const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
+  const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
+  if (!are_code_weights(lowering, b, static_cast<int>(n_axis))) return false;
+  const int64_t k = b.dims[k_axis], n = b.dims[n_axis];
+  const bool is_row = product.bias == kNone || lowering.graph().values[product.bias].count() == n;
+  if (k > kernels::kMostCodesOfRow || !is_row || !has_known_bias(lowering, product.bias))
+    return false;
+  CodeStep step{.node = product.node, .bias = product.bias};
+  step.src = lowering.read_stored(product.a, row_major_strides(a.dims), a.type);
+  step.weights = {.view = b, .n_stride = b.strides[n_axis]};
+  for (int64_t i = 0; i < k; ++i)
+    step.weights.k_places.push_back(i * b.strides[k_axis]);
+  step.args.m = a.count() / k;
+  step.args.n = n;
+  step.args.k = k;
+  step.args.a.stride = k;
+  step.dst_strides = row_major_strides(lowering.graph().values[tail.result].dims);
+  step.dst_row = n;
+  add_code_step(lowering, std::move(step), tail);
+  return true;
+}
+
+}  // namespace tenon::onednn

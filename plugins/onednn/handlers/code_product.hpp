@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Products of codes with known weights in our own kernel (kernels/code_product.h), where oneDNN's
+// would saturate: on CPUs without VNNI. What follows the sums is taken along where it is a bias,
+// bounds and rounding; all else is a pointwise step behind it.
+
+#include <optional>
+
+#include "kernels/code_product.h"
+#include "product.hpp"
+
+namespace tenon::onednn {
+
+// A constant right operand: the code of (k, n) of a group lies at
+// data[group * group_stride + k_place(k) + n * n_stride].
+struct CodeWeights {
+  View view = {};  // per tensor, or with one scale for each column of each group
+  int64_t groups = 1;
+  int64_t group_stride = 0;
+  int64_t n_stride = 0;
+  Dims k_places = {};
+};
+
+// One step: `groups` products over the same rows.
+struct CodeStep {
+  int node = kNone;
+  View src = {};  // codes
+  CodeWeights weights = {};
+  kernels::CodeProductArgs args = {};  // of the first group: a (but for its codes), m, n, k
+  int64_t src_group = 0;               // codes between the groups of the source
+  Dims dst_strides = {};               // of the result's dims
+  int64_t dst_row = 0;                 // elements between rows
+  int bias = kNone;                    // the node's own
+};
+
+// Whether the bias, if there is one, is known.
+bool has_known_bias(const Lowering& lowering, int bias);
+// Adds the step with as much of the tail as the kernel takes, and sets the view of its result.
+void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail);
+
+// False, and nothing done, where the kernel does not apply.
+bool lower_code_product(Lowering& lowering, const Product& product, const Tail& tail);
+bool lower_code_conv(Lowering& lowering, int node, const Tail& tail);
+bool lower_code_matmul_integer(Lowering& lowering, int node);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Products of 8-bit codes for CPUs without VNNI. What these have for bytes (vpmaddubsw) adds pairs
+// of products in 16 bits and saturates: 255 * 127 + 255 * 127 becomes 32767. Here both operands are
+// widened to 16 bits, and vpmaddwd adds pairs in 32 bits, which is exact; on CPUs that execute two
+// of either in a cycle it costs no more.
+//
+//   sum  = sum_k (a[m, k] - a.zero) * (b[k, n] - b_zero)          in i32, wraps as ONNX says
+//   i32:      y = sum
+//   f32:      y = clip(sum * scales[n] + bias[n], low, high)
+//   u8, s8:   y = saturate(round(clip(sum * scales[n] + bias[n], low, high)) +
+//   dst.quant.zero_point)
+//
+// For codes the scales and the bias are those of the result's steps: divided by its scale. The left
+// operand's rows are those of a matrix, or what a convolution's window sees at each place of a
+// channels-last image; outside of the image is the zero point.
+
+#include "code_product_args.h"
+#include "context.h"
+
+namespace tenon::onednn::kernels {
+
+// A row is widened on the stack: k may not be larger.
+constexpr int64_t kMostCodesOfRow = 32768;
+
+// [images, height, width, pixel]; `channels` of each pixel are read. A place is a row of
+// [window_height, window_width, channels] codes.
+struct CodeWindows {
+  int64_t pixel = 0;  // codes from one pixel to the next
+  int64_t channels = 0;
+  int64_t height = 1, width = 1;
+  int64_t out_height = 1, out_width = 1;
+  int64_t window_height = 1, window_width = 1;
+  int64_t stride_y = 1, stride_x = 1;
+  int64_t step_y = 1, step_x = 1;  // between the window's pixels
+  int64_t pad_top = 0, pad_left = 0;
+};
+
+struct CodeRows {
+  const uint8_t* codes = nullptr;
+  bool is_signed = false;
+  int32_t zero = 0;
+  int64_t stride = 0;  // codes from one row to the next, where there are no windows
+  bool has_windows = false;
+  CodeWindows windows = {};
+};
+
+struct CodeProductArgs {
+  CodeRows a;
+  const int8_t* b = nullptr;  // packed
+  int32_t b_zero = 0;
+  int64_t m = 0, n = 0, k = 0;
+  const float* scales = nullptr;  // [packed_columns(n)]; not read for i32
+  const float* bias = nullptr;    // likewise
+  Target dst;                     // kF32, kI32, kU8, kS8
+  int64_t dst_stride = 0;         // elements between rows
+  float low = -__builtin_inff();
+  float high = __builtin_inff();
+};
+
+constexpr int64_t packed_columns(int64_t n) {
+  return (n + kCodePanel - 1) / kCodePanel * kCodePanel;
+}
+constexpr int64_t packed_code_bytes(int64_t k, int64_t n) {
+  return packed_columns(n) * ((k + 1) / 2 * 2);
+}
+// b: code [k, n] at b[k * k_stride + n * n_stride]. flip: 0x80 for unsigned codes, whose zero point
+// is then 128 less. Columns and the odd k that are not there are zero.
+void pack_codes(const uint8_t* b,
+                int64_t k_stride,
+                int64_t n_stride,
+                int64_t k,
+                int64_t n,
+                uint8_t flip,
+                int8_t* packed);
+
+void code_product(const Context& context, const CodeProductArgs& args);
+
+}  // namespace tenon::onednn::kernels

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of 8-bit codes that use all of their range, where adding pairs of products in 16 bits
+// saturates: every sum has to be exact, on every CPU. And what `precision=bf16` says it did.
+
+#include "plugins/onednn/both_backends.hpp"
+
+namespace tenon::test {
+namespace {
+
+// "%name: i8[dims] = x'..'", all codes near the ends of the range.
+std::string codes(const std::string& name, const std::string& dims, int count) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::mt19937 random(5);
+  std::string text = "  constant %" + name + ": i8[" + dims + "] = x'";
+  for (int i = 0; i < count; ++i) {
+    const int size = 127 - static_cast<int>(random() % 20);
+    const auto code = static_cast<uint8_t>(random() % 3 == 0 ? -size : size);
+    text += kDigits[code / 16];
+    text += kDigits[code % 16];
+  }
+  return text + "'\n";
+}
+
+// x, quantized so that many codes are 255, as %dx; %s, %z: its parameters.
+std::string quantized_input(const std::string& dims, bool is_signed = false) {
+  const std::string type = is_signed ? "i8" : "u8";
+  return "graph {\n  input %x: f32[" + dims +
+         "]\n  constant %s: f32[] = [0.006]\n  constant %z: " + type + "[] = [" +
+         (is_signed ? "-100" : "40") + "]\n  %q: " + type + "[" + dims +
+         "] = QuantizeLinear(%x, %s, %z) @quantize\n  %dx: f32[" + dims +
+         "] = DequantizeLinear(%q, %s, %z) @dequantize\n";
+}
+
+class Codes : public BothBackends {};
+
+TEST_F(Codes, OfAMatrixWithOneScaleEachColumn) {
+  expect_same(quantized_input("37, 96") + codes("w", "96, 21", 96 * 21) +
+              "  constant %ws: f32[21] = [" +
+              [] {
+                std::string text = "0.01";
+                for (int i = 1; i < 21; ++i)
+                  text += ", 0.0" + std::to_string(i + 10);
+                return text;
+              }() +
+              R"(]
+  constant %b: f32[21] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, -11, -12, 13, 14, 15, 16, 17, 18, 19, 20, 21]
+  %dw: f32[96, 21] = DequantizeLinear(%w, %ws) {axis = 1} @weights
+  %m: f32[37, 21] = MatMul(%dx, %dw) @product
+  %a: f32[37, 21] = Add(%m, %b) @bias
+  %y: f32[37, 21] = Relu(%a) @relu
+  output y = %y
+})");
+}
+
+TEST_F(Codes, OfAGemmThatIsRoundedAgain) {
+  for (bool is_signed : {false, true})
+    expect_same(quantized_input("9, 63", is_signed) + codes("w", "40, 63", 40 * 63) + R"(
+  constant %ws: f32[] = [0.02]
+  constant %ys: f32[] = [1.5]
+  constant %yz: u8[] = [99]
+  %dw: f32[40, 63] = DequantizeLinear(%w, %ws) @weights
+  %m: f32[9, 40] = Gemm(%dx, %dw) {transB = 1} @product
+  %g: f32[9, 40] = Gelu(%m) @gelu
+  %c: u8[9, 40] = QuantizeLinear(%m, %ys, %yz) @codes
+  %d: f32[9, 40] = DequantizeLinear(%c, %ys, %yz) @real
+  output y = %d
+  output g = %g
+})",
+                1.5 / 255);
+}
+
+TEST_F(Codes, OfConvolutionsOfAllKinds) {
+  struct Case {
+    std::string source, weights, result, attributes;
+    int count;
+  };
+  const Case cases[] = {
+      {"2, 16, 9, 7", "24, 16, 3, 3", "2, 24, 5, 4",
+       "strides = ints [2, 2], pads = ints [1, 1, 1, 1]", 24 * 144},
+      {"1, 32, 6, 5", "16, 32, 1, 1", "1, 16, 6, 5", "strides = ints [1, 1]", 16 * 32},
+      {"2, 24, 8, 8", "32, 12, 3, 3", "2, 32, 8, 8", "group = 2, pads = ints [1, 1, 1, 1]",
+       32 * 108},
+      {"1, 12, 40", "9, 12, 5", "1, 9, 32", "dilations = ints [2]", 9 * 60},
+      {"1, 20, 9, 9", "20, 1, 3, 3", "1, 20, 9, 9", "group = 20, pads = ints [1, 1, 1, 1]", 20 * 9},
+      {"1, 16, 9, 9", "3, 16, 3, 3", "1, 3, 7, 7", "group = 1", 3 * 144},
+  };
+  for (const Case& c : cases) {
+    for (bool is_signed : {false, true}) {
+      expect_same(quantized_input(c.source, is_signed) + codes("w", c.weights, c.count) + R"(
+  constant %ws: f32[] = [0.02]
+  %dw: f32[)" + c.weights +
+                  R"(] = DequantizeLinear(%w, %ws) @weights
+  %m: f32[)" + c.result +
+                  "] = Conv(%dx, %dw) {" + c.attributes + R"(} @conv
+  %y: f32[)" + c.result +
+                  R"(] = Relu(%m) @relu
+  output y = %y
+})");
+    }
+  }
+}
+
+TEST_F(Codes, OfTwoActivations) {
+  expect_same(quantized_input("2, 3, 24, 32") + R"(
+  input %v: f32[2, 3, 32, 24]
+  %qv: u8[2, 3, 32, 24] = QuantizeLinear(%v, %s, %z) @quantize_v
+  %dv: f32[2, 3, 32, 24] = DequantizeLinear(%qv, %s, %z) @dequantize_v
+  %y: f32[2, 3, 24, 24] = MatMul(%dx, %dv) @product
+  output y = %y
+})");
+}
+
+TEST_F(Codes, OfBatchesOfIntegerProducts) {
+  expect_same(quantized_input("4, 2, 5, 70") + R"(
+  input %v: f32[2, 70, 18]
+  %qv: u8[2, 70, 18] = QuantizeLinear(%v, %s, %z) @quantize_v
+  %y: i32[4, 2, 5, 18] = MatMulInteger(%q, %qv, %z, %z) @product
+  output y = %y
+})",
+              0);
+}
+
+TEST_F(Codes, PlansSayInWhichPrecisionTheyRun) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[64, 300]
+  input %w: f32[300, 64]
+  %y: f32[64, 64] = MatMul(%x, %w) @product
+  output y = %y
+})");
+  const Outcome want = run(graph, {{"backend", "reference"}});
+  const Outcome got = run(graph, {{"backend", "onednn"}, {"precision", "bf16"}});
+  ASSERT_EQ(want.error + got.error, "");
+  const std::string precision = got.plan["partitions"][0]["precision"];
+  if (__builtin_cpu_supports("avx512vl") != 0) {
+    EXPECT_EQ(precision, "bf16");
+    expect_near(got.outputs[0], want.outputs[0], 0.02);
+  } else {
+    EXPECT_EQ(precision, "fp32: this CPU has no bf16 products (they need AVX-512)");
+    expect_near(got.outputs[0], want.outputs[0], 2e-5);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::test
