@@ -256,7 +256,7 @@ class OneDnn {
     const std::string made = "fp32: " + why_not_bf16();
     static std::once_flag said;
     std::call_once(said, [&] {
-      log_line(ctx_, TN_LOG_WARNING, cat("onednn: precision=bf16 keeps real numbers in ", made));
+      log_line(ctx_, TN_LOG_WARNING, cat("precision=bf16 keeps real numbers in ", made));
     });
     return made;
   }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "../cpu.hpp"
-
 namespace tenon::onednn {
 namespace {
 
@@ -177,7 +175,7 @@ void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail) {
 }
 
 bool lower_code_product(Lowering& lowering, const Product& product, const Tail& tail) {
-  if (adds_codes_exactly() || product.transpose_a) return false;
+  if (product.transpose_a) return false;
   const View a = lowering.view(product.a);
   const View b = lowering.view(product.b);
   const size_t rank = b.dims.size();
@@ -187,6 +185,7 @@ bool lower_code_product(Lowering& lowering, const Product& product, const Tail& 
   const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
   const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
   if (!are_code_weights(lowering, b, static_cast<int>(n_axis))) return false;
+  if (sums_are_exact(lowering, a, b)) return false;
   const int64_t k = b.dims[k_axis], n = b.dims[n_axis];
   const bool is_row = product.bias == kNone || lowering.graph().values[product.bias].count() == n;
   if (k > kernels::kMostCodesOfRow || !is_row || !has_known_bias(lowering, product.bias))

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <utility>
 
-#include "../cpu.hpp"
 #include "../tail.hpp"
 #include "code_product.hpp"
 #include "conv_geometry.hpp"
@@ -77,14 +76,14 @@ bool runs_in_int8(const Lowering& lowering, const Node& node) {
          are_code_weights(lowering, lowering.view(node.inputs[1]), 0);
 }
 
-// The same of oneDNN's. Without VNNI only those of one channel each are exact, and of unsigned
-// codes: it multiplies them in 32 bits.
+// The same of oneDNN's. Those of one channel each are exact for unsigned codes on every CPU: it
+// multiplies them in 32 bits.
 bool runs_in_its_int8(const Lowering& lowering, const Node& node) {
   if (!runs_in_int8(lowering, node)) return false;
-  const Dims& weights = lowering.graph().values[node.inputs[1]].dims;
-  const bool is_depthwise = weights[1] == 1 && weights[0] == node.integer("group", 1);
-  return adds_codes_exactly() ||
-         (is_depthwise && lowering.view(node.inputs[0]).type == ElementType::kU8);
+  const View& src = lowering.view(node.inputs[0]);
+  const View& weights = lowering.view(node.inputs[1]);
+  const bool is_depthwise = weights.dims[1] == 1 && weights.dims[0] == node.integer("group", 1);
+  return sums_are_exact(lowering, src, weights) || (is_depthwise && src.type == ElementType::kU8);
 }
 
 class ConvBuilder {

@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "../cpu.hpp"
 #include "../strided_copy.hpp"
 #include "conv_geometry.hpp"
+#include "product.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -40,7 +40,7 @@ class FilterBuilder {
   }
 
   bool applies() const {
-    if (!adds_codes_exactly()) return false;
+    if (!sums_are_exact(lowering_, src_, weights_)) return false;
     const Dims& result = lowering_.graph().values[node_.outputs[0]].dims;
     if (!is_signal(src_.dims) || !is_signal(weights_.dims) || !is_signal(result)) return false;
     const Window window =

@@ -2,6 +2,7 @@
 #include "product.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "../cpu.hpp"
 #include "code_product.hpp"
@@ -11,6 +12,7 @@ namespace tenon::onednn {
 namespace {
 
 using Desc = dnnl::memory::desc;
+constexpr int kSevenBits = 64;  // 2 * 64 * 255 is less than 2^15
 
 void swap_last(Dims& dims) {
   std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
@@ -68,7 +70,8 @@ class ProductBuilder {
     int column_axis = product_.transpose_b ? last - 1 : last;
     bool is_right = b_constant ? are_code_weights(lowering_, b_, column_axis)
                                : b_.type == ElementType::kS8 && may_be_int8(a_, b_);
-    int8_ = adds_codes_exactly() && holds_codes(a_) && a_.channels == nullptr && is_right;
+    int8_ = holds_codes(a_) && a_.channels == nullptr && is_right &&
+            (b_constant ? sums_are_exact(lowering_, a_, b_) : adds_codes_exactly());
     packs_b_ = b_constant && is_plain_weights();
     b_type_ = int8_ ? ElementType::kS8 : lowering_.real_type();
     if (!int8_) {
@@ -247,6 +250,14 @@ bool are_code_weights(const Lowering& lowering, const View& view, int axis) {
   return view.is_quantized() && view.type == ElementType::kS8 && view.quant.zero_point == 0 &&
          (view.channels == nullptr || view.channels->axis == axis) &&
          lowering.is_constant_view(view);
+}
+
+bool sums_are_exact(const Lowering& lowering, const View& codes, const View& weights) {
+  if (adds_codes_exactly()) return true;
+  if (codes.type != ElementType::kU8 || !is_dense(weights)) return false;
+  const auto* numbers = static_cast<const int8_t*>(lowering.constant_data(weights));
+  return std::all_of(numbers, numbers + weights.count(),
+                     [](int8_t number) { return std::abs(number) <= kSevenBits; });
 }
 
 bool may_be_int8(const View& a, const View& b) {

@@ -31,6 +31,9 @@ bool holds_codes(const View& view);
 // Whether products of integers can take them: known, signed, symmetric, with one scale or one for
 // each index of `axis`.
 bool are_code_weights(const Lowering& lowering, const View& view, int axis);
+// Whether oneDNN's sums of such products are exact: with VNNI, or where weights have seven bits and
+// the other codes no sign, as the quantizers make them with `reduce_range`.
+bool sums_are_exact(const Lowering& lowering, const View& codes, const View& weights);
 // Whether a product of two activations can be one of integers, its second operand being signed.
 bool may_be_int8(const View& a, const View& b);
 // A quantized activation as s8, the same numbers: codes and zero point are 128 less where it is u8.
