@@ -291,7 +291,7 @@ void Lowering::add_primitive(std::string name,
   add_step(std::move(step));
 }
 
-View Lowering::make_constant(ElementType type, const Dims& dims, std::shared_ptr<void> data) {
+View Lowering::make_constant(ElementType type, const Dims& dims, std::shared_ptr<const void> data) {
   View made{.type = type, .dims = dims, .strides = row_major_strides(dims)};
   made.buffer = plan_.add_buffer(
       {.kind = Buffer::Kind::kConstant, .bytes = made.bytes(), .data = data.get(), .keeper = data});

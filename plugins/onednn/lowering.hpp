@@ -52,6 +52,7 @@ class Lowering {
   const Graph& graph() const { return graph_; }
   const CompileOptions& options() const { return options_; }
   const dnnl::engine& engine() const { return store_.engine(); }
+  WeightStore& weights() { return store_; }
   Plan& plan() { return plan_; }
   bool is_constant_view(const View& view) const {
     return plan_.buffers[view.buffer].kind == Buffer::Kind::kConstant;
@@ -124,7 +125,7 @@ class Lowering {
   Place packed(const View& constant, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
   const void* constant_data(const View& view) const;
   // A new constant of the plan, filled by the caller.
-  View make_constant(ElementType type, const Dims& dims, std::shared_ptr<void> data);
+  View make_constant(ElementType type, const Dims& dims, std::shared_ptr<const void> data);
   // A constant per-channel or per-tensor quantised view as real f32 numbers, row-major.
   View dequantized_constant(const View& view);
   // Adds the step that copies `from` into `to` with any change of type, layout and quantisation.

@@ -292,7 +292,7 @@ bool is_bounds(const TailOp& op) {
 std::pair<float, float> bounds_of(const TailOp& op) {
   bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu;
   if (is_relu) return {0.0F, std::numeric_limits<float>::infinity()};
-  return {op.eltwise->alpha, op.eltwise->beta};
+  return {std::min(op.eltwise->alpha, op.eltwise->beta), op.eltwise->beta};  // as ONNX's Clip
 }
 
 bool ensure_available(Lowering& lowering, int value) {

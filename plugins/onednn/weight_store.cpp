@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <sys/mman.h>
 
@@ -45,28 +46,47 @@ std::shared_ptr<void> aligned_bytes(int64_t bytes) {
   return {p, AlignedDelete()};
 }
 
+std::shared_ptr<const void> WeightStore::find(const Key& key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(entries_, [](const Entry& entry) { return entry.packed.expired(); });
+  for (const Entry& entry : entries_) {
+    if (!(entry.key == key)) continue;
+    if (std::shared_ptr<const void> found = entry.packed.lock()) return found;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const void> WeightStore::keep(Key key, std::shared_ptr<const void> packed) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  entries_.push_back({std::move(key), packed});
+  return packed;
+}
+
 std::shared_ptr<const void> WeightStore::packed(const void* data,
                                                 const dnnl::memory::desc& from,
                                                 const dnnl::memory::desc& to) {
-  uint64_t hash = sample_hash(data, from.get_size());
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    std::erase_if(entries_, [](const Entry& entry) { return entry.packed.expired(); });
-    for (const Entry& entry : entries_) {
-      if (entry.data != data || entry.hash != hash || entry.from != from || entry.to != to)
-        continue;
-      if (std::shared_ptr<const void> found = entry.packed.lock()) return found;
-    }
-  }
+  const Key key{data, sample_hash(data, from.get_size()), from, to};
+  if (std::shared_ptr<const void> found = find(key)) return found;
   std::shared_ptr<void> target = aligned_bytes(static_cast<int64_t>(to.get_size()));
   dnnl::stream stream(engine_);
   dnnl::memory source(from, engine_, const_cast<void*>(data));
   dnnl::memory result(to, engine_, target.get());
   dnnl::reorder(source, result).execute(stream, source, result);
   stream.wait();
-  std::lock_guard<std::mutex> lock(mutex_);
-  entries_.push_back({data, hash, from, to, target});
-  return target;
+  return keep(key, target);
+}
+
+std::shared_ptr<const void> WeightStore::made(const void* data,
+                                              int64_t source_bytes,
+                                              const std::string& form,
+                                              int64_t bytes,
+                                              const std::function<void(void*)>& fill) {
+  Key key{data, sample_hash(data, static_cast<size_t>(source_bytes))};
+  key.form = form;
+  if (std::shared_ptr<const void> found = find(key)) return found;
+  std::shared_ptr<void> target = aligned_bytes(bytes);
+  fill(target.get());
+  return keep(std::move(key), target);
 }
 
 }  // namespace tenon::onednn

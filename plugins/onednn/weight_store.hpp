@@ -4,8 +4,10 @@
 // component that compile the same model for other shapes. Thread-safe. An entry lives as long as
 // some executable holds it.
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -26,16 +28,31 @@ class WeightStore {
   std::shared_ptr<const void> packed(const void* data,
                                      const dnnl::memory::desc& from,
                                      const dnnl::memory::desc& to);
+  // The same for layouts of our own: `fill` writes the `bytes` that stand for the source, which has
+  // `source_bytes`. `form` names all that they depend on beside it.
+  std::shared_ptr<const void> made(const void* data,
+                                   int64_t source_bytes,
+                                   const std::string& form,
+                                   int64_t bytes,
+                                   const std::function<void(void*)>& fill);
   const dnnl::engine& engine() const { return engine_; }
 
  private:
-  struct Entry {
+  struct Key {
     const void* data;
     uint64_t hash;  // of the content: the same address may hold another model later
-    dnnl::memory::desc from;
-    dnnl::memory::desc to;
+    dnnl::memory::desc from = {};
+    dnnl::memory::desc to = {};
+    std::string form = {};
+    bool operator==(const Key&) const = default;
+  };
+  struct Entry {
+    Key key;
     std::weak_ptr<const void> packed;
   };
+  std::shared_ptr<const void> find(const Key& key);
+  std::shared_ptr<const void> keep(Key key, std::shared_ptr<const void> packed);
+
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   std::mutex mutex_;
   std::vector<Entry> entries_;

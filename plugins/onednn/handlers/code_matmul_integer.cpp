@@ -2,6 +2,7 @@
 // MatMulInteger in our own kernel. Known weights are packed once, others when the step runs; zero
 // points are read when it runs.
 
+#include <string>
 #include <utility>
 
 #include "../cpu.hpp"
@@ -94,9 +95,13 @@ bool lower_code_matmul_integer(Lowering& lowering, int index) {
     step.places[i + 1] = place_of(lowering.read_row_major(zero, graph.values[zero].type));
   }
   if (work.is_packed) {
-    std::shared_ptr<void> data = aligned_bytes(packed);
-    kernels::pack_codes(static_cast<const uint8_t*>(lowering.constant_data(b)), n, 1, k, n,
-                        work.flip(), static_cast<int8_t*>(data.get()));
+    const auto* codes = static_cast<const uint8_t*>(lowering.constant_data(b));
+    const std::string form =
+        "panels of " + std::to_string(n) + (work.flip() != 0 ? " flipped" : "");
+    std::shared_ptr<const void> data =
+        lowering.weights().made(codes, b.bytes(), form, packed, [&](void* to) {
+          kernels::pack_codes(codes, n, 1, k, n, work.flip(), static_cast<int8_t*>(to));
+        });
     step.places[2] = place_of(lowering.make_constant(ElementType::kS8, {packed}, data));
   } else {
     step.places[5] = {lowering.scratch(packed), 0};

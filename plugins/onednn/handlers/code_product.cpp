@@ -2,6 +2,8 @@
 #include "code_product.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <string>
 #include <utility>
 
 namespace tenon::onednn {
@@ -39,12 +41,6 @@ Finish finish_of(const Lowering& lowering, int node, const Tail& tail) {
   }
   made.low = static_cast<float>(double{made.low} / made.unit);
   made.high = static_cast<float>(double{made.high} / made.unit);
-  return made;
-}
-
-std::shared_ptr<void> zeroed(int64_t bytes) {
-  std::shared_ptr<void> made = aligned_bytes(bytes);
-  std::fill_n(static_cast<char*>(made.get()), bytes, '\0');
   return made;
 }
 
@@ -106,23 +102,34 @@ class StepBuilder {
     lowering_.add_step(std::move(step));
   }
 
-  std::shared_ptr<void> packed_weights() const {
+  // Shared by all plans of the model.
+  std::shared_ptr<const void> packed_weights() {
     const CodeWeights& weights = step_.weights;
     const int64_t k = step_.args.k, n = step_.args.n;
-    const int64_t packed = kernels::packed_code_bytes(k, n);
-    std::shared_ptr<void> made = aligned_bytes(weights.groups * packed);
-    const auto* from = static_cast<const uint8_t*>(lowering_.constant_data(weights.view));
-    std::vector<uint8_t> matrix(static_cast<size_t>(k * n));
+    const void* data = lowering_.constant_data(weights.view);
+    std::string form = "panels";
+    for (int64_t number :
+         {weights.groups, k, n, weights.group_stride, weights.n_stride, weights.k_places.back()})
+      form += " " + std::to_string(number);
+    return lowering_.weights().made(
+        data, weights.view.bytes(), form, weights.groups * kernels::packed_code_bytes(k, n),
+        [&](void* to) {
+          pack_weights(static_cast<const uint8_t*>(data), static_cast<int8_t*>(to));
+        });
+  }
+
+  void pack_weights(const uint8_t* from, int8_t* to) const {
+    const CodeWeights& weights = step_.weights;
+    const int64_t k = step_.args.k, n = step_.args.n;
+    std::vector<uint8_t> columns(static_cast<size_t>(k * n));
     for (int64_t g = 0; g < weights.groups; ++g) {
-      for (int64_t column = 0; column < n; ++column)
-        for (int64_t i = 0; i < k; ++i)
-          matrix[static_cast<size_t>(column * k + i)] =
-              from[g * weights.group_stride + column * weights.n_stride +
-                   weights.k_places[static_cast<size_t>(i)]];
-      kernels::pack_codes(matrix.data(), 1, k, k, n, 0,
-                          static_cast<int8_t*>(made.get()) + g * packed);
+      const uint8_t* const group = from + g * weights.group_stride;
+      auto column = columns.begin();
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t place : weights.k_places)
+          *column++ = group[i * weights.n_stride + place];
+      kernels::pack_codes(columns.data(), 1, k, k, n, 0, to + g * kernels::packed_code_bytes(k, n));
     }
-    return made;
   }
 
   // One number for each column of each group, zeros behind the last one.
@@ -130,7 +137,7 @@ class StepBuilder {
   std::shared_ptr<void> row(const F& number) const {
     const int64_t n = step_.args.n;
     const int64_t padded = kernels::packed_columns(n);
-    std::shared_ptr<void> made = zeroed(step_.weights.groups * padded * 4);
+    std::shared_ptr<void> made = aligned_bytes(step_.weights.groups * padded * 4);
     for (int64_t i = 0; i < step_.weights.groups * n; ++i)
       static_cast<float*>(made.get())[i / n * padded + i % n] =
           static_cast<float>(number(static_cast<size_t>(i)));
@@ -181,7 +188,7 @@ bool lower_code_product(Lowering& lowering, const Product& product, const Tail& 
   const size_t rank = b.dims.size();
   const bool is_matrix =
       std::all_of(b.dims.begin(), b.dims.end() - 2, [](int64_t dim) { return dim == 1; });
-  if (!holds_codes(a) || a.channels != nullptr || !is_matrix) return false;
+  if (!holds_codes(a) || a.channels != nullptr || !is_matrix || !is_dense(b)) return false;
   const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
   const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
   if (!are_code_weights(lowering, b, static_cast<int>(n_axis))) return false;

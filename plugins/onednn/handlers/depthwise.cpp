@@ -126,8 +126,9 @@ class DepthwiseBuilder {
     const int64_t padded = kernels::depthwise_blocks(channels) * kernels::kDepthwiseBlock;
     const int64_t weight_bytes =
         kernels::depthwise_blocks(channels) * kernels::kDepthwiseWeightBytes;
-    auto packed = bytes_of(weight_bytes);
-    auto scales = bytes_of(padded * 4), bias = bytes_of(padded * 4), outside = bytes_of(padded);
+    auto packed = aligned_bytes(weight_bytes);
+    auto scales = aligned_bytes(padded * 4), bias = aligned_bytes(padded * 4),
+         outside = aligned_bytes(padded);
     kernels::pack_depthwise_weights(codes, channels, static_cast<int8_t*>(packed.get()));
     std::fill_n(static_cast<uint8_t*>(outside.get()), padded,
                 static_cast<uint8_t>(src.quant.zero_point));
@@ -151,12 +152,6 @@ class DepthwiseBuilder {
     return {constant(ElementType::kS8, weight_bytes, packed),
             constant(ElementType::kF32, padded, scales), constant(ElementType::kF32, padded, bias),
             constant(ElementType::kU8, padded, outside)};
-  }
-
-  static std::shared_ptr<void> bytes_of(int64_t n) {
-    std::shared_ptr<void> made = aligned_bytes(n);
-    std::fill_n(static_cast<char*>(made.get()), n, '\0');
-    return made;
   }
 
   std::vector<float> real_bias() {

@@ -130,14 +130,19 @@ class Convolution {
                           channels_last_strides(lowering_.graph().values[value].dims));
   }
 
-  // Once, when the plan is made.
+  // Once, when the first plan of the model is made.
   Place pack_constant(const View& weights, const WinogradWeights& strides) {
     const int64_t bytes = kernel_->packed_bytes();
-    std::shared_ptr<void> data = aligned_bytes(bytes);
-    kernel_->pack(kernels::make_context(kernels::best_level()),
-                  static_cast<const float*>(lowering_.constant_data(weights)), strides,
-                  is_transposed_, data.get());
-    lowering_.plan().packed_bytes += bytes;
+    const auto* numbers = static_cast<const float*>(lowering_.constant_data(weights));
+    const std::string form = std::string("winograd ") +
+                             (lowering_.options().bf16 ? "bf16 " : "fp32 ") +
+                             (is_transposed_ ? "turned " : "") + std::to_string(strides.out) + " " +
+                             std::to_string(bytes);
+    std::shared_ptr<const void> data =
+        lowering_.weights().made(numbers, weights.bytes(), form, bytes, [&](void* to) {
+          kernel_->pack(kernels::make_context(kernels::best_level()), numbers, strides,
+                        is_transposed_, to);
+        });
     return place_of(lowering_.make_constant(ElementType::kF32, {bytes / 4}, data));
   }
 
