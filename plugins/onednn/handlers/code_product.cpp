@@ -2,52 +2,21 @@
 #include "code_product.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <array>
 #include <string>
 #include <utility>
+
+#include "code_tail.hpp"
 
 namespace tenon::onednn {
 namespace {
 
-// What the kernel takes of a tail, in units of the stored result.
-struct Finish {
-  Tail tail;
-  float low = -std::numeric_limits<float>::infinity();
-  float high = std::numeric_limits<float>::infinity();
-  double unit = 1;  // what 1 is of the real result
-};
-
-// Only what comes first: the bias.
-Tail head_of(const Lowering& lowering, int node, const Tail& tail) {
-  Tail head = empty_tail(lowering, node);
-  if (tail.bias == kNone) return head;
-  head.bias = tail.bias;
-  head.nodes = {tail.nodes.front()};
-  head.result = lowering.graph().nodes[tail.nodes.front()].outputs[0];
-  return head;
-}
-
-Finish finish_of(const Lowering& lowering, int node, const Tail& tail) {
-  const bool is_taken = (!tail.quant || kernels::element_bytes(tail.quant_type) == 1) &&
-                        std::all_of(tail.ops.begin(), tail.ops.end(), is_bounds);
-  Finish made;
-  made.tail = is_taken ? tail : head_of(lowering, node, tail);
-  if (made.tail.quant) made.unit = double{made.tail.quant->scale};
-  for (const TailOp& op : made.tail.ops) {
-    const auto [low, high] = bounds_of(op);
-    // The later bound wins where they do not overlap.
-    made.low = std::clamp(made.low, low, high);
-    made.high = std::clamp(made.high, low, high);
-  }
-  made.low = static_cast<float>(double{made.low} / made.unit);
-  made.high = static_cast<float>(double{made.high} / made.unit);
-  return made;
-}
+using Op = kernels::CodeTailOp;
 
 class StepBuilder {
  public:
   StepBuilder(Lowering& lowering, CodeStep& step, const Tail& tail)
-      : lowering_(lowering), step_(step), finish_(finish_of(lowering, step.node, tail)) {}
+      : lowering_(lowering), step_(step), finish_(finish_of(lowering, step, tail)) {}
 
   void build() {
     const Graph& graph = lowering_.graph();
@@ -83,10 +52,12 @@ class StepBuilder {
     step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
     step.places = {place_of(step_.src), place_of(dst), place_of(b), place_of(scales),
                    place_of(bias)};
+    for (const View& other : finish_.others)
+      step.places.push_back(other.exists() ? place_of(other) : Place{});
     step.always_succeeds = true;
-    step.kernel_function = [args, groups, packed, padded, src_group = step_.src_group](
-                               const kernels::Context& context,
-                               void* const* pointers) -> const char* {
+    step.kernel_function = [args, groups, packed, padded, src_group = step_.src_group,
+                            tail_ops = finish_.ops](const kernels::Context& context,
+                                                    void* const* pointers) -> const char* {
       for (int64_t g = 0; g < groups; ++g) {
         kernels::CodeProductArgs call = args;
         call.a.codes = static_cast<const uint8_t*>(pointers[0]) + g * src_group;
@@ -95,6 +66,15 @@ class StepBuilder {
         call.b = static_cast<const int8_t*>(pointers[2]) + g * packed;
         call.scales = static_cast<const float*>(pointers[3]) + g * padded;
         call.bias = static_cast<const float*>(pointers[4]) + g * padded;
+        std::array<Op, kernels::kMostCodeTailOps> ops;
+        for (size_t i = 0; i < tail_ops.size(); ++i) {
+          ops[i] = tail_ops[i];
+          const int64_t first = g * args.n * ops[i].column_stride;
+          ops[i].other.data = static_cast<const char*>(pointers[5 + i]) +
+                              first * kernels::element_bytes(ops[i].other.type);
+        }
+        call.ops = ops.data();
+        call.n_ops = static_cast<int>(tail_ops.size());
         kernels::code_product(context, call);
       }
       return nullptr;
@@ -164,7 +144,7 @@ class StepBuilder {
 
   Lowering& lowering_;
   CodeStep& step_;
-  Finish finish_;
+  CodeFinish finish_;
 };
 
 }  // namespace

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Products of codes with known weights in our own kernel (kernels/code_product.h), where oneDNN's
-// would saturate: on CPUs without VNNI. What follows the sums is taken along where it is a bias,
-// bounds and rounding; all else is a pointwise step behind it.
+// would saturate: on CPUs without VNNI. What follows the sums is taken along (code_tail.hpp).
 
 #include <optional>
 

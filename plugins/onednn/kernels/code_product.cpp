@@ -156,6 +156,10 @@ void run_units(const Context& context,
     call.dst_stride = args.dst_stride;
     call.low = args.low;
     call.high = args.high;
+    call.ops = args.ops;
+    call.n_ops = args.n_ops;
+    call.first_row = first_row;
+    call.first_column = first_column;
     context.table->code_block(call);
   }
 }

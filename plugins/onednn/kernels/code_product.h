@@ -56,6 +56,8 @@ struct CodeProductArgs {
   int64_t dst_stride = 0;         // elements between rows
   float low = -__builtin_inff();
   float high = __builtin_inff();
+  const CodeTailOp* ops = nullptr;  // [n_ops], at most kMostCodeTailOps
+  int n_ops = 0;
 };
 
 constexpr int64_t packed_columns(int64_t n) {

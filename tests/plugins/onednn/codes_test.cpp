@@ -99,6 +99,38 @@ TEST_F(Codes, OfConvolutionsOfAllKinds) {
   }
 }
 
+// A residual, an activation and an affine step, rounded at the end.
+TEST_F(Codes, WithTheirTails) {
+  for (const char* activation : {"HardSwish", "Gelu", "Sigmoid", "Tanh", "Softplus"}) {
+    expect_same(
+        quantized_input("2, 24, 6, 5") + codes("w", "24, 24, 3, 3", 24 * 24 * 9) + R"(
+  constant %ws: f32[] = [0.0005]
+  constant %a: f32[] = [1.5]
+  constant %b: f32[24, 1, 1] = x')" +
+            [] {
+              std::string bytes;  // 1.0, 2.0, ... alternate
+              for (int i = 0; i < 24; ++i)
+                bytes += i % 2 == 0 ? "0000803f" : "00000040";
+              return bytes;
+            }() +
+            R"('
+  constant %ys: f32[] = [0.03]
+  constant %yz: u8[] = [90]
+  %dw: f32[24, 24, 3, 3] = DequantizeLinear(%w, %ws) @weights
+  %c: f32[2, 24, 6, 5] = Conv(%dx, %dw) {pads = ints [1, 1, 1, 1]} @conv
+  %h: f32[2, 24, 6, 5] = )" +
+            activation + R"((%c) @activation
+  %m: f32[2, 24, 6, 5] = Mul(%h, %a) @scaled
+  %r: f32[2, 24, 6, 5] = Add(%m, %dx) @residual
+  %k: f32[2, 24, 6, 5] = Add(%r, %b) @channels
+  %q2: u8[2, 24, 6, 5] = QuantizeLinear(%k, %ys, %yz) @codes
+  %y: f32[2, 24, 6, 5] = DequantizeLinear(%q2, %ys, %yz) @real
+  output y = %y
+})",
+        1.01 / 165);
+  }
+}
+
 TEST_F(Codes, OfTwoActivations) {
   expect_same(quantized_input("2, 3, 24, 32") + R"(
   input %v: f32[2, 3, 32, 24]

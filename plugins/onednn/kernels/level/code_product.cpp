@@ -4,6 +4,7 @@
 
 #include "elements.h"
 #include "level.h"
+#include "vector_math.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
 
@@ -71,7 +72,101 @@ inline void narrow_panel(void* to, const Vi* v) {
 #endif
 }
 
-// Of one row's sums in a panel, what the result's type stores.
+Vf clip(Vf y, float low, float high) {
+  return min_fast(max_fast(y, splat(low)), splat(high));
+}
+Vf half_of_gelu(Vf y, Vf t) {
+  return y * (t * 0.5F + 0.5F);
+}
+
+// The other operand's numbers for n columns; what lies behind them is not read.
+Vf other_of(const CodeTailOp& op, int64_t row, int64_t column, int64_t n) {
+  const int64_t at = row * op.row_stride + column * op.column_stride;
+  auto take = [&](const auto* data) {
+    if (op.column_stride == 0) return load_lanes_part(data + at, 1)[0] + Vf{};
+    return n >= kLanes ? load_lanes(data + at) : load_lanes_part(data + at, n);
+  };
+  const Quant& quant = op.other.quant;
+  auto real = [&](Vf codes) {
+    return (codes - static_cast<float>(quant.zero_point)) * quant.scale;
+  };
+  switch (op.other.type) {
+    case ElementType::kU8:
+      return real(take(static_cast<const uint8_t*>(op.other.data)));
+    case ElementType::kS8:
+      return real(take(static_cast<const int8_t*>(op.other.data)));
+    default:
+      return take(static_cast<const float*>(op.other.data));
+  }
+}
+
+// y: [n]
+template <class F>
+inline void each(Vf* y, int n, const F& f) {
+  for (int i = 0; i < n; ++i)
+    y[i] = f(y[i]);
+}
+
+struct TileOf {  // rows of one panel
+  int64_t row;
+  int64_t column;
+  int rows;
+};
+
+template <class F>
+inline void each_with_other(
+    const CodeBlock& block, const CodeTailOp& op, const TileOf& tile, Vf* y, const F& f) {
+  const int64_t n = block.columns - tile.column;
+  for (int r = 0; r < tile.rows; ++r) {
+    for (int v = 0; v < kRegisters && v * kLanes < n; ++v) {
+      Vf& at = y[r * kRegisters + v];
+      at = f(at, other_of(op, block.first_row + tile.row + r,
+                          block.first_column + tile.column + v * kLanes, n - v * kLanes));
+    }
+  }
+}
+
+void apply(const CodeBlock& block, const CodeTailOp& op, const TileOf& tile, Vf* y) {
+  using Kind = CodeTailOp::Kind;
+  const int n = tile.rows * kRegisters;
+  const Vf alpha = splat(op.alpha), beta = splat(op.beta);
+  switch (op.kind) {
+    case Kind::kClip:
+      return each(y, n, [&](Vf x) { return min_fast(max_fast(x, alpha), beta); });
+    case Kind::kLeakyRelu:
+      return each(y, n, [&](Vf x) { return x > 0.0F ? x : x * alpha; });
+    case Kind::kLinear:
+      return each(y, n, [&](Vf x) { return x * alpha + beta; });
+    case Kind::kHardSigmoid:
+      return each(y, n, [&](Vf x) { return clip(x * alpha + beta, 0, 1); });
+    case Kind::kHardSwish:
+      return each(y, n, [&](Vf x) { return x * clip(x * alpha + beta, 0, 1); });
+    case Kind::kSwish:
+      return each(y, n, [&](Vf x) { return x * sigmoid(x * alpha); });
+    case Kind::kSigmoid:
+      return each(y, n, [](Vf x) { return sigmoid(x); });
+    case Kind::kTanh:
+      return each(y, n, [](Vf x) { return tanh(x); });
+    case Kind::kGeluErf:
+      return each(y, n, [](Vf x) { return half_of_gelu(x, erf(x * 0.70710678118654752F)); });
+    case Kind::kGeluTanh:
+      return each(y, n, [](Vf x) {
+        return half_of_gelu(x, tanh(x * 0.79788456080286536F * (x * x * 0.044715F + 1.0F)));
+      });
+    case Kind::kAdd:
+      return each_with_other(block, op, tile, y, [](Vf x, Vf other) { return x + other; });
+    case Kind::kMul:
+      return each_with_other(block, op, tile, y, [](Vf x, Vf other) { return x * other; });
+  }
+}
+
+// One operation after the other on a whole tile; one function, so that tiles stay small.
+[[gnu::noinline]] void apply_all(const CodeBlock& block, const TileOf& tile, Vf* y) {
+  for (int i = 0; i < block.n_ops; ++i)
+    apply(block, block.ops[i], tile, y);
+}
+
+// What the result's type stores of one row in a panel: integer sums, or y.
 struct Finish {
   const CodeBlock& block;
   float low, high;  // codes: where rounding and the zero point stay within the type
@@ -84,33 +179,34 @@ struct Finish {
     low = low < least ? least : (low > least + 255.0F ? least + 255.0F : low);
     high = high > least + 255.0F ? least + 255.0F : (high < least ? least : high);
   }
-  Vf real(Vi sums, int64_t column) const {
-    const Vf y = fma(to_float(sums), load(block.scales + column), load(block.bias + column));
-    return min_fast(max_fast(y, splat(low)), splat(high));
-  }
-  void store(int32_t* to, const Vi* sums, int64_t) const {
-    std::memcpy(to, sums, sizeof(Vi) * kRegisters);
-  }
-  void store(float* to, const Vi* sums, int64_t column) const {
+  // Of sums that start at `column`.
+  void scale(const Vi* sums, int64_t column, Vf* y) const {
 #pragma GCC unroll 16
     for (int v = 0; v < kRegisters; ++v)
-      store_lanes(to + v * kLanes, real(sums[v], column + v * kLanes));
+      y[v] = fma(to_float(sums[v]), load(block.scales + column + v * kLanes),
+                 load(block.bias + column + v * kLanes));
+  }
+  void store(float* to, const Vf* y) const {
+#pragma GCC unroll 16
+    for (int v = 0; v < kRegisters; ++v)
+      store_lanes(to + v * kLanes, clip(y[v], low, high));
   }
   template <class Code>
-  void store(Code* to, const Vi* sums, int64_t column) const {
+  void store(Code* to, const Vf* y) const {
     Vi codes[kRegisters];
 #pragma GCC unroll 16
     for (int v = 0; v < kRegisters; ++v)
-      codes[v] = round_to_int(real(sums[v], column + v * kLanes)) + block.dst.quant.zero_point;
+      codes[v] = round_to_int(clip(y[v], low, high)) + block.dst.quant.zero_point;
     narrow_panel(to, codes);
   }
+  void store(int32_t* to, const Vi* sums) const { std::memcpy(to, sums, sizeof(Vi) * kRegisters); }
   // The columns that are there.
-  template <class To>
-  void operator()(To* to, const Vi* sums, int64_t column) const {
+  template <class To, class V>
+  void operator()(To* to, const V* row, int64_t column) const {
     const int64_t n = block.columns - column;
-    if (n >= kColumns) return store(to, sums, column);
+    if (n >= kColumns) return store(to, row);
     To panel[kColumns];
-    store(panel, sums, column);
+    store(panel, row);
     std::memcpy(to, panel, static_cast<uint64_t>(n) * sizeof(To));
   }
 };
@@ -141,14 +237,25 @@ void multiply_tile(const CodeBlock& block, int64_t row, int64_t column) {
     }
   }
   const Finish finish(block);
+  To* const to = static_cast<To*>(block.dst.data) + row * block.dst_stride + column;
 #pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-    const int32_t shift = block.row_shifts[row + r];
+  for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 16
     for (int v = 0; v < kRegisters; ++v)
-      sums[r][v] += shift;
-    finish(static_cast<To*>(block.dst.data) + (row + r) * block.dst_stride + column, sums[r],
-           column);
+      sums[r][v] += block.row_shifts[row + r];
+  if constexpr (sizeof(To) == sizeof(int32_t) && static_cast<To>(0.5) == 0) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+      finish(to + r * block.dst_stride, sums[r], column);
+  } else {
+    Vf y[rows][kRegisters];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+      finish.scale(sums[r], column, y[r]);
+    if (block.n_ops > 0) apply_all(block, {row, column, rows}, y[0]);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+      finish(to + r * block.dst_stride, y[r], column);
   }
 }
 

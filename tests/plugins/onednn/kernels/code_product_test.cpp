@@ -3,6 +3,8 @@
 
 #include "kernels/code_product.h"
 
+#include <functional>
+
 #include "levels.h"
 
 namespace tenon::onednn::kernels {
@@ -133,6 +135,75 @@ TEST_P(CodeProduct, ScalesShiftsAndBounds) {
       ASSERT_NEAR(real[at], want, 2e-5) << "at " << i;
       ASSERT_NEAR(code[at], std::clamp(want + 40, 0.0, 255.0), 0.5001) << "at " << i;
       ASSERT_NEAR(signed_code[at], std::clamp(want - 90, -128.0, 127.0), 0.5001) << "at " << i;
+    }
+  }
+}
+
+double sigmoid(double y) {
+  return 1 / (1 + std::exp(-y));
+}
+
+// Activations, sums and products with numbers of all types behind the sums.
+TEST_P(CodeProduct, DoesWhatFollows) {
+  using Kind = CodeTailOp::Kind;
+  constexpr int64_t kM = 14, kN = 37;
+  const std::vector<float> reals = uniform(kM * kN, -1, 1, 8);
+  const std::vector<uint8_t> bytes = random_codes(kM * kN, 9);
+  const Quant quant{0.02F, 100};
+  struct Case {
+    CodeTailOp op;
+    std::function<double(double y, size_t i)> want;
+  };
+  const Case cases[] = {
+      {{.kind = Kind::kClip, .alpha = -1, .beta = 2},
+       [](double y, size_t) { return std::clamp(y, -1.0, 2.0); }},
+      {{.kind = Kind::kLeakyRelu, .alpha = 0.25F},
+       [](double y, size_t) { return y > 0 ? y : y / 4; }},
+      {{.kind = Kind::kLinear, .alpha = 3, .beta = -1}, [](double y, size_t) { return 3 * y - 1; }},
+      {{.kind = Kind::kHardSigmoid, .alpha = 0.25F, .beta = 0.5F},
+       [](double y, size_t) { return std::clamp(y / 4 + 0.5, 0.0, 1.0); }},
+      {{.kind = Kind::kHardSwish, .alpha = 0.25F, .beta = 0.5F},
+       [](double y, size_t) { return y * std::clamp(y / 4 + 0.5, 0.0, 1.0); }},
+      {{.kind = Kind::kSwish, .alpha = 2}, [](double y, size_t) { return y * sigmoid(2 * y); }},
+      {{.kind = Kind::kSigmoid}, [](double y, size_t) { return sigmoid(y); }},
+      {{.kind = Kind::kTanh}, [](double y, size_t) { return std::tanh(y); }},
+      {{.kind = Kind::kGeluErf},
+       [](double y, size_t) { return y * (0.5 + 0.5 * std::erf(y * std::sqrt(0.5))); }},
+      {{.kind = Kind::kGeluTanh},
+       [](double y, size_t) {
+         const double t = std::tanh(std::sqrt(2 / M_PI) * (y + 0.044715 * y * y * y));
+         return y * (0.5 + 0.5 * t);
+       }},
+      {{.kind = Kind::kAdd, .other = {reals.data()}, .row_stride = kN, .column_stride = 1},
+       [&](double y, size_t i) { return y + double{reals[i]}; }},
+      {{.kind = Kind::kMul, .other = {reals.data() + 5}},
+       [&](double y, size_t) { return y * double{reals[5]}; }},
+      {{.kind = Kind::kAdd,
+        .other = {bytes.data(), ElementType::kU8, quant},
+        .row_stride = kN,
+        .column_stride = 1},
+       [&](double y, size_t i) { return y + 0.02 * (bytes[i] - 100.0); }},
+      {{.kind = Kind::kMul,
+        .other = {bytes.data(), ElementType::kS8, quant},
+        .row_stride = kN,
+        .column_stride = 1},
+       [&](double y, size_t i) { return y * 0.02 * (value_of(bytes[i], true) - 100.0); }},
+  };
+  for (const Case& c : cases) {
+    Problem problem(kM, kN, 31, kM * 31);
+    problem.args.a.zero = 128;
+    for (float& number : problem.bias)
+      number /= 5;
+    const CodeTailOp ops[] = {c.op, {.kind = Kind::kLinear, .alpha = 0.5F}};
+    problem.args.ops = ops;
+    problem.args.n_ops = 2;
+    auto a = [&](int64_t row, int64_t i) { return problem.matrix_value(row, i); };
+    const auto got = problem.run<float>(context_, ElementType::kF32);
+    for (int64_t i = 0; i < kM * kN; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const double y = problem.real(problem.sum(a, i / kN, i % kN), i % kN);
+      ASSERT_NEAR(got[at], c.want(y, at) / 2, 1e-4)
+          << "at " << i << ", kind " << static_cast<int>(c.op.kind);
     }
   }
 }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code_tail.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace tenon::onednn {
+namespace {
+
+using Op = kernels::CodeTailOp;
+
+// Only what comes first: the bias.
+Tail head_of(const Lowering& lowering, int node, const Tail& tail) {
+  Tail head = empty_tail(lowering, node);
+  if (tail.bias == kNone) return head;
+  head.bias = tail.bias;
+  head.nodes = {tail.nodes.front()};
+  head.result = lowering.graph().nodes[tail.nodes.front()].outputs[0];
+  return head;
+}
+
+std::optional<Op> activation(const Eltwise& eltwise) {
+  using A = dnnl::algorithm;
+  auto op = [&](Op::Kind kind) {
+    return Op{.kind = kind, .alpha = eltwise.alpha, .beta = eltwise.beta};
+  };
+  switch (eltwise.algorithm) {
+    case A::eltwise_clip:
+      return op(Op::Kind::kClip);
+    case A::eltwise_relu:
+      return op(Op::Kind::kLeakyRelu);
+    case A::eltwise_linear:
+      return op(Op::Kind::kLinear);
+    case A::eltwise_hardsigmoid:
+      return op(Op::Kind::kHardSigmoid);
+    case A::eltwise_hardswish:
+      return op(Op::Kind::kHardSwish);
+    case A::eltwise_swish:
+      return op(Op::Kind::kSwish);
+    case A::eltwise_logistic:
+      return op(Op::Kind::kSigmoid);
+    case A::eltwise_tanh:
+      return op(Op::Kind::kTanh);
+    case A::eltwise_gelu_erf:
+      return op(Op::Kind::kGeluErf);
+    case A::eltwise_gelu_tanh:
+      return op(Op::Kind::kGeluTanh);
+    default:
+      return std::nullopt;
+  }
+}
+
+class FinishBuilder {
+ public:
+  FinishBuilder(Lowering& lowering, const CodeStep& step) : lowering_(lowering), step_(step) {}
+
+  CodeFinish build(const Tail& tail) {
+    CodeFinish made{.tail = tail};
+    if (tail.quant && kernels::element_bytes(tail.quant_type) != 1) return head(tail);
+    if (std::all_of(tail.ops.begin(), tail.ops.end(), is_bounds)) {
+      bound(made);
+      return made;
+    }
+    if (tail.ops.size() >= kernels::kMostCodeTailOps) return head(tail);
+    for (const TailOp& op : tail.ops) {
+      View other;
+      std::optional<Op> known = op.eltwise ? activation(*op.eltwise) : combination(op, &other);
+      if (!known) return head(tail);
+      add(made, *known, other);
+    }
+    if (tail.quant) add(made, {.kind = Op::Kind::kLinear, .alpha = 1 / tail.quant->scale}, {});
+    return made;
+  }
+
+ private:
+  CodeFinish head(const Tail& tail) const { return {.tail = head_of(lowering_, step_.node, tail)}; }
+
+  // Linear steps that follow each other are one.
+  static void add(CodeFinish& made, const Op& op, const View& other) {
+    if (!made.ops.empty() && made.ops.back().kind == Op::Kind::kLinear &&
+        op.kind == Op::Kind::kLinear) {
+      Op& last = made.ops.back();
+      last.beta = last.beta * op.alpha + op.beta;
+      last.alpha *= op.alpha;
+      return;
+    }
+    made.ops.push_back(op);
+    made.others.push_back(other);
+  }
+
+  static void bound(CodeFinish& made) {
+    if (made.tail.quant) made.unit = double{made.tail.quant->scale};
+    for (const TailOp& op : made.tail.ops) {
+      const auto [low, high] = bounds_of(op);
+      // The later bound wins where they do not overlap.
+      made.low = std::clamp(made.low, low, high);
+      made.high = std::clamp(made.high, low, high);
+    }
+    made.low = static_cast<float>(double{made.low} / made.unit);
+    made.high = static_cast<float>(double{made.high} / made.unit);
+  }
+
+  // One number for each column, side by side.
+  bool is_row(const View& view, const Dims& result) const {
+    const size_t shift = result.size() - view.dims.size();
+    for (size_t i = 0; i < view.dims.size(); ++i) {
+      if (view.dims[i] == 1) continue;
+      return view.dims[i] == view.count() && view.strides[i] == 1 &&
+             step_.dst_strides[i + shift] == 1 && result[i + shift] == view.dims[i];
+    }
+    return false;
+  }
+
+  // A sum or product with what is one number, one for each column, or as large as the result.
+  std::optional<Op> combination(const TailOp& op, View* other) {
+    const bool is_sum = op.binary == dnnl::algorithm::binary_add;
+    if (!is_sum && op.binary != dnnl::algorithm::binary_mul) return std::nullopt;
+    View view = lowering_.view(op.other);
+    const bool is_real = view.type == ElementType::kF32 && !view.is_quantized();
+    if (!is_real && !holds_codes(view)) return std::nullopt;
+    if (is_real && view.count() == 1 && lowering_.is_constant_view(view)) {
+      const float number = *static_cast<const float*>(lowering_.constant_data(view));
+      return Op{.kind = Op::Kind::kLinear,
+                .alpha = is_sum ? 1.0F : number,
+                .beta = is_sum ? number : 0.0F};
+    }
+    Op made{.kind = is_sum ? Op::Kind::kAdd : Op::Kind::kMul};
+    const Graph& graph = lowering_.graph();
+    if (view.dims == graph.values[graph.nodes[op.node].outputs[0]].dims) {
+      view = is_real ? lowering_.read(op.other, ElementType::kF32, step_.dst_strides)
+                     : lowering_.read_stored(op.other, step_.dst_strides, view.type);
+      made.row_stride = step_.dst_row;
+      made.column_stride = 1;
+    } else if (is_row(view, graph.values[graph.nodes[op.node].outputs[0]].dims)) {
+      made.column_stride = 1;
+    } else if (view.count() != 1) {
+      return std::nullopt;
+    }
+    made.other.type = view.type;
+    made.other.quant = view.quant;
+    *other = view;
+    return made;
+  }
+
+  Lowering& lowering_;
+  const CodeStep& step_;
+};
+
+}  // namespace
+
+CodeFinish finish_of(Lowering& lowering, const CodeStep& step, const Tail& tail) {
+  return FinishBuilder(lowering, step).build(tail);
+}
+
+}  // namespace tenon::onednn
