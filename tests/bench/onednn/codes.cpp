@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/code_product.h"
+#include "pool.hpp"
 
 using namespace tenon::onednn::kernels;
 using dnnl::memory;
@@ -34,17 +34,6 @@ constexpr Shape kShapes[] = {
     {4, 256, 64, 56, 1},    {4, 64, 256, 56, 1},     {4, 128, 128, 28, 3},
     {4, 256, 256, 14, 3},   {4, 512, 512, 7, 3},     {4, 512, 2048, 7, 1},
 };
-
-Parallel pool(int* threads) {
-  return {[](void* self, uint64_t n, uint64_t grain, Parallel::Body body, void* arg) {
-            const uint64_t most = (n + grain - 1) / grain;
-            const uint64_t pieces = std::min<uint64_t>(*static_cast<int*>(self), most);
-#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static)
-            for (uint64_t i = 0; i < pieces; ++i)
-              body(arg, i * n / pieces, (i + 1) * n / pieces);
-          },
-          threads};
-}
 
 // oneDNN's primitive for a shape, over memory of its own.
 class Direct {

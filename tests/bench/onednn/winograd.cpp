@@ -15,8 +15,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
+
+#include "pool.hpp"
 
 using namespace tenon::onednn::kernels;
 using dnnl::memory;
@@ -29,17 +30,6 @@ constexpr int64_t kLayers[][3] = {
     {64, 32, 64}, {64, 16, 128}, {64, 8, 256},  {64, 4, 512},
     {16, 56, 64}, {16, 28, 128}, {16, 14, 256}, {16, 7, 512},
 };
-
-Parallel pool(int* threads) {
-  return {[](void* self, uint64_t n, uint64_t grain, Parallel::Body body, void* arg) {
-            const uint64_t most = (n + grain - 1) / grain;
-            const uint64_t pieces = std::min<uint64_t>(*static_cast<int*>(self), most);
-#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static)
-            for (uint64_t i = 0; i < pieces; ++i)
-              body(arg, i * n / pieces, (i + 1) * n / pieces);
-          },
-          threads};
-}
 
 // One of a few blocks that all layers share, full of bf16 near 1.
 void* memory_of(int place, int64_t bytes) {

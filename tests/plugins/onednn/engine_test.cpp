@@ -120,7 +120,7 @@ TEST(Engine, KeepsAQuantizedBlockInIntegers) {
   GraphBuilder b(3, true);
   build_block(b);
   Outcome outcome = run(b.graph);
-  EXPECT_LT(error_of(outcome), 0.02);  // the residual is rounded once instead of twice
+  EXPECT_LT(error_of(outcome), 0.02);     // the residual is rounded once instead of twice
   EXPECT_EQ(outcome.kernels.size(), 8U);  // as in f32, and QuantizeLinear at the entry
 }
 
