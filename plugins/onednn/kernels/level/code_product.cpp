@@ -223,6 +223,7 @@ void multiply_tile(const CodeBlock& block, int64_t row, int64_t column) {
   const int64_t width = 2 * block.pairs;
   const int16_t* const a = block.rows + row * width;
   const int8_t* b = block.panels + column * width;
+#pragma GCC unroll 2
   for (int64_t k = 0; k < block.pairs; ++k, b += 2 * kColumns) {
     decltype(widen_signed(b)) right[kRegisters];
 #pragma GCC unroll 16
