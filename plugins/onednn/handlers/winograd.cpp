@@ -134,10 +134,10 @@ class Convolution {
   Place pack_constant(const View& weights, const WinogradWeights& strides) {
     const int64_t bytes = kernel_->packed_bytes();
     const auto* numbers = static_cast<const float*>(lowering_.constant_data(weights));
-    const std::string form = std::string("winograd ") +
-                             (lowering_.options().bf16 ? "bf16 " : "fp32 ") +
-                             (is_transposed_ ? "turned " : "") + std::to_string(strides.out) + " " +
-                             std::to_string(bytes);
+    std::string form = lowering_.options().bf16 ? "winograd bf16" : "winograd fp32";
+    if (is_transposed_) form += " turned";
+    for (int64_t number : {strides.out, strides.in, bytes})
+      form += " " + std::to_string(number);
     std::shared_ptr<const void> data =
         lowering_.weights().made(numbers, weights.bytes(), form, bytes, [&](void* to) {
           kernel_->pack(kernels::make_context(kernels::best_level()), numbers, strides,
