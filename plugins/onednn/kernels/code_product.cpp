@@ -29,7 +29,7 @@ struct Cutting {
 
 Cutting cut(const CodeProductArgs& args, int64_t pairs) {
   Cutting made;
-  made.rows = std::clamp<int64_t>(kRowCodes / (2 * pairs), 1, kMostRows);
+  made.rows = std::clamp<int64_t>(kRowCodes / std::max<int64_t>(1, 2 * pairs), 1, kMostRows);
   if (made.rows > kWholeRows) made.rows -= made.rows % kWholeRows;
   made.n_blocks = (args.m + made.rows - 1) / made.rows;
   // Blocks of about the same size, so that no thread waits for another.
@@ -186,6 +186,7 @@ void pack_codes(const uint8_t* b,
 }
 
 void code_product(const Context& context, const CodeProductArgs& args) {
+  if (args.m <= 0 || args.n <= 0) return;
   const Cutting cutting = cut(args, (args.k + 1) / 2);
   const int64_t products = cutting.rows * cutting.panels * kCodePanel * args.k;
   parallel_for(context.parallel, cutting.n_blocks * cutting.n_parts,

@@ -82,8 +82,8 @@ struct Problem {
 struct Size {
   int64_t m, n, k;
 };
-constexpr Size kSizes[] = {{1, 1, 1},    {1, 40, 7},     {7, 16, 64},
-                           {13, 33, 31}, {100, 70, 384}, {25, 17, 9000}};
+constexpr Size kSizes[] = {{1, 1, 1},   {3, 5, 0},    {0, 4, 4},      {4, 0, 4},     {1, 40, 7},
+                           {7, 16, 64}, {13, 33, 31}, {100, 70, 384}, {25, 17, 9000}};
 
 class CodeProduct : public EachLevel {};
 
