@@ -283,6 +283,21 @@ int only_quantize(const Lowering& lowering, int value) {
   return is_quantize ? user : kNone;
 }
 
+bool has_known_bias(const Lowering& lowering, int bias) {
+  if (bias == kNone) return true;
+  if (!lowering.is_available(bias)) return false;
+  const View& view = lowering.view(bias);
+  return lowering.is_constant_view(view) && is_row_major(view) &&
+         (view.is_quantized() || view.type == ElementType::kF32);
+}
+
+const float* known_bias(Lowering& lowering, int bias) {
+  if (bias == kNone) return nullptr;
+  const View found = lowering.view(bias);
+  const View real = found.is_quantized() ? lowering.dequantized_constant(found) : found;
+  return static_cast<const float*>(lowering.constant_data(real));
+}
+
 bool is_bounds(const TailOp& op) {
   if (!op.eltwise) return false;
   bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu && op.eltwise->alpha == 0;

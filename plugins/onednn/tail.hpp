@@ -62,6 +62,9 @@ Fused fuse(Lowering& lowering, const Tail& tail, const FuseRequest& request);
 
 // Constant per-tensor parameters of a QuantizeLinear or DequantizeLinear node.
 std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node& node);
+// Whether a bias, if there is one, is known; its numbers then, nullptr where there is none.
+bool has_known_bias(const Lowering& lowering, int bias);
+const float* known_bias(Lowering& lowering, int bias);
 // Whether codes of one are codes of the other.
 inline bool is_same(const kernels::Quant& a, const kernels::Quant& b) {
   return a.scale == b.scale && a.zero_point == b.zero_point;

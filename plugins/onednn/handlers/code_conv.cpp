@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv of codes as a product: a row is what the window sees at one place of a channels-last image.
 
-#include <algorithm>
-
 #include "code_product.hpp"
 #include "conv_geometry.hpp"
 
@@ -83,7 +81,6 @@ bool lower_code_conv(Lowering& lowering, int index, const Tail& tail) {
   step.args.m = dst[0] * element_count(Dims(dst.begin() + 2, dst.end()));
   step.args.n = columns;
   step.args.k = k;
-  step.args.a.has_windows = true;
   step.args.a.windows = windows_of(src.dims, dst, window, weights.dims[1]);
   const kernels::CodeWindows& w = step.args.a.windows;
   const bool is_plain = groups == 1 && element_count(window.kernel) == 1 && w.stride_x == 1 &&

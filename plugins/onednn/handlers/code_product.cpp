@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "code_product.hpp"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -133,13 +132,10 @@ class StepBuilder {
   }
 
   std::shared_ptr<void> bias_row() const {
-    const int bias = step_.bias != kNone ? step_.bias : finish_.tail.bias;
-    if (bias == kNone) return row([](size_t) { return 0.0; });
-    const View found = lowering_.view(bias);
-    const View real = found.is_quantized() ? lowering_.dequantized_constant(found) : found;
-    const auto* numbers = static_cast<const float*>(lowering_.constant_data(real));
-    const bool is_one = real.count() == 1;
-    return row([&](size_t i) { return double{numbers[is_one ? 0 : i]} / finish_.unit; });
+    const float* numbers =
+        known_bias(lowering_, step_.bias != kNone ? step_.bias : finish_.tail.bias);
+    return row(
+        [&](size_t i) { return numbers != nullptr ? double{numbers[i]} / finish_.unit : 0; });
   }
 
   Lowering& lowering_;
@@ -148,14 +144,6 @@ class StepBuilder {
 };
 
 }  // namespace
-
-bool has_known_bias(const Lowering& lowering, int bias) {
-  if (bias == kNone) return true;
-  if (!lowering.is_available(bias)) return false;
-  const View& view = lowering.view(bias);
-  return lowering.is_constant_view(view) && is_row_major(view) &&
-         (view.is_quantized() || view.type == ElementType::kF32);
-}
 
 void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail) {
   StepBuilder(lowering, step, tail).build();
@@ -166,9 +154,7 @@ bool lower_code_product(Lowering& lowering, const Product& product, const Tail& 
   const View a = lowering.view(product.a);
   const View b = lowering.view(product.b);
   const size_t rank = b.dims.size();
-  const bool is_matrix =
-      std::all_of(b.dims.begin(), b.dims.end() - 2, [](int64_t dim) { return dim == 1; });
-  if (!holds_codes(a) || a.channels != nullptr || !is_matrix || !is_dense(b)) return false;
+  if (!holds_codes(a) || a.channels != nullptr || !is_one_matrix(b) || !is_dense(b)) return false;
   const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
   const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
   if (!are_code_weights(lowering, b, static_cast<int>(n_axis))) return false;

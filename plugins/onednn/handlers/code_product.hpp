@@ -3,8 +3,6 @@
 // Products of codes with known weights in our own kernel (kernels/code_product.h), where oneDNN's
 // would saturate: on CPUs without VNNI. What follows the sums is taken along (code_tail.hpp).
 
-#include <optional>
-
 #include "kernels/code_product.h"
 #include "product.hpp"
 
@@ -32,8 +30,6 @@ struct CodeStep {
   int bias = kNone;                    // the node's own
 };
 
-// Whether the bias, if there is one, is known.
-bool has_known_bias(const Lowering& lowering, int bias);
 // Adds the step with as much of the tail as the kernel takes, and sets the view of its result.
 void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail);
 

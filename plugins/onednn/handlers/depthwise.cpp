@@ -31,8 +31,7 @@ class DepthwiseBuilder {
     if (src.size() != 4 || !kernels::has_fast_depthwise(best_context())) return false;
     if (!has_window(graph, node_, window())) return false;
     if (!is_channels_last(lowering_.view(node_.inputs[0]))) return false;
-    int bias = bias_value();
-    if (bias != kNone && (!lowering_.is_available(bias) || !is_constant_real(bias))) return false;
+    if (!has_known_bias(lowering_, bias_value())) return false;
     bool is_bytes = tail_.quant && kernels::element_bytes(tail_.quant_type) == 1;
     return is_bytes && tail_.norm == kNone &&
            std::all_of(tail_.ops.begin(), tail_.ops.end(), is_bounds);
@@ -82,11 +81,6 @@ class DepthwiseBuilder {
   }
 
   int bias_value() const { return node_.input(2) != kNone ? node_.input(2) : tail_.bias; }
-  bool is_constant_real(int value) const {
-    const View& view = lowering_.view(value);
-    return lowering_.is_constant_view(view) &&
-           (view.is_quantized() || view.type == ElementType::kF32);
-  }
 
   void fill_sizes(const View& src, const View& dst) {
     const Window found = window();
@@ -132,7 +126,7 @@ class DepthwiseBuilder {
     kernels::pack_depthwise_weights(codes, channels, static_cast<int8_t*>(packed.get()));
     std::fill_n(static_cast<uint8_t*>(outside.get()), padded,
                 static_cast<uint8_t>(src.quant.zero_point));
-    const std::vector<float> shift = real_bias();
+    const float* shift = known_bias(lowering_, bias_value());
     for (int64_t c = 0; c < channels; ++c) {
       int64_t sum = 0;
       for (int64_t i = 0; i < 9; ++i)
@@ -141,10 +135,11 @@ class DepthwiseBuilder {
           weights.channels ? weights.channels->scales[static_cast<size_t>(c)] : weights.quant.scale;
       double scale = double{src.quant.scale} * double{w} / double{tail_.quant->scale};
       double zero = static_cast<double>(sum * (src.quant.zero_point + args_.src_flip));
+      const double real = shift != nullptr ? double{shift[c]} : 0;
       const int64_t place = kernels::depthwise_place(c);
       static_cast<float*>(scales.get())[place] = static_cast<float>(scale);
-      static_cast<float*>(bias.get())[place] = static_cast<float>(
-          double{shift[static_cast<size_t>(c)]} / double{tail_.quant->scale} - zero * scale);
+      static_cast<float*>(bias.get())[place] =
+          static_cast<float>(real / double{tail_.quant->scale} - zero * scale);
     }
     auto constant = [&](ElementType type, int64_t count, std::shared_ptr<void> data) {
       return lowering_.make_constant(type, {count}, std::move(data));
@@ -152,16 +147,6 @@ class DepthwiseBuilder {
     return {constant(ElementType::kS8, weight_bytes, packed),
             constant(ElementType::kF32, padded, scales), constant(ElementType::kF32, padded, bias),
             constant(ElementType::kU8, padded, outside)};
-  }
-
-  std::vector<float> real_bias() {
-    int bias = bias_value();
-    const auto count = static_cast<size_t>(args_.channels);
-    if (bias == kNone) return std::vector<float>(count, 0.0F);
-    const View found = lowering_.view(bias);
-    const View real = found.is_quantized() ? lowering_.dequantized_constant(found) : found;
-    const auto* numbers = static_cast<const float*>(lowering_.constant_data(real));
-    return {numbers, numbers + count};
   }
 
   Lowering& lowering_;

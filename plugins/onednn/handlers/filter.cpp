@@ -50,7 +50,8 @@ class FilterBuilder {
                           std::all_of(window.dilates.begin(), window.dilates.end(), is_zero) &&
                           window.strides.back() * (n_ - 1) + taps_ <= src_.dims.back();
     if (!is_plain || taps_ < kLeastTaps || window.strides.back() > kMostStride) return false;
-    if (src_.strides.back() != 1 || !has_constant_bias() || tail_.norm != kNone) return false;
+    if (src_.strides.back() != 1 || !has_known_bias(lowering_, bias()) || tail_.norm != kNone)
+      return false;
     return std::all_of(tail_.ops.begin(), tail_.ops.end(),
                        [](const TailOp& op) { return op.eltwise.has_value(); });
   }
@@ -82,10 +83,6 @@ class FilterBuilder {
 
  private:
   int bias() const { return node_.input(2) != kNone ? node_.input(2) : tail_.bias; }
-  bool has_constant_bias() const {
-    if (bias() == kNone) return true;
-    return lowering_.is_available(bias()) && lowering_.is_constant_view(lowering_.view(bias()));
-  }
 
   static Desc numbers(int64_t count, dnnl::memory::data_type type) {
     return {{count}, type, dnnl::memory::dims{1}};
@@ -114,12 +111,9 @@ class FilterBuilder {
     arguments.push_back({DNNL_ARG_WEIGHTS,
                          lowering_.packed(filters, descriptor(filters), pd.weights_desc()),
                          pd.weights_desc()});
-    if (bias() != kNone) {
-      const View found = lowering_.view(bias());
-      const View real = found.is_quantized() ? lowering_.dequantized_constant(found) : found;
-      const float value = *static_cast<const float*>(lowering_.constant_data(real));
+    if (const float* value = known_bias(lowering_, bias())) {
       arguments.push_back(
-          {DNNL_ARG_BIAS, lowering_.floats(std::vector<float>(kResults, value)), pd.bias_desc()});
+          {DNNL_ARG_BIAS, lowering_.floats(std::vector<float>(kResults, *value)), pd.bias_desc()});
     }
     // The last pixel may reach past the results.
     fused.dst.buffer =

@@ -72,9 +72,6 @@ inline void narrow_panel(void* to, const Vi* v) {
 #endif
 }
 
-Vf clip(Vf y, float low, float high) {
-  return min_fast(max_fast(y, splat(low)), splat(high));
-}
 Vf half_of_gelu(Vf y, Vf t) {
   return y * (t * 0.5F + 0.5F);
 }
@@ -132,15 +129,15 @@ void apply(const CodeBlock& block, const CodeTailOp& op, const TileOf& tile, Vf*
   const Vf alpha = splat(op.alpha), beta = splat(op.beta);
   switch (op.kind) {
     case Kind::kClip:
-      return each(y, n, [&](Vf x) { return min_fast(max_fast(x, alpha), beta); });
+      return each(y, n, [&](Vf x) { return clamp(x, op.alpha, op.beta); });
     case Kind::kLeakyRelu:
       return each(y, n, [&](Vf x) { return x > 0.0F ? x : x * alpha; });
     case Kind::kLinear:
       return each(y, n, [&](Vf x) { return x * alpha + beta; });
     case Kind::kHardSigmoid:
-      return each(y, n, [&](Vf x) { return clip(x * alpha + beta, 0, 1); });
+      return each(y, n, [&](Vf x) { return clamp(x * alpha + beta, 0, 1); });
     case Kind::kHardSwish:
-      return each(y, n, [&](Vf x) { return x * clip(x * alpha + beta, 0, 1); });
+      return each(y, n, [&](Vf x) { return x * clamp(x * alpha + beta, 0, 1); });
     case Kind::kSwish:
       return each(y, n, [&](Vf x) { return x * sigmoid(x * alpha); });
     case Kind::kSigmoid:
@@ -166,6 +163,11 @@ void apply(const CodeBlock& block, const CodeTailOp& op, const TileOf& tile, Vf*
     apply(block, block.ops[i], tile, y);
 }
 
+template <class To>
+constexpr bool kStoresSums = false;
+template <>
+constexpr bool kStoresSums<int32_t> = true;
+
 // What the result's type stores of one row in a panel: integer sums, or y.
 struct Finish {
   const CodeBlock& block;
@@ -189,14 +191,14 @@ struct Finish {
   void store(float* to, const Vf* y) const {
 #pragma GCC unroll 16
     for (int v = 0; v < kRegisters; ++v)
-      store_lanes(to + v * kLanes, clip(y[v], low, high));
+      store_lanes(to + v * kLanes, clamp(y[v], low, high));
   }
   template <class Code>
   void store(Code* to, const Vf* y) const {
     Vi codes[kRegisters];
 #pragma GCC unroll 16
     for (int v = 0; v < kRegisters; ++v)
-      codes[v] = round_to_int(clip(y[v], low, high)) + block.dst.quant.zero_point;
+      codes[v] = round_to_int(clamp(y[v], low, high)) + block.dst.quant.zero_point;
     narrow_panel(to, codes);
   }
   void store(int32_t* to, const Vi* sums) const { std::memcpy(to, sums, sizeof(Vi) * kRegisters); }
@@ -244,7 +246,7 @@ void multiply_tile(const CodeBlock& block, int64_t row, int64_t column) {
 #pragma GCC unroll 16
     for (int v = 0; v < kRegisters; ++v)
       sums[r][v] += block.row_shifts[row + r];
-  if constexpr (sizeof(To) == sizeof(int32_t) && static_cast<To>(0.5) == 0) {
+  if constexpr (kStoresSums<To>) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
       finish(to + r * block.dst_stride, sums[r], column);
