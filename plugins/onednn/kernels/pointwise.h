@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Fused pointwise groups: one program of tn_expr_nodes over broadcast inputs. On a CPU with AVX-512
-// one loop of machine code is made for it (code/); where that cannot be, it is interpreted in tiles
-// that stay in L1, each instruction a vectorised loop over the tile. All arithmetic is f32; the
-// types of the edges are converted on the way (convert.h). a*b+c whose product has no other reader
-// is one fused multiply-add. Integer programs (TN_EXPR_DOMAIN_INT, UINT) are not for this kernel.
+// Fused pointwise groups: one program of tn_expr_nodes over broadcast inputs. On a CPU with AVX2 or
+// AVX-512 one loop of machine code is made for it (code/); where that cannot be, it is interpreted
+// in tiles that stay in L1, each instruction a vectorised loop over the tile. All arithmetic is
+// f32; the types of the edges are converted on the way (convert.h). a*b+c whose product has no
+// other reader is one fused multiply-add. Integer programs (TN_EXPR_DOMAIN_INT, UINT) are not for
+// this kernel.
 //
 // A plan is made once per shape and is immutable: any number of threads may run it at once, and a
 // run allocates nothing. A target may be exactly one of the sources (same address, type and
@@ -49,6 +50,8 @@ struct PointwiseSpec {
   std::span<const int64_t> dims;        // of the outputs, in any order of axes
   std::span<const PointwiseEdge> inputs;
   std::span<const PointwiseEdge> outputs;
+  // What machine code is made for; runs at other levels interpret. The baseline has none.
+  Level level = best_level();
 };
 
 class PointwisePlan {
@@ -70,7 +73,7 @@ class PointwisePlan {
                  std::span<void* const> targets,
                  int64_t lo,
                  int64_t hi) const;
-  // Why a run at AVX-512 interprets; empty where it runs generated code.
+  // Why a run at the level of the spec interprets; empty where it runs generated code.
   const std::string& interpreted_because() const { return interpreted_because_; }
   // "generated", or "interpreted: " and why: for plans that people read.
   std::string how() const;
@@ -102,7 +105,7 @@ class PointwisePlan {
   std::string check(const PointwiseSpec& spec) const;
   std::string lay_out(const PointwiseSpec& spec);
   void compile(const Program& program);
-  void generate(const Program& program);
+  void generate(const Program& program, Level level);
   void choose_tile();
   int64_t fixed_floats() const;
   bool streams(const Edge& edge) const;
@@ -144,6 +147,7 @@ class PointwisePlan {
   std::vector<Edge> outputs_;
   std::shared_ptr<const code::PointwiseCode> generated_;
   std::string interpreted_because_;
+  Level level_ = Level::kBaseline;  // of the generated code
 };
 
 }  // namespace tenon::onednn::kernels

@@ -187,11 +187,12 @@ void PointwisePlan::compile(const Program& program) {
 }
 
 // Rows of a few elements cost more to begin than to compute.
-void PointwisePlan::generate(const Program& program) {
+void PointwisePlan::generate(const Program& program, Level level) {
   constexpr int64_t kShortRow = 48;
   generated_.reset();
-  if (best_level() != Level::kAvx512) {
-    interpreted_because_ = "no AVX-512";
+  level_ = level;
+  if (level == Level::kBaseline) {
+    interpreted_because_ = "no AVX2";
     return;
   }
   if (rank_ > 1 && dims_[rank_ - 1] < kShortRow) {
@@ -210,7 +211,8 @@ void PointwisePlan::generate(const Program& program) {
   }
   for (const Edge& edge : outputs_)
     targets.push_back({edge.type, edge.quant, false});
-  generated_ = code::PointwiseCode::make(program, sources, targets, &interpreted_because_);
+  const code::Isa isa = level == Level::kAvx512 ? code::Isa::kAvx512 : code::Isa::kAvx2;
+  generated_ = code::PointwiseCode::make(program, sources, targets, isa, &interpreted_because_);
 }
 
 std::string PointwisePlan::how() const {
@@ -246,7 +248,7 @@ std::string PointwisePlan::make(const PointwiseSpec& spec) {
   if (std::string why = lay_out(spec); !why.empty()) return why;
   const Program program(spec.nodes, spec.results);
   compile(program);
-  generate(program);
+  generate(program, spec.level);
   choose_tile();
   if (tile_ <= 0) return "pointwise: too many values are live at once";
   return {};

@@ -222,7 +222,7 @@ PointwisePlan::Work PointwisePlan::work(const Context& context) const {
 }
 
 bool PointwisePlan::runs_code(const Context& context) const {
-  return generated_ != nullptr && context.table == &kernel_table(Level::kAvx512);
+  return generated_ != nullptr && context.table == &kernel_table(level_);
 }
 
 void PointwisePlan::run_units(const Context& context,

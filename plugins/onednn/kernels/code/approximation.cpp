@@ -43,10 +43,11 @@ std::vector<double> interpolate(double (*f)(double), double low, double high, si
   return polynomial_through(f, low, high, degree);
 }
 
-OddPieces odd_pieces(double (*f)(double), double step, double end, size_t degree) {
-  OddPieces made{step, {}, std::vector<Table>(degree + 1)};
-  for (size_t i = 0; i < kLanes; ++i) {
-    const bool is_last = i + 1 == kLanes;
+OddPieces odd_pieces(double (*f)(double), int lanes, double step, double end, size_t degree) {
+  OddPieces made{step, end, {}, std::vector<Table>(degree + 1)};
+  const auto n_pieces = static_cast<size_t>(lanes);
+  for (size_t i = 0; i < n_pieces; ++i) {
+    const bool is_last = i + 1 == n_pieces;
     const double begin = (static_cast<double>(i) - 0.5) * step;
     const double middle = is_last ? end : static_cast<double>(i) * step;
     std::vector<double> piece;
@@ -65,10 +66,10 @@ OddPieces odd_pieces(double (*f)(double), double step, double end, size_t degree
   return made;
 }
 
-Table powers_of_two() {
+Table powers_of_two(int lanes) {
   Table made{};
-  for (size_t i = 0; i < kLanes; ++i)
-    made[i] = static_cast<float>(std::exp2(static_cast<double>(i) / kLanes));
+  for (int i = 0; i < lanes; ++i)
+    made[static_cast<size_t>(i)] = static_cast<float>(std::exp2(static_cast<double>(i) / lanes));
   return made;
 }
 

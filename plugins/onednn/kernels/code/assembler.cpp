@@ -10,18 +10,10 @@ namespace tenon::onednn::kernels::code {
 
 namespace {
 
-constexpr int kRegisters = 32;
 constexpr int kFree = -1;
 constexpr int kScratch = -2;
 constexpr uint32_t kNever = UINT32_MAX;
-constexpr int kVectorBytes = 4 * kLanes;
-
-// Vectors a step: two chains keep both pipes busy, four where the chain is short. As many registers
-// again are left to constants.
-int unroll_for(int peak) {
-  if (peak <= 4) return 4;
-  return peak <= 10 ? 2 : 1;
-}
+constexpr int kTableBytes = sizeof(ConstantLine);
 
 }  // namespace
 
@@ -30,6 +22,7 @@ Assembler::Assembler(const VectorCode& code,
                      std::vector<Stream> targets)
     : Xbyak::CodeGenerator(Xbyak::DEFAULT_MAX_CODE_SIZE, Xbyak::AutoGrow),
       code_(code),
+      encoding_(encoding_of(code.isa())),
       sources_(std::move(sources)),
       targets_(std::move(targets)) {
   find_uses();
@@ -43,15 +36,18 @@ Assembler::Assembler(const VectorCode& code,
   streaming_loop_ = reinterpret_cast<Loop>(reinterpret_cast<uintptr_t>(getCode()) + streaming);
 }
 
+// The tables, a line each, then the numbers.
 std::vector<ConstantLine> Assembler::constants() const {
   const size_t n_tables = code_.tables().size();
-  std::vector<ConstantLine> lines(n_tables + (code_.numbers().size() + kLanes - 1) / kLanes);
+  const auto n_copies = static_cast<size_t>(encoding_.number_bytes() / 4);
+  const size_t n_lanes = code_.numbers().size() * n_copies;
+  std::vector<ConstantLine> lines(n_tables + (n_lanes + kMostLanes - 1) / kMostLanes);
   for (size_t i = 0; i < n_tables; ++i) {
-    for (size_t k = 0; k < kLanes; ++k)
+    for (size_t k = 0; k < kMostLanes; ++k)
       lines[i].lanes[k] = std::bit_cast<uint32_t>(code_.tables()[i][k]);
   }
-  for (size_t i = 0; i < code_.numbers().size(); ++i)
-    lines[n_tables + i / kLanes].lanes[i % kLanes] = code_.numbers()[i];
+  for (size_t i = 0; i < n_lanes; ++i)
+    lines[n_tables + i / kMostLanes].lanes[i % kMostLanes] = code_.numbers()[i / n_copies];
   return lines;
 }
 
@@ -64,12 +60,20 @@ void Assembler::find_uses() {
   }
 }
 
+// Vectors a step: two chains keep both pipes busy, four where the chain is short. Of 32 registers
+// as many again are left to constants.
+int Assembler::unroll_for(int peak) const {
+  const int of_32 = peak * 32 / encoding_.n_registers();
+  if (of_32 <= 4) return 4;
+  return of_32 <= 10 ? 2 : 1;
+}
+
 void Assembler::choose_registers() {
   hoisted_numbers_.assign(code_.numbers().size(), -1);
   hoisted_tables_.assign(code_.tables().size(), -1);
   body(1);
   unroll_ = unroll_for(peak_);
-  hoist(kRegisters - unroll_ * peak_);
+  hoist(encoding_.n_registers() - unroll_ * peak_);
   reset();
 }
 
@@ -118,28 +122,34 @@ void Assembler::write_loops(bool is_streaming) {
   jmp(next, T_NEAR);
   L(rest);
   if (is_streaming) return;
-  mov(r11, rsi);
-  sub(r11, rcx);
-  jle(done, T_NEAR);
-  bzhi(r11d, r15d, r11d);
-  kmovw(k7, r11d);
-  is_masked_ = true;
+  if (encoding_.has_masks()) {
+    mov(r11, rsi);
+    sub(r11, rcx);
+    jle(done, T_NEAR);
+    bzhi(r11d, r15d, r11d);
+    kmovw(k7, r11d);
+  } else {
+    lea(r11, ptr[rcx + encoding_.lanes()]);
+    cmp(r11, rsi);
+    jg(done, T_NEAR);
+  }
+  is_masked_ = encoding_.has_masks();
   body(1);
-  add(rcx, kLanes);
+  add(rcx, encoding_.lanes());
   jmp(rest, T_NEAR);
   L(done);
 }
 
-// In rdi, rsi, rdx: what Loop takes. rcx counts, r11 is for moments, r15 is all ones; the first
-// nine streams have their address in a register.
+// In rdi, rsi, rdx: what Loop takes. rcx counts, r11 is for moments, r15 is all ones, for masks;
+// the first nine streams have their address in a register.
 void Assembler::enter() {
   for (const Xbyak::Reg64& kept : {rbx, rbp, r12, r13, r14, r15})
     push(kept);
-  const int stack = n_slots_ * unroll_ * kVectorBytes;
+  const int stack = n_slots_ * unroll_ * encoding_.vector_bytes();
   if (stack > 0) {
     mov(r11, rsp);
-    sub(rsp, stack + kVectorBytes);
-    and_(rsp, -kVectorBytes);
+    sub(rsp, stack + encoding_.vector_bytes());
+    and_(rsp, -encoding_.vector_bytes());
     mov(ptr[rsp + stack], r11);
   }
   const size_t n = sources_.size() + targets_.size();
@@ -151,16 +161,17 @@ void Assembler::enter() {
   width_ = 1;
   for (size_t i = 0; i < hoisted_tables_.size(); ++i) {
     const Value table{Value::Kind::kTable, static_cast<uint16_t>(i)};
-    if (hoisted_tables_[i] >= 0) vmovaps(Xbyak::Zmm(hoisted_tables_[i]), memory(table, 0));
+    if (hoisted_tables_[i] >= 0) vmovaps(encoding_.vector(hoisted_tables_[i]), memory(table, 0));
   }
   for (size_t i = 0; i < hoisted_numbers_.size(); ++i) {
-    const size_t offset = hoisted_tables_.size() * kVectorBytes + 4 * i;
-    if (hoisted_numbers_[i] >= 0) vbroadcastss(Xbyak::Zmm(hoisted_numbers_[i]), ptr[rdx + offset]);
+    const Value number{Value::Kind::kNumber, static_cast<uint16_t>(i)};
+    if (hoisted_numbers_[i] >= 0)
+      vbroadcastss(encoding_.vector(hoisted_numbers_[i]), ptr[rdx + offset_of(number)]);
   }
 }
 
 void Assembler::leave(bool is_streaming) {
-  const int stack = n_slots_ * unroll_ * kVectorBytes;
+  const int stack = n_slots_ * unroll_ * encoding_.vector_bytes();
   if (stack > 0) mov(rsp, ptr[rsp + stack]);
   for (const Xbyak::Reg64& kept : {r15, r14, r13, r12, rbp, rbx})
     pop(kept);
@@ -172,7 +183,7 @@ void Assembler::leave(bool is_streaming) {
 void Assembler::body(int width) {
   width_ = width;
   places_.assign(code_.n_temporaries(), {});
-  owner_.assign(static_cast<size_t>((kRegisters - n_hoisted_) / width), kFree);
+  owner_.assign(static_cast<size_t>((encoding_.n_registers() - n_hoisted_) / width), kFree);
   int slots = std::exchange(n_slots_, 0);
   for (at_ = 0; at_ < code_.instructions().size(); ++at_)
     instruction(code_.instructions()[at_]);
@@ -261,22 +272,27 @@ Assembler::Source Assembler::in_register(Value v) {
 void Assembler::copy_to(int bundle, const Source& from) {
   for (int u = 0; u < width_; ++u) {
     if (from.first >= 0) {
-      vmovaps(lane(bundle, u), from.zmm(u));
+      vmovaps(lane(bundle, u), vector(from, u));
     } else if (from.value.kind == Value::Kind::kNumber) {
-      const size_t offset = hoisted_tables_.size() * kVectorBytes + 4 * from.value.index;
-      vbroadcastss(lane(bundle, u), ptr[rdx + offset]);
+      vbroadcastss(lane(bundle, u), ptr[rdx + offset_of(from.value)]);
     } else {
       vmovaps(lane(bundle, u), memory(from.value, u));
     }
   }
 }
 
+size_t Assembler::offset_of(Value constant) const {
+  if (constant.kind == Value::Kind::kTable) return size_t{kTableBytes} * constant.index;
+  return kTableBytes * code_.tables().size() +
+         static_cast<size_t>(encoding_.number_bytes()) * constant.index;
+}
+
 Xbyak::Address Assembler::memory(Value v, int u) const {
   if (v.is_temporary()) {
-    return zword[rsp + (places_[v.index].slot * unroll_ + u) * kVectorBytes];
+    return encoding_.whole(rsp + (places_[v.index].slot * unroll_ + u) * encoding_.vector_bytes());
   }
-  if (v.kind == Value::Kind::kTable) return zword[rdx + v.index * kVectorBytes];
-  return zword_b[rdx + hoisted_tables_.size() * kVectorBytes + 4 * v.index];
+  const Xbyak::RegExp at = rdx + offset_of(v);
+  return v.kind == Value::Kind::kTable ? encoding_.whole(at) : encoding_.number(at);
 }
 
 Xbyak::Address Assembler::element(const Stream& stream, size_t pointer, int u) {
@@ -287,7 +303,7 @@ Xbyak::Address Assembler::element(const Stream& stream, size_t pointer, int u) {
   else
     mov(r11, ptr[rdi + 8 * pointer]);
   if (stream.is_repeated) return ptr[base];
-  return ptr[base + rcx * stream.bytes + u * kLanes * stream.bytes];
+  return ptr[base + rcx * stream.bytes + u * encoding_.lanes() * stream.bytes];
 }
 
 }  // namespace tenon::onednn::kernels::code

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Vector code to AVX-512 instructions. Registers are assigned in one walk: all is straight-line
+// Vector code to instructions. Registers are assigned in one walk: all is straight-line
 // code, and when they run out, what is needed last goes to the stack (L. A. Belady's rule).
 // Constants stay in the registers that are left over and are read from memory else.
 
@@ -11,6 +11,7 @@
 
 #include <xbyak/xbyak.h>
 
+#include "encoding.h"
 #include "vector_code.h"
 
 namespace tenon::onednn::kernels::code {
@@ -23,7 +24,7 @@ struct Stream {
 
 // What the code reads beside the streams: a table, or numbers.
 struct alignas(64) ConstantLine {
-  std::array<uint32_t, kLanes> lanes;
+  std::array<uint32_t, kMostLanes> lanes;
 };
 
 class Assembler : private Xbyak::CodeGenerator {
@@ -34,10 +35,11 @@ class Assembler : private Xbyak::CodeGenerator {
   // Throws Xbyak::Error where memory cannot be made executable.
   Assembler(const VectorCode& code, std::vector<Stream> sources, std::vector<Stream> targets);
 
-  Loop loop() const { return loop_; }  // takes any n
+  // Takes any n; without masks, as AVX2 is, what is left of n over whole vectors is not run.
+  Loop loop() const { return loop_; }
   // Writes 4-byte targets past the caches; takes whole steps, and targets aligned to 64 bytes.
   Loop streaming_loop() const { return streaming_loop_; }
-  int64_t step() const { return int64_t{unroll_} * kLanes; }
+  int64_t step() const { return int64_t{unroll_} * encoding_.lanes(); }
   std::vector<ConstantLine> constants() const;
 
  private:
@@ -51,7 +53,6 @@ class Assembler : private Xbyak::CodeGenerator {
     Value value;
     int first = -1;  // -1: memory
     int stride = 0;
-    Xbyak::Zmm zmm(int u) const { return Xbyak::Zmm(first + stride * u); }
   };
 
   // assembler.cpp: functions, loops, registers
@@ -73,24 +74,31 @@ class Assembler : private Xbyak::CodeGenerator {
   Source in_register(Value v);
   int hoisted(Value v) const;
   void copy_to(int bundle, const Source& from);
-  Xbyak::Zmm lane(int bundle, int u) const { return Xbyak::Zmm(n_hoisted_ + bundle * width_ + u); }
+  int unroll_for(int peak) const;
+  Vector lane(int bundle, int u) const {
+    return encoding_.vector(n_hoisted_ + bundle * width_ + u);
+  }
+  Vector vector(const Source& source, int u) const {
+    return encoding_.vector(source.first + source.stride * u);
+  }
+  size_t offset_of(Value constant) const;
   Xbyak::Address memory(Value v, int u) const;
   Xbyak::Address element(const Stream& stream, size_t pointer, int u);
 
-  // encoding.cpp: one instruction of the code
+  // instructions.cpp: one instruction of the code
   void instruction(const Instruction& i);
+  int take_and_release(const Instruction& i, bool is_apart);
   void two_operands(const Instruction& i);
   void multiply_add(const Instruction& i);
   void ternary(const Instruction& i);
   void blend(const Instruction& i);
   void load(const Instruction& i);
   void store(const Instruction& i);
-  void store_bf16(const Instruction& i);
-  void store_lanes(const Xbyak::Address& to, const Xbyak::Zmm& from, int bytes);
   template <class F>
   void with_operand(const Source& source, int u, const F& f) const;
 
   const VectorCode& code_;
+  const Encoding& encoding_;
   std::vector<Stream> sources_;
   std::vector<Stream> targets_;
   std::vector<std::vector<uint32_t>> uses_;  // by temporary: the instructions that read it

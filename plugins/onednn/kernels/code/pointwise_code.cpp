@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 #include <xbyak/xbyak_util.h>
@@ -23,10 +24,14 @@ constexpr size_t kMostNodes = 1000;
 // it is read.
 class Translation {
  public:
-  Translation(const Program& program, std::span<const CodeEdge> sources, Precision precision)
+  Translation(const Program& program,
+              std::span<const CodeEdge> sources,
+              Isa isa,
+              Precision precision)
       : program_(program),
         sources_(sources),
         precision_(precision),
+        code_(isa),
         made_(program.nodes.size()),
         loaded_(sources.size()) {}
 
@@ -77,9 +82,9 @@ class Translation {
   const Program& program_;
   std::span<const CodeEdge> sources_;
   Precision precision_;
+  VectorCode code_;
   std::vector<std::optional<Value>> made_;
   std::vector<std::optional<Value>> loaded_;
-  VectorCode code_;
   std::string missing_;
 };
 
@@ -121,13 +126,14 @@ bool rounds_to_bf16() {
 std::unique_ptr<const PointwiseCode> PointwiseCode::make(const Program& program,
                                                          std::span<const CodeEdge> sources,
                                                          std::span<const CodeEdge> targets,
+                                                         Isa isa,
                                                          std::string* why) {
   *why = refuse(program, sources, targets);
   if (!why->empty()) return nullptr;
-  Translation translation(program, sources, precision_for(targets));
+  Translation translation(program, sources, isa, precision_for(targets));
   VectorCode& code = translation.code();
-  auto has_instruction = [](const CodeEdge& target) {
-    return target.type == ElementType::kBf16 && rounds_to_bf16();
+  auto has_instruction = [isa](const CodeEdge& target) {
+    return target.type == ElementType::kBf16 && isa == Isa::kAvx512 && rounds_to_bf16();
   };
   std::vector<Value> results;
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -178,21 +184,57 @@ int64_t PointwiseCode::until_aligned(void* const* pointers) const {
   return found;
 }
 
+PointwiseCode::Pointers PointwiseCode::moved(void* const* pointers, int64_t elements) const {
+  Pointers there;
+  for (size_t i = 0; i < bytes_.size(); ++i)
+    there[i] = static_cast<char*>(pointers[i]) + elements * bytes_[i];
+  return there;
+}
+
+bool PointwiseCode::writes_over_a_source(void* const* pointers) const {
+  return std::any_of(pointers + n_sources_, pointers + bytes_.size(), [&](void* target) {
+    return std::find(pointers, pointers + n_sources_, target) != pointers + n_sources_;
+  });
+}
+
+// Fewer elements than one vector, by way of whole vectors here.
+void PointwiseCode::run_padded(void* const* pointers, int64_t n) const {
+  constexpr size_t kVectorBytes = 4 * kMostLanes;
+  alignas(kVectorBytes) std::array<std::array<char, kVectorBytes>, kMostEdges> padded;
+  Pointers here;
+  for (size_t i = 0; i < bytes_.size(); ++i) {
+    const bool is_copied = i >= n_sources_ || bytes_[i] != 0;
+    here[i] = is_copied ? padded[i].data() : pointers[i];
+    if (!is_copied) continue;
+    padded[i].fill(0);
+    if (i < n_sources_) std::memcpy(padded[i].data(), pointers[i], size_of(i, n));
+  }
+  assembler_.loop()(here.data(), lanes_of(code_.isa()), constants_.data());
+  for (size_t i = n_sources_; i < bytes_.size(); ++i)
+    std::memcpy(pointers[i], padded[i].data(), size_of(i, n));
+}
+
+// What is left over whole vectors is computed with the elements before it, once more, where those
+// are still there.
+void PointwiseCode::run_in_caches(void* const* pointers, int64_t n) const {
+  const int64_t lanes = lanes_of(code_.isa());
+  const int64_t rest = code_.isa() == Isa::kAvx512 ? 0 : n % lanes;
+  if (n > rest) assembler_.loop()(pointers, n - rest, constants_.data());
+  if (rest == 0) return;
+  if (n < lanes || writes_over_a_source(pointers))
+    return run_padded(moved(pointers, n - rest).data(), rest);
+  assembler_.loop()(moved(pointers, n - lanes).data(), lanes, constants_.data());
+}
+
 void PointwiseCode::run(void* const* pointers, int64_t n, bool past_caches) const {
   const int64_t head = past_caches ? until_aligned(pointers) : -1;
   const int64_t middle =
       head < 0 || head > n ? 0 : (n - head) / assembler_.step() * assembler_.step();
-  if (middle == 0) return assembler_.loop()(pointers, n, constants_.data());
-  std::array<void*, kMostEdges> moved;
-  auto move_to = [&](int64_t at) {
-    for (size_t i = 0; i < bytes_.size(); ++i)
-      moved[i] = static_cast<char*>(pointers[i]) + at * bytes_[i];
-  };
-  if (head > 0) assembler_.loop()(pointers, head, constants_.data());
-  move_to(head);
-  assembler_.streaming_loop()(moved.data(), middle, constants_.data());
-  move_to(head + middle);
-  if (head + middle < n) assembler_.loop()(moved.data(), n - head - middle, constants_.data());
+  if (middle == 0) return run_in_caches(pointers, n);
+  if (head > 0) run_in_caches(pointers, head);
+  assembler_.streaming_loop()(moved(pointers, head).data(), middle, constants_.data());
+  const int64_t done = head + middle;
+  if (done < n) run_in_caches(moved(pointers, done).data(), n - done);
 }
 
 }  // namespace tenon::onednn::kernels::code

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Straight-line code over registers of 16 f32, before registers are assigned: what intrinsics are
-// written in (intrinsics.cpp), and what assemble.h turns into instructions.
+// Straight-line code over vectors of f32, before registers are assigned: what intrinsics are
+// written in (intrinsics.cpp), and what assembler.h turns into instructions.
 //
-//   VectorCode c;
+//   VectorCode c(Isa::kAvx2);
 //   Value x = c.load(0);
 //   c.store(0, c.fma(x, x, c.number(1.0F)));
 
@@ -13,8 +13,15 @@
 
 namespace tenon::onednn::kernels::code {
 
-constexpr int kLanes = 16;
-using Table = std::array<float, kLanes>;
+// The instruction sets that code is made for. kAvx2 is with FMA and F16C; kAvx512 is F, BW, DQ and
+// VL, and BMI2.
+enum class Isa : uint8_t { kAvx2, kAvx512 };
+constexpr int kMostLanes = 16;
+constexpr int lanes_of(Isa isa) {
+  return isa == Isa::kAvx512 ? kMostLanes : kMostLanes / 2;
+}
+// What one register holds of it can be looked up.
+using Table = std::array<float, kMostLanes>;
 
 struct Value {
   enum class Kind : uint8_t { kNone, kTemporary, kNumber, kTable };
@@ -27,12 +34,14 @@ struct Value {
 enum class Op : uint8_t {
   kLoad,       // from source `imm`: its bits, extended with zeros
   kStore,      // a's low bits to target `imm`
-  kStoreBf16,  // a rounded to bf16 to target `imm`, by the instruction of AVX512_BF16
+  kStoreBf16,  // a rounded to bf16 to target `imm`, by the instruction of AVX512_BF16; no other has
+               // it
   kMulAdd,     // a * b + c
   kNegMulAdd,
-  kTernary,  // bit by bit: the truth table `imm` over a, b, c
+  kTernary,  // bit by bit: the truth table `imm` over a, b, c; AVX-512 only
   kBlend,    // a compared with b as `imm` says ? c : d
-  // What is one instruction of two operands or one (then b); rows in assemble.cpp.
+  // What is one instruction of two operands or one (then b), or is written as one: rows in
+  // encoding.cpp and the files of each instruction set.
   kAdd,
   kSub,
   kMul,
@@ -42,15 +51,15 @@ enum class Op : uint8_t {
   kAnd,
   kOr,
   kXor,
-  kSmaller,  // |a| or |b|, whichever is less, with a's sign; b where a is NaN
-  kScale,    // a * 2^floor(b)
-  kLookUp,   // b[a's low four bits], b a table
+  kSmaller,  // |a| or |b|, whichever is less, with a's sign; b where a is NaN; AVX-512 only
+  kScale,    // a * 2^floor(b); AVX-512 only
+  kLookUp,   // b[a's low bits], b a table: four bits of 16 lanes, three of 8
   kAddBits,
   kSubBits,
   kSqrt,
-  kRound,     // `imm` as VRNDSCALEPS has it: digits behind the binary point, direction
-  kExponent,  // floor(log2|b|)
-  kMantissa,  // in [3/4, 3/2); NaN for what is negative
+  kRound,     // to a whole number; `imm` is the direction
+  kExponent,  // floor(log2|b|); AVX-512 only
+  kMantissa,  // in [3/4, 3/2); NaN for what is negative; AVX-512 only
   kToWhole,   // f32 to int32
   kFromWhole,
   kToHalf,  // f32 to the bits of f16 and back
@@ -81,6 +90,10 @@ enum class Direction : uint8_t { kEven = 8, kDown = 9, kUp = 10, kZero = 11 };
 
 class VectorCode {
  public:
+  explicit VectorCode(Isa isa) : isa_(isa) {}
+  Isa isa() const { return isa_; }
+  int lanes() const { return lanes_of(isa_); }
+
   Value number(float x);
   Value bits(uint32_t x);
   Value table(const Table& t);
@@ -100,11 +113,8 @@ class VectorCode {
   Value fma(Value a, Value b, Value c) { return emit({Op::kMulAdd, 0, {}, {a, b, c}}); }
   Value fnma(Value a, Value b, Value c) { return emit({Op::kNegMulAdd, 0, {}, {a, b, c}}); }
   Value sqrt(Value a) { return emit({Op::kSqrt, 0, {}, {Value{}, a}}); }
-  Value round(Value a, Direction direction, int digits = 0) {
-    return emit({Op::kRound,
-                 static_cast<uint8_t>(digits << 4 | static_cast<int>(direction)),
-                 {},
-                 {Value{}, a}});
+  Value round(Value a, Direction direction) {
+    return emit({Op::kRound, static_cast<uint8_t>(direction), {}, {Value{}, a}});
   }
   Value smaller_magnitude(Value a, Value b) { return emit({Op::kSmaller, 0, {}, {a, b}}); }
   Value scale(Value a, Value power) { return emit({Op::kScale, 0, {}, {a, power}}); }
@@ -115,8 +125,11 @@ class VectorCode {
   Value bit_and(Value a, Value b) { return commuting(Op::kAnd, a, b); }
   Value bit_or(Value a, Value b) { return commuting(Op::kOr, a, b); }
   Value bit_xor(Value a, Value b) { return commuting(Op::kXor, a, b); }
-  // a | (b & c), in one instruction.
-  Value or_and(Value a, Value b, Value c) { return emit({Op::kTernary, 0xf8, {}, {a, b, c}}); }
+  // a | (b & c), in one instruction where there is one.
+  Value or_and(Value a, Value b, Value c) {
+    if (isa_ == Isa::kAvx2) return bit_or(a, bit_and(b, c));
+    return emit({Op::kTernary, 0xf8, {}, {a, b, c}});
+  }
   Value add_bits(Value a, Value b) { return commuting(Op::kAddBits, a, b); }
   Value sub_bits(Value a, Value b) { return emit({Op::kSubBits, 0, {}, {a, b}}); }
   Value shift_left(Value a, uint8_t n) { return emit({Op::kShiftLeft, n, {}, {Value{}, a}}); }
@@ -146,6 +159,7 @@ class VectorCode {
     return a.is_temporary() ? emit({op, 0, {}, {a, b}}) : emit({op, 0, {}, {b, a}});
   }
 
+  Isa isa_;
   std::vector<Instruction> instructions_;
   std::vector<uint32_t> numbers_;
   std::vector<Table> tables_;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The functions that the others are made of, for each instruction set: AVX-512 has instructions for
+// exponents and tables of 16, elsewhere exponents are taken apart by their bits and tables hold 8.
+
+#include "vector_code.h"
+
+namespace tenon::onednn::kernels::code {
+
+Value exp(VectorCode& c, Value x);
+Value log(VectorCode& c, Value x);
+Value tanh(VectorCode& c, Value x);
+Value erf(VectorCode& c, Value x);
+
+// For results that are only stored in bf16 (intrinsics.h says how far off they may be).
+Value short_exp(VectorCode& c, Value x);
+Value short_erf(VectorCode& c, Value x);
+
+}  // namespace tenon::onednn::kernels::code
