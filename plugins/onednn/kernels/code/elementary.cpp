@@ -80,7 +80,7 @@ Value small(VectorCode& c, Value r) {
 }
 
 // NaN goes through.
-Value bounded(VectorCode& c, Value x) {
+Value within_range(VectorCode& c, Value x) {
   return c.min(c.number(kMostExponent), c.max(c.number(kLeastExponent), x));
 }
 
@@ -95,6 +95,22 @@ Value scaled(VectorCode& c, Value y, Value shifted) {
   Value half = c.shift_signed(both, 1);
   Value rest = c.sub_bits(both, half);
   return c.mul(c.mul(y, c.shift_left(half, kMantissaBits)), c.shift_left(rest, kMantissaBits));
+}
+
+// power * e^r * 2^floor(n), by what there is for |r| up to half a sixteenth or half an eighth.
+Value exp_by(VectorCode& c,
+             Value x,
+             Reduced (*reduced)(VectorCode&, Value),
+             Value (*expm1_of_sixteenths)(VectorCode&, Value),
+             Value (*expm1_of_eighths)(VectorCode&, Value)) {
+  if (c.isa() == Isa::kAvx512) {
+    Reduced parts = reduced(c, x);
+    Value rest = expm1_of_sixteenths(c, small(c, parts.r));
+    return c.scale(c.fma(parts.power, rest, parts.power), parts.n);
+  }
+  Reduced parts = reduced(c, within_range(c, x));
+  Value rest = expm1_of_eighths(c, parts.r);
+  return scaled(c, c.fma(parts.power, rest, parts.power), parts.shifted);
 }
 
 // An odd function as pieces over |x|; the sign is put back.
@@ -158,25 +174,11 @@ Value log_of(VectorCode& c, Value e, Value m) {
 }  // namespace
 
 Value exp(VectorCode& c, Value x) {
-  if (c.isa() == Isa::kAvx512) {
-    Reduced reduced = reduce(c, x);
-    Value rest = cubic_expm1(c, small(c, reduced.r));
-    return c.scale(c.fma(reduced.power, rest, reduced.power), reduced.n);
-  }
-  Reduced reduced = reduce(c, bounded(c, x));
-  Value rest = quartic_expm1(c, reduced.r);
-  return scaled(c, c.fma(reduced.power, rest, reduced.power), reduced.shifted);
+  return exp_by(c, x, reduce, cubic_expm1, quartic_expm1);
 }
 
 Value short_exp(VectorCode& c, Value x) {
-  if (c.isa() == Isa::kAvx512) {
-    Reduced reduced = short_reduce(c, x);
-    Value rest = square_expm1(c, small(c, reduced.r));
-    return c.scale(c.fma(reduced.power, rest, reduced.power), reduced.n);
-  }
-  Reduced reduced = short_reduce(c, bounded(c, x));
-  Value rest = cubic_expm1(c, reduced.r);
-  return scaled(c, c.fma(reduced.power, rest, reduced.power), reduced.shifted);
+  return exp_by(c, x, short_reduce, square_expm1, cubic_expm1);
 }
 
 Value log(VectorCode& c, Value x) {
