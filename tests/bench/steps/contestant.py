@@ -38,6 +38,14 @@ def measure(step, batch, seconds: float, least: int):
     return times, losses
 
 
+def check_precision(plan: dict, asked: str) -> None:
+    """A CPU without bf16 keeps fp32, which is no figure of bf16."""
+    for part in plan.get("partitions", []):
+        made = part.get("precision", asked)
+        if made != asked:
+            sys.exit(f"expected a step in {asked}, got one in {made}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("network")
@@ -77,6 +85,7 @@ def main() -> int:
     }
     if args.engine == "tenon":
         about = step.trained.describe()
+        check_precision(about, args.precision)
         result["fallbacks"] = [node["node"] for node in about.get("fallback_nodes", [])]
         result["arena_mb"] = about.get("arena_bytes", 0) / 2**20
     print(json.dumps(result))
