@@ -74,7 +74,7 @@ def train(model: Model, data: Dataset, **options: Any) -> Model:
     the loss compares with. precision="bf16" computes in bfloat16. With run="folder" the run can go
     on after it was stopped or killed, to the same bits: run="folder", resume=True; another run can
     begin at a step that it kept: keep_steps=[120], rewind="folder/step_120.safetensors". train_as
-    and validate_as are passes that make what is trained, or validated, of the model. callbacks=[...]
+    and validate_as are passes that make of the model what is trained or validated. callbacks=[...]
     are functions of (record, model), called after each epoch, and what `tenon.callback` makes. All
     options are those of the pass `trainer.train` (`tenon.components("pass")`).
     """

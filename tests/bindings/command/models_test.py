@@ -92,6 +92,31 @@ def test_int8_in_one_line_then_evaluate_and_bench(tmp_path: Path) -> None:
     assert {"latency_ms", "compile_ms", "peak_rss_mb", "flops", "fallback_nodes"} <= set(bench)
 
 
+def test_bench_times_int8_as_the_recipe_makes_it(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    weights = {"w": random.standard_normal((16, 3, 3, 3))}
+    weights |= {name: random.random(16) for name in ("scale", "shift", "mean", "variance")}
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w"], ["c"]),
+            helper.make_node(
+                "BatchNormalization", ["c", "scale", "shift", "mean", "variance"], ["y"]
+            ),
+        ],
+        "normalized",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 16, 16))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 16, 14, 14))],
+        [numpy_helper.from_array(array.astype("f"), name) for name, array in weights.items()],
+    )
+    opsets = [helper.make_opsetid("", 21)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "m.onnx")
+    result = tenon("bench", tmp_path / "m.onnx", "--precision", "int8", "--layers", "--json")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert "random data" in told["note"]
+    assert "BatchNormalization" not in {layer["op"] for layer in told["layers"]}
+
+
 def test_int8_takes_a_model_in_float16(tmp_path: Path) -> None:
     model = onnx.load(classifier(tmp_path))
     for tensor in model.graph.initializer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step with a loss scale goes on from the state_dict of PyTorch's GradScaler, number for number."""
+"""A step with a loss scale goes on from the state_dict of PyTorch's GradScaler, bit for bit."""
 
 import json
 from pathlib import Path

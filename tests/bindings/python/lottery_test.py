@@ -175,7 +175,9 @@ def test_what_cannot_be_rewound_is_told(found, data, tmp_path):
     models, runs = found
     at_k = runs[0] / f"step_{K}.safetensors"
     zeros = models[0].apply("pruner.unstructured", sparsity=SHARE)
-    with pytest.raises(tenon.InvalidArgument, match="option rewind: .* w0 has zeros .* apply = nod"):
+    with pytest.raises(
+        tenon.InvalidArgument, match="option rewind: .* w0 has zeros .* apply = nod"
+    ):
         fit(zeros, data, rewind=at_k)
     with pytest.raises(tenon.InvalidArgument, match="option rewind: .*option batch: the run began"):
         fit(pruned(models[0]), data, rewind=at_k, batch=8)

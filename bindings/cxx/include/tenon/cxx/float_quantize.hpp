@@ -36,6 +36,7 @@ inline bool is_quantized(const Model& model) {
          model.has_op("DynamicQuantizeLinear");
 }
 
+// What the recipe `int8` does, as a normalization that is not folded would be quantized for itself.
 inline Model quantize_for_timing(const Model& model, const std::vector<Tensor>& inputs) {
   const SessionPtr& session = model.session();
   ScratchFolder folder;
@@ -47,7 +48,10 @@ inline Model quantize_for_timing(const Model& model, const std::vector<Tensor>& 
   Dataset data = Dataset::open(session, folder.file("random.npz"));
   Options options(session);
   options.set("data", data.component());
-  return model.apply("quantizer.static", options);
+  const Options none(session);
+  return model.apply("precision.widen", none)
+      .apply("fusion.default", none)
+      .apply("quantizer.static", options);
 }
 
 }  // namespace tenon::cxx
