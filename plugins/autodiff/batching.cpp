@@ -107,7 +107,7 @@ Result<std::vector<Node>> by_ladder(BatchContext& c, Node node) {
   }
   if (composite) {
     Result<std::vector<Node>> parts = parts_of(c, node);
-    Status failed = parts.ok() ? Status() : parts.status();
+    Status failed = parts.ok() ? Status() : std::move(parts).status();
     if (parts.ok()) return parts;
     if (!next_rung(failed)) return failed;
   }
@@ -234,7 +234,7 @@ Result<std::vector<Node>> batch_node(BatchContext& c, Node node) {
   TN_CHECK(services.edit->set_scope(c.edit.raw, 0, str(scope)));
   Result<std::vector<Node>> parts = by_ladder(c, node);
   TN_CHECK(services.edit->set_scope(c.edit.raw, 0, {}));
-  if (!parts.ok()) return parts.status().in(who);
+  if (!parts.ok()) return std::move(parts).status().in(who);
   return parts;
 }
 

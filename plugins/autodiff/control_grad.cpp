@@ -28,7 +28,7 @@ std::vector<Value> inside(const Body& body,
   }
   Result<std::vector<Value>> gradients = reverse(body.edit, request);
   if (!gradients.ok()) {
-    failed = gradients.status();
+    failed = std::move(gradients).status();
     return {};
   }
   for (uint64_t i = before + outputs.size(); i-- > before && failed.ok();)

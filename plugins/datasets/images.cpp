@@ -110,9 +110,9 @@ class Images {
     const std::string& path = items_[i].path;
     TN_TRY(file, File::open(ctx_, path));
     Result<Picture> decoded = decode(file.bytes(), preparation_.channels);
-    if (!decoded.ok()) return decoded.status().in(path);
+    if (!decoded.ok()) return std::move(decoded).status().in(path);
     Result<Picture> shaped = preparation_.shaped(std::move(*decoded));
-    if (!shaped.ok()) return shaped.status().in(path);
+    if (!shaped.ok()) return std::move(shaped).status().in(path);
     return shaped;
   }
 

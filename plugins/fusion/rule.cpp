@@ -50,7 +50,7 @@ bool Settings::covers(Node node) const {
 Result<int64_t> run_everywhere(const Rule& rule, tn_graph* graph, const Settings& settings) {
   TN_CHECK(Cancel(settings.cancel).check());
   Result<int64_t> own = rule.run(graph, settings);
-  if (!own.ok()) return own.status().in(rule.id);
+  if (!own.ok()) return std::move(own).status().in(rule.id);
   int64_t total = *own;
   for (Node node : Graph{graph}.nodes()) {
     TN_TRY(inner, run_in_bodies(rule, graph, node.id, settings));

@@ -44,7 +44,7 @@ Status Importer::bodies(const Draft& node,
   if (n_captured > 0) store.add_int("captures", n_captured);
   for (const onnx::AttributeProto* attr : graphs) {
     Result<OwnedGraph> made = body(attr->g(), captures, frame);
-    if (!made.ok()) return made.status().in(cat("body ", attr->name()));
+    if (!made.ok()) return std::move(made).status().in(cat("body ", attr->name()));
     store.add_body(attr->name(), std::move(*made));
   }
   return {};

@@ -73,9 +73,9 @@ Status Importer::inputs(const EditView& edit, const Graph& graph, Frame& frame) 
     if (initialized.count(input.name())) continue;
     std::string what = cat("input ", input.name());
     Result<Type> type = read_type(input.type());
-    if (!type.ok()) return type.status().in(what);
+    if (!type.ok()) return std::move(type).status().in(what);
     Result<Value> value = edit.input(input.name(), *type);
-    if (!value.ok()) return value.status().in(what);
+    if (!value.ok()) return std::move(value).status().in(what);
     TN_CHECK(define(frame, input.name(), *value));
   }
   return {};
@@ -126,7 +126,7 @@ Status Importer::outputs(const EditView& edit, const Graph& graph, Frame& frame)
     if (at == frame.values.end())
       return invalid(cat(what, ": expected the name of a value, got one that nothing makes"));
     Result<Type> type = read_type(output.type());
-    if (!type.ok()) return type.status().in(what);
+    if (!type.ok()) return std::move(type).status().in(what);
     Type known = at->second.type();
     bool other_type = known.dtype && type->dtype && known.dtype != type->dtype;
     if (other_type)

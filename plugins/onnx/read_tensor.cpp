@@ -177,7 +177,7 @@ Result<Tensor> read_tensor(ModelFiles& files,
                            const onnx::TensorProto& from,
                            std::string_view what) {
   Result<Tensor> made = read(files, from);
-  if (!made.ok()) return made.status().in(cat("tensor ", what));
+  if (!made.ok()) return std::move(made).status().in(cat("tensor ", what));
   return made;
 }
 

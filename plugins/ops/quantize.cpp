@@ -154,7 +154,7 @@ Value along(Gradients& g, Value v) {
   std::vector<int64_t> dims(x.rank(), 1);
   Result<int64_t> axis = axis_in(g.of().attr_int("axis", 1), x.rank());
   if (!axis.ok()) {
-    g.fail(axis.status());
+    g.fail(std::move(axis).status());
     return {};
   }
   dims[static_cast<size_t>(*axis)] = -1;

@@ -70,7 +70,7 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
   Result<Component> made =
       Component::create(ctx, "tenon.importance/1", id, options.text("importance_options"));
   if (!made.ok()) {
-    Status why = made.status();
+    Status why = std::move(made).status();
     if (why.code() != TN_NOT_FOUND) return std::move(why).in("option importance");
     return invalid(
         cat("option importance: expected one of ", known_names(ctx), ", got '", name, "'"));

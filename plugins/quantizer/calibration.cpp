@@ -48,7 +48,7 @@ Result<std::vector<Component>> make_observers(tn_ctx* ctx,
   for (size_t i = 0; i < count; ++i) {
     Result<Component> made = Component::create(ctx, "tenon.observer/1", id, options.dump());
     if (!made.ok()) {
-      Status why = made.status();
+      Status why = std::move(made).status();
       if (why.code() != TN_NOT_FOUND) return std::move(why).in("option observer");
       return std::move(why).in(cat("option observer: expected one of ", known_observers(ctx),
                                    ", got '", plan.observer, "'"));

@@ -101,7 +101,7 @@ Result<Header> parse_header(std::string_view text, uint64_t data_bytes) {
       continue;
     }
     Result<Entry> entry = read_entry(name, value, data_bytes);
-    if (!entry.ok()) return entry.status().in(cat("header: tensor ", name));
+    if (!entry.ok()) return std::move(entry).status().in(cat("header: tensor ", name));
     out.tensors.push_back(std::move(*entry));
   }
   TN_CHECK(check_overlaps(out));

@@ -120,7 +120,7 @@ Result<Checkpoint> parse(tn_ctx* ctx, const char* data, uint64_t size) {
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
     Result<Tensor> tensor = read_tensor(ctx, entry, data + 8 + length, size - 8 - length);
-    if (!tensor.ok()) return tensor.status().in(name);
+    if (!tensor.ok()) return std::move(tensor).status().in(name);
     out.tensors[name] = *tensor;
   }
   return out;
@@ -147,7 +147,7 @@ Result<Checkpoint> load_checkpoint(tn_ctx* ctx, const std::string& path) {
   const void* data = nullptr;
   if (size) TN_CHECK(services.blob->map(blob.raw, 0, size, &data));
   Result<Checkpoint> read = parse(ctx, static_cast<const char*>(data), size);
-  if (!read.ok()) return read.status().in(path);
+  if (!read.ok()) return std::move(read).status().in(path);
   return read;
 }
 

@@ -54,7 +54,7 @@ Result<std::vector<Group>> read_groups(tn_ctx* ctx,
   json given = json::parse(text, nullptr, false);
   for (const auto& [name, one] : given.items()) {
     Result<Group> group = read_group(ctx, one, main);
-    if (!group.ok()) return group.status().in(cat("option groups: ", name));
+    if (!group.ok()) return std::move(group).status().in(cat("option groups: ", name));
     group->name = name;
     out.push_back(std::move(*group));
   }

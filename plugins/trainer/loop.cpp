@@ -153,7 +153,7 @@ Status Loop::tell_step(const Outcome& outcome) {
                        position_.epoch + 1, outcome.loss,    rate_};
   Result<std::string> stopped_by = given_.callbacks.step(at);
   callback_failed_ = !stopped_by.ok();
-  if (callback_failed_) return stopped_by.status();
+  if (callback_failed_) return std::move(stopped_by).status();
   position_.stopped_by = *stopped_by;
   return {};
 }
@@ -163,7 +163,7 @@ Status Loop::tell_epoch(json& record) {
     TN_TRY(model, trained(model_));
     Result<std::string> stopped_by = given_.callbacks.epoch(record.dump(), model.get());
     callback_failed_ = !stopped_by.ok();
-    if (callback_failed_) return stopped_by.status();
+    if (callback_failed_) return std::move(stopped_by).status();
     if (position_.stopped_by.empty()) position_.stopped_by = *stopped_by;
   }
   if (!position_.stopped_by.empty()) record["stopped_by"] = position_.stopped_by;

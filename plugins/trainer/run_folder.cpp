@@ -47,11 +47,11 @@ Result<RunFolder::Saved> RunFolder::read(tn_ctx* ctx, const std::string& path) {
   if (!run.is_object()) return Status(TN_DATA_LOSS, cat(path, ": no run inside"));
   Saved out;
   Result<Identity> began = Identity::from(run);
-  if (!began.ok()) return began.status().in(path);
+  if (!began.ok()) return std::move(began).status().in(path);
   out.identity = std::move(*began);
   out.identity.writer = checkpoint.writer;
   Result<Position> position = Position::from(run.value("position", json()));
-  if (!position.ok()) return position.status().in(path);
+  if (!position.ok()) return std::move(position).status().in(path);
   out.position = *position;
   for (auto& [name, tensor] : checkpoint.tensors) {
     if (name.starts_with(kBest)) {

@@ -20,7 +20,7 @@ Result<Component> component_of(tn_ctx* ctx,
   if (text.empty() || text.find_first_of("./") != std::string::npos)
     return component_option(ctx, options, key, role);
   Result<Component> made = Component::create(ctx, role, cat(prefix, ".", text));
-  if (!made.ok()) return made.status().in(cat("option ", key));
+  if (!made.ok()) return std::move(made).status().in(cat("option ", key));
   return made;
 }
 

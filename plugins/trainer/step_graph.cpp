@@ -130,7 +130,7 @@ Status apply_update(const Recipe& recipe, tn_graph* graph, const Cancel& cancel)
   if (!set.ok()) return set;
   Result<Component> pass = Component::share(raw, "tenon.pass/1");
   services.component->release(raw);
-  if (!pass.ok()) return pass.status();
+  if (!pass.ok()) return std::move(pass).status();
   StringSink report;
   return Status(pass->table<tn_pass>()->run(pass->self(), graph, cancel.raw(), report.get()));
 }

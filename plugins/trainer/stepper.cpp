@@ -24,7 +24,7 @@ Status Stepper::use(uint64_t batch, const Cancel& cancel) {
   std::unique_ptr<Compiled>& made = made_[batch];
   if (!made) {
     Result<std::unique_ptr<Compiled>> fresh = compile(batch, cancel);
-    if (!fresh.ok()) return fresh.status();
+    if (!fresh.ok()) return std::move(fresh).status();
     made = std::move(*fresh);
   }
   if (made.get() == now_) return {};

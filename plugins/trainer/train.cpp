@@ -11,7 +11,7 @@ class Train {
  public:
   static Result<Train> create(tn_ctx* ctx, const Options& options) {
     Result<Settings> settings = Settings::from(ctx, options);
-    if (!settings.ok()) return settings.status();
+    if (!settings.ok()) return std::move(settings).status();
     return Train{ctx, std::move(*settings)};
   }
 

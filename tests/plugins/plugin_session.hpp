@@ -27,12 +27,10 @@ namespace tenon::test {
 using nlohmann::json;
 
 // The whole message, causes included; empty for success.
-inline std::string text_of(Status status) {
+inline std::string text_of(const Status& status) {
   if (status.ok()) return "";
-  tn_status* raw = status.release();
   StringSink sink;
-  Status told(services.status->text(raw, sink.get()));
-  services.status->release(raw);
+  Status told(services.status->text(status.raw(), sink.get()));
   return told.ok() ? sink.text : "no text";
 }
 

@@ -239,7 +239,7 @@ Result<ConvolutionGraph> ConvolutionGraph::make(const Cudnn& cudnn,
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     Result<std::vector<Descriptor>> configs = configs_of(cudnn, graph, device, mode);
     if (!configs.ok()) {
-      last = configs.status();
+      last = std::move(configs).status();
       continue;
     }
     for (Descriptor& config : *configs) {
@@ -249,7 +249,7 @@ Result<ConvolutionGraph> ConvolutionGraph::make(const Cudnn& cudnn,
       if (!is_exact) continue;
       Result<Descriptor> plan = plan_of(cudnn, config, device);
       if (!plan.ok()) {
-        last = plan.status();
+        last = std::move(plan).status();
         continue;
       }
       std::vector<int64_t> bytes{0};

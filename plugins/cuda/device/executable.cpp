@@ -256,7 +256,7 @@ Status Executable::capture(Replay& replay, cudaStream_t stream) {
   Result<void*> arena = new_arena(stream);
   if (!arena.ok()) {
     device_.free_stream(recorder);
-    return arena.status();
+    return std::move(arena).status();
   }
   std::vector<void*> addresses;
   resolve(replay.key, static_cast<char*>(*arena), &addresses);

@@ -144,7 +144,7 @@ TEST_F(Callbacks, AFailureNamesItAndTheStep) {
   listen(all);
   auto failed = train(model_, rows(), options_);
   ASSERT_FALSE(failed.ok());
-  Status why = failed.status();
+  Status why = std::move(failed).status();
   EXPECT_EQ(why.code(), TN_UNAVAILABLE);
   std::string text = text_of(std::move(why));
   EXPECT_THAT(text, HasSubstr("stopped after step 5 (epoch 2)"));

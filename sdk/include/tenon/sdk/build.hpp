@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Building nodes as expressions: Builder b(edit); b.mul(x, b.op("Exp", {y})). The first failure is
-// kept: from then on every call does nothing and gives a falsy value, and status() tells it.
+// kept: from then on every call does nothing and gives a falsy value, and status() hands it over,
+// once.
 
 #include "tenon/sdk/edit.hpp"
 
@@ -18,7 +19,7 @@ class Builder {
   template <class T>
   T take(Result<T> result) {
     if (result.ok()) return std::move(*result);
-    fail(result.status());
+    fail(std::move(result).status());
     return {};
   }
 

@@ -81,11 +81,10 @@ inline Result<Component> component_named(tn_ctx* ctx,
                                          std::string_view text) {
   Result<Component> by_id = Component::create(ctx, role, text);
   if (by_id.ok()) return by_id;
-  Status why_not_id = by_id.status();
   StringSink id;
   Status no_reader(services.component->for_file(ctx, str(role), str(text), id.get()));
-  if (!no_reader.ok())
-    return why_not_id.code() == TN_NOT_FOUND ? std::move(no_reader) : std::move(why_not_id);
+  if (!no_reader.ok() && by_id.status().code() != TN_NOT_FOUND) return by_id;
+  if (!no_reader.ok()) return no_reader;
   tn_options* given = nullptr;
   TN_CHECK(services.options->create(ctx, &given));
   Status made(services.options->set(given, str("path"), any_text(text)));
@@ -105,16 +104,13 @@ inline Result<Component> component_option(tn_ctx* ctx,
                                           std::string_view key,
                                           std::string_view role) {
   tn_any given = options.get(key);
-  if (given.tag == TN_ANY_COMPONENT) {
-    auto* raw = static_cast<tn_component_ref*>(const_cast<void*>(given.v.p));
-    Result<Component> shared = Component::share(raw, role);
-    if (!shared.ok()) return shared.status().in(cat("option ", key));
-    return shared;
-  }
-  if (given.tag != TN_ANY_TEXT) return Component();
-  Result<Component> named = component_named(ctx, role, text_of(given));
-  if (!named.ok()) return named.status().in(cat("option ", key));
-  return named;
+  if (given.tag != TN_ANY_COMPONENT && given.tag != TN_ANY_TEXT) return Component();
+  Result<Component> found =
+      given.tag == TN_ANY_TEXT
+          ? component_named(ctx, role, text_of(given))
+          : Component::share(static_cast<tn_component_ref*>(const_cast<void*>(given.v.p)), role);
+  if (!found.ok()) return std::move(found).status().in(cat("option ", key));
+  return found;
 }
 
 }  // namespace tenon

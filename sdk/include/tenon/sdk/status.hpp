@@ -49,6 +49,7 @@ class [[nodiscard]] Status {
   bool ok() const { return raw_ == nullptr; }
   int32_t code() const { return services.status->code(raw_); }
   std::string message() const { return std::string(view(services.status->message(raw_))); }
+  const tn_status* raw() const { return raw_; }
   tn_status* release() { return std::exchange(raw_, nullptr); }
   // The same failure with what was being done in front.
   Status in(std::string_view doing) && {
@@ -76,7 +77,8 @@ class [[nodiscard]] Result {
   bool ok() const { return failure_.ok(); }
   T& operator*() { return *value_; }
   T* operator->() { return &*value_; }
-  Status status() { return std::move(failure_); }
+  const Status& status() const& { return failure_; }
+  Status status() && { return std::move(failure_); }  // moves it out: a status has one owner
 
  private:
   std::optional<T> value_;
@@ -109,7 +111,7 @@ tn_status* guard(Body&& body) noexcept {
   } while (0)
 // Declares `name` from a Result expression, or leaves the function with its failure.
 #define TN_TRY(name, expression) TN_TRY_(TN_JOIN(tn_result_, __COUNTER__), name, expression)
-#define TN_TRY_(result, name, expression)   \
-  auto result = (expression);               \
-  if (!result.ok()) return result.status(); \
+#define TN_TRY_(result, name, expression)              \
+  auto result = (expression);                          \
+  if (!result.ok()) return std::move(result).status(); \
   auto& name = *result

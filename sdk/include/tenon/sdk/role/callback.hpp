@@ -39,7 +39,7 @@ struct CallbackRole {
 
  private:
   static Status answer(Result<bool> stops, int32_t* out_stop) {
-    if (!stops.ok()) return stops.status();
+    if (!stops.ok()) return std::move(stops).status();
     *out_stop = *stops;
     return {};
   }
