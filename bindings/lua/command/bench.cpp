@@ -30,7 +30,7 @@ std::string summary(const Json& result) {
 
 }  // namespace
 
-void declare_bench(CLI::App& app, Tool& tool) {
+Action declare_bench(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string model;
     std::vector<std::string> shapes, inputs;
@@ -49,23 +49,21 @@ void declare_bench(CLI::App& app, Tool& tool) {
   app.add_flag("--layers", flags->choice.layers, "time, kernel and roofline share per layer");
   flags->run.add(&app);
   flags->json.add(&app);
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] {
-      flags->choice.run = flags->run.choice;
-      flags->choice.sample.shapes = shapes_of(flags->shapes);
-      SessionPtr session = tool.open(flags->run.choice.threads);
-      cxx::Model model = cxx::Model::load(session, flags->model);
-      for (const std::string& text : flags->inputs) {
-        auto [name, file] = split_pair(text, "--input");
-        flags->choice.sample.given[name] = cxx::npy::read(session, file);
-      }
-      Json result{{"model", flags->model}};
-      result.update(cxx::bench(model, flags->choice));
-      result["cpu_flags"] = cpu_flags();
-      if (flags->json.json) return print_json(result);
-      print(summary(result));
-    };
-  });
+  return [flags, &tool] {
+    flags->choice.run = flags->run.choice;
+    flags->choice.sample.shapes = shapes_of(flags->shapes);
+    SessionPtr session = tool.open(flags->run.choice.threads);
+    cxx::Model model = cxx::Model::load(session, flags->model);
+    for (const std::string& text : flags->inputs) {
+      auto [name, file] = split_pair(text, "--input");
+      flags->choice.sample.given[name] = cxx::npy::read(session, file);
+    }
+    Json result{{"model", flags->model}};
+    result.update(cxx::bench(model, flags->choice));
+    result["cpu_flags"] = cpu_flags();
+    if (flags->json.json) return print_json(result);
+    print(summary(result));
+  };
 }
 
 }  // namespace tenon::command

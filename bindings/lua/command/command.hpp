@@ -4,6 +4,7 @@
 // flags and gives what it does, and one row in commands.cpp.
 
 #include <functional>
+#include <span>
 
 #include <CLI/CLI.hpp>
 
@@ -63,8 +64,10 @@ std::string quantity(double number, const char* unit);  // 25.6 M
 struct Row {
   const char* name;
   const char* summary;
-  void (*declare)(CLI::App& app, Tool& tool);
+  Action (*declare)(CLI::App& app, const Tool& tool);
 };
+// One of them has to be named.
+void declare_rows(CLI::App& app, std::span<const Row> rows, Tool& tool);
 void declare_commands(CLI::App& app, Tool& tool);
 
 // The CPU's vector instructions, as the kernel lists them.

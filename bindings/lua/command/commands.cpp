@@ -14,14 +14,21 @@ constexpr Row kCommands[] = {
     {"bench", "time a model", declare_bench},
     {"compare", "compare two models layer by layer", declare_compare},
     {"inspect", "show what a model is made of", declare_inspect},
-    {"plugin", "list and check plugins", declare_plugin},
 };
 
 }  // namespace
 
+void declare_rows(CLI::App& app, std::span<const Row> rows, Tool& tool) {
+  app.require_subcommand(1);
+  for (const Row& row : rows) {
+    CLI::App& command = *app.add_subcommand(row.name, row.summary);
+    command.callback([&tool, action = row.declare(command, tool)] { tool.action = action; });
+  }
+}
+
 void declare_commands(CLI::App& app, Tool& tool) {
-  for (const Row& row : kCommands)
-    row.declare(*app.add_subcommand(row.name, row.summary), tool);
+  declare_rows(app, kCommands, tool);
+  declare_plugin(*app.add_subcommand("plugin", "list and check plugins"), tool);
 }
 
 }  // namespace tenon::command

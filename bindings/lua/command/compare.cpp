@@ -7,7 +7,7 @@
 
 namespace tenon::command {
 
-void declare_compare(CLI::App& app, Tool& tool) {
+Action declare_compare(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string a, b, data;
     cxx::CompareChoice choice;
@@ -26,21 +26,19 @@ void declare_compare(CLI::App& app, Tool& tool) {
       ->check(CLI::Range(1, 1 << 20));
   flags->run.add(&app);
   flags->json.add(&app);
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] {
-      // A precision is for the second model: the first one is the measure.
-      flags->choice.run.backend = flags->run.choice.backend;
-      flags->choice.other_run = flags->run.choice;
-      SessionPtr session = tool.open(flags->run.choice.threads);
-      cxx::Model a = cxx::Model::load(session, flags->a);
-      cxx::Model b = cxx::Model::load(session, flags->b);
-      cxx::Dataset data = cxx::Dataset::open(session, flags->data);
-      Json result = cxx::compare(a, b, data, flags->choice);
-      if (flags->json.json) return print_json(result);
-      print(lua::table_text(result["layers"],
-                            {"value", "op", "damage", "snr_db", "cosine", "max_error"}));
-    };
-  });
+  return [flags, &tool] {
+    // A precision is for the second model: the first one is the measure.
+    flags->choice.run.backend = flags->run.choice.backend;
+    flags->choice.other_run = flags->run.choice;
+    SessionPtr session = tool.open(flags->run.choice.threads);
+    cxx::Model a = cxx::Model::load(session, flags->a);
+    cxx::Model b = cxx::Model::load(session, flags->b);
+    cxx::Dataset data = cxx::Dataset::open(session, flags->data);
+    Json result = cxx::compare(a, b, data, flags->choice);
+    if (flags->json.json) return print_json(result);
+    print(lua::table_text(result["layers"],
+                          {"value", "op", "damage", "snr_db", "cosine", "max_error"}));
+  };
 }
 
 }  // namespace tenon::command

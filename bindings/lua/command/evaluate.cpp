@@ -7,7 +7,7 @@
 
 namespace tenon::command {
 
-void declare_evaluate(CLI::App& app, Tool& tool) {
+Action declare_evaluate(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string model, data, against;
     std::vector<std::string> options;
@@ -33,22 +33,20 @@ void declare_evaluate(CLI::App& app, Tool& tool) {
   app.add_option("--limit", flags->choice.limit, "only the first N samples")->type_name("N");
   flags->run.add(&app);
   flags->json.add(&app);
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] {
-      flags->choice.metric_options = values_of(flags->options, "--option");
-      flags->choice.run = flags->run.choice;
-      flags->choice.against_run.backend = flags->run.choice.backend;
-      SessionPtr session = tool.open(flags->run.choice.threads);
-      cxx::Model model = cxx::Model::load(session, flags->model);
-      if (!flags->against.empty())
-        flags->choice.against.emplace(cxx::Model::load(session, flags->against));
-      cxx::Dataset data = cxx::Dataset::open(session, flags->data);
-      Json result{{"model", flags->model}, {"data", flags->data}};
-      result.update(cxx::evaluate(model, data, flags->choice));
-      if (flags->json.json) return print_json(result);
-      print(lua::table_text(Json::array({result}), {"model", "metric", "value", "samples"}));
-    };
-  });
+  return [flags, &tool] {
+    flags->choice.metric_options = values_of(flags->options, "--option");
+    flags->choice.run = flags->run.choice;
+    flags->choice.against_run.backend = flags->run.choice.backend;
+    SessionPtr session = tool.open(flags->run.choice.threads);
+    cxx::Model model = cxx::Model::load(session, flags->model);
+    if (!flags->against.empty())
+      flags->choice.against.emplace(cxx::Model::load(session, flags->against));
+    cxx::Dataset data = cxx::Dataset::open(session, flags->data);
+    Json result{{"model", flags->model}, {"data", flags->data}};
+    result.update(cxx::evaluate(model, data, flags->choice));
+    if (flags->json.json) return print_json(result);
+    print(lua::table_text(Json::array({result}), {"model", "metric", "value", "samples"}));
+  };
 }
 
 }  // namespace tenon::command

@@ -67,7 +67,7 @@ Json write_outputs(const cxx::Plan& plan,
 
 }  // namespace
 
-void declare_infer(CLI::App& app, Tool& tool) {
+Action declare_infer(CLI::App& app, const Tool& tool) {
   auto flags = std::make_shared<Flags>();
   app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
   app.add_option("--input", flags->inputs, "an input's array; or FILE.npz with all of them")
@@ -78,20 +78,18 @@ void declare_infer(CLI::App& app, Tool& tool) {
       ->type_name("DIR");
   flags->run.add(&app);
   flags->json.add(&app);
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] {
-      SessionPtr session = tool.open(flags->run.choice.threads);
-      cxx::Model model = cxx::Model::load(session, flags->model);
-      std::vector<cxx::Tensor> inputs = read_inputs(model, flags->inputs);
-      cxx::Plan plan(model, cxx::compile_options(*session, flags->run.choice));
-      Json written = write_outputs(plan, plan.run(inputs), flags->folder);
-      if (flags->json.json) {
-        return print_json({{"outputs", written},
-                           {"fallback_nodes", plan.describe().value("fallback_nodes", Json())}});
-      }
-      print(lua::table_text(written, {"output", "type", "file"}));
-    };
-  });
+  return [flags, &tool] {
+    SessionPtr session = tool.open(flags->run.choice.threads);
+    cxx::Model model = cxx::Model::load(session, flags->model);
+    std::vector<cxx::Tensor> inputs = read_inputs(model, flags->inputs);
+    cxx::Plan plan(model, cxx::compile_options(*session, flags->run.choice));
+    Json written = write_outputs(plan, plan.run(inputs), flags->folder);
+    if (flags->json.json) {
+      return print_json({{"outputs", written},
+                         {"fallback_nodes", plan.describe().value("fallback_nodes", Json())}});
+    }
+    print(lua::table_text(written, {"output", "type", "file"}));
+  };
 }
 
 }  // namespace tenon::command

@@ -65,7 +65,7 @@ std::string summary(const cxx::Model& model, const Json& all, bool layers) {
 
 }  // namespace
 
-void declare_inspect(CLI::App& app, Tool& tool) {
+Action declare_inspect(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string model;
     std::vector<std::string> shapes;
@@ -78,15 +78,13 @@ void declare_inspect(CLI::App& app, Tool& tool) {
   app.add_flag("--layers", flags->layers, "also each node, with its work and bytes");
   app.add_flag("--text", flags->text, "the graph in Tenon's text form instead");
   flags->json.add(&app);
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] {
-      cxx::Model model = cxx::Model::load(tool.open(), flags->model);
-      if (flags->text) return print(model.text());
-      Json all = inspected(model, shapes_of(flags->shapes));
-      if (flags->json.json) return print_json(all);
-      print(summary(model, all, flags->layers));
-    };
-  });
+  return [flags, &tool] {
+    cxx::Model model = cxx::Model::load(tool.open(), flags->model);
+    if (flags->text) return print(model.text());
+    Json all = inspected(model, shapes_of(flags->shapes));
+    if (flags->json.json) return print_json(all);
+    print(summary(model, all, flags->layers));
+  };
 }
 
 }  // namespace tenon::command

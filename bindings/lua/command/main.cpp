@@ -34,7 +34,6 @@ int run(int argc, char** argv) {
   app.add_flag("--safe-mode", tool.safe_mode, "only the plugins installed beside libtenon");
   app.add_flag("-v,--verbose", tool.verbose, "show debug messages");
   app.set_version_flag("--version", std::string(tenon::cxx::view(tenon_version())));
-  app.require_subcommand(1);
   app.fallthrough();
   declare_commands(app, tool);
   try {

@@ -44,7 +44,7 @@ struct Flags {
 
 }  // namespace
 
-void declare_optimize(CLI::App& app, Tool& tool) {
+Action declare_optimize(CLI::App& app, const Tool& tool) {
   auto flags = std::make_shared<Flags>();
   app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
   app.add_option("-o,--output", flags->output, "file of the new model")
@@ -56,19 +56,17 @@ void declare_optimize(CLI::App& app, Tool& tool) {
   app.add_option("--data", flags->data, "data set to calibrate with")->type_name("FILE");
   flags->given.add(&app);
   flags->json.add(&app);
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] {
-      std::string recipe = recipe_file(flags->recipe);
-      Json args = flags->given.args();
-      args["model"] = flags->model;
-      args["output"] = flags->output;
-      if (!flags->data.empty()) args["data"] = flags->data;
-      args["json"] = flags->json.json;
-      SessionPtr session = tool.open();
-      Json result = lua::run_script(session, recipe, args, flags->given.limits());
-      if (flags->json.json) print_json(result);
-    };
-  });
+  return [flags, &tool] {
+    std::string recipe = recipe_file(flags->recipe);
+    Json args = flags->given.args();
+    args["model"] = flags->model;
+    args["output"] = flags->output;
+    if (!flags->data.empty()) args["data"] = flags->data;
+    args["json"] = flags->json.json;
+    SessionPtr session = tool.open();
+    Json result = lua::run_script(session, recipe, args, flags->given.limits());
+    if (flags->json.json) print_json(result);
+  };
 }
 
 }  // namespace tenon::command

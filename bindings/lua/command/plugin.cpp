@@ -136,32 +136,41 @@ void doctor(const SessionPtr& session, bool json) {
   }
 }
 
-}  // namespace
+Action declare_list(CLI::App& app, const Tool& tool) {
+  auto json = std::make_shared<JsonFlag>();
+  json->add(&app);
+  return [json, &tool] { list(tool.open(), json->json); };
+}
 
-void declare_plugin(CLI::App& app, Tool& tool) {
+Action declare_info(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string id;
     JsonFlag json;
   };
   auto flags = std::make_shared<Flags>();
-  app.require_subcommand(1);
-  CLI::App* of_list = app.add_subcommand("list", "all components; runs no plugin code");
-  CLI::App* of_info = app.add_subcommand("info", "one component or plugin, with its options");
-  CLI::App* of_doctor =
-      app.add_subcommand("doctor", "every place and file, and why one is not used");
-  declare_plugin_check(*app.add_subcommand("check", "try out what the roles of a plugin promise"),
-                       tool);
-  declare_plugin_new(*app.add_subcommand("new", "write a plugin to start from"), tool);
-  of_info->add_option("id", flags->id, "a component or plugin")->required()->type_name("ID");
-  for (CLI::App* one : {of_list, of_info, of_doctor})
-    flags->json.add(one);
-  of_list->callback(
-      [flags, &tool] { tool.action = [flags, &tool] { list(tool.open(), flags->json.json); }; });
-  of_info->callback([flags, &tool] {
-    tool.action = [flags, &tool] { info(tool.open(), flags->id, flags->json.json); };
-  });
-  of_doctor->callback(
-      [flags, &tool] { tool.action = [flags, &tool] { doctor(tool.open(), flags->json.json); }; });
+  app.add_option("id", flags->id, "a component or plugin")->required()->type_name("ID");
+  flags->json.add(&app);
+  return [flags, &tool] { info(tool.open(), flags->id, flags->json.json); };
+}
+
+Action declare_doctor(CLI::App& app, const Tool& tool) {
+  auto json = std::make_shared<JsonFlag>();
+  json->add(&app);
+  return [json, &tool] { doctor(tool.open(), json->json); };
+}
+
+constexpr Row kCommands[] = {
+    {"list", "all components; runs no plugin code", declare_list},
+    {"info", "one component or plugin, with its options", declare_info},
+    {"doctor", "every place and file, and why one is not used", declare_doctor},
+    {"check", "try out what the roles of a plugin promise", declare_plugin_check},
+    {"new", "write a plugin to start from", declare_plugin_new},
+};
+
+}  // namespace
+
+void declare_plugin(CLI::App& app, Tool& tool) {
+  declare_rows(app, kCommands, tool);
 }
 
 }  // namespace tenon::command

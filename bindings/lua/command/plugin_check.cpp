@@ -214,7 +214,7 @@ void check_file(const Tool& tool, const Flags& flags) {
 
 }  // namespace
 
-void declare_plugin_check(CLI::App& app, Tool& tool) {
+Action declare_plugin_check(CLI::App& app, const Tool& tool) {
   auto flags = std::make_shared<Flags>();
   app.add_option("file", flags->file, "the library")->required()->type_name("FILE");
   app.add_option("--option", flags->options, "an option that components are made with")
@@ -225,11 +225,9 @@ void declare_plugin_check(CLI::App& app, Tool& tool) {
   app.add_option("--only-role", flags->only_role)->group("");  // of the processes that it starts
   app.add_option("--only-id", flags->only_id)->group("");
   flags->json.add(&app);
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] {
-      flags->only_id.empty() ? check_file(tool, *flags) : check_one(tool, *flags);
-    };
-  });
+  return [flags, &tool] {
+    flags->only_id.empty() ? check_file(tool, *flags) : check_one(tool, *flags);
+  };
 }
 
 }  // namespace tenon::command

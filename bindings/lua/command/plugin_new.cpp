@@ -272,7 +272,7 @@ void write_plugin(const Tool& tool,
 
 }  // namespace
 
-void declare_plugin_new(CLI::App& app, Tool& tool) {
+Action declare_plugin_new(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string name, role, vendor = "example";
   };
@@ -284,9 +284,7 @@ void declare_plugin_new(CLI::App& app, Tool& tool) {
       ->required()
       ->type_name("R");
   app.add_option("--vendor", flags->vendor, "goes into ids, as com.VENDOR.NAME")->type_name("WORD");
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] { write_plugin(tool, flags->name, flags->role, flags->vendor); };
-  });
+  return [flags, &tool] { write_plugin(tool, flags->name, flags->role, flags->vendor); };
 }
 
 }  // namespace tenon::command

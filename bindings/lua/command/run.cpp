@@ -5,7 +5,7 @@
 
 namespace tenon::command {
 
-void declare_run(CLI::App& app, Tool& tool) {
+Action declare_run(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string script;
     ScriptFlags given;
@@ -15,14 +15,12 @@ void declare_run(CLI::App& app, Tool& tool) {
   app.add_option("pipeline", flags->script, "the Lua script")->required()->type_name("FILE");
   flags->given.add(&app);
   flags->json.add(&app);
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] {
-      Json args = flags->given.args();
-      SessionPtr session = tool.open();
-      Json result = lua::run_script(session, flags->script, args, flags->given.limits());
-      if (flags->json.json) print_json(result);
-    };
-  });
+  return [flags, &tool] {
+    Json args = flags->given.args();
+    SessionPtr session = tool.open();
+    Json result = lua::run_script(session, flags->script, args, flags->given.limits());
+    if (flags->json.json) print_json(result);
+  };
 }
 
 }  // namespace tenon::command

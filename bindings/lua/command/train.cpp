@@ -7,7 +7,7 @@
 
 namespace tenon::command {
 
-void declare_train(CLI::App& app, Tool& tool) {
+Action declare_train(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string script, run, resume;
     ScriptFlags given;
@@ -23,23 +23,20 @@ void declare_train(CLI::App& app, Tool& tool) {
       ->excludes("--run");
   flags->given.add(&app);
   flags->json.add(&app);
-  app.callback([flags, &tool] {
-    tool.action = [flags, &tool] {
-      Json args = flags->given.args();
-      bool resumes = !flags->resume.empty();
-      std::string checkpoint = flags->resume + "/checkpoint.safetensors";
-      std::error_code ignored;
-      if (resumes && !std::filesystem::exists(checkpoint, ignored))
-        throw cxx::Error(
-            TN_NOT_FOUND,
-            cat("--resume: ", flags->resume,
-                ": expected the folder of a run, got none with checkpoint.safetensors"));
-      SessionPtr session = tool.open();
-      Json result = lua::run_script(session, flags->script, args, flags->given.limits(),
-                                    {resumes ? flags->resume : flags->run, resumes});
-      if (flags->json.json) print_json(result);
-    };
-  });
+  return [flags, &tool] {
+    Json args = flags->given.args();
+    bool resumes = !flags->resume.empty();
+    std::string checkpoint = flags->resume + "/checkpoint.safetensors";
+    std::error_code ignored;
+    if (resumes && !std::filesystem::exists(checkpoint, ignored))
+      throw cxx::Error(TN_NOT_FOUND,
+                       cat("--resume: ", flags->resume,
+                           ": expected the folder of a run, got none with checkpoint.safetensors"));
+    SessionPtr session = tool.open();
+    Json result = lua::run_script(session, flags->script, args, flags->given.limits(),
+                                  {resumes ? flags->resume : flags->run, resumes});
+    if (flags->json.json) print_json(result);
+  };
 }
 
 }  // namespace tenon::command
