@@ -7,18 +7,18 @@ namespace {
 constexpr Handler kHandlers[] = {
     {"ArgMax", refuse_arg_reduce, lower_arg_reduce, kAnyType},
     {"ArgMin", refuse_arg_reduce, lower_arg_reduce, kAnyType},
-    {"AveragePool", refuse_pool, lower_pool},
+    {"AveragePool", refuse_pool, lower_pool, kUsual, kSamplesApart},
     {"BatchNormalization", refuse_batch_norm, lower_batch_norm},
     {"BitCast", refuse_bit_cast, lower_bit_cast, kAnyType},
     {"Cast", refuse_cast, lower_cast, kAnyType},
     {"CastLike", refuse_cast, lower_cast, kAnyType | kEmpty},
     {"Concat", refuse_concat, lower_concat, kAnyType | kEmpty},
-    {"Conv", refuse_conv, lower_conv},
+    {"Conv", refuse_conv, lower_conv, kUsual, kSamplesApart},
     {"ConvTranspose", refuse_conv_transpose, lower_conv_transpose},
     {"CumProd", refuse_cumulate, lower_cumulate, kAnyType},
     {"CumSum", refuse_cumulate, lower_cumulate, kAnyType},
     {"DepthToSpace", refuse_blocks, lower_blocks, kAnyType},
-    {"DequantizeLinear", refuse_dequantize, lower_dequantize},
+    {"DequantizeLinear", refuse_dequantize, lower_dequantize, kUsual, kSamplesApart},
     {"Dropout", refuse_reshape, lower_reshape, kAnyType},
     {"DynamicQuantizeLinear", refuse_dynamic_quantize, lower_dynamic_quantize},
     {"Expand", refuse_expand, lower_expand, kAnyType},
@@ -29,8 +29,8 @@ constexpr Handler kHandlers[] = {
     {"GatherElements", refuse_gather_places, lower_gather_places, kAnyType},
     {"GatherND", refuse_gather_places, lower_gather_places, kAnyType},
     {"Gemm", refuse_gemm, lower_gemm},
-    {"GlobalAveragePool", refuse_global_pool, lower_global_pool},
-    {"GlobalMaxPool", refuse_global_pool, lower_global_pool},
+    {"GlobalAveragePool", refuse_global_pool, lower_global_pool, kUsual, kSamplesApart},
+    {"GlobalMaxPool", refuse_global_pool, lower_global_pool, kUsual, kSamplesApart},
     {"GroupNormalization", refuse_group_norm, lower_group_norm},
     {"Hardmax", refuse_hardmax, lower_hardmax, kAnyType},
     {"Identity", refuse_reshape, lower_reshape, kAnyType},
@@ -41,10 +41,10 @@ constexpr Handler kHandlers[] = {
     {"LogSoftmax", refuse_softmax, lower_softmax},
     {"MatMul", refuse_matmul, lower_matmul},
     {"MatMulInteger", refuse_matmul_integer, lower_matmul_integer},
-    {"MaxPool", refuse_pool, lower_pool},
+    {"MaxPool", refuse_pool, lower_pool, kUsual, kSamplesApart},
     {"OneHot", refuse_one_hot, lower_one_hot, kAnyType},
     {"Pad", refuse_pad, lower_pad, kAnyType | kEmpty},
-    {"QuantizeLinear", refuse_quantize, lower_quantize},
+    {"QuantizeLinear", refuse_quantize, lower_quantize, kUsual, kSamplesApart},
     {"RMSNormalization", refuse_layer_norm, lower_layer_norm},
     {"RNN", refuse_recurrent, lower_recurrent},
     {"Range", refuse_range, lower_range, kAnyType},
@@ -81,7 +81,7 @@ constexpr Handler kHandlers[] = {
     {"tenon.StopGradient", refuse_reshape, lower_reshape, kAnyType},
     {"tenon.SumTo", refuse_sum_to, lower_reduce, kAnyType},
 };
-constexpr Handler kPointwise = {"", refuse_pointwise, lower_pointwise, kAnyType};
+constexpr Handler kPointwise = {"", refuse_pointwise, lower_pointwise, kAnyType, kSamplesApart};
 
 }  // namespace
 

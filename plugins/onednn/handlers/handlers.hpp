@@ -18,11 +18,16 @@ enum Takes : uint8_t {
   kEmpty = 2     // tensors without elements beside some that have them
 };
 
+// Each sample's result is of that sample alone, and comes first to last as the samples do along the
+// first axis: a batch may be cut (rewrites/batch_parts).
+constexpr bool kSamplesApart = true;
+
 struct Handler {
   std::string_view op;
   std::string (*refuse)(const Graph&, const Node&);
   void (*lower)(Lowering&, int node);
   uint8_t takes = kUsual;
+  bool keeps_samples_apart = false;
 };
 
 // nullptr: no such row. Pointwise operators without a row of their own share one.

@@ -2,36 +2,17 @@
 #include "rewrites/batch_parts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
+
+#include "handlers/handlers.hpp"
 
 namespace tenon::onednn {
 namespace {
 
 constexpr int64_t kTooLarge = int64_t{16} << 20;  // bytes of an activation that no cache keeps
 constexpr int64_t kInCache = int64_t{5} << 20;    // of the largest one of a part
-
-// Each sample's result is of that sample alone, and comes first to last as the samples do.
-bool keeps_samples_apart(const Node& node) {
-  constexpr std::array kApart = {"Conv",
-                                 "Relu",
-                                 "Clip",
-                                 "Sigmoid",
-                                 "HardSwish",
-                                 "HardSigmoid",
-                                 "LeakyRelu",
-                                 "Add",
-                                 "Mul",
-                                 "MaxPool",
-                                 "AveragePool",
-                                 "QuantizeLinear",
-                                 "GlobalAveragePool",
-                                 "DequantizeLinear"};
-  return node.outputs.size() == 1 &&
-         std::find(kApart.begin(), kApart.end(), node.op) != kApart.end();
-}
 
 class Cutting {
  public:
@@ -74,7 +55,8 @@ class Cutting {
 
   // Reads activations of the segment, and what all samples share.
   bool belongs(const Node& node) const {
-    if (!keeps_samples_apart(node) || !is_batch(node.outputs[0])) return false;
+    const bool is_apart = node.outputs.size() == 1 && find_handler(node.op)->keeps_samples_apart;
+    if (!is_apart || !is_batch(node.outputs[0])) return false;
     bool reads_segment = false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const int source = node.inputs[i];

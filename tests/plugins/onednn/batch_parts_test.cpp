@@ -50,6 +50,20 @@ std::string network(int batch) {
   output p = %p)";
 }
 
+// The same behind a pointwise operator that the backend has no row for.
+std::string behind_a_difference(int batch) {
+  const std::string type = "f32[" + std::to_string(batch) + ", 2, 256, 256]";
+  std::string body = network(batch);
+  body.replace(body.find("Conv(%x"), 7, "Conv(%d");
+  const std::string difference = "\n  %d: " + type + " = Sub(%x, %f) @d\n";
+  const size_t behind_constants = body.find('\n', body.find("constant %f"));
+  return body.replace(behind_constants, 1, difference);
+}
+
+TEST_F(BatchParts, GoThroughPointwiseOperatorsOfAnyName) {
+  EXPECT_GE(steps_of(behind_a_difference(8)), steps_of(behind_a_difference(2)) + 9);
+}
+
 TEST_F(BatchParts, GiveWhatTheWholeGives) {
   // Three steps at least in each of four parts: convolution, factor, pools.
   EXPECT_GE(steps_of(network(8)), steps_of(network(2)) + 9);
