@@ -12,10 +12,10 @@
 #include "../tail.hpp"
 #include "code_product.hpp"
 #include "conv_geometry.hpp"
-#include "conv_weights.hpp"
 #include "depthwise.hpp"
 #include "filter.hpp"
 #include "handlers.hpp"
+#include "packed_weights.hpp"
 #include "winograd.hpp"
 
 namespace tenon::onednn {

@@ -7,9 +7,9 @@
 
 #include "../state_layout.hpp"
 #include "conv_geometry.hpp"
-#include "conv_weights.hpp"
 #include "handlers.hpp"
 #include "kernels/patches.h"
+#include "packed_weights.hpp"
 #include "winograd.hpp"
 
 namespace tenon::onednn {

@@ -3,8 +3,8 @@
 
 #include "../tail.hpp"
 #include "conv_geometry.hpp"
-#include "conv_weights.hpp"
 #include "handlers.hpp"
+#include "packed_weights.hpp"
 #include "winograd.hpp"
 
 namespace tenon::onednn {

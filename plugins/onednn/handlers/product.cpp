@@ -6,7 +6,7 @@
 
 #include "../cpu.hpp"
 #include "code_product.hpp"
-#include "conv_weights.hpp"
+#include "packed_weights.hpp"
 
 namespace tenon::onednn {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conv_weights.hpp"
+#include "packed_weights.hpp"
 
 #include <optional>
 
