@@ -10,36 +10,6 @@ namespace {
 // A panel has 16 columns: with fewer than half of them a real convolution is as fast.
 constexpr int64_t kLeastColumns = 8;
 
-// [n, c, spatial...] of one or two axes as height and width.
-int64_t height(const Dims& dims) {
-  return dims.size() == 4 ? dims[2] : 1;
-}
-int64_t first(const Dims& numbers, int64_t otherwise) {
-  return numbers.size() == 2 ? numbers[0] : otherwise;
-}
-
-kernels::CodeWindows windows_of(const Dims& src,
-                                const Dims& dst,
-                                const Window& window,
-                                int64_t group) {
-  kernels::CodeWindows made;
-  made.pixel = src[1];
-  made.channels = group;
-  made.height = height(src);
-  made.width = src.back();
-  made.out_height = height(dst);
-  made.out_width = dst.back();
-  made.window_height = first(window.kernel, 1);
-  made.window_width = window.kernel.back();
-  made.stride_y = first(window.strides, 1);
-  made.stride_x = window.strides.back();
-  made.step_y = first(window.dilates, 0) + 1;
-  made.step_x = window.dilates.back() + 1;
-  made.pad_top = first(window.pad_begin, 0);
-  made.pad_left = window.pad_begin.back();
-  return made;
-}
-
 // In the order of a row: tap by tap, all channels of each.
 Dims tap_places(const View& weights) {
   Dims places;
@@ -81,8 +51,8 @@ bool lower_code_conv(Lowering& lowering, int index, const Tail& tail) {
   step.args.m = dst[0] * element_count(Dims(dst.begin() + 2, dst.end()));
   step.args.n = columns;
   step.args.k = k;
-  step.args.a.windows = windows_of(src.dims, dst, window, weights.dims[1]);
-  const kernels::CodeWindows& w = step.args.a.windows;
+  kernels::CodeWindows& w = step.args.a.windows;
+  w = {windows_of(src.dims, dst, window), src.dims[1], weights.dims[1]};
   const bool is_plain = groups == 1 && element_count(window.kernel) == 1 && w.stride_x == 1 &&
                         w.stride_y == 1 && w.pad_left == 0 && w.pad_top == 0 &&
                         w.out_width == w.width && w.out_height == w.height;

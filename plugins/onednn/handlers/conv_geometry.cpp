@@ -27,4 +27,22 @@ Window find_window(const Node& node, const Dims& in, const Dims& out, const Dims
   return window;
 }
 
+kernels::Windows windows_of(const Dims& in, const Dims& out, const Window& window) {
+  kernels::Windows made;
+  made.width = in.back();
+  made.out_width = out.back();
+  made.window_width = window.kernel.back();
+  made.stride_x = window.strides.back();
+  made.step_x = window.dilates.back() + 1;
+  made.pad_left = window.pad_begin.back();
+  if (in.size() != 4) return made;
+  made.height = in[2];
+  made.out_height = out[2];
+  made.window_height = window.kernel[0];
+  made.stride_y = window.strides[0];
+  made.step_y = window.dilates[0] + 1;
+  made.pad_top = window.pad_begin[0];
+  return made;
+}
+
 }  // namespace tenon::onednn

@@ -128,20 +128,7 @@ class WeightGrad {
     kernels::PatchArgs args;
     args.pixel_bytes = x_.dims[1] * kernels::element_bytes(x_.type);
     args.images = x_.dims[0];
-    args.width = x_.dims.back();
-    args.out_width = dy_.dims.back();
-    args.window_width = window_.kernel.back();
-    args.stride_x = window_.strides.back();
-    args.step_x = window_.dilates.back() + 1;
-    args.pad_left = window_.pad_begin.back();
-    if (x_.dims.size() == 4) {
-      args.height = x_.dims[2];
-      args.out_height = dy_.dims[2];
-      args.window_height = window_.kernel[0];
-      args.stride_y = window_.strides[0];
-      args.step_y = window_.dilates[0] + 1;
-      args.pad_top = window_.pad_begin[0];
-    }
+    args.windows = windows_of(x_.dims, dy_.dims, window_);
     const int buffer = lowering_.scratch(patches.bytes());
     Step step{.name = "patches " + node_.name, .kernel = "tenon:patches", .always_succeeds = true};
     step.bytes = static_cast<double>(x_.bytes() + patches.bytes());

@@ -16,10 +16,6 @@ constexpr int64_t kWholeRows = 12;    // what all levels multiply at once
 constexpr int64_t kUnitColumns = 64;  // at least, so that widening the rows is cheap beside
 constexpr int64_t kGrainProducts = int64_t{1} << 20;
 
-bool is_inside(int64_t i, int64_t extent) {
-  return i >= 0 && i < extent;
-}
-
 struct Cutting {
   int64_t rows = 0;      // of a block
   int64_t n_blocks = 0;  // of rows
@@ -72,33 +68,24 @@ class Rows {
 
   void window(int64_t place, int16_t* to) const {
     const CodeWindows& w = args_.a.windows;
-    const int64_t x = place % w.out_width * w.stride_x - w.pad_left;
-    const int64_t y = place / w.out_width % w.out_height * w.stride_y - w.pad_top;
+    const int64_t left = place % w.out_width * w.stride_x - w.pad_left;
+    const int64_t top = place / w.out_width % w.out_height * w.stride_y - w.pad_top;
     const int64_t image = place / (w.out_width * w.out_height);
     const uint8_t* const codes = args_.a.codes + image * w.height * w.width * w.pixel;
-    const int64_t last = x + (w.window_width - 1) * w.step_x;
-    const bool is_run = w.step_x == 1 && w.pixel == w.channels && x >= 0 && last < w.width;
-    const int64_t line_codes = w.window_width * w.channels;
-    for (int64_t tap = 0; tap < w.window_height; ++tap, to += line_codes) {
-      const int64_t line = y + tap * w.step_y;
-      if (!is_inside(line, w.height)) {
-        std::fill_n(to, line_codes, int16_t{0});
-      } else if (is_run) {
-        take(codes + (line * w.width + x) * w.pixel, line_codes, to);
-      } else {
-        pixels(codes + line * w.width * w.pixel, x, to);
-      }
-    }
+    walk_window(w, top, left, [&](int64_t first, int64_t n) {
+      if (first == kOutside)
+        std::fill_n(to, n * w.channels, int16_t{0});
+      else
+        pixels(codes + first * w.pixel, n, to);
+      to += n * w.channels;
+    });
   }
 
-  void pixels(const uint8_t* line, int64_t x, int16_t* to) const {
+  void pixels(const uint8_t* codes, int64_t n, int16_t* to) const {
     const CodeWindows& w = args_.a.windows;
-    for (int64_t tap = 0; tap < w.window_width; ++tap, x += w.step_x, to += w.channels) {
-      if (is_inside(x, w.width))
-        take(line + x * w.pixel, w.channels, to);
-      else
-        std::fill_n(to, w.channels, int16_t{0});
-    }
+    if (w.pixel == w.channels) return take(codes, n * w.channels, to);
+    for (int64_t i = 0; i < n; ++i)
+      take(codes + i * w.pixel, w.channels, to + i * w.channels);
   }
 
   const KernelTable& table_;

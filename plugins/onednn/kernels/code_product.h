@@ -17,6 +17,7 @@
 
 #include "code_product_args.h"
 #include "context.h"
+#include "windows.h"
 
 namespace tenon::onednn::kernels {
 
@@ -25,15 +26,9 @@ constexpr int64_t kMostCodesOfRow = 32768;
 
 // [images, height, width, pixel]; `channels` of each pixel are read. A place is a row of
 // [window_height, window_width, channels] codes.
-struct CodeWindows {
+struct CodeWindows : Windows {
   int64_t pixel = 0;  // codes from one pixel to the next
   int64_t channels = 0;
-  int64_t height = 1, width = 1;
-  int64_t out_height = 1, out_width = 1;
-  int64_t window_height = 1, window_width = 1;
-  int64_t stride_y = 1, stride_x = 1;
-  int64_t step_y = 1, step_x = 1;  // between the window's pixels
-  int64_t pad_top = 0, pad_left = 0;
 };
 
 struct CodeRows {

@@ -5,6 +5,7 @@
 // image.
 
 #include "context.h"
+#include "windows.h"
 
 namespace tenon::onednn::kernels {
 
@@ -13,12 +14,7 @@ struct PatchArgs {
   void* dst = nullptr;  // [images, out_height, out_width, window height, window width, pixel_bytes]
   int64_t pixel_bytes = 0;
   int64_t images = 1;
-  int64_t height = 1, width = 1;
-  int64_t out_height = 1, out_width = 1;
-  int64_t window_height = 1, window_width = 1;
-  int64_t stride_y = 1, stride_x = 1;
-  int64_t step_y = 1, step_x = 1;  // between the window's pixels
-  int64_t pad_top = 0, pad_left = 0;
+  Windows windows = {};
 };
 
 void patches(const Context& context, const PatchArgs& args);
