@@ -6,18 +6,13 @@
 #include <utility>
 
 #include "../cpu.hpp"
-#include "code_product.hpp"
+#include "kernels/code_product.h"
+#include "matmul_integer.hpp"
 
 namespace tenon::onednn {
 namespace {
 
 constexpr uint8_t kFlip = 0x80;  // makes unsigned codes signed ones, 128 less
-
-int32_t zero_point(const void* data, ElementType type) {
-  if (data == nullptr) return 0;
-  return type == ElementType::kS8 ? *static_cast<const int8_t*>(data)
-                                  : *static_cast<const uint8_t*>(data);
-}
 
 // Which matrix of an operand each matrix of the result is made of: dims without the last two.
 std::vector<int64_t> matrices(const Dims& dims, const Dims& result) {
@@ -45,8 +40,8 @@ struct Batches {
   // pointers: a, y, b, zero points of a and b, memory for one packed matrix
   void run(const kernels::Context& context, void* const* pointers) const {
     kernels::CodeProductArgs call = args;
-    call.a.zero = zero_point(pointers[3], a_type);
-    call.b_zero = zero_point(pointers[4], b_type) - flip();
+    call.a.zero = zero_point_at(pointers[3], a_type);
+    call.b_zero = zero_point_at(pointers[4], b_type) - flip();
     int64_t packed = -1;
     for (size_t i = 0; i < a.size(); ++i) {
       call.a.codes = static_cast<const uint8_t*>(pointers[0]) + a[i] * args.m * args.k;

@@ -36,6 +36,5 @@ void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail);
 // False, and nothing done, where the kernel does not apply.
 bool lower_code_product(Lowering& lowering, const Product& product, const Tail& tail);
 bool lower_code_conv(Lowering& lowering, int node, const Tail& tail);
-bool lower_code_matmul_integer(Lowering& lowering, int node);
 
 }  // namespace tenon::onednn

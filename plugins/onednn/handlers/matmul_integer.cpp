@@ -3,12 +3,14 @@
 // DynamicQuantizeLinear, which makes them. oneDNN takes the second operand signed: bytes without a
 // sign lose 128, and so does their zero point.
 
+#include "matmul_integer.hpp"
+
 #include <optional>
 
 #include "../cpu.hpp"
 #include "../tail.hpp"
-#include "code_product.hpp"
 #include "dense.hpp"
+#include "kernels/code_product.h"
 #include "kernels/quantize.h"
 
 namespace tenon::onednn {
@@ -59,9 +61,7 @@ std::optional<Place> zero_point(Lowering& lowering, const Node& node, size_t inp
   step.places = {place_of(given), made};
   step.kernel_function = [type, shift](const kernels::Context&,
                                        void* const* pointers) -> const char* {
-    int32_t point = type == ElementType::kS8 ? *static_cast<const int8_t*>(pointers[0])
-                                             : *static_cast<const uint8_t*>(pointers[0]);
-    *static_cast<int32_t*>(pointers[1]) = point - shift;
+    *static_cast<int32_t*>(pointers[1]) = zero_point_at(pointers[0], type) - shift;
     return nullptr;
   };
   lowering.add_step(std::move(step));
