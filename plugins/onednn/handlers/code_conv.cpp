@@ -33,8 +33,7 @@ bool lower_code_conv(Lowering& lowering, int index, const Tail& tail) {
   const int64_t groups = node.integer("group", 1);
   const int64_t columns = weights.dims[0] / groups;
   const int64_t k = weights.count() / weights.dims[0];
-  const bool applies = !sums_are_exact(lowering, src, weights) && is_dense(weights) &&
-                       src.dims.size() <= 4 && columns >= kLeastColumns &&
+  const bool applies = is_dense(weights) && src.dims.size() <= 4 && columns >= kLeastColumns &&
                        k <= kernels::kMostCodesOfRow && has_known_bias(lowering, node.input(2));
   if (!applies) return false;
   const Dims& dst = graph.values[node.outputs[0]].dims;

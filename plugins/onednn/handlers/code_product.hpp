@@ -35,6 +35,7 @@ void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail);
 
 // False, and nothing done, where the kernel does not apply.
 bool lower_code_product(Lowering& lowering, const Product& product, const Tail& tail);
+// The node must be one that runs in int8.
 bool lower_code_conv(Lowering& lowering, int node, const Tail& tail);
 
 }  // namespace tenon::onednn

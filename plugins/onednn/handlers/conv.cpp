@@ -69,30 +69,36 @@ bool runs_on_columns(const Graph& graph, const Node& node) {
          is_column(graph.values[node.outputs[0]].dims);
 }
 
-// Whether integer arithmetic gives what DequantizeLinear, Conv and their scales say.
-bool runs_in_int8(const Lowering& lowering, const Node& node) {
-  const View& src = lowering.view(node.inputs[0]);
-  return holds_codes(src) && src.channels == nullptr &&
-         are_code_weights(lowering, lowering.view(node.inputs[1]), 0);
-}
+// Of a node, found once: whether sums are exact may take a look at each of its weights.
+struct Int8 {
+  bool runs = false;      // integer arithmetic gives what DequantizeLinear, Conv and scales say
+  bool is_exact = false;  // oneDNN's too
+};
 
-// The same of oneDNN's. Those of one channel each are exact for unsigned codes on every CPU: it
-// multiplies them in 32 bits.
-bool runs_in_its_int8(const Lowering& lowering, const Node& node) {
-  if (!runs_in_int8(lowering, node)) return false;
+Int8 int8_of(const Lowering& lowering, const Node& node) {
   const View& src = lowering.view(node.inputs[0]);
   const View& weights = lowering.view(node.inputs[1]);
+  const bool runs =
+      holds_codes(src) && src.channels == nullptr && are_code_weights(lowering, weights, 0);
+  return {runs, runs && sums_are_exact(lowering, src, weights)};
+}
+
+// oneDNN's convolutions of one channel each are exact for unsigned codes on every CPU: it
+// multiplies them in 32 bits.
+bool runs_in_its_int8(const Lowering& lowering, const Node& node, const Int8& int8) {
+  const View& weights = lowering.view(node.inputs[1]);
   const bool is_depthwise = weights.dims[1] == 1 && weights.dims[0] == node.integer("group", 1);
-  return sums_are_exact(lowering, src, weights) || (is_depthwise && src.type == ElementType::kU8);
+  const bool is_unsigned = lowering.view(node.inputs[0]).type == ElementType::kU8;
+  return int8.is_exact || (int8.runs && is_depthwise && is_unsigned);
 }
 
 class ConvBuilder {
  public:
-  ConvBuilder(Lowering& lowering, int node, bool is_turned)
+  ConvBuilder(Lowering& lowering, int node, bool is_turned, bool int8)
       : lowering_(lowering),
         node_(lowering.graph().nodes[node]),
         shape_(conv_shape(lowering.graph(), node_)),
-        int8_(runs_in_its_int8(lowering, node_)) {
+        int8_(int8) {
     if (is_turned) turn(shape_);
   }
 
@@ -310,10 +316,11 @@ void lower_conv(Lowering& lowering, int node) {
                                              dnnl::algorithm::binary_add, tail.bias});
     tail.bias = kNone;
   }
-  if (runs_in_int8(lowering, conv)) {
-    if (lower_depthwise(lowering, node, tail) || lower_filter(lowering, node, tail)) return;
-    if (lower_code_conv(lowering, node, tail)) return;
-  }
+  const Int8 int8 = int8_of(lowering, conv);
+  if (int8.runs && lower_depthwise(lowering, node, tail)) return;
+  if (int8.is_exact && lower_filter(lowering, node, tail)) return;
+  if (int8.runs && !int8.is_exact && lower_code_conv(lowering, node, tail)) return;
+  const bool in_its_int8 = runs_in_its_int8(lowering, conv, int8);
   struct Form {
     const Tail& tail;
     bool is_turned;
@@ -329,7 +336,8 @@ void lower_conv(Lowering& lowering, int node) {
   for (size_t i = 0; i < forms.size(); ++i) {
     bool is_last = i + 1 == forms.size();
     try {
-      return ConvBuilder(lowering, node, forms[i].is_turned).build(forms[i].tail, is_last);
+      return ConvBuilder(lowering, node, forms[i].is_turned, in_its_int8)
+          .build(forms[i].tail, is_last);
     } catch (const dnnl::error&) {
       if (is_last) throw;
     } catch (const CompileError&) {

@@ -8,7 +8,7 @@
 namespace tenon::onednn {
 
 // False, and nothing done, where that is not what the node is or oneDNN has no fast kernel for it.
-// The node must be one that runs in int8.
+// The node must be one that runs in int8, and oneDNN's sums must be exact.
 bool lower_filter(Lowering& lowering, int node, const Tail& tail);
 
 }  // namespace tenon::onednn
