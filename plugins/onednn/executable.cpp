@@ -2,11 +2,11 @@
 #include "executable.hpp"
 
 #include <chrono>
-#include <thread>
 
 #include <omp.h>
 
 #include "join_steps.hpp"
+#include "omp_pool.hpp"
 
 namespace tenon::onednn {
 
@@ -74,24 +74,6 @@ class ThreadCount {
   int before_;
   bool changed_;
 };
-
-// Our kernels run in the same libgomp teams as oneDNN's.
-void omp_run(void* self, uint64_t n, uint64_t grain, kernels::Parallel::Body body, void* arg) {
-  const int threads = *static_cast<const int*>(self);
-  uint64_t pieces = std::min<uint64_t>(static_cast<uint64_t>(threads), (n + grain - 1) / grain);
-  if (pieces <= 1) return body(arg, 0, n);
-  auto run_piece = [=](uint64_t piece) { body(arg, n * piece / pieces, n * (piece + 1) / pieces); };
-#if defined(__SANITIZE_THREAD__)
-  // ThreadSanitizer cannot see the barriers of libgomp, so its builds use threads that it knows.
-  std::vector<std::jthread> team;
-  for (uint64_t piece = 0; piece < pieces; ++piece)
-    team.emplace_back(run_piece, piece);
-#else
-#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static)
-  for (uint64_t piece = 0; piece < pieces; ++piece)
-    run_piece(piece);
-#endif
-}
 
 // All states of a run change, or none: from the first that does, nothing may fail.
 bool commits_wholly(const Plan& plan) {
@@ -189,9 +171,8 @@ void Executable::fill(Slot& slot, const RunRequest& request) const {
 
 const char* Executable::execute(Slot& slot, const RunRequest& request, const Step** where) const {
   using Clock = std::chrono::steady_clock;
-  int threads = threads_;
   kernels::Parallel parallel = request.parallel;
-  if (parallel.run == nullptr && threads > 1) parallel = {omp_run, &threads};
+  if (parallel.run == nullptr && threads_ > 1) parallel = omp_pool(&threads_);
   kernels::Context context = kernels::make_context(level_, parallel);
   for (size_t i = 0; i < slot.calls.size(); ++i) {
     Call& call = slot.calls[i];

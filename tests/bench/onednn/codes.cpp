@@ -11,10 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/code_product.h"
-#include "pool.hpp"
+#include "omp_pool.hpp"
 
 using namespace tenon::onednn::kernels;
 using dnnl::memory;
@@ -90,7 +91,8 @@ class Direct {
 
 class Ours {
  public:
-  Ours(const Shape& s, int* threads) : context_(make_context(best_level(), pool(threads))) {
+  Ours(const Shape& s, int* threads)
+      : context_(make_context(best_level(), tenon::onednn::omp_pool(threads))) {
     const int64_t taps = std::max<int64_t>(1, s.window * s.window);
     const int64_t places = s.window == 0 ? s.m : s.m * s.side * s.side;
     args_.m = places;

@@ -15,9 +15,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "pool.hpp"
+#include "omp_pool.hpp"
 
 using namespace tenon::onednn::kernels;
 using dnnl::memory;
@@ -173,7 +174,7 @@ int main(int argc, char** argv) {
     std::printf("this CPU has no products of that type\n");
     return 1;
   }
-  const Context context = make_context(best_level(), pool(&threads));
+  const Context context = make_context(best_level(), tenon::onednn::omp_pool(&threads));
   for (const auto& each : kLayers) {
     if (channels != 0 && channels != each[2]) continue;
     Layer layer(each, bf16, threads);
