@@ -45,6 +45,7 @@ class Lowering {
         states_(graph.values.size()),
         node_done_(graph.nodes.size(), false) {
     options_.bf16 = options_.bf16 && computes_in_bf16();
+    plan_.real_type = real_type();
   }
 
   Plan run();

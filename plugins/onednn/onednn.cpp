@@ -162,7 +162,6 @@ class OneDnn {
     const Graph& graph = made->imported.graph;
     CompileOptions compile;
     compile.bf16 = options.text("precision", precision_) == "bf16";
-    made->precision = precision_of(compile);
     compile.winograd = winograd_use(options.text("winograd", winograd_));
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : omp_get_max_threads();
@@ -181,6 +180,7 @@ class OneDnn {
     } catch (const dnnl::error& error) {
       return unsupported(cat("onednn: ", error.what()));
     }
+    made->precision = precision_of(made->executable->plan(), compile);
     made->step_ns.resize(made->executable->plan().steps.size());
     return static_cast<void*>(made.release());
   }
@@ -249,10 +249,10 @@ class OneDnn {
   }
 
  private:
-  // Says it once in a process where bf16 is asked for and cannot be.
-  std::string precision_of(const CompileOptions& compile) const {
-    if (!compile.bf16) return "fp32";
-    if (computes_in_bf16()) return "bf16";
+  // Says it once in a process where bf16 was asked for and the plan is another.
+  std::string precision_of(const Plan& plan, const CompileOptions& asked) const {
+    if (plan.real_type == ElementType::kBf16) return "bf16";
+    if (!asked.bf16) return "fp32";
     const std::string made = "fp32: " + why_not_bf16();
     static std::once_flag said;
     std::call_once(said, [&] {
