@@ -35,6 +35,10 @@ const char* level_name(Level level) {
   return kNames[static_cast<int>(level)];
 }
 
+bool has_bf16_instructions() {
+  return best_level() == Level::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0;
+}
+
 const KernelTable& kernel_table(Level level) {
   const KernelTable* const tables[] = {&baseline::kTable, &avx2::kTable, &avx512::kTable};
   return *tables[static_cast<int>(level)];

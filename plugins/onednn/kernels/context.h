@@ -22,6 +22,8 @@ struct Context {
 // The highest level that this CPU and its operating system support.
 Level best_level();
 const char* level_name(Level level);
+// AVX512_BF16, which is part of no level.
+bool has_bf16_instructions();
 // level must be at most best_level().
 const KernelTable& kernel_table(Level level);
 inline Context make_context(Level level, Parallel parallel = {}) {

@@ -20,11 +20,6 @@ int64_t round_up(int64_t n, int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-bool has_bf16_products() {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512bf16") != 0 && best_level() == Level::kAvx512;
-}
-
 }  // namespace
 
 Winograd::Winograd(const WinogradShape& shape, ElementType type, int workers)
@@ -32,7 +27,7 @@ Winograd::Winograd(const WinogradShape& shape, ElementType type, int workers)
 
 bool Winograd::is_fast(ElementType type) {
   if (type == ElementType::kF32) return best_level() == Level::kAvx512;
-  return type == ElementType::kBf16 && has_bf16_products() &&
+  return type == ElementType::kBf16 && has_bf16_instructions() &&
          __builtin_cpu_supports("amx-bf16") == 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include <xbyak/xbyak_util.h>
 
+#include "../context.h"
 #include "conversions.h"
 #include "intrinsics.h"
 
@@ -117,7 +118,7 @@ Precision precision_for(std::span<const CodeEdge> targets) {
 }
 
 bool rounds_to_bf16() {
-  static const bool kHas = Xbyak::util::Cpu().has(Xbyak::util::Cpu::tAVX512_BF16);
+  static const bool kHas = has_bf16_instructions();
   return kHas;
 }
 
