@@ -64,7 +64,11 @@ class Cutting {
       const bool is_inside = segment_.count(source) > 0;
       reads_segment |= is_inside;
       const bool is_weight = node.op == "Conv" && i > 0;
-      const bool is_shared = shared_.count(source) > 0 && (is_weight || !is_batch(source));
+      // Scales along the first axis are each sample's own.
+      const bool is_along_samples =
+          graph_.values[source].count() == samples_ && node.integer("axis", 1) % 4 == 0;
+      const bool is_shared =
+          shared_.count(source) > 0 && !is_along_samples && (is_weight || !is_batch(source));
       if (!is_inside && !is_shared) return false;
     }
     return reads_segment;

@@ -64,6 +64,17 @@ TEST_F(BatchParts, GoThroughPointwiseOperatorsOfAnyName) {
   EXPECT_GE(steps_of(behind_a_difference(8)), steps_of(behind_a_difference(2)) + 9);
 }
 
+TEST_F(BatchParts, StayWholeWhereEachSampleHasItsOwnScale) {
+  std::string body = network(8);
+  body.resize(body.find("  %q: f32"));
+  body.erase(body.find("  %s: f32"), body.find("  %p: f32") - body.find("  %s: f32"));
+  steps_of(body + R"(  constant %scale: f32[8] = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08]
+  constant %zero: u8[8] = [0, 0, 0, 0, 0, 0, 0, 0]
+  %codes: u8[8, 8, 128, 128] = QuantizeLinear(%p, %scale, %zero) {axis = 0} @codes
+  output codes = %codes)",
+           0.005);  // one code of 256
+}
+
 TEST_F(BatchParts, GiveWhatTheWholeGives) {
   // Three steps at least in each of four parts: convolution, factor, pools.
   EXPECT_GE(steps_of(network(8)), steps_of(network(2)) + 9);
