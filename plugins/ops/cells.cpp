@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cells.hpp"
 
+#include "numbers.hpp"
+
 namespace tenon::ops {
 namespace {
 
@@ -61,11 +63,10 @@ void copy_walk(tn_ctx* ctx, const Walk& walk, const Cells& from, const Cells& to
 }
 
 std::vector<int64_t> read_ints(const DLTensor& tensor) {
+  const char* data = data_of<const char>(tensor);
   std::vector<int64_t> out(static_cast<size_t>(element_count(tensor)));
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = dtype_of(tensor) == TN_I32 ? data_of<const int32_t>(tensor)[i]
-                                        : data_of<const int64_t>(tensor)[i];
-  }
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = load_integer(data, dtype_of(tensor), static_cast<int64_t>(i));
   return out;
 }
 

@@ -105,7 +105,7 @@ struct AxisSplit {
 inline std::vector<int64_t> to_vector(std::span<const int64_t> shape) {
   return {shape.begin(), shape.end()};
 }
-// An integer tensor (int32 or int64) as numbers.
+// A tensor's elements as integers, whatever its type: no row says which ones indices may have.
 std::vector<int64_t> read_ints(const DLTensor& tensor);
 
 // For gradients: dy, whose entries along an axis belong to these places of an axis of `size`.

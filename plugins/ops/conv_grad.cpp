@@ -2,6 +2,7 @@
 // tenon:ConvInputGrad(dy, w, shape of x) and tenon:ConvWeightGrad(x, dy, shape of w): the backward
 // primitives of Conv, with the attributes of the convolution that they belong to. With Conv they
 // are closed under gradients: each is linear in both operands, and its gradients are the other two.
+#include "cells.hpp"
 #include "convolve.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
@@ -18,9 +19,7 @@ Status grad_shape(EditView edit, Node node) {
 }
 
 std::vector<int64_t> stated_shape(const Call& call) {
-  const DLTensor& t = call.in(2);
-  const auto* data = data_of<const int64_t>(t);
-  return {data, data + element_count(t)};
+  return read_ints(call.in(2));
 }
 
 // visit(index in x, index in w, index in y) for every product of one pair of channels of an image.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cells.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
 #include "examples.hpp"
@@ -220,11 +221,7 @@ Status max_grad_ref(const Call& call) {
 }
 Status average_grad_ref(const Call& call) {
   bool with_padding = call.node().attr_int("count_include_pad") != 0;
-  auto shape = [&] {
-    const DLTensor& t = call.in(1);
-    return std::vector<int64_t>(data_of<const int64_t>(t),
-                                data_of<const int64_t>(t) + element_count(t));
-  };
+  auto shape = [&] { return read_ints(call.in(1)); };
   return dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
     const T* dy = call.data<T>(0);
     return spread_ref(
