@@ -12,7 +12,7 @@ import numpy as np
 from . import types
 from .eager import anywhere
 from .elementwise import as_float
-from .trace import Value, alike, as_value, cast, current, integers, users_line
+from .trace import Value, alike, as_index, as_value, cast, current, integers, users_line
 
 __all__: list[str] = []
 Axes = int | Sequence[int] | None
@@ -386,7 +386,7 @@ def tile(x: Any, repeats: Sequence[int], /) -> Any:
 def take(x: Any, indices: Any, /, axis: int = 0) -> Any:
     """The slices of x at these places of axis; negative places count from the end."""
     value = as_value(x)
-    return current().node("Gather", [value, as_value(indices)], axis=_axis(axis, len(value.shape)))
+    return current().node("Gather", [value, as_index(indices)], axis=_axis(axis, len(value.shape)))
 
 
 @_public
@@ -394,4 +394,4 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
     """For each element of indices, the one of x at that place of axis."""
     value = as_value(x)
     place = _axis(axis, len(value.shape))
-    return current().node("GatherElements", [value, as_value(indices)], axis=place)
+    return current().node("GatherElements", [value, as_index(indices)], axis=place)

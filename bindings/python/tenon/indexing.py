@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from . import functions as f
+from . import types
 from .errors import TracedValueError
-from .trace import Value, as_value, current, integers, users_line
+from .trace import Value, as_index, as_value, current, integers, users_line
 
 _END = 2**63 - 1
 
@@ -19,7 +20,7 @@ def _fail(text: str) -> None:
 
 
 def _spell_out(x: Value, key: Any) -> list[Any]:
-    """One item for each axis and each None: Ellipsis filled in."""
+    """One item for each axis and each None, and slices behind Ellipsis for what it stands for."""
     items = list(key) if isinstance(key, tuple) else [key]
     used = sum(item is not None and item is not Ellipsis for item in items)
     rank = len(x.shape)
@@ -30,7 +31,7 @@ def _spell_out(x: Value, key: Any) -> list[Any]:
         _fail("expected one '...', got more")
     at = dots[0] if dots else len(items)
     fill = [slice(None)] * (rank - used)
-    return items[:at] + fill + items[at + 1 :]
+    return items[: at + 1] + fill + items[at + 1 :]  # '...' stays: it keeps arrays apart
 
 
 def _is_array(item: Any) -> bool:
@@ -40,7 +41,7 @@ def _is_array(item: Any) -> bool:
 
 
 class _Plan:
-    """What each axis of x needs."""
+    """What each axis of x needs, and where the axes of the result come from."""
 
     def __init__(self, x: Value, items: list[Any]) -> None:
         self.starts: list[int] = []
@@ -48,23 +49,27 @@ class _Plan:
         self.steps: list[int] = []
         self.axes: list[int] = []
         self.dropped: list[int] = []
-        self.arrays: dict[int, Any] = {}  # by axis of x
-        self.new_axes: list[int] = []
-        axis = place = 0
-        for item in items:
-            if item is None:
-                self.new_axes.append(place)
-                place += 1
+        self.scalars: dict[int, Value] = {}  # arrays without axes, by axis of x: as integers
+        self.arrays: dict[int, Value] = {}  # by axis of x
+        self.is_new: list[bool] = []  # of each axis of the result, without those of the arrays
+        picked: list[int] = []  # places of items that are integers or arrays
+        before = axis = 0
+        for place, item in enumerate(items):
+            if item is Ellipsis:
                 continue
-            if isinstance(item, slice):
+            if item is None or isinstance(item, slice):
+                self.is_new.append(item is None)
+                if item is None:
+                    continue
                 self._slice(axis, item)
-                place += 1
-            elif _is_array(item):
-                self.arrays[axis] = item
-                place += 1
             else:
-                self._integer(axis, x.shape[axis], item)
+                before = before if picked else len(self.is_new)
+                picked.append(place)
+                self._pick(axis, x.shape[axis], item)
             axis += 1
+        # NumPy's rule: where something lies between them, the axes of the arrays go to the front.
+        together = not picked or picked[-1] - picked[0] == len(picked) - 1
+        self.front = before if together else 0
 
     def _slice(self, axis: int, item: slice) -> None:
         if item == slice(None):
@@ -76,6 +81,12 @@ class _Plan:
         last = _END if step > 0 else -_END
         start = first if item.start is None else item.start
         self._cut(axis, start, last if item.stop is None else item.stop, step)
+
+    def _pick(self, axis: int, size: Any, item: Any) -> None:
+        if not _is_array(item):
+            return self._integer(axis, size, item)
+        index = _index(item)
+        (self.arrays if index.shape else self.scalars)[axis] = index
 
     def _integer(self, axis: int, size: Any, item: Any) -> None:
         if isinstance(item, (bool, np.bool_)) or not hasattr(item, "__index__"):
@@ -94,38 +105,50 @@ class _Plan:
 
 
 def take_items(x: Value, key: Any) -> Any:
-    """x[key], as NumPy has it. Arrays of integers: one, or several on the first axes."""
+    """x[key], as NumPy has it; arrays are of integers."""
     plan = _Plan(x, _spell_out(x, key))
     trace = current()
     x = trace.lift(x)
     if plan.axes:
         cut = [integers(part) for part in (plan.starts, plan.ends, plan.axes, plan.steps)]
         x = trace.node("Slice", [x, *cut])
-    if plan.dropped and not plan.arrays:
-        x = trace.node("Squeeze", [x, integers(plan.dropped)])
+    for axis, index in plan.scalars.items():
+        x = trace.node("Gather", [x, f.expand_dims(index)], axis=axis)
+    dropped = sorted([*plan.dropped, *plan.scalars])
+    if dropped:
+        x = trace.node("Squeeze", [x, integers(dropped)])
+    n_gathered = 0
     if plan.arrays:
-        x = _gather(x, plan)
-    if plan.new_axes:
-        x = trace.node("Unsqueeze", [x, integers(plan.new_axes)])
-    return x
+        axes = [axis - sum(d < axis for d in dropped) for axis in plan.arrays]
+        x, n_gathered = _gather(x, axes, list(plan.arrays.values()), plan)
+    new = [i + (n_gathered if i >= plan.front else 0) for i, new in enumerate(plan.is_new) if new]
+    return trace.node("Unsqueeze", [x, integers(new)]) if new else x
 
 
-def _gather(x: Value, plan: _Plan) -> Value:
-    indices = {axis: as_value(item) for axis, item in plan.arrays.items()}
-    for value in indices.values():
-        if value.dtype == "bool":
-            raise TracedValueError(
-                f"{users_line()}: expected an index of integers, got truth values, whose number of "
-                "results would depend on data; use tn.where"
-            )
-    axes = sorted(indices)
+def _index(item: Any) -> Value:
+    index = as_value(np.zeros(0, np.int64) if isinstance(item, list) and not item else item)
+    if index.dtype == "bool":
+        raise TracedValueError(
+            f"{users_line()}: expected an index of integers, got truth values, whose number of "
+            "results would depend on data; use tn.where"
+        )
+    if types.is_float(index.dtype):
+        _fail(f"expected an index of integers, got {index.dtype}")
+    return as_index(index)
+
+
+def _gather(x: Value, axes: list[int], indices: list[Value], plan: _Plan) -> tuple[Value, int]:
+    """x with the axes of the indices, which are broadcast, in place of these; how many they are."""
+    rank = len(x.shape)
     if len(axes) == 1:
-        x = current().node("Gather", [x, indices[axes[0]]], axis=axes[0])
-        if not plan.dropped:
-            return x
-        moved = len(indices[axes[0]].shape) - 1
-        dropped = [axis + (moved if axis > axes[0] else 0) for axis in plan.dropped]
-        return current().node("Squeeze", [x, integers(dropped)])
-    if axes != list(range(len(axes))) or plan.dropped or plan.new_axes:
-        _fail("expected arrays of indices on the first axes, without integers or None beside them")
-    return current().node("GatherND", [x, f.stack(list(indices.values()), axis=-1)])
+        at, count = axes[0], len(indices[0].shape)
+        x = current().node("Gather", [x, indices[0]], axis=at)
+    else:
+        if len({index.shape for index in indices}) > 1:
+            indices = list(f.broadcast_arrays(*indices))
+        at, count = 0, len(indices[0].shape)
+        x = f.permute_dims(x, axes + [axis for axis in range(rank) if axis not in axes])
+        x = current().node("GatherND", [x, f.stack(indices, axis=-1)])
+    target = plan.is_new[: plan.front].count(False)
+    moved = list(range(at, at + count))
+    return f.moveaxis(x, moved, [target + i for i in range(count)]), count

@@ -206,6 +206,12 @@ def cast(x: Value, dtype: str) -> Value:
     return current().node("Cast", [x], to=_core.ElementType(dtype))
 
 
+def as_index(x: Any) -> Value:
+    """Places along an axis, in a type that ONNX allows for them."""
+    value = as_value(x)
+    return value if value.dtype in ("int32", "int64") else cast(value, "int64")
+
+
 def integers(values: Sequence[int]) -> Value:
     """A constant list of int64, as shapes and axes are."""
     trace = current()

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traced values are indexed as NumPy's arrays are."""
+
+import numpy as np
+import pytest
+import tenon as tn
+
+X = np.random.default_rng(3).standard_normal((3, 4, 5)).astype("float32")
+ROW = np.array([2, 0, -1])
+TABLE = np.array([[2, 0], [1, 1]])
+ONE = np.array(1)
+
+KEYS = {
+    "an array beside None": (TABLE, None),
+    "an array between slices and None": (None, slice(1, None), TABLE, None),
+    "an integer beside an array": (slice(None), 0, ROW),
+    "an integer apart from an array": (0, slice(None), ROW),
+    "an integer apart, and None": (0, None, slice(None), ROW),
+    "an integer kept apart by nothing": (slice(None), 0, ..., ROW),
+    "two arrays apart": (ROW, slice(None), ROW),
+    "two arrays on the last axes": (slice(1, 3), ROW, ROW),
+    "arrays that are broadcast": (TABLE, ROW[:2]),
+    "an array without axes": (slice(None), ONE, None),
+    "an array without axes, apart": (ONE, slice(None), ROW),
+    "a list without numbers": (slice(None), []),
+    "int8": (slice(None), ROW.astype("int8")),
+    "uint8": (np.abs(ROW).astype("uint8"),),
+    "int16": (np.int16(1), ROW.astype("int16")),
+}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
+def test_arrays_put_their_axes_where_numpy_does(key):
+    got = tn.jit(lambda x: x[key])(X)
+    assert got.shape == X[key].shape
+    np.testing.assert_array_equal(got, X[key])
+
+
+def test_a_traced_number_is_an_index():
+    np.testing.assert_array_equal(tn.jit(lambda x, i: x[i, None])(X, ONE), X[1, None])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "uint64"])
+def test_places_to_take_have_any_integer_type(dtype):
+    places = np.array([2, 0], dtype)
+    np.testing.assert_array_equal(tn.take(X, places, axis=1), np.take(X, places, axis=1))
+    along = places.reshape(1, 1, 2)
+    got = tn.jit(lambda x, i: tn.take_along_axis(x, i))(X[:1, :1], along)
+    np.testing.assert_array_equal(got, X[:1, :1, [2, 0]])
+
+
+def test_floats_are_no_index():
+    with pytest.raises(IndexError, match="expected an index of integers, got float32"):
+        tn.jit(lambda x: x[np.float32([1.5])])(X)
