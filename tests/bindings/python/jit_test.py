@@ -225,3 +225,15 @@ def test_a_failed_trace_leaves_nothing_behind(caplog):
     with caplog.at_level(logging.ERROR), pytest.raises(ZeroDivisionError):
         tn.jit(lambda x: 1 / 0)(array(2))
     same(tn.exp(np.zeros(2, "float32")), [1, 1])
+
+
+def test_an_array_that_is_filled_anew_is_another_constant():
+    def weighted(x):
+        mask, total = np.zeros(3, "float32"), 0.0
+        for i in range(3):
+            mask[:] = 0
+            mask[i] = 10**i
+            total = total + (x * mask).sum() + tn.linear(x, mask[:, None])[0]
+        return total
+
+    assert tn.jit(weighted)(np.float32([1, 2, 3])) == 2 * 321
