@@ -174,12 +174,14 @@ def copysign(a: Any, b: Any, /) -> Any:
 def hypot(a: Any, b: Any, /) -> Any:
     """sqrt(a*a + b*b), without overflow."""
     sides = [current().node("Abs", [as_float(x)]) for x in alike(a, b)]
+    infinite = current().node("Or", [current().node("IsInf", [side]) for side in sides])
     long, short = current().node("Max", sides), current().node("Min", sides)
     zero = current().number(0.0, long.dtype)
     below = where(current().node("Equal", [long, zero]), 1.0, long)
     slope = square(current().node("Div", [short, below]))
     stretch = current().node("Add", [slope, current().number(1.0, long.dtype)])
-    return current().node("Mul", [long, current().node("Sqrt", [stretch])])
+    found = current().node("Mul", [long, current().node("Sqrt", [stretch])])
+    return where(infinite, math.inf, found)
 
 
 @_public
@@ -196,6 +198,8 @@ def logaddexp(a: Any, b: Any, /) -> Any:
 def atan2(y: Any, x: Any, /) -> Any:
     """The angle of the point (x, y), in radians from -pi to pi."""
     up, right = map(as_float, alike(y, x))
+    diagonal = current().node("And", [current().node("IsInf", [side]) for side in (up, right)])
+    up, right = (where(diagonal, current().node("Sign", [side]), side) for side in (up, right))
     zero = current().number(0.0, right.dtype)
     on_axis = current().node("Equal", [right, zero])
     angle = current().node("Atan", [current().node("Div", [up, where(on_axis, 1.0, right)])])
@@ -203,7 +207,7 @@ def atan2(y: Any, x: Any, /) -> Any:
     level = where(behind, current().node("Add", [angle, copysign(math.pi, up)]), angle)
     at_origin = copysign(where(behind, math.pi, current().number(0.0, up.dtype)), up)
     upright = where(current().node("Equal", [up, zero]), at_origin, copysign(math.pi / 2, up))
-    return where(on_axis, upright, level)
+    return where(on_axis, where(current().node("IsNaN", [up]), up, upright), level)
 
 
 def _power_of_two(a: Value, b: Value) -> Value:
@@ -224,12 +228,28 @@ def bitwise_right_shift(a: Any, b: Any, /) -> Any:
     return floor_divide(left, _power_of_two(left, right))
 
 
+def _rest(a: Value, b: Value) -> tuple[Value, Value]:
+    """What a / b leaves, with the sign of a, and where that is not the sign of b: exact, as a
+    quotient that is rounded before it is cut is not."""
+    zero = current().number(0.0, a.dtype)
+    rest = current().node("Mod", [a, b], fmod=1)
+    signs = [current().node("Less", [x, zero]) for x in (rest, b)]
+    left = current().node("Not", [current().node("Equal", [rest, zero])])
+    return rest, current().node("And", [left, current().node("Xor", signs)])
+
+
 @_public
 def floor_divide(a: Any, b: Any, /) -> Any:
     """The largest whole number that is not above a / b."""
     left, right = alike(a, b)
     if types.is_float(left.dtype):
-        return current().node("Floor", [current().node("Div", [left, right])])
+        rest, beyond = _rest(left, right)
+        whole = current().node("Div", [current().node("Sub", [left, rest]), right])
+        whole = current().node("Sub", [current().node("Round", [whole]), cast(beyond, left.dtype)])
+        plain = current().node("Floor", [current().node("Div", [left, right])])
+        return where(
+            current().node("Equal", [right, current().number(0.0, right.dtype)]), plain, whole
+        )
     rest = current().node("Mod", [left, right])
     return current().node("Div", [current().node("Sub", [left, rest]), right])
 
@@ -240,8 +260,8 @@ def remainder(a: Any, b: Any, /) -> Any:
     left, right = alike(a, b)
     if not types.is_float(left.dtype):
         return current().node("Mod", [left, right])
-    whole = current().node("Floor", [current().node("Div", [left, right])])
-    return current().node("Sub", [left, current().node("Mul", [whole, right])])
+    rest, beyond = _rest(left, right)
+    return where(beyond, current().node("Add", [rest, right]), rest)
 
 
 @_public
@@ -269,22 +289,38 @@ def rsqrt(x: Any, /) -> Any:
     return current().node("Reciprocal", [current().node("Sqrt", [as_float(x)])])
 
 
+def _near_zero(value: Value) -> tuple[Value, Value, Value]:
+    """Where value is near 0; value there, else 0; value elsewhere, else 0. So that what is not
+    chosen has a finite gradient too."""
+    near = current().node(
+        "Less", [current().node("Abs", [value]), current().number(0.5, value.dtype)]
+    )
+    return near, where(near, value, 0.0), where(near, 0.0, value)
+
+
 @_public
 def expm1(x: Any, /) -> Any:
     """exp(x) - 1, exact near 0."""
-    value = as_float(x)  # 2 exp(x/2) sinh(x/2) has no difference that cancels
-    half = current().node("Mul", [value, current().number(0.5, value.dtype)])
+    value = as_float(x)  # near 0: 2 exp(x/2) sinh(x/2) has no difference that cancels
+    near, small, large = _near_zero(value)
+    half = current().node("Mul", [small, current().number(0.5, value.dtype)])
     product = current().node("Mul", [current().node("Exp", [half]), current().node("Sinh", [half])])
-    return current().node("Add", [product, product])
+    one = current().number(1.0, value.dtype)
+    plain = current().node("Sub", [current().node("Exp", [large]), one])
+    return where(near, current().node("Add", [product, product]), plain)
 
 
 @_public
 def log1p(x: Any, /) -> Any:
     """log(1 + x), exact near 0."""
     value = as_float(x)
+    near, small, large = _near_zero(value)
     two = current().number(2.0, value.dtype)
-    ratio = current().node("Div", [value, current().node("Add", [value, two])])
-    return current().node("Mul", [current().node("Atanh", [ratio]), two])
+    ratio = current().node("Div", [small, current().node("Add", [small, two])])
+    series = current().node("Mul", [current().node("Atanh", [ratio]), two])
+    one = current().number(1.0, value.dtype)
+    plain = current().node("Log", [current().node("Add", [large, one])])
+    return where(near, series, plain)
 
 
 @_public

@@ -32,6 +32,13 @@ both("log2", tn.log2, { 3 }, tn.tensor({ 8 }))
 both("log10", tn.log10, { 2 }, tn.tensor({ 100 }))
 both("expm1", tn.expm1, { 1e-8 }, tn.tensor({ 1e-8 }))
 both("log1p", tn.log1p, { 1e-8 }, tn.tensor({ 1e-8 }))
+both("expm1 far from 0", tn.expm1, { math.exp(3) - 1, -1, -1 }, tn.tensor({ 3, -200, -math.huge }))
+both("log1p far from 0", tn.log1p, { math.log(1e8), math.huge }, tn.tensor({ 1e8, math.huge }))
+both("%", function(a, b) return a % b end, { 1, -1, 0.1, math.huge }, tn.tensor({ 7, -7, 1, -1 }),
+  tn.tensor({ 3, -3, 0.3, math.huge }))
+both("//", function(a, b) return a // b end, { 2, -3, 9 }, tn.tensor({ 7, -7, 1 }), tn.tensor({ 3, 3, 0.1 }))
+both("// of integers", function(a, b) return a // b end, { 4503599627370497, -4 },
+  tn.tensor({ 9007199254740995, -7 }, "int64"), tn.tensor({ 2, 2 }, "int64"))
 both("trunc", tn.trunc, { -1, 0, 2 }, v)
 both("isfinite", tn.isfinite, { 0, 1, 0 }, tn.tensor({ math.huge, 1, -math.huge }))
 both("logaddexp", tn.logaddexp, { 1000 + math.log(2) }, tn.tensor({ 1000 }), tn.tensor({ 1000 }))

@@ -103,6 +103,38 @@ def test_those_that_numpy_calls_otherwise(case):
     same(tn.jit(lambda x: mine(x, **options))(TIES), numpys(TIES))
 
 
+FAR = np.float32(
+    [0.5, 1, 3, -1, -3, 1e-7, 0.1, -0.1, 1e8, 1e30, -1e8, -200, np.inf, -np.inf, np.nan]
+)
+
+
+@pytest.mark.parametrize("name", ["expm1", "log1p"])
+def test_what_is_exact_near_0_is_right_far_from_it(name):
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(FAR)
+    np.testing.assert_allclose(getattr(tn, name)(FAR), want, rtol=2e-6)
+    slope = tn.grad(lambda x: tn.sum(getattr(tn, name)(x)))(FAR[:9])
+    with np.errstate(all="ignore"):
+        exact = np.exp(FAR[:9]) if name == "expm1" else np.where(FAR[:9] > -1, 1 / (1 + FAR[:9]), 0)
+    known = exact != 0
+    np.testing.assert_allclose(slope[known], exact[known], rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "numpys"),
+    [
+        ("floor_divide", np.floor_divide),
+        ("remainder", np.remainder),
+        ("hypot", np.hypot),
+        ("atan2", np.arctan2),
+    ],
+)
+def test_infinities_and_quotients_near_whole_numbers_go_as_in_numpy(name, numpys):
+    with np.errstate(all="ignore"):
+        want = numpys(FAR[:, None], FAR)
+    np.testing.assert_allclose(getattr(tn, name)(FAR[:, None], FAR), want, rtol=2e-6)
+
+
 def test_every_quarter_of_the_plane_has_its_angle():
     y, x = np.meshgrid(SIGNS[:4], SIGNS[:4])
     same(tn.atan2(y, x), np.arctan2(y, x))

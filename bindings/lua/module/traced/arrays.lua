@@ -5,14 +5,22 @@
 function tn.rsqrt(x) return tn.reciprocal(tn.sqrt(x)) end
 function tn.log2(x) return tn.log(x) * (1 / math.log(2)) end
 function tn.log10(x) return tn.log(x) * (1 / math.log(10)) end
--- exp(x) - 1 and log(1 + x), exact near 0: neither has a difference that cancels.
+-- exp(x) - 1 and log(1 + x), exact near 0: there neither has a difference that cancels. What is not chosen gets 0
+-- for x, so that it has a finite gradient too.
+local function by_size(x, near_zero, plain)
+  local value = as_float(x)
+  local near = tn.less(tn.abs(value), 0.5)
+  return tn.where(near, near_zero(tn.where(near, value, 0)), plain(tn.where(near, 0, value)))
+end
 function tn.expm1(x)
-  local half = as_float(x) * 0.5
-  return tn.exp(half) * tn.sinh(half) * 2
+  return by_size(x, function(small)
+    return tn.exp(small * 0.5) * tn.sinh(small * 0.5) * 2
+  end, function(large) return tn.exp(large) - 1 end)
 end
 function tn.log1p(x)
-  local value = as_float(x)
-  return tn.atanh(value / (value + 2)) * 2
+  return by_size(x, function(small)
+    return tn.atanh(small / (small + 2)) * 2
+  end, function(large) return tn.log(large + 1) end)
 end
 function tn.trunc(x)
   local value = as_value(x)

@@ -235,12 +235,25 @@ for name, call in pairs({
   Value[name] = call
 end
 Value.__unm = tn.negative
+-- What a / b leaves, with the sign of a, and where that is not the sign of b: exact, as a quotient that is rounded
+-- before it is cut is not.
+local function rest_of(a, b)
+  local rest = node("Mod", { a, b }, { fmod = 1 })
+  return rest, tn.logical_and(tn.not_equal(rest, 0), tn.logical_xor(tn.less(rest, 0), tn.less(b, 0)))
+end
 function Value.__mod(a, b)
   local both = alike(a, b)
   if not bits[both[1].dtype] then return node("Mod", both) end
-  return both[1] - tn.floor(both[1] / both[2]) * both[2]
+  local rest, beyond = rest_of(both[1], both[2])
+  return tn.where(beyond, rest + both[2], rest)
 end
-function Value.__idiv(a, b) return tn.floor(tn.divide(a, b)) end
+function Value.__idiv(a, b)
+  local x, y = table.unpack(alike(a, b))
+  if not bits[x.dtype] then return node("Div", { x - x % y, y }) end
+  local rest, beyond = rest_of(x, y)
+  local whole = tn.round((x - rest) / y) - cast(beyond, x.dtype)
+  return tn.where(tn.equal(y, 0), tn.floor(x / y), whole)
+end
 local function refuse(sign, name)
   return function()
     fail("a ", sign, " b: the answer would be needed while the function is traced; use tn.", name,
