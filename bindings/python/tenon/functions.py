@@ -42,18 +42,21 @@ def _reduce(op: str, x: Value, axis: Axes, keepdims: bool) -> Any:
     return current().node(op, [x, integers(axes)], keepdims=int(keepdims))
 
 
-def _as(x: Any, dtype: Any) -> Value:
-    return as_value(x) if dtype is None else cast(as_value(x), types.name_of(dtype))
+def _summed(x: Any, dtype: Any = None) -> Value:
+    """x in the type in which it is added or multiplied up: integers in 64 bits unless told."""
+    value = as_value(x)
+    if dtype is not None:
+        return cast(value, types.name_of(dtype))
+    wide = "uint64" if value.dtype.startswith("uint") else "int64"
+    return value if types.is_float(value.dtype) else cast(value, wide)
 
 
 # Reductions.
 @_public
 def sum(x: Any, /, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Any:
     """The sum over axis, an axis, several, or None for all. Truth values are counted. dtype: the
-    type in which it is made."""
-    value = _as(x, dtype)
-    value = cast(value, "int64") if value.dtype == "bool" else value
-    return _reduce("ReduceSum", value, axis, keepdims)
+    type in which it is made; 64 bits of integers."""
+    return _reduce("ReduceSum", _summed(x, dtype), axis, keepdims)
 
 
 @_public
@@ -64,8 +67,8 @@ def mean(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
 
 @_public
 def prod(x: Any, /, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Any:
-    """The product over axis, made in the type dtype."""
-    return _reduce("ReduceProd", _as(x, dtype), axis, keepdims)
+    """The product over axis, made in the type dtype; of integers in 64 bits."""
+    return _reduce("ReduceProd", _summed(x, dtype), axis, keepdims)
 
 
 @_public
@@ -150,7 +153,7 @@ def count_nonzero(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
 
 
 def _cumulative(op: str, first: int, x: Any, axis: int, include_initial: bool) -> Any:
-    value = as_value(x)
+    value = _summed(x)
     place = _axis(axis, len(value.shape))
     made = current().node(op, [value, as_value(np.int64(place))])
     if not include_initial:

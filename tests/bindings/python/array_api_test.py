@@ -135,6 +135,20 @@ def test_infinities_and_quotients_near_whole_numbers_go_as_in_numpy(name, numpys
     np.testing.assert_allclose(getattr(tn, name)(FAR[:, None], FAR), want, rtol=2e-6)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int32", "uint32"])
+def test_sums_of_integers_are_made_in_64_bits(dtype):
+    x = np.array([100, 100, 100, 100, 100]).astype(dtype)
+    for mine, numpys in (
+        (tn.sum, np.sum),
+        (tn.prod, np.prod),
+        (tn.cumulative_sum, np.cumsum),
+        (tn.cumulative_prod, np.cumprod),
+    ):
+        got, want = mine(x), numpys(x)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
 def test_every_quarter_of_the_plane_has_its_angle():
     y, x = np.meshgrid(SIGNS[:4], SIGNS[:4])
     same(tn.atan2(y, x), np.arctan2(y, x))

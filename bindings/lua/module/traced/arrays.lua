@@ -44,7 +44,7 @@ end
 
 for name, op in pairs({ cumulative_sum = "CumSum", cumulative_prod = "CumProd" }) do
   tn[name] = function(x, axis)
-    local value = as_value(x)
+    local value = summed(x)
     return node(op, { value, number(along(value, axis, 0), "int64") })
   end
 end

@@ -88,8 +88,17 @@ local function reduce(op, x, axis, keep)
   if #axes == 0 then return x end
   return node(op, { x, integers(axes) }, { keepdims = keep and 1 or 0 })
 end
-for name, op in pairs({ sum = "ReduceSum", prod = "ReduceProd", max = "ReduceMax", min = "ReduceMin" }) do
+for name, op in pairs({ max = "ReduceMax", min = "ReduceMin" }) do
   tn[name] = function(x, axis, keep) return reduce(op, as_value(x), axis, keep) end
+end
+-- x in the type in which it is added or multiplied up: integers in 64 bits, truth values counted.
+local function summed(x)
+  local value = as_value(x)
+  if bits[value.dtype] then return value end
+  return cast(value, value.dtype:find("^u") and "uint64" or "int64")
+end
+for name, op in pairs({ sum = "ReduceSum", prod = "ReduceProd" }) do
+  tn[name] = function(x, axis, keep) return reduce(op, summed(x), axis, keep) end
 end
 for name, op in pairs({ mean = "ReduceMean", logsumexp = "ReduceLogSumExp" }) do
   tn[name] = function(x, axis, keep) return reduce(op, as_float(x), axis, keep) end
