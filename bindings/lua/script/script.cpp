@@ -104,12 +104,28 @@ int run_job(lua_State* state) {
   return 0;
 }
 
+// Runs protected: an error may be anything, and its __tostring may fail in turn.
+int say_error(lua_State* state) {
+  bool says = lua_isstring(state, 1) || luaL_getmetafield(state, 1, "__tostring") != LUA_TNIL;
+  lua_settop(state, 1);
+  if (says) {
+    luaL_tolstring(state, 1, nullptr);
+  } else {
+    lua_pushfstring(state, "error(): expected a text, got %s", luaL_typename(state, 1));
+  }
+  return 1;
+}
+
 std::string failure_of(lua_State* state, int status, const Watch& watch) {
   if (status == LUA_ERRMEM) {
     return cat("out of memory: the script may use ", watch.limit >> 20, " MiB (--memory)");
   }
+  lua_pushcfunction(state, say_error);
+  lua_insert(state, -2);
+  if (lua_pcall(state, 1, 1, 0) != LUA_OK || !lua_isstring(state, -1))
+    return "error(): expected a text, got a value whose __tostring fails";
   size_t length = 0;
-  const char* text = luaL_tolstring(state, -1, &length);
+  const char* text = lua_tolstring(state, -1, &length);
   std::string message(text, length);
   for (char& c : message)
     if (c == '\n' || c == '\r' || c == '\t') c = ' ';
@@ -170,7 +186,6 @@ Json run_script(const SessionPtr& session,
   lua_pushlightuserdata(state.get(), &job);
   int status = lua_pcall(state.get(), 1, 0, 0);
   if (status == LUA_OK) return job.result;
-  lua_sethook(state.get(), nullptr, 0, 0);  // reading the error must not raise another
   std::string message = failure_of(state.get(), status, watch);
   throw Error(TN_UNKNOWN, status == LUA_ERRMEM ? cat(path, ": ", message) : message);
 }

@@ -84,6 +84,20 @@ def test_an_endless_loop_ends_by_time_even_inside_pcall(tmp_path: Path) -> None:
     failed(tenon("run", path, "--time", "0.2"), 1, "pipeline.lua:1:", "--time")
 
 
+@pytest.mark.parametrize(
+    ("raised", "words"),
+    [
+        ("{ 1, 2 }", "expected a text, got table"),
+        ("nil", "expected a text, got nil"),
+        ("setmetatable({}, { __tostring = function() return 'so' end })", "so"),
+        ("setmetatable({}, { __tostring = function() error('no') end })", "whose __tostring fails"),
+        ("setmetatable({}, { __tostring = function() while true do end end })", "whose __tostring"),
+    ],
+)
+def test_an_error_that_is_no_text_fails(tmp_path: Path, raised: str, words: str) -> None:
+    failed(tenon("run", script(tmp_path, f"error({raised})"), "--time", "0.5"), 1, words)
+
+
 def test_an_endless_loop_ends_by_instructions(tmp_path: Path) -> None:
     path = script(tmp_path, "local n = 0\nwhile true do n = n + 1 end")
     result = tenon("run", path, "--instructions", "1e7")
