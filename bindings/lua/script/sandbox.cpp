@@ -78,8 +78,8 @@ int find_module(lua_State* state) {
   return 2;
 }
 
-// A searcher that finds nothing, but refuses a module whose loading is under way: it would be loaded
-// again until the stack ends. Upvalue: require, whose calls are looked for on the stack.
+// A searcher that finds nothing, but refuses a module whose loading is under way: it would be
+// loaded again until the stack ends. Upvalue: require, whose calls are looked for on the stack.
 int refuse_cycle(lua_State* state) {
   lua_Debug call;
   for (int level = 2; lua_getstack(state, level, &call); ++level) {
@@ -153,6 +153,29 @@ void limit_debug(lua_State* state) {
   lua_settop(state, 0);
 }
 
+// Lua runs finalizers without hooks: one that does not end would be beyond every limit.
+int set_metatable(lua_State* state) {
+  if (lua_istable(state, 2)) {
+    lua_pushstring(state, "__gc");
+    if (lua_rawget(state, 2) != LUA_TNIL)
+      return luaL_error(state,
+                        "setmetatable: __gc: not allowed in a pipeline (use `local x "
+                        "<close>`); lift the sandbox with --trust");
+    lua_pop(state, 1);
+  }
+  lua_pushvalue(state, lua_upvalueindex(1));
+  lua_insert(state, 1);
+  lua_call(state, lua_gettop(state) - 1, LUA_MULTRET);
+  return lua_gettop(state);
+}
+void limit_finalizers(lua_State* state) {
+  wrap(state, "_G", "setmetatable", set_metatable);
+  luaL_getmetatable(state, LUA_FILEHANDLE);
+  lua_pushboolean(state, 0);
+  lua_setfield(state, -2, "__metatable");
+  lua_settop(state, 0);
+}
+
 }  // namespace
 
 void open_trusted(lua_State* state, const char* folder) {
@@ -179,6 +202,7 @@ void open_sandboxed(lua_State* state, const char* folder) {
   limit_require(state, folder);
   refuse_cycles(state);
   limit_debug(state);
+  limit_finalizers(state);
 }
 
 }  // namespace tenon::lua

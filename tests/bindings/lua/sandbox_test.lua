@@ -25,3 +25,8 @@ assert(debug.sethook == nil and debug.getregistry == nil and debug.traceback)
 
 -- The metatable of an object, and with it __gc, is out of reach.
 assert(getmetatable(require("tenon").zeros({ 1 })) == false)
+assert(getmetatable(io.stdout) == false)
+refused("setmetatable: __gc: not allowed", setmetatable, {}, { __gc = function() while true do end end })
+refused("setmetatable: __gc: not allowed", setmetatable, {}, { __gc = true }) -- a function could follow
+local with = setmetatable({}, { __index = { x = 3 } })
+assert(with.x == 3 and setmetatable(with, nil) == with and with.x == nil)
