@@ -7,6 +7,7 @@
 #include <string>
 
 #include <omp.h>
+#include <pthread.h>
 #if defined(TENON_PARALLEL_STD_THREAD)
 #include <thread>
 #include <vector>
@@ -106,6 +107,12 @@ void run_team(Loop& loop, int64_t extra) {
 #endif
 
 }  // namespace
+
+void survive_forks() {
+  static const int registered =
+      pthread_atfork([] { omp_pause_resource_all(omp_pause_soft); }, nullptr, nullptr);
+  (void)registered;
+}
 
 size_t default_threads() {
   return static_cast<size_t>(std::max(1, omp_get_max_threads()));

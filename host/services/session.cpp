@@ -15,6 +15,7 @@ Session::Session(RegistryConfig config)
       trace(std::make_unique<TraceHub>()),
       threads(default_threads()),
       own(new tn_ctx(this, "embedder")) {
+  survive_forks();
   registry = std::make_unique<Registry>(this, std::move(config));
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "host/host_fixture.hpp"
 
@@ -27,6 +29,27 @@ class Parallel : public HostTest {
     return text(api.run(ctx(), n, grain, call, &body));
   }
 };
+
+#if !defined(__SANITIZE_THREAD__)  // whose runtime cannot start threads in a child
+TEST_F(Parallel, WorksInAForkedChild) {
+  session_.threads = 4;
+  auto sum = [&] {
+    std::atomic<uint64_t> all{0};
+    run(1000, 1, [&](uint64_t begin, uint64_t end) { all += end - begin; });
+    return all.load();
+  };
+  ASSERT_EQ(sum(), 1000);  // the team is there
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    _exit(sum() == 1000 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(sum(), 1000);
+}
+#endif
 
 TEST_F(Parallel, CoversEachIndexOnce) {
   session_.threads = 4;
