@@ -64,7 +64,9 @@ Shapes shapes_of(const std::vector<std::string>& texts) {
   Shapes shapes;
   for (const std::string& text : texts) {
     auto [name, sizes] = split_pair(text, "--shape");
-    std::vector<int64_t>& shape = shapes[name];
+    auto [at_name, is_new] = shapes.try_emplace(name);
+    if (!is_new) throw UsageError(cat("--shape: expected one shape for ", name, ", got two"));
+    std::vector<int64_t>& shape = at_name->second;
     const char* at = sizes.data();
     const char* end = at + sizes.size();
     while (at < end) {

@@ -37,6 +37,7 @@ def test_each_command_has_help(command: str) -> None:
         (["bench", "m.onnx", "--precision", "int7"], "int7"),
         (["bench", "m.onnx", "--threads", "0"], "threads"),
         (["bench", "m.onnx", "--shape", "x=1xx3"], "NAME=1x3x224x224"),
+        (["bench", "x.onnx", "--shape", "x=1x3", "--shape", "x=2x3"], "one shape for x"),
         (["run", "x.lua", "--set", "novalue"], "KEY=VALUE"),
     ],
 )
