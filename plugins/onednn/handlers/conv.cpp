@@ -75,6 +75,18 @@ struct Int8 {
   bool is_exact = false;  // oneDNN's too
 };
 
+bool is_depthwise(const Node& node, const View& weights) {
+  return weights.dims[1] == 1 && weights.dims[0] == node.integer("group", 1);
+}
+
+// oneDNN 3.2 without AVX-512: where the channels of such a kernel do not fill a vector, it reads
+// one number of what is added or multiplied behind the sums, and takes none for the other channels.
+bool loses_operands(const std::string& kernel, int64_t channels, const Tail& tail) {
+  return kernel.starts_with("jit_uni_int8:") && channels % 8 != 0 &&
+         std::any_of(tail.ops.begin(), tail.ops.end(),
+                     [](const TailOp& op) { return !op.eltwise; });
+}
+
 Int8 int8_of(const Lowering& lowering, const Node& node) {
   const View& src = lowering.view(node.inputs[0]);
   const View& weights = lowering.view(node.inputs[1]);
@@ -86,10 +98,9 @@ Int8 int8_of(const Lowering& lowering, const Node& node) {
 // oneDNN's convolutions of one channel each are exact for unsigned codes on every CPU: it
 // multiplies them in 32 bits.
 bool runs_in_its_int8(const Lowering& lowering, const Node& node, const Int8& int8) {
-  const View& weights = lowering.view(node.inputs[1]);
-  const bool is_depthwise = weights.dims[1] == 1 && weights.dims[0] == node.integer("group", 1);
   const bool is_unsigned = lowering.view(node.inputs[0]).type == ElementType::kU8;
-  return int8.is_exact || (int8.runs && is_depthwise && is_unsigned);
+  return int8.is_exact ||
+         (int8.runs && is_unsigned && is_depthwise(node, lowering.view(node.inputs[1])));
 }
 
 class ConvBuilder {
@@ -128,6 +139,9 @@ class ConvBuilder {
         shape_.window.pad_begin, shape_.window.pad_end, fused.attr);
     std::string kernel = pd.impl_info_str();
     if (kernel.rfind("ref", 0) == 0 && !takes_slow) throw CompileError("slow kernel");
+    if (is_depthwise(node_, lowering_.view(node_.inputs[1])) &&
+        loses_operands(kernel, dst_dims[1], tail))
+      throw CompileError("operands behind int8 sums");
     emit(pd, tail, std::move(fused), bias);
   }
 

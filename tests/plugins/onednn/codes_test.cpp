@@ -131,6 +131,20 @@ TEST_F(Codes, WithTheirTails) {
   }
 }
 
+// One channel a group: numbers of channels that fill no vector, with a residual that is not
+// quantized.
+TEST_F(Codes, OfDepthwiseConvolutionsWithAResidual) {
+  for (int channels : {2, 4, 8, 12, 15}) {
+    const std::string n = std::to_string(channels), dims = "2, " + n + ", 6, 5";
+    expect_same(quantized_input(dims) + codes("w", n + ", 1, 3, 3", channels * 9) +
+                "  input %r: f32[" + dims + "]\n  constant %ws: f32[] = [0.02]\n  %dw: f32[" + n +
+                ", 1, 3, 3] = DequantizeLinear(%w, %ws) @weights\n  %c: f32[" + dims +
+                "] = Conv(%dx, %dw) {group = " + n +
+                ", pads = ints [1, 1, 1, 1]} @conv\n  %y: f32[" + dims +
+                "] = Add(%c, %r) @residual\n  output y = %y\n}");
+  }
+}
+
 TEST_F(Codes, OfTwoActivations) {
   expect_same(quantized_input("2, 3, 24, 32") + R"(
   input %v: f32[2, 3, 32, 24]
