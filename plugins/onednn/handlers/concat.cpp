@@ -136,6 +136,23 @@ View place_result(Lowering& lowering, const Node& node, int* result) {
   return whole;
 }
 
+// The view's numbers in its own type and scale, dense and aside: a conversion writes runs, and a
+// piece of one channel between others has none.
+View converted_aside(Lowering& lowering, const Node& node, const View& from, const View& to) {
+  View aside = to;
+  aside.strides = row_major_strides(to.dims);
+  aside.offset = 0;
+  aside.buffer = lowering.scratch(aside.bytes());
+  lowering.add_copy(node.name, from, aside);
+  return aside;
+}
+
+bool has_runs(const View& view) {
+  for (size_t i = 0; i < view.dims.size(); ++i)
+    if (view.dims[i] != 1 && view.strides[i] == 1) return true;
+  return view.count() == 1;
+}
+
 void copy_inputs(Lowering& lowering, const Node& node, const View& whole, size_t axis) {
   View part = whole;
   for (int input : node.inputs) {
@@ -143,7 +160,12 @@ void copy_inputs(Lowering& lowering, const Node& node, const View& whole, size_t
     if (from.channels != nullptr) from = lowering.dequantized_constant(from);
     part.dims = from.dims;
     View to = part;
-    if (from.type == to.type && is_same(from.quant, to.quant)) from.quant = to.quant = {};
+    const bool moves = from.type == to.type && is_same(from.quant, to.quant);
+    if (!moves && from.count() > 0 && !has_runs(to)) {
+      from = converted_aside(lowering, node, from, to);
+      from.quant = to.quant = {};
+    }
+    if (moves) from.quant = to.quant = {};
     if (from.count() > 0) lowering.add_copy(node.name, from, to);
     part.offset += from.dims[axis] * whole.strides[axis];
   }

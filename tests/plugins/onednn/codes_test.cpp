@@ -145,6 +145,22 @@ TEST_F(Codes, OfDepthwiseConvolutionsWithAResidual) {
   }
 }
 
+// A piece of one channel, in another type and scale than what it is joined with.
+TEST_F(Codes, JoinedWithOneChannel) {
+  expect_same(quantized_input("2, 1, 6, 5") + codes("w", "7, 1, 3, 3", 7 * 9) + R"(
+  constant %ws: f32[] = [0.02]
+  constant %ys: f32[] = [0.09]
+  constant %yz: u8[] = [128]
+  %dw: f32[7, 1, 3, 3] = DequantizeLinear(%w, %ws) @weights
+  %c: f32[2, 7, 6, 5] = Conv(%dx, %dw) {pads = ints [1, 1, 1, 1]} @conv
+  %j: f32[2, 9, 6, 5] = Concat(%c, %dx, %x) {axis = 1} @join
+  %k: u8[2, 9, 6, 5] = QuantizeLinear(%j, %ys, %yz) @codes
+  %y: f32[2, 9, 6, 5] = DequantizeLinear(%k, %ys, %yz) @real
+  output y = %y
+})",
+              1.01 / 128);
+}
+
 TEST_F(Codes, OfTwoActivations) {
   expect_same(quantized_input("2, 3, 24, 32") + R"(
   input %v: f32[2, 3, 32, 24]
