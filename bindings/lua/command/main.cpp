@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tenon`: 0 when done, 1 when it failed, 2 when used wrongly. Errors are one line on standard
 // error.
-#include "brief_waits.hpp"
 #include "command.hpp"
 #include "terminal.hpp"
 
@@ -52,7 +51,6 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  start_with_brief_waits(argv);
   int code = 0;
   try {
     code = run(argc, argv);

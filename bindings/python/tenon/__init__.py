@@ -33,9 +33,6 @@ import json
 from math import e, inf, nan, pi
 from typing import Any
 
-from . import _brief_waits  # noqa: F401  first: libgomp reads its environment when it is loaded
-
-# isort: split
 from . import (
     _core,
     creation,

@@ -2,7 +2,6 @@
 """Exit codes, one-line errors and limits of the `tenon` command, without any plugin."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -229,14 +228,3 @@ def test_listing_is_quick_and_runs_nothing(tmp_path: Path) -> None:
     assert result.returncode == 0
     assert isinstance(json.loads(result.stdout), list)
     assert time.monotonic() - start < 60  # a hang, not a figure
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [({}, "3000"), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
-)
-def test_threads_wait_briefly_unless_told(given: dict[str, str], wanted: str) -> None:
-    own = {name: v for name, v in os.environ.items() if not name.startswith(("GOMP_", "OMP_"))}
-    result = tenon("--version", env={**own, **given, "OMP_DISPLAY_ENV": "verbose"})
-    assert result.returncode == 0
-    assert re.findall(r"GOMP_SPINCOUNT = '(\d+)'", result.stderr)[-1] == wanted
