@@ -160,10 +160,10 @@ void copy_inputs(Lowering& lowering, const Node& node, const View& whole, size_t
     if (from.channels != nullptr) from = lowering.dequantized_constant(from);
     part.dims = from.dims;
     View to = part;
-    const bool moves = from.type == to.type && is_same(from.quant, to.quant);
+    bool moves = from.type == to.type && is_same(from.quant, to.quant);
     if (!moves && from.count() > 0 && !has_runs(to)) {
       from = converted_aside(lowering, node, from, to);
-      from.quant = to.quant = {};
+      moves = true;
     }
     if (moves) from.quant = to.quant = {};
     if (from.count() > 0) lowering.add_copy(node.name, from, to);

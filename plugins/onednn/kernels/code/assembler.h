@@ -35,8 +35,11 @@ class Assembler : private Xbyak::CodeGenerator {
   // Throws Xbyak::Error where memory cannot be made executable.
   Assembler(const VectorCode& code, std::vector<Stream> sources, std::vector<Stream> targets);
 
-  // Takes any n; without masks, as AVX2 is, what is left of n over whole vectors is not run.
+  // Without masks, as AVX2 is, what is left of n over whole vectors is not run: `takes_of` counts.
   Loop loop() const { return loop_; }
+  int64_t takes_of(int64_t n) const {
+    return encoding_.has_masks() ? n : n / encoding_.lanes() * encoding_.lanes();
+  }
   // Writes 4-byte targets past the caches; takes whole steps, and targets aligned to 64 bytes.
   Loop streaming_loop() const { return streaming_loop_; }
   int64_t step() const { return int64_t{unroll_} * encoding_.lanes(); }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "approximation.h"
 
@@ -40,19 +41,16 @@ const Table& powers(const VectorCode& c) {
   return c.isa() == Isa::kAvx512 ? kSixteenths : kEighths;
 }
 
-Reduced reduce(VectorCode& c, Value x) {
-  Value shifted = c.fma(x, c.number(kLog2e), c.number(to_parts(c)));
-  Value n = c.sub(shifted, c.number(to_parts(c)));
-  Value r = c.fnma(n, c.number(kLn2High), x);
-  r = c.fnma(n, c.number(kLn2Low), r);
-  return {shifted, n, r, c.look_up(shifted, c.table(powers(c)))};
-}
+// In one part ln 2 is off by 2^-26 of it.
+constexpr float kLn2[] = {kLn2High, kLn2Low};
+constexpr float kShortLn2[] = {kLn2High + kLn2Low};
 
-// ln 2 in one part, which is off by 2^-26 of it.
-Reduced short_reduce(VectorCode& c, Value x) {
+Reduced reduce(VectorCode& c, Value x, std::span<const float> ln2) {
   Value shifted = c.fma(x, c.number(kLog2e), c.number(to_parts(c)));
   Value n = c.sub(shifted, c.number(to_parts(c)));
-  Value r = c.fnma(n, c.number(kLn2High + kLn2Low), x);
+  Value r = x;
+  for (float part : ln2)
+    r = c.fnma(n, c.number(part), r);
   return {shifted, n, r, c.look_up(shifted, c.table(powers(c)))};
 }
 
@@ -100,15 +98,15 @@ Value scaled(VectorCode& c, Value y, Value shifted) {
 // power * e^r * 2^floor(n), by what there is for |r| up to half a sixteenth or half an eighth.
 Value exp_by(VectorCode& c,
              Value x,
-             Reduced (*reduced)(VectorCode&, Value),
+             std::span<const float> ln2,
              Value (*expm1_of_sixteenths)(VectorCode&, Value),
              Value (*expm1_of_eighths)(VectorCode&, Value)) {
   if (c.isa() == Isa::kAvx512) {
-    Reduced parts = reduced(c, x);
+    Reduced parts = reduce(c, x, ln2);
     Value rest = expm1_of_sixteenths(c, small(c, parts.r));
     return c.scale(c.fma(parts.power, rest, parts.power), parts.n);
   }
-  Reduced parts = reduced(c, within_range(c, x));
+  Reduced parts = reduce(c, within_range(c, x), ln2);
   Value rest = expm1_of_eighths(c, parts.r);
   return scaled(c, c.fma(parts.power, rest, parts.power), parts.shifted);
 }
@@ -174,11 +172,11 @@ Value log_of(VectorCode& c, Value e, Value m) {
 }  // namespace
 
 Value exp(VectorCode& c, Value x) {
-  return exp_by(c, x, reduce, cubic_expm1, quartic_expm1);
+  return exp_by(c, x, kLn2, cubic_expm1, quartic_expm1);
 }
 
 Value short_exp(VectorCode& c, Value x) {
-  return exp_by(c, x, short_reduce, square_expm1, cubic_expm1);
+  return exp_by(c, x, kShortLn2, square_expm1, cubic_expm1);
 }
 
 Value log(VectorCode& c, Value x) {

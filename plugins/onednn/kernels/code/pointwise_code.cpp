@@ -7,8 +7,6 @@
 #include <cstring>
 #include <optional>
 
-#include <xbyak/xbyak_util.h>
-
 #include "../context.h"
 #include "conversions.h"
 #include "intrinsics.h"
@@ -117,11 +115,6 @@ Precision precision_for(std::span<const CodeEdge> targets) {
   return is_bf16 ? Precision::kBf16 : Precision::kF32;
 }
 
-bool rounds_to_bf16() {
-  static const bool kHas = has_bf16_instructions();
-  return kHas;
-}
-
 }  // namespace
 
 std::unique_ptr<const PointwiseCode> PointwiseCode::make(const Program& program,
@@ -133,8 +126,9 @@ std::unique_ptr<const PointwiseCode> PointwiseCode::make(const Program& program,
   if (!why->empty()) return nullptr;
   Translation translation(program, sources, isa, precision_for(targets));
   VectorCode& code = translation.code();
-  auto has_instruction = [isa](const CodeEdge& target) {
-    return target.type == ElementType::kBf16 && isa == Isa::kAvx512 && rounds_to_bf16();
+  const bool rounds_to_bf16 = isa == Isa::kAvx512 && has_bf16_instructions();
+  auto has_instruction = [rounds_to_bf16](const CodeEdge& target) {
+    return target.type == ElementType::kBf16 && rounds_to_bf16;
   };
   std::vector<Value> results;
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -219,7 +213,7 @@ void PointwiseCode::run_padded(void* const* pointers, int64_t n) const {
 // are still there.
 void PointwiseCode::run_in_caches(void* const* pointers, int64_t n) const {
   const int64_t lanes = lanes_of(code_.isa());
-  const int64_t rest = code_.isa() == Isa::kAvx512 ? 0 : n % lanes;
+  const int64_t rest = n - assembler_.takes_of(n);
   if (n > rest) assembler_.loop()(pointers, n - rest, constants_.data());
   if (rest == 0) return;
   if (n < lanes || writes_over_a_source(pointers))
