@@ -6,10 +6,7 @@
 #include <string_view>
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/auxv.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace tenon::host {
@@ -48,24 +45,11 @@ fs::path builtin_folder() {
   return fs::is_directory(in_lib, failed) ? in_lib : beside;
 }
 
-// Names one state of one file: another build of the plugin has no mark.
-std::string mark_key(const fs::path& plugin) {
-  struct stat now{};
-  if (stat(plugin.c_str(), &now) != 0) return {};
-  std::string text = plugin.string() + '\0' + std::to_string(now.st_size) + '\0' +
-                     std::to_string(now.st_mtim.tv_sec) + '.' + std::to_string(now.st_mtim.tv_nsec);
-  uint64_t hash = 14695981039346656037u;  // FNV-1a, 64 bits: the same in every process
-  for (unsigned char c : text)
-    hash = (hash ^ c) * 1099511628211u;
-  return plugin.stem().string() + "-" + std::to_string(hash);
-}
-
-fs::path mark_folder() {
-  fs::path folder = user_folder("XDG_STATE_HOME", ".local/state");
-  return folder.empty() || privileged() ? fs::path() : folder / "loading";
-}
-
 }  // namespace
+
+fs::path state_folder() {
+  return privileged() ? fs::path() : user_folder("XDG_STATE_HOME", ".local/state");
+}
 
 std::vector<Place> search_places(const RegistryConfig& config) {
   std::vector<Place> places;
@@ -103,45 +87,6 @@ std::vector<fs::path> plugin_files(const Place& place, std::string& why_not) {
   }
   std::sort(files.begin(), files.end());
   return files;
-}
-
-LoadingMark::LoadingMark(const fs::path& plugin) {
-  fs::path folder = mark_folder();
-  std::string key = mark_key(plugin);
-  std::error_code failed;
-  if (folder.empty() || key.empty() || (fs::create_directories(folder, failed), failed)) return;
-  std::string name = key + "." + std::to_string(getpid());
-  fs::path unlocked = folder / ("." + name);
-  fd_ = open(unlocked.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  if (fd_ < 0) return;
-  flock(fd_, LOCK_EX | LOCK_NB);
-  file_ = folder / name;  // it gets its name when it has its lock: others never see it without
-  fs::rename(unlocked, file_, failed);
-}
-
-LoadingMark::~LoadingMark() {
-  if (fd_ < 0) return;
-  std::error_code gone;
-  fs::remove(file_, gone);
-  close(fd_);
-}
-
-fs::path LoadingMark::left_behind(const fs::path& plugin) {
-  fs::path folder = mark_folder();
-  if (folder.empty()) return {};
-  std::string prefix = mark_key(plugin) + ".";
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator();
-       at.increment(failed)) {
-    if (!at->path().filename().string().starts_with(prefix)) continue;
-    int fd = open(at->path().c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) continue;
-    struct stat now{};
-    bool left = flock(fd, LOCK_SH | LOCK_NB) == 0 && fstat(fd, &now) == 0 && now.st_nlink > 0;
-    close(fd);
-    if (left) return at->path();
-  }
-  return {};
 }
 
 }  // namespace tenon::host

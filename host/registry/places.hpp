@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where plugins are looked for, and the marks that tell which one ended a process while loading.
+// Where plugins are looked for.
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,22 +27,7 @@ std::vector<Place> search_places(const RegistryConfig& config);
 // Its plugin files, sorted, as folder order is random. `why_not` is set when it cannot be read.
 std::vector<std::filesystem::path> plugin_files(const Place& place, std::string& why_not);
 
-// A small locked file that exists while a plugin is being loaded. The lock goes with the process:
-// a mark that is left without a lock says that the load never finished.
-class LoadingMark {
- public:
-  explicit LoadingMark(const std::filesystem::path& plugin);
-  ~LoadingMark();
-  LoadingMark(const LoadingMark&) = delete;
-  LoadingMark& operator=(const LoadingMark&) = delete;
-
-  // The mark of an earlier load of this very file (same path, size and time) that ended the
-  // process, or empty.
-  static std::filesystem::path left_behind(const std::filesystem::path& plugin);
-
- private:
-  std::filesystem::path file_;
-  int fd_ = -1;
-};
+// Where the user's processes keep what the next one should know; empty when there is no such place.
+std::filesystem::path state_folder();
 
 }  // namespace tenon::host

@@ -43,11 +43,26 @@ Registry::Candidate& Registry::add(const fs::path& file, size_t place) {
   c.text = std::move(*text);
   for (const Candidate& other : candidates_)
     if (&other != &c && usable(other) && other.text.id == c.text.id) c.shadowed_by = other.file;
-  fs::path mark = LoadingMark::left_behind(file);
-  if (!mark.empty())
-    c.refused = cat("quarantined: an earlier process ended while loading it; to try again, remove ",
-                    mark.string());
+  c.crashes = LoadCrashes::of(file);
+  c.is_quarantined = c.crashes.is_quarantined();
+  if (c.is_quarantined)
+    c.refused = cat("quarantined: loading it crashed the process ", c.crashes.signals.size(),
+                    " times, last by ", c.crashes.signals.back(),
+                    "; to try again: tenon plugin forgive ", c.text.id);
   return c;
+}
+
+// What is asked for a component of a role may do without one that is quarantined, but not silently.
+void Registry::warn_of_quarantine(std::string_view role) {
+  for (Candidate& c : candidates_) {
+    auto is_of_role = [role](const ComponentText& t) { return t.role == role; };
+    auto brought = std::find_if(c.text.components.begin(), c.text.components.end(), is_of_role);
+    if (!c.is_quarantined || c.is_warned_of || brought == c.text.components.end()) continue;
+    c.is_warned_of = true;
+    log_service()->write(session_->own, TN_LOG_WARNING,
+                         str(cat("plugin ", c.text.id, " (", c.file.string(), ") with ",
+                                 brought->id, " of role ", role, " is not used: ", c.refused)));
+  }
 }
 
 // Folders are read when a plugin is first asked for: a session that needs none reads none.
@@ -98,12 +113,13 @@ Status Registry::load(Candidate& c) {
   c.loading = true;
   Status failed;
   {
-    LoadingMark mark(c.file);
+    LoadGuard guard(c.file);
     auto plugin = std::make_unique<Plugin>(session_, c.text.id);
     plugin->file = c.file;
     failed = load_plugin(*plugin, c.text);
     (failed.ok() ? c.plugin : c.failed) = std::move(plugin);
   }
+  c.crashes.forget();  // it did not crash this time
   c.loading = false;
   if (failed.ok()) failed = add_rows(c);
   if (failed.ok()) return {};
@@ -146,10 +162,11 @@ Status Registry::no_component(std::string_view role, std::string_view id) {
     for (const ComponentText& t : c.text.components) {
       if (t.role != role) continue;
       names.push_back(t.id);
-      if (t.id == id)
-        return {TN_FAILED_PRECONDITION,
-                cat("component ", id, " of role ", role, ": plugin ", c.file.string(),
-                    " brings it, but cannot be used: ", c.refused)};
+      if (t.id != id) continue;
+      warn_of_quarantine(role);  // whoever asks may go on without it
+      return {TN_FAILED_PRECONDITION,
+              cat("component ", id, " of role ", role, ": plugin ", c.file.string(),
+                  " brings it, but cannot be used: ", why_not(c))};
     }
   }
   std::string_view near = nearest(id, names);
@@ -191,6 +208,7 @@ void Registry::load_operator(std::string_view domain, std::string_view type) {
         return;
     }
   }
+  warn_of_quarantine(kOps);
 }
 
 }  // namespace tenon::host

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "registry/adopt.hpp"
+#include "registry/crashes.hpp"
 #include "registry/description.hpp"
 #include "registry/loader.hpp"
 #include "registry/places.hpp"
@@ -55,7 +56,8 @@ class Registry {
     PluginText text;
     std::string refused;      // why it cannot be used; empty: it can
     std::string shadowed_by;  // the file that brings the same plugin earlier in the search order
-    bool loading = false;
+    LoadCrashes crashes;
+    bool is_quarantined = false, is_warned_of = false, loading = false;
     std::unique_ptr<Plugin> plugin;
     std::unique_ptr<Plugin> failed;  // could not be loaded; statuses that it made point at it
     std::vector<void*> row_selves;   // instances of its operator components
@@ -69,6 +71,7 @@ class Registry {
   static std::string why_not(const Candidate& c);
 
   void scan();
+  void warn_of_quarantine(std::string_view role);
   Candidate& add(const std::filesystem::path& file, size_t place);
   Status load(Candidate& candidate);
   Status add_rows(Candidate& candidate);

@@ -61,6 +61,7 @@ std::string text(const Json& json) {
 std::vector<std::string> Registry::ids(std::string_view role) {
   std::lock_guard hold(lock_);
   scan();
+  warn_of_quarantine(role);
   std::vector<std::string> found;
   for (const Candidate& c : candidates_)
     for (const ComponentText& t : c.text.components)
@@ -71,6 +72,7 @@ std::vector<std::string> Registry::ids(std::string_view role) {
 Result<std::string> Registry::for_file(std::string_view role, std::string_view path) {
   std::lock_guard hold(lock_);
   scan();
+  warn_of_quarantine(role);
   // A folder is known by its last slash, also where the caller left it out; by its own ending
   // first.
   std::error_code ignored;
@@ -100,6 +102,7 @@ Result<std::string> Registry::for_file(std::string_view role, std::string_view p
 std::string Registry::list_components(std::string_view role) {
   std::lock_guard hold(lock_);
   scan();
+  warn_of_quarantine(role);
   Json all = Json::array();
   for (const Candidate& c : candidates_) {
     for (const ComponentText& t : c.text.components) {
@@ -132,6 +135,8 @@ std::string Registry::list_plugins() {
                    {"loaded", c.plugin != nullptr},
                    {"usable", usable(c)},
                    {"why", why_not(c)},
+                   {"crashes", c.crashes.signals},
+                   {"crash_record", c.crashes.record.string()},
                    {"components", std::move(components)}});
   }
   return text(all);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon plugin list | info ID | doctor | check FILE | new NAME
+// tenon plugin list | info ID | doctor | forgive ID | check FILE | new NAME
 #include <algorithm>
+#include <filesystem>
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
@@ -113,6 +114,29 @@ void info(const SessionPtr& session, const std::string& id, bool json) {
     print(cat(component == found.front() ? "" : "\n", component_text(component)));
 }
 
+// Forgets that loading a plugin crashed, so that it is tried again.
+void forgive(const SessionPtr& session, const std::string& id) {
+  Json known = Json::array();
+  bool found = false;
+  size_t forgiven = 0;
+  for (const Json& plugin : report(session, tenon_plugin_list)) {
+    known.push_back(plugin["id"]);
+    if (plugin["id"] != id) continue;
+    found = true;
+    size_t crashes = plugin["crashes"].size();
+    if (crashes == 0) continue;
+    std::filesystem::remove(plugin["crash_record"].get<std::string>());
+    forgiven += crashes;
+    print(cat(plugin["file"].get<std::string>(), ": ", crashes,
+              crashes == 1 ? " crash" : " crashes",
+              " forgiven; it is loaded again when it is needed\n"));
+  }
+  if (!found)
+    throw Error(TN_NOT_FOUND, cat("plugin forgive: expected one of the plugins ",
+                                  joined(known, ", "), ", got '", id, "'"));
+  if (!forgiven) print(cat("plugin ", id, ": nothing to forgive, loading it did not crash\n"));
+}
+
 void doctor(const SessionPtr& session, bool json) {
   Json report_of_places = report(session, tenon_plugin_doctor);
   if (json) return print_json(report_of_places);
@@ -159,10 +183,19 @@ Action declare_doctor(CLI::App& app, const Tool& tool) {
   return [json, &tool] { doctor(tool.open(), json->json); };
 }
 
+Action declare_forgive(CLI::App& app, const Tool& tool) {
+  auto id = std::make_shared<std::string>();
+  app.add_option("id", *id, "a plugin that crashed while it was loaded")
+      ->required()
+      ->type_name("ID");
+  return [id, &tool] { forgive(tool.open(), *id); };
+}
+
 constexpr Row kCommands[] = {
     {"list", "all components; runs no plugin code", declare_list},
     {"info", "one component or plugin, with its options", declare_info},
     {"doctor", "every place and file, and why one is not used", declare_doctor},
+    {"forgive", "load a plugin again that was quarantined for crashes", declare_forgive},
     {"check", "try out what the roles of a plugin promise", declare_plugin_check},
     {"new", "write a plugin to start from", declare_plugin_new},
 };

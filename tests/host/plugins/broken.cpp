@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin by hand, over the C ABI alone. TENON_TEST_WAY says in which way it is broken; "fine" and
 // "short_table" (built with older headers) work.
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <thread>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tenon/abi.h"
 
@@ -27,9 +33,38 @@ constexpr tn_str text(const char* from) {
   return {from, std::char_traits<char>::length(from)};
 }
 
-// Dies while the library is being loaded.
+// Dies while the library is being loaded, in the way that the test asks for.
+int endless(int depth) {
+  volatile char frame[4096] = {};
+  return depth < 0 ? frame[0] : endless(depth + 1) + frame[1];
+}
+void die(std::string_view how) {
+  if (how == "exit") std::_Exit(3);
+  if (how == "abort") std::abort();
+  if (how == "throw") throw 1;
+  if (how == "segv") *static_cast<volatile int*>(nullptr) = 1;
+  if (how == "ill") __builtin_trap();
+  if (how == "overflow") endless(0);
+  if (how == "bus") {  // a mapped page behind the end of its file
+    std::FILE* file = std::tmpfile();
+    void* page = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fileno(file), 0);
+    (void)*static_cast<volatile char*>(page);
+  }
+  if (how == "in another thread") std::thread([] { std::abort(); }).join();
+  if (how == "in a child") {
+    pid_t child = fork();
+    if (child == 0) std::abort();
+    waitpid(child, nullptr, 0);
+  }
+  if (how == "wait") {  // until it is killed
+    std::fputs("loading\n", stderr);
+    for (;;)
+      pause();
+  }
+}
 const bool kAlive = [] {
-  if (kWay == "dies" && std::getenv("TENON_TEST_DIE")) std::_Exit(3);
+  const char* how = std::getenv("TENON_TEST_DIE");
+  if (kWay == "dies" && how) die(how);
   return true;
 }();
 

@@ -9,8 +9,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tenon/role/pass.h"
 
@@ -185,27 +183,6 @@ TEST_F(Loader, TheFirstPlaceWinsAndTheOtherIsShown) {
   });
   ASSERT_NE(other, plugins.end());
   EXPECT_THAT((*other)["why"].get<std::string>(), HasSubstr("comes first"));
-}
-
-TEST_F(Loader, QuarantinesWhatEndedAProcess) {
-  pid_t child = fork();
-  if (child == 0) {
-    setenv("TENON_TEST_DIE", "1", 1);
-    Session session;
-    (void)session.registry->load(broken("dies").string());
-    _exit(0);
-  }
-  int ended = 0;
-  ASSERT_EQ(waitpid(child, &ended, 0), child);
-  ASSERT_EQ(WEXITSTATUS(ended), 3);
-
-  EXPECT_THAT(why_not("dies"), HasSubstr("quarantined: an earlier process ended while loading it"));
-  Session listing = open(kPlugins / "broken");
-  EXPECT_THAT(listing.registry->list_plugins(), HasSubstr("quarantined"));
-
-  for (const auto& mark : fs::directory_iterator(folder_ / "tenon" / "loading"))
-    fs::remove(mark);
-  EXPECT_EQ(why_not("dies"), "");
 }
 
 }  // namespace

@@ -101,6 +101,22 @@ inline std::string component_for_file(const Session& session,
   return id.text();
 }
 
+// Why a plugin that brings this component cannot be used; empty when none brings it.
+inline std::string why_unusable(const Session& session,
+                                std::string_view role,
+                                std::string_view id) {
+  TextSink text;
+  check(tenon_plugin_list(session.raw(), text.get()));
+  for (const Json& plugin : Json::parse(text.text())) {
+    for (const Json& component : plugin["components"]) {
+      if (component["role"] == role && component["id"] == id && !plugin["usable"].get<bool>())
+        return cat("plugin ", plugin["id"].get<std::string>(),
+                   " brings it, but cannot be used: ", plugin["why"].get<std::string>());
+    }
+  }
+  return "";
+}
+
 // "accuracy" is short for "metrics.accuracy": the id itself, or the one with the prefix.
 inline std::string full_id(const Session& session,
                            std::string_view role,
@@ -113,6 +129,9 @@ inline std::string full_id(const Session& session,
     std::string shorter = id.starts_with(cat(prefix, ".")) ? id.substr(prefix.size() + 1) : id;
     known += cat(known.empty() ? "" : ", ", shorter);
   }
+  for (const std::string& id : {name, cat(prefix, ".", name)})
+    if (std::string why = why_unusable(session, role, id); !why.empty())
+      throw Error(TN_FAILED_PRECONDITION, cat(prefix, " ", id, ": ", why));
   throw Error(TN_NOT_FOUND,
               cat(prefix, ": expected one of ", known.empty() ? "(no plugin was found)" : known,
                   ", got '", name, "'"));

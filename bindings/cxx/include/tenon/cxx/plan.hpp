@@ -16,12 +16,12 @@ struct RunChoice {
 // The JSON for compile. Without a choice the fast CPU backend is taken where it is installed; what
 // it cannot run goes to `reference`, and is listed in describe()'s fallback_nodes.
 inline Json compile_options(const Session& session, const RunChoice& choice) {
-  static constexpr std::string_view kPreferred = "onednn";
+  static constexpr std::string_view kPreferred = "onednn", kRole = "tenon.backend/1";
   Json options = Json::object();
   bool takes_threads = false;
   std::string known;
   std::string backend = choice.backend;
-  for (const Json& one : list_components(session, "tenon.backend/1")) {
+  for (const Json& one : list_components(session, kRole)) {
     std::string id = one["id"];
     known += cat(known.empty() ? "" : ", ", id);
     if (backend.empty() && id == kPreferred) backend = id;
@@ -30,6 +30,8 @@ inline Json compile_options(const Session& session, const RunChoice& choice) {
     if (id == choice.backend) options["backend"] = id;
   }
   if (!choice.backend.empty() && !options.contains("backend")) {
+    if (std::string why = why_unusable(session, kRole, choice.backend); !why.empty())
+      throw Error(TN_FAILED_PRECONDITION, cat("backend ", choice.backend, ": ", why));
     throw Error(TN_NOT_FOUND,
                 cat("backend: expected one of ", known.empty() ? "(no plugin was found)" : known,
                     ", got '", choice.backend, "'"));
