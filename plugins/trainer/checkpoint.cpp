@@ -16,7 +16,7 @@ using nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "the file has little-endian numbers");
 
 // Another number whenever what the loop keeps gets another form.
-constexpr const char* kVersion = "2";
+constexpr const char *kVersion = "3", *kEarlier = "2";  // which had the history inside
 constexpr const char *kVersionKey = "tenon.checkpoint", *kWriterKey = "tenon";
 
 constexpr std::pair<uint32_t, const char*> kTypes[] = {
@@ -75,7 +75,7 @@ Status check_version(const json& header) {
     is_ours = is_ours && value.is_string();
   if (!is_ours) return invalid("expected a checkpoint of trainer.train, got another file");
   std::string version = meta[kVersionKey], writer = meta.value(kWriterKey, "");
-  if (version == kVersion) return {};
+  if (version == kVersion || version == kEarlier) return {};
   return unsupported(cat("a checkpoint of version ", version, ", written by ",
                          writer.empty() ? "an earlier build of Tenon" : "Tenon " + writer,
                          ": expected version ", kVersion, ", which Tenon ", TENON_PLUGIN_VERSION,

@@ -186,12 +186,12 @@ Status Loop::end_epoch(const Cancel& cancel) {
     position_ = std::move(before);  // a run that goes on ends this epoch again
     return told;
   }
-  position_.history.push_back(record);
   position_.epoch += 1;
   position_.batch = position_.samples = 0;
   position_.loss_sum = 0;
   log_epoch(record);
-  TN_CHECK(folder_.write_history(position_.history));
+  TN_CHECK(folder_.add_record(record));  // before the checkpoint that counts it
+  history_.push_back(std::move(record));
   return save();
 }
 
@@ -295,7 +295,7 @@ json Loop::report() const {
   return {{"epochs", position_.epoch},
           {"steps", position_.steps},
           {"parameters", recipe_.parameters.size()},
-          {"history", position_.history},
+          {"history", history_},
           {"stopped_early", position_.stopped_early},
           {"stopped_by", position_.stopped_by.empty() ? json() : json(position_.stopped_by)},
           {"best_epoch", position_.best_epoch},

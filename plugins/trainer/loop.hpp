@@ -69,6 +69,7 @@ class Loop {
   std::optional<Stepper> stepper_;
   Identity identity_;  // where a run is kept
   Position position_;
+  nlohmann::json history_ = nlohmann::json::array();  // one record for each epoch
   Weights best_;
   double rate_ = 0;
   uint64_t skipped_in_a_row_ = 0, saved_step_ = 0;

@@ -167,6 +167,8 @@ Status Loop::resume(const Cancel& cancel) {
   TN_CHECK(set_states(saved->states).in(goes_on ? folder_.checkpoint_path() : given_.rewind));
   position_ = saved->position;
   best_ = std::move(saved->best);
+  history_ = std::move(saved->history);
+  TN_CHECK(folder_.begin_history(history_));
   is_saved_ = goes_on;
   saved_step_ = position_.steps;
   log_line(

@@ -20,7 +20,6 @@ void members(Self& p, Visit&& visit) {
   visit("finished", p.finished);
   visit("stopped_early", p.stopped_early);
   visit("stopped_by", p.stopped_by);
-  visit("history", p.history);
 }
 
 }  // namespace

@@ -20,7 +20,6 @@ struct Position {
   uint64_t best_epoch = 0, bad_epochs = 0;
   bool finished = false, stopped_early = false;
   std::string stopped_by;  // the callback that ended the run
-  nlohmann::json history = nlohmann::json::array();  // one record for each epoch
 
   nlohmann::json to_json() const;
   static Result<Position> from(const nlohmann::json& text);

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_folder.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 namespace tenon::trainer {
 namespace {
@@ -22,7 +29,45 @@ void remove_parts(const std::string& folder) {
   }
 }
 
+// The records of the epochs that a checkpoint counts. A process that was killed may have left more,
+// and half a line.
+json read_history(const std::string& path, uint64_t epochs) {
+  json records = json::array();
+  std::ifstream lines(path);
+  for (std::string line; std::getline(lines, line);) {
+    json record = json::parse(line, nullptr, false);
+    if (record.is_object() && record.contains("epoch") && record["epoch"].is_number_unsigned() &&
+        record["epoch"].get<uint64_t>() <= epochs)
+      records.push_back(std::move(record));
+  }
+  return records;
+}
+
+Status write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return {TN_DATA_LOSS, std::strerror(errno)};
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return ::fsync(file) == 0 ? Status() : Status(TN_DATA_LOSS, std::strerror(errno));
+}
+
 }  // namespace
+
+RunFolder::~RunFolder() {
+  if (locked_ >= 0) ::close(locked_);
+}
+
+// The folder itself is locked, so that nothing is left in it. Where the file system knows no locks
+// the run goes on without.
+Status RunFolder::lock() {
+  locked_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (locked_ < 0 || ::flock(locked_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+  return {TN_FAILED_PRECONDITION,
+          cat("option run: ", path_, ": expected a folder in which no training is going on, got ",
+              "one with a live training; wait for its end or stop it, or give another folder")};
+}
 
 Result<std::optional<RunFolder::Saved>> RunFolder::open(bool resume, const Identity& identity) {
   std::optional<Saved> out;
@@ -30,7 +75,11 @@ Result<std::optional<RunFolder::Saved>> RunFolder::open(bool resume, const Ident
   std::error_code failed;
   fs::create_directories(path_, failed);
   if (failed) return invalid(cat("option run: ", path_, ": ", failed.message()));
-  if (!fs::exists(checkpoint_path(), failed)) return out;
+  TN_CHECK(lock());
+  if (!fs::exists(checkpoint_path(), failed)) {
+    fs::remove(history_path(), failed);  // of a run that was killed before its first checkpoint
+    return out;
+  }
   if (!resume)
     return Status(TN_ALREADY_EXISTS, cat("option run: ", path_, " holds a run already: go on with ",
                                          "it (resume), or give another folder"));
@@ -50,9 +99,13 @@ Result<RunFolder::Saved> RunFolder::read(tn_ctx* ctx, const std::string& path) {
   if (!began.ok()) return std::move(began).status().in(path);
   out.identity = std::move(*began);
   out.identity.writer = checkpoint.writer;
-  Result<Position> position = Position::from(run.value("position", json()));
+  const json at = run.value("position", json());
+  Result<Position> position = Position::from(at);
   if (!position.ok()) return std::move(position).status().in(path);
   out.position = *position;
+  out.history = at.contains("history")
+                    ? at["history"]
+                    : read_history(fs::path(path).parent_path() / "history.jsonl", at["epoch"]);
   for (auto& [name, tensor] : checkpoint.tensors) {
     if (name.starts_with(kBest)) {
       out.best[name.substr(kBest.size())] = tensor;
@@ -82,19 +135,28 @@ Status RunFolder::write(const std::string& path, const Saved& saved) const {
   return save_checkpoint(ctx_, path, checkpoint);
 }
 
-Status RunFolder::write_history(const json& records) {
+Status RunFolder::begin_history(const json& records) {
   if (!is_kept()) return {};
   std::string text;
   for (const json& record : records)
     text += record.dump() + "\n";
   tn_target* target = nullptr;
-  TN_CHECK(services.blob->create(ctx_, str(path_ + "/history.jsonl"), &target));
+  TN_CHECK(services.blob->create(ctx_, str(history_path()), &target));
   Status written(services.blob->write(target, {}, text.data(), text.size()));
   if (!written.ok()) {
     services.blob->abandon(target);
     return written;
   }
   return Status(services.blob->commit(target));
+}
+
+Status RunFolder::add_record(const json& record) const {
+  if (!is_kept()) return {};
+  int file = ::open(history_path().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) return Status(TN_DATA_LOSS, cat(history_path(), ": ", std::strerror(errno)));
+  Status written = write_all(file, record.dump() + "\n");
+  ::close(file);
+  return std::move(written).in(history_path());
 }
 
 std::string RunFolder::resume_hint() const {

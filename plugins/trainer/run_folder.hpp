@@ -10,9 +10,14 @@
 
 namespace tenon::trainer {
 
+// One training at a time: from open() on the folder is locked. The lock ends with the process,
+// however that ends.
 class RunFolder {
  public:
   RunFolder(tn_ctx* ctx, std::string path) : ctx_(ctx), path_(std::move(path)) {}
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
   bool is_kept() const { return !path_.empty(); }
   std::string checkpoint_path() const { return path_ + "/checkpoint.safetensors"; }
 
@@ -20,6 +25,7 @@ class RunFolder {
     Identity identity;
     Position position;
     Weights states, best;
+    nlohmann::json history = nlohmann::json::array();
   };
   // Makes the folder. Without resume a run that is there already is refused; with it, nothing is
   // given when there is none.
@@ -28,15 +34,21 @@ class RunFolder {
   // Beside the checkpoint, as step_120.safetensors, and never overwritten by later steps.
   Status keep(const Saved& saved);
   static Result<Saved> read(tn_ctx* ctx, const std::string& path);
-  Status write_history(const nlohmann::json& records);
+  // history.jsonl holds these, and then one more: an epoch late in a run costs no more than an
+  // early one.
+  Status begin_history(const nlohmann::json& records);
+  Status add_record(const nlohmann::json& record) const;
   // "run/checkpoint.safetensors, step 120"; what to tell about going on.
   std::string resume_hint() const;
 
  private:
+  Status lock();
+  std::string history_path() const { return path_ + "/history.jsonl"; }
   Status write(const std::string& path, const Saved& saved) const;
 
   tn_ctx* ctx_;
   std::string path_;
+  int locked_ = -1;  // the open folder
 };
 
 }  // namespace tenon::trainer

@@ -1,11 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <new>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "tenon/role/callback.h"
 
 #include "training_session.hpp"
 
+namespace {
+std::atomic<uint64_t> allocations{0};
+}  // namespace
+
+// Of this program and of the plugins that it loads.
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* made = std::malloc(bytes ? bytes : 1)) return made;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* at) noexcept {
+  std::free(at);
+}
+[[gnu::noinline]] void operator delete(void* at, size_t) noexcept {
+  std::free(at);
+}
+
 namespace tenon::test {
 namespace {
+
+uint64_t allocations_so_far() {
+  return allocations;
+}
 
 class RunFolder : public TrainingTest {
  protected:
@@ -20,6 +51,7 @@ class RunFolder : public TrainingTest {
     model_ = {};
   }
   std::string run() { return (folder_ / "run").string(); }
+  std::string run_file(const char* name) { return run() + "/" + name; }
   std::string checkpoint() { return run() + "/checkpoint.safetensors"; }
   static std::string read(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -167,22 +199,118 @@ TEST_F(RunFolder, AnotherOptionOfLossOrOptimizerIsRefused) {
   EXPECT_EQ(failure(model_, rows(), options_), "") << "the same options go on";
 }
 
+// Version 2 had the history in the checkpoint.
+TEST_F(RunFolder, TheVersionBeforeIsRead) {
+  ASSERT_TRUE(train(model_, rows(), options_).ok());
+  json history = report_["history"];
+  std::string bytes = read(checkpoint());
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  json header = json::parse(bytes.substr(8, length));
+  json run = json::parse(header["__metadata__"]["run"].get<std::string>());
+  run["position"]["history"] = history;
+  header["__metadata__"]["run"] = run.dump();
+  header["__metadata__"]["tenon.checkpoint"] = "2";
+  std::string text = header.dump();
+  uint64_t longer = text.size();
+  bytes.replace(0, 8 + length, std::string(reinterpret_cast<char*>(&longer), 8) + text);
+  std::ofstream(checkpoint(), std::ios::binary) << bytes;
+  std::filesystem::remove(run_file("history.jsonl"));
+  options_["resume"] = true;
+
+  ASSERT_EQ(failure(model_, rows(), options_), "");
+
+  EXPECT_EQ(report_["history"], history);
+  EXPECT_EQ(history.size(), 4u);
+}
+
+// What a process that is killed leaves: a record that no checkpoint counts, and half of one.
+TEST_F(RunFolder, RecordsThatNoCheckpointCountsAreDropped) {
+  ASSERT_TRUE(train(model_, rows(), options_).ok());
+  json history = report_["history"];
+  std::string whole = read(run_file("history.jsonl"));
+  std::ofstream(run_file("history.jsonl"), std::ios::app) << R"({"epoch":5,"loss":1})"
+                                                          << "\n{\"epoch\":6,";
+  options_["resume"] = true;
+
+  ASSERT_EQ(failure(model_, rows(), options_), "");
+
+  EXPECT_EQ(report_["history"], history);
+  EXPECT_EQ(read(run_file("history.jsonl")), whole);
+}
+
+TEST_F(RunFolder, TwoTrainingsInOneAreRefused) {
+  int other = ::open(run().c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_LT(other, 0);
+  ASSERT_TRUE(train(model_, rows(), options_).ok());
+  other = ::open(run().c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);  // as a live training has it
+
+  EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("got one with a live training"));
+  options_["resume"] = true;
+  EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("got one with a live training"));
+
+  ::close(other);
+  EXPECT_EQ(failure(model_, rows(), options_), "") << "the lock goes with whoever held it";
+}
+
+// Each epoch allocates and writes what the ones before did, whatever its number.
+TEST_F(RunFolder, ALateEpochIsNoMoreWorkThanAnEarlyOne) {
+  struct Epochs {
+    std::vector<uint64_t> allocations, written;
+    static tn_status* told(void* self, tn_str, const tn_graph*, int32_t*) {
+      auto& epochs = *static_cast<Epochs*>(self);
+      std::string key;
+      uint64_t bytes = 0;
+      std::ifstream io("/proc/self/io");
+      while (io >> key >> bytes && key != "wchar:") {
+      }
+      epochs.allocations.push_back(allocations_so_far());
+      epochs.written.push_back(bytes);
+      return nullptr;
+    }
+  };
+  for (bool kept : {true, false}) {
+    Epochs epochs;
+    const tn_callback table{sizeof(tn_callback), 1, nullptr, Epochs::told};
+    tn_component_ref* raw = nullptr;
+    ASSERT_EQ(
+        text_of(Status(services.component->lend(ctx_, str("tenon.callback/1"), str("test.work"),
+                                                &table, &epochs, nullptr, &raw))),
+        "");
+    lent_["callbacks"] = std::move(*Component::share(raw, "tenon.callback/1"));
+    services.component->release(raw);
+    json options{{"epochs", 130}, {"batch", 40}};
+    if (kept) options["run"] = run();
+
+    ASSERT_EQ(failure(model_, rows(), options), "");
+
+    auto per_epoch = [](const std::vector<uint64_t>& counts, size_t first) {
+      return static_cast<double>(counts[first + 20] - counts[first]) / 20;
+    };
+    double early = per_epoch(epochs.allocations, 10), late = per_epoch(epochs.allocations, 105);
+    EXPECT_GT(early, 10) << "they are counted";
+    EXPECT_LT(late, early * 1.05 + 5);
+    if (kept) EXPECT_LT(per_epoch(epochs.written, 105), per_epoch(epochs.written, 10) * 1.05 + 50);
+  }
+}
+
 TEST_F(RunFolder, ANewerVersionIsRefused) {
   ASSERT_TRUE(train(model_, rows(), options_).ok());
   options_["resume"] = true;
-  write_with("\"tenon.checkpoint\":\"2\"", "\"tenon.checkpoint\":\"9\"");
+  write_with("\"tenon.checkpoint\":\"3\"", "\"tenon.checkpoint\":\"9\"");
   EXPECT_THAT(failure(model_, rows(), options_),
-              HasSubstr("a checkpoint of version 9, written by Tenon 0.1.0: expected version 2"));
+              HasSubstr("a checkpoint of version 9, written by Tenon 0.1.0: expected version 3"));
 }
 
 TEST_F(RunFolder, AnEarlierVersionIsRefused) {
   ASSERT_TRUE(train(model_, rows(), options_).ok());
   options_["resume"] = true;
-  write_with("\"tenon.checkpoint\":\"2\"", "\"tenon.checkpoint\":\"1\"");
+  write_with("\"tenon.checkpoint\":\"3\"", "\"tenon.checkpoint\":\"1\"");
   write_with("\"tenon\":\"0.1.0\"", "\"other\":\"0.1.0\"");
   EXPECT_THAT(failure(model_, rows(), options_),
               HasSubstr("a checkpoint of version 1, written by an earlier build of Tenon: expected "
-                        "version 2"));
+                        "version 3"));
   write_with("\"tenon.checkpoint\"", "\"elsewhere.checks\"");
   EXPECT_THAT(failure(model_, rows(), options_),
               HasSubstr("expected a checkpoint of trainer.train, got another file"));
