@@ -8,8 +8,9 @@ import budgets
 import machine_paths
 import pytest
 import readmes
+import terminal
 
-GATES = [arrows, budgets, machine_paths, readmes]
+GATES = [arrows, budgets, machine_paths, readmes, terminal]
 
 
 @pytest.fixture
@@ -132,3 +133,13 @@ def test_words_that_look_like_paths_are_no_trace(tree):
     )
 
     assert machine_paths.violations(tree) == []
+
+
+@pytest.mark.parametrize(
+    "text", ['std::printf("%s", name);', "std::cout << name;", "fwrite(a, 1, n, stdout);"]
+)
+def test_text_past_the_one_way_to_the_terminal_is_named(tree, text):
+    write(tree, "bindings/lua/command/list.cpp", f"void list() {{\n  {text}\n}}\n")
+    assert only(terminal.violations(tree)).startswith("bindings/lua/command/list.cpp:2:")
+    write(tree, "bindings/lua/command/list.cpp", "std::snprintf(text, 8, format);  // printf(\n")
+    assert terminal.violations(tree) == []

@@ -3,7 +3,12 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+
+#include <unistd.h>
+
+#include "tenon/cxx/terminal.hpp"
 
 #include "terminal.hpp"
 
@@ -82,10 +87,27 @@ Shapes shapes_of(const std::vector<std::string>& texts) {
   return shapes;
 }
 
+void check_output(const cxx::Session& session, const std::string& path) {
+  namespace fs = std::filesystem;
+  auto refuse = [&path](int32_t code, std::string_view why) {
+    throw Error(code, cat("-o ", path, ": ", why));
+  };
+  if (path.empty() || path.back() == '/')
+    refuse(TN_INVALID_ARGUMENT, "expected the name of a file, got none");
+  std::error_code ignored;
+  fs::path folder = fs::absolute(path, ignored).parent_path();
+  if (fs::is_directory(path, ignored))
+    refuse(TN_INVALID_ARGUMENT, "expected the name of a file, got a folder");
+  if (!fs::is_directory(folder, ignored))
+    refuse(TN_NOT_FOUND, cat("expected a folder ", folder.string(), ", got none; make it first"));
+  if (access(folder.c_str(), W_OK) != 0)
+    refuse(TN_PERMISSION_DENIED, cat("the folder ", folder.string(), " cannot be written to"));
+  cxx::component_for_file(session, "tenon.writer/1", path);  // or says which endings there are
+}
+
 void print(const std::string& text) {
   clear_progress();
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw Error(TN_DATA_LOSS, "standard output: cannot be written to");
+  if (!cxx::print_text(text)) throw Error(TN_DATA_LOSS, "standard output: cannot be written to");
 }
 
 void print_json(const Json& value) {
@@ -95,11 +117,11 @@ void print_json(const Json& value) {
 std::string quantity(double number, const char* unit) {
   static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P"};
   size_t prefix = 0;
-  for (; number >= 1000 && prefix + 1 < std::size(kPrefixes); ++prefix)
+  // 999.96 would be shown as 1000.
+  for (; number >= 999.95 && prefix + 1 < std::size(kPrefixes); ++prefix)
     number /= 1000;
   char text[64];
-  std::snprintf(text, sizeof text, prefix ? "%.3g %s%s" : "%.4g %s%s", number, kPrefixes[prefix],
-                unit);
+  std::snprintf(text, sizeof text, "%.4g %s%s", number, kPrefixes[prefix], unit);
   return text;
 }
 

@@ -57,6 +57,9 @@ using Shapes = std::map<std::string, std::vector<int64_t>>;
 void add_shapes(CLI::App& app, std::vector<std::string>& texts);
 Shapes shapes_of(const std::vector<std::string>& texts);
 
+// Throws where no model can be written to this path: asked before the work, not after it.
+void check_output(const cxx::Session& session, const std::string& path);
+
 void print(const std::string& text);  // to standard output
 void print_json(const Json& value);
 std::string quantity(double number, const char* unit);  // 25.6 M

@@ -2,6 +2,8 @@
 // tenon infer MODEL --input NAME=FILE.npy ... --output-dir DIR
 #include <filesystem>
 
+#include <unistd.h>
+
 #include "tenon/cxx/npz.hpp"
 
 #include "../module/table_text.hpp"
@@ -42,13 +44,19 @@ std::string file_name(std::string name) {
   return (name.empty() || name[0] == '.' ? "_" + name : name) + ".npy";
 }
 
+// Before the work: what cannot be written need not be computed.
+void make_folder(const std::string& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw Error(TN_UNAVAILABLE, cat("--output-dir ", folder, ": ", failed.message()));
+  if (access(folder.c_str(), W_OK) != 0)
+    throw Error(TN_PERMISSION_DENIED, cat("--output-dir ", folder, ": cannot be written to"));
+}
+
 // All files or none.
 Json write_outputs(const cxx::Plan& plan,
                    const std::vector<cxx::Tensor>& outputs,
                    const std::string& folder) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw Error(TN_UNAVAILABLE, cat(folder, ": ", failed.message()));
   Json written = Json::array();
   if (outputs.empty()) return written;
   auto path_of = [&](size_t i) {
@@ -80,6 +88,7 @@ Action declare_infer(CLI::App& app, const Tool& tool) {
   flags->json.add(&app);
   return [flags, &tool] {
     SessionPtr session = tool.open(flags->run.choice.threads);
+    make_folder(flags->folder);
     cxx::Model model = cxx::Model::load(session, flags->model);
     std::vector<cxx::Tensor> inputs = read_inputs(model, flags->inputs);
     cxx::Plan plan(model, cxx::compile_options(*session, flags->run.choice));

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tenon`: 0 when done, 1 when it failed, 2 when used wrongly. Errors are one line on standard
-// error.
+// `tenon`: 0 when done, 1 when it failed, 2 when used wrongly, 130 when Ctrl-C stopped it. Errors
+// are one line on standard error.
+#include <csignal>
+
+#include "tenon/cxx/terminal.hpp"
+
 #include "command.hpp"
 #include "terminal.hpp"
 
@@ -8,11 +12,11 @@ namespace {
 
 using namespace tenon::command;
 
-int complain(int code, std::string text) {
+constexpr int kInterrupted = 128 + SIGINT;  // as shells say it
+
+int complain(int code, const std::string& text) {
   leave_terminal();
-  for (char& c : text)
-    if (c == '\n' || c == '\r') c = ' ';
-  std::fprintf(stderr, "tenon: %s\n", text.c_str());
+  tenon::cxx::complain_of("tenon: " + text);
   return code;
 }
 
@@ -59,7 +63,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return complain(1, "out of memory");
   } catch (const std::exception& thrown) {
-    return complain(1, thrown.what());
+    return complain(was_interrupted() ? kInterrupted : 1, thrown.what());
   }
   leave_terminal();
   return code;

@@ -64,6 +64,7 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
     if (!flags->data.empty()) args["data"] = flags->data;
     args["json"] = flags->json.json;
     SessionPtr session = tool.open();
+    check_output(*session, flags->output);
     Json result = lua::run_script(session, recipe, args, flags->given.limits());
     if (flags->json.json) print_json(result);
   };

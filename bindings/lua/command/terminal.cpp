@@ -9,6 +9,8 @@
 
 #include <unistd.h>
 
+#include "tenon/cxx/terminal.hpp"
+
 namespace tenon::command {
 namespace {
 
@@ -16,10 +18,12 @@ using Clock = std::chrono::steady_clock;
 
 // A signal handler gets no argument, so what it stops must be global.
 std::atomic<tn_cancel*> stoppable{nullptr};
+std::atomic<bool> interrupted{false};
 
 void on_interrupt(int signal_number) {
   tn_cancel* cancel = stoppable.exchange(nullptr);
   if (cancel) {
+    interrupted = true;
     tenon_cancel_request(cancel);
   } else {
     std::signal(signal_number, SIG_DFL);
@@ -63,7 +67,7 @@ class Bars {
 
   void draw(std::string_view title, uint64_t done, uint64_t total, double seconds) {
     constexpr uint64_t kCells = 30;
-    std::string line = "\r\033[K" + std::string(title) + " ";
+    std::string line = "\r\033[K" + cxx::visible(title, cxx::Lines::kOne) + " ";
     if (total) {
       done = std::min(done, total);
       auto share = static_cast<double>(done) / static_cast<double>(total);
@@ -95,8 +99,7 @@ void TN_CALL on_log(void*, uint32_t level, tn_str who, tn_str message) {
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
   if (level < (verbose_log ? TN_LOG_DEBUG : TN_LOG_INFO) || level > TN_LOG_ERROR) return;
   bars().clear();
-  std::fprintf(stderr, "%s: %.*s: %.*s\n", kNames[level], static_cast<int>(who.len), who.data,
-               static_cast<int>(message.len), message.data);
+  cxx::complain_of(cxx::cat(kNames[level], ": ", cxx::view(who), ": ", cxx::view(message)));
 }
 
 }  // namespace
@@ -108,6 +111,10 @@ void watch_terminal(const cxx::Session& session, bool verbose) {
   stoppable = session.cancel();
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write
+}
+
+bool was_interrupted() {
+  return interrupted;
 }
 
 void clear_progress() {

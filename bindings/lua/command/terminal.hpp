@@ -8,6 +8,8 @@ namespace tenon::command {
 
 // Shows what the session tells and lets Ctrl-C stop its work; a second Ctrl-C ends the process.
 void watch_terminal(const cxx::Session& session, bool verbose);
+// Whether Ctrl-C has asked the work to stop.
+bool was_interrupted();
 // Before printing: takes a progress bar off the screen.
 void clear_progress();
 // Before the session ends.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tn.print_table, tn.json, tn.write, tn.log.
 #include "tenon/cxx/file.hpp"
+#include "tenon/cxx/terminal.hpp"
 
 #include "convert.hpp"
 #include "table_text.hpp"
@@ -21,8 +22,7 @@ int print_table(lua_State* state) {
     }
   }
   std::string text = table_text(rows, columns);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  cxx::print_text(text);
   return 0;
 }
 // tn.json(value): one line of JSON.

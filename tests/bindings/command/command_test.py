@@ -142,8 +142,44 @@ def test_ctrl_c_stops_an_endless_loop(tmp_path: Path) -> None:
         assert process.stdout.readline() == "on\n"
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "pipeline.lua:3: cancelled" in errors
+
+
+ESCAPE = "\x1b]0;gone\x07\x1b[2J\x7f\x9b31m\u202e"
+SHOWN = "\\u001b]0;gone\\u0007\\u001b[2J\\u007f\\u009b31m\\u202e"
+
+
+def test_no_name_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
+    path = script(tmp_path, f"require('tenon').log.info('a {ESCAPE} b\\nerror: c')")
+    assert tenon("run", path).stderr == f"info: embedder: a {SHOWN} b error: c\n"
+    failed(tenon("inspect", tmp_path / f"{ESCAPE}.onnx"), 1, f"{SHOWN}.onnx")
+    path = script(tmp_path, f"error('{ESCAPE}', 0)")
+    failed(tenon("run", path), 1, SHOWN)
+    path = script(tmp_path, f"require('tenon').print_table({{{{ ['{ESCAPE}'] = '{ESCAPE}' }}}})")
+    result = tenon("run", path)
+    assert SHOWN in result.stdout
+    assert not [c for c in result.stdout if ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160]
+    path = script(tmp_path, f"return '{ESCAPE}'")
+    result = tenon("run", path, "--json")
+    assert json.loads(result.stdout) == ESCAPE
+    assert not [c for c in result.stdout if ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160]
+
+
+@pytest.mark.parametrize(
+    ("output", "parts"),
+    [
+        ("absent/out.onnx", ("-o absent/out.onnx: expected a folder ", "got none")),
+        ("folder", ("-o folder: expected the name of a file, got a folder",)),
+        ("folder/", ("-o folder/: expected the name of a file",)),
+        ("out.onxx", ("out.onxx: no component of role tenon.writer/1",)),
+    ],
+)
+def test_an_output_is_refused_before_the_work(tmp_path: Path, output: str, parts: tuple) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "recipe.lua").write_text("error('it has begun')")
+    result = tenon("optimize", "m.onnx", "-o", output, "--recipe", "recipe.lua", cwd=tmp_path)
+    failed(result, 1, *parts)
 
 
 def test_too_much_memory_is_an_error(tmp_path: Path) -> None:

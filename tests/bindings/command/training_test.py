@@ -2,7 +2,6 @@
 """`tenon train`: stopped, killed, gone on with."""
 
 import json
-import os
 import random
 import re
 import signal
@@ -53,13 +52,9 @@ def losses(result: subprocess.CompletedProcess) -> list[float]:
 
 
 def start_to_be_killed(folder: Path, *args: str) -> subprocess.Popen:
-    """A process with a state folder of its own: one that is killed while it loads a plugin leaves a
-    mark there, for which the next one would not load it."""
-    state = folder / "state" / str(time.monotonic_ns())
     return subprocess.Popen(
         [TENON, "train", "train.lua", *args],
         cwd=folder,
-        env=os.environ | {"XDG_STATE_HOME": str(state)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -119,7 +114,7 @@ def test_an_interrupt_saves_and_says_how_to_go_on(folder: Path) -> None:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "go on with --resume run" in errors.splitlines()[-1]
     assert not (folder / "o.onnx").exists()
 
@@ -159,3 +154,20 @@ def test_a_script_of_two_trainings_goes_on_in_the_second(folder: Path) -> None:
     end = train(folder, "killed.onnx", "--resume", "run")
     assert end.returncode == 0, end.stderr
     assert (folder / "killed.onnx").read_bytes() == (folder / "whole.onnx").read_bytes()
+
+
+def test_two_trainings_in_one_folder_are_refused(folder: Path) -> None:
+    long = ["--set", "out=o.onnx", "--set", "epochs=100000", "--run", "run"]
+    process = start_to_be_killed(folder, *long)
+    while epochs_of(folder / "run") == 0:
+        assert process.poll() is None
+        time.sleep(0.02)
+    for way in ("--run", "--resume"):
+        failed(
+            train(folder, "p.onnx", way, "run"), 1, "run: expected a folder in which no training"
+        )
+    assert process.poll() is None
+    process.kill()
+    process.wait()
+    history = epochs_of(folder / "run")
+    assert train(folder, "p.onnx", "--resume", "run", epochs=history + 3).returncode == 0
