@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
+#include <mutex>
+#include <set>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -26,6 +29,44 @@ std::string temporary_name(const fs::path& final_path) {
       .native();
 }
 
+// What is being written now, by all sessions: std::quick_exit, by which a program ends while its
+// threads may be anywhere, leaves none of it behind. Exit handlers get no argument.
+struct Unfinished {
+  std::mutex lock;
+  std::set<std::string> files;
+  bool is_ending = false;
+};
+Unfinished& unfinished() {
+  static Unfinished& all = *new Unfinished;  // NOLINT: never destroyed, threads may still write
+  return all;
+}
+void remove_unfinished() {
+  std::lock_guard hold(unfinished().lock);
+  unfinished().is_ending = true;
+  for (const std::string& file : unfinished().files)
+    ::unlink(file.c_str());
+}
+
+int open_temporary(const std::string& file) {
+  [[maybe_unused]] static const int registered = std::at_quick_exit(remove_unfinished);
+  std::lock_guard hold(unfinished().lock);
+  if (unfinished().is_ending) {
+    errno = ECANCELED;
+    return -1;
+  }
+  unfinished().files.insert(file);
+  int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd >= 0) return fd;
+  int why = errno;
+  unfinished().files.erase(file);
+  errno = why;
+  return -1;
+}
+void forget_temporary(const std::string& file) {
+  std::lock_guard hold(unfinished().lock);
+  unfinished().files.erase(file);
+}
+
 Status flush_folder(const fs::path& file) {
   std::string folder = file.parent_path().native();
   int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -45,7 +86,9 @@ tn_target::tn_target(tn_ctx* made_by, std::string where) : owner(made_by), path(
 tn_target::~tn_target() {
   for (const File& file : files) {
     if (file.fd >= 0) ::close(file.fd);
-    if (!file.temporary.empty()) ::unlink(file.temporary.c_str());
+    if (file.temporary.empty()) continue;
+    ::unlink(file.temporary.c_str());
+    forget_temporary(file.temporary);
   }
   owner->add(Held::kBlob, -1);
 }
@@ -63,7 +106,7 @@ Status tn_target::add(std::string_view name, std::string final_path) {
   File file{std::string(name), std::move(final_path), {}, -1};
   file.temporary = temporary_name(file.final_path);
   files.reserve(files.size() + 1);  // from here on nothing may throw: the file must not be lost
-  file.fd = ::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  file.fd = open_temporary(file.temporary);
   if (file.fd < 0) return file_error("write", file.final_path, errno);
   if (exists) (void)::fchmod(file.fd, old.st_mode & 0777);  // who could read it still can
   files.push_back(std::move(file));
@@ -107,6 +150,7 @@ Status tn_target::commit() {
   for (auto file = files.rbegin(); file != files.rend(); ++file) {
     if (::rename(file->temporary.c_str(), file->final_path.c_str()) != 0)
       return file_error("write", file->final_path, errno);
+    forget_temporary(file->temporary);
     file->temporary.clear();
   }
   return flush_folder(files.front().final_path);

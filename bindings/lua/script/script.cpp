@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "script.hpp"
 
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 
 #include "../module/convert.hpp"
 #include "sandbox.hpp"
+#include "watchdog.hpp"
 
 namespace tenon::lua {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 // What the allocator and the hook of a state see.
 struct Watch {
@@ -21,9 +20,7 @@ struct Watch {
   uint64_t used = 0;
   uint64_t instructions = 0;  // run so far
   uint64_t most_instructions = 0;
-  bool has_deadline = false;
-  Clock::time_point deadline;
-  double seconds = 0;
+  Watchdog* dog = nullptr;
 };
 
 void* allocate(void* arg, void* old, size_t old_bytes, size_t bytes) {
@@ -47,16 +44,15 @@ Watch& watch_of(lua_State* state) {
 }
 
 constexpr int kInstructionsBetweenLooks = 10'000;
+constexpr const char* kCancelled = "cancelled";
 
 // Why the script must stop; empty while it may go on.
 std::string reason_to_stop(const Watch& watch) {
-  if (watch.session->stopping->requested(watch.session->cancel())) return "cancelled";
+  if (watch.dog->is_late()) return watch.dog->why_late();  // which cancels as well
+  if (watch.session->stopping->requested(watch.session->cancel())) return kCancelled;
   if (watch.most_instructions && watch.instructions > watch.most_instructions)
     return cat("stopped: the script may run ", watch.most_instructions,
                " instructions of Lua: an endless loop? (--instructions)");
-  if (watch.has_deadline && Clock::now() > watch.deadline)
-    return cat("stopped: the script may run for ", static_cast<int64_t>(watch.seconds),
-               " s (--time)");
   return "";
 }
 
@@ -67,6 +63,7 @@ void look(lua_State* state, lua_Debug*) {
   watch.instructions += kInstructionsBetweenLooks;
   std::string reason = reason_to_stop(watch);
   if (reason.empty()) return;
+  if (reason != kCancelled) watch.dog->expect_end(reason);
   lua_rawgeti(state, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
   lua_State* main = lua_tothread(state, -1);
   lua_pop(state, 1);
@@ -155,14 +152,10 @@ Json run_script(const SessionPtr& session,
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored))
     throw Error(TN_NOT_FOUND, cat(path, ": expected a Lua script, got no such file"));
-  Watch watch{.session = session,
-              .limit = limits.memory_bytes,
-              .most_instructions = limits.instructions,
-              .has_deadline = limits.seconds > 0,
-              .seconds = limits.seconds};
-  if (watch.has_deadline)
-    watch.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                        std::chrono::duration<double>(limits.seconds));
+  Watch watch{
+      .session = session, .limit = limits.memory_bytes, .most_instructions = limits.instructions};
+  Watchdog dog(session, path, limits.seconds);  // before the state: it watches its end as well
+  watch.dog = &dog;
   std::unique_ptr<lua_State, void (*)(lua_State*)> state(lua_newstate(allocate, &watch), lua_close);
   if (!state) throw Error(TN_RESOURCE_EXHAUSTED, "out of memory: no Lua state (--memory)");
 
@@ -185,8 +178,12 @@ Json run_script(const SessionPtr& session,
   lua_pushcfunction(state.get(), guarded<run_job>);
   lua_pushlightuserdata(state.get(), &job);
   int status = lua_pcall(state.get(), 1, 0, 0);
-  if (status == LUA_OK) return job.result;
+  bool late = dog.is_late();
+  if (status == LUA_OK && !late) return job.result;
+  if (status == LUA_OK) throw Error(TN_CANCELLED, cat(path, ": ", dog.why_late()));
   std::string message = failure_of(state.get(), status, watch);
+  // What was cancelled for it does not know why.
+  if (late && message.find("--time") == std::string::npos) message += cat("; ", dog.why_late());
   throw Error(TN_UNKNOWN, status == LUA_ERRMEM ? cat(path, ": ", message) : message);
 }
 
