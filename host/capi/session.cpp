@@ -7,6 +7,7 @@
 #include "tenon/tenon.h"
 
 #include "capi/capi.hpp"
+#include "registry/crash_report.hpp"
 #include "registry/registry.hpp"
 #include "services/boundary.hpp"
 
@@ -18,6 +19,7 @@ using Json = nlohmann::json;
 struct Config {
   RegistryConfig registry;
   size_t threads = 0;  // 0: what the session starts with
+  bool report_crashes = false;
 };
 
 Status read_field(const std::string& key, const Json& value, Config& config) {
@@ -30,6 +32,7 @@ Status read_field(const std::string& key, const Json& value, Config& config) {
     return Status();
   };
   if (key == "safe_mode") return read_flag(config.registry.safe_mode);
+  if (key == "report_crashes") return read_flag(config.report_crashes);
   if (key == "drafts") return read_flag(config.registry.drafts);
   if (key == "threads") {
     if (!value.is_number_unsigned() || value == 0u || value > 4096u)
@@ -45,10 +48,12 @@ Status read_field(const std::string& key, const Json& value, Config& config) {
     }
     return {};
   }
-  constexpr std::string_view kKeys[] = {"plugin_path", "safe_mode", "threads", "drafts"};
+  constexpr std::string_view kKeys[] = {"plugin_path", "safe_mode", "threads", "drafts",
+                                        "report_crashes"};
   std::string_view near = nearest(key, kKeys);
-  return invalid(cat("config: expected plugin_path, safe_mode, threads or drafts, got '", key, "'",
-                     near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
+  return invalid(
+      cat("config: expected plugin_path, safe_mode, threads, drafts or report_crashes, got '", key,
+          "'", near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
 }
 
 Result<Config> read_config(std::string_view text) {
@@ -63,6 +68,7 @@ Result<Config> read_config(std::string_view text) {
 
 Status open(std::string_view text, tenon_session** out) {
   TN_TRY(config, read_config(text));
+  if (config.report_crashes) report_crashes();
   auto session = std::make_unique<tenon_session>(std::move(config.registry));
   if (config.threads) session->host.threads = config.threads;
   *out = session.release();

@@ -151,6 +151,20 @@ Result<AdoptedTable> AdoptedTable::make(std::string_view role, const void* table
   return adopted;
 }
 
+std::vector<std::pair<std::string_view, const void*>> functions_of(std::string_view role,
+                                                                   const void* table) {
+  std::vector<std::pair<std::string_view, const void*>> out;
+  for (const Role& known : kRoles) {
+    if (known.id != role) continue;
+    for (const Slot& slot : known.required) {
+      const void* function = nullptr;
+      std::memcpy(&function, static_cast<const char*>(table) + slot.offset, sizeof function);
+      out.emplace_back(slot.name, function);
+    }
+  }
+  return out;
+}
+
 void name_self(const void* self, std::string_view component) {
   std::lock_guard hold(named_selves().lock);
   named_selves().names.emplace(self, component);

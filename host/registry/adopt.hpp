@@ -40,6 +40,10 @@ class AdoptedTable {
   std::vector<std::string_view> holes_;  // names of the functions that are stubs
 };
 
+// The functions of a full-size table that its role requires, by name.
+std::vector<std::pair<std::string_view, const void*>> functions_of(std::string_view role,
+                                                                   const void* table);
+
 // While a component with holes lives, its stubs name it by its self.
 void name_self(const void* self, std::string_view component);
 void forget_self(const void* self);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/component.hpp"
 
+#include "registry/crash_report.hpp"
 #include "services/boundary.hpp"
 #include "services/session.hpp"
 #include "services/status_object.hpp"
@@ -55,7 +56,9 @@ Result<const void*> tn_component_ref::table(std::string_view wanted) {
     tenon::host::name_self(self_, id());
     named_ = true;
   }
-  return tables_.emplace(wanted, std::move(*adopted)).first->second.get();
+  const void* kept = tables_.emplace(wanted, std::move(*adopted)).first->second.get();
+  tenon::host::know_table(wanted, id(), kept);
+  return kept;
 }
 
 namespace tenon::host {

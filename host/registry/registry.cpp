@@ -5,7 +5,9 @@
 #include <cstddef>
 
 #include "graph/op_table.hpp"
+#include "registry/crash_report.hpp"
 #include "services/log.hpp"
+#include "services/whereabouts.hpp"
 
 namespace tenon::host {
 namespace fs = std::filesystem;
@@ -114,6 +116,8 @@ Status Registry::load(Candidate& c) {
   Status failed;
   {
     LoadGuard guard(c.file);
+    know_plugin(c.file, c.text.id);
+    Whereabouts here("load of plugin", c.text.id);
     auto plugin = std::make_unique<Plugin>(session_, c.text.id);
     plugin->file = c.file;
     failed = load_plugin(*plugin, c.text);
@@ -151,6 +155,7 @@ Status Registry::add_rows_of(Candidate& c, const tn_component& component) {
   for (uint64_t i = 0; i < ops.count; ++i) {
     TN_TRY(row, adopt_struct(cat(id, ": operator row ", i), ops.rows[i], kLeastOp));
     TN_CHECK(session_->ops->add(&row, &c.plugin->ctx));  // which copies it
+    know_row(row);
   }
   return {};
 }

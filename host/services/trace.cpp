@@ -5,6 +5,7 @@
 
 #include "services/boundary.hpp"
 #include "services/session.hpp"
+#include "services/whereabouts.hpp"
 
 namespace tenon::host {
 namespace {
@@ -126,9 +127,11 @@ int32_t enabled(tn_ctx* ctx) {
   return hub(ctx).enabled();
 }
 void begin(tn_ctx* ctx, tn_str category, tn_str name) {
+  enter(view(category), view(name));
   quietly([&] { hub(ctx).begin(view(category), view(name)); });
 }
 void end(tn_ctx* ctx) {
+  leave();
   quietly([&] { hub(ctx).end(); });
 }
 void counter(tn_ctx* ctx, tn_str name, double value) {

@@ -197,8 +197,11 @@ Status Executable::run(const DLTensor* const* in,
     TN_CHECK(cancel.check());
     Node node{graph_.get(), step.node};
     uint64_t start = profiling ? now_ns() : 0;
-    TN_CHECK(
-        run.run_step(step, exec->cancel).in(cat("node ", node.name(), " (", node.type(), ")")));
+    services.trace->begin(ctx_, str("node"), str(node.name()));
+    // A row may be anybody's: what it throws is its node's failure.
+    Status done(guard([&] { return run.run_step(step, exec->cancel); }));
+    services.trace->end(ctx_);
+    TN_CHECK(std::move(done).in(cat("node ", node.name(), " (", node.type(), ")")));
     if (profiling) {
       double flops = 0, bytes = 0;
       if (step.row->cost) TN_CHECK(step.row->cost(graph_.get(), step.node, &flops, &bytes));

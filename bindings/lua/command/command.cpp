@@ -15,7 +15,7 @@
 namespace tenon::command {
 
 SessionPtr Tool::open(int threads) const {
-  Json config = Json::object();
+  Json config = {{"report_crashes", true}};
   if (!plugin_path.empty()) config["plugin_path"] = plugin_path;
   if (safe_mode) config["safe_mode"] = true;
   if (threads > 0) config["threads"] = threads;
