@@ -94,7 +94,9 @@ Result<std::string> Registry::for_file(std::string_view role, std::string_view p
     }
   }
   if (!best.empty()) return best;
-  return not_found(cat(path, ": no component of role ", role,
+  // "tenon.writer/1" is the ABI's word for a writer.
+  size_t begin = role.find('.') + 1, end = role.find('/');
+  return not_found(cat(path, ": no ", role.substr(begin, end - begin),
                        " is for such a file; expected a name with ",
                        known.empty() ? "(no plugin was found)" : known));
 }

@@ -96,8 +96,7 @@ void check_output(const cxx::Session& session, const std::string& path) {
     refuse(TN_INVALID_ARGUMENT, "expected the name of a file, got none");
   std::error_code ignored;
   fs::path folder = fs::absolute(path, ignored).parent_path();
-  if (fs::is_directory(path, ignored))
-    refuse(TN_INVALID_ARGUMENT, "expected the name of a file, got a folder");
+  if (fs::is_directory(path, ignored)) refuse(TN_INVALID_ARGUMENT, "expected a file, got a folder");
   if (!fs::is_directory(folder, ignored))
     refuse(TN_NOT_FOUND, cat("expected a folder ", folder.string(), ", got none; make it first"));
   if (access(folder.c_str(), W_OK) != 0)

@@ -16,7 +16,7 @@ constexpr int kInterrupted = 128 + SIGINT;  // as shells say it
 
 int complain(int code, const std::string& text) {
   leave_terminal();
-  tenon::cxx::complain_of("tenon: " + text);
+  tenon::cxx::complain_of("tenon: " + for_users(text));
   return code;
 }
 

@@ -99,7 +99,8 @@ void TN_CALL on_log(void*, uint32_t level, tn_str who, tn_str message) {
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
   if (level < (verbose_log ? TN_LOG_DEBUG : TN_LOG_INFO) || level > TN_LOG_ERROR) return;
   bars().clear();
-  cxx::complain_of(cxx::cat(kNames[level], ": ", cxx::view(who), ": ", cxx::view(message)));
+  cxx::complain_of(
+      for_users(cxx::cat(kNames[level], ": ", cxx::view(who), ": ", cxx::view(message))));
 }
 
 }  // namespace
@@ -111,6 +112,20 @@ void watch_terminal(const cxx::Session& session, bool verbose) {
   stoppable = session.cancel();
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write
+}
+
+std::string for_users(std::string text) {
+  if (verbose_log) return text;
+  static constexpr std::string_view kRole = " (role tenon.", kFunction = ") (function ";
+  for (size_t at = text.find(kRole); at != std::string::npos; at = text.find(kRole, at)) {
+    size_t function = text.find(')', at);
+    if (function == std::string::npos || text.compare(function, kFunction.size(), kFunction) != 0)
+      break;
+    size_t end = text.find(')', function + kFunction.size());
+    if (end == std::string::npos) break;
+    text.erase(at, end + 1 - at);
+  }
+  return text;
 }
 
 bool was_interrupted() {

@@ -170,9 +170,9 @@ def test_no_name_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
     ("output", "parts"),
     [
         ("absent/out.onnx", ("-o absent/out.onnx: expected a folder ", "got none")),
-        ("folder", ("-o folder: expected the name of a file, got a folder",)),
+        ("folder", ("-o folder: expected a file, got a folder",)),
         ("folder/", ("-o folder/: expected the name of a file",)),
-        ("out.onxx", ("out.onxx: no component of role tenon.writer/1",)),
+        ("out.onxx", ("out.onxx: no writer is for such a file",)),
     ],
 )
 def test_an_output_is_refused_before_the_work(tmp_path: Path, output: str, parts: tuple) -> None:
@@ -264,3 +264,14 @@ def test_listing_is_quick_and_runs_nothing(tmp_path: Path) -> None:
     assert result.returncode == 0
     assert isinstance(json.loads(result.stdout), list)
     assert time.monotonic() - start < 60  # a hang, not a figure
+
+
+def test_roles_and_functions_are_for_verbose_only(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"no model")
+    plain = tenon("inspect", "m.onnx", cwd=tmp_path)
+    failed(plain, 1, "m.onnx")
+    assert "(role " not in plain.stderr
+    assert "(function " not in plain.stderr
+    verbose = tenon("-v", "inspect", "m.onnx", cwd=tmp_path)
+    assert verbose.returncode == 1
+    assert "(role tenon.reader/1) (function read)" in verbose.stderr.splitlines()[-1]

@@ -115,6 +115,16 @@ def test_a_run_without_its_default_backend_is_told_why(folder: Path) -> None:
     assert (json.loads(again.stdout)["backend"], again.stderr) == (backend, "")
 
 
+def test_a_missed_row_names_the_plugin_that_may_have_it(folder: Path) -> None:
+    crashed_twice(folder, "ops")
+    script = folder / "row.lua"
+    script.write_text("local tn = require 'tenon'\nreturn tn.exp(tn.tensor({ 1, 2 }, 'float32'))\n")
+    result = tenon("run", "row.lua", cwd=folder, env=environment(folder))
+    assert result.returncode == 1
+    assert "warning: embedder: plugin ops (" in result.stderr
+    assert "tenon plugin forgive ops" in result.stderr
+
+
 def test_forgiving_what_did_not_crash(folder: Path) -> None:
     result = tenon("plugin", "forgive", "ops", env=environment(folder))
     assert (result.returncode, result.stdout) == (

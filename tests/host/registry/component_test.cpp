@@ -132,7 +132,7 @@ TEST_F(Component, NoComponentIsForAnUnknownFile) {
   Status status(service_->for_file(ctx(), str("tenon.reader/1"), str("a.xyz"), &sink));
 
   EXPECT_EQ(status.code(), TN_NOT_FOUND);
-  EXPECT_THAT(status.text(), HasSubstr("a.xyz: no component of role tenon.reader/1"));
+  EXPECT_THAT(status.text(), HasSubstr("a.xyz: no reader is for such a file"));
 }
 
 }  // namespace
