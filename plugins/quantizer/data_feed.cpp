@@ -29,7 +29,10 @@ Result<DataFeed> DataFeed::make(
   for (const Input& input : feed.inputs_) {  // a batch size that is part of the model is kept
     if (!input.type.ranked || input.type.dims.empty() || input.type.dims[0] < 0) continue;
     uint64_t fixed = static_cast<uint64_t>(input.type.dims[0]);
-    if (fixed == 0 || fixed > feed.samples_)
+    if (fixed > samples && fixed <= size)
+      return invalid(cat("option samples: the model wants ", fixed,
+                         " samples at once: expected at ", "least ", fixed, ", got ", samples));
+    if (fixed == 0 || fixed > size)
       return invalid(
           cat("option data: the model wants ", fixed, " samples at once, the data set has ", size));
     feed.batch_ = fixed;

@@ -215,6 +215,22 @@ TEST_F(Static, RefusesDataThatDoesNotFit) {
   EXPECT_THAT(apply("quantizer.static", json::object()), HasSubstr("option data"));
 }
 
+// The model is for batches of ten: whether the data set or the option is too small is told apart.
+TEST_F(Static, SaysWhichOfDataAndSamplesIsTooSmall) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {10, 8});
+    Value y = node(edit, "MatMul", {x, weight(edit, "w", {8, 4}, 1)}, "y");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+
+  EXPECT_THAT(apply("quantizer.static", {{"data", data("x", {8}, 30, 1)}, {"samples", 8}}),
+              HasSubstr("option samples: the model wants 10 samples at once: expected at least 10, "
+                        "got 8"));
+  EXPECT_THAT(apply("quantizer.static", {{"data", data("x", {8}, 9, 1)}, {"samples", 8}}),
+              HasSubstr("the model wants 10 samples at once, the data set has 9"));
+  EXPECT_EQ(apply("quantizer.static", {{"data", data("x", {8}, 30, 1)}, {"samples", 10}}), "");
+}
+
 TEST_F(Static, NamesTheObserversThatThereAre) {
   build_mlp();
 
