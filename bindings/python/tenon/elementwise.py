@@ -175,6 +175,7 @@ def hypot(a: Any, b: Any, /) -> Any:
     """sqrt(a*a + b*b), without overflow."""
     sides = [current().node("Abs", [as_float(x)]) for x in alike(a, b)]
     infinite = current().node("Or", [current().node("IsInf", [side]) for side in sides])
+    sides = [where(infinite, 1.0, side) for side in sides]  # so that slopes are numbers there too
     long, short = current().node("Max", sides), current().node("Min", sides)
     zero = current().number(0.0, long.dtype)
     below = where(current().node("Equal", [long, zero]), 1.0, long)
@@ -200,14 +201,19 @@ def atan2(y: Any, x: Any, /) -> Any:
     up, right = map(as_float, alike(y, x))
     diagonal = current().node("And", [current().node("IsInf", [side]) for side in (up, right)])
     up, right = (where(diagonal, current().node("Sign", [side]), side) for side in (up, right))
-    zero = current().number(0.0, right.dtype)
-    on_axis = current().node("Equal", [right, zero])
-    angle = current().node("Atan", [current().node("Div", [up, where(on_axis, 1.0, right)])])
-    behind = signbit(right)
-    level = where(behind, current().node("Add", [angle, copysign(math.pi, up)]), angle)
-    at_origin = copysign(where(behind, math.pi, current().number(0.0, up.dtype)), up)
-    upright = where(current().node("Equal", [up, zero]), at_origin, copysign(math.pi / 2, up))
-    return where(on_axis, where(current().node("IsNaN", [up]), up, upright), level)
+    # The smaller side is divided by the larger one, so that both axes are in the middle of a piece
+    # and keep their slopes.
+    height, width = (current().node("Abs", [side]) for side in (up, right))
+    flat = current().node("GreaterOrEqual", [width, height])
+    below = where(flat, right, up)
+    none = current().node("Equal", [below, current().number(0.0, up.dtype)])
+    ratio = current().node(
+        "Div", [where(flat, up, right), where(none, copysign(1.0, below), below)]
+    )
+    angle = current().node("Atan", [ratio])
+    level = where(signbit(right), current().node("Add", [angle, copysign(math.pi, up)]), angle)
+    upright = current().node("Sub", [copysign(math.pi / 2, up), angle])
+    return where(flat, level, upright)
 
 
 def _power_of_two(a: Value, b: Value) -> Value:
