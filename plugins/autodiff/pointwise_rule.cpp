@@ -1,275 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pointwise_rule.hpp"
 
-#include <cmath>
-#include <numbers>
-#include <optional>
-
-#include "tenon/sdk/match.hpp"
-
-#include "terms.hpp"
+#include "derivatives.hpp"
 
 namespace tenon::autodiff {
 namespace {
-
-// One intrinsic while its derivative is built. Operands are made from the node's inputs only when a
-// rule asks for them.
-class Site {
- public:
-  Site(Terms& terms, const tn_expr_program& program, Node node)
-      : t(terms), program_(program), node_(node), made_(program.count) {
-    made_[program.count - 1] = Term::of(node.output(), node.output().dtype() == TN_BOOL);
-  }
-  Term forward(uint64_t i);
-  const tn_expr_node& at(uint64_t i) const { return program_.nodes[i]; }
-  Term a() { return forward(at(here).a); }
-  Term b() { return forward(at(here).b); }
-  Term result() { return forward(here); }
-  bool known(uint32_t operand) {
-    const tn_expr_node& n = at(operand);
-    if (n.op == TN_EXPR_CONST) return true;
-    return n.op == TN_EXPR_INPUT && node_.input(n.a).is_constant();
-  }
-
-  Terms& t;
-  uint64_t here = 0;
-
- private:
-  Term build(uint64_t i);
-  const tn_expr_program& program_;
-  Node node_;
-  std::vector<std::optional<Term>> made_;
-};
-
-Term Site::forward(uint64_t i) {
-  if (!made_[i]) made_[i] = build(i);
-  return *made_[i];
-}
-
-// How an intrinsic is built from operators of ONNX.
-struct Forward {
-  uint32_t op;
-  const char* type;
-  bool flag = false;   // gives a boolean
-  bool logic = false;  // takes booleans
-};
-constexpr Forward kForward[] = {
-    {TN_EXPR_NEG, "Neg"},
-    {TN_EXPR_ABS, "Abs"},
-    {TN_EXPR_SIGN, "Sign"},
-    {TN_EXPR_EXP, "Exp"},
-    {TN_EXPR_LOG, "Log"},
-    {TN_EXPR_SQRT, "Sqrt"},
-    {TN_EXPR_RECIPROCAL, "Reciprocal"},
-    {TN_EXPR_ERF, "Erf"},
-    {TN_EXPR_TANH, "Tanh"},
-    {TN_EXPR_SIGMOID, "Sigmoid"},
-    {TN_EXPR_SIN, "Sin"},
-    {TN_EXPR_COS, "Cos"},
-    {TN_EXPR_TAN, "Tan"},
-    {TN_EXPR_ASIN, "Asin"},
-    {TN_EXPR_ACOS, "Acos"},
-    {TN_EXPR_ATAN, "Atan"},
-    {TN_EXPR_SINH, "Sinh"},
-    {TN_EXPR_COSH, "Cosh"},
-    {TN_EXPR_ASINH, "Asinh"},
-    {TN_EXPR_ACOSH, "Acosh"},
-    {TN_EXPR_ATANH, "Atanh"},
-    {TN_EXPR_FLOOR, "Floor"},
-    {TN_EXPR_CEIL, "Ceil"},
-    {TN_EXPR_ROUND, "Round"},
-    {TN_EXPR_NOT, "Not", true, true},
-    {TN_EXPR_ISNAN, "IsNaN", true},
-    {TN_EXPR_ISINF, "IsInf", true},
-    {TN_EXPR_ADD, "Add"},
-    {TN_EXPR_SUB, "Sub"},
-    {TN_EXPR_MUL, "Mul"},
-    {TN_EXPR_DIV, "Div"},
-    {TN_EXPR_POW, "Pow"},
-    {TN_EXPR_MIN, "Min"},
-    {TN_EXPR_MAX, "Max"},
-    {TN_EXPR_MOD, "Mod"},
-    {TN_EXPR_EQ, "Equal", true},
-    {TN_EXPR_LT, "Less", true},
-    {TN_EXPR_LE, "LessOrEqual", true},
-    {TN_EXPR_GT, "Greater", true},
-    {TN_EXPR_GE, "GreaterOrEqual", true},
-    {TN_EXPR_AND, "And", true, true},
-    {TN_EXPR_OR, "Or", true, true},
-    {TN_EXPR_XOR, "Xor", true, true},
-};
-
-Term Site::build(uint64_t i) {
-  const tn_expr_node& n = at(i);
-  if (n.op == TN_EXPR_CONST) return Term::of(n.imm);
-  if (n.op == TN_EXPR_INPUT) {
-    Value input = node_.input(n.a);
-    std::optional<double> number = scalar_of(input);
-    return number ? Term::of(*number) : Term::of(input, input.dtype() == TN_BOOL);
-  }
-  switch (n.op) {  // those that are more than one operator
-    case TN_EXPR_EXPM1:
-      return t.sub(t.unary("Exp", forward(n.a)), Term::of(1));
-    case TN_EXPR_LOG1P:
-      return t.unary("Log", t.add(forward(n.a), Term::of(1)));
-    case TN_EXPR_RSQRT:
-      return t.unary("Reciprocal", t.unary("Sqrt", forward(n.a)));
-    case TN_EXPR_TRUNC:
-      return t.mul(t.unary("Sign", forward(n.a)), t.unary("Floor", t.unary("Abs", forward(n.a))));
-    case TN_EXPR_NE:
-      return t.unary("Not", t.binary("Equal", forward(n.a), forward(n.b), true), true);
-    case TN_EXPR_FMOD:
-      return Term::of(t.builder().op("Mod", {t.value_of(forward(n.a)), t.value_of(forward(n.b))},
-                                     {{"fmod", 1}}));
-    case TN_EXPR_SELECT:
-      return t.select(forward(n.a), forward(n.b), forward(n.c));
-    default:
-      break;
-  }
-  for (const Forward& rule : kForward) {
-    if (rule.op != n.op) continue;
-    Term a = forward(n.a);
-    if (rule.logic) a = Term::of(t.flag_of(a), true);
-    if (n.op < TN_EXPR_ADD) return t.unary(rule.type, a, rule.flag);
-    Term b = forward(n.b);
-    if (rule.logic) b = Term::of(t.flag_of(b), true);
-    return t.binary(rule.type, a, b, rule.flag);
-  }
-  t.builder().fail(unsupported(cat("expr: intrinsic ", n.op, " has no operator of its own")));
-  return {};
-}
-
-// What goes to operand a and to operand b, given what came for the result. NULL: nothing does.
-using Rule = Term (*)(Site&, const Term& g);
-struct Derivative {
-  uint32_t op;
-  Rule to_a, to_b = nullptr;
-};
-
-Term scaled_by_rsqrt(Site& s, const Term& g, const Term& inside) {
-  return s.t.div(g, s.t.unary("Sqrt", inside));
-}
-Term square_of_a(Site& s) {
-  return s.t.mul(s.a(), s.a());
-}
-// The chosen operand takes all; equal ones share, but a constant takes nothing: so relu'(0) is 0.
-Term chosen(Site& s, const Term& g, bool first, bool most) {
-  const tn_expr_node& n = s.at(s.here);
-  Term own = first ? s.a() : s.b(), other = first ? s.b() : s.a();
-  Term wins = s.t.binary(most ? "Greater" : "Less", own, other, true);
-  if (s.known(first ? n.b : n.a)) return s.t.select(wins, g, Term::of(0));
-  Term ties = s.t.binary("Equal", own, other, true);
-  return s.t.select(wins, g, s.t.select(ties, s.t.mul(g, Term::of(0.5)), Term::of(0)));
-}
-Term pow_to_base(Site& s, const Term& g) {
-  Term b = s.b();
-  if (b.is(0)) return Term::of(0);
-  if (b.is(1)) return g;
-  if (b.is(2)) return s.t.mul(g, s.t.mul(Term::of(2), s.a()));
-  Term slope = s.t.mul(b, s.t.binary("Pow", s.a(), s.t.sub(b, Term::of(1))));
-  if (!b.known()) slope = s.t.select(s.t.binary("Equal", b, Term::of(0), true), Term::of(0), slope);
-  return s.t.mul(g, slope);
-}
-// The logarithm of a safe base, so that second derivatives are no NaN either.
-Term pow_to_exponent(Site& s, const Term& g) {
-  Term zero = s.t.binary("And", s.t.binary("Equal", s.a(), Term::of(0), true),
-                         s.t.binary("GreaterOrEqual", s.b(), Term::of(0), true), true);
-  Term log = s.t.unary("Log", s.t.select(zero, Term::of(1), s.a()));
-  return s.t.mul(g, s.t.mul(s.result(), log));
-}
-
-constexpr Derivative kDerivatives[] = {
-    {TN_EXPR_NEG, [](Site& s, const Term& g) { return s.t.neg(g); }},
-    {TN_EXPR_ABS, [](Site& s, const Term& g) { return s.t.mul(g, s.t.unary("Sign", s.a())); }},
-    {TN_EXPR_EXP, [](Site& s, const Term& g) { return s.t.mul(g, s.result()); }},
-    {TN_EXPR_EXPM1, [](Site& s, const Term& g) { return s.t.mul(g, s.t.unary("Exp", s.a())); }},
-    {TN_EXPR_LOG, [](Site& s, const Term& g) { return s.t.div(g, s.a()); }},
-    {TN_EXPR_LOG1P, [](Site& s, const Term& g) { return s.t.div(g, s.t.add(s.a(), Term::of(1))); }},
-    {TN_EXPR_SQRT,
-     [](Site& s, const Term& g) { return s.t.div(s.t.mul(g, Term::of(0.5)), s.result()); }},
-    {TN_EXPR_RSQRT,
-     [](Site& s, const Term& g) {
-       Term r = s.result();
-       return s.t.mul(s.t.mul(g, Term::of(-0.5)), s.t.mul(r, s.t.mul(r, r)));
-     }},
-    {TN_EXPR_RECIPROCAL,
-     [](Site& s, const Term& g) { return s.t.neg(s.t.mul(g, s.t.mul(s.result(), s.result()))); }},
-    {TN_EXPR_ERF,
-     [](Site& s, const Term& g) {
-       Term bell = s.t.unary("Exp", s.t.neg(square_of_a(s)));
-       return s.t.mul(g, s.t.mul(Term::of(2 * std::numbers::inv_sqrtpi), bell));
-     }},
-    {TN_EXPR_TANH,
-     [](Site& s, const Term& g) {
-       return s.t.mul(g, s.t.sub(Term::of(1), s.t.mul(s.result(), s.result())));
-     }},
-    {TN_EXPR_SIGMOID,
-     [](Site& s, const Term& g) {
-       return s.t.mul(g, s.t.mul(s.result(), s.t.sub(Term::of(1), s.result())));
-     }},
-    {TN_EXPR_SIN, [](Site& s, const Term& g) { return s.t.mul(g, s.t.unary("Cos", s.a())); }},
-    {TN_EXPR_COS,
-     [](Site& s, const Term& g) { return s.t.neg(s.t.mul(g, s.t.unary("Sin", s.a()))); }},
-    {TN_EXPR_TAN,
-     [](Site& s, const Term& g) {
-       return s.t.mul(g, s.t.add(s.t.mul(s.result(), s.result()), Term::of(1)));
-     }},
-    {TN_EXPR_ASIN,
-     [](Site& s, const Term& g) {
-       return scaled_by_rsqrt(s, g, s.t.sub(Term::of(1), square_of_a(s)));
-     }},
-    {TN_EXPR_ACOS,
-     [](Site& s, const Term& g) {
-       return s.t.neg(scaled_by_rsqrt(s, g, s.t.sub(Term::of(1), square_of_a(s))));
-     }},
-    {TN_EXPR_ATAN,
-     [](Site& s, const Term& g) { return s.t.div(g, s.t.add(square_of_a(s), Term::of(1))); }},
-    {TN_EXPR_SINH, [](Site& s, const Term& g) { return s.t.mul(g, s.t.unary("Cosh", s.a())); }},
-    {TN_EXPR_COSH, [](Site& s, const Term& g) { return s.t.mul(g, s.t.unary("Sinh", s.a())); }},
-    {TN_EXPR_ASINH,
-     [](Site& s, const Term& g) {
-       return scaled_by_rsqrt(s, g, s.t.add(square_of_a(s), Term::of(1)));
-     }},
-    {TN_EXPR_ACOSH,
-     [](Site& s, const Term& g) {
-       return scaled_by_rsqrt(s, g, s.t.sub(square_of_a(s), Term::of(1)));
-     }},
-    {TN_EXPR_ATANH,
-     [](Site& s, const Term& g) { return s.t.div(g, s.t.sub(Term::of(1), square_of_a(s))); }},
-    {TN_EXPR_ADD, [](Site&, const Term& g) { return g; }, [](Site&, const Term& g) { return g; }},
-    {TN_EXPR_SUB, [](Site&, const Term& g) { return g; },
-     [](Site& s, const Term& g) { return s.t.neg(g); }},
-    {TN_EXPR_MUL, [](Site& s, const Term& g) { return s.t.mul(g, s.b()); },
-     [](Site& s, const Term& g) { return s.t.mul(g, s.a()); }},
-    {TN_EXPR_DIV, [](Site& s, const Term& g) { return s.t.div(g, s.b()); },
-     [](Site& s, const Term& g) { return s.t.neg(s.t.div(s.t.mul(g, s.result()), s.b())); }},
-    {TN_EXPR_POW, pow_to_base, pow_to_exponent},
-    {TN_EXPR_MIN, [](Site& s, const Term& g) { return chosen(s, g, true, false); },
-     [](Site& s, const Term& g) { return chosen(s, g, false, false); }},
-    {TN_EXPR_MAX, [](Site& s, const Term& g) { return chosen(s, g, true, true); },
-     [](Site& s, const Term& g) { return chosen(s, g, false, true); }},
-    {TN_EXPR_MOD, [](Site&, const Term& g) { return g; },
-     [](Site& s, const Term& g) {
-       return s.t.neg(s.t.mul(g, s.t.unary("Floor", s.t.div(s.a(), s.b()))));
-     }},
-    {TN_EXPR_FMOD, [](Site&, const Term& g) { return g; },
-     [](Site& s, const Term& g) {  // trunc(a/b) = (a - r)/b
-       return s.t.neg(s.t.mul(g, s.t.div(s.t.sub(s.a(), s.result()), s.b())));
-     }},
-    {TN_EXPR_ATAN2,
-     [](Site& s, const Term& g) {
-       return s.t.div(s.t.mul(g, s.b()), s.t.add(square_of_a(s), s.t.mul(s.b(), s.b())));
-     },
-     [](Site& s, const Term& g) {
-       return s.t.neg(s.t.div(s.t.mul(g, s.a()), s.t.add(square_of_a(s), s.t.mul(s.b(), s.b()))));
-     }},
-};
-
-const Derivative* derivative_of(uint32_t op) {
-  for (const Derivative& row : kDerivatives)
-    if (row.op == op) return &row;
-  return nullptr;  // a step: its derivative is 0
-}
 
 // Which parts of the program the wanted inputs reach.
 std::vector<bool> reached(const tn_expr_program& program, Gradients& gradients) {
@@ -286,6 +21,103 @@ std::vector<bool> reached(const tn_expr_program& program, Gradients& gradients) 
   return on;
 }
 
+bool chooses(uint32_t op) {
+  return op == TN_EXPR_MIN || op == TN_EXPR_MAX || op == TN_EXPR_SELECT;
+}
+
+// Parts whose slopes are finite whatever the inputs are: 0 for their result is 0 for their inputs.
+std::vector<bool> tame(const tn_expr_program& program) {
+  std::vector<bool> is_tame(program.count, false);
+  for (uint64_t i = 0; i < program.count; ++i) {
+    const tn_expr_node& n = program.nodes[i];
+    bool a = is_tame[n.a], b = n.op < TN_EXPR_ADD || is_tame[n.b];
+    bool is_scaled =
+        (n.op == TN_EXPR_MUL && program.nodes[n.a].op == TN_EXPR_CONST) ||
+        ((n.op == TN_EXPR_MUL || n.op == TN_EXPR_DIV) && program.nodes[n.b].op == TN_EXPR_CONST);
+    bool is_sum = n.op == TN_EXPR_NEG || n.op == TN_EXPR_ABS || n.op == TN_EXPR_ADD ||
+                  n.op == TN_EXPR_SUB || n.op == TN_EXPR_MIN || n.op == TN_EXPR_MAX;
+    bool is_choice = n.op == TN_EXPR_SELECT && is_tame[n.b] && is_tame[n.c];
+    is_tame[i] = n.op < TN_EXPR_NEG || is_choice || ((is_sum || is_scaled) && a && b);
+  }
+  return is_tame;
+}
+
+// Reverse accumulation over one program.
+class Reverse {
+ public:
+  Reverse(const tn_expr_program& program, Gradients& gradients, Site& site)
+      : program_(program), site_(site), on_(reached(program, gradients)), tame_(tame(program)) {}
+
+  // What goes to each input, given what came for a part.
+  std::vector<Term> run(uint64_t root, const Term& g) {
+    std::vector<Term> inputs(program_.input_count, Term::of(0));
+    std::vector<Term> cotangents(root + 1, Term::of(0));
+    cotangents[root] = g;
+    for (uint64_t i = root + 1; i-- > 0;) {
+      const tn_expr_node& n = program_.nodes[i];
+      if (!on_[i] || cotangents[i].is(0)) continue;
+      site_.here = i;
+      if (n.op == TN_EXPR_INPUT) {
+        inputs[n.a] = site_.t.add(inputs[n.a], cotangents[i]);
+      } else if (chooses(n.op)) {
+        const bool is_select = n.op == TN_EXPR_SELECT;
+        choose(i, is_select ? n.b : n.a, true, cotangents, inputs);
+        choose(i, is_select ? n.c : n.b, false, cotangents, inputs);
+      } else if (const Derivative* row = derivative_of(n.op)) {
+        if (on_[n.a]) give(cotangents, n.a, row->to_a(site_, cotangents[i]));
+        if (row->to_b && on_[n.b]) give(cotangents, n.b, row->to_b(site_, cotangents[i]));
+      }
+    }
+    return inputs;
+  }
+
+ private:
+  static constexpr int kMostNested = 4;  // a shared part is gone through once for each choice above
+
+  void give(std::vector<Term>& cotangents, uint64_t to, const Term& part) {
+    cotangents[to] = site_.t.add(cotangents[to], part);
+  }
+
+  // To an operand that may be chosen. Where it is not, its slope may be infinite (exp(x) where x
+  // was chosen), and 0 times that is no number: so it is what comes out behind it that is cut.
+  void choose(uint64_t at,
+              uint64_t operand,
+              bool is_first,
+              std::vector<Term>& cotangents,
+              std::vector<Term>& inputs) {
+    if (!on_[operand]) return;
+    site_.here = at;
+    const Term g = cotangents[at];
+    if (tame_[operand] || depth_ == kMostNested)
+      return give(cotangents, operand, share(at, is_first, g));
+    ++depth_;
+    std::vector<Term> parts = run(operand, g);
+    --depth_;
+    site_.here = at;
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (!parts[i].is(0)) inputs[i] = site_.t.add(inputs[i], share(at, is_first, parts[i]));
+  }
+
+  // The chosen operand takes all. Equal ones share, constants too: the mean of the slopes on both
+  // sides. Such means add up, so a sum of kinks that is smooth, as softplus is, keeps its slope.
+  Term share(uint64_t at, bool is_first, const Term& all) {
+    Terms& t = site_.t;
+    const tn_expr_node& n = program_.nodes[at];
+    const Term zero = Term::of(0);
+    if (n.op == TN_EXPR_SELECT)
+      return is_first ? t.select(site_.a(), all, zero) : t.select(site_.a(), zero, all);
+    Term own = is_first ? site_.a() : site_.b(), other = is_first ? site_.b() : site_.a();
+    Term wins = t.binary(n.op == TN_EXPR_MAX ? "Greater" : "Less", own, other, true);
+    Term ties = t.binary("Equal", own, other, true);
+    return t.select(wins, all, t.select(ties, t.mul(all, Term::of(0.5)), zero));
+  }
+
+  const tn_expr_program& program_;
+  Site& site_;
+  std::vector<bool> on_, tame_;
+  int depth_ = 0;
+};
+
 }  // namespace
 
 Status pointwise_rule(Gradients& gradients) {
@@ -295,27 +127,10 @@ Status pointwise_rule(Gradients& gradients) {
   if (program->domain != TN_EXPR_DOMAIN_FLOAT) return {};
   Terms terms(gradients, node.output().dtype());
   Site site(terms, *program, node);
-  std::vector<bool> on = reached(*program, gradients);
-  std::vector<Term> cotangents(program->count, Term::of(0));
-  cotangents.back() = Term::of(gradients.cotangent());
-  auto give = [&](uint32_t operand, const Term& part) {
-    cotangents[operand] = terms.add(cotangents[operand], part);
-  };
-  for (uint64_t i = program->count; i-- > 0;) {
-    const tn_expr_node& n = program->nodes[i];
-    Term g = cotangents[i];
-    if (!on[i] || g.is(0)) continue;
-    site.here = i;
-    if (n.op == TN_EXPR_INPUT) {
-      gradients.set(n.a, terms.value_of(g));
-    } else if (n.op == TN_EXPR_SELECT) {
-      if (on[n.b]) give(n.b, terms.select(site.a(), g, Term::of(0)));
-      if (on[n.c]) give(n.c, terms.select(site.a(), Term::of(0), g));
-    } else if (const Derivative* row = derivative_of(n.op)) {
-      if (on[n.a]) give(n.a, row->to_a(site, g));
-      if (row->to_b && on[n.b]) give(n.b, row->to_b(site, g));
-    }
-  }
+  Reverse reverse(*program, gradients, site);
+  std::vector<Term> parts = reverse.run(program->count - 1, Term::of(gradients.cotangent()));
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (!parts[i].is(0)) gradients.set(i, terms.value_of(parts[i]));
   return {};
 }
 

@@ -14,7 +14,6 @@ namespace {
 constexpr int kReach = 64;         // nodes looked at behind the first
 constexpr int kSharingReach = 24;  // of them, for what only reads the same operand: see grow
 constexpr size_t kMostNodes = 48;  // of the program before another node is added
-constexpr size_t kMostInputs = 16;
 
 Dims broadcast_strides(const View& view, const Dims& dims) {
   Dims strides(dims.size(), 0);
@@ -108,7 +107,7 @@ bool PointwiseGroup::add(int index) {
   if (node.op == "QuantizeLinear") return add_quantize(index);
   if (node.op == "DequantizeLinear") return add_dequantize(index);
   if (!is_pointwise(graph_, node)) return false;
-  if (inputs_.size() + node.inputs.size() > kMostInputs) return false;
+  if (inputs_.size() + node.inputs.size() > kMostPointwiseInputs) return false;
   for (int input : node.inputs) {
     if (input != kNone && quant_of_.count(input) > 0) return false;  // reads the integers
     if (input == kNone) continue;
@@ -125,7 +124,7 @@ bool PointwiseGroup::add(int index) {
       return false;
     }
   }
-  if (inputs_.size() + node.inputs.size() > kMostInputs) return false;
+  if (inputs_.size() + node.inputs.size() > kMostPointwiseInputs) return false;
   if (node.op == "Cast") {
     uint32_t same = operand(node.inputs[0]);
     bool to_bool = graph_.values[node.outputs[0]].type == ElementType::kBool;

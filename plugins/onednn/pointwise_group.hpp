@@ -12,6 +12,9 @@
 
 namespace tenon::onednn {
 
+// Of a group, and of one node behind `rewrites/many_inputs`.
+constexpr size_t kMostPointwiseInputs = 16;
+
 class PointwiseGroup {
  public:
   PointwiseGroup(Lowering& lowering, int first);

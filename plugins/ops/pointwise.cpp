@@ -21,7 +21,8 @@ struct Row {
   const char* quant = "";
   uint32_t dtype = TN_F32;  // of a sample's inputs
   uint32_t traits = 0;
-  const char* cast = "";  // mixed precision; without a word inputs are promoted
+  const char* cast = "";               // mixed precision; without a word inputs are promoted
+  decltype(tn_op::vjp) vjp = nullptr;  // where the expression's own slopes are not the usual ones
 };
 constexpr const char* kWide = "cuda=fp32";  // overflows or loses too much in float16
 
@@ -30,6 +31,13 @@ constexpr uint32_t kCommutes = TN_OP_COMMUTATIVE;
 #define ALPHA_BETA(a, b)                                 \
   R"([{"name": "alpha", "type": "float", "default": )" a \
   R"(}, {"name": "beta", "type": "float", "default": )" b "}]"
+
+// 0 at 0, as every framework has it; max(x, 0) has 0.5 there.
+Status relu_vjp(Gradients& g) {
+  Value zero = g.number(0, g.in(0).dtype());
+  g.set(0, g.op("Where", {g.op("Greater", {g.in(0), zero}), g.cotangent(), zero}));
+  return {};
+}
 
 constexpr Row kRows[] = {
     // one input
@@ -42,15 +50,18 @@ constexpr Row kRows[] = {
     {"Atanh", 22, 1, "atanh(x)"},
     {"BitwiseNot", 18, 1, "~x", "[]", "", TN_I32},
     {"Ceil", 13, 1, "ceil(x)", "[]", kTable},
-    {"Celu", 12, 1, "max(0, x) + min(0, alpha*expm1(x/alpha))", ALPHA("1.0"), kTable},
+    // In Celu, Elu and Selu what is not chosen does not overflow: else its slope were no number.
+    {"Celu", 12, 1, "x > 0 ? x : alpha*expm1((x > 0 ? 0 : x)/alpha)", ALPHA("1.0"), kTable},
     {"Cos", 22, 1, "cos(x)", "[]", kTable},
     {.type = "Cosh", .since = 22, .arity = 1, .expr = "cosh(x)", .quant = kTable, .cast = kWide},
-    {"Elu", 22, 1, "x < 0 ? alpha*expm1(x) : x", ALPHA("1.0"), kTable},
+    {"Elu", 22, 1, "x > 0 ? x : alpha*expm1(x > 0 ? 0 : x)", ALPHA("1.0"), kTable},
     {"Erf", 13, 1, "erf(x)", "[]", kTable},
     {.type = "Exp", .since = 13, .arity = 1, .expr = "exp(x)", .quant = kTable, .cast = kWide},
     {"Floor", 13, 1, "floor(x)", "[]", kTable},
+    // Beyond 16 tanh is 1, and the cube is kept from an overflow, whose slope would be no number.
     {"Gelu", 20, 1,
-     "approximate == \"tanh\" ? 0.5*x*(1 + tanh(0.7978845608028654*(x + 0.044715*x*x*x)))"
+     "let u = max(-16, min(x, 16)); approximate == \"tanh\""
+     " ? 0.5*x*(1 + tanh(0.7978845608028654*(u + 0.044715*u*u*u)))"
      " : 0.5*x*(1 + erf(x*0.7071067811865475))",
      R"([{"name": "approximate", "type": "string", "default": "none"}])", kTable},
     {"HardSigmoid", 22, 1, "max(0, min(1, alpha*x + beta))", ALPHA_BETA("0.2", "0.5"), kTable},
@@ -65,9 +76,14 @@ constexpr Row kRows[] = {
     {"Neg", 13, 1, "-x", "[]", kTable},
     {"Not", 1, 1, "!x", "[]", "", TN_BOOL},
     {.type = "Reciprocal", .since = 13, .arity = 1, .expr = "reciprocal(x)", .cast = kWide},
-    {"Relu", 14, 1, "max(x, 0)", "[]", kTable},
+    {.type = "Relu",
+     .since = 14,
+     .arity = 1,
+     .expr = "max(x, 0)",
+     .quant = kTable,
+     .vjp = vjp<relu_vjp>},
     {"Round", 22, 1, "round(x)", "[]", kTable},
-    {"Selu", 22, 1, "gamma*(x > 0 ? x : alpha*expm1(x))",
+    {"Selu", 22, 1, "gamma*(x > 0 ? x : alpha*expm1(x > 0 ? 0 : x))",
      R"([{"name": "alpha", "type": "float", "default": 1.6732631921768188},
          {"name": "gamma", "type": "float", "default": 1.0507010221481323}])",
      kTable},
@@ -121,7 +137,9 @@ constexpr Row kRows[] = {
     {"Xor", 7, 2, "xor(x, y)", "[]", "", TN_BOOL, kCommutes},
 
     // more, or any number
-    {"Clip", 13, 1, "let low = has(y) ? max(x, y) : x; has(z) ? min(low, z) : low", "[]", kTable},
+    // At a limit the limit is chosen, so x has no slope there.
+    {"Clip", 13, 1, "let low = has(y) ? (x <= y ? y : x) : x; has(z) ? (low >= z ? z : low) : low",
+     "[]", kTable},
     {"Max", 13, -1, "fold(max)"},
     {"Mean", 13, -1, "fold(add)/n_inputs"},
     {"Min", 13, -1, "fold(min)"},
@@ -163,6 +181,7 @@ constexpr std::array<tn_op, kCount> make_rows(std::index_sequence<kIndex...>) {
                   .attributes = kRows[kIndex].attributes,
                   .quant = kRows[kIndex].quant,
                   .sample = sample<sample_row<kIndex>>,
+                  .vjp = kRows[kIndex].vjp,
                   .cast = kRows[kIndex].cast})...};
 }
 constexpr std::array<tn_op, kCount> kOps = make_rows(std::make_index_sequence<kCount>());

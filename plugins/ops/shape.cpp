@@ -69,11 +69,32 @@ Dim first_of(Value value) {
   return dims && dims->size() == 1 ? (*dims)[0] : Dim();
 }
 
-template <class T>
-int64_t range_count(T start, T limit, T delta) {
-  double steps = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) /
-                           static_cast<double>(delta));
-  return std::isfinite(steps) ? std::max<int64_t>(0, static_cast<int64_t>(steps)) : -1;
+// More than any machine's addresses reach.
+constexpr int64_t kMostNumbers = int64_t{1} << 48;
+
+// How many numbers there are from start by delta below limit. Integers exactly: a difference of
+// 64-bit numbers needs more than a double, and more than their own sign.
+template <class W>
+Result<int64_t> range_count(W start, W limit, W delta) {
+  if (delta == W(0)) return invalid("delta: expected a number other than 0, got 0");
+  if constexpr (std::is_integral_v<W>) {
+    const bool is_up = delta > 0;
+    if (is_up ? start >= limit : start <= limit) return 0;
+    auto bits = [](W x) { return static_cast<uint64_t>(x); };
+    const uint64_t way = is_up ? bits(limit) - bits(start) : bits(start) - bits(limit);
+    const uint64_t step = is_up ? bits(delta) : 0 - bits(delta);
+    const uint64_t count = way / step + (way % step != 0);
+    if (count > kMostNumbers)
+      return invalid(cat("limit: expected at most ", kMostNumbers, " numbers, got ", count));
+    return static_cast<int64_t>(count);
+  } else {
+    const double steps = std::ceil((limit - start) / delta);
+    if (!std::isfinite(steps))
+      return invalid(cat("start, limit, delta: expected a finite number of steps, got ", steps));
+    if (steps > static_cast<double>(kMostNumbers))
+      return invalid(cat("limit: expected at most ", kMostNumbers, " numbers, got ", steps));
+    return std::max<int64_t>(0, static_cast<int64_t>(steps));
+  }
 }
 
 Status range_shape(EditView edit, Node node) {
@@ -81,11 +102,11 @@ Status range_shape(EditView edit, Node node) {
   Dim start = first_of(node.input(0)), limit = first_of(node.input(1));
   Dim delta = first_of(node.input(2)), count;
   if (delta.is(0)) return invalid("delta: expected a number other than 0, got 0");
-  if (delta.known() && *delta.value > 0) {
+  if (start.known() && limit.known() && delta.known()) {
+    TN_TRY(n, range_count(*start.value, *limit.value, *delta.value));
+    count = n;
+  } else if (delta.known() && *delta.value > 0) {
     count = floor_divide(limit - start + Dim(*delta.value - 1), delta);
-    if (count.known() && *count.value < 0) count = 0;
-  } else if (start.known() && limit.known() && delta.known()) {
-    count = range_count(*start.value, *limit.value, *delta.value);
   }
   TN_CHECK(set_output(edit, node, 0, dtype, {count}));
   if (!count.known() || *count.value > 64 || !start.known() || !delta.known()) return {};
@@ -99,8 +120,7 @@ Status range_ref(const Call& call) {
     using W = Wide<T>;
     auto start = static_cast<W>(*call.data<T>(0)), limit = static_cast<W>(*call.data<T>(1));
     auto delta = static_cast<W>(*call.data<T>(2));
-    int64_t n = delta == W(0) ? -1 : range_count(start, limit, delta);
-    if (n < 0) return invalid("expected finite numbers and a delta other than 0");
+    TN_TRY(n, range_count(start, limit, delta));
     TN_TRY(out, call.out(0, call.dtype(0), {n}));
     for (int64_t i = 0; i < n; ++i)
       data_of<T>(out)[i] = static_cast<T>(start + static_cast<W>(i) * delta);

@@ -46,20 +46,24 @@ bool is_same(const Settings& s) {
 }
 
 // Output size along one axis; `padded` is the input with its padding, `reach` the kernel's extent.
-Dim out_dim(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
+Result<Dim> out_dim(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
   int64_t stride = s.strides[i];
-  if (is_same(s)) return floor_divide(in + Dim(stride - 1), stride);
+  if (is_same(s)) return Result<Dim>(floor_divide(in + Dim(stride - 1), stride));
   size_t rank = s.strides.size();
   Dim reach = (kernel - Dim(1)) * Dim(s.dilations[i]) + Dim(1);
   Dim padded = in + Dim(s.pads[i] + s.pads[i + rank]);
   Dim steps = padded - reach;
-  if (steps.known() && *steps.value < 0) return 0;
-  if (!s.ceil_mode) return floor_divide(steps, stride) + Dim(1);
+  if (steps.known() && *steps.value < 0) {
+    if (in.is(0)) return Dim(0);  // nothing in, nothing out
+    return invalid(cat("spatial axis ", i, ": expected a window of at most ", *padded.value,
+                       ", the input with its padding, got ", *reach.value));
+  }
+  if (!s.ceil_mode) return Result<Dim>(floor_divide(steps, stride) + Dim(1));
   Dim out = floor_divide(steps + Dim(stride - 1), stride) + Dim(1);
   if (out.known() && in.known() && (*out.value - 1) * stride >= *in.value + s.pads[i]) {
     out = *out.value - 1;  // a window must start inside the input or its left padding
   }
-  return !out.known() && stride > 1 ? Dim() : out;
+  return Result<Dim>(!out.known() && stride > 1 ? Dim() : out);
 }
 
 }  // namespace
@@ -84,7 +88,8 @@ Result<Window> window_of(Node node,
     w.kernel[axis] = kernel[i];
     w.stride[axis] = s.strides[i];
     w.dilation[axis] = s.dilations[i];
-    w.out[axis] = *out_dim(s, i, spatial[i], kernel[i]).value;
+    TN_TRY(out, out_dim(s, i, spatial[i], kernel[i]));
+    w.out[axis] = *out.value;
     w.pad_begin[axis] = s.pads[i];
     w.pad_end[axis] = s.pads[i + rank];
     if (is_same(s)) {
@@ -103,8 +108,10 @@ Result<Dims> window_dims(Node node, const Dims& spatial, const Dims& kernel) {
   }
   TN_TRY(s, settings_of(node, spatial.size()));
   Dims out;
-  for (size_t i = 0; i < spatial.size(); ++i)
-    out.push_back(out_dim(s, i, spatial[i], kernel[i]));
+  for (size_t i = 0; i < spatial.size(); ++i) {
+    TN_TRY(dim, out_dim(s, i, spatial[i], kernel[i]));
+    out.push_back(dim);
+  }
   return out;
 }
 

@@ -35,6 +35,7 @@ from typing import Any
 
 from . import (
     _core,
+    arithmetic,
     creation,
     data,
     elementwise,
@@ -44,10 +45,12 @@ from . import (
     optim,
     products,
     random,
+    reductions,
     schedule,
     sorting,
 )
 from ._core import Tensor
+from .arithmetic import *  # noqa: F403
 from .autodiff import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
 from .builder import Graph, Value
 from .creation import *  # noqa: F403
@@ -76,6 +79,7 @@ from .model import Model, Outputs, Plan, Port, load, parse
 from .nn import *  # noqa: F403
 from .products import *  # noqa: F403
 from .random import *  # noqa: F403
+from .reductions import *  # noqa: F403
 from .sorting import *  # noqa: F403
 from .step import Step
 from .traced import Traced
@@ -158,11 +162,13 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    *arithmetic.__all__,
     *creation.__all__,
     *elementwise.__all__,
     *functions.__all__,
     *nn.__all__,
     *products.__all__,
     *random.__all__,
+    *reductions.__all__,
     *sorting.__all__,
 ]

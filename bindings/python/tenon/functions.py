@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over whole arrays: reductions and shapes. Names of the array API."""
+"""Shapes: functions that move elements and change none. Names of the array API."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from . import types
 from .eager import anywhere
-from .elementwise import as_float
-from .trace import Value, alike, as_index, as_value, cast, current, integers, users_line
+from .trace import Value, alike, as_index, as_value, current, integers, users_line
 
 __all__: list[str] = []
 Axes = int | Sequence[int] | None
@@ -23,177 +21,25 @@ def _public(function: Any) -> Any:
     return anywhere(function)
 
 
-def _axis(axis: int, rank: int) -> int:
+def axis_of(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise IndexError(f"{users_line()}: axis: expected one of {-rank} to {rank - 1}, got {axis}")
     return axis % rank
 
 
-def _axes(axis: Axes, rank: int) -> list[int]:
+def axes_of(axis: Axes, rank: int) -> list[int]:
     if axis is None:
         return list(range(rank))
-    return [_axis(a, rank) for a in ([axis] if isinstance(axis, int) else axis)]
-
-
-def _reduce(op: str, x: Value, axis: Axes, keepdims: bool) -> Any:
-    axes = _axes(axis, len(x.shape))
-    if not axes:
-        return x
-    return current().node(op, [x, integers(axes)], keepdims=int(keepdims))
-
-
-def _summed(x: Any, dtype: Any = None) -> Value:
-    """x in the type in which it is added or multiplied up: integers in 64 bits unless told."""
-    value = as_value(x)
-    if dtype is not None:
-        return cast(value, types.name_of(dtype))
-    wide = "uint64" if value.dtype.startswith("uint") else "int64"
-    return value if types.is_float(value.dtype) else cast(value, wide)
-
-
-# Reductions.
-@_public
-def sum(x: Any, /, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Any:
-    """The sum over axis, an axis, several, or None for all. Truth values are counted. dtype: the
-    type in which it is made; 64 bits of integers."""
-    return _reduce("ReduceSum", _summed(x, dtype), axis, keepdims)
-
-
-@_public
-def mean(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
-    """The arithmetic mean over axis; float32 of integers."""
-    return _reduce("ReduceMean", as_float(x), axis, keepdims)
-
-
-@_public
-def prod(x: Any, /, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Any:
-    """The product over axis, made in the type dtype; of integers in 64 bits."""
-    return _reduce("ReduceProd", _summed(x, dtype), axis, keepdims)
-
-
-@_public
-def max(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
-    """The largest element over axis."""
-    return _reduce("ReduceMax", as_value(x), axis, keepdims)
-
-
-@_public
-def min(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
-    """The smallest element over axis."""
-    return _reduce("ReduceMin", as_value(x), axis, keepdims)
-
-
-@_public
-def logsumexp(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
-    """log(sum(exp(x))) over axis, without overflow."""
-    return _reduce("ReduceLogSumExp", as_float(x), axis, keepdims)
-
-
-@_public
-def var(x: Any, /, axis: Axes = None, correction: float = 0, keepdims: bool = False) -> Any:
-    """The mean squared distance from the mean; the divisor is the count less correction."""
-    value = as_float(x)
-    trace = current()
-    distance = trace.node("Sub", [value, _reduce("ReduceMean", value, axis, True)])
-    squares = trace.node("Mul", [distance, distance])
-    if not correction:
-        return _reduce("ReduceMean", squares, axis, keepdims)
-    count = 1
-    for a in _axes(axis, len(value.shape)):
-        count *= _known(value, a)
-    total = _reduce("ReduceSum", squares, axis, keepdims)
-    return trace.node("Div", [total, trace.number(float(count - correction), value.dtype)])
-
-
-@_public
-def std(x: Any, /, axis: Axes = None, correction: float = 0, keepdims: bool = False) -> Any:
-    """The square root of var."""
-    return current().node("Sqrt", [var(x, axis=axis, correction=correction, keepdims=keepdims)])
-
-
-def _counted(x: Any) -> Value:
-    return cast(cast(as_value(x), "bool"), "int32")
-
-
-@_public
-def any(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
-    """True where one element over axis is."""
-    return cast(_reduce("ReduceMax", _counted(x), axis, keepdims), "bool")
-
-
-@_public
-def all(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
-    """True where every element over axis is."""
-    return cast(_reduce("ReduceMin", _counted(x), axis, keepdims), "bool")
-
-
-def _arg(op: str, x: Any, axis: int | None, keepdims: bool) -> Any:
-    value = as_value(x)
-    if axis is None:
-        value, axis = reshape(value, (-1,)), 0
-    return current().node(op, [value], axis=_axis(axis, len(value.shape)), keepdims=int(keepdims))
-
-
-@_public
-def argmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The place of the largest element over axis, int64; the first of equal ones."""
-    return _arg("ArgMax", x, axis, keepdims)
-
-
-@_public
-def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The place of the smallest element over axis, int64; the first of equal ones."""
-    return _arg("ArgMin", x, axis, keepdims)
-
-
-@_public
-def count_nonzero(x: Any, /, axis: Axes = None, keepdims: bool = False) -> Any:
-    """How many elements over axis are not 0, int64."""
-    return _reduce("ReduceSum", cast(cast(as_value(x), "bool"), "int64"), axis, keepdims)
-
-
-def _cumulative(op: str, first: int, x: Any, axis: int, include_initial: bool) -> Any:
-    value = _summed(x)
-    place = _axis(axis, len(value.shape))
-    made = current().node(op, [value, as_value(np.int64(place))])
-    if not include_initial:
-        return made
-    start = [1 if a == place else dim for a, dim in enumerate(value.shape)]
-    filling = broadcast_to(current().number(first, value.dtype), start)
-    return current().node("Concat", [filling, made], axis=place)
-
-
-@_public
-def cumulative_sum(x: Any, /, axis: int = 0, include_initial: bool = False) -> Any:
-    """Each element with all before it on axis added; a 0 in front of them with include_initial."""
-    return _cumulative("CumSum", 0, x, axis, include_initial)
-
-
-@_public
-def cumulative_prod(x: Any, /, axis: int = 0, include_initial: bool = False) -> Any:
-    """Each element times all before it on axis; a 1 in front of them with include_initial."""
-    return _cumulative("CumProd", 1, x, axis, include_initial)
-
-
-@_public
-def diff(x: Any, /, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
-    """Each element less the one before it on axis, n times; the axis is n shorter. prepend, append:
-    arrays that are put before and behind x first."""
-    parts = alike(*[part for part in (prepend, x, append) if part is not None])
-    place = _axis(axis, len(parts[0].shape))
-    value = concat(parts, axis=place) if len(parts) > 1 else parts[0]
-    for _ in range(n):
-        value = current().node("Sub", [_slice(value, place, 1, None), _slice(value, place, 0, -1)])
-    return value
+    return [axis_of(a, rank) for a in ([axis] if isinstance(axis, int) else axis)]
 
 
 # Shapes.
-def _slice(x: Value, axis: int, start: int, stop: int | None) -> Value:
+def slice_of(x: Value, axis: int, start: int, stop: int | None) -> Value:
     end = 2**63 - 1 if stop is None else stop
     return current().node("Slice", [x, *map(integers, ([start], [end], [axis], [1]))])
 
 
-def _known(x: Value, axis: int) -> int:
+def known_size(x: Value, axis: int) -> int:
     size = x.shape[axis]
     if not isinstance(size, int):
         raise ValueError(f"{users_line()}: axis {axis} of {x!r}: expected a size that is a number")
@@ -230,7 +76,7 @@ def reshape(x: Any, /, shape: Any) -> Any:
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Any:
     """Axis i of the result is axis axes[i] of x."""
     value = as_value(x)
-    order = [_axis(a, len(value.shape)) for a in axes]
+    order = [axis_of(a, len(value.shape)) for a in axes]
     if order == list(range(len(order))):
         return value
     return current().node("Transpose", [value], perm=order)
@@ -251,7 +97,7 @@ def moveaxis(x: Any, source: Axes, destination: Axes, /) -> Any:
     """One axis moved, or several, the others in their order."""
     value = as_value(x)
     rank = len(value.shape)
-    sources, targets = _axes(source, rank), _axes(destination, rank)
+    sources, targets = axes_of(source, rank), axes_of(destination, rank)
     if len(sources) != len(targets):
         raise ValueError(
             f"{users_line()}: destination: expected {len(sources)} axes, got {len(targets)}"
@@ -266,7 +112,7 @@ def moveaxis(x: Any, source: Axes, destination: Axes, /) -> Any:
 def expand_dims(x: Any, /, axis: int = 0) -> Any:
     """A new axis of size 1 at this place."""
     value = as_value(x)
-    return current().node("Unsqueeze", [value, integers([_axis(axis, len(value.shape) + 1)])])
+    return current().node("Unsqueeze", [value, integers([axis_of(axis, len(value.shape) + 1)])])
 
 
 @_public
@@ -275,7 +121,7 @@ def squeeze(x: Any, /, axis: Axes = None) -> Any:
     value = as_value(x)
     if axis is None:
         axis = [a for a, dim in enumerate(value.shape) if dim == 1]
-    axes = _axes(axis, len(value.shape))
+    axes = axes_of(axis, len(value.shape))
     return current().node("Squeeze", [value, integers(axes)]) if axes else value
 
 
@@ -291,7 +137,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     values = [as_value(x) for x in arrays]
     for value in values:
         for axis in range(len(value.shape)):
-            _known(value, axis)
+            known_size(value, axis)
     shape = np.broadcast_shapes(*[value.shape for value in values])
     return tuple(value if value.shape == shape else broadcast_to(value, shape) for value in values)
 
@@ -302,14 +148,14 @@ def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Any:
     values = alike(*arrays)
     if axis is None:
         values, axis = [reshape(v, (-1,)) for v in values], 0
-    return current().node("Concat", values, axis=_axis(axis, len(values[0].shape)))
+    return current().node("Concat", values, axis=axis_of(axis, len(values[0].shape)))
 
 
 @_public
 def stack(arrays: Sequence[Any], /, axis: int = 0) -> Any:
     """Arrays of one shape on a new axis."""
     values = alike(*arrays)
-    place = _axis(axis, len(values[0].shape) + 1)
+    place = axis_of(axis, len(values[0].shape) + 1)
     if len({v.shape for v in values}) > 1:
         widest = builtins.max((v.shape for v in values), key=len)
         values = [current().node("Expand", [v, integers(list(widest))]) for v in values]
@@ -321,8 +167,8 @@ def stack(arrays: Sequence[Any], /, axis: int = 0) -> Any:
 def split(x: Any, parts: int, /, axis: int = 0) -> Any:
     """A tuple of so many equal parts along axis."""
     value = as_value(x)
-    place = _axis(axis, len(value.shape))
-    size = _known(value, place)
+    place = axis_of(axis, len(value.shape))
+    size = known_size(value, place)
     if parts < 1 or size % parts:
         raise ValueError(f"{users_line()}: parts: expected a divisor of {size}, got {parts}")
     if parts == 1:
@@ -335,8 +181,8 @@ def split(x: Any, parts: int, /, axis: int = 0) -> Any:
 def unstack(x: Any, /, axis: int = 0) -> Any:
     """A tuple of the slices along axis, without it."""
     value = as_value(x)
-    place = _axis(axis, len(value.shape))
-    parts = split(value, _known(value, place), axis=place)
+    place = axis_of(axis, len(value.shape))
+    parts = split(value, known_size(value, place), axis=place)
     return tuple(current().node("Squeeze", [part, integers([place])]) for part in parts)
 
 
@@ -347,14 +193,14 @@ def roll(x: Any, shift: int | Sequence[int], /, axis: Axes = None) -> Any:
     value = as_value(x)
     if axis is None:
         return reshape(roll(reshape(value, (-1,)), shift, axis=0), value.shape)
-    axes = _axes(axis, len(value.shape))
+    axes = axes_of(axis, len(value.shape))
     shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
     if len(shifts) != len(axes):
         raise ValueError(f"{users_line()}: shift: expected {len(axes)} numbers, got {len(shifts)}")
     for place, by in zip(axes, shifts):
-        by %= builtins.max(_known(value, place), 1)
+        by %= builtins.max(known_size(value, place), 1)
         if by:
-            parts = [_slice(value, place, -by, None), _slice(value, place, 0, -by)]
+            parts = [slice_of(value, place, -by, None), slice_of(value, place, 0, -by)]
             value = current().node("Concat", parts, axis=place)
     return value
 
@@ -365,8 +211,8 @@ def repeat(x: Any, repeats: int | Sequence[int], /, axis: int | None = None) -> 
     value = as_value(x)
     if axis is None:
         value, axis = reshape(value, (-1,)), 0
-    place = _axis(axis, len(value.shape))
-    order = np.repeat(np.arange(_known(value, place)), repeats)
+    place = axis_of(axis, len(value.shape))
+    order = np.repeat(np.arange(known_size(value, place)), repeats)
     return take(value, order, axis=place)
 
 
@@ -374,7 +220,7 @@ def repeat(x: Any, repeats: int | Sequence[int], /, axis: int | None = None) -> 
 def flip(x: Any, /, axis: Axes = None) -> Any:
     """The elements in reverse order along axis; None: along all."""
     value = as_value(x)
-    axes = _axes(axis, len(value.shape))
+    axes = axes_of(axis, len(value.shape))
     parts = [[-1] * len(axes), [-(2**63 - 1)] * len(axes), axes, [-1] * len(axes)]
     return current().node("Slice", [value, *map(integers, parts)]) if axes else value
 
@@ -389,12 +235,14 @@ def tile(x: Any, repeats: Sequence[int], /) -> Any:
 def take(x: Any, indices: Any, /, axis: int = 0) -> Any:
     """The slices of x at these places of axis; negative places count from the end."""
     value = as_value(x)
-    return current().node("Gather", [value, as_index(indices)], axis=_axis(axis, len(value.shape)))
+    return current().node(
+        "Gather", [value, as_index(indices)], axis=axis_of(axis, len(value.shape))
+    )
 
 
 @_public
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
     """For each element of indices, the one of x at that place of axis."""
     value = as_value(x)
-    place = _axis(axis, len(value.shape))
+    place = axis_of(axis, len(value.shape))
     return current().node("GatherElements", [value, as_index(indices)], axis=place)

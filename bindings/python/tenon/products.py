@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from string import ascii_letters
 from typing import Any
 
-from . import functions as f
+from . import reductions as r
 from .eager import anywhere
-from .trace import alike, current, users_line
+from .trace import Value, alike, cast, current, users_line
 
 __all__: list[str] = []
 
@@ -19,16 +19,27 @@ def _public(function: Any) -> Any:
     return anywhere(function)
 
 
+def _product(op: str, operands: list[Value], **attributes: Any) -> Value:
+    """Of truth values: whether one product is True."""
+    if operands[0].dtype != "bool":
+        return current().node(op, operands, **attributes)
+    counted = [cast(x, "int32") for x in operands]
+    return cast(current().node(op, counted, **attributes), "bool")
+
+
 @_public
 def matmul(a: Any, b: Any, /) -> Any:
     """[..., m, k] times [..., k, n] is [..., m, n]; leading axes are broadcast."""
-    return current().node("MatMul", alike(a, b))
+    return _product("MatMul", alike(a, b))
 
 
 @_public
 def vecdot(a: Any, b: Any, /, axis: int = -1) -> Any:
     """The sum of products over axis."""
-    return f.sum(current().node("Mul", alike(a, b)), axis=axis)
+    left, right = alike(a, b)
+    if left.dtype == "bool":
+        return r.any(current().node("And", [left, right]), axis=axis)
+    return r.sum(current().node("Mul", [left, right]), axis=axis, dtype=left.dtype)
 
 
 @_public
@@ -54,4 +65,4 @@ def tensordot(a: Any, b: Any, /, axes: int | tuple[Sequence[int], Sequence[int]]
 @_public
 def einsum(equation: str, /, *arrays: Any) -> Any:
     """Sums of products, as "bij,bjk->bik" says: letters that the result lacks are summed."""
-    return current().node("Einsum", alike(*arrays), equation=equation)
+    return _product("Einsum", alike(*arrays), equation=equation)

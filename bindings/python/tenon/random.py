@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core, types
+from .arithmetic import where
 from .eager import anywhere
-from .elementwise import as_float, where
+from .elementwise import as_float
 from .trace import Value, alike, as_value, cast, current, integers
 
 __all__ = ["dropout", "random_normal", "random_uniform"]

@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import elementwise as e
+from . import arithmetic, elementwise
 from . import functions as f
 from . import products as p
+from . import reductions as r
 from .errors import TracedValueError
 from .indexing import take_items
 from .trace import Trace, Value, users_line
 
+e = SimpleNamespace(
+    **{name: getattr(of, name) for of in (elementwise, arithmetic) for name in of.__all__}
+)
 _UFUNCS = {
     "absolute": "abs",
     "arccos": "acos",
@@ -82,7 +87,7 @@ class Traced(Value):
         # array + value, np.exp(value)
         name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
         function = p.matmul if name == "matmul" else getattr(e, name, None)
-        if method != "__call__" or named or name not in (*e.__all__, "matmul"):
+        if method != "__call__" or named or name not in (*vars(e), "matmul"):
             self._unknown(f"np.{ufunc.__name__}", "use the functions of tenon")
         return function(*inputs)
 
@@ -180,14 +185,6 @@ def _operators() -> None:
         "xor": e.bitwise_xor,
     }
 
-    def bits_or_truth(name: str, function: Any, logical: Any) -> Any:
-        def either(a: Any, b: Any) -> Any:
-            return (logical if a.dtype == "bool" else function)(a, b)
-
-        return either
-
-    for name in ("and", "or", "xor"):
-        both[name] = bits_or_truth(name, both[name], getattr(e, f"logical_{name}"))
     for name, function in both.items():
         setattr(Traced, f"__{name}__", lambda self, other, call=function: call(self, other))
         if name in ("and", "or", "xor"):
@@ -207,11 +204,9 @@ def _operators() -> None:
     Traced.__neg__ = lambda self: e.negative(self)
     Traced.__pos__ = lambda self: self
     Traced.__abs__ = lambda self: e.abs(self)
-    Traced.__invert__ = lambda self: (
-        e.logical_not(self) if self.dtype == "bool" else e.bitwise_invert(self)
-    )
+    Traced.__invert__ = lambda self: e.bitwise_invert(self)
     for name in "sum mean prod max min std var any all argmax argmin".split():
-        call = getattr(f, name)
+        call = getattr(r, name)
 
         def method(self: Any, axis: Any = None, *, call: Any = call, **named: Any) -> Any:
             return call(self, axis=axis, **named)

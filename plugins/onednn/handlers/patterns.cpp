@@ -116,6 +116,21 @@ std::string refuse_range(const Graph& graph, const Node& node) {
   return node.inputs.size() == 3 ? "" : "expected three scalars";
 }
 
+// As the row of Range counts: integers exactly.
+template <class A>
+bool has_length(A start, A limit, A step, int64_t n) {
+  if constexpr (std::is_integral_v<A>) {
+    auto bits = [](A x) { return static_cast<uint64_t>(x); };
+    bool is_up = step > 0;
+    if (is_up ? start >= limit : start <= limit) return n == 0;
+    uint64_t way = is_up ? bits(limit) - bits(start) : bits(start) - bits(limit);
+    uint64_t each = is_up ? bits(step) : 0 - bits(step);
+    return way / each + (way % each != 0) == static_cast<uint64_t>(n);
+  } else {
+    return std::fmax(0, std::ceil((limit - start) / step)) == static_cast<double>(n);
+  }
+}
+
 void lower_range(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[index];
@@ -129,10 +144,7 @@ void lower_range(Lowering& lowering, int index) {
                   A limit = kernels::number_cast<A>(*static_cast<const T*>(pointers[1]));
                   A step = kernels::number_cast<A>(*static_cast<const T*>(pointers[2]));
                   if (step == A(0)) return "the step is 0";
-                  double count =
-                      std::ceil((static_cast<double>(limit) - static_cast<double>(start)) /
-                                static_cast<double>(step));
-                  if (count != static_cast<double>(n)) return "the range has another length";
+                  if (!has_length(start, limit, step, n)) return "the range has another length";
                   for (int64_t i = 0; i < n; ++i) {
                     static_cast<T*>(pointers[3])[i] =
                         kernels::number_cast<T>(start + static_cast<A>(i) * step);

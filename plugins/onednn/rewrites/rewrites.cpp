@@ -8,12 +8,14 @@
 #include "rewrites/expand.hpp"
 #include "rewrites/join_activations.hpp"
 #include "rewrites/late_scores.hpp"
+#include "rewrites/many_inputs.hpp"
 #include "rewrites/recompute.hpp"
 
 namespace tenon::onednn {
 
 void rewrite(Graph& graph) {
   expand(graph);
+  cut_many_inputs(graph);
   centre_products(graph);
   join_activations(graph);
   quantize_early(graph);

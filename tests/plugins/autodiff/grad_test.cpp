@@ -183,6 +183,26 @@ TEST_F(Grad, ReluAndClipTakeNothingAtTheirCorners) {
   EXPECT_THAT(results(applied(f, "autodiff.grad"), {{0, 6, 3}})[0], ElementsAre(0, 1, 2));
 }
 
+// Each node has a kink at 0, their sum has none.
+TEST_F(Grad, NodesWithKinksThatMakeUpForEachOtherKeepTheirSlope) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[3]
+    constant %zero: f64[] = [0]
+    constant %one: f64[] = [1]
+    %m: f64[3] = Max(%x, %zero) @m
+    %a: f64[3] = Abs(%x) @a
+    %n: f64[3] = Neg(%a) @n
+    %e: f64[3] = Exp(%n) @e
+    %p: f64[3] = Add(%e, %one) @p
+    %l: f64[3] = Log(%p) @l
+    %softplus: f64[3] = Add(%m, %l) @softplus
+    %s: f64[] = ReduceSum(%softplus) {keepdims = 0} @s
+    output s = %s
+  })");
+  EXPECT_THAT(results(applied(f, "autodiff.grad"), {{0, std::log(3), -std::log(3)}})[0],
+              Pointwise(DoubleNear(1e-12), {0.5, 0.75, 0.25}));
+}
+
 TEST_F(Grad, StopGradientAndCustomGradients) {
   OwnedGraph f = parse(R"(graph {
     input %x: f64[]

@@ -29,6 +29,7 @@ end
 function tn.isfinite(x) return tn.logical_not(tn.logical_or(tn.isinf(x), tn.isnan(x))) end
 function tn.logaddexp(a, b)
   local both = alike(a, b)
+  both[1], both[2] = as_float(both[1]), as_float(both[2])
   local same = tn.equal(both[1], both[2]) -- two infinities have no difference
   local apart = tn.abs(tn.where(same, 0, both[1] - both[2]))
   return tn.maximum(both[1], both[2]) + tn.softplus(-apart)
@@ -48,17 +49,14 @@ for name, op in pairs({ cumulative_sum = "CumSum", cumulative_prod = "CumProd" }
     return node(op, { value, number(along(value, axis, 0), "int64") })
   end
 end
-function tn.any(x, axis, keep) return cast(tn.max(cast(as_bool(x), "int32"), axis, keep), "bool") end
-function tn.all(x, axis, keep) return cast(tn.min(cast(as_bool(x), "int32"), axis, keep), "bool") end
-function tn.count_nonzero(x, axis, keep) return tn.sum(cast(as_bool(x), "int64"), axis, keep) end
-
 -- The first k in order along an axis, and their places from 0; equal ones keep their order.
 local function ordered(x, axis, largest, k)
   local value = as_value(x)
   axis = along(value, axis, -1)
   local given = { axis = axis, largest = largest and 1 or 0, sorted = 1 }
-  local made = nodes("TopK", { value, integers({ k or known_size(value, axis) }) }, 2, given)
-  return made[1], made[2]
+  local whole = value.dtype == "bool" and cast(value, "uint8") or value
+  local made = nodes("TopK", { whole, integers({ k or known_size(value, axis) }) }, 2, given)
+  return cast(made[1], value.dtype), made[2]
 end
 function tn.sort(x, axis, descending) return (ordered(x, axis, descending)) end
 function tn.argsort(x, axis, descending) return (select(2, ordered(x, axis, descending))) end
@@ -103,7 +101,9 @@ end
 function tn.diff(x, axis)
   local value = as_value(x)
   axis = along(value, axis, -1)
-  return tn.slice(value, axis, 2) - tn.slice(value, axis, 1, known_size(value, axis) - 1)
+  local after, before = tn.slice(value, axis, 2), tn.slice(value, axis, 1, known_size(value, axis) - 1)
+  if value.dtype == "bool" then return tn.not_equal(after, before) end
+  return after - before
 end
 -- A table of equal parts along an axis.
 function tn.split(x, parts, axis)
@@ -119,9 +119,13 @@ for name, upper in pairs({ tril = 0, triu = 1 }) do
 end
 
 -- Products.
-function tn.vecdot(a, b, axis) return tn.sum(tn.multiply(a, b), axis or -1) end
+function tn.vecdot(a, b, axis)
+  local both = alike(a, b)
+  if both[1].dtype == "bool" then return tn.any(tn.logical_and(both[1], both[2]), axis or -1) end
+  return cast(tn.sum(tn.multiply(both[1], both[2]), axis or -1), both[1].dtype)
+end
 -- As "bij,bjk->bik" says.
-function tn.einsum(equation, ...) return node("Einsum", alike(...), { equation = equation }) end
+function tn.einsum(equation, ...) return product("Einsum", alike(...), { equation = equation }) end
 
 -- Creation.
 local function list_of(count, f)

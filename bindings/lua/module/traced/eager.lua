@@ -53,5 +53,6 @@ tn.log = setmetatable(others.log, { __call = function(_, x) return logarithm(x) 
 -- Operators of tensors, as those of traced values.
 native.operators({
   __add = tn.add, __sub = tn.subtract, __mul = tn.multiply, __div = tn.divide, __pow = tn.pow,
+  __band = tn.bitwise_and, __bor = tn.bitwise_or, __bxor = tn.bitwise_xor, __bnot = tn.bitwise_invert,
   __unm = tn.negative, __mod = anywhere("%", Value.__mod), __idiv = anywhere("//", Value.__idiv),
 })

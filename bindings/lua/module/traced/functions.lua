@@ -6,25 +6,60 @@ local others = {} -- what tn has beside the functions of this file
 for name, thing in pairs(tn) do others[name] = thing end
 
 local unary = {
-  acos = "Acos", acosh = "Acosh", asin = "Asin", asinh = "Asinh", atan = "Atan", atanh = "Atanh", ceil = "Ceil",
-  cos = "Cos", cosh = "Cosh", erf = "Erf", exp = "Exp", floor = "Floor", gelu = "Gelu", log = "Log",
-  reciprocal = "Reciprocal", relu = "Relu", round = "Round", sigmoid = "Sigmoid", silu = "Swish", sin = "Sin",
+  acos = "Acos", acosh = "Acosh", asin = "Asin", asinh = "Asinh", atan = "Atan", atanh = "Atanh",
+  cos = "Cos", cosh = "Cosh", erf = "Erf", exp = "Exp", gelu = "Gelu", log = "Log",
+  reciprocal = "Reciprocal", relu = "Relu", sigmoid = "Sigmoid", silu = "Swish", sin = "Sin",
   sinh = "Sinh", softplus = "Softplus", sqrt = "Sqrt", tan = "Tan", tanh = "Tanh", isnan = "IsNaN", isinf = "IsInf",
 }
 for name, op in pairs(unary) do
   tn[name] = function(x) return node(op, { as_float(x) }) end
 end
-for name, op in pairs({ abs = "Abs", negative = "Neg", sign = "Sign" }) do
-  tn[name] = function(x) return node(op, { as_value(x) }) end
+-- Whole numbers and truth values stay what they are.
+for name, op in pairs({ ceil = "Ceil", floor = "Floor", round = "Round" }) do
+  tn[name] = function(x)
+    local value = as_value(x)
+    return bits[value.dtype] and node(op, { value }) or value
+  end
+end
+
+-- What an operator of numbers is of truth values, as in NumPy; those that are not here take them as numbers.
+local of_truth = {
+  Abs = "", Add = "Or", BitwiseAnd = "And", BitwiseNot = "Not", BitwiseOr = "Or", BitwiseXor = "Xor", Equal = "Equal",
+  Max = "Or", Min = "And", Mul = "And",
+}
+local not_of_truth = { Neg = "logical_not", Sign = "astype first", Sub = "logical_xor" }
+local function as_number(x) return x.dtype == "bool" and cast(x, "int8") or x end
+local function apply(op, operands)
+  if operands[1].dtype ~= "bool" then return node(op, operands) end
+  if not_of_truth[op] then
+    fail(op, ": expected numbers, got truth values; use tn.", not_of_truth[op])
+  end
+  local logic = of_truth[op]
+  if logic == "" then return operands[1] end
+  if logic then return node(logic, operands) end
+  for i, x in ipairs(operands) do operands[i] = as_number(x) end
+  return node(op, operands)
+end
+for name, op in pairs({ abs = "Abs", bitwise_invert = "BitwiseNot", negative = "Neg", sign = "Sign" }) do
+  tn[name] = function(x) return apply(op, { as_value(x) }) end
 end
 
 local binary = {
-  add = "Add", equal = "Equal", greater = "Greater", greater_equal = "GreaterOrEqual", less = "Less",
-  less_equal = "LessOrEqual", matmul = "MatMul", maximum = "Max", minimum = "Min", multiply = "Mul", subtract = "Sub",
+  add = "Add", bitwise_and = "BitwiseAnd", bitwise_or = "BitwiseOr", bitwise_xor = "BitwiseXor",
+  equal = "Equal", greater = "Greater", greater_equal = "GreaterOrEqual", less = "Less",
+  less_equal = "LessOrEqual", maximum = "Max", minimum = "Min", multiply = "Mul", subtract = "Sub",
 }
 for name, op in pairs(binary) do
-  tn[name] = function(a, b) return node(op, alike(a, b)) end
+  tn[name] = function(a, b) return apply(op, alike(a, b)) end
 end
+
+-- Of truth values: whether one product is true.
+local function product(op, operands, attributes)
+  if operands[1].dtype ~= "bool" then return node(op, operands, attributes) end
+  for i, x in ipairs(operands) do operands[i] = cast(x, "int32") end
+  return cast(node(op, operands, attributes), "bool")
+end
+function tn.matmul(a, b) return product("MatMul", alike(a, b)) end
 
 local function as_bool(x) return cast(as_value(x), "bool") end
 for name, op in pairs({ logical_and = "And", logical_or = "Or", logical_xor = "Xor" }) do
@@ -43,8 +78,10 @@ function tn.pow(a, b)
   if b == 0.5 then return tn.sqrt(a) end
   local x = as_value(a)
   if b == 1 then return x end
+  x = as_number(x)
   if b == 2 then return node("Mul", { x, x }) end
-  return node("Pow", alike(a, b))
+  local both = alike(a, b)
+  return node("Pow", { as_number(both[1]), as_number(both[2]) })
 end
 function tn.square(x) return tn.pow(x, 2) end
 
@@ -88,8 +125,26 @@ local function reduce(op, x, axis, keep)
   if #axes == 0 then return x end
   return node(op, { x, integers(axes) }, { keepdims = keep and 1 or 0 })
 end
+-- There is no largest of no elements.
+local function not_empty(x, axes)
+  for _, axis in ipairs(axes) do
+    if x.shape[axis + 1] == 0 then fail("axis ", axis, " of ", describe(x), ": expected one element at least") end
+  end
+end
+local function number_of(x, axis, keep) return reduce("ReduceSum", cast(x, "int64"), axis, keep) end
+function tn.any(x, axis, keep) return cast(number_of(as_bool(x), axis, keep), "bool") end
+function tn.all(x, axis, keep)
+  return tn.logical_not(number_of(tn.logical_not(x), axis, keep))
+end
+function tn.count_nonzero(x, axis, keep) return number_of(as_bool(x), axis, keep) end
 for name, op in pairs({ max = "ReduceMax", min = "ReduceMin" }) do
-  tn[name] = function(x, axis, keep) return reduce(op, as_value(x), axis, keep) end
+  local of_flags = name == "max" and tn.any or tn.all
+  tn[name] = function(x, axis, keep)
+    local value = as_value(x)
+    not_empty(value, axes_of(axis, #value.shape))
+    if value.dtype == "bool" then return of_flags(value, axis, keep) end
+    return reduce(op, value, axis, keep)
+  end
 end
 -- x in the type in which it is added or multiplied up: integers in 64 bits, truth values counted.
 local function summed(x)
@@ -112,7 +167,9 @@ function tn.std(x, axis, keep) return tn.sqrt(tn.var(x, axis, keep)) end
 for name, op in pairs({ argmax = "ArgMax", argmin = "ArgMin" }) do
   tn[name] = function(x, axis, keep)
     local value = as_value(x)
+    if value.dtype == "bool" then value = cast(value, "uint8") end
     if axis == nil then value, axis = tn.reshape(value, { -1 }), 0 end
+    not_empty(value, { axis_of(axis, #value.shape) })
     return node(op, { value }, { axis = axis_of(axis, #value.shape), keepdims = keep and 1 or 0 })
   end
 end
@@ -240,10 +297,11 @@ end
 -- Operators and methods.
 for name, call in pairs({
   __add = tn.add, __sub = tn.subtract, __mul = tn.multiply, __div = tn.divide, __pow = tn.pow,
+  __band = tn.bitwise_and, __bor = tn.bitwise_or, __bxor = tn.bitwise_xor,
 }) do
   Value[name] = call
 end
-Value.__unm = tn.negative
+Value.__unm, Value.__bnot = tn.negative, tn.bitwise_invert
 -- What a / b leaves, with the sign of a, and where that is not the sign of b: exact, as a quotient that is rounded
 -- before it is cut is not.
 local function rest_of(a, b)
@@ -252,12 +310,14 @@ local function rest_of(a, b)
 end
 function Value.__mod(a, b)
   local both = alike(a, b)
+  both[1], both[2] = as_number(both[1]), as_number(both[2])
   if not bits[both[1].dtype] then return node("Mod", both) end
   local rest, beyond = rest_of(both[1], both[2])
   return tn.where(beyond, rest + both[2], rest)
 end
 function Value.__idiv(a, b)
   local x, y = table.unpack(alike(a, b))
+  x, y = as_number(x), as_number(y)
   if not bits[x.dtype] then return node("Div", { x - x % y, y }) end
   local rest, beyond = rest_of(x, y)
   local whole = tn.round((x - rest) / y) - cast(beyond, x.dtype)

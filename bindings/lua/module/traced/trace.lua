@@ -3,7 +3,8 @@
 -- files of this folder are one chunk, called with the table `tn` and the native functions.
 local tn, native = ...
 local error, setmetatable, getmetatable, rawget, rawequal = error, setmetatable, getmetatable, rawget, rawequal
-local ipairs, pairs, type, tostring, select, next = ipairs, pairs, type, tostring, select, next
+local ipairs, pairs, type, tostring, tonumber = ipairs, pairs, type, tostring, tonumber
+local select, next = select, next
 local pcall, math, table, string = pcall, math, table, string
 
 local Value = {} -- metatable of traced values
@@ -110,10 +111,15 @@ local function together(a, b)
     return bits[a] > bits[b] and a or b
   end
   if bits[a] or bits[b] then return bits[a] and a or b end
-  local wide = { bool = 0, uint8 = 1, int8 = 2, uint16 = 3, int16 = 4, uint32 = 5, int32 = 6, uint64 = 7, int64 = 8 }
-  if (wide[a] or 8) < (wide[b] or 8) then a, b = b, a end
-  if a:sub(1, 1) == "u" and b:sub(1, 1) == "i" then return "int64" end
-  return a
+  -- Integers and truth values, as the array API standard has it; NumPy's float64 where no integer holds both.
+  if a == "bool" or b == "bool" then return a == "bool" and b or a end
+  local a_sign, a_size = a:match("^(u?)int(%d+)$")
+  local b_sign, b_size = b:match("^(u?)int(%d+)$")
+  a_size, b_size = tonumber(a_size), tonumber(b_size)
+  if a_sign == b_sign then return a_size > b_size and a or b end
+  local unsigned, signed = a_sign == "u" and a_size or b_size, a_sign == "u" and b_size or a_size
+  if unsigned < signed then return "int" .. signed end
+  return unsigned < 64 and "int" .. 2 * unsigned or "float64"
 end
 
 local function with_number(dtype, x)
