@@ -74,7 +74,8 @@ class Binder {
         key.push_back({kAnyShape});
         continue;
       }
-      key.emplace_back(tensor.shape, tensor.shape + tensor.ndim);
+      key.push_back({dtype_of(tensor.dtype)});
+      key.back().insert(key.back().end(), tensor.shape, tensor.shape + tensor.ndim);
       types[i] = {sizeof(tn_type),        TN_KIND_TENSOR,
                   dtype_of(tensor.dtype), static_cast<uint32_t>(tensor.ndim),
                   tensor.shape,           nullptr};

@@ -141,9 +141,10 @@ Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
 bool same_shapes(const Compiled& compiled, const DLTensor* const* in, uint64_t n_in) {
   for (uint64_t i = 0; i < n_in; ++i) {
     const std::vector<int64_t>& key = compiled.key[i];
-    if (key.size() == 1 && key[0] == kAnyShape) continue;
-    if (key.size() != static_cast<size_t>(in[i]->ndim)) return false;
-    if (!std::equal(key.begin(), key.end(), in[i]->shape)) return false;
+    if (key[0] == kAnyShape && dtype_of(in[i]->dtype) == TN_U8 && in[i]->ndim == 1) continue;
+    if (key[0] != dtype_of(in[i]->dtype)) return false;
+    if (!std::equal(key.begin() + 1, key.end(), in[i]->shape, in[i]->shape + in[i]->ndim))
+      return false;
   }
   return true;
 }

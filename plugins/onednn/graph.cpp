@@ -50,8 +50,9 @@ std::string Node::text(std::string_view attribute, const char* fallback) const {
 Dims Node::integers(std::string_view attribute, const Dims& fallback) const {
   const AttributeValue* value = find(attribute);
   if (value == nullptr) return fallback;
-  if (const Dims* list = std::get_if<Dims>(value)) return *list;
-  return fallback;
+  // An empty list is what rows take for one that is left out.
+  const Dims* list = std::get_if<Dims>(value);
+  return list == nullptr || list->empty() ? fallback : *list;
 }
 
 int Graph::add_value(Value value) {

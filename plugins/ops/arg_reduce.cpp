@@ -83,6 +83,13 @@ Status top_k_shape(EditView edit, Node node) {
   TN_TRY(axis, axis_in(node.attr_int("axis", -1), x.rank()));
   Dims out = dims_of(x);
   std::optional<Dims> k = contents(node.input(1));
+  const Dim& size = out[static_cast<size_t>(axis)];
+  if (k && k->size() == 1 && (*k)[0].known()) {
+    int64_t wanted = *(*k)[0].value;
+    if (wanted < 0 || (size.known() && wanted > *size.value))
+      return invalid(cat("k: expected a number in 0..", size.known() ? *size.value : INT64_MAX,
+                         ", got ", wanted));
+  }
   out[static_cast<size_t>(axis)] = k && k->size() == 1 ? (*k)[0] : Dim();
   TN_CHECK(set_output(edit, node, 0, x.dtype, out));
   return set_output(edit, node, 1, TN_I64, out);
@@ -148,14 +155,14 @@ Status top_k_vjp(Gradients& g) {
 constexpr tn_op kArgMax = op_row({.type = "ArgMax",
                                   .since = 13,
                                   .attributes = ARG_ATTRIBUTES,
-                                  .shape = shape<arg_shape>,
+                                  .shape = shape<arg_shape, "x: any">,
                                   .ref = ref<arg_max_ref>,
                                   .sample = sample<arg_max_sample>,
                                   .batch = batch<batch_first_by_axis>});
 constexpr tn_op kArgMin = op_row({.type = "ArgMin",
                                   .since = 13,
                                   .attributes = ARG_ATTRIBUTES,
-                                  .shape = shape<arg_shape>,
+                                  .shape = shape<arg_shape, "x: any">,
                                   .ref = ref<arg_min_ref>,
                                   .sample = sample<arg_min_sample>,
                                   .batch = batch<batch_first_by_axis>});
@@ -165,7 +172,7 @@ constexpr tn_op kTopK = op_row({.type = "TopK",
                                 .attributes = R"([{"name": "axis", "type": "int", "default": -1},
                                                   {"name": "largest", "type": "int", "default": 1},
                                                   {"name": "sorted", "type": "int", "default": 1}])",
-                                .shape = shape<top_k_shape>,
+                                .shape = shape<top_k_shape, "x: any, k: int[one]">,
                                 .ref = ref<top_k_ref>,
                                 .sample = sample<top_k_sample>,
                                 .vjp = vjp<top_k_vjp>,

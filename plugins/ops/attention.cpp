@@ -315,10 +315,10 @@ OpCost attention_cost(Node node) {
   return {2 * products * static_cast<double>(keys), node_bytes(node)};
 }
 
-constexpr tn_op kAttention =
-    op_row({.type = "Attention",
-            .since = 25,
-            .attributes = R"([{"name": "is_causal", "type": "int", "default": 0},
+constexpr tn_op kAttention = op_row(
+    {.type = "Attention",
+     .since = 25,
+     .attributes = R"([{"name": "is_causal", "type": "int", "default": 0},
                               {"name": "kv_num_heads", "type": "int"},
                               {"name": "left_window_size", "type": "int", "default": -1},
                               {"name": "q_num_heads", "type": "int"},
@@ -327,12 +327,14 @@ constexpr tn_op kAttention =
                               {"name": "scale", "type": "float"},
                               {"name": "softcap", "type": "float", "default": 0.0},
                               {"name": "softmax_precision", "type": "dtype"}])",
-            .shape = shape<attention_shape>,
-            .decompose = decompose<decomposed>,
-            .cost = cost<attention_cost>,
-            .ref = ref<attention_ref>,
-            .sample = sample<attention_sample>,
-            .cast = "cpu=low cuda=low"});
+     .shape = shape<attention_shape,
+                    "q: T[b q..], k: T[b q'..], v: U[b q'..], mask: any?, past_key: T[b h _ _]?, "
+                    "past_value: U[b h _ _]?, nonpad_kv_seqlen: int[b]?">,
+     .decompose = decompose<decomposed>,
+     .cost = cost<attention_cost>,
+     .ref = ref<attention_ref>,
+     .sample = sample<attention_sample>,
+     .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

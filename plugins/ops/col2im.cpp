@@ -17,6 +17,19 @@ Status col2im_shape(EditView edit, Node node) {
   Type x = node.input(0).type();
   std::optional<Dims> image = contents(node.input(1)), block = contents(node.input(2));
   if (!image) return set_output(edit, node, 0, unranked(x.dtype));
+  if (block && block->size() != image->size())
+    return invalid(cat("block: expected ", image->size(), " sizes, got ", block->size()));
+  for (const char* name : {"strides", "dilations"})
+    for (int64_t number : ints_or(node, name, image->size(), 1))
+      if (number < 1 || number > INT32_MAX)
+        return invalid(cat(name, ": expected numbers from 1, got ", number));
+  for (auto [name, times] : {std::pair{"strides", 1u}, {"dilations", 1u}, {"pads", 2u}})
+    if (size_t n = ints_or(node, name, times * image->size(), 1).size(); n != times * image->size())
+      return invalid(cat(name, ": expected ", times * image->size(), " numbers, got ", n));
+  for (const Dims* sizes : {&*image, block ? &*block : &*image})
+    for (const Dim& size : *sizes)
+      if (size.known() && *size.value < 1)
+        return invalid(cat("image and block: expected sizes from 1, got ", *size.value));
   Dims in = x.ranked && x.rank() == 3 ? dims_of(x) : Dims(3), out{in[0], Dim()};
   if (block) out[1] = quotient({in[1]}, *block);
   out.insert(out.end(), image->begin(), image->end());
@@ -119,16 +132,17 @@ Result<Node> col2im_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "Col2Im", .inputs = {x, sizes, blocks}});
 }
 
-constexpr tn_op kCol2Im = op_row({.type = "Col2Im",
-                                  .since = 18,
-                                  .attributes = R"([{"name": "dilations", "type": "ints"},
+constexpr tn_op kCol2Im =
+    op_row({.type = "Col2Im",
+            .since = 18,
+            .attributes = R"([{"name": "dilations", "type": "ints"},
                                 {"name": "pads", "type": "ints"},
                                 {"name": "strides", "type": "ints"}])",
-                                  .shape = shape<col2im_shape>,
-                                  .decompose = decompose<col2im_decompose>,
-                                  .cost = cost<move_cost>,
-                                  .ref = ref<col2im_ref>,
-                                  .sample = sample<col2im_sample>});
+            .shape = shape<col2im_shape, "x: any[n c l], image: int[r], block: int[r]">,
+            .decompose = decompose<col2im_decompose>,
+            .cost = cost<move_cost>,
+            .ref = ref<col2im_ref>,
+            .sample = sample<col2im_sample>});
 }  // namespace
 
 TENON_OPS(col2im, &kCol2Im)

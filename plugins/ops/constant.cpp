@@ -121,7 +121,7 @@ constexpr tn_op kFill = op_row({.type = "ConstantOfShape",
                                 .since = 25,
                                 .traits = TN_OP_DATA_SHAPE,
                                 .attributes = R"([{"name": "value", "type": "tensor"}])",
-                                .shape = shape<fill_shape>,
+                                .shape = shape<fill_shape, "shape: int[n]">,
                                 .cost = cost<move_cost>,
                                 .ref = ref<fill_ref>,
                                 .sample = sample<fill_sample>});

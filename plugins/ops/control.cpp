@@ -9,6 +9,7 @@ namespace tenon::ops {
 namespace {
 
 Status if_shape(EditView edit, Node node) {
+  TN_CHECK(check_operands(node, "cond: bool[one], captures: any..."));
   Graph first = graph_of(node, "then_branch"), second = graph_of(node, "else_branch");
   if (!first.raw || !second.raw) return invalid("expected then_branch and else_branch");
   std::vector<Value> a = first.outputs(), b = second.outputs();
@@ -28,6 +29,7 @@ Status if_ref(const Call& call) {
 }
 
 Status loop_shape(EditView edit, Node node) {
+  TN_CHECK(check_operands(node, "trip_count: i64[one]?, cond: bool[one]?, rest: any..."));
   Graph body = graph_of(node, "body");
   if (!body.raw) return invalid("attribute body: expected a graph, got none");
   std::vector<Value> results = body.outputs();

@@ -83,7 +83,8 @@ constexpr tn_op kConv = op_row(
      .attributes = "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
                     {"name": "kernel_shape", "type": "ints"}])",
      .quant = "compute act=0 weight=1 bias=2 axis=0",
-     .shape = shape<shape_of_conv>,
+     .shape =
+         shape<shape_of_conv, "x: T[n (g c) s..], w: T[(g o) c s'..], bias: T[(g o)]? ; g = group">,
      .cost = cost<[](Node node) { return OpCost{conv_flops(node, 1), node_bytes(node)}; }>,
      .ref = ref<conv_ref>,
      .sample = sample<conv_sample>,

@@ -12,9 +12,28 @@
 namespace tenon::ops {
 namespace {
 
+// The result is x or w of the convolution whose other operands are given.
+Status check_grad(Node node, const Dims& result) {
+  bool of_input = node.type() == "ConvInputGrad";
+  Type dy = node.input(of_input ? 0 : 1).type(), other = node.input(of_input ? 1 : 0).type();
+  if (!dy.ranked || !other.ranked) return {};
+  if (result.size() != other.rank() || result.size() != dy.rank() || result.size() < 3)
+    return invalid(cat("shape: expected ", dy.rank(), " sizes from 3, got ", result.size()));
+  Dims x = of_input ? result : dims_of(other), w = of_input ? dims_of(other) : result;
+  Dims y = dims_of(dy), channels{y[0], w[1] * Dim(node.attr_int("group", 1)), w[0]};
+  const Dims stated{x[0], x[1], y[1]};
+  for (size_t i = 0; i < 3; ++i)
+    if (stated[i].known() && channels[i].known() && !(stated[i] == channels[i]))
+      return invalid(cat("shape: expected samples and channels that fit, got ", *stated[i].value,
+                         " for ", *channels[i].value));
+  auto spatial = [](const Dims& all) { return Dims(all.begin() + 2, all.end()); };
+  return expect_window(node, spatial(x), spatial(w), spatial(y));
+}
+
 Status grad_shape(EditView edit, Node node) {
   std::optional<Dims> dims = contents(node.input(2));
   uint32_t dtype = node.input(0).dtype();
+  if (dims) TN_CHECK(check_grad(node, *dims));
   return set_output(edit, node, 0, dims ? type_of(dtype, *dims) : unranked(dtype));
 }
 
@@ -190,30 +209,34 @@ OpCost grad_cost(Node node) {
 constexpr const char* kAttributes =
     "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
                                     {"name": "kernel_shape", "type": "ints"}])";
-constexpr tn_op kInputGrad = op_row({.type = "ConvInputGrad",
-                                     .domain = "tenon",
-                                     .attributes = kAttributes,
-                                     .shape = shape<grad_shape>,
-                                     .cost = cost<grad_cost>,
-                                     .ref = ref<input_grad_ref>,
-                                     .sample = sample<input_grad_sample>,
-                                     .vjp = vjp<input_grad_vjp>,
-                                     .vjp_inputs = 3,
-                                     .vjp_outputs = 0,
-                                     .batch = batch<grad_batch>,
-                                     .cast = "cpu=low cuda=low"});
-constexpr tn_op kWeightGrad = op_row({.type = "ConvWeightGrad",
-                                      .domain = "tenon",
-                                      .attributes = kAttributes,
-                                      .shape = shape<grad_shape>,
-                                      .cost = cost<grad_cost>,
-                                      .ref = ref<weight_grad_ref>,
-                                      .sample = sample<weight_grad_sample>,
-                                      .vjp = vjp<weight_grad_vjp>,
-                                      .vjp_inputs = 3,
-                                      .vjp_outputs = 0,
-                                      .batch = batch<grad_batch>,
-                                      .cast = "cpu=low cuda=low"});
+constexpr tn_op kInputGrad = op_row(
+    {.type = "ConvInputGrad",
+     .domain = "tenon",
+     .attributes = kAttributes,
+     .shape =
+         shape<grad_shape, "dy: T[n (g o) s..], w: T[(g o) c s'..], shape: int[_] ; g = group">,
+     .cost = cost<grad_cost>,
+     .ref = ref<input_grad_ref>,
+     .sample = sample<input_grad_sample>,
+     .vjp = vjp<input_grad_vjp>,
+     .vjp_inputs = 3,
+     .vjp_outputs = 0,
+     .batch = batch<grad_batch>,
+     .cast = "cpu=low cuda=low"});
+constexpr tn_op kWeightGrad = op_row(
+    {.type = "ConvWeightGrad",
+     .domain = "tenon",
+     .attributes = kAttributes,
+     .shape =
+         shape<grad_shape, "x: T[n (g c) s..], dy: T[n (g o) s'..], shape: int[_] ; g = group">,
+     .cost = cost<grad_cost>,
+     .ref = ref<weight_grad_ref>,
+     .sample = sample<weight_grad_sample>,
+     .vjp = vjp<weight_grad_vjp>,
+     .vjp_inputs = 3,
+     .vjp_outputs = 0,
+     .batch = batch<grad_batch>,
+     .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

@@ -142,19 +142,22 @@ OpCost deform_cost(Node node) {
   return {2 * taps * output_elements(node), node_bytes(node)};
 }
 
-constexpr tn_op kDeformConv = op_row({.type = "DeformConv",
-                                      .since = 22,
-                                      .attributes = R"([{"name": "dilations", "type": "ints"},
+constexpr tn_op kDeformConv = op_row(
+    {.type = "DeformConv",
+     .since = 22,
+     .attributes = R"([{"name": "dilations", "type": "ints"},
                                 {"name": "group", "type": "int", "default": 1},
                                 {"name": "kernel_shape", "type": "ints"},
                                 {"name": "offset_group", "type": "int", "default": 1},
                                 {"name": "pads", "type": "ints"},
                                 {"name": "strides", "type": "ints"}])",
-                                      .shape = shape<deform_shape>,
-                                      .decompose = decompose<deform::decomposed>,
-                                      .cost = cost<deform_cost>,
-                                      .ref = ref<deform_ref>,
-                                      .sample = sample<deform_sample>});
+     .shape = shape<deform_shape,
+                    "x: T[n (g c) s..], w: T[(g o) c s'..], offset: T[n _ s'..], bias: T[(g o)]?, "
+                    "mask: T[n _ s'..]? ; g = group">,
+     .decompose = decompose<deform::decomposed>,
+     .cost = cost<deform_cost>,
+     .ref = ref<deform_ref>,
+     .sample = sample<deform_sample>});
 
 }  // namespace
 

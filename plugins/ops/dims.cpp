@@ -307,6 +307,22 @@ Result<Type> broadcast_type(uint32_t dtype, const std::vector<Value>& inputs) {
   return type_of(dtype, joined);
 }
 
+Status expect_broadcast(Node node, uint64_t i, const Dims& shape) {
+  Type type = node.input(i).type();
+  if (!node.input(i) || !type.ranked) return {};
+  if (type.rank() > shape.size())
+    return invalid(
+        cat("input ", i, ": expected at most ", shape.size(), " axes, got ", type.rank()));
+  for (size_t axis = 0; axis < type.rank(); ++axis) {
+    const Dim& wanted = shape[shape.size() - type.rank() + axis];
+    int64_t got = type.dims[axis];
+    if (got >= 0 && got != 1 && wanted.known() && !wanted.is(got))
+      return invalid(
+          cat("input ", i, " axis ", axis, ": expected 1 or ", *wanted.value, ", got ", got));
+  }
+  return {};
+}
+
 Result<Dims> product_dims(Dims left, Dims right) {
   if (left.empty() || right.empty()) return invalid("expected inputs of rank from 1, got a scalar");
   bool is_row = left.size() == 1, is_column = right.size() == 1;

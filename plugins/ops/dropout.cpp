@@ -99,17 +99,18 @@ Result<std::vector<Value>> dropout_decompose(EditView edit, Node node) {
   return out;
 }
 
-constexpr tn_op kDropout = op_row({.type = "Dropout",
-                                   .since = 22,
-                                   .traits = TN_OP_RANDOM,
-                                   .attributes = R"([{"name": "seed", "type": "int"}])",
-                                   .quant = "same_scale",
-                                   .shape = shape<dropout_shape>,
-                                   .decompose = decompose<dropout_decompose>,
-                                   .cost = cost<move_cost>,
-                                   .ref = ref<dropout_ref>,
-                                   .sample = sample<dropout_sample>,
-                                   .recompute = "never"});
+constexpr tn_op kDropout =
+    op_row({.type = "Dropout",
+            .since = 22,
+            .traits = TN_OP_RANDOM,
+            .attributes = R"([{"name": "seed", "type": "int"}])",
+            .quant = "same_scale",
+            .shape = shape<dropout_shape, "x: any, ratio: float[one]?, training: bool[one]?">,
+            .decompose = decompose<dropout_decompose>,
+            .cost = cost<move_cost>,
+            .ref = ref<dropout_ref>,
+            .sample = sample<dropout_sample>,
+            .recompute = "never"});
 
 }  // namespace
 

@@ -151,21 +151,22 @@ OpCost flex_cost(Node node) {
   return {2 * products * static_cast<double>(k.dims[2]), node_bytes(node)};
 }
 
-constexpr tn_op kFlex = op_row({.type = "FlexAttention",
-                                .since = 1,
-                                .domain = "ai.onnx.preview",
-                                .traits = TN_OP_CONTROL,
-                                .attributes = R"([{"name": "captures", "type": "int", "default": 0},
+constexpr tn_op kFlex = op_row(
+    {.type = "FlexAttention",
+     .since = 1,
+     .domain = "ai.onnx.preview",
+     .traits = TN_OP_CONTROL,
+     .attributes = R"([{"name": "captures", "type": "int", "default": 0},
                                                   {"name": "prob_mod", "type": "graph"},
                                                   {"name": "scale", "type": "float"},
                                                   {"name": "score_mod", "type": "graph"},
                                                   {"name": "softmax_precision", "type": "int"}])",
-                                .shape = shape<flex_shape>,
-                                .decompose = decompose<flex::decomposed>,
-                                .cost = cost<flex_cost>,
-                                .ref = ref<flex_ref>,
-                                .sample = sample<flex_sample>,
-                                .cast = "cpu=low cuda=low"});
+     .shape = shape<flex_shape, "q: T[b h l d], k: T[b g s d], v: T[b g s e], captures: any...">,
+     .decompose = decompose<flex::decomposed>,
+     .cost = cost<flex_cost>,
+     .ref = ref<flex_ref>,
+     .sample = sample<flex_sample>,
+     .cast = "cpu=low cuda=low"});
 
 }  // namespace
 

@@ -12,6 +12,15 @@ namespace tenon::ops {
 namespace {
 
 Status same_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  int64_t channels = x.ranked && x.rank() > 1 ? x.dims[1] : TN_DIM_UNKNOWN;
+  if (node.is("LRN") && node.attr_int("size", 1) < 1)
+    return invalid(cat("size: expected a number from 1, got ", node.attr_int("size", 1)));
+  if (node.is("GroupNormalization")) {
+    int64_t groups = node.attr_int("num_groups", 1);
+    if (groups < 1 || (channels >= 0 && channels % groups != 0))
+      return invalid(cat("num_groups: expected a divisor of ", channels, ", got ", groups));
+  }
   return set_output(edit, node, 0, node.input(0).type());
 }
 
@@ -107,6 +116,7 @@ Result<std::vector<Value>> lrn_decompose(EditView edit, Node node) {
   int64_t size = node.attr_int("size", 1);
   std::vector<int64_t> pads(type.rank() * 2, 0);
   if (type.rank() < 2 || type.dims[1] < 0) return unsupported("the channels must be known");
+  if (size > 2 * type.dims[1] + 1) return unsupported("size: more than all channels on both sides");
   pads[1] = (size - 1) / 2;
   pads[type.rank() + 1] = size / 2;
   Value padded = b.op("Pad", {b.mul(x, x), b.ints(pads)});
@@ -159,7 +169,7 @@ constexpr tn_op kInstance =
             .since = 22,
             .axes = "n c s~.., c, c -> n c s..",
             .attributes = R"([{"name": "epsilon", "type": "float", "default": 1e-5}])",
-            .shape = shape<same_shape>,
+            .shape = shape<same_shape, "x: T[n c s..], scale: T[c], bias: T[c]">,
             .decompose = decompose<norm_decompose>,
             .ref = ref<instance_ref>,
             .sample = sample<instance_sample>});
@@ -170,7 +180,7 @@ constexpr tn_op kGroup =
             .attributes = R"([{"name": "epsilon", "type": "float", "default": 1e-5},
                               {"name": "num_groups", "type": "int"},
                               {"name": "stash_type", "type": "dtype"}])",
-            .shape = shape<same_shape>,
+            .shape = shape<same_shape, "x: T[n c s..], scale: T[c], bias: T[c]">,
             .decompose = decompose<norm_decompose>,
             .ref = ref<group_ref>,
             .sample = sample<group_sample>,
@@ -183,7 +193,7 @@ constexpr tn_op kLrn =
                                                  {"name": "beta", "type": "float", "default": 0.75},
                                                  {"name": "bias", "type": "float", "default": 1.0},
                                                  {"name": "size", "type": "int"}])",
-            .shape = shape<same_shape>,
+            .shape = shape<same_shape, "x: any[n c s..]">,
             .decompose = decompose<lrn_decompose>,
             .ref = ref<lrn_ref>,
             .sample = sample<lrn_sample>,

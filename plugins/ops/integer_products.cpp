@@ -32,10 +32,20 @@ std::vector<int64_t> shifted(
   return out;
 }
 
+Status expect_zeros(Node node, uint64_t i, const Dim& count) {
+  Type zero = node.input(i).type();
+  if (!node.input(i) || !zero.is_static() || zero.elements() == 1 || !count.known()) return {};
+  if (count.is(zero.elements())) return {};
+  return invalid(
+      cat("input ", i, ": expected 1 or ", *count.value, " zero points, got ", zero.elements()));
+}
+
 Status matmul_shape(EditView edit, Node node) {
   Type a = node.input(0).type(), b = node.input(1).type();
   if (!a.ranked || !b.ranked || a.rank() < 2 || b.rank() < 2)
     return set_output(edit, node, 0, unranked(TN_I32));
+  TN_CHECK(expect_zeros(node, 2, dims_of(a)[a.rank() - 2]));
+  TN_CHECK(expect_zeros(node, 3, dims_of(b).back()));
   TN_TRY(out, product_dims(dims_of(a), dims_of(b)));
   return set_output(edit, node, 0, TN_I32, out);
 }
@@ -117,6 +127,8 @@ Result<std::vector<Value>> integer_decompose(EditView edit, Node node) {
 }
 
 Status conv_integer_shape(EditView edit, Node node) {
+  Type w = node.input(1).type();
+  if (w.ranked && w.rank() > 0) TN_CHECK(expect_zeros(node, 3, dims_of(w)[0]));
   return conv_shape(edit, node, 1, TN_I32);
 }
 Status conv_integer_ref(const Call& call) {
@@ -149,19 +161,22 @@ OpCost matmul_cost(Node node) {
   return {2 * k * output_elements(node), node_bytes(node)};
 }
 
-constexpr tn_op kMatMulInteger = op_row({.type = "MatMulInteger",
-                                         .since = 10,
-                                         .shape = shape<matmul_shape>,
-                                         .decompose = decompose<integer_decompose>,
-                                         .cost = cost<matmul_cost>,
-                                         .ref = ref<matmul_ref>,
-                                         .sample = sample<matmul_sample>});
+constexpr tn_op kMatMulInteger =
+    op_row({.type = "MatMulInteger",
+            .since = 10,
+            .shape = shape<matmul_shape, "a: T, b: U, a_zero: T?, b_zero: U?">,
+            .decompose = decompose<integer_decompose>,
+            .cost = cost<matmul_cost>,
+            .ref = ref<matmul_ref>,
+            .sample = sample<matmul_sample>});
 constexpr tn_op kConvInteger = op_row(
     {.type = "ConvInteger",
      .since = 10,
      .attributes = "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
                     {"name": "kernel_shape", "type": "ints"}])",
-     .shape = shape<conv_integer_shape>,
+     .shape =
+         shape<conv_integer_shape,
+               "x: T[n (g c) s..], w: U[(g o) c s'..], x_zero: T[one]?, w_zero: U? ; g = group">,
      .decompose = decompose<integer_decompose>,
      .cost = cost<[](Node node) { return OpCost{conv_flops(node, 1), node_bytes(node)}; }>,
      .ref = ref<conv_integer_ref>,

@@ -21,7 +21,14 @@ Status layer_norm_shape(EditView edit, Node node) {
     return set_output(edit, node, 2, unranked(statistics));
   }
   TN_TRY(axis, axis_in(node.attr_int("axis", -1), x.rank()));
-  Dims dims = dims_of(x);
+  Dims dims = dims_of(x), normalised(dims.begin() + axis, dims.end());
+  Dim size = product(normalised);
+  for (uint64_t i : {1u, 2u}) {
+    Type given = node.input(i).type();
+    // Leading axes of 1 are allowed: [1, 1, d] for [d].
+    bool whole = given.is_static() && size.is(given.elements()) && given.rank() > normalised.size();
+    if (!whole) TN_CHECK(expect_broadcast(node, i, normalised));
+  }
   std::fill(dims.begin() + axis, dims.end(), Dim(1));
   TN_CHECK(set_output(edit, node, 1, statistics, dims));
   return set_output(edit, node, 2, statistics, dims);
@@ -216,7 +223,7 @@ constexpr tn_op kLayerNorm =
             .since = 17,
             .axes = "b.. d~.., d.., d..? -> b.. d.., b.. d'..?, b.. d'..? ; b = axis",
             .attributes = NORM_ATTRIBUTES,
-            .shape = shape<layer_norm_shape>,
+            .shape = shape<layer_norm_shape, "x: any, scale: U, bias: U?">,
             .decompose = decompose<norm_decompose>,
             .cost = cost<norm_cost>,
             .ref = ref<layer_norm_ref>,
@@ -230,7 +237,7 @@ constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
                                    .since = 23,
                                    .axes = "b.. d~.., d.. -> b.. d.. ; b = axis",
                                    .attributes = NORM_ATTRIBUTES,
-                                   .shape = shape<layer_norm_shape>,
+                                   .shape = shape<layer_norm_shape, "x: any, scale: any">,
                                    .decompose = decompose<norm_decompose>,
                                    .cost = cost<norm_cost>,
                                    .ref = ref<rms_norm_ref>,

@@ -218,7 +218,7 @@ constexpr tn_op kMatMul = op_row({.type = "MatMul",
                                   .since = 13,
                                   .axes = "B* m k, B* k n -> B* m n",
                                   .quant = "compute act=0 weight=1 axis=1",
-                                  .shape = shape<matmul_types>,
+                                  .shape = shape<matmul_types, "a: T, b: T">,
                                   .cost = cost<matmul_cost>,
                                   .ref = ref<matmul_ref>,
                                   .sample = sample<matmul_sample>,
@@ -239,6 +239,9 @@ GemmForm gemm_form(Node node, std::span<const int64_t> a, std::span<const int64_
 }
 
 Status gemm_shape(EditView edit, Node node) {
+  bool trans_a = node.attr_int("transA") != 0, trans_b = node.attr_int("transB") != 0;
+  TN_CHECK(check_operands(node, cat("a: T[", trans_a ? "k m" : "m k", "], b: T[",
+                                    trans_b ? "n k" : "k n", "], c: T?")));
   Type a = node.input(0).type(), b = node.input(1).type();
   Type out(a.dtype, {TN_DIM_UNKNOWN, TN_DIM_UNKNOWN});
   out.symbols.resize(2);
@@ -247,20 +250,9 @@ Status gemm_shape(EditView edit, Node node) {
     out.dims[to] = from.dims[axis];
     if (!from.symbols.empty()) out.symbols[to] = from.symbols[axis];
   };
-  for (const Type* t : {&a, &b}) {
-    if (t->ranked && t->rank() != 2) {
-      return invalid(cat("Gemm: expected matrices, got rank ", t->rank()));
-    }
-  }
-  take(a, node.attr_int("transA") ? 1 : 0, 0);
-  take(b, node.attr_int("transB") ? 0 : 1, 1);
-  if (a.is_static() && b.is_static()) {
-    int64_t left = a.dims[node.attr_int("transA") ? 0 : 1];
-    int64_t right = b.dims[node.attr_int("transB") ? 1 : 0];
-    if (left != right) {
-      return invalid(cat("Gemm: inner dimensions differ: ", left, " and ", right));
-    }
-  }
+  take(a, trans_a ? 1 : 0, 0);
+  take(b, trans_b ? 0 : 1, 1);
+  TN_CHECK(expect_broadcast(node, 2, dims_of(out)));
   return edit.set_type(node.output(), out);
 }
 

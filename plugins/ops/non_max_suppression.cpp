@@ -92,7 +92,9 @@ constexpr tn_op kNms =
             .since = 11,
             .traits = TN_OP_DATA_SHAPE | TN_OP_MIXES_BATCH,
             .attributes = R"([{"name": "center_point_box", "type": "int", "default": 0}])",
-            .shape = shape<nms_shape>,
+            .shape = shape<nms_shape,
+                           "boxes: f32[n k 4], scores: f32[n c k], max_boxes: int[one]?, "
+                           "iou_threshold: float[one]?, score_threshold: float[one]?">,
             .cost = cost<move_cost>,
             .ref = ref<nms_ref>,
             .sample = sample<nms_sample>,

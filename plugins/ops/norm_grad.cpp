@@ -26,6 +26,13 @@ Result<int64_t> first_axis(Node node, size_t rank) {
 }
 
 Status norm_grad_shape(EditView edit, Node node) {
+  Type x = node.input(1).type(), scale = node.input(2).type();
+  if (!is_batch_norm(node) && x.is_static() && scale.is_static()) {
+    TN_TRY(axis, first_axis(node, x.rank()));
+    int64_t size = element_count(std::span(x.dims).subspan(static_cast<size_t>(axis)));
+    if (scale.elements() != size)
+      return invalid(cat("scale: expected ", size, " elements, got ", scale.elements()));
+  }
   TN_CHECK(set_output(edit, node, 0, node.input(1).type()));
   TN_CHECK(set_output(edit, node, 1, node.input(2).type()));
   return set_output(edit, node, 2, node.input(2).type());
@@ -191,7 +198,7 @@ constexpr tn_op kBatchNormGrad =
             .domain = "tenon",
             .axes = "n~ c s~.., n~ c s~.., c -> n c s.., c, c",
             .attributes = R"([{"name": "epsilon", "type": "float", "default": 1e-5}])",
-            .shape = shape<norm_grad_shape>,
+            .shape = shape<norm_grad_shape, "dy: T[n c s..], x: T[n c s..], scale: any[c]">,
             .decompose = decompose<norm_grad_decompose>,
             .cost = cost<norm_grad_cost>,
             .ref = ref<norm_grad_ref>,
@@ -202,7 +209,7 @@ constexpr tn_op kLayerNormGrad =
             .domain = "tenon",
             .attributes = R"([{"name": "axis", "type": "int", "default": -1},
                               {"name": "epsilon", "type": "float", "default": 1e-5}])",
-            .shape = shape<norm_grad_shape>,
+            .shape = shape<norm_grad_shape, "dy: T[s..], x: T[s..], scale: any">,
             .decompose = decompose<norm_grad_decompose>,
             .cost = cost<norm_grad_cost>,
             .ref = ref<norm_grad_ref>,

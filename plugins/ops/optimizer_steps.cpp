@@ -127,9 +127,19 @@ Result<std::vector<Value>> step_parts(EditView edit, Node node) {
 // kStates per parameter: the outputs are the parameters, then those.
 template <uint64_t kStates>
 Status step_shape(EditView edit, Node node) {
-  uint64_t n = (node.n_inputs() - 2) / (2 + kStates);
+  TN_CHECK(check_operands(node, "rate: float[one], count: int[one], tensors: any..."));
+  uint64_t n = node.n_inputs() < 2 ? 0 : (node.n_inputs() - 2) / (2 + kStates);
   if (node.n_inputs() != 2 + n * (2 + kStates) || node.n_outputs() != n * (1 + kStates))
     return invalid(cat("expected rate, count, and ", 2 + kStates, " tensors for each parameter"));
+  for (uint64_t p = 0; p < n; ++p) {
+    Type of = node.input(2 + p).type();
+    for (uint64_t k = 1; k < 2 + kStates; ++k) {
+      Type type = node.input(2 + k * n + p).type();
+      bool known = of.is_static() && type.is_static();
+      if (!node.input(2 + k * n + p) || (known && of.dims != type.dims))
+        return invalid(cat("parameter ", p, ": expected gradient and states of its shape"));
+    }
+  }
   for (uint64_t i = 0; i < node.n_outputs(); ++i)
     TN_CHECK(set_output(edit, node, i, node.input(i < n ? 2 + i : 2 + n + i).type()));
   return {};

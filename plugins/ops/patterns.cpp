@@ -196,7 +196,7 @@ constexpr tn_op kTrilu =
             .since = 14,
             .attributes = R"([{"name": "upper", "type": "int", "default": 1}])",
             .quant = "same_scale",
-            .shape = shape<same_shape>,
+            .shape = shape<same_shape, "x: any[b.. h w], k: int[one]?">,
             .cost = cost<move_cost>,
             .ref = ref<trilu_ref>,
             .sample = sample<trilu_sample>,
@@ -209,7 +209,7 @@ constexpr tn_op kEye = op_row({.type = "EyeLike",
                                .traits = TN_OP_READS_SHAPE,
                                .attributes = R"([{"name": "dtype", "type": "dtype"},
                                                  {"name": "k", "type": "int", "default": 0}])",
-                               .shape = shape<eye_shape>,
+                               .shape = shape<eye_shape, "x: any[h w]">,
                                .ref = ref<eye_ref>,
                                .sample = sample<eye_sample>});
 constexpr tn_op kOneHot =
@@ -217,7 +217,7 @@ constexpr tn_op kOneHot =
             .since = 11,
             .traits = TN_OP_DATA_SHAPE,
             .attributes = R"([{"name": "axis", "type": "int", "default": -1}])",
-            .shape = shape<one_hot_shape>,
+            .shape = shape<one_hot_shape, "indices: any, depth: any[one], values: any[2]">,
             .ref = ref<one_hot_ref>,
             .sample = sample<one_hot_sample>,
             .vjp = vjp<one_hot_vjp>,
@@ -227,7 +227,7 @@ constexpr tn_op kOneHot =
 constexpr tn_op kNonZero = op_row({.type = "NonZero",
                                    .since = 13,
                                    .traits = TN_OP_DATA_SHAPE,
-                                   .shape = shape<non_zero_shape>,
+                                   .shape = shape<non_zero_shape, "x: any">,
                                    .ref = ref<non_zero_ref>,
                                    .sample = sample<non_zero_sample>});
 

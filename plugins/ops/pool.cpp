@@ -171,12 +171,29 @@ Status pool_vjp(Gradients& g) {
   return {};
 }
 
+// What both gradients rely on: dy is the pool's result of x.
+Status check_pool_grad(Node node, const Dims& x) {
+  Type dy = node.input(0).type();
+  Dims kernel;
+  for (int64_t size : node.attr_ints("kernel_shape"))
+    kernel.emplace_back(size);
+  if (x.size() < 3) return invalid(cat("x: expected rank from 3, got ", x.size()));
+  Dims spatial(x.begin() + 2, x.end()), got(spatial.size());
+  if (dy.ranked) {
+    got = dims_of(dy);
+    got.erase(got.begin(), got.begin() + std::min<int64_t>(2, static_cast<int64_t>(got.size())));
+  }
+  return expect_window(node, spatial, kernel, got);
+}
 Status max_grad_shape(EditView edit, Node node) {
+  Type x = node.input(1).type();
+  if (x.ranked) TN_CHECK(check_pool_grad(node, dims_of(x)));
   return set_output(edit, node, 0, node.input(1).type());
 }
 Status average_grad_shape(EditView edit, Node node) {
   std::optional<Dims> x = contents(node.input(1));
   uint32_t dtype = node.input(0).dtype();
+  if (x) TN_CHECK(check_pool_grad(node, *x));
   return set_output(edit, node, 0, x ? type_of(dtype, *x) : unranked(dtype));
 }
 
@@ -328,7 +345,7 @@ constexpr tn_op kMaxPool = op_row(
      .axes = "n c s.. -> n c s'.., n c s'..?",
      .attributes = POOL_ATTRIBUTES R"(,{"name": "storage_order", "type": "int", "default": 0}])",
      .quant = "same_scale",
-     .shape = shape<pool_shape>,
+     .shape = shape<pool_shape, "x: any[n c s..]">,
      .cost = cost<pool_cost>,
      .ref = ref<max_pool_ref>,
      .sample = sample<max_pool_sample>,
@@ -342,7 +359,7 @@ constexpr tn_op kAveragePool =
             .attributes =
                 POOL_ATTRIBUTES R"(,{"name": "count_include_pad", "type": "int", "default": 0}])",
             .quant = "requant",
-            .shape = shape<pool_shape>,
+            .shape = shape<pool_shape, "x: any[n c s..]">,
             .cost = cost<pool_cost>,
             .ref = ref<average_pool_ref>,
             .sample = sample<average_pool_sample>,
@@ -354,28 +371,29 @@ constexpr tn_op kLpPool =
             .since = 22,
             .axes = "n c s.. -> n c s'..",
             .attributes = POOL_ATTRIBUTES R"(,{"name": "p", "type": "int", "default": 2}])",
-            .shape = shape<pool_shape>,
+            .shape = shape<pool_shape, "x: any[n c s..]">,
             .decompose = decompose<lp_pool_decompose>,
             .cost = cost<pool_cost>,
             .ref = ref<lp_pool_ref>,
             .sample = sample<lp_pool_sample>});
 
-constexpr tn_op kMaxPoolGrad = op_row({.type = "MaxPoolGrad",
-                                       .domain = "tenon",
-                                       .axes = "n c o.., n c s.. -> n c s..",
-                                       .attributes = POOL_ATTRIBUTES R"(])",
-                                       .shape = shape<max_grad_shape>,
-                                       .ref = ref<max_grad_ref>,
-                                       .sample = sample<max_grad_sample>,
-                                       .vjp = vjp<max_grad_vjp>,
-                                       .vjp_inputs = 2,
-                                       .vjp_outputs = 0});
+constexpr tn_op kMaxPoolGrad =
+    op_row({.type = "MaxPoolGrad",
+            .domain = "tenon",
+            .axes = "n c o.., n c s.. -> n c s..",
+            .attributes = POOL_ATTRIBUTES R"(])",
+            .shape = shape<max_grad_shape, "dy: T[n c s'..], x: T[n c s..]">,
+            .ref = ref<max_grad_ref>,
+            .sample = sample<max_grad_sample>,
+            .vjp = vjp<max_grad_vjp>,
+            .vjp_inputs = 2,
+            .vjp_outputs = 0});
 constexpr tn_op kAveragePoolGrad =
     op_row({.type = "AveragePoolGrad",
             .domain = "tenon",
             .attributes =
                 POOL_ATTRIBUTES R"(,{"name": "count_include_pad", "type": "int", "default": 0}])",
-            .shape = shape<average_grad_shape>,
+            .shape = shape<average_grad_shape, "dy: any[n c s..], shape: int[_]">,
             .ref = ref<average_grad_ref>,
             .sample = sample<average_grad_sample>,
             .vjp = vjp<average_grad_vjp>,

@@ -28,12 +28,6 @@ uint32_t real_dtype(Node node) {
   return stated == TN_DTYPE_NONE ? node.input(1).dtype() : stated;
 }
 
-Status quantize_shape(EditView edit, Node node) {
-  Type type = node.input(0).type();
-  type.dtype = node.is("QuantizeLinear") ? quantized_dtype(node) : real_dtype(node);
-  return set_output(edit, node, 0, type);
-}
-
 // Which scale belongs to element i of x.
 class ScaleIndex {
  public:
@@ -47,6 +41,7 @@ class ScaleIndex {
     index.inner_ = split.inner;
     index.size_ = split.size;
     int64_t block = node.attr_int("block_size");
+    if (block < 0) return invalid(cat("block_size: expected a number from 0, got ", block));
     if (scale.size() == 1 && block == 0) {
       if (scale[0] != split.size)
         return invalid(cat("scale: expected ", split.size, " elements, got ", scale[0]));
@@ -77,6 +72,17 @@ class ScaleIndex {
   bool per_axis_ = false;
   int64_t inner_ = 1, size_ = 1, block_ = 0, blocks_ = 0;
 };
+
+Status quantize_shape(EditView edit, Node node) {
+  Type type = node.input(0).type(), scale = node.input(1).type(), zero = node.input(2).type();
+  if (type.is_static() && scale.is_static())
+    TN_CHECK(ScaleIndex::of(node, type.dims, scale.dims).status());
+  if (scale.is_static() && zero.is_static() && scale.elements() != zero.elements())
+    return invalid(cat("zero_point: expected ", scale.elements(), " elements as scale, got ",
+                       zero.elements()));
+  type.dtype = node.is("QuantizeLinear") ? quantized_dtype(node) : real_dtype(node);
+  return set_output(edit, node, 0, type);
+}
 
 // The rule of QuantizeLinear for one number: x/scale to the nearest even, plus zero, saturated.
 // ONNX divides in float32; a scale is a float32 (or narrower) number.
@@ -293,29 +299,30 @@ Status linear_batch(Batching& b) {
   return {};
 }
 
-constexpr tn_op kQuantize = op_row({.type = "QuantizeLinear",
-                                    .since = 25,
-                                    .attributes = R"([{"name": "axis", "type": "int", "default": 1},
+constexpr tn_op kQuantize =
+    op_row({.type = "QuantizeLinear",
+            .since = 25,
+            .attributes = R"([{"name": "axis", "type": "int", "default": 1},
                               {"name": "block_size", "type": "int", "default": 0},
                               {"name": "output_dtype", "type": "dtype"},
                               {"name": "precision", "type": "dtype"},
                               {"name": "saturate", "type": "int", "default": 1}])",
-                                    .quant = "quantize",
-                                    .shape = shape<quantize_shape>,
-                                    .ref = ref<quantize_ref>,
-                                    .sample = sample<forward_sample>,
-                                    .vjp = vjp<quantize_vjp>,
-                                    .vjp_inputs = 7,
-                                    .vjp_outputs = 0,
-                                    .batch = batch<linear_batch>,
-                                    .cast = "own=1"});
+            .quant = "quantize",
+            .shape = shape<quantize_shape, "x: any, scale: any, zero_point: any?">,
+            .ref = ref<quantize_ref>,
+            .sample = sample<forward_sample>,
+            .vjp = vjp<quantize_vjp>,
+            .vjp_inputs = 7,
+            .vjp_outputs = 0,
+            .batch = batch<linear_batch>,
+            .cast = "own=1"});
 constexpr tn_op kDequantize =
     op_row({.type = "DequantizeLinear",
             .since = 25,
             .attributes = R"([{"name": "axis", "type": "int", "default": 1},
                               {"name": "block_size", "type": "int", "default": 0},
                               {"name": "output_dtype", "type": "dtype"}])",
-            .shape = shape<quantize_shape>,
+            .shape = shape<quantize_shape, "x: T, scale: any, zero_point: T?">,
             .ref = ref<dequantize_ref>,
             .sample = sample<backward_sample>,
             .vjp = vjp<dequantize_vjp>,
@@ -325,7 +332,7 @@ constexpr tn_op kDequantize =
             .cast = "own=1"});
 constexpr tn_op kDynamic = op_row({.type = "DynamicQuantizeLinear",
                                    .since = 11,
-                                   .shape = shape<dynamic_shape>,
+                                   .shape = shape<dynamic_shape, "x: f32">,
                                    .ref = ref<dynamic_ref>,
                                    .sample = sample<dynamic_sample>,
                                    .cast = "cpu=fp32 cuda=fp32"});

@@ -77,17 +77,23 @@ Result<Node> conv_sample(EditView edit, uint64_t seed) {
   return quantized_sample(edit, seed, "QLinearConv");
 }
 
-constexpr tn_op kMatMul = op_row({.type = "QLinearMatMul",
-                                  .since = 21,
-                                  .shape = shape<matmul_shape>,
-                                  .decompose = decompose<matmul_decompose>,
-                                  .sample = sample<matmul_sample>});
+constexpr tn_op kMatMul =
+    op_row({.type = "QLinearMatMul",
+            .since = 21,
+            .shape = shape<matmul_shape,
+                           "a: T, a_scale: U, a_zero: T, b: V, b_scale: U, b_zero: V, y_scale: U, "
+                           "y_zero: W">,
+            .decompose = decompose<matmul_decompose>,
+            .sample = sample<matmul_sample>});
 constexpr tn_op kConv = op_row(
     {.type = "QLinearConv",
      .since = 10,
      .attributes = "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
                     {"name": "kernel_shape", "type": "ints"}])",
-     .shape = shape<conv_types>,
+     .shape = shape<conv_types,
+                    "x: T[n (g c) s..], x_scale: f32[one], x_zero: T[one], w: V[(g o) c s'..], "
+                    "w_scale: f32, w_zero: V, y_scale: f32[one], y_zero: W[one], "
+                    "bias: i32[(g o)]? ; g = group">,
      .decompose = decompose<conv_decompose>,
      .cost = cost<[](Node node) { return OpCost{conv_flops(node, 3), node_bytes(node)}; }>,
      .sample = sample<conv_sample>});

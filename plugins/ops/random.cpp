@@ -240,7 +240,7 @@ constexpr tn_op kNormal = random_row(
 constexpr tn_op kUniformLike = random_row(
     "RandomUniformLike",
     "[" UNIFORM SEEDED "]",
-    shape<like_shape>,
+    shape<like_shape, "x: any">,
     ref<like_ref>,
     sample<[](EditView e, uint64_t seed) { return like_sample(e, seed, "RandomUniformLike"); }>,
     nullptr,
@@ -249,7 +249,7 @@ constexpr tn_op kUniformLike = random_row(
 constexpr tn_op kNormalLike = random_row(
     "RandomNormalLike",
     "[" NORMAL SEEDED "]",
-    shape<like_shape>,
+    shape<like_shape, "x: any">,
     ref<like_ref>,
     sample<[](EditView e, uint64_t seed) { return like_sample(e, seed, "RandomNormalLike"); }>,
     nullptr,
@@ -258,14 +258,14 @@ constexpr tn_op kNormalLike = random_row(
 constexpr tn_op kBernoulli =
     random_row("Bernoulli",
                "[" SEEDED "]",
-               shape<like_shape>,
+               shape<like_shape, "x: any">,
                ref<bernoulli_ref>,
                sample<[](EditView e, uint64_t seed) { return like_sample(e, seed, "Bernoulli"); }>,
                decompose<bernoulli_decompose>);
 constexpr tn_op kMultinomial =
     random_row("Multinomial",
                R"([{"name": "sample_size", "type": "int", "default": 1},)" SEEDED "]",
-               shape<multinomial_shape>,
+               shape<multinomial_shape, "x: float[n classes]">,
                ref<multinomial_ref>,
                sample<multinomial_sample>,
                nullptr,
@@ -276,7 +276,7 @@ constexpr tn_op kKeyed = op_row({.type = "Random",
                                  .traits = TN_OP_DATA_SHAPE,
                                  .attributes = R"([{"name": "dtype", "type": "dtype"},
                               {"name": "kind", "type": "string", "default": "uniform"}])",
-                                 .shape = shape<keyed_shape>,
+                                 .shape = shape<keyed_shape, "shape: int[n], key: int">,
                                  .cost = cost<move_cost>,
                                  .ref = ref<keyed_ref>,
                                  .sample = sample<keyed_sample>});

@@ -167,6 +167,15 @@ Status recurrent_shape(EditView edit, Node node) {
   Type x = node.input(kX).type(), r = node.input(kR).type();
   TN_TRY(n, n_directions(node));
   bool batch_first = node.attr_int("layout") != 0;
+  std::string state_form = batch_first ? cat("[b ", n, " h]") : cat("[", n, " b h]");
+  int64_t gates = node.is("LSTM") ? 4 : node.is("GRU") ? 3 : 1;
+  TN_CHECK(check_operands(
+      node,
+      cat("x: T[", batch_first ? "b t i" : "t b i", "], w: T[", n, " (", gates, " h) i], r: T[", n,
+          " (", gates, " h) h], bias: T[", n, " (", 2 * gates,
+          " h)]?, sequence_lens: int[b]?, initial_h: T", state_form, "?",
+          gates == 4 ? cat(", initial_c: T", state_form, "?, peepholes: T[", n, " (3 h)]?") : "",
+          node.attr_int("hidden_size") > 0 ? " ; h = hidden_size" : "")));
   Dims in = x.ranked && x.rank() == 3 ? dims_of(x) : Dims(3);
   Dim steps = in[batch_first ? 1 : 0], batch = in[batch_first ? 0 : 1];
   Dim hidden = r.ranked && r.rank() == 3 ? dims_of(r)[2] : Dim();

@@ -225,23 +225,31 @@ constexpr tn_op view_row(const char* type,
 constexpr tn_op kReshape = view_row("Reshape",
                                     25,
                                     R"([{"name": "allowzero", "type": "int", "default": 0}])",
-                                    shape<reshape_shape>,
+                                    shape<reshape_shape, "x: any, shape: int[n]">,
                                     ref<reshape_ref>,
                                     sample<reshape_sample>);
 constexpr tn_op kFlatten = view_row("Flatten",
                                     25,
                                     R"([{"name": "axis", "type": "int", "default": 1}])",
-                                    shape<flatten_shape>,
+                                    shape<flatten_shape, "x: any">,
                                     ref<flatten_ref>,
                                     sample<flatten_sample>);
-constexpr tn_op kSqueeze =
-    view_row("Squeeze", 25, "[]", shape<squeeze_shape>, ref<squeeze_ref>, sample<squeeze_sample>);
-constexpr tn_op kUnsqueeze = view_row(
-    "Unsqueeze", 25, "[]", shape<unsqueeze_shape>, ref<unsqueeze_ref>, sample<unsqueeze_sample>);
+constexpr tn_op kSqueeze = view_row("Squeeze",
+                                    25,
+                                    "[]",
+                                    shape<squeeze_shape, "x: any, axes: int?">,
+                                    ref<squeeze_ref>,
+                                    sample<squeeze_sample>);
+constexpr tn_op kUnsqueeze = view_row("Unsqueeze",
+                                      25,
+                                      "[]",
+                                      shape<unsqueeze_shape, "x: any, axes: int">,
+                                      ref<unsqueeze_ref>,
+                                      sample<unsqueeze_sample>);
 constexpr tn_op kIdentity = view_row("Identity",
                                      25,
                                      "[]",
-                                     shape<same_as_input>,
+                                     shape<same_as_input, "x: any">,
                                      ref<identity_ref>,
                                      sample<identity_sample>,
                                      "s.. -> s..");

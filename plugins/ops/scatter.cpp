@@ -172,23 +172,24 @@ Status nd_batch(Batching& b) {
   return {};
 }
 
-constexpr tn_op kElements = op_row({.type = "ScatterElements",
-                                    .since = 18,
-                                    .attributes = R"([{"name": "axis", "type": "int", "default": 0},
+constexpr tn_op kElements =
+    op_row({.type = "ScatterElements",
+            .since = 18,
+            .attributes = R"([{"name": "axis", "type": "int", "default": 0},
                               {"name": "reduction", "type": "string", "default": "none"}])",
-                                    .shape = shape<scatter_shape>,
-                                    .cost = cost<move_cost>,
-                                    .ref = ref<elements_ref>,
-                                    .sample = sample<elements_sample>,
-                                    .vjp = vjp<scatter_vjp>,
-                                    .vjp_inputs = 7,
-                                    .vjp_outputs = 1,
-                                    .batch = batch<batch_all_by_axis>});
+            .shape = shape<scatter_shape, "x: T[i'..], indices: int[i..], updates: T[i..]">,
+            .cost = cost<move_cost>,
+            .ref = ref<elements_ref>,
+            .sample = sample<elements_sample>,
+            .vjp = vjp<scatter_vjp>,
+            .vjp_inputs = 7,
+            .vjp_outputs = 1,
+            .batch = batch<batch_all_by_axis>});
 constexpr tn_op kNd =
     op_row({.type = "ScatterND",
             .since = 18,
             .attributes = R"([{"name": "reduction", "type": "string", "default": "none"}])",
-            .shape = shape<scatter_shape>,
+            .shape = shape<scatter_shape, "x: T, indices: int, updates: T">,
             .cost = cost<move_cost>,
             .ref = ref<nd_ref>,
             .sample = sample<nd_sample>,

@@ -155,6 +155,15 @@ Result<Node> unique_sample(EditView edit, uint64_t seed) {
 }
 
 Status reverse_shape(EditView edit, Node node) {
+  Type x = node.input(0).type(), lengths = node.input(1).type();
+  if (x.ranked) {
+    TN_TRY(batch, axis_in(node.attr_int("batch_axis", 1), x.rank(), "batch_axis"));
+    TN_TRY(time, axis_in(node.attr_int("time_axis", 0), x.rank(), "time_axis"));
+    if (batch == time) return invalid("batch_axis: expected another than time_axis");
+    int64_t size = x.dims[static_cast<size_t>(batch)];
+    if (lengths.is_static() && size >= 0 && lengths.elements() != size)
+      return invalid(cat("lengths: expected ", size, " numbers, got ", lengths.elements()));
+  }
   return set_output(edit, node, 0, node.input(0).type());
 }
 
@@ -201,7 +210,7 @@ constexpr tn_op kCompress = op_row({.type = "Compress",
                                     .traits = TN_OP_DATA_SHAPE,
                                     .attributes = R"([{"name": "axis", "type": "int"}])",
                                     .quant = "same_scale",
-                                    .shape = shape<compress_shape>,
+                                    .shape = shape<compress_shape, "x: any, condition: bool[n]">,
                                     .cost = cost<move_cost>,
                                     .ref = ref<compress_ref>,
                                     .sample = sample<compress_sample>});
@@ -210,7 +219,7 @@ constexpr tn_op kUnique = op_row({.type = "Unique",
                                   .traits = TN_OP_DATA_SHAPE | TN_OP_MIXES_BATCH,
                                   .attributes = R"([{"name": "axis", "type": "int"},
                                 {"name": "sorted", "type": "int", "default": 1}])",
-                                  .shape = shape<unique_shape>,
+                                  .shape = shape<unique_shape, "x: any">,
                                   .cost = cost<move_cost>,
                                   .ref = ref<unique_ref>,
                                   .sample = sample<unique_sample>});
@@ -220,7 +229,7 @@ constexpr tn_op kReverse =
             .attributes = R"([{"name": "batch_axis", "type": "int", "default": 1},
                               {"name": "time_axis", "type": "int", "default": 0}])",
             .quant = "same_scale",
-            .shape = shape<reverse_shape>,
+            .shape = shape<reverse_shape, "x: any, lengths: int[b]">,
             .cost = cost<move_cost>,
             .ref = ref<reverse_ref>,
             .sample = sample<reverse_sample>});

@@ -342,42 +342,42 @@ constexpr tn_op kAt =
     row("SequenceAt",
         11,
         kNone,
-        shape<at_shape>,
+        shape<at_shape, "sequence: any, position: int[one]">,
         ref<at_ref>,
         sample<[](EditView e, uint64_t s) { return on_sequence(e, s, "SequenceAt", false); }>);
 constexpr tn_op kLength =
     row("SequenceLength",
         11,
         kNone,
-        shape<length_shape>,
+        shape<length_shape, "sequence: any">,
         ref<length_ref>,
         sample<[](EditView e, uint64_t s) { return whole_sequence(e, s, "SequenceLength", {}); }>);
 constexpr tn_op kInsert =
     row("SequenceInsert",
         11,
         kNone,
-        shape<change_shape>,
+        shape<change_shape, "sequence: T, tensor: T, position: int[one]?">,
         ref<insert_ref>,
         sample<[](EditView e, uint64_t s) { return on_sequence(e, s, "SequenceInsert", true); }>);
 constexpr tn_op kErase =
     row("SequenceErase",
         11,
         kNone,
-        shape<change_shape>,
+        shape<change_shape, "sequence: any, position: int[one]?">,
         ref<erase_ref>,
         sample<[](EditView e, uint64_t s) { return on_sequence(e, s, "SequenceErase", false); }>);
 constexpr tn_op kSplit = row("SplitToSequence",
                              24,
                              R"([{"name": "axis", "type": "int", "default": 0},
             {"name": "keepdims", "type": "int", "default": 1}])",
-                             shape<split_shape>,
+                             shape<split_shape, "x: any, split: int?">,
                              ref<split_ref>,
                              sample<split_sample>);
 constexpr tn_op kConcat =
     row("ConcatFromSequence",
         11,
         R"([{"name": "axis", "type": "int"}, {"name": "new_axis", "type": "int", "default": 0}])",
-        shape<concat_shape>,
+        shape<concat_shape, "sequence: any">,
         ref<concat_ref>,
         sample<[](EditView e, uint64_t s) {
           return whole_sequence(e, s, "ConcatFromSequence",

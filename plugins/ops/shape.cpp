@@ -143,24 +143,25 @@ constexpr tn_op kShape = op_row({.type = "Shape",
                                  .traits = TN_OP_READS_SHAPE,
                                  .attributes = R"([{"name": "start", "type": "int", "default": 0},
                                                    {"name": "end", "type": "int"}])",
-                                 .shape = shape<shape_shape>,
+                                 .shape = shape<shape_shape, "x: any">,
                                  .cost = cost<[](Node) { return OpCost{}; }>,
                                  .ref = ref<shape_ref>,
                                  .sample = sample<shape_sample>});
 constexpr tn_op kSize = op_row({.type = "Size",
                                 .since = 25,
                                 .traits = TN_OP_READS_SHAPE,
-                                .shape = shape<size_shape>,
+                                .shape = shape<size_shape, "x: any">,
                                 .cost = cost<[](Node) { return OpCost{}; }>,
                                 .ref = ref<size_ref>,
                                 .sample = sample<size_sample>});
-constexpr tn_op kRange = op_row({.type = "Range",
-                                 .since = 11,
-                                 .traits = TN_OP_DATA_SHAPE,
-                                 .shape = shape<range_shape>,
-                                 .cost = cost<move_cost>,
-                                 .ref = ref<range_ref>,
-                                 .sample = sample<range_sample>});
+constexpr tn_op kRange =
+    op_row({.type = "Range",
+            .since = 11,
+            .traits = TN_OP_DATA_SHAPE,
+            .shape = shape<range_shape, "start: T[one], limit: T[one], delta: T[one]">,
+            .cost = cost<move_cost>,
+            .ref = ref<range_ref>,
+            .sample = sample<range_sample>});
 
 }  // namespace
 

@@ -194,17 +194,19 @@ Status slice_batch(Batching& b) {
   return {};
 }
 
-constexpr tn_op kSlice = op_row({.type = "Slice",
-                                 .since = 13,
-                                 .quant = "same_scale",
-                                 .shape = shape<slice_shape>,
-                                 .cost = cost<move_cost>,
-                                 .ref = ref<slice_ref>,
-                                 .sample = sample<slice_sample>,
-                                 .vjp = vjp<slice_vjp>,
-                                 .vjp_inputs = 30,
-                                 .vjp_outputs = 0,
-                                 .batch = batch<slice_batch>});
+constexpr tn_op kSlice = op_row(
+    {.type = "Slice",
+     .since = 13,
+     .quant = "same_scale",
+     .shape =
+         shape<slice_shape, "x: any, starts: int[n], ends: int[n], axes: int[n]?, steps: int[n]?">,
+     .cost = cost<move_cost>,
+     .ref = ref<slice_ref>,
+     .sample = sample<slice_sample>,
+     .vjp = vjp<slice_vjp>,
+     .vjp_inputs = 30,
+     .vjp_outputs = 0,
+     .batch = batch<slice_batch>});
 
 }  // namespace
 

@@ -289,26 +289,27 @@ OpCost spectrum_cost(Node node) {
   return {n > 1 ? 5 * n * std::log2(n) : 0, node_bytes(node)};
 }
 
-constexpr tn_op kDft = op_row({.type = "DFT",
-                               .since = 20,
-                               .attributes = R"([{"name": "inverse", "type": "int", "default": 0},
+constexpr tn_op kDft =
+    op_row({.type = "DFT",
+            .since = 20,
+            .attributes = R"([{"name": "inverse", "type": "int", "default": 0},
                                                  {"name": "onesided", "type": "int", "default": 0}])",
-                               .shape = shape<dft_shape>,
-                               .decompose = decompose<dft_decompose>,
-                               .cost = cost<spectrum_cost>,
-                               .ref = ref<dft_ref>,
-                               .sample = sample<dft_sample>,
-                               .cast = "cpu=fp32 cuda=fp32"});
-constexpr tn_op kStft =
-    op_row({.type = "STFT",
-            .since = 17,
-            .attributes = R"([{"name": "onesided", "type": "int", "default": 1}])",
-            .shape = shape<stft_shape>,
-            .decompose = decompose<stft_decompose>,
+            .shape = shape<dft_shape, "x: float, length: int[one]?, axis: int[one]?">,
+            .decompose = decompose<dft_decompose>,
             .cost = cost<spectrum_cost>,
-            .ref = ref<stft_ref>,
-            .sample = sample<stft_sample>,
+            .ref = ref<dft_ref>,
+            .sample = sample<dft_sample>,
             .cast = "cpu=fp32 cuda=fp32"});
+constexpr tn_op kStft = op_row(
+    {.type = "STFT",
+     .since = 17,
+     .attributes = R"([{"name": "onesided", "type": "int", "default": 1}])",
+     .shape = shape<stft_shape, "x: T[b l c..], step: int[one], window: T[w]?, length: int[one]?">,
+     .decompose = decompose<stft_decompose>,
+     .cost = cost<spectrum_cost>,
+     .ref = ref<stft_ref>,
+     .sample = sample<stft_sample>,
+     .cast = "cpu=fp32 cuda=fp32"});
 
 }  // namespace
 

@@ -74,8 +74,9 @@ Status tf_idf_ref(const Call& call) {
   TN_TRY(out, call.out(0, TN_F32, out_shape));
   for (int64_t row = 0; row < rows; ++row) {
     std::vector<double> counts(static_cast<size_t>(columns));
-    for (int64_t n = shortest; n <= longest; ++n) {
-      int64_t most_step = n == 1 ? 1 : most_skipped + 1;  // a single one skips nothing
+    for (int64_t n = shortest; n <= std::min(longest, length); ++n) {
+      int64_t most_step =
+          n == 1 ? 1 : std::min(most_skipped, length) + 1;  // a single one skips nothing
       for (int64_t step = 1; step <= most_step; ++step) {
         for (int64_t first = 0; first + (n - 1) * step < length; ++first) {
           Ints gram;
@@ -122,7 +123,7 @@ constexpr tn_op kTfIdf = op_row({.type = "TfIdfVectorizer",
                                 {"name": "pool_int64s", "type": "ints"},
                                 {"name": "pool_strings", "type": "strings"},
                                 {"name": "weights", "type": "floats"}])",
-                                 .shape = shape<tf_idf_shape>,
+                                 .shape = shape<tf_idf_shape, "x: any">,
                                  .cost = cost<move_cost>,
                                  .ref = ref<tf_idf_ref>,
                                  .sample = sample<tf_idf_sample>});

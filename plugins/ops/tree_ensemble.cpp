@@ -247,7 +247,7 @@ constexpr tn_op kTrees =
                                 {"name": "nodes_truenodeids", "type": "ints"},
                                 {"name": "post_transform", "type": "int", "default": 0},
                                 {"name": "tree_roots", "type": "ints"}])",
-            .shape = shape<tree_shape>,
+            .shape = shape<tree_shape, "x: float[n f]">,
             .cost = cost<move_cost>,
             .ref = ref<tree_ref>,
             .sample = sample<tree_sample>});

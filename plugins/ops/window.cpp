@@ -115,4 +115,15 @@ Result<Dims> window_dims(Node node, const Dims& spatial, const Dims& kernel) {
   return out;
 }
 
+Status expect_window(Node node, const Dims& spatial, const Dims& kernel, const Dims& dy) {
+  TN_TRY(out, window_dims(node, spatial, kernel));
+  if (dy.size() != out.size())
+    return invalid(cat("dy: expected ", out.size(), " spatial axes, got ", dy.size()));
+  for (size_t i = 0; i < out.size(); ++i)
+    if (out[i].known() && dy[i].known() && !(out[i] == dy[i]))
+      return invalid(
+          cat("dy: expected ", *out[i].value, " at spatial axis ", i, ", got ", *dy[i].value));
+  return {};
+}
+
 }  // namespace tenon::ops

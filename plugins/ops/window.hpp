@@ -35,6 +35,10 @@ Result<Window> window_of(Node node,
 // The same for inference: spatial output sizes.
 Result<Dims> window_dims(Node node, const Dims& spatial, const Dims& kernel);
 
+// For gradients: refuses dy whose spatial sizes are not those of the window's output. Lists that
+// are not all known agree with everything.
+Status expect_window(Node node, const Dims& spatial, const Dims& kernel, const Dims& dy);
+
 // Attributes that all windows have, as JSON without brackets.
 #define TENON_WINDOW_ATTRIBUTES                                                \
   R"({"name": "auto_pad", "type": "string", "default": "NOTSET"},)"            \

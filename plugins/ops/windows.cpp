@@ -131,7 +131,7 @@ constexpr tn_op window_row(const char* type,
                  .traits = TN_OP_DATA_SHAPE,
                  .attributes = R"([{"name": "output_datatype", "type": "dtype"},
                                    {"name": "periodic", "type": "int", "default": 1}])",
-                 .shape = shape<window_shape>,
+                 .shape = shape<window_shape, "size: int[one]">,
                  .cost = cost<move_cost>,
                  .ref = ref_column,
                  .sample = sample_column});
@@ -141,14 +141,17 @@ constexpr tn_op kHammingWindow =
     window_row("HammingWindow", ref<window_ref<kHamming>>, sample<hamming_sample>);
 constexpr tn_op kBlackmanWindow =
     window_row("BlackmanWindow", ref<window_ref<kBlackman>>, sample<blackman_sample>);
-constexpr tn_op kMel = op_row({.type = "MelWeightMatrix",
-                               .since = 17,
-                               .traits = TN_OP_DATA_SHAPE,
-                               .attributes = R"([{"name": "output_datatype", "type": "dtype"}])",
-                               .shape = shape<mel_shape>,
-                               .cost = cost<move_cost>,
-                               .ref = ref<mel_ref>,
-                               .sample = sample<mel_sample>});
+constexpr tn_op kMel =
+    op_row({.type = "MelWeightMatrix",
+            .since = 17,
+            .traits = TN_OP_DATA_SHAPE,
+            .attributes = R"([{"name": "output_datatype", "type": "dtype"}])",
+            .shape = shape<mel_shape,
+                           "bins: int[one], length: int[one], rate: int[one], low: float[one], "
+                           "high: float[one]">,
+            .cost = cost<move_cost>,
+            .ref = ref<mel_ref>,
+            .sample = sample<mel_sample>});
 
 }  // namespace
 

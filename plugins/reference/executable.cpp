@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executable.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "program.hpp"
@@ -90,6 +91,7 @@ Status Executable::add_steps() {
       step.in.push_back(value_index(v.id));
     for (Value v : node.outputs())
       step.out.push_back(value_index(v.id));
+    TN_CHECK(keep_open(node, step));
     steps_.push_back(std::move(step));
   }
   std::vector<Value> outputs = graph.outputs();
@@ -99,6 +101,27 @@ Status Executable::add_steps() {
   for (size_t i = 0; i < outputs.size(); ++i) {
     int& slot = output_of_[static_cast<size_t>(value_index(outputs[i].id))];
     if (slot < 0) slot = static_cast<int>(i);
+  }
+  return {};
+}
+
+// What the host has inferred holds for the sizes that it knew. For others the row is asked again
+// before its kernel reads.
+Status Executable::keep_open(Node node, Step& step) {
+  bool is_open = false;
+  for (Value v : node.inputs()) {
+    Type type = v.type();
+    bool is_known = type.is_static() && type.dtype != TN_DTYPE_NONE;
+    is_open |= v && type.kind == TN_KIND_TENSOR && !is_known;
+  }
+  if (!is_open) return {};
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->extract(graph_.get(), &node.id, 1, &raw));
+  step.open = OwnedGraph::take(raw);
+  for (int v : step.in) {  // in the order of extract: once each, without constants
+    bool enters = v >= 0 && !Value{graph_.get(), values_[static_cast<size_t>(v)]}.is_constant();
+    bool is_new = std::find(step.open_in.begin(), step.open_in.end(), v) == step.open_in.end();
+    if (enters && is_new) step.open_in.push_back(v);
   }
   return {};
 }
@@ -156,8 +179,26 @@ struct Executable::Run {
     });
   }
 
+  Status check_sizes(const Step& next) const {
+    std::vector<Value> formal = next.open.view().inputs();
+    std::vector<tn_type> types(formal.size());
+    std::vector<const tn_type*> pointers(formal.size(), nullptr);
+    for (size_t i = 0; i < formal.size(); ++i) {
+      const DLTensor& t = tensors[static_cast<size_t>(next.open_in[i])];
+      if (formal[i].type().kind != TN_KIND_TENSOR) continue;
+      types[i] = {sizeof(tn_type), TN_KIND_TENSOR, dtype_of(t), static_cast<uint32_t>(t.ndim),
+                  t.shape,         nullptr};
+      pointers[i] = &types[i];
+    }
+    tn_graph* bound = nullptr;
+    TN_CHECK(services.graph->bind(next.open.get(), pointers.data(), pointers.size(), &bound));
+    services.graph->release(bound);
+    return {};
+  }
+
   Status run_step(const Step& next, const tn_cancel* cancel) {
     step = &next;
+    if (next.open.get()) TN_CHECK(check_sizes(next));
     std::vector<const DLTensor*> in;
     for (int v : next.in)
       in.push_back(v < 0 ? nullptr : &tensors[static_cast<size_t>(v)]);

@@ -37,6 +37,9 @@ class Executable {
     const tn_expr_program* program;  // NULL: the row's ref
     std::vector<int> in, out;        // values; -1: absent
     std::vector<int> last_used;      // values that nobody needs after this step
+    // Where sizes of inputs come from data: the node alone, to infer it again with what came.
+    OwnedGraph open = {};
+    std::vector<int> open_in = {};  // by input of `open`: the value
   };
   struct Run;
 
@@ -44,6 +47,7 @@ class Executable {
       : ctx_(ctx), graph_(std::move(graph)), max_value_bytes_(max_value_bytes) {}
   Status expand();
   Status add_steps();
+  Status keep_open(Node node, Step& step);
   int value_index(tn_value_id id);
   void find_last_uses();
   Status check_size(const DLTensor& proto) const;

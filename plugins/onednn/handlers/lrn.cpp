@@ -3,6 +3,8 @@
 
 #include "kernels/lrn.h"
 
+#include <algorithm>
+
 #include "dense.hpp"
 
 namespace tenon::onednn {
@@ -23,6 +25,7 @@ void lower_lrn(Lowering& lowering, int index) {
   args.inner = split.inner;
   args.size = node.integer("size", 1);
   args.alpha = static_cast<float>(node.real("alpha", 1e-4) / static_cast<double>(args.size));
+  args.size = std::min(args.size, 2 * args.channels + 1);  // there are no more on either side
   args.beta = static_cast<float>(node.real("beta", 0.75));
   args.bias = static_cast<float>(node.real("bias", 1.0));
   lower_dense(lowering, index, "tenon:lrn",

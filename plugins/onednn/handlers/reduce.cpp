@@ -179,6 +179,7 @@ Dims reduced_axes(const Graph& graph, const Node& node) {
   for (int64_t& axis : axes)
     axis = axis < 0 ? axis + rank : axis;
   std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // ONNX allows one twice
   return axes;
 }
 

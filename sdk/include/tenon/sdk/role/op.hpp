@@ -25,6 +25,12 @@ struct AbsentInput {
   uint64_t index;
 };
 
+// What Call::data throws where a kernel reads elements of another size than the tensor has.
+struct WrongElement {
+  uint64_t index;
+  uint32_t dtype;
+};
+
 // One evaluation of a row's plain kernel.
 class Call {
  public:
@@ -42,6 +48,8 @@ class Call {
   uint32_t dtype(uint64_t i) const { return dtype_of(in(i)); }
   template <class T>
   const T* data(uint64_t i) const {
+    if (sizeof(T) > 1 && TN_DTYPE_BITS(dtype(i)) != 8 * sizeof(T)) [[unlikely]]
+      throw WrongElement{i, dtype(i)};
     return data_of<const T>(in(i));
   }
   Result<DLTensor> out(uint64_t i, uint32_t dtype, std::span<const int64_t> shape) const {
@@ -78,6 +86,9 @@ tn_status* ref(const tn_op_call* call) {
       return F(Call(*call));
     } catch (const AbsentInput& absent) {
       return invalid(cat("input ", absent.index, ": expected a tensor, got none"));
+    } catch (const WrongElement& wrong) {
+      return invalid(
+          cat("input ", wrong.index, ": unexpected element type ", dtype_name(wrong.dtype)));
     }
   });
 }
