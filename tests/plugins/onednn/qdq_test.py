@@ -95,9 +95,10 @@ def begin(product, dtype, per_channel, between=None, saturating=True, **weights)
 def test_a_residual(tmp_path, product, dtype, per_channel, first, residual):
     for between, behind in itertools.product([None, "relu"], repeat=2):
         p, x, stored = begin(product, dtype, per_channel, between)
-        shape = stored.low.shape
-        kinds = {"codes": lambda: p.codes(shape, dtype), "real": lambda: p.real(shape)}
-        other = kinds.get(residual, lambda: x)()
+        other = x
+        if residual != "own":
+            shape = stored.low.shape
+            other = p.real(shape) if residual == "real" else p.codes(shape, dtype)
         total = p.add(other, stored) if first else p.add(stored, other)
         if behind:
             total = p.relu(total)
