@@ -101,7 +101,6 @@ struct Absorber {
   const Graph& graph;
   int channel_axis;
   Tail tail;
-  bool past_quant = false;  // behind a QuantizeLinear whose rounding is left out
 
   void take(TailOp op, std::vector<int> nodes) {
     tail.ops.push_back(op);
@@ -122,7 +121,7 @@ struct Absorber {
     if (user == kNone || lowering.is_done(user)) return false;
     const Node& node = graph.nodes[user];
     if (node.op == "QuantizeLinear") return quantize(user, node);
-    if (tail.nodes.empty() && !past_quant && is_foldable_norm(lowering, value.producer, node)) {
+    if (tail.nodes.empty() && is_foldable_norm(lowering, value.producer, node)) {
       tail.norm = user;
       tail.nodes.push_back(user);
       tail.result = node.outputs[0];
@@ -135,7 +134,7 @@ struct Absorber {
     std::optional<TailOp> op = find_binary(lowering, user, tail.result);
     if (!op || tail.ops.size() >= 8) return false;
     bool is_bias = op->binary == dnnl::algorithm::binary_add && tail.ops.empty() &&
-                   tail.bias == kNone && tail.norm == kNone && !past_quant &&
+                   tail.bias == kNone && tail.norm == kNone &&
                    is_channel_constant(lowering, op->other, value.dims, channel_axis);
     if (is_bias) {
       tail.bias = op->other;
@@ -147,39 +146,45 @@ struct Absorber {
     return true;
   }
 
-  // Ends the chain, unless what follows is DequantizeLinear with the same parameters and more to
-  // absorb up to the next QuantizeLinear: then the result is rounded once, at the end.
+  // Ends the chain: what a file rounds and saturates here is rounded and saturated here.
   bool quantize(int user, const Node& node) {
     std::optional<kernels::Quant> quant = tensor_quant(lowering, node);
     if (!quant) return false;
-    Tail ended = tail;
-    ended.nodes.push_back(user);
-    ended.result = node.outputs[0];
-    ended.quant = quant;
-    ended.quant_type = graph.values[ended.result].type;
-    if (!past_quant && continue_past(user, ended)) return false;
-    tail = ended;
-    past_quant = false;
+    tail.nodes.push_back(user);
+    tail.result = node.outputs[0];
+    tail.quant = quant;
+    tail.quant_type = graph.values[tail.result].type;
+    take_bounds();
     return false;
   }
 
-  bool continue_past(int user, const Tail& ended) {
-    int dequantize = graph.only_user(ended.result);
-    if (dequantize == kNone || graph.nodes[dequantize].op != "DequantizeLinear") return false;
-    const Node& next = graph.nodes[dequantize];
-    std::optional<kernels::Quant> same = tensor_quant(lowering, next);
-    if (!same || same->scale != ended.quant->scale || same->zero_point != ended.quant->zero_point) {
-      return false;
+  // Bounds between two roundings to the same codes: rounding never falls where its argument grows
+  // and leaves codes as they are, so the bounds may as well come first, and one rounding is enough.
+  // For anything else behind a QuantizeLinear its rounding matters.
+  void take_bounds() {
+    Tail bounded = tail;
+    auto next = [&](const char* op) {
+      int user = graph.only_user(bounded.result);
+      bool fits = user != kNone && !lowering.is_done(user) && graph.nodes[user].op == op;
+      std::optional<kernels::Quant> quant =
+          fits ? tensor_quant(lowering, graph.nodes[user]) : std::nullopt;
+      if (!quant || !is_same(*quant, *tail.quant)) return false;
+      bounded.nodes.push_back(user);
+      bounded.result = graph.nodes[user].outputs[0];
+      return true;
+    };
+    if (!next("DequantizeLinear")) return;
+    for (int user = graph.only_user(bounded.result); user != kNone && !lowering.is_done(user);
+         user = graph.only_user(bounded.result)) {
+      std::optional<Eltwise> eltwise = find_eltwise(graph, graph.nodes[user]);
+      TailOp op{user, eltwise, {}, kNone};
+      if (!eltwise || !is_bounds(op)) break;
+      bounded.ops.push_back(op);
+      bounded.nodes.push_back(user);
+      bounded.result = graph.nodes[user].outputs[0];
     }
-    Absorber rest{lowering, graph, channel_axis, tail, true};
-    rest.tail.nodes.push_back(user);
-    rest.tail.nodes.push_back(dequantize);
-    rest.tail.result = next.outputs[0];
-    while (rest.step()) {
-    }
-    if (!rest.tail.quant || rest.tail.ops.size() == tail.ops.size()) return false;
-    tail = rest.tail;
-    return true;
+    bool is_more = bounded.ops.size() > tail.ops.size() && next("QuantizeLinear");
+    if (is_more && graph.values[bounded.result].type == tail.quant_type) tail = bounded;
   }
 };
 

@@ -173,8 +173,7 @@ void build_resnet50(GraphBuilder& b, int64_t batch) {
       if (block == 0) shortcut = b.stored(b.conv(x, width * 4, 1, stride), 0.06F, 128);
       int y = b.stored(b.relu(b.conv(x, width, 1, 1)), 0.03F, 0);
       y = b.stored(b.relu(b.conv(y, width, 3, stride)), 0.03F, 0);
-      y = b.stored(b.conv(y, width * 4, 1, 1), 0.06F, 128);
-      x = b.stored(b.relu(b.add(y, shortcut)), 0.06F, 0);
+      x = b.stored(b.relu(b.add(b.conv(y, width * 4, 1, 1), shortcut)), 0.06F, 0);
     }
   }
   x = b.stored(b.global_average(x), 0.06F, 0);
