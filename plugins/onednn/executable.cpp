@@ -3,15 +3,16 @@
 
 #include <chrono>
 
-#include <omp.h>
-
 #include "join_steps.hpp"
-#include "omp_pool.hpp"
+#include "team/openmp.hpp"
+#include "team/team.hpp"
+#include "team_pool.hpp"
 
 namespace tenon::onednn {
 
 struct Executable::Call {
   const Step* step = nullptr;
+  bool ids_meet = false;
   std::vector<dnnl::memory> memories;
   std::vector<dnnl_exec_arg_t> arguments;
   std::vector<void*> pointers;
@@ -57,23 +58,36 @@ char* base_of(const Plan& plan, const Place& place, const RunRequest& request) {
   return base + place.offset;
 }
 
-// libgomp keeps this setting per thread: put it back for the caller.
-class ThreadCount {
- public:
-  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
-    if (before_ != threads) omp_set_num_threads(threads);
-    changed_ = before_ != threads;
+// Whether threads of a primitive wait for each other in a loop of oneDNN's own (its
+// simple_barrier): so do those that sum over a batch. In all others they meet at OpenMP's barrier
+// or not at all.
+bool ids_meet(const dnnl::primitive& primitive) {
+  switch (primitive.get_kind()) {
+    case dnnl::primitive::kind::reorder:
+    case dnnl::primitive::kind::concat:
+    case dnnl::primitive::kind::sum:
+    case dnnl::primitive::kind::eltwise:
+    case dnnl::primitive::kind::binary:
+    case dnnl::primitive::kind::pooling:
+    case dnnl::primitive::kind::softmax:
+    case dnnl::primitive::kind::lrn:
+    case dnnl::primitive::kind::matmul:
+    case dnnl::primitive::kind::resampling:
+    case dnnl::primitive::kind::reduction:
+      return false;
+    case dnnl::primitive::kind::convolution:
+    case dnnl::primitive::kind::deconvolution:
+    case dnnl::primitive::kind::inner_product: {
+      dnnl_prop_kind_t direction = dnnl_prop_kind_undef;
+      dnnl_primitive_desc_query(primitive.get_primitive_desc(), dnnl_query_prop_kind, 0,
+                                &direction);
+      return direction != dnnl_forward_training && direction != dnnl_forward_inference &&
+             direction != dnnl_backward_data;
+    }
+    default:
+      return true;
   }
-  ~ThreadCount() {
-    if (changed_) omp_set_num_threads(before_);
-  }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int before_;
-  bool changed_;
-};
+}
 
 // All states of a run change, or none: from the first that does, nothing may fail.
 bool commits_wholly(const Plan& plan) {
@@ -88,7 +102,8 @@ Executable::Executable(const Graph& graph, const CompileOptions& options, Weight
     : threads_(std::max(1, options.threads)),
       engine_(store.engine()),
       level_(kernels::best_level()) {
-  ThreadCount scope(threads_);  // oneDNN cuts the work of a primitive when it is made
+  if (const std::string& why = team::why_not_on_team(); !why.empty()) throw CompileError(why);
+  team::Hold team(threads_);  // oneDNN cuts the work of a primitive when it is made
   plan_ = Lowering(graph, options, store).run();
   if (!commits_wholly(plan_)) {
     CompileOptions at_the_end = options;
@@ -97,6 +112,8 @@ Executable::Executable(const Graph& graph, const CompileOptions& options, Weight
   }
   join_steps(plan_);
   arena_ = lay_out_arena(plan_);
+  for (const Step& step : plan_.steps)
+    has_primitives_ = has_primitives_ || static_cast<bool>(step.primitive);
 }
 
 Executable::~Executable() = default;
@@ -124,6 +141,7 @@ Executable::Slot* Executable::acquire() {
     const Step& step = plan_.steps[i];
     Call& call = slot->calls[i];
     call.step = &step;
+    call.ids_meet = step.primitive && ids_meet(step.primitive);
     for (const Argument& argument : step.arguments) {
       bool is_constant = plan_.buffers[argument.place.buffer].kind == Buffer::Kind::kConstant;
       void* data = is_constant ? base_of(plan_, argument.place, none) : DNNL_MEMORY_NONE;
@@ -169,10 +187,13 @@ void Executable::fill(Slot& slot, const RunRequest& request) const {
   apply(slot.io_patches);
 }
 
-const char* Executable::execute(Slot& slot, const RunRequest& request, const Step** where) const {
+const char* Executable::execute(Slot& slot,
+                                team::Hold& team,
+                                const RunRequest& request,
+                                const Step** where) const {
   using Clock = std::chrono::steady_clock;
   kernels::Parallel parallel = request.parallel;
-  if (parallel.run == nullptr && threads_ > 1) parallel = omp_pool(&threads_);
+  if (parallel.run == nullptr && threads_ > 1) parallel = team_pool(&threads_);
   kernels::Context context = kernels::make_context(level_, parallel);
   for (size_t i = 0; i < slot.calls.size(); ++i) {
     Call& call = slot.calls[i];
@@ -184,6 +205,7 @@ const char* Executable::execute(Slot& slot, const RunRequest& request, const Ste
       const char* error = call.step->kernel_function(context, call.pointers.data());
       if (error != nullptr) return error;
     } else {
+      team.set_ids_meet(call.ids_meet);
       dnnl_status_t status =
           dnnl_primitive_execute(call.step->primitive.get(), slot.stream.get(),
                                  static_cast<int>(call.arguments.size()), call.arguments.data());
@@ -198,10 +220,14 @@ const char* Executable::execute(Slot& slot, const RunRequest& request, const Ste
 }
 
 const char* Executable::run(const RunRequest& request, const Step** where) {
-  ThreadCount scope(threads_);
+  team::Hold team(threads_);
+  if (has_primitives_ && !team.has_all_threads()) {
+    if (where != nullptr) *where = plan_.steps.data();
+    return "the system gives no more threads";
+  }
   Slot* slot = acquire();
   fill(*slot, request);
-  const char* error = execute(*slot, request, where);
+  const char* error = execute(*slot, team, request, where);
   release(slot);
   return error;
 }

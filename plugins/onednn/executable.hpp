@@ -19,6 +19,10 @@
 
 namespace tenon::onednn {
 
+namespace team {
+class Hold;
+}
+
 struct RunRequest {
   std::span<const void* const> inputs;  // dense, row-major, in the graph's order
   std::span<void* const> outputs;
@@ -51,11 +55,15 @@ class Executable {
   Slot* acquire();
   void release(Slot* slot);
   void fill(Slot& slot, const RunRequest& request) const;
-  const char* execute(Slot& slot, const RunRequest& request, const Step** where) const;
+  const char* execute(Slot& slot,
+                      team::Hold& team,
+                      const RunRequest& request,
+                      const Step** where) const;
 
   Plan plan_;
   ArenaSize arena_;
   int threads_;
+  bool has_primitives_ = false;  // whose ids may wait for each other
   dnnl::engine engine_;
   kernels::Level level_;
   std::mutex mutex_;  // guards free_

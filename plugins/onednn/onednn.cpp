@@ -6,8 +6,6 @@
 #include <memory>
 #include <mutex>
 
-#include <omp.h>
-
 #include "tenon/sdk/role/backend.hpp"
 
 #include "claim.hpp"
@@ -16,6 +14,7 @@
 #include "rewrites/rewrites.hpp"
 #include "state_layout.hpp"
 #include "state_store.hpp"
+#include "team/team.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -164,7 +163,7 @@ class OneDnn {
     compile.bf16 = options.text("precision", precision_) == "bf16";
     compile.winograd = winograd_use(options.text("winograd", winograd_));
     int64_t threads = options.integer("threads", threads_);
-    compile.threads = threads > 0 ? static_cast<int>(threads) : omp_get_max_threads();
+    compile.threads = threads > 0 ? static_cast<int>(threads) : team::max_threads();
     for (int input : graph.inputs)
       made->inputs.push_back(header(made->imported, input));
     for (int output : graph.outputs)
@@ -366,4 +365,4 @@ TENON_BACKEND(onednn,
   "winograd": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",
                "description": "3x3 convolutions that train, by minimal filtering where that is faster: in bf16, never, in fp32 and in trained models too; their rounding errors are about twice as large"},
   "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,
-              "description": "threads per run; 0: as many as OpenMP gives"}}})")
+              "description": "threads per run; 0: OMP_NUM_THREADS, or as many as the CPU mask and the control group leave"}}})")

@@ -11,11 +11,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/code_product.h"
-#include "omp_pool.hpp"
+#include "team/openmp.hpp"
+#include "team/team.hpp"
+#include "team_pool.hpp"
 
 using namespace tenon::onednn::kernels;
 using dnnl::memory;
@@ -92,7 +93,7 @@ class Direct {
 class Ours {
  public:
   Ours(const Shape& s, int* threads)
-      : context_(make_context(best_level(), tenon::onednn::omp_pool(threads))) {
+      : context_(make_context(best_level(), tenon::onednn::team_pool(threads))) {
     const int64_t taps = std::max<int64_t>(1, s.window * s.window);
     const int64_t places = s.window == 0 ? s.m : s.m * s.side * s.side;
     args_.m = places;
@@ -157,7 +158,8 @@ void compare(const Shape& s, int threads, int rounds) {
 int main(int count, char** words) {
   const int threads = count > 1 ? std::atoi(words[1]) : 2;
   const int rounds = count > 2 ? std::atoi(words[2]) : 30;
-  omp_set_num_threads(threads);
+  if (!tenon::onednn::team::why_not_on_team().empty()) return 1;
+  const tenon::onednn::team::Hold team(threads);
   std::printf(
       "%s, %d threads; ms: ours, oneDNN int8 and its ratio, oneDNN fp32 and its ratio; ours in "
       "G/s\n",

@@ -15,10 +15,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "omp_pool.hpp"
+#include "team/openmp.hpp"
+#include "team/team.hpp"
+#include "team_pool.hpp"
 
 using namespace tenon::onednn::kernels;
 using dnnl::memory;
@@ -169,12 +170,13 @@ int main(int argc, char** argv) {
   int threads = argc > 2 ? std::atoi(argv[2]) : 2;
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 10;
   const int64_t channels = argc > 4 ? std::atoi(argv[4]) : 0;
-  omp_set_num_threads(threads);
+  if (!tenon::onednn::team::why_not_on_team().empty()) return 1;
+  const tenon::onednn::team::Hold team(threads);
   if (!Winograd::is_fast(bf16 ? ElementType::kBf16 : ElementType::kF32)) {
     std::printf("this CPU has no products of that type\n");
     return 1;
   }
-  const Context context = make_context(best_level(), tenon::onednn::omp_pool(&threads));
+  const Context context = make_context(best_level(), tenon::onednn::team_pool(&threads));
   for (const auto& each : kLayers) {
     if (channels != 0 && channels != each[2]) continue;
     Layer layer(each, bf16, threads);

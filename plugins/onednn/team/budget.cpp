@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "budget.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include <sched.h>
+
+namespace tenon::onednn::team {
+namespace {
+
+constexpr double kNoQuota = std::numeric_limits<double>::infinity();
+
+// v2: "max 100000", "150000 100000": quota and period in microseconds.
+double quota_of_v2(const std::string& folder) {
+  std::ifstream file(folder + "/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return kNoQuota;
+  return std::strtod(quota.c_str(), nullptr) / period;
+}
+
+double quota_of_v1(const std::string& folder) {
+  std::ifstream quota_file(folder + "/cpu.cfs_quota_us");
+  std::ifstream period_file(folder + "/cpu.cfs_period_us");
+  double quota = 0;
+  double period = 0;
+  if (!(quota_file >> quota) || !(period_file >> period)) return kNoQuota;
+  return quota <= 0 || period <= 0 ? kNoQuota : quota / period;
+}
+
+// The least over the group and all above it. The root itself is asked too: in a container the
+// group's path is often outside of what is mounted, and the root is the group.
+double least_quota(const std::string& root,
+                   std::string path,
+                   double (*quota_of)(const std::string&)) {
+  double least = quota_of(root);
+  while (path.size() > 1) {
+    least = std::min(least, quota_of(root + path));
+    path.resize(path.rfind('/'));
+  }
+  return least;
+}
+
+bool names_controller(const std::string& controllers, const std::string& name) {
+  std::istringstream words(controllers);
+  for (std::string word; std::getline(words, word, ',');)
+    if (word == name) return true;
+  return false;
+}
+
+int affinity_cpus() {
+  // A mask has as many bits as the kernel was built for: ask with more until it fits.
+  for (size_t cpus = 1024; cpus <= (size_t{1} << 20); cpus *= 2) {
+    std::vector<unsigned long> mask(cpus / (8 * sizeof(unsigned long)));
+    auto* set = reinterpret_cast<cpu_set_t*>(mask.data());
+    const size_t bytes = mask.size() * sizeof(unsigned long);
+    if (sched_getaffinity(0, bytes, set) == 0) return CPU_COUNT_S(bytes, set);
+  }
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+double quota_cpus(const ControlGroupFiles& files) {
+  // Lines "hierarchy:controllers:path"; that of v2 is "0::path".
+  std::ifstream lines(files.of_process);
+  double least = kNoQuota;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers.empty()) {
+      least = std::min(least, least_quota(files.root, path, quota_of_v2));
+    } else if (names_controller(controllers, "cpu")) {
+      least = std::min(least, least_quota(files.root + "/cpu", path, quota_of_v1));
+    }
+  }
+  return least;
+}
+
+int thread_budget(const ControlGroupFiles& files) {
+  const double cpus = std::min(quota_cpus(files), static_cast<double>(affinity_cpus()));
+  return std::max(1, static_cast<int>(cpus));
+}
+
+}  // namespace tenon::onednn::team
