@@ -107,9 +107,20 @@ Status Registry::load(Candidate& c) {
   c.loading = false;
   if (failed.ok()) failed = add_rows(c);
   if (failed.ok()) return {};
+  take_back(c);
   c.refused = failed.text();
   int32_t code = failed.code();
   return {code, what, "host", std::move(failed)};
+}
+
+// A load is whole or nothing: of a plugin that is refused no row stays.
+void Registry::take_back(Candidate& c) {
+  if (!c.plugin) return;
+  session_->ops->drop(&c.plugin->ctx);
+  for (void* self : c.row_selves)
+    c.plugin->table.destroy(self);
+  c.row_selves.clear();
+  c.failed = std::move(c.plugin);
 }
 
 Status Registry::add_rows(Candidate& c) {
@@ -132,11 +143,12 @@ Status Registry::add_rows_of(Candidate& c, const tn_component& component) {
   if (ops.count > kMostRows || (ops.count && !ops.rows))
     return {TN_FAILED_PRECONDITION, cat(id, ": table tenon.ops/1 has ", ops.count, " rows but ",
                                         ops.rows ? "too many" : "no array")};
+  std::vector<tn_op> rows;
   for (uint64_t i = 0; i < ops.count; ++i) {
     TN_TRY(row, adopt_struct(cat(id, ": operator row ", i), ops.rows[i], kLeastOp));
-    TN_CHECK(session_->ops->add(&row, &c.plugin->ctx));  // which copies it
+    rows.push_back(row);
   }
-  return {};
+  return session_->ops->add(rows, &c.plugin->ctx, self);
 }
 
 Status Registry::no_component(std::string_view role, std::string_view id) {
