@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ABI for other languages: C declarations without a preprocessor (cdef), and JSON."""
 
+import tables
 from model import Abi, Field, Function, Param
 
 
@@ -28,6 +29,8 @@ def description(abi: Abi) -> dict:
             for header in abi.headers
             for struct in header.structs
         },
+        "roles": {t.id: t.struct.name for t in tables.tables(abi, "Role")},
+        "services": {t.id: t.struct.name for t in tables.tables(abi, "Service")},
         "functions": {
             function.name: {"header": header.name, **_function(function)}
             for header in abi.headers
@@ -44,6 +47,8 @@ def _field(field: Field) -> dict:
         "declaration": field.declaration,
         "doc": field.doc,
     }
+    if field.nullable:
+        found["nullable"] = True
     return {**found, "function": _function(field.function)} if field.function else found
 
 
@@ -57,5 +62,9 @@ def _function(function: Function) -> dict:
 
 
 def _param(param: Param) -> dict:
-    found = {"name": param.name, "type": param.type}
+    found: dict = {"name": param.name, "type": param.type}
+    if param.nullable:
+        found["nullable"] = True
+    if param.nullable_items:
+        found["nullable_items"] = True
     return {**found, "callback": _function(param.callback)} if param.callback else found

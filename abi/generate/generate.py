@@ -2,7 +2,8 @@
 """From the ABI headers: generate.py COMMAND [options].
 
 check     the rules of abi/README.md; one line a violation, exit code 1
-make      tenon.cdef, tenon.json, tenon.rs, layout.c and the reference pages, into --out
+make      tenon.cdef, tenon.json, tenon.rs, layout.c, the host's guards and roles, and the
+          reference pages, into --out
 compare   against the baseline: a change of what is frozen fails, a change of a draft is told
 record    writes the baseline anew: only with a line in CHANGELOG.md
 """
@@ -13,10 +14,12 @@ import sys
 from pathlib import Path
 
 import ffi
+import guards
 import layout
 import pages
 import rules
 import rust
+import tables
 from model import Abi
 from read import HeaderError, read
 
@@ -40,6 +43,9 @@ def make(abi: Abi, args: argparse.Namespace) -> int:
     write(args.out / "share/tenon/tenon.json", json.dumps(ffi.description(abi), indent=1) + "\n")
     write(args.out / "share/tenon/tenon.rs", rust.bindings(ffi.description(abi)))
     write(args.out / "share/tenon/layout.c", layout.asserts(abi))
+    write(args.out / "made/guards.hpp", guards.declarations(abi))
+    write(args.out / "made/guards.cpp", guards.definitions(abi))
+    write(args.out / "made/roles.inc", tables.adopted(abi))
     for name, text in pages.pages(abi).items():
         write(args.out / "docs/abi" / name, text)
     return 0

@@ -11,6 +11,10 @@ class Param:
     base: str  # the type without pointers and const: "DLTensor"
     pointers: int
     callback: "Function | None" = None  # a parameter that is a function pointer itself
+    nullable: bool = False  # the pointer itself
+    nullable_items: bool = False  # what a pointer to pointers points at
+    const: bool = False  # what it points at, at the end of all stars
+    const_items: bool = False  # the pointers that a pointer to pointers points at
 
 
 @dataclass
@@ -36,6 +40,7 @@ class Field:
     doc: str = ""
     function: Function | None = None
     bits: bool = False
+    nullable: bool = False
 
 
 @dataclass

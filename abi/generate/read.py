@@ -9,6 +9,9 @@ from comments import Comments
 from model import Abi, Constant, Field, Function, Header, Param, Struct
 from pycparser import c_ast, c_generator, c_parser
 
+# TN_NULLABLE as the parser sees it: a qualifier of pointers that the ABI has no use for.
+NULLABLE = "restrict"
+
 STANDINS = Path(__file__).parent / "standins"
 SIZES = {
     "char": 1,
@@ -54,7 +57,9 @@ def read(include: Path, compiler: str = "cc") -> Abi:
         tree = c_parser.CParser().parse(code)
     except Exception as error:  # pycparser raises a type of its own that moved between versions
         raise HeaderError(str(error)) from error
-    reader = _Reader(include, texts)
+    nullable = _Nullable()
+    nullable.visit(tree)
+    reader = _Reader(include, texts, nullable.found)
     for node in tree.ext:
         reader.declaration(node)
     for header in texts:
@@ -101,6 +106,7 @@ def _preprocess(source: str, include: Path, compiler: str) -> str:
         "-std=c11",
         "-nostdinc",
         "-D__attribute__(x)=",
+        f"-DTN_NULLABLE={NULLABLE}",
         "-I",
         str(STANDINS),
         "-I",
@@ -113,9 +119,23 @@ def _preprocess(source: str, include: Path, compiler: str) -> str:
     return done.stdout
 
 
+class _Nullable(c_ast.NodeVisitor):
+    """Takes the qualifier out of the tree, so that what is printed is plain C."""
+
+    def __init__(self) -> None:
+        self.found: set[int] = set()
+
+    def visit_PtrDecl(self, node: c_ast.PtrDecl) -> None:
+        if NULLABLE in node.quals:
+            node.quals.remove(NULLABLE)
+            self.found.add(id(node))
+        self.generic_visit(node)
+
+
 class _Reader:
-    def __init__(self, include: Path, texts: dict[str, str]):
+    def __init__(self, include: Path, texts: dict[str, str], nullable: set[int]):
         self.include = include
+        self.nullable = nullable
         self.comments = {header: Comments(text) for header, text in texts.items()}
         self.headers = {
             header: Header(header, self.comments[header].opening(), text)
@@ -194,6 +214,7 @@ class _Reader:
             self.comments[header].of(line),
             function,
             decl.bitsize is not None,
+            id(decl.type) in self.nullable,
         )
 
     def _function(self, name: str, node: c_ast.FuncDecl, header: str, line: int) -> Function:
@@ -224,7 +245,16 @@ class _Reader:
             self._base(node.type),
             self._pointers(node.type),
             callback,
+            id(node.type) in self.nullable,
+            id(pointee) in self.nullable,
+            self._is_const(node.type),
+            isinstance(pointee, c_ast.PtrDecl) and "const" in pointee.quals,
         )
+
+    def _is_const(self, node: c_ast.Node) -> bool:
+        while isinstance(node, (c_ast.PtrDecl, c_ast.ArrayDecl)):
+            node = node.type
+        return isinstance(node, c_ast.TypeDecl) and "const" in node.quals
 
     def _text(self, node: c_ast.Node) -> str:
         return self.c.visit(c_ast.Typename(None, [], None, _nameless(node)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from model import Abi, Field, Function, Header, Param, Struct
 from read import SIZES
+from tables import named, table_of
 
 FIXED_WIDTH = {
     "int8_t",
@@ -246,6 +247,18 @@ def every_header_is_in_abi_h(abi: Abi) -> Found:
         yield name, 1, "not reached from tenon/abi.h"
 
 
+def one_table_a_header(abi: Abi) -> Found:
+    """What the loader, the guards, the check suites and the templates are found by."""
+    for header in abi.headers:
+        folder = header.name.split("/")[1]
+        kind = {"role": "Role", "host": "Service"}.get(folder)
+        name = named(header)
+        if kind and (not name or name[0] != kind):
+            yield header.name, 1, f'expected {kind} "tenon..../1" in the opening comment'
+        if kind and table_of(header) is None:
+            yield header.name, 1, "expected one struct that begins with struct_size, revision"
+
+
 RULES = [
     ("R1", "fixed-width types only", fixed_width_types),
     ("R2", "no hidden padding, sizes are multiples of 8", no_hidden_padding),
@@ -256,6 +269,7 @@ RULES = [
     ("R7", "text has a length", text_has_a_length),
     ("T", "each function has a thread tag", thread_tags),
     ("A", "abi.h has every header", every_header_is_in_abi_h),
+    ("S", "a role or service header names it and has its table", one_table_a_header),
 ]
 
 

@@ -7,9 +7,11 @@
 
 #include "tenon/tenon.h"
 
+#include "guards.hpp"
+#include "services/handle.hpp"
 #include "services/session.hpp"
 
-struct tenon_session {
+struct tenon_session : tenon::host::Handle<tenon_session> {
   explicit tenon_session(tenon::host::RegistryConfig config) : host(std::move(config)) {}
   tenon::host::Session host;
 };

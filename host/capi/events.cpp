@@ -5,7 +5,7 @@
 #include "services/log.hpp"
 #include "services/trace.hpp"
 
-using namespace tenon::host;
+namespace tenon::host::exported {
 
 void tenon_on_log(tenon_session* session,
                   void(TN_CALL* seen)(void* arg, uint32_t level, tn_str who, tn_str message),
@@ -26,8 +26,9 @@ void tenon_trace_start(tenon_session* session) {
 
 tn_status* tenon_trace_stop(tenon_session* session, const tn_sink* sink) {
   return guarded([&]() -> Status {
-    if (!session || !sink || !sink->write) return invalid("trace: expected a session and a sink");
     std::string text = session->host.trace->stop();
     return Status(sink->write(sink->ctx, text.data(), text.size()));
   });
 }
+
+}  // namespace tenon::host::exported

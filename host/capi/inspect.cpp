@@ -123,7 +123,7 @@ class Inspection {
 }  // namespace
 }  // namespace tenon::host
 
-using namespace tenon::host;
+namespace tenon::host::exported {
 
 tn_status* tenon_inspect(tenon_session*, const tn_graph* graph, const tn_sink* sink) {
   return guarded([&]() -> Status {
@@ -131,3 +131,5 @@ tn_status* tenon_inspect(tenon_session*, const tn_graph* graph, const tn_sink* s
     return write_to(sink, text);
   });
 }
+
+}  // namespace tenon::host::exported

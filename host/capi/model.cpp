@@ -172,7 +172,7 @@ Status apply(tn_ctx* ctx,
 }  // namespace
 }  // namespace tenon::host
 
-using namespace tenon::host;
+namespace tenon::host::exported {
 
 tn_status* tenon_load(
     tenon_session* session, tn_str path, tn_str options, const tn_cancel* cancel, tn_graph** out) {
@@ -199,3 +199,5 @@ tn_status* tenon_apply(tenon_session* session,
   return guarded(
       [&] { return apply(context(session), graph, view(pass_id), options, cancel, report, out); });
 }
+
+}  // namespace tenon::host::exported

@@ -58,7 +58,7 @@ std::optional<NodeCost> node_cost(const tn_graph* graph, tn_node_id node) {
   if (!op) return {};
   NodeCost cost{};
   if (op->cost) {
-    Status failed(op->cost(graph, node, &cost.flops, &cost.bytes));
+    Status failed(op->cost(op->self, graph, node, &cost.flops, &cost.bytes));
     return failed.ok() ? std::optional(cost) : std::nullopt;
   }
   std::optional<double> elements = sum(graph, node, TN_LIST_OUTPUTS, value_elements);

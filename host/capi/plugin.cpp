@@ -44,6 +44,8 @@ nlohmann::json backends_json(tenon_session* session) {
 
 }  // namespace
 
+namespace tenon::host::exported {
+
 tn_status* tenon_plugin_list(tenon_session* session, const tn_sink* sink) {
   return guarded([&] { return write_to(sink, session->host.registry->list_plugins()); });
 }
@@ -63,3 +65,5 @@ tn_status* tenon_plugin_load(tenon_session* session, tn_str path_or_id) {
 tn_status* tenon_plugin_balance(tenon_session* session, const tn_sink* sink) {
   return guarded([&] { return write_to(sink, session->host.registry->balance()); });
 }
+
+}  // namespace tenon::host::exported

@@ -3,7 +3,7 @@
 #include "capi/capi.hpp"
 #include "plan/plan.hpp"
 
-using namespace tenon::host;
+namespace tenon::host::exported {
 
 tn_status* tenon_compile(tenon_session* session,
                          const tn_graph* graph,
@@ -19,3 +19,5 @@ tn_status* tenon_run(tn_plan* plan,
                      const tn_cancel* cancel) {
   return eval_service()->run(plan, in, n_in, outputs, cancel);
 }
+
+}  // namespace tenon::host::exported

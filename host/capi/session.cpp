@@ -78,7 +78,7 @@ Status open(std::string_view text, tenon_session** out) {
 }  // namespace
 }  // namespace tenon::host
 
-using namespace tenon::host;
+namespace tenon::host::exported {
 
 tn_status* tenon_open(tn_str config, tenon_session** out) {
   *out = nullptr;
@@ -92,3 +92,5 @@ void tenon_close(tenon_session* session) {
 const tn_host* tenon_host(tenon_session* session) {
   return &session->host.own->host;
 }
+
+}  // namespace tenon::host::exported

@@ -7,7 +7,7 @@
 #include "services/cancel.hpp"
 #include "services/status_object.hpp"
 
-using namespace tenon::host;
+namespace tenon::host::exported {
 
 tn_str tenon_version() {
   return str(TENON_VERSION);
@@ -17,7 +17,7 @@ int32_t tenon_status_code(const tn_status* status) {
   return status_service()->code(status);
 }
 tn_str tenon_status_message(const tn_status* status) {
-  return status_service()->message(status);
+  return status ? whole_text(status) : tn_str{};
 }
 tn_status* tenon_status_text(const tn_status* status, const tn_sink* sink) {
   return guarded([&] { return Status(status_service()->text(status, sink)); });
@@ -39,3 +39,5 @@ void tenon_cancel_request(tn_cancel* cancel) {
 void tenon_cancel_free(tn_cancel* cancel) {
   std::unique_ptr<tn_cancel> ended(cancel);
 }
+
+}  // namespace tenon::host::exported

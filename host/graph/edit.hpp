@@ -30,7 +30,7 @@ const tn_host_graph_edit* edit_service();
 
 }  // namespace tenon::host
 
-struct tn_edit {
+struct tn_edit : tenon::host::Handle<tn_edit> {
   using Status = tenon::host::Status;
   using TypeRef = tenon::host::TypeRef;
   template <class T>

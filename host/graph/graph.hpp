@@ -179,7 +179,7 @@ const tn_host_graph* graph_service();
 
 }  // namespace tenon::host
 
-struct tn_graph {
+struct tn_graph : tenon::host::Handle<tn_graph> {
   tn_graph(tn_ctx* owner, std::shared_ptr<const tenon::host::Tables> state);
   ~tn_graph();
   void retain() { refs.fetch_add(1, std::memory_order_relaxed); }

@@ -260,6 +260,10 @@ tn_status* extract_nodes(const tn_graph* graph,
   return made(out, [&] { return extract(*graph, nodes, n); });
 }
 
+tn_ctx* context_of(const tn_graph* graph) {
+  return graph->ctx;
+}
+
 tn_status* verify_graph(const tn_graph* graph) {
   return guarded([&] { return verify(*graph); });
 }
@@ -268,12 +272,12 @@ tn_status* verify_graph(const tn_graph* graph) {
 
 const tn_host_graph* graph_service() {
   static const tn_host_graph table{
-      sizeof table, 1,          create,     clone_graph, retain,        release,
-      count,        value_at,   node_at,    io_name,     find_value,    node_op,
-      node_name,    node_scope, io_count,   io_at,       attr_count,    attr_name,
-      attr,         value_type, value_name, constant,    producer,      consumer_count,
-      consumer_at,  is_output,  note,       note_count,  note_key,      function_at,
-      print,        parse,      diff,       bind_inputs, extract_nodes, verify_graph};
+      sizeof table, 1,           create,         clone_graph, retain,    release,     count,
+      value_at,     node_at,     io_name,        find_value,  node_op,   node_name,   node_scope,
+      io_count,     io_at,       attr_count,     attr_name,   attr,      value_type,  value_name,
+      constant,     producer,    consumer_count, consumer_at, is_output, note,        note_count,
+      note_key,     function_at, print,          parse,       diff,      bind_inputs, extract_nodes,
+      verify_graph, context_of};
   return &table;
 }
 

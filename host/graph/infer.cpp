@@ -117,7 +117,7 @@ tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_by_shape(tn_node_id id, con
   TN_CHECK(check_arity(row, node));
   pending_.assign(node.outputs.size(), nullptr);
   inferring_ = id;
-  Status refused(row.op.shape(this, id));
+  Status refused(row.op.shape(row.op.self, this, id));
   inferring_ = 0;
   TN_CHECK(std::move(refused));
   return std::move(pending_);

@@ -49,6 +49,7 @@ tn_status* axes(const tn_op* op, const tn_axes** out) {
   *out = nullptr;
   return guarded([&]() -> Status {
     const OpRow* row = OpRow::of(op);
+    if (!row) return invalid("axes: expected a row that the host has handed out");
     if (!row->axes) return not_found(cat(row->text(), ": the row has no axes"));
     *out = &row->axes_view;
     return {};

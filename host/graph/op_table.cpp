@@ -98,6 +98,17 @@ ExprType expr_type(uint32_t dtype) {
   return {};
 }
 
+// A plugin may ask with a row of its own, which only looks like one of the host's.
+struct LiveRows {
+  std::shared_mutex lock;
+  std::unordered_map<const tn_op*, const OpRow*> rows;
+};
+
+LiveRows& live_rows() {
+  static LiveRows rows;
+  return rows;
+}
+
 }  // namespace
 
 bool has_type(const tn_any& value, std::string_view word) {
@@ -116,9 +127,20 @@ Result<AnyRef> own_attribute(const tn_edit& edit,
   return std::make_shared<const Any>(adapted(*owned, spec->type));
 }
 
+OpRow::OpRow() {
+  std::unique_lock hold(live_rows().lock);
+  live_rows().rows.emplace(&op, this);
+}
+
+OpRow::~OpRow() {
+  std::unique_lock hold(live_rows().lock);
+  live_rows().rows.erase(&op);
+}
+
 const OpRow* OpRow::of(const tn_op* op) {
-  static_assert(std::is_standard_layout_v<OpHead>);
-  return reinterpret_cast<const OpHead*>(op)->row;
+  std::shared_lock hold(live_rows().lock);
+  auto found = live_rows().rows.find(op);
+  return found == live_rows().rows.end() ? nullptr : found->second;
 }
 
 const AttrSpec* OpRow::attribute(std::string_view name) const {
@@ -160,13 +182,12 @@ Result<const tn_expr_program*> OpRow::program(const tn_graph& graph, const Node&
   return &kept.view;
 }
 
-Status OpTable::add(const tn_op* op, tn_ctx* owner) {
-  if (!op || op->struct_size < offsetof(tn_op, axes))
-    return invalid("operator row: expected a tn_op with its struct_size set");
+namespace {
+
+Result<std::unique_ptr<OpRow>> read_row(const tn_op& op, tn_ctx* owner, void* self) {
   auto row = std::make_unique<OpRow>();
-  std::memcpy(&row->head.op, op, std::min<size_t>(op->struct_size, sizeof row->op));
-  row->head.op.struct_size = sizeof row->op;
-  row->head.row = row.get();
+  row->op = op;
+  row->op.self = self;
   row->owner = owner;
   if (row->op.type.len == 0) return invalid("operator row: expected a type, got an empty one");
   std::string what = cat("operator ", row->text(), ": ");
@@ -182,17 +203,37 @@ Status OpTable::add(const tn_op* op, tn_ctx* owner) {
     row->expr = std::move(*expr);
   }
   Result<std::vector<AttrSpec>> attributes = read_attributes(view(row->op.attributes));
-  if (!attributes) return {TN_INVALID_ARGUMENT, cat(what, "row"), "host", attributes.status()};
+  if (!attributes)
+    return Status{TN_INVALID_ARGUMENT, cat(what, "row"), "host", attributes.status()};
   row->attributes = std::move(*attributes);
+  return row;
+}
 
+}  // namespace
+
+Status OpTable::add(std::span<const tn_op> rows, tn_ctx* owner, void* self) {
+  std::map<Key, std::unique_ptr<OpRow>> added;
+  for (const tn_op& op : rows) {
+    TN_TRY(row, read_row(op, owner, self));
+    std::string what = cat("operator ", row->text(), ": ");
+    if (!added.emplace(Key{view(row->op.domain), view(row->op.type)}, std::move(row)).second)
+      return {TN_ALREADY_EXISTS, cat(what, owner ? owner->id : "", " brings it twice")};
+  }
   std::unique_lock lock(mutex_);
-  Key key{view(row->op.domain), view(row->op.type)};
-  if (auto at = rows_.find(key); at != rows_.end())
+  for (const auto& [key, row] : added) {
+    auto at = rows_.find(key);
+    if (at == rows_.end()) continue;
     return {TN_ALREADY_EXISTS,
-            cat(what, "brought by ", owner ? owner->id : "", ", but ",
+            cat("operator ", row->text(), ": brought by ", owner ? owner->id : "", ", but ",
                 at->second->owner ? at->second->owner->id : "", " has brought it already")};
-  rows_.emplace(key, std::move(row));
+  }
+  rows_.merge(added);
   return {};
+}
+
+void OpTable::drop(const tn_ctx* owner) {
+  std::unique_lock lock(mutex_);
+  std::erase_if(rows_, [owner](const auto& row) { return row.second->owner == owner; });
 }
 
 const OpRow* OpTable::find(std::string_view domain, std::string_view type) const {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -31,22 +32,20 @@ struct AttrSpec {
   AnyRef fallback;   // the default, or NULL
 };
 
-// What the ABI hands out is the first member, so that the way back is a cast.
-struct OpHead {
-  tn_op op{};  // a full-size copy of the plugin's
-  const OpRow* row = nullptr;
-};
-
 struct OpRow {
-  OpHead head;
-  const tn_op& op = head.op;
+  OpRow();
+  ~OpRow();
+  OpRow(const OpRow&) = delete;
+  OpRow& operator=(const OpRow&) = delete;
+
+  tn_op op{};  // a full-size copy of the plugin's
   tn_ctx* owner = nullptr;
   std::optional<Axes> axes;
   tn_axes axes_view{};
   std::optional<Expr> expr;
   std::vector<AttrSpec> attributes;
 
-  static const OpRow* of(const tn_op* op);  // whose `op` it is
+  static const OpRow* of(const tn_op* op);  // whose `op` it is; NULL: none of a live row
 
   const AttrSpec* attribute(std::string_view name) const;
   std::string text() const;  // "com.acme:Foo"
@@ -67,8 +66,12 @@ class OpTable {
   // Loads plugins that may bring the row. Set before the table is used.
   std::function<void(std::string_view domain, std::string_view type)> on_missing;
 
-  // Refuses a row whose columns do not parse, and a second one of the same domain and type.
-  Status add(const tn_op* op, tn_ctx* owner);
+  // All rows or none: refuses a row whose columns do not parse, and a second one of the same domain
+  // and type. self: what their functions get.
+  Status add(std::span<const tn_op> rows, tn_ctx* owner, void* self);
+  Status add(const tn_op* row, tn_ctx* owner) { return add({row, 1}, owner, nullptr); }
+  // Takes back what one owner has added, before anybody has looked for it.
+  void drop(const tn_ctx* owner);
   // Asks `on_missing` for a row that is not there, once, and looks again.
   const OpRow* find(std::string_view domain, std::string_view type) const;
   uint64_t size() const;

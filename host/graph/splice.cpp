@@ -133,7 +133,7 @@ tn_edit::Result<std::vector<tn_value_id>> tn_edit::expand(tn_node_id id) {
                       row ? ": its row has no decompose" : ": no loaded plugin brings it"));
   Text outer = scope_;
   scope_ = node.scope;
-  Status failed(row->op.decompose(this, id, made.data()));
+  Status failed(row->op.decompose(row->op.self, this, id, made.data()));
   scope_ = outer;
   if (failed.ok()) return made;
   return Status(failed.code(), cat("decompose: ", node_text(node)), "host", std::move(failed));

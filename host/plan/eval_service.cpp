@@ -115,6 +115,7 @@ Status open_backends(tn_plan* plan, const PlanOptions& options) {
   for (const std::string& id : options.backends) {
     auto use = std::make_unique<BackendUse>();
     TN_CHECK(open_backend(plan->ctx, id, options.rest, &unknown, use.get()));
+    use->last_resort = id == "reference" && !plan->backends.empty();
     plan->backends.push_back(std::move(use));
   }
   if (!unknown.empty()) {
@@ -172,6 +173,8 @@ Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
   if (n_in != wanted) return invalid(cat("expected ", wanted, " inputs, got ", n_in));
   for (uint64_t i = 0; i < n_in; ++i) {
     DLDevice at = in[i]->device;
+    TN_TRY(bytes, dense_bytes(dtype_of(in[i]->dtype), dims_of(*in[i])));
+    if (bytes > 0 && !in[i]->data) return invalid(cat("input ", i, ": expected data, got NULL"));
     if (at.device_type != kDLCPU && !plan->backend_at(at)) {
       return invalid(cat("input ", i, ": expected a tensor on the CPU or on a device of the plan, ",
                          "got device type ", at.device_type, " id ", at.device_id));

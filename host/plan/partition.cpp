@@ -90,8 +90,13 @@ Result<Pieces> take_apart(tn_graph* graph, const std::vector<tn_node_id>& nodes)
   return out;
 }
 
-// What the first backend refuses whole it may take in pieces: nodes whose pieces it claims all are
-// decomposed. Whether any was.
+// The later a backend stands in the plan's list, the less it is wanted; nobody least of all.
+size_t rank_of(int backend) {
+  return backend == kNobody ? SIZE_MAX : static_cast<size_t>(backend);
+}
+
+// What a backend refuses whole it may take in pieces: a node is decomposed when all of its pieces
+// go to backends that are more wanted than the one that takes it whole. Whether any was.
 Result<bool> open_refused(const Assignment& all,
                           tn_graph* graph,
                           const std::vector<std::unique_ptr<BackendUse>>& backends) {
@@ -106,8 +111,9 @@ Result<bool> open_refused(const Assignment& all,
   if (!pieces.ok()) return false;
   TN_TRY(after, assign(trial.get(), backends));
   for (const auto& [node, parts] : *pieces) {
+    size_t whole = rank_of(all.backend[all.index.at(node)]);
     bool runs = std::all_of(parts.begin(), parts.end(), [&, &a = after](tn_node_id part) {
-      return a.backend[a.index.at(part)] == 0;
+      return rank_of(a.backend[a.index.at(part)]) < whole;
     });
     if (runs) opened.push_back(node);
   }
@@ -139,7 +145,7 @@ Status settle(Assignment& all,
                       : "; a plugin that brings this operator's row would make it run on "
                         "the reference backend")};
     }
-    if (all.backend[i] > 0) {
+    if (all.backend[i] > 0 && backends[all.backend[i]]->last_resort) {
       fallbacks->push_back({std::string(view(graph_service()->node_name(all.graph, node))),
                             op_name(all.graph, node),
                             why.empty() ? cat(backends[0]->id, ": not claimed") : why});

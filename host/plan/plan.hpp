@@ -36,7 +36,8 @@ struct BackendUse {
   Ref<tn_options> options;
   int32_t device = 0;  // index in devices()
   DLDevice dl{kDLCPU, 0};
-  bool own_memory = false;  // its tensors live elsewhere: inputs and outputs are copied
+  bool own_memory = false;   // its tensors live elsewhere: inputs and outputs are copied
+  bool last_resort = false;  // takes what those that were asked for leave
 
   // The failure of a call with backend and function in front.
   Status called(std::string_view function, tn_status* answer) const {
@@ -101,6 +102,7 @@ struct RunContext {
   std::vector<uint64_t> owned_bytes;
   std::vector<const DLTensor*> arguments;
   std::vector<void*> streams;  // by backend
+  std::vector<bool> asked;     // by output of the step that runs
   std::vector<bool> dirty;     // by backend: work in flight that the CPU has not waited for
   char* arena = nullptr;
   char* workspace = nullptr;
@@ -161,7 +163,7 @@ tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out);
 
 }  // namespace tenon::host
 
-struct tn_plan {
+struct tn_plan : tenon::host::Handle<tn_plan> {
   std::atomic<int64_t> refs{1};
   tn_ctx* ctx = nullptr;
   tenon::host::Ref<tn_graph> graph;  // a clone, with the taps as further outputs

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plan/plan.hpp"
+#include "plan/result_checks.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
 
@@ -110,41 +111,45 @@ class Run {
     if (i >= step->out.size()) {
       return Status(TN_INTERNAL, cat("output ", i, " of a part with ", step->out.size())).release();
     }
+    run->rc_.asked[i] = true;
     return run->give_slot(step->out[i], *proto, out).release();
   }
 
-  // "node n: ", or nothing where no node makes the value.
-  std::string maker_of(const std::string& value) const {
-    const tn_host_graph& g = *graph_service();
-    tn_value_id id = g.find_value(c_.graph.get(), str(value));
-    tn_node_id node = id ? g.producer(c_.graph.get(), id, nullptr) : 0;
-    return node ? cat("node ", view(g.node_name(c_.graph.get(), node)), ": ") : std::string();
+  // A kernel that succeeds without an output would leave what an earlier run wrote there.
+  Status check_made(const Step& step) const {
+    for (size_t i = 0; i < step.out.size(); ++i) {
+      if (rc_.asked[i]) continue;
+      const std::string& value = c_.slots[step.out[i]].name;
+      return {TN_INTERNAL,
+              cat(maker_of(c_.graph.get(), value), "output ", value, ": it was not made")};
+    }
+    return {};
   }
 
   // Memory for a value that a step is about to write.
   Status give_slot(int index, const DLTensor& proto, DLTensor* out) {
     const Slot& slot = c_.slots[index];
-    DLTensor& tensor = rc_.tensors[index];
+    if (!is_inferred(slot, proto))
+      return not_inferred(slot, proto, maker_of(c_.graph.get(), slot.name));
     if (slot.output >= 0) {
-      Status got(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &proto, &tensor));
-      if (!got.ok()) {
-        int32_t code = got.code();
-        return {code, cat(maker_of(slot.name), "output ", slot.name), "host", std::move(got)};
-      }
-    } else if (slot.is_static) {
-      bool same = static_cast<size_t>(proto.ndim) * 2 == slot.dims.size() &&
-                  dtype_of(proto.dtype) == slot.dtype;
-      for (int d = 0; same && d < proto.ndim; ++d)
-        same = proto.shape[d] == slot.dims[d];
-      if (!same) {
-        return {TN_INTERNAL, cat("value ", slot.name, ": inferred shape ",
-                                 shape_text({slot.dims.data(), slot.dims.size() / 2}),
-                                 ", the backend made ", shape_text(dims_of(proto)))};
-      }
-    } else {
+      TN_CHECK(ask_user(slot, proto, &rc_.tensors[index]));
+    } else if (!slot.is_static) {
       TN_CHECK(give_dynamic(index, proto));
     }
-    *out = tensor;
+    *out = rc_.tensors[index];
+    return {};
+  }
+
+  Status ask_user(const Slot& slot, const DLTensor& proto, DLTensor* out) const {
+    DLTensor given{};
+    Status got(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &proto, &given));
+    if (got.ok()) got = check_given(proto, given);
+    if (!got.ok()) {
+      int32_t code = got.code();
+      return {code, cat(maker_of(c_.graph.get(), slot.name), "output ", slot.name), "host",
+              std::move(got)};
+    }
+    *out = given;
     return {};
   }
 
@@ -175,6 +180,7 @@ class Run {
     if (!use.own_memory) TN_CHECK(fetch_all(step));
     set_arguments(step);
     Asked asked{this, &step};
+    rc_.asked.assign(step.out.size(), false);
     tn_outputs outputs{&asked, give};
     tn_exec exec = exec_for(step.backend);
     exec.workspace = rc_.workspace;
@@ -183,6 +189,7 @@ class Run {
     rc_.dirty[step.backend] = use.own_memory;  // also when it fails half-way
     TN_CHECK(use.called("run", use.table->run(use.self, step.exe, state, rc_.arguments.data(),
                                               rc_.arguments.size(), &outputs, &exec)));
+    TN_CHECK(check_made(step));
     if (profile_) TN_CHECK(add_profile(use, step));
     return {};
   }
@@ -242,11 +249,13 @@ class Run {
     for (size_t i = 0; i < runs.size(); ++i)
       bodies.push_back({str(step.bodies[i].first), &runs[i], run_body});
     Asked asked{this, &step};
+    rc_.asked.assign(step.out.size(), false);
     tn_outputs outputs{&asked, give};
     tn_op_call call{
         sizeof call,      0,        plan_.ctx,     c_.graph.get(), step.node, arguments.data(),
         arguments.size(), &outputs, bodies.data(), bodies.size(),  cancel_};
-    TN_CHECK(Status(step.row->ref(&call)));
+    TN_CHECK(Status(step.row->ref(step.row->self, &call)));
+    TN_CHECK(check_made(step));
     if (profile_) add_control_profile(step, now_ns() - start, layers);
     return {};
   }
@@ -332,6 +341,7 @@ class Run {
       const DLTensor& from = rc_.tensors[c_.outputs[i]];
       DLTensor to{};
       TN_CHECK(Status(user_->get(user_->ctx, i, &from, &to)));
+      TN_CHECK(check_given(from, to));
       TN_CHECK(copy_dense(from, static_cast<char*>(to.data) + to.byte_offset));
     }
     return {};

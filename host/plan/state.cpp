@@ -31,6 +31,20 @@ Result<tn_plan::State*> find_state(tn_plan* plan, tn_str name) {
   return not_found(cat("no state ", view(name)));
 }
 
+// What a caller gives for a state, or to write it into.
+Status check_tensor(const tn_plan::State& state, const DLTensor& given) {
+  bool same = dtype_of(given.dtype) == state.dtype && given.ndim >= 0 &&
+              (given.ndim == 0 || given.shape) && std::ranges::equal(dims_of(given), state.dims);
+  if (!same)
+    return invalid(cat("state ", state.name, ": expected ", dtype_name(state.dtype),
+                       shape_text(state.dims), ", got ", dtype_name(dtype_of(given.dtype)),
+                       given.shape ? shape_text(dims_of(given)) : std::string(" without a shape")));
+  TN_TRY(bytes, dense_bytes(state.dtype, state.dims));
+  if (bytes > 0 && !given.data)
+    return invalid(cat("state ", state.name, ": expected data, got NULL"));
+  return {};
+}
+
 }  // namespace
 
 Status make_states(tn_plan* plan) {
@@ -87,13 +101,7 @@ Status settle_states(tn_plan* plan, const Compiled& compiled) {
 tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
   return guarded([&]() -> Status {
     TN_TRY(state, find_state(plan, name));
-    if (dtype_of(value->dtype) != state->dtype ||
-        !std::equal(value->shape, value->shape + value->ndim, state->dims.begin(),
-                    state->dims.end())) {
-      return invalid(cat("state ", view(name), ": expected ", dtype_name(state->dtype),
-                         shape_text(state->dims), ", got ", dtype_name(dtype_of(value->dtype)),
-                         shape_text(dims_of(*value))));
-    }
+    TN_CHECK(check_tensor(*state, *value));
     if (state->keeper >= 0) {
       BackendUse& use = *plan->backends[state->keeper];
       return use.called(
@@ -112,6 +120,7 @@ tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out) {
   return guarded([&]() -> Status {
     TN_TRY(state, find_state(plan, name));
     TN_TRY(value, kept_value(plan, *state));
+    TN_CHECK(check_tensor(*state, *out));
     char* to = static_cast<char*>(out->data) + out->byte_offset;
     if (value) return copy_dense(value->dl, to);
     TN_TRY(bytes, dense_bytes(state->dtype, state->dims));

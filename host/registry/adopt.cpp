@@ -7,16 +7,7 @@
 #include <mutex>
 #include <span>
 
-#include "tenon/role/backend.h"
-#include "tenon/role/callback.h"
-#include "tenon/role/dataset.h"
-#include "tenon/role/importance.h"
-#include "tenon/role/metric.h"
-#include "tenon/role/observer.h"
-#include "tenon/role/pass.h"
-#include "tenon/role/reader.h"
-#include "tenon/role/schedule.h"
-#include "tenon/role/writer.h"
+#include "tenon/abi.h"
 
 #include "services/status_object.hpp"
 
@@ -57,9 +48,10 @@ template <class F>
 struct Hole;
 template <class R, class... Args>
 struct Hole<R(TN_CALL*)(void*, Args...)> {
+  static constexpr bool kCanTell = std::is_same_v<R, tn_status*>;
   template <Name role, Name function>
   static R TN_CALL call(void* self, Args...) {
-    if constexpr (std::is_same_v<R, tn_status*>) {
+    if constexpr (kCanTell) {
       return missing(self, role.text, function.text);
     } else if constexpr (!std::is_void_v<R>) {
       return R{};
@@ -72,6 +64,7 @@ struct Slot {
   size_t offset;
   std::string_view name;
   Function stub;
+  bool can_tell;  // that it is missing, when it is called
 };
 struct Role {
   std::string_view id;
@@ -79,40 +72,15 @@ struct Role {
   std::span<const Slot> required;  // others stay NULL when they are missing
 };
 
-#define TN_SLOT(table, role, function)                                                      \
-  Slot {                                                                                    \
-    offsetof(table, function), #function,                                                   \
-        reinterpret_cast<Function>(&Hole<decltype(table::function)>::call<role, #function>) \
+#define TN_SLOT(table, role, function)                                                       \
+  Slot {                                                                                     \
+    offsetof(table, function), #function,                                                    \
+        reinterpret_cast<Function>(&Hole<decltype(table::function)>::call<role, #function>), \
+        Hole<decltype(table::function)>::kCanTell                                            \
   }
 
-#define BACKEND(function) TN_SLOT(tn_backend, "tenon.backend/1", function)
-// Memory, streams, state and what only tells about a part may be missing: the host does without.
-const Slot kBackend[] = {BACKEND(devices),   BACKEND(claim), BACKEND(compile),
-                         BACKEND(workspace), BACKEND(run),   BACKEND(exe_free)};
-#define DATASET(function) TN_SLOT(tn_dataset, "tenon.dataset/1", function)
-const Slot kDataset[] = {DATASET(size), DATASET(fields), DATASET(batch)};
-const Slot kImportance[] = {TN_SLOT(tn_importance, "tenon.importance/1", score)};
-#define METRIC(function) TN_SLOT(tn_metric, "tenon.metric/1", function)
-const Slot kMetric[] = {METRIC(update), METRIC(value)};
-#define OBSERVER(function) TN_SLOT(tn_observer, "tenon.observer/1", function)
-const Slot kObserver[] = {OBSERVER(observe), OBSERVER(save), OBSERVER(merge), OBSERVER(range)};
-const Slot kPass[] = {TN_SLOT(tn_pass, "tenon.pass/1", run)};
-const Slot kReader[] = {TN_SLOT(tn_reader, "tenon.reader/1", probe),
-                        TN_SLOT(tn_reader, "tenon.reader/1", read)};
-const Slot kSchedule[] = {TN_SLOT(tn_schedule, "tenon.schedule/1", value)};
-const Slot kWriter[] = {TN_SLOT(tn_writer, "tenon.writer/1", write)};
-
-const Role kRoles[] = {{"tenon.backend/1", sizeof(tn_backend), kBackend},
-                       {"tenon.callback/1", sizeof(tn_callback), {}},
-                       {"tenon.dataset/1", sizeof(tn_dataset), kDataset},
-                       {"tenon.importance/1", sizeof(tn_importance), kImportance},
-                       {"tenon.metric/1", sizeof(tn_metric), kMetric},
-                       {"tenon.observer/1", sizeof(tn_observer), kObserver},
-                       {"tenon.ops/1", sizeof(tn_ops), {}},
-                       {"tenon.pass/1", sizeof(tn_pass), kPass},
-                       {"tenon.reader/1", sizeof(tn_reader), kReader},
-                       {"tenon.schedule/1", sizeof(tn_schedule), kSchedule},
-                       {"tenon.writer/1", sizeof(tn_writer), kWriter}};
+// kRoles, from the role headers: what is not TN_NULLABLE there is needed.
+#include "roles.inc"
 
 }  // namespace
 
@@ -145,6 +113,10 @@ Result<AdoptedTable> AdoptedTable::make(std::string_view role, const void* table
     Function present = nullptr;
     std::memcpy(&present, bytes + slot.offset, sizeof present);
     if (present) continue;
+    if (!slot.can_tell)
+      return Status{TN_FAILED_PRECONDITION,
+                    cat("table ", role, ": function ", slot.name, " is NULL, and every component ",
+                        "of this role needs it")};
     std::memcpy(bytes + slot.offset, &slot.stub, sizeof slot.stub);
     adopted.holes_.push_back(slot.name);
   }

@@ -15,7 +15,7 @@
 #include "registry/registry.hpp"
 #include "services/ref.hpp"
 
-struct tn_component_ref {
+struct tn_component_ref : tenon::host::Handle<tn_component_ref> {
   // What a plugin made, and what a program lends by its table.
   tn_component_ref(tn_ctx* owner, const tenon::host::Registry::Found& found, void* self);
   struct Lent {

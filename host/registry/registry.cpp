@@ -127,9 +127,20 @@ Status Registry::load(Candidate& c) {
   c.loading = false;
   if (failed.ok()) failed = add_rows(c);
   if (failed.ok()) return {};
+  take_back(c);
   c.refused = failed.text();
   int32_t code = failed.code();
   return {code, what, "host", std::move(failed)};
+}
+
+// A load is whole or nothing: of a plugin that is refused no row stays.
+void Registry::take_back(Candidate& c) {
+  if (!c.plugin) return;
+  session_->ops->drop(&c.plugin->ctx);
+  for (void* self : c.row_selves)
+    c.plugin->table.destroy(self);
+  c.row_selves.clear();
+  c.failed = std::move(c.plugin);
 }
 
 Status Registry::add_rows(Candidate& c) {
@@ -152,11 +163,14 @@ Status Registry::add_rows_of(Candidate& c, const tn_component& component) {
   if (ops.count > kMostRows || (ops.count && !ops.rows))
     return {TN_FAILED_PRECONDITION, cat(id, ": table tenon.ops/1 has ", ops.count, " rows but ",
                                         ops.rows ? "too many" : "no array")};
+  std::vector<tn_op> rows;
   for (uint64_t i = 0; i < ops.count; ++i) {
     TN_TRY(row, adopt_struct(cat(id, ": operator row ", i), ops.rows[i], kLeastOp));
-    TN_CHECK(session_->ops->add(&row, &c.plugin->ctx));  // which copies it
-    know_row(row);
+    rows.push_back(row);
   }
+  TN_CHECK(session_->ops->add(rows, &c.plugin->ctx, self));  // which copies them
+  for (const tn_op& row : rows)
+    know_row(row);
   return {};
 }
 

@@ -75,6 +75,7 @@ class Registry {
   Candidate& add(const std::filesystem::path& file, size_t place);
   Status load(Candidate& candidate);
   Status add_rows(Candidate& candidate);
+  void take_back(Candidate& candidate);
   Status add_rows_of(Candidate& candidate, const tn_component& component);
   Status no_component(std::string_view role, std::string_view id);
 

@@ -11,10 +11,11 @@
 
 #include "tenon/host/blob.h"
 
+#include "services/handle.hpp"
 #include "services/ref.hpp"
 #include "services/status.hpp"
 
-struct tn_blob {
+struct tn_blob : tenon::host::Handle<tn_blob> {
   tn_blob(tn_ctx* owner, std::string path);
   tn_blob(const tn_blob&) = delete;
   tn_blob& operator=(const tn_blob&) = delete;

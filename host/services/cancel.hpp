@@ -6,7 +6,9 @@
 
 #include "tenon/base.h"
 
-struct tn_cancel {
+#include "services/handle.hpp"
+
+struct tn_cancel : tenon::host::Handle<tn_cancel> {
   std::atomic<int32_t> requested{0};
   static_assert(std::atomic<int32_t>::is_always_lock_free, "signal handlers set it");
 };

@@ -6,6 +6,7 @@
 #include "graph/edit.hpp"
 #include "graph/graph.hpp"
 #include "graph/op_table.hpp"
+#include "guards.hpp"
 #include "plan/plan.hpp"
 #include "registry/component.hpp"
 #include "services/blob.hpp"
@@ -20,7 +21,10 @@
 namespace tenon::host {
 namespace {
 
+// What plugins and programs get is the guarded table: the real one with checked arguments.
 struct Row {
+  Row(std::string_view service, const void* real)
+      : id(service), table(guarded_service(service, real)) {}
   std::string_view id;
   const void* table;
 };

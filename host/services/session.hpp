@@ -12,6 +12,7 @@
 #include "tenon/plugin.h"
 
 #include "registry/places.hpp"
+#include "services/handle.hpp"
 #include "services/status.hpp"
 
 namespace tenon::host {
@@ -44,7 +45,7 @@ const void* find_service(std::string_view id);
 
 }  // namespace tenon::host
 
-struct tn_ctx {
+struct tn_ctx : tenon::host::Handle<tn_ctx> {
   tn_ctx(tenon::host::Session* session, std::string id);
 
   tenon::host::Session* session;

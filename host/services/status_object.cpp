@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/status_object.hpp"
 
+#include <mutex>
 #include <new>
 
 #include "services/session.hpp"
@@ -9,7 +10,8 @@ namespace tenon::host {
 namespace {
 
 tn_status* out_of_memory() {
-  static tn_status status{nullptr, TN_RESOURCE_EXHAUSTED, "host", "out of memory", {}, nullptr};
+  static tn_status status{{},      nullptr, TN_RESOURCE_EXHAUSTED, "host", "out of memory", {},
+                          nullptr, {}};
   return &status;
 }
 
@@ -65,9 +67,14 @@ tn_status* new_status(tn_ctx* owner,
                       std::string_view message,
                       tn_status* cause) noexcept {
   try {
-    auto* status = new tn_status{
-        owner, code == TN_OK ? TN_UNKNOWN : code, std::string(domain), std::string(message), {},
-        cause};
+    auto* status = new tn_status{{},
+                                 owner,
+                                 code == TN_OK ? TN_UNKNOWN : code,
+                                 std::string(domain),
+                                 std::string(message),
+                                 {},
+                                 cause,
+                                 {}};
     if (owner) owner->add(Held::kStatus, 1);
     return status;
   } catch (const std::bad_alloc&) {
@@ -95,6 +102,19 @@ std::string status_text(const tn_status* status) {
       line += " (" + key + " " + value + ")";
   }
   return line;
+}
+
+tn_str whole_text(const tn_status* status) noexcept {
+  static std::mutex lock;
+  try {
+    std::string now = status_text(status);
+    std::lock_guard hold(lock);
+    for (const std::string& told : status->texts)
+      if (told == now) return str(told);
+    return str(status->texts.emplace_back(std::move(now)));
+  } catch (const std::bad_alloc&) {
+    return str(status->message);
+  }
 }
 
 const tn_host_status* status_service() {

@@ -2,6 +2,7 @@
 #pragma once
 // The status object itself, and the service "tenon.host.status/1" over it.
 
+#include <list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,13 +10,16 @@
 
 #include "tenon/host/status.h"
 
-struct tn_status {
+#include "services/handle.hpp"
+
+struct tn_status : tenon::host::Handle<tn_status> {
   tn_ctx* owner = nullptr;  // counted there; NULL when the host made it
   int32_t code = TN_UNKNOWN;
   std::string domain;
   std::string message;
   std::vector<std::pair<std::string, std::string>> details;
-  tn_status* cause = nullptr;  // owned
+  tn_status* cause = nullptr;            // owned
+  mutable std::list<std::string> texts;  // what whole_text() has handed out
 };
 
 namespace tenon::host {
@@ -28,6 +32,8 @@ tn_status* new_status(tn_ctx* owner,
                       tn_status* cause) noexcept;
 void release_status(tn_status* status) noexcept;
 std::string status_text(const tn_status* status);  // "domain: message: cause"
+// The same, kept with the status: the details and causes of the moment.
+tn_str whole_text(const tn_status* status) noexcept;
 const tn_host_status* status_service();
 
 }  // namespace tenon::host

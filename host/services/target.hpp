@@ -10,9 +10,10 @@
 
 #include "tenon/base.h"
 
+#include "services/handle.hpp"
 #include "services/status.hpp"
 
-struct tn_target {
+struct tn_target : tenon::host::Handle<tn_target> {
   tn_target(tn_ctx* owner, std::string path);
   tn_target(const tn_target&) = delete;
   tn_target& operator=(const tn_target&) = delete;

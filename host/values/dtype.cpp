@@ -46,9 +46,21 @@ std::string dtype_name(uint32_t dtype) {
   return dtype >> 16 == 1 ? name : cat(name, "x", dtype >> 16);
 }
 
+std::string type_word(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kForms[] = {
+      {"bfloat", "bf"}, {"float", "f"}, {"fp", "f"}, {"uint", "u"}, {"int", "i"}, {"complex", "c"}};
+  for (const auto& [form, letters] : kForms) {
+    bool is_type = name.size() > form.size() && name.starts_with(form) &&
+                   name[form.size()] >= '0' && name[form.size()] <= '9';
+    if (is_type) return cat(letters, name.substr(form.size()));
+  }
+  return std::string(name);
+}
+
 uint32_t dtype_by_name(std::string_view name) {
+  std::string word = type_word(name);
   for (const Row& row : kTypes)
-    if (row.name == name) return row.dtype;
+    if (row.name == word) return row.dtype;
   return TN_DTYPE_NONE;
 }
 

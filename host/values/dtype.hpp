@@ -17,6 +17,9 @@ inline constexpr int32_t kMaxRank = 64;
 
 // "f32"; "type 3/7" for what the host does not know.
 std::string dtype_name(uint32_t dtype);
+// The short form of any usual name of a type: "bf16" for "bfloat16", "f32" for "fp32" and
+// "float32", "i8" for "int8"; other words stay as they are.
+std::string type_word(std::string_view name);
 // TN_F32 for "f32"; TN_DTYPE_NONE when there is no such type.
 uint32_t dtype_by_name(std::string_view name);
 bool dtype_known(uint32_t dtype);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "values/dtype.hpp"
 #include "values/json_any.hpp"
 
 namespace tenon::host {
@@ -190,18 +191,25 @@ std::string expected_text(const Json& schema) {
   return joined(alternatives, " or ");
 }
 
-bool is_listed(const Json& schema, const tn_any& value) {
+// The value of the list: a type may be called by any of its names ("bfloat16" where bf16 is meant).
+std::optional<Any> as_listed(const Json& schema, const tn_any& value) {
+  std::string text = any_text(value);
+  std::optional<Any> same_type;
   for (const Json& item : schema["enum"]) {
     Any listed = any_of_json(item);
-    if (any_text(listed.get()) == any_text(value)) return true;
+    if (any_text(listed.get()) == text) return listed;
+    bool are_texts = item.is_string() && value.tag == TN_ANY_TEXT;
+    if (are_texts && type_word(item.get<std::string>()) == type_word(text_of(value)))
+      same_type = std::move(listed);
   }
-  return false;
+  return same_type;
 }
 
 std::optional<Any> take_value(const Json& schema, const tn_any& value) {
   for (const std::string& name : type_names(schema)) {
     std::optional<Any> taken = find_type(name)->take(schema, value);
-    if (taken && (!schema.contains("enum") || is_listed(schema, taken->get()))) return taken;
+    if (taken && schema.contains("enum")) taken = as_listed(schema, taken->get());
+    if (taken) return taken;
   }
   return {};
 }

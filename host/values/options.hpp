@@ -11,10 +11,11 @@
 
 #include "tenon/host/options.h"
 
+#include "services/handle.hpp"
 #include "services/ref.hpp"
 #include "values/any.hpp"
 
-struct tn_options {
+struct tn_options : tenon::host::Handle<tn_options> {
   explicit tn_options(tn_ctx* owner);
   tn_options(const tn_options&) = delete;
   tn_options& operator=(const tn_options&) = delete;

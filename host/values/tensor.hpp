@@ -10,11 +10,12 @@
 
 #include "tenon/host/tensor.h"
 
+#include "services/handle.hpp"
 #include "services/ref.hpp"
 #include "services/status.hpp"
 #include "values/dtype.hpp"
 
-struct tn_tensor {
+struct tn_tensor : tenon::host::Handle<tn_tensor> {
   explicit tn_tensor(tn_ctx* owner);
   tn_tensor(const tn_tensor&) = delete;
   tn_tensor& operator=(const tn_tensor&) = delete;

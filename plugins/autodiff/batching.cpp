@@ -49,7 +49,8 @@ Status batch_by_row(BatchContext& c, Node node, const tn_op* row) {
     in.push_back(form.id);
     marks.push_back(input && !(form == input));
   }
-  TN_CHECK(row->batch(c.edit.raw, node.id, in.data(), marks.data(), out.data(), out_marks.data()));
+  TN_CHECK(row->batch(row->self, c.edit.raw, node.id, in.data(), marks.data(), out.data(),
+                      out_marks.data()));
   Builder b(c.edit);
   for (size_t i = 0; i < out.size(); ++i) {
     Value output = node.output(i);

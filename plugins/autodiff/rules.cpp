@@ -92,10 +92,10 @@ Status differentiate(const EditView& edit,
     ids.push_back(value.id);
   gradients.assign(wanted.size(), 0);
   const tn_op* row = node.row();
-  Status failed =
-      row && row->vjp
-          ? Status(row->vjp(edit.raw, node.id, ids.data(), wanted.data(), gradients.data()))
-          : Status(vjp<by_ladder>(edit.raw, node.id, ids.data(), wanted.data(), gradients.data()));
+  Status failed = row && row->vjp ? Status(row->vjp(row->self, edit.raw, node.id, ids.data(),
+                                                    wanted.data(), gradients.data()))
+                                  : Status(vjp<by_ladder>(nullptr, edit.raw, node.id, ids.data(),
+                                                          wanted.data(), gradients.data()));
   return std::move(failed).in(told(node));
 }
 

@@ -33,7 +33,7 @@ std::optional<double> macs_of(Graph graph) {
     if (!row || !row->cost || !view(row->quant).starts_with("compute")) continue;
     if (!node.output().type().is_static()) return std::nullopt;
     double flops = 0, bytes = 0;
-    Status failed(row->cost(graph.raw, node.id, &flops, &bytes));
+    Status failed(row->cost(row->self, graph.raw, node.id, &flops, &bytes));
     if (!failed.ok()) return std::nullopt;
     total += flops / 2;
   }

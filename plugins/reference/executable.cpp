@@ -33,7 +33,25 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+std::string shape_text(std::span<const int64_t> dims) {
+  std::string text;
+  for (int64_t dim : dims)
+    text += cat(text.empty() ? "" : ", ", dim < 0 ? "?" : std::to_string(dim));
+  return "[" + text + "]";
+}
+
 }  // namespace
+
+// A node whose ref has said TN_UNIMPLEMENTED, as a part of its own in smaller operators.
+struct Executable::Pieces {
+  std::unique_ptr<Executable> exe;
+  std::vector<size_t> in;   // of the node, by the part's inputs
+  std::vector<size_t> out;  // of the node, by the part's outputs
+};
+
+Executable::Executable(tn_ctx* ctx, OwnedGraph graph, int64_t max_value_bytes)
+    : ctx_(ctx), graph_(std::move(graph)), max_value_bytes_(max_value_bytes) {}
+Executable::~Executable() = default;
 
 std::string why_not(Node node) {
   const tn_op* row = node.row();
@@ -52,6 +70,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(tn_ctx* ctx,
   TN_CHECK(exe->expand());
   TN_CHECK(exe->add_steps());
   exe->find_last_uses();
+  exe->note_types();
   return exe;
 }
 
@@ -83,7 +102,9 @@ Status Executable::add_steps() {
   for (Value input : graph.inputs())
     inputs_.push_back(value_index(input.id));
   for (Node node : graph.nodes()) {
-    Step step{node.id, node.row(), nullptr, {}, {}, {}};
+    Step step;
+    step.node = node.id;
+    step.row = node.row();
     std::string why = why_not(node);
     if (!why.empty()) return unsupported(cat("node ", node.name(), ": ", why));
     if (!step.row->ref) TN_CHECK(services.op->expr(graph.raw, node.id, &step.program));
@@ -127,6 +148,12 @@ Status Executable::keep_open(Node node, Step& step) {
 }
 
 void Executable::find_last_uses() {
+  is_read_.assign(values_.size(), false);
+  for (size_t i = 0; i < values_.size(); ++i)
+    is_read_[i] = output_of_[i] >= 0;
+  for (const Step& step : steps_)
+    for (int v : step.in)
+      if (v >= 0) is_read_[static_cast<size_t>(v)] = true;
   std::vector<bool> needed(values_.size(), false);
   for (size_t i = 0; i < values_.size(); ++i)
     needed[i] = output_of_[i] >= 0;
@@ -139,6 +166,60 @@ void Executable::find_last_uses() {
       }
     }
   }
+}
+
+void Executable::note_types() {
+  for (tn_value_id id : values_) {
+    Type type = Value{graph_.get(), id}.type();
+    expected_.push_back({type.dtype, type.ranked, std::move(type.dims)});
+  }
+}
+
+Status Executable::check_inferred(int value, const DLTensor& proto) const {
+  const Expected& inferred = expected_[static_cast<size_t>(value)];
+  bool same = inferred.dtype == TN_DTYPE_NONE || inferred.dtype == dtype_of(proto);
+  if (inferred.has_rank) {
+    std::span<const int64_t> made = shape_of(proto);
+    same &= std::equal(made.begin(), made.end(), inferred.dims.begin(), inferred.dims.end(),
+                       [](int64_t is, int64_t was) { return was < 0 || was == is; });
+  }
+  if (same) return {};
+  Value named{graph_.get(), values_[static_cast<size_t>(value)]};
+  return {TN_INTERNAL,
+          cat("output ", named.name(), ": inferred ", dtype_name(inferred.dtype),
+              inferred.has_rank ? shape_text(inferred.dims) : "", ", the kernel asks for ",
+              dtype_name(dtype_of(proto)), shape_text(shape_of(proto)))};
+}
+
+// Made once: whether a kernel takes a node follows from the node.
+Result<Executable::Pieces*> Executable::pieces_of(const Step& step) const {
+  std::lock_guard lock(pieces_lock_);
+  std::unique_ptr<Pieces>& pieces = pieces_[step.node];
+  if (pieces) return pieces.get();
+  tn_graph* extracted = nullptr;
+  TN_CHECK(services.graph->extract(graph_.get(), &step.node, 1, &extracted));
+  OwnedGraph part = OwnedGraph::take(extracted);
+  TN_TRY(edit, Edit::begin(part.get()));
+  TN_CHECK(services.op->decompose(edit.raw, part.view().nodes().front().id));
+  TN_CHECK(edit.commit());
+  auto made = std::make_unique<Pieces>();
+  TN_TRY(exe, compile(ctx_, part.get(), max_value_bytes_));
+  made->exe = std::move(exe);
+  Node node{graph_.get(), step.node};
+  auto place = [](const std::vector<Value>& all, std::string_view name) {
+    size_t i = 0;
+    while (i < all.size() && !(all[i] && all[i].name() == name))
+      ++i;
+    return i;
+  };
+  Graph whole = part.view();
+  for (uint64_t i = 0; i < whole.inputs().size(); ++i)
+    made->in.push_back(place(node.inputs(), whole.inputs()[i].name()));
+  for (uint64_t i = 0; i < whole.outputs().size(); ++i)
+    made->out.push_back(
+        place(node.outputs(), view(services.graph->io_name(part.get(), TN_LIST_OUTPUTS, i))));
+  pieces = std::move(made);
+  return pieces.get();
 }
 
 // Sizes that come from data are known only here.
@@ -156,6 +237,7 @@ struct Executable::Run {
   std::vector<DLTensor> tensors;
   std::vector<Tensor> owned;
   const Step* step = nullptr;
+  std::vector<bool> asked = {};  // by output of the step
 
   Run(const Executable& of, const tn_outputs* to)
       : exe(of), outputs(to), tensors(of.values_.size()), owned(of.values_.size()) {}
@@ -166,6 +248,8 @@ struct Executable::Run {
       if (i >= run.step->out.size()) return {TN_INTERNAL, cat("the row wrote output ", i)};
       auto value = static_cast<size_t>(run.step->out[i]);
       DLTensor& tensor = run.tensors[value];
+      run.asked[i] = true;
+      TN_CHECK(run.exe.check_inferred(run.step->out[i], *proto));
       TN_CHECK(run.exe.check_size(*proto));
       if (int output = run.exe.output_of_[value]; output >= 0) {
         TN_CHECK(run.outputs->get(run.outputs->ctx, static_cast<uint64_t>(output), proto, &tensor));
@@ -199,6 +283,7 @@ struct Executable::Run {
   Status run_step(const Step& next, const tn_cancel* cancel) {
     step = &next;
     if (next.open.get()) TN_CHECK(check_sizes(next));
+    asked.assign(next.out.size(), false);
     std::vector<const DLTensor*> in;
     for (int v : next.in)
       in.push_back(v < 0 ? nullptr : &tensors[static_cast<size_t>(v)]);
@@ -213,7 +298,47 @@ struct Executable::Run {
     tn_op_call call{sizeof call, 0,         exe.ctx_,  exe.graph_.get(),
                     next.node,   in.data(), in.size(), &here,
                     nullptr,     0,         cancel};
-    return Status(next.row->ref(&call));
+    Status answer(next.row->ref(next.row->self, &call));
+    bool untouched = std::find(asked.begin(), asked.end(), true) == asked.end();
+    if (answer.code() == TN_UNIMPLEMENTED && next.row->decompose && untouched)
+      return run_pieces(next, in, here, cancel);
+    TN_CHECK(std::move(answer));
+    return check_made(next);
+  }
+
+  // Success without an output would leave garbage for whoever reads it.
+  Status check_made(const Step& done) const {
+    for (size_t i = 0; i < done.out.size(); ++i) {
+      if (asked[i] || !exe.is_read_[static_cast<size_t>(done.out[i])]) continue;
+      Value value{exe.graph_.get(), exe.values_[static_cast<size_t>(done.out[i])]};
+      return {TN_INTERNAL, cat("output ", value.name(), ": the kernel did not make it")};
+    }
+    return {};
+  }
+
+  struct Renamed {
+    const tn_outputs* to;
+    const std::vector<size_t>* out;
+    static tn_status* get(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
+      auto& renamed = *static_cast<Renamed*>(self);
+      return renamed.to->get(renamed.to->ctx, (*renamed.out)[i], proto, out);
+    }
+  };
+
+  Status run_pieces(const Step& next,
+                    const std::vector<const DLTensor*>& in,
+                    const tn_outputs& here,
+                    const tn_cancel* cancel) {
+    TN_TRY(pieces, exe.pieces_of(next));
+    std::vector<const DLTensor*> given;
+    for (size_t i : pieces->in)
+      given.push_back(in[i]);
+    Renamed renamed{&here, &pieces->out};
+    tn_outputs outputs{&renamed, Renamed::get};
+    tn_exec exec{};
+    exec.struct_size = sizeof exec;
+    exec.cancel = cancel;
+    return pieces->exe->run(given.data(), given.size(), &outputs, &exec);
   }
 };
 
@@ -245,7 +370,8 @@ Status Executable::run(const DLTensor* const* in,
     TN_CHECK(std::move(done).in(cat("node ", node.name(), " (", node.type(), ")")));
     if (profiling) {
       double flops = 0, bytes = 0;
-      if (step.row->cost) TN_CHECK(step.row->cost(graph_.get(), step.node, &flops, &bytes));
+      if (step.row->cost)
+        TN_CHECK(step.row->cost(step.row->self, graph_.get(), step.node, &flops, &bytes));
       layers += cat(layers.empty() ? "" : ",", "{\"name\":", quoted(node.name()),
                     ",\"op\":", quoted(node.type()),
                     ",\"kernel\":", step.program ? "\"expr\"" : "\"ref\"",

@@ -4,6 +4,7 @@
 // shapes come from the data, memory is freed after the last use.
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,7 @@ std::string why_not(Node node);
 
 class Executable {
  public:
+  ~Executable();
   // Nodes without ref and expression are expanded by their rows' decompose, in a clone.
   // max_value_bytes: a node that would make a larger value fails; 0: no limit.
   static Result<std::unique_ptr<Executable>> compile(tn_ctx* ctx,
@@ -31,26 +33,35 @@ class Executable {
   const std::string& profile() const { return profile_; }
 
  private:
+  struct Pieces;
   struct Step {
     tn_node_id node;
     const tn_op* row;
-    const tn_expr_program* program;  // NULL: the row's ref
-    std::vector<int> in, out;        // values; -1: absent
-    std::vector<int> last_used;      // values that nobody needs after this step
+    const tn_expr_program* program = nullptr;  // NULL: the row's ref
+    std::vector<int> in, out;                  // values; -1: absent
+    std::vector<int> last_used;                // values that nobody needs after this step
     // Where sizes of inputs come from data: the node alone, to infer it again with what came.
     OwnedGraph open = {};
     std::vector<int> open_in = {};  // by input of `open`: the value
   };
+  // What inference says of a value; a kernel that makes something else is told by name.
+  struct Expected {
+    uint32_t dtype;
+    bool has_rank;
+    std::vector<int64_t> dims;  // negative: known late
+  };
   struct Run;
 
-  Executable(tn_ctx* ctx, OwnedGraph graph, int64_t max_value_bytes)
-      : ctx_(ctx), graph_(std::move(graph)), max_value_bytes_(max_value_bytes) {}
+  Executable(tn_ctx* ctx, OwnedGraph graph, int64_t max_value_bytes);
   Status expand();
   Status add_steps();
   Status keep_open(Node node, Step& step);
   int value_index(tn_value_id id);
   void find_last_uses();
+  void note_types();
   Status check_size(const DLTensor& proto) const;
+  Status check_inferred(int value, const DLTensor& proto) const;
+  Result<Pieces*> pieces_of(const Step& step) const;
 
   tn_ctx* ctx_;
   OwnedGraph graph_;
@@ -58,6 +69,10 @@ class Executable {
   std::vector<Step> steps_;
   std::unordered_map<tn_value_id, int> index_;
   std::vector<tn_value_id> values_;
+  std::vector<Expected> expected_;  // by value
+  std::vector<bool> is_read_;       // by value: by a step, or it is an output
+  mutable std::mutex pieces_lock_;
+  mutable std::unordered_map<tn_node_id, std::unique_ptr<Pieces>> pieces_;
   std::vector<int> inputs_;
   std::vector<int> output_of_;  // by value: the part's output, or -1
   std::string profile_ = "[]";

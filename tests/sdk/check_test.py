@@ -17,6 +17,7 @@ TENON = BUILD / "bin/tenon"
 PLUGINS = os.environ["TENON_PLUGINS"]
 
 ROLES = ["SCHEDULE", "CALLBACK", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
+ROLES += ["DATASET", "METRIC", "LOSS", "OPTIMIZER"]
 FAULTS = [
     # role, fault, the check that finds it, words of the reason
     ("SCHEDULE", "EXPORT", "library", "another_symbol"),
@@ -58,6 +59,22 @@ FAULTS = [
     ("OPS", "VJP", "com.example:Twice second order", "(differences)"),
     ("OPS", "BATCH", "com.example:Twice batch", "of batch"),
     ("OPS", "BATCH", "com.example:Twice vmap", "example"),
+    ("DATASET", "FIELDS", "fields", "expected name, dtype and shape"),
+    ("DATASET", "SHAPE", "batches", "told float32"),
+    ("DATASET", "RANDOM", "batches", "other bytes"),
+    ("DATASET", "RANGE", "an index too far", "expected a failure"),
+    ("DATASET", "OUTPUTS", "outputs that fail", "expected a failure"),
+    ("METRIC", "WRITES", "a number of batches", "wrote to its input"),
+    ("METRIC", "INFINITE", "a number of batches", "finite"),
+    ("METRIC", "HIGHER", "a number of batches", "expected 0 or 1"),
+    ("METRIC", "LABELS", "what does not fit together", "no labels"),
+    ("LOSS", "SCALAR", "a scalar", "expected a scalar"),
+    ("LOSS", "INFINITE", "a scalar", "finite"),
+    ("LOSS", "VALUE", "a scalar", "got 0"),
+    ("LOSS", "NOTHING", "nothing predicted", "expected a failure"),
+    ("OPTIMIZER", "TYPE", "types and states", "the parameter's type"),
+    ("OPTIMIZER", "INFINITE", "some steps", "got"),
+    ("OPTIMIZER", "VALUE", "types and states", "got 0"),
 ]
 
 
@@ -134,7 +151,12 @@ def prefix(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("role", ["pass", "schedule", "observer", "callback", "importance", "ops"])
+HEADER_ROLES = sorted(
+    json.loads((Path(BUILD) / "share/tenon/tenon.json").read_text())["roles"]
+)  # of the headers: one without a template fails
+
+
+@pytest.mark.parametrize("role", HEADER_ROLES)
 def test_a_new_plugin_builds_and_passes(prefix, tmp_path, role):
     assert tenon("plugin", "new", "my_part", "--role", role, cwd=tmp_path).returncode == 0
     source = tmp_path / "my_part"

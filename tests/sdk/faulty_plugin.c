@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One plugin for each role, which is right unless a macro FAULT_x is defined: then it does one
  * thing wrong, and `tenon plugin check` has to name it. ROLE and the table come with one of
- * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, READER, OPS. */
+ * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, OPS, and those of faulty_roles.h: READER,
+ * DATASET, METRIC, LOSS, OPTIMIZER. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,24 +201,6 @@ static tn_status* run(void* self, tn_graph* graph, const tn_cancel* cancel, cons
 }
 static const tn_pass table = {sizeof table, 1, run};
 
-#elif defined(READER)
-#define ROLE "tenon.reader/1"
-static int32_t probe(void* self, tn_bytes head, tn_str name) {
-  (void)self, (void)name;
-#ifdef FAULT_PROBE
-  return 50;
-#endif
-  return head.len >= 4 && memcmp(head.data, "FLTY", 4) == 0 ? 100 : 0;
-}
-static tn_status* read_file(void* self, tn_blob* blob, tn_graph* into, const tn_cancel* cancel) {
-  (void)self, (void)blob, (void)into, (void)cancel;
-#ifdef FAULT_READ
-  abort();
-#endif
-  return failure("no file of this format");
-}
-static const tn_reader table = {sizeof table, 1, probe, read_file};
-
 #elif defined(OPS)
 #define ROLE "tenon.ops/1"
 static tn_status* node(tn_edit* edit,
@@ -246,28 +229,34 @@ static tn_value_id input_of(tn_edit* edit, tn_node_id id) {
   const tn_host_graph* graphs = (const tn_host_graph*)service("tenon.host.graph/1");
   return graphs->io_at(edits->graph(edit), id, TN_LIST_INPUTS, 0);
 }
-static tn_status* decompose(tn_edit* edit, tn_node_id id, tn_value_id* out) {
+static tn_status* decompose(void* self, tn_edit* edit, tn_node_id id, tn_value_id* out) {
   tn_value_id x = input_of(edit, id);
+  (void)self;
 #ifdef FAULT_DECOMPOSE
   return node(edit, "", "Mul", x, x, out);
 #endif
   return node(edit, "", "Add", x, x, out);
 }
-static tn_status* vjp(
-    tn_edit* edit, tn_node_id id, const tn_value_id* g, const uint8_t* wanted, tn_value_id* out) {
-  (void)id, (void)wanted;
+static tn_status* vjp(void* self,
+                      tn_edit* edit,
+                      tn_node_id id,
+                      const tn_value_id* g,
+                      const uint8_t* wanted,
+                      tn_value_id* out) {
+  (void)self, (void)id, (void)wanted;
 #ifdef FAULT_VJP
   return node(edit, "", "Identity", g[0], 0, out);
 #endif
   return node(edit, "", "Add", g[0], g[0], out);
 }
-static tn_status* batch(tn_edit* edit,
+static tn_status* batch(void* self,
+                        tn_edit* edit,
                         tn_node_id id,
                         const tn_value_id* in,
                         const uint8_t* batched,
                         tn_value_id* out,
                         uint8_t* out_batched) {
-  (void)id, (void)batched;
+  (void)self, (void)id, (void)batched;
   *out_batched = 1;
 #ifdef FAULT_BATCH
   return node(edit, "", "Identity", in[0], 0, out);
@@ -275,11 +264,12 @@ static tn_status* batch(tn_edit* edit,
   return node(edit, "com.example", "Twice", in[0], 0, out);
 }
 #ifdef FAULT_KERNEL
-static tn_status* thrice(const tn_op_call* call) {
+static tn_status* thrice(void* self, const tn_op_call* call) {
   const DLTensor* x = call->in[0];
   DLTensor y;
   int64_t n = x->shape[0] * x->shape[1];
   tn_status* failed = call->outputs->get(call->outputs->ctx, 0, x, &y);
+  (void)self;
   while (!failed && n-- > 0)
     ((float*)y.data)[n] = 3 * ((const float*)x->data)[n];
   return failed;
@@ -307,6 +297,8 @@ static void fill_row(void) {
   row.batch = batch;
 }
 #endif
+
+#include "faulty_roles.h"
 
 static tn_status* init(const tn_host* given, void** state) {
   host = given;

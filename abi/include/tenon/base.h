@@ -4,15 +4,21 @@
  * Rules that hold for every struct of the ABI (checked by abi/generate):
  *  R1 fixed-width types only: no size_t, long, bool, enum, bit-field, long double
  *  R2 every struct is a multiple of 8 bytes with all padding named
- *  R3 a struct that may grow starts with struct_size (set with sizeof) and grows at the end only
+ *  R3 a struct that may grow starts with struct_size and grows at the end only. Whoever makes the
+ *     memory sets struct_size with sizeof and zeroes the rest; the other side reads or writes no
+ *     more than the smaller of the two sizes, and what it did not get counts as 0
  *  R4 arrays of growable structs are arrays of pointers
  *  R5 structs marked FROZEN never change; arrays of them are allowed
- *  R6 a NULL function pointer means "not provided"
+ *  R6 a NULL function pointer means "not provided"; only those marked TN_NULLABLE may be missing
  *  R7 no exception crosses a function; text is UTF-8 with a length, NUL is not required
  * Thread tags: [pure] no side effects, may run before init. [serial] never two such calls at
  * once on the same object. [any] any thread, concurrently. [finish] may be called from a driver's
  * callback thread: must not block.
- * Out parameters come last and hold NULL or 0 after a failure: the caller then owns nothing. */
+ * Out parameters come last and hold NULL or 0 after a failure: the caller then owns nothing.
+ * A pointer may be NULL only where TN_NULLABLE says so, or where a count behind it is 0. The host
+ * answers other NULLs, handles of another kind and sizes that cannot be with
+ * TN_INVALID_ARGUMENT, or 0, and so it does handles that were released lately (the last 256 of
+ * their kind); an older one must not be used. */
 #ifndef TENON_BASE_H
 #define TENON_BASE_H
 #include <stddef.h>
@@ -29,6 +35,9 @@
 #else
 #define TN_CALL
 #define TN_EXPORT __attribute__((visibility("default")))
+#endif
+#ifndef TN_NULLABLE
+#define TN_NULLABLE /* behind a star: that pointer may be NULL */
 #endif
 
 #ifdef __cplusplus

@@ -19,12 +19,12 @@ typedef struct tn_outputs { /* FROZEN */
 typedef struct tn_exec {
   uint32_t struct_size;
   uint32_t flags;           /* TN_EXEC_* */
-  void* stream;             /* the backend's; NULL: finish before returning */
+  void* TN_NULLABLE stream;             /* the backend's; NULL: finish before returning */
   void* const* wait_events; /* run after these */
   uint64_t wait_count;
-  void** out_done; /* event that fires when done and carries the asynchronous status; or NULL */
-  const tn_cancel* cancel;
-  void* workspace; /* as many bytes as the backend's workspace() asked for, 64-byte aligned */
+  void** TN_NULLABLE out_done; /* event that fires when done and carries the asynchronous status; or NULL */
+  const tn_cancel* TN_NULLABLE cancel;
+  void* TN_NULLABLE workspace; /* as many bytes as the backend's workspace() asked for, 64-byte aligned */
   uint64_t workspace_bytes;
 } tn_exec;
 #define TN_EXEC_CAPTURE 1u /* graph capture: no allocation, no host synchronisation */

@@ -91,8 +91,8 @@ typedef struct tn_plugin {
   const tn_component* const* components;
   /* Counted: called again only after deinit, or by a second host in the process. The host table
    * lives until deinit. [serial] */
-  tn_status*(TN_CALL* init)(const tn_host*, void** out_state);
-  void(TN_CALL* deinit)(void* state); /* [serial] */
+  tn_status*(TN_CALL* TN_NULLABLE init)(const tn_host*, void** out_state);
+  void(TN_CALL* TN_NULLABLE deinit)(void* state); /* [serial] */
   /* options: checked against the schema, defaults filled in, borrowed for the call. [any] */
   tn_status*(TN_CALL* create)(void* state, tn_str role, tn_str component_id, const tn_options*,
                               void** out_self);

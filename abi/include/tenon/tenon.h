@@ -26,26 +26,33 @@ TENON_API const tn_host* tenon_host(tenon_session*); /* all host services, by id
 TENON_API tn_str tenon_version(void);
 
 TENON_API int32_t tenon_status_code(const tn_status*);
+/* The whole of it on one line, with causes and details; lives with the status. */
 TENON_API tn_str tenon_status_message(const tn_status*);
-TENON_API tn_status* tenon_status_text(const tn_status*, const tn_sink*); /* with causes */
+TENON_API tn_status* tenon_status_text(const tn_status*, const tn_sink*); /* the same */
 TENON_API void tenon_status_release(tn_status*);
 
 /* Models. format empty: by the file's first bytes and name. */
-TENON_API tn_status* tenon_load(tenon_session*, tn_str path, tn_str options, const tn_cancel*,
-                                tn_graph** out);
+TENON_API tn_status* tenon_load(tenon_session*, tn_str path, tn_str options,
+                                const tn_cancel* TN_NULLABLE, tn_graph** out);
 TENON_API tn_status* tenon_save(tenon_session*, const tn_graph*, tn_str path, tn_str options,
-                                const tn_cancel*);
-/* A new graph; report gets the pass's JSON (may be NULL). options may be NULL. */
+                                const tn_cancel* TN_NULLABLE);
+/* A new graph; report gets the pass's JSON. */
 TENON_API tn_status* tenon_apply(tenon_session*, const tn_graph*, tn_str pass_id,
-                                 const tn_options*, const tn_cancel*, const tn_sink* report,
-                                 tn_graph** out);
+                                 const tn_options* TN_NULLABLE, const tn_cancel* TN_NULLABLE,
+                                 const tn_sink* TN_NULLABLE report, tn_graph** out);
 /* JSON: inputs and outputs with types, operators with counts, parameters, bytes, flops per node. */
 TENON_API tn_status* tenon_inspect(tenon_session*, const tn_graph*, const tn_sink*);
 
 /* Running: as tn_host_eval. options: see tn_host_eval.compile. */
 TENON_API tn_status* tenon_compile(tenon_session*, const tn_graph*, tn_str options, tn_plan** out);
 TENON_API tn_status* tenon_run(tn_plan*, const DLTensor* const* in, uint64_t n_in,
-                               const tn_outputs*, const tn_cancel*);
+                               const tn_outputs*, const tn_cancel* TN_NULLABLE);
+/* One operator of any loaded or known plugin on CPU tensors: "Relu", "acme.Squircle" (the domain is
+ * what stands before the last dot). in: NULL where an optional input is absent. attributes: a JSON
+ * object or empty. n_out: results asked for, 0: as many as the operator's row says, else one. */
+TENON_API tn_status* tenon_op(tenon_session*, tn_str op, tn_str attributes,
+                              const DLTensor* const TN_NULLABLE* in, uint64_t n_in, uint64_t n_out,
+                              const tn_outputs*, const tn_cancel* TN_NULLABLE);
 
 /* Plugins. The texts are JSON; see docs of `tenon plugin list --json`. */
 TENON_API tn_status* tenon_plugin_list(tenon_session*, const tn_sink*);
@@ -61,14 +68,14 @@ TENON_API void tenon_cancel_free(tn_cancel*);
 
 /* Where log lines and progress go; NULL: nowhere. Called from any thread, one call at a time. */
 TENON_API void tenon_on_log(tenon_session*,
-                            void(TN_CALL* seen)(void* arg, uint32_t level, tn_str who,
-                                                tn_str message),
-                            void* arg);
+                            void(TN_CALL* TN_NULLABLE seen)(void* arg, uint32_t level, tn_str who,
+                                                    tn_str message),
+                            void* TN_NULLABLE arg);
 /* done == UINT64_MAX: the task has ended. */
 TENON_API void tenon_on_progress(tenon_session*,
-                                 void(TN_CALL* seen)(void* arg, uint64_t task, tn_str title,
-                                                     uint64_t done, uint64_t total),
-                                 void* arg);
+                                 void(TN_CALL* TN_NULLABLE seen)(void* arg, uint64_t task, tn_str title,
+                                                         uint64_t done, uint64_t total),
+                                 void* TN_NULLABLE arg);
 TENON_API void tenon_trace_start(tenon_session*);
 TENON_API tn_status* tenon_trace_stop(tenon_session*, const tn_sink*); /* Chrome's JSON */
 

@@ -23,7 +23,7 @@ typedef struct tn_type {
   uint32_t dtype;        /* TN_F32, ...; TN_DTYPE_NONE when not known */
   uint32_t rank;         /* or TN_RANK_UNKNOWN */
   const int64_t* dims;   /* [rank] */
-  const tn_str* symbols; /* [rank], empty where dims[i] is known or nameless; or NULL */
+  const tn_str* TN_NULLABLE symbols; /* [rank], empty where dims[i] is known or nameless; or NULL */
 } tn_type;
 
 #ifdef __cplusplus

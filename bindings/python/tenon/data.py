@@ -102,10 +102,16 @@ def _full_id(role: str, prefix: str, name: str) -> str:
     for id in (name, f"{prefix}.{name}"):
         if id in ids:
             return id
+    ends = [id for id in ids if id.rpartition(".")[2] == name]
+    if len(ends) == 1:
+        return ends[0]
     from .errors import NotFound
 
-    short = ", ".join(id.removeprefix(prefix + ".") for id in ids) or "(no plugin was found)"
-    raise NotFound(f"{prefix}: expected one of {short}, got '{name}'")
+    known = ends or [id.removeprefix(prefix + ".") for id in ids]
+    what = role.partition("/")[0]
+    raise NotFound(
+        f"{what}: expected one of {', '.join(known) or '(no plugin was found)'}, got '{name}'"
+    )
 
 
 def evaluate(

@@ -142,6 +142,21 @@ class Plan:
         return f"<tenon.Plan {signature(self.inputs, self.outputs)}>"
 
 
+def _traced_call(model: Model, /, *inputs: Any) -> Any:
+    from .trace import as_value, cast, current
+
+    ports = model.inputs
+    if len(inputs) != len(ports):
+        names = ", ".join(port.name for port in ports)
+        raise InvalidArgument(f"model: expected {len(ports)} inputs ({names}), got {len(inputs)}")
+    if model.states:
+        raise InvalidArgument("model: expected one without states; compile it to run it")
+    given = [as_value(x, port.dtype) for x, port in zip(inputs, ports)]
+    given = [cast(x, port.dtype) if port.dtype else x for x, port in zip(given, ports)]
+    results = current().splice(model, given)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
 class Model:
     """A graph with its weights, never changed: `apply` gives a new one that shares weights."""
 
@@ -164,6 +179,14 @@ class Model:
     def states(self) -> list[Port]:
         """What a plan keeps from run to run; not given with the inputs."""
         return [Port(*port) for port in self._native.states()]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The model as a function of its inputs, by place: for arrays, and inside of `tn.jit`,
+        `tn.grad`, `tn.vmap`. One output is a value, several are a tuple. To run it many times on a
+        chosen backend, `compile` it."""
+        from .eager import anywhere  # here, because what it traces with is built on this module
+
+        return anywhere(_traced_call)(self, *inputs)
 
     def apply(self, pass_id: str, /, **options: Any) -> Model:
         """A new model, changed by a pass: `model.apply("quantizer.static", data=train)`.

@@ -26,6 +26,16 @@ def _each(sizes: Sizes, rank: int) -> list[int]:
 
 
 @_public
+def op(name: str, /, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
+    """One node of any operator that a plugin brings: `tn.op("Relu", x)`, `tn.op("acme.Squircle", x,
+    power=4)`; what stands before the last dot is the domain. None: an input that is left out.
+    outputs: how many it has; several are a tuple."""
+    domain, _, kind = name.rpartition(".")
+    values = [None if x is None else as_value(x) for x in inputs]
+    return current().node(kind, values, outputs=outputs, domain=domain, **attributes)
+
+
+@_public
 def softmax(x: Any, /, axis: int = -1) -> Any:
     """exp(x) divided by its sum over axis; the shape of x."""
     return current().node("Softmax", [as_float(x)], axis=axis)

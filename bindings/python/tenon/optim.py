@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers: `tenon.optim.adamw(lr=1e-3)` makes the component `trainer.adamw`; every optimizer of
-every plugin can be had by its name this way. Other options are those of its schema."""
+every plugin can be had by its id or its last word. Other options are those of its schema."""
 
 from __future__ import annotations
 

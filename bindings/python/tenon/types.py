@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 _FLOAT_BITS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
+
+
+# A type has a short and a long name everywhere: "bf16" is "bfloat16", "fp32" and "f32" "float32".
+_LONG = {"bf": "bfloat", "fp": "float", "f": "float", "i": "int", "u": "uint"}
+_SHORT = re.compile(r"(bf|fp|f|i|u)(\d+)")
 
 
 def is_float(dtype: str) -> bool:
@@ -17,7 +23,8 @@ def is_float(dtype: str) -> bool:
 def name_of(dtype: Any) -> str:
     """ "float32" for np.float32, "float32", a NumPy dtype, or Python's own bool, int, float."""
     if isinstance(dtype, str):
-        return dtype
+        short = _SHORT.fullmatch(dtype)
+        return _LONG[short.group(1)] + short.group(2) if short else dtype
     own = {bool: "bool", int: "int64", float: "float32"}
     if dtype in own:
         return own[dtype]

@@ -30,6 +30,9 @@ near(tn.jit(function(a) return 2 * a ^ 2 / 4 - (-a) % 3 end)(x), { -1.5, 1, 4.5,
 near(tn.jit(function(a) return a[2] + a:slice(1, 2):reshape({ -1 }) end)(x), { 5, 10 }, "positions from 1")
 near(tn.jit(function(a) return tn.where(tn.less(a, 2.5), a, 0) end)(x), { 1, 2, 0, 0 }, "where")
 near(tn.jit(function(t) return { sum = t.a + t.b, parts = { t.a } } end)({ a = x, b = 1 }).sum, { 2, 3, 4, 6 }, "tables")
+-- Any operator by its name, in a trace and outside.
+near(tn.op("LeakyRelu", tn.tensor({ -2, 4 }), { alpha = 0.5 }), { -1, 4 }, "op")
+near(tn.jit(function(a) return tn.op("Clip", { a, false, 1.5 }) end)(tn.tensor({ 1, 2 })), { 1, 1.5 }, "op in a trace")
 near(tn.jit(function(a) return tn.softmax(a):sum(-1) end)(x), { 1, 1 }, "softmax")
 near(tn.jit(function(i) return tn.one_hot(i, 3) end)(tn.tensor({ 2, 0 }, "int64")), { 0, 0, 1, 1, 0, 0 }, "one_hot")
 

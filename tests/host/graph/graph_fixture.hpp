@@ -43,7 +43,7 @@ struct TypeOf {
 };
 
 // Sets the shape from input 1, a constant; one -1 is worked out.
-inline tn_status* reshape_shape(tn_edit* edit, tn_node_id node) {
+inline tn_status* reshape_shape(void*, tn_edit* edit, tn_node_id node) {
   const tn_graph* graph = edits.graph(edit);
   tn_type from;
   if (tn_status* failed =
@@ -60,7 +60,7 @@ inline tn_status* reshape_shape(tn_edit* edit, tn_node_id node) {
 }
 
 // Double(x) = x + x
-inline tn_status* double_decompose(tn_edit* edit, tn_node_id node, tn_value_id* out) {
+inline tn_status* double_decompose(void*, tn_edit* edit, tn_node_id node, tn_value_id* out) {
   tn_value_id x = graphs.io_at(edits.graph(edit), node, TN_LIST_INPUTS, 0);
   tn_value_id inputs[] = {x, x};
   tn_node_desc desc{};

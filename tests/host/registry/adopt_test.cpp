@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tenon/role/backend.h"
+#include "tenon/role/loss.h"
+#include "tenon/role/optimizer.h"
 #include "tenon/role/pass.h"
 
 namespace tenon::host {
@@ -45,6 +47,8 @@ TEST(Adopt, FillsHolesWithStubsThatNameComponentAndFunction) {
 TEST(Adopt, LeavesOptionalFunctionsOut) {
   tn_backend backend{};
   backend.struct_size = sizeof backend;
+  backend.workspace = [](void*, void*) { return uint64_t{0}; };
+  backend.exe_free = [](void*, void*) {};
 
   Result<AdoptedTable> adopted = AdoptedTable::make("tenon.backend/1", &backend);
   ASSERT_TRUE(adopted.ok());
@@ -53,8 +57,32 @@ TEST(Adopt, LeavesOptionalFunctionsOut) {
   EXPECT_EQ(table->alloc, nullptr);
   EXPECT_EQ(table->prepare, nullptr);
   ASSERT_NE(table->compile, nullptr);
-  EXPECT_EQ(table->workspace(nullptr, nullptr), 0u);
   EXPECT_EQ(Status(table->compile(nullptr, nullptr, 0, nullptr, nullptr)).code(), TN_UNIMPLEMENTED);
+}
+
+TEST(Adopt, RefusesAMissingFunctionThatCouldNotSaySo) {
+  tn_backend backend{};
+  backend.struct_size = sizeof backend;
+  backend.exe_free = [](void*, void*) {};
+
+  Result<AdoptedTable> adopted = AdoptedTable::make("tenon.backend/1", &backend);
+
+  ASSERT_FALSE(adopted.ok());
+  EXPECT_THAT(adopted.status().text(), HasSubstr("function workspace is NULL"));
+}
+
+TEST(Adopt, KnowsLossAndOptimizer) {
+  const tn_loss loss{8, 1, nullptr};
+  const tn_optimizer optimizer{8, 1, nullptr};
+
+  Result<AdoptedTable> losses = AdoptedTable::make("tenon.loss/1", &loss);
+  Result<AdoptedTable> optimizers = AdoptedTable::make("tenon.optimizer/1", &optimizer);
+
+  ASSERT_TRUE(losses.ok() && optimizers.ok());
+  const auto* a = static_cast<const tn_loss*>(losses->get());
+  const auto* b = static_cast<const tn_optimizer*>(optimizers->get());
+  EXPECT_THAT(Status(a->build(nullptr, nullptr, nullptr, nullptr)).text(), HasSubstr("build"));
+  EXPECT_THAT(Status(b->build(nullptr, nullptr, nullptr, nullptr)).text(), HasSubstr("build"));
 }
 
 TEST(Adopt, RefusesSizesThatCannotBe) {

@@ -13,6 +13,7 @@
 #include "tenon/role/pass.h"
 
 #include "folders.hpp"
+#include "graph/op_table.hpp"
 #include "registry/registry.hpp"
 #include "services/session.hpp"
 
@@ -46,6 +47,19 @@ class Loader : public testing::Test {
   }
   fs::path folder_;
 };
+
+// A load is whole or nothing, the second time as well.
+TEST_F(Loader, KeepsNoRowOfAPluginThatIsRefused) {
+  Session session;
+  std::string path = (kPlugins / "half" / "half.so").string();
+
+  std::string first = session.registry->load(path).text();
+  std::string second = session.registry->load(path).text();
+
+  EXPECT_THAT(first, HasSubstr("operator test:Wrong: expr"));
+  EXPECT_THAT(second, HasSubstr("operator test:Wrong: expr"));
+  EXPECT_EQ(session.ops->size(), 0u);
+}
 
 TEST_F(Loader, LoadsByPathAndShowsIt) {
   Session session;

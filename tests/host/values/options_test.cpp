@@ -95,7 +95,7 @@ TEST_F(Options, RetainObjects) {
 
 TEST_F(Options, RefuseBrokenValues) {
   EXPECT_THAT(text(api.set(options, str("k"), {TN_ANY_TENSOR, 0, 1, {}})),
-              HasSubstr("option k: value: expected something to point at, got NULL"));
+              HasSubstr("set: argument value: expected a pointer, got NULL"));
   EXPECT_THAT(text(api.set(options, str("k"), {TN_ANY_F64S, 0, 3, {}})), HasSubstr("got NULL"));
   EXPECT_THAT(text(api.set(options, str("k"), {77, 0, 1, {}})), HasSubstr("got 77"));
   EXPECT_THAT(text(api.set(options, {}, {})), HasSubstr("expected an object and a key"));

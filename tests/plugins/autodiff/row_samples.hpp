@@ -41,7 +41,7 @@ class RowSamples : public AutodiffTest {
     OwnedGraph graph = OwnedGraph::take(raw);
     TN_TRY(edit, Edit::begin(raw));
     tn_node_id id = 0;
-    TN_CHECK(row->sample(edit.raw, seed, &id));
+    TN_CHECK(row->sample(row->self, edit.raw, seed, &id));
     std::vector<Value> outputs = edit.node(id).outputs();
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i]) TN_CHECK(edit.output(cat("y", i), outputs[i]));

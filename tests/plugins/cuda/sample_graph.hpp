@@ -14,7 +14,7 @@ inline OwnedGraph sample_graph(tn_ctx* ctx, const tn_op* op, uint64_t seed) {
   tn_edit* edit = nullptr;
   EXPECT_EQ(services.edit->begin(raw, &edit), nullptr);
   tn_node_id node = 0;
-  Status sampled(op->sample(edit, seed, &node));
+  Status sampled(op->sample(op->self, edit, seed, &node));
   if (!sampled.ok()) {
     services.edit->rollback(edit);
     return {};

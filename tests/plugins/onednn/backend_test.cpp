@@ -149,7 +149,7 @@ TEST_F(OneDnnBackend, AgreesWithTheReferenceOnEverySample) {
       tn_edit* edit = nullptr;
       ASSERT_EQ(services.edit->begin(graph, &edit), nullptr);
       tn_node_id node = 0;
-      Status sampled(op->sample(edit, seed, &node));
+      Status sampled(op->sample(op->self, edit, seed, &node));
       if (!sampled.ok()) {
         services.edit->rollback(edit);
         services.graph->release(graph);

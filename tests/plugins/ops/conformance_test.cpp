@@ -38,7 +38,7 @@ class Conformance : public PluginTest {
     TN_CHECK(services.graph->create(ctx_, &raw));
     Sampled out{OwnedGraph::take(raw)};
     TN_TRY(edit, Edit::begin(raw));
-    TN_CHECK(row->sample(edit.raw, seed, &out.node));
+    TN_CHECK(row->sample(row->self, edit.raw, seed, &out.node));
     std::vector<Value> outputs = edit.node(out.node).outputs();
     for (size_t i = 0; i < outputs.size(); ++i)
       TN_CHECK(edit.output("y" + std::to_string(i), outputs[i]));

@@ -11,8 +11,8 @@ extern "C" {
 typedef struct tn_host_component {
   uint32_t struct_size;
   uint32_t revision;
-  /* options may be NULL. Checks them against the schema and fills in defaults. [any] */
-  tn_status*(TN_CALL* create)(tn_ctx*, tn_str role, tn_str id, const tn_options*,
+  /* Checks options against the schema and fills in defaults. [any] */
+  tn_status*(TN_CALL* create)(tn_ctx*, tn_str role, tn_str id, const tn_options* TN_NULLABLE,
                               tn_component_ref** out);
   /* The component's table for its role or an optional interface, NULL when absent. out_self goes
    * into the table's functions. Both live as long as the reference. [any] */
@@ -27,10 +27,11 @@ typedef struct tn_host_component {
   /* The id of the component of this role whose schema's "extensions" match the file's name. [any] */
   tn_status*(TN_CALL* for_file)(tn_ctx*, tn_str role, tn_str path, const tn_sink* id);
   /* A component that no plugin brings: a script's function as schedule, a program's own data set.
-   * `table` is that of the role, and self goes into its functions; both live until destroy (may be
-   * NULL), which is called after the last release, on any thread. [any] */
-  tn_status*(TN_CALL* lend)(tn_ctx*, tn_str role, tn_str id, const void* table, void* self,
-                            void(TN_CALL* destroy)(void* self), tn_component_ref** out);
+   * `table` is that of the role, and self goes into its functions; both live until destroy, which is
+   * called after the last release, on any thread. [any] */
+  tn_status*(TN_CALL* lend)(tn_ctx*, tn_str role, tn_str id, const void* table,
+                            void* TN_NULLABLE self, void(TN_CALL* TN_NULLABLE destroy)(void* self),
+                            tn_component_ref** out);
 } tn_host_component;
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ typedef struct tn_host_eval {
    * that are a state's are left out: they stay with the plan. One plan may run on many threads at
    * once when it has no state. [any] */
   tn_status*(TN_CALL* run)(tn_plan*, const DLTensor* const* in, uint64_t n_in, const tn_outputs*,
-                           const tn_cancel*);
+                           const tn_cancel* TN_NULLABLE);
   /* State by the name of its input: starts as zeros, stays with the plan. [serial] */
   tn_status*(TN_CALL* state_set)(tn_plan*, tn_str name, const DLTensor*);
   tn_status*(TN_CALL* state_get)(tn_plan*, tn_str name, DLTensor* out); /* [serial] */

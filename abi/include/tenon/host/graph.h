@@ -46,12 +46,15 @@ typedef struct tn_host_graph {
   /* The attribute, or the default that the operator's row states, or TN_ANY_NONE. */
   tn_status*(TN_CALL* attr)(const tn_graph*, tn_node_id, tn_str name, tn_any* out);
 
-  tn_status*(TN_CALL* value_type)(const tn_graph*, tn_value_id, tn_type* out);
+  /* NULL, as an absent input has it, is a stale id: the status comes with an unknown type. */
+  tn_status*(TN_CALL* value_type)(const tn_graph* TN_NULLABLE, tn_value_id, tn_type* out);
   tn_str(TN_CALL* value_name)(const tn_graph*, tn_value_id);
   tn_tensor*(TN_CALL* constant)(const tn_graph*, tn_value_id); /* borrowed; NULL: not a constant */
-  tn_node_id(TN_CALL* producer)(const tn_graph*, tn_value_id, uint64_t* out_index); /* 0: none */
+  tn_node_id(TN_CALL* producer)(const tn_graph*, tn_value_id,
+                                 uint64_t* TN_NULLABLE out_index); /* 0: none */
   uint64_t(TN_CALL* consumer_count)(const tn_graph*, tn_value_id); /* uses by nodes */
-  tn_node_id(TN_CALL* consumer_at)(const tn_graph*, tn_value_id, uint64_t i, uint64_t* out_input);
+  tn_node_id(TN_CALL* consumer_at)(const tn_graph*, tn_value_id, uint64_t i,
+                                   uint64_t* TN_NULLABLE out_input);
   int32_t(TN_CALL* is_output)(const tn_graph*, tn_value_id); /* 1: also an output of the graph */
 
   /* A note on a node, a value, or (id 0) the graph. TN_ANY_NONE when absent. */
@@ -69,7 +72,7 @@ typedef struct tn_host_graph {
   tn_status*(TN_CALL* diff)(const tn_graph* before, const tn_graph* after, const tn_sink*);
 
   /* A new graph with the inputs' types replaced (NULL keeps one) and all types inferred again. */
-  tn_status*(TN_CALL* bind)(const tn_graph*, const tn_type* const* inputs, uint64_t n,
+  tn_status*(TN_CALL* bind)(const tn_graph*, const tn_type* const TN_NULLABLE* inputs, uint64_t n,
                             tn_graph** out);
   /* A new graph of just these nodes. Inputs: values that enter, constants excepted (they come
    * along); outputs: values used outside or by the graph's outputs. Value names are kept. */
@@ -77,6 +80,7 @@ typedef struct tn_host_graph {
                                tn_graph** out);
   /* All verifier rules; the first violation as a status that names rule, node and value. */
   tn_status*(TN_CALL* verify)(const tn_graph*);
+  tn_ctx*(TN_CALL* context)(const tn_graph*); /* of whoever made it */
 } tn_host_graph;
 #define TN_PRINT_DATA 1u
 

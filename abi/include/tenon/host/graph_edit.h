@@ -22,7 +22,7 @@ typedef struct tn_node_desc { /* what add_node makes; all borrowed for the call 
   const tn_str* attr_names;
   const tn_any* attr_values;
   uint64_t n_attrs;
-  const tn_str* output_names; /* [n_outputs] or NULL: made from the node's name; made unique */
+  const tn_str* TN_NULLABLE output_names; /* [n_outputs] or NULL: made from the node's name; made unique */
 } tn_node_desc;
 
 typedef struct tn_host_graph_edit {
@@ -44,9 +44,9 @@ typedef struct tn_host_graph_edit {
 
   /* Types of the outputs are inferred at once by the operator's row; a refusal by the row is
    * returned and nothing was added. Operators without a row are allowed: their types stay unknown.
-   * Order does not matter: commit sorts. out_outputs: [n_outputs] or NULL. */
-  tn_status*(TN_CALL* add_node)(tn_edit*, const tn_node_desc*, tn_node_id* out,
-                                tn_value_id* out_outputs);
+   * Order does not matter: commit sorts. out_outputs: [n_outputs]. */
+  tn_status*(TN_CALL* add_node)(tn_edit*, const tn_node_desc*, tn_node_id* TN_NULLABLE out,
+                                tn_value_id* TN_NULLABLE out_outputs);
   tn_status*(TN_CALL* erase_node)(tn_edit*, tn_node_id); /* its outputs must be unused at commit */
   tn_status*(TN_CALL* set_input)(tn_edit*, tn_node_id, uint64_t i, tn_value_id);
   tn_status*(TN_CALL* set_attr)(tn_edit*, tn_node_id, tn_str name, tn_any); /* NONE removes */
@@ -68,7 +68,7 @@ typedef struct tn_host_graph_edit {
                               uint64_t n_pairs);
   /* An operator that is a graph, and optionally its gradient as a graph of its own (custom vjp). */
   tn_status*(TN_CALL* add_function)(tn_edit*, tn_str domain, tn_str type, const tn_graph* body,
-                                    const tn_graph* vjp);
+                                    const tn_graph* TN_NULLABLE vjp);
   /* Ends the edit either way. Verifies; on error nothing has changed. */
   tn_status*(TN_CALL* commit)(tn_edit*);
   void(TN_CALL* rollback)(tn_edit*);

@@ -13,7 +13,7 @@ typedef struct tn_host_memory {
   uint32_t revision;
   /* align: a power of two, at least 8. NULL when there is no memory. tag: what it is for. */
   void*(TN_CALL* alloc)(tn_ctx*, uint64_t bytes, uint64_t align, tn_str tag);
-  void(TN_CALL* free)(tn_ctx*, void*, uint64_t bytes, uint64_t align);
+  void(TN_CALL* free)(tn_ctx*, void* TN_NULLABLE, uint64_t bytes, uint64_t align);
 } tn_host_memory;
 
 #ifdef __cplusplus

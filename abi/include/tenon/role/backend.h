@@ -26,22 +26,22 @@ typedef struct tn_backend {
 
   /* Memory and order; NULL where the device is the CPU, which finishes before it returns. A stream
    * of stream_native's kind that others made on this device, and do not capture, serves as one. */
-  tn_status*(TN_CALL* alloc)(void*, int32_t device, uint64_t bytes, void** out); /* [any] */
+  tn_status*(TN_CALL* TN_NULLABLE alloc)(void*, int32_t device, uint64_t bytes, void** out); /* [any] */
   /* Not before after_event (or NULL) has fired. [any] [finish] */
-  void(TN_CALL* free)(void*, int32_t device, void* memory, void* after_event);
-  tn_status*(TN_CALL* stream_new)(void*, int32_t device, void** out);           /* [any] */
-  void(TN_CALL* stream_free)(void*, void* stream);                              /* [any] */
-  void*(TN_CALL* stream_native)(void*, void* stream, tn_str kind);              /* [any] */
-  tn_status*(TN_CALL* event_record)(void*, void* stream, void** out_event);     /* [any] */
-  tn_status*(TN_CALL* event_wait)(void*, void* stream, void* event);            /* [any] */
+  void(TN_CALL* TN_NULLABLE free)(void*, int32_t device, void* memory, void* after_event);
+  tn_status*(TN_CALL* TN_NULLABLE stream_new)(void*, int32_t device, void** out);           /* [any] */
+  void(TN_CALL* TN_NULLABLE stream_free)(void*, void* stream);                              /* [any] */
+  void*(TN_CALL* TN_NULLABLE stream_native)(void*, void* stream, tn_str kind);              /* [any] */
+  tn_status*(TN_CALL* TN_NULLABLE event_record)(void*, void* stream, void** out_event);     /* [any] */
+  tn_status*(TN_CALL* TN_NULLABLE event_wait)(void*, void* stream, void* event);            /* [any] */
   /* The asynchronous status of what came before the event. TN_UNAVAILABLE: not within the time. [any] */
-  tn_status*(TN_CALL* event_sync)(void*, void* event, uint64_t timeout_ns);
-  void(TN_CALL* event_free)(void*, void* event);                                /* [any] */
+  tn_status*(TN_CALL* TN_NULLABLE event_sync)(void*, void* event, uint64_t timeout_ns);
+  void(TN_CALL* TN_NULLABLE event_free)(void*, void* event);                                /* [any] */
   /* Between this device and the CPU, or within it; dense tensors of the same type and shape. [any] */
-  tn_status*(TN_CALL* copy)(void*, const DLTensor* src, DLTensor* dst, const tn_exec*);
+  tn_status*(TN_CALL* TN_NULLABLE copy)(void*, const DLTensor* src, DLTensor* dst, const tn_exec*);
 
   /* Ids of passes, one a line, that the host runs on its clone before claim(). May be NULL. [any] */
-  tn_status*(TN_CALL* prepare)(void*, const tn_sink*);
+  tn_status*(TN_CALL* TN_NULLABLE prepare)(void*, const tn_sink*);
   tn_status*(TN_CALL* claim)(void*, const tn_graph*, int32_t device, const tn_claims*); /* [any] */
   /* Every shape in `part` is known unless it depends on data. Options: the plan's, checked against
    * the component's schema; "threads" is fixed here. [any] */
@@ -55,17 +55,17 @@ typedef struct tn_backend {
                            const tn_outputs*, const tn_exec*);
   void(TN_CALL* exe_free)(void*, void* exe); /* [any] */
   /* JSON object: kernels, arena, scratch and packed bytes, lower bound of the arena. [any] */
-  tn_status*(TN_CALL* describe)(void*, void* exe, const tn_sink*);
+  tn_status*(TN_CALL* TN_NULLABLE describe)(void*, void* exe, const tn_sink*);
   /* Layers of the last run with TN_EXEC_PROFILE, as tn_host_eval.profile says. [serial] */
-  tn_status*(TN_CALL* profile)(void*, void* exe, const tn_sink*);
+  tn_status*(TN_CALL* TN_NULLABLE profile)(void*, void* exe, const tn_sink*);
 
   /* These four may be NULL: then the host keeps state and hands it in and out.
    * State lives with the backend, in the layout that it likes, under the name of the state's
    * input; executables of one model (train, eval, last batch) share it. [serial] per state */
-  tn_status*(TN_CALL* state_new)(void*, int32_t device, void** out_state);
-  tn_status*(TN_CALL* state_set)(void*, void* state, tn_str name, const DLTensor*);
-  tn_status*(TN_CALL* state_get)(void*, void* state, tn_str name, DLTensor* out);
-  void(TN_CALL* state_free)(void*, void* state);
+  tn_status*(TN_CALL* TN_NULLABLE state_new)(void*, int32_t device, void** out_state);
+  tn_status*(TN_CALL* TN_NULLABLE state_set)(void*, void* state, tn_str name, const DLTensor*);
+  tn_status*(TN_CALL* TN_NULLABLE state_get)(void*, void* state, tn_str name, DLTensor* out);
+  void(TN_CALL* TN_NULLABLE state_free)(void*, void* state);
 } tn_backend;
 
 #ifdef __cplusplus

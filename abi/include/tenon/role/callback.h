@@ -23,10 +23,10 @@ typedef struct tn_callback {
   uint32_t revision;
   /* After each step. out_stop: 0 on entry; another value ends the run as early stopping does. A
    * status ends the run as a failure. [serial] */
-  tn_status*(TN_CALL* step)(void*, const tn_progress_point*, int32_t* out_stop);
+  tn_status*(TN_CALL* TN_NULLABLE step)(void*, const tn_progress_point*, int32_t* out_stop);
   /* After each epoch and its validation. record: the JSON object that the run's history keeps of it.
    * model: as it is now, for inference; lent for the call. [serial] */
-  tn_status*(TN_CALL* epoch)(void*, tn_str record, const tn_graph* model, int32_t* out_stop);
+  tn_status*(TN_CALL* TN_NULLABLE epoch)(void*, tn_str record, const tn_graph* model, int32_t* out_stop);
 } tn_callback;
 
 #ifdef __cplusplus

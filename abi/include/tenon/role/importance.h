@@ -31,8 +31,8 @@ typedef struct tn_group_member {
   uint64_t extent;
   uint64_t inner;
   const float* data;      /* [outer][extent][inner] */
-  const float* gradient;  /* of the loss by data, of one batch; NULL when it was not asked for */
-  const int64_t* channel; /* [extent], or NULL: the channel is the entry's own number */
+  const float* TN_NULLABLE gradient;  /* of the loss by data, of one batch; NULL when it was not asked for */
+  const int64_t* TN_NULLABLE channel; /* [extent], or NULL: the channel is the entry's own number */
 } tn_group_member;
 
 typedef struct tn_channel_group {
@@ -52,7 +52,7 @@ typedef struct tn_importance {
   uint32_t struct_size;
   uint32_t revision;
   /* What must be there beside weights: TN_IMPORTANCE_* or 0. Missing: weights are enough. [any] */
-  tn_status*(TN_CALL* needs)(void*, uint32_t* out);
+  tn_status*(TN_CALL* TN_NULLABLE needs)(void*, uint32_t* out);
   /* Writes one finite score per channel, higher for what matters more; scores of several batches
    * are averaged by the caller. All that is given is borrowed for the call. [serial] */
   tn_status*(TN_CALL* score)(void*, const tn_channel_group*, double* out_scores);

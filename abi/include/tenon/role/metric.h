@@ -15,7 +15,7 @@ typedef struct tn_metric {
   tn_status*(TN_CALL* update)(void*, const DLTensor* const* out, uint64_t n_out,
                               const DLTensor* const* label, uint64_t n_label);
   tn_status*(TN_CALL* value)(void*, double* out, int32_t* out_higher_is_better); /* [serial] */
-  tn_status*(TN_CALL* details)(void*, const tn_sink*); /* JSON object; may be NULL. [serial] */
+  tn_status*(TN_CALL* TN_NULLABLE details)(void*, const tn_sink*); /* JSON object; may be NULL. [serial] */
 } tn_metric;
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Role "tenon.ops/1": rows of the operator table, one tn_op each. The component's self is not used:
- * rows are static data and pure functions, got once, when the plugin is loaded. A column that is
- * missing falls back: explicit rule, then axes or expr, then decompose, then a generic answer or an
+ * Role "tenon.ops/1": rows of the operator table, one tn_op each, got once, when the plugin is
+ * loaded: static data, and functions whose answers follow from the node. A column that is missing
+ * falls back: explicit rule, then axes or expr, then decompose, then a generic answer or an
  * error that names the operator. */
 #ifndef TENON_ROLE_OP_H
 #define TENON_ROLE_OP_H
@@ -36,14 +36,16 @@ typedef struct tn_op_call {
   tn_ctx* ctx;
   const tn_graph* graph; /* to read attributes of the node */
   tn_node_id node;
-  const DLTensor* const* in; /* NULL: absent. Dense row-major CPU memory */
+  const DLTensor* const TN_NULLABLE* in; /* NULL: absent. Dense row-major CPU memory */
   uint64_t n_in;
   const tn_outputs* outputs;
   const tn_body* bodies;
   uint64_t n_bodies;
-  const tn_cancel* cancel;
+  const tn_cancel* TN_NULLABLE cancel;
 } tn_op_call;
 
+/* Functions get `self` first: what create made for the component that brings the row. The context
+ * of whoever asks is that of the edit, the graph or the call. */
 typedef struct tn_op {
   uint32_t struct_size;
   uint32_t traits; /* TN_OP_* */
@@ -59,31 +61,38 @@ typedef struct tn_op {
    * empty for float; axis is the weight's output channel, "axis=transB?0:1" by an attribute. */
   tn_str quant;
   /* Sets types of the outputs. NULL: axes or the broadcasting rule says it. [any] */
-  tn_status*(TN_CALL* shape)(tn_edit*, tn_node_id);
+  tn_status*(TN_CALL* TN_NULLABLE shape)(void* self, tn_edit*, tn_node_id);
   /* Builds the same from smaller operators. out: one value per output. [any] */
-  tn_status*(TN_CALL* decompose)(tn_edit*, tn_node_id, tn_value_id* out);
+  tn_status*(TN_CALL* TN_NULLABLE decompose)(void* self, tn_edit*, tn_node_id,
+                                             tn_value_id* out);
   /* Multiply-adds count as two. NULL: from axes, or one per output element. [any] */
-  tn_status*(TN_CALL* cost)(const tn_graph*, tn_node_id, double* flops, double* bytes);
-  /* The plain kernel: the oracle for everyone else. NULL: from expr, or decompose. [any] */
-  tn_status*(TN_CALL* ref)(const tn_op_call*);
+  tn_status*(TN_CALL* TN_NULLABLE cost)(void* self, const tn_graph*, tn_node_id, double* flops,
+                                        double* bytes);
+  /* The plain kernel: the oracle for everyone else. NULL: from expr, or decompose. It asks for each
+   * output that the node has, with the inferred type; the host checks both. TN_UNIMPLEMENTED, before
+   * it has asked for any: not this node; decompose does it then. [any] */
+  tn_status*(TN_CALL* TN_NULLABLE ref)(void* self, const tn_op_call*);
   /* Adds inputs (or constants) and one random valid node of this type; inputs must be added in a
    * form whose data may be any numbers of its type in [-2, 2] (indices are constants). [any] */
-  tn_status*(TN_CALL* sample)(tn_edit*, uint64_t seed, tn_node_id* out);
+  tn_status*(TN_CALL* TN_NULLABLE sample)(void* self, tn_edit*, uint64_t seed,
+                                          tn_node_id* out);
 
   /* Builds the gradient with nodes of the same graph, so that it can itself be transformed.
    * cotangents: one per output, 0 where it is zero; at least one is not. wanted: one per input, 1
    * where a gradient is asked for. gradients: one per input, all 0 on entry; 0 stays for zero. A
    * gradient has the input's type, or a shape that the input broadcasts to: the caller sums. [any] */
-  tn_status*(TN_CALL* vjp)(tn_edit*, tn_node_id, const tn_value_id* cotangents,
-                           const uint8_t* wanted, tn_value_id* gradients);
+  tn_status*(TN_CALL* TN_NULLABLE vjp)(void* self, tn_edit*, tn_node_id,
+                                       const tn_value_id* cotangents, const uint8_t* wanted,
+                                       tn_value_id* gradients);
   /* Inputs and outputs whose data (not just shape) vjp reads: bit i, and bit 63 for 63 and up. */
   uint64_t vjp_inputs;
   uint64_t vjp_outputs;
   /* Builds what the node does for each entry of a new first axis. in: one per input of the node (0:
    * absent); batched: 1 where it has the new axis, at least one does; the node itself has the types
    * without it. out: one per output; out_batched: 1 where it has the new first axis. [any] */
-  tn_status*(TN_CALL* batch)(tn_edit*, tn_node_id, const tn_value_id* in, const uint8_t* batched,
-                             tn_value_id* out, uint8_t* out_batched);
+  tn_status*(TN_CALL* TN_NULLABLE batch)(void* self, tn_edit*, tn_node_id,
+                                         const tn_value_id* in, const uint8_t* batched,
+                                         tn_value_id* out, uint8_t* out_batched);
   /* Mixed precision, by device class: "cpu=low cuda=low". low: the low type; fp32: compute in f32;
    * fp32_out: only the result in f32; promote: the widest input's; follow: the input's (also what a
    * class that is not named means); banned: an error that advises. Empty: follow. */
@@ -91,6 +100,7 @@ typedef struct tn_op {
   /* Whether to compute again rather than keep: "cheap", "fusible", "expensive", "never" or empty:
    * pointwise operators and views are cheap, others expensive. */
   tn_str recompute;
+  void* self; /* set by the host in the rows that it hands out; the functions' first argument */
 } tn_op;
 
 typedef struct tn_ops { /* the role's table: all rows that one component brings */

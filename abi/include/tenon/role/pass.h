@@ -13,7 +13,7 @@ typedef struct tn_pass {
   uint32_t revision;
   /* report: one JSON object of what was done and what was not, and why; may be written empty.
    * [serial] */
-  tn_status*(TN_CALL* run)(void*, tn_graph*, const tn_cancel*, const tn_sink* report);
+  tn_status*(TN_CALL* run)(void*, tn_graph*, const tn_cancel* TN_NULLABLE, const tn_sink* report);
 } tn_pass;
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@ typedef struct tn_reader {
   /* 0: not mine .. 100: surely mine, by the first bytes (up to 4 KiB) and the name. [any] */
   int32_t(TN_CALL* probe)(void*, tn_bytes head, tn_str name);
   /* `into` is empty. Weights are mapped, not copied, where the file allows. [serial] */
-  tn_status*(TN_CALL* read)(void*, tn_blob*, tn_graph* into, const tn_cancel*);
+  tn_status*(TN_CALL* read)(void*, tn_blob*, tn_graph* into, const tn_cancel* TN_NULLABLE);
 } tn_reader;
 
 #ifdef __cplusplus

@@ -10,7 +10,8 @@ extern "C" {
 typedef struct tn_writer {
   uint32_t struct_size;
   uint32_t revision;
-  tn_status*(TN_CALL* write)(void*, const tn_graph*, tn_target*, const tn_cancel*); /* [serial] */
+  tn_status*(TN_CALL* write)(void*, const tn_graph*, tn_target*,
+                             const tn_cancel* TN_NULLABLE); /* [serial] */
 } tn_writer;
 
 #ifdef __cplusplus

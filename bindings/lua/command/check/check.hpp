@@ -97,9 +97,13 @@ using Suite = void (*)(Subject&, Report&);
 void check_component(Subject&, Report&);  // every role
 void check_backend(Subject&, Report&);
 void check_callback(Subject&, Report&);
+void check_dataset(Subject&, Report&);
 void check_importance(Subject&, Report&);
+void check_loss(Subject&, Report&);
+void check_metric(Subject&, Report&);
 void check_observer(Subject&, Report&);
 void check_operators(Subject&, Report&);
+void check_optimizer(Subject&, Report&);
 void check_pass(Subject&, Report&);
 void check_reader(Subject&, Report&);
 void check_schedule(Subject&, Report&);

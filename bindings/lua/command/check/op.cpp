@@ -10,6 +10,7 @@
 #include "tenon/role/op.h"
 
 #include "check.hpp"
+#include "edit.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -25,43 +26,6 @@ const tn_host_op& table_of(const SessionPtr& session) {
   return *static_cast<const tn_host_op*>(host->get_interface(host, cxx::str("tenon.host.op/1")));
 }
 
-// A transaction; rolled back unless it is committed.
-class Edit {
- public:
-  Edit(const SessionPtr& session, tn_graph* graph) : session_(session) {
-    cxx::check(session->edit->begin(graph, &raw_));
-  }
-  Edit(const Edit&) = delete;
-  ~Edit() {
-    if (raw_) session_->edit->rollback(raw_);
-  }
-  void commit() { cxx::check(session_->edit->commit(std::exchange(raw_, nullptr))); }
-  tn_edit* raw() const { return raw_; }
-  const tn_graph* graph() const { return session_->edit->graph(raw_); }
-  std::vector<tn_value_id> ends(tn_node_id node, uint32_t side) const {
-    std::vector<tn_value_id> out;
-    for (uint64_t i = 0; i < session_->graph->io_count(graph(), node, side); ++i)
-      out.push_back(session_->graph->io_at(graph(), node, side, i));
-    return out;
-  }
-  void output(const std::string& name, tn_value_id value) const {
-    cxx::check(session_->edit->add_output(raw_, cxx::str(name), value));
-  }
-  tn_value_id input(const std::string& name,
-                    uint32_t dtype,
-                    const std::vector<int64_t>& dims) const {
-    tn_type type{sizeof type, TN_KIND_TENSOR, dtype, static_cast<uint32_t>(dims.size()),
-                 dims.data(), nullptr};
-    tn_value_id out = 0;
-    cxx::check(session_->edit->add_input(raw_, cxx::str(name), &type, &out));
-    return out;
-  }
-
- private:
-  SessionPtr session_;
-  tn_edit* raw_ = nullptr;
-};
-
 class Row {
  public:
   Row(const SessionPtr& session, const tn_op* row) : session_(session), row_(row) {}
@@ -74,7 +38,8 @@ class Row {
     Model model(session_, raw);
     Edit edit(session_, raw);
     tn_node_id node = 0;
-    cxx::check(row_->sample ? row_->sample(edit.raw(), seed, &node) : pointwise(edit, seed, &node));
+    cxx::check(row_->sample ? row_->sample(row_->self, edit.raw(), seed, &node)
+                            : pointwise(edit, seed, &node));
     std::vector<tn_value_id> outputs = edit.ends(node, TN_LIST_OUTPUTS);
     for (size_t i = 0; i < outputs.size(); ++i)
       edit.output(cat("y", i), outputs[i]);
@@ -123,6 +88,7 @@ class Row {
 
 bool is_tensor(const Model& model, uint64_t output) {
   tn_type type{};
+  type.struct_size = sizeof type;
   tn_value_id value = model.services().value_at(model.get(), TN_LIST_OUTPUTS, output, 0);
   cxx::check(model.services().value_type(model.get(), value, &type));
   return type.kind == TN_KIND_TENSOR;
@@ -191,7 +157,8 @@ void Row::differentiates() const {
         for (size_t p = 0; p < n_in; ++p)
           wanted[i] |= cxx::is_float(ports[p].dtype) &&
                        session_->graph->value_at(edit.graph(), TN_LIST_INPUTS, p, 0) == in[i];
-      answered(row_->vjp(edit.raw(), node, cotangents.data(), wanted.data(), gradients.data()));
+      answered(row_->vjp(row_->self, edit.raw(), node, cotangents.data(), wanted.data(),
+                         gradients.data()));
       for (size_t i = 0; i < in.size(); ++i) {
         require(wanted[i] || gradients[i] == 0, "a gradient that was not asked for");
         if (gradients[i] == 0) continue;
@@ -253,8 +220,8 @@ void Row::batches() const {
       }
       is_read = std::find(batched.begin(), batched.end(), 1) != batched.end();
       if (!is_read) return;
-      answered(
-          row_->batch(edit.raw(), node, in.data(), batched.data(), out.data(), out_batched.data()));
+      answered(row_->batch(row_->self, edit.raw(), node, in.data(), batched.data(), out.data(),
+                           out_batched.data()));
       for (size_t i = 0; i < n_out; ++i)
         edit.output(cat("b", i), out[i]);
     });

@@ -217,6 +217,18 @@ function tn.slice(x, axis, first, last)
   return node("Slice", { value, integers({ first - 1 }), integers({ ends }), integers({ axis }) })
 end
 
+-- One node of any operator that a plugin brings: tn.op("Relu", x), tn.op("acme.Squircle", { x, y },
+-- { power = 4 }); what stands before the last dot is the domain. false: an input that is left out.
+-- outputs: how many it has; several are a list.
+function tn.op(name, inputs, attributes, outputs)
+  local domain, kind_of = name:match("^(.*)%.([^.]*)$")
+  local list = type(inputs) == "table" and not is_traced(inputs) and inputs or { inputs }
+  local values = {}
+  for i, x in ipairs(list) do values[i] = x and as_value(x) end
+  local made = nodes(kind_of or name, values, outputs or 1, attributes, domain)
+  return outputs and outputs ~= 1 and made or made[1]
+end
+
 -- Networks. Images are [batch, channels, height, width].
 function tn.softmax(x, axis) return node("Softmax", { as_float(x) }, { axis = axis or -1 }) end
 function tn.log_softmax(x, axis) return node("LogSoftmax", { as_float(x) }, { axis = axis or -1 }) end

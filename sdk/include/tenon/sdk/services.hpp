@@ -12,7 +12,7 @@
 namespace tenon {
 
 inline std::string_view view(tn_str text) {
-  return {text.data ? text.data : "", text.len};
+  return text.data ? std::string_view(text.data, text.len) : std::string_view();
 }
 inline tn_str str(std::string_view text) {
   return {text.data(), text.size()};

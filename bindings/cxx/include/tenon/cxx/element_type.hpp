@@ -48,10 +48,24 @@ inline std::string dtype_name(uint32_t dtype) {
   if (dtype == TN_DTYPE_NONE) return "unknown";
   return cat("code ", TN_DTYPE_CODE(dtype), ", ", TN_DTYPE_BITS(dtype), " bits");
 }
+// The long form of a short name: "bfloat16" for "bf16", "float32" for "fp32" and "f32", "int8" for
+// "i8"; other words stay as they are.
+inline std::string long_name(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kForms[] = {
+      {"bf", "bfloat"}, {"fp", "float"}, {"f", "float"},
+      {"u", "uint"},    {"i", "int"},    {"c", "complex"}};
+  for (const auto& [letters, form] : kForms) {
+    bool is_short = name.size() > letters.size() && name.starts_with(letters) &&
+                    name[letters.size()] >= '0' && name[letters.size()] <= '9';
+    if (is_short) return cat(form, name.substr(letters.size()));
+  }
+  return std::string(name);
+}
 // TN_DTYPE_NONE: no type is called so.
 inline uint32_t find_dtype(std::string_view name) {
+  std::string wanted = long_name(name);
   for (const DtypeName& row : kDtypes) {
-    if (row.name == name) return row.dtype;
+    if (row.name == wanted) return row.dtype;
   }
   return TN_DTYPE_NONE;
 }

@@ -89,6 +89,7 @@ class Model {
   Port port_of(tn_value_id value) const { return port_in(*session(), get(), value); }
   static Port port_in(const Session& session, const tn_graph* graph, tn_value_id value) {
     tn_type type{};
+    type.struct_size = sizeof type;
     check(session.graph->value_type(graph, value, &type));
     Port port{std::string(view(session.graph->value_name(graph, value))), type.dtype};
     port.ranked = type.rank != TN_RANK_UNKNOWN;

@@ -16,6 +16,7 @@
 #include "tenon/sdk/graph.hpp"
 #include "tenon/sdk/plugin.hpp"
 #include "tenon/sdk/run.hpp"
+#include "tenon/sdk/sized.hpp"
 
 namespace tenon {
 
@@ -82,7 +83,10 @@ struct BackendRole {
                         uint64_t n_in,
                         const tn_outputs* outputs,
                         const tn_exec* exec) {
-    return guard([&] { return object_of<T>(self).run(exe, state, in, n_in, outputs, exec); });
+    return guard([&] {
+      Sized<tn_exec> how(exec);
+      return object_of<T>(self).run(exe, state, in, n_in, outputs, how.get());
+    });
   }
   static tn_status* describe(void* self, void* exe, const tn_sink* sink) {
     return guard([&] {

@@ -10,6 +10,7 @@
 
 #include "tenon/sdk/graph.hpp"
 #include "tenon/sdk/plugin.hpp"
+#include "tenon/sdk/sized.hpp"
 
 namespace tenon {
 
@@ -30,7 +31,10 @@ struct CallbackRole {
     return &table;
   }
   static tn_status* step(void* self, const tn_progress_point* at, int32_t* out_stop) {
-    return guard([&] { return answer(object_of<T>(self).step(*at), out_stop); });
+    return guard([&] {
+      Sized<tn_progress_point> point(at);
+      return answer(object_of<T>(self).step(*point), out_stop);
+    });
   }
   static tn_status* epoch(void* self, tn_str record, const tn_graph* model, int32_t* out_stop) {
     return guard(

@@ -11,6 +11,7 @@
 #include "tenon/role/importance.h"
 
 #include "tenon/sdk/plugin.hpp"
+#include "tenon/sdk/sized.hpp"
 
 namespace tenon {
 
@@ -45,8 +46,9 @@ struct ImportanceRole {
     *out = T::kNeeds;
     return nullptr;
   }
-  static tn_status* score(void* self, const tn_channel_group* group, double* out) {
+  static tn_status* score(void* self, const tn_channel_group* given, double* out) {
     return guard([&] {
+      Sized<tn_channel_group> group(given);
       std::span<double> scores(out, static_cast<size_t>(group->n_channels));
       std::fill(scores.begin(), scores.end(), 0.0);
       return object_of<T>(self).score(*group, scores);

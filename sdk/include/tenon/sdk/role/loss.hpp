@@ -8,6 +8,7 @@
 
 #include "tenon/sdk/edit.hpp"
 #include "tenon/sdk/plugin.hpp"
+#include "tenon/sdk/sized.hpp"
 
 namespace tenon {
 
@@ -29,8 +30,9 @@ struct LossRole {
     static const tn_loss table{sizeof table, 1, build};
     return &table;
   }
-  static tn_status* build(void* self, tn_edit* raw, const tn_objective* given, tn_value_id* out) {
+  static tn_status* build(void* self, tn_edit* raw, const tn_objective* sized, tn_value_id* out) {
     return guard([&]() -> Status {
+      Sized<tn_objective> given(sized);
       EditView edit{raw};
       auto values = [&](const tn_value_id* ids, uint64_t n) {
         std::vector<Value> found;
@@ -40,7 +42,7 @@ struct LossRole {
       };
       Objective objective{values(given->inputs, given->n_inputs),
                           values(given->predictions, given->n_predictions),
-                          values(given->targets, given->n_targets), given};
+                          values(given->targets, given->n_targets), given.get()};
       TN_TRY(loss, object_of<T>(self).build(edit, objective));
       *out = loss.id;
       return {};

@@ -10,15 +10,63 @@
 //       .quant = "same_scale", .shape = tenon::shape<shape>, .ref = tenon::ref<ref>, ...});
 //   TENON_OPS(concat, &kConcat)
 //
+// A column's function may take an OpSelf& in front: the context that the rows were made with, and
+// whatever state the plugin keeps for them.
+//
 // TENON_OPS defines tenon_ops_concat, the word that tenon_add_plugin(... OPS concat) lists.
 
+#include <map>
+#include <memory>
+#include <mutex>
 #include <span>
+#include <typeindex>
 
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/plugin.hpp"
 #include "tenon/sdk/run.hpp"
+#include "tenon/sdk/sized.hpp"
 
 namespace tenon {
+
+// What the functions of a plugin's rows share: one for each time that the host creates the
+// component which brings them.
+class OpSelf {
+ public:
+  explicit OpSelf(tn_ctx* ctx) : ctx_(ctx) {}
+  tn_ctx* ctx() const { return ctx_; }  // the plugin's own
+  // The one State of these rows, made when it is first asked for. Any thread; what is in it guards
+  // itself.
+  template <class State>
+  State& state() {
+    std::lock_guard hold(lock_);
+    std::shared_ptr<void>& kept = states_[std::type_index(typeid(State))];
+    if (!kept) kept = std::make_shared<State>();
+    return *static_cast<State*>(kept.get());
+  }
+
+ private:
+  tn_ctx* ctx_;
+  std::mutex lock_;
+  std::map<std::type_index, std::shared_ptr<void>> states_;
+};
+
+// What the host calls `self` in a row.
+struct OpsObject {
+  std::unique_ptr<OpSelf> shared;
+  static Result<OpsObject> create(tn_ctx* ctx, const Options&) {
+    return OpsObject{std::make_unique<OpSelf>(ctx)};
+  }
+};
+
+// Calls a column's function, with the OpSelf where it wants one.
+template <auto F, class... Args>
+auto call_column(void* self, Args&&... args) {
+  if constexpr (std::is_invocable_v<decltype(F), OpSelf&, Args...>) {
+    return F(*object_of<OpsObject>(self).shared, std::forward<Args>(args)...);
+  } else {
+    return F(std::forward<Args>(args)...);
+  }
+}
 
 // What Call::in throws; ref<F> makes it an error. A file may leave out any input.
 struct AbsentInput {
@@ -71,19 +119,20 @@ class Call {
   const tn_op_call& raw_;
 };
 
-template <Status (*F)(EditView, Node)>
-tn_status* shape(tn_edit* edit, tn_node_id node) {
+template <auto F>
+tn_status* shape(void* self, tn_edit* edit, tn_node_id node) {
   return guard([&] {
     EditView view{edit};
-    return F(view, view.node(node));
+    return call_column<F>(self, view, view.node(node));
   });
 }
 
-template <Status (*F)(const Call&)>
-tn_status* ref(const tn_op_call* call) {
+template <auto F>
+tn_status* ref(void* self, const tn_op_call* call) {
   return guard([&]() -> Status {
+    Sized<tn_op_call> given(call);
     try {
-      return F(Call(*call));
+      return call_column<F>(self, Call(*given.get()));
     } catch (const AbsentInput& absent) {
       return invalid(cat("input ", absent.index, ": expected a tensor, got none"));
     } catch (const WrongElement& wrong) {
@@ -94,22 +143,22 @@ tn_status* ref(const tn_op_call* call) {
 }
 
 // F returns the values that replace the node's outputs, in order.
-template <Result<std::vector<Value>> (*F)(EditView, Node)>
-tn_status* decompose(tn_edit* edit, tn_node_id node, tn_value_id* out) {
+template <auto F>
+tn_status* decompose(void* self, tn_edit* edit, tn_node_id node, tn_value_id* out) {
   return guard([&]() -> Status {
     EditView view{edit};
-    TN_TRY(values, F(view, view.node(node)));
+    TN_TRY(values, call_column<F>(self, view, view.node(node)));
     for (size_t i = 0; i < values.size(); ++i)
       out[i] = values[i].id;
     return {};
   });
 }
 
-template <Result<Node> (*F)(EditView, uint64_t seed)>
-tn_status* sample(tn_edit* edit, uint64_t seed, tn_node_id* out) {
+template <auto F>
+tn_status* sample(void* self, tn_edit* edit, uint64_t seed, tn_node_id* out) {
   return guard([&]() -> Status {
     *out = 0;
-    TN_TRY(node, F(EditView{edit}, seed));
+    TN_TRY(node, call_column<F>(self, EditView{edit}, seed));
     *out = node.id;
     return {};
   });
@@ -139,8 +188,9 @@ class Gradients : public Builder {
   tn_value_id* out_;
 };
 
-template <Status (*F)(Gradients&)>
-tn_status* vjp(tn_edit* edit,
+template <auto F>
+tn_status* vjp(void* self,
+               tn_edit* edit,
                tn_node_id node,
                const tn_value_id* cotangents,
                const uint8_t* wanted,
@@ -148,7 +198,7 @@ tn_status* vjp(tn_edit* edit,
   return guard([&]() -> Status {
     EditView view{edit};
     Gradients gradients(view, view.node(node), cotangents, wanted, out);
-    TN_CHECK(F(gradients));
+    TN_CHECK(call_column<F>(self, gradients));
     return gradients.status();
   });
 }
@@ -179,8 +229,9 @@ class Batching : public Builder {
   uint8_t* marks_;
 };
 
-template <Status (*F)(Batching&)>
-tn_status* batch(tn_edit* edit,
+template <auto F>
+tn_status* batch(void* self,
+                 tn_edit* edit,
                  tn_node_id node,
                  const tn_value_id* in,
                  const uint8_t* batched,
@@ -189,7 +240,7 @@ tn_status* batch(tn_edit* edit,
   return guard([&]() -> Status {
     EditView view{edit};
     Batching batching(view, view.node(node), in, batched, out, out_batched);
-    TN_CHECK(F(batching));
+    TN_CHECK(call_column<F>(self, batching));
     return batching.status();
   });
 }
@@ -198,10 +249,10 @@ struct OpCost {
   double flops = 0;
   double bytes = 0;
 };
-template <OpCost (*F)(Node)>
-tn_status* cost(const tn_graph* graph, tn_node_id node, double* flops, double* bytes) {
+template <auto F>
+tn_status* cost(void* self, const tn_graph* graph, tn_node_id node, double* flops, double* bytes) {
   return guard([&]() -> Status {
-    OpCost cost = F({graph, node});
+    OpCost cost = call_column<F>(self, Node{graph, node});
     *flops = cost.flops;
     *bytes = cost.bytes;
     return {};
@@ -250,7 +301,8 @@ constexpr tn_op op_row(const OpRow& row) {
           row.vjp_outputs,
           row.batch,
           literal(row.cast),
-          literal(row.recompute)};
+          literal(row.recompute),
+          nullptr};
 }
 
 struct OpRows {
@@ -261,9 +313,7 @@ struct OpRows {
 // The component that hands all rows of a plugin to the host.
 template <const OpRows* const* kLists, uint64_t kCount>
 struct OpsRole {
-  struct Object {
-    static Result<Object> create(tn_ctx*, const Options&) { return Object{}; }
-  };
+  using Object = OpsObject;
   static constexpr std::string_view kId = "tenon.ops/1";
   static const tn_ops* table() {
     static const std::vector<const tn_op*> rows = [] {

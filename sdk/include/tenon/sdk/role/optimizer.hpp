@@ -10,6 +10,7 @@
 
 #include "tenon/sdk/edit.hpp"
 #include "tenon/sdk/plugin.hpp"
+#include "tenon/sdk/sized.hpp"
 
 namespace tenon {
 
@@ -45,14 +46,15 @@ struct OptimizerRole {
     static const tn_optimizer table{sizeof table, 1, build};
     return &table;
   }
-  static tn_status* build(void* self, tn_edit* raw, const tn_update* given, tn_value_id* out) {
+  static tn_status* build(void* self, tn_edit* raw, const tn_update* sized, tn_value_id* out) {
     return guard([&]() -> Status {
+      Sized<tn_update> given(sized);
       EditView edit{raw};
       Update update{{}, edit.value(given->rate)};
       for (uint64_t i = 0; i < given->n_parameters; ++i) {
-        const tn_parameter& one = *given->parameters[i];
+        Sized<tn_parameter> one(given->parameters[i]);
         update.parameters.push_back(
-            {view(one.name), edit.value(one.value), edit.value(one.gradient)});
+            {view(one->name), edit.value(one->value), edit.value(one->gradient)});
       }
       std::vector<Value> after(update.parameters.size());
       TN_CHECK(object_of<T>(self).build(edit, update, after));

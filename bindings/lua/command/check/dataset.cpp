@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A data set: batches have the fields that it tells of, the same index and seed give the same
+// bytes, and an index that it does not have is an error.
+#include "tenon/role/dataset.h"
+
+#include <cstring>
+
+#include "tenon/cxx/dataset.hpp"
+
+#include "check.hpp"
+
+namespace tenon::command::check {
+namespace {
+
+using Fields = std::vector<cxx::Dataset::Field>;
+using Opened = Made<tn_dataset>;
+
+Fields fields_of(const Opened& set) {
+  cxx::TextSink text;
+  cxx::check(set.table->fields(set.self, text.get()));
+  Json told = Json::parse(text.text(), nullptr, false);
+  require(told.is_array() && !told.empty(),
+          cat("fields: expected a JSON array, got ", text.text()));
+  Fields out;
+  for (const Json& one : told) {
+    bool whole = one.is_object() && one.contains("name") && one.contains("dtype") &&
+                 one.contains("shape") && one["shape"].is_array();
+    require(whole, cat("fields: expected name, dtype and shape, got ", one.dump()));
+    out.push_back({one["name"], one["dtype"], one["shape"]});
+  }
+  return out;
+}
+
+std::vector<cxx::Tensor> batch(const Subject& subject,
+                               const Opened& set,
+                               const std::vector<uint64_t>& index) {
+  cxx::Results results(subject.session, fields_of(set).size());
+  cxx::check(set.table->batch(set.self, index.data(), index.size(), 7, results.get()));
+  return results.take();
+}
+
+uint64_t samples_of(const Opened& set) {
+  uint64_t n = set.table->size(set.self);
+  return n == TN_SIZE_UNKNOWN ? 4 : n;
+}
+
+void fits(const std::vector<cxx::Tensor>& got, const Fields& fields, int64_t n) {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    require(static_cast<bool>(got[i]), cat("field ", fields[i].name, ": nothing was given"));
+    std::vector<int64_t> shape = fields[i].shape;
+    shape.insert(shape.begin(), n);
+    std::string type = cxx::dtype_name(got[i].dtype());
+    require(type == fields[i].dtype && std::ranges::equal(got[i].shape(), shape),
+            cat("field ", fields[i].name, ": told ", fields[i].dtype, ", got ", got[i].text()));
+  }
+}
+
+}  // namespace
+
+void check_dataset(Subject& subject, Report& report) {
+  report.check("fields", [&] {
+    Opened set(subject);
+    fields_of(set);
+  });
+  report.check("batches", [&] {
+    Opened set(subject);
+    if (samples_of(set) == 0) throw Skipped{"it has no samples"};
+    uint64_t last = samples_of(set) - 1;
+    for (const std::vector<uint64_t>& index : {std::vector<uint64_t>{0}, {last, 0, last}}) {
+      std::vector<cxx::Tensor> got = batch(subject, set, index);
+      fits(got, fields_of(set), static_cast<int64_t>(index.size()));
+      std::vector<cxx::Tensor> again = batch(subject, set, index);
+      for (size_t i = 0; i < got.size(); ++i)
+        require(std::memcmp(got[i].data(), again[i].data(), got[i].bytes()) == 0,
+                "the same index and seed gave other bytes");
+    }
+  });
+  report.check("an index too far", [&] {
+    Opened set(subject);
+    if (set.table->size(set.self) == TN_SIZE_UNKNOWN) throw Skipped{"it is a stream"};
+    cxx::Results results(subject.session, fields_of(set).size());
+    for (uint64_t index : {samples_of(set), UINT64_MAX})
+      must_fail(set.table->batch(set.self, &index, 1, 7, results.get()), cat("index ", index));
+  });
+  report.check("outputs that fail", [&] {
+    Opened set(subject);
+    if (samples_of(set) == 0) throw Skipped{"it has no samples"};
+    uint64_t first = 0;
+    tn_outputs none{const_cast<SessionPtr*>(&subject.session),
+                    [](void* session, uint64_t, const DLTensor*, DLTensor*) {
+                      const auto& of = *static_cast<const SessionPtr*>(session);
+                      return of->status->make(of->ctx(), TN_RESOURCE_EXHAUSTED, cxx::str("check"),
+                                              cxx::str("no memory"), nullptr);
+                    }};
+    must_fail(set.table->batch(set.self, &first, 1, 7, &none), "outputs without memory");
+  });
+}
+
+}  // namespace tenon::command::check

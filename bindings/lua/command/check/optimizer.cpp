@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// An optimizer: a new value of the same type for each parameter, states named after it, finite
+// numbers over some steps, and nothing at all where there is nothing to train.
+#include "tenon/role/optimizer.h"
+
+#include <cmath>
+
+#include "edit.hpp"
+
+namespace tenon::command::check {
+namespace {
+
+constexpr const char* kNames[] = {"w", "b"};
+
+class Step {
+ public:
+  Step(const Subject& subject, uint64_t n) : session_(subject.session) {
+    tn_graph* raw = nullptr;
+    cxx::check(session_->graph->create(session_->ctx(), &raw));
+    model_ = cxx::Model(session_, raw);
+    Edit edit(session_, raw);
+    std::vector<tn_parameter> parameters(n);
+    std::vector<const tn_parameter*> list;
+    for (uint64_t i = 0; i < n; ++i) {
+      std::vector<int64_t> shape{3, static_cast<int64_t>(i) + 2};
+      parameters[i] = {sizeof(tn_parameter), 0, cxx::str(kNames[i]),
+                       edit.input(kNames[i], TN_F32, shape),
+                       edit.input(cat("gradient.", kNames[i]), TN_F32, shape)};
+      list.push_back(&parameters[i]);
+    }
+    tn_update update{sizeof update, 0, n, list.data(), edit.input("rate", TN_F32, {})};
+    std::vector<tn_value_id> after(n);
+    Made<tn_optimizer> one(subject);
+    cxx::check(one.table->build(one.self, edit.raw(), &update, after.data()));
+    for (uint64_t i = 0; i < n; ++i) {
+      require(after[i] != 0, cat("parameter ", kNames[i], ": expected a value, got 0"));
+      edit.output(cat("after.", kNames[i]), after[i]);
+    }
+    edit.commit();
+  }
+  const cxx::Model& model() const { return model_; }
+
+ private:
+  SessionPtr session_;
+  cxx::Model model_;
+};
+
+}  // namespace
+
+void check_optimizer(Subject& subject, Report& report) {
+  report.check("types and states", [&] {
+    Step step(subject, 2);
+    for (const cxx::Port& state : step.model().states()) {
+      bool named = state.name.rfind("w/", 0) == 0 || state.name.rfind("b/", 0) == 0;
+      require(named, cat("state ", state.name, ": expected the name of its parameter and a slot"));
+    }
+    for (const cxx::Port& port : step.model().outputs()) {
+      if (port.name.rfind("after.", 0) != 0) continue;
+      std::vector<int64_t> shape{3, port.name == "after.w" ? 2 : 3};
+      require(port.dtype == TN_F32 && port.dims == shape,
+              cat(port.name, ": expected the parameter's type, got ", port.text()));
+    }
+  });
+  report.check("some steps", [&] {
+    Step step(subject, 2);
+    cxx::Plan plan(step.model(), {{"backend", "reference"}});
+    std::mt19937_64 random(3);
+    for (int n = 0; n < 4; ++n) {
+      std::vector<cxx::Tensor> in;
+      for (const char* name : kNames) {
+        std::vector<int64_t> shape{3, name == kNames[0] ? 2 : 3};
+        for (int of : {0, 1})
+          in.push_back(n == of ? cxx::Tensor::zeros(subject.session, TN_F32, shape)
+                               : random_tensor(subject.session, TN_F32, shape, random));
+      }
+      in.push_back(cxx::Tensor::zeros(subject.session, TN_F32, {}));
+      in.back().set(0, n == 2 ? 0.0 : 0.01);
+      for (const cxx::Tensor& after : plan.run(in))
+        for (int64_t i = 0; i < after.size(); ++i)
+          require(std::isfinite(after.at(i)), cat("step ", n, ": got ", after.at(i)));
+    }
+  });
+  report.check("nothing to train", [&] {
+    Step step(subject, 0);
+    require(step.model().states().empty(), "it keeps a state of nothing");
+  });
+}
+
+}  // namespace tenon::command::check

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/arguments.hpp"
+
+namespace tenon::host {
+
+void Arguments::any(const tn_any& any, const char* name) {
+  const void* p = any.v.p;
+  switch (any.tag) {
+    case TN_ANY_TEXT:
+    case TN_ANY_I64S:
+    case TN_ANY_F64S:
+      return check_text(p, any.len, name);
+    case TN_ANY_TEXTS: {
+      check_text(p, any.len, name);
+      const auto* texts = static_cast<const tn_str*>(p);
+      for (uint64_t i = 0; ok() && i < any.len; ++i)
+        text(texts[i], name);
+      return;
+    }
+    case TN_ANY_TENSOR:
+      return handle(static_cast<const tn_tensor*>(p), name, false);
+    case TN_ANY_GRAPH:
+      return handle(static_cast<const tn_graph*>(p), name, false);
+    case TN_ANY_COMPONENT:
+      return handle(static_cast<const tn_component_ref*>(p), name, false);
+    default:
+      return;
+  }
+}
+
+tn_status* Arguments::refused() const {
+  std::string where = cat(function_, ": argument ", name_, ": ");
+  switch (fault_) {
+    case Fault::kKind:
+      return invalid(cat(where, "expected a live object of this kind, got one of another kind, or ",
+                         "one that has been released or has ended"))
+          .release();
+    case Fault::kSize:
+      return invalid(cat(where, "expected struct_size from 8 to ", kLargestStruct,
+                         ", a multiple of 8, got ", got_, "; set it with sizeof"))
+          .release();
+    case Fault::kText:
+      return invalid(cat(where, "expected data, got NULL with the length ", got_)).release();
+    case Fault::kNoFunction:
+      return invalid(cat(where, "expected its function to be set, got NULL")).release();
+    case Fault::kShape:
+      if (auto ndim = static_cast<int64_t>(got_); ndim < 0)
+        return invalid(cat(where, "ndim: expected at least 0, got ", ndim)).release();
+      return invalid(cat(where, "expected ", got_, " sizes, got NULL")).release();
+    default:
+      return invalid(cat(where, "expected a pointer, got NULL")).release();
+  }
+}
+
+}  // namespace tenon::host

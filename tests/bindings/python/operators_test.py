@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators by name, models as functions, and names that resolve alike."""
+
+import numpy as np
+import pytest
+import tenon as tn
+
+X = np.array([-1.0, 2.0, 3.0], "float32")
+
+
+def square_plus_one() -> tn.Model:
+    return tn.jit(lambda v: v * v + 1).trace(np.zeros(3, "float32"))
+
+
+def test_any_operator_is_called_by_its_name():
+    assert tn.op("Relu", X).tolist() == [0, 2, 3]
+    assert tn.op("LeakyRelu", X, alpha=0.5).tolist() == [-0.5, 2, 3]
+
+
+def test_an_operator_of_several_outputs_gives_a_tuple():
+    values, places = tn.op("TopK", X, np.array([2], "int64"), outputs=2)
+    assert (values.tolist(), places.tolist()) == ([3, 2], [2, 1])
+
+
+def test_an_optional_input_may_be_left_out():
+    assert tn.op("Clip", X, None, np.float32(2.5)).tolist() == [-1, 2, 2.5]
+
+
+def test_an_operator_is_traced_and_has_its_gradient():
+    assert tn.jit(lambda v: tn.op("Relu", v) * 2)(X).tolist() == [0, 4, 6]
+    assert tn.grad(lambda v: tn.op("Relu", v).sum())(X).tolist() == [0, 1, 1]
+
+
+def test_a_model_is_a_function():
+    model = square_plus_one()
+    assert model(X).tolist() == [2, 5, 10]
+    assert tn.jit(model)(X).tolist() == [2, 5, 10]
+    assert tn.grad(lambda v: model(v).sum())(X).tolist() == [-2, 4, 6]
+    np.testing.assert_array_equal(tn.vmap(model)(np.stack([X, -X])), [[2, 5, 10], [2, 5, 10]])
+
+
+def test_a_model_names_the_inputs_that_it_misses():
+    with pytest.raises(tn.InvalidArgument, match=r"expected 1 inputs \(v\), got 2"):
+        square_plus_one()(X, X)
+
+
+@pytest.mark.parametrize("kind", [tn.loss, tn.optim])
+def test_losses_and_optimizers_resolve_alike(kind):
+    rate = {"lr": 0.1} if kind is tn.optim else {}
+    name = "sgd" if kind is tn.optim else "mse"
+    for word in (name, f"trainer.{name}"):
+        assert f"trainer.{name}" in repr(getattr(kind, word)(**rate))
+    with pytest.raises(tn.NotFound, match=rf"expected one of .*{name}.*, got 'no_such'"):
+        kind.no_such(**rate)
+
+
+@pytest.mark.parametrize(
+    ("short", "long"), [("fp16", "float16"), ("f32", "float32"), ("i8", "int8")]
+)
+def test_a_type_has_a_short_and_a_long_name(short, long):
+    assert tn.zeros((2,), dtype=short).dtype == tn.zeros((2,), dtype=long).dtype == long
+
+
+def test_a_precision_has_a_short_and_a_long_name():
+    model = square_plus_one()
+    for name in ("bf16", "bfloat16"):
+        assert model.compile(precision=name)(X)[0].tolist() == [2, 5, 10]

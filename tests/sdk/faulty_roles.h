@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The roles of files and of training for faulty_plugin.c: right, or wrong in one way. */
+#if defined(READER)
+#define ROLE "tenon.reader/1"
+static int32_t probe(void* self, tn_bytes head, tn_str name) {
+  (void)self, (void)name;
+#ifdef FAULT_PROBE
+  return 50;
+#endif
+  return head.len >= 4 && memcmp(head.data, "FLTY", 4) == 0 ? 100 : 0;
+}
+static tn_status* read_file(void* self, tn_blob* blob, tn_graph* into, const tn_cancel* cancel) {
+  (void)self, (void)blob, (void)into, (void)cancel;
+#ifdef FAULT_READ
+  abort();
+#endif
+  return failure("no file of this format");
+}
+static const tn_reader table = {sizeof table, 1, probe, read_file};
+
+#elif defined(DATASET)
+#define ROLE "tenon.dataset/1"
+#define SAMPLES 5
+static uint64_t size(void* self) {
+  (void)self;
+  return SAMPLES;
+}
+static tn_status* fields(void* self, const tn_sink* sink) {
+#ifdef FAULT_FIELDS
+  static const char text[] = "[\"x\"]";
+#else
+  static const char text[] = "[{\"name\": \"x\", \"dtype\": \"float32\", \"shape\": [2]}]";
+#endif
+  (void)self;
+  return sink->write(sink->ctx, text, sizeof text - 1);
+}
+static tn_status* batch(
+    void* self, const uint64_t* index, uint64_t n, uint64_t seed, const tn_outputs* outputs) {
+  int64_t shape[2] = {0, 2};
+  DLTensor proto, out;
+  tn_status* failed;
+  (void)self, (void)seed;
+#ifndef FAULT_RANGE
+  for (uint64_t i = 0; i < n; ++i)
+    if (index[i] >= SAMPLES) return failure("no such sample");
+#endif
+  memset(&proto, 0, sizeof proto);
+  proto.device.device_type = kDLCPU;
+  proto.ndim = 2;
+  proto.dtype.code = kDLFloat;
+  proto.dtype.bits = 32;
+  proto.dtype.lanes = 1;
+  proto.shape = shape;
+  shape[0] = (int64_t)n;
+#ifdef FAULT_SHAPE
+  shape[1] = 3;
+#endif
+  failed = outputs->get(outputs->ctx, 0, &proto, &out);
+#ifdef FAULT_OUTPUTS
+  if (failed) status->release(failed);
+  if (failed) return NULL;
+#endif
+  if (failed) return failed;
+  for (uint64_t i = 0; i < n; ++i) {
+    float* sample = (float*)out.data + 2 * i;
+    sample[0] = (float)index[i];
+    sample[1] = 1;
+#ifdef FAULT_RANDOM
+    sample[1] = (float)rand();
+#endif
+  }
+  return NULL;
+}
+static const tn_dataset table = {sizeof table, 1, size, fields, batch};
+
+#elif defined(METRIC)
+#define ROLE "tenon.metric/1"
+static tn_status* update(void* self,
+                         const DLTensor* const* out,
+                         uint64_t n_out,
+                         const DLTensor* const* label,
+                         uint64_t n_label) {
+  double* sum = (double*)self;
+#ifndef FAULT_LABELS
+  if (n_out != 1 || n_label != 1) return failure("expected one output and its labels");
+  if (out[0]->ndim != 2 || label[0]->ndim != 1 || out[0]->shape[0] != label[0]->shape[0] ||
+      out[0]->dtype.bits != 32)
+    return failure("expected float32 scores [n, k] and labels [n]");
+#endif
+#ifdef FAULT_WRITES
+  ((float*)out[0]->data)[0] = 7;
+#endif
+  (void)label;
+  sum[0] += ((const float*)out[0]->data)[0];
+  sum[1] += 1;
+  return NULL;
+}
+static tn_status* value(void* self, double* out, int32_t* out_higher_is_better) {
+  const double* sum = (const double*)self;
+  if (sum[1] == 0) return failure("nothing was seen");
+  *out = sum[0] / sum[1];
+  *out_higher_is_better = 1;
+#ifdef FAULT_INFINITE
+  *out = NAN;
+#elif defined(FAULT_HIGHER)
+  *out_higher_is_better = 2;
+#endif
+  return NULL;
+}
+static const tn_metric table = {sizeof table, 1, update, value, NULL};
+
+#elif defined(LOSS) || defined(OPTIMIZER)
+static tn_status* node(
+    tn_edit* edit, const char* type, tn_value_id a, tn_value_id b, tn_value_id* out) {
+  const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
+  tn_str name = tenon_c_str("keepdims");
+  tn_any none = {TN_ANY_I64, 0, 1, {0}};
+  tn_value_id in[2];
+  tn_node_desc desc;
+  in[0] = a;
+  in[1] = b;
+  memset(&desc, 0, sizeof desc);
+  desc.struct_size = sizeof desc;
+  desc.type = tenon_c_str(type);
+  desc.inputs = in;
+  desc.n_inputs = b ? 2 : 1;
+  desc.n_outputs = 1;
+  desc.attr_names = &name;
+  desc.attr_values = &none;
+  desc.n_attrs = strcmp(type, "ReduceMean") == 0 ? 1 : 0;
+  return edits->add_node(edit, &desc, NULL, out);
+}
+
+#if defined(LOSS)
+#define ROLE "tenon.loss/1"
+static tn_status* build(void* self, tn_edit* edit, const tn_objective* given, tn_value_id* out) {
+  tn_value_id x;
+  (void)self;
+#ifdef FAULT_NOTHING
+  if (given->n_predictions != 1) return *out = given->predictions[0], NULL;
+#else
+  if (given->n_predictions != 1) return failure("expected one prediction");
+#endif
+  x = given->predictions[0];
+#ifdef FAULT_INFINITE
+  {
+    tn_status* failed = node(edit, "Sub", x, x, &x);
+    if (!failed) failed = node(edit, "Log", x, 0, &x);
+    if (failed) return failed;
+  }
+#endif
+#ifdef FAULT_SCALAR
+  return node(edit, "Abs", x, 0, out);
+#elif defined(FAULT_VALUE)
+  return *out = 0, NULL;
+#endif
+  return node(edit, "ReduceMean", x, 0, out);
+}
+static const tn_loss table = {sizeof table, 1, build};
+
+#else
+#define ROLE "tenon.optimizer/1"
+static tn_status* build(void* self, tn_edit* edit, const tn_update* given, tn_value_id* out) {
+  (void)self;
+  for (uint64_t i = 0; i < given->n_parameters; ++i) {
+    const tn_parameter* one = given->parameters[i];
+    tn_value_id step;
+    tn_status* failed = node(edit, "Mul", one->gradient, given->rate, &step);
+#ifdef FAULT_TYPE
+    if (!failed) failed = node(edit, "Size", step, 0, &out[i]);
+    if (failed) return failed;
+    continue;
+#elif defined(FAULT_INFINITE)
+    if (!failed) failed = node(edit, "Div", step, given->rate, &step);
+#endif
+    if (!failed) failed = node(edit, "Sub", one->value, step, &out[i]);
+    if (failed) return failed;
+#ifdef FAULT_VALUE
+    out[i] = 0;
+#endif
+  }
+  return NULL;
+}
+static const tn_optimizer table = {sizeof table, 1, build};
+#endif
+#endif
