@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tile_attention.h"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 
@@ -23,9 +24,11 @@ AttentionScratch lay_out(const TileAttentionArgs& args) {
     return at;
   };
   made.keys_at = take(made.padded_keys * made.depth_bytes);
-  made.values_at = take(made.padded_keys * round_up(args.width, kTilePanel) * 2);
+  const int64_t padded_width = round_up(args.width, kTilePanel);
+  made.values_at = take(made.padded_keys * padded_width * 2);
   made.rows_at = take(kTileRows * made.depth_bytes);
-  made.scores_at = take(kTileRows * made.padded_keys * 4);
+  // The result's rows follow the scores there.
+  made.scores_at = take(kTileRows * std::max(made.padded_keys, padded_width) * 4);
   made.weights_at = take(kTileRows * made.padded_keys * 2);
   made.mask_at = take(made.padded_keys * 4);
   return made;
@@ -63,7 +66,7 @@ void tile_attention(const Context& context, const TileAttentionArgs& args) {
   parallel_for(context.parallel, args.outer * args.inner, 1, [&](int64_t lo, int64_t hi) {
     char* const memory = scratch_of_thread(scratch.bytes);
     for (int64_t pair = lo; pair < hi; ++pair)
-      amx::attention_unit(args, scratch, memory, pair / args.inner, pair % args.inner);
+      amx::attention_unit(args, scratch, memory, pair, pair + 1 < hi);
   });
 }
 

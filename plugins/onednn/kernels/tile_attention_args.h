@@ -38,12 +38,13 @@ struct AttentionScratch {
 
 namespace amx {
 
-// All rows of one pair of outer and inner index, on the calling thread.
+// All rows of one pair of outer and inner index (outer * inner extent + inner), on the calling
+// thread. has_next: it comes to the next pair behind this one.
 void attention_unit(const TileAttentionArgs& args,
                     const AttentionScratch& scratch,
                     char* memory,
-                    int64_t outer,
-                    int64_t inner);
+                    int64_t pair,
+                    bool has_next);
 
 }  // namespace amx
 

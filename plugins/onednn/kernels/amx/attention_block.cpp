@@ -84,6 +84,20 @@ class Head {
         weights_(reinterpret_cast<uint16_t*>(memory + scratch.weights_at)),
         mask_(reinterpret_cast<float*>(memory + scratch.mask_at)) {}
 
+  // Rows of a head that comes later into L2: they lie far from each other, where no hardware
+  // foresees them.
+  void prefetch(int64_t outer, int64_t inner) const {
+    auto rows = [&](const uint16_t* data, const AttentionStrides& s, int64_t n, int64_t columns) {
+      const uint16_t* const at = data + outer * s.outer + inner * s.inner;
+      for (int64_t row = 0; row < n; ++row)
+        for (int64_t i = 0; i < columns; i += 32)
+          _mm_prefetch(reinterpret_cast<const char*>(at + row * s.row + i), _MM_HINT_T1);
+    };
+    rows(args_.q, args_.q_strides, args_.rows, args_.depth);
+    if (args_.k_strides.column == 1) rows(args_.k, args_.k_strides, args_.keys, args_.depth);
+    if (args_.v_strides.column == 1) rows(args_.v, args_.v_strides, args_.keys, args_.width);
+  }
+
   void run(int64_t outer, int64_t inner) {
     auto at = [&](const auto* data, const AttentionStrides& strides) {
       return data + outer * strides.outer + inner * strides.inner;
@@ -173,7 +187,8 @@ class Head {
         top[v] = max_fast(y, top[v]);
       }
     }
-    const Vf most = splat(max_lanes(max_fast(top[0], top[1])));
+    // A NaN among the scores shows in the sum, so that the maximum need not tell.
+    const Vf most = splat(fold_lanes(max_fast(top[0], top[1]), [](Vf a, Vf b) { return max_fast(a, b); }));
     Vf sum[2] = {};
     uint16_t* const to = weights_ + row * keys;
     for (int64_t i = 0; i < keys; i += 2 * kLanes) {
@@ -232,9 +247,11 @@ class Head {
 void attention_unit(const TileAttentionArgs& args,
                     const AttentionScratch& scratch,
                     char* memory,
-                    int64_t outer,
-                    int64_t inner) {
-  Head(args, scratch, memory).run(outer, inner);
+                    int64_t pair,
+                    bool has_next) {
+  Head head(args, scratch, memory);
+  if (has_next) head.prefetch((pair + 1) / args.inner, (pair + 1) % args.inner);
+  head.run(pair / args.inner, pair % args.inner);
 }
 
 }  // namespace tenon::onednn::kernels::amx

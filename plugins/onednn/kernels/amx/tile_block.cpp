@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kStep = 2 * 16 * static_cast<int>(kTileDepth);  // bytes of a panel in one step of k
 constexpr int64_t kSumsStride = kColumns * sizeof(int32_t);
+constexpr int64_t kLine = 64;  // bytes
 constexpr int kBlockRows = static_cast<int>(kTileRows);
 
 enum class Kind : uint8_t { kUnsigned, kSigned, kBf16 };
@@ -69,6 +70,7 @@ class Unit {
       const int rows = static_cast<int>(least_of(kTileRows, unit.n_rows - i));
       Left left{static_cast<const char*>(args_.a) + row * args_.a_stride, args_.a_stride};
       if (has_tail && (kind == Kind::kBf16 || row + rows == args_.m)) left = copy(left, rows);
+      foresee(left, unit, i + kTileRows);
       multiply_row(left, row, rows, unit);
     }
     Rest(*this, waiting_).take(kBlockRows);
@@ -138,6 +140,21 @@ class Unit {
       std::memset(to + bytes, 0, static_cast<size_t>(depth_) - bytes);
     }
     return {padded_, depth_};
+  }
+
+  // Tiles are loaded from as many places as they have rows, where no hardware sees what comes next:
+  // the lines of the next block of rows are asked for between the steps of this one.
+  void foresee(const Left& left, const TileUnit& unit, int64_t next) {
+    const int64_t rows = least_of(kTileRows, unit.n_rows - next);
+    const bool is_dense = args_.a_stride == depth_ && left.at != padded_;
+    ahead_left_ = rows > 0 && is_dense ? rows * depth_ / kLine : 0;
+    ahead_ = left.at + kTileRows * args_.a_stride;
+    const int64_t steps = unit.n_panels * (depth_ / kTileDepth);
+    ahead_share_ = (ahead_left_ + steps - 1) / steps;
+  }
+  TENON_INLINE void prefetch() {
+    for (int64_t i = 0; i < ahead_share_ && ahead_left_ > 0; ++i, --ahead_left_, ahead_ += kLine)
+      _mm_prefetch(ahead_, _MM_HINT_T1);
   }
 
   // One block of rows and all panels of the unit.
@@ -216,6 +233,7 @@ class Unit {
       lower += kTileDepth;
       right += kStep;
       rest.take(share);
+      prefetch();
     }
     waiting_.rows = 0;
     _tile_stored(0, sums, kSumsStride);
@@ -237,6 +255,9 @@ class Unit {
   Tiles tiles_;
   Waiting waiting_;
   int turn_ = 0;
+  const char* ahead_ = nullptr;  // what to ask for next, how many lines, and how many in one step
+  int64_t ahead_left_ = 0;
+  int64_t ahead_share_ = 0;
   alignas(64) int32_t sums_[2 * kTileUnitPanels][kTileRows * kTilePanel];
   alignas(64) char padded_[kTileRows * kMostTileTail];
 };
