@@ -3,6 +3,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "kernels/tile_product.h"
+
 namespace tenon::onednn {
 namespace {
 
@@ -17,6 +19,10 @@ bool has(dnnl::cpu_isa wanted) {
 
 bool adds_codes_exactly() {
   return has(dnnl::cpu_isa::avx512_core_vnni);
+}
+
+bool computes_in_tiles() {
+  return has(dnnl::cpu_isa::avx512_core_amx) && kernels::has_tiles();
 }
 
 bool computes_in_bf16() {

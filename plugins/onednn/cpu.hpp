@@ -12,6 +12,9 @@ namespace tenon::onednn {
 // (kernels/code_product.h) or real ones.
 bool adds_codes_exactly();
 
+// Whether products run in our kernel for AMX tiles (kernels/tile_product.h).
+bool computes_in_tiles();
+
 // Whether oneDNN has primitives for bf16 (AVX-512 or more). Without them `precision=bf16` keeps
 // real numbers in f32.
 bool computes_in_bf16();

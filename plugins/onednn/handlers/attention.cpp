@@ -4,22 +4,14 @@
 // et al. 2022, "FlashAttention", section 3, for a cache that holds whole rows). The parts are of
 // one size, so each primitive is made once.
 
-#include "../softmax_front.hpp"
+#include "attention.hpp"
+
 #include "product.hpp"
 
 namespace tenon::onednn {
 namespace {
 
 constexpr int64_t kScoresInCache = 512 * 1024;  // bytes for each thread: half of a usual L2
-
-struct Attention {
-  int scores = kNone;   // values
-  int weights = kNone;  // scores' Softmax
-  int q = kNone, k = kNone, v = kNone;
-  int context = kNone;  // the node that multiplies weights and v
-  SoftmaxFront front = {};
-  Tail tail = {};  // behind the context: nothing, or a QuantizeLinear
-};
 
 bool is_real(const View& view) {
   bool is_float = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
@@ -29,6 +21,8 @@ bool is_real(const View& view) {
 bool can_be_real(const View& view) {
   return is_real(view) || (holds_codes(view) && view.channels == nullptr);
 }
+
+}  // namespace
 
 std::optional<Attention> find_attention(Lowering& lowering, int node) {
   const Graph& graph = lowering.graph();
@@ -57,6 +51,22 @@ std::optional<Attention> find_attention(Lowering& lowering, int node) {
   if (found.tail.nodes.size() > (found.tail.quant ? 1 : 0)) return std::nullopt;
   return found;
 }
+
+View make_context(Lowering& lowering, const Attention& attention) {
+  const Tail& tail = attention.tail;
+  const ElementType type = tail.quant ? tail.quant_type : lowering.stored_type(tail.result);
+  return lowering.make(tail.result, type, strides_for_reader(lowering, tail.result));
+}
+
+void mark_attention(Lowering& lowering, const Attention& attention) {
+  mark_absorbed(lowering, attention.tail);
+  for (int node : attention.front.nodes)
+    lowering.mark_done(node);
+  lowering.mark_done(attention.front.softmax);
+  lowering.mark_done(attention.context);
+}
+
+namespace {
 
 // Along one batch axis: how many indices a part takes, and how many parts there are.
 struct Cut {
@@ -110,28 +120,18 @@ class AttentionBuilder {
     const View k = is_real_product ? real_matrix(lowering_, attention_.k)
                                    : signed_codes(lowering_, attention_.k);
     const View v = real_matrix(lowering_, attention_.v);
-    const View context = make_context();
+    const View context = make_context(lowering_, attention_);
     for (int64_t part = 0; part < cut.n_parts; ++part) {
       auto of = [&](const View& whole) { return part_of(whole, cut, rank, part); };
       multiply(graph.values[attention_.scores].producer, of(q), of(k), scores);
       normalize(scores, cut, part);
       store(scores, of(v), of(context));
     }
-    mark_absorbed(lowering_, attention_.tail);
-    for (int node : attention_.front.nodes)
-      lowering_.mark_done(node);
-    lowering_.mark_done(attention_.front.softmax);
-    lowering_.mark_done(attention_.context);
+    mark_attention(lowering_, attention_);
     return true;
   }
 
  private:
-  View make_context() {
-    const Tail& tail = attention_.tail;
-    const ElementType type = tail.quant ? tail.quant_type : lowering_.stored_type(tail.result);
-    return lowering_.make(tail.result, type, strides_for_reader(lowering_, tail.result));
-  }
-
   // oneDNN makes real numbers of real numbers, so codes are made of a part that is still in cache.
   void store(const View& weights, const View& v, View context) {
     if (!attention_.tail.quant) return multiply(attention_.context, weights, v, context);
@@ -181,7 +181,9 @@ class AttentionBuilder {
 
 bool lower_attention(Lowering& lowering, int node) {
   std::optional<Attention> attention = find_attention(lowering, node);
-  return attention && AttentionBuilder(lowering, *attention).build();
+  if (!attention) return false;
+  return lower_tile_attention(lowering, *attention) ||
+         AttentionBuilder(lowering, *attention).build();
 }
 
 }  // namespace tenon::onednn

@@ -10,7 +10,7 @@
 namespace tenon::onednn {
 namespace {
 
-using Op = kernels::CodeTailOp;
+using Op = kernels::EpilogueOp;
 
 class StepBuilder {
  public:
@@ -44,13 +44,12 @@ class StepBuilder {
     const int64_t packed = kernels::packed_code_bytes(args.k, args.n);
     const int64_t padded = kernels::packed_columns(args.n);
     const View b = lowering_.make_constant(ElementType::kS8, {groups * packed}, packed_weights());
-    const View scales = lowering_.make_constant(ElementType::kF32, {groups * padded}, scale_row());
-    const View bias = lowering_.make_constant(ElementType::kF32, {groups * padded}, bias_row());
+    const EpilogueRows rows = epilogue_rows(lowering_, step_, finish_, padded);
     Step step{.name = lowering_.graph().nodes[step_.node].name, .kernel = "tenon:code_product"};
     step.flops = 2.0 * static_cast<double>(groups * args.m * args.n * args.k);
     step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
-    step.places = {place_of(step_.src), place_of(dst), place_of(b), place_of(scales),
-                   place_of(bias)};
+    step.places = {place_of(step_.src), place_of(dst), place_of(b), place_of(rows.scales),
+                   place_of(rows.bias)};
     for (const View& other : finish_.others)
       step.places.push_back(other.exists() ? place_of(other) : Place{});
     step.always_succeeds = true;
@@ -65,7 +64,7 @@ class StepBuilder {
         call.b = static_cast<const int8_t*>(pointers[2]) + g * packed;
         call.scales = static_cast<const float*>(pointers[3]) + g * padded;
         call.bias = static_cast<const float*>(pointers[4]) + g * padded;
-        std::array<Op, kernels::kMostCodeTailOps> ops;
+        std::array<Op, kernels::kMostEpilogueOps> ops;
         for (size_t i = 0; i < tail_ops.size(); ++i) {
           ops[i] = tail_ops[i];
           const int64_t first = g * args.n * ops[i].column_stride;
@@ -109,33 +108,6 @@ class StepBuilder {
           *column++ = group[i * weights.n_stride + place];
       kernels::pack_codes(columns.data(), 1, k, k, n, 0, to + g * kernels::packed_code_bytes(k, n));
     }
-  }
-
-  // One number for each column of each group, zeros behind the last one.
-  template <class F>
-  std::shared_ptr<void> row(const F& number) const {
-    const int64_t n = step_.args.n;
-    const int64_t padded = kernels::packed_columns(n);
-    std::shared_ptr<void> made = aligned_bytes(step_.weights.groups * padded * 4);
-    for (int64_t i = 0; i < step_.weights.groups * n; ++i)
-      static_cast<float*>(made.get())[i / n * padded + i % n] =
-          static_cast<float>(number(static_cast<size_t>(i)));
-    return made;
-  }
-
-  std::shared_ptr<void> scale_row() const {
-    const View& weights = step_.weights.view;
-    return row([&](size_t i) {
-      const float scale = weights.channels ? weights.channels->scales[i] : weights.quant.scale;
-      return double{step_.src.quant.scale} * double{scale} / finish_.unit;
-    });
-  }
-
-  std::shared_ptr<void> bias_row() const {
-    const float* numbers =
-        known_bias(lowering_, step_.bias != kNone ? step_.bias : finish_.tail.bias);
-    return row(
-        [&](size_t i) { return numbers != nullptr ? double{numbers[i]} / finish_.unit : 0; });
   }
 
   Lowering& lowering_;

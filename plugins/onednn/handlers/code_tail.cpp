@@ -7,7 +7,7 @@
 namespace tenon::onednn {
 namespace {
 
-using Op = kernels::CodeTailOp;
+using Op = kernels::EpilogueOp;
 
 // Only what comes first: the bias.
 Tail head_of(const Lowering& lowering, int node, const Tail& tail) {
@@ -50,6 +50,11 @@ std::optional<Op> activation(const Eltwise& eltwise) {
   }
 }
 
+bool is_kept_real(const View& view) {
+  const bool is_float = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
+  return is_float && !view.is_quantized();
+}
+
 class FinishBuilder {
  public:
   FinishBuilder(Lowering& lowering, const CodeStep& step) : lowering_(lowering), step_(step) {}
@@ -61,7 +66,11 @@ class FinishBuilder {
       bound(made);
       return made;
     }
-    if (tail.ops.size() >= kernels::kMostCodeTailOps) return head(tail);
+    if (is_residual(tail.ops)) {
+      View other;
+      if (std::optional<Op> sum = combination(tail.ops[0], &other)) return add_residual(made, *sum, other);
+    }
+    if (tail.ops.size() >= kernels::kMostEpilogueOps) return head(tail);
     for (const TailOp& op : tail.ops) {
       View other;
       std::optional<Op> known = op.eltwise ? activation(*op.eltwise) : combination(op, &other);
@@ -88,9 +97,27 @@ class FinishBuilder {
     made.others.push_back(other);
   }
 
+  // A sum that only bounds follow is linear too: all in units of the result.
+  static bool is_residual(const std::vector<TailOp>& ops) {
+    return !ops.empty() && !ops[0].eltwise && ops[0].binary == dnnl::algorithm::binary_add &&
+           std::all_of(ops.begin() + 1, ops.end(), is_bounds);
+  }
+  static CodeFinish add_residual(CodeFinish& made, Op sum, const View& other) {
+    bound(made);
+    const auto factor = static_cast<float>(1 / made.unit);
+    if (sum.kind == Op::Kind::kLinear)
+      sum.beta *= factor;
+    else
+      sum.alpha = factor;
+    made.ops = {sum};
+    made.others = {other};
+    return made;
+  }
+
   static void bound(CodeFinish& made) {
     if (made.tail.quant) made.unit = double{made.tail.quant->scale};
     for (const TailOp& op : made.tail.ops) {
+      if (!is_bounds(op)) continue;
       const auto [low, high] = bounds_of(op);
       // The later bound wins where they do not overlap.
       made.low = std::clamp(made.low, low, high);
@@ -116,18 +143,19 @@ class FinishBuilder {
     const bool is_sum = op.binary == dnnl::algorithm::binary_add;
     if (!is_sum && op.binary != dnnl::algorithm::binary_mul) return std::nullopt;
     View view = lowering_.view(op.other);
-    const bool is_real = view.type == ElementType::kF32 && !view.is_quantized();
+    const bool is_real = is_kept_real(view);
     if (!is_real && !holds_codes(view)) return std::nullopt;
-    if (is_real && view.count() == 1 && lowering_.is_constant_view(view)) {
+    const bool is_number = view.type == ElementType::kF32 && view.count() == 1;
+    if (is_real && is_number && lowering_.is_constant_view(view)) {
       const float number = *static_cast<const float*>(lowering_.constant_data(view));
       return Op{.kind = Op::Kind::kLinear,
                 .alpha = is_sum ? 1.0F : number,
                 .beta = is_sum ? number : 0.0F};
     }
-    Op made{.kind = is_sum ? Op::Kind::kAdd : Op::Kind::kMul};
+    Op made{.kind = is_sum ? Op::Kind::kAdd : Op::Kind::kMul, .alpha = 1};
     const Graph& graph = lowering_.graph();
     if (view.dims == graph.values[graph.nodes[op.node].outputs[0]].dims) {
-      view = is_real ? lowering_.read(op.other, ElementType::kF32, step_.dst_strides)
+      view = is_real ? lowering_.read(op.other, view.type, step_.dst_strides)
                      : lowering_.read_stored(op.other, step_.dst_strides, view.type);
       made.row_stride = step_.dst_row;
       made.column_stride = 1;
@@ -147,6 +175,44 @@ class FinishBuilder {
 };
 
 }  // namespace
+
+EpilogueRows epilogue_rows(Lowering& lowering,
+                           const CodeStep& step,
+                           const CodeFinish& finish,
+                           int64_t padded) {
+  const int64_t groups = step.weights.groups, n = step.args.n;
+  auto row = [&](const auto& number) {
+    std::shared_ptr<void> made = aligned_bytes(groups * padded * 4);
+    for (int64_t i = 0; i < groups * n; ++i)
+      static_cast<float*>(made.get())[i / n * padded + i % n] =
+          static_cast<float>(number(static_cast<size_t>(i)));
+    return lowering.make_constant(ElementType::kF32, {groups * padded}, made);
+  };
+  const View& weights = step.weights.view;
+  const double left = step.src.is_quantized() ? double{step.src.quant.scale} : 1;
+  auto scale = [&](size_t i) {
+    double right = weights.is_quantized() ? double{weights.quant.scale} : 1;
+    if (weights.channels) right = double{weights.channels->scales[i]};
+    return left * right / finish.unit;
+  };
+  const float* numbers = known_bias(lowering, step.bias != kNone ? step.bias : finish.tail.bias);
+  auto shift = [&](size_t i) {
+    return numbers != nullptr ? double{numbers[i]} / finish.unit : 0.0;
+  };
+  return {row(scale), row(shift)};
+}
+
+void shorten_gelu(std::vector<Op>& ops, const kernels::Target& dst) {
+  constexpr float kLeastStep = 0.005F;  // fifty times the error
+  const bool is_byte = kernels::element_bytes(dst.type) == 1;
+  const bool is_coarse =
+      dst.type == ElementType::kBf16 || (is_byte && dst.quant.scale >= kLeastStep);
+  const bool has_factor = ops.size() == 2 && ops[1].kind == Op::Kind::kLinear && ops[1].beta == 0;
+  if (!is_coarse || ops.empty() || ops[0].kind != Op::Kind::kGeluErf) return;
+  if (ops.size() != 1 && !has_factor) return;
+  const float factor = has_factor ? ops[1].alpha : 1.0F;
+  ops = {Op{.kind = Op::Kind::kShortGelu, .alpha = factor}};
+}
 
 CodeFinish finish_of(Lowering& lowering, const CodeStep& step, const Tail& tail) {
   return FinishBuilder(lowering, step).build(tail);

@@ -16,6 +16,7 @@
 #include "filter.hpp"
 #include "handlers.hpp"
 #include "packed_weights.hpp"
+#include "tile_product.hpp"
 #include "winograd.hpp"
 
 namespace tenon::onednn {
@@ -333,6 +334,7 @@ void lower_conv(Lowering& lowering, int node) {
   const Int8 int8 = int8_of(lowering, conv);
   if (int8.runs && lower_depthwise(lowering, node, tail)) return;
   if (int8.is_exact && lower_filter(lowering, node, tail)) return;
+  if (lower_tile_conv(lowering, node, tail)) return;
   if (int8.runs && !int8.is_exact && lower_code_conv(lowering, node, tail)) return;
   const bool in_its_int8 = runs_in_its_int8(lowering, conv, int8);
   struct Form {

@@ -7,6 +7,7 @@
 #include "../cpu.hpp"
 #include "code_product.hpp"
 #include "packed_weights.hpp"
+#include "tile_product.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -318,6 +319,7 @@ void lower_product(Lowering& lowering, const Product& product) {
                                              dnnl::algorithm::binary_add, tail.bias});
     tail.bias = kNone;
   }
+  if (lower_tile_product(lowering, product, tail)) return;
   if (lower_code_product(lowering, product, tail)) return;
   try {
     ProductBuilder(lowering, product).build(tail);

@@ -131,22 +131,23 @@ void run_units(const Context& context,
     call.rows = wide.data();
     call.pairs = pairs;
     call.panels = args.b + first_column * 2 * pairs;
-    call.columns = std::min(cutting.panels * kCodePanel, args.n - first_column);
     call.row_shifts = shifts.data();
+    Epilogue& epilogue = call.epilogue;
+    epilogue.columns = std::min(cutting.panels * kCodePanel, args.n - first_column);
     if (args.scales != nullptr) {
-      call.scales = args.scales + first_column;
-      call.bias = args.bias + first_column;
+      epilogue.scales = args.scales + first_column;
+      epilogue.bias = args.bias + first_column;
     }
-    call.dst = args.dst;
-    call.dst.data = static_cast<char*>(args.dst.data) +
-                    (first_row * args.dst_stride + first_column) * element_bytes(args.dst.type);
-    call.dst_stride = args.dst_stride;
-    call.low = args.low;
-    call.high = args.high;
-    call.ops = args.ops;
-    call.n_ops = args.n_ops;
-    call.first_row = first_row;
-    call.first_column = first_column;
+    epilogue.dst = args.dst;
+    epilogue.dst.data = static_cast<char*>(args.dst.data) +
+                        (first_row * args.dst_stride + first_column) * element_bytes(args.dst.type);
+    epilogue.dst_stride = args.dst_stride;
+    epilogue.low = args.low;
+    epilogue.high = args.high;
+    epilogue.ops = args.ops;
+    epilogue.n_ops = args.n_ops;
+    epilogue.first_row = first_row;
+    epilogue.first_column = first_column;
     context.table->code_block(call);
   }
 }

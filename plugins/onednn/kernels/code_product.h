@@ -51,7 +51,7 @@ struct CodeProductArgs {
   int64_t dst_stride = 0;         // elements between rows
   float low = -__builtin_inff();
   float high = __builtin_inff();
-  const CodeTailOp* ops = nullptr;  // [n_ops], at most kMostCodeTailOps
+  const EpilogueOp* ops = nullptr;  // [n_ops], at most kMostEpilogueOps
   int n_ops = 0;
 };
 

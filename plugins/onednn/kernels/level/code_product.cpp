@@ -2,9 +2,8 @@
 // Products of 8-bit codes, widened to 16 bits; contract in ../code_product.h. A tile is some rows
 // times one panel: its sums stay in registers over all of k.
 
-#include "elements.h"
+#include "epilogue.h"
 #include "level.h"
-#include "vector_math.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
 
@@ -51,167 +50,16 @@ inline Vi multiply_pairs(Vi a, __m128i b) {
 constexpr int kWords = kVectorBytes / 2;
 using Words = VectorOf<int16_t, kWords>::Type;
 
-// The low bytes of one panel's lanes.
-inline void narrow_panel(void* to, const Vi* v) {
-#if defined(__AVX512F__)
-  narrow_8(to, v[0]);
-#elif defined(__AVX2__)
-  const __m256i words = _mm256_packus_epi32(reinterpret_cast<__m256i>(v[0] & 0xff),
-                                            reinterpret_cast<__m256i>(v[1] & 0xff));
-  const __m256i ordered = _mm256_permute4x64_epi64(words, 0xd8);
-  const __m128i bytes =
-      _mm_packus_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
-  std::memcpy(to, &bytes, sizeof bytes);
-#else
-  const __m128i low = _mm_packus_epi32(reinterpret_cast<__m128i>(v[0] & 0xff),
-                                       reinterpret_cast<__m128i>(v[1] & 0xff));
-  const __m128i high = _mm_packus_epi32(reinterpret_cast<__m128i>(v[2] & 0xff),
-                                        reinterpret_cast<__m128i>(v[3] & 0xff));
-  const __m128i bytes = _mm_packus_epi16(low, high);
-  std::memcpy(to, &bytes, sizeof bytes);
-#endif
-}
-
-Vf half_of_gelu(Vf y, Vf t) {
-  return y * (t * 0.5F + 0.5F);
-}
-
-// The other operand's numbers for n columns; what lies behind them is not read.
-Vf other_of(const CodeTailOp& op, int64_t row, int64_t column, int64_t n) {
-  const int64_t at = row * op.row_stride + column * op.column_stride;
-  auto take = [&](const auto* data) {
-    if (op.column_stride == 0) return load_lanes_part(data + at, 1)[0] + Vf{};
-    return n >= kLanes ? load_lanes(data + at) : load_lanes_part(data + at, n);
-  };
-  const Quant& quant = op.other.quant;
-  auto real = [&](Vf codes) {
-    return (codes - static_cast<float>(quant.zero_point)) * quant.scale;
-  };
-  switch (op.other.type) {
-    case ElementType::kU8:
-      return real(take(static_cast<const uint8_t*>(op.other.data)));
-    case ElementType::kS8:
-      return real(take(static_cast<const int8_t*>(op.other.data)));
-    default:
-      return take(static_cast<const float*>(op.other.data));
-  }
-}
-
-// y: [n]
-template <class F>
-inline void each(Vf* y, int n, const F& f) {
-  for (int i = 0; i < n; ++i)
-    y[i] = f(y[i]);
-}
-
-struct TileOf {  // rows of one panel
-  int64_t row;
-  int64_t column;
-  int rows;
-};
-
-template <class F>
-inline void each_with_other(
-    const CodeBlock& block, const CodeTailOp& op, const TileOf& tile, Vf* y, const F& f) {
-  const int64_t n = block.columns - tile.column;
-  for (int r = 0; r < tile.rows; ++r) {
-    for (int v = 0; v < kRegisters && v * kLanes < n; ++v) {
-      Vf& at = y[r * kRegisters + v];
-      at = f(at, other_of(op, block.first_row + tile.row + r,
-                          block.first_column + tile.column + v * kLanes, n - v * kLanes));
-    }
-  }
-}
-
-void apply(const CodeBlock& block, const CodeTailOp& op, const TileOf& tile, Vf* y) {
-  using Kind = CodeTailOp::Kind;
-  const int n = tile.rows * kRegisters;
-  const Vf alpha = splat(op.alpha), beta = splat(op.beta);
-  switch (op.kind) {
-    case Kind::kClip:
-      return each(y, n, [&](Vf x) { return clamp(x, op.alpha, op.beta); });
-    case Kind::kLeakyRelu:
-      return each(y, n, [&](Vf x) { return x > 0.0F ? x : x * alpha; });
-    case Kind::kLinear:
-      return each(y, n, [&](Vf x) { return x * alpha + beta; });
-    case Kind::kHardSigmoid:
-      return each(y, n, [&](Vf x) { return clamp(x * alpha + beta, 0, 1); });
-    case Kind::kHardSwish:
-      return each(y, n, [&](Vf x) { return x * clamp(x * alpha + beta, 0, 1); });
-    case Kind::kSwish:
-      return each(y, n, [&](Vf x) { return x * sigmoid(x * alpha); });
-    case Kind::kSigmoid:
-      return each(y, n, [](Vf x) { return sigmoid(x); });
-    case Kind::kTanh:
-      return each(y, n, [](Vf x) { return tanh(x); });
-    case Kind::kGeluErf:
-      return each(y, n, [](Vf x) { return half_of_gelu(x, erf(x * 0.70710678118654752F)); });
-    case Kind::kGeluTanh:
-      return each(y, n, [](Vf x) {
-        return half_of_gelu(x, tanh(x * 0.79788456080286536F * (x * x * 0.044715F + 1.0F)));
-      });
-    case Kind::kAdd:
-      return each_with_other(block, op, tile, y, [](Vf x, Vf other) { return x + other; });
-    case Kind::kMul:
-      return each_with_other(block, op, tile, y, [](Vf x, Vf other) { return x * other; });
-  }
-}
-
 // One operation after the other on a whole tile; one function, so that tiles stay small.
-[[gnu::noinline]] void apply_all(const CodeBlock& block, const TileOf& tile, Vf* y) {
-  for (int i = 0; i < block.n_ops; ++i)
-    apply(block, block.ops[i], tile, y);
+[[gnu::noinline]] void apply_all(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
+  for (int i = 0; i < epilogue.n_ops; ++i)
+    apply<kRegisters>(epilogue, epilogue.ops[i], tile, y);
 }
 
 template <class To>
 constexpr bool kStoresSums = false;
 template <>
 constexpr bool kStoresSums<int32_t> = true;
-
-// What the result's type stores of one row in a panel: integer sums, or y.
-struct Finish {
-  const CodeBlock& block;
-  float low, high;  // codes: where rounding and the zero point stay within the type
-
-  explicit Finish(const CodeBlock& of) : block(of), low(of.low), high(of.high) {
-    const bool is_signed = of.dst.type == ElementType::kS8;
-    if (!is_signed && of.dst.type != ElementType::kU8) return;
-    const auto zero = static_cast<float>(of.dst.quant.zero_point);
-    const float least = (is_signed ? -128.0F : 0.0F) - zero;
-    low = low < least ? least : (low > least + 255.0F ? least + 255.0F : low);
-    high = high > least + 255.0F ? least + 255.0F : (high < least ? least : high);
-  }
-  // Of sums that start at `column`.
-  void scale(const Vi* sums, int64_t column, Vf* y) const {
-#pragma GCC unroll 16
-    for (int v = 0; v < kRegisters; ++v)
-      y[v] = fma(to_float(sums[v]), load(block.scales + column + v * kLanes),
-                 load(block.bias + column + v * kLanes));
-  }
-  void store(float* to, const Vf* y) const {
-#pragma GCC unroll 16
-    for (int v = 0; v < kRegisters; ++v)
-      store_lanes(to + v * kLanes, clamp(y[v], low, high));
-  }
-  template <class Code>
-  void store(Code* to, const Vf* y) const {
-    Vi codes[kRegisters];
-#pragma GCC unroll 16
-    for (int v = 0; v < kRegisters; ++v)
-      codes[v] = round_to_int(clamp(y[v], low, high)) + block.dst.quant.zero_point;
-    narrow_panel(to, codes);
-  }
-  void store(int32_t* to, const Vi* sums) const { std::memcpy(to, sums, sizeof(Vi) * kRegisters); }
-  // The columns that are there.
-  template <class To, class V>
-  void operator()(To* to, const V* row, int64_t column) const {
-    const int64_t n = block.columns - column;
-    if (n >= kColumns) return store(to, row);
-    To panel[kColumns];
-    store(panel, row);
-    std::memcpy(to, panel, static_cast<uint64_t>(n) * sizeof(To));
-  }
-};
 
 // GCC keeps the sums in registers only where all loops over them are unrolled.
 template <int rows, class To>
@@ -239,8 +87,9 @@ void multiply_tile(const CodeBlock& block, int64_t row, int64_t column) {
         sums[r][v] += multiply_pairs(left, right[v]);
     }
   }
-  const Finish finish(block);
-  To* const to = static_cast<To*>(block.dst.data) + row * block.dst_stride + column;
+  const Epilogue& epilogue = block.epilogue;
+  const Finish<kRegisters> finish(epilogue);
+  To* const to = static_cast<To*>(epilogue.dst.data) + row * epilogue.dst_stride + column;
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 16
@@ -249,16 +98,20 @@ void multiply_tile(const CodeBlock& block, int64_t row, int64_t column) {
   if constexpr (kStoresSums<To>) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
-      finish(to + r * block.dst_stride, sums[r], column);
+      finish(to + r * epilogue.dst_stride, sums[r], column);
   } else {
     Vf y[rows][kRegisters];
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r)
-      finish.scale(sums[r], column, y[r]);
-    if (block.n_ops > 0) apply_all(block, {row, column, rows}, y[0]);
+    for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kRegisters; ++v)
+        y[r][v] = to_float(sums[r][v]);
+      finish.scale(y[r], column, y[r]);
+    }
+    if (epilogue.n_ops > 0) apply_all(epilogue, {row, column, rows}, y[0]);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
-      finish(to + r * block.dst_stride, y[r], column);
+      finish(to + r * epilogue.dst_stride, y[r], column);
   }
 }
 
@@ -272,7 +125,7 @@ void multiply_rest(const CodeBlock& block, int64_t row, int64_t column) {
 
 template <class To>
 void multiply(const CodeBlock& block) {
-  for (int64_t column = 0; column < block.columns; column += kColumns) {
+  for (int64_t column = 0; column < block.epilogue.columns; column += kColumns) {
     int64_t row = 0;
     for (; row + kRows <= block.n_rows; row += kRows)
       multiply_tile<kRows, To>(block, row, column);
@@ -283,7 +136,7 @@ void multiply(const CodeBlock& block) {
 }  // namespace
 
 void code_block(const CodeBlock& block) {
-  switch (block.dst.type) {
+  switch (block.epilogue.dst.type) {
     case ElementType::kF32:
       return multiply<float>(block);
     case ElementType::kU8:

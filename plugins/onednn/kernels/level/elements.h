@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One register of f32 from or to kLanes elements of each type. bf16 and f16 round to nearest even
-// and keep denormals at every level (the bf16 instructions of AVX-512 flush them, so they are not
-// used).
+// and keep denormals at every level (the bf16 instructions of AVX-512 flush them, so only amx/ uses
+// them).
 
 #include "simd.h"
 
@@ -129,9 +129,16 @@ static inline Vu bits_of_bf16(Vf v) {
   Vu quiet = (u >> 16) | 0x40U;
   return v == v ? rounded : quiet;
 }
+#if defined(__AVX512BF16__)  // amx/ alone, whose products flush denormals anyway
+static inline void store_lanes(Bf16* p, Vf v) {
+  const __m256bh words = _mm512_cvtneps_pbh(v);
+  std::memcpy(p, &words, sizeof words);
+}
+#else
 static inline void store_lanes(Bf16* p, Vf v) {
   narrow_16(p, reinterpret_cast<Vi>(bits_of_bf16(v)));
 }
+#endif
 // The limits are clamped as floats: NaN becomes the lower one, beyond saturates.
 static inline Vf clamp(Vf v, float low, float high) {
   return min_fast(max_fast(v, splat(low)), splat(high));

@@ -145,13 +145,13 @@ double sigmoid(double y) {
 
 // Activations, sums and products with numbers of all types behind the sums.
 TEST_P(CodeProduct, DoesWhatFollows) {
-  using Kind = CodeTailOp::Kind;
+  using Kind = EpilogueOp::Kind;
   constexpr int64_t kM = 14, kN = 37;
   const std::vector<float> reals = uniform(kM * kN, -1, 1, 8);
   const std::vector<uint8_t> bytes = random_codes(kM * kN, 9);
   const Quant quant{0.02F, 100};
   struct Case {
-    CodeTailOp op;
+    EpilogueOp op;
     std::function<double(double y, size_t i)> want;
   };
   const Case cases[] = {
@@ -174,11 +174,12 @@ TEST_P(CodeProduct, DoesWhatFollows) {
          const double t = std::tanh(std::sqrt(2 / M_PI) * (y + 0.044715 * y * y * y));
          return y * (0.5 + 0.5 * t);
        }},
-      {{.kind = Kind::kAdd, .other = {reals.data()}, .row_stride = kN, .column_stride = 1},
-       [&](double y, size_t i) { return y + double{reals[i]}; }},
+      {{.kind = Kind::kAdd, .alpha = 2, .other = {reals.data()}, .row_stride = kN, .column_stride = 1},
+       [&](double y, size_t i) { return y + 2 * double{reals[i]}; }},
       {{.kind = Kind::kMul, .other = {reals.data() + 5}},
        [&](double y, size_t) { return y * double{reals[5]}; }},
       {{.kind = Kind::kAdd,
+        .alpha = 1,
         .other = {bytes.data(), ElementType::kU8, quant},
         .row_stride = kN,
         .column_stride = 1},
@@ -194,7 +195,7 @@ TEST_P(CodeProduct, DoesWhatFollows) {
     problem.args.a.zero = 128;
     for (float& number : problem.bias)
       number /= 5;
-    const CodeTailOp ops[] = {c.op, {.kind = Kind::kLinear, .alpha = 0.5F}};
+    const EpilogueOp ops[] = {c.op, {.kind = Kind::kLinear, .alpha = 0.5F}};
     problem.args.ops = ops;
     problem.args.n_ops = 2;
     auto a = [&](int64_t row, int64_t i) { return problem.matrix_value(row, i); };

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tile_product.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "code_tail.hpp"
+#include "conv_geometry.hpp"
+#include "kernels/tile_product.h"
+
+namespace tenon::onednn {
+namespace {
+
+using Op = kernels::EpilogueOp;
+
+// A tile has 16 rows: with few of them the weights' way from memory is all that counts, and oneDNN
+// reads them as fast.
+constexpr int64_t kLeastRows = 16;
+
+class StepBuilder {
+ public:
+  StepBuilder(Lowering& lowering, CodeStep& step, CodeFinish finish)
+      : lowering_(lowering), step_(step), finish_(std::move(finish)) {}
+
+  void build() {
+    const Tail& tail = finish_.tail;
+    View dst{.type = tail.quant ? tail.quant_type : lowering_.stored_type(tail.result),
+             .dims = lowering_.graph().values[tail.result].dims,
+             .strides = step_.dst_strides};
+    dst.buffer = lowering_.scratch(dst.bytes());
+    args_.type = step_.src.type;
+    args_.m = step_.args.m;
+    args_.n = step_.args.n;
+    args_.k = step_.args.k;
+    args_.a_stride = step_.args.a.stride * kernels::element_bytes(args_.type);
+    kernels::Epilogue& epilogue = args_.epilogue;
+    epilogue.dst.type = dst.type;
+    if (tail.quant) epilogue.dst.quant = *tail.quant;
+    epilogue.dst_stride = step_.dst_row;
+    epilogue.low = finish_.low;
+    epilogue.high = finish_.high;
+    shorten_gelu(finish_.ops, epilogue.dst);
+    emit(dst);
+    lowering_.set_view(tail.result, dst);
+    mark_absorbed(lowering_, tail);
+  }
+
+ private:
+  bool has_integers() const { return args_.type != ElementType::kBf16; }
+
+  void emit(const View& dst) {
+    const int64_t padded = kernels::tile_columns(args_.n);
+    const View b = packed();
+    const EpilogueRows rows = epilogue_rows(lowering_, step_, finish_, padded);
+    Step step{.name = lowering_.graph().nodes[step_.node].name,
+              .kernel = has_integers() ? "tenon:amx_int8" : "tenon:amx_bf16"};
+    step.flops = 2.0 * static_cast<double>(args_.m * args_.n * args_.k);
+    step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
+    step.places = {place_of(step_.src), place_of(dst), place_of(b), place_of(rows.scales),
+                   place_of(rows.bias), shifts()};
+    for (const View& other : finish_.others)
+      step.places.push_back(other.exists() ? place_of(other) : Place{});
+    step.always_succeeds = true;
+    step.kernel_function = [args = args_, ops = finish_.ops](
+                               const kernels::Context& context,
+                               void* const* pointers) -> const char* {
+      kernels::TileProductArgs call = args;
+      call.a = pointers[0];
+      call.b = pointers[2];
+      call.shifts = static_cast<const int32_t*>(pointers[5]);
+      call.epilogue.dst.data = pointers[1];
+      call.epilogue.scales = static_cast<const float*>(pointers[3]);
+      call.epilogue.bias = static_cast<const float*>(pointers[4]);
+      std::array<Op, kernels::kMostEpilogueOps> with_data;
+      for (size_t i = 0; i < ops.size(); ++i) {
+        with_data[i] = ops[i];
+        with_data[i].other.data = pointers[6 + i];
+      }
+      call.epilogue.ops = with_data.data();
+      call.epilogue.n_ops = static_cast<int>(ops.size());
+      kernels::tile_product(context, call);
+      return nullptr;
+    };
+    lowering_.add_step(std::move(step));
+  }
+
+  // Shared by all plans of the model.
+  View packed() {
+    const CodeWeights& weights = step_.weights;
+    const ElementType type = has_integers() ? ElementType::kS8 : ElementType::kBf16;
+    const int64_t bytes = kernels::packed_tile_bytes(type, args_.k, args_.n);
+    const void* data = lowering_.constant_data(weights.view);
+    std::string form = has_integers() ? "tiles of s8" : "tiles of bf16";
+    for (int64_t number : {args_.k, args_.n, weights.n_stride, weights.k_places.back()})
+      form += " " + std::to_string(number);
+    const int64_t elements = bytes / kernels::element_bytes(type);
+    return lowering_.make_constant(
+        type, {elements},
+        lowering_.weights().made(data, weights.view.bytes(), form, bytes, [&](void* to) {
+          if (has_integers())
+            pack(static_cast<const int8_t*>(data), type, to);
+          else
+            pack(rounded(static_cast<const float*>(data), weights.view.count()).data(), type, to);
+        }));
+  }
+
+  // Column by column, each with its k side by side.
+  template <class T>
+  void pack(const T* from, ElementType type, void* to) const {
+    const CodeWeights& weights = step_.weights;
+    std::vector<T> columns(static_cast<size_t>(args_.k * args_.n));
+    auto column = columns.begin();
+    for (int64_t i = 0; i < args_.n; ++i)
+      for (int64_t place : weights.k_places)
+        *column++ = from[i * weights.n_stride + place];
+    kernels::pack_tiles(type, columns.data(), 1, args_.k, args_.k, args_.n, to);
+  }
+
+  // f32 as bf16, to nearest even.
+  static std::vector<uint16_t> rounded(const float* from, int64_t count) {
+    std::vector<uint16_t> words(static_cast<size_t>(count));
+    for (size_t i = 0; i < words.size(); ++i) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, from + i, sizeof bits);
+      const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
+      const uint32_t up = bits + 0x7fffU + ((bits >> 16) & 1U);
+      words[i] = static_cast<uint16_t>((is_nan ? bits | 0x400000U : up) >> 16);
+    }
+    return words;
+  }
+
+  // What the left operand's zero point takes from the sums of each column.
+  Place shifts() const {
+    const int32_t zero = step_.src.quant.zero_point;
+    if (!has_integers() || zero == 0) return {};
+    const CodeWeights& weights = step_.weights;
+    const auto* codes = static_cast<const int8_t*>(lowering_.constant_data(weights.view));
+    std::vector<int32_t> row(static_cast<size_t>(kernels::tile_columns(args_.n)));
+    for (int64_t i = 0; i < args_.n; ++i) {
+      int32_t sum = 0;
+      for (int64_t place : weights.k_places)
+        sum += codes[i * weights.n_stride + place];
+      row[static_cast<size_t>(i)] = -zero * sum;
+    }
+    return lowering_.integers(row);
+  }
+
+  Lowering& lowering_;
+  CodeStep& step_;
+  CodeFinish finish_;
+  kernels::TileProductArgs args_ = {};
+};
+
+// oneDNN's bf16 products are as fast, but for their GELU.
+bool has_gelu(const Tail& tail) {
+  return std::any_of(tail.ops.begin(), tail.ops.end(), [](const TailOp& op) {
+    return op.eltwise && op.eltwise->algorithm == dnnl::algorithm::eltwise_gelu_erf;
+  });
+}
+
+bool add_step(Lowering& lowering, CodeStep step, const Tail& tail) {
+  CodeFinish finish = finish_of(lowering, step, tail);
+  if (finish.tail.nodes.size() != tail.nodes.size()) return false;
+  StepBuilder(lowering, step, std::move(finish)).build();
+  return true;
+}
+
+// In which type the tiles take the operands: those of 8 bits as they are, real ones in bf16.
+std::optional<ElementType> type_of_left(const Lowering& lowering,
+                                        const View& left,
+                                        const View& weights,
+                                        int column_axis,
+                                        const Tail& tail) {
+  if (!lowering.is_constant_view(weights) || !is_dense(weights)) return {};
+  if (holds_codes(left) && left.channels == nullptr &&
+      are_code_weights(lowering, weights, column_axis))
+    return left.type;
+  if (lowering.real_type() == ElementType::kBf16 && has_gelu(tail)) return ElementType::kBf16;
+  return {};
+}
+
+// Of the real numbers that weights are or stand for.
+View real_weights(Lowering& lowering, const View& weights) {
+  return weights.is_quantized() ? lowering.dequantized_constant(weights) : weights;
+}
+
+bool applies(const CodeStep& step, ElementType type) {
+  return step.args.m >= kLeastRows && kernels::takes_tile_rows(type, step.args.k);
+}
+
+}  // namespace
+
+bool lower_tile_product(Lowering& lowering, const Product& product, const Tail& tail) {
+  if (!computes_in_tiles() || product.transpose_a) return false;
+  const View a = lowering.view(product.a);
+  View b = lowering.view(product.b);
+  const size_t rank = b.dims.size();
+  if (!is_one_matrix(b)) return false;
+  const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
+  const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
+  const auto type = type_of_left(lowering, a, b, static_cast<int>(n_axis), tail);
+  if (!type) return false;
+  const int64_t k = b.dims[k_axis], n = b.dims[n_axis];
+  const bool is_row = product.bias == kNone || lowering.graph().values[product.bias].count() == n;
+  if (!is_row || !has_known_bias(lowering, product.bias)) return false;
+  CodeStep step{.node = product.node, .bias = product.bias};
+  step.args.m = a.count() / k;
+  step.args.n = n;
+  step.args.k = k;
+  step.args.a.stride = k;
+  if (!applies(step, *type)) return false;
+  if (*type == ElementType::kBf16) {
+    if (b.type != ElementType::kF32 && !b.is_quantized()) return false;
+    step.src = lowering.read_row_major(product.a, ElementType::kBf16);
+    b = real_weights(lowering, b);
+  } else {
+    step.src = lowering.read_stored(product.a, row_major_strides(a.dims), a.type);
+  }
+  step.weights = {.view = b, .n_stride = b.strides[n_axis]};
+  for (int64_t i = 0; i < k; ++i)
+    step.weights.k_places.push_back(i * b.strides[k_axis]);
+  step.dst_strides = row_major_strides(lowering.graph().values[tail.result].dims);
+  step.dst_row = n;
+  return add_step(lowering, std::move(step), tail);
+}
+
+bool lower_tile_conv(Lowering& lowering, int index, const Tail& tail) {
+  if (!computes_in_tiles() || tail.norm != kNone) return false;
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.nodes[index];
+  const View src = lowering.view(node.inputs[0]);
+  View weights = lowering.view(node.inputs[1]);
+  const auto type = type_of_left(lowering, src, weights, 0, tail);
+  if (!type || node.integer("group", 1) != 1 || src.dims.size() > 4) return false;
+  const Dims& dst = graph.values[node.outputs[0]].dims;
+  const Dims kernel(weights.dims.begin() + 2, weights.dims.end());
+  const kernels::Windows w = windows_of(src.dims, dst, find_window(node, src.dims, dst, kernel));
+  const bool is_plain = element_count(kernel) == 1 && w.stride_x == 1 && w.stride_y == 1 &&
+                        w.pad_left == 0 && w.pad_top == 0 && w.out_width == w.width &&
+                        w.out_height == w.height;
+  if (!is_plain || !has_known_bias(lowering, node.input(2))) return false;
+  CodeStep step{.node = index, .bias = node.input(2)};
+  step.args.k = weights.dims[1];
+  step.args.n = weights.dims[0];
+  step.args.m = src.count() / step.args.k;
+  step.args.a.stride = step.args.k;
+  if (!applies(step, *type)) return false;
+  if (*type == ElementType::kBf16) {
+    if (weights.type != ElementType::kF32 && !weights.is_quantized()) return false;
+    step.src = lowering.read(node.inputs[0], ElementType::kBf16, channels_last_strides(src.dims));
+    weights = real_weights(lowering, weights);
+  } else {
+    step.src = lowering.read_stored(node.inputs[0], channels_last_strides(src.dims), src.type);
+    lowering.set_view(node.inputs[0], step.src);  // later readers want it channels-last too
+  }
+  step.weights = {.view = weights, .n_stride = weights.strides[0]};
+  for (int64_t i = 0; i < step.args.k; ++i)
+    step.weights.k_places.push_back(i * weights.strides[1]);
+  step.dst_strides = channels_last_strides(dst);
+  step.dst_row = dst[1];
+  return add_step(lowering, std::move(step), tail);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What becomes of sums before they are stored; contract in ../epilogue_args.h. It goes by panels of
+// `registers` registers: y holds some rows of one panel, one row behind the other.
+
+#include "../epilogue_args.h"
+#include "elements.h"
+#include "vector_math.h"
+
+namespace tenon::onednn::kernels::TENON_LEVEL {
+
+// Functions that the kernels call in their innermost loops, with constant numbers of rows.
+#define TENON_INLINE [[gnu::always_inline]] inline
+
+// The low bytes of all lanes.
+template <int registers>
+inline void narrow_panel(void* to, const Vi* v) {
+#if defined(__AVX512F__)
+  for (int i = 0; i < registers; ++i)
+    narrow_8(static_cast<char*>(to) + i * kLanes, v[i]);
+#elif defined(__AVX2__)
+  static_assert(registers == 2);
+  const __m256i words = _mm256_packus_epi32(reinterpret_cast<__m256i>(v[0] & 0xff),
+                                            reinterpret_cast<__m256i>(v[1] & 0xff));
+  const __m256i ordered = _mm256_permute4x64_epi64(words, 0xd8);
+  const __m128i bytes =
+      _mm_packus_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
+  std::memcpy(to, &bytes, sizeof bytes);
+#else
+  static_assert(registers == 4);
+  const __m128i low = _mm_packus_epi32(reinterpret_cast<__m128i>(v[0] & 0xff),
+                                       reinterpret_cast<__m128i>(v[1] & 0xff));
+  const __m128i high = _mm_packus_epi32(reinterpret_cast<__m128i>(v[2] & 0xff),
+                                        reinterpret_cast<__m128i>(v[3] & 0xff));
+  const __m128i bytes = _mm_packus_epi16(low, high);
+  std::memcpy(to, &bytes, sizeof bytes);
+#endif
+}
+
+static inline Vf half_of_gelu(Vf y, Vf t) {
+  return y * (t * 0.5F + 0.5F);
+}
+
+// y Phi(y), Phi(y) - 1/2 being an odd minimax polynomial on [-4.2, 4.2] that is 1/2 at its end:
+// within 1e-4 of GELU everywhere.
+static inline Vf short_gelu(Vf y) {
+  const Vf x = clamp(y, -4.2F, 4.2F);
+  const Vf square = x * x;
+  Vf p = splat(-9.0174723e-10F);
+  p = fma(p, square, splat(7.9412960e-08F));
+  p = fma(p, square, splat(-3.0379192e-06F));
+  p = fma(p, square, splat(6.6890510e-05F));
+  p = fma(p, square, splat(-9.5065600e-04F));
+  p = fma(p, square, splat(9.2982230e-03F));
+  p = fma(p, square, splat(-6.5528190e-02F));
+  p = fma(p, square, splat(3.9846587e-01F));
+  return y * fma(p, x, splat(0.5F));
+}
+
+// The other operand's numbers for n columns; what lies behind them is not read.
+static inline Vf other_of(const EpilogueOp& op, int64_t row, int64_t column, int64_t n) {
+  const int64_t at = row * op.row_stride + column * op.column_stride;
+  auto take = [&](const auto* data) {
+    if (op.column_stride == 0) return load_lanes_part(data + at, 1)[0] + Vf{};
+    return n >= kLanes ? load_lanes(data + at) : load_lanes_part(data + at, n);
+  };
+  const Quant& quant = op.other.quant;
+  auto real = [&](Vf codes) {
+    return (codes - static_cast<float>(quant.zero_point)) * quant.scale;
+  };
+  switch (op.other.type) {
+    case ElementType::kU8:
+      return real(take(static_cast<const uint8_t*>(op.other.data)));
+    case ElementType::kS8:
+      return real(take(static_cast<const int8_t*>(op.other.data)));
+    case ElementType::kBf16:
+      return take(static_cast<const Bf16*>(op.other.data));
+    default:
+      return take(static_cast<const float*>(op.other.data));
+  }
+}
+
+// y: [n]
+template <class F>
+TENON_INLINE void each(Vf* y, int n, const F& f) {
+  for (int i = 0; i < n; ++i)
+    y[i] = f(y[i]);
+}
+
+struct TileOf {  // rows of one panel, within the block
+  int64_t row;
+  int64_t column;
+  int rows;
+};
+
+template <int registers, class F>
+TENON_INLINE void each_with_other(
+    const Epilogue& epilogue, const EpilogueOp& op, const TileOf& tile, Vf* y, const F& f) {
+  const int64_t n = epilogue.columns - tile.column;
+  for (int r = 0; r < tile.rows; ++r) {
+    for (int v = 0; v < registers && v * kLanes < n; ++v) {
+      Vf& at = y[r * registers + v];
+      at = f(at, other_of(op, epilogue.first_row + tile.row + r,
+                          epilogue.first_column + tile.column + v * kLanes, n - v * kLanes));
+    }
+  }
+}
+
+template <int registers>
+TENON_INLINE void apply(const Epilogue& epilogue,
+                        const EpilogueOp& op,
+                        const TileOf& tile,
+                        Vf* y) {
+  using Kind = EpilogueOp::Kind;
+  const int n = tile.rows * registers;
+  const Vf alpha = splat(op.alpha), beta = splat(op.beta);
+  switch (op.kind) {
+    case Kind::kClip:
+      return each(y, n, [&](Vf x) { return clamp(x, op.alpha, op.beta); });
+    case Kind::kLeakyRelu:
+      return each(y, n, [&](Vf x) { return x > 0.0F ? x : x * alpha; });
+    case Kind::kLinear:
+      return each(y, n, [&](Vf x) { return x * alpha + beta; });
+    case Kind::kHardSigmoid:
+      return each(y, n, [&](Vf x) { return clamp(x * alpha + beta, 0, 1); });
+    case Kind::kHardSwish:
+      return each(y, n, [&](Vf x) { return x * clamp(x * alpha + beta, 0, 1); });
+    case Kind::kSwish:
+      return each(y, n, [&](Vf x) { return x * sigmoid(x * alpha); });
+    case Kind::kSigmoid:
+      return each(y, n, [](Vf x) { return sigmoid(x); });
+    case Kind::kTanh:
+      return each(y, n, [](Vf x) { return tanh(x); });
+    case Kind::kGeluErf:
+      return each(y, n, [](Vf x) { return half_of_gelu(x, erf(x * 0.70710678118654752F)); });
+    case Kind::kGeluTanh:
+      return each(y, n, [](Vf x) {
+        return half_of_gelu(x, tanh(x * 0.79788456080286536F * (x * x * 0.044715F + 1.0F)));
+      });
+    case Kind::kAdd:
+      return each_with_other<registers>(epilogue, op, tile, y,
+                                        [&](Vf x, Vf other) { return x + other * alpha; });
+    case Kind::kMul:
+      return each_with_other<registers>(epilogue, op, tile, y,
+                                        [](Vf x, Vf other) { return x * other; });
+    case Kind::kShortGelu:
+      return each(y, n, [&](Vf x) { return short_gelu(x) * alpha; });
+  }
+}
+
+// What the result's type stores of one row in a panel: integer sums, or y.
+template <int registers>
+struct Finish {
+  static constexpr int kColumns = registers * kLanes;
+  const Epilogue& epilogue;
+  float low, high;  // codes: where rounding and the zero point stay within the type
+
+  explicit Finish(const Epilogue& of) : epilogue(of), low(of.low), high(of.high) {
+    const bool is_signed = of.dst.type == ElementType::kS8;
+    if (!is_signed && of.dst.type != ElementType::kU8) return;
+    const auto zero = static_cast<float>(of.dst.quant.zero_point);
+    const float least = (is_signed ? -128.0F : 0.0F) - zero;
+    low = low < least ? least : (low > least + 255.0F ? least + 255.0F : low);
+    high = high > least + 255.0F ? least + 255.0F : (high < least ? least : high);
+  }
+  // Of sums that start at `column`.
+  TENON_INLINE void scale(const Vf* sums, int64_t column, Vf* y) const {
+#pragma GCC unroll 16
+    for (int v = 0; v < registers; ++v)
+      y[v] = fma(sums[v], load(epilogue.scales + column + v * kLanes),
+                 load(epilogue.bias + column + v * kLanes));
+  }
+  template <class Real>
+  TENON_INLINE void store_panel(Real* to, const Vf* y) const {
+#pragma GCC unroll 16
+    for (int v = 0; v < registers; ++v)
+      store_lanes(to + v * kLanes, clamp(y[v], low, high));
+  }
+  TENON_INLINE void store_panel(uint8_t* to, const Vf* y) const { store_codes(to, y); }
+  TENON_INLINE void store_panel(int8_t* to, const Vf* y) const { store_codes(to, y); }
+  TENON_INLINE void store_codes(void* to, const Vf* y) const {
+    Vi codes[registers];
+#pragma GCC unroll 16
+    for (int v = 0; v < registers; ++v)
+      codes[v] = round_to_int(clamp(y[v], low, high)) + epilogue.dst.quant.zero_point;
+    narrow_panel<registers>(to, codes);
+  }
+  TENON_INLINE void store_panel(int32_t* to, const Vi* sums) const {
+    std::memcpy(to, sums, sizeof(Vi) * registers);
+  }
+  // The columns that are there.
+  template <class To, class V>
+  TENON_INLINE void operator()(To* to, const V* row, int64_t column) const {
+    const int64_t n = epilogue.columns - column;
+    if (n >= kColumns) return store_panel(to, row);
+    To panel[kColumns];
+    store_panel(panel, row);
+    std::memcpy(to, panel, static_cast<uint64_t>(n) * sizeof(To));
+  }
+};
+
+}  // namespace tenon::onednn::kernels::TENON_LEVEL

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tile_product.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace tenon::onednn::kernels {
+namespace {
+
+constexpr int64_t kUnits = 8;                // of work at least, so that threads end together
+constexpr int64_t kUnitBytes = 576 << 10;    // of either operand: a part of the L2 of CPUs with tiles
+constexpr int64_t kGrainProducts = 1 << 23;  // some 10 us of one thread
+
+// Linux: the tiles' data, one bit of the extended state.
+constexpr int kRequestPermission = 0x1023;
+constexpr int kTileData = 18;
+
+bool request_tiles() {
+  if (best_level() != Level::kAvx512 || !has_bf16_instructions()) return false;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kInt8 = 1U << 25;
+  constexpr unsigned kAll = kBf16 | kTiles | kInt8;
+  return (edx & kAll) == kAll && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+struct Cutting {
+  int64_t rows = 0;     // of a unit, whole blocks but for the last one
+  int64_t n_rows = 0;   // units side by side
+  int64_t panels = 0;   // of a unit
+  int64_t n_parts = 0;  // of the panels
+};
+
+constexpr int64_t parts(int64_t n, int64_t size) {
+  return (n + size - 1) / size;
+}
+
+Cutting cut(const TileProductArgs& args) {
+  Cutting made;
+  const int64_t row_bytes = tile_depth_bytes(args.type, args.k);
+  const int64_t fits = std::max<int64_t>(1, kUnitBytes / row_bytes / kTileRows) * kTileRows;
+  const int64_t even = parts(parts(args.m, kUnits), kTileRows) * kTileRows;
+  made.rows = std::min(fits, std::max<int64_t>(even, 4 * kTileRows));
+  made.n_rows = parts(args.m, made.rows);
+  const int64_t panels = parts(args.n, kTilePanel);
+  int64_t most = std::max<int64_t>(1, kUnitBytes / row_bytes / kTilePanel);
+  if (row_bytes > kTileWholeRow) most = std::min(most, kTileUnitPanels);
+  const int64_t n_parts = std::max(parts(kUnits, made.n_rows), parts(panels, most));
+  made.panels = parts(panels, n_parts);
+  made.n_parts = parts(panels, made.panels);
+  return made;
+}
+
+template <class T>
+void pack(const T* b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n, T* to) {
+  constexpr int64_t kGroup = 4 / sizeof(T);  // elements of k side by side
+  constexpr int64_t kDepth = kTileDepth / sizeof(T);
+  const int64_t depth = parts(k, kDepth) * kDepth;
+  std::memset(to, 0, static_cast<size_t>(depth * tile_columns(n)) * sizeof(T));
+  for (int64_t column = 0; column < n; ++column) {
+    const int64_t tile = column % kTilePanel / 16;
+    T* const panel = to + column / kTilePanel * kTilePanel * depth + tile * 16 * kDepth +
+                     column % 16 * kGroup;
+    for (int64_t i = 0; i < k; ++i)
+      panel[i / kDepth * kTilePanel * kDepth + i % kDepth / kGroup * 16 * kGroup + i % kGroup] =
+          b[i * k_stride + column * n_stride];
+  }
+}
+
+}  // namespace
+
+bool has_tiles() {
+  static const bool kHas = request_tiles();
+  return kHas;
+}
+
+void pack_tiles(ElementType type,
+                const void* b,
+                int64_t k_stride,
+                int64_t n_stride,
+                int64_t k,
+                int64_t n,
+                void* packed) {
+  if (type == ElementType::kBf16)
+    pack(static_cast<const uint16_t*>(b), k_stride, n_stride, k, n, static_cast<uint16_t*>(packed));
+  else
+    pack(static_cast<const uint8_t*>(b), k_stride, n_stride, k, n, static_cast<uint8_t*>(packed));
+}
+
+void tile_product(const Context& context, const TileProductArgs& args) {
+  if (args.m <= 0 || args.n <= 0) return;
+  const Cutting cutting = cut(args);
+  const int64_t products = cutting.rows * cutting.panels * kTilePanel * args.k;
+  const int64_t n_panels = parts(args.n, kTilePanel);
+  auto run = [&](int64_t lo, int64_t hi) {
+    for (int64_t unit = lo; unit < hi; ++unit) {
+      const int64_t row = unit % cutting.n_rows * cutting.rows;
+      const int64_t panel = unit / cutting.n_rows * cutting.panels;
+      amx::tile_unit(args, {.row = row,
+                            .n_rows = std::min(cutting.rows, args.m - row),
+                            .panel = panel,
+                            .n_panels = std::min(cutting.panels, n_panels - panel),
+                            .depth = tile_depth_bytes(args.type, args.k)});
+    }
+  };
+  parallel_for(context.parallel, cutting.n_rows * cutting.n_parts,
+               std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)), run);
+}
+
+}  // namespace tenon::onednn::kernels

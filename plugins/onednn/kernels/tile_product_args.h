@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Arguments of products on tiles, as amx/ sees them too; contract in tile_product.h.
+
+#include <cstdint>
+
+#include "epilogue_args.h"
+
+namespace tenon::onednn::kernels {
+
+constexpr int64_t kTileRows = 32;        // of the left operand in one block
+constexpr int64_t kTilePanel = 32;       // columns of the packed right operand that lie together
+constexpr int64_t kTileDepth = 64;       // bytes of k in one step
+constexpr int64_t kMostTileTail = 2048;  // bytes of a row that may be no multiple of kTileDepth
+// Longer rows are multiplied a piece after the other, so that a block of the left operand stays in
+// L1 over all panels of a unit; the sums wait in memory meanwhile.
+constexpr int64_t kTileWholeRow = 768;  // bytes that are no pieces
+constexpr int64_t kTilePiece = 512;
+constexpr int64_t kTileUnitPanels = 16;  // at most, of a unit whose rows are multiplied in pieces
+
+struct TileProductArgs {
+  ElementType type = ElementType::kU8;  // of a: kU8 and kS8 (b is s8), or kBf16 (b is bf16)
+  const void* a = nullptr;
+  int64_t a_stride = 0;     // bytes from one row to the next, at least those of k elements
+  const void* b = nullptr;  // pack_tiles
+  int64_t m = 0, n = 0, k = 0;
+  const int32_t* shifts = nullptr;  // [tile_columns(n)]; null: zeros. Not read for bf16.
+  // scales and bias: [tile_columns(n)], not read for i32; ops' operands and dst at the first row
+  // and column. columns, first_row and first_column are set per block.
+  Epilogue epilogue = {};
+};
+
+// Some rows times some panels of a product, on the calling thread.
+struct TileUnit {
+  int64_t row = 0, n_rows = 0;
+  int64_t panel = 0, n_panels = 0;
+  int64_t depth = 0;  // bytes of a row of the left operand, in whole steps of k
+};
+
+namespace amx {
+
+// Configures the thread's tiles, and releases them when it returns.
+void tile_unit(const TileProductArgs& args, const TileUnit& unit);
+
+}  // namespace amx
+
+}  // namespace tenon::onednn::kernels
