@@ -19,21 +19,20 @@ int arity(const tn_expr_node& e) {
   return is_leaf(e) ? 0 : kernels::arity(e.op);
 }
 
-// A subexpression that nothing else in the program looks into.
+// A subexpression. What others read of it stays in the program too and is computed twice.
 struct Part {
   uint32_t root = 0;
   std::set<uint32_t> nodes;      // of the program, leaves among them
   std::set<uint32_t> positions;  // inputs that it reads
-  size_t n_own = 0;              // of them, those that only it reads
 };
 
 class Cutting {
  public:
   Cutting(Graph& graph, Node& node) : graph_(graph), node_(node) {}
 
+  // Ends, as each part makes a leaf of what was none.
   void run() {
     while (node_.inputs.size() > kMostPointwiseInputs) {
-      count_readers();
       std::optional<Part> part = largest();
       if (!part) return;
       take_out(*part);
@@ -43,45 +42,27 @@ class Cutting {
  private:
   uint32_t operand(const tn_expr_node& e, int i) const { return i == 0 ? e.a : i == 1 ? e.b : e.c; }
 
-  void count_readers() {
-    n_readers_.assign(node_.expr.size(), 0);
-    n_reads_.assign(node_.inputs.size(), 0);
-    for (const tn_expr_node& e : node_.expr) {
-      for (int i = 0; i < arity(e); ++i)
-        ++n_readers_[operand(e, i)];
-      if (e.op == TN_EXPR_INPUT) ++n_reads_[e.a];
-    }
-  }
-
   std::optional<Part> largest() const {
     std::optional<Part> best;
     for (uint32_t i = 0; i + 1 < node_.expr.size(); ++i) {
       std::optional<Part> part = part_at(i);
-      if (part && part->n_own > 1 && (!best || part->n_own > best->n_own)) best = std::move(part);
+      if (!part || part->positions.size() < 2) continue;
+      if (!best || part->positions.size() > best->positions.size()) best = std::move(part);
     }
     return best;
   }
 
   std::optional<Part> part_at(uint32_t root) const {
     if (is_leaf(node_.expr[root])) return {};
-    Part part{.root = root, .nodes = {root}};
+    Part part{.root = root, .nodes = {root}, .positions = {}};
     std::vector<uint32_t> waiting = {root};
-    std::vector<uint32_t> n_inside(node_.expr.size(), 0);
     while (!waiting.empty()) {
       const tn_expr_node& e = node_.expr[waiting.back()];
       waiting.pop_back();
       if (e.op == TN_EXPR_INPUT) part.positions.insert(e.a);
       if (part.positions.size() > kMostPointwiseInputs) return {};
-      for (int i = 0; i < arity(e); ++i) {
-        ++n_inside[operand(e, i)];
+      for (int i = 0; i < arity(e); ++i)
         if (part.nodes.insert(operand(e, i)).second) waiting.push_back(operand(e, i));
-      }
-    }
-    for (uint32_t i : part.nodes) {
-      const tn_expr_node& e = node_.expr[i];
-      bool is_own = i == root || n_inside[i] == n_readers_[i];
-      if (!is_own && !is_leaf(e)) return {};
-      part.n_own += e.op == TN_EXPR_INPUT && is_own && n_reads_[e.a] == 1;
     }
     return part;
   }
@@ -160,8 +141,6 @@ class Cutting {
 
   Graph& graph_;
   Node& node_;
-  std::vector<uint32_t> n_readers_;  // of each part of the program
-  std::vector<uint32_t> n_reads_;    // of each input, by parts
 };
 
 }  // namespace
