@@ -201,11 +201,11 @@ const char* Executable::execute(Slot& slot,
     bool may_stop = request.is_cancelled != nullptr && i < plan_.first_commit;
     if (may_stop && request.is_cancelled(request.cancel)) return "cancelled";
     Clock::time_point begin = request.step_ns == nullptr ? Clock::time_point() : Clock::now();
+    team.set_ids_meet(call.ids_meet);
     if (call.step->kernel_function) {
       const char* error = call.step->kernel_function(context, call.pointers.data());
       if (error != nullptr) return error;
     } else {
-      team.set_ids_meet(call.ids_meet);
       dnnl_status_t status =
           dnnl_primitive_execute(call.step->primitive.get(), slot.stream.get(),
                                  static_cast<int>(call.arguments.size()), call.arguments.data());
