@@ -11,6 +11,8 @@ namespace tenon::ops {
 namespace {
 
 Status batch_norm_shape(EditView edit, Node node) {
+  if (node.n_outputs() > 1 && node.attr_int("training_mode") == 0)
+    return invalid(cat("expected 1 output without training_mode, got ", node.n_outputs()));
   TN_CHECK(set_output(edit, node, 0, node.input(0).type()));
   Type mean = node.input(3).type();
   TN_CHECK(set_output(edit, node, 1, mean));

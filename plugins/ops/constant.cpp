@@ -4,6 +4,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "sampling.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -82,6 +83,7 @@ Status fill_ref(const Call& call) {
   std::vector<int64_t> shape = read_ints(call.in(0));
   for (int64_t size : shape)
     if (size < 0) return invalid(cat("shape: expected sizes from 0, got ", size));
+  TN_CHECK(expect_shape("shape", shape));
   if (!fill) {
     TN_TRY(zero, Tensor::zeros(call.ctx(), TN_F32, std::span<const int64_t>{}));
     fill = zero;

@@ -7,6 +7,7 @@
 #include "dispatch.hpp"
 #include "examples.hpp"
 #include "sampling.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -30,9 +31,13 @@ Result<Sizes> sizes_of(Node node, const Dims& in, const Dims& kernel, Dims& out)
       s.output_padding.size() != n || kernel.size() != n || (!stated.empty() && stated.size() < n))
     return invalid(cat(
         "strides, dilations, pads, output_padding, output_shape: expected lists for ", n, " axes"));
+  TN_CHECK(expect_moderate("strides", s.stride, 1));
+  TN_CHECK(expect_moderate("dilations", s.dilation, 1));
+  TN_CHECK(expect_moderate("pads", pads, INT32_MIN));
+  TN_CHECK(expect_moderate("output_padding", s.output_padding, 0));
+  TN_CHECK(expect_moderate("output_shape", stated, 0));
   out.assign(n, Dim());
   for (size_t i = 0; i < n; ++i) {
-    if (s.stride[i] < 1 || s.dilation[i] < 1) return invalid("strides, dilations: expected from 1");
     Dim reach = (kernel[i] - Dim(1)) * Dim(s.dilation[i]) + Dim(1);
     Dim full = (in[i] - Dim(1)) * Dim(s.stride[i]) + Dim(s.output_padding[i]) + reach;
     Dim wanted;

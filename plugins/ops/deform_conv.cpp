@@ -18,6 +18,10 @@ using namespace deform;  // NOLINT(google-build-using-namespace): the same opera
 
 Status deform_shape(EditView edit, Node node) {
   Type x = node.input(kX).type(), w = node.input(kW).type(), offset = node.input(kOffset).type();
+  int64_t group = node.attr_int("group", 1), offset_group = node.attr_int("offset_group", 1);
+  int64_t channels = x.ranked && x.rank() == 4 ? x.dims[1] : TN_DIM_UNKNOWN;
+  if (group < 1 || offset_group < 1 || (channels >= 0 && channels % offset_group != 0))
+    return invalid(cat("offset_group: expected a divisor of ", channels, ", got ", offset_group));
   Dims out(4);
   if (x.ranked && x.rank() == 4) out[0] = dims_of(x)[0];
   if (w.ranked && w.rank() == 4) out[1] = dims_of(w)[0];

@@ -171,29 +171,15 @@ Status pool_vjp(Gradients& g) {
   return {};
 }
 
-// What both gradients rely on: dy is the pool's result of x.
-Status check_pool_grad(Node node, const Dims& x) {
-  Type dy = node.input(0).type();
-  Dims kernel;
-  for (int64_t size : node.attr_ints("kernel_shape"))
-    kernel.emplace_back(size);
-  if (x.size() < 3) return invalid(cat("x: expected rank from 3, got ", x.size()));
-  Dims spatial(x.begin() + 2, x.end()), got(spatial.size());
-  if (dy.ranked) {
-    got = dims_of(dy);
-    got.erase(got.begin(), got.begin() + std::min<int64_t>(2, static_cast<int64_t>(got.size())));
-  }
-  return expect_window(node, spatial, kernel, got);
-}
 Status max_grad_shape(EditView edit, Node node) {
   Type x = node.input(1).type();
-  if (x.ranked) TN_CHECK(check_pool_grad(node, dims_of(x)));
+  if (x.ranked) TN_CHECK(expect_pool_of(node, dims_of(x)));
   return set_output(edit, node, 0, node.input(1).type());
 }
 Status average_grad_shape(EditView edit, Node node) {
   std::optional<Dims> x = contents(node.input(1));
   uint32_t dtype = node.input(0).dtype();
-  if (x) TN_CHECK(check_pool_grad(node, *x));
+  if (x) TN_CHECK(expect_pool_of(node, *x));
   return set_output(edit, node, 0, x ? type_of(dtype, *x) : unranked(dtype));
 }
 

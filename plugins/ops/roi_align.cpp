@@ -57,6 +57,10 @@ Status roi_ref(const Call& call) {
   auto edge = [&](int64_t roi, int64_t k) {
     return load_number(call.data<char>(1), call.dtype(1), roi * 4 + k) * r.scale - r.offset;
   };
+  constexpr double kFarthest = 1e6;  // pixels; the samples of a bin are counted by its size
+  for (int64_t i = 0; i < 4 * rois[0]; ++i)
+    if (!(std::fabs(edge(i / 4, i % 4)) <= kFarthest))
+      return invalid(cat("rois: expected finite edges within ", int64_t(kFarthest), " pixels"));
   int64_t bins = r.rows * r.columns;
   auto body = [&](uint64_t begin, uint64_t end) {
     for (auto i = static_cast<int64_t>(begin); i < static_cast<int64_t>(end); ++i) {

@@ -106,7 +106,7 @@ Result<std::vector<int64_t>> split_sizes(const Call& call, int64_t size) {
   }
   int64_t sum = 0;
   for (int64_t part : out) {
-    if (part < 0) return invalid(cat("split: expected numbers from 0, got ", part));
+    if (part < 0 || part > size - sum) return invalid(cat("split: a part of ", part, " of ", size));
     sum += part;
   }
   if (sum != size) return invalid(cat("split: expected a sum of ", size, ", got ", sum));

@@ -7,6 +7,7 @@
 #include "dims.hpp"
 #include "examples.hpp"
 #include "sampling.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -87,13 +88,16 @@ Status slice_shape(EditView edit, Node node) {
     return invalid(cat("starts, ends, axes and steps: expected lists of one length, got ", n,
                        " starts and ", ends->size(), " ends"));
   }
+  Ints cut;
   for (size_t i = 0; i < n; ++i) {
     TN_TRY(axis, axis_in(axes ? (*axes)[i] : static_cast<int64_t>(i), out.size(), "axes"));
+    cut.push_back(axis);
     Dim& size = out[static_cast<size_t>(axis)];
     Dim step = !node.input(4) ? Dim(1) : steps ? (*steps)[i] : Dim();
     TN_TRY(count, sliced(size, (*starts)[i], (*ends)[i], step));
     size = count;
   }
+  TN_CHECK(expect_once("axes", cut));
   TN_CHECK(set_output(edit, node, 0, x.dtype, out));
   return out.size() == 1 ? slice_contents(edit, node, contents(node.input(0))) : Status();
 }
@@ -113,12 +117,13 @@ Status slice_ref(const Call& call) {
   Walk walk{to_vector(shape), strides, {}, 0, 0};
   for (size_t i = 0; i < starts.size(); ++i) {
     TN_TRY(axis, axis_in(axes[i], shape.size(), "axes"));
-    auto d = static_cast<size_t>(axis);
+    auto d = static_cast<size_t>(axes[i] = axis);
     TN_TRY(range, range_of(starts[i], ends[i], steps[i], shape[d]));
     walk.shape[d] = range.count;
     walk.from_at += range.count > 0 ? range.start * strides[d] : 0;
     walk.from_strides[d] = strides[d] * range.step;
   }
+  TN_CHECK(expect_once("axes", axes));
   walk.to_strides = dense_strides(walk.shape);
   TN_TRY(out, call.out(0, call.dtype(0), walk.shape));
   Cells from(call.in(0)), to(out);

@@ -20,8 +20,8 @@ Result<std::vector<int64_t>> permutation(Node node, size_t rank) {
   }
   std::vector<bool> seen(rank, false);
   for (int64_t& axis : perm) {
-    TN_TRY(checked, axis_in(axis, rank, "perm"));
-    axis = checked;
+    if (axis < 0 || axis >= static_cast<int64_t>(rank))
+      return invalid(cat("perm: expected axes in 0..", rank - 1, ", got ", axis));
     if (seen[static_cast<size_t>(axis)])
       return invalid(cat("perm: axis ", axis, " is there twice"));
     seen[static_cast<size_t>(axis)] = true;

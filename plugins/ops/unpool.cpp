@@ -19,6 +19,9 @@ Result<Ints> unpooled(Node node, std::span<const int64_t> x) {
   Ints strides = ints_or(node, "strides", n, 1), pads = ints_or(node, "pads", 2 * n, 0);
   if (x.size() != n + 2 || strides.size() != n || pads.size() != 2 * n)
     return invalid("expected kernel_shape, strides and pads for each axis after the second");
+  TN_CHECK(expect_moderate("kernel_shape", kernel, 1));
+  TN_CHECK(expect_moderate("strides", strides, 1));
+  TN_CHECK(expect_moderate("pads", pads, INT32_MIN));
   for (size_t d = 0; d < n; ++d)
     if (out[d + 2] >= 0)
       out[d + 2] = (out[d + 2] - 1) * strides[d] - pads[d] - pads[n + d] + kernel[d];
@@ -102,6 +105,7 @@ Result<Ints> pasted_axes(Node node, size_t rank, size_t n) {
     TN_TRY(at, axis_in(axis, rank, "axes"));
     axis = at;
   }
+  TN_CHECK(expect_once("axes", axes));
   return axes;
 }
 

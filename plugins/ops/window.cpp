@@ -126,4 +126,18 @@ Status expect_window(Node node, const Dims& spatial, const Dims& kernel, const D
   return {};
 }
 
+Status expect_pool_of(Node node, const Dims& x) {
+  Type dy = node.input(0).type();
+  Dims kernel;
+  for (int64_t size : node.attr_ints("kernel_shape"))
+    kernel.emplace_back(size);
+  if (x.size() < 3) return invalid(cat("x: expected rank from 3, got ", x.size()));
+  Dims spatial(x.begin() + 2, x.end()), got(spatial.size());
+  if (dy.ranked) {
+    got = dims_of(dy);
+    got.erase(got.begin(), got.begin() + std::min<int64_t>(2, static_cast<int64_t>(got.size())));
+  }
+  return expect_window(node, spatial, kernel, got);
+}
+
 }  // namespace tenon::ops

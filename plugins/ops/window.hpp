@@ -39,6 +39,9 @@ Result<Dims> window_dims(Node node, const Dims& spatial, const Dims& kernel);
 // are not all known agree with everything.
 Status expect_window(Node node, const Dims& spatial, const Dims& kernel, const Dims& dy);
 
+// For gradients of pools: input 0 has the sizes of the pool's result of x.
+Status expect_pool_of(Node node, const Dims& x);
+
 // Attributes that all windows have, as JSON without brackets.
 #define TENON_WINDOW_ATTRIBUTES                                                \
   R"({"name": "auto_pad", "type": "string", "default": "NOTSET"},)"            \

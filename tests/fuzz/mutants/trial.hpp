@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One mutant from its number: a row's sample, changed, read, compiled and run on every backend that
+// runs here. Nothing is asked of the numbers; what must not happen is that the process dies.
+
+#include <atomic>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/tenon.h"
+
+#include "mutation.hpp"
+
+namespace tenon::fuzz {
+
+// What came of all mutants; lives in memory that outlives a process that dies.
+struct Tally {
+  std::atomic<uint64_t> next{0}, mutants{0}, refused{0}, large{0}, compiled{0}, ran{0};
+  char what[1000] = {};  // the mutant of the moment
+};
+
+class Trials {
+ public:
+  // rows: those of this type only, or all. keep: a folder for the accepted ones as ONNX files, or
+  // "".
+  Trials(uint64_t seed, std::string_view rows, std::string keep);
+  ~Trials();
+  Trials(const Trials&) = delete;
+  void run(uint64_t number, Tally& tally);
+
+ private:
+  struct Mutant;
+  Result<Mutant> make(const tn_op* row, Random& random, Tally& tally);
+  Status add_late(EditView edit, Mutant& mutant, Random& random);
+  // Whether it was compiled, and ran.
+  void run_on(const Mutant& mutant,
+              const tn_graph* graph,
+              std::string_view backend,
+              Random random,
+              bool& compiled,
+              bool& ran);
+  void run_decomposed(const Mutant& mutant, Random random);
+  void save(const Mutant& mutant, uint64_t number, bool ran);
+
+  tenon_session* session_ = nullptr;
+  tn_ctx* ctx_ = nullptr;
+  std::vector<const tn_op*> rows_;
+  uint64_t seed_;
+  std::string keep_, state_folder_;
+};
+
+}  // namespace tenon::fuzz
