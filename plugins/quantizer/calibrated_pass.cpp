@@ -51,6 +51,7 @@ Result<CalibratedPass> CalibratedPass::create(tn_ctx* ctx, const Options& option
 
 Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   Graph graph{raw};
+  TN_CHECK(check_skipped(graph, choices_.skip));
   TN_TRY(assignment, Assignment::make(graph, choices_));
   TN_CHECK(check_something_taken(assignment));
   TN_TRY(feed, DataFeed::make(ctx_, data_, graph, samples_, batch_));

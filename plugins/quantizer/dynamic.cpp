@@ -37,6 +37,7 @@ class Dynamic {
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     shared_.clear();
     stored_.clear();
+    TN_CHECK(check_skipped({raw}, choices_.skip));
     TN_TRY(assignment, Assignment::make({raw}, choices_));
     Storage storage({choices_.skip, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));

@@ -117,6 +117,24 @@ void Storage::note(Node node, double snr_db) {
   notes_.push_back({{"node", node.name()}, {"op", node.type()}, {"weight_snr_db", snr_db}});
 }
 
+Status check_skipped(Graph graph, const std::vector<std::string>& patterns) {
+  auto has_body = [](Node node) {  // its nodes may be what a pattern means
+    for (const std::string& name : attribute_names(node))
+      if (node.attr(name).tag == TN_ANY_GRAPH) return true;
+    return false;
+  };
+  for (const std::string& pattern : patterns) {
+    bool is_met = false;
+    for (Node node : graph.nodes())
+      is_met = is_met || matches(pattern, node) || has_body(node);
+    if (!is_met)
+      return {TN_INVALID_ARGUMENT,
+              cat("option skip: '", pattern,
+                  "' matches no node: expected names, operators or scopes, with * and ?")};
+  }
+  return {};
+}
+
 Status Storage::run_in_bodies(tn_graph* graph) {
   for (Node node : Graph{graph}.nodes())
     for (const std::string& name : attribute_names(node))

@@ -41,4 +41,7 @@ class Storage {
   nlohmann::ordered_json notes_ = nlohmann::ordered_json::array();
 };
 
+// An error names the pattern of option skip that means no node.
+Status check_skipped(Graph graph, const std::vector<std::string>& patterns);
+
 }  // namespace tenon::quantizer

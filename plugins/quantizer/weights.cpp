@@ -19,6 +19,7 @@ class Weights {
     return out;
   }
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
+    TN_CHECK(check_skipped({raw}, choices_.skip));
     TN_TRY(assignment, Assignment::make({raw}, choices_));
     Insertion insertion(ctx_, assignment, plan_);
     Storage storage({choices_.skip, plan_.per_channel});

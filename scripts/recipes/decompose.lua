@@ -4,18 +4,15 @@
 -- With data it says how near the outputs stay to the original's. Training is what wins the rest back.
 local tn = require "tenon"
 local args = tn.args
+local recipe = tn.recipe {
+  name = "decompose", passes = { "decomposer.svd", "decomposer.tucker2" },
+  options = { methods = "svd, tucker2 or both (both)", limit = "samples of --data that outputs are compared on (64)" },
+}
+if recipe.described then
+  return recipe.described
+end
 
 local model = tn.load(args.model):apply("fusion.default")
-
-local function options(defaults)
-  for _, key in ipairs { "rank", "energy", "weaken", "min_error", "multiple", "max_error", "max_ratio", "measure",
-    "allow_slower", "backend", "only", "skip", "seed" } do
-    if args[key] ~= nil then
-      defaults[key] = args[key]
-    end
-  end
-  return defaults
-end
 
 -- The thin layers that svd makes are nothing for tucker2; the other way round they would be.
 local methods = args.methods or { "svd", "tucker2" }
@@ -25,7 +22,7 @@ end
 local small, rows, taken, why = model, {}, {}, {}
 for _, method in ipairs(methods) do
   local report
-  small, report = small:apply("decomposer." .. method, options {})
+  small, report = small:apply("decomposer." .. method, recipe.options("decomposer." .. method))
   for _, layer in ipairs(report.decomposed) do
     rows[#rows + 1] = {
       layer = layer.node, method = method, rank = tostring(layer.rank or layer.rank_in .. " " .. layer.rank_out),

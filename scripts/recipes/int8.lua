@@ -6,6 +6,16 @@
 -- model's on a quarter of the data that calibration has not seen.
 local tn = require "tenon"
 local args = tn.args
+local recipe = tn.recipe {
+  name = "int8", passes = { "quantizer.static", "precision.widen" },
+  options = {
+    limit = "held-out samples that candidates are judged by (64)", min_snr = "dB that have to be left, or nothing is written",
+    max_drop = "of the metric, at most, or nothing is written", metric = "what max_drop is about (accuracy)",
+  },
+}
+if recipe.described then
+  return recipe.described
+end
 
 if not args.data then
   error("recipe int8: option --data: expected a calibration set (.npz, .npy, .csv or a folder of images)", 0)
@@ -17,11 +27,11 @@ local candidates = {
   { name = "mse", observer = "mse" },
   { name = "entropy", observer = "entropy" },
 }
-if args.observer then
-  candidates = { { name = args.observer, observer = args.observer } }
+if args.observer or args.observer_options then
+  candidates = { { name = args.observer or "mse" } }
 end
 
-local model = tn.load(args.model):apply("precision.widen", { interface = args.interface }):apply("fusion.default")
+local model = tn.load(args.model):apply("precision.widen", recipe.options("precision.widen")):apply("fusion.default")
 local data = tn.data.open(args.data)
 local calibration, held = data, data
 if #data >= 8 then
@@ -29,10 +39,9 @@ if #data >= 8 then
 end
 
 local function quantize(candidate)
-  return model:apply("quantizer.static", {
+  return model:apply("quantizer.static", recipe.options("quantizer.static", {
     data = calibration, observer = candidate.observer, observer_options = candidate.observer_options,
-    samples = args.samples or 256, skip = args.skip or {}, products = args.products,
-  })
+  }))
 end
 
 local best, report
@@ -46,10 +55,48 @@ for _, candidate in ipairs(candidates) do
     report = told
   end
 end
+
+-- Signal to noise of the worst output; in front of a Softmax where one makes it, which hides what was lost.
+local compared = tn.compare(model, best.model, held, { limit = args.limit or 64 })
+local outputs, snr = {}, math.huge
+for _, port in ipairs(best.model:inspect().outputs) do
+  outputs[port.name] = true
+end
+for _, row in ipairs(compared.layers) do
+  if outputs[row.value] or row.op == "output" then
+    snr = math.min(snr, row.op == "Softmax" and row.source_snr_db or row.snr_db)
+  end
+end
+local weakest, nodes = {}, {}
+for _, row in ipairs(compared.layers) do -- the most damaging first
+  if #weakest < 3 and row.node ~= "" and row.op ~= "Softmax" then
+    weakest[#weakest + 1] = { node = row.node, op = row.op, snr_db = row.snr_db, damage = row.damage }
+    nodes[#nodes + 1] = '"' .. row.node .. '"'
+  end
+end
+local advice = string.format("most is lost in %s: leave them in float with --set 'skip=[%s]'%s", table.concat(nodes, ", "),
+  table.concat(nodes, ","), args.observer and ", or try without --set observer=" .. tostring(args.observer) or "")
+if args.min_snr and not (snr >= args.min_snr) then
+  error(string.format("recipe int8: option min_snr: expected %g dB or more, got %.1f dB; nothing was written; %s",
+    args.min_snr, snr, advice), 0)
+end
+local drop
+if args.max_drop then
+  local metric = args.metric or "accuracy"
+  local before = tn.evaluate(model, held, { metric = metric }).value
+  drop = before - tn.evaluate(best.model, held, { metric = metric }).value
+  if not (drop <= args.max_drop) then
+    error(string.format("recipe int8: option max_drop: expected %s to fall by %g at most, got %.4f; nothing was written; %s",
+      metric, args.max_drop, drop, advice), 0)
+  end
+end
+if snr < 10 then -- noise of a tenth of the signal's power
+  tn.log.warning(string.format("only %.1f dB of signal to noise are left: %s", snr, advice))
+end
 best.model:save(args.output)
 
 local result = {
-  output = args.output, observer = best.name, cosine = best.mean, cosine_min = best.min,
+  output = args.output, observer = best.name, cosine = best.mean, cosine_min = best.min, snr_db = snr, weakest = weakest, drop = drop,
   bytes_before = model:bytes(), bytes_after = best.model:bytes(),
   quantized = report.counts.quantized, float = report.counts.float, left = report.float,
 }
@@ -67,7 +114,7 @@ if not args.json then
   for _, why in ipairs(order) do
     print("  float, " .. why .. ": " .. table.concat(names[why], ", "))
   end
-  print(string.format("%s: observer %s, %.1f MB -> %.1f MB, cosine %.5f (lowest %.5f)", args.output,
-    best.name, result.bytes_before / 1e6, result.bytes_after / 1e6, best.mean, best.min))
+  print(string.format("%s: observer %s, %.1f MB -> %.1f MB, cosine %.5f (lowest %.5f), %.1f dB", args.output,
+    best.name, result.bytes_before / 1e6, result.bytes_after / 1e6, best.mean, best.min, snr))
 end
 return result

@@ -4,17 +4,25 @@
 -- A pruned model needs training to be as good as before; with data it says how far its answers are.
 local tn = require "tenon"
 local args = tn.args
+local recipe = tn.recipe {
+  name = "prune", passes = { "pruner.structured" },
+  options = {
+    fuse = "fold normalizations first (true)", limit = "samples of --data that outputs are compared on (64)",
+    bench = "measure the speed before and after (false)",
+  },
+}
+if recipe.described then
+  return recipe.described
+end
 
 local model = tn.load(args.model)
 local source = model
 if args.fuse ~= false then
   model = model:apply("fusion.default") -- the norm of a folded filter says how large its channel is
 end
-local small, told = model:apply("pruner.structured", {
-  ratio = args.ratio or 0.3, scope = args.scope, importance = args.importance, round_to = args.round_to or 8,
-  min_channels = args.min_channels, layers = args.layers, ignore = args.ignore, data = args.importance == "taylor" and args.data or nil,
-  label = args.label, loss = args.loss, samples = args.samples,
-})
+local small, told = model:apply("pruner.structured", recipe.options("pruner.structured", {
+  ratio = 0.3, round_to = 8, data = args.importance == "taylor" and args.data or nil,
+}))
 small:save(args.output)
 
 local result = {

@@ -2,6 +2,7 @@
 // tenon optimize MODEL -o OUT --recipe NAME: runs the recipe, a Lua script, with tn.args.model,
 // .output, .data and what --set gives.
 #include <filesystem>
+#include <optional>
 
 #include "commands.hpp"
 #include "script_flags.hpp"
@@ -36,8 +37,30 @@ std::string recipe_file(const std::string& name) {
                                 ", or a file NAME.lua, got '", name, "'"));
 }
 
+// Each recipe with the options that it says it takes.
+std::string recipes_text(const Tool& tool) {
+  std::error_code ignored;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(recipes_folder(), ignored))
+    if (entry.path().extension() == ".lua") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::string text = "Recipes, with what --set takes:\n";
+  SessionPtr session = tool.open();
+  for (const fs::path& file : files) {
+    text += cat("  ", file.stem().string(), "\n");
+    Json options = lua::run_script(session, file.string(), {{"describe", true}}, {});
+    for (const Json& one : options) {
+      const auto name = one["option"].get<std::string>();
+      text += cat("    ", name, std::string(name.size() < 18 ? 18 - name.size() : 1, ' '),
+                  one["about"].get<std::string>(), "\n");
+    }
+  }
+  return text;
+}
+
 struct Flags {
   std::string model, output, recipe, data;
+  std::optional<double> min_snr, max_drop;
   ScriptFlags given;
   JsonFlag json;
 };
@@ -54,14 +77,23 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
       ->required()
       ->type_name("NAME");
   app.add_option("--data", flags->data, "data set to calibrate with")->type_name("FILE");
+  app.add_option("--min-snr", flags->min_snr,
+                 "write nothing when less signal to noise is left at the outputs")
+      ->type_name("DB");
+  app.add_option("--max-drop", flags->max_drop,
+                 "write nothing when the metric (--set metric=NAME, accuracy) falls by more")
+      ->type_name("X");
   flags->given.add(&app);
   flags->json.add(&app);
+  app.footer([&tool] { return recipes_text(tool); });
   return [flags, &tool] {
     std::string recipe = recipe_file(flags->recipe);
     Json args = flags->given.args();
     args["model"] = flags->model;
     args["output"] = flags->output;
     if (!flags->data.empty()) args["data"] = flags->data;
+    if (flags->min_snr) args["min_snr"] = *flags->min_snr;
+    if (flags->max_drop) args["max_drop"] = *flags->max_drop;
     args["json"] = flags->json.json;
     SessionPtr session = tool.open();
     check_output(*session, flags->output);

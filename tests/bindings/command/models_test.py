@@ -294,3 +294,66 @@ def test_external_data_stays_in_the_folder_of_the_model(tmp_path: Path, location
     folder.mkdir()
     (tmp_path / "outside.bin").write_bytes(bytes(8 * 64 * 4))
     failed(tenon("inspect", external(folder, location)), 1, location, "w1")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given", "parts"),
+    [
+        ("int8", "observr=mse", ["recipe int8", "'observr'", "did you mean 'observer'"]),
+        ("int8", "energy=0.5", ["recipe int8", "'energy'"]),
+        ("decompose", "enrgy=0.5", ["recipe decompose", "did you mean 'energy'"]),
+        ("prune", "ration=0.5", ["recipe prune", "did you mean 'ratio'"]),
+    ],
+)
+def test_an_option_that_nothing_takes_is_refused(tmp_path: Path, recipe, given, parts) -> None:
+    samples = data(tmp_path)
+    failed(optimize(tmp_path, "--data", samples, "--set", given, recipe=recipe), 1, *parts)
+    assert not (tmp_path / "small.onnx").exists()
+
+
+def test_int8_takes_all_options_of_its_pass(tmp_path: Path) -> None:
+    told = optimize(
+        *(tmp_path, "--data", data(tmp_path), "--set", "observer=minmax"),
+        *("--set", "activations=s8", "--set", "bias=float32", "--set", "per_channel=false"),
+        *("--set", "weight_bits=4", "--set", "batch=4"),
+    )
+    assert told.returncode == 0, told.stderr
+    constants = onnx.load(tmp_path / "small.onnx").graph.initializer
+    arrays = [onnx.numpy_helper.to_array(one) for one in constants]
+    types = {str(one.dtype) for one in arrays}
+    assert "uint8" not in types and "int32" not in types
+    assert max(np.abs(one).max() for one in arrays if one.dtype == np.int8 and one.ndim == 2) == 7
+    assert all(one.ndim == 0 for one in arrays if one.dtype == np.float32 and one.size == 1)
+
+
+def test_help_lists_recipes_and_all_that_they_take(tmp_path: Path) -> None:
+    text = tenon("optimize", "--help").stdout
+    passes = {
+        "int8": ["quantizer.static", "precision.widen"],
+        "decompose": ["decomposer.svd", "decomposer.tucker2"],
+        "prune": ["pruner.structured"],
+    }
+    for recipe, ids in passes.items():
+        assert f"\n  {recipe}\n" in text
+        for name in ids:
+            schema = json.loads(tenon("plugin", "info", name, "--json").stdout)[0]["schema"]
+            for option in set(schema["properties"]) - {"data"}:
+                assert f"\n    {option} " in text, option
+
+
+def test_a_model_of_which_little_is_left_is_warned_of_or_refused(tmp_path: Path) -> None:
+    samples = data(tmp_path)
+    few = ("--data", samples, "--set", "weight_bits=2", "--set", "observer=minmax")
+    result = optimize(tmp_path, *few, "--json")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["snr_db"] < 10 and told["weakest"][0]["node"] in result.stderr
+    assert "warning" in result.stderr and "skip" in result.stderr
+    (tmp_path / "small.onnx").unlink()
+    for flag, least in (("--min-snr", 30), ("--max-drop", -1)):
+        refused = optimize(tmp_path, *few, flag, least)
+        assert refused.returncode == 1 and "nothing was written" in refused.stderr
+        assert not (tmp_path / "small.onnx").exists()
+    whole = optimize(tmp_path, "--data", samples, "--min-snr", 15, "--json")
+    assert whole.returncode == 0, whole.stderr
+    assert json.loads(whole.stdout)["snr_db"] > 15 and "only" not in whole.stderr

@@ -15,9 +15,15 @@ struct CompareChoice {
   uint64_t limit = 64;
 };
 
+// Noise to signal as signal to noise.
+inline double decibels(double ratio) {
+  constexpr double kEqual = 200;  // what equal values count as
+  return ratio > 0 ? std::clamp(-10 * std::log10(ratio), -kEqual, kEqual) : kEqual;
+}
+
 // Sums over all elements of one value.
 struct Difference {
-  std::string name, op;
+  std::string name, op, node;
   tn_value_id in_a = 0, in_b = 0;
   double signal = 0, noise = 0, dot = 0, other = 0, max_error = 0;
   int64_t elements = 0;
@@ -44,11 +50,7 @@ struct Difference {
     if (std::isnan(noise)) return HUGE_VAL;
     return signal > 0 ? noise / signal : (noise > 0 ? HUGE_VAL : 0);
   }
-  double snr_db() const {
-    constexpr double kEqual = 200;  // what equal values count as
-    double found = ratio();
-    return found > 0 ? std::clamp(-10 * std::log10(found), -kEqual, kEqual) : kEqual;
-  }
+  double snr_db() const { return decibels(ratio()); }
   double cosine() const {
     double length = std::sqrt(signal) * std::sqrt(other);
     return length > 0 ? dot / length : (signal == other ? 1 : 0);
@@ -107,7 +109,8 @@ class Comparison {
     tn_str type{};
     check(graphs.node_op(a_.get(), node, &domain, &type));
     row_of_[value] = rows_.size();
-    rows_.push_back({port.name, std::string(view(type)), value, other});
+    rows_.push_back({port.name, std::string(view(type)),
+                     std::string(view(graphs.node_name(a_.get(), node))), value, other});
   }
   // Outputs are compared by the names that the world sees, which may differ from the values'.
   void add_outputs() {
@@ -120,7 +123,7 @@ class Comparison {
         if (of_b[j].name != of_a[i].name || !is_float(of_a[i].dtype)) continue;
         row_of_[value] = rows_.size();
         rows_.push_back(
-            {of_a[i].name, "output", value, graphs.value_at(b_.get(), TN_LIST_OUTPUTS, j, 0)});
+            {of_a[i].name, "output", "", value, graphs.value_at(b_.get(), TN_LIST_OUTPUTS, j, 0)});
       }
     }
   }
@@ -154,6 +157,7 @@ class Comparison {
     Json all = Json::array();
     for (const Line& line : lines) {
       Json one{{"value", line.row->name},      {"op", line.row->op},
+               {"node", line.row->node},       {"source_snr_db", decibels(inherited(line.row->in_a))},
                {"damage", line.damage},        {"snr_db", line.row->snr_db()},
                {"cosine", line.row->cosine()}, {"max_error", line.row->max_error}};
       if (!line.row->trouble.empty()) one["trouble"] = line.row->trouble;
@@ -168,8 +172,8 @@ class Comparison {
   std::map<tn_value_id, size_t> row_of_;
 };
 
-// {"samples", "compared", "layers": [{"value", "op", "damage", "snr_db", "cosine", "max_error"}]}
-// damage: noise to signal of the value, less what its inputs already had.
+// {"samples", "compared", "layers": [{"value", "op", "node", "source_snr_db", "damage", "snr_db", "cosine", "max_error"}]}
+// source_snr_db: of what the node reads. damage: noise to signal of the value, less what its inputs already had.
 inline Json compare(const Model& a, const Model& b, const Dataset& data, const CompareChoice& how) {
   return Comparison(a, b).run(data, how);
 }
