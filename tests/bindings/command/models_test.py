@@ -301,6 +301,7 @@ def test_external_data_stays_in_the_folder_of_the_model(tmp_path: Path, location
     [
         ("int8", "observr=mse", ["recipe int8", "'observr'", "did you mean 'observer'"]),
         ("int8", "energy=0.5", ["recipe int8", "'energy'"]),
+        ("int8", 'skip=["no_such*"]', ["skip", "no_such*", "matches no node"]),
         ("decompose", "enrgy=0.5", ["recipe decompose", "did you mean 'energy'"]),
         ("prune", "ration=0.5", ["recipe prune", "did you mean 'ratio'"]),
     ],

@@ -392,16 +392,5 @@ TEST(Engine, RunsAColumnInIntegers) {
   EXPECT_LT(error_of(run(b.graph)), kF32);
 }
 
-TEST(Arena, StaysCloseToTheMostBytesAlive) {
-  GraphBuilder b(1);
-  build_resnet50(b, 1);
-  WeightStore store;
-  CompileOptions options{.threads = 1};
-  Executable exe(b.graph, options, store);
-
-  EXPECT_LE(static_cast<double>(exe.arena().bytes),
-            1.3 * static_cast<double>(exe.arena().lower_bound));
-}
-
 }  // namespace
 }  // namespace tenon::onednn::test

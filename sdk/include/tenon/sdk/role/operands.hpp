@@ -59,13 +59,13 @@ struct OperandsText {
   }
 };
 
-template <Status (*F)(EditView, Node), OperandsText kText>
-tn_status* shape(tn_edit* edit, tn_node_id id) {
+template <auto F, OperandsText kText>
+tn_status* shape(void* self, tn_edit* edit, tn_node_id id) {
   return guard([&]() -> Status {
     static const OperandForms forms = parse_operands(kText.text);
     EditView view{edit};
     TN_CHECK(check_operands(view.node(id), forms));
-    return F(view, view.node(id));
+    return call_column<F>(self, view, view.node(id));
   });
 }
 
