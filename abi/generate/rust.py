@@ -121,4 +121,6 @@ def _type(c: str) -> str:
 
 
 def _name(name: str) -> str:
+    if name == "self":  # which cannot be escaped
+        return "self_"
     return f"r#{name}" if name in KEYWORDS else name

@@ -116,11 +116,13 @@ Result<std::vector<Value>> lrn_decompose(EditView edit, Node node) {
   int64_t size = node.attr_int("size", 1);
   std::vector<int64_t> pads(type.rank() * 2, 0);
   if (type.rank() < 2 || type.dims[1] < 0) return unsupported("the channels must be known");
-  if (size > 2 * type.dims[1] + 1) return unsupported("size: more than all channels on both sides");
-  pads[1] = (size - 1) / 2;
-  pads[type.rank() + 1] = size / 2;
+  // Beyond the outermost channels there is nothing to add, however large the window is.
+  const int64_t before = std::min((size - 1) / 2, type.dims[1]);
+  const int64_t behind = std::min(size / 2, type.dims[1]);
+  pads[1] = before;
+  pads[type.rank() + 1] = behind;
   Value padded = b.op("Pad", {b.mul(x, x), b.ints(pads)});
-  for (int64_t i = 0; i < size; ++i) {
+  for (int64_t i = 0; i <= before + behind; ++i) {
     Value shifted = b.op("Slice", {padded, b.ints({i}), b.ints({i + type.dims[1]}), b.ints({1})});
     sum = sum ? b.add(sum, shifted) : shifted;
   }

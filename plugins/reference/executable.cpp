@@ -171,7 +171,10 @@ void Executable::find_last_uses() {
 void Executable::note_types() {
   for (tn_value_id id : values_) {
     Type type = Value{graph_.get(), id}.type();
-    expected_.push_back({type.dtype, type.ranked, std::move(type.dims)});
+    if (type.kind == TN_KIND_TENSOR)
+      expected_.push_back({type.dtype, type.ranked, std::move(type.dims)});
+    else  // a packed list, whose bytes say what it holds (abi/lists.md)
+      expected_.push_back({TN_DTYPE_NONE, false, {}});
   }
 }
 

@@ -36,6 +36,8 @@ def test_a_size_that_comes_from_data_is_refused_alike(backend, tmp_path):
     plan = ran(tmp_path, model).compile(backend=backend)
 
     with pytest.raises(tenon.ResourceExhausted, match="make_y"):
+        plan(np.array(0), np.array(1 << 46), np.array(1))
+    with pytest.raises(tenon.InvalidArgument, match="limit: expected at most"):
         plan(np.array(0), np.array(1 << 50), np.array(1))
 
     assert plan(np.array(0), np.array(3), np.array(1))[0].tolist() == [0, 1, 2]

@@ -119,7 +119,7 @@ Result<Trials::Mutant> Trials::make(const tn_op* row, Random& random, Tally& tal
   TN_CHECK(services.graph->create(ctx_, &raw));
   Mutant out{OwnedGraph::take(raw)};
   TN_TRY(edit, Edit::begin(raw));
-  TN_CHECK(row->sample(edit.raw, seed, &out.node));
+  TN_CHECK(row->sample(row->self, edit.raw, seed, &out.node));
   bool is_late = random.one_in(5);
   for (size_t n = is_late ? random.below(2) : 1 + random.below(5) / 4; n > 0; --n) {
     TN_TRY(change, mutate(edit, edit.node(out.node), random));

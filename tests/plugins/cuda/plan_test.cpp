@@ -315,7 +315,8 @@ class Refuses : public Plans, public testing::WithParamInterface<Refusal> {};
 TEST_P(Refuses, WithAReason) {
   std::string text =
       cat("graph {\n  input %x: f32[2, 3]\n  input %i: i64[2]\n  input %v: f32[3]\n",
-          "  input %d: f64[2, 3]\n  ", GetParam().node, " @node\n  output y = %y\n}\n");
+          "  input %d: f64[2, 3]\n  input %axis: i64[]\n  ", GetParam().node,
+          " @node\n  output y = %y\n}\n");
   graph_ = parse(text);
   ASSERT_TRUE(graph_.get());
 
@@ -329,7 +330,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Refusal{"%y: i64[2, ?] = NonZero(%x)", "depends on data"},
                     Refusal{"%y: f32[2] = MatMul(%x, %v)", "a product with a vector"},
                     Refusal{"%y: f64[2, 3] = Softmax(%d)", "float64"},
-                    Refusal{"%y: f32[2, 3] = CumSum(%x, %i)", "no kernel for this operator"}));
+                    Refusal{"%y: f32[2, 3] = CumSum(%x, %axis)", "no kernel for this operator"}));
 
 }  // namespace
 }  // namespace tenon::cuda
