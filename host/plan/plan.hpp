@@ -112,7 +112,7 @@ inline constexpr int64_t kAnyShape = -1;  // alone in a key: a packed list, of a
 
 struct Compiled {
   tn_plan* plan = nullptr;
-  Ref<tn_graph> graph;  // bound and prepared
+  Ref<tn_graph> graph;                    // bound and prepared
   std::vector<std::vector<int64_t>> key;  // by input: element type and shape, or kAnyShape
   std::vector<Slot> slots;
   std::vector<Step> steps;

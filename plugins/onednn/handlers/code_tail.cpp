@@ -68,7 +68,8 @@ class FinishBuilder {
     }
     if (is_residual(tail.ops)) {
       View other;
-      if (std::optional<Op> sum = combination(tail.ops[0], &other)) return add_residual(made, *sum, other);
+      if (std::optional<Op> sum = combination(tail.ops[0], &other))
+        return add_residual(made, *sum, other);
     }
     if (tail.ops.size() >= kernels::kMostEpilogueOps) return head(tail);
     for (const TailOp& op : tail.ops) {

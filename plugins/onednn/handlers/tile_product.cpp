@@ -59,14 +59,13 @@ class StepBuilder {
               .kernel = has_integers() ? "tenon:amx_int8" : "tenon:amx_bf16"};
     step.flops = 2.0 * static_cast<double>(args_.m * args_.n * args_.k);
     step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
-    step.places = {place_of(step_.src), place_of(dst), place_of(b), place_of(rows.scales),
-                   place_of(rows.bias), shifts()};
+    step.places = {place_of(step_.src),   place_of(dst),       place_of(b),
+                   place_of(rows.scales), place_of(rows.bias), shifts()};
     for (const View& other : finish_.others)
       step.places.push_back(other.exists() ? place_of(other) : Place{});
     step.always_succeeds = true;
-    step.kernel_function = [args = args_, ops = finish_.ops](
-                               const kernels::Context& context,
-                               void* const* pointers) -> const char* {
+    step.kernel_function = [args = args_, ops = finish_.ops](const kernels::Context& context,
+                                                             void* const* pointers) -> const char* {
       kernels::TileProductArgs call = args;
       call.a = pointers[0];
       call.b = pointers[2];

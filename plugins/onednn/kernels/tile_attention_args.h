@@ -14,16 +14,16 @@ struct AttentionStrides {
 };
 
 struct TileAttentionArgs {
-  int64_t outer = 1, inner = 1;        // batches and heads, say
-  int64_t rows = 0;                    // of q and of the result
-  int64_t keys = 0;                    // rows of k and v
-  int64_t depth = 0;                   // columns of q and k
-  int64_t width = 0;                   // columns of v and of the result
-  const uint16_t* q = nullptr;         // bf16; column stride 1
-  const uint16_t* k = nullptr;         // bf16, [keys, depth]
-  const uint16_t* v = nullptr;         // bf16, [keys, width]
-  const float* mask = nullptr;         // added to the scaled scores; null: none. Column stride 1
-  Target dst = {};                     // kF32, kBf16, kU8, kS8; column stride 1
+  int64_t outer = 1, inner = 1;  // batches and heads, say
+  int64_t rows = 0;              // of q and of the result
+  int64_t keys = 0;              // rows of k and v
+  int64_t depth = 0;             // columns of q and k
+  int64_t width = 0;             // columns of v and of the result
+  const uint16_t* q = nullptr;   // bf16; column stride 1
+  const uint16_t* k = nullptr;   // bf16, [keys, depth]
+  const uint16_t* v = nullptr;   // bf16, [keys, width]
+  const float* mask = nullptr;   // added to the scaled scores; null: none. Column stride 1
+  Target dst = {};               // kF32, kBf16, kU8, kS8; column stride 1
   AttentionStrides q_strides, k_strides, v_strides, mask_strides, dst_strides;
   float scale = 1.0F;
 };

@@ -11,8 +11,8 @@
 namespace tenon::onednn::kernels {
 namespace {
 
-constexpr int64_t kUnits = 8;                // of work at least, so that threads end together
-constexpr int64_t kUnitBytes = 576 << 10;    // of either operand: a part of the L2 of CPUs with tiles
+constexpr int64_t kUnits = 8;              // of work at least, so that threads end together
+constexpr int64_t kUnitBytes = 576 << 10;  // of either operand: a part of the L2 of CPUs with tiles
 constexpr int64_t kGrainProducts = 1 << 23;  // some 10 us of one thread
 
 // Linux: the tiles' data, one bit of the extended state.
@@ -63,8 +63,8 @@ void pack(const T* b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n, 
   std::memset(to, 0, static_cast<size_t>(depth * tile_columns(n)) * sizeof(T));
   for (int64_t column = 0; column < n; ++column) {
     const int64_t tile = column % kTilePanel / 16;
-    T* const panel = to + column / kTilePanel * kTilePanel * depth + tile * 16 * kDepth +
-                     column % 16 * kGroup;
+    T* const panel =
+        to + column / kTilePanel * kTilePanel * depth + tile * 16 * kDepth + column % 16 * kGroup;
     for (int64_t i = 0; i < k; ++i)
       panel[i / kDepth * kTilePanel * kDepth + i % kDepth / kGroup * 16 * kGroup + i % kGroup] =
           b[i * k_stride + column * n_stride];

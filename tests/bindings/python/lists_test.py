@@ -86,7 +86,6 @@ def test_bytes_that_are_no_list_are_refused(push, damage, message):
 
 def test_a_body_takes_and_gives_sequences():
     # Pushes the loop's number on each of three turns.
-    float_type = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
     int_type = helper.make_tensor_type_proto(TensorProto.INT64, [])
     bool_type = helper.make_tensor_type_proto(TensorProto.BOOL, [])
     body = helper.make_graph(
@@ -107,7 +106,8 @@ def test_a_body_takes_and_gives_sequences():
         helper.make_node("Loop", ["n", "", "none"], ["all"], body=body),
         helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=0, new_axis=1),
     ]
-    plan = plan_of(nodes, {"n": int_type}, {"y": float_type, "all": SEQUENCE})
+    row_type = helper.make_tensor_type_proto(TensorProto.FLOAT, [None])
+    plan = plan_of(nodes, {"n": int_type}, {"y": row_type, "all": SEQUENCE})
 
     y, every = plan(np.int64(3))
 

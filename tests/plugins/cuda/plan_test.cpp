@@ -313,10 +313,9 @@ struct Refusal {
 class Refuses : public Plans, public testing::WithParamInterface<Refusal> {};
 
 TEST_P(Refuses, WithAReason) {
-  std::string text =
-      cat("graph {\n  input %x: f32[2, 3]\n  input %i: i64[2]\n  input %v: f32[3]\n",
-          "  input %d: f64[2, 3]\n  input %axis: i64[]\n  ", GetParam().node,
-          " @node\n  output y = %y\n}\n");
+  std::string text = cat("graph {\n  input %x: f32[2, 3]\n  input %i: i64[2]\n  input %v: f32[3]\n",
+                         "  input %d: f64[2, 3]\n  input %axis: i64[]\n  ", GetParam().node,
+                         " @node\n  output y = %y\n}\n");
   graph_ = parse(text);
   ASSERT_TRUE(graph_.get());
 

@@ -188,7 +188,8 @@ class Head {
       }
     }
     // A NaN among the scores shows in the sum, so that the maximum need not tell.
-    const Vf most = splat(fold_lanes(max_fast(top[0], top[1]), [](Vf a, Vf b) { return max_fast(a, b); }));
+    const Vf most =
+        splat(fold_lanes(max_fast(top[0], top[1]), [](Vf a, Vf b) { return max_fast(a, b); }));
     Vf sum[2] = {};
     uint16_t* const to = weights_ + row * keys;
     for (int64_t i = 0; i < keys; i += 2 * kLanes) {
@@ -210,11 +211,9 @@ class Head {
       case ElementType::kS8:
         return store_codes(y, factor, reinterpret_cast<int8_t*>(dst) + first);
       case ElementType::kBf16:
-        return store_as(y, reinterpret_cast<Bf16*>(dst) + first,
-                        [&](Vf x) { return x * factor; });
+        return store_as(y, reinterpret_cast<Bf16*>(dst) + first, [&](Vf x) { return x * factor; });
       default:
-        return store_as(y, reinterpret_cast<float*>(dst) + first,
-                        [&](Vf x) { return x * factor; });
+        return store_as(y, reinterpret_cast<float*>(dst) + first, [&](Vf x) { return x * factor; });
     }
   }
   template <class Code>

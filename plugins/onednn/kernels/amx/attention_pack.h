@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Keys and values as right operands of bf16 products, made for each head as it comes: element (k, n)
-// of a panel of 32 columns lies at [k / 32][n / 16 % 2][k / 2 % 16][n % 16][k % 2].
+// Keys and values as right operands of bf16 products, made for each head as it comes: element (k,
+// n) of a panel of 32 columns lies at [k / 32][n / 16 % 2][k / 2 % 16][n % 16][k % 2].
 
 #include "../level/simd.h"
 #include "../tile_product_args.h"

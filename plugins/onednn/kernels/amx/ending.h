@@ -86,7 +86,9 @@ template <bool has_integers, class To, Shape shape>
 class PanelEnding {
  public:
   TENON_INLINE PanelEnding(const Epilogue& epilogue, const int32_t* shifts, int64_t column)
-      : low_(epilogue.low), high_(epilogue.high), is_bounded_(low_ != -kInfinity || high_ != kInfinity) {
+      : low_(epilogue.low),
+        high_(epilogue.high),
+        is_bounded_(low_ != -kInfinity || high_ != kInfinity) {
 #pragma GCC unroll 2
     for (int v = 0; v < kRegisters; ++v) {
       const int64_t at = column + v * kLanes;
@@ -166,7 +168,8 @@ class PanelEnding {
     const float least = is_signed ? -128.0F : 0.0F;
     auto word = [&](float bound) {
       const float shifted = __builtin_rintf(bound) + zero;
-      const float inside = shifted < least ? least : (shifted > least + 255 ? least + 255 : shifted);
+      const float inside =
+          shifted < least ? least : (shifted > least + 255 ? least + 255 : shifted);
       return _mm512_set1_epi16(static_cast<int16_t>(inside));
     };
     least_ = word(low_);

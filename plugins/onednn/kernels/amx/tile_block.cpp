@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on tiles; contract in ../tile_product.h. A block is 32 rows times one panel of 32 columns,
-// whose sums stay in four tiles over all of k. The sums of the block before are scaled, rounded and
-// stored between the steps of k: tiles and vectors are different units of the CPU.
+// Products on tiles; contract in ../tile_product.h. A block is 32 rows times one panel of 32
+// columns, whose sums stay in four tiles over all of k. The sums of the block before are scaled,
+// rounded and stored between the steps of k: tiles and vectors are different units of the CPU.
 
 #include <type_traits>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tile registers of one thread: two left operands (4, 5), two right ones (6, 7), and the sums of
-// their four products (0 to 3).
+// The tile registers of one thread: two left operands (4, 5), two right ones (6, 7), and the sums
+// of their four products (0 to 3).
 
 #include <cstdint>
 #include <initializer_list>

@@ -107,10 +107,7 @@ TENON_INLINE void each_with_other(
 }
 
 template <int registers>
-TENON_INLINE void apply(const Epilogue& epilogue,
-                        const EpilogueOp& op,
-                        const TileOf& tile,
-                        Vf* y) {
+TENON_INLINE void apply(const Epilogue& epilogue, const EpilogueOp& op, const TileOf& tile, Vf* y) {
   using Kind = EpilogueOp::Kind;
   const int n = tile.rows * registers;
   const Vf alpha = splat(op.alpha), beta = splat(op.beta);

@@ -174,7 +174,11 @@ TEST_P(CodeProduct, DoesWhatFollows) {
          const double t = std::tanh(std::sqrt(2 / M_PI) * (y + 0.044715 * y * y * y));
          return y * (0.5 + 0.5 * t);
        }},
-      {{.kind = Kind::kAdd, .alpha = 2, .other = {reals.data()}, .row_stride = kN, .column_stride = 1},
+      {{.kind = Kind::kAdd,
+        .alpha = 2,
+        .other = {reals.data()},
+        .row_stride = kN,
+        .column_stride = 1},
        [&](double y, size_t i) { return y + 2 * double{reals[i]}; }},
       {{.kind = Kind::kMul, .other = {reals.data() + 5}},
        [&](double y, size_t) { return y * double{reals[5]}; }},

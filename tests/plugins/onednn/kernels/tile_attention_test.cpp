@@ -13,8 +13,9 @@ using TileAttention = OnTiles;
 struct Shape {
   int64_t outer, inner, rows, keys, depth, width;
 };
-constexpr Shape kShapes[] = {{2, 3, 40, 40, 32, 32},  {1, 2, 1, 5, 1, 1},     {1, 1, 33, 129, 33, 80},
-                             {1, 2, 16, 64, 64, 64},  {2, 1, 50, 300, 80, 33}, {1, 1, 70, 31, 256, 256}};
+constexpr Shape kShapes[] = {{2, 3, 40, 40, 32, 32},  {1, 2, 1, 5, 1, 1},
+                             {1, 1, 33, 129, 33, 80}, {1, 2, 16, 64, 64, 64},
+                             {2, 1, 50, 300, 80, 33}, {1, 1, 70, 31, 256, 256}};
 
 // Row-major [outer, inner, rows, columns].
 AttentionStrides plain(const Shape& s, int64_t rows, int64_t columns) {
@@ -53,13 +54,13 @@ struct Problem {
     std::vector<double> y;
     for (int64_t o = 0; o < shape.outer; ++o)
       for (int64_t i = 0; i < shape.inner; ++i)
-        for (int64_t r = 0; r < shape.rows; ++r) append_row(o, i, r, y);
+        for (int64_t r = 0; r < shape.rows; ++r)
+          append_row(o, i, r, y);
     return y;
   }
   void append_row(int64_t o, int64_t i, int64_t r, std::vector<double>& y) const {
     auto at = [&](const uint16_t* data, const AttentionStrides& s, int64_t row, int64_t column) {
-      return double{from_bf16(
-          data[o * s.outer + i * s.inner + row * s.row + column * s.column])};
+      return double{from_bf16(data[o * s.outer + i * s.inner + row * s.row + column * s.column])};
     };
     std::vector<double> weights;
     double top = -INFINITY, sum = 0;
@@ -69,7 +70,8 @@ struct Problem {
         score += at(args.q, args.q_strides, r, c) * at(args.k, args.k_strides, n, c);
       score *= double{args.scale};
       const AttentionStrides& m = args.mask_strides;
-      if (args.mask != nullptr) score += double{args.mask[o * m.outer + i * m.inner + r * m.row + n]};
+      if (args.mask != nullptr)
+        score += double{args.mask[o * m.outer + i * m.inner + r * m.row + n]};
       weights.push_back(score);
       top = std::max(top, score);
     }
@@ -85,8 +87,8 @@ struct Problem {
 
   template <class T>
   std::vector<T> run(ElementType type) {
-    std::vector<T> dst(static_cast<size_t>(shape.outer * shape.inner * shape.rows * shape.width) + 1,
-                       T{77});
+    std::vector<T> dst(
+        static_cast<size_t>(shape.outer * shape.inner * shape.rows * shape.width) + 1, T{77});
     args.dst.data = dst.data();
     args.dst.type = type;
     EXPECT_TRUE(takes_tile_attention(args));
@@ -155,12 +157,14 @@ TEST_F(TileAttention, GivesNanWhereTheFormulaDoes) {
     ASSERT_EQ(std::isnan(y[i]), i / 32 == 3) << "at " << i;
 }
 
-// Heads of [tokens, 3, heads, depth], as one product makes q, k and v; keys that lie column by column.
+// Heads of [tokens, 3, heads, depth], as one product makes q, k and v; keys that lie column by
+// column.
 TEST_F(TileAttention, ReadsOperandsWhereTheyLie) {
   const Shape shape{2, 4, 37, 37, 32, 32};
   Problem problem(shape);
   const int64_t token = 3 * shape.inner * shape.depth;
-  const auto joined = random_bf16(static_cast<uint64_t>(shape.outer * shape.rows * token), -2, 2, 6);
+  const auto joined =
+      random_bf16(static_cast<uint64_t>(shape.outer * shape.rows * token), -2, 2, 6);
   const AttentionStrides strides{shape.rows * token, shape.depth, token, 1};
   problem.args.q = joined.data();
   problem.args.k = joined.data() + shape.inner * shape.depth;

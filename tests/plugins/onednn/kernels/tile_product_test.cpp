@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on AMX tiles against loops in f64: sizes around blocks of 32 rows, panels of 32 columns and
-// steps of 64 bytes, rows multiplied in pieces, every kind of epilogue, memory that ends where the
-// operands do.
+// Products on AMX tiles against loops in f64: sizes around blocks of 32 rows, panels of 32 columns
+// and steps of 64 bytes, rows multiplied in pieces, every kind of epilogue, memory that ends where
+// the operands do.
 
 #include "kernels/tile_product.h"
 
@@ -22,8 +22,9 @@ using TileProduct = OnTiles;
 struct Size {
   int64_t m, n, k;
 };
-constexpr Size kSizes[] = {{1, 1, 1},    {15, 33, 64},  {16, 32, 128},  {17, 31, 63},   {32, 64, 65},
-                           {33, 70, 100}, {48, 32, 768}, {65, 96, 1536}, {70, 600, 1024}};
+constexpr Size kSizes[] = {{1, 1, 1},     {15, 33, 64},   {16, 32, 128},
+                           {17, 31, 63},  {32, 64, 65},   {33, 70, 100},
+                           {48, 32, 768}, {65, 96, 1536}, {70, 600, 1024}};
 
 // [n] bytes that end where a page that may not be read begins.
 class Guarded {
@@ -168,14 +169,17 @@ TEST_F(TileProduct, ScalesAndRounds) {
         real.push_back(from_bf16(word));
       problem.expect_near(real, as_is, 1e-4, 0.004);
       problem.args.epilogue.dst.quant = {1, 40};
-      problem.expect_near(problem.run<uint8_t>(ElementType::kU8),
-                          [](double y, size_t) { return std::clamp(y + 40, 0.0, 255.0); }, 0.501);
+      problem.expect_near(
+          problem.run<uint8_t>(ElementType::kU8),
+          [](double y, size_t) { return std::clamp(y + 40, 0.0, 255.0); }, 0.501);
       problem.args.epilogue.dst.quant = {1, -9};
       problem.args.epilogue.low = -5.25F;
       problem.args.epilogue.high = 60;
       problem.expect_near(
           problem.run<int8_t>(ElementType::kS8),
-          [](double y, size_t) { return std::clamp(std::clamp(y, -5.25, 60.0) - 9, -128.0, 127.0); },
+          [](double y, size_t) {
+            return std::clamp(std::clamp(y, -5.25, 60.0) - 9, -128.0, 127.0);
+          },
           0.501);
     }
   }
@@ -206,17 +210,29 @@ TEST_F(TileProduct, DoesWhatFollows) {
         {{.kind = Kind::kShortGelu, .alpha = 2},
          [&](double y, size_t i) { return 2 * gelu(y, i); }},
         {{.kind = Kind::kGeluErf}, gelu},
-        {{.kind = Kind::kAdd, .alpha = 0.5F, .other = {reals.data()}, .row_stride = size.n,
+        {{.kind = Kind::kAdd,
+          .alpha = 0.5F,
+          .other = {reals.data()},
+          .row_stride = size.n,
           .column_stride = 1},
          [&](double y, size_t i) { return y + 0.5 * double{reals[i]}; }},
-        {{.kind = Kind::kAdd, .alpha = 1, .other = {halves.data(), ElementType::kBf16},
-          .row_stride = size.n, .column_stride = 1},
+        {{.kind = Kind::kAdd,
+          .alpha = 1,
+          .other = {halves.data(), ElementType::kBf16},
+          .row_stride = size.n,
+          .column_stride = 1},
          [&](double y, size_t i) { return y + double{from_bf16(halves[i])}; }},
-        {{.kind = Kind::kAdd, .alpha = 2, .other = {bytes.data(), ElementType::kU8, {0.25F, 100}},
-          .row_stride = size.n, .column_stride = 1},
+        {{.kind = Kind::kAdd,
+          .alpha = 2,
+          .other = {bytes.data(), ElementType::kU8, {0.25F, 100}},
+          .row_stride = size.n,
+          .column_stride = 1},
          [&](double y, size_t i) { return y + 0.5 * (bytes[i] - 100.0); }},
-        {{.kind = Kind::kAdd, .alpha = 2, .other = {bytes.data(), ElementType::kS8, {0.25F, 3}},
-          .row_stride = size.n, .column_stride = 1},
+        {{.kind = Kind::kAdd,
+          .alpha = 2,
+          .other = {bytes.data(), ElementType::kS8, {0.25F, 3}},
+          .row_stride = size.n,
+          .column_stride = 1},
          [&](double y, size_t i) { return y + 0.5 * (static_cast<int8_t>(bytes[i]) - 3.0); }},
         {{.kind = Kind::kMul, .other = {reals.data()}, .column_stride = 1},
          [&](double y, size_t i) { return y * double{reals[i % static_cast<size_t>(size.n)]}; }},

@@ -156,10 +156,11 @@ class Comparison {
                      [](const Line& x, const Line& y) { return x.damage > y.damage; });
     Json all = Json::array();
     for (const Line& line : lines) {
-      Json one{{"value", line.row->name},      {"op", line.row->op},
-               {"node", line.row->node},       {"source_snr_db", decibels(inherited(line.row->in_a))},
-               {"damage", line.damage},        {"snr_db", line.row->snr_db()},
-               {"cosine", line.row->cosine()}, {"max_error", line.row->max_error}};
+      Json one{
+          {"value", line.row->name},      {"op", line.row->op},
+          {"node", line.row->node},       {"source_snr_db", decibels(inherited(line.row->in_a))},
+          {"damage", line.damage},        {"snr_db", line.row->snr_db()},
+          {"cosine", line.row->cosine()}, {"max_error", line.row->max_error}};
       if (!line.row->trouble.empty()) one["trouble"] = line.row->trouble;
       all.push_back(std::move(one));
     }
@@ -172,8 +173,9 @@ class Comparison {
   std::map<tn_value_id, size_t> row_of_;
 };
 
-// {"samples", "compared", "layers": [{"value", "op", "node", "source_snr_db", "damage", "snr_db", "cosine", "max_error"}]}
-// source_snr_db: of what the node reads. damage: noise to signal of the value, less what its inputs already had.
+// {"samples", "compared", "layers": [{"value", "op", "node", "source_snr_db", "damage", "snr_db",
+// "cosine", "max_error"}]} source_snr_db: of what the node reads. damage: noise to signal of the
+// value, less what its inputs already had.
 inline Json compare(const Model& a, const Model& b, const Dataset& data, const CompareChoice& how) {
   return Comparison(a, b).run(data, how);
 }
