@@ -2,9 +2,10 @@
 """Times one model in one engine: one process, one contestant, one line of JSON.
 
   peers.py MODEL --engine onnxruntime|openvino [--precision fp32|bf16|int8]
-           [--shape NAME=1x3x224x224]... [--input NAME=FILE.npy]... [--threads N]
+           [--shape NAME=1x3x224x224]... [--input NAME=FILE.npy]... [--threads N] [--rest fp32|bf16]
 
-int8 means that MODEL already holds QuantizeLinear/DequantizeLinear (see peer_quantize.py).
+int8 means that MODEL already holds QuantizeLinear/DequantizeLinear (see peer_quantize.py); --rest
+is OpenVINO's precision for what such a file leaves in floating point.
 The thread count is fixed, shapes are made static where the engine can, one request at a time.
 """
 
@@ -43,8 +44,8 @@ def fixed_symbols(path: str, inputs) -> dict[str, int]:
     return {symbol: found.pop() for symbol, found in extents.items() if len(found) == 1}
 
 
-def onnxruntime_run(path: str, precision: str, threads: int, inputs):
-    if precision == "bf16":
+def onnxruntime_run(path: str, precision: str, threads: int, inputs, rest: str = "fp32"):
+    if "bf16" in (precision, rest):
         raise ValueError("onnxruntime: precision: expected fp32 or int8, got 'bf16' (none on x86)")
     import onnxruntime
 
@@ -57,18 +58,18 @@ def onnxruntime_run(path: str, precision: str, threads: int, inputs):
     return lambda: session.run(None, inputs)
 
 
-def openvino_run(path: str, precision: str, threads: int, inputs):
+def openvino_run(path: str, precision: str, threads: int, inputs, rest: str = "fp32"):
     import openvino
 
     core = openvino.Core()
     model = core.read_model(path)
     model.reshape({name: list(array.shape) for name, array in inputs.items()})
-    kinds = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}
+    kinds = {"fp32": "f32", "bf16": "bf16"}
     properties = {
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": kinds[precision],
+        "INFERENCE_PRECISION_HINT": kinds[rest if precision == "int8" else precision],
     }
     request = core.compile_model(model, "CPU", properties).create_infer_request()
     for name, array in inputs.items():
@@ -99,6 +100,7 @@ def main(argv=None) -> int:
     parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="fp32")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1x3x224x224")
     parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy")
+    parser.add_argument("--rest", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2)
@@ -109,7 +111,8 @@ def main(argv=None) -> int:
         given = peer_inputs.arrays_of(args.input)
         inputs = peer_inputs.make(declared(args.model), shapes, given)
         begin = time.perf_counter()
-        run = ENGINES[args.engine](args.model, args.precision, args.threads, inputs)
+        make = ENGINES[args.engine]
+        run = make(args.model, args.precision, args.threads, inputs, args.rest)
         compile_ms = 1e3 * (time.perf_counter() - begin)
         times = measure(run, args.warmup, args.seconds, args.runs)
     except (ValueError, OSError, RuntimeError, ImportError) as error:

@@ -2,13 +2,15 @@
 """Tenon against its peers on one model: alternating processes, medians, ratios, one table.
 
   versus.py MODEL [--precision fp32|bf16|int8] [--shape NAME=1x3x224x224]... [--data FILE.npz]
-            [--threads N] [--rounds 5] [--only tenon,openvino] [--int8 NAME=FILE.onnx]... [--json]
+            [--threads N] [--rounds 5] [--only tenon,openvino] [--int8 NAME=FILE.onnx]...
+            [--rest fp32|bf16] [--json]
 
 With --precision int8 each contestant runs every --int8 file given for it (NAME is tenon,
-onnxruntime, openvino or all), and its fastest one counts. ONNX Runtime has no bf16 on x86 and is
-left out there. --data takes the first rows of an npz as inputs, as many as --shape says in its
-first dim (1 without --shape).
-The ratio is the better peer's time over Tenon's: above 1, Tenon is faster.
+onnxruntime, openvino or all), and its fastest one counts; --rest is the precision of what such a
+file leaves in floating point. ONNX Runtime has no bf16 on x86 and is left out there. --data takes
+the first rows of an npz as inputs, as many as --shape says in its first dim (1 without --shape).
+The ratio is the better peer's time over Tenon's: above 1, Tenon is faster. Its 95 % interval is
+that of the ratios of the medians of each round.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 
+import figures
 import numpy as np
 import peer_inputs
 
@@ -88,6 +91,16 @@ def play(contestant: Contestant, timeout: float) -> None:
         contestant.complaint = f"no figures: {error!r}"
 
 
+def options_for(engine: str, args) -> list[str]:
+    """Tenon takes the precision of a quantized file's rest as the plan's precision."""
+    common = ["--threads", str(args.threads)]
+    if engine != "tenon":
+        rest = ["--rest", args.rest] if engine == "openvino" else []
+        return [*common, "--precision", args.precision, *rest, "--seconds", str(args.seconds)]
+    in_file = args.precision == "int8" and args.int8 and args.rest != "fp32"
+    return [*common, "--precision", args.rest if in_file else args.precision]
+
+
 def files_for(engine: str, args) -> list[str]:
     if args.precision != "int8" or not args.int8:
         return [args.model]
@@ -96,26 +109,17 @@ def files_for(engine: str, args) -> list[str]:
 
 
 def contestants(args, input_options: list[str]) -> list[Contestant]:
-    tail = ["--threads", str(args.threads), "--precision", args.precision, *input_options]
-    chosen = args.only.split(",")
     out = []
-    for engine in chosen:
-        if engine == "onnxruntime" and args.precision == "bf16":
+    for engine in args.only.split(","):
+        if engine == "onnxruntime" and "bf16" in (args.precision, args.rest):
             continue  # it has no bf16 on x86
+        options = [*options_for(engine, args), *input_options]
         for path in files_for(engine, args):
             if engine == "tenon":
-                command = [
-                    str(args.tenon),
-                    "bench",
-                    path,
-                    "--backend",
-                    args.backend,
-                    "--json",
-                    *tail,
-                ]
+                command = [str(args.tenon), "bench", path, "--backend", args.backend, "--json"]
             else:
-                command = [args.python, str(HERE / "peers.py"), path, "--engine", engine, *tail]
-                command += ["--seconds", str(args.seconds)]
+                command = [args.python, str(HERE / "peers.py"), path, "--engine", engine]
+            command += options
             out.append(Contestant(engine, path, command))
     return out
 
@@ -134,31 +138,47 @@ def slice_data(path: str, shapes, folder: str) -> list[str]:
     return options
 
 
-def best(found: list[dict], engines) -> dict | None:
-    rows = [row for row in found if row["contestant"] in engines]
-    return min(rows, key=lambda row: row["median_ms"]) if rows else None
+def best(finished: list[Contestant], engines) -> Contestant | None:
+    found = [each for each in finished if each.engine in engines]
+    return min(found, key=lambda each: each.figures()["median_ms"]) if found else None
+
+
+def ratios(peer: Contestant | None, ours: Contestant | None) -> dict:
+    """Of medians, of minima, and the interval of the ratios of rounds; None without a pair."""
+    if not peer or not ours:
+        return {"ratio": None, "ratio_of_minima": None, "interval": None}
+    slow, fast = peer.figures(), ours.figures()
+    theirs, mine = ([[r["median_ms"]] for r in each.rounds] for each in (peer, ours))
+    return {
+        "ratio": slow["median_ms"] / fast["median_ms"],
+        "ratio_of_minima": slow["min_ms"] / fast["min_ms"],
+        "interval": figures.paired_ratio(theirs, mine)[1:] if len(mine) > 1 else None,
+    }
 
 
 def summary(all_: list[Contestant], args) -> dict:
-    found = [each.figures() for each in all_ if each.rounds and not each.complaint]
-    ours = best(found, {"tenon"})
-    peer = best(found, {"onnxruntime", "openvino"})
+    finished = [each for each in all_ if each.rounds and not each.complaint]
+    ours = best(finished, {"tenon"})
+    peer = best(finished, {"onnxruntime", "openvino"})
     return {
         "cpu": cpu(),
         "model": args.model,
         "precision": args.precision,
         "threads": args.threads,
         "inputs": args.shape,
-        "figures": found,
+        "figures": [each.figures() for each in finished],
         "failed": [
             {"contestant": each.engine, "model": each.model, "why": each.complaint}
             for each in all_
             if each.complaint
         ],
-        "best_peer": peer["contestant"] if peer else None,
-        "ratio": peer["median_ms"] / ours["median_ms"] if peer and ours else None,
-        "ratio_of_minima": peer["min_ms"] / ours["min_ms"] if peer and ours else None,
+        "best_peer": peer.engine if peer else None,
+        **ratios(peer, ours),
     }
+
+
+def interval(bounds) -> str:
+    return f", 95 % [{bounds[0]:.3f}, {bounds[1]:.3f}]" if bounds else ""
 
 
 def print_table(result: dict) -> None:
@@ -177,7 +197,7 @@ def print_table(result: dict) -> None:
     if result["ratio"] is not None:
         print(
             f"\nratio {result['best_peer']} / tenon: {result['ratio']:.3f}"
-            f" (of minima {result['ratio_of_minima']:.3f})"
+            f" (of minima {result['ratio_of_minima']:.3f}){interval(result['interval'])}"
         )
 
 
@@ -188,6 +208,7 @@ def arguments(argv):
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1x3x224x224")
     parser.add_argument("--data", metavar="FILE.npz")
     parser.add_argument("--int8", action="append", default=[], metavar="NAME=FILE.onnx")
+    parser.add_argument("--rest", choices=("fp32", "bf16"), default="fp32", help="beside int8")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2, help="of a peer's runs in a round")

@@ -14,7 +14,6 @@ import argparse
 import json
 import pathlib
 import sys
-import time
 
 import numpy as np
 
@@ -40,16 +39,6 @@ def start_threads(library: str) -> None:
         np.ones((600, 600), "float32") @ np.ones((600, 600), "float32")
 
 
-def timed(run, seconds: float, least: int) -> list[float]:
-    times = []
-    end = time.perf_counter() + seconds
-    while len(times) < least or time.perf_counter() < end:
-        begin = time.perf_counter()
-        run()
-        times.append(1e3 * (time.perf_counter() - begin))
-    return times
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
@@ -68,10 +57,10 @@ def main() -> int:
     inputs = peer_inputs.make(peers.declared(args.model), shapes, given)
     make = {"tenon": tenon_run, **peers.ENGINES}[args.engine]
     run = make(args.model, args.precision, args.threads, inputs)
-    timed(run, 0.2, 3)
+    peers.measure(run, 0, 0.2, 3)
     print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps(timed(run, float(line), args.least)), flush=True)
+        print(json.dumps(peers.measure(run, 0, float(line), args.least)), flush=True)
     return 0
 
 
