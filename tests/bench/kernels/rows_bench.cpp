@@ -2,6 +2,9 @@
 // Softmax of attention scores, norms of transformer rows, pooling: at the sizes of BERT-base and
 // ResNet-50 (in cache), and once beyond all caches.
 
+#include <algorithm>
+#include <vector>
+
 #include "bench.h"
 #include "kernels/norm.h"
 #include "kernels/reduce.h"
@@ -33,6 +36,26 @@ void softmax_masked(benchmark::State& state) {
   for (auto _ : state)
     softmax(context, args);
   report(state, rows * n * 8, threads_of(state));
+}
+
+// Scores of padded tokens lie far below the others; n bf16 scores, half of them so.
+void softmax_padded_bf16(benchmark::State& state) {
+  const int64_t rows = state.range(2);
+  const int64_t n = state.range(3);
+  std::vector<uint16_t> x(static_cast<size_t>(rows * n));
+  std::vector<uint16_t> y(x.size());
+  Buffer mask(n, 0, 0);
+  std::fill(mask.data() + n / 2, mask.data() + n, -1e4F);
+  SoftmaxArgs args{.src = {x.data(), ElementType::kBf16, {}},
+                   .dst = {y.data(), ElementType::kBf16, {}},
+                   .dims = {1, 1, rows},
+                   .n = n};
+  args.mask = {mask.data()};
+  args.mask_strides[3] = 1;
+  const Context context = context_of(state);
+  for (auto _ : state)
+    softmax(context, args);
+  report(state, rows * n * 4, threads_of(state));
 }
 
 void layer_norm(benchmark::State& state) {
@@ -99,6 +122,7 @@ void mean_pool(benchmark::State& state) {
       ->UseRealTime()
 TENON_BENCH(softmax_masked, {1536}, {128});
 TENON_BENCH(softmax_masked, {16384}, {1024});
+TENON_BENCH(softmax_padded_bf16, {1536}, {128});
 TENON_BENCH(layer_norm, {128}, {768});
 TENON_BENCH(layer_norm, {16384}, {768});
 TENON_BENCH(layer_norm_residual, {128}, {384});

@@ -39,7 +39,9 @@ static inline Vf exp(Vf x) {
   r = fma(n, splat(-kLn2Low), r);
   Vf p = expm1_reduced(r) + 1.0F;
 #if defined(__AVX512F__)
-  return _mm512_scalef_ps(p, n);
+  // What lies past the denormals takes no part: an underflow costs the CPU some 60 ns.
+  const __mmask16 is_seen = _mm512_cmp_ps_mask(x, splat(-104.0F), _CMP_NLT_UQ);
+  return _mm512_maskz_scalef_ps(is_seen, p, n);
 #else
   // Two factors, because 2^n alone leaves the range before the result does.
   Vi whole = round_to_int(n);
@@ -58,7 +60,8 @@ static inline Vf exp_nonpositive(Vf x) {
   return x < -87.0F ? Vf{} : from_bits(scaled);
 }
 
-// The same for results that are rounded to bf16: relative error 2^-13.7.
+// The same for results that are rounded to bf16: relative error 2^-13.7. Masked scores are far below
+// the least exponent, and an underflow costs the CPU some 60 ns.
 static inline Vf short_exp_nonpositive(Vf x) {
   Vf t = max_fast(splat(-150.0F), x) * kLog2e;
   Vf n = round_even(t);
@@ -68,7 +71,7 @@ static inline Vf short_exp_nonpositive(Vf x) {
   p = fma(p, f, splat(6.9326099e-01F));
   p = fma(p, f, splat(9.9992807e-01F));
 #if defined(__AVX512F__)
-  return _mm512_scalef_ps(p, n);
+  return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n, splat(-125.0F), _CMP_NLT_UQ), p, n);
 #else
   Vi scaled = bits(p) + (round_to_int(n) << 23);
   return n < -125.0F ? Vf{} : from_bits(scaled);

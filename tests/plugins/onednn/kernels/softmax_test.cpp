@@ -127,6 +127,22 @@ TEST_P(Softmax, WorksInPlaceAndOnInfinities) {
   EXPECT_EQ(x[11], 0.0F);
 }
 
+// However far below its maximum a row's score is, no underflow is left in the result.
+TEST_P(Softmax, MaskedScoresAreExactlyZeroInBf16) {
+  for (float masked : {-89.0F, -104.0F, -150.0F, -250.0F, -1e4F, -3.4e38F, -INFINITY}) {
+    std::vector<float> values(40, 0.0F);
+    std::fill(values.begin() + 20, values.end(), masked);
+    std::vector<uint16_t> x(values.size());
+    const Source source{x.data(), ElementType::kBf16, {}};
+    const Target target{x.data(), ElementType::kBf16, {}};
+    context_.table->store_f32(values.data(), 40, target, 0, false);
+    softmax(context_, {.src = source, .dst = target, .dims = {1, 1, 1}, .n = 40});
+    context_.table->load_f32(source, 0, 40, values.data());
+    EXPECT_NEAR(values[0], 0.05, 0.0002) << masked;
+    EXPECT_EQ(values[39], 0.0F) << masked;
+  }
+}
+
 TENON_EACH_LEVEL(Softmax);
 
 }  // namespace
