@@ -98,8 +98,9 @@ void tile_product(const Context& context, const TileProductArgs& args) {
   const int64_t n_panels = parts(args.n, kTilePanel);
   auto run = [&](int64_t lo, int64_t hi) {
     for (int64_t unit = lo; unit < hi; ++unit) {
-      const int64_t row = unit % cutting.n_rows * cutting.rows;
-      const int64_t panel = unit / cutting.n_rows * cutting.panels;
+      // A thread takes whole rows where it can: it finds them in its own cache in the next layer.
+      const int64_t row = unit / cutting.n_parts * cutting.rows;
+      const int64_t panel = unit % cutting.n_parts * cutting.panels;
       amx::tile_unit(args, {.row = row,
                             .n_rows = std::min(cutting.rows, args.m - row),
                             .panel = panel,

@@ -22,8 +22,8 @@ inline Vi load_sums(const int32_t* sums) {
 // Any operations and any number of columns.
 class GeneralEnding {
  public:
-  GeneralEnding(const Epilogue& epilogue, const int32_t* shifts, bool has_integers)
-      : epilogue_(epilogue), shifts_(shifts), has_integers_(has_integers), finish_(epilogue) {}
+  GeneralEnding(const Epilogue& epilogue, bool has_integers)
+      : epilogue_(epilogue), has_integers_(has_integers), finish_(epilogue) {}
 
   template <int rows>
   [[gnu::noinline]] void store(const int32_t* sums, int64_t row, int64_t column) const {
@@ -33,7 +33,7 @@ class GeneralEnding {
     for (int r = 0; r < rows; ++r) {
       Vf* const of_row = y + r * kRegisters;
       for (int v = 0; v < kRegisters; ++v)
-        of_row[v] = has_integers_ ? to_float(integers(sums + r * kColumns, column, v))
+        of_row[v] = has_integers_ ? to_float(load_sums(sums + r * kColumns + v * kLanes))
                                   : from_bits(load_sums(sums + r * kColumns + v * kLanes));
       finish_.scale(of_row, column, of_row);
     }
@@ -52,15 +52,10 @@ class GeneralEnding {
   }
 
  private:
-  TENON_INLINE Vi integers(const int32_t* sums, int64_t column, int v) const {
-    const Vi loaded = load_sums(sums + v * kLanes);
-    return shifts_ == nullptr ? loaded : loaded + load_sums(shifts_ + column + v * kLanes);
-  }
   template <int rows>
   void store_integers(const int32_t* sums, int64_t row, int64_t column) const {
     for (int r = 0; r < rows; ++r) {
-      const Vi of_row[] = {integers(sums + r * kColumns, column, 0),
-                           integers(sums + r * kColumns, column, 1)};
+      const Vi of_row[] = {load_sums(sums + r * kColumns), load_sums(sums + r * kColumns + kLanes)};
       finish_(place<int32_t>(row + r, column), of_row, column);
     }
   }
@@ -76,119 +71,153 @@ class GeneralEnding {
   }
 
   const Epilogue& epilogue_;
-  const int32_t* shifts_;
   bool has_integers_;
   Finish<kRegisters> finish_;
 };
 
-// Whole panels, with scales and bias of the panel in registers.
-template <bool has_integers, class To, Shape shape>
+// How floats become bytes: bounds and the zero point are those of 16-bit integers behind rounding,
+// which is monotonic.
+struct ByteBounds {
+  __m512i least = {}, most = {}, zero = {};
+  bool is_needed = false;  // more than the type's own bounds
+  bool may_overflow = true;  // a result may be no 32-bit integer
+
+  ByteBounds(const Epilogue& epilogue, bool may_overflow_) : may_overflow(may_overflow_) {
+    const Target& dst = epilogue.dst;
+    const auto zero_point = static_cast<float>(dst.quant.zero_point);
+    const float first = dst.type == ElementType::kS8 ? -128.0F : 0.0F;
+    const float last = first + 255;
+    auto inside = [&](float bound) {
+      const float shifted = __builtin_rintf(bound) + zero_point;
+      return shifted < first ? first : (shifted > last ? last : shifted);
+    };
+    const float low = inside(epilogue.low), high = inside(epilogue.high);
+    is_needed = low != first || high != last || zero_point != 0;
+    least = _mm512_set1_epi16(static_cast<int16_t>(low));
+    most = _mm512_set1_epi16(static_cast<int16_t>(high));
+    zero = _mm512_set1_epi16(static_cast<int16_t>(dst.quant.zero_point));
+  }
+  TENON_INLINE __m512i operator()(__m512i words) const {
+    return _mm512_min_epi16(_mm512_max_epi16(_mm512_adds_epi16(words, zero), least), most);
+  }
+};
+
+// Whether sums of so large a magnitude may leave the range of 32-bit integers in these columns.
+inline bool may_overflow(const Epilogue& epilogue, float sum, int64_t column, int64_t columns) {
+  float other = 0;
+  for (int i = 0; i < epilogue.n_ops; ++i) {
+    const EpilogueOp& op = epilogue.ops[i];
+    if (op.kind == EpilogueOp::Kind::kShortGelu) continue;  // it is no larger than what it is of
+    if (op.other.quant.scale == 0.0F) return true;
+    other += 512.0F * __builtin_fabsf(op.alpha * op.other.quant.scale);
+  }
+  Vf most = splat(other);
+  for (int64_t i = column; i < column + columns; i += kLanes) {
+    const Vf of = fma(absolute(load(epilogue.scales + i)), splat(sum),
+                      absolute(load(epilogue.bias + i)) + other);
+    most = of < most ? most : of;  // NaN stays
+  }
+  return !(fold_lanes(most, [](Vf a, Vf b) { return a < b ? b : a; }) < 1e9F);
+}
+
+// The rows of one panel that wait for their ending, with scales and bias of the panel in registers.
+// From: the elements of a residual. A function of its own, as the loop around the products leaves
+// it no registers.
+template <bool has_integers, class To, Shape shape, class From>
 class PanelEnding {
  public:
-  TENON_INLINE PanelEnding(const Epilogue& epilogue, const int32_t* shifts, int64_t column)
-      : low_(epilogue.low),
-        high_(epilogue.high),
-        is_bounded_(low_ != -kInfinity || high_ != kInfinity) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kRegisters; ++v) {
-      const int64_t at = column + v * kLanes;
-      scales_[v] = load(epilogue.scales + at);
-      bias_[v] = load(epilogue.bias + at);
-      shifts_[v] = shifts == nullptr ? Vi{} : load_sums(shifts + at);
-    }
-    if constexpr (shape == Shape::kGelu) factor_ = splat(epilogue.ops[0].alpha);
-    if constexpr (shape == Shape::kResidual) set_residual(epilogue.ops[0], column);
-    if constexpr (kIsByte<To>) set_words(epilogue.dst);
+  PanelEnding(const Epilogue& epilogue, bool may_overflow)
+      : epilogue_(epilogue),
+        bounds_(epilogue, may_overflow),
+        is_bounded_(epilogue.low != -kInfinity || epilogue.high != kInfinity) {
+    if constexpr (shape == Shape::kGelu) factor_ = epilogue.ops[0].alpha;
+    if constexpr (shape == Shape::kResidual) set_residual(epilogue.ops[0]);
   }
 
-  // Two rows, the first of which is `row` of the result.
-  TENON_INLINE void store(const int32_t* sums, int64_t row, To* to, int64_t stride) const {
-    Vf y[2 * kRegisters];
-#pragma GCC unroll 4
-    for (int i = 0; i < 2 * kRegisters; ++i) {
-      const Vi loaded = load_sums(sums + i * kLanes);
-      const Vf sum = has_integers ? to_float(loaded + shifts_[i % kRegisters]) : from_bits(loaded);
-      y[i] = fma(sum, scales_[i % kRegisters], bias_[i % kRegisters]);
-      if constexpr (shape == Shape::kGelu) y[i] = short_gelu(y[i]) * factor_;
+  // An even number of rows.
+  TENON_INLINE void wait(const int32_t* sums, int64_t row, int64_t column, int rows) {
+    sums_ = sums;
+    column_ = column;
+    pairs_ = rows / 2;
+    to_ = static_cast<To*>(epilogue_.dst.data) + row * epilogue_.dst_stride + column;
+    if constexpr (shape == Shape::kResidual) {
+      const EpilogueOp& op = epilogue_.ops[0];
+      from_ = static_cast<const From*>(op.other.data) + row * op.row_stride + column;
     }
-    if constexpr (shape == Shape::kResidual) add_residual(y, row);
-    if constexpr (kIsByte<To>) return store_bytes(y, to, stride);
-#pragma GCC unroll 4
-    for (int i = 0; i < 2 * kRegisters; ++i) {
-      if (is_bounded_) y[i] = clamp(y[i], low_, high_);
-      if constexpr (!kIsByte<To>)
-        store_lanes(to + i / kRegisters * stride + i % kRegisters * kLanes, y[i]);
-    }
+  }
+  TENON_INLINE int rows() const { return 2 * pairs_; }
+  // So many rows, or those that are left.
+  TENON_INLINE void take(int rows) {
+    if (pairs_ > 0) store(rows / 2 < pairs_ ? rows / 2 : pairs_);
   }
 
  private:
   static constexpr float kInfinity = __builtin_inff();
+  static constexpr bool kIsByte = sizeof(To) == 1;
 
   // alpha * scale * (code - zero) as one fused operation; the zero point goes to the bias.
-  void set_residual(const EpilogueOp& op, int64_t column) {
+  void set_residual(const EpilogueOp& op) {
     const bool is_code = op.other.quant.scale != 0.0F;
-    const float factor = is_code ? op.alpha * op.other.quant.scale : op.alpha;
-    factor_ = splat(factor);
-    if (is_code) {
-      const float shift = static_cast<float>(op.other.quant.zero_point) * factor;
-      for (Vf& bias : bias_)
-        bias -= shift;
-    }
-    residual_ = static_cast<const char*>(op.other.data) + column * element_bytes(op.other.type);
-    residual_type_ = op.other.type;
-    residual_stride_ = op.row_stride;
+    factor_ = is_code ? op.alpha * op.other.quant.scale : op.alpha;
+    if (is_code) shift_ = static_cast<float>(op.other.quant.zero_point) * factor_;
   }
-  template <class From>
-  TENON_INLINE void add_from(Vf* y, int64_t row) const {
-    const From* const from = reinterpret_cast<const From*>(residual_) + row * residual_stride_;
+
+  [[gnu::noinline]] void store(int pairs) {
+    const Vf scales[] = {load(epilogue_.scales + column_),
+                         load(epilogue_.scales + column_ + kLanes)};
+    const Vf bias[] = {load(epilogue_.bias + column_) - shift_,
+                       load(epilogue_.bias + column_ + kLanes) - shift_};
+    const Vf factor = splat(factor_);
+    const int64_t stride = epilogue_.dst_stride;
+    const int64_t from_stride = shape == Shape::kResidual ? epilogue_.ops[0].row_stride : 0;
+    const int32_t* sums = sums_;
+    const From* from = from_;
+    To* to = to_;
+    for (int left = pairs; left > 0; --left) {
+      Vf y[2 * kRegisters];
 #pragma GCC unroll 4
-    for (int i = 0; i < 2 * kRegisters; ++i)
-      y[i] = fma(load_lanes(from + i / kRegisters * residual_stride_ + i % kRegisters * kLanes),
-                 factor_, y[i]);
-  }
-  TENON_INLINE void add_residual(Vf* y, int64_t row) const {
-    switch (residual_type_) {
-      case ElementType::kU8:
-        return add_from<uint8_t>(y, row);
-      case ElementType::kS8:
-        return add_from<int8_t>(y, row);
-      case ElementType::kBf16:
-        return add_from<Bf16>(y, row);
-      default:
-        return add_from<float>(y, row);
+      for (int i = 0; i < 2 * kRegisters; ++i) {
+        const Vi loaded = load_sums(sums + i * kLanes);
+        const Vf sum = has_integers ? to_float(loaded) : from_bits(loaded);
+        y[i] = fma(sum, scales[i % kRegisters], bias[i % kRegisters]);
+        if constexpr (shape == Shape::kGelu) y[i] = short_gelu(y[i]) * factor;
+        if constexpr (shape == Shape::kResidual) {
+          const From* const at = i < kRegisters ? from : from + from_stride;
+          y[i] = fma(load_lanes(at + i % kRegisters * kLanes), factor, y[i]);
+        }
+      }
+      if constexpr (kIsByte) {
+        store_bytes(y, to, stride);
+      } else {
+        store_floats(y, to, stride);
+      }
+      sums += 2 * kColumns;
+      from += 2 * from_stride;
+      to += 2 * stride;
     }
-  }
-  template <class T>
-  static constexpr bool kIsByte = sizeof(T) == 1;
-
-  // Rounding is monotonic, so bounds and the zero point are those of 16-bit integers behind it.
-  void set_words(const Target& dst) {
-    const bool is_signed = dst.type == ElementType::kS8;
-    const float zero = static_cast<float>(dst.quant.zero_point);
-    const float least = is_signed ? -128.0F : 0.0F;
-    auto word = [&](float bound) {
-      const float shifted = __builtin_rintf(bound) + zero;
-      const float inside =
-          shifted < least ? least : (shifted > least + 255 ? least + 255 : shifted);
-      return _mm512_set1_epi16(static_cast<int16_t>(inside));
-    };
-    least_ = word(low_);
-    most_ = word(high_);
-    zero_ = _mm512_set1_epi16(static_cast<int16_t>(dst.quant.zero_point));
-    is_bounded_ = is_bounded_ || dst.quant.zero_point != 0;
+    sums_ = sums;
+    from_ = from;
+    to_ = to;
+    pairs_ -= pairs;
   }
 
-  TENON_INLINE static __m512i rounded(Vf y) {
-    // What is too large for an integer would become the smallest one.
-    return reinterpret_cast<__m512i>(round_to_int(min_fast(y, splat(1e9F))));
+  TENON_INLINE void store_floats(const Vf* y, To* to, int64_t stride) const {
+#pragma GCC unroll 4
+    for (int i = 0; i < 2 * kRegisters; ++i) {
+      const Vf inside = is_bounded_ ? clamp(y[i], epilogue_.low, epilogue_.high) : y[i];
+      store_lanes(to + i / kRegisters * stride + i % kRegisters * kLanes, inside);
+    }
   }
 
   TENON_INLINE void store_bytes(const Vf* y, To* to, int64_t stride) const {
-    __m512i upper = _mm512_packs_epi32(rounded(y[0]), rounded(y[1]));
-    __m512i lower = _mm512_packs_epi32(rounded(y[2]), rounded(y[3]));
-    if (is_bounded_) {
-      upper = bounded(upper);
-      lower = bounded(lower);
+    auto words = [&](int i) {
+      return _mm512_packs_epi32(integers(y[i]), integers(y[i + 1]));
+    };
+    __m512i upper = words(0);
+    __m512i lower = words(2);
+    if (bounds_.is_needed) {
+      upper = bounds_(upper);
+      lower = bounds_(lower);
     }
     const __m512i bytes = static_cast<To>(-1) < To{} ? _mm512_packs_epi16(upper, lower)
                                                      : _mm512_packus_epi16(upper, lower);
@@ -200,19 +229,22 @@ class PanelEnding {
     std::memcpy(to, &first, sizeof first);
     std::memcpy(to + stride, &second, sizeof second);
   }
-  TENON_INLINE __m512i bounded(__m512i words) const {
-    return _mm512_min_epi16(_mm512_max_epi16(_mm512_adds_epi16(words, zero_), least_), most_);
+  // What is too large for an integer would become the smallest one.
+  TENON_INLINE __m512i integers(Vf y) const {
+    const Vf inside = bounds_.may_overflow ? min_fast(y, splat(1e9F)) : y;
+    return reinterpret_cast<__m512i>(round_to_int(inside));
   }
 
-  float low_, high_;
+  const Epilogue& epilogue_;
+  ByteBounds bounds_;
   bool is_bounded_;
-  Vf scales_[kRegisters], bias_[kRegisters];
-  Vi shifts_[kRegisters];
-  Vf factor_ = {};
-  const char* residual_ = nullptr;
-  ElementType residual_type_ = ElementType::kF32;
-  int64_t residual_stride_ = 0;  // elements
-  __m512i least_ = {}, most_ = {}, zero_ = {};
+  float factor_ = 0;
+  float shift_ = 0;
+  const int32_t* sums_ = nullptr;
+  int64_t column_ = 0;
+  int pairs_ = 0;  // that wait
+  To* to_ = nullptr;
+  const From* from_ = nullptr;
 };
 
 }  // namespace tenon::onednn::kernels::amx

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products on tiles; contract in ../tile_product.h. A block is 32 rows times one panel of 32
-// columns, whose sums stay in four tiles over all of k. The sums of the block before are scaled,
-// rounded and stored between the steps of k: tiles and vectors are different units of the CPU.
+// columns, whose sums stay in four tiles over all of k. Three blocks are under way at a time, as
+// tiles and vectors are different units of the CPU: while one is multiplied, the sums of the one
+// before it leave their tiles (amid the first step of k, where that is free; behind the last one
+// the CPU would wait for them), and those of the one before that are scaled, rounded and stored.
 
 #include <type_traits>
 
@@ -28,18 +30,34 @@ enum class Kind : uint8_t { kUnsigned, kSigned, kBf16 };
       _tile_dpbf16ps(sums, left, right);      \
   } while (false)
 
+// Where a tile's sums are among those of its block.
+constexpr int sums_at(int tile) {
+  return tile / 2 * 16 * kColumns + tile % 2 * 16;
+}
+#define TENON_STORE_SUMS(tile, sums) _tile_stored(tile, (sums) + sums_at(tile), kSumsStride)
+#define TENON_BEGIN_SUMS(tile, begin)                                     \
+  do {                                                                    \
+    if ((begin).held != nullptr) TENON_STORE_SUMS(tile, (begin).held);    \
+    if ((begin).sums != nullptr)                                          \
+      _tile_loadd(tile, (begin).sums + sums_at(tile), kSumsStride);       \
+    else if ((begin).shifts != nullptr)                                   \
+      _tile_loadd(tile, (begin).shifts + (tile) % 2 * 16, 0);             \
+    else                                                                  \
+      _tile_zero(tile);                                                   \
+  } while (false)
+
 constexpr int64_t least_of(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-// The sums of a block that wait for their ending.
-struct Waiting {
-  const int32_t* sums = nullptr;  // [32, 32]
-  int64_t row = 0;                // of the result
+// The block whose sums are in the tiles.
+struct Held {
+  int32_t* sums = nullptr;  // where they go
+  int64_t row = 0;          // of the result
   int64_t column = 0;
-  int rows = 0;  // 0: none wait
+  int rows = 0;  // 0: the tiles are empty
+  bool is_last = false;  // of the pieces of k
 };
-
 struct Left {
   const char* at;
   int64_t stride;
@@ -50,87 +68,85 @@ struct Span {  // bytes of each row
   bool is_last;
 };
 
-template <Kind kind, class To, Shape shape>
-class Unit {
+// Rows that wait for any ending.
+class GeneralRest {
  public:
-  Unit(const TileProductArgs& args, int64_t depth)
-      : args_(args),
-        depth_(depth),
-        epilogue_(args.epilogue),
-        general_(epilogue_, args.shifts, kHasIntegers) {
-    epilogue_.columns = args.n;
+  explicit GeneralRest(const GeneralEnding& ending) : ending_(ending) {}
+  TENON_INLINE void wait(const int32_t* sums, int64_t row, int64_t column, int rows) {
+    sums_ = sums;
+    row_ = row;
+    column_ = column;
+    rows_ = rows;
+  }
+  TENON_INLINE int rows() const { return rows_; }
+  TENON_INLINE void take(int count) {
+    for (; count > 0 && rows_ > 0; count -= 2, rows_ -= 2, row_ += 2, sums_ += 2 * kColumns) {
+      if (rows_ > 1)
+        ending_.template store<2>(sums_, row_, column_);
+      else
+        ending_.template store<1>(sums_, row_, column_);
+    }
   }
 
-  void run(const TileUnit& unit) {
+ private:
+  const GeneralEnding& ending_;
+  const int32_t* sums_ = nullptr;  // [rows, 32]
+  int64_t row_ = 0;                // of the result
+  int64_t column_ = 0;
+  int rows_ = 0;
+};
+
+// From: the elements of a residual.
+template <Kind kind, class To, Shape shape, class From = float>
+class Unit {
+ public:
+  Unit(const TileProductArgs& args, const TileUnit& unit)
+      : args_(args),
+        unit_(unit),
+        depth_(unit.depth),
+        epilogue_(whole(args)),
+        general_(epilogue_, kHasIntegers),
+        rest_(make_rest()) {}
+
+  void run() {
     const int64_t row_bytes = args_.k * kBytes;
     // Rows that are no whole steps of k: what lies behind them may be NaN, or no memory at all.
     const bool has_tail = row_bytes != depth_;
-    for (int64_t i = 0; i < unit.n_rows; i += kTileRows) {
-      const int64_t row = unit.row + i;
-      const int rows = static_cast<int>(least_of(kTileRows, unit.n_rows - i));
+    for (int64_t i = 0; i < unit_.n_rows; i += kTileRows) {
+      const int64_t row = unit_.row + i;
+      const int rows = static_cast<int>(least_of(kTileRows, unit_.n_rows - i));
       Left left{static_cast<const char*>(args_.a) + row * args_.a_stride, args_.a_stride};
       if (has_tail && (kind == Kind::kBf16 || row + rows == args_.m)) left = copy(left, rows);
-      foresee(left, unit, i + kTileRows);
-      multiply_row(left, row, rows, unit);
+      foresee(left, i + kTileRows);
+      multiply_row(left, row, rows);
     }
-    Rest(*this, waiting_).take(kBlockRows);
+    flush();
   }
 
  private:
   static constexpr bool kHasIntegers = kind != Kind::kBf16;
   static constexpr int64_t kBytes = kHasIntegers ? 1 : 2;  // of an element of the left operand
+  // Whole blocks have their ending in registers; any other one is for the general ending.
+  using Rest = std::conditional_t<shape == Shape::kGeneral,
+                                  GeneralRest,
+                                  PanelEnding<kHasIntegers, To, shape, From>>;
 
-  // What is left to do of a waiting block. Whole blocks have their ending in registers; any other
-  // one is for the general ending.
-  class PanelRest {
-   public:
-    TENON_INLINE PanelRest(const Unit& unit, const Waiting& waiting)
-        : ending_(unit.epilogue_, unit.args_.shifts, waiting.column),
-          sums_(waiting.sums),
-          row_(waiting.row),
-          to_(unit.place(waiting.row, waiting.column)),
-          stride_(unit.epilogue_.dst_stride),
-          rows_(waiting.rows) {}
-    // So many rows, or those that are left.
-    TENON_INLINE void take(int count) {
-      for (; count > 0 && rows_ > 0; count -= 2, rows_ -= 2) {
-        ending_.store(sums_, row_, to_, stride_);
-        row_ += 2;
-        sums_ += 2 * kColumns;
-        to_ += 2 * stride_;
-      }
+  static Epilogue whole(const TileProductArgs& args) {
+    Epilogue epilogue = args.epilogue;
+    epilogue.columns = args.n;
+    return epilogue;
+  }
+  Rest make_rest() const {
+    if constexpr (shape == Shape::kGeneral) {
+      return Rest(general_);
+    } else {
+      // A sum and the shift of its column are no larger than k products of 8 bits each.
+      const float most = 2.0F * 255.0F * 128.0F * static_cast<float>(args_.k);
+      return Rest(epilogue_, !kHasIntegers || may_overflow(epilogue_, most,
+                                                           unit_.panel * kTilePanel,
+                                                           unit_.n_panels * kTilePanel));
     }
-
-   private:
-    PanelEnding<kHasIntegers, To, shape> ending_;
-    const int32_t* sums_;
-    int64_t row_;
-    To* to_;
-    int64_t stride_;
-    int rows_;
-  };
-
-  class GeneralRest {
-   public:
-    TENON_INLINE GeneralRest(const Unit& unit, const Waiting& waiting)
-        : ending_(unit.general_), waiting_(waiting) {}
-    TENON_INLINE void take(int count) {
-      for (; count > 0 && done_ < waiting_.rows; count -= 2, done_ += 2) {
-        const int32_t* const sums = waiting_.sums + done_ * kColumns;
-        if (done_ + 1 < waiting_.rows)
-          ending_.template store<2>(sums, waiting_.row + done_, waiting_.column);
-        else
-          ending_.template store<1>(sums, waiting_.row + done_, waiting_.column);
-      }
-    }
-
-   private:
-    const GeneralEnding& ending_;
-    Waiting waiting_;
-    int done_ = 0;
-  };
-
-  using Rest = std::conditional_t<shape == Shape::kGeneral, GeneralRest, PanelRest>;
+  }
 
   Left copy(const Left& from, int rows) {
     const auto bytes = static_cast<size_t>(args_.k * kBytes);
@@ -144,12 +160,12 @@ class Unit {
 
   // Tiles are loaded from as many places as they have rows, where no hardware sees what comes next:
   // the lines of the next block of rows are asked for between the steps of this one.
-  void foresee(const Left& left, const TileUnit& unit, int64_t next) {
-    const int64_t rows = least_of(kTileRows, unit.n_rows - next);
+  void foresee(const Left& left, int64_t next) {
+    const int64_t rows = least_of(kTileRows, unit_.n_rows - next);
     const bool is_dense = args_.a_stride == depth_ && left.at != padded_;
     ahead_left_ = rows > 0 && is_dense ? rows * depth_ / kLine : 0;
     ahead_ = left.at + kTileRows * args_.a_stride;
-    const int64_t steps = unit.n_panels * (depth_ / kTileDepth);
+    const int64_t steps = unit_.n_panels * (depth_ / kTileDepth);
     ahead_share_ = (ahead_left_ + steps - 1) / steps;
   }
   TENON_INLINE void prefetch() {
@@ -158,54 +174,55 @@ class Unit {
   }
 
   // One block of rows and all panels of the unit.
-  void multiply_row(const Left& left, int64_t row, int rows, const TileUnit& unit) {
+  void multiply_row(const Left& left, int64_t row, int rows) {
     const int upper = rows < 16 ? rows : 16;
+    if (rows != held_.rows) flush();  // a new configuration empties the tiles
     tiles_.configure(upper, rows - upper);
     asm volatile("" ::: "memory");  // what was copied is there
     const bool has_pieces = depth_ > kTileWholeRow;
     const int64_t piece = has_pieces ? kTilePiece : depth_;
     for (int64_t first = 0; first < depth_; first += piece) {
       const Span span{first, least_of(piece, depth_ - first), first + piece >= depth_};
-      for (int64_t i = 0; i < unit.n_panels; ++i) {
+      for (int64_t i = 0; i < unit_.n_panels; ++i) {
         int32_t* const sums = sums_[has_pieces ? i + turn_ * kTileUnitPanels : turn_];
-        block({sums, row, (unit.panel + i) * kTilePanel, rows}, left, span, sums);
-        if (span.is_last && !has_pieces) turn_ ^= 1;
+        const int64_t panel = unit_.panel + i;
+        if (rows > 16)
+          multiply<true>(left, span, panel, sums);
+        else
+          multiply<false>(left, span, panel, sums);
+        end_held();
+        held_ = {sums, row, panel * kTilePanel, rows, span.is_last};
+        if (!has_pieces) turn_ ^= 1;
       }
     }
     if (has_pieces) turn_ ^= 1;
   }
 
-  TENON_INLINE void block(const Waiting& made, const Left& left, const Span& span, int32_t* sums) {
-    const int64_t panel = made.column / kTilePanel;
-    if (made.rows > 16)
-      multiply<true>(left, span, panel, sums);
-    else
-      multiply<false>(left, span, panel, sums);
-    if (!span.is_last) return;
-    waiting_ = made;
-    const bool is_whole = made.rows == kBlockRows && made.column + kTilePanel <= args_.n;
-    if (shape == Shape::kGeneral || is_whole) return;
-    GeneralRest(*this, waiting_).take(kBlockRows);
-    waiting_.rows = 0;
+  // The sums of the block that was held are in memory.
+  TENON_INLINE void end_held() {
+    if (!held_.is_last) return;
+    const bool is_whole = held_.rows == kBlockRows && held_.column + kTilePanel <= args_.n;
+    if (shape == Shape::kGeneral || is_whole)
+      return rest_.wait(held_.sums, held_.row, held_.column, held_.rows);
+    GeneralRest rest(general_);
+    rest.wait(held_.sums, held_.row, held_.column, held_.rows);
+    rest.take(kBlockRows);
   }
 
-  template <bool has_lower>
-  TENON_INLINE void begin(const Span& span, const int32_t* sums) {
-    if (span.first == 0) {
-      _tile_zero(0);
-      _tile_zero(1);
-      if constexpr (has_lower) {
-        _tile_zero(2);
-        _tile_zero(3);
-      }
-      return;
+  // Ends all blocks that are under way.
+  void flush() {
+    rest_.take(kBlockRows);
+    if (held_.rows > 0) {
+      TENON_STORE_SUMS(0, held_.sums);
+      TENON_STORE_SUMS(1, held_.sums);
     }
-    _tile_loadd(0, sums, kSumsStride);
-    _tile_loadd(1, sums + 16, kSumsStride);
-    if constexpr (has_lower) {
-      _tile_loadd(2, sums + 16 * kColumns, kSumsStride);
-      _tile_loadd(3, sums + 16 * kColumns + 16, kSumsStride);
+    if (held_.rows > 16) {
+      TENON_STORE_SUMS(2, held_.sums);
+      TENON_STORE_SUMS(3, held_.sums);
     }
+    end_held();
+    rest_.take(kBlockRows);
+    held_ = {};
   }
 
   template <bool has_lower>
@@ -214,46 +231,60 @@ class Unit {
     const char* lower = upper + 16 * left.stride;
     const char* right =
         static_cast<const char*>(args_.b) + panel * kTilePanel * depth_ + span.first * kTilePanel;
-    begin<has_lower>(span, sums);
     const int steps = static_cast<int>(span.bytes / kTileDepth);
-    const int share = (waiting_.rows + 2 * steps - 1) / (2 * steps) * 2;
-    Rest rest(*this, waiting_);
+    const int share = (rest_.rows() + 2 * steps - 1) / (2 * steps) * 2;
+    const Begin begin{held_.rows > 0 ? held_.sums : nullptr, span.first > 0 ? sums : nullptr,
+                      kHasIntegers && args_.shifts != nullptr ? args_.shifts + panel * kTilePanel
+                                                              : nullptr};
     for (int step = 0; step < steps; ++step) {
-      _tile_loadd(6, right, kTileDepth);
-      _tile_loadd(4, upper, left.stride);
-      TENON_TILE_PRODUCT(0, 4, 6);
-      _tile_loadd(7, right + kStep / 2, kTileDepth);
-      TENON_TILE_PRODUCT(1, 4, 7);
-      if constexpr (has_lower) {
-        _tile_loadd(5, lower, left.stride);
-        TENON_TILE_PRODUCT(2, 5, 6);
-        TENON_TILE_PRODUCT(3, 5, 7);
-      }
+      if (step == 0)
+        multiply_step<has_lower, true>({upper, left.stride}, lower, right, begin);
+      else
+        multiply_step<has_lower, false>({upper, left.stride}, lower, right, begin);
       upper += kTileDepth;
       lower += kTileDepth;
       right += kStep;
-      rest.take(share);
+      rest_.take(share);
       prefetch();
-    }
-    waiting_.rows = 0;
-    _tile_stored(0, sums, kSumsStride);
-    _tile_stored(1, sums + 16, kSumsStride);
-    if constexpr (has_lower) {
-      _tile_stored(2, sums + 16 * kColumns, kSumsStride);
-      _tile_stored(3, sums + 16 * kColumns + 16, kSumsStride);
     }
   }
 
-  To* place(int64_t row, int64_t column) const {
-    return static_cast<To*>(epilogue_.dst.data) + row * epilogue_.dst_stride + column;
+  // What becomes of a tile before its first product: where its sums go, where it goes on from.
+  struct Begin {
+    int32_t* held;          // null: it is empty
+    const int32_t* sums;    // of the pieces of k before; null: this is the first piece
+    const int32_t* shifts;  // of the panel's columns, which sums begin with; null: zeros
+  };
+
+  template <bool has_lower, bool is_first>
+  TENON_INLINE void multiply_step(const Left& upper,
+                                  const char* lower,
+                                  const char* right,
+                                  const Begin& begin) {
+    _tile_loadd(6, right, kTileDepth);
+    _tile_loadd(4, upper.at, upper.stride);
+    if constexpr (is_first) TENON_BEGIN_SUMS(0, begin);
+    TENON_TILE_PRODUCT(0, 4, 6);
+    _tile_loadd(7, right + kStep / 2, kTileDepth);
+    if constexpr (is_first) TENON_BEGIN_SUMS(1, begin);
+    TENON_TILE_PRODUCT(1, 4, 7);
+    if constexpr (has_lower) {
+      _tile_loadd(5, lower, upper.stride);
+      if constexpr (is_first) TENON_BEGIN_SUMS(2, begin);
+      TENON_TILE_PRODUCT(2, 5, 6);
+      if constexpr (is_first) TENON_BEGIN_SUMS(3, begin);
+      TENON_TILE_PRODUCT(3, 5, 7);
+    }
   }
 
   const TileProductArgs& args_;
+  const TileUnit& unit_;
   int64_t depth_;  // bytes of a row of the left operand, in whole steps
   Epilogue epilogue_;
   GeneralEnding general_;
+  Rest rest_;
   Tiles tiles_;
-  Waiting waiting_;
+  Held held_;
   int turn_ = 0;
   const char* ahead_ = nullptr;  // what to ask for next, how many lines, and how many in one step
   int64_t ahead_left_ = 0;
@@ -271,17 +302,37 @@ Shape shape_of(const Epilogue& epilogue) {
   return op.kind == EpilogueOp::Kind::kAdd && is_whole ? Shape::kResidual : Shape::kGeneral;
 }
 
+template <Kind kind>
+void run_general(const TileProductArgs& args, const TileUnit& unit) {
+  Unit<kind, float, Shape::kGeneral>(args, unit).run();
+}
+
+// Bytes are added to bytes and floats to floats; all else is rare.
+template <Kind kind, class To>
+void run_with_residual(const TileProductArgs& args, const TileUnit& unit) {
+  const ElementType from = args.epilogue.ops[0].other.type;
+  if constexpr (sizeof(To) == 1) {
+    if (from == ElementType::kU8)
+      return Unit<kind, To, Shape::kResidual, uint8_t>(args, unit).run();
+    if (from == ElementType::kS8) return Unit<kind, To, Shape::kResidual, int8_t>(args, unit).run();
+  } else {
+    if (from == ElementType::kBf16) return Unit<kind, To, Shape::kResidual, Bf16>(args, unit).run();
+    if (from == ElementType::kF32) return Unit<kind, To, Shape::kResidual, float>(args, unit).run();
+  }
+  run_general<kind>(args, unit);
+}
+
 template <Kind kind, class To>
 void run_as(const TileProductArgs& args, const TileUnit& unit) {
   switch (shape_of(args.epilogue)) {
     case Shape::kPlain:
-      return Unit<kind, To, Shape::kPlain>(args, unit.depth).run(unit);
+      return Unit<kind, To, Shape::kPlain>(args, unit).run();
     case Shape::kGelu:
-      return Unit<kind, To, Shape::kGelu>(args, unit.depth).run(unit);
+      return Unit<kind, To, Shape::kGelu>(args, unit).run();
     case Shape::kResidual:
-      return Unit<kind, To, Shape::kResidual>(args, unit.depth).run(unit);
+      return run_with_residual<kind, To>(args, unit);
     case Shape::kGeneral:
-      return Unit<kind, float, Shape::kGeneral>(args, unit.depth).run(unit);
+      return run_general<kind>(args, unit);
   }
 }
 
@@ -297,7 +348,7 @@ void run_unit(const TileProductArgs& args, const TileUnit& unit) {
     case ElementType::kF32:
       return run_as<kind, float>(args, unit);
     default:
-      return Unit<kind, float, Shape::kGeneral>(args, unit.depth).run(unit);
+      return run_general<kind>(args, unit);
   }
 }
 
