@@ -35,6 +35,9 @@ void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail);
 
 // False, and nothing done, where the kernel does not apply.
 bool lower_code_product(Lowering& lowering, const Product& product, const Tail& tail);
+// A convolution as a product, all but its source: a row is what the window sees at one place of a
+// channels-last image. Weights must be dense, images of two dimensions at most.
+CodeStep conv_step(const Lowering& lowering, int node);
 // The node must be one that runs in int8.
 bool lower_code_conv(Lowering& lowering, int node, const Tail& tail);
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "code_product.hpp"
 #include "code_tail.hpp"
 #include "conv_geometry.hpp"
 #include "kernels/tile_product.h"
@@ -36,6 +37,9 @@ class StepBuilder {
     args_.n = step_.args.n;
     args_.k = step_.args.k;
     args_.a_stride = step_.args.a.stride * kernels::element_bytes(args_.type);
+    args_.has_windows = step_.args.a.has_windows;
+    args_.windows = step_.args.a.windows;
+    args_.zero = static_cast<uint8_t>(step_.src.quant.zero_point);
     kernels::Epilogue& epilogue = args_.epilogue;
     epilogue.dst.type = dst.type;
     if (tail.quant) epilogue.dst.quant = *tail.quant;
@@ -190,6 +194,16 @@ bool applies(const CodeStep& step, ElementType type) {
   return step.args.m >= kLeastRows && kernels::takes_tile_rows(type, step.args.k);
 }
 
+// Windows are gathered row by row: that is cheap beside the products where they see one pixel, and
+// beside oneDNN's kernels for a first layer, which want a layout of their own.
+bool is_worth_gathering(const CodeStep& step, ElementType type) {
+  constexpr int64_t kFewChannels = 4;
+  const kernels::CodeWindows& w = step.args.a.windows;
+  if (!step.args.a.has_windows) return true;
+  return type != ElementType::kBf16 && step.args.k <= kernels::kMostTileTail &&
+         (w.window_height * w.window_width == 1 || w.channels <= kFewChannels);
+}
+
 }  // namespace
 
 bool lower_tile_product(Lowering& lowering, const Product& product, const Tail& tail) {
@@ -228,38 +242,24 @@ bool lower_tile_product(Lowering& lowering, const Product& product, const Tail& 
 
 bool lower_tile_conv(Lowering& lowering, int index, const Tail& tail) {
   if (!computes_in_tiles() || tail.norm != kNone) return false;
-  const Graph& graph = lowering.graph();
-  const Node& node = graph.nodes[index];
+  const Node& node = lowering.graph().nodes[index];
   const View src = lowering.view(node.inputs[0]);
-  View weights = lowering.view(node.inputs[1]);
-  const auto type = type_of_left(lowering, src, weights, 0, tail);
-  if (!type || node.integer("group", 1) != 1 || src.dims.size() > 4) return false;
-  const Dims& dst = graph.values[node.outputs[0]].dims;
-  const Dims kernel(weights.dims.begin() + 2, weights.dims.end());
-  const kernels::Windows w = windows_of(src.dims, dst, find_window(node, src.dims, dst, kernel));
-  const bool is_plain = element_count(kernel) == 1 && w.stride_x == 1 && w.stride_y == 1 &&
-                        w.pad_left == 0 && w.pad_top == 0 && w.out_width == w.width &&
-                        w.out_height == w.height;
-  if (!is_plain || !has_known_bias(lowering, node.input(2))) return false;
-  CodeStep step{.node = index, .bias = node.input(2)};
-  step.args.k = weights.dims[1];
-  step.args.n = weights.dims[0];
-  step.args.m = src.count() / step.args.k;
-  step.args.a.stride = step.args.k;
-  if (!applies(step, *type)) return false;
+  const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0, tail);
+  const bool is_known = type && node.integer("group", 1) == 1 && src.dims.size() <= 4 &&
+                        has_known_bias(lowering, node.input(2));
+  if (!is_known) return false;
+  CodeStep step = conv_step(lowering, index);
+  if (!applies(step, *type) || !is_worth_gathering(step, *type)) return false;
+  const Dims strides = channels_last_strides(src.dims);
   if (*type == ElementType::kBf16) {
+    View& weights = step.weights.view;
     if (weights.type != ElementType::kF32 && !weights.is_quantized()) return false;
-    step.src = lowering.read(node.inputs[0], ElementType::kBf16, channels_last_strides(src.dims));
+    step.src = lowering.read(node.inputs[0], ElementType::kBf16, strides);
     weights = real_weights(lowering, weights);
   } else {
-    step.src = lowering.read_stored(node.inputs[0], channels_last_strides(src.dims), src.type);
+    step.src = lowering.read_stored(node.inputs[0], strides, src.type);
     lowering.set_view(node.inputs[0], step.src);  // later readers want it channels-last too
   }
-  step.weights = {.view = weights, .n_stride = weights.strides[0]};
-  for (int64_t i = 0; i < step.args.k; ++i)
-    step.weights.k_places.push_back(i * weights.strides[1]);
-  step.dst_strides = channels_last_strides(dst);
-  step.dst_row = dst[1];
   return add_step(lowering, std::move(step), tail);
 }
 

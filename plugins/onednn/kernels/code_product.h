@@ -24,13 +24,6 @@ namespace tenon::onednn::kernels {
 // A row is widened on the stack: k may not be larger.
 constexpr int64_t kMostCodesOfRow = 32768;
 
-// [images, height, width, pixel]; `channels` of each pixel are read. A place is a row of
-// [window_height, window_width, channels] codes.
-struct CodeWindows : Windows {
-  int64_t pixel = 0;  // codes from one pixel to the next
-  int64_t channels = 0;
-};
-
 struct CodeRows {
   const uint8_t* codes = nullptr;
   bool is_signed = false;

@@ -7,9 +7,10 @@
 //   u8, s8, f32, bf16:  the epilogue of epilogue_args.h over sum + shifts[n]
 //   i32 (8-bit operands alone):  sum + shifts[n]
 //
-// The left operand is read where it lies, the right one is packed once. A zero point of the left
-// operand is part of `shifts`: -zero * sum_k b[k, n]. bf16 products flush denormals, whatever MXCSR
-// says. The result does not depend on the number of threads.
+// The left operand is read where it lies (what the windows of a convolution see is gathered block
+// by block, at most kMostTileTail bytes a row), the right one is packed once. A zero point of the
+// left operand is part of `shifts`: -zero * sum_k b[k, n]. bf16 products flush denormals, whatever
+// MXCSR says. The result does not depend on the number of threads.
 
 #include "context.h"
 #include "tile_product_args.h"

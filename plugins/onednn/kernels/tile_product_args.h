@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "epilogue_args.h"
+#include "windows.h"
 
 namespace tenon::onednn::kernels {
 
@@ -22,6 +23,11 @@ struct TileProductArgs {
   ElementType type = ElementType::kU8;  // of a: kU8 and kS8 (b is s8), or kBf16 (b is bf16)
   const void* a = nullptr;
   int64_t a_stride = 0;     // bytes from one row to the next, at least those of k elements
+  // 8-bit operands: rows are what the windows of a convolution see; outside of an image it
+  // is `zero`. a_stride is not read then.
+  bool has_windows = false;
+  CodeWindows windows = {};
+  uint8_t zero = 0;
   const void* b = nullptr;  // pack_tiles
   int64_t m = 0, n = 0, k = 0;
   const int32_t* shifts = nullptr;  // [tile_columns(n)]; null: zeros. Not read for bf16.

@@ -15,6 +15,13 @@ struct Windows {
   int64_t pad_top = 0, pad_left = 0;
 };
 
+// [images, height, width, pixel]; `channels` of each pixel are read. A place is a row of
+// [window_height, window_width, channels] codes.
+struct CodeWindows : Windows {
+  int64_t pixel = 0;  // codes from one pixel to the next
+  int64_t channels = 0;
+};
+
 constexpr int64_t kOutside = -1;
 
 constexpr bool is_inside(int64_t i, int64_t extent) {

@@ -79,7 +79,7 @@ class GeneralEnding {
 // which is monotonic.
 struct ByteBounds {
   __m512i least = {}, most = {}, zero = {};
-  bool is_needed = false;  // more than the type's own bounds
+  bool is_needed = false;    // more than the type's own bounds
   bool may_overflow = true;  // a result may be no 32-bit integer
 
   ByteBounds(const Epilogue& epilogue, bool may_overflow_) : may_overflow(may_overflow_) {
@@ -210,9 +210,7 @@ class PanelEnding {
   }
 
   TENON_INLINE void store_bytes(const Vf* y, To* to, int64_t stride) const {
-    auto words = [&](int i) {
-      return _mm512_packs_epi32(integers(y[i]), integers(y[i + 1]));
-    };
+    auto words = [&](int i) { return _mm512_packs_epi32(integers(y[i]), integers(y[i + 1])); };
     __m512i upper = words(0);
     __m512i lower = words(2);
     if (bounds_.is_needed) {

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ending.h"
+#include "left_rows.h"
 #include "tiles.h"
 
 namespace tenon::onednn::kernels::amx {
@@ -35,15 +36,15 @@ constexpr int sums_at(int tile) {
   return tile / 2 * 16 * kColumns + tile % 2 * 16;
 }
 #define TENON_STORE_SUMS(tile, sums) _tile_stored(tile, (sums) + sums_at(tile), kSumsStride)
-#define TENON_BEGIN_SUMS(tile, begin)                                     \
-  do {                                                                    \
-    if ((begin).held != nullptr) TENON_STORE_SUMS(tile, (begin).held);    \
-    if ((begin).sums != nullptr)                                          \
-      _tile_loadd(tile, (begin).sums + sums_at(tile), kSumsStride);       \
-    else if ((begin).shifts != nullptr)                                   \
-      _tile_loadd(tile, (begin).shifts + (tile) % 2 * 16, 0);             \
-    else                                                                  \
-      _tile_zero(tile);                                                   \
+#define TENON_BEGIN_SUMS(tile, begin)                                  \
+  do {                                                                 \
+    if ((begin).held != nullptr) TENON_STORE_SUMS(tile, (begin).held); \
+    if ((begin).sums != nullptr)                                       \
+      _tile_loadd(tile, (begin).sums + sums_at(tile), kSumsStride);    \
+    else if ((begin).shifts != nullptr)                                \
+      _tile_loadd(tile, (begin).shifts + (tile) % 2 * 16, 0);          \
+    else                                                               \
+      _tile_zero(tile);                                                \
   } while (false)
 
 constexpr int64_t least_of(int64_t a, int64_t b) {
@@ -55,12 +56,8 @@ struct Held {
   int32_t* sums = nullptr;  // where they go
   int64_t row = 0;          // of the result
   int64_t column = 0;
-  int rows = 0;  // 0: the tiles are empty
+  int rows = 0;          // 0: the tiles are empty
   bool is_last = false;  // of the pieces of k
-};
-struct Left {
-  const char* at;
-  int64_t stride;
 };
 struct Span {  // bytes of each row
   int64_t first;
@@ -105,20 +102,17 @@ class Unit {
         unit_(unit),
         depth_(unit.depth),
         epilogue_(whole(args)),
+        left_rows_(args, args.k * kBytes, unit.depth, kHasIntegers),
         general_(epilogue_, kHasIntegers),
         rest_(make_rest()) {}
 
   void run() {
-    const int64_t row_bytes = args_.k * kBytes;
-    // Rows that are no whole steps of k: what lies behind them may be NaN, or no memory at all.
-    const bool has_tail = row_bytes != depth_;
+    Left left = take(0);
     for (int64_t i = 0; i < unit_.n_rows; i += kTileRows) {
-      const int64_t row = unit_.row + i;
-      const int rows = static_cast<int>(least_of(kTileRows, unit_.n_rows - i));
-      Left left{static_cast<const char*>(args_.a) + row * args_.a_stride, args_.a_stride};
-      if (has_tail && (kind == Kind::kBf16 || row + rows == args_.m)) left = copy(left, rows);
+      const Left next = i + kTileRows < unit_.n_rows ? take(i + kTileRows) : left;
       foresee(left, i + kTileRows);
-      multiply_row(left, row, rows);
+      multiply_row(left, unit_.row + i, rows_from(i));
+      left = next;
     }
     flush();
   }
@@ -131,6 +125,9 @@ class Unit {
                                   GeneralRest,
                                   PanelEnding<kHasIntegers, To, shape, From>>;
 
+  int rows_from(int64_t i) const { return static_cast<int>(least_of(kTileRows, unit_.n_rows - i)); }
+  Left take(int64_t i) { return left_rows_.take(unit_.row + i, rows_from(i)); }
+
   static Epilogue whole(const TileProductArgs& args) {
     Epilogue epilogue = args.epilogue;
     epilogue.columns = args.n;
@@ -142,27 +139,17 @@ class Unit {
     } else {
       // A sum and the shift of its column are no larger than k products of 8 bits each.
       const float most = 2.0F * 255.0F * 128.0F * static_cast<float>(args_.k);
-      return Rest(epilogue_, !kHasIntegers || may_overflow(epilogue_, most,
-                                                           unit_.panel * kTilePanel,
-                                                           unit_.n_panels * kTilePanel));
+      return Rest(epilogue_,
+                  !kHasIntegers || may_overflow(epilogue_, most, unit_.panel * kTilePanel,
+                                                unit_.n_panels * kTilePanel));
     }
-  }
-
-  Left copy(const Left& from, int rows) {
-    const auto bytes = static_cast<size_t>(args_.k * kBytes);
-    for (int row = 0; row < rows; ++row) {
-      char* const to = padded_ + row * depth_;
-      std::memcpy(to, from.at + row * from.stride, bytes);
-      std::memset(to + bytes, 0, static_cast<size_t>(depth_) - bytes);
-    }
-    return {padded_, depth_};
   }
 
   // Tiles are loaded from as many places as they have rows, where no hardware sees what comes next:
   // the lines of the next block of rows are asked for between the steps of this one.
   void foresee(const Left& left, int64_t next) {
     const int64_t rows = least_of(kTileRows, unit_.n_rows - next);
-    const bool is_dense = args_.a_stride == depth_ && left.at != padded_;
+    const bool is_dense = args_.a_stride == depth_ && !left_rows_.is_copy(left);
     ahead_left_ = rows > 0 && is_dense ? rows * depth_ / kLine : 0;
     ahead_ = left.at + kTileRows * args_.a_stride;
     const int64_t steps = unit_.n_panels * (depth_ / kTileDepth);
@@ -233,9 +220,9 @@ class Unit {
         static_cast<const char*>(args_.b) + panel * kTilePanel * depth_ + span.first * kTilePanel;
     const int steps = static_cast<int>(span.bytes / kTileDepth);
     const int share = (rest_.rows() + 2 * steps - 1) / (2 * steps) * 2;
-    const Begin begin{held_.rows > 0 ? held_.sums : nullptr, span.first > 0 ? sums : nullptr,
-                      kHasIntegers && args_.shifts != nullptr ? args_.shifts + panel * kTilePanel
-                                                              : nullptr};
+    const Begin begin{
+        held_.rows > 0 ? held_.sums : nullptr, span.first > 0 ? sums : nullptr,
+        kHasIntegers && args_.shifts != nullptr ? args_.shifts + panel * kTilePanel : nullptr};
     for (int step = 0; step < steps; ++step) {
       if (step == 0)
         multiply_step<has_lower, true>({upper, left.stride}, lower, right, begin);
@@ -281,6 +268,7 @@ class Unit {
   const TileUnit& unit_;
   int64_t depth_;  // bytes of a row of the left operand, in whole steps
   Epilogue epilogue_;
+  LeftRows left_rows_;
   GeneralEnding general_;
   Rest rest_;
   Tiles tiles_;
@@ -290,7 +278,6 @@ class Unit {
   int64_t ahead_left_ = 0;
   int64_t ahead_share_ = 0;
   alignas(64) int32_t sums_[2 * kTileUnitPanels][kTileRows * kTilePanel];
-  alignas(64) char padded_[kTileRows * kMostTileTail];
 };
 
 Shape shape_of(const Epilogue& epilogue) {

@@ -8,7 +8,6 @@
 #include <functional>
 #include <thread>
 
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,28 +24,6 @@ struct Size {
 constexpr Size kSizes[] = {{1, 1, 1},     {15, 33, 64},   {16, 32, 128},
                            {17, 31, 63},  {32, 64, 65},   {33, 70, 100},
                            {48, 32, 768}, {65, 96, 1536}, {70, 600, 1024}};
-
-// [n] bytes that end where a page that may not be read begins.
-class Guarded {
- public:
-  explicit Guarded(size_t n) {
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    bytes_ = (n + page - 1) / page * page + page;
-    base_ = static_cast<char*>(
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(base_ + bytes_ - page, page, PROT_NONE);
-    data_ = base_ + bytes_ - page - n;
-  }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-  ~Guarded() { munmap(base_, bytes_); }
-  char* data() const { return data_; }
-
- private:
-  size_t bytes_;
-  char* base_;
-  char* data_;
-};
 
 // Operands of one product, and what their sums are.
 struct Problem {
@@ -251,6 +228,14 @@ TEST_F(TileProduct, DoesWhatFollows) {
         problem.expect_near(
             problem.run<int8_t>(ElementType::kS8),
             [&](double y, size_t i) { return std::clamp(c.want(y, i), -128.0, 127.0); }, 0.501);
+        std::vector<float> rounded;
+        for (uint16_t word : problem.run<uint16_t>(ElementType::kBf16))
+          rounded.push_back(from_bf16(word));
+        problem.expect_near(rounded, c.want, 3e-4, 0.004);
+        problem.args.epilogue.low = 0;  // bounds that are the type's own
+        problem.expect_near(
+            problem.run<uint8_t>(ElementType::kU8),
+            [&](double y, size_t i) { return std::clamp(c.want(y, i), 0.0, 255.0); }, 0.501);
       }
     }
   }

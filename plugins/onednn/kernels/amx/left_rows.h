@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Rows of the left operand as tiles load them: where they lie, or copied to a buffer in L1 where
+// they do not fill whole steps of k or are what a convolution's windows see.
+
+#include <cstring>
+
+#include <immintrin.h>
+
+#include "../tile_product_args.h"
+#include "tiles.h"
+
+namespace tenon::onednn::kernels::amx {
+
+struct Left {
+  const char* at;
+  int64_t stride;  // bytes
+};
+
+class LeftRows {
+ public:
+  // depth: bytes of a row in whole steps of k; row_bytes: those that are numbers.
+  LeftRows(const TileProductArgs& args, int64_t row_bytes, int64_t depth, bool has_integers)
+      : args_(args), row_bytes_(row_bytes), depth_(depth), has_integers_(has_integers) {}
+
+  // Rows [row, row + count), until the call after the next one; count is kTileRows at most. Rows
+  // are best taken a block ahead: tiles that load what was just stored wait for it.
+  Left take(int64_t row, int count) {
+    rows_ = buffers_[turn_ ^= 1];
+    if (args_.has_windows) return gather(row, count);
+    const Left left{static_cast<const char*>(args_.a) + row * args_.a_stride, args_.a_stride};
+    // What lies behind a row may be NaN, or no memory at all.
+    const bool is_last = row + count == args_.m;
+    return row_bytes_ != depth_ && (!has_integers_ || is_last) ? copy(left, count) : left;
+  }
+  bool is_copy(const Left& left) const { return left.at == buffers_[0] || left.at == buffers_[1]; }
+
+ private:
+  Left copy(const Left& from, int count) {
+    const auto bytes = static_cast<size_t>(row_bytes_);
+    for (int row = 0; row < count; ++row) {
+      char* const to = rows_ + row * depth_;
+      std::memcpy(to, from.at + row * from.stride, bytes);
+      std::memset(to + bytes, 0, static_cast<size_t>(depth_ - row_bytes_));
+    }
+    return {rows_, depth_};
+  }
+
+  // The right operand is zero where rows have no numbers, so that any byte may stand there.
+  Left gather(int64_t first, int count) {
+    const CodeWindows& w = args_.windows;
+    int64_t x = first % w.out_width;
+    int64_t y = first / w.out_width % w.out_height;
+    int64_t image = first / (w.out_width * w.out_height);
+    for (int row = 0; row < count;) {
+      const char* const pixels =
+          static_cast<const char*>(args_.a) + image * w.height * w.width * w.pixel;
+      const int64_t top = y * w.stride_y - w.pad_top;
+      const int64_t left = x * w.stride_x - w.pad_left;
+      char* to = rows_ + row * depth_;
+      const int64_t run = inner_windows(top, left, count - row, w.out_width - x);
+      if (run > 0)
+        see_inner(pixels + (top * w.width + left) * w.pixel, run, to);
+      else
+        walk_window(w, top, left,
+                    [&](int64_t pixel, int64_t n) { to = see(pixels, pixel, n, to); });
+      row += static_cast<int>(run > 0 ? run : 1);
+      x += run > 0 ? run : 1;
+      if (x < w.out_width) continue;
+      x = 0;
+      if (++y < w.out_height) continue;
+      y = 0;
+      ++image;
+    }
+    return {rows_, depth_};
+  }
+
+  // How many windows side by side, from this one on, lie inside the image.
+  int64_t inner_windows(int64_t top, int64_t left, int64_t rows, int64_t in_line) const {
+    const CodeWindows& w = args_.windows;
+    const int64_t bottom = top + (w.window_height - 1) * w.step_y;
+    const int64_t space = w.width - left - w.window_width;
+    const bool is_inner = w.step_x == 1 && w.pixel == w.channels && top >= 0 && left >= 0 &&
+                          bottom < w.height && space >= 0;
+    if (!is_inner) return 0;
+    const int64_t fit = space / w.stride_x + 1;
+    const int64_t most = rows < in_line ? rows : in_line;
+    return most < fit ? most : fit;
+  }
+  void see_inner(const char* from, int64_t windows, char* to) const {
+    const CodeWindows& w = args_.windows;
+    const int64_t bytes = w.window_width * w.pixel;
+    const int64_t step = w.stride_x * w.pixel;
+    const int64_t line = w.step_y * w.width * w.pixel;
+    for (int64_t tap = 0; tap < w.window_height; ++tap, from += line, to += bytes) {
+      if (bytes <= kHalf)
+        each_window<kHalf>(from, step, bytes, windows, to);
+      else
+        each_window<kRegister>(from, step, bytes, windows, to);
+    }
+  }
+  // Registers of `width` bytes: twice as many short ones are stored in the same time.
+  template <int64_t width>
+  void each_window(const char* from, int64_t step, int64_t bytes, int64_t windows, char* to) const {
+    for (int64_t at = 0; at < bytes; at += width) {
+      const __mmask64 mask = first_bytes(bytes - at);
+      const char* in = from + at;
+      char* out = to + at;
+      for (int64_t i = 0; i < windows; ++i, in += step, out += depth_) {
+        if constexpr (width == kHalf)
+          _mm256_mask_storeu_epi8(out, static_cast<__mmask32>(mask),
+                                  _mm256_maskz_loadu_epi8(static_cast<__mmask32>(mask), in));
+        else
+          _mm512_mask_storeu_epi8(out, mask, _mm512_maskz_loadu_epi8(mask, in));
+      }
+    }
+  }
+
+  // n pixels side by side; returns where the next ones go.
+  char* see(const char* pixels, int64_t pixel, int64_t n, char* to) const {
+    const CodeWindows& w = args_.windows;
+    if (pixel == kOutside) {
+      std::memset(to, args_.zero, static_cast<size_t>(n * w.channels));
+      return to + n * w.channels;
+    }
+    const char* from = pixels + pixel * w.pixel;
+    for (int64_t i = 0; i < n; ++i, from += w.pixel, to += w.channels)
+      put(from, w.channels, to);
+    return to;
+  }
+  static void put(const char* from, int64_t bytes, char* to) {
+    for (int64_t at = 0; at < bytes; at += kRegister) {
+      const __mmask64 mask = first_bytes(bytes - at);
+      _mm512_mask_storeu_epi8(to + at, mask, _mm512_maskz_loadu_epi8(mask, from + at));
+    }
+  }
+  static __mmask64 first_bytes(int64_t n) {
+    return n >= kRegister ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
+  }
+
+  static constexpr int64_t kRegister = sizeof(__m512i);
+  static constexpr int64_t kHalf = sizeof(__m256i);
+
+  const TileProductArgs& args_;
+  int64_t row_bytes_;
+  int64_t depth_;
+  bool has_integers_;
+  char* rows_ = nullptr;
+  int turn_ = 0;
+  alignas(64) char buffers_[2][kTileRows * kMostTileTail];
+};
+
+}  // namespace tenon::onednn::kernels::amx
