@@ -2,6 +2,7 @@
 #include "tail.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "handlers/handlers.hpp"
@@ -80,7 +81,7 @@ bool is_channel_constant(const Lowering& lowering, int value, const Dims& dims, 
   return axis >= shift && constant.dims[axis - shift] == dims[channel_axis];
 }
 
-// A BatchNormalization of known numbers behind a Conv with known weights in f32.
+// A BatchNormalization of known numbers behind a Conv with known weights, in f32 or in 8 bits.
 bool is_foldable_norm(const Lowering& lowering, int producer, const Node& norm) {
   const Graph& graph = lowering.graph();
   if (norm.op != "BatchNormalization" || norm.integer("training_mode", 0) != 0) return false;
@@ -90,11 +91,31 @@ bool is_foldable_norm(const Lowering& lowering, int producer, const Node& norm) 
     return value != kNone && graph.values[value].data != nullptr &&
            graph.values[value].type == ElementType::kF32;
   };
-  bool is_known = is_plain(conv.inputs[1]) && (conv.input(2) == kNone || is_plain(conv.inputs[2]));
+  const View& weights = lowering.view(conv.inputs[1]);
+  const bool are_codes = weights.is_quantized() && lowering.is_constant_view(weights);
+  bool is_known = (are_codes || is_plain(conv.inputs[1])) && (conv.input(2) == kNone || is_plain(conv.inputs[2]));
   for (int i = 1; i <= 4; ++i)
     is_known = is_known && is_plain(norm.input(static_cast<size_t>(i)));
   return is_known;
 }
+
+}  // namespace
+
+ChannelNorm channel_norm(Lowering& lowering, int norm) {
+  const Node& node = lowering.graph().nodes[norm];
+  auto numbers = [&](int input) { return lowering.constant_floats(node.inputs[input]); };
+  const std::vector<float> gamma = numbers(1), beta = numbers(2), mean = numbers(3);
+  const std::vector<float> variance = numbers(4);
+  const double epsilon = node.real("epsilon", 1e-5);
+  ChannelNorm made;
+  for (size_t i = 0; i < gamma.size(); ++i) {
+    made.factor.push_back(double{gamma[i]} / std::sqrt(double{variance[i]} + epsilon));
+    made.shift.push_back(double{beta[i]} - double{mean[i]} * made.factor[i]);
+  }
+  return made;
+}
+
+namespace {
 
 struct Absorber {
   Lowering& lowering;

@@ -27,6 +27,12 @@ struct TailOp {
   int other = kNone;
 };
 
+// What a BatchNormalization of known numbers makes of each channel: x * factor + shift.
+struct ChannelNorm {
+  std::vector<double> factor, shift;
+};
+ChannelNorm channel_norm(Lowering& lowering, int norm);
+
 struct Tail {
   int norm = kNone;  // a BatchNormalization node to be folded into a convolution's weights
   int bias = kNone;  // a constant [n_channels]

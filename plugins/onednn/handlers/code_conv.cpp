@@ -64,6 +64,7 @@ bool lower_code_conv(Lowering& lowering, int index, const Tail& tail) {
     return false;
   CodeStep step = conv_step(lowering, index);
   if (step.args.n < kLeastColumns || step.args.k > kernels::kMostCodesOfRow) return false;
+  if (tail.norm != kNone) step.norm = channel_norm(lowering, tail.norm);
   step.src = lowering.read_stored(node.inputs[0], channels_last_strides(src.dims), src.type);
   lowering.set_view(node.inputs[0], step.src);  // later readers want it channels-last too
   add_code_step(lowering, std::move(step), tail);

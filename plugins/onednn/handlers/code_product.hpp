@@ -28,6 +28,7 @@ struct CodeStep {
   Dims dst_strides = {};               // of the result's dims
   int64_t dst_row = 0;                 // elements between rows
   int bias = kNone;                    // the node's own
+  ChannelNorm norm = {};               // of the sums with their bias; empty: none
 };
 
 // Adds the step with as much of the tail as the kernel takes, and sets the view of its result.

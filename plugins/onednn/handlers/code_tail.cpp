@@ -191,14 +191,17 @@ EpilogueRows epilogue_rows(Lowering& lowering,
   };
   const View& weights = step.weights.view;
   const double left = step.src.is_quantized() ? double{step.src.quant.scale} : 1;
+  const ChannelNorm& norm = step.norm;
+  auto factor = [&](size_t i) { return norm.factor.empty() ? 1.0 : norm.factor[i]; };
   auto scale = [&](size_t i) {
     double right = weights.is_quantized() ? double{weights.quant.scale} : 1;
     if (weights.channels) right = double{weights.channels->scales[i]};
-    return left * right / finish.unit;
+    return left * right * factor(i) / finish.unit;
   };
   const float* numbers = known_bias(lowering, step.bias != kNone ? step.bias : finish.tail.bias);
   auto shift = [&](size_t i) {
-    return numbers != nullptr ? double{numbers[i]} / finish.unit : 0.0;
+    const double bias = numbers != nullptr ? double{numbers[i]} * factor(i) : 0.0;
+    return (norm.shift.empty() ? bias : bias + norm.shift[i]) / finish.unit;
   };
   return {row(scale), row(shift)};
 }

@@ -204,33 +204,42 @@ class ConvBuilder {
     }
   }
 
-  // w' = w * a, b' = (b - mean) * a + beta, with a = gamma / sqrt(variance + epsilon).
-  void fold_norm(int norm) {
-    const Node& n = lowering_.graph().nodes[norm];
-    auto numbers = [&](int input) { return lowering_.constant_floats(input); };
-    std::vector<float> gamma = numbers(n.inputs[1]);
-    std::vector<float> beta = numbers(n.inputs[2]);
-    std::vector<float> mean = numbers(n.inputs[3]);
-    std::vector<float> variance = numbers(n.inputs[4]);
-    std::vector<float> bias(gamma.size(), 0.0F);
-    if (node_.input(2) != kNone) bias = numbers(node_.inputs[2]);
-    double epsilon = n.real("epsilon", 1e-5);
-    std::shared_ptr<void> scaled = aligned_bytes(weights_.bytes());
+  // w' = w * factor, b' = b * factor + shift. Weights of 8 bits keep their numbers.
+  void fold_norm(int index) {
+    const ChannelNorm norm = channel_norm(lowering_, index);
+    std::vector<float> bias(norm.factor.size(), 0.0F);
+    if (node_.input(2) != kNone) bias = lowering_.constant_floats(node_.inputs[2]);
     std::shared_ptr<void> shifted =
         aligned_bytes(static_cast<int64_t>(bias.size() * sizeof(float)));
-    const float* from = static_cast<const float*>(lowering_.constant_data(weights_));
-    float* to = static_cast<float*>(scaled.get());
-    int64_t per_channel = weights_.count() / weights_.dims[0];
-    for (size_t o = 0; o < gamma.size(); ++o) {
-      double a = double{gamma[o]} / std::sqrt(double{variance[o]} + epsilon);
-      for (int64_t i = 0; i < per_channel; ++i, ++from, ++to)
-        *to = static_cast<float>(*from * a);
+    for (size_t o = 0; o < bias.size(); ++o)
       static_cast<float*>(shifted.get())[o] =
-          static_cast<float>((double{bias[o]} - double{mean[o]}) * a + double{beta[o]});
-    }
-    weights_ = lowering_.make_constant(ElementType::kF32, weights_.dims, scaled);
+          static_cast<float>(double{bias[o]} * norm.factor[o] + norm.shift[o]);
     folded_bias_ =
         lowering_.make_constant(ElementType::kF32, {static_cast<int64_t>(bias.size())}, shifted);
+    if (int8_)
+      scale_codes(norm);
+    else
+      scale_floats(norm);
+  }
+
+  void scale_codes(const ChannelNorm& norm) {
+    auto channels = std::make_shared<ChannelQuant>();
+    for (size_t o = 0; o < norm.factor.size(); ++o) {
+      const float scale = weights_.channels ? weights_.channels->scales[o] : weights_.quant.scale;
+      channels->scales.push_back(static_cast<float>(scale * norm.factor[o]));
+    }
+    weights_.channels = std::move(channels);
+  }
+
+  void scale_floats(const ChannelNorm& norm) {
+    std::shared_ptr<void> scaled = aligned_bytes(weights_.bytes());
+    const float* from = static_cast<const float*>(lowering_.constant_data(weights_));
+    float* to = static_cast<float*>(scaled.get());
+    const int64_t per_channel = weights_.count() / weights_.dims[0];
+    for (double factor : norm.factor)
+      for (int64_t i = 0; i < per_channel; ++i)
+        *to++ = static_cast<float>(*from++ * factor);
+    weights_ = lowering_.make_constant(ElementType::kF32, weights_.dims, scaled);
   }
 
   void add_scales(Fused& fused) {

@@ -11,6 +11,7 @@
 #include "kept.hpp"
 #include "kernels/max_pool.h"
 #include "kernels/reduce.h"
+#include "product.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -71,19 +72,30 @@ Step max_pool_step(const std::string& name,
   return step;
 }
 
-// Maxima of codes with two spatial axes, by our own kernel: oneDNN's is called for every pixel.
+// Maxima of codes with two spatial axes, by our own kernel: oneDNN's is called for every pixel. The
+// largest number has the largest code, so that what reads the result finds codes again; where a
+// QuantizeLinear of the same scale stands behind, they are its result.
 bool lower_max_of_codes(Lowering& lowering, const Node& node, const Window& window) {
-  const int quantize = quantize_behind_codes(lowering, node);
   const View src = lowering.view(node.inputs[0]);
-  if (quantize == kNone || src.dims.size() != 4 || window.dilates != Dims{0, 0}) return false;
-  const Node& user = lowering.graph().nodes[quantize];
-  if (!is_same(*tensor_quant(lowering, user), src.quant)) return false;
-  View dst{.type = src.type, .dims = lowering.graph().values[user.outputs[0]].dims};
+  const bool is_fit = holds_codes(src) && src.channels == nullptr && src.quant.scale > 0 &&
+                      is_channels_last(src) && src.dims.size() == 4 &&
+                      window.dilates == Dims{0, 0} &&
+                      !is_trained(lowering.graph(), node.inputs[0]);
+  if (!is_fit) return false;
+  const int quantize = quantize_behind_codes(lowering, node);
+  const bool is_quantized =
+      quantize != kNone &&
+      is_same(*tensor_quant(lowering, lowering.graph().nodes[quantize]), src.quant);
+  const int result = is_quantized ? lowering.graph().nodes[quantize].outputs[0] : node.outputs[0];
+  View dst{.type = src.type, .dims = lowering.graph().values[result].dims};
   dst.strides = channels_last_strides(dst.dims);
   dst.buffer = lowering.scratch(dst.bytes());
-  lowering.mark_done(quantize);
+  if (is_quantized)
+    lowering.mark_done(quantize);
+  else
+    dst.quant = src.quant;
   lowering.add_step(max_pool_step(node.name, window, src, dst));
-  lowering.set_view(user.outputs[0], dst);
+  lowering.set_view(result, dst);
   return true;
 }
 

@@ -241,7 +241,7 @@ bool lower_tile_product(Lowering& lowering, const Product& product, const Tail& 
 }
 
 bool lower_tile_conv(Lowering& lowering, int index, const Tail& tail) {
-  if (!computes_in_tiles() || tail.norm != kNone) return false;
+  if (!computes_in_tiles()) return false;
   const Node& node = lowering.graph().nodes[index];
   const View src = lowering.view(node.inputs[0]);
   const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0, tail);
@@ -250,6 +250,7 @@ bool lower_tile_conv(Lowering& lowering, int index, const Tail& tail) {
   if (!is_known) return false;
   CodeStep step = conv_step(lowering, index);
   if (!applies(step, *type) || !is_worth_gathering(step, *type)) return false;
+  if (tail.norm != kNone) step.norm = channel_norm(lowering, tail.norm);
   const Dims strides = channels_last_strides(src.dims);
   if (*type == ElementType::kBf16) {
     View& weights = step.weights.view;

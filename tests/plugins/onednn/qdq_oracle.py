@@ -130,10 +130,10 @@ class Program:
         numbers = self.random.standard_normal(count).astype(np.float32)
         return self.constant("bias", numbers), numbers.astype(np.float64)
 
-    def conv(self, x, channels, kernel, per_channel, group=1, stride=1):
+    def conv(self, x, channels, kernel, per_channel, group=1, stride=1, has_bias=True):
         n, c, height, width = x.exact.shape
         w_name, w = self.weights((channels, c // group, kernel, kernel), 0, per_channel)
-        b_name, b = self.bias(channels)
+        b_name, b = self.bias(channels) if has_bias else ("", np.zeros(channels))
         pad = kernel // 2
         name = self.node(
             "Conv", [x.name, w_name, b_name], group=group, strides=[stride] * 2, pads=[pad] * 4
@@ -145,6 +145,21 @@ class Program:
         w = w.reshape(group, channels // group, c // group, kernel, kernel)
         sums = np.einsum("ngcyxab,gocab->ngoyx", windows, w, optimize=True)
         return Value(name, sums.reshape(n, channels, *sums.shape[3:]) + b[:, None, None])
+
+    def norm(self, x):
+        """BatchNormalization of known statistics; every third factor is negative."""
+        count = x.low.shape[1]
+        gamma = self.random.uniform(0.5, 2, count) * np.where(np.arange(count) % 3 == 0, -1, 1)
+        beta, mean = self.random.standard_normal((2, count))
+        numbers = [gamma, beta, mean, self.random.uniform(0.2, 3, count)]
+        numbers = [each.astype(np.float32) for each in numbers]
+        name = self.node(
+            "BatchNormalization", [x.name, *(self.constant("norm", each) for each in numbers)]
+        )
+        gamma, beta, mean, variance = (each.astype(np.float64)[:, None, None] for each in numbers)
+        factor = gamma / np.sqrt(variance + 1e-5)
+        ends = [(side - mean) * factor + beta for side in (x.low, x.high)]
+        return Value(name, np.minimum(*ends), np.maximum(*ends))
 
     def matmul(self, x, columns, per_channel):
         w_name, w = self.weights((x.exact.shape[-1], columns), 1, per_channel)

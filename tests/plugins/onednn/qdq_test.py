@@ -260,3 +260,44 @@ def test_a_rounded_result_that_is_read_twice(tmp_path, product, dtype):
     total = p.stored(p.add(stored, p.codes(stored.low.shape, dtype)), dtype)
     other = p.stored(p.relu(stored), dtype)
     expect_what_is_stated(p, [total, other, stored], tmp_path)
+
+
+@types
+@scales
+@pytest.mark.parametrize("group", [1, 2, 24])
+@pytest.mark.parametrize("kernel, stride", [(1, 1), (1, 2), (3, 1), (3, 2)])
+@pytest.mark.parametrize("has_bias", [False, True], ids=["plain", "bias"])
+def test_a_norm_behind_weights_of_8_bits(
+    tmp_path, dtype, per_channel, group, kernel, stride, has_bias
+):
+    p = Program(11)
+    x = p.codes((2, 24, 9, 7), dtype)
+    made = p.norm(p.conv(x, 24, kernel, per_channel, group, stride, has_bias))
+    expect_what_is_stated(p, [p.stored(p.relu(made), dtype), made], tmp_path)
+
+
+@types
+def test_maxima_of_codes_are_codes_for_all_that_read_them(tmp_path, dtype):
+    p, _, stored = begin(conv3, dtype, True, saturating=False)
+    largest = p.pool(
+        p.dequantize(p.quantize(stored, (np.float32(0.02), 3, dtype))), "MaxPool", 3, 2
+    )
+    expect_what_is_stated(p, [largest, p.stored(largest, dtype), p.relu(largest)], tmp_path)
+
+
+@types
+def test_a_product_reads_maxima_of_codes(tmp_path, dtype):
+    p = Program(5)
+    largest = p.pool(p.codes((2, 24, 9, 7), dtype), "MaxPool", 3, 2)
+    results = [p.conv(largest, 24, 1, True), p.conv(largest, 24, 3, False)]
+    expect_what_is_stated(p, results, tmp_path)
+
+
+@types
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("kernel, stride", [(3, 1), (5, 2), (7, 2)])
+def test_a_first_convolution(tmp_path, dtype, channels, kernel, stride):
+    p = Program(3)
+    x = p.codes((2, channels, 21, 18), dtype)
+    made = p.conv(x, 40, kernel, True, 1, stride)
+    expect_what_is_stated(p, [p.stored(p.relu(made), dtype)], tmp_path)
