@@ -79,8 +79,7 @@ bool lower_max_of_codes(Lowering& lowering, const Node& node, const Window& wind
   const View src = lowering.view(node.inputs[0]);
   const bool is_fit = holds_codes(src) && src.channels == nullptr && src.quant.scale > 0 &&
                       is_channels_last(src) && src.dims.size() == 4 &&
-                      window.dilates == Dims{0, 0} &&
-                      !is_trained(lowering.graph(), node.inputs[0]);
+                      window.dilates == Dims{0, 0} && !is_trained(lowering.graph(), node.inputs[0]);
   if (!is_fit) return false;
   const int quantize = quantize_behind_codes(lowering, node);
   const bool is_quantized =

@@ -60,8 +60,8 @@ static inline Vf exp_nonpositive(Vf x) {
   return x < -87.0F ? Vf{} : from_bits(scaled);
 }
 
-// The same for results that are rounded to bf16: relative error 2^-13.7. Masked scores are far below
-// the least exponent, and an underflow costs the CPU some 60 ns.
+// The same for results that are rounded to bf16: relative error 2^-13.7. Masked scores are far
+// below the least exponent, and an underflow costs the CPU some 60 ns.
 static inline Vf short_exp_nonpositive(Vf x) {
   Vf t = max_fast(splat(-150.0F), x) * kLog2e;
   Vf n = round_even(t);
