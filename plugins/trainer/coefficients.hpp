@@ -59,6 +59,11 @@ struct Decay {
     return amount != 0 && (vectors || parameter.value.type().rank() > 1) &&
            matched_by(none, parameter.name).empty();
   }
+  // The gradient with the decay inside (an L2 penalty).
+  Value added_to(Builder& b, Coefficients& constants, const Parameter& one) const {
+    if (!applies_to(one)) return one.gradient;
+    return b.add(one.gradient, b.mul(one.value, constants.number(amount, one.value.dtype())));
+  }
 };
 // Each raw text stays on its line: a line that goes on would become part of it.
 // clang-format off
