@@ -90,6 +90,8 @@ class CrossEntropy {
     Value counts = b.op("Where", {out, zero, one});
     Value share = b.op("ReduceMean", {counts}, {{"keepdims", 0}});
     Value some = b.op("Where", {b.op("Greater", {share, zero}), share, one});
+    TN_CHECK(b.status());
+    TN_CHECK(b.edit().set_note(0, kShareNote, any_text(share.name())));
     return b.div(b.op("Where", {out, zero, picked}), some);
   }
 

@@ -48,6 +48,16 @@ uint64_t Loop::batches_per_epoch() const {
   return full + rest;
 }
 
+bool Loop::ends_window() const {
+  uint64_t done = position_.batch + 1;
+  return done % given_.accumulate == 0 || done == batches_per_epoch();
+}
+
+uint64_t Loop::windows_done() const {
+  uint64_t each = given_.accumulate;
+  return updates_per_epoch() * position_.epoch + (position_.batch + each - 1) / each;
+}
+
 std::span<const uint64_t> Loop::samples_of(const std::vector<uint64_t>& order,
                                            uint64_t batch) const {
   uint64_t begin = batch * batch_;
@@ -126,9 +136,10 @@ Result<double> Loop::rate_at(uint64_t step, uint64_t total_steps) const {
 Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
   TN_CHECK(stepper_->use(samples.size(), cancel));
   TN_TRY(batch, feed_->load(samples, position_.steps));
-  TN_TRY(rate, rate_at(position_.updates, batches_per_epoch() * given_.epochs));
+  TN_TRY(rate, rate_at(position_.updates, updates_per_epoch() * given_.epochs));
   rate_ = rate;
-  TN_TRY(outcome, stepper_->run(batch, rate_));
+  bool updates = ends_window();
+  TN_TRY(outcome, stepper_->run(batch, rate_, updates));
   uint64_t number = position_.steps + 1;
   if (!outcome.skipped && !std::isfinite(outcome.loss)) {
     return {TN_OUT_OF_RANGE,
@@ -136,12 +147,12 @@ Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
                 outcome.loss > 0 ? "infinite" : "not a number", "; ", last_good_checkpoint(),
                 "; a lower rate or clip_norm may help")};
   }
-  skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
+  if (updates) skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
   if (skipped_in_a_row_ > kSkippedAtMost)
     return {TN_OUT_OF_RANGE, cat("step ", number, ": gradients overflow whatever the loss scale")};
   position_.steps = number;
   position_.batch += 1;
-  position_.updates += !outcome.skipped;
+  position_.updates += updates && !outcome.skipped;
   position_.samples += samples.size();
   if (std::isfinite(outcome.loss))
     position_.loss_sum += outcome.loss * static_cast<double>(samples.size());
@@ -177,7 +188,7 @@ Status Loop::end_epoch(const Cancel& cancel) {
               {"steps", position_.steps},
               {"loss", position_.loss_sum / static_cast<double>(position_.samples)},
               {"rate", rate_}};
-  if (recipe_.precision == "fp16") record["skipped"] = position_.steps - position_.updates;
+  if (recipe_.precision == "fp16") record["skipped"] = windows_done() - position_.updates;
   TN_CHECK(judge(cancel, record));
   record["seconds"] = seconds;
   record["samples_per_second"] =
@@ -276,7 +287,10 @@ Result<Weights> Loop::weights() const {
     Value constant = Graph{model_}.find(name);
     if (!constant || !constant.is_constant()) continue;
     auto best = best_.find(name);
-    out[name] = from_best && best != best_.end() ? best->second : tensor;
+    auto average = states.find(average_of(name));
+    out[name] = from_best && best != best_.end() ? best->second
+                : average != states.end()        ? average->second
+                                                 : tensor;
   }
   return out;
 }

@@ -45,6 +45,12 @@ class Loop {
     return std::chrono::duration<double>(Clock::now() - then).count();
   }
   uint64_t batches_per_epoch() const;
+  uint64_t updates_per_epoch() const {
+    return (batches_per_epoch() + given_.accumulate - 1) / given_.accumulate;
+  }
+  // Whether the next batch is the last one of its window; that of an epoch may be smaller.
+  bool ends_window() const;
+  uint64_t windows_done() const;
   bool at_end() const;
   // A copy of this model with the weights of now.
   Result<OwnedGraph> trained(const tn_graph* model) const;

@@ -15,6 +15,10 @@ namespace tenon::trainer {
 inline constexpr std::string_view kClassesNote = "classes";
 inline constexpr std::string_view kIgnoredNote = "ignored_class";
 
+// Note of the graph where a loss leaves labels out: the name of the value, a scalar, that holds the
+// share of those that count. Batches that are put together weigh as much as that.
+inline constexpr std::string_view kShareNote = "counted_share";
+
 struct Compared {
   Value prediction, target;
   Type predicted, wanted;

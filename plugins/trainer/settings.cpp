@@ -127,6 +127,9 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.shuffle = options.flag("shuffle");
   out.drop_last = options.flag("drop_last");
   out.clip_norm = options.number("clip_norm");
+  out.clip_value = options.number("clip_value");
+  out.accumulate = static_cast<uint64_t>(options.integer("accumulate"));
+  out.average = options.number("average");
   out.groups = options.text("groups");
   out.parameters = {options.texts("parameters"), options.texts("frozen")};
   out.batch_statistics = options.text("batch_norm") == "train";

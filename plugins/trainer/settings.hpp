@@ -19,7 +19,9 @@ struct Settings {
   uint64_t epochs = 1, seed = 0;
   std::optional<uint64_t> batch;
   bool shuffle = true, drop_last = false;
-  double clip_norm = 0;
+  double clip_norm = 0, clip_value = 0;
+  uint64_t accumulate = 1;  // batches to an update
+  double average = 0;       // of the weights; 0: none
   std::string groups;
   ParameterChoice parameters;
   bool batch_statistics = true;

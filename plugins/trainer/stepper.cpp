@@ -46,12 +46,14 @@ Status Stepper::start() {
   return {};
 }
 
-Result<Outcome> Stepper::run(const std::vector<Tensor>& batch, double rate) {
+Result<Outcome> Stepper::run(const std::vector<Tensor>& batch, double rate, bool updates) {
   std::vector<DLTensor> views;
   for (const Tensor& tensor : batch)
     views.push_back(tensor.dl());
   auto rate_value = static_cast<float>(rate);
-  DenseView rate_view(TN_F32, {}, &rate_value);
+  float update_value = updates ? 1 : 0;
+  DenseView rate_view(TN_F32, {}, &rate_value), update_view(TN_F32, {}, &update_value);
+  if (recipe_->accumulates) views.push_back(*update_view);
   views.push_back(*rate_view);
   std::vector<const DLTensor*> in;
   for (const DLTensor& view : views)

@@ -21,8 +21,9 @@ class Stepper {
 
   // Builds and compiles the step for batches of this size, and moves the states there.
   Status use(uint64_t batch, const Cancel& cancel);
-  // Inputs and targets, in the order of the recipe, for the batch size in use.
-  Result<Outcome> run(const std::vector<Tensor>& batch, double rate);
+  // Inputs and targets, in the order of the recipe, for the batch size in use. updates: the last
+  // batch of its window, where several are accumulated.
+  Result<Outcome> run(const std::vector<Tensor>& batch, double rate, bool updates);
 
   // Of the step in use.
   const StepGraph& graph() const { return now_->graph; }
