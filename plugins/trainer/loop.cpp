@@ -126,18 +126,21 @@ Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
 
 Result<double> Loop::rate_at(uint64_t step, uint64_t total_steps) const {
   double rate = given_.rate;
-  if (!given_.schedule) return rate;
-  const auto* table = given_.schedule.table<tn_schedule>();
-  TN_CHECK(
-      Status(table->value(given_.schedule.self(), step, total_steps, &rate)).in("option rate"));
-  return rate;
+  if (given_.schedule) {
+    const auto* table = given_.schedule.table<tn_schedule>();
+    TN_CHECK(
+        Status(table->value(given_.schedule.self(), step, total_steps, &rate)).in("option rate"));
+  }
+  if (given_.rate_batch == 0) return rate;
+  return rate * static_cast<double>(batch_ * given_.accumulate) /
+         static_cast<double>(given_.rate_batch);
 }
 
 Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
   TN_CHECK(stepper_->use(samples.size(), cancel));
   TN_TRY(batch, feed_->load(samples, position_.steps));
   TN_TRY(rate, rate_at(position_.updates, updates_per_epoch() * given_.epochs));
-  rate_ = rate;
+  rate_ = given_.plateau ? given_.plateau->rate(rate, position_.plateau) : rate;
   bool updates = ends_window();
   TN_TRY(outcome, stepper_->run(batch, rate_, updates));
   uint64_t number = position_.steps + 1;
@@ -190,6 +193,8 @@ Status Loop::end_epoch(const Cancel& cancel) {
               {"rate", rate_}};
   if (recipe_.precision == "fp16") record["skipped"] = windows_done() - position_.updates;
   TN_CHECK(judge(cancel, record));
+  if (given_.plateau && given_.plateau->by_training)
+    given_.plateau->see(record["loss"], false, position_.plateau);
   record["seconds"] = seconds;
   record["samples_per_second"] =
       static_cast<double>(position_.samples - epoch_samples_before_) / std::max(seconds, 1e-9);
@@ -232,6 +237,8 @@ Status Loop::judge(const Cancel& cancel, json& record) {
     record[id.substr(id.rfind('.') + 1)] = *score.metric;
   }
   double value = score.metric ? *score.metric : score.loss;
+  if (given_.plateau && !given_.plateau->by_training)
+    given_.plateau->see(value, score.higher_is_better, position_.plateau);
   double gain = score.higher_is_better ? value - position_.best : position_.best - value;
   bool better = std::isfinite(value) && (!position_.has_best || gain > given_.min_delta);
   position_.bad_epochs = better ? 0 : position_.bad_epochs + 1;

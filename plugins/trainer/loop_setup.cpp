@@ -127,6 +127,7 @@ Identity Loop::choices() const {
                {"batch_norm", given_.batch_statistics ? "train" : "frozen"},
                {"metric", given_.metric.id}};
   if (!train_as.empty()) choices["train_as"] = train_as;
+  if (given_.plateau) choices["plateau"] = given_.plateau_text;
   if (given_.accumulate > 1) choices["accumulate"] = given_.accumulate;
   return {structure_hash(Graph{model_}), choices, {}, {}};
 }

@@ -5,6 +5,7 @@
 #include "tenon/sdk/component.hpp"
 
 #include "callbacks.hpp"
+#include "plateau.hpp"
 #include "validation.hpp"
 
 namespace tenon::trainer {
@@ -14,6 +15,9 @@ struct Settings {
   Component schedule;    // falsy: `rate` at each step
   Component validation;  // falsy: `validation_share` of the data
   double rate = 0.01, validation_share = 0;
+  uint64_t rate_batch = 0;         // the batch that the rate is for; 0: whatever it is
+  std::optional<Plateau> plateau;  // cuts of the rate
+  std::string plateau_text;        // as it was given
   Callbacks callbacks;
   std::vector<std::string> targets;
   uint64_t epochs = 1, seed = 0;
