@@ -19,7 +19,8 @@ class AdamW {
     Coefficients constants(b);
     TN_TRY(shared, moments_.open(edit, b, "adamw", update.rate));
     // 1 - rate*decay as one number would lose digits in float32.
-    Value pull = b.mul(update.rate, b.number(decay_.amount, TN_F32));
+    Value pull;
+    if (decay_.amount != 0) pull = b.mul(update.rate, decay_.number(constants, TN_F32));
     for (size_t i = 0; i < after.size(); ++i) {
       const Parameter& one = update.parameters[i];
       TN_TRY(change, moments_.direction(b, constants, one, one.gradient, shared));

@@ -28,8 +28,7 @@ class Lamb {
       const Parameter& one = update.parameters[i];
       uint32_t dtype = one.value.dtype();
       TN_TRY(u, moments_.direction(b, constants, one, one.gradient, shared));
-      if (decay_.applies_to(one))
-        u = b.add(u, b.mul(one.value, constants.number(decay_.amount, dtype)));
+      if (decay_.applies_to(one)) u = b.add(u, b.mul(one.value, decay_.number(constants, dtype)));
       Value rate = update.rate;
       if (trust_.applies_to(one)) rate = b.mul(rate, ratio(b, one.value, u));
       after[i] = b.sub(one.value, b.mul(u, constants.as(rate, dtype)));

@@ -24,7 +24,7 @@ class Lars {
       const Parameter& one = update.parameters[i];
       uint32_t dtype = one.value.dtype();
       TN_TRY(slot, Slot::open(edit, cat(one.name, "/momentum_buffer"), one.value.type()));
-      Value rate = trust_.applies_to(one) ? own_rate(b, one, update.rate) : update.rate;
+      Value rate = trust_.applies_to(one) ? own_rate(b, constants, one, update.rate) : update.rate;
       Value step = b.mul(decay_.added_to(b, constants, one), constants.as(rate, dtype));
       Value moved = b.add(b.mul(slot.before, constants.number(momentum_, dtype)), step);
       TN_CHECK(b.status());
@@ -34,9 +34,9 @@ class Lars {
     return b.status();
   }
 
-  Value own_rate(Builder& b, const Parameter& one, Value rate) const {
+  Value own_rate(Builder& b, Coefficients& c, const Parameter& one, Value rate) const {
     Value size = norm_of(b, one.value), below = norm_of(b, one.gradient);
-    if (decay_.applies_to(one)) below = b.add(below, b.mul(size, b.number(decay_.amount, TN_F32)));
+    if (decay_.applies_to(one)) below = b.add(below, b.mul(size, decay_.number(c, TN_F32)));
     Value ratio = ratio_or_one(b, size, b.mul(size, b.number(trust_amount_, TN_F32)), below);
     return clip_ ? b.op("Min", {rate, ratio}) : b.mul(rate, ratio);
   }

@@ -31,7 +31,7 @@ class Lion {
       TN_CHECK(b.status());
       TN_CHECK(slot.close(edit, kept));
       if (decay_.applies_to(one))
-        step = b.add(step, b.mul(one.value, constants.number(decay_.amount, dtype)));
+        step = b.add(step, b.mul(one.value, decay_.number(constants, dtype)));
       after[i] = b.sub(one.value, b.mul(step, constants.as(update.rate, dtype)));
     }
     return b.status();

@@ -124,25 +124,51 @@ Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
   return {};
 }
 
+namespace {
+
+Result<double> value_at(const Component& schedule, uint64_t step, uint64_t total_steps) {
+  double out = 0;
+  TN_CHECK(Status(schedule.table<tn_schedule>()->value(schedule.self(), step, total_steps, &out)));
+  if (std::isfinite(out)) return out;
+  return Status(TN_OUT_OF_RANGE, cat("schedule ", schedule.id(), ": step ", step + 1,
+                                     ": expected a finite number, got ", out));
+}
+
+}  // namespace
+
 Result<double> Loop::rate_at(uint64_t step, uint64_t total_steps) const {
   double rate = given_.rate;
   if (given_.schedule) {
-    const auto* table = given_.schedule.table<tn_schedule>();
-    TN_CHECK(
-        Status(table->value(given_.schedule.self(), step, total_steps, &rate)).in("option rate"));
+    Result<double> value = value_at(given_.schedule, step, total_steps);
+    if (!value.ok()) return std::move(value).status().in("option rate");
+    rate = *value;
   }
   if (given_.rate_batch == 0) return rate;
   return rate * static_cast<double>(batch_ * given_.accumulate) /
          static_cast<double>(given_.rate_batch);
 }
 
+Result<StepInputs> Loop::next_inputs() const {
+  uint64_t at = position_.updates, total = updates_per_epoch() * given_.epochs;
+  StepInputs out;
+  TN_TRY(rate, rate_at(at, total));
+  out.rate = given_.plateau ? given_.plateau->rate(rate, position_.plateau) : rate;
+  out.updates = ends_window();
+  for (const Settings::Driven& one : given_.driven) {
+    Result<double> value = value_at(one.schedule, at, total);
+    if (!value.ok()) return std::move(value).status().in(cat("option schedules: ", one.name));
+    out.settings.push_back(*value);
+  }
+  return out;
+}
+
 Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
   TN_CHECK(stepper_->use(samples.size(), cancel));
   TN_TRY(batch, feed_->load(samples, position_.steps));
-  TN_TRY(rate, rate_at(position_.updates, updates_per_epoch() * given_.epochs));
-  rate_ = given_.plateau ? given_.plateau->rate(rate, position_.plateau) : rate;
-  bool updates = ends_window();
-  TN_TRY(outcome, stepper_->run(batch, rate_, updates));
+  TN_TRY(inputs, next_inputs());
+  rate_ = inputs.rate;
+  bool updates = inputs.updates;
+  TN_TRY(outcome, stepper_->run(batch, inputs));
   uint64_t number = position_.steps + 1;
   if (!outcome.skipped && !std::isfinite(outcome.loss)) {
     return {TN_OUT_OF_RANGE,

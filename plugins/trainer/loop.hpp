@@ -59,6 +59,8 @@ class Loop {
   Identity choices() const;
   // At the update `step` of so many.
   Result<double> rate_at(uint64_t step, uint64_t total_steps) const;
+  // Of the next step.
+  Result<StepInputs> next_inputs() const;
   void log_epoch(const nlohmann::json& record) const;
 
   tn_ctx* ctx_;

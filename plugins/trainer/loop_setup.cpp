@@ -102,6 +102,8 @@ Status Loop::set_up_recipe() {
   recipe_.clip_value = given_.clip_value;
   recipe_.accumulates = given_.accumulate > 1;
   recipe_.average = given_.average;
+  for (const Settings::Driven& one : given_.driven)
+    recipe_.driven.push_back(one.name);
   recipe_.mode = {given_.seed, given_.batch_statistics};
   recipe_.train_as = given_.train_as;
   recipe_.steps_per_epoch = batches_per_epoch();
@@ -127,6 +129,7 @@ Identity Loop::choices() const {
                {"batch_norm", given_.batch_statistics ? "train" : "frozen"},
                {"metric", given_.metric.id}};
   if (!train_as.empty()) choices["train_as"] = train_as;
+  if (!given_.driven.empty()) choices["schedules"] = given_.driven_text;
   if (given_.plateau) choices["plateau"] = given_.plateau_text;
   if (given_.accumulate > 1) choices["accumulate"] = given_.accumulate;
   return {structure_hash(Graph{model_}), choices, {}, {}};

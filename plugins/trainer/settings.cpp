@@ -100,6 +100,25 @@ Status read_validation(const Options& options, Settings& out) {
   return {};
 }
 
+// {"weight_decay": {"schedule": "cosine", "base": 0.1, ...}}
+Status read_driven(tn_ctx* ctx, const Options& options, Settings& out) {
+  out.driven_text = options.text("schedules");
+  if (out.driven_text.empty()) return {};
+  json given = json::parse(out.driven_text, nullptr, false);
+  for (auto& [name, one] : given.items()) {
+    if (!one.is_object() || !one.contains("schedule") || !one["schedule"].is_string())
+      return invalid(cat("option schedules: ", name, ": expected an object with schedule, the id ",
+                         "of one, and its options, got ", one.dump()));
+    std::string id = one["schedule"];
+    if (id.find('.') == std::string::npos) id = cat("scheduler.", id);
+    one.erase("schedule");
+    Result<Component> made = Component::create(ctx, "tenon.schedule/1", id, one.dump());
+    if (!made.ok()) return std::move(made).status().in(cat("option schedules: ", name));
+    out.driven.push_back({name, std::move(*made)});
+  }
+  return {};
+}
+
 // The options of ReduceLROnPlateau, and of: "validation" or "loss".
 Status read_plateau(const Options& options, Settings& out) {
   out.plateau_text = options.text("plateau");
@@ -188,6 +207,7 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.train_as = std::move(train_as);
   TN_CHECK(read_validation(options, out));
   TN_CHECK(read_plateau(options, out));
+  TN_CHECK(read_driven(ctx, options, out));
   TN_CHECK(read_run(options, out));
   return out;
 }

@@ -12,8 +12,14 @@ namespace tenon::trainer {
 
 struct Settings {
   Component data, loss, optimizer;
-  Component schedule;    // falsy: `rate` at each step
-  Component validation;  // falsy: `validation_share` of the data
+  struct Driven {  // an option of loss or optimizer that follows a schedule
+    std::string name;
+    Component schedule;
+  };
+  std::vector<Driven> driven;
+  std::string driven_text;  // as it was given
+  Component schedule;       // falsy: `rate` at each step
+  Component validation;     // falsy: `validation_share` of the data
   double rate = 0.01, validation_share = 0;
   uint64_t rate_batch = 0;         // the batch that the rate is for; 0: whatever it is
   std::optional<Plateau> plateau;  // cuts of the rate

@@ -43,6 +43,7 @@ struct Recipe {
   double clip_norm = 0, clip_value = 0;  // 0: none
   bool accumulates = false;              // several batches to an update
   double average = 0;                    // of the weights, how much is kept; 0: none
+  std::vector<std::string> driven;       // options of loss and optimizer that change by step
   TrainingMode mode;
   std::vector<PassChoice> train_as;  // make what is trained of the model, before the loss
   uint64_t steps_per_epoch = 0;      // what these passes may want to know

@@ -95,5 +95,50 @@ TEST_F(Rate, BadOptionsOfAPlateauAreNamed) {
   EXPECT_THAT(refused({{"of", "validation"}}), HasSubstr("expected option validation with it"));
 }
 
+// One batch of all samples, so a step with another weight decay is a run of one epoch with that
+// one.
+TEST_F(Rate, AScheduleDrivesOtherNumbersToo) {
+  Component rows = data(table(16));
+  auto trained = [&](json options) {
+    options.update({{"batch", 16}, {"rate", 0.5}, {"epochs", 2}});
+    auto model = train(parse(kLinear), rows, options);
+    EXPECT_TRUE(model.ok()) << text_of(model.status());
+    return model.ok() ? weight(*model, "w") : std::vector<float>();
+  };
+  for (const char* id : {"trainer.sgd", "trainer.adamw", "trainer.lamb", "trainer.lion"}) {
+    SCOPED_TRACE(id);
+    auto with = [&](double decay, const json& schedules) {
+      lent_["optimizer"] = std::move(*make("tenon.optimizer/1", id, {{"weight_decay", decay}}));
+      return trained(schedules.empty() ? json::object() : json{{"schedules", schedules}});
+    };
+    std::vector<float> fixed = with(0.5, {});
+    json constant{{"schedule", "constant"}, {"base", 0.5}};
+    EXPECT_EQ(with(0.25, {{"weight_decay", constant}}), fixed);
+    // Nothing is to be pulled in the first step, when all weights are zero: the second one decides.
+    json later{{"schedule", "linear"}, {"from", 0}, {"to", 1}};
+    EXPECT_EQ(with(0.25, {{"weight_decay", later}}), fixed);
+  }
+  lent_.clear();
+  auto smoothed = [&](double e, const json& schedules) {
+    lent_["loss"] =
+        std::move(*make("tenon.loss/1", "trainer.cross_entropy", {{"label_smoothing", e}}));
+    return trained(schedules.empty() ? json::object() : json{{"schedules", schedules}});
+  };
+  json half{{"schedule", "constant"}, {"base", 0.5}};
+  EXPECT_EQ(smoothed(0.25, {{"label_smoothing", half}}), smoothed(0.5, {}));
+  EXPECT_NE(smoothed(0.25, {{"label_smoothing", half}}), smoothed(0.25, {}));
+}
+
+TEST_F(Rate, WhatNoScheduleCanDriveIsNamed) {
+  Component rows = data(table(8));
+  auto refused = [&](const json& schedules) {
+    return failure(parse(kLinear), rows, {{"optimizer", "adamw"}, {"schedules", schedules}});
+  };
+  json one{{"schedule", "constant"}};
+  EXPECT_THAT(refused({{"momentum", one}}), HasSubstr("(weight_decay), got 'momentum'"));
+  EXPECT_THAT(refused({{"weight_decay", 0.5}}), HasSubstr("expected an object with schedule"));
+  EXPECT_THAT(refused({{"weight_decay", {{"schedule", "cosin"}}}}), HasSubstr("scheduler.cosin"));
+}
+
 }  // namespace
 }  // namespace tenon::test
