@@ -13,7 +13,6 @@ import statistics
 import time
 
 import numpy as np
-
 import tenon as tn
 
 PEERS = {  # what of torch.optim does the same in one pass over all tensors

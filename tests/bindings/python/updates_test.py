@@ -6,8 +6,7 @@ import json
 import numpy as np
 import pytest
 import tenon as tn
-
-from training_test import blobs, linear  # noqa: F401: blobs is a fixture
+from training_test import blobs, linear  # noqa: F401
 
 OPTIMIZERS = [one["id"] for one in tn.components("optimizer") if one["id"].startswith("trainer.")]
 RATES = {"lars": 1.0, "sgd": 0.1}  # others: 0.02

@@ -100,8 +100,7 @@ TEST_F(Update, HalfPrecisionAccumulatesToo) {
 }
 
 // All samples in each batch, and no weights to begin with: a run of which some steps were skipped
-// is where a shorter one in float32 is, if an optimizer's count of steps was skipped as well. A count
-// that went on would make the first updates of another length.
+// is where a shorter one in float32 is, if an optimizer's count of steps was skipped as well.
 TEST_F(Update, ASkippedStepIsNotCountedByTheOptimizer) {
   std::string text = "a,b,label\n";
   for (int i = 0; i < 8; ++i)
