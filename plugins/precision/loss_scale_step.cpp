@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // "precision.loss_scale_step": what PyTorch's GradScaler does after backward, as nodes of the step:
 // divides gradients by the scale, and where one is infinite or NaN, leaves the states that depend
-// on gradients as they were and lowers the scale; after enough good steps it raises the scale.
+// on gradients, and an optimizer's counts, as they were and lowers the scale; after enough good
+// steps it raises the scale.
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/pattern.hpp"
+#include "tenon/sdk/role/optimizer.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "redirect.hpp"
@@ -84,7 +86,9 @@ class LossScaleStep {
     std::vector<Value> outputs = edit.graph().list(TN_LIST_STATES, 1);
     std::vector<std::string> held;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!touched.contains(outputs[i].id) && matched_by(hold_, inputs[i].name()).empty()) continue;
+      bool updated = inputs[i].note(kUpdatedNote).tag != TN_ANY_NONE;
+      bool meant = updated || !matched_by(hold_, inputs[i].name()).empty();
+      if (!meant && !touched.contains(outputs[i].id)) continue;
       if (inputs[i] == outputs[i]) continue;
       std::vector<Use> stay = uses_of(outputs[i]);
       std::string name = cat(inputs[i].name(), "/held");

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// "trainer.clip": scales all gradients (outputs grad/NAME) by min(1, norm / (|g| + 1e-6)), |g| the
-// Euclidean norm of all of them together (Pascanu et al. 2013, "On the difficulty of training
-// recurrent neural networks", algorithm 1; the 1e-6 is PyTorch's). New output: gradient_norm.
+// "trainer.clip": bounds gradients (outputs grad/NAME). value: each number to [-value, value]
+// (PyTorch's clip_grad_value_). norm: all of them by min(1, norm / (|g| + 1e-6)), |g| the Euclidean
+// norm of all together (Pascanu et al. 2013, "On the difficulty of training recurrent neural
+// networks", algorithm 1; the 1e-6 is PyTorch's). With both the values come first. New output, of
+// the norm as it was before it was clipped: gradient_norm.
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/role/pass.hpp"
+
+#include "gradients.hpp"
 
 namespace tenon::trainer {
 namespace {
@@ -11,40 +15,49 @@ namespace {
 class Clip {
  public:
   static Result<Clip> create(tn_ctx*, const Options& options) {
-    return Clip{options.number("norm")};
+    Clip out{options.number("norm"), options.number("value")};
+    if (out.norm_ == 0 && out.value_ == 0)
+      return invalid("expected option norm or value, got none");
+    return out;
   }
 
   Status run(tn_graph* raw, const Cancel&, Sink& report) {
     TN_TRY(edit, Edit::begin(raw));
-    std::vector<uint64_t> places;
-    std::vector<Value> outputs = edit.graph().outputs();
-    for (uint64_t i = 0; i < outputs.size(); ++i)
-      if (edit.graph().output_name(i).starts_with("grad/")) places.push_back(i);
-    if (places.empty())
-      return {TN_FAILED_PRECONDITION,
-              "expected outputs called grad/NAME, got none; apply autodiff.value_and_grad first"};
+    TN_TRY(gradients, gradients_of(edit.graph()));
     Builder b(edit);
+    if (value_ > 0) by_value(b, gradients);
+    Value norm = norm_ > 0 ? by_norm(b, gradients) : Value{};
+    TN_CHECK(b.status());
+    for (const Gradient& one : gradients)
+      TN_CHECK(Status(services.edit->set_output(edit.raw, one.place, one.value.id)));
+    if (norm) TN_CHECK(edit.output("gradient_norm", norm));
+    TN_CHECK(edit.commit());
+    return report.write(cat("{\"gradients\": ", gradients.size(), "}"));
+  }
+
+  void by_value(Builder& b, std::vector<Gradient>& gradients) const {
+    for (Gradient& one : gradients) {
+      uint32_t dtype = one.value.dtype();
+      one.value = b.op("Clip", {one.value, b.number(-value_, dtype), b.number(value_, dtype)});
+    }
+  }
+
+  Value by_norm(Builder& b, std::vector<Gradient>& gradients) const {
     Value squares;
-    for (uint64_t i : places) {
-      Value g = b.cast(outputs[i], TN_F32);
+    for (const Gradient& one : gradients) {
+      Value g = b.cast(one.value, TN_F32);
       Value sum = b.op("ReduceSum", {b.mul(g, g)}, {{"keepdims", 0}});
       squares = squares ? b.add(squares, sum) : sum;
     }
     Value norm = b.op("Sqrt", {squares});
     Value share = b.div(b.number(norm_, TN_F32), b.add(norm, b.number(1e-6, TN_F32)));
     Value factor = b.op("Min", {b.number(1, TN_F32), share});
-    for (uint64_t i : places) {
-      Value g = outputs[i];
-      Value clipped = b.mul(g, b.cast(factor, g.dtype()));
-      TN_CHECK(b.status());
-      TN_CHECK(Status(services.edit->set_output(edit.raw, i, clipped.id)));
-    }
-    TN_CHECK(edit.output("gradient_norm", norm));
-    TN_CHECK(edit.commit());
-    return report.write(cat("{\"gradients\": ", places.size(), "}"));
+    for (Gradient& one : gradients)
+      one.value = b.mul(one.value, b.cast(factor, one.value.dtype()));
+    return norm;
   }
 
-  double norm_;
+  double norm_, value_;
 };
 
 }  // namespace
@@ -53,8 +66,8 @@ class Clip {
 TENON_PASS(clip,
            tenon::trainer::Clip,
            "trainer.clip",
-           "scales gradients down to a norm of all of them together",
+           "bounds gradients, each number or the norm of all together",
            R"({
-  "required": ["norm"],
   "properties": {
-    "norm": {"type": "number", "exclusiveMinimum": 0, "description": "the largest norm that stays as it is"}}})")
+    "norm": {"type": "number", "minimum": 0, "default": 0, "description": "the largest norm of all gradients together; 0: any"},
+    "value": {"type": "number", "minimum": 0, "default": 0, "description": "the largest size of each number; 0: any"}}})")

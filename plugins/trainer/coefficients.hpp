@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/sdk/build.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/optimizer.hpp"
+#include "tenon/sdk/setting.hpp"
 
 namespace tenon::trainer {
 
@@ -22,6 +22,12 @@ class Coefficients {
     if (!made) made = builder_->number(value, dtype);
     return made;
   }
+  // A number that a schedule may drive, by the name of its option: one for all who ask.
+  Value setting(std::string_view name, double value, uint32_t dtype) {
+    Value& made = settings_[std::string(name)];
+    if (!made) made = tenon::setting(*builder_, name, value);
+    return as(made, dtype);
+  }
   // A float32 scalar of the graph in this type.
   Value as(Value scalar, uint32_t dtype) {
     Value& made = casts_[{scalar.id, dtype}];
@@ -32,6 +38,7 @@ class Coefficients {
  private:
   Builder* builder_;
   std::map<std::pair<double, uint32_t>, Value> numbers_;
+  std::map<std::string, Value> settings_;
   std::map<std::pair<tn_value_id, uint32_t>, Value> casts_;
 };
 
@@ -58,6 +65,14 @@ struct Decay {
   bool applies_to(const Parameter& parameter) const {
     return amount != 0 && (vectors || parameter.value.type().rank() > 1) &&
            matched_by(none, parameter.name).empty();
+  }
+  Value number(Coefficients& constants, uint32_t dtype) const {
+    return constants.setting("weight_decay", amount, dtype);
+  }
+  // The gradient with the decay inside (an L2 penalty).
+  Value added_to(Builder& b, Coefficients& constants, const Parameter& one) const {
+    if (!applies_to(one)) return one.gradient;
+    return b.add(one.gradient, b.mul(one.value, number(constants, one.value.dtype())));
   }
 };
 // Each raw text stays on its line: a line that goes on would become part of it.

@@ -5,6 +5,8 @@
 //   all:    all K classes, e/K each, the right one too (PyTorch's label_smoothing)
 //   others: the other classes, e/(K - 1) each (He et al. 2019, "Bag of tricks", section 5.2)
 // Either way q' = low + (high - low) q.
+#include "tenon/sdk/setting.hpp"
+
 #include "objective.hpp"
 
 namespace tenon::trainer {
@@ -37,11 +39,17 @@ class CrossEntropy {
   }
 
  private:
-  double low(int64_t classes) const {
-    return smoothing_ / static_cast<double>(over_others_ ? classes - 1 : classes);
-  }
-  double high(int64_t classes) const {
-    return over_others_ ? 1 - smoothing_ : 1 - smoothing_ + low(classes);
+  // Shares of a wrong class, and of the right one. The smoothing may follow a schedule.
+  struct Shares {
+    Value low, high;
+  };
+  Shares shares(Builder& b, int64_t classes) const {
+    Value one = b.number(1, TN_F32);
+    if (smoothing_ == 0) return {b.number(0, TN_F32), one};
+    Value e = setting(b, "label_smoothing", smoothing_);
+    Value low = b.div(e, b.number(static_cast<double>(classes - over_others_), TN_F32));
+    Value left = b.sub(one, e);
+    return {low, over_others_ ? left : b.add(left, low)};
   }
 
   Result<Value> by_distribution(
@@ -52,9 +60,10 @@ class CrossEntropy {
                          type_text(of.predicted), ", or classes as integers, got ",
                          type_text(of.wanted)));
     Value q = b.cast(of.target, TN_F32);
-    if (smoothing_ > 0)
-      q = b.add(b.mul(q, b.number(high(classes) - low(classes), TN_F32)),
-                b.number(low(classes), TN_F32));
+    if (smoothing_ > 0) {
+      auto [low, high] = shares(b, classes);
+      q = b.add(b.mul(q, b.sub(high, low)), low);
+    }
     return b.sum(b.mul(q, log_p), {axis}, false);
   }
 
@@ -76,8 +85,8 @@ class CrossEntropy {
     Value all = b.reshape(b.ints(numbers), shape);
     Value label = b.cast(of.target, TN_I64);
     Value is_it = b.op("Equal", {b.op("Unsqueeze", {label, b.ints({axis})}), all});
-    Value q =
-        b.op("Where", {is_it, b.number(high(classes), TN_F32), b.number(low(classes), TN_F32)});
+    auto [low, high] = shares(b, classes);
+    Value q = b.op("Where", {is_it, high, low});
     Value picked = b.sum(b.mul(q, log_p), {axis}, false);
     return ignored_ ? without_ignored(b, of, label, picked) : Result<Value>(picked);
   }
@@ -90,6 +99,8 @@ class CrossEntropy {
     Value counts = b.op("Where", {out, zero, one});
     Value share = b.op("ReduceMean", {counts}, {{"keepdims", 0}});
     Value some = b.op("Where", {b.op("Greater", {share, zero}), share, one});
+    TN_CHECK(b.status());
+    TN_CHECK(b.edit().set_note(0, kShareNote, any_text(share.name())));
     return b.div(b.op("Where", {out, zero, picked}), some);
   }
 

@@ -48,6 +48,16 @@ uint64_t Loop::batches_per_epoch() const {
   return full + rest;
 }
 
+bool Loop::ends_window() const {
+  uint64_t done = position_.batch + 1;
+  return done % given_.accumulate == 0 || done == batches_per_epoch();
+}
+
+uint64_t Loop::windows_done() const {
+  uint64_t each = given_.accumulate;
+  return updates_per_epoch() * position_.epoch + (position_.batch + each - 1) / each;
+}
+
 std::span<const uint64_t> Loop::samples_of(const std::vector<uint64_t>& order,
                                            uint64_t batch) const {
   uint64_t begin = batch * batch_;
@@ -114,21 +124,51 @@ Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
   return {};
 }
 
+namespace {
+
+Result<double> value_at(const Component& schedule, uint64_t step, uint64_t total_steps) {
+  double out = 0;
+  TN_CHECK(Status(schedule.table<tn_schedule>()->value(schedule.self(), step, total_steps, &out)));
+  if (std::isfinite(out)) return out;
+  return Status(TN_OUT_OF_RANGE, cat("schedule ", schedule.id(), ": step ", step + 1,
+                                     ": expected a finite number, got ", out));
+}
+
+}  // namespace
+
 Result<double> Loop::rate_at(uint64_t step, uint64_t total_steps) const {
   double rate = given_.rate;
-  if (!given_.schedule) return rate;
-  const auto* table = given_.schedule.table<tn_schedule>();
-  TN_CHECK(
-      Status(table->value(given_.schedule.self(), step, total_steps, &rate)).in("option rate"));
-  return rate;
+  if (given_.schedule) {
+    Result<double> value = value_at(given_.schedule, step, total_steps);
+    if (!value.ok()) return std::move(value).status().in("option rate");
+    rate = *value;
+  }
+  if (given_.rate_batch == 0) return rate;
+  return rate * static_cast<double>(batch_ * given_.accumulate) /
+         static_cast<double>(given_.rate_batch);
+}
+
+Result<StepInputs> Loop::next_inputs() const {
+  uint64_t at = position_.updates, total = updates_per_epoch() * given_.epochs;
+  StepInputs out;
+  TN_TRY(rate, rate_at(at, total));
+  out.rate = given_.plateau ? given_.plateau->rate(rate, position_.plateau) : rate;
+  out.updates = ends_window();
+  for (const Settings::Driven& one : given_.driven) {
+    Result<double> value = value_at(one.schedule, at, total);
+    if (!value.ok()) return std::move(value).status().in(cat("option schedules: ", one.name));
+    out.settings.push_back(*value);
+  }
+  return out;
 }
 
 Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
   TN_CHECK(stepper_->use(samples.size(), cancel));
   TN_TRY(batch, feed_->load(samples, position_.steps));
-  TN_TRY(rate, rate_at(position_.updates, batches_per_epoch() * given_.epochs));
-  rate_ = rate;
-  TN_TRY(outcome, stepper_->run(batch, rate_));
+  TN_TRY(inputs, next_inputs());
+  rate_ = inputs.rate;
+  bool updates = inputs.updates;
+  TN_TRY(outcome, stepper_->run(batch, inputs));
   uint64_t number = position_.steps + 1;
   if (!outcome.skipped && !std::isfinite(outcome.loss)) {
     return {TN_OUT_OF_RANGE,
@@ -136,12 +176,12 @@ Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
                 outcome.loss > 0 ? "infinite" : "not a number", "; ", last_good_checkpoint(),
                 "; a lower rate or clip_norm may help")};
   }
-  skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
+  if (updates) skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
   if (skipped_in_a_row_ > kSkippedAtMost)
     return {TN_OUT_OF_RANGE, cat("step ", number, ": gradients overflow whatever the loss scale")};
   position_.steps = number;
   position_.batch += 1;
-  position_.updates += !outcome.skipped;
+  position_.updates += updates && !outcome.skipped;
   position_.samples += samples.size();
   if (std::isfinite(outcome.loss))
     position_.loss_sum += outcome.loss * static_cast<double>(samples.size());
@@ -177,8 +217,10 @@ Status Loop::end_epoch(const Cancel& cancel) {
               {"steps", position_.steps},
               {"loss", position_.loss_sum / static_cast<double>(position_.samples)},
               {"rate", rate_}};
-  if (recipe_.precision == "fp16") record["skipped"] = position_.steps - position_.updates;
+  if (recipe_.precision == "fp16") record["skipped"] = windows_done() - position_.updates;
   TN_CHECK(judge(cancel, record));
+  if (given_.plateau && given_.plateau->by_training)
+    given_.plateau->see(record["loss"], false, position_.plateau);
   record["seconds"] = seconds;
   record["samples_per_second"] =
       static_cast<double>(position_.samples - epoch_samples_before_) / std::max(seconds, 1e-9);
@@ -221,6 +263,8 @@ Status Loop::judge(const Cancel& cancel, json& record) {
     record[id.substr(id.rfind('.') + 1)] = *score.metric;
   }
   double value = score.metric ? *score.metric : score.loss;
+  if (given_.plateau && !given_.plateau->by_training)
+    given_.plateau->see(value, score.higher_is_better, position_.plateau);
   double gain = score.higher_is_better ? value - position_.best : position_.best - value;
   bool better = std::isfinite(value) && (!position_.has_best || gain > given_.min_delta);
   position_.bad_epochs = better ? 0 : position_.bad_epochs + 1;
@@ -276,7 +320,10 @@ Result<Weights> Loop::weights() const {
     Value constant = Graph{model_}.find(name);
     if (!constant || !constant.is_constant()) continue;
     auto best = best_.find(name);
-    out[name] = from_best && best != best_.end() ? best->second : tensor;
+    auto average = states.find(average_of(name));
+    out[name] = from_best && best != best_.end() ? best->second
+                : average != states.end()        ? average->second
+                                                 : tensor;
   }
   return out;
 }

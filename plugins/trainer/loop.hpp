@@ -45,6 +45,12 @@ class Loop {
     return std::chrono::duration<double>(Clock::now() - then).count();
   }
   uint64_t batches_per_epoch() const;
+  uint64_t updates_per_epoch() const {
+    return (batches_per_epoch() + given_.accumulate - 1) / given_.accumulate;
+  }
+  // Whether the next batch is the last one of its window; that of an epoch may be smaller.
+  bool ends_window() const;
+  uint64_t windows_done() const;
   bool at_end() const;
   // A copy of this model with the weights of now.
   Result<OwnedGraph> trained(const tn_graph* model) const;
@@ -53,6 +59,8 @@ class Loop {
   Identity choices() const;
   // At the update `step` of so many.
   Result<double> rate_at(uint64_t step, uint64_t total_steps) const;
+  // Of the next step.
+  Result<StepInputs> next_inputs() const;
   void log_epoch(const nlohmann::json& record) const;
 
   tn_ctx* ctx_;

@@ -99,6 +99,11 @@ Status Loop::set_up_recipe() {
   bool on_gpu = !given_.backends.empty() && given_.backends.front() == "cuda";
   recipe_.device = on_gpu ? "cuda" : "cpu";
   recipe_.clip_norm = given_.clip_norm;
+  recipe_.clip_value = given_.clip_value;
+  recipe_.accumulates = given_.accumulate > 1;
+  recipe_.average = given_.average;
+  for (const Settings::Driven& one : given_.driven)
+    recipe_.driven.push_back(one.name);
   recipe_.mode = {given_.seed, given_.batch_statistics};
   recipe_.train_as = given_.train_as;
   recipe_.steps_per_epoch = batches_per_epoch();
@@ -124,6 +129,9 @@ Identity Loop::choices() const {
                {"batch_norm", given_.batch_statistics ? "train" : "frozen"},
                {"metric", given_.metric.id}};
   if (!train_as.empty()) choices["train_as"] = train_as;
+  if (!given_.driven.empty()) choices["schedules"] = given_.driven_text;
+  if (given_.plateau) choices["plateau"] = given_.plateau_text;
+  if (given_.accumulate > 1) choices["accumulate"] = given_.accumulate;
   return {structure_hash(Graph{model_}), choices, {}, {}};
 }
 
@@ -138,7 +146,7 @@ Status Loop::check_identity(const std::optional<RunFolder::Saved>& saved, const 
     TN_CHECK(same_step(saved->identity, identity_).in(folder_.checkpoint_path()));
     TN_CHECK(same_rates(saved->identity, rate).in(folder_.checkpoint_path()));
   }
-  TN_TRY(rates, Rates::of(rate, batches_per_epoch() * given_.epochs));
+  TN_TRY(rates, Rates::of(rate, updates_per_epoch() * given_.epochs));
   identity_.rates = std::move(rates);
   return {};
 }

@@ -59,6 +59,22 @@ Result<Compared> compared(const Objective& objective) {
   return out;
 }
 
+Result<Paired> paired(Builder& b, const Objective& objective) {
+  TN_TRY(of, compared(objective));
+  Value target = b.cast(of.target, TN_F32);
+  Type wanted = of.wanted;
+  // One number a sample, which a table gives as [n] and a model as [n, 1].
+  if (wanted.rank() + 1 == of.predicted.rank() && of.predicted.dims.back() == 1) {
+    target = b.op("Unsqueeze", {target, b.ints({-1})});
+    wanted.dims.push_back(1);
+  }
+  if (!fits(of.predicted, wanted))
+    return invalid(cat("target ", of.target.name(), ": expected the shape of prediction ",
+                       of.prediction.name(), ", ", type_text(of.predicted), ", got ",
+                       type_text(of.wanted)));
+  return Paired{b.cast(of.prediction, TN_F32), target, {of.prediction, of.target}};
+}
+
 Value logits_of(Value prediction, int64_t axis) {
   Node last = prediction.producer();
   if (!last || !(last.is("Softmax") || last.is("LogSoftmax"))) return prediction;

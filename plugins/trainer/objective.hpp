@@ -4,6 +4,7 @@
 // their nodes are marked.
 
 #include <string>
+#include <vector>
 
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/role/loss.hpp"
@@ -15,6 +16,10 @@ namespace tenon::trainer {
 inline constexpr std::string_view kClassesNote = "classes";
 inline constexpr std::string_view kIgnoredNote = "ignored_class";
 
+// Note of the graph where a loss leaves labels out: the name of the value, a scalar, that holds the
+// share of those that count. Batches that are put together weigh as much as that.
+inline constexpr std::string_view kShareNote = "counted_share";
+
 struct Compared {
   Value prediction, target;
   Type predicted, wanted;
@@ -22,6 +27,13 @@ struct Compared {
 
 // The first prediction and the one target; both of known rank.
 Result<Compared> compared(const Objective& objective);
+
+// Numbers against numbers: both in float32, of one shape.
+struct Paired {
+  Value prediction, target;
+  std::vector<Value> ends;  // for mean_loss
+};
+Result<Paired> paired(Builder& b, const Objective& objective);
 
 // "float32[batch, 10]"
 std::string type_text(const Type& type);

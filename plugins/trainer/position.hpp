@@ -6,6 +6,8 @@
 
 #include "tenon/sdk/status.hpp"
 
+#include "plateau.hpp"
+
 namespace tenon::trainer {
 
 struct Position {
@@ -20,6 +22,7 @@ struct Position {
   uint64_t best_epoch = 0, bad_epochs = 0;
   bool finished = false, stopped_early = false;
   std::string stopped_by;  // the callback that ended the run
+  Plateau::State plateau;
 
   nlohmann::json to_json() const;
   static Result<Position> from(const nlohmann::json& text);

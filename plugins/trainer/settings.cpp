@@ -67,6 +67,7 @@ Status read_components(tn_ctx* ctx, const Options& options, Settings& out) {
     TN_TRY(schedule, component_of(ctx, options, "rate", "tenon.schedule/1", "scheduler"));
     out.schedule = std::move(schedule);
   }
+  out.rate_batch = static_cast<uint64_t>(options.integer("rate_batch"));
   if (validation.tag == TN_ANY_F64 || validation.tag == TN_ANY_I64) {
     out.validation_share = float_of(validation, 0);
     if (!(out.validation_share > 0 && out.validation_share < 1))
@@ -99,6 +100,72 @@ Status read_validation(const Options& options, Settings& out) {
   return {};
 }
 
+// {"weight_decay": {"schedule": "cosine", "base": 0.1, ...}}
+Status read_driven(tn_ctx* ctx, const Options& options, Settings& out) {
+  out.driven_text = options.text("schedules");
+  if (out.driven_text.empty()) return {};
+  json given = json::parse(out.driven_text, nullptr, false);
+  for (auto& [name, one] : given.items()) {
+    if (!one.is_object() || !one.contains("schedule") || !one["schedule"].is_string())
+      return invalid(cat("option schedules: ", name, ": expected an object with schedule, the id ",
+                         "of one, and its options, got ", one.dump()));
+    std::string id = one["schedule"];
+    if (id.find('.') == std::string::npos) id = cat("scheduler.", id);
+    one.erase("schedule");
+    Result<Component> made = Component::create(ctx, "tenon.schedule/1", id, one.dump());
+    if (!made.ok()) return std::move(made).status().in(cat("option schedules: ", name));
+    out.driven.push_back({name, std::move(*made)});
+  }
+  return {};
+}
+
+// The options of ReduceLROnPlateau, and of: "validation" or "loss".
+Status read_plateau(const Options& options, Settings& out) {
+  out.plateau_text = options.text("plateau");
+  if (out.plateau_text.empty()) return {};
+  Plateau made;
+  bool validates = out.validation || out.validation_share > 0;
+  std::string of = validates ? "validation" : "loss";
+  json given = json::parse(out.plateau_text, nullptr, false);
+  auto number = [](const json& value, auto& to, double least, double most) {
+    if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
+      return false;
+    to = value.get<std::decay_t<decltype(to)>>();
+    return true;
+  };
+  constexpr double kMany = 1e15;
+  for (const auto& [key, value] : given.items()) {
+    bool good = false;
+    if (key == "factor")
+      good = number(value, made.factor, 0, 1) && made.factor < 1;
+    else if (key == "patience")
+      good = number(value, made.patience, 0, kMany);
+    else if (key == "threshold")
+      good = number(value, made.threshold, 0, 1);
+    else if (key == "cooldown")
+      good = number(value, made.cooldown, 0, kMany);
+    else if (key == "lowest")
+      good = number(value, made.lowest, 0, kMany);
+    else if (key == "of")
+      good = value == "validation" || value == "loss";
+    else
+      return invalid(cat("option plateau: expected factor, patience, threshold, cooldown, lowest, ",
+                         "of, got '", key, "'"));
+    if (!good)
+      return invalid(cat("option plateau: ", key, ": expected ",
+                         key == "factor" ? "a number below 1"
+                         : key == "of"   ? "validation or loss"
+                                         : "a number of at least 0",
+                         ", got ", value.dump()));
+    if (key == "of") of = value;
+  }
+  if (of == "validation" && !validates)
+    return invalid("option plateau: of: expected option validation with it");
+  made.by_training = of == "loss";
+  out.plateau = made;
+  return {};
+}
+
 Status read_run(const Options& options, Settings& out) {
   out.run = options.text("run");
   out.resume = options.flag("resume");
@@ -127,6 +194,9 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.shuffle = options.flag("shuffle");
   out.drop_last = options.flag("drop_last");
   out.clip_norm = options.number("clip_norm");
+  out.clip_value = options.number("clip_value");
+  out.accumulate = static_cast<uint64_t>(options.integer("accumulate"));
+  out.average = options.number("average");
   out.groups = options.text("groups");
   out.parameters = {options.texts("parameters"), options.texts("frozen")};
   out.batch_statistics = options.text("batch_norm") == "train";
@@ -136,6 +206,8 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   TN_TRY(train_as, passes_of(options, "train_as"));
   out.train_as = std::move(train_as);
   TN_CHECK(read_validation(options, out));
+  TN_CHECK(read_plateau(options, out));
+  TN_CHECK(read_driven(ctx, options, out));
   TN_CHECK(read_run(options, out));
   return out;
 }

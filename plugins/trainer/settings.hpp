@@ -5,21 +5,33 @@
 #include "tenon/sdk/component.hpp"
 
 #include "callbacks.hpp"
+#include "plateau.hpp"
 #include "validation.hpp"
 
 namespace tenon::trainer {
 
 struct Settings {
   Component data, loss, optimizer;
-  Component schedule;    // falsy: `rate` at each step
-  Component validation;  // falsy: `validation_share` of the data
+  struct Driven {  // an option of loss or optimizer that follows a schedule
+    std::string name;
+    Component schedule;
+  };
+  std::vector<Driven> driven;
+  std::string driven_text;  // as it was given
+  Component schedule;       // falsy: `rate` at each step
+  Component validation;     // falsy: `validation_share` of the data
   double rate = 0.01, validation_share = 0;
+  uint64_t rate_batch = 0;         // the batch that the rate is for; 0: whatever it is
+  std::optional<Plateau> plateau;  // cuts of the rate
+  std::string plateau_text;        // as it was given
   Callbacks callbacks;
   std::vector<std::string> targets;
   uint64_t epochs = 1, seed = 0;
   std::optional<uint64_t> batch;
   bool shuffle = true, drop_last = false;
-  double clip_norm = 0;
+  double clip_norm = 0, clip_value = 0;
+  uint64_t accumulate = 1;  // batches to an update
+  double average = 0;       // of the weights; 0: none
   std::string groups;
   ParameterChoice parameters;
   bool batch_statistics = true;

@@ -26,11 +26,9 @@ class Sgd {
     for (size_t i = 0; i < after.size(); ++i) {
       const Parameter& one = update.parameters[i];
       uint32_t dtype = one.value.dtype();
-      Value step = one.gradient;
-      if (decay_.applies_to(one))
-        step = b.add(step, b.mul(one.value, constants.number(decay_.amount, dtype)));
+      Value step = decay_.added_to(b, constants, one);
       if (momentum_ != 0) {
-        TN_TRY(slot, Slot::open(edit, cat(one.name, "/momentum"), one.value.type()));
+        TN_TRY(slot, Slot::open(edit, cat(one.name, "/momentum_buffer"), one.value.type()));
         Value momentum = constants.number(momentum_, dtype);
         Value moved = b.add(b.mul(slot.before, momentum), step);
         TN_CHECK(b.status());

@@ -5,13 +5,12 @@
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
+#include "gradients.hpp"
 #include "groups.hpp"
 #include "training_mode.hpp"
 
 namespace tenon::trainer {
 namespace {
-
-constexpr std::string_view kGradient = "grad/";
 
 class Step {
  public:
@@ -27,29 +26,26 @@ class Step {
 
   Status run(tn_graph* raw, const Cancel&, Sink& report) {
     TN_TRY(edit, Edit::begin(raw));
+    TN_TRY(gradients, gradients_of(edit.graph()));
     std::vector<Parameter> parameters;
-    std::vector<uint64_t> gradients;  // as places of outputs
-    uint64_t n_outputs = edit.graph().outputs().size();
-    for (uint64_t i = 0; i < n_outputs; ++i) {
-      std::string name(edit.graph().output_name(i));
-      if (!name.starts_with(kGradient)) continue;
-      Value gradient = edit.graph().outputs()[i];
+    for (const Gradient& one : gradients) {
+      std::string name(edit.graph().output_name(one.place));
       TN_TRY(value, parameter(edit, name.substr(kGradient.size())));
-      TN_CHECK(check(value, gradient));
-      parameters.push_back({value.name(), value, gradient});
-      gradients.push_back(i);
+      TN_CHECK(check(value, one.value));
+      parameters.push_back({value.name(), value, one.value});
     }
-    if (parameters.empty())
-      return {TN_FAILED_PRECONDITION,
-              "expected outputs called grad/NAME, got none; apply autodiff.value_and_grad first"};
     TN_TRY(rate, edit.input(rate_, Type(TN_F32, {})));
+    uint64_t n_states = edit.graph().list(TN_LIST_STATES).size();
     TN_TRY(after, update_all(edit, parameters, rate));
     for (size_t i = gradients.size(); i-- > 0;)
-      TN_CHECK(Status(services.edit->remove_output(edit.raw, gradients[i])));
+      TN_CHECK(Status(services.edit->remove_output(edit.raw, gradients[i].place)));
     for (size_t i = 0; i < parameters.size(); ++i) {
       Slot state{std::string(parameters[i].name), parameters[i].value};
       TN_CHECK(state.close(edit, after[i]));
     }
+    std::vector<Value> states = edit.graph().list(TN_LIST_STATES);
+    for (uint64_t i = n_states; i < states.size(); ++i)
+      TN_CHECK(edit.set_note(states[i].id, kUpdatedNote, any_int(1)));
     TN_CHECK(edit.commit());
     return report.write(
         cat("{\"optimizer\": \"", optimizer_.id(), "\", \"parameters\": ", parameters.size(), "}"));

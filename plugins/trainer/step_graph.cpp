@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step_graph.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "tenon/role/loss.h"
 #include "tenon/role/pass.h"
 
 #include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/setting.hpp"
 
 #include "objective.hpp"
 
@@ -135,9 +139,28 @@ Status apply_update(const Recipe& recipe, tn_graph* graph, const Cancel& cancel)
   return Status(pass->table<tn_pass>()->run(pass->self(), graph, cancel.raw(), report.get()));
 }
 
+// What a batch of this size counts for among others of its window.
+json weight_of(const tn_graph* graph, uint64_t batch) {
+  json out{{"samples", batch}};
+  tn_any share{};
+  Status found(services.graph->note(graph, 0, str(kShareNote), &share));
+  if (found.ok() && share.tag == TN_ANY_TEXT) out["share"] = text_of(share);
+  return out;
+}
+
+// Those of the names that are states: the loss may not depend on all of them.
+std::vector<std::string> states_among(Graph graph, const std::vector<std::string>& names) {
+  std::vector<std::string> out;
+  for (Value state : graph.list(TN_LIST_STATES))
+    if (std::find(names.begin(), names.end(), state.name()) != names.end())
+      out.emplace_back(state.name());
+  return out;
+}
+
 // Forward to update, on a graph that ends in the loss.
 Status add_passes(const Recipe& recipe,
                   tn_graph* graph,
+                  uint64_t batch,
                   const std::vector<std::string>& wrt,
                   const Cancel& cancel) {
   auto apply = [&](std::string_view id, const json& options) {
@@ -153,10 +176,16 @@ Status add_passes(const Recipe& recipe,
                  {{"wrt", wrt}, {"output", scaled ? "scaled_loss" : kLoss}, {"has_aux", scaled}}));
   TN_TRY(left, drop_zero_gradients(graph));
   if (left == 0) return invalid("the loss depends on no parameter of the model");
+  if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate", weight_of(graph, batch)));
   if (scaled) TN_CHECK(apply("precision.unscale", json::object()));
-  if (recipe.clip_norm > 0) TN_CHECK(apply("trainer.clip", {{"norm", recipe.clip_norm}}));
+  if (recipe.clip_norm > 0 || recipe.clip_value > 0)
+    TN_CHECK(apply("trainer.clip", {{"norm", recipe.clip_norm}, {"value", recipe.clip_value}}));
   TN_CHECK(apply_update(recipe, graph, cancel));
+  if (recipe.average > 0)
+    TN_CHECK(apply("trainer.average",
+                   {{"decay", recipe.average}, {"parameters", states_among({graph}, wrt)}}));
   if (scaled) TN_CHECK(apply("precision.loss_scale_step", json::object()));
+  if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate_step", json::object()));
   return {};
 }
 
@@ -177,6 +206,30 @@ Result<std::vector<std::string>> add_training_passes(const Recipe& recipe,
     if (constant && constant.is_constant()) names.emplace_back(state.name());
   }
   return names;
+}
+
+// Options by name, as new inputs in place of the constants that loss and optimizer marked.
+Status drive_settings(tn_graph* graph, const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  std::map<std::string, std::vector<Value>> marked;
+  TN_TRY(edit, Edit::begin(graph));
+  for (Value constant : edit.graph().constants())
+    if (tn_any name = constant.note(kSettingNote); name.tag == TN_ANY_TEXT)
+      marked[std::string(text_of(name))].push_back(constant);
+  std::string known;
+  for (const auto& [name, constants] : marked)
+    known += cat(known.empty() ? "" : ", ", name);
+  for (const std::string& name : names) {
+    if (!marked.contains(name))
+      return invalid(
+          cat("option schedules: expected options of loss and optimizer that are in the ", "step (",
+              known.empty() ? "none here: an option that is 0 is left out" : known, "), got '",
+              name, "'"));
+    TN_TRY(input, edit.input(cat("setting/", name), Type(TN_F32, {})));
+    for (Value constant : marked[name])
+      TN_CHECK(edit.replace(constant, input));
+  }
+  return edit.commit();
 }
 
 bool is_state_output(Graph graph, Value value) {
@@ -233,12 +286,17 @@ Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& 
     out.initial[name] = graph.view().find(name).constant();
   std::vector<std::string> wrt = recipe.parameters;
   wrt.insert(wrt.end(), more.begin(), more.end());
-  TN_CHECK(add_passes(recipe, graph.get(), wrt, cancel));
+  TN_CHECK(add_passes(recipe, graph.get(), batch, wrt, cancel));
+  TN_CHECK(drive_settings(graph.get(), recipe.driven));
   out.weights = statistics;
   for (const std::string& name : recipe.parameters)
     if (Value v = graph.view().find(name); v && !v.is_constant()) out.weights.push_back(name);
   for (const std::string& name : out.weights)
     out.initial[name] = Graph{recipe.model}.find(name).constant();
+  if (recipe.average > 0)  // it begins with the weights themselves
+    for (const std::string& name : wrt)
+      if (auto first = out.initial.find(name); first != out.initial.end())
+        out.initial[average_of(name)] = first->second;
   out.loss = result_named(graph.view(), kLoss);
   out.found_inf = result_named(graph.view(), "found_inf");
   out.graph = std::move(graph);

@@ -40,7 +40,10 @@ struct Recipe {
   Component loss, optimizer;
   std::string groups;  // of trainer.step, a JSON object
   std::string precision = "fp32", device = "cpu";
-  double clip_norm = 0;  // 0: none
+  double clip_norm = 0, clip_value = 0;  // 0: none
+  bool accumulates = false;              // several batches to an update
+  double average = 0;                    // of the weights, how much is kept; 0: none
+  std::vector<std::string> driven;       // options of loss and optimizer that change by step
   TrainingMode mode;
   std::vector<PassChoice> train_as;  // make what is trained of the model, before the loss
   uint64_t steps_per_epoch = 0;      // what these passes may want to know
@@ -53,6 +56,11 @@ struct StepGraph {
   std::optional<size_t> loss, found_inf;  // among the results of a run
   std::vector<Field> targets;             // with what the loss says of them
 };
+
+// The state with the average of a weight.
+inline std::string average_of(const std::string& weight) {
+  return weight + "/average";
+}
 
 Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& cancel);
 

@@ -46,13 +46,20 @@ Status Stepper::start() {
   return {};
 }
 
-Result<Outcome> Stepper::run(const std::vector<Tensor>& batch, double rate) {
+Result<Outcome> Stepper::run(const std::vector<Tensor>& batch, const StepInputs& inputs) {
   std::vector<DLTensor> views;
   for (const Tensor& tensor : batch)
     views.push_back(tensor.dl());
-  auto rate_value = static_cast<float>(rate);
-  DenseView rate_view(TN_F32, {}, &rate_value);
-  views.push_back(*rate_view);
+  std::vector<float> numbers;
+  if (recipe_->accumulates) numbers.push_back(inputs.updates ? 1 : 0);
+  numbers.push_back(static_cast<float>(inputs.rate));
+  for (double setting : inputs.settings)
+    numbers.push_back(static_cast<float>(setting));
+  std::vector<DenseView> scalars;
+  for (float& number : numbers)
+    scalars.emplace_back(TN_F32, std::span<const int64_t>(), &number);
+  for (const DenseView& scalar : scalars)
+    views.push_back(*scalar);
   std::vector<const DLTensor*> in;
   for (const DLTensor& view : views)
     in.push_back(&view);

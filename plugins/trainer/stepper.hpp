@@ -8,6 +8,13 @@
 
 namespace tenon::trainer {
 
+// What a step is told besides its batch.
+struct StepInputs {
+  double rate = 0;
+  bool updates = true;           // the last batch of its window, where several are accumulated
+  std::vector<double> settings;  // as Recipe::driven
+};
+
 struct Outcome {
   double loss = 0;
   bool skipped = false;  // gradients overflowed under loss scaling: nothing was updated
@@ -22,7 +29,7 @@ class Stepper {
   // Builds and compiles the step for batches of this size, and moves the states there.
   Status use(uint64_t batch, const Cancel& cancel);
   // Inputs and targets, in the order of the recipe, for the batch size in use.
-  Result<Outcome> run(const std::vector<Tensor>& batch, double rate);
+  Result<Outcome> run(const std::vector<Tensor>& batch, const StepInputs& inputs);
 
   // Of the step in use.
   const StepGraph& graph() const { return now_->graph; }

@@ -15,7 +15,7 @@ N = 40
 
 
 def trace(base, make, n):
-    optimizer = torch.optim.SGD([None], lr=base, momentum=0.9)
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=base, momentum=0.9)
     scheduler = make(optimizer)
     values = []
     for _ in range(n):
@@ -64,6 +64,16 @@ CASES = [
         {"base": 0.1, "end": 1e-4, "steps": 32, "warmup": 8, "warmup_from": 0.1},
         warm_cosine,
     ),
+    (
+        "restarts",
+        {"base": 0.1, "period": 7, "end": 1e-3},
+        lambda o: lr.CosineAnnealingWarmRestarts(o, 7, eta_min=1e-3),
+    ),
+    (
+        "restarts",
+        {"base": 0.1, "period": 4, "factor": 2},
+        lambda o: lr.CosineAnnealingWarmRestarts(o, 4, 2),
+    ),
     ("one_cycle", {"base": 0.1, "steps": 40}, lambda o: lr.OneCycleLR(o, 0.1, total_steps=40)),
     (
         "one_cycle",
@@ -89,6 +99,29 @@ CASES = [
     ),
 ]
 
+# Measured values; the last ones of each improve by less than the threshold.
+LOSSES = [1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.5, 0.49996, 0.5, 0.5, 0.5, 0.6, 0.5, 0.4, 0.4, 0.4, 0.4]
+SCORES = [0.5, 0.6, 0.6, 0.6, 0.7, 0.69, 0.69, 0.7, 0.70001, 0.7, 0.7, 0.8, 0.8, 0.8]
+PLATEAUS = [
+    (LOSSES, {"factor": 0.1, "patience": 2}, {}),
+    (LOSSES, {"factor": 0.5, "patience": 1, "cooldown": 2, "lowest": 0.04}, {"min_lr": 0.04}),
+    (SCORES, {"factor": 0.5, "patience": 1, "threshold": 0.01}, {"mode": "max"}),
+]
+
+
+def plateau(values, options, more):
+    """The rate after each value, beginning with 0.1."""
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    given = {key: value for key, value in options.items() if key != "lowest"} | more
+    scheduler = lr.ReduceLROnPlateau(optimizer, **given)
+    rates = []
+    for value in values:
+        scheduler.step(value)
+        rates.append(optimizer.param_groups[0]["lr"])
+    higher = more.get("mode") == "max"
+    return {"options": options, "higher_is_better": higher, "values": values, "rates": rates}
+
+
 if __name__ == "__main__":
     traces = [
         {
@@ -101,4 +134,5 @@ if __name__ == "__main__":
     source = (
         f"torch {torch.__version__}, torch/optim/lr_scheduler.py, by schedules.py beside this file"
     )
-    print(json.dumps({"source": source, "traces": traces}))
+    plateaus = [plateau(*one) for one in PLATEAUS]
+    print(json.dumps({"source": source, "traces": traces, "plateaus": plateaus}))

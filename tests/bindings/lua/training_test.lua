@@ -23,6 +23,16 @@ fails("tn.optim: trainer.sgd: option momentum: expected a finite number, got", f
 fails("option no_decay: 2: expected a finite number, got inf", function() tn.optim.sgd { lr = 1, no_decay = { "b", 1 / 0 } } end)
 fails("did you mean 'momentum'", function() tn.optim.sgd { lr = 1, momentun = 0.9 } end)
 
+-- All of them can be had by name, without an option but the rate.
+for _, name in ipairs { "adam", "adamw", "lamb", "lars", "lion", "rmsprop", "sgd" } do
+  assert(tostring(tn.optim[name] { lr = 1 }) == "tenon.optimizer(trainer." .. name .. ")")
+end
+for _, name in ipairs { "bce", "bce_with_logits", "ctc", "focal", "huber", "l1", "smooth_l1" } do
+  assert(tostring(tn.loss[name] {}) == "tenon.component(trainer." .. name .. ")")
+end
+assert(math.abs(tn.schedule.restarts { period = 4 }(5) - tn.schedule.restarts { period = 4 }(1)) < 1e-12)
+fails("trust: expected a number", function() tn.optim.lars { lr = 1, trust = 0 } end)
+
 -- tn.step takes an optimizer as well as its id.
 local function loss(p, x) return tn.square(p.w * x - 3):sum() end
 local step = tn.step(loss, { w = tn.tensor({ 1 }, "float32") }, { optimizer = tn.optim.sgd { lr = 0.25 } })

@@ -116,7 +116,7 @@ def test_each_round_begins_with_all_that_step_k_had(found):
     """Weights, what AdamW remembers, its count: bit by bit."""
     runs = found[1]
     wanted = states(runs[0] / f"step_{K}.safetensors")
-    assert {"w0", "w0/first", "w0/second", "b1", "adamw/step"} <= set(wanted)
+    assert {"w0", "w0/exp_avg", "w0/exp_avg_sq", "b1", "adamw/step"} <= set(wanted)
     assert int(wanted["adamw/step"].reshape(-1)[0]) == K
     for run in runs[1:]:
         got = states(run / f"step_{K}.safetensors")

@@ -143,11 +143,88 @@ TEST_F(Metric, CerRefusesWhatDoesNotFit) {
               HasSubstr("padded with -1"));
 }
 
+// Figures of scikit-learn's f1_score on the example of its page.
+TEST_F(Metric, F1HasTheMeansOfScikitLearn) {
+  for (auto [average, wanted] :
+       {std::pair{"macro", 0.8 / 3}, {"micro", 1.0 / 3}, {"weighted", 0.8 / 3}}) {
+    start("metrics.f1", {{"average", average}});
+    EXPECT_EQ(update<int64_t>({6, 3}, steps({0, 2, 1, 0, 0, 1}), {6}, {0, 1, 2, 0, 1, 2}, TN_I64),
+              "");
+    EXPECT_DOUBLE_EQ(value(), wanted) << average;
+  }
+  EXPECT_EQ(details()["classes"], json({0.8, 0, 0}));
+}
+
+// Two batches; a class that never occurs is none: 2/3 of class 0, 1 of class 1 (2 3/(3 + 4) = 6/7).
+TEST_F(Metric, F1CountsOverBatches) {
+  start("metrics.f1");
+  EXPECT_EQ(update<int32_t>({2, 3}, steps({0, 1}), {2}, {0, 0}, TN_I32), "");
+  EXPECT_EQ(update<int32_t>({3, 3}, steps({1, 1, 1}), {3}, {1, 1, 1}, TN_I32), "");
+  EXPECT_DOUBLE_EQ(value(), (2.0 / 3 + 6.0 / 7) / 2);
+  start("metrics.f1", {{"average", "positive"}, {"threshold", 0}});
+  EXPECT_EQ(update<int32_t>({4, 1}, {-1, 2, 3, -4}, {4}, {0, 1, 0, 1}, TN_I32), "");
+  EXPECT_DOUBLE_EQ(value(), 0.5);  // 1 right of 2 told, 1 of 2 found
+}
+
+TEST_F(Metric, AucSharesTheRanksOfEqualScores) {
+  start("metrics.auc");
+  EXPECT_EQ(update<int32_t>({2}, {.1f, .4f}, {2}, {0, 0}, TN_I32), "");
+  EXPECT_EQ(update<int32_t>({3}, {.4f, .8f, .2f}, {3}, {1, 1, 1}, TN_I32), "");
+  EXPECT_DOUBLE_EQ(value(), 0.75);
+  // The same as logits of two classes, whatever is added to both.
+  start("metrics.auc");
+  EXPECT_EQ(update<int32_t>({5, 2}, {1, 1.125f, 0, 0.5f, 7, 7.5f, 0, 3, -1, -.75f}, {5},
+                            {0, 0, 1, 1, 1}, TN_I32),
+            "");
+  EXPECT_DOUBLE_EQ(value(), 0.75);
+}
+
+// Class 0: of pairs with others .9 > .2 .3, .1 < both: 1/2; class 1: 3 of 3; class 2: 2 of 3.
+TEST_F(Metric, AucOfMoreClassesIsTheMeanOfEachAgainstTheRest) {
+  start("metrics.auc");
+  EXPECT_EQ(update<int64_t>({4, 3}, {.9f, 0, .1f, .1f, .1f, .8f, .2f, .6f, .2f, .3f, .3f, .4f}, {4},
+                            {0, 0, 1, 2}, TN_I64),
+            "");
+  EXPECT_DOUBLE_EQ(value(), (0.5 + 1 + 2.0 / 3) / 3);
+  start("metrics.auc");
+  EXPECT_EQ(update<int64_t>({2}, {1, 2}, {2}, {1, 1}, TN_I64), "");
+  double out = 0;
+  int32_t better = 0;
+  EXPECT_THAT(text_of(Status(metric_.table<tn_metric>()->value(metric_.self(), &out, &better))),
+              HasSubstr("at least two classes"));
+}
+
+// Batches of 1 and 3 labels: of the mean over labels, not of the mean of means.
+TEST_F(Metric, PerplexityIsOverAllLabels) {
+  int32_t higher = 1;
+  start("metrics.perplexity", {{"scores", "probabilities"}, {"ignore_index", -1}});
+  EXPECT_EQ(update<int64_t>({1, 2}, {.5f, .5f}, {1}, {0}, TN_I64), "");
+  EXPECT_EQ(update<int64_t>({1, 4, 2}, {.25f, .75f, .75f, .25f, .5f, .5f, 1, 0}, {1, 4},
+                            {0, 1, 1, -1}, TN_I64),
+            "");
+  EXPECT_DOUBLE_EQ(value(&higher), std::pow(2 * 4 * 4 * 2, 0.25));
+  EXPECT_EQ(higher, 0);
+  start("metrics.perplexity");  // of equal logits, as many as there are classes
+  EXPECT_EQ(update<int64_t>({1, 3}, {1000, 1000, 1000}, {1}, {2}, TN_I64), "");
+  EXPECT_NEAR(value(), 3, 1e-12);
+}
+
+TEST_F(Metric, ScoresThatDoNotFitLabelsAreRefused) {
+  for (const char* id : {"metrics.f1", "metrics.auc", "metrics.perplexity"}) {
+    start(id);
+    EXPECT_THAT(update<int64_t>({1, 2}, {1, 2}, {1}, {2}, TN_I64), HasSubstr("expected 0 to 1"))
+        << id;
+    EXPECT_THAT(update<int64_t>({1, 2}, {1, 2}, {2}, {0, 1}, TN_I64), HasSubstr("does not fit"))
+        << id;
+    EXPECT_THAT(update<float>({1, 2}, {1, 2}, {1}, {0}, TN_F32), HasSubstr("whole-number")) << id;
+  }
+}
+
 TEST_F(Metric, NothingSeenIsNoValue) {
   double out = 0;
   int32_t better = 0;
-  for (const char* id :
-       {"metrics.accuracy", "metrics.cosine", "metrics.snr", "metrics.mse", "metrics.cer"}) {
+  for (const char* id : {"metrics.accuracy", "metrics.auc", "metrics.cer", "metrics.cosine",
+                         "metrics.f1", "metrics.mse", "metrics.perplexity", "metrics.snr"}) {
     start(id);
     EXPECT_THAT(text_of(Status(metric_.table<tn_metric>()->value(metric_.self(), &out, &better))),
                 HasSubstr("seen"));

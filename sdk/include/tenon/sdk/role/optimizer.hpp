@@ -14,6 +14,10 @@
 
 namespace tenon {
 
+// Note on the input of a state that only an update changes. Gradients need not reach it: a count of
+// updates, which stays as it is where a step updates nothing.
+inline constexpr std::string_view kUpdatedNote = "updated";
+
 struct Parameter {
   std::string_view name;
   Value value, gradient;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// "metrics.f1": the harmonic mean of precision and recall, 2 tp/(2 tp + fp + fn), where the class
+// with the highest score is told, or yes where one score is above the threshold. Of several
+// classes:
+//   macro     the mean over classes that occur, as label or as answer
+//   weighted  the same, each by how many samples are of it
+//   micro     of all counts together
+//   positive  of class 1 alone
+// A class that is never right counts 0, as in scikit-learn.
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "classes.hpp"
+
+namespace tenon::metrics {
+namespace {
+
+class F1 {
+ public:
+  static constexpr bool kHigherIsBetter = true;
+  static Result<F1> create(tn_ctx*, const Options& options) {
+    F1 out;
+    out.average_ = options.text("average");
+    out.threshold_ = options.number("threshold");
+    out.output_ = options.integer("output");
+    return out;
+  }
+
+  Status update(Tensors out, Tensors label) {
+    TN_TRY(of, scored(out, label, output_));
+    counts_.resize(std::max({counts_.size(), of.classes, size_t{2}}));
+    for (size_t i = 0; i < of.labels.size(); ++i) {
+      const double* row = of.row(i);
+      auto told = of.classes == 1
+                      ? static_cast<size_t>(row[0] > threshold_)
+                      : static_cast<size_t>(std::max_element(row, row + of.classes) - row);
+      auto is = static_cast<size_t>(of.labels[i]);
+      ++counts_[is].samples;
+      ++counts_[told].told;
+      counts_[is].right += told == is;
+    }
+    seen_ += of.labels.size();
+    return {};
+  }
+
+  Result<double> value() const {
+    if (seen_ == 0) return Status(TN_FAILED_PRECONDITION, "no samples were seen");
+    if (average_ == "positive") return counts_[1].score();
+    Counts all;
+    double sum = 0, weights = 0;
+    for (const Counts& one : counts_) {
+      all.right += one.right, all.samples += one.samples, all.told += one.told;
+      double weight = average_ == "weighted" ? one.samples : one.samples + one.told > 0;
+      sum += weight * one.score();
+      weights += weight;
+    }
+    return average_ == "micro" ? all.score() : sum / weights;
+  }
+
+  Status details(Sink& sink) const {
+    nlohmann::json classes = nlohmann::json::array();
+    for (const Counts& one : counts_)
+      classes.push_back(one.score());
+    return sink.write(nlohmann::json{{"samples", seen_}, {"classes", classes}}.dump());
+  }
+
+ private:
+  struct Counts {
+    double right = 0, samples = 0, told = 0;
+    double score() const { return samples + told > 0 ? 2 * right / (samples + told) : 0; }
+  };
+  std::string average_;
+  double threshold_ = 0.5;
+  int64_t output_ = 0;
+  std::vector<Counts> counts_;
+  uint64_t seen_ = 0;
+};
+
+}  // namespace
+}  // namespace tenon::metrics
+
+TENON_METRIC(f1,
+             tenon::metrics::F1,
+             "metrics.f1",
+             "harmonic mean of precision and recall",
+             R"({
+  "against": "labels",
+  "properties": {
+    "average": {"type": "string", "enum": ["macro", "micro", "weighted", "positive"], "default": "macro", "description": "over classes: each the same, all counts together, by samples, or class 1 alone"},
+    "threshold": {"type": "number", "default": 0.5, "description": "of a model with one score: above it the answer is yes; 0 for logits"},
+    "output": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the model"},
+    "label": {"type": "string", "default": "label", "description": "field of the data set with the class numbers"}}})")

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// "trainer.accumulate": one update of several batches, as if they had been one. Before the update,
+// gradients (outputs grad/NAME, of a mean over the batch) become those of the mean over all samples
+// since the last update: states NAME/accumulated hold sum(weight * gradient), accumulated/weight
+// holds sum(weight). A mean of means would be wrong where batches differ in size or in how many
+// labels count. New input: accumulated/update, 1 where this batch is the last one of its window.
+// "trainer.accumulate_step" comes behind the update, see accumulate_step.cpp.
+#include "accumulate.hpp"
+
+#include "tenon/sdk/build.hpp"
+#include "tenon/sdk/role/optimizer.hpp"
+#include "tenon/sdk/role/pass.hpp"
+
+#include "gradients.hpp"
+
+namespace tenon::trainer {
+namespace {
+
+class Accumulate {
+ public:
+  static Result<Accumulate> create(tn_ctx*, const Options& options) {
+    return Accumulate{options.number("samples"), options.text("share")};
+  }
+
+  Status run(tn_graph* raw, const Cancel&, Sink& report) {
+    if (Graph{raw}.find(kAccumulatedUpdate))
+      return {TN_FAILED_PRECONDITION, "trainer.accumulate was applied already"};
+    TN_TRY(edit, Edit::begin(raw));
+    TN_TRY(gradients, gradients_of(edit.graph()));
+    Builder b(edit);
+    TN_TRY(weight, weight_of(b));
+    TN_TRY(update, edit.input(kAccumulatedUpdate, Type(TN_F32, {})));
+    Value zero = b.number(0, TN_F32), is_last = b.op("Greater", {update, zero});
+    TN_TRY(total, Slot::open(edit, std::string(kAccumulatedWeight), Type(TN_F32, {})));
+    Value sum = b.add(total.before, weight), some = b.op("Greater", {sum, zero});
+    // Where no label counted there is nothing to divide by, and no update.
+    Value divisor = b.op("Where", {some, sum, b.number(1, TN_F32)});
+    Value held = b.op("Not", {b.op("And", {is_last, some})});
+    TN_CHECK(b.status());
+    TN_CHECK(Status(services.edit->set_value_name(edit.raw, held.id, str(kAccumulatedHeld))));
+    TN_CHECK(total.close(edit, b.op("Where", {is_last, zero, sum})));
+    for (const Gradient& one : gradients) {
+      std::string name(edit.graph().output_name(one.place).substr(kGradient.size()));
+      uint32_t dtype = one.value.dtype();
+      TN_TRY(slot, Slot::open(edit, cat(name, "/accumulated"), one.value.type()));
+      Value all = b.add(slot.before, b.mul(one.value, b.cast(weight, dtype)));
+      Value mean = b.div(all, b.cast(divisor, dtype));
+      Value kept = b.op("Where", {is_last, b.number(0, dtype), all});
+      TN_CHECK(b.status());
+      TN_CHECK(slot.close(edit, kept));
+      TN_CHECK(edit.set_note(mean.id, kAccumulatedNote, any_int(1)));
+      TN_CHECK(Status(services.edit->set_output(edit.raw, one.place, mean.id)));
+    }
+    TN_CHECK(edit.commit());
+    return report.write(cat("{\"gradients\": ", gradients.size(), "}"));
+  }
+
+ private:
+  Accumulate(double samples, std::string share) : samples_(samples), share_(std::move(share)) {}
+
+  // What this batch counts for.
+  Result<Value> weight_of(Builder& b) const {
+    Value samples = b.number(samples_, TN_F32);
+    if (share_.empty()) return samples;
+    Value share = b.edit().graph().find(share_);
+    if (!share) return invalid(cat("option share: no value ", share_, " in the graph"));
+    return b.mul(samples, b.cast(share, TN_F32));
+  }
+
+  double samples_;
+  std::string share_;
+};
+
+}  // namespace
+}  // namespace tenon::trainer
+
+TENON_PASS(accumulate,
+           tenon::trainer::Accumulate,
+           "trainer.accumulate",
+           "gradients of the mean over several batches: before the optimizer",
+           R"({
+  "properties": {
+    "samples": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "of the batch: what its gradients count for"},
+    "share": {"type": "string", "description": "the value, a scalar, that says which part of them counts, where labels are left out"}}})")

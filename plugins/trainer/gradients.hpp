@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The outputs grad/NAME that autodiff leaves for the passes of a step.
+
+#include <string_view>
+#include <vector>
+
+#include "tenon/sdk/edit.hpp"
+
+namespace tenon::trainer {
+
+inline constexpr std::string_view kGradient = "grad/";
+
+struct Gradient {
+  uint64_t place;  // among the graph's outputs
+  Value value;
+};
+
+inline Result<std::vector<Gradient>> gradients_of(Graph graph) {
+  std::vector<Gradient> found;
+  std::vector<Value> outputs = graph.outputs();
+  for (uint64_t i = 0; i < outputs.size(); ++i)
+    if (graph.output_name(i).starts_with(kGradient)) found.push_back({i, outputs[i]});
+  if (found.empty())
+    return Status(
+        TN_FAILED_PRECONDITION,
+        "expected outputs called grad/NAME, got none; apply autodiff.value_and_grad first");
+  return found;
+}
+
+}  // namespace tenon::trainer

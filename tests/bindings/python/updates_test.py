@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every optimizer, loss and option of an update, by name."""
+
+import json
+
+import numpy as np
+import pytest
+import tenon as tn
+from training_test import blobs, linear  # noqa: F401
+
+OPTIMIZERS = [one["id"] for one in tn.components("optimizer") if one["id"].startswith("trainer.")]
+RATES = {"lars": 1.0, "sgd": 0.1}  # others: 0.02
+
+
+def squares(parameters, x, y):
+    return tn.mean((x @ parameters["w"] - y) ** 2)
+
+
+@pytest.mark.parametrize("word", [id.removeprefix("trainer.") for id in OPTIMIZERS])
+def test_each_optimizer_goes_down_and_its_state_moves(word):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((64, 3)).astype("f")
+    y = x @ np.array([[1], [-2], [0.5]], "f")
+    start = {"w": np.full((3, 1), 0.25, "f")}
+    make = getattr(tn.optim, word)
+    options = {"trust": 0.05} if word == "lars" else {}
+    step = tn.Step(squares, start, make(lr=RATES.get(word, 0.02), **options))
+    losses = [float(step(x, y)) for _ in range(80)]
+    assert losses[-1] < losses[0] / 2, losses[::20]
+    kept = step.state()
+    step(x[:5], y[:5])  # another plan, from the same state
+    step.set_state(kept)
+    first = step(x, y), step.state()
+    step.set_state(kept)
+    assert step(x, y) == first[0]
+    assert all(np.array_equal(step.state()[name], value) for name, value in first[1].items())
+
+
+def test_ctc_learns_to_spell(tmp_path):
+    """Frames that show a class each, with blanks between equal ones."""
+    texts = np.array([[1, 2, -1], [2, 2, 1], [1, -1, -1], [2, 1, 2]])
+    frames = np.array([[0, 1, 1, 2, 0], [2, 0, 2, 1, 1], [0, 0, 1, 0, 0], [2, 1, 0, 2, 2]])
+    graph = tn.Graph()
+    x = graph.add_input("x", "float32", ["batch", 5, 3])
+    w = graph.add_constant(np.random.default_rng(0).standard_normal((3, 3)).astype("f"), "w")
+    graph.add_output("y", graph.add_node("MatMul", [x, w]))
+    np.savez(tmp_path / "texts.npz", x=np.eye(3, dtype="f")[frames], label=texts)
+    data = tn.data.npz(tmp_path / "texts.npz")
+    trained = tn.train(
+        graph.build(), data, epochs=60, batch=4, loss="ctc", optimizer=tn.optim.adam(lr=0.2)
+    )
+    history = trained.report["history"]
+    assert history[-1]["loss"] < 0.1 * history[0]["loss"]
+    assert tn.evaluate(trained, data, metric="metrics.cer")["cer"] == 0
+
+
+def test_options_of_an_update_can_be_had(blobs, tmp_path):  # noqa: F811
+    options = dict(data=blobs, epochs=4, batch=8, optimizer="adam", rate=0.1, validation=0.25)
+    trained = tn.train(
+        linear(),
+        **options,
+        accumulate=2,
+        average=0.9,
+        clip_value=1,
+        rate_batch=16,
+        plateau={"patience": 1, "factor": 0.5},
+        loss=tn.loss.cross_entropy(label_smoothing=0.1),
+        schedules={"label_smoothing": {"schedule": "linear", "from": 0.1, "to": 0}},
+        metric="metrics.f1",
+        callbacks=[
+            tn.Component("callback", "trainer.lines", path=tmp_path / "run.jsonl"),
+            tn.Component("callback", "trainer.tensorboard", path=tmp_path / "board"),
+        ],
+    )
+    assert trained.report["history"][-1]["f1"] > 0.9
+    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert sum(line["event"] == "step" for line in lines) == trained.report["steps"]
+    (events,) = (tmp_path / "board").iterdir()
+    assert events.read_bytes().count(b"step/loss") == trained.report["steps"]

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures of a run in files that others read.
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "event_record.hpp"
+#include "training_session.hpp"
+
+namespace tenon::test {
+namespace {
+
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (unsigned char c : bytes)
+    for (int shift : {4, 0})
+      out += "0123456789abcdef"[c >> shift & 15];
+  return out;
+}
+
+// Bytes that tensorboard 2.21 reads as step 7, loss 1.5, and the checksum of RFC 3720.
+TEST(EventRecord, HasTheBytesThatTensorBoardReads) {
+  EXPECT_EQ(trainer::crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(trainer::masked_crc32c("123456789"), 0xc78ab0e5u);
+  EXPECT_EQ(hex(trainer::first_event(0)),
+            "1800000000000000a37f4b220900000000000000001a0d627261696e2e4576656e743a32eedf28a3");
+  EXPECT_EQ(hex(trainer::scalars_event(1, 7, {{"loss", 1.5f}})),
+            "1a00000000000000129bd82d09000000000000f03f10072a0d0a0b0a046c6f7373150000c03fde327097");
+}
+
+class Figures : public TrainingTest {
+ protected:
+  void trained_with(const char* id, json options) {
+    lent_["callbacks"] = std::move(*make("tenon.callback/1", id, options));
+    auto trained = train(parse(kLinear), data(table(40)),
+                         {{"epochs", 2}, {"batch", 10}, {"rate", 0.5}, {"validation", 0.25}});
+    lent_.clear();
+    ASSERT_TRUE(trained.ok()) << text_of(trained.status());
+  }
+};
+
+TEST_F(Figures, AreALineForEachStepAndEpoch) {
+  std::string path = (folder_ / "deep" / "run.jsonl").string();
+  trained_with("trainer.lines", {{"path", path}, {"every", 2}});
+  std::vector<json> steps, epochs;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    json one = json::parse(line);
+    (one["event"] == "step" ? steps : epochs).push_back(one);
+  }
+  ASSERT_EQ(steps.size(), 3u);  // of six
+  EXPECT_EQ(steps[1]["step"], 4);
+  EXPECT_EQ(steps[1]["epoch"], 2);
+  EXPECT_EQ(steps[1]["rate"], 0.5);
+  ASSERT_EQ(epochs.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    epochs[i].erase("event");
+    EXPECT_EQ(epochs[i], report_["history"][i]);
+  }
+}
+
+TEST_F(Figures, AreAnEventFile) {
+  std::filesystem::path folder = folder_ / "board";
+  trained_with("trainer.tensorboard", {{"path", folder.string()}, {"every", 3}});
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_TRUE(files[0].filename().string().starts_with("events.out.tfevents."));
+  std::ifstream in(files[0], std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  std::vector<std::string> events;
+  for (size_t at = 0; at < bytes.size();) {
+    uint64_t length = 0;
+    ASSERT_LE(at + 12, bytes.size());
+    std::memcpy(&length, bytes.data() + at, 8);
+    ASSERT_LE(at + 16 + length, bytes.size());
+    events.push_back(bytes.substr(at + 12, length));
+    EXPECT_EQ(bytes.substr(at, 16 + length), trainer::event_record(events.back()));
+    at += 16 + length;
+  }
+  ASSERT_EQ(events.size(), 5u);  // the version, two steps, two epochs
+  EXPECT_THAT(events[1], HasSubstr("step/loss"));
+  EXPECT_THAT(events[2], HasSubstr("epoch/validation_loss"));
+  EXPECT_THAT(events[4], HasSubstr("epoch/loss"));
+  EXPECT_THAT(events[3].substr(9, 2), testing::ElementsAre('\x10', '\x06'));  // the sixth step
+}
+
+TEST_F(Figures, AFileThatCannotBeWrittenIsNamed) {
+  std::string inside = write("file", "x") + "/run.jsonl";
+  lent_["callbacks"] = std::move(*make("tenon.callback/1", "trainer.lines", {{"path", inside}}));
+  EXPECT_THAT(failure(parse(kLinear), data(table(8)), json::object()),
+              HasSubstr(cat("option path: ", inside, ": expected a file that can be written")));
+}
+
+}  // namespace
+}  // namespace tenon::test
