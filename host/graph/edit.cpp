@@ -234,6 +234,7 @@ Status tn_edit::set_note(uint64_t id, std::string_view key, const tn_any& value)
     notes = &tables_->nodes.edit(id)->notes;
   }
   if (AnyRef before = assign(*notes, key, std::move(owned))) retire(before);
+  if (id == 0 && key.starts_with(kVersionNote)) touch_all();  // other rows, other types
   return {};
 }
 

@@ -81,7 +81,7 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   Status splice(const tn_graph& from, std::string_view scope, tn_value_id* map, uint64_t n_pairs);
   Status decompose(tn_node_id id);
   using ValueMap = std::unordered_map<tn_value_id, tn_value_id>;  // theirs, ours
-  Status copy_functions(const tn_graph& from);
+  Status copy_imports(const tn_graph& from);  // functions, and versions of operators
   Status copy_node(const tn_graph& from,
                    const tenon::host::Node& node,
                    std::string_view scope,

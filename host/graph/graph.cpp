@@ -67,7 +67,7 @@ std::shared_ptr<tn_graph> snapshot(const tn_graph& graph) {
 tn_any attribute(const tn_graph& graph, const Node& node, std::string_view name) {
   if (const NamedAny* own = find(node.attrs, name)) return own->value->get();
   if (graph.tables->function(node.domain, node.type)) return {};
-  const OpRow* row = graph.ctx->session->ops->find(node.domain, node.type);
+  const OpRow* row = graph.ctx->session->ops->find(*graph.tables, node.domain, node.type);
   const AttrSpec* spec = row ? row->attribute(name) : nullptr;
   return spec && spec->fallback ? spec->fallback->get() : tn_any{};
 }

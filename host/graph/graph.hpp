@@ -121,6 +121,9 @@ struct NameHash {
 };
 using NameIndex = std::unordered_map<std::string, uint64_t, NameHash, std::equal_to<>>;
 
+// + domain: which version of its operators the graph imports.
+inline constexpr std::string_view kVersionNote = "opset.";
+
 struct Output {
   Text name;  // what the world sees
   tn_value_id value;

@@ -107,7 +107,7 @@ const Function* tn_edit::function(std::string_view domain, std::string_view type
 tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_types(tn_node_id id) {
   const Node& node = *tables_->nodes.find(id);
   if (const Function* called = function(node.domain, node.type)) return infer_by_body(id, *called);
-  const OpRow* row = ctx()->session->ops->find(node.domain, node.type);
+  const OpRow* row = ctx()->session->ops->find(*tables_, node.domain, node.type);
   if (!row) return std::vector<TypeRef>{};
   return row->op.shape ? infer_by_shape(id, *row) : infer_by_row(id, *row);
 }

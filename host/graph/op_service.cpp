@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service "tenon.host.op/1".
+// Services "tenon.host.op/1" and "tenon.host.op_columns/1".
+#include <algorithm>
+
 #include "graph/edit.hpp"
 #include "graph/op_table.hpp"
 
@@ -17,7 +19,7 @@ const tn_op* find_op(tn_ctx* ctx, tn_str domain, tn_str type) {
 const OpRow* row_of(const tn_graph* graph, tn_node_id id) {
   const Node* node = graph->tables->nodes.find(id);
   bool plain = node && !graph->tables->function(node->domain, node->type);
-  return plain ? graph->ctx->session->ops->find(node->domain, node->type) : nullptr;
+  return plain ? graph->ctx->session->ops->find(*graph->tables, node->domain, node->type) : nullptr;
 }
 
 const tn_op* of(const tn_graph* graph, tn_node_id id) {
@@ -60,10 +62,42 @@ tn_status* decompose(tn_edit* edit, tn_node_id id) {
   return guarded([&] { return edit->decompose(id); });
 }
 
+const tn_op_columns* columns(const tn_op* op) {
+  const OpRow* row = OpRow::of(op);
+  return row ? &row->columns_view : nullptr;
+}
+
+tn_status* layout(const tn_graph* graph,
+                  tn_node_id id,
+                  tn_axes_place* out,
+                  uint64_t capacity,
+                  uint64_t* out_count) {
+  *out_count = 0;
+  return guarded([&]() -> Status {
+    const Node* node = graph->tables->nodes.find(id);
+    if (!node) return stale_node(id);
+    const OpRow* row = row_of(graph, id);
+    if (!row || !row->axes) return not_found(cat(node_text(*node), ": its operator has no axes"));
+    Parsed<AxesLayout> laid = row->layout(*graph, *node);
+    if (!laid) return invalid(cat(node_text(*node), ": axes: ", laid.error().text()));
+    *out_count = laid->all.size();
+    for (uint64_t i = 0; i < std::min<uint64_t>(capacity, laid->all.size()); ++i) {
+      const AxesPlace& place = laid->all[i];
+      out[i] = {place.term, place.operand, place.axis, place.count, place.first, 0};
+    }
+    return {};
+  });
+}
+
 }  // namespace
 
 const tn_host_op* op_service() {
   static const tn_host_op table{sizeof table, 1, find_op, of, count, at, expr, axes, decompose};
+  return &table;
+}
+
+const tn_host_op_columns* op_columns_service() {
+  static const tn_host_op_columns table{sizeof table, 1, columns, layout};
   return &table;
 }
 

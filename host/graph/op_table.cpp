@@ -121,7 +121,7 @@ Result<AnyRef> own_attribute(const tn_edit& edit,
                              std::string_view name,
                              const tn_any& value) {
   TN_TRY(owned, own(value, cat(op_text(domain, type), ": attribute ", name)));
-  const OpRow* row = edit.ctx()->session->ops->find(domain, type);
+  const OpRow* row = edit.ctx()->session->ops->find(edit.tables(), domain, type);
   const AttrSpec* spec = row ? row->attribute(name) : nullptr;
   if (!spec || has_type(value, spec->type)) return owned;
   return std::make_shared<const Any>(adapted(*owned, spec->type));
@@ -151,6 +151,20 @@ const AttrSpec* OpRow::attribute(std::string_view name) const {
 
 std::string OpRow::text() const {
   return op_text(view(op.domain), view(op.type));
+}
+
+Parsed<AxesLayout> OpRow::layout(const tn_graph& graph, const Node& node) const {
+  AxesRanks ranks;
+  for (tn_value_id id : node.inputs) {
+    const Value* value = graph.tables->values.find(id);
+    if (value && value->type->rank == TN_RANK_UNKNOWN)
+      return ParseError{1, "inputs of known rank", cat("value ", *value->name)};
+    ranks.push_back(value ? std::optional(value->type->rank) : std::nullopt);
+  }
+  return axes->layout(ranks, [&](std::string_view name) -> std::optional<int64_t> {
+    tn_any any = tenon::host::attribute(graph, node, name);
+    return any.tag == TN_ANY_I64 ? std::optional(any.v.i) : std::nullopt;
+  });
 }
 
 Result<const tn_expr_program*> OpRow::program(const tn_graph& graph, const Node& node) const {
@@ -184,6 +198,25 @@ Result<const tn_expr_program*> OpRow::program(const tn_graph& graph, const Node&
 
 namespace {
 
+Status read_columns(OpRow& row) {
+  bool is_cheap = (row.op.traits & (TN_OP_POINTWISE | TN_OP_VIEW)) != 0;
+  ColumnScope scope;
+  if (row.axes && !row.axes->is_pointwise()) scope.n_inputs = row.axes_view.n_inputs;
+  scope.has_attribute = [&](std::string_view name) { return row.attribute(name) != nullptr; };
+  auto take = [](std::string_view column, auto parsed, auto& into) -> Status {
+    if (!parsed) return invalid(cat(column, ": ", parsed.error().text()));
+    into = std::move(*parsed);
+    return {};
+  };
+  Columns& to = row.columns;
+  TN_CHECK(take("quant", parse_quant(view(row.op.quant), scope), to.quant));
+  TN_CHECK(take("cast", parse_cast(view(row.op.cast), scope), to.cast));
+  TN_CHECK(take("recompute", parse_recompute(view(row.op.recompute), is_cheap), to.recompute));
+  TN_CHECK(take("coupling", parse_coupling(view(row.op.coupling), scope), to.coupling));
+  row.columns_view = to.view();
+  return {};
+}
+
 Result<std::unique_ptr<OpRow>> read_row(const tn_op& op, tn_ctx* owner, void* self) {
   auto row = std::make_unique<OpRow>();
   row->op = op;
@@ -206,6 +239,7 @@ Result<std::unique_ptr<OpRow>> read_row(const tn_op& op, tn_ctx* owner, void* se
   if (!attributes)
     return Status{TN_INVALID_ARGUMENT, cat(what, "row"), "host", attributes.status()};
   row->attributes = std::move(*attributes);
+  if (Status wrong = read_columns(*row); !wrong.ok()) return invalid(cat(what, wrong.text()));
   return row;
 }
 
@@ -216,7 +250,8 @@ Status OpTable::add(std::span<const tn_op> rows, tn_ctx* owner, void* self) {
   for (const tn_op& op : rows) {
     TN_TRY(row, read_row(op, owner, self));
     std::string what = cat("operator ", row->text(), ": ");
-    if (!added.emplace(Key{view(row->op.domain), view(row->op.type)}, std::move(row)).second)
+    Key key{view(row->op.domain), view(row->op.type), row->op.since_version};
+    if (!added.emplace(key, std::move(row)).second)
       return {TN_ALREADY_EXISTS, cat(what, owner ? owner->id : "", " brings it twice")};
   }
   std::unique_lock lock(mutex_);
@@ -236,16 +271,31 @@ void OpTable::drop(const tn_ctx* owner) {
   std::erase_if(rows_, [owner](const auto& row) { return row.second->owner == owner; });
 }
 
-const OpRow* OpTable::find(std::string_view domain, std::string_view type) const {
-  auto look = [&]() -> const OpRow* {
-    std::shared_lock lock(mutex_);
-    auto at = rows_.find({domain, type});
-    return at == rows_.end() ? nullptr : at->second.get();
-  };
-  const OpRow* row = look();
+const OpRow* OpTable::look(std::string_view domain, std::string_view type, uint64_t version) const {
+  std::shared_lock lock(mutex_);
+  auto after = rows_.upper_bound({domain, type, version});
+  if (after == rows_.begin()) return nullptr;
+  const OpRow& row = *std::prev(after)->second;
+  return view(row.op.domain) == domain && view(row.op.type) == type ? &row : nullptr;
+}
+
+const OpRow* OpTable::find(std::string_view domain, std::string_view type, uint64_t version) const {
+  const OpRow* row = look(domain, type, version);
   if (row || !on_missing) return row;
-  on_missing(domain, type);
-  return look();
+  on_missing(domain, type, version);
+  return look(domain, type, version);
+}
+
+const OpRow* OpTable::find(const Tables& graph,
+                           std::string_view domain,
+                           std::string_view type) const {
+  uint64_t version = kNewest;
+  if (!graph.notes.empty()) {
+    const NamedAny* note = tenon::host::find(graph.notes, cat(kVersionNote, domain));
+    tn_any stated = note ? note->value->get() : tn_any{};
+    if (stated.tag == TN_ANY_I64 && stated.v.i >= 0) version = static_cast<uint64_t>(stated.v.i);
+  }
+  return find(domain, type, version);
 }
 
 uint64_t OpTable::size() const {

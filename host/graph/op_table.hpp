@@ -11,20 +11,24 @@
 #include <shared_mutex>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "tenon/host/op.h"
+#include "tenon/host/op_columns.h"
 #include "tenon/role/op.h"
 
 #include "graph/attributes.hpp"
 #include "languages/axes.hpp"
+#include "languages/columns.hpp"
 #include "languages/expr.hpp"
 
 namespace tenon::host {
 
 struct Node;
 struct OpRow;
+struct Tables;
 
 struct AttrSpec {
   std::string name;
@@ -44,11 +48,15 @@ struct OpRow {
   tn_axes axes_view{};
   std::optional<Expr> expr;
   std::vector<AttrSpec> attributes;
+  Columns columns;
+  tn_op_columns columns_view{};
 
   static const OpRow* of(const tn_op* op);  // whose `op` it is; NULL: none of a live row
 
   const AttrSpec* attribute(std::string_view name) const;
   std::string text() const;  // "com.acme:Foo"
+  // Where each label stands in a node of this operator.
+  Parsed<AxesLayout> layout(const tn_graph& graph, const Node& node) const;
   // The expr bound to a node; one program per set of attributes, inputs and type, kept.
   Result<const tn_expr_program*> program(const tn_graph& graph, const Node& node) const;
 
@@ -63,22 +71,30 @@ struct OpRow {
 
 class OpTable {
  public:
+  static constexpr uint64_t kNewest = UINT64_MAX;
   // Loads plugins that may bring the row. Set before the table is used.
-  std::function<void(std::string_view domain, std::string_view type)> on_missing;
+  std::function<void(std::string_view domain, std::string_view type, uint64_t version)> on_missing;
 
-  // All rows or none: refuses a row whose columns do not parse, and a second one of the same domain
-  // and type. self: what their functions get.
+  // All rows or none: refuses a row whose columns do not parse, and a second one of the same
+  // domain, type and version. self: what their functions get.
   Status add(std::span<const tn_op> rows, tn_ctx* owner, void* self);
   Status add(const tn_op* row, tn_ctx* owner) { return add({row, 1}, owner, nullptr); }
   // Takes back what one owner has added, before anybody has looked for it.
   void drop(const tn_ctx* owner);
-  // Asks `on_missing` for a row that is not there, once, and looks again.
-  const OpRow* find(std::string_view domain, std::string_view type) const;
+  // The newest row up to this version. Asks `on_missing` for one that is not there, once, and looks
+  // again.
+  const OpRow* find(std::string_view domain,
+                    std::string_view type,
+                    uint64_t version = kNewest) const;
+  // Of the version that the graph's note "opset.DOMAIN" asks for.
+  const OpRow* find(const Tables& graph, std::string_view domain, std::string_view type) const;
   uint64_t size() const;
-  const OpRow* at(uint64_t i) const;  // sorted by domain and type
+  const OpRow* at(uint64_t i) const;  // sorted by domain, type and version
 
  private:
-  using Key = std::pair<std::string_view, std::string_view>;  // texts of the row's plugin
+  // Texts of the row's plugin, and the version.
+  using Key = std::tuple<std::string_view, std::string_view, uint64_t>;
+  const OpRow* look(std::string_view domain, std::string_view type, uint64_t version) const;
   mutable std::shared_mutex mutex_;
   std::map<Key, std::unique_ptr<OpRow>> rows_;
 };
@@ -94,5 +110,6 @@ Result<AnyRef> own_attribute(const tn_edit& edit,
 bool has_type(const tn_any& value, std::string_view word);
 
 const tn_host_op* op_service();
+const tn_host_op_columns* op_columns_service();
 
 }  // namespace tenon::host

@@ -53,7 +53,18 @@ Status tn_edit::copy_node(const tn_graph& from,
   return {};
 }
 
-Status tn_edit::copy_functions(const tn_graph& from) {
+Status tn_edit::copy_imports(const tn_graph& from) {
+  for (const NamedAny& theirs : from.tables->notes) {
+    if (!theirs.name.starts_with(kVersionNote)) continue;
+    tn_any version = theirs.value->get();
+    const NamedAny* ours = find(tables_->notes, theirs.name);
+    if (!ours) {
+      TN_CHECK(set_note(0, theirs.name, version));
+    } else if (any_text(ours->value->get()) != any_text(version)) {
+      return invalid(cat("splice: expected ", theirs.name, " = ", any_text(ours->value->get()),
+                         " as this graph has it, got ", any_text(version)));
+    }
+  }
   for (const Function& theirs : from.tables->functions) {
     const Function* ours = tables_->function(theirs.domain, theirs.type);
     if (!ours) {
@@ -87,7 +98,7 @@ Status tn_edit::splice(const tn_graph& from,
     if (!map.count(input))
       return invalid(cat("splice: input ", *theirs.values.find(input)->name, " is not given"));
   size_t n_before = tables_->order.size();
-  Status failed = copy_functions(*source.get());
+  Status failed = copy_imports(*source.get());
   for (size_t i = 0; failed.ok() && i < theirs.order.size(); ++i) {
     const Node& node = *theirs.nodes.find(theirs.order[i]);
     auto given = [&](tn_value_id id) { return map.count(id) > 0; };
@@ -126,7 +137,7 @@ tn_edit::Result<std::vector<tn_value_id>> tn_edit::expand(tn_node_id id) {
       made[i] = pairs[n_inputs + 2 * i + 1];
     return made;
   }
-  const OpRow* row = ctx()->session->ops->find(node.domain, node.type);
+  const OpRow* row = ctx()->session->ops->find(*tables_, node.domain, node.type);
   if (!row || !row->op.decompose)
     return Status(TN_UNIMPLEMENTED,
                   cat("decompose: ", node_text(node),
@@ -190,7 +201,7 @@ Result<tn_graph*> extract(const tn_graph& graph, const tn_node_id* nodes, uint64
       map[input] = ours;
     }
   }
-  TN_CHECK(edit->copy_functions(graph));
+  TN_CHECK(edit->copy_imports(graph));
   auto outside = [&](const Use& use) { return !chosen.count(use.node); };
   for (tn_node_id id : t.order) {
     if (!chosen.count(id)) continue;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which backend runs which nodes. The first backend in the plan's order that claims a node gets
-// it; groups are taken whole. A node that the first one refuses is decomposed in the graph where it
-// claims all the pieces. Control-flow nodes that no backend claims are run by the host. The
-// graph is then cut into convex parts by depth: a node's depth is the largest number of changes of
-// backend on a path to it, and nodes of one backend and one depth form a part. Every edge goes to
-// the same part or to a larger depth, so parts in order of depth never wait for each other in a
-// circle.
+// it; groups are taken whole. A node that the first one refuses is decomposed in the graph where
+// all of its pieces go to backends that stand before the one that takes it whole. Control-flow
+// nodes that no backend claims are run by the host. The graph is then cut into convex parts by
+// depth: a node's depth is the largest number of changes of backend on a path to it, and nodes of
+// one backend and one depth form a part. Every edge goes to the same part or to a larger depth, so
+// parts in order of depth never wait for each other in a circle.
 
 #include <map>
 #include <memory>

@@ -21,9 +21,8 @@ constexpr uint64_t kMostRows = 65536;
 
 Registry::Registry(Session* session, RegistryConfig config)
     : session_(session), config_(std::move(config)), places_(search_places(config_)) {
-  session_->ops->on_missing = [this](std::string_view domain, std::string_view type) {
-    load_operator(domain, type);
-  };
+  session_->ops->on_missing = [this](std::string_view domain, std::string_view type,
+                                     uint64_t version) { load_operator(domain, type, version); };
 }
 
 Registry::~Registry() {
@@ -212,7 +211,7 @@ Result<Registry::Found> Registry::find(std::string_view role, std::string_view i
   return no_component(role, id);
 }
 
-void Registry::load_operator(std::string_view domain, std::string_view type) {
+void Registry::load_operator(std::string_view domain, std::string_view type, uint64_t version) {
   std::lock_guard hold(lock_);
   scan();
   auto brings_rows = [](const ComponentText& t) { return t.role == kOps; };
@@ -223,7 +222,7 @@ void Registry::load_operator(std::string_view domain, std::string_view type) {
       Status failed = load(c);
       if (!failed.ok())
         log_service()->write(session_->own, TN_LOG_WARNING, str(failed.text()));
-      else if (session_->ops->find(domain, type))
+      else if (session_->ops->find(domain, type, version))
         return;
     }
   }

@@ -37,7 +37,7 @@ class Registry {
 
   // Loads plugins that bring operator rows until one of them has this operator: those beside
   // libtenon first. Each is tried once; one that cannot be loaded is a warning in the log.
-  void load_operator(std::string_view domain, std::string_view type);
+  void load_operator(std::string_view domain, std::string_view type, uint64_t version);
 
   // Ids of the components of a role, in order of preference.
   std::vector<std::string> ids(std::string_view role);

@@ -42,6 +42,7 @@ const void* find_service(std::string_view id) {
       {"tenon.host.graph/1", graph_service()},
       {"tenon.host.graph_edit/1", edit_service()},
       {"tenon.host.op/1", op_service()},
+      {"tenon.host.op_columns/1", op_columns_service()},
       {"tenon.host.log/1", log_service()},
       {"tenon.host.memory/1", memory_service()},
       {"tenon.host.options/1", options_service()},

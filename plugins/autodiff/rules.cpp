@@ -78,8 +78,8 @@ bool stops_gradients(Node node) {
 
 bool carries_gradient(Node node, Value output) {
   if (is_float(output.dtype())) return true;
-  const tn_op* row = node.row();
-  return row && view(row->quant) == "quantize";
+  const tn_op_columns* columns = node.columns();
+  return columns && columns->quant == TN_QUANT_QUANTIZE;
 }
 
 Status differentiate(const EditView& edit,

@@ -4,25 +4,51 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tenon/role/op.h"
-
 #include "tenon/sdk/number.hpp"
 
 namespace tenon::decomposer {
 namespace {
 
-// MatMul and Gemm with transB 0 have [n_in, n_out].
-bool is_turned(const Layer& layer) {
-  if (layer.form == Form::kConv) return false;
-  return layer.form == Form::kMatMul || layer.node.attr_int("transB") == 0;
-}
-
 int64_t known(int64_t dim, int64_t otherwise) {
   return dim > 0 ? dim : otherwise;
 }
 
+const tn_quant_product* product_of(Node node) {
+  const tn_op_columns* columns = node.columns();
+  return columns && columns->n_products > 0 ? columns->products : nullptr;
+}
+
+// A layer of several products has no smaller form; nor has a convolution that does more with its
+// sums than add a bias, for the last of the small ones makes them.
+Status read_form(Layer* layer) {
+  const tn_op_columns& columns = *layer->node.columns();
+  if (columns.n_products > 1)
+    return unsupported(cat("it has ", columns.n_products, " products: expected 1"));
+  const tn_quant_product& product = columns.products[0];
+  layer->act = static_cast<uint64_t>(product.act);
+  layer->weight_input = static_cast<uint64_t>(product.weight);
+  layer->bias = product.bias;
+  std::optional<LayerForm> form = layer_form(layer->node, layer->act, layer->weight_input);
+  if (!form || form->is_stack)
+    return unsupported("its row does not say that it is a product or a convolution");
+  layer->form = *form;
+  layer->group = std::max<int64_t>(form->groups, 1);
+  layer->is_conv = form->slides || !form->window.empty();
+  if (!layer->node.input(layer->act).type().ranked)
+    return unsupported("the rank of its input is not known");
+  if (!layer->is_conv) return {};
+  if (columns.quant_flags & TN_QUANT_FUSED)
+    return unsupported("it does more with its sums than add a bias");
+  if (form->act_in != 1) return unsupported("expected a convolution with its channels on axis 1");
+  for (uint64_t i = 0; i < layer->node.n_inputs(); ++i)
+    if (layer->node.input(i) && i != layer->act && i != layer->weight_input &&
+        static_cast<int64_t>(i) != layer->bias)
+      return unsupported(cat("it reads input ", i, ", which is neither its weight nor its bias"));
+  return {};
+}
+
 Status read_weight(Layer* layer) {
-  Value value = layer->node.input(1);
+  Value value = layer->node.input(layer->weight_input);
   if (value.consumer_count() != 1)
     return unsupported(cat("its weight is shared by ", value.consumer_count(), " nodes"));
   Tensor held = value.constant();
@@ -31,26 +57,20 @@ Status read_weight(Layer* layer) {
   if (layer->dtype != TN_F32 && layer->dtype != TN_F64)
     return unsupported(
         cat("its weight is ", dtype_name(layer->dtype), ": expected float32 or float64"));
-  auto dims = shape_of(tensor);
-  size_t rank = dims.size();
-  if (layer->form == Form::kConv ? rank < 3 : rank != 2)
-    return unsupported(cat("its weight has ", rank, " dimensions"));
+  std::vector<int64_t> dims(shape_of(tensor).begin(), shape_of(tensor).end());
+  std::vector<int64_t> axes = layer->weight_axes();
+  if (dims.size() != axes.size())
+    return unsupported(cat("its weight has ", dims.size(), " dimensions"));
   if (element_count(tensor) == 0) return unsupported("its weight is empty");
+  auto extent = [&](int64_t axis) { return dims[static_cast<size_t>(axis)]; };
   Kernel& kernel = layer->weight;
-  kernel = {dims[0], dims[1], 1, {}};
-  for (size_t i = 2; i < rank; ++i) {
-    layer->window.push_back(dims[i]);
-    kernel.window *= dims[i];
+  kernel = {extent(axes[0]), extent(axes[1]), 1, {}};
+  for (int64_t axis : layer->form.window) {
+    layer->window.push_back(extent(axis));
+    kernel.window *= extent(axis);
   }
   TN_TRY(numbers, numbers_as<double>(tensor));
-  if (is_turned(*layer)) {
-    std::swap(kernel.n_out, kernel.n_in);
-    kernel.numbers.resize(numbers.size());
-    Eigen::Map<Matrix> to(kernel.numbers.data(), kernel.n_out, kernel.n_in);
-    to = MatrixView(numbers.data(), kernel.n_in, kernel.n_out).transpose();
-  } else {
-    kernel.numbers = std::move(numbers);
-  }
+  kernel.numbers = permuted(numbers, dims, axes);
   double norm = kernel.squared_norm();
   if (!std::isfinite(norm)) return unsupported("its weight has NaN or infinity");
   if (norm == 0) return unsupported("its weight is all zeros");
@@ -58,9 +78,10 @@ Status read_weight(Layer* layer) {
 }
 
 void read_extents(Layer* layer) {
-  Type in = layer->node.input(0).type(), out = layer->node.output().type();
-  if (layer->form != Form::kConv) {  // rows of the left matrix, whatever their shape
-    for (size_t i = 0; in.ranked && i + 1 < in.dims.size(); ++i) {
+  Type in = layer->node.input(layer->act).type(), out = layer->node.output().type();
+  if (!layer->is_conv) {  // rows of the activation, whatever their shape
+    for (size_t i = 0; in.ranked && i < in.dims.size(); ++i) {
+      if (static_cast<int64_t>(i) == layer->form.act_in) continue;
       layer->is_open |= i > 0 && in.dims[i] <= 0;
       layer->batch *= known(in.dims[i], 1);
     }
@@ -81,27 +102,42 @@ void read_extents(Layer* layer) {
 
 }  // namespace
 
+std::vector<double> permuted(const std::vector<double>& numbers,
+                             const std::vector<int64_t>& dims,
+                             const std::vector<int64_t>& order) {
+  size_t rank = dims.size();
+  std::vector<int64_t> strides(rank, 1), at(rank, 0);
+  for (size_t i = rank; i-- > 1;)
+    strides[i - 1] = strides[i] * dims[i];
+  std::vector<double> out;
+  out.reserve(numbers.size());
+  for (size_t n = 0; n < numbers.size(); ++n) {
+    int64_t from = 0;
+    for (size_t i = 0; i < rank; ++i)
+      from += at[i] * strides[static_cast<size_t>(order[i])];
+    out.push_back(numbers[static_cast<size_t>(from)]);
+    for (size_t i = rank; i-- > 0;) {
+      if (++at[i] < dims[static_cast<size_t>(order[i])]) break;
+      at[i] = 0;
+    }
+  }
+  return out;
+}
+
 bool has_weight(Node node) {
-  const tn_op* row = node.row();
-  if (!row || !view(row->quant).starts_with("compute")) return false;
-  Value weight = node.input(1);
-  return weight && (weight.is_constant() || weight.producer().is("DequantizeLinear"));
+  const tn_quant_product* product = product_of(node);
+  if (!product) return false;
+  Value weight = node.input(static_cast<uint64_t>(product->weight));
+  if (!weight || weight.is_constant()) return static_cast<bool>(weight);
+  const tn_op_columns* maker = weight.producer() ? weight.producer().columns() : nullptr;
+  return maker && maker->quant == TN_QUANT_DEQUANTIZE;
 }
 
 Result<Layer> read_layer(Node node) {
   Layer layer;
   layer.node = node;
-  if (node.is("Conv")) {
-    layer.form = Form::kConv;
-    layer.group = std::max<int64_t>(node.attr_int("group", 1), 1);
-  } else if (node.is("MatMul")) {
-    layer.form = Form::kMatMul;
-  } else if (node.is("Gemm")) {
-    layer.form = Form::kGemm;
-  } else {
-    return unsupported(cat("operator ", node.type(), ": expected Conv, MatMul or Gemm"));
-  }
-  if (!node.input(1).is_constant())
+  TN_CHECK(read_form(&layer));
+  if (!node.input(layer.weight_input).is_constant())
     return unsupported("its weight is quantized: decompose the float model first");
   TN_CHECK(read_weight(&layer));
   read_extents(&layer);

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A node with a weight that smaller layers may take the place of: Conv, MatMul or Gemm.
+// A node with a weight that smaller layers may take the place of: an operator whose row says that
+// it is a product or a convolution, whosever it is.
 
 #include <string>
 #include <vector>
 
-#include "tenon/sdk/graph.hpp"
+#include "tenon/sdk/layer_form.hpp"
 
 #include "algorithms/kernel.hpp"
 
 namespace tenon::decomposer {
 
-enum class Form { kConv, kMatMul, kGemm };
-
 struct Layer {
   Node node;
-  Form form = Form::kConv;
+  uint64_t act = 0, weight_input = 1;  // inputs of the node
+  int64_t bias = -1;                   // likewise; -1: the operator has none
+  LayerForm form;
+  bool is_conv = false;
   Kernel weight;                // output channels first, whatever the node's layout
   uint32_t dtype = TN_F32;      // of the weight
   std::vector<int64_t> window;  // extents of a convolution's window; products have none
@@ -25,6 +27,13 @@ struct Layer {
   int64_t batch = 1;
   std::vector<int64_t> extents_in, extents_out;
   bool is_open = false;  // a size other than the batch is not known
+
+  // Axes of the node's weight in the order of a kernel's: what it makes, what it reads, the window.
+  std::vector<int64_t> weight_axes() const {
+    std::vector<int64_t> axes{form.weight_out, form.weight_in};
+    axes.insert(axes.end(), form.window.begin(), form.window.end());
+    return axes;
+  }
 };
 
 // Whether the node is a convolution or product with a weight, which the report has to mention.
@@ -32,5 +41,10 @@ bool has_weight(Node node);
 
 // The layer of the node; an error says why it cannot be decomposed in any way.
 Result<Layer> read_layer(Node node);
+
+// Numbers of a tensor with these extents, its axes put in this order.
+std::vector<double> permuted(const std::vector<double>& numbers,
+                             const std::vector<int64_t>& dims,
+                             const std::vector<int64_t>& order);
 
 }  // namespace tenon::decomposer

@@ -2,36 +2,38 @@
 #include "steps.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tenon::decomposer {
 namespace {
 
-double product(const std::vector<int64_t>& extents) {
-  double out = 1;
-  for (int64_t extent : extents)
-    out *= static_cast<double>(extent);
-  return out;
+// How often a window is laid on along an axis: once for each result; where a transposed convolution
+// makes several from each entry that it reads, once for each entry.
+double work_places(int64_t before, int64_t after) {
+  return static_cast<double>(after >= 2 * before ? before : after);
 }
 
+// The step's numbers, axes in this order, as a constant.
 Result<Value> weight_constant(EditView edit,
                               const Layer& layer,
                               const Step& step,
+                              const std::vector<int64_t>& order,
                               std::string_view name) {
-  std::vector<int64_t> dims = step.dims;
-  std::vector<double> turned;
-  const std::vector<double>* numbers = &step.numbers;
-  bool by_input = layer.form == Form::kMatMul ||
-                  (layer.form == Form::kGemm && layer.node.attr_int("transB") == 0);
-  if (by_input) {
-    turned.resize(step.numbers.size());
-    Eigen::Map<Matrix>(turned.data(), dims[1], dims[0]) =
-        MatrixView(step.numbers.data(), dims[0], dims[1]).transpose();
-    std::swap(dims[0], dims[1]);
-    numbers = &turned;
-  }
-  if (layer.dtype == TN_F64) return edit.constant<double>(TN_F64, dims, *numbers, name);
-  std::vector<float> rounded(numbers->begin(), numbers->end());
+  std::vector<int64_t> dims;
+  for (int64_t axis : order)
+    dims.push_back(step.dims[static_cast<size_t>(axis)]);
+  std::vector<double> numbers = permuted(step.numbers, step.dims, order);
+  if (layer.dtype == TN_F64) return edit.constant<double>(TN_F64, dims, numbers, name);
+  std::vector<float> rounded(numbers.begin(), numbers.end());
   return edit.constant<float>(TN_F32, dims, rounded, name);
+}
+
+// Which axis of a step's weight stands at each axis of the node's.
+std::vector<int64_t> own_order(const Layer& layer) {
+  std::vector<int64_t> axes = layer.weight_axes(), order(axes.size());
+  for (size_t i = 0; i < axes.size(); ++i)
+    order[static_cast<size_t>(axes[i])] = static_cast<int64_t>(i);
+  return order;
 }
 
 // Attributes of a convolution along some of the axes; the lists live as long as this.
@@ -67,22 +69,97 @@ struct Window {
   }
 };
 
-// alpha, beta and C belong to the last product, transA to the first.
-std::vector<Attr> gemm_attrs(Node node, bool first, bool last) {
-  std::vector<Attr> out;
-  if (node.attr_int("transB") != 0) out.emplace_back("transB", 1);
-  if (first && node.attr_int("transA") != 0) out.emplace_back("transA", 1);
-  if (!last) return out;
-  for (std::string_view name : {"alpha", "beta"})
-    if (node.attr_float(name, 1) != 1) out.emplace_back(name, node.attr_float(name, 1));
-  return out;
+// The step that the node's own operator does, with the node's attributes: of a convolution the one
+// whose window is the node's, of a product the last. The others are plain products and
+// convolutions.
+size_t own_step(const Layer& layer, const std::vector<Step>& steps) {
+  if (!layer.is_conv) return steps.size() - 1;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    bool whole =
+        std::equal(layer.window.begin(), layer.window.end(), step.dims.begin() + 2) &&
+        std::all_of(step.axes.begin(), step.axes.end(), [](bool slides) { return slides; });
+    if (whole && step.group == 1) return i;
+  }
+  return steps.size();
 }
+
+class Replacement {
+ public:
+  Replacement(EditView edit, Node node, const Layer& layer)
+      : edit_(edit), node_(node), layer_(layer), name_(node.name()), scope_(node.scope()) {}
+
+  // The node with another weight, and without the bias where a later step adds it.
+  Result<Node> own(Value at, const Step& step, bool keeps_bias, std::string_view weight) {
+    TN_TRY(constant, weight_constant(edit_, layer_, step, own_order(layer_), weight));
+    std::vector<Value> inputs = node_.inputs();
+    inputs[layer_.act] = at;
+    inputs[layer_.weight_input] = constant;
+    auto bias = static_cast<size_t>(layer_.bias);
+    if (!keeps_bias && layer_.bias >= 0 && bias < inputs.size()) inputs[bias] = {};
+    while (!inputs.empty() && !inputs.back())
+      inputs.pop_back();
+    std::vector<std::string> keys;
+    for (uint64_t i = 0, n = services.graph->attr_count(edit_.graph().raw, node_.id); i < n; ++i)
+      keys.emplace_back(view(services.graph->attr_name(edit_.graph().raw, node_.id, i)));
+    std::vector<Attr> attrs;
+    for (const std::string& key : keys)
+      attrs.emplace_back(key, node_.attr(key));
+    return add(node_.type(), std::move(inputs), std::move(attrs), step.suffix, node_.domain());
+  }
+
+  // x [.., k, ..] times [k, r], k being the node's axis.
+  Result<Node> product(Value at, const Step& step, std::string_view weight) {
+    TN_TRY(constant, weight_constant(edit_, layer_, step, {1, 0}, weight));
+    auto last = static_cast<int64_t>(at.type().rank()) - 1;
+    if (layer_.form.act_in == last) return add("MatMul", {at, constant}, {}, step.suffix);
+    std::vector<int64_t> swapped(static_cast<size_t>(last) + 1);
+    std::iota(swapped.begin(), swapped.end(), int64_t{0});
+    std::swap(swapped[static_cast<size_t>(layer_.form.act_in)], swapped.back());
+    Attr perm("perm", swapped);
+    TN_TRY(before, add("Transpose", {at}, {perm}, cat(step.suffix, "_before")));
+    TN_TRY(made, add("MatMul", {before.output(), constant}, {}, step.suffix));
+    return add("Transpose", {made.output()}, {perm}, cat(step.suffix, "_after"));
+  }
+
+  Result<Node> convolution(Value at, const Step& step, Value bias, std::string_view weight) {
+    std::vector<int64_t> order(step.dims.size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+    TN_TRY(constant, weight_constant(edit_, layer_, step, order, weight));
+    std::vector<Value> inputs{at, constant};
+    if (bias) inputs.push_back(bias);
+    Window window(node_, layer_, step);
+    return add("Conv", std::move(inputs), window.attrs(step.group), step.suffix);
+  }
+
+ private:
+  Result<Node> add(std::string_view type,
+                   std::vector<Value> inputs,
+                   std::vector<Attr> attrs,
+                   std::string_view suffix,
+                   std::string_view domain = {}) {
+    std::string name = cat(name_, "_", suffix);
+    return edit_.add({.type = type,
+                      .inputs = std::move(inputs),
+                      .attrs = std::move(attrs),
+                      .name = name,
+                      .domain = domain,
+                      .scope = scope_});
+  }
+
+  EditView edit_;
+  Node node_;
+  const Layer& layer_;
+  std::string name_, scope_;
+};
 
 }  // namespace
 
 Cost cost_of(const Layer& layer) {
   auto parameters = static_cast<double>(layer.weight.numbers.size());
-  double places = static_cast<double>(layer.batch) * product(layer.extents_out);
+  double places = static_cast<double>(layer.batch);
+  for (size_t i = 0; i < layer.extents_in.size(); ++i)
+    places *= work_places(layer.extents_in[i], layer.extents_out[i]);
   return {parameters, 2 * parameters * places};
 }
 
@@ -90,39 +167,37 @@ Cost cost_of(const Layer& layer, const std::vector<Step>& steps) {
   Cost cost;
   std::vector<int64_t> extents = layer.extents_in;
   for (const Step& step : steps) {
-    for (size_t i = 0; i < extents.size(); ++i)
+    double places = static_cast<double>(layer.batch);
+    for (size_t i = 0; i < extents.size(); ++i) {
+      int64_t before = extents[i];
       if (step.axes[i]) extents[i] = layer.extents_out[i];
+      places *= work_places(before, extents[i]);
+    }
     auto parameters = static_cast<double>(step.numbers.size());
     cost.parameters += parameters;
-    cost.flops += 2 * parameters * static_cast<double>(layer.batch) * product(extents);
+    cost.flops += 2 * parameters * places;
   }
   return cost;
 }
 
 Status replace(EditView edit, Node node, const Layer& layer, const std::vector<Step>& steps) {
-  std::string name(node.name()), scope(node.scope()), weight(node.input(1).name());
+  std::string name(node.name()), weight(node.input(layer.weight_input).name());
   std::string result(node.output().name());
-  Value bias = node.input(2), at = node.input(0);
+  Value bias = layer.bias < 0 ? Value() : node.input(static_cast<uint64_t>(layer.bias));
+  Value at = node.input(layer.act);
+  Replacement replacement(edit, node, layer);
+  size_t own = own_step(layer, steps);
   Node made;
   for (size_t i = 0; i < steps.size(); ++i) {
-    const Step& step = steps[i];
     bool last = i + 1 == steps.size();
-    TN_TRY(constant, weight_constant(edit, layer, step, cat(weight, "_", step.suffix)));
-    std::vector<Value> inputs{at, constant};
-    if (last && bias) inputs.push_back(bias);
-    std::vector<Attr> attrs;
-    std::string step_name = cat(name, "_", step.suffix);
-    NodeSpec spec{.type = node.type(), .inputs = inputs, .name = step_name, .scope = scope};
-    if (layer.form == Form::kConv) {
-      Window window(node, layer, step);
-      spec.attrs = window.attrs(step.group);
-      TN_TRY(added, edit.add(spec));
-      made = added;
-    } else {
-      if (layer.form == Form::kGemm) spec.attrs = gemm_attrs(node, i == 0, last);
-      TN_TRY(added, edit.add(spec));
-      made = added;
-    }
+    std::string called = cat(weight, "_", steps[i].suffix);
+    auto add = [&]() -> Result<Node> {
+      if (i == own) return replacement.own(at, steps[i], last, called);
+      if (!layer.is_conv) return replacement.product(at, steps[i], called);
+      return replacement.convolution(at, steps[i], last ? bias : Value(), called);
+    };
+    TN_TRY(added, add());
+    made = added;
     at = made.output();
   }
   TN_CHECK(edit.replace(node.output(), at));

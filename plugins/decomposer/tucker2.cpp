@@ -21,7 +21,7 @@ class Tucker2Method : public Method {
   explicit Tucker2Method(const Tucker2Options& options) : options_(options) {}
 
   std::string refuse(const Layer& layer) const override {
-    if (layer.form != Form::kConv) return "a product: use decomposer.svd";
+    if (!layer.is_conv) return "a product: use decomposer.svd";
     if (layer.group != 1) return cat("a convolution in ", layer.group, " groups");
     if (layer.weight.window == 1) return "its window is 1: use decomposer.svd";
     std::string in = refuse_rank("rank_in", options_.in, layer.weight.n_in);

@@ -116,9 +116,9 @@ class Importer {
 
   static bool is_cheap(const tn_op* row) {
     if (row == nullptr) return false;
-    std::string_view stated = view(row->recompute);
-    if (stated.empty()) return (row->traits & TN_OP_POINTWISE) != 0;
-    return stated == "cheap" || stated == "fusible";
+    const tn_op_columns* columns = services.columns->columns(row);
+    const bool is_view = (row->traits & TN_OP_VIEW) != 0;  // no kernel of its own to run again
+    return columns && columns->recompute <= TN_RECOMPUTE_FUSIBLE && !is_view;
   }
 
   static std::string add_expression(Node& node, const tenon::Node& source) {

@@ -64,6 +64,7 @@ Result<OwnedGraph> Importer::body(const Graph& graph,
   frame.prefix = around.prefix;
   frame.scope = around.scope;
   frame.call_depth = around.call_depth;
+  TN_CHECK(versions(edit));
   TN_CHECK(inputs(edit, graph, frame));
   for (const auto& [name, outer] : captures) {
     if (outer.is_constant()) {

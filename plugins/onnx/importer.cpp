@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "notes.hpp"
 #include "read_type.hpp"
 #include "upgrade.hpp"
 
@@ -53,10 +54,22 @@ Status Importer::run(const EditView& edit) {
   Frame frame;
   frame.opsets = &opsets_;
   frame.value_info = &graph.value_info();
+  TN_CHECK(versions(edit));
   TN_CHECK(inputs(edit, graph, frame));
   TN_CHECK(initializers(edit, graph, frame));
   TN_CHECK(nodes(edit, graph.node(), frame));
   return outputs(edit, graph, frame);
+}
+
+// Which versions of operators the model means, before its first node: the model's own word goes
+// before that of its functions, which are inlined.
+Status Importer::versions(const EditView& edit) const {
+  Opsets all = opsets_;
+  for (const auto& [function, opsets] : function_opsets_)
+    all.insert(opsets.begin(), opsets.end());
+  for (const auto& [domain, version] : all)
+    if (!domain.empty()) TN_CHECK(edit.set_note(0, cat(kNoteOpset, domain), any_int(version)));
+  return {};
 }
 
 Status Importer::define(Frame& frame, const std::string& name, Value value) const {

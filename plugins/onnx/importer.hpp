@@ -41,6 +41,7 @@ class Importer {
   using Graph = onnx::GraphProto;
   using Captures = std::vector<std::pair<std::string, Value>>;
 
+  Status versions(const EditView& edit) const;
   Status inputs(const EditView& edit, const Graph& graph, Frame& frame);
   Status initializers(const EditView& edit, const Graph& graph, Frame& frame);
   Status nodes(const EditView& edit, const Nodes& nodes, Frame& frame);

@@ -15,7 +15,8 @@ inline constexpr std::string_view kNoteDoc = "onnx.doc";  // of the graph or a n
 inline constexpr std::string_view kNoteModelDoc = "onnx.model_doc";
 inline constexpr std::string_view kNoteGraphName = "onnx.graph_name";
 inline constexpr std::string_view kNoteMetadata = "onnx.metadata.";  // + key; graph or node
-inline constexpr std::string_view kNoteOpset = "onnx.opset.";        // + domain, not ONNX's own
+// + domain, not ONNX's own: which version of its operators the graph means (tenon/role/op.h).
+inline constexpr std::string_view kNoteOpset = "opset.";
 
 inline constexpr std::string_view kOurProducer = "tenon";  // where no note names another
 

@@ -24,10 +24,6 @@ Status graph_notes(const EditView& edit, const onnx::ModelProto& model) {
   for (const auto& entry : model.metadata_props())
     if (entry.key().rfind(kMetadataState, 0) != 0)
       TN_CHECK(edit.set_note(0, cat(kNoteMetadata, entry.key()), any_text(entry.value())));
-  for (const auto& import : model.opset_import()) {
-    if (import.domain().empty() || import.domain() == "ai.onnx") continue;
-    TN_CHECK(edit.set_note(0, cat(kNoteOpset, import.domain()), any_int(import.version())));
-  }
   return {};
 }
 

@@ -51,6 +51,18 @@ class Writer {
   }
 
  private:
+  // The versions of rows, where no note says one: what reads the file means the same operators.
+  static void add_versions(Graph graph, std::map<std::string, int64_t>& domains) {
+    for (Node node : graph.nodes()) {
+      const tn_op* row = node.row();
+      int64_t& version = domains.try_emplace(std::string(node.domain()), 1).first->second;
+      if (row) version = std::max(version, static_cast<int64_t>(row->since_version));
+      for (uint64_t i = 0, n = services.graph->attr_count(graph.raw, node.id); i < n; ++i) {
+        tn_any any = node.attr(view(services.graph->attr_name(graph.raw, node.id, i)));
+        if (any.tag == TN_ANY_GRAPH) add_versions({static_cast<const tn_graph*>(any.v.p)}, domains);
+      }
+    }
+  }
   Status set_versions(Graph graph, Exporter& made) const {
     int64_t opset = std::max(opset_, made.opset);
     if (opset_ != 0 && opset_ < made.opset)
@@ -77,6 +89,7 @@ class Writer {
       Status ignored(services.graph->note(graph.raw, 0, str(key), &any));
       domains[key.substr(kNoteOpset.size())] = int_of(any, 1);
     }
+    add_versions(graph, domains);
     domains.erase("");
     add(made.model, "", opset);
     for (const auto& [domain, version] : domains)

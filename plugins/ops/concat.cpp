@@ -223,7 +223,8 @@ constexpr tn_op kConcat = op_row({.type = "Concat",
                                   .vjp_inputs = 0,
                                   .vjp_outputs = 0,
                                   .batch = batch<batch_all_by_axis>,
-                                  .cast = "cpu=promote cuda=promote"});
+                                  .cast = "cpu=promote cuda=promote",
+                                  .coupling = "concat axis=axis"});
 constexpr tn_op kSplit = op_row({.type = "Split",
                                  .since = 18,
                                  .attributes = R"([{"name": "axis", "type": "int", "default": 0},
@@ -236,7 +237,8 @@ constexpr tn_op kSplit = op_row({.type = "Split",
                                  .vjp = vjp<split_vjp>,
                                  .vjp_inputs = 0,
                                  .vjp_outputs = 0,
-                                 .batch = batch<batch_first_by_axis>});
+                                 .batch = batch<batch_first_by_axis>,
+                                 .coupling = "split axis=axis sizes=1 count=num_outputs"});
 
 }  // namespace
 

@@ -110,7 +110,8 @@ constexpr tn_op kDropout =
             .cost = cost<move_cost>,
             .ref = ref<dropout_ref>,
             .sample = sample<dropout_sample>,
-            .recompute = "never"});
+            .recompute = "never",
+            .coupling = "same"});
 
 }  // namespace
 

@@ -247,7 +247,8 @@ constexpr tn_op kGather = op_row({.type = "Gather",
                                   .vjp = vjp<gather_vjp>,
                                   .vjp_inputs = 2,
                                   .vjp_outputs = 0,
-                                  .batch = batch<gather_batch>});
+                                  .batch = batch<gather_batch>,
+                                  .coupling = "gather at=1 axis=axis"});
 constexpr tn_op kGatherElements =
     op_row({.type = "GatherElements",
             .since = 13,

@@ -164,6 +164,7 @@ OpCost matmul_cost(Node node) {
 constexpr tn_op kMatMulInteger =
     op_row({.type = "MatMulInteger",
             .since = 10,
+            .quant = "integer",
             .shape = shape<matmul_shape, "a: T, b: U, a_zero: T?, b_zero: U?">,
             .decompose = decompose<integer_decompose>,
             .cost = cost<matmul_cost>,
@@ -174,6 +175,7 @@ constexpr tn_op kConvInteger = op_row(
      .since = 10,
      .attributes = "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
                     {"name": "kernel_shape", "type": "ints"}])",
+     .quant = "integer",
      .shape =
          shape<conv_integer_shape,
                "x: T[n (g c) s..], w: U[(g o) c s'..], x_zero: T[one]?, w_zero: U? ; g = group">,

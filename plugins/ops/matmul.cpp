@@ -327,7 +327,8 @@ constexpr tn_op kGemm =
             .vjp_inputs = 3,
             .vjp_outputs = 0,
             .batch = batch<gemm_batch>,
-            .cast = "cpu=low cuda=low"});
+            .cast = "cpu=low cuda=low",
+            .coupling = "matrices a=0 b=1 c=2 transpose_a=transA transpose_b=transB"});
 
 }  // namespace
 

@@ -179,7 +179,8 @@ constexpr tn_op kPad =
             .vjp = vjp<pad_vjp>,
             .vjp_inputs = 10,
             .vjp_outputs = 0,
-            .batch = batch<pad_batch>});
+            .batch = batch<pad_batch>,
+            .coupling = "pad pads=1 axes=3"});
 
 }  // namespace
 

@@ -322,6 +322,7 @@ constexpr tn_op kDequantize =
             .attributes = R"([{"name": "axis", "type": "int", "default": 1},
                               {"name": "block_size", "type": "int", "default": 0},
                               {"name": "output_dtype", "type": "dtype"}])",
+            .quant = "dequantize",
             .shape = shape<quantize_shape, "x: T, scale: any, zero_point: T?">,
             .ref = ref<dequantize_ref>,
             .sample = sample<backward_sample>,
@@ -332,6 +333,7 @@ constexpr tn_op kDequantize =
             .cast = "own=1"});
 constexpr tn_op kDynamic = op_row({.type = "DynamicQuantizeLinear",
                                    .since = 11,
+                                   .quant = "integer",
                                    .shape = shape<dynamic_shape, "x: f32">,
                                    .ref = ref<dynamic_ref>,
                                    .sample = sample<dynamic_sample>,

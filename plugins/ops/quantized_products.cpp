@@ -80,6 +80,7 @@ Result<Node> conv_sample(EditView edit, uint64_t seed) {
 constexpr tn_op kMatMul =
     op_row({.type = "QLinearMatMul",
             .since = 21,
+            .quant = "integer",
             .shape = shape<matmul_shape,
                            "a: T, a_scale: U, a_zero: T, b: V, b_scale: U, b_zero: V, y_scale: U, "
                            "y_zero: W">,
@@ -90,6 +91,7 @@ constexpr tn_op kConv = op_row(
      .since = 10,
      .attributes = "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
                     {"name": "kernel_shape", "type": "ints"}])",
+     .quant = "integer",
      .shape = shape<conv_types,
                     "x: T[n (g c) s..], x_scale: f32[one], x_zero: T[one], w: V[(g o) c s'..], "
                     "w_scale: f32, w_zero: V, y_scale: f32[one], y_zero: W[one], "

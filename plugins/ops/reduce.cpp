@@ -368,7 +368,8 @@ constexpr tn_op reduce_row(uint64_t since, const char* quant = "", const char* c
                  .vjp_inputs = 0,
                  .vjp_outputs = 0,
                  .batch = batch<reduce_batch>,
-                 .cast = cast});
+                 .cast = cast,
+                 .coupling = "reduce axes=1 keepdims=keepdims noop=noop_with_empty_axes"});
 }
 
 // Those with a gradient of their own are what the others are made of.
@@ -386,15 +387,14 @@ constexpr tn_op kMax = with_vjp(reduce_row<2, Max>(20, "same_scale", ""), vjp<ex
 constexpr tn_op kMin = with_vjp(reduce_row<3, Min>(20, "same_scale", ""), vjp<extreme_vjp>, 1);
 constexpr tn_op kProd =
     with_vjp(reduce_row<4, Prod>(18, "", "cpu=fp32 cuda=fp32"), vjp<product_vjp>, 1);
-constexpr tn_op kSumSquare = reduce_row<5, SumSquare>(18);
+constexpr tn_op kSquares = reduce_row<5, SumSquare>(18);
 constexpr tn_op kL1 = reduce_row<6, Norm1>(18);
 constexpr tn_op kL2 = reduce_row<7, Norm2>(18);
 constexpr tn_op kLogSum = reduce_row<8, LogSum>(18);
-constexpr tn_op kLogSumExp = reduce_row<9, LogSumExp>(18);
+constexpr tn_op kLogExp = reduce_row<9, LogSumExp>(18);
 
 }  // namespace
 
-TENON_OPS(
-    reduce, &kSum, &kMean, &kMax, &kMin, &kProd, &kSumSquare, &kL1, &kL2, &kLogSum, &kLogSumExp)
+TENON_OPS(reduce, &kSum, &kMean, &kMax, &kMin, &kProd, &kSquares, &kL1, &kL2, &kLogSum, &kLogExp)
 
 }  // namespace tenon::ops

@@ -209,7 +209,8 @@ constexpr tn_op view_row(const char* type,
                          decltype(tn_op::shape) shape_column,
                          decltype(tn_op::ref) ref_column,
                          decltype(tn_op::sample) sample_column,
-                         const char* axes = "") {
+                         const char* axes = "",
+                         const char* coupling = "") {
   return op_row({.type = type,
                  .since = since,
                  .traits = TN_OP_VIEW,
@@ -219,7 +220,8 @@ constexpr tn_op view_row(const char* type,
                  .shape = shape_column,
                  .cost = cost<move_cost>,
                  .ref = ref_column,
-                 .sample = sample_column});
+                 .sample = sample_column,
+                 .coupling = coupling});
 }
 
 constexpr tn_op kReshape = view_row("Reshape",
@@ -227,7 +229,9 @@ constexpr tn_op kReshape = view_row("Reshape",
                                     R"([{"name": "allowzero", "type": "int", "default": 0}])",
                                     shape<reshape_shape, "x: any, shape: int[n]">,
                                     ref<reshape_ref>,
-                                    sample<reshape_sample>);
+                                    sample<reshape_sample>,
+                                    "",
+                                    "view sizes=1 zero=allowzero");
 constexpr tn_op kFlatten = view_row("Flatten",
                                     25,
                                     R"([{"name": "axis", "type": "int", "default": 1}])",

@@ -380,7 +380,8 @@ constexpr tn_op kResize = op_row(
      .cost = cost<[](Node node) { return OpCost{8 * output_elements(node), node_bytes(node)}; }>,
      .ref = ref<resize_ref>,
      .sample = sample<resize_sample>,
-     .cast = "cuda=fp32 own=1,2"});
+     .cast = "cuda=fp32 own=1,2",
+     .coupling = "scale scales=2 axes=axes region=1"});
 
 }  // namespace
 

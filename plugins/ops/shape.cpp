@@ -146,7 +146,8 @@ constexpr tn_op kShape = op_row({.type = "Shape",
                                  .shape = shape<shape_shape, "x: any">,
                                  .cost = cost<[](Node) { return OpCost{}; }>,
                                  .ref = ref<shape_ref>,
-                                 .sample = sample<shape_sample>});
+                                 .sample = sample<shape_sample>,
+                                 .coupling = "shape start=start end=end"});
 constexpr tn_op kSize = op_row({.type = "Size",
                                 .since = 25,
                                 .traits = TN_OP_READS_SHAPE,

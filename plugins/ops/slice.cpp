@@ -211,7 +211,8 @@ constexpr tn_op kSlice = op_row(
      .vjp = vjp<slice_vjp>,
      .vjp_inputs = 30,
      .vjp_outputs = 0,
-     .batch = batch<slice_batch>});
+     .batch = batch<slice_batch>,
+     .coupling = "slice starts=1 ends=2 axes=3 steps=4"});
 
 }  // namespace
 

@@ -186,7 +186,8 @@ constexpr tn_op kTranspose = op_row({.type = "Transpose",
                                      .vjp = vjp<transpose_vjp>,
                                      .vjp_inputs = 0,
                                      .vjp_outputs = 0,
-                                     .batch = batch<transpose_batch>});
+                                     .batch = batch<transpose_batch>,
+                                     .coupling = "permute perm=perm"});
 constexpr tn_op kDepthToSpace = op_row({.type = "DepthToSpace",
                                         .since = 13,
                                         .attributes = R"([{"name": "blocksize", "type": "int"},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "category.hpp"
 
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -28,28 +27,14 @@ std::optional<Category> category_of(std::string_view word) {
   return std::nullopt;
 }
 
-// The words of the column: "cpu=low", "own=1,2".
-std::string_view word_after(std::string_view column, std::string_view key) {
-  while (!column.empty()) {
-    std::string_view word = column.substr(0, column.find(' '));
-    column.remove_prefix(std::min(word.size() + 1, column.size()));
-    if (word.starts_with(key) && word.substr(key.size()).starts_with('='))
-      return word.substr(key.size() + 1);
-  }
-  return {};
-}
-
-uint64_t own_inputs(std::string_view column) {
-  uint64_t mask = 0;
-  std::string list(word_after(column, "own"));
-  for (const char* at = list.c_str(); *at;) {
-    char* end = nullptr;
-    unsigned long input = std::strtoul(at, &end, 10);
-    if (end == at) break;
-    if (input < 64) mask |= uint64_t{1} << input;
-    at = *end == ',' ? end + 1 : end;
-  }
-  return mask;
+// What the row says for a class of devices.
+std::optional<Category> stated(const tn_op_columns& columns, std::string_view device) {
+  constexpr Category kCategories[] = {Category::kFollow, Category::kLow,     Category::kFp32,
+                                      Category::kFp32,   Category::kPromote, Category::kKeep,
+                                      Category::kBanned};  // in the order of TN_CAST_*
+  for (uint64_t i = 0; i < columns.n_casts; ++i)
+    if (view(columns.casts[i].device) == device) return kCategories[columns.casts[i].category];
+  return std::nullopt;
 }
 
 // How closely a pattern fits: 2 by the node's name or path, 1 by its operator or scope, 0 not.
@@ -113,8 +98,8 @@ Lists Lists::read(const Options& options) {
 Result<Rule> rule_of(Node node, const Lists& lists) {
   Rule rule{Category::kKeep, 0, "row"};
   const tn_op* row = node.row();
-  std::string_view column = row ? view(row->cast) : std::string_view();
-  rule.own = own_inputs(column);
+  const tn_op_columns* columns = node.columns();
+  rule.own = columns ? columns->own_inputs : 0;
   TN_TRY(list, listed(node, lists));
   if (list) {
     rule.category = list->category;
@@ -133,7 +118,7 @@ Result<Rule> rule_of(Node node, const Lists& lists) {
   }
   // Bodies of control flow have types of their own, and of an unknown operator nothing is known.
   if (!row || (row->traits & TN_OP_CONTROL)) return rule;
-  std::optional<Category> said = category_of(word_after(column, lists.device));
+  std::optional<Category> said = stated(*columns, lists.device);
   bool is_pointwise = row->traits & TN_OP_POINTWISE;
   rule.category = said.value_or(is_pointwise ? Category::kPromote : Category::kFollow);
   return rule;

@@ -30,7 +30,7 @@ std::optional<double> macs_of(Graph graph) {
   double total = 0;
   for (Node node : graph.nodes()) {
     const tn_op* row = node.row();
-    if (!row || !row->cost || !view(row->quant).starts_with("compute")) continue;
+    if (!row || !row->cost || node.columns()->quant != TN_QUANT_COMPUTE) continue;
     if (!node.output().type().is_static()) return std::nullopt;
     double flops = 0, bytes = 0;
     Status failed(row->cost(row->self, graph.raw, node.id, &flops, &bytes));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How the axes of one node's inputs and outputs are coupled. Most operators say it in their row: by
-// axes, as pointwise, or as a view. The others have a rule here, one file per family.
+// How the axes of one node's inputs and outputs are coupled: by its row's column `coupling`, one
+// rule for each family of it, else by axes, as pointwise, or as a view. No operator is known by
+// name.
 
 #include <functional>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "tenon/sdk/edit.hpp"
 
 #include "couplings.hpp"
+#include "stated.hpp"
 
 namespace tenon::pruner {
 
@@ -24,24 +26,24 @@ using Kept = std::function<const std::vector<int64_t>*(Value, size_t axis)>;
 // nodes with an axis that loses entries, before constants are replaced.
 using Rewrite = Status (*)(EditView, Node, const Kept&);
 
-struct OpRule {
-  std::string_view type;  // of ONNX
+struct Rule {
+  uint32_t family;  // TN_COUPLING_*
   Couple couple;
   Rewrite rewrite = nullptr;
 };
 
 // Tables of the files in rules/.
-std::span<const OpRule> joining_rules();   // Concat, Split, Slice
-std::span<const OpRule> moving_rules();    // Transpose, Pad, Resize, Gather, Shape, Dropout
-std::span<const OpRule> reducing_rules();  // the Reduce family
-std::span<const OpRule> product_rules();   // Gemm
+std::span<const Rule> joining_rules();   // concat, split, slice
+std::span<const Rule> moving_rules();    // same, permute, pad, scale, gather, shape
+std::span<const Rule> reducing_rules();  // reduce
+std::span<const Rule> product_rules();   // matrices
+std::span<const Rule> view_rules();      // view
 
 // By columns of the row.
 Refusal couple_axes(Node node, const tn_axes& axes, Couplings& couplings);
 Status rewrite_axes(EditView edit, Node node, const tn_axes& axes, const Kept& kept);
 Refusal couple_pointwise(Node node, Couplings& couplings);
 Refusal couple_view(Node node, Couplings& couplings);
-Status rewrite_view(EditView edit, Node node, const Kept& kept);
 
 // Whichever of these applies.
 void couple(Node node, Couplings& couplings);

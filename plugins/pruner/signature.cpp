@@ -10,85 +10,36 @@ std::string Signature::bind_of(uint32_t label) const {
   return {axes_.text + at.bind_offset, at.bind_len};
 }
 
-// Operands that are there, with their values; inputs first.
-std::vector<std::pair<Value, const tn_axes_operand*>> Signature::operands() const {
-  std::vector<std::pair<Value, const tn_axes_operand*>> out;
-  for (uint32_t i = 0; i < axes_.n_inputs; ++i)
-    if (Value v = node_.input(i)) out.emplace_back(v, &axes_.operands[i]);
-  for (uint32_t i = 0; i < axes_.n_outputs; ++i)
-    if (Value v = node_.output(i)) out.emplace_back(v, &axes_.operands[axes_.n_inputs + i]);
-  return out;
-}
-
-// Lengths of runs: from attributes, then from ranks, until nothing changes (abi/axes.md).
-bool Signature::solve_runs() {
-  run_lengths_.assign(axes_.n_labels, -1);
-  for (uint32_t l = 0; l < axes_.n_labels; ++l) {
-    if (axes_.labels[l].kind != TN_AXES_RUN || axes_.labels[l].bind_len == 0) continue;
-    int64_t length = node_.attr_int(bind_of(l));
-    if (length < 0) length += static_cast<int64_t>(node_.input(0).type().rank());
-    run_lengths_[l] = length;
-  }
-  bool all_known = false;
-  for (uint32_t round = 0; round <= axes_.n_labels && !all_known; ++round) {
-    all_known = true;
-    for (const auto& [value, operand] : operands()) {
-      int64_t fixed = operand->n_dims;
-      uint32_t open = TN_AXES_NO_LABEL, n_open = 0;
-      for (uint32_t t = 0; t < operand->n_terms; ++t) {
-        const tn_axes_term& term = axes_.terms[operand->first_term + t];
-        if (term.flags & TN_AXES_TERM_BATCH) n_open += 2;  // takes what is left: no equation
-        if (!(term.flags & TN_AXES_TERM_RUN)) continue;
-        --fixed;
-        if (run_lengths_[term.label] >= 0) {
-          fixed += run_lengths_[term.label];
-        } else {
-          open = term.label;
-          ++n_open;
-        }
-      }
-      if (n_open == 1) run_lengths_[open] = static_cast<int64_t>(value.type().rank()) - fixed;
-      all_known &= open == TN_AXES_NO_LABEL || run_lengths_[open] >= 0;
-    }
-  }
-  return all_known;
-}
-
-bool Signature::place_operand(Value value,
-                              const tn_axes_operand& operand,
-                              bool is_input,
-                              uint64_t index) {
-  auto rank = static_cast<int64_t>(value.type().rank());
-  int64_t fixed = operand.n_dims;
-  for (uint32_t t = 0; t < operand.n_terms; ++t) {
-    const tn_axes_term& term = axes_.terms[operand.first_term + t];
-    if (term.flags & TN_AXES_TERM_RUN) fixed += run_lengths_[term.label] - 1;
-    if (term.flags & TN_AXES_TERM_BATCH) fixed -= 1;
-  }
-  int64_t batch = rank - fixed, axis = 0;
-  uint32_t last_dim = UINT32_MAX;
-  for (uint32_t t = 0; t < operand.n_terms; ++t) {
-    const tn_axes_term& term = axes_.terms[operand.first_term + t];
-    int64_t count = 1;
-    if (term.flags & TN_AXES_TERM_RUN) count = run_lengths_[term.label];
-    if (term.flags & TN_AXES_TERM_BATCH) count = batch;
-    bool same_axis = (term.flags & TN_AXES_TERM_GROUPED) && term.dim == last_dim;
+// Which labels stand at each axis, as the host has laid them.
+bool Signature::place(const std::vector<tn_axes_place>& laid) {
+  uint32_t last_operand = UINT32_MAX, last_dim = UINT32_MAX;
+  std::map<uint32_t, size_t> n_axes;  // by operand
+  for (const tn_axes_place& one : laid) {
+    const tn_axes_term& term = axes_.terms[one.term];
+    bool is_input = one.operand < node_.n_inputs();
+    uint64_t index = is_input ? one.operand : one.operand - node_.n_inputs();
+    Value value = is_input ? node_.input(index) : node_.output(index);
+    bool same_axis =
+        (term.flags & TN_AXES_TERM_GROUPED) && one.operand == last_operand && term.dim == last_dim;
+    last_operand = one.operand;
     last_dim = term.dim;
-    if (count < 0 || (!same_axis && axis + count > rank)) return false;
+    if (!value) continue;
     if (same_axis) {
-      places_.back().factors.push_back({term.label, 0, term.flags});
+      places_.back().factors.push_back({term.label, 0, term.flags, term.size});
       continue;
     }
-    for (int64_t i = 0; i < count; ++i, ++axis) {
-      int64_t position = term.flags & TN_AXES_TERM_BATCH ? count - 1 - i : i;
-      places_.push_back({value,
-                         static_cast<size_t>(axis),
-                         is_input,
-                         index,
-                         {{term.label, position, term.flags}}});
+    n_axes[one.operand] += one.count;
+    for (uint32_t i = 0; i < one.count; ++i) {
+      int64_t position = term.flags & TN_AXES_TERM_BATCH ? one.count - 1 - i : i;
+      places_.push_back(
+          {value, one.axis + i, is_input, index, {{term.label, position, term.flags, term.size}}});
     }
   }
-  return axis == rank;
+  for (const Place& place : places_) {
+    auto operand = static_cast<uint32_t>(place.index + (place.is_input ? 0 : node_.n_inputs()));
+    if (place.value.type().rank() != n_axes[operand]) return false;
+  }
+  return true;
 }
 
 // Sizes from attributes and from axes with one label, then from groups with one open factor.
@@ -117,23 +68,22 @@ void Signature::solve_sizes() {
 }
 
 int64_t Signature::size_of(const Factor& factor) const {
+  if (factor.label == TN_AXES_NO_LABEL) return static_cast<int64_t>(factor.size);
   auto found = sizes_.find({factor.label, factor.position});
   return found == sizes_.end() ? -1 : found->second;
 }
 
 std::optional<Signature> Signature::lay(Node node, const tn_axes& axes) {
-  if (node.n_inputs() > axes.n_inputs || node.n_outputs() > axes.n_outputs) return std::nullopt;
+  if (node.n_outputs() > axes.n_outputs) return std::nullopt;
+  uint64_t n = 0;
+  std::vector<tn_axes_place> laid;
+  for (int round = 0; round < 2; ++round) {  // first how many there are
+    laid.resize(n);
+    Status fits(services.columns->layout(node.graph, node.id, laid.data(), laid.size(), &n));
+    if (!fits.ok()) return std::nullopt;
+  }
   Signature out(node, axes);
-  if (!out.solve_runs()) return std::nullopt;
-  for (uint32_t i = 0; i < axes.n_inputs; ++i) {
-    Value v = node.input(i);
-    if (v && !out.place_operand(v, axes.operands[i], true, i)) return std::nullopt;
-  }
-  for (uint32_t i = 0; i < axes.n_outputs; ++i) {
-    Value v = node.output(i);
-    const tn_axes_operand& operand = axes.operands[axes.n_inputs + i];
-    if (v && !out.place_operand(v, operand, false, i)) return std::nullopt;
-  }
+  if (!out.place(laid)) return std::nullopt;
   out.solve_sizes();
   return out;
 }
@@ -155,6 +105,8 @@ bool Signature::is_depthwise() const {
 
 const Factor* Signature::pivot(const Place& place) const {
   if (place.factors.size() != 2) return nullptr;
+  for (size_t literal : {0, 1})  // "(2 c)": halves stay halves
+    if (place.factors[literal].label == TN_AXES_NO_LABEL) return &place.factors[1 - literal];
   bool whole_groups = size_of(place.factors[0]) != 1 && is_depthwise();
   return &place.factors[whole_groups ? 0 : 1];
 }

@@ -18,6 +18,7 @@ struct Factor {
   uint32_t label = TN_AXES_NO_LABEL;
   int64_t position = 0;  // within a run from the left, within a batch from the right
   uint32_t flags = 0;    // TN_AXES_TERM_*
+  uint64_t size = 0;     // a literal's
 
   bool is_same(const Factor& other) const {
     return label == other.label && position == other.position;
@@ -47,16 +48,13 @@ class Signature {
 
  private:
   Signature(Node node, const tn_axes& axes) : node_(node), axes_(axes) {}
-  std::vector<std::pair<Value, const tn_axes_operand*>> operands() const;
-  bool solve_runs();
-  bool place_operand(Value value, const tn_axes_operand& operand, bool is_input, uint64_t index);
+  bool place(const std::vector<tn_axes_place>& laid);
   void solve_sizes();
   bool is_depthwise() const;
   std::string bind_of(uint32_t label) const;
 
   Node node_;
   const tn_axes& axes_;
-  std::vector<int64_t> run_lengths_;
   std::vector<Place> places_;
   std::map<std::pair<uint32_t, int64_t>, int64_t> sizes_;
 };

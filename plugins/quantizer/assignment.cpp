@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "assignment.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -9,13 +10,6 @@
 
 namespace tenon::quantizer {
 namespace {
-
-bool is_quantized_op(Node node) {
-  std::string_view type = node.type();
-  return type == "QuantizeLinear" || type == "DequantizeLinear" || type == "QLinearConv" ||
-         type == "QLinearMatMul" || type == "MatMulInteger" || type == "ConvInteger" ||
-         type == "DynamicQuantizeLinear";
-}
 
 // only: a is all that the node reads besides constants, so unknown sizes are the same ones.
 bool same_shape(Value a, Value b, bool only) {
@@ -46,16 +40,36 @@ bool is_data_constant(Value v, Value result) {
          type.rank() == static_cast<size_t>(tensor.ndim) && tensor.ndim > 1;
 }
 
-// Whether a Softmax alone reads the result, behind a factor and a mask at most.
+// Weighs the entries of its one input against each other along an axis: Softmax and its like.
+bool is_normalizer(Node node) {
+  const tn_axes* axes = node.axes();
+  if (!axes || axes->n_inputs != 1) return false;
+  return std::any_of(axes->terms, axes->terms + axes->n_terms,
+                     [](const tn_axes_term& term) { return term.flags & TN_AXES_TERM_REDUCED; });
+}
+
+// Whether a normalizer alone reads the result, behind pointwise nodes (a factor, a mask) at most.
 bool is_scores(Node product) {
   Node node = product;
   for (;;) {
     Value result = node.output();
     if (result.consumer_count() != 1) return false;
     node = result.consumer(0, nullptr);
-    if (!node || node.is("Softmax")) return static_cast<bool>(node);
-    if (!node.is("Mul") && !node.is("Div") && !node.is("Add") && !node.is("Where")) return false;
+    if (!node || is_normalizer(node)) return static_cast<bool>(node);
+    const tn_op* row = node.row();
+    if (!row || !(row->traits & TN_OP_POINTWISE)) return false;
   }
+}
+
+// A weight with more axes than one product takes: its output channel is not where the role says.
+bool is_stack(Node node, const Product& product, size_t rank) {
+  const tn_axes* axes = node.axes();
+  if (!axes || static_cast<uint64_t>(product.weight) >= axes->n_inputs) return false;
+  const tn_axes_operand& operand = axes->operands[product.weight];
+  uint32_t n_batches = 0;
+  for (uint32_t t = 0; t < operand.n_terms; ++t)
+    n_batches += (axes->terms[operand.first_term + t].flags & TN_AXES_TERM_BATCH) != 0;
+  return n_batches > 0 && rank > operand.n_dims - n_batches;
 }
 
 bool takes_product(Node node, Products products) {
@@ -104,8 +118,10 @@ bool Assignment::reads(Node node, uint64_t input) const {
   Value v = node.input(input);
   if (!v || v.is_constant() || inner_.contains(v.id) || v.dtype() != TN_F32) return false;
   if (role.kind != Kind::kCompute) return true;
-  int64_t i = static_cast<int64_t>(input);
-  return i == role.act || i == role.weight;  // a weight that is no constant: a product
+  auto i = static_cast<int64_t>(input);
+  return std::any_of(role.products.begin(), role.products.end(), [i](const Product& one) {
+    return i == one.act || i == one.weight;  // a weight that is no constant: an activation
+  });
 }
 
 const Decision* Assignment::maker(Value v) const {
@@ -117,10 +133,10 @@ const Decision* Assignment::maker(Value v) const {
 
 Status Assignment::decide(Graph graph, const Choices& choices) {
   for (Node node : graph.nodes()) {
-    if (is_quantized_op(node))
+    Decision one{node, role_of(node)};
+    if (one.role.is_quantized())
       return {TN_FAILED_PRECONDITION, cat("the model is already quantized (node ", node.name(),
                                           " is a ", node.type(), "); start from the float model")};
-    Decision one{node, role_of(node)};
     for (Value v : node.outputs())
       one.is_float = one.is_float || (v && is_float(v.dtype()));
     std::string pattern = matched_by(choices.skip, node);
@@ -128,7 +144,7 @@ Status Assignment::decide(Graph graph, const Choices& choices) {
       one.why = cat("in the skip list (", pattern, ")");
     } else if (!one.role.has_row) {
       one.why = cat("operator ", node.type(), " is not known");
-    } else if (one.role.kind == Kind::kFloat) {
+    } else if (one.role.is_float()) {
       one.why = cat("operator ", node.type(), " stays in float");
     } else if (one.role.kind == Kind::kCompute) {
       one.why = refuse_compute(one, choices);
@@ -142,21 +158,29 @@ Status Assignment::decide(Graph graph, const Choices& choices) {
   return {};
 }
 
-std::string Assignment::refuse_compute(Decision& one, const Choices& choices) const {
-  Value act = one.node.input(static_cast<uint64_t>(one.role.act));
-  Value weight = one.node.input(static_cast<uint64_t>(one.role.weight));
+// All of its products, or none: what some weights do in 8 bits has no form of its own.
+std::string Assignment::refuse_compute(const Decision& one, const Choices& choices) const {
+  std::string why;
+  for (const Product& product : one.role.products)
+    if (why.empty()) why = refuse_product(one.node, product, choices);
+  return why;
+}
+
+std::string Assignment::refuse_product(Node node,
+                                       const Product& product,
+                                       const Choices& choices) const {
+  Value act = product.act_of(node), weight = product.weight_of(node);
   if (!act || !weight) return "an input is missing";
-  for (Value v : {act, weight, one.node.output()})
+  for (Value v : {act, weight, node.output()})
     if (v.dtype() != TN_F32) return cat("expected float32, got ", dtype_name(v.dtype()), advice(v));
   if (act.is_constant()) return "its activation is a constant";
   if (!weight.is_constant())
-    return takes_product(one.node, choices.products)
-               ? ""
-               : "both inputs are activations (option products)";
+    return takes_product(node, choices.products) ? ""
+                                                 : "both inputs are activations (option products)";
   DLTensor tensor = weight.constant().dl();
   if (tensor.ndim < 2) return cat("weight of rank ", tensor.ndim, ", expected 2 or more");
-  // A stack of matrices has its output channel last, and other channels in each matrix.
-  if (tensor.ndim > 2 && one.node.is("MatMul")) return cat("weight of rank ", tensor.ndim);
+  if (is_stack(node, product, static_cast<size_t>(tensor.ndim)) || product.axis >= tensor.ndim)
+    return cat("weight of rank ", tensor.ndim);
   if (element_count(tensor) == 0) return "empty weight";
   const float* data = data_of<float>(tensor);
   for (int64_t i = 0; i < element_count(tensor); ++i)

@@ -53,7 +53,8 @@ class Assignment {
 
  private:
   Status decide(Graph graph, const Choices& choices);
-  std::string refuse_compute(Decision& one, const Choices& choices) const;
+  std::string refuse_compute(const Decision& one, const Choices& choices) const;
+  std::string refuse_product(Node node, const Product& product, const Choices& choices) const;
   std::string refuse_joiner(const Decision& one) const;
   bool drop_unjoined();
   void fuse();

@@ -11,24 +11,24 @@ constexpr double kInt32 = std::numeric_limits<int32_t>::max();
 constexpr double kBound = kInt32 / 2;  // the other half is for the products that are added
 
 // The bias as a vector of one number per channel, or nothing.
-std::vector<float> bias_of(Node node, const Role& role) {
-  if (role.bias < 0) return {};
-  Value v = node.input(static_cast<uint64_t>(role.bias));
+std::vector<float> bias_of(Node node, const Product& product) {
+  Value v = product.bias_of(node);
   if (!v || !v.is_constant() || v.dtype() != TN_F32) return {};
-  // Gemm: alpha and beta would have to go into the scales.
+  // Factors of the product and of the bias would have to go into the scales.
   if (node.attr_float("alpha", 1) != 1 || node.attr_float("beta", 1) != 1) return {};
-  Type weight = node.input(static_cast<uint64_t>(role.weight)).type();
+  Type weight = product.weight_of(node).type();
   DLTensor tensor = v.constant().dl();
-  if (tensor.ndim != 1 || tensor.shape[0] != weight.dims[static_cast<size_t>(role.axis)]) return {};
+  if (tensor.ndim != 1 || tensor.shape[0] != weight.dims[static_cast<size_t>(product.axis)])
+    return {};
   const float* data = data_of<float>(tensor);
   return {data, data + tensor.shape[0]};
 }
 
 }  // namespace
 
-std::vector<float> bias_bounds(Node node, const Role& role, float act_scale) {
+std::vector<float> bias_bounds(Node node, const Product& product, float act_scale) {
   std::vector<float> bounds;
-  for (float b : bias_of(node, role))
+  for (float b : bias_of(node, product))
     bounds.push_back(static_cast<float>(std::abs(static_cast<double>(b)) /
                                         (kBound * static_cast<double>(act_scale))));
   return bounds;
@@ -36,10 +36,10 @@ std::vector<float> bias_bounds(Node node, const Role& role, float act_scale) {
 
 Result<bool> store_bias(EditView edit,
                         Node node,
-                        const Role& role,
+                        const Product& product,
                         const std::vector<float>& weight_scale,
                         float act_scale) {
-  std::vector<float> bias = bias_of(node, role), scale;
+  std::vector<float> bias = bias_of(node, product), scale;
   if (bias.empty()) return false;
   std::vector<int32_t> numbers;
   for (size_t c = 0; c < bias.size(); ++c) {
@@ -59,7 +59,7 @@ Result<bool> store_bias(EditView edit,
                        .attrs = {{"axis", 0}},
                        .name = back,
                        .output_names = {back}}));
-  TN_CHECK(edit.set_input(node, static_cast<uint64_t>(role.bias), dq.output()));
+  TN_CHECK(edit.set_input(node, static_cast<uint64_t>(product.bias), dq.output()));
   return true;
 }
 

@@ -10,13 +10,13 @@
 
 namespace tenon::quantizer {
 
-// Scales of the weight below which the node's bias would not fit into int32.
-std::vector<float> bias_bounds(Node node, const Role& role, float act_scale);
+// Scales of the weight below which the product's bias would not fit into int32.
+std::vector<float> bias_bounds(Node node, const Product& product, float act_scale);
 
-// Stores the node's bias; false when it has none, or none of one number per channel that fits.
+// Stores the product's bias; false when it has none, or none of one number per channel that fits.
 Result<bool> store_bias(EditView edit,
                         Node node,
-                        const Role& role,
+                        const Product& product,
                         const std::vector<float>& weight_scale,
                         float act_scale);
 

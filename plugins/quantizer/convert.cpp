@@ -51,8 +51,11 @@ class Convert {
     }
     uint64_t biases = 0;
     for (Node node : edit.graph().nodes()) {
-      TN_TRY(stored, integer_bias_ ? store(edit, node) : Result<bool>(false));
-      biases += stored;
+      Role role = role_of(node);
+      for (const Product& product : role.products) {
+        TN_TRY(stored, integer_bias_ ? store(edit, node, product) : Result<bool>(false));
+        biases += stored;
+      }
     }
     TN_CHECK(edit.set_note(0, kOriginalNote, {}));  // a finished model learns no more
     TN_CHECK(edit.commit());
@@ -60,12 +63,10 @@ class Convert {
   }
 
  private:
-  static Result<bool> store(EditView edit, Node node) {
-    Role role = role_of(node);
-    if (role.kind != Kind::kCompute) return false;
-    Node act = stored_input(node, role.act), weight = stored_input(node, role.weight);
+  static Result<bool> store(EditView edit, Node node, const Product& product) {
+    Node act = stored_input(node, product.act), weight = stored_input(node, product.weight);
     if (!act || !weight || scales(act).size() != 1 || !weight.input(0).is_constant()) return false;
-    return store_bias(edit, node, role, scales(weight), scales(act)[0]);
+    return store_bias(edit, node, product, scales(weight), scales(act)[0]);
   }
 
   tn_ctx* ctx_ = nullptr;

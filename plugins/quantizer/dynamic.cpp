@@ -5,6 +5,7 @@
 // runtimes have fast kernels for their integer form.
 #include <map>
 
+#include "tenon/sdk/layer_form.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "report.hpp"
@@ -13,11 +14,15 @@
 namespace tenon::quantizer {
 namespace {
 
-// Why this product cannot take the dynamic form; empty when it can.
-std::string refuse_form(Node node) {
-  if (node.is("MatMul")) return "";
-  if (!node.is("Gemm")) return cat("operator ", node.type(), " has no dynamic form");
-  if (node.attr_int("transA") != 0) return "its activation is transposed";
+// Why this layer cannot take the dynamic form, which is a product of matrices; empty when it can.
+std::string refuse_form(Node node, const Role& role) {
+  const Product& product = role.products[0];
+  auto act = static_cast<uint64_t>(product.act), weight = static_cast<uint64_t>(product.weight);
+  std::optional<LayerForm> form = layer_form(node, act, weight);
+  if (role.is_fused || !form || !form->is_product())
+    return cat("operator ", node.type(), " has no dynamic form");
+  if (form->act_in + 1 != static_cast<int64_t>(product.act_of(node).type().rank()))
+    return "its activation is transposed";
   if (node.attr_float("alpha", 1) != 1 || node.attr_float("beta", 1) != 1)
     return "it has alpha or beta";
   return "";
@@ -45,7 +50,7 @@ class Dynamic {
     for (const Decision& one : assignment.nodes()) {
       TN_CHECK(cancel.check());
       nlohmann::ordered_json row{{"node", one.node.name()}, {"op", one.node.type()}};
-      std::string why = one.taken ? refuse_form(one.node) : one.why;
+      std::string why = one.taken ? refuse_form(one.node, one.role) : one.why;
       if (why.empty()) {
         double snr_db = 0;
         TN_CHECK(replace(edit, one, &snr_db).in(cat("node ", row["node"].get<std::string>())));
@@ -74,6 +79,7 @@ class Dynamic {
   // y = Cast(MatMulInteger(q(x), q(w))) * (scale of x * scales of w) + bias
   Status replace(EditView edit, const Decision& one, double* snr_db) {
     Node node = edit.node(one.node.id);  // as it is by now: what it reads may have been replaced
+    const Product& product = one.role.products[0];
     std::string name(node.name()), scope(node.scope());
     auto add = [&](std::string_view type, std::vector<Value> inputs, const char* what,
                    std::vector<Attr> attrs = {}) {
@@ -83,7 +89,7 @@ class Dynamic {
                        .name = name + what,
                        .scope = scope});
     };
-    Value x = node.input(static_cast<uint64_t>(one.role.act));
+    Value x = product.act_of(node);
     if (!shared_.contains(x.id)) {  // products of one value share its rounding
       TN_TRY(made, edit.add({.type = "DynamicQuantizeLinear",
                              .inputs = {x},
@@ -92,7 +98,7 @@ class Dynamic {
       shared_.emplace(x.id, made);
     }
     Node quantized = shared_.at(x.id);
-    bool transposed = node.is("Gemm") && node.attr_int("transB") != 0;
+    bool transposed = product.axis == 0;  // its weight is [n, k]
     TN_TRY(weight, store(edit, one, transposed, snr_db));
     TN_TRY(sum, add("MatMulInteger", {quantized.output(0), weight.numbers, quantized.output(2)},
                     "_integer"));
@@ -100,7 +106,7 @@ class Dynamic {
     TN_TRY(scale, add("Mul", {quantized.output(1), weight.scale}, "_scale"));
     TN_TRY(result, add("Mul", {cast.output(), scale.output()}, "_scaled"));
     Value out = result.output();
-    Value bias = one.role.bias < 0 ? Value() : node.input(static_cast<uint64_t>(one.role.bias));
+    Value bias = product.bias_of(node);
     if (bias) {
       TN_TRY(with_bias, add("Add", {out, bias}, "_biased"));
       out = with_bias.output();
@@ -116,13 +122,14 @@ class Dynamic {
   // The weight as [k, n], which MatMulInteger wants, and its scales. Products that share a weight
   // share what becomes of it.
   Result<Stored> store(EditView edit, const Decision& one, bool transposed, double* snr_db) {
-    Value value = one.node.input(static_cast<uint64_t>(one.role.weight));
+    const Product& product = one.role.products[0];
+    Value value = product.weight_of(one.node);
     auto key = std::make_pair(value.id, transposed);
     if (auto found = stored_.find(key); found != stored_.end()) {
       *snr_db = found->second.snr_db;
       return found->second;
     }
-    WeightPlan plan{one.role.axis, plan_.per_channel, plan_.largest, {}};
+    WeightPlan plan{product.axis, plan_.per_channel, plan_.largest, {}};
     Weight weight = quantize_weight(value.constant().dl(), plan);
     *snr_db = weight.snr_db;
     if (transposed) {

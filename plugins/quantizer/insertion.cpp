@@ -35,12 +35,12 @@ Result<Value> add_weight(EditView edit,
 Status Insertion::run(EditView edit, const std::vector<Params>& groups) {
   // Weights first: what reads a value is looked up before its uses change.
   for (const Decision& one : assignment_.nodes()) {
-    if (!one.taken || one.role.kind != Kind::kCompute) continue;
-    if (!one.node.input(static_cast<uint64_t>(one.role.weight)).is_constant()) continue;
-    const Params* act = nullptr;
-    if (!groups.empty())
-      act = &groups[assignment_.group_of(one.node.input(static_cast<uint64_t>(one.role.act)))];
-    TN_CHECK(store_weights(edit, one, act).in(one.node.name()));
+    for (const Product& product : one.role.products) {
+      if (!one.taken || !product.weight_of(one.node).is_constant()) continue;
+      Value read = product.act_of(one.node);
+      const Params* act = groups.empty() ? nullptr : &groups[assignment_.group_of(read)];
+      TN_CHECK(store_weights(edit, one.node, product, act).in(one.node.name()));
+    }
   }
   if (groups.empty()) return {};
   for (Value v : assignment_.values())
@@ -90,39 +90,40 @@ Status Insertion::store_value(EditView edit, Value v, const Params& params) {
   return {};
 }
 
-Status Insertion::store_weights(EditView edit, const Decision& one, const Params* act) {
-  WeightNote note{std::string(one.node.name()), 0, false};
-  TN_TRY(stored, stored_weight(edit, one, act, &note));
-  TN_CHECK(edit.set_input(one.node, static_cast<uint64_t>(one.role.weight), stored.value));
+Status Insertion::store_weights(EditView edit,
+                                Node node,
+                                const Product& product,
+                                const Params* act) {
+  WeightNote note{std::string(node.name()), 0, false};
+  TN_TRY(stored, stored_weight(edit, node, product, act, &note));
+  TN_CHECK(edit.set_input(node, static_cast<uint64_t>(product.weight), stored.value));
   if (act && plan_.integer_bias) {
-    TN_TRY(done, store_bias(edit, one.node, one.role, stored.scale, act->scale));
+    TN_TRY(done, store_bias(edit, node, product, stored.scale, act->scale));
     note.integer_bias = done;
   }
   weights_.push_back(std::move(note));
   return {};
 }
 
-Result<Insertion::Stored> Insertion::stored_weight(EditView edit,
-                                                   const Decision& one,
-                                                   const Params* act,
-                                                   WeightNote* note) {
-  Value value = one.node.input(static_cast<uint64_t>(one.role.weight));
-  auto known = by_weight_.find({value.id, one.role.axis});
+Result<Insertion::Stored> Insertion::stored_weight(
+    EditView edit, Node node, const Product& product, const Params* act, WeightNote* note) {
+  Value value = product.weight_of(node);
+  auto known = by_weight_.find({value.id, product.axis});
   if (known != by_weight_.end()) return known->second;
-  WeightPlan plan{one.role.axis, plan_.per_channel, plan_.largest, {}};
-  if (act && plan_.integer_bias) plan.at_least = bias_bounds(one.node, one.role, act->scale);
+  WeightPlan plan{product.axis, plan_.per_channel, plan_.largest, {}};
+  if (act && plan_.integer_bias) plan.at_least = bias_bounds(node, product, act->scale);
   DLTensor tensor = value.constant().dl();
   Weight weight = quantize_weight(tensor, plan);
   note->snr_db = weight.snr_db;
   if (plan_.trained) {
     TN_TRY(trained, trained_weight(edit, value, plan));
     Stored stored{trained, weight.scale};
-    by_weight_[{value.id, one.role.axis}] = stored;
+    by_weight_[{value.id, product.axis}] = stored;
     return stored;
   }
   TN_TRY(back, add_weight(edit, value.name(), weight, plan_.per_channel));
   Stored stored{back, weight.scale};
-  by_weight_[{value.id, one.role.axis}] = stored;
+  by_weight_[{value.id, product.axis}] = stored;
   return stored;
 }
 

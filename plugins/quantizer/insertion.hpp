@@ -21,7 +21,7 @@ struct InsertionPlan {
   bool trained = false;      // weights stay float constants, behind nodes that round them
 };
 
-struct WeightNote {  // for the report
+struct WeightNote {  // of one weight, for the report
   std::string node;
   double snr_db = 0;
   bool integer_bias = false;
@@ -52,11 +52,9 @@ class Insertion {
   };
   std::vector<Use> uses_of(Value v) const;
   Status store_value(EditView edit, Value v, const Params& params);
-  Status store_weights(EditView edit, const Decision& one, const Params* act);
-  Result<Stored> stored_weight(EditView edit,
-                               const Decision& one,
-                               const Params* act,
-                               WeightNote* note);
+  Status store_weights(EditView edit, Node node, const Product& product, const Params* act);
+  Result<Stored> stored_weight(
+      EditView edit, Node node, const Product& product, const Params* act, WeightNote* note);
 
   tn_ctx* ctx_;
   const Assignment& assignment_;

@@ -10,7 +10,8 @@ namespace tenon::quantizer {
 namespace {
 
 const char* kind_name(Kind kind) {
-  constexpr const char* kNames[] = {"float", "compute", "same_scale", "table", "requant"};
+  constexpr const char* kNames[] = {"float",   "compute",  "same_scale", "table",
+                                    "requant", "quantize", "dequantize", "integer"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -22,9 +23,12 @@ bool is_left(const Decision& one) {
 
 nlohmann::ordered_json report_nodes(const Assignment& assignment,
                                     const std::vector<WeightNote>& weights) {
-  std::map<std::string, const WeightNote*> by_node;
-  for (const WeightNote& note : weights)
-    by_node[note.node] = &note;
+  std::map<std::string, WeightNote> by_node;  // the worst of its weights
+  for (const WeightNote& note : weights) {
+    WeightNote& worst = by_node.try_emplace(note.node, note).first->second;
+    worst.snr_db = std::min(worst.snr_db, note.snr_db);
+    worst.integer_bias &= note.integer_bias;
+  }
   nlohmann::ordered_json quantized = nlohmann::ordered_json::array(), left = quantized;
   std::map<std::string, uint64_t> counts;
   for (const Decision& one : assignment.nodes()) {
@@ -36,8 +40,8 @@ nlohmann::ordered_json report_nodes(const Assignment& assignment,
     ++counts[kind_name(one.role.kind)];
     auto note = by_node.find(name);
     if (note != by_node.end()) {
-      row["weight_snr_db"] = note->second->snr_db;
-      row["bias"] = note->second->integer_bias ? "int32" : "float32";
+      row["weight_snr_db"] = note->second.snr_db;
+      row["bias"] = note->second.integer_bias ? "int32" : "float32";
     }
     quantized.push_back(std::move(row));
   }

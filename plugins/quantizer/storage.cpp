@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "tenon/sdk/layer_form.hpp"
 #include "tenon/sdk/pattern.hpp"
 
 namespace tenon::quantizer {
@@ -48,13 +49,15 @@ Result<Value> repeated(
   return made.output();
 }
 
-// The axis of rows of a constant that stands on the left of a product, as in a transform of a
-// signal: no 8-bit product takes its weight there.
-std::optional<int64_t> left_matrix(const Decision& one) {
-  if (one.role.kind != Kind::kCompute || !one.node.is("MatMul")) return std::nullopt;
-  Value left = one.node.input(static_cast<uint64_t>(one.role.act));
+// The axis of rows of a constant that stands where a product has its activation, as in a transform
+// of a signal: no 8-bit product takes its weight there.
+std::optional<int64_t> left_matrix(Node node, const Product& product) {
+  Value left = product.act_of(node);
   if (!left || !left.is_constant()) return std::nullopt;
-  return std::max<int64_t>(0, left.constant().dl().ndim - 2);
+  auto act = static_cast<uint64_t>(product.act), weight = static_cast<uint64_t>(product.weight);
+  std::optional<LayerForm> form = layer_form(node, act, weight);
+  if (!form || form->slides || form->act_rows < 0) return std::nullopt;
+  return form->act_rows;
 }
 
 }  // namespace
@@ -64,8 +67,9 @@ Status Storage::run(EditView edit, const Assignment& assignment) {
     if (one.taken || !matched_by(plan_.skip, one.node).empty()) continue;
     for (auto [input, axis] : one.role.stored)
       TN_CHECK(store_weight(edit, one.node, input, axis).in(one.node.name()));
-    if (std::optional<int64_t> rows = left_matrix(one))
-      TN_CHECK(store_weight(edit, one.node, one.role.act, *rows).in(one.node.name()));
+    for (const Product& product : one.role.products)
+      if (std::optional<int64_t> rows = left_matrix(one.node, product))
+        TN_CHECK(store_weight(edit, one.node, product.act, *rows).in(one.node.name()));
     if (one.role.rows < 0 || one.node.attr_int("axis", 0) != 0) continue;
     auto input = static_cast<uint64_t>(one.role.rows);
     Value table = one.node.input(input);
@@ -76,7 +80,9 @@ Status Storage::run(EditView edit, const Assignment& assignment) {
 }
 
 Status Storage::run_product(EditView edit, const Decision& one) {
-  return store_weight(edit, one.node, one.role.weight, one.role.axis).in(one.node.name());
+  for (const Product& product : one.role.products)
+    TN_CHECK(store_weight(edit, one.node, product.weight, product.axis).in(one.node.name()));
+  return {};
 }
 
 Status Storage::store_weight(EditView edit, Node node, int64_t input, int64_t axis) {

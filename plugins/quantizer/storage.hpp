@@ -23,7 +23,7 @@ class Storage {
 
   // Of the nodes that the assignment left in float.
   Status run(EditView edit, const Assignment& assignment);
-  // The weight of a compute node that stays in float.
+  // The weights of a compute node that stays in float.
   Status run_product(EditView edit, const Decision& one);
   // Of all nodes in bodies, of any depth; the graph is edited here.
   Status run_in_bodies(tn_graph* graph);

@@ -6,11 +6,12 @@ from pathlib import Path
 import arrows
 import budgets
 import machine_paths
+import operator_names
 import pytest
 import readmes
 import terminal
 
-GATES = [arrows, budgets, machine_paths, readmes, terminal]
+GATES = [arrows, budgets, machine_paths, operator_names, readmes, terminal]
 
 
 @pytest.fixture
@@ -133,6 +134,27 @@ def test_words_that_look_like_paths_are_no_trace(tree):
     )
 
     assert machine_paths.violations(tree) == []
+
+
+@pytest.mark.parametrize(
+    "text", ['if (node.is("Softmax"))', 'type == "Gemm"', '{"ReduceMean", couple}', 'is("Grow")']
+)
+def test_an_operator_known_by_name_is_named(tree, text):
+    write(tree, "plugins/ops/grow.cpp", 'op_row({.type = "Grow"})\n')
+    write(tree, "plugins/pruner/README.md", "")
+    write(tree, "plugins/pruner/rules/rules.cpp", f"// as a Softmax\n{text}\n")
+
+    assert only(operator_names.violations(tree)).startswith("plugins/pruner/rules/rules.cpp:2:")
+
+
+@pytest.mark.parametrize(
+    "text", ['b.op("Mul", {x, y})', '.type = "Cast"', 'is("QuantizeLinear")', '"name" // "Softmax"']
+)
+def test_a_node_that_is_made_has_a_name(tree, text):
+    write(tree, "plugins/quantizer/README.md", "")
+    write(tree, "plugins/quantizer/track.cpp", f"{text}\n")
+
+    assert operator_names.violations(tree) == []
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@
 #include "tenon/host/log.h"
 #include "tenon/host/memory.h"
 #include "tenon/host/op.h"
+#include "tenon/host/op_columns.h"
 #include "tenon/host/options.h"
 #include "tenon/host/parallel.h"
 #include "tenon/host/progress.h"

@@ -59,7 +59,10 @@ void couple_place(Node node,
     return;
   }
   const Factor& factor = pivot ? *pivot : place.factors[0];
-  if (factor.label == TN_AXES_NO_LABEL) return;
+  if (factor.label == TN_AXES_NO_LABEL) {
+    if (factor.size != 1) couplings.protect(slot, cat(node_text(node), " states its size"));
+    return;
+  }
   const Label& label = labels.at(key_of(factor));
   if (!pivot) {
     bool broadcast = signature.is_batch(factor) && slot != kNoSlot && couplings.size(slot) == 1 &&

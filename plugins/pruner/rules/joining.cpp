@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concat, Split and Slice: offsets along one axis, entry by entry along the others.
+// concat, split and slice: offsets along one axis, entry by entry along the others.
 #include <algorithm>
-
-#include "tenon/sdk/match.hpp"
 
 #include "../rules.hpp"
 
@@ -22,7 +20,7 @@ void couple_part(int whole, int64_t offset, int part, Couplings& couplings) {
 
 Refusal couple_concat(Node node, Couplings& couplings) {
   Value out = node.output();
-  std::optional<size_t> axis = axis_in(node.attr_int("axis"), couplings.rank(out));
+  std::optional<size_t> axis = axis_in(Stated(node).integer("axis", 0), couplings.rank(out));
   if (!axis) return "its axis is out of range";
   int whole = couplings.slot(out, *axis);
   int64_t offset = 0;
@@ -49,7 +47,7 @@ Refusal couple_concat(Node node, Couplings& couplings) {
 
 Refusal couple_split(Node node, Couplings& couplings) {
   Value in = node.input(0);
-  std::optional<size_t> axis = axis_in(node.attr_int("axis"), couplings.rank(in));
+  std::optional<size_t> axis = axis_in(Stated(node).integer("axis", 0), couplings.rank(in));
   if (!axis) return "its axis is out of range";
   int whole = couplings.slot(in, *axis);
   if (whole == kNoSlot) return "the size of its axis is not known";
@@ -67,14 +65,14 @@ Refusal couple_split(Node node, Couplings& couplings) {
 }
 
 Status rewrite_split(EditView edit, Node node, const Kept& kept) {
-  std::optional<size_t> axis = axis_in(node.attr_int("axis"), node.input(0).type().rank());
+  Stated stated(node);
+  std::optional<size_t> axis = axis_in(stated.integer("axis", 0), node.input(0).type().rank());
   if (!axis || !kept(node.input(0), *axis)) return {};
   std::vector<int64_t> sizes;
   for (Value out : node.outputs())
     sizes.push_back(size_after(out, *axis, kept));
-  TN_TRY(split, edit.ints(sizes, cat(node.name(), "_split")));
-  TN_CHECK(edit.set_attr(node, {"num_outputs", tn_any{}}));
-  return edit.set_input(node, 1, split);
+  TN_CHECK(stated.drop(edit, "count"));
+  return stated.set(edit, "sizes", sizes);
 }
 
 struct Cut {
@@ -82,13 +80,13 @@ struct Cut {
   int64_t start = 0, end = 0, step = 1;
 };
 
-// What a Slice with constant numbers takes; nothing when that is not known.
+// What constant numbers cut out; nothing when that is not known.
 std::optional<std::vector<Cut>> cuts_of(Node node) {
-  auto starts = constant_ints(node.input(1)), ends = constant_ints(node.input(2));
+  Stated stated(node);
+  auto starts = stated.ints("starts"), ends = stated.ints("ends");
   if (!starts || !ends || starts->size() != ends->size()) return std::nullopt;
-  auto axes = node.input(3) ? constant_ints(node.input(3)) : std::nullopt;
-  auto steps = node.input(4) ? constant_ints(node.input(4)) : std::nullopt;
-  if ((node.input(3) && !axes) || (node.input(4) && !steps)) return std::nullopt;
+  auto axes = stated.ints("axes"), steps = stated.ints("steps");
+  if ((stated.has("axes") && !axes) || (stated.has("steps") && !steps)) return std::nullopt;
   Type type = node.input(0).type();
   std::vector<Cut> out;
   for (size_t i = 0; i < starts->size(); ++i) {
@@ -150,25 +148,23 @@ Status rewrite_slice(EditView edit, Node node, const Kept& kept) {
     starts.push_back(cut.start);
     ends.push_back(cut.end);
   }
-  TN_TRY(start, edit.ints(starts, cat(node.name(), "_starts")));
-  TN_TRY(end, edit.ints(ends, cat(node.name(), "_ends")));
+  Stated stated(node);
   // Axes and steps must have the type of starts and ends.
-  for (uint64_t i : {3, 4}) {
-    if (!node.input(i) || node.input(i).dtype() == TN_I64) continue;
-    TN_TRY(wide, edit.ints(*constant_ints(node.input(i)), node.input(i).name()));
-    TN_CHECK(edit.set_input(node, i, wide));
+  for (std::string_view key : {"axes", "steps"}) {
+    Value value = stated.input(key);
+    if (value && value.dtype() != TN_I64) TN_CHECK(stated.set(edit, key, *stated.ints(key)));
   }
-  TN_CHECK(edit.set_input(node, 1, start));
-  return edit.set_input(node, 2, end);
+  TN_CHECK(stated.set(edit, "starts", starts));
+  return stated.set(edit, "ends", ends);
 }
 
-constexpr OpRule kRules[] = {{"Concat", couple_concat, nullptr},
-                             {"Split", couple_split, rewrite_split},
-                             {"Slice", couple_slice, rewrite_slice}};
+constexpr Rule kRules[] = {{TN_COUPLING_CONCAT, couple_concat, nullptr},
+                           {TN_COUPLING_SPLIT, couple_split, rewrite_split},
+                           {TN_COUPLING_SLICE, couple_slice, rewrite_slice}};
 
 }  // namespace
 
-std::span<const OpRule> joining_rules() {
+std::span<const Rule> joining_rules() {
   return kRules;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that move elements: Transpose, Pad, Resize, Gather by constant indices, Dropout; and
-// Shape, whose result must not change for those who read it.
+// What moves elements: same, permute, pad, scale, gather; and shape, whose result must not change
+// for those who read it.
 #include <algorithm>
 
 #include "tenon/sdk/match.hpp"
@@ -10,9 +10,9 @@
 namespace tenon::pruner {
 namespace {
 
-Refusal couple_transpose(Node node, Couplings& couplings) {
+Refusal couple_permute(Node node, Couplings& couplings) {
   size_t rank = couplings.rank(node.input(0));
-  std::vector<int64_t> perm = node.attr_ints("perm");
+  std::vector<int64_t> perm = Stated(node).ints("perm").value_or(std::vector<int64_t>{});
   for (size_t axis = 0; axis < rank; ++axis) {
     size_t from = perm.empty() ? rank - 1 - axis : static_cast<size_t>(perm.at(axis));
     couplings.join(couplings.slot(node.input(0), from), couplings.slot(node.output(), axis), node);
@@ -20,7 +20,7 @@ Refusal couple_transpose(Node node, Couplings& couplings) {
   return std::nullopt;
 }
 
-Refusal couple_dropout(Node node, Couplings& couplings) {
+Refusal couple_same(Node node, Couplings& couplings) {
   for (Value out : node.outputs())
     for (size_t axis = 0; out && axis < couplings.rank(out); ++axis)
       couplings.join(couplings.slot(node.input(0), axis), couplings.slot(out, axis), node);
@@ -41,9 +41,9 @@ void couple_left_alone(Node node, const std::vector<bool>& changed, Couplings& c
 }
 
 Refusal couple_pad(Node node, Couplings& couplings) {
-  auto pads = constant_ints(node.input(1));
-  auto axes = node.input(3) ? constant_ints(node.input(3)) : std::nullopt;
-  if (!pads || (node.input(3) && !axes)) return "how much it pads is not known";
+  Stated stated(node);
+  auto pads = stated.ints("pads"), axes = stated.ints("axes");
+  if (!pads || (stated.has("axes") && !axes)) return "how much it pads is not known";
   std::vector<bool> changed(couplings.rank(node.input(0)));
   size_t n = pads->size() / 2;
   for (size_t i = 0; i < n; ++i) {
@@ -55,13 +55,15 @@ Refusal couple_pad(Node node, Couplings& couplings) {
   return std::nullopt;
 }
 
-// Only with scales: sizes state every size, and a region counts in sizes.
-Refusal couple_resize(Node node, Couplings& couplings) {
+// Only with scales: sizes state every size, and a region is a share of them.
+Refusal couple_scale(Node node, Couplings& couplings) {
   std::vector<bool> changed(couplings.rank(node.input(0)), false);
-  auto scales = node.input(2) ? numbers_of(node.input(2)) : std::nullopt;
-  bool cropped = node.attr_text("coordinate_transformation_mode") == "tf_crop_and_resize";
-  if (!scales || scales->empty() || cropped) return "it states sizes";
-  std::vector<int64_t> axes = node.attr_ints("axes");
+  Stated stated(node);
+  Value given = stated.input("scales"), region = stated.input("region");
+  auto scales = given ? numbers_of(given) : std::nullopt;
+  bool is_whole = !region || (region.is_constant() && element_count(region.constant().dl()) == 0);
+  if (!scales || scales->empty() || !is_whole) return "it states sizes";
+  std::vector<int64_t> axes = stated.ints("axes").value_or(std::vector<int64_t>{});
   for (size_t i = 0; i < scales->size(); ++i) {
     auto axis = axis_in(axes.empty() ? static_cast<int64_t>(i) : axes.at(i), changed.size());
     if (!axis) return "its axes are out of range";
@@ -72,9 +74,11 @@ Refusal couple_resize(Node node, Couplings& couplings) {
 }
 
 Refusal couple_gather(Node node, Couplings& couplings) {
-  Value in = node.input(0), out = node.output();
-  size_t rank = couplings.rank(in), more = couplings.rank(node.input(1));
-  std::optional<size_t> axis = axis_in(node.attr_int("axis"), rank);
+  Stated stated(node);
+  Value in = node.input(0), at = stated.input("at"), out = node.output();
+  if (!at) return "where it gathers is not known";
+  size_t rank = couplings.rank(in), more = couplings.rank(at);
+  std::optional<size_t> axis = axis_in(stated.integer("axis", 0), rank);
   if (!axis) return "its axis is out of range";
   for (size_t other = 0; other < rank; ++other) {
     if (other == *axis) continue;
@@ -84,10 +88,24 @@ Refusal couple_gather(Node node, Couplings& couplings) {
   }
   couplings.protect(couplings.slot(in, *axis), cat(node_text(node), " counts its entries"));
   for (size_t i = 0; i < more; ++i) {
-    couplings.join(couplings.slot(node.input(1), i), couplings.slot(out, *axis + i), node);
+    couplings.join(couplings.slot(at, i), couplings.slot(out, *axis + i), node);
     couplings.protect(couplings.slot(out, *axis + i), cat(node_text(node), " counts its entries"));
   }
   return std::nullopt;
+}
+
+// Which of the sizes that it gets a node hands on; nothing: all of them.
+std::optional<std::vector<int64_t>> taken_sizes(Node user, int64_t n_sizes) {
+  Stated stated(user);
+  if (stated.family() == TN_COUPLING_GATHER) return stated.ints("at");
+  if (stated.family() != TN_COUPLING_SLICE || stated.has("steps")) return std::nullopt;
+  auto from = stated.ints("starts"), to = stated.ints("ends");
+  bool plain = from && to && from->size() == 1 && from->at(0) >= 0 && to->at(0) >= 0;
+  if (!plain) return std::nullopt;
+  std::vector<int64_t> out;
+  for (int64_t one = from->at(0); one < std::min(to->at(0), n_sizes); ++one)
+    out.push_back(one);
+  return out;
 }
 
 // Sizes that nodes read are sizes that they count on, unless they only take others out.
@@ -95,20 +113,12 @@ Refusal couple_shape(Node node, Couplings& couplings) {
   Value in = node.input(0);
   auto rank = static_cast<int64_t>(couplings.rank(in));
   auto counted = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
-  int64_t start = counted(node.attr_int("start", 0)), end = counted(node.attr_int("end", rank));
+  Stated stated(node);
+  int64_t start = counted(stated.integer("start", 0)), end = counted(stated.integer("end", rank));
   std::vector<bool> read(static_cast<size_t>(rank), false);
   bool all = node.output().is_output();
   for (uint64_t i = 0; i < node.output().consumer_count(); ++i) {
-    Node user = node.output().consumer(i);
-    auto at = user.is("Gather") ? constant_ints(user.input(1)) : std::nullopt;
-    if (user.is("Slice")) {
-      auto from = constant_ints(user.input(1)), to = constant_ints(user.input(2));
-      if (from && to && from->size() == 1 && !user.input(4) && from->at(0) >= 0 && to->at(0) >= 0) {
-        at.emplace();
-        for (int64_t one = from->at(0); one < std::min(to->at(0), end - start); ++one)
-          at->push_back(one);
-      }
-    }
+    auto at = taken_sizes(node.output().consumer(i), end - start);
     if (!at) {
       all = true;
       continue;
@@ -125,13 +135,14 @@ Refusal couple_shape(Node node, Couplings& couplings) {
   return std::nullopt;
 }
 
-constexpr OpRule kRules[] = {
-    {"Transpose", couple_transpose}, {"Dropout", couple_dropout}, {"Pad", couple_pad},
-    {"Resize", couple_resize},       {"Gather", couple_gather},   {"Shape", couple_shape}};
+constexpr Rule kRules[] = {
+    {TN_COUPLING_PERMUTE, couple_permute}, {TN_COUPLING_SAME, couple_same},
+    {TN_COUPLING_PAD, couple_pad},         {TN_COUPLING_SCALE, couple_scale},
+    {TN_COUPLING_GATHER, couple_gather},   {TN_COUPLING_SHAPE, couple_shape}};
 
 }  // namespace
 
-std::span<const OpRule> moving_rules() {
+std::span<const Rule> moving_rules() {
   return kRules;
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Reduce family: axes that are reduced stay whole, the others pass.
-#include "tenon/sdk/match.hpp"
-
+// reduce: axes that are reduced stay whole, the others pass.
 #include "../rules.hpp"
 
 namespace tenon::pruner {
@@ -10,17 +8,18 @@ namespace {
 Refusal couple_reduce(Node node, Couplings& couplings) {
   Value in = node.input(0), out = node.output();
   size_t rank = couplings.rank(in);
-  auto axes = node.input(1) ? constant_ints(node.input(1)) : std::nullopt;
-  if (node.input(1) && !axes) return "its axes are not known";
+  Stated stated(node);
+  auto axes = stated.ints("axes");
+  if (stated.has("axes") && !axes) return "its axes are not known";
   bool every = !axes || axes->empty();
-  if (every && node.attr_int("noop_with_empty_axes") != 0) return "it reduces nothing";
+  if (every && stated.integer("noop", 0) != 0) return "it reduces nothing";
   std::vector<bool> reduced(rank, every);
   for (int64_t given : axes.value_or(std::vector<int64_t>{})) {
     auto axis = axis_in(given, rank);
     if (!axis) return "its axes are out of range";
     reduced[*axis] = true;
   }
-  bool keep = node.attr_int("keepdims", 1) != 0;
+  bool keep = stated.integer("keepdims", 1) != 0;
   size_t to = 0;
   for (size_t axis = 0; axis < rank; ++axis) {
     int slot = couplings.slot(in, axis);
@@ -31,15 +30,11 @@ Refusal couple_reduce(Node node, Couplings& couplings) {
   return std::nullopt;
 }
 
-constexpr OpRule kRules[] = {{"ReduceSum", couple_reduce},    {"ReduceMean", couple_reduce},
-                             {"ReduceMax", couple_reduce},    {"ReduceMin", couple_reduce},
-                             {"ReduceProd", couple_reduce},   {"ReduceSumSquare", couple_reduce},
-                             {"ReduceL1", couple_reduce},     {"ReduceL2", couple_reduce},
-                             {"ReduceLogSum", couple_reduce}, {"ReduceLogSumExp", couple_reduce}};
+constexpr Rule kRules[] = {{TN_COUPLING_REDUCE, couple_reduce}};
 
 }  // namespace
 
-std::span<const OpRule> reducing_rules() {
+std::span<const Rule> reducing_rules() {
   return kRules;
 }
 

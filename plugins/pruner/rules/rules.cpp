@@ -8,24 +8,16 @@
 namespace tenon::pruner {
 namespace {
 
-const OpRule* rule_of(Node node) {
-  if (!node.domain().empty()) return nullptr;
-  std::string_view type = node.type();
-  for (std::span<const OpRule> table :
-       {joining_rules(), moving_rules(), reducing_rules(), product_rules()}) {
+const Rule* rule_of(Node node) {
+  uint32_t family = Stated(node).family();
+  if (family == TN_COUPLING_NONE) return nullptr;
+  for (std::span<const Rule> table :
+       {joining_rules(), moving_rules(), reducing_rules(), product_rules(), view_rules()}) {
     auto found =
-        std::find_if(table.begin(), table.end(), [&](const OpRule& r) { return r.type == type; });
+        std::find_if(table.begin(), table.end(), [&](const Rule& r) { return r.family == family; });
     if (found != table.end()) return &*found;
   }
   return nullptr;
-}
-
-const tn_axes* axes_of(Node node) {
-  const tn_op* row = node.row();
-  const tn_axes* axes = nullptr;
-  if (!row || row->axes.len == 0) return nullptr;
-  Status none(services.op->axes(row, &axes));
-  return none.ok() ? axes : nullptr;
 }
 
 bool is_ranked(Node node, Couplings& couplings) {
@@ -38,11 +30,11 @@ Refusal couple_known(Node node, Couplings& couplings) {
   const tn_op* row = node.row();
   if (!row) return "the operator is not known";
   if (!is_ranked(node, couplings)) return "a rank is not known";
-  if (const OpRule* rule = rule_of(node)) return rule->couple(node, couplings);
+  if (const Rule* rule = rule_of(node)) return rule->couple(node, couplings);
   if (row->traits & TN_OP_POINTWISE) return couple_pointwise(node, couplings);
-  if (const tn_axes* axes = axes_of(node)) return couple_axes(node, *axes, couplings);
+  if (const tn_axes* axes = node.axes()) return couple_axes(node, *axes, couplings);
   if (row->traits & TN_OP_VIEW) return couple_view(node, couplings);
-  return "the operator has neither axes nor a rule for pruning";
+  return "the operator's row has neither axes nor a coupling";
 }
 
 }  // namespace
@@ -68,12 +60,12 @@ void couple(Node node, Couplings& couplings) {
 }
 
 Status rewrite(EditView edit, Node node, const Kept& kept) {
-  if (const OpRule* rule = rule_of(node))
+  if (const Rule* rule = rule_of(node))
     return rule->rewrite ? rule->rewrite(edit, node, kept) : Status();
   const tn_op* row = node.row();
   if (!row || (row->traits & TN_OP_POINTWISE)) return {};
-  if (const tn_axes* axes = axes_of(node)) return rewrite_axes(edit, node, *axes, kept);
-  return rewrite_view(edit, node, kept);
+  if (const tn_axes* axes = node.axes()) return rewrite_axes(edit, node, *axes, kept);
+  return {};
 }
 
 }  // namespace tenon::pruner

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views keep the bytes of input 0: Reshape, Flatten, Squeeze, Unsqueeze. Axes are matched in
+// Views keep the bytes of input 0. Axes are matched in
 // segments of equal product. Where one axis is split, or several become one, an entry of the
 // outermost factor is a block of the whole, and the inner factors stay: a head of an attention, a
 // channel of a flattened image.
@@ -116,7 +116,7 @@ void couple_segment(Node node, const Segment& segment, Couplings& couplings) {
   }
 }
 
-// Whether Reshape may copy this size from its input: it is not known, but it is the same.
+// Whether the node may copy this size from its input: it is not known, but it is the same.
 bool is_copied(const Type& in, const Type& out, size_t axis) {
   return out.dims[axis] < 0 && axis < in.rank() && !in.symbols.empty() && !out.symbols.empty() &&
          !out.symbols[axis].empty() && in.symbols[axis] == out.symbols[axis];
@@ -136,16 +136,19 @@ Refusal couple_view(Node node, Couplings& couplings) {
   for (const Segment& segment : matching.segments())
     couple_segment(node, segment, couplings);
   couple_segment(node, matching.rest(), couplings);
-  // A size that is not known must be one that Reshape can be told again: by -1 or by copying.
-  if (!node.is("Reshape") || out.is_static()) return std::nullopt;
+  // A size that is not known must be one that the node can be told again: by -1 or by copying.
+  if (!Stated(node).has("sizes") || out.is_static()) return std::nullopt;
   size_t open = 0;
   for (size_t axis = 0; axis < out.rank(); ++axis)
     open += out.dims[axis] < 0 && !is_copied(in, out, axis);
   return open <= 1 ? std::nullopt : Refusal("more than one size of its result is not known");
 }
 
+namespace {
+
 Status rewrite_view(EditView edit, Node node, const Kept& kept) {
-  if (!node.is("Reshape") || !is_touched(node.output(), kept)) return {};
+  Stated stated(node);
+  if (!stated.has("sizes") || !is_touched(node.output(), kept)) return {};
   Type in = node.input(0).type(), out = node.output().type();
   std::vector<int64_t> shape;
   for (size_t axis = 0; axis < out.rank(); ++axis) {
@@ -155,9 +158,16 @@ Status rewrite_view(EditView edit, Node node, const Kept& kept) {
       shape.push_back(is_copied(in, out, axis) ? 0 : -1);
     }
   }
-  TN_TRY(constant, edit.ints(shape, cat(node.output().name(), "_shape")));
-  TN_CHECK(edit.set_attr(node, {"allowzero", tn_any{}}));
-  return edit.set_input(node, 1, constant);
+  TN_CHECK(stated.drop(edit, "zero"));
+  return stated.set(edit, "sizes", shape);
+}
+
+constexpr Rule kRules[] = {{TN_COUPLING_VIEW, couple_view, rewrite_view}};
+
+}  // namespace
+
+std::span<const Rule> view_rules() {
+  return kRules;
 }
 
 }  // namespace tenon::pruner

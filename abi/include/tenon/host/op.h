@@ -15,11 +15,12 @@ struct tn_op;
 typedef struct tn_host_op {
   uint32_t struct_size;
   uint32_t revision;
-  /* NULL when no loaded plugin brings it. Lives as long as the host. */
+  /* The newest version; NULL when no loaded plugin brings it. Lives as long as the host. */
   const struct tn_op*(TN_CALL* find)(tn_ctx*, tn_str domain, tn_str type);
+  /* The version that the graph imports; NULL as well when all are newer than that. */
   const struct tn_op*(TN_CALL* of)(const tn_graph*, tn_node_id);
   uint64_t(TN_CALL* count)(tn_ctx*);
-  const struct tn_op*(TN_CALL* at)(tn_ctx*, uint64_t i); /* sorted by domain and type */
+  const struct tn_op*(TN_CALL* at)(tn_ctx*, uint64_t i); /* by domain, type, version */
   /* The row's expr bound to the node's attributes and type; lives as long as the host.
    * TN_NOT_FOUND: the row has none. */
   tn_status*(TN_CALL* expr)(const tn_graph*, tn_node_id, const tn_expr_program** out);

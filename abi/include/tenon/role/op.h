@@ -51,14 +51,16 @@ typedef struct tn_op {
   uint32_t traits; /* TN_OP_* */
   tn_str domain;   /* "" is ONNX's own */
   tn_str type;     /* "MatMul" */
+  /* Rows of one operator that differ in it stand beside each other: a graph whose note
+   * "opset.DOMAIN" is N gets the newest one up to N, a graph without the note the newest of all. */
   uint64_t since_version;
   tn_str axes; /* by abi/axes.md; empty: none */
   tn_str expr; /* by abi/expr.md; empty: none */
   /* JSON array of {"name", "type", "default", "help"}; type: int float string ints floats strings
    * tensor graph dtype bool */
   tn_str attributes;
-  /* Quantization role: "compute act=0 weight=1 bias=2 axis=0", "same_scale", "table", "requant" or
-   * empty for float; axis is the weight's output channel, "axis=transB?0:1" by an attribute. */
+  /* Role in quantization, by abi/quant.md: "compute act=0 weight=1 bias=2 axis=0", "same_scale",
+   * "table", "requant" ...; empty: float. */
   tn_str quant;
   /* Sets types of the outputs. NULL: axes or the broadcasting rule says it. [any] */
   tn_status*(TN_CALL* TN_NULLABLE shape)(void* self, tn_edit*, tn_node_id);
@@ -93,14 +95,15 @@ typedef struct tn_op {
   tn_status*(TN_CALL* TN_NULLABLE batch)(void* self, tn_edit*, tn_node_id,
                                          const tn_value_id* in, const uint8_t* batched,
                                          tn_value_id* out, uint8_t* out_batched);
-  /* Mixed precision, by device class: "cpu=low cuda=low". low: the low type; fp32: compute in f32;
-   * fp32_out: only the result in f32; promote: the widest input's; follow: the input's (also what a
-   * class that is not named means); banned: an error that advises. Empty: follow. */
+  /* Mixed precision, by abi/quant.md: "cpu=low cuda=fp32 own=1,2". Empty: follow. */
   tn_str cast;
-  /* Whether to compute again rather than keep: "cheap", "fusible", "expensive", "never" or empty:
-   * pointwise operators and views are cheap, others expensive. */
+  /* Whether to compute again rather than keep, by abi/quant.md: "cheap", "fusible", "expensive",
+   * "never" or empty: pointwise operators and views are cheap, others expensive. */
   tn_str recompute;
   void* self; /* set by the host in the rows that it hands out; the functions' first argument */
+  /* Which entries of which axes belong together, where axes do not say it, by abi/quant.md:
+   * "concat axis=axis", "permute perm=perm" ... */
+  tn_str coupling;
 } tn_op;
 
 typedef struct tn_ops { /* the role's table: all rows that one component brings */

@@ -97,6 +97,18 @@ struct Node {
   }
   std::vector<int64_t> attr_ints(std::string_view name) const { return ints_of(attr(name)); }
   const tn_op* row() const { return services.op->of(graph, id); }
+  // The row's quant, cast, recompute and coupling; falsy when no loaded plugin brings the operator.
+  const tn_op_columns* columns() const {
+    const tn_op* op = row();
+    return op ? services.columns->columns(op) : nullptr;
+  }
+  // The row's axes; falsy when it has none.
+  const tn_axes* axes() const {
+    const tn_op* op = row();
+    const tn_axes* out = nullptr;
+    if (op && op->axes.len) Status ignored(services.op->axes(op, &out));
+    return out;
+  }
 };
 
 inline Node Value::producer(uint64_t* output) const {

@@ -27,6 +27,7 @@ struct Services {
   const tn_host_graph* graph = nullptr;
   const tn_host_graph_edit* edit = nullptr;
   const tn_host_op* op = nullptr;
+  const tn_host_op_columns* columns = nullptr;
   const tn_host_component* component = nullptr;
   const tn_host_eval* eval = nullptr;
   const tn_host_parallel* parallel = nullptr;
@@ -52,6 +53,7 @@ struct Services {
     get(graph, "tenon.host.graph/1");
     get(edit, "tenon.host.graph_edit/1");
     get(op, "tenon.host.op/1");
+    get(columns, "tenon.host.op_columns/1");
     get(component, "tenon.host.component/1");
     get(eval, "tenon.host.eval/1");
     get(parallel, "tenon.host.parallel/1");

@@ -279,6 +279,7 @@ struct OpRow {
   decltype(tn_op::batch) batch = nullptr;
   const char* cast = "";
   const char* recompute = "";
+  const char* coupling = "";
 };
 
 constexpr tn_op op_row(const OpRow& row) {
@@ -302,7 +303,8 @@ constexpr tn_op op_row(const OpRow& row) {
           row.batch,
           literal(row.cast),
           literal(row.recompute),
-          nullptr};
+          nullptr,
+          literal(row.coupling)};
 }
 
 struct OpRows {

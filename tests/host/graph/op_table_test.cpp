@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows: bad columns are refused when a row is added, versions stand beside each other, and columns
+// are handed out parsed.
+#include <gmock/gmock.h>
+
+#include "tenon/host/op_columns.h"
+
+#include "host/graph/graph_fixture.hpp"
+
+namespace tenon::host::test {
+namespace {
+
+using testing::HasSubstr;
+
+class OpTableTest : public GraphTest {
+ protected:
+  std::string refusal(const tn_op& op) { return session_.ops->add(&op, ctx()).text(); }
+  static tn_op row(tn_str tn_op::* column, std::string_view text) {
+    tn_op op = op_row("Odd", 0, "B* m k, B* k n -> B* m n", "");
+    op.*column = str(text);
+    return op;
+  }
+};
+
+TEST_F(OpTableTest, ABadColumnIsRefusedWithItsNameAndPlace) {
+  EXPECT_EQ(refusal(row(&tn_op::quant, "compute act=0 weight=2")),
+            "operator Odd: quant: column 22: expected an input from 0 to 1, got 2");
+  EXPECT_THAT(refusal(row(&tn_op::cast, "cpu=half")), HasSubstr("operator Odd: cast: column 5: "));
+  EXPECT_THAT(refusal(row(&tn_op::recompute, "often")),
+              HasSubstr("operator Odd: recompute: column 1: "));
+  EXPECT_EQ(refusal(row(&tn_op::coupling, "concat axis=along")),
+            "operator Odd: coupling: column 13: expected an attribute of the row, got 'along'");
+  EXPECT_EQ(session_.ops->find("", "Odd"), nullptr);
+}
+
+TEST_F(OpTableTest, ColumnsAreHandedOutParsed) {
+  ASSERT_EQ(refusal(row(&tn_op::quant, "compute act=0 weight=1 axis=1")), "");
+  const tn_op* odd = &session_.ops->find("", "Odd")->op;
+
+  const tn_op_columns* columns = op_columns_service()->columns(odd);
+
+  ASSERT_NE(columns, nullptr);
+  EXPECT_EQ(columns->quant, TN_QUANT_COMPUTE);
+  ASSERT_EQ(columns->n_products, 1u);
+  EXPECT_EQ(columns->products[0].axis.value, 1);
+  EXPECT_EQ(columns->recompute, TN_RECOMPUTE_EXPENSIVE);
+  tn_op own = *odd;  // only looks like one of the host's
+  EXPECT_EQ(op_columns_service()->columns(&own), nullptr);
+}
+
+TEST_F(OpTableTest, AxesAreLaidOverANode) {
+  begin();
+  tn_value_id a = input("a", TypeOf(TN_F32, {5, 2, 3})), b = input("b", TypeOf(TN_F32, {3, 4}));
+  tn_node_id id = node("MatMul", {a, b}).node;
+  uint64_t n = 0;
+  std::vector<tn_axes_place> places(16);
+
+  ASSERT_EQ(text_of(op_columns_service()->layout(now(), id, places.data(), places.size(), &n)), "");
+
+  ASSERT_EQ(n, 9u);  // B* m k, B* k n -> B* m n
+  EXPECT_EQ(places[0].count, 1u);
+  EXPECT_EQ(places[2].axis, 2u) << "k of the first input";
+  EXPECT_EQ(places[3].count, 0u) << "the second has no batch";
+  EXPECT_EQ(places[4].operand, 1u);
+  EXPECT_EQ(places[4].axis, 0u);
+  tn_node_id relu = node("Relu", {a}).node;
+  EXPECT_EQ(code_of(op_columns_service()->layout(now(), relu, nullptr, 0, &n)), TN_NOT_FOUND);
+}
+
+TEST_F(OpTableTest, VersionsOfOneOperatorStandBesideEachOther) {
+  for (uint64_t version : {3, 7}) {
+    tn_op op = op_row("Odd", TN_OP_POINTWISE, "", "x");
+    op.since_version = version;
+    ASSERT_EQ(refusal(op), "");
+    EXPECT_THAT(refusal(op), HasSubstr("operator Odd: brought by")) << "the same once more";
+  }
+  auto version = [&](uint64_t asked) {
+    const OpRow* found = session_.ops->find("", "Odd", asked);
+    return found ? found->op.since_version : 0;
+  };
+  EXPECT_EQ(version(2), 0u);
+  EXPECT_EQ(version(3), 3u);
+  EXPECT_EQ(version(6), 3u);
+  EXPECT_EQ(version(7), 7u);
+  EXPECT_EQ(version(OpTable::kNewest), 7u);
+  EXPECT_EQ(session_.ops->find("", "Odc"), nullptr);
+}
+
+}  // namespace
+}  // namespace tenon::host::test

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of several backends gets a node, whole or in pieces, and what counts as a fallback.
+#include "plan/partition.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+
+#include "host/graph/graph_fixture.hpp"
+
+namespace tenon::host::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// A backend that claims the operators it is given, node by node, and refuses the others.
+struct Picky {
+  std::vector<std::string> takes;
+  static tn_status* claim(void* self, const tn_graph* graph, int32_t, const tn_claims* claims) {
+    const auto& all = static_cast<Picky*>(self)->takes;
+    for (uint64_t i = 0; i < graphs.count(graph, TN_LIST_NODES); ++i) {
+      tn_node_id id = graphs.node_at(graph, i);
+      tn_str domain{}, type{};
+      Status ignored(graphs.node_op(graph, id, &domain, &type));
+      if (std::find(all.begin(), all.end(), view(type)) != all.end())
+        claims->take(claims->ctx, &id, 1);
+      else
+        claims->refuse(claims->ctx, id, str("no kernel"));
+    }
+    return nullptr;
+  }
+};
+
+// y = Relu(Double(x)); Double is an Add of x and itself.
+class Partition : public GraphTest {
+ protected:
+  void SetUp() override {
+    GraphTest::SetUp();
+    begin();
+    TypeOf type(TN_F32, {3});
+    tn_value_id twice = node("Double", {input("x", type)}, "twice").value;
+    output("y", node("Relu", {twice}, "relu").value);
+    ASSERT_EQ(commit(), "");
+    table_.struct_size = sizeof table_;
+    table_.claim = Picky::claim;
+  }
+  // Backends in order; the last is the one that nobody asked for. "node on backend" for each node,
+  // and nodes that fell back.
+  void divide(std::vector<Picky> backends) {
+    std::vector<std::unique_ptr<BackendUse>> uses;
+    for (size_t i = 0; i < backends.size(); ++i) {
+      uses.push_back(std::make_unique<BackendUse>());
+      uses.back()->id = cat("b", i);
+      uses.back()->table = &table_;
+      uses.back()->self = &backends[i];
+      uses.back()->last_resort = i + 1 == backends.size();
+    }
+    std::vector<Fallback> fallbacks;
+    Result<std::vector<Part>> parts = partition(graph_, uses, &fallbacks);
+    ASSERT_TRUE(parts.ok()) << parts.status().text();
+    for (const Part& part : *parts)
+      for (tn_node_id id : part.nodes) {
+        tn_str domain{}, type{};
+        Status ignored(graphs.node_op(graph_, id, &domain, &type));
+        runs_.push_back(cat(view(type), " on ", part.backend));
+      }
+    for (const Fallback& one : fallbacks)
+      fallbacks_.push_back(cat(one.node, ": ", one.why));
+  }
+
+  tn_backend table_{};
+  std::vector<std::string> runs_, fallbacks_;
+};
+
+TEST_F(Partition, GivesANodeWholeToTheFirstThatTakesIt) {
+  divide({{{"Double", "Relu"}}, {{"Double", "Add"}}, {{"Double", "Relu", "Add"}}});
+
+  EXPECT_THAT(runs_, ElementsAre("Double on 0", "Relu on 0"));
+  EXPECT_THAT(fallbacks_, IsEmpty());
+}
+
+TEST_F(Partition, GivesPiecesToTheFirstBackendBeforeTheWholeToTheSecond) {
+  divide({{{"Add", "Relu"}}, {{"Double"}}, {{"Double", "Relu", "Add"}}});
+
+  EXPECT_THAT(runs_, ElementsAre("Add on 0", "Relu on 0"));
+  EXPECT_THAT(fallbacks_, IsEmpty());
+}
+
+TEST_F(Partition, OffersPiecesToEveryBackendThatIsNamed) {
+  divide({{{"Relu"}}, {{"Add"}}, {{"Double", "Relu", "Add"}}});
+
+  EXPECT_THAT(runs_, ElementsAre("Add on 1", "Relu on 0"));
+  EXPECT_THAT(fallbacks_, IsEmpty()) << "the second backend was asked for";
+}
+
+TEST_F(Partition, LeavesANodeWholeWhereAPieceWouldFallBackAnyway) {
+  divide({{{"Relu"}}, {{"Double"}}, {{"Double", "Relu", "Add"}}});
+
+  EXPECT_THAT(runs_, ElementsAre("Double on 1", "Relu on 0"));
+  EXPECT_THAT(fallbacks_, IsEmpty());
+}
+
+TEST_F(Partition, ListsWhatFellBackAndNothingElse) {
+  divide({{{"Relu"}}, {{"MatMul"}}, {{"Double", "Relu", "Add"}}});
+
+  EXPECT_THAT(runs_, ElementsAre("Double on 2", "Relu on 0"));
+  EXPECT_THAT(fallbacks_, ElementsAre("twice: b0: no kernel; b1: no kernel"));
+}
+
+}  // namespace
+}  // namespace tenon::host::test

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plugins that transform anybody's graphs know no operator by name: what they need is in its row.
+
+Every string literal that is an operator of ONNX or of plugins/ops is found, but for those that make
+a node (`op("Mul", ...)`, `.type = "Cast"`). What is left has its reason here, or is a
+violation.
+"""
+
+import re
+from pathlib import Path
+
+import onnx
+
+FOLDERS = ("quantizer", "pruner", "decomposer")
+# Quantized meaning lives in these two nodes and nowhere else (plugins/quantizer/README.md).
+MEANING = {"QuantizeLinear", "DequantizeLinear"}
+EXCEPTIONS = {
+    # Its own nodes: a mask that a pass of this plugin has written, and reads again.
+    "plugins/pruner/masks.cpp": {"Mul", "Cast"},
+    # Names handed to op(): the smallest and the largest of a tensor and of two.
+    "plugins/quantizer/track.cpp": {"ReduceMin", "ReduceMax", "Min", "Max"},
+    # Windows along one axis each are written in the attributes of ONNX's Conv.
+    "plugins/decomposer/cp.cpp": {"Conv"},
+}
+ROW = re.compile(r'\.type = "(\w+)"')
+LITERAL = re.compile(r'(?P<before>(?:\bop\(|\badd\(|\.type = [^"\n]*)\s*)?"(?P<name>\w+)"')
+
+
+def operators(root: Path) -> set[str]:
+    found = {schema.name for schema in onnx.defs.get_all_schemas()}
+    for path in sorted((root / "plugins" / "ops").glob("*.cpp")):
+        found |= set(ROW.findall(path.read_text()))
+    return found
+
+
+def violations(root: Path) -> list[str]:
+    names = operators(root)
+    found = []
+    for folder in FOLDERS:
+        for path in sorted((root / "plugins" / folder).rglob("*.?pp")):
+            where = path.relative_to(root)
+            allowed = MEANING | EXCEPTIONS.get(str(where), set())
+            lines = path.read_text().splitlines()
+            for number, line in enumerate(lines, 1):
+                for literal in LITERAL.finditer(line.split("//")[0]):
+                    name = literal["name"]
+                    if literal["before"] or name not in names or name in allowed:
+                        continue
+                    found.append(
+                        f"{where}:{number}: expected what the operator's row says, got the name "
+                        f'"{name}" (abi/quant.md)'
+                    )
+    return found
