@@ -91,6 +91,23 @@ int node(lua_State* state) {
   std::string domain = lua_isnoneornil(state, 6) ? "" : text_argument(state, 6, "builder");
   return push_values(state, self(state).node(domain, op, inputs, n_outputs, attributes));
 }
+// builder:layer(layer, name, seed, inputs, n_outputs)
+int layer(lua_State* state) {
+  auto& component = object_argument<cxx::Component>(state, 2, "builder");
+  std::string name = text_argument(state, 3, "builder");
+  auto seed = static_cast<uint64_t>(integer_argument(state, 4, "builder"));
+  std::vector<tn_value_id> inputs = values_argument(state, 5);
+  auto n_outputs = static_cast<uint64_t>(integer_argument(state, 6, "builder"));
+  return push_values(state, self(state).layer(component, name, seed, inputs, n_outputs));
+}
+// native.component(role, id, options)
+int component(lua_State* state) {
+  std::string role = text_argument(state, 1, "component"),
+              id = text_argument(state, 2, "component");
+  cxx::Options options = to_options(state, 3, role, id, id);
+  push_object(state, cxx::Component(runtime(state).session, role, id, options));
+  return 1;
+}
 // dtype, dims; -1 where a size is not known
 int type(lua_State* state) {
   cxx::Port port = self(state).type_of(value_argument(state, 2));
@@ -144,13 +161,11 @@ int operators(lua_State* state) {
 constexpr Function kMethods[] = {
     {"input", guarded<input>},   {"constant", guarded<constant>}, {"numbers", guarded<numbers>},
     {"node", guarded<node>},     {"type", guarded<type>},         {"output", guarded<output>},
-    {"splice", guarded<splice>}, {"build", guarded<build>},
+    {"splice", guarded<splice>}, {"build", guarded<build>},       {"layer", guarded<layer>},
 };
 constexpr Function kNative[] = {
-    {"builder", guarded<create>},
-    {"where", guarded<where>},
-    {"kind", guarded<kind>},
-    {"operators", guarded<operators>},
+    {"builder", guarded<create>}, {"component", guarded<component>}, {"where", guarded<where>},
+    {"kind", guarded<kind>},      {"operators", guarded<operators>},
 };
 
 }  // namespace

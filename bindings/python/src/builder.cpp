@@ -4,6 +4,8 @@
 
 #include <pybind11/stl.h>
 
+#include "tenon/role/layer.h"
+
 #include "model.hpp"
 
 namespace tenon::python {
@@ -155,6 +157,19 @@ class Builder {
         without_gil([&] { return session_->edit->add_node(edit(), &desc, &node, made.data()); }));
     return made;
   }
+  // What a layer writes for these inputs (0: absent), with parameters NAME.weight and so on.
+  std::vector<uint64_t> add_layer(const Component& layer,
+                                  const std::string& name,
+                                  uint64_t seed,
+                                  const std::vector<uint64_t>& inputs,
+                                  uint64_t outputs) {
+    void* self = nullptr;
+    const auto* table = layer.table<tn_layer>("tenon.layer/1", &self);
+    tn_layer_use use{sizeof use, 0, str(name), seed, inputs.size(), inputs.data(), outputs};
+    std::vector<uint64_t> made(outputs);
+    session_->check(without_gil([&] { return table->build(self, edit(), &use, made.data()); }));
+    return made;
+  }
   void add_output(const std::string& name, uint64_t value) {
     session_->check(session_->edit->add_output(edit(), str(name), value));
   }
@@ -224,6 +239,7 @@ void bind_builder(py::module_& module) {
       .def("add_input", &Builder::add_input)
       .def("add_constant", &Builder::add_constant)
       .def("add_node", &Builder::add_node)
+      .def("add_layer", &Builder::add_layer)
       .def("add_output", &Builder::add_output)
       .def("pair_state", &Builder::pair_state)
       .def("type_of", &Builder::type_of)

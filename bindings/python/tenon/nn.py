@@ -131,3 +131,16 @@ def layer_norm(x: Any, scale: Any, bias: Any = None, /, epsilon: float = 1e-5) -
     """x [..., n] less its mean, divided by its deviation over the last axis, times scale [n]."""
     inputs = alike(*(a for a in (x, scale, bias) if a is not None))
     return current().node("LayerNormalization", inputs, axis=-1, epsilon=epsilon)
+
+
+def __getattr__(name: str) -> Any:
+    """What networks are made of, beside the functions: see `layers.py`."""
+    from . import layers
+
+    return getattr(layers, name)
+
+
+def __dir__() -> list[str]:
+    from . import layers
+
+    return sorted([*__all__, *dir(layers)])

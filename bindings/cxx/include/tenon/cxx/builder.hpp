@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/role/layer.h"
+
+#include "tenon/cxx/component.hpp"
 #include "tenon/cxx/model.hpp"
 
 namespace tenon::cxx {
@@ -80,6 +83,19 @@ class Builder {
     std::vector<tn_value_id> made(n_outputs);
     tn_node_id id = 0;
     check(edits().add_node(edit(), &desc, &id, made.data()));
+    return made;
+  }
+  // What a layer writes for these inputs (0: absent): its parameters are NAME.weight and so on.
+  std::vector<tn_value_id> layer(const Component& layer,
+                                 const std::string& name,
+                                 uint64_t seed,
+                                 const std::vector<tn_value_id>& inputs,
+                                 uint64_t n_outputs) {
+    void* self = nullptr;
+    const auto* table = layer.table<tn_layer>("tenon.layer/1", &self);
+    tn_layer_use use{sizeof use, 0, str(name), seed, inputs.size(), inputs.data(), n_outputs};
+    std::vector<tn_value_id> made(n_outputs);
+    check(table->build(self, edit(), &use, made.data()));
     return made;
   }
   Port type_of(tn_value_id value) const {
