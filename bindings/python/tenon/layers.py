@@ -45,9 +45,10 @@ _OWN = ["Input", "Layer", "Module", "Residual", "Sequential", "build", "init", "
 class _Building(threading.local):
     """The network that is being built: names of its layers, and the seed."""
 
-    names: dict[int, str] | None = None
-    seed = 0
-    used: dict[str, int]
+    def __init__(self) -> None:
+        self.names: dict[int, str] | None = None
+        self.used: dict[str, int] = {}  # how many layers of a kind were named by it
+        self.seed = 0
 
 
 _building = _Building()
@@ -173,15 +174,15 @@ def load(model: Model, weights: Model | str, **options: Any) -> Model:
 
 @contextlib.contextmanager
 def _names(network: Any, seed: int) -> Iterator[None]:
-    before = _building.names, _building.seed
+    before = _building.names, _building.used, _building.seed
     names: dict[int, str] = {}
     for name, layer in named_layers(network):
         names.setdefault(id(layer), name)
-    _building.names, _building.seed, _building.used = names, seed, {}
+    _building.names, _building.used, _building.seed = names, {}, seed
     try:
         yield
     finally:
-        _building.names, _building.seed = before
+        _building.names, _building.used, _building.seed = before
 
 
 def _name_of(layer: Layer) -> str:
