@@ -4,21 +4,38 @@
 
 #include <cstring>
 
+#include "tenon/arrays/graph.hpp"
+
 #include "convert.hpp"
 #include "trace_source.hpp"
 
 namespace tenon::lua {
-
-template <>
-inline constexpr const char* kObjectName<cxx::Builder> = "tenon.builder";
 
 namespace {
 
 using cxx::Builder;
 using cxx::Tensor;
 
+// A graph under construction, and the array functions over it.
+struct Tracing {
+  explicit Tracing(const cxx::SessionPtr& session)
+      : builder(session), arrays(*session, builder.edit()) {}
+  Builder builder;
+  arrays::Graph arrays;
+};
+
+}  // namespace
+
+template <>
+inline constexpr const char* kObjectName<Tracing> = "tenon.builder";
+
+namespace {
+
+Tracing& tracing(lua_State* state) {
+  return object_argument<Tracing>(state, 1, "builder");
+}
 Builder& self(lua_State* state) {
-  return object_argument<Builder>(state, 1, "builder");
+  return tracing(state).builder;
 }
 tn_value_id value_argument(lua_State* state, int index) {
   return static_cast<tn_value_id>(integer_argument(state, index, "builder"));
@@ -50,7 +67,7 @@ int push_value(lua_State* state, tn_value_id value) {
 }
 
 int create(lua_State* state) {
-  push_object(state, Builder(runtime(state).session));
+  push_object(state, Tracing(runtime(state).session));
   return 1;
 }
 // builder:input(name, dtype, dims); a size that is known at run time is a name
@@ -62,25 +79,22 @@ int input(lua_State* state) {
 int constant(lua_State* state) {
   return push_value(state, self(state).constant(object_argument<Tensor>(state, 2, "builder")));
 }
-// builder:numbers(list, dtype): a vector; builder:numbers(number, dtype): a scalar.
-int numbers(lua_State* state) {
-  bool scalar = lua_isnumber(state, 2);
-  Json list = scalar ? Json::array({to_json(state, 2, "builder")}) : to_json(state, 2, "builder");
+// builder:number(x, dtype): a scalar; builder:integers(list): a vector of int64.
+int number(lua_State* state) {
   uint32_t dtype = cxx::dtype_of(text_argument(state, 3, "builder"));
-  std::vector<int64_t> shape;
-  if (!scalar) shape.push_back(static_cast<int64_t>(list.size()));
-  Tensor made = Tensor::zeros(runtime(state).session, dtype, shape);
-  for (size_t i = 0; i < list.size(); ++i) {
-    auto at = static_cast<int64_t>(i);
-    // Large integers are no doubles.
-    if (dtype == TN_I64 && list[i].is_number_integer()) {
-      int64_t whole = list[i];
-      std::memcpy(static_cast<int64_t*>(made.data()) + at, &whole, sizeof whole);
-    } else {
-      made.set(at, list[i].get<double>());
-    }
-  }
-  return push_value(state, self(state).constant(made));
+  return push_value(state, tracing(state).arrays.number(to_json(state, 2, "builder"), dtype).id);
+}
+int integers(lua_State* state) {
+  return push_value(state, tracing(state).arrays.integers(ints_argument(state, 2)).id);
+}
+// builder:call(name, named, ...): the values of an array function.
+int call(lua_State* state) {
+  Json positional = Json::array();
+  for (int i = 4; i <= lua_gettop(state); ++i)
+    positional.push_back(to_json(state, i, "builder"));
+  return push_values(state,
+                     tracing(state).arrays.call(text_argument(state, 2, "builder"), positional,
+                                                options_table(state, 3, "builder")));
 }
 // builder:node(op, inputs, n_outputs, attributes, domain)
 int node(lua_State* state) {
@@ -108,6 +122,11 @@ int splice(lua_State* state) {
 }
 int build(lua_State* state) {
   push_object(state, self(state).build());
+  return 1;
+}
+// The table of array functions.
+int array_functions(lua_State* state) {
+  push_json(state, arrays::description());
   return 1;
 }
 // "file:line:" of the innermost line that is not the library's.
@@ -142,14 +161,14 @@ int operators(lua_State* state) {
 }
 
 constexpr Function kMethods[] = {
-    {"input", guarded<input>},   {"constant", guarded<constant>}, {"numbers", guarded<numbers>},
-    {"node", guarded<node>},     {"type", guarded<type>},         {"output", guarded<output>},
-    {"splice", guarded<splice>}, {"build", guarded<build>},
+    {"input", guarded<input>},       {"constant", guarded<constant>}, {"number", guarded<number>},
+    {"integers", guarded<integers>}, {"call", guarded<call>},         {"node", guarded<node>},
+    {"type", guarded<type>},         {"output", guarded<output>},     {"splice", guarded<splice>},
+    {"build", guarded<build>},
 };
 constexpr Function kNative[] = {
-    {"builder", guarded<create>},
-    {"where", guarded<where>},
-    {"kind", guarded<kind>},
+    {"builder", guarded<create>},      {"array_functions", guarded<array_functions>},
+    {"where", guarded<where>},         {"kind", guarded<kind>},
     {"operators", guarded<operators>},
 };
 
@@ -157,7 +176,7 @@ constexpr Function kNative[] = {
 
 // With `tn` on the stack: runs trace.lua with it and the native functions.
 void add_traced_functions(lua_State* state) {
-  register_object<Builder>(state, kMethods);
+  register_object<Tracing>(state, kMethods);
   if (luaL_loadbufferx(state, kTraceSource, sizeof kTraceSource - 1, kTraceChunk, "t") != LUA_OK)
     lua_error(state);
   lua_pushvalue(state, -2);

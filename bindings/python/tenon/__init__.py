@@ -35,27 +35,17 @@ from typing import Any
 
 from . import (
     _core,
-    arithmetic,
-    creation,
+    arrays,
     data,
-    elementwise,
-    functions,
     loss,
-    nn,
     optim,
-    products,
-    random,
-    reductions,
     schedule,
-    sorting,
 )
 from ._core import Tensor
-from .arithmetic import *  # noqa: F403
-from .autodiff import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
+from .arrays import *  # noqa: F403
+from .autodiff import grad, jvp, value_and_grad, vjp, vmap
 from .builder import Graph, Value
-from .creation import *  # noqa: F403
 from .data import Component, Dataset, evaluate
-from .elementwise import *  # noqa: F403
 from .errors import (
     AlreadyExists,
     Cancelled,
@@ -74,13 +64,7 @@ from .errors import (
     UnknownError,
 )
 from .events import configure, progress, session
-from .functions import *  # noqa: F403
 from .model import Model, Outputs, Plan, Port, load, parse
-from .nn import *  # noqa: F403
-from .products import *  # noqa: F403
-from .random import *  # noqa: F403
-from .reductions import *  # noqa: F403
-from .sorting import *  # noqa: F403
 from .step import Step
 from .traced import Traced
 from .training import callback, train
@@ -157,18 +141,9 @@ __all__ = [
     "progress",
     "schedule",
     "session",
-    "stop_gradient",
     "train",
     "value_and_grad",
     "vjp",
     "vmap",
-    *arithmetic.__all__,
-    *creation.__all__,
-    *elementwise.__all__,
-    *functions.__all__,
-    *nn.__all__,
-    *products.__all__,
-    *random.__all__,
-    *reductions.__all__,
-    *sorting.__all__,
+    *arrays.__all__,
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import functions as f
+from . import arrays as f
 from . import types
 from .errors import TracedValueError
 from .trace import Value, as_index, as_value, current, integers, users_line

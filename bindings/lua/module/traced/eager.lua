@@ -44,7 +44,6 @@ end
 for name, f in pairs(array_functions) do
   tn[name] = anywhere(name, f)
 end
-tn.stop_gradient = anywhere("stop_gradient", tn.stop_gradient)
 
 -- tn.log.info(text) writes a line, tn.log(x) is the logarithm.
 local logarithm = tn.log
@@ -52,7 +51,8 @@ tn.log = setmetatable(others.log, { __call = function(_, x) return logarithm(x) 
 
 -- Operators of tensors, as those of traced values.
 native.operators({
-  __add = tn.add, __sub = tn.subtract, __mul = tn.multiply, __div = tn.divide, __pow = tn.pow,
-  __band = tn.bitwise_and, __bor = tn.bitwise_or, __bxor = tn.bitwise_xor, __bnot = tn.bitwise_invert,
-  __unm = tn.negative, __mod = anywhere("%", Value.__mod), __idiv = anywhere("//", Value.__idiv),
+  __add = tn.add, __sub = tn.subtract, __mul = tn.multiply, __div = tn.divide, __pow = tn.pow, __mod = tn.remainder,
+  __idiv = tn.floor_divide, __band = tn.bitwise_and, __bor = tn.bitwise_or, __bxor = tn.bitwise_xor,
+  __shl = tn.bitwise_left_shift, __shr = tn.bitwise_right_shift,
+  __bnot = function(x) return tn.bitwise_invert(x) end, __unm = function(x) return tn.negative(x) end,
 })

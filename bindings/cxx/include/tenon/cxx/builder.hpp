@@ -121,6 +121,10 @@ class Builder {
     return {session(), graph_.get()};
   }
   const SessionPtr& session() const { return graph_.session(); }
+  tn_edit* edit() const {
+    if (!edit_) throw Error(TN_FAILED_PRECONDITION, "this graph has been built already");
+    return edit_;
+  }
 
  private:
   struct Attributes {
@@ -154,10 +158,6 @@ class Builder {
   };
 
   const tn_host_graph_edit& edits() const { return *session()->edit; }
-  tn_edit* edit() const {
-    if (!edit_) throw Error(TN_FAILED_PRECONDITION, "this graph has been built already");
-    return edit_;
-  }
   Handle<tn_graph> graph_;
   tn_edit* edit_ = nullptr;
 };
