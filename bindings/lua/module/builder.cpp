@@ -96,14 +96,20 @@ int call(lua_State* state) {
                      tracing(state).arrays.call(text_argument(state, 2, "builder"), positional,
                                                 options_table(state, 3, "builder")));
 }
-// builder:node(op, inputs, n_outputs, attributes, domain)
+// builder:node(op, inputs, n_outputs, attributes, domain, bodies); bodies: models by name
 int node(lua_State* state) {
   std::string op = text_argument(state, 2, "builder");
   std::vector<tn_value_id> inputs = values_argument(state, 3);
   auto n_outputs = static_cast<uint64_t>(integer_argument(state, 4, "builder"));
   Json attributes = options_table(state, 5, "builder");
   std::string domain = lua_isnoneornil(state, 6) ? "" : text_argument(state, 6, "builder");
-  return push_values(state, self(state).node(domain, op, inputs, n_outputs, attributes));
+  std::vector<std::pair<std::string, cxx::Model>> bodies;
+  if (lua_istable(state, 7)) {
+    for (lua_pushnil(state); lua_next(state, 7) != 0; lua_pop(state, 1))
+      bodies.emplace_back(text_argument(state, -2, "builder"),
+                          object_argument<cxx::Model>(state, -1, "builder").share());
+  }
+  return push_values(state, self(state).node(domain, op, inputs, n_outputs, attributes, bodies));
 }
 // dtype, dims; -1 where a size is not known
 int type(lua_State* state) {
@@ -142,16 +148,19 @@ int where(lua_State* state) {
   return 1;
 }
 int kind(lua_State* state) {
-  const char* name = find_object<Tensor>(state, 1) ? "tensor" : luaL_typename(state, 1);
+  const char* name = find_object<Tensor>(state, 1)       ? "tensor"
+                     : find_object<cxx::Model>(state, 1) ? "model"
+                                                         : luaL_typename(state, 1);
   lua_pushstring(state, name);
   return 1;
 }
 
-// native.operators(table): metamethods of tensors, by name.
+// native.operators(table [, "model"]): metamethods of tensors, or of models, by name.
 int operators(lua_State* state) {
   luaL_checktype(state, 1, LUA_TTABLE);
+  bool of_models = lua_isstring(state, 2);
   lua_settop(state, 1);
-  luaL_getmetatable(state, kObjectName<Tensor>);
+  luaL_getmetatable(state, of_models ? kObjectName<cxx::Model> : kObjectName<Tensor>);
   for (lua_pushnil(state); lua_next(state, 1) != 0;) {
     lua_pushvalue(state, -2);  // metatable, name, function, name
     lua_insert(state, -2);

@@ -45,6 +45,7 @@ from ._core import Tensor
 from .arrays import *  # noqa: F403
 from .autodiff import grad, jvp, value_and_grad, vjp, vmap
 from .builder import Graph, Value
+from .control import cond, fori_loop, scan, while_loop
 from .data import Component, Dataset, evaluate
 from .errors import (
     AlreadyExists,
@@ -121,11 +122,13 @@ __all__ = [
     "Value",
     "callback",
     "components",
+    "cond",
     "configure",
     "data",
     "doctor",
     "e",
     "evaluate",
+    "fori_loop",
     "grad",
     "inf",
     "jit",
@@ -139,11 +142,13 @@ __all__ = [
     "pi",
     "plugins",
     "progress",
+    "scan",
     "schedule",
     "session",
     "train",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
     *arrays.__all__,
 ]

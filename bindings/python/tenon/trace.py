@@ -88,6 +88,7 @@ class Trace:
         self._own: dict[int, Value] = {}
         self._constants: dict[Any, tuple[Any, Value]] = {}
         self._names: set[str] = set()
+        self.model: Model | None = None  # once it is finished
 
     def __enter__(self) -> Trace:
         _stack.traces.append(self)
@@ -151,7 +152,8 @@ class Trace:
         """The graph with these results as its outputs."""
         for i, value in enumerate(results):
             self.native.add_output(f"result{i}", value.id)
-        return Model(self.native.build())
+        self.model = Model(self.native.build())
+        return self.model
 
     def splice(self, model: Model, inputs: Sequence[Value], scope: str = "") -> list[Value]:
         """Copies a graph in; its results."""

@@ -34,7 +34,8 @@ local function anywhere(name, f)
         if is_traced(leaf) then return f(...) end
         local what = kind(leaf)
         if what == "tensor" then tensors[#tensors + 1] = leaf end
-        key[#key + 1] = names[n] .. "=" .. (what == "tensor" and what or string.format("%q", leaf))
+        local is_plain = what == "number" or what == "string" or what == "boolean" or what == "nil"
+        key[#key + 1] = names[n] .. "=" .. (what == "tensor" and what or is_plain and string.format("%q", leaf) or tostring(leaf))
       end
     end
     return eager_plan(name, f, args, table.concat(key, ";"))(table.unpack(tensors))
@@ -44,6 +45,20 @@ end
 for name, f in pairs(array_functions) do
   tn[name] = anywhere(name, f)
 end
+
+for name, f in pairs(control_functions) do
+  tn[name] = anywhere(name, f)
+end
+
+-- model(x, ...): in a trace its nodes; outside of one a compiled function, kept with the model.
+local whole_models = setmetatable({}, { __mode = "k" })
+native.operators({
+  __call = function(model, ...)
+    if #traces > 0 then return model_call(model, ...) end
+    whole_models[model] = whole_models[model] or tn.jit(model)
+    return whole_models[model](...)
+  end,
+}, "model")
 
 -- tn.log.info(text) writes a line, tn.log(x) is the logarithm.
 local logarithm = tn.log

@@ -66,12 +66,12 @@ local function lift(x)
   return trace.own[x]
 end
 
--- One node; its values.
-local function nodes(op, inputs, outputs, attributes, domain)
+-- One node; its values. bodies: attributes that are models.
+local function nodes(op, inputs, outputs, attributes, domain, bodies)
   local trace = current(op)
   local ids = {}
-  for i, input in ipairs(inputs) do ids[i] = input and input.id or 0 end
-  local ok, made = pcall(trace.builder.node, trace.builder, op, ids, outputs, attributes or {}, domain or "")
+  for i, input in ipairs(inputs) do ids[i] = input and input.id or 0 end -- false: absent
+  local ok, made = pcall(trace.builder.node, trace.builder, op, ids, outputs, attributes or {}, domain or "", bodies)
   if not ok then fail((tostring(made):gsub("^%[?[^:%]]*%]?:%d+: ", ""))) end
   local values = {}
   for i, id in ipairs(made) do values[i] = new_value(trace, id) end
