@@ -89,7 +89,12 @@ Json argument_of(py::handle given) {
   if (py::hasattr(given, "weak"))
     return {{"value", given.attr("id").cast<uint64_t>()},
             {"weak", given.attr("weak").cast<bool>()}};
-  if (PyIndex_Check(given.ptr())) return given.cast<int64_t>();
+  // An array of NumPy says that it is an integer, and may be none.
+  if (PyIndex_Check(given.ptr())) {
+    if (auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(given.ptr())))
+      return whole.cast<int64_t>();
+    PyErr_Clear();
+  }
   Json list = Json::array();
   if (PySequence_Check(given.ptr()) || py::isinstance<py::iterable>(given)) {
     for (py::handle item : given)

@@ -65,6 +65,7 @@ from .errors import (
     UnknownError,
 )
 from .events import configure, progress, session
+from .jacobian import hessian, jacfwd, jacrev
 from .model import Model, Outputs, Plan, Port, load, parse
 from .step import Step
 from .traced import Traced
@@ -130,7 +131,10 @@ __all__ = [
     "evaluate",
     "fori_loop",
     "grad",
+    "hessian",
     "inf",
+    "jacfwd",
+    "jacrev",
     "jit",
     "jvp",
     "load",

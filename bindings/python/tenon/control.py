@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control flow that depends on data: cond, while_loop, fori_loop, scan. They are ONNX's If, Loop and
-Scan, so they have gradients and work under vmap; functions may use traced values from outside."""
+"""Control flow that depends on data: cond, while_loop, fori_loop, scan. They are ONNX's If, Loop
+and Scan, so they have gradients and work under vmap; functions may use traced values of outside."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import arrays as a
 from .errors import TracedValueError
-from .indexing import take_items
+from .indexing import At, take_items
 from .trace import Trace, Value, users_line
 
 # NumPy's own names for functions of the array API.
@@ -109,7 +109,8 @@ class Traced(Value):
 
     def __setitem__(self, *_: Any) -> NoReturn:
         raise TracedValueError(
-            f"{users_line()}: traced values do not change; use tn.where or tn.concat for a new one"
+            f"{users_line()}: traced values do not change; use x.at[i].set(y), tn.where or "
+            "tn.concat for a new one"
         )
 
     # Shape.
@@ -138,6 +139,11 @@ class Traced(Value):
 
     def __getitem__(self, key: Any) -> Traced:
         return take_items(self, key)
+
+    @property
+    def at(self) -> At:
+        """`x.at[key].set(y)` is x with y there; also add, multiply, min, max, get."""
+        return At(self)
 
     @property
     def T(self) -> Traced:
