@@ -210,6 +210,11 @@ class Builder {
   void add_output(const std::string& name, uint64_t value) {
     session_->check(session_->edit->add_output(edit(), str(name), value));
   }
+  // An operator that is a graph, with its gradient as a graph of its own.
+  void add_function(const std::string& type, const Model& body, const Model& vjp) {
+    session_->check(
+        session_->edit->add_function(edit(), str("function"), str(type), body.get(), vjp.get()));
+  }
   void pair_state(uint64_t input, uint64_t output) {
     session_->check(session_->edit->pair_state(edit(), input, output));
   }
@@ -283,6 +288,7 @@ void bind_builder(py::module_& module) {
       .def("number", &Builder::number)
       .def("integers", &Builder::integers)
       .def("add_output", &Builder::add_output)
+      .def("add_function", &Builder::add_function)
       .def("pair_state", &Builder::pair_state)
       .def("type_of", &Builder::type_of)
       .def("splice", &Builder::splice)

@@ -65,8 +65,9 @@ def _chosen(
 
 
 def jacrev(f: Function, /, argnums: int | Sequence[int] = 0, **options: Any) -> Any:
-    """A function that gives the Jacobian of f, row by row: for a result [m] and an argument [n] it is
-    [m, n]. For few results and many arguments; `tn.jacfwd` for the other way. Both may be trees: each leaf of the result becomes a tree like the argument. Options as `tn.jit`."""
+    """A function that gives the Jacobian of f, row by row: [m, n] for a result [m] and an argument
+    [n]. For few results and many arguments; `tn.jacfwd` for the other way. Both may be trees: each
+    leaf of the result becomes a tree like the argument. Options as `tn.jit`."""
 
     def inline(*args: Any, **named: Any) -> Any:
         function, primals = _chosen(f, args, named, argnums, "jacrev")

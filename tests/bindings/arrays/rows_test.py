@@ -16,13 +16,14 @@ from tenon import _core
 ROWS = {row["name"]: row for row in _core.array_functions()}
 IDS = [f"{i} {case[0]}" for i, case in enumerate(CASES)]
 # What one language has and the other says otherwise, and how.
-ERRORS = {name for name in tn.__all__ if isinstance(getattr(tn, name), type)}  # classes: Python's
+CLASSES = {name for name in tn.__all__ if isinstance(getattr(tn, name), type)} - {"custom_vjp"}
 PYTHON_ONLY = {
     "e": "math.exp(1)",
     "inf": "math.huge",
     "nan": "0/0",
     "pi": "math.pi",
     "newaxis": "tn.expand_dims",
+    "custom_vjp": "not in Lua yet: its builder has no functions with a gradient",
     "parse": "tn.load of a text",
     "configure": "the command's flags",
     "doctor": "tenon plugin doctor",
@@ -183,5 +184,5 @@ def test_an_editor_knows_them():
 def test_no_public_function_is_in_one_language_only(tmp_path):
     script = 'for name in pairs(require "tenon") do print(name) end'
     lua = set(run_lua(script, tmp_path))
-    assert set(tn.__all__) - ERRORS - lua == set(PYTHON_ONLY)
+    assert set(tn.__all__) - CLASSES - lua == set(PYTHON_ONLY)
     assert lua - set(tn.__all__) == set(LUA_ONLY)
