@@ -35,7 +35,7 @@ from . import _core
 from .data import Component
 from .events import session
 from .model import Dim, Model
-from .trace import Trace, Value, as_value, current
+from .trace import Trace, as_value, current
 
 _LAYER = "tenon.layer/1"
 _INITIALIZER = "tenon.initializer/1"
@@ -48,6 +48,7 @@ class _Building(threading.local):
     def __init__(self) -> None:
         self.names: dict[int, str] | None = None
         self.used: dict[str, int] = {}  # how many layers of a kind were named by it
+        self.kept: list[Layer] = []  # so that no other one gets its place in memory, and its name
         self.seed = 0
 
 
@@ -174,15 +175,15 @@ def load(model: Model, weights: Model | str, **options: Any) -> Model:
 
 @contextlib.contextmanager
 def _names(network: Any, seed: int) -> Iterator[None]:
-    before = _building.names, _building.used, _building.seed
+    before = _building.names, _building.used, _building.kept, _building.seed
     names: dict[int, str] = {}
     for name, layer in named_layers(network):
         names.setdefault(id(layer), name)
-    _building.names, _building.used, _building.seed = names, {}, seed
+    _building.names, _building.used, _building.kept, _building.seed = names, {}, [], seed
     try:
         yield
     finally:
-        _building.names, _building.used, _building.seed = before
+        _building.names, _building.used, _building.kept, _building.seed = before
 
 
 def _name_of(layer: Layer) -> str:
@@ -193,14 +194,8 @@ def _name_of(layer: Layer) -> str:
         word = layer.id.rpartition(".")[2]
         count = _building.used[word] = _building.used.get(word, 0) + 1
         _building.names[id(layer)] = f"{word}{count}"
-        _kept_alive(layer)
+        _building.kept.append(layer)
     return _building.names[id(layer)]
-
-
-def _kept_alive(layer: Layer) -> None:
-    """As long as the trace, so that no other layer gets its place in memory, and its name."""
-    trace: Any = current()
-    trace._constants[("layer", id(layer))] = (layer, Value)
 
 
 def _known(role: str) -> dict[str, dict[str, Any]]:
