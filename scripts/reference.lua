@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The reference networks, each trained by its recipe from seed to file: what proofs of later work start from.
---   scripts/fetch mnist glyphs shapes characters
+--   scripts/fetch mnist glyphs shapes characters leaves
 --   tenon run scripts/reference.lua [--set networks=lenet,resnet20] [--set seeds=1] [--set epochs=N] [--set out=runs/reference]
 -- Called again it goes on where it was stopped: each training has its folder OUT/NETWORK_SEED, and one that had
 -- ended gives its weights at once. Weights go to OUT/NETWORK_SEED.safetensors under PyTorch's names.
@@ -95,12 +95,21 @@ local function transformer()
   }
 end
 
+-- Two layers that read an outline from both ends.
+local function lstm()
+  return nn.module {
+    lstm = nn.LSTM(64, { layers = 2, bidirectional = true, dropout = 0.2 }), head = nn.Linear(6),
+    forward = function(self, series) return self.head(self.lstm(series):mean(1)) end,
+  }
+end
+
 local function adamw() return tn.optim.adamw { lr = tn.schedule.cosine { base = 2e-3, warmup = 50 }, weight_decay = 0.01 } end
 local function nesterov()
   return tn.optim.sgd { lr = tn.schedule.cosine { base = 0.1, warmup = 100 }, momentum = 0.9, nesterov = true, weight_decay = 5e-4 }
 end
 
 local digit, glyph = { name = "image", shape = { "N", 1, 28, 28 } }, { name = "image", shape = { "N", 1, 32, 32 } }
+local series = { name = "series", shape = { "N", 427, 1 } }
 local picture, text = { name = "image", shape = { "N", 1, 64, 64 } }, { name = "token", shape = { "N", 64 }, dtype = "int64" }
 
 -- Data: files DATA_train.npz and DATA_test.npz. Classes are on the last axis.
@@ -111,9 +120,10 @@ local recipes = {
   { name = "mobilenet", network = mobilenet, data = "glyphs", input = glyph, epochs = 12, optimizer = adamw },
   { name = "unet", network = unet, data = "shapes", input = picture, epochs = 20, optimizer = adamw },
   { name = "transformer", network = transformer, data = "characters", input = text, epochs = 10, optimizer = adamw },
+  { name = "lstm", network = lstm, data = "leaves", input = series, epochs = 60, batch = 20, clip_norm = 1, optimizer = adamw },
 }
 
-local wanted = args.networks or "lenet,mnist_cnn,resnet20,mobilenet,unet,transformer"
+local wanted = args.networks or "lenet,mnist_cnn,resnet20,mobilenet,unet,transformer,lstm"
 local function is_wanted(name) return ("," .. wanted .. ","):find("," .. name .. ",", 1, true) end
 
 local known, results = {}, {}
@@ -127,7 +137,7 @@ local function train(recipe, seed)
   local place, data = out .. "/" .. recipe.name .. "_" .. seed, models .. "/" .. recipe.data
   local model = nn.build(recipe.network(), { recipe.input }, { seed = seed })
   local trained, report = tn.train(model, {
-    data = tn.data.npz(data .. "_train.npz"), epochs = args.epochs or recipe.epochs, batch = 64, drop_last = true,
+    data = tn.data.npz(data .. "_train.npz"), epochs = args.epochs or recipe.epochs, batch = recipe.batch or 64, drop_last = true, clip_norm = recipe.clip_norm or 0,
     loss = tn.loss.cross_entropy { axis = -1 }, optimizer = recipe.optimizer(), seed = seed, run = place, resume = true,
   })
   trained:save(place .. ".safetensors")

@@ -10,6 +10,7 @@ from models import (
     crepe,
     digits,
     glyphs,
+    leaves,
     minilm,
     mnist,
     mobilenet_v2,
@@ -86,6 +87,7 @@ ROWS = (
         shapes.build,
         {"n_train": 2000, "n_test": 300, "seed": 8},
     ),
+    Row("leaves", "outlines of leaves as series: leaves_train.npz, leaves_test.npz", leaves.build),
     Row(
         "ppocr-rec",
         "PP-OCRv4 text recogniser and its dictionary",

@@ -13,7 +13,7 @@ import tenon as tn
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "reference.lua"
 
 
-NETWORKS = ["lenet", "mnist_cnn", "resnet20", "mobilenet", "unet", "transformer"]
+NETWORKS = ["lenet", "mnist_cnn", "resnet20", "mobilenet", "unet", "transformer", "lstm"]
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,8 @@ def folder(tmp_path_factory):
             np.savez(made / f"{name}_{part}.npz", image=image.astype("f"), label=label)
             token, mask = rng.integers(0, 96, (64, 65)), rng.integers(0, 5, (64, 64, 64))
             image = rng.random((64, 1, 64, 64)).astype("f")
+            series = rng.standard_normal((40, 427, 1)).astype("f")
+            np.savez(made / f"leaves_{part}.npz", series=series, label=rng.integers(0, 6, 40))
             np.savez(made / f"characters_{part}.npz", token=token[:, :-1], label=token[:, 1:])
             np.savez(made / f"shapes_{part}.npz", image=image, label=mask)
     return made

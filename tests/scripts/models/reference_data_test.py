@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from models import characters, glyphs, shapes
+from models import characters, glyphs, leaves, shapes
 
 MAKES = [
     lambda seed: glyphs.drawn("dejavu", 12, seed),
@@ -44,3 +44,10 @@ def test_a_label_is_the_next_character():
     assert np.array_equal(data["token"][:, 1:], data["label"][:, :-1])
     assert data["token"].min() >= 0 and data["token"].max() <= 95
     assert not set(characters.TRAIN_TEXTS) & set(characters.TEST_TEXTS)
+
+
+def test_series_are_read_with_their_classes():
+    data = leaves.parsed("@problemName x\n@data\n1.5,-2:3\n0,1e-1:1\n2,2:3\n")
+    assert data["series"].shape == (3, 2, 1)
+    np.testing.assert_array_equal(data["series"][:2, :, 0], np.array([[1.5, -2], [0, 0.1]], "f"))
+    assert data["label"].tolist() == [1, 0, 1]
