@@ -103,7 +103,8 @@ Result<bool> open_refused(const Assignment& all,
   std::vector<tn_node_id> refused, opened;
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     const tn_op* row = op_service()->of(graph, all.nodes[i]);
-    if (all.backend[i] != 0 && row && row->decompose) refused.push_back(all.nodes[i]);
+    // Without a row it may be a function of the graph, whose pieces are its body.
+    if (all.backend[i] != 0 && (!row || row->decompose)) refused.push_back(all.nodes[i]);
   }
   if (refused.empty()) return false;
   auto trial = Ref<tn_graph>::take(clone(*graph));

@@ -5,6 +5,7 @@
 #include "bodies.hpp"
 #include "interface.hpp"
 #include "masked_loop.hpp"
+#include "rules.hpp"
 
 namespace tenon::autodiff {
 namespace {
@@ -274,7 +275,39 @@ struct ControlRule {
 };
 constexpr ControlRule kRules[] = {{"If", batch_if}, {"Loop", batch_loop}, {"Scan", batch_scan}};
 
+std::vector<Type> types_of(const std::vector<Value>& values) {
+  std::vector<Type> types;
+  for (Value value : values)
+    types.push_back(value.type());
+  return types;
+}
+
 }  // namespace
+
+Status batch_function(BatchContext& c, Node node) {
+  Called called = function_of(node);
+  Graph body{called.body}, vjp{called.vjp};
+  Marks in(body.inputs().size(), 1), out(body.outputs().size(), 1);
+  Marks in_vjp(vjp.inputs().size(), 1), out_vjp(vjp.outputs().size(), 1);
+  TN_TRY(wide, batched_body(c, body, types_of(body.inputs()), in, out));
+  TN_TRY(wide_vjp, batched_body(c, vjp, types_of(vjp.inputs()), in_vjp, out_vjp));
+  std::string type = cat(node.type(), "_of_", c.size < 0 ? "many" : std::to_string(c.size));
+  std::string domain(node.domain());
+  Status added(
+      services.edit->add_function(c.edit.raw, str(domain), str(type), wide.get(), wide_vjp.get()));
+  bool is_there = !added.ok() && added.code() == TN_ALREADY_EXISTS;  // called twice
+  if (!is_there) TN_CHECK(std::move(added));
+  Builder b(c.edit);
+  std::vector<Value> inputs;
+  for (Value input : node.inputs())
+    inputs.push_back(with_axis(b, c, input));
+  Node made =
+      b.node({.type = type, .inputs = inputs, .n_outputs = node.n_outputs(), .domain = domain});
+  TN_CHECK(b.status());
+  for (uint64_t i = 0; i < node.n_outputs(); ++i)
+    if (node.output(i)) c.batched[node.output(i).id] = made.output(i);
+  return {};
+}
 
 Result<std::vector<Node>> batch_control(BatchContext& c, Node node) {
   for (const ControlRule& rule : kRules)

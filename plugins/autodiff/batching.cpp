@@ -80,7 +80,12 @@ bool next_rung(const Status& status) {
 
 Result<std::vector<Node>> by_ladder(BatchContext& c, Node node) {
   const tn_op* row = node.row();
-  bool composite = bool(function_of(node)) || (row && row->decompose);
+  Called called = function_of(node);
+  if (called.vjp) {
+    TN_CHECK(batch_function(c, node));
+    return std::vector<Node>{};
+  }
+  bool composite = bool(called) || (row && row->decompose);
   if (row && row->batch) {
     Status done = batch_by_row(c, node, row);
     if (!next_rung(done)) {

@@ -38,6 +38,10 @@ Status batch_by_loop(BatchContext& context, Node node);
 // whose condition differs by example is both branches and a choice.
 Result<std::vector<Node>> batch_control(BatchContext& context, Node node);
 
+// A call of a function with a gradient of its own: of another one, whose body and gradient are
+// batched, so that a gradient that is taken later is the function's own.
+Status batch_function(BatchContext& context, Node node);
+
 bool has_batched_input(const BatchContext& context, Node node);
 // The batched form of an input, or the input itself.
 Value form_of(const BatchContext& context, Value input);

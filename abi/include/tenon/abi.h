@@ -24,6 +24,8 @@
 #include "tenon/role/callback.h"
 #include "tenon/role/dataset.h"
 #include "tenon/role/importance.h"
+#include "tenon/role/initializer.h"
+#include "tenon/role/layer.h"
 #include "tenon/role/loss.h"
 #include "tenon/role/metric.h"
 #include "tenon/role/observer.h"

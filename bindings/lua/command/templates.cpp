@@ -204,6 +204,8 @@ const Template kTemplates[] = {
     {"metric", "COMPONENTS", kMetricTemplate},
     {"loss", "COMPONENTS", kLossTemplate},
     {"optimizer", "COMPONENTS", kOptimizerTemplate},
+    {"layer", "COMPONENTS", kLayerTemplate},
+    {"initializer", "COMPONENTS", kInitializerTemplate},
     {"backend", "COMPONENTS", kBackendTemplate},
 };
 

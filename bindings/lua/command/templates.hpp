@@ -25,6 +25,9 @@ extern const char* const kMetricTemplate;
 // templates_training.cpp
 extern const char* const kLossTemplate;
 extern const char* const kOptimizerTemplate;
+// templates_layers.cpp
+extern const char* const kLayerTemplate;
+extern const char* const kInitializerTemplate;
 // templates_backend.cpp
 extern const char* const kBackendTemplate;
 

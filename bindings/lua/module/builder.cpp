@@ -4,21 +4,38 @@
 
 #include <cstring>
 
+#include "tenon/arrays/graph.hpp"
+
 #include "convert.hpp"
 #include "trace_source.hpp"
 
 namespace tenon::lua {
-
-template <>
-inline constexpr const char* kObjectName<cxx::Builder> = "tenon.builder";
 
 namespace {
 
 using cxx::Builder;
 using cxx::Tensor;
 
+// A graph under construction, and the array functions over it.
+struct Tracing {
+  explicit Tracing(const cxx::SessionPtr& session)
+      : builder(session), arrays(*session, builder.edit()) {}
+  Builder builder;
+  arrays::Graph arrays;
+};
+
+}  // namespace
+
+template <>
+inline constexpr const char* kObjectName<Tracing> = "tenon.builder";
+
+namespace {
+
+Tracing& tracing(lua_State* state) {
+  return object_argument<Tracing>(state, 1, "builder");
+}
 Builder& self(lua_State* state) {
-  return object_argument<Builder>(state, 1, "builder");
+  return tracing(state).builder;
 }
 tn_value_id value_argument(lua_State* state, int index) {
   return static_cast<tn_value_id>(integer_argument(state, index, "builder"));
@@ -50,7 +67,7 @@ int push_value(lua_State* state, tn_value_id value) {
 }
 
 int create(lua_State* state) {
-  push_object(state, Builder(runtime(state).session));
+  push_object(state, Tracing(runtime(state).session));
   return 1;
 }
 // builder:input(name, dtype, dims); a size that is known at run time is a name
@@ -62,34 +79,54 @@ int input(lua_State* state) {
 int constant(lua_State* state) {
   return push_value(state, self(state).constant(object_argument<Tensor>(state, 2, "builder")));
 }
-// builder:numbers(list, dtype): a vector; builder:numbers(number, dtype): a scalar.
-int numbers(lua_State* state) {
-  bool scalar = lua_isnumber(state, 2);
-  Json list = scalar ? Json::array({to_json(state, 2, "builder")}) : to_json(state, 2, "builder");
+// builder:number(x, dtype): a scalar; builder:integers(list): a vector of int64.
+int number(lua_State* state) {
   uint32_t dtype = cxx::dtype_of(text_argument(state, 3, "builder"));
-  std::vector<int64_t> shape;
-  if (!scalar) shape.push_back(static_cast<int64_t>(list.size()));
-  Tensor made = Tensor::zeros(runtime(state).session, dtype, shape);
-  for (size_t i = 0; i < list.size(); ++i) {
-    auto at = static_cast<int64_t>(i);
-    // Large integers are no doubles.
-    if (dtype == TN_I64 && list[i].is_number_integer()) {
-      int64_t whole = list[i];
-      std::memcpy(static_cast<int64_t*>(made.data()) + at, &whole, sizeof whole);
-    } else {
-      made.set(at, list[i].get<double>());
-    }
-  }
-  return push_value(state, self(state).constant(made));
+  return push_value(state, tracing(state).arrays.number(to_json(state, 2, "builder"), dtype).id);
 }
-// builder:node(op, inputs, n_outputs, attributes, domain)
+int integers(lua_State* state) {
+  return push_value(state, tracing(state).arrays.integers(ints_argument(state, 2)).id);
+}
+// builder:call(name, named, ...): the values of an array function.
+int call(lua_State* state) {
+  Json positional = Json::array();
+  for (int i = 4; i <= lua_gettop(state); ++i)
+    positional.push_back(to_json(state, i, "builder"));
+  return push_values(state,
+                     tracing(state).arrays.call(text_argument(state, 2, "builder"), positional,
+                                                options_table(state, 3, "builder")));
+}
+// builder:node(op, inputs, n_outputs, attributes, domain, bodies); bodies: models by name
 int node(lua_State* state) {
   std::string op = text_argument(state, 2, "builder");
   std::vector<tn_value_id> inputs = values_argument(state, 3);
   auto n_outputs = static_cast<uint64_t>(integer_argument(state, 4, "builder"));
   Json attributes = options_table(state, 5, "builder");
   std::string domain = lua_isnoneornil(state, 6) ? "" : text_argument(state, 6, "builder");
-  return push_values(state, self(state).node(domain, op, inputs, n_outputs, attributes));
+  std::vector<std::pair<std::string, cxx::Model>> bodies;
+  if (lua_istable(state, 7)) {
+    for (lua_pushnil(state); lua_next(state, 7) != 0; lua_pop(state, 1))
+      bodies.emplace_back(text_argument(state, -2, "builder"),
+                          object_argument<cxx::Model>(state, -1, "builder").share());
+  }
+  return push_values(state, self(state).node(domain, op, inputs, n_outputs, attributes, bodies));
+}
+// builder:layer(layer, name, seed, inputs, n_outputs)
+int layer(lua_State* state) {
+  auto& component = object_argument<cxx::Component>(state, 2, "builder");
+  std::string name = text_argument(state, 3, "builder");
+  auto seed = static_cast<uint64_t>(integer_argument(state, 4, "builder"));
+  std::vector<tn_value_id> inputs = values_argument(state, 5);
+  auto n_outputs = static_cast<uint64_t>(integer_argument(state, 6, "builder"));
+  return push_values(state, self(state).layer(component, name, seed, inputs, n_outputs));
+}
+// native.component(role, id, options)
+int component(lua_State* state) {
+  std::string role = text_argument(state, 1, "component"),
+              id = text_argument(state, 2, "component");
+  cxx::Options options = to_options(state, 3, role, id, id);
+  push_object(state, cxx::Component(runtime(state).session, role, id, options));
+  return 1;
 }
 // dtype, dims; -1 where a size is not known
 int type(lua_State* state) {
@@ -110,6 +147,11 @@ int build(lua_State* state) {
   push_object(state, self(state).build());
   return 1;
 }
+// The table of array functions.
+int array_functions(lua_State* state) {
+  push_json(state, arrays::description());
+  return 1;
+}
 // "file:line:" of the innermost line that is not the library's.
 int where(lua_State* state) {
   lua_Debug seen{};
@@ -123,16 +165,19 @@ int where(lua_State* state) {
   return 1;
 }
 int kind(lua_State* state) {
-  const char* name = find_object<Tensor>(state, 1) ? "tensor" : luaL_typename(state, 1);
+  const char* name = find_object<Tensor>(state, 1)       ? "tensor"
+                     : find_object<cxx::Model>(state, 1) ? "model"
+                                                         : luaL_typename(state, 1);
   lua_pushstring(state, name);
   return 1;
 }
 
-// native.operators(table): metamethods of tensors, by name.
+// native.operators(table [, "model"]): metamethods of tensors, or of models, by name.
 int operators(lua_State* state) {
   luaL_checktype(state, 1, LUA_TTABLE);
+  bool of_models = lua_isstring(state, 2);
   lua_settop(state, 1);
-  luaL_getmetatable(state, kObjectName<Tensor>);
+  luaL_getmetatable(state, of_models ? kObjectName<cxx::Model> : kObjectName<Tensor>);
   for (lua_pushnil(state); lua_next(state, 1) != 0;) {
     lua_pushvalue(state, -2);  // metatable, name, function, name
     lua_insert(state, -2);
@@ -142,22 +187,22 @@ int operators(lua_State* state) {
 }
 
 constexpr Function kMethods[] = {
-    {"input", guarded<input>},   {"constant", guarded<constant>}, {"numbers", guarded<numbers>},
-    {"node", guarded<node>},     {"type", guarded<type>},         {"output", guarded<output>},
-    {"splice", guarded<splice>}, {"build", guarded<build>},
+    {"input", guarded<input>},       {"constant", guarded<constant>}, {"number", guarded<number>},
+    {"integers", guarded<integers>}, {"call", guarded<call>},         {"node", guarded<node>},
+    {"type", guarded<type>},         {"output", guarded<output>},     {"splice", guarded<splice>},
+    {"build", guarded<build>},       {"layer", guarded<layer>},
 };
 constexpr Function kNative[] = {
-    {"builder", guarded<create>},
-    {"where", guarded<where>},
-    {"kind", guarded<kind>},
-    {"operators", guarded<operators>},
+    {"builder", guarded<create>},      {"array_functions", guarded<array_functions>},
+    {"where", guarded<where>},         {"kind", guarded<kind>},
+    {"operators", guarded<operators>}, {"component", guarded<component>},
 };
 
 }  // namespace
 
 // With `tn` on the stack: runs trace.lua with it and the native functions.
 void add_traced_functions(lua_State* state) {
-  register_object<Builder>(state, kMethods);
+  register_object<Tracing>(state, kMethods);
   if (luaL_loadbufferx(state, kTraceSource, sizeof kTraceSource - 1, kTraceChunk, "t") != LUA_OK)
     lua_error(state);
   lua_pushvalue(state, -2);

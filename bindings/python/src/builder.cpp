@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs built from Python: one edit, committed when the model is asked for.
 #include <deque>
+#include <optional>
 
 #include <pybind11/stl.h>
+
+#include "tenon/role/layer.h"
+
+#include "tenon/arrays/graph.hpp"
 
 #include "model.hpp"
 
@@ -75,6 +80,37 @@ class Attribute {
   TensorPtr tensor_;
 };
 
+using arrays::Json;
+
+// An argument of an array function: a value of the graph has a number and may be weak.
+Json argument_of(py::handle given) {
+  if (given.is_none()) return nullptr;
+  if (py::isinstance<py::bool_>(given)) return given.cast<bool>();
+  if (py::isinstance<py::float_>(given)) return given.cast<double>();
+  if (py::isinstance<py::str>(given)) return given.cast<std::string>();
+  if (py::hasattr(given, "weak"))
+    return {{"value", given.attr("id").cast<uint64_t>()},
+            {"weak", given.attr("weak").cast<bool>()}};
+  // An array of NumPy says that it is an integer, and may be none.
+  if (PyIndex_Check(given.ptr())) {
+    if (auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(given.ptr())))
+      return whole.cast<int64_t>();
+    PyErr_Clear();
+  }
+  Json list = Json::array();
+  if (PySequence_Check(given.ptr()) || py::isinstance<py::iterable>(given)) {
+    for (py::handle item : given)
+      list.push_back(argument_of(item));
+    return list;
+  }
+  if (PyNumber_Check(given.ptr()))
+    return py::float_(py::reinterpret_borrow<py::object>(given)).cast<double>();
+  invalid(cat("expected numbers, texts or lists of them, got ", Py_TYPE(given.ptr())->tp_name));
+}
+py::object object_of(const Json& value) {
+  return py::module_::import("json").attr("loads")(value.dump());
+}
+
 class Builder {
  public:
   explicit Builder(const SessionPtr& session) : session_(session) {
@@ -82,6 +118,7 @@ class Builder {
     session_->check(session_->graph->create(session_->ctx(), &raw));
     graph_ = Handle<tn_graph>(session_, raw, session_->graph->release);
     session_->check(session_->edit->begin(raw, &edit_));
+    arrays_.emplace(*session_, edit_);
   }
   ~Builder() {
     if (edit_) session_->edit->rollback(edit_);
@@ -155,8 +192,43 @@ class Builder {
         without_gil([&] { return session_->edit->add_node(edit(), &desc, &node, made.data()); }));
     return made;
   }
+  // What a layer writes for these inputs (0: absent), with parameters NAME.weight and so on.
+  std::vector<uint64_t> add_layer(const Component& layer,
+                                  const std::string& name,
+                                  uint64_t seed,
+                                  const std::vector<uint64_t>& inputs,
+                                  uint64_t outputs) {
+    void* self = nullptr;
+    const auto* table = layer.table<tn_layer>("tenon.layer/1", &self);
+    tn_layer_use use{sizeof use, 0, str(name), seed, inputs.size(), inputs.data(), outputs};
+    std::vector<uint64_t> made(outputs);
+    session_->check(without_gil([&] { return table->build(self, edit(), &use, made.data()); }));
+    return made;
+  }
+  // An array function by name; the values that it gives.
+  std::vector<uint64_t> call(const std::string& name, const py::args& given, const py::dict& more) {
+    Json positional = argument_of(given);
+    Json named = Json::object();
+    for (auto [key, value] : more)
+      named[key.cast<std::string>()] = argument_of(value);
+    edit();
+    return without_gil([&] { return arrays_->call(name, positional, named); });
+  }
+  uint64_t number(py::handle given, const std::string& dtype) {
+    edit();
+    return arrays_->number(argument_of(given), dtype_of(dtype)).id;
+  }
+  uint64_t integers(const std::vector<int64_t>& list) {
+    edit();
+    return arrays_->integers(list).id;
+  }
   void add_output(const std::string& name, uint64_t value) {
     session_->check(session_->edit->add_output(edit(), str(name), value));
+  }
+  // An operator that is a graph, with its gradient as a graph of its own.
+  void add_function(const std::string& type, const Model& body, const Model& vjp) {
+    session_->check(
+        session_->edit->add_function(edit(), str("function"), str(type), body.get(), vjp.get()));
   }
   void pair_state(uint64_t input, uint64_t output) {
     session_->check(session_->edit->pair_state(edit(), input, output));
@@ -213,18 +285,26 @@ class Builder {
   SessionPtr session_;
   Handle<tn_graph> graph_;
   tn_edit* edit_ = nullptr;
+  std::optional<arrays::Graph> arrays_;
 };
 
 }  // namespace
 
 void bind_builder(py::module_& module) {
+  module.def("array_functions", [] { return object_of(arrays::description()); });
   py::class_<ElementType>(module, "ElementType").def(py::init<const std::string&>());
   py::class_<Builder>(module, "Builder")
       .def(py::init<const SessionPtr&>())
       .def("add_input", &Builder::add_input)
       .def("add_constant", &Builder::add_constant)
       .def("add_node", &Builder::add_node)
+      .def("add_layer", &Builder::add_layer)
+      .def("call", [](Builder& self, const std::string& name, const py::args& given,
+                      const py::kwargs& named) { return self.call(name, given, named); })
+      .def("number", &Builder::number)
+      .def("integers", &Builder::integers)
       .def("add_output", &Builder::add_output)
+      .def("add_function", &Builder::add_function)
       .def("pair_state", &Builder::pair_state)
       .def("type_of", &Builder::type_of)
       .def("splice", &Builder::splice)

@@ -35,27 +35,20 @@ from typing import Any
 
 from . import (
     _core,
-    arithmetic,
-    creation,
+    arrays,
     data,
-    elementwise,
-    functions,
     loss,
     nn,
     optim,
-    products,
-    random,
-    reductions,
     schedule,
-    sorting,
 )
 from ._core import Tensor
-from .arithmetic import *  # noqa: F403
-from .autodiff import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
+from .arrays import *  # noqa: F403
+from .autodiff import grad, jvp, value_and_grad, vjp, vmap
 from .builder import Graph, Value
-from .creation import *  # noqa: F403
+from .control import cond, fori_loop, scan, while_loop
+from .custom import custom_vjp
 from .data import Component, Dataset, evaluate
-from .elementwise import *  # noqa: F403
 from .errors import (
     AlreadyExists,
     Cancelled,
@@ -74,13 +67,8 @@ from .errors import (
     UnknownError,
 )
 from .events import configure, progress, session
-from .functions import *  # noqa: F403
+from .jacobian import hessian, jacfwd, jacrev
 from .model import Model, Outputs, Plan, Port, load, parse
-from .nn import *  # noqa: F403
-from .products import *  # noqa: F403
-from .random import *  # noqa: F403
-from .reductions import *  # noqa: F403
-from .sorting import *  # noqa: F403
 from .step import Step
 from .traced import Traced
 from .training import callback, train
@@ -137,38 +125,38 @@ __all__ = [
     "Value",
     "callback",
     "components",
+    "cond",
     "configure",
+    "custom_vjp",
     "data",
     "doctor",
     "e",
     "evaluate",
+    "fori_loop",
     "grad",
+    "hessian",
     "inf",
+    "jacfwd",
+    "jacrev",
     "jit",
     "jvp",
     "load",
     "loss",
     "nan",
     "newaxis",
+    "nn",
     "optim",
     "parse",
     "pi",
     "plugins",
     "progress",
+    "scan",
     "schedule",
     "session",
-    "stop_gradient",
     "train",
     "value_and_grad",
     "vjp",
     "vmap",
-    *arithmetic.__all__,
-    *creation.__all__,
-    *elementwise.__all__,
-    *functions.__all__,
-    *nn.__all__,
-    *products.__all__,
-    *random.__all__,
-    *reductions.__all__,
-    *sorting.__all__,
+    "while_loop",
+    *arrays.__all__,
 ]

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import tree
-from .eager import anywhere
 from .errors import InvalidArgument
 from .model import Model
 from .trace import Trace, Value, as_value, cast, current, tracing, users_line
@@ -279,9 +278,3 @@ def _vmap(
         random=random,
     )
     return tree.unflatten(inner.structure, iter(inner.splice(model)))
-
-
-@anywhere
-def stop_gradient(x: Any, /) -> Any:
-    """x, but a constant to gradients."""
-    return current().node("StopGradient", [as_value(x)], domain="tenon")

@@ -96,6 +96,14 @@ class TracedValueError(InvalidArgument, TypeError):
     """A value under trace was used where a number is needed, as in `if` or `float()`."""
 
 
+class ArgumentError(InvalidArgument, TypeError):
+    """An array function was given what it does not take."""
+
+
+class AxisError(OutOfRange, IndexError):
+    """An array has no such axis."""
+
+
 _CLASSES = {
     cls.code: cls
     for cls in (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import functions as f
+from . import arrays as f
 from . import types
 from .errors import TracedValueError
 from .trace import Value, as_index, as_value, current, integers, users_line
@@ -152,3 +152,68 @@ def _gather(x: Value, axes: list[int], indices: list[Value], plan: _Plan) -> tup
     target = plan.is_new[: plan.front].count(False)
     moved = list(range(at, at + count))
     return f.moveaxis(x, moved, [target + i for i in range(count)]), count
+
+
+def _is_static(key: Any) -> bool:
+    items = key if isinstance(key, tuple) else (key,)
+    return not any(isinstance(item, Value) for item in items)
+
+
+class Place:
+    """`x.at[key]`: what x would be with other elements there."""
+
+    def __init__(self, x: Value, key: Any) -> None:
+        self._x = current().lift(x)
+        self._key = key
+
+    def get(self) -> Any:
+        """x[key]."""
+        return take_items(self._x, self._key)
+
+    def set(self, value: Any) -> Any:
+        """x with value, which is broadcast, at these places; where one is named twice, either."""
+        return self._scattered(value, "none")
+
+    def add(self, value: Any) -> Any:
+        """x with value added at these places; what is named twice gets both."""
+        return self._scattered(value, "add")
+
+    def multiply(self, value: Any) -> Any:
+        """x with these places multiplied by value."""
+        return self._scattered(value, "mul")
+
+    def max(self, value: Any) -> Any:
+        """x with the larger of each element and value at these places."""
+        return self._scattered(value, "max")
+
+    def min(self, value: Any) -> Any:
+        """x with the smaller of each element and value at these places."""
+        return self._scattered(value, "min")
+
+    def _scattered(self, value: Any, reduction: str) -> Any:
+        x = self._x
+        if not all(isinstance(dim, int) for dim in x.shape):
+            _fail(f"at[...]: expected an array whose sizes are known, got {x!r}")
+        numbers = np.arange(np.prod(x.shape, dtype=np.int64)).reshape(x.shape)
+        # The number of each place among all elements, so that every key works that x[key] takes.
+        spelled = _spell_out(x, self._key)
+        if _is_static(self._key) and not any(_is_array(item) for item in spelled):
+            take_items(x, self._key)  # it checks the key
+            places = as_value(np.ascontiguousarray(numbers[self._key]))
+        else:
+            places = take_items(as_value(numbers), self._key)
+        new = f.astype(as_value(value), x.dtype)
+        updates = new if new.shape == places.shape else f.broadcast_to(new, places.shape)
+        flat = [f.reshape(part, (-1,)) for part in (x, places, updates)]
+        made = current().node("ScatterElements", flat, axis=0, reduction=reduction)
+        return f.reshape(made, x.shape)
+
+
+class At:
+    """`x.at`, to be indexed."""
+
+    def __init__(self, x: Value) -> None:
+        self._x = x
+
+    def __getitem__(self, key: Any) -> Place:
+        return Place(self._x, key)

@@ -1,133 +1,268 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What layers of networks are made of. Images are [batch, channels, height, width]."""
+"""`tenon.nn`: networks made of layers, and models made of networks.
+
+    class Block(nn.Module):
+        def __init__(self, width):
+            self.conv1 = nn.Conv(width, 3, padding=1, bias=False)
+            self.bn1 = nn.BatchNorm()
+
+        def forward(self, x):
+            return tn.relu(self.bn1(self.conv1(x)) + x)
+
+    net = nn.Sequential(nn.Conv(16, 3, padding=1), Block(16), nn.GlobalAvgPool(), nn.Linear(10))
+    model = nn.build(net, {"image": ("N", 3, 32, 32)}, seed=0)      # a tn.Model
+    model = tn.train(model, data, epochs=5)
+
+Layers are components of the role `tenon.layer/1`, of any plugin: `nn.Linear` makes `layers.linear`.
+What comes out of them is read from what goes in, so that sizes are said once. Their options are
+those of their schemas (`help(nn.Conv)`), the first ones (most often those without a default) may be
+given in order. Parameters
+are called by where a layer is kept: `0.weight`, `1.conv1.weight`, as PyTorch calls them.
+
+`nn.init.he(mode="fan_out")` makes an initializer; where it has no options its name will do:
+`nn.BatchNorm(init="zeros")`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from . import types
-from .eager import anywhere
-from .elementwise import as_float
-from .trace import alike, as_value, cast, current
+from . import _core
+from .data import Component
+from .events import session
+from .model import Dim, Model
+from .trace import Trace, as_value, current
 
-__all__: list[str] = []
-Sizes = int | Sequence[int]
-_AUTO_PAD = {"same": "SAME_UPPER", "valid": "VALID"}
-
-
-def _public(function: Any) -> Any:
-    __all__.append(function.__name__)
-    return anywhere(function)
-
-
-def _each(sizes: Sizes, rank: int) -> list[int]:
-    return [sizes] * rank if isinstance(sizes, int) else list(sizes)
+_LAYER = "tenon.layer/1"
+_INITIALIZER = "tenon.initializer/1"
+_OWN = ["Input", "Layer", "Module", "Residual", "Sequential", "build", "init", "load"]
 
 
-@_public
-def op(name: str, /, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
-    """One node of any operator that a plugin brings: `tn.op("Relu", x)`, `tn.op("acme.Squircle", x,
-    power=4)`; what stands before the last dot is the domain. None: an input that is left out.
-    outputs: how many it has; several are a tuple."""
-    domain, _, kind = name.rpartition(".")
-    values = [None if x is None else as_value(x) for x in inputs]
-    return current().node(kind, values, outputs=outputs, domain=domain, **attributes)
+class _Building(threading.local):
+    """The network that is being built: names of its layers, and the seed."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] | None = None
+        self.used: dict[str, int] = {}  # how many layers of a kind were named by it
+        self.kept: list[Layer] = []  # so that no other one gets its place in memory, and its name
+        self.seed = 0
 
 
-@_public
-def softmax(x: Any, /, axis: int = -1) -> Any:
-    """exp(x) divided by its sum over axis; the shape of x."""
-    return current().node("Softmax", [as_float(x)], axis=axis)
+_building = _Building()
 
 
-@_public
-def log_softmax(x: Any, /, axis: int = -1) -> Any:
-    """The logarithm of softmax; the shape of x."""
-    return current().node("LogSoftmax", [as_float(x)], axis=axis)
+class Layer(Component):
+    """A layer with its options. Inside of `nn.build` it is a function of traced values; one that is
+    used twice has one set of parameters."""
+
+    def __init__(self, id: str, /, **options: Any) -> None:
+        super().__init__(_LAYER, id, **options)
+
+    def __call__(self, *inputs: Any, outputs: int = 1) -> Any:
+        """None: an input that is left out. outputs: how many results; several are a tuple."""
+        name = _name_of(self)
+        ids = [0 if x is None else as_value(x).id for x in inputs]
+        trace = current()
+        try:
+            made = trace.native.add_layer(self._native, name, _building.seed, ids, outputs)
+        except Exception as failed:
+            failed.add_note(f"in layer {name or self.id}")
+            raise
+        values = tuple(trace.value_class(trace, id) for id in made)
+        return values[0] if outputs == 1 else values
 
 
-@_public
-def one_hot(labels: Any, classes: int, /, dtype: Any = "float32") -> Any:
-    """labels [...] of integers become [..., classes]: 1 at the label's place, else 0."""
-    from .creation import arange
-    from .functions import expand_dims
+class Module:
+    """A part of a network: layers and modules as attributes, in lists or dicts, and `forward`,
+    which says what is computed with them. Attributes need no registration."""
 
-    value = as_value(labels)
-    places = arange(classes, dtype=value.dtype)
-    same = current().node("Equal", [expand_dims(value, -1), places])
-    return cast(same, types.name_of(dtype))
+    def forward(self, *inputs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}: expected a method forward")
 
-
-@_public
-def linear(x: Any, weight: Any, bias: Any = None, /) -> Any:
-    """x [..., n] times weight [n, m], and bias [m] added: [..., m]."""
-    left, right = alike(x, weight)
-    product = current().node("MatMul", [left, right])
-    return product if bias is None else current().node("Add", alike(product, bias))
+    def __call__(self, *inputs: Any) -> Any:
+        return self.forward(*inputs)
 
 
-@_public
-def conv(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    /,
-    stride: Sizes = 1,
-    padding: Sizes | str = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Any:
-    """x [b, c, ...] with weight [m, c/groups, ...] gives [b, m, ...].
+class Sequential(Module):
+    """One after the other: layers, modules and functions (`tn.relu`)."""
 
-    padding: zeros before and after each axis, or "same" (the size of the result is that of x
-    divided by stride, rounded up) or "valid" (none).
+    def __init__(self, *layers: Callable[..., Any]) -> None:
+        self.layers = layers
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Residual(Module):
+    """activation(body(x) + shortcut(x)); without a shortcut x, without activation the sum."""
+
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        shortcut: Callable[..., Any] | None = None,
+        activation: Callable[..., Any] | None = None,
+    ) -> None:
+        self.body, self.shortcut, self.activation = body, shortcut, activation
+
+    def forward(self, x: Any) -> Any:
+        total = self.body(x) + (x if self.shortcut is None else self.shortcut(x))
+        return total if self.activation is None else self.activation(total)
+
+
+class Input(NamedTuple):
+    """An input of a network: sizes, and names of those that are known at run time."""
+
+    shape: Sequence[Dim]
+    dtype: str = "float32"
+
+
+def named_layers(network: Any, name: str = "") -> Iterator[tuple[str, Layer]]:
+    """The layers of a network in order, with their names."""
+    if isinstance(network, Layer):
+        yield name, network
+        return
+    children: Iterator[tuple[Any, Any]] = iter(())
+    if isinstance(network, Sequential):
+        children = iter(enumerate(network.layers))
+    elif isinstance(network, Module):
+        children = iter(vars(network).items())
+    elif isinstance(network, (list, tuple)):
+        children = iter(enumerate(network))
+    elif isinstance(network, dict):
+        children = iter(network.items())
+    for key, child in children:
+        yield from named_layers(child, f"{name}.{key}" if name else str(key))
+
+
+def build(
+    network: Callable[..., Any],
+    inputs: Mapping[str, Input | Sequence[Dim]],
+    seed: int = 0,
+) -> Model:
+    """A model of a network: a module, a layer, or a function that uses some.
+
+        model = nn.build(net, {"image": ("N", 3, 32, 32)})
+        model = nn.build(net, {"token": nn.Input(("N", 64), "int64")}, seed=1)
+
+    inputs: by name, in the order of the network's arguments; sizes, and names of those that are
+    known at run time. seed: of the initial values of parameters, which depend on it and on their
+    names alone. Dropout and BatchNorm are as in inference; `tn.train` trains the model.
     """
-    inputs = alike(x, weight) + ([] if bias is None else alike(weight, bias)[1:])
-    rank = len(inputs[0].shape) - 2
-    if not isinstance(padding, str):
-        pads: dict[str, Any] = {"pads": _each(padding, rank) * 2}
-    elif padding in _AUTO_PAD:
-        pads = {"auto_pad": _AUTO_PAD[padding]}
-    else:
-        raise ValueError(f"padding: expected numbers, 'same' or 'valid', got '{padding}'")
-    return current().node(
-        "Conv",
-        inputs,
-        strides=_each(stride, rank),
-        dilations=_each(dilation, rank),
-        group=groups,
-        **pads,
-    )
+    with _names(network, seed), Trace() as trace:
+        given = []
+        for name, wanted in inputs.items():
+            shape, dtype = wanted if isinstance(wanted, Input) else (wanted, "float32")
+            given.append(trace.input(name, dtype, shape))
+        result = network(*given)
+        results = result if isinstance(result, (tuple, list)) else [result]
+        return trace.finish([as_value(one) for one in results])
 
 
-def _pool(op: str, x: Any, window: Sizes, stride: Sizes | None, padding: Sizes, **more: int) -> Any:
-    value = as_float(x)
-    rank = len(value.shape) - 2
-    return current().node(
-        op,
-        [value],
-        kernel_shape=_each(window, rank),
-        strides=_each(window if stride is None else stride, rank),
-        pads=_each(padding, rank) * 2,
-        **more,
-    )
+def load(model: Model, weights: Model | str, **options: Any) -> Model:
+    """The model with weights of another one or of a file, by name: a state dict of PyTorch saved as
+    safetensors, say. Options are those of the pass `layers.load`: prefix, partial."""
+    from .model import load as load_model
+
+    source = weights if isinstance(weights, Model) else load_model(weights)
+    return model.apply("layers.load", weights=source, **options)
 
 
-@_public
-def max_pool(x: Any, window: Sizes, /, stride: Sizes | None = None, padding: Sizes = 0) -> Any:
-    """The largest element of each window over the axes after [batch, channels]."""
-    return _pool("MaxPool", x, window, stride, padding)
+@contextlib.contextmanager
+def _names(network: Any, seed: int) -> Iterator[None]:
+    before = _building.names, _building.used, _building.kept, _building.seed
+    names: dict[int, str] = {}
+    for name, layer in named_layers(network):
+        names.setdefault(id(layer), name)
+    _building.names, _building.used, _building.kept, _building.seed = names, {}, [], seed
+    try:
+        yield
+    finally:
+        _building.names, _building.used, _building.kept, _building.seed = before
 
 
-@_public
-def avg_pool(x: Any, window: Sizes, /, stride: Sizes | None = None, padding: Sizes = 0) -> Any:
-    """The mean of each window over the axes after [batch, channels]; padding is not counted."""
-    return _pool("AveragePool", x, window, stride, padding, count_include_pad=0)
+def _name_of(layer: Layer) -> str:
+    """Where it is kept, or, for a layer that a function uses by itself, its kind and a number."""
+    if _building.names is None:
+        raise TypeError(f"{layer.id}: expected to be called inside nn.build")
+    if id(layer) not in _building.names:
+        word = layer.id.rpartition(".")[2]
+        count = _building.used[word] = _building.used.get(word, 0) + 1
+        _building.names[id(layer)] = f"{word}{count}"
+        _building.kept.append(layer)
+    return _building.names[id(layer)]
 
 
-@_public
-def layer_norm(x: Any, scale: Any, bias: Any = None, /, epsilon: float = 1e-5) -> Any:
-    """x [..., n] less its mean, divided by its deviation over the last axis, times scale [n]."""
-    inputs = alike(*(a for a in (x, scale, bias) if a is not None))
-    return current().node("LayerNormalization", inputs, axis=-1, epsilon=epsilon)
+def _known(role: str) -> dict[str, dict[str, Any]]:
+    """The components of a role by the name of their class: what the schema says, or the last word
+    of the id (`global_avg_pool` is GlobalAvgPool)."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in json.loads(_core.components(session(), role)):
+        word = one["id"].rpartition(".")[2]
+        camel = "".join(part.capitalize() for part in word.split("_"))
+        found.setdefault((one["schema"] or {}).get("class", camel), one)
+    return found
+
+
+def _help(one: dict[str, Any]) -> str:
+    schema = one["schema"] or {}
+    lines = [f"{one['summary']}.", ""]
+    for name, option in schema.get("properties", {}).items():
+        default = f" (default {option['default']})" if "default" in option else ""
+        lines.append(f"{name}: {option.get('description', '')}{default}")
+    return "\n".join(lines)
+
+
+def _maker(name: str, one: dict[str, Any]) -> Callable[..., Layer]:
+    schema = one["schema"] or {}
+    order = schema.get("order", schema.get("required", []))
+
+    def make(*given: Any, **options: Any) -> Layer:
+        if len(given) > len(order):
+            raise TypeError(
+                f"nn.{name}: expected {', '.join(order) or 'nothing'} in order and options by "
+                f"name, got {len(given)} values"
+            )
+        return Layer(one["id"], **dict(zip(order, given)), **options)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = _help(one)
+    return make
+
+
+class _Initializers:
+    """`nn.init.he(mode="fan_out")`: an initializer of any plugin, by the last word of its id."""
+
+    def __getattr__(self, name: str) -> Callable[..., Component]:
+        ids = [one["id"] for one in json.loads(_core.components(session(), _INITIALIZER))]
+        ends = [id for id in ids if name in (id, id.rpartition(".")[2])]
+        if name.startswith("_") or not ends:
+            words = ", ".join(id.rpartition(".")[2] for id in ids)
+            raise AttributeError(f"nn.init: expected one of {words}, got '{name}'")
+
+        def make(**options: Any) -> Component:
+            return Component(_INITIALIZER, ends[0], **options)
+
+        make.__name__ = name
+        return make
+
+
+init = _Initializers()
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    known = _known(_LAYER)
+    if name not in known:
+        raise AttributeError(f"nn: expected one of {', '.join(sorted(known))}, got '{name}'")
+    return _maker(name, known[name])
+
+
+def __dir__() -> list[str]:
+    return sorted([*_OWN, *_known(_LAYER)])

@@ -88,6 +88,7 @@ class Trace:
         self._own: dict[int, Value] = {}
         self._constants: dict[Any, tuple[Any, Value]] = {}
         self._names: set[str] = set()
+        self.model: Model | None = None  # once it is finished
 
     def __enter__(self) -> Trace:
         _stack.traces.append(self)
@@ -132,15 +133,7 @@ class Trace:
         return known[1]
 
     def number(self, number: Any, dtype: str) -> Value:
-        key = (repr(number), dtype)
-        known = self._constants.get(key)
-        if known is None:
-            array = np.asarray(number, dtype="float32" if dtype == "bfloat16" else dtype)
-            value = self.value_class(self, self.native.add_constant("constant", array))
-            if dtype == "bfloat16":
-                value = self.node("Cast", [value], to=_core.ElementType(dtype))
-            known = self._constants[key] = (number, value)
-        return known[1]
+        return self.value_class(self, self.native.number(number, dtype))
 
     def lift(self, value: Value) -> Value:
         """The value as one of this trace: a value of a trace around it becomes an input."""
@@ -159,7 +152,8 @@ class Trace:
         """The graph with these results as its outputs."""
         for i, value in enumerate(results):
             self.native.add_output(f"result{i}", value.id)
-        return Model(self.native.build())
+        self.model = Model(self.native.build())
+        return self.model
 
     def splice(self, model: Model, inputs: Sequence[Value], scope: str = "") -> list[Value]:
         """Copies a graph in; its results."""
@@ -188,28 +182,6 @@ def as_value(x: Any, dtype: str | None = None) -> Value:
     raise TypeError(f"{users_line()}: expected an array or a number, got {type(x).__name__}")
 
 
-def dtype_of(x: Any) -> str | None:
-    """The type that an operand brings with it; None for a number of Python."""
-    if isinstance(x, Value):
-        return None if x.weak else x.dtype
-    if isinstance(x, (bool, int, float)) and not isinstance(x, np.generic):
-        return None
-    return x.dtype.name if isinstance(x, np.ndarray) else as_value(x).dtype
-
-
-def alike(*operands: Any) -> list[Value]:
-    """The operands as values of the one type that they give together."""
-    strong = [dtype for dtype in map(dtype_of, operands) if dtype]
-    wanted: str | None = None
-    for dtype in strong:
-        wanted = dtype if wanted is None else types.together(wanted, dtype)
-    for x in operands:
-        if dtype_of(x) is None:
-            number = x if not isinstance(x, Value) else {"int64": 1, "bool": True}.get(x.dtype, 1.0)
-            wanted = types.with_number(wanted, number)
-    return [cast(as_value(x, wanted), wanted) for x in operands]
-
-
 def cast(x: Value, dtype: str) -> Value:
     if x.dtype == dtype:
         return x
@@ -225,9 +197,4 @@ def as_index(x: Any) -> Value:
 def integers(values: Sequence[int]) -> Value:
     """A constant list of int64, as shapes and axes are."""
     trace = current()
-    key = tuple(values)
-    known = trace._constants.get(key)
-    if known is None:
-        array = np.asarray(values, dtype=np.int64)
-        known = trace._constants[key] = (key, trace.constant(array))
-    return known[1]
+    return trace.value_class(trace, trace.native.integers(list(values)))

@@ -4,32 +4,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import arithmetic, elementwise
-from . import functions as f
-from . import products as p
-from . import reductions as r
+from . import arrays as a
 from .errors import TracedValueError
-from .indexing import take_items
+from .indexing import At, take_items
 from .trace import Trace, Value, users_line
 
-e = SimpleNamespace(
-    **{name: getattr(of, name) for of in (elementwise, arithmetic) for name in of.__all__}
-)
-_UFUNCS = {
+# NumPy's own names for functions of the array API.
+_NUMPYS = {
     "absolute": "abs",
+    "amax": "max",
+    "amin": "min",
     "arccos": "acos",
+    "arccosh": "acosh",
     "arcsin": "asin",
+    "arcsinh": "asinh",
     "arctan": "atan",
     "arctan2": "atan2",
+    "arctanh": "atanh",
+    "concatenate": "concat",
+    "cumprod": "cumulative_prod",
+    "cumsum": "cumulative_sum",
     "invert": "bitwise_invert",
     "left_shift": "bitwise_left_shift",
     "power": "pow",
     "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
+_OF_ELEMENTS = {*a.GROUPS["elementwise"], *a.GROUPS["arithmetic"], "matmul"}
 
 
 class Traced(Value):
@@ -85,18 +88,29 @@ class Traced(Value):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         # array + value, np.exp(value)
-        name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        function = p.matmul if name == "matmul" else getattr(e, name, None)
-        if method != "__call__" or named or name not in (*vars(e), "matmul"):
+        name = _NUMPYS.get(ufunc.__name__, ufunc.__name__)
+        if method != "__call__" or named or name not in _OF_ELEMENTS:
             self._unknown(f"np.{ufunc.__name__}", "use the functions of tenon")
-        return function(*inputs)
+        return getattr(a, name)(*inputs)
+
+    def __array_function__(self, function: Any, _: Any, inputs: tuple, named: Any) -> Any:
+        # np.sum(value): the function of the same name, where it takes the same arguments
+        name = _NUMPYS.get(function.__name__, function.__name__)
+        called = f"np.{function.__name__}"
+        if name not in a.__all__:
+            self._unknown(called, "there is none of that name in tenon; see help(tenon.arrays)")
+        try:
+            return getattr(a, name)(*inputs, **named)
+        except (TypeError, ValueError) as failed:
+            raise TracedValueError(f"{failed}; {called} became tn.{name}, see its help") from None
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         self._unknown("a function of NumPy", "use the one of tenon, as tn.exp for np.exp")
 
     def __setitem__(self, *_: Any) -> NoReturn:
         raise TracedValueError(
-            f"{users_line()}: traced values do not change; use tn.where or tn.concat for a new one"
+            f"{users_line()}: traced values do not change; use x.at[i].set(y), tn.where or "
+            "tn.concat for a new one"
         )
 
     # Shape.
@@ -127,42 +141,47 @@ class Traced(Value):
         return take_items(self, key)
 
     @property
+    def at(self) -> At:
+        """`x.at[key].set(y)` is x with y there; also add, multiply, min, max, get."""
+        return At(self)
+
+    @property
     def T(self) -> Traced:
         """All axes in reverse order."""
-        return f.permute_dims(self, tuple(reversed(range(self.ndim))))
+        return a.transpose(self)
 
     @property
     def mT(self) -> Traced:
         """The last two axes exchanged."""
-        return f.matrix_transpose(self)
+        return a.matrix_transpose(self)
 
     def transpose(self, *axes: Any) -> Traced:
         """As NumPy's: without axes, all in reverse order."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return f.permute_dims(self, order) if order else self.T
+        return a.permute_dims(self, order) if order else self.T
 
     def reshape(self, *shape: Any) -> Traced:
         """One size may be -1: it is what is left."""
         one = len(shape) == 1 and not isinstance(shape[0], (int, str))
-        return f.reshape(self, shape[0] if one else shape)
+        return a.reshape(self, shape[0] if one else shape)
 
     def ravel(self) -> Traced:
         """All elements in one axis."""
-        return f.reshape(self, (-1,))
+        return a.reshape(self, (-1,))
 
     flatten = ravel
 
     def astype(self, dtype: Any) -> Traced:
         """As elements of another type."""
-        return e.astype(self, dtype)
+        return a.astype(self, dtype)
 
     def squeeze(self, axis: Any = None) -> Traced:
         """Without the axes of size 1, or without these."""
-        return f.squeeze(self, axis)
+        return a.squeeze(self, axis)
 
     def clip(self, min: Any = None, max: Any = None) -> Traced:
         """Not below min and not above max."""
-        return e.clip(self, min, max)
+        return a.clip(self, min, max)
 
     def __repr__(self) -> str:
         return f"<traced {self.dtype}[{', '.join(map(str, self.shape))}]>"
@@ -170,19 +189,19 @@ class Traced(Value):
 
 def _operators() -> None:
     both = {
-        "add": e.add,
-        "sub": e.subtract,
-        "mul": e.multiply,
-        "truediv": e.divide,
-        "floordiv": e.floor_divide,
-        "mod": e.remainder,
-        "pow": e.pow,
-        "matmul": p.matmul,
-        "lshift": e.bitwise_left_shift,
-        "rshift": e.bitwise_right_shift,
-        "and": e.bitwise_and,
-        "or": e.bitwise_or,
-        "xor": e.bitwise_xor,
+        "add": a.add,
+        "sub": a.subtract,
+        "mul": a.multiply,
+        "truediv": a.divide,
+        "floordiv": a.floor_divide,
+        "mod": a.remainder,
+        "pow": a.pow,
+        "matmul": a.matmul,
+        "lshift": a.bitwise_left_shift,
+        "rshift": a.bitwise_right_shift,
+        "and": a.bitwise_and,
+        "or": a.bitwise_or,
+        "xor": a.bitwise_xor,
     }
 
     for name, function in both.items():
@@ -192,21 +211,21 @@ def _operators() -> None:
         else:
             setattr(Traced, f"__r{name}__", lambda self, other, call=function: call(other, self))
     compare = {
-        "eq": e.equal,
-        "ne": e.not_equal,
-        "lt": e.less,
-        "le": e.less_equal,
-        "gt": e.greater,
-        "ge": e.greater_equal,
+        "eq": a.equal,
+        "ne": a.not_equal,
+        "lt": a.less,
+        "le": a.less_equal,
+        "gt": a.greater,
+        "ge": a.greater_equal,
     }
     for name, function in compare.items():
         setattr(Traced, f"__{name}__", lambda self, other, call=function: call(self, other))
-    Traced.__neg__ = lambda self: e.negative(self)
+    Traced.__neg__ = lambda self: a.negative(self)
     Traced.__pos__ = lambda self: self
-    Traced.__abs__ = lambda self: e.abs(self)
-    Traced.__invert__ = lambda self: e.bitwise_invert(self)
+    Traced.__abs__ = lambda self: a.abs(self)
+    Traced.__invert__ = lambda self: a.bitwise_invert(self)
     for name in "sum mean prod max min std var any all argmax argmin".split():
-        call = getattr(r, name)
+        call = getattr(a, name)
 
         def method(self: Any, axis: Any = None, *, call: Any = call, **named: Any) -> Any:
             return call(self, axis=axis, **named)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types of traced values, by name, and which one two of them give together."""
+"""Element types of traced values, by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-_FLOAT_BITS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
+_FLOATS = {"float16", "bfloat16", "float32", "float64"}
 
 
 # A type has a short and a long name everywhere: "bf16" is "bfloat16", "fp32" and "f32" "float32".
@@ -17,7 +17,7 @@ _SHORT = re.compile(r"(bf|fp|f|i|u)(\d+)")
 
 
 def is_float(dtype: str) -> bool:
-    return dtype in _FLOAT_BITS
+    return dtype in _FLOATS
 
 
 def name_of(dtype: Any) -> str:
@@ -29,28 +29,3 @@ def name_of(dtype: Any) -> str:
     if dtype in own:
         return own[dtype]
     return np.dtype(dtype).name
-
-
-def together(a: str, b: str) -> str:
-    """The type of `x + y`: a float wins over integers and keeps its width."""
-    if a == b:
-        return a
-    if is_float(a) and is_float(b):
-        if _FLOAT_BITS[a] == _FLOAT_BITS[b]:
-            return "float32"  # float16 with bfloat16
-        return a if _FLOAT_BITS[a] > _FLOAT_BITS[b] else b
-    if is_float(a) or is_float(b):
-        return a if is_float(a) else b
-    return np.promote_types(a, b).name
-
-
-def with_number(dtype: str | None, number: Any) -> str:
-    """The type of `x + 2`: a number of Python takes the array's type where its kind is no wider."""
-    own = name_of(type(number))
-    if dtype is None or dtype == own:
-        return own
-    if isinstance(number, bool) or is_float(dtype):
-        return dtype
-    if isinstance(number, int):
-        return own if dtype == "bool" else dtype
-    return own

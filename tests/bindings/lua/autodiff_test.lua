@@ -117,3 +117,14 @@ local step = tn.step(function(p, a) return loss(p.w * a) end, { w = tn.tensor({ 
   { optimizer = "trainer.sgd", rate = 0.001, check_nan = true })
 assert(step(tn.tensor({ 2, 3 })) > 0)
 fails("operator Log", step, tn.tensor({ -2, 3 }))
+
+-- Matrices of slopes.
+local w = tn.tensor({ { 1, 2 }, { 0, -1 }, { 3, 1 } })
+local at = tn.tensor({ 0.5, -0.25 })
+local function layer(v) return tn.matmul(w, v * v) end
+for name, jacobian in pairs({ jacrev = tn.jacrev, jacfwd = tn.jacfwd }) do
+  near(jacobian(layer)(at), { 1, -1, 0, 0.5, 3, -0.5 }, name)
+  near(jacobian(function(_, v) return layer(v) end, 1)(2.0, at), { 1, -1, 0, 0.5, 3, -0.5 }, name .. " by the second")
+end
+near(tn.hessian(function(v) return (v ^ 3):sum() + v[1] * v[2] end)(at), { 3, 1, 1, -1.5 }, "hessian")
+fails("jacrev: result: expected floats", tn.jacrev(function(v) return tn.less(v, 1) end), at)

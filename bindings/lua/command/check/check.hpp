@@ -99,6 +99,8 @@ void check_backend(Subject&, Report&);
 void check_callback(Subject&, Report&);
 void check_dataset(Subject&, Report&);
 void check_importance(Subject&, Report&);
+void check_initializer(Subject&, Report&);
+void check_layer(Subject&, Report&);
 void check_loss(Subject&, Report&);
 void check_metric(Subject&, Report&);
 void check_observer(Subject&, Report&);

@@ -14,12 +14,20 @@ struct Row {
   Suite suite;
 };
 constexpr Row kSuites[] = {
-    {"tenon.backend/1", check_backend},     {"tenon.callback/1", check_callback},
-    {"tenon.dataset/1", check_dataset},     {"tenon.importance/1", check_importance},
-    {"tenon.loss/1", check_loss},           {"tenon.metric/1", check_metric},
-    {"tenon.observer/1", check_observer},   {"tenon.ops/1", check_operators},
-    {"tenon.optimizer/1", check_optimizer}, {"tenon.pass/1", check_pass},
-    {"tenon.reader/1", check_reader},       {"tenon.schedule/1", check_schedule},
+    {"tenon.backend/1", check_backend},
+    {"tenon.callback/1", check_callback},
+    {"tenon.dataset/1", check_dataset},
+    {"tenon.importance/1", check_importance},
+    {"tenon.initializer/1", check_initializer},
+    {"tenon.layer/1", check_layer},
+    {"tenon.loss/1", check_loss},
+    {"tenon.metric/1", check_metric},
+    {"tenon.observer/1", check_observer},
+    {"tenon.ops/1", check_operators},
+    {"tenon.optimizer/1", check_optimizer},
+    {"tenon.pass/1", check_pass},
+    {"tenon.reader/1", check_reader},
+    {"tenon.schedule/1", check_schedule},
     {"tenon.writer/1", check_writer},
 };
 

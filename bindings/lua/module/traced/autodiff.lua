@@ -57,7 +57,7 @@ end
 local function differentiated(who)
   return function(trace, leaf, name)
     local dtype = type_of(leaf)
-    if not bits[dtype] then
+    if not is_float[dtype] then
       fail(who, ": ", name, ": expected a float type to differentiate by, got ", dtype, "; choose others in argnums")
     end
     return as_input(trace, leaf, name)
@@ -72,7 +72,7 @@ local function gradient_of(who, f, argnums, has_aux)
     for _, place in ipairs(list) do wanted[axis_of(place, args.n) + 1] = true end
     local inner = inner_graph(f, args, function(i) return wanted[i] end, differentiated(who))
     local value = inner.results[1]
-    if not is_traced(value) or #value.shape > 0 or not bits[value.dtype] then
+    if not is_traced(value) or #value.shape > 0 or not is_float[value.dtype] then
       fail(who, ": expected the function to give one float scalar, got ", describe(value), "; use tn.sum or tn.mean, or tn.vjp")
     end
     if inner.results.n ~= 1 and not has_aux then
@@ -119,7 +119,7 @@ local function always() return true end
 local function floats_among(values)
   local places = {}
   for i, value in ipairs(values) do
-    if bits[value.dtype] then places[#places + 1] = i end
+    if is_float[value.dtype] then places[#places + 1] = i end
   end
   return places
 end
@@ -266,6 +266,3 @@ function tn.vmap(f, in_axes, out_axes, options)
     return table.unpack(refill_all(inner.results, made, { at = 0 }), 1, inner.results.n)
   end, rest)
 end
-
--- x, but a constant to gradients.
-function tn.stop_gradient(x) return node("StopGradient", { as_value(x) }, {}, "tenon") end

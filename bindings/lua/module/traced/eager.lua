@@ -34,7 +34,8 @@ local function anywhere(name, f)
         if is_traced(leaf) then return f(...) end
         local what = kind(leaf)
         if what == "tensor" then tensors[#tensors + 1] = leaf end
-        key[#key + 1] = names[n] .. "=" .. (what == "tensor" and what or string.format("%q", leaf))
+        local is_plain = what == "number" or what == "string" or what == "boolean" or what == "nil"
+        key[#key + 1] = names[n] .. "=" .. (what == "tensor" and what or is_plain and string.format("%q", leaf) or tostring(leaf))
       end
     end
     return eager_plan(name, f, args, table.concat(key, ";"))(table.unpack(tensors))
@@ -44,7 +45,20 @@ end
 for name, f in pairs(array_functions) do
   tn[name] = anywhere(name, f)
 end
-tn.stop_gradient = anywhere("stop_gradient", tn.stop_gradient)
+
+for name, f in pairs(control_functions) do
+  tn[name] = anywhere(name, f)
+end
+
+-- model(x, ...): in a trace its nodes; outside of one a compiled function, kept with the model.
+local whole_models = setmetatable({}, { __mode = "k" })
+native.operators({
+  __call = function(model, ...)
+    if #traces > 0 then return model_call(model, ...) end
+    whole_models[model] = whole_models[model] or tn.jit(model)
+    return whole_models[model](...)
+  end,
+}, "model")
 
 -- tn.log.info(text) writes a line, tn.log(x) is the logarithm.
 local logarithm = tn.log
@@ -52,7 +66,8 @@ tn.log = setmetatable(others.log, { __call = function(_, x) return logarithm(x) 
 
 -- Operators of tensors, as those of traced values.
 native.operators({
-  __add = tn.add, __sub = tn.subtract, __mul = tn.multiply, __div = tn.divide, __pow = tn.pow,
-  __band = tn.bitwise_and, __bor = tn.bitwise_or, __bxor = tn.bitwise_xor, __bnot = tn.bitwise_invert,
-  __unm = tn.negative, __mod = anywhere("%", Value.__mod), __idiv = anywhere("//", Value.__idiv),
+  __add = tn.add, __sub = tn.subtract, __mul = tn.multiply, __div = tn.divide, __pow = tn.pow, __mod = tn.remainder,
+  __idiv = tn.floor_divide, __band = tn.bitwise_and, __bor = tn.bitwise_or, __bxor = tn.bitwise_xor,
+  __shl = tn.bitwise_left_shift, __shr = tn.bitwise_right_shift,
+  __bnot = function(x) return tn.bitwise_invert(x) end, __unm = function(x) return tn.negative(x) end,
 })

@@ -66,12 +66,12 @@ local function lift(x)
   return trace.own[x]
 end
 
--- One node; its values.
-local function nodes(op, inputs, outputs, attributes, domain)
+-- One node; its values. bodies: attributes that are models.
+local function nodes(op, inputs, outputs, attributes, domain, bodies)
   local trace = current(op)
   local ids = {}
-  for i, input in ipairs(inputs) do ids[i] = input and input.id or 0 end
-  local ok, made = pcall(trace.builder.node, trace.builder, op, ids, outputs, attributes or {}, domain or "")
+  for i, input in ipairs(inputs) do ids[i] = input and input.id or 0 end -- false: absent
+  local ok, made = pcall(trace.builder.node, trace.builder, op, ids, outputs, attributes or {}, domain or "", bodies)
   if not ok then fail((tostring(made):gsub("^%[?[^:%]]*%]?:%d+: ", ""))) end
   local values = {}
   for i, id in ipairs(made) do values[i] = new_value(trace, id) end
@@ -93,77 +93,24 @@ local function constant(key, make)
 end
 
 local function number(x, dtype)
-  return constant(dtype .. string.format("%q", x), function(b) return b:numbers(x, dtype) end)
+  local trace = current()
+  return new_value(trace, trace.builder:number(x, dtype))
 end
 
 -- A list of int64, as axes and shapes are.
 local function integers(list)
-  return constant("[" .. table.concat(list, ",") .. "]", function(b) return b:numbers(list, "int64") end)
+  local trace = current()
+  return new_value(trace, trace.builder:integers(list))
 end
 
--- Types.
-local bits = { float16 = 16, bfloat16 = 16, float32 = 32, float64 = 64 }
+local is_float = { float16 = true, bfloat16 = true, float32 = true, float64 = true }
 
-local function together(a, b)
-  if a == nil or a == b then return b end
-  if bits[a] and bits[b] then
-    if bits[a] == bits[b] then return "float32" end
-    return bits[a] > bits[b] and a or b
-  end
-  if bits[a] or bits[b] then return bits[a] and a or b end
-  -- Integers and truth values, as the array API standard has it; NumPy's float64 where no integer holds both.
-  if a == "bool" or b == "bool" then return a == "bool" and b or a end
-  local a_sign, a_size = a:match("^(u?)int(%d+)$")
-  local b_sign, b_size = b:match("^(u?)int(%d+)$")
-  a_size, b_size = tonumber(a_size), tonumber(b_size)
-  if a_sign == b_sign then return a_size > b_size and a or b end
-  local unsigned, signed = a_sign == "u" and a_size or b_size, a_sign == "u" and b_size or a_size
-  if unsigned < signed then return "int" .. signed end
-  return unsigned < 64 and "int" .. 2 * unsigned or "float64"
-end
-
-local function with_number(dtype, x)
-  if dtype == nil then return math.type(x) == "integer" and "int64" or "float32" end
-  if bits[dtype] or math.type(x) == "integer" and dtype ~= "bool" then return dtype end
-  return math.type(x) == "integer" and "int64" or "float32"
-end
-
-local function cast(x, dtype)
-  return x.dtype == dtype and x or node("Cast", { x }, { to = { dtype = dtype } })
-end
-
--- x as a traced value: a number takes dtype, a tensor becomes a constant.
-local function as_value(x, dtype)
+-- x as a traced value; a tensor becomes a constant.
+local function as_value(x)
   local what = kind(x)
   if what == "traced" then return lift(x) end
-  if what == "number" then return number(x, dtype or with_number(nil, x)) end
-  if what == "boolean" then return cast(number(x and 1 or 0, "int64"), "bool") end
+  if what == "number" then return number(x, math.type(x) == "integer" and "int64" or "float32") end
+  if what == "boolean" then return number(x, "bool") end
   if what == "tensor" then return constant(x, function(b) return b:constant(x) end) end
   fail("expected a traced value, a tensor or a number, got ", what)
-end
-
--- The operands as values of the one type that they give together.
-local function alike(...)
-  local given, wanted = { ... }, nil
-  for i = 1, select("#", ...) do
-    local x = given[i]
-    if kind(x) ~= "number" then
-      given[i] = as_value(x)
-      if not given[i].weak then wanted = together(wanted, given[i].dtype) end
-    end
-  end
-  for _, x in ipairs(given) do
-    if type(x) == "number" then
-      wanted = with_number(wanted, x)
-    elseif x.weak then
-      wanted = with_number(wanted, x.dtype == "int64" and 1 or 1.5)
-    end
-  end
-  for i, x in ipairs(given) do given[i] = cast(as_value(x, wanted), wanted) end
-  return given
-end
-
-local function as_float(x)
-  local value = as_value(x, type(x) == "number" and "float32" or nil)
-  return bits[value.dtype] and value or cast(value, "float32")
 end

@@ -78,7 +78,22 @@ end
 local compiled = {} -- metatable of compiled functions
 compiled.__index = compiled
 
+-- A model as a function of its inputs, by place.
+local function model_call(model, ...)
+  local trace, ids, given = current("a model"), {}, { ... }
+  for i = 1, select("#", ...) do ids[i] = as_value(given[i]).id end
+  local ok, made = pcall(trace.builder.splice, trace.builder, model, ids)
+  if not ok then fail((tostring(made):gsub("^%[?[^:%]]*%]?:%d+: ", ""))) end
+  for i, id in ipairs(made) do made[i] = new_value(trace, id) end
+  return table.unpack(made)
+end
+
+local model_functions = setmetatable({}, { __mode = "k" })
 local function inline_of(f)
+  if kind(f) == "model" then
+    model_functions[f] = model_functions[f] or function(...) return model_call(f, ...) end
+    return model_functions[f]
+  end
   return rawequal(getmetatable(f), compiled) and f.inline or f
 end
 

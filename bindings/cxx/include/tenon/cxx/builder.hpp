@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/role/layer.h"
+
+#include "tenon/cxx/component.hpp"
 #include "tenon/cxx/model.hpp"
 
 namespace tenon::cxx {
@@ -57,13 +60,19 @@ class Builder {
     check(edits().add_constant(edit(), str("constant"), copy.raw(), &value));
     return value;
   }
-  // attributes: a JSON object; {"dtype": "float32"} stands for an element type.
+  // attributes: a JSON object; {"dtype": "float32"} stands for an element type. bodies: attributes
+  // that are graphs.
   std::vector<tn_value_id> node(const std::string& domain,
                                 const std::string& type,
                                 const std::vector<tn_value_id>& inputs,
                                 uint64_t n_outputs,
-                                const Json& attributes) {
+                                const Json& attributes,
+                                const std::vector<std::pair<std::string, Model>>& bodies = {}) {
     Attributes given(attributes);
+    for (const auto& [name, body] : bodies) {
+      given.names.push_back(str(name));
+      given.values.push_back({TN_ANY_GRAPH, 0, 1, {.p = body.get()}});
+    }
     tn_node_desc desc{sizeof desc,
                       0,
                       str(domain),
@@ -80,6 +89,19 @@ class Builder {
     std::vector<tn_value_id> made(n_outputs);
     tn_node_id id = 0;
     check(edits().add_node(edit(), &desc, &id, made.data()));
+    return made;
+  }
+  // What a layer writes for these inputs (0: absent): its parameters are NAME.weight and so on.
+  std::vector<tn_value_id> layer(const Component& layer,
+                                 const std::string& name,
+                                 uint64_t seed,
+                                 const std::vector<tn_value_id>& inputs,
+                                 uint64_t n_outputs) {
+    void* self = nullptr;
+    const auto* table = layer.table<tn_layer>("tenon.layer/1", &self);
+    tn_layer_use use{sizeof use, 0, str(name), seed, inputs.size(), inputs.data(), n_outputs};
+    std::vector<tn_value_id> made(n_outputs);
+    check(table->build(self, edit(), &use, made.data()));
     return made;
   }
   Port type_of(tn_value_id value) const {
@@ -121,6 +143,10 @@ class Builder {
     return {session(), graph_.get()};
   }
   const SessionPtr& session() const { return graph_.session(); }
+  tn_edit* edit() const {
+    if (!edit_) throw Error(TN_FAILED_PRECONDITION, "this graph has been built already");
+    return edit_;
+  }
 
  private:
   struct Attributes {
@@ -154,10 +180,6 @@ class Builder {
   };
 
   const tn_host_graph_edit& edits() const { return *session()->edit; }
-  tn_edit* edit() const {
-    if (!edit_) throw Error(TN_FAILED_PRECONDITION, "this graph has been built already");
-    return edit_;
-  }
   Handle<tn_graph> graph_;
   tn_edit* edit_ = nullptr;
 };

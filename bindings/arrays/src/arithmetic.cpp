@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that work element by element and are more than one operator.
+#include <cmath>
+#include <numbers>
+
+#include "call.hpp"
+
+namespace tenon::arrays {
+namespace {
+
+Value abs(const Value& x) {
+  return node("Abs", {x});
+}
+Value is_negative(const Value& x) {
+  return lt(where(eq(x, 0), node("Reciprocal", {x}), x), 0);  // 1/-0 is below 0
+}
+Value with_sign(const Operand& a, const Value& sign) {
+  Value size = a.value ? *a.value : sign.graph->number(a.number, sign.dtype);
+  return where(node("Equal", {is_negative(size), is_negative(sign)}), size, -size);
+}
+
+Values hypot(Call& c) {
+  Value a = abs(c[0]);
+  Value b = abs(c[1]);
+  Value infinite = node("Or", {node("IsInf", {a}), node("IsInf", {b})});
+  a = where(infinite, 1, a);  // so that slopes are numbers there too
+  b = where(infinite, 1, b);
+  Value longer = node("Max", {a, b});
+  Value slope = node("Min", {a, b}) / where(eq(longer, 0), 1, longer);
+  return where(infinite, HUGE_VAL, longer * node("Sqrt", {slope * slope + 1}));
+}
+
+Values logaddexp(Call& c) {
+  // Two infinities have no difference.
+  Value apart = abs(where(eq(c[0], c[1]), 0, c[0] - c[1]));
+  return node("Max", {c[0], c[1]}) + node("Softplus", {-apart});
+}
+
+Values atan2(Call& c) {
+  Value diagonal = node("And", {node("IsInf", {c[0]}), node("IsInf", {c[1]})});
+  Value up = where(diagonal, node("Sign", {c[0]}), c[0]);
+  Value right = where(diagonal, node("Sign", {c[1]}), c[1]);
+  // The smaller side is divided by the larger one, so that both axes are in the middle of a piece
+  // and keep their slopes.
+  Value flat = node("GreaterOrEqual", {abs(right), abs(up)});
+  Value below = where(flat, right, up);
+  Value whole = where(eq(below, 0), with_sign(1, below), below);
+  Value angle = node("Atan", {where(flat, up, right) / whole});
+  Value level = where(is_negative(right), angle + with_sign(std::numbers::pi, up), angle);
+  return where(flat, level, with_sign(std::numbers::pi / 2, up) - angle);
+}
+
+// What a / b leaves, with the sign of a, and where that is not the sign of b: exact, as a quotient
+// that is rounded before it is cut is not.
+std::pair<Value, Value> rest_of(const Value& a, const Value& b) {
+  Value rest = node("Mod", {a, b}, {{"fmod", 1}});
+  Value signs = node("Xor", {lt(rest, 0), lt(b, 0)});
+  return {rest, node("And", {logical_not(eq(rest, 0)), signs})};
+}
+Value floor_divide(const Value& a, const Value& b) {
+  if (!a.is_float()) return (a - node("Mod", {a, b})) / b;
+  auto [rest, beyond] = rest_of(a, b);
+  Value whole = node("Round", {(a - rest) / b}) - cast(beyond, a.dtype);
+  return where(eq(b, 0), node("Floor", {a / b}), whole);
+}
+Values remainder(Call& c) {
+  if (!c[0].is_float()) return node("Mod", {c[0], c[1]});
+  auto [rest, beyond] = rest_of(c[0], c[1]);
+  return where(beyond, rest + c[1], rest);
+}
+
+Value power_of_two(const Value& b) {
+  return node("Pow", {2, b});
+}
+
+Values pow(Call& c) {
+  Json power = c.json(1);
+  if (power == 0.5) return node("Sqrt", {as_float(c[0])});
+  if (power == 1) return c[0];
+  Value a = c[0].is_bool() ? cast(c[0], TN_I8) : c[0];
+  if (power == 2) return a * a;
+  std::vector<Value> both = alike({c[0], c[1]});
+  for (Value& x : both)
+    x = x.is_bool() ? cast(x, TN_I8) : x;
+  return node("Pow", {both[0], both[1]});
+}
+
+// Near 0 one form of x, elsewhere another; what is not chosen gets 0 for x, so that it has a finite
+// gradient too.
+template <class Near, class Plain>
+Value by_size(const Value& x, const Near& near_zero, const Plain& plain) {
+  Value near = lt(abs(x), 0.5);
+  return where(near, near_zero(where(near, x, 0)), plain(where(near, 0, x)));
+}
+Values expm1(Call& c) {  // 2 exp(x/2) sinh(x/2) has no difference that cancels
+  auto near_zero = [](const Value& x) {
+    return node("Exp", {x * 0.5}) * node("Sinh", {x * 0.5}) * 2;
+  };
+  return by_size(c[0], near_zero, [](const Value& x) { return node("Exp", {x}) - 1; });
+}
+Values log1p(Call& c) {
+  auto near_zero = [](const Value& x) { return node("Atanh", {x / (x + 2)}) * 2; };
+  return by_size(c[0], near_zero, [](const Value& x) { return node("Log", {x + 1}); });
+}
+
+Values clip(Call& c) {
+  Value x = c[0];
+  const Function largest{"", "Max", "", "Or"};
+  const Function smallest{"", "Min", "", "And"};
+  if (c.has(1)) x = operation(largest, alike({x, c[1]}));
+  return c.has(2) ? operation(smallest, alike({x, c[2]})) : x;
+}
+
+const Function kRows[] = {
+    {"astype(x, dtype: dtype)", "", "x as elements of another type: \"float32\", \"bool\", ...", "",
+     [](Call& c) -> Values { return cast(c[0], c.dtype(1)); }},
+    {"atan2(y: together float, x: together float)", "",
+     "The angle of the point (x, y), in radians from -pi to pi.", "", atan2},
+    {"bitwise_left_shift(a: together whole, b: together whole)", "",
+     "The bits of a moved up by b, which is not negative: a * 2**b.", "",
+     [](Call& c) -> Values { return c[0] * power_of_two(c[1]); }},
+    {"bitwise_right_shift(a: together whole, b: together whole)", "",
+     "The bits of a moved down by b, which is not negative: a / 2**b, rounded down.", "",
+     [](Call& c) -> Values { return floor_divide(c[0], power_of_two(c[1])); }},
+    {"clip(x, min: array = none, max: array = none)", "",
+     "x, but not below min and not above max; none: no limit on this side.", "", clip},
+    {"copysign(a: together float, b: together float)", "", "a with the sign of b.", "",
+     [](Call& c) -> Values { return with_sign(c[0], c[1]); }},
+    {"divide(a: together float, b: together float)", "Div",
+     "a / b; integers give float32. Shapes are broadcast."},
+    {"expm1(x: float)", "", "exp(x) - 1, exact near 0.", "", expm1},
+    {"floor_divide(a: together number, b: together number)", "",
+     "The largest whole number that is not above a / b.", "",
+     [](Call& c) -> Values { return floor_divide(c[0], c[1]); }},
+    {"hypot(a: together float, b: together float)", "", "sqrt(a*a + b*b), without overflow.", "",
+     hypot},
+    {"isfinite(x: float)", "", "True where x is neither infinite nor no number.", "",
+     [](Call& c) -> Values {
+       return logical_not(node("Or", {node("IsInf", {c[0]}), node("IsNaN", {c[0]})}));
+     }},
+    {"log10(x: float)", "", "The logarithm to base 10.", "",
+     [](Call& c) -> Values { return node("Log", {c[0]}) * std::numbers::log10e; }},
+    {"log1p(x: float)", "", "log(1 + x), exact near 0.", "", log1p},
+    {"log2(x: float)", "", "The logarithm to base 2.", "",
+     [](Call& c) -> Values { return node("Log", {c[0]}) * std::numbers::log2e; }},
+    {"logaddexp(a: together float, b: together float)", "",
+     "log(exp(a) + exp(b)), without overflow.", "", logaddexp},
+    {"not_equal(a: together, b: together)", "", "True where a is not b; shapes are broadcast.", "",
+     [](Call& c) -> Values { return logical_not(eq(c[0], c[1])); }},
+    {"positive(x)", "", "x.", "", [](Call& c) -> Values { return c[0]; }},
+    {"pow(a, b)", "", "a to the power of b. A power of 2 is a product, of 0.5 a square root.", "",
+     pow},
+    {"remainder(a: together number, b: together number)", "",
+     "a - floor_divide(a, b)*b: it has the sign of b, as Python's and Lua's %.", "", remainder},
+    {"rsqrt(x: float)", "", "1/sqrt(x).", "",
+     [](Call& c) -> Values { return node("Reciprocal", {node("Sqrt", {c[0]})}); }},
+    {"signbit(x: float)", "", "True where x is below 0, or -0.", "",
+     [](Call& c) -> Values { return is_negative(c[0]); }},
+    {"square(x: number)", "", "x*x.", "", [](Call& c) -> Values { return c[0] * c[0]; }},
+    {"trunc(x)", "", "x without what is behind the point.", "",
+     [](Call& c) -> Values {
+       return c[0].is_float() ? node("Sign", {c[0]}) * node("Floor", {abs(c[0])}) : c[0];
+     }},
+    {"where(condition: bool, a: together, b: together)", "Where",
+     "a where condition is True, else b. All three are broadcast together; both are computed."},
+};
+
+}  // namespace
+
+const std::span<const Function> kArithmetic = kRows;
+
+}  // namespace tenon::arrays

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binds arguments to a signature, converts them as it says, and runs the row.
+#include "call.hpp"
+
+#include <unordered_map>
+
+namespace tenon::arrays {
+
+using cxx::cat, cxx::Error, cxx::invalid;
+
+namespace {
+
+struct Entry {
+  const Function* row;
+  Signature signature;
+};
+
+const Entry& find(std::string_view name) {
+  static const auto table = [] {
+    std::unordered_map<std::string, Entry> made;
+    for (const Group& group : groups())
+      for (const Function& row : group.functions) {
+        Signature signature = parse_signature(row.signature);
+        made.emplace(signature.name, Entry{&row, signature});
+      }
+    return made;
+  }();
+  auto found = table.find(std::string(name));
+  if (found == table.end())
+    throw Error(TN_NOT_FOUND, cat("expected an array function, got '", name, "'"));
+  return found->second;
+}
+
+bool is_value(const Json& given) {
+  return given.is_object() && given.contains("value");
+}
+
+std::string shown(const Json& given) {
+  if (is_value(given)) return "a traced value";
+  return given.is_null() ? "nothing" : cxx::dump(given);
+}
+
+}  // namespace
+
+std::vector<tn_value_id> Graph::call(std::string_view name,
+                                     const Json& positional,
+                                     const Json& named) {
+  const Entry& entry = find(name);
+  std::vector<tn_value_id> ids;
+  for (const Value& made : Call(*this, *entry.row, entry.signature, positional, named).run())
+    ids.push_back(made.id);
+  return ids;
+}
+
+Call::Call(Graph& made_in,
+           const Function& function,
+           const Signature& signature,
+           const Json& positional,
+           const Json& named)
+    : graph(made_in),
+      row(function),
+      signature_(signature),
+      given_(signature.parameters.size()),
+      values_(signature.parameters.size()) {
+  bind(positional, named);
+  convert();
+}
+
+void Call::refuse(size_t i, std::string_view expected) const {
+  invalid(cat(signature_.name, ": ", signature_.parameters[i].name, ": expected ", expected,
+              ", got ", shown(given_[i])));
+}
+
+void Call::bind(const Json& positional, const Json& named) {
+  const std::vector<Parameter>& parameters = signature_.parameters;
+  std::vector<bool> taken(parameters.size());
+  size_t place = 0;
+  for (const Json& given : positional) {
+    if (place >= parameters.size())
+      invalid(cat(signature_.name, ": expected at most ", parameters.size(), " arguments, got ",
+                  positional.size()));
+    taken[place] = true;
+    if (parameters[place].variadic) {
+      given_[place].push_back(given);
+    } else {
+      given_[place++] = given;
+    }
+  }
+  for (const auto& [name, given] : named.items()) {
+    size_t i = 0;
+    while (i < parameters.size() && parameters[i].name != name)
+      ++i;
+    if (i == parameters.size() || taken[i])
+      invalid(cat(signature_.name, ": argument ", name, ": ",
+                  i < parameters.size() ? "given twice" : "there is no such one"));
+    given_[i] = given;
+    taken[i] = true;
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!taken[i] && parameters[i].fallback) given_[i] = *parameters[i].fallback;
+    bool is_missing = given_[i].is_null() && !parameters[i].fallback && !parameters[i].variadic;
+    if (is_missing) refuse(i, parameters[i].is_array() ? "an array or a number" : "a value");
+  }
+}
+
+Value Call::read(const Json& given, const Parameter& parameter) const {
+  if (is_value(given)) {
+    Value made = graph.value(given["value"].get<tn_value_id>(), given.value("weak", false));
+    return made;
+  }
+  bool is_number = given.is_number() || given.is_boolean();
+  if (!is_number)
+    invalid(cat(signature_.name, ": ", parameter.name, ": expected an array or a number, got ",
+                shown(given)));
+  Value made = graph.number(given, with_number(TN_DTYPE_NONE, given));
+  made.weak = true;
+  return made;
+}
+
+std::vector<Value> alike(const std::vector<Value>& values) {
+  uint32_t wanted = TN_DTYPE_NONE;
+  for (const Value& x : values)
+    if (!x.weak) wanted = together(wanted, x.dtype);
+  for (const Value& x : values)
+    if (x.weak)
+      wanted = with_number(wanted, x.is_bool() ? Json(true) : x.is_float() ? Json(1.0) : Json(1));
+  std::vector<Value> out;
+  for (const Value& x : values)
+    out.push_back(cast(x, wanted));
+  return out;
+}
+
+void Call::convert() {
+  const std::vector<Parameter>& parameters = signature_.parameters;
+  // Numbers that are written out become constants of the type that they get, without a Cast.
+  uint32_t wanted = TN_DTYPE_NONE;
+  auto each = [&](size_t i, auto&& visit) {
+    if (!parameters[i].is_array() || given_[i].is_null()) return;
+    if (!parameters[i].variadic && !parameters[i].has("arrays")) return visit(given_[i]);
+    if (!given_[i].is_array()) refuse(i, "a list of arrays");
+    for (const Json& one : given_[i])
+      visit(one);
+  };
+  for (bool weak : {false, true}) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (!parameters[i].has("together")) continue;
+      each(i, [&](const Json& one) {
+        Value x = is_value(one) ? read(one, parameters[i]) : Value{};
+        if (weak != (x.id == 0 || x.weak)) return;
+        Json kind = x.id == 0 ? one : x.is_bool() ? Json(true) : x.is_float() ? Json(1.0) : Json(1);
+        wanted = weak ? with_number(wanted, kind) : together(wanted, x.dtype);
+      });
+    }
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    each(i, [&](const Json& one) {
+      const Parameter& p = parameters[i];
+      bool is_number = one.is_number() || one.is_boolean();
+      Value x;
+      if (is_number && (p.has("together") || p.has("float"))) {
+        x = graph.number(one, p.has("together") ? wanted : TN_F32);
+      } else {
+        x = read(one, p);
+        if (p.has("together")) x = cast(x, wanted);
+      }
+      if (p.has("float")) x = as_float(x);
+      if ((p.has("number") || p.has("whole")) && x.is_bool()) x = cast(x, TN_I8);
+      if (p.has("whole") && x.is_float())
+        invalid(cat(signature_.name, ": expected whole numbers, got ", cxx::dtype_name(x.dtype)));
+      if (p.has("bool")) x = cast(x, TN_BOOL);
+      if (p.has("index") && x.dtype != TN_I32) x = cast(x, TN_I64);
+      values_[i].push_back(x);
+    });
+  }
+}
+
+std::vector<Value> Call::inputs() const {
+  std::vector<Value> all;
+  for (const auto& list : values_)
+    all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+Values Call::run() {
+  return row.body ? row.body(*this) : Values(operation(row, inputs()));
+}
+
+int64_t Call::integer(size_t i) const {
+  if (!given_[i].is_number_integer()) refuse(i, "a whole number");
+  return given_[i].get<int64_t>();
+}
+std::vector<int64_t> Call::ints(size_t i) const {
+  if (given_[i].is_number_integer()) return {given_[i].get<int64_t>()};
+  bool are = given_[i].is_array() || (given_[i].is_object() && given_[i].empty());
+  for (const Json& one : given_[i])
+    are = are && one.is_number_integer();
+  if (!are) refuse(i, "whole numbers");
+  if (given_[i].is_object()) return {};  // an empty table of Lua
+  return given_[i].get<std::vector<int64_t>>();
+}
+bool Call::flag(size_t i) const {
+  if (given_[i].is_null()) return false;
+  if (!given_[i].is_boolean()) refuse(i, "true or false");
+  return given_[i].get<bool>();
+}
+std::string Call::text(size_t i) const {
+  if (!given_[i].is_string()) refuse(i, "a text");
+  return given_[i].get<std::string>();
+}
+uint32_t Call::dtype(size_t i, uint32_t fallback) const {
+  return given_[i].is_null() ? fallback : cxx::dtype_of(text(i));
+}
+
+int64_t axis_of(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank)
+    throw Error(TN_OUT_OF_RANGE,
+                cat("axis: expected one of ", -rank, " to ", rank - 1, ", got ", axis));
+  return axis < 0 ? axis + rank : axis;
+}
+int64_t Call::axis(size_t i, int64_t rank) const {
+  return axis_of(integer(i), rank);
+}
+std::vector<int64_t> Call::axes(size_t i, int64_t rank) const {
+  std::vector<int64_t> all;
+  if (given_[i].is_null()) {
+    for (int64_t axis = 0; axis < rank; ++axis)
+      all.push_back(axis);
+    return all;
+  }
+  for (int64_t axis : ints(i))
+    all.push_back(axis_of(axis, rank));
+  return all;
+}
+
+}  // namespace tenon::arrays

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that move elements and change none.
+#include <algorithm>
+
+#include "call.hpp"
+
+namespace tenon::arrays {
+namespace {
+
+using cxx::cat, cxx::invalid;
+
+// Sizes for Reshape. A symbolic size is what is left over, or, where that is taken or there are
+// several, the size that x has at this place: ONNX's 0.
+Values reshaped(Call& c) {
+  const Value& x = c[0];
+  Json dims = c.json(1).is_array() ? c.json(1) : Json::array({c.json(1)});
+  if (c.json(1).is_object() && c.json(1).empty()) dims = Json::array();  // an empty table of Lua
+  auto is_symbol = [](const Json& dim) { return dim.is_string() || dim.is_null(); };
+  int64_t symbols = std::count_if(dims.begin(), dims.end(), is_symbol);
+  bool has_rest = std::find(dims.begin(), dims.end(), Json(-1)) != dims.end();
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (!is_symbol(dims[i]) && !dims[i].is_number_integer())
+      invalid(cat("reshape: shape: expected whole numbers, got ", cxx::dump(dims[i])));
+    bool is_kept = is_symbol(dims[i]) && (symbols > 1 || has_rest);
+    if (is_kept &&
+        (i >= x.dims.size() || x.dims[i] >= 0 || (dims[i].is_string() && dims[i] != x.symbols[i])))
+      invalid(cat("reshape: shape: expected one symbolic size or -1, and others where ", x.text(),
+                  " has them, got ", cxx::dump(dims)));
+    sizes.push_back(is_kept ? 0 : is_symbol(dims[i]) ? -1 : dims[i].get<int64_t>());
+  }
+  bool keeps = symbols > 1 || (symbols == 1 && has_rest);
+  return node("Reshape", {x, c.graph.integers(sizes)}, {{"allowzero", keeps ? 0 : 1}});
+}
+
+Values moveaxis(Call& c) {
+  int64_t rank = c[0].rank();
+  std::vector<int64_t> sources = c.axes(1, rank);
+  std::vector<int64_t> targets = c.axes(2, rank);
+  if (sources.size() != targets.size())
+    invalid(cat("moveaxis: destination: expected ", sources.size(), " axes, got ", targets.size()));
+  std::vector<int64_t> order(static_cast<size_t>(rank), -1);
+  for (size_t i = 0; i < sources.size(); ++i)
+    order[static_cast<size_t>(targets[i])] = sources[i];
+  int64_t next = 0;
+  for (int64_t& axis : order) {
+    if (axis >= 0) continue;
+    while (std::find(sources.begin(), sources.end(), next) != sources.end())
+      ++next;
+    axis = next++;
+  }
+  return permute(c[0], order);
+}
+
+Values matrix_transpose(Call& c) {
+  int64_t rank = c[0].rank();
+  if (rank < 2) invalid(cat("expected at least two axes, got ", c[0].text()));
+  std::vector<int64_t> order;
+  for (int64_t a = 0; a < rank; ++a)
+    order.push_back(a);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return permute(c[0], order);
+}
+
+Values transpose(Call& c) {
+  std::vector<int64_t> order;
+  for (int64_t a = c[0].rank(); a > 0; --a)
+    order.push_back(a - 1);
+  return permute(c[0], order);
+}
+
+Values squeezed(Call& c) {
+  std::vector<int64_t> axes;
+  for (int64_t a : c.axes(1, c[0].rank())) {
+    if (!c.json(1).is_null() || c[0].dims[static_cast<size_t>(a)] == 1) axes.push_back(a);
+  }
+  return squeeze(c[0], axes);
+}
+
+Values concatenated(Call& c) {
+  std::vector<Value> parts = alike(c.list(0));
+  if (parts.empty()) invalid("concat: arrays: expected one at least");
+  if (!c.json(1).is_null()) return concat(parts, c.axis(1, parts[0].rank()));
+  for (Value& part : parts)
+    part = reshape(part, {-1});
+  return concat(parts, 0);
+}
+
+Values stack(Call& c) {
+  std::vector<Value> parts = alike(c.list(0));
+  if (parts.empty()) invalid("stack: arrays: expected one at least");
+  bool differ = std::any_of(parts.begin(), parts.end(),
+                            [&](const Value& x) { return x.dims != parts[0].dims; });
+  if (differ) parts = broadcast_together(parts);
+  int64_t axis = c.axis(1, parts[0].rank() + 1);
+  for (Value& part : parts)
+    part = expand_dims(part, axis);
+  return concat(parts, axis);
+}
+
+std::vector<Value> split(const Value& x, int64_t parts, int64_t axis) {
+  int64_t size = x.size_of(axis);
+  if (parts < 1 || size % parts)
+    invalid(cat("parts: expected a divisor of ", size, ", got ", parts));
+  if (parts == 1) return {x};
+  std::vector<int64_t> each(static_cast<size_t>(parts), size / parts);
+  std::vector<Value> inputs = {x, x.graph->integers(each)};
+  return x.graph->nodes("Split", inputs, {{"axis", axis}}, static_cast<uint64_t>(parts));
+}
+
+Values unstack(Call& c) {
+  int64_t axis = c.axis(1, c[0].rank());
+  std::vector<Value> parts;
+  if (c[0].size_of(axis))
+    for (const Value& part : split(c[0], c[0].size_of(axis), axis))
+      parts.push_back(squeeze(part, {axis}));
+  return parts;
+}
+
+Values roll(Call& c) {
+  Value x = c[0];
+  bool is_whole = c.json(2).is_null();
+  if (is_whole) x = reshape(x, {-1});
+  std::vector<int64_t> axes = is_whole ? std::vector<int64_t>{0} : c.axes(2, x.rank());
+  std::vector<int64_t> shifts = c.ints(1);
+  if (c.json(1).is_number()) shifts.resize(axes.size(), shifts[0]);
+  if (shifts.size() != axes.size())
+    invalid(cat("roll: shift: expected ", axes.size(), " numbers, got ", shifts.size()));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t size = std::max<int64_t>(x.size_of(axes[i]), 1);
+    int64_t by = (shifts[i] % size + size) % size;
+    if (by) x = concat({slice(x, axes[i], -by, INT64_MAX), slice(x, axes[i], 0, -by)}, axes[i]);
+  }
+  return is_whole ? reshape(x, c[0].dims) : x;
+}
+
+Values repeat(Call& c) {
+  bool is_whole = c.json(2).is_null();
+  Value x = is_whole ? reshape(c[0], {-1}) : c[0];
+  int64_t axis = is_whole ? 0 : c.axis(2, x.rank());
+  int64_t size = x.size_of(axis);
+  std::vector<int64_t> times = c.ints(1);
+  if (times.size() == 1) times.resize(static_cast<size_t>(size), times[0]);
+  if (static_cast<int64_t>(times.size()) != size)
+    invalid(cat("repeat: repeats: expected ", size, " numbers, got ", times.size()));
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < size; ++i)
+    order.insert(order.end(),
+                 static_cast<size_t>(std::max<int64_t>(times[static_cast<size_t>(i)], 0)), i);
+  return node("Gather", {x, c.graph.integers(order)}, {{"axis", axis}});
+}
+
+Values flip(Call& c) {
+  std::vector<int64_t> axes = c.axes(1, c[0].rank());
+  if (axes.empty()) return c[0];
+  auto all = [&](int64_t x) { return c.graph.integers(std::vector<int64_t>(axes.size(), x)); };
+  return node("Slice", {c[0], all(-1), all(-INT64_MAX), c.graph.integers(axes), all(-1)});
+}
+
+const Function kRows[] = {
+    {"broadcast_arrays(*arrays) -> tuple", "",
+     "The arrays, each repeated to the shape that all of them have together.", "",
+     [](Call& c) -> Values { return broadcast_together(c.list(0)); }},
+    {"broadcast_to(x, shape: ints)", "", "x repeated over the axes that shape has more of.", "",
+     [](Call& c) -> Values { return broadcast_to(c[0], c.ints(1)); }},
+    {"concat(arrays: arrays, axis: int = 0)", "",
+     "Arrays one after the other on axis; none: all of them as vectors.", "", concatenated},
+    {"expand_dims(x, axis: int = 0)", "", "A new axis of size 1 at this place.", "",
+     [](Call& c) -> Values { return expand_dims(c[0], c.axis(1, c[0].rank() + 1)); }},
+    {"flip(x, axis: axes = none)", "", "The elements in reverse order along axis; none: along all.",
+     "", flip},
+    {"matrix_transpose(x)", "", "[..., m, n] becomes [..., n, m].", "", matrix_transpose},
+    {"moveaxis(x, source: axes, destination: axes)", "",
+     "One axis moved, or several, the others in their order.", "", moveaxis},
+    {"permute_dims(x, axes: axes)", "", "Axis i of the result is axis axes[i] of x.", "",
+     [](Call& c) -> Values { return permute(c[0], c.axes(1, c[0].rank())); }},
+    {"repeat(x, repeats: ints, axis: int = none)", "",
+     "Each slice of axis so many times in a row; axis none: each element of x as one vector.", "",
+     repeat},
+    {"reshape(x, shape: ints)", "",
+     "The same elements in another shape; one size may be -1 or symbolic: it is what is left.", "",
+     reshaped},
+    {"roll(x, shift: ints, axis: axes = none)", "",
+     "The elements moved on by shift along axis; those that fall off come in at the other end. "
+     "axis "
+     "none: x as one vector, in the order of its elements.",
+     "", roll},
+    {"split(x, parts: int, axis: int = 0) -> tuple", "",
+     "A tuple of so many equal parts along axis.", "",
+     [](Call& c) -> Values { return split(c[0], c.integer(1), c.axis(2, c[0].rank())); }},
+    {"squeeze(x, axis: axes = none)", "",
+     "Without these axes, which have size 1; none: without all of that size.", "", squeezed},
+    {"stack(arrays: arrays, axis: int = 0)", "", "Arrays of one shape on a new axis.", "", stack},
+    {"take(x, indices: index, axis: int = 0)", "",
+     "The slices of x at these places of axis; negative places count from the end.", "",
+     [](Call& c) -> Values {
+       return node("Gather", {c[0], c[1]}, {{"axis", c.axis(2, c[0].rank())}});
+     }},
+    {"take_along_axis(x, indices: index, axis: int = -1)", "",
+     "For each element of indices, the one of x at that place of axis.", "",
+     [](Call& c) -> Values {
+       return node("GatherElements", {c[0], c[1]}, {{"axis", c.axis(2, c[0].rank())}});
+     }},
+    {"tile(x, repeats: ints)", "", "x so many times along each axis.", "",
+     [](Call& c) -> Values { return node("Tile", {c[0], c.graph.integers(c.ints(1))}); }},
+    {"transpose(x)", "", "All axes in reverse order.", "", transpose},
+    {"unstack(x, axis: int = 0) -> tuple", "", "A tuple of the slices along axis, without it.", "",
+     unstack},
+};
+
+}  // namespace
+
+const std::span<const Function> kShapes = kRows;
+
+}  // namespace tenon::arrays

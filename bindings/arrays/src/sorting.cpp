@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order along an axis, and what is where.
+#include "call.hpp"
+
+namespace tenon::arrays {
+namespace {
+
+using cxx::cat, cxx::invalid;
+
+// Values and places of the first k in order, equal ones by their place.
+std::vector<Value> ordered(const Value& x, int64_t axis, bool descending, int64_t k) {
+  if (k < 0 || k > x.size_of(axis))
+    invalid(cat("k: expected one of 0 to ", x.size_of(axis), ", got ", k));
+  std::vector<Value> inputs = {x.is_bool() ? cast(x, TN_U8) : x, x.graph->integers({{k}})};
+  Json attributes = {{"axis", axis}, {"largest", descending ? 1 : 0}, {"sorted", 1}};
+  std::vector<Value> made = x.graph->nodes("TopK", inputs, attributes, 2);
+  made[0] = cast(made[0], x.dtype);
+  return made;
+}
+std::vector<Value> all_ordered(const Call& c) {
+  int64_t axis = c.axis(1, c[0].rank());
+  return ordered(c[0], axis, c.flag(2), c[0].size_of(axis));
+}
+
+Values searchsorted(Call& c) {
+  std::string side = c.text(2);
+  if (side != "left" && side != "right")
+    invalid(cat("searchsorted: side: expected 'left' or 'right', got '", side, "'"));
+  Value last = expand_dims(c[1], c[1].rank());
+  Value before = node(side == "left" ? "Less" : "LessOrEqual", {c[0], last});
+  return reduce("ReduceSum", cast(before, TN_I64), {-1}, false);
+}
+
+Values nonzero(Call& c) {
+  Value places = node("NonZero", {c[0]});
+  std::vector<Value> out;
+  for (int64_t axis = 0; axis < c[0].rank(); ++axis)
+    out.push_back(node("Gather", {places, c.scalar(axis, TN_I64)}, {{"axis", 0}}));
+  return out;
+}
+
+// Values in order, the place of each one's first, for each element its value's, how many.
+std::vector<Value> unique(const Value& x) {
+  std::vector<Value> inputs = {reshape(x, {-1})};
+  std::vector<Value> found = x.graph->nodes("Unique", inputs, {{"sorted", 1}}, 4);
+  found[2] = reshape(found[2], x.dims);
+  return found;
+}
+
+const Function kRows[] = {
+    {"argsort(x, axis: int = -1, descending: flag = false, stable: flag = true)", "",
+     "The places of the elements in order along axis, int64; equal ones always keep theirs.", "",
+     [](Call& c) -> Values { return all_ordered(c)[1]; }},
+    {"nonzero(x) -> tuple", "",
+     "The places of all elements that are not 0: for each axis one vector, int64.", "", nonzero},
+    {"searchsorted(x1: together number, x2: together number, side: text = \"left\")", "",
+     "For each element of x2 the place in the ordered vector x1 where it belongs, int64: before "
+     "equal ones, or behind them with side=\"right\". It compares each with each.",
+     "", searchsorted},
+    {"sort(x, axis: int = -1, descending: flag = false, stable: flag = true)", "",
+     "The elements in order along axis; equal ones always keep theirs.", "",
+     [](Call& c) -> Values { return all_ordered(c)[0]; }},
+    {"top_k(x, k: int, axis: int = -1, largest: flag = true) -> values, indices", "",
+     "The k largest (or smallest) elements along axis, in order, and their places.", "",
+     [](Call& c) -> Values {
+       return ordered(c[0], c.axis(2, c[0].rank()), c.flag(3), c.integer(1));
+     }},
+    {"unique_all(x) -> values, indices, inverse_indices, counts", "",
+     "The values of x in order; the place of the first of each, x as one vector; which value each "
+     "element of x is; how often each occurs.",
+     "", [](Call& c) -> Values { return unique(c[0]); }},
+    {"unique_counts(x) -> values, counts", "",
+     "The values of x in order, and how often each occurs.", "",
+     [](Call& c) -> Values {
+       std::vector<Value> found = unique(c[0]);
+       return std::vector<Value>{found[0], found[3]};
+     }},
+    {"unique_inverse(x) -> values, inverse_indices", "",
+     "The values of x in order, and which of them each element of x is.", "",
+     [](Call& c) -> Values {
+       std::vector<Value> found = unique(c[0]);
+       return std::vector<Value>{found[0], found[2]};
+     }},
+    {"unique_values(x)", "", "The values of x in order, each once.", "",
+     [](Call& c) -> Values { return unique(c[0])[0]; }},
+};
+
+}  // namespace
+
+const std::span<const Function> kSorting = kRows;
+
+}  // namespace tenon::arrays

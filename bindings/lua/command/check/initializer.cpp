@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// An initializer: finite numbers for a parameter of any shape that it is for, the same for the same
+// seed and stream.
+#include "tenon/role/initializer.h"
+
+#include <cmath>
+#include <thread>
+
+#include "check.hpp"
+
+namespace tenon::command::check {
+namespace {
+
+constexpr float kCanary = -12345.678F;
+const std::vector<std::vector<int64_t>> kShapes = {{24, 16}, {16, 24}, {8, 4, 3, 3}, {32}, {1, 1}};
+
+struct Filling : Made<tn_initializer> {
+  using Made::Made;
+
+  // The failure, or NULL with the numbers.
+  tn_status* fill(const std::vector<int64_t>& shape, uint64_t seed, std::vector<float>& out) const {
+    int64_t n = 1;
+    for (int64_t size : shape)
+      n *= size;
+    out.assign(static_cast<size_t>(n) + 1, kCanary);
+    auto fan_in = static_cast<uint64_t>(shape.size() > 1 ? n / shape[0] : 1);
+    auto fan_out = static_cast<uint64_t>(shape.size() > 1 ? n / shape[1] : 1);
+    tn_initial of{
+        sizeof of, 0, cxx::str("layer.weight"), shape.size(), shape.data(), fan_in, fan_out,
+        seed,      7};
+    if (tn_status* failed = table->fill(self, &of, out.data())) return failed;
+    require(out.back() == kCanary, "it wrote behind the last number");
+    out.pop_back();
+    for (size_t i = 0; i < out.size(); ++i)
+      require(std::isfinite(out[i]) && out[i] != kCanary,
+              cat("number ", i, ": expected a finite one, got ",
+                  out[i] == kCanary ? "none" : std::to_string(out[i])));
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+void check_initializer(Subject& subject, Report& report) {
+  report.check("fills", [&] {
+    Filling one(subject);
+    std::vector<float> out;
+    bool fits = false;
+    for (const std::vector<int64_t>& shape : kShapes) {
+      tn_status* failed = one.fill(shape, 1, out);
+      if (failed) must_fail(failed, cat("rank ", shape.size()));
+      fits = fits || !failed;
+    }
+    require(fits, "expected a shape that it is for");
+  });
+  report.check("repeatable", [&] {
+    Filling one(subject), other(subject);
+    for (const std::vector<int64_t>& shape : kShapes) {
+      std::vector<float> first, second, beside;
+      if (tn_status* failed = one.fill(shape, 2, first)) {
+        must_fail(failed, "fill");
+        continue;
+      }
+      tn_status* again = nullptr;
+      std::thread thread([&] { again = other.fill(shape, 2, second); });
+      tn_status* more = one.fill(shape, 2, beside);
+      thread.join();
+      require(!again && !more, "it refuses what it took before");
+      require(first == second && first == beside, "the same seed: expected the same numbers");
+    }
+  });
+}
+
+}  // namespace tenon::command::check

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control flow that depends on data: cond, while_loop, fori_loop, scan. They are ONNX's If, Loop
+and Scan, so they have gradients and work under vmap; functions may use traced values of outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import tree
+from .arrays import subtract
+from .eager import anywhere
+from .errors import ArgumentError
+from .trace import Trace, Value, as_value, cast, current, users_line
+from .transforms import Compiled
+
+Function = Callable[..., Any]
+
+
+def _plain(f: Function) -> Function:
+    return f._inline if isinstance(f, Compiled) else f
+
+
+def _values(of: Any) -> tuple[Any, list[Value]]:
+    """The structure, and the leaves as values."""
+    leaves, _, structure = tree.flatten(of)
+    return structure, [as_value(leaf) for leaf in leaves]
+
+
+def _type(value: Value) -> str:
+    return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+
+
+def _expect(wanted: tuple[Any, list[Value]], got: tuple[Any, list[Value]], what: str) -> None:
+    told = [[_type(x) for x in values] for _, values in (wanted, got)]
+    if repr(wanted[0]) != repr(got[0]) or told[0] != told[1]:
+        raise ArgumentError(
+            f"{users_line()}: {what}: expected {', '.join(told[0])} in the same structure, got "
+            f"{', '.join(told[1])}; use tn.astype and tn.broadcast_to, or arrays of one type "
+            "instead of numbers"
+        )
+
+
+def _state(of: Any) -> tuple[Any, list[Value]]:
+    structure, values = _values(of)
+    return structure, [current().lift(value) for value in values]
+
+
+def _inputs(trace: Trace, name: str, values: Sequence[Value], structure: Any) -> Any:
+    made = [trace.input(f"{name}{i}", x.dtype, x.shape) for i, x in enumerate(values)]
+    return tree.unflatten(structure, iter(made))
+
+
+def _truth(x: Any, what: str) -> Value:
+    value = as_value(x)
+    if value.shape != ():
+        raise ArgumentError(f"{users_line()}: {what}: expected one truth value, got {value!r}")
+    return cast(value, "bool")
+
+
+def _node(op: str, inputs: Sequence[Value | None], bodies: dict[str, Trace], **more: Any) -> Any:
+    """The node whose bodies take, behind their own inputs, what they use from outside."""
+    captured = next(iter(bodies.values())).captured
+    given = [*inputs, *(current().lift(x) for x in captured)]
+    graphs = {name: body.model._native for name, body in bodies.items() if body.model}
+    made = current().node(op, given, captures=len(captured), **graphs, **more)
+    return made if isinstance(made, tuple) else (made,)
+
+
+@anywhere
+def cond(condition: Any, true: Function, false: Function, /, *operands: Any) -> Any:
+    """true(*operands) where condition, one truth value, is True, else false(*operands): one of them
+    is computed. Both give the same structure, types and shapes. Under `tn.vmap` with a condition of
+    each example both are computed."""
+    chosen = _truth(condition, "cond: condition")
+    operands = tuple(tree.map_leaves(as_value, x) for x in operands)
+    made, bodies, captured = [], [], []
+    for f in (true, false):
+        with Trace() as body:
+            for value in captured:
+                body.lift(value)
+            made.append(_values(_plain(f)(*operands)))
+        captured = body.captured
+        bodies.append(body)
+    for value in captured:  # what the second one uses beyond the first
+        bodies[0].lift(value)
+    _expect(*made, "cond: result of the second function")
+    for body, (_, values) in zip(bodies, made):
+        body.finish(values)
+    named = {"then_branch": bodies[0], "else_branch": bodies[1]}
+    return tree.unflatten(made[0][0], iter(_node("If", [chosen], named, outputs=len(made[0][1]))))
+
+
+@anywhere
+def while_loop(condition: Function, body: Function, init: Any, /) -> Any:
+    """state = init, then state = body(state) as long as condition(state); the last state, a tree
+    whose types and shapes stay. Its gradient keeps the state before each step."""
+    structure, states = _state(init)
+    first = _truth(_plain(condition)(tree.unflatten(structure, iter(states))), "while_loop")
+    with Trace() as inner:
+        inner.input("iteration", "int64", ())
+        inner.input("condition", "bool", ())
+        new = _values(_plain(body)(_inputs(inner, "state", states, structure)))
+        again = _plain(condition)(tree.unflatten(new[0], iter(new[1])))
+        going = _truth(again, "while_loop: condition")
+        _expect((structure, states), new, "while_loop: state after a step")
+    inner.finish([going, *new[1]])
+    made = _node("Loop", [None, first, *states], {"body": inner}, outputs=len(states))
+    return tree.unflatten(structure, iter(made))
+
+
+def _loop(steps: Value, step: Function, init: Any, who: str) -> tuple[Any, Any]:
+    """step(i, state) gives the state and what is stacked; the last state and the stacks."""
+    structure, states = _state(init)
+    with Trace() as inner:
+        i = inner.input("iteration", "int64", ())
+        inner.input("condition", "bool", ())
+        state, more = step(i, _inputs(inner, "state", states, structure))
+        new, extra = _values(state), _values(more)
+        _expect((structure, states), new, f"{who}: state after a step")
+        going = as_value(True)
+    count = len(new[1]) + len(extra[1])
+    if not count:
+        raise ArgumentError(f"{users_line()}: {who}: expected a state or results, got neither")
+    inner.finish([going, *new[1], *extra[1]])
+    made = _node("Loop", [steps, None, *states], {"body": inner}, outputs=count)
+    return tree.unflatten(structure, iter(made)), tree.unflatten(
+        extra[0], iter(made[len(states) :])
+    )
+
+
+@anywhere
+def fori_loop(lower: Any, upper: Any, body: Function, init: Any, /) -> Any:
+    """state = init, then state = body(i, state) for i from lower to upper, upper excluded; the last
+    state. Both limits may be traced integers."""
+    first = cast(as_value(lower), "int64")
+    steps = subtract(cast(as_value(upper), "int64"), first)
+    plain = isinstance(lower, int) and lower == 0
+
+    def step(i: Value, state: Any) -> tuple[Any, Any]:
+        return _plain(body)(i if plain else i + current().lift(first), state), ()
+
+    return _loop(steps, step, init, "fori_loop")[0]
+
+
+@anywhere
+def scan(
+    f: Function, init: Any, xs: Any = None, /, length: int | None = None, reverse: bool = False
+) -> tuple[Any, Any]:
+    """state, y = f(state, x) for each slice x of the first axis of xs, a tree; the last state, and
+    all y stacked. xs None: length steps with x None. reverse: from the last slice to the first."""
+    structure, states = _state(init)
+    slices, given = _values(xs)
+    if not given:
+        if length is None:
+            raise ArgumentError(f"{users_line()}: scan: expected xs or length, got neither")
+        steps = as_value(int(length))
+        return _loop(steps, lambda _, state: _plain(f)(state, None), init, "scan")
+    sizes = {x.shape[:1] for x in given} | ({(length,)} if length is not None else set())
+    if len(sizes) > 1 or () in sizes:
+        told = ", ".join(_type(x) for x in given)
+        raise ArgumentError(
+            f"{users_line()}: scan: expected one size of the first axis, got {told}"
+        )
+    with Trace() as inner:
+        state = _inputs(inner, "state", states, structure)
+        parts = [inner.input(f"x{i}", x.dtype, x.shape[1:]) for i, x in enumerate(given)]
+        result = _plain(f)(state, tree.unflatten(slices, iter(parts)))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ArgumentError(f"{users_line()}: scan: expected f to give (state, y)")
+        new, extra = _values(result[0]), _values(result[1])
+        _expect((structure, states), new, "scan: state after a step")
+    inner.finish([*new[1], *extra[1]])
+    made = _node(
+        "Scan",
+        [*states, *given],
+        {"body": inner},
+        outputs=len(new[1]) + len(extra[1]),
+        num_scan_inputs=len(given),
+        scan_input_directions=[int(reverse)] * len(given),
+        scan_output_directions=[int(reverse)] * len(extra[1]),
+    )
+    last = tree.unflatten(structure, iter(made))
+    return last, tree.unflatten(extra[0], iter(made[len(states) :]))

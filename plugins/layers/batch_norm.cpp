@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// "layers.batch_norm": each channel less its running mean, divided by its running deviation, times
+// weight [c] plus bias [c]. Training uses the batch's own figures and renews the running ones.
+#include "layer.hpp"
+
+namespace tenon::layers {
+namespace {
+
+class BatchNorm {
+ public:
+  static Result<BatchNorm> create(tn_ctx* ctx, const Options& options) {
+    BatchNorm made;
+    made.epsilon_ = options.number("epsilon");
+    made.momentum_ = options.number("momentum");
+    TN_TRY(scale, initializer_option(ctx, options, "init"));
+    TN_TRY(shift, initializer_option(ctx, options, "bias_init"));
+    TN_TRY(zeros, Component::create(ctx, "tenon.initializer/1", "layers.zeros"));
+    TN_TRY(ones, Component::create(ctx, "tenon.initializer/1", "layers.ones"));
+    made.scale_ = std::move(scale);
+    made.shift_ = std::move(shift);
+    made.zeros_ = std::move(zeros);
+    made.ones_ = std::move(ones);
+    return made;
+  }
+
+  Result<std::vector<Value>> build(LayerUse& use) const {
+    TN_TRY(type, one_input(use, 2));
+    TN_TRY(channels, known_size(type, 1, "channels"));
+    std::vector<int64_t> shape{channels};
+    std::vector<Value> inputs{
+        use.input(0), use.parameter({"weight", shape, &scale_}),
+        use.parameter({"bias", shape, &shift_}),
+        use.parameter(
+            {.name = "running_mean", .shape = shape, .initializer = &zeros_, .trained = false}),
+        use.parameter(
+            {.name = "running_var", .shape = shape, .initializer = &ones_, .trained = false})};
+    // ONNX counts what stays, PyTorch and this option what is new.
+    return use.outputs({use.op("BatchNormalization", inputs,
+                               {{"epsilon", epsilon_}, {"momentum", 1 - momentum_}})});
+  }
+
+ private:
+  double epsilon_ = 0, momentum_ = 0;
+  Component scale_, shift_, zeros_, ones_;
+};
+
+}  // namespace
+}  // namespace tenon::layers
+
+TENON_LAYER(batch_norm,
+            tenon::layers::BatchNorm,
+            "layers.batch_norm",
+            "each channel normalized over the batch, with running figures",
+            R"({
+  "properties": {
+    "epsilon": {"type": "number", "exclusiveMinimum": 0, "default": 1e-5, "description": "added to the variance"},
+    "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.1, "description": "share of a new batch in the running figures"},)" TENON_INITS(
+                "layers.ones", "layers.zeros") "}}")

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// "layers.conv": convolution over the axes behind batch and channels, one, two or three of them;
+// weight [out, in / groups, kernel...], bias [out]. With transposed: its transpose, weight
+// [in, out / groups, kernel...].
+#include "layer.hpp"
+
+namespace tenon::layers {
+namespace {
+
+class Conv {
+ public:
+  static Result<Conv> create(tn_ctx* ctx, const Options& options) {
+    Conv made;
+    made.out_ = options.integer("out");
+    made.groups_ = options.integer("groups");
+    made.has_bias_ = options.flag("bias");
+    made.transposed_ = options.flag("transposed");
+    for (const char* key : {"kernel", "stride", "dilation", "output_padding"})
+      made.sizes_.push_back(ints_of(options.get(key)));
+    made.padding_ = ints_of(options.get("padding"));
+    std::string padding = options.text("padding");
+    made.same_ = padding == "same";
+    if (!padding.empty() && (!made.same_ || made.transposed_))
+      return invalid(cat("option padding: expected numbers", made.transposed_ ? "" : " or same",
+                         ", got '", padding, "'"));
+    TN_TRY(weight, initializer_option(ctx, options, "init"));
+    TN_TRY(bias, initializer_option(ctx, options, "bias_init"));
+    made.weight_ = std::move(weight);
+    made.bias_ = std::move(bias);
+    return made;
+  }
+
+  Result<std::vector<Value>> build(LayerUse& use) const {
+    TN_TRY(type, one_input(use, 3, 5));
+    TN_TRY(in, known_size(type, 1, "channels"));
+    if (in % groups_ || out_ % groups_)
+      return invalid(cat("option groups: expected a divisor of the ", in, " channels in and the ",
+                         out_, " out, got ", groups_));
+    size_t n_axes = type.rank() - 2;
+    TN_TRY(kernel, per_axis(sizes_[0], n_axes, "kernel"));
+    int64_t taps = element_count(kernel);
+    int64_t reads = in / groups_ * taps, writes = out_ / groups_ * taps;
+    std::vector<int64_t> shape{transposed_ ? in : out_, (transposed_ ? out_ : in) / groups_};
+    shape.insert(shape.end(), kernel.begin(), kernel.end());
+    std::vector<Value> inputs{use.input(0),
+                              use.parameter({"weight", shape, &weight_, reads, writes})};
+    if (has_bias_) inputs.push_back(use.parameter({"bias", {out_}, &bias_, reads, writes}));
+    TN_TRY(stride, per_axis(sizes_[1], n_axes, "stride"));
+    TN_TRY(dilation, per_axis(sizes_[2], n_axes, "dilation"));
+    std::vector<Attr> attrs{
+        {"kernel_shape", kernel}, {"strides", stride}, {"dilations", dilation}, {"group", groups_}};
+    std::vector<int64_t> pads;
+    if (same_) {
+      attrs.emplace_back("auto_pad", "SAME_UPPER");
+    } else {
+      TN_TRY(padding, per_axis(padding_, n_axes, "padding"));
+      pads = before_and_after(padding);
+      attrs.emplace_back("pads", pads);
+    }
+    TN_TRY(more, per_axis(sizes_[3], n_axes, "output_padding"));
+    if (transposed_) attrs.emplace_back("output_padding", more);
+    return use.outputs({use.op(transposed_ ? "ConvTranspose" : "Conv", inputs, attrs)});
+  }
+
+ private:
+  int64_t out_ = 0, groups_ = 1;
+  bool has_bias_ = true, transposed_ = false, same_ = false;
+  std::vector<std::vector<int64_t>> sizes_;  // kernel, stride, dilation, output_padding
+  std::vector<int64_t> padding_;
+  Component weight_, bias_;
+};
+
+}  // namespace
+}  // namespace tenon::layers
+
+TENON_LAYER(conv,
+            tenon::layers::Conv,
+            "layers.conv",
+            "a convolution over one, two or three axes, or its transpose",
+            R"({"required": ["out", "kernel"],
+  "properties": {
+    "out": {"type": "integer", "minimum": 1, "description": "how many channels come out"},
+    "kernel": {)" TENON_SIZES("1") R"(, "description": "its size: a number, or one for each axis"},
+    "stride": {)" TENON_SIZES("1") R"(, "default": 1, "description": "distance of places"},
+    "padding": {"type": ["integer", "array", "string"], "minimum": 0, "items": {"type": "integer", "minimum": 0}, "default": 0, "description": "zeros before and after each axis; same: as many as keep the size at stride 1"},
+    "dilation": {)" TENON_SIZES("1") R"(, "default": 1, "description": "distance of what is read"},
+    "groups": {"type": "integer", "minimum": 1, "default": 1, "description": "groups of channels that do not mix"},
+    "bias": {"type": "boolean", "default": true, "description": "adds a bias"},
+    "transposed": {"type": "boolean", "default": false, "description": "the transpose: it enlarges by the stride"},
+    "output_padding": {)" TENON_SIZES("0") R"(, "default": 0, "description": "of the transpose: added at the end of each axis"},)" TENON_INITS(
+                "layers.fan_uniform", "layers.fan_uniform") "}}")

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// "layers.load": the constants of one model, by name, into another: a state dict that PyTorch saved
+// as safetensors into a network of layers.
+#include <set>
+
+#include "tenon/sdk/pattern.hpp"
+#include "tenon/sdk/role/pass.hpp"
+
+#include "layer.hpp"
+
+namespace tenon::layers {
+namespace {
+
+class Load {
+ public:
+  static Result<Load> create(tn_ctx*, const Options& options) {
+    Load made;
+    tn_any given = options.get("weights");
+    if (given.tag != TN_ANY_GRAPH)
+      return invalid("option weights: expected a model with the weights, got none");
+    auto* graph = static_cast<const tn_graph*>(given.v.p);
+    for (Value constant : Graph{graph}.constants())
+      made.weights_.emplace_back(constant.name(), constant.constant());
+    for (size_t i = 0; i < services.graph->count(graph, TN_LIST_OUTPUTS); ++i) {
+      Value value{graph, services.graph->value_at(graph, TN_LIST_OUTPUTS, i, 0)};
+      std::string name(view(services.graph->io_name(graph, TN_LIST_OUTPUTS, i)));
+      if (value.is_constant() && name != value.name())
+        made.weights_.emplace_back(name, value.constant());
+    }
+    made.prefix_ = options.text("prefix");
+    made.partial_ = options.flag("partial");
+    return made;
+  }
+
+  Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
+    TN_TRY(edit, Edit::begin(graph));
+    std::set<std::string> wanted, unused;
+    for (Value constant : edit.graph().constants())
+      if (is_parameter(constant)) wanted.emplace(constant.name());
+    int64_t loaded = 0;
+    for (const auto& [full, tensor] : weights_) {
+      TN_CHECK(cancel.check());
+      if (!full.starts_with(prefix_)) continue;
+      std::string name = full.substr(prefix_.size());
+      if (name.ends_with("num_batches_tracked")) continue;  // a count that nothing here needs
+      if (wanted.erase(name) == 0) {
+        if (!edit.graph().find(name)) unused.insert(name);
+        continue;
+      }
+      TN_CHECK(put(edit, name, tensor));
+      ++loaded;
+    }
+    if (!partial_ && !wanted.empty())
+      return invalid(cat("option weights: expected ", *wanted.begin(), " among ", weights_.size(),
+                         " tensors, as ", wanted.size(), " others that are missing; partial = true",
+                         " loads what is there"));
+    if (!partial_ && !unused.empty())
+      return invalid(cat("option weights: ", *unused.begin(),
+                         ": the model has no constant of this ",
+                         "name; partial = true leaves it out"));
+    TN_CHECK(edit.commit());
+    return report.write(cat("{\"loaded\": ", loaded, ", \"missing\": ", wanted.size(),
+                            ", \"unused\": ", unused.size(), "}"));
+  }
+
+ private:
+  // Weights and running figures; not the ratio of a dropout or a list of axes.
+  static bool is_parameter(Value constant) {
+    Type type = constant.type();
+    return type.dtype == TN_F32 && type.rank() > 0;
+  }
+  static Status put(EditView edit, const std::string& name, const Tensor& tensor) {
+    Value old = edit.graph().find(name);
+    Type have = old.type();
+    std::vector<int64_t> shape(shape_of(tensor.dl()).begin(), shape_of(tensor.dl()).end());
+    if (dtype_of(tensor.dl()) != TN_F32 || shape != have.dims)
+      return invalid(cat("option weights: ", name, ": expected ", type_text(have), ", got ",
+                         type_text(Type(dtype_of(tensor.dl()), shape))));
+    tn_any train = old.note("train");
+    TN_CHECK(Status(services.edit->set_value_name(edit.raw, old.id, str(name + "/before"))));
+    TN_TRY(fresh, edit.constant(tensor, name));
+    if (train.tag != TN_ANY_NONE) TN_CHECK(edit.set_note(fresh.id, "train", train));
+    return edit.replace(old, fresh);
+  }
+
+  std::vector<std::pair<std::string, Tensor>> weights_;
+  std::string prefix_;
+  bool partial_ = false;
+};
+
+}  // namespace
+}  // namespace tenon::layers
+
+TENON_PASS(load,
+           tenon::layers::Load,
+           "layers.load",
+           "puts weights of another file into a model, by name",
+           R"({"required": ["weights"],
+  "properties": {
+    "weights": {"type": "graph", "description": "a model whose constants they are, as tn.load gives of a safetensors file"},
+    "prefix": {"type": "string", "default": "", "description": "what their names begin with, and the model's do not"},
+    "partial": {"type": "boolean", "default": false, "description": "leaves weights alone that only one of both has"}}})")

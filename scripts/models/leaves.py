@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outlines of leaves as series (OSULeaf of the UCR archive): leaves_train.npz, leaves_test.npz.
+
+`series` float32 [n, 427, 1], each with mean 0 and deviation 1; `label` int64, six species. The
+split is the archive's: 200 to train, 242 to test.
+"""
+
+import numpy as np
+
+from models import wheels
+from models.place import Place
+
+MEMBER = "aeon/datasets/data/OSULeaf/OSULeaf_{}.ts"
+
+
+def parsed(text: str) -> dict[str, np.ndarray]:
+    """The archive's form: a header up to @data, then "number,number,...:class" a line."""
+    rows = [line.rsplit(":", 1) for line in text.partition("@data")[2].split()]
+    series = np.array([[float(number) for number in row[0].split(",")] for row in rows], "f")
+    classes = sorted({row[1] for row in rows}, key=float)
+    return {"series": series[..., None], "label": np.array([classes.index(r[1]) for r in rows])}
+
+
+def build(place: Place) -> None:
+    for part in ("train", "test"):
+        text = place.member(wheels.AEON, MEMBER.format(part.upper())).decode()
+        place.put_arrays(f"leaves_{part}.npz", parsed(text))

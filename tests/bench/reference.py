@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recipes of scripts/reference.lua in PyTorch, beside what Tenon's runs gave.
+
+    tenon run scripts/reference.lua --set networks=lenet --set seeds=3
+    .venv-bench/bin/python tests/bench/reference.py lenet --seeds 3 [--runs runs/reference]
+
+Prints for each seed the accuracy, the seconds and the losses of the epochs, and the mean of both
+sides with the standard error of the difference. Tenon's weights go into PyTorch's network by
+name, and judged there.
+"""
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+BATCH = 64
+
+
+def lenet():
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84),
+        nn.ReLU(), nn.Linear(84, 10),
+    )  # fmt: skip
+
+
+def mnist_cnn():
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Dropout(0.25), nn.Flatten(), nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5),
+        nn.Linear(128, 10),
+    )  # fmt: skip
+
+
+class Residual(nn.Module):
+    def __init__(self, body, shortcut=None, activation=None):
+        super().__init__()
+        self.body, self.shortcut, self.activation = body, shortcut, activation
+
+    def forward(self, x):
+        total = self.body(x) + (self.shortcut(x) if self.shortcut else x)
+        return total.relu() if self.activation else total
+
+
+class GlobalAvgPool(nn.Module):
+    def forward(self, x):
+        return x.mean((2, 3))
+
+
+def conv(of, width, kernel, stride=1, groups=1):
+    made = nn.Conv2d(of, width, kernel, stride, kernel // 2, groups=groups, bias=False)
+    nn.init.kaiming_normal_(made.weight, mode="fan_out")
+    return made
+
+
+def resnet20():
+    layers, of = [conv(1, 16, 3), nn.BatchNorm2d(16), nn.ReLU()], 16
+    for stage in range(3):
+        for i in range(3):
+            width, stride = 16 << stage, 2 if stage and not i else 1
+            body = nn.Sequential(conv(of, width, 3, stride), nn.BatchNorm2d(width), nn.ReLU(),
+                                 conv(width, width, 3), nn.BatchNorm2d(width))  # fmt: skip
+            shortcut = None
+            if stride > 1:
+                shortcut = nn.Sequential(conv(of, width, 1, stride), nn.BatchNorm2d(width))
+            layers.append(Residual(body, shortcut, True))
+            of = width
+    return nn.Sequential(*layers, GlobalAvgPool(), nn.Linear(64, 94))
+
+
+def mobilenet():
+    layers, of = [conv(1, 32, 3), nn.BatchNorm2d(32), nn.ReLU6()], 32
+    rows = [(1, 16, 1, 1), (6, 24, 2, 1), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
+            (6, 160, 3, 2), (6, 320, 1, 1)]  # fmt: skip
+    for expansion, width, blocks, stride in rows:
+        for i in range(blocks):
+            wide = expansion * of
+            first = nn.Identity()
+            if expansion > 1:
+                first = nn.Sequential(conv(of, wide, 1), nn.BatchNorm2d(wide), nn.ReLU6())
+            depthwise = conv(wide, wide, 3, 1 if i else stride, wide)
+            body = nn.Sequential(first, depthwise, nn.BatchNorm2d(wide), nn.ReLU6(),
+                                 conv(wide, width, 1), nn.BatchNorm2d(width))  # fmt: skip
+            layers.append(Residual(body) if i else body)
+            of = width
+    end = [conv(of, 1280, 1), nn.BatchNorm2d(1280), nn.ReLU6(), GlobalAvgPool(), nn.Dropout(0.2)]
+    return nn.Sequential(*layers, *end, nn.Linear(1280, 94))
+
+
+def adamw(net):
+    """Weight decay as `trainer.adamw` has it: on everything."""
+    return torch.optim.AdamW(net.parameters(), 2e-3, weight_decay=0.01), 2e-3, 50
+
+
+def nesterov(net):
+    optimizer = torch.optim.SGD(net.parameters(), 0.1, 0.9, nesterov=True, weight_decay=5e-4)
+    return optimizer, 0.1, 100
+
+
+NETWORKS = {
+    "lenet": (lenet, "mnist", 20, adamw),
+    "mnist_cnn": (mnist_cnn, "mnist", 12, adamw),
+    "resnet20": (resnet20, "glyphs", 12, nesterov),
+    "mobilenet": (mobilenet, "glyphs", 12, adamw),
+}
+
+
+def load(folder: Path, data: str, part: str):
+    with np.load(folder / f"{data}_{part}.npz") as arrays:
+        return torch.from_numpy(arrays["image"]), torch.from_numpy(arrays["label"])
+
+
+@torch.no_grad()
+def accuracy(net, x, y) -> float:
+    net.eval()
+    right = sum((net(a).argmax(1) == b).sum().item() for a, b in zip(x.split(100), y.split(100)))
+    return 100 * right / len(x)
+
+
+def train(name: str, seed: int, folder: Path, epochs: int | None):
+    make, data, usual, recipe = NETWORKS[name]
+    torch.manual_seed(seed)
+    net, (x, y) = make(), load(folder, data, "train")
+    optimizer, base, warmup = recipe(net)
+    per_epoch, epochs = len(x) // BATCH, epochs or usual
+    total, step, losses, begin = per_epoch * epochs, 0, [], time.monotonic()
+    for _ in range(epochs):
+        net.train()
+        order, sum_of = torch.randperm(len(x))[: per_epoch * BATCH].split(BATCH), 0.0
+        for rows in order:
+            # scheduler.cosine: a line up to `warmup`, half a cosine down from there.
+            done = (step - warmup) / (total - warmup)
+            rate = step / warmup if step < warmup else 0.5 * (1 + math.cos(math.pi * done))
+            for group in optimizer.param_groups:
+                group["lr"] = base * rate
+            loss = nn.functional.cross_entropy(net(x[rows]), y[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            sum_of, step = sum_of + loss.item(), step + 1
+        losses.append(sum_of / per_epoch)
+    seconds = time.monotonic() - begin
+    return accuracy(net, *load(folder, data, "test")), seconds, losses
+
+
+def of_tenon(name: str, seed: int, runs: Path, folder: Path):
+    """Accuracy of its weights in PyTorch's network, seconds, losses."""
+    place = runs / f"{name}_{seed}"
+    lines = (place / "history.jsonl").read_text().splitlines()
+    history = [json.loads(line) for line in lines]
+    net = NETWORKS[name][0]()
+    weights = load_file(f"{place}.safetensors")
+    kept = {key: weights[key] for key in net.state_dict() if key in weights}
+    missing = [k for k in net.state_dict() if k not in kept and "num_batches" not in k]
+    assert not missing, f"{place}.safetensors: expected {missing}"
+    net.load_state_dict(kept, strict=False)
+    judged = accuracy(net, *load(folder, NETWORKS[name][1], "test"))
+    return judged, sum(one["seconds"] for one in history), [one["loss"] for one in history]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("networks", nargs="+", choices=sorted(NETWORKS))
+    parser.add_argument("--models", type=Path, default=Path(".cache/models"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/reference"))
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    for name in args.networks:
+        sides: dict[str, list[float]] = {"tenon": [], "pytorch": []}
+        for seed in range(1, args.seeds + 1):
+            for side, (right, seconds, losses) in {
+                "tenon": of_tenon(name, seed, args.runs, args.models),
+                "pytorch": train(name, seed, args.models, args.epochs),
+            }.items():
+                sides[side].append(right)
+                curve = " ".join(f"{loss:.3f}" for loss in losses)
+                print(f"{name} {seed} {side:8} {right:6.2f} % {seconds:7.1f} s  {curve}")
+        tenon, torchs = np.array(sides["tenon"]), np.array(sides["pytorch"])
+        apart = tenon - torchs
+        spread = apart.std(ddof=1) / len(apart) ** 0.5 if len(apart) > 1 else math.nan
+        print(f"{name}: tenon {tenon.mean():.2f}, pytorch {torchs.mean():.2f}, "
+              f"difference {apart.mean():+.2f}, standard error {spread:.2f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call of every function of the table, and what NumPy gives for it: name, arguments, oracle."""
+
+import math
+
+import numpy as np
+
+A = np.float32([[0.5, -1.25, 2.0], [-0.75, 1.5, -3.0]])
+B = np.float32([[2.0, 1.0, -0.5], [4.0, -2.0, 1.0]])
+UNIT = np.float32([-0.75, 0.0, 0.5])
+ABOVE = np.float32([0.25, 1.0, 9.0])
+WHOLE = np.int64([[3, 0, 5], [2, 3, 1]])
+FEW = np.int64([[1, 2, 0], [3, 1, 1]])
+TRUE = np.array([[True, False, True], [False, True, True]])
+EDGES = np.float32([math.inf, -math.inf, math.nan, 0.0, -0.0, -1.5])
+ORDERED = np.float32([-1.0, 0.0, 2.0, 5.0])
+IMAGE = np.arange(32, dtype="float32").reshape(1, 2, 4, 4) % 7 - 3
+KERNEL = np.arange(24, dtype="float32").reshape(3, 2, 2, 2) % 5 - 2
+
+erf = np.vectorize(math.erf, otypes=["float32"])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x, axis=-1):
+    made = np.exp(x - x.max(axis, keepdims=True))
+    return made / made.sum(axis, keepdims=True)
+
+
+def windows(x, size):
+    return np.lib.stride_tricks.sliding_window_view(x, (size, size), (2, 3))
+
+
+def conv(x, weight, bias, stride):
+    wide = windows(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), 2)[:, :, ::stride, ::stride]
+    return np.einsum("bchwij,mcij->bmhw", wide, weight) + bias[:, None, None]
+
+
+def layer_norm(x, scale, bias):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * scale + bias
+
+
+def unique(*more):
+    return lambda x: np.unique(x, **dict.fromkeys(more, True))
+
+
+def uniform(shape, *_):
+    return lambda x: x.shape == tuple(shape) and (0 <= x).all() and (x < 1).all() and x.std() > 0.2
+
+
+def normal(shape, *_):
+    return lambda x: x.shape == tuple(shape) and abs(x.mean()) < 0.3 and 0.7 < x.std() < 1.3
+
+
+def dropped(x, ratio, _):
+    kept = x / (1 - ratio)
+    return lambda y: (np.isclose(y, 0) | np.isclose(y, kept)).all() and 0 < (y == 0).mean() < 1
+
+
+def of_shape(shape):
+    return lambda x: x.shape == tuple(shape)
+
+
+# name, arguments (a dict at the end: by name), oracle: NumPy's arrays, or a check of the result.
+CASES = [
+    *(
+        (name, (A,), getattr(np, name))
+        for name in "abs ceil cos cosh exp floor isinf isnan".split()
+    ),
+    *((name, (A,), getattr(np, name)) for name in "negative positive sign signbit sin".split()),
+    *((name, (A,), getattr(np, name)) for name in "sinh square tan tanh trunc round".split()),
+    *((name, (UNIT,), getattr(np, name)) for name in "acos asin asinh atan atanh expm1".split()),
+    *((name, (ABOVE,), getattr(np, name)) for name in "log log10 log1p log2 sqrt".split()),
+    *((name, (EDGES,), getattr(np, name)) for name in "isfinite isinf isnan signbit".split()),
+    *(
+        (name, (A, B), getattr(np, name))
+        for name in "add atan2 copysign divide floor_divide hypot logaddexp maximum minimum".split()
+    ),
+    *((name, (A, B), getattr(np, name)) for name in "multiply remainder subtract".split()),
+    *(
+        (name, (WHOLE, FEW), getattr(np, name))
+        for name in "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift "
+        "equal greater greater_equal less less_equal not_equal pow".split()
+    ),
+    *((n, (TRUE, WHOLE), getattr(np, n)) for n in "logical_and logical_or logical_xor add".split()),
+    ("acosh", (ABOVE + 1,), np.acosh),
+    ("add", (WHOLE, 2.5), lambda x, y: (x + y).astype("float32")),
+    ("logical_not", (WHOLE,), np.logical_not),
+    ("bitwise_invert", (WHOLE,), np.bitwise_invert),
+    ("erf", (A,), erf),
+    ("gelu", (A,), lambda x: x * (1 + erf(x / np.float32(2**0.5))) / 2),
+    ("reciprocal", (A,), lambda x: 1 / x),
+    ("relu", (A,), lambda x: np.maximum(x, 0)),
+    ("rsqrt", (ABOVE,), lambda x: 1 / np.sqrt(x)),
+    ("sigmoid", (A,), sigmoid),
+    ("silu", (A,), lambda x: x * sigmoid(x)),
+    ("softplus", (A,), lambda x: np.log1p(np.exp(x))),
+    ("pow", (A, 2), np.pow),
+    ("clip", (A, -1, 1), np.clip),
+    ("clip", (A, {"max": 0.5}), lambda x, max: np.minimum(x, np.float32(max))),
+    ("where", (TRUE, A, 0), lambda c, a, b: np.where(c, a, np.float32(b))),
+    ("astype", (A, "int32"), lambda x, dtype: x.astype(dtype)),
+    ("argmax", (A, 1, True), lambda x, axis, keep: np.argmax(x, axis, keepdims=keep)),
+    ("argmin", (WHOLE,), np.argmin),
+    ("cumulative_prod", (WHOLE, 1), lambda x, axis: np.cumprod(x, axis)),
+    ("cumulative_sum", (TRUE, 1), lambda x, axis: np.cumsum(x, axis)),
+    *(
+        (name, (WHOLE, 1), getattr(np, name))
+        for name in "all any max min prod sum count_nonzero".split()
+    ),
+    ("sum", (A,), np.sum),
+    ("mean", (WHOLE, (0, 1)), lambda x, axis: np.float32(np.mean(x, axis))),
+    ("var", (A, 0, {"correction": 1}), np.var),
+    ("std", (A, -1, {"keepdims": True}), np.std),
+    ("logsumexp", (A, 1), lambda x, axis: np.log(np.exp(x).sum(axis))),
+    ("diff", (A, {"n": 2}), np.diff),
+    ("broadcast_arrays", (A, np.float32([[7.0], [8.0]])), np.broadcast_arrays),
+    ("broadcast_to", (UNIT, (2, 3)), np.broadcast_to),
+    ("concat", ([A, WHOLE], 1), lambda x, a: np.concat([x[0], x[1].astype("f")], a)),
+    ("expand_dims", (A, 1), np.expand_dims),
+    ("flip", (A, 1), np.flip),
+    ("matrix_transpose", (IMAGE,), np.matrix_transpose),
+    ("moveaxis", (IMAGE, (0, 1), (2, 0)), np.moveaxis),
+    ("permute_dims", (IMAGE, (1, 3, 0, 2)), np.permute_dims),
+    ("repeat", (A, (1, 0, 2), 1), np.repeat),
+    ("reshape", (A, (3, -1)), np.reshape),
+    ("roll", (A, 2), np.roll),
+    ("split", (A, 3, 1), np.split),
+    ("squeeze", (IMAGE,), np.squeeze),
+    ("stack", ([A, B], 1), np.stack),
+    ("take", (A, np.int64([2, 0]), 1), np.take),
+    ("take_along_axis", (A, FEW % 3, 1), np.take_along_axis),
+    ("tile", (A, (2, 1)), np.tile),
+    ("transpose", (IMAGE,), np.transpose),
+    ("unstack", (A, {"axis": 1}), np.unstack),
+    ("arange", (2, 11, 3), np.arange),
+    ("arange", (2.5,), lambda stop: np.arange(stop, dtype="float32")),
+    ("asarray", (2.5,), np.float32),
+    ("dropout", (IMAGE + 5, 0.5, np.int64([3, 1])), dropped),
+    ("empty", ((2, 3),), of_shape),
+    ("empty_like", (A,), lambda x: of_shape(x.shape)),
+    ("eye", (2, 3, 1), lambda n, m, k: np.eye(n, m, k, dtype="float32")),
+    ("from_dlpack", (A,), lambda x: x),
+    ("full", ((2, 2), 7), np.full),
+    ("full_like", (A, 1.5), np.full_like),
+    ("linspace", (0, 1, 5), lambda *x: np.linspace(*x, dtype="float32")),
+    ("meshgrid", (UNIT, ABOVE, {"indexing": "ij"}), np.meshgrid),
+    ("ones", ((2, 1),), lambda shape: np.ones(shape, "float32")),
+    ("ones_like", (WHOLE,), np.ones_like),
+    ("random_normal", ((8, 16), np.int64([1, 2])), normal),
+    ("random_uniform", ((8, 16), np.int64([1, 2])), uniform),
+    ("tril", (A,), np.tril),
+    ("triu", (A, 1), np.triu),
+    ("zeros", ((2, 1),), lambda shape: np.zeros(shape, "float32")),
+    ("zeros_like", (WHOLE,), np.zeros_like),
+    ("einsum", ("ij,kj->ik", A, B), np.einsum),
+    ("matmul", (A, B.T.copy()), np.matmul),
+    ("tensordot", (A, B, ((0,), (0,))), np.tensordot),
+    ("vecdot", (A, B), np.vecdot),
+    ("argsort", (A, 1, True), lambda x, axis, _: np.argsort(-x, axis)),
+    ("nonzero", (WHOLE,), np.nonzero),
+    ("searchsorted", (ORDERED, A), np.searchsorted),
+    ("sort", (A, 0), np.sort),
+    ("top_k", (A, 2), lambda x, k: (-np.sort(-x)[:, :k], np.argsort(-x)[:, :k])),
+    ("unique_all", (WHOLE,), unique("return_index", "return_inverse", "return_counts")),
+    ("unique_counts", (WHOLE,), unique("return_counts")),
+    ("unique_inverse", (WHOLE,), unique("return_inverse")),
+    ("unique_values", (WHOLE,), np.unique),
+    ("avg_pool", (IMAGE, 2, 1), lambda x, *_: windows(x, 2).mean((4, 5))),
+    ("max_pool", (IMAGE, 2), lambda x, _: windows(x, 2)[:, :, ::2, ::2].max((4, 5))),
+    (
+        "conv",
+        (IMAGE, KERNEL, UNIT, {"stride": 2, "padding": 1}),
+        lambda x, w, b, stride, padding: conv(x, w, b, stride),
+    ),
+    ("layer_norm", (A, UNIT, ABOVE), layer_norm),
+    ("linear", (A, B.T.copy(), UNIT[:2]), lambda x, w, b: x @ w + b),
+    ("log_softmax", (A,), lambda x: np.log(softmax(x))),
+    ("softmax", (A, 0), softmax),
+    ("one_hot", (np.int64([2, 0]), 3), lambda x, n: np.eye(n, dtype="float32")[x]),
+    ("stop_gradient", (A,), lambda x: x),
+]

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every function of the table is in Python and in Lua and agrees with NumPy, and no public function
+is in one of them only. TENON_COMMAND names the command."""
+
+import ast
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tenon as tn
+from cases import CASES
+from tenon import _core
+
+ROWS = {row["name"]: row for row in _core.array_functions()}
+IDS = [f"{i} {case[0]}" for i, case in enumerate(CASES)]
+# What one language has and the other says otherwise, and how.
+CLASSES = {name for name in tn.__all__ if isinstance(getattr(tn, name), type)} - {"custom_vjp"}
+PYTHON_ONLY = {
+    "e": "math.exp(1)",
+    "inf": "math.huge",
+    "nan": "0/0",
+    "pi": "math.pi",
+    "newaxis": "tn.expand_dims",
+    "custom_vjp": "not in Lua yet: its builder has no functions with a gradient",
+    "parse": "tn.load of a text",
+    "configure": "the command's flags",
+    "doctor": "tenon plugin doctor",
+    "progress": "the command shows it",
+    "session": "the command opens it",
+}
+LUA_ONLY = {
+    "args": "sys.argv",
+    "bench": "tenon bench",
+    "compare": "tenon compare",
+    "json": "json.dumps",
+    "model": "tn.jit(f).trace(x)",
+    "normal": "NumPy's generators",
+    "npy": "np.load",
+    "npz": "np.load",
+    "print_table": "print",
+    "recipe": "recipes are in Lua",
+    "repeat_": "tn.repeat: in Lua a word of the language",
+    "slice": "x[a:b]",
+    "step": "tn.Step",
+    "tensor": "np.array",
+    "version": "tn.__version__",
+    "write": "open",
+}
+
+
+def named(args):
+    return (args[:-1], args[-1]) if args and isinstance(args[-1], dict) else (args, {})
+
+
+def to_number(x):
+    return int(x) if isinstance(x, bool) else x  # tn.tensor takes numbers
+
+
+def literal(x):
+    if isinstance(x, np.ndarray):
+        return (
+            f"tn.astype(tn.reshape(tn.tensor({literal(list(map(to_number, x.ravel().tolist())))}), "
+            f'{literal(x.shape)}), "{x.dtype}")'
+        )
+    if isinstance(x, (list, tuple)):
+        return "{" + ", ".join(map(literal, x)) + "}"
+    if isinstance(x, dict):
+        return "{" + ", ".join(f"{key} = {literal(value)}" for key, value in x.items()) + "}"
+    if isinstance(x, float):
+        return {"inf": "math.huge", "-inf": "-math.huge", "nan": "0/0"}.get(str(x), repr(x))
+    return f'"{x}"' if isinstance(x, str) else str(x).lower()
+
+
+SCRIPT = """
+local tn = require "tenon"
+local function show(case, place, x)
+  local values = {}
+  for i = 1, #x:values() do
+    local v = x:values()[i]
+    if type(v) == "boolean" then v = v and 1 or 0 end
+    values[i] = v ~= v and "nan" or math.type(v) == "integer" and tostring(v) or ("%.9g"):format(v)
+  end
+  print(("case %d %d %s [%s] %s"):format(case, place, x:dtype(), table.concat(x:shape(), " "),
+    table.concat(values, " ")))
+end
+local function all(case, x, names)
+  if type(x) ~= "table" then return show(case, 0, x) end
+  for i = 1, #(names or x) do show(case, i - 1, x[names and names[i] or i]) end
+end
+"""
+
+
+def run_lua(text, folder):
+    path = folder / "script.lua"
+    path.write_text(text)
+    made = subprocess.run(
+        [os.environ["TENON_COMMAND"], "run", str(path)], capture_output=True, text=True, cwd=folder
+    )
+    assert made.returncode == 0, made.stderr
+    return made.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def lua(tmp_path_factory):
+    lines = []
+    for i, (name, args, _) in enumerate(CASES):
+        results = ROWS[name]["results"]
+        names = literal(results) if isinstance(results, list) else "nil"
+        call = f'tn["{name}"]({", ".join(map(literal, args))})'
+        lines.append(f"all({i}, {call}, {names})")
+    found = {}
+    for line in run_lua(SCRIPT + "\n".join(lines), tmp_path_factory.mktemp("lua")):
+        if not line.startswith("case "):
+            continue
+        head, _, rest = line.partition("[")
+        shape, _, values = rest.partition("] ")
+        _, case, _, dtype = head.split()
+        read = np.array(values.split(), "float64").astype(dtype)
+        found.setdefault(int(case), []).append(read.reshape([int(n) for n in shape.split()]))
+    return found
+
+
+def in_python(name, args):
+    made = getattr(tn, name)(*named(args)[0], **named(args)[1])
+    return [np.asarray(x) for x in (made if isinstance(made, tuple) else (made,))]
+
+
+def agrees(got, oracle, args):
+    with np.errstate(all="ignore"):
+        want = oracle(*named(args)[0], **named(args)[1])
+    if callable(want):
+        assert want(*got)
+        return
+    want = want if isinstance(want, (list, tuple)) else [want]
+    assert len(got) == len(want)
+    for mine, numpys in zip(got, want):
+        assert mine.shape == np.shape(numpys)
+        assert mine.dtype == np.asarray(numpys).dtype
+        np.testing.assert_allclose(mine, numpys, rtol=4e-6, atol=2e-6)
+
+
+def test_every_function_of_the_table_has_a_case_and_no_other_has_one():
+    assert {name for name, _, _ in CASES} == set(ROWS)
+
+
+@pytest.mark.parametrize("case", range(len(CASES)), ids=IDS)
+def test_python_gives_what_numpy_does(case):
+    name, args, oracle = CASES[case]
+    agrees(in_python(name, args), oracle, args)
+
+
+@pytest.mark.parametrize("case", range(len(CASES)), ids=IDS)
+def test_lua_gives_what_numpy_does(case, lua):
+    name, args, oracle = CASES[case]
+    agrees(lua[case], oracle, args)
+
+
+def test_random_numbers_are_the_same_in_both(lua):
+    for i, (name, args, _) in enumerate(CASES):
+        if name in ("dropout", "random_normal", "random_uniform"):
+            np.testing.assert_allclose(in_python(name, args)[0], lua[i][0], rtol=1e-6)
+
+
+def test_every_row_says_what_it_does_and_what_it_takes():
+    for name, row in ROWS.items():
+        assert row["doc"].endswith(".") and getattr(tn, name).__doc__ == row["doc"]
+        assert [p["name"] for p in row["parameters"]] == [
+            *getattr(tn, name).__signature__.parameters
+        ]
+
+
+def test_an_editor_knows_them():
+    stubs = ast.parse(Path(tn.__file__).with_name("arrays.pyi").read_text())
+    told = {n.name: n for n in stubs.body if isinstance(n, ast.FunctionDef)}
+    assert set(told) == {*ROWS, "op"}
+    for name, row in ROWS.items():
+        given = told[name].args
+        names = [a.arg for a in (*given.args, *filter(None, [given.vararg]), *given.kwonlyargs)]
+        assert names == [p["name"] for p in row["parameters"]]
+
+
+def test_no_public_function_is_in_one_language_only(tmp_path):
+    script = 'for name in pairs(require "tenon") do print(name) end'
+    lua = set(run_lua(script, tmp_path))
+    assert set(tn.__all__) - CLASSES - lua == set(PYTHON_ONLY)
+    assert lua - set(tn.__all__) == set(LUA_ONLY)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cond, while_loop, fori_loop and scan: values, gradients, vmap, against loops of Python and closed
+forms."""
+
+import numpy as np
+import pytest
+import tenon as tn
+
+X = np.float32([0.5, -1.25, 2.0])
+ROWS = np.float32([[1, 2, 3], [-1, 0, 2], [0.5, 0.5, 0.5], [2, -2, 1]])
+
+
+def choose(x):
+    return tn.cond(x.sum() > 0, lambda v: (v * 2, v.sum()), lambda v: (-v, v.max()), x)
+
+
+def test_cond_computes_the_one_that_is_chosen():
+    for x in (X, -X):
+        want = (x * 2, x.sum()) if x.sum() > 0 else (-x, x.max())
+        for got in (choose(x), tn.jit(choose)(x)):
+            np.testing.assert_allclose(got[0], want[0], rtol=1e-6)
+            np.testing.assert_allclose(got[1], want[1], rtol=1e-6)
+
+
+def test_cond_has_the_gradient_of_the_one_that_is_chosen():
+    slope = tn.grad(lambda x: tn.cond(x.sum() > 0, lambda: (x * x).sum(), lambda: x.sum() * 3))
+    np.testing.assert_allclose(slope(X), 2 * X)
+    np.testing.assert_allclose(slope(-X), 3 + 0 * X)
+
+
+def test_cond_under_vmap_chooses_for_each_example():
+    f = lambda row: tn.cond(row[0] > 0, lambda r: r * r, lambda r: r - 1, row)  # noqa: E731
+    want = np.where(ROWS[:, :1] > 0, ROWS**2, ROWS - 1)
+    np.testing.assert_allclose(tn.vmap(f)(ROWS), want)
+    slopes = tn.vmap(tn.grad(lambda row: f(row).sum()))(ROWS)
+    np.testing.assert_allclose(slopes, np.where(ROWS[:, :1] > 0, 2 * ROWS, 1))
+
+
+def test_branches_capture_different_values():
+    f = tn.jit(lambda p, a, b, c: tn.cond(p, lambda: a + b, lambda: b * c))
+    assert float(f(True, 2.0, 3.0, 5.0)) == 5 and float(f(False, 2.0, 3.0, 5.0)) == 15
+
+
+def test_branches_of_different_types_are_refused():
+    with pytest.raises(TypeError, match=r"cond: .*expected float32\[3\].*got float32\[\].*astype"):
+        tn.jit(lambda x: tn.cond(x[0] > 0, lambda: x, lambda: x.sum()))(X)
+    with pytest.raises(TypeError, match="one truth value"):
+        tn.jit(lambda x: tn.cond(x > 0, lambda: x, lambda: x))(X)
+
+
+def root(x):  # Newton's method until it stands still; its gradient is that of sqrt
+    def better(state):
+        _, y = state
+        return y, (y + x / y) * 0.5
+
+    return tn.while_loop(lambda s: tn.abs(s[0] - s[1]) > 1e-6, better, (x + 2, x + 1))[1]
+
+
+def test_while_loop_goes_on_as_long_as_it_should():
+    for x in (0.25, 2.0, 9.0):
+        assert np.isclose(tn.jit(root)(np.float32(x)), np.sqrt(x), rtol=1e-6)
+        assert np.isclose(root(np.float32(x)), np.sqrt(x), rtol=1e-6)
+        assert np.isclose(tn.grad(root)(np.float32(x)), 0.5 / np.sqrt(x), rtol=1e-4)
+
+
+def test_while_loop_under_vmap_ends_for_each_example():
+    x = np.float32([0.25, 2.0, 9.0, 100.0])
+    np.testing.assert_allclose(tn.vmap(root)(x), np.sqrt(x), rtol=1e-6)
+    summed = tn.grad(lambda x: tn.vmap(root)(x).sum())
+    np.testing.assert_allclose(summed(x), 0.5 / np.sqrt(x), rtol=1e-4)
+    # Each example keeps another number of states, so this one is refused and says what to do.
+    with pytest.raises(tn.Unimplemented, match="gradient of the sum"):
+        tn.vmap(tn.grad(root))(x)
+
+
+def test_while_loop_may_do_nothing():
+    assert float(tn.jit(lambda x: tn.while_loop(lambda s: s < 0, lambda s: s * 2, x))(3.0)) == 3
+
+
+def power(x, n):
+    return tn.fori_loop(0, n, lambda i, s: s * x, tn.ones_like(x))
+
+
+def test_fori_loop_counts_traced_and_plain_limits():
+    np.testing.assert_allclose(tn.jit(lambda x: power(x, 5))(X), X**5, rtol=1e-5)
+    np.testing.assert_allclose(tn.jit(power)(X, np.int64(4)), X**4, rtol=1e-5)
+    total = tn.jit(lambda a, b: tn.fori_loop(a, b, lambda i, s: s + i, np.int64(0)))
+    assert int(total(3, 10)) == sum(range(3, 10)) and int(total(5, 2)) == 0
+
+
+def test_fori_loop_has_gradients_and_works_under_vmap():
+    np.testing.assert_allclose(tn.grad(lambda x: power(x, 5).sum())(X), 5 * X**4, rtol=1e-5)
+    np.testing.assert_allclose(tn.vmap(lambda r: power(r, 3))(ROWS), ROWS**3, rtol=1e-5)
+    second = tn.grad(lambda x: tn.grad(lambda v: power(v, 4).sum())(x).sum())
+    np.testing.assert_allclose(second(X), 12 * X**2, rtol=1e-5)
+    slope = tn.jvp(lambda x: power(x, 3), (X,), (np.ones_like(X),))[1]
+    np.testing.assert_allclose(slope, 3 * X**2, rtol=1e-5)
+
+
+def smooth(xs, decay):
+    def step(state, x):
+        new = state * decay + x
+        return new, {"y": new * 2, "last": state}
+
+    return tn.scan(step, tn.zeros_like(xs[0]), xs)
+
+
+def numpys_smooth(xs, decay):
+    state, ys, lasts = 0 * xs[0], [], []
+    for x in xs:
+        lasts.append(state)
+        state = state * decay + x
+        ys.append(2 * state)
+    return state, np.stack(ys), np.stack(lasts)
+
+
+def test_scan_gives_the_last_state_and_all_results():
+    want = numpys_smooth(ROWS, 0.5)
+    for last, more in (smooth(ROWS, 0.5), tn.jit(smooth)(ROWS, 0.5)):
+        np.testing.assert_allclose(last, want[0], rtol=1e-6)
+        np.testing.assert_allclose(more["y"], want[1], rtol=1e-6)
+        np.testing.assert_allclose(more["last"], want[2], rtol=1e-6)
+
+
+def test_scan_in_reverse():
+    last, ys = tn.jit(lambda xs: tn.scan(lambda s, x: (s + x, s + x), 0 * xs[0], xs, reverse=True))(
+        ROWS
+    )
+    np.testing.assert_allclose(ys, np.cumsum(ROWS[::-1], 0)[::-1])
+    np.testing.assert_allclose(last, ROWS.sum(0))
+
+
+def test_scan_without_slices_takes_a_length():
+    last, ys = tn.scan(lambda s, _: (s * 2, s), np.float32(1), length=5)
+    assert float(last) == 32 and ys.tolist() == [1, 2, 4, 8, 16]
+
+
+def test_scan_has_gradients():
+    def loss(xs, decay):
+        last, more = smooth(xs, decay)
+        return (last**2).sum() + (more["y"] ** 3).sum()
+
+    def numpys(xs, decay):
+        last, ys, _ = numpys_smooth(xs.astype("float64"), float(decay))
+        return (last**2).sum() + (ys**3).sum()
+
+    slopes = tn.grad(loss, argnums=(0, 1))(ROWS, np.float32(0.5))
+    step = 1e-5
+    for at in np.ndindex(*ROWS.shape):
+        moved = np.zeros(ROWS.shape)
+        moved[at] = step
+        near = (numpys(ROWS + moved, 0.5) - numpys(ROWS - moved, 0.5)) / (2 * step)
+        assert np.isclose(slopes[0][at], near, rtol=1e-4, atol=1e-3)
+    near = (numpys(ROWS, 0.5 + step) - numpys(ROWS, 0.5 - step)) / (2 * step)
+    assert np.isclose(slopes[1], near, rtol=1e-4)
+
+
+def test_scan_under_vmap():
+    many = np.stack([ROWS, ROWS * 2, -ROWS])
+    got = tn.vmap(lambda xs: smooth(xs, 0.5)[1]["y"])(many)
+    np.testing.assert_allclose(got, [numpys_smooth(xs, 0.5)[1] for xs in many], rtol=1e-6)
+    slopes = tn.vmap(tn.grad(lambda xs: (smooth(xs, 0.5)[0] ** 2).sum()))(many)
+    alone = [tn.grad(lambda xs: (smooth(xs, 0.5)[0] ** 2).sum())(xs) for xs in many]
+    np.testing.assert_allclose(slopes, alone, rtol=1e-5)
+
+
+def test_loops_in_loops_and_in_branches():
+    def f(x):
+        inner = lambda i, s: tn.cond(s[0] > 4, lambda: s + x, lambda: s * 2)  # noqa: E731
+        return tn.fori_loop(0, 3, lambda i, s: tn.fori_loop(0, 2, inner, s), x)
+
+    want = X + 1
+    for _ in range(6):
+        want = want + X + 1 if want[0] > 4 else want * 2
+    np.testing.assert_allclose(tn.jit(f)(X + 1), want, rtol=1e-6)
+
+
+def test_a_state_that_changes_its_type_is_refused():
+    with pytest.raises(
+        TypeError, match=r"fori_loop: state.*expected int64\[\] .*, got float32\[\]"
+    ):
+        tn.jit(lambda x: tn.fori_loop(0, 3, lambda i, s: s + x, 0))(1.5)
+    with pytest.raises(TypeError, match="expected xs or length"):
+        tn.scan(lambda s, x: (s, s), 1.0)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jacfwd, jacrev and hessian against closed forms; x.at[...] against NumPy's assignment."""
+
+import numpy as np
+import pytest
+import tenon as tn
+
+rng = np.random.default_rng(3)
+W = rng.standard_normal((4, 3)).astype("float32")
+X = rng.standard_normal(3).astype("float32")
+
+
+@pytest.mark.parametrize("jacobian", [tn.jacfwd, tn.jacrev])
+def test_the_jacobian_of_a_layer(jacobian):
+    y = np.tanh(W @ X)
+    want = (1 - y**2)[:, None] * W
+    f = lambda x: tn.tanh(W @ x)  # noqa: E731
+    np.testing.assert_allclose(jacobian(f)(X), want, rtol=1e-5)
+    np.testing.assert_allclose(tn.jit(jacobian(tn.jit(f)))(X), want, rtol=1e-5)
+    rows = rng.standard_normal((5, 3)).astype("float32")
+    many = tn.vmap(jacobian(f))(rows)
+    np.testing.assert_allclose(many, [jacobian(f)(row) for row in rows], rtol=1e-5)
+
+
+@pytest.mark.parametrize("jacobian", [tn.jacfwd, tn.jacrev])
+def test_arguments_and_results_of_several_axes_and_in_trees(jacobian):
+    def f(p, x):
+        return {"y": p["w"] @ x + p["b"], "s": (x * x).sum()}
+
+    p = {"w": W, "b": np.ones(4, "float32")}
+    made = jacobian(f, argnums=(0, 1))(p, X)
+    by_p, by_x = made["y"]
+    want = np.einsum("ik,j->ikj", np.eye(4), X)
+    np.testing.assert_allclose(by_p["w"], want, rtol=1e-6)
+    np.testing.assert_allclose(by_p["b"], np.eye(4))
+    np.testing.assert_allclose(by_x, W, rtol=1e-6)
+    np.testing.assert_allclose(made["s"][1], 2 * X, rtol=1e-6)
+    np.testing.assert_allclose(made["s"][0]["w"], 0 * W)
+
+
+def test_the_hessian_of_a_cubic_form():
+    f = lambda x: (x**2 * (W @ x).sum()).sum()  # noqa: E731
+    c = W.sum(0)
+    want = 2 * np.diag(np.full(3, c @ X)) + 2 * np.outer(X, c) + 2 * np.outer(c, X)
+    np.testing.assert_allclose(tn.hessian(f)(X), want, rtol=1e-4, atol=1e-5)
+
+
+def test_what_has_no_slopes_is_refused():
+    with pytest.raises(TypeError, match="jacrev: result: expected floats"):
+        tn.jacrev(lambda x: x > 0)(X)
+    with pytest.raises(tn.InvalidArgument, match="jacfwd: argument: expected floats"):
+        tn.jacfwd(lambda x: x * 2.0)(np.int64([1, 2]))
+
+
+IMAGE = rng.standard_normal((3, 4, 5)).astype("float32")
+KEYS = {
+    "an integer": (1,),
+    "integers": (1, -2, 0),
+    "slices": (slice(None, None, 2), slice(1, 3)),
+    "a step back": (slice(None, None, -1), 2),
+    "an ellipsis": (..., 1),
+    "a new axis": (None, 2),
+    "an array": (np.int64([2, 0]),),
+    "arrays": (np.int64([2, 0]), slice(None), np.int64([1, 1])),
+}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+def test_at_is_an_assignment(key):
+    want = {name: IMAGE.copy() for name in ("set", "add", "multiply", "max", "min")}
+    want["set"][key] = 7
+    np.add.at(want["add"], key, 0.5)
+    np.multiply.at(want["multiply"], key, 3)
+    np.maximum.at(want["max"], key, 0.25)
+    np.minimum.at(want["min"], key, 0.25)
+    given = {"set": 7, "add": 0.5, "multiply": 3, "max": 0.25, "min": 0.25}
+    for name, value in given.items():
+        f = tn.jit(lambda x, n=name, v=value: getattr(x.at[key], n)(v))
+        np.testing.assert_allclose(f(IMAGE), want[name], rtol=1e-6, err_msg=name)
+    np.testing.assert_array_equal(tn.jit(lambda x: x.at[key].get())(IMAGE), IMAGE[key])
+
+
+def test_at_takes_traced_places_and_arrays_of_values():
+    rows = rng.standard_normal((2, 5)).astype("float32")
+    want = IMAGE[0].copy()
+    want[[3, 1]] = rows
+    f = tn.jit(lambda x, i, v: x.at[i].set(v))
+    np.testing.assert_array_equal(f(IMAGE[0], np.int64([3, 1]), rows), want)
+
+
+def test_at_has_gradients_and_works_under_vmap():
+    v = np.float32([2, 3])
+    f = lambda x, v: (x.at[1:].set(v) ** 3).sum() + (x.at[np.array([0, 0])].add(v) ** 2).sum()  # noqa: E731
+    by_x, by_v = tn.grad(f, argnums=(0, 1))(X, v)
+    first = X[0] + v.sum()
+    np.testing.assert_allclose(by_x, [3 * X[0] ** 2 + 2 * first, 2 * X[1], 2 * X[2]], rtol=1e-5)
+    np.testing.assert_allclose(by_v, 3 * v**2 + 2 * first, rtol=1e-5)
+    many = rng.standard_normal((4, 3)).astype("float32")
+    got = tn.vmap(lambda x: x.at[1].set(x[0]))(many)
+    np.testing.assert_array_equal(got, many[:, [0, 0, 2]])
+    slopes = tn.vmap(tn.grad(lambda x: (x.at[1].add(x[0]) ** 2).sum()))(many)
+    second = 2 * (many[:, 0] + many[:, 1])
+    want = np.stack([2 * many[:, 0] + second, second, 2 * many[:, 2]], 1)
+    np.testing.assert_allclose(slopes, want, rtol=1e-5)
+
+
+def test_at_refuses_what_an_index_refuses():
+    with pytest.raises(IndexError, match="index 9 of axis 0"):
+        tn.jit(lambda x: x.at[9].set(0))(X)
+    with pytest.raises(tn.TracedValueError, match=r"use tn\.where"):
+        tn.jit(lambda x: x.at[x > 0].set(0))(X)
+    with pytest.raises(tn.TracedValueError, match=r"x\.at\[i\]\.set"):
+        tn.jit(lambda x: x.__setitem__(0, 1))(X)
+
+
+def test_numpys_functions_are_tenons_of_the_same_name():
+    f = tn.jit(
+        lambda x: (
+            np.sum(x, axis=0),
+            np.concatenate([x, x]),
+            np.where(x > 0, x, 0),
+            np.clip(x, -1, 1),
+            np.cumsum(x, axis=0),
+            np.transpose(x[None]),
+        )
+    )
+    want = (X.sum(0), np.concatenate([X, X]), np.where(X > 0, X, 0), np.clip(X, -1, 1))
+    want += (np.cumsum(X, 0), X[:, None])
+    for mine, numpys in zip(f(X), want):
+        np.testing.assert_allclose(mine, numpys, rtol=1e-6)
+
+
+def test_those_that_there_are_not_say_so():
+    with pytest.raises(tn.TracedValueError, match=r"np\.percentile: .*none of that name"):
+        tn.jit(lambda x: np.percentile(x, 50))(X)
+    with pytest.raises(tn.TracedValueError, match=r"np\.sum became tn\.sum"):
+        tn.jit(lambda x: np.sum(x, where=X > 0))(X)
