@@ -29,6 +29,9 @@ Status attention_shape(EditView edit, Node node) {
       TN_CHECK(set_output(edit, node, i, unranked(q.dtype)));
     return {};
   }
+  for (const Dims* dims : {&*a, &*b, &*c})
+    if ((*dims)[1].known() && *(*dims)[1].value < 1)
+      return invalid("heads: expected at least one, got none");
   Dims y{(*a)[0], (*a)[1], (*a)[2], (*c)[3]}, key = *b, value = *c;
   if (q.rank() == 3) y = {(*a)[0], (*a)[2], (*a)[1] * (*c)[3]};
   if (node.input(kPastKey)) {
@@ -327,9 +330,10 @@ constexpr tn_op kAttention = op_row(
                               {"name": "scale", "type": "float"},
                               {"name": "softcap", "type": "float", "default": 0.0},
                               {"name": "softmax_precision", "type": "dtype"}])",
-     .shape = shape<attention_shape,
-                    "q: T[b q..], k: T[b q'..], v: U[b q'..], mask: any?, past_key: T[b h _ _]?, "
-                    "past_value: U[b h _ _]?, nonpad_kv_seqlen: int[b]?">,
+     .shape = shape<
+         attention_shape,
+         "q: T[b q..], k: T[b q'..], v: U[b q'..], mask: number|bool?, past_key: T[b h _ _]?, "
+         "past_value: U[b h _ _]?, nonpad_kv_seqlen: int[b]? ; T = float, U = float">,
      .decompose = decompose<decomposed>,
      .cost = cost<attention_cost>,
      .ref = ref<attention_ref>,

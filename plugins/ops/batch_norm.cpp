@@ -259,7 +259,8 @@ constexpr tn_op kBatchNorm = op_row(
                        {"name": "training_mode", "type": "int", "default": 0}])",
      .quant = "requant",
      .shape = shape<batch_norm_shape,
-                    "x: T[n c s..], scale: U[c], bias: U[c], mean: V[c], variance: V[c]">,
+                    "x: T[n c s..], scale: U[c], bias: U[c], mean: V[c], variance: V[c] "
+                    "; T = float, U = float, V = float">,
      .decompose = decompose<batch_norm_decompose>,
      .cost = cost<[](Node node) { return OpCost{2 * output_elements(node), node_bytes(node)}; }>,
      .ref = ref<batch_norm_ref>,

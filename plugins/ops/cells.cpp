@@ -26,8 +26,11 @@ struct Cell16 {
 std::vector<int64_t> dense_strides(std::span<const int64_t> shape) {
   std::vector<int64_t> strides(shape.size());
   int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0; stride *= shape[d])
+  for (size_t d = shape.size(); d-- > 0;) {
     strides[d] = stride;
+    // Of no tensor: a shape that was read, and that nothing can be allocated for.
+    if (__builtin_mul_overflow(stride, shape[d], &stride)) stride = 0;
+  }
   return strides;
 }
 

@@ -40,6 +40,8 @@ Status col2im_ref(const Call& call) {
   std::span<const int64_t> x = call.shape(0);
   Ints image = read_ints(call.in(1)), block = read_ints(call.in(2)), windows;
   size_t n = image.size();
+  TN_CHECK(expect_shape("image", image));
+  TN_CHECK(expect_shape("block", block));
   Ints dilations = ints_or(call.node(), "dilations", n, 1),
        pads = ints_or(call.node(), "pads", 2 * n, 0);
   Ints strides = ints_or(call.node(), "strides", n, 1);
@@ -138,7 +140,7 @@ constexpr tn_op kCol2Im =
             .attributes = R"([{"name": "dilations", "type": "ints"},
                                 {"name": "pads", "type": "ints"},
                                 {"name": "strides", "type": "ints"}])",
-            .shape = shape<col2im_shape, "x: any[n c l], image: int[r], block: int[r]">,
+            .shape = shape<col2im_shape, "x: number[n c l], image: int[r], block: int[r]">,
             .decompose = decompose<col2im_decompose>,
             .cost = cost<move_cost>,
             .ref = ref<col2im_ref>,

@@ -23,7 +23,7 @@ Status if_shape(EditView edit, Node node) {
 
 Status if_ref(const Call& call) {
   if (element_count(call.in(0)) != 1) return invalid("cond: expected one element");
-  TN_TRY(body, body_of(call, *call.data<bool>(0) ? "then_branch" : "else_branch"));
+  TN_TRY(body, body_of(call, *call.data<uint8_t>(0) != 0 ? "then_branch" : "else_branch"));
   const tn_op_call& raw = call.raw();
   return Status(body->run(body->ctx, raw.in + 1, raw.n_in - 1, raw.outputs));
 }
@@ -63,7 +63,7 @@ Status loop_ref(const Call& call) {
   if (n_out < n_states)
     return invalid(cat("expected at least ", n_states, " outputs, got ", n_out));
   int64_t limit = call.has(0) ? read_ints(call.in(0)).at(0) : INT64_MAX;
-  bool go = !call.has(1) || *call.data<bool>(1);
+  bool go = !call.has(1) || *call.data<uint8_t>(1) != 0;
   std::vector<DLTensor> states;
   for (size_t i = 0; i < n_states; ++i)
     states.push_back(call.in(2 + i));
@@ -77,7 +77,7 @@ Status loop_ref(const Call& call) {
     for (uint64_t c = call.n_in() - captures; c < call.n_in(); ++c)
       in.push_back(call.in(c));
     TN_TRY(results, run_body(call, *body, in, 1 + n_out));
-    go = *results[0].data<bool>();
+    go = *results[0].data<uint8_t>() != 0;
     held = results;
     for (size_t s = 0; s < n_states; ++s)
       states[s] = held[1 + s].dl();

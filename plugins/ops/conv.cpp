@@ -76,6 +76,7 @@ Status conv_vjp(Gradients& g) {
   return {};
 }
 
+// Beyond ONNX's types it takes integers: what ConvInteger is made of.
 constexpr tn_op kConv = op_row(
     {.type = "Conv",
      .since = 22,
@@ -83,8 +84,9 @@ constexpr tn_op kConv = op_row(
      .attributes = "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
                     {"name": "kernel_shape", "type": "ints"}])",
      .quant = "compute act=0 weight=1 bias=2 axis=0",
-     .shape =
-         shape<shape_of_conv, "x: T[n (g c) s..], w: T[(g o) c s'..], bias: T[(g o)]? ; g = group">,
+     .shape = shape<shape_of_conv,
+                    "x: T[n (g c) s..], w: T[(g o) c s'..], bias: T[(g o)]? ; g = group, "
+                    "T = number">,
      .cost = cost<[](Node node) { return OpCost{conv_flops(node, 1), node_bytes(node)}; }>,
      .ref = ref<conv_ref>,
      .sample = sample<conv_sample>,

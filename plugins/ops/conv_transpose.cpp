@@ -202,8 +202,9 @@ constexpr tn_op kConvTranspose = op_row(
                     {"name": "output_padding", "type": "ints"},
                     {"name": "output_shape", "type": "ints"}])",
      .quant = "compute act=0 weight=1 bias=2 axis=1",
-     .shape = shape<transpose_shape,
-                    "x: T[n (g c) s..], w: T[(g c) o s'..], bias: T[(g o)]? ; g = group">,
+     .shape =
+         shape<transpose_shape,
+               "x: T[n (g c) s..], w: T[(g c) o s'..], bias: T[(g o)]? ; g = group, T = float">,
      .cost = cost<transpose_cost>,
      .ref = ref<transpose_ref>,
      .sample = sample<transpose_sample>,

@@ -157,7 +157,7 @@ constexpr tn_op kDeformConv = op_row(
                                 {"name": "strides", "type": "ints"}])",
      .shape = shape<deform_shape,
                     "x: T[n (g c) s..], w: T[(g o) c s'..], offset: T[n _ s'..], bias: T[(g o)]?, "
-                    "mask: T[n _ s'..]? ; g = group">,
+                    "mask: T[n _ s'..]? ; g = group, T = float">,
      .decompose = decompose<deform::decomposed>,
      .cost = cost<deform_cost>,
      .ref = ref<deform_ref>,

@@ -35,7 +35,7 @@ Result<double> ratio_of(const Call& call) {
 
 Status dropout_ref(const Call& call) {
   TN_TRY(ratio, ratio_of(call));
-  bool training = call.has(2) && *call.data<bool>(2);
+  bool training = call.has(2) && *call.data<uint8_t>(2) != 0;
   int64_t n = element_count(call.in(0));
   bool* mask = nullptr;
   if (call.node().n_outputs() > 1) {
@@ -105,7 +105,7 @@ constexpr tn_op kDropout =
             .traits = TN_OP_RANDOM,
             .attributes = R"([{"name": "seed", "type": "int"}])",
             .quant = "same_scale",
-            .shape = shape<dropout_shape, "x: any, ratio: float[one]?, training: bool[one]?">,
+            .shape = shape<dropout_shape, "x: float, ratio: float[one]?, training: bool[one]?">,
             .decompose = decompose<dropout_decompose>,
             .cost = cost<move_cost>,
             .ref = ref<dropout_ref>,

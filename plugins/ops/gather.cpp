@@ -126,9 +126,15 @@ Status gather_nd_shape(EditView edit, Node node) {
   Type x = node.input(0).type(), indices = node.input(1).type();
   bool open = !x.ranked || !indices.ranked || indices.dims.empty() || indices.dims.back() < 0;
   if (open) return set_output(edit, node, 0, unranked(x.dtype));
-  int64_t batch = node.attr_int("batch_dims"), depth = batch + indices.dims.back();
-  if (batch < 0 || depth > static_cast<int64_t>(x.rank()))
-    return invalid(cat("indices: expected tuples of at most ", x.rank(), " numbers, got ", depth));
+  int64_t batch = node.attr_int("batch_dims"), rank = static_cast<int64_t>(x.rank());
+  int64_t depth = indices.dims.back();
+  if (batch < 0 || batch > rank || depth > rank - batch)
+    return invalid(cat("indices: expected tuples of at most ", rank, " numbers, got ", depth,
+                       " after ", batch, " of the batch"));
+  depth += batch;
+  for (size_t d = 0; d < static_cast<size_t>(batch) && d + 1 < indices.rank(); ++d)
+    if (x.dims[d] >= 0 && indices.dims[d] >= 0 && x.dims[d] != indices.dims[d])
+      return invalid(cat("indices axis ", d, ": expected ", x.dims[d], ", got ", indices.dims[d]));
   Dims out = dims_of(indices), data = dims_of(x);
   out.pop_back();
   out.insert(out.end(), data.begin() + depth, data.end());
@@ -138,9 +144,11 @@ Status gather_nd_shape(EditView edit, Node node) {
 Status gather_nd_ref(const Call& call) {
   std::span<const int64_t> data = call.shape(0), shape = call.shape(1);
   int64_t batch = call.node().attr_int("batch_dims");
-  if (shape.empty() || batch < 0 || batch + shape.back() > int64_t(data.size()) ||
-      batch >= int64_t(shape.size()))
-    return invalid("indices: expected tuples that fit the rank of data");
+  auto rank = static_cast<int64_t>(data.size());
+  if (shape.empty() || batch < 0 || batch > rank || shape.back() > rank - batch ||
+      batch >= int64_t(shape.size()) ||
+      !std::equal(shape.begin(), shape.begin() + batch, data.begin()))
+    return invalid("indices: expected tuples that fit the rank of data, and its batch axes");
   auto first = static_cast<size_t>(batch), depth = static_cast<size_t>(shape.back());
   std::vector<int64_t> out(shape.begin(), shape.end() - 1), strides = dense_strides(data);
   int64_t tuples = element_count(out), batches = element_count(data.subspan(0, first));

@@ -161,15 +161,14 @@ OpCost matmul_cost(Node node) {
   return {2 * k * output_elements(node), node_bytes(node)};
 }
 
-constexpr tn_op kMatMulInteger =
-    op_row({.type = "MatMulInteger",
-            .since = 10,
-            .quant = "integer",
-            .shape = shape<matmul_shape, "a: T, b: U, a_zero: T?, b_zero: U?">,
-            .decompose = decompose<integer_decompose>,
-            .cost = cost<matmul_cost>,
-            .ref = ref<matmul_ref>,
-            .sample = sample<matmul_sample>});
+constexpr tn_op kMatMulInteger = op_row(
+    {.type = "MatMulInteger",
+     .since = 10,
+     .shape = shape<matmul_shape, "a: T, b: U, a_zero: T?, b_zero: U? ; T = i8|u8, U = i8|u8">,
+     .decompose = decompose<integer_decompose>,
+     .cost = cost<matmul_cost>,
+     .ref = ref<matmul_ref>,
+     .sample = sample<matmul_sample>});
 constexpr tn_op kConvInteger = op_row(
     {.type = "ConvInteger",
      .since = 10,
@@ -178,7 +177,8 @@ constexpr tn_op kConvInteger = op_row(
      .quant = "integer",
      .shape =
          shape<conv_integer_shape,
-               "x: T[n (g c) s..], w: U[(g o) c s'..], x_zero: T[one]?, w_zero: U? ; g = group">,
+               "x: T[n (g c) s..], w: U[(g o) c s'..], x_zero: T[one]?, w_zero: U? ; g = group, "
+               "T = i8|u8, U = i8|u8">,
      .decompose = decompose<integer_decompose>,
      .cost = cost<[](Node node) { return OpCost{conv_flops(node, 1), node_bytes(node)}; }>,
      .ref = ref<conv_integer_ref>,

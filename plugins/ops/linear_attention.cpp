@@ -337,29 +337,32 @@ OpCost causal_cost(Node node) {
   return {2 * k * output_elements(node), node_bytes(node)};
 }
 
-constexpr tn_op kLinear = op_row({.type = "LinearAttention",
-                                  .since = 27,
-                                  .attributes = R"([{"name": "chunk_size", "type": "int"},
+constexpr tn_op kLinear =
+    op_row({.type = "LinearAttention",
+            .since = 27,
+            .attributes = R"([{"name": "chunk_size", "type": "int"},
                               {"name": "kv_num_heads", "type": "int"},
                               {"name": "q_num_heads", "type": "int"},
                               {"name": "scale", "type": "float", "default": 0.0},
                               {"name": "update_rule", "type": "string", "default": "gated_delta"}])",
-                                  .shape = shape<linear_shape,
-                                                 "query: T[b s _], key: T[b s _], value: T[b s _], "
-                                                 "past: any[b _ _ _]?, decay: any?, beta: any?">,
-                                  .decompose = decompose<linear_decompose>,
-                                  .cost = cost<linear_cost>,
-                                  .ref = ref<linear_ref>,
-                                  .sample = sample<linear_sample>});
-constexpr tn_op kCausalConv =
-    op_row({.type = "CausalConvWithState",
-            .since = 27,
-            .attributes = R"([{"name": "activation", "type": "string", "default": "none"}])",
-            .shape = shape<causal_shape, "x: T[n c s], w: T[c 1 k], bias: T[c]?, past: T[n c _]?">,
-            .decompose = decompose<causal_decompose>,
-            .cost = cost<causal_cost>,
-            .ref = ref<causal_ref>,
-            .sample = sample<causal_sample>});
+            .shape = shape<linear_shape,
+                           "query: T[b s _], key: T[b s _], value: T[b s _], "
+                           "past: float[b _ _ _]?, decay: float?, beta: float? "
+                           "; T = float">,
+            .decompose = decompose<linear_decompose>,
+            .cost = cost<linear_cost>,
+            .ref = ref<linear_ref>,
+            .sample = sample<linear_sample>});
+constexpr tn_op kCausalConv = op_row(
+    {.type = "CausalConvWithState",
+     .since = 27,
+     .attributes = R"([{"name": "activation", "type": "string", "default": "none"}])",
+     .shape =
+         shape<causal_shape, "x: T[n c s], w: T[c 1 k], bias: T[c]?, past: T[n c _]? ; T = float">,
+     .decompose = decompose<causal_decompose>,
+     .cost = cost<causal_cost>,
+     .ref = ref<causal_ref>,
+     .sample = sample<causal_sample>});
 
 }  // namespace
 

@@ -222,26 +222,26 @@ OpCost loss_cost(Node node) {
 
 constexpr const char* kAttributes = R"([{"name": "ignore_index", "type": "int"},
     {"name": "reduction", "type": "string", "default": "mean"}])";
-constexpr tn_op kNll =
-    op_row({.type = "NegativeLogLikelihoodLoss",
-            .since = 22,
-            .attributes = kAttributes,
-            .shape = shape<loss_shape, "x: T[n c s..], target: int[n s..], weight: T[c]?">,
-            .decompose = decompose<loss_decompose>,
-            .cost = cost<loss_cost>,
-            .ref = ref<nll_ref>,
-            .sample = sample<nll_sample>,
-            .cast = "cpu=fp32 cuda=fp32"});
-constexpr tn_op kCrossEntropy =
-    op_row({.type = "SoftmaxCrossEntropyLoss",
-            .since = 13,
-            .attributes = kAttributes,
-            .shape = shape<loss_shape, "x: T[n c s..], target: int[n s..], weight: T[c]?">,
-            .decompose = decompose<loss_decompose>,
-            .cost = cost<loss_cost>,
-            .ref = ref<cross_entropy_ref>,
-            .sample = sample<cross_entropy_sample>,
-            .cast = "cpu=fp32 cuda=fp32"});
+constexpr tn_op kNll = op_row(
+    {.type = "NegativeLogLikelihoodLoss",
+     .since = 22,
+     .attributes = kAttributes,
+     .shape = shape<loss_shape, "x: T[n c s..], target: int[n s..], weight: T[c]? ; T = float">,
+     .decompose = decompose<loss_decompose>,
+     .cost = cost<loss_cost>,
+     .ref = ref<nll_ref>,
+     .sample = sample<nll_sample>,
+     .cast = "cpu=fp32 cuda=fp32"});
+constexpr tn_op kCrossEntropy = op_row(
+    {.type = "SoftmaxCrossEntropyLoss",
+     .since = 13,
+     .attributes = kAttributes,
+     .shape = shape<loss_shape, "x: T[n c s..], target: int[n s..], weight: T[c]? ; T = float">,
+     .decompose = decompose<loss_decompose>,
+     .cost = cost<loss_cost>,
+     .ref = ref<cross_entropy_ref>,
+     .sample = sample<cross_entropy_sample>,
+     .cast = "cpu=fp32 cuda=fp32"});
 
 }  // namespace
 

@@ -90,6 +90,7 @@ bool is_packed_integer(uint32_t dtype) {
 template <class Number>
 Number load_wide(const void* data, uint32_t dtype, int64_t i) {
   Number out{};
+  if (dtype == TN_BOOL) return static_cast<Number>(static_cast<const uint8_t*>(data)[i] != 0);
   Status ignored = dispatch<kAll>(dtype, [&]<class T>() -> Status {
     out = static_cast<Number>(static_cast<const T*>(data)[i]);
     return {};

@@ -7,6 +7,7 @@
 #include "dims.hpp"
 #include "examples.hpp"
 #include "sampling.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -28,6 +29,8 @@ Result<Pads> pads_of(const std::vector<int64_t>& pads,
     out.begin[static_cast<size_t>(axis)] = pads[i];
     out.end[static_cast<size_t>(axis)] = pads[i + n];
   }
+  TN_CHECK(expect_moderate("pads", out.begin, INT32_MIN));
+  TN_CHECK(expect_moderate("pads", out.end, INT32_MIN));
   return out;
 }
 
@@ -39,7 +42,7 @@ Status pad_shape(EditView edit, Node node) {
   TN_TRY(p, pads_of(*pads, axes.value_or(std::vector<int64_t>{}), bool(node.input(3)), x.rank()));
   Dims out = dims_of(x);
   for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = out[i] + Dim(p.begin[i] + p.end[i]);
+    out[i] = out[i] + Dim(p.begin[i]) + Dim(p.end[i]);
     if (out[i].known() && *out[i].value < 0)
       return invalid(cat("pads: axis ", i, " would have the size ", *out[i].value));
   }

@@ -53,7 +53,8 @@ class ScaleIndex {
     int64_t blocks = scale[static_cast<size_t>(axis)];
     if (block == 0) block = blocks > 0 ? (split.size + blocks - 1) / blocks : 1;
     for (size_t d = 0; d < x.size(); ++d) {
-      int64_t expected = d == static_cast<size_t>(axis) ? (x[d] + block - 1) / block : x[d];
+      bool is_cut = d == static_cast<size_t>(axis);
+      int64_t expected = is_cut ? x[d] / block + (x[d] % block != 0) : x[d];
       if (scale[d] != expected)
         return invalid(cat("scale axis ", d, ": expected ", expected, ", got ", scale[d]));
     }
@@ -308,7 +309,7 @@ constexpr tn_op kQuantize =
                               {"name": "precision", "type": "dtype"},
                               {"name": "saturate", "type": "int", "default": 1}])",
             .quant = "quantize",
-            .shape = shape<quantize_shape, "x: any, scale: any, zero_point: any?">,
+            .shape = shape<quantize_shape, "x: float|i32, scale: any, zero_point: code?">,
             .ref = ref<quantize_ref>,
             .sample = sample<forward_sample>,
             .vjp = vjp<quantize_vjp>,
@@ -323,7 +324,7 @@ constexpr tn_op kDequantize =
                               {"name": "block_size", "type": "int", "default": 0},
                               {"name": "output_dtype", "type": "dtype"}])",
             .quant = "dequantize",
-            .shape = shape<quantize_shape, "x: T, scale: any, zero_point: T?">,
+            .shape = shape<quantize_shape, "x: T, scale: any, zero_point: T? ; T = code">,
             .ref = ref<dequantize_ref>,
             .sample = sample<backward_sample>,
             .vjp = vjp<dequantize_vjp>,

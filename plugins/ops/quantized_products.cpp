@@ -83,7 +83,7 @@ constexpr tn_op kMatMul =
             .quant = "integer",
             .shape = shape<matmul_shape,
                            "a: T, a_scale: U, a_zero: T, b: V, b_scale: U, b_zero: V, y_scale: U, "
-                           "y_zero: W">,
+                           "y_zero: W ; T = code, V = code, W = code">,
             .decompose = decompose<matmul_decompose>,
             .sample = sample<matmul_sample>});
 constexpr tn_op kConv = op_row(
@@ -95,7 +95,7 @@ constexpr tn_op kConv = op_row(
      .shape = shape<conv_types,
                     "x: T[n (g c) s..], x_scale: f32[one], x_zero: T[one], w: V[(g o) c s'..], "
                     "w_scale: f32, w_zero: V, y_scale: f32[one], y_zero: W[one], "
-                    "bias: i32[(g o)]? ; g = group">,
+                    "bias: i32[(g o)]? ; g = group, T = i8|u8, V = i8|u8, W = i8|u8">,
      .decompose = decompose<conv_decompose>,
      .cost = cost<[](Node node) { return OpCost{conv_flops(node, 3), node_bytes(node)}; }>,
      .sample = sample<conv_sample>});

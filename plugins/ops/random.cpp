@@ -258,7 +258,7 @@ constexpr tn_op kNormalLike = random_row(
 constexpr tn_op kBernoulli =
     random_row("Bernoulli",
                "[" SEEDED "]",
-               shape<like_shape, "x: any">,
+               shape<like_shape, "x: float">,
                ref<bernoulli_ref>,
                sample<[](EditView e, uint64_t seed) { return like_sample(e, seed, "Bernoulli"); }>,
                decompose<bernoulli_decompose>);

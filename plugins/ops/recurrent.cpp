@@ -175,7 +175,7 @@ Status recurrent_shape(EditView edit, Node node) {
           " (", gates, " h) h], bias: T[", n, " (", 2 * gates,
           " h)]?, sequence_lens: int[b]?, initial_h: T", state_form, "?",
           gates == 4 ? cat(", initial_c: T", state_form, "?, peepholes: T[", n, " (3 h)]?") : "",
-          node.attr_int("hidden_size") > 0 ? " ; h = hidden_size" : "")));
+          " ; T = float", node.attr_int("hidden_size") > 0 ? ", h = hidden_size" : "")));
   Dims in = x.ranked && x.rank() == 3 ? dims_of(x) : Dims(3);
   Dim steps = in[batch_first ? 1 : 0], batch = in[batch_first ? 0 : 1];
   Dim hidden = r.ranked && r.rank() == 3 ? dims_of(r)[2] : Dim();

@@ -360,7 +360,7 @@ constexpr tn_op reduce_row(uint64_t since, const char* quant = "", const char* c
                  .attributes = R"([{"name": "keepdims", "type": "int", "default": 1},
                          {"name": "noop_with_empty_axes", "type": "int", "default": 0}])",
                  .quant = quant,
-                 .shape = shape<reduce_shape, "x: any, axes: int?">,
+                 .shape = shape<reduce_shape, "x: number|bool, axes: int?">,
                  .decompose = decompose<reduce_decompose>,
                  .cost = cost<reduce_cost>,
                  .ref = ref<reduce_ref<How>>,

@@ -375,7 +375,7 @@ constexpr tn_op kResize = op_row(
              {"name": "mode", "type": "string", "default": "nearest"},
              {"name": "nearest_mode", "type": "string", "default": "round_prefer_floor"}])",
      .quant = "requant",
-     .shape = shape<resize_shape, "x: any, roi: float?, scales: f32[m]?, sizes: int[k]?">,
+     .shape = shape<resize_shape, "x: number|bool, roi: float?, scales: f32[m]?, sizes: int[k]?">,
      .decompose = decompose<resize_decompose>,
      .cost = cost<[](Node node) { return OpCost{8 * output_elements(node), node_bytes(node)}; }>,
      .ref = ref<resize_ref>,

@@ -133,7 +133,7 @@ constexpr tn_op kRoiAlign = op_row(
                        {"name": "output_width", "type": "int", "default": 1},
                        {"name": "sampling_ratio", "type": "int", "default": 0},
                        {"name": "spatial_scale", "type": "float", "default": 1.0}])",
-     .shape = shape<roi_shape, "x: T[n c h w], rois: T[k 4], batch: int[k]">,
+     .shape = shape<roi_shape, "x: T[n c h w], rois: T[k 4], batch: int[k] ; T = float">,
      .decompose = decompose<roi_align_decompose>,
      .cost = cost<roi_cost>,
      .ref = ref<roi_ref>,

@@ -188,18 +188,19 @@ OpCost rotary_cost(Node node) {
   return {3 * output_elements(node), node_bytes(node)};
 }
 
-constexpr tn_op kRotary = op_row(
-    {.type = "RotaryEmbedding",
-     .since = 23,
-     .attributes = R"([{"name": "interleaved", "type": "int", "default": 0},
+constexpr tn_op kRotary =
+    op_row({.type = "RotaryEmbedding",
+            .since = 23,
+            .attributes = R"([{"name": "interleaved", "type": "int", "default": 0},
                               {"name": "num_heads", "type": "int"},
                               {"name": "rotary_embedding_dim", "type": "int", "default": 0}])",
-     .shape =
-         shape<rotary_shape, "x: T, cos_cache: T[c..], sin_cache: T[c..], position_ids: int[b s]?">,
-     .decompose = decompose<rotary_decompose>,
-     .cost = cost<rotary_cost>,
-     .ref = ref<rotary_ref>,
-     .sample = sample<rotary_sample>});
+            .shape = shape<rotary_shape,
+                           "x: T, cos_cache: T[c..], sin_cache: T[c..], position_ids: int[b s]? ; "
+                           "T = float">,
+            .decompose = decompose<rotary_decompose>,
+            .cost = cost<rotary_cost>,
+            .ref = ref<rotary_ref>,
+            .sample = sample<rotary_sample>});
 
 }  // namespace
 

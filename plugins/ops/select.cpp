@@ -59,7 +59,7 @@ Status compress_ref(const Call& call) {
   if (n > size) return invalid(cat("condition: expected at most ", size, " flags, got ", n));
   std::vector<int64_t> at;
   for (int64_t i = 0; i < n; ++i)
-    if (call.data<bool>(1)[i]) at.push_back(i);
+    if (call.data<uint8_t>(1)[i] != 0) at.push_back(i);
   return take(call, 0, at);
 }
 
@@ -219,7 +219,7 @@ constexpr tn_op kUnique = op_row({.type = "Unique",
                                   .traits = TN_OP_DATA_SHAPE | TN_OP_MIXES_BATCH,
                                   .attributes = R"([{"name": "axis", "type": "int"},
                                 {"name": "sorted", "type": "int", "default": 1}])",
-                                  .shape = shape<unique_shape, "x: any">,
+                                  .shape = shape<unique_shape, "x: number|bool">,
                                   .cost = cost<move_cost>,
                                   .ref = ref<unique_ref>,
                                   .sample = sample<unique_sample>});

@@ -159,7 +159,7 @@ constexpr tn_op kRange =
     op_row({.type = "Range",
             .since = 11,
             .traits = TN_OP_DATA_SHAPE,
-            .shape = shape<range_shape, "start: T[one], limit: T[one], delta: T[one]">,
+            .shape = shape<range_shape, "start: T[one], limit: T[one], delta: T[one] ; T = number">,
             .cost = cost<move_cost>,
             .ref = ref<range_ref>,
             .sample = sample<range_sample>});

@@ -17,7 +17,7 @@ int64_t columns_of(Node node) {
   int64_t most = -1;
   for (int64_t column : node.attr_ints("ngram_indexes"))
     most = std::max(most, column);
-  return most + 1;
+  return most == INT64_MAX ? most : most + 1;
 }
 
 Status tf_idf_shape(EditView edit, Node node) {
@@ -123,7 +123,7 @@ constexpr tn_op kTfIdf = op_row({.type = "TfIdfVectorizer",
                                 {"name": "pool_int64s", "type": "ints"},
                                 {"name": "pool_strings", "type": "strings"},
                                 {"name": "weights", "type": "floats"}])",
-                                 .shape = shape<tf_idf_shape, "x: any">,
+                                 .shape = shape<tf_idf_shape, "x: index">,
                                  .cost = cost<move_cost>,
                                  .ref = ref<tf_idf_ref>,
                                  .sample = sample<tf_idf_sample>});

@@ -156,6 +156,7 @@ Result<std::vector<Value>> center_decompose(EditView edit, Node node) {
   Ints first(x.rank(), 0), last = x.dims, pads(2 * x.rank(), 0), all;
   for (size_t i = 0; i < axes.size(); ++i) {
     auto d = static_cast<size_t>(axes[i]);
+    if ((*sizes)[i] < 0) return invalid(cat("shape: expected numbers from 0, got ", (*sizes)[i]));
     int64_t cut = std::max<int64_t>(x.dims[d] - (*sizes)[i], 0);
     int64_t more = std::max<int64_t>((*sizes)[i] - x.dims[d], 0);
     first[d] = cut / 2;
@@ -262,7 +263,7 @@ constexpr tn_op kMaxUnpool =
                                 {"name": "pads", "type": "ints"},
                                 {"name": "strides", "type": "ints"}])",
             .quant = "same_scale",
-            .shape = shape<unpool_shape, "x: any[r..], indices: int[r..], shape: int[_]?">,
+            .shape = shape<unpool_shape, "x: number[r..], indices: int[r..], shape: int[_]?">,
             .decompose = decompose<unpool_decompose>,
             .cost = cost<move_cost>,
             .ref = ref<unpool_ref>,

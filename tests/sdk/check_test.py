@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -25,6 +26,13 @@ FAULTS = [
     ("SCHEDULE", "INIT", "load", "it does not want to"),
     ("SCHEDULE", "CRASH", "create", "crashed"),
     ("SCHEDULE", "EXIT", "create", "code 5"),
+    ("SCHEDULE", "LEAVES", "create", "code 0"),
+    ("SCHEDULE", "FOLDER", "surroundings", "expected the folder to stay"),
+    ("SCHEDULE", "ENVIRONMENT", "surroundings", "the environment"),
+    ("SCHEDULE", "SIGNAL", "surroundings", "the handler of signal"),
+    ("SCHEDULE", "CLOSE", "surroundings", "file 0"),
+    ("SCHEDULE", "THREAD", "surroundings", "threads"),
+    ("SCHEDULE", "PRINT", "quiet", "6 bytes"),
     ("SCHEDULE", "HANG", "create", "not done after 8 s"),
     ("SCHEDULE", "HOLDS", "recreate", "expected nothing to be held"),
     ("SCHEDULE", "INTERFACE", "interfaces", "does not exist"),
@@ -53,6 +61,18 @@ FAULTS = [
     ("READER", "READ", "random bytes", "crashed"),
     ("OPS", "SAMPLE", "com.example:Twice sample", "expected a sample column"),
     ("OPS", "KERNEL", "com.example:Twice backends", "on onednn"),
+    ("OPS", "INPUT", "com.example:Twice buffers", "crashed"),
+    ("OPS", "BEYOND", "com.example:Twice buffers", "behind result 0"),
+    ("OPS", "BEFORE", "com.example:Twice buffers", "before result 0"),
+    ("OPS", "READS", "com.example:Twice buffers", "crashed"),
+    ("OPS", "LEAK", "com.example:Twice leaks", "expected nothing to be held"),
+    ("OPS", "QUIT", "com.example:Twice buffers", "code 0"),
+    ("OPS", "QUANT", "com.example:Twice words", "got 'same_scales'"),
+    ("OPS", "CAST", "com.example:Twice words", "got 'lower'"),
+    ("OPS", "RECOMPUTE", "com.example:Twice words", "got 'free'"),
+    ("OPS", "COST", "com.example:Twice cost", "expected a finite number from 0"),
+    ("OPS", "BYTES", "com.example:Twice cost", "expected a finite number from 0"),
+    ("OPS", "AXES", "com.example:Twice axes", "axes say"),
     ("OPS", "DECOMPOSE", "com.example:Twice decompose", "of decompose"),
     ("OPS", "VJP", "com.example:Twice vjp", "finite differences"),
     ("OPS", "VJP", "com.example:Twice gradient", "(differences)"),
@@ -85,9 +105,9 @@ def tenon(*args, cwd=None) -> subprocess.CompletedProcess:
     )
 
 
-def built(folder: Path, role: str, fault: str = "") -> Path:
+def built(folder: Path, role: str, fault: str = "", flags: list[str] | None = None) -> Path:
     library = folder / "faulty.so"
-    flags = [f"-D{role}", *([f"-DFAULT_{fault}"] if fault else [])]
+    flags = [f"-D{role}", *([f"-DFAULT_{fault}"] if fault else []), *(flags or [])]
     include = [f"-I{ROOT}/abi/include", f"-I{ROOT}/sdk/include"]
     source = ROOT / "tests/sdk/faulty_plugin.c"
     subprocess.run(
@@ -123,6 +143,36 @@ def test_a_fault_is_named(tmp_path, role, fault, check, words):
     assert code == 1
     assert checks[check]["result"] == "failed", checks
     assert words in checks[check]["why"]
+
+
+def test_a_build_with_a_sanitizer_is_named(tmp_path):
+    library = built(tmp_path, "SCHEDULE", flags=["-fsanitize=undefined"])
+
+    code, checks = checked(library)
+
+    assert code == 1
+    assert "without sanitizers" in checks["library"]["why"]
+
+
+def test_results_are_written_as_junit(tmp_path):
+    library, xml = built(tmp_path, "SCHEDULE", "INFINITE"), tmp_path / "checks.xml"
+
+    checked(library, "--junit", xml, "--seed", "7")
+
+    suites = ElementTree.parse(xml).getroot()
+    cases = suites.iter("testcase")
+    failed = [case.get("name") for case in cases if case.find("failure") is not None]
+    assert failed == ["finite"]
+    assert sum(int(suite.get("failures")) for suite in suites) == 1
+
+
+def test_a_seed_gives_other_samples(tmp_path):
+    library = built(tmp_path, "OPS", "VJP")
+
+    whys = [checked(library, "--seed", n)[1]["com.example:Twice vjp"]["why"] for n in (0, 40)]
+
+    assert whys[0].startswith("seed 1:")
+    assert whys[1].startswith("seed 41:")
 
 
 def test_what_is_no_plugin_is_refused(tmp_path):

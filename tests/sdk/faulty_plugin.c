@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One plugin for each role, which is right unless a macro FAULT_x is defined: then it does one
  * thing wrong, and `tenon plugin check` has to name it. ROLE and the table come with one of
- * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, OPS, and those of faulty_roles.h: READER,
- * DATASET, METRIC, LOSS, OPTIMIZER. */
+ * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, OPS (faulty_ops.h), and those of faulty_roles.h:
+ * READER, DATASET, METRIC, LOSS, OPTIMIZER. */
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -201,105 +203,18 @@ static tn_status* run(void* self, tn_graph* graph, const tn_cancel* cancel, cons
 }
 static const tn_pass table = {sizeof table, 1, run};
 
-#elif defined(OPS)
-#define ROLE "tenon.ops/1"
-static tn_status* node(tn_edit* edit,
-                       const char* domain,
-                       const char* type,
-                       tn_value_id a,
-                       tn_value_id b,
-                       tn_value_id* out) {
-  const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
-  tn_value_id in[2];
-  tn_node_id made;
-  tn_node_desc desc;
-  in[0] = a;
-  in[1] = b;
-  memset(&desc, 0, sizeof desc);
-  desc.struct_size = sizeof desc;
-  desc.domain = tenon_c_str(domain);
-  desc.type = tenon_c_str(type);
-  desc.inputs = in;
-  desc.n_inputs = b ? 2 : 1;
-  desc.n_outputs = 1;
-  return edits->add_node(edit, &desc, &made, out);
-}
-static tn_value_id input_of(tn_edit* edit, tn_node_id id) {
-  const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
-  const tn_host_graph* graphs = (const tn_host_graph*)service("tenon.host.graph/1");
-  return graphs->io_at(edits->graph(edit), id, TN_LIST_INPUTS, 0);
-}
-static tn_status* decompose(void* self, tn_edit* edit, tn_node_id id, tn_value_id* out) {
-  tn_value_id x = input_of(edit, id);
-  (void)self;
-#ifdef FAULT_DECOMPOSE
-  return node(edit, "", "Mul", x, x, out);
-#endif
-  return node(edit, "", "Add", x, x, out);
-}
-static tn_status* vjp(void* self,
-                      tn_edit* edit,
-                      tn_node_id id,
-                      const tn_value_id* g,
-                      const uint8_t* wanted,
-                      tn_value_id* out) {
-  (void)self, (void)id, (void)wanted;
-#ifdef FAULT_VJP
-  return node(edit, "", "Identity", g[0], 0, out);
-#endif
-  return node(edit, "", "Add", g[0], g[0], out);
-}
-static tn_status* batch(void* self,
-                        tn_edit* edit,
-                        tn_node_id id,
-                        const tn_value_id* in,
-                        const uint8_t* batched,
-                        tn_value_id* out,
-                        uint8_t* out_batched) {
-  (void)self, (void)id, (void)batched;
-  *out_batched = 1;
-#ifdef FAULT_BATCH
-  return node(edit, "", "Identity", in[0], 0, out);
-#endif
-  return node(edit, "com.example", "Twice", in[0], 0, out);
-}
-#ifdef FAULT_KERNEL
-static tn_status* thrice(void* self, const tn_op_call* call) {
-  const DLTensor* x = call->in[0];
-  DLTensor y;
-  int64_t n = x->shape[0] * x->shape[1];
-  tn_status* failed = call->outputs->get(call->outputs->ctx, 0, x, &y);
-  (void)self;
-  while (!failed && n-- > 0)
-    ((float*)y.data)[n] = 3 * ((const float*)x->data)[n];
-  return failed;
-}
-#endif
-static tn_op row;
-static const tn_op* const rows[] = {&row};
-static const tn_ops table = {sizeof table, 1, 1, rows};
-static void fill_row(void) {
-  row.struct_size = sizeof row;
-  row.domain = tenon_c_str("com.example");
-  row.type = tenon_c_str("Twice");
-  row.since_version = 1;
-  row.attributes = tenon_c_str("[]");
-#ifndef FAULT_SAMPLE
-  row.traits = TN_OP_POINTWISE;
-  row.axes = tenon_c_str("*");
-  row.expr = tenon_c_str("x + x");
-#endif
-#ifdef FAULT_KERNEL
-  row.ref = thrice;
-#endif
-  row.decompose = decompose;
-  row.vjp = vjp;
-  row.batch = batch;
-}
 #endif
 
+#include "faulty_ops.h"
 #include "faulty_roles.h"
 
+#ifdef FAULT_THREAD
+static void* forever(void* none) {
+  for (;;)
+    sleep(1);
+  return none;
+}
+#endif
 static tn_status* init(const tn_host* given, void** state) {
   host = given;
   status = (const tn_host_status*)service("tenon.host.status/1");
@@ -307,6 +222,23 @@ static tn_status* init(const tn_host* given, void** state) {
   fill_row();
 #endif
   *state = NULL;
+#if defined(FAULT_FOLDER)
+  if (chdir("/")) return failure("chdir");
+#elif defined(FAULT_ENVIRONMENT)
+  setenv("FAULTY", "1", 1);
+#elif defined(FAULT_SIGNAL)
+  signal(SIGUSR1, SIG_IGN);
+#elif defined(FAULT_CLOSE)
+  close(0);
+#elif defined(FAULT_PRINT)
+  puts("hello");
+  fflush(stdout);
+#elif defined(FAULT_THREAD)
+  {
+    static pthread_t thread;
+    pthread_create(&thread, NULL, forever, NULL);
+  }
+#endif
 #ifdef FAULT_INIT
   return failure("it does not want to");
 #endif
@@ -323,6 +255,8 @@ static tn_status* create(
   abort();
 #elif defined(FAULT_EXIT)
   _exit(5);
+#elif defined(FAULT_LEAVES)
+  exit(0);
 #elif defined(FAULT_HOLDS)
   {
     const tn_host_graph* graphs = (const tn_host_graph*)service("tenon.host.graph/1");

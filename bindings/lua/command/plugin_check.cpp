@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "tenon/role/op.h"
 
 #include "check/check.hpp"
+#include "check/surroundings.hpp"
 #include "commands.hpp"
 
 namespace tenon::command {
@@ -26,9 +28,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int kReportFd = 3;
 
 struct Flags {
-  std::string file, sample, only_role, only_id;
+  std::string file, sample, junit, only_role, only_id;
   std::vector<std::string> options;
   int seconds = 60;
+  uint64_t seed = 0;
   JsonFlag json;
 };
 
@@ -72,6 +75,8 @@ void check_one(const Tool& tool, const Flags& flags) {
   subject.role = flags.only_role;
   subject.id = flags.only_id;
   subject.sample = flags.sample;
+  subject.seed = flags.seed;
+  check::Surroundings before = check::Surroundings::now();
   bool loaded = false;
   report.check("load", [&] {
     cxx::check(
@@ -79,7 +84,11 @@ void check_one(const Tool& tool, const Flags& flags) {
     subject.operators = loaded_operators(subject.session);
     loaded = true;
   });
-  if (!loaded) return;
+  if (!loaded) return report.done();
+  report.check("surroundings", [&] {
+    std::string change = before.change(check::Surroundings::now(), flags.file);
+    if (!change.empty()) check::broken(change);
+  });
   for (const Json& one : cxx::list_components(*subject.session, subject.role))
     if (one["id"] == subject.id) subject.schema = one["schema"];
   if (!subject.schema.is_object()) subject.schema = Json::object();
@@ -91,18 +100,25 @@ void check_one(const Tool& tool, const Flags& flags) {
     subject.options[key] = value;
     missing.clear();
   }
-  if (!missing.empty()) return report.skip("all", missing);
+  if (!missing.empty()) {
+    report.skip("all", missing);
+    return report.done();
+  }
   check::check_component(subject, report);
   if (check::Suite suite = check::suite_of(subject.role)) suite(subject, report);
+  report.done();
 }
 
-// Starts this program again for one component; its report comes through a pipe.
-pid_t start(const Tool& tool, const Flags& flags, const Json& component, int write_end) {
+// Starts this program again for one component; its report comes through a pipe, and what it prints
+// into a file.
+pid_t start(
+    const Tool& tool, const Flags& flags, const Json& component, int write_end, int printed) {
   std::vector<std::string> words{"tenon"};
   for (const std::string& folder : tool.plugin_path)
     words.insert(words.end(), {"--plugin-path", folder});
   words.insert(words.end(), {"plugin", "check", flags.file, "--only-role", component["role"],
                              "--only-id", component["id"]});
+  words.insert(words.end(), {"--seed", std::to_string(flags.seed)});
   if (!flags.sample.empty()) words.insert(words.end(), {"--sample", flags.sample});
   for (const std::string& option : flags.options)
     words.insert(words.end(), {"--option", option});
@@ -115,7 +131,7 @@ pid_t start(const Tool& tool, const Flags& flags, const Json& component, int wri
   dup2(write_end, kReportFd);
   int nowhere = ::open("/dev/null", O_WRONLY);
   dup2(nowhere, STDERR_FILENO);
-  dup2(nowhere, STDOUT_FILENO);
+  dup2(printed, STDOUT_FILENO);
   execv("/proc/self/exe", arguments.data());
   _exit(127);
 }
@@ -149,20 +165,30 @@ std::string listen(int read_end, pid_t child, int seconds, std::string* end) {
 Json check_apart(const Tool& tool, const Flags& flags, const Json& component) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw Error(TN_RESOURCE_EXHAUSTED, "no pipe can be opened");
-  pid_t child = start(tool, flags, component, ends[1]);
+  int printed = memfd_create("printed", MFD_CLOEXEC);
+  pid_t child = start(tool, flags, component, ends[1], printed);
   close(ends[1]);
   std::string died;
   std::string text = listen(ends[0], child, flags.seconds, &died);
   close(ends[0]);
   Json results = Json::array();
   std::string begun = "load";
+  bool is_done = false;
   for (size_t at = 0; at < text.size();) {
     size_t stop = std::min(text.find('\n', at), text.size());
     Json line = Json::parse(text.substr(at, stop - at), nullptr, false);
     at = stop + 1;
     if (line.contains("begin")) begun = line["begin"];
+    is_done = is_done || line.contains("done");
     if (line.contains("check")) results.push_back(std::move(line));
   }
+  if (died.empty() && !is_done) died = "it ended the process with code 0";
+  off_t n_printed = lseek(printed, 0, SEEK_END);
+  close(printed);
+  if (n_printed > 0)
+    results.push_back({{"check", "quiet"},
+                       {"result", "failed"},
+                       {"why", cat("expected nothing to be printed, got ", n_printed, " bytes")}});
   if (!died.empty()) results.push_back({{"check", begun}, {"result", "failed"}, {"why", died}});
   return results;
 }
@@ -203,6 +229,7 @@ void check_file(const Tool& tool, const Flags& flags) {
       show(one["component"], one["role"], one["checks"], &counts);
     }
   }
+  if (!flags.junit.empty()) check::write_junit(flags.junit, all);
   if (flags.json.json)
     print_json(all);
   else
@@ -222,6 +249,9 @@ Action declare_plugin_check(CLI::App& app, const Tool& tool) {
       ->allow_extra_args(false);
   app.add_option("--sample", flags->sample, "a file that its reader can read")->type_name("FILE");
   app.add_option("--seconds", flags->seconds, "for each component")->check(CLI::Range(1, 3600));
+  app.add_option("--seed", flags->seed, "where random choices begin")->type_name("N");
+  app.add_option("--junit", flags->junit, "also write the results there, as XML for build servers")
+      ->type_name("FILE");
   app.add_option("--only-role", flags->only_role)->group("");  // of the processes that it starts
   app.add_option("--only-id", flags->only_id)->group("");
   flags->json.add(&app);

@@ -146,11 +146,12 @@ class RecurrentBuilder {
   void choose_weights() {
     weights_[0] = gates_first(kW, width_);
     weights_[1] = gates_first(kR, hidden_);
-    for (size_t i = 0; i < 2; ++i) {
-      bool is_constant = lowering_.is_constant_view(weights_[i]);
-      weight_descs_[i] = is_constant ? Desc(weights_[i].dims, kF32, dnnl::memory::format_tag::any)
-                                     : descriptor(weights_[i]);
-    }
+    // oneDNN packs both or none: a primitive with one of them in its own form fails when it runs.
+    bool are_constant =
+        lowering_.is_constant_view(weights_[0]) && lowering_.is_constant_view(weights_[1]);
+    for (size_t i = 0; i < 2; ++i)
+      weight_descs_[i] = are_constant ? Desc(weights_[i].dims, kF32, dnnl::memory::format_tag::any)
+                                      : descriptor(weights_[i]);
   }
 
   // ONNX has a bias for the input and one for the state; oneDNN one, but for the last gate of a GRU

@@ -154,6 +154,37 @@ TEST_F(Operands, OfOtherTypesThanAPlanWasCompiledForAreNotTakenFromItsCache) {
   services.eval->release(plan);
 }
 
+TEST_F(Operands, OfElementTypesThatARowDoesNotTakeAreRefusedWithThoseThatItTakes) {
+  struct Case {
+    std::string node, expected;
+  };
+  const std::string floats = "expected float16, bfloat16, float32, float64, got ";
+  for (const Case& one : {
+           Case{"%x: i32[1, 2, 3, 3]\n  %y: i32[1, 2, 1, 1] = GlobalAveragePool(%x)",
+                floats + "int32"},
+           Case{"%x: bool[1, 2, 3, 3]\n  %y: bool[1, 2, 1, 1] = GlobalMaxPool(%x)",
+                floats + "bool"},
+           Case{"%x: i64[2, 3]\n  %y: i64[2, 3] = LpNormalization(%x)", floats + "int64"},
+           Case{"%x: f32[4]\n  %y: f32[4] = TfIdfVectorizer(%x)",
+                "expected int32, int64, got float32"},
+       }) {
+    std::string text = "graph {\n  input " + one.node + " @node\n  output y = %y\n}\n";
+    tn_graph* raw = nullptr;
+    std::string why = text_of(Status(services.graph->parse(ctx_, str(text), &raw)));
+    OwnedGraph graph = OwnedGraph::take(raw);
+    EXPECT_NE(why.find(one.expected), std::string::npos) << text << why;
+  }
+}
+
+TEST(OperandForms, SayWhichTypesACapitalMayBe) {
+  OperandForms forms = parse_operands("x: T, w: T, c: float|i32 ; g = group, T = float|i8");
+  EXPECT_EQ(forms.capitals.at("T"), "float|i8");
+  EXPECT_EQ(forms.operands[2].dtype, "float|i32");
+  EXPECT_EQ(forms.binds.size(), 1u);
+  EXPECT_TRUE(has_type("float|i8", TN_BF16) && has_type("float|i8", TN_I8));
+  EXPECT_FALSE(has_type("float|i8", TN_U8) || has_type("int", TN_I4) || has_type("code", TN_BOOL));
+}
+
 TEST(OperandForms, AreReadAsTheyAreWritten) {
   OperandForms forms =
       parse_operands("x: T[n (g c) s..], w: float[o 3 s'..]?, rest: any... ; g = group");

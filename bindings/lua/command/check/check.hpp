@@ -25,6 +25,7 @@ struct Subject {
   Json options;                                                // that it is made with
   std::vector<std::pair<std::string, std::string>> operators;  // rows of the plugin: domain, type
   std::string sample;                                          // a file, for readers and data sets
+  uint64_t seed = 0;                                           // where random choices begin
 
   cxx::Component make(const Json& given) const;
   cxx::Component make() const { return make(options); }
@@ -52,6 +53,7 @@ class Report {
   // body throws where the component does not do what it promised, or Skipped.
   void check(const std::string& name, const std::function<void()>& body);
   void skip(const std::string& name, const std::string& why);
+  void done() { line({{"done", true}}); }  // the last that is said
 
  private:
   void line(const Json& what);
@@ -113,6 +115,9 @@ void check_writer(Subject&, Report&);
 
 // NULL: no suite for this role.
 Suite suite_of(const std::string& role);
+
+// All results as JUnit's XML: a suite for each component. Throws where it cannot be written.
+void write_junit(const std::string& path, const Json& components);
 
 // The file itself, without loading it: one line for each fault.
 std::vector<std::string> library_faults(const std::string& path);

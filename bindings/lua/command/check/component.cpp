@@ -68,12 +68,50 @@ void options(const Subject& subject) {
   }
 }
 
+// A value that its type allows, or nearly: far out, empty, long.
+Json odd_value(const Json& option, std::mt19937_64& random) {
+  Json type = option.value("type", Json());
+  if (type.is_array()) type = type[random() % type.size()];
+  auto pick = [&](std::vector<Json> all) { return all[random() % all.size()]; };
+  if (random() % 8 == 0) return pick({nullptr, true, -1, "", Json::array(), Json::object()});
+  if (option.contains("enum")) return option["enum"][random() % option["enum"].size()];
+  if (type == "integer")
+    return pick({0, 1, -1, 2, 7, 1000, INT64_MAX, INT64_MIN, INT32_MAX, 0.5, 1e300});
+  if (type == "number") return pick({0.0, -0.0, 1.0, -1.0, 0.5, 1e-300, 1e300, -1e300, 3});
+  if (type == "boolean") return random() % 2 == 0;
+  if (type == "array") {
+    Json out = Json::array();
+    for (size_t n = random() % 4; n > 0; --n)
+      out.push_back(odd_value(option.value("items", Json::object()), random));
+    return out;
+  }
+  return pick({"", "a", "no such thing", std::string(5000, 'x'), "\xc3\xa9", "../..", "a=b,c"});
+}
+
+// Options at random: each set is taken, or refused with a reason.
+void odd_options(const Subject& subject) {
+  if (!subject.schema.contains("properties")) throw Skipped{"it has no options"};
+  std::mt19937_64 random(subject.seed + 1);
+  for (int round = 0; round < 200; ++round) {
+    Json given = subject.options;
+    for (const auto& [name, option] : subject.schema["properties"].items())
+      if (random() % 2 == 0) given[name] = odd_value(option, random);
+    try {
+      subject.make(given);
+    } catch (const cxx::Error& refused) {
+      require(*refused.what() != 0,
+              cat("options ", cxx::dump(given), ": refused without a reason"));
+    }
+  }
+}
+
 }  // namespace
 
 void check_component(Subject& subject, Report& report) {
   report.check("create", [&] { subject.make(); });
   report.check("interfaces", [&] { interfaces(subject); });
   report.check("options", [&] { options(subject); });
+  report.check("odd options", [&] { odd_options(subject); });
   report.check("recreate", [&] { recreate(subject); });
 }
 

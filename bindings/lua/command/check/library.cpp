@@ -45,6 +45,9 @@ void look_at_symbol(const Elf64_Sym& symbol,
   if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL || name.empty()) return;
   bool is_entry = name == "tenon_plugin_entry";
   if (symbol.st_shndx == SHN_UNDEF) {
+    for (const char* sanitizer : {"__asan_", "__ubsan_", "__tsan_", "__msan_"})
+      if (name.starts_with(sanitizer))
+        out.push_back(cat("symbol ", name, ": expected a build without sanitizers"));
     if (name.starts_with("tenon_") || name.starts_with("tn_"))
       out.push_back(cat("symbol ", name, ": expected host services only, it wants libtenon's"));
   } else if (!is_entry) {

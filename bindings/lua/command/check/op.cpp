@@ -11,6 +11,7 @@
 
 #include "check.hpp"
 #include "edit.hpp"
+#include "sampled.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -28,7 +29,8 @@ const tn_host_op& table_of(const SessionPtr& session) {
 
 class Row {
  public:
-  Row(const SessionPtr& session, const tn_op* row) : session_(session), row_(row) {}
+  Row(const SessionPtr& session, const tn_op* row, uint64_t seed)
+      : session_(session), row_(row), first_(seed + 1), end_(first_ + kSeeds) {}
 
   // One random node with its outputs as the graph's; `more` adds to it before the commit.
   template <class More>
@@ -84,6 +86,7 @@ class Row {
   }
   SessionPtr session_;
   const tn_op* row_;
+  uint64_t first_, end_;  // seeds of samples
 };
 
 bool is_tensor(const Model& model, uint64_t output) {
@@ -95,7 +98,7 @@ bool is_tensor(const Model& model, uint64_t output) {
 }
 
 void Row::runs() const {
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = first_; seed < end_; ++seed) {
     Model model = sample(seed);
     Tensors got = run(model, inputs(model, seed));
     std::vector<cxx::Port> ports = model.outputs();
@@ -113,7 +116,7 @@ void Row::runs() const {
 }
 
 void Row::decomposes() const {
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = first_; seed < end_; ++seed) {
     Model model = sample(seed);
     Model pieces = sample(seed, [&](Edit& edit, tn_node_id node) {
       cxx::check(table_of(session_).decompose(edit.raw(), node));
@@ -137,7 +140,7 @@ void answered(tn_status* answer) {
 // Moves along a random direction: by finite differences, and by the gradient. Only gradients of the
 // input's own shape are looked at; those that broadcast are summed by the caller.
 void Row::differentiates() const {
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = first_; seed < end_; ++seed) {
     Model plain = sample(seed);
     size_t n_in = plain.inputs().size(), n_out = plain.outputs().size();
     std::vector<cxx::Port> results = plain.outputs();
@@ -201,7 +204,7 @@ void Row::differentiates() const {
 // Three entries at once against one after the other.
 void Row::batches() const {
   constexpr int64_t kEntries = 3;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = first_; seed < end_; ++seed) {
     Model plain = sample(seed);
     size_t n_in = plain.inputs().size(), n_out = plain.outputs().size();
     if (n_in == 0) continue;
@@ -252,6 +255,21 @@ void Row::batches() const {
   }
 }
 
+// What is asked of a node alone, without a plan.
+void check_sampled(const Subject& subject,
+                   const std::string& name,
+                   const tn_op* row,
+                   Report& report) {
+  uint64_t first = subject.seed + 1;
+  bool has_kernel = row->ref && (row->traits & TN_OP_CONTROL) == 0;
+  if (row->cost) report.check(name + " cost", [&] { check_cost(subject.session, row, first); });
+  if (row->shape && row->axes.len > 0)
+    report.check(name + " axes", [&] { check_axes(subject.session, row, first); });
+  if (!has_kernel) return;
+  report.check(name + " buffers", [&] { check_buffers(subject.session, row, first); });
+  report.check(name + " leaks", [&] { check_leaks(subject.session, row, first); });
+}
+
 }  // namespace
 
 void check_operators(Subject& subject, Report& report) {
@@ -259,12 +277,14 @@ void check_operators(Subject& subject, Report& report) {
     std::string name = domain.empty() ? type : cat(domain, ":", type);
     const tn_op* found =
         table_of(subject.session).find(subject.session->ctx(), cxx::str(domain), cxx::str(type));
-    Row row(subject.session, found);
+    Row row(subject.session, found, subject.seed);
     bool pointwise = (found->traits & TN_OP_POINTWISE) != 0;
     if (!found->sample && !pointwise) {
       report.check(name + " sample", [] { broken("expected a sample column, got none"); });
       continue;
     }
+    report.check(name + " words", [&] { check_words(found); });
+    if (found->sample) check_sampled(subject, name, found, report);
     report.check(name + " runs", [&] { row.runs(); });
     if (found->decompose) report.check(name + " decompose", [&] { row.decomposes(); });
     if (found->vjp) report.check(name + " vjp", [&] { row.differentiates(); });

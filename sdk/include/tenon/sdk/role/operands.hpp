@@ -10,12 +10,14 @@
 // `reference` once more for sizes that only data say: no kernel sees operands that do not fit.
 //
 //   T U V ...        equal capitals are equal element types
-//   any float int index bool i64 ...   classes (index: int32, int64), or one element type
+//   any float int number index code    classes (kTypeClasses), or one element type: bool f32 i64 u8
+//   float|i32        one of several
 //   [n 3 (g c) s.. ] an axis, one of size 3, one of size g*c, a run of axes; equal names are equal
 //                    sizes; s'.. is as long as s.. with sizes of its own, _ is any size
 //   [one]            a single element of any rank; no brackets: any shape
 //   ?  ...           may be absent; stands for all further inputs
 //   ; g = group      g is the integer attribute `group`
+//   ; T = float|bool what the capital may be; without it, anything
 
 #include <algorithm>
 #include <cctype>
@@ -28,6 +30,40 @@
 #include "tenon/sdk/role/op.hpp"
 
 namespace tenon {
+
+// Element types by name. Integers of less than a byte are codes only: no kernel computes in them.
+struct TypeClass {
+  std::string_view name;
+  bool (*has)(uint32_t dtype);
+};
+constexpr bool is_whole_integer(uint32_t dtype) {
+  bool is_integer = TN_DTYPE_CODE(dtype) == kDLInt || TN_DTYPE_CODE(dtype) == kDLUInt;
+  return is_integer && TN_DTYPE_BITS(dtype) >= 8;
+}
+inline constexpr TypeClass kTypeClasses[] = {
+    {"any", [](uint32_t) { return true; }},
+    {"float", [](uint32_t t) { return is_float(t); }},
+    {"int", [](uint32_t t) { return is_whole_integer(t); }},
+    {"number", [](uint32_t t) { return is_float(t) || is_whole_integer(t); }},
+    {"index", [](uint32_t t) { return t == TN_I32 || t == TN_I64; }},
+    {"code", [](uint32_t t) { return !is_float(t) && t != TN_BOOL; }},
+    {"bool", [](uint32_t t) { return t == TN_BOOL; }},
+    {"f32", [](uint32_t t) { return t == TN_F32; }},
+    {"i64", [](uint32_t t) { return t == TN_I64; }},
+    {"i32", [](uint32_t t) { return t == TN_I32; }},
+    {"i8", [](uint32_t t) { return t == TN_I8; }},
+    {"u8", [](uint32_t t) { return t == TN_U8; }},
+};
+// Whether `words`, as "float|i32", has the type; a word that is none has nothing.
+inline bool has_type(std::string_view words, uint32_t dtype) {
+  while (!words.empty()) {
+    std::string_view word = words.substr(0, words.find('|'));
+    for (const TypeClass& one : kTypeClasses)
+      if (one.name == word && one.has(dtype)) return true;
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+  }
+  return false;
+}
 
 struct AxisItem {
   std::vector<std::string> factors;  // names or numbers
@@ -42,6 +78,7 @@ struct OperandForm {
 struct OperandForms {
   std::vector<OperandForm> operands;
   std::vector<std::pair<std::string, std::string>> binds;  // name, attribute
+  std::map<std::string, std::string> capitals;             // which types a capital may be
 };
 
 OperandForms parse_operands(std::string_view text);
@@ -179,20 +216,24 @@ class OperandsCheck {
   Status dtype(uint64_t i, uint32_t got) {
     const std::string& wanted = form(i).dtype;
     if (std::isupper(static_cast<unsigned char>(wanted[0]))) {
+      if (auto words = forms_.capitals.find(wanted); words != forms_.capitals.end())
+        TN_CHECK(type_in(i, words->second, got));
       auto [known, is_new] = types_.try_emplace(wanted, got, i);
       if (is_new || known->second.first == got) return {};
       return invalid(cat(where(i), "expected ", dtype_name(known->second.first), " as input ",
                          known->second.second, ", got ", dtype_name(got)));
     }
-    uint32_t code = TN_DTYPE_CODE(got);
-    bool is_int = code == kDLInt || code == kDLUInt;
-    bool fits = wanted == "any" || (wanted == "float" && is_float(got)) ||
-                (wanted == "int" && is_int) || (wanted == "bool" && got == TN_BOOL) ||
-                (wanted == "index" && (got == TN_I32 || got == TN_I64)) ||
-                (wanted == "f32" && got == TN_F32) || (wanted == "i64" && got == TN_I64) ||
-                (wanted == "i32" && got == TN_I32);
-    if (fits) return {};
-    return invalid(cat(where(i), "expected ", wanted, ", got ", dtype_name(got)));
+    return type_in(i, wanted, got);
+  }
+
+  Status type_in(uint64_t i, const std::string& words, uint32_t got) const {
+    if (has_type(words, got)) return {};
+    constexpr uint32_t kAll[] = {TN_F16, TN_BF16, TN_F32, TN_F64, TN_I8,  TN_I16, TN_I32,
+                                 TN_I64, TN_U8,   TN_U16, TN_U32, TN_U64, TN_BOOL};
+    std::string names;
+    for (uint32_t one : kAll)
+      if (has_type(words, one)) names += cat(names.empty() ? "" : ", ", dtype_name(one));
+    return invalid(cat(where(i), "expected ", names, ", got ", dtype_name(got)));
   }
 
   Node node_;
@@ -218,7 +259,10 @@ class OperandsParser {
     for (take(';'); !at_end(); take(',')) {
       std::string name = word();
       take('=');
-      out.binds.emplace_back(name, word());
+      if (std::isupper(static_cast<unsigned char>(name[0])))
+        out.capitals[name] = types();
+      else
+        out.binds.emplace_back(name, word());
     }
     return out;
   }
@@ -249,6 +293,12 @@ class OperandsParser {
     if (at_ == from) throw std::invalid_argument(cat("operands: column ", at_ + 1));
     return std::string(text_.substr(from, at_ - from));
   }
+  std::string types() {
+    std::string out = word();
+    while (take('|'))
+      out += "|" + word();
+    return out;
+  }
   AxisItem item() {
     AxisItem out;
     if (take('(')) {
@@ -265,7 +315,7 @@ class OperandsParser {
     OperandForm out;
     out.name = word();
     if (!take(':')) throw std::invalid_argument(cat("operands: column ", at_ + 1));
-    out.dtype = word();
+    out.dtype = types();
     if (take('[')) {
       out.has_axes = true;
       out.text = text_.substr(at_, text_.find(']', at_) - at_);

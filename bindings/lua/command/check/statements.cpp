@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a row states in words: each is one that the host and its plugins know, and says the same as
+// the row's functions do.
+#include <cmath>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "tenon/host/op.h"
+
+#include "edit.hpp"
+#include "sampled.hpp"
+
+namespace tenon::command::check {
+namespace {
+
+std::vector<std::string> words_of(tn_str text) {
+  std::istringstream in{std::string(cxx::view(text))};
+  std::vector<std::string> out;
+  for (std::string word; in >> word;)
+    out.push_back(word);
+  return out;
+}
+
+std::string joined(const std::set<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words)
+    out += cat(out.empty() ? "" : ", ", word);
+  return out;
+}
+
+void one_of(const std::string& column,
+            const std::string& word,
+            const std::set<std::string>& known) {
+  require(known.count(word) != 0,
+          cat(column, ": expected one of ", joined(known), ", got '", word, "'"));
+}
+
+// The sizes that labels of the signature have, by operand and axis.
+class Sizes {
+ public:
+  Sizes(const tn_axes& axes, uint64_t seed) : axes_(axes), seed_(seed) {}
+
+  void operand(uint32_t index, const std::string& name, const std::vector<int64_t>& dims) {
+    const tn_axes_operand& operand = axes_.operands[index];
+    if (operand.flags & TN_AXES_OPERAND_REPEATED) return;
+    size_t n_runs = 0;
+    for (uint32_t t = 0; t < operand.n_terms; ++t)
+      n_runs += is_run(axes_.terms[operand.first_term + t]);
+    size_t n_single = operand.n_dims - n_runs;
+    require(n_runs > 0 ? dims.size() >= n_single : dims.size() == n_single,
+            cat("seed ", seed_, ": ", name, ": axes say ", n_runs > 0 ? "at least " : "", n_single,
+                " axes, shape says ", dims.size()));
+    if (n_runs > 1) return;
+    size_t at = 0, run = dims.size() - n_single;
+    for (uint32_t t = 0; t < operand.n_terms; ++t) {
+      const tn_axes_term& term = axes_.terms[operand.first_term + t];
+      bool goes_on = t + 1 < operand.n_terms && (&term)[1].dim == term.dim;
+      for (size_t k = 0; k < (is_run(term) ? run : 1); ++k)
+        if (is_plain(term)) one(term, k, name, dims[at + k]);
+      if (!goes_on) at += is_run(term) ? run : 1;
+    }
+  }
+
+ private:
+  static bool is_run(const tn_axes_term& term) {
+    return (term.flags & (TN_AXES_TERM_RUN | TN_AXES_TERM_BATCH)) != 0;
+  }
+  // Others may differ from what the label has elsewhere.
+  static bool is_plain(const tn_axes_term& term) {
+    return (term.flags & (TN_AXES_TERM_BATCH | TN_AXES_TERM_PRIMED | TN_AXES_TERM_GROUPED)) == 0;
+  }
+  void one(const tn_axes_term& term, size_t k, const std::string& name, int64_t got) {
+    if (got < 0) return;
+    int64_t want = static_cast<int64_t>(term.size);
+    std::string label = std::to_string(want);
+    if (term.label != TN_AXES_NO_LABEL) {
+      const tn_axes_label& of = axes_.labels[term.label];
+      label.assign(axes_.text + of.name_offset, of.name_len);
+      want = known_.try_emplace({term.label, k}, got).first->second;
+    }
+    require(want == got, cat("seed ", seed_, ": ", name, ": axes say ", label, " = ", want,
+                             ", shape says ", got));
+  }
+
+  const tn_axes& axes_;
+  uint64_t seed_;
+  std::map<std::pair<uint32_t, size_t>, int64_t> known_;
+};
+
+}  // namespace
+
+Sampled sample_of(const SessionPtr& session, const tn_op* row, uint64_t seed) {
+  tn_graph* raw = nullptr;
+  cxx::check(session->graph->create(session->ctx(), &raw));
+  Sampled out{{session, raw}, 0};
+  Edit edit(session, raw);
+  cxx::check(row->sample(row->self, edit.raw(), seed, &out.node));
+  std::vector<tn_value_id> outputs = edit.ends(out.node, TN_LIST_OUTPUTS);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    edit.output(cat("y", i), outputs[i]);
+  edit.commit();
+  return out;
+}
+
+void check_words(const tn_op* row) {
+  std::vector<std::string> quant = words_of(row->quant);
+  if (!quant.empty()) one_of("quant", quant[0], {"compute", "requant", "same_scale", "table"});
+  for (size_t i = 1; i < quant.size(); ++i)
+    one_of("quant", quant[i].substr(0, quant[i].find('=')), {"act", "axis", "bias", "weight"});
+  for (const std::string& word : words_of(row->cast)) {
+    size_t equals = word.find('=');
+    require(equals != word.npos, cat("cast: expected CLASS=WORD, got '", word, "'"));
+    one_of("cast", word.substr(equals + 1),
+           {"banned", "follow", "fp32", "fp32_out", "low", "promote"});
+  }
+  std::string recompute(cxx::view(row->recompute));
+  if (!recompute.empty())
+    one_of("recompute", recompute, {"cheap", "expensive", "fusible", "never"});
+}
+
+void check_cost(const SessionPtr& session, const tn_op* row, uint64_t first_seed) {
+  for (uint64_t seed = first_seed; seed < first_seed + 8; ++seed) {
+    Sampled sampled = sample_of(session, row, seed);
+    double flops = NAN, bytes = NAN;
+    cxx::check(row->cost(row->self, sampled.model.get(), sampled.node, &flops, &bytes));
+    for (auto [name, number] : {std::pair{"flops", flops}, std::pair{"bytes", bytes}})
+      require(std::isfinite(number) && number >= 0,
+              cat("seed ", seed, ": ", name, ": expected a finite number from 0, got ", number));
+  }
+}
+
+void check_axes(const SessionPtr& session, const tn_op* row, uint64_t first_seed) {
+  const tn_host* host = tenon_host(session->raw());
+  const auto* table =
+      static_cast<const tn_host_op*>(host->get_interface(host, cxx::str("tenon.host.op/1")));
+  const tn_axes* axes = nullptr;
+  cxx::check(table->axes(row, &axes));
+  for (uint64_t seed = first_seed; seed < first_seed + 8; ++seed) {
+    Sampled sampled = sample_of(session, row, seed);
+    const tn_graph* graph = sampled.model.get();
+    Sizes sizes(*axes, seed);
+    for (uint32_t side : {TN_LIST_INPUTS, TN_LIST_OUTPUTS}) {
+      bool is_input = side == TN_LIST_INPUTS;
+      uint64_t n = is_input ? axes->n_inputs : axes->n_outputs;
+      for (uint64_t i = 0; i < n && i < session->graph->io_count(graph, sampled.node, side); ++i) {
+        tn_value_id value = session->graph->io_at(graph, sampled.node, side, i);
+        tn_type type{};
+        type.struct_size = sizeof type;
+        if (value == 0) continue;
+        cxx::check(session->graph->value_type(graph, value, &type));
+        if (type.rank == TN_RANK_UNKNOWN) continue;
+        sizes.operand(static_cast<uint32_t>(i + (is_input ? 0 : axes->n_inputs)),
+                      cat(is_input ? "input " : "output ", i), {type.dims, type.dims + type.rank});
+      }
+    }
+  }
+}
+
+}  // namespace tenon::command::check

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Random graphs: samples of operator rows, each reading what others computed, brought to the type
+// that it wants by Cast, Reshape, Slice and the like.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/edit.hpp"
+
+#include "mutants/mutation.hpp"
+
+namespace tenon::fuzz {
+
+struct Soil {
+  tn_ctx* ctx;
+  std::vector<const tn_op*> rows;
+  bool quantize = false;  // QuantizeLinear and DequantizeLinear between real operators
+};
+
+// A graph of n_nodes or a few more, whose outputs are what nobody reads and some of the values in
+// between. used: how often each row's sample went in.
+Result<OwnedGraph> grow(const Soil& soil,
+                        size_t n_nodes,
+                        Random& random,
+                        std::map<std::string, uint64_t>& used);
+
+// A value for each input of a graph, in the domain of samples.
+Result<std::vector<Tensor>> numbers_for(tn_ctx* ctx, Graph graph, Random& random);
+
+}  // namespace tenon::fuzz

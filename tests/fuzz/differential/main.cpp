@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random graphs, computed by two backends (tests/fuzz/README.md). Graphs run in a child: when it
+// dies, its graph is told and the next one goes on in another child.
+// usage: fuzz_differential [--seed N] [--from N] [--count N] [--nodes N] [--mode fp32|bf16|int8]
+//                          [--backend ID] [--domain onnx] [--keep FOLDER] [--rows 1]
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tenon/role/op.h"
+
+#include "folders.hpp"
+#include "judgement.hpp"
+#include "kept.hpp"
+
+namespace {
+
+using namespace tenon;
+using namespace tenon::fuzz;
+
+constexpr unsigned kSeconds = 60;  // for one graph
+constexpr size_t kMostRows = 1024;
+
+struct Arguments {
+  uint64_t seed = 1, from = 0, count = 1000, nodes = 60, rows = 0;
+  std::string mode, backend = "onednn", domain, keep;
+};
+
+// What came of all graphs; lives in memory that outlives a process that dies.
+struct Tally {
+  std::atomic<uint64_t> next{0}, grown{0}, ran{0}, outputs{0}, settled{0}, findings{0}, nodes{0};
+  std::atomic<uint64_t> rows[kMostRows] = {};  // of graphs that ran
+};
+
+bool read(int argc, char** argv, Arguments& out) {
+  std::map<std::string, uint64_t*> numbers{{"--seed", &out.seed},
+                                           {"--from", &out.from},
+                                           {"--count", &out.count},
+                                           {"--nodes", &out.nodes},
+                                           {"--rows", &out.rows}};
+  std::map<std::string, std::string*> texts{{"--mode", &out.mode},
+                                            {"--backend", &out.backend},
+                                            {"--domain", &out.domain},
+                                            {"--keep", &out.keep}};
+  for (int i = 1; i + 1 < argc; i += 2) {
+    std::string key = argv[i];
+    if (auto number = numbers.find(key); number != numbers.end())
+      *number->second = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (auto text = texts.find(key); text != texts.end())
+      *text->second = argv[i + 1];
+    else
+      return false;
+  }
+  return argc % 2 == 1;
+}
+
+class Garden {
+ public:
+  explicit Garden(const Arguments& arguments) : arguments_(arguments) {
+    char folder[] = "/tmp/tenon_graphs_XXXXXX";
+    folder_ = mkdtemp(folder);
+    setenv("XDG_STATE_HOME", folder_.c_str(), 1);
+    std::string config = cat(R"({"plugin_path": [")", test::kPluginFolder, R"(", ")",
+                             test::kTestPluginFolder, "/devices\"]}");
+    if (tenon_open(str(config), &session_) || !services.fill(*tenon_host(session_)).empty())
+      std::abort();
+    soil_.ctx = tenon_host(session_)->ctx;
+    if (!Status(tenon_plugin_load(session_, str("ops"))).ok()) std::abort();
+    for (uint64_t i = 0; i < services.op->count(soil_.ctx); ++i) {
+      const tn_op* row = services.op->at(soil_.ctx, i);
+      bool is_wanted = arguments.domain.empty() || view(row->domain).empty();
+      if (row->sample && is_wanted) soil_.rows.push_back(row);
+    }
+  }
+  Garden(const Garden&) = delete;
+  ~Garden() {
+    tenon_close(session_);
+    std::filesystem::remove_all(folder_);
+  }
+  const std::vector<const tn_op*>& rows() const { return soil_.rows; }
+
+  void run(uint64_t number, Tally& tally) {
+    Random random(arguments_.seed * 0x9e3779b97f4a7c15ull + number);
+    const Mode& mode = kModes[number % std::size(kModes)];
+    if (!arguments_.mode.empty() && arguments_.mode != mode.name) return;
+    soil_.quantize = mode.quantize;
+    std::map<std::string, uint64_t> used;
+    size_t most = std::max<uint64_t>(arguments_.nodes, 5);
+    Result<OwnedGraph> graph = grow(soil_, 5 + random.below(most - 4), random, used);
+    if (!graph.ok()) return;
+    ++tally.grown;
+    auto inputs = numbers_for(soil_.ctx, graph->view(), random);
+    if (!inputs.ok()) return;
+    Judge judge(session_, soil_.ctx, mode, arguments_.backend);
+    Verdict verdict = judge.judge(graph->get(), *inputs, number);
+    if (!verdict.ran) return;
+    ++tally.ran;
+    tally.nodes += graph->view().n_nodes();
+    tally.outputs += verdict.n_outputs;
+    tally.settled += verdict.n_settled;
+    for (size_t i = 0; i < soil_.rows.size() && i < kMostRows; ++i)
+      if (auto at = used.find(std::string(view(soil_.rows[i]->type))); at != used.end())
+        tally.rows[i] += at->second;
+    if (!verdict.finding.empty()) tell(judge, graph->get(), *inputs, number, verdict, mode, tally);
+    if (!arguments_.keep.empty()) keep_graph(judge, graph->get(), *inputs, number);
+  }
+
+ private:
+  void tell(const Judge& judge,
+            const tn_graph* graph,
+            const std::vector<Tensor>& inputs,
+            uint64_t number,
+            const Verdict& verdict,
+            const Mode& mode,
+            Tally& tally) {
+    ++tally.findings;
+    std::printf("FOUND graph %llu (%s): %s\n", static_cast<unsigned long long>(number), mode.name,
+                verdict.finding.c_str());
+    auto small = judge.minimise(graph, inputs, number);
+    if (small.ok() && small->graph.get()) {
+      std::printf("  of which is left: %s\n%s", small->finding.c_str(),
+                  printed(small->graph.get()).c_str());
+      if (!arguments_.keep.empty())
+        keep_found(session_, small->graph.get(), small->inputs,
+                   cat(arguments_.keep, "/found_", number));
+    }
+    std::fflush(stdout);
+  }
+
+  void keep_graph(const Judge& judge,
+                  const tn_graph* graph,
+                  const std::vector<Tensor>& inputs,
+                  uint64_t number) {
+    auto expected = judge.expect(graph, inputs, number, 3, 1);
+    if (expected.ok()) keep(session_, graph, inputs, *expected, cat(arguments_.keep, "/", number));
+  }
+
+  const Arguments& arguments_;
+  tenon_session* session_ = nullptr;
+  Soil soil_ = {};
+  std::string folder_;
+};
+
+int work(const Arguments& arguments, Tally& tally) {
+  Garden garden(arguments);
+  while (tally.next < arguments.from + arguments.count) {
+    alarm(kSeconds);
+    garden.run(tally.next, tally);
+    ++tally.next;
+  }
+  alarm(0);
+  return 0;
+}
+
+// Runs children until all graphs are done; how many died.
+uint64_t run_children(const Arguments& arguments, Tally& tally) {
+  uint64_t died = 0;
+  while (tally.next < arguments.from + arguments.count) {
+    pid_t child = fork();
+    if (child < 0) return died + 1;
+    if (child == 0) std::exit(work(arguments, tally));
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status == 0) break;
+    ++died;
+    std::printf("FOUND graph %llu: %s %d\n", static_cast<unsigned long long>(tally.next.load()),
+                WIFSIGNALED(status) ? "signal" : "exit code",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    std::fflush(stdout);
+    ++tally.next;
+  }
+  return died;
+}
+
+void tell_rows(const Arguments& arguments, const Tally& tally) {
+  Garden garden(arguments);
+  size_t least = 0, n = std::min(garden.rows().size(), kMostRows);
+  for (size_t i = 0; i < n; ++i) {
+    if (tally.rows[i] < tally.rows[least]) least = i;
+    if (arguments.rows)
+      std::printf("%8llu %.*s\n", static_cast<unsigned long long>(tally.rows[i].load()),
+                  static_cast<int>(garden.rows()[i]->type.len), garden.rows()[i]->type.data);
+  }
+  std::printf("%zu rows, each at least %llu times (%.*s)\n", n,
+              static_cast<unsigned long long>(tally.rows[least].load()),
+              static_cast<int>(garden.rows()[least]->type.len), garden.rows()[least]->type.data);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  if (!read(argc, argv, arguments))
+    return std::fputs("fuzz_differential: see its first lines\n", stderr), 2;
+  void* memory =
+      mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return 1;
+  Tally& tally = *new (memory) Tally;
+  tally.next = arguments.from;
+  auto start = std::chrono::steady_clock::now();
+  uint64_t died = run_children(arguments, tally);
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  for (const Mode& mode : kModes)
+    std::printf("%s: within %g of 1 + the largest number, and 6 times what noise of %g does\n",
+                mode.name, mode.tolerance, mode.noise);
+  tell_rows(arguments, tally);
+  auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+  std::printf(
+      "seed %llu: %llu graphs grown, %llu ran (%llu nodes), %llu of %llu outputs compared, "
+      "%llu findings, %.0f s\n",
+      number(arguments.seed), number(tally.grown), number(tally.ran), number(tally.nodes),
+      number(tally.settled), number(tally.outputs), number(tally.findings + died), took.count());
+  // A run that compares little tests nothing.
+  bool is_deep = tally.ran * 2 >= tally.grown && tally.settled * 3 >= tally.outputs;
+  if (!is_deep) std::puts("expected half of the graphs to run and a third of outputs compared");
+  return tally.findings + died == 0 && is_deep ? 0 : 1;
+}
