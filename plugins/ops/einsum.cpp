@@ -272,7 +272,7 @@ Result<Node> einsum_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   constexpr const char* kEquations[] = {
       "ij,jk->ik", "bij,bkj->bik", "...ij,...jk->...ik", "i,j",        "ij->ji",
-      "ij->",      "ij,kj,k->i",   "bhqd,bhkd",          "iij,jk->ik", "aibibc->cb"};
+      "ij->",      "ij,kj,k->i",   "bhqd,bhkd",          "iij,jk->ik", "ibb->bi"};
   std::string_view equation = kEquations[random.integer(0, 9)];
   std::string_view left = equation.substr(0, equation.find("->"));
   std::map<char, int64_t> sizes;
