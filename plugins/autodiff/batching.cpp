@@ -113,8 +113,8 @@ Result<std::vector<Node>> by_ladder(BatchContext& c, Node node) {
   }
   if (composite) {
     Result<std::vector<Node>> parts = parts_of(c, node);
-    Status failed = parts.ok() ? Status() : std::move(parts).status();
     if (parts.ok()) return parts;
+    Status failed = std::move(parts).status();  // parts says nothing of itself after this
     if (!next_rung(failed)) return failed;
   }
   if (row && (row->traits & TN_OP_CONTROL)) return batch_control(c, node);

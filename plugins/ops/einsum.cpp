@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einsum. The equation becomes labels by axis; "..." gets labels of its own, aligned at the right.
+// Einsum.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,99 +8,11 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "einsum_equation.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
 namespace {
-
-using Labels = std::vector<int>;
-constexpr int kEllipsis = 256;  // this one and up: axes that "..." stands for, from the right
-
-struct Equation {
-  std::vector<Labels> inputs;
-  Labels output;
-};
-
-Status bad_equation(std::string_view text, std::string_view why) {
-  return invalid(cat("equation '", text, "': ", why));
-}
-
-// One operand's labels. rank: of the tensor, or nothing for the output, which takes all of
-// `widest`.
-Result<Labels> operand_labels(std::string_view equation,
-                              std::string_view term,
-                              std::optional<size_t> rank,
-                              int& widest) {
-  Labels out;
-  size_t letters = 0;
-  for (char c : term)
-    letters += c != '.';
-  bool seen = false;
-  for (size_t i = 0; i < term.size(); ++i) {
-    char c = term[i];
-    if (c == '.') {
-      if (seen || term.substr(i, 3) != "...")
-        return bad_equation(equation, "expected '...' once in an operand");
-      seen = true;
-      i += 2;
-      if (rank && *rank < letters) break;
-      int n = rank ? static_cast<int>(*rank - letters) : widest;
-      widest = std::max(widest, n);
-      for (int k = n; k-- > 0;)
-        out.push_back(kEllipsis + k);
-    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
-      out.push_back(c);
-    } else {
-      return bad_equation(equation, cat("expected letters, ',', '...' and '->', got '", c, "'"));
-    }
-  }
-  if (rank && out.size() != *rank)
-    return bad_equation(equation, cat("expected a tensor of rank ", out.size(), " for '", term,
-                                      "', got rank ", *rank));
-  return out;
-}
-
-Result<Equation> parse(std::string_view given, const std::vector<size_t>& ranks) {
-  std::string text(given);
-  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
-  size_t arrow = text.find("->");
-  std::string left = text.substr(0, arrow);
-  std::vector<std::string> terms{""};
-  for (char c : left) {
-    if (c == ',')
-      terms.emplace_back();
-    else
-      terms.back() += c;
-  }
-  if (terms.size() != ranks.size())
-    return bad_equation(given, cat("expected ", ranks.size(), " operands, got ", terms.size()));
-  Equation out;
-  int widest = 0;
-  for (size_t i = 0; i < terms.size(); ++i) {
-    TN_TRY(labels, operand_labels(given, terms[i], ranks[i], widest));
-    out.inputs.push_back(labels);
-  }
-  if (arrow != text.npos) {
-    TN_TRY(labels, operand_labels(given, std::string_view(text).substr(arrow + 2), {}, widest));
-    out.output = labels;
-  } else {  // "...", then what stands once, by the alphabet
-    std::map<int, int> times;
-    for (const Labels& labels : out.inputs)
-      for (int label : labels)
-        ++times[label];
-    for (int k = widest; k-- > 0;)
-      out.output.push_back(kEllipsis + k);
-    for (auto [label, n] : times)
-      if (n == 1 && label < kEllipsis) out.output.push_back(label);
-  }
-  std::set<int> known, used;
-  for (const Labels& labels : out.inputs)
-    known.insert(labels.begin(), labels.end());
-  for (int label : out.output)
-    if (!known.count(label) || !used.insert(label).second)
-      return bad_equation(given, "expected each label of the output once, and in some operand");
-  return out;
-}
 
 Status einsum_shape(EditView edit, Node node) {
   std::vector<size_t> ranks;
@@ -108,7 +20,7 @@ Status einsum_shape(EditView edit, Node node) {
     if (!value.type().ranked) return set_output(edit, node, 0, unranked(value.dtype()));
     ranks.push_back(value.type().rank());
   }
-  TN_TRY(equation, parse(node.attr_text("equation"), ranks));
+  TN_TRY(equation, parse_equation(node.attr_text("equation"), ranks));
   std::map<int, Dim> sizes;
   for (size_t i = 0; i < ranks.size(); ++i) {
     Dims dims = dims_of(node.input(i).type());
@@ -172,7 +84,7 @@ Status einsum_ref(const Call& call) {
     ranks.push_back(call.shape(i).size());
     if (call.dtype(i) != call.dtype(0)) return invalid("expected inputs of one element type");
   }
-  TN_TRY(equation, parse(call.node().attr_text("equation"), ranks));
+  TN_TRY(equation, parse_equation(call.node().attr_text("equation"), ranks));
   TN_TRY(space, space_of(call, equation));
   TN_TRY(out, call.out(0, call.dtype(0), space.kept));
   return dispatch<kNumeric>(call.dtype(0), [&, &s = space, &result = out]<class T>() -> Status {
@@ -266,36 +178,85 @@ Result<Term> contracted(
   return Term{value, labels};
 }
 
-// Left to right; static shapes without diagonals or sizes of 1 that broadcast.
+// An operand without the axes of size 1 that others stretch, and with one axis for a label that
+// stands twice: of [..., n, n], laid out as [..., n*n], every (n+1)-th element.
+Result<Term> plain(EditView edit, Term term, std::vector<int64_t> dims, const Sizes& sizes) {
+  std::vector<int64_t> ones;
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] != 1 || sizes.at(term.labels[d]) == 1) continue;
+    ones.push_back(static_cast<int64_t>(d));
+    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(d));
+    term.labels.erase(term.labels.begin() + static_cast<std::ptrdiff_t>(d));
+  }
+  if (!ones.empty()) {
+    TN_TRY(axes, edit.ints(ones));
+    TN_TRY(squeezed, edit.op("Squeeze", {term.value, axes}));
+    term.value = squeezed;
+  }
+  for (size_t d = 0; d < term.labels.size(); ++d) {
+    int label = term.labels[d];
+    auto again = std::find(term.labels.begin() + static_cast<std::ptrdiff_t>(d) + 1,
+                           term.labels.end(), label);
+    if (again == term.labels.end()) continue;
+    auto second = static_cast<size_t>(again - term.labels.begin());
+    std::vector<int64_t> perm, shape;
+    Labels labels;
+    for (size_t k = 0; k < dims.size(); ++k) {
+      if (k == d || k == second) continue;
+      perm.push_back(static_cast<int64_t>(k));
+      shape.push_back(dims[k]);
+      labels.push_back(term.labels[k]);
+    }
+    int64_t n = dims[d], axis = static_cast<int64_t>(shape.size());
+    perm.insert(perm.end(), {static_cast<int64_t>(d), static_cast<int64_t>(second)});
+    shape.push_back(n * n);
+    labels.push_back(label);
+    TN_TRY(moved, edit.op("Transpose", {term.value}, {{"perm", perm}}));
+    TN_TRY(flat, edit.ints(shape));
+    TN_TRY(square, edit.op("Reshape", {moved, flat}));
+    TN_TRY(start, edit.ints({0}));
+    TN_TRY(end, edit.ints({n * n}));
+    TN_TRY(axes, edit.ints({axis}));
+    TN_TRY(step, edit.ints({n + 1}));
+    TN_TRY(diagonal, edit.op("Slice", {square, start, end, axes, step}));
+    shape.back() = n;
+    return plain(edit, {diagonal, labels}, shape, sizes);
+  }
+  return term;
+}
+
+// Left to right; static shapes.
 Result<std::vector<Value>> einsum_decompose(EditView edit, Node node) {
   std::vector<size_t> ranks;
   for (Value value : node.inputs()) {
     if (!value.type().is_static()) return unsupported("decomposed only with static shapes");
     ranks.push_back(value.type().rank());
   }
-  TN_TRY(equation, parse(node.attr_text("equation"), ranks));
+  TN_TRY(equation, parse_equation(node.attr_text("equation"), ranks));
   Sizes sizes;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    const Labels& labels = equation.inputs[i];
-    for (size_t d = 0; d < labels.size(); ++d) {
-      int64_t size = node.input(i).type().dims[d];
-      bool twice = std::count(labels.begin(), labels.end(), labels[d]) > 1;
-      if (twice || sizes.emplace(labels[d], size).first->second != size)
-        return unsupported("decomposed only without diagonals and broadcasting");
+  for (size_t i = 0; i < ranks.size(); ++i)
+    for (size_t d = 0; d < ranks[i]; ++d) {
+      int64_t& size = sizes.emplace(equation.inputs[i][d], 1).first->second;
+      size = size == 1 ? node.input(i).type().dims[d] : size;
     }
+  std::vector<Term> terms;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    TN_TRY(term,
+           plain(edit, {node.input(i), equation.inputs[i]}, node.input(i).type().dims, sizes));
+    terms.push_back(term);
   }
   auto needed = [&](size_t from) {  // by the output and the operands from `from` on
     std::set<int> out(equation.output.begin(), equation.output.end());
-    for (size_t i = from; i < ranks.size(); ++i)
-      out.insert(equation.inputs[i].begin(), equation.inputs[i].end());
+    for (size_t i = from; i < terms.size(); ++i)
+      out.insert(terms[i].labels.begin(), terms[i].labels.end());
     return out;
   };
-  Term term{node.input(0), equation.inputs[0]};
+  Term term = terms[0];
   for (size_t i = 1; i < ranks.size(); ++i) {
     std::set<int> keep = needed(i + 1), for_a = needed(i), for_b = keep;
     for_b.insert(term.labels.begin(), term.labels.end());
     TN_TRY(a, reduced(edit, term, for_a));
-    TN_TRY(b, reduced(edit, {node.input(i), equation.inputs[i]}, for_b));
+    TN_TRY(b, reduced(edit, terms[i], for_b));
     TN_TRY(both, contracted(edit, a, b, keep, sizes));
     term = both;
   }
@@ -309,10 +270,10 @@ Result<std::vector<Value>> einsum_decompose(EditView edit, Node node) {
 
 Result<Node> einsum_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
-  constexpr const char* kEquations[] = {"ij,jk->ik",  "bij,bkj->bik", "...ij,...jk->...ik",
-                                        "i,j",        "ij->ji",       "ij->",
-                                        "ij,kj,k->i", "bhqd,bhkd"};
-  std::string_view equation = kEquations[random.integer(0, 7)];
+  constexpr const char* kEquations[] = {
+      "ij,jk->ik", "bij,bkj->bik", "...ij,...jk->...ik", "i,j",        "ij->ji",
+      "ij->",      "ij,kj,k->i",   "bhqd,bhkd",          "iij,jk->ik", "ibb->bi"};
+  std::string_view equation = kEquations[random.integer(0, 9)];
   std::string_view left = equation.substr(0, equation.find("->"));
   std::map<char, int64_t> sizes;
   std::vector<Value> inputs;
@@ -340,7 +301,7 @@ OpCost einsum_cost(Node node) {
     if (!value.type().is_static()) return {0, node_bytes(node)};
     ranks.push_back(value.type().rank());
   }
-  auto equation = parse(node.attr_text("equation"), ranks);
+  auto equation = parse_equation(node.attr_text("equation"), ranks);
   if (!equation.ok()) return {0, node_bytes(node)};
   Sizes sizes;
   for (size_t i = 0; i < ranks.size(); ++i)
