@@ -49,7 +49,8 @@ def in_steps(ours: np.ndarray, theirs: np.ndarray, ties: float = 0) -> float:
         far = np.abs(ours.astype(np.int64) - theirs.astype(np.int64))
         return float(np.quantile(far, 1 - ties, method="higher")) if far.size else 0.0
     step = max(float(np.abs(theirs).max(initial=0)) / 127, 1e-12)
-    return float(np.abs(ours - theirs).max(initial=0)) / step
+    far = np.abs(ours - theirs)
+    return float(np.quantile(far, 1 - ties, method="higher")) / step if far.size else 0.0
 
 
 def recorded(graph: Graph, names: set[str], feeds: dict) -> dict[str, np.ndarray]:
