@@ -63,7 +63,7 @@ void log_left(tn_ctx* ctx, const Assignment& assignment) {
   log_line(ctx, TN_LOG_INFO,
            cat("8 bits: ", assignment.taken_count(), " nodes; float: ", total, " nodes"));
   for (const auto& [why, list] : names)
-    log_line(ctx, TN_LOG_INFO, cat("left in float, ", why, ": ", list));
+    log_line(ctx, TN_LOG_DEBUG, cat("left in float, ", why, ": ", list));
 }
 
 Status check_something_taken(const Assignment& assignment) {

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- decompose: products and convolutions as products of thinner ones.
 --   tenon optimize MODEL -o OUT --recipe decompose [--data FILE] [--set rank=energy] [--set energy=0.8]
--- With data it says how near the outputs stay to the original's. Training is what wins the rest back.
+-- With data it says how much signal to noise is left at the outputs. Training is what wins the rest back.
 local tn = require "tenon"
 local args = tn.args
 local recipe = tn.recipe {
   name = "decompose", passes = { "decomposer.svd", "decomposer.tucker2" },
-  options = { methods = "svd, tucker2 or both (both)", limit = "samples of --data that outputs are compared on (64)" },
+  options = { methods = "svd, tucker2 or both (both)" }, leave = "skip", cure = "keep more with --set energy, or train it",
 }
 if recipe.described then
   return recipe.described
@@ -37,6 +37,7 @@ for _, method in ipairs(methods) do
     end
   end
 end
+local judged = recipe.judge(model, small, args.data and tn.data.open(args.data))
 small:save(args.output)
 
 local left = {}
@@ -52,6 +53,9 @@ local result = {
   parameters_before = before.parameters, parameters_after = after.parameters, flops_before = before.flops,
   flops_after = after.flops,
 }
+for key, value in pairs(judged) do
+  result[key] = value
+end
 if args.data then
   local near = tn.evaluate(small, tn.data.open(args.data), { metric = "cosine", against = model, limit = args.limit or 64 })
   result.cosine, result.cosine_min = near.mean, near.min
@@ -67,8 +71,8 @@ if not args.json then
   if shown < #left then
     print(string.format("  left: %d more (--json names all)", #left - shown))
   end
-  print(string.format("%s: %d layers, %.1f MB -> %.1f MB%s", args.output, #rows, result.bytes_before / 1e6,
-    result.bytes_after / 1e6, result.cosine and string.format(", cosine %.5f (lowest %.5f)", result.cosine,
+  print(string.format("%s: %d layers, %.4g MB -> %.4g MB%s", args.output, #rows, result.bytes_before / 1e6,
+    result.bytes_after / 1e6, result.snr_db and string.format(", %.1f dB, cosine %.5f (lowest %.5f)", result.snr_db, result.cosine,
     result.cosine_min) or ""))
 end
 return result

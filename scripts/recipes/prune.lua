@@ -7,9 +7,9 @@ local args = tn.args
 local recipe = tn.recipe {
   name = "prune", passes = { "pruner.structured" },
   options = {
-    fuse = "fold normalizations first (true)", limit = "samples of --data that outputs are compared on (64)",
-    bench = "measure the speed before and after (false)",
+    fuse = "fold normalizations first (true)", bench = "measure the speed before and after (false)",
   },
+  leave = "ignore", cure = "train it: tenon optimize --recipe finetune",
 }
 if recipe.described then
   return recipe.described
@@ -23,6 +23,7 @@ end
 local small, told = model:apply("pruner.structured", recipe.options("pruner.structured", {
   ratio = 0.3, round_to = 8, data = args.importance == "taylor" and args.data or nil,
 }))
+local judged = recipe.judge(source, small, args.data and tn.data.open(args.data))
 small:save(args.output)
 
 local result = {
@@ -31,6 +32,9 @@ local result = {
 }
 for i, group in ipairs(told.groups) do
   result.groups[i] = { layer = group.layer, channels = group.channels * group.width, kept = group.kept * group.width }
+end
+for key, value in pairs(judged) do
+  result[key] = value
 end
 if args.data then
   local near = tn.evaluate(small, tn.data.open(args.data), { metric = "cosine", against = source, limit = args.limit or 64 })
@@ -58,7 +62,7 @@ if not args.json then
   if told.macs then
     macs = string.format(", %.1f -> %.1f M multiply-adds", told.macs.before / 1e6, told.macs.after / 1e6)
   end
-  print(string.format("%s: %.2f -> %.2f M parameters%s, %.1f -> %.1f MB", args.output, told.parameters.before / 1e6,
+  print(string.format("%s: %.2f -> %.2f M parameters%s, %.4g -> %.4g MB", args.output, told.parameters.before / 1e6,
     told.parameters.after / 1e6, macs, result.bytes_before / 1e6, result.bytes_after / 1e6))
   if result.speedup then
     local ratio = told.macs and string.format("%.2f", told.macs.before / told.macs.after) or "unknown"
@@ -66,8 +70,8 @@ if not args.json then
       result.median_ms.before, result.median_ms.after, result.speedup, ratio))
   end
   if result.cosine then
-    print(string.format("cosine to the model before %.5f (lowest %.5f): train it to get back what it lost", result.cosine,
-      result.cosine_min))
+    print(string.format("to the model before: %s, cosine %.5f (lowest %.5f): train it to get back what it lost",
+      result.snr_db and string.format("%.1f dB", result.snr_db) or "no output in float", result.cosine, result.cosine_min))
   end
 end
 return result

@@ -3,7 +3,8 @@
 
   peer_quantize.py MODEL OUT --with onnxruntime|nncf --data FILE.npz [--samples N]
 
-onnxruntime: static, per-channel int8 weights, uint8 or int8 activations, its default node list.
+onnxruntime: static, per-channel int8 weights, uint8 activations, its default node list; --operators
+writes 8-bit operators of ONNX and of its own domain (QLinearConv, com.microsoft.QLinearAdd ...).
 nncf: OpenVINO's quantizer, default preset; --transformer picks its transformer settings.
 """
 
@@ -25,11 +26,12 @@ def with_onnxruntime(args, target: str) -> None:
         prepared = str(pathlib.Path(folder) / "prepared.onnx")
         quant_pre_process(args.model, prepared, skip_symbolic_shape=True)
         names = peer_rows.input_names(args.model)
+        form = quantization.QuantFormat
         quantization.quantize_static(
             prepared,
             target,
             peer_rows.Rows(args.data, names, args.samples, args.batch),
-            quant_format=quantization.QuantFormat.QDQ,
+            quant_format=form.QOperator if args.operators else form.QDQ,
             per_channel=True,
             activation_type=quantization.QuantType.QUInt8,
             weight_type=quantization.QuantType.QInt8,
@@ -59,6 +61,7 @@ def main(argv=None) -> int:
     parser.add_argument("--samples", type=int, default=64, help="first rows only; 0 for all")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--transformer", action="store_true")
+    parser.add_argument("--operators", action="store_true", help="8-bit operators, not QDQ")
     args = parser.parse_args(argv)
     target = f"{args.out}.{os.getpid()}.tmp"
     try:

@@ -99,8 +99,9 @@ void TN_CALL on_log(void*, uint32_t level, tn_str who, tn_str message) {
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
   if (level < (verbose_log ? TN_LOG_DEBUG : TN_LOG_INFO) || level > TN_LOG_ERROR) return;
   bars().clear();
-  cxx::complain_of(
-      for_users(cxx::cat(kNames[level], ": ", cxx::view(who), ": ", cxx::view(message))));
+  // What the command itself says, or a script of it, needs no name in front.
+  std::string from = cxx::view(who) == "embedder" ? "" : cxx::cat(cxx::view(who), ": ");
+  cxx::complain_of(for_users(cxx::cat(kNames[level], ": ", from, cxx::view(message))));
 }
 
 }  // namespace
@@ -114,8 +115,25 @@ void watch_terminal(const cxx::Session& session, bool verbose) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write
 }
 
+namespace {
+
+// Where in one of our own recipes an error was raised: PATH/recipes/NAME.lua:LINE: in front of it.
+void erase_recipe_line(std::string& text) {
+  static constexpr std::string_view kFolder = "share/tenon/recipes/", kLine = ".lua:";
+  size_t folder = text.find(kFolder);
+  size_t line = folder == std::string::npos ? folder : text.find(kLine, folder);
+  if (line == std::string::npos) return;
+  size_t end = text.find_first_not_of("0123456789", line + kLine.size());
+  if (end == std::string::npos || text.compare(end, 2, ": ") != 0) return;
+  size_t begin = text.rfind(' ', folder) + 1;  // 0 where there is none
+  text.erase(begin, end + 2 - begin);
+}
+
+}  // namespace
+
 std::string for_users(std::string text) {
   if (verbose_log) return text;
+  erase_recipe_line(text);
   static constexpr std::string_view kRole = " (role tenon.", kFunction = ") (function ";
   for (size_t at = text.find(kRole); at != std::string::npos; at = text.find(kRole, at)) {
     size_t function = text.find(')', at);

@@ -152,7 +152,7 @@ SHOWN = "\\u001b]0;gone\\u0007\\u001b[2J\\u007f\\u009b31m\\u202e"
 
 def test_no_name_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
     path = script(tmp_path, f"require('tenon').log.info('a {ESCAPE} b\\nerror: c')")
-    assert tenon("run", path).stderr == f"info: embedder: a {SHOWN} b error: c\n"
+    assert tenon("run", path).stderr == f"info: a {SHOWN} b error: c\n"
     failed(tenon("inspect", tmp_path / f"{ESCAPE}.onnx"), 1, f"{SHOWN}.onnx")
     path = script(tmp_path, f"error('{ESCAPE}', 0)")
     failed(tenon("run", path), 1, SHOWN)

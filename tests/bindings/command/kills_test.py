@@ -121,7 +121,7 @@ def test_a_missed_row_names_the_plugin_that_may_have_it(folder: Path) -> None:
     script.write_text("local tn = require 'tenon'\nreturn tn.exp(tn.tensor({ 1, 2 }, 'float32'))\n")
     result = tenon("run", "row.lua", cwd=folder, env=environment(folder))
     assert result.returncode == 1
-    assert "warning: embedder: plugin ops (" in result.stderr
+    assert "warning: plugin ops (" in result.stderr
     assert "tenon plugin forgive ops" in result.stderr
 
 

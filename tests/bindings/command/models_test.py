@@ -333,6 +333,13 @@ def test_help_lists_recipes_and_all_that_they_take(tmp_path: Path) -> None:
         "int8": ["quantizer.static", "precision.widen"],
         "decompose": ["decomposer.svd", "decomposer.tucker2"],
         "prune": ["pruner.structured"],
+        "simplify": ["fusion.default"],
+        "half": ["precision.autocast"],
+        "dynamic": ["quantizer.dynamic", "precision.widen"],
+        "weights": ["quantizer.weights", "precision.widen"],
+        "qat": ["quantizer.qat", "trainer.train", "distiller.response"],
+        "distil": ["trainer.train", "distiller.response"],
+        "finetune": ["trainer.train"],
     }
     for recipe, ids in passes.items():
         assert f"\n  {recipe}\n" in text

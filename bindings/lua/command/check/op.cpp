@@ -283,7 +283,6 @@ void check_operators(Subject& subject, Report& report) {
       report.check(name + " sample", [] { broken("expected a sample column, got none"); });
       continue;
     }
-    report.check(name + " words", [&] { check_words(found); });
     if (found->sample) check_sampled(subject, name, found, report);
     report.check(name + " runs", [&] { row.runs(); });
     if (found->decompose) report.check(name + " decompose", [&] { row.decomposes(); });

@@ -14,7 +14,6 @@ struct Sampled {
 Sampled sample_of(const SessionPtr& session, const tn_op* row, uint64_t seed);
 
 // The words and numbers of a row: quant, cast, recompute, cost, and axes beside shape.
-void check_words(const tn_op* row);
 void check_cost(const SessionPtr& session, const tn_op* row, uint64_t first_seed);
 void check_axes(const SessionPtr& session, const tn_op* row, uint64_t first_seed);
 // Its kernel reads and writes what it was given, and keeps nothing.

@@ -103,22 +103,6 @@ Sampled sample_of(const SessionPtr& session, const tn_op* row, uint64_t seed) {
   return out;
 }
 
-void check_words(const tn_op* row) {
-  std::vector<std::string> quant = words_of(row->quant);
-  if (!quant.empty()) one_of("quant", quant[0], {"compute", "requant", "same_scale", "table"});
-  for (size_t i = 1; i < quant.size(); ++i)
-    one_of("quant", quant[i].substr(0, quant[i].find('=')), {"act", "axis", "bias", "weight"});
-  for (const std::string& word : words_of(row->cast)) {
-    size_t equals = word.find('=');
-    require(equals != word.npos, cat("cast: expected CLASS=WORD, got '", word, "'"));
-    one_of("cast", word.substr(equals + 1),
-           {"banned", "follow", "fp32", "fp32_out", "low", "promote"});
-  }
-  std::string recompute(cxx::view(row->recompute));
-  if (!recompute.empty())
-    one_of("recompute", recompute, {"cheap", "expensive", "fusible", "never"});
-}
-
 void check_cost(const SessionPtr& session, const tn_op* row, uint64_t first_seed) {
   for (uint64_t seed = first_seed; seed < first_seed + 8; ++seed) {
     Sampled sampled = sample_of(session, row, seed);

@@ -14,11 +14,111 @@ local function distance(a, b)
   return row[#b]
 end
 
-local function pass_options(id)
-  for _, one in ipairs(tn.components("tenon.pass/1")) do
+local function component_options(id)
+  for _, one in ipairs(tn.components()) do
     if one.id == id then return (one.schema or {}).properties or {} end
   end
-  fail("tn.recipe: pass ", id, " is not installed")
+  fail("tn.recipe: component ", id, " is not installed")
+end
+
+-- What any recipe may be asked that compares models.
+local judge_options = {
+  limit = "samples of --data that models are compared on (64)", min_snr = "dB that have to be left, or nothing is written",
+  max_drop = "of the metric, at most, or nothing is written", metric = "what max_drop is about (accuracy)",
+}
+
+-- The layers that lose most, which are named in a warning.
+local function weakest_of(compared)
+  local weakest, quoted = {}, {}
+  for _, row in ipairs(compared.layers) do -- the most damaging first
+    if #weakest < 3 and row.node ~= "" and row.op ~= "Softmax" and not row.trouble and row.damage > 0 then
+      weakest[#weakest + 1] = { node = row.node, op = row.op, snr_db = row.snr_db, damage = row.damage }
+      quoted[#quoted + 1] = '"' .. row.node .. '"'
+    end
+  end
+  return weakest, quoted
+end
+
+local function advice_of(spec, args, quoted)
+  if #quoted == 0 then return spec.cure or "" end
+  local text = "most is lost in " .. table.concat(quoted, ", ")
+  if spec.leave then
+    text = text .. string.format(": leave them as they are with --set '%s=[%s]'", spec.leave, table.concat(quoted, ","))
+  end
+  if spec.cure then text = text .. ", or " .. spec.cure end
+  return text .. (args.observer and ", or try without --set observer=" .. tostring(args.observer) or "")
+end
+
+local function refuse_drop(spec, args, metric, drop, advice)
+  if drop <= args.max_drop then return end
+  error(string.format("recipe %s: option max_drop: expected %s to get worse by %g at most, got %.4f; nothing was written; %s", spec.name,
+    metric, args.max_drop, drop, advice), 0)
+end
+
+-- How far `after` is from `before`: the signal to noise of the worst output, in front of a last Softmax. Raises an error where
+-- that or the metric falls below what was asked for, and warns of little.
+local function judged(spec, args, before, after, data)
+  for _, key in ipairs({ "min_snr", "max_drop" }) do
+    if args[key] and not data then
+      error(("recipe %s: option %s: expected samples to measure it on, got no --data"):format(spec.name, key), 0)
+    end
+  end
+  if not data then return {} end
+  local compared = tn.compare(before, after, data, { limit = args.limit or 64 })
+  local weakest, quoted = weakest_of(compared)
+  local result = { snr_db = compared.snr_db, outputs = compared.outputs, weakest = weakest, judged_on = compared.samples }
+  local advice = advice_of(spec, args, quoted)
+  if args.min_snr and not ((result.snr_db or -1e9) >= args.min_snr) then
+    error(string.format("recipe %s: option min_snr: expected %g dB or more, got %s; nothing was written; %s", spec.name, args.min_snr,
+      result.snr_db and string.format("%.1f dB", result.snr_db) or "no output that can be compared", advice), 0)
+  end
+  if args.max_drop then
+    local metric = args.metric or "accuracy"
+    local was, is = tn.evaluate(before, data, { metric = metric }), tn.evaluate(after, data, { metric = metric })
+    result.drop = (was.value - is.value) * (was.higher_is_better and 1 or -1)
+    refuse_drop(spec, args, metric, result.drop, advice)
+  end
+  if result.snr_db and result.snr_db < 10 then -- noise of a tenth of the signal's power
+    tn.log.warning(string.format("only %.1f dB of signal to noise are left: %s", result.snr_db, advice))
+  end
+  return result
+end
+
+-- The same for a model that was trained, whose numbers are to change: the metric before and after. Raises an error where it falls
+-- by more than max_drop, or the signal to noise against the model before is less than an asked min_snr.
+local function trained(spec, args, before, after, data, metric)
+  local result = args.min_snr and judged(spec, { min_snr = args.min_snr, limit = args.limit }, before, after, data) or { judged_on = #data }
+  if not metric then return result end
+  local was, is = tn.evaluate(before, data, { metric = metric }), tn.evaluate(after, data, { metric = metric })
+  result.metric, result.before, result.after = metric, was.value, is.value
+  result.drop = (was.value - is.value) * (was.higher_is_better and 1 or -1)
+  if args.max_drop then refuse_drop(spec, args, metric, result.drop, spec.cure) end
+  return result
+end
+
+-- What every recipe returns, and its last line: both models' sizes, and what was judged.
+local function summed(args, before, after, left, more)
+  local result = { output = args.output, bytes_before = before:bytes(), bytes_after = after:bytes() }
+  for _, some in ipairs({ left, more or {} }) do
+    for key, value in pairs(some) do result[key] = value end
+  end
+  if not args.json then
+    local snr = left.snr_db and string.format("; on %d samples: %.1f dB of signal to noise", left.judged_on, left.snr_db) or ""
+    print(string.format("%s: %.4g MB -> %.4g MB%s%s", args.output, result.bytes_before / 1e6, result.bytes_after / 1e6, snr,
+      left.drop and string.format("; %s %s by %.4g", left.metric or args.metric or "accuracy", left.drop > 0 and "worse" or "better",
+        math.abs(left.drop)) or ""))
+  end
+  return result
+end
+
+-- Three parts that have nothing in common: to make a model with, to choose by, to judge by. A small set is all of them.
+local function parts_of(data)
+  if #data > 0 and #data < 8 then
+    tn.log.warning(string.format("--data has %d samples: the model is judged on what it was made with; 8 and more are parted", #data))
+  end
+  if #data < 8 then return data, data, data end
+  local made, rest = data:split(0.75)
+  return made, rest:split(0.5)
 end
 
 local function refuse_unknown(name, args, known)
@@ -39,20 +139,24 @@ local function refuse_unknown(name, args, known)
   end
 end
 
--- What a script for `tenon optimize` takes. spec: name, passes (ids whose options it takes, all of them), options (its own: a
--- description each). An option that nobody takes is an error. The result's `options(pass, table)` is the table with what was
--- given for that pass; with `described`, a table, the script is only asked what it takes and returns that.
+-- What a script for `tenon optimize` takes. spec: name, passes (ids of components whose options it takes, all of them), options (its
+-- own: a description each), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings.
+-- An option that nobody takes is an error. Of the result, `options(id, table)` is the table with what was given for that
+-- component, `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
+-- takes and returns that.
 function tn.recipe(spec)
   local args = tn.args
   local known, described = {}, {}
   local taken = {}
   for _, id in ipairs(spec.passes) do
-    taken[id] = pass_options(id)
+    taken[id] = component_options(id)
     for key, option in pairs(taken[id]) do
       if key ~= "data" then known[key] = option.description or "" end
     end
   end
-  for key, about in pairs(spec.options or {}) do known[key] = about end
+  for _, own in ipairs({ judge_options, spec.options or {} }) do
+    for key, about in pairs(own) do known[key] = about end
+  end
   for key, about in pairs(known) do described[#described + 1] = { option = key, about = about } end
   table.sort(described, function(a, b) return a.option < b.option end)
   local given = {}
@@ -60,13 +164,16 @@ function tn.recipe(spec)
     if not ({ model = true, output = true, data = true, json = true, describe = true })[key] then given[key] = value end
   end
   refuse_unknown(spec.name, given, known)
-  local recipe = { described = args.describe and described or nil }
+  local recipe = { described = args.describe and described or nil, parts = parts_of }
   function recipe.options(id, options)
     options = options or {}
-    for key in pairs(taken[id] or fail("recipe.options: ", id, " is none of the recipe's passes")) do
+    for key in pairs(taken[id] or fail("recipe.options: ", id, " is none of the recipe's components")) do
       if key ~= "data" and given[key] ~= nil then options[key] = given[key] end
     end
     return options
   end
+  function recipe.judge(before, after, data) return judged(spec, args, before, after, data) end
+  function recipe.trained(before, after, data, metric) return trained(spec, args, before, after, data, metric) end
+  function recipe.result(before, after, left, more) return summed(args, before, after, left, more) end
   return recipe
 end

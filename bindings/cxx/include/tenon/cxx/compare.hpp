@@ -3,6 +3,8 @@
 // Two models layer by layer: the values that have the same name in both, on the same samples.
 
 #include <limits>
+#include <optional>
+#include <set>
 
 #include "tenon/cxx/batches.hpp"
 
@@ -127,20 +129,69 @@ class Comparison {
       }
     }
   }
-  // Noise that a value's nearest compared ancestors already carry.
-  double inherited(tn_value_id value, int depth = 0) const {
+  // The row of a value that could be compared.
+  const Difference* row_of(tn_value_id value) const {
+    auto found = row_of_.find(value);
+    bool is_compared = found != row_of_.end() && rows_[found->second].trouble.empty();
+    return is_compared ? &rows_[found->second] : nullptr;
+  }
+  // Noise that a value's nearest compared ancestors already carry, where it has any.
+  std::optional<double> ancestral(tn_value_id value, int depth = 0) const {
     const tn_host_graph& graphs = a_.services();
     tn_node_id node = graphs.producer(a_.get(), value, nullptr);
-    if (!node || depth > 16) return 0;
-    double worst = 0;
+    if (!node || depth > 16) return {};
+    std::optional<double> worst;
     for (uint64_t i = 0; i < graphs.io_count(a_.get(), node, TN_LIST_INPUTS); ++i) {
       tn_value_id input = graphs.io_at(a_.get(), node, TN_LIST_INPUTS, i);
       if (!input) continue;
-      auto found = row_of_.find(input);
-      worst = std::max(worst, found != row_of_.end() ? rows_[found->second].ratio()
-                                                     : inherited(input, depth + 1));
+      const Difference* row = row_of(input);
+      std::optional<double> one = row ? row->ratio() : ancestral(input, depth + 1);
+      if (one) worst = std::max(worst.value_or(0), *one);
     }
     return worst;
+  }
+  double inherited(tn_value_id value) const { return ancestral(value).value_or(0); }
+
+  // What is left at each output: of what goes into a last Softmax, Sigmoid or choice of the
+  // largest, behind which differences no longer show, and also where only the form changes after
+  // it.
+  Json outputs() const {
+    const tn_host_graph& graphs = a_.services();
+    Json all = Json::array();
+    std::vector<Port> ports = a_.outputs();
+    for (size_t i = 0; i < ports.size(); ++i) {
+      tn_value_id end = graphs.value_at(a_.get(), TN_LIST_OUTPUTS, i, 0);
+      const tn_value_id value = before_hiding(end).value_or(end);
+      const Difference* row = row_of(value);
+      std::optional<double> ratio = row ? row->ratio() : ancestral(value);
+      if (!ratio && row_of(end)) ratio = row_of(end)->ratio();
+      Json one{{"name", ports[i].name}, {"value", a_.port_of(value).name}};
+      one["snr_db"] = ratio ? Json(decibels(*ratio)) : Json();
+      all.push_back(std::move(one));
+    }
+    return all;
+  }
+  // What the first of the hiding operators in front of an output reads, where there is one.
+  std::optional<tn_value_id> before_hiding(tn_value_id value) const {
+    static const std::set<std::string_view> kForms{"Reshape", "Identity",  "Cast",     "Flatten",
+                                                   "Squeeze", "Unsqueeze", "Transpose"};
+    static const std::set<std::string_view> kHiding{"Softmax", "Sigmoid", "Hardmax", "ArgMax",
+                                                    "ArgMin"};
+    const tn_host_graph& graphs = a_.services();
+    std::optional<tn_value_id> found;
+    for (int depth = 0; depth < 16; ++depth) {
+      tn_node_id node = graphs.producer(a_.get(), value, nullptr);
+      tn_str domain{};
+      tn_str type{};
+      if (!node) break;
+      check(graphs.node_op(a_.get(), node, &domain, &type));
+      if (!view(domain).empty()) break;
+      const bool hides = kHiding.contains(view(type));
+      if (!hides && !kForms.contains(view(type))) break;
+      value = graphs.io_at(a_.get(), node, TN_LIST_INPUTS, 0);
+      if (hides) found = value;
+    }
+    return found;
   }
   Json report(uint64_t samples) const {
     struct Line {
@@ -164,7 +215,13 @@ class Comparison {
       if (!line.row->trouble.empty()) one["trouble"] = line.row->trouble;
       all.push_back(std::move(one));
     }
-    return {{"samples", samples}, {"compared", rows_.size()}, {"layers", std::move(all)}};
+    Json told{{"samples", samples}, {"compared", rows_.size()}, {"outputs", outputs()}};
+    for (const Json& one : told["outputs"]) {
+      if (one["snr_db"].is_null()) continue;
+      told["snr_db"] = std::min(told.value("snr_db", HUGE_VAL), one["snr_db"].get<double>());
+    }
+    told["layers"] = std::move(all);
+    return told;
   }
 
   const Model& a_;
@@ -173,9 +230,10 @@ class Comparison {
   std::map<tn_value_id, size_t> row_of_;
 };
 
-// {"samples", "compared", "layers": [{"value", "op", "node", "source_snr_db", "damage", "snr_db",
-// "cosine", "max_error"}]} source_snr_db: of what the node reads. damage: noise to signal of the
-// value, less what its inputs already had.
+// {"samples", "compared", "outputs": [{"name", "value", "snr_db"}], "snr_db", "layers": [{"value",
+// "op", "node", "source_snr_db", "damage", "snr_db", "cosine", "max_error"}]} snr_db: of the worst
+// output, in front of what hides differences (a last Softmax). source_snr_db: of what the node
+// reads. damage: noise to signal of the value, less what its inputs already had.
 inline Json compare(const Model& a, const Model& b, const Dataset& data, const CompareChoice& how) {
   return Comparison(a, b).run(data, how);
 }

@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- distil: the model learns from the answers of another one, and from labels where the data have them.
+--   tenon optimize SMALL -o OUT --recipe distil --set teacher=BIG.onnx --data FILE [--set epochs=5] [--set temperature=4]
+local tn = require "tenon"
+local args = tn.args
+local recipe = tn.recipe {
+  name = "distil", passes = { "trainer.train", "distiller.response" }, cure = "train longer with --set epochs",
+  options = { teacher = "file of the model to learn from" },
+}
+if recipe.described then
+  return recipe.described
+end
+for _, key in ipairs({ "data", "teacher" }) do
+  if not args[key] then
+    error(("recipe distil: option %s: expected %s"):format(key == "data" and "--data" or key, key == "data" and
+      "samples (.npz, .npy, .csv or a folder of images)" or "a model to learn from, as --set teacher=big.onnx"), 0)
+  end
+end
+
+local model, teacher = tn.load(args.model), tn.load(args.teacher)
+local train, validation, unseen = recipe.parts(tn.data.open(args.data))
+local labelled = #train:fields() > #model:inspect().inputs
+local answers = recipe.options("distiller.response", { alpha = not labelled and 1 or nil })
+answers.teacher = teacher
+local loss = tn.loss["distiller.response"](answers)
+local small, told = model:apply("trainer.train", recipe.options("trainer.train", {
+  data = train, validation = validation, loss = loss, optimizer = "adamw", rate = 1e-3, epochs = 3,
+}))
+local left = recipe.trained(model, small, unseen, labelled and (args.metric or "accuracy") or nil)
+local near = { before = tn.compare(teacher, model, unseen).snr_db, after = tn.compare(teacher, small, unseen).snr_db }
+small:save(args.output)
+return recipe.result(model, small, left, { history = told.history, snr_db_to_teacher = near })

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes for the passes that there are: each makes of a small model what its name says, measures
+what is left on samples that it was not made with, and refuses what it cannot do in one line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.reference
+import pytest
+from models_test import classifier, data, optimize
+from onnx import TensorProto, helper, numpy_helper
+from running import failed
+
+
+def labelled(folder: Path, n: int = 256) -> Path:
+    """Labels that a matrix decides."""
+    seeded = np.random.default_rng(7)
+    x = seeded.standard_normal((n, 8)).astype("f")
+    return data(folder, n, x=x, label=(x @ seeded.standard_normal((8, 4))).argmax(1))
+
+
+def told(result) -> dict:
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def outputs(path: Path, x: np.ndarray) -> np.ndarray:
+    """By onnx's own evaluator."""
+    return onnx.reference.ReferenceEvaluator(onnx.load(path)).run(None, {"x": x})[0]
+
+
+def samples_of(path: Path) -> np.ndarray:
+    with np.load(path) as arrays:
+        return arrays["x"]
+
+
+def weights_of(path: Path) -> list[np.ndarray]:
+    tensors = onnx.load(path).graph.initializer
+    return [numpy_helper.to_array(one) for one in tensors]
+
+
+def test_simplify_folds_and_keeps_the_numbers(tmp_path: Path) -> None:
+    model = onnx.load(classifier(tmp_path))
+    model.graph.node.insert(1, helper.make_node("Identity", ["h"], ["h1"], "copy"))
+    model.graph.node[2].input[0] = "h1"
+    model.graph.node.insert(0, helper.make_node("Add", ["b1", "b1"], ["twice"], "bias"))
+    model.graph.node[1].input[2] = "twice"
+    onnx.save(model, tmp_path / "classifier.onnx")
+    samples = data(tmp_path)
+    result = told(optimize(tmp_path, "--data", samples, "--json", recipe="simplify"))
+    assert (result["nodes_before"], result["nodes_after"]) == (6, 4)
+    assert result["snr_db"] == 200
+    x = samples_of(samples)
+    before, after = (outputs(tmp_path / f"{name}.onnx", x) for name in ("classifier", "small"))
+    np.testing.assert_allclose(after, before, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "element", "least"),
+    [([], TensorProto.BFLOAT16, 35), (["--set", "dtype=float16"], TensorProto.FLOAT16, 55)],
+)
+def test_half_stores_weights_in_16_bits(tmp_path: Path, settings, element, least) -> None:
+    samples = data(tmp_path)
+    result = told(optimize(tmp_path, "--data", samples, *settings, "--json", recipe="half"))
+    assert result["bytes_after"] == result["bytes_before"] // 2
+    assert result["snr_db"] > least
+    written = onnx.load(tmp_path / "small.onnx")
+    assert {one.data_type for one in written.graph.initializer} == {element}
+    assert written.graph.input[0].type.tensor_type.elem_type == TensorProto.FLOAT
+    onnx.checker.check_model(written, full_check=True)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "operators"),
+    [
+        ("dynamic", {"DynamicQuantizeLinear", "MatMulInteger"}),
+        ("weights", {"DequantizeLinear"}),
+    ],
+)
+def test_without_data_for_calibration_weights_become_int8(
+    tmp_path: Path, recipe, operators
+) -> None:
+    assert told(optimize(tmp_path, "--json", recipe=recipe))["bytes_after"] < 2000
+    samples = data(tmp_path)
+    result = told(optimize(tmp_path, "--data", samples, "--json", recipe=recipe))
+    assert result["snr_db"] > 30
+    path = tmp_path / "small.onnx"
+    assert operators <= {node.op_type for node in onnx.load(path).graph.node}
+    assert np.dtype("int8") in {one.dtype for one in weights_of(path)}
+    x = samples_of(samples)
+    scores = outputs(tmp_path / "classifier.onnx", x)
+    assert np.mean(outputs(path, x).argmax(1) == scores.argmax(1)) > 0.9
+
+
+def test_finetune_learns_the_labels(tmp_path: Path) -> None:
+    samples = labelled(tmp_path)
+    more = ("--data", samples, "--set", "rate=0.01", "--set", "epochs=20", "--json")
+    result = told(optimize(tmp_path, *more, recipe="finetune"))
+    assert result["after"] > result["before"] + 0.2 and result["judged_on"] == 32
+    assert len(result["history"]) == 20
+    with np.load(samples) as arrays:
+        right = outputs(tmp_path / "small.onnx", arrays["x"]).argmax(1) == arrays["label"]
+    assert right.mean() > 0.8
+
+
+def test_finetune_that_makes_it_worse_is_not_written(tmp_path: Path) -> None:
+    more = ("--data", labelled(tmp_path), "--max-drop", -0.9)
+    result = optimize(tmp_path, *more, recipe="finetune")
+    assert result.returncode == 1 and "accuracy to get worse by -0.9 at most" in result.stderr
+    assert not (tmp_path / "small.onnx").exists()
+
+
+@pytest.mark.parametrize("has_labels", [True, False])
+def test_distil_comes_nearer_to_its_teacher(tmp_path: Path, has_labels: bool) -> None:
+    teacher = tmp_path / "teacher.onnx"
+    classifier(tmp_path).rename(teacher)
+    model = onnx.load(teacher)
+    for tensor in model.graph.initializer:
+        noise = np.random.default_rng(3).standard_normal(tensor.dims) * 0.3
+        noisy = numpy_helper.to_array(tensor) + noise.astype("f")
+        tensor.CopyFrom(numpy_helper.from_array(noisy, tensor.name))
+    onnx.save(model, tmp_path / "classifier.onnx")
+    samples = labelled(tmp_path)
+    if not has_labels:
+        np.savez(samples, x=samples_of(samples))
+    more = ("--set", f"teacher={teacher}", "--set", "epochs=30", "--json")
+    more += ("--set", "alpha=0.98") if has_labels else ()
+    result = told(optimize(tmp_path, "--data", samples, *more, recipe="distil"))
+    near = result["snr_db_to_teacher"]
+    assert near["after"] > near["before"] + 2
+
+
+def test_qat_is_better_than_int8_where_bits_are_few(tmp_path: Path) -> None:
+    samples = labelled(tmp_path)
+    few = ("--data", samples, "--set", "weight_bits=3", "--set", "observer=mse", "--json")
+    plain = told(optimize(tmp_path, *few))
+    train = (
+        "--set",
+        "alpha=1",
+        "--set",
+        "temperature=1",
+        "--set",
+        "epochs=20",
+        "--set",
+        "rate=3e-3",
+    )
+    result = told(optimize(tmp_path, *few, *train, recipe="qat"))
+    assert result["snr_db"] > plain["snr_db"] + 1
+    path = tmp_path / "small.onnx"
+    assert "QuantizeLinear" in {node.op_type for node in onnx.load(path).graph.node}
+    codes = [one for one in weights_of(path) if one.dtype == np.int8 and one.ndim == 2]
+    assert codes and max(np.abs(one).max() for one in codes) <= 3
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given", "parts"),
+    [
+        ("finetune", [], ["recipe finetune: option --data: expected samples with labels"]),
+        ("qat", [], ["recipe qat: option --data: expected samples"]),
+        ("distil", [], ["recipe distil: option --data: expected samples"]),
+        ("half", ["--set", "dtype=int8"], ["dtype", "bfloat16, float16", "'int8'"]),
+        ("simplify", ["--min-snr", 10], ["option min_snr: expected samples to measure it on"]),
+        ("weights", ["--max-drop", 1], ["option max_drop: expected samples to measure it on"]),
+        ("dynamic", ["--set", "skipp=a"], ["recipe dynamic", "did you mean 'skip'"]),
+    ],
+)
+def test_what_is_missing_is_said(tmp_path: Path, recipe, given, parts) -> None:
+    result = optimize(tmp_path, *given, recipe=recipe)
+    failed(result, 1, *parts)
+    assert "recipes/" not in result.stderr  # where the script lies is of no use to anyone
+    assert not (tmp_path / "small.onnx").exists()
+
+
+def test_distil_asks_for_a_teacher(tmp_path: Path) -> None:
+    result = optimize(tmp_path, "--data", data(tmp_path), recipe="distil")
+    failed(result, 1, "option teacher: expected a model to learn from, as --set teacher=big.onnx")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "settings"),
+    [("decompose", ["--set", "energy=0.3"]), ("prune", ["--set", "ratio=0.9"])],
+)
+def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, settings) -> None:
+    more = ("--data", data(tmp_path, 64), *settings, "--set", "max_ratio=1")
+    more = more if recipe == "decompose" else more[:-2]
+    rank = ("--set", "rank=energy") if recipe == "decompose" else ()
+    result = optimize(tmp_path, *more, *rank, "--json", recipe=recipe)
+    left = told(result)
+    assert left["snr_db"] < 20 and left["outputs"] == [
+        {"name": "y", "value": "z", "snr_db": left["snr_db"]}  # what the Softmax reads
+    ]
+    (tmp_path / "small.onnx").unlink()
+    refused = optimize(tmp_path, *more, *rank, "--min-snr", 60, recipe=recipe)
+    assert refused.returncode == 1 and f"recipe {recipe}: option min_snr" in refused.stderr
+    assert not (tmp_path / "small.onnx").exists()
+
+
+def test_int8_is_chosen_and_judged_on_different_samples(tmp_path: Path) -> None:
+    result = told(optimize(tmp_path, "--data", data(tmp_path, 80), "--json"))
+    best = max(result["chosen_by"], key=lambda row: row["SNR dB"])
+    assert len(result["chosen_by"]) == 4 and result["observer"] == best["observer"]
+    assert result["judged_on"] == 10 and result["snr_db"] != best["SNR dB"]
+
+
+def test_a_form_behind_the_softmax_hides_nothing(tmp_path: Path) -> None:
+    model = onnx.load(classifier(tmp_path))
+    model.graph.node[-1].output[0] = "p"
+    model.graph.node.append(helper.make_node("Identity", ["p"], ["q"], "copy"))
+    model.graph.node.append(helper.make_node("Cast", ["q"], ["y"], "cast", to=TensorProto.FLOAT))
+    onnx.save(model, tmp_path / "classifier.onnx")
+    result = told(optimize(tmp_path, "--data", data(tmp_path), "--json"))
+    assert result["outputs"][0]["value"] == "z"
