@@ -13,7 +13,7 @@ struct Sampled {
 // One random node of a row that has a sample column, with its outputs as the graph's.
 Sampled sample_of(const SessionPtr& session, const tn_op* row, uint64_t seed);
 
-// The words and numbers of a row: quant, cast, recompute, cost, and axes beside shape.
+// The numbers of a row: its cost, and axes beside shape.
 void check_cost(const SessionPtr& session, const tn_op* row, uint64_t first_seed);
 void check_axes(const SessionPtr& session, const tn_op* row, uint64_t first_seed);
 // Its kernel reads and writes what it was given, and keeps nothing.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a row states in words: each is one that the host and its plugins know, and says the same as
-// the row's functions do.
+// What a row states in words and numbers says the same as the row's functions do. That words have
+// their grammar the host checks when it adopts the row.
 #include <cmath>
 #include <map>
-#include <set>
-#include <sstream>
 
 #include "tenon/host/op.h"
 
@@ -13,28 +11,6 @@
 
 namespace tenon::command::check {
 namespace {
-
-std::vector<std::string> words_of(tn_str text) {
-  std::istringstream in{std::string(cxx::view(text))};
-  std::vector<std::string> out;
-  for (std::string word; in >> word;)
-    out.push_back(word);
-  return out;
-}
-
-std::string joined(const std::set<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words)
-    out += cat(out.empty() ? "" : ", ", word);
-  return out;
-}
-
-void one_of(const std::string& column,
-            const std::string& word,
-            const std::set<std::string>& known) {
-  require(known.count(word) != 0,
-          cat(column, ": expected one of ", joined(known), ", got '", word, "'"));
-}
 
 // The sizes that labels of the signature have, by operand and axis.
 class Sizes {
