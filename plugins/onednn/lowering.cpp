@@ -358,7 +358,7 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
   for (size_t i = 0; i < from.dims.size(); ++i)
     repeats |= from.dims[i] != 1 && from.strides[i] == 0;
   if (from.type == to.type && moves_only &&
-      (!known || repeats || from.count() == 0 || is_turned(from, to))) {
+      (!known || repeats || from.count() == 0 || interleaves(from) || is_turned(from, to))) {
     add_step(strided_copy(name, from, to));
     return;
   }

@@ -93,7 +93,8 @@ bool is_foldable_norm(const Lowering& lowering, int producer, const Node& norm) 
   };
   const View& weights = lowering.view(conv.inputs[1]);
   const bool are_codes = weights.is_quantized() && lowering.is_constant_view(weights);
-  bool is_known = (are_codes || is_plain(conv.inputs[1])) && (conv.input(2) == kNone || is_plain(conv.inputs[2]));
+  bool is_known = (are_codes || is_plain(conv.inputs[1])) &&
+                  (conv.input(2) == kNone || is_plain(conv.inputs[2]));
   for (int i = 1; i <= 4; ++i)
     is_known = is_known && is_plain(norm.input(static_cast<size_t>(i)));
   return is_known;

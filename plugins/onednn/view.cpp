@@ -120,4 +120,14 @@ dnnl::memory::desc descriptor(const View& view, const Dims& dims, const Dims& st
   return {dims, dnnl_type(view.type), clean};
 }
 
+bool interleaves(const View& view) {
+  std::vector<std::pair<int64_t, int64_t>> axes;  // stride, extent
+  for (size_t i = 0; i < view.dims.size(); ++i)
+    if (view.dims[i] > 1 && view.strides[i] != 0) axes.emplace_back(view.strides[i], view.dims[i]);
+  std::sort(axes.begin(), axes.end());
+  for (size_t i = 1; i < axes.size(); ++i)
+    if (axes[i].first < axes[i - 1].first * axes[i - 1].second) return true;
+  return false;
+}
+
 }  // namespace tenon::onednn

@@ -52,6 +52,9 @@ bool is_dense(const View& view);
 
 dnnl::memory::data_type dnnl_type(ElementType type);  // undef where oneDNN has none
 dnnl::memory::desc descriptor(const View& view);
+// Whether elements of one index lie between those of another, as those of the diagonals of some
+// matrices do: oneDNN describes no such memory.
+bool interleaves(const View& view);
 // Of a view whose strides are known to be channels-last, whatever else they also are.
 dnnl::memory::desc channels_last_descriptor(const View& view);
 dnnl::memory::desc descriptor(const View& view, const Dims& dims, const Dims& strides);

@@ -104,6 +104,8 @@ Result<std::vector<Value>> col2im_decompose(EditView edit, Node node) {
                           strides[d] +
                       1);
   int64_t plane = element_count(*image), taps = element_count(*block);
+  if (x.dims[1] % taps != 0 || x.dims[2] != element_count(windows))
+    return invalid(cat("x: expected [n, c*", taps, ", ", element_count(windows), "]"));
   for (int64_t k = 0; k < taps * x.dims[2]; ++k) {
     Odometer tap(*block, k / x.dims[2]), window(windows, k % x.dims[2]);
     int64_t to = 0;

@@ -29,8 +29,9 @@ Result<Pads> pads_of(const std::vector<int64_t>& pads,
     out.begin[static_cast<size_t>(axis)] = pads[i];
     out.end[static_cast<size_t>(axis)] = pads[i + n];
   }
-  TN_CHECK(expect_moderate("pads", out.begin, INT32_MIN));
-  TN_CHECK(expect_moderate("pads", out.end, INT32_MIN));
+  constexpr int64_t kMost = int64_t{1} << 48;  // nothing is multiplied with them
+  TN_CHECK(expect_moderate("pads", out.begin, -kMost, kMost));
+  TN_CHECK(expect_moderate("pads", out.end, -kMost, kMost));
   return out;
 }
 

@@ -16,10 +16,13 @@ inline Ints ints_or(Node node, std::string_view name, size_t n, int64_t fallback
 }
 
 // Sizes, steps and padding that sums of a few stay within 64 bits with.
-inline Status expect_moderate(std::string_view name, const Ints& list, int64_t least) {
+inline Status expect_moderate(std::string_view name,
+                              const Ints& list,
+                              int64_t least,
+                              int64_t most = INT32_MAX) {
   for (int64_t number : list)
-    if (number < least || number > INT32_MAX)
-      return invalid(cat(name, ": expected numbers in ", least, "..", INT32_MAX, ", got ", number));
+    if (number < least || number > most)
+      return invalid(cat(name, ": expected numbers in ", least, "..", most, ", got ", number));
   return {};
 }
 

@@ -102,9 +102,7 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
             leaves = tree.flatten(arg)[0]
             slopes = [None] * len(leaves) if gradient is None else tree.flatten(gradient)[0]
             if len(slopes) != len(leaves):
-                raise ArgumentError(
-                    f"{self._name}: backward: expected gradients like arguments"
-                )
+                raise ArgumentError(f"{self._name}: backward: expected gradients like arguments")
             out += [self._like(slope, leaf) for slope, leaf in zip(slopes, leaves)]
         return out
 

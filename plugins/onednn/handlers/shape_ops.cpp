@@ -177,6 +177,7 @@ void lower_slice(Lowering& lowering, int index) {
     view.strides[axis] *= steps[i];
   }
   view.dims = lowering.graph().values[node.outputs[0]].dims;
+  if (interleaves(view)) view = dense_copy(lowering, node.name, view, row_major_strides(view.dims));
   lowering.set_view(node.outputs[0], view);
 }
 

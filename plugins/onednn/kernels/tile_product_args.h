@@ -22,7 +22,7 @@ constexpr int64_t kTileUnitPanels = 16;  // at most, of a unit whose rows are mu
 struct TileProductArgs {
   ElementType type = ElementType::kU8;  // of a: kU8 and kS8 (b is s8), or kBf16 (b is bf16)
   const void* a = nullptr;
-  int64_t a_stride = 0;     // bytes from one row to the next, at least those of k elements
+  int64_t a_stride = 0;  // bytes from one row to the next, at least those of k elements
   // 8-bit operands: rows are what the windows of a convolution see; outside of an image it
   // is `zero`. a_stride is not read then.
   bool has_windows = false;
