@@ -194,14 +194,19 @@ bool applies(const CodeStep& step, ElementType type) {
   return step.args.m >= kLeastRows && kernels::takes_tile_rows(type, step.args.k);
 }
 
-// Windows are gathered row by row: that is cheap beside the products where they see one pixel, and
-// beside oneDNN's kernels for a first layer, which want a layout of their own.
+// Windows are gathered row by row, which takes as long as many products: it is worth it in front of
+// enough columns, where the windows see one pixel of enough channels, or in a first layer, for
+// which oneDNN wants a layout of its own. Measured over 24 geometries (tests/bench/README.md).
 bool is_worth_gathering(const CodeStep& step, ElementType type) {
-  constexpr int64_t kFewChannels = 4;
+  constexpr int64_t kLeastColumns = 64, kFewChannels = 4, kManyChannels = 64, kMostLines = 5;
   const kernels::CodeWindows& w = step.args.a.windows;
   if (!step.args.a.has_windows) return true;
-  return type != ElementType::kBf16 && step.args.k <= kernels::kMostTileTail &&
-         (w.window_height * w.window_width == 1 || w.channels <= kFewChannels);
+  if (type == ElementType::kBf16 || step.args.n < kLeastColumns ||
+      step.args.k > kernels::kMostTileTail)
+    return false;
+  const bool sees_one_pixel = w.window_height * w.window_width == 1;
+  return sees_one_pixel ? w.channels >= kManyChannels
+                        : w.channels <= kFewChannels && w.window_height <= kMostLines;
 }
 
 }  // namespace
