@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "layers.max_pool": the largest number of each window; windows lie over the axes behind batch and
 // channels.
-#include "layer.hpp"
+#include "pool.hpp"
 
 namespace tenon::layers {
 namespace {
@@ -9,26 +9,17 @@ namespace {
 class MaxPool {
  public:
   static Result<MaxPool> create(tn_ctx*, const Options& options) {
-    MaxPool made;
-    made.window_ = ints_of(options.get("window"));
-    made.stride_ = options.has("stride") ? ints_of(options.get("stride")) : made.window_;
-    made.padding_ = ints_of(options.get("padding"));
-    return made;
+    return MaxPool{PoolWindows::from(options)};
   }
 
   Result<std::vector<Value>> build(LayerUse& use) const {
-    TN_TRY(type, one_input(use, 3, 5));
-    size_t n_axes = type.rank() - 2;
-    TN_TRY(window, per_axis(window_, n_axes, "window"));
-    TN_TRY(stride, per_axis(stride_, n_axes, "stride"));
-    TN_TRY(padding, per_axis(padding_, n_axes, "padding"));
-    std::vector<int64_t> pads = before_and_after(padding);
-    return use.outputs({use.op("MaxPool", {use.input(0)},
-                               {{"kernel_shape", window}, {"strides", stride}, {"pads", pads}})});
+    TN_TRY(windows, windows_.over(use));
+    return use.outputs({use.op(
+        "MaxPool", {use.input(0)},
+        {{"kernel_shape", windows.window}, {"strides", windows.stride}, {"pads", windows.pads}})});
   }
 
- private:
-  std::vector<int64_t> window_, stride_, padding_;
+  PoolWindows windows_;
 };
 
 }  // namespace
@@ -38,9 +29,4 @@ TENON_LAYER(max_pool,
             tenon::layers::MaxPool,
             "layers.max_pool",
             "the largest number of each window",
-            R"({"required": ["window"],
-  "properties": {
-    "window": {)" TENON_SIZES("1") R"(, "description": "its size: a number, or one for each axis"},
-    "stride": {)" TENON_SIZES(
-                "1") R"(, "description": "distance of windows; without it: their size"},
-    "padding": {)" TENON_SIZES("0") R"(, "default": 0, "description": "places around the input"}}})")
+            TENON_POOL_OPTIONS)

@@ -13,13 +13,8 @@ namespace {
 
 constexpr int64_t kScoresInCache = 512 * 1024;  // bytes for each thread: half of a usual L2
 
-bool is_real(const View& view) {
-  bool is_float = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
-  return is_float && !view.is_quantized();
-}
-
 bool can_be_real(const View& view) {
-  return is_real(view) || (holds_codes(view) && view.channels == nullptr);
+  return holds_floats(view) || (holds_codes(view) && view.channels == nullptr);
 }
 
 }  // namespace
@@ -46,7 +41,8 @@ std::optional<Attention> find_attention(Lowering& lowering, int node) {
   }
   const View& q = lowering.view(found.q);
   const View& k = lowering.view(found.k);
-  if (!can_be_real(q) || !can_be_real(k) || !is_real(lowering.view(found.v))) return std::nullopt;
+  if (!can_be_real(q) || !can_be_real(k) || !holds_floats(lowering.view(found.v)))
+    return std::nullopt;
   found.tail = find_tail(lowering, found.context, static_cast<int>(rank) - 1);
   if (found.tail.nodes.size() > (found.tail.quant ? 1 : 0)) return std::nullopt;
   return found;

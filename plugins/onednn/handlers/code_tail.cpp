@@ -50,11 +50,6 @@ std::optional<Op> activation(const Eltwise& eltwise) {
   }
 }
 
-bool is_kept_real(const View& view) {
-  const bool is_float = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
-  return is_float && !view.is_quantized();
-}
-
 class FinishBuilder {
  public:
   FinishBuilder(Lowering& lowering, const CodeStep& step) : lowering_(lowering), step_(step) {}
@@ -144,7 +139,7 @@ class FinishBuilder {
     const bool is_sum = op.binary == dnnl::algorithm::binary_add;
     if (!is_sum && op.binary != dnnl::algorithm::binary_mul) return std::nullopt;
     View view = lowering_.view(op.other);
-    const bool is_real = is_kept_real(view);
+    const bool is_real = holds_floats(view);
     if (!is_real && !holds_codes(view)) return std::nullopt;
     const bool is_number = view.type == ElementType::kF32 && view.count() == 1;
     if (is_real && is_number && lowering_.is_constant_view(view)) {

@@ -249,6 +249,11 @@ bool holds_codes(const View& view) {
   return view.is_quantized() && (view.type == ElementType::kU8 || view.type == ElementType::kS8);
 }
 
+bool holds_floats(const View& view) {
+  const bool is_float = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
+  return is_float && !view.is_quantized();
+}
+
 bool is_one_matrix(const View& view) {
   return std::all_of(view.dims.begin(), view.dims.end() - 2, [](int64_t dim) { return dim == 1; });
 }

@@ -28,6 +28,8 @@ bool lower_attention(Lowering& lowering, int node);
 View real_matrix(Lowering& lowering, int value);
 // u8 or s8 that stand for real numbers.
 bool holds_codes(const View& view);
+// Numbers in f32 or bf16, and no codes.
+bool holds_floats(const View& view);
 // One matrix for all batches: only then may the rows of all batches be folded into one product.
 bool is_one_matrix(const View& view);
 // Whether products of integers can take them: known, signed, symmetric, with one scale or one for

@@ -125,14 +125,8 @@ class LeftRows {
     }
     const char* from = pixels + pixel * w.pixel;
     for (int64_t i = 0; i < n; ++i, from += w.pixel, to += w.channels)
-      put(from, w.channels, to);
+      each_window<kRegister>(from, 0, w.channels, 1, to);
     return to;
-  }
-  static void put(const char* from, int64_t bytes, char* to) {
-    for (int64_t at = 0; at < bytes; at += kRegister) {
-      const __mmask64 mask = first_bytes(bytes - at);
-      _mm512_mask_storeu_epi8(to + at, mask, _mm512_maskz_loadu_epi8(mask, from + at));
-    }
   }
   static __mmask64 first_bytes(int64_t n) {
     return n >= kRegister ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
