@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients.hpp"
 
-#include <algorithm>
-#include <numeric>
-
 #include <nlohmann/json.hpp>
 
 #include "tenon/role/pass.h"
 
-#include "tenon/sdk/collected.hpp"
 #include "tenon/sdk/edit.hpp"
-#include "tenon/sdk/number.hpp"
 
 namespace tenon::pruner {
 namespace {
@@ -69,103 +64,46 @@ Result<Gradients> Gradients::make(tn_ctx* ctx,
                                   const GradientPlan& plan,
                                   const Cancel& cancel) {
   Gradients out;
-  out.ctx_ = ctx;
-  out.given_ = &plan;
   if (!plan.data)
     return invalid(
         "option data: expected a data set with labels, for an importance that uses "
         "gradients");
-  uint64_t size = plan.data.table<tn_dataset>()->size(plan.data.self());
-  out.samples_ = std::min(plan.samples, size);
-  out.batch_ = std::min(plan.batch, out.samples_);
-  if (out.samples_ == 0) return invalid(cat("option data: ", plan.data.id(), " is empty"));
+  TN_TRY(fields, Fields::of(ctx, plan.data));
+  if (!fields.find(plan.label))
+    return invalid(
+        cat("option label: expected a field ", plan.label, ", the data set has ", fields.names()));
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(graph, &raw));
   OwnedGraph clone = OwnedGraph::take(raw);
   TN_CHECK(add_loss(raw, plan.loss));
-  TN_CHECK(out.match_fields(clone.view()));  // before the costly part
+  FeedPlan how{.user = "importance",
+               .usual = plan.batch,
+               .samples = plan.samples,
+               .rest = Rest::kLeftOut,
+               .fields = {{std::string(kTarget), plan.label}},
+               .labels = {plan.label}};
+  TN_TRY(feed, Feed::make(ctx, plan.data, clone.view(), how));  // before the costly part
+  out.feed_ = std::move(feed);
   Status made = differentiate(ctx, raw, constants, cancel);
   if (!made.ok()) return std::move(made).in("gradients");
   for (size_t i = 0; i < constants.size(); ++i)
     out.index_[constants[i].id] = i;
-  tn_plan* compiled = nullptr;
-  Status failed;
-  for (std::string_view backend : {"onednn", "reference"}) {
-    failed = Status(services.eval->compile(
-        ctx, raw, nullptr, 0, str(nlohmann::json{{"backend", backend}}.dump()), &compiled));
-    if (failed.ok() || (failed.code() != TN_NOT_FOUND && failed.code() != TN_UNAVAILABLE)) break;
-  }
-  if (!failed.ok()) return std::move(failed).in("gradients");
-  out.plan_.reset(compiled);
+  Result<Plan> compiled = Plan::on_first(ctx, clone.view(), {}, {});
+  if (!compiled.ok()) return std::move(compiled).status().in("gradients");
+  out.plan_ = std::move(*compiled);
   return out;
 }
 
-Status Gradients::match_fields(Graph graph) {
-  StringSink text;
-  TN_CHECK(given_->data.table<tn_dataset>()->fields(given_->data.self(), text.get()));
-  nlohmann::json fields = nlohmann::json::parse(text.text, nullptr, false);
-  std::vector<std::string> names;
-  std::string listed;
-  for (const nlohmann::json& one : fields.is_array() ? fields : nlohmann::json::array()) {
-    names.push_back(one.value("name", ""));
-    listed += (listed.empty() ? "" : ", ") + names.back();
-  }
-  n_fields_ = names.size();
-  std::vector<Value> values = graph.inputs();
-  for (size_t i = 0; i < values.size(); ++i) {
-    Input input{std::string(graph.input_name(i)), values[i].type()};
-    bool is_target = input.name == kTarget;
-    auto at = std::find(names.begin(), names.end(), is_target ? given_->label : input.name);
-    if (at == names.end())
-      return invalid(cat("option ", is_target ? "label" : "data", ": expected a field ",
-                         is_target ? given_->label : input.name, ", the data set has ", listed));
-    input.field = static_cast<size_t>(at - names.begin());
-    inputs_.push_back(std::move(input));
-  }
-  return {};
-}
-
-// Labels may come as any integers.
-Result<Tensor> Gradients::as_input(const Input& input, const Tensor& given) const {
-  DLTensor t = given.dl();
-  if (dtype_of(t) == input.type.dtype) return given;
-  if (input.type.dtype != TN_I64)
-    return invalid(cat("option data: field ", input.name, ": the model wants ",
-                       dtype_name(input.type.dtype), ", got ", dtype_name(dtype_of(t))));
-  TN_TRY(numbers, numbers_as<int64_t>(t));
-  return Tensor::of<int64_t>(ctx_, TN_I64, shape_of(t), numbers);
-}
-
 Status Gradients::load(uint64_t batch, const Cancel& cancel) {
-  uint64_t first = batch * batch_, last = std::min(samples_, first + batch_);
-  std::vector<uint64_t> samples(last - first);
-  std::iota(samples.begin(), samples.end(), first);
-  Collected fields(ctx_, n_fields_);
-  TN_CHECK(given_->data.table<tn_dataset>()->batch(given_->data.self(), samples.data(),
-                                                   samples.size(), 0, fields.outputs()));
-  std::vector<Tensor> tensors;
-  std::vector<DLTensor> views;
-  for (const Input& input : inputs_) {
-    TN_TRY(tensor, as_input(input, fields[input.field]));
-    tensors.push_back(tensor);
-    views.push_back(tensors.back().dl());
-  }
-  std::vector<const DLTensor*> in;
-  for (const DLTensor& one : views)
-    in.push_back(&one);
-  Collected results(ctx_, index_.size());
-  Status ran(
-      services.eval->run(plan_.get(), in.data(), in.size(), results.outputs(), cancel.raw()));
-  if (!ran.ok()) return std::move(ran).in(cat("gradients of samples ", first, " to ", last - 1));
-  results_ = results.take();
+  TN_TRY(loaded, feed_.load(batch));
+  Status ran = plan_.run(loaded.inputs, cancel.raw());
+  if (!ran.ok()) return std::move(ran).in(cat("gradients of ", feed_.batch_text(batch)));
   return {};
 }
 
 const float* Gradients::of(Value constant) const {
   auto at = index_.find(constant.id);
-  return at == index_.end() || at->second >= results_.size() || !results_[at->second]
-             ? nullptr
-             : results_[at->second].data<float>();
+  return at == index_.end() || !plan_[at->second] ? nullptr : plan_[at->second].data<float>();
 }
 
 }  // namespace tenon::pruner

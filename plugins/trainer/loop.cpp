@@ -168,7 +168,7 @@ Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
   TN_TRY(inputs, next_inputs());
   rate_ = inputs.rate;
   bool updates = inputs.updates;
-  TN_TRY(outcome, stepper_->run(batch, inputs));
+  TN_TRY(outcome, stepper_->run(batch.all, inputs));
   uint64_t number = position_.steps + 1;
   if (!outcome.skipped && !std::isfinite(outcome.loss)) {
     return {TN_OUT_OF_RANGE,

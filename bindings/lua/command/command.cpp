@@ -25,7 +25,7 @@ SessionPtr Tool::open(int threads) const {
 }
 
 void RunFlags::add(CLI::App* app) {
-  app->add_option("--backend", choice.backend, "backend to run on (default: onednn if installed)")
+  app->add_option("--backend", choice.backend, "backend to run on (default: what this machine is best with)")
       ->type_name("ID");
   app->add_option("--precision", choice.precision, "fp32, bf16, fp16 or int8")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
