@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon compare A B --data FILE
-#include "tenon/cxx/compare.hpp"
+#include "tenon/cxx/evaluate.hpp"
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"

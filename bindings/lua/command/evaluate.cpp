@@ -36,7 +36,6 @@ Action declare_evaluate(CLI::App& app, const Tool& tool) {
   return [flags, &tool] {
     flags->choice.metric_options = values_of(flags->options, "--option");
     flags->choice.run = flags->run.choice;
-    flags->choice.against_run.backend = flags->run.choice.backend;
     SessionPtr session = tool.open(flags->run.choice.threads);
     cxx::Model model = cxx::Model::load(session, flags->model);
     if (!flags->against.empty())
