@@ -11,6 +11,6 @@ end
 local model = tn.load(args.model)
 local whole = model:apply("precision.widen", recipe.options("precision.widen")):apply("fusion.default")
 local small = whole:apply("quantizer.dynamic", recipe.options("quantizer.dynamic"))
-local left = recipe.judge(whole, small, args.data and tn.data.open(args.data))
+local left = recipe.judge(whole, small, recipe.data())
 small:save(args.output)
 return recipe.result(model, small, left)

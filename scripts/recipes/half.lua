@@ -12,6 +12,6 @@ end
 local model = tn.load(args.model)
 local small = model:apply("fusion.default"):apply("precision.autocast", recipe.options("precision.autocast", { dtype = "bfloat16" }))
 small = small:apply("fusion.default") -- the casts of weights become weights
-local left = recipe.judge(model, small, args.data and tn.data.open(args.data))
+local left = recipe.judge(model, small, recipe.data())
 small:save(args.output)
 return recipe.result(model, small, left)

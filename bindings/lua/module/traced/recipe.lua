@@ -161,7 +161,7 @@ function tn.recipe(spec)
   table.sort(described, function(a, b) return a.option < b.option end)
   local given = {}
   for key, value in pairs(args) do
-    if not ({ model = true, output = true, data = true, json = true, describe = true })[key] then given[key] = value end
+    if not ({ model = true, output = true, data = true, data_options = true, json = true, describe = true })[key] then given[key] = value end
   end
   refuse_unknown(spec.name, given, known)
   local recipe = { described = args.describe and described or nil, parts = parts_of }
@@ -172,6 +172,8 @@ function tn.recipe(spec)
     end
     return options
   end
+  -- The data set of --data, read as --data-option says; nil without one.
+  function recipe.data() return args.data and tn.data.open(args.data, args.data_options) end
   function recipe.judge(before, after, data) return judged(spec, args, before, after, data) end
   function recipe.trained(before, after, data, metric) return trained(spec, args, before, after, data, metric) end
   function recipe.result(before, after, left, more) return summed(args, before, after, left, more) end
