@@ -83,7 +83,7 @@ def test_options_that_are_not_there_or_wrong_are_named(images: Path) -> None:
         ]
 
     result = tenon(*asked("resiz=4"), cwd=images)
-    failed(result, 2, "--data-option resiz: expected one of color, crop", "datasets.images")
+    failed(result, 2, "--data-option resiz: expected one of resize, crop", "datasets.images")
     result = tenon(*asked("layout=chw"), cwd=images)
     failed(result, 1, "option layout: expected one of nchw, nhwc, got 'chw'", "--data-option KEY=V")
     result = tenon(*asked("resize"), cwd=images)

@@ -176,12 +176,13 @@ def test_numbers_that_do_not_fit_are_refused(tmp_path):
     graph = tenon.Graph()
     ids = graph.add_input("ids", "int32", ["n", 2])
     graph.add_output("y", graph.add_node("Identity", [ids]))
+    whole = graph.build()
     np.savez(tmp_path / "d.npz", ids=np.array([[1, 2**31]]), label=np.array([0]))
     with pytest.raises(tenon.OutOfRange, match="field ids: expected numbers that int32 can hold"):
-        tenon.evaluate(graph.build(), tenon.data.npz(tmp_path / "d.npz"))
+        tenon.evaluate(whole, tenon.data.npz(tmp_path / "d.npz"))
     with pytest.raises(tenon.InvalidArgument, match="the model wants int32, got float32"):
         np.savez(tmp_path / "f.npz", ids=np.ones((1, 2), "f"), label=np.array([0]))
-        tenon.evaluate(graph.build(), tenon.data.npz(tmp_path / "f.npz"))
+        tenon.evaluate(whole, tenon.data.npz(tmp_path / "f.npz"))
 
 
 def test_nothing_is_named_and_the_backend_is_this_machines():
