@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "concat_elision.hpp"
 #include "join_steps.hpp"
 #include "team/openmp.hpp"
 #include "team/team.hpp"
@@ -110,6 +111,7 @@ Executable::Executable(const Graph& graph, const CompileOptions& options, Weight
     at_the_end.replaces_states = false;
     plan_ = Lowering(graph, at_the_end, store).run();
   }
+  elide_concats(plan_);
   join_steps(plan_);
   arena_ = lay_out_arena(plan_);
   for (const Step& step : plan_.steps)

@@ -26,6 +26,19 @@ class StepBuilder {
   StepBuilder(Lowering& lowering, CodeStep& step, CodeFinish finish)
       : lowering_(lowering), step_(step), finish_(std::move(finish)) {}
 
+  // A convolution that reads the planes of its source.
+  void see_lines(const kernels::TileLines& lines) {
+    args_.has_lines = true;
+    args_.lines = lines;
+    Dims places(static_cast<size_t>(lines.steps * kernels::kTileDepth), kernels::kOutside);
+    for (size_t k = 0; k < places.size(); ++k) {
+      const int64_t element = kernels::tile_line_element(lines, static_cast<int64_t>(k));
+      if (element != kernels::kOutside)
+        places[k] = step_.weights.k_places[static_cast<size_t>(element)];
+    }
+    step_.weights.k_places = std::move(places);
+  }
+
   void build() {
     const Tail& tail = finish_.tail;
     View dst{.type = tail.quant ? tail.quant_type : lowering_.stored_type(tail.result),
@@ -35,9 +48,9 @@ class StepBuilder {
     args_.type = step_.src.type;
     args_.m = step_.args.m;
     args_.n = step_.args.n;
-    args_.k = step_.args.k;
+    args_.k = static_cast<int64_t>(step_.weights.k_places.size());
     args_.a_stride = step_.args.a.stride * kernels::element_bytes(args_.type);
-    args_.has_windows = step_.args.a.has_windows;
+    args_.has_windows = step_.args.a.has_windows && !args_.has_lines;
     args_.windows = step_.args.a.windows;
     args_.zero = static_cast<uint8_t>(step_.src.quant.zero_point);
     kernels::Epilogue& epilogue = args_.epilogue;
@@ -61,7 +74,7 @@ class StepBuilder {
     const EpilogueRows rows = epilogue_rows(lowering_, step_, finish_, padded);
     Step step{.name = lowering_.graph().nodes[step_.node].name,
               .kernel = has_integers() ? "tenon:amx_int8" : "tenon:amx_bf16"};
-    step.flops = 2.0 * static_cast<double>(args_.m * args_.n * args_.k);
+    step.flops = 2.0 * static_cast<double>(args_.m * args_.n * step_.args.k);
     step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
     step.places = {place_of(step_.src),   place_of(dst),       place_of(b),
                    place_of(rows.scales), place_of(rows.bias), shifts()};
@@ -97,7 +110,8 @@ class StepBuilder {
     const int64_t bytes = kernels::packed_tile_bytes(type, args_.k, args_.n);
     const void* data = lowering_.constant_data(weights.view);
     std::string form = has_integers() ? "tiles of s8" : "tiles of bf16";
-    for (int64_t number : {args_.k, args_.n, weights.n_stride, weights.k_places.back()})
+    for (int64_t number :
+         {args_.k, args_.n, weights.n_stride, weights.k_places.front(), weights.k_places.back()})
       form += " " + std::to_string(number);
     const int64_t elements = bytes / kernels::element_bytes(type);
     return lowering_.make_constant(
@@ -118,7 +132,7 @@ class StepBuilder {
     auto column = columns.begin();
     for (int64_t i = 0; i < args_.n; ++i)
       for (int64_t place : weights.k_places)
-        *column++ = from[i * weights.n_stride + place];
+        *column++ = place == kernels::kOutside ? T{} : from[i * weights.n_stride + place];
     kernels::pack_tiles(type, columns.data(), 1, args_.k, args_.k, args_.n, to);
   }
 
@@ -145,7 +159,7 @@ class StepBuilder {
     for (int64_t i = 0; i < args_.n; ++i) {
       int32_t sum = 0;
       for (int64_t place : weights.k_places)
-        sum += codes[i * weights.n_stride + place];
+        if (place != kernels::kOutside) sum += codes[i * weights.n_stride + place];
       row[static_cast<size_t>(i)] = -zero * sum;
     }
     return lowering_.integers(row);
@@ -164,10 +178,15 @@ bool has_gelu(const Tail& tail) {
   });
 }
 
-bool add_step(Lowering& lowering, CodeStep step, const Tail& tail) {
+bool add_step(Lowering& lowering,
+              CodeStep step,
+              const Tail& tail,
+              const kernels::TileLines* lines = nullptr) {
   CodeFinish finish = finish_of(lowering, step, tail);
   if (finish.tail.nodes.size() != tail.nodes.size()) return false;
-  StepBuilder(lowering, step, std::move(finish)).build();
+  StepBuilder builder(lowering, step, std::move(finish));
+  if (lines != nullptr) builder.see_lines(*lines);
+  builder.build();
   return true;
 }
 
@@ -207,6 +226,14 @@ bool is_worth_gathering(const CodeStep& step, ElementType type) {
   const bool sees_one_pixel = w.window_height * w.window_width == 1;
   return sees_one_pixel ? w.channels >= kManyChannels
                         : w.channels <= kFewChannels && w.window_height <= kMostLines;
+}
+
+// Planes of few channels are read as they lie.
+bool sees_lines(const CodeStep& step, const View& src) {
+  const kernels::CodeWindows& w = step.args.a.windows;
+  return holds_codes(src) && step.args.a.has_windows && w.pixel == w.channels &&
+         same_strides(src.dims, src.strides, row_major_strides(src.dims)) &&
+         kernels::takes_tile_lines(kernels::tile_lines(w, w.channels));
 }
 
 }  // namespace
@@ -254,8 +281,15 @@ bool lower_tile_conv(Lowering& lowering, int index, const Tail& tail) {
                         has_known_bias(lowering, node.input(2));
   if (!is_known) return false;
   CodeStep step = conv_step(lowering, index);
-  if (!applies(step, *type) || !is_worth_gathering(step, *type)) return false;
+  const bool has_lines = sees_lines(step, src);
+  if (!has_lines && (!applies(step, *type) || !is_worth_gathering(step, *type))) return false;
   if (tail.norm != kNone) step.norm = channel_norm(lowering, tail.norm);
+  if (has_lines) {
+    step.src = lowering.read_stored(node.inputs[0], row_major_strides(src.dims), src.type);
+    const kernels::CodeWindows& w = step.args.a.windows;
+    const kernels::TileLines lines = kernels::tile_lines(w, w.channels);
+    return add_step(lowering, std::move(step), tail, &lines);
+  }
   const Dims strides = channels_last_strides(src.dims);
   if (*type == ElementType::kBf16) {
     View& weights = step.weights.view;

@@ -19,6 +19,27 @@ constexpr int64_t kTileWholeRow = 768;  // bytes that are no pieces
 constexpr int64_t kTilePiece = 512;
 constexpr int64_t kTileUnitPanels = 16;  // at most, of a unit whose rows are multiplied in pieces
 
+// The windows of a convolution over planes of few channels, without dilation. A row of the left
+// operand has `steps` steps of k, each `interleaved` lines of kTileDepth / (4 * interleaved) pixels
+// of four bytes; the right operand is zero where the window has no line, pixel or channel
+// (tile_line_element).
+struct TileLines : Windows {
+  int64_t channels = 0;     // 4 at most
+  int64_t plane = 0;        // bytes from a channel to the next one
+  int64_t image = 0;        // and from an image to the next one
+  int64_t interleaved = 1;  // 1, 2 or 4
+  int64_t steps = 1;
+  // Whether a line of the result sees all but the first step of the line above it.
+  bool is_shared() const { return stride_y == interleaved; }
+};
+constexpr int64_t kLinePixel = 4;              // bytes
+constexpr int64_t kLineGroupBytes = 80 << 10;  // of the interleaved lines of a unit, at most
+constexpr int64_t kMostLineSteps = 11;
+// Bytes of what one line of the result sees in one step.
+constexpr int64_t line_group_bytes(const TileLines& lines) {
+  return lines.out_width * kTileDepth;
+}
+
 struct TileProductArgs {
   ElementType type = ElementType::kU8;  // of a: kU8 and kS8 (b is s8), or kBf16 (b is bf16)
   const void* a = nullptr;
@@ -28,6 +49,9 @@ struct TileProductArgs {
   bool has_windows = false;
   CodeWindows windows = {};
   uint8_t zero = 0;
+  // The same for few channels, a plane each; k is that of whole steps.
+  bool has_lines = false;
+  TileLines lines = {};
   const void* b = nullptr;  // pack_tiles
   int64_t m = 0, n = 0, k = 0;
   const int32_t* shifts = nullptr;  // [tile_columns(n)]; null: zeros. Not read for bf16.

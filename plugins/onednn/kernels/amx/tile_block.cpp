@@ -16,7 +16,6 @@ namespace {
 
 constexpr int kStep = 2 * 16 * static_cast<int>(kTileDepth);  // bytes of a panel in one step of k
 constexpr int64_t kSumsStride = kColumns * sizeof(int32_t);
-constexpr int64_t kLine = 64;  // bytes
 constexpr int kBlockRows = static_cast<int>(kTileRows);
 
 enum class Kind : uint8_t { kUnsigned, kSigned, kBf16 };
@@ -107,10 +106,10 @@ class Unit {
         rest_(make_rest()) {}
 
   void run() {
+    left_rows_.see_lines(unit_.row, unit_.n_rows);
     Left left = take(0);
     for (int64_t i = 0; i < unit_.n_rows; i += kTileRows) {
       const Left next = i + kTileRows < unit_.n_rows ? take(i + kTileRows) : left;
-      foresee(left, i + kTileRows);
       multiply_row(left, unit_.row + i, rows_from(i));
       left = next;
     }
@@ -143,21 +142,6 @@ class Unit {
                   !kHasIntegers || may_overflow(epilogue_, most, unit_.panel * kTilePanel,
                                                 unit_.n_panels * kTilePanel));
     }
-  }
-
-  // Tiles are loaded from as many places as they have rows, where no hardware sees what comes next:
-  // the lines of the next block of rows are asked for between the steps of this one.
-  void foresee(const Left& left, int64_t next) {
-    const int64_t rows = least_of(kTileRows, unit_.n_rows - next);
-    const bool is_dense = args_.a_stride == depth_ && !left_rows_.is_copy(left);
-    ahead_left_ = rows > 0 && is_dense ? rows * depth_ / kLine : 0;
-    ahead_ = left.at + kTileRows * args_.a_stride;
-    const int64_t steps = unit_.n_panels * (depth_ / kTileDepth);
-    ahead_share_ = (ahead_left_ + steps - 1) / steps;
-  }
-  TENON_INLINE void prefetch() {
-    for (int64_t i = 0; i < ahead_share_ && ahead_left_ > 0; ++i, --ahead_left_, ahead_ += kLine)
-      _mm_prefetch(ahead_, _MM_HINT_T1);
   }
 
   // One block of rows and all panels of the unit.
@@ -214,8 +198,10 @@ class Unit {
 
   template <bool has_lower>
   TENON_INLINE void multiply(const Left& left, const Span& span, int64_t panel, int32_t* sums) {
-    const char* upper = left.at + span.first;
-    const char* lower = upper + 16 * left.stride;
+    Half upper = left.upper;
+    Half lower = left.lower;
+    upper.at += span.first / kTileDepth * upper.step;
+    lower.at += span.first / kTileDepth * lower.step;
     const char* right =
         static_cast<const char*>(args_.b) + panel * kTilePanel * depth_ + span.first * kTilePanel;
     const int steps = static_cast<int>(span.bytes / kTileDepth);
@@ -225,14 +211,13 @@ class Unit {
         kHasIntegers && args_.shifts != nullptr ? args_.shifts + panel * kTilePanel : nullptr};
     for (int step = 0; step < steps; ++step) {
       if (step == 0)
-        multiply_step<has_lower, true>({upper, left.stride}, lower, right, begin);
+        multiply_step<has_lower, true>(upper, lower, right, begin);
       else
-        multiply_step<has_lower, false>({upper, left.stride}, lower, right, begin);
-      upper += kTileDepth;
-      lower += kTileDepth;
+        multiply_step<has_lower, false>(upper, lower, right, begin);
+      upper.at += upper.step;
+      lower.at += lower.step;
       right += kStep;
       rest_.take(share);
-      prefetch();
     }
   }
 
@@ -244,19 +229,20 @@ class Unit {
   };
 
   template <bool has_lower, bool is_first>
-  TENON_INLINE void multiply_step(const Left& upper,
-                                  const char* lower,
+  TENON_INLINE void multiply_step(const Half& upper,
+                                  const Half& lower,
                                   const char* right,
                                   const Begin& begin) {
-    _tile_loadd(6, right, kTileDepth);
+    // The right operand is read once for each block of rows: it leaves L1 to the left one.
+    _tile_stream_loadd(6, right, kTileDepth);
     _tile_loadd(4, upper.at, upper.stride);
     if constexpr (is_first) TENON_BEGIN_SUMS(0, begin);
     TENON_TILE_PRODUCT(0, 4, 6);
-    _tile_loadd(7, right + kStep / 2, kTileDepth);
+    _tile_stream_loadd(7, right + kStep / 2, kTileDepth);
     if constexpr (is_first) TENON_BEGIN_SUMS(1, begin);
     TENON_TILE_PRODUCT(1, 4, 7);
     if constexpr (has_lower) {
-      _tile_loadd(5, lower, upper.stride);
+      _tile_loadd(5, lower.at, lower.stride);
       if constexpr (is_first) TENON_BEGIN_SUMS(2, begin);
       TENON_TILE_PRODUCT(2, 5, 6);
       if constexpr (is_first) TENON_BEGIN_SUMS(3, begin);
@@ -274,9 +260,6 @@ class Unit {
   Tiles tiles_;
   Held held_;
   int turn_ = 0;
-  const char* ahead_ = nullptr;  // what to ask for next, how many lines, and how many in one step
-  int64_t ahead_left_ = 0;
-  int64_t ahead_share_ = 0;
   alignas(64) int32_t sums_[2 * kTileUnitPanels][kTileRows * kTilePanel];
 };
 
