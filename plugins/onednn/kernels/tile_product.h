@@ -44,6 +44,11 @@ bool takes_tile_lines(const TileLines& lines);
 // the right operand is zero there.
 int64_t tile_line_element(const TileLines& lines, int64_t k);
 
+// How they see channels-last images of many channels; their rows are as those of has_windows, which
+// are gathered.
+TileTaps tile_taps(const Windows& windows, int64_t channels);
+bool takes_tile_taps(const TileTaps& taps);
+
 // b: element [k, n] at b[k * k_stride + n * n_stride]; what is not there is zero. type: of b, kS8
 // or kBf16.
 void pack_tiles(ElementType type,
@@ -54,7 +59,7 @@ void pack_tiles(ElementType type,
                 int64_t n,
                 void* packed);
 
-// has_tiles() must hold, and takes_tile_lines() or takes_tile_rows().
+// has_tiles() must hold, and takes_tile_rows() or that of lines or taps.
 void tile_product(const Context& context, const TileProductArgs& args);
 
 }  // namespace tenon::onednn::kernels

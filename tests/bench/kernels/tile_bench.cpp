@@ -90,6 +90,27 @@ void first_convolution_u8(benchmark::State& state) {
   run(state, operands.args);
 }
 
+// Arguments: size of the image, stride, channels, columns, images.
+void convolution_u8(benchmark::State& state) {
+  const int64_t size = state.range(0), stride = state.range(1), channels = state.range(2);
+  const Windows windows{size, size, size / stride, size / stride, 3, 3, stride, stride, 1, 1, 1, 1};
+  const int64_t n_images = state.range(4);
+  Operands operands(n_images * windows.out_height * windows.out_width, state.range(3), 9 * channels,
+                    n_images * size * size * channels);
+  operands.args.has_taps = true;
+  operands.args.taps = tile_taps(windows, channels);
+  run(state, operands.args);
+}
+BENCHMARK(convolution_u8)
+    ->ArgNames({"size", "stride", "channels", "n", "images"})
+    ->Args({56, 1, 64, 64, 1})
+    ->Args({28, 1, 128, 128, 1})
+    ->Args({14, 1, 256, 256, 8})
+    ->Args({7, 1, 512, 512, 8})
+    ->Args({56, 2, 128, 128, 1})
+    ->Args({28, 2, 256, 256, 8})
+    ->Args({14, 2, 512, 512, 8})
+    ->UseRealTime();
 BENCHMARK(tile_product_u8)
     ->ArgNames({"m", "n", "k", "residual"})
     ->Args({3136, 256, 64, 0})

@@ -9,6 +9,7 @@
 
 #include "../tile_product_args.h"
 #include "line_groups.h"
+#include "tap_planes.h"
 #include "tiles.h"
 
 namespace tenon::onednn::kernels::amx {
@@ -34,22 +35,34 @@ class LeftRows {
         row_bytes_(row_bytes),
         depth_(depth),
         has_integers_(has_integers),
-        groups_(args.lines, args.zero) {}
+        groups_(args.lines, args.zero),
+        planes_(args.taps, args.zero) {}
 
-  // Before rows of these lines of the result are taken, which are of one image.
-  void see_lines(int64_t row, int64_t rows) {
-    if (!args_.has_lines) return;
-    const TileLines& w = args_.lines;
-    const int64_t line = row / w.out_width;
-    const char* image = static_cast<const char*>(args_.a) + line / w.out_height * w.image;
-    first_row_ = row - line % w.out_height * w.out_width;
-    groups_.make(image, line % w.out_height, rows / w.out_width, lines());
+  // Before the rows of a unit are taken: what their windows see.
+  void begin(const TileUnit& unit) {
+    if (args_.has_lines) {
+      const Lines lines(args_.lines, unit.row);
+      first_row_ = unit.row - lines.first * args_.lines.out_width;
+      groups_.make(static_cast<const char*>(args_.a) + lines.image * args_.lines.image, lines.first,
+                   unit.n_rows / args_.lines.out_width, buffers_[0]);
+    }
+    if (args_.has_taps) {
+      const TileTaps& w = args_.taps;
+      const Lines lines(w, unit.row);
+      planes_.make(
+          static_cast<const char*>(args_.a) + lines.image * w.height * w.width * w.channels,
+          lines.first, unit.lines, buffers_[0]);
+    }
   }
+  // Between the taps of a window; null where rows are of one run.
+  const int64_t* jumps() const { return args_.has_taps ? planes_.jumps() : nullptr; }
 
-  // Rows [row, row + count), until the call after the next one; count is kTileRows at most. Rows
-  // are best taken a block ahead: tiles that load what was just stored wait for it.
+  // Rows [row, row + count), or places of the unit with has_taps, until the call after the next
+  // one; count is kTileRows at most. Rows are best taken a block ahead: tiles that load what was
+  // just stored wait for it.
   Left take(int64_t row, int count) {
     if (args_.has_lines) return take_windows(row - first_row_, count);
+    if (args_.has_taps) return Left(planes_.at(row), args_.taps.channels);
     rows_ = buffers_[turn_ ^= 1];
     if (args_.has_windows) return gather(row, count);
     const char* const from = static_cast<const char*>(args_.a) + row * args_.a_stride;
@@ -60,6 +73,12 @@ class LeftRows {
   }
 
  private:
+  struct Lines {  // of the result
+    int64_t image, first;
+    Lines(const Windows& w, int64_t row)
+        : image(row / w.out_width / w.out_height), first(row / w.out_width % w.out_height) {}
+  };
+
   Left copy(const char* from, int count) {
     const auto bytes = static_cast<size_t>(row_bytes_);
     for (int row = 0; row < count; ++row) {
@@ -89,7 +108,6 @@ class LeftRows {
     }
     return {to, depth_, kTileDepth};
   }
-  char* lines() { return buffers_[0]; }
   char* copies(int i) {
     return buffers_[0] + kLineGroupBytes + i * 16 * kMostLineSteps * kTileDepth;
   }
@@ -188,11 +206,13 @@ class LeftRows {
   int64_t depth_;
   bool has_integers_;
   LineGroups groups_;
+  TapPlanes planes_;
   int64_t first_row_ = 0;  // of the image whose lines are seen
   char* rows_ = nullptr;
   int turn_ = 0;
   alignas(64) char buffers_[2][kTileRows * kMostTileTail];
   static_assert(kLineGroupBytes + 4 * 16 * kMostLineSteps * kTileDepth <= sizeof buffers_);
+  static_assert(kTapBytes <= sizeof buffers_);
 };
 
 }  // namespace tenon::onednn::kernels::amx

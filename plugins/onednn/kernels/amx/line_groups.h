@@ -27,7 +27,10 @@ class LineGroups {
       const int64_t line = w_.is_shared()
                                ? top + i * w_.stride_y
                                : top + i / w_.steps * w_.stride_y + i % w_.steps * w_.interleaved;
-      make_group(image, line, to + i * bytes());
+      // The last step may see fewer lines, where it is no other line's step as well.
+      const int64_t seen = w_.window_height - i % w_.steps * w_.interleaved;
+      const bool is_partial = !w_.is_shared() && seen < w_.interleaved;
+      make_group(image, line, is_partial ? seen : w_.interleaved, to + i * bytes());
     }
   }
   // What the window at a place of the result sees in its first step; the next step is bytes() on.
@@ -46,7 +49,7 @@ class LineGroups {
   }
 
   // Run by run, as the interleaved pixels of a whole line would leave no room in L1.
-  void make_group(const char* image, int64_t line, char* to) const {
+  void make_group(const char* image, int64_t line, int64_t n_lines, char* to) const {
     alignas(64) char pixels[(kRun + kPixels) * kPixelBytes];
     const int64_t pixel = w_.interleaved * kLinePixel;
     const int64_t stride = w_.stride_x * pixel;
@@ -54,17 +57,18 @@ class LineGroups {
     const int64_t most = (kRun - window) / w_.stride_x + 1;
     for (int64_t x = 0; x < w_.out_width; x += most) {
       const int64_t n = most < w_.out_width - x ? most : w_.out_width - x;
-      interleave(image, line, x * w_.stride_x - w_.pad_left, (n - 1) * w_.stride_x + window,
-                 pixels);
+      interleave(image, line, n_lines, x * w_.stride_x - w_.pad_left,
+                 (n - 1) * w_.stride_x + window, pixels);
       const char* from = pixels;
       for (int64_t i = 0; i < n; ++i, from += stride, to += kTileDepth)
         _mm512_store_si512(to, _mm512_loadu_si512(from));
     }
   }
-  void interleave(const char* image, int64_t line, int64_t x, int64_t count, char* to) const {
+  void interleave(
+      const char* image, int64_t line, int64_t n_lines, int64_t x, int64_t count, char* to) const {
     for (int64_t i = 0; i < count; i += kPixels) {
-      __m512i pixels[4];
-      for (int64_t l = 0; l < w_.interleaved; ++l)
+      __m512i pixels[4] = {};
+      for (int64_t l = 0; l < n_lines; ++l)
         pixels[l] = sixteen(image, line + l, x + i);
       to = store(pixels, to);
     }

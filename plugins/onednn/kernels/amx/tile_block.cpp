@@ -53,7 +53,7 @@ constexpr int64_t least_of(int64_t a, int64_t b) {
 // The block whose sums are in the tiles.
 struct Held {
   int32_t* sums = nullptr;  // where they go
-  int64_t row = 0;          // of the result
+  int64_t row = 0;          // of the unit
   int64_t column = 0;
   int rows = 0;          // 0: the tiles are empty
   bool is_last = false;  // of the pieces of k
@@ -67,7 +67,7 @@ struct Span {  // bytes of each row
 // Rows that wait for any ending.
 class GeneralRest {
  public:
-  explicit GeneralRest(const GeneralEnding& ending) : ending_(ending) {}
+  GeneralRest(const GeneralEnding& ending, const RowGaps& gaps) : ending_(ending), gaps_(gaps) {}
   TENON_INLINE void wait(const int32_t* sums, int64_t row, int64_t column, int rows) {
     sums_ = sums;
     row_ = row;
@@ -76,18 +76,25 @@ class GeneralRest {
   }
   TENON_INLINE int rows() const { return rows_; }
   TENON_INLINE void take(int count) {
-    for (; count > 0 && rows_ > 0; count -= 2, rows_ -= 2, row_ += 2, sums_ += 2 * kColumns) {
-      if (rows_ > 1)
-        ending_.template store<2>(sums_, row_, column_);
+    while (count > 0 && rows_ > 0) {
+      const bool is_pair = rows_ > 1 && gaps_.run(row_) > 1;
+      if (is_pair)
+        ending_.template store<2>(sums_, gaps_.row(row_), column_);
       else
-        ending_.template store<1>(sums_, row_, column_);
+        ending_.template store<1>(sums_, gaps_.row(row_), column_);
+      const int done = is_pair ? 2 : 1;
+      count -= done;
+      rows_ -= done;
+      row_ += done;
+      sums_ += done * kColumns;
     }
   }
 
  private:
   const GeneralEnding& ending_;
+  const RowGaps& gaps_;
   const int32_t* sums_ = nullptr;  // [rows, 32]
-  int64_t row_ = 0;                // of the result
+  int64_t row_ = 0;                // of the unit
   int64_t column_ = 0;
   int rows_ = 0;
 };
@@ -101,16 +108,17 @@ class Unit {
         unit_(unit),
         depth_(unit.depth),
         epilogue_(whole(args)),
+        gaps_(gaps_of(args, unit)),
         left_rows_(args, args.k * kBytes, unit.depth, kHasIntegers),
         general_(epilogue_, kHasIntegers),
         rest_(make_rest()) {}
 
   void run() {
-    left_rows_.see_lines(unit_.row, unit_.n_rows);
+    left_rows_.begin(unit_);
     Left left = take(0);
     for (int64_t i = 0; i < unit_.n_rows; i += kTileRows) {
       const Left next = i + kTileRows < unit_.n_rows ? take(i + kTileRows) : left;
-      multiply_row(left, unit_.row + i, rows_from(i));
+      multiply_row(left, i, rows_from(i));
       left = next;
     }
     flush();
@@ -125,7 +133,11 @@ class Unit {
                                   PanelEnding<kHasIntegers, To, shape, From>>;
 
   int rows_from(int64_t i) const { return static_cast<int>(least_of(kTileRows, unit_.n_rows - i)); }
-  Left take(int64_t i) { return left_rows_.take(unit_.row + i, rows_from(i)); }
+  Left take(int64_t i) { return left_rows_.take(args_.has_taps ? i : unit_.row + i, rows_from(i)); }
+  static RowGaps gaps_of(const TileProductArgs& args, const TileUnit& unit) {
+    if (!args.has_taps) return {.first = unit.row};
+    return {.first = unit.row, .width = args.taps.line(), .gap = args.taps.gap()};
+  }
 
   static Epilogue whole(const TileProductArgs& args) {
     Epilogue epilogue = args.epilogue;
@@ -134,11 +146,11 @@ class Unit {
   }
   Rest make_rest() const {
     if constexpr (shape == Shape::kGeneral) {
-      return Rest(general_);
+      return Rest(general_, gaps_);
     } else {
       // A sum and the shift of its column are no larger than k products of 8 bits each.
       const float most = 2.0F * 255.0F * 128.0F * static_cast<float>(args_.k);
-      return Rest(epilogue_,
+      return Rest(epilogue_, gaps_,
                   !kHasIntegers || may_overflow(epilogue_, most, unit_.panel * kTilePanel,
                                                 unit_.n_panels * kTilePanel));
     }
@@ -150,7 +162,7 @@ class Unit {
     if (rows != held_.rows) flush();  // a new configuration empties the tiles
     tiles_.configure(upper, rows - upper);
     asm volatile("" ::: "memory");  // what was copied is there
-    const bool has_pieces = depth_ > kTileWholeRow;
+    const bool has_pieces = depth_ > kTileWholeRow && !args_.has_taps;
     const int64_t piece = has_pieces ? kTilePiece : depth_;
     for (int64_t first = 0; first < depth_; first += piece) {
       const Span span{first, least_of(piece, depth_ - first), first + piece >= depth_};
@@ -175,7 +187,7 @@ class Unit {
     const bool is_whole = held_.rows == kBlockRows && held_.column + kTilePanel <= args_.n;
     if (shape == Shape::kGeneral || is_whole)
       return rest_.wait(held_.sums, held_.row, held_.column, held_.rows);
-    GeneralRest rest(general_);
+    GeneralRest rest(general_, gaps_);
     rest.wait(held_.sums, held_.row, held_.column, held_.rows);
     rest.take(kBlockRows);
   }
@@ -209,6 +221,9 @@ class Unit {
     const Begin begin{
         held_.rows > 0 ? held_.sums : nullptr, span.first > 0 ? sums : nullptr,
         kHasIntegers && args_.shifts != nullptr ? args_.shifts + panel * kTilePanel : nullptr};
+    const int64_t* jump = left_rows_.jumps();
+    const int run = jump == nullptr ? steps : static_cast<int>(args_.taps.channels / kTileDepth);
+    int until_jump = run;
     for (int step = 0; step < steps; ++step) {
       if (step == 0)
         multiply_step<has_lower, true>(upper, lower, right, begin);
@@ -217,6 +232,11 @@ class Unit {
       upper.at += upper.step;
       lower.at += lower.step;
       right += kStep;
+      if (--until_jump == 0 && step + 1 < steps) {
+        upper.at += *++jump;
+        lower.at += *jump;
+        until_jump = run;
+      }
       rest_.take(share);
     }
   }
@@ -254,6 +274,7 @@ class Unit {
   const TileUnit& unit_;
   int64_t depth_;  // bytes of a row of the left operand, in whole steps
   Epilogue epilogue_;
+  RowGaps gaps_;
   LeftRows left_rows_;
   GeneralEnding general_;
   Rest rest_;

@@ -109,6 +109,86 @@ TEST_F(TileWindows, GiveTheExactSums) {
   }
 }
 
+const Geometry kTaps[] = {
+    {{14, 14, 14, 14, 3, 3, 1, 1, 1, 1, 1, 1}, 2, 64, 64},  //
+    {{7, 7, 7, 7, 3, 3, 1, 1, 1, 1, 1, 1}, 5, 128, 40},     // several lines in a tile
+    {{15, 14, 8, 7, 3, 3, 2, 2, 1, 1, 1, 1}, 2, 64, 32},    // four phases
+    {{56, 56, 56, 56, 3, 3, 1, 1, 1, 1, 1, 1}, 1, 64, 33},  // several units
+    {{12, 17, 8, 13, 3, 3, 1, 1, 2, 2, 0, 0}, 2, 64, 32},   // dilated, no padding
+    {{9, 10, 9, 10, 5, 5, 1, 1, 1, 1, 2, 2}, 1, 64, 96},    //
+    {{11, 11, 4, 4, 3, 3, 3, 3, 1, 1, 1, 1}, 2, 64, 32},    //
+    {{6, 6, 7, 6, 3, 2, 1, 1, 1, 1, 2, 1}, 2, 64, 32},      // more padding in front
+    {{6, 6, 6, 7, 1, 4, 1, 1, 1, 1, 0, 1}, 2, 64, 32},      // and behind
+    {{10, 20, 10, 10, 3, 3, 1, 1, 1, 1, 1, 1}, 1, 64, 32},  // lines that end before the image
+    {{14, 14, 7, 7, 1, 1, 2, 2, 1, 1, 0, 0}, 3, 256, 96},   // a strided pointwise one
+    {{3, 3, 7, 7, 1, 1, 1, 1, 1, 1, 2, 2}, 1, 64, 32},      // windows outside of the image
+};
+
+TEST_F(TileWindows, OfManyChannelsGiveTheExactSums) {
+  size_t number = 0;
+  for (const Geometry& g : kTaps) {
+    for (bool is_signed : {false, true}) {
+      const Convolution conv(g, 13);
+      TileProductArgs args;
+      args.has_taps = true;
+      args.taps = tile_taps(g.windows, g.channels);
+      ASSERT_TRUE(takes_tile_taps(args.taps)) << "geometry " << number;
+      args.b = conv.packed.data();
+      args.k = conv.k;
+      expect_exact(conv, args, is_signed, number);
+    }
+    ++number;
+  }
+}
+
+// Gathered and in place the same: whatever follows the sums, rows find their own residual.
+TEST_F(TileWindows, OfManyChannelsGoThroughEachEpilogue) {
+  for (const Geometry& g : kTaps) {
+    const Convolution conv(g, 14);
+    if (!takes_tile_rows(ElementType::kU8, conv.k)) continue;
+    const auto count =
+        static_cast<uint64_t>(g.images * g.windows.out_height * g.windows.out_width * g.columns);
+    const auto padded = static_cast<uint64_t>(tile_columns(g.columns));
+    std::vector<uint8_t> residual(count);
+    for (size_t i = 0; i < residual.size(); ++i)
+      residual[i] = static_cast<uint8_t>(i * 37);
+    const std::vector<float> scales = uniform(padded, 1e-4F, 3e-4F, 3),
+                             bias = uniform(padded, 0, 9, 4);
+    const EpilogueOp ops[] = {{.kind = EpilogueOp::Kind::kAdd,
+                               .alpha = 1,
+                               .other = {residual.data(), ElementType::kU8, {0.25F, 3}},
+                               .row_stride = g.columns,
+                               .column_stride = 1},
+                              {.kind = EpilogueOp::Kind::kGeluErf}};
+    for (int n_ops : {0, 1, 2}) {
+      std::vector<uint8_t> results[2];
+      for (bool has_taps : {false, true}) {
+        TileProductArgs args;
+        args.a = conv.images.data();
+        args.zero = 113;
+        args.has_taps = has_taps;
+        args.has_windows = !has_taps;
+        args.windows = {g.windows, g.channels, g.channels};
+        args.taps = tile_taps(g.windows, g.channels);
+        args.b = conv.packed.data();
+        args.m = static_cast<int64_t>(count) / g.columns;
+        args.n = g.columns;
+        args.k = conv.k;
+        std::vector<uint8_t>& result = results[has_taps ? 1 : 0];
+        result.assign(count + 64, 77);
+        args.epilogue.dst = {result.data(), ElementType::kU8, {1, 20}};
+        args.epilogue.dst_stride = g.columns;
+        args.epilogue.scales = scales.data();
+        args.epilogue.bias = bias.data();
+        args.epilogue.ops = ops;
+        args.epilogue.n_ops = n_ops;
+        tile_product({nullptr, {}}, args);
+      }
+      ASSERT_EQ(results[0], results[1]) << "geometry " << &g - kTaps << ", operations " << n_ops;
+    }
+  }
+}
+
 const Geometry kPlanes[] = {
     {{64, 64, 32, 32, 7, 7, 2, 2, 1, 1, 3, 3}, 2, 3, 64},     // ResNet's first layer
     {{45, 70, 23, 35, 7, 7, 2, 2, 1, 1, 3, 3}, 2, 3, 40},     // tiles across lines
