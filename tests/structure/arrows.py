@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Includes point one way: abi <- sdk <- plugins, abi <- host, abi <- bindings.
 
-A plugin sees its own folder only, never another plugin; so does a binding. Tests may see all. Within
-the host the core (values, services, languages, graph, registry) sees no other room.
+A plugin sees its own folder only, never another plugin; so does a binding. Tests may see all.
+Within the host the core (values, services, languages, graph, registry) sees no other room.
 """
 
 import re
