@@ -56,6 +56,7 @@ std::pair<int64_t, int64_t> moved_and_ideal(const Graph& graph, const Plan& plan
 
 // A compiled part with what the ABI wants to know about it.
 struct Compiled {
+  tn_ctx* ctx;
   Imported imported;
   std::unique_ptr<Executable> executable;
   std::vector<DenseView> inputs;    // what a run must bring
@@ -66,6 +67,11 @@ struct Compiled {
   std::mutex mutex;                 // guards step_ns
   std::vector<uint64_t> step_ns;    // of the last profiled run
 };
+
+void span(const void* traced, const std::string* name) {
+  auto* ctx = static_cast<tn_ctx*>(const_cast<void*>(traced));
+  name ? services.trace->begin(ctx, str("node"), str(*name)) : services.trace->end(ctx);
+}
 
 WinogradUse winograd_use(std::string_view name) {
   if (name == "off") return WinogradUse::kOff;
@@ -90,6 +96,16 @@ Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
   return {};
 }
 
+// As aligned_bytes, counted as this plugin's: tenon_plugin_balance tells what packed weights take.
+std::shared_ptr<void> counted_bytes(tn_ctx* ctx, int64_t bytes) {
+  BlockForm form = block_form(bytes);
+  void* memory = services.memory->alloc(ctx, form.bytes, form.align, str("packed weights"));
+  if (memory == nullptr) throw std::bad_alloc();
+  prepare_block(memory, form);
+  return {memory,
+          [ctx, form](void* block) { services.memory->free(ctx, block, form.bytes, form.align); }};
+}
+
 }  // namespace
 
 class OneDnn {
@@ -97,6 +113,8 @@ class OneDnn {
   static Result<OneDnn> create(tn_ctx* ctx, const Options& options) {
     OneDnn made;
     made.ctx_ = ctx;
+    made.store_ =
+        std::make_unique<WeightStore>([ctx](int64_t bytes) { return counted_bytes(ctx, bytes); });
     made.precision_ = options.text("precision", "fp32");
     made.winograd_ = options.text("winograd", "auto");
     made.threads_ = options.integer("threads", 0);
@@ -155,6 +173,7 @@ class OneDnn {
 
   Result<void*> compile(const tn_graph* part, int32_t, const Options& options) {
     auto made = std::make_unique<Compiled>();
+    made->ctx = ctx_;
     TN_TRY(imported, import_graph(part));
     made->imported = std::move(imported);
     rewrite(made->imported.graph);
@@ -327,6 +346,10 @@ class OneDnn {
       request.is_cancelled = is_cancelled;
       request.cancel = exec->cancel;
     }
+    if (services.trace->enabled(compiled.ctx)) {
+      request.span = span;
+      request.traced = compiled.ctx;
+    }
     std::vector<uint64_t> step_ns;
     if (exec->flags & TN_EXEC_PROFILE) {
       step_ns.resize(compiled.step_ns.size());
@@ -350,7 +373,7 @@ class OneDnn {
   std::string precision_ = "fp32";
   std::string winograd_ = "auto";
   int64_t threads_ = 0;
-  std::unique_ptr<WeightStore> store_ = std::make_unique<WeightStore>();
+  std::unique_ptr<WeightStore> store_;
 };
 
 }  // namespace tenon::onednn

@@ -66,7 +66,7 @@ from .errors import (
     Unimplemented,
     UnknownError,
 )
-from .events import configure, progress, session
+from .events import chrome_trace, configure, progress, session
 from .jacobian import hessian, jacfwd, jacrev
 from .model import Model, Outputs, Plan, Port, load, parse
 from .step import Step
@@ -124,6 +124,7 @@ __all__ = [
     "UnknownError",
     "Value",
     "callback",
+    "chrome_trace",
     "components",
     "cond",
     "configure",

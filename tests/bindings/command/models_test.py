@@ -56,6 +56,20 @@ def optimize(folder: Path, *more: object, recipe: str = "int8", **limits: object
     )
 
 
+def test_a_chrome_trace_is_written_beside_what_a_command_does(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    result = tenon(
+        "bench", classifier(tmp_path), "--shape", "x=2x8", "--rounds", 2, "--chrome-trace", trace
+    )
+    assert result.returncode == 0, result.stderr
+    events = json.loads(trace.read_text())["traceEvents"]
+    kinds = {event["cat"] for event in events if event["ph"] == "X"}
+    assert {"load of plugin", "compile", "run", "part", "node"} <= kinds
+
+    failed(tenon("inspect", "absent.onnx", "--chrome-trace", tmp_path / "failed.json"), 1, "absent")
+    assert json.loads((tmp_path / "failed.json").read_text())["traceEvents"] is not None
+
+
 def test_inspect_counts_the_work_of_the_shapes_that_it_is_given(tmp_path: Path) -> None:
     def inspected(*shape: str) -> dict:
         return json.loads(tenon("inspect", path, *shape, "--json").stdout)

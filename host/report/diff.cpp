@@ -2,12 +2,13 @@
 // Line differences in unified form. Patience diff: lines that occur once on each side anchor the
 // match (their longest increasing sequence), and the rest is matched between anchors; what has no
 // anchor left is removed and added whole. Near-linear also for texts with nothing in common.
+#include "report/diff.hpp"
+
 #include <algorithm>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "text/text.hpp"
+#include "services/status.hpp"
 
 namespace tenon::host {
 namespace {

@@ -8,8 +8,8 @@
 #include "tenon/host/tensor.h"
 
 #include "capi/capi.hpp"
-#include "capi/node_cost.hpp"
 #include "graph/attributes.hpp"
+#include "report/node_cost.hpp"
 #include "services/boundary.hpp"
 #include "values/dtype.hpp"
 

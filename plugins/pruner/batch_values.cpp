@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gradients.hpp"
+#include "batch_values.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -63,44 +63,72 @@ Status differentiate(tn_ctx* ctx,
 
 }  // namespace
 
-Result<Gradients> Gradients::make(tn_ctx* ctx,
-                                  const tn_graph* graph,
-                                  const std::vector<Value>& constants,
-                                  const GradientPlan& plan,
-                                  const Cancel& cancel) {
-  Gradients out;
+Result<BatchValues> BatchValues::of_data(tn_ctx* ctx,
+                                         const BatchPlan& plan,
+                                         std::string_view what) {
+  BatchValues out;
   out.ctx_ = ctx;
   out.given_ = &plan;
-  if (!plan.data)
-    return invalid(
-        "option data: expected a data set with labels, for an importance that uses "
-        "gradients");
+  if (!plan.data) return invalid(cat("option data: expected a data set", what));
   uint64_t size = plan.data.table<tn_dataset>()->size(plan.data.self());
   out.samples_ = std::min(plan.samples, size);
   out.batch_ = std::min(plan.batch, out.samples_);
   if (out.samples_ == 0) return invalid(cat("option data: ", plan.data.id(), " is empty"));
+  return out;
+}
+
+Status BatchValues::compile(const tn_graph* graph, const std::vector<tn_value_id>& taps) {
+  tn_plan* compiled = nullptr;
+  Status failed;
+  for (std::string_view backend : {"onednn", "reference"}) {
+    failed =
+        Status(services.eval->compile(ctx_, graph, taps.data(), taps.size(),
+                                      str(nlohmann::json{{"backend", backend}}.dump()), &compiled));
+    if (failed.ok() || (failed.code() != TN_NOT_FOUND && failed.code() != TN_UNAVAILABLE)) break;
+  }
+  plan_.reset(compiled);
+  first_ = Graph{graph}.outputs().size();
+  n_results_ = first_ + taps.size();
+  return failed;
+}
+
+Result<BatchValues> BatchValues::gradients(tn_ctx* ctx,
+                                           const tn_graph* graph,
+                                           const std::vector<Value>& constants,
+                                           const BatchPlan& plan,
+                                           const Cancel& cancel) {
+  TN_TRY(out, of_data(ctx, plan, " with labels, for an importance that uses gradients"));
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(graph, &raw));
   OwnedGraph clone = OwnedGraph::take(raw);
   TN_CHECK(add_loss(raw, plan.loss));
   TN_CHECK(out.match_fields(clone.view()));  // before the costly part
   Status made = differentiate(ctx, raw, constants, cancel);
+  if (made.ok()) made = out.compile(raw, {});
   if (!made.ok()) return std::move(made).in("gradients");
+  out.first_ = 0;  // the outputs are what is wanted
   for (size_t i = 0; i < constants.size(); ++i)
     out.index_[constants[i].id] = i;
-  tn_plan* compiled = nullptr;
-  Status failed;
-  for (std::string_view backend : {"onednn", "reference"}) {
-    failed = Status(services.eval->compile(
-        ctx, raw, nullptr, 0, str(nlohmann::json{{"backend", backend}}.dump()), &compiled));
-    if (failed.ok() || (failed.code() != TN_NOT_FOUND && failed.code() != TN_UNAVAILABLE)) break;
-  }
-  if (!failed.ok()) return std::move(failed).in("gradients");
-  out.plan_.reset(compiled);
-  return out;
+  return Result<BatchValues>(std::move(out));
 }
 
-Status Gradients::match_fields(Graph graph) {
+Result<BatchValues> BatchValues::activations(tn_ctx* ctx,
+                                             const tn_graph* graph,
+                                             const std::vector<Value>& values,
+                                             const BatchPlan& plan) {
+  TN_TRY(out, of_data(ctx, plan, ", for an importance that uses activations"));
+  TN_CHECK(out.match_fields(Graph{graph}));
+  std::vector<tn_value_id> taps;
+  for (Value value : values) {
+    out.index_[value.id] = taps.size();
+    taps.push_back(value.id);
+  }
+  Status made = out.compile(graph, taps);
+  if (!made.ok()) return std::move(made).in("activations");
+  return Result<BatchValues>(std::move(out));
+}
+
+Status BatchValues::match_fields(Graph graph) {
   StringSink text;
   TN_CHECK(given_->data.table<tn_dataset>()->fields(given_->data.self(), text.get()));
   nlohmann::json fields = nlohmann::json::parse(text.text, nullptr, false);
@@ -126,7 +154,7 @@ Status Gradients::match_fields(Graph graph) {
 }
 
 // Labels may come as any integers.
-Result<Tensor> Gradients::as_input(const Input& input, const Tensor& given) const {
+Result<Tensor> BatchValues::as_input(const Input& input, const Tensor& given) const {
   DLTensor t = given.dl();
   if (dtype_of(t) == input.type.dtype) return given;
   if (input.type.dtype != TN_I64)
@@ -136,7 +164,7 @@ Result<Tensor> Gradients::as_input(const Input& input, const Tensor& given) cons
   return Tensor::of<int64_t>(ctx_, TN_I64, shape_of(t), numbers);
 }
 
-Status Gradients::load(uint64_t batch, const Cancel& cancel) {
+Status BatchValues::load(uint64_t batch, const Cancel& cancel) {
   uint64_t first = batch * batch_, last = std::min(samples_, first + batch_);
   std::vector<uint64_t> samples(last - first);
   std::iota(samples.begin(), samples.end(), first);
@@ -153,19 +181,18 @@ Status Gradients::load(uint64_t batch, const Cancel& cancel) {
   std::vector<const DLTensor*> in;
   for (const DLTensor& one : views)
     in.push_back(&one);
-  Collected results(ctx_, index_.size());
+  Collected results(ctx_, n_results_);
   Status ran(
       services.eval->run(plan_.get(), in.data(), in.size(), results.outputs(), cancel.raw()));
-  if (!ran.ok()) return std::move(ran).in(cat("gradients of samples ", first, " to ", last - 1));
+  if (!ran.ok()) return std::move(ran).in(cat("values of samples ", first, " to ", last - 1));
   results_ = results.take();
   return {};
 }
 
-const float* Gradients::of(Value constant) const {
-  auto at = index_.find(constant.id);
-  return at == index_.end() || at->second >= results_.size() || !results_[at->second]
-             ? nullptr
-             : results_[at->second].data<float>();
+const Tensor* BatchValues::of(Value value) const {
+  auto at = index_.find(value.id);
+  size_t place = at == index_.end() ? results_.size() : first_ + at->second;
+  return place < results_.size() && results_[place] ? &results_[place] : nullptr;
 }
 
 }  // namespace tenon::pruner

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/node_cost.hpp"
+#include "report/node_cost.hpp"
 
 #include "tenon/host/graph.h"
 #include "tenon/host/op.h"
