@@ -49,7 +49,7 @@ from .arrays import *  # noqa: F403
 from .autodiff import grad, jvp, value_and_grad, vjp, vmap
 from .builder import Graph, Value
 from .control import cond, fori_loop, scan, while_loop
-from .custom import custom_vjp
+from .custom import checkpoint, custom_vjp
 from .data import Component, Dataset, evaluate
 from .errors import (
     AlreadyExists,
@@ -126,6 +126,7 @@ __all__ = [
     "UnknownError",
     "Value",
     "callback",
+    "checkpoint",
     "components",
     "cond",
     "configure",

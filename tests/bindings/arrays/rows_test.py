@@ -16,14 +16,14 @@ from tenon import _core
 ROWS = {row["name"]: row for row in _core.array_functions()}
 IDS = [f"{i} {case[0]}" for i, case in enumerate(CASES)]
 # What one language has and the other says otherwise, and how.
-CLASSES = {name for name in tn.__all__ if isinstance(getattr(tn, name), type)} - {"custom_vjp"}
+CLASSES = {name for name in tn.__all__ if isinstance(getattr(tn, name), type)}
+CLASSES -= {"custom_vjp"}
 PYTHON_ONLY = {
     "e": "math.exp(1)",
     "inf": "math.huge",
     "nan": "0/0",
     "pi": "math.pi",
     "newaxis": "tn.expand_dims",
-    "custom_vjp": "not in Lua yet: its builder has no functions with a gradient",
     "parse": "tn.load of a text",
     "configure": "the command's flags",
     "doctor": "tenon plugin doctor",
