@@ -22,15 +22,34 @@ bool leaves_open(const cxx::Port& port) {
   return false;
 }
 
+// The model for these sizes only. No input is made for it: sizes may be of any size here.
+cxx::Model bound(const cxx::Model& model, std::vector<cxx::Port> ports, Shapes shapes) {
+  std::vector<tn_type> types;
+  std::vector<const tn_type*> given;
+  std::string known;
+  types.reserve(ports.size());
+  for (cxx::Port& port : ports) {
+    known += cat(known.empty() ? "" : ", ", port.name);
+    auto shape = shapes.extract(port.name);
+    port.dims = shape.empty() ? cxx::sample_shape(port) : shape.mapped();
+    types.push_back({sizeof(tn_type), TN_KIND_TENSOR, port.dtype,
+                     static_cast<uint32_t>(port.dims.size()), port.dims.data(), nullptr});
+    given.push_back(&types.back());
+  }
+  if (!shapes.empty())
+    cxx::invalid(cat("shape: expected one of ", known, ", got '", shapes.begin()->first, "'"));
+  tn_graph* raw = nullptr;
+  cxx::check(model.services().bind(model.get(), given.data(), given.size(), &raw));
+  return {model.session(), raw};
+}
+
 // What the model is made of. Work needs sizes: shapes', else the model's with a batch of one; where
 // the model leaves more open, the nodes' work stays unknown.
 Json inspected(const cxx::Model& model, const Shapes& shapes) {
   Json all = model.inspect();
   const std::vector<cxx::Port> ports = model.inputs();
   if (shapes.empty() && std::any_of(ports.begin(), ports.end(), leaves_open)) return all;
-  cxx::SampleChoice choice;
-  choice.shapes = shapes;
-  cxx::Model sized = model.bind(cxx::sample_inputs(model, choice));
+  cxx::Model sized = bound(model, ports, shapes);
   const Json work = sized.inspect();
   for (const char* key : {"flops", "nodes_of_unknown_cost", "nodes"})
     all[key] = work[key];

@@ -34,7 +34,9 @@ class Step:
     The parameters and what the optimizer keeps are states inside the plan: a step moves none of
     them. Batches of another shape have a plan of their own, to which the states move. has_aux: the
     loss gives (loss, more), and so does the step. check_nan: FloatingPointError that names the node
-    which made the first NaN of a step. Other options are those of `Model.compile`.
+    which made the first NaN of a step. joint: passes on forward and backward together, behind the
+    gradient and in this order, with their options: {"autodiff.recompute": {}} keeps few values in
+    between; `step.joint_reports` is what they tell. Other options are those of `Model.compile`.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Step:
         optimizer: Optimizer,
         has_aux: bool = False,
         check_nan: bool = False,
+        joint: Mapping[str, Mapping[str, Any]] | None = None,
         backend: str | list[str] | None = None,
         precision: str | None = None,
         threads: int | None = None,
@@ -55,6 +58,9 @@ class Step:
         self._optimizer = optimizer
         self._has_aux = has_aux
         self._check_nan = check_nan
+        self._joint = dict(joint or {})
+        #: Reports of the passes of `joint` on the batch traced last, by id.
+        self.joint_reports: dict[str, Any] = {}
         self._options = plan_options(backend, precision, threads, options)
         self._plans: dict[Any, tuple[_core.Plan, Model, Any]] = {}
         self._watched: dict[Any, list[str] | None] = {}  # of each plan, where check_nan is on
@@ -99,6 +105,9 @@ class Step:
             if trace.captured:
                 raise InvalidArgument("Step: expected a loss that uses no traced values of outside")
         model = model.apply("autodiff.value_and_grad", wrt=trained, has_aux=self._has_aux)
+        for name, given in self._joint.items():
+            model = model.apply(name, **given)
+            self.joint_reports[name] = model.report
         model = model.apply("trainer.step", optimizer=self._optimizer, rate=_RATE)
         return (model.apply("autodiff.first_nan") if self._check_nan else model), results
 

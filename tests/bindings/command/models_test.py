@@ -379,3 +379,31 @@ def test_a_model_of_which_little_is_left_is_warned_of_or_refused(tmp_path: Path)
     whole = optimize(tmp_path, "--data", samples, "--min-snr", 15, "--json")
     assert whole.returncode == 0, whole.stderr
     assert json.loads(whole.stdout)["snr_db"] > 15 and "only" not in whole.stderr
+
+
+def test_inspect_makes_nothing_of_the_shape_that_it_is_asked_about(tmp_path: Path) -> None:
+    """4 TB of input, a constant of a computed shape, and a Range of 10^12 numbers."""
+    model = tmp_path / "huge.onnx"
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("Add", ["x", "zeros"], ["sum"], "sum"),
+        helper.make_node("Range", ["from", "to", "by"], ["range"]),
+        helper.make_node("Cast", ["range"], ["numbers"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["numbers"], ["total"], keepdims=0),
+        helper.make_node("Add", ["sum", "total"], ["y"], "last"),
+    ]
+    limits = zip(("from", "to", "by"), (0, 10**12, 1))
+    graph = helper.make_graph(
+        nodes,
+        "huge",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "m"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", "m"])],
+        [helper.make_tensor(name, TensorProto.INT64, [], [n]) for name, n in limits],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), model)
+    result = tenon("inspect", model, "--shape", "x=1000000x1000000", "--json")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["shapes"] == {"x": [10**6, 10**6]}
+    assert 2 * 10**12 <= told["flops"] <= 4 * 10**12

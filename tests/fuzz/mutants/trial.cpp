@@ -10,6 +10,7 @@
 #include "tenon/role/op.h"
 
 #include "folders.hpp"
+#include "plugins/all_rows.hpp"
 
 namespace tenon::fuzz {
 namespace {
@@ -72,7 +73,7 @@ Trials::Trials(uint64_t seed, std::string_view rows, std::string keep)
   if (tenon_open(str(config), &session_) || !services.fill(*tenon_host(session_)).empty())
     std::abort();
   ctx_ = tenon_host(session_)->ctx;
-  Status loaded(tenon_plugin_load(session_, str("ops")));
+  Status loaded = test::load_all_rows(session_);
   for (uint64_t i = 0; i < services.op->count(ctx_); ++i) {
     const tn_op* row = services.op->at(ctx_, i);
     if (row->sample && (rows.empty() || rows == view(row->type))) rows_.push_back(row);
