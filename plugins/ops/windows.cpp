@@ -37,9 +37,11 @@ Status window_ref(const Call& call) {
   if (size < 0) return invalid(cat("size: expected a number from 0, got ", size));
   TN_TRY(out, call.out(0, output_type(call.node()), {size}));
   int64_t period = call.node().attr_int("periodic", 1) ? size : size - 1;
+  if (size == 1 && period == 0)  // 1, as in NumPy, SciPy and PyTorch; the formula says 0/0
+    store_number(data_of<char>(out), dtype_of(out), 0, 1);
+  if (period <= 0) return {};
   for (int64_t i = 0; i < size; ++i) {
-    double t = 2 * std::numbers::pi * static_cast<double>(i) /
-               static_cast<double>(std::max<int64_t>(period, 1));
+    double t = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(period);
     double value = kWeights.zero - kWeights.one * std::cos(t) + kWeights.two * std::cos(2 * t);
     store_number(data_of<char>(out), dtype_of(out), i, value);
   }
