@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/alike.hpp"
+
 namespace tenon::fuzz {
 namespace {
 
@@ -69,7 +71,7 @@ Status retype(EditView edit, Node node, Value v, const Type& type, Random& rando
 
 struct Change {
   EditView edit;
-  Node node;
+  Node& node;
   Random& random;
 
   Result<Value> operand() {
@@ -181,6 +183,18 @@ struct Change {
     return said;
   }
 
+  // As many outputs as another operator has: the node is made again.
+  Result<std::string> outputs() {
+    uint64_t before = node.n_outputs(), after = random.below(before + 3);
+    TN_TRY(made, edit.add({.type = node.type(),
+                           .inputs = node.inputs(),
+                           .attrs = attributes_of(node),
+                           .n_outputs = after,
+                           .domain = node.domain()}));
+    node = made;
+    return cat("outputs: ", before, " -> ", after);
+  }
+
   Result<std::string> absent() {
     // A Loop without a count and a condition never ends, which is what it says.
     if (!node.n_inputs() || (node.row()->traits & TN_OP_CONTROL) != 0) return attribute();
@@ -290,13 +304,13 @@ void make_wild(Tensor& tensor, Random& random) {
   }
 }
 
-Result<std::string> mutate(EditView edit, Node node, Random& random) {
+Result<std::string> mutate(EditView edit, Node& node, Random& random) {
   Change change{edit, node, random};
   using Kind = Result<std::string> (Change::*)();
   constexpr Kind kinds[] = {&Change::dimension, &Change::dimension, &Change::dimensions,
                             &Change::rank,      &Change::dtype,     &Change::dtypes,
                             &Change::attribute, &Change::attribute, &Change::constant,
-                            &Change::constant,  &Change::absent};
+                            &Change::constant,  &Change::absent,    &Change::outputs};
   return (change.*random.one_of(kinds))();
 }
 

@@ -144,7 +144,9 @@ Result<Trials::Mutant> Trials::make(const tn_op* row, Random& random, Tally& tal
   TN_CHECK(row->sample(row->self, edit.raw, seed, &out.node));
   bool is_late = random.one_in(5);
   for (size_t n = is_late ? random.below(2) : 1 + random.below(5) / 4; n > 0; --n) {
-    TN_TRY(change, mutate(edit, edit.node(out.node), random));
+    Node node = edit.node(out.node);
+    TN_TRY(change, mutate(edit, node, random));
+    out.node = node.id;
     said += "; " + change;
     say(tally, said);
   }
