@@ -27,6 +27,18 @@ std::string lost_zeros(Graph model, const Weights& earlier) {
   return "";
 }
 
+// Targets with what the loss says of those that are trained on. Where these are shares of classes,
+// as mixed samples have, others may be the classes themselves.
+std::vector<Field> checked_as(std::vector<Field> targets, const std::vector<Field>& trained) {
+  for (size_t i = 0; i < targets.size(); ++i) {
+    targets[i].classes = trained[i].classes;
+    targets[i].ignored = trained[i].ignored;
+    if (is_float(trained[i].dtype) && !is_float(targets[i].dtype) && !trained[i].sample.empty())
+      targets[i].classes = trained[i].sample.front();
+  }
+  return targets;
+}
+
 }  // namespace
 
 Status Loop::set_up(const Cancel& cancel) {
@@ -165,12 +177,7 @@ Status Loop::resume(const Cancel& cancel) {
     first = samples_.size() % batch_ ? samples_.size() % batch_ : batch_;
   TN_CHECK(stepper_->use(first, cancel));
   feed_->set_targets(stepper_->graph().targets);
-  if (held_out_) {
-    std::vector<Field> targets = stepper_->graph().targets;
-    for (size_t i = 0; i < targets.size(); ++i)
-      targets[i].at = held_out_->targets()[i].at;
-    held_out_->set_targets(targets);
-  }
+  if (held_out_) held_out_->set_targets(checked_as(held_out_->targets(), feed_->targets()));
   if (!saved) return {};
   TN_CHECK(set_states(saved->states).in(goes_on ? folder_.checkpoint_path() : given_.rewind));
   position_ = saved->position;

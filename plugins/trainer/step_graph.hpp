@@ -64,8 +64,11 @@ inline std::string average_of(const std::string& weight) {
 
 Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& cancel);
 
-// The model as it is, with the loss of the targets as another output, called "loss".
-Result<OwnedGraph> make_evaluation(const Recipe& recipe, const tn_graph* model);
+// The model as it is, with the loss of these targets as another output, called "loss". They may be
+// of another type than those of the step: classes, where mixed samples have shares of them.
+Result<OwnedGraph> make_evaluation(const Recipe& recipe,
+                                   const tn_graph* model,
+                                   const std::vector<Field>& targets);
 
 // Runs a pass on the graph itself.
 Status apply_pass(tn_ctx* ctx, tn_graph* graph, const PassChoice& pass, const Cancel& cancel);
