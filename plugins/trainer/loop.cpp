@@ -185,12 +185,7 @@ Status Loop::step(uint64_t n_samples, const Cancel& cancel) {
   bool updates = inputs.updates;
   TN_TRY(outcome, stepper_->run(batch, inputs));
   uint64_t number = position_.steps + 1;
-  if (!outcome.skipped && !std::isfinite(outcome.loss)) {
-    return {TN_OUT_OF_RANGE,
-            cat("step ", number, " (epoch ", position_.epoch + 1, "): the loss is ",
-                outcome.loss > 0 ? "infinite" : "not a number", "; ", last_good_checkpoint(),
-                "; a lower rate or clip_norm may help")};
-  }
+  if (!outcome.skipped) TN_CHECK(refuse_broken(outcome, number));
   if (updates) skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
   if (skipped_in_a_row_ > kSkippedAtMost)
     return {TN_OUT_OF_RANGE, cat("step ", number, ": gradients overflow whatever the loss scale")};
@@ -201,6 +196,19 @@ Status Loop::step(uint64_t n_samples, const Cancel& cancel) {
   if (std::isfinite(outcome.loss))
     position_.loss_sum += outcome.loss * static_cast<double>(n_samples);
   return given_.callbacks.want_steps() ? tell_step(outcome) : Status();
+}
+
+Status Loop::refuse_broken(const Outcome& outcome, uint64_t number) const {
+  if (std::isfinite(outcome.loss) && outcome.first_nan.empty()) return {};
+  std::string what = std::isfinite(outcome.loss) ? cat("the loss is ", short_number(outcome.loss))
+                     : outcome.loss > 0          ? "the loss is infinite"
+                                                 : "the loss is not a number";
+  if (!outcome.first_nan.empty())
+    what += cat(", and the first NaN is in ", outcome.first_nan);
+  else if (!given_.check_nan)
+    what += ", option check_nan tells where it begins";
+  return {TN_OUT_OF_RANGE, cat("step ", number, " (epoch ", position_.epoch + 1, "): ", what, "; ",
+                               last_good_checkpoint(), "; a lower rate or clip_norm may help")};
 }
 
 Status Loop::tell_step(const Outcome& outcome) {

@@ -36,6 +36,7 @@ class Loop {
   Status step(uint64_t n_samples, const Cancel& cancel);
   Status end_epoch(const Cancel& cancel);
   Status judge(const Cancel& cancel, nlohmann::json& record);
+  Status refuse_broken(const Outcome& outcome, uint64_t number) const;
   Status tell_step(const Outcome& outcome);
   Status tell_epoch(nlohmann::json& record);
   Status save();
@@ -59,6 +60,7 @@ class Loop {
   uint64_t samples_in(uint64_t batch) const;  // of an epoch
   std::vector<uint64_t> order_of(uint64_t epoch) const;
   Status check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel);
+  Result<StepContents> contents_of_step(uint64_t batch, const Cancel& cancel);
   Identity choices() const;
   // At the update `step` of so many.
   Result<double> rate_at(uint64_t step, uint64_t total_steps) const;

@@ -119,6 +119,7 @@ Status Loop::set_up_recipe() {
   recipe_.mode = {given_.seed, given_.batch_statistics};
   recipe_.train_as = given_.train_as;
   recipe_.steps_per_epoch = batches_per_epoch();
+  recipe_.check_nan = given_.check_nan;
   return {};
 }
 
@@ -147,11 +148,23 @@ Identity Loop::choices() const {
   return {structure_hash(Graph{model_}), choices, {}, {}};
 }
 
+// Without what only looks for NaN: a run goes on with that from before the first one.
+Result<StepContents> Loop::contents_of_step(uint64_t batch, const Cancel& cancel) {
+  if (!given_.check_nan) {
+    TN_CHECK(stepper_->use(batch, cancel));
+    return StepContents::of(stepper_->graph().graph.view());
+  }
+  recipe_.check_nan = false;
+  Result<StepGraph> plain = make_step(recipe_, batch, cancel);
+  recipe_.check_nan = true;
+  if (!plain.ok()) return std::move(plain).status();
+  return StepContents::of(plain->graph.view());
+}
+
 // The step and the rates of the run that is saved are those that this one has.
 Status Loop::check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel) {
   uint64_t batch = std::min<uint64_t>(batch_, samples_.size());  // one that each epoch has
-  TN_CHECK(stepper_->use(batch, cancel));
-  TN_TRY(step, StepContents::of(stepper_->graph().graph.view()));
+  TN_TRY(step, contents_of_step(batch, cancel));
   identity_.step = std::move(step);
   auto rate = [this](uint64_t at, uint64_t total) { return rate_at(at, total); };
   if (saved) {

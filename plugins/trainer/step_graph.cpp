@@ -233,6 +233,16 @@ Status drive_settings(tn_graph* graph, const std::vector<std::string>& names) {
   return edit.commit();
 }
 
+// Gives the values that the output first_nan counts.
+Result<std::vector<std::string>> watch_for_nan(const Recipe& recipe,
+                                               tn_graph* graph,
+                                               const Cancel& cancel) {
+  TN_TRY(pass, Component::create(recipe.ctx, "tenon.pass/1", "autodiff.first_nan"));
+  StringSink report;
+  TN_CHECK(Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get())));
+  return json::parse(report.text).value("values", std::vector<std::string>{});
+}
+
 bool is_state_output(Graph graph, Value value) {
   for (Value state : graph.list(TN_LIST_STATES, 1))
     if (state == value) return true;
@@ -298,6 +308,11 @@ Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& 
     for (const std::string& name : wrt)
       if (auto first = out.initial.find(name); first != out.initial.end())
         out.initial[average_of(name)] = first->second;
+  if (recipe.check_nan) {
+    TN_TRY(watched, watch_for_nan(recipe, graph.get(), cancel));
+    out.watched = watched;
+    out.first_nan = result_named(graph.view(), "first_nan");
+  }
   out.loss = result_named(graph.view(), kLoss);
   out.found_inf = result_named(graph.view(), "found_inf");
   out.graph = std::move(graph);

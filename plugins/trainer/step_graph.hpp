@@ -47,14 +47,16 @@ struct Recipe {
   TrainingMode mode;
   std::vector<PassChoice> train_as;  // make what is trained of the model, before the loss
   uint64_t steps_per_epoch = 0;      // what these passes may want to know
+  bool check_nan = false;            // the step says which of its values has the first NaN
 };
 
 struct StepGraph {
   OwnedGraph graph;
-  std::vector<std::string> weights;       // states that are constants of the model
-  Weights initial;                        // what states start with that do not start as zeros
-  std::optional<size_t> loss, found_inf;  // among the results of a run
-  std::vector<Field> targets;             // with what the loss says of them
+  std::vector<std::string> weights;  // states that are constants of the model
+  Weights initial;                   // what states start with that do not start as zeros
+  std::optional<size_t> loss, found_inf, first_nan;  // among the results of a run
+  std::vector<std::string> watched;                  // where check_nan looks, in that order
+  std::vector<Field> targets;                        // with what the loss says of them
 };
 
 // The state with the average of a weight.
