@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tile_product.hpp"
+// Products and pointwise (1x1) convolutions with known weights on AMX tiles
+// (kernels/tile_product.h), in int8 and, with precision=bf16, in bf16. What follows the sums is
+// taken along (code_tail.hpp). A product of whose epilogue the kernel knows only a part is left to
+// oneDNN.
+
+#include "kernels/tile_product.h"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +14,8 @@
 
 #include "code_product.hpp"
 #include "code_tail.hpp"
-#include "conv_geometry.hpp"
-#include "kernels/tile_product.h"
+#include "conv_site.hpp"
+#include "product.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -31,6 +36,7 @@ class StepBuilder {
     View dst{.type = tail.quant ? tail.quant_type : lowering_.stored_type(tail.result),
              .dims = lowering_.graph().values[tail.result].dims,
              .strides = step_.dst_strides};
+    others_ = bind(lowering_, finish_);
     dst.buffer = lowering_.scratch(dst.bytes());
     args_.type = step_.src.type;
     args_.m = step_.args.m;
@@ -65,8 +71,7 @@ class StepBuilder {
     step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
     step.places = {place_of(step_.src),   place_of(dst),       place_of(b),
                    place_of(rows.scales), place_of(rows.bias), shifts()};
-    for (const View& other : finish_.others)
-      step.places.push_back(other.exists() ? place_of(other) : Place{});
+    step.places.insert(step.places.end(), others_.begin(), others_.end());
     step.always_succeeds = true;
     step.kernel_function = [args = args_, ops = finish_.ops](const kernels::Context& context,
                                                              void* const* pointers) -> const char* {
@@ -154,6 +159,7 @@ class StepBuilder {
   Lowering& lowering_;
   CodeStep& step_;
   CodeFinish finish_;
+  std::vector<Place> others_ = {};  // operands of the epilogue
   kernels::TileProductArgs args_ = {};
 };
 
@@ -162,13 +168,6 @@ bool has_gelu(const Tail& tail) {
   return std::any_of(tail.ops.begin(), tail.ops.end(), [](const TailOp& op) {
     return op.eltwise && op.eltwise->algorithm == dnnl::algorithm::eltwise_gelu_erf;
   });
-}
-
-bool add_step(Lowering& lowering, CodeStep step, const Tail& tail) {
-  CodeFinish finish = finish_of(lowering, step, tail);
-  if (finish.tail.nodes.size() != tail.nodes.size()) return false;
-  StepBuilder(lowering, step, std::move(finish)).build();
-  return true;
 }
 
 // In which type the tiles take the operands: those of 8 bits as they are, real ones in bf16.
@@ -181,7 +180,9 @@ std::optional<ElementType> type_of_left(const Lowering& lowering,
   if (holds_codes(left) && left.channels == nullptr &&
       are_code_weights(lowering, weights, column_axis))
     return left.type;
-  if (lowering.real_type() == ElementType::kBf16 && has_gelu(tail)) return ElementType::kBf16;
+  const bool is_known = weights.type == ElementType::kF32 || weights.is_quantized();
+  if (lowering.real_type() == ElementType::kBf16 && has_gelu(tail) && is_known)
+    return ElementType::kBf16;
   return {};
 }
 
@@ -190,83 +191,125 @@ View real_weights(Lowering& lowering, const View& weights) {
   return weights.is_quantized() ? lowering.dequantized_constant(weights) : weights;
 }
 
-bool applies(const CodeStep& step, ElementType type) {
-  return step.args.m >= kLeastRows && kernels::takes_tile_rows(type, step.args.k);
-}
-
 // Windows are gathered row by row, which takes as long as many products: it is worth it in front of
 // enough columns, where the windows see one pixel of enough channels, or in a first layer, for
 // which oneDNN wants a layout of its own. Measured over 24 geometries (tests/bench/README.md).
-bool is_worth_gathering(const CodeStep& step, ElementType type) {
+std::string why_not_gather(const CodeStep& step, ElementType type) {
   constexpr int64_t kLeastColumns = 64, kFewChannels = 4, kManyChannels = 64, kMostLines = 5;
   const kernels::CodeWindows& w = step.args.a.windows;
-  if (!step.args.a.has_windows) return true;
-  if (type == ElementType::kBf16 || step.args.n < kLeastColumns ||
-      step.args.k > kernels::kMostTileTail)
-    return false;
+  if (!step.args.a.has_windows) return {};
+  if (type == ElementType::kBf16) return "windows in bf16";
+  if (step.args.n < kLeastColumns) return "windows in front of fewer than 64 columns";
+  if (step.args.k > kernels::kMostTileTail) return "windows of more than 2048 bytes";
   const bool sees_one_pixel = w.window_height * w.window_width == 1;
-  return sees_one_pixel ? w.channels >= kManyChannels
-                        : w.channels <= kFewChannels && w.window_height <= kMostLines;
+  if (sees_one_pixel)
+    return w.channels >= kManyChannels ? "" : "windows of one pixel with fewer than 64 channels";
+  const bool is_first = w.channels <= kFewChannels && w.window_height <= kMostLines;
+  return is_first ? "" : "windows of many pixels behind the first layer, or of more than 5 lines";
+}
+
+// Why the tiles do not take the product, whatever its operands are. Of a step it is enough to know
+// the sizes.
+std::string why_not_tiles(const CodeStep& step, ElementType type) {
+  if (step.args.m < kLeastRows) return "fewer than 16 rows";
+  if (!kernels::takes_tile_rows(type, step.args.k)) return "rows that are too long to be copied";
+  return why_not_gather(step, type);
+}
+
+constexpr const char* kNoTiles = "this CPU has no AMX tiles";
+constexpr const char* kNoOperands =
+    "not two operands in 8 bits with known weights, nor bf16 with a GELU behind it";
+constexpr const char* kPartOfEpilogue = "the kernel knows only a part of what follows";
+
+// The matrices of a product; its geometry is complete but for its source and where weights lie.
+struct Operands {
+  View a, b;
+  size_t k_axis = 0, n_axis = 0;  // of b
+};
+
+Operands operands_of(const ProductSite& site) {
+  Operands found{site.lowering.view(site.product.a), site.lowering.view(site.product.b)};
+  const size_t rank = found.b.dims.size();
+  found.k_axis = site.product.transpose_b ? rank - 1 : rank - 2;
+  found.n_axis = site.product.transpose_b ? rank - 2 : rank - 1;
+  return found;
+}
+
+void build_product(const ProductSite& site,
+                   Operands operands,
+                   ElementType type,
+                   CodeStep step,
+                   CodeFinish finish) {
+  Lowering& lowering = site.lowering;
+  View& b = operands.b;
+  if (type == ElementType::kBf16) {
+    step.src = lowering.read_row_major(site.product.a, ElementType::kBf16);
+    b = real_weights(lowering, b);
+  } else {
+    step.src = lowering.read_stored(site.product.a, row_major_strides(operands.a.dims), type);
+  }
+  step.weights = {.view = b, .n_stride = b.strides[operands.n_axis]};
+  for (int64_t i = 0; i < step.args.k; ++i)
+    step.weights.k_places.push_back(i * b.strides[operands.k_axis]);
+  StepBuilder(lowering, step, std::move(finish)).build();
+}
+
+void build_conv(const ConvSite& site, ElementType type, CodeStep step, CodeFinish finish) {
+  Lowering& lowering = site.lowering;
+  if (type == ElementType::kBf16) {
+    const int source = site.node().inputs[0];
+    step.src = lowering.read(source, type, channels_last_strides(site.dims(source)));
+    step.weights.view = real_weights(lowering, step.weights.view);
+  } else {
+    step.src = codes_channels_last(lowering, site.node().inputs[0]);
+  }
+  add_weights(lowering, site.tail, &step);
+  StepBuilder(lowering, step, std::move(finish)).build();
 }
 
 }  // namespace
 
-bool lower_tile_product(Lowering& lowering, const Product& product, const Tail& tail) {
-  if (!computes_in_tiles() || product.transpose_a) return false;
-  const View a = lowering.view(product.a);
-  View b = lowering.view(product.b);
-  const size_t rank = b.dims.size();
-  if (!is_one_matrix(b)) return false;
-  const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
-  const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
-  const auto type = type_of_left(lowering, a, b, static_cast<int>(n_axis), tail);
-  if (!type) return false;
-  const int64_t k = b.dims[k_axis], n = b.dims[n_axis];
-  const bool is_row = product.bias == kNone || lowering.graph().values[product.bias].count() == n;
-  if (!is_row || !has_known_bias(lowering, product.bias)) return false;
-  CodeStep step{.node = product.node, .bias = product.bias};
-  step.args.m = a.count() / k;
+Offer offer_tile_product(const ProductSite& site) {
+  const Lowering& lowering = site.lowering;
+  if (!computes_in_tiles()) return refused(kNoTiles);
+  if (site.product.transpose_a) return refused("the first operand is transposed");
+  const Operands operands = operands_of(site);
+  if (!is_one_matrix(operands.b)) return refused("the second operand is no single matrix");
+  const auto type =
+      type_of_left(lowering, operands.a, operands.b, static_cast<int>(operands.n_axis), site.tail);
+  if (!type) return refused(kNoOperands);
+  const int64_t k = operands.b.dims[operands.k_axis], n = operands.b.dims[operands.n_axis];
+  if (!has_known_row(lowering, site.product.bias, n)) return refused("the bias is no known row");
+  CodeStep step{.node = site.product.node, .bias = site.product.bias};
+  step.args.m = operands.a.count() / k;
   step.args.n = n;
   step.args.k = k;
   step.args.a.stride = k;
-  if (!applies(step, *type)) return false;
-  if (*type == ElementType::kBf16) {
-    if (b.type != ElementType::kF32 && !b.is_quantized()) return false;
-    step.src = lowering.read_row_major(product.a, ElementType::kBf16);
-    b = real_weights(lowering, b);
-  } else {
-    step.src = lowering.read_stored(product.a, row_major_strides(a.dims), a.type);
-  }
-  step.weights = {.view = b, .n_stride = b.strides[n_axis]};
-  for (int64_t i = 0; i < k; ++i)
-    step.weights.k_places.push_back(i * b.strides[k_axis]);
-  step.dst_strides = row_major_strides(lowering.graph().values[tail.result].dims);
+  step.dst_strides = row_major_strides(lowering.graph().values[site.tail.result].dims);
   step.dst_row = n;
-  return add_step(lowering, std::move(step), tail);
+  if (std::string why = why_not_tiles(step, *type); !why.empty()) return refused(std::move(why));
+  CodeFinish finish = finish_of(lowering, step, site.tail);
+  if (finish.tail.nodes.size() != site.tail.nodes.size()) return refused(kPartOfEpilogue);
+  return accepted([&site, operands, type = *type, step, finish] {
+    build_product(site, operands, type, step, finish);
+  });
 }
 
-bool lower_tile_conv(Lowering& lowering, int index, const Tail& tail) {
-  if (!computes_in_tiles()) return false;
-  const Node& node = lowering.graph().nodes[index];
-  const View src = lowering.view(node.inputs[0]);
-  const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0, tail);
-  const bool is_known = type && node.integer("group", 1) == 1 && src.dims.size() <= 4 &&
-                        has_known_bias(lowering, node.input(2));
-  if (!is_known) return false;
-  CodeStep step = conv_step(lowering, index);
-  if (!applies(step, *type) || !is_worth_gathering(step, *type)) return false;
-  if (tail.norm != kNone) step.norm = channel_norm(lowering, tail.norm);
-  const Dims strides = channels_last_strides(src.dims);
-  if (*type == ElementType::kBf16) {
-    View& weights = step.weights.view;
-    if (weights.type != ElementType::kF32 && !weights.is_quantized()) return false;
-    step.src = lowering.read(node.inputs[0], ElementType::kBf16, strides);
-    weights = real_weights(lowering, weights);
-  } else {
-    step.src = lowering.read_stored(node.inputs[0], strides, src.type);
-    lowering.set_view(node.inputs[0], step.src);  // later readers want it channels-last too
-  }
-  return add_step(lowering, std::move(step), tail);
+Offer offer_tile_conv(const ConvSite& site) {
+  const Lowering& lowering = site.lowering;
+  if (!computes_in_tiles()) return refused(kNoTiles);
+  const Node& node = site.node();
+  const View& src = lowering.view(node.inputs[0]);
+  const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0, site.tail);
+  if (!type) return refused(kNoOperands);
+  if (node.integer("group", 1) != 1) return refused("more than one group");
+  if (src.dims.size() > 4) return refused("more than two spatial axes");
+  if (!has_known_bias(lowering, node.input(2))) return refused("the bias is computed");
+  CodeStep step = conv_step(lowering, site.index);
+  if (std::string why = why_not_tiles(step, *type); !why.empty()) return refused(std::move(why));
+  CodeFinish finish = finish_of(lowering, step, site.tail);
+  if (finish.tail.nodes.size() != site.tail.nodes.size()) return refused(kPartOfEpilogue);
+  return accepted([&site, type = *type, step, finish] { build_conv(site, type, step, finish); });
 }
 
 }  // namespace tenon::onednn
