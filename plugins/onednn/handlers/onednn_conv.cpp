@@ -90,8 +90,8 @@ bool loses_operands(const std::string& kernel, int64_t channels, const Tail& tai
 // The operands as all forms of the primitive read them.
 struct Operands {
   bool int8 = false;
-  View src = {}, weights = {};        // as the graph has them, weights perhaps dequantized
-  bool any_source = false;  // oneDNN chooses the source's layout
+  View src = {}, weights = {};  // as the graph has them, weights perhaps dequantized
+  bool any_source = false;      // oneDNN chooses the source's layout
 };
 
 class OperandReader {
