@@ -44,10 +44,22 @@ struct Argument {  // of a primitive
 // by runs of other threads. Returns what is wrong with the data ("index 7 of 5 rows"), or nullptr.
 using KernelFunction = std::function<const char*(const kernels::Context&, void* const* pointers)>;
 
+// Which of an operator's implementations computes a node, and why those in front of it in the
+// operator's list do not.
+struct Refusal {
+  std::string implementation;
+  std::string why;
+};
+struct Choice {
+  std::string implementation;
+  std::vector<Refusal> refusals;
+};
+
 struct Step {
   std::string name = {};    // of the node, for people
   std::string op = {};      // of the node
   std::string kernel = {};  // "jit:avx512_core", "tenon:pointwise (generated)", ...
+  std::shared_ptr<const Choice> choice = {};  // shared by the node's steps; empty: there is one way
   double flops = 0;
   double bytes = 0;
   dnnl::primitive primitive = {};  // empty: `kernel_function` runs

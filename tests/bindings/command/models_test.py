@@ -84,6 +84,27 @@ def test_inspect_counts_the_work_of_the_shapes_that_it_is_given(tmp_path: Path) 
     failed(tenon("inspect", path, "--shape", "z=10x8"), 1, "expected one of x, got 'z'")
 
 
+def test_layers_say_their_implementation_and_who_refused_why(tmp_path: Path) -> None:
+    path = classifier(tmp_path)
+    planned = tenon("inspect", path, "--backend", "onednn", "--json")
+    timed = tenon("bench", path, "--backend", "onednn", "--rounds", "1", "--layers", "--json")
+    assert planned.returncode == 0 and timed.returncode == 0, planned.stderr + timed.stderr
+    for told in (json.loads(planned.stdout), json.loads(timed.stdout)):
+        (first,) = (layer for layer in told["layers"] if layer["name"] == "first")
+        assert first["op"] == "Gemm" and first["backend"] == "onednn"
+        assert first["implementation"] == "onednn + epilogue"  # bias and Relu are taken along
+        whys = {refusal["implementation"]: refusal["why"] for refusal in first["refused"]}
+        assert list(whys) == ["symmetric halves", "amx", "int8 gemm"]  # in the order of the list
+        assert whys["int8 gemm"] == "not two operands in 8 bits with known weights"
+        assert all("implementation" in layer for layer in told["layers"])
+    for command in (["inspect"], ["bench", "--layers"]):
+        text = tenon(*command, path, "--backend", "onednn").stdout
+        assert "onednn + epilogue" in text and "implementations that refused layers" in text
+        assert "not two operands in 8 bits with known weights" in text
+    assert "layers" not in json.loads(tenon("inspect", path, "--json").stdout)
+    failed(tenon("inspect", path, "--precision", "bf16"), 2, "--backend")
+
+
 def test_int8_in_one_line_then_evaluate_and_bench(tmp_path: Path) -> None:
     samples = data(tmp_path)
     result = optimize(tmp_path, "--data", samples, "--json")
