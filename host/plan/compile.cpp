@@ -9,6 +9,7 @@
 #include "plan/arena.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
+#include "services/trace.hpp"
 #include "values/tensor_layout.hpp"
 
 namespace tenon::host {
@@ -58,7 +59,7 @@ class Binder {
       : plan_(plan), in_(in), n_in_(n_in) {}
 
   // What the bound graph is for, by input that is given.
-  std::vector<std::vector<int64_t>> key;
+  Shapes key;
 
   Result<Ref<tn_graph>> bind() {
     uint64_t n = g().count(plan_->graph.get(), TN_LIST_INPUTS);
@@ -128,6 +129,7 @@ class Binder {
   }
 
   static Status run_pass(tn_ctx* ctx, const std::string& id, tn_graph* graph) {
+    Span span(*ctx->session->trace, "compile", id);
     TN_TRY(pass, Made<tn_pass>::create(ctx, "tenon.pass/1", id, nullptr));
     tn_sink nowhere{nullptr, [](void*, const void*, uint64_t) -> tn_status* { return nullptr; }};
     return pass.called("run", pass->run(pass.self(), graph, nullptr, &nowhere));
@@ -144,10 +146,15 @@ class Builder {
 
   Status build() {
     TN_CHECK(add_inputs());
-    TN_TRY(parts, partition(out_->graph.get(), plan_->backends, &out_->fallbacks));
-    for (const Part& part : parts) {
-      TN_CHECK(part.backend == kHostBackend ? add_control(part) : add_part(part));
+    TN_TRY(parts, compile_parts(plan_, out_->graph.get(), &out_->fallbacks));
+    Status added;
+    for (CompiledPart& one : parts) {
+      if (added.ok()) added = one.exe ? add_part(one) : add_control(one.part);
+      if (!added.ok() && one.exe)
+        plan_->backends[one.part.backend]->table->exe_free(plan_->backends[one.part.backend]->self,
+                                                           one.exe);
     }
+    TN_CHECK(std::move(added));
     TN_CHECK(add_outputs());
     for (Slot& slot : out_->slots) {
       if (slot.input < 0 && !slot.constant && slot.first_step == SIZE_MAX) slot.first_step = 0;
@@ -181,6 +188,8 @@ class Builder {
     copy.in = {source};
     copy.out = {slot};
     copy.names = {out_->slots[slot].name};
+    copy.label = cat(copy.names[0], place == kCpuPlace ? " from " : " to ",
+                     plan_->backends[copy.backend]->id);
     add_step(std::move(copy));
     ++out_->copies;
     return slot;
@@ -235,23 +244,18 @@ class Builder {
     return {};
   }
 
-  Status add_part(const Part& part) {
+  Status add_part(CompiledPart& compiled) {
+    const Part& part = compiled.part;
     BackendUse& use = *plan_->backends[part.backend];
-    tn_graph* raw = nullptr;
-    TN_CHECK(Status(g().extract(out_->graph.get(), part.nodes.data(), part.nodes.size(), &raw)));
-    Ref<tn_graph> sub = Ref<tn_graph>::take(raw);
     Step step;
     step.backend = part.backend;
-    TN_CHECK(use.called(
-        "compile", use.table->compile(use.self, raw, use.device, use.options.get(), &step.exe)));
-    Status connected = connect(raw, use.own_memory ? part.backend : kCpuPlace, use, &step);
-    if (!connected.ok()) {
-      use.table->exe_free(use.self, step.exe);
-      return connected;
-    }
-    step.workspace = use.table->workspace(use.self, step.exe);
+    TN_CHECK(connect(compiled.graph.get(), use.own_memory ? part.backend : kCpuPlace, use, &step));
+    step.workspace = use.table->workspace(use.self, compiled.exe);
     for (tn_node_id node : part.nodes)
       step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
+    step.label = cat(use.id, ": ", step.names[0]);
+    if (step.names.size() > 1) step.label += cat(" and ", step.names.size() - 1, " more");
+    step.exe = std::exchange(compiled.exe, nullptr);
     add_step(std::move(step));
     return {};
   }
@@ -283,6 +287,7 @@ class Builder {
     step.node = part.nodes[0];
     step.row = op_service()->of(out_->graph.get(), step.node);
     step.names.emplace_back(view(g().node_name(out_->graph.get(), step.node)));
+    step.label = step.names[0];
     for (uint64_t i = 0, n = g().attr_count(out_->graph.get(), step.node); i < n; ++i) {
       tn_str name = g().attr_name(out_->graph.get(), step.node, i);
       tn_any any{};

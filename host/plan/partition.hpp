@@ -25,10 +25,30 @@ struct Part {
   std::vector<tn_node_id> nodes;  // in topological order
 };
 
+// Nodes that backends claimed and could not compile, with the reason: they get them no more.
+using Lost = std::map<std::pair<tn_node_id, int>, std::string>;
+
 Result<std::vector<Part>> partition(tn_graph* graph,
                                     const std::vector<std::unique_ptr<BackendUse>>& backends,
+                                    const Lost& lost,
                                     std::vector<Fallback>* fallbacks);
 
+// A part as its backend compiled it.
+struct CompiledPart {
+  Part part;
+  Ref<tn_graph> graph;  // of its nodes alone; none of the host's
+  void* exe = nullptr;
+};
+
+// The parts of a bound graph, compiled. Where a backend cannot compile what it claimed, the next
+// one that claims the nodes gets them, and they are listed with the reason. The caller owns every
+// exe.
+Result<std::vector<CompiledPart>> compile_parts(tn_plan* plan,
+                                                tn_graph* graph,
+                                                std::vector<Fallback>* fallbacks);
+
+// The form for these inputs, compiled now where there is none.
+Result<std::shared_ptr<Compiled>> form_for(tn_plan* plan, const DLTensor* const* in, uint64_t n_in);
 std::shared_ptr<Compiled> last_used(tn_plan* plan);  // or null
 // Of the shapes last run, with those of the bodies that ran.
 std::vector<Fallback> fallbacks_of(tn_plan* plan);

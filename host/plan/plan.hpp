@@ -5,6 +5,7 @@
 // memory of one run in flight and is reused, so that a run in steady state allocates nothing.
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -74,6 +75,7 @@ struct Step {
   uint64_t workspace = 0;
   std::vector<int> in, out;        // slots; -1: absent optional input (of kControl only)
   std::vector<std::string> names;  // of the nodes
+  std::string label;               // for traces
   bool has_state = false;          // the backend keeps state for it
   // kControl
   tn_node_id node = 0;
@@ -85,7 +87,19 @@ struct Fallback {
   std::string node, op, why;
 };
 
+using Shapes = std::vector<std::vector<int64_t>>;  // by input: element type, then sizes
+
 struct Compiled;
+
+// What a run has queued on one device. Parts and copies have a stream each, so that a copy goes on
+// beside the parts that have nothing to do with it; events say who waits for whom.
+struct DeviceQueues {
+  enum Kind { kParts, kCopies };
+  void* streams[2] = {};
+  bool dirty[2] = {};         // work in flight that the CPU has not waited for
+  bool unmarked[2] = {};      // no event stands behind the last of it
+  std::vector<void*> events;  // behind each piece of work, oldest first
+};
 
 // Memory of one run in flight.
 struct RunContext {
@@ -95,15 +109,28 @@ struct RunContext {
   RunContext& operator=(const RunContext&) = delete;
   Status prepare();  // allocates; once
 
+  // What a call gets that reads these slots; `done` is for the event behind it.
+  tn_exec exec_on(int backend, DeviceQueues::Kind kind, const std::vector<int>& reads, void** done);
+  // After the call, whether or not it succeeded.
+  void queued(int backend, DeviceQueues::Kind kind, const std::vector<int>& writes, void* done);
+  bool is_busy(int backend) const;
+  // The CPU waits for all devices; the first asynchronous failure is the run's.
+  Status wait_all();
+
   Compiled* compiled;
   std::vector<DLTensor> tensors;                   // by slot
   std::vector<std::vector<int64_t>> dynamic_dims;  // by slot, for shapes known late
   std::vector<void*> owned;                        // by slot: dynamic or device memory
   std::vector<uint64_t> owned_bytes;
   std::vector<const DLTensor*> arguments;
-  std::vector<void*> streams;  // by backend
-  std::vector<bool> asked;     // by output of the step that runs
-  std::vector<bool> dirty;     // by backend: work in flight that the CPU has not waited for
+  std::vector<bool> asked;           // by output of the step that runs
+  std::vector<DeviceQueues> queues;  // by backend
+  struct Ready {
+    void* event = nullptr;  // NULL: it is there
+    DeviceQueues::Kind kind = DeviceQueues::kParts;
+  };
+  std::vector<Ready> ready;   // by slot
+  std::vector<void*> waited;  // of the call in hand
   char* arena = nullptr;
   char* workspace = nullptr;
 };
@@ -112,8 +139,8 @@ inline constexpr int64_t kAnyShape = -1;  // alone in a key: a packed list, of a
 
 struct Compiled {
   tn_plan* plan = nullptr;
-  Ref<tn_graph> graph;                    // bound and prepared
-  std::vector<std::vector<int64_t>> key;  // by input: element type and shape, or kAnyShape
+  Ref<tn_graph> graph;  // bound and prepared
+  Shapes key;           // or kAnyShape alone
   std::vector<Slot> slots;
   std::vector<Step> steps;
   std::vector<int> outputs;        // slot of each graph output
@@ -167,11 +194,15 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::atomic<int64_t> refs{1};
   tn_ctx* ctx = nullptr;
   tenon::host::Ref<tn_graph> graph;  // a clone, with the taps as further outputs
+  std::string label;                 // for traces: the first output
   std::string options_text;          // for bodies, which are plans of their own
   size_t cache_limit = 8;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
-  std::mutex mutex;                                           // of the cache
+  // Forms are compiled without this lock: a run of shapes that are there waits for no compiler.
+  std::mutex mutex;
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
+  std::vector<tenon::host::Shapes> compiling;
+  std::condition_variable compiled;  // `compiling` has become shorter
   // State by name of its input. Its keeper is a backend, or the CPU: then two buffers change places
   // after each run. Before the first run `now` may hold what was set.
   struct State {
@@ -186,6 +217,7 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
 
   // The index of the backend whose tensors lie there; nothing: none of the plan.
   std::optional<int> backend_at(DLDevice device) const;
+  tenon::host::TraceHub& trace() const { return *ctx->session->trace; }
   ~tn_plan();
   void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() {

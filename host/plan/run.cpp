@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
 
 #include <nlohmann/json.hpp>
 
 #include "plan/plan.hpp"
 #include "plan/result_checks.hpp"
+#include "plan/run_profile.hpp"
+#include "services/trace.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
 
@@ -46,7 +47,7 @@ class Run {
       if (!status.ok()) break;
     }
     // Work in flight must end before its memory is given up, also after a failure.
-    Status waited = wait_all();
+    Status waited = rc_.wait_all();
     if (!status.ok()) return status;
     TN_CHECK(std::move(waited));
     TN_CHECK(hand_out_rest());
@@ -72,9 +73,20 @@ class Run {
   }
 
   Status run_step(const Step& step) {
-    if (step.kind == StepKind::kCopy) return run_copy(step);
-    if (step.kind == StepKind::kControl) return run_control(step);
-    return run_part(step);
+    switch (step.kind) {
+      case StepKind::kCopy:
+        return spanned("copy", step, &Run::run_copy);
+      case StepKind::kControl:
+        return spanned("control", step, &Run::run_control);
+      case StepKind::kPart:
+        return spanned("part", step, &Run::run_part);
+    }
+    return {};
+  }
+
+  Status spanned(std::string_view category, const Step& step, Status (Run::*body)(const Step&)) {
+    Span span(plan_.trace(), category, step.label);
+    return (this->*body)(step);
   }
 
   void set_arguments(const Step& step) {
@@ -90,15 +102,15 @@ class Run {
     DLTensor from = rc_.tensors[index];
     TN_CHECK(give_dynamic(index, from));
     BackendUse& use = *plan_.backends[*at];
-    tn_exec exec = exec_for(*at);
-    rc_.dirty[*at] = true;
-    TN_CHECK(use.called("copy", use.table->copy(use.self, &from, &rc_.tensors[index], &exec)));
-    return wait_all();
+    TN_CHECK(on_device(*at, DeviceQueues::kCopies, {}, {}, [&](const tn_exec& exec) {
+      return use.called("copy", use.table->copy(use.self, &from, &rc_.tensors[index], &exec));
+    }));
+    return rc_.wait_all();
   }
   Status fetch_all(const Step& step) {
     for (int slot : step.in)
       if (slot >= 0) TN_CHECK(fetch(slot));
-    return wait_all();
+    return rc_.wait_all();
   }
 
   struct Asked {
@@ -182,43 +194,35 @@ class Run {
     Asked asked{this, &step};
     rc_.asked.assign(step.out.size(), false);
     tn_outputs outputs{&asked, give};
-    tn_exec exec = exec_for(step.backend);
-    exec.workspace = rc_.workspace;
-    exec.workspace_bytes = step.workspace;
     void* state = step.has_state ? plan_.backend_states[step.backend] : nullptr;
-    rc_.dirty[step.backend] = use.own_memory;  // also when it fails half-way
-    TN_CHECK(use.called("run", use.table->run(use.self, step.exe, state, rc_.arguments.data(),
-                                              rc_.arguments.size(), &outputs, &exec)));
+    TN_CHECK(on_device(step.backend, DeviceQueues::kParts, step.in, step.out, [&](tn_exec& exec) {
+      exec.workspace = rc_.workspace;
+      exec.workspace_bytes = step.workspace;
+      return use.called("run", use.table->run(use.self, step.exe, state, rc_.arguments.data(),
+                                              rc_.arguments.size(), &outputs, &exec));
+    }));
     TN_CHECK(check_made(step));
-    if (profile_) TN_CHECK(add_profile(use, step));
+    if (!profile_) return {};
+    TN_CHECK(rc_.wait_all());
+    TN_CHECK(add_part_profile(use, step, *profile_));
     return {};
   }
 
-  tn_exec exec_for(int backend) const {
-    tn_exec exec{};
-    exec.struct_size = sizeof exec;
+  // Calls a function of a device's backend, behind what it reads and with its event in front of who
+  // reads what it writes.
+  template <class Call>
+  Status on_device(int backend,
+                   DeviceQueues::Kind kind,
+                   const std::vector<int>& reads,
+                   const std::vector<int>& writes,
+                   Call call) {
+    void* done = nullptr;
+    tn_exec exec = rc_.exec_on(backend, kind, reads, &done);
     exec.flags = flags_;
-    exec.stream = rc_.streams[backend];
     exec.cancel = cancel_;
-    return exec;
-  }
-
-  Status add_profile(BackendUse& use, const Step& step) {
-    if (!use.table->profile) return {};
-    TN_CHECK(wait_all());
-    std::string text;
-    tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {
-                   static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
-                   return nullptr;
-                 }};
-    TN_CHECK(use.called("profile", use.table->profile(use.self, step.exe, &sink)));
-    nlohmann::json layers = nlohmann::json::parse(text, nullptr, false);
-    if (!layers.is_array()) return {TN_INTERNAL, cat("backend ", use.id, ": profile is no array")};
-    for (nlohmann::json& layer : layers) {
-      layer["backend"] = use.id;
-      profile_->push_back(std::move(layer));
-    }
-    return {};
+    Status status = call(exec);
+    rc_.queued(backend, kind, writes, done);
+    return status;
   }
 
   // A body of a control-flow node, under the cancel and the profile of the run around it.
@@ -256,42 +260,16 @@ class Run {
         arguments.size(), &outputs, bodies.data(), bodies.size(),  cancel_};
     TN_CHECK(Status(step.row->ref(step.row->self, &call)));
     TN_CHECK(check_made(step));
-    if (profile_) add_control_profile(step, now_ns() - start, layers);
+    if (profile_) add_control_profile(step, now_ns() - start, layers, *profile_);
     return {};
-  }
-
-  // The layers of the bodies, those of all iterations as one, and what remains for the node itself.
-  void add_control_profile(const Step& step, uint64_t ns, nlohmann::json& layers) {
-    std::map<std::string, size_t> known;
-    uint64_t inside = 0;
-    for (nlohmann::json& layer : layers) {
-      inside += layer.value("ns", uint64_t{0});
-      auto [at, is_new] = known.try_emplace(layer.value("name", ""), profile_->size());
-      if (is_new) {
-        profile_->push_back(std::move(layer));
-        continue;
-      }
-      nlohmann::json& sum = (*profile_)[at->second];
-      sum["ns"] = sum.value("ns", uint64_t{0}) + layer.value("ns", uint64_t{0});
-      for (const char* key : {"flops", "bytes"})
-        sum[key] = sum.value(key, 0.0) + layer.value(key, 0.0);
-    }
-    profile_->push_back({{"name", step.names[0]},
-                         {"op", std::string(view(step.row->type))},
-                         {"backend", "host"},
-                         {"kernel", "control"},
-                         {"ns", ns - std::min(ns, inside)},
-                         {"flops", 0},
-                         {"bytes", 0}});
   }
 
   Status run_copy(const Step& step) {
     BackendUse& use = *plan_.backends[step.backend];
     // Streams of two devices know nothing of each other, and the CPU's end may be memory that the
     // other one still reads or writes.
-    for (size_t b = 0; b < rc_.dirty.size(); ++b) {
-      if (rc_.dirty[b] && static_cast<int>(b) != step.backend) TN_CHECK(wait_all());
-    }
+    for (int b = 0; b < static_cast<int>(plan_.backends.size()); ++b)
+      if (b != step.backend && rc_.is_busy(b)) TN_CHECK(rc_.wait_all());
     const Slot& target = c_.slots[step.out[0]];
     const DLTensor& from = rc_.tensors[step.in[0]];
     if (c_.slots[step.in[0]].input >= 0 && plan_.backend_at(from.device) == target.place) {
@@ -307,29 +285,10 @@ class Run {
     proto.device = place_device(target.place);
     // The shape of a value made late on a device is there once the device has run.
     TN_CHECK(give_slot(step.out[0], proto, &to));
-    tn_exec exec = exec_for(step.backend);
-    TN_CHECK(use.called("copy", use.table->copy(use.self, &from, &to, &exec)));
-    rc_.dirty[step.backend] = true;
-    return {};
-  }
-
-  // The CPU waits for all streams; the first asynchronous failure is the run's.
-  Status wait_all() {
-    Status first;
-    for (size_t b = 0; b < plan_.backends.size(); ++b) {
-      if (!rc_.dirty[b]) continue;
-      rc_.dirty[b] = false;
-      BackendUse& use = *plan_.backends[b];
-      void* event = nullptr;
-      Status status =
-          use.called("event_record", use.table->event_record(use.self, rc_.streams[b], &event));
-      if (status.ok()) {
-        status = use.called("run", use.table->event_sync(use.self, event, UINT64_MAX));
-      }
-      if (event) use.table->event_free(use.self, event);
-      if (first.ok()) first = std::move(status);
-    }
-    return first;
+    return on_device(step.backend, DeviceQueues::kCopies, step.in, step.out,
+                     [&](const tn_exec& exec) {
+                       return use.called("copy", use.table->copy(use.self, &from, &to, &exec));
+                     });
   }
 
   // Outputs that are inputs, constants, states, or a value that another output also is.

@@ -5,6 +5,9 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fstream>
+
+#include "tenon/sdk/trace.hpp"
 
 namespace tenon::fakedev {
 namespace {
@@ -16,6 +19,11 @@ struct Compiled {
   int64_t fail_at = -1;
   std::atomic<int64_t> runs{0};
 };
+
+// A compiler that takes its time: while the FIFO is there, until somebody opens its other end.
+void wait_at(const std::string& gate) {
+  if (!gate.empty()) std::ifstream(gate).get();
+}
 
 }  // namespace
 
@@ -53,6 +61,11 @@ Status FakeDevice::claim(const tn_graph* graph, int32_t device, const tn_claims&
 }
 
 Result<void*> FakeDevice::compile(const tn_graph* part, int32_t, const Options& options) {
+  wait_at(options.text("compile_gate", ""));
+  for (Node node : Graph{part}.nodes()) {
+    if (node.scope() != "uncompilable") continue;
+    return unsupported(cat("no code for node ", node.name(), ": its scope is uncompilable"));
+  }
   TN_TRY(exe, Executable::compile(ctx_, part, &memory()));
   auto* compiled = new Compiled;
   compiled->exe = std::move(exe);
@@ -99,7 +112,9 @@ tn_status* FakeDevice::copy(void* self, const DLTensor* src, DLTensor* dst, cons
       if (side->device.device_type != kDLCPU) TN_CHECK(of(self).memory().check(*side));
     }
     uint64_t bytes = bytes_of(dtype_of(*src), element_count(*src));
-    auto work = [to = Memory::to_host(*dst), from = Memory::to_host(*src), bytes]() -> Status {
+    auto work = [ctx = of(self).ctx_, to = Memory::to_host(*dst), from = Memory::to_host(*src),
+                 bytes]() -> Status {
+      Span span(ctx, "device", "copy");
       if (bytes > 0) std::memcpy(to, from, bytes);  // an empty tensor may have no memory
       return {};
     };
@@ -154,7 +169,7 @@ void FakeDevice::fill_streams(tn_backend& t) {
     });
   };
   t.event_sync = [](void*, void* event, uint64_t timeout_ns) -> tn_status* {
-    return guard([&] { return (*static_cast<EventHandle*>(event))->wait(timeout_ns); });
+    return guard([&] { return (*static_cast<EventHandle*>(event))->sync(timeout_ns); });
   };
   t.event_free = [](void*, void* event) { delete static_cast<EventHandle*>(event); };
 }

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "tenon/sdk/trace.hpp"
+
 namespace tenon::fakedev {
 
 // What one run needs once its caller has gone on: descriptions of its own, and where results go.
@@ -102,7 +104,8 @@ Status Executable::run(DeviceState* state,
   launch->late = late_shapes_ ? outputs : nullptr;
   TN_CHECK(take_inputs(*launch, in, n_in));
   TN_CHECK(ask_outputs(*launch, outputs));
-  return enqueue(*exec, [this, launch] { return work(*launch); }, late_shapes_);
+  return enqueue(
+      *exec, [this, launch] { return work(*launch); }, late_shapes_);
 }
 
 Status Executable::take_inputs(Launch& launch, const DLTensor* const* in, uint64_t n_in) const {
@@ -142,6 +145,7 @@ std::string Executable::profile() const {
 }
 
 Status Executable::work(Launch& launch) {
+  Span span(ctx_, "device", first_node_);
   if (launch.fail) return {TN_INTERNAL, "the fake device failed, as it was asked to"};
   // What was there when the work was queued must be there until it is done.
   for (DenseView& tensor : launch.device)

@@ -17,6 +17,14 @@ class Feed {
                            Graph model,
                            const std::vector<std::string>& targets,
                            std::string_view option = "data");
+  // The same with memory of its own: one for each thread.
+  Feed another() const {
+    Feed out;
+    out.feed_ = feed_.another();
+    out.inputs_ = inputs_;
+    out.targets_ = targets_;
+    return out;
+  }
   uint64_t size() const { return feed_.samples(); }
   const std::vector<Field>& inputs() const { return inputs_; }
   const std::vector<Field>& targets() const { return targets_; }

@@ -11,7 +11,7 @@ Result<Score> validate(const Recipe& recipe,
                        const tn_graph* model,
                        const ValidationPlan& plan,
                        const Cancel& cancel) {
-  TN_TRY(graph, make_evaluation(recipe, model));
+  TN_TRY(graph, make_evaluation(recipe, model, plan.feed->targets()));
   const size_t n_predictions = Graph{model}.outputs().size(), n_samples = plan.samples.size();
   TN_TRY(compiled, Plan::compile(recipe.ctx, graph.view(), {}, plan.options));
   Metric metric;

@@ -15,7 +15,7 @@ typedef struct tn_host_eval {
   /* taps: values of the graph to hand out beside its outputs. options: JSON object; "backend": id
    * or list in order of preference (default: what this machine has of those whose schema states a
    * "preference"; "reference" takes what is left), "threads", "precision", "plan_cache" (shapes
-   * kept, default 8), and what the backend's own schema has. The graph is cloned. [any] */
+   * kept, default 8), "deterministic", and what the backend's schema has. Cloned. [any] */
   tn_status*(TN_CALL* compile)(tn_ctx*, const tn_graph*, const tn_value_id* taps, uint64_t n_taps,
                                tn_str options, tn_plan** out);
   /* Compiles for these input types now, so that the first run does not. [any] */

@@ -45,6 +45,21 @@ class Feed {
 
   // data: outlives the feed. Names and types are checked now, before anything is compiled.
   static Result<Feed> make(tn_ctx* ctx, const Component& data, Graph model, const FeedPlan& plan);
+  // The same with memory of its own: one for each thread.
+  Feed another() const {
+    Feed out;
+    out.ctx_ = ctx_;
+    out.option_ = option_;
+    out.fields_ = fields_;
+    out.inputs_ = inputs_;
+    out.extras_ = extras_;
+    out.notes_ = notes_;
+    out.samples_ = samples_;
+    out.batch_ = batch_;
+    out.is_fixed_ = is_fixed_;
+    out.raw_ = std::make_unique<Buffers>(ctx_, fields_.all.size());
+    return out;
+  }
   // A further field of each batch. dtype TN_DTYPE_NONE: as it is.
   Status want(const std::string& name, uint32_t dtype = TN_DTYPE_NONE);
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What scores read beside weights, batch by batch of a data set: gradients of a loss by constants
+// of a model, from the graph that the pass "autodiff.grad" makes, whoever brings it; or
+// activations.
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/sdk/feed.hpp"
+
+namespace tenon::pruner {
+
+struct BatchPlan {
+  Component data;
+  uint64_t samples = 0, batch = 1;
+  std::string label;  // field of the data set
+  std::string loss;   // "cross_entropy" or "mse"
+};
+
+class BatchValues {
+ public:
+  // constants: float32. graph and plan: outlive this.
+  static Result<BatchValues> gradients(tn_ctx* ctx,
+                                       const tn_graph* graph,
+                                       const std::vector<Value>& constants,
+                                       const BatchPlan& plan,
+                                       const Cancel& cancel);
+  // values: float32, none of them a constant. No labels are needed.
+  static Result<BatchValues> activations(tn_ctx* ctx,
+                                         const tn_graph* graph,
+                                         const std::vector<Value>& values,
+                                         const BatchPlan& plan);
+  uint64_t batches() const { return feed_.batches(); }
+  Status load(uint64_t batch, const Cancel& cancel);
+  // Of the batch that was loaded last; falsy: not among the values. Lives until the next batch.
+  const Tensor* of(Value value) const;
+
+ private:
+  Plan plan_;
+  Feed feed_;
+  size_t first_ = 0;  // of the values among the plan's results
+  bool is_loaded_ = false;
+  std::unordered_map<tn_value_id, size_t> index_;
+};
+
+}  // namespace tenon::pruner
