@@ -12,31 +12,7 @@ import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from running import failed, tenon
-
-
-def weights(name: str, *shape: int) -> TensorProto:
-    seeded = np.random.default_rng(len(name))
-    return numpy_helper.from_array(seeded.standard_normal(shape).astype("f"), name)
-
-
-def classifier(folder: Path, *, last: str = "Softmax") -> Path:
-    """x[batch, 8] to y[batch, 4]: two products with a Relu between, and a last operator."""
-    nodes = [
-        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], "first"),
-        helper.make_node("Relu", ["h"], ["r"], "relu"),
-        helper.make_node("Gemm", ["r", "w2", "b2"], ["z"], "second"),
-        helper.make_node(last, ["z"], ["y"], "last"),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "classifier",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])],
-        [weights("w1", 8, 64), weights("b1", 64), weights("w2", 64, 4), weights("b2", 4)],
-    )
-    path = folder / "classifier.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
-    return path
+from small_models import classifier
 
 
 def data(folder: Path, n: int = 32, **replaced: np.ndarray) -> Path:
@@ -54,55 +30,6 @@ def optimize(folder: Path, *more: object, recipe: str = "int8", **limits: object
     return tenon(
         "optimize", model, "-o", folder / "small.onnx", "--recipe", recipe, *more, **limits
     )
-
-
-def test_a_chrome_trace_is_written_beside_what_a_command_does(tmp_path: Path) -> None:
-    trace = tmp_path / "trace.json"
-    result = tenon(
-        "bench", classifier(tmp_path), "--shape", "x=2x8", "--rounds", 2, "--chrome-trace", trace
-    )
-    assert result.returncode == 0, result.stderr
-    events = json.loads(trace.read_text())["traceEvents"]
-    kinds = {event["cat"] for event in events if event["ph"] == "X"}
-    assert {"load of plugin", "compile", "run", "part", "node"} <= kinds
-
-    failed(tenon("inspect", "absent.onnx", "--chrome-trace", tmp_path / "failed.json"), 1, "absent")
-    assert json.loads((tmp_path / "failed.json").read_text())["traceEvents"] is not None
-
-
-def test_inspect_counts_the_work_of_the_shapes_that_it_is_given(tmp_path: Path) -> None:
-    def inspected(*shape: str) -> dict:
-        return json.loads(tenon("inspect", path, *shape, "--json").stdout)
-
-    path = classifier(tmp_path)
-    products = 2 * (8 * 64 + 64 * 4)
-    one, many = inspected(), inspected("--shape", "x=10x8")
-    assert one["shapes"] == {"x": [1, 8]} and one["inputs"][0]["shape"] == ["batch", 8]
-    assert products <= one["flops"] < 2 * products and one["nodes_of_unknown_cost"] == 0
-    assert many["flops"] == 10 * one["flops"]
-    assert "x[1,8]" in tenon("inspect", path).stdout
-    failed(tenon("inspect", path, "--shape", "z=10x8"), 1, "expected one of x, got 'z'")
-
-
-def test_layers_say_their_implementation_and_who_refused_why(tmp_path: Path) -> None:
-    path = classifier(tmp_path)
-    planned = tenon("inspect", path, "--backend", "onednn", "--json")
-    timed = tenon("bench", path, "--backend", "onednn", "--rounds", "1", "--layers", "--json")
-    assert planned.returncode == 0 and timed.returncode == 0, planned.stderr + timed.stderr
-    for told in (json.loads(planned.stdout), json.loads(timed.stdout)):
-        (first,) = (layer for layer in told["layers"] if layer["name"] == "first")
-        assert first["op"] == "Gemm" and first["backend"] == "onednn"
-        assert first["implementation"] == "onednn + epilogue"  # bias and Relu are taken along
-        whys = {refusal["implementation"]: refusal["why"] for refusal in first["refused"]}
-        assert list(whys) == ["symmetric halves", "amx", "int8 gemm"]  # in the order of the list
-        assert whys["int8 gemm"] == "not two operands in 8 bits with known weights"
-        assert all("implementation" in layer for layer in told["layers"])
-    for command in (["inspect"], ["bench", "--layers"]):
-        text = tenon(*command, path, "--backend", "onednn").stdout
-        assert "onednn + epilogue" in text and "implementations that refused layers" in text
-        assert "not two operands in 8 bits with known weights" in text
-    assert "layers" not in json.loads(tenon("inspect", path, "--json").stdout)
-    failed(tenon("inspect", path, "--precision", "bf16"), 2, "--backend")
 
 
 def test_int8_in_one_line_then_evaluate_and_bench(tmp_path: Path) -> None:
@@ -400,31 +327,3 @@ def test_a_model_of_which_little_is_left_is_warned_of_or_refused(tmp_path: Path)
     whole = optimize(tmp_path, "--data", samples, "--min-snr", 15, "--json")
     assert whole.returncode == 0, whole.stderr
     assert json.loads(whole.stdout)["snr_db"] > 15 and "only" not in whole.stderr
-
-
-def test_inspect_makes_nothing_of_the_shape_that_it_is_asked_about(tmp_path: Path) -> None:
-    """4 TB of input, a constant of a computed shape, and a Range of 10^12 numbers."""
-    model = tmp_path / "huge.onnx"
-    nodes = [
-        helper.make_node("Shape", ["x"], ["shape"]),
-        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
-        helper.make_node("Add", ["x", "zeros"], ["sum"], "sum"),
-        helper.make_node("Range", ["from", "to", "by"], ["range"]),
-        helper.make_node("Cast", ["range"], ["numbers"], to=TensorProto.FLOAT),
-        helper.make_node("ReduceSum", ["numbers"], ["total"], keepdims=0),
-        helper.make_node("Add", ["sum", "total"], ["y"], "last"),
-    ]
-    limits = zip(("from", "to", "by"), (0, 10**12, 1))
-    graph = helper.make_graph(
-        nodes,
-        "huge",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "m"])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", "m"])],
-        [helper.make_tensor(name, TensorProto.INT64, [], [n]) for name, n in limits],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), model)
-    result = tenon("inspect", model, "--shape", "x=1000000x1000000", "--json")
-    assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["shapes"] == {"x": [10**6, 10**6]}
-    assert 2 * 10**12 <= told["flops"] <= 4 * 10**12
