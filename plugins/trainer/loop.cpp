@@ -190,7 +190,10 @@ Status Loop::step(uint64_t n_samples, const Cancel& cancel) {
   TN_TRY(inputs, next_inputs());
   rate_ = inputs.rate;
   bool updates = inputs.updates;
-  TN_TRY(outcome, stepper_->run(batch.all, inputs));
+  std::vector<DLTensor> views;
+  for (const Tensor& one : batch)
+    views.push_back(one.dl());
+  TN_TRY(outcome, stepper_->run(views, inputs));
   uint64_t number = position_.steps + 1;
   if (!outcome.skipped) TN_CHECK(refuse_broken(outcome, number));
   if (updates) skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
