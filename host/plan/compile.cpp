@@ -7,6 +7,7 @@
 #include "graph/op_table.hpp"
 #include "graph/value_type.hpp"
 #include "plan/arena.hpp"
+#include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
 #include "values/tensor_layout.hpp"
@@ -85,6 +86,8 @@ class Binder {
     tn_graph* raw = nullptr;
     TN_CHECK(Status(g().bind(plan_->graph.get(), pointers.data(), n, &raw)));
     Ref<tn_graph> bound = Ref<tn_graph>::take(raw);
+    tell_contradictions(plan_, *raw);
+    if (!plan_->lessons.trusts_declared) TN_CHECK(forget_declared_sizes(raw));
     TN_CHECK(run_passes(raw));
     return bound;
   }
@@ -144,7 +147,8 @@ class Builder {
 
   Status build() {
     TN_CHECK(add_inputs());
-    TN_TRY(parts, partition(out_->graph.get(), plan_->backends, &out_->fallbacks));
+    TN_TRY(parts,
+           partition(out_->graph.get(), plan_->backends, &out_->fallbacks, plan_->lessons.refused));
     for (const Part& part : parts) {
       TN_CHECK(part.backend == kHostBackend ? add_control(part) : add_part(part));
     }
@@ -242,8 +246,11 @@ class Builder {
     Ref<tn_graph> sub = Ref<tn_graph>::take(raw);
     Step step;
     step.backend = part.backend;
-    TN_CHECK(use.called(
-        "compile", use.table->compile(use.self, raw, use.device, use.options.get(), &step.exe)));
+    Status compiled = use.called(
+        "compile", use.table->compile(use.self, raw, use.device, use.options.get(), &step.exe));
+    if (compiled.code() == TN_UNIMPLEMENTED)
+      learn_refusal(*plan_, out_->graph.get(), part.backend, part.nodes, compiled);
+    TN_CHECK(std::move(compiled));
     Status connected = connect(raw, use.own_memory ? part.backend : kCpuPlace, use, &step);
     if (!connected.ok()) {
       use.table->exe_free(use.self, step.exe);
@@ -369,14 +376,20 @@ class Builder {
 Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
                                               const DLTensor* const* in,
                                               uint64_t n_in) {
-  auto compiled = std::make_shared<Compiled>();
-  compiled->plan = plan;
-  Binder binder(plan, in, n_in);
-  TN_TRY(bound, binder.bind());
-  compiled->graph = std::move(bound);
-  compiled->key = std::move(binder.key);
-  TN_CHECK(Builder(plan, compiled.get()).build());
-  return compiled;
+  for (;;) {
+    auto compiled = std::make_shared<Compiled>();
+    compiled->plan = plan;
+    compiled->n_refused = plan->lessons.refused.size();
+    Binder binder(plan, in, n_in);
+    TN_TRY(bound, binder.bind());
+    compiled->graph = std::move(bound);
+    compiled->key = std::move(binder.key);
+    Status built = Builder(plan, compiled.get()).build();
+    if (plan->lessons.refused.size() > compiled->n_refused) continue;  // now without those
+    TN_CHECK(std::move(built));
+    compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
+    return compiled;
+  }
 }
 
 }  // namespace tenon::host

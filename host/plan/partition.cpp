@@ -21,6 +21,19 @@ struct Assignment {
   std::vector<std::vector<size_t>> groups;
   std::vector<std::map<int, std::string>> refusals;  // per node, by backend
   int asking = 0;
+  const std::vector<Lessons::Refused>* learned = nullptr;
+
+  // Whether the backend that is asked took the node before and could not do it.
+  bool is_refused(size_t member) {
+    for (const Lessons::Refused& one : *learned) {
+      if (one.backend != asking ||
+          one.node != view(graph_service()->node_name(graph, nodes[member])))
+        continue;
+      refusals[member][asking] = one.why;
+      return true;
+    }
+    return false;
+  }
 };
 
 void take(void* self, const tn_node_id* group, uint64_t n) {
@@ -29,6 +42,7 @@ void take(void* self, const tn_node_id* group, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i) {
     auto found = all.index.find(group[i]);
     if (found == all.index.end() || all.backend[found->second] != kNobody) return;
+    if (all.is_refused(found->second)) return;
     members.push_back(found->second);
   }
   for (size_t member : members)
@@ -59,9 +73,11 @@ Status ask_all(Assignment& all, const std::vector<std::unique_ptr<BackendUse>>& 
 }
 
 Result<Assignment> assign(const tn_graph* graph,
-                          const std::vector<std::unique_ptr<BackendUse>>& backends) {
+                          const std::vector<std::unique_ptr<BackendUse>>& backends,
+                          const std::vector<Lessons::Refused>& refused) {
   Assignment all;
   all.graph = graph;
+  all.learned = &refused;
   uint64_t n = graph_service()->count(graph, TN_LIST_NODES);
   for (uint64_t i = 0; i < n; ++i) {
     all.nodes.push_back(graph_service()->node_at(graph, i));
@@ -110,7 +126,7 @@ Result<bool> open_refused(const Assignment& all,
   auto trial = Ref<tn_graph>::take(clone(*graph));
   Result<Pieces> pieces = take_apart(trial.get(), refused);
   if (!pieces.ok()) return false;
-  TN_TRY(after, assign(trial.get(), backends));
+  TN_TRY(after, assign(trial.get(), backends, *all.learned));
   for (const auto& [node, parts] : *pieces) {
     size_t whole = rank_of(all.backend[all.index.at(node)]);
     bool runs = std::all_of(parts.begin(), parts.end(), [&, &a = after](tn_node_id part) {
@@ -218,11 +234,12 @@ std::vector<Fallback> fallbacks_of(tn_plan* plan) {
 
 Result<std::vector<Part>> partition(tn_graph* graph,
                                     const std::vector<std::unique_ptr<BackendUse>>& backends,
-                                    std::vector<Fallback>* fallbacks) {
-  TN_TRY(all, assign(graph, backends));
+                                    std::vector<Fallback>* fallbacks,
+                                    const std::vector<Lessons::Refused>& refused) {
+  TN_TRY(all, assign(graph, backends, refused));
   TN_TRY(opened, open_refused(all, graph, backends));
   if (opened) {
-    TN_TRY(again, assign(graph, backends));
+    TN_TRY(again, assign(graph, backends, refused));
     all = std::move(again);
   }
   TN_CHECK(settle(all, backends, fallbacks));

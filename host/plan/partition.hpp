@@ -25,9 +25,11 @@ struct Part {
   std::vector<tn_node_id> nodes;  // in topological order
 };
 
+// Backends do not get what is in `refused`.
 Result<std::vector<Part>> partition(tn_graph* graph,
                                     const std::vector<std::unique_ptr<BackendUse>>& backends,
-                                    std::vector<Fallback>* fallbacks);
+                                    std::vector<Fallback>* fallbacks,
+                                    const std::vector<Lessons::Refused>& refused = {});
 
 std::shared_ptr<Compiled> last_used(tn_plan* plan);  // or null
 // Of the shapes last run, with those of the bodies that ran.

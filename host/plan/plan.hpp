@@ -85,6 +85,17 @@ struct Fallback {
   std::string node, op, why;
 };
 
+// What forms of a plan that turned out wrong have taught; the next one heeds it.
+struct Lessons {
+  struct Refused {
+    int backend;
+    std::string node, why;
+  };
+  bool trusts_declared = true;   // sizes that only a declaration says hold
+  bool told_outputs = false;     // declared otherwise than they are computed
+  std::vector<Refused> refused;  // a backend claimed the node, and then could not do it
+};
+
 struct Compiled;
 
 // Memory of one run in flight.
@@ -104,6 +115,7 @@ struct RunContext {
   std::vector<void*> streams;  // by backend
   std::vector<bool> asked;     // by output of the step that runs
   std::vector<bool> dirty;     // by backend: work in flight that the CPU has not waited for
+  const Step* at = nullptr;    // that runs, or failed
   char* arena = nullptr;
   char* workspace = nullptr;
 };
@@ -120,6 +132,8 @@ struct Compiled {
   std::vector<int> state_results;  // slot of each state's new value; -1: a backend keeps it
   std::vector<int> state_keepers;  // place of each state between runs
   std::vector<Fallback> fallbacks;
+  size_t n_refused = 0;            // of the plan's lessons, those that it heeds
+  bool rests_on_declared = false;  // on sizes that only a declaration says
   uint64_t arena_bytes = 0, workspace_bytes = 0, copies = 0;
   std::mutex mutex;
   std::vector<std::unique_ptr<RunContext>> idle;
@@ -132,15 +146,17 @@ std::vector<int64_t> dense_layout(std::span<const int64_t> dims);
 // Memory of its own for a slot, in place of what it had.
 Status reserve(RunContext& context, int slot, uint64_t bytes);
 
+// The plan's mutex is held.
 Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
                                               const DLTensor* const* in,
                                               uint64_t n_in);
+// *at: the step that failed.
 Status run_compiled(Compiled& compiled,
                     const DLTensor* const* in,
                     const tn_outputs* outputs,
                     const tn_cancel* cancel,
-                    uint32_t flags,
-                    nlohmann::json* profile);
+                    nlohmann::json* profile,
+                    const Step** at);
 Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
                                const tn_graph* graph,
                                const tn_value_id* taps,
@@ -170,7 +186,8 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::string options_text;          // for bodies, which are plans of their own
   size_t cache_limit = 8;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
-  std::mutex mutex;                                           // of the cache
+  std::mutex mutex;  // of the cache and the lessons
+  tenon::host::Lessons lessons;
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
   // State by name of its input. Its keeper is a backend, or the CPU: then two buffers change places
   // after each run. Before the first run `now` may hold what was set.

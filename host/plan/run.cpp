@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
 
 #include <nlohmann/json.hpp>
 
 #include "plan/plan.hpp"
+#include "plan/profile.hpp"
 #include "plan/result_checks.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
@@ -42,6 +42,7 @@ class Run {
     TN_CHECK(point_at_inputs());
     Status status;
     for (const Step& step : c_.steps) {
+      rc_.at = &step;
       status = run_step(step);
       if (!status.ok()) break;
     }
@@ -206,19 +207,7 @@ class Run {
   Status add_profile(BackendUse& use, const Step& step) {
     if (!use.table->profile) return {};
     TN_CHECK(wait_all());
-    std::string text;
-    tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {
-                   static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
-                   return nullptr;
-                 }};
-    TN_CHECK(use.called("profile", use.table->profile(use.self, step.exe, &sink)));
-    nlohmann::json layers = nlohmann::json::parse(text, nullptr, false);
-    if (!layers.is_array()) return {TN_INTERNAL, cat("backend ", use.id, ": profile is no array")};
-    for (nlohmann::json& layer : layers) {
-      layer["backend"] = use.id;
-      profile_->push_back(std::move(layer));
-    }
-    return {};
+    return add_part_profile(use, step, profile_);
   }
 
   // A body of a control-flow node, under the cancel and the profile of the run around it.
@@ -256,33 +245,8 @@ class Run {
         arguments.size(), &outputs, bodies.data(), bodies.size(),  cancel_};
     TN_CHECK(Status(step.row->ref(step.row->self, &call)));
     TN_CHECK(check_made(step));
-    if (profile_) add_control_profile(step, now_ns() - start, layers);
+    if (profile_) add_control_profile(step, now_ns() - start, layers, profile_);
     return {};
-  }
-
-  // The layers of the bodies, those of all iterations as one, and what remains for the node itself.
-  void add_control_profile(const Step& step, uint64_t ns, nlohmann::json& layers) {
-    std::map<std::string, size_t> known;
-    uint64_t inside = 0;
-    for (nlohmann::json& layer : layers) {
-      inside += layer.value("ns", uint64_t{0});
-      auto [at, is_new] = known.try_emplace(layer.value("name", ""), profile_->size());
-      if (is_new) {
-        profile_->push_back(std::move(layer));
-        continue;
-      }
-      nlohmann::json& sum = (*profile_)[at->second];
-      sum["ns"] = sum.value("ns", uint64_t{0}) + layer.value("ns", uint64_t{0});
-      for (const char* key : {"flops", "bytes"})
-        sum[key] = sum.value(key, 0.0) + layer.value(key, 0.0);
-    }
-    profile_->push_back({{"name", step.names[0]},
-                         {"op", std::string(view(step.row->type))},
-                         {"backend", "host"},
-                         {"kernel", "control"},
-                         {"ns", ns - std::min(ns, inside)},
-                         {"flops", 0},
-                         {"bytes", 0}});
   }
 
   Status run_copy(const Step& step) {
@@ -377,8 +341,8 @@ Status run_compiled(Compiled& compiled,
                     const DLTensor* const* in,
                     const tn_outputs* outputs,
                     const tn_cancel* cancel,
-                    uint32_t flags,
-                    nlohmann::json* profile) {
+                    nlohmann::json* profile,
+                    const Step** at) {
   std::unique_ptr<RunContext> context;
   {
     std::lock_guard lock(compiled.mutex);
@@ -391,7 +355,9 @@ Status run_compiled(Compiled& compiled,
     context = std::make_unique<RunContext>(&compiled);
     TN_CHECK(context->prepare());
   }
+  uint32_t flags = profile ? uint32_t{TN_EXEC_PROFILE} : 0;
   Status status = Run(*context, in, outputs, cancel, flags, profile).run();
+  *at = context->at;
   std::lock_guard lock(compiled.mutex);
   compiled.idle.push_back(std::move(context));  // capacity stays: no allocation in steady state
   return status;

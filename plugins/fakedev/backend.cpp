@@ -15,7 +15,13 @@ struct Compiled {
   std::unique_ptr<Executable> exe;
   int64_t fail_at = -1;
   std::atomic<int64_t> runs{0};
+  bool declines = false;  // when it runs
 };
+
+bool has_scope(const tn_graph* part, std::string_view scope) {
+  std::vector<Node> nodes = Graph{part}.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](Node n) { return n.scope() == scope; });
+}
 
 }  // namespace
 
@@ -53,8 +59,10 @@ Status FakeDevice::claim(const tn_graph* graph, int32_t device, const tn_claims&
 }
 
 Result<void*> FakeDevice::compile(const tn_graph* part, int32_t, const Options& options) {
+  if (has_scope(part, "declined")) return unsupported("declined when it is compiled");
   TN_TRY(exe, Executable::compile(ctx_, part, &memory()));
   auto* compiled = new Compiled;
+  compiled->declines = has_scope(part, "declined late");
   compiled->exe = std::move(exe);
   compiled->fail_at = options.integer("fail_at", -1);
   return static_cast<void*>(compiled);
@@ -67,6 +75,7 @@ Status FakeDevice::run(void* exe,
                        const tn_outputs* outputs,
                        const tn_exec* exec) {
   auto* compiled = static_cast<Compiled*>(exe);
+  if (compiled->declines) return unsupported("declined when it runs");
   bool fail = compiled->runs.fetch_add(1) == compiled->fail_at;
   return compiled->exe->run(static_cast<DeviceState*>(state), in, n_in, outputs, exec, fail);
 }
