@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <new>
 
@@ -20,6 +19,7 @@
 #include "folders.hpp"
 #include "judgement.hpp"
 #include "kept.hpp"
+#include "state_folder.hpp"
 
 namespace {
 
@@ -65,9 +65,6 @@ bool read(int argc, char** argv, Arguments& out) {
 class Garden {
  public:
   explicit Garden(const Arguments& arguments) : arguments_(arguments) {
-    char folder[] = "/tmp/tenon_graphs_XXXXXX";
-    folder_ = mkdtemp(folder);
-    setenv("XDG_STATE_HOME", folder_.c_str(), 1);
     std::string config = cat(R"({"plugin_path": [")", test::kPluginFolder, R"(", ")",
                              test::kTestPluginFolder, "/devices\"]}");
     if (tenon_open(str(config), &session_) || !services.fill(*tenon_host(session_)).empty())
@@ -81,10 +78,7 @@ class Garden {
     }
   }
   Garden(const Garden&) = delete;
-  ~Garden() {
-    tenon_close(session_);
-    std::filesystem::remove_all(folder_);
-  }
+  ~Garden() { tenon_close(session_); }
   const std::vector<const tn_op*>& rows() const { return soil_.rows; }
 
   void run(uint64_t number, Tally& tally) {
@@ -146,7 +140,6 @@ class Garden {
   const Arguments& arguments_;
   tenon_session* session_ = nullptr;
   Soil soil_ = {};
-  std::string folder_;
 };
 
 int work(const Arguments& arguments, Tally& tally) {
@@ -203,6 +196,7 @@ int main(int argc, char** argv) {
   void* memory =
       mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
+  tenon::fuzz::StateFolder state;
   Tally& tally = *new (memory) Tally;
   tally.next = arguments.from;
   auto start = std::chrono::steady_clock::now();

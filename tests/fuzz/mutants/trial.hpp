@@ -47,7 +47,7 @@ class Trials {
   tn_ctx* ctx_ = nullptr;
   std::vector<const tn_op*> rows_;
   uint64_t seed_;
-  std::string keep_, state_folder_;
+  std::string keep_;
 };
 
 }  // namespace tenon::fuzz
