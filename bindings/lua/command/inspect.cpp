@@ -2,6 +2,8 @@
 // tenon inspect MODEL
 #include <algorithm>
 
+#include "tenon/cxx/with_shapes.hpp"
+
 #include "../module/table_text.hpp"
 #include "commands.hpp"
 
@@ -30,7 +32,8 @@ Json inspected(const cxx::Model& model, const Shapes& shapes) {
   if (shapes.empty() && std::any_of(ports.begin(), ports.end(), leaves_open)) return all;
   cxx::SampleChoice choice;
   choice.shapes = shapes;
-  cxx::Model sized = model.bind(cxx::sample_inputs(model, choice));
+  cxx::Model sized = cxx::with_shapes(model, shapes);
+  sized = sized.bind(cxx::sample_inputs(sized, choice));
   const Json work = sized.inspect();
   for (const char* key : {"flops", "nodes_of_unknown_cost", "nodes"})
     all[key] = work[key];
