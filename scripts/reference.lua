@@ -2,8 +2,11 @@
 -- The reference networks, each trained by its recipe from seed to file: what proofs of later work start from.
 --   scripts/fetch mnist glyphs shapes characters leaves
 --   tenon run scripts/reference.lua [--set networks=lenet,resnet20] [--set seeds=1] [--set epochs=N] [--set out=runs/reference]
+--     [--set precision=bf16] [--set threads=N]
 -- Called again it goes on where it was stopped: each training has its folder OUT/NETWORK_SEED, and one that had
 -- ended gives its weights at once. Weights go to OUT/NETWORK_SEED.safetensors under PyTorch's names.
+-- One of each is kept in scripts/reference in bfloat16. With --set kept=scripts/reference nothing is trained: those weights
+-- are judged; --set keep=scripts/reference puts what was trained there.
 local tn = require "tenon"
 local nn, args = tn.nn, tn.args
 local models, out, seeds = args.models or ".cache/models", args.out or "runs/reference", args.seeds or 1
@@ -133,23 +136,42 @@ for name in wanted:gmatch("[^,]+") do
     "networks: expected some of " .. table.concat(known, ", ") .. ", got " .. name)
 end
 
+local function test_accuracy(model, recipe)
+  local data = tn.data.npz(models .. "/" .. recipe.data .. "_test.npz")
+  return 100 * tn.evaluate(model, data, { metric = "accuracy", batch = 100 }).accuracy
+end
+
 local function train(recipe, seed)
   local place, data = out .. "/" .. recipe.name .. "_" .. seed, models .. "/" .. recipe.data
   local model = nn.build(recipe.network(), { recipe.input }, { seed = seed })
   local trained, report = tn.train(model, {
     data = tn.data.npz(data .. "_train.npz"), epochs = args.epochs or recipe.epochs, batch = recipe.batch or 64, drop_last = true, clip_norm = recipe.clip_norm or 0,
     loss = tn.loss.cross_entropy { axis = -1 }, optimizer = recipe.optimizer(), seed = seed, run = place, resume = true,
+    precision = args.precision or "fp32", threads = args.threads or 0,
   })
   trained:save(place .. ".safetensors")
+  if args.keep then trained:save(args.keep .. "/" .. recipe.name .. ".safetensors", { dtype = "bfloat16" }) end
   local seconds = 0
   for _, epoch in ipairs(report.history) do seconds = seconds + epoch.seconds end
-  local found = tn.evaluate(trained, tn.data.npz(data .. "_test.npz"), { metric = "accuracy", batch = 100 })
   return {
     network = recipe.name, seed = seed, epochs = #report.history, loss = report.history[#report.history].loss,
-    accuracy = 100 * found.accuracy, hours = seconds / 3600,
+    accuracy = test_accuracy(trained, recipe), hours = seconds / 3600,
   }
 end
 
+local function judge(recipe)
+  local model = nn.build(recipe.network(), { recipe.input }, { seed = 0 })
+  local kept = nn.load(model, args.kept .. "/" .. recipe.name .. ".safetensors", { partial = true })
+  return { network = recipe.name, accuracy = test_accuracy(kept, recipe) }
+end
+
+if args.kept then
+  for _, recipe in ipairs(recipes) do
+    if is_wanted(recipe.name) then results[#results + 1] = judge(recipe) end
+  end
+  tn.print_table(results, { "network", "accuracy" })
+  return results
+end
 for _, recipe in ipairs(recipes) do
   for seed = 1, is_wanted(recipe.name) and seeds or 0 do results[#results + 1] = train(recipe, seed) end
 end

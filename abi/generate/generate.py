@@ -44,7 +44,8 @@ def make(abi: Abi, args: argparse.Namespace) -> int:
     write(args.out / "share/tenon/tenon.rs", rust.bindings(ffi.description(abi)))
     write(args.out / "share/tenon/layout.c", layout.asserts(abi))
     write(args.out / "made/guards.hpp", guards.declarations(abi))
-    write(args.out / "made/guards.cpp", guards.definitions(abi))
+    write(args.out / "made/guards.cpp", guards.services_guarded(abi))
+    write(args.out / "made/exports.cpp", guards.exports_guarded(abi))
     write(args.out / "made/roles.inc", tables.adopted(abi))
     for name, text in pages.pages(abi).items():
         write(args.out / "docs/abi" / name, text)

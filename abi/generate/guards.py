@@ -46,7 +46,7 @@ def exported(abi: Abi) -> list[Function]:
     return found[0].functions if found else []
 
 
-def definitions(abi: Abi) -> str:
+def services_guarded(abi: Abi) -> str:
     makes = _Maker(abi)
     lines = [HEAD, '#include "guards.hpp"', "", "namespace tenon::host {", "namespace {"]
     services = tables(abi, "Service")
@@ -72,7 +72,12 @@ def definitions(abi: Abi) -> str:
             f"    return &guarded_{name};",
             "  }",
         ]
-    lines += ["  return nullptr;", "}", "}", "using namespace tenon::host;", ""]
+    return "\n".join([*lines, "  return nullptr;", "}", "}", ""])
+
+
+def exports_guarded(abi: Abi) -> str:
+    makes = _Maker(abi)
+    lines = [HEAD, '#include "guards.hpp"', "", "using namespace tenon::host;", ""]
     for function in exported(abi):
         lines += makes.guard(
             function, f"{{}} {function.name}", function.name, f"exported::{function.name}"

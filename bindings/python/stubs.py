@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes arrays.pyi: the functions of the table in `bindings/arrays` with parameters and texts.
+"""Writes arrays.pyi: the functions of the table in `bindings/arrays` with parameters and texts; and
+one like it for each part of the API, `linalg` and `fft`.
 
 python stubs.py FOLDER: where the native module lies and the file goes."""
 
@@ -13,11 +14,14 @@ TYPES |= {"array": "Any", "arrays": "Sequence[Any]"}
 # Where a function takes more than the kind says.
 WIDER = {("conv", "padding"): "int | Sequence[int] | str", ("tensordot", "axes"): "Any"}
 WIDER |= {("reshape", "shape"): "Any", ("einsum", "equation"): "str"}
-HEAD = """# Made by the build from the table in bindings/arrays.
+WIDER |= {("linalg.tensordot", "axes"): "Any", ("linalg.matrix_norm", "ord"): "float | str"}
+TOP = """# Made by the build from the table in bindings/arrays.
 from collections.abc import Sequence
 from typing import Any
 
 __all__: list[str]
+"""
+HEAD = """PARTS: dict[str, dict[str, Any]]
 GROUPS: dict[str, list[str]]
 
 def op(name: str, /, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any: ...
@@ -36,7 +40,7 @@ def parameter(row: dict, each: dict) -> str:
 def function(row: dict) -> str:
     given = ", ".join(parameter(row, each) for each in row["parameters"])
     made = "tuple[Any, ...]" if row["results"] else "Any"
-    return f"def {row['name']}({given}) -> {made}:\n    {row['doc']!r}\n"
+    return f"def {row['name'].rpartition('.')[2]}({given}) -> {made}:\n    {row['doc']!r}\n"
 
 
 def native(folder: Path):
@@ -50,4 +54,7 @@ def native(folder: Path):
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     rows = native(folder).array_functions()
-    (folder / "arrays.pyi").write_text("\n".join([HEAD, *map(function, rows)]))
+    for part in sorted({row["name"].rpartition(".")[0] for row in rows}):
+        own = [function(row) for row in rows if row["name"].rpartition(".")[0] == part]
+        text = "\n".join([TOP, *own] if part else [TOP + HEAD, *own])
+        (folder / f"{part or 'arrays'}.pyi").write_text(text)

@@ -4,7 +4,7 @@
 
 #include "graph/graph.hpp"
 #include "graph/verifier.hpp"
-#include "text/text.hpp"
+#include "services/rooms.hpp"
 
 namespace tenon::host {
 namespace {
@@ -209,8 +209,15 @@ tn_status* function_at(const tn_graph* graph,
   });
 }
 
+Status no_text() {
+  return {TN_UNIMPLEMENTED, "this host is built without the text form of graphs"};
+}
+
 tn_status* print(const tn_graph* graph, uint32_t flags, const tn_sink* sink) {
-  return guarded([&] { return write(sink, print_text(*graph, flags & TN_PRINT_DATA)); });
+  return guarded([&] {
+    if (!rooms().print) return no_text();
+    return write(sink, rooms().print(*graph, flags & TN_PRINT_DATA));
+  });
 }
 
 // *out is NULL after a failure.
@@ -225,12 +232,16 @@ tn_status* made(tn_graph** out, Work&& work) {
 }
 
 tn_status* parse(tn_ctx* ctx, tn_str text, tn_graph** out) {
-  return made(out, [&] { return parse_text(ctx, view(text)); });
+  return made(out, [&]() -> Result<tn_graph*> {
+    if (!rooms().parse) return no_text();
+    return rooms().parse(ctx, view(text));
+  });
 }
 
 tn_status* diff(const tn_graph* before, const tn_graph* after, const tn_sink* sink) {
   return guarded([&] {
-    return write(sink, diff_lines(print_text(*before, false), print_text(*after, false)));
+    if (!rooms().print || !rooms().diff) return no_text();
+    return write(sink, rooms().diff(rooms().print(*before, false), rooms().print(*after, false)));
   });
 }
 

@@ -238,6 +238,8 @@ Status run(const tn_graph& graph, bool all) {
 }  // namespace
 
 Status check_arity(const OpRow& row, const Node& node) {
+  if (size_t n = node.outputs.size(); n == 0 || (n > 1 && (row.op.traits & TN_OP_POINTWISE)))
+    return invalid(cat("expected 1 output", n == 0 ? " or more" : "", ", got ", n));
   if (!row.axes || row.axes->is_pointwise()) {
     bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [](auto id) { return id != 0; });
     if ((row.op.traits & TN_OP_POINTWISE) && !any)

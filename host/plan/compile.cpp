@@ -10,6 +10,7 @@
 #include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
+#include "services/trace.hpp"
 #include "values/tensor_layout.hpp"
 
 namespace tenon::host {
@@ -59,9 +60,9 @@ class Binder {
       : plan_(plan), in_(in), n_in_(n_in) {}
 
   // What the bound graph is for, by input that is given.
-  std::vector<std::vector<int64_t>> key;
+  Shapes key;
 
-  Result<Ref<tn_graph>> bind() {
+  Result<Ref<tn_graph>> bind(const Lessons& lessons) {
     uint64_t n = g().count(plan_->graph.get(), TN_LIST_INPUTS);
     std::vector<tn_type> types(n);
     std::vector<const tn_type*> pointers(n, nullptr);
@@ -87,7 +88,7 @@ class Binder {
     TN_CHECK(Status(g().bind(plan_->graph.get(), pointers.data(), n, &raw)));
     Ref<tn_graph> bound = Ref<tn_graph>::take(raw);
     tell_contradictions(plan_, *raw);
-    if (!plan_->lessons.trusts_declared) TN_CHECK(forget_declared_sizes(raw));
+    if (!lessons.trusts_declared) TN_CHECK(forget_declared_sizes(raw));
     TN_CHECK(run_passes(raw));
     return bound;
   }
@@ -131,6 +132,7 @@ class Binder {
   }
 
   static Status run_pass(tn_ctx* ctx, const std::string& id, tn_graph* graph) {
+    Span span(*ctx->session->trace, "compile", id);
     TN_TRY(pass, Made<tn_pass>::create(ctx, "tenon.pass/1", id, nullptr));
     tn_sink nowhere{nullptr, [](void*, const void*, uint64_t) -> tn_status* { return nullptr; }};
     return pass.called("run", pass->run(pass.self(), graph, nullptr, &nowhere));
@@ -147,11 +149,15 @@ class Builder {
 
   Status build() {
     TN_CHECK(add_inputs());
-    TN_TRY(parts,
-           partition(out_->graph.get(), plan_->backends, &out_->fallbacks, plan_->lessons.refused));
-    for (const Part& part : parts) {
-      TN_CHECK(part.backend == kHostBackend ? add_control(part) : add_part(part));
+    TN_TRY(parts, compile_parts(plan_, out_->graph.get(), out_->heeded.lost, &out_->fallbacks));
+    Status added;
+    for (CompiledPart& one : parts) {
+      if (added.ok()) added = one.exe ? add_part(one) : add_control(one.part);
+      if (!added.ok() && one.exe)
+        plan_->backends[one.part.backend]->table->exe_free(plan_->backends[one.part.backend]->self,
+                                                           one.exe);
     }
+    TN_CHECK(std::move(added));
     TN_CHECK(add_outputs());
     for (Slot& slot : out_->slots) {
       if (slot.input < 0 && !slot.constant && slot.first_step == SIZE_MAX) slot.first_step = 0;
@@ -185,6 +191,8 @@ class Builder {
     copy.in = {source};
     copy.out = {slot};
     copy.names = {out_->slots[slot].name};
+    copy.label = cat(copy.names[0], place == kCpuPlace ? " from " : " to ",
+                     plan_->backends[copy.backend]->id);
     add_step(std::move(copy));
     ++out_->copies;
     return slot;
@@ -239,26 +247,18 @@ class Builder {
     return {};
   }
 
-  Status add_part(const Part& part) {
+  Status add_part(CompiledPart& compiled) {
+    const Part& part = compiled.part;
     BackendUse& use = *plan_->backends[part.backend];
-    tn_graph* raw = nullptr;
-    TN_CHECK(Status(g().extract(out_->graph.get(), part.nodes.data(), part.nodes.size(), &raw)));
-    Ref<tn_graph> sub = Ref<tn_graph>::take(raw);
     Step step;
     step.backend = part.backend;
-    Status compiled = use.called(
-        "compile", use.table->compile(use.self, raw, use.device, use.options.get(), &step.exe));
-    if (compiled.code() == TN_UNIMPLEMENTED)
-      learn_refusal(*plan_, out_->graph.get(), part.backend, part.nodes, compiled);
-    TN_CHECK(std::move(compiled));
-    Status connected = connect(raw, use.own_memory ? part.backend : kCpuPlace, use, &step);
-    if (!connected.ok()) {
-      use.table->exe_free(use.self, step.exe);
-      return connected;
-    }
-    step.workspace = use.table->workspace(use.self, step.exe);
+    TN_CHECK(connect(compiled.graph.get(), use.own_memory ? part.backend : kCpuPlace, use, &step));
+    step.workspace = use.table->workspace(use.self, compiled.exe);
     for (tn_node_id node : part.nodes)
       step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
+    step.label = cat(use.id, ": ", step.names[0]);
+    if (step.names.size() > 1) step.label += cat(" and ", step.names.size() - 1, " more");
+    step.exe = std::exchange(compiled.exe, nullptr);
     add_step(std::move(step));
     return {};
   }
@@ -290,6 +290,7 @@ class Builder {
     step.node = part.nodes[0];
     step.row = op_service()->of(out_->graph.get(), step.node);
     step.names.emplace_back(view(g().node_name(out_->graph.get(), step.node)));
+    step.label = step.names[0];
     for (uint64_t i = 0, n = g().attr_count(out_->graph.get(), step.node); i < n; ++i) {
       tn_str name = g().attr_name(out_->graph.get(), step.node, i);
       tn_any any{};
@@ -376,20 +377,19 @@ class Builder {
 Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
                                               const DLTensor* const* in,
                                               uint64_t n_in) {
-  for (;;) {
-    auto compiled = std::make_shared<Compiled>();
-    compiled->plan = plan;
-    compiled->n_refused = plan->lessons.refused.size();
-    Binder binder(plan, in, n_in);
-    TN_TRY(bound, binder.bind());
-    compiled->graph = std::move(bound);
-    compiled->key = std::move(binder.key);
-    Status built = Builder(plan, compiled.get()).build();
-    if (plan->lessons.refused.size() > compiled->n_refused) continue;  // now without those
-    TN_CHECK(std::move(built));
-    compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
-    return compiled;
+  auto compiled = std::make_shared<Compiled>();
+  compiled->plan = plan;
+  {
+    std::lock_guard lock(plan->mutex);
+    compiled->heeded = plan->lessons;
   }
+  Binder binder(plan, in, n_in);
+  TN_TRY(bound, binder.bind(compiled->heeded));
+  compiled->graph = std::move(bound);
+  compiled->key = std::move(binder.key);
+  TN_CHECK(Builder(plan, compiled.get()).build());
+  compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
+  return compiled;
 }
 
 }  // namespace tenon::host

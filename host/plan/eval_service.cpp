@@ -9,6 +9,7 @@
 #include "plan/plan.hpp"
 #include "registry/component.hpp"
 #include "services/boundary.hpp"
+#include "services/trace.hpp"
 #include "values/option_schema.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
@@ -40,6 +41,8 @@ Result<PlanOptions> read_options(std::string_view text) {
         return invalid("option plan_cache: expected an integer of at least 1");
       }
       out.cache_limit = value;
+    } else if (key == "deterministic" && !value.is_boolean()) {
+      return invalid("option deterministic: expected true or false");
     } else {
       out.rest[key] = value;
     }
@@ -113,6 +116,7 @@ Status open_backend(
 
 Status open_backends(tn_plan* plan, const PlanOptions& options) {
   json unknown = options.rest;
+  unknown.erase("deterministic");  // a backend without this option is so anyway
   for (const std::string& id : options.backends) {
     auto use = std::make_unique<BackendUse>();
     TN_CHECK(open_backend(plan->ctx, id, options.rest, &unknown, use.get()));
@@ -138,33 +142,6 @@ Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
   if (status.ok()) return Status(edit_service()->commit(edit));
   edit_service()->rollback(edit);
   return status;
-}
-
-bool same_shapes(const Compiled& compiled, const DLTensor* const* in, uint64_t n_in) {
-  for (uint64_t i = 0; i < n_in; ++i) {
-    const std::vector<int64_t>& key = compiled.key[i];
-    if (key[0] == kAnyShape && dtype_of(in[i]->dtype) == TN_U8 && in[i]->ndim == 1) continue;
-    if (key[0] != dtype_of(in[i]->dtype)) return false;
-    if (!std::equal(key.begin() + 1, key.end(), in[i]->shape, in[i]->shape + in[i]->ndim))
-      return false;
-  }
-  return true;
-}
-
-Result<std::shared_ptr<Compiled>> compiled_for(tn_plan* plan,
-                                               const DLTensor* const* in,
-                                               uint64_t n_in) {
-  std::lock_guard lock(plan->mutex);
-  auto& cache = plan->cache;
-  for (size_t i = 0; i < cache.size(); ++i) {
-    if (!same_shapes(*cache[i], in, n_in)) continue;
-    std::rotate(cache.begin(), cache.begin() + i, cache.begin() + i + 1);
-    return cache[0];
-  }
-  TN_TRY(made, compile_for(plan, in, n_in));
-  if (cache.size() >= plan->cache_limit) cache.pop_back();
-  cache.insert(cache.begin(), made);
-  return made;
 }
 
 // Right number, dense, on the CPU or a device of the plan: what a run takes as it is.
@@ -197,7 +174,7 @@ tn_status* compile(tn_ctx* ctx,
 tn_status* prepare(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
   return guarded([&]() -> Status {
     TN_CHECK(check_inputs(plan, in, n_in));
-    return compiled_for(plan, in, n_in).status();
+    return form_for(plan, in, n_in).status();
   });
 }
 
@@ -285,6 +262,8 @@ Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
   ctx->add(Held::kPlan, 1);
   plan->graph = Ref<tn_graph>::take(clone(*graph));
   TN_CHECK(add_taps(plan.get(), taps, n_taps));
+  if (graph_service()->count(graph, TN_LIST_OUTPUTS) > 0)
+    plan->label = view(graph_service()->io_name(graph, TN_LIST_OUTPUTS, 0));
   TN_CHECK(open_backends(plan.get(), options));
   TN_CHECK(make_states(plan.get()));
   return plan;
@@ -297,7 +276,7 @@ Status run_plan(tn_plan* plan,
                 const tn_cancel* cancel,
                 json* profile) {
   TN_CHECK(check_inputs(plan, in, n_in));
-  TN_TRY(compiled, compiled_for(plan, in, n_in));
+  TN_TRY(compiled, form_for(plan, in, n_in));
   return run_or_relearn(plan, compiled, in, n_in, outputs, cancel, profile);
 }
 

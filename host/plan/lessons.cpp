@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/edit.hpp"
+#include "plan/partition.hpp"
 #include "services/log.hpp"
+#include "services/trace.hpp"
 #include "values/dtype.hpp"
 #include "values/tensor_layout.hpp"
 
@@ -17,31 +19,6 @@ namespace {
 
 void warn(const tn_plan& plan, const std::string& text) {
   log_service()->write(plan.ctx, TN_LOG_WARNING, str(text));
-}
-
-std::string name_of(const tn_graph* graph, tn_node_id node) {
-  return std::string(view(graph_service()->node_name(graph, node)));
-}
-
-bool is_refused_alone(const BackendUse& use, const tn_graph* graph, tn_node_id node) {
-  tn_graph* raw = nullptr;
-  if (!Status(graph_service()->extract(graph, &node, 1, &raw)).ok()) return false;
-  Ref<tn_graph> part = Ref<tn_graph>::take(raw);
-  void* exe = nullptr;
-  Status tried(use.table->compile(use.self, raw, use.device, use.options.get(), &exe));
-  if (tried.ok()) use.table->exe_free(use.self, exe);
-  return tried.code() == TN_UNIMPLEMENTED;
-}
-
-// Nodes that the next of the plan's backends is offered instead.
-void refuse(tn_plan& plan, int backend, const std::vector<std::string>& nodes, const Status& why) {
-  const BackendUse& use = *plan.backends[backend];
-  if (nodes.empty() || static_cast<size_t>(backend) + 1 >= plan.backends.size()) return;
-  for (const std::string& node : nodes)
-    plan.lessons.refused.push_back({backend, node, why.text()});
-  std::string more = nodes.size() > 1 ? cat(" and ", nodes.size() - 1, " more") : "";
-  warn(plan, cat("backend ", use.id, " took node ", nodes[0], more,
-                 " and cannot do it; another backend does: ", why.text()));
 }
 
 // Answers the function for outputs of the first try to the second: a result that is wanted in the
@@ -90,14 +67,33 @@ bool may_be_of_sizes(int32_t code) {
          code == TN_INTERNAL || code == TN_UNIMPLEMENTED;
 }
 
-// Whether the failure teaches something that another form of the plan would heed.
-bool learn(tn_plan& plan, const Compiled& compiled, const Step* at, const Status& failed) {
-  if (failed.code() == TN_UNIMPLEMENTED && at && at->kind == StepKind::kPart)
-    refuse(plan, at->backend, at->names, failed);
-  if (plan.lessons.refused.size() > compiled.n_refused) return true;
-  if (!compiled.rests_on_declared || !may_be_of_sizes(failed.code())) return false;
-  plan.lessons.trusts_declared = false;
-  return true;
+// What a failure has taught that the form did not heed.
+struct Lesson {
+  Lost lost;
+  bool distrusts_declared = false, is_new = false;
+};
+
+// Under the plan's lock.
+Lesson learn(tn_plan& plan, const Compiled& compiled, const Step* at, const Status& failed) {
+  Lesson out;
+  if (failed.code() == TN_UNIMPLEMENTED && at && at->kind == StepKind::kPart) {
+    lose(plan, at->backend, at->names, failed.text(), &out.lost);
+    std::erase_if(out.lost, [&](const auto& one) { return plan.lessons.lost.count(one.first); });
+    plan.lessons.lost.insert(out.lost.begin(), out.lost.end());
+  }
+  out.is_new = std::ranges::any_of(
+      plan.lessons.lost, [&](const auto& one) { return !compiled.heeded.lost.count(one.first); });
+  if (out.is_new || !compiled.rests_on_declared || !may_be_of_sizes(failed.code())) return out;
+  out.distrusts_declared = std::exchange(plan.lessons.trusts_declared, false);
+  out.is_new = true;
+  return out;
+}
+
+// A lesson that makes no form of the plan is none.
+void unlearn(tn_plan& plan, const Lesson& lesson) {
+  for (const auto& [who, why] : lesson.lost)
+    plan.lessons.lost.erase(who);
+  if (lesson.distrusts_declared) plan.lessons.trusts_declared = true;
 }
 
 // The form that takes the place of one that failed; nothing: the failure stands.
@@ -107,17 +103,18 @@ std::shared_ptr<Compiled> form_instead_of(tn_plan* plan,
                                           const Status& why,
                                           const DLTensor* const* in,
                                           uint64_t n_in) {
-  std::lock_guard lock(plan->mutex);
-  const Lessons before = plan->lessons;
-  if (!learn(*plan, *failed, at, why)) return nullptr;
-  Result<std::shared_ptr<Compiled>> other = compile_for(plan, in, n_in);
-  if (!other.ok()) {
-    plan->lessons = before;
-    return nullptr;
-  }
+  std::unique_lock lock(plan->mutex);
+  const Lesson lesson = learn(*plan, *failed, at, why);
+  if (!lesson.is_new) return nullptr;
   std::erase(plan->cache, failed);
-  plan->cache.insert(plan->cache.begin(), *other);
-  return *other;
+  lock.unlock();
+  Result<std::shared_ptr<Compiled>> other = form_for(plan, in, n_in);
+  if (other.ok()) return *other;
+  lock.lock();
+  unlearn(*plan, lesson);
+  // What it failed at need not be in the next inputs.
+  if (plan->cache.size() < plan->cache_limit) plan->cache.push_back(failed);
+  return nullptr;
 }
 
 Status run_form(tn_plan* plan,
@@ -127,6 +124,7 @@ Status run_form(tn_plan* plan,
                 const tn_cancel* cancel,
                 nlohmann::json* profile,
                 const Step** at) {
+  Span span(plan->trace(), "run", plan->label);
   if (!plan->states.empty()) TN_CHECK(settle_states(plan, compiled));
   return run_compiled(compiled, in, outputs, cancel, profile, at);
 }
@@ -147,7 +145,10 @@ bool trusts_declared(const tn_graph& graph) {
 }
 
 void tell_contradictions(tn_plan* plan, const tn_graph& bound) {
-  if (std::exchange(plan->lessons.told_outputs, true)) return;
+  {
+    std::lock_guard lock(plan->mutex);
+    if (std::exchange(plan->lessons.told_outputs, true)) return;
+  }
   for (const Output& output : bound.tables->outputs) {
     const Value* value = bound.tables->values.find(output.value);
     if (!value || !value->declared || agree(*value->inferred, *value->declared)) continue;
@@ -163,18 +164,18 @@ Status forget_declared_sizes(tn_graph* graph) {
   return edit->commit();
 }
 
-void learn_refusal(tn_plan& plan,
-                   const tn_graph* graph,
-                   int backend,
-                   const std::vector<tn_node_id>& nodes,
-                   const Status& why) {
-  std::vector<std::string> all, alone;
-  for (tn_node_id node : nodes) {
-    all.push_back(name_of(graph, node));
-    if (nodes.size() > 1 && is_refused_alone(*plan.backends[backend], graph, node))
-      alone.push_back(all.back());
-  }
-  refuse(plan, backend, alone.empty() ? all : alone, why);
+bool lose(const tn_plan& plan,
+          int backend,
+          const std::vector<std::string>& nodes,
+          const std::string& why,
+          Lost* lost) {
+  if (nodes.empty() || static_cast<size_t>(backend) + 1 >= plan.backends.size()) return false;
+  for (const std::string& node : nodes)
+    lost->insert_or_assign({node, backend}, why);
+  std::string more = nodes.size() > 1 ? cat(" and ", nodes.size() - 1, " more") : "";
+  warn(plan, cat("backend ", plan.backends[backend]->id, " took node ", nodes[0], more,
+                 " and cannot do it; another backend does: ", why));
+  return true;
 }
 
 Status run_or_relearn(tn_plan* plan,

@@ -15,13 +15,13 @@ Status forget_declared_sizes(tn_graph* graph);
 // A warning, once for a plan, when an output declares another shape than the bound graph computes.
 void tell_contradictions(tn_plan* plan, const tn_graph& bound);
 
-// A part that its backend has answered with TN_UNIMPLEMENTED: the nodes that it cannot do alone,
-// or all when none of them is at fault alone.
-void learn_refusal(tn_plan& plan,
-                   const tn_graph* graph,
-                   int backend,
-                   const std::vector<tn_node_id>& nodes,
-                   const Status& why);
+// Nodes that a backend claimed and cannot do go to the next one, with a warning. False: there is
+// none.
+bool lose(const tn_plan& plan,
+          int backend,
+          const std::vector<std::string>& nodes,
+          const std::string& why,
+          Lost* lost);
 
 // Runs a form, and after a failure that another form would not have, that one, which then takes
 // the place of the first.

@@ -20,19 +20,14 @@ struct Assignment {
   std::vector<int> backend;
   std::vector<std::vector<size_t>> groups;
   std::vector<std::map<int, std::string>> refusals;  // per node, by backend
+  const Lost* lost = nullptr;
   int asking = 0;
-  const std::vector<Lessons::Refused>* learned = nullptr;
 
-  // Whether the backend that is asked took the node before and could not do it.
-  bool is_refused(size_t member) {
-    for (const Lessons::Refused& one : *learned) {
-      if (one.backend != asking ||
-          one.node != view(graph_service()->node_name(graph, nodes[member])))
-        continue;
-      refusals[member][asking] = one.why;
-      return true;
-    }
-    return false;
+  std::string name(tn_node_id node) const {
+    return std::string(view(graph_service()->node_name(graph, node)));
+  }
+  bool is_lost(tn_node_id node) const {
+    return !lost->empty() && lost->count({name(node), asking});
   }
 };
 
@@ -42,7 +37,7 @@ void take(void* self, const tn_node_id* group, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i) {
     auto found = all.index.find(group[i]);
     if (found == all.index.end() || all.backend[found->second] != kNobody) return;
-    if (all.is_refused(found->second)) return;
+    if (all.is_lost(group[i])) return;
     members.push_back(found->second);
   }
   for (size_t member : members)
@@ -74,10 +69,10 @@ Status ask_all(Assignment& all, const std::vector<std::unique_ptr<BackendUse>>& 
 
 Result<Assignment> assign(const tn_graph* graph,
                           const std::vector<std::unique_ptr<BackendUse>>& backends,
-                          const std::vector<Lessons::Refused>& refused) {
+                          const Lost& lost) {
   Assignment all;
   all.graph = graph;
-  all.learned = &refused;
+  all.lost = &lost;
   uint64_t n = graph_service()->count(graph, TN_LIST_NODES);
   for (uint64_t i = 0; i < n; ++i) {
     all.nodes.push_back(graph_service()->node_at(graph, i));
@@ -86,6 +81,11 @@ Result<Assignment> assign(const tn_graph* graph,
   all.backend.assign(n, kNobody);
   all.refusals.resize(n);
   TN_CHECK(ask_all(all, backends));
+  for (size_t i = 0; i < n && !lost.empty(); ++i) {
+    std::string name = all.name(all.nodes[i]);
+    for (auto at = lost.lower_bound({name, 0}); at != lost.end() && at->first.first == name; ++at)
+      all.refusals[i][at->first.second] = at->second;
+  }
   return all;
 }
 
@@ -115,7 +115,8 @@ size_t rank_of(int backend) {
 // go to backends that are more wanted than the one that takes it whole. Whether any was.
 Result<bool> open_refused(const Assignment& all,
                           tn_graph* graph,
-                          const std::vector<std::unique_ptr<BackendUse>>& backends) {
+                          const std::vector<std::unique_ptr<BackendUse>>& backends,
+                          const Lost& lost) {
   std::vector<tn_node_id> refused, opened;
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     const tn_op* row = op_service()->of(graph, all.nodes[i]);
@@ -126,7 +127,7 @@ Result<bool> open_refused(const Assignment& all,
   auto trial = Ref<tn_graph>::take(clone(*graph));
   Result<Pieces> pieces = take_apart(trial.get(), refused);
   if (!pieces.ok()) return false;
-  TN_TRY(after, assign(trial.get(), backends, *all.learned));
+  TN_TRY(after, assign(trial.get(), backends, lost));
   for (const auto& [node, parts] : *pieces) {
     size_t whole = rank_of(all.backend[all.index.at(node)]);
     bool runs = std::all_of(parts.begin(), parts.end(), [&, &a = after](tn_node_id part) {
@@ -156,15 +157,16 @@ Status settle(Assignment& all,
     }
     if (all.backend[i] == kNobody) {
       return {TN_UNIMPLEMENTED,
-              cat("no backend runs node ", view(graph_service()->node_name(all.graph, node)),
-                  " of operator ", op_name(all.graph, node), why.empty() ? "" : ": ", why,
+              cat("no backend runs node ", all.name(node), " of operator ",
+                  op_name(all.graph, node), why.empty() ? "" : ": ", why,
                   row ? ""
                       : "; a plugin that brings this operator's row would make it run on "
                         "the reference backend")};
     }
-    if (all.backend[i] > 0 && backends[all.backend[i]]->last_resort) {
-      fallbacks->push_back({std::string(view(graph_service()->node_name(all.graph, node))),
-                            op_name(all.graph, node),
+    auto lost = all.lost->lower_bound({all.name(node), 0});
+    bool was_lost = lost != all.lost->end() && lost->first.first == all.name(node);
+    if (all.backend[i] > 0 && (was_lost || backends[all.backend[i]]->last_resort)) {
+      fallbacks->push_back({all.name(node), op_name(all.graph, node),
                             why.empty() ? cat(backends[0]->id, ": not claimed") : why});
     }
   }
@@ -213,33 +215,14 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
 
 }  // namespace
 
-std::shared_ptr<Compiled> last_used(tn_plan* plan) {
-  std::lock_guard lock(plan->mutex);
-  return plan->cache.empty() ? nullptr : plan->cache[0];
-}
-
-std::vector<Fallback> fallbacks_of(tn_plan* plan) {
-  std::vector<Fallback> out;
-  std::shared_ptr<Compiled> compiled = last_used(plan);
-  if (!compiled) return out;
-  out = compiled->fallbacks;
-  for (const Step& step : compiled->steps) {
-    for (const auto& [name, body] : step.bodies) {
-      std::vector<Fallback> inner = fallbacks_of(body.get());
-      out.insert(out.end(), inner.begin(), inner.end());
-    }
-  }
-  return out;
-}
-
 Result<std::vector<Part>> partition(tn_graph* graph,
                                     const std::vector<std::unique_ptr<BackendUse>>& backends,
-                                    std::vector<Fallback>* fallbacks,
-                                    const std::vector<Lessons::Refused>& refused) {
-  TN_TRY(all, assign(graph, backends, refused));
-  TN_TRY(opened, open_refused(all, graph, backends));
+                                    const Lost& lost,
+                                    std::vector<Fallback>* fallbacks) {
+  TN_TRY(all, assign(graph, backends, lost));
+  TN_TRY(opened, open_refused(all, graph, backends, lost));
   if (opened) {
-    TN_TRY(again, assign(graph, backends, refused));
+    TN_TRY(again, assign(graph, backends, lost));
     all = std::move(again);
   }
   TN_CHECK(settle(all, backends, fallbacks));

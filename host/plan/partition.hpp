@@ -8,7 +8,6 @@
 // one backend and one depth form a part. Every edge goes to the same part or to a larger depth, so
 // parts in order of depth never wait for each other in a circle.
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,12 +24,28 @@ struct Part {
   std::vector<tn_node_id> nodes;  // in topological order
 };
 
-// Backends do not get what is in `refused`.
 Result<std::vector<Part>> partition(tn_graph* graph,
                                     const std::vector<std::unique_ptr<BackendUse>>& backends,
-                                    std::vector<Fallback>* fallbacks,
-                                    const std::vector<Lessons::Refused>& refused = {});
+                                    const Lost& lost,
+                                    std::vector<Fallback>* fallbacks);
 
+// A part as its backend compiled it.
+struct CompiledPart {
+  Part part;
+  Ref<tn_graph> graph;  // of its nodes alone; none of the host's
+  void* exe = nullptr;
+};
+
+// The parts of a bound graph, compiled. Where a backend cannot compile what it claimed, the next
+// one that claims the nodes gets them, and they are listed with the reason. The caller owns every
+// exe. `lost`: what backends have lost before.
+Result<std::vector<CompiledPart>> compile_parts(tn_plan* plan,
+                                                tn_graph* graph,
+                                                Lost lost,
+                                                std::vector<Fallback>* fallbacks);
+
+// The form for these inputs, compiled now where there is none.
+Result<std::shared_ptr<Compiled>> form_for(tn_plan* plan, const DLTensor* const* in, uint64_t n_in);
 std::shared_ptr<Compiled> last_used(tn_plan* plan);  // or null
 // Of the shapes last run, with those of the bodies that ran.
 std::vector<Fallback> fallbacks_of(tn_plan* plan);

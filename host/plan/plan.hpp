@@ -5,7 +5,9 @@
 // memory of one run in flight and is reused, so that a run in steady state allocates nothing.
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -74,6 +76,7 @@ struct Step {
   uint64_t workspace = 0;
   std::vector<int> in, out;        // slots; -1: absent optional input (of kControl only)
   std::vector<std::string> names;  // of the nodes
+  std::string label;               // for traces
   bool has_state = false;          // the backend keeps state for it
   // kControl
   tn_node_id node = 0;
@@ -85,18 +88,30 @@ struct Fallback {
   std::string node, op, why;
 };
 
+// Nodes that backends claimed and then could not compile or run, with the reason, by the node's
+// name and the backend: it gets them no more.
+using Lost = std::map<std::pair<std::string, int>, std::string>;
+
 // What forms of a plan that turned out wrong have taught; the next one heeds it.
 struct Lessons {
-  struct Refused {
-    int backend;
-    std::string node, why;
-  };
-  bool trusts_declared = true;   // sizes that only a declaration says hold
-  bool told_outputs = false;     // declared otherwise than they are computed
-  std::vector<Refused> refused;  // a backend claimed the node, and then could not do it
+  bool trusts_declared = true;  // sizes that only a declaration says hold
+  bool told_outputs = false;    // declared otherwise than they are computed
+  Lost lost;                    // at run time
 };
 
+using Shapes = std::vector<std::vector<int64_t>>;  // by input: element type, then sizes
+
 struct Compiled;
+
+// What a run has queued on one device. Parts and copies have a stream each, so that a copy goes on
+// beside the parts that have nothing to do with it; events say who waits for whom.
+struct DeviceQueues {
+  enum Kind { kParts, kCopies };
+  void* streams[2] = {};
+  bool dirty[2] = {};         // work in flight that the CPU has not waited for
+  bool unmarked[2] = {};      // no event stands behind the last of it
+  std::vector<void*> events;  // behind each piece of work, oldest first
+};
 
 // Memory of one run in flight.
 struct RunContext {
@@ -106,16 +121,29 @@ struct RunContext {
   RunContext& operator=(const RunContext&) = delete;
   Status prepare();  // allocates; once
 
+  // What a call gets that reads these slots; `done` is for the event behind it.
+  tn_exec exec_on(int backend, DeviceQueues::Kind kind, const std::vector<int>& reads, void** done);
+  // After the call, whether or not it succeeded.
+  void queued(int backend, DeviceQueues::Kind kind, const std::vector<int>& writes, void* done);
+  bool is_busy(int backend) const;
+  // The CPU waits for all devices; the first asynchronous failure is the run's.
+  Status wait_all();
+
   Compiled* compiled;
   std::vector<DLTensor> tensors;                   // by slot
   std::vector<std::vector<int64_t>> dynamic_dims;  // by slot, for shapes known late
   std::vector<void*> owned;                        // by slot: dynamic or device memory
   std::vector<uint64_t> owned_bytes;
   std::vector<const DLTensor*> arguments;
-  std::vector<void*> streams;  // by backend
-  std::vector<bool> asked;     // by output of the step that runs
-  std::vector<bool> dirty;     // by backend: work in flight that the CPU has not waited for
-  const Step* at = nullptr;    // that runs, or failed
+  std::vector<bool> asked;           // by output of the step that runs
+  const Step* at = nullptr;          // that runs, or failed
+  std::vector<DeviceQueues> queues;  // by backend
+  struct Ready {
+    void* event = nullptr;  // NULL: it is there
+    DeviceQueues::Kind kind = DeviceQueues::kParts;
+  };
+  std::vector<Ready> ready;   // by slot
+  std::vector<void*> waited;  // of the call in hand
   char* arena = nullptr;
   char* workspace = nullptr;
 };
@@ -124,15 +152,15 @@ inline constexpr int64_t kAnyShape = -1;  // alone in a key: a packed list, of a
 
 struct Compiled {
   tn_plan* plan = nullptr;
-  Ref<tn_graph> graph;                    // bound and prepared
-  std::vector<std::vector<int64_t>> key;  // by input: element type and shape, or kAnyShape
+  Ref<tn_graph> graph;  // bound and prepared
+  Shapes key;           // or kAnyShape alone
   std::vector<Slot> slots;
   std::vector<Step> steps;
   std::vector<int> outputs;        // slot of each graph output
   std::vector<int> state_results;  // slot of each state's new value; -1: a backend keeps it
   std::vector<int> state_keepers;  // place of each state between runs
   std::vector<Fallback> fallbacks;
-  size_t n_refused = 0;            // of the plan's lessons, those that it heeds
+  Lessons heeded;                  // what the plan had learned when this was begun
   bool rests_on_declared = false;  // on sizes that only a declaration says
   uint64_t arena_bytes = 0, workspace_bytes = 0, copies = 0;
   std::mutex mutex;
@@ -146,11 +174,11 @@ std::vector<int64_t> dense_layout(std::span<const int64_t> dims);
 // Memory of its own for a slot, in place of what it had.
 Status reserve(RunContext& context, int slot, uint64_t bytes);
 
-// The plan's mutex is held.
+// Takes the plan's lock for a moment only.
 Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
                                               const DLTensor* const* in,
                                               uint64_t n_in);
-// *at: the step that failed.
+// *at: the step that failed, or NULL.
 Status run_compiled(Compiled& compiled,
                     const DLTensor* const* in,
                     const tn_outputs* outputs,
@@ -183,12 +211,17 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::atomic<int64_t> refs{1};
   tn_ctx* ctx = nullptr;
   tenon::host::Ref<tn_graph> graph;  // a clone, with the taps as further outputs
+  std::string label;                 // for traces: the first output
   std::string options_text;          // for bodies, which are plans of their own
   size_t cache_limit = 8;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
-  std::mutex mutex;  // of the cache and the lessons
+  // Of the cache and the lessons. Forms are compiled without this lock: a run of shapes that are
+  // there waits for no compiler.
+  std::mutex mutex;
   tenon::host::Lessons lessons;
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
+  std::vector<tenon::host::Shapes> compiling;
+  std::condition_variable compiled;  // `compiling` has become shorter
   // State by name of its input. Its keeper is a backend, or the CPU: then two buffers change places
   // after each run. Before the first run `now` may hold what was set.
   struct State {
@@ -203,6 +236,7 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
 
   // The index of the backend whose tensors lie there; nothing: none of the plan.
   std::optional<int> backend_at(DLDevice device) const;
+  tenon::host::TraceHub& trace() const { return *ctx->session->trace; }
   ~tn_plan();
   void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() {

@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "plan/plan.hpp"
-#include "plan/profile.hpp"
 #include "plan/result_checks.hpp"
+#include "plan/run_profile.hpp"
+#include "services/trace.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
 
@@ -39,6 +40,7 @@ class Run {
         profile_(profile) {}
 
   Status run() {
+    rc_.at = nullptr;
     TN_CHECK(point_at_inputs());
     Status status;
     for (const Step& step : c_.steps) {
@@ -47,8 +49,9 @@ class Run {
       if (!status.ok()) break;
     }
     // Work in flight must end before its memory is given up, also after a failure.
-    Status waited = wait_all();
+    Status waited = rc_.wait_all();
     if (!status.ok()) return status;
+    rc_.at = nullptr;  // what fails from here on is no step's
     TN_CHECK(std::move(waited));
     TN_CHECK(hand_out_rest());
     return keep_states();
@@ -73,9 +76,20 @@ class Run {
   }
 
   Status run_step(const Step& step) {
-    if (step.kind == StepKind::kCopy) return run_copy(step);
-    if (step.kind == StepKind::kControl) return run_control(step);
-    return run_part(step);
+    switch (step.kind) {
+      case StepKind::kCopy:
+        return spanned("copy", step, &Run::run_copy);
+      case StepKind::kControl:
+        return spanned("control", step, &Run::run_control);
+      case StepKind::kPart:
+        return spanned("part", step, &Run::run_part);
+    }
+    return {};
+  }
+
+  Status spanned(std::string_view category, const Step& step, Status (Run::*body)(const Step&)) {
+    Span span(plan_.trace(), category, step.label);
+    return (this->*body)(step);
   }
 
   void set_arguments(const Step& step) {
@@ -91,15 +105,15 @@ class Run {
     DLTensor from = rc_.tensors[index];
     TN_CHECK(give_dynamic(index, from));
     BackendUse& use = *plan_.backends[*at];
-    tn_exec exec = exec_for(*at);
-    rc_.dirty[*at] = true;
-    TN_CHECK(use.called("copy", use.table->copy(use.self, &from, &rc_.tensors[index], &exec)));
-    return wait_all();
+    TN_CHECK(on_device(*at, DeviceQueues::kCopies, {}, {}, [&](const tn_exec& exec) {
+      return use.called("copy", use.table->copy(use.self, &from, &rc_.tensors[index], &exec));
+    }));
+    return rc_.wait_all();
   }
   Status fetch_all(const Step& step) {
     for (int slot : step.in)
       if (slot >= 0) TN_CHECK(fetch(slot));
-    return wait_all();
+    return rc_.wait_all();
   }
 
   struct Asked {
@@ -183,31 +197,35 @@ class Run {
     Asked asked{this, &step};
     rc_.asked.assign(step.out.size(), false);
     tn_outputs outputs{&asked, give};
-    tn_exec exec = exec_for(step.backend);
-    exec.workspace = rc_.workspace;
-    exec.workspace_bytes = step.workspace;
     void* state = step.has_state ? plan_.backend_states[step.backend] : nullptr;
-    rc_.dirty[step.backend] = use.own_memory;  // also when it fails half-way
-    TN_CHECK(use.called("run", use.table->run(use.self, step.exe, state, rc_.arguments.data(),
-                                              rc_.arguments.size(), &outputs, &exec)));
+    TN_CHECK(on_device(step.backend, DeviceQueues::kParts, step.in, step.out, [&](tn_exec& exec) {
+      exec.workspace = rc_.workspace;
+      exec.workspace_bytes = step.workspace;
+      return use.called("run", use.table->run(use.self, step.exe, state, rc_.arguments.data(),
+                                              rc_.arguments.size(), &outputs, &exec));
+    }));
     TN_CHECK(check_made(step));
-    if (profile_) TN_CHECK(add_profile(use, step));
+    if (!profile_) return {};
+    TN_CHECK(rc_.wait_all());
+    TN_CHECK(add_part_profile(use, step, *profile_));
     return {};
   }
 
-  tn_exec exec_for(int backend) const {
-    tn_exec exec{};
-    exec.struct_size = sizeof exec;
+  // Calls a function of a device's backend, behind what it reads and with its event in front of who
+  // reads what it writes.
+  template <class Call>
+  Status on_device(int backend,
+                   DeviceQueues::Kind kind,
+                   const std::vector<int>& reads,
+                   const std::vector<int>& writes,
+                   Call call) {
+    void* done = nullptr;
+    tn_exec exec = rc_.exec_on(backend, kind, reads, &done);
     exec.flags = flags_;
-    exec.stream = rc_.streams[backend];
     exec.cancel = cancel_;
-    return exec;
-  }
-
-  Status add_profile(BackendUse& use, const Step& step) {
-    if (!use.table->profile) return {};
-    TN_CHECK(wait_all());
-    return add_part_profile(use, step, profile_);
+    Status status = call(exec);
+    rc_.queued(backend, kind, writes, done);
+    return status;
   }
 
   // A body of a control-flow node, under the cancel and the profile of the run around it.
@@ -245,7 +263,7 @@ class Run {
         arguments.size(), &outputs, bodies.data(), bodies.size(),  cancel_};
     TN_CHECK(Status(step.row->ref(step.row->self, &call)));
     TN_CHECK(check_made(step));
-    if (profile_) add_control_profile(step, now_ns() - start, layers, profile_);
+    if (profile_) add_control_profile(step, now_ns() - start, layers, *profile_);
     return {};
   }
 
@@ -253,9 +271,8 @@ class Run {
     BackendUse& use = *plan_.backends[step.backend];
     // Streams of two devices know nothing of each other, and the CPU's end may be memory that the
     // other one still reads or writes.
-    for (size_t b = 0; b < rc_.dirty.size(); ++b) {
-      if (rc_.dirty[b] && static_cast<int>(b) != step.backend) TN_CHECK(wait_all());
-    }
+    for (int b = 0; b < static_cast<int>(plan_.backends.size()); ++b)
+      if (b != step.backend && rc_.is_busy(b)) TN_CHECK(rc_.wait_all());
     const Slot& target = c_.slots[step.out[0]];
     const DLTensor& from = rc_.tensors[step.in[0]];
     if (c_.slots[step.in[0]].input >= 0 && plan_.backend_at(from.device) == target.place) {
@@ -271,29 +288,10 @@ class Run {
     proto.device = place_device(target.place);
     // The shape of a value made late on a device is there once the device has run.
     TN_CHECK(give_slot(step.out[0], proto, &to));
-    tn_exec exec = exec_for(step.backend);
-    TN_CHECK(use.called("copy", use.table->copy(use.self, &from, &to, &exec)));
-    rc_.dirty[step.backend] = true;
-    return {};
-  }
-
-  // The CPU waits for all streams; the first asynchronous failure is the run's.
-  Status wait_all() {
-    Status first;
-    for (size_t b = 0; b < plan_.backends.size(); ++b) {
-      if (!rc_.dirty[b]) continue;
-      rc_.dirty[b] = false;
-      BackendUse& use = *plan_.backends[b];
-      void* event = nullptr;
-      Status status =
-          use.called("event_record", use.table->event_record(use.self, rc_.streams[b], &event));
-      if (status.ok()) {
-        status = use.called("run", use.table->event_sync(use.self, event, UINT64_MAX));
-      }
-      if (event) use.table->event_free(use.self, event);
-      if (first.ok()) first = std::move(status);
-    }
-    return first;
+    return on_device(step.backend, DeviceQueues::kCopies, step.in, step.out,
+                     [&](const tn_exec& exec) {
+                       return use.called("copy", use.table->copy(use.self, &from, &to, &exec));
+                     });
   }
 
   // Outputs that are inputs, constants, states, or a value that another output also is.

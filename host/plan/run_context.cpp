@@ -61,8 +61,8 @@ RunContext::RunContext(Compiled* of) : compiled(of) {
   dynamic_dims.resize(n);
   owned.resize(n);
   owned_bytes.resize(n);
-  streams.resize(of->plan->backends.size());
-  dirty.resize(of->plan->backends.size());
+  queues.resize(of->plan->backends.size());
+  ready.resize(n);
   size_t most = 0;
   for (const Step& step : of->steps)
     most = std::max(most, step.in.size());
@@ -80,9 +80,10 @@ RunContext::~RunContext() {
       use.table->free(use.self, use.device, owned[i], nullptr);
     }
   }
-  for (size_t b = 0; b < streams.size(); ++b) {
+  for (size_t b = 0; b < queues.size(); ++b) {
     BackendUse& use = *compiled->plan->backends[b];
-    if (streams[b]) use.table->stream_free(use.self, streams[b]);
+    for (void* stream : queues[b].streams)
+      if (stream) use.table->stream_free(use.self, stream);
   }
   std::free(arena);
   std::free(workspace);
@@ -119,10 +120,11 @@ Status RunContext::prepare() {
     return no_memory(compiled->workspace_bytes,
                      cat("the plan's workspace: ", largest_value(compiled->graph.get())));
   }
-  for (size_t b = 0; b < streams.size(); ++b) {
+  for (size_t b = 0; b < queues.size(); ++b) {
     BackendUse& use = *compiled->plan->backends[b];
     if (!use.own_memory) continue;
-    TN_CHECK(use.called("stream_new", use.table->stream_new(use.self, use.device, &streams[b])));
+    for (void*& stream : queues[b].streams)
+      TN_CHECK(use.called("stream_new", use.table->stream_new(use.self, use.device, &stream)));
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     Slot& slot = compiled->slots[i];

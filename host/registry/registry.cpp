@@ -7,7 +7,7 @@
 #include "graph/op_table.hpp"
 #include "registry/crash_report.hpp"
 #include "services/log.hpp"
-#include "services/whereabouts.hpp"
+#include "services/trace.hpp"
 
 namespace tenon::host {
 namespace fs = std::filesystem;
@@ -116,7 +116,7 @@ Status Registry::load(Candidate& c) {
   {
     LoadGuard guard(c.file);
     know_plugin(c.file, c.text.id);
-    Whereabouts here("load of plugin", c.text.id);
+    Span here(*session_->trace, "load of plugin", c.text.id);
     auto plugin = std::make_unique<Plugin>(session_, c.text.id);
     plugin->file = c.file;
     failed = load_plugin(*plugin, c.text);

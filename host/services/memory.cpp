@@ -5,16 +5,26 @@
 #include <bit>
 #include <new>
 
+#include "services/boundary.hpp"
+#include "services/log.hpp"
 #include "services/services.hpp"
 #include "services/session.hpp"
 
 namespace tenon::host {
 namespace {
 
-void* alloc(tn_ctx* ctx, uint64_t bytes, uint64_t align, tn_str) {
-  if (align < 8 || !std::has_single_bit(align) || bytes > INT64_MAX) return nullptr;
-  void* block = ::operator new(bytes ? bytes : 1, std::align_val_t{align}, std::nothrow);
-  if (!block) return nullptr;
+void* alloc(tn_ctx* ctx, uint64_t bytes, uint64_t align, tn_str tag) {
+  if (align < 8 || !std::has_single_bit(align)) return nullptr;
+  void* block = bytes > INT64_MAX
+                    ? nullptr
+                    : ::operator new (bytes ? bytes : 1, std::align_val_t{align}, std::nothrow);
+  if (!block) {
+    quietly([&] {
+      ctx->session->log->write(TN_LOG_WARNING, ctx->id,
+                               cat("no memory: ", bytes, " bytes for ", view(tag)));
+    });
+    return nullptr;
+  }
   ctx->add(Held::kBlock, 1);
   ctx->add(Held::kBytes, static_cast<int64_t>(bytes));
   return block;
@@ -24,7 +34,7 @@ void free(tn_ctx* ctx, void* block, uint64_t bytes, uint64_t align) {
   if (!block) return;
   ctx->add(Held::kBlock, -1);
   ctx->add(Held::kBytes, -static_cast<int64_t>(bytes));
-  ::operator delete(block, std::align_val_t{align});
+  ::operator delete (block, std::align_val_t{align});
 }
 
 }  // namespace

@@ -7,11 +7,11 @@
 #include "graph/graph.hpp"
 #include "graph/op_table.hpp"
 #include "guards.hpp"
-#include "plan/plan.hpp"
 #include "registry/component.hpp"
 #include "services/blob.hpp"
 #include "services/log.hpp"
 #include "services/parallel.hpp"
+#include "services/rooms.hpp"
 #include "services/session.hpp"
 #include "services/status_object.hpp"
 #include "services/trace.hpp"
@@ -24,7 +24,7 @@ namespace {
 // What plugins and programs get is the guarded table: the real one with checked arguments.
 struct Row {
   Row(std::string_view service, const void* real)
-      : id(service), table(guarded_service(service, real)) {}
+      : id(service), table(real ? guarded_service(service, real) : nullptr) {}
   std::string_view id;
   const void* table;
 };
@@ -38,7 +38,7 @@ const void* find_service(std::string_view id) {
       {"tenon.host.blob/1", blob_service()},
       {"tenon.host.cancel/1", cancel_service()},
       {"tenon.host.component/1", component_service()},
-      {"tenon.host.eval/1", eval_service()},
+      {"tenon.host.eval/1", rooms().runtime ? rooms().runtime() : nullptr},
       {"tenon.host.graph/1", graph_service()},
       {"tenon.host.graph_edit/1", edit_service()},
       {"tenon.host.op/1", op_service()},

@@ -118,6 +118,16 @@ std::string TraceHub::stop() {
          "}}\n";
 }
 
+Span::Span(TraceHub& hub, std::string_view category, std::string_view name) noexcept : hub_(hub) {
+  enter(category, name);
+  quietly([&] { hub_.begin(category, name); });
+}
+
+Span::~Span() {
+  leave();
+  quietly([&] { hub_.end(); });
+}
+
 namespace {
 
 TraceHub& hub(tn_ctx* ctx) {

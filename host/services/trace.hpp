@@ -57,6 +57,19 @@ class TraceHub {
   std::map<std::thread::id, std::unique_ptr<Track>> tracks_;
 };
 
+// A span of the calling thread while it lives: in the trace when one is recorded, and in the report
+// of a crash.
+class Span {
+ public:
+  Span(TraceHub& hub, std::string_view category, std::string_view name) noexcept;
+  ~Span();
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+
+ private:
+  TraceHub& hub_;
+};
+
 const tn_host_trace* trace_service();
 
 }  // namespace tenon::host

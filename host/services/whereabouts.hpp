@@ -15,12 +15,4 @@ void leave();
 const char* whereabouts();
 void follow_this_thread();
 
-class Whereabouts {
- public:
-  Whereabouts(std::string_view category, std::string_view name) { enter(category, name); }
-  ~Whereabouts() { leave(); }
-  Whereabouts(const Whereabouts&) = delete;
-  Whereabouts& operator=(const Whereabouts&) = delete;
-};
-
 }  // namespace tenon::host

@@ -14,6 +14,5 @@ inline constexpr uint64_t kFewElements = 16;
 
 std::string print_text(const tn_graph& graph, bool with_data);
 Result<tn_graph*> parse_text(tn_ctx* ctx, std::string_view text);
-std::string diff_lines(std::string_view before, std::string_view after);  // unified form
 
 }  // namespace tenon::host

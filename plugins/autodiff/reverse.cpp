@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "joint.hpp"
 #include "rules.hpp"
 
 namespace tenon::autodiff {
@@ -184,9 +185,11 @@ Result<std::vector<Value>> reverse(const EditView& edit, const Request& request)
   Active active = depending(nodes, request.wrt);
   Builder builder(edit);
   Sums sums(builder);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (request.cotangents[i] && active.count(outputs[i].id))
-      sums.give(outputs[i], request.cotangents[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!request.cotangents[i] || !active.count(outputs[i].id)) continue;
+    TN_CHECK(edit.set_note(request.cotangents[i].id, kSeedNote, any_int(1)));
+    sums.give(outputs[i], request.cotangents[i]);
+  }
   for (size_t i = nodes.size(); i-- > 0;) {
     if (!feeds_on(nodes[i], active)) continue;
     // Gradients belong to the part of the model that they are of.

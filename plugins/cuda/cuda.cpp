@@ -219,15 +219,23 @@ tn_status* copy(void*, const DLTensor* src, DLTensor* dst, const tn_exec* exec) 
       return unsupported("cuda: a copy between two devices goes through the CPU");
     }
     uint64_t bytes = bytes_of(dtype_of(*src), element_count(*src));
+    auto queue = [&](cudaStream_t on) -> Status {
+      for (uint64_t i = 0; i < exec->wait_count; ++i)
+        TN_CHECK(device.wait(on, *static_cast<Event*>(exec->wait_events[i])));
+      TN_CHECK(
+          device.copy(data_of<void>(*src), from_device, data_of<void>(*dst), to_device, bytes, on));
+      if (!exec->out_done) return {};
+      TN_TRY(done, device.record(on));
+      *exec->out_done = done;
+      return {};
+    };
     auto stream = static_cast<cudaStream_t>(exec->stream);
     if (stream) {
       TN_CHECK(device.check_stream(stream));
-      return device.copy(data_of<void>(*src), from_device, data_of<void>(*dst), to_device, bytes,
-                         stream);
+      return queue(stream);
     }
     TN_TRY(own, device.new_stream());
-    Status status =
-        device.copy(data_of<void>(*src), from_device, data_of<void>(*dst), to_device, bytes, own);
+    Status status = queue(own);
     Status done = device.health().check(cudaStreamSynchronize(own), "a copy");
     device.free_stream(own);
     return status.ok() ? std::move(done) : std::move(status);

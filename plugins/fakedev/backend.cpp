@@ -5,6 +5,9 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fstream>
+
+#include "tenon/sdk/trace.hpp"
 
 namespace tenon::fakedev {
 namespace {
@@ -18,9 +21,16 @@ struct Compiled {
   bool declines = false;  // when it runs
 };
 
-bool has_scope(const tn_graph* part, std::string_view scope) {
-  std::vector<Node> nodes = Graph{part}.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&](Node n) { return n.scope() == scope; });
+// The name of a node with this scope; empty where there is none.
+std::string node_of_scope(const tn_graph* part, std::string_view scope) {
+  for (Node node : Graph{part}.nodes())
+    if (node.scope() == scope) return std::string(node.name());
+  return {};
+}
+
+// A compiler that takes its time: while the FIFO is there, until somebody opens its other end.
+void wait_at(const std::string& gate) {
+  if (!gate.empty()) std::ifstream(gate).get();
 }
 
 }  // namespace
@@ -59,10 +69,13 @@ Status FakeDevice::claim(const tn_graph* graph, int32_t device, const tn_claims&
 }
 
 Result<void*> FakeDevice::compile(const tn_graph* part, int32_t, const Options& options) {
-  if (has_scope(part, "declined")) return unsupported("declined when it is compiled");
+  wait_at(options.text("compile_gate", ""));
+  if (std::string node = node_of_scope(part, "uncompilable"); !node.empty())
+    return Status(TN_INTERNAL, cat("no code for node ", node, ": its scope is uncompilable"));
+  if (!node_of_scope(part, "declined").empty()) return unsupported("declined when it is compiled");
   TN_TRY(exe, Executable::compile(ctx_, part, &memory()));
   auto* compiled = new Compiled;
-  compiled->declines = has_scope(part, "declined late");
+  compiled->declines = !node_of_scope(part, "declined late").empty();
   compiled->exe = std::move(exe);
   compiled->fail_at = options.integer("fail_at", -1);
   return static_cast<void*>(compiled);
@@ -108,7 +121,9 @@ tn_status* FakeDevice::copy(void* self, const DLTensor* src, DLTensor* dst, cons
       if (side->device.device_type != kDLCPU) TN_CHECK(of(self).memory().check(*side));
     }
     uint64_t bytes = bytes_of(dtype_of(*src), element_count(*src));
-    auto work = [to = Memory::to_host(*dst), from = Memory::to_host(*src), bytes]() -> Status {
+    auto work = [ctx = of(self).ctx_, to = Memory::to_host(*dst), from = Memory::to_host(*src),
+                 bytes]() -> Status {
+      Span span(ctx, "device", "copy");
       if (bytes > 0) std::memcpy(to, from, bytes);  // an empty tensor may have no memory
       return {};
     };
@@ -163,7 +178,7 @@ void FakeDevice::fill_streams(tn_backend& t) {
     });
   };
   t.event_sync = [](void*, void* event, uint64_t timeout_ns) -> tn_status* {
-    return guard([&] { return (*static_cast<EventHandle*>(event))->wait(timeout_ns); });
+    return guard([&] { return (*static_cast<EventHandle*>(event))->sync(timeout_ns); });
   };
   t.event_free = [](void*, void* event) { delete static_cast<EventHandle*>(event); };
 }

@@ -55,11 +55,13 @@ class FakeDevice {
 }  // namespace tenon::fakedev
 
 // A literal, because it becomes part of the description that is read from the file.
-#define TENON_FAKEDEV_SCHEMA                                                       \
-  "{\"properties\": {"                                                             \
-  "\"delay_us\": {\"type\": \"integer\", \"default\": 200, \"minimum\": 0, "       \
-  "\"description\": \"how late a stream runs each piece of work\"}, "              \
-  "\"fail_at\": {\"type\": \"integer\", \"default\": -1, "                         \
-  "\"description\": \"the run of each part, from 0, that fails on the device\"}, " \
-  "\"input_stream\": {\"type\": \"integer\", \"default\": 0, \"minimum\": 0, "     \
+#define TENON_FAKEDEV_SCHEMA                                                              \
+  "{\"properties\": {"                                                                    \
+  "\"delay_us\": {\"type\": \"integer\", \"default\": 200, \"minimum\": 0, "              \
+  "\"description\": \"how late a stream runs each piece of work\"}, "                     \
+  "\"fail_at\": {\"type\": \"integer\", \"default\": -1, "                                \
+  "\"description\": \"the run of each part, from 0, that fails on the device\"}, "        \
+  "\"compile_gate\": {\"type\": \"string\", \"default\": \"\", "                          \
+  "\"description\": \"a FIFO: while it is there, compile waits for who writes to it\"}, " \
+  "\"input_stream\": {\"type\": \"integer\", \"default\": 0, \"minimum\": 0, "            \
   "\"description\": \"for who hands inputs over: there is nothing to wait for here\"}}}"

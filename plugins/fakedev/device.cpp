@@ -65,13 +65,20 @@ Status Event::wait(uint64_t timeout_ns) {
                                      [this] { return fired; })) {
     return {TN_UNAVAILABLE, "the event has not fired within the time"};
   }
-  if (failure.code == TN_OK) return {};
-  return {failure.code, failure.message};
+  if (!poison) return {};
+  return {poison->failure.code, poison->failure.message};
 }
 
-void Event::fire(Failure with) {
+Status Event::sync(uint64_t timeout_ns) {
+  Status status = wait(timeout_ns);
   std::lock_guard lock(mutex);
-  failure = std::move(with);
+  if (poison) poison->told = true;
+  return status;
+}
+
+void Event::fire(std::shared_ptr<Poison> with) {
+  std::lock_guard lock(mutex);
+  poison = std::move(with);
   fired = true;
   fired_changed.notify_all();
 }
@@ -115,15 +122,17 @@ void Stream::loop() {
       item = std::move(items_.front());
       items_.pop_front();
     }
+    if (poison_ && poison_->told) poison_.reset();
     if (item.event) {
-      // Whoever is told of a failure has it: the stream is usable again.
-      item.event->fire(std::exchange(failure_, Failure()));
+      item.event->fire(poison_);
       continue;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
-    if (failure_.code != TN_OK) continue;  // poisoned: work after a failure is dropped
+    if (poison_) continue;  // work after a failure is dropped
     Status status = item.work();
-    if (!status.ok()) failure_ = {status.code(), status.message()};
+    if (status.ok()) continue;
+    poison_ = std::make_shared<Poison>();
+    poison_->failure = {status.code(), status.message()};
   }
 }
 
@@ -137,7 +146,7 @@ Status enqueue(const tn_exec& exec, Work work, bool finish) {
   if (!finish && !exec.out_done) return {};
   EventHandle done = stream.record();
   if (exec.out_done) *exec.out_done = new EventHandle(done);
-  return finish ? done->wait(UINT64_MAX) : Status();
+  return finish ? done->sync(UINT64_MAX) : Status();
 }
 
 }  // namespace tenon::fakedev

@@ -4,6 +4,7 @@
 // work later and in order, events that carry what went wrong. The first failure of a stream
 // poisons what comes after it until somebody synchronises and is told.
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -46,13 +47,20 @@ struct Failure {
   std::string message;
 };
 
+// A failure of a stream: what follows is dropped until somebody has been told.
+struct Poison {
+  Failure failure;
+  std::atomic<bool> told{false};
+};
+
 struct Event {
   std::mutex mutex;
   std::condition_variable fired_changed;
   bool fired = false;
-  Failure failure;
-  Status wait(uint64_t timeout_ns);
-  void fire(Failure with);
+  std::shared_ptr<Poison> poison;    // NULL: all went well
+  Status wait(uint64_t timeout_ns);  // as a stream does
+  Status sync(uint64_t timeout_ns);  // as the CPU does, which is told of a failure
+  void fire(std::shared_ptr<Poison> with);
 };
 
 using EventHandle = std::shared_ptr<Event>;
@@ -80,7 +88,7 @@ class Stream {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> items_;
-  Failure failure_;
+  std::shared_ptr<Poison> poison_;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "tenon/sdk/trace.hpp"
+
 namespace tenon::fakedev {
 
 // What one run needs once its caller has gone on: descriptions of its own, and where results go.
@@ -142,6 +144,7 @@ std::string Executable::profile() const {
 }
 
 Status Executable::work(Launch& launch) {
+  Span span(ctx_, "device", first_node_);
   if (launch.fail) return {TN_INTERNAL, "the fake device failed, as it was asked to"};
   // What was there when the work was queued must be there until it is done.
   for (DenseView& tensor : launch.device)

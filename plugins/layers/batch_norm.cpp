@@ -12,12 +12,10 @@ class BatchNorm {
     BatchNorm made;
     made.epsilon_ = options.number("epsilon");
     made.momentum_ = options.number("momentum");
-    TN_TRY(scale, initializer_option(ctx, options, "init"));
-    TN_TRY(shift, initializer_option(ctx, options, "bias_init"));
     TN_TRY(zeros, Component::create(ctx, "tenon.initializer/1", "layers.zeros"));
     TN_TRY(ones, Component::create(ctx, "tenon.initializer/1", "layers.ones"));
-    made.scale_ = std::move(scale);
-    made.shift_ = std::move(shift);
+    TN_TRY(init, Initializers::from(ctx, options));
+    made.init_ = std::move(init);
     made.zeros_ = std::move(zeros);
     made.ones_ = std::move(ones);
     return made;
@@ -28,8 +26,8 @@ class BatchNorm {
     TN_TRY(channels, known_size(type, 1, "channels"));
     std::vector<int64_t> shape{channels};
     std::vector<Value> inputs{
-        use.input(0), use.parameter({"weight", shape, &scale_}),
-        use.parameter({"bias", shape, &shift_}),
+        use.input(0), use.parameter({"weight", shape, &init_.weight}),
+        use.parameter({"bias", shape, &init_.bias}),
         use.parameter(
             {.name = "running_mean", .shape = shape, .initializer = &zeros_, .trained = false}),
         use.parameter(
@@ -41,7 +39,8 @@ class BatchNorm {
 
  private:
   double epsilon_ = 0, momentum_ = 0;
-  Component scale_, shift_, zeros_, ones_;
+  Initializers init_;
+  Component zeros_, ones_;
 };
 
 }  // namespace

@@ -23,10 +23,8 @@ class Conv {
     if (!padding.empty() && (!made.same_ || made.transposed_))
       return invalid(cat("option padding: expected numbers", made.transposed_ ? "" : " or same",
                          ", got '", padding, "'"));
-    TN_TRY(weight, initializer_option(ctx, options, "init"));
-    TN_TRY(bias, initializer_option(ctx, options, "bias_init"));
-    made.weight_ = std::move(weight);
-    made.bias_ = std::move(bias);
+    TN_TRY(init, Initializers::from(ctx, options));
+    made.init_ = std::move(init);
     return made;
   }
 
@@ -43,8 +41,8 @@ class Conv {
     std::vector<int64_t> shape{transposed_ ? in : out_, (transposed_ ? out_ : in) / groups_};
     shape.insert(shape.end(), kernel.begin(), kernel.end());
     std::vector<Value> inputs{use.input(0),
-                              use.parameter({"weight", shape, &weight_, reads, writes})};
-    if (has_bias_) inputs.push_back(use.parameter({"bias", {out_}, &bias_, reads, writes}));
+                              use.parameter({"weight", shape, &init_.weight, reads, writes})};
+    if (has_bias_) inputs.push_back(use.parameter({"bias", {out_}, &init_.bias, reads, writes}));
     TN_TRY(stride, per_axis(sizes_[1], n_axes, "stride"));
     TN_TRY(dilation, per_axis(sizes_[2], n_axes, "dilation"));
     std::vector<Attr> attrs{
@@ -67,7 +65,7 @@ class Conv {
   bool has_bias_ = true, transposed_ = false, same_ = false;
   std::vector<std::vector<int64_t>> sizes_;  // kernel, stride, dilation, output_padding
   std::vector<int64_t> padding_;
-  Component weight_, bias_;
+  Initializers init_;
 };
 
 }  // namespace

@@ -11,8 +11,8 @@ class Embedding {
     Embedding made;
     made.count_ = options.integer("count");
     made.width_ = options.integer("width");
-    TN_TRY(weight, initializer_option(ctx, options, "init"));
-    made.weight_ = std::move(weight);
+    TN_TRY(init, Initializers::from(ctx, options, false));
+    made.init_ = std::move(init);
     return made;
   }
 
@@ -23,13 +23,13 @@ class Embedding {
     if (type.dtype != TN_I32 && type.dtype != TN_I64)
       return invalid(
           cat("input 0: expected int32 or int64 numbers of rows, got ", type_text(type)));
-    Value weight = use.parameter({"weight", {count_, width_}, &weight_, 1, width_});
+    Value weight = use.parameter({"weight", {count_, width_}, &init_.weight, 1, width_});
     return use.outputs({use.op("Gather", {weight, use.input(0)}, {{"axis", 0}})});
   }
 
  private:
   int64_t count_ = 0, width_ = 0;
-  Component weight_;
+  Initializers init_;
 };
 
 }  // namespace

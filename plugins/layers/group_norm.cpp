@@ -12,10 +12,8 @@ class GroupNorm {
     GroupNorm made;
     made.groups_ = options.integer("groups");
     made.epsilon_ = options.number("epsilon");
-    TN_TRY(scale, initializer_option(ctx, options, "init"));
-    TN_TRY(shift, initializer_option(ctx, options, "bias_init"));
-    made.scale_ = std::move(scale);
-    made.shift_ = std::move(shift);
+    TN_TRY(init, Initializers::from(ctx, options));
+    made.init_ = std::move(init);
     return made;
   }
 
@@ -25,8 +23,8 @@ class GroupNorm {
     if (channels % groups_)
       return invalid(
           cat("option groups: expected a divisor of the ", channels, " channels, got ", groups_));
-    std::vector<Value> inputs{use.input(0), use.parameter({"weight", {channels}, &scale_}),
-                              use.parameter({"bias", {channels}, &shift_})};
+    std::vector<Value> inputs{use.input(0), use.parameter({"weight", {channels}, &init_.weight}),
+                              use.parameter({"bias", {channels}, &init_.bias})};
     return use.outputs(
         {use.op("GroupNormalization", inputs, {{"num_groups", groups_}, {"epsilon", epsilon_}})});
   }
@@ -34,7 +32,7 @@ class GroupNorm {
  private:
   int64_t groups_ = 1;
   double epsilon_ = 0;
-  Component scale_, shift_;
+  Initializers init_;
 };
 
 }  // namespace

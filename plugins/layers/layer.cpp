@@ -13,6 +13,16 @@ Result<Component> initializer_option(tn_ctx* ctx, const Options& options, std::s
   return made;
 }
 
+Result<Initializers> Initializers::from(tn_ctx* ctx, const Options& options, bool has_bias) {
+  Initializers made;
+  TN_TRY(weight, initializer_option(ctx, options, "init"));
+  made.weight = std::move(weight);
+  if (!has_bias) return Result<Initializers>(std::move(made));
+  TN_TRY(bias, initializer_option(ctx, options, "bias_init"));
+  made.bias = std::move(bias);
+  return Result<Initializers>(std::move(made));
+}
+
 std::string type_text(const Type& type) {
   if (!type.ranked) return dtype_name(type.dtype) + " of unknown rank";
   std::string dims;

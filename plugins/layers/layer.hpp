@@ -13,6 +13,12 @@ namespace tenon::layers {
 // plugin.
 Result<Component> initializer_option(tn_ctx* ctx, const Options& options, std::string_view key);
 
+// The options `init` and, where the layer has a bias, `bias_init`.
+struct Initializers {
+  Component weight, bias;
+  static Result<Initializers> from(tn_ctx* ctx, const Options& options, bool has_bias = true);
+};
+
 // "float32[batch, 3, 8, 8]"
 std::string type_text(const Type& type);
 

@@ -13,10 +13,8 @@ class LayerNorm {
     made.epsilon_ = options.number("epsilon");
     made.axes_ = options.integer("axes");
     made.has_bias_ = options.flag("bias");
-    TN_TRY(scale, initializer_option(ctx, options, "init"));
-    TN_TRY(shift, initializer_option(ctx, options, "bias_init"));
-    made.scale_ = std::move(scale);
-    made.shift_ = std::move(shift);
+    TN_TRY(init, Initializers::from(ctx, options));
+    made.init_ = std::move(init);
     return made;
   }
 
@@ -27,8 +25,8 @@ class LayerNorm {
       TN_TRY(size, known_size(type, axis, "features"));
       shape.push_back(size);
     }
-    std::vector<Value> inputs{use.input(0), use.parameter({"weight", shape, &scale_})};
-    if (has_bias_) inputs.push_back(use.parameter({"bias", shape, &shift_}));
+    std::vector<Value> inputs{use.input(0), use.parameter({"weight", shape, &init_.weight})};
+    if (has_bias_) inputs.push_back(use.parameter({"bias", shape, &init_.bias}));
     return use.outputs(
         {use.op("LayerNormalization", inputs, {{"axis", -axes_}, {"epsilon", epsilon_}})});
   }
@@ -37,7 +35,7 @@ class LayerNorm {
   double epsilon_ = 0;
   int64_t axes_ = 1;
   bool has_bias_ = true;
-  Component scale_, shift_;
+  Initializers init_;
 };
 
 }  // namespace

@@ -11,18 +11,16 @@ class Linear {
     Linear made;
     made.out_ = options.integer("out");
     made.has_bias_ = options.flag("bias");
-    TN_TRY(weight, initializer_option(ctx, options, "init"));
-    TN_TRY(bias, initializer_option(ctx, options, "bias_init"));
-    made.weight_ = std::move(weight);
-    made.bias_ = std::move(bias);
+    TN_TRY(init, Initializers::from(ctx, options));
+    made.init_ = std::move(init);
     return made;
   }
 
   Result<std::vector<Value>> build(LayerUse& use) const {
     TN_TRY(type, one_input(use, 2));
     TN_TRY(in, known_size(type, -1, "features"));
-    Value weight = use.parameter({"weight", {out_, in}, &weight_, in, out_});
-    Value bias = has_bias_ ? use.parameter({"bias", {out_}, &bias_, in, out_}) : Value{};
+    Value weight = use.parameter({"weight", {out_, in}, &init_.weight, in, out_});
+    Value bias = has_bias_ ? use.parameter({"bias", {out_}, &init_.bias, in, out_}) : Value{};
     TN_CHECK(use.status());
     return use.outputs({affine(use, use.input(0), weight, bias)});
   }
@@ -30,7 +28,7 @@ class Linear {
  private:
   int64_t out_ = 0;
   bool has_bias_ = true;
-  Component weight_, bias_;
+  Initializers init_;
 };
 
 }  // namespace

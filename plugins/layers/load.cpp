@@ -3,6 +3,7 @@
 // as safetensors into a network of layers.
 #include <set>
 
+#include "tenon/sdk/number.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
@@ -13,8 +14,9 @@ namespace {
 
 class Load {
  public:
-  static Result<Load> create(tn_ctx*, const Options& options) {
+  static Result<Load> create(tn_ctx* ctx, const Options& options) {
     Load made;
+    made.ctx_ = ctx;
     tn_any given = options.get("weights");
     if (given.tag != TN_ANY_GRAPH)
       return invalid("option weights: expected a model with the weights, got none");
@@ -69,13 +71,20 @@ class Load {
     Type type = constant.type();
     return type.dtype == TN_F32 && type.rank() > 0;
   }
-  static Status put(EditView edit, const std::string& name, const Tensor& tensor) {
+  Status put(EditView edit, const std::string& name, const Tensor& tensor) const {
     Value old = edit.graph().find(name);
     Type have = old.type();
     std::vector<int64_t> shape(shape_of(tensor.dl()).begin(), shape_of(tensor.dl()).end());
-    if (dtype_of(tensor.dl()) != TN_F32 || shape != have.dims)
+    // A state dict that was saved in 16 bits: each of its numbers is one of float32 too.
+    uint32_t dtype = dtype_of(tensor.dl());
+    if ((dtype == TN_F16 || dtype == TN_BF16) && shape == have.dims) {
+      TN_TRY(numbers, numbers_as<float>(tensor.dl()));
+      TN_TRY(wide, Tensor::of<float>(ctx_, TN_F32, shape, numbers));
+      return put(edit, name, wide);
+    }
+    if (dtype != TN_F32 || shape != have.dims)
       return invalid(cat("option weights: ", name, ": expected ", type_text(have), ", got ",
-                         type_text(Type(dtype_of(tensor.dl()), shape))));
+                         type_text(Type(dtype, shape))));
     tn_any train = old.note("train");
     TN_CHECK(Status(services.edit->set_value_name(edit.raw, old.id, str(name + "/before"))));
     TN_TRY(fresh, edit.constant(tensor, name));
@@ -83,6 +92,7 @@ class Load {
     return edit.replace(old, fresh);
   }
 
+  tn_ctx* ctx_ = nullptr;
   std::vector<std::pair<std::string, Tensor>> weights_;
   std::string prefix_;
   bool partial_ = false;

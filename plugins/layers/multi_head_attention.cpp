@@ -16,18 +16,17 @@ class Attention {
     made.heads_ = options.integer("heads");
     made.causal_ = options.flag("causal");
     made.has_bias_ = options.flag("bias");
-    TN_TRY(in, initializer_option(ctx, options, "init"));
+    TN_TRY(init, Initializers::from(ctx, options));
     TN_TRY(out, initializer_option(ctx, options, "out_init"));
-    TN_TRY(bias, initializer_option(ctx, options, "bias_init"));
-    made.in_ = std::move(in);
+    made.init_ = std::move(init);
     made.out_ = std::move(out);
-    made.bias_ = std::move(bias);
     return made;
   }
 
   Result<std::vector<Value>> build(LayerUse& use) const {
     TN_TRY(width, checked_width(use));
-    Value weight = use.parameter({"in_proj_weight", {3 * width, width}, &in_, width, 3 * width});
+    Value weight =
+        use.parameter({"in_proj_weight", {3 * width, width}, &init_.weight, width, 3 * width});
     Value bias = bias_of(use, "in_proj_bias", 3 * width, width);
     Value out = use.parameter({"out_proj.weight", {width, width}, &out_, width, width});
     Value out_bias = bias_of(use, "out_proj.bias", width, width);
@@ -69,7 +68,7 @@ class Attention {
     return width;
   }
   Value bias_of(LayerUse& use, std::string_view name, int64_t size, int64_t width) const {
-    return has_bias_ ? use.parameter({name, {size}, &bias_, width, size}) : Value{};
+    return has_bias_ ? use.parameter({name, {size}, &init_.bias, width, size}) : Value{};
   }
   static std::vector<Value> thirds(LayerUse& use, Value whole, int64_t axis) {
     Node made = use.scoped({.type = "Split",
@@ -88,7 +87,8 @@ class Attention {
 
   int64_t heads_ = 1;
   bool causal_ = false, has_bias_ = true;
-  Component in_, out_, bias_;
+  Initializers init_;
+  Component out_;
 };
 
 }  // namespace

@@ -11,10 +11,8 @@ Result<Recurrent> Recurrent::create(tn_ctx* ctx, const Options& options, const C
   made.directions_ = options.flag("bidirectional") ? 2 : 1;
   made.dropout_ = options.number("dropout");
   made.has_bias_ = options.flag("bias");
-  TN_TRY(init, initializer_option(ctx, options, "init"));
-  TN_TRY(bias, initializer_option(ctx, options, "bias_init"));
+  TN_TRY(init, Initializers::from(ctx, options));
   made.init_ = std::move(init);
-  made.bias_init_ = std::move(bias);
   return made;
 }
 
@@ -38,14 +36,15 @@ Recurrent::Operands Recurrent::operands(LayerUse& use, int64_t layer, int64_t in
   for (int64_t d = 0; d < directions_; ++d) {
     std::string end = cat("_l", layer, d ? "_reverse" : "");
     std::string names[] = {"weight_ih" + end, "weight_hh" + end, "bias_ih" + end, "bias_hh" + end};
-    w.push_back(reordered(use, use.parameter({names[0], {rows, in}, &init_, hidden_, hidden_})));
-    r.push_back(
-        reordered(use, use.parameter({names[1], {rows, hidden_}, &init_, hidden_, hidden_})));
+    w.push_back(
+        reordered(use, use.parameter({names[0], {rows, in}, &init_.weight, hidden_, hidden_})));
+    r.push_back(reordered(
+        use, use.parameter({names[1], {rows, hidden_}, &init_.weight, hidden_, hidden_})));
     if (!has_bias_) continue;
     std::vector<Value> both;
     for (int i : {2, 3})
       both.push_back(
-          reordered(use, use.parameter({names[i], {rows}, &bias_init_, hidden_, hidden_})));
+          reordered(use, use.parameter({names[i], {rows}, &init_.bias, hidden_, hidden_})));
     b.push_back(use.op("Concat", both, {{"axis", 1}}));
   }
   auto joined = [&](const std::vector<Value>& parts) {

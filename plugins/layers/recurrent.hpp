@@ -35,7 +35,7 @@ class Recurrent {
   int64_t hidden_ = 0, layers_ = 1, directions_ = 1;
   bool has_bias_ = true;
   double dropout_ = 0;
-  Component init_, bias_init_;
+  Initializers init_;
 };
 
 }  // namespace tenon::layers

@@ -11,22 +11,22 @@ class RmsNorm {
   static Result<RmsNorm> create(tn_ctx* ctx, const Options& options) {
     RmsNorm made;
     made.epsilon_ = options.number("epsilon");
-    TN_TRY(scale, initializer_option(ctx, options, "init"));
-    made.scale_ = std::move(scale);
+    TN_TRY(init, Initializers::from(ctx, options, false));
+    made.init_ = std::move(init);
     return made;
   }
 
   Result<std::vector<Value>> build(LayerUse& use) const {
     TN_TRY(type, one_input(use, 2));
     TN_TRY(size, known_size(type, -1, "features"));
-    Value scale = use.parameter({"weight", {size}, &scale_});
+    Value scale = use.parameter({"weight", {size}, &init_.weight});
     return use.outputs(
         {use.op("RMSNormalization", {use.input(0), scale}, {{"axis", -1}, {"epsilon", epsilon_}})});
   }
 
  private:
   double epsilon_ = 0;
-  Component scale_;
+  Initializers init_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "concat_elision.hpp"
 #include "join_steps.hpp"
 #include "team/openmp.hpp"
 #include "team/team.hpp"
@@ -110,6 +111,7 @@ Executable::Executable(const Graph& graph, const CompileOptions& options, Weight
     at_the_end.replaces_states = false;
     plan_ = Lowering(graph, at_the_end, store).run();
   }
+  elide_concats(plan_);
   join_steps(plan_);
   arena_ = lay_out_arena(plan_);
   for (const Step& step : plan_.steps)
@@ -187,6 +189,25 @@ void Executable::fill(Slot& slot, const RunRequest& request) const {
   apply(slot.io_patches);
 }
 
+namespace {
+
+class StepSpan {
+ public:
+  StepSpan(const RunRequest& request, const std::string& name) : request_(request) {
+    if (request_.span != nullptr) request_.span(request_.traced, &name);
+  }
+  ~StepSpan() {
+    if (request_.span != nullptr) request_.span(request_.traced, nullptr);
+  }
+  StepSpan(const StepSpan&) = delete;
+  StepSpan& operator=(const StepSpan&) = delete;
+
+ private:
+  const RunRequest& request_;
+};
+
+}  // namespace
+
 const char* Executable::execute(Slot& slot,
                                 team::Hold& team,
                                 const RunRequest& request,
@@ -201,6 +222,7 @@ const char* Executable::execute(Slot& slot,
     bool may_stop = request.is_cancelled != nullptr && i < plan_.first_commit;
     if (may_stop && request.is_cancelled(request.cancel)) return "cancelled";
     Clock::time_point begin = request.step_ns == nullptr ? Clock::time_point() : Clock::now();
+    StepSpan span(request, call.step->name);
     team.set_ids_meet(call.ids_meet);
     if (call.step->kernel_function) {
       const char* error = call.step->kernel_function(context, call.pointers.data());

@@ -35,6 +35,8 @@ struct CompileError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+struct Handler;
+
 class Lowering {
  public:
   static constexpr int64_t kFewNumbers = 16384;
@@ -55,8 +57,9 @@ class Lowering {
   const dnnl::engine& engine() const { return store_.engine(); }
   WeightStore& weights() { return store_; }
   Plan& plan() { return plan_; }
+  const Buffer& buffer(const View& view) const { return plan_.buffers[view.buffer]; }
   bool is_constant_view(const View& view) const {
-    return plan_.buffers[view.buffer].kind == Buffer::Kind::kConstant;
+    return buffer(view).kind == Buffer::Kind::kConstant;
   }
   // The type in which real numbers are kept between nodes.
   ElementType real_type() const { return options_.bf16 ? ElementType::kBf16 : ElementType::kF32; }
@@ -110,6 +113,9 @@ class Lowering {
     return found == kept_.end() ? nullptr : &found->second;
   }
 
+  // How the node that is being lowered is computed; handlers/choice.hpp fills it in.
+  Choice& choice() { return *choice_; }
+
   // ---- steps ----
   void add_step(Step step) { plan_.steps.push_back(std::move(step)); }
   // Adds the primitive with scratch memory for its scratchpad.
@@ -138,6 +144,7 @@ class Lowering {
     std::vector<View> others;  // the same value in other types or layouts
   };
   bool makes_nothing(const Node& node);
+  void lower(int node, const Handler& handler);
   void place_inputs_and_constants();
   void place_outputs();
   void place_states();
@@ -150,6 +157,7 @@ class Lowering {
   Plan plan_;
   std::vector<State> states_;
   std::vector<bool> node_done_;
+  std::shared_ptr<Choice> choice_;
   std::map<std::pair<int, std::string>, Place> kept_;
 };
 

@@ -2,7 +2,6 @@
 // The backend "onednn": see README.md. This file is the ABI's side of it.
 
 #include <array>
-#include <map>
 #include <memory>
 #include <mutex>
 
@@ -11,6 +10,7 @@
 #include "claim.hpp"
 #include "executable.hpp"
 #include "importer.hpp"
+#include "report.hpp"
 #include "rewrites/rewrites.hpp"
 #include "state_layout.hpp"
 #include "state_store.hpp"
@@ -21,41 +21,13 @@ namespace {
 
 constexpr size_t kInlinePointers = 64;
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out + "\"";
-}
-
 bool is_cancelled(const void* cancel) {
   return services.cancel->requested(static_cast<const tn_cancel*>(cancel)) != 0;
 }
 
-// What the steps of a plan read and write, and the least that any plan of the graph must: its
-// inputs, constants and outputs once, and each state that changes once in and once out.
-std::pair<int64_t, int64_t> moved_and_ideal(const Graph& graph, const Plan& plan) {
-  double moved = 0;
-  for (const Step& step : plan.steps)
-    moved += step.bytes;
-  int64_t ideal = 0;
-  for (const Value& value : graph.values) {
-    bool is_constant = value.data != nullptr && !value.users.empty();
-    if (is_constant) ideal += value.bytes();
-  }
-  for (const std::vector<int>* ends : {&graph.inputs, &graph.outputs}) {
-    for (int value : *ends)
-      ideal += graph.values[static_cast<size_t>(value)].bytes();
-  }
-  for (const auto& [before, after] : graph.states)
-    ideal += graph.values[static_cast<size_t>(before)].bytes() * (after == before ? 1 : 2);
-  return {static_cast<int64_t>(moved), ideal};
-}
-
 // A compiled part with what the ABI wants to know about it.
 struct Compiled {
+  tn_ctx* ctx;
   Imported imported;
   std::unique_ptr<Executable> executable;
   std::vector<DenseView> inputs;    // what a run must bring
@@ -66,6 +38,11 @@ struct Compiled {
   std::mutex mutex;                 // guards step_ns
   std::vector<uint64_t> step_ns;    // of the last profiled run
 };
+
+void span(const void* traced, const std::string* name) {
+  auto* ctx = static_cast<tn_ctx*>(const_cast<void*>(traced));
+  name ? services.trace->begin(ctx, str("node"), str(*name)) : services.trace->end(ctx);
+}
 
 WinogradUse winograd_use(std::string_view name) {
   if (name == "off") return WinogradUse::kOff;
@@ -90,6 +67,16 @@ Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
   return {};
 }
 
+// As aligned_bytes, counted as this plugin's: tenon_plugin_balance tells what packed weights take.
+std::shared_ptr<void> counted_bytes(tn_ctx* ctx, int64_t bytes) {
+  BlockForm form = block_form(bytes);
+  void* memory = services.memory->alloc(ctx, form.bytes, form.align, str("packed weights"));
+  if (memory == nullptr) throw std::bad_alloc();
+  prepare_block(memory, form);
+  return {memory,
+          [ctx, form](void* block) { services.memory->free(ctx, block, form.bytes, form.align); }};
+}
+
 }  // namespace
 
 class OneDnn {
@@ -97,6 +84,8 @@ class OneDnn {
   static Result<OneDnn> create(tn_ctx* ctx, const Options& options) {
     OneDnn made;
     made.ctx_ = ctx;
+    made.store_ =
+        std::make_unique<WeightStore>([ctx](int64_t bytes) { return counted_bytes(ctx, bytes); });
     made.precision_ = options.text("precision", "fp32");
     made.winograd_ = options.text("winograd", "auto");
     made.threads_ = options.integer("threads", 0);
@@ -155,6 +144,7 @@ class OneDnn {
 
   Result<void*> compile(const tn_graph* part, int32_t, const Options& options) {
     auto made = std::make_unique<Compiled>();
+    made->ctx = ctx_;
     TN_TRY(imported, import_graph(part));
     made->imported = std::move(imported);
     rewrite(made->imported.graph);
@@ -213,38 +203,13 @@ class OneDnn {
 
   Status describe(void* exe, Sink& out) {
     const Compiled& compiled = *static_cast<Compiled*>(exe);
-    const Executable& executable = *compiled.executable;
-    auto [moved, ideal] = moved_and_ideal(compiled.imported.graph, executable.plan());
-    std::map<std::string, int> kernels;
-    for (const Step& step : executable.plan().steps)
-      ++kernels[step.kernel];
-    std::string text = cat("{\"precision\": ", quoted(compiled.precision),
-                           ", \"steps\": ", executable.plan().steps.size(),
-                           ", \"reorders\": ", executable.plan().n_reorders,
-                           ", \"arena_bytes\": ", executable.arena().bytes,
-                           ", \"arena_lower_bound_bytes\": ", executable.arena().lower_bound,
-                           ", \"bytes_moved\": ", moved, ", \"bytes_moved_ideal\": ", ideal,
-                           ", \"packed_bytes\": ", executable.plan().packed_bytes,
-                           ", \"threads\": ", executable.threads(), ", \"kernels\": {");
-    const char* separator = "";
-    for (const auto& [kernel, count] : kernels) {
-      text += cat(separator, quoted(kernel), ": ", count);
-      separator = ", ";
-    }
-    return out.write(text + "}}");
+    return out.write(described(compiled.imported.graph, *compiled.executable, compiled.precision));
   }
 
   Status profile(void* exe, Sink& out) {
     Compiled& compiled = *static_cast<Compiled*>(exe);
     std::lock_guard<std::mutex> lock(compiled.mutex);
-    std::string text = "[";
-    for (const StepRow& row : rows_of(compiled)) {
-      text +=
-          cat(text.size() == 1 ? "" : ", ", "{\"name\": ", quoted(row.step->name),
-              ", \"op\": ", quoted(row.step->op), ", \"kernel\": ", quoted(row.step->kernel),
-              ", \"ns\": ", row.ns, ", \"flops\": ", row.flops, ", \"bytes\": ", row.bytes, "}");
-    }
-    return out.write(text + "]");
+    return out.write(profiled(compiled.executable->plan(), compiled.step_ns));
   }
 
  private:
@@ -258,29 +223,6 @@ class OneDnn {
       log_line(ctx_, TN_LOG_WARNING, cat("precision=bf16 keeps real numbers in ", made));
     });
     return made;
-  }
-
-  struct StepRow {
-    const Step* step;
-    uint64_t ns;
-    double flops;
-    double bytes;
-  };
-
-  // A step that runs in parts is one row.
-  static std::vector<StepRow> rows_of(const Compiled& compiled) {
-    std::vector<StepRow> rows;
-    std::map<std::pair<std::string_view, std::string_view>, size_t> known;
-    const std::vector<Step>& steps = compiled.executable->plan().steps;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      auto [at, is_new] = known.try_emplace({steps[i].name, steps[i].kernel}, rows.size());
-      if (is_new) rows.push_back({&steps[i], 0, 0, 0});
-      StepRow& row = rows[at->second];
-      row.ns += compiled.step_ns[i];
-      row.flops += steps[i].flops;
-      row.bytes += steps[i].bytes;
-    }
-    return rows;
   }
 
   static StateStore& store_of(void* state) { return *static_cast<StateStore*>(state); }
@@ -327,6 +269,10 @@ class OneDnn {
       request.is_cancelled = is_cancelled;
       request.cancel = exec->cancel;
     }
+    if (services.trace->enabled(compiled.ctx)) {
+      request.span = span;
+      request.traced = compiled.ctx;
+    }
     std::vector<uint64_t> step_ns;
     if (exec->flags & TN_EXEC_PROFILE) {
       step_ns.resize(compiled.step_ns.size());
@@ -350,7 +296,7 @@ class OneDnn {
   std::string precision_ = "fp32";
   std::string winograd_ = "auto";
   int64_t threads_ = 0;
-  std::unique_ptr<WeightStore> store_ = std::make_unique<WeightStore>();
+  std::unique_ptr<WeightStore> store_;
 };
 
 }  // namespace tenon::onednn

@@ -44,10 +44,22 @@ struct Argument {  // of a primitive
 // by runs of other threads. Returns what is wrong with the data ("index 7 of 5 rows"), or nullptr.
 using KernelFunction = std::function<const char*(const kernels::Context&, void* const* pointers)>;
 
+// Which of an operator's implementations computes a node, and why those in front of it in the
+// operator's list do not.
+struct Refusal {
+  std::string implementation;
+  std::string why;
+};
+struct Choice {
+  std::string implementation;
+  std::vector<Refusal> refusals;
+};
+
 struct Step {
   std::string name = {};    // of the node, for people
   std::string op = {};      // of the node
   std::string kernel = {};  // "jit:avx512_core", "tenon:pointwise (generated)", ...
+  std::shared_ptr<const Choice> choice = {};  // shared by the node's steps; empty: there is one way
   double flops = 0;
   double bytes = 0;
   dnnl::primitive primitive = {};  // empty: `kernel_function` runs
@@ -57,6 +69,9 @@ struct Step {
   // Of a step that is one pointwise group: places are its sources, then its targets.
   std::shared_ptr<const kernels::PointwisePlan> pointwise = {};
   size_t n_sources = 0;
+  // Of a copy of inputs that lie end to end in the result: the bytes of each. Places are theirs, then
+  // the result's.
+  std::vector<int64_t> end_to_end = {};
   bool always_succeeds = false;  // no data makes it fail; primitives never do
 };
 

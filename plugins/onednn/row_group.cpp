@@ -49,7 +49,7 @@ class RowGroup {
     collect(first);
   }
 
-  bool is_worth_it() const {
+  bool has_chain() const {
     auto has = [&](Part part) {
       return std::any_of(members_.begin(), members_.end(),
                          [&](const Member& member) { return member.part == part; });
@@ -313,11 +313,10 @@ void RowGroup::lower() {
 
 }  // namespace
 
-bool lower_row_group(Lowering& lowering, int first) {
-  RowGroup group(lowering, first);
-  if (!group.is_worth_it()) return false;
-  group.lower();
-  return true;
+std::function<void()> find_row_group(Lowering& lowering, int first) {
+  auto group = std::make_shared<RowGroup>(lowering, first);
+  if (!group->has_chain()) return {};
+  return [group] { group->lower(); };
 }
 
 }  // namespace tenon::onednn

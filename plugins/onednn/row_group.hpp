@@ -8,11 +8,13 @@
 //
 // Needs: f32 or bf16 in row-major order; the reduction keeps its axis.
 
+#include <functional>
+
 #include "lowering.hpp"
 
 namespace tenon::onednn {
 
-// Whether the node begins such a chain, which then has its step; else nothing is changed.
-bool lower_row_group(Lowering& lowering, int first);
+// What adds the step of such a chain that begins with the node; empty: it begins none.
+std::function<void()> find_row_group(Lowering& lowering, int first);
 
 }  // namespace tenon::onednn

@@ -210,80 +210,6 @@ struct Absorber {
   }
 };
 
-dnnl::memory::desc aligned_descriptor(const View& view, const Dims& dims) {
-  Dims padded(dims.size(), 1);
-  Dims strides(dims.size(), 1);
-  if (view.count() != 1 && element_count(dims) == view.count()) {  // folded with the result
-    return {dims, dnnl_type(view.type), row_major_strides(dims)};
-  }
-  size_t shift = dims.size() >= view.dims.size() ? dims.size() - view.dims.size() : 0;
-  for (size_t i = 0; i < view.dims.size() && i + shift < dims.size(); ++i) {
-    padded[i + shift] = view.dims[i];
-  }
-  if (view.dims.size() > dims.size()) padded.back() = view.dims.back();
-  if (element_count(padded) != view.count()) throw CompileError("operand does not fold");
-  return {padded, dnnl_type(view.type), row_major_strides(padded)};
-}
-
-struct PostOpBuilder {
-  Lowering& lowering;
-  const FuseRequest& request;
-  Fused& fused;
-  dnnl::post_ops ops;
-  bool has_sum = false;
-
-  void eltwise(const Eltwise& e) { ops.append_eltwise(e.algorithm, e.alpha, e.beta); }
-
-  void binary(dnnl::algorithm algorithm, const View& view, const dnnl::memory::desc& desc) {
-    int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops.len()) | DNNL_ARG_SRC_1;
-    ops.append_binary(algorithm, desc);
-    fused.arguments.push_back({id, place_of(view), desc});
-  }
-
-  bool can_sum(const TailOp& op, const View& other) const {
-    if (has_sum || op.binary != dnnl::algorithm::binary_add) return false;
-    const std::vector<int>& sources = request.src_buffers;
-    const Buffer& buffer = lowering.plan().buffers[other.buffer];
-    bool is_int8 = fused.dst.type == ElementType::kU8 || fused.dst.type == ElementType::kS8;
-    return other.type == fused.dst.type && other.is_quantized() == is_int8 &&
-           other.dims == fused.dst.dims && other.offset == 0 && buffer.bytes == other.bytes() &&
-           same_strides(other.dims, other.strides, fused.dst.strides) &&
-           std::find(sources.begin(), sources.end(), other.buffer) == sources.end() &&
-           lowering.dies_with(other, op.node);
-  }
-
-  void add(const TailOp& op) {
-    if (op.eltwise) return eltwise(*op.eltwise);
-    View other = lowering.view(op.other);
-    if (can_sum(op, other)) {
-      has_sum = true;
-      float scale = other.is_quantized() ? other.quant.scale : 1.0F;
-      ops.append_sum(scale, other.quant.zero_point, dnnl_type(other.type));
-      fused.dst.buffer = other.buffer;
-      return;
-    }
-    bool is_full = other.dims == fused.dst.dims;
-    const Dims strides = is_full ? fused.dst.strides : row_major_strides(other.dims);
-    bool in_place = same_strides(other.dims, other.strides, strides);
-    if (!other.is_quantized() || !in_place) {
-      bool keep = in_place && (other.type == ElementType::kF32 || other.type == ElementType::kBf16);
-      if (!keep) other = lowering.read(op.other, lowering.real_type(), strides);
-    }
-    const View seen = request.is_turned ? turned(other) : other;
-    dnnl::memory::desc desc = is_full && request.dims == seen.dims
-                                  ? descriptor(seen)
-                                  : aligned_descriptor(seen, request.dims);
-    if (!other.is_quantized()) return binary(op.binary, other, desc);
-    // x + s * (q - z) = s * ((x / s - z) + q);  x * s * q = (s * x) * q
-    float scale = other.quant.scale;
-    bool is_sum = op.binary == dnnl::algorithm::binary_add;
-    float zero = static_cast<float>(other.quant.zero_point);
-    eltwise({dnnl::algorithm::eltwise_linear, is_sum ? 1.0F / scale : scale, is_sum ? -zero : 0});
-    binary(op.binary, other, desc);
-    if (is_sum) eltwise({dnnl::algorithm::eltwise_linear, scale, 0});
-  }
-};
-
 }  // namespace
 
 std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node& node) {
@@ -364,35 +290,18 @@ Tail find_tail(Lowering& lowering, int node, int channel_axis) {
   return absorber.tail;
 }
 
+Tail find_tail_with_bias(Lowering& lowering, int node, int channel_axis) {
+  Tail tail = find_tail(lowering, node, channel_axis);
+  if (tail.bias == kNone) return tail;
+  tail.ops.insert(tail.ops.begin(),
+                  TailOp{tail.nodes.front(), std::nullopt, dnnl::algorithm::binary_add, tail.bias});
+  tail.bias = kNone;
+  return tail;
+}
+
 void mark_absorbed(Lowering& lowering, const Tail& tail) {
   for (int node : tail.nodes)
     lowering.mark_done(node);
-}
-
-Fused fuse(Lowering& lowering, const Tail& tail, const FuseRequest& request) {
-  const Value& result = lowering.graph().values[tail.result];
-  Fused fused;
-  fused.dst.type = tail.quant ? tail.quant_type : lowering.stored_type(tail.result);
-  fused.dst.dims = result.dims;
-  fused.dst.strides = request.result_strides;
-  fused.attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  PostOpBuilder builder{lowering, request, fused, {}, false};
-  for (const TailOp& op : tail.ops)
-    builder.add(op);
-  fused.attr.set_post_ops(builder.ops);
-  if (tail.quant) {
-    dnnl::memory::desc scalar({1}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
-    fused.attr.set_scales_mask(DNNL_ARG_DST, 0);
-    fused.arguments.push_back(
-        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, lowering.floats({tail.quant->scale}), scalar});
-    if (tail.quant->zero_point != 0) {
-      dnnl::memory::desc zero({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1});
-      fused.attr.set_zero_points_mask(DNNL_ARG_DST, 0);
-      fused.arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_DST,
-                                 lowering.integers({tail.quant->zero_point}), zero});
-    }
-  }
-  return fused;
 }
 
 }  // namespace tenon::onednn

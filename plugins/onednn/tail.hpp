@@ -45,15 +45,27 @@ struct Tail {
 
 // The chain behind output 0 of `node`; channel_axis is that of the bias. Marks nothing.
 Tail find_tail(Lowering& lowering, int node, int channel_axis);
+// The same of a node with a bias of its own: what looks like one is an ordinary operand.
+Tail find_tail_with_bias(Lowering& lowering, int node, int channel_axis);
 // Just the node's own output.
 Tail empty_tail(const Lowering& lowering, int node);
 void mark_absorbed(Lowering& lowering, const Tail& tail);
 
-// A tail as oneDNN wants it.
+// What a post-op combines the result with. Until it is bound, a view without memory may say how it
+// will be read.
+struct PostOperand {
+  int id = 0;  // DNNL_ARG_*
+  int value = kNone;
+  View view = {};
+  bool is_read = false;  // Lowering::read brings it into the view's type and strides
+  dnnl::memory::desc desc = {};
+};
+// A tail as a oneDNN primitive's description wants it.
 struct Fused {
+  std::string why_not;        // it cannot be; then nothing else is filled in
   dnnl::primitive_attr attr;  // post-ops, destination scale and zero point; scratchpad by the user
-  View dst;
-  std::vector<Argument> arguments;
+  View dst;                   // in the memory of a summand, or in none yet
+  std::vector<PostOperand> operands;
 };
 // dims: as the primitive sees the result (a product may be folded to two axes). is_turned: it sees
 // the last two axes swapped, the last having extent 1. src_buffers may not be overwritten.
@@ -64,7 +76,9 @@ struct FuseRequest {
   bool is_turned = false;
   std::vector<int> src_buffers = {};
 };
-Fused fuse(Lowering& lowering, const Tail& tail, const FuseRequest& request);
+Fused fuse(const Lowering& lowering, const Tail& tail, const FuseRequest& request);
+// Brings the operands to where the primitive reads them.
+std::vector<Argument> bind(Lowering& lowering, const Tail& tail, const Fused& fused);
 
 // Constant per-tensor parameters of a QuantizeLinear or DequantizeLinear node.
 std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node& node);

@@ -14,14 +14,6 @@ namespace {
 
 constexpr size_t kAlign = 64, kHugePage = size_t{2} << 20;
 
-// Layers of few rows read each weight once and wait for memory: with pages of 2 MiB they no longer
-// wait for address translation too. Only whole pages, so nothing grows; a refusal changes nothing.
-void* huge_aligned(size_t size) {
-  void* p = std::aligned_alloc(kHugePage, (size + kHugePage - 1) / kHugePage * kHugePage);
-  if (p != nullptr) madvise(p, size / kHugePage * kHugePage, MADV_HUGEPAGE);
-  return p;
-}
-
 // FNV-1a over up to 4 KiB of samples: enough to tell two models apart, cheap for large weights.
 uint64_t sample_hash(const void* data, size_t bytes) {
   const unsigned char* p = static_cast<const unsigned char*>(data);
@@ -38,11 +30,24 @@ void AlignedDelete::operator()(void* p) const {
   std::free(p);
 }
 
-std::shared_ptr<void> aligned_bytes(int64_t bytes) {
+BlockForm block_form(int64_t bytes) {
   size_t size = (static_cast<size_t>(bytes) / kAlign + 1) * kAlign;
-  void* p = size < kHugePage ? std::aligned_alloc(kAlign, size) : huge_aligned(size);
+  if (size < kHugePage) return {size, size, kAlign};
+  return {size, (size + kHugePage - 1) / kHugePage * kHugePage, kHugePage};
+}
+
+// Layers of few rows read each weight once and wait for memory: with pages of 2 MiB they no longer
+// wait for address translation too. Only whole pages, so nothing grows; a refusal changes nothing.
+void prepare_block(void* memory, const BlockForm& form) {
+  if (form.align == kHugePage) madvise(memory, form.used / kHugePage * kHugePage, MADV_HUGEPAGE);
+  std::memset(memory, 0, form.used);
+}
+
+std::shared_ptr<void> aligned_bytes(int64_t bytes) {
+  BlockForm form = block_form(bytes);
+  void* p = std::aligned_alloc(form.align, form.bytes);
   if (p == nullptr) throw std::bad_alloc();
-  std::memset(p, 0, size);
+  prepare_block(p, form);
   return {p, AlignedDelete()};
 }
 
@@ -67,7 +72,7 @@ std::shared_ptr<const void> WeightStore::packed(const void* data,
                                                 const dnnl::memory::desc& to) {
   const Key key{data, sample_hash(data, from.get_size()), from, to};
   if (std::shared_ptr<const void> found = find(key)) return found;
-  std::shared_ptr<void> target = aligned_bytes(static_cast<int64_t>(to.get_size()));
+  std::shared_ptr<void> target = allocate_(static_cast<int64_t>(to.get_size()));
   dnnl::stream stream(engine_);
   dnnl::memory source(from, engine_, const_cast<void*>(data));
   dnnl::memory result(to, engine_, target.get());
@@ -84,7 +89,7 @@ std::shared_ptr<const void> WeightStore::made(const void* data,
   Key key{data, sample_hash(data, static_cast<size_t>(source_bytes))};
   key.form = form;
   if (std::shared_ptr<const void> found = find(key)) return found;
-  std::shared_ptr<void> target = aligned_bytes(bytes);
+  std::shared_ptr<void> target = allocate_(bytes);
   fill(target.get());
   return keep(std::move(key), target);
 }

@@ -22,8 +22,18 @@ struct AlignedDelete {
 // 64-byte aligned, zeroed; large ones in huge pages where the system has them.
 std::shared_ptr<void> aligned_bytes(int64_t bytes);
 
+// What such a block asks of an allocator, and what makes one of the memory that it gave.
+struct BlockForm {
+  size_t used, bytes, align;  // bytes: used, rounded up
+};
+BlockForm block_form(int64_t bytes);
+void prepare_block(void* memory, const BlockForm& form);
+
 class WeightStore {
  public:
+  using Allocate = std::function<std::shared_ptr<void>(int64_t bytes)>;  // as aligned_bytes
+  explicit WeightStore(Allocate allocate = aligned_bytes) : allocate_(std::move(allocate)) {}
+
   // source: dense constant at `data`, described by `from`. The result holds it in layout `to`.
   std::shared_ptr<const void> packed(const void* data,
                                      const dnnl::memory::desc& from,
@@ -53,6 +63,7 @@ class WeightStore {
   std::shared_ptr<const void> find(const Key& key);
   std::shared_ptr<const void> keep(Key key, std::shared_ptr<const void> packed);
 
+  Allocate allocate_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   std::mutex mutex_;
   std::vector<Entry> entries_;

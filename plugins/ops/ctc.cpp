@@ -51,6 +51,7 @@ struct Sample {
 Logs along(const Sample& of) {
   int64_t n = of.states();
   Logs a(static_cast<size_t>(of.frames * n), kNever);
+  if (of.frames == 0) return a;
   auto at = [&](int64_t t, int64_t s) -> double& { return a[static_cast<size_t>(t * n + s)]; };
   for (int64_t s = 0; s < std::min<int64_t>(n, 2); ++s)
     at(0, s) = of.p(0, s);

@@ -88,8 +88,8 @@ Result<std::vector<Value>> dropout_decompose(EditView edit, Node node) {
   }
   Value ratio = node.input(1) ? b.cast(node.input(1), TN_F32) : b.number(0.5, TN_F32);
   ratio = b.op("Where", {training, ratio, b.number(0, TN_F32)});
-  Value drawn = b.op("RandomUniformLike", {x},
-                     {{"seed", Random::seed_of(node)}, {"dtype", any_dtype(TN_F32)}});
+  Value drawn =
+      b.op("RandomUniformLike", {x}, {{"seed", seed_of(node)}, {"dtype", any_dtype(TN_F32)}});
   Value keep = b.op("GreaterOrEqual", {drawn, ratio});
   Value kept = b.cast(b.sub(b.number(1, TN_F32), ratio), x.dtype());
   Value y = b.op("Where", {keep, b.div(x, kept), b.number(0, x.dtype())});

@@ -60,14 +60,17 @@ Result<Mode> mode_of(Node node) {
   return invalid(cat("mode: expected one of constant, reflect, edge, wrap, got '", mode, "'"));
 }
 
-// Where coordinate `at` of the padded axis comes from; -1: the fill value.
-int64_t source_of(Mode mode, int64_t at, int64_t size) {
-  if (at >= 0 && at < size) return at;
-  if (mode == Mode::kConstant || size == 0) return -1;
-  if (mode == Mode::kEdge) return std::clamp<int64_t>(at, 0, size - 1);
+// Where entry i of a padded axis comes from; -1: the fill value. What negative pads cut is gone
+// before the others repeat what is left, as in ONNX Runtime.
+int64_t source_of(Mode mode, int64_t i, int64_t whole, int64_t begin, int64_t end) {
+  int64_t cut = std::max<int64_t>(0, -begin), size = whole - cut - std::max<int64_t>(0, -end);
+  int64_t at = i - std::max<int64_t>(0, begin);
+  if (at >= 0 && at < size) return cut + at;
+  if (mode == Mode::kConstant || size <= 0) return -1;
+  if (mode == Mode::kEdge) return cut + std::clamp<int64_t>(at, 0, size - 1);
   int64_t period = mode == Mode::kWrap ? size : std::max<int64_t>(1, 2 * (size - 1));
   int64_t place = (at % period + period) % period;
-  return mode == Mode::kReflect && place >= size ? period - place : place;
+  return cut + (mode == Mode::kReflect && place >= size ? period - place : place);
 }
 
 Status pad_ref(const Call& call) {
@@ -86,7 +89,7 @@ Status pad_ref(const Call& call) {
   std::vector<std::vector<int64_t>> offsets(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) {
     for (int64_t i = 0; i < out_shape[d]; ++i) {
-      int64_t from = source_of(mode, i - p.begin[d], shape[d]);
+      int64_t from = source_of(mode, i, shape[d], p.begin[d], p.end[d]);
       offsets[d].push_back(from < 0 ? -1 : from * strides[d]);
     }
   }
@@ -148,7 +151,7 @@ Status pad_vjp(Gradients& g) {
   for (size_t d = 0; d < fixed.rank(); ++d) {
     std::vector<int64_t> places;
     for (int64_t i = 0; i < fixed.dims[d] + p.begin[d] + p.end[d]; ++i)
-      places.push_back(source_of(mode, i - p.begin[d], fixed.dims[d]));
+      places.push_back(source_of(mode, i, fixed.dims[d], p.begin[d], p.end[d]));
     if (p.begin[d] != 0 || p.end[d] != 0) dy = scatter_along(g, dy, places, d, fixed.dims[d]);
   }
   g.set(0, dy);

@@ -148,7 +148,7 @@ Result<std::vector<Value>> drawn_decompose(EditView edit, Node node) {
   Builder b(edit);
   Value like =
       b.op("Expand", {b.number(0, stated_type(node, TN_F32)), b.ints(node.attr_ints("shape"))});
-  std::vector<Attr> attrs{{"seed", Random::seed_of(node)}};
+  std::vector<Attr> attrs{{"seed", seed_of(node)}};
   bool normal = node.is("RandomNormal");
   for (const char* name : {normal ? "mean" : "low", normal ? "scale" : "high"})
     if (tn_any given = node.attr(name); given.tag != TN_ANY_NONE) attrs.emplace_back(name, given);
@@ -160,7 +160,7 @@ Result<std::vector<Value>> drawn_decompose(EditView edit, Node node) {
 Result<std::vector<Value>> bernoulli_decompose(EditView edit, Node node) {
   Builder b(edit);
   Value drawn = b.op("RandomUniformLike", {node.input(0)},
-                     {{"seed", Random::seed_of(node)}, {"dtype", any_dtype(TN_F64)}});
+                     {{"seed", seed_of(node)}, {"dtype", any_dtype(TN_F64)}});
   Value hit = b.op("Less", {drawn, b.cast(node.input(0), TN_F64)});
   Value y = b.cast(hit, stated_type(node, node.input(0).dtype()));
   TN_CHECK(b.status());

@@ -5,6 +5,8 @@
 #include <complex>
 #include <numbers>
 
+#include "tenon/sdk/alike.hpp"
+
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
@@ -132,6 +134,60 @@ Result<std::vector<Value>> dft_decompose(EditView edit, Node node) {
   y = b.transpose(b.reshape(y, dims), turn);
   TN_CHECK(b.status());
   return std::vector<Value>{y};
+}
+
+// A transform is linear: what comes back goes through the other one. The half of a real signal's
+// spectrum counts twice but for its ends, which are their own conjugates.
+Status dft_vjp(Gradients& g) {
+  Type x = g.ranked(g.in(0), "DFT");
+  std::optional<std::vector<int64_t>> stated = known_ints(g.in(2)), wanted = known_ints(g.in(1));
+  if (x.rank() < 2 || (g.in(2) && !stated) || (g.in(1) && !wanted))
+    return unsupported("DFT: axis and length must be known for a gradient");
+  TN_TRY(axis, axis_in(stated ? stated->at(0) : -2, x.rank()));
+  int64_t size = x.dims[static_cast<size_t>(axis)], in = x.dims.back();
+  Dft dft = dft_of(g.of());
+  bool back = dft.inverse && dft.onesided;
+  int64_t n = wanted ? wanted->at(0) : back ? 2 * (size - 1) : size;
+  if (size < 1 || n < 1 || in < 0)
+    return unsupported("DFT: the size of its axis must be known for a gradient");
+  Value y = g.op("DFT",
+                 {g.cotangent(), g.number(static_cast<double>(n), TN_I64),
+                  g.number(static_cast<double>(axis), TN_I64)},
+                 {{"inverse", dft.inverse ? 0 : 1}, {"onesided", back ? 1 : 0}});
+  int64_t made = back ? n / 2 + 1 : n;
+  if (back) {
+    std::vector<double> weights(static_cast<size_t>(made), 2 / static_cast<double>(n));
+    weights.front() = 1 / static_cast<double>(n);
+    if (n % 2 == 0) weights.back() = 1 / static_cast<double>(n);
+    std::vector<int64_t> dims(x.rank() - static_cast<size_t>(axis), 1);
+    dims.front() = made;
+    y = g.mul(y, constant_of(g, x.dtype, dims, weights));
+  } else {
+    double by = static_cast<double>(n);
+    y = g.mul(y, g.number(dft.inverse ? 1 / by : by, x.dtype));
+  }
+  if (made > size) y = g.op("Slice", {y, g.ints({0}), g.ints({size}), g.ints({axis})});
+  if (made < size) {
+    std::vector<int64_t> pads = {0, size - made};
+    y = g.op("Pad", {y, g.ints(pads), Value{}, g.ints({axis})});
+  }
+  if (in == 1) y = g.op("Slice", {y, g.ints({0}), g.ints({1}), g.ints({-1})});
+  g.set(0, y);
+  return {};
+}
+
+// Examples are more signals: the axis counts one more.
+Status dft_batch(Batching& b) {
+  std::optional<std::vector<int64_t>> stated = known_ints(b.of().input(2));
+  if (b.batched(1) || b.batched(2) || (b.of().input(2) && !stated))
+    return unsupported("by its parts");
+  int64_t axis = stated ? stated->at(0) : -2;
+  Value length = b.of().input(1) ? b.in(1) : Value{};
+  b.set(0,
+        again(b, b.of(),
+              {b.in(0), length, b.number(static_cast<double>(axis < 0 ? axis : axis + 1), TN_I64)})
+            .output());
+  return {};
 }
 
 Status dft_ref(const Call& call) {
@@ -299,6 +355,10 @@ constexpr tn_op kDft =
             .cost = cost<spectrum_cost>,
             .ref = ref<dft_ref>,
             .sample = sample<dft_sample>,
+            .vjp = vjp<dft_vjp>,
+            .vjp_inputs = 6,
+            .vjp_outputs = 0,
+            .batch = batch<dft_batch>,
             .cast = "cpu=fp32 cuda=fp32"});
 constexpr tn_op kStft = op_row(
     {.type = "STFT",

@@ -11,6 +11,7 @@
 #include "dims.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -37,9 +38,11 @@ Status window_ref(const Call& call) {
   if (size < 0) return invalid(cat("size: expected a number from 0, got ", size));
   TN_TRY(out, call.out(0, output_type(call.node()), {size}));
   int64_t period = call.node().attr_int("periodic", 1) ? size : size - 1;
+  if (size == 1 && period == 0)  // 1, as in NumPy, SciPy and PyTorch; the formula says 0/0
+    store_number(data_of<char>(out), dtype_of(out), 0, 1);
+  if (period <= 0) return {};
   for (int64_t i = 0; i < size; ++i) {
-    double t = 2 * std::numbers::pi * static_cast<double>(i) /
-               static_cast<double>(std::max<int64_t>(period, 1));
+    double t = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(period);
     double value = kWeights.zero - kWeights.one * std::cos(t) + kWeights.two * std::cos(2 * t);
     store_number(data_of<char>(out), dtype_of(out), i, value);
   }
@@ -83,14 +86,17 @@ Status mel_ref(const Call& call) {
   double rate = number(2), low = hertz_to_mel(number(3)), high = hertz_to_mel(number(4));
   if (bins < 1 || length < 1 || !(rate > 0) || !(number(3) >= 0) || !(high > low))
     return invalid("expected bins, length and rate from 1, and edges that rise from 0");
+  TN_CHECK(expect_moderate("num_mel_bins and dft_length", {bins, length}, 1));
   int64_t rows = length / 2 + 1;
+  // Before anything is made of its size: it says no to one that there is no memory for.
+  TN_TRY(out, call.out(0, output_type(call.node()), {rows, bins}));
   std::vector<int64_t> edges;
   for (int64_t i = 0; i < bins + 2; ++i) {
     double mel = low + static_cast<double>(i) * (high - low) / static_cast<double>(bins + 2);
-    edges.push_back(static_cast<int64_t>(
-        std::floor(static_cast<double>(length + 1) * mel_to_hertz(mel) / rate)));
-    if (edges.back() >= rows)
+    double edge = std::floor(static_cast<double>(length + 1) * mel_to_hertz(mel) / rate);
+    if (!(edge < static_cast<double>(rows)))  // infinities too, before they become an integer
       return invalid(cat("upper_edge_hertz: expected at most half of the rate, got ", number(4)));
+    edges.push_back(static_cast<int64_t>(edge));
   }
   std::vector<double> weights(static_cast<size_t>(rows * bins));
   for (int64_t i = 0; i < bins; ++i) {
@@ -103,7 +109,6 @@ Status mel_ref(const Call& call) {
     for (int64_t j = center; j < right; ++j)
       at(j) = static_cast<double>(right - j) / static_cast<double>(right - center);
   }
-  TN_TRY(out, call.out(0, output_type(call.node()), {rows, bins}));
   for (size_t i = 0; i < weights.size(); ++i)
     store_number(data_of<char>(out), dtype_of(out), static_cast<int64_t>(i), weights[i]);
   return {};

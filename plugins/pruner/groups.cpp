@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "rules.hpp"
@@ -19,6 +20,24 @@ void keep_world(Graph graph, Couplings& couplings) {
   for (Value constant : graph.constants())
     if (TN_DTYPE_BITS(constant.dtype()) % 8 != 0)
       couplings.protect_all(constant, cat(constant.name(), " is stored in less than bytes"));
+}
+
+// The value that a node multiplies a constant with along this axis, and its own axis for that: the
+// one whose entries are the same channels. The axis of a grouped product is as long as all groups.
+std::pair<Value, size_t> multiplied_with(const Couplings& couplings, const Slot& reads) {
+  for (Value value : reads.user.inputs()) {
+    if (!value || value.is_constant() || !value.type().ranked) continue;
+    for (size_t axis = 0; axis < value.type().rank(); ++axis) {
+      int number = couplings.known_slot(value, axis);
+      if (number == kNoSlot) continue;
+      const Slot& slot = couplings.slots()[static_cast<size_t>(number)];
+      bool fits = slot.size >= reads.size && slot.size % reads.size == 0;
+      for (int64_t i = 0; fits && i < reads.size; ++i)
+        fits = couplings.find(slot.first + i) == couplings.find(reads.first + i);
+      if (fits) return {value, axis};
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -105,6 +124,28 @@ void Groups::collect_members() {
       if (std::find(group.makers.begin(), group.makers.end(), member.node) == group.makers.end())
         group.makers.push_back(member.node);
     }
+    collect_activations(group);
+  }
+}
+
+void Groups::collect_activations(Group& group) {
+  std::unordered_map<int64_t, int64_t> number;
+  for (size_t c = 0; c < group.roots.size(); ++c)
+    number[group.roots[c]] = static_cast<int64_t>(c);
+  for (const Member& member : group.members) {
+    if (member.kind != Kind::kReads) continue;
+    int reads = couplings_.slot(member.value, member.axis);
+    auto [value, axis] =
+        multiplied_with(couplings_, couplings_.slots()[static_cast<size_t>(reads)]);
+    bool is_new = value && std::ranges::count(group.activations, value, &Member::value) == 0;
+    if (!is_new) continue;
+    Member made{value, axis, Kind::kNone, value.producer(), 1, 1, 1, {}};
+    const Slot& slot = couplings_.slots()[static_cast<size_t>(couplings_.slot(value, axis))];
+    for (int64_t i = 0; i < slot.size; ++i) {
+      auto at = number.find(couplings_.find(slot.first + i));
+      made.channel.push_back(at == number.end() ? -1 : at->second);
+    }
+    group.activations.push_back(std::move(made));
   }
 }
 
@@ -121,8 +162,14 @@ void Groups::collect_weights() {
     (slot.kind == Kind::kMakes ? weight.makes : weight.reads) = static_cast<size_t>(slot.axis);
     axes[slot.value.id] |= slot.kind == Kind::kMakes ? 1 : 2;
   }
-  for (tn_value_id id : order)
-    if (axes[id] == 3 && is_float(found[id].value.dtype())) weights_.push_back(found[id]);
+  for (tn_value_id id : order) {
+    Weight& weight = found[id];
+    if (axes[id] != 3 || !is_float(weight.value.dtype())) continue;
+    int reads = couplings_.slot(weight.value, weight.reads);
+    std::tie(weight.multiplies, weight.features) =
+        multiplied_with(couplings_, couplings_.slots()[static_cast<size_t>(reads)]);
+    weights_.push_back(weight);
+  }
 }
 
 }  // namespace tenon::pruner

@@ -25,6 +25,7 @@ struct Group {
   std::vector<int64_t> roots;  // the channels, as classes of the couplings, in order
   int64_t width = 1;           // entries per channel in the first maker's weight
   std::vector<Member> members;
+  std::vector<Member> activations;  // what members of kind kReads multiply; sizes by each batch
   size_t n_channels() const { return roots.size(); }
 };
 
@@ -41,6 +42,8 @@ struct Weight {
   Value value;
   Node node;
   size_t makes = 0, reads = 0;  // axes
+  Value multiplies = {};        // what the node multiplies it with; falsy: not known
+  size_t features = 0;          // the axis of that, which `reads` runs along
 };
 
 class Groups {
@@ -56,6 +59,7 @@ class Groups {
  private:
   void collect();
   void collect_members();
+  void collect_activations(Group& group);
   void collect_weights();
 
   Couplings couplings_;

@@ -60,6 +60,56 @@ class Floats {
   const float* data_ = nullptr;
 };
 
+Status all_float32(const std::vector<Value>& values, std::string_view what) {
+  for (Value v : values)
+    if (v.dtype() != TN_F32)
+      return invalid(
+          cat(v.name(), ": expected float32 for ", what, ", got ", dtype_name(v.dtype())));
+  return {};
+}
+
+void add_once(std::vector<Value>& values, Value value) {
+  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+const float* numbers_of(const BatchValues* values, Value value) {
+  const Tensor* found = values ? values->of(value) : nullptr;
+  return found ? found->data<float>() : nullptr;
+}
+
+struct Extents {
+  uint64_t outer = 1, extent = 1, inner = 1;
+};
+Extents around(const DLTensor& tensor, size_t axis) {
+  Extents out;
+  std::span<const int64_t> dims = shape_of(tensor);
+  for (size_t i = 0; i < dims.size(); ++i)
+    (i < axis ? out.outer : i == axis ? out.extent : out.inner) *= static_cast<uint64_t>(dims[i]);
+  return out;
+}
+
+// For each element of the weight the norm of the feature that it multiplies, over all samples and
+// positions. A product in groups reads the features of its own group.
+std::vector<float> norms_for(const Weight& weight, const Tensor& seen) {
+  Extents in = around(seen.dl(), weight.features);
+  std::vector<double> squares(in.extent);
+  const float* data = seen.data<float>();
+  for (uint64_t o = 0; o < in.outer; ++o)
+    for (uint64_t e = 0; e < in.extent; ++e)
+      for (uint64_t i = 0; i < in.inner; ++i, ++data)
+        squares[e] += double{*data} * *data;
+  DLTensor numbers = weight.value.constant().dl();
+  Extents reads = around(numbers, weight.reads), makes = around(numbers, weight.makes);
+  uint64_t groups = std::max<uint64_t>(in.extent / reads.extent, 1);
+  std::vector<float> out(reads.outer * reads.extent * reads.inner);
+  for (uint64_t at = 0; at < out.size(); ++at) {
+    uint64_t group = at / makes.inner % makes.extent * groups / makes.extent;
+    uint64_t feature = group * reads.extent + at / reads.inner % reads.extent;
+    out[at] = static_cast<float>(std::sqrt(squares[feature]));
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
@@ -78,9 +128,9 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
   out.importance_ = std::move(*made);
   const auto* table = out.importance_.table<tn_importance>();
   if (table->needs) TN_CHECK(table->needs(out.importance_.self(), &out.needs_));
-  if (out.needs_ & ~TN_IMPORTANCE_GRADIENTS)
-    return unsupported(cat("option importance: ", id,
-                           " asks for more than weights and gradients, which is all there is"));
+  if (out.needs_ & ~(TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS))
+    return unsupported(
+        cat("option importance: ", id, " asks for more than weights, gradients and activations"));
   TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
   out.plan_.data = std::move(data);
   out.plan_.samples = static_cast<uint64_t>(options.integer("samples"));
@@ -92,26 +142,31 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
 
 // The mean over batches of what the component says to each; weights alone are one batch.
 Result<Scores> Scoring::average(const tn_graph* graph,
-                                const std::vector<Value>& values,
+                                const std::vector<Value>& constants,
+                                const std::vector<Value>& multiplied,
                                 size_t n,
                                 const Cancel& cancel,
                                 const ScoreOne& one) const {
   Scores out(n);
-  std::optional<Gradients> gradients;
+  std::optional<BatchValues> gradients, activations;
   if (needs_ & TN_IMPORTANCE_GRADIENTS) {
-    for (Value v : values)
-      if (v.dtype() != TN_F32)
-        return invalid(
-            cat(v.name(), ": expected float32 for gradients, got ", dtype_name(v.dtype())));
-    TN_TRY(made, Gradients::make(ctx_, graph, values, plan_, cancel));
+    TN_CHECK(all_float32(constants, "gradients"));
+    TN_TRY(made, BatchValues::gradients(ctx_, graph, constants, plan_, cancel));
     gradients.emplace(std::move(made));
   }
-  uint64_t batches = gradients ? gradients->batches() : 1;
+  if (needs_ & TN_IMPORTANCE_ACTIVATIONS) {
+    TN_CHECK(all_float32(multiplied, "activations"));
+    TN_TRY(made, BatchValues::activations(ctx_, graph, multiplied, plan_));
+    activations.emplace(std::move(made));
+  }
+  Batch batch{gradients ? &*gradients : nullptr, activations ? &*activations : nullptr};
+  uint64_t batches = gradients ? gradients->batches() : activations ? activations->batches() : 1;
   for (uint64_t b = 0; b < batches; ++b) {
     TN_CHECK(cancel.check());
     if (gradients) TN_CHECK(gradients->load(b, cancel));
+    if (activations) TN_CHECK(activations->load(b, cancel));
     for (size_t i = 0; i < n; ++i) {
-      TN_TRY(scores, one(i, gradients ? &*gradients : nullptr));
+      TN_TRY(scores, one(i, batch));
       out[i].resize(scores.size());
       for (size_t c = 0; c < scores.size(); ++c)
         out[i][c] += scores[c] / static_cast<double>(batches);
@@ -124,26 +179,34 @@ Result<Scores> Scoring::channels(const tn_graph* graph,
                                  const Groups& groups,
                                  const std::vector<size_t>& which,
                                  const Cancel& cancel) const {
-  std::vector<Value> values;
-  for (size_t g : which)
+  std::vector<Value> constants, multiplied;
+  for (size_t g : which) {
     for (const Member& member : groups.all()[g].members)
-      if (is_float(member.value.dtype()) &&
-          std::find(values.begin(), values.end(), member.value) == values.end())
-        values.push_back(member.value);
-  return average(graph, values, which.size(), cancel, [&](size_t i, const Gradients* gradients) {
-    return score_group(groups.all()[which[i]], which[i], gradients);
-  });
+      if (is_float(member.value.dtype())) add_once(constants, member.value);
+    for (const Member& member : groups.all()[g].activations)
+      add_once(multiplied, member.value);
+  }
+  return average(graph, constants, multiplied, which.size(), cancel,
+                 [&](size_t i, const Batch& batch) {
+                   return score_group(groups.all()[which[i]], which[i], batch);
+                 });
 }
 
 Result<Scores> Scoring::elements(const tn_graph* graph,
                                  const std::vector<Weight>& weights,
                                  const Cancel& cancel) const {
-  std::vector<Value> values;
-  for (const Weight& weight : weights)
-    values.push_back(weight.value);
-  return average(graph, values, weights.size(), cancel, [&](size_t i, const Gradients* gradients) {
-    return score_elements(weights[i], i, gradients);
-  });
+  std::vector<Value> constants, multiplied;
+  for (const Weight& weight : weights) {
+    constants.push_back(weight.value);
+    if (weight.multiplies) add_once(multiplied, weight.multiplies);
+    if (!weight.multiplies && needs_ & TN_IMPORTANCE_ACTIVATIONS)
+      return unsupported(cat("weight ", weight.value.name(), ": node ", weight.node.name(),
+                             " does not say what it multiplies it with; leave it out by the "
+                             "option ignore"));
+  }
+  return average(
+      graph, constants, multiplied, weights.size(), cancel,
+      [&](size_t i, const Batch& batch) { return score_elements(weights[i], i, batch); });
 }
 
 Result<std::vector<double>> Scoring::score(const tn_channel_group& group) const {
@@ -161,7 +224,7 @@ Result<std::vector<double>> Scoring::score(const tn_channel_group& group) const 
 
 Result<std::vector<double>> Scoring::score_group(const Group& group,
                                                  uint64_t index,
-                                                 const Gradients* gradients) const {
+                                                 const Batch& batch) const {
   std::vector<Floats> numbers;
   std::vector<tn_group_member> members;
   for (const Member& member : group.members) {
@@ -171,7 +234,17 @@ Result<std::vector<double>> Scoring::score_group(const Group& group,
     members.push_back({sizeof(tn_group_member), abi_kind(member.kind), str(member.node.name()),
                        str(member.node.type()), str(member.value.name()), member.outer,
                        member.extent, member.inner, numbers.back().data(),
-                       gradients ? gradients->of(member.value) : nullptr, member.channel.data()});
+                       numbers_of(batch.gradients, member.value), member.channel.data()});
+  }
+  for (const Member& member : group.activations) {
+    const Tensor* seen = batch.activations ? batch.activations->of(member.value) : nullptr;
+    if (!seen) continue;
+    Extents extents = around(seen->dl(), member.axis);
+    members.push_back({sizeof(tn_group_member), TN_MEMBER_ACTIVATION,
+                       member.node ? str(member.node.name()) : tn_str{},
+                       member.node ? str(member.node.type()) : tn_str{}, str(member.value.name()),
+                       extents.outer, extents.extent, extents.inner, seen->data<float>(), nullptr,
+                       member.channel.data()});
   }
   std::vector<const tn_group_member*> pointers;
   for (const tn_group_member& member : members)
@@ -180,24 +253,37 @@ Result<std::vector<double>> Scoring::score_group(const Group& group,
                 pointers.size(), pointers.data()});
 }
 
+// A single weight is a channel of its own, and the norm of what it is multiplied with stands for
+// the values: one number for each weight, in the weight's own order.
 Result<std::vector<double>> Scoring::score_elements(const Weight& weight,
                                                     uint64_t index,
-                                                    const Gradients* gradients) const {
+                                                    const Batch& batch) const {
   TN_TRY(floats, Floats::of(weight.value));
   auto count = static_cast<uint64_t>(weight.value.type().elements());
-  tn_group_member member{sizeof(tn_group_member),
-                         TN_MEMBER_MAKES,
-                         str(weight.node.name()),
-                         str(weight.node.type()),
-                         str(weight.value.name()),
-                         1,
-                         count,
-                         1,
-                         floats.data(),
-                         gradients ? gradients->of(weight.value) : nullptr,
-                         nullptr};
-  const tn_group_member* members[] = {&member};
-  return score({sizeof(tn_channel_group), 0, str(weight.value.name()), index, count, 1, members});
+  tn_group_member made{sizeof(tn_group_member),
+                       TN_MEMBER_MAKES,
+                       str(weight.node.name()),
+                       str(weight.node.type()),
+                       str(weight.value.name()),
+                       1,
+                       count,
+                       1,
+                       floats.data(),
+                       numbers_of(batch.gradients, weight.value),
+                       nullptr};
+  std::vector<const tn_group_member*> members{&made};
+  std::vector<float> norms;
+  tn_group_member seen = made;
+  if (batch.activations) {
+    norms = norms_for(weight, *batch.activations->of(weight.multiplies));
+    seen.kind = TN_MEMBER_ACTIVATION;
+    seen.value = str(weight.multiplies.name());
+    seen.data = norms.data();
+    seen.gradient = nullptr;
+    members.push_back(&seen);
+  }
+  return score({sizeof(tn_channel_group), 0, str(weight.value.name()), index, count, members.size(),
+                members.data()});
 }
 
 void divide_by_mean(std::vector<double>& scores) {

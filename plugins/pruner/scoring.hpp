@@ -11,7 +11,7 @@
 #include "tenon/sdk/component.hpp"
 #include "tenon/sdk/run.hpp"
 
-#include "gradients.hpp"
+#include "batch_values.hpp"
 #include "groups.hpp"
 
 namespace tenon::pruner {
@@ -35,38 +35,43 @@ class Scoring {
                           const Cancel& cancel) const;
 
  private:
-  using ScoreOne = std::function<Result<std::vector<double>>(size_t, const Gradients*)>;
+  struct Batch {  // what was asked for, of the batch at hand; else NULL
+    const BatchValues* gradients = nullptr;
+    const BatchValues* activations = nullptr;
+  };
+  using ScoreOne = std::function<Result<std::vector<double>>(size_t, const Batch&)>;
   Result<Scores> average(const tn_graph* graph,
-                         const std::vector<Value>& values,
+                         const std::vector<Value>& constants,
+                         const std::vector<Value>& multiplied,
                          size_t n,
                          const Cancel& cancel,
                          const ScoreOne& one) const;
   Result<std::vector<double>> score(const tn_channel_group& group) const;
   Result<std::vector<double>> score_group(const Group& group,
                                           uint64_t index,
-                                          const Gradients* gradients) const;
+                                          const Batch& batch) const;
   Result<std::vector<double>> score_elements(const Weight& weight,
                                              uint64_t index,
-                                             const Gradients* gradients) const;
+                                             const Batch& batch) const;
 
   tn_ctx* ctx_ = nullptr;
   Component importance_;
   uint32_t needs_ = 0;
-  GradientPlan plan_;
+  BatchPlan plan_;
 };
 
 // Part of the option schemas.
-#define PRUNER_SCORING_OPTIONS                                                                  \
-  R"("importance_options": {"type": "object", "description": "options of the importance"},)"    \
-  R"("data": {"type": "component", "role": "tenon.dataset/1",)"                                 \
-  R"( "description": "for scores by gradients: a data set with labels, an id or a file"},)"     \
-  R"("label": {"type": "string", "default": "label",)"                                          \
-  R"( "description": "field of the data set that the first output should be"},)"                \
-  R"("loss": {"type": "string", "enum": ["cross_entropy", "mse"], "default": "cross_entropy",)" \
-  R"( "description": "of the first output, whose gradients are used"},)"                        \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                             \
-  R"( "description": "at most so many samples"},)"                                              \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                \
+#define PRUNER_SCORING_OPTIONS                                                                               \
+  R"("importance_options": {"type": "object", "description": "options of the importance"},)"                 \
+  R"("data": {"type": "component", "role": "tenon.dataset/1",)"                                              \
+  R"( "description": "for scores by gradients (with labels) or activations: a data set, an id or a file"},)" \
+  R"("label": {"type": "string", "default": "label",)"                                                       \
+  R"( "description": "field of the data set that the first output should be"},)"                             \
+  R"("loss": {"type": "string", "enum": ["cross_entropy", "mse"], "default": "cross_entropy",)"              \
+  R"( "description": "of the first output, whose gradients are used"},)"                                     \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                                          \
+  R"( "description": "at most so many samples"},)"                                                           \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                             \
   R"( "description": "samples at once; scores are averaged"})"
 
 // Scores of one group divided by their mean, so that groups compare.

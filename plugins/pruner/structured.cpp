@@ -202,7 +202,7 @@ TENON_PASS(structured,
   "properties": {
     "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
               "description": "share of the channels to remove: of each layer, or with scope global of all"},
-    "importance": {"type": "string", "default": "l2", "description": "l1, l2, taylor, random, or the id of another"},
+    "importance": {"type": "string", "default": "l2", "description": "l1, l2, taylor, wanda, random, or the id of another"},
     )" PRUNER_SCORING_OPTIONS R"(,
     "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
               "description": "rank channels within their layer, or over all layers"},

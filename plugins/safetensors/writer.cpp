@@ -4,6 +4,8 @@
 #include "tenon/sdk/role/writer.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "dtypes.hpp"
 #include "header.hpp"
@@ -16,7 +18,12 @@ struct Item {
   Tensor tensor;  // dense
 };
 
-Result<Tensor> dense(const Tensor& tensor) {
+struct Form {  // how tensors are written
+  tn_ctx* ctx = nullptr;
+  bool rounds = false;  // float32 to bfloat16
+};
+
+Result<Tensor> dense(tn_ctx* ctx, const Tensor& tensor) {
   DLTensor dl = tensor.dl();
   if (dl.device.device_type != kDLCPU) return unsupported("expected a tensor in CPU memory");
   int64_t stride = 1;
@@ -24,11 +31,30 @@ Result<Tensor> dense(const Tensor& tensor) {
   for (int32_t i = dl.ndim; i-- > 0; stride *= std::max<int64_t>(dl.shape[i], 1))
     plain &= !dl.strides || dl.shape[i] == 1 || dl.strides[i] == stride;
   if (plain) return Tensor(tensor);
-  return Tensor::copy_of(nullptr, dl);
+  return Tensor::copy_of(ctx, dl);
 }
 
-Result<Item> item_of(std::string_view name, const Tensor& tensor) {
-  TN_TRY(plain, dense(tensor));
+// To the nearest, halfway to even.
+uint16_t bfloat_of(float x) {
+  auto bits = std::bit_cast<uint32_t>(x);
+  if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+Result<Tensor> rounded(tn_ctx* ctx, const Tensor& tensor) {
+  DLTensor from = tensor.dl();
+  TN_TRY(out, Tensor::zeros(ctx, TN_BF16, shape_of(from)));
+  const float* x = data_of<const float>(from);
+  std::transform(x, x + element_count(from), data_of<uint16_t>(out.dl()), bfloat_of);
+  return out;
+}
+
+Result<Item> item_of(const Form& form, std::string_view name, const Tensor& tensor) {
+  TN_TRY(plain, dense(form.ctx, tensor));
+  if (form.rounds && dtype_of(plain.dl()) == TN_F32) {
+    TN_TRY(shorter, rounded(form.ctx, plain));
+    plain = shorter;
+  }
   DLTensor dl = plain.dl();
   Item out{{std::string(name), dtype_of(dl), {}, 0, services.tensor->bytes(plain.get())}, plain};
   out.entry.dims.assign(dl.shape, dl.shape + dl.ndim);
@@ -39,7 +65,7 @@ Result<Item> item_of(std::string_view name, const Tensor& tensor) {
   return out;
 }
 
-Result<std::vector<Item>> items_of(Graph graph) {
+Result<std::vector<Item>> items_of(const Form& form, Graph graph) {
   std::vector<Item> out;
   std::vector<Value> outputs = graph.outputs();
   for (const Value& value : graph.constants()) {
@@ -48,7 +74,7 @@ Result<std::vector<Item>> items_of(Graph graph) {
       if (outputs[i] == value) names.emplace_back(graph.output_name(i));
     if (names.empty()) names.emplace_back(value.name());
     for (const std::string& name : names) {
-      TN_TRY(item, item_of(name, value.constant()));
+      TN_TRY(item, item_of(form, name, value.constant()));
       out.push_back(item);
     }
   }
@@ -66,10 +92,14 @@ Result<std::vector<Item>> items_of(Graph graph) {
 
 class Writer {
  public:
-  static Result<Writer> create(tn_ctx*, const Options&) { return Writer(); }
+  static Result<Writer> create(tn_ctx* ctx, const Options& options) {
+    Writer out;
+    out.form_ = {ctx, options.text("dtype") == "bfloat16"};
+    return out;
+  }
 
   Status write(const tn_graph* graph, tn_target* target, const Cancel& cancel) {
-    TN_TRY(items, items_of({graph}));
+    TN_TRY(items, items_of(form_, {graph}));
     Header header;
     uint64_t at = 0;
     for (Item& item : items) {
@@ -94,6 +124,9 @@ class Writer {
     }
     return {};
   }
+
+ private:
+  Form form_;
 };
 
 }  // namespace
@@ -103,4 +136,7 @@ TENON_WRITER(writer,
              tenon::safetensors_plugin::Writer,
              "safetensors",
              "writes the constants of a graph as a safetensors file",
-             R"({"properties": {}, "extensions": [".safetensors"]})")
+             R"({
+  "properties": {
+    "dtype": {"type": "string", "enum": ["keep", "bfloat16"], "default": "keep", "description": "of constants in float32: as they are, or rounded"}},
+  "extensions": [".safetensors"]})")

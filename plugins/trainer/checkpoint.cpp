@@ -85,8 +85,9 @@ Status check_version(const json& header) {
 // One entry of the header, checked against the bytes that follow it.
 Result<Tensor> read_tensor(tn_ctx* ctx, const json& entry, const char* data, uint64_t bytes) {
   uint32_t type = TN_DTYPE_NONE;
+  const json stated = entry.is_object() ? entry.value("dtype", json()) : json();
   for (const auto& [dtype, word] : kTypes)
-    if (entry.is_object() && entry.value("dtype", "") == word) type = dtype;
+    if (stated == word) type = dtype;
   const json shape = entry.is_object() ? entry.value("shape", json()) : json();
   const json at = entry.is_object() ? entry.value("data_offsets", json()) : json();
   bool good = type != TN_DTYPE_NONE && shape.is_array() && at.is_array() && at.size() == 2;

@@ -58,10 +58,31 @@ uint64_t Loop::windows_done() const {
   return updates_per_epoch() * position_.epoch + (position_.batch + each - 1) / each;
 }
 
-std::span<const uint64_t> Loop::samples_of(const std::vector<uint64_t>& order,
-                                           uint64_t batch) const {
-  uint64_t begin = batch * batch_;
-  return {order.data() + begin, std::min<uint64_t>(batch_, order.size() - begin)};
+uint64_t Loop::samples_in(uint64_t batch) const {
+  return std::min<uint64_t>(batch_, samples_.size() - batch * batch_);
+}
+
+std::vector<uint64_t> Loop::order_of(uint64_t epoch) const {
+  if (!given_.shuffle) return samples_;
+  std::vector<uint64_t> order(samples_.size());
+  std::vector<uint64_t> places = shuffled(order.size(), given_.seed, epoch + 1);
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = samples_[places[i]];
+  return order;
+}
+
+// Batches are counted on over the epochs, so that none is waited for at an epoch's beginning. What
+// a data set draws at random is a function of the run's seed and the step.
+void Loop::prepare_ahead() {
+  uint64_t each = batches_per_epoch(), first = each * position_.epoch + position_.batch;
+  uint64_t seed = given_.seed * 0x9e3779b97f4a7c15u + position_.steps - first;
+  auto make = [this, each, seed, epoch = UINT64_MAX, order = std::vector<uint64_t>()](
+                  uint64_t batch) mutable -> Result<std::vector<Tensor>> {
+    if (epoch != batch / each) order = order_of(epoch = batch / each);
+    uint64_t in_epoch = batch % each;
+    return feed_->load({order.data() + in_epoch * batch_, samples_in(in_epoch)}, seed + batch);
+  };
+  ahead_.emplace(std::move(make), first, each * given_.epochs);
 }
 
 Status Loop::run(const Cancel& cancel) {
@@ -75,6 +96,7 @@ Status Loop::run(const Cancel& cancel) {
   }
   uint64_t each = samples_.size();
   Progress progress(ctx_, "train", each * given_.epochs);
+  prepare_ahead();
   while (!at_end()) {
     epoch_began_ = Clock::now();
     epoch_samples_before_ = position_.samples;
@@ -104,16 +126,9 @@ Status Loop::stopped(Status why) {
 }
 
 Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
-  std::vector<uint64_t> order = samples_;
-  if (given_.shuffle) {
-    std::vector<uint64_t> places = shuffled(order.size(), given_.seed, position_.epoch + 1);
-    for (size_t i = 0; i < order.size(); ++i)
-      order[i] = samples_[places[i]];
-  }
   while (position_.batch < batches_per_epoch() && position_.stopped_by.empty()) {
     TN_CHECK(cancel.check());
-    std::span<const uint64_t> samples = samples_of(order, position_.batch);
-    TN_CHECK(step(samples, cancel));
+    TN_CHECK(step(samples_in(position_.batch), cancel));
     TN_CHECK(keep_step());
     progress.update(samples_.size() * position_.epoch + position_.samples);
     uint64_t every = given_.checkpoint_steps;
@@ -162,30 +177,38 @@ Result<StepInputs> Loop::next_inputs() const {
   return out;
 }
 
-Status Loop::step(std::span<const uint64_t> samples, const Cancel& cancel) {
-  TN_CHECK(stepper_->use(samples.size(), cancel));
-  TN_TRY(batch, feed_->load(samples, position_.steps));
+Status Loop::step(uint64_t n_samples, const Cancel& cancel) {
+  TN_CHECK(stepper_->use(n_samples, cancel));
+  TN_TRY(batch, ahead_->next());
   TN_TRY(inputs, next_inputs());
   rate_ = inputs.rate;
   bool updates = inputs.updates;
   TN_TRY(outcome, stepper_->run(batch, inputs));
   uint64_t number = position_.steps + 1;
-  if (!outcome.skipped && !std::isfinite(outcome.loss)) {
-    return {TN_OUT_OF_RANGE,
-            cat("step ", number, " (epoch ", position_.epoch + 1, "): the loss is ",
-                outcome.loss > 0 ? "infinite" : "not a number", "; ", last_good_checkpoint(),
-                "; a lower rate or clip_norm may help")};
-  }
+  if (!outcome.skipped) TN_CHECK(refuse_broken(outcome, number));
   if (updates) skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
   if (skipped_in_a_row_ > kSkippedAtMost)
     return {TN_OUT_OF_RANGE, cat("step ", number, ": gradients overflow whatever the loss scale")};
   position_.steps = number;
   position_.batch += 1;
   position_.updates += updates && !outcome.skipped;
-  position_.samples += samples.size();
+  position_.samples += n_samples;
   if (std::isfinite(outcome.loss))
-    position_.loss_sum += outcome.loss * static_cast<double>(samples.size());
+    position_.loss_sum += outcome.loss * static_cast<double>(n_samples);
   return given_.callbacks.want_steps() ? tell_step(outcome) : Status();
+}
+
+Status Loop::refuse_broken(const Outcome& outcome, uint64_t number) const {
+  if (std::isfinite(outcome.loss) && outcome.first_nan.empty()) return {};
+  std::string what = std::isfinite(outcome.loss) ? cat("the loss is ", short_number(outcome.loss))
+                     : outcome.loss > 0          ? "the loss is infinite"
+                                                 : "the loss is not a number";
+  if (!outcome.first_nan.empty())
+    what += cat(", and the first NaN is in ", outcome.first_nan);
+  else if (!given_.check_nan)
+    what += ", option check_nan tells where it begins";
+  return {TN_OUT_OF_RANGE, cat("step ", number, " (epoch ", position_.epoch + 1, "): ", what, "; ",
+                               last_good_checkpoint(), "; a lower rate or clip_norm may help")};
 }
 
 Status Loop::tell_step(const Outcome& outcome) {
@@ -347,6 +370,7 @@ json Loop::report() const {
           {"stopped_by", position_.stopped_by.empty() ? json() : json(position_.stopped_by)},
           {"best_epoch", position_.best_epoch},
           {"seconds", seconds_since(began_)},
+          {"seconds_waited", ahead_ ? ahead_->seconds_waited() : 0},
           {"fallback_nodes", described.value("fallback_nodes", json::array())}};
 }
 

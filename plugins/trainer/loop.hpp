@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "ahead.hpp"
 #include "run_folder.hpp"
 #include "settings.hpp"
 #include "stepper.hpp"
@@ -31,9 +32,11 @@ class Loop {
   Result<RunFolder::Saved> earlier_run() const;
   Status set_states(const Weights& states);
   Status run_epoch(const Cancel& cancel, Progress& progress);
-  Status step(std::span<const uint64_t> samples, const Cancel& cancel);
+  void prepare_ahead();
+  Status step(uint64_t n_samples, const Cancel& cancel);
   Status end_epoch(const Cancel& cancel);
   Status judge(const Cancel& cancel, nlohmann::json& record);
+  Status refuse_broken(const Outcome& outcome, uint64_t number) const;
   Status tell_step(const Outcome& outcome);
   Status tell_epoch(nlohmann::json& record);
   Status save();
@@ -54,8 +57,10 @@ class Loop {
   bool at_end() const;
   // A copy of this model with the weights of now.
   Result<OwnedGraph> trained(const tn_graph* model) const;
-  std::span<const uint64_t> samples_of(const std::vector<uint64_t>& order, uint64_t batch) const;
+  uint64_t samples_in(uint64_t batch) const;  // of an epoch
+  std::vector<uint64_t> order_of(uint64_t epoch) const;
   Status check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel);
+  Result<StepContents> contents_of_step(uint64_t batch, const Cancel& cancel);
   Identity choices() const;
   // At the update `step` of so many.
   Result<double> rate_at(uint64_t step, uint64_t total_steps) const;
@@ -84,6 +89,7 @@ class Loop {
   bool is_saved_ = false, callback_failed_ = false;
   Clock::time_point began_, epoch_began_, saved_at_;
   uint64_t epoch_samples_before_ = 0;
+  std::optional<Ahead> ahead_;  // last: its thread reads the members above
 };
 
 // The model for batches of any size, where nothing in it fixes the size.

@@ -27,6 +27,18 @@ std::string lost_zeros(Graph model, const Weights& earlier) {
   return "";
 }
 
+// Targets with what the loss says of those that are trained on. Where these are shares of classes,
+// as mixed samples have, others may be the classes themselves.
+std::vector<Field> checked_as(std::vector<Field> targets, const std::vector<Field>& trained) {
+  for (size_t i = 0; i < targets.size(); ++i) {
+    targets[i].classes = trained[i].classes;
+    targets[i].ignored = trained[i].ignored;
+    if (is_float(trained[i].dtype) && !is_float(targets[i].dtype) && !trained[i].sample.empty())
+      targets[i].classes = trained[i].sample.front();
+  }
+  return targets;
+}
+
 }  // namespace
 
 Status Loop::set_up(const Cancel& cancel) {
@@ -107,6 +119,7 @@ Status Loop::set_up_recipe() {
   recipe_.mode = {given_.seed, given_.batch_statistics};
   recipe_.train_as = given_.train_as;
   recipe_.steps_per_epoch = batches_per_epoch();
+  recipe_.check_nan = given_.check_nan;
   return {};
 }
 
@@ -135,11 +148,23 @@ Identity Loop::choices() const {
   return {structure_hash(Graph{model_}), choices, {}, {}};
 }
 
+// Without what only looks for NaN: a run goes on with that from before the first one.
+Result<StepContents> Loop::contents_of_step(uint64_t batch, const Cancel& cancel) {
+  if (!given_.check_nan) {
+    TN_CHECK(stepper_->use(batch, cancel));
+    return StepContents::of(stepper_->graph().graph.view());
+  }
+  recipe_.check_nan = false;
+  Result<StepGraph> plain = make_step(recipe_, batch, cancel);
+  recipe_.check_nan = true;
+  if (!plain.ok()) return std::move(plain).status();
+  return StepContents::of(plain->graph.view());
+}
+
 // The step and the rates of the run that is saved are those that this one has.
 Status Loop::check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel) {
   uint64_t batch = std::min<uint64_t>(batch_, samples_.size());  // one that each epoch has
-  TN_CHECK(stepper_->use(batch, cancel));
-  TN_TRY(step, StepContents::of(stepper_->graph().graph.view()));
+  TN_TRY(step, contents_of_step(batch, cancel));
   identity_.step = std::move(step);
   auto rate = [this](uint64_t at, uint64_t total) { return rate_at(at, total); };
   if (saved) {
@@ -165,12 +190,7 @@ Status Loop::resume(const Cancel& cancel) {
     first = samples_.size() % batch_ ? samples_.size() % batch_ : batch_;
   TN_CHECK(stepper_->use(first, cancel));
   feed_->set_targets(stepper_->graph().targets);
-  if (held_out_) {
-    std::vector<Field> targets = stepper_->graph().targets;
-    for (size_t i = 0; i < targets.size(); ++i)
-      targets[i].at = held_out_->targets()[i].at;
-    held_out_->set_targets(targets);
-  }
+  if (held_out_) held_out_->set_targets(checked_as(held_out_->targets(), feed_->targets()));
   if (!saved) return {};
   TN_CHECK(set_states(saved->states).in(goes_on ? folder_.checkpoint_path() : given_.rewind));
   position_ = saved->position;

@@ -197,6 +197,7 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.clip_value = options.number("clip_value");
   out.accumulate = static_cast<uint64_t>(options.integer("accumulate"));
   out.average = options.number("average");
+  out.check_nan = options.flag("check_nan");
   out.groups = options.text("groups");
   out.parameters = {options.texts("parameters"), options.texts("frozen")};
   out.batch_statistics = options.text("batch_norm") == "train";

@@ -32,6 +32,7 @@ struct Settings {
   double clip_norm = 0, clip_value = 0;
   uint64_t accumulate = 1;  // batches to an update
   double average = 0;       // of the weights; 0: none
+  bool check_nan = false;
   std::string groups;
   ParameterChoice parameters;
   bool batch_statistics = true;

@@ -64,13 +64,14 @@ std::vector<tn_value_id> ids_of(const std::vector<Value>& values) {
 // Writes the loss; targets are new inputs. Gives the names that the loss wants trained.
 Result<std::vector<std::string>> add_loss(EditView edit,
                                           const Recipe& recipe,
+                                          const std::vector<Field>& wanted_targets,
                                           const std::vector<Type>& target_types,
                                           const std::vector<Value>& predictions,
                                           std::vector<Field>* targets) {
   std::vector<Value> inputs = edit.graph().inputs(), wanted;
   inputs.resize(recipe.inputs.size());
-  for (size_t i = 0; i < recipe.targets.size(); ++i) {
-    TN_TRY(target, edit.input(cat("target/", recipe.targets[i].name), target_types[i]));
+  for (size_t i = 0; i < wanted_targets.size(); ++i) {
+    TN_TRY(target, edit.input(cat("target/", wanted_targets[i].name), target_types[i]));
     wanted.push_back(target);
   }
   auto in = ids_of(inputs), out = ids_of(predictions), target_ids = ids_of(wanted);
@@ -83,7 +84,7 @@ Result<std::vector<std::string>> add_loss(EditView edit,
                .in(cat("loss ", recipe.loss.id())));
   TN_CHECK(edit.output(kLoss, edit.value(made)));
   if (targets) {
-    *targets = recipe.targets;
+    *targets = wanted_targets;
     for (size_t i = 0; i < wanted.size(); ++i) {
       tn_any classes = wanted[i].note(kClassesNote), ignored = wanted[i].note(kIgnoredNote);
       if (classes.tag != TN_ANY_NONE) (*targets)[i].classes = int_of(classes, 0);
@@ -232,6 +233,16 @@ Status drive_settings(tn_graph* graph, const std::vector<std::string>& names) {
   return edit.commit();
 }
 
+// Gives the values that the output first_nan counts.
+Result<std::vector<std::string>> watch_for_nan(const Recipe& recipe,
+                                               tn_graph* graph,
+                                               const Cancel& cancel) {
+  TN_TRY(pass, Component::create(recipe.ctx, "tenon.pass/1", "autodiff.first_nan"));
+  StringSink report;
+  TN_CHECK(Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get())));
+  return json::parse(report.text).value("values", std::vector<std::string>{});
+}
+
 bool is_state_output(Graph graph, Value value) {
   for (Value state : graph.list(TN_LIST_STATES, 1))
     if (state == value) return true;
@@ -278,7 +289,7 @@ Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& 
   std::vector<Type> types;
   for (const Field& target : recipe.targets)
     types.push_back(target.type_for(batch));
-  TN_TRY(more, add_loss(edit, recipe, types, predictions, &out.targets));
+  TN_TRY(more, add_loss(edit, recipe, recipe.targets, types, predictions, &out.targets));
   for (size_t i = n_outputs; i-- > 0;)
     TN_CHECK(services.edit->remove_output(edit.raw, i));
   TN_CHECK(edit.commit());
@@ -297,20 +308,27 @@ Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& 
     for (const std::string& name : wrt)
       if (auto first = out.initial.find(name); first != out.initial.end())
         out.initial[average_of(name)] = first->second;
+  if (recipe.check_nan) {
+    TN_TRY(watched, watch_for_nan(recipe, graph.get(), cancel));
+    out.watched = watched;
+    out.first_nan = result_named(graph.view(), "first_nan");
+  }
   out.loss = result_named(graph.view(), kLoss);
   out.found_inf = result_named(graph.view(), "found_inf");
   out.graph = std::move(graph);
   return out;
 }
 
-Result<OwnedGraph> make_evaluation(const Recipe& recipe, const tn_graph* model) {
+Result<OwnedGraph> make_evaluation(const Recipe& recipe,
+                                   const tn_graph* model,
+                                   const std::vector<Field>& targets) {
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(model, &raw));
   OwnedGraph graph = OwnedGraph::take(raw);
   TN_TRY(edit, Edit::begin(raw));
   Type first = edit.graph().inputs()[0].type();
   std::vector<Type> types;
-  for (const Field& target : recipe.targets) {
+  for (const Field& target : targets) {
     Type type = target.type_for(1);
     type.dims[0] = first.dims.empty() ? -1 : first.dims[0];
     if (!first.symbols.empty()) {
@@ -319,7 +337,7 @@ Result<OwnedGraph> make_evaluation(const Recipe& recipe, const tn_graph* model) 
     }
     types.push_back(type);
   }
-  TN_TRY(unused, add_loss(edit, recipe, types, edit.graph().outputs(), nullptr));
+  TN_TRY(unused, add_loss(edit, recipe, targets, types, edit.graph().outputs(), nullptr));
   (void)unused;
   TN_CHECK(edit.commit());
   return graph;

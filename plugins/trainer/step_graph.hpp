@@ -47,14 +47,16 @@ struct Recipe {
   TrainingMode mode;
   std::vector<PassChoice> train_as;  // make what is trained of the model, before the loss
   uint64_t steps_per_epoch = 0;      // what these passes may want to know
+  bool check_nan = false;            // the step says which of its values has the first NaN
 };
 
 struct StepGraph {
   OwnedGraph graph;
-  std::vector<std::string> weights;       // states that are constants of the model
-  Weights initial;                        // what states start with that do not start as zeros
-  std::optional<size_t> loss, found_inf;  // among the results of a run
-  std::vector<Field> targets;             // with what the loss says of them
+  std::vector<std::string> weights;  // states that are constants of the model
+  Weights initial;                   // what states start with that do not start as zeros
+  std::optional<size_t> loss, found_inf, first_nan;  // among the results of a run
+  std::vector<std::string> watched;                  // where check_nan looks, in that order
+  std::vector<Field> targets;                        // with what the loss says of them
 };
 
 // The state with the average of a weight.
@@ -64,8 +66,11 @@ inline std::string average_of(const std::string& weight) {
 
 Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& cancel);
 
-// The model as it is, with the loss of the targets as another output, called "loss".
-Result<OwnedGraph> make_evaluation(const Recipe& recipe, const tn_graph* model);
+// The model as it is, with the loss of these targets as another output, called "loss". They may be
+// of another type than those of the step: classes, where mixed samples have shares of them.
+Result<OwnedGraph> make_evaluation(const Recipe& recipe,
+                                   const tn_graph* model,
+                                   const std::vector<Field>& targets);
 
 // Runs a pass on the graph itself.
 Status apply_pass(tn_ctx* ctx, tn_graph* graph, const PassChoice& pass, const Cancel& cancel);

@@ -70,6 +70,14 @@ Result<Outcome> Stepper::run(const std::vector<Tensor>& batch, const StepInputs&
   Outcome out;
   out.loss = *results[*of.loss].data<float>();
   if (of.found_inf) out.skipped = *results[*of.found_inf].data<bool>();
+  if (of.first_nan) {
+    auto first = static_cast<size_t>(*results[*of.first_nan].data<int64_t>());
+    if (first < of.watched.size()) {
+      const std::string& who = of.watched[first];
+      bool is_node = !who.starts_with("input ") && !who.starts_with("constant ");
+      out.first_nan = cat(is_node ? "the result of " : "", who);
+    }
+  }
   return out;
 }
 

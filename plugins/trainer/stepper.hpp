@@ -17,7 +17,8 @@ struct StepInputs {
 
 struct Outcome {
   double loss = 0;
-  bool skipped = false;  // gradients overflowed under loss scaling: nothing was updated
+  bool skipped = false;   // gradients overflowed under loss scaling: nothing was updated
+  std::string first_nan;  // where the first NaN is, if that is looked for
 };
 
 class Stepper {

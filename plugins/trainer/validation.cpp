@@ -37,7 +37,7 @@ Result<Score> validate(const Recipe& recipe,
                        const tn_graph* model,
                        const ValidationPlan& plan,
                        const Cancel& cancel) {
-  TN_TRY(graph, make_evaluation(recipe, model));
+  TN_TRY(graph, make_evaluation(recipe, model, plan.feed->targets()));
   size_t n_predictions = Graph{model}.outputs().size(), n_inputs = recipe.inputs.size();
   tn_plan* raw = nullptr;
   TN_CHECK(services.eval->compile(recipe.ctx, graph.get(), nullptr, 0, str(plan.options), &raw));

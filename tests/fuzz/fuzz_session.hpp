@@ -11,6 +11,7 @@
 #include "tenon/host/graph.h"
 #include "tenon/tenon.h"
 
+#include "behind.hpp"
 #include "folders.hpp"
 
 namespace tenon::fuzz {
@@ -35,7 +36,7 @@ const Service* service(const std::string& id) {
   return static_cast<const Service*>(host->get_interface(host, str(id)));
 }
 
-// What came of bad bytes must be a status with a text, or a graph that verifies.
+// What came of bad bytes must be a status with a text, or a graph that verifies; that is run.
 inline void judge(tn_status* failed, tn_graph* graph) {
   static const auto* graphs = service<tn_host_graph>("tenon.host.graph/1");
   if (failed) {
@@ -45,13 +46,20 @@ inline void judge(tn_status* failed, tn_graph* graph) {
   }
   tn_status* broken = graphs->verify(graph);
   if (broken) std::abort();
+  compile_and_run(session(), graph);
   graphs->release(graph);
 }
 
-inline void load(const uint8_t* data, size_t size, const std::string& format) {
-  static const std::string path = "/tmp/tenon_fuzz_" + std::to_string(getpid()) + "." + format;
+// A file of these bytes, which the next one replaces.
+inline std::string written(const uint8_t* data, size_t size, const std::string& suffix) {
+  std::string path = "/tmp/tenon_fuzz_" + std::to_string(getpid()) + "." + suffix;
   FILE* file = std::fopen(path.c_str(), "wb");
   if (!file || std::fwrite(data, 1, size, file) != size || std::fclose(file) != 0) std::abort();
+  return path;
+}
+
+inline void load(const uint8_t* data, size_t size, const std::string& format) {
+  std::string path = written(data, size, format);
   tn_graph* graph = nullptr;
   tn_status* failed =
       tenon_load(session(), str(path), str(R"({"format": ")" + format + "\"}"), nullptr, &graph);

@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 import tenon as tn
 
-SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "reference.lua"
-
+ROOT = Path(__file__).parent.parent.parent
+SCRIPT, KEPT = ROOT / "scripts" / "reference.lua", ROOT / "scripts" / "reference"
+DATA = ROOT / ".cache" / "models"
+OF = {"resnet20": "glyphs", "unet": "shapes", "transformer": "characters"}
+TABLE = [line.split("|")[1:3] for line in (KEPT / "README.md").read_text().splitlines()[12:]]
+ACCURACIES = {row[0].strip(): float(row[1]) for row in TABLE if len(row) == 2 and "." in row[1]}
 
 NETWORKS = ["lenet", "mnist_cnn", "resnet20", "mobilenet", "unet", "transformer", "lstm"]
 
@@ -70,6 +74,28 @@ def test_every_other_network_takes_a_step(folder):
         sizes[row["network"]] = sum(np.size(x) for k, x in constants.items() if ".running" not in k)
     assert 270_000 < sizes["resnet20"] < 290_000
     assert 2_000_000 < sizes["mobilenet"] < 2_500_000
+
+
+def test_what_is_kept_is_whole_and_small(folder):
+    """Judged on made data: each file fits its network."""
+    files = sorted(path.stem for path in KEPT.glob("*.safetensors"))
+    assert files == sorted(ACCURACIES) and len(files) >= 5
+    assert sum(path.stat().st_size for path in KEPT.glob("*.safetensors")) < 12e6
+    judged = rows(run(folder, networks=",".join(files), kept=KEPT))
+    assert sorted(row["network"] for row in judged) == files
+    for name in files:
+        constants = tn.load(KEPT / f"{name}.safetensors").constants()
+        kinds = {str(x.dtype) for key, x in constants.items() if key.endswith(("weight", "bias"))}
+        assert kinds == {"bfloat16"}, name
+
+
+@pytest.mark.parametrize("name", sorted(ACCURACIES))
+def test_what_is_kept_is_as_good_as_its_table_says(name):
+    data = OF.get(name, "mnist")
+    if not (DATA / f"{data}_test.npz").exists():
+        pytest.skip(f"scripts/fetch {data} brings the samples")
+    judged = rows(run(ROOT, networks=name, kept=KEPT, models=DATA))
+    assert judged[0]["accuracy"] == pytest.approx(ACCURACIES[name], abs=0.15)
 
 
 def test_an_unknown_network_is_named(folder):

@@ -2,6 +2,7 @@
 """Includes point one way: abi <- sdk <- plugins, abi <- host, abi <- bindings.
 
 A plugin sees its own folder only, never another plugin; so does a binding. Tests may see all.
+Within the host the core (values, services, languages, graph, registry) sees no other room.
 """
 
 import re
@@ -17,6 +18,7 @@ MAY_SEE = {
     "plugins": {"abi", "sdk"},
     "bindings": {"abi", "bindings/cxx", "bindings/arrays"},
 }
+CORE = {f"host/{name}" for name in ("values", "services", "languages", "graph", "registry")}
 ABI_SYSTEM_HEADERS = {"stddef.h", "stdint.h"}
 
 
@@ -64,6 +66,14 @@ def violations(root: Path) -> list[str]:
                 found.append(
                     f"{where}: {room(path)} may include {', '.join(sorted(allowed))}, "
                     f"got {name} of {room(hits[0])}"
+                )
+            leaves_core = path.parent.as_posix() in CORE and any(
+                hit.parts[0] == "host" and hit.parent.as_posix() not in CORE for hit in hits
+            )
+            if leaves_core:
+                found.append(
+                    f"{where}: the core of host may include {', '.join(sorted(CORE))}, "
+                    f"got {name}; call it through services/rooms.hpp"
                 )
             if path.parts[:2] == ("abi", "include") and not hits and name not in ABI_SYSTEM_HEADERS:
                 found.append(

@@ -28,7 +28,7 @@ typedef struct tn_exec {
   uint64_t workspace_bytes;
 } tn_exec;
 #define TN_EXEC_CAPTURE 1u /* graph capture: no allocation, no host synchronisation */
-#define TN_EXEC_DETERMINISTIC 2u
+/* 2u is not used. A run gives the same bits each time unless an option of its backend says else. */
 #define TN_EXEC_PROFILE 4u /* record what the backend's profile() then reports */
 
 #ifdef __cplusplus

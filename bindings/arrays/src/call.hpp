@@ -11,7 +11,8 @@
 // become float32), `number` (truth values become int8), `whole`, `bool`, `index`. `arrays` is a
 // list of them, and `*name` takes the rest of the arguments. Words of what is known while the graph
 // is made: `int`, `ints` (one or a list), `axes` (the same, none: all), `flag`, `scalar`, `dtype`,
-// `text`. `-> a, b` names the values of a tuple, `-> tuple` is one without names.
+// `text`. `-> a, b` names the values of a tuple, `-> tuple` is one without names. What stands
+// before a dot in the name is the part of the API that it is in: `linalg.solve`.
 
 #include <optional>
 
@@ -69,6 +70,7 @@ class Call {
   const Value& operator[](size_t i) const { return values_[i].front(); }
   bool has(size_t i) const { return !values_[i].empty() || !given_[i].is_null(); }
   const std::vector<Value>& list(size_t i) const { return values_[i]; }
+  size_t n_parameters() const { return given_.size(); }
   // As it was given.
   const Json& json(size_t i) const { return given_[i]; }
   int64_t integer(size_t i) const;
@@ -138,6 +140,6 @@ Value summed(const Value& x, uint32_t dtype = TN_DTYPE_NONE);
 Value full(Graph& graph, const std::vector<int64_t>& shape, const Json& number, uint32_t dtype);
 
 extern const std::span<const Function> kElementwise, kArithmetic, kReductions, kShapes, kCreation,
-    kProducts, kSorting, kNetworks;
+    kProducts, kSorting, kNetworks, kLinalg, kFft;
 
 }  // namespace tenon::arrays

@@ -2,6 +2,8 @@
 // tenon bench MODEL
 #include "tenon/cxx/bench.hpp"
 
+#include "tenon/cxx/layers.hpp"
+
 #include "../module/table_text.hpp"
 #include "commands.hpp"
 #include "precision.hpp"
@@ -24,8 +26,10 @@ std::string summary(const Json& result) {
     text += cat("\nnodes that fell back to reference:\n",
                 lua::table_text(result["fallback_nodes"], {"node", "op", "why"}));
   if (result.contains("layers"))
-    text += "\n" + lua::table_text(result["layers"],
-                                   {"name", "op", "backend", "kernel", "ns", "share", "roofline"});
+    text += "\n" +
+            lua::table_text(result["layers"], {"name", "op", "backend", "kernel", "implementation",
+                                               "ns", "share", "roofline"}) +
+            refusals_text(result["layers"]);
   return text;
 }
 
@@ -47,7 +51,8 @@ Action declare_bench(CLI::App& app, const Tool& tool) {
       ->allow_extra_args(false);
   app.add_option("--rounds", flags->choice.rounds, "runs (default: about a second)")
       ->check(CLI::Range(1, 1000000));
-  app.add_flag("--layers", flags->choice.layers, "time, kernel and roofline share per layer");
+  app.add_flag("--layers", flags->choice.layers,
+               "time, kernel and roofline share per layer, its implementation and what refused");
   flags->run.add(&app);
   flags->json.add(&app);
   return [flags, &tool] {

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "tenon/cxx/file.hpp"
 #include "tenon/cxx/terminal.hpp"
 
 #include "terminal.hpp"
@@ -21,7 +22,28 @@ SessionPtr Tool::open(int threads) const {
   if (threads > 0) config["threads"] = threads;
   auto session = std::make_shared<cxx::Session>(config);
   watch_terminal(*session, verbose);
+  if (!chrome_trace.empty() && !traced_) {
+    traced_ = session;
+    tenon_trace_start(session->raw());
+  }
   return session;
+}
+
+void Tool::run() const {
+  auto write_trace = [this] {
+    if (!traced_) return;
+    cxx::TextSink text;
+    cxx::check(tenon_trace_stop(traced_->raw(), text.get()));
+    cxx::write_file(traced_, chrome_trace, text.text());
+    traced_.reset();
+  };
+  try {
+    action();
+  } catch (...) {
+    write_trace();  // what happened before the failure is wanted most
+    throw;
+  }
+  write_trace();
 }
 
 void RunFlags::add(CLI::App* app) {

@@ -33,9 +33,14 @@ struct Tool {
   std::vector<std::string> plugin_path;
   bool safe_mode = false;
   bool verbose = false;
-  Action action;  // of the command that was named
+  std::string chrome_trace;  // a file, or empty
+  Action action;             // of the command that was named
 
   SessionPtr open(int threads = 0) const;
+  void run() const;  // the action, with a trace where one is wanted
+
+ private:
+  mutable SessionPtr traced_;  // the first that was opened
 };
 
 struct RunFlags {

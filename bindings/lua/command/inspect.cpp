@@ -2,6 +2,7 @@
 // tenon inspect MODEL
 #include <algorithm>
 
+#include "tenon/cxx/layers.hpp"
 #include "tenon/cxx/with_shapes.hpp"
 
 #include "../module/table_text.hpp"
@@ -24,16 +25,35 @@ bool leaves_open(const cxx::Port& port) {
   return false;
 }
 
+// The model for these sizes only. No input is made for it: sizes may be of any size here.
+cxx::Model bound(const cxx::Model& model, std::vector<cxx::Port> ports, Shapes shapes) {
+  std::vector<tn_type> types;
+  std::vector<const tn_type*> given;
+  std::string known;
+  types.reserve(ports.size());
+  for (cxx::Port& port : ports) {
+    known += cat(known.empty() ? "" : ", ", port.name);
+    auto shape = shapes.extract(port.name);
+    port.dims = shape.empty() ? cxx::sample_shape(port) : shape.mapped();
+    types.push_back({sizeof(tn_type), TN_KIND_TENSOR, port.dtype,
+                     static_cast<uint32_t>(port.dims.size()), port.dims.data(), nullptr});
+    given.push_back(&types.back());
+  }
+  if (!shapes.empty())
+    cxx::invalid(cat("shape: expected one of ", known, ", got '", shapes.begin()->first, "'"));
+  tn_graph* raw = nullptr;
+  cxx::check(model.services().bind(model.get(), given.data(), given.size(), &raw));
+  return {model.session(), raw};
+}
+
 // What the model is made of. Work needs sizes: shapes', else the model's with a batch of one; where
 // the model leaves more open, the nodes' work stays unknown.
-Json inspected(const cxx::Model& model, const Shapes& shapes) {
+// Shapes go before those that the model declares: `asked` has them.
+Json inspected(const cxx::Model& model, const cxx::Model& asked, const Shapes& shapes) {
   Json all = model.inspect();
   const std::vector<cxx::Port> ports = model.inputs();
   if (shapes.empty() && std::any_of(ports.begin(), ports.end(), leaves_open)) return all;
-  cxx::SampleChoice choice;
-  choice.shapes = shapes;
-  cxx::Model sized = cxx::with_shapes(model, shapes);
-  sized = sized.bind(cxx::sample_inputs(sized, choice));
+  cxx::Model sized = bound(asked, asked.inputs(), shapes);
   const Json work = sized.inspect();
   for (const char* key : {"flops", "nodes_of_unknown_cost", "nodes"})
     all[key] = work[key];
@@ -63,16 +83,43 @@ std::string summary(const cxx::Model& model, const Json& all, bool layers) {
     operators.push_back({{"operator", op}, {"nodes", count}});
   text += lua::table_text(operators);
   if (layers) text += "\n" + lua::table_text(all["nodes"], {"name", "op", "flops", "bytes"});
+  if (all.contains("layers"))
+    text += "\n" +
+            lua::table_text(all["layers"], {"name", "op", "backend", "kernel", "implementation"}) +
+            refusals_text(all["layers"]);
+  if (all.contains("fallback_nodes") && !all["fallback_nodes"].empty())
+    text += cat("\nnodes that fall back to reference:\n",
+                lua::table_text(all["fallback_nodes"], {"node", "op", "why"}));
   return text;
 }
 
+// What a backend makes of the model, without running it.
+void add_plan(const cxx::Model& model, const Shapes& shapes, const cxx::RunChoice& run, Json* all) {
+  cxx::SampleChoice choice;
+  choice.shapes = shapes;
+  const std::vector<cxx::Tensor> inputs = cxx::sample_inputs(model, choice);
+  cxx::Plan plan(model.bind(inputs), cxx::compile_options(*model.session(), run));
+  plan.prepare(inputs);
+  const Json described = plan.describe();
+  (*all)["layers"] = cxx::planned_layers(described);
+  (*all)["fallback_nodes"] = described.value("fallback_nodes", Json::array());
+}
+
 }  // namespace
+
+std::string refusals_text(const Json& layers) {
+  const Json rows = cxx::refusals_of(layers);
+  if (rows.empty()) return {};
+  return cat("\nimplementations that refused layers:\n",
+             lua::table_text(rows, {"implementation", "layers", "first", "why"}));
+}
 
 Action declare_inspect(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string model;
     std::vector<std::string> shapes;
     bool layers = false, text = false;
+    RunFlags run;
     JsonFlag json;
   };
   auto flags = std::make_shared<Flags>();
@@ -80,11 +127,20 @@ Action declare_inspect(CLI::App& app, const Tool& tool) {
   add_shapes(app, flags->shapes);
   app.add_flag("--layers", flags->layers, "also each node, with its work and bytes");
   app.add_flag("--text", flags->text, "the graph in Tenon's text form instead");
+  flags->run.add(&app);
+  app.get_option("--backend")
+      ->description(
+          "also which implementation of this backend computes each layer, and who refused");
+  for (const char* name : {"--precision", "--threads"})
+    app.get_option(name)->needs(app.get_option("--backend"));
   flags->json.add(&app);
   return [flags, &tool] {
-    cxx::Model model = cxx::Model::load(tool.open(), flags->model);
+    cxx::Model model = cxx::Model::load(tool.open(flags->run.choice.threads), flags->model);
     if (flags->text) return print(model.text());
-    Json all = inspected(model, shapes_of(flags->shapes));
+    const Shapes shapes = shapes_of(flags->shapes);
+    const cxx::Model asked = cxx::with_shapes(model, shapes);
+    Json all = inspected(model, asked, shapes);
+    if (!flags->run.choice.backend.empty()) add_plan(asked, shapes, flags->run.choice, &all);
     if (flags->json.json) return print_json(all);
     print(summary(model, all, flags->layers));
   };

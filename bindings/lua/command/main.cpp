@@ -36,6 +36,9 @@ int run(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_flag("--safe-mode", tool.safe_mode, "only the plugins installed beside libtenon");
   app.add_flag("-v,--verbose", tool.verbose, "show debug messages");
+  app.add_option("--chrome-trace", tool.chrome_trace,
+                 "write what happened when, for chrome://tracing or Perfetto")
+      ->type_name("FILE.json");
   app.set_version_flag("--version", std::string(tenon::cxx::view(tenon_version())));
   app.fallthrough();
   declare_commands(app, tool);
@@ -48,7 +51,7 @@ int run(int argc, char** argv) {
       return complain(2, cat("expected a command, got '", unknown[0], "' (see tenon --help)"));
     return complain(2, cat(thrown.what(), " (see ", named(app), " --help)"));
   }
-  tool.action();
+  tool.run();
   return 0;
 }
 

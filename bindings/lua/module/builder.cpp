@@ -143,6 +143,14 @@ int splice(lua_State* state) {
   auto& model = object_argument<cxx::Model>(state, 2, "builder");
   return push_values(state, self(state).splice(model, values_argument(state, 3)));
 }
+// builder:add_function(name, body, gradient): false where there is one of this name
+int add_function(lua_State* state) {
+  auto& body = object_argument<cxx::Model>(state, 3, "builder");
+  auto& gradient = object_argument<cxx::Model>(state, 4, "builder");
+  lua_pushboolean(state,
+                  self(state).add_function(text_argument(state, 2, "builder"), body, gradient));
+  return 1;
+}
 int build(lua_State* state) {
   push_object(state, self(state).build());
   return 1;
@@ -187,10 +195,12 @@ int operators(lua_State* state) {
 }
 
 constexpr Function kMethods[] = {
-    {"input", guarded<input>},       {"constant", guarded<constant>}, {"number", guarded<number>},
-    {"integers", guarded<integers>}, {"call", guarded<call>},         {"node", guarded<node>},
-    {"type", guarded<type>},         {"output", guarded<output>},     {"splice", guarded<splice>},
-    {"build", guarded<build>},       {"layer", guarded<layer>},
+    {"input", guarded<input>},   {"constant", guarded<constant>},
+    {"number", guarded<number>}, {"integers", guarded<integers>},
+    {"call", guarded<call>},     {"node", guarded<node>},
+    {"type", guarded<type>},     {"output", guarded<output>},
+    {"splice", guarded<splice>}, {"build", guarded<build>},
+    {"layer", guarded<layer>},   {"add_function", guarded<add_function>},
 };
 constexpr Function kNative[] = {
     {"builder", guarded<create>},      {"array_functions", guarded<array_functions>},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tn.print_table, tn.json, tn.write, tn.log.
+// tn.print_table, tn.json, tn.write, tn.chrome_trace, tn.log.
 #include "tenon/cxx/file.hpp"
 #include "tenon/cxx/terminal.hpp"
 
@@ -37,6 +37,29 @@ int write(lua_State* state) {
   return 0;
 }
 
+// Calls the function at the top; whether it failed, with its error on the stack.
+bool call_traced(lua_State* state, const std::string& path) {
+  const SessionPtr& session = runtime(state).session;
+  tenon_trace_start(session->raw());
+  bool failed = lua_pcall(state, 0, LUA_MULTRET, 0) != LUA_OK;
+  cxx::TextSink text;
+  cxx::check(tenon_trace_stop(session->raw(), text.get()));
+  cxx::write_file(session, path, text.text());
+  return failed;
+}
+// tn.chrome_trace(path, function): calls the function, gives what it gives, and writes what
+// happened meanwhile for chrome://tracing.
+int chrome_trace(lua_State* state) {
+  bool failed = false;
+  {
+    std::string path = path_argument(state, 1, "tn.chrome_trace");
+    if (!lua_isfunction(state, 2)) bad_argument(state, 2, "tn.chrome_trace", "a function");
+    lua_settop(state, 2);
+    failed = call_traced(state, path);
+  }
+  return failed ? lua_error(state) : lua_gettop(state) - 1;  // what is below is the path
+}
+
 template <uint32_t Level>
 int log(lua_State* state) {
   cxx::Session& session = *runtime(state).session;
@@ -48,6 +71,7 @@ constexpr Function kFunctions[] = {
     {"print_table", guarded<print_table>},
     {"json", guarded<json>},
     {"write", guarded<write>},
+    {"chrome_trace", guarded<chrome_trace>},
 };
 constexpr Function kLevels[] = {
     {"debug", guarded<log<TN_LOG_DEBUG>>},

@@ -33,6 +33,8 @@ void bind_session(py::module_& module) {
       .def("on_progress", &Session::on_progress)
       .def("plugins", [](const SessionPtr& s) { return text_from(s, tenon_plugin_list); })
       .def("doctor", [](const SessionPtr& s) { return text_from(s, tenon_plugin_doctor); })
+      .def("trace_start", [](const SessionPtr& s) { tenon_trace_start(s->raw()); })
+      .def("trace_stop", [](const SessionPtr& s) { return text_from(s, tenon_trace_stop); })
       .def("balance", [](const SessionPtr& s) { return text_from(s, tenon_plugin_balance); })
       .def("load_plugin", [](const SessionPtr& s, const std::string& path_or_id) {
         s->check(without_gil([&] { return tenon_plugin_load(s->raw(), str(path_or_id)); }));

@@ -37,6 +37,8 @@ from . import (
     _core,
     arrays,
     data,
+    fft,
+    linalg,
     loss,
     nn,
     optim,
@@ -47,7 +49,7 @@ from .arrays import *  # noqa: F403
 from .autodiff import grad, jvp, value_and_grad, vjp, vmap
 from .builder import Graph, Value
 from .control import cond, fori_loop, scan, while_loop
-from .custom import custom_vjp
+from .custom import checkpoint, custom_vjp
 from .data import Component, Dataset, evaluate
 from .errors import (
     AlreadyExists,
@@ -66,7 +68,7 @@ from .errors import (
     Unimplemented,
     UnknownError,
 )
-from .events import configure, progress, session
+from .events import chrome_trace, configure, progress, session
 from .jacobian import hessian, jacfwd, jacrev
 from .model import Model, Outputs, Plan, Port, load, parse
 from .step import Step
@@ -124,6 +126,8 @@ __all__ = [
     "UnknownError",
     "Value",
     "callback",
+    "chrome_trace",
+    "checkpoint",
     "components",
     "cond",
     "configure",
@@ -132,6 +136,7 @@ __all__ = [
     "doctor",
     "e",
     "evaluate",
+    "fft",
     "fori_loop",
     "grad",
     "hessian",
@@ -140,6 +145,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "linalg",
     "load",
     "loss",
     "nan",

@@ -22,6 +22,8 @@ from .trace import Value, as_value, current, users_line
 
 __all__: list[str] = ["op"]
 GROUPS: dict[str, list[str]] = {}  # names by the group that the table has them in
+#: Functions of the parts of the API, `linalg` and `fft`, by the part and the name in it.
+PARTS: dict[str, dict[str, Any]] = {}
 _ERRORS = {ArgumentError.code: ArgumentError, AxisError.code: AxisError}
 
 
@@ -67,7 +69,8 @@ def _define(row: dict[str, Any]) -> None:
     if True in variadic:
         last = _operand
         in_order = in_order[: variadic.index(True)]
-    several = namedtuple(name, results) if isinstance(results, list) else None
+    part, _, short = name.rpartition(".")
+    several = namedtuple(short, results) if isinstance(results, list) else None
 
     def function(*args: Any, **named: Any) -> Any:
         trace = current()
@@ -89,11 +92,14 @@ def _define(row: dict[str, Any]) -> None:
             return several(*values)
         return tuple(values) if results else values[0]
 
-    function.__name__ = function.__qualname__ = name
+    function.__name__ = function.__qualname__ = short
     function.__doc__ = row["doc"]
     function.__signature__ = _signature(parameters)  # type: ignore[attr-defined]
-    globals()[name] = anywhere(function)
-    __all__.append(name)
+    if part:
+        PARTS.setdefault(part, {})[short] = anywhere(function)
+    else:
+        globals()[name] = anywhere(function)
+        __all__.append(name)
     GROUPS.setdefault(row["group"], []).append(name)
 
 

@@ -93,7 +93,7 @@ def _value_and_grad(
         raise InvalidArgument(f"{who}: has_aux: expected the function to give (value, more)")
     value = inner.results[0] if inner.results else None
     alone = tree.is_leaf(tree.flatten(inner.result[0] if has_aux else inner.result)[2])
-    if value is None or not alone or value.shape != () or not value.dtype.startswith(_FLOATS):
+    if value is None or not alone or value.shape != () or not value.dtype.startswith(FLOATS):
         raise InvalidArgument(
             f"{users_line()}: {who}: expected the function to give one float scalar, got "
             f"{value!r}; reduce it with tn.sum or tn.mean, or use tn.vjp"
@@ -114,7 +114,7 @@ def _value_and_grad(
     return (*out, gradient) if has_aux else (out, None, gradient)
 
 
-_FLOATS = ("float", "bfloat")
+FLOATS = ("float", "bfloat")
 
 
 def grad(
@@ -171,7 +171,7 @@ def _pull(f: Function, primals: tuple, cotangents: Any) -> tuple:
     floats = [
         cast(as_value(c), r.dtype)
         for c, r in zip(given, inner.results)
-        if r.dtype.startswith(_FLOATS)
+        if r.dtype.startswith(FLOATS)
     ]
     made = inner.splice(model, floats)
     return tree.unflatten(tree.flatten(primals)[2], iter(made[len(inner.results) :]))
@@ -204,7 +204,7 @@ def _push(f: Function, primals: tuple, tangents: tuple) -> tuple[Any, Any]:
     count = len(inner.results)
     out = tree.unflatten(inner.structure, iter(made[:count]))
     floats = iter(made[count:])
-    slopes = [next(floats) if r.dtype.startswith(_FLOATS) else r for r in inner.results]
+    slopes = [next(floats) if r.dtype.startswith(FLOATS) else r for r in inner.results]
     return out, tree.unflatten(inner.structure, iter(slopes))
 
 

@@ -1,22 +1,102 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions with a gradient of their own: custom_vjp."""
+"""Functions with a gradient of their own: custom_vjp, and checkpoint, which is one."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import tree
 from .arrays import zeros_like
-from .eager import anywhere
+from .autodiff import FLOATS
+from .eager import anywhere, is_array
 from .errors import AlreadyExists, ArgumentError, TenonError
+from .model import Model
 from .trace import Trace, Value, as_value, cast, current, users_line
 from .transforms import Compiled
 
 Function = Callable[..., Any]
 _numbers = itertools.count()
+
+
+def _called(
+    label: str, kinds: dict[Any, str], body: Model, gradient: Model, given: Sequence[Value]
+) -> Iterator[Value]:
+    """What a function of the graph with a gradient graph gives. kinds: its names by what differs,
+    because graphs that differ are functions of other names."""
+    key = (gradient.text(data=True), body.text(data=True))
+    name = kinds.setdefault(key, f"{label}_{len(kinds)}")
+    try:
+        current().native.add_function(name, body._native, gradient._native)
+    except TenonError as failed:
+        if failed.code != AlreadyExists.code:  # called before
+            raise
+    made = current().node(name, given, outputs=len(body.outputs), domain="function")
+    return iter(made if isinstance(made, tuple) else (made,))
+
+
+def checkpoint(f: Function, /) -> Function:
+    """f, whose values in between are not kept for its gradient: they are computed again from its
+    arguments when the gradient is taken. Less memory for another forward computation; values and
+    gradients are the same, but for the order of sums where calls share an argument.
+
+        block = tn.checkpoint(lambda p, x: x + tn.gelu(x @ p["a"]) @ p["b"])
+        tn.grad(lambda p: block(p["2"], block(p["1"], x)).sum())
+
+    What f uses from outside is an argument too. What draws without a key draws the same again, but
+    not what it would draw outside of a checkpoint. For whole networks there is the pass
+    `autodiff.recompute`, which chooses what is computed again.
+    """
+    call = f._inline if isinstance(f, Compiled) else f
+    label = f"{getattr(f, '__name__', 'f').strip('<>')}{next(_numbers)}"
+    kinds: dict[Any, str] = {}
+
+    @functools.wraps(f)
+    def inline(*args: Any, **named: Any) -> Any:
+        leaves, names, structure = tree.flatten((args, named))
+        places = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
+        given = [as_value(leaves[i]) for i in places]
+        with Trace() as trace:
+            for i, x in zip(places, given):
+                leaves[i] = trace.input(names[i], x.dtype, x.shape, x.weak)
+            filled, more = tree.unflatten(structure, iter(leaves))
+            results, _, shape_of_results = tree.flatten(call(*filled, **more))
+            body = trace.finish([as_value(x) for x in results])
+        given += [current().lift(x) for x in trace.captured]
+        # Calls of one function draw other numbers each.
+        body = body.apply("autodiff.seed_draws", salt=f"#{_calls(current())}")
+        made = _called(label, kinds, body, _recomputed(body), given)
+        return tree.unflatten(shape_of_results, made)
+
+    return anywhere(inline)
+
+
+def _calls(trace: Trace) -> int:
+    """How often this was asked of the trace before."""
+    trace.n_checkpoints += 1
+    return trace.n_checkpoints
+
+
+def _recomputed(body: Model) -> Model:
+    """The gradient graph of a function by its inputs and cotangents alone: nothing of the body is
+    computed before the cotangents are there."""
+    floats = [i for i, port in enumerate(body.inputs) if port.dtype.startswith(FLOATS)]
+    with Trace() as trace:
+        given = [trace.input(port.name, port.dtype, port.shape) for port in body.inputs]
+        weights = [
+            trace.input(f"cotangent{i}", port.dtype, port.shape)
+            for i, port in enumerate(body.outputs)
+        ]
+        late = [trace.node("Barrier", [x, *weights], domain="tenon") for x in given]
+        by = [w for w in weights if w.dtype.startswith(FLOATS)]
+        out = [zeros_like(x) for x in given]
+        if floats and by:
+            made = trace.splice(body.apply("autodiff.vjp", argnums=floats), late + by)
+            for place, slope in zip(floats, made[len(body.outputs) :]):
+                out[place] = slope
+        return trace.finish(out)
 
 
 class custom_vjp:  # noqa: N801, a function that reads like a decorator
@@ -55,16 +135,7 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
             gradients = self._backward(self._inputs(vjp, given, args), vjp, results, structure)
         self._alone(vjp)
         graph = vjp.finish(gradients)
-        # Graphs that differ are functions of other names.
-        key = (graph.text(data=True), body.text(data=True))
-        name = self._kinds.setdefault(key, f"{self._name}_{len(self._kinds)}")
-        try:
-            current().native.add_function(name, body._native, graph._native)
-        except TenonError as failed:
-            if failed.code != AlreadyExists.code:  # called before
-                raise
-        made = current().node(name, given, outputs=len(results), domain="function")
-        return tree.unflatten(structure, iter(made if isinstance(made, tuple) else (made,)))
+        return tree.unflatten(structure, _called(self._name, self._kinds, body, graph, given))
 
     def _inputs(self, trace: Trace, given: Sequence[Value], args: tuple) -> tuple:
         made = [trace.input(f"x{i}", x.dtype, x.shape) for i, x in enumerate(given)]

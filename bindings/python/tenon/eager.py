@@ -17,7 +17,7 @@ _KEPT = 256
 _compiled: OrderedDict[Any, Any] = OrderedDict()
 
 
-def _is_array(x: Any) -> bool:
+def is_array(x: Any) -> bool:
     return isinstance(x, (np.ndarray, Value)) or hasattr(x, "__dlpack__")
 
 
@@ -25,8 +25,8 @@ def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> An
     from .transforms import jit  # here, because what it traces with is built on this module
 
     leaves, _, structure = tree.flatten((list(args), named))
-    arrays = [leaf for leaf in leaves if _is_array(leaf)]
-    rest = [None if _is_array(leaf) else (leaf,) for leaf in leaves]
+    arrays = [leaf for leaf in leaves if is_array(leaf)]
+    rest = [None if is_array(leaf) else (leaf,) for leaf in leaves]
     key = (function, repr(structure), repr(rest))
     made = _compiled.get(key)
     if made is None:

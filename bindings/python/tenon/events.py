@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import logging
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from . import _core
 
@@ -98,6 +101,23 @@ def progress(seen: Callable[[int, str, int | None, int], None] | None) -> None:
     done is None when the task has ended, total is 0 where it is not known.
     """
     session().on_progress(seen)
+
+
+@contextlib.contextmanager
+def chrome_trace(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Writes what happens inside to a file for chrome://tracing or Perfetto, by thread:
+
+        with tn.chrome_trace("run.json"):
+            model(x)
+
+    Spans are compilations, runs, the parts of a run by backend, copies between devices, and what
+    backends tell of themselves (nodes, work on a device). One is recorded at a time.
+    """
+    session().trace_start()
+    try:
+        yield
+    finally:
+        Path(path).write_text(session().trace_stop(), encoding="utf-8")
 
 
 def _silence(opened: _core.Session) -> None:

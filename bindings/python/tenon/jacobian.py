@@ -11,7 +11,7 @@ import numpy as np
 
 from . import tree
 from .arrays import moveaxis, reshape
-from .autodiff import _FLOATS, _places, jvp, vjp, vmap
+from .autodiff import FLOATS, _places, jvp, vjp, vmap
 from .errors import ArgumentError
 from .trace import Value, as_value, users_line
 from .transforms import Compiled
@@ -20,7 +20,7 @@ Function = Callable[..., Any]
 
 
 def _sizes(x: Value, what: str) -> tuple[int, ...]:
-    if not x.dtype.startswith(_FLOATS) or not all(isinstance(dim, int) for dim in x.shape):
+    if not x.dtype.startswith(FLOATS) or not all(isinstance(dim, int) for dim in x.shape):
         raise ArgumentError(
             f"{users_line()}: {what}: expected floats in sizes that are known, got {x!r}"
         )

@@ -17,6 +17,7 @@ from .trace import Trace, as_value
 from .transforms import Compiled, as_input, parameter_names, refuse_nan, type_of
 
 _RATE = "learning_rate"
+_AVERAGE = "/average"
 
 
 class Step:
@@ -34,7 +35,14 @@ class Step:
     The parameters and what the optimizer keeps are states inside the plan: a step moves none of
     them. Batches of another shape have a plan of their own, to which the states move. has_aux: the
     loss gives (loss, more), and so does the step. check_nan: FloatingPointError that names the node
-    which made the first NaN of a step. Other options are those of `Model.compile`.
+    which made the first NaN of a step. joint: passes on forward and backward together, behind the
+    gradient and in this order, with their options: {"autodiff.recompute": {}} keeps few values in
+    between; `step.joint_reports` is what they tell.
+
+    accumulate: so many calls make one update, as one batch of all their samples does; a batch
+    counts by the first axis of its first array. The learning rate's schedule goes by updates.
+    average: how much of a moving average of the parameters is kept in an update; see `averages`.
+    Other options are those of `Model.compile`.
     """
 
     def __init__(
@@ -44,6 +52,9 @@ class Step:
         optimizer: Optimizer,
         has_aux: bool = False,
         check_nan: bool = False,
+        joint: Mapping[str, Mapping[str, Any]] | None = None,
+        accumulate: int = 1,
+        average: float = 0,
         backend: str | list[str] | None = None,
         precision: str | None = None,
         threads: int | None = None,
@@ -55,6 +66,13 @@ class Step:
         self._optimizer = optimizer
         self._has_aux = has_aux
         self._check_nan = check_nan
+        self._joint = dict(joint or {})
+        #: Reports of the passes of `joint` on the batch traced last, by id.
+        self.joint_reports: dict[str, Any] = {}
+        if accumulate < 1:
+            raise InvalidArgument(f"Step: accumulate: expected at least 1 batch, got {accumulate}")
+        self._accumulate = accumulate
+        self._average = average
         self._options = plan_options(backend, precision, threads, options)
         self._plans: dict[Any, tuple[_core.Plan, Model, Any]] = {}
         self._watched: dict[Any, list[str] | None] = {}  # of each plan, where check_nan is on
@@ -72,8 +90,11 @@ class Step:
             self._watched[key] = report["values"] if self._check_nan and report else None
         plan, _, results = self._plans[key]
         self._move_states(plan)
-        rate = np.float32(self._optimizer.rate(self.count))
-        made = plan.arrays(*leaves, rate)
+        numbers = [np.float32(self._optimizer.rate(self.count // self._accumulate))]
+        if self._accumulate > 1:
+            is_last = (self.count + 1) % self._accumulate == 0
+            numbers.insert(0, np.float32(is_last))
+        made = plan.arrays(*leaves, *numbers)
         self.count += 1
         refuse_nan("Step", self._watched[key], made)
         return tree.unflatten(results, iter(made))
@@ -99,7 +120,17 @@ class Step:
             if trace.captured:
                 raise InvalidArgument("Step: expected a loss that uses no traced values of outside")
         model = model.apply("autodiff.value_and_grad", wrt=trained, has_aux=self._has_aux)
+        for name, given in self._joint.items():
+            model = model.apply(name, **given)
+            self.joint_reports[name] = model.report
+        if self._accumulate > 1:
+            first = np.shape(tree.flatten(batch)[0][0]) if tree.flatten(batch)[0] else ()
+            model = model.apply("trainer.accumulate", samples=first[0] if first else 1)
         model = model.apply("trainer.step", optimizer=self._optimizer, rate=_RATE)
+        if self._average:
+            model = model.apply("trainer.average", decay=self._average, parameters=trained)
+        if self._accumulate > 1:
+            model = model.apply("trainer.accumulate_step")
         return (model.apply("autodiff.first_nan") if self._check_nan else model), results
 
     def _move_states(self, plan: _core.Plan) -> None:
@@ -112,6 +143,8 @@ class Step:
             leaves, names, _ = tree.flatten(self._parameters, self._names[0])
             for name, leaf in zip(names, leaves):
                 plan.set_state(name, leaf)
+                if self._average:  # begins with the parameters themselves
+                    plan.set_state(name + _AVERAGE, leaf)
             return
         for name in self._states:
             plan.set_state(name, before.get_state(name))
@@ -124,10 +157,20 @@ class Step:
     @property
     def parameters(self) -> Any:
         """Copies of the parameters as they are now, in the structure that was given."""
+        return self._copies("")
+
+    @property
+    def averages(self) -> Any:
+        """Copies of the moving averages of the parameters, in the same structure."""
+        if not self._average:
+            raise InvalidArgument("Step: expected option average, the share that is kept, got none")
+        return self._copies(_AVERAGE)
+
+    def _copies(self, of: str) -> Any:
         if self._now is None:
             return self._parameters
         _, names, structure = tree.flatten(self._parameters, self._names[0])
-        return tree.unflatten(structure, iter([self._now.get_state(name) for name in names]))
+        return tree.unflatten(structure, iter([self._now.get_state(n + of) for n in names]))
 
     def state(self) -> dict[str, np.ndarray]:
         """Copies of all states by name, the optimizer's too: enough to go on elsewhere."""

@@ -89,6 +89,7 @@ class Trace:
         self._constants: dict[Any, tuple[Any, Value]] = {}
         self._names: set[str] = set()
         self.model: Model | None = None  # once it is finished
+        self.n_checkpoints = 0  # calls of such functions: each draws other numbers
 
     def __enter__(self) -> Trace:
         _stack.traces.append(self)

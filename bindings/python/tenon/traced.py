@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,6 +33,40 @@ _NUMPYS = {
     "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
+# What does the work of functions that have no equal here.
+_INSTEAD = {
+    "append": "tn.concat",
+    "dot": "tn.matmul or tn.tensordot",
+    "hstack": "tn.concat",
+    "inner": "tn.vecdot or tn.tensordot",
+    "interp": "tn.searchsorted and tn.take",
+    "median": "tn.sort and tn.take",
+    "nanmax": "tn.where(tn.isnan(x), -tn.inf, x) and tn.max",
+    "nansum": "tn.where(tn.isnan(x), 0, x) and tn.sum",
+    "norm": "tn.linalg.vector_norm or tn.linalg.matrix_norm",
+    "percentile": "tn.sort and tn.take",
+    "ravel": "tn.reshape(x, (-1,))",
+    "swapaxes": "tn.moveaxis or tn.permute_dims",
+    "unique": "tn.unique_values or its kin",
+    "vstack": "tn.concat",
+}
+
+
+def _instead(name: str) -> str:
+    """What to call in place of NumPy's function of this name."""
+    if name in _INSTEAD:
+        return f"use {_INSTEAD[name]}"
+    for part, functions in a.PARTS.items():
+        if name in functions:
+            pairs = "; complex numbers are pairs in a last axis of 2" if part == "fft" else ""
+            return f"use tn.{part}.{name}{pairs}"
+    known = [*a.__all__, *(f"{part}.{own}" for part, all in a.PARTS.items() for own in all)]
+    near = difflib.get_close_matches(name, known, n=2, cutoff=0.75)
+    if near:
+        return "use " + " or ".join(f"tn.{one}" for one in near)
+    return "there is none of that name in tenon; see help(tenon.arrays)"
+
+
 _OF_ELEMENTS = {*a.GROUPS["elementwise"], *a.GROUPS["arithmetic"], "matmul"}
 
 
@@ -96,13 +131,17 @@ class Traced(Value):
     def __array_function__(self, function: Any, _: Any, inputs: tuple, named: Any) -> Any:
         # np.sum(value): the function of the same name, where it takes the same arguments
         name = _NUMPYS.get(function.__name__, function.__name__)
-        called = f"np.{function.__name__}"
-        if name not in a.__all__:
-            self._unknown(called, "there is none of that name in tenon; see help(tenon.arrays)")
+        part = function.__module__.removeprefix("numpy").lstrip(".")
+        called = ".".join(filter(None, ("np", part, function.__name__)))
+        # NumPy's complex numbers are pairs here, so its transforms are not ours.
+        same = a.PARTS["linalg"] if part == "linalg" else {} if part else vars(a)
+        if name not in same or (not part and name not in a.__all__):
+            self._unknown(called, _instead(name))
         try:
-            return getattr(a, name)(*inputs, **named)
+            return same[name](*inputs, **named)
         except (TypeError, ValueError) as failed:
-            raise TracedValueError(f"{failed}; {called} became tn.{name}, see its help") from None
+            own = ".".join(filter(None, ("tn", part, name)))
+            raise TracedValueError(f"{failed}; {called} became {own}, see its help") from None
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         self._unknown("a function of NumPy", "use the one of tenon, as tn.exp for np.exp")

@@ -29,6 +29,20 @@ inline void draw_uniform(const tn_initial& of, std::span<float> out, double low,
   draw_all(of, out, services.random->uniform, [=](double x) { return low + (high - low) * x; });
 }
 
+// An initializer that draws from a distribution with two parameters.
+template <auto kDraw>
+class Drawn {
+ public:
+  Drawn(double first, double second) : first_(first), second_(second) {}
+  Status fill(const tn_initial& of, std::span<float> out) const {
+    kDraw(of, out, first_, second_);
+    return {};
+  }
+
+ private:
+  double first_, second_;
+};
+
 // Numbers of mean 0 and this deviation, of a distribution that an option names.
 inline void draw_spread(const tn_initial& of, std::span<float> out, bool normal, double deviation) {
   double bound = deviation * std::sqrt(3.0);  // a uniform one has the variance bound^2 / 3

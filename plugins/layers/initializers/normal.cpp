@@ -5,19 +5,11 @@
 namespace tenon::layers {
 namespace {
 
-class Normal {
- public:
+struct Normal : Drawn<draw_normal> {
+  using Drawn::Drawn;
   static Result<Normal> create(tn_ctx*, const Options& options) {
     return Normal{options.number("mean"), options.number("deviation")};
   }
-  Status fill(const tn_initial& of, std::span<float> out) const {
-    draw_normal(of, out, mean_, deviation_);
-    return {};
-  }
-
- private:
-  Normal(double mean, double deviation) : mean_(mean), deviation_(deviation) {}
-  double mean_, deviation_;
 };
 
 }  // namespace

@@ -5,21 +5,13 @@
 namespace tenon::layers {
 namespace {
 
-class Uniform {
- public:
+struct Uniform : Drawn<draw_uniform> {
+  using Drawn::Drawn;
   static Result<Uniform> create(tn_ctx*, const Options& options) {
-    Uniform out{options.number("low"), options.number("high")};
-    if (out.low_ <= out.high_) return out;
-    return invalid(cat("option low: expected at most high, ", out.high_, ", got ", out.low_));
+    double low = options.number("low"), high = options.number("high");
+    if (low <= high) return Uniform{low, high};
+    return invalid(cat("option low: expected at most high, ", high, ", got ", low));
   }
-  Status fill(const tn_initial& of, std::span<float> out) const {
-    draw_uniform(of, out, low_, high_);
-    return {};
-  }
-
- private:
-  Uniform(double low, double high) : low_(low), high_(high) {}
-  double low_, high_;
 };
 
 }  // namespace

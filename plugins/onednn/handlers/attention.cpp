@@ -6,8 +6,6 @@
 
 #include "attention.hpp"
 
-#include "product.hpp"
-
 namespace tenon::onednn {
 namespace {
 
@@ -98,13 +96,17 @@ class AttentionBuilder {
   AttentionBuilder(Lowering& lowering, const Attention& attention)
       : lowering_(lowering), attention_(attention) {}
 
-  // False, and nothing done, when all of the scores fit in cache.
-  bool build() {
+  // One part when all of the scores fit in cache.
+  Cut cut() const {
+    return choose_cut({.type = lowering_.stored_type(attention_.scores),
+                       .dims = lowering_.graph().values[attention_.scores].dims},
+                      lowering_.options().threads);
+  }
+
+  void build(const Cut& cut) {
     const Graph& graph = lowering_.graph();
     View scores{.type = lowering_.stored_type(attention_.scores),
                 .dims = graph.values[attention_.scores].dims};
-    const Cut cut = choose_cut(scores, lowering_.options().threads);
-    if (cut.n_parts == 1) return false;
     const size_t rank = scores.dims.size();
     scores.dims[cut.axis] = cut.width;
     scores.strides = row_major_strides(scores.dims);
@@ -124,7 +126,6 @@ class AttentionBuilder {
       store(scores, of(v), of(context));
     }
     mark_attention(lowering_, attention_);
-    return true;
   }
 
  private:
@@ -147,7 +148,10 @@ class AttentionBuilder {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     std::vector<Argument> arguments;
-    if (a.is_quantized()) add_scales(lowering_, a, b, c.dims.size(), &attr, &arguments);
+    if (a.is_quantized()) {
+      describe_scales(a, b, c.dims.size(), &attr);
+      bind_scales(lowering_, a, b, &arguments);
+    }
     dnnl::matmul::primitive_desc pd(lowering_.engine(), descriptor(a), descriptor(b), descriptor(c),
                                     attr);
     std::string kernel = std::string(pd.impl_info_str()) + " (in parts)";
@@ -173,13 +177,29 @@ class AttentionBuilder {
   View real_ = {};  // a part of the context, where the whole is codes
 };
 
+Offer offer_parts(const AttentionSite& site) {
+  AttentionBuilder builder(site.lowering, *site.attention);
+  const Cut cut = builder.cut();
+  if (cut.n_parts == 1) return refused("all scores fit in cache");
+  return accepted([builder, cut]() mutable { builder.build(cut); });
+}
+
+Offer offer_product(const AttentionSite& site) {
+  return accepted([&site] { lower_product(site.lowering, site.scores); });
+}
+
+constexpr Implementation<AttentionSite> kScores[] = {
+    {"amx attention", offer_tile_attention},
+    {"attention in parts", offer_parts},
+    {"product", offer_product},
+};
+
 }  // namespace
 
-bool lower_attention(Lowering& lowering, int node) {
-  std::optional<Attention> attention = find_attention(lowering, node);
-  if (!attention) return false;
-  return lower_tile_attention(lowering, *attention) ||
-         AttentionBuilder(lowering, *attention).build();
+void lower_scores(Lowering& lowering, const Product& scores) {
+  const AttentionSite site{lowering, scores, find_attention(lowering, scores.node)};
+  if (!site.attention) return lower_product(lowering, scores);
+  choose<AttentionSite>(lowering, site, kScores);
 }
 
 }  // namespace tenon::onednn

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Scores, Softmax and context of attention, found as one chain and lowered as one, in the first of
-// these forms that applies: one kernel on AMX tiles (tile_attention.cpp), or primitives that go by
-// parts which stay in cache (attention.cpp).
+// Scores, Softmax and context of attention, found as one chain and lowered as one: one kernel on
+// AMX tiles (tile_attention.cpp), or primitives that go by parts which stay in cache
+// (attention.cpp).
 
 #include <optional>
 
 #include "../softmax_front.hpp"
 #include "../tail.hpp"
+#include "choice.hpp"
+#include "product.hpp"
 
 namespace tenon::onednn {
 
@@ -26,7 +28,12 @@ View make_context(Lowering& lowering, const Attention& attention);
 // All nodes of the chain are done.
 void mark_attention(Lowering& lowering, const Attention& attention);
 
-// False, and nothing done, where the kernel does not apply: it computes in bf16.
-bool lower_tile_attention(Lowering& lowering, const Attention& attention);
+struct AttentionSite {
+  Lowering& lowering;
+  Product scores;  // as a product of its own, where no chain or no form of it is there
+  std::optional<Attention> attention;
+};
+// In bf16, as one step.
+Offer offer_tile_attention(const AttentionSite& site);
 
 }  // namespace tenon::onednn

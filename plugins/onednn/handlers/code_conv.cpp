@@ -3,6 +3,7 @@
 
 #include "code_product.hpp"
 #include "conv_geometry.hpp"
+#include "conv_site.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -38,11 +39,7 @@ CodeStep conv_step(const Lowering& lowering, int index) {
   step.args.m = dst[0] * element_count(Dims(dst.begin() + 2, dst.end()));
   step.args.n = weights.dims[0] / groups;
   step.args.k = weights.count() / weights.dims[0];
-  step.weights = {.view = weights,
-                  .groups = groups,
-                  .group_stride = step.args.n * weights.strides[0],
-                  .n_stride = weights.strides[0],
-                  .k_places = tap_places(weights)};
+  step.weights = {.view = weights, .groups = groups};
   kernels::CodeWindows& w = step.args.a.windows;
   w = {windows_of(src, dst, window), src[1], weights.dims[1]};
   const bool is_plain = groups == 1 && element_count(window.kernel) == 1 && w.stride_x == 1 &&
@@ -56,19 +53,37 @@ CodeStep conv_step(const Lowering& lowering, int index) {
   return step;
 }
 
-bool lower_code_conv(Lowering& lowering, int index, const Tail& tail) {
-  const Node& node = lowering.graph().nodes[index];
-  const View src = lowering.view(node.inputs[0]);
-  if (!is_dense(lowering.view(node.inputs[1])) || src.dims.size() > 4 ||
-      !has_known_bias(lowering, node.input(2)))
-    return false;
-  CodeStep step = conv_step(lowering, index);
-  if (step.args.n < kLeastColumns || step.args.k > kernels::kMostCodesOfRow) return false;
-  if (tail.norm != kNone) step.norm = channel_norm(lowering, tail.norm);
-  step.src = lowering.read_stored(node.inputs[0], channels_last_strides(src.dims), src.type);
-  lowering.set_view(node.inputs[0], step.src);  // later readers want it channels-last too
-  add_code_step(lowering, std::move(step), tail);
-  return true;
+void add_weights(Lowering& lowering, const Tail& tail, CodeStep* step) {
+  CodeWeights& weights = step->weights;
+  weights.n_stride = weights.view.strides[0];
+  weights.group_stride = step->args.n * weights.n_stride;
+  weights.k_places = tap_places(weights.view);
+  if (tail.norm != kNone) step->norm = channel_norm(lowering, tail.norm);
+}
+
+View codes_channels_last(Lowering& lowering, int value) {
+  const View& found = lowering.view(value);
+  View codes = lowering.read_stored(value, channels_last_strides(found.dims), found.type);
+  lowering.set_view(value, codes);
+  return codes;
+}
+
+Offer offer_code_conv(const ConvSite& site) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  if (!site.int8.runs) return refused("the operands are not both quantized to 8 bits");
+  if (site.int8.is_exact) return refused("oneDNN's int8 sums are exact");
+  if (!is_dense(lowering.view(node.inputs[1]))) return refused("weights with gaps between them");
+  if (site.dims(node.inputs[0]).size() > 4) return refused("more than two spatial axes");
+  if (!has_known_bias(lowering, node.input(2))) return refused("the bias is computed");
+  CodeStep step = conv_step(lowering, site.index);
+  if (step.args.n < kLeastColumns) return refused("fewer than 8 columns a group");
+  if (step.args.k > kernels::kMostCodesOfRow) return refused("sums of more than 32768 products");
+  return accepted([&site, step]() mutable {
+    step.src = codes_channels_last(site.lowering, site.node().inputs[0]);
+    add_weights(site.lowering, site.tail, &step);
+    add_code_step(site.lowering, std::move(step), site.tail);
+  });
 }
 
 }  // namespace tenon::onednn

@@ -58,11 +58,8 @@ struct Batches {
   }
 };
 
-}  // namespace
-
-bool lower_code_matmul_integer(Lowering& lowering, int index) {
+void build(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
-  if (adds_codes_exactly()) return false;
   const Node& node = graph.nodes[index];
   const View a = lowering.read_row_major(node.inputs[0], graph.values[node.inputs[0]].type);
   const View b = lowering.read_row_major(node.inputs[1], graph.values[node.inputs[1]].type);
@@ -107,7 +104,13 @@ bool lower_code_matmul_integer(Lowering& lowering, int index) {
     return nullptr;
   };
   lowering.add_step(std::move(step));
-  return true;
+}
+
+}  // namespace
+
+Offer offer_code_matmul_integer(const IntegerSite& site) {
+  if (adds_codes_exactly()) return refused("oneDNN's int8 sums are exact");
+  return accepted([&site] { build(site.lowering, site.index); });
 }
 
 }  // namespace tenon::onednn

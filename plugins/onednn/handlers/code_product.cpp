@@ -23,6 +23,7 @@ class StepBuilder {
     View dst{.type = tail.quant ? tail.quant_type : ElementType::kF32,
              .dims = graph.values[tail.result].dims,
              .strides = step_.dst_strides};
+    others_ = bind(lowering_, finish_);
     dst.buffer = lowering_.scratch(dst.bytes());
     kernels::CodeProductArgs& args = step_.args;
     args.a.is_signed = step_.src.type == ElementType::kS8;
@@ -50,8 +51,7 @@ class StepBuilder {
     step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
     step.places = {place_of(step_.src), place_of(dst), place_of(b), place_of(rows.scales),
                    place_of(rows.bias)};
-    for (const View& other : finish_.others)
-      step.places.push_back(other.exists() ? place_of(other) : Place{});
+    step.places.insert(step.places.end(), others_.begin(), others_.end());
     step.always_succeeds = true;
     step.kernel_function = [args, groups, packed, padded, src_group = step_.src_group,
                             tail_ops = finish_.ops](const kernels::Context& context,
@@ -113,6 +113,7 @@ class StepBuilder {
   Lowering& lowering_;
   CodeStep& step_;
   CodeFinish finish_;
+  std::vector<Place> others_ = {};  // operands of the epilogue
 };
 
 }  // namespace
@@ -121,33 +122,38 @@ void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail) {
   StepBuilder(lowering, step, tail).build();
 }
 
-bool lower_code_product(Lowering& lowering, const Product& product, const Tail& tail) {
-  if (product.transpose_a) return false;
-  const View a = lowering.view(product.a);
-  const View b = lowering.view(product.b);
+Offer offer_code_product(const ProductSite& site) {
+  Lowering& lowering = site.lowering;
+  const Product& product = site.product;
+  if (product.transpose_a) return refused("the first operand is transposed");
+  const View& a = lowering.view(product.a);
+  const View& b = lowering.view(product.b);
   const size_t rank = b.dims.size();
-  if (!holds_codes(a) || a.channels != nullptr || !is_one_matrix(b) || !is_dense(b)) return false;
+  if (!is_one_matrix(b) || !is_dense(b)) return refused("the second operand is no single matrix");
   const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
   const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
-  if (!are_code_weights(lowering, b, static_cast<int>(n_axis))) return false;
-  if (sums_are_exact(lowering, a, b)) return false;
+  const bool are_codes = holds_codes(a) && a.channels == nullptr &&
+                         are_code_weights(lowering, b, static_cast<int>(n_axis));
+  if (!are_codes) return refused("not two operands in 8 bits with known weights");
+  if (sums_are_exact(lowering, a, b)) return refused("oneDNN's int8 sums are exact");
   const int64_t k = b.dims[k_axis], n = b.dims[n_axis];
-  const bool is_row = product.bias == kNone || lowering.graph().values[product.bias].count() == n;
-  if (k > kernels::kMostCodesOfRow || !is_row || !has_known_bias(lowering, product.bias))
-    return false;
+  if (k > kernels::kMostCodesOfRow) return refused("sums of more than 32768 products");
+  if (!has_known_row(lowering, product.bias, n)) return refused("the bias is no known row");
   CodeStep step{.node = product.node, .bias = product.bias};
-  step.src = lowering.read_stored(product.a, row_major_strides(a.dims), a.type);
   step.weights = {.view = b, .n_stride = b.strides[n_axis]};
-  for (int64_t i = 0; i < k; ++i)
-    step.weights.k_places.push_back(i * b.strides[k_axis]);
   step.args.m = a.count() / k;
   step.args.n = n;
   step.args.k = k;
   step.args.a.stride = k;
-  step.dst_strides = row_major_strides(lowering.graph().values[tail.result].dims);
+  step.dst_strides = row_major_strides(lowering.graph().values[site.tail.result].dims);
   step.dst_row = n;
-  add_code_step(lowering, std::move(step), tail);
-  return true;
+  return accepted([&site, step, k_stride = b.strides[k_axis]]() mutable {
+    const View& codes = site.lowering.view(site.product.a);
+    step.src = site.lowering.read_stored(site.product.a, row_major_strides(codes.dims), codes.type);
+    for (int64_t i = 0; i < step.args.k; ++i)
+      step.weights.k_places.push_back(i * k_stride);
+    add_code_step(site.lowering, std::move(step), site.tail);
+  });
 }
 
 }  // namespace tenon::onednn

@@ -34,12 +34,13 @@ struct CodeStep {
 // Adds the step with as much of the tail as the kernel takes, and sets the view of its result.
 void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail);
 
-// False, and nothing done, where the kernel does not apply.
-bool lower_code_product(Lowering& lowering, const Product& product, const Tail& tail);
-// A convolution as a product, all but its source: a row is what the window sees at one place of a
-// channels-last image. Weights must be dense, images of two dimensions at most.
+// A convolution as a product: a row is what the window sees at one place of a channels-last image.
+// All sizes; the source is left out, and so is what add_weights fills in. Weights must be dense,
+// images of two dimensions at most.
 CodeStep conv_step(const Lowering& lowering, int node);
-// The node must be one that runs in int8.
-bool lower_code_conv(Lowering& lowering, int node, const Tail& tail);
+// Where the weights of a convolution lie, tap by tap, and the BatchNormalization behind it.
+void add_weights(Lowering& lowering, const Tail& tail, CodeStep* step);
+// The codes as the step reads them; later readers want them channels-last too.
+View codes_channels_last(Lowering& lowering, int value);
 
 }  // namespace tenon::onednn

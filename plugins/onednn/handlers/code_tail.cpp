@@ -52,7 +52,8 @@ std::optional<Op> activation(const Eltwise& eltwise) {
 
 class FinishBuilder {
  public:
-  FinishBuilder(Lowering& lowering, const CodeStep& step) : lowering_(lowering), step_(step) {}
+  FinishBuilder(const Lowering& lowering, const CodeStep& step)
+      : lowering_(lowering), step_(step) {}
 
   CodeFinish build(const Tail& tail) {
     CodeFinish made{.tail = tail};
@@ -62,13 +63,13 @@ class FinishBuilder {
       return made;
     }
     if (is_residual(tail.ops)) {
-      View other;
+      CodeOperand other;
       if (std::optional<Op> sum = combination(tail.ops[0], &other))
         return add_residual(made, *sum, other);
     }
     if (tail.ops.size() >= kernels::kMostEpilogueOps) return head(tail);
     for (const TailOp& op : tail.ops) {
-      View other;
+      CodeOperand other;
       std::optional<Op> known = op.eltwise ? activation(*op.eltwise) : combination(op, &other);
       if (!known) return head(tail);
       add(made, *known, other);
@@ -81,7 +82,7 @@ class FinishBuilder {
   CodeFinish head(const Tail& tail) const { return {.tail = head_of(lowering_, step_.node, tail)}; }
 
   // Linear steps that follow each other are one.
-  static void add(CodeFinish& made, const Op& op, const View& other) {
+  static void add(CodeFinish& made, const Op& op, const CodeOperand& other) {
     if (!made.ops.empty() && made.ops.back().kind == Op::Kind::kLinear &&
         op.kind == Op::Kind::kLinear) {
       Op& last = made.ops.back();
@@ -98,7 +99,7 @@ class FinishBuilder {
     return !ops.empty() && !ops[0].eltwise && ops[0].binary == dnnl::algorithm::binary_add &&
            std::all_of(ops.begin() + 1, ops.end(), is_bounds);
   }
-  static CodeFinish add_residual(CodeFinish& made, Op sum, const View& other) {
+  static CodeFinish add_residual(CodeFinish& made, Op sum, const CodeOperand& other) {
     bound(made);
     const auto factor = static_cast<float>(1 / made.unit);
     if (sum.kind == Op::Kind::kLinear)
@@ -135,7 +136,7 @@ class FinishBuilder {
   }
 
   // A sum or product with what is one number, one for each column, or as large as the result.
-  std::optional<Op> combination(const TailOp& op, View* other) {
+  std::optional<Op> combination(const TailOp& op, CodeOperand* other) {
     const bool is_sum = op.binary == dnnl::algorithm::binary_add;
     if (!is_sum && op.binary != dnnl::algorithm::binary_mul) return std::nullopt;
     View view = lowering_.view(op.other);
@@ -150,9 +151,9 @@ class FinishBuilder {
     }
     Op made{.kind = is_sum ? Op::Kind::kAdd : Op::Kind::kMul, .alpha = 1};
     const Graph& graph = lowering_.graph();
-    if (view.dims == graph.values[graph.nodes[op.node].outputs[0]].dims) {
-      view = is_real ? lowering_.read(op.other, view.type, step_.dst_strides)
-                     : lowering_.read_stored(op.other, step_.dst_strides, view.type);
+    const bool is_full = view.dims == graph.values[graph.nodes[op.node].outputs[0]].dims;
+    if (is_full) {
+      view.strides = step_.dst_strides;
       made.row_stride = step_.dst_row;
       made.column_stride = 1;
     } else if (is_row(view, graph.values[graph.nodes[op.node].outputs[0]].dims)) {
@@ -162,11 +163,11 @@ class FinishBuilder {
     }
     made.other.type = view.type;
     made.other.quant = view.quant;
-    *other = view;
+    *other = {op.other, view, is_full};
     return made;
   }
 
-  Lowering& lowering_;
+  const Lowering& lowering_;
   const CodeStep& step_;
 };
 
@@ -213,8 +214,23 @@ void shorten_gelu(std::vector<Op>& ops, const kernels::Target& dst) {
   ops = {Op{.kind = Op::Kind::kShortGelu, .alpha = factor}};
 }
 
-CodeFinish finish_of(Lowering& lowering, const CodeStep& step, const Tail& tail) {
+CodeFinish finish_of(const Lowering& lowering, const CodeStep& step, const Tail& tail) {
   return FinishBuilder(lowering, step).build(tail);
+}
+
+std::vector<Place> bind(Lowering& lowering, const CodeFinish& finish) {
+  std::vector<Place> places;
+  for (const auto& [value, view, is_read] : finish.others) {
+    if (value == kNone)
+      places.push_back({});
+    else if (!is_read)
+      places.push_back(place_of(view));
+    else if (view.is_quantized())
+      places.push_back(place_of(lowering.read_stored(value, view.strides, view.type)));
+    else
+      places.push_back(place_of(lowering.read(value, view.type, view.strides)));
+  }
+  return places;
 }
 
 }  // namespace tenon::onednn

@@ -9,6 +9,12 @@
 
 namespace tenon::onednn {
 
+// What an epilogue op combines sums with, and how it is read.
+struct CodeOperand {
+  int value = kNone;  // kNone: the op has none
+  View view = {};
+  bool is_read = false;  // brought into the view's strides first; else it lies so
+};
 // What the kernel takes of a tail.
 struct CodeFinish {
   Tail tail;
@@ -16,7 +22,7 @@ struct CodeFinish {
   float high = std::numeric_limits<float>::infinity();
   double unit = 1;  // of scales, bias and bounds: the result's scale, or 1 where there are ops
   std::vector<kernels::EpilogueOp> ops = {};
-  std::vector<View> others = {};  // of the ops that have one; else none
+  std::vector<CodeOperand> others = {};  // by op
 };
 // [groups, padded] f32: what sums are multiplied with, and what is added; zeros behind the columns.
 struct EpilogueRows {
@@ -30,7 +36,8 @@ EpilogueRows epilogue_rows(Lowering& lowering,
 // GELU and a factor behind it as one cheaper operation, where the result's steps are coarse.
 void shorten_gelu(std::vector<kernels::EpilogueOp>& ops, const kernels::Target& dst);
 
-// May add steps that bring an operand into the result's layout.
-CodeFinish finish_of(Lowering& lowering, const CodeStep& step, const Tail& tail);
+CodeFinish finish_of(const Lowering& lowering, const CodeStep& step, const Tail& tail);
+// Where the others lie, by op; may add steps that bring them into the result's layout.
+std::vector<Place> bind(Lowering& lowering, const CodeFinish& finish);
 
 }  // namespace tenon::onednn

@@ -104,6 +104,11 @@ void add_row_concat(Lowering& lowering, const std::string& name, RowConcat conca
   Step step{.name = name, .kernel = "tenon:concat", .always_succeeds = true};
   step.bytes = 2.0 * static_cast<double>(concat.rows * concat.row_bytes);
   step.places = std::move(concat.places);
+  const bool moves_codes = std::any_of(concat.pieces.begin(), concat.pieces.end(),
+                                       [](const Piece& piece) { return piece.codes != nullptr; });
+  if (concat.rows == 1 && !moves_codes)
+    for (const Piece& piece : concat.pieces)
+      step.end_to_end.push_back(piece.bytes);
   step.kernel_function = [concat = std::move(concat)](const kernels::Context& context,
                                                       void* const* pointers) -> const char* {
     kernels::parallel_for(

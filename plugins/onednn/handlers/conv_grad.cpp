@@ -3,6 +3,8 @@
 // matrices, dy^T times what the window sees at each place. (ConvInputGrad is a ConvTranspose:
 // expand.cpp.)
 
+#include "conv_grad.hpp"
+
 #include <algorithm>
 
 #include "../state_layout.hpp"
@@ -10,7 +12,6 @@
 #include "handlers.hpp"
 #include "kernels/patches.h"
 #include "packed_weights.hpp"
-#include "winograd.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -25,18 +26,15 @@ constexpr int64_t kMostPatchBytes = int64_t{32} << 20;
 
 class WeightGrad {
  public:
-  WeightGrad(Lowering& lowering, int index)
-      : lowering_(lowering),
-        node_(lowering.graph().nodes[index]),
-        result_(lowering.graph().values[node_.outputs[0]]),
+  explicit WeightGrad(const ConvGradSite& site)
+      : lowering_(site.lowering),
+        node_(site.node()),
+        result_(site.lowering.graph().values[node_.outputs[0]]),
         groups_(node_.integer("group", 1)) {
-    const Dims& x_dims = lowering.graph().values[node_.inputs[0]].dims;
-    const Dims& y_dims = lowering.graph().values[node_.inputs[1]].dims;
+    x_ = planned(node_.inputs[0]);
+    dy_ = planned(node_.inputs[1]);
     window_ =
-        find_window(node_, x_dims, y_dims, Dims(result_.dims.begin() + 2, result_.dims.end()));
-    ElementType type = lowering.real_type();
-    x_ = lowering.read(node_.inputs[0], type, channels_last_strides(x_dims));
-    dy_ = lowering.read(node_.inputs[1], type, channels_last_strides(y_dims));
+        find_window(node_, x_.dims, dy_.dims, Dims(result_.dims.begin() + 2, result_.dims.end()));
     flops_ = 2.0 * static_cast<double>(dy_.count()) *
              static_cast<double>(result_.count() / result_.dims[0]);
   }
@@ -44,18 +42,21 @@ class WeightGrad {
   // Measured on AVX-512 with bf16 (oneDNN 3.2): its primitive takes up to twice the time of the
   // product where rows of results are short and it steps over pixels, and a fifth more for windows
   // of one pixel with few places; else it is as fast or faster, as the patches cost it nothing.
-  bool pays_as_product() const {
-    if (groups_ != 1 || x_.dims.size() > 4) return false;
+  std::string why_not_as_product() const {
+    if (groups_ != 1 || x_.dims.size() > 4) return "groups, or more than two spatial axes";
     bool is_strided = std::any_of(window_.strides.begin(), window_.strides.end(),
                                   [](int64_t stride) { return stride > 1; });
     bool is_pixel = result_.count() == result_.dims[0] * result_.dims[1];
     if (!is_same_image() && places() * patch() * kernels::element_bytes(x_.type) > kMostPatchBytes)
-      return false;
-    if (is_pixel) return x_.type == ElementType::kBf16 && (is_strided || places() <= kFewPlaces);
-    return dy_.dims.back() <= (is_strided ? kNarrow : kVeryNarrow);
+      return "patches of more than 32 MiB";
+    const bool pays = is_pixel
+                          ? x_.type == ElementType::kBf16 && (is_strided || places() <= kFewPlaces)
+                          : dy_.dims.back() <= (is_strided ? kNarrow : kVeryNarrow);
+    return pays ? "" : "oneDNN's primitive is as fast or faster";
   }
 
   void lower_as_product() {
+    read();
     const int64_t channels = result_.dims[0];
     View patches{.type = x_.type, .dims = {places(), patch()}, .strides = {patch(), 1}};
     patches.buffer = is_same_image() ? x_.buffer : add_patches(patches);
@@ -81,6 +82,7 @@ class WeightGrad {
   }
 
   void lower_by_primitive() {
+    read();
     View dst{.dims = result_.dims, .strides = kept_strides(lowering_.graph(), node_.outputs[0])};
     const View grouped = in_groups(dst, groups_);
     Desc x_desc = channels_last_descriptor(x_);
@@ -115,6 +117,15 @@ class WeightGrad {
   }
 
  private:
+  View planned(int value) const {
+    const Dims& dims = lowering_.graph().values[value].dims;
+    return {.type = lowering_.real_type(), .dims = dims, .strides = channels_last_strides(dims)};
+  }
+  void read() {
+    x_ = lowering_.read(node_.inputs[0], x_.type, x_.strides);
+    dy_ = lowering_.read(node_.inputs[1], dy_.type, dy_.strides);
+  }
+
   int64_t places() const { return dy_.count() / dy_.dims[1]; }
   int64_t patch() const { return result_.count() / result_.dims[0]; }
   // The window sees each pixel alone, and all of them: the image is the patches.
@@ -154,6 +165,22 @@ class WeightGrad {
   double flops_ = 0;
 };
 
+Offer offer_product(const ConvGradSite& site) {
+  WeightGrad grad(site);
+  if (std::string why = grad.why_not_as_product(); !why.empty()) return refused(std::move(why));
+  return accepted([grad]() mutable { grad.lower_as_product(); });
+}
+
+Offer offer_primitive(const ConvGradSite& site) {
+  return accepted([grad = WeightGrad(site)]() mutable { grad.lower_by_primitive(); });
+}
+
+constexpr Implementation<ConvGradSite> kConvWeightGrad[] = {
+    {"winograd", offer_winograd_weight_grad},
+    {"product of patches", offer_product},
+    {"onednn", offer_primitive},
+};
+
 }  // namespace
 
 std::string refuse_conv_weight_grad(const Graph& graph, const Node& node) {
@@ -166,12 +193,7 @@ std::string refuse_conv_weight_grad(const Graph& graph, const Node& node) {
 }
 
 void lower_conv_weight_grad(Lowering& lowering, int index) {
-  if (lower_winograd_weight_grad(lowering, index)) return;
-  WeightGrad grad(lowering, index);
-  if (grad.pays_as_product())
-    grad.lower_as_product();
-  else
-    grad.lower_by_primitive();
+  choose<ConvGradSite>(lowering, {lowering, index}, kConvWeightGrad);
 }
 
 }  // namespace tenon::onednn

@@ -1,67 +1,135 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvTranspose in f32 and bf16, channels-last.
 
-#include "../tail.hpp"
+#include <memory>
+#include <utility>
+
 #include "conv_geometry.hpp"
+#include "conv_site.hpp"
 #include "handlers.hpp"
 #include "packed_weights.hpp"
-#include "winograd.hpp"
+#include "primitive.hpp"
 
 namespace tenon::onednn {
 namespace {
 
 using Desc = dnnl::memory::desc;
 
-void build(Lowering& lowering, int index, const Tail& tail) {
-  const Node& node = lowering.graph().nodes[index];
-  const Dims src_dims = lowering.graph().values[node.inputs[0]].dims;
-  const Dims weights_dims = lowering.graph().values[node.inputs[1]].dims;  // i, o / g, spatial
-  const Dims dst_dims = lowering.graph().values[node.outputs[0]].dims;
-  int64_t groups = node.integer("group", 1);
-  Window window =
-      find_window(node, dst_dims, src_dims, Dims(weights_dims.begin() + 2, weights_dims.end()));
-  ElementType type = lowering.real_type();
-  View src = lowering.read(node.inputs[0], type, channels_last_strides(src_dims));
+// The operands as all forms of the primitive read them.
+struct Operands {
+  View src;
+  View weights;  // [g,] o / g, i, spatial
+};
+
+Operands read_operands(const ConvSite& site) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  Operands made;
+  made.src = lowering.read(node.inputs[0], lowering.real_type(),
+                           channels_last_strides(site.dims(node.inputs[0])));
   View weights = lowering.read_real(node.inputs[1]);
   if (!is_dense(weights)) weights = lowering.read_row_major(node.inputs[1], weights.type);
-  weights = in_groups(weights, groups);
-  size_t out = weights.dims.size() - weights_dims.size();
+  const size_t rank = weights.dims.size();
+  weights = in_groups(weights, node.integer("group", 1));
+  const size_t out = weights.dims.size() - rank;
   std::swap(weights.dims[out], weights.dims[out + 1]);
   std::swap(weights.strides[out], weights.strides[out + 1]);
-  int bias = node.input(2) != kNone ? node.input(2) : tail.bias;
-  Fused fused = fuse(lowering, tail,
-                     {.result_strides = channels_last_strides(dst_dims),
-                      .dims = dst_dims,
-                      .channel_axis = 1,
-                      .src_buffers = {src.buffer}});
-  Desc src_desc = channels_last_descriptor(src);
-  Desc dst_desc = channels_last_descriptor(fused.dst);
-  Desc any(weights.dims, dnnl_type(type), dnnl::memory::format_tag::any);
-  Desc bias_desc;
-  if (bias != kNone) {
-    bias_desc = Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
-  }
-  dnnl::deconvolution_forward::primitive_desc pd(
-      lowering.engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
-      src_desc, any, bias_desc, dst_desc, window.strides, window.dilates, window.pad_begin,
-      window.pad_end, fused.attr);
-  std::vector<Argument> arguments = std::move(fused.arguments);
-  arguments.push_back({DNNL_ARG_SRC, place_of(src), src_desc});
-  Place place = packed_weights(lowering, node.name, weights, pd.weights_desc(), groups);
-  arguments.push_back({DNNL_ARG_WEIGHTS, place, pd.weights_desc()});
-  if (bias != kNone) {
-    arguments.push_back(
-        {DNNL_ARG_BIAS, place_of(lowering.read_row_major(bias, ElementType::kF32)), bias_desc});
-  }
-  if (fused.dst.buffer == kNone) fused.dst.buffer = lowering.scratch(fused.dst.bytes());
-  arguments.push_back({DNNL_ARG_DST, place_of(fused.dst), dst_desc});
-  double flops = 2.0 * static_cast<double>(element_count(src_dims)) *
-                 static_cast<double>(element_count(weights_dims) / weights_dims[0]);
-  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::deconvolution_forward(pd),
-                         pd.scratchpad_desc(), std::move(arguments), flops);
-  lowering.set_view(tail.result, fused.dst);
-  mark_absorbed(lowering, tail);
+  made.weights = std::move(weights);
+  return made;
 }
+
+class Deconvolution {
+ public:
+  Deconvolution(const ConvSite& site, const Operands& operands, const Tail& tail)
+      : site_(site), operands_(operands), tail_(tail) {}
+
+  // Why oneDNN does not take it so; empty: `emit` may be called.
+  std::string describe() {
+    const Lowering& lowering = site_.lowering;
+    const Node& node = site_.node();
+    const Dims& dst_dims = site_.dims(node.outputs[0]);
+    const Dims& kernel = site_.dims(node.inputs[1]);  // i, o / g, spatial
+    const Window window = find_window(node, dst_dims, site_.dims(node.inputs[0]),
+                                      Dims(kernel.begin() + 2, kernel.end()));
+    fused_ = fuse(lowering, tail_,
+                  {.result_strides = channels_last_strides(dst_dims),
+                   .dims = dst_dims,
+                   .channel_axis = 1,
+                   .src_buffers = {operands_.src.buffer}});
+    if (!fused_.why_not.empty()) return fused_.why_not;
+    const Desc bias = site_.bias(tail_) == kNone ? Desc()
+                                                 : Desc({dst_dims[1]}, dnnl::memory::data_type::f32,
+                                                        dnnl::memory::dims{1});
+    pd_ = dnnl::deconvolution_forward::primitive_desc(
+        lowering.engine(), dnnl::prop_kind::forward_inference,
+        dnnl::algorithm::deconvolution_direct, channels_last_descriptor(operands_.src),
+        Desc(operands_.weights.dims, dnnl_type(lowering.real_type()),
+             dnnl::memory::format_tag::any),
+        bias, channels_last_descriptor(fused_.dst), window.strides, window.dilates,
+        window.pad_begin, window.pad_end, fused_.attr, kMayFail);
+    return why_no_kernel(pd_, true);
+  }
+
+  void emit() {
+    Lowering& lowering = site_.lowering;
+    const Node& node = site_.node();
+    std::vector<Argument> arguments = bind(lowering, tail_, fused_);
+    arguments.push_back({DNNL_ARG_SRC, place_of(operands_.src), pd_.src_desc()});
+    const Place weights = packed_weights(lowering, node.name, operands_.weights, pd_.weights_desc(),
+                                         node.integer("group", 1));
+    arguments.push_back({DNNL_ARG_WEIGHTS, weights, pd_.weights_desc()});
+    if (const int bias = site_.bias(tail_); bias != kNone) {
+      const View row = lowering.read_row_major(bias, ElementType::kF32);
+      arguments.push_back({DNNL_ARG_BIAS, place_of(row), pd_.bias_desc()});
+    }
+    View& dst = fused_.dst;
+    if (dst.buffer == kNone) dst.buffer = lowering.scratch(dst.bytes());
+    arguments.push_back({DNNL_ARG_DST, place_of(dst), pd_.dst_desc()});
+    const Dims& kernel = site_.dims(node.inputs[1]);
+    const double flops = 2.0 * static_cast<double>(element_count(site_.dims(node.inputs[0]))) *
+                         static_cast<double>(element_count(kernel) / kernel[0]);
+    lowering.add_primitive(node.name, pd_.impl_info_str(), dnnl::deconvolution_forward(pd_),
+                           pd_.scratchpad_desc(), std::move(arguments), flops);
+    lowering.set_view(tail_.result, dst);
+    mark_absorbed(lowering, tail_);
+  }
+
+ private:
+  const ConvSite& site_;
+  const Operands& operands_;
+  const Tail& tail_;
+  Fused fused_;
+  dnnl::deconvolution_forward::primitive_desc pd_;
+};
+
+struct FormSite {
+  const ConvSite& site;
+  Operands operands;
+};
+
+Offer offer_form(const FormSite& form, const Tail& tail) {
+  auto made = std::make_shared<Deconvolution>(form.site, form.operands, tail);
+  if (std::string why = made->describe(); !why.empty()) return refused(std::move(why));
+  return accepted([made] { made->emit(); });
+}
+
+constexpr Implementation<FormSite> kForms[] = {
+    {"onednn + epilogue", [](const FormSite& form) { return offer_form(form, form.site.tail); }},
+    {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone); }},
+};
+
+Offer offer_onednn(const ConvSite& site) {
+  return accepted([&site] {
+    const FormSite form{site, read_operands(site)};
+    const std::span<const Implementation<FormSite>> forms(kForms);
+    choose<FormSite>(site.lowering, form, forms.subspan(site.tail.nodes.empty() ? 1 : 0));
+  });
+}
+
+constexpr Implementation<ConvSite> kConvTranspose[] = {
+    {"winograd", offer_winograd_transpose},
+    {"onednn", offer_onednn},
+};
 
 }  // namespace
 
@@ -74,20 +142,10 @@ std::string refuse_conv_transpose(const Graph& graph, const Node& node) {
 }
 
 void lower_conv_transpose(Lowering& lowering, int index) {
-  if (lower_winograd_conv_transpose(lowering, index)) return;
-  Tail tail = find_tail(lowering, index, 1);
-  if (lowering.graph().nodes[index].input(2) != kNone && tail.bias != kNone) {
-    tail = empty_tail(lowering, index);
-  }
-  try {
-    build(lowering, index, tail);
-    return;
-  } catch (const dnnl::error&) {
-    if (tail.nodes.empty()) throw;
-  } catch (const CompileError&) {
-    if (tail.nodes.empty()) throw;
-  }
-  build(lowering, index, empty_tail(lowering, index));
+  const Tail alone = empty_tail(lowering, index);
+  ConvSite site{lowering, index, find_tail(lowering, index, 1), alone};
+  if (site.node().input(2) != kNone && site.tail.bias != kNone) site.tail = alone;
+  choose<ConvSite>(lowering, site, kConvTranspose);
 }
 
 }  // namespace tenon::onednn

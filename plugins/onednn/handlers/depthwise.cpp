@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "depthwise.hpp"
+// Conv of 3x3 windows over each channel alone, in 8 bits.
+
+#include "kernels/depthwise.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "conv_geometry.hpp"
-#include "kernels/depthwise.h"
+#include "conv_site.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -25,16 +27,20 @@ class DepthwiseBuilder {
   DepthwiseBuilder(Lowering& lowering, int node, const Tail& tail)
       : lowering_(lowering), node_(lowering.graph().nodes[node]), tail_(tail) {}
 
-  bool applies() const {
+  std::string why_not() const {
     const Graph& graph = lowering_.graph();
     const Dims& src = graph.values[node_.inputs[0]].dims;
-    if (src.size() != 4 || !kernels::has_fast_depthwise(best_context())) return false;
-    if (!has_window(graph, node_, window())) return false;
-    if (!is_channels_last(lowering_.view(node_.inputs[0]))) return false;
-    if (!has_known_bias(lowering_, bias_value())) return false;
+    if (!kernels::has_fast_depthwise(best_context())) return "this CPU has no AVX-512 VNNI";
+    if (src.size() != 4 || !has_window(graph, node_, window()))
+      return "no window of 3x3 with stride 1 or 2 over each channel alone";
+    if (!is_channels_last(lowering_.view(node_.inputs[0])))
+      return "the source is not channels-last";
+    if (!has_known_bias(lowering_, bias_value())) return "the bias is computed";
+    if (tail_.norm != kNone) return "a BatchNormalization is folded into the weights";
     bool is_bytes = tail_.quant && kernels::element_bytes(tail_.quant_type) == 1;
-    return is_bytes && tail_.norm == kNone &&
-           std::all_of(tail_.ops.begin(), tail_.ops.end(), is_bounds);
+    if (!is_bytes) return "the result is not quantized to 8 bits";
+    const bool are_bounds = std::all_of(tail_.ops.begin(), tail_.ops.end(), is_bounds);
+    return are_bounds ? "" : "more than bounds stands in front of the rounding";
   }
 
   void build() {
@@ -157,11 +163,11 @@ class DepthwiseBuilder {
 
 }  // namespace
 
-bool lower_depthwise(Lowering& lowering, int node, const Tail& tail) {
-  DepthwiseBuilder builder(lowering, node, tail);
-  if (!builder.applies()) return false;
-  builder.build();
-  return true;
+Offer offer_depthwise(const ConvSite& site) {
+  if (!site.int8.runs) return refused("the operands are not both quantized to 8 bits");
+  DepthwiseBuilder builder(site.lowering, site.index, site.tail);
+  if (std::string why = builder.why_not(); !why.empty()) return refused(std::move(why));
+  return accepted([builder]() mutable { builder.build(); });
 }
 
 }  // namespace tenon::onednn

@@ -73,6 +73,7 @@ constexpr Handler kHandlers[] = {
     {"Trilu", refuse_trilu, lower_trilu, kAnyType},
     {"Unsqueeze", refuse_reshape, lower_reshape, kAnyType},
     {"tenon.AveragePoolGrad", refuse_pool_grad, lower_pool_grad},
+    {"tenon.Barrier", refuse_reshape, lower_reshape, kAnyType},
     {"tenon.BatchNormGrad", refuse_batch_norm_grad, lower_batch_norm_grad},
     {"tenon.ConvInputGrad", refuse_conv_transpose, lower_conv_transpose},
     {"tenon.ConvWeightGrad", refuse_conv_weight_grad, lower_conv_weight_grad},

@@ -16,9 +16,8 @@ std::string refuse_matmul(const Graph& graph, const Node& node) {
 }
 
 void lower_matmul(Lowering& lowering, int node) {
-  if (lower_attention(lowering, node)) return;
   const Node& matmul = lowering.graph().nodes[node];
-  lower_product(lowering, {.node = node, .a = matmul.inputs[0], .b = matmul.inputs[1]});
+  lower_scores(lowering, {.node = node, .a = matmul.inputs[0], .b = matmul.inputs[1]});
 }
 
 std::string refuse_gemm(const Graph& graph, const Node& node) {

@@ -12,6 +12,7 @@
 #include "dense.hpp"
 #include "kernels/code_product.h"
 #include "kernels/quantize.h"
+#include "primitive.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -124,26 +125,32 @@ class IntegerProduct {
 
   // The sums as they are, i32.
   void build() {
-    Tail tail = empty_tail(lowering_, index_);
+    const Tail tail = empty_tail(lowering_, index_);
     Fused fused = fused_with(tail);
     fused.dst.type = ElementType::kI32;
-    emit(tail, std::move(fused));
+    const dnnl::matmul::primitive_desc pd = describe(tail, fused);
+    if (std::string why = why_no_kernel(pd, true); !why.empty())
+      throw CompileError(node_.name + ": " + why);
+    emit(tail, std::move(fused), pd, {});
   }
 
   // The scaled sums with what follows them: nothing of 32 bits is stored.
-  void build(const Scaling& scaling, const Tail& tail) {
+  Offer offer(const Scaling& scaling, const Tail& tail) {
     Fused fused = fused_with(tail);
-    View scales = lowering_.read_row_major(scaling.scales, ElementType::kF32);
-    const bool is_one = scales.count() == 1;
+    if (!fused.why_not.empty()) return refused(fused.why_not);
+    const bool is_one = lowering_.graph().values[scaling.scales].count() == 1;
     const int id = is_one ? DNNL_ARG_SRC : DNNL_ARG_WEIGHTS;
     fused.attr.set_scales_mask(id, is_one ? 0 : 1 << (dims_.size() - 1));
-    fused.arguments.push_back(
-        {DNNL_ARG_ATTR_SCALES | id, place_of(scales),
-         Desc({scales.count()}, dnnl::memory::data_type::f32, dnnl::memory::dims{1})});
-    emit(tail, std::move(fused));
-    lowering_.mark_done(scaling.cast);
-    lowering_.mark_done(scaling.mul);
-    mark_absorbed(lowering_, tail);
+    const dnnl::matmul::primitive_desc pd = describe(tail, fused);
+    if (std::string why = why_no_kernel(pd, true); !why.empty()) return refused(std::move(why));
+    return accepted([this, &scaling, &tail, fused, pd, id] {
+      const View scales = lowering_.read_row_major(scaling.scales, ElementType::kF32);
+      const Desc row({scales.count()}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+      emit(tail, fused, pd, {{DNNL_ARG_ATTR_SCALES | id, place_of(scales), row}});
+      lowering_.mark_done(scaling.cast);
+      lowering_.mark_done(scaling.mul);
+      mark_absorbed(lowering_, tail);
+    });
   }
 
  private:
@@ -170,14 +177,8 @@ class IntegerProduct {
                         .dims = dims_,
                         .channel_axis = static_cast<int>(dims_.size()) - 1,
                         .src_buffers = {a_.buffer, b_.buffer}});
-    auto zero = [&](int id, const std::optional<Place>& place) {
-      if (!place) return;
-      fused.attr.set_zero_points_mask(id, 0);
-      fused.arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, *place,
-                                 Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
-    };
-    zero(DNNL_ARG_SRC, a_zero_);
-    zero(DNNL_ARG_WEIGHTS, b_zero_);
+    if (a_zero_) fused.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
+    if (b_zero_) fused.attr.set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
     return fused;
   }
 
@@ -186,16 +187,26 @@ class IntegerProduct {
     const Desc b =
         packs_ ? Desc(b_desc_.get_dims(), b_desc_.get_data_type(), dnnl::memory::format_tag::any)
                : b_desc_;
-    if (tail.bias == kNone) return {lowering_.engine(), a_desc_, b, dst, fused.attr};
+    if (tail.bias == kNone) return {lowering_.engine(), a_desc_, b, dst, fused.attr, kMayFail};
     Dims row(dims_.size(), 1);
     row.back() = dims_.back();
     const Desc bias(row, dnnl::memory::data_type::f32, row_major_strides(row));
-    return {lowering_.engine(), a_desc_, b, bias, dst, fused.attr};
+    return {lowering_.engine(), a_desc_, b, bias, dst, fused.attr, kMayFail};
   }
 
-  void emit(const Tail& tail, Fused fused) {
-    const dnnl::matmul::primitive_desc pd = describe(tail, fused);
-    std::vector<Argument> arguments = std::move(fused.arguments);
+  void emit(const Tail& tail,
+            Fused fused,
+            const dnnl::matmul::primitive_desc& pd,
+            std::vector<Argument> arguments) {
+    for (const Argument& operand : bind(lowering_, tail, fused))
+      arguments.push_back(operand);
+    auto zero = [&](int id, const std::optional<Place>& place) {
+      if (!place) return;
+      const Desc one({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1});
+      arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, *place, one});
+    };
+    zero(DNNL_ARG_SRC, a_zero_);
+    zero(DNNL_ARG_WEIGHTS, b_zero_);
     arguments.push_back({DNNL_ARG_SRC, place_of(a_), a_desc_});
     const Place b = packs_ ? lowering_.packed(b_, b_desc_, pd.weights_desc()) : place_of(b_);
     arguments.push_back({DNNL_ARG_WEIGHTS, b, pd.weights_desc()});
@@ -221,6 +232,42 @@ class IntegerProduct {
   Desc a_desc_, b_desc_;
 };
 
+struct FormSite {
+  IntegerProduct& product;
+  std::optional<Scaling> scaling;
+  Tail tail, alone;  // behind the scaled sums
+};
+
+constexpr Implementation<FormSite> kForms[] = {
+    {"onednn + scales + epilogue",
+     [](const FormSite& form) { return form.product.offer(*form.scaling, form.tail); }},
+    {"onednn + scales",
+     [](const FormSite& form) { return form.product.offer(*form.scaling, form.alone); }},
+    {"onednn", [](const FormSite& form) { return accepted([&form] { form.product.build(); }); }},
+};
+
+Offer offer_onednn(const IntegerSite& site) {
+  return accepted([&site] {
+    Lowering& lowering = site.lowering;
+    IntegerProduct product(lowering, site.index);
+    FormSite form{product, find_scaling(lowering, site.index), {}, {}};
+    if (form.scaling) {
+      const Node& node = lowering.graph().nodes[site.index];
+      const Dims& dims = lowering.graph().values[node.outputs[0]].dims;
+      form.tail = find_tail(lowering, form.scaling->mul, static_cast<int>(dims.size()) - 1);
+      form.alone = empty_tail(lowering, form.scaling->mul);
+    }
+    const std::span<const Implementation<FormSite>> forms(kForms);
+    const size_t first = !form.scaling ? 2 : (form.tail.nodes.empty() ? 1 : 0);
+    choose<FormSite>(lowering, form, forms.subspan(first));
+  });
+}
+
+constexpr Implementation<IntegerSite> kMatMulInteger[] = {
+    {"int8 gemm", offer_code_matmul_integer},
+    {"onednn", offer_onednn},
+};
+
 }  // namespace
 
 std::string refuse_matmul_integer(const Graph& graph, const Node& node) {
@@ -240,22 +287,7 @@ std::string refuse_matmul_integer(const Graph& graph, const Node& node) {
 }
 
 void lower_matmul_integer(Lowering& lowering, int index) {
-  if (lower_code_matmul_integer(lowering, index)) return;
-  IntegerProduct product(lowering, index);
-  if (std::optional<Scaling> scaling = find_scaling(lowering, index)) {
-    const int axis = static_cast<int>(
-        lowering.graph().values[lowering.graph().nodes[index].outputs[0]].dims.size() - 1);
-    for (const Tail& tail :
-         {find_tail(lowering, scaling->mul, axis), empty_tail(lowering, scaling->mul)}) {
-      try {
-        product.build(*scaling, tail);
-        return;
-      } catch (const dnnl::error&) {  // no kernel for this tail
-      } catch (const CompileError&) {
-      }
-    }
-  }
-  product.build();
+  choose<IntegerSite>(lowering, {lowering, index}, kMatMulInteger);
 }
 
 std::string refuse_dynamic_quantize(const Graph& graph, const Node& node) {

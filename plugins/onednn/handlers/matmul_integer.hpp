@@ -2,7 +2,7 @@
 #pragma once
 // What the two forms of MatMulInteger share: oneDNN's and that of our own kernel.
 
-#include "handlers.hpp"
+#include "choice.hpp"
 
 namespace tenon::onednn {
 
@@ -13,7 +13,11 @@ inline int32_t zero_point_at(const void* data, ElementType type) {
                                   : *static_cast<const uint8_t*>(data);
 }
 
-// In our own kernel; false, and nothing done, where oneDNN's sums are exact.
-bool lower_code_matmul_integer(Lowering& lowering, int node);
+struct IntegerSite {
+  Lowering& lowering;
+  int index;
+};
+// In our own kernel, where oneDNN's sums would saturate.
+Offer offer_code_matmul_integer(const IntegerSite& site);
 
 }  // namespace tenon::onednn

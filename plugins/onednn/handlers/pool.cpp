@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "../tail.hpp"
+#include "choice.hpp"
 #include "conv_geometry.hpp"
 #include "handlers.hpp"
 #include "kept.hpp"
@@ -75,12 +76,8 @@ Step max_pool_step(const std::string& name,
 // Maxima of codes with two spatial axes, by our own kernel: oneDNN's is called for every pixel. The
 // largest number has the largest code, so that what reads the result finds codes again; where a
 // QuantizeLinear of the same scale stands behind, they are its result.
-bool lower_max_of_codes(Lowering& lowering, const Node& node, const Window& window) {
+void lower_max_of_codes(Lowering& lowering, const Node& node, const Window& window) {
   const View src = lowering.view(node.inputs[0]);
-  const bool is_fit = holds_codes(src) && src.channels == nullptr && src.quant.scale > 0 &&
-                      is_channels_last(src) && src.dims.size() == 4 &&
-                      window.dilates == Dims{0, 0} && !is_trained(lowering.graph(), node.inputs[0]);
-  if (!is_fit) return false;
   const int quantize = quantize_behind_codes(lowering, node);
   const bool is_quantized =
       quantize != kNone &&
@@ -95,16 +92,39 @@ bool lower_max_of_codes(Lowering& lowering, const Node& node, const Window& wind
     dst.quant = src.quant;
   lowering.add_step(max_pool_step(node.name, window, src, dst));
   lowering.set_view(result, dst);
-  return true;
 }
 
-void lower(Lowering& lowering, int index, const PoolShape& shape, const Dims& dst_dims) {
-  const Node& node = lowering.graph().nodes[index];
+struct PoolSite {
+  Lowering& lowering;
+  int index;
+  PoolShape shape;
+  Dims dst_dims;
+
+  const Node& node() const { return lowering.graph().nodes[index]; }
+};
+
+Offer offer_max_of_codes(const PoolSite& site) {
+  const View& src = site.lowering.view(site.node().inputs[0]);
+  if (site.shape.algorithm != A::pooling_max) return refused("not a maximum");
+  if (!holds_codes(src) || src.channels != nullptr || src.quant.scale <= 0)
+    return refused("the source is not quantized to 8 bits");
+  if (!is_channels_last(src) || src.dims.size() != 4)
+    return refused("no channels-last image of two axes");
+  if (site.shape.window.dilates != Dims{0, 0}) return refused("dilated");
+  if (is_trained(site.lowering.graph(), site.node().inputs[0]))
+    return refused("a gradient asks where the maxima were");
+  return accepted([&site] { lower_max_of_codes(site.lowering, site.node(), site.shape.window); });
+}
+
+void lower_by_primitive(const PoolSite& site) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  const PoolShape& shape = site.shape;
+  const Dims& dst_dims = site.dst_dims;
   int result = node.outputs[0];
   View src = lowering.view(node.inputs[0]);
   Dims strides = channels_last_strides(src.dims);
   bool is_max = shape.algorithm == A::pooling_max;
-  if (is_max && lower_max_of_codes(lowering, node, shape.window)) return;
   int quantize = quantize_behind_codes(lowering, node);
   bool pads_with_zero = shape.algorithm == A::pooling_avg_include_padding;
   bool stays = quantize != kNone && !(pads_with_zero && src.quant.zero_point != 0);
@@ -156,6 +176,15 @@ void lower(Lowering& lowering, int index, const PoolShape& shape, const Dims& ds
   lowering.set_view(result, dst);
 }
 
+Offer offer_onednn(const PoolSite& site) {
+  return accepted([&site] { lower_by_primitive(site); });
+}
+
+constexpr Implementation<PoolSite> kPool[] = {
+    {"int8 maxima", offer_max_of_codes},
+    {"onednn", offer_onednn},
+};
+
 std::string refuse_common(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];
   if (src.type != ElementType::kF32) return "only f32 inputs (int8 through DequantizeLinear)";
@@ -204,10 +233,12 @@ void lower_pool(Lowering& lowering, int index) {
   const Dims& dst = lowering.graph().values[node.outputs[0]].dims;
   A average = node.integer("count_include_pad", 0) != 0 ? A::pooling_avg_include_padding
                                                         : A::pooling_avg_exclude_padding;
-  lower(lowering, index,
-        {node.op == "MaxPool" ? A::pooling_max : average,
-         find_window(node, src, dst, node.integers("kernel_shape"))},
-        dst);
+  const PoolSite site{lowering,
+                      index,
+                      {node.op == "MaxPool" ? A::pooling_max : average,
+                       find_window(node, src, dst, node.integers("kernel_shape"))},
+                      dst};
+  choose<PoolSite>(lowering, site, kPool);
 }
 
 std::string refuse_global_pool(const Graph& graph, const Node& node) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "../row_group.hpp"
+#include "choice.hpp"
 #include "handlers.hpp"
 #include "reduce.hpp"
 #include "reduce_any.hpp"
@@ -137,17 +138,63 @@ View reduced_view(const View& src, const Dims& axes, const Dims& dims) {
   return left;
 }
 
-// Passes of our own kernel over memory as it lies: oneDNN's reduction falls to its reference code,
-// which adds one float after the other, for most shapes.
-bool lower_by_passes(Lowering& lowering, const Node& node, const Dims& axes) {
-  const std::optional<kernels::Reduction> known = kernel_reduction(node);
-  if (!known) return false;
+struct ReduceSite {
+  Lowering& lowering;
+  int index;
+  Dims axes = {};
+  std::function<void()> rows = {};  // with a later node that reads them
+
+  const Node& node() const { return lowering.graph().nodes[index]; }
+};
+
+void lower_by_primitive(const ReduceSite& site) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
   View src = lowering.read_real(node.inputs[0]);
-  if (!is_dense(src)) src = lowering.read_row_major(node.inputs[0], src.type);
-  std::vector<Pass> passes = passes_over(runs_in_memory(src, axes));
-  kernels::Reduction kind = *known;
-  if (kind == kernels::Reduction::kL2 && passes.size() > 1) return false;
-  View dst = reduced_view(src, axes, lowering.graph().values[node.outputs[0]].dims);
+  Dims dims = src.dims;
+  for (int64_t axis : site.axes)
+    dims[axis] = 1;
+  View dst{.type = lowering.stored_type(node.outputs[0]),
+           .dims = dims,
+           .strides = dense_strides_like(dims, src.strides)};
+  dst.buffer = lowering.scratch(dst.bytes());
+  const ReduceRow* row = std::find_if(std::begin(kRows), std::end(kRows),
+                                      [&](const ReduceRow& r) { return node.op == r.op; });
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::memory::desc src_desc = descriptor(src);
+  dnnl::memory::desc dst_desc = descriptor(dst);
+  dnnl::reduction::primitive_desc pd(lowering.engine(), row->algorithm, src_desc, dst_desc, row->p,
+                                     0.0F, attr);
+  lowering.add_primitive(
+      node.name, pd.impl_info_str(), dnnl::reduction(pd), pd.scratchpad_desc(),
+      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
+      static_cast<double>(src.count()));
+  View made = reduced_view(src, site.axes, lowering.graph().values[node.outputs[0]].dims);
+  made.type = dst.type;
+  made.buffer = dst.buffer;
+  lowering.set_view(node.outputs[0], made);
+}
+
+// What a pass reads: the source as it lies, dense.
+View planned_source(const Lowering& lowering, int value) {
+  View planned = lowering.view(value);
+  if (planned.type != ElementType::kF32 && planned.type != ElementType::kBf16) {
+    planned.type = lowering.real_type();
+    planned.strides = dense_strides_like(planned.dims, planned.strides);
+  }
+  if (!is_dense(planned)) planned.strides = row_major_strides(planned.dims);
+  return planned;
+}
+
+void lower_by_passes(const ReduceSite& site,
+                     kernels::Reduction kind,
+                     const std::vector<Pass>& passes) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  const View planned = planned_source(lowering, node.inputs[0]);
+  View src = lowering.read(node.inputs[0], planned.type, planned.strides);
+  View dst = reduced_view(src, site.axes, lowering.graph().values[node.outputs[0]].dims);
   for (size_t i = 0; i < passes.size(); ++i) {
     bool is_last = i + 1 == passes.size();
     View made = dst;
@@ -159,8 +206,54 @@ bool lower_by_passes(Lowering& lowering, const Node& node, const Dims& axes) {
     src = made;
   }
   lowering.set_view(node.outputs[0], src);
-  return true;
 }
+
+Offer offer_rows(const ReduceSite& site) {
+  if (!site.rows) return refused("no later node reads rows together with what they reduce to");
+  return accepted(site.rows);
+}
+
+Offer offer_pool(const ReduceSite& site) {
+  const View& found = site.lowering.view(site.node().inputs[0]);
+  Dims spatial(found.dims.size() > 2 ? found.dims.size() - 2 : 0);
+  std::iota(spatial.begin(), spatial.end(), 2);
+  const bool is_mean = site.node().op == "ReduceMean" && !spatial.empty() && spatial.size() <= 3 &&
+                       site.axes == spatial;
+  if (!is_mean) return refused("not a mean over all spatial axes");
+  if (!is_channels_last(found) || is_row_major(found))
+    return refused("the source is not channels-last");
+  return accepted([&site] { lower_global_pool(site.lowering, site.index); });
+}
+
+// Of our own kernel over memory as it lies: oneDNN's reduction falls to its reference code, which
+// adds one float after the other, for most shapes.
+Offer offer_passes(const ReduceSite& site) {
+  const std::optional<kernels::Reduction> known = kernel_reduction(site.node());
+  if (!known) return refused("no kernel for this reduction");
+  const View src = planned_source(site.lowering, site.node().inputs[0]);
+  std::vector<Pass> passes = passes_over(runs_in_memory(src, site.axes));
+  if (*known == kernels::Reduction::kL2 && passes.size() > 1)
+    return refused("a norm over axes that do not lie side by side");
+  return accepted(
+      [&site, kind = *known, passes = std::move(passes)] { lower_by_passes(site, kind, passes); });
+}
+
+Offer offer_onednn(const ReduceSite& site) {
+  return accepted([&site] { lower_by_primitive(site); });
+}
+
+Offer offer_any(const ReduceSite& site) {
+  return accepted([&site] { lower_reduce_any(site.lowering, site.index); });
+}
+
+constexpr Implementation<ReduceSite> kReduce[] = {
+    {"rows with their reduction", offer_rows},
+    {"global pool", offer_pool},
+    {"passes", offer_passes},
+    {"onednn", offer_onednn},
+};
+// Of other types than f32, over axes that are known when it runs.
+constexpr Implementation<ReduceSite> kReduceAny[] = {{"any type and axes", offer_any}};
 
 }  // namespace
 
@@ -210,42 +303,12 @@ std::string refuse_reduce(const Graph& graph, const Node& node) {
 }
 
 void lower_reduce(Lowering& lowering, int index) {
-  const Node& node = lowering.graph().nodes[index];
-  if (!is_fast(lowering.graph(), node)) return lower_reduce_any(lowering, index);
-  if (lower_row_group(lowering, index)) return;
-  const Value& value = lowering.graph().values[node.outputs[0]];
-  const View& found = lowering.view(node.inputs[0]);
-  Dims axes = reduced_axes(lowering.graph(), node);
-  Dims spatial(found.dims.size() > 2 ? found.dims.size() - 2 : 0);
-  std::iota(spatial.begin(), spatial.end(), 2);
-  bool is_pool = node.op == "ReduceMean" && !spatial.empty() && spatial.size() <= 3 &&
-                 axes == spatial && is_channels_last(found) && !is_row_major(found);
-  if (is_pool) return lower_global_pool(lowering, index);
-  if (lower_by_passes(lowering, node, axes)) return;
-  View src = lowering.read_real(node.inputs[0]);
-  Dims dims = src.dims;
-  for (int64_t axis : axes)
-    dims[axis] = 1;
-  View dst{.type = lowering.stored_type(node.outputs[0]),
-           .dims = dims,
-           .strides = dense_strides_like(dims, src.strides)};
-  dst.buffer = lowering.scratch(dst.bytes());
-  const ReduceRow* row = std::find_if(std::begin(kRows), std::end(kRows),
-                                      [&](const ReduceRow& r) { return node.op == r.op; });
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::memory::desc src_desc = descriptor(src);
-  dnnl::memory::desc dst_desc = descriptor(dst);
-  dnnl::reduction::primitive_desc pd(lowering.engine(), row->algorithm, src_desc, dst_desc, row->p,
-                                     0.0F, attr);
-  lowering.add_primitive(
-      node.name, pd.impl_info_str(), dnnl::reduction(pd), pd.scratchpad_desc(),
-      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
-      static_cast<double>(src.count()));
-  View made = reduced_view(src, axes, value.dims);
-  made.type = dst.type;
-  made.buffer = dst.buffer;
-  lowering.set_view(node.outputs[0], made);
+  ReduceSite site{lowering, index};
+  if (!is_fast(lowering.graph(), site.node()))
+    return choose<ReduceSite>(lowering, site, kReduceAny);
+  site.rows = find_row_group(lowering, index);
+  site.axes = reduced_axes(lowering.graph(), site.node());
+  choose<ReduceSite>(lowering, site, kReduce);
 }
 
 }  // namespace tenon::onednn

@@ -2,6 +2,7 @@
 // Resize by oneDNN where ONNX's rule is oneDNN's: linear between half-pixel centres, and nearest by
 // whole factors upwards, where all of ONNX's nearest modes agree. The rest is resample's.
 
+#include "choice.hpp"
 #include "handlers.hpp"
 #include "resample.hpp"
 
@@ -32,9 +33,10 @@ std::string refuse_resize(const Graph& graph, const Node& node) {
   return refuse_resample(graph, node);
 }
 
-void lower_resize(Lowering& lowering, int index) {
+namespace {
+
+void build(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
-  if (!is_fast(lowering.graph(), node)) return lower_resample(lowering, index);
   const Value& value = lowering.graph().values[node.outputs[0]];
   View src = lowering.read_real(node.inputs[0]);
   src = lowering.read(node.inputs[0], src.type, channels_last_strides(src.dims));
@@ -58,6 +60,33 @@ void lower_resize(Lowering& lowering, int index) {
       {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
       static_cast<double>(dst.count()) * (is_linear ? 7.0 : 0.0));
   lowering.set_view(node.outputs[0], dst);
+}
+
+struct ResizeSite {
+  Lowering& lowering;
+  int index;
+};
+
+Offer offer_onednn(const ResizeSite& site) {
+  const Graph& graph = site.lowering.graph();
+  if (!is_fast(graph, graph.nodes[site.index]))
+    return refused("coordinates or rounding that oneDNN does not have");
+  return accepted([&site] { build(site.lowering, site.index); });
+}
+
+Offer offer_taps(const ResizeSite& site) {
+  return accepted([&site] { lower_resample(site.lowering, site.index); });
+}
+
+constexpr Implementation<ResizeSite> kResize[] = {
+    {"onednn", offer_onednn},
+    {"taps", offer_taps},
+};
+
+}  // namespace
+
+void lower_resize(Lowering& lowering, int index) {
+  choose<ResizeSite>(lowering, {lowering, index}, kResize);
 }
 
 }  // namespace tenon::onednn

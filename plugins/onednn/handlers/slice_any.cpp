@@ -88,14 +88,22 @@ PadMode pad_mode(const Node& node) {
   return mode == "wrap" ? PadMode::kWrap : PadMode::kConstant;
 }
 
-// The coordinate in an axis of `size` that `at`, which may lie outside, takes its value from.
-int64_t padded_from(PadMode mode, int64_t at, int64_t size) {
-  if (at >= 0 && at < size) return at;
-  if (mode == PadMode::kConstant || size == 0) return -1;
-  if (mode == PadMode::kEdge) return std::clamp<int64_t>(at, 0, size - 1);
+struct AxisPads {
+  int64_t begin, end;
+};
+
+// Where entry k of a padded axis takes its value from. What negative pads cut is gone before the
+// others repeat what is left, as the row says.
+int64_t padded_from(PadMode mode, int64_t k, int64_t whole, AxisPads pads) {
+  int64_t cut = std::max<int64_t>(0, -pads.begin);
+  int64_t size = whole - cut - std::max<int64_t>(0, -pads.end);
+  int64_t at = k - std::max<int64_t>(0, pads.begin);
+  if (at >= 0 && at < size) return cut + at;
+  if (mode == PadMode::kConstant || size <= 0) return -1;
+  if (mode == PadMode::kEdge) return cut + std::clamp<int64_t>(at, 0, size - 1);
   int64_t period = mode == PadMode::kWrap ? size : std::max<int64_t>(1, 2 * (size - 1));
   int64_t place = (at % period + period) % period;
-  return place < size ? place : period - place;
+  return cut + (place < size ? place : period - place);
 }
 
 const char* fill_pad(PadMode mode, const List& pads, const List& axes, const AxisTables& tables) {
@@ -110,11 +118,11 @@ const char* fill_pad(PadMode mode, const List& pads, const List& axes, const Axi
     if (axis < 0 || axis >= rank) return kBadAxis;
     int64_t size = tables.from[static_cast<size_t>(axis)];
     int64_t out = tables.to[static_cast<size_t>(axis)];
-    int64_t begin = pads.at(tables.parameters, i);
-    if (size + begin + pads.at(tables.parameters, i + n) != out) return kOtherShape;
+    AxisPads both{pads.at(tables.parameters, i), pads.at(tables.parameters, i + n)};
+    if (size + both.begin + both.end != out) return kOtherShape;
     int64_t* entry = entries_of(tables, axis);
     for (int64_t k = 0; k < out; ++k)
-      entry[k] = padded_from(mode, k - begin, size);
+      entry[k] = padded_from(mode, k, size, both);
     changed |= int64_t{1} << axis;
   }
   for (size_t axis = 0; axis < tables.from.size(); ++axis) {

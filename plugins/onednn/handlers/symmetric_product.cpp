@@ -161,21 +161,27 @@ class SymmetricBuilder {
 
 }  // namespace
 
-bool lower_symmetric_product(Lowering& lowering, const Product& product) {
-  if (product.bias != kNone) return false;
+Offer offer_symmetric_product(const ProductSite& site) {
+  constexpr const char* kOther = "not a matrix times its own transpose";
+  const Lowering& lowering = site.lowering;
+  const Product& product = site.product;
+  if (product.bias != kNone) return refused("a bias of its own");
   View a = lowering.view(product.a);
   View b = lowering.view(product.b);
-  if (a.dims.size() != 2 || b.dims.size() != 2 || a.is_quantized()) return false;
+  if (a.dims.size() != 2 || b.dims.size() != 2 || a.is_quantized()) return refused(kOther);
   if (product.transpose_a) a = turned(a);
   if (product.transpose_b) b = turned(b);
   const View other = turned(b);
   bool is_same = a.buffer == b.buffer && a.offset == b.offset && a.type == b.type &&
                  !b.is_quantized() && a.dims == other.dims && a.strides == other.strides;
   bool is_matrix = a.strides[0] == 1 || a.strides[1] == 1;
-  if (!is_same || !is_matrix || !pays_to_halve(a.dims[0], a.dims[1])) return false;
-  View read = lowering.read(product.a, lowering.real_type(), lowering.view(product.a).strides);
-  SymmetricBuilder(lowering, product.node, product.transpose_a ? turned(read) : read).build();
-  return true;
+  if (!is_same || !is_matrix) return refused(kOther);
+  if (!pays_to_halve(a.dims[0], a.dims[1])) return refused("too small for halves to pay");
+  return accepted([&site] {
+    const Product& p = site.product;
+    View read = site.lowering.read(p.a, site.lowering.real_type(), site.lowering.view(p.a).strides);
+    SymmetricBuilder(site.lowering, p.node, p.transpose_a ? turned(read) : read).build();
+  });
 }
 
 }  // namespace tenon::onednn

@@ -4,8 +4,10 @@
 
 #include "kernels/tile_attention.h"
 
+#include <array>
+
+#include "../cpu.hpp"
 #include "attention.hpp"
-#include "product.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -26,13 +28,14 @@ Strides strides_of(const View& view, bool is_transposed) {
   return made;
 }
 
-// The mask as f32 with its last axis dense, aligned with the scores from their last axis on.
-std::optional<View> mask_view(Lowering& lowering, const Attention& attention) {
+// The mask is read as f32 with its last axis dense, aligned with the scores from their last axis
+// on.
+bool has_fit_mask(const Graph& graph, const Attention& attention) {
   const int mask = attention.front.mask;
-  const Dims& dims = lowering.graph().values[mask].dims;
-  const Dims& scores = lowering.graph().values[attention.scores].dims;
-  if (dims.empty() || dims.size() > 4 || dims.back() != scores.back()) return {};
-  return lowering.read_row_major(mask, ElementType::kF32);
+  if (mask == kNone) return true;
+  const Dims& dims = graph.values[mask].dims;
+  return !dims.empty() && dims.size() <= 4 &&
+         dims.back() == graph.values[attention.scores].dims.back();
 }
 
 Strides mask_strides(const View& mask) {
@@ -85,31 +88,28 @@ void add_step(Lowering& lowering,
   lowering.add_step(std::move(step));
 }
 
-}  // namespace
+// Heads of [batch, tokens, heads, depth] are strides, but depth lies side by side.
+View planned_query(const Lowering& lowering, const Attention& attention) {
+  View q = planned_real_matrix(lowering, attention.q);
+  if (q.strides.back() != 1) q.strides = row_major_strides(q.dims);
+  return q;
+}
 
-bool lower_tile_attention(Lowering& lowering, const Attention& attention) {
-  const Graph& graph = lowering.graph();
-  const size_t rank = graph.values[attention.scores].dims.size();
-  const bool is_bf16 = computes_in_tiles() && lowering.real_type() == ElementType::kBf16;
-  if (!is_bf16 || rank > 4) return false;
-  if (may_be_int8(lowering.view(attention.q), lowering.view(attention.k))) return false;
-  kernels::TileAttentionArgs args = sizes_of(graph, attention);
-  if (args.rows < kLeastRows) return false;
-  View q = real_matrix(lowering, attention.q);
-  if (q.strides[rank - 1] != 1) q = lowering.read_row_major(attention.q, ElementType::kBf16);
-  const View k = real_matrix(lowering, attention.k);
-  const View v = real_matrix(lowering, attention.v);
-  args.q_strides = strides_of(q, false);
-  args.k_strides = strides_of(k, true);
-  args.v_strides = strides_of(v, false);
-  args.dst_strides.column = 1;
-  if (!kernels::takes_tile_attention(args)) return false;
-  std::vector<Place> places = {place_of(q), place_of(k), place_of(v), {}, {}};
+// planned: of q, k and v.
+void build(const AttentionSite& site,
+           kernels::TileAttentionArgs args,
+           const std::array<View, 3>& planned) {
+  Lowering& lowering = site.lowering;
+  const Attention& attention = *site.attention;
+  const std::array<int, 3> values = {attention.q, attention.k, attention.v};
+  std::vector<Place> places;
+  for (size_t i = 0; i < values.size(); ++i)
+    places.push_back(place_of(lowering.read(values[i], planned[i].type, planned[i].strides)));
+  places.resize(5);
   if (attention.front.mask != kNone) {
-    const std::optional<View> mask = mask_view(lowering, attention);
-    if (!mask) return false;
-    args.mask_strides = mask_strides(*mask);
-    places[4] = place_of(*mask);
+    const View mask = lowering.read_row_major(attention.front.mask, ElementType::kF32);
+    args.mask_strides = mask_strides(mask);
+    places[4] = place_of(mask);
   }
   const View context = make_context(lowering, attention);
   places[3] = place_of(context);
@@ -118,7 +118,32 @@ bool lower_tile_attention(Lowering& lowering, const Attention& attention) {
   if (attention.tail.quant) args.dst.quant = *attention.tail.quant;
   add_step(lowering, attention, args, places);
   mark_attention(lowering, attention);
-  return true;
+}
+
+}  // namespace
+
+Offer offer_tile_attention(const AttentionSite& site) {
+  const Lowering& lowering = site.lowering;
+  const Graph& graph = lowering.graph();
+  const Attention& attention = *site.attention;
+  const size_t rank = graph.values[attention.scores].dims.size();
+  if (!computes_in_tiles()) return refused("this CPU has no AMX tiles");
+  if (lowering.real_type() != ElementType::kBf16) return refused("not in bf16");
+  if (rank > 4) return refused("more than two axes in front");
+  if (may_be_int8(lowering.view(attention.q), lowering.view(attention.k)))
+    return refused("scores of two quantized operands");
+  kernels::TileAttentionArgs args = sizes_of(graph, attention);
+  if (args.rows < kLeastRows) return refused("fewer than 16 rows");
+  const View q = planned_query(lowering, attention);
+  const View k = planned_real_matrix(lowering, attention.k);
+  const View v = planned_real_matrix(lowering, attention.v);
+  args.q_strides = strides_of(q, false);
+  args.k_strides = strides_of(k, true);
+  args.v_strides = strides_of(v, false);
+  args.dst_strides.column = 1;
+  if (!kernels::takes_tile_attention(args)) return refused("too many keys or columns a head");
+  if (!has_fit_mask(graph, attention)) return refused("the mask is not as long as the scores");
+  return accepted([&site, args, q, k, v] { build(site, args, {q, k, v}); });
 }
 
 }  // namespace tenon::onednn

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "winograd.hpp"
+// Convolutions of 3x3 with stride 1, and their gradients, by kernels/winograd.h.
+
+#include "kernels/winograd.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "../state_layout.hpp"
-#include "../tail.hpp"
 #include "conv_geometry.hpp"
-#include "kernels/winograd.h"
+#include "conv_grad.hpp"
+#include "conv_site.hpp"
+#include "product.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -40,14 +43,20 @@ std::optional<WinogradShape> shape_of(const Node& node,
 }
 
 // Measured by bench_onednn_winograd.
-bool is_worthwhile(const Lowering& lowering, const WinogradShape& s) {
+std::string why_slower(const Lowering& lowering, const std::optional<WinogradShape>& shape) {
   const WinogradUse use = lowering.options().winograd;
   const ElementType type = lowering.real_type();
-  const bool is_wanted =
-      use == WinogradUse::kAll || (use == WinogradUse::kBf16 && type == ElementType::kBf16);
-  return is_wanted && Winograd::is_fast(type) && s.in % 16 == 0 && s.out % 16 == 0 &&
-         std::min(s.in, s.out) >= kLeastChannels && s.tiles() >= kLeastTiles &&
-         std::min(s.out_height, s.out_width) >= kLeastExtent;
+  if (!shape) return "no window of 3x3 with stride 1 over one group";
+  const WinogradShape& s = *shape;
+  if (use == WinogradUse::kOff) return "winograd=off";
+  if (use == WinogradUse::kBf16 && type != ElementType::kBf16)
+    return "winograd=auto takes bf16 only";
+  if (!Winograd::is_fast(type)) return "not fast on this CPU";
+  if (s.in % 16 != 0 || s.out % 16 != 0 || std::min(s.in, s.out) < kLeastChannels)
+    return "fewer than 64 channels, or no multiple of 16";
+  if (s.tiles() < kLeastTiles) return "fewer than 256 tiles of 2x2";
+  if (std::min(s.out_height, s.out_width) < kLeastExtent) return "an image of less than 4 pixels";
+  return {};
 }
 
 // The convolution whose result is the gradient of this one's source.
@@ -57,11 +66,13 @@ WinogradShape backward(const WinogradShape& s) {
 }
 
 // Weights that are real, and not those of a trained model unless all are wanted.
-bool has_fit_weights(const Lowering& lowering, int value) {
+std::string why_other_weights(const Lowering& lowering, int value) {
   const View& view = lowering.view(value);
-  const bool is_real = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
+  if (!holds_floats(view)) return "weights are no floating-point numbers";
   const bool takes_trained = lowering.options().winograd == WinogradUse::kAll;
-  return is_real && !view.is_quantized() && (takes_trained || !lowering.is_constant_view(view));
+  if (!takes_trained && lowering.is_constant_view(view))
+    return "weights are constant (winograd=all takes these)";
+  return {};
 }
 
 // What of a tail the kernel does in its own last step.
@@ -100,28 +111,17 @@ double flops_of(const WinogradShape& s) {  // of the sum, so that rates can be c
 class Convolution {
  public:
   // is_transposed: weights are [in, out, 3, 3], their taps reversed.
-  Convolution(Lowering& lowering, int node, const WinogradShape& shape, bool is_transposed)
-      : lowering_(lowering),
-        index_(node),
-        node_(lowering.graph().nodes[node]),
+  Convolution(const ConvSite& site, const WinogradShape& shape, bool is_transposed)
+      : lowering_(site.lowering),
+        node_(site.node()),
         shape_(shape),
         is_transposed_(is_transposed),
         kernel_(std::make_shared<const Winograd>(
-            shape, lowering.real_type(), lowering.options().threads)) {}
+            shape, lowering_.real_type(), lowering_.options().threads)) {}
 
-  bool lower() {
-    Tail tail = find_tail(lowering_, index_, 1);
-    if (tail.norm != kNone) return false;  // folded into the weights by handlers/conv
-    std::optional<Ending> ending = ending_of(lowering_, tail);
-    const bool has_two_biases = node_.input(2) != kNone && tail.bias != kNone;
-    if (!ending || has_two_biases) {
-      tail = empty_tail(lowering_, index_);
-      ending = Ending{};
-    }
-    if (lowering_.stored_type(tail.result) != lowering_.real_type()) return false;
-    add_step(tail, *ending);
+  void lower(const Tail& tail, const Ending& ending) {
+    add_step(tail, ending);
     mark_absorbed(lowering_, tail);
-    return true;
   }
 
  private:
@@ -218,55 +218,62 @@ class Convolution {
   }
 
   Lowering& lowering_;
-  int index_;
   const Node& node_;
   WinogradShape shape_;
   bool is_transposed_;
   std::shared_ptr<const Winograd> kernel_;
 };
 
-const Dims& dims_of(const Lowering& lowering, int value) {
-  return lowering.graph().values[value].dims;
+Offer offer(const ConvSite& site, const std::optional<WinogradShape>& shape, bool is_transposed) {
+  const Lowering& lowering = site.lowering;
+  if (std::string why = why_other_weights(lowering, site.node().inputs[1]); !why.empty())
+    return refused(std::move(why));
+  if (std::string why = why_slower(lowering, shape); !why.empty()) return refused(std::move(why));
+  if (site.tail.norm != kNone) return refused("a BatchNormalization is folded into the weights");
+  std::optional<Ending> ending = ending_of(lowering, site.tail);
+  const Tail& tail = ending ? site.tail : site.alone;
+  if (lowering.stored_type(tail.result) != lowering.real_type())
+    return refused("the result is small and stays in f32");
+  return accepted(
+      [&site, &tail, shape = *shape, is_transposed, ending = ending.value_or(Ending{})] {
+        Convolution(site, shape, is_transposed).lower(tail, ending);
+      });
 }
 
 }  // namespace
 
-bool lower_winograd_conv(Lowering& lowering, int index) {
-  const Node& node = lowering.graph().nodes[index];
-  if (!has_fit_weights(lowering, node.inputs[1])) return false;
-  const auto shape =
-      shape_of(node, dims_of(lowering, node.inputs[0]), dims_of(lowering, node.outputs[0]),
-               dims_of(lowering, node.inputs[1]));
-  if (!shape || !is_worthwhile(lowering, *shape)) return false;
-  return Convolution(lowering, index, *shape, false).lower();
+Offer offer_winograd(const ConvSite& site) {
+  const Node& node = site.node();
+  const auto shape = shape_of(node, site.dims(node.inputs[0]), site.dims(node.outputs[0]),
+                              site.dims(node.inputs[1]));
+  return offer(site, shape, false);
 }
 
-bool lower_winograd_conv_transpose(Lowering& lowering, int index) {
-  const Node& node = lowering.graph().nodes[index];
-  if (!has_fit_weights(lowering, node.inputs[1])) return false;
-  const auto shape = shape_of(node, dims_of(lowering, node.outputs[0]),
-                              dims_of(lowering, node.inputs[0]), dims_of(lowering, node.inputs[1]));
-  if (!shape || !is_worthwhile(lowering, backward(*shape))) return false;
-  return Convolution(lowering, index, backward(*shape), true).lower();
+Offer offer_winograd_transpose(const ConvSite& site) {
+  const Node& node = site.node();
+  std::optional<WinogradShape> shape = shape_of(
+      node, site.dims(node.outputs[0]), site.dims(node.inputs[0]), site.dims(node.inputs[1]));
+  if (shape) shape = backward(*shape);
+  return offer(site, shape, true);
 }
 
-bool lower_winograd_weight_grad(Lowering& lowering, int index) {
-  const Graph& graph = lowering.graph();
-  const Node& node = graph.nodes[index];
-  const Dims& x_dims = dims_of(lowering, node.inputs[0]);
-  const Dims& y_dims = dims_of(lowering, node.inputs[1]);
-  const auto shape = shape_of(node, x_dims, y_dims, dims_of(lowering, node.outputs[0]));
-  if (!shape || !is_worthwhile(lowering, *shape)) return false;
+namespace {
+
+void build_weight_grad(const ConvGradSite& site, const WinogradShape& shape) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  const Dims& x_dims = site.dims(node.inputs[0]);
+  const Dims& y_dims = site.dims(node.inputs[1]);
   const ElementType type = lowering.real_type();
-  const auto kernel = std::make_shared<const Winograd>(*shape, type, lowering.options().threads);
+  const auto kernel = std::make_shared<const Winograd>(shape, type, lowering.options().threads);
   const View x = lowering.read(node.inputs[0], type, channels_last_strides(x_dims));
   const View dy = lowering.read(node.inputs[1], type, channels_last_strides(y_dims));
-  const View made =
-      lowering.make(node.outputs[0], ElementType::kF32, kept_strides(graph, node.outputs[0]));
+  const View made = lowering.make(node.outputs[0], ElementType::kF32,
+                                  kept_strides(lowering.graph(), node.outputs[0]));
   const WinogradWeights strides{made.strides[0], made.strides[1], made.strides[3]};
   Step step{.name = node.name,
             .kernel = "tenon:winograd gradient",
-            .flops = flops_of(*shape),
+            .flops = flops_of(shape),
             .always_succeeds = true};
   step.bytes = static_cast<double>(x.bytes() + dy.bytes() + made.bytes());
   const Place scratch{lowering.scratch(kernel->gradient_bytes()), 0};
@@ -278,7 +285,17 @@ bool lower_winograd_weight_grad(Lowering& lowering, int index) {
     return nullptr;
   };
   lowering.add_step(std::move(step));
-  return true;
+}
+
+}  // namespace
+
+Offer offer_winograd_weight_grad(const ConvGradSite& site) {
+  const Node& node = site.node();
+  const auto shape = shape_of(node, site.dims(node.inputs[0]), site.dims(node.inputs[1]),
+                              site.dims(node.outputs[0]));
+  if (std::string why = why_slower(site.lowering, shape); !why.empty())
+    return refused(std::move(why));
+  return accepted([&site, shape = *shape] { build_weight_grad(site, shape); });
 }
 
 }  // namespace tenon::onednn

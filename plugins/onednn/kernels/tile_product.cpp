@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kUnits = 8;              // of work at least, so that threads end together
 constexpr int64_t kUnitBytes = 576 << 10;  // of either operand: a part of the L2 of CPUs with tiles
+constexpr int64_t kLeastLines = 4;         // of a unit, which first makes the lines that they share
 constexpr int64_t kGrainProducts = 1 << 23;  // some 10 us of one thread
 
 // Linux: the tiles' data, one bit of the extended state.
@@ -55,6 +56,73 @@ Cutting cut(const TileProductArgs& args) {
   return made;
 }
 
+// How many lines of the result the interleaved ones of a unit are enough for.
+int64_t lines_of_unit(const TileLines& w) {
+  const int64_t groups = kLineGroupBytes / line_group_bytes(w);
+  return w.is_shared() ? groups - (w.steps - 1) : groups / w.steps;
+}
+
+// Some lines of the result times all panels: the windows' lines are interleaved once.
+void multiply_lines(const Context& context, const TileProductArgs& args) {
+  const TileLines& w = args.lines;
+  const int64_t n_images = args.m / (w.out_height * w.out_width);
+  const int64_t even = parts(w.out_height, parts(kUnits, n_images));
+  const int64_t most = std::min(lines_of_unit(w), std::max<int64_t>(even, kLeastLines));
+  const int64_t lines = parts(w.out_height, parts(w.out_height, most));
+  const int64_t n_parts = parts(w.out_height, lines);
+  auto run = [&](int64_t lo, int64_t hi) {
+    for (int64_t unit = lo; unit < hi; ++unit) {
+      const int64_t line = unit % n_parts * lines;
+      amx::tile_unit(args, {.row = (unit / n_parts * w.out_height + line) * w.out_width,
+                            .n_rows = std::min(lines, w.out_height - line) * w.out_width,
+                            .panel = 0,
+                            .n_panels = parts(args.n, kTilePanel),
+                            .depth = w.steps * kTileDepth});
+    }
+  };
+  const int64_t products = lines * w.out_width * args.n * args.k;
+  parallel_for(context.parallel, n_images * n_parts,
+               std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)), run);
+}
+
+// The lines of a unit whose planes are small enough, at most.
+int64_t lines_of_unit(const TileTaps& w) {
+  const int64_t lines = kTapBytes / (w.stride_y * w.stride_x) / (w.line() * w.channels) - 1;
+  return std::min(lines - (w.y.last - w.y.first), w.out_height);
+}
+
+// Some lines of the result times as many panels as leave room for them in L2.
+void multiply_taps(const Context& context, const TileProductArgs& args) {
+  const TileTaps& w = args.taps;
+  const int64_t depth = w.count() * w.channels;
+  const int64_t n_panels = parts(args.n, kTilePanel);
+  const int64_t fits = std::max<int64_t>(1, kUnitBytes / depth / kTilePanel);
+  const int64_t panels = parts(n_panels, parts(n_panels, fits));
+  const int64_t n_panel_parts = parts(n_panels, panels);
+  const int64_t n_images = args.m / (w.out_height * w.out_width);
+  const int64_t even = parts(w.out_height, parts(kUnits / 2, n_images * n_panel_parts));
+  const int64_t most = std::min(lines_of_unit(w), std::max<int64_t>(even, kLeastLines));
+  const int64_t lines = parts(w.out_height, parts(w.out_height, most));
+  const int64_t n_parts = parts(w.out_height, lines);
+  auto run = [&](int64_t lo, int64_t hi) {
+    for (int64_t unit = lo; unit < hi; ++unit) {
+      const int64_t panel = unit / (n_images * n_parts) * panels;
+      const int64_t of_panel = unit % (n_images * n_parts);
+      const int64_t line = of_panel % n_parts * lines;
+      const int64_t count = std::min(lines, w.out_height - line);
+      amx::tile_unit(args, {.row = (of_panel / n_parts * w.out_height + line) * w.out_width,
+                            .n_rows = count * w.line() - w.gap(),
+                            .panel = panel,
+                            .n_panels = std::min(panels, n_panels - panel),
+                            .depth = depth,
+                            .lines = count});
+    }
+  };
+  const int64_t products = lines * w.line() * panels * kTilePanel * depth;
+  parallel_for(context.parallel, n_images * n_parts * n_panel_parts,
+               std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)), run);
+}
+
 template <class T>
 void pack(const T* b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n, T* to) {
   constexpr int64_t kGroup = 4 / sizeof(T);  // elements of k side by side
@@ -78,6 +146,58 @@ bool has_tiles() {
   return kHas;
 }
 
+TileLines tile_lines(const Windows& windows, int64_t channels) {
+  TileLines lines;
+  static_cast<Windows&>(lines) = windows;
+  lines.channels = channels;
+  lines.plane = windows.height * windows.width;
+  lines.image = channels * lines.plane;
+  const int64_t pixels = kTileDepth / kLinePixel;
+  lines.interleaved = windows.window_width <= pixels / 4   ? 4
+                      : windows.window_width <= pixels / 2 ? 2
+                                                           : 1;
+  lines.steps = parts(windows.window_height, lines.interleaved);
+  return lines;
+}
+
+bool takes_tile_lines(const TileLines& lines) {
+  return lines.step_x == 1 && lines.step_y == 1 && lines.channels <= kLinePixel &&
+         lines.window_width <= kTileDepth / kLinePixel && lines.steps <= kMostLineSteps &&
+         lines_of_unit(lines) > 0;
+}
+
+TileTaps tile_taps(const Windows& windows, int64_t channels) {
+  TileTaps taps;
+  static_cast<Windows&>(taps) = windows;
+  taps.channels = channels;
+  auto range = [](int64_t window, int64_t step, int64_t pad, int64_t stride) {
+    const int64_t first = tap_place(-pad, stride).at;
+    TileTaps::Range of_taps{first, first};
+    for (int64_t i = 0; i < window; ++i)
+      of_taps.last = std::max(of_taps.last, tap_place(i * step - pad, stride).at);
+    return of_taps;
+  };
+  taps.y = range(windows.window_height, windows.step_y, windows.pad_top, windows.stride_y);
+  taps.x = range(windows.window_width, windows.step_x, windows.pad_left, windows.stride_x);
+  taps.has_common_padding = windows.out_width * windows.stride_x >= windows.width;
+  return taps;
+}
+
+bool takes_tile_taps(const TileTaps& taps) {
+  return taps.channels % kTileDepth == 0 && taps.count() <= kMostTaps && taps.pad_left >= 0 &&
+         taps.pad_top >= 0 && lines_of_unit(taps) > 0;
+}
+
+int64_t tile_line_element(const TileLines& lines, int64_t k) {
+  const int64_t byte = k % kTileDepth;
+  const int64_t channel = byte % kLinePixel;
+  const int64_t line = k / kTileDepth * lines.interleaved + byte / kLinePixel % lines.interleaved;
+  const int64_t pixel = byte / kLinePixel / lines.interleaved;
+  const bool is_seen =
+      channel < lines.channels && line < lines.window_height && pixel < lines.window_width;
+  return is_seen ? (line * lines.window_width + pixel) * lines.channels + channel : kOutside;
+}
+
 void pack_tiles(ElementType type,
                 const void* b,
                 int64_t k_stride,
@@ -93,6 +213,8 @@ void pack_tiles(ElementType type,
 
 void tile_product(const Context& context, const TileProductArgs& args) {
   if (args.m <= 0 || args.n <= 0) return;
+  if (args.has_lines) return multiply_lines(context, args);
+  if (args.has_taps) return multiply_taps(context, args);
   const Cutting cutting = cut(args);
   const int64_t products = cutting.rows * cutting.panels * kTilePanel * args.k;
   const int64_t n_panels = parts(args.n, kTilePanel);

@@ -8,7 +8,8 @@
 //   i32 (8-bit operands alone):  sum + shifts[n]
 //
 // The left operand is read where it lies (what the windows of a convolution see is gathered block
-// by block, at most kMostTileTail bytes a row), the right one is packed once. A zero point of the
+// by block, at most kMostTileTail bytes a row; in front of few channels it is read from interleaved
+// lines), the right one is packed once. A zero point of the
 // left operand is part of `shifts`: -zero * sum_k b[k, n]. bf16 products flush denormals, whatever
 // MXCSR says. The result does not depend on the number of threads.
 
@@ -36,6 +37,18 @@ constexpr bool takes_tile_rows(ElementType type, int64_t k) {
   const int64_t bytes = k * element_bytes(type);
   return k > 0 && (bytes % kTileDepth == 0 || bytes <= kMostTileTail);
 }
+// How tiles see the planes [channels, height, width] of an image, without gaps.
+TileLines tile_lines(const Windows& windows, int64_t channels);
+bool takes_tile_lines(const TileLines& lines);
+// Which element [line, pixel, channel] of the window element k of a row is; kOutside: none, so that
+// the right operand is zero there.
+int64_t tile_line_element(const TileLines& lines, int64_t k);
+
+// How they see channels-last images of many channels; their rows are as those of has_windows, which
+// are gathered.
+TileTaps tile_taps(const Windows& windows, int64_t channels);
+bool takes_tile_taps(const TileTaps& taps);
+
 // b: element [k, n] at b[k * k_stride + n * n_stride]; what is not there is zero. type: of b, kS8
 // or kBf16.
 void pack_tiles(ElementType type,
@@ -46,7 +59,7 @@ void pack_tiles(ElementType type,
                 int64_t n,
                 void* packed);
 
-// has_tiles() and takes_tile_rows() must hold.
+// has_tiles() must hold, and takes_tile_rows() or that of lines or taps.
 void tile_product(const Context& context, const TileProductArgs& args);
 
 }  // namespace tenon::onednn::kernels

@@ -19,6 +19,73 @@ constexpr int64_t kTileWholeRow = 768;  // bytes that are no pieces
 constexpr int64_t kTilePiece = 512;
 constexpr int64_t kTileUnitPanels = 16;  // at most, of a unit whose rows are multiplied in pieces
 
+// The windows of a convolution over planes of few channels, without dilation. A row of the left
+// operand has `steps` steps of k, each `interleaved` lines of kTileDepth / (4 * interleaved) pixels
+// of four bytes; the right operand is zero where the window has no line, pixel or channel
+// (tile_line_element).
+struct TileLines : Windows {
+  int64_t channels = 0;     // 4 at most
+  int64_t plane = 0;        // bytes from a channel to the next one
+  int64_t image = 0;        // and from an image to the next one
+  int64_t interleaved = 1;  // 1, 2 or 4
+  int64_t steps = 1;
+  // Whether a line of the result sees all but the first step of the line above it.
+  bool is_shared() const { return stride_y == interleaved; }
+};
+constexpr int64_t kLinePixel = 4;              // bytes
+constexpr int64_t kLineGroupBytes = 80 << 10;  // of the interleaved lines of a unit, at most
+constexpr int64_t kMostLineSteps = 11;
+// Bytes of what one line of the result sees in one step.
+constexpr int64_t line_group_bytes(const TileLines& lines) {
+  return lines.out_width * kTileDepth;
+}
+
+// Where a tap of the window at the first place is, in pixels of its phase.
+struct TapPlace {
+  int64_t phase, at;
+};
+constexpr TapPlace tap_place(int64_t offset, int64_t stride) {
+  const int64_t phase = (offset % stride + stride) % stride;
+  return {phase, (offset - phase) / stride};
+}
+
+// The windows of a convolution over channels-last images of whole steps of k, tap by tap.
+struct TileTaps : Windows {
+  struct Range {
+    int64_t first = 0, last = 0;  // of all taps; the first one lies in front of the image or at 0
+  };
+  int64_t channels = 0;
+  Range y, x;
+  bool has_common_padding = true;  // of the end of a line and the start of the next one
+
+  int64_t count() const { return window_height * window_width; }
+  // Places of a padded line, and those of them that are in the padding.
+  int64_t gap() const {
+    const int64_t before = -x.first;
+    const int64_t behind = x.last > 0 ? x.last : 0;
+    if (!has_common_padding) return before + behind;
+    return before > behind ? before : behind;
+  }
+  int64_t line() const { return out_width + gap(); }
+  bool sees_phase(int64_t py, int64_t px) const {
+    return sees(py, window_height, step_y, pad_top, stride_y) &&
+           sees(px, window_width, step_x, pad_left, stride_x);
+  }
+
+ private:
+  static bool sees(int64_t phase, int64_t taps, int64_t step, int64_t pad, int64_t stride) {
+    for (int64_t i = 0; i < taps; ++i)
+      if (tap_place(i * step - pad, stride).phase == phase) return true;
+    return false;
+  }
+};
+constexpr int64_t kMostTaps = 64;
+constexpr int64_t kTapBytes = 128 << 10;  // of the planes of a unit, at most
+// rows: padded lines.
+inline int64_t tap_plane_bytes(const TileTaps& taps, int64_t rows) {
+  return (rows * taps.line() + taps.gap()) * taps.channels;
+}
+
 struct TileProductArgs {
   ElementType type = ElementType::kU8;  // of a: kU8 and kS8 (b is s8), or kBf16 (b is bf16)
   const void* a = nullptr;
@@ -28,6 +95,12 @@ struct TileProductArgs {
   bool has_windows = false;
   CodeWindows windows = {};
   uint8_t zero = 0;
+  // The same for few channels, a plane each; k is that of whole steps.
+  bool has_lines = false;
+  TileLines lines = {};
+  // And for many channels.
+  bool has_taps = false;
+  TileTaps taps = {};
   const void* b = nullptr;  // pack_tiles
   int64_t m = 0, n = 0, k = 0;
   const int32_t* shifts = nullptr;  // [tile_columns(n)]; null: zeros. Not read for bf16.
@@ -41,6 +114,7 @@ struct TileUnit {
   int64_t row = 0, n_rows = 0;
   int64_t panel = 0, n_panels = 0;
   int64_t depth = 0;  // bytes of a row of the left operand, in whole steps of k
+  int64_t lines = 0;  // of the result, with has_taps; n_rows are places of padded lines then
 };
 
 namespace amx {

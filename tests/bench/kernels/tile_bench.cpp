@@ -2,6 +2,7 @@
 // Products of 8 bits on AMX tiles, one thread: pointwise convolutions of ResNet-50 with and without
 // a residual, products of MiniLM, a first convolution whose windows are gathered.
 
+#include <new>
 #include <vector>
 
 #include "bench.h"
@@ -10,8 +11,20 @@
 namespace tenon::onednn::kernels::bench {
 namespace {
 
+// On lines of the cache, as the operands of a plan are: tiles load a row that lies across two of
+// them three times as slowly.
+template <class T>
+struct OnLines {
+  using value_type = T;
+  static constexpr std::align_val_t kAlign{64};
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kAlign)); }
+  void deallocate(T* p, size_t) { ::operator delete(p, kAlign); }
+  bool operator==(const OnLines&) const { return true; }
+};
+using Bytes = std::vector<uint8_t, OnLines<uint8_t>>;
+
 struct Operands {
-  std::vector<uint8_t> left, right, residual, packed, result;
+  Bytes left, right, residual, packed, result;
   std::vector<float> scales, bias;
   TileProductArgs args;
 
@@ -61,14 +74,43 @@ void tile_product_u8(benchmark::State& state) {
   run(state, operands.args);
 }
 
+// Arguments: size of the image, of the window, stride, columns, whether planes are read.
 void first_convolution_u8(benchmark::State& state) {
-  const int64_t size = 224;
-  Operands operands(size / 2 * size / 2, 64, 7 * 7 * 3, size * size * 3);
-  operands.args.has_windows = true;
-  operands.args.windows = {{size, size, size / 2, size / 2, 7, 7, 2, 2, 1, 1, 3, 3}, 3, 3};
+  const int64_t size = state.range(0), window = state.range(1), stride = state.range(2);
+  const Windows windows{size, size, size / stride, size / stride, window, window, stride, stride,
+                        1,    1,    window / 2,    window / 2};
+  const TileLines lines = tile_lines(windows, 3);
+  const bool has_lines = state.range(4) != 0;
+  const int64_t k = has_lines ? lines.steps * kTileDepth : window * window * 3;
+  Operands operands(windows.out_height * windows.out_width, state.range(3), k, size * size * 3);
+  operands.args.has_windows = !has_lines;
+  operands.args.has_lines = has_lines;
+  operands.args.windows = {windows, 3, 3};
+  operands.args.lines = lines;
   run(state, operands.args);
 }
 
+// Arguments: size of the image, stride, channels, columns, images.
+void convolution_u8(benchmark::State& state) {
+  const int64_t size = state.range(0), stride = state.range(1), channels = state.range(2);
+  const Windows windows{size, size, size / stride, size / stride, 3, 3, stride, stride, 1, 1, 1, 1};
+  const int64_t n_images = state.range(4);
+  Operands operands(n_images * windows.out_height * windows.out_width, state.range(3), 9 * channels,
+                    n_images * size * size * channels);
+  operands.args.has_taps = true;
+  operands.args.taps = tile_taps(windows, channels);
+  run(state, operands.args);
+}
+BENCHMARK(convolution_u8)
+    ->ArgNames({"size", "stride", "channels", "n", "images"})
+    ->Args({56, 1, 64, 64, 1})
+    ->Args({28, 1, 128, 128, 1})
+    ->Args({14, 1, 256, 256, 8})
+    ->Args({7, 1, 512, 512, 8})
+    ->Args({56, 2, 128, 128, 1})
+    ->Args({28, 2, 256, 256, 8})
+    ->Args({14, 2, 512, 512, 8})
+    ->UseRealTime();
 BENCHMARK(tile_product_u8)
     ->ArgNames({"m", "n", "k", "residual"})
     ->Args({3136, 256, 64, 0})
@@ -79,7 +121,10 @@ BENCHMARK(tile_product_u8)
     ->Args({1024, 384, 384, 0})
     ->Args({1024, 384, 1536, 1})
     ->UseRealTime();
-BENCHMARK(first_convolution_u8)->UseRealTime();
+BENCHMARK(first_convolution_u8)
+    ->ArgNames({"size", "window", "stride", "n", "planes"})
+    ->ArgsProduct({{224}, {3, 5, 7}, {1, 2}, {32, 64}, {0, 1}})
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace tenon::onednn::kernels::bench

@@ -17,6 +17,10 @@ ORDERED = np.float32([-1.0, 0.0, 2.0, 5.0])
 IMAGE = np.arange(32, dtype="float32").reshape(1, 2, 4, 4) % 7 - 3
 KERNEL = np.arange(24, dtype="float32").reshape(3, 2, 2, 2) % 5 - 2
 
+SQUARE = np.float32([[4.0, -1.0, 0.5], [2.0, 3.0, -1.5], [0.0, 1.0, -2.0]])
+DEFINITE = np.float32([[4.0, 1.0, -0.5], [1.0, 3.0, 0.25], [-0.5, 0.25, 2.0]])
+WAVE = np.float32([[0.5, -1.0, 2.0, 0.25, -0.75], [1.0, 0.0, -2.0, 1.5, 0.5]])
+
 erf = np.vectorize(math.erf, otypes=["float32"])
 
 
@@ -62,6 +66,56 @@ def dropped(x, ratio, _):
 
 def of_shape(shape):
     return lambda x: x.shape == tuple(shape)
+
+
+def pairs(z):
+    return np.stack([z.real, z.imag], -1).astype("float32")
+
+
+def complex_of(x):
+    return x[..., 0] + 1j * x[..., 1]
+
+
+def of_pairs(f):  # f of complex numbers and more, for pairs and to them
+    def called(x, *args, **named):
+        made = f(complex_of(x), *args, **named)
+        return pairs(made) if np.iscomplexobj(made) else made.astype("float32")
+
+    return called
+
+
+def to_pairs(f):
+    return lambda x, *args, **named: pairs(f(x, *args, **named))
+
+
+def rebuilds(x):  # U, S, Vh or Q, R or values, vectors, whose signs are free
+    def agrees(*made):
+        first, last = made[0], made[-1]
+        inner = np.eye(first.shape[-1]) if len(made) == 2 else np.zeros((len(first), len(last)))
+        if len(made) == 3:
+            inner[: len(made[1]), : len(made[1])] = np.diag(made[1])
+        return np.allclose(first @ inner @ last, x, atol=1e-5) and np.allclose(
+            first.T @ first, np.eye(first.shape[1]), atol=1e-5
+        )
+
+    return agrees
+
+
+def of_eigenvectors(x):
+    return lambda w, v: (
+        np.allclose(w, np.linalg.eigvalsh(x), atol=1e-5) and np.allclose(x @ v, v * w, atol=1e-5)
+    )
+
+
+def float32(f):
+    return lambda *args, **named: np.asarray(f(*args, **named), "float32")
+
+
+def by_order(norm):  # "inf" is a text where numbers of options are finite
+    def called(x, ord, **named):
+        return np.float32(norm(x, ord=float(ord) if str(ord).endswith("inf") else ord, **named))
+
+    return called
 
 
 # name, arguments (a dict at the end: by name), oracle: NumPy's arrays, or a check of the result.
@@ -182,4 +236,58 @@ CASES = [
     ("softmax", (A, 0), softmax),
     ("one_hot", (np.int64([2, 0]), 3), lambda x, n: np.eye(n, dtype="float32")[x]),
     ("stop_gradient", (A,), lambda x: x),
+    ("linalg.cholesky", (DEFINITE,), np.linalg.cholesky),
+    ("linalg.cholesky", (DEFINITE, True), lambda x, _: np.linalg.cholesky(x).T),
+    ("linalg.cross", (SQUARE, DEFINITE), np.linalg.cross),
+    ("linalg.det", (SQUARE,), np.linalg.det),
+    ("linalg.diagonal", (A, {"offset": 1}), np.linalg.diagonal),
+    ("linalg.diagonal", (SQUARE, {"offset": -1}), np.linalg.diagonal),
+    ("linalg.eigh", (DEFINITE,), of_eigenvectors),
+    ("linalg.eigvalsh", (DEFINITE,), np.linalg.eigvalsh),
+    ("linalg.inv", (SQUARE,), np.linalg.inv),
+    ("linalg.matmul", (A, B.T.copy()), np.matmul),
+    *(
+        ("linalg.matrix_norm", (A, {"ord": ord}), by_order(np.linalg.matrix_norm))
+        for ord in ("fro", "nuc", 1, -1, 2, -2, "inf", "-inf")
+    ),
+    ("linalg.matrix_norm", (A, {"keepdims": True, "ord": 2}), np.linalg.matrix_norm),
+    *(("linalg.matrix_power", (SQUARE, n), np.linalg.matrix_power) for n in (0, 1, 5, -2)),
+    ("linalg.matrix_rank", (np.outer(UNIT, ABOVE),), np.linalg.matrix_rank),
+    ("linalg.matrix_transpose", (IMAGE,), np.matrix_transpose),
+    ("linalg.outer", (UNIT, ABOVE), np.linalg.outer),
+    ("linalg.pinv", (A,), np.linalg.pinv),
+    ("linalg.qr", (A,), rebuilds),
+    ("linalg.qr", (B.T.copy(), {"mode": "complete"}), lambda x, mode: rebuilds(x)),
+    ("linalg.slogdet", (SQUARE,), np.linalg.slogdet),
+    ("linalg.solve", (SQUARE, B.T.copy()), np.linalg.solve),
+    ("linalg.solve", (SQUARE, UNIT), np.linalg.solve),
+    ("linalg.svd", (A,), rebuilds),
+    ("linalg.svd", (A, {"full_matrices": False}), lambda x, full_matrices: rebuilds(x)),
+    ("linalg.svdvals", (A,), np.linalg.svdvals),
+    ("linalg.tensordot", (A, B, ((0,), (0,))), np.tensordot),
+    ("linalg.trace", (SQUARE, {"offset": 1}), np.linalg.trace),
+    ("linalg.trace", (FEW,), np.linalg.trace),
+    ("linalg.vecdot", (A, B), np.vecdot),
+    *(
+        ("linalg.vector_norm", (A, {"axis": 1, "ord": ord}), by_order(np.linalg.vector_norm))
+        for ord in (0, 1, 2, 2.5, "inf", "-inf")
+    ),
+    ("fft.fft", (pairs(np.fft.fft(WAVE)),), of_pairs(np.fft.fft)),
+    ("fft.fft", (pairs(WAVE + 0.5j), {"n": 4, "norm": "ortho"}), of_pairs(np.fft.fft)),
+    ("fft.fft", (pairs(WAVE + 0.5j), {"axis": 0, "norm": "forward"}), of_pairs(np.fft.fft)),
+    ("fft.fftfreq", (5, 0.5), float32(np.fft.fftfreq)),
+    ("fft.fftn", (pairs(WAVE + 0.5j),), of_pairs(np.fft.fftn)),
+    ("fft.fftshift", (WAVE,), np.fft.fftshift),
+    ("fft.hfft", (pairs(np.fft.ihfft(WAVE)), 5), of_pairs(np.fft.hfft)),
+    ("fft.ifft", (pairs(WAVE + 0.5j), {"n": 8}), of_pairs(np.fft.ifft)),
+    ("fft.ifftn", (pairs(WAVE + 0.5j), {"s": (2, 3), "axes": (0, 1)}), of_pairs(np.fft.ifftn)),
+    ("fft.ifftshift", (WAVE, 1), np.fft.ifftshift),
+    ("fft.ihfft", (WAVE, {"norm": "forward"}), to_pairs(np.fft.ihfft)),
+    ("fft.irfft", (pairs(np.fft.rfft(WAVE)), 5), of_pairs(np.fft.irfft)),
+    ("fft.irfft", (pairs(np.fft.rfft(WAVE)),), of_pairs(np.fft.irfft)),
+    ("fft.irfftn", (pairs(np.fft.rfftn(WAVE[:, :4])),), of_pairs(np.fft.irfftn)),
+    ("fft.rfft", (WAVE, {"n": 6}), to_pairs(np.fft.rfft)),
+    ("fft.rfft", (WAVE, {"axis": 0, "norm": "ortho"}), to_pairs(np.fft.rfft)),
+    ("fft.rfftfreq", (5,), float32(np.fft.rfftfreq)),
+    ("fft.rfftn", (WAVE, {"norm": "forward"}), to_pairs(np.fft.rfftn)),
 ]

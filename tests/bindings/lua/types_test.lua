@@ -119,3 +119,13 @@ has(tn.any(none, 0), { 0, 0 }, "any of nothing")
 has(tn.all(none, 0), { 1, 1 }, "all of nothing")
 fails("expected one element at least", tn.max, none, 0)
 fails("expected one element at least", tn.argmin, none, 0)
+
+-- A trace is written whether the function succeeds or not; what it gives or raises is handed on.
+local path = "types_test_trace.json"
+local four, five = tn.chrome_trace(path, function() return 4, (tn.ones({ 3 }) + 1):shape()[1] + 2 end)
+assert(four == 4 and five == 5)
+local traced = assert(io.open(path)):read("a")
+assert(traced:find('"cat":"run"', 1, true) and traced:find('"cat":"part"', 1, true), traced)
+fails("went wrong", function() tn.chrome_trace(path, function() error("went wrong") end) end)
+assert(not assert(io.open(path)):read("a"):find('"cat":"run"', 1, true))
+fails("a function", function() tn.chrome_trace(path, 3) end)

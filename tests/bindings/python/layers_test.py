@@ -126,6 +126,22 @@ def test_what_is_missing_or_too_much_is_named(resnet):
     assert all((loaded[name] == state[name] + 1).all() for name in state)
 
 
+def test_a_state_in_16_bits_comes_back(resnet, tmp_path):
+    special = np.array([1 + 2**-8, 1 + 3 * 2**-8, -(2.0**-130), 3.3895e38, np.nan], "f")
+    state = {name: x for name, x in constants(resnet).items() if name in trained(resnet)}
+    state["fc.bias"] = special
+    weights(state).save(tmp_path / "half.safetensors", dtype="bfloat16")
+    wide = sum(x.nbytes for x in state.values())
+    assert (tmp_path / "half.safetensors").stat().st_size < 0.65 * wide
+    loaded = constants(nn.load(resnet, str(tmp_path / "half.safetensors")))
+    for name, x in state.items():
+        np.testing.assert_allclose(loaded[name], x, rtol=2**-8, atol=2**-134)
+        assert not (loaded[name].view("u4") & 0x7FFF)[~np.isnan(x)].any()  # each is a bfloat16
+    # Halfway goes to even, NaN stays NaN.
+    assert loaded["fc.bias"][0] == 1 and loaded["fc.bias"][1] == 1 + 2**-6
+    assert np.isnan(loaded["fc.bias"][4])
+
+
 def test_initial_values_are_a_function_of_seed_and_name(resnet):
     again = nn.build(Network(), {"image": ("N", 3, 12, 12)}, seed=0)
     other = nn.build(Network(), {"image": ("N", 3, 12, 12)}, seed=1)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import gc
 import json
 import subprocess
 import sys
@@ -123,6 +124,38 @@ def test_nothing_is_held_when_all_is_dropped():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_a_chrome_trace_shows_what_a_run_was_made_of(tmp_path):
+    double = tenon.jit(lambda v: v + v)
+    with tenon.chrome_trace(tmp_path / "trace.json"):
+        double(np.ones(7, "float32"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    kinds = {event["cat"] for event in events if event["ph"] == "X"}
+
+    assert {"compile", "run", "part", "node"} <= kinds
+    assert all(event["dur"] >= 0 for event in events)
+
+
+def test_packed_weights_are_counted_while_a_plan_holds_them():
+    def packed():
+        return json.loads(tenon.session().balance()).get("onednn", {}).get("bytes", 0)
+
+    if "onednn" not in [plugin["id"] for plugin in tenon.plugins()]:
+        pytest.skip("the plugin onednn is not built")
+    graph = tenon.Graph()
+    x = graph.add_input("x", "float32", [8, 512])
+    w = graph.add_constant(np.ones((512, 512), "float32"))
+    graph.add_output("y", graph.add_node("MatMul", [x, w]))
+    before = packed()
+    plan = graph.build().compile(backend="onednn")
+    plan(np.ones((8, 512), "float32"))
+    held = packed()
+    del plan, graph, x, w
+    gc.collect()
+
+    assert held - before >= 512 * 512 * 4
+    assert packed() == before
 
 
 def test_the_module_is_the_command():

@@ -36,6 +36,51 @@ def test_each_optimizer_goes_down_and_its_state_moves(word):
     assert all(np.array_equal(step.state()[name], value) for name, value in first[1].items())
 
 
+def rows(n=24):
+    random = np.random.default_rng(1)
+    x = random.standard_normal((n, 3)).astype("f")
+    return x, x @ np.array([[1], [-2], [0.5]], "f"), {"w": np.full((3, 1), 0.25, "f")}
+
+
+@pytest.mark.parametrize("sizes", [(8, 8, 8), (12, 7, 5)])
+def test_accumulated_batches_are_one_large_batch(sizes):
+    """AdamW remembers and decays: a batch that moved anything but sums would show."""
+    x, y, start = rows()
+    adamw = tn.optim.adamw(lr=tn.schedule.step(base=0.1, every=2, gamma=0.5), weight_decay=0.1)
+    one = tn.Step(squares, start, adamw)
+    many = tn.Step(squares, start, adamw, accumulate=3)
+    for _ in range(4):
+        one(x, y)
+        begin = 0
+        for size in sizes:
+            before = many.parameters["w"]
+            many(x[begin : begin + size], y[begin : begin + size])
+            begin += size
+            assert (many.parameters["w"] == before).all() == (begin < 24)
+    assert many.count == 12
+    np.testing.assert_allclose(many.parameters["w"], one.parameters["w"], rtol=2e-5)
+    with pytest.raises(tn.InvalidArgument, match="at least 1 batch, got 0"):
+        tn.Step(squares, start, adamw, accumulate=0)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_averages_follow_their_recurrence(accumulate):
+    x, y, start = rows()
+    step = tn.Step(squares, start, tn.optim.sgd(lr=0.1), accumulate=accumulate, average=0.75)
+    wanted = start["w"].astype("d")
+    for _ in range(5):
+        for _ in range(accumulate):
+            step(x, y)
+        wanted = 0.75 * wanted + 0.25 * step.parameters["w"]
+        np.testing.assert_allclose(step.averages["w"], wanted, rtol=1e-5)
+    step(x[:8], y[:8])  # another plan: the averages move along
+    if accumulate == 1:
+        wanted = 0.75 * wanted + 0.25 * step.parameters["w"]
+    np.testing.assert_allclose(step.averages["w"], wanted, rtol=1e-5)
+    with pytest.raises(tn.InvalidArgument, match="expected option average"):
+        _ = tn.Step(squares, start, tn.optim.sgd(lr=0.1)).averages
+
+
 def test_ctc_learns_to_spell(tmp_path):
     """Frames that show a class each, with blanks between equal ones."""
     texts = np.array([[1, 2, -1], [2, 2, 1], [1, -1, -1], [2, 1, 2]])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether a backend computes what `reference` computes. How far rounding may take a result is
-// measured, not guessed: the graph runs again with every real number that a node gives multiplied
-// by 1 + noise, and what the noise changes much is left out.
+// measured, not guessed (noise.hpp): the graph runs again with noise at real numbers, and what that
+// changes much is left out.
 
 #include <map>
 #include <string>
@@ -34,11 +34,20 @@ struct Verdict {
   std::string finding = {};
 };
 
-// What an output has to be, for judges outside.
+// What an output has to be, and by how much each element may be off; no slack: not settled.
 struct Expected {
   Tensor tensor;
-  double slack = -1;  // largest difference that is none; below 0: not settled
+  std::vector<double> slack = {};
 };
+
+// How hard noise tries to explain a difference: what differs is asked again with more of it,
+// louder, and at places where numbers are exact in one backend and rounded in another.
+struct Doubt {
+  int n_noisy;
+  double loudness;
+  bool is_deep;
+};
+inline constexpr Doubt kDoubts[] = {{3, 1, false}, {16, 16, true}, {32, 128, true}};
 
 class Judge {
  public:
@@ -49,8 +58,7 @@ class Judge {
   Result<std::vector<Expected>> expect(const tn_graph* graph,
                                        const std::vector<Tensor>& inputs,
                                        uint64_t seed,
-                                       int n_noisy,
-                                       double loudness) const;
+                                       const Doubt& doubt) const;
   // The fewest nodes that still show a finding; the values that enter are those of `reference`.
   struct Small {
     OwnedGraph graph;

@@ -74,16 +74,19 @@ void keep_found(tenon_session* session,
 }
 
 void keep(tenon_session* session,
+          tn_ctx* ctx,
           const tn_graph* graph,
           const std::vector<Tensor>& inputs,
           const std::vector<Expected>& expected,
           const std::string& path) {
   if (!write_all(session, graph, inputs, path)) return;
-  std::ofstream slack(path + ".slack");
   for (size_t i = 0; i < expected.size(); ++i) {
-    bool is_written =
-        expected[i].slack >= 0 && write_npy(cat(path, ".out", i, ".npy"), expected[i].tensor);
-    slack << (is_written ? expected[i].slack : -1) << "\n";
+    const Expected& one = expected[i];
+    if (one.slack.empty()) continue;
+    auto slack = Tensor::zeros(ctx, TN_F64, shape_of(one.tensor.dl()));
+    if (!slack.ok() || !write_npy(cat(path, ".out", i, ".npy"), one.tensor)) continue;
+    std::copy(one.slack.begin(), one.slack.end(), slack->data<double>());
+    write_npy(cat(path, ".slack", i, ".npy"), *slack);
   }
 }
 

@@ -11,6 +11,7 @@ namespace tenon::fuzz {
 
 std::string printed(const tn_graph* graph);
 void keep(tenon_session* session,
+          tn_ctx* ctx,
           const tn_graph* graph,
           const std::vector<Tensor>& inputs,
           const std::vector<Expected>& expected,

@@ -19,6 +19,7 @@
 #include "folders.hpp"
 #include "judgement.hpp"
 #include "kept.hpp"
+#include "mutants/limit.hpp"
 #include "state_folder.hpp"
 
 namespace {
@@ -73,7 +74,9 @@ class Garden {
     if (!Status(tenon_plugin_load(session_, str("ops"))).ok()) std::abort();
     for (uint64_t i = 0; i < services.op->count(soil_.ctx); ++i) {
       const tn_op* row = services.op->at(soil_.ctx, i);
-      bool is_wanted = arguments.domain.empty() || view(row->domain).empty();
+      // Random numbers are nobody else's.
+      bool is_foreign = !view(row->domain).empty() || (row->traits & TN_OP_RANDOM);
+      bool is_wanted = arguments.domain.empty() || !is_foreign;
       if (row->sample && is_wanted) soil_.rows.push_back(row);
     }
   }
@@ -129,12 +132,29 @@ class Garden {
     std::fflush(stdout);
   }
 
+  // All values are outputs, in the order of the nodes: the first that differs tells the node.
   void keep_graph(const Judge& judge,
                   const tn_graph* graph,
                   const std::vector<Tensor>& inputs,
                   uint64_t number) {
-    auto expected = judge.expect(graph, inputs, number, 3, 1);
-    if (expected.ok()) keep(session_, graph, inputs, *expected, cat(arguments_.keep, "/", number));
+    Status kept = [&]() -> Status {
+      tn_graph* raw = nullptr;
+      TN_CHECK(services.graph->clone(graph, &raw));
+      OwnedGraph open = OwnedGraph::take(raw);
+      TN_TRY(edit, Edit::begin(raw));
+      std::vector<Value> values;
+      for (Node node : edit.graph().nodes())
+        for (Value value : node.outputs())
+          if (value && value.type().kind == TN_KIND_TENSOR) values.push_back(value);
+      for (size_t n = edit.graph().outputs().size(); n > 0; --n)
+        TN_CHECK(Status(services.edit->remove_output(edit.raw, n - 1)));
+      for (size_t i = 0; i < values.size(); ++i)
+        TN_CHECK(edit.output(cat("value", i), values[i]));
+      TN_CHECK(edit.commit());
+      TN_TRY(expected, judge.expect(raw, inputs, number, kDoubts[1]));
+      keep(session_, soil_.ctx, raw, inputs, expected, cat(arguments_.keep, "/", number));
+      return {};
+    }();
   }
 
   const Arguments& arguments_;
@@ -145,11 +165,11 @@ class Garden {
 int work(const Arguments& arguments, Tally& tally) {
   Garden garden(arguments);
   while (tally.next < arguments.from + arguments.count) {
-    alarm(kSeconds);
+    limit_seconds(kSeconds);
     garden.run(tally.next, tally);
     ++tally.next;
   }
-  alarm(0);
+  limit_seconds(0);
   return 0;
 }
 

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/alike.hpp"
+
 namespace tenon::fuzz {
 namespace {
 
@@ -69,7 +71,7 @@ Status retype(EditView edit, Node node, Value v, const Type& type, Random& rando
 
 struct Change {
   EditView edit;
-  Node node;
+  Node& node;
   Random& random;
 
   Result<Value> operand() {
@@ -181,6 +183,18 @@ struct Change {
     return said;
   }
 
+  // As many outputs as another operator has: the node is made again.
+  Result<std::string> outputs() {
+    uint64_t before = node.n_outputs(), after = random.below(before + 3);
+    TN_TRY(made, edit.add({.type = node.type(),
+                           .inputs = node.inputs(),
+                           .attrs = attributes_of(node),
+                           .n_outputs = after,
+                           .domain = node.domain()}));
+    node = made;
+    return cat("outputs: ", before, " -> ", after);
+  }
+
   Result<std::string> absent() {
     // A Loop without a count and a condition never ends, which is what it says.
     if (!node.n_inputs() || (node.row()->traits & TN_OP_CONTROL) != 0) return attribute();
@@ -274,13 +288,29 @@ Result<Tensor> filled(tn_ctx* ctx, const Type& type, Random& random, const Tenso
   return Result<Tensor>(std::move(tensor));
 }
 
-Result<std::string> mutate(EditView edit, Node node, Random& random) {
+void make_wild(Tensor& tensor, Random& random) {
+  uint32_t dtype = dtype_of(tensor.dl());
+  size_t bytes = TN_DTYPE_BITS(dtype) / 8, n = static_cast<size_t>(element_count(tensor.dl()));
+  // A truth value of other bits than 0 and 1 is no tensor that anybody may make.
+  if (bytes == 0 || bytes > 8 || dtype == TN_BOOL) return;
+  uint64_t sign = uint64_t{1} << (8 * bytes - 1);
+  uint64_t infinity = dtype == TN_F16 ? 0x7c00 : dtype == TN_BF16 ? 0x7f80 : 0x7f800000;
+  if (bytes == 8) infinity = 0x7ff0000000000000;
+  for (size_t i = 0; i < n; ++i) {
+    if (!random.one_in(6)) continue;
+    const uint64_t all[] = {0, sign, ~sign, ~uint64_t{0}, infinity, infinity | sign, random.next()};
+    uint64_t bits = random.one_of(all);
+    std::memcpy(tensor.data<char>() + i * bytes, &bits, bytes);
+  }
+}
+
+Result<std::string> mutate(EditView edit, Node& node, Random& random) {
   Change change{edit, node, random};
   using Kind = Result<std::string> (Change::*)();
   constexpr Kind kinds[] = {&Change::dimension, &Change::dimension, &Change::dimensions,
                             &Change::rank,      &Change::dtype,     &Change::dtypes,
                             &Change::attribute, &Change::attribute, &Change::constant,
-                            &Change::constant,  &Change::absent};
+                            &Change::constant,  &Change::absent,    &Change::outputs};
   return (change.*random.one_of(kinds))();
 }
 

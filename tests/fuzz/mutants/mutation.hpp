@@ -35,8 +35,13 @@ class Random {
 // of less than 64 bits: what samples allow. `repeat` takes elements of another tensor first.
 Result<Tensor> filled(tn_ctx* ctx, const Type& type, Random& random, const Tensor& repeat = {});
 
+// Puts NaN, infinities, -0, the ends of integers and other bits at some elements: what samples do
+// not allow and users may still give. The numbers that follow mean nothing.
+void make_wild(Tensor& tensor, Random& random);
+
 // Changes the node or what it reads; says what was changed. A change that the host refuses at once
 // is a failure.
-Result<std::string> mutate(EditView edit, Node node, Random& random);
+// node: another one afterwards where it had to be made again.
+Result<std::string> mutate(EditView edit, Node& node, Random& random);
 
 }  // namespace tenon::fuzz

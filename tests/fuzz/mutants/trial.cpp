@@ -9,6 +9,7 @@
 #include "tenon/role/op.h"
 
 #include "folders.hpp"
+#include "plugins/all_rows.hpp"
 
 namespace tenon::fuzz {
 namespace {
@@ -60,15 +61,21 @@ struct Trials::Mutant {
   OwnedGraph graph;
   tn_node_id node = 0;
   std::map<std::string, Type> late = {};  // inputs whose sizes come at run time, flat: their shape
+  std::map<std::string, Tensor> given = {};  // inputs that were constants
+  bool is_wild = false;                      // any bits may enter
 };
 
-Trials::Trials(uint64_t seed, std::string_view rows, std::string keep)
-    : seed_(seed), keep_(std::move(keep)) {
-  std::string config = cat(R"({"plugin_path": [")", test::kPluginFolder, "\"]}");
+Trials::Trials(uint64_t seed,
+               std::vector<std::string> backends,
+               std::string_view rows,
+               std::string keep)
+    : seed_(seed), backends_(std::move(backends)), keep_(std::move(keep)) {
+  std::string config = cat(R"({"plugin_path": [")", test::kPluginFolder, R"(", ")",
+                           test::kTestPluginFolder, "/devices\"]}");
   if (tenon_open(str(config), &session_) || !services.fill(*tenon_host(session_)).empty())
     std::abort();
   ctx_ = tenon_host(session_)->ctx;
-  Status loaded(tenon_plugin_load(session_, str("ops")));
+  Status loaded = test::load_all_rows(session_);
   for (uint64_t i = 0; i < services.op->count(ctx_); ++i) {
     const tn_op* row = services.op->at(ctx_, i);
     if (row->sample && (rows.empty() || rows == view(row->type))) rows_.push_back(row);
@@ -86,7 +93,8 @@ Status Trials::add_late(EditView edit, Mutant& mutant, Random& random) {
   size_t changed = random.below(inputs.size() + 1), i = 0;  // none, once in a while
   for (Value v : inputs) {
     Type type = v.type();
-    if (type.kind != TN_KIND_TENSOR || !type.is_static()) continue;
+    bool is_given = mutant.given.count(std::string(v.name())) != 0;
+    if (type.kind != TN_KIND_TENSOR || !type.is_static() || is_given) continue;
     if (i++ == changed && type.rank() > 0) {
       int64_t& dim = type.dims[random.below(type.rank())];
       const int64_t sizes[] = {dim - 1, dim + 1, dim * 3, 1, 40};
@@ -106,6 +114,21 @@ Status Trials::add_late(EditView edit, Mutant& mutant, Random& random) {
   return {};
 }
 
+// Constants become inputs: what they say is known at run time only.
+Status Trials::add_given(EditView edit, Mutant& mutant, Random& random) {
+  for (uint64_t i = 0; i < edit.node(mutant.node).n_inputs(); ++i) {
+    Value v = edit.node(mutant.node).input(i);
+    if (!v || !v.is_constant() || random.one_in(3)) continue;
+    std::string name = cat("given", i);
+    TN_TRY(tensor, Tensor::copy_of(ctx_, v.constant().dl()));
+    if (mutant.is_wild && random.one_in(3)) make_wild(tensor, random);
+    TN_TRY(input, edit.input(name, v.type()));
+    TN_CHECK(edit.set_input(edit.node(mutant.node), i, input));
+    mutant.given.emplace(name, tensor);
+  }
+  return {};
+}
+
 Result<Trials::Mutant> Trials::make(const tn_op* row, Random& random, Tally& tally) {
   uint64_t seed = 1 + random.below(kSamples);
   std::string said = cat(view(row->type), " seed ", seed);
@@ -117,8 +140,19 @@ Result<Trials::Mutant> Trials::make(const tn_op* row, Random& random, Tally& tal
   TN_CHECK(row->sample(row->self, edit.raw, seed, &out.node));
   bool is_late = random.one_in(5);
   for (size_t n = is_late ? random.below(2) : 1 + random.below(5) / 4; n > 0; --n) {
-    TN_TRY(change, mutate(edit, edit.node(out.node), random));
+    Node node = edit.node(out.node);
+    TN_TRY(change, mutate(edit, node, random));
+    out.node = node.id;
     said += "; " + change;
+    say(tally, said);
+  }
+  // Any number of steps of a Loop is slow, not wrong.
+  out.is_wild = random.one_in(4) && !(row->traits & TN_OP_CONTROL);
+  if (out.is_wild) said += "; wild numbers";
+  if (random.one_in(4)) {
+    TN_CHECK(add_given(edit, out, random));
+    for (const auto& [name, tensor] : out.given)
+      said += cat("; ", name, " at run time");
     say(tally, said);
   }
   if (is_late) {
@@ -138,16 +172,16 @@ Result<Trials::Mutant> Trials::make(const tn_op* row, Random& random, Tally& tal
   return Result<Mutant>(std::move(out));
 }
 
-void Trials::run_on(const Mutant& mutant,
-                    const tn_graph* graph,
-                    std::string_view backend,
-                    Random random,
-                    bool& compiled,
-                    bool& ran) {
+Trials::Outcome Trials::run_on(const Mutant& mutant,
+                               const tn_graph* graph,
+                               std::string_view backend,
+                               Random random,
+                               Tally& tally) {
+  Outcome out;
   std::string options = cat(R"({"backend": ")", backend, R"(", "max_value_bytes": 67108864})");
   tn_plan* plan = nullptr;
   Status made(tenon_compile(session_, graph, str(options), &plan));
-  if (!made.ok()) return;
+  if (!made.ok()) return out;
   Status status = [&]() -> Status {
     std::vector<Tensor> tensors;
     for (Value input : Graph{graph}.inputs()) {
@@ -155,7 +189,12 @@ void Trials::run_on(const Mutant& mutant,
       Type type = input.type();
       if (auto late = mutant.late.find(name); late != mutant.late.end())
         type.dims = {std::max<int64_t>(late->second.elements(), 0)};
+      if (auto given = mutant.given.find(name); given != mutant.given.end()) {
+        tensors.push_back(given->second);
+        continue;
+      }
       TN_TRY(tensor, filled(ctx_, type, random));
+      if (mutant.is_wild) make_wild(tensor, random);
       size_t end = name.rfind("_shape");
       auto late = mutant.late.find(name.substr(0, end));
       if (end != name.npos && late != mutant.late.end())
@@ -169,16 +208,18 @@ void Trials::run_on(const Mutant& mutant,
     for (const DLTensor& one : views)
       in.push_back(&one);
     TN_CHECK(services.eval->prepare(plan, in.data(), in.size()));
-    compiled = true;
+    out.compiled = true;
     Results results{ctx_};
     TN_CHECK(tenon_run(plan, in.data(), in.size(), &results.raw, nullptr));
-    ran = true;
+    out.ran = true;
     return {};
   }();
   services.eval->release(plan);
+  tally.executions += out.ran;
+  return out;
 }
 
-void Trials::run_decomposed(const Mutant& mutant, Random random) {
+void Trials::run_decomposed(const Mutant& mutant, Random random, Tally& tally) {
   tn_graph* raw = nullptr;
   Status cloned(services.graph->clone(mutant.graph.get(), &raw));
   if (!cloned.ok()) return;
@@ -188,12 +229,11 @@ void Trials::run_decomposed(const Mutant& mutant, Random random) {
     TN_CHECK(services.op->decompose(edit.raw, mutant.node));
     return edit.commit();
   }();
-  bool compiled = false, ran = false;
-  if (changed.ok() && is_small(raw)) run_on(mutant, raw, "reference", random, compiled, ran);
+  if (changed.ok() && is_small(raw)) run_on(mutant, raw, "reference", random, tally);
 }
 
 void Trials::save(const Mutant& mutant, uint64_t number, bool ran) {
-  if (keep_.empty() || !mutant.late.empty()) return;
+  if (keep_.empty() || !mutant.late.empty() || !mutant.given.empty()) return;
   std::string path = cat(keep_, "/", number, ran ? "_ran" : "_failed", ".onnx");
   Status saved(tenon_save(session_, mutant.graph.get(), str(path), str("{}"), nullptr));
 }
@@ -214,12 +254,17 @@ void Trials::run(uint64_t number, Tally& tally) {
     ++tally.large;
     return;
   }
-  bool compiled = false, ran = false;
-  for (std::string_view backend : {"reference", "onednn"})
-    run_on(*mutant, mutant->graph.get(), backend, random, compiled, ran);
-  if (row->decompose && row->ref) run_decomposed(*mutant, random);
-  tally.compiled += compiled;
-  tally.ran += ran;
+  std::string said = tally.what;
+  bool ran = false;
+  for (size_t i = 0; i < backends_.size(); ++i) {
+    say(tally, backends_[i] + ": " + said);
+    Outcome one = run_on(*mutant, mutant->graph.get(), backends_[i], random, tally);
+    tally.compiled[i] += one.compiled;
+    tally.ran[i] += one.ran;
+    ran = ran || one.ran;
+  }
+  say(tally, "decomposed: " + said);
+  if (row->decompose && row->ref) run_decomposed(*mutant, random, tally);
   save(*mutant, number, ran);
 }
 

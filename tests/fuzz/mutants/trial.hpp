@@ -14,17 +14,21 @@
 
 namespace tenon::fuzz {
 
+constexpr size_t kMostBackends = 8;
+
 // What came of all mutants; lives in memory that outlives a process that dies.
 struct Tally {
-  std::atomic<uint64_t> next{0}, mutants{0}, refused{0}, large{0}, compiled{0}, ran{0};
-  char what[1000] = {};  // the mutant of the moment
+  std::atomic<uint64_t> next{0}, mutants{0}, refused{0}, large{0};
+  std::atomic<uint64_t> compiled[kMostBackends] = {}, ran[kMostBackends] = {};  // by backend
+  std::atomic<uint64_t> executions{0};  // runs of a plan, those of decompositions too
+  char what[1000] = {};                 // the mutant of the moment, and where it runs
 };
 
 class Trials {
  public:
   // rows: those of this type only, or all. keep: a folder for the accepted ones as ONNX files, or
   // "".
-  Trials(uint64_t seed, std::string_view rows, std::string keep);
+  Trials(uint64_t seed, std::vector<std::string> backends, std::string_view rows, std::string keep);
   ~Trials();
   Trials(const Trials&) = delete;
   void run(uint64_t number, Tally& tally);
@@ -32,21 +36,24 @@ class Trials {
  private:
   struct Mutant;
   Result<Mutant> make(const tn_op* row, Random& random, Tally& tally);
+  Status add_given(EditView edit, Mutant& mutant, Random& random);
   Status add_late(EditView edit, Mutant& mutant, Random& random);
-  // Whether it was compiled, and ran.
-  void run_on(const Mutant& mutant,
-              const tn_graph* graph,
-              std::string_view backend,
-              Random random,
-              bool& compiled,
-              bool& ran);
-  void run_decomposed(const Mutant& mutant, Random random);
+  struct Outcome {
+    bool compiled = false, ran = false;
+  };
+  Outcome run_on(const Mutant& mutant,
+                 const tn_graph* graph,
+                 std::string_view backend,
+                 Random random,
+                 Tally& tally);
+  void run_decomposed(const Mutant& mutant, Random random, Tally& tally);
   void save(const Mutant& mutant, uint64_t number, bool ran);
 
   tenon_session* session_ = nullptr;
   tn_ctx* ctx_ = nullptr;
   std::vector<const tn_op*> rows_;
   uint64_t seed_;
+  std::vector<std::string> backends_;
   std::string keep_;
 };
 

@@ -53,6 +53,19 @@ TEST_F(VerifierTest, V3Arity) {
             std::string::npos);
 }
 
+TEST_F(VerifierTest, V3OutputsAreAsManyAsTheRowGives) {
+  build_mlp();
+  auto outputs = [&](size_t n) {
+    return broken([&](Tables& t) {
+      auto& all = t.nodes.edit(find_node("act"))->outputs;
+      all.resize(n, all[0]);
+    });
+  };
+
+  EXPECT_EQ(outputs(0), "V3 arity: node act (Relu): expected 1 output or more, got 0");
+  EXPECT_EQ(outputs(2), "V3 arity: node act (Relu): expected 1 output, got 2");
+}
+
 TEST_F(VerifierTest, V4Attributes) {
   build_mlp();
   begin();
@@ -67,8 +80,9 @@ TEST_F(VerifierTest, V4Attributes) {
 
 TEST_F(VerifierTest, V5Types) {
   build_mlp();
-  std::string message =
-      broken([&](Tables& t) { t.values.edit(find("act"))->type = seal(Type(TN_F32, {-1, 9})); });
+  std::string message = broken([&](Tables& t) {
+    t.values.edit(find("act"))->type = seal(Type(TN_F32, {-1, 9}));
+  });
 
   EXPECT_EQ(message,
             "V5 types: node act (Relu): output act: expected f32[batch, 3], got f32[?, 9]");
@@ -140,8 +154,9 @@ TEST_F(VerifierTest, V10Sizes) {
 
 TEST_F(VerifierTest, V11Constants) {
   build_mlp();
-  std::string message =
-      broken([&](Tables& t) { t.values.edit(find("w"))->type = seal(Type(TN_F16, {4, 3})); });
+  std::string message = broken([&](Tables& t) {
+    t.values.edit(find("w"))->type = seal(Type(TN_F16, {4, 3}));
+  });
 
   EXPECT_EQ(message, "V11 constants: constant w: its tensor is no f16[4, 3]");
 }

@@ -76,33 +76,6 @@ TEST(QuantColumn, ReadsEveryOtherRoleAndWord) {
   EXPECT_EQ(stored->stored[1].axis.value, 1);
 }
 
-TEST(QuantColumn, SaysWhereItIsWrong) {
-  EXPECT_EQ(wrong(parse_quant("compte act=0", kScope)),
-            "column 1: expected one of compute, same_scale, table, requant, quantize, dequantize, "
-            "integer, got 'compte'");
-  EXPECT_EQ(wrong(parse_quant("compute weight=1", kScope)),
-            "column 9: expected act=INPUT, got 'weight'");
-  EXPECT_EQ(wrong(parse_quant("compute act=0 wieght=1", kScope)),
-            "column 15: expected weight=INPUT, got 'wieght'");
-  EXPECT_EQ(wrong(parse_quant("compute act=0 weight=3", kScope)),
-            "column 22: expected an input from 0 to 2, got 3");
-  EXPECT_EQ(wrong(parse_quant("compute act=0 weight=1 axis=transC?0:1", kScope)),
-            "column 29: expected an attribute of the row, got 'transC'");
-  EXPECT_EQ(wrong(parse_quant("compute act=0 weight=1 axis=transB?0", kScope)),
-            "column 37: expected ':', got end of text");
-  EXPECT_EQ(
-      wrong(parse_quant("compute act=0 weight=1 axes=1", kScope)),
-      "column 24: expected bias=, axis=, ',', fused, rows= or stored= (once each), got 'axes'");
-  EXPECT_EQ(wrong(parse_quant("compute act=0 weight=1, act=0 weight=2", kScope)),
-            "column 39: expected fused: several products are more than one sum, got end of text");
-  EXPECT_EQ(wrong(parse_quant("table table", kScope)),
-            "column 7: expected rows= or stored= (once each), got 'table'");
-  EXPECT_EQ(wrong(parse_quant("stored=1", kScope)),
-            "column 9: expected ':' and an axis, got end of text");
-  EXPECT_EQ(wrong(parse_quant("same_scale rows=x", kScope)),
-            "column 17: expected the number of an input, got 'x'");
-}
-
 TEST(CastColumn, ReadsDevicesAndOwnInputs) {
   Parsed<CastColumn> got = parse_cast("cpu=low cuda=fp32_out own=1,2", kScope);
 
@@ -114,31 +87,11 @@ TEST(CastColumn, ReadsDevicesAndOwnInputs) {
   EXPECT_EQ(got->own_inputs, 6u);
 }
 
-TEST(CastColumn, SaysWhereItIsWrong) {
-  EXPECT_EQ(wrong(parse_cast("cup=low", kScope)),
-            "column 1: expected one of cpu, cuda, opencl, vulkan, metal, rocm, oneapi, webgpu, "
-            "hexagon, maia, ext_dev, trn, got 'cup'");
-  EXPECT_EQ(wrong(parse_cast("cpu=lwo", kScope)),
-            "column 5: expected one of follow, low, fp32, fp32_out, promote, keep, banned, got "
-            "'lwo'");
-  EXPECT_EQ(wrong(parse_cast("cpu low", kScope)), "column 5: expected '=', got 'low'");
-  EXPECT_EQ(wrong(parse_cast("cpu=low cpu=fp32", kScope)),
-            "column 9: expected each device once, got 'cpu'");
-  EXPECT_EQ(wrong(parse_cast("own=7", kScope)), "column 5: expected an input from 0 to 2, got 7");
-}
-
 TEST(RecomputeColumn, HasADefaultByTheKindOfOperator) {
   EXPECT_EQ(*parse_recompute("", true), TN_RECOMPUTE_CHEAP);
   EXPECT_EQ(*parse_recompute("", false), TN_RECOMPUTE_EXPENSIVE);
   EXPECT_EQ(*parse_recompute("fusible", false), TN_RECOMPUTE_FUSIBLE);
   EXPECT_EQ(*parse_recompute("never", true), TN_RECOMPUTE_NEVER);
-}
-
-TEST(RecomputeColumn, SaysWhereItIsWrong) {
-  EXPECT_EQ(wrong(parse_recompute("chaep", false)),
-            "column 1: expected one of cheap, fusible, expensive, never, got 'chaep'");
-  EXPECT_EQ(wrong(parse_recompute("cheap cheap", false)),
-            "column 7: expected end of text, got 'cheap'");
 }
 
 TEST(CouplingColumn, ReadsAFamilyAndWhereItsKeysAre) {
@@ -154,19 +107,64 @@ TEST(CouplingColumn, ReadsAFamilyAndWhereItsKeysAre) {
   EXPECT_EQ(parse_coupling("", kScope)->family, TN_COUPLING_NONE);
 }
 
-TEST(CouplingColumn, SaysWhereItIsWrong) {
-  EXPECT_EQ(wrong(parse_coupling("conct axis=axis", kScope)),
-            "column 1: expected one of same, concat, split, slice, permute, pad, scale, gather, "
-            "reduce, shape, matrices, view, got 'conct'");
-  EXPECT_EQ(wrong(parse_coupling("concat axs=axis", kScope)),
-            "column 8: expected one of axis, got 'axs'");
-  EXPECT_EQ(wrong(parse_coupling("concat axis=along", kScope)),
-            "column 13: expected an attribute of the row, got 'along'");
-  EXPECT_EQ(wrong(parse_coupling("concat axis=axis axis=1", kScope)),
-            "column 18: expected end of text, got 'axis'");
-  EXPECT_EQ(wrong(parse_coupling("same axis=1", kScope)),
-            "column 6: expected end of text, got 'axis'");
-  EXPECT_EQ(wrong(parse_coupling("pad pads 1", kScope)), "column 10: expected '=', got '1'");
+// What a column says of a text that is wrong.
+struct Wrong {
+  std::string (*parse)(std::string_view text);
+  const char* text;
+  const char* message;
+};
+std::string quant(std::string_view text) {
+  return wrong(parse_quant(text, kScope));
+}
+std::string cast(std::string_view text) {
+  return wrong(parse_cast(text, kScope));
+}
+std::string recompute(std::string_view text) {
+  return wrong(parse_recompute(text, false));
+}
+std::string coupling(std::string_view text) {
+  return wrong(parse_coupling(text, kScope));
+}
+constexpr Wrong kWrong[] = {
+    {quant, "compte act=0",
+     "column 1: expected one of compute, same_scale, table, requant, quantize, dequantize, "
+     "integer, got 'compte'"},
+    {quant, "compute weight=1", "column 9: expected act=INPUT, got 'weight'"},
+    {quant, "compute act=0 wieght=1", "column 15: expected weight=INPUT, got 'wieght'"},
+    {quant, "compute act=0 weight=3", "column 22: expected an input from 0 to 2, got 3"},
+    {quant, "compute act=0 weight=1 axis=transC?0:1",
+     "column 29: expected an attribute of the row, got 'transC'"},
+    {quant, "compute act=0 weight=1 axis=transB?0", "column 37: expected ':', got end of text"},
+    {quant, "compute act=0 weight=1 axes=1",
+     "column 24: expected bias=, axis=, ',', fused, rows= or stored= (once each), got 'axes'"},
+    {quant, "compute act=0 weight=1, act=0 weight=2",
+     "column 39: expected fused: several products are more than one sum, got end of text"},
+    {quant, "table table", "column 7: expected rows= or stored= (once each), got 'table'"},
+    {quant, "stored=1", "column 9: expected ':' and an axis, got end of text"},
+    {quant, "same_scale rows=x", "column 17: expected the number of an input, got 'x'"},
+    {cast, "cup=low",
+     "column 1: expected one of cpu, cuda, opencl, vulkan, metal, rocm, oneapi, webgpu, hexagon, "
+     "maia, ext_dev, trn, got 'cup'"},
+    {cast, "cpu=lwo",
+     "column 5: expected one of follow, low, fp32, fp32_out, promote, keep, banned, got 'lwo'"},
+    {cast, "cpu low", "column 5: expected '=', got 'low'"},
+    {cast, "cpu=low cpu=fp32", "column 9: expected each device once, got 'cpu'"},
+    {cast, "own=7", "column 5: expected an input from 0 to 2, got 7"},
+    {recompute, "chaep", "column 1: expected one of cheap, fusible, expensive, never, got 'chaep'"},
+    {recompute, "cheap cheap", "column 7: expected end of text, got 'cheap'"},
+    {coupling, "conct axis=axis",
+     "column 1: expected one of same, concat, split, slice, permute, pad, scale, gather, reduce, "
+     "shape, matrices, view, got 'conct'"},
+    {coupling, "concat axs=axis", "column 8: expected one of axis, got 'axs'"},
+    {coupling, "concat axis=along", "column 13: expected an attribute of the row, got 'along'"},
+    {coupling, "concat axis=axis axis=1", "column 18: expected end of text, got 'axis'"},
+    {coupling, "same axis=1", "column 6: expected end of text, got 'axis'"},
+    {coupling, "pad pads 1", "column 10: expected '=', got '1'"},
+};
+
+TEST(Columns, SayWhereTheyAreWrong) {
+  for (const Wrong& one : kWrong)
+    EXPECT_EQ(one.parse(one.text), one.message) << one.text;
 }
 
 TEST(ColumnScope, AllowsAnyInputWhereAxesDoNotCountThem) {

@@ -46,8 +46,11 @@ class Partition : public GraphTest {
     table_.claim = Picky::claim;
   }
   // Backends in order; the last is the one that nobody asked for. "node on backend" for each node,
-  // and nodes that fell back.
-  void divide(std::vector<Picky> backends) {
+  // and nodes that fell back. lost: names of nodes that the first claimed and could not compile.
+  void divide(std::vector<Picky> backends, const std::vector<std::string>& lost = {}) {
+    Lost taken;
+    for (const std::string& name : lost)
+      taken[{name, 0}] = "compile failed";
     std::vector<std::unique_ptr<BackendUse>> uses;
     for (size_t i = 0; i < backends.size(); ++i) {
       uses.push_back(std::make_unique<BackendUse>());
@@ -57,7 +60,7 @@ class Partition : public GraphTest {
       uses.back()->last_resort = i + 1 == backends.size();
     }
     std::vector<Fallback> fallbacks;
-    Result<std::vector<Part>> parts = partition(graph_, uses, &fallbacks);
+    Result<std::vector<Part>> parts = partition(graph_, uses, taken, &fallbacks);
     ASSERT_TRUE(parts.ok()) << parts.status().text();
     for (const Part& part : *parts)
       for (tn_node_id id : part.nodes) {
@@ -106,6 +109,20 @@ TEST_F(Partition, ListsWhatFellBackAndNothingElse) {
 
   EXPECT_THAT(runs_, ElementsAre("Double on 2", "Relu on 0"));
   EXPECT_THAT(fallbacks_, ElementsAre("twice: b0: no kernel; b1: no kernel"));
+}
+
+TEST_F(Partition, GivesALostNodeToTheNextBackendAndListsIt) {
+  divide({{{"Double", "Relu"}}, {{"Relu"}}, {{"Double", "Relu", "Add"}}}, {"relu"});
+
+  EXPECT_THAT(runs_, ElementsAre("Double on 0", "Relu on 1"));
+  EXPECT_THAT(fallbacks_, ElementsAre("relu: b0: compile failed"));
+}
+
+TEST_F(Partition, OpensALostNodeWhereItsPiecesRunBefore) {
+  divide({{{"Double", "Relu", "Add"}}, {{"Double"}}}, {"twice"});
+
+  EXPECT_THAT(runs_, ElementsAre("Add on 0", "Relu on 0"));
+  EXPECT_THAT(fallbacks_, IsEmpty());
 }
 
 }  // namespace

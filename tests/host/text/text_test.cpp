@@ -4,6 +4,7 @@
 #include <random>
 
 #include "host/graph/graph_fixture.hpp"
+#include "report/diff.hpp"
 
 namespace tenon::host::test {
 namespace {

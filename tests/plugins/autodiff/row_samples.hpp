@@ -6,6 +6,7 @@
 
 #include "tenon/sdk/build.hpp"
 
+#include "plugins/all_rows.hpp"
 #include "plugins/autodiff/autodiff_test.hpp"
 
 namespace tenon::test {
@@ -14,10 +15,9 @@ class RowSamples : public AutodiffTest {
  protected:
   void SetUp() override {
     AutodiffTest::SetUp();
-    for (const char* plugin : {"ops", "autodiff"}) {
-      Status loaded(tenon_plugin_load(session_, str(plugin)));
-      ASSERT_EQ(text_of(std::move(loaded)), "");
-    }
+    Status loaded(tenon_plugin_load(session_, str("autodiff")));
+    ASSERT_EQ(text_of(std::move(loaded)), "");
+    ASSERT_EQ(text_of(load_all_rows(session_)), "");
   }
 
   // Rows with a sample, of those that are tensors of numbers and not random; with the environment's

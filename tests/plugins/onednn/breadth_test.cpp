@@ -310,12 +310,12 @@ TEST_F(BothBackends, AChainThroughAReductionIsOneStep) {
 
 TEST_F(BothBackends, ThePlanSaysThatAProductIsSymmetric) {
   const char* text = R"(graph {
-  input %x: f32[256, 512]
+  input %x: f32[256, 768]
   constant %rows: i64[1] = [0]
-  %t: f32[512, 256] = Transpose(%x) {perm = ints[1, 0]} @n1
-  %m: f32[512] = ReduceMean(%x, %rows) {keepdims = 0} @n2
-  %d: f32[256, 512] = Sub(%x, %m) @n3
-  %y: f32[512, 512] = MatMul(%t, %d) @n4
+  %t: f32[768, 256] = Transpose(%x) {perm = ints[1, 0]} @n1
+  %m: f32[768] = ReduceMean(%x, %rows) {keepdims = 0} @n2
+  %d: f32[256, 768] = Sub(%x, %m) @n3
+  %y: f32[768, 768] = MatMul(%t, %d) @n4
   output y = %y
 })";
   expect_same(text, 1e-6);

@@ -10,6 +10,7 @@
 
 #include "tenon/role/op.h"
 
+#include "plugins/all_rows.hpp"
 #include "plugins/plugin_session.hpp"
 
 namespace tenon::test {
@@ -21,8 +22,7 @@ class Conformance : public PluginTest {
  protected:
   void SetUp() override {
     PluginTest::SetUp();
-    Status loaded(tenon_plugin_load(session_, str("ops")));
-    ASSERT_EQ(text_of(std::move(loaded)), "");
+    ASSERT_EQ(text_of(load_all_rows(session_)), "");
     for (uint64_t i = 0; i < services.op->count(ctx_); ++i)
       rows_.push_back(services.op->at(ctx_, i));
     ASSERT_GT(rows_.size(), 100u);

@@ -303,6 +303,13 @@ TEST_F(RunFolder, ANewerVersionIsRefused) {
               HasSubstr("a checkpoint of version 9, written by Tenon 0.1.0: expected version 3"));
 }
 
+TEST_F(RunFolder, AnEntryOfAnotherKindIsRefused) {
+  ASSERT_TRUE(train(model_, rows(), options_).ok());
+  options_["resume"] = true;
+  write_with(R"("dtype":"F32")", R"("dtype":["F"])");
+  EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("a broken entry"));
+}
+
 TEST_F(RunFolder, AnEarlierVersionIsRefused) {
   ASSERT_TRUE(train(model_, rows(), options_).ok());
   options_["resume"] = true;

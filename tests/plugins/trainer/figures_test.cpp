@@ -94,5 +94,28 @@ TEST_F(Figures, AFileThatCannotBeWrittenIsNamed) {
               HasSubstr(cat("option path: ", inside, ": expected a file that can be written")));
 }
 
+TEST_F(Figures, AreACurveOfText) {
+  std::vector<std::string> lines;
+  auto keep = [](void* self, uint32_t, tn_str, tn_str message) {
+    static_cast<std::vector<std::string>*>(self)->emplace_back(view(message));
+  };
+  tenon_on_log(session_, keep, &lines);
+  Component curves = std::move(
+      *make("tenon.callback/1", "trainer.curves", {{"width", 8}, {"height", 2}, {"every", 2}}));
+  const auto* table = curves.table<tn_callback>();
+  int32_t stop = 0;
+  for (int i = 0; i < 16; ++i) {  // 15, 15, 13, 13, ... 1, 1: two steps a column
+    tn_progress_point at{sizeof at, 0, static_cast<uint64_t>(i + 1), 1, 15.0 - i / 2 * 2, 0.1};
+    ASSERT_EQ(text_of(Status(table->step(curves.self(), &at, &stop))), "");
+  }
+  OwnedGraph model = parse(kLinear);
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(text_of(Status(table->epoch(curves.self(), str("{}"), model.get(), &stop))), "");
+  tenon_on_log(session_, nullptr, nullptr);
+  // Of 16 eighths: 16, 13.9, 11.7, 9.6, 7.4, 5.3, 3.1, 1.
+  EXPECT_THAT(lines, testing::ElementsAre("loss of 16 steps", "        15 █▆▄▂    ",
+                                          "         1 ████▇▅▃▁"));
+}
+
 }  // namespace
 }  // namespace tenon::test

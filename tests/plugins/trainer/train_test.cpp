@@ -300,5 +300,52 @@ TEST_F(Train, ALossThatIsNoNumberNamesTheStep) {
   EXPECT_THAT(text, HasSubstr("a lower rate or clip_norm may help"));
 }
 
+// y = sqrt(x w + b) at w = b = 0: its loss is a number, the gradient of the root is infinite.
+constexpr std::string_view kRoot = R"(graph {
+  input %x: f32[n, 2]
+  constant %w: f32[2, 2] = [0, 0, 0, 0]
+  constant %b: f32[2] = [0, 0]
+  %xw: f32[n, 2] = MatMul(%x, %w) @product
+  %sum: f32[n, 2] = Add(%xw, %b) @sum
+  %y: f32[n, 2] = Sqrt(%sum) @root
+  output y = %y
+}
+)";
+
+TEST_F(Train, NamesTheNodeOfTheFirstNan) {
+  Component rows = data(table(32));
+  json options{{"rate", 0.1}, {"batch", 8}, {"epochs", 2}};
+  std::string plain = failure(parse(kRoot), rows, options);
+  EXPECT_THAT(plain, HasSubstr("option check_nan tells where it begins"));
+  options["check_nan"] = true;
+  std::string found = failure(parse(kRoot), rows, options);
+  EXPECT_THAT(found, HasSubstr("step 1 (epoch 1): the loss is 0.693"));
+  // The gradient of b: infinite ones of both signs, added up.
+  EXPECT_THAT(found, HasSubstr("the first NaN is in the result of operator ReduceSum"));
+  EXPECT_TRUE(train(parse(kLinear), rows, options).ok());
+}
+
+TEST_F(Train, NamesTheInputThatHoldsNan) {
+  std::string text = "a,b,label\n";
+  for (int i = 0; i < 16; ++i)
+    text += i == 13 ? "nan,0.5,1\n" : "0.25,0.5,0\n";
+  json options{{"rate", 0.1}, {"batch", 4}, {"shuffle", false}, {"check_nan", true}};
+  EXPECT_THAT(
+      failure(parse(kLinear), data(write("nan.csv", text)), options),
+      HasSubstr("step 4 (epoch 1): the loss is not a number, and the first NaN is in input x"));
+}
+
+TEST_F(Train, GoesOnWithAnEyeOnNan) {
+  Component rows = data(table(32));
+  json options{{"rate", 0.1}, {"batch", 8}, {"run", (folder_ / "run").string()}};
+  ASSERT_TRUE(train(parse(kLinear), rows, options).ok());
+  options.update({{"resume", true}, {"check_nan", true}, {"epochs", 2}});
+  auto went_on = train(parse(kLinear), rows, options);
+  ASSERT_TRUE(went_on.ok()) << text_of(went_on.status());
+  std::vector<float> w = weight(*went_on, "w");
+  options = {{"rate", 0.1}, {"batch", 8}, {"epochs", 2}};
+  EXPECT_EQ(w, weight(*train(parse(kLinear), rows, options), "w"));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -14,8 +14,8 @@ typedef struct tn_host_eval {
   uint32_t revision;
   /* taps: values of the graph to hand out beside its outputs. options: JSON object; "backend": id
    * or list in order of preference (default "reference", which also takes what the others leave),
-   * "threads", "precision", "plan_cache" (shapes kept, default 8), and what the backend's own
-   * schema has. The graph is cloned: editing it later changes nothing here. [any] */
+   * "threads", "precision", "plan_cache" (shapes kept, default 8), "deterministic", and what the
+   * backend's own schema has. The graph is cloned: editing it later changes nothing here. [any] */
   tn_status*(TN_CALL* compile)(tn_ctx*, const tn_graph*, const tn_value_id* taps, uint64_t n_taps,
                                tn_str options, tn_plan** out);
   /* Compiles for these input types now, so that the first run does not. [any] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Role "tenon.importance/1": says how much each channel of a model matters. What matters least is
  * pruned first. The same function scores single weights: each is then a channel of its own.
- *
+ * Its member ACTIVATION holds one number a weight: the norm of what it multiplies, over the batch.
  * A dependency group is a set of channels that can only be removed together, in all tensors that
  * they pass through. Each such tensor is a member of the group. Its elements are
  * data[outer][extent][inner], dense; entry e of the middle axis belongs to channel

@@ -30,13 +30,18 @@ local function are_options(x, by_name)
   return true
 end
 
+local parts = {} -- of the API: what stands before the dot in `linalg.solve`
+
 local function define(row)
   local parameters, by_name, rest = row.parameters, {}, nil
+  local part, short = row.name:match("^(.*)%.(.*)$")
+  if part then parts[part] = parts[part] or {} end
   for _, one in ipairs(parameters) do
     by_name[one.name] = one
     rest = rest or one.variadic and one
   end
-  tn[row.name] = function(...)
+  local place = part and parts[part] or tn
+  place[short or row.name] = function(...)
     local trace, args, named = current(row.name), table.pack(...), {}
     if args.n > 1 and are_options(args[args.n], by_name) then
       for key, x in pairs(args[args.n]) do named[key] = (read[by_name[key].kind] or function(y) return y end)(x) end
@@ -94,3 +99,4 @@ local array_functions = {}
 for name, f in pairs(tn) do
   if others[name] ~= f then array_functions[name] = f end
 end
+for name, part in pairs(parts) do tn[name] = part end

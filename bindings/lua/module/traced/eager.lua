@@ -46,6 +46,10 @@ for name, f in pairs(array_functions) do
   tn[name] = anywhere(name, f)
 end
 
+for name, part in pairs(parts) do
+  for short, f in pairs(part) do part[short] = anywhere(name .. "." .. short, f) end
+end
+
 for name, f in pairs(control_functions) do
   tn[name] = anywhere(name, f)
 end

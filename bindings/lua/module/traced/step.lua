@@ -17,6 +17,11 @@ local function build(step, batch)
     return finish(trace, { as_value(step.loss(table.unpack(args, 1, batch.n + 1))) })
   end)
   model = model:apply("autodiff.value_and_grad", { wrt = step.names })
+  for _, pass in ipairs(step.joint) do
+    local id, given = pass, nil
+    if type(pass) == "table" then id, given = next(pass) end
+    model = model:apply(id, given)
+  end
   model = model:apply("trainer.step", { optimizer = step.optimizer })
   local names
   if step.check_nan then model, names = watched(model) end
@@ -65,7 +70,9 @@ function stepper:describe() return self.plan and self.plan:describe() end
 
 -- loss(params, x, y, ...) gives a float scalar; params is a table of tensors. options: optimizer, as
 -- tn.optim.adamw makes it or a component's id; rate, a number, a schedule or a function of the step's number,
--- from 0; check_nan, an error that names the node which made the first NaN; backend, precision, threads.
+-- from 0; check_nan, an error that names the node which made the first NaN; joint, a list of passes on forward and
+-- backward together, behind the gradient, each an id or { [id] = options }: "autodiff.recompute" keeps few values in
+-- between; backend, precision, threads.
 function tn.step(loss, params, options)
   local rest = {}
   for name, value in pairs(options or {}) do rest[name] = value end
@@ -77,7 +84,8 @@ function tn.step(loss, params, options)
     step.rate = function(count) return step.optimizer:rate(count) end
   end
   step.check_nan = rest.check_nan
-  rest.optimizer, rest.rate, rest.check_nan = nil, nil, nil
+  step.joint = rest.joint or {}
+  rest.optimizer, rest.rate, rest.check_nan, rest.joint = nil, nil, nil, nil
   step.options = rest
   return setmetatable(step, stepper)
 end

@@ -19,6 +19,18 @@ inline Vi load_sums(const int32_t* sums) {
   return load_vector<Vi>(sums);
 }
 
+// Which row of the result a row of sums is: behind each `width` of them, the last `gap` are of no
+// row. They come to be the first rows behind, which the next sums then replace.
+struct RowGaps {
+  int64_t first = 0;  // row of the result
+  int64_t width = int64_t{1} << 40;
+  int64_t gap = 0;
+
+  int64_t row(int64_t i) const { return first + i - i / width * gap; }
+  // Sums from number i on whose rows follow each other.
+  int64_t run(int64_t i) const { return width - i % width; }
+};
+
 // Any operations and any number of columns.
 class GeneralEnding {
  public:
@@ -126,16 +138,19 @@ inline bool may_overflow(const Epilogue& epilogue, float sum, int64_t column, in
 template <bool has_integers, class To, Shape shape, class From>
 class PanelEnding {
  public:
-  PanelEnding(const Epilogue& epilogue, bool may_overflow)
+  PanelEnding(const Epilogue& epilogue, const RowGaps& gaps, bool may_overflow)
       : epilogue_(epilogue),
+        gaps_(gaps),
         bounds_(epilogue, may_overflow),
         is_bounded_(epilogue.low != -kInfinity || epilogue.high != kInfinity) {
     if constexpr (shape == Shape::kGelu) factor_ = epilogue.ops[0].alpha;
     if constexpr (shape == Shape::kResidual) set_residual(epilogue.ops[0]);
   }
 
-  // An even number of rows.
-  TENON_INLINE void wait(const int32_t* sums, int64_t row, int64_t column, int rows) {
+  // An even number of rows of sums, from this one of the unit on.
+  TENON_INLINE void wait(const int32_t* sums, int64_t first, int64_t column, int rows) {
+    const int64_t row = gaps_.row(first);
+    run_ = gaps_.run(first);
     sums_ = sums;
     column_ = column;
     pairs_ = rows / 2;
@@ -171,9 +186,22 @@ class PanelEnding {
     const int64_t stride = epilogue_.dst_stride;
     const int64_t from_stride = shape == Shape::kResidual ? epilogue_.ops[0].row_stride : 0;
     const int32_t* sums = sums_;
-    const From* from = from_;
-    To* to = to_;
+    int64_t run = run_;
+    const From* from[] = {from_, from_};
+    To* to[] = {to_, to_};
+    auto advance = [&](const From** next_from, To** next_to) {
+      int64_t rows = 1;
+      if (--run == 0) {
+        run = gaps_.width;
+        rows -= gaps_.gap;
+      }
+      *next_from += rows * from_stride;
+      *next_to += rows * stride;
+    };
     for (int left = pairs; left > 0; --left) {
+      from[1] = from[0];
+      to[1] = to[0];
+      advance(&from[1], &to[1]);
       Vf y[2 * kRegisters];
 #pragma GCC unroll 4
       for (int i = 0; i < 2 * kRegisters; ++i) {
@@ -182,34 +210,35 @@ class PanelEnding {
         y[i] = fma(sum, scales[i % kRegisters], bias[i % kRegisters]);
         if constexpr (shape == Shape::kGelu) y[i] = short_gelu(y[i]) * factor;
         if constexpr (shape == Shape::kResidual) {
-          const From* const at = i < kRegisters ? from : from + from_stride;
-          y[i] = fma(load_lanes(at + i % kRegisters * kLanes), factor, y[i]);
+          y[i] = fma(load_lanes(from[i / kRegisters] + i % kRegisters * kLanes), factor, y[i]);
         }
       }
       if constexpr (kIsByte) {
-        store_bytes(y, to, stride);
+        store_bytes(y, to);
       } else {
-        store_floats(y, to, stride);
+        store_floats(y, to);
       }
       sums += 2 * kColumns;
-      from += 2 * from_stride;
-      to += 2 * stride;
+      from[0] = from[1];
+      to[0] = to[1];
+      advance(&from[0], &to[0]);
     }
     sums_ = sums;
-    from_ = from;
-    to_ = to;
+    from_ = from[0];
+    to_ = to[0];
+    run_ = run;
     pairs_ -= pairs;
   }
 
-  TENON_INLINE void store_floats(const Vf* y, To* to, int64_t stride) const {
+  TENON_INLINE void store_floats(const Vf* y, To* const* to) const {
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * kRegisters; ++i) {
       const Vf inside = is_bounded_ ? clamp(y[i], epilogue_.low, epilogue_.high) : y[i];
-      store_lanes(to + i / kRegisters * stride + i % kRegisters * kLanes, inside);
+      store_lanes(to[i / kRegisters] + i % kRegisters * kLanes, inside);
     }
   }
 
-  TENON_INLINE void store_bytes(const Vf* y, To* to, int64_t stride) const {
+  TENON_INLINE void store_bytes(const Vf* y, To* const* to) const {
     auto words = [&](int i) { return _mm512_packs_epi32(integers(y[i]), integers(y[i + 1])); };
     __m512i upper = words(0);
     __m512i lower = words(2);
@@ -224,8 +253,8 @@ class PanelEnding {
     const __m512i rows = _mm512_permutexvar_epi32(order, bytes);
     const __m256i first = _mm512_castsi512_si256(rows);
     const __m256i second = _mm512_extracti64x4_epi64(rows, 1);
-    std::memcpy(to, &first, sizeof first);
-    std::memcpy(to + stride, &second, sizeof second);
+    std::memcpy(to[0], &first, sizeof first);
+    std::memcpy(to[1], &second, sizeof second);
   }
   // What is too large for an integer would become the smallest one.
   TENON_INLINE __m512i integers(Vf y) const {
@@ -234,13 +263,15 @@ class PanelEnding {
   }
 
   const Epilogue& epilogue_;
+  const RowGaps& gaps_;
   ByteBounds bounds_;
   bool is_bounded_;
   float factor_ = 0;
   float shift_ = 0;
   const int32_t* sums_ = nullptr;
   int64_t column_ = 0;
-  int pairs_ = 0;  // that wait
+  int pairs_ = 0;    // that wait
+  int64_t run_ = 0;  // of sums until the next gap has ended
   To* to_ = nullptr;
   const From* from_ = nullptr;
 };

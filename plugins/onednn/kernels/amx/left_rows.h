@@ -8,42 +8,108 @@
 #include <immintrin.h>
 
 #include "../tile_product_args.h"
+#include "line_groups.h"
+#include "tap_planes.h"
 #include "tiles.h"
 
 namespace tenon::onednn::kernels::amx {
 
-struct Left {
+// The rows of one tile.
+struct Half {
   const char* at;
-  int64_t stride;  // bytes
+  int64_t stride;  // bytes from a row to the next one
+  int64_t step;    // and from a step of k to the next one
+};
+struct Left {
+  Half upper, lower;
+  Left(const char* at, int64_t stride)
+      : upper{at, stride, kTileDepth}, lower{at + 16 * stride, stride, kTileDepth} {}
+  Left(const Half& upper_half, const Half& lower_half) : upper(upper_half), lower(lower_half) {}
 };
 
 class LeftRows {
  public:
   // depth: bytes of a row in whole steps of k; row_bytes: those that are numbers.
   LeftRows(const TileProductArgs& args, int64_t row_bytes, int64_t depth, bool has_integers)
-      : args_(args), row_bytes_(row_bytes), depth_(depth), has_integers_(has_integers) {}
+      : args_(args),
+        row_bytes_(row_bytes),
+        depth_(depth),
+        has_integers_(has_integers),
+        groups_(args.lines, args.zero),
+        planes_(args.taps, args.zero) {}
 
-  // Rows [row, row + count), until the call after the next one; count is kTileRows at most. Rows
-  // are best taken a block ahead: tiles that load what was just stored wait for it.
+  // Before the rows of a unit are taken: what their windows see.
+  void begin(const TileUnit& unit) {
+    if (args_.has_lines) {
+      const Lines lines(args_.lines, unit.row);
+      first_row_ = unit.row - lines.first * args_.lines.out_width;
+      groups_.make(static_cast<const char*>(args_.a) + lines.image * args_.lines.image, lines.first,
+                   unit.n_rows / args_.lines.out_width, buffers_[0]);
+    }
+    if (args_.has_taps) {
+      const TileTaps& w = args_.taps;
+      const Lines lines(w, unit.row);
+      planes_.make(
+          static_cast<const char*>(args_.a) + lines.image * w.height * w.width * w.channels,
+          lines.first, unit.lines, buffers_[0]);
+    }
+  }
+  // Between the taps of a window; null where rows are of one run.
+  const int64_t* jumps() const { return args_.has_taps ? planes_.jumps() : nullptr; }
+
+  // Rows [row, row + count), or places of the unit with has_taps, until the call after the next
+  // one; count is kTileRows at most. Rows are best taken a block ahead: tiles that load what was
+  // just stored wait for it.
   Left take(int64_t row, int count) {
+    if (args_.has_lines) return take_windows(row - first_row_, count);
+    if (args_.has_taps) return Left(planes_.at(row), args_.taps.channels);
     rows_ = buffers_[turn_ ^= 1];
     if (args_.has_windows) return gather(row, count);
-    const Left left{static_cast<const char*>(args_.a) + row * args_.a_stride, args_.a_stride};
+    const char* const from = static_cast<const char*>(args_.a) + row * args_.a_stride;
     // What lies behind a row may be NaN, or no memory at all.
     const bool is_last = row + count == args_.m;
-    return row_bytes_ != depth_ && (!has_integers_ || is_last) ? copy(left, count) : left;
+    return row_bytes_ != depth_ && (!has_integers_ || is_last) ? copy(from, count)
+                                                               : Left(from, args_.a_stride);
   }
-  bool is_copy(const Left& left) const { return left.at == buffers_[0] || left.at == buffers_[1]; }
 
  private:
-  Left copy(const Left& from, int count) {
+  struct Lines {  // of the result
+    int64_t image, first;
+    Lines(const Windows& w, int64_t row)
+        : image(row / w.out_width / w.out_height), first(row / w.out_width % w.out_height) {}
+  };
+
+  Left copy(const char* from, int count) {
     const auto bytes = static_cast<size_t>(row_bytes_);
     for (int row = 0; row < count; ++row) {
       char* const to = rows_ + row * depth_;
-      std::memcpy(to, from.at + row * from.stride, bytes);
+      std::memcpy(to, from + row * args_.a_stride, bytes);
       std::memset(to + bytes, 0, static_cast<size_t>(depth_ - row_bytes_));
     }
-    return {rows_, depth_};
+    return Left(rows_, depth_);
+  }
+
+  // Row: from the first line of the image on.
+  Left take_windows(int64_t row, int count) {
+    turn_ ^= 1;
+    const Half upper = half(row, count < 16 ? count : 16, copies(2 * turn_));
+    return {upper, count > 16 ? half(row + 16, count - 16, copies(2 * turn_ + 1)) : upper};
+  }
+  // In one line of the result the windows lie side by side; those of two lines are copied.
+  Half half(int64_t row, int count, char* to) {
+    const TileLines& w = args_.lines;
+    const int64_t x = row % w.out_width;
+    if (x + count <= w.out_width)
+      return {groups_.at(row / w.out_width, x), kTileDepth, groups_.bytes()};
+    for (int64_t i = 0; i < count; ++i) {
+      const char* from = groups_.at((row + i) / w.out_width, (row + i) % w.out_width);
+      for (int64_t step = 0; step < w.steps; ++step)
+        std::memcpy(to + i * depth_ + step * kTileDepth, from + step * groups_.bytes(), kTileDepth);
+    }
+    return {to, depth_, kTileDepth};
+  }
+  char* copies(int i) {
+    return buffers_[0] + kLineGroupBytes + i * 16 * kMostLineSteps * kTileDepth;
   }
 
   // The right operand is zero where rows have no numbers, so that any byte may stand there.
@@ -72,7 +138,7 @@ class LeftRows {
       y = 0;
       ++image;
     }
-    return {rows_, depth_};
+    return Left(rows_, depth_);
   }
 
   // How many windows side by side, from this one on, lie inside the image.
@@ -139,9 +205,14 @@ class LeftRows {
   int64_t row_bytes_;
   int64_t depth_;
   bool has_integers_;
+  LineGroups groups_;
+  TapPlanes planes_;
+  int64_t first_row_ = 0;  // of the image whose lines are seen
   char* rows_ = nullptr;
   int turn_ = 0;
   alignas(64) char buffers_[2][kTileRows * kMostTileTail];
+  static_assert(kLineGroupBytes + 4 * 16 * kMostLineSteps * kTileDepth <= sizeof buffers_);
+  static_assert(kTapBytes <= sizeof buffers_);
 };
 
 }  // namespace tenon::onednn::kernels::amx

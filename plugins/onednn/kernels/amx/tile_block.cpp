@@ -16,7 +16,6 @@ namespace {
 
 constexpr int kStep = 2 * 16 * static_cast<int>(kTileDepth);  // bytes of a panel in one step of k
 constexpr int64_t kSumsStride = kColumns * sizeof(int32_t);
-constexpr int64_t kLine = 64;  // bytes
 constexpr int kBlockRows = static_cast<int>(kTileRows);
 
 enum class Kind : uint8_t { kUnsigned, kSigned, kBf16 };
@@ -54,7 +53,7 @@ constexpr int64_t least_of(int64_t a, int64_t b) {
 // The block whose sums are in the tiles.
 struct Held {
   int32_t* sums = nullptr;  // where they go
-  int64_t row = 0;          // of the result
+  int64_t row = 0;          // of the unit
   int64_t column = 0;
   int rows = 0;          // 0: the tiles are empty
   bool is_last = false;  // of the pieces of k
@@ -68,7 +67,7 @@ struct Span {  // bytes of each row
 // Rows that wait for any ending.
 class GeneralRest {
  public:
-  explicit GeneralRest(const GeneralEnding& ending) : ending_(ending) {}
+  GeneralRest(const GeneralEnding& ending, const RowGaps& gaps) : ending_(ending), gaps_(gaps) {}
   TENON_INLINE void wait(const int32_t* sums, int64_t row, int64_t column, int rows) {
     sums_ = sums;
     row_ = row;
@@ -77,18 +76,25 @@ class GeneralRest {
   }
   TENON_INLINE int rows() const { return rows_; }
   TENON_INLINE void take(int count) {
-    for (; count > 0 && rows_ > 0; count -= 2, rows_ -= 2, row_ += 2, sums_ += 2 * kColumns) {
-      if (rows_ > 1)
-        ending_.template store<2>(sums_, row_, column_);
+    while (count > 0 && rows_ > 0) {
+      const bool is_pair = rows_ > 1 && gaps_.run(row_) > 1;
+      if (is_pair)
+        ending_.template store<2>(sums_, gaps_.row(row_), column_);
       else
-        ending_.template store<1>(sums_, row_, column_);
+        ending_.template store<1>(sums_, gaps_.row(row_), column_);
+      const int done = is_pair ? 2 : 1;
+      count -= done;
+      rows_ -= done;
+      row_ += done;
+      sums_ += done * kColumns;
     }
   }
 
  private:
   const GeneralEnding& ending_;
+  const RowGaps& gaps_;
   const int32_t* sums_ = nullptr;  // [rows, 32]
-  int64_t row_ = 0;                // of the result
+  int64_t row_ = 0;                // of the unit
   int64_t column_ = 0;
   int rows_ = 0;
 };
@@ -102,16 +108,17 @@ class Unit {
         unit_(unit),
         depth_(unit.depth),
         epilogue_(whole(args)),
+        gaps_(gaps_of(args, unit)),
         left_rows_(args, args.k * kBytes, unit.depth, kHasIntegers),
         general_(epilogue_, kHasIntegers),
         rest_(make_rest()) {}
 
   void run() {
+    left_rows_.begin(unit_);
     Left left = take(0);
     for (int64_t i = 0; i < unit_.n_rows; i += kTileRows) {
       const Left next = i + kTileRows < unit_.n_rows ? take(i + kTileRows) : left;
-      foresee(left, i + kTileRows);
-      multiply_row(left, unit_.row + i, rows_from(i));
+      multiply_row(left, i, rows_from(i));
       left = next;
     }
     flush();
@@ -126,7 +133,11 @@ class Unit {
                                   PanelEnding<kHasIntegers, To, shape, From>>;
 
   int rows_from(int64_t i) const { return static_cast<int>(least_of(kTileRows, unit_.n_rows - i)); }
-  Left take(int64_t i) { return left_rows_.take(unit_.row + i, rows_from(i)); }
+  Left take(int64_t i) { return left_rows_.take(args_.has_taps ? i : unit_.row + i, rows_from(i)); }
+  static RowGaps gaps_of(const TileProductArgs& args, const TileUnit& unit) {
+    if (!args.has_taps) return {.first = unit.row};
+    return {.first = unit.row, .width = args.taps.line(), .gap = args.taps.gap()};
+  }
 
   static Epilogue whole(const TileProductArgs& args) {
     Epilogue epilogue = args.epilogue;
@@ -135,29 +146,14 @@ class Unit {
   }
   Rest make_rest() const {
     if constexpr (shape == Shape::kGeneral) {
-      return Rest(general_);
+      return Rest(general_, gaps_);
     } else {
       // A sum and the shift of its column are no larger than k products of 8 bits each.
       const float most = 2.0F * 255.0F * 128.0F * static_cast<float>(args_.k);
-      return Rest(epilogue_,
+      return Rest(epilogue_, gaps_,
                   !kHasIntegers || may_overflow(epilogue_, most, unit_.panel * kTilePanel,
                                                 unit_.n_panels * kTilePanel));
     }
-  }
-
-  // Tiles are loaded from as many places as they have rows, where no hardware sees what comes next:
-  // the lines of the next block of rows are asked for between the steps of this one.
-  void foresee(const Left& left, int64_t next) {
-    const int64_t rows = least_of(kTileRows, unit_.n_rows - next);
-    const bool is_dense = args_.a_stride == depth_ && !left_rows_.is_copy(left);
-    ahead_left_ = rows > 0 && is_dense ? rows * depth_ / kLine : 0;
-    ahead_ = left.at + kTileRows * args_.a_stride;
-    const int64_t steps = unit_.n_panels * (depth_ / kTileDepth);
-    ahead_share_ = (ahead_left_ + steps - 1) / steps;
-  }
-  TENON_INLINE void prefetch() {
-    for (int64_t i = 0; i < ahead_share_ && ahead_left_ > 0; ++i, --ahead_left_, ahead_ += kLine)
-      _mm_prefetch(ahead_, _MM_HINT_T1);
   }
 
   // One block of rows and all panels of the unit.
@@ -166,7 +162,7 @@ class Unit {
     if (rows != held_.rows) flush();  // a new configuration empties the tiles
     tiles_.configure(upper, rows - upper);
     asm volatile("" ::: "memory");  // what was copied is there
-    const bool has_pieces = depth_ > kTileWholeRow;
+    const bool has_pieces = depth_ > kTileWholeRow && !args_.has_taps;
     const int64_t piece = has_pieces ? kTilePiece : depth_;
     for (int64_t first = 0; first < depth_; first += piece) {
       const Span span{first, least_of(piece, depth_ - first), first + piece >= depth_};
@@ -191,7 +187,7 @@ class Unit {
     const bool is_whole = held_.rows == kBlockRows && held_.column + kTilePanel <= args_.n;
     if (shape == Shape::kGeneral || is_whole)
       return rest_.wait(held_.sums, held_.row, held_.column, held_.rows);
-    GeneralRest rest(general_);
+    GeneralRest rest(general_, gaps_);
     rest.wait(held_.sums, held_.row, held_.column, held_.rows);
     rest.take(kBlockRows);
   }
@@ -214,8 +210,10 @@ class Unit {
 
   template <bool has_lower>
   TENON_INLINE void multiply(const Left& left, const Span& span, int64_t panel, int32_t* sums) {
-    const char* upper = left.at + span.first;
-    const char* lower = upper + 16 * left.stride;
+    Half upper = left.upper;
+    Half lower = left.lower;
+    upper.at += span.first / kTileDepth * upper.step;
+    lower.at += span.first / kTileDepth * lower.step;
     const char* right =
         static_cast<const char*>(args_.b) + panel * kTilePanel * depth_ + span.first * kTilePanel;
     const int steps = static_cast<int>(span.bytes / kTileDepth);
@@ -223,16 +221,23 @@ class Unit {
     const Begin begin{
         held_.rows > 0 ? held_.sums : nullptr, span.first > 0 ? sums : nullptr,
         kHasIntegers && args_.shifts != nullptr ? args_.shifts + panel * kTilePanel : nullptr};
+    const int64_t* jump = left_rows_.jumps();
+    const int run = jump == nullptr ? steps : static_cast<int>(args_.taps.channels / kTileDepth);
+    int until_jump = run;
     for (int step = 0; step < steps; ++step) {
       if (step == 0)
-        multiply_step<has_lower, true>({upper, left.stride}, lower, right, begin);
+        multiply_step<has_lower, true>(upper, lower, right, begin);
       else
-        multiply_step<has_lower, false>({upper, left.stride}, lower, right, begin);
-      upper += kTileDepth;
-      lower += kTileDepth;
+        multiply_step<has_lower, false>(upper, lower, right, begin);
+      upper.at += upper.step;
+      lower.at += lower.step;
       right += kStep;
+      if (--until_jump == 0 && step + 1 < steps) {
+        upper.at += *++jump;
+        lower.at += *jump;
+        until_jump = run;
+      }
       rest_.take(share);
-      prefetch();
     }
   }
 
@@ -244,19 +249,20 @@ class Unit {
   };
 
   template <bool has_lower, bool is_first>
-  TENON_INLINE void multiply_step(const Left& upper,
-                                  const char* lower,
+  TENON_INLINE void multiply_step(const Half& upper,
+                                  const Half& lower,
                                   const char* right,
                                   const Begin& begin) {
-    _tile_loadd(6, right, kTileDepth);
+    // The right operand is read once for each block of rows: it leaves L1 to the left one.
+    _tile_stream_loadd(6, right, kTileDepth);
     _tile_loadd(4, upper.at, upper.stride);
     if constexpr (is_first) TENON_BEGIN_SUMS(0, begin);
     TENON_TILE_PRODUCT(0, 4, 6);
-    _tile_loadd(7, right + kStep / 2, kTileDepth);
+    _tile_stream_loadd(7, right + kStep / 2, kTileDepth);
     if constexpr (is_first) TENON_BEGIN_SUMS(1, begin);
     TENON_TILE_PRODUCT(1, 4, 7);
     if constexpr (has_lower) {
-      _tile_loadd(5, lower, upper.stride);
+      _tile_loadd(5, lower.at, lower.stride);
       if constexpr (is_first) TENON_BEGIN_SUMS(2, begin);
       TENON_TILE_PRODUCT(2, 5, 6);
       if constexpr (is_first) TENON_BEGIN_SUMS(3, begin);
@@ -268,15 +274,13 @@ class Unit {
   const TileUnit& unit_;
   int64_t depth_;  // bytes of a row of the left operand, in whole steps
   Epilogue epilogue_;
+  RowGaps gaps_;
   LeftRows left_rows_;
   GeneralEnding general_;
   Rest rest_;
   Tiles tiles_;
   Held held_;
   int turn_ = 0;
-  const char* ahead_ = nullptr;  // what to ask for next, how many lines, and how many in one step
-  int64_t ahead_left_ = 0;
-  int64_t ahead_share_ = 0;
   alignas(64) int32_t sums_[2 * kTileUnitPanels][kTileRows * kTilePanel];
 };
 

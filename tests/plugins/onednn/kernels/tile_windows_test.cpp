@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions as products on AMX tiles against loops: strides, dilations, padding on each side,
-// groups of pixels that fill no register, images that end where their memory does.
+// groups of pixels that fill no register, images that end where their memory does; planes of few
+// channels, whose lines are interleaved.
 
 #include "tiles.h"
 
@@ -29,13 +30,15 @@ const Geometry kGeometries[] = {
 struct Convolution {
   Geometry g;
   int64_t k;
+  bool has_planes;  // [images, channels, height, width]
   Guarded images;
   std::vector<int8_t> weights;  // [columns, window, channels]
   std::vector<char> packed;
 
-  Convolution(const Geometry& of, uint32_t seed)
+  Convolution(const Geometry& of, uint32_t seed, bool planes = false)
       : g(of),
         k(of.windows.window_height * of.windows.window_width * of.channels),
+        has_planes(planes),
         images(static_cast<size_t>(of.images * of.windows.height * of.windows.width * of.channels)),
         weights(static_cast<size_t>(k * of.columns)),
         packed(static_cast<size_t>(packed_tile_bytes(ElementType::kS8, k, of.columns))) {
@@ -51,7 +54,9 @@ struct Convolution {
   int64_t code(int64_t image, int64_t y, int64_t x, int64_t c, bool is_signed, int64_t zero) const {
     const Windows& w = g.windows;
     if (y < 0 || y >= w.height || x < 0 || x >= w.width) return zero;
-    const char at = images.data()[((image * w.height + y) * w.width + x) * g.channels + c];
+    const int64_t place = has_planes ? ((image * g.channels + c) * w.height + y) * w.width + x
+                                     : ((image * w.height + y) * w.width + x) * g.channels + c;
+    const char at = images.data()[place];
     return is_signed ? static_cast<int8_t>(at) : static_cast<uint8_t>(at);
   }
   int64_t sum(int64_t row, int64_t column, bool is_signed, int64_t zero) const {
@@ -69,32 +74,158 @@ struct Convolution {
   }
 };
 
+void expect_exact(const Convolution& conv, TileProductArgs args, bool is_signed, size_t number) {
+  const Geometry& g = conv.g;
+  args.type = is_signed ? ElementType::kS8 : ElementType::kU8;
+  args.a = conv.images.data();
+  args.zero = is_signed ? 0xf3 : 113;  // -13
+  args.m = g.images * g.windows.out_height * g.windows.out_width;
+  args.n = g.columns;
+  std::vector<int32_t> got(static_cast<size_t>(args.m * args.n));
+  args.epilogue.dst = {got.data(), ElementType::kI32, {}};
+  args.epilogue.dst_stride = args.n;
+  tile_product({nullptr, {}}, args);
+  const int64_t outside = is_signed ? -13 : 113;
+  for (int64_t row = 0; row < args.m; ++row)
+    for (int64_t column = 0; column < args.n; ++column)
+      ASSERT_EQ(got[static_cast<size_t>(row * args.n + column)],
+                conv.sum(row, column, is_signed, outside))
+          << "geometry " << number << ", row " << row << ", column " << column;
+}
+
 TEST_F(TileWindows, GiveTheExactSums) {
+  size_t number = 0;
   for (const Geometry& g : kGeometries) {
     for (bool is_signed : {false, true}) {
       const Convolution conv(g, 11);
-      const uint8_t zero = is_signed ? 0xf3 : 113;  // -13
       TileProductArgs args;
-      args.type = is_signed ? ElementType::kS8 : ElementType::kU8;
-      args.a = conv.images.data();
       args.has_windows = true;
       args.windows = {g.windows, g.channels, g.channels};
-      args.zero = zero;
       args.b = conv.packed.data();
-      args.m = g.images * g.windows.out_height * g.windows.out_width;
-      args.n = g.columns;
       args.k = conv.k;
-      std::vector<int32_t> got(static_cast<size_t>(args.m * args.n));
-      args.epilogue.dst = {got.data(), ElementType::kI32, {}};
-      args.epilogue.dst_stride = args.n;
-      tile_product({nullptr, {}}, args);
-      const int64_t outside = is_signed ? static_cast<int8_t>(zero) : zero;
-      for (int64_t row = 0; row < args.m; ++row)
-        for (int64_t column = 0; column < args.n; ++column)
-          ASSERT_EQ(got[static_cast<size_t>(row * args.n + column)],
-                    conv.sum(row, column, is_signed, outside))
-              << "geometry " << &g - kGeometries << ", row " << row << ", column " << column;
+      expect_exact(conv, args, is_signed, number);
     }
+    ++number;
+  }
+}
+
+const Geometry kTaps[] = {
+    {{14, 14, 14, 14, 3, 3, 1, 1, 1, 1, 1, 1}, 2, 64, 64},  //
+    {{7, 7, 7, 7, 3, 3, 1, 1, 1, 1, 1, 1}, 5, 128, 40},     // several lines in a tile
+    {{15, 14, 8, 7, 3, 3, 2, 2, 1, 1, 1, 1}, 2, 64, 32},    // four phases
+    {{56, 56, 56, 56, 3, 3, 1, 1, 1, 1, 1, 1}, 1, 64, 33},  // several units
+    {{12, 17, 8, 13, 3, 3, 1, 1, 2, 2, 0, 0}, 2, 64, 32},   // dilated, no padding
+    {{9, 10, 9, 10, 5, 5, 1, 1, 1, 1, 2, 2}, 1, 64, 96},    //
+    {{11, 11, 4, 4, 3, 3, 3, 3, 1, 1, 1, 1}, 2, 64, 32},    //
+    {{6, 6, 7, 6, 3, 2, 1, 1, 1, 1, 2, 1}, 2, 64, 32},      // more padding in front
+    {{6, 6, 6, 7, 1, 4, 1, 1, 1, 1, 0, 1}, 2, 64, 32},      // and behind
+    {{10, 20, 10, 10, 3, 3, 1, 1, 1, 1, 1, 1}, 1, 64, 32},  // lines that end before the image
+    {{14, 14, 7, 7, 1, 1, 2, 2, 1, 1, 0, 0}, 3, 256, 96},   // a strided pointwise one
+    {{3, 3, 7, 7, 1, 1, 1, 1, 1, 1, 2, 2}, 1, 64, 32},      // windows outside of the image
+};
+
+TEST_F(TileWindows, OfManyChannelsGiveTheExactSums) {
+  size_t number = 0;
+  for (const Geometry& g : kTaps) {
+    for (bool is_signed : {false, true}) {
+      const Convolution conv(g, 13);
+      TileProductArgs args;
+      args.has_taps = true;
+      args.taps = tile_taps(g.windows, g.channels);
+      ASSERT_TRUE(takes_tile_taps(args.taps)) << "geometry " << number;
+      args.b = conv.packed.data();
+      args.k = conv.k;
+      expect_exact(conv, args, is_signed, number);
+    }
+    ++number;
+  }
+}
+
+// Gathered and in place the same: whatever follows the sums, rows find their own residual.
+TEST_F(TileWindows, OfManyChannelsGoThroughEachEpilogue) {
+  for (const Geometry& g : kTaps) {
+    const Convolution conv(g, 14);
+    if (!takes_tile_rows(ElementType::kU8, conv.k)) continue;
+    const auto count =
+        static_cast<uint64_t>(g.images * g.windows.out_height * g.windows.out_width * g.columns);
+    const auto padded = static_cast<uint64_t>(tile_columns(g.columns));
+    std::vector<uint8_t> residual(count);
+    for (size_t i = 0; i < residual.size(); ++i)
+      residual[i] = static_cast<uint8_t>(i * 37);
+    const std::vector<float> scales = uniform(padded, 1e-4F, 3e-4F, 3),
+                             bias = uniform(padded, 0, 9, 4);
+    const EpilogueOp ops[] = {{.kind = EpilogueOp::Kind::kAdd,
+                               .alpha = 1,
+                               .other = {residual.data(), ElementType::kU8, {0.25F, 3}},
+                               .row_stride = g.columns,
+                               .column_stride = 1},
+                              {.kind = EpilogueOp::Kind::kGeluErf}};
+    for (int n_ops : {0, 1, 2}) {
+      std::vector<uint8_t> results[2];
+      for (bool has_taps : {false, true}) {
+        TileProductArgs args;
+        args.a = conv.images.data();
+        args.zero = 113;
+        args.has_taps = has_taps;
+        args.has_windows = !has_taps;
+        args.windows = {g.windows, g.channels, g.channels};
+        args.taps = tile_taps(g.windows, g.channels);
+        args.b = conv.packed.data();
+        args.m = static_cast<int64_t>(count) / g.columns;
+        args.n = g.columns;
+        args.k = conv.k;
+        std::vector<uint8_t>& result = results[has_taps ? 1 : 0];
+        result.assign(count + 64, 77);
+        args.epilogue.dst = {result.data(), ElementType::kU8, {1, 20}};
+        args.epilogue.dst_stride = g.columns;
+        args.epilogue.scales = scales.data();
+        args.epilogue.bias = bias.data();
+        args.epilogue.ops = ops;
+        args.epilogue.n_ops = n_ops;
+        tile_product({nullptr, {}}, args);
+      }
+      ASSERT_EQ(results[0], results[1]) << "geometry " << &g - kTaps << ", operations " << n_ops;
+    }
+  }
+}
+
+const Geometry kPlanes[] = {
+    {{64, 64, 32, 32, 7, 7, 2, 2, 1, 1, 3, 3}, 2, 3, 64},     // ResNet's first layer
+    {{45, 70, 23, 35, 7, 7, 2, 2, 1, 1, 3, 3}, 2, 3, 40},     // tiles across lines
+    {{33, 65, 17, 33, 3, 3, 2, 2, 1, 1, 1, 1}, 3, 3, 32},     // MobileNet's
+    {{64, 72, 14, 16, 11, 11, 4, 4, 1, 1, 0, 0}, 1, 3, 70},   // AlexNet's
+    {{20, 50, 20, 50, 5, 5, 1, 1, 1, 1, 2, 2}, 1, 4, 33},     //
+    {{9, 7, 9, 7, 3, 3, 1, 1, 1, 1, 1, 1}, 5, 1, 65},         // images narrower than a tile
+    {{3, 3, 9, 9, 1, 1, 1, 1, 1, 1, 3, 3}, 1, 2, 16},         // windows outside of the image
+    {{1, 90, 1, 45, 1, 9, 1, 2, 1, 1, 0, 4}, 2, 1, 48},       // one line
+    {{120, 1000, 60, 500, 3, 3, 2, 2, 1, 1, 1, 1}, 1, 3, 8},  // few lines fit
+};
+
+TEST_F(TileWindows, OfPlanesGiveTheExactSums) {
+  size_t number = 0;
+  for (const Geometry& g : kPlanes) {
+    for (bool is_signed : {false, true}) {
+      const Convolution conv(g, 12, true);
+      TileProductArgs args;
+      args.has_lines = true;
+      args.lines = tile_lines(g.windows, g.channels);
+      ASSERT_TRUE(takes_tile_lines(args.lines)) << "geometry " << number;
+      args.k = args.lines.steps * kTileDepth;
+      std::vector<int8_t> weights(static_cast<size_t>(args.k * g.columns));
+      for (int64_t column = 0; column < g.columns; ++column)
+        for (int64_t k = 0; k < args.k; ++k) {
+          const int64_t element = tile_line_element(args.lines, k);
+          if (element != kOutside)
+            weights[static_cast<size_t>(column * args.k + k)] =
+                conv.weights[static_cast<size_t>(column * conv.k + element)];
+        }
+      std::vector<char> packed(
+          static_cast<size_t>(packed_tile_bytes(ElementType::kS8, args.k, g.columns)));
+      pack_tiles(ElementType::kS8, weights.data(), 1, args.k, args.k, g.columns, packed.data());
+      args.b = packed.data();
+      expect_exact(conv, args, is_signed, number);
+    }
+    ++number;
   }
 }
 

@@ -104,6 +104,17 @@ class Builder {
     check(table->build(self, edit(), &use, made.data()));
     return made;
   }
+  // A function of the graph, called by nodes function:TYPE. False: there is one of this name.
+  bool add_function(const std::string& type, const Model& body, const Model& vjp) {
+    tn_status* failed =
+        edits().add_function(edit(), str("function"), str(type), body.get(), vjp.get());
+    if (failed && tenon_status_code(failed) == TN_ALREADY_EXISTS) {
+      tenon_status_release(failed);
+      return false;
+    }
+    check(failed);
+    return true;
+  }
   Port type_of(tn_value_id value) const {
     return Model::port_in(*session(), edits().graph(edit()), value);
   }

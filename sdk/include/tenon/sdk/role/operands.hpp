@@ -49,6 +49,7 @@ inline constexpr TypeClass kTypeClasses[] = {
     {"code", [](uint32_t t) { return !is_float(t) && t != TN_BOOL; }},
     {"bool", [](uint32_t t) { return t == TN_BOOL; }},
     {"f32", [](uint32_t t) { return t == TN_F32; }},
+    {"f64", [](uint32_t t) { return t == TN_F64; }},
     {"i64", [](uint32_t t) { return t == TN_I64; }},
     {"i32", [](uint32_t t) { return t == TN_I32; }},
     {"i8", [](uint32_t t) { return t == TN_I8; }},
@@ -296,7 +297,7 @@ class OperandsParser {
   std::string types() {
     std::string out = word();
     while (take('|'))
-      out += "|" + word();
+      out.append("|").append(word());
     return out;
   }
   AxisItem item() {

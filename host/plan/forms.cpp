@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forms of a plan, by the shapes of its inputs: the latest are kept. One is compiled without
+// the plan's lock, so that runs of shapes that are there go on meanwhile; who wants the same one
+// waits.
+#include <algorithm>
+
+#include "plan/partition.hpp"
+#include "services/trace.hpp"
+#include "values/tensor.hpp"
+#include "values/tensor_layout.hpp"
+
+namespace tenon::host {
+namespace {
+
+bool fits(const Shapes& key, const DLTensor* const* in, uint64_t n_in) {
+  for (uint64_t i = 0; i < n_in; ++i) {
+    if (key[i][0] == kAnyShape && dtype_of(in[i]->dtype) == TN_U8 && in[i]->ndim == 1) continue;
+    if (key[i][0] != dtype_of(in[i]->dtype)) return false;
+    if (!std::equal(key[i].begin() + 1, key[i].end(), in[i]->shape, in[i]->shape + in[i]->ndim))
+      return false;
+  }
+  return true;
+}
+
+Shapes shapes_of(const DLTensor* const* in, uint64_t n_in) {
+  Shapes out;
+  for (uint64_t i = 0; i < n_in; ++i) {
+    out.push_back({dtype_of(in[i]->dtype)});
+    out.back().insert(out.back().end(), in[i]->shape, in[i]->shape + in[i]->ndim);
+  }
+  return out;
+}
+
+std::string text_of(const Shapes& shapes) {
+  std::string out;
+  for (const std::vector<int64_t>& one : shapes)
+    out += cat(out.empty() ? "" : ", ", dtype_name(static_cast<uint32_t>(one[0])),
+               shape_text({one.begin() + 1, one.end()}));
+  return out;
+}
+
+// Under the plan's lock.
+std::shared_ptr<Compiled> kept_form(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
+  auto& cache = plan->cache;
+  for (size_t i = 0; i < cache.size(); ++i) {
+    if (!fits(cache[i]->key, in, n_in)) continue;
+    std::rotate(cache.begin(), cache.begin() + i, cache.begin() + i + 1);
+    return cache[0];
+  }
+  return nullptr;
+}
+
+// The right to compile one form: others that want it wait until this is gone.
+class Turn {
+ public:
+  Turn(tn_plan* plan, const Shapes& shapes) : plan_(plan), shapes_(shapes) {
+    plan_->compiling.push_back(shapes_);
+  }
+  ~Turn() {
+    std::lock_guard lock(plan_->mutex);
+    std::erase(plan_->compiling, shapes_);
+    plan_->compiled.notify_all();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  tn_plan* plan_;
+  const Shapes& shapes_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Compiled>> form_for(tn_plan* plan,
+                                           const DLTensor* const* in,
+                                           uint64_t n_in) {
+  std::unique_lock lock(plan->mutex);
+  if (std::shared_ptr<Compiled> kept = kept_form(plan, in, n_in)) return kept;
+  const Shapes shapes = shapes_of(in, n_in);
+  while (std::ranges::count(plan->compiling, shapes)) {
+    plan->compiled.wait(lock);
+    if (std::shared_ptr<Compiled> kept = kept_form(plan, in, n_in)) return kept;
+  }
+  Turn turn(plan, shapes);
+  lock.unlock();
+  Span span(plan->trace(), "compile", text_of(shapes));
+  TN_TRY(made, compile_for(plan, in, n_in));
+  std::shared_ptr<Compiled> dropped;  // freed without the lock
+  std::lock_guard again(plan->mutex);
+  // Lists of other lengths, which one form serves too, may have been compiled meanwhile.
+  if (std::shared_ptr<Compiled> kept = kept_form(plan, in, n_in)) return kept;
+  if (plan->cache.size() >= plan->cache_limit) {
+    dropped = std::move(plan->cache.back());
+    plan->cache.pop_back();
+  }
+  plan->cache.insert(plan->cache.begin(), made);
+  return made;
+}
+
+std::shared_ptr<Compiled> last_used(tn_plan* plan) {
+  std::lock_guard lock(plan->mutex);
+  return plan->cache.empty() ? nullptr : plan->cache[0];
+}
+
+std::vector<Fallback> fallbacks_of(tn_plan* plan) {
+  std::vector<Fallback> out;
+  std::shared_ptr<Compiled> compiled = last_used(plan);
+  if (!compiled) return out;
+  out = compiled->fallbacks;
+  for (const Step& step : compiled->steps) {
+    for (const auto& [name, body] : step.bodies) {
+      std::vector<Fallback> inner = fallbacks_of(body.get());
+      out.insert(out.end(), inner.begin(), inner.end());
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Components by role and by file, from descriptions alone.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "registry/registry.hpp"
+
+namespace tenon::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json schema_of(const ComponentText& text) {
+  Json schema = Json::parse(text.schema, nullptr, false);
+  return schema.is_discarded() ? Json() : schema;
+}
+
+std::vector<std::string> extensions_of(const ComponentText& text) {
+  std::vector<std::string> found;
+  Json schema = schema_of(text);
+  if (!schema.is_object() || !schema.contains("extensions")) return found;
+  for (const Json& extension : schema["extensions"])
+    if (extension.is_string()) found.push_back(extension.get<std::string>());
+  return found;
+}
+
+bool ends_with_any_case(std::string_view text, std::string_view end) {
+  auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  return text.size() >= end.size() &&
+         std::equal(end.begin(), end.end(), text.end() - static_cast<std::ptrdiff_t>(end.size()),
+                    same);
+}
+
+Json component_json(const ComponentText& t) {
+  return {{"role", t.role}, {"id", t.id}, {"version", t.version}, {"summary", t.summary}};
+}
+
+std::string text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::vector<std::string> Registry::ids(std::string_view role) {
+  std::lock_guard hold(lock_);
+  scan();
+  warn_of_quarantine(role);
+  std::vector<std::string> found;
+  for (const Candidate& c : candidates_)
+    for (const ComponentText& t : c.text.components)
+      if (usable(c) && t.role == role) found.push_back(t.id);
+  return found;
+}
+
+Result<std::string> Registry::for_file(std::string_view role, std::string_view path) {
+  std::lock_guard hold(lock_);
+  scan();
+  warn_of_quarantine(role);
+  // A folder is known by its last slash, also where the caller left it out; by its own ending
+  // first.
+  std::error_code ignored;
+  std::string folder(path);
+  if (std::filesystem::is_directory(folder, ignored)) folder += '/';
+  std::string best;
+  size_t longest = 0;
+  std::string known;
+  for (const Candidate& c : candidates_) {
+    for (const ComponentText& t : c.text.components) {
+      if (!usable(c) || t.role != role) continue;
+      for (const std::string& extension : extensions_of(t)) {
+        known += cat(known.empty() ? "" : ", ", extension);
+        bool fits = ends_with_any_case(path, extension) || ends_with_any_case(folder, extension);
+        if (extension.size() <= longest || !fits) continue;
+        best = t.id;
+        longest = extension.size();
+      }
+    }
+  }
+  if (!best.empty()) return best;
+  // "tenon.writer/1" is the ABI's word for a writer.
+  size_t begin = role.find('.') + 1, end = role.find('/');
+  return not_found(cat(path, ": no ", role.substr(begin, end - begin),
+                       " is for such a file; expected a name with ",
+                       known.empty() ? "(no plugin was found)" : known));
+}
+
+std::string Registry::list_components(std::string_view role) {
+  std::lock_guard hold(lock_);
+  scan();
+  warn_of_quarantine(role);
+  Json all = Json::array();
+  for (const Candidate& c : candidates_) {
+    for (const ComponentText& t : c.text.components) {
+      if (!usable(c) || (!role.empty() && t.role != role)) continue;
+      Json one = component_json(t);
+      one["plugin"] = c.text.id;
+      one["schema"] = schema_of(t);
+      all.push_back(std::move(one));
+    }
+  }
+  return text(all);
+}
+
+std::string Registry::why_not(const Candidate& c) {
+  if (!c.refused.empty()) return c.refused;
+  return c.shadowed_by.empty() ? "" : cat(c.shadowed_by, " brings the same plugin and comes first");
+}
+
+}  // namespace tenon::host

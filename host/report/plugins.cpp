@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the registry tells of plugins: lists for people and programs, from descriptions alone.
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "registry/registry.hpp"
+
+namespace tenon::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json component_json(const ComponentText& t) {
+  return {{"role", t.role}, {"id", t.id}, {"version", t.version}, {"summary", t.summary}};
+}
+
+constexpr std::array<std::string_view, kHeldKinds> kHeldNames = {
+    "statuses", "tensors", "graphs", "options", "blobs", "plans", "components", "blocks", "bytes"};
+
+Json held_json(const tn_ctx& ctx) {
+  Json counts = Json::object();
+  for (size_t i = 0; i < kHeldKinds; ++i)
+    counts[std::string(kHeldNames[i])] = ctx.held[i].load();
+  return counts;
+}
+
+std::string text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string Registry::list_plugins() {
+  std::lock_guard hold(lock_);
+  scan();
+  Json all = Json::array();
+  for (const Candidate& c : candidates_) {
+    Json components = Json::array();
+    for (const ComponentText& t : c.text.components)
+      components.push_back(component_json(t));
+    all.push_back({{"id", c.text.id},
+                   {"version", c.text.version},
+                   {"name", c.text.name},
+                   {"vendor", c.text.vendor},
+                   {"license", c.text.license},
+                   {"url", c.text.url},
+                   {"file", c.file.string()},
+                   {"source", source(c)},
+                   {"loaded", c.plugin != nullptr},
+                   {"usable", usable(c)},
+                   {"why", why_not(c)},
+                   {"crashes", c.crashes.signals},
+                   {"crash_record", c.crashes.record.string()},
+                   {"components", std::move(components)}});
+  }
+  return text(all);
+}
+
+std::string Registry::doctor() {
+  std::lock_guard hold(lock_);
+  scan();
+  Json places = Json::array();
+  for (size_t i = 0; i <= places_.size(); ++i) {
+    Json files = Json::array();
+    for (const Candidate& c : candidates_) {
+      if (c.place != (i < places_.size() ? i : kNoPlace)) continue;
+      files.push_back({{"file", c.file.string()},
+                       {"plugin", c.text.id},
+                       {"usable", usable(c)},
+                       {"loaded", c.plugin != nullptr},
+                       {"why", why_not(c)}});
+    }
+    if (i == places_.size() && files.empty()) continue;
+    std::string why = i < places_.size() ? places_[i].ignored : "";
+    places.push_back({{"folder", i < places_.size() ? places_[i].folder.string() : ""},
+                      {"source", i < places_.size() ? places_[i].source : "path"},
+                      {"searched", why.empty()},
+                      {"why", why},
+                      {"files", std::move(files)}});
+  }
+  return text(Json{{"places", std::move(places)}});
+}
+
+std::string Registry::balance() {
+  std::lock_guard hold(lock_);
+  Json all = Json::object();
+  if (session_->own) all[session_->own->id] = held_json(*session_->own);
+  for (const Candidate& c : candidates_)
+    if (c.plugin) all[c.text.id] = held_json(c.plugin->ctx);
+  return text(all);
+}
+
+}  // namespace tenon::host

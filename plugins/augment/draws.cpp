@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draws.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tenon/sdk/services.hpp"
+
+namespace tenon::augment {
+namespace {
+
+// Streams of one sample: uniform and normal numbers must not be made of the same bits.
+uint64_t uniforms_of(uint64_t place) {
+  return 2 * place;
+}
+uint64_t normals_of(uint64_t place) {
+  return 2 * place + 1;
+}
+
+}  // namespace
+
+uint64_t mixed(uint64_t seed, uint64_t number) {
+  uint64_t z = seed + (number + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+double Draws::uniform() {
+  size_t at = used_ % ready_.size();
+  if (at == 0)
+    services.random->uniform(seed_, uniforms_of(place_), used_, ready_.data(), ready_.size());
+  ++used_;
+  return ready_[at];
+}
+
+double Draws::between(double low, double high) {
+  return low + (high - low) * uniform();
+}
+
+int64_t Draws::below(int64_t n) {
+  return std::min(static_cast<int64_t>(uniform() * static_cast<double>(n)), n - 1);
+}
+
+void Draws::normal(std::span<float> out) {
+  std::vector<double> wide(out.size());
+  services.random->normal(seed_, normals_of(place_), normals_, wide.data(), wide.size());
+  normals_ += wide.size();
+  std::transform(wide.begin(), wide.end(), out.begin(),
+                 [](double x) { return static_cast<float>(x); });
+}
+
+// Marsaglia and Tsang 2000; a shape below 1 by their section 6.
+double Draws::gamma(double shape) {
+  if (shape < 1) {
+    double at = gamma(shape + 1);
+    return at * std::pow(1 - uniform(), 1 / shape);
+  }
+  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  while (true) {
+    float x = 0;
+    normal({&x, 1});
+    double v = std::pow(1 + c * static_cast<double>(x), 3);
+    if (v <= 0) continue;
+    if (std::log(1 - uniform()) <
+        0.5 * static_cast<double>(x) * static_cast<double>(x) + d - d * v + d * std::log(v))
+      return d * v;
+  }
+}
+
+double Draws::beta(double alpha) {
+  double a = gamma(alpha), b = gamma(alpha);
+  return a + b > 0 ? a / (a + b) : 0.5;  // both may be 0 where alpha is very small
+}
+
+}  // namespace tenon::augment

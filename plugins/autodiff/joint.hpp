@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A joint graph: forward and backward in one, as a pass that makes gradients leaves it. What the
+// outputs other than `grad/...` need is its forward part, what depends on a seed of the gradient
+// its backward part; the rest are values of the forward part that the backward part alone reads.
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "tenon/sdk/role/op.hpp"
+
+namespace tenon::autodiff {
+
+// Marks the cotangents that reverse accumulation begins with.
+inline constexpr std::string_view kSeedNote = "autodiff.seed";
+
+class Joint {
+ public:
+  static Result<Joint> of(const Graph& graph);
+
+  const std::vector<Node>& forward() const { return forward_; }  // in order
+  const std::vector<Node>& others() const { return others_; }    // in order
+  // Where a forward node stands among them; -1: it is none.
+  int place(Node node) const;
+  bool is_backward(Value value) const { return backward_.count(value.id) > 0; }
+  // An input that a gradient is taken by.
+  bool is_parameter(Value value) const { return parameters_.count(value.id) > 0; }
+
+ private:
+  std::vector<Node> forward_, others_;
+  std::unordered_map<tn_node_id, int> places_;
+  std::unordered_set<tn_value_id> backward_, parameters_;
+};
+
+// What a value is a view of; itself where it is none.
+Value base_of(Value value);
+// Of a value in memory; sizes that are not known count as 1.
+int64_t bytes_of(Value value);
+// The most bytes of results that are alive at once when nodes run in the graph's order.
+int64_t planned_peak(const Graph& graph);
+
+}  // namespace tenon::autodiff

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions with known weights on AMX tiles, in int8 and, with precision=bf16, in bf16: three
+// implementations, by how a tile finds what the windows see.
+
+#include <utility>
+
+#include "conv_site.hpp"
+#include "tile_step.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+// What the three have in common: why none of them applies, or the step but for its source.
+struct Start {
+  std::string why_not;
+  ElementType type = {};
+  CodeStep step = {};
+};
+
+Start start(const ConvSite& site) {
+  const Lowering& lowering = site.lowering;
+  if (!computes_in_tiles()) return {kNoTiles};
+  const Node& node = site.node();
+  const View& src = lowering.view(node.inputs[0]);
+  const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0, site.tail);
+  if (!type) return {kNoOperands};
+  if (node.integer("group", 1) != 1) return {"more than one group"};
+  if (src.dims.size() > 4) return {"more than two spatial axes"};
+  if (!has_known_bias(lowering, node.input(2))) return {"the bias is computed"};
+  return {{}, *type, conv_step(lowering, site.index)};
+}
+
+using Build = void (*)(const ConvSite&, ElementType, CodeStep, CodeFinish);
+
+Offer offer(const ConvSite& site, const Start& begun, Build build) {
+  const CodeStep& step = begun.step;
+  CodeFinish finish = finish_of(site.lowering, step, site.tail);
+  if (finish.tail.nodes.size() != site.tail.nodes.size()) return refused(kPartOfEpilogue);
+  return accepted(
+      [&site, type = begun.type, step, finish, build] { build(site, type, step, finish); });
+}
+
+// Windows are gathered row by row, which takes as long as many products: it is worth it in front of
+// enough columns, where the windows see one pixel of enough channels, or in a first layer, for
+// which oneDNN wants a layout of its own. Measured over 24 geometries (tests/bench/README.md).
+std::string why_not_gather(const CodeStep& step, ElementType type) {
+  constexpr int64_t kLeastColumns = 64, kFewChannels = 4, kManyChannels = 64, kMostLines = 5;
+  const kernels::CodeWindows& w = step.args.a.windows;
+  if (!step.args.a.has_windows) return {};
+  if (type == ElementType::kBf16) return "windows in bf16";
+  if (step.args.n < kLeastColumns) return "windows in front of fewer than 64 columns";
+  if (step.args.k > kernels::kMostTileTail) return "windows of more than 2048 bytes";
+  const bool sees_one_pixel = w.window_height * w.window_width == 1;
+  if (sees_one_pixel)
+    return w.channels >= kManyChannels ? "" : "windows of one pixel with fewer than 64 channels";
+  const bool is_first = w.channels <= kFewChannels && w.window_height <= kMostLines;
+  return is_first ? "" : "windows of many pixels behind the first layer, or of more than 5 lines";
+}
+
+void build_gathered(const ConvSite& site, ElementType type, CodeStep step, CodeFinish finish) {
+  Lowering& lowering = site.lowering;
+  if (type == ElementType::kBf16) {
+    const int source = site.node().inputs[0];
+    step.src = lowering.read(source, type, channels_last_strides(site.dims(source)));
+    step.weights.view = real_weights(lowering, step.weights.view);
+  } else {
+    step.src = codes_channels_last(lowering, site.node().inputs[0]);
+  }
+  add_weights(lowering, site.tail, &step);
+  build_tile_step(lowering, step, std::move(finish));
+}
+
+std::string why_not_planes(const ConvSite& site, const Start& begun) {
+  constexpr int64_t kLeastPlaces = 1024;
+  const CodeStep& step = begun.step;
+  const View& src = site.lowering.view(site.node().inputs[0]);
+  const kernels::CodeWindows& w = step.args.a.windows;
+  if (begun.type == ElementType::kBf16) return "windows in bf16";
+  if (!step.args.a.has_windows) return "windows of one pixel each";
+  if (!same_strides(src.dims, src.strides, row_major_strides(src.dims)))
+    return "the source is no planes";
+  if (step.args.n < kernels::kTilePanel) return "fewer than 32 columns";
+  if (step.args.m < kLeastPlaces) return "fewer than 1024 places";
+  if (!kernels::takes_tile_lines(kernels::tile_lines(w, w.channels)))
+    return "more than 4 channels, dilated, or windows that are too large";
+  return {};
+}
+
+void build_planes(const ConvSite& site, ElementType type, CodeStep step, CodeFinish finish) {
+  Lowering& lowering = site.lowering;
+  const int source = site.node().inputs[0];
+  step.src = lowering.read_stored(source, row_major_strides(site.dims(source)), type);
+  add_weights(lowering, site.tail, &step);
+  const kernels::CodeWindows& w = step.args.a.windows;
+  const kernels::TileLines lines = kernels::tile_lines(w, w.channels);
+  build_tile_step(lowering, step, std::move(finish), {.lines = &lines});
+}
+
+std::string why_not_taps(const Start& begun) {
+  const CodeStep& step = begun.step;
+  const kernels::CodeWindows& w = step.args.a.windows;
+  if (begun.type == ElementType::kBf16) return "windows in bf16";
+  if (!step.args.a.has_windows) return "windows of one pixel each";
+  if (step.args.n < kernels::kTilePanel) return "fewer than 32 columns";
+  if (!kernels::takes_tile_taps(kernels::tile_taps(w, w.channels)))
+    return "channels that are no multiple of 64, or windows that are too large";
+  return {};
+}
+
+void build_taps(const ConvSite& site, ElementType, CodeStep step, CodeFinish finish) {
+  Lowering& lowering = site.lowering;
+  step.src = codes_channels_last(lowering, site.node().inputs[0]);
+  add_weights(lowering, site.tail, &step);
+  const kernels::CodeWindows& w = step.args.a.windows;
+  const kernels::TileTaps taps = kernels::tile_taps(w, w.channels);
+  build_tile_step(lowering, step, std::move(finish), {.taps = &taps});
+}
+
+}  // namespace
+
+// Measured over 23 geometries: 1.0x to 2.1x as fast as oneDNN, with fewer columns or places 0.4x to
+// 0.9x (tests/bench/README.md).
+Offer offer_tile_planes(const ConvSite& site) {
+  const Start begun = start(site);
+  if (!begun.why_not.empty()) return refused(begun.why_not);
+  if (std::string why = why_not_planes(site, begun); !why.empty()) return refused(std::move(why));
+  return offer(site, begun, build_planes);
+}
+
+// Measured over 27 geometries: 1.0x to 2.6x as fast as oneDNN (tests/bench/README.md).
+Offer offer_tile_taps(const ConvSite& site) {
+  const Start begun = start(site);
+  if (!begun.why_not.empty()) return refused(begun.why_not);
+  if (std::string why = why_not_taps(begun); !why.empty()) return refused(std::move(why));
+  return offer(site, begun, build_taps);
+}
+
+Offer offer_tile_conv(const ConvSite& site) {
+  const Start begun = start(site);
+  if (!begun.why_not.empty()) return refused(begun.why_not);
+  if (std::string why = why_not_rows(begun.step, begun.type); !why.empty())
+    return refused(std::move(why));
+  if (std::string why = why_not_gather(begun.step, begun.type); !why.empty())
+    return refused(std::move(why));
+  return offer(site, begun, build_gathered);
+}
+
+}  // namespace tenon::onednn

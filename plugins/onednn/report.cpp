@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.hpp"
+
+#include <map>
+
+#include "tenon/sdk/status.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+// What the steps of a plan read and write, and the least that any plan of the graph must: its
+// inputs, constants and outputs once, and each state that changes once in and once out.
+std::pair<int64_t, int64_t> moved_and_ideal(const Graph& graph, const Plan& plan) {
+  double moved = 0;
+  for (const Step& step : plan.steps)
+    moved += step.bytes;
+  int64_t ideal = 0;
+  for (const Value& value : graph.values) {
+    bool is_constant = value.data != nullptr && !value.users.empty();
+    if (is_constant) ideal += value.bytes();
+  }
+  for (const std::vector<int>* ends : {&graph.inputs, &graph.outputs}) {
+    for (int value : *ends)
+      ideal += graph.values[static_cast<size_t>(value)].bytes();
+  }
+  for (const auto& [before, after] : graph.states)
+    ideal += graph.values[static_cast<size_t>(before)].bytes() * (after == before ? 1 : 2);
+  return {static_cast<int64_t>(moved), ideal};
+}
+
+struct Layer {
+  const Step* step;
+  uint64_t ns = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+// A step that runs in parts is one layer. step_ns may be empty.
+std::vector<Layer> layers_of(const Plan& plan, const std::vector<uint64_t>& step_ns) {
+  std::vector<Layer> layers;
+  std::map<std::pair<std::string_view, std::string_view>, size_t> known;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    auto [at, is_new] = known.try_emplace({step.name, step.kernel}, layers.size());
+    if (is_new) layers.push_back({&step});
+    Layer& layer = layers[at->second];
+    if (!step_ns.empty()) layer.ns += step_ns[i];
+    layer.flops += step.flops;
+    layer.bytes += step.bytes;
+  }
+  return layers;
+}
+
+// A step without a choice has its kernel as its only implementation.
+std::string what_runs(const Step& step) {
+  std::string text =
+      cat("\"name\": ", quoted(step.name), ", \"op\": ", quoted(step.op),
+          ", \"kernel\": ", quoted(step.kernel),
+          ", \"implementation\": ", quoted(step.choice ? step.choice->implementation : step.kernel),
+          ", \"refused\": [");
+  const char* separator = "";
+  for (const Refusal& refusal : step.choice ? step.choice->refusals : std::vector<Refusal>{}) {
+    text += cat(separator, "{\"implementation\": ", quoted(refusal.implementation),
+                ", \"why\": ", quoted(refusal.why), "}");
+    separator = ", ";
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+std::string described(const Graph& graph,
+                      const Executable& executable,
+                      const std::string& precision) {
+  const Plan& plan = executable.plan();
+  auto [moved, ideal] = moved_and_ideal(graph, plan);
+  std::map<std::string, int> kernels;
+  for (const Step& step : plan.steps)
+    ++kernels[step.kernel];
+  std::string text =
+      cat("{\"precision\": ", quoted(precision), ", \"steps\": ", plan.steps.size(),
+          ", \"reorders\": ", plan.n_reorders, ", \"arena_bytes\": ", executable.arena().bytes,
+          ", \"arena_lower_bound_bytes\": ", executable.arena().lower_bound,
+          ", \"bytes_moved\": ", moved, ", \"bytes_moved_ideal\": ", ideal,
+          ", \"packed_bytes\": ", plan.packed_bytes, ", \"threads\": ", executable.threads(),
+          ", \"kernels\": {");
+  const char* separator = "";
+  for (const auto& [kernel, count] : kernels) {
+    text += cat(separator, quoted(kernel), ": ", count);
+    separator = ", ";
+  }
+  text += "}, \"layers\": [";
+  separator = "";
+  for (const Layer& layer : layers_of(plan, {})) {
+    text += cat(separator, "{", what_runs(*layer.step), "}");
+    separator = ", ";
+  }
+  return text + "]}";
+}
+
+std::string profiled(const Plan& plan, const std::vector<uint64_t>& step_ns) {
+  std::string text = "[";
+  for (const Layer& layer : layers_of(plan, step_ns))
+    text += cat(text.size() == 1 ? "" : ", ", "{", what_runs(*layer.step), ", \"ns\": ", layer.ns,
+                ", \"flops\": ", layer.flops, ", \"bytes\": ", layer.bytes, "}");
+  return text + "]";
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training step of a 48-block transformer with values kept or computed again: time and memory.
+
+  recompute.py [--blocks 48] [--batch 8] [--length 128] [--width 128] [--rounds 3] [--steps 5]
+
+One process for each contestant and round, alternating. keep: all values for the backward part;
+sqrt: the pass autodiff.recompute; blocks: tn.checkpoint of each block; the same in PyTorch, eager,
+where it is installed (blocks: torch.utils.checkpoint). arena: what the plan takes for values in
+between; peak: the most memory of the process less what it had before the first step; loss: of the
+last step, the same to the bit in all of Tenon's.
+"""
+
+import argparse
+import importlib.util
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+HEADS = 4
+CONTESTANTS = ("keep", "sqrt", "blocks", "torch keep", "torch blocks")
+
+
+def weights(options):
+    random = np.random.default_rng(0)
+    d = options.width
+    shapes = {"qkv": (d, 3 * d), "out": (d, d), "up": (d, 4 * d), "down": (4 * d, d)}
+    return [
+        {
+            k: (random.normal(size=s) / np.sqrt(s[0]) / 4).astype("float32")
+            for k, s in shapes.items()
+        }
+        for _ in range(options.blocks)
+    ]
+
+
+def batch(options):
+    random = np.random.default_rng(1)
+    shape = (options.batch, options.length, options.width)
+    return random.normal(size=shape).astype("float32")
+
+
+def block(m, p, x):
+    """Attention and two products, each behind a normalisation and beside a residual. m: the
+    functions of an engine."""
+    b, n, d = x.shape
+    normal = m.norm(x)
+    q, k, v = (
+        m.heads(normal @ p["qkv"][:, i * d : (i + 1) * d], (b, n, HEADS, d // HEADS))
+        for i in range(3)
+    )
+    scores = m.softmax(q @ m.swap(k) * (d // HEADS) ** -0.5)
+    x = x + m.joined(scores @ v, (b, n, d)) @ p["out"]
+    return x + m.gelu(m.norm(x) @ p["up"]) @ p["down"]
+
+
+class Tenon:
+    def __init__(self, options):
+        import tenon as tn
+
+        self.tn, self.options = tn, options
+
+    def norm(self, x):
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / self.tn.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+
+    def heads(self, x, shape):
+        return self.tn.permute_dims(self.tn.reshape(x, shape), (0, 2, 1, 3))
+
+    def joined(self, x, shape):
+        return self.tn.reshape(self.tn.permute_dims(x, (0, 2, 1, 3)), shape)
+
+    def swap(self, x):
+        return self.tn.matrix_transpose(x)
+
+    def softmax(self, x):
+        return self.tn.softmax(x)
+
+    def gelu(self, x):
+        return x * 0.5 * (1 + self.tn.erf(x * 0.5**0.5))
+
+    def step(self, kind):
+        tn = self.tn
+
+        def one(p, x):
+            return block(self, p, x)
+
+        f = tn.checkpoint(one) if kind == "blocks" else one
+
+        def loss(params, x):
+            for p in params:
+                x = f(p, x)
+            return (x * x).mean()
+
+        joint = {"autodiff.recompute": {}} if kind == "sqrt" else {}
+        optimizer = tn.optim.sgd(lr=1e-2)
+        made = tn.Step(loss, weights(self.options), optimizer, joint=joint, threads=2)
+        x = batch(self.options)
+
+        def figures():
+            told = made.describe()
+            parts = [p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in told["partitions"]]
+            return {
+                "arena": max(parts) + told.get("arena_bytes", 0),
+                "report": made.joint_reports.get("autodiff.recompute"),
+            }
+
+        return lambda: float(made(x)), figures
+
+
+class Torch:
+    def __init__(self, options):
+        import torch
+
+        torch.set_num_threads(2)
+        self.torch, self.options = torch, options
+
+    def norm(self, x):
+        return self.torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+    def heads(self, x, shape):
+        return x.reshape(shape).permute(0, 2, 1, 3)
+
+    def joined(self, x, shape):
+        return x.permute(0, 2, 1, 3).reshape(shape)
+
+    def swap(self, x):
+        return x.mT
+
+    def softmax(self, x):
+        return x.softmax(-1)
+
+    def gelu(self, x):
+        return self.torch.nn.functional.gelu(x)
+
+    def step(self, kind):
+        import torch.utils.checkpoint
+
+        torch = self.torch
+        params = [
+            {k: torch.from_numpy(v).requires_grad_() for k, v in p.items()}
+            for p in weights(self.options)
+        ]
+        optimizer = torch.optim.SGD([v for p in params for v in p.values()], lr=1e-2)
+        given = torch.from_numpy(batch(self.options))
+
+        def run():
+            optimizer.zero_grad()
+            x = given
+            for p in params:
+                if kind == "blocks":
+                    x = torch.utils.checkpoint.checkpoint(
+                        lambda x, p=p: block(self, p, x), x, use_reentrant=False
+                    )
+                else:
+                    x = block(self, p, x)
+            loss = (x * x).mean()
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        return run, dict
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def contestant(name, options):
+    engine = Torch if name.startswith("torch") else Tenon
+    step, figures = engine(options).step(name.split()[-1])
+    before = peak()
+    losses, times = [step()], []
+    for _ in range(options.steps):
+        start = time.perf_counter()
+        losses.append(step())
+        times.append(1e3 * (time.perf_counter() - start))
+    told = {"ms": statistics.median(times), "loss": losses[-1], "peak": peak() - before}
+    print(json.dumps(told | figures()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, default in (
+        ("blocks", 48),
+        ("batch", 8),
+        ("length", 128),
+        ("width", 128),
+        ("rounds", 3),
+        ("steps", 5),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--contestant", help="this one, in this process")
+    options = parser.parse_args()
+    if options.contestant:
+        return contestant(options.contestant, options)
+    names = [
+        n for n in CONTESTANTS if not n.startswith("torch") or importlib.util.find_spec("torch")
+    ]
+    results = {name: [] for name in names}
+    for _ in range(options.rounds):
+        for name in names:
+            command = [sys.executable, *sys.argv, "--contestant", name]
+            made = subprocess.run(command, check=True, capture_output=True, text=True)
+            results[name].append(json.loads(made.stdout.splitlines()[-1]))
+    print("contestant      ms    time  arena MB  arena  peak MB   peak  loss")
+    for name, rounds in results.items():
+        first = results["torch keep" if name.startswith("torch") else "keep"]
+        ms, base = (statistics.median(r["ms"] for r in of) for of in (rounds, first))
+        arena, full = rounds[0].get("arena", 0), first[0].get("arena", 0)
+        most, whole = (statistics.median(r["peak"] for r in of) for of in (rounds, first))
+        print(
+            f"{name:12} {ms:7.1f} {ms / base:6.2f}x {arena / 1e6:9.1f} "
+            f"{arena / full if full else 0:5.2f}x {most / 1e6:8.1f} {most / whole:5.2f}x "
+            f"{rounds[0]['loss']!r}"
+        )
+        if rounds[0].get("report"):
+            print(" " * 12, rounds[0]["report"])
+
+
+if __name__ == "__main__":
+    main()

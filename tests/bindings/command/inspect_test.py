@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tenon inspect`: the work of a model for given shapes, and which implementation does it."""
+
+import json
+from pathlib import Path
+
+import onnx
+from models_test import classifier
+from onnx import TensorProto, helper
+from running import failed, tenon
+
+
+def test_inspect_counts_the_work_of_the_shapes_that_it_is_given(tmp_path: Path) -> None:
+    def inspected(*shape: str) -> dict:
+        return json.loads(tenon("inspect", path, *shape, "--json").stdout)
+
+    path = classifier(tmp_path)
+    products = 2 * (8 * 64 + 64 * 4)
+    one, many = inspected(), inspected("--shape", "x=10x8")
+    assert one["shapes"] == {"x": [1, 8]} and one["inputs"][0]["shape"] == ["batch", 8]
+    assert products <= one["flops"] < 2 * products and one["nodes_of_unknown_cost"] == 0
+    assert many["flops"] == 10 * one["flops"]
+    assert "x[1,8]" in tenon("inspect", path).stdout
+    failed(tenon("inspect", path, "--shape", "z=10x8"), 1, "expected one of x, got 'z'")
+
+
+def test_layers_say_their_implementation_and_who_refused_why(tmp_path: Path) -> None:
+    path = classifier(tmp_path)
+    planned = tenon("inspect", path, "--backend", "onednn", "--json")
+    timed = tenon("bench", path, "--backend", "onednn", "--rounds", "1", "--layers", "--json")
+    assert planned.returncode == 0 and timed.returncode == 0, planned.stderr + timed.stderr
+    for told in (json.loads(planned.stdout), json.loads(timed.stdout)):
+        (first,) = (layer for layer in told["layers"] if layer["name"] == "first")
+        assert first["op"] == "Gemm" and first["backend"] == "onednn"
+        assert first["implementation"] == "onednn + epilogue"  # bias and Relu are taken along
+        whys = {refusal["implementation"]: refusal["why"] for refusal in first["refused"]}
+        assert list(whys) == ["symmetric halves", "amx", "int8 gemm"]  # in the order of the list
+        assert whys["int8 gemm"] == "not two operands in 8 bits with known weights"
+        assert all("implementation" in layer for layer in told["layers"])
+    for command in (["inspect"], ["bench", "--layers"]):
+        text = tenon(*command, path, "--backend", "onednn").stdout
+        assert "onednn + epilogue" in text and "implementations that refused layers" in text
+        assert "not two operands in 8 bits with known weights" in text
+    assert "layers" not in json.loads(tenon("inspect", path, "--json").stdout)
+    failed(tenon("inspect", path, "--precision", "bf16"), 2, "--backend")
+
+
+def test_inspect_makes_nothing_of_the_shape_that_it_is_asked_about(tmp_path: Path) -> None:
+    """4 TB of input, a constant of a computed shape, and a Range of 10^12 numbers."""
+    model = tmp_path / "huge.onnx"
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("Add", ["x", "zeros"], ["sum"], "sum"),
+        helper.make_node("Range", ["from", "to", "by"], ["range"]),
+        helper.make_node("Cast", ["range"], ["numbers"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["numbers"], ["total"], keepdims=0),
+        helper.make_node("Add", ["sum", "total"], ["y"], "last"),
+    ]
+    limits = zip(("from", "to", "by"), (0, 10**12, 1))
+    graph = helper.make_graph(
+        nodes,
+        "huge",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "m"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", "m"])],
+        [helper.make_tensor(name, TensorProto.INT64, [], [n]) for name, n in limits],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), model)
+    result = tenon("inspect", model, "--shape", "x=1000000x1000000", "--json")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["shapes"] == {"x": [10**6, 10**6]}
+    assert 2 * 10**12 <= told["flops"] <= 4 * 10**12

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""linalg and fft beyond single calls: batches, gradients against differences, first and second,
+vmap, and what is refused. NumPy is the oracle of values, differences that of gradients."""
+
+import numpy as np
+import pytest
+import tenon as tn
+
+RANDOM = np.random.default_rng(5)
+STACK = RANDOM.normal(size=(2, 3, 4, 4))
+TALL = RANDOM.normal(size=(3, 5, 3))
+EVEN = STACK @ STACK.mT + np.eye(4)
+
+
+def slopes(f, x, step=1e-5):
+    """Of the sum of f, by differences of fourth order."""
+    made = np.zeros_like(x)
+    for at in np.ndindex(x.shape):
+        total = 0.0
+        for steps, weight in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
+            moved = x.copy()
+            moved[at] += steps * step
+            total += weight * float(f(moved))
+        made[at] = total / (12 * step)
+    return made
+
+
+def weights(shape):
+    return np.random.default_rng(3).normal(size=shape)
+
+
+# name, function of one array, where
+GRADIENTS = {
+    "cholesky": (lambda x: tn.linalg.cholesky(x), EVEN[0]),
+    "det": (tn.linalg.det, STACK[0]),
+    "eigenvalues": (lambda x: tn.linalg.eigh(x).eigenvalues, EVEN[0]),
+    "eigenvectors": (lambda x: tn.linalg.eigh(x).eigenvectors, EVEN[1]),
+    "inv": (tn.linalg.inv, STACK[1]),
+    "logdet": (lambda x: tn.linalg.slogdet(x).logabsdet, STACK[0]),
+    "nuclear": (lambda x: tn.linalg.matrix_norm(x, ord="nuc"), TALL),
+    "pinv of tall": (tn.linalg.pinv, TALL[:1]),
+    "pinv of wide": (tn.linalg.pinv, TALL[:1].mT.copy()),
+    "q": (lambda x: tn.linalg.qr(x).Q, TALL),
+    "q of wide": (lambda x: tn.linalg.qr(x).Q, TALL.mT.copy()),
+    "r": (lambda x: tn.linalg.qr(x).R, TALL),
+    "r of wide": (lambda x: tn.linalg.qr(x).R, TALL.mT.copy()),
+    "solve": (lambda x: tn.linalg.solve(x, TALL[:2, None, :4]), STACK[:, :1]),
+    "left of svd": (lambda x: tn.linalg.svd(x, full_matrices=False).U, TALL),
+    "right of svd": (lambda x: tn.linalg.svd(x, full_matrices=False).Vh, TALL.mT.copy()),
+    "singular values": (lambda x: tn.linalg.svd(x).S, TALL),
+    "spectral": (lambda x: tn.linalg.matrix_norm(x, ord=2), TALL),
+    "fft": (lambda x: tn.fft.fft(x, n=5, axis=0), TALL[0, :, :2]),
+    "ifft": (lambda x: tn.fft.ifft(x, axis=0, norm="ortho"), TALL[0, :, :2]),
+    "rfft": (lambda x: tn.fft.rfft(x, n=7), TALL[0]),
+    "rfft that cuts": (lambda x: tn.fft.rfft(x, n=4, axis=0), TALL[0]),
+    "irfft of even": (lambda x: tn.fft.irfft(x, axis=0), TALL[0, :4, :2]),
+    "irfft of odd": (lambda x: tn.fft.irfft(x, n=7, axis=0), TALL[0, :4, :2]),
+    "irfft that fills": (lambda x: tn.fft.irfft(x, n=12, axis=0), TALL[0, :4, :2]),
+    "fftn": (lambda x: tn.fft.fftn(x), TALL[..., :2]),
+    "irfftn": (lambda x: tn.fft.irfftn(x), STACK[0, ..., :2]),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_are_those_of_differences(name):
+    f, x = GRADIENTS[name]
+
+    @tn.jit
+    def weighted(v):
+        made = f(v)
+        return (made * weights(made.shape)).sum()
+
+    np.testing.assert_allclose(tn.grad(weighted)(x), slopes(weighted, x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "inv", "logdet", "eigenvalues", "q", "rfft"])
+def test_second_gradients_too(name):
+    f, x = GRADIENTS[name]
+
+    @tn.jit
+    def first(v):
+        slope = tn.grad(lambda u: (f(u) * weights(f(u).shape)).sum())(v)
+        return (slope * weights(v.shape)).sum()
+
+    np.testing.assert_allclose(tn.grad(first)(x), slopes(first, x), rtol=1e-4, atol=1e-5)
+
+
+def test_leading_axes_count_matrices():
+    np.testing.assert_allclose(tn.linalg.inv(STACK), np.linalg.inv(STACK), rtol=1e-8)
+    np.testing.assert_allclose(tn.linalg.cholesky(EVEN), np.linalg.cholesky(EVEN), rtol=1e-8)
+    wide = tn.linalg.solve(STACK[:, :1], STACK[0])
+    np.testing.assert_allclose(wide, np.linalg.solve(STACK[:, :1], STACK[0]), atol=1e-10)
+    u, s, vh = tn.linalg.svd(TALL)
+    assert u.shape == (3, 5, 5) and vh.shape == (3, 3, 3)
+    np.testing.assert_allclose((u[..., :3] * s[:, None]) @ vh, TALL, atol=1e-10)
+    sign, size = tn.linalg.slogdet(STACK)
+    np.testing.assert_allclose(sign * np.exp(size), np.linalg.det(STACK), rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_vmap_is_a_loop(name):
+    f, x = GRADIENTS[name]
+    many = np.stack([x, x * 1.25, x * 0.75])
+    np.testing.assert_allclose(tn.vmap(f)(many), [f(one) for one in many], rtol=1e-6, atol=1e-8)
+
+
+def test_long_signals_agree_with_numpy():
+    x = RANDOM.normal(size=(2, 4096 * 3))
+    made = tn.fft.rfft(x)
+    np.testing.assert_allclose(made[..., 0] + 1j * made[..., 1], np.fft.rfft(x), atol=1e-8)
+    np.testing.assert_allclose(tn.fft.irfft(made), x, atol=1e-10)
+    slope = tn.grad(lambda v: (tn.fft.rfft(v) ** 2).sum())(x)
+    spectrum = np.fft.rfft(x)
+    np.testing.assert_allclose(slope, 2 * np.fft.irfft(_half(spectrum), 12288) * 12288, atol=1e-6)
+
+
+def _half(spectrum):  # the inner part stands for both halves: each was counted once
+    made = spectrum / 2
+    made[..., 0] *= 2
+    made[..., -1] *= 2
+    return made
+
+
+def test_equal_eigenvalues_give_finite_gradients():
+    f = tn.grad(
+        lambda x: (tn.linalg.eigh(x).eigenvectors ** 2).sum() + tn.linalg.eigh(x).eigenvalues.sum()
+    )
+    np.testing.assert_allclose(f(np.eye(3)), np.eye(3), atol=1e-12)
+    g = tn.grad(lambda x: tn.linalg.matrix_norm(x, ord="nuc"))
+    np.testing.assert_allclose(g(np.eye(3)), np.eye(3), atol=1e-12)
+
+
+def test_what_has_no_answer_is_refused():
+    with pytest.raises(tn.TenonError, match="matrix 1 of 2: expected a matrix with an inverse"):
+        tn.linalg.inv(np.stack([np.eye(2), np.ones((2, 2))]))
+    with pytest.raises(tn.TenonError, match="expected a positive definite matrix"):
+        tn.linalg.cholesky(-np.eye(3))
+    with pytest.raises(tn.TenonError, match="expected square matrices, got traced float64"):
+        tn.linalg.det(np.ones((2, 3)))
+    with pytest.raises(tn.TenonError, match="expected finite numbers"):
+        tn.linalg.svd(np.full((2, 2), np.nan))
+    with pytest.raises(tn.TenonError, match="full_matrices|use full = 0"):
+        tn.grad(lambda x: tn.linalg.svd(x).U.sum())(TALL[0])
+    with pytest.raises(tn.TenonError, match="mode: expected 'reduced' or 'complete'"):
+        tn.linalg.qr(TALL, mode="raw")
+    with pytest.raises(tn.TenonError, match=r"pairs in a last axis of 2.*fft.rfft"):
+        tn.fft.fft(np.ones(5))
+    with pytest.raises(tn.TenonError, match="norm: expected 'backward'"):
+        tn.fft.rfft(np.ones(5), norm="none")
+    with pytest.raises(tn.TenonError, match="n: expected a whole number from 1, got 0"):
+        tn.fft.rfft(np.ones(5), n=0)
+
+
+def test_empty_matrices_are_allowed():
+    assert tn.linalg.inv(np.ones((0, 2, 2))).shape == (0, 2, 2)
+    assert tn.linalg.inv(np.ones((2, 0, 0))).shape == (2, 0, 0)
+    np.testing.assert_array_equal(tn.linalg.slogdet(np.ones((2, 0, 0)))[1], np.zeros(2))
+    assert tn.linalg.svd(np.ones((2, 0, 3)))[2].shape == (2, 3, 3)
+    assert tn.linalg.qr(np.ones((2, 3, 0)), mode="complete")[0].shape == (2, 3, 3)
+
+
+def test_numpys_functions_work_or_say_what_to_call_instead():
+    f = tn.jit(lambda a, b: np.linalg.solve(a, b) + np.linalg.eigvalsh(a)[:, None])
+    wanted = np.linalg.solve(EVEN[0], STACK[0]) + np.linalg.eigvalsh(EVEN[0])[..., None]
+    np.testing.assert_allclose(tn.vmap(f)(EVEN[0], STACK[0]), wanted, rtol=1e-8)
+    for call, told in {
+        np.linalg.norm: "np.linalg.norm: .*use tn.linalg.vector_norm or tn.linalg.matrix_norm",
+        np.fft.rfft: "np.fft.rfft: .*use tn.fft.rfft; complex numbers are pairs",
+        np.trace: "np.trace: .*use tn.linalg.trace",
+        np.median: "np.median: .*use tn.sort and tn.take",
+        np.cumulative_sum: None,
+        np.nanstd: "use tn.std|there is none of that name",
+    }.items():
+        if told is None:
+            np.testing.assert_allclose(tn.jit(call)(TALL[0, 0]), call(TALL[0, 0]))
+            continue
+        with pytest.raises(tn.TracedValueError, match=told):
+            tn.jit(call)(TALL[0])

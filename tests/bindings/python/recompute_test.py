@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tn.checkpoint and the pass autodiff.recompute: the same values and gradients to the bit, draws
+too, in less memory."""
+
+import re
+
+import numpy as np
+import pytest
+import tenon as tn
+
+RANDOM = np.random.default_rng(2)
+WIDTH, LAYERS = 64, 8
+WEIGHTS = [
+    {
+        "a": RANDOM.normal(size=(WIDTH, 4 * WIDTH)) / 16,
+        "b": RANDOM.normal(size=(4 * WIDTH, WIDTH)) / 16,
+    }
+    for _ in range(LAYERS)
+]
+WEIGHTS = [{k: v.astype("float32") for k, v in w.items()} for w in WEIGHTS]
+X = RANDOM.normal(size=(256, WIDTH)).astype("float32")
+RECOMPUTE = {"autodiff.recompute": {}}
+
+
+def block(p, x):
+    centred = x - x.mean(-1, keepdims=True)
+    normal = centred / tn.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+    return x + tn.tanh(normal @ p["a"]) @ p["b"]
+
+
+def network(f):
+    def loss(params, x):
+        for p in params:
+            x = f(p, x)
+        return (x * x).mean()
+
+    return loss
+
+
+def batch(backend):  # the plain kernels take their time
+    return X[:4] if backend == "reference" else X
+
+
+def gradients(f, backend="reference"):
+    x = batch(backend)
+    g = tn.value_and_grad(network(f), backend=backend)
+    loss, grads = g(WEIGHTS, x)
+    return [loss, *(grads[i][k] for i in range(LAYERS) for k in "ab")], g
+
+
+def same(got, wanted):
+    for mine, other in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("backend", ["reference", None])
+def test_checkpoint_changes_no_bit(backend):
+    same(gradients(tn.checkpoint(block), backend)[0], gradients(block, backend)[0])
+
+
+def arena(made):
+    told = made.describe()
+    parts = [p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in told["partitions"]]
+    return max(parts) + told.get("arena_bytes", 0)
+
+
+def test_checkpoint_takes_less_memory():
+    kept, again = (gradients(f, None)[1] for f in (block, tn.checkpoint(block)))
+    if not arena(kept):
+        pytest.skip("the default backend here tells no arena")
+    # A block keeps its input alone, one value where it kept four of it and two as large together.
+    assert arena(again) < 0.5 * arena(kept)
+
+
+def test_checkpoint_is_a_function_like_others():
+    f = tn.checkpoint(lambda x, scale=2.0: tn.sin(x) * scale)
+    np.testing.assert_allclose(f(X[0]), np.sin(X[0]) * 2, rtol=1e-5)
+    np.testing.assert_allclose(
+        tn.grad(lambda x: f(x, scale=3.0).sum())(X[0]), np.cos(X[0]) * 3, rtol=1e-5
+    )
+    second = tn.grad(lambda x: tn.grad(lambda v: f(v).sum())(x).sum())
+    np.testing.assert_allclose(second(X[0]), -2 * np.sin(X[0]), rtol=1e-5, atol=1e-6)
+    many = tn.vmap(tn.grad(lambda x: f(x).sum()))
+    np.testing.assert_allclose(many(X[:3]), np.cos(X[:3]) * 2, rtol=1e-5)
+    pushed = tn.jvp(f, (X[0],), (np.ones_like(X[0]),))[1]
+    np.testing.assert_allclose(pushed, np.cos(X[0]) * 2, rtol=1e-5)
+    looped = tn.grad(lambda x: tn.fori_loop(0, 3, lambda i, s: tn.checkpoint(tn.sin)(s), x).sum())
+    plain = tn.grad(lambda x: tn.fori_loop(0, 3, lambda i, s: tn.sin(s), x).sum())
+    np.testing.assert_array_equal(looped(X[0]), plain(X[0]))
+
+
+def test_checkpoint_takes_what_it_uses_from_outside_and_gives_trees():
+    def loss(w, x, n):
+        f = tn.checkpoint(lambda v: {"y": v * w, "places": tn.argmax(v), "n": n + 1})
+        made = f(x)
+        return (made["y"] * tn.astype(made["n"], "float32")).sum()
+
+    by_w, by_x = tn.grad(loss, argnums=(0, 1))(X[0], X[1], np.int64(3))
+    np.testing.assert_allclose(by_w, 4 * X[1], rtol=1e-6)
+    np.testing.assert_allclose(by_x, 4 * X[0], rtol=1e-6)
+
+
+def test_checkpoint_repeats_its_draws():
+    f = tn.checkpoint(lambda x: tn.dropout(x, 0.5))
+
+    def both(x):
+        y = f(x)
+        return y.sum(), (y, f(x))
+
+    slope, (y, other) = tn.grad(both, has_aux=True)(X)
+    np.testing.assert_array_equal(slope != 0, y != 0)
+    assert 0.4 < (y == 0).mean() < 0.6
+    assert ((y == 0) != (other == 0)).mean() > 0.3, "each call draws other numbers"
+
+
+def dropping(p, x):
+    return tn.dropout(block(p, x), 0.25)
+
+
+@pytest.mark.parametrize("f", [block, dropping])
+@pytest.mark.parametrize("backend", ["reference", None])
+def test_the_pass_changes_no_bit(f, backend):
+    made = [
+        tn.Step(network(f), WEIGHTS, tn.optim.sgd(lr=0.1), backend=backend, joint=joint)
+        for joint in ({}, RECOMPUTE)
+    ]
+    for _ in range(2):
+        losses = [step(batch(backend)) for step in made]
+        np.testing.assert_array_equal(*losses)
+    for one, other in zip(*(step.parameters for step in made)):
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key])
+    told = made[1].joint_reports["autodiff.recompute"]
+    assert told["segments"] >= 2 and told["nodes_again"] > 10
+    if backend is None:  # few rows are nothing beside the gradients of weights
+        assert told["planned_peak"] < 0.7 * told["planned_peak_before"]
+        assert not arena(made[0]) or arena(made[1]) < 0.8 * arena(made[0])
+
+
+def test_the_first_of_three_is_free_until_its_turn():
+    def loss(w, x):
+        for i in range(3):
+            x = tn.tanh(x @ w[i])
+        return x.sum()
+
+    w = [RANDOM.normal(size=(8, 8)).astype("float32") for _ in range(3)]
+    kept, _ = tn.Step(loss, w, tn.optim.sgd(lr=0.1)).trace(X[:, :8])
+    again, _ = tn.Step(loss, w, tn.optim.sgd(lr=0.1), joint=RECOMPUTE).trace(X[:, :8])
+
+    def idle(text):  # the lines between the last forward and the first backward use of the first
+        lines = text.splitlines()
+        name = next(line for line in lines if "= Tanh(" in line).split(":")[0].strip()
+        uses = [
+            i for i, line in enumerate(lines) if re.search(rf"[(, ]{re.escape(name)}[,)]", line)
+        ]
+        loss = next(i for i, line in enumerate(lines) if "= ReduceSum(" in line)
+        return [i for i in uses if i > loss]
+
+    assert idle(kept.text()), "the backward part reads the first activation"
+    assert not idle(again.text()), "it reads one that is computed again"
+
+
+def test_what_is_no_joint_graph_is_refused():
+    model = tn.jit(lambda x: x * 2).trace(X)
+    with pytest.raises(tn.TenonError, match="expected a graph with gradients"):
+        model.apply("autodiff.recompute")

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results at the edges of what an operator allows, written out by hand or as NumPy gives them:
+// random samples reach them seldom, and a backend that has the same mistake would agree.
+
+#include <cmath>
+
+#include "plugins/plugin_session.hpp"
+
+namespace tenon::test {
+namespace {
+
+class Edges : public PluginTest {
+ protected:
+  // What a node gives, whose text is the right side of an assignment, on the backend "reference".
+  std::vector<float> run(std::string_view constants, std::string_view type, std::string_view node) {
+    EXPECT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
+    std::string text =
+        cat("graph {\n", constants, "  %y: ", type, " = ", node, " @n\n  output y = %y\n}\n");
+    tn_graph* raw = nullptr;
+    EXPECT_EQ(text_of(Status(services.graph->parse(ctx_, str(text), &raw))), "");
+    if (!raw) return {};
+    OwnedGraph owned = OwnedGraph::take(raw);
+    tn_plan* plan = nullptr;
+    EXPECT_EQ(
+        text_of(Status(tenon_compile(session_, raw, str(R"({"backend": "reference"})"), &plan))),
+        "");
+    if (!plan) return {};
+    Collected results(ctx_);
+    EXPECT_EQ(text_of(Status(tenon_run(plan, nullptr, 0, &results.raw, nullptr))), "");
+    services.eval->release(plan);
+    return results.tensors.empty() ? std::vector<float>() : results.numbers<float>(0);
+  }
+  std::vector<float> padded(std::string_view pads, std::string_view size, std::string_view mode) {
+    std::string constants =
+        cat("  constant %x: f32[4] = [0, 1, 2, 3]\n  constant %p: i64[2] = ", pads, "\n");
+    return run(constants, cat("f32[", size, "]"), cat("Pad(%x, %p) {mode = \"", mode, "\"}"));
+  }
+};
+
+// numpy.pad of x[1:], and of x[:-1].
+TEST_F(Edges, PadRepeatsWhatNegativePadsLeave) {
+  EXPECT_EQ(padded("[-1, 4]", "7", "wrap"), (std::vector<float>{1, 2, 3, 1, 2, 3, 1}));
+  EXPECT_EQ(padded("[-1, 4]", "7", "reflect"), (std::vector<float>{1, 2, 3, 2, 1, 2, 3}));
+  EXPECT_EQ(padded("[-1, 2]", "5", "edge"), (std::vector<float>{1, 2, 3, 3, 3}));
+  EXPECT_EQ(padded("[3, -1]", "6", "wrap"), (std::vector<float>{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(padded("[-1, 1]", "4", "constant"), (std::vector<float>{1, 2, 3, 0}));
+}
+
+// numpy.hanning(1), numpy.hamming(1), numpy.blackman(1).
+TEST_F(Edges, WindowOfOneEntryIsOne) {
+  for (std::string_view type : {"HannWindow", "HammingWindow", "BlackmanWindow"})
+    EXPECT_EQ(run("  constant %n: i64[] = [1]\n", "f32[1]", cat(type, "(%n) {periodic = 0}")),
+              std::vector<float>{1});
+}
+
+// A sample without frames: no way to say a label (PyTorch's ctc_loss), the only way to say none.
+TEST_F(Edges, CtcOfNoFramesIsImpossibleOrCertain) {
+  std::string constants =
+      "  constant %x: f32[2, 1, 2] = [1, 2, 3, 4]\n  constant %t: i64[2, 1] = [1, -1]\n"
+      "  constant %n: i64[2] = [0, 0]\n";
+  EXPECT_EQ(run(constants, "f32[2]", "tenon:CtcLoss(%x, %t, %n)"),
+            (std::vector<float>{HUGE_VALF, 0}));
+  EXPECT_EQ(run(constants, "f32[2, 1, 2]", "tenon:CtcLossGrad(%x, %t, %n)"),
+            (std::vector<float>{0, 0, 0, 0}));
+}
+
+// Sizes and numbers that would lead outside of the matrix are refused when they come at run time.
+TEST_F(Edges, MelWeightsOfSizesThatCannotBeAreRefused) {
+  auto refused = [&](std::string_view length, std::string_view upper) {
+    EXPECT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
+    std::string text =
+        cat("graph {\n  input %x: i64[]\n  input %e: f32[]\n  constant %b: i64[] = [3]\n"
+            "  constant %r: i64[] = [8000]\n  constant %l: f32[] = [0]\n"
+            "  %y: f32[?, ?] = MelWeightMatrix(%b, %x, %r, %l, %e) @n\n  output y = %y\n}\n");
+    tn_graph* raw = nullptr;
+    std::string parsed = text_of(Status(services.graph->parse(ctx_, str(text), &raw)));
+    if (!raw) return parsed;
+    OwnedGraph owned = OwnedGraph::take(raw);
+    tn_plan* plan = nullptr;
+    std::string made =
+        text_of(Status(tenon_compile(session_, raw, str(R"({"backend": "reference"})"), &plan)));
+    if (!plan) return made;
+    auto size = Tensor::of<int64_t>(ctx_, TN_I64, {},
+                                    std::vector<int64_t>{std::stoll(std::string(length))});
+    auto edge = Tensor::of<float>(ctx_, TN_F32, {}, std::vector{std::stof(std::string(upper))});
+    DLTensor x = size->dl(), e = edge->dl();
+    const DLTensor* in[] = {&x, &e};
+    Collected results(ctx_);
+    std::string said = text_of(Status(tenon_run(plan, in, 2, &results.raw, nullptr)));
+    services.eval->release(plan);
+    return said;
+  };
+  EXPECT_NE(refused("9223372036854775807", "3500").find("dft_length"), std::string::npos);
+  EXPECT_NE(refused("16", "inf").find("upper_edge_hertz"), std::string::npos);
+  EXPECT_EQ(refused("16", "3500"), "");
+}
+
+}  // namespace
+}  // namespace tenon::test
