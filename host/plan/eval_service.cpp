@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service "tenon.host.eval/1": making plans, choosing the compiled form for the shapes at hand,
 // and telling what a plan is.
+#include <functional>
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "graph/edit.hpp"
@@ -46,9 +49,6 @@ Result<PlanOptions> read_options(std::string_view text) {
     } else {
       out.rest[key] = value;
     }
-  }
-  if (std::find(out.backends.begin(), out.backends.end(), "reference") == out.backends.end()) {
-    out.backends.emplace_back("reference");
   }
   return out;
 }
@@ -114,17 +114,47 @@ Status open_backend(
   return {};
 }
 
+Status add_backend(tn_plan* plan, const std::string& id, const json& rest, json* unknown) {
+  auto use = std::make_unique<BackendUse>();
+  TN_CHECK(open_backend(plan->ctx, id, rest, unknown, use.get()));
+  use->last_resort = id == "reference" && !plan->backends.empty();
+  plan->backends.push_back(std::move(use));
+  return {};
+}
+
+// Where nobody names a backend: the one that asks for it most ("preference" in its schema, above
+// 0) of those that find a device here. This is the only place that decides it.
+Status add_default_backend(tn_plan* plan, const json& rest, json* unknown) {
+  json all = json::parse(plan->ctx->session->registry->list_components("tenon.backend/1"));
+  std::multimap<int64_t, std::string, std::greater<>> wanted;
+  for (const json& one : all) {
+    const json& schema = one["schema"];
+    int64_t preference = schema.is_object() ? schema.value("preference", int64_t{0}) : 0;
+    if (preference > 0) wanted.emplace(preference, one["id"]);
+  }
+  for (const auto& [preference, id] : wanted) {
+    json left = *unknown;
+    Status added = add_backend(plan, id, rest, &left);
+    if (added.code() == TN_NOT_FOUND || added.code() == TN_UNAVAILABLE) continue;
+    *unknown = std::move(left);
+    return added;
+  }
+  return {};
+}
+
 Status open_backends(tn_plan* plan, const PlanOptions& options) {
   json unknown = options.rest;
+  bool names_reference = false;
   unknown.erase("deterministic");  // a backend without this option is so anyway
   for (const std::string& id : options.backends) {
-    auto use = std::make_unique<BackendUse>();
-    TN_CHECK(open_backend(plan->ctx, id, options.rest, &unknown, use.get()));
-    use->last_resort = id == "reference" && !plan->backends.empty();
-    plan->backends.push_back(std::move(use));
+    TN_CHECK(add_backend(plan, id, options.rest, &unknown));
+    names_reference = names_reference || id == "reference";
   }
+  if (options.backends.empty()) TN_CHECK(add_default_backend(plan, options.rest, &unknown));
+  if (!names_reference) TN_CHECK(add_backend(plan, "reference", options.rest, &unknown));
+  unknown.erase("threads");  // a backend without threads of its own runs the same with any number
   if (!unknown.empty()) {
-    return invalid(cat("plan options: no backend of this plan (", options.backends[0],
+    return invalid(cat("plan options: no backend of this plan (", plan->backends[0]->id,
                        ") has an option ", unknown.begin().key()));
   }
   return {};
@@ -206,7 +236,11 @@ json part_json(tn_plan* plan, const Step& step) {
 
 tn_status* describe(tn_plan* plan, const tn_sink* sink) {
   return guarded([&]() -> Status {
-    json out = {{"partitions", json::array()}, {"fallback_nodes", json::array()}};
+    json out = {{"backends", json::array()},
+                {"partitions", json::array()},
+                {"fallback_nodes", json::array()}};
+    for (const auto& use : plan->backends)
+      out["backends"].push_back(use->id);
     for (const Fallback& f : fallbacks_of(plan))
       out["fallback_nodes"].push_back({{"node", f.node}, {"op", f.op}, {"why", f.why}});
     if (std::shared_ptr<Compiled> compiled = last_used(plan)) {

@@ -39,7 +39,8 @@ class Reading {
     if (text_.rows() == first_) return invalid(who_ + ": a header and no rows");
     TN_TRY(label, label_column());
     if (label && text_.width == 1) return invalid(who_ + ": only a label column, no features");
-    TN_CHECK(features(table, label));
+    TN_TRY(columns, feature_columns(label));
+    TN_CHECK(features(table, columns));
     return label ? labels(table, *label) : Status();
   }
 
@@ -59,26 +60,41 @@ class Reading {
     return false;
   }
 
-  Result<std::optional<uint64_t>> label_column() const {
-    std::string name = options_.text("label");
-    if (name.empty()) return std::optional<uint64_t>();
+  // By its name in the header, or its number; -1 is the last.
+  Result<uint64_t> column(std::string_view option, const std::string& name) const {
     for (uint64_t c = 0; first_ && c < text_.width; ++c)
-      if (trimmed(text_.at(0, c)) == name) return std::optional(c);
+      if (trimmed(text_.at(0, c)) == name) return c;
     std::optional<double> number = number_in(name);
     double width = static_cast<double>(text_.width);
     if (number && *number == std::floor(*number) && *number >= -width && *number < width)
-      return std::optional(static_cast<uint64_t>(*number < 0 ? *number + width : *number));
-    return invalid(cat(who_, ": option label: expected a column's name or a number below ",
+      return static_cast<uint64_t>(*number < 0 ? *number + width : *number);
+    return invalid(cat(who_, ": option ", option, ": expected a column's name or a number below ",
                        text_.width, ", got '", name, "'"));
   }
 
-  Status features(ArrayTable* table, std::optional<uint64_t> label) const {
-    uint64_t columns = text_.width - (label ? 1 : 0);
+  Result<std::optional<uint64_t>> label_column() const {
+    std::string name = options_.text("label");
+    if (name.empty()) return std::optional<uint64_t>();
+    TN_TRY(found, column("label", name));
+    return std::optional(found);
+  }
+
+  Result<std::vector<uint64_t>> feature_columns(std::optional<uint64_t> label) const {
+    std::vector<uint64_t> out;
+    for (const std::string& name : options_.texts("columns")) {
+      TN_TRY(found, column("columns", name));
+      out.push_back(found);
+    }
+    for (uint64_t c = 0; !options_.has("columns") && c < text_.width; ++c)
+      if (c != label) out.push_back(c);
+    return Result<std::vector<uint64_t>>(std::move(out));
+  }
+
+  Status features(ArrayTable* table, const std::vector<uint64_t>& columns) const {
     auto values = std::make_shared<std::vector<float>>();
-    values->reserve(rows() * columns);
+    values->reserve(rows() * columns.size());
     for (uint64_t r = first_; r < text_.rows(); ++r) {
-      for (uint64_t c = 0; c < text_.width; ++c) {
-        if (c == label) continue;
+      for (uint64_t c : columns) {
         std::optional<double> number = number_in(text_.at(r, c));
         if (!number)
           return invalid(cat(who_, ": line ", text_.lines[r], ", column ", c + 1,
@@ -87,8 +103,9 @@ class Reading {
       }
     }
     std::string_view bytes(reinterpret_cast<const char*>(values->data()), values->size() * 4);
-    return table->add({options_.text("field"), TN_F32, {static_cast<int64_t>(columns)}, bytes},
-                      rows(), values);
+    return table->add(
+        {options_.text("field"), TN_F32, {static_cast<int64_t>(columns.size())}, bytes}, rows(),
+        values);
   }
 
   Status labels(ArrayTable* table, uint64_t column) const {
@@ -134,10 +151,11 @@ class Csv : public ArrayTable {
  public:
   static Result<Csv> create(tn_ctx* ctx, const Options& options) {
     TN_TRY(file, File::open(ctx, options.text("path")));
-    std::string separator = options.text("separator");
-    if (separator.size() != 1 || separator == "\"" || separator == "\n")
-      return invalid(cat("option separator: expected one character, got '", separator, "'"));
-    TN_TRY(text, parse_csv(file.bytes(), separator[0], file.path()));
+    std::string delimiter = options.text("delimiter");
+    if (delimiter == "\\t" || delimiter == "tab") delimiter = "\t";
+    if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n")
+      return invalid(cat("option delimiter: expected one character, got '", delimiter, "'"));
+    TN_TRY(text, parse_csv(file.bytes(), delimiter[0], file.path()));
     Csv out;
     TN_CHECK(Reading(options, std::move(text), file.path()).into(&out));
     return out;
@@ -155,7 +173,9 @@ TENON_DATASET(csv, tenon::datasets::Csv, "datasets.csv", "a table of numbers in 
                "description": "whether row 1 names the columns; auto: when it is not all numbers"},
     "label": {"type": "string", "default": "",
               "description": "the label's column: a name, or a number from 0 (-1 the last); empty: none"},
-    "separator": {"type": "string", "default": ",", "description": "between cells"},
+    "delimiter": {"type": "string", "default": ",", "description": "between cells: one character, or tab"},
+    "columns": {"type": ["array", "string"], "items": {"type": "string"},
+                "description": "columns of features in this order, by name or number; default: all but the label"},
     "field": {"type": "string", "default": "x", "description": "name of the float32 field of features"},
     "label_field": {"type": "string", "default": "label", "description": "name of the label's field"}},
   "required": ["path"]})")

@@ -11,7 +11,14 @@ static_assert(std::endian::native == std::endian::little, "files here are read a
 Result<File> File::open(tn_ctx* ctx, const std::string& path) {
   tn_blob* blob = nullptr;
   TN_CHECK(services.blob->open(ctx, str(path), &blob));
-  File file(blob, path);
+  Result<File> file = of(blob);
+  services.blob->release(blob);
+  return file;
+}
+
+Result<File> File::of(tn_blob* blob) {
+  services.blob->retain(blob);
+  File file(blob, std::string(view(services.blob->path(blob))));
   uint64_t size = services.blob->size(blob);
   const void* data = nullptr;
   if (size > 0) TN_CHECK(services.blob->map(blob, 0, size, &data));

@@ -14,6 +14,7 @@ namespace tenon::datasets {
 class File {
  public:
   static Result<File> open(tn_ctx* ctx, const std::string& path);
+  static Result<File> of(tn_blob* blob);  // another reference
   File(File&& other) noexcept
       : blob_(std::exchange(other.blob_, nullptr)), bytes_(other.bytes_), path_(other.path_) {}
   File& operator=(File&&) = delete;

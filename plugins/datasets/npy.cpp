@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "npy.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "file.hpp"
@@ -11,13 +12,12 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 
 struct Code {
-  std::string_view text;
+  std::string_view text;  // behind the mark of the byte order
   uint32_t dtype;
 };
 constexpr Code kCodes[] = {
-    {"<f2", TN_F16}, {"<f4", TN_F32},  {"<f8", TN_F64}, {"|i1", TN_I8},  {"<i2", TN_I16},
-    {"<i4", TN_I32}, {"<i8", TN_I64},  {"|u1", TN_U8},  {"<u2", TN_U16}, {"<u4", TN_U32},
-    {"<u8", TN_U64}, {"|b1", TN_BOOL}, {"<i1", TN_I8},  {"<u1", TN_U8},
+    {"f2", TN_F16}, {"f4", TN_F32}, {"f8", TN_F64}, {"b1", TN_BOOL}, {"i1", TN_I8},  {"i2", TN_I16},
+    {"i4", TN_I32}, {"i8", TN_I64}, {"u1", TN_U8},  {"u2", TN_U16},  {"u4", TN_U32}, {"u8", TN_U64},
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -35,23 +35,25 @@ std::string_view after_key(std::string_view header, std::string_view key) {
   return trimmed(rest.substr(1));
 }
 
-Result<uint32_t> read_dtype(std::string_view header, const std::string& who) {
+// What is no array of numbers is UNIMPLEMENTED: others of the same archive can be read.
+Status read_dtype(std::string_view header, const std::string& who, NpyArray* out) {
   std::string_view text = after_key(header, "descr");
   if (text.empty()) return invalid(who + ": npy header has no descr");
-  if (text[0] == '[') return invalid(who + ": a record array, expected one element type");
+  if (text[0] == '[') return unsupported(who + ": a record array, expected one element type");
   size_t end = text.find('\'', 1);
   if (text[0] != '\'' || end == std::string_view::npos)
     return invalid(who + ": npy header: descr is no text");
   std::string_view code = text.substr(1, end - 1);
+  out->swapped = code.starts_with('>');
   for (const Code& known : kCodes)
-    if (known.text == code) return known.dtype;
+    if (code.substr(std::min<size_t>(1, code.size())) == known.text) out->dtype = known.dtype;
+  if (code == "bfloat16") out->dtype = TN_BF16;
+  if (out->dtype != TN_DTYPE_NONE) return {};
   if (code.find('O') != std::string_view::npos)
-    return invalid(who +
-                   ": holds pickled Python objects, which are never loaded; save it with a "
-                   "numeric dtype");
-  if (code[0] == '>')
-    return invalid(cat(who, ": big-endian (", code, "); save it with dtype.newbyteorder('<')"));
-  return invalid(cat(who, ": expected a float, int, uint or bool dtype, got ", code));
+    return unsupported(who +
+                       ": holds pickled Python objects, which are never loaded; save it with a "
+                       "numeric dtype");
+  return unsupported(cat(who, ": expected a float, int, uint or bool dtype, got ", code));
 }
 
 Result<std::vector<int64_t>> read_shape(std::string_view header, const std::string& who) {
@@ -93,12 +95,11 @@ Result<NpyArray> parse_npy(std::string_view bytes, const std::string& who) {
   if (!holds(bytes, start, length)) return invalid(who + ": truncated npy header");
   std::string_view header = bytes.substr(start, length);
   NpyArray out;
-  TN_TRY(dtype, read_dtype(header, who));
+  TN_CHECK(read_dtype(header, who, &out));
   TN_TRY(shape, read_shape(header, who));
-  out.dtype = dtype;
   out.shape = shape;
   out.fortran = after_key(header, "fortran_order").substr(0, 4) == "True";
-  uint64_t need = TN_DTYPE_BITS(dtype) / 8;
+  uint64_t need = TN_DTYPE_BITS(out.dtype) / 8;
   for (int64_t dim : out.shape)
     if (__builtin_mul_overflow(need, static_cast<uint64_t>(dim), &need))
       return invalid(who + ": npy header: the shape's size overflows");
@@ -110,12 +111,12 @@ Result<NpyArray> parse_npy(std::string_view bytes, const std::string& who) {
   return out;
 }
 
-std::string to_c_order(const NpyArray& array) {
-  if (!array.fortran || array.shape.size() < 2) return std::string(array.data);
-  size_t width = TN_DTYPE_BITS(array.dtype) / 8;
-  std::vector<int64_t> stride(array.shape.size()), index(array.shape.size(), 0);
+std::string to_plain(const NpyArray& array) {
+  const size_t width = TN_DTYPE_BITS(array.dtype) / 8, rank = array.shape.size();
+  std::vector<int64_t> stride(rank), index(rank, 0);
   int64_t step = 1;
-  for (size_t axis = 0; axis < array.shape.size(); ++axis) {
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t axis = array.fortran ? i : rank - 1 - i;
     stride[axis] = step;
     step *= array.shape[axis];
   }
@@ -123,7 +124,8 @@ std::string to_c_order(const NpyArray& array) {
   int64_t from = 0;
   for (size_t at = 0; at < out.size(); at += width) {
     std::memcpy(&out[at], array.data.data() + static_cast<size_t>(from) * width, width);
-    for (size_t axis = index.size(); axis-- > 0;) {
+    if (array.swapped) std::reverse(&out[at], &out[at] + width);
+    for (size_t axis = rank; axis-- > 0;) {
       from += stride[axis];
       if (++index[axis] < array.shape[axis]) break;
       from -= index[axis] * stride[axis];

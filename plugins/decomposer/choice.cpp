@@ -56,7 +56,6 @@ Choice Choice::read(const Options& options) {
   out.measure = options.flag("measure");
   out.allow_slower = options.flag("allow_slower");
   out.backends = options.texts("backend");
-  if (out.backends.empty()) out.backends = {"onednn", "reference"};
   out.seed = static_cast<uint64_t>(options.integer("seed"));
   return out;
 }

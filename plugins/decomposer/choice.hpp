@@ -43,24 +43,24 @@ Verdict judge(const Method& method, const Choice& choice, Node node);
 void judge_times(const Choice& choice, Verdict* verdict);
 
 // These options in a component's schema, JSON without braces.
-#define TENON_CHOICE_OPTIONS                                                         \
-  R"("max_error": {"type": "number", "exclusiveMinimum": 0, "default": 1,)"          \
-  R"("description": "layers with a larger relative error are left alone"},)"         \
-  R"("max_ratio": {"type": "number", "exclusiveMinimum": 0, "default": 0.6,)"        \
-  R"("description": "layers are left alone when the error is more than this share )" \
-  R"(of a random weight's"},)"                                                       \
-  R"("measure": {"type": "boolean", "default": false,)"                              \
-  R"("description": "refuse by measured time, not by FLOPs"},)"                      \
-  R"("allow_slower": {"type": "boolean", "default": false,)"                         \
-  R"("description": "replace layers even when that is slower or more work"},)"       \
-  R"("backend": {"type": ["array", "string"], "items": {"type": "string"},)"         \
-  R"("description": "measures; the first that is there of: onednn, reference"},)"    \
-  R"("only": {"type": ["array", "string"], "items": {"type": "string"},)"            \
-  R"("description": "nodes to decompose: patterns of names, operators or scopes, )"  \
-  R"(with * and ?"},)"                                                               \
-  R"("skip": {"type": ["array", "string"], "items": {"type": "string"},)"            \
-  R"("description": "nodes to leave alone: patterns likewise"},)"                    \
-  R"("seed": {"type": "integer", "minimum": 0, "default": 0,)"                       \
+#define TENON_CHOICE_OPTIONS                                                                         \
+  R"("max_error": {"type": "number", "exclusiveMinimum": 0, "default": 1,)"                          \
+  R"("description": "layers with a larger relative error are left alone"},)"                         \
+  R"("max_ratio": {"type": "number", "exclusiveMinimum": 0, "default": 0.6,)"                        \
+  R"("description": "layers are left alone when the error is more than this share )"                 \
+  R"(of a random weight's"},)"                                                                       \
+  R"("measure": {"type": "boolean", "default": false,)"                                              \
+  R"("description": "refuse by measured time, not by FLOPs"},)"                                      \
+  R"("allow_slower": {"type": "boolean", "default": false,)"                                         \
+  R"("description": "replace layers even when that is slower or more work"},)"                       \
+  R"("backend": {"type": ["array", "string"], "items": {"type": "string"},)"                         \
+  R"("description": "measures: the first that is there; default: what this machine is best with"},)" \
+  R"("only": {"type": ["array", "string"], "items": {"type": "string"},)"                            \
+  R"("description": "nodes to decompose: patterns of names, operators or scopes, )"                  \
+  R"(with * and ?"},)"                                                                               \
+  R"("skip": {"type": ["array", "string"], "items": {"type": "string"},)"                            \
+  R"("description": "nodes to leave alone: patterns likewise"},)"                                    \
+  R"("seed": {"type": "integer", "minimum": 0, "default": 0,)"                                       \
   R"("description": "of the random weights compared with"})"
 
 }  // namespace tenon::decomposer

@@ -5,52 +5,20 @@
 #include <chrono>
 #include <limits>
 
-#include <nlohmann/json.hpp>
+#include "tenon/sdk/plan.hpp"
 
 namespace tenon::decomposer {
 namespace {
 
 constexpr int kRounds = 15;
 
-// One layer compiled, with its input and memory for its result.
-class Timed {
- public:
-  Timed() = default;
-  Timed(const Timed&) = delete;
-  ~Timed() {
-    if (plan_) services.eval->release(plan_);
-  }
-
-  Status compile(tn_ctx* ctx, const tn_graph* graph, std::string_view backend) {
-    ctx_ = ctx;
-    std::string options = nlohmann::json{{"backend", backend}}.dump();
-    return Status(services.eval->compile(ctx, graph, nullptr, 0, str(options), &plan_));
-  }
-  Result<double> run(const DLTensor& input, const Cancel& cancel) {
-    const DLTensor* in[] = {&input};
-    tn_outputs outputs{this, get};
-    auto start = std::chrono::steady_clock::now();
-    TN_CHECK(services.eval->run(plan_, in, 1, &outputs, cancel.raw()));
-    std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
-    return passed.count();
-  }
-
- private:
-  static tn_status* get(void* self, uint64_t, const DLTensor* proto, DLTensor* out) {
-    return guard([&]() -> Status {
-      auto* timed = static_cast<Timed*>(self);
-      if (!timed->result_) {
-        TN_TRY(made, Tensor::zeros(timed->ctx_, dtype_of(*proto), shape_of(*proto)));
-        timed->result_ = made;
-      }
-      *out = timed->result_.dl();
-      return {};
-    });
-  }
-  tn_ctx* ctx_ = nullptr;
-  tn_plan* plan_ = nullptr;
-  Tensor result_;
-};
+// Milliseconds of one run.
+Result<double> timed(Plan& plan, const DLTensor& input, const Cancel& cancel) {
+  auto start = std::chrono::steady_clock::now();
+  TN_CHECK(plan.run({&input, 1}, cancel.raw()));
+  std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
+  return passed.count();
+}
 
 // The layer alone, as a graph with one input whose open sizes are 1.
 Result<OwnedGraph> alone(const Layer& layer, Type* input) {
@@ -99,22 +67,16 @@ Result<Times> measure(tn_ctx* ctx,
   TN_TRY(before, alone(layer, &type));
   TN_TRY(after, replaced(before, layer, steps));
   TN_TRY(input, random_input(ctx, type));
-  Timed old_layer, new_layers;
-  Times times{std::numeric_limits<double>::max(), std::numeric_limits<double>::max(), ""};
-  Status last = unsupported("no backend is named");
-  for (const std::string& backend : backends) {
-    last = old_layer.compile(ctx, before.get(), backend);
-    if (last.ok()) times.backend = backend;
-    if (last.ok() || (last.code() != TN_NOT_FOUND && last.code() != TN_UNAVAILABLE)) break;
-  }
-  TN_CHECK(std::move(last));
-  TN_CHECK(new_layers.compile(ctx, after.get(), times.backend));
+  TN_TRY(old_layer, Plan::on_first(ctx, before.view(), {}, backends));
+  Times times{std::numeric_limits<double>::max(), std::numeric_limits<double>::max(),
+              old_layer.backend()};
+  TN_TRY(new_layers, Plan::on_first(ctx, after.view(), {}, {times.backend}));
   DLTensor view = input.dl();
   // The first round takes memory and wakes threads up, and others compete at any time: the fastest
   // of rounds taken in turns says most.
   for (int round = 0; round <= kRounds; ++round) {
-    TN_TRY(old_ms, old_layer.run(view, cancel));
-    TN_TRY(new_ms, new_layers.run(view, cancel));
+    TN_TRY(old_ms, timed(old_layer, view, cancel));
+    TN_TRY(new_ms, timed(new_layers, view, cancel));
     if (round == 0) continue;
     times.before_ms = std::min(times.before_ms, old_ms);
     times.after_ms = std::min(times.after_ms, new_ms);

@@ -305,7 +305,7 @@ TENON_BACKEND(onednn,
               tenon::onednn::OneDnn,
               "onednn",
               "CPU by oneDNN: int8, bf16 and fp32, fused, with layouts chosen for the whole graph",
-              R"({"properties": {
+              R"({"preference": 10, "properties": {
   "precision": {"type": "string", "enum": ["fp32", "bf16", "int8"], "default": "fp32",
                 "description": "how real numbers are kept between nodes; quantized nodes run in int8 in any case, and bf16 needs AVX-512: fp32 elsewhere, with a warning"},
   "winograd": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",

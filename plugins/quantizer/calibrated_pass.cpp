@@ -54,7 +54,7 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   TN_CHECK(check_skipped(graph, choices_.skip));
   TN_TRY(assignment, Assignment::make(graph, choices_));
   TN_CHECK(check_something_taken(assignment));
-  TN_TRY(feed, DataFeed::make(ctx_, data_, graph, samples_, batch_));
+  TN_TRY(feed, Feed::make(ctx_, data_, graph, calibration_feed(samples_, batch_)));
   TN_TRY(calibrated, calibrate(ctx_, graph, assignment.observed(), &feed, plan_, cancel));
   std::vector<tn_range> ranges = group_ranges(assignment, calibrated.ranges);
   std::vector<Params> groups;

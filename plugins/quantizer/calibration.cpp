@@ -13,16 +13,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "quantizer.observer.";
 
-class Plan {
- public:
-  Plan() = default;
-  Plan(const Plan&) = delete;
-  ~Plan() {
-    if (raw) services.eval->release(raw);
-  }
-  tn_plan* raw = nullptr;
-};
-
 // "expected one of entropy, minmax, ...": the known observers, ours by their last word.
 std::string known_observers(tn_ctx* ctx) {
   StringSink text;
@@ -58,30 +48,6 @@ Result<std::vector<Component>> make_observers(tn_ctx* ctx,
   return out;
 }
 
-// Compiles on the first backend that is there.
-Status compile(tn_ctx* ctx,
-               Graph graph,
-               const std::vector<Value>& values,
-               const CalibrationPlan& plan,
-               Plan* out,
-               std::string* backend) {
-  std::vector<tn_value_id> taps;
-  for (Value v : values)
-    taps.push_back(v.id);
-  Status last;
-  for (const std::string& id : plan.backends) {
-    std::string options = nlohmann::json{{"backend", id}}.dump();
-    last = Status(
-        services.eval->compile(ctx, graph.raw, taps.data(), taps.size(), str(options), &out->raw));
-    if (last.ok()) {
-      *backend = id;
-      return {};
-    }
-    if (last.code() != TN_NOT_FOUND && last.code() != TN_UNAVAILABLE) break;
-  }
-  return std::move(last).in("calibration");
-}
-
 uint64_t count_not_finite(const DLTensor& tensor) {
   uint64_t bad = 0;
   with_numbers(tensor, [&](const auto* data) {
@@ -103,15 +69,14 @@ uint64_t count_not_finite(const DLTensor& tensor) {
 Status show(tn_ctx* ctx,
             const std::vector<Value>& values,
             const std::vector<Component>& observers,
-            const Buffers& results,
-            size_t first,
+            const Plan& results,
             bool refuse,
             const std::string& batch) {
   std::vector<Status> failures(values.size());
   parallel_for(ctx, values.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       failures[i] = Status(guard([&]() -> Status {
-        DLTensor tensor = results[first + i].dl();
+        DLTensor tensor = results[results.n_outputs() + i].dl();
         uint64_t bad = refuse ? count_not_finite(tensor) : 0;
         if (bad > 0)
           return invalid(cat("calibration: value ", values[i].name(), ": ", bad, " of ",
@@ -134,7 +99,6 @@ CalibrationPlan CalibrationPlan::from(const Options& options) {
   out.observer = options.text("observer");
   out.observer_options = options.text("observer_options");
   out.backends = options.texts("backend");
-  if (out.backends.empty()) out.backends = {"onednn", "reference"};
   out.refuse_not_finite = options.text("non_finite") == "refuse";
   return out;
 }
@@ -142,24 +106,21 @@ CalibrationPlan CalibrationPlan::from(const Options& options) {
 Result<Calibrated> calibrate(tn_ctx* ctx,
                              Graph graph,
                              const std::vector<Value>& values,
-                             DataFeed* feed,
+                             Feed* feed,
                              const CalibrationPlan& plan,
                              const Cancel& cancel) {
   TN_TRY(observers, make_observers(ctx, plan, values.size()));
   Calibrated out;
-  Plan compiled;
-  TN_CHECK(compile(ctx, graph, values, plan, &compiled, &out.backend));
-  size_t n_outputs = graph.outputs().size();
-  Buffers results(ctx, n_outputs + values.size());
+  Result<Plan> compiled = Plan::on_first(ctx, graph, values, plan.backends);
+  if (!compiled.ok()) return std::move(compiled).status().in("calibration");
+  out.backend = compiled->backend();
   Progress progress(ctx, "calibrating", feed->samples());
   for (uint64_t b = 0; b < feed->batches(); ++b) {
     TN_CHECK(cancel.check());
-    TN_TRY(inputs, feed->load(b));
-    Status ran(services.eval->run(compiled.raw, inputs.data(), inputs.size(), results.outputs(),
-                                  cancel.raw()));
+    TN_TRY(batch, feed->load(b));
+    Status ran = compiled->run(batch.inputs, cancel.raw());
     if (!ran.ok()) return std::move(ran).in(cat("calibration: ", feed->batch_text(b)));
-    TN_CHECK(show(ctx, values, observers, results, n_outputs, plan.refuse_not_finite,
-                  feed->batch_text(b)));
+    TN_CHECK(show(ctx, values, observers, *compiled, plan.refuse_not_finite, feed->batch_text(b)));
     progress.update(feed->samples() * (b + 1) / feed->batches());
   }
   for (size_t i = 0; i < values.size(); ++i) {

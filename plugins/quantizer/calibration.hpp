@@ -7,21 +7,24 @@
 
 #include "tenon/role/observer.h"
 
-#include "tenon/sdk/run.hpp"
-
-#include "data_feed.hpp"
+#include "tenon/sdk/feed.hpp"
 
 namespace tenon::quantizer {
 
 struct CalibrationPlan {
   std::string observer;               // id, or the last word of one of ours
   std::string observer_options;       // JSON object, or empty
-  std::vector<std::string> backends;  // tried in this order; the first that is there serves
+  std::vector<std::string> backends;  // the first that is there; empty: the machine's
   bool symmetric = false;
   bool refuse_not_finite = true;
 
   static CalibrationPlan from(const Options& options);  // `symmetric` is the pass's to say
 };
+
+// Whole batches only: a sample that is seen twice would count twice.
+inline FeedPlan calibration_feed(uint64_t samples, uint64_t batch) {
+  return {.user = "calibration", .usual = batch, .samples = samples, .rest = Rest::kLeftOut};
+}
 
 struct Calibrated {
   std::vector<tn_range> ranges;  // one per value
@@ -32,7 +35,7 @@ struct Calibrated {
 Result<Calibrated> calibrate(tn_ctx* ctx,
                              Graph graph,
                              const std::vector<Value>& values,
-                             DataFeed* feed,
+                             Feed* feed,
                              const CalibrationPlan& plan,
                              const Cancel& cancel);
 

@@ -35,7 +35,7 @@ class Observe {
       values.insert(values.end(), one.values.begin(), one.values.end());
     CalibrationPlan plan = plan_;
     plan.symmetric = all[0].is_signed;
-    TN_TRY(feed, DataFeed::make(ctx_, data_, {raw}, samples_, batch_));
+    TN_TRY(feed, Feed::make(ctx_, data_, {raw}, calibration_feed(samples_, batch_)));
     TN_TRY(calibrated, calibrate(ctx_, {raw}, values, &feed, plan, cancel));
     TN_TRY(edit, Edit::begin(raw));
     nlohmann::ordered_json report = nlohmann::ordered_json::array();

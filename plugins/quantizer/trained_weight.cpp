@@ -7,8 +7,7 @@
 #include <unordered_set>
 
 #include "tenon/sdk/build.hpp"
-
-#include "buffers.hpp"
+#include "tenon/sdk/plan.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -111,16 +110,12 @@ Status round_weights(tn_ctx* ctx,
   tn_graph* raw = nullptr;
   TN_CHECK(Status(services.graph->extract(graph.raw, nodes.data(), nodes.size(), &raw)));
   OwnedGraph part = OwnedGraph::take(raw);
-  tn_plan* plan = nullptr;
-  TN_CHECK(Status(services.eval->compile(ctx, raw, nullptr, 0, str("{}"), &plan)));
+  TN_TRY(plan, Plan::on_first(ctx, part.view(), {}, {"reference"}));
+  TN_CHECK(plan.run({}, cancel.raw()));
   std::vector<Value> results = part.view().outputs();
-  Buffers buffers(ctx, results.size());
-  Status ran(services.eval->run(plan, nullptr, 0, buffers.outputs(), cancel.raw()));
-  services.eval->release(plan);
-  TN_CHECK(std::move(ran));
   std::map<std::string, Tensor> made;
   for (size_t i = 0; i < results.size(); ++i)
-    made[std::string(results[i].name())] = buffers[i];
+    made[std::string(results[i].name())] = plan[i];
   for (TrainedWeight& one : *weights) {
     TN_TRY(numbers, made_or_constant(made, one.quantize.output()));
     TN_TRY(scale, made_or_constant(made, one.dequantize.input(1)));

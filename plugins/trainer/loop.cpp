@@ -80,7 +80,14 @@ void Loop::prepare_ahead() {
                   uint64_t batch) mutable -> Result<std::vector<Tensor>> {
     if (epoch != batch / each) order = order_of(epoch = batch / each);
     uint64_t in_epoch = batch % each;
-    return feed_->load({order.data() + in_epoch * batch_, samples_in(in_epoch)}, seed + batch);
+    TN_TRY(loaded,
+           feed_->load({order.data() + in_epoch * batch_, samples_in(in_epoch)}, seed + batch));
+    std::vector<Tensor> kept;  // the feed's own memory is that of the next batch
+    for (const DLTensor& one : loaded.all) {
+      TN_TRY(copy, Tensor::copy_of(ctx_, one));
+      kept.push_back(copy);
+    }
+    return kept;
   };
   ahead_.emplace(std::move(make), first, each * given_.epochs);
 }
@@ -183,7 +190,7 @@ Status Loop::step(uint64_t n_samples, const Cancel& cancel) {
   TN_TRY(inputs, next_inputs());
   rate_ = inputs.rate;
   bool updates = inputs.updates;
-  TN_TRY(outcome, stepper_->run(batch, inputs));
+  TN_TRY(outcome, stepper_->run(batch.all, inputs));
   uint64_t number = position_.steps + 1;
   if (!outcome.skipped) TN_CHECK(refuse_broken(outcome, number));
   if (updates) skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;

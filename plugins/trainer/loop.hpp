@@ -27,7 +27,8 @@ class Loop {
 
   Status set_up(const Cancel& cancel);
   Status set_up_data();
-  Status set_up_recipe();
+  // by_backend: it computes in the precision that was asked for by itself.
+  Status set_up_recipe(std::string_view backend, bool by_backend);
   Status resume(const Cancel& cancel);
   Result<RunFolder::Saved> earlier_run() const;
   Status set_states(const Weights& states);

@@ -50,9 +50,11 @@ Status Loop::set_up(const Cancel& cancel) {
   if (fixed_ && batch_ != fixed)
     return invalid(cat("option batch: the model is made for batches of ", fixed, ", got ", batch_));
   if (Graph{model_}.inputs().empty()) return invalid("expected a model with an input");
+  TN_TRY(probe, Plan::compile(ctx_, free_.view(), {}, given_.plan_options(false)));
+  const bool by_backend = given_.is_computed_by(ctx_, probe.backend());
   TN_CHECK(set_up_data());
-  TN_CHECK(set_up_recipe());
-  stepper_.emplace(recipe_, given_.plan_options(ctx_, true));
+  TN_CHECK(set_up_recipe(probe.backend(), by_backend));
+  stepper_.emplace(recipe_, given_.plan_options(by_backend));
   return resume(cancel);
 }
 
@@ -63,7 +65,8 @@ Status Loop::set_up_data() {
   for (uint64_t i = 0; i < all.size(); ++i)
     all[i] = i;
   if (given_.validation) {
-    TN_TRY(held_out, Feed::make(ctx_, given_.validation, free_.view(), given_.targets));
+    TN_TRY(held_out,
+           Feed::make(ctx_, given_.validation, free_.view(), given_.targets, "validation"));
     held_out_ = std::move(held_out);
     for (uint64_t i = 0; i < held_out_->size(); ++i)
       validation_.samples.push_back(i);
@@ -76,7 +79,8 @@ Status Loop::set_up_data() {
                          " samples leaves one side empty"));
     validation_.samples.assign(all.end() - static_cast<std::ptrdiff_t>(held), all.end());
     all.resize(all.size() - held);
-    validation_.feed = &*feed_;
+    held_out_ = feed_->another();
+    validation_.feed = &*held_out_;
   }
   samples_ = std::move(all);
   if (fixed_) {
@@ -91,11 +95,11 @@ Status Loop::set_up_data() {
                        samples_.size()));
   validation_.batch = batch_;
   validation_.metric = given_.metric;
-  validation_.options = given_.plan_options(ctx_, false);
+  validation_.options = given_.plan_options(false);
   return {};
 }
 
-Status Loop::set_up_recipe() {
+Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   TN_TRY(parameters, find_parameters(free_.view(), given_.parameters));
   TN_TRY(loss, Component::share(given_.loss.raw(), "tenon.loss/1"));
   TN_TRY(optimizer, Component::share(given_.optimizer.raw(), "tenon.optimizer/1"));
@@ -107,9 +111,8 @@ Status Loop::set_up_recipe() {
   recipe_.loss = std::move(loss);
   recipe_.optimizer = std::move(optimizer);
   recipe_.groups = given_.groups;
-  recipe_.precision = given_.backend_computes(ctx_) ? "fp32" : given_.precision;
-  bool on_gpu = !given_.backends.empty() && given_.backends.front() == "cuda";
-  recipe_.device = on_gpu ? "cuda" : "cpu";
+  recipe_.precision = by_backend ? "fp32" : given_.precision;
+  recipe_.device = backend == "cuda" ? "cuda" : "cpu";
   recipe_.clip_norm = given_.clip_norm;
   recipe_.clip_value = given_.clip_value;
   recipe_.accumulates = given_.accumulate > 1;

@@ -213,25 +213,19 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   return out;
 }
 
-std::string Settings::first_backend(tn_ctx* ctx) const {
-  if (!backends.empty()) return backends.front();
-  return backend_named(ctx, "onednn").is_null() ? "reference" : "onednn";
-}
-
-bool Settings::backend_computes(tn_ctx* ctx) const {
-  json backend = backend_named(ctx, first_backend(ctx));
+bool Settings::is_computed_by(tn_ctx* ctx, std::string_view id) const {
+  json backend = backend_named(ctx, id);
   const json::json_pointer known("/schema/properties/precision/enum");
   if (!backend.is_object() || !backend.contains(known)) return false;
   const json& words = backend[known];
   return std::find(words.begin(), words.end(), precision) != words.end();
 }
 
-std::string Settings::plan_options(tn_ctx* ctx, bool for_steps) const {
+std::string Settings::plan_options(bool in_precision) const {
   json options = json::object();
-  options["backend"] = backends;
-  if (backends.empty()) options["backend"] = first_backend(ctx);
+  if (!backends.empty()) options["backend"] = backends;
   if (threads > 0) options["threads"] = threads;
-  if (for_steps && precision != "fp32" && backend_computes(ctx)) options["precision"] = precision;
+  if (in_precision && precision != "fp32") options["precision"] = precision;
   return options.dump();
 }
 

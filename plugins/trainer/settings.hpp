@@ -37,7 +37,7 @@ struct Settings {
   ParameterChoice parameters;
   bool batch_statistics = true;
   std::string precision;
-  std::vector<std::string> backends;  // as they were given; empty: the first that is there
+  std::vector<std::string> backends;  // as they were given; empty: the machine's best
   int64_t threads = 0;
   MetricChoice metric;
   std::vector<PassChoice> train_as, validate_as;
@@ -51,11 +51,11 @@ struct Settings {
   std::string rewind;  // a checkpoint to begin at; empty: at the beginning
 
   static Result<Settings> from(tn_ctx* ctx, const Options& options);
-  // Of the plans that run steps, or that validate in float32: a JSON object.
-  std::string plan_options(tn_ctx* ctx, bool for_steps) const;
+  // Of the plans that run steps in the precision that was asked for, or that validate in float32:
+  // a JSON object.
+  std::string plan_options(bool in_precision) const;
   // Whether the backend computes in this precision by itself, on a graph in float32.
-  bool backend_computes(tn_ctx* ctx) const;
-  std::string first_backend(tn_ctx* ctx) const;
+  bool is_computed_by(tn_ctx* ctx, std::string_view backend) const;
 };
 
 }  // namespace tenon::trainer

@@ -21,7 +21,6 @@ struct Field {
   std::string name;
   uint32_t dtype = TN_DTYPE_NONE;
   std::vector<int64_t> sample;     // shape of one sample
-  size_t at = 0;                   // among the fields of the data set
   std::optional<int64_t> classes;  // where it holds class numbers: how many there are,
   std::optional<int64_t> ignored;  // and which number stands for none
   Type type_for(uint64_t batch) const;

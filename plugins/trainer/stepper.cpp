@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepper.hpp"
 
-#include "tenon/sdk/collected.hpp"
-
 namespace tenon::trainer {
 
 Result<std::unique_ptr<Stepper::Compiled>> Stepper::compile(uint64_t batch,
@@ -13,10 +11,8 @@ Result<std::unique_ptr<Stepper::Compiled>> Stepper::compile(uint64_t batch,
   Graph view = out->graph.graph.view();
   for (Value state : view.list(TN_LIST_STATES))
     out->states.emplace(std::string(state.name()), state.type());
-  tn_plan* plan = nullptr;
-  TN_CHECK(
-      Status(services.eval->compile(recipe_->ctx, view.raw, nullptr, 0, str(options_), &plan)));
-  out->plan.reset(plan);
+  TN_TRY(plan, Plan::compile(recipe_->ctx, view, {}, options_));
+  out->plan = std::move(plan);
   return out;
 }
 
@@ -41,15 +37,13 @@ Status Stepper::start() {
   for (const auto& [name, tensor] : now_->graph.initial) {
     if (!now_->states.contains(name)) continue;  // the loss does not depend on it
     DLTensor value = tensor.dl();
-    TN_CHECK(services.eval->state_set(now_->plan.get(), str(name), &value));
+    TN_CHECK(services.eval->state_set(now_->plan.raw(), str(name), &value));
   }
   return {};
 }
 
-Result<Outcome> Stepper::run(const std::vector<Tensor>& batch, const StepInputs& inputs) {
-  std::vector<DLTensor> views;
-  for (const Tensor& tensor : batch)
-    views.push_back(tensor.dl());
+Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& inputs) {
+  std::vector<DLTensor> views(batch.begin(), batch.end());
   std::vector<float> numbers;
   if (recipe_->accumulates) numbers.push_back(inputs.updates ? 1 : 0);
   numbers.push_back(static_cast<float>(inputs.rate));
@@ -60,13 +54,10 @@ Result<Outcome> Stepper::run(const std::vector<Tensor>& batch, const StepInputs&
     scalars.emplace_back(TN_F32, std::span<const int64_t>(), &number);
   for (const DenseView& scalar : scalars)
     views.push_back(*scalar);
-  std::vector<const DLTensor*> in;
-  for (const DLTensor& view : views)
-    in.push_back(&view);
   const StepGraph& of = now_->graph;
-  Collected results(recipe_->ctx, of.graph.view().outputs().size());
+  const Plan& results = now_->plan;
   // A step runs to its end, so that the states are never between two steps.
-  TN_CHECK(services.eval->run(now_->plan.get(), in.data(), in.size(), results.outputs(), nullptr));
+  TN_CHECK(now_->plan.run(views));
   Outcome out;
   out.loss = *results[*of.loss].data<float>();
   if (of.found_inf) out.skipped = *results[*of.found_inf].data<bool>();
@@ -95,7 +86,7 @@ Result<Weights> Stepper::states(const std::vector<std::string>& names) const {
     if (at == now_->states.end()) return Status(TN_INTERNAL, cat("no state ", name));
     TN_TRY(tensor, Tensor::zeros(recipe_->ctx, at->second.dtype, at->second.dims));
     DLTensor view = tensor.dl();
-    TN_CHECK(services.eval->state_get(now_->plan.get(), str(name), &view));
+    TN_CHECK(services.eval->state_get(now_->plan.raw(), str(name), &view));
     out[name] = tensor;
   }
   return out;
@@ -104,15 +95,9 @@ Result<Weights> Stepper::states(const std::vector<std::string>& names) const {
 Status Stepper::set_states(const Weights& states) {
   for (const auto& [name, tensor] : states) {
     DLTensor view = tensor.dl();
-    TN_CHECK(services.eval->state_set(now_->plan.get(), str(name), &view));
+    TN_CHECK(services.eval->state_set(now_->plan.raw(), str(name), &view));
   }
   return {};
-}
-
-std::string Stepper::describe() const {
-  StringSink text;
-  Status described(services.eval->describe(now_->plan.get(), text.get()));
-  return described.ok() ? text.text : "{}";
 }
 
 }  // namespace tenon::trainer

@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "tenon/sdk/plan.hpp"
+
 #include "step_graph.hpp"
 
 namespace tenon::trainer {
@@ -30,22 +32,19 @@ class Stepper {
   // Builds and compiles the step for batches of this size, and moves the states there.
   Status use(uint64_t batch, const Cancel& cancel);
   // Inputs and targets, in the order of the recipe, for the batch size in use.
-  Result<Outcome> run(const std::vector<Tensor>& batch, const StepInputs& inputs);
+  Result<Outcome> run(std::span<const DLTensor> batch, const StepInputs& inputs);
 
   // Of the step in use.
   const StepGraph& graph() const { return now_->graph; }
   Result<Weights> states() const;  // copies
   Result<Weights> states(const std::vector<std::string>& names) const;
-  Status set_states(const Weights& states);  // all of them
-  std::string describe() const;              // the plan's JSON
+  Status set_states(const Weights& states);                       // all of them
+  std::string describe() const { return now_->plan.describe(); }  // JSON
 
  private:
-  struct Release {
-    void operator()(tn_plan* plan) const { services.eval->release(plan); }
-  };
   struct Compiled {
     StepGraph graph;
-    std::unique_ptr<tn_plan, Release> plan;
+    Plan plan;
     std::map<std::string, Type> states;
   };
   Result<std::unique_ptr<Compiled>> compile(uint64_t batch, const Cancel& cancel) const;

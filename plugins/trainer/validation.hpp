@@ -20,7 +20,7 @@ struct Score {
 };
 
 struct ValidationPlan {
-  const Feed* feed = nullptr;
+  Feed* feed = nullptr;
   std::vector<uint64_t> samples;
   uint64_t batch = 1;
   MetricChoice metric;

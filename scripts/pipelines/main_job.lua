@@ -6,7 +6,7 @@
 local tn = require "tenon"
 local args = tn.args
 local folder, out = args.models or ".cache/models", args.out or "."
-local backend = args.backend or "onednn"
+local backend = args.backend  -- absent: what this machine is best with
 
 local function cosine(small, float, data)
   return tn.evaluate(small, data, { metric = "cosine", against = float, options = { output = 0 },
@@ -105,7 +105,7 @@ for _, job in ipairs(jobs) do
 end
 
 print(string.format("batch 1, backend %s, threads %s; scores on unseen data (all of it unless limit is set)",
-  backend, args.threads or "all"))
+  backend or "of this machine", args.threads or "all"))
 tn.print_table(rows, { "model", "precision", "median ms", "speedup", "MB", "metric", "score", "cosine",
                        "lowest cosine", "fallbacks" })
 result.rows = rows

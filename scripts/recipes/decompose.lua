@@ -37,7 +37,7 @@ for _, method in ipairs(methods) do
     end
   end
 end
-local judged = recipe.judge(model, small, args.data and tn.data.open(args.data))
+local judged = recipe.judge(model, small, recipe.data())
 small:save(args.output)
 
 local left = {}
@@ -57,7 +57,7 @@ for key, value in pairs(judged) do
   result[key] = value
 end
 if args.data then
-  local near = tn.evaluate(small, tn.data.open(args.data), { metric = "cosine", against = model, limit = args.limit or 64 })
+  local near = tn.evaluate(small, recipe.data(), { metric = "cosine", against = model, limit = args.limit or 64 })
   result.cosine, result.cosine_min = near.mean, near.min
 end
 if not args.json then

@@ -18,7 +18,7 @@ for _, key in ipairs({ "data", "teacher" }) do
 end
 
 local model, teacher = tn.load(args.model), tn.load(args.teacher)
-local train, validation, unseen = recipe.parts(tn.data.open(args.data))
+local train, validation, unseen = recipe.parts(recipe.data())
 local labelled = #train:fields() > #model:inspect().inputs
 local answers = recipe.options("distiller.response", { alpha = not labelled and 1 or nil })
 answers.teacher = teacher

@@ -13,7 +13,7 @@ if not args.data then
 end
 
 local model = tn.load(args.model)
-local train, validation, unseen = recipe.parts(tn.data.open(args.data))
+local train, validation, unseen = recipe.parts(recipe.data())
 local metric = args.metric or (args.loss == "mse" and "mse" or "accuracy")
 local small, told = model:apply("trainer.train", recipe.options("trainer.train", {
   data = train, validation = validation, metric = metric, optimizer = "adamw", rate = 1e-4, epochs = 3,

@@ -28,7 +28,7 @@ if args.observer or args.observer_options then
 end
 
 local model = tn.load(args.model):apply("precision.widen", recipe.options("precision.widen")):apply("fusion.default")
-local calibration, held, unseen = recipe.parts(tn.data.open(args.data))
+local calibration, held, unseen = recipe.parts(recipe.data())
 
 local best
 local rows = {}

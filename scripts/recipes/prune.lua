@@ -21,9 +21,9 @@ if args.fuse ~= false then
   model = model:apply("fusion.default") -- the norm of a folded filter says how large its channel is
 end
 local small, told = model:apply("pruner.structured", recipe.options("pruner.structured", {
-  ratio = 0.3, round_to = 8, data = args.importance == "taylor" and args.data or nil,
+  ratio = 0.3, round_to = 8, data = args.importance == "taylor" and recipe.data() or nil,
 }))
-local judged = recipe.judge(source, small, args.data and tn.data.open(args.data))
+local judged = recipe.judge(source, small, recipe.data())
 small:save(args.output)
 
 local result = {
@@ -37,7 +37,7 @@ for key, value in pairs(judged) do
   result[key] = value
 end
 if args.data then
-  local near = tn.evaluate(small, tn.data.open(args.data), { metric = "cosine", against = source, limit = args.limit or 64 })
+  local near = tn.evaluate(small, recipe.data(), { metric = "cosine", against = source, limit = args.limit or 64 })
   result.cosine, result.cosine_min = near.mean, near.min
 end
 if args.bench then -- the model before is folded as well: what is left is what pruning did

@@ -15,7 +15,7 @@ if not args.data then
 end
 
 local model = tn.load(args.model):apply("precision.widen"):apply("fusion.default")
-local train, validation, unseen = recipe.parts(tn.data.open(args.data))
+local train, validation, unseen = recipe.parts(recipe.data())
 local rounded = model:apply("quantizer.qat", recipe.options("quantizer.qat", { data = train }))
 local loss = args.loss
 if not loss then

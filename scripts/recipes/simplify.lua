@@ -10,7 +10,7 @@ end
 
 local model = tn.load(args.model)
 local small, told = model:apply("fusion.default", recipe.options("fusion.default"))
-local left = recipe.judge(model, small, args.data and tn.data.open(args.data))
+local left = recipe.judge(model, small, recipe.data())
 small:save(args.output)
 
 local rows = {}

@@ -2,6 +2,7 @@
 // tenon bench MODEL
 #include "tenon/cxx/bench.hpp"
 
+#include "tenon/cxx/arrays.hpp"
 #include "tenon/cxx/layers.hpp"
 
 #include "../module/table_text.hpp"
@@ -62,7 +63,7 @@ Action declare_bench(CLI::App& app, const Tool& tool) {
     cxx::Model model = cxx::Model::load(session, flags->model);
     for (const std::string& text : flags->inputs) {
       auto [name, file] = split_pair(text, "--input");
-      flags->choice.sample.given[name] = cxx::npy::read(session, file);
+      flags->choice.sample.given[name] = cxx::read_array(session, file);
     }
     Json result{{"model", flags->model}};
     result.update(cxx::bench(model, flags->choice));

@@ -47,7 +47,8 @@ void Tool::run() const {
 }
 
 void RunFlags::add(CLI::App* app) {
-  app->add_option("--backend", choice.backend, "backend to run on (default: onednn if installed)")
+  app->add_option("--backend", choice.backend,
+                  "backend to run on (default: what this machine is best with)")
       ->type_name("ID");
   app->add_option("--precision", choice.precision,
                   "of real numbers, as the backend has them (onednn: fp32, bf16, int8)")

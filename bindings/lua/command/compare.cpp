@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon compare A B --data FILE
-#include "tenon/cxx/compare.hpp"
+#include "tenon/cxx/evaluate.hpp"
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
+#include "data_flags.hpp"
 #include "precision.hpp"
 
 namespace tenon::command {
 
 Action declare_compare(CLI::App& app, const Tool& tool) {
   struct Flags {
-    std::string a, b, data;
+    std::string a, b;
+    DataFlags data;
     cxx::CompareChoice choice;
     RunFlags run;
     JsonFlag json;
@@ -18,9 +20,7 @@ Action declare_compare(CLI::App& app, const Tool& tool) {
   auto flags = std::make_shared<Flags>();
   app.add_option("a", flags->a, "the model that is right")->required()->type_name("A");
   app.add_option("b", flags->b, "the model that is compared with it")->required()->type_name("B");
-  app.add_option("--data", flags->data, "data set; its kind by the file's name")
-      ->required()
-      ->type_name("FILE");
+  flags->data.add(&app, "data set; its kind by the file's name")->required();
   app.add_option("--limit", flags->choice.limit, "only the first N samples, 0: all")
       ->capture_default_str();
   app.add_option("--batch", flags->choice.batch, "samples at once (default: the model's, or 32)")
@@ -34,8 +34,9 @@ Action declare_compare(CLI::App& app, const Tool& tool) {
     flags->choice.other_run = flags->run.choice;
     cxx::Model a = cxx::Model::load(session, flags->a);
     cxx::Model b = cxx::Model::load(session, flags->b);
-    cxx::Dataset data = cxx::Dataset::open(session, flags->data);
-    Json result = cxx::compare(a, b, data, flags->choice);
+    cxx::Dataset data = flags->data.open(session);
+    Json result;
+    flags->data.with_advice([&] { result = cxx::compare(a, b, data, flags->choice); });
     if (flags->json.json) return print_json(result);
     print(lua::table_text(result["layers"],
                           {"value", "op", "damage", "snr_db", "cosine", "max_error"}));

@@ -4,13 +4,15 @@
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
+#include "data_flags.hpp"
 #include "precision.hpp"
 
 namespace tenon::command {
 
 Action declare_evaluate(CLI::App& app, const Tool& tool) {
   struct Flags {
-    std::string model, data, against;
+    std::string model, against;
+    DataFlags data;
     std::vector<std::string> options;
     cxx::EvaluateChoice choice;
     RunFlags run;
@@ -18,9 +20,7 @@ Action declare_evaluate(CLI::App& app, const Tool& tool) {
   };
   auto flags = std::make_shared<Flags>();
   app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
-  app.add_option("--data", flags->data, "data set; its kind by the file's name")
-      ->required()
-      ->type_name("FILE");
+  flags->data.add(&app, "data set; its kind by the file's name")->required();
   app.add_option("--metric", flags->choice.metric, "accuracy, cosine, ... (tenon plugin list)")
       ->required()
       ->type_name("NAME");
@@ -38,13 +38,12 @@ Action declare_evaluate(CLI::App& app, const Tool& tool) {
     flags->choice.metric_options = values_of(flags->options, "--option");
     SessionPtr session = open_for(tool, flags->run.choice);
     flags->choice.run = flags->run.choice;
-    flags->choice.against_run.backend = flags->run.choice.backend;
     cxx::Model model = cxx::Model::load(session, flags->model);
     if (!flags->against.empty())
       flags->choice.against.emplace(cxx::Model::load(session, flags->against));
-    cxx::Dataset data = cxx::Dataset::open(session, flags->data);
-    Json result{{"model", flags->model}, {"data", flags->data}};
-    result.update(cxx::evaluate(model, data, flags->choice));
+    cxx::Dataset data = flags->data.open(session);
+    Json result{{"model", flags->model}, {"data", flags->data.path}};
+    flags->data.with_advice([&] { result.update(cxx::evaluate(model, data, flags->choice)); });
     if (flags->json.json) return print_json(result);
     print(lua::table_text(Json::array({result}), {"model", "metric", "value", "samples"}));
   };

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "tenon/cxx/npz.hpp"
+#include "tenon/cxx/arrays.hpp"
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
@@ -28,12 +28,12 @@ std::vector<cxx::Tensor> read_inputs(const cxx::Model& model,
   cxx::NamedInputs inputs(model);
   for (const std::string& text : texts) {
     if (text.find('=') == std::string::npos && text.ends_with(".npz")) {
-      for (cxx::npz::Array& array : cxx::npz::read(model.session(), text))
+      for (cxx::NamedArray& array : cxx::read_arrays(model.session(), text))
         inputs.set(array.name, std::move(array.tensor));
       continue;
     }
     auto [name, file] = split_pair(text, "--input");
-    inputs.set(name, cxx::npy::read(model.session(), file));
+    inputs.set(name, cxx::read_array(model.session(), file));
   }
   return inputs.all();
 }
@@ -65,7 +65,7 @@ Json write_outputs(const cxx::Plan& plan,
   };
   cxx::TargetFile target(plan.session(), path_of(0));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    std::string bytes = cxx::npy::encode(outputs[i]);
+    std::string bytes = cxx::npy_bytes(outputs[i]);
     target.write(i ? file_name(plan.output_names()[i]) : "", bytes.data(), bytes.size());
     written.push_back(
         {{"output", plan.output_names()[i]}, {"type", outputs[i].text()}, {"file", path_of(i)}});

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "commands.hpp"
+#include "data_flags.hpp"
 #include "script_flags.hpp"
 
 namespace tenon::command {
@@ -59,7 +60,8 @@ std::string recipes_text(const Tool& tool) {
 }
 
 struct Flags {
-  std::string model, output, recipe, data;
+  std::string model, output, recipe;
+  DataFlags data;
   std::optional<double> min_snr, max_drop;
   ScriptFlags given;
   JsonFlag json;
@@ -76,7 +78,7 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
   app.add_option("--recipe", flags->recipe, "name of a recipe, or its file NAME.lua")
       ->required()
       ->type_name("NAME");
-  app.add_option("--data", flags->data, "data set to calibrate with")->type_name("FILE");
+  flags->data.add(&app, "data set to calibrate with");
   app.add_option("--min-snr", flags->min_snr,
                  "write nothing when less signal to noise is left at the outputs")
       ->type_name("DB");
@@ -91,13 +93,18 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
     Json args = flags->given.args();
     args["model"] = flags->model;
     args["output"] = flags->output;
-    if (!flags->data.empty()) args["data"] = flags->data;
     if (flags->min_snr) args["min_snr"] = *flags->min_snr;
     if (flags->max_drop) args["max_drop"] = *flags->max_drop;
     args["json"] = flags->json.json;
     SessionPtr session = tool.open();
+    if (!flags->data.path.empty()) {
+      args["data"] = flags->data.path;
+      args["data_options"] = flags->data.values(*session);
+    }
     check_output(*session, flags->output);
-    Json result = lua::run_script(session, recipe, args, flags->given.limits());
+    Json result;
+    flags->data.with_advice(
+        [&] { result = lua::run_script(session, recipe, args, flags->given.limits()); });
     if (flags->json.json) print_json(result);
   };
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tn.evaluate, tn.bench, tn.compare.
 #include "tenon/cxx/bench.hpp"
-#include "tenon/cxx/compare.hpp"
 #include "tenon/cxx/evaluate.hpp"
 
 #include "convert.hpp"

@@ -2,7 +2,7 @@
 // tn.tensor, tn.zeros, tn.npy, tn.npz and the methods of a tensor.
 #include <algorithm>
 
-#include "tenon/cxx/npz.hpp"
+#include "tenon/cxx/arrays.hpp"
 
 #include "convert.hpp"
 
@@ -76,13 +76,13 @@ int normal(lua_State* state) {
 }
 int npy(lua_State* state) {
   std::string path = path_argument(state, 1, "tn.npy");
-  push_object(state, cxx::npy::read(runtime(state).session, path));
+  push_object(state, cxx::read_array(runtime(state).session, path));
   return 1;
 }
 int npz(lua_State* state) {
   std::string path = path_argument(state, 1, "tn.npz");
   lua_newtable(state);
-  for (cxx::npz::Array& array : cxx::npz::read(runtime(state).session, path)) {
+  for (cxx::NamedArray& array : cxx::read_arrays(runtime(state).session, path)) {
     push_object(state, std::move(array.tensor));
     lua_setfield(state, -2, array.name.c_str());
   }
@@ -91,7 +91,7 @@ int npz(lua_State* state) {
 
 int save(lua_State* state) {
   Tensor& self = object_argument<Tensor>(state, 1, "tensor:save");
-  cxx::npy::write(self, path_argument(state, 2, "tensor:save"));
+  cxx::write_file(self.session(), path_argument(state, 2, "tensor:save"), cxx::npy_bytes(self));
   lua_settop(state, 1);
   return 1;
 }

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _core
 from .events import session
-from .model import Model, Plan, split_options
+from .model import Model, Plan, plan_options, split_options
 
 _DATASET = "tenon.dataset/1"
 _METRIC = "tenon.metric/1"
@@ -67,7 +67,7 @@ class Dataset(Component):
 
     def part(self, start: int, count: int) -> Dataset:
         """`count` samples from `start`."""
-        return Dataset("datasets.subset", data=self, start=start, size=count)
+        return Dataset("datasets.subset", data=self, skip=start, count=count)
 
     def split(self, share: float) -> tuple[Dataset, Dataset]:
         """The first `share` of the samples, and the rest."""
@@ -118,33 +118,36 @@ def evaluate(
     model: Model | Plan,
     data: Dataset,
     metric: str = "accuracy",
-    batch: int = 1,
+    batch: int | None = None,
     reference: Model | None = None,
     metric_options: dict[str, Any] | None = None,
+    limit: int = 0,
     **compile_options: Any,
 ) -> dict[str, Any]:
     """Runs the model over the data set and measures: {"metric", "value", "higher_is_better",
-    "samples"} and the value under the metric's own name.
+    "details", "samples", ...} and the value under the metric's own name.
 
-    Fields with the name of an input are fed, the others are labels. With `reference` the metric
-    compares with that model's outputs instead.
+    Fields with the name of an input are fed; the metric's option `label` names the field that is
+    right. With `reference` the metric compares with that model's outputs instead, in its own
+    precision. batch: samples at once; None: what the model fixes, or 32. limit: only the first so
+    many samples. A plan is compiled once more, as it was: it keeps its own states and shapes.
     """
-    plan = model if isinstance(model, Plan) else model.compile(**compile_options)
-    other = reference.compile(**compile_options) if reference is not None else None
+    if isinstance(model, Plan):
+        plan, graph = model._options, model._model
+    else:
+        own = {key: compile_options.pop(key, None) for key in ("backend", "precision", "threads")}
+        plan, graph = plan_options(**own, more=compile_options), model
+    how = json.loads(plan)
     id = _full_id(_METRIC, "metrics", metric)
-    measure = Component(_METRIC, id, **(metric_options or {}))._native
-    inputs = [port.name for port in plan.inputs]
-    missing = set(inputs) - {field["name"] for field in data.fields}
-    if missing:
-        raise ValueError(
-            f"evaluate: expected fields {', '.join(inputs)} in the data set, got "
-            f"{', '.join(field['name'] for field in data.fields)}"
-        )
-    for samples in data.batches(batch):
-        fed = {name: samples[name] for name in inputs}
-        labels = [array for name, array in samples.items() if name not in fed]
-        wanted = list(other.run(fed)) if other is not None else labels
-        measure.metric_update(list(plan.run(fed)), wanted)
-    value, higher = measure.metric_value()
-    result = {"metric": id, "value": value, "higher_is_better": higher, "samples": len(data)}
-    return {**result, id.rsplit(".", 1)[-1]: value}
+    options: dict[str, Any] = {"data": data, "metric": id, "limit": limit, "plan": how}
+    options["metric_options"] = metric_options or {}
+    if batch is not None:
+        options["batch"] = batch
+    if reference is not None:
+        options["against"] = reference
+        options["against_plan"] = {key: how[key] for key in ("backend", "threads") if key in how}
+    result = graph.apply("metrics.evaluate", **options).report
+    assert result is not None
+    if result["value"] is None:  # JSON has no NaN
+        result["value"] = float("nan")
+    return {**result, id.rsplit(".", 1)[-1]: result["value"]}

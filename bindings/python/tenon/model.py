@@ -86,8 +86,10 @@ class Plan:
     arrays, optionals an array, a list of arrays, or None.
     """
 
-    def __init__(self, native: _core.Plan, model: Model, taps: list[str]) -> None:
+    def __init__(self, native: _core.Plan, model: Model, options: str, taps: list[str]) -> None:
         self._native = native
+        self._model = model
+        self._options = options
         self.inputs: list[Port] = model.inputs
         self.outputs: list[Port] = model.outputs
         self.names: tuple[str, ...] = tuple(port.name for port in self.outputs) + tuple(taps)
@@ -227,7 +229,7 @@ class Model:
     ) -> Plan:
         """A plan that runs this model.
 
-        backend: id, or ids in order of preference; without one "onednn" where it is installed.
+        backend: id, or ids in order of preference; without one what this machine is best with.
         What none of them takes runs on "reference" and is listed in `plan.describe()`.
         precision: "fp32", "bf16", as the backend knows them. taps: names of values to hand out
         beside the outputs. plan_cache: how many input shapes are kept compiled (8).
@@ -236,7 +238,7 @@ class Model:
         """
         names = list(taps)
         text = plan_options(backend, precision, threads, options)
-        return Plan(_core.Plan(self._native, text, names), self, names)
+        return Plan(_core.Plan(self._native, text, names), self, text, names)
 
     def __repr__(self) -> str:
         return f"<tenon.Model {signature(self.inputs, self.outputs)}>"
@@ -251,9 +253,6 @@ def signature(inputs: list[Port], outputs: list[Port]) -> str:
     return f"({ports(inputs)}) -> ({ports(outputs)})"
 
 
-_BACKEND = "tenon.backend/1"
-
-
 def plan_options(
     backend: str | list[str] | None,
     precision: str | None,
@@ -261,23 +260,9 @@ def plan_options(
     more: dict[str, Any],
 ) -> str:
     """Options of a plan as JSON, see `Model.compile`."""
-    options = {key: value for key, value in more.items() if value is not None}
-    known = {one["id"]: one for one in json.loads(_core.components(session(), _BACKEND))}
-    if backend is None:
-        backend = "onednn" if "onednn" in known else "reference"
-    options["backend"] = backend
-    if precision is not None:
-        options["precision"] = precision
-    # A backend without threads of its own runs the same with any number.
-    ids = [backend] if isinstance(backend, str) else backend
-    if threads is not None and any(_has_option(known.get(id), "threads") for id in ids):
-        options["threads"] = threads
-    return json.dumps(options, default=_as_json)
-
-
-def _has_option(component: dict[str, Any] | None, name: str) -> bool:
-    schema = (component or {}).get("schema") or {}
-    return name in schema.get("properties", {})
+    options = {**more, "backend": backend, "precision": precision, "threads": threads}
+    given = {key: value for key, value in options.items() if value is not None}
+    return json.dumps(given, default=_as_json)
 
 
 def load(path: str | os.PathLike, **options: Any) -> Model:

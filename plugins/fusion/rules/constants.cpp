@@ -9,7 +9,7 @@
 #include <charconv>
 #include <unordered_set>
 
-#include "tenon/sdk/collected.hpp"
+#include "tenon/sdk/plan.hpp"
 
 #include "rewriter.hpp"
 
@@ -117,13 +117,6 @@ class Candidates {
   std::unordered_set<tn_value_id> computed_;
 };
 
-struct OwnedPlan {
-  tn_plan* raw = nullptr;
-  ~OwnedPlan() {
-    if (raw) services.eval->release(raw);
-  }
-};
-
 // What these nodes make, by the names of the values; none of their inputs is open.
 Status compute(tn_graph* graph,
                const Settings& settings,
@@ -133,14 +126,13 @@ Status compute(tn_graph* graph,
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->extract(graph, nodes.data(), nodes.size(), &raw));
   OwnedGraph part = OwnedGraph::take(raw);
-  OwnedPlan plan;
-  TN_CHECK(services.eval->compile(settings.ctx, raw, nullptr, 0, str("{}"), &plan.raw));
+  TN_TRY(plan, Plan::on_first(settings.ctx, part.view(), {}, {"reference"}));
+  TN_CHECK(plan.run({}, settings.cancel));
   std::vector<Value> values = part.view().outputs();
-  Collected collected(settings.ctx, values.size());
-  TN_CHECK(services.eval->run(plan.raw, nullptr, 0, collected.outputs(), settings.cancel));
-  for (Value value : values)
-    names.emplace_back(value.name());
-  results = collected.take();
+  for (size_t i = 0; i < values.size(); ++i) {
+    names.emplace_back(values[i].name());
+    results.push_back(plan[i]);
+  }
   return {};
 }
 

@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tenon inspect`: the work of a model for given shapes, and which implementation does it."""
+"""What the `tenon` command says of a model: its work, its layers, a trace of a run."""
 
 import json
 from pathlib import Path
 
 import onnx
-from models_test import classifier
 from onnx import TensorProto, helper
 from running import failed, tenon
+from small_models import classifier
+
+
+def test_a_chrome_trace_is_written_beside_what_a_command_does(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    result = tenon(
+        "bench", classifier(tmp_path), "--shape", "x=2x8", "--rounds", 2, "--chrome-trace", trace
+    )
+    assert result.returncode == 0, result.stderr
+    events = json.loads(trace.read_text())["traceEvents"]
+    kinds = {event["cat"] for event in events if event["ph"] == "X"}
+    assert {"load of plugin", "compile", "run", "part", "node"} <= kinds
+
+    failed(tenon("inspect", "absent.onnx", "--chrome-trace", tmp_path / "failed.json"), 1, "absent")
+    assert json.loads((tmp_path / "failed.json").read_text())["traceEvents"] is not None
 
 
 def test_inspect_counts_the_work_of_the_shapes_that_it_is_given(tmp_path: Path) -> None:

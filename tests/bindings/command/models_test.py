@@ -12,31 +12,7 @@ import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from running import failed, tenon
-
-
-def weights(name: str, *shape: int) -> TensorProto:
-    seeded = np.random.default_rng(len(name))
-    return numpy_helper.from_array(seeded.standard_normal(shape).astype("f"), name)
-
-
-def classifier(folder: Path, *, last: str = "Softmax") -> Path:
-    """x[batch, 8] to y[batch, 4]: two products with a Relu between, and a last operator."""
-    nodes = [
-        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], "first"),
-        helper.make_node("Relu", ["h"], ["r"], "relu"),
-        helper.make_node("Gemm", ["r", "w2", "b2"], ["z"], "second"),
-        helper.make_node(last, ["z"], ["y"], "last"),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "classifier",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])],
-        [weights("w1", 8, 64), weights("b1", 64), weights("w2", 64, 4), weights("b2", 4)],
-    )
-    path = folder / "classifier.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
-    return path
+from small_models import classifier
 
 
 def data(folder: Path, n: int = 32, **replaced: np.ndarray) -> Path:
@@ -54,20 +30,6 @@ def optimize(folder: Path, *more: object, recipe: str = "int8", **limits: object
     return tenon(
         "optimize", model, "-o", folder / "small.onnx", "--recipe", recipe, *more, **limits
     )
-
-
-def test_a_chrome_trace_is_written_beside_what_a_command_does(tmp_path: Path) -> None:
-    trace = tmp_path / "trace.json"
-    result = tenon(
-        "bench", classifier(tmp_path), "--shape", "x=2x8", "--rounds", 2, "--chrome-trace", trace
-    )
-    assert result.returncode == 0, result.stderr
-    events = json.loads(trace.read_text())["traceEvents"]
-    kinds = {event["cat"] for event in events if event["ph"] == "X"}
-    assert {"load of plugin", "compile", "run", "part", "node"} <= kinds
-
-    failed(tenon("inspect", "absent.onnx", "--chrome-trace", tmp_path / "failed.json"), 1, "absent")
-    assert json.loads((tmp_path / "failed.json").read_text())["traceEvents"] is not None
 
 
 def test_int8_in_one_line_then_evaluate_and_bench(tmp_path: Path) -> None:

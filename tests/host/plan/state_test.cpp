@@ -20,7 +20,9 @@ class PlanState : public PluginTest {
     tn_graph* graph = nullptr;
     tn_plan* plan = nullptr;
     EXPECT_EQ(text_of(Status(services.graph->parse(ctx_, str(text), &graph))), "");
-    EXPECT_EQ(text_of(Status(tenon_compile(session_, graph, str(""), &plan))), "");
+    EXPECT_EQ(
+        text_of(Status(tenon_compile(session_, graph, str(R"({"backend": "reference"})"), &plan))),
+        "");
     services.graph->release(graph);
     plans_.push_back(plan);
     return plan;

@@ -83,7 +83,9 @@ class Plans : public tenon::test::PluginTest {
     emulator.add(plan);
     ASSERT_EQ(emulator.build(), "");
     tn_plan* reference = nullptr;
-    ASSERT_EQ(tenon::test::text_of(Status(tenon_compile(session_, graph, {}, &reference))), "");
+    ASSERT_EQ(tenon::test::text_of(Status(
+                  tenon_compile(session_, graph, str(R"({"backend": "reference"})"), &reference))),
+              "");
     std::vector<Bytes> states;
     if (numbers.states) states = numbers.states(reference);
     for (int run = 0; run < runs; ++run) {

@@ -60,8 +60,9 @@ TEST_F(Samples, AgreeWithTheReferenceOnTheCpu) {
     SCOPED_TRACE(one.name);
     std::vector<test::Bytes> inputs = test::random_inputs(one.graph.get(), 7);
     tn_plan* reference = nullptr;
-    ASSERT_EQ(
-        tenon::test::text_of(Status(tenon_compile(session_, one.graph.get(), {}, &reference))), "");
+    ASSERT_EQ(tenon::test::text_of(Status(tenon_compile(
+                  session_, one.graph.get(), str(R"({"backend": "reference"})"), &reference))),
+              "");
     // The reference may not run a sample with these numbers.
     auto expected = test::reference_outputs(reference, ctx_, one.plan, inputs);
     services.eval->release(reference);

@@ -50,9 +50,22 @@ TEST_F(Csv, KeepsFractionsOfALabelAsNumbers) {
 
 TEST_F(Csv, ReadsQuotedCells) {
   Component data =
-      open("datasets.csv", options("\"a, \"\"b\"\"\";c\n\"1\";2\n", {{"separator", ";"}}));
+      open("datasets.csv", options("\"a, \"\"b\"\"\";c\n\"1\";2\n", {{"delimiter", ";"}}));
 
   EXPECT_EQ(fields(data)[0]["shape"], json::array({2}));
+}
+
+TEST_F(Csv, TakesTheColumnsThatAreNamedInTheirOrder) {
+  Component data = open("datasets.csv", options("id,a,b,kind\nx,1,2,0\ny,3,4,1\n",
+                                                {{"label", "kind"}, {"columns", {"b", "1"}}}));
+  Collected got(ctx_);
+
+  EXPECT_EQ(batch(data, {1, 0}, &got), "");
+
+  EXPECT_THAT(got.numbers<float>(0), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(got.numbers<int64_t>(1), ElementsAre(1, 0));
+  EXPECT_THAT(refused("a,b\n1,2\n", {{"columns", {"c"}}}),
+              HasSubstr("option columns: expected a column's name or a number below 2, got 'c'"));
 }
 
 TEST_F(Csv, NamesTheLineOfWhatIsWrong) {
@@ -64,7 +77,7 @@ TEST_F(Csv, NamesTheLineOfWhatIsWrong) {
   EXPECT_THAT(refused("a,b\n"), HasSubstr("a header and no rows"));
   EXPECT_THAT(refused("1,2\n", {{"label", "kind"}}), HasSubstr("option label"));
   EXPECT_THAT(refused("1,2\n", {{"label", "2"}}), HasSubstr("a number below 2"));
-  EXPECT_THAT(refused("1,2\n", {{"separator", "::"}}), HasSubstr("expected one character"));
+  EXPECT_THAT(refused("1,2\n", {{"delimiter", "::"}}), HasSubstr("expected one character"));
 }
 
 }  // namespace

@@ -40,7 +40,9 @@ class FusionTest : public PluginTest {
   // First output on the reference backend; inputs are f32, filled with a fixed sequence.
   std::vector<float> run(const OwnedGraph& graph) {
     tn_plan* plan = nullptr;
-    EXPECT_EQ(text_of(Status(tenon_compile(session_, graph.get(), str(""), &plan))), "");
+    EXPECT_EQ(text_of(Status(
+                  tenon_compile(session_, graph.get(), str(R"({"backend": "reference"})"), &plan))),
+              "");
     std::vector<Tensor> inputs;
     std::vector<DLTensor> views;
     for (Value v : graph.view().inputs()) {

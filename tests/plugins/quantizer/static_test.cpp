@@ -205,12 +205,13 @@ TEST_F(Static, RefusesNanInCalibrationByValueAndBatch) {
 TEST_F(Static, RefusesDataThatDoesNotFit) {
   build_mlp();
 
-  EXPECT_THAT(apply("quantizer.static", {{"data", data("pixels", {8}, 4, 1)}}),
-              HasSubstr("no field for x (the data set has pixels; the model wants x)"));
+  EXPECT_THAT(
+      apply("quantizer.static", {{"data", data("pixels", {9}, 4, 1)}}),
+      HasSubstr("no field for x (the data set has pixels float32[9]; the model wants x float32["));
   EXPECT_THAT(apply("quantizer.static", {{"data", data_of_numbers("x", {0, 8}, {})}}),
               HasSubstr("empty data set"));
   EXPECT_THAT(apply("quantizer.static", {{"data", data("x", {9}, 4, 1)}}),
-              HasSubstr("a batch of it is 4x9"));
+              HasSubstr("field x: the model wants float32["));
   EXPECT_THAT(apply("quantizer.static", {{"data", "nothing.npz"}}), HasSubstr("nothing.npz"));
   EXPECT_THAT(apply("quantizer.static", json::object()), HasSubstr("option data"));
 }

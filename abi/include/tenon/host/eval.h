@@ -13,9 +13,9 @@ typedef struct tn_host_eval {
   uint32_t struct_size;
   uint32_t revision;
   /* taps: values of the graph to hand out beside its outputs. options: JSON object; "backend": id
-   * or list in order of preference (default "reference", which also takes what the others leave),
-   * "threads", "precision", "plan_cache" (shapes kept, default 8), "deterministic", and what the
-   * backend's own schema has. The graph is cloned: editing it later changes nothing here. [any] */
+   * or list in order of preference (default: what this machine has of those whose schema states a
+   * "preference"; "reference" takes what is left), "threads", "precision", "plan_cache" (shapes
+   * kept, default 8), "deterministic", and what the backend's schema has. Cloned. [any] */
   tn_status*(TN_CALL* compile)(tn_ctx*, const tn_graph*, const tn_value_id* taps, uint64_t n_taps,
                                tn_str options, tn_plan** out);
   /* Compiles for these input types now, so that the first run does not. [any] */
@@ -28,7 +28,7 @@ typedef struct tn_host_eval {
   /* State by the name of its input: starts as zeros, stays with the plan. [serial] */
   tn_status*(TN_CALL* state_set)(tn_plan*, tn_str name, const DLTensor*);
   tn_status*(TN_CALL* state_get)(tn_plan*, tn_str name, DLTensor* out); /* [serial] */
-  /* JSON of the plan last used: {"partitions": [{"backend", "nodes", ...what the backend says}],
+  /* JSON: {"backends": ids, and of the shapes last used "partitions": [{"backend", "nodes", ...}],
    * "fallback_nodes": [{"node", "op", "why"}], "arena_bytes", "copies_per_run"}. [any] */
   tn_status*(TN_CALL* describe)(tn_plan*, const tn_sink*);
   /* Runs once and reports time per layer: JSON array of {"name", "op", "backend", "kernel", "ns",

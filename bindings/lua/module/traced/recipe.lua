@@ -172,7 +172,7 @@ function tn.recipe(spec)
   table.sort(described, function(a, b) return a.option < b.option end)
   local given = {}
   for key, value in pairs(args) do
-    if not ({ model = true, output = true, data = true, json = true, describe = true })[key] then given[key] = value end
+    if not ({ model = true, output = true, data = true, data_options = true, json = true, describe = true })[key] then given[key] = value end
   end
   refuse_unknown(spec.name, given, known)
   local recipe = { described = args.describe and described or nil, parts = parts_of }
@@ -183,6 +183,8 @@ function tn.recipe(spec)
     end
     return options
   end
+  -- The data set of --data, read as --data-option says; nil without one.
+  function recipe.data() return args.data and tn.data.open(args.data, args.data_options) end
   -- The whole of a recipe that is one pass: loads, applies the passes of spec.first, the pass and those of spec.last, judges, saves.
   function recipe.convert(id, options)
     local model = tn.load(args.model)
@@ -190,7 +192,7 @@ function tn.recipe(spec)
     for _, first in ipairs(spec.first or {}) do whole = whole:apply(first, taken[first] and recipe.options(first) or nil) end
     small, told = whole:apply(id, recipe.options(id, options))
     for _, last in ipairs(spec.last or {}) do small = small:apply(last) end
-    local left = judged(spec, args, whole, small, args.data and tn.data.open(args.data))
+    local left = judged(spec, args, whole, small, recipe.data())
     small:save(args.output)
     return summed(args, model, small, left, stayed(args, told))
   end

@@ -125,7 +125,7 @@ inline Json bench(const Model& given, const BenchChoice& choice) {
     return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1) + 0.5)];
   };
   Json described = plan.describe();
-  result["backend"] = options.value("backend", "reference");
+  result["backend"] = described["backends"][0];
   result["precision"] = choice.run.precision.empty() ? "fp32" : choice.run.precision;
   result["threads"] = choice.run.threads > 0 ? Json(choice.run.threads) : Json();
   result["inputs"] = Json::object();

@@ -2,52 +2,74 @@
 #pragma once
 // Timing int8 of a float model: quantized with a few random samples, whose answers mean nothing.
 
-#include <filesystem>
+#include <memory>
 
-#include "tenon/cxx/dataset.hpp"
-#include "tenon/cxx/npz.hpp"
+#include "tenon/role/dataset.h"
+
 #include "tenon/cxx/sample_inputs.hpp"
 
 namespace tenon::cxx {
-
-// A folder of our own that goes away with all that is in it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tenon-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      throw Error(TN_UNAVAILABLE, cat(name, ": a scratch folder cannot be made"));
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::string file(std::string_view name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline bool is_quantized(const Model& model) {
   return model.has_op("QuantizeLinear") || model.has_op("DequantizeLinear") ||
          model.has_op("DynamicQuantizeLinear");
 }
 
+namespace detail {
+
+// One input for each field, its first axis counting samples, as a data set.
+struct InputsAsData {
+  std::vector<Port> ports;
+  std::vector<Tensor> inputs;
+
+  static InputsAsData& of(void* self) { return *static_cast<InputsAsData*>(self); }
+  static uint64_t size(void* self) {
+    const Tensor& first = of(self).inputs.at(0);
+    return first.shape().empty() ? 1 : static_cast<uint64_t>(first.shape()[0]);
+  }
+  static tn_status* fields(void* self, const tn_sink* sink) {
+    Json all = Json::array();
+    for (size_t i = 0; i < of(self).ports.size(); ++i) {
+      const Tensor& one = of(self).inputs[i];
+      std::vector<int64_t> shape(one.shape().begin(), one.shape().end());
+      if (!shape.empty()) shape.erase(shape.begin());
+      all.push_back(
+          {{"name", of(self).ports[i].name}, {"dtype", dtype_name(one.dtype())}, {"shape", shape}});
+    }
+    std::string text = dump(all);
+    return sink->write(sink->ctx, text.data(), text.size());
+  }
+  static tn_status* batch(
+      void* self, const uint64_t* index, uint64_t n, uint64_t, const tn_outputs* outputs) {
+    for (size_t i = 0; i < of(self).inputs.size(); ++i) {
+      const Tensor& one = of(self).inputs[i];
+      std::vector<int64_t> shape(one.shape().begin(), one.shape().end());
+      const uint64_t bytes = one.bytes() / size(self);
+      if (!shape.empty()) shape[0] = static_cast<int64_t>(n);
+      DLTensor proto = *one.view(), out{};
+      proto.shape = shape.data();
+      if (tn_status* failed = outputs->get(outputs->ctx, i, &proto, &out)) return failed;
+      for (uint64_t k = 0; k < n; ++k)
+        std::memcpy(static_cast<char*>(out.data) + out.byte_offset + k * bytes,
+                    static_cast<const char*>(one.data()) + index[k] * bytes, bytes);
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace detail
+
 // What the recipe `int8` does, as a normalization that is not folded would be quantized for itself.
 inline Model quantize_for_timing(const Model& model, const std::vector<Tensor>& inputs) {
+  using Data = detail::InputsAsData;
+  static const tn_dataset table{sizeof table, 1, Data::size, Data::fields, Data::batch};
   const SessionPtr& session = model.session();
-  ScratchFolder folder;
-  std::vector<npz::Array> arrays;
-  std::vector<Port> ports = model.inputs();
-  for (size_t i = 0; i < ports.size(); ++i)
-    arrays.push_back({ports[i].name, inputs[i]});
-  npz::write(session, arrays, folder.file("random.npz"));
-  Dataset data = Dataset::open(session, folder.file("random.npz"));
+  auto owned = std::make_unique<Data>(Data{model.inputs(), inputs});
+  Component data =
+      Component::lend(session, "tenon.dataset/1", "bench.inputs", &table, owned.release(),
+                      [](void* self) { std::unique_ptr<Data> ended(static_cast<Data*>(self)); });
   Options options(session);
-  options.set("data", data.component());
+  options.set("data", data);
   const Options none(session);
   return model.apply("precision.widen", none)
       .apply("fusion.default", none)

@@ -13,32 +13,27 @@ struct RunChoice {
   int threads = 0;
 };
 
-// The JSON for compile. Without a choice the fast CPU backend is taken where it is installed; what
-// it cannot run goes to `reference`, and is listed in describe()'s fallback_nodes.
+// The JSON for compile. Without a choice the host takes the backend that this machine is best with;
+// what it cannot run goes to `reference`, and is listed in describe()'s fallback_nodes.
 inline Json compile_options(const Session& session, const RunChoice& choice) {
-  static constexpr std::string_view kPreferred = "onednn", kRole = "tenon.backend/1";
+  static constexpr std::string_view kRole = "tenon.backend/1";
   Json options = Json::object();
-  bool takes_threads = false;
-  std::string known;
-  std::string backend = choice.backend;
-  for (const Json& one : list_components(session, kRole)) {
-    std::string id = one["id"];
-    known += cat(known.empty() ? "" : ", ", id);
-    if (backend.empty() && id == kPreferred) backend = id;
-    if (id == backend && one["schema"].is_object() && one["schema"].contains("properties"))
-      takes_threads = one["schema"]["properties"].contains("threads");
-    if (id == choice.backend) options["backend"] = id;
+  if (!choice.backend.empty()) {
+    std::string known;
+    for (const Json& one : list_components(session, kRole)) {
+      known += cat(known.empty() ? "" : ", ", one["id"].get<std::string>());
+      if (one["id"] == choice.backend) options["backend"] = choice.backend;
+    }
+    if (options.empty()) {
+      if (std::string why = why_unusable(session, kRole, choice.backend); !why.empty())
+        throw Error(TN_FAILED_PRECONDITION, cat("backend ", choice.backend, ": ", why));
+      throw Error(TN_NOT_FOUND,
+                  cat("backend: expected one of ", known.empty() ? "(no plugin was found)" : known,
+                      ", got '", choice.backend, "'"));
+    }
   }
-  if (!choice.backend.empty() && !options.contains("backend")) {
-    if (std::string why = why_unusable(session, kRole, choice.backend); !why.empty())
-      throw Error(TN_FAILED_PRECONDITION, cat("backend ", choice.backend, ": ", why));
-    throw Error(TN_NOT_FOUND,
-                cat("backend: expected one of ", known.empty() ? "(no plugin was found)" : known,
-                    ", got '", choice.backend, "'"));
-  }
-  if (!backend.empty()) options["backend"] = backend;
   if (!choice.precision.empty()) options["precision"] = choice.precision;
-  if (choice.threads > 0 && takes_threads) options["threads"] = choice.threads;
+  if (choice.threads > 0) options["threads"] = choice.threads;
   return options;
 }
 
@@ -125,6 +120,8 @@ class Plan {
     check(session()->eval->profile(plan_.get(), views.data(), views.size(), text.get()));
     return Json::parse(text.text());
   }
+  // The id of the backend that is asked first.
+  std::string backend() const { return describe().at("backends").at(0); }
   // State by the name of its input: zeros before the first run.
   void set_state(const std::string& name, const Tensor& value) const {
     NamedInputs::check_port(state(name), value);

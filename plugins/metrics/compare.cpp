@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// "metrics.compare": two models layer by layer: the values that have the same name in both, on the
+// same samples. The graph, the first of the two, stays as it is; the report is the answer:
+// {"samples", "compared", "outputs": [{"name", "value", "snr_db"}], "snr_db", "layers": [{"value",
+// "op", "node", "source_snr_db", "damage", "snr_db", "cosine", "max_error"}]}. snr_db: of the worst
+// output, in front of what hides differences (a last Softmax). source_snr_db: of what the node
+// reads. damage: noise to signal of the value, less what its inputs already had.
+#include <algorithm>
+#include <cmath>
+
+#include "tenon/sdk/evaluation.hpp"
+#include "tenon/sdk/role/pass.hpp"
+
+#include "comparison.hpp"
+
+namespace tenon::metrics {
+namespace {
+
+class Compare {
+ public:
+  static Result<Compare> create(tn_ctx* ctx, const Options& options) {
+    Compare out;
+    out.ctx_ = ctx;
+    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    out.data_ = std::move(data);
+    out.plan_ = options.text("plan", "{}");
+    out.with_plan_ = options.text("with_plan", "{}");
+    out.feed_.samples = static_cast<uint64_t>(options.integer("limit"));
+    if (options.has("batch")) out.feed_.batch = static_cast<uint64_t>(options.integer("batch"));
+    auto* graph = static_cast<tn_graph*>(const_cast<void*>(options.get("with").v.p));
+    services.graph->retain(graph);
+    out.with_ = OwnedGraph::take(graph);
+    return Result<Compare>(std::move(out));
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    Comparison comparison({raw}, with_.view());
+    std::vector<Difference>& rows = comparison.rows();
+    if (rows.empty())
+      return invalid("compare: expected values of the same name in both models, got none");
+    std::vector<Value> in_a, in_b;
+    for (const Difference& row : rows) {
+      in_a.push_back(row.in_a);
+      in_b.push_back(row.in_b);
+    }
+    TN_TRY(feed, Feed::make(ctx_, data_, {raw}, feed_));
+    TN_TRY(plan, Plan::compile(ctx_, {raw}, in_a, plan_));
+    TN_TRY(with, Plan::compile(ctx_, with_.view(), in_b, with_plan_));
+    const size_t n_a = plan.n_outputs(), n_b = with.n_outputs();
+    Progress progress(ctx_, "compare", feed.samples());
+    uint64_t done = 0;
+    auto each = [&](const Feed::Batch& batch) -> Status {
+      TN_CHECK(with.run(batch.inputs, cancel.raw()));
+      Results a(plan, n_a + rows.size(), feed.batch(), batch.samples);
+      Results b(with, n_b + rows.size(), feed.batch(), batch.samples);
+      for (size_t row = 0; row < rows.size(); ++row)
+        TN_CHECK(rows[row].add(a.all()[n_a + row], b.all()[n_b + row]));
+      done += batch.samples;
+      progress.update(done);
+      return {};
+    };
+    auto load = [&](uint64_t b) { return feed.load(b); };
+    TN_CHECK(run_batches(plan, feed.batches(), Extras::kKept, cancel, load, each));
+    return sink.write(comparison.report(feed.samples()).dump());
+  }
+
+ private:
+  tn_ctx* ctx_ = nullptr;
+  Component data_;
+  OwnedGraph with_;
+  FeedPlan feed_;
+  std::string plan_, with_plan_;
+};
+
+}  // namespace
+}  // namespace tenon::metrics
+
+TENON_PASS(compare,
+           tenon::metrics::Compare,
+           "metrics.compare",
+           "layer by layer, how far another model is from this one, as report",
+           R"({
+  "properties": {
+    "data": {"type": "component", "role": "tenon.dataset/1", "description": "the data set: one, an id or a file"},
+    "with": {"type": "graph", "description": "the other model"},
+    "plan": {"type": "object", "description": "how the model runs: backend, precision, threads and what the backend knows"},
+    "with_plan": {"type": "object", "description": "how the other model runs"},
+    "batch": {"type": "integer", "minimum": 1, "description": "samples at once; default: what the model fixes, or 32"},
+    "limit": {"type": "integer", "minimum": 0, "default": 64, "description": "only the first so many samples; 0: all"}},
+  "required": ["data", "with"]})")

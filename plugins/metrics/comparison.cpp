@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comparison.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "tenon/sdk/fields.hpp"
+
+namespace tenon::metrics {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kDeepest = 16;  // nodes that are followed backwards
+
+// Noise to signal as signal to noise.
+double decibels(double ratio) {
+  constexpr double kEqual = 200;  // what equal values count as
+  return ratio > 0 ? std::clamp(-10 * std::log10(ratio), -kEqual, kEqual) : kEqual;
+}
+
+// JSON has no infinity.
+double finite(double number) {
+  return std::min(number, std::numeric_limits<double>::max());
+}
+
+// What the first of the operators in front of an output that hide differences reads, where there
+// is one.
+std::optional<Value> before_hiding(Value value) {
+  static const std::set<std::string_view> kForms{"Reshape", "Identity",  "Cast",     "Flatten",
+                                                 "Squeeze", "Unsqueeze", "Transpose"};
+  static const std::set<std::string_view> kHiding{"Softmax", "Sigmoid", "Hardmax", "ArgMax",
+                                                  "ArgMin"};
+  std::optional<Value> found;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    Node node = value.producer();
+    if (!node || !node.domain().empty()) break;
+    const bool hides = kHiding.contains(node.type());
+    if (!hides && !kForms.contains(node.type())) break;
+    value = node.input(0);
+    if (hides) found = value;
+  }
+  return found;
+}
+
+}  // namespace
+
+Status Difference::add(const DLTensor& a, const DLTensor& b) {
+  if (!std::ranges::equal(shape_of(a), shape_of(b))) {
+    auto text = [](const DLTensor& t) {
+      return type_text(Type(dtype_of(t), {t.shape, t.shape + t.ndim}));
+    };
+    trouble = cat("shapes differ: ", text(a), " and ", text(b));
+    return {};
+  }
+  TN_TRY(xs, numbers_as<double>(a));
+  TN_TRY(ys, numbers_as<double>(b));
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const double x = xs[i], y = ys[i];
+    signal += x * x;
+    other += y * y;
+    dot += x * y;
+    noise += (x - y) * (x - y);
+    max_error = std::max(max_error, std::isnan(x - y) ? HUGE_VAL : std::fabs(x - y));
+  }
+  return {};
+}
+
+double Difference::ratio() const {
+  if (std::isnan(noise)) return HUGE_VAL;
+  return signal > 0 ? noise / signal : (noise > 0 ? HUGE_VAL : 0);
+}
+
+double Difference::cosine() const {
+  double length = std::sqrt(signal) * std::sqrt(other);
+  return length > 0 ? dot / length : (signal == other ? 1 : 0);
+}
+
+Comparison::Comparison(Graph a, Graph b) : a_(a), b_(b) {
+  for (Node node : a.nodes())
+    for (Value value : node.outputs())
+      consider(node, value);
+  add_outputs();
+}
+
+void Comparison::consider(Node node, Value value) {
+  if (!value) return;
+  Value other = b_.find(value.name());
+  if (!other || !is_float(value.dtype()) || other.dtype() != value.dtype()) return;
+  if (other.is_constant() || !other.producer()) return;
+  row_of_[value.id] = rows_.size();
+  rows_.push_back({std::string(value.name()), std::string(node.type()), std::string(node.name()),
+                   value, other});
+}
+
+// Outputs are compared by the names that the world sees, which may differ from the values'.
+void Comparison::add_outputs() {
+  std::vector<Value> of_a = a_.outputs(), of_b = b_.outputs();
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    for (size_t j = 0; j < of_b.size() && !row_of_.contains(of_a[i].id); ++j) {
+      if (b_.output_name(j) != a_.output_name(i) || !is_float(of_a[i].dtype())) continue;
+      row_of_[of_a[i].id] = rows_.size();
+      rows_.push_back({std::string(a_.output_name(i)), "output", "", of_a[i], of_b[j]});
+    }
+  }
+}
+
+// The row of a value that could be compared.
+const Difference* Comparison::row_of(Value value) const {
+  auto found = row_of_.find(value.id);
+  bool is_compared = found != row_of_.end() && rows_[found->second].trouble.empty();
+  return is_compared ? &rows_[found->second] : nullptr;
+}
+
+// Noise that a value's nearest compared ancestors already carry, where it has any.
+std::optional<double> Comparison::ancestral(Value value, int depth) const {
+  Node node = value.producer();
+  if (!node || depth > kDeepest) return {};
+  std::optional<double> worst;
+  for (Value input : node.inputs()) {
+    if (!input) continue;
+    const Difference* row = row_of(input);
+    std::optional<double> one = row ? row->ratio() : ancestral(input, depth + 1);
+    if (one) worst = std::max(worst.value_or(0), *one);
+  }
+  return worst;
+}
+
+// What is left at each output: of what goes into a last Softmax, Sigmoid or choice of the largest,
+// behind which differences no longer show, and also where only the form changes after it.
+json Comparison::outputs() const {
+  json all = json::array();
+  std::vector<Value> ends = a_.outputs();
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const Value value = before_hiding(ends[i]).value_or(ends[i]);
+    const Difference* row = row_of(value);
+    std::optional<double> ratio = row ? row->ratio() : ancestral(value);
+    if (!ratio && row_of(ends[i])) ratio = row_of(ends[i])->ratio();
+    json one{{"name", a_.output_name(i)}, {"value", value.name()}};
+    one["snr_db"] = ratio ? json(decibels(*ratio)) : json();
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+json Comparison::report(uint64_t samples) const {
+  struct Line {
+    double damage;
+    const Difference* row;
+  };
+  std::vector<Line> lines;
+  for (const Difference& row : rows_) {
+    double own = row.ratio();
+    lines.push_back({std::isinf(own) ? own : own - inherited(row.in_a), &row});
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const Line& x, const Line& y) { return x.damage > y.damage; });
+  json all = json::array();
+  for (const Line& line : lines) {
+    json one{
+        {"value", line.row->name},       {"op", line.row->op},
+        {"node", line.row->node},        {"source_snr_db", decibels(inherited(line.row->in_a))},
+        {"damage", finite(line.damage)}, {"snr_db", decibels(line.row->ratio())},
+        {"cosine", line.row->cosine()},  {"max_error", finite(line.row->max_error)}};
+    if (!line.row->trouble.empty()) one["trouble"] = line.row->trouble;
+    all.push_back(std::move(one));
+  }
+  json told{{"samples", samples}, {"compared", rows_.size()}, {"outputs", outputs()}};
+  for (const json& one : told["outputs"]) {
+    if (one["snr_db"].is_null()) continue;
+    told["snr_db"] = std::min(told.value("snr_db", HUGE_VAL), one["snr_db"].get<double>());
+  }
+  told["layers"] = std::move(all);
+  return told;
+}
+
+}  // namespace tenon::metrics

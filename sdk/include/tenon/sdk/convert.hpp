@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Numbers of one element type as another one, where nothing but precision can be lost: any number
+// as float32 or float64, whole numbers as int32 or int64 that can hold them.
+
+#include <utility>
+
+#include "tenon/sdk/number.hpp"
+
+namespace tenon {
+
+namespace detail {
+
+template <class To, class From>
+Status convert_all(const From* from, To* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
+      if (!std::in_range<To>(from[i]))
+        return {TN_OUT_OF_RANGE,
+                cat("expected numbers that int", 8 * sizeof(To), " can hold, got ", from[i])};
+    }
+    to[i] = static_cast<To>(from[i]);
+  }
+  return {};
+}
+
+}  // namespace detail
+
+inline bool is_convertible(uint32_t from, uint32_t to) {
+  if (from == to) return true;
+  const uint32_t code = TN_DTYPE_CODE(from);
+  const bool is_whole = code == kDLInt || code == kDLUInt || code == kDLBool;
+  if (TN_DTYPE_BITS(from) < 8 || !(is_whole || is_float(from))) return false;
+  return to == TN_F32 || to == TN_F64 || (is_whole && (to == TN_I32 || to == TN_I64));
+}
+
+// Dense tensors of the same shape, of types that are convertible.
+inline Status convert(const DLTensor& from, const DLTensor& to) {
+  Status done;
+  with_numbers(from, [&](const auto* numbers) {
+    const int64_t n = element_count(from);
+    switch (dtype_of(to)) {
+      case TN_F32:
+        done = detail::convert_all(numbers, data_of<float>(to), n);
+        break;
+      case TN_F64:
+        done = detail::convert_all(numbers, data_of<double>(to), n);
+        break;
+      case TN_I32:
+        done = detail::convert_all(numbers, data_of<int32_t>(to), n);
+        break;
+      default:
+        done = detail::convert_all(numbers, data_of<int64_t>(to), n);
+    }
+  });
+  return done;
+}
+
+}  // namespace tenon

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Samples of a data set as the inputs of a model: which field is which input, of what type, how
+// many at once, and what else of a sample is wanted. Everything that runs a model on a data set
+// goes through here: evaluation, comparison, calibration, gradients, teachers, training.
+//
+//   TN_TRY(feed, Feed::make(ctx, data, graph, {.batch = 8}));
+//   for (uint64_t b = 0; b < feed.batches(); ++b) {
+//     TN_TRY(batch, feed.load(b));
+//     TN_CHECK(plan.run(batch.inputs));
+//   }
+
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "tenon/sdk/convert.hpp"
+#include "tenon/sdk/fields.hpp"
+#include "tenon/sdk/plan.hpp"
+
+namespace tenon {
+
+// The samples behind the last full batch, where the model fixes how many it takes at once.
+enum class Rest { kPadded, kLeftOut };
+
+struct FeedPlan {
+  std::string_view option = "data";    // of the caller, for messages
+  std::string_view user = {};          // what a model that has state is refused for
+  std::optional<uint64_t> batch = {};  // samples at once; a model that fixes it must agree
+  uint64_t usual = 32;                 // the batch where neither says
+  uint64_t samples = 0;                // the first so many; 0: all
+  Rest rest = Rest::kPadded;
+  std::map<std::string, std::string> fields = {};  // of inputs whose field has another name
+  std::vector<std::string> labels = {"label"};     // no input takes these by their shape alone
+};
+
+class Feed {
+ public:
+  struct Batch {
+    std::span<const DLTensor> inputs;  // in the order of the model's, padded to a fixed batch
+    std::span<const DLTensor> extras;  // what want() asked for, without padding
+    std::span<const DLTensor> all;     // inputs, then extras
+    uint64_t samples = 0;
+  };
+
+  // data: outlives the feed. Names and types are checked now, before anything is compiled.
+  static Result<Feed> make(tn_ctx* ctx, const Component& data, Graph model, const FeedPlan& plan);
+  // The same with memory of its own: one for each thread.
+  Feed another() const {
+    Feed out;
+    out.ctx_ = ctx_;
+    out.option_ = option_;
+    out.fields_ = fields_;
+    out.inputs_ = inputs_;
+    out.extras_ = extras_;
+    out.notes_ = notes_;
+    out.samples_ = samples_;
+    out.batch_ = batch_;
+    out.is_fixed_ = is_fixed_;
+    out.raw_ = std::make_unique<Buffers>(ctx_, fields_.all.size());
+    return out;
+  }
+  // A further field of each batch. dtype TN_DTYPE_NONE: as it is.
+  Status want(const std::string& name, uint32_t dtype = TN_DTYPE_NONE);
+
+  uint64_t samples() const { return samples_; }
+  uint64_t batch() const { return batch_; }
+  uint64_t batches() const { return (samples_ + batch_ - 1) / batch_; }
+  std::string batch_text(uint64_t b) const {  // "batch 2 (samples 16 to 23)"
+    return cat("batch ", b, " (samples ", b * batch_, " to ", end_of(b) - 1, ")");
+  }
+  const Fields& fields() const { return fields_; }  // all that the data set has
+  const std::vector<Fed>& inputs() const { return inputs_; }
+  const std::vector<Fed>& extras() const { return extras_; }
+  // What was taken by its shape or converted, a line each; the log has them too.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  // What a batch holds lives until the next call. seed: for data sets that change at random.
+  Result<Batch> load(std::span<const uint64_t> samples, uint64_t seed = 0);
+  Result<Batch> load(uint64_t b) {
+    std::vector<uint64_t> index(end_of(b) - b * batch_);
+    std::iota(index.begin(), index.end(), b * batch_);
+    Result<Batch> loaded = load(index);
+    if (!loaded.ok()) return std::move(loaded).status().in(batch_text(b));
+    return loaded;
+  }
+
+ private:
+  uint64_t end_of(uint64_t b) const { return std::min(samples_, (b + 1) * batch_); }
+  Status fault(std::string_view why) const { return invalid(cat("option ", option_, ": ", why)); }
+  Status count(const FeedPlan& plan);
+  Status fix_batch(const FeedPlan& plan);
+  Status hand_on(const Fed& field, Tensor* room, DLTensor* view);
+  void note(std::string text) {
+    log_line(ctx_, TN_LOG_INFO, text);
+    notes_.push_back(std::move(text));
+  }
+
+  tn_ctx* ctx_ = nullptr;
+  std::string option_;
+  Fields fields_;
+  std::vector<Fed> inputs_, extras_;
+  std::vector<std::string> notes_;
+  uint64_t samples_ = 0, batch_ = 1;
+  bool is_fixed_ = false;
+  std::unique_ptr<Buffers> raw_;           // the fields as they are
+  std::vector<Tensor> room_;               // of those that are converted: inputs, then extras
+  std::vector<DLTensor> views_;            // inputs, then extras
+  std::vector<std::vector<int64_t>> cut_;  // the shapes of extras without padding
+};
+
+// ---- definitions
+
+inline Result<Feed> Feed::make(tn_ctx* ctx,
+                               const Component& data,
+                               Graph model,
+                               const FeedPlan& plan) {
+  std::vector<Value> states = model.list(TN_LIST_STATES);
+  if (!states.empty() && !plan.user.empty())
+    return unsupported(cat("the model has state of its own, which ", plan.user, " does not carry"));
+  Feed feed;
+  feed.ctx_ = ctx;
+  feed.option_ = plan.option;
+  TN_TRY(fields, Fields::of(ctx, data));
+  feed.fields_ = std::move(fields);
+  std::vector<Value> values = model.inputs();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::find(states.begin(), states.end(), values[i]) != states.end()) continue;
+    Fed input;
+    input.input = model.input_name(i);
+    auto other = plan.fields.find(input.input);
+    input.name = other == plan.fields.end() ? input.input : other->second;
+    input.wanted = values[i].type();
+    feed.inputs_.push_back(std::move(input));
+  }
+  std::vector<std::string> notes;
+  Status matched = match_fields(feed.fields_, plan.labels, &feed.inputs_, &notes);
+  if (!matched.ok()) return feed.fault(matched.message());
+  for (std::string& one : notes)
+    feed.note(std::move(one));
+  TN_CHECK(feed.count(plan));
+  TN_CHECK(feed.fix_batch(plan));
+  feed.raw_ = std::make_unique<Buffers>(ctx, feed.fields_.all.size());
+  return feed;
+}
+
+inline Status Feed::want(const std::string& name, uint32_t dtype) {
+  const Field* found = fields_.find(name);
+  if (!found) return invalid(cat("no field ", name, " (the data set has ", fields_.names(), ")"));
+  Fed extra{name, "", found->at, found->dtype, dtype ? dtype : found->dtype, {}};
+  if (!is_convertible(extra.given, extra.dtype))
+    return invalid(
+        cat("field ", name, ": expected ", dtype_name(dtype), ", got ", dtype_name(extra.given)));
+  extras_.push_back(std::move(extra));
+  return {};
+}
+
+inline Status Feed::count(const FeedPlan& plan) {
+  const uint64_t size = fields_.table()->size(fields_.data->self());
+  if (size == 0) return fault(cat(fields_.data->id(), " is an empty data set"));
+  if (size == TN_SIZE_UNKNOWN && plan.samples == 0)
+    return fault(cat(fields_.data->id(), ": expected a data set with a size, got a stream"));
+  samples_ = plan.samples ? std::min(plan.samples, size) : size;
+  return {};
+}
+
+// A number of samples that is part of the model is kept.
+inline Status Feed::fix_batch(const FeedPlan& plan) {
+  uint64_t fixed = 0;
+  for (const Fed& input : inputs_) {
+    if (!input.wanted.ranked || input.wanted.dims.empty() || input.wanted.dims[0] < 0) continue;
+    const auto here = static_cast<uint64_t>(input.wanted.dims[0]);
+    if (is_fixed_ && here != fixed)
+      return fault(cat("the model wants ", fixed, " samples of one input at once and ", here,
+                       " of ", input.input));
+    is_fixed_ = true;
+    fixed = here;
+  }
+  if (!is_fixed_) {
+    batch_ = std::min(plan.batch.value_or(plan.usual), samples_);
+    return {};
+  }
+  const uint64_t size = fields_.table()->size(fields_.data->self());
+  if (plan.batch && *plan.batch != fixed)
+    return invalid(
+        cat("option batch: expected ", fixed, ", which the model fixes, got ", *plan.batch));
+  const bool is_cut = plan.rest == Rest::kLeftOut;
+  if (is_cut && fixed > samples_ && fixed <= size)
+    return invalid(cat("option samples: the model wants ", fixed, " samples at once: expected at ",
+                       "least ", fixed, ", got ", plan.samples));
+  if (fixed == 0 || (is_cut && fixed > size))
+    return fault(cat("the model wants ", fixed, " samples at once, the data set has ", size));
+  batch_ = fixed;
+  if (is_cut) samples_ -= samples_ % fixed;
+  return {};
+}
+
+// A field of the batch at hand, in the type that is wanted.
+inline Status Feed::hand_on(const Fed& field, Tensor* room, DLTensor* view) {
+  if (!raw_->is_given(field.at))
+    return {TN_INTERNAL, cat(fields_.data->id(), ": gave nothing for ", field.name)};
+  DLTensor given = (*raw_)[field.at].dl();
+  if (field.given != TN_DTYPE_NONE && dtype_of(given) != field.given)
+    return fault(cat("field ", field.name, ": said to be ", dtype_name(field.given),
+                     ", a batch of it is ", dtype_name(dtype_of(given))));
+  bool fits = !field.wanted.ranked || field.wanted.rank() == static_cast<size_t>(given.ndim);
+  for (size_t i = 0; fits && i < field.wanted.rank(); ++i)
+    fits = field.wanted.dims[i] < 0 || field.wanted.dims[i] == given.shape[i];
+  if (!fits)
+    return fault(cat("field ", field.name, ": a batch of it is ",
+                     type_text(Type(field.given, {given.shape, given.shape + given.ndim})),
+                     ", which the model does not take: expected ", type_text(field.wanted),
+                     fields_.options_text()));
+  *view = given;
+  if (field.dtype == field.given) return {};
+  if (!*room || !std::ranges::equal(shape_of(room->dl()), shape_of(given))) {
+    TN_TRY(made, Tensor::zeros(ctx_, field.dtype, shape_of(given)));
+    *room = made;
+  }
+  *view = room->dl();
+  return convert(given, *view).in(cat("option ", option_, ": field ", field.name));
+}
+
+inline Result<Feed::Batch> Feed::load(std::span<const uint64_t> samples, uint64_t seed) {
+  std::vector<uint64_t> index(samples.begin(), samples.end());
+  while (is_fixed_ && index.size() < batch_)  // the same samples again until it is full
+    index.push_back(samples[index.size() % samples.size()]);
+  TN_CHECK(Status(fields_.table()->batch(fields_.data->self(), index.data(), index.size(), seed,
+                                         raw_->outputs()))
+               .in(cat("option ", option_)));
+  const size_t n = inputs_.size();
+  room_.resize(n + extras_.size());
+  views_.resize(n + extras_.size());
+  cut_.resize(extras_.size());
+  for (size_t i = 0; i < views_.size(); ++i)
+    TN_CHECK(hand_on(i < n ? inputs_[i] : extras_[i - n], &room_[i], &views_[i]));
+  for (size_t i = 0; i < extras_.size() && index.size() > samples.size(); ++i) {
+    DLTensor& view = views_[n + i];
+    cut_[i].assign(view.shape, view.shape + view.ndim);
+    if (!cut_[i].empty()) cut_[i][0] = static_cast<int64_t>(samples.size());
+    view.shape = cut_[i].data();
+  }
+  std::span<const DLTensor> all(views_);
+  return Batch{all.first(n), all.subspan(n), all, samples.size()};
+}
+
+}  // namespace tenon

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The fields of a data set, and which of them is which input of a model.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tenon/role/dataset.h"
+
+#include "tenon/sdk/component.hpp"
+#include "tenon/sdk/convert.hpp"
+
+namespace tenon {
+
+struct Field {
+  std::string name;
+  uint32_t dtype = TN_DTYPE_NONE;
+  std::vector<int64_t> sample;  // shape of one
+  size_t at = 0;                // among all
+};
+
+// "float32[N, 3, 224, 224]"
+inline std::string type_text(const Type& type) {
+  if (!type.ranked) return cat(dtype_name(type.dtype), " of any shape");
+  std::string out = dtype_name(type.dtype) + "[";
+  for (size_t i = 0; i < type.rank(); ++i) {
+    const bool is_named = i < type.symbols.size() && !type.symbols[i].empty();
+    out += i ? ", " : "";
+    out += type.dims[i] >= 0 ? std::to_string(type.dims[i]) : is_named ? type.symbols[i] : "?";
+  }
+  return out + "]";
+}
+
+// A field as it is handed on.
+struct Fed {
+  std::string name, input;  // the field's; the input's, empty for one that is no input
+  size_t at = SIZE_MAX;     // among the fields of the data set
+  uint32_t given = TN_DTYPE_NONE, dtype = TN_DTYPE_NONE;
+  Type wanted;  // by the model
+};
+
+struct Fields {
+  tn_ctx* ctx = nullptr;
+  const Component* data = nullptr;  // outlives this
+  std::vector<Field> all;
+
+  const tn_dataset* table() const { return data->table<tn_dataset>(); }
+  const Field* find(std::string_view name) const {
+    for (const Field& one : all)
+      if (one.name == name) return &one;
+    return nullptr;
+  }
+  std::string names() const {
+    std::string out;
+    for (const Field& one : all)
+      out += cat(out.empty() ? "" : ", ", one.name);
+    return out.empty() ? "no fields" : out;
+  }
+  std::string types() const {  // "x float32[3, 8, 8], label int64[]"
+    std::string out;
+    for (const Field& one : all)
+      out += cat(out.empty() ? "" : ", ", one.name, " ", type_text(Type(one.dtype, one.sample)));
+    return out.empty() ? "no fields" : out;
+  }
+  static Result<Fields> of(tn_ctx* ctx, const Component& data);
+  // What the user may say of a file's data set: "; options of datasets.images: crop, resize".
+  std::string options_text() const;
+
+  static uint32_t dtype_called(std::string_view name) {
+    for (uint32_t dtype : {TN_F32, TN_F64, TN_F16, TN_BF16, TN_BOOL, TN_I8, TN_I16, TN_I32, TN_I64,
+                           TN_U8, TN_U16, TN_U32, TN_U64})
+      if (dtype_name(dtype) == name) return dtype;
+    return TN_DTYPE_NONE;
+  }
+};
+
+inline Result<Fields> Fields::of(tn_ctx* ctx, const Component& data) {
+  Fields out{ctx, &data, {}};
+  StringSink text;
+  TN_CHECK(out.table()->fields(data.self(), text.get()));
+  nlohmann::json given = nlohmann::json::parse(text.text, nullptr, false);
+  if (!given.is_array()) return Status(TN_INTERNAL, cat(data.id(), ": fields() is no JSON array"));
+  for (const nlohmann::json& one : given)
+    out.all.push_back({one.value("name", ""), dtype_called(one.value("dtype", "")),
+                       one.value("shape", std::vector<int64_t>{}), out.all.size()});
+  return out;
+}
+
+inline std::string Fields::options_text() const {
+  StringSink text;
+  Status listed(services.component->list(ctx, str("tenon.dataset/1"), text.get()));
+  nlohmann::json known = nlohmann::json::parse(text.text, nullptr, false);
+  std::string out;
+  for (const nlohmann::json& one : known.is_array() ? known : nlohmann::json::array()) {
+    if (one.value("id", "") != data->id() || !one["schema"].is_object()) continue;
+    const nlohmann::json options = one["schema"].value("properties", nlohmann::json::object());
+    if (!options.contains("path")) return "";
+    for (const auto& [key, value] : options.items())
+      if (key != "path") out += cat(out.empty() ? "" : ", ", key);
+  }
+  return out.empty() ? "" : cat("; options of ", data->id(), ": ", out);
+}
+
+namespace detail {
+
+inline bool fits_shape(const Type& wanted, const Field& field) {
+  bool fits = !wanted.ranked || wanted.rank() == field.sample.size() + 1;
+  for (size_t i = 1; fits && i < wanted.rank(); ++i)
+    fits = wanted.dims[i] < 0 || field.sample[i - 1] < 0 || wanted.dims[i] == field.sample[i - 1];
+  return fits;
+}
+
+inline bool fits(const Type& wanted, const Field& field) {
+  const bool is_known = wanted.ranked && wanted.dtype != TN_DTYPE_NONE;
+  return is_known && fits_shape(wanted, field) && is_convertible(field.dtype, wanted.dtype);
+}
+
+inline Status take_field(const Fields& fields,
+                         const Field& field,
+                         Fed* input,
+                         std::vector<std::string>* notes) {
+  input->name = field.name;
+  input->at = field.at;
+  input->given = field.dtype;
+  input->dtype = input->wanted.dtype == TN_DTYPE_NONE ? field.dtype : input->wanted.dtype;
+  if (!is_convertible(input->given, input->dtype))
+    return invalid(cat("field ", field.name, ": the model wants ", dtype_name(input->dtype),
+                       ", got ", dtype_name(input->given)));
+  if (!fits_shape(input->wanted, field)) {
+    std::vector<int64_t> shape = field.sample;
+    shape.insert(shape.begin(), -1);
+    return invalid(cat("field ", field.name, ": the model wants ", type_text(input->wanted),
+                       ", got ", type_text(Type(field.dtype, shape)), fields.options_text()));
+  }
+  if (input->given == input->dtype) return {};
+  const bool is_byte = field.dtype == TN_U8 && is_float(input->dtype);
+  notes->push_back(cat("field ", field.name, ": ", dtype_name(input->given), " is converted to ",
+                       dtype_name(input->dtype),
+                       is_byte ? ", values of 0 to 255 as they are" : ""));
+  return {};
+}
+
+// The one field that an input can take and no other input could, by type and shape alone.
+inline const Field* only_fit(const Fields& fields,
+                             const std::vector<std::string>& labels,
+                             const std::vector<Fed>& inputs,
+                             const Fed& input) {
+  const Field* found = nullptr;
+  for (const Field& field : fields.all) {
+    if (std::find(labels.begin(), labels.end(), field.name) != labels.end()) continue;
+    auto takes = [&](const Fed& one) { return one.at == field.at; };
+    if (std::any_of(inputs.begin(), inputs.end(), takes) || !fits(input.wanted, field)) continue;
+    if (found) return nullptr;
+    found = &field;
+  }
+  for (const Fed& other : inputs)
+    if (found && other.at == SIZE_MAX && &other != &input && fits(other.wanted, *found))
+      return nullptr;
+  return found;
+}
+
+}  // namespace detail
+
+// By name; then by type and shape, where only one field can be meant. labels: never by shape.
+inline Status match_fields(const Fields& fields,
+                           const std::vector<std::string>& labels,
+                           std::vector<Fed>* inputs,
+                           std::vector<std::string>* notes) {
+  for (Fed& input : *inputs)
+    if (const Field* field = fields.find(input.name))
+      TN_CHECK(detail::take_field(fields, *field, &input, notes));
+  std::string missing, wanted;
+  std::vector<const Field*> found;
+  for (Fed& input : *inputs) {
+    wanted += cat(wanted.empty() ? "" : ", ", input.name, " ", type_text(input.wanted));
+    const bool is_open = input.at == SIZE_MAX;
+    found.push_back(is_open ? detail::only_fit(fields, labels, *inputs, input) : nullptr);
+    if (is_open && !found.back()) missing += cat(missing.empty() ? "" : ", ", input.name);
+  }
+  if (!missing.empty())
+    return invalid(cat("no field for ", missing, " (the data set has ", fields.types(),
+                       "; the model wants ", wanted, ")", fields.options_text()));
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i]) continue;
+    notes->push_back(cat("field ", found[i]->name, " is taken for input ", (*inputs)[i].input,
+                         ": no other fits its type and shape"));
+    TN_CHECK(detail::take_field(fields, *found[i], &(*inputs)[i], notes));
+  }
+  return {};
+}
+
+}  // namespace tenon
