@@ -13,6 +13,7 @@
 #include "tenon/role/writer.h"
 
 #include "capi/capi.hpp"
+#include "graph/graph.hpp"
 #include "registry/component.hpp"
 #include "services/boundary.hpp"
 
@@ -162,6 +163,9 @@ Status apply(tn_ctx* ctx,
   Owned<tn_graph> changed(made, graphs().release);
   const tn_sink nowhere{nullptr, discard};
   TN_CHECK(pass.called("run", pass->run(pass.self(), made, cancel, report ? report : &nowhere)));
+  if (made->in_edit)
+    return {TN_INTERNAL, "it left an edit of the graph open: expected it committed or rolled back",
+            id};
   Status broken(graphs().verify(made));
   if (!broken.ok())
     return {TN_INTERNAL, "the graph that it made is not valid", id, std::move(broken)};

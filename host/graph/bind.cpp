@@ -18,6 +18,19 @@ void tn_edit::substitute_declared(const SymbolValue& value) {
   }
 }
 
+void tn_edit::forget_declared_sizes() {
+  for (tn_node_id id : tables_->order) {
+    for (tn_value_id output : tables_->nodes.find(id)->outputs) {
+      const Value* value = tables_->values.find(output);
+      if (!value || !value->declared || value->declared->kind != TN_KIND_TENSOR) continue;
+      Type type;
+      type.dtype = value->declared->dtype;
+      tables_->values.edit(output)->declared = seal(std::move(type));
+      touch(id);
+    }
+  }
+}
+
 namespace tenon::host {
 namespace {
 

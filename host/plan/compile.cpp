@@ -7,6 +7,7 @@
 #include "graph/op_table.hpp"
 #include "graph/value_type.hpp"
 #include "plan/arena.hpp"
+#include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
 #include "services/trace.hpp"
@@ -61,7 +62,7 @@ class Binder {
   // What the bound graph is for, by input that is given.
   Shapes key;
 
-  Result<Ref<tn_graph>> bind() {
+  Result<Ref<tn_graph>> bind(const Lessons& lessons) {
     uint64_t n = g().count(plan_->graph.get(), TN_LIST_INPUTS);
     std::vector<tn_type> types(n);
     std::vector<const tn_type*> pointers(n, nullptr);
@@ -86,6 +87,8 @@ class Binder {
     tn_graph* raw = nullptr;
     TN_CHECK(Status(g().bind(plan_->graph.get(), pointers.data(), n, &raw)));
     Ref<tn_graph> bound = Ref<tn_graph>::take(raw);
+    tell_contradictions(plan_, *raw);
+    if (!lessons.trusts_declared) TN_CHECK(forget_declared_sizes(raw));
     TN_CHECK(run_passes(raw));
     return bound;
   }
@@ -146,7 +149,7 @@ class Builder {
 
   Status build() {
     TN_CHECK(add_inputs());
-    TN_TRY(parts, compile_parts(plan_, out_->graph.get(), &out_->fallbacks));
+    TN_TRY(parts, compile_parts(plan_, out_->graph.get(), out_->heeded.lost, &out_->fallbacks));
     Status added;
     for (CompiledPart& one : parts) {
       if (added.ok()) added = one.exe ? add_part(one) : add_control(one.part);
@@ -376,11 +379,16 @@ Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
                                               uint64_t n_in) {
   auto compiled = std::make_shared<Compiled>();
   compiled->plan = plan;
+  {
+    std::lock_guard lock(plan->mutex);
+    compiled->heeded = plan->lessons;
+  }
   Binder binder(plan, in, n_in);
-  TN_TRY(bound, binder.bind());
+  TN_TRY(bound, binder.bind(compiled->heeded));
   compiled->graph = std::move(bound);
   compiled->key = std::move(binder.key);
   TN_CHECK(Builder(plan, compiled.get()).build());
+  compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
   return compiled;
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "graph/op_table.hpp"
+#include "plan/lessons.hpp"
 #include "plan/partition.hpp"
-#include "services/log.hpp"
 #include "services/trace.hpp"
 
 namespace tenon::host {
@@ -12,7 +12,8 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(tn_plan* plan, tn_graph* graph) : plan_(plan), graph_(graph) {}
+  Compiler(tn_plan* plan, tn_graph* graph, Lost lost)
+      : plan_(plan), graph_(graph), lost_(std::move(lost)) {}
   ~Compiler() {
     for (CompiledPart& one : made_)
       give_up(one);
@@ -63,10 +64,11 @@ class Compiler {
     for (CompiledPart& one : before)  // of nodes that are cut otherwise now
       give_up(one);
     if (failed.ok()) return true;
-    TN_CHECK(lose(made_.back().part, std::move(failed)));
+    TN_CHECK(lose_part(made_.back().part, std::move(failed)));
     return false;
   }
 
+  // The nodes by themselves as a graph, compiled.
   Status compile_one(CompiledPart& one) const {
     BackendUse& use = *plan_->backends[one.part.backend];
     Span span(plan_->trace(), "compile", use.id);
@@ -78,15 +80,26 @@ class Compiler {
                       use.table->compile(use.self, raw, use.device, use.options.get(), &one.exe));
   }
 
+  // Of a part that is answered with TN_UNIMPLEMENTED, the nodes that the backend cannot compile
+  // alone; all when none is at fault alone, or when the failure is another.
+  std::vector<std::string> culprits(const Part& part, const Status& failed) const {
+    std::vector<std::string> all, alone;
+    bool asks = failed.code() == TN_UNIMPLEMENTED && part.nodes.size() > 1;
+    for (tn_node_id node : part.nodes) {
+      all.emplace_back(view(graph_service()->node_name(graph_, node)));
+      if (!asks) continue;
+      CompiledPart tried{{part.backend, 0, {node}}, {}, nullptr};
+      if (compile_one(tried).code() == TN_UNIMPLEMENTED) alone.push_back(all.back());
+      give_up(tried);
+    }
+    return alone.empty() ? all : alone;
+  }
+
   // The failure itself, where no other backend can have the nodes.
-  Status lose(const Part& part, Status failed) {
+  Status lose_part(const Part& part, Status failed) {
     if (part.backend + 1 == static_cast<int>(plan_->backends.size())) return failed;
-    std::string why = cat("compile failed: ", failed.text());
-    plan_->ctx->session->log->write(TN_LOG_WARNING, "host",
-                                    cat("backend ", plan_->backends[part.backend]->id, " loses ",
-                                        part.nodes.size(), " nodes to the next one: ", why));
-    for (tn_node_id node : part.nodes)
-      lost_[{node, part.backend}] = why;
+    lose(*plan_, part.backend, culprits(part, failed), cat("compile failed: ", failed.text()),
+         &lost_);
     return {};
   }
 
@@ -100,8 +113,9 @@ class Compiler {
 
 Result<std::vector<CompiledPart>> compile_parts(tn_plan* plan,
                                                 tn_graph* graph,
+                                                Lost lost,
                                                 std::vector<Fallback>* fallbacks) {
-  return Compiler(plan, graph).run(fallbacks);
+  return Compiler(plan, graph, std::move(lost)).run(fallbacks);
 }
 
 }  // namespace tenon::host

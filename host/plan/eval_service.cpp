@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/edit.hpp"
+#include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
 #include "registry/component.hpp"
@@ -310,10 +311,7 @@ Status run_plan(tn_plan* plan,
                 json* profile) {
   TN_CHECK(check_inputs(plan, in, n_in));
   TN_TRY(compiled, form_for(plan, in, n_in));
-  Span span(plan->trace(), "run", plan->label);
-  if (!plan->states.empty()) TN_CHECK(settle_states(plan, *compiled));
-  uint32_t flags = profile ? uint32_t{TN_EXEC_PROFILE} : 0;
-  return run_compiled(*compiled, in, outputs, cancel, flags, profile);
+  return run_or_relearn(plan, compiled, in, n_in, outputs, cancel, profile);
 }
 
 const tn_host_eval* eval_service() {

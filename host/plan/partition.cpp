@@ -22,6 +22,13 @@ struct Assignment {
   std::vector<std::map<int, std::string>> refusals;  // per node, by backend
   const Lost* lost = nullptr;
   int asking = 0;
+
+  std::string name(tn_node_id node) const {
+    return std::string(view(graph_service()->node_name(graph, node)));
+  }
+  bool is_lost(tn_node_id node) const {
+    return !lost->empty() && lost->count({name(node), asking});
+  }
 };
 
 void take(void* self, const tn_node_id* group, uint64_t n) {
@@ -30,7 +37,7 @@ void take(void* self, const tn_node_id* group, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i) {
     auto found = all.index.find(group[i]);
     if (found == all.index.end() || all.backend[found->second] != kNobody) return;
-    if (all.lost->count({group[i], all.asking})) return;
+    if (all.is_lost(group[i])) return;
     members.push_back(found->second);
   }
   for (size_t member : members)
@@ -74,9 +81,10 @@ Result<Assignment> assign(const tn_graph* graph,
   all.backend.assign(n, kNobody);
   all.refusals.resize(n);
   TN_CHECK(ask_all(all, backends));
-  for (const auto& [who, why] : lost) {
-    auto found = all.index.find(who.first);
-    if (found != all.index.end()) all.refusals[found->second][who.second] = why;
+  for (size_t i = 0; i < n && !lost.empty(); ++i) {
+    std::string name = all.name(all.nodes[i]);
+    for (auto at = lost.lower_bound({name, 0}); at != lost.end() && at->first.first == name; ++at)
+      all.refusals[i][at->first.second] = at->second;
   }
   return all;
 }
@@ -149,17 +157,16 @@ Status settle(Assignment& all,
     }
     if (all.backend[i] == kNobody) {
       return {TN_UNIMPLEMENTED,
-              cat("no backend runs node ", view(graph_service()->node_name(all.graph, node)),
-                  " of operator ", op_name(all.graph, node), why.empty() ? "" : ": ", why,
+              cat("no backend runs node ", all.name(node), " of operator ",
+                  op_name(all.graph, node), why.empty() ? "" : ": ", why,
                   row ? ""
                       : "; a plugin that brings this operator's row would make it run on "
                         "the reference backend")};
     }
-    auto lost = all.lost->lower_bound({node, 0});
-    bool was_lost = lost != all.lost->end() && lost->first.first == node;
+    auto lost = all.lost->lower_bound({all.name(node), 0});
+    bool was_lost = lost != all.lost->end() && lost->first.first == all.name(node);
     if (all.backend[i] > 0 && (was_lost || backends[all.backend[i]]->last_resort)) {
-      fallbacks->push_back({std::string(view(graph_service()->node_name(all.graph, node))),
-                            op_name(all.graph, node),
+      fallbacks->push_back({all.name(node), op_name(all.graph, node),
                             why.empty() ? cat(backends[0]->id, ": not claimed") : why});
     }
   }

@@ -8,7 +8,6 @@
 // one backend and one depth form a part. Every edge goes to the same part or to a larger depth, so
 // parts in order of depth never wait for each other in a circle.
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,9 +24,6 @@ struct Part {
   std::vector<tn_node_id> nodes;  // in topological order
 };
 
-// Nodes that backends claimed and could not compile, with the reason: they get them no more.
-using Lost = std::map<std::pair<tn_node_id, int>, std::string>;
-
 Result<std::vector<Part>> partition(tn_graph* graph,
                                     const std::vector<std::unique_ptr<BackendUse>>& backends,
                                     const Lost& lost,
@@ -42,9 +38,10 @@ struct CompiledPart {
 
 // The parts of a bound graph, compiled. Where a backend cannot compile what it claimed, the next
 // one that claims the nodes gets them, and they are listed with the reason. The caller owns every
-// exe.
+// exe. `lost`: what backends have lost before.
 Result<std::vector<CompiledPart>> compile_parts(tn_plan* plan,
                                                 tn_graph* graph,
+                                                Lost lost,
                                                 std::vector<Fallback>* fallbacks);
 
 // The form for these inputs, compiled now where there is none.

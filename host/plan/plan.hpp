@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -87,6 +88,17 @@ struct Fallback {
   std::string node, op, why;
 };
 
+// Nodes that backends claimed and then could not compile or run, with the reason, by the node's
+// name and the backend: it gets them no more.
+using Lost = std::map<std::pair<std::string, int>, std::string>;
+
+// What forms of a plan that turned out wrong have taught; the next one heeds it.
+struct Lessons {
+  bool trusts_declared = true;  // sizes that only a declaration says hold
+  bool told_outputs = false;    // declared otherwise than they are computed
+  Lost lost;                    // at run time
+};
+
 using Shapes = std::vector<std::vector<int64_t>>;  // by input: element type, then sizes
 
 struct Compiled;
@@ -124,6 +136,7 @@ struct RunContext {
   std::vector<uint64_t> owned_bytes;
   std::vector<const DLTensor*> arguments;
   std::vector<bool> asked;           // by output of the step that runs
+  const Step* at = nullptr;          // that runs, or failed
   std::vector<DeviceQueues> queues;  // by backend
   struct Ready {
     void* event = nullptr;  // NULL: it is there
@@ -147,6 +160,8 @@ struct Compiled {
   std::vector<int> state_results;  // slot of each state's new value; -1: a backend keeps it
   std::vector<int> state_keepers;  // place of each state between runs
   std::vector<Fallback> fallbacks;
+  Lessons heeded;                  // what the plan had learned when this was begun
+  bool rests_on_declared = false;  // on sizes that only a declaration says
   uint64_t arena_bytes = 0, workspace_bytes = 0, copies = 0;
   std::mutex mutex;
   std::vector<std::unique_ptr<RunContext>> idle;
@@ -159,15 +174,17 @@ std::vector<int64_t> dense_layout(std::span<const int64_t> dims);
 // Memory of its own for a slot, in place of what it had.
 Status reserve(RunContext& context, int slot, uint64_t bytes);
 
+// Takes the plan's lock for a moment only.
 Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
                                               const DLTensor* const* in,
                                               uint64_t n_in);
+// *at: the step that failed, or NULL.
 Status run_compiled(Compiled& compiled,
                     const DLTensor* const* in,
                     const tn_outputs* outputs,
                     const tn_cancel* cancel,
-                    uint32_t flags,
-                    nlohmann::json* profile);
+                    nlohmann::json* profile,
+                    const Step** at);
 Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
                                const tn_graph* graph,
                                const tn_value_id* taps,
@@ -198,8 +215,10 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::string options_text;          // for bodies, which are plans of their own
   size_t cache_limit = 8;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
-  // Forms are compiled without this lock: a run of shapes that are there waits for no compiler.
+  // Of the cache and the lessons. Forms are compiled without this lock: a run of shapes that are
+  // there waits for no compiler.
   std::mutex mutex;
+  tenon::host::Lessons lessons;
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
   std::vector<tenon::host::Shapes> compiling;
   std::condition_variable compiled;  // `compiling` has become shorter

@@ -40,15 +40,18 @@ class Run {
         profile_(profile) {}
 
   Status run() {
+    rc_.at = nullptr;
     TN_CHECK(point_at_inputs());
     Status status;
     for (const Step& step : c_.steps) {
+      rc_.at = &step;
       status = run_step(step);
       if (!status.ok()) break;
     }
     // Work in flight must end before its memory is given up, also after a failure.
     Status waited = rc_.wait_all();
     if (!status.ok()) return status;
+    rc_.at = nullptr;  // what fails from here on is no step's
     TN_CHECK(std::move(waited));
     TN_CHECK(hand_out_rest());
     return keep_states();
@@ -336,8 +339,8 @@ Status run_compiled(Compiled& compiled,
                     const DLTensor* const* in,
                     const tn_outputs* outputs,
                     const tn_cancel* cancel,
-                    uint32_t flags,
-                    nlohmann::json* profile) {
+                    nlohmann::json* profile,
+                    const Step** at) {
   std::unique_ptr<RunContext> context;
   {
     std::lock_guard lock(compiled.mutex);
@@ -350,7 +353,9 @@ Status run_compiled(Compiled& compiled,
     context = std::make_unique<RunContext>(&compiled);
     TN_CHECK(context->prepare());
   }
+  uint32_t flags = profile ? uint32_t{TN_EXEC_PROFILE} : 0;
   Status status = Run(*context, in, outputs, cancel, flags, profile).run();
+  *at = context->at;
   std::lock_guard lock(compiled.mutex);
   compiled.idle.push_back(std::move(context));  // capacity stays: no allocation in steady state
   return status;

@@ -18,7 +18,15 @@ struct Compiled {
   std::unique_ptr<Executable> exe;
   int64_t fail_at = -1;
   std::atomic<int64_t> runs{0};
+  bool declines = false;  // when it runs
 };
+
+// The name of a node with this scope; empty where there is none.
+std::string node_of_scope(const tn_graph* part, std::string_view scope) {
+  for (Node node : Graph{part}.nodes())
+    if (node.scope() == scope) return std::string(node.name());
+  return {};
+}
 
 // A compiler that takes its time: while the FIFO is there, until somebody opens its other end.
 void wait_at(const std::string& gate) {
@@ -62,12 +70,12 @@ Status FakeDevice::claim(const tn_graph* graph, int32_t device, const tn_claims&
 
 Result<void*> FakeDevice::compile(const tn_graph* part, int32_t, const Options& options) {
   wait_at(options.text("compile_gate", ""));
-  for (Node node : Graph{part}.nodes()) {
-    if (node.scope() != "uncompilable") continue;
-    return unsupported(cat("no code for node ", node.name(), ": its scope is uncompilable"));
-  }
+  if (std::string node = node_of_scope(part, "uncompilable"); !node.empty())
+    return Status(TN_INTERNAL, cat("no code for node ", node, ": its scope is uncompilable"));
+  if (!node_of_scope(part, "declined").empty()) return unsupported("declined when it is compiled");
   TN_TRY(exe, Executable::compile(ctx_, part, &memory()));
   auto* compiled = new Compiled;
+  compiled->declines = !node_of_scope(part, "declined late").empty();
   compiled->exe = std::move(exe);
   compiled->fail_at = options.integer("fail_at", -1);
   return static_cast<void*>(compiled);
@@ -80,6 +88,7 @@ Status FakeDevice::run(void* exe,
                        const tn_outputs* outputs,
                        const tn_exec* exec) {
   auto* compiled = static_cast<Compiled*>(exe);
+  if (compiled->declines) return unsupported("declined when it runs");
   bool fail = compiled->runs.fetch_add(1) == compiled->fail_at;
   return compiled->exe->run(static_cast<DeviceState*>(state), in, n_in, outputs, exec, fail);
 }

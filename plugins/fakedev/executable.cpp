@@ -104,8 +104,7 @@ Status Executable::run(DeviceState* state,
   launch->late = late_shapes_ ? outputs : nullptr;
   TN_CHECK(take_inputs(*launch, in, n_in));
   TN_CHECK(ask_outputs(*launch, outputs));
-  return enqueue(
-      *exec, [this, launch] { return work(*launch); }, late_shapes_);
+  return enqueue(*exec, [this, launch] { return work(*launch); }, late_shapes_);
 }
 
 Status Executable::take_inputs(Launch& launch, const DLTensor* const* in, uint64_t n_in) const {

@@ -38,6 +38,21 @@ std::string unusual_value(const Imported& imported, const Node& node, uint8_t ta
   return {};
 }
 
+// Nothing is run for results without elements, so nothing would look at the numbers that say so.
+bool is_empty_by_data(const Imported& imported, const Node& node) {
+  const std::vector<Value>& values = imported.graph.values;
+  bool reads_numbers = false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNone) continue;
+    const Value& input = values[node.inputs[i]];
+    if (input.count() == 0) return false;
+    reads_numbers |= i > 0 && input.data == nullptr;
+  }
+  for (int output : node.outputs)
+    if (output != kNone && values[output].count() > 0) return false;
+  return reads_numbers;
+}
+
 }  // namespace
 
 std::string why_not(const Imported& imported, int index) {
@@ -53,6 +68,7 @@ std::string why_not(const Imported& imported, int index) {
   }
   if (node.outputs.empty() || node.outputs[0] == kNone) return "no first output";
   if (node.inputs.empty() || node.inputs[0] == kNone) return "no first input";
+  if (is_empty_by_data(imported, node)) return "the result has no elements, as data say";
   const Handler& handler = *find_handler(node.op);
   if (std::string why = unusual_value(imported, node, handler.takes); !why.empty()) return why;
   return handler.refuse(imported.graph, node);

@@ -23,6 +23,13 @@ Opsets read_opsets(const List& imports, const Opsets& fallback) {
   return out;
 }
 
+std::string shape_text(const std::vector<int64_t>& dims) {
+  std::string text;
+  for (int64_t dim : dims)
+    text += cat(text.empty() ? "" : ", ", dim < 0 ? "?" : std::to_string(dim));
+  return cat("[", text, "]");
+}
+
 std::string function_key(const std::string& domain,
                          const std::string& name,
                          const std::string& overload) {
@@ -118,17 +125,31 @@ Status Importer::nodes(const EditView& edit, const Nodes& nodes, Frame& frame) {
   return {};
 }
 
-// What the file says about types fills in what inference left open. Where the two disagree,
+// What the file says about shapes fills in what inference left open. Where the two disagree,
 // inference is right: exporters leave stale shapes behind.
+void Importer::declare(const EditView& edit,
+                       std::string_view what,
+                       Value value,
+                       const Type& declared) {
+  if (value.is_constant()) return;
+  Type known = value.type();
+  bool differs = known.ranked && declared.ranked && known.rank() != declared.rank();
+  for (size_t i = 0; known.ranked && declared.ranked && !differs && i < known.dims.size(); ++i)
+    differs = known.dims[i] >= 0 && declared.dims[i] >= 0 && known.dims[i] != declared.dims[i];
+  if (differs)
+    contradicted_.push_back(cat(what, ": declared ", shape_text(declared.dims),
+                                ", the model computes ", shape_text(known.dims)));
+  else if (!known.is_static() || known.dtype == TN_DTYPE_NONE)
+    Status ignored = edit.set_type(value, declared);
+}
+
 void Importer::declare(const EditView& edit, const Frame& frame) {
   if (!frame.value_info) return;
   for (const auto& info : *frame.value_info) {
     auto at = frame.values.find(info.name());
-    if (at == frame.values.end() || at->second.is_constant()) continue;
-    Type known = at->second.type();
-    if (known.is_static() && known.dtype != TN_DTYPE_NONE) continue;
+    if (at == frame.values.end()) continue;
     Result<Type> type = read_type(info.type());
-    if (type.ok()) Status ignored = edit.set_type(at->second, *type);
+    if (type.ok()) declare(edit, cat("value ", info.name()), at->second, *type);
   }
 }
 
@@ -145,10 +166,7 @@ Status Importer::outputs(const EditView& edit, const Graph& graph, Frame& frame)
     if (other_type)
       return invalid(
           cat(what, ": expected ", dtype_name(known.dtype), ", got ", dtype_name(type->dtype)));
-    if (known.ranked && type->ranked && known.rank() != type->rank())
-      return invalid(cat(what, ": expected ", known.rank(), " dimensions, got ", type->rank()));
-    if (!at->second.is_constant() && !known.is_static())
-      Status ignored = edit.set_type(at->second, *type);  // stale: inference is right
+    declare(edit, what, at->second, *type);
     TN_CHECK(edit.output(output.name(), at->second).in(what));
   }
   return {};

@@ -36,6 +36,8 @@ class Importer {
   Importer(ModelFiles& files, const onnx::ModelProto& model, const Cancel& cancel);
   // The model's graph. The edit is committed by the caller.
   Status run(const EditView& edit);
+  // Where the file declares another shape than the model computes, a line each.
+  const std::vector<std::string>& contradicted() const { return contradicted_; }
 
  private:
   using Graph = onnx::GraphProto;
@@ -65,6 +67,7 @@ class Importer {
 
   Status define(Frame& frame, const std::string& name, Value value) const;
   void declare(const EditView& edit, const Frame& frame);
+  void declare(const EditView& edit, std::string_view what, Value value, const Type& declared);
   const onnx::FunctionProto* function(const onnx::NodeProto& node) const;
 
   ModelFiles& files_;
@@ -73,6 +76,7 @@ class Importer {
   Opsets opsets_;
   std::map<std::string, const onnx::FunctionProto*> functions_;
   std::map<const onnx::FunctionProto*, Opsets> function_opsets_;
+  std::vector<std::string> contradicted_;
   int64_t n_nodes_ = 0;
 };
 

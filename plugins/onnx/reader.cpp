@@ -70,13 +70,24 @@ class Reader {
     skeleton.bytes = {};
     ModelFiles files(ctx_, blob);
     TN_TRY(edit, Edit::begin(into));
-    TN_CHECK(Importer(files, model, cancel).run(edit));
+    Importer importer(files, model, cancel);
+    TN_CHECK(importer.run(edit));
+    tell(importer.contradicted());
     TN_CHECK(graph_notes(edit, model));
     pair_states(edit, model);
     return edit.commit();
   }
 
  private:
+  void tell(const std::vector<std::string>& contradicted) const {
+    if (contradicted.empty()) return;
+    std::string more =
+        contradicted.size() > 1 ? cat(" (and ", contradicted.size() - 1, " more)") : "";
+    log_line(ctx_, TN_LOG_WARNING, cat(contradicted[0], more, ", which counts"));
+    for (const std::string& line : contradicted)
+      log_line(ctx_, TN_LOG_DEBUG, line);
+  }
+
   tn_ctx* ctx_;
 };
 

@@ -47,20 +47,18 @@ local left = recipe.judge(model, best.model, unseen)
 local near = tn.evaluate(best.model, unseen, { metric = "cosine", against = model, limit = args.limit or 64 })
 best.model:save(args.output)
 
-local report = best.report
 local result = {
   output = args.output, observer = best.name, chosen_by = rows, cosine = near.mean, cosine_min = near.min, snr_db = left.snr_db,
   outputs = left.outputs, weakest = left.weakest, drop = left.drop, judged_on = left.judged_on, bytes_before = model:bytes(),
-  bytes_after = best.model:bytes(), quantized = report.counts.quantized, float = report.counts.float, left = report.float,
+  bytes_after = best.model:bytes(),
 }
+if not args.json and #rows > 1 then
+  tn.print_table(rows, { "observer", "SNR dB" })
+end
+for key, value in pairs(recipe.stayed(best.report)) do
+  result[key] = value
+end
 if not args.json then
-  if #rows > 1 then
-    tn.print_table(rows, { "observer", "SNR dB" })
-  end
-  print(string.format("8 bits: %d nodes; float: %d nodes (-v and --json name them)", result.quantized, result.float))
-  for _, node in ipairs(report.float) do
-    tn.log.debug("float: " .. node.node .. ": " .. node.why)
-  end
   print(string.format("%s: observer %s, %.4g MB -> %.4g MB; on %d samples not used before: %s, cosine %.5f (lowest %.5f)",
     args.output, best.name, result.bytes_before / 1e6, result.bytes_after / 1e6, left.judged_on,
     left.snr_db and string.format("%.1f dB", left.snr_db) or "no output in float", near.mean, near.min))

@@ -56,6 +56,7 @@ FAULTS = [
     ("OBSERVER", "MERGE", "hostile state", "expected a failure"),
     ("PASS", "TWICE", "graphs", "the same result"),
     ("PASS", "REPORT", "graphs", "expected a report in JSON"),
+    ("PASS", "OPEN", "graphs", "it left an edit of the graph open"),
     ("PASS", "CANCEL", "cancel", "expected CANCELLED"),
     ("READER", "PROBE", "probe", "got 50"),
     ("READER", "READ", "random bytes", "crashed"),
@@ -67,6 +68,7 @@ FAULTS = [
     ("OPS", "READS", "com.example:Twice buffers", "crashed"),
     ("OPS", "LEAK", "com.example:Twice leaks", "expected nothing to be held"),
     ("OPS", "QUIT", "com.example:Twice buffers", "code 0"),
+    ("OPS", "OLDER", "com.example:Twice 1 buffers", "crashed"),
     ("OPS", "QUANT", "load", "got 'same_scales'"),
     ("OPS", "CAST", "load", "got 'lower'"),
     ("OPS", "RECOMPUTE", "load", "got 'free'"),
@@ -132,6 +134,24 @@ def test_a_plugin_that_is_right_passes(tmp_path, role):
     assert [one for one in checks.values() if one["result"] == "failed"] == []
     assert code == 0
     assert len(checks) >= 7
+
+
+def test_two_files_with_one_id_are_named(tmp_path):
+    library = built(tmp_path, "SCHEDULE")
+    twin = tmp_path / "twin.so"
+    twin.write_bytes(library.read_bytes())
+
+    code, checks = checked(library)
+
+    assert code == 1 and checks["library"]["result"] == "failed"
+    assert "twin.so" in checks["library"]["why"] and "one id" in checks["library"]["why"]
+
+
+def test_versions_of_an_operator_are_each_tried_by_their_own_sample(tmp_path):
+    code, checks = checked(built(tmp_path, "OPS", flags=["-DVERSIONS"]))
+
+    assert code == 0, checks
+    assert {"com.example:Twice 1 runs", "com.example:Twice 3 runs"} <= set(checks)
 
 
 @pytest.mark.parametrize(("role", "fault", "check", "words"), FAULTS)

@@ -100,20 +100,19 @@ static tn_status* kernel(void* self, const tn_op_call* call) {
 #endif
   return failed;
 }
-static tn_status* sample(void* self, tn_edit* edit, uint64_t seed, tn_node_id* out) {
+static tn_status* sample_of(tn_edit* edit, uint64_t seed, uint32_t rank, tn_node_id* out) {
   const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
-  int64_t dims[2];
+  int64_t dims[3];
   tn_value_id x, y;
   tn_type type;
   tn_status* failed;
-  (void)self;
-  dims[0] = 2;
+  dims[0] = dims[2] = 2;
   dims[1] = 1 + (int64_t)(seed % 4);
   memset(&type, 0, sizeof type);
   type.struct_size = sizeof type;
   type.kind = TN_KIND_TENSOR;
   type.dtype = TN_F32;
-  type.rank = 2;
+  type.rank = rank;
   type.dims = dims;
   failed = edits->add_input(edit, tenon_c_str("x"), &type, &x);
   if (!failed) failed = node(edit, "com.example", "Twice", x, 0, &y);
@@ -123,6 +122,16 @@ static tn_status* sample(void* self, tn_edit* edit, uint64_t seed, tn_node_id* o
   }
   return failed;
 }
+static tn_status* sample(void* self, tn_edit* edit, uint64_t seed, tn_node_id* out) {
+  (void)self;
+  return sample_of(edit, seed, 2, out);
+}
+#if defined(VERSIONS) || defined(FAULT_OLDER)
+static tn_status* older_sample(void* self, tn_edit* edit, uint64_t seed, tn_node_id* out) {
+  (void)self;
+  return sample_of(edit, seed, 3, out);
+}
+#endif
 static tn_status* cost(
     void* self, const tn_graph* graph, tn_node_id id, double* flops, double* bytes) {
   (void)self, (void)graph, (void)id;
@@ -150,8 +159,21 @@ static tn_status* shape(void* self, tn_edit* edit, tn_node_id id) {
 }
 #endif
 static tn_op row;
+#if defined(VERSIONS) || defined(FAULT_OLDER)
+/* Version 1, which takes three dimensions or more, beside version 3. */
+static tn_op older;
+static tn_status* older_kernel(void* self, const tn_op_call* call) {
+  if (call->in[0]->ndim < 3) return failure("three dimensions or more");
+#ifdef FAULT_OLDER
+  abort();
+#endif
+  return kernel(self, call);
+}
+static const tn_op* const rows[] = {&row, &older};
+#else
 static const tn_op* const rows[] = {&row};
-static const tn_ops table = {sizeof table, 1, 1, rows};
+#endif
+static const tn_ops table = {sizeof table, 1, sizeof rows / sizeof rows[0], rows};
 static void fill_row(void) {
   row.struct_size = sizeof row;
   row.domain = tenon_c_str("com.example");
@@ -181,5 +203,11 @@ static void fill_row(void) {
   row.decompose = decompose;
   row.vjp = vjp;
   row.batch = batch;
+#if defined(VERSIONS) || defined(FAULT_OLDER)
+  older = row;
+  older.ref = older_kernel;
+  older.sample = older_sample;
+  row.since_version = 3;
+#endif
 }
 #endif

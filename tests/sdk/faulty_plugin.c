@@ -178,6 +178,9 @@ static tn_status* note(tn_graph* graph, int64_t number) {
   tn_status* failed = edits->begin(graph, &edit);
   if (failed) return failed;
   any.v.i = number;
+#ifdef FAULT_OPEN
+  return NULL;
+#endif
   failed = edits->set_note(edit, 0, tenon_c_str("noted"), any);
   return failed ? (edits->rollback(edit), failed) : edits->commit(edit);
 }

@@ -7,6 +7,7 @@
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
+#include "precision.hpp"
 
 namespace tenon::command {
 namespace {
@@ -56,9 +57,9 @@ Action declare_bench(CLI::App& app, const Tool& tool) {
   flags->run.add(&app);
   flags->json.add(&app);
   return [flags, &tool] {
+    SessionPtr session = open_for(tool, flags->run.choice, "int8");
     flags->choice.run = flags->run.choice;
     flags->choice.sample.shapes = shapes_of(flags->shapes);
-    SessionPtr session = tool.open(flags->run.choice.threads);
     cxx::Model model = cxx::Model::load(session, flags->model);
     for (const std::string& text : flags->inputs) {
       auto [name, file] = split_pair(text, "--input");

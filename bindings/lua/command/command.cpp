@@ -47,10 +47,12 @@ void Tool::run() const {
 }
 
 void RunFlags::add(CLI::App* app) {
-  app->add_option("--backend", choice.backend, "backend to run on (default: what this machine is best with)")
+  app->add_option("--backend", choice.backend,
+                  "backend to run on (default: what this machine is best with)")
       ->type_name("ID");
-  app->add_option("--precision", choice.precision, "fp32, bf16, fp16 or int8")
-      ->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
+  app->add_option("--precision", choice.precision,
+                  "of real numbers, as the backend has them (onednn: fp32, bf16, int8)")
+      ->type_name("P");
   app->add_option("--threads", choice.threads, "threads to use (default: all cores)")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
@@ -82,7 +84,8 @@ Json values_of(const std::vector<std::string>& pairs, const char* flag) {
 }
 
 void add_shapes(CLI::App& app, std::vector<std::string>& texts) {
-  app.add_option("--shape", texts, "shape of an input that the model leaves open")
+  app.add_option("--shape", texts,
+                 "shape of an input, also in place of the one that the model declares")
       ->type_name("NAME=1x3x224x224")
       ->allow_extra_args(false);
 }

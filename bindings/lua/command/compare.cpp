@@ -5,6 +5,7 @@
 #include "../module/table_text.hpp"
 #include "commands.hpp"
 #include "data_flags.hpp"
+#include "precision.hpp"
 
 namespace tenon::command {
 
@@ -28,9 +29,9 @@ Action declare_compare(CLI::App& app, const Tool& tool) {
   flags->json.add(&app);
   return [flags, &tool] {
     // A precision is for the second model: the first one is the measure.
+    SessionPtr session = open_for(tool, flags->run.choice);
     flags->choice.run.backend = flags->run.choice.backend;
     flags->choice.other_run = flags->run.choice;
-    SessionPtr session = tool.open(flags->run.choice.threads);
     cxx::Model a = cxx::Model::load(session, flags->a);
     cxx::Model b = cxx::Model::load(session, flags->b);
     cxx::Dataset data = flags->data.open(session);

@@ -5,6 +5,7 @@
 #include "../module/table_text.hpp"
 #include "commands.hpp"
 #include "data_flags.hpp"
+#include "precision.hpp"
 
 namespace tenon::command {
 
@@ -35,8 +36,8 @@ Action declare_evaluate(CLI::App& app, const Tool& tool) {
   flags->json.add(&app);
   return [flags, &tool] {
     flags->choice.metric_options = values_of(flags->options, "--option");
+    SessionPtr session = open_for(tool, flags->run.choice);
     flags->choice.run = flags->run.choice;
-    SessionPtr session = tool.open(flags->run.choice.threads);
     cxx::Model model = cxx::Model::load(session, flags->model);
     if (!flags->against.empty())
       flags->choice.against.emplace(cxx::Model::load(session, flags->against));

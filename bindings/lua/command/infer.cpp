@@ -8,6 +8,7 @@
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
+#include "precision.hpp"
 
 namespace tenon::command {
 namespace {
@@ -87,10 +88,10 @@ Action declare_infer(CLI::App& app, const Tool& tool) {
   flags->run.add(&app);
   flags->json.add(&app);
   return [flags, &tool] {
-    SessionPtr session = tool.open(flags->run.choice.threads);
-    make_folder(flags->folder);
+    SessionPtr session = open_for(tool, flags->run.choice);
     cxx::Model model = cxx::Model::load(session, flags->model);
     std::vector<cxx::Tensor> inputs = read_inputs(model, flags->inputs);
+    make_folder(flags->folder);
     cxx::Plan plan(model, cxx::compile_options(*session, flags->run.choice));
     Json written = write_outputs(plan, plan.run(inputs), flags->folder);
     if (flags->json.json) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tenon/cxx/layers.hpp"
+#include "tenon/cxx/with_shapes.hpp"
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
@@ -47,11 +48,12 @@ cxx::Model bound(const cxx::Model& model, std::vector<cxx::Port> ports, Shapes s
 
 // What the model is made of. Work needs sizes: shapes', else the model's with a batch of one; where
 // the model leaves more open, the nodes' work stays unknown.
-Json inspected(const cxx::Model& model, const Shapes& shapes) {
+// Shapes go before those that the model declares: `asked` has them.
+Json inspected(const cxx::Model& model, const cxx::Model& asked, const Shapes& shapes) {
   Json all = model.inspect();
   const std::vector<cxx::Port> ports = model.inputs();
   if (shapes.empty() && std::any_of(ports.begin(), ports.end(), leaves_open)) return all;
-  cxx::Model sized = bound(model, ports, shapes);
+  cxx::Model sized = bound(asked, asked.inputs(), shapes);
   const Json work = sized.inspect();
   for (const char* key : {"flops", "nodes_of_unknown_cost", "nodes"})
     all[key] = work[key];
@@ -136,8 +138,9 @@ Action declare_inspect(CLI::App& app, const Tool& tool) {
     cxx::Model model = cxx::Model::load(tool.open(flags->run.choice.threads), flags->model);
     if (flags->text) return print(model.text());
     const Shapes shapes = shapes_of(flags->shapes);
-    Json all = inspected(model, shapes);
-    if (!flags->run.choice.backend.empty()) add_plan(model, shapes, flags->run.choice, &all);
+    const cxx::Model asked = cxx::with_shapes(model, shapes);
+    Json all = inspected(model, asked, shapes);
+    if (!flags->run.choice.backend.empty()) add_plan(asked, shapes, flags->run.choice, &all);
     if (flags->json.json) return print_json(all);
     print(summary(model, all, flags->layers));
   };

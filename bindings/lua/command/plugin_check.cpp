@@ -64,7 +64,23 @@ std::vector<std::pair<std::string, std::string>> loaded_operators(const SessionP
     const tn_op* row = table->at(session->ctx(), i);
     out.emplace_back(cxx::view(row->domain), cxx::view(row->type));
   }
+  out.erase(std::unique(out.begin(), out.end()), out.end());  // versions stand side by side
   return out;
+}
+
+// Another file of the same folder with the plugin's id: which of the two is loaded is chance.
+std::string twin_of(const SessionPtr& session, const Json& plugin) {
+  cxx::TextSink text;
+  cxx::check(tenon_plugin_list(session->raw(), text.get()));
+  const fs::path file = plugin["file"].get<std::string>();
+  for (const Json& other : Json::parse(text.text())) {
+    const fs::path theirs = other["file"].get<std::string>();
+    bool is_beside = other["id"] == plugin["id"] && theirs.parent_path() == file.parent_path();
+    if (is_beside && theirs != file)
+      return cat("expected a file for each plugin, got two with one id, ",
+                 plugin["id"].get<std::string>(), ": also ", theirs.filename().string());
+  }
+  return {};
 }
 
 // The child: one component, its report to the given file descriptor.
@@ -209,10 +225,13 @@ void show(const std::string& id, const std::string& role, const Json& results, C
 void check_file(const Tool& tool, const Flags& flags) {
   if (!fs::is_regular_file(flags.file))
     throw Error(TN_NOT_FOUND, cat(flags.file, ": expected a plugin, there is no such file"));
-  Json plugin = description_of(open(tool, flags.file), flags.file);
+  SessionPtr session = open(tool, flags.file);
+  Json plugin = description_of(session, flags.file);
   Json all = Json::array();
   Json of_file = Json::array();
-  for (const std::string& fault : check::library_faults(flags.file))
+  std::vector<std::string> faults = check::library_faults(flags.file);
+  if (std::string twin = twin_of(session, plugin); !twin.empty()) faults.push_back(twin);
+  for (const std::string& fault : faults)
     of_file.push_back({{"check", "library"}, {"result", "failed"}, {"why", fault}});
   if (of_file.empty()) of_file.push_back({{"check", "library"}, {"result", "passed"}, {"why", ""}});
   all.push_back({{"component", plugin["id"]}, {"role", "plugin"}, {"checks", of_file}});

@@ -96,6 +96,8 @@ bool channels_last_copy(const View& view, const Dims& dims, Dims* strides) {
 std::string refuse_reshape(const Graph& graph, const Node& node) {
   if (node.outputs.size() > 1 && node.outputs[1] != kNone) return "a second output";
   if (node.op == "Dropout" && node.input(2) != kNone) return "training mode";
+  if (graph.values[node.inputs[0]].count() != graph.values[node.outputs[0]].count())
+    return "the declared shape has another number of elements";
   return refuse_types(graph, node);
 }
 
@@ -182,6 +184,16 @@ void lower_slice(Lowering& lowering, int index) {
 }
 
 std::string refuse_split(const Graph& graph, const Node& node) {
+  Dims rest = graph.values[node.inputs[0]].dims;
+  int64_t axis = positive_axis(node.integer("axis", 0), rest.size());
+  if (axis < 0 || axis >= static_cast<int64_t>(rest.size())) return "an axis that is not there";
+  for (int output : node.outputs) {
+    if (output == kNone) return "a part that nobody takes";
+    const Dims& part = graph.values[output].dims;
+    if (part.size() == rest.size())
+      rest[static_cast<size_t>(axis)] -= part[static_cast<size_t>(axis)];
+  }
+  if (rest[static_cast<size_t>(axis)] != 0) return "declared parts that are not the whole";
   return refuse_types(graph, node);
 }
 
@@ -202,6 +214,12 @@ void lower_split(Lowering& lowering, int index) {
 }
 
 std::string refuse_expand(const Graph& graph, const Node& node) {
+  const Dims& from = graph.values[node.inputs[0]].dims;
+  const Dims& to = graph.values[node.outputs[0]].dims;
+  bool fits = from.size() <= to.size();
+  for (size_t back = 1; fits && back <= from.size(); ++back)
+    fits = from[from.size() - back] == 1 || from[from.size() - back] == to[to.size() - back];
+  if (!fits) return "a declared shape that the input does not broadcast to";
   return refuse_types(graph, node);
 }
 

@@ -34,6 +34,11 @@ def test_each_command_has_help(command: str) -> None:
         (["benhc"], "benhc"),
         (["bench"], "model"),
         (["bench", "m.onnx", "--precision", "int7"], "int7"),
+        (["infer", "m.onnx", "--output-dir", "o", "--precision", "fp16"], "fp32, bf16, int8"),
+        (
+            ["infer", "m", "--output-dir", "o", "--backend", "reference", "--precision", "bf16"],
+            "of fp32,",
+        ),
         (["bench", "m.onnx", "--threads", "0"], "threads"),
         (["bench", "m.onnx", "--shape", "x=1xx3"], "NAME=1x3x224x224"),
         (["bench", "x.onnx", "--shape", "x=1x3", "--shape", "x=2x3"], "one shape for x"),

@@ -58,12 +58,12 @@ def test_simplify_folds_and_keeps_the_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "element", "least"),
-    [([], TensorProto.BFLOAT16, 35), (["--set", "dtype=float16"], TensorProto.FLOAT16, 55)],
+    ("recipe", "element", "least"),
+    [("bf16", TensorProto.BFLOAT16, 35), ("fp16", TensorProto.FLOAT16, 55)],
 )
-def test_half_stores_weights_in_16_bits(tmp_path: Path, settings, element, least) -> None:
+def test_weights_are_stored_in_16_bits(tmp_path: Path, recipe, element, least) -> None:
     samples = data(tmp_path)
-    result = told(optimize(tmp_path, "--data", samples, *settings, "--json", recipe="half"))
+    result = told(optimize(tmp_path, "--data", samples, "--json", recipe=recipe))
     assert result["bytes_after"] == result["bytes_before"] // 2
     assert result["snr_db"] > least
     written = onnx.load(tmp_path / "small.onnx")
@@ -160,7 +160,7 @@ def test_qat_is_better_than_int8_where_bits_are_few(tmp_path: Path) -> None:
         ("finetune", [], ["recipe finetune: option --data: expected samples with labels"]),
         ("qat", [], ["recipe qat: option --data: expected samples"]),
         ("distil", [], ["recipe distil: option --data: expected samples"]),
-        ("half", ["--set", "dtype=int8"], ["dtype", "bfloat16, float16", "'int8'"]),
+        ("bf16", ["--set", "dtype=int8"], ["dtype", "bfloat16, float16", "'int8'"]),
         ("simplify", ["--min-snr", 10], ["option min_snr: expected samples to measure it on"]),
         ("weights", ["--max-drop", 1], ["option max_drop: expected samples to measure it on"]),
         ("dynamic", ["--set", "skipp=a"], ["recipe dynamic", "did you mean 'skip'"]),

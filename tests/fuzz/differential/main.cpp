@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <new>
 
@@ -21,6 +20,7 @@
 #include "judgement.hpp"
 #include "kept.hpp"
 #include "mutants/limit.hpp"
+#include "state_folder.hpp"
 
 namespace {
 
@@ -66,9 +66,6 @@ bool read(int argc, char** argv, Arguments& out) {
 class Garden {
  public:
   explicit Garden(const Arguments& arguments) : arguments_(arguments) {
-    char folder[] = "/tmp/tenon_graphs_XXXXXX";
-    folder_ = mkdtemp(folder);
-    setenv("XDG_STATE_HOME", folder_.c_str(), 1);
     std::string config = cat(R"({"plugin_path": [")", test::kPluginFolder, R"(", ")",
                              test::kTestPluginFolder, "/devices\"]}");
     if (tenon_open(str(config), &session_) || !services.fill(*tenon_host(session_)).empty())
@@ -84,10 +81,7 @@ class Garden {
     }
   }
   Garden(const Garden&) = delete;
-  ~Garden() {
-    tenon_close(session_);
-    std::filesystem::remove_all(folder_);
-  }
+  ~Garden() { tenon_close(session_); }
   const std::vector<const tn_op*>& rows() const { return soil_.rows; }
 
   void run(uint64_t number, Tally& tally) {
@@ -166,7 +160,6 @@ class Garden {
   const Arguments& arguments_;
   tenon_session* session_ = nullptr;
   Soil soil_ = {};
-  std::string folder_;
 };
 
 int work(const Arguments& arguments, Tally& tally) {
@@ -223,6 +216,7 @@ int main(int argc, char** argv) {
   void* memory =
       mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
+  tenon::fuzz::StateFolder state;
   Tally& tally = *new (memory) Tally;
   tally.next = arguments.from;
   auto start = std::chrono::steady_clock::now();

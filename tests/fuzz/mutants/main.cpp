@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../state_folder.hpp"
 #include "guard.hpp"
 #include "limit.hpp"
 #include "trial.hpp"
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
   void* memory =
       mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
+  tenon::fuzz::StateFolder state;
   Tally& tally = *new (memory) Tally;
   tally.next = arguments.from;
   uint64_t findings = 0;

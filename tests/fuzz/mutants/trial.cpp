@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -71,9 +70,6 @@ Trials::Trials(uint64_t seed,
                std::string_view rows,
                std::string keep)
     : seed_(seed), backends_(std::move(backends)), keep_(std::move(keep)) {
-  char folder[] = "/tmp/tenon_mutants_XXXXXX";
-  state_folder_ = mkdtemp(folder);
-  setenv("XDG_STATE_HOME", state_folder_.c_str(), 1);
   std::string config = cat(R"({"plugin_path": [")", test::kPluginFolder, R"(", ")",
                            test::kTestPluginFolder, "/devices\"]}");
   if (tenon_open(str(config), &session_) || !services.fill(*tenon_host(session_)).empty())
@@ -89,7 +85,6 @@ Trials::Trials(uint64_t seed,
 
 Trials::~Trials() {
   tenon_close(session_);
-  std::filesystem::remove_all(state_folder_);
 }
 
 // Inputs whose shapes are data: the host cannot see the change before the run.

@@ -54,7 +54,7 @@ class Trials {
   std::vector<const tn_op*> rows_;
   uint64_t seed_;
   std::vector<std::string> backends_;
-  std::string keep_, state_folder_;
+  std::string keep_;
 };
 
 }  // namespace tenon::fuzz

@@ -49,11 +49,8 @@ class Partition : public GraphTest {
   // and nodes that fell back. lost: names of nodes that the first claimed and could not compile.
   void divide(std::vector<Picky> backends, const std::vector<std::string>& lost = {}) {
     Lost taken;
-    for (uint64_t i = 0; i < graphs.count(graph_, TN_LIST_NODES); ++i) {
-      tn_node_id id = graphs.node_at(graph_, i);
-      if (std::ranges::count(lost, view(graphs.node_name(graph_, id))))
-        taken[{id, 0}] = "compile failed";
-    }
+    for (const std::string& name : lost)
+      taken[{name, 0}] = "compile failed";
     std::vector<std::unique_ptr<BackendUse>> uses;
     for (size_t i = 0; i < backends.size(); ++i) {
       uses.push_back(std::make_unique<BackendUse>());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compilers that are slow, and those that fail: what other runs and other backends see of them; and
 // what a trace shows of all that.
+#include <array>
 #include <atomic>
 #include <fstream>
 
@@ -97,6 +98,35 @@ TEST_F(Compiling, AFailureGivesThePartToTheNextBackend) {
   eval_->release(plan);
 }
 
+// Runs that find a form wrong at the same time, of one shape and of others, make it again beside
+// each other; the plan has learned it for all shapes.
+TEST_F(Compiling, RunsThatFindAFormWrongTogetherMakeItAgain) {
+  for (int round = 0; round < 20; ++round) {
+    tn_plan* plan = compile(placed("declined late"), R"({"backend": "fakedev"})");
+    std::array<std::string, 6> failures;
+    std::array<Results, 6> results;
+    std::vector<std::thread> runs;
+    for (size_t i = 0; i < failures.size(); ++i)
+      runs.emplace_back([&, i] {
+        Array x({static_cast<int64_t>(2 + i % 2)}, 1);
+        failures[i] = run(plan, {&x}, &results[i]);
+      });
+    for (std::thread& one : runs)
+      one.join();
+
+    for (size_t i = 0; i < failures.size(); ++i) {
+      EXPECT_EQ(failures[i], "");
+      ASSERT_EQ(results[i].arrays.size(), 1u);
+      EXPECT_EQ(results[i].arrays[0]->data, std::vector<float>(2 + i % 2, -2));
+    }
+    json told = described(plan);
+    ASSERT_EQ(told["fallback_nodes"].size(), 2u) << told;  // of the part that declined
+    EXPECT_NE(told["fallback_nodes"][0]["why"].get<std::string>().find("declined when it runs"),
+              std::string::npos);
+    eval_->release(plan);
+  }
+}
+
 TEST_F(Compiling, WhatCompiledBesideAFailureIsKept) {
   // The node on the CPU cuts the device's part in two, of which one does not compile.
   std::string text = R"(graph {
@@ -156,7 +186,8 @@ TEST_F(Compiling, ATraceShowsCompilingPartsCopiesAndWhatBackendsDo) {
   // Copies have a stream of their own, and what reads one waits for its event.
   std::map<std::string, std::set<int>> threads;
   for (const json& event : trace["traceEvents"])
-    if (event["ph"] == "X" && event["cat"] == "device") threads[event["name"]].insert(event["tid"].get<int>());
+    if (event["ph"] == "X" && event["cat"] == "device")
+      threads[event["name"]].insert(event["tid"].get<int>());
   EXPECT_EQ(threads["copy"].size(), 1u);
   EXPECT_EQ(threads["neg"].size(), 1u);
   EXPECT_NE(threads["copy"], threads["neg"]);

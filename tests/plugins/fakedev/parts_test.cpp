@@ -65,6 +65,25 @@ TEST_F(Parts, BetweenTwoDevicesAValueGoesThroughTheCpu) {
   eval_->release(plan);
 }
 
+// What a backend took and cannot do, another one does; the rest stays where it is.
+TEST_F(Parts, ANodeThatIsDeclinedFallsBackAlone) {
+  for (const char* where : {"in \"declined\"", "in \"declined late\""}) {
+    tn_plan* plan = compile(placed(kMlp, where), kOnDevice);
+    Array x({2, 3}, 1), w({3, 2}, 1);
+    Results results;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(run(plan, {&x, &w}, &results), "") << where;
+      EXPECT_EQ(results.arrays[0]->data, std::vector<float>(4, 3)) << where;
+    }
+    std::string told = describe(plan);
+    EXPECT_NE(told.find("\"node\":\"matmul\""), std::string::npos) << told;
+    EXPECT_NE(told.find("declined when it"), std::string::npos) << told;
+    bool is_late = std::string(where).find("late") != std::string::npos;
+    EXPECT_EQ(told.find("\"node\":\"relu\"") == std::string::npos, !is_late) << told;
+    eval_->release(plan);
+  }
+}
+
 TEST_F(Parts, AFailureBeforeAPartOfTheCpuIsTheRuns) {
   tn_plan* plan = compile(placed(kMlp, ""), R"({"backend": "fakedev", "fail_at": 0})");
   std::string text = placed(kMlp, "");

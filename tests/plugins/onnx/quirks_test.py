@@ -282,9 +282,9 @@ BAD = {
         bad(lambda g: g.initializer[0].CopyFrom(weight(shape=(3, 5)))),
         "node add",
     ),
-    "output of another rank": (
-        bad(lambda g: g.output[0].CopyFrom(info("y", [2, 2, 2]))),
-        "output y: expected 2 dimensions, got 3",
+    "output of another type": (
+        bad(lambda g: g.output[0].CopyFrom(info("y", [2, 2], TensorProto.INT32))),
+        "output y: expected float32, got int32",
     ),
     "no opset": (
         model_of(

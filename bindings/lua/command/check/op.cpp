@@ -35,10 +35,8 @@ class Row {
   // One random node with its outputs as the graph's; `more` adds to it before the commit.
   template <class More>
   Model sample(uint64_t seed, More&& more) const {
-    tn_graph* raw = nullptr;
-    cxx::check(session_->graph->create(session_->ctx(), &raw));
-    Model model(session_, raw);
-    Edit edit(session_, raw);
+    Model model = graph_for(session_, row_);
+    Edit edit(session_, const_cast<tn_graph*>(model.get()));
     tn_node_id node = 0;
     cxx::check(row_->sample ? row_->sample(row_->self, edit.raw(), seed, &node)
                             : pointwise(edit, seed, &node));
@@ -270,25 +268,36 @@ void check_sampled(const Subject& subject,
   report.check(name + " leaks", [&] { check_leaks(subject.session, row, first); });
 }
 
+void check_row(const Subject& subject,
+               const std::string& name,
+               const tn_op* found,
+               Report& report) {
+  Row row(subject.session, found, subject.seed);
+  bool pointwise = (found->traits & TN_OP_POINTWISE) != 0;
+  if (!found->sample && !pointwise)
+    return report.check(name + " sample", [] { broken("expected a sample column, got none"); });
+  if (found->sample) check_sampled(subject, name, found, report);
+  report.check(name + " runs", [&] { row.runs(); });
+  if (found->decompose) report.check(name + " decompose", [&] { row.decomposes(); });
+  if (found->vjp) report.check(name + " vjp", [&] { row.differentiates(); });
+  if (found->batch) report.check(name + " batch", [&] { row.batches(); });
+  check_transforms(name, found, [&](uint64_t seed) { return row.sample(seed); }, report);
+}
+
 }  // namespace
 
 void check_operators(Subject& subject, Report& report) {
+  const tn_host_op& table = table_of(subject.session);
   for (const auto& [domain, type] : subject.operators) {
-    std::string name = domain.empty() ? type : cat(domain, ":", type);
-    const tn_op* found =
-        table_of(subject.session).find(subject.session->ctx(), cxx::str(domain), cxx::str(type));
-    Row row(subject.session, found, subject.seed);
-    bool pointwise = (found->traits & TN_OP_POINTWISE) != 0;
-    if (!found->sample && !pointwise) {
-      report.check(name + " sample", [] { broken("expected a sample column, got none"); });
-      continue;
+    std::vector<const tn_op*> versions;
+    for (uint64_t i = 0; i < table.count(subject.session->ctx()); ++i) {
+      const tn_op* row = table.at(subject.session->ctx(), i);
+      if (cxx::view(row->domain) == domain && cxx::view(row->type) == type) versions.push_back(row);
     }
-    if (found->sample) check_sampled(subject, name, found, report);
-    report.check(name + " runs", [&] { row.runs(); });
-    if (found->decompose) report.check(name + " decompose", [&] { row.decomposes(); });
-    if (found->vjp) report.check(name + " vjp", [&] { row.differentiates(); });
-    if (found->batch) report.check(name + " batch", [&] { row.batches(); });
-    check_transforms(name, found, [&](uint64_t seed) { return row.sample(seed); }, report);
+    std::string name = domain.empty() ? type : cat(domain, ":", type);
+    for (const tn_op* row : versions)
+      check_row(subject, versions.size() > 1 ? cat(name, " ", row->since_version) : name, row,
+                report);
   }
 }
 

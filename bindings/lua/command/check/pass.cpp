@@ -41,6 +41,7 @@ void one_graph(const Subject& subject, const std::string& name, const std::strin
   std::string before = full_text(model);
   Applied first = apply(subject, model);
   require(full_text(model) == before, cat(name, ": expected the input graph as it was"));
+  require(first.failure.find("left an edit") == std::string::npos, cat(name, ": ", first.failure));
   if (!first.model) return;  // it may refuse, with a reason that the status has
   cxx::check(model.services().verify(first.model->get()));
   require(first.report.empty() || Json::accept(first.report),

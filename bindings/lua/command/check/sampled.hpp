@@ -13,6 +13,9 @@ struct Sampled {
 // One random node of a row that has a sample column, with its outputs as the graph's.
 Sampled sample_of(const SessionPtr& session, const tn_op* row, uint64_t seed);
 
+// An empty graph in which the row's operator is of the row's version.
+cxx::Model graph_for(const SessionPtr& session, const tn_op* row);
+
 // The numbers of a row: its cost, and axes beside shape.
 void check_cost(const SessionPtr& session, const tn_op* row, uint64_t first_seed);
 void check_axes(const SessionPtr& session, const tn_op* row, uint64_t first_seed);

@@ -66,11 +66,28 @@ class Sizes {
 
 }  // namespace
 
-Sampled sample_of(const SessionPtr& session, const tn_op* row, uint64_t seed) {
+cxx::Model graph_for(const SessionPtr& session, const tn_op* row) {
   tn_graph* raw = nullptr;
   cxx::check(session->graph->create(session->ctx(), &raw));
-  Sampled out{{session, raw}, 0};
+  cxx::Model made(session, raw);
+  const tn_host* host = tenon_host(session->raw());
+  const auto* table =
+      static_cast<const tn_host_op*>(host->get_interface(host, cxx::str("tenon.host.op/1")));
+  const tn_op* newest = table->find(session->ctx(), row->domain, row->type);
+  if (newest && newest->since_version == row->since_version) return made;
+  tn_any version{};
+  version.tag = TN_ANY_I64;
+  version.v.i = static_cast<int64_t>(row->since_version);
   Edit edit(session, raw);
+  cxx::check(session->edit->set_note(edit.raw(), 0, cxx::str(cat("opset.", cxx::view(row->domain))),
+                                     version));
+  edit.commit();
+  return made;
+}
+
+Sampled sample_of(const SessionPtr& session, const tn_op* row, uint64_t seed) {
+  Sampled out{graph_for(session, row), 0};
+  Edit edit(session, const_cast<tn_graph*>(out.model.get()));
   cxx::check(row->sample(row->self, edit.raw(), seed, &out.node));
   std::vector<tn_value_id> outputs = edit.ends(out.node, TN_LIST_OUTPUTS);
   for (size_t i = 0; i < outputs.size(); ++i)

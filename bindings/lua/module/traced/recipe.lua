@@ -111,6 +111,16 @@ local function summed(args, before, after, left, more)
   return result
 end
 
+-- What a quantizer left in float: a line with counts, the names for -v, and for the result. Nothing where the pass tells of none.
+local function stayed(args, report)
+  if type(report) ~= "table" or not report.counts or not report.counts.float then return {} end
+  if not args.json then
+    print(string.format("8 bits: %d nodes; float: %d nodes (-v and --json name them)", report.counts.quantized, report.counts.float))
+    for _, node in ipairs(report.float or {}) do tn.log.debug("float: " .. node.node .. ": " .. node.why) end
+  end
+  return { quantized = report.counts.quantized, float = report.counts.float, left = report.float }
+end
+
 -- Three parts that have nothing in common: to make a model with, to choose by, to judge by. A small set is all of them.
 local function parts_of(data)
   if #data > 0 and #data < 8 then
@@ -140,7 +150,8 @@ local function refuse_unknown(name, args, known)
 end
 
 -- What a script for `tenon optimize` takes. spec: name, passes (ids of components whose options it takes, all of them), options (its
--- own: a description each), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings.
+-- own: a description each), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings; first and
+-- last, passes around that of `convert(id, options)`, which is a whole recipe.
 -- An option that nobody takes is an error. Of the result, `options(id, table)` is the table with what was given for that
 -- component, `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
@@ -174,6 +185,18 @@ function tn.recipe(spec)
   end
   -- The data set of --data, read as --data-option says; nil without one.
   function recipe.data() return args.data and tn.data.open(args.data, args.data_options) end
+  -- The whole of a recipe that is one pass: loads, applies the passes of spec.first, the pass and those of spec.last, judges, saves.
+  function recipe.convert(id, options)
+    local model = tn.load(args.model)
+    local whole, small, told = model, nil, nil
+    for _, first in ipairs(spec.first or {}) do whole = whole:apply(first, taken[first] and recipe.options(first) or nil) end
+    small, told = whole:apply(id, recipe.options(id, options))
+    for _, last in ipairs(spec.last or {}) do small = small:apply(last) end
+    local left = judged(spec, args, whole, small, recipe.data())
+    small:save(args.output)
+    return summed(args, model, small, left, stayed(args, told))
+  end
+  function recipe.stayed(report) return stayed(args, report) end
   function recipe.judge(before, after, data) return judged(spec, args, before, after, data) end
   function recipe.trained(before, after, data, metric) return trained(spec, args, before, after, data, metric) end
   function recipe.result(before, after, left, more) return summed(args, before, after, left, more) end

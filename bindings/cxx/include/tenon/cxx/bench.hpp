@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "tenon/cxx/float_quantize.hpp"
+#include "tenon/cxx/with_shapes.hpp"
 
 namespace tenon::cxx {
 
@@ -102,8 +103,9 @@ inline void add_memory(const Json& described, Json* result) {
 // The JSON of `tenon bench`, without the model's name.
 inline Json bench(const Model& given, const BenchChoice& choice) {
   const SessionPtr& session = given.session();
-  std::vector<Tensor> inputs = sample_inputs(given, choice.sample);
-  Model model = given.bind(inputs);
+  Model model = with_shapes(given, choice.sample.shapes);
+  std::vector<Tensor> inputs = sample_inputs(model, choice.sample);
+  model = model.bind(inputs);
   Json result{{"backend", nullptr}, {"precision", nullptr}, {"threads", nullptr}};
   RunChoice run = choice.run;
   if (run.precision == "int8") {

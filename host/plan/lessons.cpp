@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/lessons.hpp"
+
+#include <algorithm>
+#include <bitset>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "graph/edit.hpp"
+#include "plan/partition.hpp"
+#include "services/log.hpp"
+#include "services/trace.hpp"
+#include "values/dtype.hpp"
+#include "values/tensor_layout.hpp"
+
+namespace tenon::host {
+namespace {
+
+void warn(const tn_plan& plan, const std::string& text) {
+  log_service()->write(plan.ctx, TN_LOG_WARNING, str(text));
+}
+
+// Answers the function for outputs of the first try to the second: a result that is wanted in the
+// same type and shape again is asked for once. (Of the first few results: this takes no memory.)
+class AskedOnce {
+ public:
+  explicit AskedOnce(const tn_outputs* theirs) : theirs_(theirs) {}
+  tn_outputs outputs{this, get};
+
+ private:
+  static constexpr size_t kMost = 8;
+  struct Given {
+    DLTensor proto, tensor;
+    int64_t dims[kMost];
+  };
+  bool has(uint64_t i, const DLTensor& proto) const {
+    if (i >= kMost || !is_given_[i] || given_[i].proto.ndim != proto.ndim) return false;
+    const DLTensor& before = given_[i].proto;
+    return dtype_of(before.dtype) == dtype_of(proto.dtype) &&
+           std::equal(proto.shape, proto.shape + proto.ndim, given_[i].dims);
+  }
+  static tn_status* get(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
+    auto& asked = *static_cast<AskedOnce*>(self);
+    if (asked.has(i, *proto)) {
+      *out = asked.given_[i].tensor;
+      return nullptr;
+    }
+    tn_status* failed = asked.theirs_->get(asked.theirs_->ctx, i, proto, out);
+    if (failed || i >= kMost || proto->ndim > static_cast<int32_t>(kMost)) return failed;
+    Given& given = asked.given_[i];
+    given.proto = *proto;
+    given.tensor = *out;
+    std::copy(proto->shape, proto->shape + proto->ndim, given.dims);
+    asked.is_given_[i] = true;
+    return nullptr;
+  }
+
+  const tn_outputs* theirs_;
+  std::bitset<kMost> is_given_;
+  Given given_[kMost];
+};
+
+// Codes of failures that sizes may be to blame for.
+bool may_be_of_sizes(int32_t code) {
+  return code == TN_INVALID_ARGUMENT || code == TN_FAILED_PRECONDITION || code == TN_OUT_OF_RANGE ||
+         code == TN_INTERNAL || code == TN_UNIMPLEMENTED;
+}
+
+// What a failure has taught that the form did not heed.
+struct Lesson {
+  Lost lost;
+  bool distrusts_declared = false, is_new = false;
+};
+
+// Under the plan's lock.
+Lesson learn(tn_plan& plan, const Compiled& compiled, const Step* at, const Status& failed) {
+  Lesson out;
+  if (failed.code() == TN_UNIMPLEMENTED && at && at->kind == StepKind::kPart) {
+    lose(plan, at->backend, at->names, failed.text(), &out.lost);
+    std::erase_if(out.lost, [&](const auto& one) { return plan.lessons.lost.count(one.first); });
+    plan.lessons.lost.insert(out.lost.begin(), out.lost.end());
+  }
+  out.is_new = std::ranges::any_of(
+      plan.lessons.lost, [&](const auto& one) { return !compiled.heeded.lost.count(one.first); });
+  if (out.is_new || !compiled.rests_on_declared || !may_be_of_sizes(failed.code())) return out;
+  out.distrusts_declared = std::exchange(plan.lessons.trusts_declared, false);
+  out.is_new = true;
+  return out;
+}
+
+// A lesson that makes no form of the plan is none.
+void unlearn(tn_plan& plan, const Lesson& lesson) {
+  for (const auto& [who, why] : lesson.lost)
+    plan.lessons.lost.erase(who);
+  if (lesson.distrusts_declared) plan.lessons.trusts_declared = true;
+}
+
+// The form that takes the place of one that failed; nothing: the failure stands.
+std::shared_ptr<Compiled> form_instead_of(tn_plan* plan,
+                                          const std::shared_ptr<Compiled>& failed,
+                                          const Step* at,
+                                          const Status& why,
+                                          const DLTensor* const* in,
+                                          uint64_t n_in) {
+  std::unique_lock lock(plan->mutex);
+  const Lesson lesson = learn(*plan, *failed, at, why);
+  if (!lesson.is_new) return nullptr;
+  std::erase(plan->cache, failed);
+  lock.unlock();
+  Result<std::shared_ptr<Compiled>> other = form_for(plan, in, n_in);
+  if (other.ok()) return *other;
+  lock.lock();
+  unlearn(*plan, lesson);
+  // What it failed at need not be in the next inputs.
+  if (plan->cache.size() < plan->cache_limit) plan->cache.push_back(failed);
+  return nullptr;
+}
+
+Status run_form(tn_plan* plan,
+                Compiled& compiled,
+                const DLTensor* const* in,
+                const tn_outputs* outputs,
+                const tn_cancel* cancel,
+                nlohmann::json* profile,
+                const Step** at) {
+  Span span(plan->trace(), "run", plan->label);
+  if (!plan->states.empty()) TN_CHECK(settle_states(plan, compiled));
+  return run_compiled(compiled, in, outputs, cancel, profile, at);
+}
+
+}  // namespace
+
+bool trusts_declared(const tn_graph& graph) {
+  const Tables& t = *graph.tables;
+  for (tn_node_id id : t.order) {
+    for (tn_value_id output : t.nodes.find(id)->outputs) {
+      const Value* value = t.values.find(output);
+      if (!value || !value->declared) continue;
+      if (value->type->rank != value->inferred->rank || value->type->dims != value->inferred->dims)
+        return true;
+    }
+  }
+  return false;
+}
+
+void tell_contradictions(tn_plan* plan, const tn_graph& bound) {
+  {
+    std::lock_guard lock(plan->mutex);
+    if (std::exchange(plan->lessons.told_outputs, true)) return;
+  }
+  for (const Output& output : bound.tables->outputs) {
+    const Value* value = bound.tables->values.find(output.value);
+    if (!value || !value->declared || agree(*value->inferred, *value->declared)) continue;
+    warn(*plan, cat("output ", *output.name, ": declared ", type_text(*value->declared),
+                    ", the model computes ", type_text(*value->inferred), ", which counts"));
+  }
+}
+
+Status forget_declared_sizes(tn_graph* graph) {
+  TN_TRY(begun, begin_edit(graph));
+  std::unique_ptr<tn_edit> edit(begun);
+  edit->forget_declared_sizes();
+  return edit->commit();
+}
+
+bool lose(const tn_plan& plan,
+          int backend,
+          const std::vector<std::string>& nodes,
+          const std::string& why,
+          Lost* lost) {
+  if (nodes.empty() || static_cast<size_t>(backend) + 1 >= plan.backends.size()) return false;
+  for (const std::string& node : nodes)
+    lost->insert_or_assign({node, backend}, why);
+  std::string more = nodes.size() > 1 ? cat(" and ", nodes.size() - 1, " more") : "";
+  warn(plan, cat("backend ", plan.backends[backend]->id, " took node ", nodes[0], more,
+                 " and cannot do it; another backend does: ", why));
+  return true;
+}
+
+Status run_or_relearn(tn_plan* plan,
+                      std::shared_ptr<Compiled> compiled,
+                      const DLTensor* const* in,
+                      uint64_t n_in,
+                      const tn_outputs* outputs,
+                      const tn_cancel* cancel,
+                      nlohmann::json* profile) {
+  AskedOnce asked(outputs);
+  size_t n_layers = profile ? profile->size() : 0;
+  Status first;
+  for (;;) {
+    const Step* at = nullptr;
+    Status status = run_form(plan, *compiled, in, &asked.outputs, cancel, profile, &at);
+    if (status.ok()) {
+      bool were_wrong = !first.ok() && first.code() != TN_UNIMPLEMENTED;
+      if (were_wrong)
+        warn(*plan,
+             cat("the model declares other sizes than it computes, which count: ", first.text()));
+      return status;
+    }
+    std::shared_ptr<Compiled> other = form_instead_of(plan, compiled, at, status, in, n_in);
+    if (first.ok()) first = std::move(status);
+    if (!other) return first;
+    compiled = std::move(other);
+    if (profile)
+      profile->erase(profile->begin() + static_cast<std::ptrdiff_t>(n_layers), profile->end());
+  }
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- bf16: weights and most of the computation in bfloat16; inputs and outputs keep their types.
+--   tenon optimize MODEL -o OUT --recipe bf16 [--data FILE] [--set 'fp32=["head*"]']
+-- For CPUs with bfloat16 `--precision bf16` of the other commands does without another file.
+local tn = require "tenon"
+local recipe = tn.recipe {
+  name = "bf16", passes = { "precision.autocast" }, first = { "fusion.default" }, last = { "fusion.default" }, -- casts of weights
+  leave = "fp32", cure = "try the recipe fp16",
+}
+return recipe.described or recipe.convert("precision.autocast", { dtype = "bfloat16" })

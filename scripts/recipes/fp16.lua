@@ -1,0 +1,9 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- fp16: weights and most of the computation in float16; inputs and outputs keep their types.
+--   tenon optimize MODEL -o OUT --recipe fp16 [--data FILE] [--set 'fp32=["head*"]']
+local tn = require "tenon"
+local recipe = tn.recipe {
+  name = "fp16", passes = { "precision.autocast" }, first = { "fusion.default" }, last = { "fusion.default" }, -- casts of weights
+  leave = "fp32", cure = "try the recipe bf16",
+}
+return recipe.described or recipe.convert("precision.autocast", { dtype = "float16" })
