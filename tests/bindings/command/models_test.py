@@ -177,9 +177,7 @@ def ragged(folder: Path) -> Path:
     [
         (truncated, ["data.npz"]),
         (damaged, ["data.npz"]),
-        (pickled, ["data.npz"]),
         (without_rows, ["empty data set"]),
-        (other_lengths, ["data.npz"]),
         (with_nan, ["value x", "not finite", "batch 0"]),
         (ragged, ["data.csv", "3"]),
         (lambda folder: folder / "absent.npz", ["absent.npz"]),
@@ -189,6 +187,16 @@ def test_calibration_refuses_bad_data(tmp_path: Path, make, parts: list[str]) ->
     result = optimize(tmp_path, "--data", make(tmp_path))
     failed(result, 1, *parts)
     assert not (tmp_path / "small.onnx").exists()
+
+
+def test_arrays_that_hold_no_samples_are_left_alone_and_said(tmp_path: Path) -> None:
+    result = optimize(tmp_path, "--data", pickled(tmp_path))
+    assert result.returncode == 1 and not (tmp_path / "small.onnx").exists()
+    assert "left alone, as they do not hold 32 samples: x" in result.stderr
+    assert "no field for x" in result.stderr
+    result = optimize(tmp_path, "--data", other_lengths(tmp_path))  # needs no labels
+    assert result.returncode == 0, result.stderr
+    assert "left alone, as they do not hold 7 samples: label" in result.stderr
 
 
 @pytest.mark.parametrize(
