@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "join_steps.hpp"
+#include "lowering/join_steps.hpp"
 #include "team/openmp.hpp"
 #include "team/team.hpp"
 #include "team_pool.hpp"

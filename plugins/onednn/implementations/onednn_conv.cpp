@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conv by oneDNN, in f32, bf16 and int8. Activations are channels-last: with weights in a layout of
+// oneDNN's choice that is as fast as its blocked layouts on AVX-512, VNNI and AMX, and pooling,
+// concatenation and our own kernels then need no padding of channels. Only a first layer of few
+// channels reads a layout of oneDNN's choice. oneDNN blocks its products along the width, so an
+// image of one column is handed over as one row: channels-last, both are the same bytes.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "conv_geometry.hpp"
+#include "conv_site.hpp"
+#include "packed_weights.hpp"
+#include "primitive.hpp"
+#include "product.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Any = dnnl::memory::format_tag;
+constexpr int64_t kFewChannels = 4;
+
+struct ConvShape {
+  int64_t groups = 1;
+  Dims weight_dims;  // [g,] o, i, spatial
+  Window window;
+  bool is_turned = false;  // one column, seen as one row
+  double flops = 0;
+};
+
+bool is_column(const Dims& dims) {
+  return dims.size() == 4 && dims[3] == 1;
+}
+
+void turn(ConvShape& shape) {
+  Window& window = shape.window;
+  for (Dims* dims :
+       {&shape.weight_dims, &window.strides, &window.dilates, &window.pad_begin, &window.pad_end}) {
+    std::swap(*(dims->end() - 1), *(dims->end() - 2));
+  }
+  shape.is_turned = true;
+}
+
+ConvShape conv_shape(const Graph& graph, const Node& node) {
+  const Dims& src = graph.values[node.inputs[0]].dims;
+  const Dims& weights = graph.values[node.inputs[1]].dims;
+  const Dims& dst = graph.values[node.outputs[0]].dims;
+  ConvShape shape;
+  shape.groups = node.integer("group", 1);
+  shape.weight_dims = weights;
+  if (shape.groups > 1) {
+    shape.weight_dims[0] /= shape.groups;
+    shape.weight_dims.insert(shape.weight_dims.begin(), shape.groups);
+  }
+  shape.window = find_window(node, src, dst, Dims(weights.begin() + 2, weights.end()));
+  shape.flops = 2.0 * static_cast<double>(element_count(dst)) *
+                static_cast<double>(element_count(weights) / weights[0]);
+  return shape;
+}
+
+bool runs_on_columns(const Graph& graph, const Node& node) {
+  return is_column(graph.values[node.inputs[0]].dims) &&
+         is_column(graph.values[node.inputs[1]].dims) &&
+         is_column(graph.values[node.outputs[0]].dims);
+}
+
+bool is_depthwise(const Node& node, const View& weights) {
+  return weights.dims[1] == 1 && weights.dims[0] == node.integer("group", 1);
+}
+
+// oneDNN's convolutions of one channel each are exact for unsigned codes on every CPU: it
+// multiplies them in 32 bits.
+bool runs_in_its_int8(const ConvSite& site) {
+  const Lowering& lowering = site.lowering;
+  const bool is_unsigned = lowering.view(site.node().inputs[0]).type == ElementType::kU8;
+  return site.int8.is_exact || (site.int8.runs && is_unsigned &&
+                                is_depthwise(site.node(), lowering.view(site.node().inputs[1])));
+}
+
+// oneDNN 3.2 without AVX-512: where the channels of such a kernel do not fill a vector, it reads
+// one number of what is added or multiplied behind the sums, and takes none for the other channels.
+bool loses_operands(const std::string& kernel, int64_t channels, const Tail& tail) {
+  return kernel.starts_with("jit_uni_int8:") && channels % 8 != 0 &&
+         std::any_of(tail.ops.begin(), tail.ops.end(),
+                     [](const TailOp& op) { return !op.eltwise; });
+}
+
+// The operands as all forms of the primitive read them.
+struct Operands {
+  bool int8 = false;
+  View src = {}, weights = {};  // as the graph has them, weights perhaps dequantized
+  bool any_source = false;      // oneDNN chooses the source's layout
+};
+
+class OperandReader {
+ public:
+  explicit OperandReader(const ConvSite& site)
+      : lowering_(site.lowering), node_(site.node()), int8_(runs_in_its_int8(site)) {}
+
+  Operands read() {
+    const int value = node_.inputs[0];
+    const View found = lowering_.view(value);
+    // oneDNN has no fast kernel for row-major sources; few channels want a layout of their own.
+    const bool is_first = found.dims[1] <= kFewChannels && node_.integer("group", 1) == 1;
+    const bool is_real = found.type == ElementType::kF32 && !found.is_quantized();
+    Operands made{.int8 = int8_, .src = found, .any_source = is_first && (int8_ || is_real)};
+    const Dims strides = channels_last_strides(found.dims);
+    if (!made.any_source && !int8_) {
+      made.src = lowering_.read(value, lowering_.real_type(), strides);
+    } else if (!made.any_source && !same_strides(found.dims, found.strides, strides)) {
+      made.src = relayout(found, strides);
+      lowering_.set_view(value, made.src);  // later readers want it channels-last too
+    }
+    made.weights = weights();
+    return made;
+  }
+
+ private:
+  View relayout(const View& from, const Dims& strides) {
+    View to = from;
+    to.strides = strides;
+    to.offset = 0;
+    to.buffer = lowering_.scratch(from.bytes());
+    View stored_from = from;
+    View stored_to = to;
+    stored_from.quant = stored_to.quant = {};
+    lowering_.add_copy("reorder " + node_.name, stored_from, stored_to);
+    return to;
+  }
+
+  View weights() {
+    const int value = node_.inputs[1];
+    const View& found = lowering_.view(value);
+    if (int8_) return found;
+    if (lowering_.is_constant_view(found))
+      return found.is_quantized() ? lowering_.dequantized_constant(found) : found;
+    // Computed, in 8 bits perhaps.
+    const bool is_real = found.type == ElementType::kF32 || found.type == ElementType::kBf16;
+    return lowering_.read(value, is_real ? found.type : lowering_.real_type(),
+                          dense_strides_like(found.dims, found.strides));
+  }
+
+  Lowering& lowering_;
+  const Node& node_;
+  bool int8_;
+};
+
+class Convolution {
+ public:
+  Convolution(const ConvSite& site, const Operands& operands, const Tail& tail, bool is_turned)
+      : lowering_(site.lowering),
+        node_(site.node()),
+        tail_(tail),
+        shape_(conv_shape(lowering_.graph(), node_)),
+        int8_(operands.int8),
+        any_source_(operands.any_source),
+        weights_(operands.weights),
+        bias_(site.bias(tail)) {
+    if (is_turned) turn(shape_);
+    src_ = as_seen(operands.src);
+  }
+
+  // Why oneDNN does not take it so; empty: `emit` may be called.
+  std::string describe(bool takes_plain_loops) {
+    const ElementType type = int8_ ? src_.type : lowering_.real_type();
+    src_desc_ =
+        any_source_ ? Desc(src_.dims, dnnl_type(type), Any::any) : channels_last_descriptor(src_);
+    const Desc weights(shape_.weight_dims,
+                       dnnl_type(int8_ ? ElementType::kS8 : lowering_.real_type()), Any::any);
+    const Dims& dst_dims = lowering_.graph().values[tail_.result].dims;
+    const View result{.dims = dst_dims, .strides = channels_last_strides(dst_dims)};
+    fused_ = fuse(lowering_, tail_,
+                  {.result_strides = result.strides,
+                   .dims = as_seen(result).dims,
+                   .channel_axis = 1,
+                   .is_turned = shape_.is_turned,
+                   .src_buffers = {src_.buffer}});
+    if (!fused_.why_not.empty()) return fused_.why_not;
+    if (int8_) describe_scales();
+    const bool has_bias = bias_ != kNone || tail_.norm != kNone;
+    const Desc bias =
+        !has_bias ? Desc()
+                  : Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+    pd_ = dnnl::convolution_forward::primitive_desc(
+        lowering_.engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_auto,
+        src_desc_, weights, bias, channels_last_descriptor(as_seen(fused_.dst)),
+        shape_.window.strides, shape_.window.dilates, shape_.window.pad_begin,
+        shape_.window.pad_end, fused_.attr, kMayFail);
+    if (std::string why = why_no_kernel(pd_, takes_plain_loops); !why.empty()) return why;
+    const bool loses = is_depthwise(node_, lowering_.view(node_.inputs[1])) &&
+                       loses_operands(pd_.impl_info_str(), dst_dims[1], tail_);
+    return loses ? "oneDNN's kernel reads one number of an operand behind int8 sums" : "";
+  }
+
+  void emit() {
+    if (tail_.norm != kNone) fold_norm(tail_.norm);
+    std::vector<Argument> arguments = bind(lowering_, tail_, fused_);
+    if (int8_) bind_scales(&arguments);
+    arguments.push_back({DNNL_ARG_SRC, source_place(pd_.src_desc()), pd_.src_desc()});
+    arguments.push_back({DNNL_ARG_WEIGHTS, weights_place(pd_.weights_desc()), pd_.weights_desc()});
+    if (bias_ != kNone || folded_bias_.exists()) {
+      arguments.push_back({DNNL_ARG_BIAS, bias_place(bias_), pd_.bias_desc()});
+    }
+    View& dst = fused_.dst;
+    if (dst.buffer == kNone) dst.buffer = lowering_.scratch(dst.bytes());
+    arguments.push_back({DNNL_ARG_DST, place_of(dst), pd_.dst_desc()});
+    lowering_.add_primitive(node_.name, pd_.impl_info_str(), dnnl::convolution_forward(pd_),
+                            pd_.scratchpad_desc(), std::move(arguments), shape_.flops);
+    lowering_.set_view(tail_.result, dst);
+    mark_absorbed(lowering_, tail_);
+  }
+
+ private:
+  View as_seen(const View& view) const { return shape_.is_turned ? turned(view) : view; }
+
+  // w' = w * factor, b' = b * factor + shift. Weights of 8 bits keep their numbers.
+  void fold_norm(int index) {
+    const ChannelNorm norm = channel_norm(lowering_, index);
+    std::vector<float> bias(norm.factor.size(), 0.0F);
+    if (node_.input(2) != kNone) bias = lowering_.constant_floats(node_.inputs[2]);
+    std::shared_ptr<void> shifted =
+        aligned_bytes(static_cast<int64_t>(bias.size() * sizeof(float)));
+    for (size_t o = 0; o < bias.size(); ++o)
+      static_cast<float*>(shifted.get())[o] =
+          static_cast<float>(double{bias[o]} * norm.factor[o] + norm.shift[o]);
+    folded_bias_ =
+        lowering_.make_constant(ElementType::kF32, {static_cast<int64_t>(bias.size())}, shifted);
+    if (int8_)
+      scale_codes(norm);
+    else
+      scale_floats(norm);
+  }
+
+  void scale_codes(const ChannelNorm& norm) {
+    auto channels = std::make_shared<ChannelQuant>();
+    for (size_t o = 0; o < norm.factor.size(); ++o) {
+      const float scale = weights_.channels ? weights_.channels->scales[o] : weights_.quant.scale;
+      channels->scales.push_back(static_cast<float>(scale * norm.factor[o]));
+    }
+    weights_.channels = std::move(channels);
+  }
+
+  void scale_floats(const ChannelNorm& norm) {
+    std::shared_ptr<void> scaled = aligned_bytes(weights_.bytes());
+    const float* from = static_cast<const float*>(lowering_.constant_data(weights_));
+    float* to = static_cast<float*>(scaled.get());
+    const int64_t per_channel = weights_.count() / weights_.dims[0];
+    for (double factor : norm.factor)
+      for (int64_t i = 0; i < per_channel; ++i)
+        *to++ = static_cast<float>(*from++ * factor);
+    weights_ = lowering_.make_constant(ElementType::kF32, weights_.dims, scaled);
+  }
+
+  // A BatchNormalization gives each channel its own scale.
+  bool has_channel_scales() const { return weights_.channels != nullptr || tail_.norm != kNone; }
+
+  void describe_scales() {
+    fused_.attr.set_scales_mask(DNNL_ARG_SRC, 0);
+    const int per_channel = shape_.groups > 1 ? 3 : 1;
+    fused_.attr.set_scales_mask(DNNL_ARG_WEIGHTS, has_channel_scales() ? per_channel : 0);
+    if (src_.quant.zero_point != 0) fused_.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
+  }
+
+  void bind_scales(std::vector<Argument>* arguments) {
+    auto scale = [&](int id, const std::vector<float>& values) {
+      arguments->push_back({DNNL_ARG_ATTR_SCALES | id, lowering_.floats(values),
+                            Desc({static_cast<int64_t>(values.size())},
+                                 dnnl::memory::data_type::f32, dnnl::memory::dims{1})});
+    };
+    scale(DNNL_ARG_SRC, {src_.quant.scale});
+    scale(DNNL_ARG_WEIGHTS, weights_.channels != nullptr
+                                ? weights_.channels->scales
+                                : std::vector<float>{weights_.quant.scale});
+    if (src_.quant.zero_point == 0) return;
+    arguments->push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC,
+                          lowering_.integers({src_.quant.zero_point}),
+                          Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
+  }
+
+  Place bias_place(int bias) {
+    if (folded_bias_.exists()) return place_of(folded_bias_);
+    const View& view = lowering_.view(bias);
+    bool is_codes = view.is_quantized() && lowering_.is_constant_view(view);
+    return is_codes ? place_of(lowering_.dequantized_constant(view))
+                    : place_of(lowering_.read_row_major(bias, ElementType::kF32));
+  }
+
+  Place source_place(const Desc& wanted) {
+    if (wanted == src_desc_ || wanted == descriptor(src_)) return place_of(src_);
+    Place place{lowering_.scratch(static_cast<int64_t>(wanted.get_size())), 0};
+    reorder(place_of(src_), descriptor(src_), place, wanted);
+    return place;
+  }
+
+  Place weights_place(const Desc& wanted) {
+    return packed_weights(lowering_, node_.name, as_seen(in_groups(weights_, shape_.groups)),
+                          wanted, shape_.groups);
+  }
+
+  void reorder(Place from, const Desc& from_desc, Place to, const Desc& to_desc) {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::reorder::primitive_desc pd(lowering_.engine(), from_desc, lowering_.engine(), to_desc,
+                                     attr);
+    lowering_.add_primitive("reorder source " + node_.name, pd.impl_info_str(), dnnl::reorder(pd),
+                            pd.scratchpad_desc(),
+                            {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}}, 0);
+    ++lowering_.plan().n_reorders;
+  }
+
+  Lowering& lowering_;
+  const Node& node_;
+  const Tail& tail_;
+  ConvShape shape_;
+  bool int8_;
+  bool any_source_;
+  View src_;
+  View weights_;
+  int bias_;
+  View folded_bias_;  // exists when a normalisation was folded
+  Desc src_desc_;
+  Fused fused_;
+  dnnl::convolution_forward::primitive_desc pd_;
+};
+
+struct FormSite {
+  const ConvSite& site;
+  Operands operands;
+};
+
+Offer offer_form(const FormSite& form, const Tail& tail, bool is_turned, bool is_last) {
+  if (is_turned && !runs_on_columns(form.site.lowering.graph(), form.site.node()))
+    return refused("not an image of one column");
+  auto made = std::make_shared<Convolution>(form.site, form.operands, tail, is_turned);
+  if (std::string why = made->describe(is_last); !why.empty()) return refused(std::move(why));
+  return accepted([made] { made->emit(); });
+}
+
+constexpr Implementation<FormSite> kForms[] = {
+    {"onednn + epilogue, a column as a row",
+     [](const FormSite& form) { return offer_form(form, form.site.tail, true, false); }},
+    {"onednn + epilogue",
+     [](const FormSite& form) { return offer_form(form, form.site.tail, false, false); }},
+    {"onednn, a column as a row",
+     [](const FormSite& form) { return offer_form(form, form.site.alone, true, false); }},
+    {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone, false, true); }},
+};
+constexpr size_t kWithEpilogue = 2;  // at the front
+
+}  // namespace
+
+Offer offer_onednn_conv(const ConvSite& site) {
+  return accepted([&site] {
+    const FormSite form{site, OperandReader(site).read()};
+    const std::span<const Implementation<FormSite>> forms(kForms);
+    choose<FormSite>(site.lowering, form,
+                     forms.subspan(site.tail.nodes.empty() ? kWithEpilogue : 0));
+  });
+}
+
+}  // namespace tenon::onednn
