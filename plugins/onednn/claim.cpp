@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "claim.hpp"
 
-#include "handlers/handlers.hpp"
+#include "implementations/handlers.hpp"
 
 namespace tenon::onednn {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 // Which nodes this backend takes.
 
-#include "importer.hpp"
+#include "graph/importer.hpp"
 
 namespace tenon::onednn {
 

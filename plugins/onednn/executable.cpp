@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "concat_elision.hpp"
-#include "join_steps.hpp"
+#include "lowering/concat_elision.hpp"
+#include "lowering/join_steps.hpp"
 #include "team/openmp.hpp"
 #include "team/team.hpp"
 #include "team_pool.hpp"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering.hpp"
+#include "lowering/lowering.hpp"
 
 namespace tenon::onednn {
 

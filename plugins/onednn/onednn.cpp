@@ -9,10 +9,10 @@
 
 #include "claim.hpp"
 #include "executable.hpp"
-#include "importer.hpp"
+#include "graph/importer.hpp"
+#include "lowering/state_layout.hpp"
 #include "report.hpp"
 #include "rewrites/rewrites.hpp"
-#include "state_layout.hpp"
 #include "state_store.hpp"
 #include "team/team.hpp"
 

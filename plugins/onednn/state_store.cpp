@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/copy.h"
-#include "view.hpp"
+#include "lowering/view.hpp"
 
 namespace tenon::onednn {
 

@@ -10,7 +10,7 @@
 
 #include "tenon/sdk/tensor.hpp"
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/batch_parts.hpp"
+#include "batch_parts.hpp"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "handlers/handlers.hpp"
+#include "implementations/handlers.hpp"
 
 namespace tenon::onednn {
 namespace {

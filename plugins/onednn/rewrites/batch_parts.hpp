@@ -4,7 +4,7 @@
 // activations would go through memory, so that each layer finds in cache what the one before it
 // wrote. Weights are shared; behind the last large activation the batch is whole again.
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

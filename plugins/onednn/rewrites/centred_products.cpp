@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/centred_products.hpp"
+#include "centred_products.hpp"
 
 namespace tenon::onednn {
 namespace {

@@ -3,8 +3,8 @@
 // x^T (x - mean), with the mean of each column over the rows that the product sums over, equals
 // (x - mean)^T (x - mean): what is added, mean^T (x - mean), is a mean times a sum of differences
 // from it, which is 0. So it is symmetric, and half of it need be computed
-// (handlers/symmetric_product). Large means do not cancel: both factors are centred before they
-// are multiplied. Likewise x (x - mean)^T with the means of rows.
+// (implementations/symmetric_product). Large means do not cancel: both factors are centred before
+// they are multiplied. Likewise x (x - mean)^T with the means of rows.
 //
 // Before: MatMul(Transpose(x), d) or MatMul(Transpose(d), x), d = x - ReduceMean(x, 0)
 // After:  Gemm(d, d), transA
@@ -12,7 +12,7 @@
 // Before: MatMul(x, Transpose(d)) or MatMul(d, Transpose(x)), d = x - ReduceMean(x, 1)
 // After:  Gemm(d, d), transB
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

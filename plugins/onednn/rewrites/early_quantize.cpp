@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/early_quantize.hpp"
+#include "early_quantize.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -3,7 +3,7 @@
 // A rewrite: QuantizeLinear with one scale moves in front of the Transpose and Reshape that it
 // reads, to the step that makes the numbers. What is moved afterwards is a quarter of the bytes.
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

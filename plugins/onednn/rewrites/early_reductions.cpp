@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/early_reductions.hpp"
+#include "early_reductions.hpp"
 
 #include <algorithm>
 #include <utility>

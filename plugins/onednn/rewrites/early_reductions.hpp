@@ -4,7 +4,7 @@
 // biases stand at the end of a graph of gradients, and each would keep a whole gradient of
 // activations until then.
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

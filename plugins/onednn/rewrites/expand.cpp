@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/expand.hpp"
+#include "expand.hpp"
 
 #include <algorithm>
 #include <optional>

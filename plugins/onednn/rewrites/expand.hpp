@@ -10,7 +10,7 @@
 // | tenon:ConvInputGrad | ConvTranspose: the same sums |
 // | tenon:SumTo | ReduceSum over the axes that broadcast, Reshape |
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

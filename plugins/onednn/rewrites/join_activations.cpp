@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/join_activations.hpp"
+#include "join_activations.hpp"
 
 #include <algorithm>
 
-#include "handlers/kept.hpp"
+#include "implementations/kept.hpp"
 
 namespace tenon::onednn {
 namespace {

@@ -4,7 +4,7 @@
 // and not its argument, so that what makes the argument can take the Relu along; a Relu behind a
 // BatchNormalization in training, and the mask in front of its gradient, become part of them.
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

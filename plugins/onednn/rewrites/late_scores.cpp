@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/late_scores.hpp"
+#include "late_scores.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -2,9 +2,9 @@
 #pragma once
 // A rewrite of the order of nodes: attention's scores and their Softmax run right before the
 // product that alone reads them, so that its other operand, the values, is there by then and all
-// three can run batch by batch (handlers/attention.cpp).
+// three can run batch by batch (implementations/attention.cpp).
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/many_inputs.hpp"
+#include "many_inputs.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/pointwise_program.h"
-#include "pointwise_group.hpp"
+#include "lowering/pointwise_group.hpp"
 
 namespace tenon::onednn {
 namespace {

@@ -3,7 +3,7 @@
 // Pointwise nodes with more inputs than one pass over memory takes: in parts, each of which is a
 // node of its own.
 
-#include "../graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

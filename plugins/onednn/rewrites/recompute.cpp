@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/recompute.hpp"
+#include "recompute.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -7,7 +7,7 @@
 // are cheap, their rows say (recompute): pointwise ones, norms. There a pointwise node shares a
 // pass over memory with the gradient, which reads the same operands.
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/rewrites.hpp"
+#include "rewrites.hpp"
 
-#include "rewrites/batch_parts.hpp"
-#include "rewrites/centred_products.hpp"
-#include "rewrites/early_quantize.hpp"
-#include "rewrites/early_reductions.hpp"
-#include "rewrites/expand.hpp"
-#include "rewrites/join_activations.hpp"
-#include "rewrites/late_scores.hpp"
-#include "rewrites/many_inputs.hpp"
-#include "rewrites/recompute.hpp"
+#include "batch_parts.hpp"
+#include "centred_products.hpp"
+#include "early_quantize.hpp"
+#include "early_reductions.hpp"
+#include "expand.hpp"
+#include "join_activations.hpp"
+#include "late_scores.hpp"
+#include "many_inputs.hpp"
+#include "recompute.hpp"
 
 namespace tenon::onednn {
 

@@ -2,7 +2,7 @@
 #pragma once
 // All rewrites of a graph before it is lowered, in their order.
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn {
 

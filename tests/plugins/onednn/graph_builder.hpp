@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn::test {
 

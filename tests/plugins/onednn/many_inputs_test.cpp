@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "graph_builder.hpp"
-#include "pointwise_group.hpp"
+#include "lowering/pointwise_group.hpp"
 
 namespace tenon::onednn::test {
 namespace {

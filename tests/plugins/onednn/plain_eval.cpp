@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "handlers/conv_geometry.hpp"
-#include "view.hpp"
+#include "implementations/conv_geometry.hpp"
+#include "lowering/view.hpp"
 
 namespace tenon::onednn::test {
 namespace {

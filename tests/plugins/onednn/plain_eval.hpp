@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::onednn::test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants in a kernel's layout: made once for all plans of a model, and again for another model.
 
-#include "weight_store.hpp"
+#include "lowering/weight_store.hpp"
 
 #include <cstring>
 #include <numeric>

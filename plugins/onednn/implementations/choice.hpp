@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Which implementation computes a node. An operator with more than one has a list of them, the one
+// that is preferred first; the first that does not refuse is built. A site is what all of a list
+// look at: the node, what it may take along, and what was found out about them once.
+//
+//   constexpr Implementation<ConvSite> kConv[] = {{"winograd", offer_winograd_conv}, ...};
+//   choose<ConvSite>(lowering, site, kConv);
+//
+// An offer changes nothing but what costs nothing (views): steps are added when it is built. So the
+// reason of each refusal is known without an exception, and nothing of a refused one is left.
+
+#include <cassert>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "lowering/lowering.hpp"
+
+namespace tenon::onednn {
+
+// How an implementation would compute the node, or why it does not.
+struct Offer {
+  std::string why_not;          // empty: it applies
+  std::function<void()> build;  // adds its steps, sets the views of results, marks what it took
+};
+inline Offer refused(std::string why) {
+  return {std::move(why), {}};
+}
+inline Offer accepted(std::function<void()> build) {
+  return {{}, std::move(build)};
+}
+
+template <class Site>
+struct Implementation {
+  const char* name;
+  Offer (*offer)(const Site&);
+};
+
+// Throws CompileError with all reasons where none applies. An implementation may have a list of its
+// own, from which it chooses when it is built: then that one's name and refusals count as well.
+template <class Site>
+void choose(Lowering& lowering, const Site& site, std::span<const Implementation<Site>> list) {
+  Choice& choice = lowering.choice();
+  for (const Implementation<Site>& each : list) {
+    [[maybe_unused]] const size_t n_steps = lowering.plan().steps.size();
+    Offer offer = each.offer(site);
+    assert(lowering.plan().steps.size() == n_steps);
+    if (offer.why_not.empty()) {
+      choice.implementation = each.name;
+      return offer.build();
+    }
+    choice.refusals.push_back({each.name, std::move(offer.why_not)});
+  }
+  std::string why;
+  for (const Refusal& refusal : choice.refusals)
+    why.append(why.empty() ? "" : "; ")
+        .append(refusal.implementation)
+        .append(": ")
+        .append(refusal.why);
+  throw CompileError("no implementation applies (" + why + ")");
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Strides, dilations and padding of Conv, ConvTranspose and pooling nodes, as oneDNN wants them and
+// as our own kernels do.
+
+#include "graph/graph.hpp"
+#include "kernels/windows.h"
+
+namespace tenon::onednn {
+
+struct Window {
+  Dims kernel;
+  Dims strides;
+  Dims dilates;  // oneDNN counts from 0
+  Dims pad_begin;
+  Dims pad_end;
+};
+
+// in and out: complete dims; kernel: spatial extents. For ConvTranspose swap in and out.
+// Padding is worked out from the shapes, so auto_pad and ceil_mode need no case of their own.
+Window find_window(const Node& node, const Dims& in, const Dims& out, const Dims& kernel);
+// Of one or two axes, as height and width.
+kernels::Windows windows_of(const Dims& in, const Dims& out, const Window& window);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What all implementations of a convolution look at, and their offers, a file each. The lists are
+// in conv.cpp and conv_transpose.cpp.
+
+#include "choice.hpp"
+#include "lowering/tail.hpp"
+
+namespace tenon::onednn {
+
+struct Int8 {
+  bool runs = false;      // integer arithmetic gives what DequantizeLinear, Conv and scales say
+  bool is_exact = false;  // oneDNN's too
+};
+
+struct ConvSite {
+  Lowering& lowering;
+  int index;
+  Tail tail;   // all that may be taken along
+  Tail alone;  // nothing
+  Int8 int8 = {};
+
+  const Node& node() const { return lowering.graph().nodes[index]; }
+  const Dims& dims(int value) const { return lowering.graph().values[value].dims; }
+  int bias(const Tail& taken) const {
+    return node().input(2) != kNone ? node().input(2) : taken.bias;
+  }
+};
+
+// A convolution of 3x3 with stride 1 by kernels/winograd.h, where that is measured to be faster
+// than oneDNN's sum. Constant weights only with winograd=all: a trained model's answer is rounded
+// as everybody rounds it.
+Offer offer_winograd(const ConvSite& site);
+// Windows of 3x3 over each channel alone, in 8 bits, by kernels/depthwise.h.
+Offer offer_depthwise(const ConvSite& site);
+// One signal with one long filter, in int8: what resampling and smoothing of audio is. With one
+// channel on either side a product has nothing to lie along.
+Offer offer_filter(const ConvSite& site);
+// On AMX tiles (kernels/tile_product.h), in int8 and, with precision=bf16, in bf16: over planes of
+// few channels, over windows of many, and over rows that are one pixel each or gathered.
+Offer offer_tile_planes(const ConvSite& site);
+Offer offer_tile_taps(const ConvSite& site);
+Offer offer_tile_conv(const ConvSite& site);
+// In 8 bits by kernels/code_product.h, where oneDNN's sums would saturate.
+Offer offer_code_conv(const ConvSite& site);
+// By oneDNN, in the first of its forms that it has a kernel for.
+Offer offer_onednn_conv(const ConvSite& site);
+
+// ConvTranspose: the same with its weights turned round.
+Offer offer_winograd_transpose(const ConvSite& site);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The table of operators that this backend runs: one row each, one file per family. `refuse` says
+// why a node cannot be taken (empty: it can); it is asked while claiming and sees the same graph as
+// `lower`, so what it lets through must compile.
+
+#include <string>
+#include <string_view>
+
+#include "lowering/lowering.hpp"
+
+namespace tenon::onednn {
+
+// What a row takes beside tensors of f32, 8-bit and plain integers that are not empty.
+enum Takes : uint8_t {
+  kUsual = 0,
+  kAnyType = 1,  // half and double precision, unsigned and 16-bit integers
+  kEmpty = 2     // tensors without elements beside some that have them
+};
+
+// Each sample's result is of that sample alone, and comes first to last as the samples do along the
+// first axis: a batch may be cut (rewrites/batch_parts).
+constexpr bool kSamplesApart = true;
+
+struct Handler {
+  std::string_view op;
+  std::string (*refuse)(const Graph&, const Node&);
+  void (*lower)(Lowering&, int node);
+  uint8_t takes = kUsual;
+  bool keeps_samples_apart = false;
+};
+
+// nullptr: no such row. Pointwise operators without a row of their own share one.
+const Handler* find_handler(std::string_view op);
+
+#define TENON_ONEDNN_HANDLER(family)                                 \
+  std::string refuse_##family(const Graph& graph, const Node& node); \
+  void lower_##family(Lowering& lowering, int node);
+TENON_ONEDNN_HANDLER(conv)
+TENON_ONEDNN_HANDLER(conv_transpose)
+TENON_ONEDNN_HANDLER(batch_norm_grad)
+TENON_ONEDNN_HANDLER(layer_norm_grad)
+TENON_ONEDNN_HANDLER(matmul)
+TENON_ONEDNN_HANDLER(gemm)
+TENON_ONEDNN_HANDLER(pool)
+TENON_ONEDNN_HANDLER(global_pool)
+TENON_ONEDNN_HANDLER(pointwise)
+TENON_ONEDNN_HANDLER(quantize)
+TENON_ONEDNN_HANDLER(dequantize)
+TENON_ONEDNN_HANDLER(reshape)
+TENON_ONEDNN_HANDLER(transpose)
+TENON_ONEDNN_HANDLER(slice)
+TENON_ONEDNN_HANDLER(split)
+TENON_ONEDNN_HANDLER(concat)
+TENON_ONEDNN_HANDLER(expand)
+TENON_ONEDNN_HANDLER(cast)
+TENON_ONEDNN_HANDLER(softmax)
+TENON_ONEDNN_HANDLER(layer_norm)
+TENON_ONEDNN_HANDLER(batch_norm)
+TENON_ONEDNN_HANDLER(gather)
+TENON_ONEDNN_HANDLER(reduce)
+TENON_ONEDNN_HANDLER(resize)
+TENON_ONEDNN_HANDLER(pad)
+std::string refuse_sum_to(const Graph& graph, const Node& node);  // lowered as ReduceSum
+TENON_ONEDNN_HANDLER(arg_reduce)
+TENON_ONEDNN_HANDLER(hardmax)
+TENON_ONEDNN_HANDLER(cumulate)
+TENON_ONEDNN_HANDLER(top_k)
+TENON_ONEDNN_HANDLER(scatter)
+TENON_ONEDNN_HANDLER(gather_places)
+TENON_ONEDNN_HANDLER(tile)
+TENON_ONEDNN_HANDLER(trilu)
+TENON_ONEDNN_HANDLER(eye_like)
+TENON_ONEDNN_HANDLER(one_hot)
+TENON_ONEDNN_HANDLER(range)
+TENON_ONEDNN_HANDLER(blocks)
+TENON_ONEDNN_HANDLER(bit_cast)
+TENON_ONEDNN_HANDLER(group_norm)
+TENON_ONEDNN_HANDLER(lrn)
+TENON_ONEDNN_HANDLER(recurrent)
+TENON_ONEDNN_HANDLER(conv_weight_grad)
+TENON_ONEDNN_HANDLER(pool_grad)
+TENON_ONEDNN_HANDLER(matmul_integer)
+TENON_ONEDNN_HANDLER(dynamic_quantize)
+#undef TENON_ONEDNN_HANDLER
+
+}  // namespace tenon::onednn

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What forward and backward handlers of one operator agree on.
+
+#include <string>
+
+#include "conv_geometry.hpp"
+#include "lowering/lowering.hpp"
+
+namespace tenon::onednn {
+
+// An attribute that join_activations sets: the Relu behind a BatchNormalization is part of it, or
+// the mask in front of its gradient.
+inline constexpr const char* kFusedRelu = "tenon.relu";
+
+// BatchNormalization with training_mode; the row's lower function hands it on.
+void lower_batch_norm_training(Lowering& lowering, int node);
+
+// Under which name a MaxPool that will be differentiated keeps where its maxima were.
+std::string max_pool_key(const Window& window);
+
+// Under which name a LayerNormalization over rows of `size` keeps "mean" and "factor", and whether
+// a gradient over the same input will ask for them.
+std::string layer_norm_key(const Node& node, int64_t size, const char* what);
+bool wants_statistics(const Graph& graph, int x);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, LogSoftmax, LayerNormalization, RMSNormalization, and BatchNormalization that nothing
+// could fold. Sums are kept in f32 also when the data is bf16.
+
+#include "handlers.hpp"
+#include "kept.hpp"
+#include "kernels/norm.h"
+#include "lowering/softmax_front.hpp"
+#include "lowering/tail.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using A = dnnl::algorithm;
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+int64_t axis_of(const Node& node, const Value& value, int64_t fallback) {
+  int64_t axis = node.integer("axis", fallback);
+  return axis < 0 ? axis + static_cast<int64_t>(value.dims.size()) : axis;
+}
+
+}  // namespace
+
+std::string refuse_softmax(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32) return "only f32";
+  if (src.dims.empty() || src.dims.size() > 6) return "only 1 to 6 axes";
+  return src.count() == 0 ? "empty tensor" : "";
+}
+
+void lower_softmax(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Value& value = lowering.graph().values[node.outputs[0]];
+  int64_t axis = axis_of(node, value, -1);
+  if (axis == static_cast<int64_t>(value.dims.size()) - 1) {
+    SoftmaxFront front;
+    front.softmax = index;
+    return lower_softmax_front(lowering, node.inputs[0], front);
+  }
+  View src = lowering.read_real(node.inputs[0]);
+  if (!is_dense(src)) src = lowering.read_row_major(node.inputs[0], lowering.real_type());
+  View dst = src;
+  dst.offset = 0;
+  if (value.n_outputs > 0) dst.type = ElementType::kF32;
+  dst.buffer = lowering.scratch(dst.bytes());
+  dnnl::memory::desc src_desc = descriptor(src);
+  dnnl::memory::desc dst_desc = descriptor(dst);
+  A algorithm = node.op == "LogSoftmax" ? A::softmax_log : A::softmax_accurate;
+  dnnl::softmax_forward::primitive_desc pd(lowering.engine(), dnnl::prop_kind::forward_inference,
+                                           algorithm, src_desc, dst_desc, static_cast<int>(axis),
+                                           user_scratchpad());
+  lowering.add_primitive(
+      node.name, pd.impl_info_str(), dnnl::softmax_forward(pd), pd.scratchpad_desc(),
+      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
+      5.0 * static_cast<double>(value.count()));
+  lowering.set_view(node.outputs[0], dst);
+}
+
+std::string refuse_layer_norm(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
+  for (size_t i = 1; i < node.outputs.size(); ++i) {
+    bool is_stored = node.outputs[i] != kNone;
+    if (is_stored && graph.values[node.outputs[i]].type != ElementType::kF32) return "only f32";
+  }
+  int64_t inner = 1;
+  for (size_t i = static_cast<size_t>(axis_of(node, src, -1)); i < src.dims.size(); ++i) {
+    inner *= src.dims[i];
+  }
+  for (int input : {node.input(1), node.input(2)}) {
+    if (input != kNone && graph.values[input].count() != inner) return "scales that broadcast";
+  }
+  return {};
+}
+
+// QuantizeLinear nodes behind the result become further results of the same pass.
+class LayerNormBuilder {
+ public:
+  LayerNormBuilder(Lowering& lowering, int index)
+      : lowering_(lowering), graph_(lowering.graph()), index_(index), node_(graph_.nodes[index]) {}
+
+  void build() {
+    const Value& value = graph_.values[node_.outputs[0]];
+    View src = lowering_.read_row_major(node_.inputs[0], lowering_.read_real(node_.inputs[0]).type);
+    kernels::NormArgs args;
+    args.src.type = src.type;
+    args.n = 1;
+    for (size_t i = static_cast<size_t>(axis_of(node_, value, -1)); i < value.dims.size(); ++i) {
+      args.n *= value.dims[i];
+    }
+    args.rows = value.count() / args.n;
+    args.epsilon = static_cast<float>(node_.real("epsilon", 1e-5));
+    if (node_.op == "RMSNormalization") args.kind = kernels::Norm::kRms;
+    find_results(value);
+    step_ = {.name = node_.name, .kernel = "tenon:layer_norm"};
+    step_.flops = 8.0 * static_cast<double>(value.count());
+    step_.bytes = static_cast<double>(src.bytes());
+    step_.places = {place_of(src), row_place(1)};
+    bool has_beta = node_.input(2) != kNone;
+    if (has_beta) step_.places.push_back(row_place(2));
+    for (size_t i = 0; i < results_.size(); ++i) {
+      kernels::Target& target = i == 0 ? args.dst : args.dst2;
+      target.type = results_[i].type;
+      target.quant = results_[i].quant;
+      View dst{.type = target.type, .dims = value.dims, .strides = row_major_strides(value.dims)};
+      bool in_place = i == 0 && lowering_.may_overwrite(src, dst, index_);
+      dst.buffer = in_place ? src.buffer : lowering_.scratch(dst.bytes());
+      step_.places.push_back(place_of(dst));
+      step_.bytes += static_cast<double>(dst.bytes());
+      for (int result : results_[i].values)
+        lowering_.set_view(result, dst);
+    }
+    Extras extras{has_beta, results_.size() > 1, add_statistics(1, args), add_statistics(2, args)};
+    step_.kernel_function = caller(args, extras);
+    lowering_.add_step(std::move(step_));
+  }
+
+ private:
+  struct Extras {  // what there is beside src, gamma and dst
+    bool has_beta;
+    bool has_second;
+    bool has_mean;
+    bool has_deviation;
+  };
+  struct Result {
+    ElementType type;
+    kernels::Quant quant;
+    std::vector<int> values;
+  };
+
+  void find_results(const Value& value) {
+    bool stays_real = value.n_outputs > 0;
+    std::vector<Result> integers;
+    std::vector<int> quantizes;
+    for (int user : value.users) {
+      const Node& quantize = graph_.nodes[user];
+      std::optional<kernels::Quant> quant;
+      if (quantize.op == "QuantizeLinear" && !lowering_.is_done(user)) {
+        quant = tensor_quant(lowering_, quantize);
+      }
+      if (!quant) {
+        stays_real = true;
+        continue;
+      }
+      ElementType type = graph_.values[quantize.outputs[0]].type;
+      bool fits = integers.empty() ||
+                  (integers[0].type == type && integers[0].quant.scale == quant->scale &&
+                   integers[0].quant.zero_point == quant->zero_point);
+      if (!fits) {  // a third form is made from the real numbers
+        stays_real = true;
+        continue;
+      }
+      if (integers.empty()) integers.push_back({type, *quant, {}});
+      integers[0].values.push_back(quantize.outputs[0]);
+      quantizes.push_back(user);
+    }
+    for (int done : quantizes)
+      lowering_.mark_done(done);
+    if (stays_real || integers.empty()) {
+      ElementType type = value.n_outputs > 0 ? ElementType::kF32 : lowering_.real_type();
+      results_.push_back({type, {}, {node_.outputs[0]}});
+    }
+    results_.insert(results_.end(), integers.begin(), integers.end());
+  }
+
+  // Mean or inverse deviation of each row, where the graph or a gradient wants them.
+  bool add_statistics(size_t output, const kernels::NormArgs& args) {
+    if (output >= node_.outputs.size() || node_.outputs[output] == kNone) {
+      int x = node_.inputs[0];
+      if (args.kind != kernels::Norm::kLayer || !wants_statistics(graph_, x)) return false;
+      Place made{lowering_.scratch(args.rows * 4), 0};
+      const char* what = output == 1 ? "mean" : "factor";
+      lowering_.keep(x, layer_norm_key(node_, args.n, what), made);
+      step_.places.push_back(made);
+      return true;
+    }
+    int value = node_.outputs[output];
+    View made =
+        lowering_.make(value, ElementType::kF32, row_major_strides(graph_.values[value].dims));
+    step_.places.push_back(place_of(made));
+    return true;
+  }
+
+  Place row_place(int input) {
+    return place_of(lowering_.read_row_major(node_.inputs[input], ElementType::kF32));
+  }
+
+  static KernelFunction caller(const kernels::NormArgs& args, Extras extras) {
+    return [args, extras](const kernels::Context& context, void* const* pointers) -> const char* {
+      kernels::NormArgs call = args;
+      call.src.data = *pointers++;
+      call.gamma = static_cast<const float*>(*pointers++);
+      if (extras.has_beta) call.beta = static_cast<const float*>(*pointers++);
+      call.dst.data = *pointers++;
+      if (extras.has_second) call.dst2.data = *pointers++;
+      if (extras.has_mean) call.mean = static_cast<float*>(*pointers++);
+      if (extras.has_deviation) call.inv_std = static_cast<float*>(*pointers++);
+      kernels::normalize(context, call);
+      return nullptr;
+    };
+  }
+
+  Lowering& lowering_;
+  const Graph& graph_;
+  const int index_;
+  const Node& node_;
+  std::vector<Result> results_;
+  Step step_;
+};
+
+void lower_layer_norm(Lowering& lowering, int index) {
+  LayerNormBuilder(lowering, index).build();
+}
+
+std::string refuse_batch_norm(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
+  return src.dims.size() < 2 || src.dims.size() > 5 ? "only 2 to 5 axes" : "";
+}
+
+namespace {
+
+// The Relu that alone reads the result, as before each convolution of a DenseNet.
+int relu_behind(const Graph& graph, const Node& node) {
+  int user = graph.only_user(node.outputs[0]);
+  return user != kNone && graph.nodes[user].op == "Relu" ? user : kNone;
+}
+
+}  // namespace
+
+void lower_batch_norm(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  if (node.integer("training_mode", 0) != 0) return lower_batch_norm_training(lowering, index);
+  View src = lowering.read_real(node.inputs[0]);
+  Dims strides = channels_last_strides(src.dims);
+  if (!is_row_major(src) || src.type != ElementType::kF32) {
+    src = lowering.read(node.inputs[0], src.type, strides);
+  }
+  View dst = src;
+  dst.offset = 0;
+  dst.buffer = lowering.scratch(dst.bytes());
+  dnnl::memory::desc desc = descriptor(src);
+  dnnl::memory::desc row({src.dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+  using Flags = dnnl::normalization_flags;
+  Flags flags = Flags::use_scale | Flags::use_shift | Flags::use_global_stats;
+  int relu = relu_behind(lowering.graph(), node);
+  if (relu != kNone) flags = flags | Flags::fuse_norm_relu;
+  dnnl::batch_normalization_forward::primitive_desc pd(
+      lowering.engine(), dnnl::prop_kind::forward_inference, desc, desc,
+      static_cast<float>(node.real("epsilon", 1e-5)), flags, user_scratchpad());
+  auto row_place = [&](int input) {
+    return place_of(lowering.read_row_major(node.inputs[input], ElementType::kF32));
+  };
+  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::batch_normalization_forward(pd),
+                         pd.scratchpad_desc(),
+                         {{DNNL_ARG_SRC, place_of(src), desc},
+                          {DNNL_ARG_DST, place_of(dst), desc},
+                          {DNNL_ARG_SCALE, row_place(1), row},
+                          {DNNL_ARG_SHIFT, row_place(2), row},
+                          {DNNL_ARG_MEAN, row_place(3), row},
+                          {DNNL_ARG_VARIANCE, row_place(4), row}},
+                         2.0 * static_cast<double>(src.count()));
+  if (relu != kNone) lowering.mark_done(relu);
+  int result = relu == kNone ? node.outputs[0] : lowering.graph().nodes[relu].outputs[0];
+  lowering.set_view(result, dst);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointwise operators: all that have a scalar expression, and Cast.
+
+#include "choice.hpp"
+#include "exact.hpp"
+#include "handlers.hpp"
+#include "lowering/pointwise_group.hpp"
+#include "lowering/row_group.hpp"
+#include "lowering/softmax_front.hpp"
+
+namespace tenon::onednn {
+
+std::string refuse_pointwise(const Graph& graph, const Node& node) {
+  if (graph.values[node.outputs[0]].dims.size() > 8) return "more than eight axes";
+  return is_pointwise(graph, node) ? "" : refuse_exact(graph, node);
+}
+
+namespace {
+
+struct PointwiseSite {
+  Lowering& lowering;
+  int index;
+  int scores = kNone;                      // that the front begins with
+  std::optional<SoftmaxFront> front = {};  // in front of a Softmax
+  std::function<void()> rows = {};         // with a reduction of its rows
+};
+
+Offer offer_front(const PointwiseSite& site) {
+  if (!site.front) return refused("no factor or mask in front of a Softmax");
+  return accepted([&site] { lower_softmax_front(site.lowering, site.scores, *site.front); });
+}
+
+Offer offer_rows(const PointwiseSite& site) {
+  if (!site.rows) return refused("no reduction of its rows that a later node reads with them");
+  return accepted(site.rows);
+}
+
+Offer offer_group(const PointwiseSite& site) {
+  return accepted([&site] { PointwiseGroup(site.lowering, site.index).lower(); });
+}
+
+constexpr Implementation<PointwiseSite> kPointwise[] = {
+    {"softmax with its front", offer_front},
+    {"rows with their reduction", offer_rows},
+    {"pointwise", offer_group},
+};
+
+// Sets the front where one of the inputs is what only the node reads.
+void find_front(PointwiseSite& site) {
+  Lowering& lowering = site.lowering;
+  for (int input : lowering.graph().nodes[site.index].inputs) {
+    if (input == kNone || !lowering.is_available(input) || lowering.is_constant(input)) continue;
+    if (lowering.graph().only_user(input) != site.index) continue;
+    site.scores = input;
+    site.front = find_softmax_front(lowering, input);
+    if (site.front) return;
+  }
+}
+
+}  // namespace
+
+void lower_pointwise(Lowering& lowering, int node) {
+  if (!is_pointwise(lowering.graph(), lowering.graph().nodes[node]))
+    return lower_exact(lowering, node);
+  PointwiseSite site{lowering, node};
+  find_front(site);
+  if (!site.front) site.rows = find_row_group(lowering, node);
+  choose<PointwiseSite>(lowering, site, kPointwise);
+}
+
+std::string refuse_cast(const Graph& graph, const Node& node) {
+  return is_pointwise(graph, node) ? "" : refuse_exact(graph, node);
+}
+
+void lower_cast(Lowering& lowering, int node) {
+  if (!is_pointwise(lowering.graph(), lowering.graph().nodes[node])) {
+    return lower_exact(lowering, node);
+  }
+  PointwiseGroup(lowering, node).lower();
+}
+
+}  // namespace tenon::onednn

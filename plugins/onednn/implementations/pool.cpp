@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool and ReduceMean over all spatial axes, on
+// real numbers or directly on quantised integers: a maximum keeps scale and zero point, a mean too,
+// and one post-op moves it to other parameters.
+
+#include <algorithm>
+
+#include "choice.hpp"
+#include "conv_geometry.hpp"
+#include "handlers.hpp"
+#include "kept.hpp"
+#include "kernels/max_pool.h"
+#include "kernels/reduce.h"
+#include "lowering/tail.hpp"
+#include "product.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using A = dnnl::algorithm;
+
+struct PoolShape {
+  A algorithm;
+  Window window;
+};
+
+// Whether a gradient will ask where the maxima of this value were.
+bool is_trained(const Graph& graph, int x) {
+  const std::vector<int>& users = graph.values[x].users;
+  return std::any_of(users.begin(), users.end(), [&](int user) {
+    const Node& node = graph.nodes[user];
+    return node.op == "tenon.MaxPoolGrad" && node.inputs[1] == x;
+  });
+}
+
+// The QuantizeLinear behind a node that can keep the type of its channels-last codes, or kNone.
+int quantize_behind_codes(Lowering& lowering, const Node& node) {
+  const View& src = lowering.view(node.inputs[0]);
+  const int quantize = only_quantize(lowering, node.outputs[0]);
+  if (quantize == kNone || !src.is_quantized() || !is_channels_last(src)) return kNone;
+  const int stored = lowering.graph().nodes[quantize].outputs[0];
+  return lowering.graph().values[stored].type == src.type ? quantize : kNone;
+}
+
+Step max_pool_step(const std::string& name,
+                   const Window& window,
+                   const View& src,
+                   const View& dst) {
+  kernels::MaxPoolArgs args{.is_signed = src.type == ElementType::kS8,
+                            .images = src.dims[0],
+                            .channels = src.dims[1],
+                            .height = src.dims[2],
+                            .width = src.dims[3],
+                            .out_height = dst.dims[2],
+                            .out_width = dst.dims[3]};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    args.kernel[axis] = window.kernel[axis];
+    args.stride[axis] = window.strides[axis];
+    args.pad[axis] = window.pad_begin[axis];
+  }
+  Step step{.name = name, .kernel = "tenon:max_pool", .always_succeeds = true};
+  step.flops = static_cast<double>(dst.count() * element_count(window.kernel));
+  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+  step.places = {place_of(src), place_of(dst)};
+  step.kernel_function = [args](const kernels::Context& context,
+                                void* const* pointers) -> const char* {
+    kernels::MaxPoolArgs call = args;
+    call.src = pointers[0];
+    call.dst = pointers[1];
+    kernels::max_pool(context, call);
+    return nullptr;
+  };
+  return step;
+}
+
+// Maxima of codes with two spatial axes, by our own kernel: oneDNN's is called for every pixel. The
+// largest number has the largest code, so that what reads the result finds codes again; where a
+// QuantizeLinear of the same scale stands behind, they are its result.
+void lower_max_of_codes(Lowering& lowering, const Node& node, const Window& window) {
+  const View src = lowering.view(node.inputs[0]);
+  const int quantize = quantize_behind_codes(lowering, node);
+  const bool is_quantized =
+      quantize != kNone &&
+      is_same(*tensor_quant(lowering, lowering.graph().nodes[quantize]), src.quant);
+  const int result = is_quantized ? lowering.graph().nodes[quantize].outputs[0] : node.outputs[0];
+  View dst{.type = src.type, .dims = lowering.graph().values[result].dims};
+  dst.strides = channels_last_strides(dst.dims);
+  dst.buffer = lowering.scratch(dst.bytes());
+  if (is_quantized)
+    lowering.mark_done(quantize);
+  else
+    dst.quant = src.quant;
+  lowering.add_step(max_pool_step(node.name, window, src, dst));
+  lowering.set_view(result, dst);
+}
+
+struct PoolSite {
+  Lowering& lowering;
+  int index;
+  PoolShape shape;
+  Dims dst_dims;
+
+  const Node& node() const { return lowering.graph().nodes[index]; }
+};
+
+Offer offer_max_of_codes(const PoolSite& site) {
+  const View& src = site.lowering.view(site.node().inputs[0]);
+  if (site.shape.algorithm != A::pooling_max) return refused("not a maximum");
+  if (!holds_codes(src) || src.channels != nullptr || src.quant.scale <= 0)
+    return refused("the source is not quantized to 8 bits");
+  if (!is_channels_last(src) || src.dims.size() != 4)
+    return refused("no channels-last image of two axes");
+  if (site.shape.window.dilates != Dims{0, 0}) return refused("dilated");
+  if (is_trained(site.lowering.graph(), site.node().inputs[0]))
+    return refused("a gradient asks where the maxima were");
+  return accepted([&site] { lower_max_of_codes(site.lowering, site.node(), site.shape.window); });
+}
+
+void lower_by_primitive(const PoolSite& site) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  const PoolShape& shape = site.shape;
+  const Dims& dst_dims = site.dst_dims;
+  int result = node.outputs[0];
+  View src = lowering.view(node.inputs[0]);
+  Dims strides = channels_last_strides(src.dims);
+  bool is_max = shape.algorithm == A::pooling_max;
+  int quantize = quantize_behind_codes(lowering, node);
+  bool pads_with_zero = shape.algorithm == A::pooling_avg_include_padding;
+  bool stays = quantize != kNone && !(pads_with_zero && src.quant.zero_point != 0);
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  View dst{.dims = dst_dims, .strides = channels_last_strides(dst_dims)};
+  kernels::Quant target;
+  if (stays) {
+    target = *tensor_quant(lowering, lowering.graph().nodes[quantize]);
+    stays = is_max ? is_same(target, src.quant) : target.scale > 0;
+  }
+  if (stays) {
+    dst.type = src.type;
+    if (!is_same(target, src.quant)) {
+      float alpha = src.quant.scale / target.scale;
+      float beta =
+          static_cast<float>(target.zero_point) - alpha * static_cast<float>(src.quant.zero_point);
+      dnnl::post_ops ops;
+      ops.append_eltwise(A::eltwise_linear, alpha, beta);
+      attr.set_post_ops(ops);
+    }
+    lowering.mark_done(quantize);
+    result = lowering.graph().nodes[quantize].outputs[0];
+  } else {
+    src = lowering.read(node.inputs[0], lowering.real_type(), strides);
+    dst.type = src.type;
+  }
+  dnnl::memory::desc src_desc = channels_last_descriptor(src);
+  dnnl::memory::desc dst_desc = channels_last_descriptor(dst);
+  const bool trains = is_max && !stays && is_trained(lowering.graph(), node.inputs[0]);
+  dnnl::pooling_forward::primitive_desc pd(
+      lowering.engine(),
+      trains ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference,
+      shape.algorithm, src_desc, dst_desc, shape.window.strides, shape.window.kernel,
+      shape.window.dilates, shape.window.pad_begin, shape.window.pad_end, attr);
+  dst.buffer = lowering.scratch(dst.bytes());
+  std::vector<Argument> arguments = {{DNNL_ARG_SRC, place_of(src), src_desc},
+                                     {DNNL_ARG_DST, place_of(dst), dst_desc}};
+  if (trains) {
+    Place places{lowering.scratch(static_cast<int64_t>(pd.workspace_desc().get_size())), 0};
+    arguments.push_back({DNNL_ARG_WORKSPACE, places, pd.workspace_desc()});
+    lowering.keep(node.inputs[0], max_pool_key(shape.window), places);
+  }
+  double flops = static_cast<double>(element_count(dst_dims) * element_count(shape.window.kernel));
+  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::pooling_forward(pd),
+                         pd.scratchpad_desc(), std::move(arguments), flops);
+  dst.dims = lowering.graph().values[result].dims;
+  if (dst.dims.size() != dst_dims.size()) dst.strides = row_major_strides(dst.dims);
+  lowering.set_view(result, dst);
+}
+
+Offer offer_onednn(const PoolSite& site) {
+  return accepted([&site] { lower_by_primitive(site); });
+}
+
+constexpr Implementation<PoolSite> kPool[] = {
+    {"int8 maxima", offer_max_of_codes},
+    {"onednn", offer_onednn},
+};
+
+std::string refuse_common(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32) return "only f32 inputs (int8 through DequantizeLinear)";
+  if (src.dims.size() < 3 || src.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
+  if (src.count() == 0) return "empty tensor";
+  return {};
+}
+
+}  // namespace
+
+std::string max_pool_key(const Window& window) {
+  std::string key = "max_pool";
+  for (const Dims* part : {&window.kernel, &window.strides, &window.dilates, &window.pad_begin})
+    for (int64_t number : *part)
+      key += " " + std::to_string(number);
+  return key;
+}
+
+std::string refuse_pool(const Graph& graph, const Node& node) {
+  if (std::string why = refuse_common(graph, node); !why.empty()) return why;
+  if (node.outputs.size() > 1 && node.outputs[1] != kNone) return "indices of the maximum";
+  Dims kernel = node.integers("kernel_shape");
+  Window window = find_window(node, graph.values[node.inputs[0]].dims,
+                              graph.values[node.outputs[0]].dims, kernel);
+  Dims dilations = node.integers("dilations", Dims(kernel.size(), 1));
+  Dims pads = node.integers("pads", Dims(2 * kernel.size(), 0));
+  bool is_average = node.op == "AveragePool";
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
+    if (window.pad_begin[i] >= reach || window.pad_end[i] >= reach)
+      return "padding over the kernel";
+    if (is_average && dilations[i] != 1) return "a dilated mean";
+    // With ceil_mode the last window may reach past the padding: it counts fewer elements then.
+    bool is_wider = window.pad_end[i] > pads[kernel.size() + i];
+    if (is_average && node.integer("count_include_pad", 0) != 0 &&
+        node.integer("ceil_mode", 0) != 0 && is_wider) {
+      return "a mean with windows past the padding";
+    }
+  }
+  return {};
+}
+
+void lower_pool(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const Dims& src = lowering.graph().values[node.inputs[0]].dims;
+  const Dims& dst = lowering.graph().values[node.outputs[0]].dims;
+  A average = node.integer("count_include_pad", 0) != 0 ? A::pooling_avg_include_padding
+                                                        : A::pooling_avg_exclude_padding;
+  const PoolSite site{lowering,
+                      index,
+                      {node.op == "MaxPool" ? A::pooling_max : average,
+                       find_window(node, src, dst, node.integers("kernel_shape"))},
+                      dst};
+  choose<PoolSite>(lowering, site, kPool);
+}
+
+std::string refuse_global_pool(const Graph& graph, const Node& node) {
+  return refuse_common(graph, node);
+}
+
+// One pass of our own kernel, with any quantisation on either side.
+void lower_global_pool(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  View src = lowering.view(node.inputs[0]);
+  if (src.channels != nullptr || !(is_channels_last(src) || is_row_major(src))) {
+    src = lowering.read(node.inputs[0], lowering.real_type(), channels_last_strides(src.dims));
+  }
+  int result = node.outputs[0];
+  kernels::ReduceArgs args;
+  args.kind = node.op == "GlobalMaxPool" ? kernels::Reduction::kMax : kernels::Reduction::kMean;
+  args.src.type = src.type;
+  args.src.quant = src.quant;
+  args.k = src.count() / (src.dims[0] * src.dims[1]);
+  args.outer = is_channels_last(src) ? src.dims[0] : src.dims[0] * src.dims[1];
+  args.inner = is_channels_last(src) ? src.dims[1] : 1;
+  View dst{.type = ElementType::kF32};
+  int quantize = only_quantize(lowering, result);
+  if (quantize != kNone) {
+    const Node& user = lowering.graph().nodes[quantize];
+    args.dst.quant = *tensor_quant(lowering, user);
+    lowering.mark_done(quantize);
+    result = user.outputs[0];
+    dst.type = lowering.graph().values[result].type;
+  } else if (lowering.graph().values[result].n_outputs == 0) {
+    dst.type = lowering.real_type();
+  }
+  args.dst.type = dst.type;
+  dst.dims = lowering.graph().values[result].dims;
+  dst.strides = row_major_strides(dst.dims);
+  dst.buffer = lowering.scratch(dst.bytes());
+  Step step{.name = node.name, .kernel = "tenon:reduce"};
+  step.flops = static_cast<double>(src.count());
+  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+  step.places = {place_of(src), place_of(dst)};
+  step.kernel_function = [args](const kernels::Context& context,
+                                void* const* pointers) -> const char* {
+    kernels::ReduceArgs call = args;
+    call.src.data = pointers[0];
+    call.dst.data = pointers[1];
+    kernels::reduce(context, call);
+    return nullptr;
+  };
+  lowering.add_step(std::move(step));
+  lowering.set_view(result, dst);
+}
+
+}  // namespace tenon::onednn

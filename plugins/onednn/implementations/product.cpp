@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the implementations of a product share, and their list.
+
+#include "product.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cpu.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using Desc = dnnl::memory::desc;
+constexpr int kSevenBits = 64;  // 2 * 64 * 255 is less than 2^15
+
+constexpr Implementation<ProductSite> kProduct[] = {
+    {"symmetric halves", offer_symmetric_product},
+    {"amx", offer_tile_product},
+    {"int8 gemm", offer_code_product},
+    {"onednn", offer_onednn_product},
+};
+
+}  // namespace
+
+bool is_fast_matrix(const View& view) {
+  size_t rank = view.dims.size();
+  return view.strides[rank - 1] == 1 || view.strides[rank - 2] == 1;
+}
+
+void describe_scales(const View& a, const View& b, size_t rank, dnnl::primitive_attr* attr) {
+  attr->set_scales_mask(DNNL_ARG_SRC, 0);
+  attr->set_scales_mask(DNNL_ARG_WEIGHTS, b.channels != nullptr ? 1 << (rank - 1) : 0);
+  if (a.quant.zero_point != 0) attr->set_zero_points_mask(DNNL_ARG_SRC, 0);
+  if (b.quant.zero_point != 0) attr->set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
+}
+
+void bind_scales(Lowering& lowering,
+                 const View& a,
+                 const View& b,
+                 std::vector<Argument>* arguments) {
+  auto scale = [&](int id, const std::vector<float>& values) {
+    arguments->push_back({DNNL_ARG_ATTR_SCALES | id, lowering.floats(values),
+                          Desc({static_cast<int64_t>(values.size())}, dnnl::memory::data_type::f32,
+                               dnnl::memory::dims{1})});
+  };
+  auto zero = [&](int id, int32_t point) {
+    if (point == 0) return;
+    arguments->push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, lowering.integers({point}),
+                          Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
+  };
+  scale(DNNL_ARG_SRC, {a.quant.scale});
+  scale(DNNL_ARG_WEIGHTS,
+        b.channels != nullptr ? b.channels->scales : std::vector<float>{b.quant.scale});
+  zero(DNNL_ARG_SRC, a.quant.zero_point);
+  zero(DNNL_ARG_WEIGHTS, b.quant.zero_point);
+}
+
+bool holds_codes(const View& view) {
+  return view.is_quantized() && (view.type == ElementType::kU8 || view.type == ElementType::kS8);
+}
+
+bool holds_floats(const View& view) {
+  const bool is_float = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
+  return is_float && !view.is_quantized();
+}
+
+bool is_one_matrix(const View& view) {
+  return std::all_of(view.dims.begin(), view.dims.end() - 2, [](int64_t dim) { return dim == 1; });
+}
+
+bool are_code_weights(const Lowering& lowering, const View& view, int axis) {
+  return view.is_quantized() && view.type == ElementType::kS8 && view.quant.zero_point == 0 &&
+         (view.channels == nullptr || view.channels->axis == axis) &&
+         lowering.is_constant_view(view);
+}
+
+bool sums_are_exact(const Lowering& lowering, const View& codes, const View& weights) {
+  if (adds_codes_exactly()) return true;
+  if (codes.type != ElementType::kU8 || !is_dense(weights)) return false;
+  const auto* numbers = static_cast<const int8_t*>(lowering.constant_data(weights));
+  return std::all_of(numbers, numbers + weights.count(),
+                     [](int8_t number) { return std::abs(number) <= kSevenBits; });
+}
+
+bool may_be_int8(const View& a, const View& b) {
+  return adds_codes_exactly() && holds_codes(a) && holds_codes(b) && a.channels == nullptr &&
+         b.channels == nullptr;
+}
+
+View signed_codes(Lowering& lowering, int value) {
+  const View& found = lowering.view(value);
+  if (found.type != ElementType::kU8) return found;
+  return lowering.read_stored(value, dense_strides_like(found.dims, found.strides),
+                              ElementType::kS8);
+}
+
+View planned_real_matrix(const Lowering& lowering, int value) {
+  View planned = lowering.view(value);
+  const ElementType type = lowering.real_type();
+  const bool is_fast = is_fast_matrix(planned);
+  if (is_fast && planned.type == type && !planned.is_quantized()) return planned;
+  if (planned.type == type && !planned.is_quantized())
+    planned.strides = row_major_strides(planned.dims);
+  else if (!is_fast || planned.is_quantized())
+    planned.strides = dense_strides_like(planned.dims, planned.strides);
+  planned.type = type;
+  planned.quant = {};
+  planned.channels = nullptr;
+  if (!is_dense(planned) || !is_fast_matrix(planned))
+    planned.strides = row_major_strides(planned.dims);
+  return planned;
+}
+
+View real_matrix(Lowering& lowering, int value) {
+  const View planned = planned_real_matrix(lowering, value);
+  return lowering.read(value, planned.type, planned.strides);
+}
+
+bool has_known_row(const Lowering& lowering, int bias, int64_t n) {
+  const bool is_row = bias == kNone || lowering.graph().values[bias].count() == n;
+  return is_row && has_known_bias(lowering, bias);
+}
+
+Dims strides_for_reader(const Lowering& lowering, int value) {
+  const Graph& graph = lowering.graph();
+  const Value& result = graph.values[value];
+  const Dims plain = row_major_strides(result.dims);
+  const int user = graph.only_user(value);
+  if (user == kNone || graph.nodes[user].op != "Transpose") return plain;
+  Dims perm = graph.nodes[user].integers("perm");
+  if (perm.size() != result.dims.size()) return plain;
+  Dims transposed;
+  for (int64_t axis : perm)
+    transposed.push_back(result.dims[axis]);
+  Dims strides = row_major_strides(transposed);
+  Dims wanted(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i)
+    wanted[perm[i]] = strides[i];
+  return wanted.back() == 1 ? wanted : plain;
+}
+
+void lower_product(Lowering& lowering, const Product& product) {
+  const Node& node = lowering.graph().nodes[product.node];
+  const int channel_axis =
+      static_cast<int>(lowering.graph().values[node.outputs[0]].dims.size()) - 1;
+  const ProductSite site{lowering, product,
+                         product.bias != kNone
+                             ? find_tail_with_bias(lowering, product.node, channel_axis)
+                             : find_tail(lowering, product.node, channel_axis),
+                         empty_tail(lowering, product.node)};
+  choose<ProductSite>(lowering, site, kProduct);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One matrix product with its tail: what MatMul and Gemm share.
+
+#include "choice.hpp"
+#include "lowering/tail.hpp"
+
+namespace tenon::onednn {
+
+struct Product {
+  int node = kNone;
+  int a = kNone;  // values
+  int b = kNone;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  int bias = kNone;  // of the node itself: [n] or something that broadcasts
+};
+void lower_product(Lowering& lowering, const Product& product);
+
+// What all implementations of a product look at, and their offers, a file each. The list is in
+// product.cpp.
+struct ProductSite {
+  Lowering& lowering;
+  Product product;
+  Tail tail;   // all that may be taken along
+  Tail alone;  // nothing
+
+  const Node& node() const { return lowering.graph().nodes[product.node]; }
+};
+// Half of the product of a large matrix with its own transpose (the same memory).
+Offer offer_symmetric_product(const ProductSite& site);
+// On AMX tiles (kernels/tile_product.h), in int8 and, with precision=bf16, in bf16.
+Offer offer_tile_product(const ProductSite& site);
+// In 8 bits by kernels/code_product.h, where oneDNN's sums would saturate.
+Offer offer_code_product(const ProductSite& site);
+// By oneDNN, in the first of its forms that it has a kernel for.
+Offer offer_onednn_product(const ProductSite& site);
+
+// Scores, Softmax and context of attention, from the node of the scores, in the first form that
+// applies; else that node is a product.
+void lower_scores(Lowering& lowering, const Product& scores);
+
+// The value in the type that is computed in, with an axis of stride 1 among its last two.
+View real_matrix(Lowering& lowering, int value);
+// The same, before it is: its type and strides are right, its memory may be another's.
+View planned_real_matrix(const Lowering& lowering, int value);
+// oneDNN multiplies matrices with one axis of stride 1, and does it fast for these orders of axes.
+bool is_fast_matrix(const View& view);
+// Whether a bias of a product of n columns, if there is one, is known and a row.
+bool has_known_row(const Lowering& lowering, int bias, int64_t n);
+// u8 or s8 that stand for real numbers.
+bool holds_codes(const View& view);
+// Numbers in f32 or bf16, and no codes.
+bool holds_floats(const View& view);
+// One matrix for all batches: only then may the rows of all batches be folded into one product.
+bool is_one_matrix(const View& view);
+// Whether products of integers can take them: known, signed, symmetric, with one scale or one for
+// each index of `axis`.
+bool are_code_weights(const Lowering& lowering, const View& view, int axis);
+// Whether oneDNN's sums of such products are exact: with VNNI, or where weights have seven bits and
+// the other codes no sign, as the quantizers make them with `reduce_range`.
+bool sums_are_exact(const Lowering& lowering, const View& codes, const View& weights);
+// Whether a product of two activations can be one of integers, its second operand being signed.
+bool may_be_int8(const View& a, const View& b);
+// A quantized activation as s8, the same numbers: codes and zero point are 128 less where it is u8.
+View signed_codes(Lowering& lowering, int value);
+// What the codes of a and b [.., k, n] mean, for a product of `rank` axes: in its description, and
+// what it reads.
+void describe_scales(const View& a, const View& b, size_t rank, dnnl::primitive_attr* attr);
+void bind_scales(Lowering& lowering,
+                 const View& a,
+                 const View& b,
+                 std::vector<Argument>* arguments);
+// How a product should leave its result: a Transpose that alone reads it (heads merged after
+// attention) becomes the layout.
+Dims strides_for_reader(const Lowering& lowering, int value);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions of real numbers. A mean over all spatial axes of channels-last data is a global pool.
+
+#include "kernels/reduce.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "choice.hpp"
+#include "handlers.hpp"
+#include "lowering/row_group.hpp"
+#include "reduce.hpp"
+#include "reduce_any.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+struct ReduceRow {
+  const char* op;
+  dnnl::algorithm algorithm;
+  float p;
+};
+constexpr ReduceRow kRows[] = {
+    {"ReduceSum", dnnl::algorithm::reduction_sum, 0},
+    {"ReduceMean", dnnl::algorithm::reduction_mean, 0},
+    {"ReduceMax", dnnl::algorithm::reduction_max, 0},
+    {"ReduceMin", dnnl::algorithm::reduction_min, 0},
+    {"ReduceProd", dnnl::algorithm::reduction_mul, 0},
+    {"ReduceL1", dnnl::algorithm::reduction_norm_lp_sum, 1},
+    {"ReduceL2", dnnl::algorithm::reduction_norm_lp_sum, 2},
+};
+
+struct KernelRow {
+  const char* op;
+  kernels::Reduction kind;
+};
+constexpr KernelRow kKernelRows[] = {
+    {"ReduceSum", kernels::Reduction::kSum}, {"ReduceMean", kernels::Reduction::kMean},
+    {"ReduceMax", kernels::Reduction::kMax}, {"ReduceMin", kernels::Reduction::kMin},
+    {"ReduceL1", kernels::Reduction::kL1},   {"ReduceL2", kernels::Reduction::kL2},
+};
+
+// Axes of a dense view that lie beside each other in memory and are all reduced, or all kept.
+struct Run {
+  int64_t extent = 1;
+  bool is_reduced = false;
+};
+
+// Outermost first; axes of extent 1 are nowhere.
+std::vector<Run> runs_in_memory(const View& view, const Dims& axes) {
+  std::vector<size_t> order;
+  for (size_t axis = 0; axis < view.dims.size(); ++axis)
+    if (view.dims[axis] != 1) order.push_back(axis);
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return view.strides[a] > view.strides[b]; });
+  std::vector<Run> runs;
+  for (size_t axis : order) {
+    bool is_reduced = std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis));
+    if (runs.empty() || runs.back().is_reduced != is_reduced) runs.push_back({1, is_reduced});
+    runs.back().extent *= view.dims[axis];
+  }
+  return runs;
+}
+
+struct Pass {  // over [outer, k, inner]
+  int64_t outer, k, inner;
+};
+
+// A long sum with few results is cut into `chunks` sums for the threads, and then those are summed:
+// by the shape alone, so that the result does not depend on how many threads there are.
+int64_t chunks_of(const Pass& pass) {
+  constexpr int64_t kWorthIt = 1 << 16;
+  constexpr int64_t kMost = 64;
+  constexpr int64_t kEnough = 16;
+  int64_t pieces = pass.outer * ((pass.inner + kernels::kReduceBlock - 1) / kernels::kReduceBlock);
+  if (pieces >= kEnough || pass.k * pass.inner < kWorthIt) return 1;
+  for (int64_t chunks = kMost; chunks > 1; --chunks)
+    if (pass.k % chunks == 0) return chunks;
+  return 1;
+}
+
+// One pass for each reduced run, innermost first.
+std::vector<Pass> passes_over(std::vector<Run> runs) {
+  std::vector<Pass> passes;
+  for (size_t i = runs.size(); i-- > 0;) {
+    if (!runs[i].is_reduced) continue;
+    Pass pass{1, runs[i].extent, 1};
+    for (size_t j = 0; j < runs.size(); ++j)
+      (j < i ? pass.outer : pass.inner) *= j == i ? 1 : runs[j].extent;
+    runs[i].extent = 1;
+    int64_t chunks = chunks_of(pass);
+    if (chunks > 1) {
+      passes.push_back({pass.outer * chunks, pass.k / chunks, pass.inner});
+      pass.k = chunks;
+    }
+    passes.push_back(pass);
+  }
+  return passes;
+}
+
+void add_pass(Lowering& lowering,
+              const std::string& name,
+              kernels::Reduction kind,
+              const Pass& pass,
+              const View& src,
+              const View& dst) {
+  kernels::ReduceArgs args{.kind = kind, .outer = pass.outer, .k = pass.k, .inner = pass.inner};
+  args.src.type = src.type;
+  args.dst.type = dst.type;
+  Step step{.name = name, .kernel = "tenon:reduce", .always_succeeds = true};
+  step.flops = static_cast<double>(pass.outer * pass.k * pass.inner);
+  step.bytes = step.flops * static_cast<double>(kernels::element_bytes(src.type)) +
+               static_cast<double>(dst.bytes());
+  step.places = {place_of(src), place_of(dst)};
+  step.kernel_function = [args](const kernels::Context& context,
+                                void* const* pointers) -> const char* {
+    kernels::ReduceArgs call = args;
+    call.src.data = pointers[0];
+    call.dst.data = pointers[1];
+    kernels::reduce(context, call);
+    return nullptr;
+  };
+  lowering.add_step(std::move(step));
+}
+
+// What is left of the view: reduced axes have extent 1, or are dropped as in `dims`.
+View reduced_view(const View& src, const Dims& axes, const Dims& dims) {
+  View left{.dims = src.dims};
+  for (int64_t axis : axes)
+    left.dims[static_cast<size_t>(axis)] = 1;
+  left.strides = dense_strides_like(left.dims, src.strides);
+  if (left.dims.size() != dims.size()) {
+    for (size_t i = axes.size(); i-- > 0;) {
+      left.dims.erase(left.dims.begin() + axes[i]);
+      left.strides.erase(left.strides.begin() + axes[i]);
+    }
+  }
+  return left;
+}
+
+struct ReduceSite {
+  Lowering& lowering;
+  int index;
+  Dims axes = {};
+  std::function<void()> rows = {};  // with a later node that reads them
+
+  const Node& node() const { return lowering.graph().nodes[index]; }
+};
+
+void lower_by_primitive(const ReduceSite& site) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  View src = lowering.read_real(node.inputs[0]);
+  Dims dims = src.dims;
+  for (int64_t axis : site.axes)
+    dims[axis] = 1;
+  View dst{.type = lowering.stored_type(node.outputs[0]),
+           .dims = dims,
+           .strides = dense_strides_like(dims, src.strides)};
+  dst.buffer = lowering.scratch(dst.bytes());
+  const ReduceRow* row = std::find_if(std::begin(kRows), std::end(kRows),
+                                      [&](const ReduceRow& r) { return node.op == r.op; });
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::memory::desc src_desc = descriptor(src);
+  dnnl::memory::desc dst_desc = descriptor(dst);
+  dnnl::reduction::primitive_desc pd(lowering.engine(), row->algorithm, src_desc, dst_desc, row->p,
+                                     0.0F, attr);
+  lowering.add_primitive(
+      node.name, pd.impl_info_str(), dnnl::reduction(pd), pd.scratchpad_desc(),
+      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
+      static_cast<double>(src.count()));
+  View made = reduced_view(src, site.axes, lowering.graph().values[node.outputs[0]].dims);
+  made.type = dst.type;
+  made.buffer = dst.buffer;
+  lowering.set_view(node.outputs[0], made);
+}
+
+// What a pass reads: the source as it lies, dense.
+View planned_source(const Lowering& lowering, int value) {
+  View planned = lowering.view(value);
+  if (planned.type != ElementType::kF32 && planned.type != ElementType::kBf16) {
+    planned.type = lowering.real_type();
+    planned.strides = dense_strides_like(planned.dims, planned.strides);
+  }
+  if (!is_dense(planned)) planned.strides = row_major_strides(planned.dims);
+  return planned;
+}
+
+void lower_by_passes(const ReduceSite& site,
+                     kernels::Reduction kind,
+                     const std::vector<Pass>& passes) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  const View planned = planned_source(lowering, node.inputs[0]);
+  View src = lowering.read(node.inputs[0], planned.type, planned.strides);
+  View dst = reduced_view(src, site.axes, lowering.graph().values[node.outputs[0]].dims);
+  for (size_t i = 0; i < passes.size(); ++i) {
+    bool is_last = i + 1 == passes.size();
+    View made = dst;
+    made.type = is_last ? lowering.stored_type(node.outputs[0]) : ElementType::kF32;
+    if (!is_last) made.dims = {passes[i].outer * passes[i].inner};
+    made.buffer = lowering.scratch(made.bytes());
+    add_pass(lowering, node.name, kind, passes[i], src, made);
+    if (kind == kernels::Reduction::kL1) kind = kernels::Reduction::kSum;
+    src = made;
+  }
+  lowering.set_view(node.outputs[0], src);
+}
+
+Offer offer_rows(const ReduceSite& site) {
+  if (!site.rows) return refused("no later node reads rows together with what they reduce to");
+  return accepted(site.rows);
+}
+
+Offer offer_pool(const ReduceSite& site) {
+  const View& found = site.lowering.view(site.node().inputs[0]);
+  Dims spatial(found.dims.size() > 2 ? found.dims.size() - 2 : 0);
+  std::iota(spatial.begin(), spatial.end(), 2);
+  const bool is_mean = site.node().op == "ReduceMean" && !spatial.empty() && spatial.size() <= 3 &&
+                       site.axes == spatial;
+  if (!is_mean) return refused("not a mean over all spatial axes");
+  if (!is_channels_last(found) || is_row_major(found))
+    return refused("the source is not channels-last");
+  return accepted([&site] { lower_global_pool(site.lowering, site.index); });
+}
+
+// Of our own kernel over memory as it lies: oneDNN's reduction falls to its reference code, which
+// adds one float after the other, for most shapes.
+Offer offer_passes(const ReduceSite& site) {
+  const std::optional<kernels::Reduction> known = kernel_reduction(site.node());
+  if (!known) return refused("no kernel for this reduction");
+  const View src = planned_source(site.lowering, site.node().inputs[0]);
+  std::vector<Pass> passes = passes_over(runs_in_memory(src, site.axes));
+  if (*known == kernels::Reduction::kL2 && passes.size() > 1)
+    return refused("a norm over axes that do not lie side by side");
+  return accepted(
+      [&site, kind = *known, passes = std::move(passes)] { lower_by_passes(site, kind, passes); });
+}
+
+Offer offer_onednn(const ReduceSite& site) {
+  return accepted([&site] { lower_by_primitive(site); });
+}
+
+Offer offer_any(const ReduceSite& site) {
+  return accepted([&site] { lower_reduce_any(site.lowering, site.index); });
+}
+
+constexpr Implementation<ReduceSite> kReduce[] = {
+    {"rows with their reduction", offer_rows},
+    {"global pool", offer_pool},
+    {"passes", offer_passes},
+    {"onednn", offer_onednn},
+};
+// Of other types than f32, over axes that are known when it runs.
+constexpr Implementation<ReduceSite> kReduceAny[] = {{"any type and axes", offer_any}};
+
+}  // namespace
+
+Dims reduced_axes(const Graph& graph, const Node& node) {
+  int64_t rank = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size());
+  Dims axes = node.integers("axes");
+  if (node.input(1) != kNone) {
+    const Value& constant = graph.values[node.inputs[1]];
+    const int64_t* data = static_cast<const int64_t*>(constant.data);
+    axes.assign(data, data + constant.count());
+  }
+  if (axes.empty() && node.integer("noop_with_empty_axes", 0) == 0) {
+    axes.resize(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  for (int64_t& axis : axes)
+    axis = axis < 0 ? axis + rank : axis;
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // ONNX allows one twice
+  return axes;
+}
+
+std::optional<kernels::Reduction> kernel_reduction(const Node& node) {
+  const KernelRow* row = std::find_if(std::begin(kKernelRows), std::end(kKernelRows),
+                                      [&](const KernelRow& r) { return node.op == r.op; });
+  return row == std::end(kKernelRows) ? std::nullopt : std::optional(row->kind);
+}
+
+// What the fast kernels take; the rest is reduce_any's.
+static bool is_fast(const Graph& graph, const Node& node) {
+  const Value& src = graph.values[node.inputs[0]];
+  if (src.type != ElementType::kF32 || src.dims.empty() || src.dims.size() > 6) return false;
+  if (src.count() == 0) return false;
+  if (node.input(1) != kNone && (graph.values[node.inputs[1]].data == nullptr ||
+                                 graph.values[node.inputs[1]].type != ElementType::kI64)) {
+    return false;
+  }
+  bool is_known = std::any_of(std::begin(kRows), std::end(kRows),
+                              [&](const ReduceRow& row) { return node.op == row.op; });
+  Dims axes = reduced_axes(graph, node);
+  return is_known &&
+         std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return src.dims[a] > 1; });
+}
+
+std::string refuse_reduce(const Graph& graph, const Node& node) {
+  return refuse_reduce_any(graph, node);
+}
+
+void lower_reduce(Lowering& lowering, int index) {
+  ReduceSite site{lowering, index};
+  if (!is_fast(lowering.graph(), site.node()))
+    return choose<ReduceSite>(lowering, site, kReduceAny);
+  site.rows = find_row_group(lowering, index);
+  site.axes = reduced_axes(lowering.graph(), site.node());
+  choose<ReduceSite>(lowering, site, kReduce);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering.hpp"
+
+#include <utility>
+
+#include "implementations/handlers.hpp"
+#include "kernels/pointwise.h"
+#include "state_layout.hpp"
+#include "strided_copy.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+Argument argument(int id, Place place, const dnnl::memory::desc& desc) {
+  return {id, place, desc};
+}
+
+}  // namespace
+
+Plan Lowering::run() {
+  place_inputs_and_constants();
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (node_done_[i]) continue;
+    const Node& node = graph_.nodes[i];
+    const Handler* handler = find_handler(node.op);
+    if (handler == nullptr) throw CompileError(node.name + ": no handler for " + node.op);
+    node_done_[i] = true;
+    if (makes_nothing(node)) continue;
+    lower(static_cast<int>(i), *handler);
+  }
+  place_outputs();
+  place_states();
+  drop_unused_constants();
+  return std::move(plan_);
+}
+
+void Lowering::lower(int node, const Handler& handler) {
+  const size_t begin = plan_.steps.size();
+  choice_ = std::make_shared<Choice>();
+  handler.lower(*this, node);
+  const bool has_choice = !choice_->implementation.empty();
+  for (size_t i = begin; i < plan_.steps.size(); ++i) {
+    plan_.steps[i].op = graph_.nodes[static_cast<size_t>(node)].op;
+    if (has_choice) plan_.steps[i].choice = choice_;
+  }
+}
+
+// All results are empty: nothing is computed, but their views are there.
+bool Lowering::makes_nothing(const Node& node) {
+  for (int output : node.outputs) {
+    if (output != kNone && graph_.values[output].count() > 0) return false;
+  }
+  for (int output : node.outputs) {
+    if (output == kNone) continue;
+    const Value& value = graph_.values[output];
+    make(output, value.type, row_major_strides(value.dims));
+  }
+  return true;
+}
+
+void Lowering::place_inputs_and_constants() {
+  plan_.input_buffers.assign(graph_.inputs.size(), kNone);
+  for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+    const Value& value = graph_.values[graph_.inputs[i]];
+    int buffer = plan_.add_buffer(
+        {.kind = Buffer::Kind::kInput, .bytes = value.bytes(), .index = static_cast<int>(i)});
+    plan_.input_buffers[i] = buffer;
+    set_view(graph_.inputs[i], {.buffer = buffer,
+                                .type = value.type,
+                                .dims = value.dims,
+                                .strides = row_major_strides(value.dims)});
+  }
+  for (size_t i = 0; i < graph_.states.size(); ++i) {
+    int before = graph_.states[i].first;
+    const Value& value = graph_.values[before];
+    int buffer = plan_.add_buffer(
+        {.kind = Buffer::Kind::kState, .bytes = value.bytes(), .index = static_cast<int>(i)});
+    set_view(before, {.buffer = buffer,
+                      .type = value.type,
+                      .dims = value.dims,
+                      .strides = kept_strides(graph_, before)});
+  }
+  for (size_t i = 0; i < graph_.values.size(); ++i) {
+    const Value& value = graph_.values[i];
+    if (value.data == nullptr) continue;
+    int buffer = plan_.add_buffer(
+        {.kind = Buffer::Kind::kConstant, .bytes = value.bytes(), .data = value.data});
+    set_view(static_cast<int>(i), {.buffer = buffer,
+                                   .type = value.type,
+                                   .dims = value.dims,
+                                   .strides = row_major_strides(value.dims)});
+  }
+}
+
+void Lowering::place_outputs() {
+  for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+    int value = graph_.outputs[i];
+    const Value& shape = graph_.values[value];
+    int out = static_cast<int>(i);
+    View found = view(value);
+    Buffer& buffer = plan_.buffers[found.buffer];
+    bool fits = buffer.kind == Buffer::Kind::kArena && found.offset == 0 &&
+                found.type == shape.type && !found.is_quantized() && is_row_major(found) &&
+                buffer.bytes == shape.bytes();
+    if (fits) {  // the step that computes it writes to the caller's memory
+      buffer.kind = Buffer::Kind::kOutput;
+      buffer.index = out;
+      plan_.output_buffers.push_back(found.buffer);
+      continue;
+    }
+    int target =
+        plan_.add_buffer({.kind = Buffer::Kind::kOutput, .bytes = shape.bytes(), .index = out});
+    plan_.output_buffers.push_back(target);
+    if (found.channels != nullptr) found = dequantized_constant(found);
+    add_copy("output " + shape.name, found,
+             {.buffer = target,
+              .type = shape.type,
+              .dims = shape.dims,
+              .strides = row_major_strides(shape.dims)});
+  }
+}
+
+View Lowering::make(int value, ElementType type, const Dims& strides, kernels::Quant quant) {
+  const Dims& dims = graph_.values[value].dims;
+  View made{.type = type, .dims = dims, .strides = strides, .quant = quant};
+  made.buffer = plan_.add_buffer({.bytes = made.bytes()});
+  set_view(value, made);
+  return made;
+}
+
+View Lowering::read(int value, ElementType type, const Dims& strides) {
+  State& state = states_[value];
+  auto matches = [&](const View& v) {
+    return v.type == type && !v.is_quantized() && same_strides(v.dims, v.strides, strides);
+  };
+  if (matches(state.primary)) return state.primary;
+  for (const View& other : state.others) {
+    if (matches(other)) return other;
+  }
+  const View from = state.primary;
+  View to{.type = type, .dims = from.dims, .strides = strides};
+  if (plan_.buffers[from.buffer].kind == Buffer::Kind::kConstant && from.is_quantized()) {
+    View real = dequantized_constant(from);
+    if (type == ElementType::kF32 && is_row_major({.dims = from.dims, .strides = strides})) {
+      states_[value].others.push_back(real);
+      return real;
+    }
+    to = make_constant(type, from.dims, nullptr);
+    to.strides = strides;
+    plan_.buffers[to.buffer].keeper =
+        store_.packed(constant_data(real), descriptor(real), descriptor(to));
+  } else if (plan_.buffers[from.buffer].kind == Buffer::Kind::kConstant &&
+             dnnl_type(from.type) != dnnl::memory::data_type::undef) {
+    to = make_constant(type, from.dims, nullptr);
+    to.strides = strides;
+    plan_.buffers[to.buffer].keeper =
+        store_.packed(constant_data(from), descriptor(from), descriptor(to));
+  } else {
+    to.buffer = plan_.add_buffer({.bytes = to.bytes()});
+    add_copy("reorder " + graph_.values[value].name, from, to);
+  }
+  Buffer& buffer = plan_.buffers[to.buffer];
+  if (buffer.keeper != nullptr) buffer.data = buffer.keeper.get();
+  states_[value].others.push_back(to);
+  return to;
+}
+
+View Lowering::read_row_major(int value, ElementType type) {
+  return read(value, type, row_major_strides(graph_.values[value].dims));
+}
+
+View Lowering::read_stored(int value, const Dims& strides, ElementType type) {
+  const View from = view(value);
+  View to = from;
+  to.type = type;
+  to.strides = strides;
+  to.offset = 0;
+  if (type != from.type) to.quant.zero_point -= 128;  // u8 as s8
+  auto matches = [&](const View& v) {
+    return v.type == type && v.channels == to.channels && v.quant.scale == to.quant.scale &&
+           same_strides(v.dims, v.strides, strides);
+  };
+  if (matches(from)) return from;
+  for (const View& other : states_[value].others)
+    if (matches(other)) return other;
+  to.buffer = scratch(to.bytes());
+  // Codes of one type move as they are; a change of type keeps what they mean.
+  View source = from;
+  View target = to;
+  if (type == from.type) source.quant = target.quant = {};
+  source.channels = target.channels = nullptr;
+  add_copy("reorder " + graph_.values[value].name, source, target);
+  states_[value].others.push_back(to);
+  return to;
+}
+
+View Lowering::read_real(int value) {
+  const View& found = view(value);
+  bool is_real = found.type == ElementType::kF32 || found.type == ElementType::kBf16;
+  if (is_real) return found;
+  return read(value, real_type(), dense_strides_like(found.dims, found.strides));
+}
+
+bool Lowering::dies_with(const View& dying, int node) const {
+  return plan_.buffers[dying.buffer].kind == Buffer::Kind::kArena && !is_read_after(dying, node);
+}
+
+bool Lowering::is_read_after(const View& dying, int node) const {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    bool uses_buffer = states_[i].primary.buffer == dying.buffer;
+    for (const View& other : states_[i].others)
+      uses_buffer |= other.buffer == dying.buffer;
+    if (!uses_buffer) continue;
+    if (graph_.values[i].n_outputs > 0) return true;
+    for (int user : graph_.values[i].users) {
+      if (user != node && !node_done_[user]) return true;
+    }
+  }
+  return false;
+}
+
+void Lowering::add_primitive(std::string name,
+                             const char* kernel,
+                             const dnnl::primitive& primitive,
+                             const dnnl::memory::desc& scratchpad,
+                             std::vector<Argument> arguments,
+                             double flops) {
+  Step step{.name = std::move(name), .kernel = kernel, .flops = flops, .primitive = primitive};
+  for (const Argument& a : arguments)
+    step.bytes += static_cast<double>(a.desc.get_size());
+  int64_t scratch_bytes = static_cast<int64_t>(scratchpad.get_size());
+  if (scratch_bytes > 0) {
+    arguments.push_back(argument(DNNL_ARG_SCRATCHPAD, {scratch(scratch_bytes), 0}, scratchpad));
+  }
+  step.arguments = std::move(arguments);
+  add_step(std::move(step));
+}
+
+void Lowering::add_copy(const std::string& name, const View& from, const View& to) {
+  ++plan_.n_reorders;
+  bool known = dnnl_type(from.type) != dnnl::memory::data_type::undef &&
+               dnnl_type(to.type) != dnnl::memory::data_type::undef;
+  bool moves_only = !from.is_quantized() && !to.is_quantized();
+  bool repeats = false;
+  for (size_t i = 0; i < from.dims.size(); ++i)
+    repeats |= from.dims[i] != 1 && from.strides[i] == 0;
+  if (from.type == to.type && moves_only &&
+      (!known || repeats || from.count() == 0 || interleaves(from) || is_turned(from, to))) {
+    add_step(strided_copy(name, from, to));
+    return;
+  }
+  if (known && moves_only && !repeats && from.count() > 0) {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::memory::desc src = descriptor(from);
+    dnnl::memory::desc dst = descriptor(to);
+    dnnl::reorder::primitive_desc pd(engine(), src, engine(), dst, attr);
+    add_primitive(name, pd.impl_info_str(), dnnl::reorder(pd), pd.scratchpad_desc(),
+                  {{DNNL_ARG_FROM, place_of(from), src}, {DNNL_ARG_TO, place_of(to), dst}}, 0);
+    return;
+  }
+  if (from.channels != nullptr)
+    throw CompileError(name + ": per-channel data that is not constant");
+  const tn_expr_node same{TN_EXPR_INPUT, 0, 0, 0, 0};
+  const uint32_t result = 0;
+  const kernels::PointwiseEdge src{from.type, from.quant, from.strides};
+  const kernels::PointwiseEdge dst{to.type, to.quant, to.strides};
+  auto plan = std::make_shared<kernels::PointwisePlan>();
+  std::string why = plan->make({.nodes = {&same, 1},
+                                .results = {&result, 1},
+                                .dims = to.dims,
+                                .inputs = {&src, 1},
+                                .outputs = {&dst, 1}});
+  if (!why.empty()) throw CompileError(name + ": " + why);
+  Step step{.name = name, .kernel = "tenon:convert (" + plan->how() + ")", .always_succeeds = true};
+  step.bytes = static_cast<double>(from.bytes() + to.bytes());
+  step.places = {place_of(from), place_of(to)};
+  step.kernel_function = [plan](const kernels::Context& context,
+                                void* const* pointers) -> const char* {
+    plan->run(context, std::span<const void* const>(pointers, 1),
+              std::span<void* const>(pointers + 1, 1));
+    return nullptr;
+  };
+  add_step(std::move(step));
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One pass over the graph in topological order: each node's handler reads the views of its inputs,
+// asks for them in the type and layout that it needs (a conversion is added once and remembered),
+// looks ahead for what it can absorb, and gives views to its outputs. Layouts follow from this:
+// what is indifferent keeps the layout it is given, so a chain of convolutions stays channels-last
+// from its first to its last. Throws CompileError or dnnl::error; nothing of it outlives the
+// compile.
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cpu.hpp"
+#include "graph/graph.hpp"
+#include "plan.hpp"
+#include "weight_store.hpp"
+
+namespace tenon::onednn {
+
+// Which convolutions may be computed by minimal filtering where that is faster
+// (implementations/winograd).
+enum class WinogradUse : uint8_t { kOff, kBf16, kAll };
+
+struct CompileOptions {
+  // Compute and keep real numbers in bf16, where the CPU can; inputs and outputs stay f32.
+  bool bf16 = false;
+  WinogradUse winograd = WinogradUse::kBf16;
+  int threads = 1;
+  // Whether a state's new value may replace the old one before the last step.
+  bool replaces_states = true;
+};
+
+struct CompileError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Handler;
+
+class Lowering {
+ public:
+  static constexpr int64_t kFewNumbers = 16384;
+  Lowering(const Graph& graph, const CompileOptions& options, WeightStore& store)
+      : graph_(graph),
+        options_(options),
+        store_(store),
+        states_(graph.values.size()),
+        node_done_(graph.nodes.size(), false) {
+    options_.bf16 = options_.bf16 && computes_in_bf16();
+    plan_.real_type = real_type();
+  }
+
+  Plan run();
+
+  const Graph& graph() const { return graph_; }
+  const CompileOptions& options() const { return options_; }
+  const dnnl::engine& engine() const { return store_.engine(); }
+  WeightStore& weights() { return store_; }
+  Plan& plan() { return plan_; }
+  const Buffer& buffer(const View& view) const { return plan_.buffers[view.buffer]; }
+  bool is_constant_view(const View& view) const {
+    return buffer(view).kind == Buffer::Kind::kConstant;
+  }
+  // The type in which real numbers are kept between nodes.
+  ElementType real_type() const { return options_.bf16 ? ElementType::kBf16 : ElementType::kF32; }
+  // That of one value. Few numbers stay in f32: they are cheap, and a loss or a mean in bf16 is not
+  // worth much.
+  ElementType stored_type(int value) const {
+    const Value& v = graph_.values[static_cast<size_t>(value)];
+    return v.n_outputs > 0 || v.count() < kFewNumbers ? ElementType::kF32 : real_type();
+  }
+
+  // ---- values ----
+  bool is_available(int value) const { return states_[value].primary.exists(); }
+  const View& view(int value) const { return states_[value].primary; }
+  bool is_constant(int value) const { return graph_.values[value].data != nullptr; }
+  // The value as stored numbers of `type` with these strides; converts when it is kept otherwise.
+  View read(int value, ElementType type, const Dims& strides);
+  View read_row_major(int value, ElementType type);
+  // As it is when real (f32, bf16), else dequantised to real_type() in the same layout.
+  View read_real(int value);
+  // Values of an i32, i64, f32, u8, s8 constant as integers.
+  Dims constant_integers(int value) const;
+  std::vector<float> constant_floats(int value) const;
+
+  // As it is stored, with these strides: codes stay codes. As s8, what is u8 has its codes and its
+  // zero point 128 less. Converts once, as read does.
+  View read_stored(int value, const Dims& strides, ElementType type);
+
+  void set_view(int value, View view) { states_[value].primary = std::move(view); }
+  // New arena memory for a value.
+  View make(int value, ElementType type, const Dims& strides, kernels::Quant quant = {});
+  // Whether the view's memory is free once `node` and the nodes marked done have run.
+  bool dies_with(const View& view, int node) const;
+  // Whether a step of `node` may write `dst` where it reads `src`, element by element.
+  bool may_overwrite(const View& src, const View& dst, int node) const {
+    return src.type == dst.type && src.offset == 0 &&
+           plan_.buffers[src.buffer].bytes == dst.bytes() && dies_with(src, node);
+  }
+  // Where the state lies whose new value this is, when nothing reads the old one after `node`.
+  const View* replaced_state(int value, int node) const;
+  bool is_state_result(int value) const;
+
+  // ---- nodes ----
+  void mark_done(int node) { node_done_[node] = true; }
+  bool is_done(int node) const { return node_done_[node]; }
+
+  // What a forward step leaves for the backward step of the same value: statistics, places of
+  // maxima. nullptr: nothing of this name.
+  void keep(int value, const std::string& name, Place place) { kept_[{value, name}] = place; }
+  const Place* kept(int value, const std::string& name) const {
+    auto found = kept_.find({value, name});
+    return found == kept_.end() ? nullptr : &found->second;
+  }
+
+  // How the node that is being lowered is computed; implementations/choice.hpp fills it in.
+  Choice& choice() { return *choice_; }
+
+  // ---- steps ----
+  void add_step(Step step) { plan_.steps.push_back(std::move(step)); }
+  // Adds the primitive with scratch memory for its scratchpad.
+  void add_primitive(std::string name,
+                     const char* kernel,
+                     const dnnl::primitive& primitive,
+                     const dnnl::memory::desc& scratchpad,
+                     std::vector<Argument> arguments,
+                     double flops);
+  int scratch(int64_t bytes) { return plan_.add_buffer({.bytes = bytes}); }
+  Place floats(const std::vector<float>& values);
+  Place integers(const std::vector<int32_t>& values);
+  // A constant view repacked at compile time.
+  Place packed(const View& constant, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+  const void* constant_data(const View& view) const;
+  // A new constant of the plan, filled by the caller.
+  View make_constant(ElementType type, const Dims& dims, std::shared_ptr<const void> data);
+  // A constant per-channel or per-tensor quantised view as real f32 numbers, row-major.
+  View dequantized_constant(const View& view);
+  // Adds the step that copies `from` into `to` with any change of type, layout and quantisation.
+  void add_copy(const std::string& name, const View& from, const View& to);
+
+ private:
+  struct State {
+    View primary;
+    std::vector<View> others;  // the same value in other types or layouts
+  };
+  bool makes_nothing(const Node& node);
+  void lower(int node, const Handler& handler);
+  void place_inputs_and_constants();
+  void place_outputs();
+  void place_states();
+  bool is_read_after(const View& view, int node) const;
+  void drop_unused_constants();
+
+  const Graph& graph_;
+  CompileOptions options_;
+  WeightStore& store_;
+  Plan plan_;
+  std::vector<State> states_;
+  std::vector<bool> node_done_;
+  std::shared_ptr<Choice> choice_;
+  std::map<std::pair<int, std::string>, Place> kept_;
+};
+
+inline Place place_of(const View& view) {
+  return {view.buffer, view.offset_bytes()};
+}
+
+}  // namespace tenon::onednn

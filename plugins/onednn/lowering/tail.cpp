@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tail.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "implementations/handlers.hpp"
+#include "softmax_front.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+struct BinaryRow {
+  const char* op;
+  dnnl::algorithm algorithm;
+  bool commutes;
+};
+constexpr BinaryRow kBinaryRows[] = {
+    {"Add", dnnl::algorithm::binary_add, true},  {"Mul", dnnl::algorithm::binary_mul, true},
+    {"Sub", dnnl::algorithm::binary_sub, false}, {"Div", dnnl::algorithm::binary_div, false},
+    {"Max", dnnl::algorithm::binary_max, true},  {"Min", dnnl::algorithm::binary_min, true},
+};
+
+bool broadcasts_to(const Dims& from, const Dims& to) {
+  if (from.size() > to.size()) return false;
+  size_t shift = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != 1 && from[i] != to[i + shift]) return false;
+  }
+  return true;
+}
+
+// The other operand, when `node` combines `value` with something that can be read now.
+std::optional<TailOp> find_binary(Lowering& lowering, int index, int value) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.nodes[index];
+  const BinaryRow* row = std::find_if(std::begin(kBinaryRows), std::end(kBinaryRows),
+                                      [&](const BinaryRow& r) { return node.op == r.op; });
+  if (row == std::end(kBinaryRows) || node.inputs.size() != 2) return std::nullopt;
+  if (node.inputs[0] == node.inputs[1]) return std::nullopt;
+  bool is_first = node.inputs[0] == value;
+  if (!is_first && !row->commutes) return std::nullopt;
+  int other = node.inputs[is_first ? 1 : 0];
+  const Dims& dims = graph.values[value].dims;
+  if (graph.values[node.outputs[0]].dims != dims) return std::nullopt;
+  if (!broadcasts_to(graph.values[other].dims, dims)) return std::nullopt;
+  if (!ensure_available(lowering, other)) return std::nullopt;
+  const View& view = lowering.view(other);
+  if (view.channels != nullptr) return std::nullopt;
+  if (view.is_quantized()) {
+    bool can_rescale =
+        row->algorithm == dnnl::algorithm::binary_add ||
+        (row->algorithm == dnnl::algorithm::binary_mul && view.quant.zero_point == 0);
+    if (!can_rescale) return std::nullopt;
+  }
+  return TailOp{index, std::nullopt, row->algorithm, other};
+}
+
+// x * Sigmoid(x), whose first node reads x and whose second reads both.
+std::optional<TailOp> find_swish(const Graph& graph, int value, std::vector<int>* nodes) {
+  const std::vector<int>& users = graph.values[value].users;
+  if (users.size() != 2) return std::nullopt;
+  for (int i = 0; i < 2; ++i) {
+    int gate = users[i];
+    int product = users[1 - i];
+    if (graph.nodes[gate].op != "Sigmoid" || graph.nodes[product].op != "Mul") continue;
+    if (graph.only_user(graph.nodes[gate].outputs[0]) != product) continue;
+    *nodes = {gate, product};
+    return TailOp{product, Eltwise{dnnl::algorithm::eltwise_swish, 1, 0}, {}, kNone};
+  }
+  return std::nullopt;
+}
+
+bool is_channel_constant(const Lowering& lowering, int value, const Dims& dims, int channel_axis) {
+  const Value& constant = lowering.graph().values[value];
+  if (constant.data == nullptr || lowering.view(value).is_quantized()) return false;
+  if (constant.type != ElementType::kF32 || constant.count() != dims[channel_axis]) return false;
+  size_t shift = dims.size() - constant.dims.size();
+  size_t axis = static_cast<size_t>(channel_axis);
+  return axis >= shift && constant.dims[axis - shift] == dims[channel_axis];
+}
+
+// A BatchNormalization of known numbers behind a Conv with known weights, in f32 or in 8 bits.
+bool is_foldable_norm(const Lowering& lowering, int producer, const Node& norm) {
+  const Graph& graph = lowering.graph();
+  if (norm.op != "BatchNormalization" || norm.integer("training_mode", 0) != 0) return false;
+  const Node& conv = graph.nodes[producer];
+  if (conv.op != "Conv") return false;
+  auto is_plain = [&](int value) {
+    return value != kNone && graph.values[value].data != nullptr &&
+           graph.values[value].type == ElementType::kF32;
+  };
+  const View& weights = lowering.view(conv.inputs[1]);
+  const bool are_codes = weights.is_quantized() && lowering.is_constant_view(weights);
+  bool is_known = (are_codes || is_plain(conv.inputs[1])) &&
+                  (conv.input(2) == kNone || is_plain(conv.inputs[2]));
+  for (int i = 1; i <= 4; ++i)
+    is_known = is_known && is_plain(norm.input(static_cast<size_t>(i)));
+  return is_known;
+}
+
+}  // namespace
+
+ChannelNorm channel_norm(Lowering& lowering, int norm) {
+  const Node& node = lowering.graph().nodes[norm];
+  auto numbers = [&](int input) { return lowering.constant_floats(node.inputs[input]); };
+  const std::vector<float> gamma = numbers(1), beta = numbers(2), mean = numbers(3);
+  const std::vector<float> variance = numbers(4);
+  const double epsilon = node.real("epsilon", 1e-5);
+  ChannelNorm made;
+  for (size_t i = 0; i < gamma.size(); ++i) {
+    made.factor.push_back(double{gamma[i]} / std::sqrt(double{variance[i]} + epsilon));
+    made.shift.push_back(double{beta[i]} - double{mean[i]} * made.factor[i]);
+  }
+  return made;
+}
+
+namespace {
+
+struct Absorber {
+  Lowering& lowering;
+  const Graph& graph;
+  int channel_axis;
+  Tail tail;
+
+  void take(TailOp op, std::vector<int> nodes) {
+    tail.ops.push_back(op);
+    tail.nodes.insert(tail.nodes.end(), nodes.begin(), nodes.end());
+    tail.result = graph.nodes[op.node].outputs[0];
+  }
+
+  bool step() {
+    const Value& value = graph.values[tail.result];
+    if (value.n_outputs > 0 || tail.quant) return false;
+    if (find_softmax_front(lowering, tail.result)) return false;
+    std::vector<int> nodes;
+    if (std::optional<TailOp> op = find_swish(graph, tail.result, &nodes)) {
+      take(*op, nodes);
+      return true;
+    }
+    int user = graph.only_user(tail.result);
+    if (user == kNone || lowering.is_done(user)) return false;
+    const Node& node = graph.nodes[user];
+    if (node.op == "QuantizeLinear") return quantize(user, node);
+    if (tail.nodes.empty() && is_foldable_norm(lowering, value.producer, node)) {
+      tail.norm = user;
+      tail.nodes.push_back(user);
+      tail.result = node.outputs[0];
+      return true;
+    }
+    if (std::optional<Eltwise> eltwise = find_eltwise(graph, node)) {
+      take({user, eltwise, {}, kNone}, {user});
+      return true;
+    }
+    std::optional<TailOp> op = find_binary(lowering, user, tail.result);
+    if (!op || tail.ops.size() >= 8) return false;
+    bool is_bias = op->binary == dnnl::algorithm::binary_add && tail.ops.empty() &&
+                   tail.bias == kNone && tail.norm == kNone &&
+                   is_channel_constant(lowering, op->other, value.dims, channel_axis);
+    if (is_bias) {
+      tail.bias = op->other;
+      tail.nodes.push_back(user);
+      tail.result = node.outputs[0];
+      return true;
+    }
+    take(*op, {user});
+    return true;
+  }
+
+  // Ends the chain: what a file rounds and saturates here is rounded and saturated here.
+  bool quantize(int user, const Node& node) {
+    std::optional<kernels::Quant> quant = tensor_quant(lowering, node);
+    if (!quant) return false;
+    tail.nodes.push_back(user);
+    tail.result = node.outputs[0];
+    tail.quant = quant;
+    tail.quant_type = graph.values[tail.result].type;
+    take_bounds();
+    return false;
+  }
+
+  // Bounds between two roundings to the same codes: rounding never falls where its argument grows
+  // and leaves codes as they are, so the bounds may as well come first, and one rounding is enough.
+  // For anything else behind a QuantizeLinear its rounding matters.
+  void take_bounds() {
+    Tail bounded = tail;
+    auto next = [&](const char* op) {
+      int user = graph.only_user(bounded.result);
+      bool fits = user != kNone && !lowering.is_done(user) && graph.nodes[user].op == op;
+      std::optional<kernels::Quant> quant =
+          fits ? tensor_quant(lowering, graph.nodes[user]) : std::nullopt;
+      if (!quant || !is_same(*quant, *tail.quant)) return false;
+      bounded.nodes.push_back(user);
+      bounded.result = graph.nodes[user].outputs[0];
+      return true;
+    };
+    if (!next("DequantizeLinear")) return;
+    for (int user = graph.only_user(bounded.result); user != kNone && !lowering.is_done(user);
+         user = graph.only_user(bounded.result)) {
+      std::optional<Eltwise> eltwise = find_eltwise(graph, graph.nodes[user]);
+      TailOp op{user, eltwise, {}, kNone};
+      if (!eltwise || !is_bounds(op)) break;
+      bounded.ops.push_back(op);
+      bounded.nodes.push_back(user);
+      bounded.result = graph.nodes[user].outputs[0];
+    }
+    bool is_more = bounded.ops.size() > tail.ops.size() && next("QuantizeLinear");
+    if (is_more && graph.values[bounded.result].type == tail.quant_type) tail = bounded;
+  }
+};
+
+}  // namespace
+
+std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node& node) {
+  const Graph& graph = lowering.graph();
+  int scale = node.input(1);
+  int zero = node.input(2);
+  if (scale == kNone || graph.values[scale].data == nullptr) return std::nullopt;
+  if (graph.values[scale].type != ElementType::kF32 || graph.values[scale].count() != 1) {
+    return std::nullopt;
+  }
+  kernels::Quant quant{*static_cast<const float*>(graph.values[scale].data), 0};
+  if (zero != kNone) {
+    if (graph.values[zero].data == nullptr) return std::nullopt;
+    quant.zero_point = static_cast<int32_t>(lowering.constant_integers(zero)[0]);
+  }
+  return quant;
+}
+
+int only_quantize(const Lowering& lowering, int value) {
+  int user = lowering.graph().only_user(value);
+  if (user == kNone || lowering.is_done(user)) return kNone;
+  const Node& node = lowering.graph().nodes[user];
+  bool is_quantize = node.op == "QuantizeLinear" && tensor_quant(lowering, node).has_value();
+  return is_quantize ? user : kNone;
+}
+
+bool has_known_bias(const Lowering& lowering, int bias) {
+  if (bias == kNone) return true;
+  if (!lowering.is_available(bias)) return false;
+  const View& view = lowering.view(bias);
+  return lowering.is_constant_view(view) && is_row_major(view) &&
+         (view.is_quantized() || view.type == ElementType::kF32);
+}
+
+const float* known_bias(Lowering& lowering, int bias) {
+  if (bias == kNone) return nullptr;
+  const View found = lowering.view(bias);
+  const View real = found.is_quantized() ? lowering.dequantized_constant(found) : found;
+  return static_cast<const float*>(lowering.constant_data(real));
+}
+
+bool is_bounds(const TailOp& op) {
+  if (!op.eltwise) return false;
+  bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu && op.eltwise->alpha == 0;
+  return is_relu || op.eltwise->algorithm == dnnl::algorithm::eltwise_clip;
+}
+
+std::pair<float, float> bounds_of(const TailOp& op) {
+  bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu;
+  if (is_relu) return {0.0F, std::numeric_limits<float>::infinity()};
+  return {std::min(op.eltwise->alpha, op.eltwise->beta), op.eltwise->beta};  // as ONNX's Clip
+}
+
+bool ensure_available(Lowering& lowering, int value) {
+  if (lowering.is_available(value)) return true;
+  int producer = lowering.graph().values[value].producer;
+  if (producer == kNone || lowering.is_done(producer)) return false;
+  const Node& node = lowering.graph().nodes[producer];
+  if (node.op != "DequantizeLinear" && node.op != "Reshape") return false;
+  for (int input : node.inputs) {
+    if (input != kNone && !ensure_available(lowering, input)) return false;
+  }
+  lowering.mark_done(producer);
+  find_handler(node.op)->lower(lowering, producer);
+  return lowering.is_available(value);
+}
+
+Tail empty_tail(const Lowering& lowering, int node) {
+  Tail tail;
+  tail.result = lowering.graph().nodes[node].outputs[0];
+  return tail;
+}
+
+Tail find_tail(Lowering& lowering, int node, int channel_axis) {
+  Absorber absorber{lowering, lowering.graph(), channel_axis, empty_tail(lowering, node)};
+  while (absorber.step()) {
+  }
+  return absorber.tail;
+}
+
+Tail find_tail_with_bias(Lowering& lowering, int node, int channel_axis) {
+  Tail tail = find_tail(lowering, node, channel_axis);
+  if (tail.bias == kNone) return tail;
+  tail.ops.insert(tail.ops.begin(),
+                  TailOp{tail.nodes.front(), std::nullopt, dnnl::algorithm::binary_add, tail.bias});
+  tail.bias = kNone;
+  return tail;
+}
+
+void mark_absorbed(Lowering& lowering, const Tail& tail) {
+  for (int node : tail.nodes)
+    lowering.mark_done(node);
+}
+
+}  // namespace tenon::onednn
