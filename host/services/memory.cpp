@@ -17,7 +17,7 @@ void* alloc(tn_ctx* ctx, uint64_t bytes, uint64_t align, tn_str tag) {
   if (align < 8 || !std::has_single_bit(align)) return nullptr;
   void* block = bytes > INT64_MAX
                     ? nullptr
-                    : ::operator new (bytes ? bytes : 1, std::align_val_t{align}, std::nothrow);
+                    : ::operator new(bytes ? bytes : 1, std::align_val_t{align}, std::nothrow);
   if (!block) {
     quietly([&] {
       ctx->session->log->write(TN_LOG_WARNING, ctx->id,
@@ -34,7 +34,7 @@ void free(tn_ctx* ctx, void* block, uint64_t bytes, uint64_t align) {
   if (!block) return;
   ctx->add(Held::kBlock, -1);
   ctx->add(Held::kBytes, -static_cast<int64_t>(bytes));
-  ::operator delete (block, std::align_val_t{align});
+  ::operator delete(block, std::align_val_t{align});
 }
 
 }  // namespace

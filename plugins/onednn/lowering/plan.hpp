@@ -69,8 +69,8 @@ struct Step {
   // Of a step that is one pointwise group: places are its sources, then its targets.
   std::shared_ptr<const kernels::PointwisePlan> pointwise = {};
   size_t n_sources = 0;
-  // Of a copy of inputs that lie end to end in the result: the bytes of each. Places are theirs, then
-  // the result's.
+  // Of a copy of inputs that lie end to end in the result: the bytes of each. Places are theirs,
+  // then the result's.
   std::vector<int64_t> end_to_end = {};
   bool always_succeeds = false;  // no data makes it fail; primitives never do
 };
