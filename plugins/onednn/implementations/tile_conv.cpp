@@ -103,7 +103,7 @@ std::string why_not_taps(const Start& begun) {
   if (!step.args.a.has_windows) return "windows of one pixel each";
   if (step.args.n < kernels::kTilePanel) return "fewer than 32 columns";
   if (!kernels::takes_tile_taps(kernels::tile_taps(w, w.channels)))
-    return "channels that are no multiple of 64, or windows that are too large";
+    return "channels that are no multiple of 64, or windows or padding that are too large";
   return {};
 }
 

@@ -185,7 +185,7 @@ TileTaps tile_taps(const Windows& windows, int64_t channels) {
 
 bool takes_tile_taps(const TileTaps& taps) {
   return taps.channels % kTileDepth == 0 && taps.count() <= kMostTaps && taps.pad_left >= 0 &&
-         taps.pad_top >= 0 && lines_of_unit(taps) > 0;
+         taps.pad_top >= 0 && taps.gap() <= taps.out_width && lines_of_unit(taps) > 0;
 }
 
 int64_t tile_line_element(const TileLines& lines, int64_t k) {

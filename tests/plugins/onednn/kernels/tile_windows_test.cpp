@@ -122,6 +122,7 @@ const Geometry kTaps[] = {
     {{10, 20, 10, 10, 3, 3, 1, 1, 1, 1, 1, 1}, 1, 64, 32},  // lines that end before the image
     {{14, 14, 7, 7, 1, 1, 2, 2, 1, 1, 0, 0}, 3, 256, 96},   // a strided pointwise one
     {{3, 3, 7, 7, 1, 1, 1, 1, 1, 1, 2, 2}, 1, 64, 32},      // windows outside of the image
+    {{9, 2, 9, 2, 5, 5, 1, 1, 1, 1, 2, 2}, 3, 64, 32},      // padding as wide as the image
 };
 
 TEST_F(TileWindows, OfManyChannelsGiveTheExactSums) {
@@ -139,6 +140,17 @@ TEST_F(TileWindows, OfManyChannelsGiveTheExactSums) {
     }
     ++number;
   }
+}
+
+// What lies in the padding between two lines is stored where the next line is stored later: it must
+// not reach beyond that line.
+TEST_F(TileWindows, OfManyChannelsAreNoNarrowerThanTheirPadding) {
+  const Windows dilated{7, 7, 7, 7, 3, 3, 1, 1, 12, 12, 12, 12};
+  const Windows narrow{9, 1, 9, 1, 5, 5, 1, 1, 1, 1, 2, 2};
+  const Windows wide_enough{9, 2, 9, 2, 5, 5, 1, 1, 1, 1, 2, 2};
+  EXPECT_FALSE(takes_tile_taps(tile_taps(dilated, 64)));
+  EXPECT_FALSE(takes_tile_taps(tile_taps(narrow, 64)));
+  EXPECT_TRUE(takes_tile_taps(tile_taps(wide_enough, 64)));
 }
 
 // Gathered and in place the same: whatever follows the sums, rows find their own residual.
