@@ -46,12 +46,7 @@ class Crop {
     return out;
   }
   static Result<Image> sample(const Field& field) { return image_of(field); }
-  Field made() const {
-    Field out = given;
-    out.sample.back() = width;
-    out.sample[out.sample.size() - 2] = height;
-    return out;
-  }
+  Field made() const { return given.of_size(height, width); }
   void apply(const Image& in, Image& out, Draws& draws) const {
     int64_t top = draws.below(in.height + 2 * padding - height + 1) - padding;
     int64_t left = draws.below(in.width + 2 * padding - width + 1) - padding;

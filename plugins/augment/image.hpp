@@ -14,6 +14,13 @@ struct Field {
   std::string name;
   uint32_t dtype = TN_DTYPE_NONE;
   std::vector<int64_t> sample;  // shape of one sample
+
+  Field of_size(int64_t height, int64_t width) const {  // of an image
+    Field out = *this;
+    out.sample.back() = width;
+    out.sample[out.sample.size() - 2] = height;
+    return out;
+  }
 };
 
 struct Image {  // [channels, height, width]

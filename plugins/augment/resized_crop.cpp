@@ -17,12 +17,7 @@ class ResizedCrop {
     return ResizedCrop{given, size[0], size[1], shares};
   }
   static Result<Image> sample(const Field& field) { return image_of(field); }
-  Field made() const {
-    Field out = given;
-    out.sample.back() = width;
-    out.sample[out.sample.size() - 2] = height;
-    return out;
-  }
+  Field made() const { return given.of_size(height, width); }
   void apply(const Image& in, Image& out, Draws& draws) const {
     resized(in, drawn_crop(in.height, in.width, shares, draws), out);
   }

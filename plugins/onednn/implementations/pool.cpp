@@ -13,6 +13,7 @@
 #include "kernels/reduce.h"
 #include "lowering/tail.hpp"
 #include "product.hpp"
+#include "reduce.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -279,14 +280,7 @@ void lower_global_pool(Lowering& lowering, int index) {
   step.flops = static_cast<double>(src.count());
   step.bytes = static_cast<double>(src.bytes() + dst.bytes());
   step.places = {place_of(src), place_of(dst)};
-  step.kernel_function = [args](const kernels::Context& context,
-                                void* const* pointers) -> const char* {
-    kernels::ReduceArgs call = args;
-    call.src.data = pointers[0];
-    call.dst.data = pointers[1];
-    kernels::reduce(context, call);
-    return nullptr;
-  };
+  step.kernel_function = reduce_function(args);
   lowering.add_step(std::move(step));
   lowering.set_view(result, dst);
 }

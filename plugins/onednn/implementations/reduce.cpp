@@ -112,14 +112,7 @@ void add_pass(Lowering& lowering,
   step.bytes = step.flops * static_cast<double>(kernels::element_bytes(src.type)) +
                static_cast<double>(dst.bytes());
   step.places = {place_of(src), place_of(dst)};
-  step.kernel_function = [args](const kernels::Context& context,
-                                void* const* pointers) -> const char* {
-    kernels::ReduceArgs call = args;
-    call.src.data = pointers[0];
-    call.dst.data = pointers[1];
-    kernels::reduce(context, call);
-    return nullptr;
-  };
+  step.kernel_function = reduce_function(args);
   lowering.add_step(std::move(step));
 }
 
@@ -274,6 +267,16 @@ Dims reduced_axes(const Graph& graph, const Node& node) {
   std::sort(axes.begin(), axes.end());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // ONNX allows one twice
   return axes;
+}
+
+KernelFunction reduce_function(const kernels::ReduceArgs& args) {
+  return [args](const kernels::Context& context, void* const* pointers) -> const char* {
+    kernels::ReduceArgs call = args;
+    call.src.data = pointers[0];
+    call.dst.data = pointers[1];
+    kernels::reduce(context, call);
+    return nullptr;
+  };
 }
 
 std::optional<kernels::Reduction> kernel_reduction(const Node& node) {

@@ -6,6 +6,7 @@
 
 #include "graph/graph.hpp"
 #include "kernels/reduce.h"
+#include "lowering/plan.hpp"
 
 namespace tenon::onednn {
 
@@ -14,5 +15,8 @@ Dims reduced_axes(const Graph& graph, const Node& node);
 
 // Nothing where the kernel has no such reduction.
 std::optional<kernels::Reduction> kernel_reduction(const Node& node);
+
+// Of a step whose places are the source and the target.
+KernelFunction reduce_function(const kernels::ReduceArgs& args);
 
 }  // namespace tenon::onednn
