@@ -15,6 +15,7 @@
 #include "services/session.hpp"
 #include "services/status_object.hpp"
 #include "services/trace.hpp"
+#include "threads/service.hpp"
 #include "values/options.hpp"
 #include "values/tensor.hpp"
 
@@ -50,6 +51,7 @@ const void* find_service(std::string_view id) {
       {"tenon.host.progress/1", progress_service()},
       {"tenon.host.random/1", random_service()},
       {"tenon.host.status/1", status_service()},
+      {"tenon.host.team/1", team_service()},
       {"tenon.host.tensor/1", tensor_service()},
       {"tenon.host.trace/1", trace_service()},
   };

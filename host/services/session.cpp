@@ -4,8 +4,8 @@
 #include "graph/op_table.hpp"
 #include "registry/registry.hpp"
 #include "services/log.hpp"
-#include "services/parallel.hpp"
 #include "services/trace.hpp"
+#include "threads/team.hpp"
 
 namespace tenon::host {
 
@@ -13,9 +13,8 @@ Session::Session(RegistryConfig config)
     : ops(std::make_unique<OpTable>()),
       log(std::make_unique<LogHub>()),
       trace(std::make_unique<TraceHub>()),
-      threads(default_threads()),
+      threads(static_cast<size_t>(team::max_threads())),
       own(new tn_ctx(this, "embedder")) {
-  survive_forks();
   registry = std::make_unique<Registry>(this, std::move(config));
 }
 

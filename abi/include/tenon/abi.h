@@ -18,6 +18,7 @@
 #include "tenon/host/progress.h"
 #include "tenon/host/random.h"
 #include "tenon/host/status.h"
+#include "tenon/host/team.h"
 #include "tenon/host/tensor.h"
 #include "tenon/host/trace.h"
 #include "tenon/role/backend.h"

@@ -1,55 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Threads for one plan's steps: OpenMP's parallel regions on a team in which nobody waits for a
-// thread that the system has not scheduled. A region is a body that runs once for each id 0..n-1.
-// The caller runs id 0 and, having finished, every id that no worker has begun.
-//
-//   team::Hold hold(2);             // this thread's regions have up to two ids from here on
-//   team::region(body, arg, 2);     // body(arg) runs with id() 0 and 1
-//
-// How work is cut depends on n alone, so no result depends on load.
+// Parallel regions on the host's threads (service tenon.host.team/1, which says what holds).
+
+#include "tenon/sdk/services.hpp"
 
 namespace tenon::onednn::team {
 
 using Body = void (*)(void* arg);
 
-// A region in OpenMP's two halves: between them the caller runs body(arg) itself, as id 0.
-// n 0: max_threads(). Inside another region n is 1.
-void begin(Body body, void* arg, int n);
-void end();
+inline void begin(Body body, void* arg, int n) {
+  services.team->begin(static_cast<uint32_t>(n), body, arg);
+}
+inline void end() {
+  services.team->end();
+}
 inline void region(Body body, void* arg, int n) {
   begin(body, arg, n);
   body(arg);
   end();
 }
 
-// What a body asks.
-int id();
-int size();
-bool is_inside();
-// Returns when all ids of the region have called it.
-void barrier();
-
-// How many ids a region of this thread has where it does not say; at first the process's budget.
-int max_threads();
-void set_max_threads(int n);
+inline int id() {
+  return static_cast<int>(services.team->id());
+}
+inline int size() {
+  return static_cast<int>(services.team->size());
+}
+inline bool is_inside() {
+  return services.team->is_inside() != 0;
+}
+inline void barrier() {
+  services.team->barrier();
+}
+inline int max_threads() {
+  return static_cast<int>(services.team->max_threads());
+}
 
 // One run of a plan on this thread: its workers stay at hand from region to region.
 class Hold {
  public:
-  explicit Hold(int threads);
-  ~Hold();
+  explicit Hold(int threads) : token_(services.team->enter(static_cast<uint32_t>(threads))) {}
+  ~Hold() { services.team->leave(token_); }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
   // Whether each id has a thread. Without, a region whose ids wait for each other never ends.
-  bool has_all_threads();
+  bool has_all_threads() { return services.team->has_all_threads() != 0; }
   // Whether ids of the next regions wait for each other by other ways than barrier().
-  void set_ids_meet(bool ids_meet);
+  void set_ids_meet(bool ids_meet) { services.team->set_ids_meet(ids_meet ? 1 : 0); }
 
  private:
-  int threads_before_;
-  bool ids_met_before_;
+  uint64_t token_;
 };
 
 }  // namespace tenon::onednn::team

@@ -31,6 +31,7 @@ struct Services {
   const tn_host_component* component = nullptr;
   const tn_host_eval* eval = nullptr;
   const tn_host_parallel* parallel = nullptr;
+  const tn_host_team* team = nullptr;
   const tn_host_progress* progress = nullptr;
   const tn_host_cancel* cancel = nullptr;
   const tn_host_random* random = nullptr;
@@ -57,6 +58,7 @@ struct Services {
     get(component, "tenon.host.component/1");
     get(eval, "tenon.host.eval/1");
     get(parallel, "tenon.host.parallel/1");
+    get(team, "tenon.host.team/1");
     get(progress, "tenon.host.progress/1");
     get(cancel, "tenon.host.cancel/1");
     get(random, "tenon.host.random/1");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Affinity masks and the quotas of control groups, written as the kernel shows them.
-#include "team/budget.hpp"
+#include "threads/budget.hpp"
 
 #include <cmath>
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 namespace {
 
 namespace fs = std::filesystem;
@@ -89,4 +89,4 @@ TEST_F(Budget, IsOneOnOneCpu) {
 }
 
 }  // namespace
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "budget.hpp"
+#include "threads/budget.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -10,7 +10,7 @@
 
 #include <sched.h>
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 namespace {
 
 constexpr double kNoQuota = std::numeric_limits<double>::infinity();
@@ -90,4 +90,4 @@ int thread_budget(const ControlGroupFiles& files) {
   return std::max(1, static_cast<int>(cpus));
 }
 
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 
 // Where the kernel tells about control groups; tests write such folders themselves.
 struct ControlGroupFiles {
@@ -20,4 +20,4 @@ double quota_cpus(const ControlGroupFiles& files);
 // stand still until the period ends.
 int thread_budget(const ControlGroupFiles& files = {});
 
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

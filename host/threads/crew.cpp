@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crew.hpp"
+#include "threads/crew.hpp"
 
 #include <pthread.h>
 #include <signal.h>
 
-#include "standing.hpp"
-#include "waiting.hpp"
+#include "threads/standing.hpp"
+#include "threads/waiting.hpp"
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 namespace {
 
 constexpr uint32_t kCallerSleeps = uint32_t{1} << 31;
@@ -19,7 +19,8 @@ constexpr uint64_t kIdleSpinUnderLoadNs = 0;
 // The caller waits for ids that were begun before its own were done: they end about now, unless
 // their thread has lost its CPU.
 constexpr uint64_t kJoinSpinNs = 500'000;
-constexpr uint64_t kJoinSpinUnderLoadNs = 50'000;
+constexpr uint64_t kJoinSpinUnderLoadNs = 15'000;
+constexpr uint64_t kBarrierSpinUnderLoadNs = 50'000;
 
 bool is_open(uint64_t ticket) {
   return ticket % 2 == 0;
@@ -36,7 +37,7 @@ Crew::Crew(int n_ids, Activity& activity)
 }
 
 void Crew::open(Body body, void* arg, int n, bool ids_meet) {
-  watch_.region(activity_.load);
+  arrange(watch_.region(activity_.load));
   body_ = body;
   arg_ = arg;
   n_ = n;
@@ -53,8 +54,17 @@ void Crew::open(Body body, void* arg, int n, bool ids_meet) {
     // or call() sees that it sleeps.
     seat.ticket.store(ticket_, std::memory_order_seq_cst);
   }
-  for (int id = 1; id < n; ++id)
+  for (int id = 1; id < n; ++id) {
+    // Ids that meet run at once, or never.
+    seats_[id - 1].placement.move(ids_meet ? Place::kAnywhere : arrangement_.place());
     call(seats_[id - 1], ids_meet);
+  }
+}
+
+void Crew::arrange(const CallerWatch::Sample& sample) {
+  if (sample.now == 0) return;
+  const bool load_is_high = activity_.load.is_high(sample.now);
+  arrangement_.look(load_is_high, sample.now, sample.wall_ns, sample.cpu_ns);
 }
 
 void Crew::call(Seat& seat, bool must) {
@@ -103,13 +113,14 @@ bool Crew::has_all_threads(int n) {
 void* Crew::work(void* argument) {
   Seat& own = *static_cast<Seat*>(argument);
   Crew& crew = *own.crew;
+  own.placement.begin();
   for (;;) {
     const uint64_t ticket = crew.wait_for_ticket(own);
-    if (!crew.try_seat(own, ticket)) continue;
+    if (!crew.try_seat(own, ticket, own)) continue;
     // Ids of the same region whose own workers are late. As one of its ids is done, none of them
     // waits for another one that has not begun; of the next region that is not known.
     for (int id = 1; id < crew.n_ids_; ++id)
-      crew.try_seat(crew.seats_[id - 1], ticket);
+      crew.try_seat(crew.seats_[id - 1], ticket, own);
   }
   return nullptr;
 }
@@ -133,7 +144,7 @@ uint64_t Crew::wait_for_ticket(Seat& seat) {
   }
 }
 
-bool Crew::try_seat(Seat& seat, uint64_t ticket) {
+bool Crew::try_seat(Seat& seat, uint64_t ticket, Seat& own) {
   if (seat.ticket.load(std::memory_order_acquire) != ticket) return false;
   const Body body = seat.body.load(std::memory_order_relaxed);
   void* const arg = seat.arg.load(std::memory_order_relaxed);
@@ -143,7 +154,9 @@ bool Crew::try_seat(Seat& seat, uint64_t ticket) {
     return false;
   set_float_mode(mode);
   standing() = {this, seat.id, n};
+  own.is_at_work.store(true, std::memory_order_relaxed);
   body(arg);
+  own.is_at_work.store(false, std::memory_order_relaxed);
   standing() = {};
   one_done();
   return true;
@@ -165,7 +178,18 @@ void Crew::close(int& own_id) {
     body_(arg_);
     ++n_taken;
   }
-  if (pending_.fetch_sub(n_taken, std::memory_order_acq_rel) == n_taken) return;
+  arrangement_.count(static_cast<uint32_t>(n_), n_taken + 1);
+  if (pending_.fetch_sub(n_taken, std::memory_order_acq_rel) != n_taken) join();
+}
+
+// Others have begun ids that are not done.
+void Crew::join() {
+  const bool is_apart = arrangement_.place() == Place::kApart;
+  for (int id = 1; is_apart && id < n_; ++id) {
+    Seat& seat = seats_[id - 1];
+    if (seat.is_at_work.load(std::memory_order_relaxed))
+      seat.cpu_before_ns = seat.placement.cpu_ns();
+  }
   {
     WaitClock clock(activity_.load);
     const uint64_t patience = clock.load_is_high() ? kJoinSpinUnderLoadNs : kJoinSpinNs;
@@ -173,6 +197,22 @@ void Crew::close(int& own_id) {
       if (pending_.load(std::memory_order_acquire) == 0) return;
     } while (clock.turn() < patience);
   }
+  if (is_apart) help_out();
+  sleep_until_done();
+}
+
+// A worker that lost its CPU amid an id gets this one, which the caller is about to leave.
+void Crew::help_out() {
+  for (int id = 1; id < n_; ++id) {
+    Seat& seat = seats_[id - 1];
+    if (!seat.is_at_work.load(std::memory_order_relaxed)) continue;
+    if (seat.placement.cpu_ns() - seat.cpu_before_ns > kJoinSpinUnderLoadNs / 2) continue;
+    activity_.load.lasts(now_ns());
+    return seat.placement.hand_over();
+  }
+}
+
+void Crew::sleep_until_done() {
   const uint64_t asleep_since = now_ns();
   uint32_t pending = pending_.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
   while (pending != kCallerSleeps) {
@@ -195,7 +235,7 @@ void Crew::barrier(int n) {
   }
   {
     WaitClock clock(activity_.load);
-    const uint64_t patience = clock.load_is_high() ? kJoinSpinUnderLoadNs : kJoinSpinNs;
+    const uint64_t patience = clock.load_is_high() ? kBarrierSpinUnderLoadNs : kJoinSpinNs;
     do {
       if (generation_.load(std::memory_order_acquire) != generation) return;
     } while (clock.turn() < patience);
@@ -206,4 +246,4 @@ void Crew::barrier(int n) {
   asleep_at_barrier_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions: each id once, whoever runs it.
-#include "team/team.hpp"
+#include "threads/team.hpp"
 
 #include <array>
 #include <atomic>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 namespace {
 
 constexpr int kIds = 4;
@@ -128,8 +128,8 @@ TEST(Team, BringsAllThreadsWhereIdsMeet) {
     }
   };
   Hold hold(kIds);
-  ASSERT_TRUE(hold.has_all_threads());
-  hold.set_ids_meet(true);
+  ASSERT_TRUE(has_all_threads());
+  set_ids_meet(true);
   for (int i = 0; i < 200; ++i) {
     Meeting meeting;
     region(Meeting::body, &meeting, kIds);
@@ -147,7 +147,7 @@ TEST(Team, ServesCallersAtOnce) {
     callers.emplace_back([&, c] {
       for (int i = 0; i < kRegions; ++i) {
         Hold hold(kIds);
-        hold.set_ids_meet(i % 5 == 0);
+        set_ids_meet(i % 5 == 0);
         region(Seen::body, &seen[static_cast<size_t>(c)], kIds);
         if (i % 100 != 0) continue;
         phases[c].first = phases[c].second = 0;
@@ -256,9 +256,9 @@ TEST(Team, NeedsNoWorker) {
     pthread_attr_setstacksize(&large, size_t{1} << 30);
     pthread_setattr_default_np(&large);
     Hold hold(kIds);
-    if (hold.has_all_threads()) _exit(2);
+    if (has_all_threads()) _exit(2);
     Seen seen;
-    hold.set_ids_meet(false);
+    set_ids_meet(false);
     for (int i = 0; i < 100; ++i)
       region(Seen::body, &seen, kIds);
     _exit(seen.counts() == std::vector<int>(kIds, 100) ? 0 : 1);
@@ -267,4 +267,4 @@ TEST(Team, NeedsNoWorker) {
 }
 
 }  // namespace
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

@@ -8,20 +8,25 @@
 #include <atomic>
 #include <cstdint>
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 
 // Shared by all threads. What it says is a hint, so its words are read and written apart.
 class Load {
  public:
   // A thread wanted to run for wanted_ns, and was not scheduled for lost_ns of them.
   void report(uint64_t now, uint64_t wanted_ns, uint64_t lost_ns);
+  // A sign that a load which was found still lasts, where waiting differently shows no loss.
+  void lasts(uint64_t now);
   bool is_high(uint64_t now) const { return now < high_until_.load(std::memory_order_relaxed); }
 
  private:
+  void found(uint64_t now);
+
   // Sums in which older reports count less and less.
   std::atomic<uint64_t> wanted_ns_{0};
   std::atomic<uint64_t> lost_ns_{0};
   std::atomic<uint64_t> high_until_{0};
+  std::atomic<uint64_t> hold_ns_{0};  // how long a load counts once it is found
 };
 
 // Stands in a loop that waits: keeps the time, sees its own gaps, and reports them.
@@ -48,13 +53,20 @@ class WaitClock {
 // Of a caller, from region to region of one run: between runs it may well sleep.
 class CallerWatch {
  public:
+  // Of a part of a run, about a millisecond.
+  struct Sample {
+    uint64_t now = 0;  // 0: nothing was looked at
+    uint64_t wall_ns = 0;
+    uint64_t cpu_ns = 0;
+  };
+
   void begin_run();
-  void end_run(Load& load);
-  void region(Load& load);  // now and then in a run
+  Sample end_run(Load& load);
+  Sample region(Load& load);  // now and then in a run
   void slept(uint64_t ns) { slept_ns_ += ns; }
 
  private:
-  void look(Load& load, uint64_t now);
+  Sample look(Load& load, uint64_t now);
 
   bool is_on_ = false;
   uint64_t begin_ = 0;
@@ -62,4 +74,4 @@ class CallerWatch {
   uint64_t slept_ns_ = 0;  // by its own will
 };
 
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the team takes the machine for busy.
-#include "team/load.hpp"
+#include "threads/load.hpp"
 
 #include <gtest/gtest.h>
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
@@ -21,6 +21,25 @@ TEST(Load, IsHighForAWhileWhenMuchIsLost) {
   EXPECT_TRUE(load.is_high(kNow));
   EXPECT_TRUE(load.is_high(kNow + 99 * kMs));
   EXPECT_FALSE(load.is_high(kNow + 101 * kMs));
+}
+
+TEST(Load, IsLookedAtLessOftenWhenItComesBack) {
+  Load load;
+  load.report(kNow, 10 * kMs, 5 * kMs);
+  load.report(kNow + 150 * kMs, 10 * kMs, 5 * kMs);  // 50 ms after it was thought gone
+  EXPECT_TRUE(load.is_high(kNow + 340 * kMs));
+  EXPECT_FALSE(load.is_high(kNow + 360 * kMs));
+  load.report(kNow + 5'000 * kMs, 10 * kMs, 9 * kMs);  // another one
+  EXPECT_FALSE(load.is_high(kNow + 5'101 * kMs));
+}
+
+TEST(Load, IsKeptBySignsOnlyWhileItLasts) {
+  Load load;
+  load.lasts(kNow);
+  EXPECT_FALSE(load.is_high(kNow));
+  load.report(kNow, 10 * kMs, 5 * kMs);
+  load.lasts(kNow + 90 * kMs);
+  EXPECT_TRUE(load.is_high(kNow + 180 * kMs));
 }
 
 TEST(Load, LastsAsLongAsItIsReported) {
@@ -63,4 +82,4 @@ TEST(Load, SeesTheGapsOfALoop) {
 }
 
 }  // namespace
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

@@ -5,7 +5,7 @@
 #include <cfenv>
 #include <cstdint>
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 
 class Crew;
 
@@ -34,4 +34,4 @@ inline void set_float_mode(uint32_t mode) {
 }
 #endif
 
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

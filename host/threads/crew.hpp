@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <memory>
 
-#include "load.hpp"
+#include "threads/arrangement.hpp"
+#include "threads/load.hpp"
+#include "threads/placement.hpp"
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 
 using Body = void (*)(void* arg);
 
@@ -27,8 +29,11 @@ struct alignas(64) Seat {
   std::atomic<uint32_t> float_mode{0};
   std::atomic<uint32_t> asleep{0};  // 1: the worker sleeps on this word, or is about to
   std::atomic<bool> has_worker{false};
+  std::atomic<bool> is_at_work{false};  // the worker runs an id, this one or another
   int id = 0;
   Crew* crew = nullptr;
+  Placement placement;         // of the worker
+  uint64_t cpu_before_ns = 0;  // what the worker had run when the caller began to wait
 };
 
 // Threads of the process that run or look for work, and how many may.
@@ -53,18 +58,22 @@ class Crew {
   void barrier(int n);
   // By the caller, around the regions of a run.
   void begin_run() { watch_.begin_run(); }
-  void end_run() { watch_.end_run(activity_.load); }
+  void end_run() { arrange(watch_.end_run(activity_.load)); }
   // Starts the threads that are missing; false when the system gives none.
   bool has_all_threads(int n);
 
  private:
-  bool try_seat(Seat& seat, uint64_t ticket);
+  bool try_seat(Seat& seat, uint64_t ticket, Seat& own);
   bool start_worker(Seat& seat);
   static void* work(void* seat);
   uint64_t wait_for_ticket(Seat& seat);
   void wake(Seat& seat);
   void call(Seat& seat, bool must);
   void one_done();
+  void arrange(const CallerWatch::Sample& sample);
+  void join();
+  void help_out();
+  void sleep_until_done();
 
   int n_ids_;
   Activity& activity_;
@@ -74,10 +83,11 @@ class Crew {
   void* arg_ = nullptr;
   int n_ = 0;
   CallerWatch watch_;
+  Arrangement arrangement_;
   alignas(64) std::atomic<uint32_t> pending_{0};  // ids not done, and kCallerSleeps
   alignas(64) std::atomic<uint32_t> arrived_{0};  // at the barrier
   std::atomic<uint32_t> generation_{0};           // of the barrier
   std::atomic<uint32_t> asleep_at_barrier_{0};
 };
 
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 
 inline uint64_t read_clock(clockid_t clock) {
   timespec now{};
@@ -50,4 +50,4 @@ inline void wake_all(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "team.hpp"
+#include "threads/team.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,11 +10,11 @@
 
 #include <pthread.h>
 
-#include "budget.hpp"
-#include "crew.hpp"
-#include "standing.hpp"
+#include "threads/budget.hpp"
+#include "threads/crew.hpp"
+#include "threads/standing.hpp"
 
-namespace tenon::onednn::team {
+namespace tenon::host::team {
 namespace {
 
 // The crews that no caller uses now. The last that was given back is the first to go, as its
@@ -155,24 +155,27 @@ void set_max_threads(int n) {
   mine.max_threads = n;
 }
 
-Hold::Hold(int threads) : threads_before_(mine.max_threads), ids_met_before_(mine.ids_meet) {
-  mine.max_threads = threads;
+uint64_t enter(int threads) {
+  const auto before = static_cast<uint64_t>(mine.max_threads);
+  const uint64_t token = before << 1 | (mine.ids_meet ? 1 : 0);
+  if (threads > 0) mine.max_threads = threads;
   ++mine.runs;
+  return token;
 }
 
-Hold::~Hold() {
-  mine.max_threads = threads_before_;
-  mine.ids_meet = ids_met_before_;
+void leave(uint64_t token) {
+  mine.max_threads = static_cast<int>(token >> 1);
+  mine.ids_meet = (token & 1) != 0;
   if (--mine.runs == 0) give_back();
 }
 
-bool Hold::has_all_threads() {
+void set_ids_meet(bool ids_meet) {
+  mine.ids_meet = ids_meet;
+}
+
+bool has_all_threads() {
   const int n = max_threads();
   return n == 1 || is_inside() || crew_for(n).has_all_threads(n);
 }
 
-void Hold::set_ids_meet(bool ids_meet) {
-  mine.ids_meet = ids_meet;
-}
-
-}  // namespace tenon::onednn::team
+}  // namespace tenon::host::team

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "threads/arrangement.hpp"
+
+#include <algorithm>
+
+namespace tenon::host::team {
+namespace {
+
+// Slices of a busy machine are 3 to 4 ms long, so a window has some ten of them.
+constexpr uint64_t kSettleNs = 12'000'000;
+constexpr uint64_t kWindowNs = 40'000'000;
+// A trial of the worse place costs at most that window: 3 % at first, and less and less.
+constexpr uint64_t kFirstTrialNs = 1'500'000'000;
+constexpr uint64_t kLastTrialNs = 12'000'000'000;
+
+Place other(Place place) {
+  return place == Place::kApart ? Place::kTogether : Place::kApart;
+}
+
+}  // namespace
+
+void Arrangement::look(bool load_is_high, uint64_t now, uint64_t wall_ns, uint64_t cpu_ns) {
+  const uint64_t ids = ids_;
+  const uint64_t by_caller = by_caller_;
+  ids_ = by_caller_ = 0;
+  if (!load_is_high) {
+    place_ = Place::kAnywhere;
+    return;
+  }
+  if (place_ == Place::kAnywhere) return begin_window(home_);
+  window_.wall_ns += wall_ns;
+  window_.cpu_ns += cpu_ns;
+  window_.ids += ids;
+  window_.by_caller += by_caller;
+  if (!is_settled_ && window_.wall_ns > kSettleNs) {
+    window_ = {};
+    is_settled_ = true;
+  } else if (window_.wall_ns > kWindowNs) {
+    end_window(now);
+  }
+}
+
+void Arrangement::begin_window(Place place) {
+  is_settled_ = place == place_;
+  place_ = place;
+  window_ = {};
+}
+
+void Arrangement::end_window(uint64_t now) {
+  // The caller ran its part of the ids in its CPU time, the workers theirs meanwhile.
+  const double share = static_cast<double>(window_.cpu_ns) / static_cast<double>(window_.wall_ns);
+  const double found = share * static_cast<double>(window_.ids) /
+                       static_cast<double>(std::max<uint64_t>(window_.by_caller, 1));
+  double& known = speed(place_);
+  known = known == 0 ? found : (known + found) / 2;
+  const bool was_trial = place_ != home_;
+  const Place better = apart_ >= together_ ? Place::kApart : Place::kTogether;
+  if (was_trial) {
+    trial_every_ns_ = better == home_ ? std::min(2 * trial_every_ns_, kLastTrialNs) : kFirstTrialNs;
+    next_trial_ = now + trial_every_ns_;
+  }
+  if (speed(other(home_)) != 0) home_ = better;
+  if (trial_every_ns_ == 0) trial_every_ns_ = kFirstTrialNs;
+  const bool try_other = !was_trial && now >= next_trial_;
+  begin_window(try_other ? other(home_) : home_);
+}
+
+}  // namespace tenon::host::team

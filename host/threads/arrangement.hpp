@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where a crew's workers are to run, by measurement: beside one busy program they are best kept
+// apart from the caller, beside several often together with it, and how many there are and what
+// the scheduler does with them cannot be asked. So both are tried, and their progress compared.
+
+#include <cstdint>
+
+#include "threads/placement.hpp"
+
+namespace tenon::host::team {
+
+// Of one crew; by its caller only.
+class Arrangement {
+ public:
+  Place place() const { return place_; }
+  // A region of n ids has ended, of which the caller has run so many.
+  void count(uint32_t n, uint32_t by_caller) {
+    ids_ += n;
+    by_caller_ += by_caller;
+  }
+  // The caller had cpu_ns of the last wall_ns.
+  void look(bool load_is_high, uint64_t now, uint64_t wall_ns, uint64_t cpu_ns);
+
+ private:
+  struct Window {
+    uint64_t wall_ns = 0;
+    uint64_t cpu_ns = 0;
+    uint64_t ids = 0;
+    uint64_t by_caller = 0;
+  };
+
+  double& speed(Place place) { return place == Place::kApart ? apart_ : together_; }
+  void begin_window(Place place);
+  void end_window(uint64_t now);
+
+  Place place_ = Place::kAnywhere;
+  Place home_ = Place::kApart;  // the better one, as far as is known
+  Window window_;
+  bool is_settled_ = false;  // whether the window counts: the scheduler takes a while to rearrange
+  uint64_t ids_ = 0;         // since the last look
+  uint64_t by_caller_ = 0;
+  // Progress in units of what the caller alone makes with a CPU of its own; 0: not measured yet.
+  double apart_ = 0;
+  double together_ = 0;
+  uint64_t next_trial_ = 0;
+  uint64_t trial_every_ns_ = 0;
+};
+
+}  // namespace tenon::host::team

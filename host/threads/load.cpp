@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "threads/load.hpp"
+
+#include <algorithm>
+
+#include "threads/waiting.hpp"
+
+namespace tenon::host::team {
+namespace {
+
+constexpr uint64_t kGapNs = 200'000;        // shorter ones are interrupts
+constexpr uint64_t kWindowNs = 20'000'000;  // sums beyond it are halved
+constexpr uint64_t kHoldNs = 100'000'000;   // then a loop may try again
+constexpr uint64_t kMostHoldNs = 800'000'000;
+constexpr uint64_t kLostShare = 8;       // one part in so many lost is load
+constexpr uint64_t kLookNs = 1'000'000;  // a caller looks no more often
+
+}  // namespace
+
+void Load::report(uint64_t now, uint64_t wanted_ns, uint64_t lost_ns) {
+  uint64_t wanted = wanted_ns_.load(std::memory_order_relaxed) + wanted_ns;
+  uint64_t lost = lost_ns_.load(std::memory_order_relaxed) + lost_ns;
+  if (lost_ns > 0 && lost * kLostShare > wanted) found(now);
+  while (wanted > kWindowNs) {
+    wanted /= 2;
+    lost /= 2;
+  }
+  wanted_ns_.store(wanted, std::memory_order_relaxed);
+  lost_ns_.store(lost, std::memory_order_relaxed);
+}
+
+void Load::found(uint64_t now) {
+  const uint64_t until = high_until_.load(std::memory_order_relaxed);
+  uint64_t hold = hold_ns_.load(std::memory_order_relaxed);
+  // A load that is back soon was never gone: each look for its end costs more than it is worth.
+  if (now >= until) hold = now < until + kHoldNs ? std::min(2 * hold, kMostHoldNs) : kHoldNs;
+  hold_ns_.store(hold, std::memory_order_relaxed);
+  high_until_.store(now + hold, std::memory_order_relaxed);
+}
+
+void Load::lasts(uint64_t now) {
+  if (is_high(now))
+    high_until_.store(now + hold_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+WaitClock::WaitClock(Load& load)
+    : load_(load), begin_(now_ns()), now_(begin_), load_is_high_(load.is_high(begin_)) {}
+
+WaitClock::~WaitClock() {
+  if (now_ > begin_) load_.report(now_, now_ - begin_, lost_ns_);
+}
+
+uint64_t WaitClock::turn() {
+  relax();
+  if (++turns_ % 16 == 0) {
+    const uint64_t now = now_ns();
+    if (now - now_ > kGapNs) lost_ns_ += now - now_;
+    now_ = now;
+  }
+  return now_ - begin_;
+}
+
+void CallerWatch::begin_run() {
+  const uint64_t now = now_ns();
+  is_on_ = now - begin_ > kLookNs;  // many short runs: one of them is enough
+  if (!is_on_) return;
+  begin_ = now;
+  cpu_begin_ = own_cpu_ns();
+  slept_ns_ = 0;
+}
+
+CallerWatch::Sample CallerWatch::region(Load& load) {
+  if (!is_on_) return {};
+  const uint64_t now = now_ns();
+  return now - begin_ > kLookNs ? look(load, now) : Sample{};
+}
+
+CallerWatch::Sample CallerWatch::end_run(Load& load) {
+  const Sample last = is_on_ ? look(load, now_ns()) : Sample{};
+  is_on_ = false;
+  return last;
+}
+
+CallerWatch::Sample CallerWatch::look(Load& load, uint64_t now) {
+  const uint64_t cpu = own_cpu_ns();
+  const Sample sample{now, now - begin_, cpu - cpu_begin_};
+  const uint64_t wanted = sample.wall_ns - std::min(slept_ns_, sample.wall_ns);
+  const uint64_t lost = wanted - std::min(sample.cpu_ns, wanted);
+  load.report(now, wanted, lost > kGapNs ? lost : 0);
+  begin_ = now;
+  cpu_begin_ = cpu;
+  slept_ns_ = 0;
+  return sample;
+}
+
+}  // namespace tenon::host::team
