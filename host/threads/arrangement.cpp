@@ -2,6 +2,7 @@
 #include "threads/arrangement.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::host::team {
 namespace {
@@ -13,6 +14,9 @@ constexpr uint64_t kWindowNs = 40'000'000;
 constexpr uint64_t kFirstTrialNs = 1'500'000'000;
 constexpr uint64_t kLastTrialNs = 12'000'000'000;
 
+// Less than a busy program takes of a CPU that it shares.
+constexpr double kUnhindered = 0.35;
+
 Place other(Place place) {
   return place == Place::kApart ? Place::kTogether : Place::kApart;
 }
@@ -20,18 +24,19 @@ Place other(Place place) {
 }  // namespace
 
 void Arrangement::look(bool load_is_high, uint64_t now, uint64_t wall_ns, uint64_t cpu_ns) {
-  const uint64_t ids = ids_;
-  const uint64_t by_caller = by_caller_;
-  ids_ = by_caller_ = 0;
+  const Window seen{std::exchange(regions_, 0), wall_ns, cpu_ns, std::exchange(ids_, 0),
+                    std::exchange(by_caller_, 0)};
+  is_unhindered_ = false;
   if (!load_is_high) {
     place_ = Place::kAnywhere;
     return;
   }
   if (place_ == Place::kAnywhere) return begin_window(home_);
-  window_.wall_ns += wall_ns;
-  window_.cpu_ns += cpu_ns;
-  window_.ids += ids;
-  window_.by_caller += by_caller;
+  window_.regions += seen.regions;
+  window_.wall_ns += seen.wall_ns;
+  window_.cpu_ns += seen.cpu_ns;
+  window_.ids += seen.ids;
+  window_.by_caller += seen.by_caller;
   if (!is_settled_ && window_.wall_ns > kSettleNs) {
     window_ = {};
     is_settled_ = true;
@@ -51,6 +56,10 @@ void Arrangement::end_window(uint64_t now) {
   const double share = static_cast<double>(window_.cpu_ns) / static_cast<double>(window_.wall_ns);
   const double found = share * static_cast<double>(window_.ids) /
                        static_cast<double>(std::max<uint64_t>(window_.by_caller, 1));
+  const double n = static_cast<double>(window_.ids) /
+                   static_cast<double>(std::max<uint64_t>(window_.regions, 1));
+  is_unhindered_ = n > 1 && found > n - kUnhindered;
+  if (is_unhindered_) return begin_window(home_);
   double& known = speed(place_);
   known = known == 0 ? found : (known + found) / 2;
   const bool was_trial = place_ != home_;

@@ -16,14 +16,19 @@ class Arrangement {
   Place place() const { return place_; }
   // A region of n ids has ended, of which the caller has run so many.
   void count(uint32_t n, uint32_t by_caller) {
+    ++regions_;
     ids_ += n;
     by_caller_ += by_caller;
   }
   // The caller had cpu_ns of the last wall_ns.
   void look(bool load_is_high, uint64_t now, uint64_t wall_ns, uint64_t cpu_ns);
+  // The last window had nearly as many CPUs as a region has ids: beside one busy program it is
+  // half a CPU less.
+  bool is_unhindered() const { return is_unhindered_; }
 
  private:
   struct Window {
+    uint64_t regions = 0;
     uint64_t wall_ns = 0;
     uint64_t cpu_ns = 0;
     uint64_t ids = 0;
@@ -38,7 +43,9 @@ class Arrangement {
   Place home_ = Place::kApart;  // the better one, as far as is known
   Window window_;
   bool is_settled_ = false;  // whether the window counts: the scheduler takes a while to rearrange
-  uint64_t ids_ = 0;         // since the last look
+  bool is_unhindered_ = false;
+  uint64_t regions_ = 0;  // since the last look
+  uint64_t ids_ = 0;
   uint64_t by_caller_ = 0;
   // Progress in units of what the caller alone makes with a CPU of its own; 0: not measured yet.
   double apart_ = 0;

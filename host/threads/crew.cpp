@@ -65,6 +65,7 @@ void Crew::arrange(const CallerWatch::Sample& sample) {
   if (sample.now == 0) return;
   const bool load_is_high = activity_.load.is_high(sample.now);
   arrangement_.look(load_is_high, sample.now, sample.wall_ns, sample.cpu_ns);
+  if (load_is_high && arrangement_.is_unhindered()) activity_.load.is_over(sample.now);
 }
 
 void Crew::call(Seat& seat, bool must) {
@@ -207,7 +208,6 @@ void Crew::help_out() {
     Seat& seat = seats_[id - 1];
     if (!seat.is_at_work.load(std::memory_order_relaxed)) continue;
     if (seat.placement.cpu_ns() - seat.cpu_before_ns > kJoinSpinUnderLoadNs / 2) continue;
-    activity_.load.lasts(now_ns());
     return seat.placement.hand_over();
   }
 }

@@ -38,11 +38,6 @@ void Load::found(uint64_t now) {
   high_until_.store(now + hold, std::memory_order_relaxed);
 }
 
-void Load::lasts(uint64_t now) {
-  if (is_high(now))
-    high_until_.store(now + hold_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-}
-
 WaitClock::WaitClock(Load& load)
     : load_(load), begin_(now_ns()), now_(begin_), load_is_high_(load.is_high(begin_)) {}
 

@@ -15,8 +15,8 @@ class Load {
  public:
   // A thread wanted to run for wanted_ns, and was not scheduled for lost_ns of them.
   void report(uint64_t now, uint64_t wanted_ns, uint64_t lost_ns);
-  // A sign that a load which was found still lasts, where waiting differently shows no loss.
-  void lasts(uint64_t now);
+  // What was found was a passing one: work makes its full progress.
+  void is_over(uint64_t now) { high_until_.store(now, std::memory_order_relaxed); }
   bool is_high(uint64_t now) const { return now < high_until_.load(std::memory_order_relaxed); }
 
  private:

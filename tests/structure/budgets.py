@@ -11,7 +11,7 @@ PER_ABI_HEADER = 150
 # Rooms: folders that are counted together. The core of the host links without the others.
 ROOMS = {
     "host core": (("host/values", "host/services", "host/graph", "host/registry"), 8950),
-    "host threads": (("host/threads",), 800),
+    "host threads": (("host/threads",), 1280),
     "host languages": (("host/languages",), 2800),
     "host runtime": (("host/plan",), 2710),
     "host text": (("host/text",), 900),

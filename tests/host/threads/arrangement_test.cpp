@@ -24,7 +24,8 @@ class ArrangementTest : public ::testing::Test {
       const bool is_apart = arrangement_.place() == Place::kApart;
       const double by_workers = is_apart ? machine.by_workers_apart : machine.by_workers_together;
       const double share = is_apart ? machine.share_apart : machine.share_together;
-      arrangement_.count(1000, static_cast<uint32_t>(1000 * (1 - by_workers)));
+      for (int region = 0; region < 100; ++region)  // of two ids each
+        arrangement_.count(2, region < 200 * by_workers ? 1 : 2);
       now_ += kMs;
       arrangement_.look(true, now_, kMs, static_cast<uint64_t>(share * kMs));
       apart += is_apart ? 1 : 0;
@@ -55,10 +56,23 @@ TEST_F(ArrangementTest, KeepsThemTogetherWhereTheyStopEachOther) {
   EXPECT_LT(run({0.4, 0.1, 0.9, 0}, 20'000), 0.1);
 }
 
+TEST_F(ArrangementTest, SeesThatNobodyElseIsThere) {
+  bool is_unhindered = false;
+  for (int i = 0; i < 100 && !is_unhindered; ++i) {
+    run({0.95, 0.48, 0.9, 0}, 1);
+    is_unhindered = arrangement_.is_unhindered();
+  }
+  EXPECT_TRUE(is_unhindered);
+  for (int i = 0; i < 5000; ++i) {
+    run({1, 0.35, 0.9, 0}, 1);  // 1.54: beside one program
+    ASSERT_FALSE(arrangement_.is_unhindered());
+  }
+}
+
 TEST_F(ArrangementTest, FollowsTheMachine) {
   run({0.4, 0.1, 0.9, 0}, 5'000);
-  run({1, 0.4, 0.5, 0}, 20'000);
-  EXPECT_GT(run({1, 0.4, 0.5, 0}, 5'000), 0.9);
+  run({1, 0.3, 0.5, 0}, 20'000);
+  EXPECT_GT(run({1, 0.3, 0.5, 0}, 5'000), 0.9);
 }
 
 // The caller's CPU time alone says little: together, it makes what the workers would have made.

@@ -33,13 +33,11 @@ TEST(Load, IsLookedAtLessOftenWhenItComesBack) {
   EXPECT_FALSE(load.is_high(kNow + 5'101 * kMs));
 }
 
-TEST(Load, IsKeptBySignsOnlyWhileItLasts) {
+TEST(Load, EndsWhenItIsOver) {
   Load load;
-  load.lasts(kNow);
-  EXPECT_FALSE(load.is_high(kNow));
   load.report(kNow, 10 * kMs, 5 * kMs);
-  load.lasts(kNow + 90 * kMs);
-  EXPECT_TRUE(load.is_high(kNow + 180 * kMs));
+  load.is_over(kNow + 10 * kMs);
+  EXPECT_FALSE(load.is_high(kNow + 10 * kMs));
 }
 
 TEST(Load, LastsAsLongAsItIsReported) {

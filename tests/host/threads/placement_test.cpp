@@ -19,7 +19,7 @@ cpu_set_t mask_of(pthread_t thread) {
 
 class PlacementTest : public ::testing::Test {
  protected:
-  PlacementTest() : before_(mask_of(pthread_self())) {
+  PlacementTest() {
     worker_ = std::thread([this] {
       placement_.begin();
       has_begun_ = true;
@@ -32,6 +32,8 @@ class PlacementTest : public ::testing::Test {
     CPU_ZERO(&own_);
     CPU_SET(sched_getcpu(), &own_);
     pthread_setaffinity_np(pthread_self(), sizeof own_, &own_);
+  }
+  void SetUp() override {
     if (CPU_COUNT(&before_) < 2) GTEST_SKIP() << "needs two CPUs";
   }
   ~PlacementTest() override {
@@ -48,7 +50,7 @@ class PlacementTest : public ::testing::Test {
   }
 
   Placement placement_;
-  cpu_set_t before_;
+  const cpu_set_t before_ = mask_of(pthread_self());
   cpu_set_t own_;
   std::atomic<bool> has_begun_{false};
   std::atomic<bool> ends_{false};
