@@ -2,7 +2,7 @@
 """Includes point one way: abi <- sdk <- plugins, abi <- host, abi <- bindings.
 
 A plugin sees its own folder only, never another plugin; so does a binding. Tests may see all.
-Within the host the core (values, services, languages, graph, registry) sees no other room.
+Within the host the core (values, threads, services, languages, graph, registry) sees no other room.
 """
 
 import re
@@ -18,7 +18,9 @@ MAY_SEE = {
     "plugins": {"abi", "sdk"},
     "bindings": {"abi", "bindings/cxx", "bindings/arrays"},
 }
-CORE = {f"host/{name}" for name in ("values", "services", "languages", "graph", "registry")}
+CORE = {
+    f"host/{name}" for name in ("values", "threads", "services", "languages", "graph", "registry")
+}
 ABI_SYSTEM_HEADERS = {"stddef.h", "stdint.h"}
 
 
