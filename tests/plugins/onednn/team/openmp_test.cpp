@@ -14,17 +14,11 @@
 
 #include "team/imports.hpp"
 #include "team/team.hpp"
-#include "threads/service.hpp"
 
 namespace tenon::onednn::team {
 namespace {
 
 using dnnl::memory;
-
-const bool has_team = [] {
-  services.team = host::team_service();
-  return true;
-}();
 
 const void* onednn() {
   return reinterpret_cast<const void*>(dnnl_version);

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// For programs that use the engine without a host that loads it: the host's team, given by hand.
+#include "tenon/sdk/services.hpp"
+#include "threads/service.hpp"
+
+namespace tenon {
+namespace {
+
+[[maybe_unused]] const tn_host_team* const given = services.team = host::team_service();
+
+}  // namespace
+}  // namespace tenon
