@@ -46,7 +46,7 @@ void span(const void* traced, const std::string* name) {
 
 WinogradUse winograd_use(std::string_view name) {
   if (name == "off") return WinogradUse::kOff;
-  return name == "all" ? WinogradUse::kAll : WinogradUse::kBf16;
+  return name == "all" ? WinogradUse::kAll : WinogradUse::kAuto;
 }
 
 Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
@@ -309,6 +309,6 @@ TENON_BACKEND(onednn,
   "precision": {"type": "string", "enum": ["fp32", "bf16", "int8"], "default": "fp32",
                 "description": "how real numbers are kept between nodes; quantized nodes run in int8 in any case, and bf16 needs AVX-512: fp32 elsewhere, with a warning"},
   "winograd": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",
-               "description": "3x3 convolutions that train, by minimal filtering where that is faster: in bf16, never, in fp32 and in trained models too; their rounding errors are about twice as large"},
+               "description": "3x3 convolutions by minimal filtering where that is faster. auto: in fp32 those of constant weights (off by less than 1e-5 of the range), in bf16 those that train (rounding errors about twice as large); all: both in both; off: none"},
   "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,
               "description": "threads per run; 0: OMP_NUM_THREADS, or as many as the CPU mask and the control group leave"}}})")

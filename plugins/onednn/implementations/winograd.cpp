@@ -19,9 +19,18 @@ using kernels::Winograd;
 using kernels::WinogradShape;
 using kernels::WinogradWeights;
 
+// What is packed again in each run is worth it for large layers only.
 constexpr int64_t kLeastChannels = 64;
 constexpr int64_t kLeastTiles = 256;
 constexpr int64_t kLeastExtent = 4;  // of an image: half of a smaller one's tiles is padding
+
+// Weights packed once. Of an image with odd sides the last tiles are half empty: few tiles must not
+// be.
+constexpr int64_t kLeastKeptChannels = 32;
+constexpr int64_t kFewTiles = 64;
+constexpr double kLeastShare = 0.85;  // of the tiles' area that is image
+// Where the epilogue is a step of its own, the sums must save more than it costs.
+constexpr int64_t kLeastInAlone = 128;
 
 // src and dst: of the convolution, [n, channels, height, width].
 std::optional<WinogradShape> shape_of(const Node& node,
@@ -43,15 +52,7 @@ std::optional<WinogradShape> shape_of(const Node& node,
 }
 
 // Measured by bench_onednn_winograd.
-std::string why_slower(const Lowering& lowering, const std::optional<WinogradShape>& shape) {
-  const WinogradUse use = lowering.options().winograd;
-  const ElementType type = lowering.real_type();
-  if (!shape) return "no window of 3x3 with stride 1 over one group";
-  const WinogradShape& s = *shape;
-  if (use == WinogradUse::kOff) return "winograd=off";
-  if (use == WinogradUse::kBf16 && type != ElementType::kBf16)
-    return "winograd=auto takes bf16 only";
-  if (!Winograd::is_fast(type)) return "not fast on this CPU";
+std::string why_too_small(const WinogradShape& s) {
   if (s.in % 16 != 0 || s.out % 16 != 0 || std::min(s.in, s.out) < kLeastChannels)
     return "fewer than 64 channels, or no multiple of 16";
   if (s.tiles() < kLeastTiles) return "fewer than 256 tiles of 2x2";
@@ -59,20 +60,35 @@ std::string why_slower(const Lowering& lowering, const std::optional<WinogradSha
   return {};
 }
 
+// The same for weights that are packed once; measured by bench_onednn_winograd with `kept`.
+std::string why_too_small_kept(const WinogradShape& s) {
+  if (s.in % 16 != 0 || s.out % 16 != 0 || std::min(s.in, s.out) < kLeastKeptChannels)
+    return "fewer than 32 channels, or no multiple of 16";
+  const auto pixels = static_cast<double>(s.images * s.out_height * s.out_width);
+  if (s.tiles() < kFewTiles && pixels < kLeastShare * 4 * static_cast<double>(s.tiles()))
+    return "few tiles of 2x2, and much of them is padding";
+  return {};
+}
+
+std::string why_slower(const Lowering& lowering,
+                       const std::optional<WinogradShape>& shape,
+                       bool is_kept) {
+  const WinogradUse use = lowering.options().winograd;
+  const ElementType type = lowering.real_type();
+  if (!shape) return "no window of 3x3 with stride 1 over one group";
+  if (use == WinogradUse::kOff) return "winograd=off";
+  if (use == WinogradUse::kAuto && is_kept && type != ElementType::kF32)
+    return "winograd=auto takes constant weights in fp32 only";
+  if (use == WinogradUse::kAuto && !is_kept && type != ElementType::kBf16)
+    return "winograd=auto takes computed weights in bf16 only";
+  if (!Winograd::is_fast(type)) return "not fast on this CPU";
+  return is_kept ? why_too_small_kept(*shape) : why_too_small(*shape);
+}
+
 // The convolution whose result is the gradient of this one's source.
 WinogradShape backward(const WinogradShape& s) {
   return {s.images,      s.out_height,   s.out_width, s.height, s.width,
           2 - s.pad_top, 2 - s.pad_left, s.out,       s.in};
-}
-
-// Weights that are real, and not those of a trained model unless all are wanted.
-std::string why_other_weights(const Lowering& lowering, int value) {
-  const View& view = lowering.view(value);
-  if (!holds_floats(view)) return "weights are no floating-point numbers";
-  const bool takes_trained = lowering.options().winograd == WinogradUse::kAll;
-  if (!takes_trained && lowering.is_constant_view(view))
-    return "weights are constant (winograd=all takes these)";
-  return {};
 }
 
 // What of a tail the kernel does in its own last step.
@@ -226,11 +242,15 @@ class Convolution {
 
 Offer offer(const ConvSite& site, const std::optional<WinogradShape>& shape, bool is_transposed) {
   const Lowering& lowering = site.lowering;
-  if (std::string why = why_other_weights(lowering, site.node().inputs[1]); !why.empty())
+  const View& weights = lowering.view(site.node().inputs[1]);
+  if (!holds_floats(weights)) return refused("weights are no floating-point numbers");
+  const bool is_kept = lowering.is_constant_view(weights);
+  if (std::string why = why_slower(lowering, shape, is_kept); !why.empty())
     return refused(std::move(why));
-  if (std::string why = why_slower(lowering, shape); !why.empty()) return refused(std::move(why));
   if (site.tail.norm != kNone) return refused("a BatchNormalization is folded into the weights");
   std::optional<Ending> ending = ending_of(lowering, site.tail);
+  if (!ending && is_kept && shape->in < kLeastInAlone)
+    return refused("the epilogue would be a step of its own");
   const Tail& tail = ending ? site.tail : site.alone;
   if (lowering.stored_type(tail.result) != lowering.real_type())
     return refused("the result is small and stays in f32");
@@ -293,7 +313,7 @@ Offer offer_winograd_weight_grad(const ConvGradSite& site) {
   const Node& node = site.node();
   const auto shape = shape_of(node, site.dims(node.inputs[0]), site.dims(node.inputs[1]),
                               site.dims(node.outputs[0]));
-  if (std::string why = why_slower(site.lowering, shape); !why.empty())
+  if (std::string why = why_slower(site.lowering, shape, false); !why.empty())
     return refused(std::move(why));
   return accepted([&site, shape = *shape] { build_weight_grad(site, shape); });
 }

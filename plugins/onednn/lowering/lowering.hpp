@@ -21,12 +21,12 @@ namespace tenon::onednn {
 
 // Which convolutions may be computed by minimal filtering where that is faster
 // (implementations/winograd).
-enum class WinogradUse : uint8_t { kOff, kBf16, kAll };
+enum class WinogradUse : uint8_t { kOff, kAuto, kAll };
 
 struct CompileOptions {
   // Compute and keep real numbers in bf16, where the CPU can; inputs and outputs stay f32.
   bool bf16 = false;
-  WinogradUse winograd = WinogradUse::kBf16;
+  WinogradUse winograd = WinogradUse::kAuto;
   int threads = 1;
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;

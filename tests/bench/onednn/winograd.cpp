@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 3x3 by kernels/winograd.h beside oneDNN's direct ones, each pass of training:
-// the least milliseconds of alternating runs.
-//   bench_onednn_winograd [fp32|bf16] [threads] [rounds] [channels]
+// Convolutions of 3x3 by kernels/winograd.h beside oneDNN's direct ones, each pass of training, or
+// with weights that are packed once: the least milliseconds of alternating runs.
+//   bench_onednn_winograd [fp32|bf16] [threads] [rounds] [channels|kept]
 
 #include "kernels/winograd.h"
 
@@ -26,16 +26,28 @@ using dnnl::memory;
 
 namespace {
 
+struct Geometry {
+  int64_t images, side, in, out;
+};
+
 // ResNet-18's layers on images of 32x32, ResNet-50's on 224x224.
-constexpr int64_t kLayers[][3] = {
-    // images, pixels a side, channels
-    {64, 32, 64}, {64, 16, 128}, {64, 8, 256},  {64, 4, 512},
-    {16, 56, 64}, {16, 28, 128}, {16, 14, 256}, {16, 7, 512},
+constexpr Geometry kLayers[] = {
+    {64, 32, 64, 64}, {64, 16, 128, 128}, {64, 8, 256, 256},  {64, 4, 512, 512},
+    {16, 56, 64, 64}, {16, 28, 128, 128}, {16, 14, 256, 256}, {16, 7, 512, 512},
+};
+
+// Image sides, channels of networks for inference: ResNet, VGG, DenseNet, AlexNet, detectors.
+constexpr int64_t kKept[][3] = {
+    {112, 16, 16},  {112, 32, 32},  {56, 16, 64},   {56, 48, 48},   {56, 64, 64},  {28, 128, 128},
+    {14, 256, 256}, {12, 512, 512}, {7, 512, 512},  {7, 256, 256},  {28, 128, 32}, {14, 128, 32},
+    {7, 128, 32},   {13, 256, 384}, {13, 384, 384}, {17, 192, 192}, {35, 96, 96},  {20, 32, 32},
+    {20, 128, 128}, {10, 128, 128}, {10, 256, 256}, {9, 256, 256},  {8, 256, 256}, {6, 128, 128},
+    {224, 64, 64},  {112, 64, 128}, {28, 512, 512}, {40, 160, 160},
 };
 
 // One of a few blocks that all layers share, full of bf16 near 1.
 void* memory_of(int place, int64_t bytes) {
-  constexpr size_t kWords = size_t{16} << 20;
+  constexpr size_t kWords = size_t{40} << 20;
   static std::vector<std::vector<uint32_t>> held(5);
   std::vector<uint32_t>& words = held[static_cast<size_t>(place)];
   if (words.empty()) {
@@ -58,28 +70,28 @@ struct Direct {
 
 class Layer {
  public:
-  Layer(const int64_t (&layer)[3], bool bf16, int threads)
+  Layer(const Geometry& layer, bool bf16, int threads)
       : type_(bf16 ? memory::data_type::bf16 : memory::data_type::f32),
-        n_(layer[0]),
-        side_(layer[1]),
-        channels_(layer[2]),
-        shape_{n_, side_, side_, side_, side_, 1, 1, channels_, channels_},
+        n_(layer.images),
+        side_(layer.side),
+        in_(layer.in),
+        out_(layer.out),
+        shape_{n_, side_, side_, side_, side_, 1, 1, in_, out_},
         ours_(shape_, bf16 ? ElementType::kBf16 : ElementType::kF32, threads),
-        image_({n_, channels_, side_, side_}, type_, memory::format_tag::nhwc),
-        weights_({channels_, channels_, 3, 3}, type_, memory::format_tag::any) {}
+        image_({n_, in_, side_, side_}, type_, memory::format_tag::nhwc),
+        result_({n_, out_, side_, side_}, type_, memory::format_tag::nhwc),
+        weights_({out_, in_, 3, 3}, type_, memory::format_tag::any) {}
 
-  double flops() const {
-    return 18.0 * static_cast<double>(n_ * side_ * side_ * channels_ * channels_);
-  }
+  double flops() const { return 18.0 * static_cast<double>(n_ * side_ * side_ * in_ * out_); }
 
   Direct convolution() {
     dnnl::convolution_forward::primitive_desc made(engine_, dnnl::prop_kind::forward_inference,
-                                                   kDirect, image_, weights_, image_, kOne, kPad,
+                                                   kDirect, image_, weights_, result_, kOne, kPad,
                                                    kPad);
     return {dnnl::convolution_forward(made),
             {{DNNL_ARG_SRC, at(0, image_)},
              {DNNL_ARG_WEIGHTS, at(2, made.weights_desc())},
-             {DNNL_ARG_DST, at(1, image_)}}};
+             {DNNL_ARG_DST, at(1, result_)}}};
   }
   Direct source_gradient() {
     dnnl::deconvolution_forward::primitive_desc made(engine_, dnnl::prop_kind::forward_inference,
@@ -102,22 +114,24 @@ class Layer {
              {DNNL_ARG_DIFF_DST, at(1, image_)},
              {DNNL_ARG_DIFF_WEIGHTS, at(2, made.diff_weights_desc())}}};
   }
-  // Weights lie channels-last, as training keeps them; each run packs them.
-  void convolve(const Context& context, bool is_flipped) {
-    void* packed = memory_of(3, ours_.packed_bytes());
-    const WinogradWeights last{9 * channels_, 1, channels_};
-    const WinogradWeights first{1, 9 * channels_, channels_};
-    ours_.pack(context, static_cast<float*>(memory_of(2, 36 * channels_ * channels_)),
-               is_flipped ? first : last, is_flipped, packed);
-    ours_.convolve(
-        context,
-        {.src = memory_of(0, image_bytes()), .packed = packed, .dst = memory_of(1, image_bytes())},
-        memory_of(4, ours_.convolve_bytes()));
+  // Weights lie channels-last, as training keeps them.
+  void pack(const Context& context, bool is_flipped) {
+    const WinogradWeights last{9 * in_, 1, in_};
+    const WinogradWeights first{1, 9 * in_, in_};
+    ours_.pack(context, static_cast<float*>(memory_of(2, 36 * in_ * out_)),
+               is_flipped ? first : last, is_flipped, memory_of(3, ours_.packed_bytes()));
+  }
+  void convolve(const Context& context) {
+    ours_.convolve(context,
+                   {.src = memory_of(0, bytes(image_)),
+                    .packed = memory_of(3, ours_.packed_bytes()),
+                    .dst = memory_of(1, bytes(result_))},
+                   memory_of(4, ours_.convolve_bytes()));
   }
   void gradient(const Context& context) {
-    ours_.weight_gradient(context, memory_of(0, image_bytes()), memory_of(1, image_bytes()),
-                          static_cast<float*>(memory_of(2, 36 * channels_ * channels_)),
-                          {9 * channels_, 1, channels_}, memory_of(4, ours_.gradient_bytes()));
+    ours_.weight_gradient(context, memory_of(0, bytes(image_)), memory_of(1, bytes(result_)),
+                          static_cast<float*>(memory_of(2, 36 * in_ * out_)), {9 * in_, 1, in_},
+                          memory_of(4, ours_.gradient_bytes()));
   }
   void run(const Direct& direct) {
     direct.primitive.execute(stream_, direct.arguments);
@@ -127,18 +141,18 @@ class Layer {
  private:
   static constexpr auto kDirect = dnnl::algorithm::convolution_direct;
   static inline const memory::dims kOne{1, 1}, kPad{1, 1};
-  int64_t image_bytes() const { return static_cast<int64_t>(image_.get_size()); }
+  static int64_t bytes(const memory::desc& desc) { return static_cast<int64_t>(desc.get_size()); }
   memory at(int place, const memory::desc& desc) {
-    return {desc, engine_, memory_of(place, static_cast<int64_t>(desc.get_size()))};
+    return {desc, engine_, memory_of(place, bytes(desc))};
   }
 
   memory::data_type type_;
-  int64_t n_, side_, channels_;
+  int64_t n_, side_, in_, out_;
   WinogradShape shape_;
   Winograd ours_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  memory::desc image_, weights_;
+  memory::desc image_, result_, weights_;
 };
 
 double milliseconds(const std::function<void()>& run) {
@@ -163,13 +177,60 @@ void compare(const char* pass,
               least[0] / least[1]);
 }
 
+void print(const Geometry& g) {
+  const auto number = [](int64_t n) { return static_cast<long long>(n); };
+  std::printf("%lld x %lldx%lld, %lld -> %lld channels\n", number(g.images), number(g.side),
+              number(g.side), number(g.in), number(g.out));
+}
+
+void compare_kept(const Context& context, bool bf16, int threads, int rounds) {
+  for (const int64_t images : {1, 8}) {
+    for (const auto& [side, in, out] : kKept) {
+      const Geometry geometry{images, side, in, out};
+      Layer layer(geometry, bf16, threads);
+      print(geometry);
+      const Direct direct = layer.convolution();
+      layer.pack(context, false);
+      compare(
+          "kept weights", rounds, layer.flops(), [&] { layer.run(direct); },
+          [&] { layer.convolve(context); });
+    }
+  }
+}
+
+void compare_training(
+    const Context& context, bool bf16, int threads, int rounds, int64_t channels) {
+  for (const Geometry& each : kLayers) {
+    if (channels != 0 && channels != each.in) continue;
+    Layer layer(each, bf16, threads);
+    print(each);
+    const Direct forward = layer.convolution();
+    const Direct backward = layer.source_gradient();
+    const Direct weights = layer.weight_gradient();
+    const double flops = layer.flops();
+    const auto pack_and_convolve = [&](bool is_flipped) {
+      layer.pack(context, is_flipped);
+      layer.convolve(context);
+    };
+    compare(
+        "convolution", rounds, flops, [&] { layer.run(forward); },
+        [&] { pack_and_convolve(false); });
+    compare(
+        "source gradient", rounds, flops, [&] { layer.run(backward); },
+        [&] { pack_and_convolve(true); });
+    compare(
+        "weight gradient", rounds, flops, [&] { layer.run(weights); },
+        [&] { layer.gradient(context); });
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const bool bf16 = argc < 2 || std::string(argv[1]) == "bf16";
   int threads = argc > 2 ? std::atoi(argv[2]) : 2;
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 10;
-  const int64_t channels = argc > 4 ? std::atoi(argv[4]) : 0;
+  const std::string what = argc > 4 ? argv[4] : "0";
   if (!tenon::onednn::team::why_not_on_team().empty()) return 1;
   const tenon::onednn::team::Hold team(threads);
   if (!Winograd::is_fast(bf16 ? ElementType::kBf16 : ElementType::kF32)) {
@@ -177,24 +238,9 @@ int main(int argc, char** argv) {
     return 1;
   }
   const Context context = make_context(best_level(), tenon::onednn::team_pool(&threads));
-  for (const auto& each : kLayers) {
-    if (channels != 0 && channels != each[2]) continue;
-    Layer layer(each, bf16, threads);
-    std::printf("%lld x %lldx%lld, %lld channels\n", static_cast<long long>(each[0]),
-                static_cast<long long>(each[1]), static_cast<long long>(each[1]),
-                static_cast<long long>(each[2]));
-    const Direct forward = layer.convolution();
-    const Direct backward = layer.source_gradient();
-    const Direct weights = layer.weight_gradient();
-    const double flops = layer.flops();
-    compare(
-        "convolution", rounds, flops, [&] { layer.run(forward); },
-        [&] { layer.convolve(context, false); });
-    compare(
-        "source gradient", rounds, flops, [&] { layer.run(backward); },
-        [&] { layer.convolve(context, true); });
-    compare(
-        "weight gradient", rounds, flops, [&] { layer.run(weights); },
-        [&] { layer.gradient(context); });
+  if (what == "kept") {
+    compare_kept(context, bf16, threads, rounds);
+  } else {
+    compare_training(context, bf16, threads, rounds, std::atoi(what.c_str()));
   }
 }

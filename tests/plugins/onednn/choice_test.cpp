@@ -34,7 +34,7 @@ Choice choice_of(const Executable& exe, const std::string& op) {
 TEST(Choice, NamesAllThatRefuseAndWhy) {
   GraphBuilder b(3);
   const int x = b.input("x", {1, 64, 16, 16});
-  b.output(b.relu(b.conv(x, 64, 3, 1)));
+  b.output(b.relu(b.conv(x, 64, 5, 1)));
   b.graph.finish();
   WeightStore store;
 
@@ -46,7 +46,7 @@ TEST(Choice, NamesAllThatRefuseAndWhy) {
             (std::vector<std::string>{"winograd", "int8 depthwise", "int8 filter", "amx planes",
                                       "amx windows", "amx", "int8 gemm",
                                       "onednn + epilogue, a column as a row"}));
-  EXPECT_EQ(why(choice, "winograd"), "weights are constant (winograd=all takes these)");
+  EXPECT_EQ(why(choice, "winograd"), "no window of 3x3 with stride 1 over one group");
   EXPECT_EQ(why(choice, "int8 gemm"), "the operands are not both quantized to 8 bits");
   for (const Refusal& refusal : choice.refusals)
     EXPECT_NE(refusal.why, "") << refusal.implementation;
@@ -63,8 +63,7 @@ TEST(Choice, FollowsWhatIsAskedFor) {
 
   const Executable plain(b.graph, {.winograd = WinogradUse::kOff, .threads = 1}, store);
 
-  EXPECT_EQ(why(choice_of(plain, "Conv"), "winograd"),
-            "weights are constant (winograd=all takes these)");
+  EXPECT_EQ(why(choice_of(plain, "Conv"), "winograd"), "winograd=off");
   const Choice choice = choice_of(exe, "Conv");
   if (why(choice, "winograd") == "not fast on this CPU") return;
   EXPECT_EQ(choice.implementation, "winograd");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For programs that use the engine without a host that loads it: the host's team, given by hand.
 #include "tenon/sdk/services.hpp"
+
 #include "threads/service.hpp"
 
 namespace tenon {
