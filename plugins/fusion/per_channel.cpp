@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv(x, w)*s + t = conv(x, w*s) + t, as convolution is linear in each output channel's weights;
 // with a bias b: (conv(x, w) + b)*s + t = conv(x, w*s) + (b*s + t). Gemm: alpha scales with w, and
-// beta*c*s + t becomes the new c with beta 1. Computed in double, rounded once.
+// beta*c*s + t becomes the new c with beta 1. BatchNormalization's own scale and bias take them as
+// they are. Computed in double, rounded once.
 #include "per_channel.hpp"
 
 #include <algorithm>
@@ -109,9 +110,50 @@ std::vector<Attr> attributes_of(Node node, bool is_bias_folded) {
   return out;
 }
 
+bool are_finite(const std::vector<double>& all) {
+  return std::all_of(all.begin(), all.end(), [](double x) { return std::isfinite(x); });
+}
+
+// Channels of a BatchNormalization for inference whose scale and bias are constants; else -1.
+int64_t norm_channels(Node norm) {
+  if (!norm || !norm.is("BatchNormalization") || norm.attr_int("training_mode") != 0) return -1;
+  for (uint64_t i = 1; i < norm.n_outputs(); ++i)
+    if (norm.output(i) && (norm.output(i).consumer_count() > 0 || norm.output(i).is_output()))
+      return -1;
+  if (!is_private(norm.output())) return -1;
+  size_t n = 0;
+  for (uint64_t i : {1, 2}) {
+    Value value = norm.input(i);
+    if (!value || !value.is_constant() || !is_plain(value)) return -1;
+    const size_t size = numbers_of(value)->size();
+    if (i == 2 && size != n) return -1;
+    n = size;
+  }
+  return static_cast<int64_t>(n);
+}
+
+Result<bool> scale_norm(Rewriter& rewriter, Node root, Node norm, const Affine& affine) {
+  std::vector<double> scale = *numbers_of(norm.input(1));
+  std::vector<double> bias = *numbers_of(norm.input(2));
+  for (size_t i = 0; i < scale.size(); ++i) {
+    scale[i] *= affine.scale[i];
+    bias[i] = bias[i] * affine.scale[i] + affine.shift[i];
+  }
+  if (!are_finite(scale) || !are_finite(bias)) return false;
+  const auto n = static_cast<int64_t>(scale.size());
+  const std::string name = cat(norm.name());
+  TN_TRY(new_scale, rewriter.numbers(norm.input(1).dtype(), {n}, scale, cat(norm.input(1).name())));
+  TN_TRY(new_bias, rewriter.numbers(norm.input(2).dtype(), {n}, bias, cat(norm.input(2).name())));
+  TN_TRY(made, rewriter.op(norm.type(),
+                           {norm.input(0), new_scale, new_bias, norm.input(3), norm.input(4)},
+                           attributes_of(norm, false)));
+  return rewriter.replace_as(root, made, name);
+}
+
 }  // namespace
 
 int64_t scalable_channels(Node producer) {
+  if (const int64_t n = norm_channels(producer); n >= 0) return n;
   if (!producer || !(producer.is("Conv") || producer.is("ConvTranspose") || is_gemm(producer)))
     return -1;
   Value weight = producer.input(1), bias = producer.input(2);
@@ -127,16 +169,14 @@ int64_t scalable_channels(Node producer) {
 Result<bool> scale_channels(Rewriter& rewriter, Node root, Node producer, const Affine& affine) {
   int64_t n = scalable_channels(producer);
   if (n < 0 || affine.scale.size() != static_cast<size_t>(n)) return false;
+  if (producer.is("BatchNormalization")) return scale_norm(rewriter, root, producer, affine);
   Value old_weight = producer.input(1), old_bias = producer.input(2);
   WeightLayout layout = layout_of(producer);
   std::vector<double> bias = *channel_bias(producer, n);
   double beta = is_gemm(producer) ? producer.attr_float("beta", 1) : 1;
   for (size_t i = 0; i < bias.size(); ++i)
     bias[i] = bias[i] * beta * affine.scale[i] + affine.shift[i];
-  auto is_finite = [](double x) { return std::isfinite(x); };
-  if (!std::all_of(affine.scale.begin(), affine.scale.end(), is_finite) ||
-      !std::all_of(bias.begin(), bias.end(), is_finite))
-    return false;
+  if (!are_finite(affine.scale) || !are_finite(bias)) return false;
 
   std::string name = cat(producer.name());
   uint32_t dtype = old_weight.dtype();

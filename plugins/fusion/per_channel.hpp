@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Folding y*scale + shift, one pair per output channel, into the operator that makes y: Conv,
-// ConvTranspose or Gemm with constant weights.
+// ConvTranspose or Gemm with constant weights, or BatchNormalization for inference.
 
 #include <vector>
 

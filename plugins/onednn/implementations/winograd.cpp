@@ -24,11 +24,13 @@ constexpr int64_t kLeastChannels = 64;
 constexpr int64_t kLeastTiles = 256;
 constexpr int64_t kLeastExtent = 4;  // of an image: half of a smaller one's tiles is padding
 
-// Weights packed once. Of an image with odd sides the last tiles are half empty: few tiles must not
-// be.
+// Weights packed once. In a network they come from memory, and are 16/9 as large: small images must
+// have many channels to be worth that, and few tiles at odd sides, which are half empty.
 constexpr int64_t kLeastKeptChannels = 32;
-constexpr int64_t kFewTiles = 64;
-constexpr double kLeastShare = 0.85;  // of the tiles' area that is image
+constexpr int64_t kManyPixels = 450;  // of all images: for these any channels will do
+constexpr int64_t kFewPixels = 144;
+constexpr int64_t kManyChannels = 192;
+constexpr double kLeastShare = 0.9;  // of the tiles' area that is image
 // Where the epilogue is a step of its own, the sums must save more than it costs.
 constexpr int64_t kLeastInAlone = 128;
 
@@ -60,14 +62,17 @@ std::string why_too_small(const WinogradShape& s) {
   return {};
 }
 
-// The same for weights that are packed once; measured by bench_onednn_winograd with `kept`.
+// The same for weights that are packed once; measured layer by layer in ten networks at batch 1
+// (`tenon bench --layers`), and by bench_onednn_winograd with `kept`.
 std::string why_too_small_kept(const WinogradShape& s) {
-  if (s.in % 16 != 0 || s.out % 16 != 0 || std::min(s.in, s.out) < kLeastKeptChannels)
+  const int64_t channels = std::min(s.in, s.out);
+  if (s.in % 16 != 0 || s.out % 16 != 0 || channels < kLeastKeptChannels)
     return "fewer than 32 channels, or no multiple of 16";
-  const auto pixels = static_cast<double>(s.images * s.out_height * s.out_width);
-  if (s.tiles() < kFewTiles && pixels < kLeastShare * 4 * static_cast<double>(s.tiles()))
-    return "few tiles of 2x2, and much of them is padding";
-  return {};
+  const int64_t pixels = s.images * s.out_height * s.out_width;
+  if (pixels >= kManyPixels) return {};
+  if (pixels < kFewPixels || channels < kManyChannels) return "a small image";
+  const double share = static_cast<double>(pixels) / static_cast<double>(4 * s.tiles());
+  return share < kLeastShare ? "a small image with odd sides" : "";
 }
 
 std::string why_slower(const Lowering& lowering,

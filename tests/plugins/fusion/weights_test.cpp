@@ -87,6 +87,23 @@ TEST_F(WeightsTest, AConvolutionKeepsItsName) {
   EXPECT_EQ(fused.view().node(0).name(), "conv");
   EXPECT_EQ(fused.view().outputs()[0].name(), "y");
 }
+// As Caffe's networks are written: statistics in one node, scale and shift in others.
+TEST_F(WeightsTest, AScaleAndAShiftGoIntoANormalization) {
+  const std::string norm = cat(R"(graph {
+  input %x: f32[1, 4, 3, 3])",
+                               kNorm, R"(
+  constant %s: f32[4, 1, 1] = [2, 0.5, -1, 3]
+  %n: f32[1, 4, 3, 3] = BatchNormalization(%x, %scale, %shift, %mean, %var) {epsilon = 0.5} @norm
+  %y: f32[1, 4, 3, 3] = Mul(%s, %n) @scaled
+  output y = %y
+})");
+  becomes(norm, "fusion.conv_scale", "BatchNormalization");
+  becomes(with(norm, "Mul(%s, %n)", "Add(%n, %s)"), "fusion.conv_scale", "BatchNormalization");
+  stays(with(norm, "epsilon = 0.5", "training_mode = 1"), "fusion.conv_scale");
+  stays(with(norm, "output y = %y", "output y = %y\n  output n = %n"), "fusion.conv_scale");
+  stays(with(norm, "f32[4, 1, 1] = [2, 0.5, -1, 3]", "f32[1, 1, 3] = [2, 0.5, -1]"),
+        "fusion.conv_scale");
+}
 TEST_F(WeightsTest, ADifferenceFromAConstantStays) {
   stays(with(kScaled, "Mul(%s, %c)", "Sub(%s, %c)"), "fusion.conv_scale");
 }
