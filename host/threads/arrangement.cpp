@@ -16,6 +16,7 @@ constexpr uint64_t kLastTrialNs = 12'000'000'000;
 
 // Less than a busy program takes of a CPU that it shares.
 constexpr double kUnhindered = 0.35;
+constexpr uint64_t kLeastLost = 32;  // one part in so many
 
 Place other(Place place) {
   return place == Place::kApart ? Place::kTogether : Place::kApart;
@@ -23,25 +24,27 @@ Place other(Place place) {
 
 }  // namespace
 
-void Arrangement::look(bool load_is_high, uint64_t now, uint64_t wall_ns, uint64_t cpu_ns) {
-  const Window seen{std::exchange(regions_, 0), wall_ns, cpu_ns, std::exchange(ids_, 0),
-                    std::exchange(by_caller_, 0)};
+void Arrangement::look(bool load_is_high, const CallerWatch::Sample& sample) {
+  const uint64_t regions = std::exchange(regions_, 0);
+  const uint64_t ids = std::exchange(ids_, 0);
+  const uint64_t by_caller = std::exchange(by_caller_, 0);
   is_unhindered_ = false;
   if (!load_is_high) {
     place_ = Place::kAnywhere;
     return;
   }
   if (place_ == Place::kAnywhere) return begin_window(home_);
-  window_.regions += seen.regions;
-  window_.wall_ns += seen.wall_ns;
-  window_.cpu_ns += seen.cpu_ns;
-  window_.ids += seen.ids;
-  window_.by_caller += seen.by_caller;
+  window_.regions += regions;
+  window_.ids += ids;
+  window_.by_caller += by_caller;
+  window_.wall_ns += sample.wall_ns;
+  window_.cpu_ns += sample.cpu_ns;
+  window_.lost_ns += sample.lost_ns;
   if (!is_settled_ && window_.wall_ns > kSettleNs) {
     window_ = {};
     is_settled_ = true;
   } else if (window_.wall_ns > kWindowNs) {
-    end_window(now);
+    end_window(sample.now);
   }
 }
 
@@ -51,14 +54,20 @@ void Arrangement::begin_window(Place place) {
   window_ = {};
 }
 
+bool Arrangement::was_unhindered(double progress) const {
+  if (place_ == Place::kTogether) return false;
+  const double n = static_cast<double>(window_.ids) /
+                   static_cast<double>(std::max<uint64_t>(window_.regions, 1));
+  const bool nobody_waited = window_.helped == 0 && window_.lost_ns * kLeastLost < window_.wall_ns;
+  return n > 1 && (progress > n - kUnhindered || nobody_waited);
+}
+
 void Arrangement::end_window(uint64_t now) {
   // The caller ran its part of the ids in its CPU time, the workers theirs meanwhile.
   const double share = static_cast<double>(window_.cpu_ns) / static_cast<double>(window_.wall_ns);
   const double found = share * static_cast<double>(window_.ids) /
                        static_cast<double>(std::max<uint64_t>(window_.by_caller, 1));
-  const double n = static_cast<double>(window_.ids) /
-                   static_cast<double>(std::max<uint64_t>(window_.regions, 1));
-  is_unhindered_ = n > 1 && found > n - kUnhindered;
+  is_unhindered_ = was_unhindered(found);
   if (is_unhindered_) return begin_window(home_);
   double& known = speed(place_);
   known = known == 0 ? found : (known + found) / 2;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "threads/load.hpp"
 #include "threads/placement.hpp"
 
 namespace tenon::host::team {
@@ -20,15 +21,18 @@ class Arrangement {
     ids_ += n;
     by_caller_ += by_caller;
   }
-  // The caller had cpu_ns of the last wall_ns.
-  void look(bool load_is_high, uint64_t now, uint64_t wall_ns, uint64_t cpu_ns);
-  // The last window had nearly as many CPUs as a region has ids: beside one busy program it is
-  // half a CPU less.
+  // A worker was found without a CPU.
+  void count_help() { ++window_.helped; }
+  void look(bool load_is_high, const CallerWatch::Sample& sample);
+  // The last window had nearly as many CPUs as a region has ids (beside one busy program it is half
+  // a CPU less), or nobody lost a CPU in it.
   bool is_unhindered() const { return is_unhindered_; }
 
  private:
   struct Window {
     uint64_t regions = 0;
+    uint64_t helped = 0;
+    uint64_t lost_ns = 0;
     uint64_t wall_ns = 0;
     uint64_t cpu_ns = 0;
     uint64_t ids = 0;
@@ -37,6 +41,7 @@ class Arrangement {
 
   double& speed(Place place) { return place == Place::kApart ? apart_ : together_; }
   void begin_window(Place place);
+  bool was_unhindered(double progress) const;
   void end_window(uint64_t now);
 
   Place place_ = Place::kAnywhere;

@@ -64,7 +64,7 @@ void Crew::open(Body body, void* arg, int n, bool ids_meet) {
 void Crew::arrange(const CallerWatch::Sample& sample) {
   if (sample.now == 0) return;
   const bool load_is_high = activity_.load.is_high(sample.now);
-  arrangement_.look(load_is_high, sample.now, sample.wall_ns, sample.cpu_ns);
+  arrangement_.look(load_is_high, sample);
   if (load_is_high && arrangement_.is_unhindered()) activity_.load.is_over(sample.now);
 }
 
@@ -208,6 +208,7 @@ void Crew::help_out() {
     Seat& seat = seats_[id - 1];
     if (!seat.is_at_work.load(std::memory_order_relaxed)) continue;
     if (seat.placement.cpu_ns() - seat.cpu_before_ns > kJoinSpinUnderLoadNs / 2) continue;
+    arrangement_.count_help();
     return seat.placement.hand_over();
   }
 }

@@ -78,10 +78,11 @@ CallerWatch::Sample CallerWatch::end_run(Load& load) {
 
 CallerWatch::Sample CallerWatch::look(Load& load, uint64_t now) {
   const uint64_t cpu = own_cpu_ns();
-  const Sample sample{now, now - begin_, cpu - cpu_begin_};
+  Sample sample{now, now - begin_, cpu - cpu_begin_};
   const uint64_t wanted = sample.wall_ns - std::min(slept_ns_, sample.wall_ns);
-  const uint64_t lost = wanted - std::min(sample.cpu_ns, wanted);
-  load.report(now, wanted, lost > kGapNs ? lost : 0);
+  sample.lost_ns = wanted - std::min(sample.cpu_ns, wanted);
+  if (sample.lost_ns <= kGapNs) sample.lost_ns = 0;
+  load.report(now, wanted, sample.lost_ns);
   begin_ = now;
   cpu_begin_ = cpu;
   slept_ns_ = 0;

@@ -58,6 +58,7 @@ class CallerWatch {
     uint64_t now = 0;  // 0: nothing was looked at
     uint64_t wall_ns = 0;
     uint64_t cpu_ns = 0;
+    uint64_t lost_ns = 0;  // neither had nor slept
   };
 
   void begin_run();

@@ -18,7 +18,7 @@ struct Machine {
 class ArrangementTest : public ::testing::Test {
  protected:
   // Looks once a millisecond; says for which part of the time the workers were kept apart.
-  double run(const Machine& machine, uint64_t ms) {
+  double run(const Machine& machine, uint64_t ms, bool helps = true) {
     uint64_t apart = 0;
     for (uint64_t i = 0; i < ms; ++i) {
       const bool is_apart = arrangement_.place() == Place::kApart;
@@ -27,7 +27,9 @@ class ArrangementTest : public ::testing::Test {
       for (int region = 0; region < 100; ++region)  // of two ids each
         arrangement_.count(2, region < 200 * by_workers ? 1 : 2);
       now_ += kMs;
-      arrangement_.look(true, now_, kMs, static_cast<uint64_t>(share * kMs));
+      const auto cpu_ns = static_cast<uint64_t>(share * kMs);
+      arrangement_.look(true, {now_, kMs, cpu_ns, kMs - cpu_ns});
+      if (i % 10 == 0 && helps) arrangement_.count_help();
       apart += is_apart ? 1 : 0;
     }
     return static_cast<double>(apart) / static_cast<double>(ms);
@@ -39,11 +41,11 @@ class ArrangementTest : public ::testing::Test {
 
 TEST_F(ArrangementTest, LeavesWorkersAloneOnAQuietMachine) {
   EXPECT_EQ(arrangement_.place(), Place::kAnywhere);
-  arrangement_.look(false, now_, kMs, kMs);
+  arrangement_.look(false, {now_, kMs, kMs, 0});
   EXPECT_EQ(arrangement_.place(), Place::kAnywhere);
   run({1, 0.3, 1, 0}, 1000);
   EXPECT_NE(arrangement_.place(), Place::kAnywhere);
-  arrangement_.look(false, now_, kMs, kMs);
+  arrangement_.look(false, {now_, kMs, kMs, 0});
   EXPECT_EQ(arrangement_.place(), Place::kAnywhere);
 }
 
@@ -64,9 +66,19 @@ TEST_F(ArrangementTest, SeesThatNobodyElseIsThere) {
   }
   EXPECT_TRUE(is_unhindered);
   for (int i = 0; i < 5000; ++i) {
-    run({1, 0.35, 0.9, 0}, 1);  // 1.54: beside one program
+    run({0.95, 0.35, 0.9, 0}, 1);  // 1.46: beside one program
     ASSERT_FALSE(arrangement_.is_unhindered());
   }
+}
+
+// Steps that one thread runs alone make less progress, with nobody in their way.
+TEST_F(ArrangementTest, SeesThatNobodyWaits) {
+  bool is_unhindered = false;
+  for (int i = 0; i < 100 && !is_unhindered; ++i) {
+    run({1, 0.2, 0.9, 0}, 1, false);
+    is_unhindered = arrangement_.is_unhindered();
+  }
+  EXPECT_TRUE(is_unhindered);
 }
 
 TEST_F(ArrangementTest, FollowsTheMachine) {
