@@ -4,8 +4,8 @@
 #include "tenon/sdk/role/writer.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
+
+#include "tenon/half.hpp"
 
 #include "dtypes.hpp"
 #include "header.hpp"
@@ -34,18 +34,11 @@ Result<Tensor> dense(tn_ctx* ctx, const Tensor& tensor) {
   return Tensor::copy_of(ctx, dl);
 }
 
-// To the nearest, halfway to even.
-uint16_t bfloat_of(float x) {
-  auto bits = std::bit_cast<uint32_t>(x);
-  if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 Result<Tensor> rounded(tn_ctx* ctx, const Tensor& tensor) {
   DLTensor from = tensor.dl();
   TN_TRY(out, Tensor::zeros(ctx, TN_BF16, shape_of(from)));
   const float* x = data_of<const float>(from);
-  std::transform(x, x + element_count(from), data_of<uint16_t>(out.dl()), bfloat_of);
+  std::transform(x, x + element_count(from), data_of<uint16_t>(out.dl()), bfloat_of_float);
   return out;
 }
 
