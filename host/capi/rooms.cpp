@@ -19,8 +19,8 @@ const Rooms& rooms() {
       .print = print_text,
       .parse = parse_text,
       .diff = diff_lines,
-      .list_components = [](Registry& all,
-                            std::string_view role) { return all.list_components(role); },
+      .list_components = [](Registry& plugins,
+                            std::string_view role) { return plugins.list_components(role); },
       .files = blob_service,
       .crashes = {enter, leave, know_plugin, know_row, know_table, crashes_of, forget,
                   [](const std::filesystem::path& plugin, const std::function<void()>& load) {

@@ -12,11 +12,11 @@ using tenon::host::Registry;
 using tenon::host::Result;
 using tenon::host::Status;
 
-tn_component_ref::tn_component_ref(tn_ctx* owner, const Registry::Found& found, void* self)
-    : Counted(owner), plugin_(&found.plugin->table), component_(found.component), self_(self) {}
+tn_component_ref::tn_component_ref(tn_ctx* made_by, const Registry::Found& found, void* self)
+    : Counted(made_by), plugin_(&found.plugin->table), component_(found.component), self_(self) {}
 
-tn_component_ref::tn_component_ref(tn_ctx* owner, Lent lent, void* self)
-    : Counted(owner), lent_(std::move(lent)), self_(self) {}
+tn_component_ref::tn_component_ref(tn_ctx* made_by, Lent lent, void* self)
+    : Counted(made_by), lent_(std::move(lent)), self_(self) {}
 
 tn_component_ref::~tn_component_ref() {
   if (named_) tenon::host::forget_self(self_);

@@ -33,7 +33,9 @@ TEST(Half, WritesWhatItReads) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const float value = float_of_half(static_cast<uint16_t>(bits));
     same(float_of_half(half_of_float(value)), value, bits);
-    if (!std::isnan(value)) EXPECT_EQ(half_of_float(value), bits);
+    if (!std::isnan(value)) {
+      EXPECT_EQ(half_of_float(value), bits);
+    }
   }
 }
 
@@ -59,7 +61,9 @@ TEST(Bfloat, IsTheUpperHalfOfAFloat) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const float value = float_of_bfloat(static_cast<uint16_t>(bits));
     same(value, std::bit_cast<float>(bits << 16), bits);
-    if (!std::isnan(value)) EXPECT_EQ(bfloat_of_float(value), bits);
+    if (!std::isnan(value)) {
+      EXPECT_EQ(bfloat_of_float(value), bits);
+    }
   }
 }
 

@@ -15,9 +15,6 @@ class SdkParallel : public PluginTest {
  protected:
   static constexpr uint64_t kCount = 100;
 
-  void SetUp() override { before_ = services.parallel; }
-  void TearDown() override { services.parallel = before_; }
-
   // A host that hands out the first `ranges` of ten, and then fails.
   void give_up_after(uint64_t ranges) {
     given_ = ranges;
@@ -32,7 +29,6 @@ class SdkParallel : public PluginTest {
   }
 
   std::vector<int> runs_ = std::vector<int>(kCount, 0);
-  const tn_host_parallel* before_ = nullptr;
   tn_host_parallel failing_{};
   static inline uint64_t given_ = 0;
 };

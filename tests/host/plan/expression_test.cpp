@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "tenon/sdk/number.hpp"
+#undef TN_CHECK  // the host has its own
+#undef TN_TRY
 
 #include "folders.hpp"
 #include "graph/op_table.hpp"
@@ -95,10 +97,11 @@ class Expression : public testing::TestWithParam<Kind> {
     tn_edit* edit = nullptr;
     EXPECT_EQ(text_of(edits.begin(raw, &edit)), "");
     tn_value_id in[3], out = 0;
-    for (uint32_t i = 0; i < row.arity; ++i)
+    for (uint32_t i = 0; i < row.arity; ++i) {
       EXPECT_EQ(text_of(edits.add_input(edit, str(cat("x", i)),
                                         TypeOf(GetParam().dtype, {-1}, {"n"}), &in[i])),
                 "");
+    }
     tn_node_desc desc{};
     desc.struct_size = sizeof desc;
     desc.type = str(type);
@@ -107,7 +110,9 @@ class Expression : public testing::TestWithParam<Kind> {
     desc.n_outputs = 1;
     tn_node_id node = 0;
     std::string refused = text_of(edits.add_node(edit, &desc, &node, &out));
-    if (refused.empty()) EXPECT_EQ(text_of(edits.add_output(edit, str("y"), out)), "");
+    if (refused.empty()) {
+      EXPECT_EQ(text_of(edits.add_output(edit, str("y"), out)), "");
+    }
     if (!refused.empty() || !text_of(edits.commit(edit)).empty()) {
       if (!refused.empty()) edits.rollback(edit);
       return {};
@@ -252,7 +257,9 @@ TEST_P(Expression, IsWhatTheHostSaysForEveryIntrinsic) {
   RecordProperty("run_by_the_backend", ran);
   EXPECT_GE(possible, GetParam().dtype == TN_BOOL ? 8 : 30);
   bool runs_all = std::string_view(GetParam().backend) == "reference" || GetParam().dtype == TN_F32;
-  if (runs_all) EXPECT_EQ(ran, possible) << "the backend left some to another one";
+  if (runs_all) {
+    EXPECT_EQ(ran, possible) << "the backend left some to another one";
+  }
 }
 
 constexpr Kind kKinds[] = {
@@ -268,8 +275,8 @@ constexpr Kind kKinds[] = {
     {"onednn", "u16", TN_U16, 0},      {"onednn", "u32", TN_U32, 0},
     {"onednn", "u64", TN_U64, 0},      {"onednn", "bool", TN_BOOL, 0},
 };
-INSTANTIATE_TEST_SUITE_P(Types, Expression, testing::ValuesIn(kKinds), [](const auto& info) {
-  return cat(info.param.backend, "_", info.param.name);
+INSTANTIATE_TEST_SUITE_P(Types, Expression, testing::ValuesIn(kKinds), [](const auto& one) {
+  return cat(one.param.backend, "_", one.param.name);
 });
 
 }  // namespace
