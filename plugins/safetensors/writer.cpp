@@ -23,17 +23,6 @@ struct Form {  // how tensors are written
   bool rounds = false;  // float32 to bfloat16
 };
 
-Result<Tensor> dense(tn_ctx* ctx, const Tensor& tensor) {
-  DLTensor dl = tensor.dl();
-  if (dl.device.device_type != kDLCPU) return unsupported("expected a tensor in CPU memory");
-  int64_t stride = 1;
-  bool plain = true;
-  for (int32_t i = dl.ndim; i-- > 0; stride *= std::max<int64_t>(dl.shape[i], 1))
-    plain &= !dl.strides || dl.shape[i] == 1 || dl.strides[i] == stride;
-  if (plain) return Tensor(tensor);
-  return Tensor::copy_of(ctx, dl);
-}
-
 Result<Tensor> rounded(tn_ctx* ctx, const Tensor& tensor) {
   DLTensor from = tensor.dl();
   TN_TRY(out, Tensor::zeros(ctx, TN_BF16, shape_of(from)));
@@ -43,7 +32,7 @@ Result<Tensor> rounded(tn_ctx* ctx, const Tensor& tensor) {
 }
 
 Result<Item> item_of(const Form& form, std::string_view name, const Tensor& tensor) {
-  TN_TRY(plain, dense(form.ctx, tensor));
+  TN_TRY(plain, tensor.dense(form.ctx));
   if (form.rounds && dtype_of(plain.dl()) == TN_F32) {
     TN_TRY(shorter, rounded(form.ctx, plain));
     plain = shorter;
