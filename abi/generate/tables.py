@@ -43,22 +43,27 @@ TABLE = ["struct_size", "revision"]
 
 def adopted(abi: Abi) -> str:
     """C++ that host/registry/adopt.cpp includes: every role's table with its functions."""
-    lines = ["// Made by abi/generate from the role headers."]
+    lines = ["// Made by abi/generate from the role headers: needed, serial."]
     roles = tables(abi, "Role")
     for role in roles:
         struct = role.struct
+        functions = [field for field in struct.fields if field.function]
         slots = [
-            f'    TN_SLOT({struct.name}, "{role.id}", {field.name}),'
-            for field in struct.fields
-            if field.function and not field.nullable
+            f'    TN_SLOT({struct.name}, "{role.id}", {field.name}, '
+            f"{_cpp(not field.nullable)}, {_cpp('serial' in field.function.tags)}),"
+            for field in functions
         ]
         if slots:
-            lines += [f"const Slot kNeeded_{struct.name}[] = {{", *slots, "};"]
+            lines += [f"const Slot kSlots_{struct.name}[] = {{", *slots, "};"]
         else:
-            lines += [f"const std::span<const Slot> kNeeded_{struct.name};"]
+            lines += [f"const std::span<const Slot> kSlots_{struct.name};"]
     lines += ["const Role kRoles[] = {"]
     lines += [
-        f'    {{"{role.id}", sizeof({role.struct.name}), kNeeded_{role.struct.name}}},'
+        f'    {{"{role.id}", sizeof({role.struct.name}), kSlots_{role.struct.name}}},'
         for role in roles
     ]
     return "\n".join([*lines, "};", ""])
+
+
+def _cpp(value: bool) -> str:
+    return "true" if value else "false"

@@ -79,7 +79,7 @@ Result<std::string> by_format(tn_ctx* ctx, std::string_view role, std::string_vi
 
 int32_t probe(tn_ctx* ctx, std::string_view id, tn_bytes head, std::string_view path) {
   Result<Made<tn_reader>> reader = Made<tn_reader>::create(ctx, kReader, id, nullptr);
-  if (!reader.ok()) return 0;  // another reader may do; naming this one tells what is wrong
+  if (!reader.ok()) return 0;  // another reader may do; naming this one reports what is wrong
   return (*reader)->probe(reader->self(), head, str(path));
 }
 
@@ -101,7 +101,7 @@ Result<std::string> choose_reader(tn_ctx* ctx, tn_blob* blob, std::string_view p
     }
   }
   if (surest > 0) return best;
-  return named;  // the reader that its name asks for tells what is wrong with the file
+  return named;  // the reader that its name asks for reports what is wrong with the file
 }
 
 Status load(tn_ctx* ctx,

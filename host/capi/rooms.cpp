@@ -2,14 +2,32 @@
 // libtenon has all rooms.
 #include "services/rooms.hpp"
 
+#include "crashes/crash_report.hpp"
+#include "crashes/load_crashes.hpp"
+#include "crashes/whereabouts.hpp"
+#include "files/blob.hpp"
 #include "plan/plan.hpp"
+#include "registry/registry.hpp"
 #include "report/diff.hpp"
 #include "text/text.hpp"
 
 namespace tenon::host {
 
 const Rooms& rooms() {
-  static const Rooms all{eval_service, print_text, parse_text, diff_lines};
+  static const Rooms all{
+      .runtime = eval_service,
+      .print = print_text,
+      .parse = parse_text,
+      .diff = diff_lines,
+      .list_components = [](Registry& plugins,
+                            std::string_view role) { return plugins.list_components(role); },
+      .files = blob_service,
+      .crashes = {enter, leave, know_plugin, know_row, know_table, crashes_of, forget,
+                  [](const std::filesystem::path& plugin, const std::function<void()>& load) {
+                    LoadGuard guard(plugin);
+                    load();
+                  }},
+  };
   return all;
 }
 

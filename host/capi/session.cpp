@@ -7,7 +7,7 @@
 #include "tenon/tenon.h"
 
 #include "capi/capi.hpp"
-#include "registry/crash_report.hpp"
+#include "crashes/crash_report.hpp"
 #include "registry/registry.hpp"
 #include "services/boundary.hpp"
 

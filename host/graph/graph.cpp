@@ -78,16 +78,3 @@ Status write(const tn_sink* sink, std::string_view text) {
 }
 
 }  // namespace tenon::host
-
-tn_graph::tn_graph(tn_ctx* owner, std::shared_ptr<const tenon::host::Tables> state)
-    : ctx(owner), tables(std::move(state)) {
-  ctx->add(tenon::host::Held::kGraph, 1);
-}
-
-tn_graph::~tn_graph() {
-  ctx->add(tenon::host::Held::kGraph, -1);
-}
-
-void tn_graph::release() {
-  if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-}

@@ -16,9 +16,10 @@
 #include "tenon/host/graph.h"
 
 #include "graph/attributes.hpp"
-#include "graph/value_type.hpp"
 #include "services/boundary.hpp"
+#include "services/counted.hpp"
 #include "services/session.hpp"
+#include "types/value_type.hpp"
 #include "values/tensor.hpp"
 
 namespace tenon::host {
@@ -182,15 +183,12 @@ const tn_host_graph* graph_service();
 
 }  // namespace tenon::host
 
-struct tn_graph : tenon::host::Handle<tn_graph> {
-  tn_graph(tn_ctx* owner, std::shared_ptr<const tenon::host::Tables> state);
-  ~tn_graph();
-  void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
-  void release();
+struct tn_graph : tenon::host::Counted<tn_graph, tenon::host::Held::kGraph> {
+  tn_graph(tn_ctx* of, std::shared_ptr<const tenon::host::Tables> state)
+      : Counted(of), ctx(of), tables(std::move(state)) {}
 
   tn_ctx* ctx;
   std::shared_ptr<const tenon::host::Tables> tables;
-  std::atomic<int64_t> refs{1};
   std::atomic<bool> in_edit{false};
   bool live_view = false;  // of an edit that goes on: its tables still change
   bool frozen = false;

@@ -33,13 +33,6 @@ tn_status* clone_graph(const tn_graph* graph, tn_graph** out) {
   });
 }
 
-void retain(tn_graph* graph) {
-  if (graph) graph->retain();
-}
-void release(tn_graph* graph) {
-  if (graph) graph->release();
-}
-
 uint64_t count(const tn_graph* graph, uint32_t which) {
   const Tables& t = *graph->tables;
   const size_t counts[] = {t.inputs.size(),    t.outputs.size(), t.states.size(),
@@ -283,12 +276,13 @@ tn_status* verify_graph(const tn_graph* graph) {
 
 const tn_host_graph* graph_service() {
   static const tn_host_graph table{
-      sizeof table, 1,           create,         clone_graph, retain,    release,     count,
-      value_at,     node_at,     io_name,        find_value,  node_op,   node_name,   node_scope,
-      io_count,     io_at,       attr_count,     attr_name,   attr,      value_type,  value_name,
-      constant,     producer,    consumer_count, consumer_at, is_output, note,        note_count,
-      note_key,     function_at, print,          parse,       diff,      bind_inputs, extract_nodes,
-      verify_graph, context_of};
+      sizeof table, 1,          create,     clone_graph, retain_object, release_object,
+      count,        value_at,   node_at,    io_name,     find_value,    node_op,
+      node_name,    node_scope, io_count,   io_at,       attr_count,    attr_name,
+      attr,         value_type, value_name, constant,    producer,      consumer_count,
+      consumer_at,  is_output,  note,       note_count,  note_key,      function_at,
+      print,        parse,      diff,       bind_inputs, extract_nodes, verify_graph,
+      context_of};
   return &table;
 }
 

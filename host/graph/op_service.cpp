@@ -62,6 +62,29 @@ tn_status* decompose(tn_edit* edit, tn_node_id id) {
   return guarded([&] { return edit->decompose(id); });
 }
 
+template <class Number>
+void evaluate_as(const tn_expr_program& program,
+                 std::span<const void* const> in,
+                 uint64_t n,
+                 void* out) {
+  std::vector<const Number*> arrays;
+  for (const void* array : in)
+    arrays.push_back(static_cast<const Number*>(array));
+  tenon::host::evaluate(program, arrays, std::span(static_cast<Number*>(out), n));
+}
+
+tn_status* evaluate(
+    const tn_expr_program* program, const void* const* in, uint64_t n_in, uint64_t n, void* out) {
+  return guarded([&]() -> Status {
+    std::span inputs(in, n_in);
+    std::string why = why_malformed(*program, inputs);
+    if (!why.empty()) return invalid(cat("evaluate: ", why));
+    bool is_real = program->domain == TN_EXPR_DOMAIN_FLOAT;
+    (is_real ? evaluate_as<double> : evaluate_as<int64_t>)(*program, inputs, n, out);
+    return {};
+  });
+}
+
 const tn_op_columns* columns(const tn_op* op) {
   const OpRow* row = OpRow::of(op);
   return row ? &row->columns_view : nullptr;
@@ -92,7 +115,8 @@ tn_status* layout(const tn_graph* graph,
 }  // namespace
 
 const tn_host_op* op_service() {
-  static const tn_host_op table{sizeof table, 1, find_op, of, count, at, expr, axes, decompose};
+  static const tn_host_op table{sizeof table, 1,    find_op, of,        count,
+                                at,           expr, axes,    decompose, evaluate};
   return &table;
 }
 

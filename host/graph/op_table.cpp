@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "graph/edit.hpp"
-#include "graph/infer_rules.hpp"
+#include "types/infer_rules.hpp"
 #include "values/json_any.hpp"
 
 namespace tenon::host {

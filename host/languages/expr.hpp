@@ -6,7 +6,9 @@
 //
 //   Parsed<Expr> gelu = Expr::parse("0.5*x*(1 + erf(x*0.7071067811865475))");
 //   Parsed<ExprProgram> program = gelu->bind({.present = {true}});
-//   double y = evaluate(program->view(), std::vector<double>{1.0});
+//   const double x[] = {1, 2};
+//   double y[2];
+//   evaluate(program->view(), std::array{&x[0]}, y);
 
 #include <cstdint>
 #include <functional>
@@ -79,9 +81,17 @@ class Expr {
   std::vector<ExprPlace> places_;
 };
 
-// The oracle for one element. Inputs by position; absent ones are not read.
-double evaluate(const tn_expr_program& program, std::span<const double> inputs);
-// Integer domains; UINT reads and gives the bits of uint64.
-int64_t evaluate_integer(const tn_expr_program& program, std::span<const int64_t> inputs);
+// What keeps a program that somebody hands in from being evaluated; empty: nothing.
+std::string why_malformed(const tn_expr_program& program, std::span<const void* const> inputs);
+
+// What a program means, for as many elements as `out` has: the oracle. Inputs by position, each as
+// long as `out`; those that it does not read may be null. Integer domains: UINT reads and gives the
+// bits of uint64.
+void evaluate(const tn_expr_program& program,
+              std::span<const double* const> inputs,
+              std::span<double> out);
+void evaluate(const tn_expr_program& program,
+              std::span<const int64_t* const> inputs,
+              std::span<int64_t> out);
 
 }  // namespace tenon::host

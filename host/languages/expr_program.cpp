@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bound program as canonical text, and its value for one element.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "languages/expr.hpp"
@@ -73,16 +73,35 @@ std::vector<uint32_t> count_uses(const std::vector<tn_expr_node>& nodes) {
   return uses;
 }
 
-template <class Value, class Step>
-Value run(const tn_expr_program& program, std::span<const Value> inputs, Step step) {
-  std::array<Value, 64> few;
-  std::vector<Value> many(program.count > few.size() ? program.count : 0);
-  Value* const values = many.empty() ? few.data() : many.data();
-  for (uint64_t i = 0; i < program.count; ++i) {
-    const tn_expr_node& node = program.nodes[i];
-    values[i] = node.op == TN_EXPR_INPUT ? inputs[node.a] : step(node, values);
+// Node by node over a block of elements, so that an intrinsic is looked up once a block.
+constexpr uint64_t kBlock = 256;
+
+template <class Number, class Constant, class Step>
+void run(const tn_expr_program& program,
+         std::span<const Number* const> inputs,
+         std::span<Number> out,
+         Constant constant,
+         Step step) {
+  const uint64_t block = std::min<uint64_t>(kBlock, out.size());
+  std::vector<Number> values(program.count * block);
+  std::vector<const Number*> of(program.count);
+  for (uint64_t begin = 0; begin < out.size(); begin += block) {
+    const uint64_t n = std::min<uint64_t>(block, out.size() - begin);
+    for (uint64_t i = 0; i < program.count; ++i) {
+      const tn_expr_node& node = program.nodes[i];
+      Number* made = &values[i * block];
+      of[i] = node.op == TN_EXPR_INPUT ? inputs[node.a] + begin : made;
+      if (node.op == TN_EXPR_CONST) std::fill_n(made, n, constant(node.imm));
+      const Intrinsic* row = find_intrinsic(node.op);
+      for (uint64_t k = 0; row && k < n; ++k)
+        made[k] = step(*row, of[node.a][k], of[node.b][k], of[node.c][k]);
+    }
+    std::copy_n(of[program.count - 1], n, out.begin() + static_cast<ptrdiff_t>(begin));
   }
-  return values[program.count - 1];
+}
+
+bool has_domain(const Intrinsic& row, uint32_t domain) {
+  return domain == TN_EXPR_DOMAIN_FLOAT ? row.real != nullptr : row.integer != nullptr;
 }
 
 }  // namespace
@@ -116,27 +135,49 @@ std::string ExprProgram::text() const {
   return lets + printed.back().text;
 }
 
-double evaluate(const tn_expr_program& program, std::span<const double> inputs) {
-  return run(program, inputs, [](const tn_expr_node& node, const double* values) {
-    if (node.op == TN_EXPR_CONST) return node.imm;
+std::string why_malformed(const tn_expr_program& program, std::span<const void* const> inputs) {
+  if (program.count == 0 || !program.nodes) return "expected at least one node";
+  const bool is_real = program.domain == TN_EXPR_DOMAIN_FLOAT;
+  if (program.domain > TN_EXPR_DOMAIN_UINT || (!is_real && (program.bits < 1 || program.bits > 64)))
+    return "expected domain FLOAT, or INT or UINT of 1 to 64 bits";
+  for (uint64_t i = 0; i < program.count; ++i) {
+    const tn_expr_node& node = program.nodes[i];
+    const std::string at = "node " + std::to_string(i) + ": ";
+    if (node.op == TN_EXPR_CONST) continue;
+    if (node.op == TN_EXPR_INPUT) {
+      if (node.a < inputs.size() && inputs[node.a]) continue;
+      return at + "it reads input " + std::to_string(node.a) + ", which is not there";
+    }
     const Intrinsic* row = find_intrinsic(node.op);
-    if (!row || !row->real) return std::numeric_limits<double>::quiet_NaN();
-    return row->real(values[node.a], values[node.b], values[node.c]);
-  });
+    if (!row || !has_domain(*row, program.domain))
+      return at + "no intrinsic " + std::to_string(node.op) + " in its domain";
+    const uint32_t operands[3] = {node.a, node.b, node.c};
+    for (uint32_t k = 0; k < 3; ++k)
+      if (operands[k] >= (k < row->arity ? i : 1)) return at + "expected operands before it";
+  }
+  return {};
 }
 
-int64_t evaluate_integer(const tn_expr_program& program, std::span<const int64_t> inputs) {
+void evaluate(const tn_expr_program& program,
+              std::span<const double* const> inputs,
+              std::span<double> out) {
+  run(
+      program, inputs, out, [](double imm) { return imm; },
+      [](const Intrinsic& row, double a, double b, double c) { return row.real(a, b, c); });
+}
+
+void evaluate(const tn_expr_program& program,
+              std::span<const int64_t* const> inputs,
+              std::span<int64_t> out) {
   const ExprType type{program.domain, program.bits};
-  return run(program, inputs, [type](const tn_expr_node& node, const int64_t* values) -> int64_t {
-    if (node.op == TN_EXPR_CONST)
-      return node.imm < 0 ? static_cast<int64_t>(node.imm)
-                          : static_cast<int64_t>(static_cast<uint64_t>(node.imm));
-    const Intrinsic* row = find_intrinsic(node.op);
-    if (!row || !row->integer) return 0;
-    const auto word = [&](uint32_t at) { return static_cast<uint64_t>(values[at]); };
-    const uint64_t value = row->integer(word(node.a), word(node.b), word(node.c), type);
-    return static_cast<int64_t>(wrap(value, type));
-  });
+  const auto constant = [](double imm) {
+    return imm < 0 ? static_cast<int64_t>(imm) : static_cast<int64_t>(static_cast<uint64_t>(imm));
+  };
+  run(program, inputs, out, constant,
+      [type](const Intrinsic& row, int64_t a, int64_t b, int64_t c) {
+        const auto word = [](int64_t value) { return static_cast<uint64_t>(value); };
+        return static_cast<int64_t>(wrap(row.integer(word(a), word(b), word(c), type), type));
+      });
 }
 
 }  // namespace tenon::host

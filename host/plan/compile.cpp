@@ -5,12 +5,12 @@
 #include "tenon/role/pass.h"
 
 #include "graph/op_table.hpp"
-#include "graph/value_type.hpp"
 #include "plan/arena.hpp"
 #include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
 #include "services/trace.hpp"
+#include "types/value_type.hpp"
 #include "values/tensor_layout.hpp"
 
 namespace tenon::host {

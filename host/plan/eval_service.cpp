@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/edit.hpp"
+#include "languages/option_schema.hpp"
 #include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
 #include "registry/component.hpp"
 #include "services/boundary.hpp"
 #include "services/trace.hpp"
-#include "values/option_schema.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
 
@@ -98,9 +98,9 @@ Status open_backend(
   use->options = std::move(options);
   TN_TRY(component, create_component(ctx, "tenon.backend/1", id, use->options.get()));
   use->component = std::move(component);
-  use->self = use->component->self();
-  TN_TRY(table, use->component->table("tenon.backend/1"));
-  use->table = static_cast<const tn_backend*>(table);
+  TN_TRY(interface, use->component->interface("tenon.backend/1"));
+  use->self = interface.self;
+  use->table = static_cast<const tn_backend*>(interface.table);
   std::string text;
   tn_sink sink = into(&text);
   TN_CHECK(use->called("devices", use->table->devices(use->self, &sink)));
@@ -315,19 +315,9 @@ Status run_plan(tn_plan* plan,
 }
 
 const tn_host_eval* eval_service() {
-  static const tn_host_eval table{sizeof table,
-                                  1,
-                                  compile,
-                                  prepare,
-                                  run,
-                                  state_set,
-                                  state_get,
-                                  describe,
-                                  profile,
-                                  [](tn_plan* plan) { plan->retain(); },
-                                  [](tn_plan* plan) {
-                                    if (plan) plan->release();
-                                  }};
+  static const tn_host_eval table{sizeof table,  1,         compile,  prepare, run,
+                                  state_set,     state_get, describe, profile, retain_object,
+                                  release_object};
   return &table;
 }
 

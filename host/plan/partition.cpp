@@ -11,7 +11,7 @@
 namespace tenon::host {
 namespace {
 
-constexpr int kNobody = -2;
+constexpr int kUnclaimed = -2;
 
 struct Assignment {
   const tn_graph* graph;
@@ -36,7 +36,7 @@ void take(void* self, const tn_node_id* group, uint64_t n) {
   std::vector<size_t> members;
   for (uint64_t i = 0; i < n; ++i) {
     auto found = all.index.find(group[i]);
-    if (found == all.index.end() || all.backend[found->second] != kNobody) return;
+    if (found == all.index.end() || all.backend[found->second] != kUnclaimed) return;
     if (all.is_lost(group[i])) return;
     members.push_back(found->second);
   }
@@ -78,7 +78,7 @@ Result<Assignment> assign(const tn_graph* graph,
     all.nodes.push_back(graph_service()->node_at(graph, i));
     all.index[all.nodes.back()] = i;
   }
-  all.backend.assign(n, kNobody);
+  all.backend.assign(n, kUnclaimed);
   all.refusals.resize(n);
   TN_CHECK(ask_all(all, backends));
   for (size_t i = 0; i < n && !lost.empty(); ++i) {
@@ -108,7 +108,7 @@ Result<Pieces> take_apart(tn_graph* graph, const std::vector<tn_node_id>& nodes)
 
 // The later a backend stands in the plan's list, the less it is wanted; nobody least of all.
 size_t rank_of(int backend) {
-  return backend == kNobody ? SIZE_MAX : static_cast<size_t>(backend);
+  return backend == kUnclaimed ? SIZE_MAX : static_cast<size_t>(backend);
 }
 
 // What a backend refuses whole it may take in pieces: a node is decomposed when all of its pieces
@@ -141,13 +141,13 @@ Result<bool> open_refused(const Assignment& all,
 }
 
 // Nobody's control-flow nodes are the host's; for other nodes that is an error.
-Status settle(Assignment& all,
-              const std::vector<std::unique_ptr<BackendUse>>& backends,
-              std::vector<Fallback>* fallbacks) {
+Status assign_unclaimed(Assignment& all,
+                        const std::vector<std::unique_ptr<BackendUse>>& backends,
+                        std::vector<Fallback>* fallbacks) {
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     tn_node_id node = all.nodes[i];
     const tn_op* row = op_service()->of(all.graph, node);
-    if (all.backend[i] == kNobody && row && row->traits & TN_OP_CONTROL) {
+    if (all.backend[i] == kUnclaimed && row && row->traits & TN_OP_CONTROL) {
       all.backend[i] = kHostBackend;
     }
     std::string why;
@@ -155,7 +155,7 @@ Status settle(Assignment& all,
       if (!why.empty()) why += "; ";
       why += cat(backends[backend]->id, ": ", reason);
     }
-    if (all.backend[i] == kNobody) {
+    if (all.backend[i] == kUnclaimed) {
       return {TN_UNIMPLEMENTED,
               cat("no backend runs node ", all.name(node), " of operator ",
                   op_name(all.graph, node), why.empty() ? "" : ": ", why,
@@ -225,7 +225,7 @@ Result<std::vector<Part>> partition(tn_graph* graph,
     TN_TRY(again, assign(graph, backends, lost));
     all = std::move(again);
   }
-  TN_CHECK(settle(all, backends, fallbacks));
+  TN_CHECK(assign_unclaimed(all, backends, fallbacks));
 
   TN_TRY(depth, depths(all));
   std::map<std::tuple<size_t, int, size_t>, Part> parts;

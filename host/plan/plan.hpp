@@ -92,7 +92,7 @@ struct Fallback {
 // name and the backend: it gets them no more.
 using Lost = std::map<std::pair<std::string, int>, std::string>;
 
-// What forms of a plan that turned out wrong have taught; the next one heeds it.
+// What forms of a plan that turned out wrong have shown; the next one heeds it.
 struct Lessons {
   bool trusts_declared = true;  // sizes that only a declaration says hold
   bool told_outputs = false;    // declared otherwise than they are computed

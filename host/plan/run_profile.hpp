@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What steps of a run tell of their time: rows of tn_host_eval.profile.
+// What steps of a run report of their time: rows of tn_host_eval.profile.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -8,7 +8,7 @@
 
 namespace tenon::host {
 
-// The layers of a part, as its backend tells them; nothing where it tells none.
+// The layers of a part, as its backend reports them; nothing where it reports none.
 Status add_part_profile(BackendUse& use, const Step& step, nlohmann::json& profile);
 
 // The layers of the bodies, those of all iterations as one, and what remains for the node itself.

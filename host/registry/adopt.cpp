@@ -44,18 +44,29 @@ struct Name {
   char text[N];
 };
 
+// What may stand in a table instead of a plugin's function.
 template <class F>
-struct Hole;
+struct Instead;
 template <class R, class... Args>
-struct Hole<R(TN_CALL*)(void*, Args...)> {
-  static constexpr bool kCanTell = std::is_same_v<R, tn_status*>;
+struct Instead<R(TN_CALL*)(void*, Args...)> {
+  static constexpr bool kCanReport = std::is_same_v<R, tn_status*>;
   template <Name role, Name function>
-  static R TN_CALL call(void* self, Args...) {
-    if constexpr (kCanTell) {
+  static R TN_CALL hole(void* self, Args...) {
+    if constexpr (kCanReport) {
       return missing(self, role.text, function.text);
     } else if constexpr (!std::is_void_v<R>) {
       return R{};
     }
+  }
+  // For tables that take turns: self is their Turns.
+  template <size_t offset, bool serial>
+  static R TN_CALL in_turn(void* self, Args... args) {
+    auto& turns = *static_cast<Turns*>(self);
+    std::unique_lock hold(turns.lock, std::defer_lock);
+    if constexpr (serial) hold.lock();
+    R(TN_CALL * function)(void*, Args...);
+    std::memcpy(&function, static_cast<const char*>(turns.table) + offset, sizeof function);
+    return function(turns.self, args...);
   }
 };
 
@@ -63,24 +74,38 @@ using Function = void (*)();
 struct Slot {
   size_t offset;
   std::string_view name;
-  Function stub;
-  bool can_tell;  // that it is missing, when it is called
+  bool needed;  // others stay NULL when they are missing
+  bool serial;
+  bool can_report;  // that it is missing, when it is called
+  Function hole, in_turn;
 };
 struct Role {
   std::string_view id;
   size_t full;
-  std::span<const Slot> required;  // others stay NULL when they are missing
+  std::span<const Slot> slots;
 };
 
-#define TN_SLOT(table, role, function)                                                       \
-  Slot {                                                                                     \
-    offsetof(table, function), #function,                                                    \
-        reinterpret_cast<Function>(&Hole<decltype(table::function)>::call<role, #function>), \
-        Hole<decltype(table::function)>::kCanTell                                            \
+#define TN_SLOT(table, role, function, needed, serial)                                          \
+  Slot {                                                                                        \
+    offsetof(table, function), #function, needed, serial,                                       \
+        Instead<decltype(table::function)>::kCanReport,                                         \
+        reinterpret_cast<Function>(&Instead<decltype(table::function)>::hole<role, #function>), \
+        reinterpret_cast<Function>(                                                             \
+            &Instead<decltype(table::function)>::in_turn<offsetof(table, function), serial>)    \
   }
 
 // kRoles, from the role headers: what is not TN_NULLABLE there is needed.
 #include "roles.inc"
+
+const Role* role_of(std::string_view id) {
+  const Role* found = std::ranges::find(kRoles, id, &Role::id);
+  return found == std::end(kRoles) ? nullptr : found;
+}
+Function function_at(const void* table, const Slot& slot) {
+  Function function = nullptr;
+  std::memcpy(&function, static_cast<const char*>(table) + slot.offset, sizeof function);
+  return function;
+}
 
 }  // namespace
 
@@ -97,43 +122,51 @@ void copy_table(const void* from, uint32_t struct_size, void* into, size_t full)
 
 Result<AdoptedTable> AdoptedTable::make(std::string_view role, const void* table) {
   AdoptedTable adopted;
-  const Role* known = std::find_if(std::begin(kRoles), std::end(kRoles),
-                                   [&](const Role& r) { return r.id == role; });
-  if (known == std::end(kRoles)) {
+  adopted.role_ = role_of(role) ? role_of(role)->id : std::string_view();
+  if (adopted.role_.empty()) {
     adopted.foreign_ = table;
     return adopted;
   }
+  const Role& known = *role_of(role);
   uint32_t struct_size = *static_cast<const uint32_t*>(table);
   TN_CHECK(check_table_size(cat("table ", role), struct_size, 2 * sizeof(uint32_t)));
-  adopted.bytes_ = std::make_unique<uint64_t[]>(known->full / sizeof(uint64_t));
+  adopted.bytes_ = std::make_unique<uint64_t[]>(known.full / sizeof(uint64_t));
   char* bytes = reinterpret_cast<char*>(adopted.bytes_.get());
-  copy_table(table, struct_size, bytes, known->full);
-  *reinterpret_cast<uint32_t*>(bytes) = static_cast<uint32_t>(known->full);
-  for (const Slot& slot : known->required) {
-    Function present = nullptr;
-    std::memcpy(&present, bytes + slot.offset, sizeof present);
-    if (present) continue;
-    if (!slot.can_tell)
+  copy_table(table, struct_size, bytes, known.full);
+  *reinterpret_cast<uint32_t*>(bytes) = static_cast<uint32_t>(known.full);
+  for (const Slot& slot : known.slots) {
+    if (!slot.needed || function_at(bytes, slot)) continue;
+    if (!slot.can_report)
       return Status{TN_FAILED_PRECONDITION,
                     cat("table ", role, ": function ", slot.name, " is NULL, and every component ",
                         "of this role needs it")};
-    std::memcpy(bytes + slot.offset, &slot.stub, sizeof slot.stub);
+    std::memcpy(bytes + slot.offset, &slot.hole, sizeof slot.hole);
     adopted.holes_.push_back(slot.name);
   }
   return adopted;
 }
 
+void AdoptedTable::take_turns(void* self) {
+  const Role* role = role_of(role_);
+  if (!role || std::ranges::none_of(role->slots, &Slot::serial)) return;
+  turns_ = std::make_unique<Turns>();
+  turns_->self = self;
+  turns_->plain = std::move(bytes_);
+  turns_->table = turns_->plain.get();
+  bytes_ = std::make_unique<uint64_t[]>(role->full / sizeof(uint64_t));
+  std::memcpy(bytes_.get(), turns_->table, role->full);
+  for (const Slot& slot : role->slots)
+    if (function_at(turns_->table, slot))
+      std::memcpy(reinterpret_cast<char*>(bytes_.get()) + slot.offset, &slot.in_turn,
+                  sizeof slot.in_turn);
+}
+
 std::vector<std::pair<std::string_view, const void*>> functions_of(std::string_view role,
                                                                    const void* table) {
   std::vector<std::pair<std::string_view, const void*>> out;
-  for (const Role& known : kRoles) {
-    if (known.id != role) continue;
-    for (const Slot& slot : known.required) {
-      const void* function = nullptr;
-      std::memcpy(&function, static_cast<const char*>(table) + slot.offset, sizeof function);
-      out.emplace_back(slot.name, function);
-    }
-  }
+  if (const Role* known = role_of(role))
+    for (const Slot& slot : known->slots)
+      out.emplace_back(slot.name, reinterpret_cast<const void*>(function_at(table, slot)));
   return out;
 }
 

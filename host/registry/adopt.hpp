@@ -6,6 +6,7 @@
 // lets be NULL stay NULL.
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,15 @@ Status check_table_size(std::string_view what, uint32_t struct_size, size_t leas
 template <class T>
 Result<T> adopt_struct(std::string_view what, const T* from, size_t least);
 
+// A component whose [serial] calls take turns. Recursive: one that calls itself does so in its
+// turn.
+struct Turns {
+  std::recursive_mutex lock;
+  void* self;
+  const void* table;
+  std::unique_ptr<uint64_t[]> plain;
+};
+
 // The table of a role, in full size. Ids that the host does not know are handed through as they
 // are: their users agree on the size.
 class AdoptedTable {
@@ -34,13 +44,20 @@ class AdoptedTable {
   const void* get() const { return bytes_ ? bytes_.get() : foreign_; }
   const std::vector<std::string_view>& holes() const { return holes_; }
 
+  // From now on calls of functions that the role's header tags [serial] take turns; what goes into
+  // the table's functions is self(self) then.
+  void take_turns(void* self);
+  void* self(void* plain) const { return turns_ ? turns_.get() : plain; }
+
  private:
+  std::string_view role_;  // empty: a foreign one
   std::unique_ptr<uint64_t[]> bytes_;
+  std::unique_ptr<Turns> turns_;
   const void* foreign_ = nullptr;
   std::vector<std::string_view> holes_;  // names of the functions that are stubs
 };
 
-// The functions of a full-size table that its role requires, by name.
+// The functions of a full-size table by name, those that are NULL too.
 std::vector<std::pair<std::string_view, const void*>> functions_of(std::string_view role,
                                                                    const void* table);
 

@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/component.hpp"
 
-#include "registry/crash_report.hpp"
+#include "languages/option_schema.hpp"
 #include "services/boundary.hpp"
+#include "services/rooms.hpp"
 #include "services/session.hpp"
 #include "services/status_object.hpp"
-#include "values/option_schema.hpp"
 
 using tenon::host::AdoptedTable;
-using tenon::host::Held;
 using tenon::host::Registry;
 using tenon::host::Result;
 using tenon::host::Status;
 
-tn_component_ref::tn_component_ref(tn_ctx* owner, const Registry::Found& found, void* self)
-    : owner_(owner), plugin_(&found.plugin->table), component_(found.component), self_(self) {
-  owner_->add(Held::kComponent, 1);
-}
+tn_component_ref::tn_component_ref(tn_ctx* made_by, const Registry::Found& found, void* self)
+    : Counted(made_by), plugin_(&found.plugin->table), component_(found.component), self_(self) {}
 
-tn_component_ref::tn_component_ref(tn_ctx* owner, Lent lent, void* self)
-    : owner_(owner), lent_(std::move(lent)), self_(self) {
-  owner_->add(Held::kComponent, 1);
-}
+tn_component_ref::tn_component_ref(tn_ctx* made_by, Lent lent, void* self)
+    : Counted(made_by), lent_(std::move(lent)), self_(self) {}
 
 tn_component_ref::~tn_component_ref() {
   if (named_) tenon::host::forget_self(self_);
@@ -30,11 +25,6 @@ tn_component_ref::~tn_component_ref() {
   } else if (lent_.destroy) {
     lent_.destroy(self_);
   }
-  owner_->add(Held::kComponent, -1);
-}
-
-void tn_component_ref::release() noexcept {
-  if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
 const void* tn_component_ref::given_table(std::string_view wanted) const {
@@ -42,12 +32,12 @@ const void* tn_component_ref::given_table(std::string_view wanted) const {
   return wanted == lent_.role ? lent_.table : nullptr;
 }
 
-Result<const void*> tn_component_ref::table(std::string_view wanted) {
+Result<tn_component_ref::Interface> tn_component_ref::interface(std::string_view wanted) {
   std::lock_guard hold(lock_);
   auto known = tables_.find(wanted);
-  if (known != tables_.end()) return known->second.get();
+  if (known != tables_.end()) return Interface{known->second.get(), known->second.self(self_)};
   const void* given = given_table(wanted);
-  if (!given && wanted != role()) return nullptr;
+  if (!given && wanted != role()) return Interface{};
   if (!given) return Status{TN_FAILED_PRECONDITION, "it has no table for its own role", id()};
   Result<AdoptedTable> adopted = AdoptedTable::make(wanted, given);
   if (!adopted.ok())
@@ -56,9 +46,10 @@ Result<const void*> tn_component_ref::table(std::string_view wanted) {
     tenon::host::name_self(self_, id());
     named_ = true;
   }
-  const void* kept = tables_.emplace(wanted, std::move(*adopted)).first->second.get();
-  tenon::host::know_table(wanted, id(), kept);
-  return kept;
+  tenon::host::rooms().crashes.know_table(wanted, id(), adopted->get());
+  if (component_ && !(component_->flags & TN_COMP_REENTRANT)) adopted->take_turns(self_);
+  const AdoptedTable& kept = tables_.emplace(wanted, std::move(*adopted)).first->second;
+  return Interface{kept.get(), kept.self(self_)};
 }
 
 namespace tenon::host {
@@ -70,14 +61,13 @@ tn_status* create(
 }
 
 const void* get_interface(tn_component_ref* component, tn_str id, void** out_self) {
-  const void* found = nullptr;
-  *out_self = nullptr;
+  tn_component_ref::Interface found{};
   quietly([&] {
-    Result<const void*> table = component->table(view(id));
-    if (table.ok()) found = *table;
+    Result<tn_component_ref::Interface> interface = component->interface(view(id));
+    if (interface.ok()) found = *interface;
   });
-  if (found) *out_self = component->self();
-  return found;
+  *out_self = found.self;
+  return found.table;
 }
 
 tn_str id_of(const tn_component_ref* component) {
@@ -86,16 +76,14 @@ tn_str id_of(const tn_component_ref* component) {
 tn_str role_of(const tn_component_ref* component) {
   return str(component->role());
 }
-void retain(tn_component_ref* component) {
-  component->retain();
-}
-void release(tn_component_ref* component) {
-  if (component) component->release();
+uint32_t flags_of(const tn_component_ref* component) {
+  return component->flags();
 }
 
 tn_status* list(tn_ctx* ctx, tn_str role, const tn_sink* sink) {
-  return guarded([&] {
-    std::string json = ctx->session->registry->list_components(view(role));
+  return guarded([&]() -> Status {
+    if (!rooms().list_components) return {TN_UNIMPLEMENTED, "built without lists of components"};
+    std::string json = rooms().list_components(*ctx->session->registry, view(role));
     return Status(sink->write(sink->ctx, json.data(), json.size()));
   });
 }
@@ -119,9 +107,8 @@ tn_status* lend(tn_ctx* ctx,
       return Status{TN_INVALID_ARGUMENT, "expected a role, an id and the role's table"};
     tn_component_ref::Lent lent{std::string(view(role)), std::string(view(id)), table, nullptr};
     auto made = Ref<tn_component_ref>::take(new tn_component_ref(ctx, std::move(lent), self));
-    TN_TRY(adopted, made->table(view(role)));  // a broken table is refused now, not when it is used
-    static_cast<void>(adopted);
-    made->destroy_with(destroy);  // after a failure self stays the caller's
+    TN_CHECK(made->interface(view(role)).status());  // a broken table is refused now, not in use
+    made->destroy_with(destroy);                     // after a failure self stays the caller's
     return made;
   });
 }
@@ -157,8 +144,9 @@ Result<Ref<tn_component_ref>> create_component(tn_ctx* owner,
 }
 
 const tn_host_component* component_service() {
-  static const tn_host_component table{sizeof table, 1,       create, get_interface, id_of, role_of,
-                                       retain,       release, list,   for_file,      lend};
+  static const tn_host_component table{sizeof table, 1,        create,        get_interface,
+                                       id_of,        role_of,  retain_object, release_object,
+                                       list,         for_file, lend,          flags_of};
   return &table;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Components by role and by file, from descriptions alone.
+// Components of a role, and for a file, from descriptions alone.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -13,14 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json schema_of(const ComponentText& text) {
-  Json schema = Json::parse(text.schema, nullptr, false);
-  return schema.is_discarded() ? Json() : schema;
-}
-
 std::vector<std::string> extensions_of(const ComponentText& text) {
   std::vector<std::string> found;
-  Json schema = schema_of(text);
+  Json schema = Json::parse(text.schema, nullptr, false);
   if (!schema.is_object() || !schema.contains("extensions")) return found;
   for (const Json& extension : schema["extensions"])
     if (extension.is_string()) found.push_back(extension.get<std::string>());
@@ -35,14 +30,6 @@ bool ends_with_any_case(std::string_view text, std::string_view end) {
   return text.size() >= end.size() &&
          std::equal(end.begin(), end.end(), text.end() - static_cast<std::ptrdiff_t>(end.size()),
                     same);
-}
-
-Json component_json(const ComponentText& t) {
-  return {{"role", t.role}, {"id", t.id}, {"version", t.version}, {"summary", t.summary}};
-}
-
-std::string text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -88,23 +75,6 @@ Result<std::string> Registry::for_file(std::string_view role, std::string_view p
   return not_found(cat(path, ": no ", role.substr(begin, end - begin),
                        " is for such a file; expected a name with ",
                        known.empty() ? "(no plugin was found)" : known));
-}
-
-std::string Registry::list_components(std::string_view role) {
-  std::lock_guard hold(lock_);
-  scan();
-  warn_of_quarantine(role);
-  Json all = Json::array();
-  for (const Candidate& c : candidates_) {
-    for (const ComponentText& t : c.text.components) {
-      if (!usable(c) || (!role.empty() && t.role != role)) continue;
-      Json one = component_json(t);
-      one["plugin"] = c.text.id;
-      one["schema"] = schema_of(t);
-      all.push_back(std::move(one));
-    }
-  }
-  return text(all);
 }
 
 std::string Registry::why_not(const Candidate& c) {

@@ -5,7 +5,6 @@
 #include <cstddef>
 
 #include "graph/op_table.hpp"
-#include "registry/crash_report.hpp"
 #include "services/log.hpp"
 #include "services/trace.hpp"
 
@@ -44,7 +43,7 @@ Registry::Candidate& Registry::add(const fs::path& file, size_t place) {
   c.text = std::move(*text);
   for (const Candidate& other : candidates_)
     if (&other != &c && usable(other) && other.text.id == c.text.id) c.shadowed_by = other.file;
-  c.crashes = LoadCrashes::of(file);
+  c.crashes = rooms().crashes.crashes_of(file);
   c.is_quarantined = c.crashes.is_quarantined();
   if (c.is_quarantined)
     c.refused = cat("quarantined: loading it crashed the process ", c.crashes.signals.size(),
@@ -113,16 +112,15 @@ Status Registry::load(Candidate& c) {
     return {TN_FAILED_PRECONDITION, cat(what, ": it is being loaded; does it need itself?")};
   c.loading = true;
   Status failed;
-  {
-    LoadGuard guard(c.file);
-    know_plugin(c.file, c.text.id);
+  rooms().crashes.guard(c.file, [&] {
+    rooms().crashes.know_plugin(c.file, c.text.id);
     Span here(*session_->trace, "load of plugin", c.text.id);
     auto plugin = std::make_unique<Plugin>(session_, c.text.id);
     plugin->file = c.file;
     failed = load_plugin(*plugin, c.text);
     (failed.ok() ? c.plugin : c.failed) = std::move(plugin);
-  }
-  c.crashes.forget();  // it did not crash this time
+  });
+  rooms().crashes.forget(c.crashes);  // it did not crash this time
   c.loading = false;
   if (failed.ok()) failed = add_rows(c);
   if (failed.ok()) return {};
@@ -169,7 +167,7 @@ Status Registry::add_rows_of(Candidate& c, const tn_component& component) {
   }
   TN_CHECK(session_->ops->add(rows, &c.plugin->ctx, self));  // which copies them
   for (const tn_op& row : rows)
-    know_row(row);
+    rooms().crashes.know_row(row);
   return {};
 }
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "registry/adopt.hpp"
-#include "registry/crashes.hpp"
 #include "registry/description.hpp"
 #include "registry/loader.hpp"
 #include "registry/places.hpp"
+#include "services/rooms.hpp"
 #include "services/status.hpp"
 
 namespace tenon::host {

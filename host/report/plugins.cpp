@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the registry tells of plugins: lists for people and programs, from descriptions alone.
+// Lists of plugins and components for people and programs, from descriptions alone.
 #include <array>
 
 #include <nlohmann/json.hpp>
@@ -30,6 +30,24 @@ std::string text(const Json& json) {
 }
 
 }  // namespace
+
+std::string Registry::list_components(std::string_view role) {
+  std::lock_guard hold(lock_);
+  scan();
+  warn_of_quarantine(role);
+  Json all = Json::array();
+  for (const Candidate& c : candidates_) {
+    for (const ComponentText& t : c.text.components) {
+      if (!usable(c) || (!role.empty() && t.role != role)) continue;
+      Json one = component_json(t);
+      one["plugin"] = c.text.id;
+      Json schema = Json::parse(t.schema, nullptr, false);
+      one["schema"] = schema.is_discarded() ? Json() : std::move(schema);
+      all.push_back(std::move(one));
+    }
+  }
+  return text(all);
+}
 
 std::string Registry::list_plugins() {
   std::lock_guard hold(lock_);

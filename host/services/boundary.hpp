@@ -33,7 +33,7 @@ tn_status* guarded_out(T** out, Body&& body) noexcept {
   });
 }
 
-// Runs a function without a way to tell of a failure, as a log line.
+// Runs a function that cannot return a failure, as a log line.
 template <class Body>
 void quietly(Body&& body) noexcept {
   try {

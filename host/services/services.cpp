@@ -8,7 +8,6 @@
 #include "graph/op_table.hpp"
 #include "guards.hpp"
 #include "registry/component.hpp"
-#include "services/blob.hpp"
 #include "services/log.hpp"
 #include "services/parallel.hpp"
 #include "services/rooms.hpp"
@@ -36,7 +35,7 @@ struct Row {
 const void* find_service(std::string_view id) {
   // clang-format off
   static const Row rows[] = {
-      {"tenon.host.blob/1", blob_service()},
+      {"tenon.host.blob/1", rooms().files ? rooms().files() : nullptr},
       {"tenon.host.cancel/1", cancel_service()},
       {"tenon.host.component/1", component_service()},
       {"tenon.host.eval/1", rooms().runtime ? rooms().runtime() : nullptr},

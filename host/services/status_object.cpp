@@ -109,8 +109,8 @@ tn_str whole_text(const tn_status* status) noexcept {
   try {
     std::string now = status_text(status);
     std::lock_guard hold(lock);
-    for (const std::string& told : status->texts)
-      if (told == now) return str(told);
+    for (const std::string& known : status->texts)
+      if (known == now) return str(known);
     return str(status->texts.emplace_back(std::move(now)));
   } catch (const std::bad_alloc&) {
     return str(status->message);

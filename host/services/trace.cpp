@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "services/boundary.hpp"
+#include "services/rooms.hpp"
 #include "services/session.hpp"
-#include "services/whereabouts.hpp"
 
 namespace tenon::host {
 namespace {
@@ -119,12 +119,12 @@ std::string TraceHub::stop() {
 }
 
 Span::Span(TraceHub& hub, std::string_view category, std::string_view name) noexcept : hub_(hub) {
-  enter(category, name);
+  rooms().crashes.enter(category, name);
   quietly([&] { hub_.begin(category, name); });
 }
 
 Span::~Span() {
-  leave();
+  rooms().crashes.leave();
   quietly([&] { hub_.end(); });
 }
 
@@ -137,11 +137,11 @@ int32_t enabled(tn_ctx* ctx) {
   return hub(ctx).enabled();
 }
 void begin(tn_ctx* ctx, tn_str category, tn_str name) {
-  enter(view(category), view(name));
+  rooms().crashes.enter(view(category), view(name));
   quietly([&] { hub(ctx).begin(view(category), view(name)); });
 }
 void end(tn_ctx* ctx) {
-  leave();
+  rooms().crashes.leave();
   quietly([&] { hub(ctx).end(); });
 }
 void counter(tn_ctx* ctx, tn_str name, double value) {

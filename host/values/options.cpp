@@ -7,18 +7,6 @@
 
 using namespace tenon::host;
 
-tn_options::tn_options(tn_ctx* made_by) : owner(made_by) {
-  owner->add(Held::kOptions, 1);
-}
-
-tn_options::~tn_options() {
-  owner->add(Held::kOptions, -1);
-}
-
-void tn_options::release() noexcept {
-  if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-}
-
 void tn_options::set(std::string_view key, Any value) {
   for (auto& [known, held] : entries) {
     if (known != key) continue;
@@ -58,7 +46,7 @@ tn_status* create(tn_ctx* ctx, tn_options** out) {
 
 tn_status* set(tn_options* options, tn_str key, tn_any value) {
   return guarded([&]() -> Status {
-    if (!options || key.len == 0) return invalid("options: expected an object and a key");
+    if (key.len == 0) return invalid("options: expected a key");
     Result<Any> copied = Any::copy_of(value);
     if (!copied.ok())
       return Status(TN_INVALID_ARGUMENT, cat("option ", view(key)), "host", copied.status());
@@ -68,36 +56,26 @@ tn_status* set(tn_options* options, tn_str key, tn_any value) {
 }
 
 tn_status* parse(tn_options* options, tn_str json) {
-  return guarded([&]() -> Status {
-    if (!options) return invalid("options: expected an object, got NULL");
-    return parse_options(options, view(json));
-  });
+  return guarded([&] { return parse_options(options, view(json)); });
 }
 
 tn_status* get(const tn_options* options, tn_str key, tn_any* out) {
-  const Any* value = options ? options->find(view(key)) : nullptr;
+  const Any* value = options->find(view(key));
   *out = value ? value->get() : tn_any{};
   return nullptr;
 }
 
 uint64_t count(const tn_options* options) {
-  return options ? options->entries.size() : 0;
+  return options->entries.size();
 }
 tn_str key_at(const tn_options* options, uint64_t i) {
   return i < count(options) ? str(options->entries[i].first) : tn_str{};
 }
-void retain(tn_options* options) {
-  if (options) options->retain();
-}
-void release(tn_options* options) {
-  if (options) options->release();
-}
-
 }  // namespace
 
 const tn_host_options* options_service() {
-  static const tn_host_options table{sizeof table, 1,     create, set,    parse,
-                                     get,          count, key_at, retain, release};
+  static const tn_host_options table{sizeof table, 1,     create, set,           parse,
+                                     get,          count, key_at, retain_object, release_object};
   return &table;
 }
 

@@ -3,7 +3,6 @@
 // Named values for a component, in the order in which they were first set. Filled by one thread,
 // then only read.
 
-#include <atomic>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,26 +10,16 @@
 
 #include "tenon/host/options.h"
 
-#include "services/handle.hpp"
+#include "services/counted.hpp"
 #include "services/ref.hpp"
 #include "values/any.hpp"
 
-struct tn_options : tenon::host::Handle<tn_options> {
-  explicit tn_options(tn_ctx* owner);
-  tn_options(const tn_options&) = delete;
-  tn_options& operator=(const tn_options&) = delete;
-
-  void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
-  void release() noexcept;
+struct tn_options : tenon::host::Counted<tn_options, tenon::host::Held::kOptions> {
+  using Counted::Counted;
   void set(std::string_view key, tenon::host::Any value);
   const tenon::host::Any* find(std::string_view key) const;  // NULL when absent
 
-  tn_ctx* owner;
-  std::atomic<uint64_t> refs{1};
   std::vector<std::pair<std::string, tenon::host::Any>> entries;
-
- private:
-  ~tn_options();
 };
 
 namespace tenon::host {

@@ -6,26 +6,13 @@
 #include <memory>
 #include <new>
 
-#include "services/blob.hpp"
 #include "services/boundary.hpp"
+#include "services/rooms.hpp"
 #include "services/session.hpp"
 #include "values/large_pages.hpp"
 #include "values/tensor_layout.hpp"
 
 using namespace tenon::host;
-
-tn_tensor::tn_tensor(tn_ctx* made_by) : owner(made_by) {
-  owner->add(Held::kTensor, 1);
-}
-
-tn_tensor::~tn_tensor() {
-  if (drop) drop(this);
-  owner->add(Held::kTensor, -1);
-}
-
-void tn_tensor::release() noexcept {
-  if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-}
 
 namespace tenon::host {
 namespace {
@@ -54,7 +41,7 @@ void drop_managed(tn_tensor* tensor) noexcept {
 }
 
 void drop_window(tn_tensor* tensor) noexcept {
-  static_cast<tn_blob*>(tensor->backing)->release();
+  rooms().files()->release(static_cast<tn_blob*>(tensor->backing));
 }
 
 // Memory that is not zeroed yet.
@@ -124,13 +111,14 @@ Result<Ref<tn_tensor>> import_tensor(tn_ctx* owner, DLManagedTensorVersioned* ma
 Result<Ref<tn_tensor>> map_tensor(
     tn_ctx* owner, tn_blob* blob, uint64_t offset, uint32_t dtype, std::span<const int64_t> dims) {
   TN_TRY(bytes, dense_bytes(dtype, dims));
-  TN_TRY(data, blob->window(offset, bytes));
+  const void* data = nullptr;
+  TN_CHECK(Status(rooms().files()->map(blob, offset, bytes, &data)));
   auto tensor = Ref<tn_tensor>::take(new tn_tensor(owner));
   set_layout(*tensor.get(), dtype, dims);
   tensor->bytes = bytes;
   tensor->read_only = true;
   tensor->dl.data = const_cast<void*>(data);  // DLPack has no const; the read-only flag says it
-  blob->retain();
+  rooms().files()->retain(blob);
   tensor->backing = blob;
   tensor->drop = drop_window;
   return tensor;
@@ -152,32 +140,20 @@ Result<DLManagedTensorVersioned*> export_tensor(tn_tensor* tensor) {
 
 namespace {
 
-Status need(const void* pointer, std::string_view what) {
-  return pointer ? Status() : invalid(cat("tensor: expected ", what, ", got NULL"));
-}
-
 tn_status* view(const tn_tensor* tensor, DLTensor* out) {
-  return guarded([&]() -> Status {
-    *out = {};
-    TN_CHECK(need(tensor, "a tensor"));
-    *out = tensor->dl;
-    return {};
-  });
+  *out = tensor->dl;
+  return nullptr;
 }
 
 tn_status* alloc(tn_ctx* ctx, const DLTensor* proto, tn_tensor** out) {
   return guarded_out(out, [&]() -> Result<Ref<tn_tensor>> {
-    TN_CHECK(need(proto, "a type and a shape"));
     TN_CHECK(check_rank(*proto));
     return alloc_tensor(ctx, dtype_of(proto->dtype), dims_of(*proto));
   });
 }
 
 tn_status* copy(tn_ctx* ctx, const DLTensor* src, tn_tensor** out) {
-  return guarded_out(out, [&]() -> Result<Ref<tn_tensor>> {
-    TN_CHECK(need(src, "a source"));
-    return copy_tensor(ctx, *src);
-  });
+  return guarded_out(out, [&] { return copy_tensor(ctx, *src); });
 }
 
 tn_status* from_dlpack(tn_ctx* ctx, DLManagedTensorVersioned* managed, tn_tensor** out) {
@@ -187,7 +163,6 @@ tn_status* from_dlpack(tn_ctx* ctx, DLManagedTensorVersioned* managed, tn_tensor
 tn_status* to_dlpack(tn_tensor* tensor, DLManagedTensorVersioned** out) {
   *out = nullptr;
   return guarded([&]() -> Status {
-    TN_CHECK(need(tensor, "a tensor"));
     TN_TRY(made, export_tensor(tensor));
     *out = made;
     return {};
@@ -197,28 +172,20 @@ tn_status* to_dlpack(tn_tensor* tensor, DLManagedTensorVersioned** out) {
 tn_status* from_blob(
     tn_ctx* ctx, tn_blob* blob, uint64_t offset, const DLTensor* proto, tn_tensor** out) {
   return guarded_out(out, [&]() -> Result<Ref<tn_tensor>> {
-    TN_CHECK(need(blob, "a blob"));
-    TN_CHECK(need(proto, "a type and a shape"));
     TN_CHECK(check_rank(*proto));
     return map_tensor(ctx, blob, offset, dtype_of(proto->dtype), dims_of(*proto));
   });
 }
 
 uint64_t bytes(const tn_tensor* tensor) {
-  return tensor ? tensor->bytes : 0;
+  return tensor->bytes;
 }
-void retain(tn_tensor* tensor) {
-  if (tensor) tensor->retain();
-}
-void release(tn_tensor* tensor) {
-  if (tensor) tensor->release();
-}
-
 }  // namespace
 
 const tn_host_tensor* tensor_service() {
-  static const tn_host_tensor table{sizeof table, 1,         view,  alloc,  copy,   from_dlpack,
-                                    to_dlpack,    from_blob, bytes, retain, release};
+  static const tn_host_tensor table{sizeof table,  1,         view,      alloc, copy,
+                                    from_dlpack,   to_dlpack, from_blob, bytes, retain_object,
+                                    release_object};
   return &table;
 }
 

@@ -4,31 +4,26 @@
 // them. The memory is the host's own, a managed DLPack tensor that was taken over, or a window of a
 // mapped file. A tensor's layout never changes after it was made, so any thread may read it.
 
-#include <atomic>
 #include <span>
 #include <vector>
 
 #include "tenon/host/tensor.h"
 
-#include "services/handle.hpp"
+#include "services/counted.hpp"
 #include "services/ref.hpp"
 #include "services/status.hpp"
 #include "values/dtype.hpp"
 
-struct tn_tensor : tenon::host::Handle<tn_tensor> {
-  explicit tn_tensor(tn_ctx* owner);
-  tn_tensor(const tn_tensor&) = delete;
-  tn_tensor& operator=(const tn_tensor&) = delete;
-
-  void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
-  void release() noexcept;
+struct tn_tensor : tenon::host::Counted<tn_tensor, tenon::host::Held::kTensor> {
+  using Counted::Counted;
+  ~tn_tensor() {
+    if (drop) drop(this);
+  }
   uint32_t dtype() const { return tenon::host::dtype_of(dl.dtype); }
   std::span<const int64_t> shape() const { return {dl.shape, static_cast<size_t>(dl.ndim)}; }
   // The first element.
   const char* data() const { return static_cast<const char*>(dl.data) + dl.byte_offset; }
 
-  tn_ctx* owner;
-  std::atomic<uint64_t> refs{1};
   DLTensor dl{};       // shape and strides point into `layout`
   uint64_t bytes = 0;  // of the elements, dense
   bool dense = true;
@@ -36,9 +31,6 @@ struct tn_tensor : tenon::host::Handle<tn_tensor> {
   std::vector<int64_t> layout;  // sizes, then strides
   void* backing = nullptr;      // what drop() gives back
   void (*drop)(tn_tensor*) noexcept = nullptr;
-
- private:
-  ~tn_tensor();
 };
 
 namespace tenon::host {

@@ -6,27 +6,12 @@
 namespace tenon::augment {
 namespace {
 
-// One number for all channels, or one for each.
-Result<std::vector<double>> per_channel(const Options& options,
-                                        std::string_view key,
-                                        int64_t channels,
-                                        double fallback) {
-  std::vector<double> out = floats_of(options.get(key));
-  if (out.empty())
-    for (int64_t value : ints_of(options.get(key)))
-      out.push_back(static_cast<double>(value));
-  if (out.empty()) out.push_back(fallback);
-  if (out.size() == 1) out.resize(static_cast<size_t>(channels), out[0]);
-  if (out.size() == static_cast<size_t>(channels)) return out;
-  return invalid(cat("option ", key, ": expected 1 or ", channels, " numbers, got ", out.size()));
-}
-
 class Normalize {
  public:
   static Result<Normalize> create(const Options& options, const Field& given) {
     TN_TRY(image, numbers_of(given));
-    TN_TRY(mean, per_channel(options, "mean", image.channels, 0));
-    TN_TRY(deviation, per_channel(options, "std", image.channels, 1));
+    TN_TRY(mean, options.for_each_of("mean", image.channels, 0));
+    TN_TRY(deviation, options.for_each_of("std", image.channels, 1));
     for (double value : deviation)
       if (!(value > 0)) return invalid(cat("option std: expected numbers above 0, got ", value));
     double scale = options.number("scale", image.whole ? 1.0 / 255 : 1);

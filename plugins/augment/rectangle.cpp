@@ -26,9 +26,6 @@ Result<std::array<double, 2>> range_option(const Options& options,
                                            std::array<double, 2> fallback,
                                            std::array<double, 2> bounds) {
   std::vector<double> given = floats_of(options.get(key));
-  if (given.empty())
-    for (int64_t value : ints_of(options.get(key)))
-      given.push_back(static_cast<double>(value));
   if (given.empty()) return fallback;
   if (given.size() == 2 && given[0] <= given[1] && given[0] >= bounds[0] && given[1] <= bounds[1])
     return std::array{given[0], given[1]};

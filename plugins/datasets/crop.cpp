@@ -18,22 +18,6 @@ Result<std::vector<int64_t>> sides(const Options& options, std::string_view key)
   return out;
 }
 
-// One number for all channels, or one for each.
-Result<std::vector<double>> per_channel(const Options& options,
-                                        std::string_view key,
-                                        int64_t channels,
-                                        double fallback) {
-  std::vector<double> out = floats_of(options.get(key));
-  if (out.empty())
-    for (int64_t value : ints_of(options.get(key)))
-      out.push_back(static_cast<double>(value));
-  if (out.empty()) out.push_back(fallback);
-  if (out.size() == 1) out.resize(static_cast<size_t>(channels), out[0]);
-  if (out.size() != static_cast<size_t>(channels))
-    return invalid(cat("option ", key, ": expected 1 or ", channels, " numbers, got ", out.size()));
-  return out;
-}
-
 }  // namespace
 
 Result<Preparation> Preparation::from(const Options& options) {
@@ -46,8 +30,8 @@ Result<Preparation> Preparation::from(const Options& options) {
   out.bgr = options.text("color") == "bgr";
   out.channels = options.text("color") == "gray" ? 1 : 3;
   out.scale = options.number("scale", out.scale);
-  TN_TRY(mean, per_channel(options, "mean", out.channels, 0));
-  TN_TRY(deviation, per_channel(options, "std", out.channels, 1));
+  TN_TRY(mean, options.for_each_of("mean", out.channels, 0));
+  TN_TRY(deviation, options.for_each_of("std", out.channels, 1));
   for (double value : deviation)
     if (!(value > 0)) return invalid("option std: expected numbers above 0");
   out.mean = mean;

@@ -106,7 +106,7 @@ Status Exporter::attribute(Node from,
     case TN_ANY_TENSOR: {
       attr.set_type(AttributeProto::TENSOR);
       auto* raw = static_cast<tn_tensor*>(const_cast<void*>(any.v.p));
-      TN_TRY(plain, dense(Tensor::share(raw)));
+      TN_TRY(plain, Tensor::share(raw).dense(services.graph->context(from.graph)));
       TN_CHECK(write_header(plain, "", *attr.mutable_t()));
       attr.mutable_t()->set_raw_data(plain.data<char>(), services.tensor->bytes(plain.get()));
       return {};

@@ -108,7 +108,7 @@ Status Exporter::constants(Graph from,
     const std::string& name = names.of(value);
     const std::string* outer = names.offered(tensor.get());
     if (outer && *outer == name) continue;
-    TN_TRY(plain, dense(tensor));
+    TN_TRY(plain, tensor.dense(services.graph->context(from.raw)));
     if (into) {
       Weight& weight = into->emplace_back();
       TN_CHECK(write_header(plain, name, weight.header));

@@ -41,8 +41,6 @@ class Exporter {
   void notes(Graph from);
 };
 
-// Dense and in CPU memory: the same tensor where it is that already.
-Result<Tensor> dense(const Tensor& tensor);
 Status write_header(const Tensor& tensor, std::string_view name, onnx::TensorProto& to);
 Status write_type(const Type& type, onnx::TypeProto& to);
 

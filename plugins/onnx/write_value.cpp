@@ -5,17 +5,6 @@
 
 namespace tenon::onnx_plugin {
 
-Result<Tensor> dense(const Tensor& tensor) {
-  DLTensor dl = tensor.dl();
-  if (dl.device.device_type != kDLCPU) return unsupported("expected a tensor in CPU memory");
-  int64_t stride = 1;
-  bool plain = true;
-  for (int32_t i = dl.ndim; i-- > 0; stride *= std::max<int64_t>(dl.shape[i], 1))
-    plain &= !dl.strides || dl.shape[i] == 1 || dl.strides[i] == stride;
-  if (plain) return Tensor(tensor);
-  return Tensor::copy_of(nullptr, dl);
-}
-
 Status write_header(const Tensor& tensor, std::string_view name, onnx::TensorProto& to) {
   DLTensor dl = tensor.dl();
   int32_t type = onnx_of_dtype(dtype_of(dl));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From an element type at run time to a C++ type: dispatch<kNumeric>(dtype, [&]<class T>() {...}).
-// bf16 and f16 are Half<kind>: stored in two bytes, computed as float.
+// Bf16 and F16 are stored in two bytes and computed as float.
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
 
+#include "tenon/half.hpp"
 #include "tenon/sdk/tensor.hpp"
 
 namespace tenon::ops {
@@ -17,17 +17,11 @@ struct Bf16 {
   Bf16() = default;
   template <class T>
     requires std::is_arithmetic_v<T>
-  explicit Bf16(T value) {
-    uint32_t raw = std::bit_cast<uint32_t>(static_cast<float>(value));
-    bool nan = (raw & 0x7fffffffu) > 0x7f800000u;
-    // Round to nearest, ties to even; a NaN stays one.
-    bits = nan ? static_cast<uint16_t>(raw >> 16 | 0x40u)
-               : static_cast<uint16_t>((raw + 0x7fffu + (raw >> 16 & 1u)) >> 16);
-  }
+  explicit Bf16(T value) : bits(bfloat_of_float(static_cast<float>(value))) {}
   template <class T>
     requires std::is_arithmetic_v<T>
   explicit operator T() const {
-    return static_cast<T>(std::bit_cast<float>(uint32_t{bits} << 16));
+    return static_cast<T>(float_of_bfloat(bits));
   }
 };
 

@@ -14,9 +14,8 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 int64_t columns_of(Node node) {
-  int64_t most = -1;
-  for (int64_t column : node.attr_ints("ngram_indexes"))
-    most = std::max(most, column);
+  const Ints columns = node.attr_ints("ngram_indexes");
+  const int64_t most = columns.empty() ? -1 : std::max<int64_t>(-1, std::ranges::max(columns));
   return most == INT64_MAX ? most : most + 1;
 }
 

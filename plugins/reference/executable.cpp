@@ -337,11 +337,11 @@ struct Executable::Run {
     for (size_t i : pieces->in)
       given.push_back(in[i]);
     Renamed renamed{&here, &pieces->out};
-    tn_outputs outputs{&renamed, Renamed::get};
+    tn_outputs to{&renamed, Renamed::get};
     tn_exec exec{};
     exec.struct_size = sizeof exec;
     exec.cancel = cancel;
-    return pieces->exe->run(given.data(), given.size(), &outputs, &exec);
+    return pieces->exe->run(given.data(), given.size(), &to, &exec);
   }
 };
 

@@ -44,7 +44,7 @@ class Executable {
     OwnedGraph open = {};
     std::vector<int> open_in = {};  // by input of `open`: the value
   };
-  // What inference says of a value; a kernel that makes something else is told by name.
+  // What inference says of a value; a kernel that makes something else is an error that names it.
   struct Expected {
     uint32_t dtype;
     bool has_rank;

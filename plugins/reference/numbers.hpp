@@ -2,21 +2,10 @@
 #pragma once
 // Reading and writing single elements of any type as double or as 64-bit integers.
 
-#include <bit>
-#include <cmath>
-
+#include "tenon/half.hpp"
 #include "tenon/sdk/tensor.hpp"
 
 namespace tenon::reference {
-
-inline float bf16_to_float(uint16_t bits) {
-  return std::bit_cast<float>(uint32_t{bits} << 16);
-}
-inline uint16_t float_to_bf16(float value) {
-  uint32_t raw = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return static_cast<uint16_t>(raw >> 16 | 0x40u);
-  return static_cast<uint16_t>((raw + 0x7fffu + (raw >> 16 & 1u)) >> 16);
-}
 
 // Number is double or int64_t.
 template <class Number>
@@ -44,7 +33,7 @@ Load<Number> loader(uint32_t dtype) {
       return load_as<_Float16, Number>;
     case TN_BF16:
       return [](const void* data, int64_t i) {
-        return static_cast<Number>(bf16_to_float(static_cast<const uint16_t*>(data)[i]));
+        return static_cast<Number>(float_of_bfloat(static_cast<const uint16_t*>(data)[i]));
       };
     case TN_BOOL:
     case TN_U8:
@@ -79,7 +68,7 @@ Store<Number> storer(uint32_t dtype) {
       return store_as<_Float16, Number>;
     case TN_BF16:
       return [](void* data, int64_t i, Number value) {
-        static_cast<uint16_t*>(data)[i] = float_to_bf16(static_cast<float>(value));
+        static_cast<uint16_t*>(data)[i] = bfloat_of_float(static_cast<float>(value));
       };
     case TN_BOOL:
       return

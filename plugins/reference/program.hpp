@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Runs a pointwise operator from its expression: one element at a time, in double or in 64-bit
-// integers, as abi/expr.md says. Plain on purpose: it is what fused kernels are compared with.
+// Runs a pointwise operator from its expression: elements as double or as 64-bit integers, the
+// arithmetic by the host's evaluator (abi/expr.md), so that an expression has one meaning.
 
 #include <vector>
 

@@ -4,8 +4,8 @@
 #include "tenon/sdk/role/writer.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
+
+#include "tenon/half.hpp"
 
 #include "dtypes.hpp"
 #include "header.hpp"
@@ -23,34 +23,16 @@ struct Form {  // how tensors are written
   bool rounds = false;  // float32 to bfloat16
 };
 
-Result<Tensor> dense(tn_ctx* ctx, const Tensor& tensor) {
-  DLTensor dl = tensor.dl();
-  if (dl.device.device_type != kDLCPU) return unsupported("expected a tensor in CPU memory");
-  int64_t stride = 1;
-  bool plain = true;
-  for (int32_t i = dl.ndim; i-- > 0; stride *= std::max<int64_t>(dl.shape[i], 1))
-    plain &= !dl.strides || dl.shape[i] == 1 || dl.strides[i] == stride;
-  if (plain) return Tensor(tensor);
-  return Tensor::copy_of(ctx, dl);
-}
-
-// To the nearest, halfway to even.
-uint16_t bfloat_of(float x) {
-  auto bits = std::bit_cast<uint32_t>(x);
-  if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 Result<Tensor> rounded(tn_ctx* ctx, const Tensor& tensor) {
   DLTensor from = tensor.dl();
   TN_TRY(out, Tensor::zeros(ctx, TN_BF16, shape_of(from)));
   const float* x = data_of<const float>(from);
-  std::transform(x, x + element_count(from), data_of<uint16_t>(out.dl()), bfloat_of);
+  std::transform(x, x + element_count(from), data_of<uint16_t>(out.dl()), bfloat_of_float);
   return out;
 }
 
 Result<Item> item_of(const Form& form, std::string_view name, const Tensor& tensor) {
-  TN_TRY(plain, dense(form.ctx, tensor));
+  TN_TRY(plain, tensor.dense(form.ctx));
   if (form.rounds && dtype_of(plain.dl()) == TN_F32) {
     TN_TRY(shorter, rounded(form.ctx, plain));
     plain = shorter;

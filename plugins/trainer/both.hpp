@@ -10,17 +10,17 @@ namespace tenon::trainer {
 
 inline constexpr std::string_view kCallback = "tenon.callback/1";
 
-inline tn_status* tell(const tn_callback& table,
-                       void* self,
-                       const tn_progress_point& at,
-                       int32_t* stop) {
+inline tn_status* notify(const tn_callback& table,
+                         void* self,
+                         const tn_progress_point& at,
+                         int32_t* stop) {
   return table.step ? table.step(self, &at, stop) : nullptr;
 }
 struct Epoch {
   std::string_view record;
   const tn_graph* model;
 };
-inline tn_status* tell(const tn_callback& table, void* self, const Epoch& done, int32_t* stop) {
+inline tn_status* notify(const tn_callback& table, void* self, const Epoch& done, int32_t* stop) {
   return table.epoch ? table.epoch(self, str(done.record), done.model, stop) : nullptr;
 }
 
@@ -31,19 +31,19 @@ struct Both {
     TN_TRY(second, component_option(ctx, options, "second", kCallback));
     return Both{std::move(first), std::move(second)};
   }
-  Result<bool> step(const tn_progress_point& at) { return tell_both(at); }
+  Result<bool> step(const tn_progress_point& at) { return notify_both(at); }
   Result<bool> epoch(std::string_view record, Graph model) {
-    return tell_both(Epoch{record, model.raw});
+    return notify_both(Epoch{record, model.raw});
   }
 
  private:
   template <class What>
-  Result<bool> tell_both(const What& what) {
+  Result<bool> notify_both(const What& what) {
     bool stops = false;
     for (const Component* part : {&first, &second}) {
       int32_t stop = 0;
-      Status told(tell(*part->table<tn_callback>(), part->self(), what, &stop));
-      if (!told.ok()) return std::move(told).in(part->id());
+      Status failed(notify(*part->table<tn_callback>(), part->self(), what, &stop));
+      if (!failed.ok()) return std::move(failed).in(part->id());
       stops = stops || stop != 0;
     }
     return stops;

@@ -29,34 +29,36 @@ void Callbacks::add(const Component& one) {
     add(both.first);
     add(both.second);
   } else {
-    told_.push_back({one.id(), one.table<tn_callback>(), one.self()});
+    listeners_.push_back({one.id(), one.table<tn_callback>(), one.self()});
   }
 }
 
 bool Callbacks::want_steps() const {
-  return std::any_of(told_.begin(), told_.end(), [](const Told& one) { return one.table->step; });
+  return std::any_of(listeners_.begin(), listeners_.end(),
+                     [](const Listener& one) { return one.table->step; });
 }
 bool Callbacks::want_epochs() const {
-  return std::any_of(told_.begin(), told_.end(), [](const Told& one) { return one.table->epoch; });
+  return std::any_of(listeners_.begin(), listeners_.end(),
+                     [](const Listener& one) { return one.table->epoch; });
 }
 
 template <class What>
-Result<std::string> Callbacks::tell_all(const What& what) const {
+Result<std::string> Callbacks::notify_all(const What& what) const {
   std::string stopped_by;
-  for (const Told& one : told_) {
+  for (const Listener& one : listeners_) {
     int32_t stop = 0;
-    Status told(tell(*one.table, one.self, what, &stop));
-    if (!told.ok()) return std::move(told).in(cat("callback ", one.id));
+    Status failed(notify(*one.table, one.self, what, &stop));
+    if (!failed.ok()) return std::move(failed).in(cat("callback ", one.id));
     if (stop && stopped_by.empty()) stopped_by = one.id;
   }
   return stopped_by;
 }
 
 Result<std::string> Callbacks::step(const tn_progress_point& at) const {
-  return tell_all(at);
+  return notify_all(at);
 }
 Result<std::string> Callbacks::epoch(const std::string& record, const tn_graph* model) const {
-  return tell_all(Epoch{record, model});
+  return notify_all(Epoch{record, model});
 }
 
 }  // namespace tenon::trainer

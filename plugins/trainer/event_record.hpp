@@ -34,7 +34,7 @@ void put_bytes(std::string& to, T number) {
 }
 inline void put_varint(std::string& to, uint64_t number) {
   for (; number >= 0x80; number >>= 7)
-    to += static_cast<char>(number & 0x7f | 0x80);
+    to += static_cast<char>((number & 0x7f) | 0x80);
   to += static_cast<char>(number);
 }
 inline void put_text(std::string& to, char tag, std::string_view text) {

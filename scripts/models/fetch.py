@@ -8,7 +8,7 @@ import json
 import pathlib
 import sys
 
-from models import table, wheels
+from models import pinned, table, wheels
 from models.place import Place
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -90,7 +90,7 @@ def fetch(
 
 def arguments(argv):
     parser = argparse.ArgumentParser(prog="fetch", description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="what to fetch, or 'all'")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="what to fetch, 'tests' or 'all'")
     parser.add_argument("--dir", type=pathlib.Path, default=ROOT / ".cache" / "models")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="pairs")
     parser.add_argument("--force", action="store_true", help="build again what is there")
@@ -111,7 +111,8 @@ def main(argv=None) -> int:
             shown = " ".join(f"{key}={value}" for key, value in row.options.items())
             print(f"{row.name:16}{row.summary}{'  [' + shown + ']' if shown else ''}")
         return 0
-    names = [row.name for row in table.ROWS] if parsed.names == ["all"] else parsed.names
+    groups = {"all": [row.name for row in table.ROWS], "tests": list(pinned.ROWS)}
+    names = groups.get(" ".join(parsed.names), parsed.names)
     given = dict(pair.split("=", 1) for pair in parsed.pairs)
     try:
         for name in names:

@@ -2,7 +2,7 @@
 """Includes point one way: abi <- sdk <- plugins, abi <- host, abi <- bindings.
 
 A plugin sees its own folder only, never another plugin; so does a binding. Tests may see all.
-Within the host the core (values, threads, services, languages, graph, registry) sees no other room.
+Within the host the core (values, types, threads, services, languages, graph, registry) sees no other room.
 """
 
 import re
@@ -19,7 +19,8 @@ MAY_SEE = {
     "bindings": {"abi", "bindings/cxx", "bindings/arrays"},
 }
 CORE = {
-    f"host/{name}" for name in ("values", "threads", "services", "languages", "graph", "registry")
+    f"host/{name}"
+    for name in ("values", "threads", "services", "languages", "graph", "registry", "types")
 }
 ABI_SYSTEM_HEADERS = {"stddef.h", "stdint.h"}
 
@@ -77,7 +78,8 @@ def violations(root: Path) -> list[str]:
                     f"{where}: the core of host may include {', '.join(sorted(CORE))}, "
                     f"got {name}; call it through services/rooms.hpp"
                 )
-            if path.parts[:2] == ("abi", "include") and not hits and name not in ABI_SYSTEM_HEADERS:
+            is_abi_header = path.parts[:2] == ("abi", "include") and path.suffix == ".h"
+            if is_abi_header and not hits and name not in ABI_SYSTEM_HEADERS:
                 found.append(
                     f"{where}: an abi header includes abi headers, stddef.h and stdint.h "
                     f"only, got {name}"

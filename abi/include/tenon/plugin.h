@@ -37,7 +37,7 @@ struct tn_plugin;
 typedef struct tn_accept { /* plugin -> host: the host zeroes it, sets struct_size, and the
                               plugin writes only inside that many bytes */
   uint32_t struct_size;
-  uint32_t flags;       /* TN_ACCEPT_* */
+  uint32_t flags;       /* 0. 1u is not used: a library stays loaded once its code has run */
   uint32_t abi_major;   /* chosen */
   uint32_t needs_minor; /* lowest host minor that works */
   uint32_t built_minor; /* header that it was compiled with */
@@ -47,7 +47,6 @@ typedef struct tn_accept { /* plugin -> host: the host zeroes it, sets struct_si
   const struct tn_plugin* plugin; /* static storage */
   const char* refusal; /* when the result is not TN_OK: why, and what to install; static */
 } tn_accept;
-#define TN_ACCEPT_UNLOADABLE 1u /* dlclose is safe */
 
 /* Works when the two sides share nothing but these two structs: no host call, no allocation, no
  * output; may be called many times, also from two threads. Returns TN_OK or a status code. [pure] */
@@ -60,11 +59,11 @@ typedef struct tn_component { /* static data of a plugin */
   tn_str id;      /* "quantizer.static"; "com.acme.awq" for third parties; unique per role */
   tn_str version;
   tn_str summary; /* one line */
-  /* JSON Schema subset (host/README.md): checked options, defaults and help everywhere. Top-level
+  /* JSON Schema subset (host/languages): checked options, defaults and help everywhere. Top-level
    * "extensions": [".npz"] says which files a reader, writer or data set is for. */
   tn_str options_schema;
 } tn_component;
-#define TN_COMP_REENTRANT 1u     /* its [serial] calls may be made concurrently */
+#define TN_COMP_REENTRANT 1u     /* its [serial] calls may be made concurrently: none waits its turn */
 #define TN_COMP_DETERMINISTIC 2u /* same input and seed, same bytes */
 #define TN_COMP_DRAFT 4u         /* hidden unless drafts are enabled */
 

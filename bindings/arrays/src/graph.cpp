@@ -4,6 +4,8 @@
 
 #include <deque>
 
+#include "tenon/half.hpp"
+
 namespace tenon::arrays {
 
 using cxx::cat, cxx::Error, cxx::invalid, cxx::str;
@@ -73,20 +75,12 @@ struct Attributes {
   std::deque<std::vector<int64_t>> ints_;
 };
 
-// Round to nearest, ties to even.
-uint16_t bfloat_bits(double value) {
-  auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 64);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 void store(void* data, uint32_t dtype, int64_t i, const Json& number) {
   double real = number.is_boolean() ? number.get<bool>() : number.get<double>();
   if (dtype == TN_BF16) {
-    static_cast<uint16_t*>(data)[i] = bfloat_bits(real);
+    static_cast<uint16_t*>(data)[i] = bfloat_of_float(static_cast<float>(real));
   } else if (dtype == TN_F16) {
-    auto half = static_cast<_Float16>(real);
-    std::memcpy(static_cast<uint16_t*>(data) + i, &half, sizeof half);
+    static_cast<uint16_t*>(data)[i] = half_of_float(static_cast<float>(real));
   } else if (dtype == TN_I64 && number.is_number_integer()) {  // large ones are no doubles
     static_cast<int64_t*>(data)[i] = number.get<int64_t>();
   } else {

@@ -16,11 +16,11 @@ struct ScriptCallback {
 };
 
 // What one call is told.
-struct Told {
+struct Notice {
   const tn_progress_point* point = nullptr;
   tn_str record{};
   const tn_graph* model = nullptr;
-  SessionPtr session;
+  SessionPtr session{};
 };
 
 void push_point(lua_State* state, const tn_progress_point& at) {
@@ -33,7 +33,7 @@ void push_point(lua_State* state, const tn_progress_point& at) {
 
 // On its stack: what is told, and the function.
 int call_told(lua_State* state) {
-  const Told& told = *static_cast<const Told*>(lua_touserdata(state, 1));
+  const Notice& told = *static_cast<const Notice*>(lua_touserdata(state, 1));
   if (told.point) {
     push_point(state, *told.point);
     lua_call(state, 1, 1);
@@ -48,7 +48,7 @@ int call_told(lua_State* state) {
 }
 
 // Whether the run ends.
-bool call(const ScriptFunctions& functions, int which, Told told) {
+bool call(const ScriptFunctions& functions, int which, Notice told) {
   functions.check_thread("callback");
   told.session = functions.session;
   lua_State* state = functions.thread;

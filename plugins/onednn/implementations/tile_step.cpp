@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tenon/half.hpp"
+
 namespace tenon::onednn {
 namespace {
 
@@ -135,16 +137,9 @@ class StepBuilder {
     kernels::pack_tiles(type, columns.data(), 1, args_.k, args_.k, args_.n, to);
   }
 
-  // f32 as bf16, to nearest even.
   static std::vector<uint16_t> rounded(const float* from, int64_t count) {
     std::vector<uint16_t> words(static_cast<size_t>(count));
-    for (size_t i = 0; i < words.size(); ++i) {
-      uint32_t bits = 0;
-      std::memcpy(&bits, from + i, sizeof bits);
-      const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
-      const uint32_t up = bits + 0x7fffU + ((bits >> 16) & 1U);
-      words[i] = static_cast<uint16_t>((is_nan ? bits | 0x400000U : up) >> 16);
-    }
+    std::transform(from, from + count, words.begin(), bfloat_of_float);
     return words;
   }
 

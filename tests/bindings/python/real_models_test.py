@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published models that `scripts/fetch` has put into .cache/models: both backends agree, onednn
-runs all of it, and 8 bits answer alike. Those that are not there are skipped."""
+runs all of it, and 8 bits answer alike. The pinned ones must be there; others are skipped."""
 
 import pathlib
+import sys
 
 import numpy as np
 import pytest
 import tenon
 
-CACHE = pathlib.Path(__file__).resolve().parents[3] / ".cache" / "models"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+CACHE = ROOT / ".cache" / "models"
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from models.pinned import is_pinned  # noqa: E402
+
 RATE = np.array(16000)
 SILERO_BY_RATE = "silero_op15"  # what follows its If over the rate has no shape before it runs
 # file, shapes of the inputs, inputs of fixed value
+MASK = np.ones((1, 16), np.int64)
 MODELS = {
+    "minilm": (
+        {"input_ids": (1, 16)},
+        {"attention_mask": MASK, "token_type_ids": np.zeros_like(MASK)},
+    ),
+    "ppocr_rec": ({"x": (1, 3, 48, 64)}, {}),
     "magika": ({"bytes": (1, 2048)}, {}),
     "silero_no_if": ({"input": (1, 576), "state": (2, 1, 128)}, {}),
     SILERO_BY_RATE: ({"input": (1, 576), "state": (2, 1, 128)}, {"sr": RATE}),
@@ -38,7 +50,8 @@ def feeds_of(model: tenon.Model, shapes: dict, fixed: dict) -> dict[str, np.ndar
 def case(request):
     path = CACHE / f"{request.param}.onnx"
     if not path.exists():
-        pytest.skip(f"{path.name} is not fetched")
+        missing = pytest.fail if is_pinned(path.name) else pytest.skip
+        missing(f"{path.name} is not fetched: run scripts/fetch tests")
     model = tenon.load(path)
     return request.param, model, feeds_of(model, *MODELS[request.param])
 

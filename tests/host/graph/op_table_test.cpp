@@ -86,5 +86,37 @@ TEST_F(OpTableTest, VersionsOfOneOperatorStandBesideEachOther) {
   EXPECT_EQ(session_.ops->find("", "Odc"), nullptr);
 }
 
+class Evaluate : public testing::Test {
+ protected:
+  std::string refusal(uint32_t domain = TN_EXPR_DOMAIN_FLOAT, uint32_t bits = 0) {
+    tn_expr_program program{nodes_.data(), nodes_.size(), 1, domain, bits, 0};
+    const void* in[] = {&x_, nullptr};
+    return Status(op_service()->evaluate(&program, in, 2, 1, &out_)).text();
+  }
+  double x_ = 2, out_ = 0;
+  std::vector<tn_expr_node> nodes_{{TN_EXPR_INPUT, 0, 0, 0, 0}, {TN_EXPR_MUL, 0, 0, 0, 0}};
+};
+
+TEST_F(Evaluate, GivesTheValueOfAProgram) {
+  EXPECT_EQ(refusal(), "");
+  EXPECT_EQ(out_, 4);
+}
+
+TEST_F(Evaluate, RefusesWhatIsNoProgram) {
+  nodes_[1].b = 1;
+  EXPECT_THAT(refusal(), HasSubstr("evaluate: node 1: expected operands before it"));
+  nodes_[1] = {TN_EXPR_SHL, 0, 0, 0, 0};
+  EXPECT_THAT(refusal(), HasSubstr("node 1: no intrinsic 86 in its domain"));
+  EXPECT_THAT(refusal(TN_EXPR_DOMAIN_INT, 65), HasSubstr("1 to 64 bits"));
+  nodes_[1] = {9999, 0, 0, 0, 0};
+  EXPECT_THAT(refusal(), HasSubstr("no intrinsic 9999"));
+  for (uint32_t input : {1u, 2u}) {  // absent, and beyond the list
+    nodes_ = {{TN_EXPR_INPUT, input, 0, 0, 0}};
+    EXPECT_THAT(refusal(), HasSubstr(cat("it reads input ", input, ", which is not there")));
+  }
+  nodes_.clear();
+  EXPECT_THAT(refusal(), HasSubstr("expected at least one node"));
+}
+
 }  // namespace
 }  // namespace tenon::host::test

@@ -80,9 +80,8 @@ TEST_F(VerifierTest, V4Attributes) {
 
 TEST_F(VerifierTest, V5Types) {
   build_mlp();
-  std::string message = broken([&](Tables& t) {
-    t.values.edit(find("act"))->type = seal(Type(TN_F32, {-1, 9}));
-  });
+  std::string message =
+      broken([&](Tables& t) { t.values.edit(find("act"))->type = seal(Type(TN_F32, {-1, 9})); });
 
   EXPECT_EQ(message,
             "V5 types: node act (Relu): output act: expected f32[batch, 3], got f32[?, 9]");
@@ -154,9 +153,8 @@ TEST_F(VerifierTest, V10Sizes) {
 
 TEST_F(VerifierTest, V11Constants) {
   build_mlp();
-  std::string message = broken([&](Tables& t) {
-    t.values.edit(find("w"))->type = seal(Type(TN_F16, {4, 3}));
-  });
+  std::string message =
+      broken([&](Tables& t) { t.values.edit(find("w"))->type = seal(Type(TN_F16, {4, 3})); });
 
   EXPECT_EQ(message, "V11 constants: constant w: its tensor is no f16[4, 3]");
 }

@@ -2,6 +2,8 @@
 #include "registry/component.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -133,6 +135,63 @@ TEST_F(Component, NoComponentIsForAnUnknownFile) {
 
   EXPECT_EQ(status.code(), TN_NOT_FOUND);
   EXPECT_THAT(status.text(), HasSubstr("a.xyz: no reader is for such a file"));
+}
+
+// One pass, called by two threads at once.
+class Turns : public testing::Test {
+ protected:
+  Turns() : session_({{cat(test::kTestPluginFolder, "/turns")}, false, false}) {}
+
+  // The largest number of calls that were inside, by what the calls themselves say.
+  int most_inside(std::string_view id, int calls) {
+    Result<Made<tn_pass>> pass = Made<tn_pass>::create(session_.own, "tenon.pass/1", id, nullptr);
+    EXPECT_TRUE(pass.ok()) << pass.status().text();
+    std::atomic<int> most{0};
+    auto call = [&] {
+      for (int i = 0; i < calls; ++i) {
+        std::string report;
+        tn_sink sink{&report, append};
+        Status ran = pass->called("run", (*pass)->run(pass->self(), nullptr, nullptr, &sink));
+        EXPECT_TRUE(ran.ok()) << ran.text();
+        int inside = std::stoi(report);
+        for (int was = most; inside > was && !most.compare_exchange_weak(was, inside);)
+          continue;
+      }
+    };
+    std::jthread other(call);
+    call();
+    other.join();
+    return most;
+  }
+  static tn_status* append(void* text, const void* data, uint64_t bytes) {
+    static_cast<std::string*>(text)->append(static_cast<const char*>(data), bytes);
+    return nullptr;
+  }
+  uint32_t flags_of(std::string_view id) {
+    tn_component_ref* made = nullptr;
+    Status status(service_->create(session_.own, str("tenon.pass/1"), str(id), nullptr, &made));
+    EXPECT_TRUE(status.ok()) << status.text();
+    uint32_t flags = made ? service_->flags(made) : 0;
+    service_->release(made);
+    return flags;
+  }
+
+  const tn_host_component* service_ =
+      static_cast<const tn_host_component*>(find_service("tenon.host.component/1"));
+  Session session_;
+};
+
+TEST_F(Turns, SerialCallsOfOneComponentDoNotOverlap) {
+  EXPECT_EQ(most_inside("turns.serial", 10), 1);
+}
+
+TEST_F(Turns, CallsOfAReentrantComponentMeet) {
+  EXPECT_EQ(most_inside("turns.meeting", 1), 2);
+}
+
+TEST_F(Turns, FlagsAreWhatThePluginSays) {
+  EXPECT_EQ(flags_of("turns.serial"), 0u);
+  EXPECT_EQ(flags_of("turns.meeting"), TN_COMP_REENTRANT);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include "files/blob.hpp"
 #include "host/host_fixture.hpp"
-#include "services/blob.hpp"
 
 namespace tenon::host {
 namespace {

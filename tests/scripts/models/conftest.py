@@ -11,15 +11,19 @@ from onnx.reference import ReferenceEvaluator
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from models.pinned import is_pinned  # noqa: E402
+
 
 @pytest.fixture
 def fetched():
-    """Path of a fetched file; the test is skipped where it was not fetched."""
+    """Path of a fetched file. Where it was not fetched the test is skipped, or fails if it is one
+    of those that every run has."""
 
     def find(name: str) -> Path:
         path = ROOT / ".cache" / "models" / name
         if not path.exists():
-            pytest.skip(f"{name} is not in .cache/models: run scripts/fetch")
+            missing = pytest.fail if is_pinned(name) else pytest.skip
+            missing(f"{name} is not in .cache/models: run scripts/fetch tests")
         return path
 
     return find

@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from models import fetch, table, wheels
+from models import fetch, pinned, table, wheels
 from models.place import Place
 
 
@@ -113,3 +113,11 @@ def test_names_in_the_table_are_unique():
     names = [row.name for row in table.ROWS]
 
     assert len(names) == len(set(names))
+
+
+def test_pinned_rows_are_rows_and_their_files_are_known():
+    assert all(table.find(name).name == name for name in pinned.ROWS)
+    for name in pinned.ROWS:
+        assert pinned.is_pinned(name.replace("-", "_") + ".onnx"), name
+    assert pinned.is_pinned("silero_op15.onnx") and pinned.is_pinned("ppocr_rec_eval.npz")
+    assert not pinned.is_pinned("ppocr_det.onnx") and not pinned.is_pinned("minilm_probe.onnx")

@@ -15,7 +15,8 @@ typedef struct tn_host_component {
   tn_status*(TN_CALL* create)(tn_ctx*, tn_str role, tn_str id, const tn_options* TN_NULLABLE,
                               tn_component_ref** out);
   /* The component's table for its role or an optional interface, NULL when absent. out_self goes
-   * into the table's functions. Both live as long as the reference. [any] */
+   * into the table's functions. Both live as long as the reference. The host lets calls of [serial]
+   * functions take turns, unless the component's flags say TN_COMP_REENTRANT or it is lent. [any] */
   const void*(TN_CALL* get_interface)(tn_component_ref*, tn_str id, void** out_self);
   tn_str(TN_CALL* id)(const tn_component_ref*);       /* [any] */
   tn_str(TN_CALL* role)(const tn_component_ref*);     /* [any] */
@@ -28,10 +29,13 @@ typedef struct tn_host_component {
   tn_status*(TN_CALL* for_file)(tn_ctx*, tn_str role, tn_str path, const tn_sink* id);
   /* A component that no plugin brings: a script's function as schedule, a program's own data set.
    * `table` is that of the role, and self goes into its functions; both live until destroy, which is
-   * called after the last release, on any thread. [any] */
+   * called after the last release, on any thread. Its [serial] calls are the caller's to order: a
+   * lock here and one of the lender's (that of an interpreter) could wait for each other. [any] */
   tn_status*(TN_CALL* lend)(tn_ctx*, tn_str role, tn_str id, const void* table,
                             void* TN_NULLABLE self, void(TN_CALL* TN_NULLABLE destroy)(void* self),
                             tn_component_ref** out);
+  /* TN_COMP_* as its plugin declares them; 0 for a lent one. [any] */
+  uint32_t(TN_CALL* flags)(const tn_component_ref*);
 } tn_host_component;
 
 #ifdef __cplusplus

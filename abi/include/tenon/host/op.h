@@ -28,6 +28,13 @@ typedef struct tn_host_op {
   tn_status*(TN_CALL* axes)(const struct tn_op*, const tn_axes** out);
   /* Expands a composite node by its row's decompose or its function's body, within the edit. */
   tn_status*(TN_CALL* decompose)(tn_edit*, tn_node_id);
+  /* What a program means, for n elements: the oracle of every other form of it (abi/expr.md). in: one
+   * array of n numbers for each input of the operator, NULL where the program does not read it; out: n
+   * numbers, which may be one of the inputs. Numbers are double in the domain FLOAT, else int64_t, wrapped
+   * to the program's bits and extended; in UINT they are the bits of uint64_t.
+   * TN_INVALID_ARGUMENT: the program is malformed, or reads an input that is not there. */
+  tn_status*(TN_CALL* evaluate)(const tn_expr_program*, const void* const TN_NULLABLE* in,
+                                uint64_t n_in, uint64_t n, void* out);
 } tn_host_op;
 
 #ifdef __cplusplus

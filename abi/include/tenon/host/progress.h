@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Service "tenon.host.progress/1": long work tells how far it is. All functions: [any]. */
+ * Service "tenon.host.progress/1": long work reports how far it is. All functions: [any]. */
 #ifndef TENON_HOST_PROGRESS_H
 #define TENON_HOST_PROGRESS_H
 #include "tenon/base.h"

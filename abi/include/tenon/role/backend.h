@@ -21,7 +21,7 @@ typedef struct tn_backend {
   uint32_t struct_size;
   uint32_t revision;
   /* JSON array of {"id", "type": DLPack device type, "name", "memory_bytes"}. An entry with "why" is
-   * no device to run on, and tells why and what to do; no entry without: nothing to run on. [any] */
+   * no device to run on, and says why and what to do; no entry without: nothing to run on. [any] */
   tn_status*(TN_CALL* devices)(void*, const tn_sink*);
 
   /* Memory and order; NULL where the device is the CPU, which finishes before it returns. A stream
@@ -50,7 +50,7 @@ typedef struct tn_backend {
   uint64_t(TN_CALL* workspace)(void*, void* exe); /* bytes per run in flight. [any] */
   /* Inputs and outputs by position in `part`, on the device, inputs in anybody's memory there. With
    * state functions, states are left out of both and the state is given. All outputs are asked
-   * for before run returns: where only data tells a shape, run waits. [any] */
+   * for before run returns: where a shape depends on data, run waits. [any] */
   tn_status*(TN_CALL* run)(void*, void* exe, void* state, const DLTensor* const* in, uint64_t n_in,
                            const tn_outputs*, const tn_exec*);
   void(TN_CALL* exe_free)(void*, void* exe); /* [any] */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Role "tenon.callback/1": is told how a training run goes, and may end it. It cannot change the
+ * Role "tenon.callback/1": is notified of how a training run goes, and may end it. It cannot change the
  * run: what a run computes is decided by its options alone, so that it can be resumed. All functions
  * may be NULL, and are called by the thread that trains, between two steps. */
 #ifndef TENON_ROLE_CALLBACK_H

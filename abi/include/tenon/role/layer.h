@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Role "tenon.layer/1": a layer of a network, as a way to write its nodes and parameters into a graph
  * that is being built. It runs once for each place where the layer is used, and reads sizes that it
- * was not told from the types of its inputs. What it writes is the layer as a trained network has it:
+ * does not follow from the types of its inputs. What it writes is the layer as a trained network has it:
  * training puts batch statistics and dropout in place of it (trainer.train).
  *
  * Parameters are float32 constants NAME.weight, NAME.bias ... (without NAME: weight, bias). One that

@@ -14,7 +14,7 @@ typedef struct tn_schedule {
   uint32_t struct_size;
   uint32_t revision;
   /* The value at `step`, from 0 on: finite, and the same bits each time. total_steps: how long the
-   * caller goes on, for a schedule that was not told how long it is; TN_STEPS_UNKNOWN: no end in
+   * caller goes on, for a schedule that does not know how long it is; TN_STEPS_UNKNOWN: no end in
    * sight. Steps beyond the end are no error. [any] */
   tn_status*(TN_CALL* value)(void*, uint64_t step, uint64_t total_steps, double* out);
 } tn_schedule;

@@ -78,7 +78,10 @@ inline std::vector<int64_t> ints_of(const tn_any& any) {
 }
 inline std::vector<double> floats_of(const tn_any& any) {
   if (any.tag == TN_ANY_F64) return {any.v.f};
-  if (any.tag != TN_ANY_F64S) return {};
+  if (any.tag != TN_ANY_F64S) {
+    std::vector<int64_t> whole = ints_of(any);
+    return std::vector<double>(whole.begin(), whole.end());
+  }
   auto* data = static_cast<const double*>(any.v.p);
   return {data, data + any.len};
 }
@@ -113,6 +116,14 @@ class Options {
     return std::string(text_of(get(key), fallback));
   }
   std::vector<std::string> texts(std::string_view key) const { return texts_of(get(key)); }
+  // One number for all of n, or one for each.
+  Result<std::vector<double>> for_each_of(std::string_view key, int64_t n, double fallback) const {
+    std::vector<double> out = floats_of(get(key));
+    if (out.empty()) out.push_back(fallback);
+    if (out.size() == 1) out.resize(static_cast<size_t>(n), out[0]);
+    if (out.size() == static_cast<size_t>(n)) return out;
+    return invalid(cat("option ", key, ": expected 1 or ", n, " numbers, got ", out.size()));
+  }
   const tn_options* raw() const { return raw_; }
 
  private:

@@ -42,7 +42,7 @@ class Metric {
   }
   nlohmann::json details() const {
     StringSink text;
-    Status told(table()->details(component_.self(), text.get()));
+    Status failed(table()->details(component_.self(), text.get()));
     nlohmann::json out = nlohmann::json::parse(text.text, nullptr, false);
     return out.is_object() ? out : nlohmann::json::object();
   }

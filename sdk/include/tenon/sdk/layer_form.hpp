@@ -25,13 +25,13 @@ struct LayerForm {
 
 inline std::optional<LayerForm> form_by_matrices(Node node, const tn_op_columns& columns) {
   LayerForm form;
-  auto turned = [&](std::string_view key) {
+  auto transposed = [&](std::string_view key) {
     for (uint64_t i = 0; i < columns.n_coupling_keys; ++i)
       if (view(columns.coupling_keys[i].key) == key)
         return node.attr_int(view(columns.coupling_keys[i].attribute)) != 0;
     return false;
   };
-  bool a = turned("transpose_a"), b = turned("transpose_b");
+  bool a = transposed("transpose_a"), b = transposed("transpose_b");
   form.act_in = a ? 0 : 1;
   form.act_rows = a ? 1 : 0;
   form.weight_in = b ? 1 : 0;

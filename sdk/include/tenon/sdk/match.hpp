@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,26 +24,9 @@
 #include <vector>
 
 #include "tenon/sdk/graph.hpp"
+#include "tenon/sdk/number.hpp"
 
 namespace tenon {
-
-namespace detail {
-inline double half_to_double(uint16_t bits) {
-  int exponent = bits >> 10 & 31;
-  double mantissa = bits & 1023, value = 0;
-  if (exponent == 31) {
-    value = mantissa != 0 ? NAN : INFINITY;
-  } else {
-    value = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25);
-  }
-  return bits & 0x8000 ? -value : value;
-}
-template <class T>
-std::vector<double> widen(const DLTensor& t) {
-  const T* data = data_of<const T>(t);
-  return std::vector<double>(data, data + element_count(t));
-}
-}  // namespace detail
 
 // The elements of a constant as doubles (exact but for large 64-bit integers). Nothing where it is
 // no constant, not on the CPU, not dense, or of a type without plain numbers.
@@ -56,30 +38,8 @@ inline std::optional<std::vector<double>> numbers_of(Value value) {
   for (int64_t i = t.ndim - 1, stride = 1; t.strides && i >= 0; stride *= t.shape[i--]) {
     if (t.shape[i] > 1 && t.strides[i] != stride) return std::nullopt;
   }
-  switch (dtype_of(t)) {
-    case TN_F32:
-      return detail::widen<float>(t);
-    case TN_F64:
-      return detail::widen<double>(t);
-    case TN_I64:
-      return detail::widen<int64_t>(t);
-    case TN_I32:
-      return detail::widen<int32_t>(t);
-    case TN_F16:
-    case TN_BF16: {
-      std::vector<double> out;
-      for (int64_t i = 0, n = element_count(t); i < n; ++i) {
-        uint16_t bits = data_of<const uint16_t>(t)[i];
-        uint32_t wide = uint32_t{bits} << 16;
-        float single = 0;
-        std::memcpy(&single, &wide, sizeof single);
-        out.push_back(dtype_of(t) == TN_F16 ? detail::half_to_double(bits) : double{single});
-      }
-      return out;
-    }
-    default:
-      return std::nullopt;
-  }
+  Result<std::vector<double>> numbers = numbers_as<double>(t);
+  return numbers.ok() ? std::optional(std::move(*numbers)) : std::nullopt;
 }
 
 // The one element of a constant.

@@ -2,25 +2,12 @@
 #pragma once
 // Elements of dense CPU tensors as numbers, whatever their type.
 
-#include <bit>
 #include <vector>
 
+#include "tenon/half.hpp"
 #include "tenon/sdk/tensor.hpp"
 
 namespace tenon {
-
-inline float float_of_half(uint16_t half) {
-  uint32_t sign = uint32_t{half} >> 15 << 31, exponent = half >> 10 & 31u, fraction = half & 1023u;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | fraction << 13);
-  if (exponent == 0) {  // zero and subnormals: fraction * 2^-24
-    float value = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -value : value;
-  }
-  return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-}
-inline float float_of_bfloat(uint16_t bits) {
-  return std::bit_cast<float>(uint32_t{bits} << 16);
-}
 
 // Calls use(pointer) with the elements as their C++ type; halves come as float, converted.
 // False when the type is none of float, bfloat, int, uint, bool of whole bytes.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The model that a smaller one was made of, as a note of the smaller one's graph: what it learns
-// from where nobody names a teacher. It shares the weights that are still the same, and no file has it.
+// from where nobody names a teacher. It shares the weights that are still the same, and no file has
+// it.
 
 #include "tenon/sdk/edit.hpp"
 

@@ -114,8 +114,8 @@ class Plan {
   }
   // The id of the backend that is asked first.
   std::string backend() const {
-    nlohmann::json told = nlohmann::json::parse(describe(), nullptr, false);
-    return told.contains("backends") ? told["backends"].at(0).get<std::string>() : "";
+    nlohmann::json described = nlohmann::json::parse(describe(), nullptr, false);
+    return described.contains("backends") ? described["backends"].at(0).get<std::string>() : "";
   }
 
  private:

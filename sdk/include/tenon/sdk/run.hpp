@@ -3,8 +3,11 @@
 // What running code meets: sinks to write text to, outputs to ask for, cancel requests, the host's
 // threads, progress, and files out.
 
+#include <atomic>
+#include <exception>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 
 #include "tenon/sdk/tensor.hpp"
@@ -62,16 +65,31 @@ class Cancel {
   const tn_cancel* raw_;
 };
 
-// body(begin, end) on ranges that cover 0..n. body must not throw.
+// body(begin, end) on ranges that cover 0..n, none of them twice. What a range throws is thrown
+// here, the first if many do; ranges that have not begun by then are left out.
 template <class Body>
 void parallel_for(tn_ctx* ctx, uint64_t n, uint64_t grain, Body&& body) {
-  using Plain = std::remove_reference_t<Body>;
+  struct Loop {
+    std::remove_reference_t<Body>& body;
+    std::atomic<bool> begun{false}, failed{false};
+    std::exception_ptr thrown{};
+  } loop{body};
   auto call = [](void* arg, uint64_t begin, uint64_t end) {
-    (*static_cast<Plain*>(arg))(begin, end);
+    auto& all = *static_cast<Loop*>(arg);
+    all.begun = true;
+    if (all.failed) return;
+    try {
+      all.body(begin, end);
+    } catch (...) {
+      if (!all.failed.exchange(true)) all.thrown = std::current_exception();
+    }
   };
-  auto* arg = const_cast<void*>(static_cast<const void*>(&body));
-  Status failed(services.parallel->run(ctx, n, grain, call, arg));
-  if (!failed.ok()) call(arg, 0, n);  // no threads to be had: do it here
+  Status failed(services.parallel->run(ctx, n, grain, call, &loop));
+  const bool untouched = !failed.ok() && !loop.begun;
+  if (untouched) call(&loop, 0, n);  // no threads to be had: do it here
+  if (loop.thrown) std::rethrow_exception(loop.thrown);
+  if (!failed.ok() && !untouched)
+    throw std::runtime_error("parallel_for: the host gave up halfway");
 }
 
 // Progress of one task; ends when it goes out of scope.

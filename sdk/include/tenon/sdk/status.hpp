@@ -104,10 +104,11 @@ tn_status* guard(Body&& body) noexcept {
 #define TN_JOIN_(a, b) a##b
 #define TN_JOIN(a, b) TN_JOIN_(a, b)
 // Leaves the function with the failure of a Status (or tn_status*) expression.
-#define TN_CHECK(expression)                 \
-  do {                                       \
-    ::tenon::Status tn_status_{expression};  \
-    if (!tn_status_.ok()) return tn_status_; \
+#define TN_CHECK(expression) TN_CHECK_(TN_JOIN(tn_status_, __COUNTER__), expression)
+#define TN_CHECK_(status, expression)   \
+  do {                                  \
+    ::tenon::Status status{expression}; \
+    if (!status.ok()) return status;    \
   } while (0)
 // Declares `name` from a Result expression, or leaves the function with its failure.
 #define TN_TRY(name, expression) TN_TRY_(TN_JOIN(tn_result_, __COUNTER__), name, expression)

@@ -3,6 +3,7 @@
 // Tensors and types in C++. Tensor owns a reference to a host tensor; Type is a value type with
 // its dimensions copied; the free functions read a DLTensor.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -129,6 +130,8 @@ class Tensor {
   // Zeroed CPU memory.
   static Result<Tensor> zeros(tn_ctx* ctx, uint32_t dtype, std::span<const int64_t> shape);
   static Result<Tensor> copy_of(tn_ctx* ctx, const DLTensor& source);
+  // On the CPU and row-major: this tensor where it is that already, else a copy.
+  Result<Tensor> dense(tn_ctx* ctx) const;
   // A copy of plain numbers.
   template <class T>
   static Result<Tensor> of(tn_ctx* ctx,
@@ -228,6 +231,15 @@ inline Result<Tensor> Tensor::copy_of(tn_ctx* ctx, const DLTensor& source) {
   tn_tensor* raw = nullptr;
   TN_CHECK(services.tensor->copy(ctx, &source, &raw));
   return take(raw);
+}
+
+inline Result<Tensor> Tensor::dense(tn_ctx* ctx) const {
+  DLTensor t = dl();
+  if (t.device.device_type != kDLCPU) return unsupported("expected a tensor in CPU memory");
+  bool plain = true;
+  for (int64_t i = t.ndim, stride = 1; i-- > 0; stride *= std::max<int64_t>(t.shape[i], 1))
+    plain &= !t.strides || t.shape[i] == 1 || t.strides[i] == stride;
+  return plain ? Result<Tensor>(*this) : copy_of(ctx, t);
 }
 
 }  // namespace tenon

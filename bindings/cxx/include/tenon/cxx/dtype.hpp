@@ -2,7 +2,6 @@
 #pragma once
 // Numbers of any element type as double.
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,24 +9,12 @@
 #include <string>
 
 #include "tenon/cxx/element_type.hpp"
+#include "tenon/half.hpp"
 
 namespace tenon::cxx {
 
 inline bool is_float(uint32_t dtype) {
   return TN_DTYPE_CODE(dtype) == kDLFloat || TN_DTYPE_CODE(dtype) == kDLBfloat;
-}
-
-// IEEE half precision: 1 sign, 5 exponent and 10 fraction bits.
-inline double half_to_double(uint16_t bits) {
-  int exponent = bits >> 10 & 31;
-  int fraction = bits & 1023;
-  double size = exponent == 31  ? (fraction ? std::nan("") : HUGE_VAL)
-                : exponent == 0 ? std::ldexp(fraction, -24)
-                                : std::ldexp(1024 + fraction, exponent - 25);
-  return bits & 0x8000 ? -size : size;
-}
-inline double bfloat_to_double(uint16_t bits) {
-  return std::bit_cast<float>(uint32_t{bits} << 16);
 }
 
 template <class T>
@@ -47,9 +34,9 @@ inline double number_at(const void* data, uint32_t dtype, int64_t i) {
     case TN_F64:
       return element<double>(data, i);
     case TN_F16:
-      return half_to_double(element<uint16_t>(data, i));
+      return float_of_half(element<uint16_t>(data, i));
     case TN_BF16:
-      return bfloat_to_double(element<uint16_t>(data, i));
+      return float_of_bfloat(element<uint16_t>(data, i));
     case TN_BOOL:
     case TN_U8:
       return element<uint8_t>(data, i);

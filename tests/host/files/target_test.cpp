@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/target.hpp"
+#include "files/target.hpp"
 
 #include <csignal>
 
@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files/blob.hpp"
 #include "host/host_fixture.hpp"
-#include "services/blob.hpp"
 
 namespace tenon::host {
 namespace {

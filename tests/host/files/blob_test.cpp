@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/blob.hpp"
+#include "files/blob.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

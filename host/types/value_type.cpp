@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/value_type.hpp"
+#include "types/value_type.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry/crashes.hpp"
-
 #include <csetjmp>
 #include <fstream>
 
@@ -12,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "crashes/load_crashes.hpp"
 #include "folders.hpp"
 #include "registry/registry.hpp"
 #include "services/log.hpp"
@@ -87,7 +86,7 @@ class Crashes : public testing::Test {
     std::ifstream file(said);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  static std::vector<std::string> written() { return LoadCrashes::of(dies()).signals; }
+  static std::vector<std::string> written() { return crashes_of(dies()).signals; }
   fs::path folder_;
 };
 
@@ -107,7 +106,7 @@ TEST_F(Crashes, TwoAreQuarantinedUntilForgiven) {
   EXPECT_THAT(load(), HasSubstr("quarantined: loading it crashed the process 2 times, last by "
                                 "SIGABRT; to try again: tenon plugin forgive broken.dies"));
 
-  LoadCrashes::of(dies()).forget();
+  forget(crashes_of(dies()));
   EXPECT_EQ(load(), "");
 }
 
@@ -119,7 +118,7 @@ TEST_F(Crashes, EachFaultOfItsOwnIsWrittenDown) {
                    Case{"ill", "SIGILL"}, Case{"bus", "SIGBUS"}, Case{"overflow", "SIGSEGV"}}) {
     crash(one.how);
     EXPECT_THAT(written(), testing::ElementsAre(one.signal)) << one.how;
-    LoadCrashes::of(dies()).forget();
+    forget(crashes_of(dies()));
   }
 }
 
@@ -164,11 +163,11 @@ TEST_F(Crashes, WhatOthersAreJustLoadingIsNoCrash) {
 TEST_F(Crashes, AnotherBuildOfThePluginStartsAnew) {
   fs::path copy = folder_ / "copy.so";
   fs::copy(dies(), copy);
-  std::string record = LoadCrashes::of(copy).record;
+  std::string record = crashes_of(copy).record;
 
   fs::last_write_time(copy, fs::last_write_time(copy) + std::chrono::seconds(1));
 
-  EXPECT_NE(LoadCrashes::of(copy).record, record);
+  EXPECT_NE(crashes_of(copy).record, record);
 }
 
 TEST_F(Crashes, AreTakenBackWhereSomebodyCaughtThem) {
@@ -194,7 +193,7 @@ TEST_F(Crashes, TheInnermostOfTwoLoadsIsToBlame) {
     raise(SIGABRT);
   }
   ended(child);
-  EXPECT_TRUE(LoadCrashes::of(outer).signals.empty());
+  EXPECT_TRUE(crashes_of(outer).signals.empty());
   EXPECT_EQ(written().size(), 1u);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/whereabouts.hpp"
+#include "crashes/whereabouts.hpp"
 
 #include <algorithm>
 #include <atomic>

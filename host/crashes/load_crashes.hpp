@@ -10,19 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "services/rooms.hpp"
+
 namespace tenon::host {
 
 // What is written down about one state of one file (path, size and time: another build of the
-// plugin starts anew). A line for each crash.
-struct LoadCrashes {
-  static LoadCrashes of(const std::filesystem::path& plugin);
-  // One crash can have a cause outside of the plugin, a second one is no accident.
-  bool is_quarantined() const { return signals.size() >= 2; }
-  void forget() const;
-
-  std::filesystem::path record;      // empty: there is no folder for it
-  std::vector<std::string> signals;  // their names
-};
+// plugin starts anew).
+LoadCrashes crashes_of(const std::filesystem::path& plugin);
+void forget(const LoadCrashes& crashes);
 
 // While it lives, crashes of its thread are written down as those of the plugin. Guards nest: a
 // plugin may load another one, and the innermost is to blame.

@@ -4,35 +4,25 @@
 // folder. The pages are the file's: a program that truncates a file while it is mapped takes them
 // away, as with every mapping.
 
-#include <atomic>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "tenon/host/blob.h"
 
-#include "services/handle.hpp"
+#include "services/counted.hpp"
 #include "services/ref.hpp"
 #include "services/status.hpp"
 
-struct tn_blob : tenon::host::Handle<tn_blob> {
+struct tn_blob : tenon::host::Counted<tn_blob, tenon::host::Held::kBlob> {
   tn_blob(tn_ctx* owner, std::string path);
-  tn_blob(const tn_blob&) = delete;
-  tn_blob& operator=(const tn_blob&) = delete;
-
-  void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
-  void release() noexcept;
+  ~tn_blob();
   // The address of a range of the file.
   tenon::host::Result<const void*> window(uint64_t offset, uint64_t bytes) const;
 
-  tn_ctx* owner;
-  std::atomic<uint64_t> refs{1};
   std::string path;
   const char* data = nullptr;
   uint64_t size = 0;
-
- private:
-  ~tn_blob();
 };
 
 namespace tenon::host {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What each thread is doing, by the spans that plugins and the host begin (tenon.host.trace/1),
-// whether or not a trace is recorded: a crash can be told where it happened.
+// whether or not a trace is recorded: the report of a crash says where it happened.
 
 #include <string_view>
 

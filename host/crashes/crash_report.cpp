@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry/crash_report.hpp"
+#include "crashes/crash_report.hpp"
 
 #include <atomic>
 #include <csignal>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "crashes/whereabouts.hpp"
 #include "registry/adopt.hpp"
-#include "services/whereabouts.hpp"
 
 namespace tenon::host {
 namespace {
@@ -31,7 +31,7 @@ struct Known {
   std::mutex lock;
   std::deque<KnownPlugin> plugins;
   std::deque<KnownFunction> functions;
-  bool told = false;
+  bool reported = false;
 };
 std::atomic<Known*> known{nullptr};
 
@@ -103,7 +103,7 @@ void report(const Known& all, const char* signal) {
 void on_crash(int number, siginfo_t*, void*) {
   std::signal(number, SIG_DFL);
   Known* all = known.load();
-  if (all && !std::exchange(all->told, true)) {
+  if (all && !std::exchange(all->reported, true)) {
     alarm(5);  // where the crash left a lock that the report needs
     for (auto [of, name] : kNames)
       if (of == number) report(*all, name);

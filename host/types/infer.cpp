@@ -2,9 +2,9 @@
 // Types of one node's outputs: by the row's shape column, else its axes, else broadcasting. A call
 // of a function is inferred through its body; operators without a row leave types unknown.
 #include "graph/edit.hpp"
-#include "graph/infer_rules.hpp"
 #include "graph/op_table.hpp"
 #include "graph/verifier.hpp"
+#include "types/infer_rules.hpp"
 
 using namespace tenon::host;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions over symbolic dimensions, as "seq/2+1": recursive descent, depth-limited.
-#include "graph/value_type.hpp"
+#include "types/value_type.hpp"
 
 namespace tenon::host {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/target.hpp"
+#include "files/target.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "services/blob.hpp"
+#include "files/blob.hpp"
 #include "services/session.hpp"
 
 using namespace tenon::host;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/blob.hpp"
+#include "files/blob.hpp"
 
 #include <cerrno>
 #include <filesystem>
@@ -10,24 +10,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files/target.hpp"
 #include "services/boundary.hpp"
 #include "services/session.hpp"
-#include "services/target.hpp"
 
 using namespace tenon::host;
 namespace fs = std::filesystem;
 
-tn_blob::tn_blob(tn_ctx* opened_by, std::string where) : owner(opened_by), path(std::move(where)) {
-  owner->add(Held::kBlob, 1);
-}
+tn_blob::tn_blob(tn_ctx* opened_by, std::string where)
+    : Counted(opened_by), path(std::move(where)) {}
 
 tn_blob::~tn_blob() {
   if (data) ::munmap(const_cast<char*>(data), size);
-  owner->add(Held::kBlob, -1);
-}
-
-void tn_blob::release() noexcept {
-  if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
 Result<const void*> tn_blob::window(uint64_t offset, uint64_t bytes) const {
@@ -135,7 +129,6 @@ tn_str path(const tn_blob* blob) {
 tn_status* map(tn_blob* blob, uint64_t offset, uint64_t bytes, const void** out) {
   *out = nullptr;
   return guarded([&]() -> Status {
-    if (!blob) return invalid("blob: expected a file, got NULL");
     TN_TRY(address, blob->window(offset, bytes));
     *out = address;
     return {};
@@ -143,17 +136,7 @@ tn_status* map(tn_blob* blob, uint64_t offset, uint64_t bytes, const void** out)
 }
 
 tn_status* sibling(tn_blob* blob, tn_str relative, tn_blob** out) {
-  return guarded_out(out, [&]() -> Result<Ref<tn_blob>> {
-    if (!blob) return invalid("blob: expected a file, got NULL");
-    return open_sibling(*blob, view(relative));
-  });
-}
-
-void retain(tn_blob* blob) {
-  if (blob) blob->retain();
-}
-void release(tn_blob* blob) {
-  if (blob) blob->release();
+  return guarded_out(out, [&] { return open_sibling(*blob, view(relative)); });
 }
 
 tn_status* create(tn_ctx* ctx, tn_str path, tn_target** out) {
@@ -184,9 +167,9 @@ void abandon(tn_target* target) {
 }  // namespace
 
 const tn_host_blob* blob_service() {
-  static const tn_host_blob table{sizeof table, 1,       open,   size,    path,
-                                  map,          sibling, retain, release, create,
-                                  target_path,  write,   commit, abandon};
+  static const tn_host_blob table{sizeof table, 1,       open,          size,           path,
+                                  map,          sibling, retain_object, release_object, create,
+                                  target_path,  write,   commit,        abandon};
   return &table;
 }
 

@@ -7,8 +7,8 @@
 
 #include "tenon/expr.h"
 
-#include "graph/value_type.hpp"
 #include "languages/axes.hpp"
+#include "types/value_type.hpp"
 
 namespace tenon::host {
 

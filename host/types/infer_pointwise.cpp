@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/infer_rules.hpp"
+#include "types/infer_rules.hpp"
 
 namespace tenon::host {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry/crashes.hpp"
+#include "crashes/load_crashes.hpp"
 
 #include <array>
 #include <fstream>
@@ -75,7 +75,7 @@ void as_before(size_t fault, int number, siginfo_t* info, void* context) {
 
 }  // namespace
 
-LoadCrashes LoadCrashes::of(const fs::path& plugin) {
+LoadCrashes crashes_of(const fs::path& plugin) {
   LoadCrashes out{record_of(plugin), {}};
   if (out.record.empty()) return out;
   std::ifstream lines(out.record);
@@ -84,9 +84,9 @@ LoadCrashes LoadCrashes::of(const fs::path& plugin) {
   return out;
 }
 
-void LoadCrashes::forget() const {
+void forget(const LoadCrashes& crashes) {
   std::error_code gone;
-  if (!signals.empty()) fs::remove(record, gone);
+  if (!crashes.signals.empty()) fs::remove(crashes.record, gone);
 }
 
 LoadGuard::LoadGuard(const fs::path& plugin)
