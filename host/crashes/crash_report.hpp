@@ -12,8 +12,8 @@
 
 namespace tenon::host {
 
-// From now on a crash is reported in one line on standard error before the process dies of it. What is
-// reported is of this thread, or of threads that work for it.
+// From now on a crash is reported in one line on standard error before the process dies of it. What
+// is reported is of this thread, or of threads that work for it.
 void report_crashes();
 
 // What a report knows by name; nothing is kept while there are no reports.

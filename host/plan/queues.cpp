@@ -58,8 +58,8 @@ Status RunContext::wait_all() {
       }
       on.dirty[kind] = on.unmarked[kind] = false;
     }
-    // The newest first: a device that is notified of a failure takes up work again, and by then there
-    // is none left that was queued behind the failure. The oldest failure is the run's.
+    // The newest first: a device that is notified of a failure takes up work again, and by then
+    // there is none left that was queued behind the failure. The oldest failure is the run's.
     Status oldest;
     for (; !on.events.empty(); on.events.pop_back()) {
       Status status =
