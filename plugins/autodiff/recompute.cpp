@@ -24,7 +24,8 @@ class Recompute {
       return invalid("option budget: expected it without option regions, which say what is kept");
     std::string times = options.text("times");
     if (times.empty()) return made;
-    for (const auto& [name, one] : nlohmann::json::parse(times, nullptr, false).items()) {
+    nlohmann::json given = nlohmann::json::parse(times, nullptr, false);
+    for (const auto& [name, one] : given.items()) {
       if (!one.is_number() || !(one.get<double>() >= 0))
         return invalid(cat("option times: ", name, ": expected milliseconds, got ", one.dump()));
       made.times_[name] = one.get<double>() * 1e6;
@@ -37,7 +38,7 @@ class Recompute {
     nlohmann::json told;
     Chosen chosen;
     if (budget_ > 0) {
-      double bytes = budget_ < 1 ? budget_ * static_cast<double>(before) : budget_;
+      double bytes = budget_ <= 1 ? budget_ * static_cast<double>(before) : budget_;
       TN_TRY(within, choose_within(graph, static_cast<int64_t>(bytes), times_));
       chosen = std::move(within);
     }
@@ -82,5 +83,5 @@ TENON_PASS(recompute,
            "values between forward and backward are computed again, not kept",
            R"({"properties": {
   "regions": {"type": "array", "items": {"type": "string"}, "description": "scopes whose values are computed again, each as one; none: segments by sqrt(n), cut where little crosses"},
-  "budget": {"type": "number", "minimum": 0, "default": 0, "description": "the most bytes of results that are alive at once (planned_peak), or below 1 a share of what they are without this pass: as little as possible is computed again for it; 0: as few bytes as possible"},
+  "budget": {"type": "number", "minimum": 0, "default": 0, "description": "the most bytes of results that are alive at once (planned_peak), or up to 1 a share of what they are without this pass: as little as possible is computed again for it; 0: as few bytes as possible"},
   "times": {"type": "object", "description": "milliseconds of nodes by name, as they were measured; others are estimated from their operations and bytes"}}})")

@@ -4,11 +4,15 @@
 
 #include <map>
 
+#include <nlohmann/json.hpp>
+
 #include "tenon/sdk/role/pass.hpp"
 #include "tenon/sdk/setting.hpp"
 
 namespace tenon::trainer {
 namespace {
+
+constexpr std::string_view kInput = "setting/";
 
 // Constants that can be driven, by name: those that are marked, and what is one number with a name.
 std::map<std::string, std::vector<Value>> drivable(Graph graph) {
@@ -34,26 +38,37 @@ std::string known_names(const std::map<std::string, std::vector<Value>>& found) 
 class Drive {
  public:
   static Result<Drive> create(tn_ctx*, const Options& options) {
-    return Drive{options.texts("names")};
+    return Drive{options.texts("names"), options.flag("may_miss")};
   }
   Status run(tn_graph* graph, const Cancel&, Sink& report) {
-    TN_CHECK(drive(graph, names_));
-    return report.write(cat("{\"inputs\": ", names_.size(), "}"));
+    size_t before = Graph{graph}.inputs().size();
+    TN_CHECK(drive(graph, names_, may_miss_));
+    nlohmann::json made = nlohmann::json::array();
+    std::vector<Value> inputs = Graph{graph}.inputs();
+    for (size_t i = before; i < inputs.size(); ++i)
+      made.push_back(inputs[i].name().substr(kInput.size()));
+    return report.write(nlohmann::json{{"inputs", made}}.dump());
   }
   std::vector<std::string> names_;
+  bool may_miss_ = false;
 };
 
 }  // namespace
 
-Status drive(tn_graph* graph, const std::vector<std::string>& names) {
+Status drive(tn_graph* graph, const std::vector<std::string>& names, bool may_miss) {
   if (names.empty()) return {};
   TN_TRY(edit, Edit::begin(graph));
   std::map<std::string, std::vector<Value>> found = drivable(edit.graph());
   for (const std::string& name : names) {
-    if (!found.contains(name))
+    Value input = edit.graph().find(cat(kInput, name));
+    if (!input && !found.contains(name) && may_miss) continue;
+    if (!input && !found.contains(name))
       return invalid(cat("expected numbers that are in the step (", known_names(found), "), got '",
                          name, "'"));
-    TN_TRY(input, edit.input(cat("setting/", name), Type(TN_F32, {})));
+    if (!input) {
+      TN_TRY(made, edit.input(cat(kInput, name), Type(TN_F32, {})));
+      input = made;
+    }
     for (Value constant : found[name])
       TN_CHECK(edit.replace(constant, input));
   }
@@ -69,4 +84,5 @@ TENON_PASS(drive,
            R"({
   "required": ["names"],
   "properties": {
-    "names": {"type": ["array", "string"], "items": {"type": "string"}, "description": "options of loss and optimizer, or names of float32 scalar constants; each becomes the input setting/NAME"}}})")
+    "names": {"type": ["array", "string"], "items": {"type": "string"}, "description": "options of loss and optimizer, or names of float32 scalar constants; each becomes the input setting/NAME"},
+    "may_miss": {"type": "boolean", "default": false, "description": "leaves out names that are not there yet; the report says which inputs were made"}}})")

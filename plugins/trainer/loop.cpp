@@ -170,7 +170,7 @@ Result<StepInputs> Loop::next_inputs() const {
   for (const Driven& one : given_.driven) {
     Result<double> value = one.value(at, total, position_.seen(one.name));
     if (!value.ok()) return std::move(value).status().in(cat("option schedules: ", one.name));
-    out.settings.push_back(*value);
+    out.settings[one.name] = *value;
   }
   return out;
 }

@@ -219,6 +219,21 @@ Result<std::vector<std::string>> watch_for_nan(const Recipe& recipe,
   return json::parse(report.text).value("values", std::vector<std::string>{});
 }
 
+// Names of what a step is told besides its batch, in the order of the inputs.
+std::vector<std::string> numbers_of(Graph graph, const Recipe& recipe) {
+  std::vector<Value> states = graph.list(TN_LIST_STATES);
+  std::vector<std::string> out;
+  size_t left = recipe.inputs.size() + recipe.targets.size();
+  for (Value input : graph.inputs()) {
+    if (std::find(states.begin(), states.end(), input) != states.end()) continue;
+    if (left > 0)
+      --left;
+    else
+      out.emplace_back(input.name());
+  }
+  return out;
+}
+
 bool is_state_output(Graph graph, Value value) {
   for (Value state : graph.list(TN_LIST_STATES, 1))
     if (state == value) return true;
@@ -273,8 +288,10 @@ Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& 
     out.initial[name] = graph.view().find(name).constant();
   std::vector<std::string> wrt = recipe.parameters;
   wrt.insert(wrt.end(), more.begin(), more.end());
+  TN_CHECK(drive(graph.get(), recipe.driven, true));
   TN_CHECK(add_passes(recipe, graph.get(), batch, wrt, cancel));
-  TN_CHECK(drive(graph.get(), recipe.driven).in("option schedules"));
+  TN_CHECK(drive(graph.get(), recipe.driven, false).in("option schedules"));
+  out.numbers = numbers_of(graph.view(), recipe);
   out.weights = statistics;
   for (const std::string& name : recipe.parameters)
     if (Value v = graph.view().find(name); v && !v.is_constant()) out.weights.push_back(name);

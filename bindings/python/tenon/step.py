@@ -97,6 +97,7 @@ class Step:
         #: What drives numbers of the step, by their names.
         self.settings: dict[str, float | Callable[[int], float]] = dict(settings or {})
         self._driven = list(self.settings)
+        self._inputs: list[list[str]] = [[], []]  # those before the learning rate, and behind it
         self._options = plan_options(backend, precision, threads, options)
         self._plans: dict[Any, tuple[_core.Plan, Model, Any]] = {}
         self._watched: dict[Any, list[str] | None] = {}  # of each plan, where check_nan is on
@@ -115,15 +116,23 @@ class Step:
         plan, _, results = self._plans[key]
         self._move_states(plan)
         update = self.count // self._accumulate
-        numbers = [np.float32(self._optimizer.rate(update))]
-        numbers += [self._setting(name, update) for name in self._driven]
+        numbers = [self._setting(name, update) for name in self._inputs[0]]
         if self._accumulate > 1:
-            is_last = (self.count + 1) % self._accumulate == 0
-            numbers.insert(0, np.float32(is_last))
+            numbers.append(np.float32((self.count + 1) % self._accumulate == 0))
+        numbers.append(np.float32(self._optimizer.rate(update)))
+        numbers += [self._setting(name, update) for name in self._inputs[1]]
         made = plan.arrays(*leaves, *numbers)
         self.count += 1
         refuse_nan("Step", self._watched[key], made)
         return tree.unflatten(results, iter(made))
+
+    def _drive(self, model: Model, time: int) -> Model:
+        """Before the gradient, and again behind the update, whose numbers are there then."""
+        if not self._driven:
+            return model
+        model = model.apply("trainer.drive", names=self._driven, may_miss=time == 0)
+        self._inputs[time] = model.report["inputs"]
+        return model
 
     def _setting(self, name: str, update: int) -> np.float32:
         given = self.settings[name]
@@ -152,6 +161,7 @@ class Step:
             model = trace.finish([as_value(leaf) for leaf in leaves])
             if trace.captured:
                 raise InvalidArgument("Step: expected a loss that uses no traced values of outside")
+        model = self._drive(model, 0)
         model = model.apply("autodiff.value_and_grad", wrt=trained, has_aux=self._has_aux)
         for name, given in self._joint.items():
             model = model.apply(name, **given)
@@ -164,8 +174,7 @@ class Step:
             model = model.apply("trainer.average", decay=self._average, parameters=trained)
         if self._accumulate > 1:
             model = model.apply("trainer.accumulate_step")
-        if self._driven:
-            model = model.apply("trainer.drive", names=self._driven)
+        model = self._drive(model, 1)
         return (model.apply("autodiff.first_nan") if self._check_nan else model), results
 
     def _move_states(self, plan: _core.Plan) -> None:

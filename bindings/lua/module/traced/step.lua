@@ -19,6 +19,14 @@ end
 local stepper = {}
 stepper.__index = stepper
 
+-- Before the gradient, and again behind the update, whose numbers are there then.
+local function drive(step, model, time)
+  if #step.driven == 0 then return model end
+  local driven, report = model:apply("trainer.drive", { names = step.driven, may_miss = time == 1 })
+  step.inputs[time] = report.inputs
+  return driven
+end
+
 local function build(step, batch)
   local model = traced(function(trace)
     local args = {}
@@ -31,6 +39,7 @@ local function build(step, batch)
     for i = 1, batch.n do args[i + 1] = as_input(trace, batch[i], "batch" .. i) end
     return finish(trace, { as_value(step.loss(table.unpack(args, 1, batch.n + 1))) })
   end)
+  model = drive(step, model, 1)
   model = model:apply("autodiff.value_and_grad", { wrt = step.names })
   for _, pass in ipairs(step.joint) do
     local id, given = pass, nil
@@ -38,7 +47,7 @@ local function build(step, batch)
     model = model:apply(id, given)
   end
   model = model:apply("trainer.step", { optimizer = step.optimizer })
-  if #step.driven > 0 then model = model:apply("trainer.drive", { names = step.driven }) end
+  model = drive(step, model, 2)
   local names
   if step.check_nan then model, names = watched(model) end
   return model:compile(step.options), names
@@ -48,6 +57,14 @@ end
 local function number_at(step, given)
   if type(given) ~= "number" then given = given(step.count) end
   return given
+end
+
+local function setting_at(step, name)
+  local value = number_at(step, step.settings[name])
+  if value ~= value or value == math.huge or value == -math.huge then
+    fail("step: setting ", name, ": expected a finite number, got ", value)
+  end
+  return value
 end
 
 -- step(x, y, ...): the loss before the update, a number. Batches of another shape have a plan of their own,
@@ -70,16 +87,14 @@ function stepper:__call(...)
     self.plan = plan
   end
   for i = 1, batch.n do batch[i] = to_tensor(batch[i]) end
-  local n = batch.n + 1
-  batch[n] = tn.tensor(number_at(self, self.rate), "float32")
-  for _, name in ipairs(self.driven) do
-    local value = number_at(self, self.settings[name])
-    if value ~= value or value == math.huge or value == -math.huge then
-      fail("step: setting ", name, ": expected a finite number, got ", value)
-    end
+  local n = batch.n
+  local function append(value)
     n = n + 1
     batch[n] = tn.tensor(value, "float32")
   end
+  for _, name in ipairs(self.inputs[1]) do append(setting_at(self, name)) end
+  append(number_at(self, self.rate))
+  for _, name in ipairs(self.inputs[2]) do append(setting_at(self, name)) end
   self.count = self.count + 1
   local loss, first = plan(table.unpack(batch, 1, n))
   if self.names_of[key] then refuse_nan(self.names_of[key], first[1]) end
@@ -115,7 +130,7 @@ function tn.step(loss, params, options)
   end
   step.check_nan = rest.check_nan
   step.joint = rest.joint or {}
-  step.settings, step.driven = rest.settings or {}, {}
+  step.settings, step.driven, step.inputs = rest.settings or {}, {}, { {}, {} }
   for name in pairs(step.settings) do step.driven[#step.driven + 1] = name end
   table.sort(step.driven)
   rest.optimizer, rest.rate, rest.check_nan, rest.joint, rest.settings = nil, nil, nil, nil, nil
