@@ -35,7 +35,8 @@ Result<Follow> follow_of(const json& given) {
   for (const char* key : {"value", "begin", "end"})
     if (!given.contains(key)) return invalid(cat("follow: expected ", key, ", got none"));
   if (out.begin == out.end)
-    return invalid(cat("follow: expected two values begin and end, got ", out.begin, " for both"));
+    return invalid(
+        cat("follow: expected two values begin and end, got ", given["end"].dump(), " for both"));
   return out;
 }
 
