@@ -2,7 +2,7 @@
 #include "color.hpp"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cmath>
 
 namespace tenon::augment {
@@ -25,27 +25,45 @@ float blended(float from, float to, float ratio, const Image& image) {
   return settled(from * ratio + to * (1 - ratio), image.whole, image.bound());
 }
 
-struct Hsv {
-  float hue, saturation, value;
+struct Rgb {
+  float r, g, b;
 };
 
-// Both ways as _rgb_to_hsv and _hsv_to_rgb, which follow Pillow's Convert.c.
-Hsv hsv_of(float r, float g, float b) {
-  float least = std::min({r, g, b}), most = std::max({r, g, b}), range = most - least;
-  if (range == 0) return {0, 0, most};
-  float rc = (most - r) / range, gc = (most - g) / range, bc = (most - b) / range;
-  float sixths = most == r ? bc - gc : most == g ? 2 + rc - bc : 4 + gc - rc;
-  return {std::fmod(sixths / 6 + 1, 1.0f), range / most, most};
+float within_one(float x) {
+  return std::min(std::max(x, 0.0f), 1.0f);
 }
 
-std::array<float, 3> rgb_of(const Hsv& color) {
-  float sixths = color.hue * 6, whole = std::floor(sixths), f = sixths - whole;
-  float v = color.value, s = color.saturation;
-  float p = std::clamp(v * (1 - s), 0.0f, 1.0f), q = std::clamp(v * (1 - s * f), 0.0f, 1.0f);
-  float t = std::clamp(v * (1 - s * (1 - f)), 0.0f, 1.0f);
-  const std::array<std::array<float, 3>, 6> of = {
-      {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}}};
-  return of[static_cast<size_t>(static_cast<int>(whole) % 6)];
+// Both values are made, so that a loop over pixels has no branch and runs in vectors: hues of a
+// picture are in no order, and half of all branches would be guessed wrong.
+float either(bool first, float a, float b) {
+  uint32_t mask = 0u - static_cast<uint32_t>(first);
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(a) & mask) |
+                              (std::bit_cast<uint32_t>(b) & ~mask));
+}
+
+// To hue, saturation and value and back, as _rgb_to_hsv and _hsv_to_rgb, which follow Pillow's
+// Convert.c. turn: -0.5 to 0.5.
+Rgb turned(const Rgb& x, float turn) {
+  float most = std::max(std::max(x.r, x.g), x.b), least = std::min(std::min(x.r, x.g), x.b);
+  float range = most - least;
+  bool is_gray = range == 0;
+  float by = either(is_gray, 1, range);
+  float rc = (most - x.r) / by, gc = (most - x.g) / by, bc = (most - x.b) / by;
+  float sixths = either(most == x.r, bc - gc, either(most == x.g, 2 + rc - bc, 4 + gc - rc));
+  float hue = sixths / 6 + 1;  // below 2
+  hue = either(is_gray, 0, hue - either(hue >= 1, 1, 0)) + turn;
+  hue += either(hue < 0, 1, 0);
+  hue -= either(hue >= 1, 1, 0);
+  float at = hue * 6;
+  auto sector = static_cast<int32_t>(at);
+  float f = at - static_cast<float>(sector), v = most, s = range / either(is_gray, 1, most);
+  float p = within_one(v * (1 - s)), q = within_one(v * (1 - s * f));
+  float t = within_one(v * (1 - s * (1 - f)));
+  sector -= 6 * (sector == 6);  // where the product rounded up
+  return {
+      either((sector == 0) | (sector == 5), v, either(sector == 1, q, either(sector == 4, t, p))),
+      either((sector == 1) | (sector == 2), v, either(sector == 3, q, either(sector == 0, t, p))),
+      either((sector == 3) | (sector == 4), v, either(sector == 5, q, either(sector == 2, t, p)))};
 }
 
 }  // namespace
@@ -77,20 +95,19 @@ void adjust_saturation(Image& image, float factor) {
 
 void adjust_hue(Image& image, float turn) {
   if (image.channels != 3) return;
+  float* __restrict r = image.channel(0);
+  float* __restrict g = image.channel(1);
+  float* __restrict b = image.channel(2);
+  const float bound = image.bound();
   for (int64_t i = 0; i < image.plane(); ++i) {
-    std::array<float, 3> rgb{};
-    for (int64_t c = 0; c < 3; ++c)
-      rgb[static_cast<size_t>(c)] = image.channel(c)[i] / image.bound();
-    Hsv color = hsv_of(rgb[0], rgb[1], rgb[2]);
-    color.hue += turn;
-    color.hue -= std::floor(color.hue);
-    rgb = rgb_of(color);
-    for (int64_t c = 0; c < 3; ++c) {
-      float x = rgb[static_cast<size_t>(c)];
-      // to_dtype(uint8, scale=True): 256 equal steps.
-      image.channel(c)[i] = image.whole ? std::trunc(x * (256.0f - 1e-3f)) : x;
-    }
+    Rgb x = turned({r[i] / bound, g[i] / bound, b[i] / bound}, turn);
+    r[i] = x.r;
+    g[i] = x.g;
+    b[i] = x.b;
   }
+  if (!image.whole) return;
+  for (float& x : image.at)  // to_dtype(uint8, scale=True): 256 equal steps
+    x = std::trunc(x * (256.0f - 1e-3f));
 }
 
 }  // namespace tenon::augment

@@ -30,15 +30,20 @@ class Choice {
 
   Cuts best() const {
     Cuts best = measured({});
-    auto attempt = [&](int64_t budget) {
-      Cuts made = measured(ends_for(budget));
+    for (std::vector<int>& ends : candidates()) {
+      Cuts made = measured(std::move(ends));
       if (made.kept + made.largest < best.kept + best.largest) best = std::move(made);
-    };
-    for (int k = 2; k <= std::min(kBudgets, n_); ++k)
-      attempt((total_ + k - 1) / k);
-    for (int k = 1; k < kBudgets; ++k)
-      attempt(total_ * k / kBudgets);
+    }
     return best;
+  }
+
+  std::vector<std::vector<int>> candidates() const {
+    std::vector<std::vector<int>> out;
+    for (int k = 2; k <= std::min(kBudgets, n_); ++k)
+      out.push_back(ends_for((total_ + k - 1) / k));
+    for (int k = 1; k < kBudgets; ++k)
+      out.push_back(ends_for(total_ * k / kBudgets));
+    return out;
   }
 
  private:
@@ -99,6 +104,18 @@ class Choice {
 };
 
 }  // namespace
+
+std::vector<std::vector<int>> candidate_cuts(const std::vector<ForwardValue>& values, int n_nodes) {
+  if (n_nodes == 0) return {};
+  std::vector<std::vector<int>> out = Choice(values, n_nodes).candidates();
+  std::erase_if(out, [](const std::vector<int>& ends) { return ends.empty(); });
+  auto order = [](const auto& a, const auto& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  };
+  std::sort(out.begin(), out.end(), order);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
 
 Cuts choose_cuts(const std::vector<ForwardValue>& values, int n_nodes) {
   return n_nodes == 0 ? Cuts{} : Choice(values, n_nodes).best();

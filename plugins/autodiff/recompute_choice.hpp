@@ -26,4 +26,7 @@ struct Cuts {
 // little crosses. No cuts where they save nothing.
 Cuts choose_cuts(const std::vector<ForwardValue>& values, int n_nodes);
 
+// Other cuts by segments of at most so many bytes, from few segments to many.
+std::vector<std::vector<int>> candidate_cuts(const std::vector<ForwardValue>& values, int n_nodes);
+
 }  // namespace tenon::autodiff

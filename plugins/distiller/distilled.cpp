@@ -67,7 +67,7 @@ Result<Value> Distilled::with_hints(EditView edit,
   Precise b(edit);
   for (size_t i = 0; i < inside.size(); ++i) {
     TN_TRY(hint, hint_loss(edit, objective, inside[i], joined[i], adapter_, seed_, i));
-    Value share = b.scaled(hint, weight_);
+    Value share = b.mul(hint, b.setting("weight", weight_, hint));
     loss = b.add(b.widened(loss, share), b.widened(share, loss));
   }
   TN_CHECK(b.status());

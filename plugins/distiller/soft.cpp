@@ -42,13 +42,15 @@ SoftPlan SoftPlan::read(const Options& options) {
 Result<Value> soft_loss(EditView edit, Value student, Value teacher, const SoftPlan& plan) {
   TN_CHECK(check_answers(student, teacher, plan.axis));
   Precise b(edit);
-  Value s = b.scaled(b.widened(student, teacher), 1 / plan.temperature);
-  Value t = b.scaled(b.widened(teacher, student), 1 / plan.temperature);
+  Value s = b.widened(student, teacher), t = b.widened(teacher, student);
+  Value softness = b.setting("temperature", plan.temperature, s);
+  s = b.op("Div", {s, softness});
+  t = b.op("Div", {t, softness});
   Attr axis("axis", plan.axis);
   Value log_s = b.op("LogSoftmax", {s}, {axis}), log_t = b.op("LogSoftmax", {t}, {axis});
   Value terms = b.mul(b.op("Exp", {log_t}), b.sub(log_t, log_s));
   Value each = b.op("ReduceSum", {terms, b.ints({plan.axis})}, {{"keepdims", 0}});
-  Value loss = b.scaled(b.mean(each), plan.temperature * plan.temperature);
+  Value loss = b.mul(b.mean(each), b.mul(softness, softness));
   TN_CHECK(b.status());
   return loss;
 }
@@ -82,13 +84,18 @@ Result<Value> mixed_loss(const Component& hard,
   if (teacher) {
     Value student = scores_of(objective.predictions[plan.prediction]);
     TN_TRY(soft, soft_loss(edit, student, teacher, plan));
-    sum = b.scaled(soft, plan.alpha);
+    sum = hard ? b.mul(soft, b.setting("alpha", plan.alpha, soft)) : soft;
   }
   if (hard) {
     TN_TRY(labelled, hard_loss(hard, edit, objective, n_labels));
     Value wide = b.widened(labelled, sum ? sum : labelled);
-    Value share = b.scaled(wide, 1 - plan.alpha);
-    sum = sum ? b.add(b.widened(sum, share), share) : share;
+    if (sum) {
+      Value alpha = b.setting("alpha", plan.alpha, wide);
+      Value share = b.mul(wide, b.sub(b.number(1, wide.dtype()), alpha));
+      sum = b.add(b.widened(sum, share), share);
+    } else {
+      sum = b.scaled(wide, 1 - plan.alpha);
+    }
   }
   TN_CHECK(b.status());
   return sum;

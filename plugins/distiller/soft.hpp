@@ -6,6 +6,7 @@
 
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/component.hpp"
+#include "tenon/sdk/setting.hpp"
 
 #include "teacher.hpp"
 
@@ -20,6 +21,10 @@ class Precise : public Builder {
   Value mul(Value a, Value b) { return op("Mul", {a, b}); }
   Value add(Value a, Value b) { return op("Add", {a, b}); }
   Value scaled(Value x, double by) { return by == 1 ? x : mul(x, number(by, x.dtype())); }
+  // A number that a schedule may drive by the name of its option, in the type of x.
+  Value setting(std::string_view name, double value, Value x) {
+    return cast(tenon::setting(*this, name, value), x.dtype());
+  }
   // In float64 when either is, else in float32.
   Value widened(Value x, Value other);
   Value mean(Value x) { return op("ReduceMean", {x}, {{"keepdims", 0}}); }

@@ -146,18 +146,6 @@ Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
   return {};
 }
 
-namespace {
-
-Result<double> value_at(const Component& schedule, uint64_t step, uint64_t total_steps) {
-  double out = 0;
-  TN_CHECK(Status(schedule.table<tn_schedule>()->value(schedule.self(), step, total_steps, &out)));
-  if (std::isfinite(out)) return out;
-  return Status(TN_OUT_OF_RANGE, cat("schedule ", schedule.id(), ": step ", step + 1,
-                                     ": expected a finite number, got ", out));
-}
-
-}  // namespace
-
 Result<double> Loop::rate_at(uint64_t step, uint64_t total_steps) const {
   double rate = given_.rate;
   if (given_.schedule) {
@@ -173,13 +161,16 @@ Result<double> Loop::rate_at(uint64_t step, uint64_t total_steps) const {
 Result<StepInputs> Loop::next_inputs() const {
   uint64_t at = position_.updates, total = updates_per_epoch() * given_.epochs;
   StepInputs out;
-  TN_TRY(rate, rate_at(at, total));
-  out.rate = given_.plateau ? given_.plateau->rate(rate, position_.plateau) : rate;
+  const Driven& rules = given_.rate_rules;
+  Measured seen = position_.seen(kRate);
+  TN_TRY(rate,
+         rules.follow ? rate_at(Follow::step(seen.share), Follow::kSteps) : rate_at(at, total));
+  out.rate = rules.plateau ? rules.plateau->rate(rate, seen.plateau) : rate;
   out.updates = ends_window();
-  for (const Settings::Driven& one : given_.driven) {
-    Result<double> value = value_at(one.schedule, at, total);
+  for (const Driven& one : given_.driven) {
+    Result<double> value = one.value(at, total, position_.seen(one.name));
     if (!value.ok()) return std::move(value).status().in(cat("option schedules: ", one.name));
-    out.settings.push_back(*value);
+    out.settings[one.name] = *value;
   }
   return out;
 }
@@ -252,8 +243,7 @@ Status Loop::end_epoch(const Cancel& cancel) {
               {"rate", rate_}};
   if (recipe_.precision == "fp16") record["skipped"] = windows_done() - position_.updates;
   TN_CHECK(judge(cancel, record));
-  if (given_.plateau && given_.plateau->by_training)
-    given_.plateau->see(record["loss"], false, position_.plateau);
+  measure(record);
   record["seconds"] = seconds;
   record["samples_per_second"] =
       static_cast<double>(position_.samples - epoch_samples_before_) / std::max(seconds, 1e-9);
@@ -283,6 +273,29 @@ void Loop::log_epoch(const json& record) const {
                                              : cat(duration_text(left), " left")));
 }
 
+// For the numbers that follow measured values.
+void Loop::measure(const json& record) {
+  auto see = [&](const Driven& one, std::string_view name) {
+    if (!one.plateau && !one.follow) return;
+    Measured& seen = position_.measured[std::string(name)];
+    if (one.follow) seen.share = one.follow->see(record[one.follow->value], seen.share);
+    if (!one.plateau) return;
+    if (one.plateau->by_training)
+      one.plateau->see(record["loss"], false, seen.plateau);
+    else
+      one.plateau->see(record[judged_by()], higher_is_better_, seen.plateau);
+  };
+  see(given_.rate_rules, kRate);
+  for (const Driven& one : given_.driven)
+    see(one, one.name);
+}
+
+// What an epoch's record calls the value of its validation.
+std::string Loop::judged_by() const {
+  const std::string& id = given_.metric.id;
+  return id.empty() ? "validation_loss" : id.substr(id.rfind('.') + 1);
+}
+
 // Validation, and whether it gets any better.
 Status Loop::judge(const Cancel& cancel, json& record) {
   if (!validation_.feed) return {};
@@ -292,12 +305,10 @@ Status Loop::judge(const Cancel& cancel, json& record) {
   TN_TRY(score, validate(recipe_, model.get(), validation_, cancel));
   record["validation_loss"] = score.loss;
   if (score.metric) {
-    const std::string& id = given_.metric.id;
-    record[id.substr(id.rfind('.') + 1)] = *score.metric;
+    record[judged_by()] = *score.metric;
   }
   double value = score.metric ? *score.metric : score.loss;
-  if (given_.plateau && !given_.plateau->by_training)
-    given_.plateau->see(value, score.higher_is_better, position_.plateau);
+  higher_is_better_ = score.higher_is_better;
   double gain = score.higher_is_better ? value - position_.best : position_.best - value;
   bool better = std::isfinite(value) && (!position_.has_best || gain > given_.min_delta);
   position_.bad_epochs = better ? 0 : position_.bad_epochs + 1;

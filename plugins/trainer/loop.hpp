@@ -37,6 +37,8 @@ class Loop {
   Status step(uint64_t n_samples, const Cancel& cancel);
   Status end_epoch(const Cancel& cancel);
   Status judge(const Cancel& cancel, nlohmann::json& record);
+  void measure(const nlohmann::json& record);
+  std::string judged_by() const;
   Status refuse_broken(const Outcome& outcome, uint64_t number) const;
   Status tell_step(const Outcome& outcome);
   Status tell_epoch(nlohmann::json& record);
@@ -87,7 +89,7 @@ class Loop {
   Weights best_;
   double rate_ = 0;
   uint64_t skipped_in_a_row_ = 0, saved_step_ = 0;
-  bool is_saved_ = false, callback_failed_ = false;
+  bool is_saved_ = false, callback_failed_ = false, higher_is_better_ = false;
   Clock::time_point began_, epoch_began_, saved_at_;
   uint64_t epoch_samples_before_ = 0;
   std::optional<Ahead> ahead_;  // last: its thread reads the members above

@@ -117,9 +117,11 @@ Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   recipe_.clip_value = given_.clip_value;
   recipe_.accumulates = given_.accumulate > 1;
   recipe_.average = given_.average;
-  for (const Settings::Driven& one : given_.driven)
+  for (const Driven& one : given_.driven)
     recipe_.driven.push_back(one.name);
-  recipe_.mode = {given_.seed, given_.batch_statistics};
+  bool drives_dropout =
+      std::find(recipe_.driven.begin(), recipe_.driven.end(), kDropout) != recipe_.driven.end();
+  recipe_.mode = {given_.seed, given_.batch_statistics, drives_dropout};
   recipe_.train_as = given_.train_as;
   recipe_.steps_per_epoch = batches_per_epoch();
   recipe_.check_nan = given_.check_nan;
@@ -145,8 +147,8 @@ Identity Loop::choices() const {
                {"batch_norm", given_.batch_statistics ? "train" : "frozen"},
                {"metric", given_.metric.id}};
   if (!train_as.empty()) choices["train_as"] = train_as;
-  if (!given_.driven.empty()) choices["schedules"] = given_.driven_text;
-  if (given_.plateau) choices["plateau"] = given_.plateau_text;
+  if (!given_.driven_text.empty()) choices["schedules"] = given_.driven_text;
+  if (!given_.plateau_text.empty()) choices["plateau"] = given_.plateau_text;
   if (given_.accumulate > 1) choices["accumulate"] = given_.accumulate;
   return {structure_hash(Graph{model_}), choices, {}, {}};
 }

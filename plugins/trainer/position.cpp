@@ -31,15 +31,19 @@ void members_of_plateau(Self& p, Visit&& visit) {
   visit("factor", p.factor);
 }
 
-constexpr const char* kPlateau = "plateau";
+constexpr const char *kPlateau = "plateau", *kMeasured = "measured", *kShare = "share";
 
 }  // namespace
 
 nlohmann::json Position::to_json() const {
   nlohmann::json out;
   members(*this, [&](const char* name, const auto& member) { out[name] = member; });
-  members_of_plateau(plateau,
-                     [&](const char* name, const auto& member) { out[kPlateau][name] = member; });
+  for (const auto& [number, seen] : measured) {
+    nlohmann::json& one = out[kMeasured][number];
+    one[kShare] = seen.share;
+    members_of_plateau(seen.plateau,
+                       [&](const char* name, const auto& member) { one[name] = member; });
+  }
   return out;
 }
 
@@ -47,10 +51,17 @@ Result<Position> Position::from(const nlohmann::json& given) {
   Position out;
   try {
     members(out, [&](const char* name, auto& member) { given.at(name).get_to(member); });
-    if (given.contains(kPlateau))  // earlier checkpoints have none
-      members_of_plateau(out.plateau, [&](const char* name, auto& member) {
-        given[kPlateau].at(name).get_to(member);
-      });
+    auto measured = [&](const std::string& number, const nlohmann::json& one) {
+      Measured& seen = out.measured[number];
+      seen.share = one.value(kShare, 0.0);
+      members_of_plateau(seen.plateau,
+                         [&](const char* name, auto& member) { one.at(name).get_to(member); });
+    };
+    // Earlier checkpoints have the learning rate's alone, or none.
+    if (given.contains(kPlateau)) measured("learning_rate", given[kPlateau]);
+    if (given.contains(kMeasured))
+      for (const auto& [number, one] : given[kMeasured].items())
+        measured(number, one);
   } catch (const nlohmann::json::exception& wrong) {
     return Status(TN_DATA_LOSS, cat("position of the run: ", wrong.what()));
   }

@@ -2,11 +2,14 @@
 #pragma once
 // How far a run is: all that the loop knows besides the states of the step.
 
+#include <map>
+#include <string>
+
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/status.hpp"
 
-#include "plateau.hpp"
+#include "measured.hpp"
 
 namespace tenon::trainer {
 
@@ -21,9 +24,14 @@ struct Position {
   double best = 0;  // the best validation so far
   uint64_t best_epoch = 0, bad_epochs = 0;
   bool finished = false, stopped_early = false;
-  std::string stopped_by;  // the callback that ended the run
-  Plateau::State plateau;
+  std::string stopped_by;                                 // the callback that ended the run
+  std::map<std::string, Measured, std::less<>> measured;  // of numbers that follow measured values
 
+  // What was measured for this number; nothing yet.
+  Measured seen(std::string_view number) const {
+    auto found = measured.find(number);
+    return found == measured.end() ? Measured() : found->second;
+  }
   nlohmann::json to_json() const;
   static Result<Position> from(const nlohmann::json& text);
 };

@@ -100,69 +100,36 @@ Status read_validation(const Options& options, Settings& out) {
   return {};
 }
 
-// {"weight_decay": {"schedule": "cosine", "base": 0.1, ...}}
-Status read_driven(tn_ctx* ctx, const Options& options, Settings& out) {
-  out.driven_text = options.text("schedules");
-  if (out.driven_text.empty()) return {};
-  json given = json::parse(out.driven_text, nullptr, false);
-  for (auto& [name, one] : given.items()) {
-    if (!one.is_object() || !one.contains("schedule") || !one["schedule"].is_string())
-      return invalid(cat("option schedules: ", name, ": expected an object with schedule, the id ",
-                         "of one, and its options, got ", one.dump()));
-    std::string id = one["schedule"];
-    if (id.find('.') == std::string::npos) id = cat("scheduler.", id);
-    one.erase("schedule");
-    Result<Component> made = Component::create(ctx, "tenon.schedule/1", id, one.dump());
-    if (!made.ok()) return std::move(made).status().in(cat("option schedules: ", name));
-    out.driven.push_back({name, std::move(*made)});
+// Whether an epoch's record has such a value.
+Status check_measured(const Follow& follow, const Settings& of) {
+  std::vector<std::string> known{"loss"};
+  if (of.validation || of.validation_share > 0) known.push_back("validation_loss");
+  if (!of.metric.id.empty()) known.push_back(of.metric.id.substr(of.metric.id.rfind('.') + 1));
+  std::string list;
+  for (const std::string& one : known) {
+    if (one == follow.value) return {};
+    list += cat(list.empty() ? "" : ", ", one);
   }
-  return {};
+  return invalid(cat("follow: value: expected a value that is measured here (", list, "), got '",
+                     follow.value, "'"));
 }
 
-// The options of ReduceLROnPlateau, and of: "validation" or "loss".
-Status read_plateau(const Options& options, Settings& out) {
+// What changes while it trains; the option plateau is one of learning_rate's rules.
+Status read_driven(tn_ctx* ctx, const Options& options, Settings& out) {
+  bool validates = out.validation || out.validation_share > 0;
+  TN_TRY(driven, driven_option(ctx, options, validates, &out.driven_text));
+  for (Driven& one : driven) {
+    bool is_rate = one.name == kRate;
+    if (one.follow)
+      TN_CHECK(check_measured(*one.follow, out).in(cat("option schedules: ", one.name)));
+    (is_rate ? out.rate_rules : out.driven.emplace_back()) = std::move(one);
+  }
+  if (out.rate_rules.schedule) out.schedule = std::move(out.rate_rules.schedule);
   out.plateau_text = options.text("plateau");
   if (out.plateau_text.empty()) return {};
-  Plateau made;
-  bool validates = out.validation || out.validation_share > 0;
-  std::string of = validates ? "validation" : "loss";
-  json given = json::parse(out.plateau_text, nullptr, false);
-  auto number = [](const json& value, auto& to, double least, double most) {
-    if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
-      return false;
-    to = value.get<std::decay_t<decltype(to)>>();
-    return true;
-  };
-  constexpr double kMany = 1e15;
-  for (const auto& [key, value] : given.items()) {
-    bool good = false;
-    if (key == "factor")
-      good = number(value, made.factor, 0, 1) && made.factor < 1;
-    else if (key == "patience")
-      good = number(value, made.patience, 0, kMany);
-    else if (key == "threshold")
-      good = number(value, made.threshold, 0, 1);
-    else if (key == "cooldown")
-      good = number(value, made.cooldown, 0, kMany);
-    else if (key == "lowest")
-      good = number(value, made.lowest, 0, kMany);
-    else if (key == "of")
-      good = value == "validation" || value == "loss";
-    else
-      return invalid(cat("option plateau: expected factor, patience, threshold, cooldown, lowest, ",
-                         "of, got '", key, "'"));
-    if (!good)
-      return invalid(cat("option plateau: ", key, ": expected ",
-                         key == "factor" ? "a number below 1"
-                         : key == "of"   ? "validation or loss"
-                                         : "a number of at least 0",
-                         ", got ", value.dump()));
-    if (key == "of") of = value;
-  }
-  if (of == "validation" && !validates)
-    return invalid("option plateau: of: expected option validation with it");
-  made.by_training = of == "loss";
-  out.plateau = made;
+  Result<Plateau> plateau = plateau_of(json::parse(out.plateau_text, nullptr, false), validates);
+  if (!plateau.ok()) return std::move(plateau).status().in("option");
+  out.rate_rules.plateau = *plateau;
   return {};
 }
 
@@ -207,7 +174,6 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   TN_TRY(train_as, passes_of(options, "train_as"));
   out.train_as = std::move(train_as);
   TN_CHECK(read_validation(options, out));
-  TN_CHECK(read_plateau(options, out));
   TN_CHECK(read_driven(ctx, options, out));
   TN_CHECK(read_run(options, out));
   return out;

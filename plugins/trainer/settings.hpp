@@ -5,25 +5,21 @@
 #include "tenon/sdk/component.hpp"
 
 #include "callbacks.hpp"
-#include "plateau.hpp"
+#include "driven.hpp"
 #include "validation.hpp"
 
 namespace tenon::trainer {
 
 struct Settings {
   Component data, loss, optimizer;
-  struct Driven {  // an option of loss or optimizer that follows a schedule
-    std::string name;
-    Component schedule;
-  };
-  std::vector<Driven> driven;
-  std::string driven_text;  // as it was given
-  Component schedule;       // falsy: `rate` at each step
-  Component validation;     // falsy: `validation_share` of the data
+  std::vector<Driven> driven;  // without the learning rate
+  std::string driven_text;     // what says that they are the same
+  Driven rate_rules;           // of the learning rate, whose schedule is the one below
+  Component schedule;          // falsy: `rate` at each step
+  Component validation;        // falsy: `validation_share` of the data
   double rate = 0.01, validation_share = 0;
-  uint64_t rate_batch = 0;         // the batch that the rate is for; 0: whatever it is
-  std::optional<Plateau> plateau;  // cuts of the rate
-  std::string plateau_text;        // as it was given
+  uint64_t rate_batch = 0;   // the batch that the rate is for; 0: whatever it is
+  std::string plateau_text;  // as it was given
   Callbacks callbacks;
   std::vector<std::string> targets;
   uint64_t epochs = 1, seed = 0;

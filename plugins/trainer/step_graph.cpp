@@ -10,8 +10,8 @@
 #include "tenon/role/pass.h"
 
 #include "tenon/sdk/edit.hpp"
-#include "tenon/sdk/setting.hpp"
 
+#include "drive.hpp"
 #include "objective.hpp"
 
 namespace tenon::trainer {
@@ -209,30 +209,6 @@ Result<std::vector<std::string>> add_training_passes(const Recipe& recipe,
   return names;
 }
 
-// Options by name, as new inputs in place of the constants that loss and optimizer marked.
-Status drive_settings(tn_graph* graph, const std::vector<std::string>& names) {
-  if (names.empty()) return {};
-  std::map<std::string, std::vector<Value>> marked;
-  TN_TRY(edit, Edit::begin(graph));
-  for (Value constant : edit.graph().constants())
-    if (tn_any name = constant.note(kSettingNote); name.tag == TN_ANY_TEXT)
-      marked[std::string(text_of(name))].push_back(constant);
-  std::string known;
-  for (const auto& [name, constants] : marked)
-    known += cat(known.empty() ? "" : ", ", name);
-  for (const std::string& name : names) {
-    if (!marked.contains(name))
-      return invalid(
-          cat("option schedules: expected options of loss and optimizer that are in the ", "step (",
-              known.empty() ? "none here: an option that is 0 is left out" : known, "), got '",
-              name, "'"));
-    TN_TRY(input, edit.input(cat("setting/", name), Type(TN_F32, {})));
-    for (Value constant : marked[name])
-      TN_CHECK(edit.replace(constant, input));
-  }
-  return edit.commit();
-}
-
 // Gives the values that the output first_nan counts.
 Result<std::vector<std::string>> watch_for_nan(const Recipe& recipe,
                                                tn_graph* graph,
@@ -241,6 +217,21 @@ Result<std::vector<std::string>> watch_for_nan(const Recipe& recipe,
   StringSink report;
   TN_CHECK(Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get())));
   return json::parse(report.text).value("values", std::vector<std::string>{});
+}
+
+// Names of what a step is told besides its batch, in the order of the inputs.
+std::vector<std::string> numbers_of(Graph graph, const Recipe& recipe) {
+  std::vector<Value> states = graph.list(TN_LIST_STATES);
+  std::vector<std::string> out;
+  size_t left = recipe.inputs.size() + recipe.targets.size();
+  for (Value input : graph.inputs()) {
+    if (std::find(states.begin(), states.end(), input) != states.end()) continue;
+    if (left > 0)
+      --left;
+    else
+      out.emplace_back(input.name());
+  }
+  return out;
 }
 
 bool is_state_output(Graph graph, Value value) {
@@ -297,8 +288,10 @@ Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& 
     out.initial[name] = graph.view().find(name).constant();
   std::vector<std::string> wrt = recipe.parameters;
   wrt.insert(wrt.end(), more.begin(), more.end());
+  TN_CHECK(drive(graph.get(), recipe.driven, true));
   TN_CHECK(add_passes(recipe, graph.get(), batch, wrt, cancel));
-  TN_CHECK(drive_settings(graph.get(), recipe.driven));
+  TN_CHECK(drive(graph.get(), recipe.driven, false).in("option schedules"));
+  out.numbers = numbers_of(graph.view(), recipe);
   out.weights = statistics;
   for (const std::string& name : recipe.parameters)
     if (Value v = graph.view().find(name); v && !v.is_constant()) out.weights.push_back(name);

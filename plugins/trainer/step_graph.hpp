@@ -55,6 +55,7 @@ struct StepGraph {
   Weights initial;                   // what states start with that do not start as zeros
   std::optional<size_t> loss, found_inf, first_nan;  // among the results of a run
   std::vector<std::string> watched;                  // where check_nan looks, in that order
+  std::vector<std::string> numbers;                  // inputs behind those of the batch
   std::vector<Field> targets;                        // with what the loss says of them
 };
 

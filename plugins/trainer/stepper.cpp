@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepper.hpp"
 
+#include "accumulate.hpp"
+
 namespace tenon::trainer {
 
 Result<std::unique_ptr<Stepper::Compiled>> Stepper::compile(uint64_t batch,
@@ -45,10 +47,13 @@ Status Stepper::start() {
 Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& inputs) {
   std::vector<DLTensor> views(batch.begin(), batch.end());
   std::vector<float> numbers;
-  if (recipe_->accumulates) numbers.push_back(inputs.updates ? 1 : 0);
-  numbers.push_back(static_cast<float>(inputs.rate));
-  for (double setting : inputs.settings)
-    numbers.push_back(static_cast<float>(setting));
+  for (const std::string& name : now_->graph.numbers) {
+    auto setting = inputs.settings.find(name.substr(name.find('/') + 1));
+    double number = name == kAccumulatedUpdate         ? inputs.updates
+                    : setting != inputs.settings.end() ? setting->second
+                                                       : inputs.rate;
+    numbers.push_back(static_cast<float>(number));
+  }
   std::vector<DenseView> scalars;
   for (float& number : numbers)
     scalars.emplace_back(TN_F32, std::span<const int64_t>(), &number);

@@ -13,8 +13,8 @@ namespace tenon::trainer {
 // What a step is told besides its batch.
 struct StepInputs {
   double rate = 0;
-  bool updates = true;           // the last batch of its window, where several are accumulated
-  std::vector<double> settings;  // as Recipe::driven
+  bool updates = true;  // the last batch of its window, where several are accumulated
+  std::map<std::string, double> settings;  // by Recipe::driven
 };
 
 struct Outcome {

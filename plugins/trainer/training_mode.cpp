@@ -4,6 +4,7 @@
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/match.hpp"
 #include "tenon/sdk/role/optimizer.hpp"
+#include "tenon/sdk/setting.hpp"
 
 namespace tenon::trainer {
 namespace {
@@ -58,7 +59,7 @@ struct Keys {
   }
 };
 
-Status train_dropout(EditView edit, Node node, Keys* keys) {
+Status train_dropout(EditView edit, Node node, Keys* keys, bool driven) {
   Builder b(edit);
   Value x = node.input(0);
   double ratio = 0.5;
@@ -73,20 +74,23 @@ Status train_dropout(EditView edit, Node node, Keys* keys) {
                         .domain = "tenon",
                         .scope = node.scope()});
   TN_CHECK(b.status());
-  Value keep = b.op("GreaterOrEqual", {random.output(), b.number(ratio, TN_F32)});
-  Value scaled = b.mul(x, b.number(1 / (1 - ratio), x.dtype()));
+  Value drop = driven ? setting(b, kDropout, ratio) : b.number(ratio, TN_F32);
+  Value keep = b.op("GreaterOrEqual", {random.output(), drop});
+  Value scaled = driven ? b.div(x, b.cast(b.sub(b.number(1, TN_F32), drop), x.dtype()))
+                        : b.mul(x, b.number(1 / (1 - ratio), x.dtype()));
   Value y = b.op("Where", {keep, scaled, b.number(0, x.dtype())});
   TN_CHECK(b.status());
   return replace_node(edit, node, {y, keep});
 }
 
-Status train_dropouts(EditView edit, const std::vector<Node>& nodes, uint64_t seed) {
+Status train_dropouts(EditView edit, const std::vector<Node>& nodes, const TrainingMode& mode) {
   if (nodes.empty()) return {};
   Builder b(edit);
   TN_TRY(count, Slot::open(edit, "dropout/step", Type(TN_I64, {1})));
-  Keys keys{b.ints({static_cast<int64_t>(seed)}), count.before, static_cast<int64_t>(nodes.size())};
+  Keys keys{b.ints({static_cast<int64_t>(mode.seed)}), count.before,
+            static_cast<int64_t>(nodes.size())};
   for (Node node : nodes)
-    TN_CHECK(train_dropout(edit, node, &keys));
+    TN_CHECK(train_dropout(edit, node, &keys, mode.drives_dropout));
   Value next = b.add(count.before, b.ints({1}));
   TN_CHECK(b.status());
   return count.close(edit, next);
@@ -111,7 +115,7 @@ Result<std::vector<std::string>> to_training_mode(EditView edit, const TrainingM
     if (!mode.batch_statistics || !node.is("BatchNormalization")) continue;
     if (has_own_statistics(node)) TN_CHECK(train_batch_norm(edit, node, &statistics));
   }
-  TN_CHECK(train_dropouts(edit, dropouts, mode.seed));
+  TN_CHECK(train_dropouts(edit, dropouts, mode));
   return statistics;
 }
 

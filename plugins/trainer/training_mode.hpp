@@ -9,9 +9,13 @@
 
 namespace tenon::trainer {
 
+// What the ratio of Dropout is called among the numbers that schedules drive.
+inline constexpr std::string_view kDropout = "dropout";
+
 struct TrainingMode {
   uint64_t seed = 0;             // of the numbers that Dropout draws
   bool batch_statistics = true;  // false: BatchNormalization keeps the statistics that it has
+  bool drives_dropout = false;   // the ratio of all Dropout nodes is a setting (sdk/setting.hpp)
 };
 
 // BatchNormalization uses the statistics of the batch and keeps running ones as states under the

@@ -2,7 +2,8 @@
 """Outlines of leaves as series (OSULeaf of the UCR archive): leaves_train.npz, leaves_test.npz.
 
 `series` float32 [n, 427, 1], each with mean 0 and deviation 1; `label` int64, six species. The
-split is the archive's: 200 to train, 242 to test.
+split is the archive's: 200 to train, 242 to test. An outline begins anywhere: each of those to
+train is there `turns` times, first as it was, then from other points on.
 """
 
 import numpy as np
@@ -21,7 +22,20 @@ def parsed(text: str) -> dict[str, np.ndarray]:
     return {"series": series[..., None], "label": np.array([classes.index(r[1]) for r in rows])}
 
 
-def build(place: Place) -> None:
+def turned(leaves: dict[str, np.ndarray], turns: int, seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    series, length = leaves["series"], leaves["series"].shape[1]
+    more = [np.roll(one, rng.integers(length), 0) for _ in range(turns - 1) for one in series]
+    return {
+        "series": np.concatenate([series, more]) if more else series,
+        "label": np.tile(leaves["label"], turns),
+    }
+
+
+def build(place: Place, turns=16, seed=10) -> None:
+    parts = {}
     for part in ("train", "test"):
         text = place.member(wheels.AEON, MEMBER.format(part.upper())).decode()
-        place.put_arrays(f"leaves_{part}.npz", parsed(text))
+        parts[part] = parsed(text)
+    place.put_arrays("leaves_train.npz", turned(parts["train"], turns, seed))
+    place.put_arrays("leaves_test.npz", parts["test"])

@@ -87,7 +87,13 @@ ROWS = (
         shapes.build,
         {"n_train": 2000, "n_test": 300, "seed": 8},
     ),
-    Row("leaves", "outlines of leaves as series: leaves_train.npz, leaves_test.npz", leaves.build),
+    Row(
+        "leaves",
+        "outlines of leaves as series: leaves_train.npz, leaves_test.npz",
+        leaves.build,
+        {"turns": 16, "seed": 10},
+        version=2,
+    ),
     Row(
         "ppocr-rec",
         "PP-OCRv4 text recogniser and its dictionary",

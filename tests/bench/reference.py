@@ -6,21 +6,22 @@
 
 Prints for each seed the accuracy, the seconds and the losses of the epochs, and the mean of both
 sides with the standard error of the difference. Tenon's weights go into PyTorch's network by
-name, and judged there.
+name, and are judged there. What PyTorch gave is kept beside Tenon's runs, as
+RUNS/NETWORK_SEED.pytorch.json, and taken from there the next time; --train only makes those.
 """
 
 import argparse
 import json
 import math
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import nn
-
-BATCH = 64
 
 
 def lenet():
@@ -76,7 +77,7 @@ def resnet20():
 
 
 def mobilenet():
-    layers, of = [conv(1, 32, 3), nn.BatchNorm2d(32), nn.ReLU6()], 32
+    layers, of = [conv(1, 32, 3, 2), nn.BatchNorm2d(32), nn.ReLU6()], 32
     rows = [(1, 16, 1, 1), (6, 24, 2, 1), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
             (6, 160, 3, 2), (6, 320, 1, 1)]  # fmt: skip
     for expansion, width, blocks, stride in rows:
@@ -94,9 +95,72 @@ def mobilenet():
     return nn.Sequential(*layers, *end, nn.Linear(1280, 94))
 
 
-def adamw(net):
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+        def double(of, width):
+            first = [conv(of, width, 3), nn.BatchNorm2d(width), nn.ReLU()]
+            second = [conv(width, width, 3), nn.BatchNorm2d(width), nn.ReLU()]
+            return nn.Sequential(*first, *second)
+
+        widths = [16, 32, 64]
+        self.down = nn.ModuleList(double(o, w) for o, w in zip([1, *widths], widths))
+        self.join = nn.ModuleList(double(2 * w, w) for w in widths)
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, 2) for w in widths)
+        self.bottom, self.head = double(64, 128), nn.Conv2d(16, 5, 1)
+
+    def forward(self, x):
+        kept = []
+        for down in self.down:
+            kept.append(down(x))
+            x = nn.functional.max_pool2d(kept[-1], 2)
+        x = self.bottom(x)
+        for i in (2, 1, 0):
+            x = self.join[i](torch.cat((kept[i], self.up[i](x)), 1))
+        return self.head(x).permute(0, 2, 3, 1)
+
+
+class Attention(nn.MultiheadAttention):
+    def forward(self, x):
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+        return super().forward(x, x, x, need_weights=False, attn_mask=mask, is_causal=True)[0]
+
+
+class Transformer(nn.Module):
+    def __init__(self, width=128):
+        super().__init__()
+        self.token = nn.Embedding(96, width)
+        self.position = nn.Parameter(torch.empty(64, width))
+        nn.init.normal_(self.token.weight, std=0.02)
+        nn.init.normal_(self.position, std=0.02)
+        blocks = []
+        for _ in range(4):
+            attention = Attention(width, 4, batch_first=True)
+            hidden = [nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)]
+            for body in ([attention], hidden):
+                body = nn.Sequential(nn.LayerNorm(width), *body, nn.Dropout(0.1))
+                blocks.append(Residual(body))
+        self.blocks, self.norm = nn.Sequential(*blocks), nn.LayerNorm(width)
+        self.head = nn.Linear(width, 96, bias=False)
+
+    def forward(self, token):
+        return self.head(self.norm(self.blocks(self.token(token) + self.position)))
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(7, 64, 2, batch_first=True, dropout=0.2, bidirectional=True)
+        self.head = nn.Linear(128, 6)
+
+    def forward(self, series):
+        return self.head(self.lstm(series.reshape(-1, 61, 7))[0].mean(1))
+
+
+def adamw(net, base=2e-3):
     """Weight decay as `trainer.adamw` has it: on everything."""
-    return torch.optim.AdamW(net.parameters(), 2e-3, weight_decay=0.01), 2e-3, 50
+    return torch.optim.AdamW(net.parameters(), base, weight_decay=0.01), base, 50
 
 
 def nesterov(net):
@@ -104,50 +168,78 @@ def nesterov(net):
     return optimizer, 0.1, 100
 
 
+@dataclass
+class Recipe:
+    make: Callable
+    data: str
+    epochs: int
+    optimizer: Callable = adamw
+    batch: int = 64
+    clip_norm: float = 0
+
+
 NETWORKS = {
-    "lenet": (lenet, "mnist", 20, adamw),
-    "mnist_cnn": (mnist_cnn, "mnist", 12, adamw),
-    "resnet20": (resnet20, "glyphs", 12, nesterov),
-    "mobilenet": (mobilenet, "glyphs", 12, adamw),
+    "lenet": Recipe(lenet, "mnist", 20),
+    "mnist_cnn": Recipe(mnist_cnn, "mnist", 12),
+    "resnet20": Recipe(resnet20, "glyphs", 12, nesterov),
+    "mobilenet": Recipe(mobilenet, "glyphs", 4),
+    "unet": Recipe(UNet, "shapes", 20),
+    "transformer": Recipe(Transformer, "characters", 10),
+    "lstm": Recipe(Lstm, "leaves", 15, lambda net: adamw(net, 5e-3), clip_norm=1),
 }
 
 
 def load(folder: Path, data: str, part: str):
+    """The one field that is no label, and the labels."""
     with np.load(folder / f"{data}_{part}.npz") as arrays:
-        return torch.from_numpy(arrays["image"]), torch.from_numpy(arrays["label"])
+        name = next(name for name in arrays if name != "label")
+        return torch.from_numpy(arrays[name]), torch.from_numpy(arrays["label"])
 
 
 @torch.no_grad()
 def accuracy(net, x, y) -> float:
     net.eval()
-    right = sum((net(a).argmax(1) == b).sum().item() for a, b in zip(x.split(100), y.split(100)))
-    return 100 * right / len(x)
+    right = sum((net(a).argmax(-1) == b).sum().item() for a, b in zip(x.split(100), y.split(100)))
+    return 100 * right / y.numel()
 
 
 def train(name: str, seed: int, folder: Path, epochs: int | None):
-    make, data, usual, recipe = NETWORKS[name]
+    of = NETWORKS[name]
     torch.manual_seed(seed)
-    net, (x, y) = make(), load(folder, data, "train")
-    optimizer, base, warmup = recipe(net)
-    per_epoch, epochs = len(x) // BATCH, epochs or usual
+    net, (x, y) = of.make(), load(folder, of.data, "train")
+    optimizer, base, warmup = of.optimizer(net)
+    per_epoch, epochs = len(x) // of.batch, epochs or of.epochs
     total, step, losses, begin = per_epoch * epochs, 0, [], time.monotonic()
     for _ in range(epochs):
         net.train()
-        order, sum_of = torch.randperm(len(x))[: per_epoch * BATCH].split(BATCH), 0.0
+        order, sum_of = torch.randperm(len(x))[: per_epoch * of.batch].split(of.batch), 0.0
         for rows in order:
             # scheduler.cosine: a line up to `warmup`, half a cosine down from there.
             done = (step - warmup) / (total - warmup)
             rate = step / warmup if step < warmup else 0.5 * (1 + math.cos(math.pi * done))
             for group in optimizer.param_groups:
                 group["lr"] = base * rate
-            loss = nn.functional.cross_entropy(net(x[rows]), y[rows])
+            scores = net(x[rows])
+            loss = nn.functional.cross_entropy(scores.flatten(0, -2), y[rows].flatten())
             optimizer.zero_grad()
             loss.backward()
+            if of.clip_norm:
+                nn.utils.clip_grad_norm_(net.parameters(), of.clip_norm)
             optimizer.step()
             sum_of, step = sum_of + loss.item(), step + 1
         losses.append(sum_of / per_epoch)
     seconds = time.monotonic() - begin
-    return accuracy(net, *load(folder, data, "test")), seconds, losses
+    return accuracy(net, *load(folder, of.data, "test")), seconds, losses
+
+
+def of_pytorch(name: str, seed: int, runs: Path, folder: Path, epochs: int | None):
+    """What it gave earlier, or gives now."""
+    kept = runs / f"{name}_{seed}.pytorch.json"
+    if not kept.exists():
+        made = json.dumps(train(name, seed, folder, epochs))
+        runs.mkdir(parents=True, exist_ok=True)
+        kept.write_text(made)
+    return json.loads(kept.read_text())
 
 
 def of_tenon(name: str, seed: int, runs: Path, folder: Path):
@@ -155,13 +247,13 @@ def of_tenon(name: str, seed: int, runs: Path, folder: Path):
     place = runs / f"{name}_{seed}"
     lines = (place / "history.jsonl").read_text().splitlines()
     history = [json.loads(line) for line in lines]
-    net = NETWORKS[name][0]()
+    net = NETWORKS[name].make()
     weights = load_file(f"{place}.safetensors")
     kept = {key: weights[key] for key in net.state_dict() if key in weights}
     missing = [k for k in net.state_dict() if k not in kept and "num_batches" not in k]
     assert not missing, f"{place}.safetensors: expected {missing}"
     net.load_state_dict(kept, strict=False)
-    judged = accuracy(net, *load(folder, NETWORKS[name][1], "test"))
+    judged = accuracy(net, *load(folder, NETWORKS[name].data, "test"))
     return judged, sum(one["seconds"] for one in history), [one["loss"] for one in history]
 
 
@@ -173,18 +265,23 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--train", action="store_true", help="PyTorch's side alone")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     for name in args.networks:
         sides: dict[str, list[float]] = {"tenon": [], "pytorch": []}
         for seed in range(1, args.seeds + 1):
-            for side, (right, seconds, losses) in {
-                "tenon": of_tenon(name, seed, args.runs, args.models),
-                "pytorch": train(name, seed, args.models, args.epochs),
-            }.items():
+            made = {"pytorch": of_pytorch(name, seed, args.runs, args.models, args.epochs)}
+            if not args.train:
+                made["tenon"] = of_tenon(name, seed, args.runs, args.models)
+            for side, (right, seconds, losses) in sorted(made.items()):
                 sides[side].append(right)
                 curve = " ".join(f"{loss:.3f}" for loss in losses)
-                print(f"{name} {seed} {side:8} {right:6.2f} % {seconds:7.1f} s  {curve}")
+                print(
+                    f"{name} {seed} {side:8} {right:6.2f} % {seconds:7.1f} s  {curve}", flush=True
+                )
+        if args.train:
+            continue
         tenon, torchs = np.array(sides["tenon"]), np.array(sides["pytorch"])
         apart = tenon - torchs
         spread = apart.std(ddof=1) / len(apart) ** 0.5 if len(apart) > 1 else math.nan

@@ -13,7 +13,8 @@ import tenon as tn
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT, KEPT = ROOT / "scripts" / "reference.lua", ROOT / "scripts" / "reference"
 DATA = ROOT / ".cache" / "models"
-OF = {"resnet20": "glyphs", "unet": "shapes", "transformer": "characters"}
+OF = {"resnet20": "glyphs", "mobilenet": "glyphs", "unet": "shapes", "transformer": "characters"}
+OF |= {"lstm": "leaves"}
 TABLE = [line.split("|")[1:3] for line in (KEPT / "README.md").read_text().splitlines()[12:]]
 ACCURACIES = {row[0].strip(): float(row[1]) for row in TABLE if len(row) == 2 and "." in row[1]}
 
@@ -33,8 +34,8 @@ def folder(tmp_path_factory):
             np.savez(made / f"{name}_{part}.npz", image=image.astype("f"), label=label)
             token, mask = rng.integers(0, 96, (64, 65)), rng.integers(0, 5, (64, 64, 64))
             image = rng.random((64, 1, 64, 64)).astype("f")
-            series = rng.standard_normal((40, 427, 1)).astype("f")
-            np.savez(made / f"leaves_{part}.npz", series=series, label=rng.integers(0, 6, 40))
+            series = rng.standard_normal((64, 427, 1)).astype("f")
+            np.savez(made / f"leaves_{part}.npz", series=series, label=rng.integers(0, 6, 64))
             np.savez(made / f"characters_{part}.npz", token=token[:, :-1], label=token[:, 1:])
             np.savez(made / f"shapes_{part}.npz", image=image, label=mask)
     return made

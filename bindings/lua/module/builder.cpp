@@ -76,8 +76,11 @@ int input(lua_State* state) {
   uint32_t dtype = cxx::dtype_of(text_argument(state, 3, "builder"));
   return push_value(state, self(state).input(name, dtype, list_argument(state, 4)));
 }
+// builder:constant(tensor [, name])
 int constant(lua_State* state) {
-  return push_value(state, self(state).constant(object_argument<Tensor>(state, 2, "builder")));
+  std::string name = lua_isnoneornil(state, 3) ? "constant" : text_argument(state, 3, "builder");
+  return push_value(state,
+                    self(state).constant(object_argument<Tensor>(state, 2, "builder"), name));
 }
 // builder:number(x, dtype): a scalar; builder:integers(list): a vector of int64.
 int number(lua_State* state) {

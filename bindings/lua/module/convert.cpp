@@ -112,6 +112,10 @@ bool set_object(lua_State* state,
   std::string role = option.is_object() ? option.value("role", "") : "";
   if (lua_isfunction(state, index) && role == cxx::Schedule::kRole) {
     options.set(key, schedule_of_function(state, index).component());
+  } else if (role == cxx::Schedule::kRole && lua_istable(state, index)) {
+    auto listed = schedules_of_table(state, index);
+    if (listed) options.set(key, *listed);
+    return listed.has_value();
   } else if (role == kCallbackRole) {
     if (auto callback = callback_of_value(state, index)) options.set(key, *callback);
   } else if (auto* schedule = find_object<cxx::Schedule>(state, index)) {

@@ -47,6 +47,10 @@ void register_callback(lua_State* state);
 // many there are.
 cxx::Schedule schedule_of_function(lua_State* state, int index);
 
+// Schedules by name as one component ("trainer.driven"); nothing where the table says what JSON can
+// say: ids and options.
+std::optional<cxx::Component> schedules_of_table(lua_State* state, int index);
+
 // What a training tells: a function of the epoch, a callback or its id, a list of these. Nothing
 // for an empty list.
 inline constexpr const char* kCallbackRole = "tenon.callback/1";

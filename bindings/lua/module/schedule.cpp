@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tn.schedule.NAME{options}, tn.schedule(function), and what a schedule can do.
 #include <cmath>
+#include <map>
 
 #include "convert.hpp"
 #include "script_functions.hpp"
@@ -102,6 +103,85 @@ cxx::Schedule schedule_of_function(lua_State* state, int index) {
                                              &kFunctionTable, self.get(), end_function);
   static_cast<void>(self.release());  // end_function's from now on
   return Schedule(std::move(lent));
+}
+
+namespace {
+
+// A schedule, a function of the step or a number; nothing for anything else.
+std::optional<Schedule> live_schedule(lua_State* state, int index) {
+  if (auto* schedule = find_object<Schedule>(state, index))
+    return Schedule(schedule->component().share());
+  if (lua_isfunction(state, index)) return schedule_of_function(state, index);
+  if (lua_type(state, index) != LUA_TNUMBER) return std::nullopt;
+  cxx::Options options(runtime(state).session, {{"base", lua_tonumber(state, index)}});
+  return Schedule(runtime(state).session, "scheduler.constant", options);
+}
+
+// The entry on top of the stack as a schedule, and the rules that it has beside it.
+Schedule entry_schedule(lua_State* state, const std::string& where, Json* rules) {
+  *rules = Json::object();
+  if (auto live = live_schedule(state, -1)) return std::move(*live);
+  if (!lua_istable(state, -1))
+    invalid(cat(where, ": expected a schedule, a number, a function of the step, or a table with ",
+                "schedule, got ", type_text(state, -1)));
+  int table = copied_table(state, lua_gettop(state));
+  for (const char* rule : {"plateau", "follow"}) {
+    if (lua_getfield(state, table, rule) != LUA_TNIL) (*rules)[rule] = to_json(state, -1, where);
+    lua_pop(state, 1);
+    lua_pushnil(state);
+    lua_setfield(state, table, rule);
+  }
+  lua_getfield(state, table, "schedule");
+  std::optional<Schedule> made = live_schedule(state, -1);
+  std::string name = lua_type(state, -1) == LUA_TSTRING ? lua_tostring(state, -1) : "";
+  lua_pop(state, 1);
+  if (!made) {
+    if (name.empty()) invalid(cat(where, ": schedule: expected a schedule or its name"));
+    std::string id = cxx::full_id(*runtime(state).session, Schedule::kRole, "scheduler", name);
+    lua_pushnil(state);
+    lua_setfield(state, table, "schedule");
+    made.emplace(runtime(state).session, id, to_options(state, table, Schedule::kRole, id, where));
+  }
+  lua_settop(state, table - 1);
+  return std::move(*made);
+}
+
+bool has_live_schedules(lua_State* state, int index) {
+  bool found = false;
+  for (lua_pushnil(state); lua_next(state, index) != 0; lua_pop(state, 1)) {
+    found = found || lua_isfunction(state, -1) || lua_isnumber(state, -1) ||
+            find_object<Schedule>(state, -1);
+    if (!lua_istable(state, -1)) continue;
+    lua_getfield(state, -1, "schedule");
+    found = found || lua_isfunction(state, -1) || find_object<Schedule>(state, -1);
+    lua_pop(state, 1);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<cxx::Component> schedules_of_table(lua_State* state, int index) {
+  index = lua_absindex(state, index);
+  luaL_checkstack(state, 8, "schedules");
+  if (!has_live_schedules(state, index)) return std::nullopt;
+  std::map<std::string, bool> names;  // in one order, as Lua's own differs from run to run
+  for (lua_pushnil(state); lua_next(state, index) != 0; lua_pop(state, 1))
+    names[lua_type(state, -2) == LUA_TSTRING ? lua_tostring(state, -2) : ""] = true;
+  if (names.contains("")) invalid("option schedules: expected schedules by name, got a list");
+  const SessionPtr& session = runtime(state).session;
+  std::optional<cxx::Component> listed;
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    Json rules;
+    lua_getfield(state, index, name->first.c_str());
+    Schedule one = entry_schedule(state, cat("option schedules: ", name->first), &rules);
+    lua_pop(state, 1);
+    cxx::Options options(session, {{"name", name->first}, {"rules", rules}});
+    options.set("schedule", one.component());
+    if (listed) options.set("next", *listed);
+    listed.emplace(session, Schedule::kRole, "trainer.driven", options);
+  }
+  return listed;
 }
 
 // Expects the table `tn` on top of the stack.

@@ -71,7 +71,7 @@ from .errors import (
 from .events import chrome_trace, configure, progress, session
 from .jacobian import hessian, jacfwd, jacrev
 from .model import Model, Outputs, Plan, Port, load, parse
-from .step import Step
+from .step import Step, setting
 from .traced import Traced
 from .training import callback, train
 from .transforms import Compiled, Stats, jit
@@ -158,6 +158,7 @@ __all__ = [
     "progress",
     "scan",
     "schedule",
+    "setting",
     "session",
     "train",
     "value_and_grad",

@@ -4,20 +4,37 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from . import _core, tree
-from .errors import InvalidArgument
+from .errors import InvalidArgument, OutOfRange
 from .model import Model, plan_options
 from .optim import Optimizer
-from .trace import Trace, as_value
+from .trace import Trace, as_value, current, tracing
 from .transforms import Compiled, as_input, parameter_names, refuse_nan, type_of
 
 _RATE = "learning_rate"
 _AVERAGE = "/average"
+
+
+def setting(name: str, value: float) -> Any:
+    """A number of a loss, a function or a network (`tenon.nn`) that a schedule can drive.
+
+        def loss(params, x, y):
+            logits = model(params, x) / tn.setting("temperature", 4.0)
+            ...
+        cooling = tn.schedule.linear(**{"from": 4, "to": 1, "steps": 1000})
+        step = tn.Step(loss, params, optimizer, settings={"temperature": cooling})
+
+    Where nothing drives it, and outside of a trace, it is value.
+    """
+    if not tracing():
+        return np.float32(value)
+    return current().setting(name, value)
 
 
 class Step:
@@ -42,6 +59,9 @@ class Step:
     accumulate: so many calls make one update, as one batch of all their samples does; a batch
     counts by the first axis of its first array. The learning rate's schedule goes by updates.
     average: how much of a moving average of the parameters is kept in an update; see `averages`.
+    settings: numbers that change from step to step, by name: those of `tenon.setting` in the loss,
+    options of the optimizer (weight_decay); each a number, a schedule or a function of the update's
+    number. `step.settings` is that mapping: a value put there holds from the next step on.
     Other options are those of `Model.compile`.
     """
 
@@ -55,6 +75,7 @@ class Step:
         joint: Mapping[str, Mapping[str, Any]] | None = None,
         accumulate: int = 1,
         average: float = 0,
+        settings: Mapping[str, float | Callable[[int], float]] | None = None,
         backend: str | list[str] | None = None,
         precision: str | None = None,
         threads: int | None = None,
@@ -73,6 +94,10 @@ class Step:
             raise InvalidArgument(f"Step: accumulate: expected at least 1 batch, got {accumulate}")
         self._accumulate = accumulate
         self._average = average
+        #: What drives numbers of the step, by their names.
+        self.settings: dict[str, float | Callable[[int], float]] = dict(settings or {})
+        self._driven = list(self.settings)
+        self._inputs: list[list[str]] = [[], []]  # those before the learning rate, and behind it
         self._options = plan_options(backend, precision, threads, options)
         self._plans: dict[Any, tuple[_core.Plan, Model, Any]] = {}
         self._watched: dict[Any, list[str] | None] = {}  # of each plan, where check_nan is on
@@ -90,14 +115,31 @@ class Step:
             self._watched[key] = report["values"] if self._check_nan and report else None
         plan, _, results = self._plans[key]
         self._move_states(plan)
-        numbers = [np.float32(self._optimizer.rate(self.count // self._accumulate))]
+        update = self.count // self._accumulate
+        numbers = [self._setting(name, update) for name in self._inputs[0]]
         if self._accumulate > 1:
-            is_last = (self.count + 1) % self._accumulate == 0
-            numbers.insert(0, np.float32(is_last))
+            numbers.append(np.float32((self.count + 1) % self._accumulate == 0))
+        numbers.append(np.float32(self._optimizer.rate(update)))
+        numbers += [self._setting(name, update) for name in self._inputs[1]]
         made = plan.arrays(*leaves, *numbers)
         self.count += 1
         refuse_nan("Step", self._watched[key], made)
         return tree.unflatten(results, iter(made))
+
+    def _drive(self, model: Model, time: int) -> Model:
+        """Before the gradient, and again behind the update, whose numbers are there then."""
+        if not self._driven:
+            return model
+        model = model.apply("trainer.drive", names=self._driven, may_miss=time == 0)
+        self._inputs[time] = model.report["inputs"]
+        return model
+
+    def _setting(self, name: str, update: int) -> np.float32:
+        given = self.settings[name]
+        value = float(given(update) if callable(given) else given)
+        if not math.isfinite(value):
+            raise OutOfRange(f"Step: setting {name}: expected a finite number, got {value}")
+        return np.float32(value)
 
     def _build(self, batch: tuple) -> tuple[_core.Plan, Model, Any]:
         model, results = self.trace(*batch)
@@ -119,6 +161,7 @@ class Step:
             model = trace.finish([as_value(leaf) for leaf in leaves])
             if trace.captured:
                 raise InvalidArgument("Step: expected a loss that uses no traced values of outside")
+        model = self._drive(model, 0)
         model = model.apply("autodiff.value_and_grad", wrt=trained, has_aux=self._has_aux)
         for name, given in self._joint.items():
             model = model.apply(name, **given)
@@ -131,6 +174,7 @@ class Step:
             model = model.apply("trainer.average", decay=self._average, parameters=trained)
         if self._accumulate > 1:
             model = model.apply("trainer.accumulate_step")
+        model = self._drive(model, 1)
         return (model.apply("autodiff.first_nan") if self._check_nan else model), results
 
     def _move_states(self, plan: _core.Plan) -> None:

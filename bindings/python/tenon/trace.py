@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _core, types
-from .errors import TenonError, TracedValueError, from_status
+from .errors import InvalidArgument, TenonError, TracedValueError, from_status
 from .events import session
 from .model import Dim, Model
 
@@ -132,6 +132,16 @@ class Trace:
             made = self.value_class(self, self.native.add_constant("constant", array))
             known = self._constants[key] = (array, made)
         return known[1]
+
+    def setting(self, name: str, value: float) -> Value:
+        """A float32 scalar that has a name; one for all who ask for it."""
+        number, made = self._constants.get(("setting", name), (value, None))
+        if number != value:
+            raise InvalidArgument(f"setting {name}: expected {number} again, got {value}")
+        if made is None:
+            made = self.value_class(self, self.native.add_constant(name, np.float32(value)))
+            self._constants["setting", name] = (value, made)
+        return made
 
     def number(self, number: Any, dtype: str) -> Value:
         return self.value_class(self, self.native.number(number, dtype))

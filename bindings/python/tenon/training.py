@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _core
-from .data import Component, Dataset
+from .data import Component, Dataset, _full_id
+from .errors import InvalidArgument
 from .events import session
 from .model import Model
 from .optim import Optimizer
-from .schedule import Schedule, function
+from .schedule import _SCHEDULE, Schedule, function
 
 _PASS = "trainer.train"
 _CALLBACK = "tenon.callback/1"
@@ -62,6 +63,41 @@ def _over_steps(lr: Any) -> Any:
     return lambda step, steps: lr(step)
 
 
+def _driven(schedules: Any) -> Any:
+    """Schedules by name as one option: what JSON says as it is, else a list of live ones."""
+    if not isinstance(schedules, Mapping):
+        return schedules
+    if all(
+        isinstance(one, Mapping) and isinstance(one.get("schedule"), str)
+        for one in schedules.values()
+    ):
+        return schedules
+    listed = None
+    for name, one in reversed(schedules.items()):
+        rules = {}
+        if isinstance(one, Mapping):
+            given = dict(one)
+            rules = {key: given.pop(key) for key in ("plateau", "follow") if key in given}
+            one = given.pop("schedule", None)
+            if isinstance(one, str):
+                one = Schedule(_full_id(_SCHEDULE, "scheduler", one), **given)
+            elif given:
+                raise InvalidArgument(
+                    f"option schedules: {name}: expected schedule, plateau, follow, got "
+                    f"{list(given)}"
+                )
+        if isinstance(one, (int, float)):
+            one = Schedule("scheduler.constant", base=one)
+        if not isinstance(one, Schedule) and not callable(one):
+            raise InvalidArgument(
+                f"option schedules: {name}: expected a schedule, a number or a function of "
+                f"(step, steps), got {type(one).__name__}"
+            )
+        rest = {} if listed is None else {"next": listed}
+        listed = Schedule("trainer.driven", name=name, schedule=function(one), rules=rules, **rest)
+    return listed
+
+
 def train(model: Model, data: Dataset, **options: Any) -> Model:
     """A new model, trained on the data set.
 
@@ -75,7 +111,10 @@ def train(model: Model, data: Dataset, **options: Any) -> Model:
     on after it was stopped or killed, to the same bits: run="folder", resume=True; another run can
     begin at a step that it kept: keep_steps=[120], rewind="folder/step_120.safetensors". train_as
     and validate_as are passes that make of the model what is trained or validated. callbacks=[...]
-    are functions of (record, model), called after each epoch, and what `tenon.callback` makes. All
+    are functions of (record, model), called after each epoch, and what `tenon.callback` makes.
+    schedules drives numbers by their names: schedules={"temperature": tn.schedule.linear(...),
+    "dropout": lambda step, steps: ..., "learning_rate": {"schedule": "linear", "from": 1e-2,
+    "to": 1e-4, "follow": {"value": "validation_loss", "begin": 2, "end": 0.1}}}. All
     options are those of the pass `trainer.train` (`tenon.components("pass")`).
     """
     if (joined := _joined(options.pop("callbacks", []))) is not None:
@@ -83,6 +122,8 @@ def train(model: Model, data: Dataset, **options: Any) -> Model:
     optimizer = options.get("optimizer")
     if isinstance(optimizer, Optimizer):
         options.setdefault("rate", _over_steps(optimizer.lr))
+    if "schedules" in options:
+        options["schedules"] = _driven(options["schedules"])
     if callable(options.get("rate")):
         options["rate"] = function(options["rate"])
     return model.apply(_PASS, data=data, **options)

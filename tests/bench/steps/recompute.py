@@ -4,7 +4,8 @@
   recompute.py [--blocks 48] [--batch 8] [--length 128] [--width 128] [--rounds 3] [--steps 5]
 
 One process for each contestant and round, alternating. keep: all values for the backward part;
-sqrt: the pass autodiff.recompute; blocks: tn.checkpoint of each block; the same in PyTorch, eager,
+sqrt: the pass autodiff.recompute; half, quarter: the same with a budget, a share of the planned
+peak; blocks: tn.checkpoint of each block; the same in PyTorch, eager,
 where it is installed (blocks: torch.utils.checkpoint). arena: what the plan takes for values in
 between; peak: the most memory of the process less what it had before the first step; loss: of the
 last step, the same to the bit in all of Tenon's.
@@ -22,7 +23,8 @@ import time
 import numpy as np
 
 HEADS = 4
-CONTESTANTS = ("keep", "sqrt", "blocks", "torch keep", "torch blocks")
+CONTESTANTS = ("keep", "sqrt", "half", "quarter", "blocks", "torch keep", "torch blocks")
+BUDGETS = {"half": 0.5, "quarter": 0.25}  # of the planned peak
 
 
 def weights(options):
@@ -96,7 +98,8 @@ class Tenon:
                 x = f(p, x)
             return (x * x).mean()
 
-        joint = {"autodiff.recompute": {}} if kind == "sqrt" else {}
+        given = {"budget": BUDGETS[kind]} if kind in BUDGETS else {}
+        joint = {"autodiff.recompute": given} if kind == "sqrt" or given else {}
         optimizer = tn.optim.sgd(lr=1e-2)
         made = tn.Step(loss, weights(self.options), optimizer, joint=joint, threads=2)
         x = batch(self.options)

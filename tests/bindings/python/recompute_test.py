@@ -137,6 +137,44 @@ def test_the_pass_changes_no_bit(f, backend):
         assert not arena(made[0]) or arena(made[1]) < 0.8 * arena(made[0])
 
 
+def with_budget(f, **given):
+    joint = {"autodiff.recompute": given}
+    return tn.Step(network(f), WEIGHTS, tn.optim.sgd(lr=0.1), joint=joint)
+
+
+@pytest.mark.parametrize("f", [block, dropping])
+def test_a_budget_is_kept_without_a_change_of_a_bit(f):
+    plain = tn.Step(network(f), WEIGHTS, tn.optim.sgd(lr=0.1))
+    wanted = [plain(X) for _ in range(2)]
+    costs = []
+    for share in (0.65, 0.75, 0.85, 0.95, 1):
+        step = with_budget(f, budget=share)
+        np.testing.assert_array_equal([step(X) for _ in range(2)], wanted)
+        for one, other in zip(step.parameters, plain.parameters):
+            for key in one:
+                np.testing.assert_array_equal(one[key], other[key])
+        told = step.joint_reports["autodiff.recompute"]
+        assert told["planned_peak"] <= share * told["planned_peak_before"]
+        costs.append(told["cost_again"])
+    assert costs == sorted(costs, reverse=True), "a larger budget never computes more again"
+    assert costs[0] > 0 and costs[-1] == 0
+
+
+def test_a_budget_in_bytes_keeps_what_was_measured_as_dear():
+    plain, _ = tn.Step(network(block), WEIGHTS, tn.optim.sgd(lr=0.1)).trace(X)
+    products = re.findall(r"= MatMul\(.*@(\S+)", plain.text())[: 2 * LAYERS]
+    whole = with_budget(block, budget=1)
+    whole.trace(X)
+    before = whole.joint_reports["autodiff.recompute"]["planned_peak_before"]
+    dear = dict.fromkeys(products, 1e3)  # ms
+    for share, times in ((0.9, dear), (0.7, {})):
+        step = with_budget(block, budget=int(share * before), times=times)
+        text = step.trace(X)[0].text()
+        assert step.joint_reports["autodiff.recompute"]["planned_peak"] <= share * before
+        again = len(re.findall(r"= MatMul\(.*/again", text))
+        assert (again == 0) == bool(times), (share, again)
+
+
 def test_the_first_of_three_is_free_until_its_turn():
     def loss(w, x):
         for i in range(3):

@@ -89,7 +89,8 @@ TEST_F(Rate, BadOptionsOfAPlateauAreNamed) {
   auto refused = [&](const json& plateau) {
     return failure(parse(kLinear), rows, {{"plateau", plateau}});
   };
-  EXPECT_THAT(refused({{"factor", 1}}), HasSubstr("factor: expected a number below 1, got 1"));
+  EXPECT_THAT(refused({{"factor", 1}}),
+              HasSubstr("factor: expected a number of at least 0, and not 1, got 1"));
   EXPECT_THAT(refused({{"patience", -1}}), HasSubstr("patience: expected a number of at least 0"));
   EXPECT_THAT(refused({{"pat", 1}}), HasSubstr("got 'pat'"));
   EXPECT_THAT(refused({{"of", "validation"}}), HasSubstr("expected option validation with it"));

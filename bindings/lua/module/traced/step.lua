@@ -1,8 +1,31 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- tn.step: forward, backward and update of the parameters in one plan.
 
+-- A number of a loss, a function or a network (tn.nn) that a schedule can drive by its name. Where nothing drives it,
+-- and outside of a trace, it is value.
+function tn.setting(name, value)
+  if #traces == 0 then return value end
+  local trace = current()
+  trace.settings = trace.settings or {}
+  local known = trace.settings[name]
+  if known and known.number ~= value then fail("setting ", name, ": expected ", known.number, " again, got ", value) end
+  if not known then
+    known = { number = value, value = new_value(trace, trace.builder:constant(tn.tensor(value, "float32"), name)) }
+    trace.settings[name] = known
+  end
+  return known.value
+end
+
 local stepper = {}
 stepper.__index = stepper
+
+-- Before the gradient, and again behind the update, whose numbers are there then.
+local function drive(step, model, time)
+  if #step.driven == 0 then return model end
+  local driven, report = model:apply("trainer.drive", { names = step.driven, may_miss = time == 1 })
+  step.inputs[time] = report.inputs
+  return driven
+end
 
 local function build(step, batch)
   local model = traced(function(trace)
@@ -16,6 +39,7 @@ local function build(step, batch)
     for i = 1, batch.n do args[i + 1] = as_input(trace, batch[i], "batch" .. i) end
     return finish(trace, { as_value(step.loss(table.unpack(args, 1, batch.n + 1))) })
   end)
+  model = drive(step, model, 1)
   model = model:apply("autodiff.value_and_grad", { wrt = step.names })
   for _, pass in ipairs(step.joint) do
     local id, given = pass, nil
@@ -23,9 +47,24 @@ local function build(step, batch)
     model = model:apply(id, given)
   end
   model = model:apply("trainer.step", { optimizer = step.optimizer })
+  model = drive(step, model, 2)
   local names
   if step.check_nan then model, names = watched(model) end
   return model:compile(step.options), names
+end
+
+-- A number, or a schedule or function of the step's number, at this step.
+local function number_at(step, given)
+  if type(given) ~= "number" then given = given(step.count) end
+  return given
+end
+
+local function setting_at(step, name)
+  local value = number_at(step, step.settings[name])
+  if value ~= value or value == math.huge or value == -math.huge then
+    fail("step: setting ", name, ": expected a finite number, got ", value)
+  end
+  return value
 end
 
 -- step(x, y, ...): the loss before the update, a number. Batches of another shape have a plan of their own,
@@ -48,11 +87,16 @@ function stepper:__call(...)
     self.plan = plan
   end
   for i = 1, batch.n do batch[i] = to_tensor(batch[i]) end
-  local rate = self.rate
-  if type(rate) ~= "number" then rate = rate(self.count) end
-  batch[batch.n + 1] = tn.tensor(rate, "float32")
+  local n = batch.n
+  local function append(value)
+    n = n + 1
+    batch[n] = tn.tensor(value, "float32")
+  end
+  for _, name in ipairs(self.inputs[1]) do append(setting_at(self, name)) end
+  append(number_at(self, self.rate))
+  for _, name in ipairs(self.inputs[2]) do append(setting_at(self, name)) end
   self.count = self.count + 1
-  local loss, first = plan(table.unpack(batch, 1, batch.n + 1))
+  local loss, first = plan(table.unpack(batch, 1, n))
   if self.names_of[key] then refuse_nan(self.names_of[key], first[1]) end
   return loss[1]
 end
@@ -72,7 +116,8 @@ function stepper:describe() return self.plan and self.plan:describe() end
 -- tn.optim.adamw makes it or a component's id; rate, a number, a schedule or a function of the step's number,
 -- from 0; check_nan, an error that names the node which made the first NaN; joint, a list of passes on forward and
 -- backward together, behind the gradient, each an id or { [id] = options }: "autodiff.recompute" keeps few values in
--- between; backend, precision, threads.
+-- between; settings, numbers by name that change from step to step (those of tn.setting in the loss, options of the
+-- optimizer), each a number, a schedule or a function of the step's number; backend, precision, threads.
 function tn.step(loss, params, options)
   local rest = {}
   for name, value in pairs(options or {}) do rest[name] = value end
@@ -85,7 +130,10 @@ function tn.step(loss, params, options)
   end
   step.check_nan = rest.check_nan
   step.joint = rest.joint or {}
-  rest.optimizer, rest.rate, rest.check_nan, rest.joint = nil, nil, nil, nil
+  step.settings, step.driven, step.inputs = rest.settings or {}, {}, { {}, {} }
+  for name in pairs(step.settings) do step.driven[#step.driven + 1] = name end
+  table.sort(step.driven)
+  rest.optimizer, rest.rate, rest.check_nan, rest.joint, rest.settings = nil, nil, nil, nil, nil
   step.options = rest
   return setmetatable(step, stepper)
 end

@@ -54,10 +54,10 @@ class Builder {
     return value;
   }
   // A copy: the tensor may be written to afterwards.
-  tn_value_id constant(const Tensor& tensor) {
+  tn_value_id constant(const Tensor& tensor, std::string_view name = "constant") {
     Tensor copy = Tensor::copy_of(session(), *tensor.view());
     tn_value_id value = 0;
-    check(edits().add_constant(edit(), str("constant"), copy.raw(), &value));
+    check(edits().add_constant(edit(), str(name), copy.raw(), &value));
     return value;
   }
   // attributes: a JSON object; {"dtype": "float32"} stands for an element type. bodies: attributes

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// "trainer.drive": numbers of a step become inputs, so that a schedule needs no new plan.
+#include "drive.hpp"
+
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "tenon/sdk/role/pass.hpp"
+#include "tenon/sdk/setting.hpp"
+
+namespace tenon::trainer {
+namespace {
+
+constexpr std::string_view kInput = "setting/";
+
+// Constants that can be driven, by name: those that are marked, and what is one number with a name.
+std::map<std::string, std::vector<Value>> drivable(Graph graph) {
+  std::map<std::string, std::vector<Value>> found;
+  for (Value constant : graph.constants()) {
+    if (tn_any name = constant.note(kSettingNote); name.tag == TN_ANY_TEXT) {
+      found[std::string(text_of(name))].push_back(constant);
+    } else if (Type type = constant.type(); type.dtype == TN_F32 && type.rank() == 0) {
+      found[std::string(constant.name())].push_back(constant);
+    }
+  }
+  return found;
+}
+
+// Those that somebody has named: numbers of a graph are called constant, constant_1, ...
+std::string known_names(const std::map<std::string, std::vector<Value>>& found) {
+  std::string out;
+  for (const auto& [name, constants] : found)
+    if (!name.starts_with("constant")) out += cat(out.empty() ? "" : ", ", name);
+  return out.empty() ? "none here: an option that is 0 is left out" : out;
+}
+
+class Drive {
+ public:
+  static Result<Drive> create(tn_ctx*, const Options& options) {
+    return Drive{options.texts("names"), options.flag("may_miss")};
+  }
+  Status run(tn_graph* graph, const Cancel&, Sink& report) {
+    size_t before = Graph{graph}.inputs().size();
+    TN_CHECK(drive(graph, names_, may_miss_));
+    nlohmann::json made = nlohmann::json::array();
+    std::vector<Value> inputs = Graph{graph}.inputs();
+    for (size_t i = before; i < inputs.size(); ++i)
+      made.push_back(inputs[i].name().substr(kInput.size()));
+    return report.write(nlohmann::json{{"inputs", made}}.dump());
+  }
+  std::vector<std::string> names_;
+  bool may_miss_ = false;
+};
+
+}  // namespace
+
+Status drive(tn_graph* graph, const std::vector<std::string>& names, bool may_miss) {
+  if (names.empty()) return {};
+  TN_TRY(edit, Edit::begin(graph));
+  std::map<std::string, std::vector<Value>> found = drivable(edit.graph());
+  for (const std::string& name : names) {
+    Value input = edit.graph().find(cat(kInput, name));
+    if (!input && !found.contains(name) && may_miss) continue;
+    if (!input && !found.contains(name))
+      return invalid(cat("expected numbers that are in the step (", known_names(found), "), got '",
+                         name, "'"));
+    if (!input) {
+      TN_TRY(made, edit.input(cat(kInput, name), Type(TN_F32, {})));
+      input = made;
+    }
+    for (Value constant : found[name])
+      TN_CHECK(edit.replace(constant, input));
+  }
+  return edit.commit();
+}
+
+}  // namespace tenon::trainer
+
+TENON_PASS(drive,
+           tenon::trainer::Drive,
+           "trainer.drive",
+           "numbers of a step become its inputs, so that schedules can drive them",
+           R"({
+  "required": ["names"],
+  "properties": {
+    "names": {"type": ["array", "string"], "items": {"type": "string"}, "description": "options of loss and optimizer, or names of float32 scalar constants; each becomes the input setting/NAME"},
+    "may_miss": {"type": "boolean", "default": false, "description": "leaves out names that are not there yet; the report says which inputs were made"}}})")

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a training is said by name. Elsewhere: NaN, checkpoints of other models and
+versions (tests/plugins/trainer), Ctrl-C (tests/bindings/command/training_test.py)."""
+
+import numpy as np
+import pytest
+import tenon as tn
+from training_test import blobs, linear  # noqa: F401
+
+X = np.ones((4, 3), "f")
+
+
+def test_a_loss_that_is_no_scalar():
+    step = tn.Step(lambda p, x: (x * p).sum(0), np.ones(3, "f"), tn.optim.sgd(lr=1))
+    with pytest.raises(
+        tn.InvalidArgument, match=r"expected a scalar to differentiate, got float32\[3"
+    ):
+        step(X)
+
+
+def test_an_integer_has_no_gradient():
+    with pytest.raises(tn.InvalidArgument, match="int64"):
+        tn.grad(lambda n: (n * 2).sum())(np.arange(3))
+    step = tn.Step(lambda p, x: (x * p).sum(), np.arange(3), tn.optim.sgd(lr=1))
+    with pytest.raises(tn.InvalidArgument, match="int64"):
+        step(X)
+
+
+def test_labels_out_of_range(tmp_path):
+    np.savez(tmp_path / "rows.npz", x=np.zeros((8, 2), "f"), label=np.arange(8))
+    with pytest.raises(tn.InvalidArgument, match="label 3 of sample 3: expected 0 to 2"):
+        tn.train(linear(), data=tn.data.npz(tmp_path / "rows.npz"), batch=8, shuffle=False)
+
+
+def test_a_data_set_smaller_than_a_batch(blobs):  # noqa: F811
+    few = blobs.part(0, 10)
+    with pytest.raises(tn.InvalidArgument, match="expected at least a batch of 64 samples, got 10"):
+        tn.train(linear(), data=few, batch=64, drop_last=True)
+    assert tn.train(linear(), data=few, batch=64).report["steps"] == 1, "one smaller batch"
+
+
+def squares(p, x):
+    for w in p:
+        x = tn.tanh(x @ w)
+    return (x * x).sum()
+
+
+def test_a_region_and_a_budget_that_cannot_be():
+    weights = [np.eye(3, dtype="f")] * 4
+    for given, message in (
+        ({"regions": ["nowhere"]}, r"expected scopes of the forward part \(.*\), got 'nowhere'"),
+        ({"budget": 10}, r"option budget: expected at least \d+ bytes, .* got 10"),
+        ({"budget": 0.5, "regions": ["a"]}, "expected it without option regions"),
+        ({"times": {"a": -1}}, "option times: a: expected milliseconds, got -1"),
+    ):
+        joint = {"autodiff.recompute": given}
+        with pytest.raises(tn.TenonError, match=message):
+            tn.Step(squares, weights, tn.optim.sgd(lr=1), joint=joint)(X)
+
+
+def test_a_schedule_that_gives_no_number(blobs):  # noqa: F811
+    with pytest.raises(tn.TenonError, match="step 2: expected a finite number"):
+        tn.train(linear(), data=blobs, rate=lambda step, steps: 0.1 if step < 2 else float("nan"))
