@@ -30,6 +30,7 @@ SessionPtr Tool::open(int threads) const {
 }
 
 void Tool::run() const {
+  if (!chrome_trace.empty()) check_file(chrome_trace, "--chrome-trace");
   auto write_trace = [this] {
     if (!traced_) return;
     cxx::TextSink text;
@@ -112,10 +113,10 @@ Shapes shapes_of(const std::vector<std::string>& texts) {
   return shapes;
 }
 
-void check_output(const cxx::Session& session, const std::string& path) {
+void check_file(const std::string& path, const char* flag) {
   namespace fs = std::filesystem;
-  auto refuse = [&path](int32_t code, std::string_view why) {
-    throw Error(code, cat("-o ", path, ": ", why));
+  auto refuse = [&](int32_t code, std::string_view why) {
+    throw Error(code, cat(flag, " ", path, ": ", why));
   };
   if (path.empty() || path.back() == '/')
     refuse(TN_INVALID_ARGUMENT, "expected the name of a file, got none");
@@ -126,6 +127,10 @@ void check_output(const cxx::Session& session, const std::string& path) {
     refuse(TN_NOT_FOUND, cat("expected a folder ", folder.string(), ", got none; make it first"));
   if (access(folder.c_str(), W_OK) != 0)
     refuse(TN_PERMISSION_DENIED, cat("the folder ", folder.string(), " cannot be written to"));
+}
+
+void check_output(const cxx::Session& session, const std::string& path) {
+  check_file(path, "-o");
   cxx::component_for_file(session, "tenon.writer/1", path);  // or says which endings there are
 }
 
