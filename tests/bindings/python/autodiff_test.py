@@ -251,3 +251,29 @@ def test_vmap_of_a_symmetric_product():
     for one, got in zip(x.astype(np.float64), np.asarray(batched)):
         expected = one.T @ (one - one.mean(0))
         assert np.linalg.norm(got - expected) < 1e-5 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements_taken_by_each_examples_own_indices(axis):
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((3, 4, 2, 5)).astype("float32")
+    at = rng.integers(-2, 2, (3, 2, 2))
+    f = lambda x, at: tn.take(x, at, axis=axis)  # noqa: E731
+    want = [np.take(a, b, axis=axis) for a, b in zip(x, at)]
+    np.testing.assert_array_equal(tn.vmap(f)(x, at), want)
+
+    slopes = np.zeros_like(x)
+    for slope, row, made in zip(slopes, at, want):
+        back = np.moveaxis(slope, axis, 0)
+        front = axis % 3
+        for place in np.ndindex(row.shape):
+            key = (slice(None),) * front + place
+            np.add.at(back, row[place], 2 * np.asarray(made)[key])
+    total = lambda x: tn.sum(tn.vmap(f)(x, at) ** 2)  # noqa: E731
+    np.testing.assert_allclose(tn.grad(total)(x), slopes, rtol=1e-5)
+
+
+def test_slopes_of_nothing_are_empty():
+    x = np.zeros((2, 0, 3), "float32")
+    f = lambda x: tn.sum(tn.log2(tn.stack([x, x])))  # noqa: E731
+    assert tn.hessian(f)(x).shape == (2, 0, 3, 2, 0, 3)

@@ -57,6 +57,7 @@ def main() -> None:
     oracle = Jax() if arguments.oracle == "jax" else NumPy()
     judges = [Judge(oracle, backend, arguments.seed) for backend in backends]
     used: collections.Counter[str] = collections.Counter({word: 0 for word in WORDS})
+    refused: collections.Counter[str] = collections.Counter()
     types: collections.Counter[str] = collections.Counter()
     n_functions = n_values = n_compared = n_found = 0
     start = time.monotonic()
@@ -70,6 +71,7 @@ def main() -> None:
         n_values += verdict.values
         n_compared += verdict.compared
         used.update(set(words(program)))
+        refused[verdict.refused] += bool(verdict.refused)
         types[program.floats] += 1
         if verdict.finding:
             n_found += 1
@@ -82,6 +84,9 @@ def main() -> None:
             f"{floats}: {types[floats]} functions, within {tolerance:g} of 1 + the largest number, "
             f"and 6 times what noise of {noise:g} does"
         )
+    for why, count in refused.items():
+        if why:
+            print(f"{count} functions with a transform that Tenon has not: {why}")
     rarest = min(used, key=lambda word: used[word])
     for word, count in sorted(used.items(), key=lambda item: item[1]) if arguments.words else ():
         print(f"{count:8} {word}")

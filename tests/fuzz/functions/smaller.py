@@ -65,7 +65,7 @@ def smaller(program: Program, fails: Callable[[Program], bool], most: int = 120)
         values = values_of(NUMPY, program, list(program.inputs.values()))
         for candidate in _candidates(program, values):
             candidate = needed(candidate)
-            if not candidate.inputs or asked >= most or _size(candidate) >= _size(program):
+            if asked >= most or not _has_slopes(candidate) or _size(candidate) >= _size(program):
                 continue
             asked += 1
             try:
@@ -77,6 +77,16 @@ def smaller(program: Program, fails: Callable[[Program], bool], most: int = 120)
             break
         else:
             return program
+
+
+def _has_slopes(program: Program) -> bool:
+    """Something real goes in and comes out of steps, as every grown function has it."""
+    real = any(array.dtype.kind == "f" for array in program.inputs.values())
+    values = values_of(NUMPY, program, list(program.inputs.values()))
+    made = {step.makes for step in program.steps}
+    return real and any(
+        ref in made and np.asarray(values[ref]).dtype.kind == "f" for ref in program.outputs
+    )
 
 
 def _size(program: Program) -> tuple[int, int]:

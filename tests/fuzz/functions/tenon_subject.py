@@ -61,7 +61,7 @@ def _jvp(f: Any, inputs: list[Any], tangents: list[Any], real: Any, options: Any
             given = list(inputs)
             for place, x in zip(real, xs):
                 given[place] = x
-            return tuple(y for y in f(*given) if "float" in y.dtype)
+            return tuple(y for y in f(*given) if "float" in str(y.dtype))
 
         return tn.jvp(of_real, primals, tangents)[1]
 

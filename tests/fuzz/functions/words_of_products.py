@@ -112,11 +112,11 @@ def _linear(pool: Pool) -> Drawn:
     if x is None:
         return None
     inner = pool.values[x].shape[-1]
-    weight = pool.pick("f", lambda value: value.ndim == 2 and value.shape[1] == inner)
+    weight = pool.pick("f", lambda value: value.ndim == 2 and value.shape[0] == inner)
     return None if weight is None else ((x, weight), {})
 
 
-word("linear", _linear, plain=lambda lib, x, weight: x @ lib.matrix_transpose(weight))
+word("linear", _linear, plain=lambda lib, x, weight: x @ weight)
 
 
 def _layer_norm(pool: Pool) -> Drawn:
