@@ -205,3 +205,5 @@ def test_the_hessian_of_a_loop_whose_end_depends_on_data():
         for i in unit
     ]
     np.testing.assert_allclose(tn.hessian(f)(x), want, rtol=1e-4, atol=1e-4)
+    done = np.array([3.0, 4.0, 5.0])  # no step at all
+    np.testing.assert_allclose(tn.hessian(f)(done), 2 * np.eye(3))

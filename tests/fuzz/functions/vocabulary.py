@@ -289,16 +289,16 @@ for name in "sum max min prod".split():
     )
 for name in "all any".split():
     word(name, reduction("bi"), weight=0.5)
-word(
-    "std",
-    reduction("f"),
-    lambda lib, x, **named: (
-        lib.std(lib.concat([x, x + 1, x - 2]), **named)
-        if x.shape
-        else lib.std(lib.stack([x, x + 1]))
-    ),
-    weight=0.7,
-)
+
+
+def _std(lib: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """Of what is not all equal, where its slope is not defined."""
+    along = axis if isinstance(axis, int) else axis[0] if axis else 0
+    wide = lib.concat([x, x + 1, x - 2], axis=along) if x.shape else lib.stack([x, x + 1])
+    return lib.std(wide, axis=axis, keepdims=keepdims)
+
+
+word("std", reduction("f"), _std, weight=0.7)
 word(
     "count_nonzero",
     reduction("b"),
