@@ -110,7 +110,8 @@ TEST_F(Edges, MelWeightsOfSizesThatCannotBeAreRefused) {
 // one bin would take an hour.
 TEST_F(Edges, BoxesOfMorePixelsThanCanBeSampledAreRefused) {
   auto refused = [&](float right) {
-    auto box = Tensor::of<float>(ctx_, TN_F32, {1, 4}, std::vector<float>{0, 0, right, 2});
+    const std::vector<int64_t> shape{1, 4};
+    auto box = Tensor::of<float>(ctx_, TN_F32, shape, std::vector<float>{0, 0, right, 2});
     return refusal(
         "  constant %x: f32[1, 1, 2, 2] = [1, 2, 3, 4]\n  input %r: f32[1, 4]\n"
         "  constant %b: i64[1] = [0]\n  %y: f32[1, 1, 1, 1] = RoiAlign(%x, %r, %b) @n\n",
