@@ -62,8 +62,7 @@ using Shapes = std::map<std::string, std::vector<int64_t>>;
 void add_shapes(CLI::App& app, std::vector<std::string>& texts);
 Shapes shapes_of(const std::vector<std::string>& texts);
 
-// Throws where no file, or no model, can be written to this path: asked before the work, not after.
-void check_file(const std::string& path, const char* flag);
+// Throws where no model can be written to this path: asked before the work, not after it.
 void check_output(const cxx::Session& session, const std::string& path);
 
 void print(const std::string& text);  // to standard output
