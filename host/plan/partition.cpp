@@ -111,8 +111,9 @@ size_t rank_of(int backend) {
   return backend == kUnclaimed ? SIZE_MAX : static_cast<size_t>(backend);
 }
 
-// What a backend refuses whole it may take in pieces: a node is decomposed when all of its pieces
-// go to backends that are more wanted than the one that takes it whole. Whether any was.
+// What a backend refuses whole it may take in pieces, when all go to backends that are more wanted;
+// of what nobody takes also to the host (control flow), or apart again (functions). Whether any
+// was.
 Result<bool> open_refused(const Assignment& all,
                           tn_graph* graph,
                           const std::vector<std::unique_ptr<BackendUse>>& backends,
@@ -120,7 +121,6 @@ Result<bool> open_refused(const Assignment& all,
   std::vector<tn_node_id> refused, opened;
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     const tn_op* row = op_service()->of(graph, all.nodes[i]);
-    // Without a row it may be a function of the graph, whose pieces are its body.
     if (all.backend[i] != 0 && (!row || row->decompose)) refused.push_back(all.nodes[i]);
   }
   if (refused.empty()) return false;
@@ -131,13 +131,14 @@ Result<bool> open_refused(const Assignment& all,
   for (const auto& [node, parts] : *pieces) {
     size_t whole = rank_of(all.backend[all.index.at(node)]);
     bool runs = std::all_of(parts.begin(), parts.end(), [&, &a = after](tn_node_id part) {
-      return rank_of(a.backend[a.index.at(part)]) < whole;
+      const tn_op* row = op_service()->of(trial.get(), part);
+      bool is_hosts = whole == SIZE_MAX && (!row || row->traits & TN_OP_CONTROL);
+      return is_hosts || rank_of(a.backend[a.index.at(part)]) < whole;
     });
     if (runs) opened.push_back(node);
   }
-  if (opened.empty()) return false;
-  TN_CHECK(take_apart(graph, opened).status());
-  return true;
+  if (!opened.empty()) TN_CHECK(take_apart(graph, opened).status());
+  return !opened.empty();
 }
 
 // Nobody's control-flow nodes are the host's; for other nodes that is an error.
@@ -220,8 +221,9 @@ Result<std::vector<Part>> partition(tn_graph* graph,
                                     const Lost& lost,
                                     std::vector<Fallback>* fallbacks) {
   TN_TRY(all, assign(graph, backends, lost));
-  TN_TRY(opened, open_refused(all, graph, backends, lost));
-  if (opened) {
+  for (;;) {
+    TN_TRY(opened, open_refused(all, graph, backends, lost));
+    if (!opened) break;
     TN_TRY(again, assign(graph, backends, lost));
     all = std::move(again);
   }

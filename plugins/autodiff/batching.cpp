@@ -34,10 +34,29 @@ Status batch_view(BatchContext& c, Node node) {
   Value x = form_of(c, node.input(0));
   std::vector<int64_t> dims = b.fixed(node.output(), node.type()).dims;
   if (x == node.input(0)) return unsupported("only its data may have the new axis");
-  dims.insert(dims.begin(), c.size >= 0 ? c.size : -1);
-  Value y = b.reshape(x, dims);
+  bool is_empty = std::count(dims.begin(), dims.end(), 0) > 0;
+  Value y;
+  if (c.size < 0 && is_empty) {  // of nothing, -1 could be any size
+    Value n = b.op("Shape", {x}, {{"start", 0}, {"end", 1}});
+    Value shape = b.op("Concat", {n, b.ints(dims)}, {{"axis", 0}});
+    y = b.op("Reshape", {x, shape}, {{"allowzero", 1}});
+  } else {
+    dims.insert(dims.begin(), c.size >= 0 ? c.size : -1);
+    y = b.reshape(x, dims);
+  }
   TN_CHECK(b.status());
   c.batched[node.output().id] = y;
+  return {};
+}
+
+// A rule gets the values of all examples; one that reads those of one example, its own output's
+// shape say, would keep the graph of one example alive.
+Status reads_none_of_one(const BatchContext& c, Node node, uint64_t first) {
+  for (uint64_t i = first, n = c.edit.graph().n_nodes(); i < n; ++i)
+    for (Value input : c.edit.graph().node(i).inputs())
+      if (input && (c.batched.count(input.id) || input.producer().id == node.id))
+        return {TN_INTERNAL, cat("the batch rule of ", node.type(), " reads ", input.name(),
+                                 ", which is of one example")};
   return {};
 }
 
@@ -49,9 +68,10 @@ Status batch_by_row(BatchContext& c, Node node, const tn_op* row) {
     in.push_back(form.id);
     marks.push_back(input && !(form == input));
   }
+  uint64_t first = c.edit.graph().n_nodes();
   TN_CHECK(row->batch(row->self, c.edit.raw, node.id, in.data(), marks.data(), out.data(),
                       out_marks.data()));
-  Builder b(c.edit);
+  TN_CHECK(reads_none_of_one(c, node, first));
   for (size_t i = 0; i < out.size(); ++i) {
     Value output = node.output(i);
     if (!output || out[i] == 0) continue;

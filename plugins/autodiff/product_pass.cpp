@@ -66,12 +66,14 @@ Status jvp_of(const EditView& edit, const Function& f) {
   while (edit.graph().outputs().size() > n_outputs)
     TN_CHECK(services.edit->remove_output(edit.raw, edit.graph().outputs().size() - 1));
   Builder b(edit);
+  std::vector<Named> outputs = f.outputs;       // what was taken apart meanwhile gives other values
   for (size_t i = 0; i < probes.size(); ++i) {  // only shapes can still be read from them
-    TN_CHECK(edit.replace(probes[i], b.zeros_like(edit.graph().outputs()[f.positions[i]])));
+    outputs[i].value = edit.graph().outputs()[f.positions[i]];
+    TN_CHECK(edit.replace(probes[i], b.zeros_like(outputs[i].value)));
     if (products[i] == probes[i]) products[i] = {};
   }
   TN_CHECK(b.status());
-  TN_CHECK(add_outputs(edit, "tangent", f.outputs, products));
+  TN_CHECK(add_outputs(edit, "tangent", outputs, products));
   TN_CHECK(drop_dead_nodes(edit));
   while (edit.graph().inputs().size() > n_inputs)
     TN_CHECK(services.edit->remove_input(edit.raw, edit.graph().inputs().size() - 1));

@@ -23,7 +23,7 @@ struct Parts {
   }
   Result<Value> reshape(Value x, const std::vector<int64_t>& shape) const {
     TN_TRY(dims, edit.ints(shape));
-    return edit.op("Reshape", {x, dims});
+    return edit.op("Reshape", {x, dims}, {{"allowzero", 1}});
   }
   // Input i as [b, heads, s, d], after its past.
   Result<Value> heads(Input i, Input past, const std::array<int64_t, 4>& dims) const {

@@ -79,9 +79,11 @@ Status join(const Call& call,
             Value declared) {
   if (items.empty()) {
     Type type = declared.type();
-    std::vector<int64_t> shape{0};
+    std::vector<int64_t> shape;
     for (int64_t dim : type.dims)
       shape.push_back(std::max<int64_t>(dim, 0));
+    TN_TRY(axis, axis_in(stated_axis, shape.size() + 1, "scan_output_axes"));
+    shape.insert(shape.begin() + axis, 0);
     return call.out(i, type.dtype, shape).status();
   }
   DLTensor first = items[0].dl();

@@ -144,7 +144,7 @@ Result<Value> arranged(EditView edit,
     perm.push_back(std::find(term.labels.begin(), term.labels.end(), label) - term.labels.begin());
   TN_TRY(moved, edit.op("Transpose", {term.value}, {{"perm", perm}}));
   TN_TRY(dims, edit.ints(shape));
-  return edit.op("Reshape", {moved, dims});
+  return edit.op("Reshape", {moved, dims}, {{"allowzero", 1}});
 }
 
 // Two terms as one MatMul: [batch, m, k] x [batch, k, n].
@@ -174,7 +174,7 @@ Result<Term> contracted(
   for (int label : labels)
     shape.push_back(sizes.at(label));
   TN_TRY(dims, edit.ints(shape));
-  TN_TRY(value, edit.op("Reshape", {product, dims}));
+  TN_TRY(value, edit.op("Reshape", {product, dims}, {{"allowzero", 1}}));
   return Term{value, labels};
 }
 
@@ -213,7 +213,7 @@ Result<Term> plain(EditView edit, Term term, std::vector<int64_t> dims, const Si
     labels.push_back(label);
     TN_TRY(moved, edit.op("Transpose", {term.value}, {{"perm", perm}}));
     TN_TRY(flat, edit.ints(shape));
-    TN_TRY(square, edit.op("Reshape", {moved, flat}));
+    TN_TRY(square, edit.op("Reshape", {moved, flat}, {{"allowzero", 1}}));
     TN_TRY(start, edit.ints({0}));
     TN_TRY(end, edit.ints({n * n}));
     TN_TRY(axes, edit.ints({axis}));

@@ -130,7 +130,15 @@ Status expand_batch(Batching& b) {
   for (size_t i = rank; i < out; ++i)
     ones.push_back(static_cast<int64_t>(i - rank + 1));
   if (!ones.empty()) x = b.op("Unsqueeze", {x, b.ints(ones)});
-  Value shape = b.shape_of(b.of().output());
+  // Of the inputs alone: what asks the old output for its shape keeps what was before it alive.
+  Type y = b.of().output().type(), wanted = b.of().input(1).type();
+  if (!y.is_static() && !wanted.is_static())
+    return unsupported("shape: expected a known number of axes");
+  Value shape = y.is_static() ? b.ints(y.dims) : b.in(1);
+  if (!y.is_static() && out > static_cast<size_t>(wanted.elements())) {
+    std::vector<int64_t> kept(out - static_cast<size_t>(wanted.elements()), 1);
+    shape = b.op("Concat", {b.ints(kept), shape}, {{"axis", 0}});
+  }
   b.set(0, b.op("Expand", {x, b.op("Concat", {example_count(b), shape}, {{"axis", 0}})}));
   return {};
 }

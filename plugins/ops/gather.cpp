@@ -177,8 +177,11 @@ Result<Node> gather_nd_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   std::vector<int64_t> dims{3, 3, random.integer(1, 4)};
   TN_TRY(x, random.input(TN_F32, dims));
-  TN_TRY(at, random_indices(random, {random.integer(1, 4), random.integer(1, 2)}, 3));
-  return edit.add({.type = "GatherND", .inputs = {x, at}});
+  int64_t n_shared = random.integer(0, 1), depth = random.integer(1, 2);
+  std::vector<int64_t> of{random.integer(1, 4), depth};
+  if (n_shared > 0) of = {3, random.integer(1, 4), 1};
+  TN_TRY(at, random_indices(random, of, n_shared > 0 ? dims[1] : 3));
+  return edit.add({.type = "GatherND", .inputs = {x, at}, .attrs = {{"batch_dims", n_shared}}});
 }
 
 // Each gradient is added where its element was taken from.
@@ -211,11 +214,22 @@ Status gather_elements_vjp(Gradients& g) {
                 {{"axis", g.of().attr_int("axis")}, {"reduction", "add"}}));
   return {};
 }
+// Indices that begin with the coordinates along the first axes, which both inputs share.
+Value with_places(Builder& b, Value indices, int64_t n_shared) {
+  std::vector<Value> parts;
+  Value index = b.cast(indices, TN_I64);
+  Value one = b.op("Add", {b.zeros_like(b.op("Gather", {index, b.ints({0})}, {{"axis", -1}})),
+                           b.ints({1})});  // [.., 1]
+  for (int64_t axis = 0; axis < n_shared; ++axis)
+    parts.push_back(b.op("CumSum", {one, b.reshape(b.ints({axis}), {})}, {{"exclusive", 1}}));
+  parts.push_back(index);
+  return b.op("Concat", parts, {{"axis", -1}});
+}
 Status gather_nd_vjp(Gradients& g) {
-  if (g.of().attr_int("batch_dims") != 0)
-    return unsupported("batch_dims: expected 0 for a gradient");
+  int64_t n_shared = g.of().attr_int("batch_dims");
+  Value indices = n_shared > 0 ? with_places(g, g.in(1), n_shared) : g.in(1);
   g.set(0,
-        g.op("ScatterND", {g.zeros_like(g.in(0)), g.in(1), g.cotangent()}, {{"reduction", "add"}}));
+        g.op("ScatterND", {g.zeros_like(g.in(0)), indices, g.cotangent()}, {{"reduction", "add"}}));
   return {};
 }
 
@@ -231,9 +245,22 @@ Status gather_batch(Batching& b) {
     b.set(0, axis == 0 ? y : b.transpose(y, perm));
     return {};
   }
-  if (axis != 0) return unsupported("examples of both inputs along an axis other than 0");
-  b.set(0, b.op("GatherND", {b.in(0), b.op("Unsqueeze", {b.in(1), b.ints({-1})})},
-                {{"batch_dims", 1}}));
+  // [n, p.., i, r..] as [n, i, p.., r..]; of the result [n, j*, p.., r..] then [n, p.., j*, r..].
+  std::vector<int64_t> front{0, axis + 1}, back{0};
+  auto depth = static_cast<int64_t>(at.rank()), rank = static_cast<int64_t>(x.rank());
+  for (int64_t i = 1; i <= rank; ++i)
+    if (i != axis + 1) front.push_back(i);
+  for (int64_t i = 0; i < axis; ++i)
+    back.push_back(1 + depth + i);
+  for (int64_t i = 0; i < depth; ++i)
+    back.push_back(1 + i);
+  for (int64_t i = 1 + depth + axis; i < rank + depth; ++i)
+    back.push_back(i);
+  Value y = b.op("GatherND",
+                 {axis > 0 ? b.transpose(b.in(0), front) : b.in(0),
+                  b.op("Unsqueeze", {b.in(1), b.ints({-1})})},
+                 {{"batch_dims", 1}});
+  b.set(0, axis > 0 ? b.transpose(y, back) : y);
   return {};
 }
 Status gather_nd_batch(Batching& b) {

@@ -165,7 +165,7 @@ Value along(Gradients& g, Value v) {
     return {};
   }
   dims[static_cast<size_t>(*axis)] = -1;
-  return g.op("Reshape", {v, g.ints(dims)});
+  return g.op("Reshape", {v, g.ints(dims)}, {{"allowzero", 1}});
 }
 
 // The part of each scale, of something of x's shape: the caller knows NumPy's broadcasting only.

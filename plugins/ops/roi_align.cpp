@@ -15,12 +15,11 @@ namespace tenon::ops {
 namespace {
 
 Status roi_shape(EditView edit, Node node) {
+  TN_TRY(rules, roi_rules(node));
   Type x = node.input(0).type(), rois = node.input(1).type();
   Dim channels = x.ranked && x.rank() == 4 ? dims_of(x)[1] : Dim();
   Dim count = rois.ranked && rois.rank() == 2 ? dims_of(rois)[0] : Dim();
-  return set_output(
-      edit, node, 0, x.dtype,
-      {count, channels, node.attr_int("output_height", 1), node.attr_int("output_width", 1)});
+  return set_output(edit, node, 0, x.dtype, {count, channels, rules.rows, rules.columns});
 }
 
 // Bilinear at (y, x); 0 more than one pixel outside. The four corners are joined by `best` when the
@@ -57,10 +56,17 @@ Status roi_ref(const Call& call) {
   auto edge = [&](int64_t roi, int64_t k) {
     return load_number(call.data<char>(1), call.dtype(1), roi * 4 + k) * r.scale - r.offset;
   };
-  constexpr double kFarthest = 1e6;  // pixels; the samples of a bin are counted by its size
+  constexpr double kFarthest = 1e6;  // pixels
   for (int64_t i = 0; i < 4 * rois[0]; ++i)
     if (!(std::fabs(edge(i / 4, i % 4)) <= kFarthest))
       return invalid(cat("rois: expected finite edges within ", int64_t(kFarthest), " pixels"));
+  for (int64_t i = 0; i < 2 * rois[0] && r.sampling <= 0; ++i) {
+    double size = edge(i / 2, 2 + i % 2) - edge(i / 2, i % 2);
+    auto bins = static_cast<double>(i % 2 ? r.rows : r.columns);
+    if (size > bins * static_cast<double>(kMostOfBox))
+      return invalid(cat("rois: expected at most ", kMostOfBox, " pixels a bin along an axis, got ",
+                         size / bins, "; set sampling_ratio"));
+  }
   int64_t bins = r.rows * r.columns;
   auto body = [&](uint64_t begin, uint64_t end) {
     for (auto i = static_cast<int64_t>(begin); i < static_cast<int64_t>(end); ++i) {

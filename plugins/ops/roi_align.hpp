@@ -6,6 +6,10 @@
 
 namespace tenon::ops {
 
+// Samples of a bin along an axis: what a node may ask for, and what a box may lead to where a bin
+// has as many as it has pixels. ONNX Runtime runs out of memory not far above.
+constexpr int64_t kMostAsked = 1024, kMostOfBox = 4096;
+
 struct RoiRules {
   int64_t rows, columns, sampling;
   double scale, offset;
@@ -21,10 +25,13 @@ inline Result<RoiRules> roi_rules(Node node) {
         cat("coordinate_transformation_mode: expected one of half_pixel, "
             "output_half_pixel, got '",
             where, "'"));
+  int64_t sampling = node.attr_int("sampling_ratio");
+  if (sampling > kMostAsked)
+    return invalid(cat("sampling_ratio: expected at most ", kMostAsked, ", got ", sampling));
   bool half = where == "half_pixel";
   return RoiRules{node.attr_int("output_height", 1),
                   node.attr_int("output_width", 1),
-                  node.attr_int("sampling_ratio"),
+                  sampling,
                   node.attr_float("spatial_scale", 1),
                   half ? 0.5 : 0.0,
                   mode == "max",

@@ -46,9 +46,8 @@ Result<Geometry> geometry_of(Node node) {
   DLTensor known = node.input(1).constant().dl();
   out.samples_down = most_samples(rules, known, 1, rules.rows);
   out.samples_across = most_samples(rules, known, 0, rules.columns);
-  constexpr int64_t kMany = 1024;
-  if (out.samples_down < 1 || out.samples_across < 1 || out.samples_down > kMany ||
-      out.samples_across > kMany)
+  if (out.samples_down < 1 || out.samples_across < 1 || out.samples_down > kMostAsked ||
+      out.samples_across > kMostAsked)
     return unsupported("RoiAlign: composite where bins have 1 to 1024 samples along an axis");
   return out;
 }

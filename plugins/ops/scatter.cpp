@@ -92,6 +92,10 @@ Status nd_ref(const Call& call) {
   });
 }
 
+const char* reduction_of(Sampler& random) {
+  constexpr const char* kAllOf[] = {"none", "add", "mul", "max", "min"};
+  return kAllOf[random.integer(0, 4)];
+}
 Result<Node> elements_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
   int64_t rows = random.integer(2, 4), columns = random.integer(2, 5);
@@ -103,7 +107,7 @@ Result<Node> elements_sample(EditView edit, uint64_t seed) {
   TN_TRY(updates, random.input(TN_F32, {1, columns}));
   return edit.add({.type = "ScatterElements",
                    .inputs = {x, indices, updates},
-                   .attrs = {{"reduction", random.coin() ? "add" : "none"}}});
+                   .attrs = {{"reduction", reduction_of(random)}}});
 }
 Result<Node> nd_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
@@ -113,43 +117,68 @@ Result<Node> nd_sample(EditView edit, uint64_t seed) {
   TN_TRY(updates, random.input(TN_F32, {2, inner}));
   return edit.add({.type = "ScatterND",
                    .inputs = {x, indices, updates},
-                   .attrs = {{"reduction", random.coin() ? "max" : "none"}}});
+                   .attrs = {{"reduction", reduction_of(random)}}});
 }
 
-// Data keep the gradient where they stayed, and updates have it where they won.
-Status extreme_vjp(Gradients& g, bool elements) {
-  Value dy = g.cotangent(), at = g.in(1);
-  int64_t axis = g.of().attr_int("axis");
-  auto taken = [&](Value from) {
-    return elements ? g.op("GatherElements", {from, at}, {{"axis", axis}})
-                    : g.op("GatherND", {from, at});
-  };
-  auto where = [&](Value a, Value b, Value gradient) {
-    return g.op("Where", {g.op("Equal", {a, b}), gradient, g.number(0, dy.dtype())});
-  };
-  if (g.wanted(0)) g.set(0, where(g.in(0), g.out(), dy));
-  if (g.wanted(2)) g.set(2, where(g.in(2), taken(g.out()), taken(dy)));
+// What a gradient reads and writes at the places of a scatter.
+class Places {
+ public:
+  explicit Places(Gradients& g) : g_(g), elements_(g.of().is("ScatterElements")) {}
+  Value taken(Value from) {
+    Attr axis{"axis", g_.of().attr_int("axis")};
+    return elements_ ? g_.op("GatherElements", {from, g_.in(1)}, {axis})
+                     : g_.op("GatherND", {from, g_.in(1)});
+  }
+  Value put(Value into, Value updates, const char* how) {
+    std::vector<Attr> attrs{{"reduction", how}};
+    if (elements_) attrs.emplace_back("axis", g_.of().attr_int("axis"));
+    return g_.op(elements_ ? "ScatterElements" : "ScatterND", {into, g_.in(1), updates}, attrs);
+  }
+
+ private:
+  Gradients& g_;
+  bool elements_;
+};
+
+// Whoever is the largest (smallest) has the gradient; those that are equal share it.
+Status extreme_vjp(Gradients& g, Places places) {
+  Value dy = g.cotangent(), none = g.number(0, dy.dtype());
+  Value stayed = g.op("Equal", {g.in(0), g.out()});
+  Value won = g.op("Equal", {g.in(2), places.taken(g.out())});
+  Value count = places.put(g.cast(stayed, dy.dtype()), g.cast(won, dy.dtype()), "add");
+  Value share = g.op("Div", {dy, g.op("Max", {count, g.number(1, dy.dtype())})});
+  if (g.wanted(0)) g.set(0, g.op("Where", {stayed, share, none}));
+  if (g.wanted(2)) g.set(2, g.op("Where", {won, places.taken(share), none}));
+  return {};
+}
+
+// Of a product the others, which may be none, several at one place, or 0.
+Status product_vjp(Gradients& g, Places places) {
+  Value dy = g.cotangent(), x = g.in(0), u = g.in(2);
+  if (g.wanted(0)) g.set(0, places.put(dy, u, "mul"));
+  if (!g.wanted(2)) return {};
+  Value one = g.number(1, dy.dtype()), none = g.number(0, dy.dtype());
+  Value is_zero = g.op("Equal", {u, none}), rest = g.op("Where", {is_zero, one, u});
+  Value product = places.taken(places.put(g.expand_like(one, x), rest, "mul"));
+  Value zeros = places.taken(places.put(g.zeros_like(x), g.cast(is_zero, dy.dtype()), "add"));
+  Value beside_zero = g.op("Where", {g.op("Equal", {zeros, one}), product, none});
+  Value beside = g.op("Where", {g.op("Equal", {zeros, none}), g.op("Div", {product, rest}), none});
+  Value others = g.op("Where", {is_zero, beside_zero, beside});
+  g.set(2, g.op("Mul", {places.taken(g.op("Mul", {dy, x})), others}));
   return {};
 }
 
 // What was written over has no gradient; what was written or added has that of its place.
 Status scatter_vjp(Gradients& g) {
-  bool elements = g.of().is("ScatterElements");
   std::string_view how = g.of().attr_text("reduction", "none");
-  Value dy = g.cotangent(), at = g.in(1);
-  int64_t axis = g.of().attr_int("axis");
-  if (how == "max" || how == "min") return extreme_vjp(g, elements);
+  Value dy = g.cotangent();
+  Places places(g);
+  if (how == "max" || how == "min") return extreme_vjp(g, places);
+  if (how == "mul") return product_vjp(g, places);
   if (how != "none" && how != "add")
-    return unsupported(cat("reduction: expected none, add, max or min for a gradient, got ", how));
-  if (g.wanted(0) && how == "add") g.set(0, dy);
-  if (g.wanted(0) && how == "none") {
-    Value zeros = g.zeros_like(g.in(2));
-    g.set(0, elements ? g.op("ScatterElements", {dy, at, zeros}, {{"axis", axis}})
-                      : g.op("ScatterND", {dy, at, zeros}));
-  }
-  if (!g.wanted(2)) return {};
-  g.set(2,
-        elements ? g.op("GatherElements", {dy, at}, {{"axis", axis}}) : g.op("GatherND", {dy, at}));
+    return invalid(cat("reduction: expected one of none, add, mul, max, min, got ", how));
+  if (g.wanted(0)) g.set(0, how == "add" ? dy : places.put(dy, g.zeros_like(g.in(2)), "none"));
+  if (g.wanted(2)) g.set(2, places.taken(dy));
   return {};
 }
 

@@ -14,6 +14,26 @@
 #include "terminal.hpp"
 
 namespace tenon::command {
+namespace {
+
+// Throws where no file can be written to this path: asked before the work, not after it.
+void check_file(const std::string& path, const char* flag) {
+  namespace fs = std::filesystem;
+  auto refuse = [&](int32_t code, std::string_view why) {
+    throw Error(code, cat(flag, " ", path, ": ", why));
+  };
+  if (path.empty() || path.back() == '/')
+    refuse(TN_INVALID_ARGUMENT, "expected the name of a file, got none");
+  std::error_code ignored;
+  fs::path folder = fs::absolute(path, ignored).parent_path();
+  if (fs::is_directory(path, ignored)) refuse(TN_INVALID_ARGUMENT, "expected a file, got a folder");
+  if (!fs::is_directory(folder, ignored))
+    refuse(TN_NOT_FOUND, cat("expected a folder ", folder.string(), ", got none; make it first"));
+  if (access(folder.c_str(), W_OK) != 0)
+    refuse(TN_PERMISSION_DENIED, cat("the folder ", folder.string(), " cannot be written to"));
+}
+
+}  // namespace
 
 SessionPtr Tool::open(int threads) const {
   Json config = {{"report_crashes", true}};
@@ -30,6 +50,7 @@ SessionPtr Tool::open(int threads) const {
 }
 
 void Tool::run() const {
+  if (!chrome_trace.empty()) check_file(chrome_trace, "--chrome-trace");
   auto write_trace = [this] {
     if (!traced_) return;
     cxx::TextSink text;
@@ -113,19 +134,7 @@ Shapes shapes_of(const std::vector<std::string>& texts) {
 }
 
 void check_output(const cxx::Session& session, const std::string& path) {
-  namespace fs = std::filesystem;
-  auto refuse = [&path](int32_t code, std::string_view why) {
-    throw Error(code, cat("-o ", path, ": ", why));
-  };
-  if (path.empty() || path.back() == '/')
-    refuse(TN_INVALID_ARGUMENT, "expected the name of a file, got none");
-  std::error_code ignored;
-  fs::path folder = fs::absolute(path, ignored).parent_path();
-  if (fs::is_directory(path, ignored)) refuse(TN_INVALID_ARGUMENT, "expected a file, got a folder");
-  if (!fs::is_directory(folder, ignored))
-    refuse(TN_NOT_FOUND, cat("expected a folder ", folder.string(), ", got none; make it first"));
-  if (access(folder.c_str(), W_OK) != 0)
-    refuse(TN_PERMISSION_DENIED, cat("the folder ", folder.string(), " cannot be written to"));
+  check_file(path, "-o");
   cxx::component_for_file(session, "tenon.writer/1", path);  // or says which endings there are
 }
 

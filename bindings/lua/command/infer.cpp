@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon infer MODEL --input NAME=FILE.npy ... --output-dir DIR
 #include <filesystem>
+#include <set>
 
 #include <unistd.h>
 
@@ -38,11 +39,19 @@ std::vector<cxx::Tensor> read_inputs(const cxx::Model& model,
   return inputs.all();
 }
 
-// Output names may hold what a file's name cannot.
-std::string file_name(std::string name) {
-  for (char& c : name)
-    if (c == '/' || c == '\0') c = '_';
-  return (name.empty() || name[0] == '.' ? "_" + name : name) + ".npy";
+// Output names may hold what a file's name cannot, and differ in nothing else: a/b and a_b.
+std::vector<std::string> file_names(std::vector<std::string> names) {
+  std::set<std::string> taken;
+  for (std::string& name : names) {
+    for (char& c : name)
+      if (c == '/' || c == '\0') c = '_';
+    if (name.empty() || name[0] == '.') name.insert(0, 1, '_');
+    const std::string plain = name;
+    for (int next = 2; !taken.insert(name).second; ++next)
+      name = cat(plain, "_", next);
+    name += ".npy";
+  }
+  return names;
 }
 
 // Before the work: what cannot be written need not be computed.
@@ -60,13 +69,12 @@ Json write_outputs(const cxx::Plan& plan,
                    const std::string& folder) {
   Json written = Json::array();
   if (outputs.empty()) return written;
-  auto path_of = [&](size_t i) {
-    return (fs::path(folder) / file_name(plan.output_names()[i])).string();
-  };
+  const std::vector<std::string> names = file_names(plan.output_names());
+  auto path_of = [&](size_t i) { return (fs::path(folder) / names[i]).string(); };
   cxx::TargetFile target(plan.session(), path_of(0));
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::string bytes = cxx::npy_bytes(outputs[i]);
-    target.write(i ? file_name(plan.output_names()[i]) : "", bytes.data(), bytes.size());
+    target.write(i ? names[i] : "", bytes.data(), bytes.size());
     written.push_back(
         {{"output", plan.output_names()[i]}, {"type", outputs[i].text()}, {"file", path_of(i)}});
   }

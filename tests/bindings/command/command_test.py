@@ -187,6 +187,14 @@ def test_an_output_is_refused_before_the_work(tmp_path: Path, output: str, parts
     failed(result, 1, *parts)
 
 
+def test_a_trace_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    path = script(tmp_path, "print('it has begun')")
+    for trace, said in (("absent/t.json", "expected a folder"), (".", "expected a file, got a")):
+        result = tenon("run", path, "--chrome-trace", trace, cwd=tmp_path)
+        failed(result, 1, f"--chrome-trace {trace}: {said}")
+        assert result.stdout == ""
+
+
 def test_too_much_memory_is_an_error(tmp_path: Path) -> None:
     path = script(tmp_path, "local t = {}\nfor i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end")
     failed(tenon("run", path, "--memory", "20"), 1, "pipeline.lua", "--memory")

@@ -125,6 +125,23 @@ def test_infer_names_the_wrong_input(tmp_path: Path, name: str, array, parts) ->
     assert not list(outputs.glob("*")) if outputs.exists() else True
 
 
+def test_infer_gives_each_output_a_file_of_its_own(tmp_path: Path) -> None:
+    port = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])  # noqa: E731
+    names = ["a/b", "a_b", "a_b_2"]
+    nodes = [helper.make_node(op, ["x"], [y]) for op, y in zip(["Neg", "Abs", "Sqrt"], names)]
+    graph = helper.make_graph(nodes, "g", [port("x")], [port(name) for name in names])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(model, tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", x := np.float32([4, 9]))
+    out = tmp_path / "out"
+    given = ["--input", f"x={tmp_path}/x.npy", "--output-dir", out, "--json"]
+    result = tenon("infer", tmp_path / "m.onnx", *given)
+    assert result.returncode == 0, result.stderr
+    files = {row["output"]: row["file"] for row in json.loads(result.stdout)["outputs"]}
+    for name, want in zip(names, (-x, x, np.sqrt(x))):
+        np.testing.assert_array_equal(np.load(files[name]), want, err_msg=name)
+
+
 def test_an_unknown_operator_is_named_with_its_node(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((1, 8), "f"))
     model = classifier(tmp_path, last="Sofmax")

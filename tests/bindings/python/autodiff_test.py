@@ -251,3 +251,58 @@ def test_vmap_of_a_symmetric_product():
     for one, got in zip(x.astype(np.float64), np.asarray(batched)):
         expected = one.T @ (one - one.mean(0))
         assert np.linalg.norm(got - expected) < 1e-5 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements_taken_by_each_examples_own_indices(axis):
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((3, 4, 2, 5)).astype("float32")
+    at = rng.integers(-2, 2, (3, 2, 2))
+    f = lambda x, at: tn.take(x, at, axis=axis)  # noqa: E731
+    want = [np.take(a, b, axis=axis) for a, b in zip(x, at)]
+    np.testing.assert_array_equal(tn.vmap(f)(x, at), want)
+
+    slopes = np.zeros_like(x)
+    for slope, row, made in zip(slopes, at, want):
+        back = np.moveaxis(slope, axis, 0)
+        front = axis % 3
+        for place in np.ndindex(row.shape):
+            key = (slice(None),) * front + place
+            np.add.at(back, row[place], 2 * np.asarray(made)[key])
+    total = lambda x: tn.sum(tn.vmap(f)(x, at) ** 2)  # noqa: E731
+    np.testing.assert_allclose(tn.grad(total)(x), slopes, rtol=1e-5)
+
+
+def test_slopes_of_nothing_are_empty():
+    x = np.zeros((2, 0, 3), "float32")
+    f = lambda x: tn.sum(tn.log2(tn.stack([x, x])))  # noqa: E731
+    assert tn.hessian(f)(x).shape == (2, 0, 3, 2, 0, 3)
+
+
+def test_a_product_of_what_has_no_slope_has_none():
+    x = np.float32([2.5, -1.25])
+    f = lambda x: tn.einsum("i,j->ij", tn.ceil(x), tn.floor(x))  # noqa: E731
+    np.testing.assert_array_equal(tn.jvp(f, (x,), (x,))[1], np.zeros((2, 2)))
+    empty = np.zeros(0, "float32")
+    assert tn.grad(lambda x: tn.tensordot(x, x, axes=1))(empty).shape == (0,)
+
+
+def test_slopes_of_products_and_extremes_at_places():
+    x, u = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 0.0, 3.0, 0.0, 5.0, 7.0, 1.5])
+    at = np.array([0, 1, 1, 2, 2, 0, 3])
+
+    def plain(x, u):
+        x = x.copy()
+        np.multiply.at(x, at, u)
+        return (x**3).sum()
+
+    f = lambda x, u: (x.at[at].multiply(u) ** 3).sum()  # noqa: E731
+    made = tn.grad(f, argnums=(0, 1))(x, u)
+    h = 1e-5
+    by_x = [(plain(x + e, u) - plain(x - e, u)) / (2 * h) for e in h * np.eye(4)]
+    by_u = [(plain(x, u + e) - plain(x, u - e)) / (2 * h) for e in h * np.eye(7)]
+    np.testing.assert_allclose(made[0], by_x, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(made[1], by_u, rtol=1e-6, atol=1e-5)
+    # The same number on both sides: together they have the slope of one.
+    same = lambda x: (x.at[:].max(x) * x).sum() + x.at[:].min(x).sum()  # noqa: E731
+    np.testing.assert_allclose(tn.grad(same)(x), 2 * x + 1)

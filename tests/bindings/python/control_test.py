@@ -182,3 +182,28 @@ def test_a_state_that_changes_its_type_is_refused():
         tn.jit(lambda x: tn.fori_loop(0, 3, lambda i, s: s + x, 0))(1.5)
     with pytest.raises(TypeError, match="expected xs or length"):
         tn.scan(lambda s, x: (s, s), 1.0)
+
+
+def test_the_hessian_of_a_loop_whose_end_depends_on_data():
+    def step(xp, x):
+        return xp.tanh(x) + 0.3
+
+    def plain(x):
+        while x.sum() < 2:
+            x = step(np, x)
+        return x
+
+    f = lambda x: tn.sum(tn.while_loop(lambda x: x.sum() < 2, lambda x: step(tn, x), x) ** 2)  # noqa: E731
+    x, h = np.array([0.5, 0.25]), 1e-4
+    unit = np.eye(2) * h
+    at = lambda a: (plain(a) ** 2).sum()  # noqa: E731
+    want = [
+        [
+            (at(x + i + j) - at(x + i - j) - at(x - i + j) + at(x - i - j)) / (4 * h * h)
+            for j in unit
+        ]
+        for i in unit
+    ]
+    np.testing.assert_allclose(tn.hessian(f)(x), want, rtol=1e-4, atol=1e-4)
+    done = np.array([3.0, 4.0, 5.0])  # no step at all
+    np.testing.assert_allclose(tn.hessian(f)(done), 2 * np.eye(3))

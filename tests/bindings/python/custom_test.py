@@ -109,3 +109,15 @@ def test_what_does_not_fit_is_refused():
             return captured(x)
 
         tn.jit(use)(X, X)
+
+
+def test_a_checkpoint_may_hold_control_flow_and_another_checkpoint():
+    x = np.float32([0.5, -1.0, 2.0])
+    loops = lambda x: tn.scan(lambda s, y: (s + y, s * y), x[0], x)[1]  # noqa: E731
+    twice = lambda x: tn.checkpoint(loops)(tn.checkpoint(tn.tanh)(x))  # noqa: E731
+    for f, plain in ((loops, loops), (twice, lambda x: loops(tn.tanh(x)))):
+        kept = tn.checkpoint(f)
+        np.testing.assert_allclose(tn.jit(kept)(x), tn.jit(plain)(x), rtol=1e-6)
+        total = lambda x, f=kept: f(x).sum()  # noqa: E731
+        want = tn.grad(lambda x, f=plain: f(x).sum())(x)
+        np.testing.assert_allclose(tn.grad(total)(x), want, rtol=1e-6)

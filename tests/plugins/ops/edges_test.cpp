@@ -3,6 +3,7 @@
 // random samples reach them seldom, and a backend that has the same mistake would agree.
 
 #include <cmath>
+#include <limits>
 
 #include "plugins/plugin_session.hpp"
 
@@ -29,6 +30,30 @@ class Edges : public PluginTest {
     EXPECT_EQ(text_of(Status(tenon_run(plan, nullptr, 0, &results.raw, nullptr))), "");
     services.eval->release(plan);
     return results.tensors.empty() ? std::vector<float>() : results.numbers<float>(0);
+  }
+  // What compiling or running says of a graph that gives %y, or nothing.
+  std::string refusal(std::string_view lines, const std::vector<Tensor>& inputs) {
+    EXPECT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
+    std::string text = cat("graph {\n", lines, "  output y = %y\n}\n");
+    tn_graph* raw = nullptr;
+    std::string parsed = text_of(Status(services.graph->parse(ctx_, str(text), &raw)));
+    if (!raw) return parsed;
+    OwnedGraph owned = OwnedGraph::take(raw);
+    tn_plan* plan = nullptr;
+    std::string made =
+        text_of(Status(tenon_compile(session_, raw, str(R"({"backend": "reference"})"), &plan)));
+    if (!plan) return made;
+    std::vector<DLTensor> views;
+    std::vector<const DLTensor*> in;
+    for (const Tensor& input : inputs)
+      views.push_back(input.dl());
+    for (const DLTensor& one : views)
+      in.push_back(&one);
+    Collected results(ctx_);
+    std::string said =
+        text_of(Status(tenon_run(plan, in.data(), in.size(), &results.raw, nullptr)));
+    services.eval->release(plan);
+    return said;
   }
   std::vector<float> padded(std::string_view pads, std::string_view size, std::string_view mode) {
     std::string constants =
@@ -66,33 +91,34 @@ TEST_F(Edges, CtcOfNoFramesIsImpossibleOrCertain) {
 
 // Sizes and numbers that would lead outside of the matrix are refused when they come at run time.
 TEST_F(Edges, MelWeightsOfSizesThatCannotBeAreRefused) {
-  auto refused = [&](std::string_view length, std::string_view upper) {
-    EXPECT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
-    std::string text =
-        cat("graph {\n  input %x: i64[]\n  input %e: f32[]\n  constant %b: i64[] = [3]\n"
-            "  constant %r: i64[] = [8000]\n  constant %l: f32[] = [0]\n"
-            "  %y: f32[?, ?] = MelWeightMatrix(%b, %x, %r, %l, %e) @n\n  output y = %y\n}\n");
-    tn_graph* raw = nullptr;
-    std::string parsed = text_of(Status(services.graph->parse(ctx_, str(text), &raw)));
-    if (!raw) return parsed;
-    OwnedGraph owned = OwnedGraph::take(raw);
-    tn_plan* plan = nullptr;
-    std::string made =
-        text_of(Status(tenon_compile(session_, raw, str(R"({"backend": "reference"})"), &plan)));
-    if (!plan) return made;
-    auto size = Tensor::of<int64_t>(ctx_, TN_I64, {},
-                                    std::vector<int64_t>{std::stoll(std::string(length))});
-    auto edge = Tensor::of<float>(ctx_, TN_F32, {}, std::vector{std::stof(std::string(upper))});
-    DLTensor x = size->dl(), e = edge->dl();
-    const DLTensor* in[] = {&x, &e};
-    Collected results(ctx_);
-    std::string said = text_of(Status(tenon_run(plan, in, 2, &results.raw, nullptr)));
-    services.eval->release(plan);
-    return said;
+  auto refused = [&](int64_t length, float upper) {
+    auto size = Tensor::of<int64_t>(ctx_, TN_I64, {}, std::vector{length});
+    auto edge = Tensor::of<float>(ctx_, TN_F32, {}, std::vector{upper});
+    return refusal(
+        "  input %x: i64[]\n  input %e: f32[]\n  constant %b: i64[] = [3]\n"
+        "  constant %r: i64[] = [8000]\n  constant %l: f32[] = [0]\n"
+        "  %y: f32[?, ?] = MelWeightMatrix(%b, %x, %r, %l, %e) @n\n",
+        {*size, *edge});
   };
-  EXPECT_NE(refused("9223372036854775807", "3500").find("dft_length"), std::string::npos);
-  EXPECT_NE(refused("16", "inf").find("upper_edge_hertz"), std::string::npos);
-  EXPECT_EQ(refused("16", "3500"), "");
+  EXPECT_NE(refused(std::numeric_limits<int64_t>::max(), 3500).find("dft_length"),
+            std::string::npos);
+  EXPECT_NE(refused(16, HUGE_VALF).find("upper_edge_hertz"), std::string::npos);
+  EXPECT_EQ(refused(16, 3500), "");
+}
+
+// Without a sampling_ratio a bin is sampled at each of its pixels: a box of a million of them in
+// one bin would take an hour.
+TEST_F(Edges, BoxesOfMorePixelsThanCanBeSampledAreRefused) {
+  auto refused = [&](float right) {
+    const std::vector<int64_t> shape{1, 4};
+    auto box = Tensor::of<float>(ctx_, TN_F32, shape, std::vector<float>{0, 0, right, 2});
+    return refusal(
+        "  constant %x: f32[1, 1, 2, 2] = [1, 2, 3, 4]\n  input %r: f32[1, 4]\n"
+        "  constant %b: i64[1] = [0]\n  %y: f32[1, 1, 1, 1] = RoiAlign(%x, %r, %b) @n\n",
+        {*box});
+  };
+  EXPECT_NE(refused(1e6f).find("expected at most 4096 pixels a bin"), std::string::npos);
+  EXPECT_EQ(refused(4000), "");
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Random functions of arrays and their transforms, beside JAX or NumPy (tests/fuzz/README.md).
+
+    main.py [--oracle jax|numpy] [--seed N] [--from N] [--count N] [--backend ID]... [--words 1]
+
+Every function is computed under jit, grad, jvp, vmap, vmap(grad), grad(vmap) and hessian. One that
+differs, or that Tenon refuses, is made smaller and printed. Exits with 1 where there was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import sys
+import time
+
+# One thread of XLA, and little optimization: each function runs a few times only.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_cpu_multi_thread_eigen=false --xla_cpu_use_fusion_emitters=false "
+    "--xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true",
+)
+
+from growth import grow  # noqa: E402
+from judgement import TYPES, Judge, Verdict  # noqa: E402
+from oracles import TRANSFORMS, Jax, NumPy  # noqa: E402
+from program import Program, text, words  # noqa: E402
+from smaller import smaller  # noqa: E402
+from vocabulary import WORDS  # noqa: E402
+
+
+def tell(judge: Judge, program: Program, number: int, verdict: Verdict) -> None:
+    print(f"FOUND function {number} ({program.floats}, {judge.backend}): {verdict.finding}")
+    transform = verdict.finding.split(":")[0]
+
+    def fails(candidate: Program) -> bool:
+        return bool(judge.judge(candidate, number, (transform,)).finding)
+
+    small = smaller(program, fails)
+    left = judge.judge(small, number, (transform,)).finding or "nothing that fails alone"
+    print(f"  of which is left: {left}\n{text(small)}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--oracle", choices=("jax", "numpy"), default="jax")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--from", dest="first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--backend", action="append")
+    parser.add_argument("--words", type=int, default=0)
+    arguments = parser.parse_args()
+    backends = arguments.backend or ["onednn", "reference"]
+    oracle = Jax() if arguments.oracle == "jax" else NumPy()
+    judges = [Judge(oracle, backend, arguments.seed) for backend in backends]
+    used: collections.Counter[str] = collections.Counter({word: 0 for word in WORDS})
+    refused: collections.Counter[str] = collections.Counter()
+    types: collections.Counter[str] = collections.Counter()
+    n_functions = n_values = n_compared = n_found = 0
+    start = time.monotonic()
+    for number in range(arguments.first, arguments.first + arguments.count):
+        program = grow(arguments.seed, number)
+        if program is None or not oracle.takes(program):
+            continue
+        judge = judges[number % len(judges)]
+        verdict = judge.judge(program, number)
+        n_functions += 1
+        n_values += verdict.values
+        n_compared += verdict.compared
+        used.update(set(words(program)))
+        refused[verdict.refused] += bool(verdict.refused)
+        types[program.floats] += 1
+        if verdict.finding:
+            n_found += 1
+            tell(judge, program, number, verdict)
+        if number % 20 == 19:
+            took = time.monotonic() - start
+            print(f"{n_functions} functions, {n_found} findings, {took:.0f} s", flush=True)
+    for floats, (tolerance, noise) in TYPES.items():
+        print(
+            f"{floats}: {types[floats]} functions, within {tolerance:g} of 1 + the largest number, "
+            f"and 6 times what noise of {noise:g} does"
+        )
+    for why, count in refused.items():
+        if why:
+            print(f"{count} functions with a transform that Tenon has not: {why}")
+    rarest = min(used, key=lambda word: used[word])
+    for word, count in sorted(used.items(), key=lambda item: item[1]) if arguments.words else ():
+        print(f"{count:8} {word}")
+    print(f"{len(used)} words, each in at least {used[rarest]} functions ({rarest})")
+    print(
+        f"seed {arguments.seed}: {n_functions} functions under {', '.join(TRANSFORMS)}, beside "
+        f"{oracle.name}: {n_compared} of {n_values} numbers compared, {n_found} findings, "
+        f"{time.monotonic() - start:.0f} s"
+    )
+    is_deep = n_compared * 2 >= n_values
+    if not is_deep:
+        print("expected half of the numbers to be compared")
+    sys.exit(n_found != 0 or not is_deep)
+
+
+if __name__ == "__main__":
+    main()
