@@ -131,6 +131,7 @@ constexpr Row kRows[] = {
      .since = 16,
      .arity = 2,
      .expr = "x < 0 ? y*x : x",
+     .quant = kRequant,
      .cast = "cpu=low cuda=low"},
     {"Sub", 14, 2, "x - y", "[]", kRequant},
     {"SwiGLU", 28, 2, "x*sigmoid(alpha*x)*y", ALPHA("1.0")},
@@ -140,9 +141,9 @@ constexpr Row kRows[] = {
     // At a limit the limit is chosen, so x has no slope there.
     {"Clip", 13, 1, "let low = has(y) ? (x <= y ? y : x) : x; has(z) ? (low >= z ? z : low) : low",
      "[]", kTable},
-    {"Max", 13, -1, "fold(max)"},
+    {"Max", 13, -1, "fold(max)", "[]", kRequant},
     {"Mean", 13, -1, "fold(add)/n_inputs"},
-    {"Min", 13, -1, "fold(min)"},
+    {"Min", 13, -1, "fold(min)", "[]", kRequant},
     {"Sum", 13, -1, "fold(add)", "[]", kRequant},
     {"Where", 16, 3, "x ? y : z"},
 };

@@ -87,6 +87,15 @@ std::vector<uint64_t> data_inputs(Node node) {
   return out;
 }
 
+Choices Choices::from(const Options& options) {
+  std::string products = options.text("products");
+  return {options.texts("skip"),
+          products == "all"      ? Products::kAll
+          : products == "scores" ? Products::kScores
+                                 : Products::kNone,
+          false};
+}
+
 Result<Assignment> Assignment::make(Graph graph, const Choices& choices) {
   Assignment out;
   TN_CHECK(out.decide(graph, choices));

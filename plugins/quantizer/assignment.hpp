@@ -13,6 +13,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "tenon/sdk/any.hpp"
+
 #include "role.hpp"
 
 namespace tenon::quantizer {
@@ -24,6 +26,8 @@ struct Choices {
   std::vector<std::string> skip;  // patterns
   Products products = Products::kNone;
   bool weights_only = false;  // compute nodes alone, for passes that need no activations
+
+  static Choices from(const Options& options);  // of TENON_STORAGE_OPTIONS
 };
 
 struct Decision {

@@ -20,3 +20,11 @@
   R"("weight_bits": {"type": "integer", "minimum": 2, "maximum": 8, "description": "weights in so many bits, 8 when absent; they are stored in 8"},)"                                                       \
   R"("products": {"type": "string", "enum": ["none", "scores", "all"], "default": "none", "description": "products of two activations to quantize; scores: those that a Softmax reads, as in attention"},)" \
   R"("skip": {"type": ["array", "string"], "items": {"type": "string"}, "description": "nodes to leave in float: patterns of names, operators or scopes, with * and ?"})"
+
+// Of passes that repair a quantized model by what the float one computes.
+#define TENON_REPAIR_OPTIONS                                                                                                     \
+  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)" \
+  R"("original": {"type": "graph", "description": "the float model that this one was made of"},)"                                \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "at most so many samples"},)"                    \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "samples at once"},)"                               \
+  R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the models: the first that is there; default: what this machine is best with"})"

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insertion.hpp"
 
+#include "tenon/sdk/layer_form.hpp"
+
 #include "bias.hpp"
+#include "blocks.hpp"
 #include "trained_weight.hpp"
 
 namespace tenon::quantizer {
+
+InsertionPlan InsertionPlan::from(const Options& options) {
+  InsertionPlan out;
+  out.is_signed = options.text("activations") == "s8";
+  out.per_channel = options.flag("per_channel");
+  out.largest = options.flag("reduce_range") ? 63 : 127;
+  if (options.has("weight_bits")) out.largest = (1 << (options.integer("weight_bits") - 1)) - 1;
+  out.integer_bias = options.text("bias") == "int32";
+  return out;
+}
 
 Result<Value> add_weight(EditView edit,
                          std::string_view stated_name,
@@ -110,6 +123,12 @@ Result<Insertion::Stored> Insertion::stored_weight(
   Value value = product.weight_of(node);
   auto known = by_weight_.find({value.id, product.axis});
   if (known != by_weight_.end()) return known->second;
+  TN_TRY(blocks, stored_blocks(edit, node, product, note));
+  if (blocks) {
+    Stored stored{blocks, {}};
+    by_weight_[{value.id, product.axis}] = stored;
+    return stored;
+  }
   WeightPlan plan{product.axis, plan_.per_channel, plan_.largest, {}};
   if (act && plan_.integer_bias) plan.at_least = bias_bounds(node, product, act->scale);
   DLTensor tensor = value.constant().dl();
@@ -125,6 +144,20 @@ Result<Insertion::Stored> Insertion::stored_weight(
   Stored stored{back, weight.scale};
   by_weight_[{value.id, product.axis}] = stored;
   return stored;
+}
+
+Result<Value> Insertion::stored_blocks(EditView edit,
+                                       Node node,
+                                       const Product& product,
+                                       WeightNote* note) {
+  Value value = product.weight_of(node);
+  auto form =
+      layer_form(node, static_cast<uint64_t>(product.act), static_cast<uint64_t>(product.weight));
+  if (plan_.block == 0 || !form || !form->is_product() || value.type().rank() != 2) return Value();
+  Blocks blocks =
+      quantize_blocks(value.constant().dl(), {form->weight_in, plan_.block, plan_.clips});
+  note->snr_db = blocks.snr_db;
+  return add_blocks(edit, value.name(), blocks);
 }
 
 }  // namespace tenon::quantizer

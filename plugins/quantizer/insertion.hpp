@@ -19,6 +19,10 @@ struct InsertionPlan {
   int32_t largest = 127;     // of weights
   bool integer_bias = true;  // biases as int32 with the products' scale
   bool trained = false;      // weights stay float constants, behind nodes that round them
+  int64_t block = 0;         // products: weights in 4 bits, a scale for so many numbers of a sum
+  bool clips = true;         // of blocks: scales that cut the largest numbers are tried
+
+  static InsertionPlan from(const Options& options);  // of TENON_STORAGE_OPTIONS and a pass's own
 };
 
 struct WeightNote {  // of one weight, for the report
@@ -53,6 +57,8 @@ class Insertion {
   std::vector<Use> uses_of(Value v) const;
   Status store_value(EditView edit, Value v, const Params& params);
   Status store_weights(EditView edit, Node node, const Product& product, const Params* act);
+  // In blocks of 4 bits where the plan and the node allow it; falsy: by channels.
+  Result<Value> stored_blocks(EditView edit, Node node, const Product& product, WeightNote* note);
   Result<Stored> stored_weight(
       EditView edit, Node node, const Product& product, const Params* act, WeightNote* note);
 

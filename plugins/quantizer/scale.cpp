@@ -77,4 +77,17 @@ Weight quantize_weight(const DLTensor& tensor, const WeightPlan& plan) {
   return out;
 }
 
+std::vector<float> dequantized(const Weight& weight) {
+  int64_t inner = 1, channels = weight.shape[static_cast<size_t>(weight.axis)];
+  for (size_t d = static_cast<size_t>(weight.axis) + 1; d < weight.shape.size(); ++d)
+    inner *= weight.shape[d];
+  std::vector<float> out;
+  for (size_t k = 0; k < weight.numbers.size(); ++k) {
+    size_t channel = static_cast<size_t>(static_cast<int64_t>(k) / inner % channels);
+    float scale = weight.scale[weight.scale.size() == 1 ? 0 : channel];
+    out.push_back(scale * static_cast<float>(weight.numbers[k]));
+  }
+  return out;
+}
+
 }  // namespace tenon::quantizer

@@ -43,5 +43,7 @@ struct WeightPlan {
 
 // tensor: float32, dense, rank above axis.
 Weight quantize_weight(const DLTensor& tensor, const WeightPlan& plan);
+// What the codes stand for, in the weight's order.
+std::vector<float> dequantized(const Weight& weight);
 
 }  // namespace tenon::quantizer

@@ -8,46 +8,13 @@
 #include "tenon/sdk/layer_form.hpp"
 #include "tenon/sdk/pattern.hpp"
 
+#include "repeated.hpp"
+
 namespace tenon::quantizer {
 namespace {
 
 // Below this a scale for each channel or row, and the nodes, eat up what is saved.
 constexpr int64_t kLeastElements = 256;
-
-bool is_storable(Value value, int64_t axis) {
-  if (!value || !value.is_constant() || value.dtype() != TN_F32) return false;
-  DLTensor tensor = value.constant().dl();
-  if (tensor.ndim < 2 || axis >= tensor.ndim || element_count(tensor) < kLeastElements)
-    return false;
-  const float* data = data_of<float>(tensor);
-  return std::all_of(data, data + element_count(tensor), [](float x) { return std::isfinite(x); });
-}
-
-std::vector<std::string> attribute_names(Node node) {
-  std::vector<std::string> out;
-  for (uint64_t i = 0, n = services.graph->attr_count(node.graph, node.id); i < n; ++i)
-    out.emplace_back(view(services.graph->attr_name(node.graph, node.id, i)));
-  return out;
-}
-
-// The node once more, with another value for one input.
-Result<Value> repeated(
-    EditView edit, Node node, uint64_t input, Value instead, std::string_view what) {
-  std::vector<Value> inputs = edit.node(node.id).inputs();
-  inputs[input] = instead;
-  std::vector<std::string> names = attribute_names(node);
-  std::vector<Attr> attrs;
-  for (const std::string& key : names)
-    attrs.emplace_back(key, node.attr(key));
-  std::string name = cat(node.name(), what);
-  TN_TRY(made, edit.add({.type = node.type(),
-                         .inputs = std::move(inputs),
-                         .attrs = std::move(attrs),
-                         .name = name,
-                         .domain = node.domain(),
-                         .scope = node.scope()}));
-  return made.output();
-}
 
 // The axis of rows of a constant that stands where a product has its activation, as in a transform
 // of a signal: no 8-bit product takes its weight there.
@@ -61,6 +28,15 @@ std::optional<int64_t> left_matrix(Node node, const Product& product) {
 }
 
 }  // namespace
+
+bool is_storable(Value value, int64_t axis) {
+  if (!value || !value.is_constant() || value.dtype() != TN_F32) return false;
+  DLTensor tensor = value.constant().dl();
+  if (tensor.ndim < 2 || axis >= tensor.ndim || element_count(tensor) < kLeastElements)
+    return false;
+  const float* data = data_of<float>(tensor);
+  return std::all_of(data, data + element_count(tensor), [](float x) { return std::isfinite(x); });
+}
 
 Status Storage::run(EditView edit, const Assignment& assignment) {
   for (const Decision& one : assignment.nodes()) {
@@ -102,16 +78,16 @@ Status Storage::store_table(EditView edit, Node node, uint64_t input) {
   TN_TRY(numbers, edit.constant<int8_t>(TN_I8, table.shape, table.numbers, name + "_quantized"));
   std::vector<int64_t> column{table.shape[0], 1};
   TN_TRY(scale, edit.constant<float>(TN_F32, column, table.scale, name + "_scale"));
-  TN_TRY(rows, repeated(edit, node, input, numbers, "_quantized"));
-  TN_TRY(scales, repeated(edit, node, input, scale, "_scale"));
+  TN_TRY(rows, repeated(edit, node, {{input, numbers}}, "_quantized"));
+  TN_TRY(scales, repeated(edit, node, {{input, scale}}, "_scale"));
   std::string real_name = cat(node.name(), "_float"), scaled_name = cat(node.name(), "_scaled");
   TN_TRY(real, edit.add({.type = "Cast",
-                         .inputs = {rows},
+                         .inputs = {rows.output()},
                          .attrs = {{"to", any_dtype(TN_F32)}},
                          .name = real_name,
                          .scope = node.scope()}));
   TN_TRY(y, edit.add({.type = "Mul",
-                      .inputs = {real.output(), scales},
+                      .inputs = {real.output(), scales.output()},
                       .name = scaled_name,
                       .scope = node.scope()}));
   note(node, table.snr_db);

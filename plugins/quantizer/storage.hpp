@@ -12,6 +12,9 @@
 
 namespace tenon::quantizer {
 
+// A finite float constant that is large enough to be worth it.
+bool is_storable(Value value, int64_t axis);
+
 struct StoragePlan {
   std::vector<std::string> skip;  // patterns
   bool per_channel = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "quantizer.weights": weights in 8 bits, computation in float. A file of a quarter of the size and
-// no calibration.
+// "quantizer.weights": weights in 8 bits, or of products in 4, computation in float. A file of a
+// quarter or an eighth of the size and no calibration.
 #include "tenon/sdk/role/pass.hpp"
 
 #include "report.hpp"
@@ -16,6 +16,8 @@ class Weights {
     out.ctx_ = ctx;
     out.choices_ = {options.texts("skip"), Products::kNone, true};
     out.plan_.per_channel = options.flag("per_channel");
+    if (options.integer("bits") == 4) out.plan_.block = options.integer("group");
+    out.plan_.clips = options.flag("clip");
     return out;
   }
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
@@ -46,9 +48,14 @@ class Weights {
 TENON_PASS(weights,
            tenon::quantizer::Weights,
            "quantizer.weights",
-           "8-bit weights, computation in float",
+           "8-bit or 4-bit weights, computation in float",
            R"({
   "properties": {
+    "bits": {"type": "integer", "enum": [4, 8], "default": 8,
+             "description": "4: weights of products in int4, a scale for each group; the others in 8"},
+    "group": {"type": "integer", "minimum": 8, "default": 32, "description": "with 4 bits: numbers that share a scale"},
+    "clip": {"type": "boolean", "default": true,
+             "description": "with 4 bits: scales that cut the largest numbers where that leaves less error; else the largest over 7"},
     "per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel"},
     "skip": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "nodes to leave alone: patterns of names, operators or scopes, with * and ?"}}})")

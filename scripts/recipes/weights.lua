@@ -1,8 +1,23 @@
 -- SPDX-License-Identifier: Apache-2.0
--- weights: weights in 8 bits, computation in float: a smaller file.
---   tenon optimize MODEL -o OUT --recipe weights [--data FILE] [--set 'skip=["head*"]']
+-- weights: weights in 8 bits, or those of products in 4, computation in float: a smaller file.
+--   tenon optimize MODEL -o OUT --recipe weights [--data FILE] [--set bits=4] [--set 'skip=["head*"]']
+-- 4 bits with data: codes by what layers give on them (quantizer.gptq), judged on samples that these have not seen.
 local tn = require "tenon"
 local recipe = tn.recipe {
   name = "weights", passes = { "quantizer.weights", "precision.widen" }, first = { "precision.widen", "fusion.default" }, leave = "skip",
+  options = { gptq = "with bits=4 and --data: codes by what layers give, true unless said" },
 }
-return recipe.described or recipe.convert("quantizer.weights")
+local args = tn.args
+local data = not recipe.described and recipe.data()
+if recipe.described or not data or tonumber(args.bits) ~= 4 or args.gptq == false then
+  return recipe.described or recipe.convert("quantizer.weights")
+end
+
+local model = tn.load(args.model)
+local plain = model:apply("precision.widen", recipe.options("precision.widen")):apply("fusion.default")
+local _, _, unseen, seen = recipe.parts(data)
+local small, told = plain:apply("quantizer.weights", recipe.options("quantizer.weights"))
+small = small:apply("quantizer.gptq", { data = seen, original = plain })
+local left = recipe.judge(plain, small, unseen)
+small:save(args.output)
+return recipe.result(model, small, left, recipe.stayed(told))

@@ -106,6 +106,22 @@ std::vector<uint64_t> Histogram::magnitudes() const {
   return out;
 }
 
+double Histogram::rounding_error(double low, double high, double steps) const {
+  low = std::min(low, 0.0);
+  high = std::max(high, 0.0);
+  double scale = (high - low) / steps, error = 0;
+  if (scale == 0) return std::numeric_limits<double>::infinity();
+  double zero = std::nearbyint(-low / scale);
+  for (int64_t i = -kSide; i < kSide; ++i) {
+    if (count(i) == 0) continue;
+    double x = (static_cast<double>(i) + 0.5) * width();
+    double q = std::clamp(std::nearbyint(x / scale) + zero, 0.0, steps);
+    double back = (q - zero) * scale;
+    error += static_cast<double>(count(i)) * (x - back) * (x - back);
+  }
+  return error;
+}
+
 nlohmann::json Histogram::save() const {
   nlohmann::json out = to_json(all_);
   nlohmann::json bins = nlohmann::json::array(), counts = nlohmann::json::array();

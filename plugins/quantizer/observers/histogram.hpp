@@ -27,6 +27,9 @@ class Histogram {
   uint64_t count(int64_t i) const;
   // Bins of |x| from 0 up to the largest magnitude: the sum of both sides.
   std::vector<uint64_t> magnitudes() const;
+  // The sum of squared differences when all that was seen is stored in this range, extended to
+  // hold 0, with so many steps; numbers beyond its ends take the ends.
+  double rounding_error(double low, double high, double steps) const;
 
   nlohmann::json save() const;
   static Result<Histogram> load(const nlohmann::json& saved);

@@ -10,29 +10,12 @@ namespace {
 constexpr int kSteps = 100;
 constexpr double kSmallest = 0.2;
 
-double squared_error(const Histogram& histogram, double low, double high, double levels) {
-  low = std::min(low, 0.0);
-  high = std::max(high, 0.0);
-  double scale = (high - low) / levels, error = 0;
-  if (scale == 0) return std::numeric_limits<double>::infinity();
-  double zero = std::nearbyint(-low / scale);
-  for (int64_t i = -Histogram::kSide; i < Histogram::kSide; ++i) {
-    uint64_t count = histogram.count(i);
-    if (count == 0) continue;
-    double x = (static_cast<double>(i) + 0.5) * histogram.width();
-    double q = std::clamp(std::nearbyint(x / scale) + zero, 0.0, levels);
-    double back = (q - zero) * scale;
-    error += static_cast<double>(count) * (x - back) * (x - back);
-  }
-  return error;
-}
-
 class SquaredError {
  public:
   static Result<SquaredError> from(const Options&) { return SquaredError(); }
   std::pair<double, double> ends(const Histogram& histogram, int bits, bool symmetric) const {
     double low = histogram.all().low, high = histogram.all().high;
-    double levels = std::ldexp(1.0, bits) - (symmetric ? 2 : 1);
+    double steps = std::ldexp(1.0, bits) - (symmetric ? 2 : 1);
     if (symmetric) {
       high = histogram.all().magnitude();
       low = -high;
@@ -40,7 +23,7 @@ class SquaredError {
     double best = 1, least = std::numeric_limits<double>::infinity();
     for (int step = 0; step <= kSteps; ++step) {
       double ratio = kSmallest + (1 - kSmallest) * step / kSteps;
-      double error = squared_error(histogram, ratio * low, ratio * high, levels);
+      double error = histogram.rounding_error(ratio * low, ratio * high, steps);
       if (error > least) continue;
       least = error;
       best = ratio;

@@ -63,8 +63,8 @@ assert(next(recipe({}).judge(whole, little)) == nil)
 assert(recipe({ min_snr = 20 }).judge(whole, whole, data).snr_db == 200)
 
 -- Three parts that share nothing; a handful of samples is not parted.
-local made, chosen, judged = recipe({}).parts(data)
-assert(#made == 30 and #chosen == 5 and #judged == 5)
+local made, chosen, judged, whole_part = recipe({}).parts(data)
+assert(#made == 30 and #chosen == 5 and #judged == 5 and #whole_part == 35)
 local few = data:part(1, 5)
 made, chosen, judged = recipe({}).parts(few)
 assert(#made == 5 and #chosen == 5 and #judged == 5)

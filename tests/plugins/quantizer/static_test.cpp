@@ -123,6 +123,30 @@ TEST_F(Static, AResidualIsAddedBeforeRounding) {
   EXPECT_GE(cosine(run(model_, {2, 3, 8, 8}, batch), run(result_, {2, 3, 8, 8}, batch)), 0.99);
 }
 
+// The larger of two numbers is an activation as good as any other: max(x, 0.1 x).
+TEST_F(Static, MaxAsAnActivationStaysWithItsProduct) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, 8});
+    Value h = node(edit, "MatMul", {x, weight(edit, "w1", {8, 16}, 1)}, "fc1");
+    Value r = node(edit, "Max", {h, weight(edit, "floor", {1}, 2, 0)}, "max");
+    Value g = node(edit, "MatMul", {r, weight(edit, "w2", {16, 8}, 3)}, "fc2");
+    Value low = node(edit, "Mul", {g, weight(edit, "slope", {1}, 4, 0.1F)}, "low");
+    Value leaky = node(edit, "Max", {g, low}, "leaky");
+    Value p = node(edit, "PRelu", {leaky, weight(edit, "slopes", {8}, 5)}, "prelu");
+    Value y = node(edit, "MatMul", {p, weight(edit, "w3", {8, 4}, 6)}, "fc3");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+
+  ASSERT_EQ(apply("quantizer.static", {{"data", data("x", {8}, 64, 10)}, {"observer", "minmax"}}),
+            "");
+
+  EXPECT_EQ(report_["counts"]["float"], 0);
+  EXPECT_THAT(reads("max"), ElementsAre("fc1", "floor"));
+  EXPECT_THAT(reads("fc2"), ElementsAre("max_dequantized", "w2_dequantized"));
+  Floats batch = random(20 * 8, 11);
+  EXPECT_GE(cosine(run(model_, {20, 8}, batch), run(result_, {20, 8}, batch)), 0.995);
+}
+
 TEST_F(Static, WeightsHaveAScalePerOutputChannel) {
   build_mlp();
 

@@ -121,14 +121,38 @@ local function stayed(args, report)
   return { quantized = report.counts.quantized, float = report.counts.float, left = report.float }
 end
 
--- Three parts that have nothing in common: to make a model with, to choose by, to judge by. A small set is all of them.
+-- Three parts that have nothing in common: to make a model with, to choose by, to judge by; and the first two together, for what
+-- is made once more when the choice has been made. A small set is all of them.
 local function parts_of(data)
   if #data > 0 and #data < 8 then
     tn.log.warning(string.format("--data has %d samples: the model is judged on what it was made with; 8 and more are parted", #data))
   end
-  if #data < 8 then return data, data, data end
-  local made, rest = data:split(0.75)
-  return made, rest:split(0.5)
+  if #data < 8 then return data, data, data, data end
+  local whole, judged = data:split(0.875)
+  local made, chosen = whole:split(6 / 7)
+  return made, chosen, judged, whole
+end
+
+-- Two lists, or single entries, or nothing, as one list.
+local function joined(a, b)
+  local all = {}
+  for _, some in ipairs({ a or {}, b or {} }) do
+    for _, one in ipairs(type(some) == "table" and some or { some }) do all[#all + 1] = one end
+  end
+  return all
+end
+
+-- An option that names some of these: a list, one name, or none.
+local function listed(recipe, given, known)
+  local all = given == "none" and {} or joined(given)
+  for _, one in ipairs(all) do
+    local is_known = false
+    for _, name in ipairs(known) do is_known = is_known or name == one end
+    if not is_known then
+      error(string.format("recipe %s: option methods: expected some of %s, or none, got '%s'", recipe, table.concat(known, ", "), tostring(one)), 0)
+    end
+  end
+  return all
 end
 
 local function refuse_unknown(name, args, known)
@@ -153,7 +177,8 @@ end
 -- own: a description each), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings; first and
 -- last, passes around that of `convert(id, options)`, which is a whole recipe.
 -- An option that nobody takes is an error. Of the result, `options(id, table)` is the table with what was given for that
--- component, `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
+-- component, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `methods(given, known)` the
+-- list of an option that names some of these; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
 function tn.recipe(spec)
   local args = tn.args
@@ -196,6 +221,9 @@ function tn.recipe(spec)
     small:save(args.output)
     return summed(args, model, small, left, stayed(args, told))
   end
+  function recipe.mixed(whole, data, make, sensitivity) return mixed_precision(spec.name, args, whole, data, make, sensitivity) end
+  function recipe.methods(methods, names) return listed(spec.name, methods, names) end
+  recipe.joined = joined
   function recipe.stayed(report) return stayed(args, report) end
   function recipe.judge(before, after, data) return judged(spec, args, before, after, data) end
   function recipe.trained(before, after, data, metric) return trained(spec, args, before, after, data, metric) end

@@ -1,0 +1,95 @@
+
+-- Mixed precision: as few layers in float as a target allows.
+
+-- What a model is measured by, and what it must come to: the signal to noise of its worst output, or how much a metric falls.
+local function target_of(args, whole, data)
+  if args.max_drop then
+    local metric = args.metric or "accuracy"
+    local was = tn.evaluate(whole, data, { metric = metric })
+    local sign = was.higher_is_better and 1 or -1
+    return {
+      name = "max_drop", unit = metric .. " lost",
+      measure = function(model) return -(was.value - tn.evaluate(model, data, { metric = metric }).value) * sign end,
+      least = -args.max_drop, text = function(found) return string.format("%.4f", -found) end, wanted = string.format("%g", args.max_drop),
+    }
+  end
+  return {
+    name = "min_snr", unit = "dB",
+    measure = function(model) return tn.compare(whole, model, data, { limit = args.limit or 64 }).snr_db or -math.huge end,
+    least = args.min_snr, text = function(found) return string.format("%.1f dB", found) end, wanted = string.format("%g dB", args.min_snr),
+  }
+end
+
+-- The smallest number of layers from the front of `ranked` that have to stay in float, found by halving: `measure(n)` is what is
+-- left with the first n of them in float, and more of them are taken to leave no less. Returns that number, what is left and how
+-- often was measured; nil and the best that was found where all but one do not do.
+local function fewest(measure, count, least)
+  local found, evaluations = {}, 0
+  local function at(n)
+    if not found[n] then found[n], evaluations = measure(n), evaluations + 1 end
+    return found[n]
+  end
+  if at(0) >= least then return 0, at(0), evaluations end
+  if count == 0 or at(count) < least then
+    local best = count
+    if at(0) > at(count) then best = 0 end
+    return nil, at(best), evaluations, best
+  end
+  local low, high = 0, count -- low is too few, high is enough
+  while high - low > 1 do
+    local middle = (low + high) // 2
+    if at(middle) >= least then high = middle else low = middle end
+  end
+  return high, at(high), evaluations
+end
+
+-- A name as a pattern that means it: what is special in patterns may be any letter.
+local function pattern_of(name) return (name:gsub("[%[%]%*%?]", "?")) end
+
+-- The fewest layers in float that reach the target of `args` on `data`: { skip = patterns, layers = { node, op, why }, evaluations,
+-- of, found }. make(skip) gives the model without them, sensitivity() the rows of quantizer.sensitivity. At least one layer
+-- that computes stays in 8 bits; where that is too little it is an error that says what the best came to, and what limits it.
+local function mixed_precision(name, args, whole, data, make, sensitivity)
+  local target = target_of(args, whole, data)
+  local rows, last
+  local function first(n)
+    local skip = {}
+    for i = 1, n do skip[i] = pattern_of(rows[i].node) end
+    return skip
+  end
+  local function ranked()
+    rows, last = {}, 0
+    for _, row in ipairs(sensitivity()) do -- what joins is left in float with what it joins
+      if row.role ~= "joiner" and row.noise > 0 then rows[#rows + 1] = row end
+    end
+    for i, row in ipairs(rows) do
+      if row.role == "compute" then last = i - 1 end
+    end
+    return last
+  end
+  local function measure(n)
+    return target.measure(make(n == 0 and {} or first(n)))
+  end
+  local plain = measure(0)
+  if plain >= target.least then return { skip = {}, layers = {}, evaluations = 1, found = plain } end
+  local n, found, evaluations, best = fewest(function(count) return count == 0 and plain or measure(count) end, ranked(), target.least)
+  local used = n or best
+  if not n then
+    local limit = rows[used + 1]
+    error(string.format("recipe %s: option %s: expected %s, the best that was found is %s with %d of %d layers in float%s; nothing was "
+      .. "written", name, target.name, target.wanted, target.text(found), used, #rows,
+      limit and string.format(", limited by %s (%s, %.1f dB alone)", limit.node, limit.op, limit.snr_db) or ""), 0)
+  end
+  local layers = {}
+  for i = 1, used do
+    local row = rows[i]
+    layers[i] = { node = row.node, op = row.op, snr_db = row.snr_db, weights_snr_db = row.weights_snr_db,
+      activations_snr_db = row.activations_snr_db, why = row.weights_snr_db < row.activations_snr_db and "its weights" or "what it reads" }
+  end
+  if not args.json then
+    print(string.format("%d of %d layers stay in float for %s of %s (%s found, %d evaluations):", used, #rows, target.name, target.wanted,
+      target.text(found), evaluations))
+    tn.print_table(layers, { "node", "op", "weights_snr_db", "activations_snr_db", "why" })
+  end
+  return { skip = first(used), layers = layers, evaluations = evaluations, of = #rows, found = found }
+end

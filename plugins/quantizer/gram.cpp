@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gram.hpp"
+
+#include <map>
+#include <numeric>
+
+#include "repeated.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+// Beyond this the matrix and its factors cost more than they bring: 32 MiB in doubles.
+constexpr int64_t kMostColumns = 2048;
+
+std::vector<int64_t> counted(int64_t n) {
+  std::vector<int64_t> out(static_cast<size_t>(n));
+  std::iota(out.begin(), out.end(), int64_t{0});
+  return out;
+}
+
+// What the window of a convolution sees at each place, as channels: the convolution itself, with a
+// weight of zeros and ones.
+Result<Value> windows(EditView edit, const GramLayer& layer) {
+  Type weight = layer.product.weight_of(layer.node).type();
+  const WeightForm& form = layer.form;
+  std::vector<int64_t> shape = weight.dims;
+  shape[0] = form.groups * form.columns;
+  std::vector<float> ones(static_cast<size_t>(shape[0] * form.columns), 0);
+  for (int64_t g = 0; g < form.groups; ++g)
+    for (int64_t k = 0; k < form.columns; ++k)
+      ones[static_cast<size_t>((g * form.columns + k) * form.columns + k)] = 1;
+  TN_TRY(picks, edit.constant<float>(TN_F32, shape, ones));
+  std::map<uint64_t, Value> inputs{{static_cast<uint64_t>(layer.product.weight), picks}};
+  if (layer.product.bias >= 0 && static_cast<uint64_t>(layer.product.bias) < layer.node.n_inputs())
+    inputs[static_cast<uint64_t>(layer.product.bias)] = {};
+  TN_TRY(seen, repeated(edit, edit.node(layer.node.id), inputs, "_windows"));
+  std::vector<int64_t> order = counted(static_cast<int64_t>(weight.rank()));
+  order.erase(order.begin() + 1);
+  order.push_back(1);
+  return edit.op("Transpose", {seen.output()}, {{"perm", order}});
+}
+
+struct Taps {
+  Value gram, rows;  // [groups, columns, columns] or without groups, and [inputs, ...] as a shape
+};
+
+Result<Taps> add_gram(EditView edit, const GramLayer& layer) {
+  const WeightForm& form = layer.form;
+  Value act = edit.value(layer.product.act_of(layer.node).id), seen = act;
+  if (form.layer.slides) {
+    TN_TRY(made, windows(edit, layer));
+    seen = made;
+  }
+  const bool parts = form.groups > 1;
+  std::vector<int64_t> shape{-1, form.columns}, turned{1, 0};
+  if (parts) shape = {-1, form.groups, form.columns};
+  TN_TRY(dims, edit.ints(shape));
+  TN_TRY(matrix, edit.op("Reshape", {seen, dims}));
+  TN_TRY(rows, edit.op("Shape", {matrix}));
+  Value right = matrix;
+  if (parts) {
+    std::vector<int64_t> columns_last{1, 0, 2};
+    turned = {1, 2, 0};
+    TN_TRY(made, edit.op("Transpose", {matrix}, {{"perm", columns_last}}));
+    right = made;
+  }
+  TN_TRY(left, edit.op("Transpose", {matrix}, {{"perm", turned}}));
+  TN_TRY(gram, edit.op("MatMul", {left, right}));
+  return Taps{gram, rows};
+}
+
+}  // namespace
+
+std::optional<WeightForm> weight_form(Node node, const Product& product, std::string* why) {
+  auto refuse = [&](std::string_view text) -> std::optional<WeightForm> {
+    *why = text;
+    return std::nullopt;
+  };
+  auto found =
+      layer_form(node, static_cast<uint64_t>(product.act), static_cast<uint64_t>(product.weight));
+  Type weight = product.weight_of(node).type();
+  if (!found || !weight.is_static()) return refuse("how its weight lies is not known");
+  WeightForm form;
+  form.layer = *found;
+  if (found->is_product()) {
+    Type act = product.act_of(node).type();
+    if (weight.rank() != 2) return refuse("its weight has more than two axes");
+    if (!act.ranked || found->act_in != static_cast<int64_t>(act.rank()) - 1)
+      return refuse("it does not sum over the last axis of what it reads");
+    form.columns = weight.dims[static_cast<size_t>(found->weight_in)];
+    form.rows = weight.dims[static_cast<size_t>(found->weight_out)];
+    form.is_turned = found->weight_in == 0;
+  } else {
+    if (!found->slides || found->weight_out != 0 || found->weight_in != 1 || found->groups < 1)
+      return refuse("neither a product nor a convolution");
+    form.groups = found->groups;
+    form.rows = weight.dims[0] / form.groups;
+    form.columns = weight.dims[1];
+    for (size_t d = 2; d < weight.rank(); ++d)
+      form.columns *= weight.dims[d];
+  }
+  if (form.columns > kMostColumns)
+    return refuse(cat("its sums go over ", form.columns, " numbers, more than ", kMostColumns));
+  return form;
+}
+
+Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
+                                   Graph graph,
+                                   const std::vector<GramLayer>& layers,
+                                   Feed* feed,
+                                   const std::vector<std::string>& backends,
+                                   const Cancel& cancel) {
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->clone(graph.raw, &raw));
+  OwnedGraph copy = OwnedGraph::take(raw);
+  TN_TRY(edit, Edit::begin(raw));
+  std::vector<Value> values;
+  std::vector<size_t> place;              // of each layer in `values`
+  std::map<tn_value_id, size_t> by_read;  // products that read the same share a matrix
+  for (const GramLayer& layer : layers) {
+    tn_value_id read = layer.product.act_of(layer.node).id;
+    auto known = by_read.find(read);
+    if (!layer.form.layer.slides && known != by_read.end()) {
+      place.push_back(known->second);
+      continue;
+    }
+    if (!layer.form.layer.slides) by_read[read] = values.size();
+    place.push_back(values.size());
+    Result<Taps> taps = add_gram(edit, layer);
+    if (!taps.ok()) return std::move(taps).status().in(layer.node.name());
+    values.insert(values.end(), {{raw, taps->gram.id}, {raw, taps->rows.id}});
+  }
+  TN_CHECK(edit.commit());
+  std::vector<Gram> all(values.size() / 2);
+  TN_TRY(plan, Plan::on_first(ctx, copy.view(), values, backends));
+  Progress progress(ctx, "collecting inputs of layers", feed->samples());
+  for (uint64_t b = 0; b < feed->batches(); ++b) {
+    TN_CHECK(cancel.check());
+    TN_TRY(batch, feed->load(b));
+    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed->batch_text(b)));
+    for (size_t i = 0; i < all.size(); ++i) {
+      DLTensor gram = plan[plan.n_outputs() + 2 * i].dl();
+      all[i].inputs += static_cast<uint64_t>(*plan[plan.n_outputs() + 2 * i + 1].data<int64_t>());
+      all[i].sums.resize(static_cast<size_t>(element_count(gram)));
+      const float* sums = data_of<const float>(gram);
+      for (size_t k = 0; k < all[i].sums.size(); ++k)
+        all[i].sums[k] += static_cast<double>(sums[k]);
+    }
+    progress.update(feed->samples() * (b + 1) / feed->batches());
+  }
+  std::vector<Gram> out;
+  for (size_t at : place)
+    out.push_back(all[at / 2]);
+  return out;
+}
+
+}  // namespace tenon::quantizer

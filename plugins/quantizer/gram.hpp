@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a layer's weight is multiplied with, as the matrix X^T X of all inputs: computed by the
+// graph itself, so that it runs as fast as the model does.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/feed.hpp"
+#include "tenon/sdk/layer_form.hpp"
+
+#include "role.hpp"
+
+namespace tenon::quantizer {
+
+// A weight as matrices [rows, columns], one for each group: a row for each output channel.
+struct WeightForm {
+  int64_t groups = 1, rows = 0, columns = 0;  // of each group
+  bool is_turned = false;                     // [columns, rows]: a product's, as MatMul has it
+  LayerForm layer;
+
+  // Where number (row, column) of a group lies.
+  int64_t at(int64_t group, int64_t row, int64_t column) const {
+    if (is_turned) return column * rows + row;
+    return (group * rows + row) * columns + column;
+  }
+};
+
+// Of products with a weight of rank 2 and of convolutions. Nothing for others; why says so.
+std::optional<WeightForm> weight_form(Node node, const Product& product, std::string* why);
+
+struct Gram {
+  uint64_t inputs = 0;       // rows of X
+  std::vector<double> sums;  // [groups, columns, columns]
+};
+
+struct GramLayer {
+  Node node;
+  Product product;
+  WeightForm form;
+};
+
+// One run of the graph over the feed.
+Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
+                                   Graph graph,
+                                   const std::vector<GramLayer>& layers,
+                                   Feed* feed,
+                                   const std::vector<std::string>& backends,
+                                   const Cancel& cancel);
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "input_scaling.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tenon/sdk/pattern.hpp"
+
+#include "calibration.hpp"
+#include "storage.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+constexpr int64_t kRows = 256;     // of inputs that exponents are tried on
+constexpr int64_t kOutputs = 256;  // channels of weights, likewise
+
+bool is_own_vector(Value v, int64_t n) {
+  return v && v.is_constant() && v.dtype() == TN_F32 && v.consumer_count() == 1 &&
+         v.type().dims == std::vector<int64_t>{n};
+}
+
+}  // namespace
+
+// Weights of all readers as rows [outputs, columns], evenly picked.
+void InputScaling::collect_weights(Source* source) {
+  ScaledLayer& layer = source->layer;
+  layer.columns = source->readers[0].form.columns;
+  layer.largest_weight.assign(static_cast<size_t>(layer.columns), 0);
+  layer.largest_input = layer.mean_input = layer.largest_weight;
+  int64_t all = 0;
+  for (const Reader& reader : source->readers)
+    all += reader.form.rows;
+  int64_t step = std::max<int64_t>(1, all / kOutputs), at = 0;
+  for (const Reader& reader : source->readers) {
+    Tensor weight = reader.product.weight_of(reader.node).constant();
+    for (int64_t r = 0; r < reader.form.rows; ++r, ++at) {
+      const bool is_picked = at % step == 0;
+      layer.outputs += is_picked;
+      for (int64_t c = 0; c < layer.columns; ++c) {
+        float w = weight.data<float>()[reader.form.at(0, r, c)];
+        float& most = layer.largest_weight[static_cast<size_t>(c)];
+        most = std::max(most, std::abs(w));
+        if (is_picked) layer.weights.push_back(w);
+      }
+    }
+  }
+}
+
+// Some rows of a batch, and the largest numbers of all.
+void InputScaling::collect_inputs(const DLTensor& tensor, int64_t wanted, Source* source) {
+  ScaledLayer& layer = source->layer;
+  const int64_t rows = element_count(tensor) / std::max<int64_t>(layer.columns, 1);
+  const float* data = data_of<const float>(tensor);
+  int64_t step = std::max<int64_t>(1, rows / std::max<int64_t>(wanted, 1));
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = data + r * layer.columns;
+    for (int64_t c = 0; c < layer.columns; ++c) {
+      float &most = layer.largest_input[static_cast<size_t>(c)], size = std::abs(row[c]);
+      float& mean = layer.mean_input[static_cast<size_t>(c)];
+      most = std::max(most, size);
+      mean += (size - mean) / static_cast<float>(source->seen + 1);
+    }
+    ++source->seen;
+    if (r % step != 0 || layer.rows >= kRows) continue;
+    layer.inputs.insert(layer.inputs.end(), row, row + layer.columns);
+    ++layer.rows;
+  }
+}
+
+Result<InputScaling> InputScaling::create(tn_ctx* ctx, const Options& options, Choose choose) {
+  InputScaling out;
+  out.ctx_ = ctx;
+  out.choose_ = std::move(choose);
+  TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+  out.data_ = std::move(data);
+  out.samples_ = static_cast<uint64_t>(options.integer("samples"));
+  out.batch_ = static_cast<uint64_t>(options.integer("batch"));
+  out.backends_ = options.texts("backend");
+  out.skip_ = options.texts("skip");
+  out.gain_ = options.number("gain");
+  out.inserts_ = options.flag("insert");
+  return Result<InputScaling>(std::move(out));
+}
+
+Status InputScaling::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+  Graph graph{raw};
+  TN_CHECK(check_skipped(graph, skip_));
+  std::vector<Source> sources = find(graph);
+  nlohmann::ordered_json told = nlohmann::ordered_json::array();
+  if (!sources.empty()) TN_CHECK(collect(graph, &sources, cancel));
+  std::vector<InputFactors> found(sources.size());
+  parallel_for(ctx_, sources.size(), 1, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i)
+      found[i] = choose_(sources[i].layer);
+  });
+  TN_TRY(edit, Edit::begin(raw));
+  for (size_t i = 0; i < sources.size(); ++i) {
+    nlohmann::ordered_json names = nlohmann::ordered_json::array();
+    for (const Reader& reader : sources[i].readers)
+      names.push_back(reader.node.name());
+    std::string how = "left";
+    if (found[i].exponent >= 0 && found[i].snr_db >= found[i].plain_snr_db + gain_) {
+      TN_TRY(done, apply(edit, sources[i], found[i].factor));
+      how = done;
+    }
+    told.push_back({{"value", sources[i].value.name()},
+                    {"nodes", names},
+                    {"how", how},
+                    {"exponent", found[i].exponent},
+                    {"snr_db", found[i].plain_snr_db},
+                    {"scaled_snr_db", found[i].snr_db}});
+  }
+  TN_CHECK(edit.commit());
+  return sink.write(nlohmann::ordered_json{{"layers", told}}.dump());
+}
+
+std::vector<InputScaling::Source> InputScaling::find(Graph graph) const {
+  std::vector<Source> out;
+  std::map<tn_value_id, size_t> place;
+  for (Node node : graph.nodes()) {
+    Role role = role_of(node);
+    if (role.kind != Kind::kCompute || role.is_fused || role.products.size() != 1) continue;
+    if (!matched_by(skip_, node).empty()) continue;
+    const Product& product = role.products[0];
+    Value weight = product.weight_of(node), act = product.act_of(node);
+    bool fits = weight && weight.is_constant() && weight.dtype() == TN_F32 &&
+                weight.consumer_count() == 1 && act && !act.is_constant() && act.dtype() == TN_F32;
+    std::string why;
+    std::optional<WeightForm> form = fits ? weight_form(node, product, &why) : std::nullopt;
+    if (!form || !form->layer.is_product()) continue;
+    auto [at, fresh] = place.emplace(act.id, out.size());
+    if (fresh) out.push_back({act, {}, {}});
+    if (!fresh && out[at->second].readers[0].form.columns != form->columns) continue;
+    out[at->second].readers.push_back({node, product, *form});
+  }
+  return out;
+}
+
+Status InputScaling::collect(Graph graph, std::vector<Source>* sources, const Cancel& cancel) {
+  std::vector<Value> values;
+  for (Source& source : *sources) {
+    collect_weights(&source);
+    values.push_back(source.value);
+  }
+  TN_TRY(feed, Feed::make(ctx_, data_, graph, calibration_feed(samples_, batch_)));
+  TN_TRY(plan, Plan::on_first(ctx_, graph, values, backends_));
+  const auto batches = static_cast<int64_t>(feed.batches());
+  Progress progress(ctx_, "collecting inputs of products", feed.samples());
+  for (uint64_t b = 0; b < feed.batches(); ++b) {
+    TN_CHECK(cancel.check());
+    TN_TRY(batch, feed.load(b));
+    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
+    for (size_t i = 0; i < sources->size(); ++i)
+      collect_inputs(plan[plan.n_outputs() + i].dl(), (kRows + batches - 1) / batches,
+                     &(*sources)[i]);
+    progress.update(feed.samples() * (b + 1) / feed.batches());
+  }
+  return {};
+}
+
+// "folded", "inserted" or, where neither may be, "left".
+Result<std::string> InputScaling::apply(EditView edit,
+                                        const Source& source,
+                                        const std::vector<float>& factor) {
+  TN_TRY(is_folded, fold(edit, source, factor));
+  if (!is_folded && !inserts_) return std::string("left");
+  if (!is_folded) TN_CHECK(insert(edit, source, factor));
+  for (const Reader& reader : source.readers)
+    TN_CHECK(scale_weight(edit, reader, factor));
+  return std::string(is_folded ? "folded" : "inserted");
+}
+
+Status InputScaling::insert(EditView edit, const Source& source, const std::vector<float>& factor) {
+  std::vector<float> inverse;
+  for (float one : factor)
+    inverse.push_back(1 / one);
+  std::string name = cat(source.value.name(), "_scaled");
+  std::vector<int64_t> shape{source.layer.columns};
+  TN_TRY(factors, edit.constant<float>(TN_F32, shape, inverse, name + "_factor"));
+  TN_TRY(mul, edit.add({.type = "Mul",
+                        .inputs = {edit.value(source.value.id), factors},
+                        .name = name,
+                        .output_names = {name}}));
+  for (const Reader& reader : source.readers)
+    TN_CHECK(edit.set_input(edit.node(reader.node.id), static_cast<uint64_t>(reader.product.act),
+                            mul.output()));
+  return {};
+}
+
+// Into the scale and shift of a LayerNormalization whose result nobody else reads.
+Result<bool> InputScaling::fold(EditView edit,
+                                const Source& source,
+                                const std::vector<float>& factor) {
+  Node norm = source.value.producer();
+  if (!norm || !norm.is("LayerNormalization") || source.value.is_output()) return false;
+  if (source.value.consumer_count() != source.readers.size()) return false;
+  if (!is_own_vector(norm.input(1), source.layer.columns)) return false;
+  if (norm.input(2) && !is_own_vector(norm.input(2), source.layer.columns)) return false;
+  for (uint64_t i = 1; i <= 2; ++i) {
+    if (!norm.input(i)) continue;
+    const float* old = norm.input(i).constant().data<float>();
+    std::vector<float> all;
+    for (size_t c = 0; c < factor.size(); ++c)
+      all.push_back(old[c] / factor[c]);
+    std::vector<int64_t> shape{source.layer.columns};
+    TN_TRY(made, edit.constant<float>(TN_F32, shape, all, cat(norm.input(i).name(), "_smoothed")));
+    TN_CHECK(edit.set_input(edit.node(norm.id), i, made));
+  }
+  return true;
+}
+
+Status InputScaling::scale_weight(EditView edit,
+                                  const Reader& reader,
+                                  const std::vector<float>& factor) {
+  Value old = reader.product.weight_of(reader.node);
+  Tensor tensor = old.constant();
+  std::vector<float> all(static_cast<size_t>(element_count(tensor.dl())));
+  for (int64_t r = 0; r < reader.form.rows; ++r)
+    for (int64_t c = 0; c < reader.form.columns; ++c) {
+      int64_t at = reader.form.at(0, r, c);
+      all[static_cast<size_t>(at)] = tensor.data<float>()[at] * factor[static_cast<size_t>(c)];
+    }
+  TN_TRY(made, edit.constant<float>(TN_F32, old.type().dims, all, cat(old.name(), "_smoothed")));
+  return edit.set_input(edit.node(reader.node.id), static_cast<uint64_t>(reader.product.weight),
+                        made);
+}
+
+}  // namespace tenon::quantizer

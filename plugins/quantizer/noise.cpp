@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "noise.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "tenon/sdk/pattern.hpp"
+
+#include "repeated.hpp"
+#include "storage.hpp"
+
+namespace tenon::quantizer {
+
+double NodeNoise::ratio() const {
+  double noise = weights + activations;
+  if (!std::isfinite(noise) || !std::isfinite(signal)) return std::numeric_limits<double>::max();
+  if (noise == 0) return 0;
+  return signal > 0 ? noise / signal : std::numeric_limits<double>::max();
+}
+
+// Adds to a copy of the graph what the measurement needs.
+class NoiseBuilder {
+ public:
+  NoiseBuilder(Noise* out, EditView edit, const Assignment& assignment, const InsertionPlan& plan)
+      : out_(out), edit_(edit), assignment_(assignment), plan_(plan) {}
+
+  Status add(const Decision& one, const std::vector<Params>& params, bool is_skipped) {
+    Node node = edit_.node(one.node.id);
+    std::map<uint64_t, Value> weights, activations;
+    NodeNoise told{std::string(node.name()), std::string(node.type())};
+    if (one.taken) {
+      told.is_compute = one.role.kind == Kind::kCompute;
+      for (const Product& product : one.role.products)
+        TN_CHECK(round_weight(node, product.weight, product.axis, plan_.largest, &told, &weights));
+      for (uint64_t i = 0; i < node.n_inputs(); ++i) {
+        if (!assignment_.reads(one.node, i)) continue;
+        TN_TRY(rounded, stored(node.input(i), params));
+        activations[i] = rounded;
+      }
+    } else if (!is_skipped) {
+      told.is_stored = true;
+      for (auto [input, axis] : one.role.stored)
+        TN_CHECK(round_weight(node, input, axis, 127, &told, &weights));
+      if (one.role.rows >= 0 && node.attr_int("axis", 0) == 0)
+        TN_CHECK(round_weight(node, one.role.rows, 0, 127, &told, &weights));
+    }
+    if (weights.empty() && activations.empty()) return {};
+    Value result = first_float(node);
+    if (!result) return {};
+    size_t at = out_->nodes_.size();
+    out_->nodes_.push_back(std::move(told));
+    TN_CHECK(tap(result, at, &NodeNoise::signal));
+    TN_CHECK(compare(node, weights, "_weights_rounded", at, &NodeNoise::weights));
+    return compare(node, activations, "_inputs_rounded", at, &NodeNoise::activations);
+  }
+
+ private:
+  static Value first_float(Node node) {
+    for (Value v : node.outputs())
+      if (v && v.dtype() == TN_F32) return v;
+    return {};
+  }
+
+  Status round_weight(Node node,
+                      int64_t input,
+                      int64_t axis,
+                      int32_t largest,
+                      NodeNoise* told,
+                      std::map<uint64_t, Value>* inputs) {
+    Value value = node.input(static_cast<uint64_t>(input));
+    const bool is_kept = told->is_stored ? is_storable(value, axis) : value && value.is_constant();
+    if (!is_kept) return {};
+    DLTensor tensor = value.constant().dl();
+    told->weight_elements += static_cast<uint64_t>(element_count(tensor));
+    Value& known = weights_[{value.id, axis}];
+    if (!known) {
+      Weight weight = quantize_weight(tensor, {axis, plan_.per_channel, largest, {}});
+      TN_TRY(made, edit_.constant<float>(TN_F32, weight.shape, dequantized(weight)));
+      known = made;
+    }
+    (*inputs)[static_cast<uint64_t>(input)] = known;
+    return {};
+  }
+
+  // What 8-bit nodes read in the place of a value.
+  Result<Value> stored(Value v, const std::vector<Params>& params) {
+    Value& known = stored_[v.id];
+    if (known) return known;
+    const Params& own = params[assignment_.group_of(v)];
+    TN_TRY(scale, edit_.constant<float>(TN_F32, {}, {own.scale}));
+    std::vector<uint8_t> number{static_cast<uint8_t>(own.zero_point)};
+    TN_TRY(zero, edit_.constant<uint8_t>(plan_.is_signed ? TN_I8 : TN_U8, {}, number));
+    TN_TRY(codes, edit_.op("QuantizeLinear", {v, scale, zero}));
+    TN_TRY(back, edit_.op("DequantizeLinear", {codes, scale, zero}));
+    known = back;
+    return back;
+  }
+
+  Status tap(Value v, size_t node, double NodeNoise::* sum) {
+    TN_TRY(total, edit_.op("ReduceSumSquare", {v}, {{"keepdims", 0}}));
+    out_->taps_.push_back({total, node, sum});
+    return {};
+  }
+
+  Status compare(Node node,
+                 const std::map<uint64_t, Value>& inputs,
+                 std::string_view what,
+                 size_t at,
+                 double NodeNoise::* sum) {
+    if (inputs.empty()) return {};
+    TN_TRY(other, repeated(edit_, node, inputs, what));
+    TN_TRY(difference, edit_.op("Sub", {first_float(other), first_float(node)}));
+    return tap(difference, at, sum);
+  }
+
+  Noise* out_;
+  EditView edit_;
+  const Assignment& assignment_;
+  const InsertionPlan& plan_;
+  std::map<std::pair<tn_value_id, int64_t>, Value> weights_;  // by the float one and its axis
+  std::map<tn_value_id, Value> stored_;
+};
+
+Result<Noise> Noise::make(Graph graph,
+                          const Assignment& assignment,
+                          const std::vector<Params>& params,
+                          const InsertionPlan& plan,
+                          const std::vector<std::string>& skip) {
+  Noise out;
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->clone(graph.raw, &raw));
+  out.graph_ = OwnedGraph::take(raw);
+  TN_TRY(edit, Edit::begin(raw));
+  NoiseBuilder builder(&out, edit, assignment, plan);
+  for (const Decision& one : assignment.nodes())
+    TN_CHECK(builder.add(one, params, !matched_by(skip, one.node).empty()).in(one.node.name()));
+  TN_CHECK(edit.commit());
+  for (Tap& tap : out.taps_)
+    tap.value.graph = raw;
+  return Result<Noise>(std::move(out));
+}
+
+Status Noise::measure(tn_ctx* ctx,
+                      Feed* feed,
+                      const std::vector<std::string>& backends,
+                      const Cancel& cancel) {
+  std::vector<Value> values;
+  for (const Tap& tap : taps_)
+    values.push_back(tap.value);
+  Result<Plan> plan = Plan::on_first(ctx, graph_.view(), values, backends);
+  if (!plan.ok()) return std::move(plan).status().in("noise of nodes");
+  Progress progress(ctx, "measuring each node", feed->samples());
+  for (uint64_t b = 0; b < feed->batches(); ++b) {
+    TN_CHECK(cancel.check());
+    TN_TRY(batch, feed->load(b));
+    Status ran = plan->run(batch.inputs, cancel.raw());
+    if (!ran.ok()) return std::move(ran).in(cat("noise of nodes: ", feed->batch_text(b)));
+    for (size_t i = 0; i < taps_.size(); ++i)
+      nodes_[taps_[i].node].*taps_[i].sum +=
+          static_cast<double>(*(*plan)[plan->n_outputs() + i].data<float>());
+    progress.update(feed->samples() * (b + 1) / feed->batches());
+  }
+  return {};
+}
+
+}  // namespace tenon::quantizer

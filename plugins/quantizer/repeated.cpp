@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repeated.hpp"
+
+namespace tenon::quantizer {
+
+std::vector<std::string> attribute_names(Node node) {
+  std::vector<std::string> out;
+  for (uint64_t i = 0, n = services.graph->attr_count(node.graph, node.id); i < n; ++i)
+    out.emplace_back(view(services.graph->attr_name(node.graph, node.id, i)));
+  return out;
+}
+
+Result<Node> added_again(EditView edit,
+                         Node node,
+                         std::vector<Value> inputs,
+                         std::string_view name) {
+  std::vector<std::string> names = attribute_names(node);
+  std::vector<Attr> attrs;
+  for (const std::string& key : names)
+    attrs.emplace_back(key, node.attr(key));
+  return edit.add({.type = node.type(),
+                   .inputs = std::move(inputs),
+                   .attrs = std::move(attrs),
+                   .n_outputs = node.n_outputs(),
+                   .name = name,
+                   .domain = node.domain(),
+                   .scope = node.scope()});
+}
+
+Result<Node> repeated(EditView edit,
+                      Node node,
+                      const std::map<uint64_t, Value>& inputs,
+                      std::string_view what) {
+  std::vector<Value> all = edit.node(node.id).inputs();
+  for (auto [i, instead] : inputs)
+    all[i] = instead;
+  return added_again(edit, node, std::move(all), cat(node.name(), what));
+}
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// "quantizer.sensitivity": what 8 bits do to each node alone, weights and activations apart. The
+// graph stays as it is; the report is the answer, the node that loses most first:
+// {"layers": [{"node", "op", "role", "weight_elements", "noise", "snr_db", "weights_snr_db",
+// "activations_snr_db"}], "calibration", "passes"}. noise: that of the node's result over its
+// signal, the number by which the list is ordered. role: compute, joiner (stores and adds what
+// others compute), or stored (weights in 8 bits, computation in float).
+#include <algorithm>
+#include <cmath>
+
+#include "tenon/sdk/role/pass.hpp"
+
+#include "calibration_options.hpp"
+#include "noise.hpp"
+#include "ranges.hpp"
+#include "report.hpp"
+#include "storage.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+constexpr double kEqual = 200;  // decibels of what loses nothing
+
+double decibels(double signal, double noise) {
+  if (!std::isfinite(noise) || !std::isfinite(signal)) return -kEqual;
+  if (noise <= 0) return kEqual;
+  return signal > 0 ? std::clamp(10 * std::log10(signal / noise), -kEqual, kEqual) : -kEqual;
+}
+
+nlohmann::ordered_json row_of(const NodeNoise& one) {
+  return {{"node", one.node},
+          {"op", one.op},
+          {"role", one.is_stored    ? "stored"
+                   : one.is_compute ? "compute"
+                                    : "joiner"},
+          {"weight_elements", one.weight_elements},
+          {"noise", one.ratio()},
+          {"snr_db", decibels(one.signal, one.weights + one.activations)},
+          {"weights_snr_db", decibels(one.signal, one.weights)},
+          {"activations_snr_db", decibels(one.signal, one.activations)}};
+}
+
+class Sensitivity {
+ public:
+  static Result<Sensitivity> create(tn_ctx* ctx, const Options& options) {
+    Sensitivity out;
+    out.ctx_ = ctx;
+    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    out.data_ = std::move(data);
+    out.samples_ = static_cast<uint64_t>(options.integer("samples"));
+    out.batch_ = static_cast<uint64_t>(options.integer("batch"));
+    out.choices_ = Choices::from(options);
+    out.insertion_ = InsertionPlan::from(options);
+    out.plan_ = CalibrationPlan::from(options);
+    out.plan_.symmetric = out.insertion_.is_signed;
+    return Result<Sensitivity>(std::move(out));
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    Graph graph{raw};
+    TN_CHECK(check_skipped(graph, choices_.skip));
+    TN_TRY(assignment, Assignment::make(graph, choices_));
+    TN_CHECK(check_something_taken(assignment));
+    TN_TRY(feed, Feed::make(ctx_, data_, graph, calibration_feed(samples_, batch_)));
+    TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, insertion_.is_signed, cancel));
+    TN_TRY(noise, Noise::make(graph, assignment, ranges.params, insertion_, choices_.skip));
+    TN_CHECK(noise.measure(ctx_, &feed, plan_.backends, cancel));
+    std::vector<NodeNoise> nodes = noise.nodes();
+    std::stable_sort(nodes.begin(), nodes.end(),
+                     [](const NodeNoise& a, const NodeNoise& b) { return a.ratio() > b.ratio(); });
+    nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+    for (const NodeNoise& one : nodes)
+      layers.push_back(row_of(one));
+    nlohmann::ordered_json report{{"layers", layers},
+                                  {"calibration",
+                                   {{"samples", feed.samples()},
+                                    {"observer", ranges.calibrated.observer},
+                                    {"backend", ranges.calibrated.backend}}},
+                                  {"passes", 2}};  // over the data: for ranges, and for noise
+    return sink.write(report.dump());
+  }
+
+ private:
+  tn_ctx* ctx_ = nullptr;
+  Component data_;
+  uint64_t samples_ = 0, batch_ = 1;
+  Choices choices_;
+  InsertionPlan insertion_;
+  CalibrationPlan plan_;
+};
+
+}  // namespace
+}  // namespace tenon::quantizer
+
+TENON_PASS(sensitivity,
+           tenon::quantizer::Sensitivity,
+           "quantizer.sensitivity",
+           "what 8 bits do to each node alone, weights and activations apart, as report",
+           R"({"required": ["data"], "properties": {)" TENON_CALIBRATION_OPTIONS
+           "," TENON_STORAGE_OPTIONS "}}")
