@@ -7,6 +7,7 @@
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
+#include "kept.hpp"
 #include "removal.hpp"
 #include "report.hpp"
 #include "scoring.hpp"
@@ -39,6 +40,14 @@ Result<std::vector<Ask>> parse_layers(const std::string& text) {
   return out;
 }
 
+// What is declared of these values becomes what they are.
+Status declare_anew(tn_graph* graph, const std::vector<Value>& values) {
+  TN_TRY(edit, Edit::begin(graph));
+  for (Value value : values)
+    TN_CHECK(edit.set_type(edit.value(value.id), edit.value(value.id).type()));
+  return edit.commit();
+}
+
 class Structured {
  public:
   static Result<Structured> create(tn_ctx* ctx, const Options& options) {
@@ -48,6 +57,7 @@ class Structured {
     out.is_global_ = options.text("scope") == "global";
     out.masks_ = options.text("apply") == "mask";
     out.normalize_ = options.text("normalize") == "mean";
+    out.tells_scores_ = options.flag("scores");
     out.limits_ = {options.integer("round_to"), options.integer("min_channels")};
     out.ignore_ = options.texts("ignore");
     TN_TRY(layers, parse_layers(options.text("layers")));
@@ -77,10 +87,16 @@ class Structured {
     Cost before = cost_of(raw);
     ordered_json report = describe(groups, chosen, gone);
     log_barriers(ctx_, groups);
+    std::vector<Value> shrunk = removal.shrunk();
     TN_TRY(edit, Edit::begin(raw));
     TN_CHECK(keep_original(edit, raw));
+    if (!masks_) {
+      std::string kept = kept_after(removal, edit.graph());
+      TN_CHECK(edit.set_note(0, kKeptNote, any_text(kept)));
+    }
     TN_CHECK(masks_ ? removal.mask(edit) : removal.remove(edit));
     TN_CHECK(edit.commit());
+    if (!masks_) TN_CHECK(declare_anew(raw, shrunk));
     report.update(report_costs(before, cost_of(raw)));
     return sink.write(report.dump());
   }
@@ -141,14 +157,16 @@ class Structured {
   Result<std::vector<Candidate>> score(const tn_graph* graph,
                                        const Groups& groups,
                                        const std::vector<size_t>& chosen,
-                                       const Cancel& cancel) const {
+                                       const Cancel& cancel) {
     TN_TRY(scores, scoring_.channels(graph, groups, chosen, cancel));
     std::vector<Candidate> out;
     for (size_t i = 0; i < chosen.size(); ++i) {
       const Group& group = groups.all()[chosen[i]];
-      if (normalize_) divide_by_mean(scores[i]);
-      out.push_back({group.layer, std::move(scores[i]), ratio_of(group), group.width});
+      std::vector<double> compared = scores.mean[i];
+      if (normalize_) divide_by_mean(compared);
+      out.push_back({group.layer, std::move(compared), ratio_of(group), group.width});
     }
+    scores_ = std::move(scores);
     return out;
   }
 
@@ -170,6 +188,8 @@ class Structured {
         if (gone[next][c]) removed.push_back(c);
       row["kept"] = group.n_channels() - removed.size();
       row["removed"] = removed;
+      if (tells_scores_) row["scores"] = scores_.mean[next];
+      if (tells_scores_ && !scores_.error.empty()) row["standard_errors"] = scores_.error[next];
       pruned.push_back(std::move(row));
       ++next;
     }
@@ -188,7 +208,9 @@ class Structured {
   Limits limits_;
   std::vector<std::string> ignore_;
   std::vector<Ask> layers_;
+  bool tells_scores_ = false;
   Scoring scoring_;
+  Scores scores_;  // of the groups chosen, as they were given
 };
 
 }  // namespace
@@ -202,12 +224,14 @@ TENON_PASS(structured,
   "properties": {
     "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
               "description": "share of the channels to remove: of each layer, or with scope global of all"},
-    "importance": {"type": "string", "default": "l2", "description": "l1, l2, taylor, wanda, random, or the id of another"},
+    "importance": {"type": "string", "default": "l2", "description": "l1, l2, lamp, batch_norm, taylor, hessian, wanda, shapley, random, given, or the id of another"},
     )" PRUNER_SCORING_OPTIONS R"(,
     "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
               "description": "rank channels within their layer, or over all layers"},
     "normalize": {"type": "string", "enum": ["mean", "none"], "default": "mean",
                   "description": "mean: scores are divided by their layer's mean, so that layers compare"},
+    "scores": {"type": "boolean", "default": false,
+               "description": "report the score of each channel, and its standard error where there are batches"},
     "round_to": {"type": "integer", "minimum": 1, "default": 1,
                  "description": "channels that stay: a multiple of this, rounded up"},
     "min_channels": {"type": "integer", "minimum": 1, "default": 1, "description": "channels that every layer keeps"},

@@ -130,7 +130,7 @@ class Unstructured {
     std::vector<Target> out;
     for (size_t w = 0; w < weights.size(); ++w) {
       TN_TRY(stays, mask_of_zeros(weights[w].value.constant()));
-      Target target{weights[w], std::move(scores[w]), 0, {}};
+      Target target{weights[w], std::move(scores.mean[w]), 0, {}};
       for (size_t i = 0; i < stays.size(); ++i) {
         if (stays[i]) continue;
         ++target.zeros;
@@ -224,7 +224,7 @@ TENON_PASS(unstructured,
     "steps": {"type": "integer", "minimum": 1, "default": 1, "description": "of the cubic schedule"},
     "initial": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0,
                 "description": "sparsity at step 0 of the cubic schedule"},
-    "importance": {"type": "string", "default": "l1", "description": "l1, l2, taylor, wanda, random, or the id of another"},
+    "importance": {"type": "string", "default": "l1", "description": "l1, l2, lamp, taylor, hessian, wanda, random, given, or the id of another"},
     )" PRUNER_SCORING_OPTIONS R"(,
     "ignore": {"type": ["array", "string"], "items": {"type": "string"},
                "description": "layers to leave alone: patterns of names, operators or scopes, with * and ?"},
