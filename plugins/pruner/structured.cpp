@@ -12,6 +12,7 @@
 #include "report.hpp"
 #include "scoring.hpp"
 #include "selection.hpp"
+#include "target.hpp"
 
 namespace tenon::pruner {
 namespace {
@@ -60,6 +61,9 @@ class Structured {
     out.tells_scores_ = options.flag("scores");
     out.limits_ = {options.integer("round_to"), options.integer("min_channels")};
     out.ignore_ = options.texts("ignore");
+    out.is_dry_ = options.flag("dry_run");
+    TN_TRY(target, Target::parse(options.text("target")));
+    out.target_ = target;
     TN_TRY(layers, parse_layers(options.text("layers")));
     out.layers_ = layers;
     if (out.is_global_ && !out.layers_.empty())
@@ -74,19 +78,18 @@ class Structured {
     TN_CHECK(check_asked(groups));
     TN_TRY(chosen, choose(groups));
     TN_TRY(candidates, score(raw, groups, chosen, cancel));
-    std::vector<std::vector<bool>> gone;
-    if (is_global_) {
-      TN_TRY(selected, select_global(candidates, ratio_, limits_));
-      gone = std::move(selected);
-    } else {
-      gone = select_local(candidates, limits_);
-    }
-    Removal removal(groups);
-    for (size_t i = 0; i < chosen.size(); ++i)
-      removal.add(groups.all()[chosen[i]], gone[i]);
+    if (target_) TN_CHECK(find_ratio(raw, groups, chosen, &candidates, cancel));
+    TN_TRY(gone, select(candidates));
+    Removal removal = removal_of(groups, chosen, gone);
     Cost before = cost_of(raw);
     ordered_json report = describe(groups, chosen, gone);
     log_barriers(ctx_, groups);
+    if (is_dry_) {
+      TN_TRY(would, without(raw, removal));
+      report["dry_run"] = true;
+      report.update(report_costs(before, cost_of(would.get())));
+      return sink.write(report.dump());
+    }
     std::vector<Value> shrunk = removal.shrunk();
     TN_TRY(edit, Edit::begin(raw));
     TN_CHECK(keep_original(edit, raw));
@@ -102,6 +105,74 @@ class Structured {
   }
 
  private:
+  Result<std::vector<std::vector<bool>>> select(const std::vector<Candidate>& candidates) const {
+    if (is_global_) return select_global(candidates, ratio_, limits_);
+    return select_local(candidates, limits_);
+  }
+
+  static Removal removal_of(const Groups& groups,
+                            const std::vector<size_t>& chosen,
+                            const std::vector<std::vector<bool>>& gone) {
+    Removal out(groups);
+    for (size_t i = 0; i < chosen.size(); ++i)
+      out.add(groups.all()[chosen[i]], gone[i]);
+    return out;
+  }
+
+  // A copy of the model from which these channels are removed.
+  static Result<OwnedGraph> without(const tn_graph* raw, const Removal& removal) {
+    tn_graph* copy = nullptr;
+    TN_CHECK(services.graph->clone(raw, &copy));
+    OwnedGraph out = OwnedGraph::take(copy);
+    TN_TRY(edit, Edit::begin(copy));
+    TN_CHECK(removal.remove(edit));
+    TN_CHECK(edit.commit());
+    return out;
+  }
+
+  // The least ratio whose model is within the target, by bisection. Ratios of single layers stay.
+  Status find_ratio(const tn_graph* raw,
+                    const Groups& groups,
+                    const std::vector<size_t>& chosen,
+                    std::vector<Candidate>* candidates,
+                    const Cancel& cancel) {
+    constexpr double kMost = 0.98;
+    constexpr int kSteps = 10;
+    double low = 0, high = kMost, best = -1, nearest = 1;
+    for (int step = 0; step <= kSteps; ++step) {
+      TN_CHECK(cancel.check());
+      set_ratio(step == 0 ? kMost : (low + high) / 2, groups, chosen, candidates);
+      auto gone = select(*candidates);
+      double left = 0;
+      if (gone.ok()) {
+        TN_TRY(would, without(raw, removal_of(groups, chosen, *gone)));
+        TN_TRY(share, target_.left(ctx_, raw, would.get(), cancel));
+        left = share;
+        nearest = std::min(nearest, left);
+      }
+      bool is_within = left <= target_.share;  // as a ratio that empties layers is beyond it
+      if (gone.ok() && is_within) {
+        best = ratio_;
+        left_ = left;
+      }
+      if (step == 0 && gone.ok() && !is_within) break;
+      (is_within ? high : low) = ratio_;
+    }
+    if (best < 0)
+      return {TN_FAILED_PRECONDITION, cat("option target: expected a share that can be met, got ",
+                                          target_.text(), ", the nearest is ", nearest)};
+    set_ratio(best, groups, chosen, candidates);
+    return {};
+  }
+  void set_ratio(double ratio,
+                 const Groups& groups,
+                 const std::vector<size_t>& chosen,
+                 std::vector<Candidate>* candidates) {
+    ratio_ = ratio;
+    for (size_t i = 0; i < chosen.size(); ++i)
+      (*candidates)[i].ratio = ratio_of(groups.all()[chosen[i]]);
+  }
+
   std::string ignored_by(const Group& group) const {
     for (Node node : group.makers) {
       std::string pattern = matched_by(ignore_, node);
@@ -193,18 +264,23 @@ class Structured {
       pruned.push_back(std::move(row));
       ++next;
     }
-    return {{"apply", masks_ ? "mask" : "remove"},
-            {"importance", scoring_.id()},
-            {"scope", is_global_ ? "global" : "local"},
-            {"ratio", ratio_},
-            {"groups", pruned},
-            {"ignored", ignored},
-            {"barriers", report_barriers(groups)}};
+    ordered_json out{{"apply", masks_ ? "mask" : "remove"},
+                     {"importance", scoring_.id()},
+                     {"scope", is_global_ ? "global" : "local"},
+                     {"ratio", ratio_}};
+    if (target_) out["target"] = {{"asked", ordered_json::parse(target_.text())}, {"left", left_}};
+    out["groups"] = pruned;
+    out["ignored"] = ignored;
+    out["barriers"] = report_barriers(groups);
+    return out;
   }
 
   tn_ctx* ctx_ = nullptr;
   double ratio_ = 0;
   bool is_global_ = false, masks_ = false, normalize_ = true;
+  bool is_dry_ = false;
+  Target target_;
+  double left_ = 1;  // of what the target counts
   Limits limits_;
   std::vector<std::string> ignore_;
   std::vector<Ask> layers_;
@@ -226,6 +302,9 @@ TENON_PASS(structured,
               "description": "share of the channels to remove: of each layer, or with scope global of all"},
     "importance": {"type": "string", "default": "l2", "description": "l1, l2, lamp, batch_norm, taylor, hessian, wanda, shapley, random, given, or the id of another"},
     )" PRUNER_SCORING_OPTIONS R"(,
+    "target": {"type": "object",
+               "description": "instead of ratio, the share of macs, parameters or measured time that may be left, such as {\"macs\": 0.5}"},
+    "dry_run": {"type": "boolean", "default": false, "description": "only report what would go and what it would save"},
     "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
               "description": "rank channels within their layer, or over all layers"},
     "normalize": {"type": "string", "enum": ["mean", "none"], "default": "mean",

@@ -43,7 +43,8 @@ class Network:
         )
         if done.returncode:
             sys.exit(done.stderr)
-        self.model = tn.load(folder / f"{name}.onnx")
+        # Weights behind a Transpose become constants of their layers; normalization stays.
+        self.model = tn.load(folder / f"{name}.onnx").apply("fusion.fold")
         self.test = tn.data.npz(MODELS / f"{DATA[name]}_test.npz")
         with np.load(MODELS / f"{DATA[name]}_train.npz") as train:
             self.train = dict(train)
