@@ -2,7 +2,7 @@
 -- The reference networks, each trained by its recipe from seed to file: what proofs of later work start from.
 --   scripts/fetch mnist glyphs shapes characters leaves
 --   tenon run scripts/reference.lua [--set networks=lenet,resnet20] [--set seeds=1] [--set epochs=N] [--set out=runs/reference]
---     [--set precision=bf16] [--set threads=N]
+--     [--set precision=bf16] [--set threads=N] [--set onnx=FOLDER, with kept: their models as ONNX files go there]
 -- Called again it goes on where it was stopped: each training has its folder OUT/NETWORK_SEED, and one that had
 -- ended gives its weights at once. Weights go to OUT/NETWORK_SEED.safetensors under PyTorch's names.
 -- One of each is kept in scripts/reference in bfloat16. With --set kept=scripts/reference nothing is trained: those weights
@@ -165,6 +165,7 @@ end
 local function judge(recipe)
   local model = nn.build(recipe.network(), { recipe.input }, { seed = 0 })
   local kept = nn.load(model, args.kept .. "/" .. recipe.name .. ".safetensors", { partial = true })
+  if args.onnx then kept:save(args.onnx .. "/" .. recipe.name .. ".onnx") end
   return { network = recipe.name, accuracy = test_accuracy(kept, recipe) }
 end
 

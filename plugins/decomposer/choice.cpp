@@ -47,7 +47,7 @@ std::string refuse_cost(const Choice& choice, const Verdict& verdict) {
 
 }  // namespace
 
-Choice Choice::read(const Options& options) {
+Result<Choice> Choice::read(tn_ctx* ctx, const Options& options) {
   Choice out;
   out.only = options.texts("only");
   out.skip = options.texts("skip");
@@ -57,10 +57,16 @@ Choice Choice::read(const Options& options) {
   out.allow_slower = options.flag("allow_slower");
   out.backends = options.texts("backend");
   out.seed = static_cast<uint64_t>(options.integer("seed"));
-  return out;
+  out.is_dry = options.flag("dry_run");
+  out.budget = options.number("budget");
+  TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+  out.inputs.data = std::move(data);
+  out.inputs.samples = static_cast<uint64_t>(options.integer("samples", 256));
+  out.inputs.batch = static_cast<uint64_t>(options.integer("batch", 16));
+  return Result<Choice>(std::move(out));
 }
 
-Verdict judge(const Method& method, const Choice& choice, Node node) {
+Verdict judge(const Method& method, const Choice& choice, Node node, const Whitening* whitening) {
   Verdict verdict;
   verdict.node = node;
   std::string skipped = matched_by(choice.skip, node);
@@ -75,8 +81,13 @@ Verdict judge(const Method& method, const Choice& choice, Node node) {
     return verdict;
   }
   verdict.layer = std::move(*read);
-  verdict.factors = method.factor(verdict.layer);
   Kernel random = random_like(verdict.layer.weight, choice.seed);
+  if (whitening) {
+    whitening->whiten(&verdict.layer.weight);
+    whitening->whiten(&random);
+  }
+  verdict.factors = method.factor(verdict.layer);
+  if (whitening) whitening->undo(&verdict.factors.steps[0]);
   verdict.random_error = method.random_error(random, verdict.layer, verdict.factors.ranks);
   verdict.before = cost_of(verdict.layer);
   verdict.after = cost_of(verdict.layer, verdict.factors.steps);

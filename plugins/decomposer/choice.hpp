@@ -10,6 +10,7 @@
 
 #include "method.hpp"
 #include "timing.hpp"
+#include "whitening.hpp"
 
 namespace tenon::decomposer {
 
@@ -20,8 +21,12 @@ struct Choice {
   bool measure = false, allow_slower = false;
   std::vector<std::string> backends;
   uint64_t seed = 0;
+  bool is_dry = false;
+  double budget = 0;  // share of all layers' FLOPs that may be left, by one energy; 0: no budget
 
-  static Choice read(const Options& options);
+  Inputs inputs;  // none: errors are those of weights
+
+  static Result<Choice> read(tn_ctx* ctx, const Options& options);
 };
 
 // What became of a node.
@@ -37,8 +42,12 @@ struct Verdict {
   Times times;  // zeros when not measured
 };
 
-// All but the measurement.
-Verdict judge(const Method& method, const Choice& choice, Node node);
+// All but the measurement. whitening: of the layer's input, or nullptr: the error that counts is
+// that of the weights.
+Verdict judge(const Method& method,
+              const Choice& choice,
+              Node node,
+              const Whitening* whitening = nullptr);
 // The same for times that have been measured.
 void judge_times(const Choice& choice, Verdict* verdict);
 
@@ -60,6 +69,18 @@ void judge_times(const Choice& choice, Verdict* verdict);
   R"(with * and ?"},)"                                                                               \
   R"("skip": {"type": ["array", "string"], "items": {"type": "string"},)"                            \
   R"("description": "nodes to leave alone: patterns likewise"},)"                                    \
+  R"("dry_run": {"type": "boolean", "default": false,)"                                              \
+  R"("description": "only report what would be replaced and what it would save"},)"                  \
+  R"("budget": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1,)"                    \
+  R"("description": "share of the FLOPs of all layers that may be left: ranks by the )"              \
+  R"(largest share of energy, the same for all layers, that meets it; instead of rank"},)"           \
+  R"("data": {"type": "component", "role": "tenon.dataset/1",)"                                      \
+  R"("description": "inputs, without labels: errors count as what the layer makes of )"              \
+  R"(them, and no longer as those of its weight"},)"                                                 \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                                  \
+  R"("description": "of data, at most"},)"                                                           \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                     \
+  R"("description": "of data, at once"},)"                                                           \
   R"("seed": {"type": "integer", "minimum": 0, "default": 0,)"                                       \
   R"("description": "of the random weights compared with"})"
 

@@ -55,6 +55,13 @@ class CpMethod : public Method {
     return out;
   }
 
+  std::unique_ptr<Method> at_energy(double energy) const override {
+    RankRule rule = rule_;
+    rule.kind = RankKind::kEnergy;
+    rule.energy = energy;
+    return std::make_unique<CpMethod>(rule, limits_, seed_);
+  }
+
   double random_error(const Kernel& random, const Layer& layer, const Ranks& ranks) const override {
     return cp(random, start(layer, modes_of(random), ranks[0].second), limits_).error;
   }
@@ -88,7 +95,8 @@ class CpPass {
     TN_TRY(rule, RankRule::read(options));
     AlsLimits limits;
     limits.iterations = options.integer("iterations");
-    return CpPass{ctx, rule, limits, Choice::read(options)};
+    TN_TRY(choice, Choice::read(ctx, options));
+    return CpPass{ctx, rule, limits, std::move(choice)};
   }
   Status run(tn_graph* graph, const Cancel& cancel, Sink& sink) {
     return decompose(ctx_, graph, CpMethod(rule_, limits_, choice_.seed), choice_, cancel, sink);

@@ -11,12 +11,14 @@ namespace tenon::decomposer {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Whitenings = std::map<tn_node_id, Whitening>;
 
 // Layers are independent, so each is judged on whatever thread is free.
 Result<std::vector<Verdict>> judge_all(tn_ctx* ctx,
                                        const std::vector<Node>& nodes,
                                        const Method& method,
                                        const Choice& choice,
+                                       const Whitenings& whitenings,
                                        const Cancel& cancel) {
   std::vector<Verdict> verdicts(nodes.size());
   std::atomic<bool> out_of_memory = false;
@@ -25,7 +27,9 @@ Result<std::vector<Verdict>> judge_all(tn_ctx* ctx,
   auto body = [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end && !cancel.requested(); ++i) {
       try {
-        verdicts[i] = judge(method, choice, nodes[i]);
+        auto whitening = whitenings.find(nodes[i].id);
+        verdicts[i] = judge(method, choice, nodes[i],
+                            whitening == whitenings.end() ? nullptr : &whitening->second);
       } catch (const std::bad_alloc&) {
         out_of_memory = true;
       }
@@ -54,6 +58,54 @@ Status check_named(const Choice& choice, const std::vector<Verdict>& verdicts) {
               pattern, "', which fits none"));
   }
   return {};
+}
+
+// The share of all layers' FLOPs that is left when these verdicts are carried out. Layers that
+// were never factored are as they were.
+Result<double> flops_left(const std::vector<Verdict>& verdicts) {
+  double before = 0, after = 0;
+  for (const Verdict& verdict : verdicts) {
+    double whole = verdict.before.flops;
+    if (!verdict.is_factored) {
+      Result<Layer> layer = read_layer(verdict.node);
+      whole = layer.ok() ? cost_of(*layer).flops : 0;
+    }
+    before += whole;
+    after += verdict.why.empty() ? verdict.after.flops : whole;
+  }
+  return before > 0 ? after / before : 1;
+}
+
+// Verdicts by the largest share of energy, the same for all layers, that is within the budget: what
+// is spent where follows from the layers' spectra. Bisected, as less energy is never more work but
+// for roundings.
+Result<std::vector<Verdict>> judge_by_budget(tn_ctx* ctx,
+                                             const std::vector<Node>& nodes,
+                                             const Method& method,
+                                             const Choice& choice,
+                                             const Whitenings& whitenings,
+                                             const Cancel& cancel,
+                                             Json* report) {
+  constexpr int kSteps = 12;
+  double low = 0, high = 1, nearest = 1;
+  std::vector<Verdict> best;
+  for (int step = 0; step < kSteps; ++step) {
+    double energy = (low + high) / 2;
+    std::unique_ptr<Method> at = method.at_energy(energy);
+    TN_TRY(verdicts, judge_all(ctx, nodes, *at, choice, whitenings, cancel));
+    TN_TRY(left, flops_left(verdicts));
+    nearest = std::min(nearest, left);
+    (left <= choice.budget ? low : high) = energy;
+    if (left > choice.budget) continue;
+    best = std::move(verdicts);
+    *report = {{"asked", choice.budget}, {"left", left}, {"energy", energy}};
+  }
+  if (best.empty())
+    return Status(
+        TN_FAILED_PRECONDITION,
+        cat("option budget: expected a share of the FLOPs that ranks can meet, got ", choice.budget,
+            ", the nearest is ", nearest, " (max_error and max_ratio say which layers are left)"));
+  return best;
 }
 
 Json figures(const Verdict& verdict) {
@@ -100,14 +152,30 @@ Json report_of(const std::vector<Verdict>& verdicts) {
 }  // namespace
 
 Status decompose(tn_ctx* ctx,
-                 tn_graph* graph,
+                 tn_graph* model,
                  const Method& method,
                  const Choice& choice,
                  const Cancel& cancel,
                  Sink& sink) {
+  tn_graph* graph = model;
+  OwnedGraph copy;
+  if (choice.is_dry) {
+    TN_CHECK(services.graph->clone(model, &graph));
+    copy = OwnedGraph::take(graph);
+  }
   std::vector<Node> nodes = Graph{graph}.nodes();
   std::erase_if(nodes, [](Node node) { return !has_weight(node); });
-  TN_TRY(verdicts, judge_all(ctx, nodes, method, choice, cancel));
+  Whitenings whitenings;
+  if (choice.inputs.data) {
+    TN_TRY(found, whitenings_of(ctx, {graph}, nodes, choice.inputs, choice.backends, cancel));
+    whitenings = std::move(found);
+  }
+  Json budget;
+  Result<std::vector<Verdict>> judged =
+      choice.budget > 0 ? judge_by_budget(ctx, nodes, method, choice, whitenings, cancel, &budget)
+                        : judge_all(ctx, nodes, method, choice, whitenings, cancel);
+  if (!judged.ok()) return std::move(judged).status();
+  std::vector<Verdict> verdicts = std::move(*judged);
   TN_CHECK(check_named(choice, verdicts));
   for (Verdict& verdict : verdicts) {
     if (!choice.measure || !verdict.why.empty()) continue;
@@ -122,6 +190,8 @@ Status decompose(tn_ctx* ctx,
     }
   }
   Json report = report_of(verdicts);  // names are gone after the edit
+  if (!budget.is_null()) report["budget"] = budget;
+  if (choice.is_dry) report["dry_run"] = true;
   TN_TRY(edit, Edit::begin(graph));
   TN_CHECK(keep_original(edit, graph));
   for (const Verdict& verdict : verdicts) {

@@ -2,6 +2,7 @@
 #pragma once
 // What a way of decomposing has to say; the passes differ in it and in nothing else.
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,7 +28,10 @@ class Method {
   virtual ~Method() = default;
   // Why layers of this form, or with these options, are not for it; empty: they are.
   virtual std::string refuse(const Layer& layer) const = 0;
+  // The first step reads all channels of the input, at single places.
   virtual Factors factor(const Layer& layer) const = 0;
+  // The same with ranks by this share of energy; nullptr: its ranks cannot be found so.
+  virtual std::unique_ptr<Method> at_energy(double energy) const = 0;
   // The error that the same ranks have on this weight, of random numbers.
   virtual double random_error(const Kernel& random,
                               const Layer& layer,

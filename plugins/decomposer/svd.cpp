@@ -34,6 +34,13 @@ class SvdMethod : public Method {
             {step(layer, "in", thin.right, true), step(layer, "out", thin.left, false)}};
   }
 
+  std::unique_ptr<Method> at_energy(double energy) const override {
+    RankRule rule = rule_;
+    rule.kind = RankKind::kEnergy;
+    rule.energy = energy;
+    return std::make_unique<SvdMethod>(rule);
+  }
+
   double random_error(const Kernel& random, const Layer&, const Ranks& ranks) const override {
     return truncation_error(short_side_values(random.by_out()), ranks[0].second);
   }
@@ -52,7 +59,8 @@ class Svd {
  public:
   static Result<Svd> create(tn_ctx* ctx, const Options& options) {
     TN_TRY(rule, RankRule::read(options));
-    return Svd{ctx, rule, Choice::read(options)};
+    TN_TRY(choice, Choice::read(ctx, options));
+    return Svd{ctx, rule, std::move(choice)};
   }
   Status run(tn_graph* graph, const Cancel& cancel, Sink& sink) {
     return decompose(ctx_, graph, SvdMethod(rule_), choice_, cancel, sink);

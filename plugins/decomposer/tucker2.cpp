@@ -46,6 +46,16 @@ class Tucker2Method : public Method {
               std::vector<bool>(n_axes, false)}}};
   }
 
+  std::unique_ptr<Method> at_energy(double energy) const override {
+    Tucker2Options options = options_;
+    for (RankRule* rule : {&options.in, &options.out}) {
+      if (rule->kind == RankKind::kFixed) continue;
+      rule->kind = RankKind::kEnergy;
+      rule->energy = energy;
+    }
+    return std::make_unique<Tucker2Method>(options);
+  }
+
   double random_error(const Kernel& random, const Layer&, const Ranks& ranks) const override {
     Modes modes = modes_of(random);
     return tucker2(random, modes, ranks[1].second, ranks[0].second, options_.limits).error;
@@ -78,7 +88,8 @@ class Tucker2Pass {
       to->fixed = options.integer(key);
     }
     own.limits.iterations = options.integer("iterations");
-    return Tucker2Pass{ctx, own, Choice::read(options)};
+    TN_TRY(choice, Choice::read(ctx, options));
+    return Tucker2Pass{ctx, own, std::move(choice)};
   }
   Status run(tn_graph* graph, const Cancel& cancel, Sink& sink) {
     return decompose(ctx_, graph, Tucker2Method(own_), choice_, cancel, sink);

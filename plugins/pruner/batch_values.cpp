@@ -5,43 +5,8 @@
 
 #include "tenon/role/pass.h"
 
-#include "tenon/sdk/edit.hpp"
-
 namespace tenon::pruner {
 namespace {
-
-constexpr std::string_view kLoss = "pruner/loss";
-constexpr std::string_view kTarget = "pruner/target";
-
-// Appends the loss of output 0 against a new last input.
-Status add_loss(tn_graph* graph, const std::string& loss) {
-  TN_TRY(edit, Edit::begin(graph));
-  Value out = edit.graph().outputs().at(0);
-  Type type = out.type();
-  if (!type.ranked || !is_float(type.dtype))
-    return invalid("expected a model whose first output is a float tensor of known rank");
-  Value value;
-  if (loss == "cross_entropy") {
-    if (type.rank() < 2)
-      return invalid(cat("option loss: cross_entropy wants classes on axis 1 of the first output, ",
-                         "got rank ", type.rank()));
-    Type labels = type;
-    labels.dtype = TN_I64;
-    labels.dims.erase(labels.dims.begin() + 1);
-    if (!labels.symbols.empty()) labels.symbols.erase(labels.symbols.begin() + 1);
-    TN_TRY(target, edit.input(kTarget, labels));
-    TN_TRY(made, edit.op("SoftmaxCrossEntropyLoss", {out, target}));
-    value = made;
-  } else {
-    TN_TRY(target, edit.input(kTarget, type));
-    TN_TRY(difference, edit.op("Sub", {out, target}));
-    TN_TRY(square, edit.op("Mul", {difference, difference}));
-    TN_TRY(mean, edit.op("ReduceMean", {square}, {{"keepdims", 0}}));
-    value = mean;
-  }
-  TN_CHECK(edit.output(kLoss, value));
-  return edit.commit();
-}
 
 Status differentiate(tn_ctx* ctx,
                      tn_graph* graph,
@@ -56,22 +21,6 @@ Status differentiate(tn_ctx* ctx,
   return Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get()));
 }
 
-// What a feed of a data set needs to know for scores.
-Result<Feed> feed_of(tn_ctx* ctx,
-                     const BatchPlan& plan,
-                     Graph model,
-                     std::map<std::string, std::string> fields,
-                     std::string_view what) {
-  if (!plan.data) return invalid(cat("option data: expected a data set", what));
-  FeedPlan how{.user = "importance",
-               .usual = plan.batch,
-               .samples = plan.samples,
-               .rest = Rest::kLeftOut,
-               .fields = std::move(fields)};
-  if (!plan.label.empty()) how.labels = {plan.label};
-  return Feed::make(ctx, plan.data, model, how);
-}
-
 }  // namespace
 
 Result<BatchValues> BatchValues::gradients(tn_ctx* ctx,
@@ -79,21 +28,10 @@ Result<BatchValues> BatchValues::gradients(tn_ctx* ctx,
                                            const std::vector<Value>& constants,
                                            const BatchPlan& plan,
                                            const Cancel& cancel) {
-  constexpr std::string_view kWhat = " with labels, for an importance that uses gradients";
-  if (!plan.data) return invalid(cat("option data: expected a data set", kWhat));
-  TN_TRY(fields, Fields::of(ctx, plan.data));
-  if (!fields.find(plan.label))
-    return invalid(
-        cat("option label: expected a field ", plan.label, ", the data set has ", fields.names()));
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph, &raw));
-  OwnedGraph clone = OwnedGraph::take(raw);
-  TN_CHECK(add_loss(raw, plan.loss));
   BatchValues out;
-  // Before the costly part.
-  TN_TRY(feed, feed_of(ctx, plan, clone.view(), {{std::string(kTarget), plan.label}}, kWhat));
-  out.feed_ = std::move(feed);
-  Status made = differentiate(ctx, raw, constants, cancel);
+  TN_TRY(lossy, with_loss(ctx, graph, plan, &out.feed_));
+  OwnedGraph clone = std::move(lossy);
+  Status made = differentiate(ctx, clone.get(), constants, cancel);
   if (!made.ok()) return std::move(made).in("gradients");
   for (size_t i = 0; i < constants.size(); ++i)
     out.index_[constants[i].id] = i;

@@ -8,16 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tenon/sdk/feed.hpp"
+#include "loss.hpp"
 
 namespace tenon::pruner {
-
-struct BatchPlan {
-  Component data;
-  uint64_t samples = 0, batch = 1;
-  std::string label;  // field of the data set
-  std::string loss;   // "cross_entropy" or "mse"
-};
 
 class BatchValues {
  public:

@@ -8,7 +8,22 @@
 namespace tenon::pruner {
 namespace {
 
-// The graph with every size that it leaves open as 1, so that costs are numbers.
+std::optional<double> macs_of(Graph graph) {
+  double total = 0;
+  for (Node node : graph.nodes()) {
+    const tn_op* row = node.row();
+    if (!row || !row->cost || node.columns()->quant != TN_QUANT_COMPUTE) continue;
+    if (!node.output().type().is_static()) return std::nullopt;
+    double flops = 0, bytes = 0;
+    Status failed(row->cost(row->self, graph.raw, node.id, &flops, &bytes));
+    if (!failed.ok()) return std::nullopt;
+    total += flops / 2;
+  }
+  return total;
+}
+
+}  // namespace
+
 OwnedGraph with_known_sizes(const tn_graph* raw) {
   std::vector<Type> types;
   for (Value input : Graph{raw}.inputs()) {
@@ -25,22 +40,6 @@ OwnedGraph with_known_sizes(const tn_graph* raw) {
   Status failed(services.graph->bind(raw, pointers.data(), pointers.size(), &bound));
   return OwnedGraph::take(failed.ok() ? bound : nullptr);
 }
-
-std::optional<double> macs_of(Graph graph) {
-  double total = 0;
-  for (Node node : graph.nodes()) {
-    const tn_op* row = node.row();
-    if (!row || !row->cost || node.columns()->quant != TN_QUANT_COMPUTE) continue;
-    if (!node.output().type().is_static()) return std::nullopt;
-    double flops = 0, bytes = 0;
-    Status failed(row->cost(row->self, graph.raw, node.id, &flops, &bytes));
-    if (!failed.ok()) return std::nullopt;
-    total += flops / 2;
-  }
-  return total;
-}
-
-}  // namespace
 
 Cost cost_of(const tn_graph* graph) {
   Cost out;

@@ -16,6 +16,9 @@ struct Cost {
   std::optional<double> macs;  // of layers that compute; unknown sizes of inputs count as 1
 };
 
+// The graph with every size that it leaves open as 1; empty where that cannot be.
+OwnedGraph with_known_sizes(const tn_graph* graph);
+
 Cost cost_of(const tn_graph* graph);
 
 }  // namespace tenon::pruner

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "removal.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "rules.hpp"
@@ -122,6 +123,16 @@ std::vector<Value> Removal::touched(Graph graph) const {
     for (size_t axis = 0, rank = constant.type().rank(); axis < rank; ++axis)
       any |= kept(constant, axis) != nullptr;
     if (any) out.push_back(constant);
+  }
+  return out;
+}
+
+std::vector<Value> Removal::shrunk() const {
+  decide();
+  std::vector<Value> out;
+  for (const auto& [slot, kept] : kept_) {
+    Value value = groups_.couplings().slots()[static_cast<size_t>(slot)].value;
+    if (!value.is_constant() && std::ranges::count(out, value) == 0) out.push_back(value);
   }
   return out;
 }

@@ -23,6 +23,8 @@ class Removal {
   // Ends with nothing changed on failure, as the edit is rolled back.
   Status remove(EditView edit) const;
   Status mask(EditView edit) const;
+  // Computed values that lose entries. What a file declared their sizes to be holds no more.
+  std::vector<Value> shrunk() const;
 
  private:
   void decide() const;

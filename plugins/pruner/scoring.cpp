@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/number.hpp"
+#include "tenon/sdk/role/importance.hpp"
 
 namespace tenon::pruner {
 namespace {
@@ -88,6 +89,35 @@ Extents around(const DLTensor& tensor, size_t axis) {
   return out;
 }
 
+// Sums over batches of scores and of their squares.
+class Moments {
+ public:
+  explicit Moments(size_t n) : sum_(n), squares_(n) {}
+  void add(size_t i, const std::vector<double>& scores) {
+    sum_[i].resize(scores.size());
+    squares_[i].resize(scores.size());
+    for (size_t c = 0; c < scores.size(); ++c) {
+      sum_[i][c] += scores[c];
+      squares_[i][c] += scores[c] * scores[c];
+    }
+  }
+  Scores scores(uint64_t batches) && {
+    auto n = static_cast<double>(batches);
+    for (size_t i = 0; i < sum_.size(); ++i)
+      for (size_t c = 0; c < sum_[i].size(); ++c) {
+        double mean = sum_[i][c] / n;
+        double spread = std::max(squares_[i][c] / n - mean * mean, 0.0);
+        sum_[i][c] = mean;
+        squares_[i][c] = batches > 1 ? std::sqrt(spread / (n - 1)) : 0;
+      }
+    if (batches < 2) squares_.clear();
+    return {std::move(sum_), std::move(squares_)};
+  }
+
+ private:
+  std::vector<std::vector<double>> sum_, squares_;
+};
+
 // For each element of the weight the norm of the feature that it multiplies, over all samples and
 // positions. A product in groups reads the features of its own group.
 std::vector<float> norms_for(const Weight& weight, const Tensor& seen) {
@@ -128,85 +158,102 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
   out.importance_ = std::move(*made);
   const auto* table = out.importance_.table<tn_importance>();
   if (table->needs) TN_CHECK(table->needs(out.importance_.self(), &out.needs_));
-  if (out.needs_ & ~(TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS))
-    return unsupported(
-        cat("option importance: ", id, " asks for more than weights, gradients and activations"));
+  if (out.needs_ & ~(TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS | kImportanceEffects))
+    return unsupported(cat("option importance: ", id,
+                           " asks for more than weights, gradients, activations and effects"));
   TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
   out.plan_.data = std::move(data);
   out.plan_.samples = static_cast<uint64_t>(options.integer("samples"));
   out.plan_.batch = static_cast<uint64_t>(options.integer("batch"));
   out.plan_.label = options.text("label");
   out.plan_.loss = options.text("loss");
+  out.plan_.axis = options.integer("axis", 1);
+  out.plan_.orders = static_cast<uint64_t>(options.integer("orders", 1));
+  out.plan_.seed = static_cast<uint64_t>(options.integer("order_seed"));
   return out;
 }
 
 // The mean over batches of what the component says to each; weights alone are one batch.
 Result<Scores> Scoring::average(const tn_graph* graph,
-                                const std::vector<Value>& constants,
-                                const std::vector<Value>& multiplied,
-                                size_t n,
+                                const Asked& asked,
                                 const Cancel& cancel,
                                 const ScoreOne& one) const {
-  Scores out(n);
   std::optional<BatchValues> gradients, activations;
+  std::optional<Effects> effects;
+  uint64_t batches = 1;
   if (needs_ & TN_IMPORTANCE_GRADIENTS) {
-    TN_CHECK(all_float32(constants, "gradients"));
-    TN_TRY(made, BatchValues::gradients(ctx_, graph, constants, plan_, cancel));
+    TN_CHECK(all_float32(asked.constants, "gradients"));
+    TN_TRY(made, BatchValues::gradients(ctx_, graph, asked.constants, plan_, cancel));
     gradients.emplace(std::move(made));
+    batches = gradients->batches();
   }
   if (needs_ & TN_IMPORTANCE_ACTIVATIONS) {
-    TN_CHECK(all_float32(multiplied, "activations"));
-    TN_TRY(made, BatchValues::activations(ctx_, graph, multiplied, plan_));
+    TN_CHECK(all_float32(asked.multiplied, "activations"));
+    TN_TRY(made, BatchValues::activations(ctx_, graph, asked.multiplied, plan_));
     activations.emplace(std::move(made));
+    batches = activations->batches();
   }
-  Batch batch{gradients ? &*gradients : nullptr, activations ? &*activations : nullptr};
-  uint64_t batches = gradients ? gradients->batches() : activations ? activations->batches() : 1;
+  if (needs_ & kImportanceEffects && !asked.groups.empty()) {
+    TN_CHECK(all_float32(asked.multiplied, "effects"));
+    TN_TRY(made, Effects::make(ctx_, graph, asked.groups, plan_));
+    effects.emplace(std::move(made));
+    batches = effects->batches();
+  }
+  Batch batch{gradients ? &*gradients : nullptr, activations ? &*activations : nullptr,
+              effects ? &*effects : nullptr, &cancel};
+  Moments moments(asked.n);
   for (uint64_t b = 0; b < batches; ++b) {
     TN_CHECK(cancel.check());
     if (gradients) TN_CHECK(gradients->load(b, cancel));
     if (activations) TN_CHECK(activations->load(b, cancel));
-    for (size_t i = 0; i < n; ++i) {
+    if (effects) TN_CHECK(effects->load(b));
+    for (size_t i = 0; i < asked.n; ++i) {
       TN_TRY(scores, one(i, batch));
-      out[i].resize(scores.size());
-      for (size_t c = 0; c < scores.size(); ++c)
-        out[i][c] += scores[c] / static_cast<double>(batches);
+      moments.add(i, scores);
     }
   }
-  return out;
+  return std::move(moments).scores(batches);
 }
 
 Result<Scores> Scoring::channels(const tn_graph* graph,
                                  const Groups& groups,
                                  const std::vector<size_t>& which,
                                  const Cancel& cancel) const {
-  std::vector<Value> constants, multiplied;
+  Asked asked{.n = which.size()};
   for (size_t g : which) {
-    for (const Member& member : groups.all()[g].members)
-      if (is_float(member.value.dtype())) add_once(constants, member.value);
-    for (const Member& member : groups.all()[g].activations)
-      add_once(multiplied, member.value);
+    const Group& group = groups.all()[g];
+    for (const Member& member : group.members)
+      if (is_float(member.value.dtype())) add_once(asked.constants, member.value);
+    for (const Member& member : group.activations)
+      add_once(asked.multiplied, member.value);
+    asked.groups.push_back(&group);
   }
-  return average(graph, constants, multiplied, which.size(), cancel,
-                 [&](size_t i, const Batch& batch) {
-                   return score_group(groups.all()[which[i]], which[i], batch);
+  return average(graph, asked, cancel,
+                 [&](size_t i, const Batch& batch) -> Result<std::vector<double>> {
+                   std::vector<float> effects;
+                   if (batch.effects) {
+                     TN_TRY(made, batch.effects->of(i, *batch.cancel));
+                     effects = std::move(made);
+                   }
+                   return score_group(groups.all()[which[i]], which[i], batch, effects);
                  });
 }
 
 Result<Scores> Scoring::elements(const tn_graph* graph,
                                  const std::vector<Weight>& weights,
                                  const Cancel& cancel) const {
-  std::vector<Value> constants, multiplied;
+  Asked asked{.n = weights.size()};
   for (const Weight& weight : weights) {
-    constants.push_back(weight.value);
-    if (weight.multiplies) add_once(multiplied, weight.multiplies);
+    asked.constants.push_back(weight.value);
+    if (weight.multiplies) add_once(asked.multiplied, weight.multiplies);
     if (!weight.multiplies && needs_ & TN_IMPORTANCE_ACTIVATIONS)
       return unsupported(cat("weight ", weight.value.name(), ": node ", weight.node.name(),
                              " does not say what it multiplies it with; leave it out by the "
                              "option ignore"));
   }
-  return average(
-      graph, constants, multiplied, weights.size(), cancel,
-      [&](size_t i, const Batch& batch) { return score_elements(weights[i], i, batch); });
+  return average(graph, asked, cancel, [&](size_t i, const Batch& batch) {
+    return score_elements(weights[i], i, batch);
+  });
 }
 
 Result<std::vector<double>> Scoring::score(const tn_channel_group& group) const {
@@ -224,7 +271,8 @@ Result<std::vector<double>> Scoring::score(const tn_channel_group& group) const 
 
 Result<std::vector<double>> Scoring::score_group(const Group& group,
                                                  uint64_t index,
-                                                 const Batch& batch) const {
+                                                 const Batch& batch,
+                                                 const std::vector<float>& effects) const {
   std::vector<Floats> numbers;
   std::vector<tn_group_member> members;
   for (const Member& member : group.members) {
@@ -245,6 +293,11 @@ Result<std::vector<double>> Scoring::score_group(const Group& group,
                        member.node ? str(member.node.type()) : tn_str{}, str(member.value.name()),
                        extents.outer, extents.extent, extents.inner, seen->data<float>(), nullptr,
                        member.channel.data()});
+  }
+  if (!effects.empty()) {
+    uint64_t n = group.n_channels();
+    members.push_back({sizeof(tn_group_member), kMemberEffect, str(group.layer), tn_str{},
+                       str(kLoss), effects.size() / n, n, 1, effects.data(), nullptr, nullptr});
   }
   std::vector<const tn_group_member*> pointers;
   for (const tn_group_member& member : members)

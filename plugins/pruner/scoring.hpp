@@ -12,11 +12,15 @@
 #include "tenon/sdk/run.hpp"
 
 #include "batch_values.hpp"
+#include "effects.hpp"
 #include "groups.hpp"
 
 namespace tenon::pruner {
 
-using Scores = std::vector<std::vector<double>>;
+struct Scores {  // one number for each channel of each group, or for each element of each weight
+  std::vector<std::vector<double>> mean;   // over batches
+  std::vector<std::vector<double>> error;  // its standard error; empty: weights alone were asked
+};
 
 class Scoring {
  public:
@@ -38,18 +42,24 @@ class Scoring {
   struct Batch {  // what was asked for, of the batch at hand; else NULL
     const BatchValues* gradients = nullptr;
     const BatchValues* activations = nullptr;
+    Effects* effects = nullptr;
+    const Cancel* cancel = nullptr;
   };
   using ScoreOne = std::function<Result<std::vector<double>>(size_t, const Batch&)>;
+  struct Asked {  // of what scores want to know more than its weights
+    std::vector<Value> constants = {}, multiplied = {};
+    std::vector<const Group*> groups = {};
+    size_t n = 0;  // things to score
+  };
   Result<Scores> average(const tn_graph* graph,
-                         const std::vector<Value>& constants,
-                         const std::vector<Value>& multiplied,
-                         size_t n,
+                         const Asked& asked,
                          const Cancel& cancel,
                          const ScoreOne& one) const;
   Result<std::vector<double>> score(const tn_channel_group& group) const;
   Result<std::vector<double>> score_group(const Group& group,
                                           uint64_t index,
-                                          const Batch& batch) const;
+                                          const Batch& batch,
+                                          const std::vector<float>& effects) const;
   Result<std::vector<double>> score_elements(const Weight& weight,
                                              uint64_t index,
                                              const Batch& batch) const;
@@ -69,6 +79,12 @@ class Scoring {
   R"( "description": "field of the data set that the first output should be"},)"                             \
   R"("loss": {"type": "string", "enum": ["cross_entropy", "mse"], "default": "cross_entropy",)"              \
   R"( "description": "of the first output, whose gradients are used"},)"                                     \
+  R"("axis": {"type": "integer", "default": 1,)"                                                             \
+  R"( "description": "of the classes in the first output, for cross_entropy; negative: from the end"},)"     \
+  R"("orders": {"type": "integer", "minimum": 1, "default": 1,)"                                             \
+  R"( "description": "for scores by effects: how often each batch takes the channels of a group out"},)"     \
+  R"("order_seed": {"type": "integer", "minimum": 0, "default": 0,)"                                         \
+  R"( "description": "of the orders in which channels are taken out"},)"                                     \
   R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                                          \
   R"( "description": "at most so many samples"},)"                                                           \
   R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                             \

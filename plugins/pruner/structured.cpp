@@ -7,10 +7,12 @@
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
+#include "kept.hpp"
 #include "removal.hpp"
 #include "report.hpp"
 #include "scoring.hpp"
 #include "selection.hpp"
+#include "target.hpp"
 
 namespace tenon::pruner {
 namespace {
@@ -39,6 +41,14 @@ Result<std::vector<Ask>> parse_layers(const std::string& text) {
   return out;
 }
 
+// What is declared of these values becomes what they are.
+Status declare_anew(tn_graph* graph, const std::vector<Value>& values) {
+  TN_TRY(edit, Edit::begin(graph));
+  for (Value value : values)
+    TN_CHECK(edit.set_type(edit.value(value.id), edit.value(value.id).type()));
+  return edit.commit();
+}
+
 class Structured {
  public:
   static Result<Structured> create(tn_ctx* ctx, const Options& options) {
@@ -48,8 +58,12 @@ class Structured {
     out.is_global_ = options.text("scope") == "global";
     out.masks_ = options.text("apply") == "mask";
     out.normalize_ = options.text("normalize") == "mean";
+    out.tells_scores_ = options.flag("scores");
     out.limits_ = {options.integer("round_to"), options.integer("min_channels")};
     out.ignore_ = options.texts("ignore");
+    out.is_dry_ = options.flag("dry_run");
+    TN_TRY(target, Target::parse(options.text("target")));
+    out.target_ = target;
     TN_TRY(layers, parse_layers(options.text("layers")));
     out.layers_ = layers;
     if (out.is_global_ && !out.layers_.empty())
@@ -64,28 +78,101 @@ class Structured {
     TN_CHECK(check_asked(groups));
     TN_TRY(chosen, choose(groups));
     TN_TRY(candidates, score(raw, groups, chosen, cancel));
-    std::vector<std::vector<bool>> gone;
-    if (is_global_) {
-      TN_TRY(selected, select_global(candidates, ratio_, limits_));
-      gone = std::move(selected);
-    } else {
-      gone = select_local(candidates, limits_);
-    }
-    Removal removal(groups);
-    for (size_t i = 0; i < chosen.size(); ++i)
-      removal.add(groups.all()[chosen[i]], gone[i]);
+    if (target_) TN_CHECK(find_ratio(raw, groups, chosen, &candidates, cancel));
+    TN_TRY(gone, select(candidates));
+    Removal removal = removal_of(groups, chosen, gone);
     Cost before = cost_of(raw);
     ordered_json report = describe(groups, chosen, gone);
     log_barriers(ctx_, groups);
+    if (is_dry_) {
+      TN_TRY(would, without(raw, removal));
+      report["dry_run"] = true;
+      report.update(report_costs(before, cost_of(would.get())));
+      return sink.write(report.dump());
+    }
+    std::vector<Value> shrunk = removal.shrunk();
     TN_TRY(edit, Edit::begin(raw));
     TN_CHECK(keep_original(edit, raw));
+    if (!masks_) {
+      std::string kept = kept_after(removal, edit.graph());
+      TN_CHECK(edit.set_note(0, kKeptNote, any_text(kept)));
+    }
     TN_CHECK(masks_ ? removal.mask(edit) : removal.remove(edit));
     TN_CHECK(edit.commit());
+    if (!masks_) TN_CHECK(declare_anew(raw, shrunk));
     report.update(report_costs(before, cost_of(raw)));
     return sink.write(report.dump());
   }
 
  private:
+  Result<std::vector<std::vector<bool>>> select(const std::vector<Candidate>& candidates) const {
+    if (is_global_) return select_global(candidates, ratio_, limits_);
+    return select_local(candidates, limits_);
+  }
+
+  static Removal removal_of(const Groups& groups,
+                            const std::vector<size_t>& chosen,
+                            const std::vector<std::vector<bool>>& gone) {
+    Removal out(groups);
+    for (size_t i = 0; i < chosen.size(); ++i)
+      out.add(groups.all()[chosen[i]], gone[i]);
+    return out;
+  }
+
+  // A copy of the model from which these channels are removed.
+  static Result<OwnedGraph> without(const tn_graph* raw, const Removal& removal) {
+    tn_graph* copy = nullptr;
+    TN_CHECK(services.graph->clone(raw, &copy));
+    OwnedGraph out = OwnedGraph::take(copy);
+    TN_TRY(edit, Edit::begin(copy));
+    TN_CHECK(removal.remove(edit));
+    TN_CHECK(edit.commit());
+    return out;
+  }
+
+  // The least ratio whose model is within the target, by bisection. Ratios of single layers stay.
+  Status find_ratio(const tn_graph* raw,
+                    const Groups& groups,
+                    const std::vector<size_t>& chosen,
+                    std::vector<Candidate>* candidates,
+                    const Cancel& cancel) {
+    constexpr double kMost = 0.98;
+    constexpr int kSteps = 10;
+    double low = 0, high = kMost, best = -1, nearest = 1;
+    for (int step = 0; step <= kSteps; ++step) {
+      TN_CHECK(cancel.check());
+      set_ratio(step == 0 ? kMost : (low + high) / 2, groups, chosen, candidates);
+      auto gone = select(*candidates);
+      double left = 0;
+      if (gone.ok()) {
+        TN_TRY(would, without(raw, removal_of(groups, chosen, *gone)));
+        TN_TRY(share, target_.left(ctx_, raw, would.get(), cancel));
+        left = share;
+        nearest = std::min(nearest, left);
+      }
+      bool is_within = left <= target_.share;  // as a ratio that empties layers is beyond it
+      if (gone.ok() && is_within) {
+        best = ratio_;
+        left_ = left;
+      }
+      if (step == 0 && gone.ok() && !is_within) break;
+      (is_within ? high : low) = ratio_;
+    }
+    if (best < 0)
+      return {TN_FAILED_PRECONDITION, cat("option target: expected a share that can be met, got ",
+                                          target_.text(), ", the nearest is ", nearest)};
+    set_ratio(best, groups, chosen, candidates);
+    return {};
+  }
+  void set_ratio(double ratio,
+                 const Groups& groups,
+                 const std::vector<size_t>& chosen,
+                 std::vector<Candidate>* candidates) {
+    ratio_ = ratio;
+    for (size_t i = 0; i < chosen.size(); ++i)
+      (*candidates)[i].ratio = ratio_of(groups.all()[chosen[i]]);
+  }
+
   std::string ignored_by(const Group& group) const {
     for (Node node : group.makers) {
       std::string pattern = matched_by(ignore_, node);
@@ -141,14 +228,16 @@ class Structured {
   Result<std::vector<Candidate>> score(const tn_graph* graph,
                                        const Groups& groups,
                                        const std::vector<size_t>& chosen,
-                                       const Cancel& cancel) const {
+                                       const Cancel& cancel) {
     TN_TRY(scores, scoring_.channels(graph, groups, chosen, cancel));
     std::vector<Candidate> out;
     for (size_t i = 0; i < chosen.size(); ++i) {
       const Group& group = groups.all()[chosen[i]];
-      if (normalize_) divide_by_mean(scores[i]);
-      out.push_back({group.layer, std::move(scores[i]), ratio_of(group), group.width});
+      std::vector<double> compared = scores.mean[i];
+      if (normalize_) divide_by_mean(compared);
+      out.push_back({group.layer, std::move(compared), ratio_of(group), group.width});
     }
+    scores_ = std::move(scores);
     return out;
   }
 
@@ -170,25 +259,34 @@ class Structured {
         if (gone[next][c]) removed.push_back(c);
       row["kept"] = group.n_channels() - removed.size();
       row["removed"] = removed;
+      if (tells_scores_) row["scores"] = scores_.mean[next];
+      if (tells_scores_ && !scores_.error.empty()) row["standard_errors"] = scores_.error[next];
       pruned.push_back(std::move(row));
       ++next;
     }
-    return {{"apply", masks_ ? "mask" : "remove"},
-            {"importance", scoring_.id()},
-            {"scope", is_global_ ? "global" : "local"},
-            {"ratio", ratio_},
-            {"groups", pruned},
-            {"ignored", ignored},
-            {"barriers", report_barriers(groups)}};
+    ordered_json out{{"apply", masks_ ? "mask" : "remove"},
+                     {"importance", scoring_.id()},
+                     {"scope", is_global_ ? "global" : "local"},
+                     {"ratio", ratio_}};
+    if (target_) out["target"] = {{"asked", ordered_json::parse(target_.text())}, {"left", left_}};
+    out["groups"] = pruned;
+    out["ignored"] = ignored;
+    out["barriers"] = report_barriers(groups);
+    return out;
   }
 
   tn_ctx* ctx_ = nullptr;
   double ratio_ = 0;
   bool is_global_ = false, masks_ = false, normalize_ = true;
+  bool is_dry_ = false;
+  Target target_;
+  double left_ = 1;  // of what the target counts
   Limits limits_;
   std::vector<std::string> ignore_;
   std::vector<Ask> layers_;
+  bool tells_scores_ = false;
   Scoring scoring_;
+  Scores scores_;  // of the groups chosen, as they were given
 };
 
 }  // namespace
@@ -202,12 +300,17 @@ TENON_PASS(structured,
   "properties": {
     "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
               "description": "share of the channels to remove: of each layer, or with scope global of all"},
-    "importance": {"type": "string", "default": "l2", "description": "l1, l2, taylor, wanda, random, or the id of another"},
+    "importance": {"type": "string", "default": "l2", "description": "l1, l2, lamp, batch_norm, taylor, hessian, wanda, shapley, random, given, or the id of another"},
     )" PRUNER_SCORING_OPTIONS R"(,
+    "target": {"type": "object",
+               "description": "instead of ratio, the share of macs, parameters or measured time that may be left, such as {\"macs\": 0.5}"},
+    "dry_run": {"type": "boolean", "default": false, "description": "only report what would go and what it would save"},
     "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
               "description": "rank channels within their layer, or over all layers"},
     "normalize": {"type": "string", "enum": ["mean", "none"], "default": "mean",
                   "description": "mean: scores are divided by their layer's mean, so that layers compare"},
+    "scores": {"type": "boolean", "default": false,
+               "description": "report the score of each channel, and its standard error where there are batches"},
     "round_to": {"type": "integer", "minimum": 1, "default": 1,
                  "description": "channels that stay: a multiple of this, rounded up"},
     "min_channels": {"type": "integer", "minimum": 1, "default": 1, "description": "channels that every layer keeps"},

@@ -61,6 +61,7 @@ class Unstructured {
     out.is_global_ = options.text("scope") == "global";
     out.is_relative_ = options.flag("relative");
     out.as_nodes_ = options.text("apply") == "nodes";
+    out.is_dry_ = options.flag("dry_run");
     out.ignore_ = options.texts("ignore");
     TN_TRY(pattern, parse_pattern(options.text("pattern")));
     out.pattern_ = pattern;
@@ -69,7 +70,13 @@ class Unstructured {
     return out;
   }
 
-  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+  Status run(tn_graph* model, const Cancel& cancel, Sink& sink) {
+    tn_graph* raw = model;
+    OwnedGraph copy;
+    if (is_dry_) {
+      TN_CHECK(services.graph->clone(model, &raw));
+      copy = OwnedGraph::take(raw);
+    }
     TN_TRY(folded, Edit::begin(raw));
     TN_CHECK(keep_original(folded, raw));
     TN_CHECK(fold_masks(folded));
@@ -95,6 +102,7 @@ class Unstructured {
     Cost after = cost_of(raw);
     if (as_nodes_) after.nonzero = before.nonzero - removed_;
     report.update(report_costs(before, after));
+    if (is_dry_) report["dry_run"] = true;
     return sink.write(report.dump());
   }
 
@@ -130,7 +138,7 @@ class Unstructured {
     std::vector<Target> out;
     for (size_t w = 0; w < weights.size(); ++w) {
       TN_TRY(stays, mask_of_zeros(weights[w].value.constant()));
-      Target target{weights[w], std::move(scores[w]), 0, {}};
+      Target target{weights[w], std::move(scores.mean[w]), 0, {}};
       for (size_t i = 0; i < stays.size(); ++i) {
         if (stays[i]) continue;
         ++target.zeros;
@@ -194,7 +202,7 @@ class Unstructured {
 
   tn_ctx* ctx_ = nullptr;
   double sparsity_ = 0;
-  bool is_global_ = false, is_relative_ = false, as_nodes_ = false;
+  bool is_global_ = false, is_relative_ = false, as_nodes_ = false, is_dry_ = false;
   NofM pattern_;
   std::vector<std::string> ignore_;
   ordered_json skipped_ = ordered_json::array();
@@ -216,6 +224,7 @@ TENON_PASS(unstructured,
     "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
               "description": "rank weights within their layer, or over all layers"},
     "pattern": {"type": "string", "description": "N:M keeps N of M neighbours along the input axis, such as 2:4; instead of sparsity"},
+    "dry_run": {"type": "boolean", "default": false, "description": "only report what would go and what it would save"},
     "relative": {"type": "boolean", "default": false,
                  "description": "sparsity is a share of the weights that are not zero yet"},
     "schedule": {"type": "string", "enum": ["constant", "cubic"], "default": "constant",
@@ -224,7 +233,7 @@ TENON_PASS(unstructured,
     "steps": {"type": "integer", "minimum": 1, "default": 1, "description": "of the cubic schedule"},
     "initial": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0,
                 "description": "sparsity at step 0 of the cubic schedule"},
-    "importance": {"type": "string", "default": "l1", "description": "l1, l2, taylor, wanda, random, or the id of another"},
+    "importance": {"type": "string", "default": "l1", "description": "l1, l2, lamp, taylor, hessian, wanda, random, given, or the id of another"},
     )" PRUNER_SCORING_OPTIONS R"(,
     "ignore": {"type": ["array", "string"], "items": {"type": "string"},
                "description": "layers to leave alone: patterns of names, operators or scopes, with * and ?"},

@@ -17,6 +17,8 @@ MEANING = {"QuantizeLinear", "DequantizeLinear"}
 EXCEPTIONS = {
     # Its own nodes: a mask that a pass of this plugin has written, and reads again.
     "plugins/pruner/masks.cpp": {"Mul", "Cast"},
+    # The score is that operator's factor, which no column of a row names.
+    "plugins/pruner/importance/batch_norm.cpp": {"BatchNormalization"},
     # Names handed to op(): the smallest and the largest of a tensor and of two.
     "plugins/quantizer/track.cpp": {"ReduceMin", "ReduceMax", "Min", "Max"},
     # Scale and shift of a normalization take factors of what reads it: no column says which inputs.

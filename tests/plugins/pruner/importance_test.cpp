@@ -39,6 +39,18 @@ TEST_F(Importance, L2IsTheRootOfSquares) {
   EXPECT_THAT(score("pruner.importance.l2"), ElementsAre(std::sqrt(9.0 + 169), 5));
 }
 
+TEST_F(Importance, LampIsTheShareInWhatOutlivesAWeight) {
+  // Squares 9 and 9 with one reader each: 9 + 169, 9 + 16.
+  EXPECT_THAT(score("pruner.importance.lamp"), ElementsAre(1, 25.0 / 203));
+  // Of equals the first goes last.
+  EXPECT_THAT(score("pruner.importance.lamp", {{"reads", false}}), ElementsAre(1, 0.5));
+}
+
+TEST_F(Importance, GivenScoresAreTakenByTheLayersName) {
+  EXPECT_THAT(score("pruner.importance.given", {{"scores", {{"layer", {3, -1}}}}}),
+              ElementsAre(3, -1));
+}
+
 TEST_F(Importance, RandomScoresComeFromSeedAndGroup) {
   auto first = score("pruner.importance.random", {{"seed", 1}});
 
@@ -67,6 +79,81 @@ TEST_F(Importance, TaylorSquaresTheGradientByAGate) {
 
   EXPECT_EQ(needs, TN_IMPORTANCE_GRADIENTS);
   EXPECT_THAT(out, ElementsAre(0, 1));  // (2 - 2)^2, (-4 + 3)^2
+}
+
+TEST_F(Importance, TheHessianIsHalfTheSquaredGradientTimesTheSquaredWeight) {
+  auto made = make("tenon.importance/1", "pruner.importance.hessian");
+  ASSERT_TRUE(made.ok());
+  const float data[] = {1, -2, 4, 3}, gradient[] = {2, 1, -1, 1};
+  tn_group_member reads{sizeof reads, TN_MEMBER_READS, {},     {}, {}, 1, 2, 2,
+                        data,         gradient,        nullptr};
+  const tn_group_member* members[] = {&reads};
+  tn_channel_group group{sizeof group, 0, str("layer"), 0, 2, 1, members};
+  std::vector<double> out(2);
+
+  ASSERT_EQ(text_of(Status(made->table<tn_importance>()->score(made->self(), &group, out.data()))),
+            "");
+
+  EXPECT_THAT(out, ElementsAre(0.5 * (4 + 4), 0.5 * (16 + 9)));
+}
+
+// conv (4 channels, of which BatchNormalization scales the third least) -> mean -> classifier
+class NormalizedImportance : public Importance {
+ protected:
+  void build_normalized(bool has_norm) {
+    build([&](EditView edit) {
+      Value x = conv(edit, input(edit, "x", {-1, 2, 4, 4}), "conv", {4, 2, 3, 3});
+      if (has_norm) {
+        auto vector = [&](std::string_view name, const Floats& numbers) {
+          auto made = edit.constant<float>(TN_F32, {4}, numbers, name);
+          EXPECT_TRUE(made.ok());
+          return *made;
+        };
+        x = node(edit, "BatchNormalization",
+                 {x, vector("scale", {-3, 2, 0.5, 1}), vector("shift", {0, 0, 100, 0}),
+                  vector("mean", {0, 9, 9, 0}), vector("variance", {1, 9, 9, 1})},
+                 "norm");
+      }
+      classify(edit, relu(edit, x, "relu"), 4);
+    });
+  }
+};
+
+TEST_F(NormalizedImportance, TheFactorsOfNormalizationRank) {
+  build_normalized(true);
+
+  ASSERT_EQ(
+      apply("pruner.structured", {{"ratio", 0.5}, {"importance", "batch_norm"}, {"scores", true}}),
+      "");
+
+  EXPECT_EQ(group("conv")["removed"], json({2, 3}));
+  EXPECT_EQ(group("conv")["scores"], json({3, 2, 0.5, 1}));
+}
+
+TEST_F(NormalizedImportance, WithoutNormalizationTheFixIsNamed) {
+  build_normalized(false);
+
+  EXPECT_THAT(apply("pruner.structured", {{"importance", "batch_norm"}}),
+              testing::HasSubstr("no BatchNormalization scales channel 0 of conv"));
+}
+
+TEST_F(NormalizedImportance, ScoresOfAReportCanBeGivenAgain) {
+  build_normalized(true);
+  ASSERT_EQ(apply("pruner.structured", {{"ratio", 0.25}, {"scores", true}}), "");
+  json scores{{"conv", group("conv")["scores"]}};
+  ASSERT_EQ(apply("pruner.structured", {{"ratio", 0.5}}), "");
+  json wanted = group("conv")["removed"];
+
+  ASSERT_EQ(apply("pruner.structured", {{"ratio", 0.5},
+                                        {"importance", "given"},
+                                        {"importance_options", {{"scores", scores}}}}),
+            "");
+
+  EXPECT_EQ(group("conv")["removed"], wanted);
+  scores["conv"].erase(0);
+  EXPECT_THAT(apply("pruner.structured",
+                    {{"importance", "given"}, {"importance_options", {{"scores", scores}}}}),
+              testing::HasSubstr("option scores: conv: expected a list of 4 numbers, got 3"));
 }
 
 TEST_F(Importance, WeightsThatAreNotFiniteAreRefused) {

@@ -368,7 +368,8 @@ TEST_F(Structured, BadOptionsSayWhatWasExpected) {
   EXPECT_THAT(apply("pruner.structured", {{"ratio", -0.1}}), HasSubstr("option ratio: expected"));
   EXPECT_THAT(
       apply("pruner.structured", {{"importance", "l3"}}),
-      HasSubstr("option importance: expected one of l1, l2, random, taylor, wanda, got 'l3'"));
+      HasSubstr("option importance: expected one of batch_norm, given, hessian, l1, l2, lamp, "
+                "random, shapley, taylor, wanda, got 'l3'"));
   EXPECT_THAT(apply("pruner.structured", {{"importance", "taylor"}}),
               HasSubstr("option data: expected a data set with labels"));
   EXPECT_THAT(apply("pruner.structured", {{"layers", {{"fc1", 1.0}}}}),

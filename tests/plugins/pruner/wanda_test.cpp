@@ -75,6 +75,27 @@ TEST_F(Wanda, AChannelIsWorthItsReadersTimesItsValues) {
   EXPECT_EQ(numbers(result_, "w2"), (Floats{1, 1}));
 }
 
+TEST_F(Wanda, TheSpreadOverBatchesGivesTheStandardError) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, 2});
+    auto w1 = edit.constant<float>(TN_F32, {2, 2}, {1, 0, 0, 1}, "w1");
+    auto w2 = edit.constant<float>(TN_F32, {2, 1}, {1, 2}, "w2");
+    Value h = node(edit, "MatMul", {x, *w1}, "fc1");
+    ASSERT_EQ(text_of(edit.output("y", node(edit, "MatMul", {h, *w2}, "fc2"))), "");
+  });
+  // Scores of the three batches: 1, 3, 5 and 8, 8, 2.
+  std::string data = data_set({3, 2}, {1, 4, -3, 4, 5, -1});
+
+  ASSERT_EQ(apply("pruner.structured",
+                  {{"importance", "wanda"}, {"data", data}, {"scores", true}, {"batch", 1}}),
+            "");
+
+  json found = group("fc1");
+  EXPECT_EQ(found["scores"], json({3, 6}));
+  EXPECT_NEAR(found["standard_errors"][0].get<double>(), 2 / std::sqrt(3.0), 1e-6);
+  EXPECT_NEAR(found["standard_errors"][1].get<double>(), 2, 1e-6);
+}
+
 TEST_F(Wanda, WantsADataSetAndNamesWhatItCannotSee) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 2});

@@ -10,6 +10,7 @@ namespace tenon::command::check {
 namespace {
 
 constexpr double kCanary = -12345.678;
+constexpr uint32_t kEffect = 4, kEffects = 4;  // tenon/sdk/role/importance.hpp
 
 // A group of six channels: a weight that makes them, one that reads them (in another order, with
 // entries that belong to none), a vector, and activations.
@@ -33,6 +34,7 @@ struct Group {
     add(TN_MEMBER_VECTOR, "Add", 1, 6, 1, vector, nullptr);
     if (needs & TN_IMPORTANCE_ACTIVATIONS)
       add(TN_MEMBER_ACTIVATION, "Relu", 2, 6, 5, active, nullptr);
+    if (needs & kEffects) add(kEffect, "", 3, 6, 1, active, nullptr);
     for (tn_group_member& member : members) {
       if (needs & TN_IMPORTANCE_GRADIENTS) member.gradient = gradient.data();
       pointers.push_back(&member);
@@ -76,7 +78,7 @@ struct Scoring : Made<tn_importance> {
 void check_importance(Subject& subject, Report& report) {
   report.check("needs", [&] {
     uint32_t needs = Scoring(subject).needs();
-    require(needs <= (TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS),
+    require(needs <= (TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS | kEffects),
             cat("expected a union of TN_IMPORTANCE_*, got ", needs));
   });
   report.check("scores", [&] {

@@ -17,6 +17,15 @@ inline Graph original_of(Graph graph) {
   return {note.tag == TN_ANY_GRAPH ? static_cast<const tn_graph*>(note.v.p) : nullptr};
 }
 
+// Which entries of the original's constants are left where some were taken out, as JSON:
+// {"name": {"axis": [entries]}}. Empty where none were.
+inline constexpr std::string_view kKeptNote = "kept";
+inline std::string kept_note(Graph graph) {
+  tn_any note{};
+  Status ignored(services.graph->note(graph.raw, 0, str(kKeptNote), &note));
+  return std::string(text_of(note));
+}
+
 // For a pass: `graph` as it was when the edit began. The original of an original stays.
 inline Status keep_original(EditView edit, const tn_graph* graph) {
   if (original_of({graph}).raw) return {};

@@ -3,7 +3,7 @@
 // An importance is a class with
 //   static Result<T> create(tn_ctx*, const Options&);
 //   Status score(const tn_channel_group&, std::span<double> scores);  // zeroed, one per channel
-//   static constexpr uint32_t kNeeds = 0;                             // TN_IMPORTANCE_*
+//   static constexpr uint32_t kNeeds = 0;      // TN_IMPORTANCE_* or kImportanceEffects
 
 #include <algorithm>
 #include <span>
@@ -14,6 +14,10 @@
 #include "tenon/sdk/sized.hpp"
 
 namespace tenon {
+
+// Of channels, not of single weights: `data` holds by how much the loss of one batch rises when a
+// channel goes after others, in random orders; outer holds the orders. Asked for by kNeeds.
+inline constexpr uint32_t kMemberEffect = 4, kImportanceEffects = 4;
 
 // The members of a group, whatever their number.
 inline std::span<const tn_group_member* const> members_of(const tn_channel_group& group) {

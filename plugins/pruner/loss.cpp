@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loss.hpp"
+
+#include "tenon/sdk/edit.hpp"
+
+namespace tenon::pruner {
+namespace {
+
+constexpr std::string_view kTarget = "pruner/target";
+
+// The output with its classes on axis 1, as the operator wants them.
+Result<Value> classes_first(EditView edit, Value out, const BatchPlan& plan) {
+  auto rank = static_cast<int64_t>(out.type().rank());
+  int64_t axis = plan.axis < 0 ? plan.axis + rank : plan.axis;
+  if (axis < 1 || axis >= rank)
+    return invalid(cat("option axis: cross_entropy wants classes on an axis from 1 of the first ",
+                       "output, got axis ", plan.axis, " of rank ", rank));
+  if (axis == 1) return out;
+  std::vector<int64_t> perm{0, axis};
+  for (int64_t i = 1; i < rank; ++i)
+    if (i != axis) perm.push_back(i);
+  return edit.op("Transpose", {out}, {{"perm", perm}});
+}
+
+// Appends the loss of output 0 against a new last input.
+Status add_loss(tn_graph* graph, const BatchPlan& plan) {
+  TN_TRY(edit, Edit::begin(graph));
+  Value out = edit.graph().outputs().at(0);
+  Type type = out.type();
+  if (!type.ranked || !is_float(type.dtype))
+    return invalid("expected a model whose first output is a float tensor of known rank");
+  Value value;
+  if (plan.loss == "cross_entropy") {
+    TN_TRY(scores, classes_first(edit, out, plan));
+    Type labels = scores.type();
+    labels.dtype = TN_I64;
+    labels.dims.erase(labels.dims.begin() + 1);
+    if (!labels.symbols.empty()) labels.symbols.erase(labels.symbols.begin() + 1);
+    TN_TRY(target, edit.input(kTarget, labels));
+    TN_TRY(made, edit.op("SoftmaxCrossEntropyLoss", {scores, target}));
+    value = made;
+  } else {
+    TN_TRY(target, edit.input(kTarget, type));
+    TN_TRY(difference, edit.op("Sub", {out, target}));
+    TN_TRY(square, edit.op("Mul", {difference, difference}));
+    TN_TRY(mean, edit.op("ReduceMean", {square}, {{"keepdims", 0}}));
+    value = mean;
+  }
+  TN_CHECK(edit.output(kLoss, value));
+  return edit.commit();
+}
+
+}  // namespace
+
+Result<Feed> feed_of(tn_ctx* ctx,
+                     const BatchPlan& plan,
+                     Graph model,
+                     std::map<std::string, std::string> fields,
+                     std::string_view what) {
+  if (!plan.data) return invalid(cat("option data: expected a data set", what));
+  FeedPlan how{.user = "importance",
+               .usual = plan.batch,
+               .samples = plan.samples,
+               .rest = Rest::kLeftOut,
+               .fields = std::move(fields)};
+  if (!plan.label.empty()) how.labels = {plan.label};
+  return Feed::make(ctx, plan.data, model, how);
+}
+
+Result<OwnedGraph> with_loss(tn_ctx* ctx,
+                             const tn_graph* graph,
+                             const BatchPlan& plan,
+                             Feed* feed) {
+  constexpr std::string_view kWhat = " with labels, for an importance that uses the loss";
+  if (!plan.data) return invalid(cat("option data: expected a data set", kWhat));
+  TN_TRY(fields, Fields::of(ctx, plan.data));
+  if (!fields.find(plan.label))
+    return invalid(
+        cat("option label: expected a field ", plan.label, ", the data set has ", fields.names()));
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->clone(graph, &raw));
+  OwnedGraph clone = OwnedGraph::take(raw);
+  TN_CHECK(add_loss(raw, plan));
+  TN_TRY(made, feed_of(ctx, plan, clone.view(), {{std::string(kTarget), plan.label}}, kWhat));
+  *feed = std::move(made);
+  return clone;
+}
+
+}  // namespace tenon::pruner

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The loss of a model on batches of a data set, for scores that need to know it.
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "tenon/sdk/feed.hpp"
+
+namespace tenon::pruner {
+
+inline constexpr std::string_view kLoss = "pruner/loss";  // the output of with_loss
+
+struct BatchPlan {
+  Component data;
+  uint64_t samples = 0, batch = 1;
+  std::string label;              // field of the data set
+  std::string loss;               // "cross_entropy" or "mse"
+  int64_t axis = 1;               // of the classes, from the end where negative
+  uint64_t orders = 1, seed = 0;  // how often a batch takes the channels of a group out
+};
+
+// A feed of the plan's data set for the model. fields: of inputs whose field has another name.
+// what: why there must be one, for messages.
+Result<Feed> feed_of(tn_ctx* ctx,
+                     const BatchPlan& plan,
+                     Graph model,
+                     std::map<std::string, std::string> fields,
+                     std::string_view what);
+
+// A copy of the model whose last output is the loss of its first one against a further last input,
+// and the feed that gives it labels.
+Result<OwnedGraph> with_loss(tn_ctx* ctx, const tn_graph* graph, const BatchPlan& plan, Feed* feed);
+
+}  // namespace tenon::pruner

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// "recovery.refit": the weights behind a pruned layer anew, without training and without labels.
+// Layer by layer in the order of data, each is fitted by ridge regression so that from what the
+// smaller model gives it, it makes what the original made there (He, Zhang and Sun, "Channel
+// pruning for accelerating very deep neural networks", ICCV 2017, section 3.1). Inputs come from
+// the smaller model as it is by then, so that a layer makes up for those before it; at the end of a
+// residual block the target is the original's sum less what comes around the block here.
+#include <algorithm>
+#include <cmath>
+
+#include "tenon/sdk/evaluation.hpp"
+#include "tenon/sdk/pattern.hpp"
+#include "tenon/sdk/role/pass.hpp"
+
+#include "rows.hpp"
+#include "twin.hpp"
+
+namespace tenon::recovery {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr uint64_t kCheckEvery = 4;    // of so many batches one judges the fit
+constexpr double kSameResults = 1e-3;  // of the spread of a layer's outputs
+
+struct Settings {
+  Component data;
+  uint64_t samples = 256, batch = 16;
+  double damping = 1e-3;
+  int64_t rows = 0;  // of each layer; 0: sixteen for each column, at least 4,096
+  std::vector<std::string> only, skip, backends;
+};
+
+// What one layer needs to be fitted: both models with a look inside.
+struct Looks {
+  Plan model, original;
+  size_t read = 0, made = 1, around = 2;  // taps of the model
+};
+
+Result<Looks> look(tn_ctx* ctx,
+                   Graph model,
+                   Graph original,
+                   const Layer& layer,
+                   Node twin,
+                   const std::vector<std::string>& backends) {
+  std::vector<Value> taps{layer.read(), layer.made()};
+  if (layer.around) taps.push_back(layer.around);
+  std::vector<Value> wanted{twin.output()};
+  for (Value tap : taps)
+    if (tap.dtype() != TN_F32)
+      return unsupported(cat(tap.name(), " is ", dtype_name(tap.dtype()), ": expected float32"));
+  Looks out;
+  TN_TRY(ours, Plan::on_first(ctx, model, taps, backends));
+  TN_TRY(theirs, Plan::on_first(ctx, original, wanted, {ours.backend()}));
+  out.model = std::move(ours);
+  out.original = std::move(theirs);
+  for (size_t* tap : {&out.read, &out.made, &out.around})
+    *tap += out.model.n_outputs();
+  return Result<Looks>(std::move(out));
+}
+
+struct Fitted {
+  std::vector<Fit> fits;
+  int64_t rows = 0;
+  double before = 0, after = 0;  // of the spread, on batches that the fit has not seen
+  bool is_better = false;
+};
+
+// Sums of one layer, of its groups one after the other.
+struct Sums {
+  std::vector<Moments> fit, check;
+};
+
+class Refit {
+ public:
+  static Result<Refit> create(tn_ctx* ctx, const Options& options) {
+    Refit out;
+    out.ctx_ = ctx;
+    Settings& s = out.settings_;
+    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    if (!data) return invalid("option data: expected a data set; labels are not needed");
+    s.data = std::move(data);
+    s.samples = static_cast<uint64_t>(options.integer("samples"));
+    s.batch = static_cast<uint64_t>(options.integer("batch"));
+    s.damping = options.number("damping");
+    s.rows = options.integer("rows");
+    s.only = options.texts("only");
+    s.skip = options.texts("skip");
+    s.backends = options.texts("backend");
+    return Result<Refit>(std::move(out));
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    Graph model{raw};
+    TN_TRY(twins, Twins::of(model));
+    FeedPlan how{.user = "refitting", .usual = settings_.batch, .samples = settings_.samples};
+    how.rest = Rest::kLeftOut;
+    TN_TRY(feed, Feed::make(ctx_, settings_.data, model, how));
+    feed_ = std::move(feed);
+    std::vector<tn_node_id> order;
+    for (Node node : model.nodes())
+      if (has_weight(node)) order.push_back(node.id);
+    Progress progress(ctx_, "refitting", order.size());
+    ordered_json refitted = ordered_json::array(), left = ordered_json::array();
+    for (size_t i = 0; i < order.size(); ++i) {
+      TN_CHECK(cancel.check());
+      Node node{raw, order[i]};
+      ordered_json row{{"node", node.name()}, {"op", node.type()}};
+      Result<Fitted> fitted = refit(raw, node, twins, i, cancel);
+      TN_CHECK(cancel.check());
+      std::string why = fitted.ok() ? "" : std::string(fitted.status().message());
+      if (fitted.ok()) {
+        row["rows"] = fitted->rows;
+        row["error"] = {{"before", fitted->before}, {"after", fitted->after}};
+        if (!fitted->is_better) why = "no better on batches that the fit has not seen";
+      }
+      if (!why.empty()) row["why"] = why;
+      (why.empty() ? refitted : left).push_back(std::move(row));
+      progress.update(i + 1);
+    }
+    log_line(ctx_, TN_LOG_INFO, cat("refitted: ", refitted.size(), " layers; left: ", left.size()));
+    return sink.write(
+        ordered_json{{"samples", feed_.samples()}, {"refitted", refitted}, {"left", left}}.dump());
+  }
+
+ private:
+  static bool has_weight(Node node) {
+    const tn_op_columns* columns = node.columns();
+    if (!columns || columns->n_products == 0) return false;
+    Value weight = node.input(static_cast<uint64_t>(columns->products[0].weight));
+    return weight && weight.is_constant();
+  }
+
+  Result<Fitted> refit(
+      tn_graph* raw, Node node, const Twins& twins, uint64_t number, const Cancel& cancel) {
+    std::string skipped = matched_by(settings_.skip, node);
+    if (!skipped.empty()) return unsupported(cat("in the skip list (", skipped, ")"));
+    if (!settings_.only.empty() && matched_by(settings_.only, node).empty())
+      return unsupported("not in the list of option only");
+    TN_TRY(layer, read_layer(node));
+    TN_TRY(twin, twins.of(layer));
+    TN_TRY(looks, look(ctx_, {raw}, twins.original(), layer, twin.last, settings_.backends));
+    TN_TRY(present, present_fits(layer));
+    Sums sums;
+    for (int64_t g = 0; g < layer.groups; ++g) {
+      sums.fit.emplace_back(layer.n_in, layer.n_out / layer.groups);
+      sums.check.emplace_back(layer.n_in, layer.n_out / layer.groups);
+    }
+    for (uint64_t b = 0; b < feed_.batches(); ++b) {
+      TN_TRY(batch, feed_.load(b));
+      TN_CHECK(looks.model.run(batch.inputs, cancel.raw()));
+      TN_CHECK(looks.original.run(batch.inputs, cancel.raw()));
+      TN_CHECK(add_rows(layer, twin, looks, present, number * feed_.batches() + b, b, &sums));
+    }
+    TN_TRY(fitted, solve(layer, sums, std::move(present)));
+    if (!fitted.is_better) return fitted;
+    TN_TRY(edit, Edit::begin(raw));
+    layer.node = edit.node(node.id);
+    TN_CHECK(write_fits(edit, layer, fitted.fits));
+    TN_CHECK(edit.commit());
+    return fitted;
+  }
+
+  Status add_rows(const Layer& layer,
+                  const Twins::Twin& twin,
+                  const Looks& looks,
+                  const std::vector<Fit>& present,
+                  uint64_t stream,
+                  uint64_t batch,
+                  Sums* sums) {
+    DLTensor read = looks.model[looks.read].dl(), made = looks.model[looks.made].dl();
+    DLTensor wanted = looks.original[looks.original.n_outputs()].dl();
+    int64_t rows = settings_.rows ? settings_.rows : std::max<int64_t>(16 * layer.n_in, 4096);
+    auto batches = static_cast<int64_t>(feed_.batches());
+    Places places = Places::draw(layer, made, (rows + batches - 1) / batches, stream);
+    int64_t of_group = layer.n_out / layer.groups;
+    for (int64_t g = 0; g < layer.groups; ++g) {
+      std::vector<int64_t> ours, theirs;
+      for (int64_t o = g * of_group; o < (g + 1) * of_group; ++o) {
+        ours.push_back(o);
+        theirs.push_back(twin.channels[static_cast<size_t>(o)]);
+      }
+      Matrix x = inputs_at(layer, read, places, g, made), y = outputs_at(wanted, places, theirs);
+      Matrix now = outputs_at(made, places, ours);
+      if (layer.around) {
+        Matrix around = outputs_at(looks.model[looks.around].dl(), places, ours);
+        y -= around;
+        now -= around;
+      }
+      const Fit& fit = present[static_cast<size_t>(g)];
+      Matrix told = x * fit.weight.transpose();
+      told.rowwise() += fit.bias.transpose();
+      if (!((told - now).norm() <= kSameResults * std::max(now.norm(), 1e-6)))
+        return unsupported("it makes something else than its row says");
+      bool checks = feed_.batches() > 1 && batch % kCheckEvery == kCheckEvery - 1;
+      (checks ? sums->check : sums->fit)[static_cast<size_t>(g)].add(x, y);
+    }
+    return {};
+  }
+
+  Result<Fitted> solve(const Layer& layer, const Sums& sums, std::vector<Fit> present) const {
+    Fitted out;
+    double before = 0, after = 0, spread = 0;
+    for (size_t g = 0; g < present.size(); ++g) {
+      Fit fit = sums.fit[g].ridge(present[g], settings_.damping, bool(layer.bias));
+      const Moments& judge = sums.check[g].rows() ? sums.check[g] : sums.fit[g];
+      before += judge.error(present[g]);
+      after += judge.error(fit);
+      spread += judge.spread();
+      out.rows += sums.fit[g].rows();
+      out.fits.push_back(std::move(fit));
+    }
+    out.before = before / std::max(spread, 1e-30);
+    out.after = after / std::max(spread, 1e-30);
+    out.is_better = out.after < out.before && std::isfinite(out.after);
+    return out;
+  }
+
+  tn_ctx* ctx_ = nullptr;
+  Settings settings_;
+  Feed feed_;
+};
+
+}  // namespace
+}  // namespace tenon::recovery
+
+TENON_PASS(refit,
+           tenon::recovery::Refit,
+           "recovery.refit",
+           "fits the weights of a smaller model to what its original made, without labels",
+           R"({"required": ["data"], "properties": {
+    "data": {"type": "component", "role": "tenon.dataset/1",
+             "description": "inputs of the model: a data set, an id or a file; labels are not read"},
+    "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "at most so many"},
+    "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "samples at once; of four batches one judges"},
+    "damping": {"type": "number", "minimum": 0, "default": 0.001,
+                "description": "how much a change of weights costs, in mean squares of an input"},
+    "rows": {"type": "integer", "minimum": 0, "default": 0,
+             "description": "places that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
+    "only": {"type": ["array", "string"], "items": {"type": "string"},
+             "description": "layers to refit: patterns of names, operators or scopes, with * and ?"},
+    "skip": {"type": ["array", "string"], "items": {"type": "string"},
+             "description": "layers to leave alone: patterns likewise"},
+    "backend": {"type": ["array", "string"], "items": {"type": "string"},
+                "description": "runs both models: the first that is there; default: what this machine is best with"}}})")

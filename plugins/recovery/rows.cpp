@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows.hpp"
+
+#include <numeric>
+
+namespace tenon::recovery {
+
+Places Places::draw(const Layer& layer, const DLTensor& made, int64_t wanted, uint64_t stream) {
+  Places out;
+  std::vector<int64_t> dims(shape_of(made).begin(), shape_of(made).end());
+  if (layer.is_conv) {
+    out.outer = dims[0];
+    for (size_t i = 2; i < dims.size(); ++i)
+      out.inner *= dims[i];
+  } else {
+    out.outer = element_count(made) / layer.n_out;
+  }
+  int64_t all = out.outer * out.inner;
+  if (wanted >= all) {
+    out.chosen.resize(static_cast<size_t>(all));
+    std::iota(out.chosen.begin(), out.chosen.end(), int64_t{0});
+    return out;
+  }
+  std::vector<double> draws(static_cast<size_t>(wanted));
+  services.random->uniform(0, stream, 0, draws.data(), draws.size());
+  for (double draw : draws)
+    out.chosen.push_back(static_cast<int64_t>(draw * static_cast<double>(all)));
+  return out;
+}
+
+namespace {
+
+// The window of a convolution over one sample, at one place of the output.
+class Window {
+ public:
+  Window(const Layer& layer, const DLTensor& read, const DLTensor& made) : layer_(layer) {
+    for (size_t i = 0; i < layer.window.size(); ++i) {
+      in_.push_back(read.shape[i + 2]);
+      out_.push_back(made.shape[i + 2]);
+    }
+  }
+  // For each position of the window the entry of a channel's memory, or -1 in the padding.
+  void at(int64_t place, std::vector<int64_t>* entries) const {
+    size_t n = layer_.window.size();
+    std::vector<int64_t> corner(n);
+    for (size_t i = n; i-- > 0; place /= out_[i])
+      corner[i] = place % out_[i] * layer_.strides[i] - layer_.pads[i];
+    entries->clear();
+    int64_t positions = 1;
+    for (int64_t extent : layer_.window)
+      positions *= extent;
+    for (int64_t p = 0; p < positions; ++p) {
+      int64_t left = p, entry = 0, stride = 1;
+      bool inside = true;
+      for (size_t i = n; i-- > 0; left /= layer_.window[i]) {
+        int64_t x = corner[i] + left % layer_.window[i] * layer_.dilations[i];
+        inside = inside && x >= 0 && x < in_[i];
+        entry += x * stride;
+        stride *= in_[i];
+      }
+      entries->push_back(inside ? entry : -1);
+    }
+  }
+
+ private:
+  const Layer& layer_;
+  std::vector<int64_t> in_, out_;
+};
+
+}  // namespace
+
+Matrix inputs_at(const Layer& layer,
+                 const DLTensor& read,
+                 const Places& places,
+                 int64_t group,
+                 const DLTensor& made) {
+  Matrix out(static_cast<int64_t>(places.chosen.size()), layer.n_in);
+  const float* data = data_of<const float>(read);
+  if (!layer.is_conv) {
+    for (int64_t r = 0; r < out.rows(); ++r)
+      for (int64_t c = 0; c < layer.n_in; ++c)
+        out(r, c) = double{data[places.chosen[static_cast<size_t>(r)] * layer.n_in + c]};
+    return out;
+  }
+  Window window(layer, read, made);
+  int64_t inner = 1;
+  for (int i = 2; i < read.ndim; ++i)
+    inner *= read.shape[i];
+  std::vector<int64_t> entries;
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    int64_t place = places.chosen[static_cast<size_t>(r)];
+    window.at(place % places.inner, &entries);
+    auto positions = static_cast<int64_t>(entries.size());
+    int64_t channels = layer.n_in / positions;
+    const float* sample = data + (place / places.inner * read.shape[1] + group * channels) * inner;
+    for (int64_t c = 0; c < layer.n_in; ++c) {
+      int64_t entry = entries[static_cast<size_t>(c % positions)];
+      out(r, c) = entry < 0 ? 0 : double{sample[c / positions * inner + entry]};
+    }
+  }
+  return out;
+}
+
+Matrix outputs_at(const DLTensor& made,
+                  const Places& places,
+                  const std::vector<int64_t>& channels) {
+  Matrix out(static_cast<int64_t>(places.chosen.size()), static_cast<int64_t>(channels.size()));
+  int64_t all = element_count(made) / (places.outer * places.inner);
+  const float* data = data_of<const float>(made);
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    int64_t place = places.chosen[static_cast<size_t>(r)];
+    const float* first = data + place / places.inner * all * places.inner + place % places.inner;
+    for (int64_t c = 0; c < out.cols(); ++c)
+      out(r, c) = double{first[channels[static_cast<size_t>(c)] * places.inner]};
+  }
+  return out;
+}
+
+}  // namespace tenon::recovery
