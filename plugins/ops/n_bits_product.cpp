@@ -3,6 +3,7 @@
 // [N, blocks, bytes], the first code of a byte in its low bits, with a scale and a zero point for
 // each block of a row (onnxruntime, docs/ContribOperators.md).
 #include "cost.hpp"
+#include "dims.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {

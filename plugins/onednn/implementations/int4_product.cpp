@@ -129,7 +129,7 @@ class StepBuilder {
             const std::function<void(void*)>& fill) const {
     for (int64_t number : {matrix_.k, matrix_.n, group_, matrix_.block, matrix_.codes.k_stride,
                            int64_t{matrix_.codes.flip}})
-      what += " " + std::to_string(number);
+      what.append(" ").append(std::to_string(number));
     return lowering_.make_constant(
         type, {count},
         lowering_.weights().made(data, bytes, what, count * kernels::element_bytes(type), fill));

@@ -120,10 +120,10 @@ def rows_of(shape, seed=2):
 
 def expect(path, x, want, bound, backend="onednn", told=None, **options):
     plan = tenon.load(path).compile(backend=backend, **options)
+    y = np.asarray(plan.run({"x": x})[0]).astype(np.float64)
     if told:
         described = plan.describe()
         assert told in json.dumps(described) and described["fallback_nodes"] == []
-    y = np.asarray(plan.run({"x": x})[0]).astype(np.float64)
     assert y.shape == want.shape
     off = np.abs(y - want) - bound.reshape(want.shape)
     assert (off <= 0).all(), f"off by {off.max()} more than the bound, at {off.argmax()}"
@@ -172,8 +172,9 @@ def test_a_gemm_takes_its_bias_and_what_follows_along(tmp_path, form, turned):
     want = np.maximum(x.astype(np.float64) @ w.real + bias, 0) + residual
     for precision, as_codes in (("fp32", False), ("int8", True)):
         plan = tenon.load(path).compile(backend="onednn", precision=precision)
-        steps = [s for part in plan.describe()["partitions"] for s in part.get("layers", [])]
-        assert len(steps) <= 1
+        plan.run({"x": x})
+        (part,) = plan.describe()["partitions"]
+        assert len(part["layers"]) == 1  # all is one step
         expect(path, x, want, w.bound(x, as_codes) + 1e-5, precision=precision)
 
 
@@ -278,5 +279,6 @@ def test_packed_weights_take_an_eighth_of_their_floats(tmp_path):
     node, constants = dequantized(w)
     path = saved(tmp_path, [node, helper.make_node("MatMul", ["x", "w"], ["y"])], x, constants)
     plan = tenon.load(path).compile(backend="onednn")
+    plan.run({"x": x})
     packed = sum(part.get("packed_bytes", 0) for part in plan.describe()["partitions"])
-    assert 512 * 512 // 2 <= packed < 512 * 512 * 0.16 * 4
+    assert 512 * 512 // 2 <= packed < 512 * 512 * 4 * 0.165
