@@ -44,8 +44,8 @@ std::optional<Packed> packed_weights(Node node) {
   Node from = node.input(1).producer();
   if (!from || !from.is("DequantizeLinear")) return std::nullopt;
   Value codes = from.input(0), scales = from.input(1), zeros = from.input(2);
-  const bool is_known = codes.is_constant() && scales.is_constant() &&
-                        (!zeros || zeros.is_constant());
+  const bool is_known =
+      codes.is_constant() && scales.is_constant() && (!zeros || zeros.is_constant());
   const uint32_t dtype = codes.dtype();
   if (!is_known || (dtype != TN_I4 && dtype != TN_U4)) return std::nullopt;
   Packed made{.codes = codes.constant().dl(),
@@ -117,8 +117,8 @@ Status replace_product(EditView edit, Node node, const Packed& w) {
   std::vector<Value> inputs{node.input(0), codes, rows};
   const std::vector<uint8_t> zeros = rows_of_zeros(w);
   if (!zeros.empty()) {
-    TN_TRY(packed, edit.constant<uint8_t>(TN_U8, {w.n, (w.blocks + 1) / 2}, zeros,
-                                          name + "_n_bits_zeros"));
+    TN_TRY(packed,
+           edit.constant<uint8_t>(TN_U8, {w.n, (w.blocks + 1) / 2}, zeros, name + "_n_bits_zeros"));
     inputs.push_back(packed);
   }
   TN_TRY(product, edit.add({.type = "MatMulNBits",

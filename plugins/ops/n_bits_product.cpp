@@ -25,8 +25,7 @@ Result<Sizes> sizes_of(Node node) {
   if (s.bits != 2 && s.bits != 4 && s.bits != 8)
     return invalid(cat("attribute bits: expected 2, 4 or 8, got ", s.bits));
   if (s.block < 16 || (s.block & (s.block - 1)) != 0)
-    return invalid(
-        cat("attribute block_size: expected a power of two from 16, got ", s.block));
+    return invalid(cat("attribute block_size: expected a power of two from 16, got ", s.block));
   s.blocks = s.k / s.block + (s.k % s.block != 0);
   return s;
 }
@@ -59,12 +58,11 @@ Status product_shape(EditView edit, Node node) {
 // Bytes [rows, n] as their codes, [rows, n * codes of a byte].
 Value unpacked(Builder& b, Value bytes, int64_t rows, const Sizes& s) {
   std::vector<Value> parts;
-  Value mask = b.take(b.edit().constant<uint8_t>(
-      TN_U8, {}, {static_cast<uint8_t>((1 << s.bits) - 1)}));
+  Value mask =
+      b.take(b.edit().constant<uint8_t>(TN_U8, {}, {static_cast<uint8_t>((1 << s.bits) - 1)}));
   Value column = b.reshape(bytes, {rows, -1, 1});
   for (int64_t i = 0; i < s.codes_of_byte(); ++i) {
-    Value shift = b.take(
-        b.edit().constant<uint8_t>(TN_U8, {}, {static_cast<uint8_t>(i * s.bits)}));
+    Value shift = b.take(b.edit().constant<uint8_t>(TN_U8, {}, {static_cast<uint8_t>(i * s.bits)}));
     Value moved = b.op("BitShift", {column, shift}, {{"direction", "RIGHT"}});
     parts.push_back(b.op("BitwiseAnd", {moved, mask}));
   }
@@ -88,7 +86,8 @@ Result<std::vector<Value>> product_decompose(EditView edit, Node node) {
   Value off = b.sub(b.reshape(codes, {s.n, s.blocks, s.block}), zeros);
   Value scaled = b.mul(off, b.reshape(node.input(2), {s.n, s.blocks, 1}));
   Value rows = first_columns(b, b.reshape(scaled, {s.n, s.blocks * s.block}), s.k);
-  Value y = b.op("MatMul", {node.input(0), b.transpose(b.cast(rows, node.input(0).dtype()), {1, 0})});
+  Value y =
+      b.op("MatMul", {node.input(0), b.transpose(b.cast(rows, node.input(0).dtype()), {1, 0})});
   if (node.input(5)) y = b.add(y, node.input(5));
   TN_CHECK(b.status());
   return std::vector<Value>{y};

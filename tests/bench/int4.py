@@ -116,7 +116,9 @@ def main() -> None:
         for name, seconds in times.items():
             median = statistics.median(seconds)
             off = np.abs(results[name] - exact).max() / np.abs(exact).max()
-            print(f"{rows:5} {name:12} {median * 1e3:9.3f} {n_bytes / median * 1e-9:7.2f} {off:8.1e}")
+            print(
+                f"{rows:5} {name:12} {median * 1e3:9.3f} {n_bytes / median * 1e-9:7.2f} {off:8.1e}"
+            )
 
 
 if __name__ == "__main__":

@@ -147,9 +147,8 @@ std::optional<Int4Matrix> int4_matrix_of_n_bits(const Graph& graph,
   if (!why_not->empty()) return std::nullopt;
   const Value& codes = graph.values[node.inputs[1]];
   const Value& scales = graph.values[node.inputs[2]];
-  Int4Matrix made{.k = node.integer("K", 0),
-                  .n = node.integer("N", 0),
-                  .block = node.integer("block_size", 0)};
+  Int4Matrix made{
+      .k = node.integer("K", 0), .n = node.integer("N", 0), .block = node.integer("block_size", 0)};
   if (made.k <= 0 || made.n <= 0 || made.block <= 0) {
     *why_not = "MatMulNBits: K, N and block_size that are no sizes";
     return std::nullopt;
@@ -184,9 +183,8 @@ std::string why_not_packed(const Graph& graph, int user, int value) {
     return "4-bit weights that are no right operand";
   if (is_gemm && node.integer("transA", 0) != 0) return "the first operand is transposed";
   std::string why;
-  const std::optional<Int4Matrix> matrix =
-      int4_matrix(graph, *packed_weights_of(graph, value),
-                  is_gemm && node.integer("transB", 0) != 0, &why);
+  const std::optional<Int4Matrix> matrix = int4_matrix(
+      graph, *packed_weights_of(graph, value), is_gemm && node.integer("transB", 0) != 0, &why);
   if (!matrix || is_known_row(graph, node.input(2), matrix->n)) return why;
   return "the bias is no known row";
 }
@@ -195,8 +193,8 @@ void expand_packed(const Graph& graph, const Node& node, float* to) {
   const Value& codes = graph.values[node.inputs[0]];
   const Value& scales = graph.values[node.inputs[1]];
   const Stated stated = stated_scales(graph, node);
-  const AxisSplit split = stated.is_one ? AxisSplit{1, 1, codes.count()}
-                                        : split_at(codes.dims, stated.axis);
+  const AxisSplit split =
+      stated.is_one ? AxisSplit{1, 1, codes.count()} : split_at(codes.dims, stated.axis);
   const int64_t block = stated.is_one ? 1 : std::max<int64_t>(stated.block, 1);
   const int64_t blocks = (split.k + block - 1) / block;
   const uint8_t flip = flip_of(codes.type);
@@ -212,8 +210,7 @@ void expand_packed(const Graph& graph, const Node& node, float* to) {
     int64_t at = repeats ? along : (outer * blocks + along / block) * split.inner + inner;
     if (stated.is_one) at = 0;
     const int32_t less = zero.data == nullptr ? flip : zero.at(at, 0);
-    to[i] = static_cast<float>(code.at(i, 0) - less) *
-            scale_number(scales.data, scales.type, at);
+    to[i] = static_cast<float>(code.at(i, 0) - less) * scale_number(scales.data, scales.type, at);
   }
 }
 

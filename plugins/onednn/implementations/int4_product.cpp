@@ -87,12 +87,15 @@ class StepBuilder {
     Step made{.name = graph.nodes[product_.node].name,
               .kernel = as_codes ? "tenon:int4 (8-bit rows)" : "tenon:int4 (real rows)"};
     made.flops = 2.0 * static_cast<double>(args.m * args.n * args.k);
-    made.bytes =
-        static_cast<double>(step.src.bytes() + dst.bytes() + b.bytes() + b_scales.bytes());
-    made.places = {place_of(step.src),    place_of(dst),
-                   place_of(b),           place_of(b_scales),
-                   zeros(),               {lowering_.scratch(scratch), 0},
-                   place_of(rows.scales), place_of(rows.bias)};
+    made.bytes = static_cast<double>(step.src.bytes() + dst.bytes() + b.bytes() + b_scales.bytes());
+    made.places = {place_of(step.src),
+                   place_of(dst),
+                   place_of(b),
+                   place_of(b_scales),
+                   zeros(),
+                   {lowering_.scratch(scratch), 0},
+                   place_of(rows.scales),
+                   place_of(rows.bias)};
     made.places.insert(made.places.end(), others.begin(), others.end());
     made.always_succeeds = true;
     made.kernel_function = [args, ops = finish.ops](const kernels::Context& context,
@@ -170,14 +173,13 @@ class StepBuilder {
   Place zeros() const {
     if (matrix_.zeros.data == nullptr && matrix_.zero_point == kernels::kInt4Zero) return {};
     const bool has_data = matrix_.zeros.data != nullptr;
-    const View made =
-        kept(ElementType::kU8, n_numbers(), has_data ? matrix_.zeros.data : matrix_.codes.data,
-             has_data ? matrix_.zero_bytes : matrix_.code_bytes, "zeros of 4-bit panels",
-             [&](void* to) {
-               each_group([&](int64_t place, int64_t row, int64_t column) {
-                 static_cast<uint8_t*>(to)[place] = matrix_.zero_at(row, column);
-               });
-             });
+    const View made = kept(
+        ElementType::kU8, n_numbers(), has_data ? matrix_.zeros.data : matrix_.codes.data,
+        has_data ? matrix_.zero_bytes : matrix_.code_bytes, "zeros of 4-bit panels", [&](void* to) {
+          each_group([&](int64_t place, int64_t row, int64_t column) {
+            static_cast<uint8_t*>(to)[place] = matrix_.zero_at(row, column);
+          });
+        });
     return place_of(made);
   }
 
@@ -222,8 +224,7 @@ bool lower_packed_product(Lowering& lowering, const Product& product) {
     lowering.choice().refusals.push_back({"int4", std::move(why)});
     return false;
   }
-  lower_int4_product(lowering, product,
-                     *int4_matrix(graph, *weights, product.transpose_b, &why));
+  lower_int4_product(lowering, product, *int4_matrix(graph, *weights, product.transpose_b, &why));
   return true;
 }
 

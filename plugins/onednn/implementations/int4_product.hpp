@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Products whose weights are read in 4 bits (kernels/int4_product.h). What follows the sums is taken
-// along (code_tail.hpp).
+// Products whose weights are read in 4 bits (kernels/int4_product.h). What follows the sums is
+// taken along (code_tail.hpp).
 
 #include "int4_matrix.hpp"
 #include "product.hpp"

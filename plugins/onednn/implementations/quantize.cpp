@@ -152,11 +152,10 @@ void lower_packed(Lowering& lowering, const Node& node) {
   lowering.set_view(
       value, lowering.make_constant(
                  ElementType::kF32, codes.dims,
-                 lowering.weights().made(codes.data, (codes.count() + 1) / 2,
-                                         "4-bit codes as f32 " + std::to_string(node.inputs[1]),
-                                         codes.count() * 4, [&](void* to) {
-                                           expand_packed(graph, node, static_cast<float*>(to));
-                                         })));
+                 lowering.weights().made(
+                     codes.data, (codes.count() + 1) / 2,
+                     "4-bit codes as f32 " + std::to_string(node.inputs[1]), codes.count() * 4,
+                     [&](void* to) { expand_packed(graph, node, static_cast<float*>(to)); })));
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ Int4Panels panels_from(const Int4Panels& all, int64_t panel) {
   return made;
 }
 
-// One panel and some rows are a unit; those of a panel follow each other, so that it stays in cache.
+// One panel and some rows are a unit; those of a panel follow each other, so that it stays in
+// cache.
 void run_unit(const Context& context, const Int4ProductArgs& args, Int4Form form, int64_t unit) {
   const Scratch scratch(args);
   const int64_t n_blocks = (args.m + kInt4Rows - 1) / kInt4Rows;

@@ -16,8 +16,9 @@
 //   reals:  (group + n_groups + 2) eps sum_k |a| |w|
 //   codes:  sum_g s[m, g] / 2 * sum_{k in g} |w[k, n]|  +  (n_groups + 8) eps sum_k |a| |w|
 // Reals follow IEEE 754 in NaN and infinity. With codes a group of a row that holds either makes
-// the row's results NaN; one whose numbers are all under 2^-120 counts as zeros. The result does not
-// depend on the number of threads; the left operand, or weights, of a row never change another's.
+// the row's results NaN; one whose numbers are all under 2^-120 counts as zeros. The result does
+// not depend on the number of threads; the left operand, or weights, of a row never change
+// another's.
 
 #include "context.h"
 #include "int4_product_args.h"
@@ -29,10 +30,10 @@ struct Int4ProductArgs {
   int64_t a_stride = 0;  // elements between rows
   int64_t m = 0, n = 0, k = 0;
   Int4Panels b = {};
-  bool as_codes = false;   // the left operand in 8 bits
-  bool with_vnni = true;   // where the CPU has it; the results are the same
+  bool as_codes = false;    // the left operand in 8 bits
+  bool with_vnni = true;    // where the CPU has it; the results are the same
   void* scratch = nullptr;  // int4_scratch_bytes, aligned to 64 bytes
-  Target dst = {};         // kF32, kBf16, kU8, kS8
+  Target dst = {};          // kF32, kBf16, kU8, kS8
   int64_t dst_stride = 0;
   const float* scales = nullptr;  // of the epilogue, [int4_columns(n)]
   const float* bias = nullptr;    // likewise

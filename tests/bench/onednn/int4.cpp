@@ -108,7 +108,8 @@ struct Operands {
 
 void run_ours(const Operands& operands, const Parallel& pool, double roof, int rounds) {
   std::printf("%9s %8s %5s %9s %8s %6s\n", "level", "form", "rows", "ms", "GB/s", "roof");
-  for (int level = static_cast<int>(best_level()); level >= static_cast<int>(Level::kAvx2); --level) {
+  for (int level = static_cast<int>(best_level()); level >= static_cast<int>(Level::kAvx2);
+       --level) {
     const Context context = make_context(static_cast<Level>(level), pool);
     for (const char* form : {"vnni", "bytes", "reals"}) {
       for (int64_t m : {1, 2, 3, 4, 6, 8, 16, 32, 128}) {
@@ -117,16 +118,18 @@ void run_ours(const Operands& operands, const Parallel& pool, double roof, int r
         args.with_vnni = form == std::string("vnni");
         const double s = median_of(m > 8 ? 3 : rounds, [&] { int4_product(context, args); });
         const double rate = static_cast<double>(operands.bytes()) / s;
-        std::printf("%9s %8s %5lld %9.3f %8.2f %5.0f%%\n",
-                    level_name(static_cast<Level>(level)), form, static_cast<long long>(m), s * 1e3,
-                    rate * 1e-9, 100 * rate / roof);
+        std::printf("%9s %8s %5lld %9.3f %8.2f %5.0f%%\n", level_name(static_cast<Level>(level)),
+                    form, static_cast<long long>(m), s * 1e3, rate * 1e-9, 100 * rate / roof);
       }
     }
   }
 }
 
 // oneDNN's product of the same size in its own layout.
-void run_peer(const Operands& operands, memory::data_type left, memory::data_type right, int rounds) {
+void run_peer(const Operands& operands,
+              memory::data_type left,
+              memory::data_type right,
+              int rounds) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
   for (int64_t m : {1, 8, 128}) {

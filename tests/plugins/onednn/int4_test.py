@@ -140,9 +140,7 @@ def test_blocked_weights_of_a_matmul_stay_packed(tmp_path, block, kind, zeros):
     for m, k, n in SHAPES:
         w, x = Weights(k, n, block, kind, zeros), rows_of((m, k))
         node, constants = dequantized(w)
-        path = saved(
-            tmp_path, [node, helper.make_node("MatMul", ["x", "w"], ["y"])], x, constants
-        )
+        path = saved(tmp_path, [node, helper.make_node("MatMul", ["x", "w"], ["y"])], x, constants)
         want = x.astype(np.float64) @ w.real
         real, codes = w.bound(x, False), w.bound(x, True)
         expect(path, x, want, real, threads=2, told="int4 times f32")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of the left operand of products with 4-bit weights: in 8 bits with a scale a group, or as it
-// is, beside the others of its block; contract in ../int4_product.h.
+// A row of the left operand of products with 4-bit weights: in 8 bits with a scale a group, or as
+// it is, beside the others of its block; contract in ../int4_product.h.
 
 #include "elements.h"
 #include "level.h"

@@ -135,8 +135,8 @@ struct Problem {
     packed_zeros = std::make_unique<Guarded>(numbers);
     for (int64_t g = 0; g < args.b.n_groups; ++g) {
       for (int64_t column = 0; column < int4_columns(n); ++column) {
-        const int64_t to = (column / kInt4Panel * args.b.n_groups + g) * kInt4Panel +
-                           column % kInt4Panel;
+        const int64_t to =
+            (column / kInt4Panel * args.b.n_groups + g) * kInt4Panel + column % kInt4Panel;
         const bool is_there = column < n;
         float& scale = scales[is_there ? static_cast<size_t>(g * n + column) : 0];
         put_scale(scale_type, to, is_there ? &scale : nullptr);
@@ -160,7 +160,8 @@ struct Problem {
     }
     const auto f16 = static_cast<uint16_t>(bits == 0 ? 0 : (bits >> 13) - (112U << 10));
     if (type == ElementType::kF32) std::memcpy(packed_scales->as<char>() + to * 4, &bits, 4);
-    if (type == ElementType::kBf16) packed_scales->as<uint16_t>()[to] = static_cast<uint16_t>(bits >> 16);
+    if (type == ElementType::kBf16)
+      packed_scales->as<uint16_t>()[to] = static_cast<uint16_t>(bits >> 16);
     if (type == ElementType::kF16) packed_scales->as<uint16_t>()[to] = f16;
   }
 
@@ -187,9 +188,9 @@ struct Problem {
   }
 };
 
-constexpr Size kSizes[] = {{1, 1, 1},   {1, 16, 128},  {2, 17, 33},  {3, 5, 200}, {4, 40, 127},
-                           {5, 33, 65}, {6, 16, 16},   {7, 100, 96}, {8, 31, 300}, {9, 47, 130},
-                           {21, 20, 64}, {1, 300, 513}, {0, 4, 4},    {4, 0, 4},   {3, 5, 0}};
+constexpr Size kSizes[] = {{1, 1, 1},    {1, 16, 128},  {2, 17, 33},  {3, 5, 200},  {4, 40, 127},
+                           {5, 33, 65},  {6, 16, 16},   {7, 100, 96}, {8, 31, 300}, {9, 47, 130},
+                           {21, 20, 64}, {1, 300, 513}, {0, 4, 4},    {4, 0, 4},    {3, 5, 0}};
 constexpr int64_t kGroups[] = {16, 32, 64, 128, 48, 256};
 
 class Int4Product : public EachLevel {};
@@ -202,7 +203,8 @@ void expect_close(Problem& problem, const std::vector<float>& got, bool as_codes
         << problem.args.k << ", groups of " << problem.args.b.group;
     if (!as_codes) continue;
     // Halves may round either way: a few steps at most; sums of 16 bits that saturated are far off.
-    ASSERT_NEAR(got[static_cast<size_t>(i)], want.by_codes, want.rounding / 4 + 1e-30) << "at " << i;
+    ASSERT_NEAR(got[static_cast<size_t>(i)], want.by_codes, want.rounding / 4 + 1e-30)
+        << "at " << i;
   }
 }
 
@@ -295,13 +297,12 @@ TEST_P(Int4Product, DoesWhatFollows) {
   problem.row_scales = uniform(48, 0.5F, 2, 8);
   problem.row_bias = uniform(48, -3, 3, 9);
   const std::vector<float> residual = uniform(11 * 37, -1, 1, 10);
-  const EpilogueOp ops[] = {
-      {.kind = Kind::kLeakyRelu, .alpha = 0.25F},
-      {.kind = Kind::kAdd,
-       .alpha = 1,
-       .other = {residual.data()},
-       .row_stride = 37,
-       .column_stride = 1}};
+  const EpilogueOp ops[] = {{.kind = Kind::kLeakyRelu, .alpha = 0.25F},
+                            {.kind = Kind::kAdd,
+                             .alpha = 1,
+                             .other = {residual.data()},
+                             .row_stride = 37,
+                             .column_stride = 1}};
   problem.args.ops = ops;
   problem.args.n_ops = 2;
   problem.args.high = 4;
