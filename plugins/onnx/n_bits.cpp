@@ -14,7 +14,7 @@ constexpr uint8_t kMiddle = 8;  // the zero point of MatMulNBits where none is s
 // A constant matrix of 4-bit codes; `k` is its summed axis.
 struct Packed {
   DLTensor codes{}, scales{};
-  Tensor code_keeper, scale_keeper, zero_keeper;
+  Tensor code_keeper = {}, scale_keeper = {}, zero_keeper = {};
   int64_t k = 0, n = 0, block = 0, blocks = 0;
   bool is_turned = false;  // [n, k]
   bool has_sign = false;
@@ -98,7 +98,8 @@ std::vector<uint8_t> rows_of_zeros(const Packed& w) {
 // [n, blocks], of the bytes that one scale has.
 Result<Value> rows_of_scales(EditView edit, const Packed& w, Value scales, std::string_view name) {
   if (w.is_turned) return scales;
-  TN_TRY(out, Tensor::zeros(edit.ctx(), scales.dtype(), {w.n, w.blocks}));
+  const std::vector<int64_t> shape{w.n, w.blocks};
+  TN_TRY(out, Tensor::zeros(edit.ctx(), scales.dtype(), shape));
   const size_t bytes = TN_DTYPE_BITS(scales.dtype()) / 8;
   const char* from = w.scale_keeper.data<char>();
   for (int64_t column = 0; column < w.n; ++column)
