@@ -24,6 +24,10 @@ std::string unusual_value(const Imported& imported, const Node& node, uint8_t ta
     for (int value : *list) {
       if (value == kNone) continue;
       const Value& v = imported.graph.values[value];
+      if (kernels::is_packed_type(v.type)) {
+        if ((takes & kPacked) != 0) continue;
+        return "value " + v.name + " has type " + element_name(v.type);
+      }
       bool is_half = v.type == ElementType::kBf16 || v.type == ElementType::kF16;
       if ((takes & kAnyType) == 0 && is_half) {
         return "bf16 or f16 in the graph (ask for precision instead)";

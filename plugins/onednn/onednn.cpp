@@ -150,7 +150,9 @@ class OneDnn {
     rewrite(made->imported.graph);
     const Graph& graph = made->imported.graph;
     CompileOptions compile;
-    compile.bf16 = options.text("precision", precision_) == "bf16";
+    const std::string_view precision = options.text("precision", precision_);
+    compile.bf16 = precision == "bf16";
+    compile.int8_rows = precision != "fp32";
     compile.winograd = winograd_use(options.text("winograd", winograd_));
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : team::max_threads();

@@ -3,6 +3,7 @@
 #include "tenon/sdk/role/writer.hpp"
 
 #include "exporter.hpp"
+#include "n_bits.hpp"
 #include "notes.hpp"
 #include "opset.hpp"
 
@@ -34,12 +35,24 @@ struct Piece {  // of an initializer's field, as it is written
 
 class Writer {
  public:
-  Writer(bool external, int64_t opset) : external_(external), opset_(opset) {}
+  Writer(bool external, int64_t opset, bool n_bits)
+      : external_(external), opset_(opset), n_bits_(n_bits) {}
   static Result<Writer> create(tn_ctx*, const Options& options) {
-    return Writer(options.flag("external_data"), options.integer("opset", 0));
+    return Writer(options.flag("external_data"), options.integer("opset", 0),
+                  options.flag("matmul_nbits"));
   }
 
   Status write(const tn_graph* graph, tn_target* target, const Cancel& cancel) {
+    if (!n_bits_) return write_as_it_is(graph, target, cancel);
+    tn_graph* raw = nullptr;
+    TN_CHECK(services.graph->clone(graph, &raw));
+    OwnedGraph other = OwnedGraph::take(raw);
+    TN_CHECK(as_n_bits(raw));
+    return write_as_it_is(raw, target, cancel);
+  }
+
+ private:
+  Status write_as_it_is(const tn_graph* graph, tn_target* target, const Cancel& cancel) {
     Exporter made;
     TN_CHECK(made.run({graph}));
     TN_CHECK(set_versions({graph}, made));
@@ -50,7 +63,6 @@ class Writer {
     return write_model(made, target, cancel);
   }
 
- private:
   // The versions of rows, where no note says one: what reads the file means the same operators.
   static void add_versions(Graph graph, std::map<std::string, int64_t>& domains) {
     for (Node node : graph.nodes()) {
@@ -165,6 +177,7 @@ class Writer {
 
   bool external_;
   int64_t opset_;
+  bool n_bits_;
 };
 
 }  // namespace
@@ -178,5 +191,7 @@ TENON_WRITER(writer,
                "opset": {"type": "integer", "minimum": 21, "maximum": 28,
                  "description": "the opset to write; default: the lowest that serves, up to 26"},
                "external_data": {"type": "boolean", "default": false,
-                 "description": "weights in a file beside the model; always so over 2 GB"}},
+                 "description": "weights in a file beside the model; always so over 2 GB"},
+               "matmul_nbits": {"type": "boolean", "default": false,
+                 "description": "products of 4-bit weights as ONNX Runtime's MatMulNBits, not as DequantizeLinear and MatMul"}},
                "extensions": [".onnx"]})")

@@ -13,8 +13,8 @@ int64_t element_count(const Dims& dims) {
 }
 
 const char* element_name(ElementType type) {
-  static constexpr const char* kNames[] = {"f32",  "bf16", "f16", "u8",  "s8",  "i32", "i64",
-                                           "bool", "f64",  "u16", "i16", "u32", "u64"};
+  static constexpr const char* kNames[] = {"f32", "bf16", "f16", "u8",  "s8",  "i32", "i64", "bool",
+                                           "f64", "u16",  "i16", "u32", "u64", "u4",  "i4"};
   return type < ElementType::kCount ? kNames[static_cast<int>(type)] : "?";
 }
 

@@ -16,7 +16,7 @@ constexpr TypeRow kTypes[] = {
     {TN_U8, ElementType::kU8},   {TN_I8, ElementType::kS8},     {TN_I32, ElementType::kI32},
     {TN_I64, ElementType::kI64}, {TN_BOOL, ElementType::kBool}, {TN_F64, ElementType::kF64},
     {TN_U16, ElementType::kU16}, {TN_I16, ElementType::kS16},   {TN_U32, ElementType::kU32},
-    {TN_U64, ElementType::kU64},
+    {TN_U64, ElementType::kU64}, {TN_U4, ElementType::kU4},     {TN_I4, ElementType::kS4},
 };
 
 class Importer {

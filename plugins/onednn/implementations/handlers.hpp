@@ -15,7 +15,8 @@ namespace tenon::onednn {
 enum Takes : uint8_t {
   kUsual = 0,
   kAnyType = 1,  // half and double precision, unsigned and 16-bit integers
-  kEmpty = 2     // tensors without elements beside some that have them
+  kEmpty = 2,    // tensors without elements beside some that have them
+  kPacked = 4    // 4-bit integers, two a byte
 };
 
 // Each sample's result is of that sample alone, and comes first to last as the samples do along the
@@ -42,6 +43,7 @@ TENON_ONEDNN_HANDLER(batch_norm_grad)
 TENON_ONEDNN_HANDLER(layer_norm_grad)
 TENON_ONEDNN_HANDLER(matmul)
 TENON_ONEDNN_HANDLER(gemm)
+TENON_ONEDNN_HANDLER(matmul_n_bits)
 TENON_ONEDNN_HANDLER(pool)
 TENON_ONEDNN_HANDLER(global_pool)
 TENON_ONEDNN_HANDLER(pointwise)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "handlers.hpp"
-#include "product.hpp"
+#include "int4_product.hpp"
 
 namespace tenon::onednn {
 
@@ -17,7 +17,8 @@ std::string refuse_matmul(const Graph& graph, const Node& node) {
 
 void lower_matmul(Lowering& lowering, int node) {
   const Node& matmul = lowering.graph().nodes[node];
-  lower_scores(lowering, {.node = node, .a = matmul.inputs[0], .b = matmul.inputs[1]});
+  const Product product{.node = node, .a = matmul.inputs[0], .b = matmul.inputs[1]};
+  if (!lower_packed_product(lowering, product)) lower_scores(lowering, product);
 }
 
 std::string refuse_gemm(const Graph& graph, const Node& node) {
@@ -30,12 +31,13 @@ std::string refuse_gemm(const Graph& graph, const Node& node) {
 
 void lower_gemm(Lowering& lowering, int node) {
   const Node& gemm = lowering.graph().nodes[node];
-  lower_product(lowering, {.node = node,
-                           .a = gemm.inputs[0],
-                           .b = gemm.inputs[1],
-                           .transpose_a = gemm.integer("transA", 0) != 0,
-                           .transpose_b = gemm.integer("transB", 0) != 0,
-                           .bias = gemm.input(2)});
+  const Product product{.node = node,
+                        .a = gemm.inputs[0],
+                        .b = gemm.inputs[1],
+                        .transpose_a = gemm.integer("transA", 0) != 0,
+                        .transpose_b = gemm.integer("transB", 0) != 0,
+                        .bias = gemm.input(2)};
+  if (!lower_packed_product(lowering, product)) lower_product(lowering, product);
 }
 
 }  // namespace tenon::onednn

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "dense.hpp"
+#include "int4_matrix.hpp"
 #include "lowering/pointwise_group.hpp"
 #include "lowering/tail.hpp"
 
@@ -120,6 +121,43 @@ std::optional<View> stored_codes(const Lowering& lowering, const Node& node) {
   return view;
 }
 
+// Packed codes are constants that are known when the plan is made.
+std::string refuse_packed(const Graph& graph, const Node& node) {
+  for (size_t i : {0, 1, 2})
+    if (!is_constant_or_absent(graph, node.input(i))) return "4-bit codes that are no constants";
+  const Value& codes = graph.values[node.inputs[0]];
+  const Value& scale = graph.values[node.inputs[1]];
+  const bool is_real = scale.type == ElementType::kF32 || scale.type == ElementType::kF16 ||
+                       scale.type == ElementType::kBf16;
+  if (!is_real) return "scales that are no real numbers";
+  if (node.input(2) != kNone) {
+    const Value& zero = graph.values[node.inputs[2]];
+    if (zero.type != codes.type || zero.count() != scale.count())
+      return "zero points of another type or shape";
+  }
+  return find_places(graph, node) ? "" : "scales of a shape that does not fit";
+}
+
+// Products read them packed and need nothing here; whoever else does gets floats.
+void lower_packed(Lowering& lowering, const Node& node) {
+  const Graph& graph = lowering.graph();
+  const int value = node.outputs[0];
+  const std::vector<int>& users = graph.values[value].users;
+  const bool stays_packed =
+      graph.values[value].n_outputs == 0 && std::all_of(users.begin(), users.end(), [&](int user) {
+        return why_not_packed(graph, user, value).empty();
+      });
+  if (stays_packed) return;
+  const Value& codes = graph.values[node.inputs[0]];
+  lowering.set_view(
+      value, lowering.make_constant(
+                 ElementType::kF32, codes.dims,
+                 lowering.weights().made(
+                     codes.data, (codes.count() + 1) / 2,
+                     "4-bit codes as f32 " + std::to_string(node.inputs[1]), codes.count() * 4,
+                     [&](void* to) { expand_packed(graph, node, static_cast<float*>(to)); })));
+}
+
 }  // namespace
 
 std::string refuse_quantize(const Graph& graph, const Node& node) {
@@ -140,12 +178,15 @@ void lower_quantize(Lowering& lowering, int index) {
 std::string refuse_dequantize(const Graph& graph, const Node& node) {
   ElementType type = graph.values[node.inputs[0]].type;
   if (graph.values[node.outputs[0]].type != ElementType::kF32) return "only to f32";
+  if (kernels::is_packed_type(type)) return refuse_packed(graph, node);
   if (!is_byte(type) && type != ElementType::kI32) return "only from 8-bit integers or i32";
   return refuse_places(graph, node, type);
 }
 
 void lower_dequantize(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  if (kernels::is_packed_type(lowering.graph().values[node.inputs[0]].type))
+    return lower_packed(lowering, node);
   if (!is_view(lowering.graph(), node)) return lower_places(lowering, index, false);
   View view = lowering.view(node.inputs[0]);
   if (std::optional<kernels::Quant> quant = tensor_quant(lowering, node)) {

@@ -9,6 +9,7 @@
 #include "code_product_args.h"
 #include "copy_args.h"
 #include "depthwise_args.h"
+#include "int4_product_args.h"
 #include "max_pool_args.h"
 #include "quantize_args.h"
 #include "row_args.h"

@@ -23,13 +23,19 @@ enum class ElementType : uint8_t {
   kS16,
   kU32,
   kU64,
+  kU4,  // two a byte, the first in the low half; constants alone (int4_product.h)
+  kS4,
   kCount
 };
 constexpr bool is_float_kernel_type(ElementType type) {
   return type < ElementType::kF64;
 }
 
-constexpr int64_t kElementBytes[] = {4, 2, 2, 1, 1, 4, 8, 1, 8, 2, 2, 4, 8};
+// Of packed types 0: no element has an address.
+constexpr bool is_packed_type(ElementType type) {
+  return type == ElementType::kU4 || type == ElementType::kS4;
+}
+constexpr int64_t kElementBytes[] = {4, 2, 2, 1, 1, 4, 8, 1, 8, 2, 2, 4, 8, 0, 0};
 constexpr int64_t element_bytes(ElementType type) {
   return kElementBytes[static_cast<int>(type)];
 }

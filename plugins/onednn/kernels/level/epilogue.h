@@ -37,6 +37,13 @@ inline void narrow_panel(void* to, const Vi* v) {
 #endif
 }
 
+// Bounds of real numbers; NaN stays NaN.
+static inline Vf bounded(Vf y, float low, float high) {
+  const Vf least = splat(low), most = splat(high);
+  y = least > y ? least : y;
+  return most < y ? most : y;
+}
+
 static inline Vf half_of_gelu(Vf y, Vf t) {
   return y * (t * 0.5F + 0.5F);
 }
@@ -113,15 +120,15 @@ TENON_INLINE void apply(const Epilogue& epilogue, const EpilogueOp& op, const Ti
   const Vf alpha = splat(op.alpha), beta = splat(op.beta);
   switch (op.kind) {
     case Kind::kClip:
-      return each(y, n, [&](Vf x) { return clamp(x, op.alpha, op.beta); });
+      return each(y, n, [&](Vf x) { return bounded(x, op.alpha, op.beta); });
     case Kind::kLeakyRelu:
       return each(y, n, [&](Vf x) { return x > 0.0F ? x : x * alpha; });
     case Kind::kLinear:
       return each(y, n, [&](Vf x) { return x * alpha + beta; });
     case Kind::kHardSigmoid:
-      return each(y, n, [&](Vf x) { return clamp(x * alpha + beta, 0, 1); });
+      return each(y, n, [&](Vf x) { return bounded(x * alpha + beta, 0, 1); });
     case Kind::kHardSwish:
-      return each(y, n, [&](Vf x) { return x * clamp(x * alpha + beta, 0, 1); });
+      return each(y, n, [&](Vf x) { return x * bounded(x * alpha + beta, 0, 1); });
     case Kind::kSwish:
       return each(y, n, [&](Vf x) { return x * sigmoid(x * alpha); });
     case Kind::kSigmoid:
@@ -171,7 +178,7 @@ struct Finish {
   TENON_INLINE void store_panel(Real* to, const Vf* y) const {
 #pragma GCC unroll 16
     for (int v = 0; v < registers; ++v)
-      store_lanes(to + v * kLanes, clamp(y[v], low, high));
+      store_lanes(to + v * kLanes, bounded(y[v], low, high));
   }
   TENON_INLINE void store_panel(uint8_t* to, const Vf* y) const { store_codes(to, y); }
   TENON_INLINE void store_panel(int8_t* to, const Vf* y) const { store_codes(to, y); }
