@@ -2,7 +2,8 @@
 """Includes point one way: abi <- sdk <- plugins, abi <- host, abi <- bindings.
 
 A plugin sees its own folder only, never another plugin; so does a binding. Tests may see all.
-Within the host the core (values, types, threads, services, languages, graph, registry) sees no other room.
+Within the host the core (values, types, threads, services, languages, graph, registry) sees no
+other room.
 """
 
 import re
