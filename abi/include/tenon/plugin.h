@@ -37,7 +37,7 @@ struct tn_plugin;
 typedef struct tn_accept { /* plugin -> host: the host zeroes it, sets struct_size, and the
                               plugin writes only inside that many bytes */
   uint32_t struct_size;
-  uint32_t flags;       /* 0. 1u is not used: a library stays loaded once its code has run */
+  uint32_t flags;       /* TN_ACCEPT_* */
   uint32_t abi_major;   /* chosen */
   uint32_t needs_minor; /* lowest host minor that works */
   uint32_t built_minor; /* header that it was compiled with */
@@ -47,7 +47,7 @@ typedef struct tn_accept { /* plugin -> host: the host zeroes it, sets struct_si
   const struct tn_plugin* plugin; /* static storage */
   const char* refusal; /* when the result is not TN_OK: why, and what to install; static */
 } tn_accept;
-
+#define TN_ACCEPT_UNLOADABLE 1u /* of no effect: a library stays loaded once its code has run */
 /* Works when the two sides share nothing but these two structs: no host call, no allocation, no
  * output; may be called many times, also from two threads. Returns TN_OK or a status code. [pure] */
 TN_EXPORT int32_t TN_CALL tenon_plugin_entry(const tn_offer* offer, tn_accept* accept);
