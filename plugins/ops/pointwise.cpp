@@ -39,6 +39,12 @@ Status relu_vjp(Gradients& g) {
   return {};
 }
 
+// The pieces of its expression meet at 0, where their own second slopes would be lost.
+Status softplus_vjp(Gradients& g) {
+  g.set(0, g.op("Mul", {g.cotangent(), g.op("Sigmoid", {g.in(0)})}));
+  return {};
+}
+
 constexpr Row kRows[] = {
     // one input
     {"Abs", 13, 1, "abs(x)", "[]", kTable},
@@ -100,7 +106,8 @@ constexpr Row kRows[] = {
      .arity = 1,
      .expr = "max(x, 0) + log1p(exp(-abs(x)))",
      .quant = kTable,
-     .cast = kWide},
+     .cast = kWide,
+     .vjp = vjp<softplus_vjp>},
     {"Softsign", 22, 1, "x/(1 + abs(x))", "[]", kTable},
     {"Sqrt", 13, 1, "sqrt(x)", "[]", kTable},
     {"Swish", 24, 1, "x*sigmoid(alpha*x)", ALPHA("1.0"), kTable},

@@ -279,6 +279,16 @@ def test_slopes_of_nothing_are_empty():
     assert tn.hessian(f)(x).shape == (2, 0, 3, 2, 0, 3)
 
 
+def test_softplus_keeps_its_second_slope_where_its_pieces_meet():
+    x = np.float32([0, -0.0, 1, -2, 40, -40])
+    f = lambda x: tn.sum(tn.op("Softplus", x))  # noqa: E731
+    slope = 1 / (1 + np.exp(-x.astype("float64")))
+    np.testing.assert_allclose(tn.grad(f)(x), slope, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(
+        np.diag(tn.hessian(f)(x)), slope * (1 - slope), rtol=1e-5, atol=1e-12
+    )
+
+
 def test_a_product_of_what_has_no_slope_has_none():
     x = np.float32([2.5, -1.25])
     f = lambda x: tn.einsum("i,j->ij", tn.ceil(x), tn.floor(x))  # noqa: E731

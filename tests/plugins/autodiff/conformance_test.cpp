@@ -194,7 +194,8 @@ TEST_F(GradientConformance, HandWrittenGradientsAreFew) {
     ++rows;
   }
   std::printf("hand-written gradients: %zu, for %d of %lu rows\n", gradients.size(), rows, n_rows);
-  EXPECT_LE(rows, 56);  // six of them factorisations, whose gradients follow from nothing else
+  // Six of them factorisations, whose gradients follow from nothing else.
+  EXPECT_LE(rows, 57);
 }
 
 }  // namespace
