@@ -11,10 +11,10 @@ namespace tenon::quantizer {
 // Rows of what a product reads, and the weight that it reads them with; both row-major.
 struct ScaledLayer {
   int64_t rows = 0, columns = 0, outputs = 0;
-  std::vector<float> inputs;   // [rows, columns]
-  std::vector<float> weights;  // [outputs, columns]: a part of the outputs will do
+  std::vector<float> inputs = {};   // [rows, columns]
+  std::vector<float> weights = {};  // [outputs, columns]: a part of the outputs will do
   // [columns], over all data and outputs: largest magnitudes, and the mean magnitude.
-  std::vector<float> largest_input, largest_weight, mean_input;
+  std::vector<float> largest_input = {}, largest_weight = {}, mean_input = {};
 };
 
 struct InputFactors {

@@ -12,7 +12,9 @@ class StrangersVersion : public StrangerTest {
   // y = Grow(x) in a graph that imports this version; 0: that says nothing of it.
   void build_grow(int64_t version) {
     build([&](EditView edit) {
-      if (version) ASSERT_EQ(text_of(edit.set_note(0, "opset.acme", any_int(version))), "");
+      if (version) {
+        ASSERT_EQ(text_of(edit.set_note(0, "opset.acme", any_int(version))), "");
+      }
       Value x = input(edit, "x", {2});
       ASSERT_EQ(text_of(edit.output("y", acme(edit, "Grow", {x}, "grow"))), "");
     });

@@ -11,9 +11,9 @@ using testing::ElementsAre;
 
 // Writes down what it is told; ends the run, or fails, at a step or epoch.
 struct Listener {
-  std::vector<tn_progress_point> points;
-  std::vector<json> records;
-  std::vector<float> last_weights;  // of "w", as the last epoch saw them
+  std::vector<tn_progress_point> points = {};
+  std::vector<json> records = {};
+  std::vector<float> last_weights = {};  // of "w", as the last epoch saw them
   uint64_t stops_at_step = 0, fails_at_step = 0, stops_at_epoch = 0, fails_at_epoch = 0;
 
   static tn_status* step(void* self, const tn_progress_point* at, int32_t* out_stop) {
