@@ -16,8 +16,6 @@ class CalibratedPass {
 
  protected:
   InsertionPlan insertion_;
-
- private:
   tn_ctx* ctx_ = nullptr;
   Component data_;
   uint64_t samples_ = 0, batch_ = 1;

@@ -14,7 +14,7 @@
 
 #include "calibration.hpp"
 #include "calibration_options.hpp"
-#include "original_option.hpp"
+#include "repair_pass.hpp"
 #include "role.hpp"
 #include "stages.hpp"
 
@@ -111,18 +111,11 @@ void shift_channels(const DLTensor& t, int64_t axis, const std::vector<double>& 
     data[k] += static_cast<float>(by[static_cast<size_t>(k / inner % channels)]);
 }
 
-class CorrectBias {
+class CorrectBias : private RepairPass {
  public:
   static Result<CorrectBias> create(tn_ctx* ctx, const Options& options) {
     CorrectBias out;
-    out.ctx_ = ctx;
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
-    out.data_ = std::move(data);
-    TN_TRY(original, original_option(options));
-    out.original_ = std::move(original);
-    out.samples_ = static_cast<uint64_t>(options.integer("samples"));
-    out.batch_ = static_cast<uint64_t>(options.integer("batch"));
-    out.backends_ = options.texts("backend");
+    TN_CHECK(out.take(ctx, options));
     return Result<CorrectBias>(std::move(out));
   }
 
@@ -261,12 +254,6 @@ class CorrectBias {
       most = std::max(most, std::abs(one));
     return most;
   }
-
-  tn_ctx* ctx_ = nullptr;
-  Component data_;
-  OwnedGraph original_;
-  uint64_t samples_ = 0, batch_ = 1;
-  std::vector<std::string> backends_;
 };
 
 }  // namespace

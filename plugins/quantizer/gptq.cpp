@@ -16,7 +16,7 @@
 #include "calibration.hpp"
 #include "calibration_options.hpp"
 #include "gram.hpp"
-#include "original_option.hpp"
+#include "repair_pass.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -47,18 +47,11 @@ struct StoredWeight {
   Value original;
 };
 
-class Gptq {
+class Gptq : private RepairPass {
  public:
   static Result<Gptq> create(tn_ctx* ctx, const Options& options) {
     Gptq out;
-    out.ctx_ = ctx;
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
-    out.data_ = std::move(data);
-    TN_TRY(original, original_option(options));
-    out.original_ = std::move(original);
-    out.samples_ = static_cast<uint64_t>(options.integer("samples"));
-    out.batch_ = static_cast<uint64_t>(options.integer("batch"));
-    out.backends_ = options.texts("backend");
+    TN_CHECK(out.take(ctx, options));
     out.plan_.damping = options.number("damping");
     out.plan_.largest_first = options.flag("largest_first");
     return Result<Gptq>(std::move(out));
@@ -235,11 +228,6 @@ class Gptq {
     return edit.set_input(edit.node(dq.id), 0, made);
   }
 
-  tn_ctx* ctx_ = nullptr;
-  Component data_;
-  OwnedGraph original_;
-  uint64_t samples_ = 0, batch_ = 1;
-  std::vector<std::string> backends_;
   GptqPlan plan_;
   nlohmann::ordered_json rounded_ = nlohmann::ordered_json::array(), left_ = rounded_;
 };

@@ -10,6 +10,7 @@
 
 #include "tenon/sdk/role/pass.hpp"
 
+#include "calibrated_pass.hpp"
 #include "calibration_options.hpp"
 #include "noise.hpp"
 #include "ranges.hpp"
@@ -40,20 +41,11 @@ nlohmann::ordered_json row_of(const NodeNoise& one) {
           {"activations_snr_db", decibels(one.signal, one.activations)}};
 }
 
-class Sensitivity {
+class Sensitivity : public CalibratedPass {
  public:
   static Result<Sensitivity> create(tn_ctx* ctx, const Options& options) {
-    Sensitivity out;
-    out.ctx_ = ctx;
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
-    out.data_ = std::move(data);
-    out.samples_ = static_cast<uint64_t>(options.integer("samples"));
-    out.batch_ = static_cast<uint64_t>(options.integer("batch"));
-    out.choices_ = Choices::from(options);
-    out.insertion_ = InsertionPlan::from(options);
-    out.plan_ = CalibrationPlan::from(options);
-    out.plan_.symmetric = out.insertion_.is_signed;
-    return Result<Sensitivity>(std::move(out));
+    TN_TRY(base, CalibratedPass::create(ctx, options));
+    return Sensitivity(std::move(base));
   }
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
@@ -81,12 +73,7 @@ class Sensitivity {
   }
 
  private:
-  tn_ctx* ctx_ = nullptr;
-  Component data_;
-  uint64_t samples_ = 0, batch_ = 1;
-  Choices choices_;
-  InsertionPlan insertion_;
-  CalibrationPlan plan_;
+  explicit Sensitivity(CalibratedPass base) : CalibratedPass(std::move(base)) {}
 };
 
 }  // namespace

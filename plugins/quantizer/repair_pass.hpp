@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What passes that repair a quantized model are given: the float model that it was made of (option
+// `original`), and data to run both on.
+
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/role/pass.hpp"
+
+namespace tenon::quantizer {
+
+inline Result<OwnedGraph> original_option(const Options& options) {
+  tn_any given = options.get("original");
+  if (given.tag != TN_ANY_GRAPH)
+    return invalid("option original: expected the float model that the quantized one was made of");
+  auto* raw = static_cast<tn_graph*>(const_cast<void*>(given.v.p));
+  services.graph->retain(raw);
+  return Result<OwnedGraph>(OwnedGraph::take(raw));
+}
+
+class RepairPass {
+ protected:
+  Status take(tn_ctx* ctx, const Options& options) {
+    ctx_ = ctx;
+    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    data_ = std::move(data);
+    TN_TRY(original, original_option(options));
+    original_ = std::move(original);
+    samples_ = static_cast<uint64_t>(options.integer("samples"));
+    batch_ = static_cast<uint64_t>(options.integer("batch"));
+    backends_ = options.texts("backend");
+    return {};
+  }
+
+  tn_ctx* ctx_ = nullptr;
+  Component data_;
+  OwnedGraph original_;
+  uint64_t samples_ = 0, batch_ = 1;
+  std::vector<std::string> backends_;
+};
+
+}  // namespace tenon::quantizer
