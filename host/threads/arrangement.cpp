@@ -2,7 +2,6 @@
 #include "threads/arrangement.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace tenon::host::team {
 namespace {
@@ -10,10 +9,6 @@ namespace {
 // Slices of a busy machine are 3 to 4 ms long, so a window has some ten of them.
 constexpr uint64_t kSettleNs = 12'000'000;
 constexpr uint64_t kWindowNs = 40'000'000;
-// A trial of the worse place costs at most that window: 3 % at first, and less and less.
-constexpr uint64_t kFirstTrialNs = 1'500'000'000;
-constexpr uint64_t kLastTrialNs = 12'000'000'000;
-
 // Less than a busy program takes of a CPU that it shares.
 constexpr double kUnhindered = 0.35;
 constexpr uint64_t kLeastLost = 32;  // one part in so many
@@ -25,18 +20,12 @@ Place other(Place place) {
 }  // namespace
 
 void Arrangement::look(bool load_is_high, const CallerWatch::Sample& sample) {
-  const uint64_t regions = std::exchange(regions_, 0);
-  const uint64_t ids = std::exchange(ids_, 0);
-  const uint64_t by_caller = std::exchange(by_caller_, 0);
   is_unhindered_ = false;
   if (!load_is_high) {
     place_ = Place::kAnywhere;
     return;
   }
   if (place_ == Place::kAnywhere) return begin_window(home_);
-  window_.regions += regions;
-  window_.ids += ids;
-  window_.by_caller += by_caller;
   window_.wall_ns += sample.wall_ns;
   window_.cpu_ns += sample.cpu_ns;
   window_.lost_ns += sample.lost_ns;
@@ -78,7 +67,6 @@ void Arrangement::end_window(uint64_t now) {
     next_trial_ = now + trial_every_ns_;
   }
   if (speed(other(home_)) != 0) home_ = better;
-  if (trial_every_ns_ == 0) trial_every_ns_ = kFirstTrialNs;
   const bool try_other = !was_trial && now >= next_trial_;
   begin_window(try_other ? other(home_) : home_);
 }

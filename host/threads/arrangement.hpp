@@ -17,9 +17,9 @@ class Arrangement {
   Place place() const { return place_; }
   // A region of n ids has ended, of which the caller has run so many.
   void count(uint32_t n, uint32_t by_caller) {
-    ++regions_;
-    ids_ += n;
-    by_caller_ += by_caller;
+    ++window_.regions;
+    window_.ids += n;
+    window_.by_caller += by_caller;
   }
   // A worker was found without a CPU.
   void count_help() { ++window_.helped; }
@@ -29,6 +29,10 @@ class Arrangement {
   bool is_unhindered() const { return is_unhindered_; }
 
  private:
+  // A trial of the worse place costs at most its window: 3 % at first, and less and less.
+  static constexpr uint64_t kFirstTrialNs = 1'500'000'000;
+  static constexpr uint64_t kLastTrialNs = 12'000'000'000;
+
   struct Window {
     uint64_t regions = 0;
     uint64_t helped = 0;
@@ -49,14 +53,11 @@ class Arrangement {
   Window window_;
   bool is_settled_ = false;  // whether the window counts: the scheduler takes a while to rearrange
   bool is_unhindered_ = false;
-  uint64_t regions_ = 0;  // since the last look
-  uint64_t ids_ = 0;
-  uint64_t by_caller_ = 0;
   // Progress in units of what the caller alone makes with a CPU of its own; 0: not measured yet.
   double apart_ = 0;
   double together_ = 0;
   uint64_t next_trial_ = 0;
-  uint64_t trial_every_ns_ = 0;
+  uint64_t trial_every_ns_ = kFirstTrialNs;
 };
 
 }  // namespace tenon::host::team
