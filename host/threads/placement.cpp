@@ -35,11 +35,11 @@ void Placement::begin() {
 }
 
 void Placement::move(Place place) {
-  if (place == Place::kAnywhere && place_ == Place::kAnywhere) return;
+  if (place == Place::kAnywhere && this->place() == Place::kAnywhere) return;
   const int cpu = place == Place::kAnywhere ? -1 : sched_getcpu();
-  if (place == place_ && cpu == caller_cpu_) return;
+  if (place == this->place() && cpu == caller_cpu_) return;
   if (thread_.load(std::memory_order_acquire) == 0) return;
-  place_ = place;
+  place_.store(place, std::memory_order_relaxed);
   caller_cpu_ = cpu;
   if (place == Place::kAnywhere) return set(allowed_);
   if (CPU_ISSET(cpu, &allowed_) == 0) return;  // the caller's mask is another one

@@ -31,6 +31,8 @@ class Placement {
   void move(Place place);
   // Onto the caller's CPU, until the next move().
   void hand_over();
+  // As last moved; for any thread.
+  Place place() const { return place_.load(std::memory_order_relaxed); }
   // What the worker has run so far, in ns: stands still while it waits for a CPU.
   uint64_t cpu_ns() const;
 
@@ -41,7 +43,7 @@ class Placement {
   clockid_t clock_ = 0;
   cpu_set_t allowed_{};  // what it began with, or somebody else has set since
   cpu_set_t set_{};      // what was set here last
-  Place place_ = Place::kAnywhere;
+  std::atomic<Place> place_{Place::kAnywhere};
   int caller_cpu_ = -1;  // that place_ was laid out for
 };
 
