@@ -6,12 +6,10 @@
 namespace tenon::host::team {
 namespace {
 
-// Slices of a busy machine are 3 to 4 ms long, so a window has some ten of them.
 constexpr uint64_t kSettleNs = 12'000'000;
-constexpr uint64_t kWindowNs = 40'000'000;
 // Less than a busy program takes of a CPU that it shares.
 constexpr double kUnhindered = 0.35;
-constexpr uint64_t kLeastLost = 32;  // one part in so many
+constexpr double kLeastWaited = 1.0 / 32;  // of a window: less is what the system itself takes
 
 Place other(Place place) {
   return place == Place::kApart ? Place::kTogether : Place::kApart;
@@ -29,12 +27,9 @@ void Arrangement::look(bool load_is_high, const CallerWatch::Sample& sample) {
   window_.wall_ns += sample.wall_ns;
   window_.cpu_ns += sample.cpu_ns;
   window_.lost_ns += sample.lost_ns;
-  if (!is_settled_ && window_.wall_ns > kSettleNs) {
-    window_ = {};
-    is_settled_ = true;
-  } else if (window_.wall_ns > kWindowNs) {
-    end_window(sample.now);
-  }
+  if (is_settled_ || window_.wall_ns <= kSettleNs) return;
+  window_ = {};
+  is_settled_ = true;
 }
 
 void Arrangement::begin_window(Place place) {
@@ -43,20 +38,23 @@ void Arrangement::begin_window(Place place) {
   window_ = {};
 }
 
-bool Arrangement::was_unhindered(double progress) const {
+bool Arrangement::was_unhindered(double progress, double workers_waited) const {
   if (place_ == Place::kTogether) return false;
   const double n = static_cast<double>(window_.ids) /
                    static_cast<double>(std::max<uint64_t>(window_.regions, 1));
-  const bool nobody_waited = window_.helped == 0 && window_.lost_ns * kLeastLost < window_.wall_ns;
+  const double caller_waited =
+      static_cast<double>(window_.lost_ns) / static_cast<double>(window_.wall_ns);
+  const bool nobody_waited =
+      window_.helped == 0 && std::max(caller_waited, workers_waited) < kLeastWaited;
   return n > 1 && (progress > n - kUnhindered || nobody_waited);
 }
 
-void Arrangement::end_window(uint64_t now) {
+void Arrangement::end_window(uint64_t now, double workers_waited) {
   // The caller ran its part of the ids in its CPU time, the workers theirs meanwhile.
   const double share = static_cast<double>(window_.cpu_ns) / static_cast<double>(window_.wall_ns);
   const double found = share * static_cast<double>(window_.ids) /
                        static_cast<double>(std::max<uint64_t>(window_.by_caller, 1));
-  is_unhindered_ = was_unhindered(found);
+  is_unhindered_ = was_unhindered(found, workers_waited);
   if (is_unhindered_) return begin_window(home_);
   double& known = speed(place_);
   known = known == 0 ? found : (known + found) / 2;

@@ -24,14 +24,23 @@ class Arrangement {
   // A worker was found without a CPU.
   void count_help() { ++window_.helped; }
   void look(bool load_is_high, const CallerWatch::Sample& sample);
+  // Whether the scheduler has had its time to rearrange: what is seen from now on counts.
+  bool is_settled() const { return is_settled_; }
+  // Whether enough was seen to judge; then end_window() is due.
+  bool is_window_full() const { return is_settled_ && window_.wall_ns > kWindowNs; }
+  // workers_waited: the share of the window in which workers that wanted to run had no CPU; 0 where
+  // the system does not say.
+  void end_window(uint64_t now, double workers_waited);
   // The last window had nearly as many CPUs as a region has ids (beside one busy program it is half
-  // a CPU less), or nobody lost a CPU in it.
+  // a CPU less), or nobody waited for a CPU in it.
   bool is_unhindered() const { return is_unhindered_; }
 
  private:
   // A trial of the worse place costs at most its window: 3 % at first, and less and less.
   static constexpr uint64_t kFirstTrialNs = 1'500'000'000;
   static constexpr uint64_t kLastTrialNs = 12'000'000'000;
+  // Slices of a busy machine are 3 to 4 ms long, so a window has some ten of them.
+  static constexpr uint64_t kWindowNs = 40'000'000;
 
   struct Window {
     uint64_t regions = 0;
@@ -45,8 +54,7 @@ class Arrangement {
 
   double& speed(Place place) { return place == Place::kApart ? apart_ : together_; }
   void begin_window(Place place);
-  bool was_unhindered(double progress) const;
-  void end_window(uint64_t now);
+  bool was_unhindered(double progress, double workers_waited) const;
 
   Place place_ = Place::kAnywhere;
   Place home_ = Place::kApart;  // the better one, as far as is known

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "threads/crew.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <pthread.h>
 #include <signal.h>
 
@@ -66,8 +69,25 @@ void Crew::open(Body body, void* arg, int n, bool ids_meet) {
 void Crew::arrange(const CallerWatch::Sample& sample) {
   if (sample.now == 0) return;
   const bool load_is_high = activity_.load.is_high(sample.now);
+  const bool was_settled = arrangement_.is_settled();
   arrangement_.look(load_is_high, sample);
+  if (!was_settled && arrangement_.is_settled()) workers_waited(sample.now);  // a window begins
+  if (arrangement_.is_window_full())
+    arrangement_.end_window(sample.now, workers_waited(sample.now));
   if (load_is_high && arrangement_.is_unhindered()) activity_.load.is_over(sample.now);
+}
+
+// Since it was last asked: of the worker that waited for a CPU most, the share of the time.
+double Crew::workers_waited(uint64_t now) {
+  uint64_t most_ns = 0;
+  for (int id = 1; id < n_ids_; ++id) {
+    Seat& seat = seats_[id - 1];
+    const uint64_t waited_ns = seat.placement.waited_ns();
+    most_ns = std::max(most_ns, waited_ns - std::min(seat.waited_ns, waited_ns));
+    seat.waited_ns = waited_ns;
+  }
+  const uint64_t since_ns = now - std::exchange(waits_read_, now);
+  return static_cast<double>(most_ns) / static_cast<double>(since_ns);
 }
 
 void Crew::call(Seat& seat, bool must) {

@@ -34,6 +34,7 @@ struct alignas(64) Seat {
   Crew* crew = nullptr;
   Placement placement;         // of the worker
   uint64_t cpu_before_ns = 0;  // what the worker had run when the caller began to wait
+  uint64_t waited_ns = 0;      // for a CPU, when that was last read
 };
 
 // Threads of the process that run or look for work, and how many may.
@@ -71,6 +72,7 @@ class Crew {
   void call(Seat& seat, bool must);
   void one_done();
   void arrange(const CallerWatch::Sample& sample);
+  double workers_waited(uint64_t now);
   void join();
   void help_out();
   void sleep_until_done();
@@ -84,6 +86,7 @@ class Crew {
   int n_ = 0;
   CallerWatch watch_;
   Arrangement arrangement_;
+  uint64_t waits_read_ = 0;                       // when the workers' waits were last read
   alignas(64) std::atomic<uint32_t> pending_{0};  // ids not done, and kCallerSleeps
   alignas(64) std::atomic<uint32_t> arrived_{0};  // at the barrier
   std::atomic<uint32_t> generation_{0};           // of the barrier

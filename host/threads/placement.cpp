@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "threads/placement.hpp"
 
+#include <cstdio>
+
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -67,6 +69,19 @@ void Placement::set(const cpu_set_t& mask) {
 
 uint64_t Placement::cpu_ns() const {
   return thread_.load(std::memory_order_acquire) == 0 ? 0 : read_clock(clock_);
+}
+
+uint64_t Placement::waited_ns() const {
+  char path[48];
+  const int thread = thread_.load(std::memory_order_acquire);
+  std::snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", thread);
+  unsigned long long ran = 0;
+  unsigned long long waited = 0;
+  if (std::FILE* file = std::fopen(path, "re")) {
+    if (std::fscanf(file, "%llu %llu", &ran, &waited) != 2) waited = 0;
+    std::fclose(file);
+  }
+  return waited;
 }
 
 }  // namespace tenon::host::team

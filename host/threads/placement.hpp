@@ -35,6 +35,9 @@ class Placement {
   Place place() const { return place_.load(std::memory_order_relaxed); }
   // What the worker has run so far, in ns: stands still while it waits for a CPU.
   uint64_t cpu_ns() const;
+  // How long the worker has waited for a CPU so far, in ns (the kernel's schedstat); 0 where the
+  // kernel does not count it. Opens a file: for now and then.
+  uint64_t waited_ns() const;
 
  private:
   void set(const cpu_set_t& mask);

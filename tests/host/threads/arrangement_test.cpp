@@ -29,6 +29,7 @@ class ArrangementTest : public ::testing::Test {
       now_ += kMs;
       const auto cpu_ns = static_cast<uint64_t>(share * kMs);
       arrangement_.look(true, {now_, kMs, cpu_ns, kMs - cpu_ns});
+      if (arrangement_.is_window_full()) arrangement_.end_window(now_, workers_waited_);
       if (i % 10 == 0 && helps) arrangement_.count_help();
       apart += is_apart ? 1 : 0;
     }
@@ -36,6 +37,7 @@ class ArrangementTest : public ::testing::Test {
   }
 
   Arrangement arrangement_;
+  double workers_waited_ = 0;
   uint64_t now_ = 1'000 * kMs;
 };
 
@@ -79,6 +81,15 @@ TEST_F(ArrangementTest, SeesThatNobodyWaits) {
     is_unhindered = arrangement_.is_unhindered();
   }
   EXPECT_TRUE(is_unhindered);
+}
+
+// Beside one busy program the caller, on the other CPU, loses nothing.
+TEST_F(ArrangementTest, SeesThatWorkersWait) {
+  workers_waited_ = 0.6;
+  for (int i = 0; i < 1000; ++i) {
+    run({1, 0.2, 0.9, 0}, 1, false);
+    ASSERT_FALSE(arrangement_.is_unhindered());
+  }
 }
 
 TEST_F(ArrangementTest, FollowsTheMachine) {

@@ -3,6 +3,7 @@
 #include "threads/placement.hpp"
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -103,6 +104,15 @@ TEST_F(PlacementTest, ReadsWhatTheWorkerHasRun) {
   while (placement_.cpu_ns() == before)
     std::this_thread::yield();
   EXPECT_EQ(Placement().cpu_ns(), 0);
+}
+
+TEST_F(PlacementTest, ReadsHowLongTheWorkerWaited) {
+  EXPECT_EQ(Placement().waited_ns(), 0);
+  if (!std::filesystem::exists("/proc/self/schedstat")) GTEST_SKIP() << "needs schedstat";
+  placement_.move(Place::kTogether);  // two threads that want one CPU
+  const uint64_t before = placement_.waited_ns();
+  while (placement_.waited_ns() == before) {
+  }
 }
 
 }  // namespace
