@@ -12,6 +12,15 @@
 namespace tenon::command {
 namespace {
 
+std::string peaks_text(const Json& peaks) {
+  std::string text = "peaks     ";
+  for (const auto& [precision, rate] : peaks["flops_per_s"].items())
+    text += cat(precision, " ", quantity(rate, "flop/s"), ", ");
+  for (const Json& one : peaks["bytes_per_s"])
+    text += cat(quantity(one["rate"], "B/s"), " of ", quantity(one["working_set"], "B"), ", ");
+  return text.substr(0, text.size() - 2) + "\n";
+}
+
 std::string summary(const Json& result) {
   const Json& ms = result["latency_ms"];
   std::string text = cat(
@@ -27,7 +36,7 @@ std::string summary(const Json& result) {
     text += cat("\nnodes that fell back to reference:\n",
                 lua::table_text(result["fallback_nodes"], {"node", "op", "why"}));
   if (result.contains("layers"))
-    text += "\n" +
+    text += cat(peaks_text(result["peaks"]), "\n") +
             lua::table_text(result["layers"], {"name", "op", "backend", "kernel", "implementation",
                                                "ns", "share", "roofline"}) +
             refusals_text(result["layers"]);
@@ -53,7 +62,8 @@ Action declare_bench(CLI::App& app, const Tool& tool) {
   app.add_option("--rounds", flags->choice.rounds, "runs (default: about a second)")
       ->check(CLI::Range(1, 1000000));
   app.add_flag("--layers", flags->choice.layers,
-               "time, kernel and roofline share per layer, its implementation and what refused");
+               "time, kernel, share of the measured peaks (roofline) per layer, its "
+               "implementation and what refused");
   flags->run.add(&app);
   flags->json.add(&app);
   return [flags, &tool] {

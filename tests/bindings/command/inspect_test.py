@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import onnx
+import pytest
 from onnx import TensorProto, helper
 from running import failed, tenon
 from small_models import classifier
@@ -57,6 +58,22 @@ def test_layers_say_their_implementation_and_who_refused_why(tmp_path: Path) -> 
         assert "not two operands in 8 bits with known weights" in text
     assert "layers" not in json.loads(tenon("inspect", path, "--json").stdout)
     failed(tenon("inspect", path, "--precision", "bf16"), 2, "--backend")
+
+
+def test_layers_are_shares_of_the_measured_peaks(tmp_path: Path) -> None:
+    command = ("bench", classifier(tmp_path), "--rounds", "1", "--layers", "--json")
+    timed = json.loads(tenon(*command, "--backend", "onednn").stdout)
+    products, streams = timed["peaks"]["flops_per_s"], timed["peaks"]["bytes_per_s"]
+    assert {"fp32", "int8"} <= set(products) and all(rate > 0 for rate in products.values())
+    rates = [stream["rate"] for stream in streams]
+    assert len(rates) == 4 and rates == sorted(rates, reverse=True)  # caches first
+    for layer in timed["layers"]:
+        (rate, *_) = (s["rate"] for s in streams if s["working_set"] >= layer["bytes"])
+        least = max(layer["flops"] / products["fp32"], layer["bytes"] / rate)
+        assert layer["roofline"] == pytest.approx(least * 1e9 / layer["ns"], rel=1e-6)
+    # A backend that does not say what it moves has no such peak.
+    reference = json.loads(tenon(*command, "--backend", "reference").stdout)
+    assert reference["peaks"]["bytes_per_s"] == []
 
 
 def test_inspect_makes_nothing_of_the_shape_that_it_is_asked_about(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "tenon/cxx/float_quantize.hpp"
+#include "tenon/cxx/roofline.hpp"
 #include "tenon/cxx/with_shapes.hpp"
 
 namespace tenon::cxx {
@@ -52,32 +53,6 @@ inline std::vector<double> timed_runs(const Plan& plan,
   }
   std::sort(times.begin(), times.end());
   return times;
-}
-
-// Layers with their share of what the machine could do: `roofline` is the least time that the
-// fastest layer's rates (of arithmetic, of memory) would allow, divided by the time taken.
-inline Json layers_of(const Plan& plan, const std::vector<Tensor>& inputs) {
-  Json layers = plan.profile(inputs);
-  double flops_rate = 0;
-  double bytes_rate = 0;
-  auto number = [](const Json& layer, const char* key) {
-    return layer.contains(key) && layer[key].is_number() ? layer[key].get<double>() : 0.0;
-  };
-  double all = 0;
-  for (const Json& layer : layers) {
-    double ns = std::max(number(layer, "ns"), 1.0);
-    all += ns;
-    flops_rate = std::max(flops_rate, number(layer, "flops") / ns);
-    bytes_rate = std::max(bytes_rate, number(layer, "bytes") / ns);
-  }
-  for (Json& layer : layers) {
-    double ns = std::max(number(layer, "ns"), 1.0);
-    double least = std::max(flops_rate > 0 ? number(layer, "flops") / flops_rate : 0,
-                            bytes_rate > 0 ? number(layer, "bytes") / bytes_rate : 0);
-    layer["share"] = ns / std::max(all, 1.0);
-    layer["roofline"] = least / ns;
-  }
-  return layers;
 }
 
 inline double peak_rss_mb() {
@@ -139,7 +114,13 @@ inline Json bench(const Model& given, const BenchChoice& choice) {
   result["flops"] = model.inspect()["flops"];
   add_memory(described, &result);
   result["fallback_nodes"] = described.value("fallback_nodes", Json::array());
-  if (choice.layers) result["layers"] = layers_of(plan, inputs);
+  if (!choice.layers) return result;
+  RunChoice measured = choice.run;
+  measured.backend = result["backend"];
+  const MachinePeaks peaks = machine_peaks(session, measured);
+  const std::string precision = is_quantized(model) ? "int8" : std::string(result["precision"]);
+  result["peaks"] = to_json(peaks);
+  result["layers"] = layers_of(plan, inputs, peaks, precision);
   return result;
 }
 

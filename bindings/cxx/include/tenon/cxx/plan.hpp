@@ -37,6 +37,18 @@ inline Json compile_options(const Session& session, const RunChoice& choice) {
   return options;
 }
 
+// What a backend takes as precision; one that says nothing has fp32 alone.
+inline std::vector<std::string> precisions_of(const Session& session, const std::string& backend) {
+  std::vector<std::string> all;
+  for (const Json& one : list_components(session, "tenon.backend/1")) {
+    if (one["id"] != backend) continue;
+    const Json schema = one["schema"].is_object() ? one["schema"] : Json::object();
+    const Json options = schema.value("properties", Json::object());
+    all = options.value("precision", Json::object()).value("enum", all);
+  }
+  return all.empty() ? std::vector<std::string>{"fp32"} : all;
+}
+
 // Named inputs in the order of the model's, with each disagreement told in full.
 class NamedInputs {
  public:
