@@ -190,6 +190,7 @@ Offer offer_product(const AttentionSite& site) {
 
 constexpr Implementation<AttentionSite> kScores[] = {
     {"amx attention", offer_tile_attention},
+    {"attention", offer_vector_attention},
     {"attention in parts", offer_parts},
     {"product", offer_product},
 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Scores, Softmax and context of attention, found as one chain and lowered as one: one kernel on
-// AMX tiles (tile_attention.cpp), or primitives that go by parts which stay in cache
-// (attention.cpp).
+// Scores, Softmax and context of attention, found as one chain and lowered as one: one kernel
+// (fused_attention.cpp), or primitives that go by parts which stay in cache (attention.cpp).
 
 #include <optional>
 
@@ -33,7 +32,8 @@ struct AttentionSite {
   Product scores;  // as a product of its own, where no chain or no form of it is there
   std::optional<Attention> attention;
 };
-// In bf16, as one step.
+// As one step: in bf16, in f32.
 Offer offer_tile_attention(const AttentionSite& site);
+Offer offer_vector_attention(const AttentionSite& site);
 
 }  // namespace tenon::onednn

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "attention_args.h"
 #include "code_product_args.h"
 #include "copy_args.h"
 #include "depthwise_args.h"

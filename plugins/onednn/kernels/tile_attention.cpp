@@ -2,17 +2,12 @@
 #include "tile_attention.h"
 
 #include <algorithm>
-#include <memory>
-#include <new>
 
+#include "scratch.h"
 #include "tile_product_args.h"
 
 namespace tenon::onednn::kernels {
 namespace {
-
-constexpr int64_t round_up(int64_t n, int64_t to) {
-  return (n + to - 1) / to * to;
-}
 
 AttentionScratch lay_out(const TileAttentionArgs& args) {
   AttentionScratch made;
@@ -34,26 +29,9 @@ AttentionScratch lay_out(const TileAttentionArgs& args) {
   return made;
 }
 
-// Grows to what the largest attention of this thread needs, and is kept until the thread ends.
-char* scratch_of_thread(int64_t bytes) {
-  constexpr std::align_val_t kAlignment{64};
-  struct Free {
-    void operator()(char* memory) const { ::operator delete(memory, kAlignment); }
-  };
-  thread_local std::unique_ptr<char, Free> memory;
-  thread_local int64_t size = 0;
-  if (size < bytes) {
-    memory.reset();
-    size = 0;
-    memory.reset(static_cast<char*>(::operator new(static_cast<size_t>(bytes), kAlignment)));
-    size = bytes;
-  }
-  return memory.get();
-}
-
 }  // namespace
 
-bool takes_tile_attention(const TileAttentionArgs& args) {
+bool takes_tile_attention(const AttentionSizes& args) {
   const bool is_small = args.keys > 0 && args.keys <= kMostAttentionKeys && args.depth > 0 &&
                         args.depth <= kMostAttentionDepth && args.width > 0 &&
                         args.width <= kMostAttentionDepth;

@@ -11,8 +11,8 @@
 // it. A row whose scores are all -infinity, or that has +infinity or NaN, gives NaN, as the formula
 // does. The result does not depend on the number of threads. dst may not overlap an operand.
 
+#include "attention_args.h"
 #include "context.h"
-#include "tile_attention_args.h"
 
 namespace tenon::onednn::kernels {
 
@@ -20,7 +20,7 @@ constexpr int64_t kMostAttentionKeys = 4096;
 constexpr int64_t kMostAttentionDepth = 256;  // and width
 
 // Whether the kernel takes these sizes and strides. has_tiles() must hold before it runs.
-bool takes_tile_attention(const TileAttentionArgs& args);
+bool takes_tile_attention(const AttentionSizes& args);
 void tile_attention(const Context& context, const TileAttentionArgs& args);
 
 }  // namespace tenon::onednn::kernels

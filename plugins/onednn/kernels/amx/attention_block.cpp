@@ -3,7 +3,7 @@
 
 #include "../level/elements.h"
 #include "../level/vector_math.h"
-#include "../tile_attention_args.h"
+#include "../attention_args.h"
 #include "attention_pack.h"
 #include "tiles.h"
 

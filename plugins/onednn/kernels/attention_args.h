@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Arguments of attention on tiles, as amx/ sees them too; contract in tile_attention.h.
+// Arguments of attention in one kernel, as level/ and amx/ see them too; contracts in attention.h
+// and tile_attention.h.
 
 #include <cstdint>
 
@@ -13,19 +14,48 @@ struct AttentionStrides {
   int64_t outer = 0, inner = 0, row = 0, column = 0;
 };
 
-struct TileAttentionArgs {
+// Everything but q [rows, depth], k [keys, depth] and v [keys, width] themselves.
+struct AttentionSizes {
   int64_t outer = 1, inner = 1;  // batches and heads, say
   int64_t rows = 0;              // of q and of the result
   int64_t keys = 0;              // rows of k and v
   int64_t depth = 0;             // columns of q and k
   int64_t width = 0;             // columns of v and of the result
-  const uint16_t* q = nullptr;   // bf16; column stride 1
-  const uint16_t* k = nullptr;   // bf16, [keys, depth]
-  const uint16_t* v = nullptr;   // bf16, [keys, width]
   const float* mask = nullptr;   // added to the scaled scores; null: none. Column stride 1
-  Target dst = {};               // kF32, kBf16, kU8, kS8; column stride 1
+  Target dst = {};               // column stride 1
   AttentionStrides q_strides, k_strides, v_strides, mask_strides, dst_strides;
   float scale = 1.0F;
+};
+
+// In f32; dst: any type that store_f32 takes.
+struct AttentionArgs : AttentionSizes {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+};
+
+constexpr int64_t kAttentionPanel = 32;  // keys, or columns of v, that are multiplied at once
+constexpr int64_t kAttentionRows = 8;    // of q at most, at once
+
+// Some rows of one pair of outer and inner index, whose keys and values are packed.
+struct AttentionRows {
+  const AttentionArgs& args;
+  // [panels of keys][depth][kAttentionPanel], zeros behind the last key.
+  const float* keys;
+  // [panels of columns][keys][kAttentionPanel], zeros behind the last column.
+  const float* values;
+  float* queries;  // scratch, [kAttentionRows][depth]
+  float* scores;   // scratch, [kAttentionRows][pitch]
+  int64_t pitch;   // keys in whole panels
+  int64_t outer, inner;
+  int64_t first, count;  // rows of q; count at most kAttentionRows
+};
+
+// In bf16; dst: kF32, kBf16, kU8, kS8. The column stride of q is 1.
+struct TileAttentionArgs : AttentionSizes {
+  const uint16_t* q = nullptr;
+  const uint16_t* k = nullptr;
+  const uint16_t* v = nullptr;
 };
 
 // The memory of one thread, in bytes from its 64-byte aligned begin.

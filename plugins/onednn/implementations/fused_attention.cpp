@@ -1,18 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention as one step (kernels/tile_attention.h), with precision=bf16 where the CPU has tiles.
-// Operands are read where they lie: heads of [batch, tokens, heads, depth] are strides.
-
-#include "kernels/tile_attention.h"
+// Attention as one step: in bf16 where the CPU has tiles (kernels/tile_attention.h), in f32
+// (kernels/attention.h). Operands are read where they lie: heads of [batch, tokens, heads, depth]
+// are strides.
 
 #include <array>
 
 #include "attention.hpp"
 #include "cpu.hpp"
+#include "kernels/attention.h"
+#include "kernels/tile_attention.h"
 
 namespace tenon::onednn {
 namespace {
 
-constexpr int64_t kLeastRows = 16;  // of a tile
+// Fewer rows of q do not pay for packing keys and values; a tile has 16.
+constexpr int64_t kLeastRows = 16;
+
+// What tells the two kernels apart.
+struct Form {
+  const char* kernel;
+  double element_bytes;
+  void (*run)(const kernels::Context& context,
+              const kernels::AttentionSizes& sizes,
+              void* const* pointers);
+};
+
+// pointers: q, k, v, dst, mask.
+template <class Args, class Element, void run(const kernels::Context&, const Args&)>
+void run_form(const kernels::Context& context,
+              const kernels::AttentionSizes& sizes,
+              void* const* pointers) {
+  Args args{sizes};
+  args.q = static_cast<const Element*>(pointers[0]);
+  args.k = static_cast<const Element*>(pointers[1]);
+  args.v = static_cast<const Element*>(pointers[2]);
+  args.dst.data = pointers[3];
+  args.mask = static_cast<const float*>(pointers[4]);
+  run(context, args);
+}
+
+constexpr Form kTiles{"tenon:amx_attention", 2,
+                      run_form<kernels::TileAttentionArgs, uint16_t, kernels::tile_attention>};
+constexpr Form kVectors{"tenon:attention", 4,
+                        run_form<kernels::AttentionArgs, float, kernels::attention>};
 
 using Strides = kernels::AttentionStrides;
 
@@ -47,10 +77,10 @@ Strides mask_strides(const View& mask) {
   return {.outer = stride(4), .inner = stride(3), .row = stride(2), .column = 1};
 }
 
-kernels::TileAttentionArgs sizes_of(const Graph& graph, const Attention& attention) {
+kernels::AttentionSizes sizes_of(const Graph& graph, const Attention& attention) {
   const Dims& scores = graph.values[attention.scores].dims;
   const size_t rank = scores.size();
-  kernels::TileAttentionArgs args;
+  kernels::AttentionSizes args;
   args.outer = rank == 4 ? scores[0] : 1;
   args.inner = scores[rank - 3];
   args.rows = scores[rank - 2];
@@ -63,26 +93,20 @@ kernels::TileAttentionArgs sizes_of(const Graph& graph, const Attention& attenti
 
 void add_step(Lowering& lowering,
               const Attention& attention,
-              const kernels::TileAttentionArgs& args,
+              const Form& form,
+              const kernels::AttentionSizes& sizes,
               const std::vector<Place>& places) {
-  Step step{.name = lowering.graph().nodes[attention.context].name,
-            .kernel = "tenon:amx_attention"};
-  step.flops = 2.0 * static_cast<double>(args.outer * args.inner * args.rows * args.keys *
-                                         (args.depth + args.width));
-  step.bytes = static_cast<double>(
-      args.outer * args.inner *
-      (args.rows * (args.depth + args.width) + args.keys * (args.depth + args.width)) * 2);
+  Step step{.name = lowering.graph().nodes[attention.context].name, .kernel = form.kernel};
+  step.flops = 2.0 * static_cast<double>(sizes.outer * sizes.inner * sizes.rows * sizes.keys *
+                                         (sizes.depth + sizes.width));
+  step.bytes = form.element_bytes *
+               static_cast<double>(sizes.outer * sizes.inner * (sizes.rows + sizes.keys) *
+                                   (sizes.depth + sizes.width));
   step.places = places;
   step.always_succeeds = true;
-  step.kernel_function = [args](const kernels::Context& context,
-                                void* const* pointers) -> const char* {
-    kernels::TileAttentionArgs call = args;
-    call.q = static_cast<const uint16_t*>(pointers[0]);
-    call.k = static_cast<const uint16_t*>(pointers[1]);
-    call.v = static_cast<const uint16_t*>(pointers[2]);
-    call.dst.data = pointers[3];
-    call.mask = static_cast<const float*>(pointers[4]);
-    kernels::tile_attention(context, call);
+  step.kernel_function = [sizes, run = form.run](const kernels::Context& context,
+                                                 void* const* pointers) -> const char* {
+    run(context, sizes, pointers);
     return nullptr;
   };
   lowering.add_step(std::move(step));
@@ -97,7 +121,8 @@ View planned_query(const Lowering& lowering, const Attention& attention) {
 
 // planned: of q, k and v.
 void build(const AttentionSite& site,
-           kernels::TileAttentionArgs args,
+           const Form& form,
+           kernels::AttentionSizes args,
            const std::array<View, 3>& planned) {
   Lowering& lowering = site.lowering;
   const Attention& attention = *site.attention;
@@ -116,34 +141,44 @@ void build(const AttentionSite& site,
   args.dst_strides = strides_of(context, false);
   args.dst.type = context.type;
   if (attention.tail.quant) args.dst.quant = *attention.tail.quant;
-  add_step(lowering, attention, args, places);
+  add_step(lowering, attention, form, args, places);
   mark_attention(lowering, attention);
+}
+
+using Takes = bool (*)(const kernels::AttentionSizes& sizes);
+
+Offer offer_form(const AttentionSite& site, const Form& form, Takes takes) {
+  const Lowering& lowering = site.lowering;
+  const Graph& graph = lowering.graph();
+  const Attention& attention = *site.attention;
+  if (graph.values[attention.scores].dims.size() > 4) return refused("more than two axes in front");
+  if (may_be_int8(lowering.view(attention.q), lowering.view(attention.k)))
+    return refused("scores of two quantized operands");
+  kernels::AttentionSizes sizes = sizes_of(graph, attention);
+  if (sizes.rows < kLeastRows) return refused("fewer than 16 rows");
+  const View q = planned_query(lowering, attention);
+  const View k = planned_real_matrix(lowering, attention.k);
+  const View v = planned_real_matrix(lowering, attention.v);
+  sizes.q_strides = strides_of(q, false);
+  sizes.k_strides = strides_of(k, true);
+  sizes.v_strides = strides_of(v, false);
+  sizes.dst_strides.column = 1;
+  if (!takes(sizes)) return refused("too many keys or columns a head");
+  if (!has_fit_mask(graph, attention)) return refused("the mask is not as long as the scores");
+  return accepted([&site, &form, sizes, q, k, v] { build(site, form, sizes, {q, k, v}); });
 }
 
 }  // namespace
 
 Offer offer_tile_attention(const AttentionSite& site) {
-  const Lowering& lowering = site.lowering;
-  const Graph& graph = lowering.graph();
-  const Attention& attention = *site.attention;
-  const size_t rank = graph.values[attention.scores].dims.size();
   if (!computes_in_tiles()) return refused("this CPU has no AMX tiles");
-  if (lowering.real_type() != ElementType::kBf16) return refused("not in bf16");
-  if (rank > 4) return refused("more than two axes in front");
-  if (may_be_int8(lowering.view(attention.q), lowering.view(attention.k)))
-    return refused("scores of two quantized operands");
-  kernels::TileAttentionArgs args = sizes_of(graph, attention);
-  if (args.rows < kLeastRows) return refused("fewer than 16 rows");
-  const View q = planned_query(lowering, attention);
-  const View k = planned_real_matrix(lowering, attention.k);
-  const View v = planned_real_matrix(lowering, attention.v);
-  args.q_strides = strides_of(q, false);
-  args.k_strides = strides_of(k, true);
-  args.v_strides = strides_of(v, false);
-  args.dst_strides.column = 1;
-  if (!kernels::takes_tile_attention(args)) return refused("too many keys or columns a head");
-  if (!has_fit_mask(graph, attention)) return refused("the mask is not as long as the scores");
-  return accepted([&site, args, q, k, v] { build(site, args, {q, k, v}); });
+  if (site.lowering.real_type() != ElementType::kBf16) return refused("not in bf16");
+  return offer_form(site, kTiles, kernels::takes_tile_attention);
+}
+
+Offer offer_vector_attention(const AttentionSite& site) {
+  if (site.lowering.real_type() != ElementType::kF32) return refused("not in fp32");
+  return offer_form(site, kVectors, kernels::takes_attention);
 }
 
 }  // namespace tenon::onednn

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention in f32: heads of [tokens, heads, depth] as transformers have them, with a mask of keys.
+// Reports the products' operations a second.
+
+#include "bench.h"
+#include "kernels/attention.h"
+
+namespace tenon::onednn::kernels::bench {
+namespace {
+
+// Arguments: level, threads, heads, tokens, depth.
+void attention_heads(benchmark::State& state) {
+  const Level level = static_cast<Level>(state.range(0));
+  const Context context = make_context(level <= best_level() ? level : best_level(),
+                                       pool(static_cast<int>(state.range(1))));
+  AttentionArgs args;
+  args.inner = state.range(2);
+  args.rows = args.keys = state.range(3);
+  args.depth = args.width = state.range(4);
+  args.scale = 0.2F;
+  const int64_t token = args.inner * args.depth;
+  args.q_strides = args.k_strides = args.v_strides = args.dst_strides = {0, args.depth, token, 1};
+  Buffer q(args.rows * token, -1, 1), k(args.rows * token, -1, 1), v(args.rows * token, -1, 1);
+  Buffer y(args.rows * token, 0, 1), mask(args.keys, -1, 0);
+  args.q = q.data();
+  args.k = k.data();
+  args.v = v.data();
+  args.mask = mask.data();
+  args.mask_strides = {.column = 1};
+  args.dst = {y.data()};
+  for (auto _ : state)
+    attention(context, args);
+  const int64_t products = args.inner * args.rows * args.keys * (args.depth + args.width);
+  state.counters["flops"] = benchmark::Counter(
+      static_cast<double>(2 * products * state.iterations()), benchmark::Counter::kIsRate);
+}
+
+BENCHMARK(attention_heads)
+    ->ArgNames({"level", "threads", "heads", "tokens", "depth"})
+    ->ArgsProduct({{1, 2}, {1, 2}, {12}, {16, 32, 64, 128, 256, 512}, {32, 64}})
+    ->Args({2, 1, 1, 1024, 64})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
+
+}  // namespace
+}  // namespace tenon::onednn::kernels::bench
