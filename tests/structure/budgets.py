@@ -13,7 +13,7 @@ PER_ABI_HEADER = 150
 ROOMS = {
     "host core": (("host/values", "host/services", "host/graph", "host/registry"), 7000),
     "host types": (("host/types",), 720),
-    "host threads": (("host/threads",), 1280),
+    "host threads": (("host/threads",), 1340),
     "host languages": (("host/languages",), 2800),
     "host files": (("host/files",), 480),
     "host crashes": (("host/crashes",), 490),
