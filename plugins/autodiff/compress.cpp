@@ -5,7 +5,7 @@
 // where a random error would move the mean, in bfloat16.
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -52,7 +52,7 @@ class Compress {
     TN_CHECK(rewrite(graph));
     nlohmann::json told{{"int8", n_codes_},
                         {"bfloat16", n_half_},
-                        {"kept", n_kept_},
+                        {"kept", kept_},
                         {"bytes_before", bytes_before_},
                         {"bytes", bytes_},
                         {"planned_peak_before", before},
@@ -71,10 +71,12 @@ class Compress {
     Compression form(b, count.before, seed_);
     for (const Saved& saved : all) {
       bytes_before_ += bytes_of(saved.base);
-      if (std::optional<Plan> plan = plan_for(saved, joint)) {
-        TN_CHECK(pack(b, form, saved, *plan));
+      Plan plan;
+      std::string_view why = plan_for(saved, joint, &plan);
+      if (why.empty()) {
+        TN_CHECK(pack(b, form, saved, plan));
       } else {
-        ++n_kept_;
+        ++kept_[std::string(why)];
         bytes_ += bytes_of(saved.base);
       }
     }
@@ -91,31 +93,32 @@ class Compress {
     Node place;                // that waits for it
   };
 
-  // Nothing: the value is kept as it is.
-  std::optional<Plan> plan_for(const Saved& saved, const Joint& joint) const {
+  // Why the value is kept as it is; empty: the plan is made.
+  std::string_view plan_for(const Saved& saved, const Joint& joint, Plan* out) const {
     int64_t bytes = bytes_of(saved.base), packed = 0;
     uint32_t dtype = saved.base.dtype();
-    if (bytes < least_bytes_ || (dtype != TN_F32 && dtype != TN_BF16 && dtype != TN_F16)) return {};
-    Plan out;
+    if (bytes < least_bytes_) return "small";
+    if (dtype != TN_F32 && dtype != TN_BF16 && dtype != TN_F16) return "type";
     bool is_linear = true;
     for (const SavedRead& read : saved.reads) {
       is_linear = is_linear && read.kind != ReadKind::kNonlinear;
       if (read.kind != ReadKind::kStep) continue;
-      if (!is_made_of_forward(read.node, joint)) return {};
+      if (!is_made_of_forward(read.node, joint)) return "step";
       for (Value output : read.node.outputs())
-        if (output) out.early.push_back(output);
+        if (output) out->early.push_back(output);
     }
-    for (Value output : out.early)
+    for (Value output : out->early)
       packed += bytes_of(output);
-    if (codes_ && is_linear)
-      out.group = Compression::group_of(saved.base.type().elements(), group_);
-    if (out.group == 0 && dtype != TN_F32) return {};
-    packed += out.group ? bytes / 4 : bytes / 2;
+    int64_t elements = saved.base.type().elements();
+    if (codes_ && is_linear) out->group = Compression::group_of(elements, group_);
+    if (out->group == 0 && dtype != TN_F32) return "nonlinear";
+    packed += out->group ? bytes / 4 : bytes / 2;
+    if (packed >= bytes) return "step";
     const std::vector<Node>& forward = joint.forward();
     auto at = std::find_if(forward.begin() + saved.last_use, forward.end(), is_wait_place);
-    if (packed >= bytes || at == forward.end()) return {};
-    out.place = *at;
-    return out;
+    if (at == forward.end()) return "last";
+    out->place = *at;
+    return "";
   }
   static bool is_made_of_forward(Node node, const Joint& joint) {
     for (Value input : node.inputs())
@@ -186,7 +189,8 @@ class Compress {
 
   bool codes_ = true;
   int64_t group_ = 256, least_bytes_ = 0, seed_ = 0;
-  int64_t n_codes_ = 0, n_half_ = 0, n_kept_ = 0, bytes_before_ = 0, bytes_ = 0;
+  int64_t n_codes_ = 0, n_half_ = 0, bytes_before_ = 0, bytes_ = 0;
+  std::map<std::string, int64_t> kept_;  // by the reason
   std::map<tn_node_id, std::vector<Value>> waits_;
 };
 

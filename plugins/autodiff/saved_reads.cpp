@@ -91,7 +91,8 @@ class Slopes {
 bool is_saved(Value value, const Joint& joint) {
   if (!value || value.is_constant() || !is_float(value.dtype())) return false;
   Value base = base_of(value);
-  return joint.place(base.producer()) >= 0 && !base.is_output() && value.type().is_static();
+  return joint.place(value.producer()) >= 0 && joint.place(base.producer()) >= 0 &&
+         !base.is_output() && value.type().is_static();
 }
 
 }  // namespace
