@@ -20,11 +20,19 @@ namespace {
 
 constexpr std::string_view kStep = "compress/step";  // state, i64[1]
 
+struct PackPlan {
+  int64_t group = 0;         // 0: bfloat16
+  std::vector<Value> early;  // what is made of the value before it is given up
+  Node place;                // that waits for it
+};
+
 // A value and those who read it or a view of it.
 struct Saved {
   Value base;
   std::vector<SavedRead> reads;
   int last_use = 0;  // the forward node that reads it last
+  PackPlan plan = {};
+  std::string_view why = {};  // it is kept as it is; empty: it is packed
 };
 
 // Operators with which a backend joins what comes before them are no place to wait at: it would
@@ -66,17 +74,23 @@ class Compress {
     TN_TRY(joint, Joint::of(edit.graph()));
     TN_TRY(reads, saved_reads(graph, joint));
     std::vector<Saved> all = by_value(reads, joint);
+    std::vector<Compression::Form> forms;
+    for (Saved& saved : all) {
+      saved.why = plan_for(saved, joint, &saved.plan);
+      if (saved.why.empty() && saved.plan.group)
+        forms.push_back({saved.base.type().elements(), saved.plan.group});
+    }
     Builder b(edit);
     TN_TRY(count, Slot::open(edit, std::string(kStep), Type(TN_I64, {1})));
-    Compression form(b, count.before, seed_);
+    Value key = b.op("Concat", {b.ints({seed_}), count.before}, {{"axis", 0}});
+    Compression form(b, key, Compression::n_draws(forms));
+    if (form.draws()) waits_[first_place(joint).id].push_back(form.draws());
     for (const Saved& saved : all) {
       bytes_before_ += bytes_of(saved.base);
-      Plan plan;
-      std::string_view why = plan_for(saved, joint, &plan);
-      if (why.empty()) {
-        TN_CHECK(pack(b, form, saved, plan));
+      if (saved.why.empty()) {
+        TN_CHECK(pack(b, form, saved, saved.plan));
       } else {
-        ++kept_[std::string(why)];
+        ++kept_[std::string(saved.why)];
         bytes_ += bytes_of(saved.base);
       }
     }
@@ -87,14 +101,8 @@ class Compress {
     return edit.commit();
   }
 
-  struct Plan {
-    int64_t group = 0;         // 0: bfloat16
-    std::vector<Value> early;  // what is made of the value before it is given up
-    Node place;                // that waits for it
-  };
-
   // Why the value is kept as it is; empty: the plan is made.
-  std::string_view plan_for(const Saved& saved, const Joint& joint, Plan* out) const {
+  std::string_view plan_for(const Saved& saved, const Joint& joint, PackPlan* out) const {
     int64_t bytes = bytes_of(saved.base), packed = 0;
     uint32_t dtype = saved.base.dtype();
     if (bytes < least_bytes_) return "small";
@@ -120,13 +128,21 @@ class Compress {
     out->place = *at;
     return "";
   }
+  // Random numbers are drawn before the forward part: what draws them may be another backend, and
+  // values of the forward part need not wait for it.
+  static Node first_place(const Joint& joint) {
+    for (Node node : joint.forward())
+      for (Value input : node.inputs())
+        if (input && !input.is_constant()) return node;
+    return joint.forward().front();
+  }
   static bool is_made_of_forward(Node node, const Joint& joint) {
     for (Value input : node.inputs())
       if (input && joint.is_backward(input)) return false;
     return true;
   }
 
-  Status pack(Builder& b, Compression& form, const Saved& saved, const Plan& plan) {
+  Status pack(Builder& b, Compression& form, const Saved& saved, const PackPlan& plan) {
     Packed packed =
         plan.group ? form.pack_codes(saved.base, plan.group) : form.pack_half(saved.base);
     TN_CHECK(b.status());
@@ -160,7 +176,7 @@ class Compress {
     for (const auto& [id, waits] : waits_) {
       Node node = b.edit().node(id);
       uint64_t at = 0;
-      while (at + 1 < node.n_inputs() && !(node.input(at) && node.input(at).producer()))
+      while (at + 1 < node.n_inputs() && !(node.input(at) && !node.input(at).is_constant()))
         ++at;
       std::vector<Value> inputs{node.input(at)};
       inputs.insert(inputs.end(), waits.begin(), waits.end());

@@ -6,6 +6,10 @@
 // draws.
 #include "compression.hpp"
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "joint.hpp"
 
 namespace tenon::autodiff {
@@ -23,11 +27,26 @@ int64_t Compression::group_of(int64_t elements, int64_t most) {
   return 0;
 }
 
+int64_t Compression::n_draws(const std::vector<Form>& values) {
+  std::set<int64_t> groups;
+  int64_t n = 0;
+  for (auto [elements, group] : values) {
+    n += elements / group;
+    if (groups.insert(group).second) n += group;
+  }
+  return n;
+}
+
+Compression::Compression(Builder& builder, Value key, int64_t n_draws) : b_(builder) {
+  if (n_draws == 0) return;
+  Node made = b_.node({.type = "Random", .inputs = {b_.ints({n_draws}), key}, .domain = "tenon"});
+  if (made) draws_ = made.output();
+}
+
 Value Compression::draw(const std::vector<int64_t>& shape) {
-  Value stream = b_.add(key_, b_.ints({n_draws_++ << 40}));
-  Value key = b_.op("Concat", {b_.ints({seed_}), stream}, {{"axis", 0}});
-  Node made = b_.node({.type = "Random", .inputs = {b_.ints(shape), key}, .domain = "tenon"});
-  return made ? made.output() : Value{};
+  int64_t n = shape[0] * shape[1], from = std::exchange(used_, used_ + n);
+  Value part = b_.op("Slice", {draws_, b_.ints({from}), b_.ints({from + n}), b_.ints({0})});
+  return b_.reshape(part, shape);
 }
 
 Value Compression::column(int64_t group) {
