@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One network in one engine in one process: times of its training step as one line of JSON.
 
-  contestant.py mnist|resnet18|resnet50|minilm --engine tenon|eager|channels_last|compile|...
+  contestant.py mnist|resnet18|resnet50|mobilenet|minilm --engine tenon|eager|channels_last|compile|...
                 [--precision fp32|bf16] [--threads 2] [--seconds 5]
 
 first_s: from the start of the process to the end of the first step. peak_mb: the most memory that
