@@ -26,8 +26,8 @@ TEST_F(GradientHistogram, CountsWhatFloat16MakesOfEach) {
   ASSERT_EQ(apply("precision.gradient_histogram", json::object()), "");
   EXPECT_EQ(report_["numbers"], 12);
   float zero = std::ldexp(1.0f, -25), subnormal = std::ldexp(1.0f, -14);
-  std::vector<float> a{0, zero, -zero, std::nextafter(zero, 1.0f), std::nextafter(subnormal, 0.0f),
-                       subnormal},
+  std::vector<float> a{
+      0, zero, -zero, std::nextafter(zero, 1.0f), std::nextafter(subnormal, 0.0f), subnormal},
       b{1, -1, 65519.996f, 65520, -70000, 0};
   std::vector<int64_t> shape{6};
   DenseView first(TN_F32, shape, a.data()), second(TN_F32, shape, b.data());

@@ -51,8 +51,7 @@ TEST_F(Levels, AreApexsLevels) {
   EXPECT_EQ(weights(options("O0")), single);
   EXPECT_EQ(weights(options("O1")), weights(options("fp16")));
   for (const char* level : {"O1", "O2", "O3"})
-    EXPECT_THAT(weights(options(level)),
-                testing::Pointwise(testing::FloatNear(0.05f), single))
+    EXPECT_THAT(weights(options(level)), testing::Pointwise(testing::FloatNear(0.05f), single))
         << level;
   bool all_low = true, any_wide = false;
   for (float x : weights(options("O3")))

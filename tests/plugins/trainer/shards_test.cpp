@@ -16,8 +16,8 @@ class Shards : public TrainingTest {
   void SetUp() override {
     TrainingTest::SetUp();
     model_ = parse(kLinear);
-    options_ = {{"epochs", 3},    {"batch", 8},        {"optimizer", "adamw"},
-                {"rate", 0.1},    {"shard_bytes", 20}, {"run", (folder_ / "run").string()}};
+    options_ = {{"epochs", 3}, {"batch", 8},        {"optimizer", "adamw"},
+                {"rate", 0.1}, {"shard_bytes", 20}, {"run", (folder_ / "run").string()}};
   }
   void TearDown() override {
     lent_.clear();
@@ -76,10 +76,10 @@ TEST_F(Shards, TheEarlierOnesGoWhenTheNewOnesAreListed) {
 TEST_F(Shards, WhatAKilledProcessLeftIsNoHarm) {
   std::vector<float> wanted = trained();
   std::vector<std::string> names = files();
-  std::string other = std::find(names.begin(), names.end(), "checkpoint.a-1.safetensors") ==
-                              names.end()
-                          ? "checkpoint.a-"
-                          : "checkpoint.b-";
+  std::string other =
+      std::find(names.begin(), names.end(), "checkpoint.a-1.safetensors") == names.end()
+          ? "checkpoint.a-"
+          : "checkpoint.b-";
   std::ofstream(folder_ / "run" / (other + "1.safetensors")) << "half";
   std::ofstream(folder_ / "run" / ("." + other + "2.safetensors.x.part")) << "half";
   options_["resume"] = true;
@@ -114,7 +114,9 @@ TEST_F(Shards, TheNewestEpochsStay) {
   json longer = options_;
   longer["run"] = (folder_ / "other").string();
   longer["rewind"] = (folder_ / "run" / "epoch_4.safetensors").string();
-  auto again = train(model_, rows(), longer);
+  std::string text(kLinear);
+  text.replace(text.find("[0, 0, 0, 0]"), 12, "[1, 2, 3, 4]");  // zeros might be pruned weights
+  auto again = train(parse(text), rows(), longer);
   ASSERT_TRUE(again.ok()) << text_of(again.status());
   EXPECT_EQ(weight(*again, "w"), wanted);
 }
@@ -122,7 +124,8 @@ TEST_F(Shards, TheNewestEpochsStay) {
 TEST_F(Shards, KeptOnesAskForAFolder) {
   options_.erase("run");
   options_["keep_last"] = 2;
-  EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("option keep_last: expected option run"));
+  EXPECT_THAT(failure(model_, rows(), options_),
+              HasSubstr("option keep_last: expected option run"));
 }
 
 }  // namespace
