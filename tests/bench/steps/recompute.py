@@ -5,8 +5,9 @@
 
 One process for each contestant and round, alternating. keep: all values for the backward part;
 sqrt: the pass autodiff.recompute; half, quarter: the same with a budget, a share of the planned
-peak; compress, bfloat16: the pass autodiff.compress, in its two forms; both: sqrt and compress behind it; blocks: tn.checkpoint of each block; the same in PyTorch, eager,
-where it is installed (blocks: torch.utils.checkpoint). arena: what the plan takes for values in
+peak; compress, bfloat16: the pass autodiff.compress in its two forms; both: sqrt, and compress
+behind it; blocks: tn.checkpoint of each block; the same in PyTorch, eager, where it is installed
+(blocks: torch.utils.checkpoint). arena: what the plan takes for values in
 between; peak: the most memory of the process less what it had before the first step; loss: of the
 last step, the same to the bit in all of Tenon's.
 """
