@@ -9,7 +9,7 @@ peak; compress, bfloat16: the pass autodiff.compress in its two forms; both: sqr
 behind it; blocks: tn.checkpoint of each block; the same in PyTorch, eager, where it is installed
 (blocks: torch.utils.checkpoint). arena: what the plan takes for values in
 between; peak: the most memory of the process less what it had before the first step; loss: of the
-last step, the same to the bit in all of Tenon's.
+last step, the same to the bit in all of Tenon's but those that compress.
 """
 
 import argparse
