@@ -141,8 +141,9 @@ Result<Rule> rule_of(Node node, const Lists& lists) {
   // Bodies of control flow have types of their own, and of an unknown operator nothing is known.
   if (!row || (row->traits & TN_OP_CONTROL)) return rule;
   if (lists.level != "O1") {
-    bool mixes = row->traits & TN_OP_MIXES_BATCH;
-    rule.category = mixes && lists.level == "O2" ? Category::kFp32 : Category::kLow;
+    // Apex' levels are defined by this one layer.
+    bool is_wide = lists.level == "O2" && node.is("BatchNormalization");
+    rule.category = is_wide ? Category::kFp32 : Category::kLow;
     rule.by = cat("level ", lists.level);
     return rule;
   }

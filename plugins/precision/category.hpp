@@ -29,8 +29,8 @@ struct Rule {
 
 struct Lists {
   std::string device = "cpu", dtype = "bfloat16";
-  // "O1": by notes and rows. "O2": the low type everywhere but where rows of a batch are mixed and
-  // where notes say otherwise; "O3": everywhere but where notes say otherwise.
+  // "O1": by notes and rows. "O2": the low type everywhere but in BatchNormalization and where
+  // notes say otherwise; "O3": everywhere but where notes say otherwise.
   std::string level = "O1";
   std::vector<std::string> low, fp32, follow;
 
