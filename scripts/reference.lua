@@ -123,7 +123,7 @@ local recipes = {
   { name = "lenet", network = lenet, data = "mnist", input = digit, epochs = 20, optimizer = adamw },
   { name = "mnist_cnn", network = mnist_cnn, data = "mnist", input = digit, epochs = 12, optimizer = adamw },
   { name = "resnet20", network = resnet20, data = "glyphs", input = glyph, epochs = 12, optimizer = nesterov },
-  { name = "mobilenet", network = mobilenet, data = "glyphs", input = glyph, epochs = 4, optimizer = adamw },
+  { name = "mobilenet", network = mobilenet, data = "glyphs", input = glyph, epochs = 12, optimizer = adamw },
   { name = "unet", network = unet, data = "shapes", input = picture, epochs = 20, optimizer = adamw },
   { name = "transformer", network = transformer, data = "characters", input = text, epochs = 10, optimizer = adamw },
   { name = "lstm", network = lstm, data = "leaves", input = series, epochs = 15, clip_norm = 1, rate = 5e-3, optimizer = adamw },

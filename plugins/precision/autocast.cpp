@@ -19,8 +19,7 @@ class Autocast {
   static Result<Autocast> create(tn_ctx*, const Options& options) {
     Autocast out;
     out.lists_ = Lists::read(options);
-    std::string dtype = options.text("dtype", out.lists_.device == "cuda" ? "float16" : "bfloat16");
-    out.low_ = dtype == "float16" ? TN_F16 : TN_BF16;
+    out.low_ = out.lists_.dtype == "float16" ? TN_F16 : TN_BF16;
     return out;
   }
 
@@ -111,6 +110,10 @@ class Autocast {
                const Rule& rule,
                const std::vector<uint64_t>& inputs) const {
     uint32_t target = node.input(inputs[0]).dtype();
+    if (rule.category == Category::kBanned && rule.by == "note")
+      return unsupported(cat("a loss of probabilities loses all digits in ", dtype_name(low_),
+                             ": use the one of logits (trainer.bce_with_logits), or end the model "
+                             "in Sigmoid"));
     if (rule.category == Category::kBanned)
       return unsupported(cat("operator ", node.type(), " overflows in ", dtype_name(low_),
                              ": use one that takes logits, or name it in option fp32"));
@@ -152,6 +155,8 @@ TENON_PASS(autocast,
                "description": "whose table of categories"},
     "dtype": {"type": "string", "enum": ["bfloat16", "float16"],
               "description": "the low type; without it bfloat16 on cpu, float16 on cuda"},
+    "level": {"type": "string", "enum": ["O1", "O2", "O3"], "default": "O1",
+              "description": "O1: types by operators; O2: the low type everywhere but in BatchNormalization and losses; O3: and there too, but for losses"},
     "low": {"type": ["array", "string"], "items": {"type": "string"},
             "description": "nodes to compute in the low type: patterns of names, operators or scopes"},
     "fp32": {"type": ["array", "string"], "items": {"type": "string"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "category.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -50,6 +51,21 @@ tn_any cast_note(Node node) {
   return out;
 }
 
+// "fp32 float16=banned": the word for all types, then those for one.
+std::optional<Category> noted(std::string_view note, std::string_view dtype) {
+  std::optional<Category> out;
+  while (!note.empty()) {
+    size_t end = std::min(note.find(' '), note.size()), is = note.find('=');
+    std::string_view word = note.substr(0, end);
+    note.remove_prefix(std::min(end + 1, note.size()));
+    bool is_own = is < end;
+    if (is_own && word.substr(0, is) != dtype) continue;
+    out = category_of(is_own ? word.substr(is + 1) : word);
+    if (!out) return out;
+  }
+  return out;
+}
+
 struct List {
   const char* name;
   Category category;
@@ -91,7 +107,13 @@ const char* category_name(Category category) {
 }
 
 Lists Lists::read(const Options& options) {
-  return {options.text("device"), options.texts("low"), options.texts("fp32"),
+  std::string device = options.text("device");
+  std::string dtype = options.text("dtype", device == "cuda" ? "float16" : "bfloat16");
+  return {device,
+          dtype,
+          options.text("level", "O1"),
+          options.texts("low"),
+          options.texts("fp32"),
           options.texts("follow")};
 }
 
@@ -108,7 +130,7 @@ Result<Rule> rule_of(Node node, const Lists& lists) {
   }
   std::string_view note = text_of(cast_note(node));
   if (!note.empty()) {
-    std::optional<Category> said = category_of(note);
+    std::optional<Category> said = noted(note, lists.dtype);
     if (!said)
       return invalid(cat("node ", node.name(), ": note ", kCastNote,
                          ": expected one of low, fp32, promote, follow, keep, got '", note, "'"));
@@ -118,6 +140,13 @@ Result<Rule> rule_of(Node node, const Lists& lists) {
   }
   // Bodies of control flow have types of their own, and of an unknown operator nothing is known.
   if (!row || (row->traits & TN_OP_CONTROL)) return rule;
+  if (lists.level != "O1") {
+    // Apex' levels are defined by this one layer.
+    bool is_wide = lists.level == "O2" && node.is("BatchNormalization");
+    rule.category = is_wide ? Category::kFp32 : Category::kLow;
+    rule.by = cat("level ", lists.level);
+    return rule;
+  }
   std::optional<Category> said = stated(*columns, lists.device);
   bool is_pointwise = row->traits & TN_OP_POINTWISE;
   rule.category = said.value_or(is_pointwise ? Category::kPromote : Category::kFollow);

@@ -28,14 +28,17 @@ struct Rule {
 };
 
 struct Lists {
-  std::string device = "cpu";
+  std::string device = "cpu", dtype = "bfloat16";
+  // "O1": by notes and rows. "O2": the low type everywhere but in BatchNormalization and where
+  // notes say otherwise; "O3": everywhere but where notes say otherwise.
+  std::string level = "O1";
   std::vector<std::string> low, fp32, follow;
 
   static Lists read(const Options& options);
 };
 
 // A note with this key on a node, with a category's name, goes before its row: losses that are made
-// of several nodes say so with it.
+// of several nodes say so with it. Words behind it are of one low type: "fp32 float16=banned".
 inline constexpr std::string_view kCastNote = "cast";
 
 // An error when lists contradict each other or the note is not a category.

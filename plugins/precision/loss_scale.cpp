@@ -13,7 +13,7 @@ namespace {
 class LossScale {
  public:
   static Result<LossScale> create(tn_ctx*, const Options& options) {
-    return LossScale{options.text("output"), static_cast<float>(options.number("init_scale"))};
+    return LossScale{options.text("output"), static_cast<float>(scaler_of(options).init)};
   }
 
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
@@ -72,8 +72,7 @@ TENON_PASS(loss_scale,
            tenon::precision::LossScale,
            "precision.loss_scale",
            "multiplies the loss by a scale that is state: before gradients",
-           R"({
-  "properties": {
+           R"({"properties": {)" PRECISION_PRESET_OPTION R"(,
     "output": {"type": "string", "description": "the loss; the first output when absent"},
-    "init_scale": {"type": "number", "exclusiveMinimum": 0, "maximum": 1.7e38, "default": 65536,
-                   "description": "the first scale"}}})")
+    "init_scale": {"type": "number", "exclusiveMinimum": 0, "maximum": 1.7e38,
+                   "description": "the first scale; the preset's when absent, torch: 65536"}}})")

@@ -3,6 +3,7 @@
 // divides gradients by the scale, and where one is infinite or NaN, leaves the states that depend
 // on gradients, and an optimizer's counts, as they were and lowers the scale; after enough good
 // steps it raises the scale.
+#include <cmath>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -22,9 +23,10 @@ class LossScaleStep {
   static Result<LossScaleStep> create(tn_ctx*, const Options& options) {
     LossScaleStep out;
     out.hold_ = options.texts("hold");
-    out.growth_ = options.number("growth_factor");
-    out.backoff_ = options.number("backoff_factor");
-    out.interval_ = static_cast<int32_t>(options.integer("growth_interval"));
+    out.scaler_ = scaler_of(options);
+    if (!(out.scaler_.lowest <= out.scaler_.highest))
+      return invalid(cat("option min_scale: expected at most max_scale, ", out.scaler_.highest,
+                         ", got ", out.scaler_.lowest));
     return out;
   }
 
@@ -103,29 +105,55 @@ class LossScaleStep {
     return held;
   }
 
-  // GradScaler.update. Products in f64, rounded once, as PyTorch's kernel has them.
+  // Products in f64, rounded once, as PyTorch's kernel of GradScaler.update has them.
   Status update(const Nodes& nodes, Value scale, Value tracker, Value found) const {
     EditView edit = nodes.edit;
     TN_TRY(wide, nodes.cast(scale, TN_F64));
-    TN_TRY(growth, nodes.number(growth_));
-    TN_TRY(backoff, nodes.number(backoff_));
-    TN_TRY(up, edit.op("Mul", {wide, growth}));
-    TN_TRY(grown, nodes.cast(up, TN_F32));
-    TN_TRY(down, edit.op("Mul", {wide, backoff}));
-    TN_TRY(lowered, nodes.cast(down, TN_F32));
+    TN_TRY(grown, moved(nodes, wide, scaler_.growth, "Min", scaler_.highest));
+    TN_TRY(fallen, moved(nodes, wide, scaler_.backoff, "Max", scaler_.lowest));
     TN_TRY(is_inf, edit.op("IsInf", {grown}));
     TN_TRY(capped, edit.op("Where", {is_inf, scale, grown}));  // it never becomes infinite
     TN_TRY(one, nodes.count(1));
     TN_TRY(zero, nodes.count(0));
-    TN_TRY(interval, nodes.count(interval_));
+    TN_TRY(interval, nodes.count(static_cast<int32_t>(scaler_.interval)));
     TN_TRY(counted, edit.op("Add", {tracker, one}));
     TN_TRY(is_due, edit.op("Equal", {counted, interval}));
     TN_TRY(good, edit.op("Where", {is_due, capped, scale}));
+    TN_TRY(lowered, lowered_scale(nodes, scale, fallen, found, is_due));
     TN_TRY(next_scale, edit.op("Where", {found, lowered, good}));
     TN_TRY(is_reset, edit.op("Or", {found, is_due}));
     TN_TRY(next_tracker, edit.op("Where", {is_reset, zero, counted}));
     TN_CHECK(close(edit, edit.graph().find(kScale), next_scale));
     return close(edit, tracker, next_tracker);
+  }
+  static Result<Value> moved(
+      const Nodes& nodes, Value wide, double factor, std::string_view bound, double at) {
+    TN_TRY(by, nodes.number(factor));
+    TN_TRY(product, nodes.edit.op("Mul", {wide, by}));
+    if (at == 0 || std::isinf(at)) return nodes.cast(product, TN_F32);
+    TN_TRY(limit, nodes.number(at));
+    TN_TRY(bounded, nodes.edit.op(bound, {product, limit}));
+    return nodes.cast(bounded, TN_F32);
+  }
+  // What an overflow makes of the scale. With hysteresis a state counts how many are left until one
+  // counts; as all states it starts as zero, which stands for all.
+  Result<Value> lowered_scale(
+      const Nodes& nodes, Value scale, Value fallen, Value found, Value is_due) const {
+    if (scaler_.hysteresis <= 1) return fallen;
+    EditView edit = nodes.edit;
+    TN_TRY(state, edit.input(kHysteresis, Type(TN_I32, {})));
+    TN_TRY(one, nodes.count(1));
+    TN_TRY(zero, nodes.count(0));
+    TN_TRY(all, nodes.count(static_cast<int32_t>(scaler_.hysteresis)));
+    TN_TRY(is_new, edit.op("Equal", {state, zero}));
+    TN_TRY(left, edit.op("Where", {is_new, all, state}));
+    TN_TRY(is_last, edit.op("Equal", {left, one}));
+    TN_TRY(fewer, edit.op("Sub", {left, one}));
+    TN_TRY(after, edit.op("Where", {is_last, left, fewer}));
+    TN_TRY(renewed, edit.op("Where", {is_due, all, left}));
+    TN_TRY(next, edit.op("Where", {found, after, renewed}));
+    TN_CHECK(close(edit, state, next));
+    return edit.op("Where", {is_last, fallen, scale});
   }
   static Status close(EditView edit, Value before, Value after) {
     TN_CHECK(edit.output(cat(before.name(), "/next"), after));
@@ -133,8 +161,7 @@ class LossScaleStep {
   }
 
   std::vector<std::string> hold_;
-  double growth_ = 2, backoff_ = 0.5;
-  int32_t interval_ = 2000;
+  Scaler scaler_;
 };
 
 }  // namespace
@@ -144,13 +171,16 @@ TENON_PASS(loss_scale_step,
            tenon::precision::LossScaleStep,
            "precision.loss_scale_step",
            "skips steps that overflow and updates the scale: after the optimizer",
-           R"({
-  "properties": {
+           R"({"properties": {)" PRECISION_PRESET_OPTION R"(,
     "hold": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "patterns of further states that a skipped step leaves as they are"},
-    "growth_factor": {"type": "number", "exclusiveMinimum": 1, "default": 2,
-                      "description": "of the scale after growth_interval good steps"},
-    "backoff_factor": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.5,
+    "growth_factor": {"type": "number", "exclusiveMinimum": 1,
+                      "description": "of the scale after growth_interval good steps; the preset's when absent"},
+    "backoff_factor": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1,
                        "description": "of the scale after a step with infinity or NaN"},
-    "growth_interval": {"type": "integer", "minimum": 1, "maximum": 2147483647, "default": 2000,
-                        "description": "good steps in a row before the scale grows"}}})")
+    "growth_interval": {"type": "integer", "minimum": 1, "maximum": 2147483647,
+                        "description": "good steps in a row before the scale grows"},
+    "min_scale": {"type": "number", "minimum": 0, "description": "it falls no lower"},
+    "max_scale": {"type": "number", "exclusiveMinimum": 0, "description": "it grows no higher"},
+    "hysteresis": {"type": "integer", "minimum": 1, "maximum": 2147483647,
+                   "description": "of so many overflows since the scale last grew the last one lowers it"}}})")

@@ -3,7 +3,7 @@
 // is a probability p and the target t is 1, 0, or a share between:
 //   -(t*log p + (1 - t)*log(1 - p)), logarithms no less than -100, as in PyTorch
 // A model that ends in Sigmoid is trained on what goes into it: the logarithm of a probability that
-// was rounded to 1 loses all digits.
+// was rounded to 1 loses all digits; where float16 rounds it, that is refused.
 #include "binary.hpp"
 
 namespace tenon::trainer {
@@ -27,7 +27,7 @@ class Bce {
       return b.op("Max", {b.op("Log", {x}), b.number(-100, TN_F32)});
     };
     Value yes = b.mul(t, logarithm(p)), no = b.mul(b.sub(one, t), logarithm(b.sub(one, p)));
-    return mean_loss(b, b.neg(b.add(yes, no)), of.ends);
+    return mean_loss(b, b.neg(b.add(yes, no)), of.ends, "fp32 float16=banned");
   }
 };
 

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kSecondsBetweenCheckpoints = 60;
+constexpr uint64_t kSkippedToWarn = 8;    // at a run's beginning
 constexpr uint64_t kSkippedAtMost = 200;  // the scale has become zero by then
 
 // The name of a value that is not a number, or empty.
@@ -24,20 +25,6 @@ std::string not_finite(const Weights& states) {
       return name;
   }
   return "";
-}
-
-std::string duration_text(double seconds) {
-  auto whole = static_cast<int64_t>(seconds + 0.5);
-  char text[32];
-  std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(whole / 60),
-                static_cast<long long>(whole % 60));
-  return text;
-}
-
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, std::abs(value) < 1000 ? "%.4g" : "%.0f", value);
-  return text;
 }
 
 }  // namespace
@@ -107,6 +94,7 @@ Status Loop::run(const Cancel& cancel) {
   while (!at_end()) {
     epoch_began_ = Clock::now();
     epoch_samples_before_ = position_.samples;
+    gradients_.reset();
     Status done = run_epoch(cancel, progress);
     if (done.ok()) done = end_epoch(cancel);
     if (!done.ok()) return stopped(std::move(done));
@@ -188,6 +176,11 @@ Status Loop::step(uint64_t n_samples, const Cancel& cancel) {
   uint64_t number = position_.steps + 1;
   if (!outcome.skipped) TN_CHECK(refuse_broken(outcome, number));
   if (updates) skipped_in_a_row_ = outcome.skipped ? skipped_in_a_row_ + 1 : 0;
+  if (skipped_in_a_row_ == kSkippedToWarn && position_.updates == 0) TN_CHECK(warn_of_scale());
+  if (outcome.gradients && !outcome.skipped) {
+    if (!gradients_) gradients_.emplace();
+    gradients_->add(*outcome.gradients);
+  }
   if (skipped_in_a_row_ > kSkippedAtMost)
     return {TN_OUT_OF_RANGE, cat("step ", number, ": gradients overflow whatever the loss scale")};
   position_.steps = number;
@@ -234,97 +227,6 @@ Status Loop::tell_epoch(json& record) {
   return {};
 }
 
-Status Loop::end_epoch(const Cancel& cancel) {
-  Position before = position_;
-  double seconds = seconds_since(epoch_began_);
-  json record{{"epoch", position_.epoch + 1},
-              {"steps", position_.steps},
-              {"loss", position_.loss_sum / static_cast<double>(position_.samples)},
-              {"rate", rate_}};
-  if (recipe_.precision == "fp16") record["skipped"] = windows_done() - position_.updates;
-  TN_CHECK(judge(cancel, record));
-  measure(record);
-  record["seconds"] = seconds;
-  record["samples_per_second"] =
-      static_cast<double>(position_.samples - epoch_samples_before_) / std::max(seconds, 1e-9);
-  if (Status told = tell_epoch(record); !told.ok()) {
-    position_ = std::move(before);  // a run that goes on ends this epoch again
-    return told;
-  }
-  position_.epoch += 1;
-  position_.batch = position_.samples = 0;
-  position_.loss_sum = 0;
-  log_epoch(record);
-  TN_CHECK(folder_.add_record(record));  // before the checkpoint that counts it
-  history_.push_back(std::move(record));
-  return save();
-}
-
-void Loop::log_epoch(const json& record) const {
-  std::string line = cat("epoch ", position_.epoch, " of ", given_.epochs);
-  for (const auto& [key, value] : record.items())
-    if (value.is_number_float() && key != "rate" && key != "seconds" && key != "samples_per_second")
-      line += cat(", ", key, " ", short_number(value));
-  double left = seconds_since(epoch_began_) * static_cast<double>(given_.epochs - position_.epoch);
-  log_line(ctx_, TN_LOG_INFO,
-           cat(line, ", ", short_number(record["samples_per_second"]), " samples/s, ",
-               !position_.stopped_by.empty() ? cat("stopped by ", position_.stopped_by)
-               : position_.stopped_early     ? std::string("stopped early")
-                                             : cat(duration_text(left), " left")));
-}
-
-// For the numbers that follow measured values.
-void Loop::measure(const json& record) {
-  auto see = [&](const Driven& one, std::string_view name) {
-    if (!one.plateau && !one.follow) return;
-    Measured& seen = position_.measured[std::string(name)];
-    if (one.follow) seen.share = one.follow->see(record[one.follow->value], seen.share);
-    if (!one.plateau) return;
-    if (one.plateau->by_training)
-      one.plateau->see(record["loss"], false, seen.plateau);
-    else
-      one.plateau->see(record[judged_by()], higher_is_better_, seen.plateau);
-  };
-  see(given_.rate_rules, kRate);
-  for (const Driven& one : given_.driven)
-    see(one, one.name);
-}
-
-// What an epoch's record calls the value of its validation.
-std::string Loop::judged_by() const {
-  const std::string& id = given_.metric.id;
-  return id.empty() ? "validation_loss" : id.substr(id.rfind('.') + 1);
-}
-
-// Validation, and whether it gets any better.
-Status Loop::judge(const Cancel& cancel, json& record) {
-  if (!validation_.feed) return {};
-  TN_TRY(model, trained(free_.get()));
-  for (const PassChoice& pass : given_.validate_as)
-    TN_CHECK(apply_pass(ctx_, model.get(), pass, cancel).in("option validate_as"));
-  TN_TRY(score, validate(recipe_, model.get(), validation_, cancel));
-  record["validation_loss"] = score.loss;
-  if (score.metric) {
-    record[judged_by()] = *score.metric;
-  }
-  double value = score.metric ? *score.metric : score.loss;
-  higher_is_better_ = score.higher_is_better;
-  double gain = score.higher_is_better ? value - position_.best : position_.best - value;
-  bool better = std::isfinite(value) && (!position_.has_best || gain > given_.min_delta);
-  position_.bad_epochs = better ? 0 : position_.bad_epochs + 1;
-  if (better) {
-    position_.has_best = true;
-    position_.best = value;
-    position_.best_epoch = position_.epoch + 1;
-    if (given_.patience > 0 && given_.restore_best) {
-      TN_TRY(now, weights());
-      best_ = std::move(now);
-    }
-  }
-  position_.stopped_early = given_.patience > 0 && position_.bad_epochs >= given_.patience;
-  return {};
-}
-
 Result<RunFolder::Saved> Loop::as_it_is() const {
   TN_TRY(states, stepper_->states());
   if (std::string name = not_finite(states); !name.empty())
@@ -344,6 +246,13 @@ Status Loop::keep_step() {
   if (std::find(steps.begin(), steps.end(), position_.steps) == steps.end()) return {};
   TN_TRY(now, as_it_is());
   return folder_.keep(now);
+}
+
+// Beside the checkpoint, those of the newest epochs.
+Status Loop::keep_epoch() {
+  if (given_.keep_last == 0) return {};
+  TN_TRY(now, as_it_is());
+  return folder_.keep_epoch(now, given_.keep_last);
 }
 
 Status Loop::save() {

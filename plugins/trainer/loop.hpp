@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "ahead.hpp"
+#include "gradient_shares.hpp"
 #include "run_folder.hpp"
 #include "settings.hpp"
 #include "stepper.hpp"
@@ -14,7 +15,10 @@ namespace tenon::trainer {
 class Loop {
  public:
   Loop(tn_ctx* ctx, const Settings& settings, const tn_graph* model)
-      : ctx_(ctx), given_(settings), model_(model), folder_(ctx, settings.run) {}
+      : ctx_(ctx),
+        given_(settings),
+        model_(model),
+        folder_(ctx, settings.run, settings.shard_bytes) {}
   Loop(const Loop&) = delete;
 
   Status run(const Cancel& cancel);
@@ -44,6 +48,8 @@ class Loop {
   Status tell_epoch(nlohmann::json& record);
   Status save();
   Status keep_step();
+  Status keep_epoch();
+  Status warn_of_scale() const;
   Result<RunFolder::Saved> as_it_is() const;
   std::string last_good_checkpoint() const;
   Status stopped(Status why);
@@ -92,8 +98,12 @@ class Loop {
   bool is_saved_ = false, callback_failed_ = false, higher_is_better_ = false;
   Clock::time_point began_, epoch_began_, saved_at_;
   uint64_t epoch_samples_before_ = 0;
-  std::optional<Ahead> ahead_;  // last: its thread reads the members above
+  std::optional<GradientShares> gradients_;  // of this epoch so far, in this process
+  std::optional<Ahead> ahead_;               // last: its thread reads the members above
 };
+
+// For messages: four digits.
+std::string short_number(double value);
 
 // The model for batches of any size, where nothing in it fixes the size.
 Result<OwnedGraph> with_free_batch(const tn_graph* model, uint64_t* fixed);

@@ -112,6 +112,10 @@ Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   recipe_.optimizer = std::move(optimizer);
   recipe_.groups = given_.groups;
   recipe_.precision = by_backend ? "fp32" : given_.precision;
+  recipe_.level = given_.level;
+  recipe_.loss_scale = given_.loss_scale;
+  recipe_.joint = given_.joint;
+  recipe_.tells_gradients = given_.tells_gradients;
   recipe_.device = backend == "cuda" ? "cuda" : "cpu";
   recipe_.clip_norm = given_.clip_norm;
   recipe_.clip_value = given_.clip_value;
@@ -146,6 +150,11 @@ Identity Loop::choices() const {
                {"parameters", parameters},
                {"batch_norm", given_.batch_statistics ? "train" : "frozen"},
                {"metric", given_.metric.id}};
+  if (given_.level != "O1") choices["level"] = given_.level;
+  if (given_.loss_scale != "{}") choices["loss_scale"] = given_.loss_scale;
+  if (!given_.joint.empty())
+    for (const PassChoice& pass : given_.joint)
+      choices["joint"].push_back({pass.id, json::parse(pass.options)});
   if (!train_as.empty()) choices["train_as"] = train_as;
   if (!given_.driven_text.empty()) choices["schedules"] = given_.driven_text;
   if (!given_.plateau_text.empty()) choices["plateau"] = given_.plateau_text;

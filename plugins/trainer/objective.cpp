@@ -96,7 +96,10 @@ Result<int64_t> class_axis(const Compared& of, int64_t axis) {
   return from_front;
 }
 
-Result<Value> mean_loss(Builder& b, Value parts, const std::vector<Value>& ends) {
+Result<Value> mean_loss(Builder& b,
+                        Value parts,
+                        const std::vector<Value>& ends,
+                        std::string_view cast) {
   Value loss = b.op("ReduceMean", {parts}, {{"keepdims", 0}});
   TN_CHECK(b.status());
   std::set<tn_value_id> seen;
@@ -105,7 +108,7 @@ Result<Value> mean_loss(Builder& b, Value parts, const std::vector<Value>& ends)
   std::vector<Node> nodes;
   collect(loss, seen, nodes);
   for (Node node : nodes)
-    TN_CHECK(b.edit().set_note(node.id, "cast", any_text("fp32")));
+    TN_CHECK(b.edit().set_note(node.id, "cast", any_text(cast)));
   return loss;
 }
 

@@ -46,8 +46,11 @@ bool fits(const Type& a, const Type& b);
 Value logits_of(Value prediction, int64_t axis);
 
 // The mean of everything, in float32 under mixed precision: the nodes from the ends of the model to
-// here are marked for precision.autocast.
-Result<Value> mean_loss(Builder& b, Value parts, const std::vector<Value>& ends);
+// here are marked for precision.autocast; cast: as its notes.
+Result<Value> mean_loss(Builder& b,
+                        Value parts,
+                        const std::vector<Value>& ends,
+                        std::string_view cast = "fp32");
 
 // The axis counted from 0; the classes on it must be known.
 Result<int64_t> class_axis(const Compared& of, int64_t axis);

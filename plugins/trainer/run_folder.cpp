@@ -2,6 +2,7 @@
 #include "run_folder.hpp"
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -24,9 +25,21 @@ void remove_parts(const std::string& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     std::string name = entry.path().filename().string();
     bool ours = name.starts_with(".checkpoint.safetensors.") ||
-                name.starts_with(".history.jsonl.") || name.starts_with(".step_");
+                name.starts_with(".history.jsonl.") || name.starts_with(".step_") ||
+                name.starts_with(".checkpoint.") || name.starts_with(".epoch_");
     if (ours && name.ends_with(".part")) fs::remove(entry.path(), ignored);
   }
+}
+
+// 7 of "epoch_7.safetensors"; 0: another file.
+uint64_t kept_epoch(std::string_view name) {
+  constexpr std::string_view kBegin = "epoch_", kEnd = ".safetensors";
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return 0;
+  name.remove_prefix(kBegin.size());
+  name.remove_suffix(kEnd.size());
+  uint64_t number = 0;
+  auto [end, failed] = std::from_chars(name.begin(), name.end(), number);
+  return failed == std::errc() && end == name.end() ? number : 0;
 }
 
 // The records of the epochs that a checkpoint counts. A process that was killed may have left more,
@@ -124,6 +137,18 @@ Status RunFolder::keep(const Saved& saved) {
   return write(cat(path_, "/step_", saved.position.steps, ".safetensors"), saved);
 }
 
+Status RunFolder::keep_epoch(const Saved& saved, uint64_t n_kept) {
+  uint64_t epoch = saved.position.epoch;
+  TN_CHECK(write(cat(path_, "/epoch_", epoch, ".safetensors"), saved));
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored)) {
+    uint64_t number = kept_epoch(entry.path().filename().string());
+    if (number > 0 && (number > epoch || number + n_kept <= epoch))
+      TN_CHECK(remove_checkpoint(entry.path().string()));
+  }
+  return {};
+}
+
 Status RunFolder::write(const std::string& path, const Saved& saved) const {
   Checkpoint checkpoint;
   json run = saved.identity.to_json();
@@ -132,7 +157,7 @@ Status RunFolder::write(const std::string& path, const Saved& saved) const {
   checkpoint.tensors = saved.states;
   for (const auto& [name, tensor] : saved.best)
     checkpoint.tensors[cat(kBest, name)] = tensor;
-  return save_checkpoint(ctx_, path, checkpoint);
+  return save_checkpoint(ctx_, path, checkpoint, shard_bytes_);
 }
 
 Status RunFolder::begin_history(const json& records) {

@@ -14,7 +14,9 @@ namespace tenon::trainer {
 // however that ends.
 class RunFolder {
  public:
-  RunFolder(tn_ctx* ctx, std::string path) : ctx_(ctx), path_(std::move(path)) {}
+  // shard_bytes: the most of one file of a checkpoint; 0: any.
+  RunFolder(tn_ctx* ctx, std::string path, uint64_t shard_bytes = 0)
+      : ctx_(ctx), path_(std::move(path)), shard_bytes_(shard_bytes) {}
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
@@ -33,6 +35,8 @@ class RunFolder {
   Status save(const Saved& saved);
   // Beside the checkpoint, as step_120.safetensors, and never overwritten by later steps.
   Status keep(const Saved& saved);
+  // As epoch_7.safetensors; of such files the newest so many stay.
+  Status keep_epoch(const Saved& saved, uint64_t n_kept);
   static Result<Saved> read(tn_ctx* ctx, const std::string& path);
   // history.jsonl holds these, and then one more: an epoch late in a run costs no more than an
   // early one.
@@ -48,6 +52,7 @@ class RunFolder {
 
   tn_ctx* ctx_;
   std::string path_;
+  uint64_t shard_bytes_ = 0;
   int locked_ = -1;  // the open folder
 };
 

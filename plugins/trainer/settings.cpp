@@ -133,17 +133,36 @@ Status read_driven(tn_ctx* ctx, const Options& options, Settings& out) {
   return {};
 }
 
+// O0 to O3 are Apex' names: float32; float16 by operators; float16 but for BatchNormalization, with
+// float32 parameters; float16 with parameters of float16, and no loss scale.
+Status read_precision(const Options& options, Settings& out) {
+  out.precision = options.text("precision");
+  if (out.precision.starts_with('O')) {
+    out.level = out.precision == "O0" ? "O1" : out.precision;
+    out.precision = out.precision == "O0" ? "fp32" : "fp16";
+  }
+  out.tells_gradients = options.flag("gradient_histogram");
+  out.loss_scale = options.text("loss_scale", "{}");
+  bool is_scaled = out.precision == "fp16" && out.level != "O3";
+  if (is_scaled || !options.has("loss_scale")) return {};
+  return invalid(
+      cat("option loss_scale: expected precision fp16, O1 or O2, got ", options.text("precision")));
+}
+
 Status read_run(const Options& options, Settings& out) {
   out.run = options.text("run");
   out.resume = options.flag("resume");
   out.checkpoint_steps = static_cast<uint64_t>(options.integer("checkpoint_steps"));
   for (int64_t step : ints_of(options.get("keep_steps")))
     out.keep_steps.push_back(static_cast<uint64_t>(step));
+  out.keep_last = static_cast<uint64_t>(options.integer("keep_last"));
+  out.shard_bytes = static_cast<uint64_t>(options.integer("shard_bytes"));
   out.rewind = options.text("rewind");
   if (!out.run.empty()) return {};
   if (out.resume) return invalid("option resume: expected option run, the folder of the run");
-  if (!out.keep_steps.empty())
-    return invalid("option keep_steps: expected option run, the folder of the run");
+  if (!out.keep_steps.empty() || out.keep_last > 0)
+    return invalid(cat("option ", out.keep_last > 0 ? "keep_last" : "keep_steps",
+                       ": expected option run, the folder of the run"));
   return {};
 }
 
@@ -168,9 +187,11 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.groups = options.text("groups");
   out.parameters = {options.texts("parameters"), options.texts("frozen")};
   out.batch_statistics = options.text("batch_norm") == "train";
-  out.precision = options.text("precision");
+  TN_CHECK(read_precision(options, out));
   out.backends = options.texts("backend");
   out.threads = options.integer("threads");
+  TN_TRY(joint, passes_of(options, "joint"));
+  out.joint = std::move(joint);
   TN_TRY(train_as, passes_of(options, "train_as"));
   out.train_as = std::move(train_as);
   TN_CHECK(read_validation(options, out));
@@ -180,6 +201,7 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
 }
 
 bool Settings::is_computed_by(tn_ctx* ctx, std::string_view id) const {
+  if (level != "O1") return false;
   json backend = backend_named(ctx, id);
   const json::json_pointer known("/schema/properties/precision/enum");
   if (!backend.is_object() || !backend.contains(known)) return false;

@@ -32,7 +32,11 @@ struct Settings {
   std::string groups;
   ParameterChoice parameters;
   bool batch_statistics = true;
-  std::string precision;
+  std::string precision;     // fp32, bf16, fp16
+  std::string level = "O1";  // of mixed precision, as Apex names them
+  std::string loss_scale;    // options of the scaler, a JSON object
+  bool tells_gradients = false;
+  std::vector<PassChoice> joint;
   std::vector<std::string> backends;  // as they were given; empty: the machine's best
   int64_t threads = 0;
   MetricChoice metric;
@@ -44,7 +48,9 @@ struct Settings {
   bool resume = false;
   uint64_t checkpoint_steps = 0;
   std::vector<uint64_t> keep_steps;
-  std::string rewind;  // a checkpoint to begin at; empty: at the beginning
+  uint64_t keep_last = 0;    // checkpoints of the newest epochs
+  uint64_t shard_bytes = 0;  // the most of one file; 0: any
+  std::string rewind;        // a checkpoint to begin at; empty: at the beginning
 
   static Result<Settings> from(tn_ctx* ctx, const Options& options);
   // Of the plans that run steps in the precision that was asked for, or that validate in float32:

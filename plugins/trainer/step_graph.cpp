@@ -158,6 +158,15 @@ std::vector<std::string> states_among(Graph graph, const std::vector<std::string
   return out;
 }
 
+// What precision.loss_scale and precision.loss_scale_step get of the option.
+std::pair<json, json> scaler_options(const Recipe& recipe) {
+  json rest = json::parse(recipe.loss_scale), first{{"output", kLoss}};
+  for (const char* key : {"preset", "init_scale"})
+    if (rest.contains(key)) first[key] = rest[key];
+  rest.erase("init_scale");
+  return {first, rest};
+}
+
 // Forward to update, on a graph that ends in the loss.
 Status add_passes(const Recipe& recipe,
                   tn_graph* graph,
@@ -167,25 +176,32 @@ Status add_passes(const Recipe& recipe,
   auto apply = [&](std::string_view id, const json& options) {
     return apply_pass(recipe.ctx, graph, {std::string(id), options.dump()}, cancel);
   };
-  bool scaled = recipe.precision == "fp16";
+  bool scaled = recipe.precision == "fp16" && recipe.level != "O3";
   if (recipe.precision != "fp32") {
     std::string dtype = scaled ? "float16" : "bfloat16";
-    TN_CHECK(apply("precision.autocast", {{"device", recipe.device}, {"dtype", dtype}}));
+    TN_CHECK(apply("precision.autocast",
+                   {{"device", recipe.device}, {"dtype", dtype}, {"level", recipe.level}}));
   }
-  if (scaled) TN_CHECK(apply("precision.loss_scale", {{"output", kLoss}}));
+  auto [scale, scale_step] = scaler_options(recipe);
+  if (scaled) TN_CHECK(apply("precision.loss_scale", scale).in("option loss_scale"));
   TN_CHECK(apply("autodiff.value_and_grad",
                  {{"wrt", wrt}, {"output", scaled ? "scaled_loss" : kLoss}, {"has_aux", scaled}}));
   TN_TRY(left, drop_zero_gradients(graph));
   if (left == 0) return invalid("the loss depends on no parameter of the model");
+  for (const PassChoice& pass : recipe.joint)
+    TN_CHECK(apply_pass(recipe.ctx, graph, pass, cancel).in("option joint"));
   if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate", weight_of(graph, batch)));
   if (scaled) TN_CHECK(apply("precision.unscale", json::object()));
+  if (recipe.tells_gradients) TN_CHECK(apply("precision.gradient_histogram", json::object()));
   if (recipe.clip_norm > 0 || recipe.clip_value > 0)
     TN_CHECK(apply("trainer.clip", {{"norm", recipe.clip_norm}, {"value", recipe.clip_value}}));
   TN_CHECK(apply_update(recipe, graph, cancel));
   if (recipe.average > 0)
     TN_CHECK(apply("trainer.average",
                    {{"decay", recipe.average}, {"parameters", states_among({graph}, wrt)}}));
-  if (scaled) TN_CHECK(apply("precision.loss_scale_step", json::object()));
+  if (scaled) TN_CHECK(apply("precision.loss_scale_step", scale_step).in("option loss_scale"));
+  if (recipe.level == "O3")
+    TN_CHECK(apply("precision.round_weights", {{"parameters", states_among({graph}, wrt)}}));
   if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate_step", json::object()));
   return {};
 }
@@ -307,6 +323,7 @@ Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& 
     out.first_nan = result_named(graph.view(), "first_nan");
   }
   out.loss = result_named(graph.view(), kLoss);
+  out.histogram = result_named(graph.view(), "gradient_histogram");
   out.found_inf = result_named(graph.view(), "found_inf");
   out.graph = std::move(graph);
   return out;

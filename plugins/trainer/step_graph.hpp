@@ -39,10 +39,13 @@ struct Recipe {
   Component loss, optimizer;
   std::string groups;  // of trainer.step, a JSON object
   std::string precision = "fp32", device = "cpu";
-  double clip_norm = 0, clip_value = 0;  // 0: none
-  bool accumulates = false;              // several batches to an update
-  double average = 0;                    // of the weights, how much is kept; 0: none
-  std::vector<std::string> driven;       // options of loss and optimizer that change by step
+  std::string level = "O1", loss_scale = "{}";  // of precision.autocast; options of the scaler
+  std::vector<PassChoice> joint;                // on forward and backward together
+  bool tells_gradients = false;                 // what float16 would make of them
+  double clip_norm = 0, clip_value = 0;         // 0: none
+  bool accumulates = false;                     // several batches to an update
+  double average = 0;                           // of the weights, how much is kept; 0: none
+  std::vector<std::string> driven;              // options of loss and optimizer that change by step
   TrainingMode mode;
   std::vector<PassChoice> train_as;  // make what is trained of the model, before the loss
   uint64_t steps_per_epoch = 0;      // what these passes may want to know
@@ -53,10 +56,10 @@ struct StepGraph {
   OwnedGraph graph;
   std::vector<std::string> weights;  // states that are constants of the model
   Weights initial;                   // what states start with that do not start as zeros
-  std::optional<size_t> loss, found_inf, first_nan;  // among the results of a run
-  std::vector<std::string> watched;                  // where check_nan looks, in that order
-  std::vector<std::string> numbers;                  // inputs behind those of the batch
-  std::vector<Field> targets;                        // with what the loss says of them
+  std::optional<size_t> loss, found_inf, first_nan, histogram;  // among the results of a run
+  std::vector<std::string> watched;  // where check_nan looks, in that order
+  std::vector<std::string> numbers;  // inputs behind those of the batch
+  std::vector<Field> targets;        // with what the loss says of them
 };
 
 // The state with the average of a weight.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepper.hpp"
 
+#include <algorithm>
+
 #include "accumulate.hpp"
 
 namespace tenon::trainer {
@@ -66,6 +68,8 @@ Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& 
   Outcome out;
   out.loss = *results[*of.loss].data<float>();
   if (of.found_inf) out.skipped = *results[*of.found_inf].data<bool>();
+  if (of.histogram)
+    std::copy_n(results[*of.histogram].data<double>(), 5, out.gradients.emplace().begin());
   if (of.first_nan) {
     auto first = static_cast<size_t>(*results[*of.first_nan].data<int64_t>());
     if (first < of.watched.size()) {

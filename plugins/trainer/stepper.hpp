@@ -2,7 +2,9 @@
 #pragma once
 // Compiled training steps, one for each batch size, and the states that go from one to the other.
 
+#include <array>
 #include <memory>
+#include <optional>
 
 #include "tenon/sdk/plan.hpp"
 
@@ -19,6 +21,7 @@ struct StepInputs {
 
 struct Outcome {
   double loss = 0;
+  std::optional<std::array<double, 5>> gradients;  // counts, as GradientShares has them
   bool skipped = false;   // gradients overflowed under loss scaling: nothing was updated
   std::string first_nan;  // where the first NaN is, if that is looked for
 };

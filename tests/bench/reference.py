@@ -182,7 +182,7 @@ NETWORKS = {
     "lenet": Recipe(lenet, "mnist", 20),
     "mnist_cnn": Recipe(mnist_cnn, "mnist", 12),
     "resnet20": Recipe(resnet20, "glyphs", 12, nesterov),
-    "mobilenet": Recipe(mobilenet, "glyphs", 4),
+    "mobilenet": Recipe(mobilenet, "glyphs", 12),
     "unet": Recipe(UNet, "shapes", 20),
     "transformer": Recipe(Transformer, "characters", 10),
     "lstm": Recipe(Lstm, "leaves", 15, lambda net: adamw(net, 5e-3), clip_norm=1),

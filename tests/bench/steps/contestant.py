@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One network in one engine in one process: times of its training step as one line of JSON.
 
-  contestant.py mnist|resnet18|resnet50|minilm --engine tenon|eager|channels_last|compile|...
-                [--precision fp32|bf16] [--threads 2] [--seconds 5]
+  contestant.py mnist|resnet18|resnet50|mobilenet|minilm --engine tenon
+                [or eager, channels_last, compile, ...] [--precision fp32|bf16] [--threads 2]
+                [--seconds 5]
 
 first_s: from the start of the process to the end of the first step. peak_mb: the most memory that
 the process ever held, less what it held after its imports. losses: of the first steps, so that a

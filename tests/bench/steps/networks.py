@@ -142,6 +142,45 @@ def resnet(depths, is_deep: bool, count: int, size: int, classes: int) -> Networ
     return Network(weights, images(count, 3, size, classes), loss)
 
 
+def inverted_residual(ops, w, running, name, x, stride, adds):
+    y = ops.relu6(conv_norm(ops, w, running, f"{name}.wide", x, 1, 0))
+    groups = y.shape[1]
+    y = ops.conv(y, w[f"{name}.depthwise.weight"], stride, 1, groups)
+    y = ops.relu6(ops.batch_norm(y, w, running, f"{name}.depthwise.norm"))
+    y = conv_norm(ops, w, running, f"{name}.narrow", y, 1, 0)
+    return x + y if adds else y
+
+
+def mobilenet(count=64, size=32, classes=94) -> Network:
+    """Sandler et al. 2018, table 2, as scripts/reference.lua has it for glyphs, without Dropout."""
+    weights = Weights(4)
+    add_conv_norm(weights, "stem", 32, 1, 3)
+    channels, blocks = 32, []
+    rows = ((1, 16, 1, 1), (6, 24, 2, 1), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
+            (6, 160, 3, 2), (6, 320, 1, 1))  # fmt: skip
+    for expansion, width, depth, first in rows:
+        for i in range(depth):
+            name, wide = f"block{len(blocks)}", expansion * channels
+            add_conv_norm(weights, f"{name}.wide", wide, channels, 1)
+            weights.conv(f"{name}.depthwise", wide, 1, 3)
+            weights.batch_norm(f"{name}.depthwise.norm", wide)
+            add_conv_norm(weights, f"{name}.narrow", width, wide, 1)
+            blocks.append((name, first if i == 0 else 1, i > 0))
+            channels = width
+    add_conv_norm(weights, "head", 1280, channels, 1)
+    weights.linear("out", 1280, classes)
+
+    def loss(ops, w, running, x, y):
+        x = ops.relu6(conv_norm(ops, w, running, "stem", x, 2, 1))
+        for name, stride, adds in blocks:
+            x = inverted_residual(ops, w, running, name, x, stride, adds)
+        x = ops.relu6(conv_norm(ops, w, running, "head", x, 1, 0))
+        x = ops.linear(ops.mean_of_image(x), w["out.weight"], w["out.bias"])
+        return ops.cross_entropy(x, y)
+
+    return Network(weights, images(count, 1, size, classes), loss)
+
+
 def minilm(layers=6, width=384, heads=12, inner=1536, words=30522, count=16, length=128) -> Network:
     """The encoder of all-MiniLM-L6 with a classifier of two classes over the first token."""
     weights = Weights(3)
@@ -186,5 +225,6 @@ NETWORKS = {
     "mnist": mnist_cnn,
     "resnet18": lambda: resnet((2, 2, 2, 2), False, 64, 32, 10),
     "resnet50": lambda: resnet((3, 4, 6, 3), True, 16, 224, 1000),
+    "mobilenet": mobilenet,
     "minilm": minilm,
 }

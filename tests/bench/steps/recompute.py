@@ -5,10 +5,11 @@
 
 One process for each contestant and round, alternating. keep: all values for the backward part;
 sqrt: the pass autodiff.recompute; half, quarter: the same with a budget, a share of the planned
-peak; blocks: tn.checkpoint of each block; the same in PyTorch, eager,
-where it is installed (blocks: torch.utils.checkpoint). arena: what the plan takes for values in
+peak; compress, bfloat16: the pass autodiff.compress in its two forms; both: sqrt, and compress
+behind it; blocks: tn.checkpoint of each block; the same in PyTorch, eager, where it is installed
+(blocks: torch.utils.checkpoint). arena: what the plan takes for values in
 between; peak: the most memory of the process less what it had before the first step; loss: of the
-last step, the same to the bit in all of Tenon's.
+last step, the same to the bit in all of Tenon's but those that compress.
 """
 
 import argparse
@@ -23,8 +24,18 @@ import time
 import numpy as np
 
 HEADS = 4
-CONTESTANTS = ("keep", "sqrt", "half", "quarter", "blocks", "torch keep", "torch blocks")
-BUDGETS = {"half": 0.5, "quarter": 0.25}  # of the planned peak
+CONTESTANTS = (
+    "keep", "sqrt", "half", "quarter", "compress", "bfloat16", "both", "blocks",
+    "torch keep", "torch blocks",
+)  # fmt: skip
+JOINT = {
+    "sqrt": {"autodiff.recompute": {}},
+    "half": {"autodiff.recompute": {"budget": 0.5}},  # of the planned peak
+    "quarter": {"autodiff.recompute": {"budget": 0.25}},
+    "compress": {"autodiff.compress": {}},
+    "bfloat16": {"autodiff.compress": {"form": "bfloat16"}},
+    "both": {"autodiff.recompute": {}, "autodiff.compress": {}},
+}
 
 
 def weights(options):
@@ -98,8 +109,7 @@ class Tenon:
                 x = f(p, x)
             return (x * x).mean()
 
-        given = {"budget": BUDGETS[kind]} if kind in BUDGETS else {}
-        joint = {"autodiff.recompute": given} if kind == "sqrt" or given else {}
+        joint = JOINT.get(kind, {})
         optimizer = tn.optim.sgd(lr=1e-2)
         made = tn.Step(loss, weights(self.options), optimizer, joint=joint, threads=2)
         x = batch(self.options)
@@ -109,7 +119,7 @@ class Tenon:
             parts = [p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in told["partitions"]]
             return {
                 "arena": max(parts) + told.get("arena_bytes", 0),
-                "report": made.joint_reports.get("autodiff.recompute"),
+                "report": made.joint_reports,
             }
 
         return lambda: float(made(x)), figures

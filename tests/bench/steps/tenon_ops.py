@@ -14,8 +14,12 @@ def relu(x):
     return tn.relu(x)
 
 
-def conv(x, weight, stride, padding):
-    return tn.conv(x, weight, stride=stride, padding=padding)
+def relu6(x):
+    return tn.clip(x, 0, 6)
+
+
+def conv(x, weight, stride, padding, groups=1):
+    return tn.conv(x, weight, stride=stride, padding=padding, groups=groups)
 
 
 def batch_norm(x, w, running, name):

@@ -8,10 +8,11 @@ import torch
 import torch.nn.functional as F
 
 relu = F.relu
+relu6 = F.relu6
 
 
-def conv(x, weight, stride, padding):
-    return F.conv2d(x, weight, None, stride, padding)
+def conv(x, weight, stride, padding, groups=1):
+    return F.conv2d(x, weight, None, stride, padding, 1, groups)
 
 
 def batch_norm(x, w, running, name):

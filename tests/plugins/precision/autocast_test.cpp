@@ -24,6 +24,11 @@ class Autocast : public PassTest {
     EXPECT_EQ(text_of(Status(services.graph->print(graph.get(), 0, sink.get()))), "");
     return sink.text;
   }
+  void begin_anew() {
+    tn_graph* raw = nullptr;
+    ASSERT_EQ(text_of(Status(services.graph->create(ctx_, &raw))), "");
+    model_ = OwnedGraph::take(raw);
+  }
   // x -> MatMul -> "low", which under autocast is in the low type; then what `more` adds.
   template <class More>
   void build_after_product(More&& more) {
@@ -253,6 +258,47 @@ TEST_F(Autocast, BadListsAreRefused) {
               HasSubstr("node exp is in the lists of option low and option fp32"));
   EXPECT_THAT(refusal("tenon.pass/1", "precision.autocast", {{"device", "tpu"}}),
               HasSubstr("expected one of cpu, cuda"));
+}
+
+TEST_F(Autocast, LevelsTakeTheLowTypeFurther) {
+  for (auto [level, softmax, norm] :
+       {std::tuple{"O1", TN_F32, TN_F32}, {"O2", TN_F16, TN_F32}, {"O3", TN_F16, TN_F16}}) {
+    begin_anew();
+    build([&](EditView edit) {
+      Value x = input(edit, "x", {4, 8});
+      Value low = node(edit, "MatMul", {x, weight(edit, "w", {8, 8}, 1)}, "low");
+      Value soft = node(edit, "Softmax", {low}, "soft");
+      std::vector<Value> rest;
+      for (const char* name : {"scale", "bias", "mean", "variance"})
+        rest.push_back(weight(edit, name, {8}, 2));
+      Value out =
+          node(edit, "BatchNormalization", {soft, rest[0], rest[1], rest[2], rest[3]}, "norm");
+      ASSERT_EQ(text_of(edit.output("y", node(edit, "Relu", {out}, "last"))), "");
+    });
+    ASSERT_EQ(apply("precision.autocast", {{"device", "cuda"}, {"level", level}}), "");
+    EXPECT_EQ(dtype_of_value("low"), TN_F16) << level;
+    EXPECT_EQ(dtype_of_value("soft"), softmax) << level;
+    EXPECT_EQ(dtype_of_value("norm"), norm) << level;
+  }
+}
+
+TEST_F(Autocast, ANoteMaySpeakOfOneLowType) {
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    begin_anew();
+    build([&](EditView edit) {
+      Value x = input(edit, "x", {4, 8});
+      Value low = node(edit, "MatMul", {x, weight(edit, "w", {8, 8}, 1)}, "low");
+      Value log = node(edit, "Log", {low}, "log");
+      ASSERT_EQ(text_of(edit.set_note(log.producer().id, "cast", any_text("fp32 float16=banned"))),
+                "");
+      ASSERT_EQ(text_of(edit.output("y", log)), "");
+    });
+    std::string said = apply("precision.autocast", {{"dtype", dtype}});
+    if (std::string_view(dtype) == "bfloat16")
+      EXPECT_EQ(said, "");
+    else
+      EXPECT_THAT(said, HasSubstr("use the one of logits (trainer.bce_with_logits)"));
+  }
 }
 
 TEST_F(Autocast, ABadNoteIsRefused) {

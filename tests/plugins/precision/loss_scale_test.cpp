@@ -177,6 +177,59 @@ TEST_F(LossScale, ASkippedStepHoldsWhatDependsOnGradientsAndWhatIsNamed) {
   EXPECT_EQ(report_["held_states"], json({"w", "steps"}));
 }
 
+// The rules of DeepSpeed's DynamicLossScaler with delayed_shift 2, by hand: of two overflows since
+// the scale last grew the first one leaves it, later ones halve it, and never below 1.
+TEST_F(LossScale, DeepSpeedsPresetLetsOneOverflowPass) {
+  make({{"preset", "deepspeed"}, {"growth_interval", 3}});
+  set("loss_scale/scale", 8);
+  struct {
+    bool overflow;
+    float scale;
+    int32_t tracker, left;
+  } expected[] = {{true, 8, 0, 1},  {true, 4, 0, 1}, {true, 2, 0, 1},  {false, 2, 1, 1},
+                  {true, 1, 0, 1},  {true, 1, 0, 1}, {false, 1, 1, 1}, {false, 1, 2, 1},
+                  {false, 2, 0, 2}, {true, 2, 0, 1}, {true, 1, 0, 1},  {false, 1, 1, 1}};
+  for (const auto& one : expected) {
+    step(one.overflow ? kInf : 1);
+    EXPECT_EQ(scale(), one.scale) << (&one - expected);
+    EXPECT_EQ(tracker(), one.tracker) << (&one - expected);
+    EXPECT_EQ(get<int32_t>("loss_scale/hysteresis", TN_I32), one.left) << (&one - expected);
+  }
+}
+
+TEST_F(LossScale, ApexsScaleGrowsToItsHighest) {
+  make({{"preset", "apex"}, {"growth_interval", 1}});
+  set("loss_scale/scale", 0x1p23f);
+  for (int i = 0; i < 3; ++i) {
+    step(1e-20f);
+    EXPECT_EQ(scale(), 0x1p24f) << i;
+  }
+  step(kInf);
+  EXPECT_EQ(scale(), 0x1p23f);
+}
+
+TEST_F(LossScale, PresetsBeginWhereTheirsDo) {
+  build_loss();
+  OwnedGraph plain = std::move(model_);
+  for (auto [preset, first] :
+       {std::pair{"torch", 65536.0}, {"apex", 65536.0}, {"deepspeed", 4294967296.0}}) {
+    model_ = OwnedGraph::take([&] {
+      tn_graph* copy = nullptr;
+      EXPECT_EQ(text_of(Status(services.graph->clone(plain.get(), &copy))), "");
+      return copy;
+    }());
+    ASSERT_EQ(apply("precision.loss_scale", {{"preset", preset}}), "");
+    Node choice = result_.view().find("loss_scale/current").producer();
+    EXPECT_EQ(*choice.input(2).constant().data<float>(), first) << preset;
+  }
+}
+
+TEST_F(LossScale, BoundsThatCrossAreRefused) {
+  build_loss();
+  EXPECT_THAT(apply("precision.loss_scale_step", {{"min_scale", 8}, {"max_scale", 4}}),
+              HasSubstr("option min_scale: expected at most max_scale, 4.0"));
+}
+
 TEST_F(LossScale, WrongOrderIsRefused) {
   build_loss();
   EXPECT_THAT(apply("precision.loss_scale_step", json::object()),

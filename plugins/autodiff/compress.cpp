@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// autodiff.compress: what the backward part reads of the forward part is kept in fewer bytes.
+// Values in which gradients are linear are kept as codes of 8 bits that are rounded at random, so
+// that gradients keep their mean (Chen et al. 2021, "ActNN"; Liu et al. 2022, "GACT"); others,
+// where a random error would move the mean, in bfloat16.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "tenon/sdk/role/optimizer.hpp"
+#include "tenon/sdk/role/pass.hpp"
+
+#include "compression.hpp"
+#include "saved_reads.hpp"
+
+namespace tenon::autodiff {
+namespace {
+
+constexpr std::string_view kStep = "compress/step";  // state, i64[1]
+
+struct PackPlan {
+  int64_t group = 0;         // 0: bfloat16
+  std::vector<Value> early;  // what is made of the value before it is given up
+  Node place;                // that waits for it
+};
+
+// A value and those who read it or a view of it.
+struct Saved {
+  Value base;
+  std::vector<SavedRead> reads;
+  int last_use = 0;  // the forward node that reads it last
+  PackPlan plan = {};
+  std::string_view why = {};  // it is kept as it is; empty: it is packed
+};
+
+// Operators with which a backend joins what comes before them are no place to wait at: it would
+// keep the two apart.
+bool is_wait_place(Node node) {
+  const tn_op* row = node.row();
+  return row && !(row->traits & (TN_OP_POINTWISE | TN_OP_VIEW)) && node.n_inputs() > 0;
+}
+
+class Compress {
+ public:
+  static Result<Compress> create(tn_ctx*, const Options& options) {
+    Compress made;
+    made.codes_ = options.text("form") == "int8";
+    made.group_ = options.integer("group");
+    made.least_bytes_ = options.integer("min_bytes");
+    made.seed_ = options.integer("seed");
+    return made;
+  }
+
+  Status run(tn_graph* graph, const Cancel&, Sink& report) {
+    if (Graph{graph}.find(kStep))
+      return {TN_FAILED_PRECONDITION, "autodiff.compress was applied already"};
+    int64_t before = planned_peak({graph});
+    TN_CHECK(rewrite(graph));
+    nlohmann::json told{{"int8", n_codes_},
+                        {"bfloat16", n_half_},
+                        {"kept", kept_},
+                        {"bytes_before", bytes_before_},
+                        {"bytes", bytes_},
+                        {"planned_peak_before", before},
+                        {"planned_peak", planned_peak({graph})}};
+    return report.write(told.dump());
+  }
+
+ private:
+  Status rewrite(tn_graph* graph) {
+    TN_TRY(edit, Edit::begin(graph));
+    TN_TRY(joint, Joint::of(edit.graph()));
+    TN_TRY(reads, saved_reads(graph, joint));
+    std::vector<Saved> all = by_value(reads, joint);
+    std::vector<Compression::Form> forms;
+    for (Saved& saved : all) {
+      saved.why = plan_for(saved, joint, &saved.plan);
+      if (saved.why.empty() && saved.plan.group)
+        forms.push_back({saved.base.type().elements(), saved.plan.group});
+    }
+    Builder b(edit);
+    TN_TRY(count, Slot::open(edit, std::string(kStep), Type(TN_I64, {1})));
+    Value key = b.op("Concat", {b.ints({seed_}), count.before}, {{"axis", 0}});
+    Compression form(b, key, Compression::n_draws(forms));
+    if (form.draws()) waits_[first_place(joint).id].push_back(form.draws());
+    for (const Saved& saved : all) {
+      bytes_before_ += bytes_of(saved.base);
+      if (saved.why.empty()) {
+        TN_CHECK(pack(b, form, saved, saved.plan));
+      } else {
+        ++kept_[std::string(saved.why)];
+        bytes_ += bytes_of(saved.base);
+      }
+    }
+    TN_CHECK(wait(b));
+    Value next = b.add(count.before, b.ints({1}));
+    TN_CHECK(b.status());
+    TN_CHECK(count.close(edit, next));
+    return edit.commit();
+  }
+
+  // Why the value is kept as it is; empty: the plan is made.
+  std::string_view plan_for(const Saved& saved, const Joint& joint, PackPlan* out) const {
+    int64_t bytes = bytes_of(saved.base), packed = 0;
+    uint32_t dtype = saved.base.dtype();
+    if (bytes < least_bytes_) return "small";
+    if (dtype != TN_F32 && dtype != TN_BF16 && dtype != TN_F16) return "type";
+    bool is_linear = true;
+    for (const SavedRead& read : saved.reads) {
+      is_linear = is_linear && read.kind != ReadKind::kNonlinear;
+      if (read.kind != ReadKind::kStep) continue;
+      if (!is_made_of_forward(read.node, joint)) return "step";
+      for (Value output : read.node.outputs())
+        if (output) out->early.push_back(output);
+    }
+    for (Value output : out->early)
+      packed += bytes_of(output);
+    int64_t elements = saved.base.type().elements();
+    if (codes_ && is_linear) out->group = Compression::group_of(elements, group_);
+    if (out->group == 0 && dtype != TN_F32) return "nonlinear";
+    packed += out->group ? bytes / 4 : bytes / 2;
+    if (packed >= bytes) return "step";
+    const std::vector<Node>& forward = joint.forward();
+    auto at = std::find_if(forward.begin() + saved.last_use, forward.end(), is_wait_place);
+    if (at == forward.end()) return "last";
+    out->place = *at;
+    return "";
+  }
+  // Random numbers are drawn before the forward part: what draws them may be another backend, and
+  // values of the forward part need not wait for it.
+  static Node first_place(const Joint& joint) {
+    for (Node node : joint.forward())
+      for (Value input : node.inputs())
+        if (input && !input.is_constant()) return node;
+    return joint.forward().front();
+  }
+  static bool is_made_of_forward(Node node, const Joint& joint) {
+    for (Value input : node.inputs())
+      if (input && joint.is_backward(input)) return false;
+    return true;
+  }
+
+  Status pack(Builder& b, Compression& form, const Saved& saved, const PackPlan& plan) {
+    Packed packed =
+        plan.group ? form.pack_codes(saved.base, plan.group) : form.pack_half(saved.base);
+    TN_CHECK(b.status());
+    std::map<tn_value_id, Value> unpacked;  // by what is read: views have shapes of their own
+    size_t n_replaced = 0;
+    for (const SavedRead& read : saved.reads) {
+      if (read.kind == ReadKind::kStep) continue;
+      Value& made = unpacked[read.value.id];
+      if (!made)
+        made = plan.group ? form.unpack_codes(packed.parts, read.value)
+                          : form.unpack_half(packed.parts[0], read.value);
+      TN_CHECK(b.status());
+      TN_CHECK(b.edit().set_input(read.node, read.input, made));
+      ++n_replaced;
+    }
+    std::vector<Value>& waits = waits_[plan.place.id];
+    if (n_replaced > 0) {
+      waits.insert(waits.end(), packed.parts.begin(), packed.parts.end());
+      bytes_ += packed.bytes;
+      ++(plan.group ? n_codes_ : n_half_);
+    }
+    waits.insert(waits.end(), plan.early.begin(), plan.early.end());
+    for (Value early : plan.early)
+      bytes_ += bytes_of(early);
+    return {};
+  }
+
+  // Nodes of the forward part do not begin before what is kept is packed: it would be packed in
+  // the backward part otherwise, when the value itself is wanted.
+  Status wait(Builder& b) const {
+    for (const auto& [id, waits] : waits_) {
+      Node node = b.edit().node(id);
+      uint64_t at = 0;
+      while (at + 1 < node.n_inputs() && !(node.input(at) && !node.input(at).is_constant()))
+        ++at;
+      std::vector<Value> inputs{node.input(at)};
+      inputs.insert(inputs.end(), waits.begin(), waits.end());
+      Node barrier = b.node({.type = "Barrier", .inputs = inputs, .domain = "tenon"});
+      TN_CHECK(b.status());
+      TN_CHECK(b.edit().set_input(node, at, barrier.output()));
+    }
+    return {};
+  }
+
+  static std::vector<Saved> by_value(const std::vector<SavedRead>& reads, const Joint& joint) {
+    std::map<tn_value_id, size_t> number;
+    std::vector<Saved> out;
+    for (const SavedRead& read : reads) {
+      auto [at, is_new] = number.emplace(read.base.id, out.size());
+      if (is_new) out.push_back({read.base, {}, joint.place(read.base.producer())});
+      out[at->second].reads.push_back(read);
+    }
+    for (size_t i = 0; i < joint.forward().size(); ++i)
+      for (Value input : joint.forward()[i].inputs()) {
+        auto at = input ? number.find(base_of(input).id) : number.end();
+        if (at != number.end()) out[at->second].last_use = static_cast<int>(i);
+      }
+    return out;
+  }
+
+  bool codes_ = true;
+  int64_t group_ = 256, least_bytes_ = 0, seed_ = 0;
+  int64_t n_codes_ = 0, n_half_ = 0, bytes_before_ = 0, bytes_ = 0;
+  std::map<std::string, int64_t> kept_;  // by the reason
+  std::map<tn_node_id, std::vector<Value>> waits_;
+};
+
+}  // namespace
+}  // namespace tenon::autodiff
+
+TENON_PASS(compress,
+           tenon::autodiff::Compress,
+           "autodiff.compress",
+           "values between forward and backward are kept in 8 bits or bfloat16",
+           R"({"properties": {
+  "form": {"type": "string", "enum": ["int8", "bfloat16"], "default": "int8", "description": "int8: values in which gradients are linear as codes of 8 bits, rounded at random, others in bfloat16; bfloat16: all"},
+  "group": {"type": "integer", "minimum": 32, "maximum": 65536, "default": 256, "description": "at most so many numbers share a scale"},
+  "min_bytes": {"type": "integer", "minimum": 0, "default": 16384, "description": "smaller values are kept as they are"},
+  "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of the random rounding"}}})")

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the backward part of a joint graph reads of its forward part, and whether gradients are
+// linear in it. Where they are, a saved value may be replaced by a random one of the same mean.
+
+#include <vector>
+
+#include "joint.hpp"
+
+namespace tenon::autodiff {
+
+enum class ReadKind {
+  kLinear,     // gradients are an affine function of it, with all else as it is
+  kNonlinear,  // or nobody can say
+  kStep,       // a comparison, an index: gradients jump
+};
+
+// An input of a node that is not of the forward part.
+struct SavedRead {
+  Node node;
+  uint64_t input = 0;
+  Value value;  // of the forward part
+  Value base;   // what it is a view of
+  ReadKind kind = ReadKind::kNonlinear;
+};
+
+// Reads of values that forward nodes make, of float type and known sizes; constants, inputs and
+// outputs of the graph are not among them: they are in memory anyway.
+Result<std::vector<SavedRead>> saved_reads(const tn_graph* graph, const Joint& joint);
+
+}  // namespace tenon::autodiff
