@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "pivots.hpp"
 #include "rules.hpp"
 
 namespace tenon::pruner {
@@ -43,7 +44,16 @@ std::pair<Value, size_t> multiplied_with(const Couplings& couplings, const Slot&
 }  // namespace
 
 Groups Groups::of(Graph graph) {
+  PivotSearch search;
+  while (true) {
+    Groups out = with(graph, search.pivots());
+    if (!search.advance(out)) return out;
+  }
+}
+
+Groups Groups::with(Graph graph, const Pivots& pivots) {
   Groups out;
+  out.couplings_ = Couplings(pivots);
   keep_world(graph, out.couplings_);
   for (Node node : graph.nodes())
     couple(node, out.couplings_);

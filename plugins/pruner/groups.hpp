@@ -57,6 +57,7 @@ class Groups {
   const Couplings& couplings() const { return couplings_; }
 
  private:
+  static Groups with(Graph graph, const Pivots& pivots);
   void collect();
   void collect_members();
   void collect_activations(Group& group);

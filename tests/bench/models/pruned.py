@@ -21,7 +21,7 @@ import rows
 
 RATIOS = (0.3, 0.6)
 BOUND = 1e-5
-NAMES = ("ppocr_cls", "magika", "surfaces_classifier", "inception_v3")
+NAMES = ("unet","gpt2","minilm","ppocr_cls", "magika", "surfaces_classifier", "inception_v3")
 CLASSIFIERS = [
     row
     for row in rows.ROWS
