@@ -159,6 +159,24 @@ void Groups::collect_activations(Group& group) {
   }
 }
 
+std::set<tn_node_id> Groups::prunable(Graph graph) const {
+  std::vector<bool> is_channel(static_cast<size_t>(couplings_.n_atoms()));
+  for (const Group& group : groups_)
+    for (int64_t root : group.roots)
+      is_channel[static_cast<size_t>(root)] = true;
+  std::set<tn_value_id> values;
+  for (const Slot& slot : couplings_.slots())
+    for (int64_t i = 0; slot.value && i < slot.size; ++i)
+      if (is_channel[static_cast<size_t>(couplings_.find(slot.first + i))])
+        values.insert(slot.value.id);
+  std::set<tn_node_id> out;
+  for (Node node : graph.nodes())
+    for (const std::vector<Value>& some : {node.inputs(), node.outputs()})
+      for (Value value : some)
+        if (value && values.contains(value.id)) out.insert(node.id);
+  return out;
+}
+
 void Groups::collect_weights() {
   std::map<tn_value_id, Weight> found;
   std::map<tn_value_id, int> axes;  // bit 0: makes, bit 1: reads

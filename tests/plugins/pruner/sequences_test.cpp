@@ -128,6 +128,7 @@ TEST_F(Sequences, HeadsOfANodeGoWithThoseThatShareThem) {
 
   expect_pruned_equals_masked({2, 5, 8});
 
+  EXPECT_EQ(report_["prunable_macs"], report_["macs"]["before"]);  // of the Attention as well
   EXPECT_EQ(channels("q.matmul"), 4);
   EXPECT_EQ(shape_of_value("q.w"), (Ints{8, 16}));
   EXPECT_EQ(shape_of_value("k.w"), (Ints{8, 8}));
