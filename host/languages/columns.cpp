@@ -44,7 +44,7 @@ constexpr std::array kDevices{
 struct Family {
   std::string_view word;
   uint32_t value;
-  std::array<std::string_view, 5> keys;
+  std::array<std::string_view, 8> keys;
 };
 constexpr std::array kFamilies{
     Family{"same", TN_COUPLING_SAME, {}},
@@ -59,6 +59,10 @@ constexpr std::array kFamilies{
     Family{"shape", TN_COUPLING_SHAPE, {"start", "end"}},
     Family{"matrices", TN_COUPLING_MATRICES, {"a", "b", "c", "transpose_a", "transpose_b"}},
     Family{"view", TN_COUPLING_VIEW, {"sizes", "zero"}},
+    Family{"attention",
+           TN_COUPLING_ATTENTION,
+           {"q", "k", "v", "mask", "past_key", "past_value", "q_heads", "kv_heads"}},
+    Family{"recurrent", TN_COUPLING_RECURRENT, {"w", "r", "bias", "h", "c", "peepholes", "hidden"}},
 };
 
 template <class Rows>

@@ -338,7 +338,9 @@ constexpr tn_op kAttention = op_row(
      .cost = cost<attention_cost>,
      .ref = ref<attention_ref>,
      .sample = sample<attention_sample>,
-     .cast = "cpu=low cuda=low"});
+     .cast = "cpu=low cuda=low",
+     .coupling = "attention q=0 k=1 v=2 mask=3 past_key=4 past_value=5 q_heads=q_num_heads "
+                 "kv_heads=kv_num_heads"});
 
 }  // namespace
 

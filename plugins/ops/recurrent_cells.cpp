@@ -139,7 +139,8 @@ constexpr tn_op kRnn = op_row({.type = "RNN",
                                .cost = cost<recurrent_cost>,
                                .ref = ref<rnn_ref>,
                                .sample = sample<rnn_sample>,
-                               .cast = "cpu=low cuda=low"});
+                               .cast = "cpu=low cuda=low",
+                               .coupling = "recurrent w=1 r=2 bias=3 h=5 hidden=hidden_size"});
 constexpr tn_op kGru =
     op_row({.type = "GRU",
             .since = 22,
@@ -151,19 +152,22 @@ constexpr tn_op kGru =
             .cost = cost<recurrent_cost>,
             .ref = ref<gru_ref>,
             .sample = sample<gru_sample>,
-            .cast = "cpu=low cuda=low"});
-constexpr tn_op kLstm = op_row({.type = "LSTM",
-                                .since = 22,
-                                .attributes = "[" TENON_RECURRENT_ATTRIBUTES
-                                              R"(, {"name": "input_forget", "type": "int",
+            .cast = "cpu=low cuda=low",
+            .coupling = "recurrent w=1 r=2 bias=3 h=5 hidden=hidden_size"});
+constexpr tn_op kLstm =
+    op_row({.type = "LSTM",
+            .since = 22,
+            .attributes = "[" TENON_RECURRENT_ATTRIBUTES
+                          R"(, {"name": "input_forget", "type": "int",
                                                     "default": 0}])",
-                                .quant = "stored=1:1,2:1",
-                                .shape = shape<recurrent_shape>,
-                                .decompose = decompose<lstm_parts>,
-                                .cost = cost<recurrent_cost>,
-                                .ref = ref<lstm_ref>,
-                                .sample = sample<lstm_sample>,
-                                .cast = "cpu=low cuda=low"});
+            .quant = "stored=1:1,2:1",
+            .shape = shape<recurrent_shape>,
+            .decompose = decompose<lstm_parts>,
+            .cost = cost<recurrent_cost>,
+            .ref = ref<lstm_ref>,
+            .sample = sample<lstm_sample>,
+            .cast = "cpu=low cuda=low",
+            .coupling = "recurrent w=1 r=2 bias=3 h=5 c=6 peepholes=7 hidden=hidden_size"});
 
 }  // namespace
 

@@ -8,11 +8,17 @@
 namespace tenon::pruner {
 namespace {
 
-std::optional<double> macs_of(Graph graph) {
+bool multiplies(Node node) {
+  const tn_op_columns* columns = node.columns();
+  return columns->quant == TN_QUANT_COMPUTE || columns->coupling == TN_COUPLING_ATTENTION ||
+         columns->coupling == TN_COUPLING_RECURRENT;
+}
+
+std::optional<double> macs_of(Graph graph, const Which& which) {
   double total = 0;
   for (Node node : graph.nodes()) {
     const tn_op* row = node.row();
-    if (!row || !row->cost || node.columns()->quant != TN_QUANT_COMPUTE) continue;
+    if (!row || !row->cost || !multiplies(node) || !which(node.id)) continue;
     if (!node.output().type().is_static()) return std::nullopt;
     double flops = 0, bytes = 0;
     Status failed(row->cost(row->self, graph.raw, node.id, &flops, &bytes));
@@ -41,6 +47,11 @@ OwnedGraph with_known_sizes(const tn_graph* raw) {
   return OwnedGraph::take(failed.ok() ? bound : nullptr);
 }
 
+std::optional<double> macs_of(const tn_graph* graph, const Which& which) {
+  OwnedGraph known = with_known_sizes(graph);
+  return known.get() ? macs_of(known.view(), which) : std::nullopt;
+}
+
 Cost cost_of(const tn_graph* graph) {
   Cost out;
   for (Value constant : Graph{graph}.constants()) {
@@ -54,8 +65,7 @@ Cost cost_of(const tn_graph* graph) {
         out.nonzero += numbers[i] != 0;
     });
   }
-  OwnedGraph known = with_known_sizes(graph);
-  if (known.get()) out.macs = macs_of(known.view());
+  out.macs = macs_of(graph, [](tn_node_id) { return true; });
   return out;
 }
 

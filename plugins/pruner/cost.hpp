@@ -2,6 +2,7 @@
 #pragma once
 // What a graph costs: numbers to store and multiply-adds to do.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,5 +21,9 @@ struct Cost {
 OwnedGraph with_known_sizes(const tn_graph* graph);
 
 Cost cost_of(const tn_graph* graph);
+
+// The multiply-adds of some nodes.
+using Which = std::function<bool(tn_node_id)>;
+std::optional<double> macs_of(const tn_graph* graph, const Which& which);
 
 }  // namespace tenon::pruner

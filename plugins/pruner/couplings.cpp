@@ -90,11 +90,41 @@ void Couplings::join(int a, int b, Node node) {
 }
 
 void Couplings::protect(int slot, std::string_view why) {
+  protect(slot, why, false);
+}
+
+void Couplings::protect(int slot, std::string_view why, bool by_fold) {
   if (slot == kNoSlot) return;
   auto [at, fresh] =
       reason_numbers_.try_emplace(std::string(why), static_cast<int32_t>(reasons_.size()));
   if (fresh) reasons_.emplace_back(why);
-  protected_.emplace_back(slot, at->second);
+  protected_.push_back({slot, at->second, by_fold});
+}
+
+void Couplings::fold(Node node, size_t segment, int whole, const std::vector<int>& factors) {
+  auto chosen = pivots_.find({node.id, segment});
+  size_t pivot = chosen == pivots_.end() ? 0 : chosen->second;
+  for (size_t i = 0; i < factors.size(); ++i)
+    if (i != pivot)
+      protect(factors[i], cat("it is a factor of an axis that ", node_text(node), " joins"), true);
+  int64_t inner = 1;
+  bool known = whole != kNoSlot && factors[pivot] != kNoSlot && size(factors[pivot]) != 0;
+  for (size_t i = pivot + 1; known && i < factors.size(); ++i) {
+    known = factors[i] != kNoSlot;
+    if (known) inner *= size(factors[i]);
+  }
+  // The size of an outermost factor alone says how long its blocks are.
+  if (pivot == 0 && whole != kNoSlot && factors[0] != kNoSlot && size(factors[0]) != 0) {
+    inner = size(whole) / size(factors[0]);
+    known = true;
+  }
+  if (!known) {
+    join(whole, factors[pivot], node);
+    return;
+  }
+  for (int64_t i = 0; i < size(whole); ++i)
+    join(whole, i, factors[pivot], i / inner % size(factors[pivot]));
+  folds_.push_back({node, segment, whole, factors, pivot});
 }
 
 void Couplings::protect_all(Value value, std::string_view why) {
@@ -113,13 +143,23 @@ void Couplings::mark(int slot, Kind kind, Node user, uint64_t input) {
 
 void Couplings::settle() {
   reason_of_root_.assign(parent_.size(), -1);
-  for (auto [slot, reason] : protected_) {
-    const Slot& at = slots_[static_cast<size_t>(slot)];
+  is_kept_by_folds_.assign(parent_.size(), false);
+  for (const Protected& one : protected_) {
+    const Slot& at = slots_[static_cast<size_t>(one.slot)];
     for (int64_t i = 0; i < at.size; ++i) {
-      int32_t& known = reason_of_root_[static_cast<size_t>(find(at.first + i))];
-      if (known < 0) known = reason;
+      auto root = static_cast<size_t>(find(at.first + i));
+      int32_t& known = reason_of_root_[root];
+      // What no choice of factors changes is the reason to tell.
+      bool is_better = known < 0 || (is_kept_by_folds_[root] && !one.by_fold);
+      if (!is_better) continue;
+      known = one.reason;
+      is_kept_by_folds_[root] = one.by_fold;
     }
   }
+}
+
+bool Couplings::is_kept_by_folds(int64_t root) const {
+  return is_kept_by_folds_[static_cast<size_t>(root)];
 }
 
 const std::string* Couplings::why_kept(int64_t root) const {

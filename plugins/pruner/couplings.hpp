@@ -7,8 +7,10 @@
 // coupled with them. After Fang et al., DepGraph (CVPR 2023), with index maps spelled out as atoms.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tenon/sdk/graph.hpp"
@@ -30,8 +32,23 @@ struct Slot {
 
 inline constexpr int kNoSlot = -1;
 
+// An axis that a view makes of several, or several of one: `whole` has an entry for each
+// combination of entries of the factors, the first varying slowest. Channels run along one factor.
+struct Fold {
+  Node node;
+  size_t segment = 0;  // which of the node's
+  int whole = kNoSlot;
+  std::vector<int> factors;
+  size_t pivot = 0;  // the factor that channels run along
+};
+
+// The factors chosen so far, by node and segment; the outermost where none is named.
+using Pivots = std::map<std::pair<tn_node_id, size_t>, size_t>;
+
 class Couplings {
  public:
+  explicit Couplings(Pivots pivots = {}) : pivots_(std::move(pivots)) {}
+
   // Axes beyond this many entries are nobody's channels: sequences of samples, pixels.
   static constexpr int64_t kLargest = int64_t{1} << 20;
 
@@ -49,6 +66,9 @@ class Couplings {
   void join(int a, int b, Node node);
   void protect(int slot, std::string_view why);
   void protect_all(Value value, std::string_view why);
+  // Joins the entries of `whole` with those of the chosen factor; the other factors stay whole,
+  // which another choice would change.
+  void fold(Node node, size_t segment, int whole, const std::vector<int>& factors);
   // A constant's axis: kMakes wins over kReads over kVector.
   void mark(int slot, Kind kind, Node user, uint64_t input);
 
@@ -57,11 +77,21 @@ class Couplings {
   int64_t n_atoms() const { return static_cast<int64_t>(parent_.size()); }
   // For the class of each root: why it must stay, or nullptr.
   const std::string* why_kept(int64_t root) const;
+  // Whether other choices of factors might free it.
+  bool is_kept_by_folds(int64_t root) const;
   void settle();  // after the last join and protect
+  const std::vector<Fold>& folds() const { return folds_; }
 
  private:
   const std::vector<int>& slots_of(Value value);
   int make(int64_t size);
+  void protect(int slot, std::string_view why, bool by_fold);
+
+  struct Protected {
+    int slot;
+    int32_t reason;
+    bool by_fold;
+  };
 
   mutable std::vector<int32_t> parent_;
   std::vector<Slot> slots_;
@@ -69,8 +99,11 @@ class Couplings {
   std::unordered_map<tn_value_id, bool> ranked_;
   std::vector<std::string> reasons_;
   std::unordered_map<std::string, int32_t> reason_numbers_;
-  std::vector<std::pair<int, int32_t>> protected_;  // slot, reason
+  std::vector<Protected> protected_;
   std::vector<int32_t> reason_of_root_;
+  std::vector<bool> is_kept_by_folds_;  // by root
+  Pivots pivots_;
+  std::vector<Fold> folds_;
 };
 
 // "conv1 (Conv)", for messages.

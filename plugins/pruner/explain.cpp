@@ -22,6 +22,7 @@ class Explain {
     report["parameters"] = cost.parameters;
     report["macs"] = nullptr;
     if (cost.macs) report["macs"] = *cost.macs;
+    report["prunable_macs"] = report_prunable(raw, groups);
     return sink.write(report.dump());
   }
 };

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "pivots.hpp"
 #include "rules.hpp"
 
 namespace tenon::pruner {
@@ -43,7 +44,16 @@ std::pair<Value, size_t> multiplied_with(const Couplings& couplings, const Slot&
 }  // namespace
 
 Groups Groups::of(Graph graph) {
+  PivotSearch search;
+  while (true) {
+    Groups out = with(graph, search.pivots());
+    if (!search.advance(out)) return out;
+  }
+}
+
+Groups Groups::with(Graph graph, const Pivots& pivots) {
   Groups out;
+  out.couplings_ = Couplings(pivots);
   keep_world(graph, out.couplings_);
   for (Node node : graph.nodes())
     couple(node, out.couplings_);
@@ -147,6 +157,24 @@ void Groups::collect_activations(Group& group) {
     }
     group.activations.push_back(std::move(made));
   }
+}
+
+std::set<tn_node_id> Groups::prunable(Graph graph) const {
+  std::vector<bool> is_channel(static_cast<size_t>(couplings_.n_atoms()));
+  for (const Group& group : groups_)
+    for (int64_t root : group.roots)
+      is_channel[static_cast<size_t>(root)] = true;
+  std::set<tn_value_id> values;
+  for (const Slot& slot : couplings_.slots())
+    for (int64_t i = 0; slot.value && i < slot.size; ++i)
+      if (is_channel[static_cast<size_t>(couplings_.find(slot.first + i))])
+        values.insert(slot.value.id);
+  std::set<tn_node_id> out;
+  for (Node node : graph.nodes())
+    for (const std::vector<Value>& some : {node.inputs(), node.outputs()})
+      for (Value value : some)
+        if (value && values.contains(value.id)) out.insert(node.id);
+  return out;
 }
 
 void Groups::collect_weights() {

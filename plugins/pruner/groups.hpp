@@ -3,6 +3,7 @@
 // Dependency groups of a graph: channels that pass through the same axes, each of which can be
 // removed from all of them. And the layers whose channels must stay, with the reason.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,10 +54,13 @@ class Groups {
 
   const std::vector<Group>& all() const { return groups_; }
   const std::vector<Barrier>& barriers() const { return barriers_; }
+  // Nodes that some channel passes through: what they cost can shrink.
+  std::set<tn_node_id> prunable(Graph graph) const;
   const std::vector<Weight>& weights() const { return weights_; }
   const Couplings& couplings() const { return couplings_; }
 
  private:
+  static Groups with(Graph graph, const Pivots& pivots);
   void collect();
   void collect_members();
   void collect_activations(Group& group);

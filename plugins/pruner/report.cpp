@@ -53,6 +53,12 @@ nlohmann::ordered_json report_costs(const Cost& before, const Cost& after) {
   return out;
 }
 
+nlohmann::ordered_json report_prunable(const tn_graph* graph, const Groups& groups) {
+  std::set<tn_node_id> nodes = groups.prunable(Graph{graph});
+  auto macs = macs_of(graph, [&](tn_node_id id) { return nodes.contains(id); });
+  return macs ? nlohmann::ordered_json(*macs) : nullptr;
+}
+
 void log_barriers(tn_ctx* ctx, const Groups& groups) {
   std::map<std::string, std::string> names;
   for (const Barrier& one : groups.barriers()) {

@@ -17,6 +17,9 @@ nlohmann::ordered_json report_group(const Group& group);
 nlohmann::ordered_json report_barriers(const Groups& groups);
 // {"parameters": {"before", "after", "ratio"}, "macs": the same}
 nlohmann::ordered_json report_costs(const Cost& before, const Cost& after);
+// The multiply-adds of nodes that channels pass through, null where they are not known: a share
+// that went says little of a model that is held by barriers.
+nlohmann::ordered_json report_prunable(const tn_graph* graph, const Groups& groups);
 void log_barriers(tn_ctx* ctx, const Groups& groups);
 
 }  // namespace tenon::pruner

@@ -38,6 +38,8 @@ std::span<const Rule> moving_rules();    // same, permute, pad, scale, gather, s
 std::span<const Rule> reducing_rules();  // reduce
 std::span<const Rule> product_rules();   // matrices
 std::span<const Rule> view_rules();      // view
+std::span<const Rule> attention_rules();
+std::span<const Rule> recurrent_rules();
 
 // By columns of the row.
 Refusal couple_axes(Node node, const tn_axes& axes, Couplings& couplings);

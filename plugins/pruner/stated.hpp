@@ -50,6 +50,11 @@ class Stated {
     TN_TRY(made, edit.ints(numbers, cat(node_.name(), "_", key)));
     return edit.set_input(node_, static_cast<uint64_t>(at->input), made);
   }
+  Status set(EditView edit, std::string_view key, int64_t number) const {
+    const tn_coupling_key* at = find(key);
+    if (!at || at->input >= 0) return set(edit, key, std::vector<int64_t>{number});
+    return edit.set_attr(node_, {view(at->attribute), number});
+  }
   Status drop(EditView edit, std::string_view key) const {
     const tn_coupling_key* at = find(key);
     return at && at->input < 0 ? edit.set_attr(node_, {view(at->attribute), tn_any{}}) : Status();

@@ -83,6 +83,7 @@ class Structured {
     Removal removal = removal_of(groups, chosen, gone);
     Cost before = cost_of(raw);
     ordered_json report = describe(groups, chosen, gone);
+    report["prunable_macs"] = report_prunable(raw, groups);
     log_barriers(ctx_, groups);
     if (is_dry_) {
       TN_TRY(would, without(raw, removal));

@@ -98,12 +98,16 @@ Refusal couple_gather(Node node, Couplings& couplings) {
 std::optional<std::vector<int64_t>> taken_sizes(Node user, int64_t n_sizes) {
   Stated stated(user);
   if (stated.family() == TN_COUPLING_GATHER) return stated.ints("at");
-  if (stated.family() != TN_COUPLING_SLICE || stated.has("steps")) return std::nullopt;
-  auto from = stated.ints("starts"), to = stated.ints("ends");
-  bool plain = from && to && from->size() == 1 && from->at(0) >= 0 && to->at(0) >= 0;
+  if (stated.family() != TN_COUPLING_SLICE) return std::nullopt;
+  auto from = stated.ints("starts"), to = stated.ints("ends"), steps = stated.ints("steps");
+  bool plain = from && to && from->size() == 1 && (!stated.has("steps") || steps) &&
+               (!steps || steps->at(0) == 1);
   if (!plain) return std::nullopt;
+  auto counted = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + n_sizes : at, 0, n_sizes);
+  };
   std::vector<int64_t> out;
-  for (int64_t one = from->at(0); one < std::min(to->at(0), n_sizes); ++one)
+  for (int64_t one = counted(from->at(0)); one < counted(to->at(0)); ++one)
     out.push_back(one);
   return out;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views keep the bytes of input 0. Axes are matched in
-// segments of equal product. Where one axis is split, or several become one, an entry of the
-// outermost factor is a block of the whole, and the inner factors stay: a head of an attention, a
-// channel of a flattened image.
+// segments of equal product. Where one axis is split, or several become one, channels run along one
+// of the factors and the others stay: heads of an attention, channels of a flattened image. It is
+// the outermost unless that one has to stay (pivots.hpp).
 #include <algorithm>
 
 #include "../rules.hpp"
@@ -85,30 +85,15 @@ std::vector<int> wide_slots(Value value, Range range, Couplings& couplings) {
   return out;
 }
 
-// whole = factors[0] * factors[1] * ...
-void couple_blocks(int whole, const std::vector<int>& factors, Node node, Couplings& couplings) {
-  int outer = factors[0];
-  for (size_t i = 1; i < factors.size(); ++i)
-    couplings.protect(factors[i],
-                      cat("it is an inner factor of an axis that ", node_text(node), " joins"));
-  if (whole == kNoSlot || outer == kNoSlot || couplings.size(outer) == 0) {
-    couplings.join(whole, outer, node);
-    return;
-  }
-  int64_t block = couplings.size(whole) / couplings.size(outer);
-  for (int64_t i = 0; i < couplings.size(whole); ++i)
-    couplings.join(whole, i, outer, i / block);
-}
-
-void couple_segment(Node node, const Segment& segment, Couplings& couplings) {
+void couple_segment(Node node, size_t number, const Segment& segment, Couplings& couplings) {
   std::vector<int> in = wide_slots(node.input(0), segment.in, couplings);
   std::vector<int> out = wide_slots(node.output(), segment.out, couplings);
   if (in.size() == 1 && out.size() == 1) {
     couplings.join(in[0], out[0], node);
   } else if (in.size() == 1 && !out.empty()) {
-    couple_blocks(in[0], out, node, couplings);
+    couplings.fold(node, number, in[0], out);
   } else if (out.size() == 1 && !in.empty()) {
-    couple_blocks(out[0], in, node, couplings);
+    couplings.fold(node, number, out[0], in);
   } else {
     for (const std::vector<int>& slots : {in, out})
       for (int slot : slots)
@@ -133,9 +118,10 @@ bool is_touched(Value value, const Kept& kept) {
 Refusal couple_view(Node node, Couplings& couplings) {
   Type in = node.input(0).type(), out = node.output().type();
   Matching matching(in, out);
+  size_t number = 0;
   for (const Segment& segment : matching.segments())
-    couple_segment(node, segment, couplings);
-  couple_segment(node, matching.rest(), couplings);
+    couple_segment(node, number++, segment, couplings);
+  couple_segment(node, number, matching.rest(), couplings);
   // A size that is not known must be one that the node can be told again: by -1 or by copying.
   if (!Stated(node).has("sizes") || out.is_static()) return std::nullopt;
   size_t open = 0;

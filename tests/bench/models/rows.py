@@ -257,6 +257,7 @@ EXPORTED += export_rows(
     note="random weights: OpenVINO's bf16 gives 0.9880",
 )
 EXPORTED += export_rows("unet", {"image": (1, 3, 256, 256)}, signal="smooth")
+EXPORTED += export_rows("lstm", {"series": (64, 1, 32)}, recipe="quantizer.dynamic")
 EXPORTED += export_rows("gpt2", {"input_ids": (1, 32)}, top={"input_ids": 50257})
 EXPORTED += export_rows(
     "gpt2_cached",

@@ -69,6 +69,12 @@ def own(name: str, **options) -> Callable:
     return make
 
 
+def series(n: int):
+    import torch
+
+    return [torch.randn(64, n, 32)]
+
+
 def words(n: int):
     import torch
 
@@ -96,6 +102,7 @@ NETS = {
     "squeezenet": vision("squeezenet1_1"),
     "vgg16": vision("vgg16"),
     "unet": Net(own("UNet"), lambda n: [images(n, 256)], ("image",), ("mask",)),
+    "lstm": Net(own("Lstm"), series, ("series",), ("scores",)),
     "gpt2": Net(
         own("Gpt2"), words, ("input_ids",), ("logits",), {"input_ids": {0: "batch", 1: "length"}}
     ),

@@ -100,3 +100,17 @@ class Gpt2Cached(Gpt2):
             x, present = block(x, past[i])
             presents.append(present)
         return self.norm(x) @ self.words.weight.T, torch.stack(presents)
+
+
+class Lstm(nn.Module):
+    """Two LSTM layers over a series and a classifier of the last state; steps go first."""
+
+    def __init__(self, features=32, units=256, classes=10):
+        super().__init__()
+        self.first, self.second = nn.LSTM(features, units), nn.LSTM(units, units)
+        self.head = nn.Linear(units, classes)
+
+    def forward(self, series):
+        hidden, _ = self.first(series)
+        _, (last, _) = self.second(hidden)
+        return self.head(last[0])

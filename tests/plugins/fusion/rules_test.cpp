@@ -85,6 +85,40 @@ TEST_F(FusionTest, TransposesThatUndoEachOtherVanish) {
   EXPECT_EQ(run(simple), run(graph));
 }
 
+TEST_F(FusionTest, LeadingAxesAreNotJoinedForATransposeAlone) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 3, 4, 5]
+  constant %three: i64[3] = [6, 4, 5]
+  constant %four: i64[4] = [2, 3, 5, 4]
+  %a: f32[6, 4, 5] = Reshape(%x, %three) @a
+  %b: f32[6, 5, 4] = Transpose(%a) {perm = ints [0, 2, 1]} @b
+  %c: f32[2, 3, 5, 4] = Reshape(%b, %four) @c
+  %y: f32[2, 3, 5, 4] = Relu(%c) @y
+  output y = %y
+})");
+
+  OwnedGraph simple = apply(graph, "fusion.fold");
+
+  EXPECT_THAT(operators(simple), ElementsAre("Transpose", "Relu"));
+  EXPECT_EQ(run(simple), run(graph));
+}
+
+TEST_F(FusionTest, LeadingAxesThatComeBackOtherwiseStayJoined) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 3, 4, 5]
+  constant %three: i64[3] = [6, 4, 5]
+  constant %four: i64[4] = [3, 2, 5, 4]
+  %a: f32[6, 4, 5] = Reshape(%x, %three) @a
+  %b: f32[6, 5, 4] = Transpose(%a) {perm = ints [0, 2, 1]} @b
+  %c: f32[3, 2, 5, 4] = Reshape(%b, %four) @c
+  %y: f32[3, 2, 5, 4] = Relu(%c) @y
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.fold")),
+              ElementsAre("Reshape", "Transpose", "Reshape", "Relu"));
+}
+
 constexpr const char* kConvNorm = R"(graph {
   input %x: f32[1, 2, 3, 3]
   constant %w: f32[2, 2, 1, 1] = [1, 2, 3, -1]

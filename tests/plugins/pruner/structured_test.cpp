@@ -201,7 +201,7 @@ TEST_F(Structured, ChannelsThatAreShuffledStayBehindAComputedSlice) {
 
   expect_pruned_equals_masked(kImage);
 
-  EXPECT_THAT(barrier("depthwise"), HasSubstr("inner factor of an axis that split (Reshape)"));
+  EXPECT_THAT(barrier("depthwise"), HasSubstr("a factor of an axis that split (Reshape) joins"));
 }
 
 TEST_F(Structured, DepthwiseConvolutionsLoseGroups) {

@@ -63,8 +63,7 @@ typedef struct tn_cast_rule { /* FROZEN */
 #define TN_RECOMPUTE_EXPENSIVE 2u
 #define TN_RECOMPUTE_NEVER 3u
 
-/* families of couplings */
-#define TN_COUPLING_NONE 0u /* axes say it, or nobody does */
+#define TN_COUPLING_NONE 0u /* families of couplings; none: axes say it, or nobody does */
 #define TN_COUPLING_SAME 1u
 #define TN_COUPLING_CONCAT 2u
 #define TN_COUPLING_SPLIT 3u
@@ -77,7 +76,8 @@ typedef struct tn_cast_rule { /* FROZEN */
 #define TN_COUPLING_SHAPE 10u
 #define TN_COUPLING_MATRICES 11u
 #define TN_COUPLING_VIEW 12u
-
+#define TN_COUPLING_ATTENTION 13u
+#define TN_COUPLING_RECURRENT 14u
 typedef struct tn_coupling_key { /* FROZEN */
   tn_str key;
   tn_str attribute; /* that holds what the key means; empty: an input does */

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// "pruner.depth": takes whole residual blocks out, those first that change what goes around them
+// least (block influence: Men et al., ShortGPT, 2024).
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "tenon/sdk/original.hpp"
+#include "tenon/sdk/pattern.hpp"
+#include "tenon/sdk/role/pass.hpp"
+
+#include "batch_values.hpp"
+#include "blocks.hpp"
+#include "report.hpp"
+
+namespace tenon::pruner {
+namespace {
+
+using nlohmann::ordered_json;
+
+// The sum over samples of 1 - cos(a, b), each sample as one vector.
+double changes(const Tensor& a, const Tensor& b) {
+  DLTensor shape = a.dl();
+  int64_t n = shape.ndim > 0 ? shape.shape[0] : 1, size = n > 0 ? element_count(shape) / n : 0;
+  const float *x = a.data<float>(), *y = b.data<float>();
+  double sum = 0;
+  for (int64_t sample = 0; sample < n; ++sample, x += size, y += size) {
+    double xx = 0, yy = 0, xy = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      xx += double{x[i]} * x[i];
+      yy += double{y[i]} * y[i];
+      xy += double{x[i]} * y[i];
+    }
+    sum += 1 - (xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : xx == yy ? 1 : 0);
+  }
+  return sum;
+}
+
+class Depth {
+ public:
+  static Result<Depth> create(tn_ctx* ctx, const Options& options) {
+    Depth out;
+    out.ctx_ = ctx;
+    out.ratio_ = options.number("ratio");
+    out.blocks_ = options.integer("blocks");
+    out.is_random_ = options.text("importance") == "random";
+    out.seed_ = static_cast<uint64_t>(options.integer("seed"));
+    out.ignore_ = options.texts("ignore");
+    out.is_dry_ = options.flag("dry_run");
+    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    out.plan_.data = std::move(data);
+    out.plan_.samples = static_cast<uint64_t>(options.integer("samples"));
+    out.plan_.batch = static_cast<uint64_t>(options.integer("batch"));
+    return out;
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    std::vector<Block> blocks = blocks_of(Graph{raw});
+    std::erase_if(blocks, [&](const Block& one) { return is_ignored(one); });
+    if (blocks.empty())
+      return {TN_FAILED_PRECONDITION,
+              "no block can go: expected sums of a value and of what layers make of it, that the "
+              "option ignore does not name"};
+    TN_TRY(influence, score(raw, blocks, cancel));
+    TN_TRY(gone, select(influence));
+    Cost before = cost_of(raw);
+    ordered_json report = describe(blocks, influence, gone);
+    if (is_dry_) {
+      tn_graph* copy = nullptr;
+      TN_CHECK(services.graph->clone(raw, &copy));
+      OwnedGraph would = OwnedGraph::take(copy);
+      TN_CHECK(take_out(copy, blocks, gone, false));
+      report["dry_run"] = true;
+      report.update(report_costs(before, cost_of(copy)));
+      return sink.write(report.dump());
+    }
+    TN_CHECK(take_out(raw, blocks, gone, true));
+    report.update(report_costs(before, cost_of(raw)));
+    return sink.write(report.dump());
+  }
+
+ private:
+  bool is_ignored(const Block& block) const {
+    for (Node node : block.branch)
+      if (!matched_by(ignore_, node).empty()) return true;
+    return !matched_by(ignore_, block.join).empty();
+  }
+
+  static Status take_out(tn_graph* graph,
+                         const std::vector<Block>& blocks,
+                         const std::vector<bool>& gone,
+                         bool remembers) {
+    TN_TRY(edit, Edit::begin(graph));
+    if (remembers) TN_CHECK(keep_original(edit, graph));
+    // Later ones first: the value around a block may be the result of another, and what goes with
+    // an outer block is gone.
+    std::set<tn_node_id> erased;
+    for (size_t i = blocks.size(); i-- > 0;) {
+      if (!gone[i] || erased.contains(blocks[i].join.id)) continue;
+      for (Node node : blocks[i].branch)
+        erased.insert(node.id);
+      TN_CHECK(drop(edit, blocks[i]));
+    }
+    return edit.commit();
+  }
+
+  Result<std::vector<double>> score(const tn_graph* graph,
+                                    const std::vector<Block>& blocks,
+                                    const Cancel& cancel) const {
+    std::vector<double> out(blocks.size());
+    if (is_random_) {
+      std::mt19937_64 random(seed_);
+      std::vector<size_t> order(blocks.size());
+      std::iota(order.begin(), order.end(), size_t{0});
+      for (size_t i = order.size(); i > 1; --i)  // std::shuffle differs by library
+        std::swap(order[i - 1], order[random() % i]);
+      for (size_t i = 0; i < order.size(); ++i)
+        out[order[i]] = static_cast<double>(i);
+      return out;
+    }
+    std::vector<Value> values;
+    for (const Block& block : blocks)
+      for (Value value : {block.around, block.result})
+        if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    for (Value value : values)
+      if (value.dtype() != TN_F32)
+        return invalid(cat(value.name(), ": expected float32 for the influence of blocks, got ",
+                           dtype_name(value.dtype())));
+    TN_TRY(seen, BatchValues::activations(ctx_, graph, values, plan_));
+    int64_t samples = 0;
+    for (uint64_t b = 0; b < seen.batches(); ++b) {
+      TN_CHECK(cancel.check());
+      TN_CHECK(seen.load(b, cancel));
+      for (size_t i = 0; i < blocks.size(); ++i)
+        out[i] += changes(*seen.of(blocks[i].around), *seen.of(blocks[i].result));
+      DLTensor first = seen.of(blocks[0].around)->dl();
+      samples += first.ndim > 0 ? first.shape[0] : 1;
+    }
+    for (double& one : out) {
+      one /= static_cast<double>(std::max<int64_t>(samples, 1));
+      if (std::isnan(one))
+        return invalid("the influence of a block is NaN: the model's values are");
+    }
+    return out;
+  }
+
+  Result<std::vector<bool>> select(const std::vector<double>& influence) const {
+    auto n = static_cast<int64_t>(influence.size());
+    int64_t count = blocks_ > 0 ? blocks_ : std::llround(ratio_ * static_cast<double>(n));
+    if (count > n)
+      return invalid(
+          cat("option blocks: expected at most ", n, ", which the model has, got ", count));
+    std::vector<size_t> order(influence.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return influence[a] < influence[b]; });
+    std::vector<bool> out(influence.size());
+    for (int64_t i = 0; i < count; ++i)
+      out[order[static_cast<size_t>(i)]] = true;
+    return out;
+  }
+
+  ordered_json describe(const std::vector<Block>& blocks,
+                        const std::vector<double>& influence,
+                        const std::vector<bool>& gone) const {
+    ordered_json rows = ordered_json::array();
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      ordered_json row{{"join", blocks[i].join.name()},
+                       {"around", blocks[i].around.name()},
+                       {"nodes", blocks[i].branch.size() + 1},
+                       {"parameters", blocks[i].parameters},
+                       {"dropped", static_cast<bool>(gone[i])}};
+      if (!is_random_) row["influence"] = influence[i];
+      rows.push_back(std::move(row));
+    }
+    return {{"importance", is_random_ ? "random" : "influence"}, {"blocks", std::move(rows)}};
+  }
+
+  tn_ctx* ctx_ = nullptr;
+  double ratio_ = 0;
+  int64_t blocks_ = 0;
+  bool is_random_ = false, is_dry_ = false;
+  uint64_t seed_ = 0;
+  std::vector<std::string> ignore_;
+  BatchPlan plan_;
+};
+
+}  // namespace
+}  // namespace tenon::pruner
+
+TENON_PASS(depth,
+           tenon::pruner::Depth,
+           "pruner.depth",
+           "takes whole residual blocks out",
+           R"({
+  "properties": {
+    "ratio": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.25,
+              "description": "share of the blocks to take out, rounded to the nearest"},
+    "blocks": {"type": "integer", "minimum": 0, "default": 0, "description": "so many instead of ratio, where not 0"},
+    "importance": {"type": "string", "enum": ["influence", "random"], "default": "influence",
+                   "description": "influence: 1 - cosine of what goes around a block and its result; random: the control"},
+    "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of random"},
+    "data": {"type": "component", "role": "tenon.dataset/1",
+             "description": "for influence: a data set, an id or a file; no labels are needed"},
+    "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "at most so many samples"},
+    "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "samples at once"},
+    "ignore": {"type": ["array", "string"], "items": {"type": "string"},
+               "description": "blocks to leave alone, by their nodes: patterns of names, operators or scopes, with * and ?"},
+    "dry_run": {"type": "boolean", "default": false, "description": "only report what would go and what it would save"}}})")
