@@ -6,6 +6,7 @@
 #include "crashes/load_crashes.hpp"
 #include "crashes/whereabouts.hpp"
 #include "files/blob.hpp"
+#include "plan/arena.hpp"
 #include "plan/plan.hpp"
 #include "registry/registry.hpp"
 #include "report/diff.hpp"
@@ -16,6 +17,7 @@ namespace tenon::host {
 const Rooms& rooms() {
   static const Rooms all{
       .runtime = eval_service,
+      .arena = arena_service,
       .print = print_text,
       .parse = parse_text,
       .diff = diff_lines,

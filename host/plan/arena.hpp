@@ -1,49 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Offsets for blocks that live for a span of steps, so that blocks alive together do not overlap.
-// Greedy by size (Pisarchyk and Lee 2020, "Efficient memory management for deep neural net
-// inference", section 5): the largest block first, at the lowest gap that fits.
+// The service "tenon.host.arena/1"; plans of the host use it as it stands here.
 
-#include <algorithm>
-#include <cstdint>
-#include <numeric>
-#include <vector>
+#include <span>
+
+#include "tenon/host/arena.h"
+
+#include "services/status.hpp"
 
 namespace tenon::host {
 
-struct ArenaBlock {
-  uint64_t bytes = 0;
-  size_t first = 0, last = 0;  // steps, both inclusive
-  uint64_t offset = 0;         // the answer
-};
-
+using ArenaBlock = tn_arena_block;
 inline constexpr uint64_t kArenaAlign = 64;
 
-// Fills in the offsets; returns the size of the whole.
-inline uint64_t place_blocks(std::vector<ArenaBlock>& blocks) {
-  std::vector<size_t> order(blocks.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
-  std::vector<const ArenaBlock*> placed;  // sorted by offset
-  uint64_t total = 0;
-  for (size_t index : order) {
-    ArenaBlock& block = blocks[index];
-    uint64_t bytes = (block.bytes + kArenaAlign - 1) / kArenaAlign * kArenaAlign;
-    uint64_t at = 0;
-    for (const ArenaBlock* other : placed) {
-      if (other->last < block.first || other->first > block.last) continue;
-      if (at + bytes <= other->offset) break;
-      at = std::max(at,
-                    (other->offset + other->bytes + kArenaAlign - 1) / kArenaAlign * kArenaAlign);
-    }
-    block.offset = at;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &block,
-                                   [](auto* a, auto* b) { return a->offset < b->offset; }),
-                  &block);
-    total = std::max(total, at + bytes);
-  }
-  return total;
-}
+// Fills in the offsets; align is a power of two.
+Result<tn_arena_size> place_blocks(std::span<ArenaBlock> blocks, uint64_t align = kArenaAlign);
+
+const tn_host_arena* arena_service();
 
 }  // namespace tenon::host

@@ -162,8 +162,7 @@ class Builder {
     for (Slot& slot : out_->slots) {
       if (slot.input < 0 && !slot.constant && slot.first_step == SIZE_MAX) slot.first_step = 0;
     }
-    lay_out_arena();
-    return {};
+    return lay_out_arena();
   }
 
  private:
@@ -344,7 +343,7 @@ class Builder {
     return {};
   }
 
-  void lay_out_arena() {
+  Status lay_out_arena() {
     std::vector<ArenaBlock> blocks;
     std::vector<Slot*> owners;
     for (Slot& slot : out_->slots) {
@@ -355,9 +354,11 @@ class Builder {
       blocks.push_back({slot.bytes, slot.first_step, slot.last_step, 0});
       owners.push_back(&slot);
     }
-    out_->arena_bytes = place_blocks(blocks);
+    TN_TRY(size, place_blocks(blocks));
+    out_->arena_bytes = size.bytes;
     for (size_t i = 0; i < blocks.size(); ++i)
       owners[i]->offset = int64_t(blocks[i].offset);
+    return {};
   }
 
   struct KeyHash {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/host/arena.h"
 #include "tenon/host/blob.h"
 #include "tenon/host/eval.h"
 #include "tenon/role/op.h"
@@ -47,6 +48,7 @@ struct CrashWatch {
 
 struct Rooms {
   const tn_host_eval* (*runtime)() = nullptr;  // NULL: graphs are not run
+  const tn_host_arena* (*arena)() = nullptr;   // likewise
   // The text form of graphs, and differences of texts; NULL: there is none.
   std::string (*print)(const tn_graph& graph, bool with_data) = nullptr;
   Result<tn_graph*> (*parse)(tn_ctx* ctx, std::string_view text) = nullptr;

@@ -35,6 +35,7 @@ struct Row {
 const void* find_service(std::string_view id) {
   // clang-format off
   static const Row rows[] = {
+      {"tenon.host.arena/1", rooms().arena ? rooms().arena() : nullptr},
       {"tenon.host.blob/1", rooms().files ? rooms().files() : nullptr},
       {"tenon.host.cancel/1", cancel_service()},
       {"tenon.host.component/1", component_service()},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend.hpp"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -101,108 +100,29 @@ Status FakeDevice::profile(void* exe, Sink& out) {
   return out.write(static_cast<Compiled*>(exe)->exe->profile());
 }
 
-tn_status* FakeDevice::alloc(void* self, int32_t, uint64_t bytes, void** out) {
-  *out = nullptr;
-  return guard([&]() -> Status {
-    TN_TRY(block, of(self).memory().alloc(bytes));
-    *out = block;
+Status FakeDevice::free(int32_t, void* block, EventHandle* after) {
+  if (after) Status ignored = (*after)->wait(UINT64_MAX);
+  memory().free(block);
+  return {};
+}
+
+Status FakeDevice::wait(Stream* stream, EventHandle* event) {
+  stream->wait(*event);
+  return {};
+}
+
+Status FakeDevice::copy(const DLTensor& src, DLTensor& dst, const tn_exec& exec) {
+  for (const DLTensor* side : {&src, const_cast<const DLTensor*>(&dst)}) {
+    if (side->device.device_type != kDLCPU) TN_CHECK(memory().check(*side));
+  }
+  uint64_t bytes = bytes_of(dtype_of(src), element_count(src));
+  auto work = [ctx = ctx_, to = Memory::to_host(dst), from = Memory::to_host(src),
+               bytes]() -> Status {
+    Span span(ctx, "device", "copy");
+    if (bytes > 0) std::memcpy(to, from, bytes);  // an empty tensor may have no memory
     return {};
-  });
-}
-
-void FakeDevice::free(void* self, int32_t, void* block, void* after_event) {
-  if (after_event) Status ignored = (*static_cast<EventHandle*>(after_event))->wait(UINT64_MAX);
-  of(self).memory().free(block);
-}
-
-tn_status* FakeDevice::copy(void* self, const DLTensor* src, DLTensor* dst, const tn_exec* exec) {
-  return guard([&]() -> Status {
-    for (const DLTensor* side : {src, const_cast<const DLTensor*>(dst)}) {
-      if (side->device.device_type != kDLCPU) TN_CHECK(of(self).memory().check(*side));
-    }
-    uint64_t bytes = bytes_of(dtype_of(*src), element_count(*src));
-    auto work = [ctx = of(self).ctx_, to = Memory::to_host(*dst), from = Memory::to_host(*src),
-                 bytes]() -> Status {
-      Span span(ctx, "device", "copy");
-      if (bytes > 0) std::memcpy(to, from, bytes);  // an empty tensor may have no memory
-      return {};
-    };
-    return enqueue(*exec, work);
-  });
-}
-
-tn_status* FakeDevice::state_set(void*, void* state, tn_str name, const DLTensor* value) {
-  return guard([&]() -> Status {
-    auto& kept = *static_cast<DeviceState*>(state);
-    const char* data = data_of<const char>(*value);
-    std::lock_guard lock(kept.mutex);
-    std::vector<char>& bytes = kept.values[std::string(view(name))];
-    bytes.assign(data, data + bytes_of(dtype_of(*value), element_count(*value)));
-    std::reverse(bytes.begin(), bytes.end());
-    return {};
-  });
-}
-
-tn_status* FakeDevice::state_get(void*, void* state, tn_str name, DLTensor* out) {
-  return guard([&]() -> Status {
-    auto& kept = *static_cast<DeviceState*>(state);
-    std::lock_guard lock(kept.mutex);
-    auto found = kept.values.find(std::string(view(name)));
-    if (found == kept.values.end()) return {TN_NOT_FOUND, cat("no state ", view(name))};
-    std::reverse_copy(found->second.begin(), found->second.end(), data_of<char>(*out));
-    return {};
-  });
-}
-
-void FakeDevice::fill_streams(tn_backend& t) {
-  t.stream_new = [](void* self, int32_t, void** out) -> tn_status* {
-    *out = nullptr;
-    return guard([&]() -> Status {
-      *out = new Stream(of(self).delay_us_);
-      return {};
-    });
   };
-  t.stream_free = [](void*, void* stream) { delete static_cast<Stream*>(stream); };
-  t.stream_native = [](void*, void*, tn_str) -> void* { return nullptr; };
-  t.event_record = [](void*, void* stream, void** out) -> tn_status* {
-    *out = nullptr;
-    return guard([&]() -> Status {
-      *out = new EventHandle(static_cast<Stream*>(stream)->record());
-      return {};
-    });
-  };
-  t.event_wait = [](void*, void* stream, void* event) -> tn_status* {
-    return guard([&]() -> Status {
-      static_cast<Stream*>(stream)->wait(*static_cast<EventHandle*>(event));
-      return {};
-    });
-  };
-  t.event_sync = [](void*, void* event, uint64_t timeout_ns) -> tn_status* {
-    return guard([&] { return (*static_cast<EventHandle*>(event))->sync(timeout_ns); });
-  };
-  t.event_free = [](void*, void* event) { delete static_cast<EventHandle*>(event); };
-}
-
-void FakeDevice::fill_state(tn_backend& t) {
-  t.state_new = [](void*, int32_t, void** out) -> tn_status* {
-    *out = nullptr;
-    return guard([&]() -> Status {
-      *out = new DeviceState;
-      return {};
-    });
-  };
-  t.state_free = [](void*, void* state) { delete static_cast<DeviceState*>(state); };
-  t.state_set = state_set;
-  t.state_get = state_get;
-}
-
-tn_backend FakeDevice::with_memory(tn_backend t) {
-  t.alloc = alloc;
-  t.free = free;
-  t.copy = copy;
-  fill_streams(t);
-  fill_state(t);
-  return t;
+  return enqueue(exec, work);
 }
 
 }  // namespace tenon::fakedev

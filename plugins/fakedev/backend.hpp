@@ -2,7 +2,7 @@
 #pragma once
 // The backend of one fake device. There are two, so that tests can pass values between devices.
 
-#include "tenon/sdk/role/backend.hpp"
+#include "tenon/sdk/backend/device.hpp"
 
 #include "executable.hpp"
 
@@ -27,25 +27,36 @@ class FakeDevice {
   Status describe(void*, Sink& out) { return out.write("{\"device\": \"fake\"}"); }
   Status profile(void* exe, Sink& out);
 
-  static tn_backend table() { return with_memory(BackendRole<FakeDevice>::cpu_table()); }
+  static tn_backend table() { return with_memory<FakeDevice>(); }
+
+  // What backend/device.hpp and backend/states.hpp make functions of the table.
+  Result<void*> alloc(int32_t, uint64_t bytes) { return memory().alloc(bytes); }
+  Status free(int32_t, void* block, EventHandle* after);
+  Status copy(const DLTensor& src, DLTensor& dst, const tn_exec& exec);
+  Result<Stream*> new_stream(int32_t) { return new Stream(delay_us_); }
+  void free_stream(Stream* stream) { delete stream; }
+  void* native_stream(Stream*, std::string_view) { return nullptr; }
+  Result<EventHandle*> record(Stream* stream) { return new EventHandle(stream->record()); }
+  Status wait(Stream* stream, EventHandle* event);
+  Status sync(EventHandle* event, uint64_t timeout_ns) { return (*event)->sync(timeout_ns); }
+  void free_event(EventHandle* event) { delete event; }
+  Result<DeviceState*> new_state(int32_t) { return new DeviceState; }
 
  protected:
   FakeDevice(tn_ctx* ctx, const Options& options, int unit)
       : ctx_(ctx), delay_us_(options.integer("delay_us", 200)), unit_(unit) {}
   // The functions of a device with an address space, streams and state of its own.
-  static tn_backend with_memory(tn_backend cpu_table);
+  template <class Unit>
+  static tn_backend with_memory() {
+    tn_backend t = BackendRole<Unit>::cpu_table();
+    backend::add_device<Unit, Stream, EventHandle>(t);
+    backend::add_states<Unit, DeviceState>(t);
+    return t;
+  }
 
  private:
   // Memory is one for the process, as a device's is: components come and go.
   Memory& memory() const;
-  static FakeDevice& of(void* self) { return object_of<FakeDevice>(self); }
-  static tn_status* alloc(void* self, int32_t, uint64_t bytes, void** out);
-  static void free(void* self, int32_t, void* block, void* after_event);
-  static tn_status* copy(void* self, const DLTensor* src, DLTensor* dst, const tn_exec* exec);
-  static tn_status* state_set(void*, void* state, tn_str name, const DLTensor* value);
-  static tn_status* state_get(void*, void* state, tn_str name, DLTensor* out);
-  static void fill_streams(tn_backend& t);
-  static void fill_state(tn_backend& t);
 
   tn_ctx* ctx_;
   int64_t delay_us_;

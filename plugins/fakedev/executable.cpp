@@ -2,9 +2,8 @@
 #include "executable.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 
+#include "tenon/sdk/backend/report.hpp"
 #include "tenon/sdk/trace.hpp"
 
 namespace tenon::fakedev {
@@ -29,6 +28,24 @@ struct Executable::Launch {
     return DenseView(dtype_of(tensor), shape_of(tensor), Memory::to_host(tensor));
   }
 };
+
+Status DeviceState::set(std::string_view name, const DLTensor& value) {
+  const char* data = data_of<const char>(value);
+  keep(name, {data, data + bytes_of(dtype_of(value), element_count(value))});
+  return {};
+}
+
+Status DeviceState::get(std::string_view name, DLTensor* out) {
+  const std::vector<char>* found = values_.find(name);
+  if (!found) return values_.unknown(name);
+  std::reverse_copy(found->begin(), found->end(), data_of<char>(*out));
+  return {};
+}
+
+std::vector<char> DeviceState::read(std::string_view name, uint64_t bytes) {
+  const std::vector<char>* found = values_.find(name);
+  return found ? std::vector<char>(found->rbegin(), found->rend()) : std::vector<char>(bytes);
+}
 
 Result<OwnedGraph> without_states(tn_ctx* ctx, const tn_graph* part) {
   tn_graph* raw = nullptr;
@@ -139,8 +156,8 @@ Status Executable::ask_outputs(Launch& launch, const tn_outputs* outputs) const 
 }
 
 std::string Executable::profile() const {
-  return cat("[{\"name\": \"", first_node_, "\", \"op\": \"part\", \"kernel\": \"fake\", ",
-             "\"ns\": ", profiled_ns_.load(), ", \"flops\": 0, \"bytes\": 0}]");
+  return cat("[", backend::layer_text(backend::Layer{first_node_, "part", "fake"}, profiled_ns_),
+             "]");
 }
 
 Status Executable::work(Launch& launch) {
@@ -149,14 +166,12 @@ Status Executable::work(Launch& launch) {
   // What was there when the work was queued must be there until it is done.
   for (DenseView& tensor : launch.device)
     TN_CHECK(memory_->check(*tensor.get()));
-  auto begin = std::chrono::steady_clock::now();
+  uint64_t begin = backend::now_ns();
   std::vector<const DLTensor*> in;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].is_state) {
-      std::lock_guard lock(launch.state->mutex);
-      std::vector<char>& kept = launch.state->values[inputs_[i].name];
-      kept.resize(bytes_of(inputs_[i].type.dtype, inputs_[i].type.elements()));
-      launch.scratch[i].assign(kept.rbegin(), kept.rend());
+      uint64_t bytes = bytes_of(inputs_[i].type.dtype, inputs_[i].type.elements());
+      launch.scratch[i] = launch.state->read(inputs_[i].name, bytes);
       launch.in[i] =
           DenseView(inputs_[i].type.dtype, inputs_[i].type.dims, launch.scratch[i].data());
     }
@@ -190,17 +205,9 @@ Status Executable::work(Launch& launch) {
   };
   tn_outputs outputs{&results, get};
   TN_CHECK(services.eval->run(plan_, in.data(), in.size(), &outputs, launch.cancel));
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (!outputs_[i].is_state) continue;
-    std::lock_guard lock(launch.state->mutex);
-    launch.state->values[outputs_[i].name].assign(results.states[i].rbegin(),
-                                                  results.states[i].rend());
-  }
-  auto taken = std::chrono::steady_clock::now() - begin;
-  if (launch.profile) {
-    profiled_ns_ =
-        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
-  }
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].is_state) launch.state->keep(outputs_[i].name, results.states[i]);
+  if (launch.profile) profiled_ns_ = backend::now_ns() - begin;
   return {};
 }
 

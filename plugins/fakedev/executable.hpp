@@ -4,11 +4,11 @@
 // State is kept in a layout that nobody else knows: its bytes, backwards.
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tenon/sdk/backend/states.hpp"
 #include "tenon/sdk/edit.hpp"
 #include "tenon/sdk/run.hpp"
 
@@ -16,9 +16,18 @@
 
 namespace tenon::fakedev {
 
-struct DeviceState {
-  std::mutex mutex;
-  std::map<std::string, std::vector<char>> values;  // bytes, backwards
+class DeviceState {
+ public:
+  Status set(std::string_view name, const DLTensor& value);
+  Status get(std::string_view name, DLTensor* out);
+  void keep(std::string_view name, const std::vector<char>& bytes) {
+    values_.set(name, {bytes.rbegin(), bytes.rend()});
+  }
+  // Zeros when it is new.
+  std::vector<char> read(std::string_view name, uint64_t bytes);
+
+ private:
+  backend::StateTable<std::vector<char>> values_;  // bytes, backwards
 };
 
 class Executable {

@@ -9,7 +9,7 @@ class SecondDevice : public FakeDevice {
   static Result<SecondDevice> create(tn_ctx* ctx, const Options& options) {
     return SecondDevice(ctx, options);
   }
-  static tn_backend table() { return with_memory(BackendRole<SecondDevice>::cpu_table()); }
+  static tn_backend table() { return with_memory<SecondDevice>(); }
 
  private:
   SecondDevice(tn_ctx* ctx, const Options& options) : FakeDevice(ctx, options, 1) {}

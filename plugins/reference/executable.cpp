@@ -4,34 +4,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "program.hpp"
+#include "tenon/sdk/backend/evaluate.hpp"
+#include "tenon/sdk/backend/report.hpp"
 
 namespace tenon::reference {
 namespace {
-
-bool has_expr(Node node) {
-  const tn_op* row = node.row();
-  return row && row->expr.len > 0;
-}
-
-bool needs_expansion(Node node) {
-  const tn_op* row = node.row();
-  return row && !row->ref && !has_expr(node) && row->decompose;
-}
-
-uint64_t now_ns() {
-  auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out + "\"";
-}
 
 std::string shape_text(std::span<const int64_t> dims) {
   std::string text;
@@ -53,41 +30,17 @@ Executable::Executable(tn_ctx* ctx, OwnedGraph graph, int64_t max_value_bytes)
     : ctx_(ctx), graph_(std::move(graph)), max_value_bytes_(max_value_bytes) {}
 Executable::~Executable() = default;
 
-std::string why_not(Node node) {
-  const tn_op* row = node.row();
-  if (!row) return cat("no loaded plugin brings a row for ", node.type());
-  if (row->traits & TN_OP_CONTROL) return "control flow is the host's";
-  if (row->ref || has_expr(node) || row->decompose) return {};
-  return cat("the row of ", node.type(), " has neither ref nor expr nor decompose");
-}
-
 Result<std::unique_ptr<Executable>> Executable::compile(tn_ctx* ctx,
                                                         const tn_graph* part,
                                                         int64_t max_value_bytes) {
   tn_graph* clone = nullptr;
   TN_CHECK(services.graph->clone(part, &clone));
   std::unique_ptr<Executable> exe(new Executable(ctx, OwnedGraph::take(clone), max_value_bytes));
-  TN_CHECK(exe->expand());
+  TN_CHECK(backend::expand_composites(clone, [](Node) { return false; }));
   TN_CHECK(exe->add_steps());
   exe->find_last_uses();
   exe->note_types();
   return exe;
-}
-
-Status Executable::expand() {
-  // What a decomposition makes may be composite itself; rows that expand for ever are refused.
-  for (int round = 0; round < 16; ++round) {
-    std::vector<tn_node_id> composite;
-    for (Node node : graph_.view().nodes()) {
-      if (needs_expansion(node)) composite.push_back(node.id);
-    }
-    if (composite.empty()) return {};
-    TN_TRY(edit, Edit::begin(graph_.get()));
-    for (tn_node_id node : composite)
-      TN_CHECK(services.op->decompose(edit.raw, node));
-    TN_CHECK(edit.commit());
-  }
-  return {TN_INTERNAL, "operators are still composite after 16 rounds of decompose"};
 }
 
 int Executable::value_index(tn_value_id id) {
@@ -105,7 +58,7 @@ Status Executable::add_steps() {
     Step step;
     step.node = node.id;
     step.row = node.row();
-    std::string why = why_not(node);
+    std::string why = backend::why_no_row(node);
     if (!why.empty()) return unsupported(cat("node ", node.name(), ": ", why));
     if (!step.row->ref) TN_CHECK(services.op->expr(graph.raw, node.id, &step.program));
     for (Value v : node.inputs())
@@ -292,16 +245,14 @@ struct Executable::Run {
       in.push_back(v < 0 ? nullptr : &tensors[static_cast<size_t>(v)]);
     tn_outputs here{this, give};
     if (next.program) {
-      TN_TRY(shape, broadcast_shape(in));
+      TN_TRY(shape, backend::broadcast_shape(in));
       uint32_t dtype =
           Value{exe.graph_.get(), exe.values_[static_cast<size_t>(next.out[0])]}.dtype();
       TN_TRY(out, Outputs(&here).get(0, dtype, shape));
-      return run_program(exe.ctx_, *next.program, in, out);
+      return backend::run_program(exe.ctx_, *next.program, in, out);
     }
-    tn_op_call call{sizeof call, 0,         exe.ctx_,  exe.graph_.get(),
-                    next.node,   in.data(), in.size(), &here,
-                    nullptr,     0,         cancel};
-    Status answer(next.row->ref(next.row->self, &call));
+    Node node{exe.graph_.get(), next.node};
+    Status answer = backend::call_row(exe.ctx_, node, next.row, in, &here, cancel);
     bool untouched = std::find(asked.begin(), asked.end(), true) == asked.end();
     if (answer.code() == TN_UNIMPLEMENTED && next.row->decompose && untouched)
       return run_pieces(next, in, here, cancel);
@@ -365,20 +316,17 @@ Status Executable::run(const DLTensor* const* in,
   for (const Step& step : steps_) {
     TN_CHECK(cancel.check());
     Node node{graph_.get(), step.node};
-    uint64_t start = profiling ? now_ns() : 0;
+    uint64_t start = profiling ? backend::now_ns() : 0;
     services.trace->begin(ctx_, str("node"), str(node.name()));
     // A row may be anybody's: what it throws is its node's failure.
     Status done(guard([&] { return run.run_step(step, exec->cancel); }));
     services.trace->end(ctx_);
     TN_CHECK(std::move(done).in(cat("node ", node.name(), " (", node.type(), ")")));
     if (profiling) {
-      double flops = 0, bytes = 0;
-      if (step.row->cost)
-        TN_CHECK(step.row->cost(step.row->self, graph_.get(), step.node, &flops, &bytes));
-      layers += cat(layers.empty() ? "" : ",", "{\"name\":", quoted(node.name()),
-                    ",\"op\":", quoted(node.type()),
-                    ",\"kernel\":", step.program ? "\"expr\"" : "\"ref\"",
-                    ",\"ns\":", now_ns() - start, ",\"flops\":", flops, ",\"bytes\":", bytes, "}");
+      uint64_t ns = backend::now_ns() - start;
+      backend::Layer layer{node.name(), node.type(), step.program ? "expr" : "ref"};
+      TN_CHECK(backend::cost_of(node, &layer.flops, &layer.bytes));
+      layers += cat(layers.empty() ? "" : ", ", backend::layer_text(layer, ns));
     }
     for (int v : step.last_used)
       run.owned[static_cast<size_t>(v)] = Tensor();

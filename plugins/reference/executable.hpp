@@ -9,12 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tenon/sdk/role/op.hpp"
+#include "tenon/sdk/backend/rows.hpp"
 
 namespace tenon::reference {
-
-// Why a node cannot run here; empty: it can.
-std::string why_not(Node node);
 
 class Executable {
  public:
@@ -53,7 +50,6 @@ class Executable {
   struct Run;
 
   Executable(tn_ctx* ctx, OwnedGraph graph, int64_t max_value_bytes);
-  Status expand();
   Status add_steps();
   Status keep_open(Node node, Step& step);
   int value_index(tn_value_id id);

@@ -17,7 +17,7 @@ class Reference {
   Status prepare(Sink&) { return {}; }
   Status claim(const tn_graph* graph, int32_t, const tn_claims& claims) {
     for (Node node : Graph{graph}.nodes()) {
-      std::string why = why_not(node);
+      std::string why = backend::why_no_row(node);
       if (why.empty()) {
         claims.take(claims.ctx, &node.id, 1);
       } else {

@@ -3,6 +3,7 @@
 #ifndef TENON_ABI_H
 #define TENON_ABI_H
 #include "tenon/plugin.h"
+#include "tenon/host/arena.h"
 #include "tenon/host/blob.h"
 #include "tenon/host/cancel.h"
 #include "tenon/host/component.h"

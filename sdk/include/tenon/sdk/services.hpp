@@ -37,6 +37,7 @@ struct Services {
   const tn_host_random* random = nullptr;
   const tn_host_trace* trace = nullptr;
   const tn_host_blob* blob = nullptr;
+  const tn_host_arena* arena = nullptr;
 
   // Empty when all are there, else the id of a service that this host lacks.
   std::string_view fill(const tn_host& host) {
@@ -64,6 +65,7 @@ struct Services {
     get(random, "tenon.host.random/1");
     get(trace, "tenon.host.trace/1");
     get(blob, "tenon.host.blob/1");
+    get(arena, "tenon.host.arena/1");
     return missing;
   }
 };

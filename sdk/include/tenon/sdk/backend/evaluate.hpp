@@ -1,16 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "program.hpp"
+#pragma once
+// Runs a pointwise operator, or a group of them, from its expression: elements as double or as
+// 64-bit integers, the arithmetic by the host's evaluator (abi/expr.md), so that an expression has
+// one meaning. Right for every program; a backend's own code is faster.
 
 #include <algorithm>
 #include <mutex>
+#include <vector>
 
-#include "numbers.hpp"
+#include "tenon/sdk/backend/elements.hpp"
+#include "tenon/sdk/run.hpp"
 
-namespace tenon::reference {
-namespace {
+namespace tenon::backend {
+
+// in: dense tensors, NULL where absent; out: dense, of the broadcast shape.
+Status run_program(tn_ctx* ctx,
+                   const tn_expr_program& program,
+                   std::span<const DLTensor* const> in,
+                   const DLTensor& out);
+
+// NumPy's broadcast of the shapes of those that are present.
+Result<std::vector<int64_t>> broadcast_shape(std::span<const DLTensor* const> in);
+
+namespace detail {
 
 // Element strides of an input in the result's index space: 0 where it broadcasts.
-std::vector<int64_t> broadcast_strides(const DLTensor& in, std::span<const int64_t> shape) {
+inline std::vector<int64_t> broadcast_strides(const DLTensor& in, std::span<const int64_t> shape) {
   std::vector<int64_t> strides(shape.size(), 0);
   int64_t stride = 1;
   for (int32_t d = in.ndim; d-- > 0;) {
@@ -22,7 +37,9 @@ std::vector<int64_t> broadcast_strides(const DLTensor& in, std::span<const int64
 }
 
 // Where element `flat` of the result lies in an input of these strides.
-int64_t place_of(int64_t flat, std::span<const int64_t> shape, std::span<const int64_t> strides) {
+inline int64_t place_of(int64_t flat,
+                        std::span<const int64_t> shape,
+                        std::span<const int64_t> strides) {
   int64_t at = 0;
   for (size_t d = shape.size(); d-- > 0; flat /= shape[d])
     at += flat % shape[d] * strides[d];
@@ -48,9 +65,11 @@ struct Block {
       if (!in[i]) continue;
       numbers[i].resize(kBlock);
       arrays[i] = numbers[i].data();
+      const char* data = data_of<const char>(*in[i]);
+      bool is_whole = std::ranges::equal(shape_of(*in[i]), shape);
       for (int64_t k = 0; k < n; ++k)
         numbers[i][static_cast<size_t>(k)] =
-            loads[i](data_of<const char>(*in[i]), place_of(first + k, shape, strides[i]));
+            loads[i](data, is_whole ? first + k : place_of(first + k, shape, strides[i]));
     }
     return Status(services.op->evaluate(&program, arrays.data(), arrays.size(),
                                         static_cast<uint64_t>(n), results.data()));
@@ -94,17 +113,17 @@ Status run(tn_ctx* ctx,
   return failed;
 }
 
-}  // namespace
+}  // namespace detail
 
-Status run_program(tn_ctx* ctx,
-                   const tn_expr_program& program,
-                   std::span<const DLTensor* const> in,
-                   const DLTensor& out) {
+inline Status run_program(tn_ctx* ctx,
+                          const tn_expr_program& program,
+                          std::span<const DLTensor* const> in,
+                          const DLTensor& out) {
   bool is_real = program.domain == TN_EXPR_DOMAIN_FLOAT;
-  return (is_real ? run<double> : run<int64_t>)(ctx, program, in, out);
+  return (is_real ? detail::run<double> : detail::run<int64_t>)(ctx, program, in, out);
 }
 
-Result<std::vector<int64_t>> broadcast_shape(std::span<const DLTensor* const> in) {
+inline Result<std::vector<int64_t>> broadcast_shape(std::span<const DLTensor* const> in) {
   std::vector<int64_t> shape;
   for (const DLTensor* tensor : in) {
     if (!tensor) continue;
@@ -121,4 +140,4 @@ Result<std::vector<int64_t>> broadcast_shape(std::span<const DLTensor* const> in
   return shape;
 }
 
-}  // namespace tenon::reference
+}  // namespace tenon::backend

@@ -5,7 +5,7 @@
 #include "tenon/half.hpp"
 #include "tenon/sdk/tensor.hpp"
 
-namespace tenon::reference {
+namespace tenon::backend {
 
 // Number is double or int64_t.
 template <class Number>
@@ -94,4 +94,4 @@ Store<Number> storer(uint32_t dtype) {
   }
 }
 
-}  // namespace tenon::reference
+}  // namespace tenon::backend

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Constants in the form that kernels want, made once and shared by all executables of one backend
+// that compile the same model for other shapes. An entry lives as long as some executable holds it.
+// Thread-safe; two threads that want a new entry at once may both make it.
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tenon/sdk/status.hpp"
+
+namespace tenon::backend {
+
+// FNV-1a over up to 4 KiB of samples: enough to tell two models apart, cheap for large weights.
+inline uint64_t sample_hash(const void* data, size_t bytes) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  size_t step = std::max<size_t>(1, bytes / 4096);
+  uint64_t hash = 14695981039346656037ULL;
+  for (size_t i = 0; i < bytes; i += step)
+    hash = (hash ^ p[i]) * 1099511628211ULL;
+  return hash;
+}
+
+// Form: all that the made thing depends on beside the constant; compared with ==. Made: what is
+// kept, as std::shared_ptr<Made>.
+template <class Form, class Made>
+class WeightCache {
+ public:
+  using Kept = std::shared_ptr<Made>;
+  // make() gives a Kept, or a Result of one; what is not ok is handed up and not kept.
+  template <class Make>
+  auto get(const void* data, size_t bytes, Form form, Make&& make) -> decltype(make()) {
+    // The content counts: the same address may hold another model later.
+    Key key{data, sample_hash(data, bytes), std::move(form)};
+    if (Kept found = find(key)) return found;
+    auto made = make();
+    if constexpr (std::is_same_v<decltype(made), Result<Kept>>) {
+      if (made.ok()) keep(std::move(key), *made);
+    } else {
+      keep(std::move(key), made);
+    }
+    return made;
+  }
+
+ private:
+  struct Key {
+    const void* data;
+    uint64_t hash;
+    Form form;
+    bool operator==(const Key&) const = default;
+  };
+  struct Entry {
+    Key key;
+    std::weak_ptr<Made> kept;
+  };
+  Kept find(const Key& key) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(entries_, [](const Entry& entry) { return entry.kept.expired(); });
+    for (const Entry& entry : entries_)
+      if (entry.key == key)
+        if (Kept found = entry.kept.lock()) return found;
+    return nullptr;
+  }
+  void keep(Key key, const Kept& made) {
+    std::lock_guard lock(mutex_);
+    entries_.push_back({std::move(key), made});
+  }
+
+  std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace tenon::backend
