@@ -71,6 +71,7 @@ void multiply(const Context& context,
               const Blocks& blocks,
               int64_t block,
               int64_t panel,
+              int64_t n_panels,
               const char* left) {
   const int64_t row = block * blocks.rows, column = panel * kSparsePanel;
   SparseBlock made;
@@ -79,10 +80,11 @@ void multiply(const Context& context,
   made.n_rows = std::min(blocks.rows, args.m - row);
   made.right = args.b;
   made.panel = panel;
+  made.n_panels = n_panels;
   if (are_codes(args))
     made.zero = args.a.src.quant.zero_point + (args.a.src.type == ElementType::kS8 ? 128 : 0);
   Epilogue& epilogue = made.epilogue;
-  epilogue.columns = std::min(kSparsePanel, args.n - column);
+  epilogue.columns = std::min(n_panels * kSparsePanel, args.n - column);
   epilogue.scales = args.scales + column;
   epilogue.bias = args.bias + column;
   epilogue.dst = args.dst;
@@ -109,8 +111,9 @@ void run_by_rows(const Context& context, const SparseProductArgs& args, const Bl
     for (int64_t block = lo; block < hi; ++block) {
       for (int64_t group = 0; group < blocks.groups_of(args, block); ++group)
         take_group(context, args, blocks, block, group, place);
-      for (int64_t panel = 0; panel < panels; ++panel)
-        multiply(context, args, blocks, block, panel, place);
+      for (int64_t panel = 0; panel < panels; panel += kMostSparsePanels)
+        multiply(context, args, blocks, block, panel, std::min(kMostSparsePanels, panels - panel),
+                 place);
     }
   });
 }
@@ -129,7 +132,12 @@ void run_by_columns(const Context& context, const SparseProductArgs& args, const
   const int64_t panels = sparse_columns(args.n) / kSparsePanel;
   const int64_t stripes = kSparsePanel / args.b.width;
   auto work_before = [&](int64_t panel) {
-    return int64_t{args.b.starts[panel * stripes]} * args.b.width + panel * kPanelWork;
+    int64_t blocks_before = 0;
+    for (int64_t span = 0; span < args.b.spans; ++span) {
+      const uint32_t* const starts = args.b.starts + span * args.b.stripes;
+      blocks_before += int64_t{starts[panel * stripes]} - starts[0];
+    }
+    return blocks_before * args.b.width + panel * kPanelWork;
   };
   auto first_from = [&](int64_t work) {  // the first panel with as much before it
     int64_t low = 0, high = panels;
@@ -146,8 +154,9 @@ void run_by_columns(const Context& context, const SparseProductArgs& args, const
                [&](int64_t lo, int64_t hi) {
                  const int64_t first = first_from(lo), last = first_from(hi);
                  for (int64_t block = 0; block < blocks.count; ++block)
-                   for (int64_t panel = first; panel < last; ++panel)
-                     multiply(context, args, blocks, block, panel, blocks.place(args, block));
+                   for (int64_t panel = first; panel < last; panel += kMostSparsePanels)
+                     multiply(context, args, blocks, block, panel,
+                              std::min(kMostSparsePanels, last - panel), blocks.place(args, block));
                });
 }
 
@@ -165,18 +174,32 @@ T number_at(const SparseWeights& weights, int64_t k, int64_t n) {
   return static_cast<const T*>(weights.data)[k * weights.k_stride + n * weights.n_stride];
 }
 
-// found(stripe, step) for each block that is stored, in order.
-template <class T, class Found>
-void each_block(const SparseWeights& weights, int64_t width, const Found& found) {
-  const int64_t of_step = weights.are_codes ? kSparseFour : 1;
+int64_t spans_of(const SparseWeights& weights) {
   const int64_t steps = sparse_steps(weights.k, weights.are_codes);
-  for (int64_t stripe = 0; stripe < stripes_of(weights, width); ++stripe) {
-    for (int64_t step = 0; step < steps; ++step) {
-      bool is_kept = false;
-      for (int64_t n = stripe * width; n < (stripe + 1) * width; ++n)
-        for (int64_t i = 0; i < of_step; ++i)
-          is_kept = is_kept || number_at<T>(weights, step * of_step + i, n) != 0;
-      if (is_kept) found(stripe, step);
+  return (steps + kSparseSpan - 1) / kSparseSpan;
+}
+
+template <class T>
+bool is_kept(const SparseWeights& weights, int64_t width, int64_t stripe, int64_t step) {
+  const int64_t of_step = weights.are_codes ? kSparseFour : 1;
+  for (int64_t n = stripe * width; n < (stripe + 1) * width; ++n)
+    for (int64_t i = 0; i < of_step; ++i)
+      if (number_at<T>(weights, step * of_step + i, n) != 0) return true;
+  return false;
+}
+
+// begin() of each stripe of each span, then found(stripe, step) for each block that is stored.
+template <class T, class Begin, class Found>
+void each_block(const SparseWeights& weights,
+                int64_t width,
+                const Begin& begin,
+                const Found& found) {
+  const int64_t steps = sparse_steps(weights.k, weights.are_codes);
+  for (int64_t first = 0; first < steps; first += kSparseSpan) {
+    for (int64_t stripe = 0; stripe < stripes_of(weights, width); ++stripe) {
+      begin();
+      for (int64_t step = first; step < std::min(steps, first + kSparseSpan); ++step)
+        if (is_kept<T>(weights, width, stripe, step)) found(stripe, step);
     }
   }
 }
@@ -184,21 +207,22 @@ void each_block(const SparseWeights& weights, int64_t width, const Found& found)
 template <class T>
 void pack(const SparseWeights& weights, int64_t width, const SparseColumns& to) {
   const int64_t of_step = weights.are_codes ? kSparseFour : 1;
-  auto* const starts = const_cast<uint32_t*>(to.starts);
+  auto* start = const_cast<uint32_t*>(to.starts);
   auto* const steps = const_cast<uint16_t*>(to.steps);
   auto* number = static_cast<T*>(const_cast<void*>(to.numbers));
   uint32_t n_blocks = 0;
-  int64_t next = 0;  // stripe without a start
-  each_block<T>(weights, width, [&](int64_t stripe, int64_t step) {
-    for (; next <= stripe; ++next)
-      starts[next] = n_blocks;
+  auto begin = [&] { *start++ = n_blocks; };
+  each_block<T>(weights, width, begin, [&](int64_t stripe, int64_t step) {
     steps[n_blocks++] = static_cast<uint16_t>(step);
     for (int64_t n = stripe * width; n < (stripe + 1) * width; ++n)
       for (int64_t i = 0; i < of_step; ++i)
         *number++ = number_at<T>(weights, step * of_step + i, n);
   });
-  for (; next <= stripes_of(weights, width); ++next)
-    starts[next] = n_blocks;
+  begin();
+}
+
+int64_t starts_bytes(const SparseWeights& weights, int64_t width) {
+  return up_to_line((spans_of(weights) * stripes_of(weights, width) + 1) * 4);
 }
 
 }  // namespace
@@ -212,18 +236,19 @@ bool multiplies_sparse_codes(const Context& context) {
 
 int64_t count_sparse_blocks(const SparseWeights& weights, int64_t width) {
   int64_t count = 0;
+  auto begin = [] {};
   auto add = [&](int64_t, int64_t) { ++count; };
   if (weights.are_codes)
-    each_block<int8_t>(weights, width, add);
+    each_block<int8_t>(weights, width, begin, add);
   else
-    each_block<float>(weights, width, add);
+    each_block<float>(weights, width, begin, add);
   return count;
 }
 
 int64_t packed_sparse_bytes(const SparseWeights& weights, int64_t width, int64_t n_blocks) {
   const int64_t sums = weights.are_codes ? sparse_columns(weights.n) * 4 : 0;
-  return up_to_line(n_blocks * width * 4) + up_to_line(sums) +
-         up_to_line((stripes_of(weights, width) + 1) * 4) + n_blocks * 2;
+  return up_to_line(n_blocks * width * 4) + up_to_line(sums) + starts_bytes(weights, width) +
+         n_blocks * 2;
 }
 
 SparseColumns unpacked_sparse(const SparseWeights& weights,
@@ -231,15 +256,15 @@ SparseColumns unpacked_sparse(const SparseWeights& weights,
                               int64_t n_blocks,
                               const void* packed) {
   const int64_t sums = weights.are_codes ? sparse_columns(weights.n) * 4 : 0;
-  SparseColumns made{.width = width};
+  SparseColumns made{
+      .width = width, .stripes = stripes_of(weights, width), .spans = spans_of(weights)};
   const char* at = static_cast<const char*>(packed);
   made.numbers = at;
   at += up_to_line(n_blocks * width * 4);
   if (weights.are_codes) made.sums = reinterpret_cast<const int32_t*>(at);
   at += up_to_line(sums);
   made.starts = reinterpret_cast<const uint32_t*>(at);
-  made.steps =
-      reinterpret_cast<const uint16_t*>(at + up_to_line((stripes_of(weights, width) + 1) * 4));
+  made.steps = reinterpret_cast<const uint16_t*>(at + starts_bytes(weights, width));
   return made;
 }
 

@@ -21,39 +21,26 @@ namespace {
 #if defined(__AVX2__)
 struct Code {
   using Sum = Vi;
-  using Left = Vi;
-  TENON_INLINE static Vi splat(const void* numbers, int64_t at) {
-    return splat_i(static_cast<const int32_t*>(numbers)[at]);
+  TENON_INLINE static Vi splat(const void* codes, int64_t at) {
+    return splat_i(static_cast<const int32_t*>(codes)[at]);
   }
-  TENON_INLINE static Vi left(const void* rows, int64_t at) {
-    return load_vector<Vi>(static_cast<const int32_t*>(rows) + at);
+  TENON_INLINE static Vi lanes(const void* codes, int64_t at) {
+    return load_vector<Vi>(static_cast<const int32_t*>(codes) + at);
   }
-  TENON_INLINE static Vi right(const void* numbers, int64_t at) {
-    return load_vector<Vi>(static_cast<const int32_t*>(numbers) + at);
-  }
-  TENON_INLINE static Vi add(Vi sum, Vi left, Vi w) {
+  TENON_INLINE static Vi add(Vi sum, Vi a, Vi b) {
 #if defined(__AVX512F__)
     return reinterpret_cast<Vi>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum),
-                                                    reinterpret_cast<__m512i>(left),
-                                                    reinterpret_cast<__m512i>(w)));
+                                                    reinterpret_cast<__m512i>(a),
+                                                    reinterpret_cast<__m512i>(b)));
 #else
     return reinterpret_cast<Vi>(_mm256_dpbusd_avx_epi32(reinterpret_cast<__m256i>(sum),
-                                                        reinterpret_cast<__m256i>(left),
-                                                        reinterpret_cast<__m256i>(w)));
+                                                        reinterpret_cast<__m256i>(a),
+                                                        reinterpret_cast<__m256i>(b)));
 #endif
   }
-  TENON_INLINE static Vi add_splat(Vi sum, const void* rows, int64_t at, Vi w) {
-    return add(sum, splat_i(static_cast<const int32_t*>(rows)[at]), w);
-  }
-  // Less what the zero point of the rows adds.
-  TENON_INLINE static void store(float* to, Vi sum, const SparseBlock& block, int64_t column) {
-    sum -= splat_i(block.zero * block.right.sums[column]);
-    kernels::TENON_LEVEL::store(to, to_float(sum));
-  }
-  TENON_INLINE static void store_row(float* to, Vi sum, const SparseBlock& block, int64_t column) {
-    const int32_t* const sums = block.right.sums + block.panel * kSparsePanel + column;
-    sum -= load_vector<Vi>(sums) * block.zero;
-    kernels::TENON_LEVEL::store(to, to_float(sum));
+  // Of columns from `column` on: less what the zero point of the rows adds.
+  TENON_INLINE static Vf real(Vf sum, const SparseBlock& block, int64_t column) {
+    return to_float(bits(sum) - load_vector<Vi>(block.right.sums + column) * block.zero);
   }
 };
 #endif

@@ -10,26 +10,14 @@ namespace {
 
 struct Real {
   using Sum = Vf;
-  using Left = Vf;
   TENON_INLINE static Vf splat(const void* numbers, int64_t at) {
     return kernels::TENON_LEVEL::splat(static_cast<const float*>(numbers)[at]);
   }
-  TENON_INLINE static Vf left(const void* rows, int64_t at) {
-    return load(static_cast<const float*>(rows) + at);
-  }
-  TENON_INLINE static Vf right(const void* numbers, int64_t at) {
+  TENON_INLINE static Vf lanes(const void* numbers, int64_t at) {
     return load(static_cast<const float*>(numbers) + at);
   }
-  TENON_INLINE static Vf add(Vf sum, Vf left, Vf w) { return fma(left, w, sum); }
-  TENON_INLINE static Vf add_splat(Vf sum, const void* rows, int64_t at, Vf w) {
-    return fma(w, kernels::TENON_LEVEL::splat(static_cast<const float*>(rows)[at]), sum);
-  }
-  TENON_INLINE static void store(float* to, Vf sum, const SparseBlock&, int64_t) {
-    kernels::TENON_LEVEL::store(to, sum);
-  }
-  TENON_INLINE static void store_row(float* to, Vf sum, const SparseBlock&, int64_t) {
-    kernels::TENON_LEVEL::store(to, sum);
-  }
+  TENON_INLINE static Vf add(Vf sum, Vf a, Vf b) { return fma(a, b, sum); }
+  TENON_INLINE static Vf real(Vf sum, const SparseBlock&, int64_t) { return sum; }
 };
 
 }  // namespace
