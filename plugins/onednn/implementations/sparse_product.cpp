@@ -163,7 +163,7 @@ ElementType left_type(const Lowering& lowering, const View& found) {
 
 // The step with the best form of its weights, or why there is none.
 std::string finish_step(const Lowering& lowering, SparseStep* made) {
-  made->form = cheapest_form(made->weights);
+  made->form = cheapest_form(made->weights, made->step.args.m);
   return why_not_sparse(lowering, made->weights, made->form, made->step.args.m);
 }
 

@@ -17,7 +17,8 @@ struct SparseForm {
   double share = 1;  // of all steps of k and columns, what is multiplied
   double cost = 1;   // the same, blocks counted by what one of them costs beside single weights
 };
-SparseForm cheapest_form(const kernels::SparseWeights& weights);
+// m: rows that are multiplied with them
+SparseForm cheapest_form(const kernels::SparseWeights& weights, int64_t m);
 
 // Why weights in this form are not multiplied so; empty: they are.
 std::string why_not_sparse(const Lowering& lowering,
