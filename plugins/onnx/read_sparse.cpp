@@ -2,6 +2,7 @@
 #include "read_sparse.hpp"
 
 #include <cstring>
+#include <span>
 
 namespace tenon::onnx_plugin {
 namespace {
@@ -60,9 +61,10 @@ class Places {
 Result<int64_t> index_width(const Tensor& indices,
                             int64_t n_values,
                             const onnx::SparseTensorProto& from) {
-  if (dtype_of(indices.dl()) != TN_I64)
-    return invalid(cat("indices: expected int64, got ", dtype_name(dtype_of(indices.dl()))));
-  const std::vector<int64_t> shape = shape_of(indices.dl());
+  const DLTensor table = indices.dl();
+  if (dtype_of(table) != TN_I64)
+    return invalid(cat("indices: expected int64, got ", dtype_name(dtype_of(table))));
+  const std::span<const int64_t> shape = shape_of(table);
   const bool is_flat = shape.size() == 1 && shape[0] == n_values;
   if (is_flat) return 1;
   const bool has_axes =
@@ -74,16 +76,17 @@ Result<int64_t> index_width(const Tensor& indices,
 
 Result<Tensor> read(ModelFiles& files, const onnx::SparseTensorProto& from) {
   TN_TRY(values, read_tensor(files, from.values(), "values"));
-  const std::vector<int64_t> shape = shape_of(values.dl());
+  const DLTensor row = values.dl();
+  const std::span<const int64_t> shape = shape_of(row);
   if (shape.size() != 1) return invalid(cat("values: expected one axis, got ", shape.size()));
-  const uint64_t bits = TN_DTYPE_BITS(dtype_of(values.dl()));
-  if (bits < 8) return unsupported(cat("values of ", dtype_name(dtype_of(values.dl()))));
+  const uint64_t bits = TN_DTYPE_BITS(dtype_of(row));
+  if (bits < 8) return unsupported(cat("values of ", dtype_name(dtype_of(row))));
   TN_TRY(count, element_count_of(from, shape[0]));
   TN_TRY(indices, read_tensor(files, from.indices(), "indices"));
   TN_TRY(width, index_width(indices, shape[0], from));
   const Places places(indices, width, from);
   const std::vector<int64_t> dims(from.dims().begin(), from.dims().end());
-  TN_TRY(dense, Tensor::zeros(files.ctx(), dtype_of(values.dl()), dims));
+  TN_TRY(dense, Tensor::zeros(files.ctx(), dtype_of(row), dims));
   const size_t bytes = bits / 8;
   int64_t last = -1;
   for (int64_t i = 0; i < shape[0]; ++i) {

@@ -80,7 +80,8 @@ Status replace_constant(EditView edit, Value constant, const Tensor& dense) {
   TN_TRY(steps, edit.constant<uint8_t>(TN_U8, {n}, gaps, name + "_gaps"));
   TN_TRY(size, edit.constant<int64_t>(TN_I64, {1}, {element_count(dense.dl())}, name + "_size"));
   TN_TRY(axis, edit.constant<int64_t>(TN_I64, {}, {0}, name + "_axis"));
-  const std::vector<int64_t> dims = shape_of(dense.dl());
+  const DLTensor header = dense.dl();
+  const std::vector<int64_t> dims(shape_of(header).begin(), shape_of(header).end());
   TN_TRY(shape, edit.constant<int64_t>(TN_I64, {static_cast<int64_t>(dims.size())}, dims,
                                        name + "_shape"));
   TN_TRY(zeros,

@@ -139,7 +139,6 @@ def bad(change):
     return make
 
 
-
 def replaced(change):
     """With indices that `change` made of the right ones."""
 
