@@ -44,6 +44,11 @@ void span(const void* traced, const std::string* name) {
   name ? services.trace->begin(ctx, str("node"), str(*name)) : services.trace->end(ctx);
 }
 
+SparseUse sparse_use(std::string_view name) {
+  if (name == "off") return SparseUse::kOff;
+  return name == "all" ? SparseUse::kAll : SparseUse::kAuto;
+}
+
 WinogradUse winograd_use(std::string_view name) {
   if (name == "off") return WinogradUse::kOff;
   return name == "all" ? WinogradUse::kAll : WinogradUse::kAuto;
@@ -88,6 +93,7 @@ class OneDnn {
         std::make_unique<WeightStore>([ctx](int64_t bytes) { return counted_bytes(ctx, bytes); });
     made.precision_ = options.text("precision", "fp32");
     made.winograd_ = options.text("winograd", "auto");
+    made.sparse_ = options.text("sparse", "auto");
     made.threads_ = options.integer("threads", 0);
     return Result<OneDnn>(std::move(made));
   }
@@ -154,6 +160,7 @@ class OneDnn {
     compile.bf16 = precision == "bf16";
     compile.int8_rows = precision != "fp32";
     compile.winograd = winograd_use(options.text("winograd", winograd_));
+    compile.sparse = sparse_use(options.text("sparse", sparse_));
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : team::max_threads();
     for (int input : graph.inputs)
@@ -297,6 +304,7 @@ class OneDnn {
   tn_ctx* ctx_ = nullptr;
   std::string precision_ = "fp32";
   std::string winograd_ = "auto";
+  std::string sparse_ = "auto";
   int64_t threads_ = 0;
   std::unique_ptr<WeightStore> store_;
 };
@@ -312,5 +320,7 @@ TENON_BACKEND(onednn,
                 "description": "how real numbers are kept between nodes; quantized nodes run in int8 in any case, and bf16 needs AVX-512: fp32 elsewhere, with a warning"},
   "winograd": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",
                "description": "3x3 convolutions by minimal filtering where that is faster. auto: in fp32 those of constant weights (off by less than 1e-5 of the range), in bf16 those that train (rounding errors about twice as large); all: both in both; off: none"},
+  "sparse": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",
+             "description": "products and 1x1 convolutions whose constant weights are mostly zeros leave these out. auto: where that is measured to be faster; all: wherever the kernel can; off: nowhere"},
   "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,
               "description": "threads per run; 0: OMP_NUM_THREADS, or as many as the CPU mask and the control group leave"}}})")

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "notes.hpp"
+#include "read_sparse.hpp"
 #include "read_type.hpp"
 #include "upgrade.hpp"
 
@@ -89,6 +90,8 @@ Status Importer::inputs(const EditView& edit, const Graph& graph, Frame& frame) 
   std::unordered_set<std::string_view> initialized;
   for (const auto& tensor : graph.initializer())
     initialized.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer())
+    initialized.insert(tensor.values().name());
   for (const auto& input : graph.input()) {
     if (initialized.count(input.name())) continue;
     std::string what = cat("input ", input.name());
@@ -102,14 +105,18 @@ Status Importer::inputs(const EditView& edit, const Graph& graph, Frame& frame) 
 }
 
 Status Importer::initializers(const EditView& edit, const Graph& graph, Frame& frame) {
-  if (graph.sparse_initializer_size())
-    return unsupported(cat("initializer ", graph.sparse_initializer(0).values().name(),
-                           ": sparse tensors are not supported"));
   for (const onnx::TensorProto& from : graph.initializer()) {
     TN_CHECK(cancel_.check());
     TN_TRY(tensor, read_tensor(files_, from, from.name()));
     TN_TRY(value, edit.constant(tensor, cat(frame.prefix, from.name())));
     TN_CHECK(define(frame, from.name(), value));
+  }
+  for (const onnx::SparseTensorProto& from : graph.sparse_initializer()) {
+    TN_CHECK(cancel_.check());
+    const std::string& name = from.values().name();
+    TN_TRY(tensor, read_sparse_tensor(files_, from));
+    TN_TRY(value, edit.constant(tensor, cat(frame.prefix, name)));
+    TN_CHECK(define(frame, name, value));
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include "n_bits.hpp"
 #include "notes.hpp"
 #include "opset.hpp"
+#include "sparse.hpp"
 
 namespace tenon::onnx_plugin {
 namespace {
@@ -35,19 +36,23 @@ struct Piece {  // of an initializer's field, as it is written
 
 class Writer {
  public:
-  Writer(bool external, int64_t opset, bool n_bits)
-      : external_(external), opset_(opset), n_bits_(n_bits) {}
   static Result<Writer> create(tn_ctx*, const Options& options) {
-    return Writer(options.flag("external_data"), options.integer("opset", 0),
-                  options.flag("matmul_nbits"));
+    Writer made;
+    made.external_ = options.flag("external_data");
+    made.opset_ = options.integer("opset", 0);
+    made.n_bits_ = options.flag("matmul_nbits");
+    made.sparse_ = options.text("sparse", "off");
+    return made;
   }
 
   Status write(const tn_graph* graph, tn_target* target, const Cancel& cancel) {
-    if (!n_bits_) return write_as_it_is(graph, target, cancel);
+    const bool as_gaps_too = sparse_ == "gaps";
+    if (!n_bits_ && !as_gaps_too) return write_as_it_is(graph, target, cancel);
     tn_graph* raw = nullptr;
     TN_CHECK(services.graph->clone(graph, &raw));
     OwnedGraph other = OwnedGraph::take(raw);
-    TN_CHECK(as_n_bits(raw));
+    if (n_bits_) TN_CHECK(as_n_bits(raw));
+    if (as_gaps_too) TN_CHECK(as_gaps(raw));
     return write_as_it_is(raw, target, cancel);
   }
 
@@ -55,6 +60,7 @@ class Writer {
   Status write_as_it_is(const tn_graph* graph, tn_target* target, const Cancel& cancel) {
     Exporter made;
     TN_CHECK(made.run({graph}));
+    if (sparse_ == "tensors") TN_CHECK(as_sparse_tensors(made));
     TN_CHECK(set_versions({graph}, made));
     uint64_t bytes = made.model.ByteSizeLong();
     for (const Weight& weight : made.weights)
@@ -175,9 +181,10 @@ class Writer {
     return {};
   }
 
-  bool external_;
-  int64_t opset_;
-  bool n_bits_;
+  bool external_ = false;
+  int64_t opset_ = 0;
+  bool n_bits_ = false;
+  std::string sparse_ = "off";
 };
 
 }  // namespace
@@ -193,5 +200,7 @@ TENON_WRITER(writer,
                "external_data": {"type": "boolean", "default": false,
                  "description": "weights in a file beside the model; always so over 2 GB"},
                "matmul_nbits": {"type": "boolean", "default": false,
-                 "description": "products of 4-bit weights as ONNX Runtime's MatMulNBits, not as DequantizeLinear and MatMul"}},
+                 "description": "products of 4-bit weights as ONNX Runtime's MatMulNBits, not as DequantizeLinear and MatMul"},
+               "sparse": {"type": "string", "enum": ["off", "tensors", "gaps"], "default": "off",
+                 "description": "weights with many zeros without these. tensors: ONNX's sparse initializers, 8 bytes of index a number; gaps: nodes that put the numbers in their places, 1 byte"}},
                "extensions": [".onnx"]})")

@@ -12,7 +12,7 @@
 #include "tenon/sdk/role/pass.hpp"
 
 #include "batch_values.hpp"
-#include "blocks.hpp"
+#include "residual_blocks.hpp"
 #include "report.hpp"
 
 namespace tenon::pruner {

@@ -2,13 +2,16 @@
 // "pruner.unstructured": sets single weights to zero, or masks them. Shapes stay; fewer bytes or
 // multiplications need a runtime that makes use of zeros.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "tenon/sdk/original.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
+#include "blocks.hpp"
 #include "masks.hpp"
 #include "removal.hpp"
 #include "report.hpp"
@@ -24,19 +27,42 @@ struct NofM {
   int64_t n = 0, m = 0;  // 0: any pattern
 };
 
+// Two numbers around a sign, up to 999.
+struct Pair {
+  int64_t first = 0, second = 0;
+};
+std::optional<Pair> parse_pair(std::string_view text, char sign) {
+  const size_t at = text.find(sign);
+  if (at == std::string_view::npos) return std::nullopt;
+  auto number = [](std::string_view digits, int64_t* to) {
+    const char* const end = digits.data() + digits.size();
+    const auto [used, error] = std::from_chars(digits.data(), end, *to);
+    return error == std::errc() && used == end && *to <= 999;
+  };
+  Pair made;
+  const bool is_read =
+      number(text.substr(0, at), &made.first) && number(text.substr(at + 1), &made.second);
+  return is_read ? std::optional(made) : std::nullopt;
+}
+
 // "2:4"
 Result<NofM> parse_pattern(const std::string& text) {
-  NofM out;
-  if (text.empty()) return out;
-  long long n = 0, m = 0;
-  int used = 0;
-  bool read = std::sscanf(text.c_str(), "%3lld:%3lld%n", &n, &m, &used) == 2;
-  if (!read || static_cast<size_t>(used) != text.size() || n < 1 || n >= m)
+  if (text.empty()) return NofM{};
+  const std::optional<Pair> pair = parse_pair(text, ':');
+  if (!pair || pair->first < 1 || pair->first >= pair->second)
     return invalid(
         cat("option pattern: expected N:M with 0 < N < M, such as 2:4, got '", text, "'"));
-  out.n = n;
-  out.m = m;
-  return out;
+  return NofM{pair->first, pair->second};
+}
+
+// "4x1"
+Result<BlockShape> parse_block(const std::string& text) {
+  if (text.empty()) return BlockShape{};
+  const std::optional<Pair> pair = parse_pair(text, 'x');
+  if (!pair || pair->first < 1 || pair->second < 1)
+    return invalid(cat("option block: expected the channels that are made and read, such as 4x1, ",
+                       "got '", text, "'"));
+  return BlockShape{pair->first, pair->second};
 }
 
 struct Target {
@@ -65,6 +91,10 @@ class Unstructured {
     out.ignore_ = options.texts("ignore");
     TN_TRY(pattern, parse_pattern(options.text("pattern")));
     out.pattern_ = pattern;
+    TN_TRY(block, parse_block(options.text("block")));
+    out.block_ = block;
+    if (out.pattern_.m && !out.block_.is_single())
+      return invalid("option block: expected none beside option pattern");
     TN_TRY(scoring, Scoring::create(ctx, options));
     out.scoring_ = std::move(scoring);
     return out;
@@ -92,7 +122,7 @@ class Unstructured {
       select_global(targets);
     } else {
       for (Target& one : targets)
-        one.mask = drop_lowest(one.scores, goal(one.zeros, one.scores.size()));
+        one.mask = drop(one.scores, ids_of(one), goal(one.zeros, one.scores.size()));
     }
     ordered_json report = describe(targets);
     TN_TRY(edit, Edit::begin(raw));
@@ -156,14 +186,33 @@ class Unstructured {
     return std::max(zeros, static_cast<uint64_t>(std::floor(wanted + 1e-9)));
   }
 
+  // Nothing where each weight goes alone.
+  std::vector<uint32_t> ids_of(const Target& one) const {
+    if (block_.is_single()) return {};
+    return block_ids(one.weight.value.type().dims, one.weight.makes, one.weight.reads, block_);
+  }
+  static Mask drop(const std::vector<double>& scores,
+                   const std::vector<uint32_t>& ids,
+                   uint64_t gone) {
+    return ids.empty() ? drop_lowest(scores, gone) : drop_lowest_blocks(scores, ids, gone);
+  }
+
   void select_global(std::vector<Target>& targets) const {
     std::vector<double> all;
+    std::vector<uint32_t> all_ids;
+    uint32_t n_ids = 0;
     uint64_t zeros = 0;
     for (const Target& one : targets) {
       all.insert(all.end(), one.scores.begin(), one.scores.end());
       zeros += one.zeros;
+      uint32_t most = 0;
+      for (uint32_t id : ids_of(one)) {
+        all_ids.push_back(n_ids + id);
+        most = std::max(most, id);
+      }
+      n_ids += most + 1;
     }
-    Mask mask = drop_lowest(all, goal(zeros, all.size()));
+    Mask mask = drop(all, all_ids, goal(zeros, all.size()));
     auto at = mask.begin();
     for (Target& one : targets) {
       auto end = at + static_cast<std::ptrdiff_t>(one.scores.size());
@@ -204,6 +253,7 @@ class Unstructured {
   double sparsity_ = 0;
   bool is_global_ = false, is_relative_ = false, as_nodes_ = false, is_dry_ = false;
   NofM pattern_;
+  BlockShape block_;
   std::vector<std::string> ignore_;
   ordered_json skipped_ = ordered_json::array();
   int64_t removed_ = 0;
@@ -224,6 +274,7 @@ TENON_PASS(unstructured,
     "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
               "description": "rank weights within their layer, or over all layers"},
     "pattern": {"type": "string", "description": "N:M keeps N of M neighbours along the input axis, such as 2:4; instead of sparsity"},
+    "block": {"type": "string", "description": "RxC: weights that make R channels from C go or stay together, such as 4x1; kernels for sparse weights are faster with it"},
     "dry_run": {"type": "boolean", "default": false, "description": "only report what would go and what it would save"},
     "relative": {"type": "boolean", "default": false,
                  "description": "sparsity is a share of the weights that are not zero yet"},

@@ -31,6 +31,8 @@ struct ConvSite {
 // than oneDNN's sum. Constant weights only with winograd=all: a trained model's answer is rounded
 // as everybody rounds it.
 Offer offer_winograd(const ConvSite& site);
+// Windows of 1x1 whose weights are mostly zeros, by kernels/sparse_product.h.
+Offer offer_sparse_conv(const ConvSite& site);
 // Windows of 3x3 over each channel alone, in 8 bits, by kernels/depthwise.h.
 Offer offer_depthwise(const ConvSite& site);
 // One signal with one long filter, in int8: what resampling and smoothing of audio is. With one

@@ -16,6 +16,7 @@ constexpr int kSevenBits = 64;  // 2 * 64 * 255 is less than 2^15
 
 constexpr Implementation<ProductSite> kProduct[] = {
     {"symmetric halves", offer_symmetric_product},
+    {"sparse", offer_sparse_product},
     {"amx", offer_tile_product},
     {"int8 gemm", offer_code_product},
     {"onednn", offer_onednn_product},

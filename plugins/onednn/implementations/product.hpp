@@ -29,6 +29,8 @@ struct ProductSite {
 };
 // Half of the product of a large matrix with its own transpose (the same memory).
 Offer offer_symmetric_product(const ProductSite& site);
+// Of weights that are mostly zeros only the others, by kernels/sparse_product.h.
+Offer offer_sparse_product(const ProductSite& site);
 // On AMX tiles (kernels/tile_product.h), in int8 and, with precision=bf16, in bf16.
 Offer offer_tile_product(const ProductSite& site);
 // In 8 bits by kernels/code_product.h, where oneDNN's sums would saturate.

@@ -23,12 +23,17 @@ namespace tenon::onednn {
 // (implementations/winograd).
 enum class WinogradUse : uint8_t { kOff, kAuto, kAll };
 
+// Whether products leave out the zeros of their weights (implementations/sparse_product): never,
+// where that is faster, or wherever the kernel can.
+enum class SparseUse : uint8_t { kOff, kAuto, kAll };
+
 struct CompileOptions {
   // Compute and keep real numbers in bf16, where the CPU can; inputs and outputs stay f32.
   bool bf16 = false;
   // Products with 4-bit weights may take their other operand in 8 bits, a scale for each group.
   bool int8_rows = false;
   WinogradUse winograd = WinogradUse::kAuto;
+  SparseUse sparse = SparseUse::kAuto;
   int threads = 1;
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;

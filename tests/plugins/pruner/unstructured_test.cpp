@@ -95,6 +95,50 @@ TEST_F(Unstructured, ConvolutionsKeepTwoOfFourInputChannels) {
       }
 }
 
+TEST_F(Unstructured, BlocksGoWhole) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {1, 6, 4, 4});
+    ASSERT_EQ(text_of(edit.output("y", conv(edit, x, "c", {10, 6, 1, 1}))), "");
+  });
+
+  ASSERT_EQ(apply("pruner.unstructured", {{"sparsity", 0.5}, {"block", "4x2"}}), "");
+
+  Floats before = numbers(model_, "c.w"), after = numbers(result_, "c.w");
+  double least_kept = 1e30, most_gone = 0;
+  size_t zeros = 0;
+  for (size_t first = 0; first < 10; first += 4) {
+    for (size_t read = 0; read < 6; read += 2) {
+      size_t kept = 0, size = 0;
+      double sum = 0;
+      for (size_t out = first; out < std::min<size_t>(10, first + 4); ++out)
+        for (size_t in = read; in < read + 2; ++in, ++size) {
+          kept += after[out * 6 + in] != 0;
+          sum += std::fabs(static_cast<double>(before[out * 6 + in]));
+        }
+      EXPECT_TRUE(kept == 0 || kept == size) << first << " " << read;
+      double& bound = kept == 0 ? most_gone : least_kept;
+      const double mean = sum / static_cast<double>(size);
+      bound = kept == 0 ? std::max(bound, mean) : std::min(bound, mean);
+      zeros += size - kept;
+    }
+  }
+  EXPECT_LT(most_gone, least_kept);
+  EXPECT_LE(zeros, 30U);  // half of 60, in whole blocks of 8, or 4 at the edge
+  EXPECT_GT(zeros, 22U);
+}
+
+TEST_F(Unstructured, BlocksCompareOverLayers) {
+  build_two();
+
+  ASSERT_EQ(
+      apply("pruner.unstructured", {{"sparsity", 0.5}, {"scope", "global"}, {"block", "2x1"}}), "");
+
+  Floats a = numbers(result_, "a");
+  for (size_t i = 0; i < a.size(); i += 2)
+    EXPECT_EQ(a[i] == 0, a[i + 1] == 0) << i;
+  EXPECT_THAT(numbers(result_, "b"), ElementsAre(10, 20, -30, 40));
+}
+
 TEST_F(Unstructured, MaskNodesAnswerAsZerosDo) {
   build_two();
   ASSERT_EQ(apply("pruner.unstructured", {{"sparsity", 0.5}}), "");
@@ -146,6 +190,11 @@ TEST_F(Unstructured, BadOptionsSayWhatWasExpected) {
   for (const char* pattern : {"4:2", "2:2", "2", "0:4", "a:b", "2:4x"})
     EXPECT_THAT(apply("pruner.unstructured", {{"pattern", pattern}}),
                 HasSubstr("option pattern: expected N:M with 0 < N < M"));
+  for (const char* block : {"4", "0x1", "4:1", "4x1x"})
+    EXPECT_THAT(apply("pruner.unstructured", {{"block", block}}),
+                HasSubstr("option block: expected the channels that are made and read"));
+  EXPECT_THAT(apply("pruner.unstructured", {{"block", "4x1"}, {"pattern", "2:4"}}),
+              HasSubstr("option block: expected none beside option pattern"));
   EXPECT_THAT(apply("pruner.unstructured", {{"schedule", "cubic"}, {"step", 3}, {"steps", 2}}),
               HasSubstr("option step: expected at most steps (2), got 3"));
   EXPECT_THAT(apply("pruner.unstructured", {{"ignore", {"*"}}}),

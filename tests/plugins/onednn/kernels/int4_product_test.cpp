@@ -7,40 +7,13 @@
 #include <cstring>
 #include <memory>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include "guarded.h"
 #include "levels.h"
 
 namespace tenon::onednn::kernels {
 namespace {
 
 constexpr double kEps = 0x1p-24;
-
-// Bytes that end at a page which nobody may touch. What begins there must have its own size only.
-class Guarded {
- public:
-  explicit Guarded(int64_t bytes) : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
-    size_ = (static_cast<size_t>(bytes) + 2 * page_ - 1) / page_ * page_ + page_;
-    void* all = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (all == MAP_FAILED) throw std::bad_alloc();
-    all_ = static_cast<char*>(all);
-    mprotect(all_ + size_ - page_, page_, PROT_NONE);
-    data_ = all_ + size_ - page_ - bytes;
-  }
-  ~Guarded() { munmap(all_, size_); }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-  template <class T>
-  T* as() const {
-    return reinterpret_cast<T*>(data_);
-  }
-
- private:
-  size_t page_, size_ = 0;
-  char* all_ = nullptr;
-  char* data_ = nullptr;
-};
 
 struct Size {
   int64_t m, n, k;

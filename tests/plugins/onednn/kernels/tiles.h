@@ -5,9 +5,7 @@
 
 #include <cstring>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include "guarded.h"
 #include "kernels/tile_product.h"
 #include "levels.h"
 
@@ -18,28 +16,6 @@ class OnTiles : public testing::Test {
   void SetUp() override {
     if (!has_tiles()) GTEST_SKIP() << "no AMX on this CPU, or no permission to use it";
   }
-};
-
-// [n] bytes that end where a page that may not be read begins.
-class Guarded {
- public:
-  explicit Guarded(size_t n) {
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    bytes_ = (n + page - 1) / page * page + page;
-    base_ = static_cast<char*>(
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(base_ + bytes_ - page, page, PROT_NONE);
-    data_ = base_ + bytes_ - page - n;
-  }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-  ~Guarded() { munmap(base_, bytes_); }
-  char* data() const { return data_; }
-
- private:
-  size_t bytes_;
-  char* base_;
-  char* data_;
 };
 
 inline uint16_t to_bf16(float value) {

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products and convolutions of 1x1 with constant weights that are mostly zeros, in reals and in
+// 8-bit codes.
+
+#include "sparse_product.hpp"
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "code_tail.hpp"
+#include "conv_geometry.hpp"
+#include "conv_site.hpp"
+#include "cpu.hpp"
+#include "product.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using Op = kernels::EpilogueOp;
+using kernels::SparseRows;
+using kernels::SparseWeights;
+
+// What a step is made of. The code step says to code_tail what it asks about any product.
+struct SparseStep {
+  CodeStep step = {};
+  SparseRows rows = {};  // all but the source
+  SparseWeights weights = {};
+  SparseForm form = {};
+};
+
+class StepBuilder {
+ public:
+  StepBuilder(Lowering& lowering, SparseStep& made)
+      : lowering_(lowering), made_(made), step_(made.step) {}
+
+  void build(const Tail& tail) {
+    CodeFinish finish = finish_of(lowering_, step_, tail);
+    if (finish.tail.norm != kNone) step_.norm = channel_norm(lowering_, finish.tail.norm);
+    const Graph& graph = lowering_.graph();
+    View dst{.type = finish.tail.quant ? finish.tail.quant_type
+                                       : lowering_.stored_type(finish.tail.result),
+             .dims = graph.values[finish.tail.result].dims,
+             .strides = step_.dst_strides};
+    const std::vector<Place> others = bind(lowering_, finish);
+    dst.buffer = lowering_.scratch(dst.bytes());
+    emit(finish, dst, others);
+    lowering_.set_view(finish.tail.result, dst);
+    mark_absorbed(lowering_, finish.tail);
+  }
+
+ private:
+  void emit(CodeFinish& finish, const View& dst, const std::vector<Place>& others) {
+    const SparseWeights& weights = made_.weights;
+    kernels::SparseProductArgs args;
+    args.m = step_.args.m;
+    args.n = weights.n;
+    args.k = weights.k;
+    args.a = made_.rows;
+    args.a.src = {.type = step_.src.type, .quant = step_.src.quant};
+    args.dst.type = dst.type;
+    if (finish.tail.quant) args.dst.quant = *finish.tail.quant;
+    args.dst_stride = step_.dst_row;
+    args.low = finish.low;
+    args.high = finish.high;
+    shorten_gelu(finish.ops, args.dst);
+    const View b = packed();
+    const EpilogueRows rows =
+        epilogue_rows(lowering_, step_, finish, kernels::sparse_columns(weights.n));
+    const int64_t scratch = kernels::sparse_scratch_bytes(args.m, args.k, weights.are_codes);
+    Step made{.name = lowering_.graph().nodes[step_.node].name, .kernel = kernel_name()};
+    made.flops = 2.0 * static_cast<double>(args.m * args.n * args.k);
+    made.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
+    made.places = {place_of(step_.src),   place_of(dst),
+                   place_of(b),           {lowering_.scratch(scratch), 0},
+                   place_of(rows.scales), place_of(rows.bias)};
+    made.places.insert(made.places.end(), others.begin(), others.end());
+    made.always_succeeds = true;
+    made.kernel_function = [args, weights, form = made_.form, ops = finish.ops](
+                               const kernels::Context& context,
+                               void* const* pointers) -> const char* {
+      kernels::SparseProductArgs call = args;
+      call.a.src.data = pointers[0];
+      call.dst.data = pointers[1];
+      call.b = kernels::unpacked_sparse(weights, form.width, form.n_blocks, pointers[2]);
+      call.scratch = pointers[3];
+      call.scales = static_cast<const float*>(pointers[4]);
+      call.bias = static_cast<const float*>(pointers[5]);
+      std::array<Op, kernels::kMostEpilogueOps> with_data;
+      for (size_t i = 0; i < ops.size(); ++i) {
+        with_data[i] = ops[i];
+        with_data[i].other.data = pointers[6 + i];
+      }
+      call.ops = with_data.data();
+      call.n_ops = static_cast<int>(ops.size());
+      kernels::sparse_product(context, call);
+      return nullptr;
+    };
+    lowering_.add_step(std::move(made));
+  }
+
+  const char* kernel_name() const {
+    switch (made_.form.width) {
+      case 1:
+        return "tenon:sparse";
+      case 4:
+        return "tenon:sparse (1x4)";
+      default:
+        return "tenon:sparse (1x16)";
+    }
+  }
+
+  // Shared by all plans of the model.
+  View packed() const {
+    const SparseWeights& weights = made_.weights;
+    const SparseForm& form = made_.form;
+    const int64_t bytes = kernels::packed_sparse_bytes(weights, form.width, form.n_blocks);
+    std::string name = "sparse";
+    for (int64_t number : {weights.k, weights.n, weights.k_stride, weights.n_stride, form.width})
+      name += " " + std::to_string(number);
+    return lowering_.make_constant(
+        ElementType::kU8, {bytes},
+        lowering_.weights().made(
+            weights.data, step_.weights.view.bytes(), name, bytes,
+            [&](void* to) { kernels::pack_sparse(weights, form.width, form.n_blocks, to); }));
+  }
+
+  Lowering& lowering_;
+  SparseStep& made_;
+  CodeStep& step_;
+};
+
+// What may be multiplied so at all: by type.
+std::string why_not_types(const Lowering& lowering, const View& src, const View& b, int axis) {
+  if (lowering.options().sparse == SparseUse::kOff) return "sparse=off";
+  if (!lowering.is_constant_view(b)) return "the weights are computed";
+  if (!is_dense(b)) return "weights with gaps between them";
+  if (holds_codes(src)) {
+    if (src.channels != nullptr || !are_code_weights(lowering, b, axis))
+      return "not two operands in 8 bits with known weights";
+    const kernels::Context context = kernels::make_context(kernels::best_level());
+    if (!adds_codes_exactly() || !kernels::multiplies_sparse_codes(context))
+      return "codes are multiplied with VNNI only";
+    return {};
+  }
+  if (b.type != ElementType::kF32 || b.is_quantized()) return "weights are no f32 numbers";
+  return {};
+}
+
+// The weights of a step: (k, n) of the view's axes.
+SparseWeights weights_of(const Lowering& lowering, const View& b, size_t k_axis, size_t n_axis) {
+  return {.data = lowering.constant_data(b),
+          .are_codes = b.is_quantized(),
+          .k = b.dims[k_axis],
+          .n = b.dims[n_axis],
+          .k_stride = b.strides[k_axis],
+          .n_stride = b.strides[n_axis]};
+}
+
+ElementType left_type(const Lowering& lowering, const View& found) {
+  return holds_floats(found) ? found.type : lowering.real_type();
+}
+
+// The step with the best form of its weights, or why there is none.
+std::string finish_step(const Lowering& lowering, SparseStep* made) {
+  made->form = cheapest_form(made->weights, made->step.args.m);
+  return why_not_sparse(lowering, made->weights, made->form, made->step.args.m);
+}
+
+// A window of one pixel without padding, on images of at most two axes.
+std::string why_no_pixels(const ConvSite& site) {
+  const Node& node = site.node();
+  const Dims& weights = site.dims(node.inputs[1]);
+  if (weights.size() > 4) return "more than two spatial axes";
+  if (node.integer("group", 1) != 1) return "more than one group";
+  const Window window = find_window(node, site.dims(node.inputs[0]), site.dims(node.outputs[0]),
+                                    Dims(weights.begin() + 2, weights.end()));
+  if (element_count(window.kernel) != 1) return "no window of 1x1";
+  for (const Dims* pads : {&window.pad_begin, &window.pad_end})
+    for (int64_t pad : *pads)
+      if (pad != 0) return "a padded image";
+  return {};
+}
+
+}  // namespace
+
+Offer offer_sparse_conv(const ConvSite& site) {
+  Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  if (std::string why = why_no_pixels(site); !why.empty()) return refused(std::move(why));
+  const View& b = lowering.view(node.inputs[1]);
+  const View& src = lowering.view(node.inputs[0]);
+  if (std::string why = why_not_types(lowering, src, b, 0); !why.empty())
+    return refused(std::move(why));
+  if (!has_known_bias(lowering, node.input(2))) return refused("the bias is computed");
+  auto made = std::make_shared<SparseStep>();
+  made->step = conv_step(lowering, site.index);
+  made->weights = weights_of(lowering, b, 1, 0);
+  const kernels::CodeWindows& w = made->step.args.a.windows;
+  made->rows.stride = w.stride_x * src.dims[1];
+  if (made->step.args.a.has_windows) {
+    made->rows.of_line = w.out_width;
+    made->rows.line = w.stride_y * w.width * src.dims[1];
+    made->rows.of_image = w.out_height;
+    made->rows.image = w.height * w.width * src.dims[1];
+  }
+  if (std::string why = finish_step(lowering, made.get()); !why.empty())
+    return refused(std::move(why));
+  return accepted([&site, made] {
+    const int value = site.node().inputs[0];
+    const View& found = site.lowering.view(value);
+    made->step.src = holds_codes(found) ? codes_channels_last(site.lowering, value)
+                                        : site.lowering.read(value, left_type(site.lowering, found),
+                                                             channels_last_strides(found.dims));
+    StepBuilder(site.lowering, *made).build(site.tail);
+  });
+}
+
+Offer offer_sparse_product(const ProductSite& site) {
+  Lowering& lowering = site.lowering;
+  const Product& product = site.product;
+  if (product.transpose_a) return refused("the first operand is transposed");
+  const View& a = lowering.view(product.a);
+  const View& b = lowering.view(product.b);
+  const size_t rank = b.dims.size();
+  if (rank < 2 || !is_one_matrix(b)) return refused("the second operand is no single matrix");
+  const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
+  const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
+  if (std::string why = why_not_types(lowering, a, b, static_cast<int>(n_axis)); !why.empty())
+    return refused(std::move(why));
+  if (!has_known_row(lowering, product.bias, b.dims[n_axis]))
+    return refused("the bias is no known row");
+  auto made = std::make_shared<SparseStep>();
+  made->weights = weights_of(lowering, b, k_axis, n_axis);
+  CodeStep& step = made->step;
+  step.node = product.node;
+  step.bias = product.bias;
+  step.weights = {.view = b};
+  step.args.k = made->weights.k;
+  step.args.n = step.dst_row = made->weights.n;
+  step.args.m = a.count() / step.args.k;
+  step.dst_strides = row_major_strides(lowering.graph().values[site.tail.result].dims);
+  made->rows.stride = step.args.k;
+  if (std::string why = finish_step(lowering, made.get()); !why.empty())
+    return refused(std::move(why));
+  return accepted([&site, made] {
+    const int value = site.product.a;
+    const View& found = site.lowering.view(value);
+    made->step.src =
+        holds_codes(found)
+            ? site.lowering.read_stored(value, row_major_strides(found.dims), found.type)
+            : site.lowering.read_row_major(value, left_type(site.lowering, found));
+    StepBuilder(site.lowering, *made).build(site.tail);
+  });
+}
+
+}  // namespace tenon::onednn

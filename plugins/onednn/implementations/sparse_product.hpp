@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// When products with weights that are mostly zeros are faster by kernels/sparse_product.h than by
+// the fastest dense kernel, and in which blocks their weights are stored.
+
+#include <string>
+
+#include "kernels/sparse_product.h"
+#include "lowering/lowering.hpp"
+
+namespace tenon::onednn {
+
+// How weights are stored: the blocks that cost the least.
+struct SparseForm {
+  int64_t width = 1;  // columns of a block
+  int64_t n_blocks = 0;
+  double share = 1;  // of all steps of k and columns, what is multiplied
+  double cost = 1;   // the same, blocks counted by what one of them costs beside single weights
+};
+// m: rows that are multiplied with them
+SparseForm cheapest_form(const kernels::SparseWeights& weights, int64_t m);
+
+// Why weights in this form are not multiplied so; empty: they are.
+std::string why_not_sparse(const Lowering& lowering,
+                           const kernels::SparseWeights& weights,
+                           const SparseForm& form,
+                           int64_t m);
+
+}  // namespace tenon::onednn

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The choice between sparse and dense products.
+
+#include <algorithm>
+#include <cstdio>
+#include <span>
+
+#include "sparse_product.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+using kernels::SparseWeights;
+
+// With fewer zeros no form is faster, and what is stored is no smaller.
+constexpr double kMostNonzero = 0.6;
+
+// With fewer rows than this registers are mostly empty, but for columns that lie side by side in
+// them.
+constexpr int64_t kFewRows = 32;
+
+// What a column of a block costs beside a single weight (bench_onednn_sparse): what is read of the
+// rows serves all columns of a block.
+double cost_of(int64_t width, int64_t m) {
+  if (width == kernels::kSparsePanel) return 0.6;
+  if (m < kFewRows) return 3;
+  return width == 1 ? 1 : 0.5;
+}
+
+// The weights have no gaps between them, so that their order does not matter.
+template <class T>
+double nonzero_share(const SparseWeights& weights) {
+  const auto* numbers = static_cast<const T*>(weights.data);
+  const int64_t all = weights.k * weights.n;
+  return 1 -
+         static_cast<double>(std::count(numbers, numbers + all, T{0})) / static_cast<double>(all);
+}
+
+std::string percent(double share) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
+  return text;
+}
+
+// Where sums are short, copying rows and turning results is most of the work; what is dense is two
+// or four times as fast in bf16 and 8 bits. Limits of f32 from layers of ResNet-50 and MobileNetV2
+// in place (AVX-512, two threads, batch 1): 96 -> 576, 14x14, 80 % zeros 1.4x, 64 -> 256, 56x56,
+// 90 % 0.85x. Those of the others from bench_onednn_sparse alone.
+struct Limit {
+  int64_t least_k, least_n;
+  double most_cost;
+};
+constexpr Limit kReals[] = {{96, 64, 0.25}};
+constexpr Limit kShortReals[] = {{384, 256, 0.11}};
+constexpr Limit kCodes[] = {{320, 128, 0.22}};
+
+std::span<const Limit> limits_of(const Lowering& lowering, const SparseWeights& weights) {
+  if (weights.are_codes) return kCodes;
+  if (lowering.real_type() == ElementType::kBf16) return kShortReals;
+  return kReals;
+}
+
+// Empty: it is faster.
+std::string why_slower(const Lowering& lowering,
+                       const SparseWeights& weights,
+                       const SparseForm& form,
+                       int64_t m) {
+  const bool is_f32 = !weights.are_codes && lowering.real_type() == ElementType::kF32;
+  if (m < kFewRows && (form.width < kernels::kSparsePanel || !is_f32))
+    return is_f32 ? "fewer than 32 rows, and zeros in no blocks of 16 columns"
+                  : "fewer than 32 rows";
+  double most = 0;
+  for (const Limit& limit : limits_of(lowering, weights))
+    if (weights.k >= limit.least_k && weights.n >= limit.least_n)
+      most = std::max(most, limit.most_cost);
+  if (most == 0)
+    return "a small matrix (" + std::to_string(weights.k) + " x " + std::to_string(weights.n) + ")";
+  if (form.cost <= most) return {};
+  return percent(1 - form.share) + " of what is multiplied are zeros: dense is faster until " +
+         percent(1 - most) + " are, or more where they stand in blocks";
+}
+
+}  // namespace
+
+SparseForm cheapest_form(const SparseWeights& weights, int64_t m) {
+  const int64_t all = kernels::sparse_steps(weights.k, weights.are_codes) * weights.n;
+  SparseForm best;
+  if (all == 0) return best;
+  const double nonzero =
+      weights.are_codes ? nonzero_share<int8_t>(weights) : nonzero_share<float>(weights);
+  if (nonzero > kMostNonzero) return {.share = nonzero, .cost = nonzero};
+  best.cost = 2;
+  for (int64_t width : {int64_t{1}, int64_t{4}, kernels::kSparsePanel}) {
+    SparseForm form{.width = width, .n_blocks = kernels::count_sparse_blocks(weights, width)};
+    form.share = static_cast<double>(form.n_blocks * width) / static_cast<double>(all);
+    form.cost = form.share * cost_of(width, m);
+    if (form.cost < best.cost) best = form;
+  }
+  return best;
+}
+
+std::string why_not_sparse(const Lowering& lowering,
+                           const SparseWeights& weights,
+                           const SparseForm& form,
+                           int64_t m) {
+  const SparseUse use = lowering.options().sparse;
+  if (kernels::sparse_steps(weights.k, weights.are_codes) > kernels::kMostSparseSteps)
+    return "sums of more than 65535 steps";
+  if (form.n_blocks == 0 && form.share > 0)
+    return percent(1 - form.share) + " of the weights are zeros: too few to leave out";
+  return use == SparseUse::kAll ? std::string() : why_slower(lowering, weights, form, m);
+}
+
+}  // namespace tenon::onednn
