@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 
 PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm"}
-MOVES = {"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Slice"}
+MOVES = {"MaxPool", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Slice"}  # an 8-bit value stays one
 
 
 def session_of(model, optimised: bool = False):
