@@ -8,6 +8,7 @@
 #include "tenon/sdk/layer_form.hpp"
 #include "tenon/sdk/pattern.hpp"
 
+#include "columns.hpp"
 #include "repeated.hpp"
 
 namespace tenon::quantizer {
@@ -42,7 +43,7 @@ Status Storage::run(EditView edit, const Assignment& assignment) {
   for (const Decision& one : assignment.nodes()) {
     if (one.taken || !matched_by(plan_.skip, one.node).empty()) continue;
     for (auto [input, axis] : one.role.stored)
-      TN_CHECK(store_weight(edit, one.node, input, axis).in(one.node.name()));
+      TN_CHECK(store_by_columns(edit, one.node, input, axis).in(one.node.name()));
     for (const Product& product : one.role.products)
       if (std::optional<int64_t> rows = left_matrix(one.node, product))
         TN_CHECK(store_weight(edit, one.node, product.act, *rows).in(one.node.name()));
@@ -68,6 +69,31 @@ Status Storage::store_weight(EditView edit, Node node, int64_t input, int64_t ax
   TN_TRY(stored, add_weight(edit, value.name(), weight, plan_.per_channel));
   note(node, weight.snr_db);
   return edit.set_input(node, static_cast<uint64_t>(input), stored);
+}
+
+// W  becomes  DequantizeLinear(W / c) * c, where its columns differ so much that this helps. Nobody
+// multiplies at run time: all of it is constant.
+Status Storage::store_by_columns(EditView edit, Node node, int64_t input, int64_t axis) {
+  Value value = node.input(static_cast<uint64_t>(input));
+  if (!is_storable(value, axis)) return {};
+  DLTensor tensor = value.constant().dl();
+  std::vector<float> factors;
+  if (plan_.per_channel) factors = column_factors(tensor, axis);
+  if (factors.empty()) return store_weight(edit, node, input, axis);
+  std::vector<float> even = without_factors(tensor, factors);
+  DenseView view(TN_F32, shape_of(tensor), even.data());
+  Weight weight = quantize_weight(*view, {axis, true, 127, {}});
+  std::string name(value.name());
+  TN_TRY(rounded, add_weight(edit, name, weight, true));
+  std::vector<int64_t> columns{static_cast<int64_t>(factors.size())};
+  TN_TRY(sizes, edit.constant<float>(TN_F32, columns, factors, name + "_columns"));
+  TN_TRY(stored, edit.add({.type = "Mul",
+                           .inputs = {rounded, sizes},
+                           .name = name + "_scaled",
+                           .output_names = {name + "_scaled"}}));
+  note(node, weight.snr_db);
+  notes_.back()["columns"] = true;
+  return edit.set_input(node, static_cast<uint64_t>(input), stored.output());
 }
 
 // y = Gather(T, i)  becomes  Cast(Gather(T as int8, i)) * Gather(scales of the rows, i)

@@ -31,11 +31,12 @@ class Storage {
   // Of all nodes in bodies, of any depth; the graph is edited here.
   Status run_in_bodies(tn_graph* graph);
 
-  // [{"node", "op", "weight_snr_db"}]
+  // [{"node", "op", "weight_snr_db"}], with "columns" where these have factors
   const nlohmann::ordered_json& notes() const { return notes_; }
 
  private:
   Status store_weight(EditView edit, Node node, int64_t input, int64_t axis);
+  Status store_by_columns(EditView edit, Node node, int64_t input, int64_t axis);
   Status store_table(EditView edit, Node node, uint64_t input);
   void note(Node node, double snr_db);
   Status run_in_body(tn_graph* graph, Node node, const std::string& name);

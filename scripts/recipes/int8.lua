@@ -12,7 +12,7 @@ local args = tn.args
 local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "precision.widen" }, leave = "skip",
   options = {
-    methods = "tried in this order: any of smooth, equalize, gptq, correct_bias, or none (correct_bias)",
+    methods = "tried in this order: any of smooth, equalize, gptq, adaround, correct_bias, or none (correct_bias)",
     weak = "layers that lose more than so many dB alone are left in float, where that is worth 3 dB (20; 0: none)",
   },
 }
@@ -34,7 +34,7 @@ local candidates = {
 if args.observer or args.observer_options then
   candidates = { { name = args.observer or "mse" } }
 end
-local methods = recipe.methods(args.methods or "correct_bias", { "smooth", "equalize", "gptq", "correct_bias" })
+local methods = recipe.methods(args.methods or "correct_bias", { "smooth", "equalize", "gptq", "adaround", "correct_bias" })
 local is_float_pass = { smooth = true, equalize = true } -- the others repair what has been rounded
 
 local model = tn.load(args.model):apply("precision.widen", recipe.options("precision.widen")):apply("fusion.default")

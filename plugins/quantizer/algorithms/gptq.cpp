@@ -10,19 +10,6 @@ namespace {
 
 using Matrix = std::vector<double>;  // [n, n]
 
-double dot(const double* a, const double* b, int64_t n) {
-  constexpr int64_t kLanes = 8;
-  double sums[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t k = 0; k < kLanes; ++k)
-      sums[k] += a[i + k] * b[i + k];
-  double sum = std::accumulate(sums, sums + kLanes, 0.0);
-  for (; i < n; ++i)
-    sum += a[i] * b[i];
-  return sum;
-}
-
 // R, upper triangular, with H = R R^T; false where H is not positive definite.
 bool factor(Matrix* matrix, int64_t n) {
   double* m = matrix->data();
@@ -92,37 +79,20 @@ Order order_of(std::span<const double> hessian, int64_t n, const GptqPlan& plan)
   return out;
 }
 
-int64_t blocks_of(const GptqLayer& layer) {
-  return (layer.columns + layer.block - 1) / layer.block;
-}
-
-float code_of(const GptqLayer& layer, int64_t row, int64_t column, double weight) {
-  auto at = static_cast<size_t>(row * blocks_of(layer) + column / layer.block);
-  double q = std::nearbyint(weight / static_cast<double>(layer.scale[at])) +
-             static_cast<double>(layer.zero[at]);
-  return std::clamp(static_cast<float>(q), layer.low, layer.high);
-}
-
-double value_of(const GptqLayer& layer, int64_t row, int64_t column, float code) {
-  auto at = static_cast<size_t>(row * blocks_of(layer) + column / layer.block);
-  return (static_cast<double>(code) - static_cast<double>(layer.zero[at])) *
-         static_cast<double>(layer.scale[at]);
-}
-
-void round_row(const GptqLayer& layer, const Order& order, int64_t row, float* codes) {
-  const int64_t n = layer.columns;
+void round_row(const WeightGrid& grid, const Order& order, int64_t row, float* quantized) {
+  const int64_t n = grid.columns;
   std::vector<double> left(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     int64_t column = order.columns[static_cast<size_t>(i)];
     left[static_cast<size_t>(i)] =
-        static_cast<double>(layer.weight[static_cast<size_t>(row * n + column)]);
+        static_cast<double>(grid.weight[static_cast<size_t>(row * n + column)]);
   }
   for (int64_t i = 0; i < n; ++i) {
     int64_t column = order.columns[static_cast<size_t>(i)];
     const double* u = order.u.data() + i * n;
-    float code = code_of(layer, row, column, left[static_cast<size_t>(i)]);
-    codes[column] = code;
-    double error = (left[static_cast<size_t>(i)] - value_of(layer, row, column, code)) / u[i];
+    float q = grid.quantized(row, column, left[static_cast<size_t>(i)]);
+    quantized[column] = q;
+    double error = (left[static_cast<size_t>(i)] - grid.dequantized(row, column, q)) / u[i];
     double* rest = left.data();
     for (int64_t j = i + 1; j < n; ++j)
       rest[j] -= error * u[j];
@@ -131,51 +101,18 @@ void round_row(const GptqLayer& layer, const Order& order, int64_t row, float* c
 
 }  // namespace
 
-std::vector<float> gptq(const GptqLayer& layer,
+std::vector<float> gptq(const WeightGrid& grid,
                         std::span<const double> hessian,
                         const GptqPlan& plan,
                         const Rows& for_rows) {
-  Order order = order_of(hessian, layer.columns, plan);
+  Order order = order_of(hessian, grid.columns, plan);
   if (order.u.empty()) return {};
-  std::vector<float> codes(layer.weight.size());
-  for_rows(layer.rows, [&](int64_t begin, int64_t end) {
+  std::vector<float> quantized(grid.weight.size());
+  for_rows(grid.rows, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
-      round_row(layer, order, row, codes.data() + row * layer.columns);
+      round_row(grid, order, row, quantized.data() + row * grid.columns);
   });
-  return codes;
-}
-
-std::vector<float> nearest(const GptqLayer& layer) {
-  std::vector<float> codes(layer.weight.size());
-  for (int64_t row = 0; row < layer.rows; ++row)
-    for (int64_t column = 0; column < layer.columns; ++column) {
-      auto at = static_cast<size_t>(row * layer.columns + column);
-      codes[at] = code_of(layer, row, column, static_cast<double>(layer.weight[at]));
-    }
-  return codes;
-}
-
-double output_error(const GptqLayer& layer,
-                    std::span<const double> hessian,
-                    const std::vector<float>& codes,
-                    const Rows& for_rows) {
-  const int64_t n = layer.columns;
-  std::vector<double> by_row(static_cast<size_t>(layer.rows), 0);  // added up in one order
-  for_rows(layer.rows, [&](int64_t begin, int64_t end) {
-    std::vector<double> miss(static_cast<size_t>(n));
-    for (int64_t row = begin; row < end; ++row) {
-      for (int64_t c = 0; c < n; ++c) {
-        auto at = static_cast<size_t>(row * n + c);
-        miss[static_cast<size_t>(c)] =
-            static_cast<double>(layer.weight[at]) - value_of(layer, row, c, codes[at]);
-      }
-      double sum = 0;
-      for (int64_t c = 0; c < n; ++c)
-        sum += miss[static_cast<size_t>(c)] * dot(hessian.data() + c * n, miss.data(), n);
-      by_row[static_cast<size_t>(row)] = sum;
-    }
-  });
-  return std::accumulate(by_row.begin(), by_row.end(), 0.0);
+  return quantized;
 }
 
 }  // namespace tenon::quantizer

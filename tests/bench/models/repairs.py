@@ -17,7 +17,7 @@ import tenon
 
 CACHE = pathlib.Path(__file__).resolve().parents[3] / ".cache" / "models"
 BEFORE = ("smooth", "equalize")  # of the float model; the others repair what has been rounded
-METHODS = (*BEFORE, "gptq", "correct_bias")
+METHODS = (*BEFORE, "gptq", "adaround", "correct_bias")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ def rows(case: Case, methods: list[str], samples: int):
     right = judged(case, model, samples)
     lists = [[], *([["clip"]] if case.bits == 4 else []), *([method] for method in methods)]
     if case.bits == 4:
-        lists = [one for one in lists if one in ([], ["clip"], ["gptq"])] + [["clip", "gptq"]]
+        lists = [one for one in lists if one in ([], ["clip"], ["gptq"], ["adaround"])]
+        lists += [["clip", method] for method in ("gptq", "adaround") if method in methods]
     plain = None
     for chosen in lists:
         small = made(case, model, chosen)

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "algorithms/adaround.hpp"
 #include "algorithms/awq.hpp"
 #include "algorithms/gptq.hpp"
 #include "algorithms/smooth.hpp"
@@ -17,8 +18,8 @@ void one_by_one(int64_t n, const std::function<void(int64_t, int64_t)>& body) {
 }
 
 // One row on the grid of whole numbers.
-GptqLayer row_of(std::vector<float> weight) {
-  GptqLayer layer;
+WeightGrid row_of(std::vector<float> weight) {
+  WeightGrid layer;
   layer.rows = 1;
   layer.columns = layer.block = static_cast<int64_t>(weight.size());
   layer.weight = std::move(weight);
@@ -31,7 +32,7 @@ GptqLayer row_of(std::vector<float> weight) {
 // 0.4 to 0 leaves out comes back as 0.36 in the other column, which then is 0.76 and goes to 1.
 TEST(Gptq, TheSecondColumnMakesUpForTheFirst) {
   const std::vector<double> hessian{2, 1.8, 1.8, 2};
-  GptqLayer layer = row_of({0.4F, 0.4F});
+  WeightGrid layer = row_of({0.4F, 0.4F});
 
   std::vector<float> plain = nearest(layer);
   std::vector<float> codes =
@@ -44,14 +45,14 @@ TEST(Gptq, TheSecondColumnMakesUpForTheFirst) {
 }
 
 TEST(Gptq, InputsThatAreIndependentChangeNothing) {
-  GptqLayer layer = row_of({0.4F, -1.6F, 2.5F, 0.1F});
+  WeightGrid layer = row_of({0.4F, -1.6F, 2.5F, 0.1F});
   const std::vector<double> hessian{3, 0, 0, 0, 0, 1, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0};
 
   EXPECT_EQ(gptq(layer, hessian, {}, one_by_one), nearest(layer));
 }
 
 TEST(Gptq, CodesStayOnTheirGrid) {
-  GptqLayer layer = row_of({9, -9, 0.4F});
+  WeightGrid layer = row_of({9, -9, 0.4F});
   layer.low = -3;
   layer.high = 2;
   layer.zero = {1};
@@ -65,6 +66,80 @@ TEST(Gptq, CodesStayOnTheirGrid) {
 
 TEST(Gptq, WithoutFactorsThereIsNoAnswer) {
   EXPECT_TRUE(gptq(row_of({1, 1}), std::vector<double>{-1, 0, 0, -1}, {}, one_by_one).empty());
+}
+
+// x -> x H, row by row.
+TimesHessian times(std::vector<double> hessian) {
+  return [hessian = std::move(hessian)](std::span<const float> miss, std::span<float> made) {
+    const auto n = static_cast<size_t>(std::sqrt(static_cast<double>(hessian.size())));
+    for (size_t at = 0; at < miss.size(); ++at) {
+      double sum = 0;
+      for (size_t k = 0; k < n; ++k)
+        sum += static_cast<double>(miss[at / n * n + k]) * hessian[k * n + at % n];
+      made[at] = static_cast<float>(sum);
+    }
+    return true;
+  };
+}
+
+// The same pair of columns as above: both down misses 1.216, one up and one down 0.176 (by hand).
+TEST(Adaround, OneGoesUpForTwoThatWouldGoDown) {
+  const std::vector<double> hessian{2, 1.8, 1.8, 2};
+  WeightGrid grid = row_of({0.4F, 0.45F});
+
+  std::vector<float> found = adaround(grid, 2, {}, times(hessian), one_by_one);
+
+  EXPECT_THAT(found, ElementsAre(0, 1));
+}
+
+// The least of all 2^8 ways up or down, by trying them.
+TEST(Adaround, ComesNearTheBestOfAllWays) {
+  constexpr int64_t kColumns = 8;
+  std::vector<double> inputs, hessian(kColumns * kColumns, 0);
+  for (int i = 0; i < 4 * kColumns; ++i)
+    inputs.push_back(std::sin(1.7 * i * i + 0.3));
+  for (int64_t r = 0; r < 4; ++r)
+    for (int64_t a = 0; a < kColumns; ++a)
+      for (int64_t b = 0; b < kColumns; ++b)
+        hessian[static_cast<size_t>(a * kColumns + b)] +=
+            inputs[static_cast<size_t>(r * kColumns + a)] *
+            inputs[static_cast<size_t>(r * kColumns + b)];
+  WeightGrid grid = row_of({0.4F, -1.6F, 2.45F, 0.1F, -0.3F, 1.55F, -2.6F, 0.7F});
+  double mean = 0;
+  for (int64_t i = 0; i < kColumns; ++i)
+    mean += hessian[static_cast<size_t>(i * (kColumns + 1))] / kColumns;
+
+  std::vector<float> found = adaround(grid, mean, {}, times(hessian), one_by_one);
+
+  double best = 1e30;
+  std::vector<float> one(kColumns);
+  for (int mask = 0; mask < 1 << kColumns; ++mask) {
+    for (size_t c = 0; c < kColumns; ++c)
+      one[c] = std::floor(grid.weight[c]) + static_cast<float>(mask >> c & 1);
+    best = std::min(best, output_error(grid, hessian, one, one_by_one));
+  }
+  double plain = output_error(grid, hessian, nearest(grid), one_by_one);
+  double error = output_error(grid, hessian, found, one_by_one);
+  EXPECT_LT(error, plain / 2);
+  EXPECT_LT(error, 4 * best);
+  for (size_t c = 0; c < kColumns; ++c)
+    EXPECT_LT(std::abs(found[c] - grid.weight[c]), 1) << "up or down, no further";
+}
+
+TEST(Adaround, QuantizedValuesStayOnTheirGrid) {
+  WeightGrid grid = row_of({9, -9, 0.4F});
+  grid.low = -3;
+  grid.high = 2;
+  const std::vector<double> hessian{2, 1, 1, 1, 2, 1, 1, 1, 2};
+
+  std::vector<float> found = adaround(grid, 2, {.steps = 50}, times(hessian), one_by_one);
+
+  EXPECT_EQ(found[0], 2);
+  EXPECT_EQ(found[1], -3);
+}
+
+TEST(Adaround, WithoutInputsThereIsNoAnswer) {
+  EXPECT_TRUE(adaround(row_of({1, 1}), 0, {}, times({0, 0, 0, 0}), one_by_one).empty());
 }
 
 // Channel 1 is a hundred times the others, and its weight a hundredth.

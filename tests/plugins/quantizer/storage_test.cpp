@@ -74,6 +74,35 @@ TEST_F(Storage, RecurrentWeightsGetChannels) {
   EXPECT_GT(cosine(run(model_, {4, 1, 16}, x), run(result_, {4, 1, 16}, x)), 0.999);
 }
 
+// Inputs in three units: weights of the large ones are small. One scale a row leaves those nothing.
+TEST_F(Storage, RecurrentWeightsKeepTheDigitsOfSmallColumns) {
+  Floats w = random(64 * 16, 1), x = random(4 * 16, 9);
+  for (size_t k = 0; k < w.size(); ++k) {
+    const float unit = k % 16 < 8 ? 1 : k % 16 < 12 ? 300 : 3000;
+    w[k] /= unit;
+    if (k < x.size()) x[k] *= unit;
+  }
+  build([&](EditView edit) {
+    Value in = input(edit, "x", {4, 1, 16});
+    auto wide = edit.constant<float>(TN_F32, {1, 64, 16}, w, "w");
+    Value r = weight(edit, "r", {1, 64, 16}, 2);
+    auto lstm = edit.add({.type = "LSTM",
+                          .inputs = {in, *wide, r},
+                          .attrs = {{"hidden_size", 16}},
+                          .n_outputs = 1,
+                          .name = "lstm"});
+    ASSERT_TRUE(lstm.ok());
+    ASSERT_EQ(text_of(edit.output("y", lstm->output())), "");
+  });
+
+  ASSERT_EQ(apply("quantizer.weights", json::object()), "");
+
+  EXPECT_THAT(reads("lstm"), testing::ElementsAre("x", "w_scaled", "r_dequantized"));
+  EXPECT_EQ(result_.view().find("w_columns").type().dims, (std::vector<int64_t>{16}));
+  EXPECT_EQ(report_["stored"][0]["columns"], true);
+  EXPECT_GT(cosine(run(model_, {4, 1, 16}, x), run(result_, {4, 1, 16}, x)), 0.9999);
+}
+
 TEST_F(Storage, AMatrixOnTheLeftIsStored) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {32, 4});

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantizes one model with one quantizer and tells how long that took: one line of JSON.
+
+  quantize_one.py MODEL OUT --by tenon|nncf|nncf_mixed|ort_minmax|ort_percentile|ort_entropy
+                  --data FILE.npz [--transformer]
+
+Times are those of the quantizer alone, without imports; Tenon's is that of the command, all of it.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+
+def processor_seconds() -> float:
+    """Of this process and those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def by_tenon(args, peer_rows) -> dict:
+    command = [os.path.join(os.environ["TENON_BUILD"], "bin", "tenon"), "optimize", args.model]
+    command += ["-o", args.out, "--recipe", "int8", "--data", args.data, "--json", "--trust"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    told = json.loads(done.stdout)
+    return {"chosen": {key: told.get(key) for key in ("observer", "methods", "weak", "chosen_by")}}
+
+
+def newer(path: str, folder: str) -> str:
+    """The model in opset 17 where it is older than 13: scales for channels begin there."""
+    import onnx
+    from onnx import version_converter
+
+    model = onnx.load(path)
+    if all(one.version >= 13 for one in model.opset_import if one.domain in ("", "ai.onnx")):
+        return path
+    made = os.path.join(folder, "newer.onnx")
+    onnx.save(version_converter.convert_version(model, 17), made)
+    return made
+
+
+def by_nncf(args, peer_rows) -> dict:
+    import nncf
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = newer(args.model, folder)
+        rows = peer_rows.Rows(args.data, peer_rows.input_names(model), 0, 1)
+        batches = list(iter(rows.get_next, None))
+        presets = {"nncf": "PERFORMANCE", "nncf_mixed": "MIXED"}
+        preset = nncf.QuantizationPreset[presets[args.by]]
+        options = {"subset_size": len(batches), "preset": preset}
+        if args.transformer:
+            options["model_type"] = nncf.ModelType.TRANSFORMER
+        onnx.save(nncf.quantize(onnx.load(model), nncf.Dataset(batches), **options), args.out)
+    return {}
+
+
+def by_onnxruntime(args, peer_rows) -> dict:
+    from onnxruntime import quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    methods = {one.name.lower(): one for one in quantization.CalibrationMethod}
+    with tempfile.TemporaryDirectory() as folder:
+        model = newer(args.model, folder)
+        prepared = os.path.join(folder, "prepared.onnx")
+        quant_pre_process(model, prepared, skip_symbolic_shape=True)
+        quantization.quantize_static(
+            prepared,
+            args.out,
+            peer_rows.Rows(args.data, peer_rows.input_names(model), 0, 1),
+            quant_format=quantization.QuantFormat.QDQ,
+            per_channel=True,
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8,
+            calibrate_method=methods[args.by.removeprefix("ort_")],
+        )
+    return {}
+
+
+def main(argv=None) -> int:
+    parser = argparse.ArgumentParser(prog="quantize_one", description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("out")
+    parser.add_argument("--by", required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--transformer", action="store_true")
+    args = parser.parse_args(argv)
+    kinds = {"tenon": by_tenon, "nncf": by_nncf, "ort": by_onnxruntime}
+    quantize = kinds[args.by.split("_")[0]]
+    with contextlib.redirect_stdout(sys.stderr):  # peers print their progress
+        import peer_rows
+
+        if args.by.startswith("nncf"):
+            import nncf  # noqa: F401
+        begin, cpu = time.perf_counter(), processor_seconds()
+        told = quantize(args, peer_rows)
+        seconds, cpu = time.perf_counter() - begin, processor_seconds() - cpu
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, **told}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
