@@ -18,7 +18,7 @@ struct Spans {
 [[gnu::tls_model("initial-exec")]] thread_local Spans spans;
 std::atomic<const Spans*> followed{nullptr};
 
-const char* innermost_of(const Spans& of) {
+const char* innermost(const Spans& of) {
   return of.depth > 0 ? of.text[std::min(of.depth, kDeepest) - 1] : "";
 }
 
@@ -42,7 +42,7 @@ void leave() {
 
 const char* whereabouts() {
   const Spans* other = followed.load();
-  return spans.depth == 0 && other ? innermost_of(*other) : innermost(spans);
+  return spans.depth == 0 && other ? innermost(*other) : innermost(spans);
 }
 
 void follow_this_thread() {

@@ -11,7 +11,7 @@
 namespace tenon::host {
 namespace {
 
-constexpr size_t kMostAxesText = 4096;
+constexpr size_t kMostText = 4096;
 constexpr const char* kKinds[] = {"one axis", "a run (..)", "a batch (*)"};  // by TN_AXES_*
 constexpr uint32_t kSizeMarks =
     TN_AXES_TERM_REDUCED | TN_AXES_TERM_PRIMED | TN_AXES_TERM_RUN | TN_AXES_TERM_BATCH;
@@ -23,7 +23,7 @@ class AxesParser {
   explicit AxesParser(std::string_view text) : cursor_(text) {}
 
   Parsed<Axes> parse() {
-    if (cursor_.size() > kMostAxesText) fail("at most 4096 bytes", std::to_string(cursor_.size()));
+    if (cursor_.size() > kMostText) fail("at most 4096 bytes", std::to_string(cursor_.size()));
     const bool ok =
         error_.column == 0 && (cursor_.starts_with("*") ? pointwise() : signature()) && check();
     if (!ok) return error_;

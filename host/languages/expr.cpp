@@ -19,7 +19,7 @@ namespace {
 using Kind = ExprPlace::Kind;
 using Index = std::optional<uint32_t>;  // empty: error_ says why
 
-constexpr size_t kMostExprText = 65536;
+constexpr size_t kMostText = 65536;
 constexpr size_t kMostPlaces = 4096;
 constexpr uint32_t kMostDepth = 200;
 constexpr uint32_t kMostInputs = 4096;
@@ -53,7 +53,7 @@ class Parser {
   explicit Parser(std::string_view text) : cursor_(text) {}
 
   Parsed<std::vector<ExprPlace>> parse() {
-    if (cursor_.size() > kMostExprText) fail("at most 65536 bytes", std::to_string(cursor_.size()));
+    if (cursor_.size() > kMostText) fail("at most 65536 bytes", std::to_string(cursor_.size()));
     if (error_.column == 0 && parse_lets()) {
       const Index result = choice();
       if (result && !cursor_.at_end()) fail("an operator or the end", cursor_.describe());

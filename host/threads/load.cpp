@@ -8,9 +8,9 @@
 namespace tenon::host::team {
 namespace {
 
-constexpr uint64_t kGapNs = 200'000;       // shorter ones are interrupts
-constexpr uint64_t kSpanNs = 20'000'000;   // sums beyond it are halved
-constexpr uint64_t kHoldNs = 100'000'000;  // then a loop may try again
+constexpr uint64_t kGapNs = 200'000;        // shorter ones are interrupts
+constexpr uint64_t kWindowNs = 20'000'000;  // sums beyond it are halved
+constexpr uint64_t kHoldNs = 100'000'000;   // then a loop may try again
 constexpr uint64_t kMostHoldNs = 800'000'000;
 constexpr uint64_t kLostShare = 8;       // one part in so many lost is load
 constexpr uint64_t kLookNs = 1'000'000;  // a caller looks no more often
@@ -21,7 +21,7 @@ void Load::report(uint64_t now, uint64_t wanted_ns, uint64_t lost_ns) {
   uint64_t wanted = wanted_ns_.load(std::memory_order_relaxed) + wanted_ns;
   uint64_t lost = lost_ns_.load(std::memory_order_relaxed) + lost_ns;
   if (lost_ns > 0 && lost * kLostShare > wanted) found(now);
-  while (wanted > kSpanNs) {
+  while (wanted > kWindowNs) {
     wanted /= 2;
     lost /= 2;
   }

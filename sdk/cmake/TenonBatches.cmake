@@ -1,29 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-# tenon_batch_sources(size): every target under the calling folder compiles its C++ files in batches: one generated
-# file that includes up to `size` of them. What they include is read, and what they instantiate is made, once a
-# batch: a third of the compile time (tests/bench/build.py). Files with options of their own and generated files stay alone; a
-# target with the property TENON_ALONE keeps all of its files alone.
+# tenon_batch_sources(size [file...]): every target under the calling folder compiles its C++ files in batches, one
+# generated file that includes up to `size` of them (batches.py). What they include is read, and what they
+# instantiate is made, once a batch: a third of the compile time. The files named, those with options of their own
+# and generated ones stay alone.
 #
-# Files of a batch share their unnamed namespaces, so names there are unique within a target. The preset `dev`
-# builds without batches: there each file needs its own includes.
+# The preset `dev` builds without batches: there each file needs its own includes.
 include_guard(GLOBAL)
 
 function(tenon_batch_sources size)
-  tenon_batch_folder(${CMAKE_CURRENT_SOURCE_DIR} ${size})
+  set(alone "")
+  foreach(file IN LISTS ARGN)
+    if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${file})
+      message(FATAL_ERROR "tenon_batch_sources: ${file}: expected a file, got none: is it misspelt?")
+    endif()
+    list(APPEND alone ${PROJECT_SOURCE_DIR}/${file})
+  endforeach()
+  set_property(GLOBAL PROPERTY TENON_BATCHED "")
+  tenon_list_folder(${CMAKE_CURRENT_SOURCE_DIR} "${alone}")
+  get_property(lines GLOBAL PROPERTY TENON_BATCHED)
+  set(listed ${PROJECT_BINARY_DIR}/batches.txt)
+  file(WRITE ${listed} "${lines}")
+  execute_process(COMMAND_ERROR_IS_FATAL ANY
+    COMMAND ${TENON_PYTHON} -B ${PROJECT_SOURCE_DIR}/sdk/cmake/batches.py ${PROJECT_SOURCE_DIR} ${size} ${listed})
+  include(${PROJECT_BINARY_DIR}/batches.cmake)
 endfunction()
 
-function(tenon_batch_folder folder size)
+function(tenon_list_folder folder alone)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)
-    get_target_property(alone ${target} TENON_ALONE)
-    if(type MATCHES "EXECUTABLE|_LIBRARY" AND NOT type STREQUAL "INTERFACE_LIBRARY" AND NOT alone)
-      tenon_batch_target(${target} ${size})
+    if(type MATCHES "EXECUTABLE|_LIBRARY" AND NOT type STREQUAL "INTERFACE_LIBRARY")
+      tenon_list_target(${target} "${alone}")
     endif()
   endforeach()
   get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
   foreach(inner IN LISTS folders)
-    tenon_batch_folder(${inner} ${size})
+    tenon_list_folder(${inner} "${alone}")
   endforeach()
 endfunction()
 
@@ -43,7 +55,7 @@ function(tenon_batches_source target source out)
   set(${out} TRUE PARENT_SCOPE)
 endfunction()
 
-function(tenon_batch_target target size)
+function(tenon_list_target target alone)
   get_target_property(sources ${target} SOURCES)
   get_target_property(folder ${target} SOURCE_DIR)
   get_target_property(binary ${target} BINARY_DIR)
@@ -59,7 +71,7 @@ function(tenon_batch_target target size)
     endif()
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder} NORMALIZE)
     tenon_batches_source(${target} ${source} fits)
-    if(fits)
+    if(fits AND NOT source IN_LIST alone)
       list(APPEND batched ${source})
     else()
       list(APPEND kept ${source})
@@ -69,24 +81,8 @@ function(tenon_batch_target target size)
   if(n LESS 2)
     return()
   endif()
-  # Batches of equal length: nine files are five and four, not eight and one.
-  math(EXPR n_batches "(${n} + ${size} - 1) / ${size}")
-  math(EXPR length "(${n} + ${n_batches} - 1) / ${n_batches}")
-  foreach(begin RANGE 0 ${n} ${length})
-    if(begin EQUAL n)
-      break()
-    endif()
-    list(SUBLIST batched ${begin} ${length} files)
-    set(text "")
-    foreach(file IN LISTS files)
-      # From the root, so that worktrees share one compiler cache.
-      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
-      string(APPEND text "#include \"${path}\"\n")
-    endforeach()
-    set(batch ${binary}/${target}_batch_${begin}.cpp)
-    file(CONFIGURE OUTPUT ${batch} CONTENT "${text}" @ONLY)
-    list(APPEND kept ${batch})
-  endforeach()
-  set_property(TARGET ${target} PROPERTY SOURCES ${kept})
+  list(JOIN kept "," kept)
+  list(JOIN batched "," batched)
+  set_property(GLOBAL APPEND_STRING PROPERTY TENON_BATCHED "${target}|${binary}|${kept}|${batched}\n")
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
 endfunction()
