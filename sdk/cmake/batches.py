@@ -15,7 +15,9 @@ from pathlib import Path
 TYPE = re.compile(r"(?:struct|class|enum class|enum|union|namespace)\s+(?:\[\[\w+\]\]\s*)?(\w+)")
 ALIAS = re.compile(r"using\s+(\w+)\s*=")
 MACRO = re.compile(r"#define\s+(\w+)")
-OTHER = re.compile(r"(?!#|//|using|template|return|static_assert)[A-Za-z_\[][^=;{(]*?[\s*&](\w+)\s*(?:[({=;\[]|$)")
+OTHER = re.compile(
+    r"(?!#|//|using|template|return|static_assert)[A-Za-z_\[][^=;{(]*?[\s*&](\w+)\s*(?:[({=;\[]|$)"
+)
 LAST = re.compile(r"([a-z_]\w*)\(")  # a function whose type stands on the line before
 WORD = re.compile(r"\w+")
 STRINGS_AND_COMMENTS = re.compile(r'//.*|"(?:[^"\\]|\\.)*"')
