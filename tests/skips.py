@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many tests were skipped and why, from the JUnit file that ctest writes: a line for each reason."""
+"""How many tests were skipped and why, from the JUnit file of ctest: a line for each reason."""
 
 import re
 import sys
@@ -7,13 +7,14 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
-# googletest: "file.cpp:12: Skipped", the reason on the line behind it; pytest -rs: "SKIPPED [2] file.py:3: reason"
+# googletest: "file.cpp:12: Skipped", the reason on the next line.
+# pytest -rs: "SKIPPED [2] file.py:3: reason"
 GOOGLE = re.compile(r"^\S+:\d+: Skipped\n(.*)$", re.MULTILINE)
 PYTEST = re.compile(r"^SKIPPED \[(\d+)\] [^:]+(?::\d+)?: (.*)$", re.MULTILINE)
 
 
 def reasons(junit: str) -> Counter[str]:
-    """Of googletest's cases and of ctest's own, one each; of pytest, whose files are one test each, its cases."""
+    """Cases of googletest and of ctest one each; of pytest, one test a file, its own cases."""
     counted: Counter[str] = Counter()
     for case in ElementTree.fromstring(junit).iter("testcase"):
         output = case.findtext("system-out") or ""

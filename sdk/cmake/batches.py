@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the C++ files of each target into batches that are compiled as one (TenonBatches.cmake).
 
-Files of one batch share their unnamed namespaces. So that no file means anything else in a batch than alone, a
-file goes into the first batch that has room and where no file says a word that another one declares in an unnamed
-namespace, as static or as a macro. What is read is the first column, where this tree's format has the declarations of
-a namespace.
+Files of one batch share their unnamed namespaces. So that no file means anything else in a
+batch than alone, a file goes into the first batch that has room and where no file says a word
+that another one declares in an unnamed namespace, as static or as a macro. What is read is the
+first column, where this tree's format has the declarations of a namespace.
 """
 
 import re
@@ -80,7 +80,7 @@ def write(path: Path, text: str) -> None:
 
 
 def main(root: Path, size: int, listed: Path) -> None:
-    """listed: a line for each target, `name|folder of the build|sources that stay|sources to batch`, lists by commas."""
+    """listed: a line for each target, `name|build folder|sources that stay|sources to batch`."""
     out = []
     for line in listed.read_text().splitlines():
         target, folder, kept, given = line.split("|")
