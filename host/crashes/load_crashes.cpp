@@ -149,7 +149,7 @@ void LoadGuard::write_down(const char* line) {
   size_t length = 0;
   while (line[length])
     ++length;
-  if (write(file, line, length) < 0) written_at_ = -1;
+  if (::write(file, line, length) < 0) written_at_ = -1;
   close(file);
 }
 

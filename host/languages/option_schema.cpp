@@ -14,13 +14,13 @@ namespace {
 
 // A type of the subset: what it is called in messages, and the value as the component gets it, or
 // nothing when it is not of this type.
-struct Type {
+struct OptionType {
   std::string_view name;
   std::string (*expected)(const Json& schema);
   std::optional<Any> (*take)(const Json& schema, const tn_any& value);
 };
 
-const Type* find_type(std::string_view name);
+const OptionType* find_type(std::string_view name);
 std::string expected_text(const Json& schema);
 std::optional<Any> take_value(const Json& schema, const tn_any& value);
 
@@ -142,7 +142,7 @@ std::string expected_component(const Json& schema) {
 }
 
 // The one list of types.
-constexpr Type kTypes[] = {
+constexpr OptionType kTypes[] = {
     {"number", [](const Json& s) { return "a number" + Range(s).text(); }, take_number},
     {"integer", [](const Json& s) { return "an integer" + Range(s).text(); }, take_integer},
     {"boolean", [](const Json&) -> std::string { return "true or false"; }, take_tag<TN_ANY_BOOL>},
@@ -155,8 +155,8 @@ constexpr Type kTypes[] = {
     {"graph", [](const Json&) -> std::string { return "a model"; }, take_tag<TN_ANY_GRAPH>},
 };
 
-const Type* find_type(std::string_view name) {
-  for (const Type& type : kTypes)
+const OptionType* find_type(std::string_view name) {
+  for (const OptionType& type : kTypes)
     if (type.name == name) return &type;
   return nullptr;
 }

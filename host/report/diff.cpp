@@ -26,7 +26,7 @@ Lines split(std::string_view text) {
   return lines;
 }
 
-struct Step {
+struct DiffStep {
   char mark;  // ' ', '-', '+'
   size_t a, b;
 };
@@ -35,7 +35,7 @@ class Differ {
  public:
   Differ(const Lines& a, const Lines& b) : a_(a), b_(b) {}
 
-  std::vector<Step> run() {
+  std::vector<DiffStep> run() {
     match(0, a_.size(), 0, b_.size());
     return std::move(steps_);
   }
@@ -113,7 +113,7 @@ class Differ {
 
   const Lines& a_;
   const Lines& b_;
-  std::vector<Step> steps_;
+  std::vector<DiffStep> steps_;
 };
 
 }  // namespace
@@ -122,7 +122,7 @@ std::string diff_lines(std::string_view before, std::string_view after) {
   if (before == after) return {};
   Lines a = split(before);
   Lines b = split(after);
-  std::vector<Step> steps = Differ(a, b).run();
+  std::vector<DiffStep> steps = Differ(a, b).run();
   std::string out = "--- before\n+++ after\n";
   for (size_t i = 0; i < steps.size();) {
     if (steps[i].mark == ' ') {

@@ -9,7 +9,7 @@ if recipe.described then
   return recipe.described
 end
 if not args.data then
-  error("recipe finetune: option --data: expected samples with labels (.npz, .npy, .csv or a folder of images)", 0)
+  error("recipe finetune: --data: expected samples with labels (.npz, .npy, .csv or a folder of images)", 0)
 end
 
 local model = tn.load(args.model)

@@ -21,7 +21,7 @@ if recipe.described then
 end
 
 if not args.data then
-  error("recipe int8: option --data: expected a calibration set (.npz, .npy, .csv or a folder of images)", 0)
+  error("recipe int8: --data: expected a calibration set (.npz, .npy, .csv or a folder of images)", 0)
 end
 
 local candidates = {

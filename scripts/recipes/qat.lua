@@ -11,7 +11,7 @@ if recipe.described then
   return recipe.described
 end
 if not args.data then
-  error("recipe qat: option --data: expected samples (.npz, .npy, .csv or a folder of images)", 0)
+  error("recipe qat: --data: expected samples (.npz, .npy, .csv or a folder of images)", 0)
 end
 
 local model = tn.load(args.model):apply("precision.widen"):apply("fusion.default")

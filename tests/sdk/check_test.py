@@ -18,7 +18,7 @@ TENON = BUILD / "bin/tenon"
 PLUGINS = os.environ["TENON_PLUGINS"]
 
 ROLES = ["SCHEDULE", "CALLBACK", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
-ROLES += ["DATASET", "METRIC", "LOSS", "OPTIMIZER"]
+ROLES += ["DATASET", "METRIC", "INITIALIZER", "LOSS", "OPTIMIZER"]
 FAULTS = [
     # role, fault, the check that finds it, words of the reason
     ("SCHEDULE", "EXPORT", "library", "another_symbol"),
@@ -48,12 +48,16 @@ FAULTS = [
     ("IMPORTANCE", "NAN", "scores", "channel 1"),
     ("IMPORTANCE", "BEHIND", "scores", "behind the last channel"),
     ("IMPORTANCE", "WRITES", "leaves its input alone", "written to"),
+    ("IMPORTANCE", "WRITES", "buffers", "crashed"),
+    ("IMPORTANCE", "READS", "buffers", "crashed"),
     ("IMPORTANCE", "RANDOM", "repeatable", "the same scores"),
     ("IMPORTANCE", "KINDS", "unknown kinds", "an unknown kind"),
     ("OBSERVER", "NOTHING", "nothing seen", "expected a failure"),
     ("OBSERVER", "COUNTS", "counts", ""),
     ("OBSERVER", "JOIN", "merge", "expected 500 numbers"),
     ("OBSERVER", "MERGE", "hostile state", "expected a failure"),
+    ("OBSERVER", "WRITES", "buffers", "crashed"),
+    ("OBSERVER", "READS", "buffers", "crashed"),
     ("PASS", "TWICE", "graphs", "the same result"),
     ("PASS", "REPORT", "graphs", "expected a report in JSON"),
     ("PASS", "OPEN", "graphs", "it left an edit of the graph open"),
@@ -86,10 +90,17 @@ FAULTS = [
     ("DATASET", "RANDOM", "batches", "other bytes"),
     ("DATASET", "RANGE", "an index too far", "expected a failure"),
     ("DATASET", "OUTPUTS", "outputs that fail", "expected a failure"),
+    ("DATASET", "BEHIND", "buffers", "behind result 0"),
     ("METRIC", "WRITES", "a number of batches", "wrote to its input"),
+    ("METRIC", "WRITES", "buffers", "crashed"),
+    ("METRIC", "READS", "buffers", "crashed"),
     ("METRIC", "INFINITE", "a number of batches", "finite"),
     ("METRIC", "HIGHER", "a number of batches", "expected 0 or 1"),
     ("METRIC", "LABELS", "what does not fit together", "no labels"),
+    ("INITIALIZER", "BEHIND", "fills", "crashed"),
+    ("INITIALIZER", "BEFORE", "fills", "before the numbers"),
+    ("INITIALIZER", "INFINITE", "fills", "expected a finite one"),
+    ("INITIALIZER", "RANDOM", "repeatable", "the same numbers"),
     ("LOSS", "SCALAR", "a scalar", "expected a scalar"),
     ("LOSS", "INFINITE", "a scalar", "finite"),
     ("LOSS", "VALUE", "a scalar", "got 0"),

@@ -2,7 +2,7 @@
  * One plugin for each role, which is right unless a macro FAULT_x is defined: then it does one
  * thing wrong, and `tenon plugin check` has to name it. ROLE and the table come with one of
  * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, OPS (faulty_ops.h), and those of faulty_roles.h:
- * READER, DATASET, METRIC, LOSS, OPTIMIZER. */
+ * READER, DATASET, METRIC, INITIALIZER, LOSS, OPTIMIZER. */
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -90,6 +90,8 @@ static tn_status* score(void* self, const tn_channel_group* group, double* out) 
   out[group->n_channels] = 0;
 #elif defined(FAULT_WRITES)
   *(float*)(uintptr_t)group->members[0]->data = 5;
+#elif defined(FAULT_READS)
+  out[0] += group->members[0]->data[60]; /* of 60 */
 #elif defined(FAULT_RANDOM)
   out[0] = rand();
 #elif defined(FAULT_KINDS)
@@ -132,6 +134,11 @@ static tn_status* observe(void* self, const DLTensor* t) {
     s->high = s->n == 0 || x > s->high ? x : s->high;
     s->n += 1;
   }
+#ifdef FAULT_WRITES
+  if (n) *(unsigned char*)t->data = 0;
+#elif defined(FAULT_READS)
+  if (n == 64) s->low += element(t, n) * 1e-30; /* of 64 */
+#endif
   return NULL;
 }
 static tn_status* save(void* self, const tn_sink* sink) {

@@ -67,6 +67,8 @@ static tn_status* batch(
     sample[1] = 1;
 #ifdef FAULT_RANDOM
     sample[1] = (float)rand();
+#elif defined(FAULT_BEHIND)
+    sample[2] = 1;
 #endif
   }
   return NULL;
@@ -89,6 +91,8 @@ static tn_status* update(void* self,
 #endif
 #ifdef FAULT_WRITES
   ((float*)out[0]->data)[0] = 7;
+#elif defined(FAULT_READS)
+  sum[0] += ((const float*)out[0]->data)[64]; /* of 60, on lines of 64 bytes */
 #endif
   (void)label;
   sum[0] += ((const float*)out[0]->data)[0];
@@ -108,6 +112,28 @@ static tn_status* value(void* self, double* out, int32_t* out_higher_is_better) 
   return NULL;
 }
 static const tn_metric table = {sizeof table, 1, update, value, NULL};
+
+#elif defined(INITIALIZER)
+#define ROLE "tenon.initializer/1"
+static tn_status* fill(void* self, const tn_initial* of, float* out) {
+  uint64_t n = 1;
+  (void)self;
+  for (uint64_t d = 0; d < of->rank; ++d)
+    n *= (uint64_t)of->shape[d];
+  for (uint64_t i = 0; i < n; ++i)
+    out[i] = (float)((i + of->seed + of->stream) % 7) / 7;
+#ifdef FAULT_BEHIND
+  out[n] = 0;
+#elif defined(FAULT_BEFORE)
+  out[-1] = 0;
+#elif defined(FAULT_RANDOM)
+  out[0] = (float)rand();
+#elif defined(FAULT_INFINITE)
+  out[0] = INFINITY;
+#endif
+  return NULL;
+}
+static const tn_initializer table = {sizeof table, 1, fill};
 
 #elif defined(LOSS) || defined(OPTIMIZER)
 static tn_status* node(

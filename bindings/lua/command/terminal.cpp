@@ -101,7 +101,12 @@ void TN_CALL on_log(void*, uint32_t level, tn_str who, tn_str message) {
   bars().clear();
   // What the command itself says, or a script of it, needs no name in front.
   std::string from = cxx::view(who) == "embedder" ? "" : cxx::cat(cxx::view(who), ": ");
-  cxx::complain_of(for_users(cxx::cat(kNames[level], ": ", from, cxx::view(message))));
+  std::string line = for_users(cxx::cat(kNames[level], ": ", from, cxx::view(message)));
+  static std::string
+      last;  // a recipe that tries five ranges is informed of the same thing five times
+  if (!verbose_log && line == last) return;
+  last = line;
+  cxx::complain_of(line);
 }
 
 }  // namespace
@@ -129,20 +134,31 @@ void erase_recipe_line(std::string& text) {
   text.erase(begin, end + 2 - begin);
 }
 
+// Erases `before`, a name and `after` wherever the three stand together.
+void erase_named(std::string& text, std::string_view before, std::string_view after) {
+  static constexpr std::string_view kOfNames =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  for (size_t at = text.find(before); at != std::string::npos; at = text.find(before, at)) {
+    size_t name = at + before.size();
+    size_t end = text.find_first_not_of(kOfNames, name);
+    if (end != std::string::npos && text.compare(end, after.size(), after) == 0)
+      text.erase(at, end + after.size() - at);
+    else
+      at = name;
+  }
+}
+
 }  // namespace
 
 std::string for_users(std::string text) {
   if (verbose_log) return text;
   erase_recipe_line(text);
-  static constexpr std::string_view kRole = " (role tenon.", kFunction = ") (function ";
-  for (size_t at = text.find(kRole); at != std::string::npos; at = text.find(kRole, at)) {
-    size_t function = text.find(')', at);
-    if (function == std::string::npos || text.compare(function, kFunction.size(), kFunction) != 0)
-      break;
-    size_t end = text.find(')', function + kFunction.size());
-    if (end == std::string::npos) break;
-    text.erase(at, end + 1 - at);
-  }
+  // What names the plugin's side of it: the reader of a message has no use for it.
+  erase_named(text, "cannot be created (role tenon.", "/1): ");
+  erase_named(text, " (component ", ")");
+  erase_named(text, " (role tenon.", "/1)");
+  erase_named(text, " (function ", ")");
+  erase_named(text, " of role tenon.", "/1");
   return text;
 }
 

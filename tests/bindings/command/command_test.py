@@ -285,6 +285,7 @@ def test_roles_and_functions_are_for_verbose_only(tmp_path: Path) -> None:
     failed(plain, 1, "m.onnx")
     assert "(role " not in plain.stderr
     assert "(function " not in plain.stderr
+    assert "(component " not in plain.stderr
     verbose = tenon("-v", "inspect", "m.onnx", cwd=tmp_path)
     assert verbose.returncode == 1
     assert "(role tenon.reader/1) (function read)" in verbose.stderr.splitlines()[-1]

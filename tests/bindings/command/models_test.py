@@ -353,3 +353,11 @@ def test_a_model_of_which_little_is_left_is_warned_of_or_refused(tmp_path: Path)
     whole = optimize(tmp_path, "--data", samples, "--min-snr", 15, "--json")
     assert whole.returncode == 0, whole.stderr
     assert json.loads(whole.stdout)["snr_db"] > 15 and "only" not in whole.stderr
+
+
+def test_a_missing_file_is_named_without_the_roles_around_it(tmp_path: Path) -> None:
+    model = classifier(tmp_path)
+    plain = tenon("evaluate", model.name, "--data", "none.npz", "--metric", "mse", cwd=tmp_path)
+    failed(plain, 1, "cannot open none.npz")
+    assert "tenon.dataset" not in plain.stderr
+    assert "created" not in plain.stderr

@@ -178,9 +178,9 @@ def test_qat_is_better_than_int8_where_bits_are_few(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("recipe", "given", "parts"),
     [
-        ("finetune", [], ["recipe finetune: option --data: expected samples with labels"]),
-        ("qat", [], ["recipe qat: option --data: expected samples"]),
-        ("distil", [], ["recipe distil: option --data: expected samples"]),
+        ("finetune", [], ["recipe finetune: --data: expected samples with labels"]),
+        ("qat", [], ["recipe qat: --data: expected samples"]),
+        ("distil", [], ["recipe distil: --data: expected samples"]),
         ("bf16", ["--set", "dtype=int8"], ["dtype", "bfloat16, float16", "'int8'"]),
         ("simplify", ["--min-snr", 10], ["option min_snr: expected samples to measure it on"]),
         ("weights", ["--max-drop", 1], ["option max_drop: expected samples to measure it on"]),

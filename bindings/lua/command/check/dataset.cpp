@@ -8,6 +8,7 @@
 #include "tenon/cxx/dataset.hpp"
 
 #include "check.hpp"
+#include "guarded.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -74,6 +75,14 @@ void check_dataset(Subject& subject, Report& report) {
         require(std::memcmp(got[i].data(), again[i].data(), got[i].bytes()) == 0,
                 "the same index and seed gave other bytes");
     }
+  });
+  report.check("buffers", [&] {
+    Opened set(subject);
+    if (samples_of(set) == 0) throw Skipped{"it has no samples"};
+    GuardedArray<uint64_t> index({samples_of(set) - 1, 0});
+    GuardedResults results;
+    cxx::check(set.table->batch(set.self, index.data(), 2, 7, results.get()));
+    results.require_whole("");
   });
   report.check("an index too far", [&] {
     Opened set(subject);

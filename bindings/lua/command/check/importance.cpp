@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "check.hpp"
+#include "guarded.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -73,6 +74,27 @@ struct Scoring : Made<tn_importance> {
   }
 };
 
+// The group's numbers where they cannot be written to and end at a page that cannot be touched.
+struct GuardedGroup : Group {
+  std::vector<std::unique_ptr<GuardedArray<float>>> numbers;
+  GuardedArray<int64_t> entries;
+
+  GuardedGroup(uint32_t needs, uint64_t seed) : Group(needs, seed), entries(order) {
+    for (tn_group_member& member : members) {
+      member.data = guarded(member.data, member);
+      if (member.gradient) member.gradient = guarded(member.gradient, member);
+      if (member.channel) member.channel = entries.data();
+    }
+  }
+
+ private:
+  const float* guarded(const float* from, const tn_group_member& of) {
+    std::vector<float> copy(from, from + of.outer * of.extent * of.inner);
+    numbers.push_back(std::make_unique<GuardedArray<float>>(copy));
+    return numbers.back()->data();
+  }
+};
+
 }  // namespace
 
 void check_importance(Subject& subject, Report& report) {
@@ -97,6 +119,13 @@ void check_importance(Subject& subject, Report& report) {
     one.score(group);
     require(group.made == same.made && group.read == same.read && group.vector == same.vector,
             "expected the weights as they were, they were written to");
+  });
+  report.check("buffers", [&] {
+    Scoring one(subject);
+    GuardedGroup group(one.needs(), 5);
+    Guarded out(group.group.n_channels * sizeof(double), sizeof(double));
+    cxx::check(one.table->score(one.self, &group.group, static_cast<double*>(out.data())));
+    out.require_whole("the scores");
   });
   report.check("unknown kinds", [&] {
     Scoring one(subject);

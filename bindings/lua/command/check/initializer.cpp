@@ -3,10 +3,12 @@
 // seed and stream.
 #include "tenon/role/initializer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
 #include "check.hpp"
+#include "guarded.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -22,15 +24,19 @@ struct Filling : Made<tn_initializer> {
     int64_t n = 1;
     for (int64_t size : shape)
       n *= size;
-    out.assign(static_cast<size_t>(n) + 1, kCanary);
+    out.assign(static_cast<size_t>(n), kCanary);
+    Guarded memory(out.size() * sizeof(float), sizeof(float));
+    auto* numbers = static_cast<float*>(memory.data());
+    std::copy(out.begin(), out.end(), numbers);
     auto fan_in = static_cast<uint64_t>(shape.size() > 1 ? n / shape[0] : 1);
     auto fan_out = static_cast<uint64_t>(shape.size() > 1 ? n / shape[1] : 1);
     tn_initial of{
         sizeof of, 0, cxx::str("layer.weight"), shape.size(), shape.data(), fan_in, fan_out,
         seed,      7};
-    if (tn_status* failed = table->fill(self, &of, out.data())) return failed;
-    require(out.back() == kCanary, "it wrote behind the last number");
-    out.pop_back();
+    tn_status* failed = table->fill(self, &of, numbers);
+    memory.require_whole("the numbers");
+    if (failed) return failed;
+    std::copy_n(numbers, out.size(), out.begin());
     for (size_t i = 0; i < out.size(); ++i)
       require(std::isfinite(out[i]) && out[i] != kCanary,
               cat("number ", i, ": expected a finite one, got ",

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "check.hpp"
+#include "guarded.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -65,6 +66,16 @@ void check_metric(Subject& subject, Report& report) {
     cxx::check(metric.table->details(metric.self, text.get()));
     require(text.text().empty() || Json::parse(text.text(), nullptr, false).is_object(),
             cat("details: expected a JSON object, got ", text.text()));
+  });
+  report.check("buffers", [&] {
+    Measuring metric(subject);
+    Pair pair = sample(subject, 5);
+    GuardedTensor out(*pair.out.view()), label(*pair.label.view());
+    const DLTensor *outs = out.view(), *labels = label.view();
+    if (tn_status* failed = metric.table->update(metric.self, &outs, 1, &labels, 1)) {
+      must_fail(failed, "update");
+      throw Skipped{"it is not for six samples of ten scores"};
+    }
   });
   report.check("nothing seen", [&] {
     Measuring metric(subject);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "check.hpp"
+#include "guarded.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -99,6 +100,13 @@ void hostile(const Subject& subject, std::mt19937_64& random) {
 
 void check_observer(Subject& subject, Report& report) {
   std::mt19937_64 random(7);
+  report.check("buffers", [&] {
+    for (uint32_t dtype : {TN_F32, TN_F16, TN_BF16, TN_F64}) {
+      Watching one(subject);
+      GuardedTensor data(*random_tensor(subject.session, dtype, {4, 16}, random).view());
+      cxx::check(one.table->observe(one.self, data.view()));
+    }
+  });
   report.check("nothing seen", [&] {
     Watching one(subject);
     tn_range out{};
