@@ -55,7 +55,7 @@ class Deconvolution {
                   {.result_strides = channels_last_strides(dst_dims),
                    .dims = dst_dims,
                    .channel_axis = 1,
-                   .src_buffers = {operands_.src.buffer}});
+                   .src_buffers = {operands_.src.buffer, lowering.buffer_of(site_.bias(tail_))}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     const Desc bias = site_.bias(tail_) == kNone ? Desc()
                                                  : Desc({dst_dims[1]}, dnnl::memory::data_type::f32,
