@@ -96,14 +96,19 @@ Angle angle(Site& s) {
   Term up = s.t.div(s.a(), m), right = s.t.div(s.b(), m);
   return {up, right, s.t.mul(m, s.t.add(s.t.mul(up, up), s.t.mul(right, right)))};
 }
+// Where the exponent is 0 the slope is 0, but it grows as the exponent does: only where the base is
+// 0 too is it cut off, by a safe base, so that second derivatives are no NaN there.
 Term pow_to_base(Site& s, const Term& g) {
-  Term b = s.b();
+  Term a = s.a(), b = s.b();
   if (b.is(0)) return Term::of(0);
   if (b.is(1)) return g;
-  if (b.is(2)) return s.t.mul(g, s.t.mul(Term::of(2), s.a()));
-  Term slope = s.t.mul(b, s.t.binary("Pow", s.a(), s.t.sub(b, Term::of(1))));
-  if (!b.known()) slope = s.t.select(s.t.binary("Equal", b, Term::of(0), true), Term::of(0), slope);
-  return s.t.mul(g, slope);
+  if (b.is(2)) return s.t.mul(g, s.t.mul(Term::of(2), a));
+  if (!b.known()) {
+    Term both = s.t.binary("And", s.t.binary("Equal", a, Term::of(0), true),
+                           s.t.binary("Equal", b, Term::of(0), true), true);
+    a = s.t.select(both, Term::of(1), a);
+  }
+  return s.t.mul(g, s.t.mul(b, s.t.binary("Pow", a, s.t.sub(b, Term::of(1)))));
 }
 // The logarithm of a safe base, so that second derivatives are no NaN either.
 Term pow_to_exponent(Site& s, const Term& g) {

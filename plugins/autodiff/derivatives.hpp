@@ -18,9 +18,11 @@ namespace tenon::autodiff {
 // rule asks for them.
 class Site {
  public:
-  Site(Terms& terms, const tn_expr_program& program, Node node)
+  // With `is_whole` the program's result is the node's.
+  Site(Terms& terms, const tn_expr_program& program, Node node, bool is_whole)
       : t(terms), program_(program), node_(node), made_(program.count) {
-    made_[program.count - 1] = Term::of(node.output(), node.output().dtype() == TN_BOOL);
+    if (is_whole)
+      made_[program.count - 1] = Term::of(node.output(), node.output().dtype() == TN_BOOL);
   }
   Term forward(uint64_t i);
   const tn_expr_node& at(uint64_t i) const { return program_.nodes[i]; }

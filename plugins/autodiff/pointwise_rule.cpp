@@ -2,18 +2,19 @@
 #include "pointwise_rule.hpp"
 
 #include "derivatives.hpp"
+#include "kinks.hpp"
 
 namespace tenon::autodiff {
 namespace {
 
 // Which parts of the program the wanted inputs reach.
-std::vector<bool> reached(const tn_expr_program& program, Gradients& gradients) {
+std::vector<bool> reached(const tn_expr_program& program, const std::vector<bool>& wanted) {
   std::vector<bool> on(program.count, false);
   for (uint64_t i = 0; i < program.count; ++i) {
     const tn_expr_node& n = program.nodes[i];
     if (n.op == TN_EXPR_CONST) continue;
     if (n.op == TN_EXPR_INPUT) {
-      on[i] = gradients.wanted(n.a);
+      on[i] = wanted[n.a];
       continue;
     }
     on[i] = on[n.a] || (n.op >= TN_EXPR_ADD && on[n.b]) || (n.op == TN_EXPR_SELECT && on[n.c]);
@@ -45,8 +46,8 @@ std::vector<bool> tame(const tn_expr_program& program) {
 // Reverse accumulation over one program.
 class Reverse {
  public:
-  Reverse(const tn_expr_program& program, Gradients& gradients, Site& site)
-      : program_(program), site_(site), on_(reached(program, gradients)), tame_(tame(program)) {}
+  Reverse(const tn_expr_program& program, const std::vector<bool>& wanted, Site& site)
+      : program_(program), site_(site), on_(reached(program, wanted)), tame_(tame(program)) {}
 
   // What goes to each input, given what came for a part.
   std::vector<Term> run(uint64_t root, const Term& g) {
@@ -118,6 +119,27 @@ class Reverse {
   int depth_ = 0;
 };
 
+// The slope by one input as the mean of those on both sides of kinks, in two expressions without
+// any: so its own slopes, of every order, are such means too (kinks.hpp).
+Term mean_of_sides(const tn_expr_program& program,
+                   const std::array<ExprNodes, 2>& sides,
+                   uint64_t input,
+                   Terms& terms,
+                   Gradients& gradients) {
+  Term half = terms.mul(Term::of(gradients.cotangent()), Term::of(0.5)), sum = Term::of(0);
+  std::vector<bool> wanted(program.input_count, false);
+  wanted[input] = true;
+  for (const ExprNodes& nodes : sides) {
+    tn_expr_program side = program;
+    side.nodes = nodes.data();
+    side.count = nodes.size();
+    Site site(terms, side, gradients.of(), false);
+    Reverse reverse(side, wanted, site);
+    sum = terms.add(sum, reverse.run(side.count - 1, half)[input]);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Status pointwise_rule(Gradients& gradients) {
@@ -126,11 +148,24 @@ Status pointwise_rule(Gradients& gradients) {
   TN_CHECK(services.op->expr(node.graph, node.id, &program));
   if (program->domain != TN_EXPR_DOMAIN_FLOAT) return {};
   Terms terms(gradients, node.output().dtype());
-  Site site(terms, *program, node);
-  Reverse reverse(*program, gradients, site);
-  std::vector<Term> parts = reverse.run(program->count - 1, Term::of(gradients.cotangent()));
+  std::vector<bool> wanted(program->input_count);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    wanted[i] = gradients.wanted(i);
+  std::vector<Term> parts(wanted.size(), Term::of(0));
+  if (bends_at_kinks(*program))
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (!wanted[i]) continue;
+      auto sides = beside_kinks(*program, i);
+      if (!sides) continue;
+      parts[i] = mean_of_sides(*program, *sides, i, terms, gradients);
+      wanted[i] = false;
+    }
+  Site site(terms, *program, node, true);
+  Reverse reverse(*program, wanted, site);
+  std::vector<Term> rest = reverse.run(program->count - 1, Term::of(gradients.cotangent()));
   for (size_t i = 0; i < parts.size(); ++i)
-    if (!parts[i].is(0)) gradients.set(i, terms.value_of(parts[i]));
+    if (Term part = terms.add(parts[i], rest[i]); !part.is(0))
+      gradients.set(i, terms.value_of(part));
   return {};
 }
 

@@ -39,9 +39,19 @@ Status relu_vjp(Gradients& g) {
   return {};
 }
 
-// The pieces of its expression meet at 0, where their own second slopes would be lost.
+// One Sigmoid in place of what the expression's pieces give.
 Status softplus_vjp(Gradients& g) {
   g.set(0, g.op("Mul", {g.cotangent(), g.op("Sigmoid", {g.in(0)})}));
+  return {};
+}
+
+// As its expression says, but by operators whose slopes go on, and with an infinity times 0 as 0.
+Status mish_vjp(Gradients& g) {
+  Value x = g.in(0), t = g.op("Tanh", {g.op("Softplus", {x})});
+  Value zero = g.number(0, x.dtype()), one = g.number(1, x.dtype());
+  Value rest = g.op("Mul", {g.op("Sub", {one, g.op("Mul", {t, t})}), g.op("Sigmoid", {x})});
+  Value at = g.op("Where", {g.op("Equal", {rest, zero}), zero, x});
+  g.set(0, g.op("Mul", {g.cotangent(), g.op("Add", {t, g.op("Mul", {at, rest})})}));
   return {};
 }
 
@@ -66,7 +76,7 @@ constexpr Row kRows[] = {
     {"Floor", 13, 1, "floor(x)", "[]", kTable},
     // Beyond 16 tanh is 1, and the cube is kept from an overflow, whose slope would be no number.
     {"Gelu", 20, 1,
-     "let u = max(-16, min(x, 16)); approximate == \"tanh\""
+     "let u = x < -16 ? -16 : x > 16 ? 16 : x; approximate == \"tanh\""
      " ? 0.5*x*(1 + tanh(0.7978845608028654*(u + 0.044715*u*u*u)))"
      " : 0.5*x*(1 + erf(x*0.7071067811865475))",
      R"([{"name": "approximate", "type": "string", "default": "none"}])", kTable},
@@ -78,7 +88,12 @@ constexpr Row kRows[] = {
     {"IsNaN", 20, 1, "isnan(x)"},
     {"LeakyRelu", 16, 1, "x < 0 ? alpha*x : x", ALPHA("0.01"), kTable},
     {.type = "Log", .since = 13, .arity = 1, .expr = "log(x)", .cast = kWide},
-    {"Mish", 22, 1, "x*tanh(max(x, 0) + log1p(exp(-abs(x))))", "[]", kTable},
+    {.type = "Mish",
+     .since = 22,
+     .arity = 1,
+     .expr = "x*tanh(max(x, 0) + log1p(exp(-abs(x))))",
+     .quant = kTable,
+     .vjp = vjp<mish_vjp>},
     {"Neg", 13, 1, "-x", "[]", kTable},
     {"Not", 1, 1, "!x", "[]", "", TN_BOOL},
     {.type = "Reciprocal", .since = 13, .arity = 1, .expr = "reciprocal(x)", .cast = kWide},

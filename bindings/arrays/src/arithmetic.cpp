@@ -20,20 +20,27 @@ Value with_sign(const Operand& a, const Value& sign) {
 }
 
 Values hypot(Call& c) {
-  Value a = abs(c[0]);
-  Value b = abs(c[1]);
+  Value a = c[0], b = c[1];
   Value infinite = node("Or", {node("IsInf", {a}), node("IsInf", {b})});
   a = where(infinite, 1, a);  // so that slopes are numbers there too
   b = where(infinite, 1, b);
-  Value longer = node("Max", {a, b});
-  Value slope = node("Min", {a, b}) / where(eq(longer, 0), 1, longer);
-  return where(infinite, HUGE_VAL, longer * node("Sqrt", {slope * slope + 1}));
+  // Any scale gives the same, so it counts as a number: kinks of its own would be lost in second
+  // slopes.
+  Value longer = node("Max", {abs(a), abs(b)});
+  longer = c.graph.nodes("StopGradient", {&longer, 1}, Json::object(), 1, "tenon")[0];
+  Value nothing = eq(longer, 0), scale = where(nothing, 1, longer);
+  Value up = a / scale, right = b / scale;
+  Value squares = where(nothing, 1, up * up + right * right);
+  return where(infinite, HUGE_VAL, longer * node("Sqrt", {squares}));
 }
 
 Values logaddexp(Call& c) {
-  // Two infinities have no difference.
-  Value apart = abs(where(eq(c[0], c[1]), 0, c[0] - c[1]));
-  return node("Max", {c[0], c[1]}) + node("Softplus", {-apart});
+  // Two infinities of one sign have no difference. Each side of a = b is smooth beyond it, so that
+  // slopes of every order are right there.
+  Value same = node("And", {eq(c[0], c[1]), node("IsInf", {c[0]})});
+  Value apart = where(same, 0, c[0] - c[1]);
+  Value by_first = c[0] + node("Softplus", {-apart}), by_second = c[1] + node("Softplus", {apart});
+  return where(node("GreaterOrEqual", {c[0], c[1]}), by_first, by_second);
 }
 
 Values atan2(Call& c) {

@@ -69,7 +69,7 @@ class Deconvolution {
                   {.result_strides = channels_last_strides(dst_dims),
                    .dims = dst_dims,
                    .channel_axis = 1,
-                   .src_buffers = {operands_.src.buffer}});
+                   .src_buffers = {operands_.src.buffer, lowering.buffer_of(site_.bias(tail_))}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     const ElementType type = operands_.src.type;
     if (type != lowering.real_type()) {

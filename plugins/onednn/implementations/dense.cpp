@@ -11,9 +11,10 @@ namespace {
 bool may_replace_first(const Lowering& lowering, int index, const std::vector<View>& inputs) {
   const Value& value = lowering.graph().values[lowering.graph().nodes[index].outputs[0]];
   const View like{.type = value.type, .dims = value.dims, .strides = row_major_strides(value.dims)};
+  std::vector<Place> others;
   for (size_t i = 1; i < inputs.size(); ++i)
-    if (inputs[i].buffer == inputs[0].buffer) return false;
-  return lowering.may_overwrite(inputs[0], like, index);
+    others.push_back(place_of(inputs[i]));
+  return lowering.may_overwrite(inputs[0], like, index, others);
 }
 
 }  // namespace

@@ -103,12 +103,13 @@ class LayerNormBuilder {
     step_.places = {place_of(src), row_place(1)};
     bool has_beta = node_.input(2) != kNone;
     if (has_beta) step_.places.push_back(row_place(2));
+    const std::vector<Place> scales(step_.places.begin() + 1, step_.places.end());
     for (size_t i = 0; i < results_.size(); ++i) {
       kernels::Target& target = i == 0 ? args.dst : args.dst2;
       target.type = results_[i].type;
       target.quant = results_[i].quant;
       View dst{.type = target.type, .dims = value.dims, .strides = row_major_strides(value.dims)};
-      bool in_place = i == 0 && lowering_.may_overwrite(src, dst, index_);
+      bool in_place = i == 0 && lowering_.may_overwrite(src, dst, index_, scales);
       dst.buffer = in_place ? src.buffer : lowering_.scratch(dst.bytes());
       step_.places.push_back(place_of(dst));
       step_.bytes += static_cast<double>(dst.bytes());

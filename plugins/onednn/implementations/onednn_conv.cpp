@@ -176,7 +176,7 @@ class Convolution {
                    .dims = as_seen(result).dims,
                    .channel_axis = 1,
                    .is_turned = shape_.is_turned,
-                   .src_buffers = {src_.buffer}});
+                   .src_buffers = {src_.buffer, lowering_.buffer_of(bias_)}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (int8_) describe_scales();
     const bool has_bias = bias_ != kNone || tail_.norm != kNone;

@@ -111,7 +111,7 @@ class Matmul {
                   {.result_strides = dst_strides_,
                    .dims = c_dims_,
                    .channel_axis = static_cast<int>(c_dims_.size()) - 1,
-                   .src_buffers = {a_.buffer, b_.buffer}});
+                   .src_buffers = {a_.buffer, b_.buffer, lowering_.buffer_of(bias_)}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (operands_.int8) describe_scales(a_, b_, c_dims_.size(), &fused_.attr);
     const Desc dst = operands_.folds ? descriptor(fused_.dst, c_dims_, row_major_strides(c_dims_))

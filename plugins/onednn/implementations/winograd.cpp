@@ -194,11 +194,14 @@ class Convolution {
   }
 
   // Memory for the result: that of what is added, where nothing else needs it.
-  View result(const Tail& tail, const Ending& ending, const View& add, const View& src) {
+  View result(const Tail& tail,
+              const Ending& ending,
+              const View& add,
+              std::initializer_list<Place> also_read) {
     const Dims& dims = lowering_.graph().values[tail.result].dims;
     View dst{.type = lowering_.real_type(), .dims = dims, .strides = channels_last_strides(dims)};
-    const bool is_free = add.exists() && add.buffer != src.buffer &&
-                         lowering_.may_overwrite(add, dst, ending.add_node);
+    const bool is_free =
+        add.exists() && lowering_.may_overwrite(add, dst, ending.add_node, also_read);
     dst.buffer = is_free ? add.buffer : lowering_.scratch(dst.bytes());
     return dst;
   }
@@ -210,7 +213,7 @@ class Convolution {
     Place biases;
     if (bias != kNone) biases = place_of(lowering_.read_row_major(bias, ElementType::kF32));
     const Place packed = pack();
-    const View dst = result(tail, ending, add, src);
+    const View dst = result(tail, ending, add, {place_of(src), biases, packed});
     const Place added = add.exists() ? place_of(add) : Place{};
     Step step{.name = node_.name,
               .kernel = "tenon:winograd",

@@ -7,7 +7,9 @@
 // from its first to its last. Throws CompileError or dnnl::error; nothing of it outlives the
 // compile.
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -81,6 +83,9 @@ class Lowering {
   // ---- values ----
   bool is_available(int value) const { return states_[value].primary.exists(); }
   const View& view(int value) const { return states_[value].primary; }
+  int buffer_of(int value) const {  // kNone: of no value, or of one that is not made yet
+    return value != kNone && is_available(value) ? view(value).buffer : kNone;
+  }
   bool is_constant(int value) const { return graph_.values[value].data != nullptr; }
   // The value as stored numbers of `type` with these strides; converts when it is kept otherwise.
   View read(int value, ElementType type, const Dims& strides);
@@ -100,9 +105,15 @@ class Lowering {
   View make(int value, ElementType type, const Dims& strides, kernels::Quant quant = {});
   // Whether the view's memory is free once `node` and the nodes marked done have run.
   bool dies_with(const View& view, int node) const;
-  // Whether a step of `node` may write `dst` where it reads `src`, element by element.
-  bool may_overwrite(const View& src, const View& dst, int node) const {
-    return src.type == dst.type && src.offset == 0 &&
+  // Whether a step of `node` may write `dst` where it reads `src`, element by element. `also_read`
+  // is all else that the step reads: a scale may be a slice of what is normalised.
+  bool may_overwrite(const View& src,
+                     const View& dst,
+                     int node,
+                     std::span<const Place> also_read) const {
+    bool is_shared = std::any_of(also_read.begin(), also_read.end(),
+                                 [&](const Place& other) { return other.buffer == src.buffer; });
+    return !is_shared && src.type == dst.type && src.offset == 0 &&
            plan_.buffers[src.buffer].bytes == dst.bytes() && dies_with(src, node);
   }
   // Where the state lies whose new value this is, when nothing reads the old one after `node`.

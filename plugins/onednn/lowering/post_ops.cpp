@@ -28,6 +28,7 @@ std::optional<Desc> aligned_descriptor(const View& view, const Dims& dims) {
 
 struct PostOpBuilder {
   const Lowering& lowering;
+  const Tail& tail;
   const FuseRequest& request;
   Fused& fused;
   dnnl::post_ops ops = {};
@@ -41,6 +42,13 @@ struct PostOpBuilder {
     fused.operands.push_back(std::move(operand));
   }
 
+  // How many operands of the tail lie there: a factor may be a slice of the residual.
+  int64_t readers_of(int buffer) const {
+    return std::count_if(tail.ops.begin(), tail.ops.end(), [&](const TailOp& op) {
+      return op.other != kNone && lowering.buffer_of(op.other) == buffer;
+    });
+  }
+
   bool can_sum(const TailOp& op, const View& other) const {
     if (has_sum || op.binary != dnnl::algorithm::binary_add) return false;
     const std::vector<int>& sources = request.src_buffers;
@@ -50,7 +58,7 @@ struct PostOpBuilder {
            other.dims == fused.dst.dims && other.offset == 0 && buffer.bytes == other.bytes() &&
            same_strides(other.dims, other.strides, fused.dst.strides) &&
            std::find(sources.begin(), sources.end(), other.buffer) == sources.end() &&
-           lowering.dies_with(other, op.node);
+           readers_of(other.buffer) == 1 && lowering.dies_with(other, op.node);
   }
 
   void add(const TailOp& op) {
@@ -98,7 +106,7 @@ Fused fuse(const Lowering& lowering, const Tail& tail, const FuseRequest& reques
   fused.dst.dims = result.dims;
   fused.dst.strides = request.result_strides;
   fused.attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  PostOpBuilder builder{lowering, request, fused};
+  PostOpBuilder builder{lowering, tail, request, fused};
   for (const TailOp& op : tail.ops) {
     builder.add(op);
     if (!fused.why_not.empty()) return fused;

@@ -136,9 +136,10 @@ void lower_softmax_front(Lowering& lowering, int scores, const SoftmaxFront& fro
     result = graph.nodes[quantize].outputs[0];
     dst.type = graph.values[result].type;
   }
-  bool in_place = lowering.may_overwrite(src, dst, front.softmax);
-  dst.buffer = in_place ? src.buffer : lowering.scratch(dst.bytes());
   const View* mask = front.mask == kNone ? nullptr : &lowering.view(front.mask);
+  const std::vector<Place> masks = mask ? std::vector{place_of(*mask)} : std::vector<Place>{};
+  bool in_place = lowering.may_overwrite(src, dst, front.softmax, masks);
+  dst.buffer = in_place ? src.buffer : lowering.scratch(dst.bytes());
   lowering.add_step(softmax_step(node, front, src, dst, mask));
   dst.quant = {};  // the value is the codes
   lowering.set_view(result, dst);

@@ -55,8 +55,8 @@ SLOPES = {
     "log10": [lambda x: 1 / x / np.log(10)],
     "log1p": [lambda x: np.where(x == -1, nan, 1 / (1 + x))],
     "log2": [lambda x: 1 / x / np.log(2)],
-    "negative": [lambda x: -1 + 0 * AT],
-    "positive": [lambda x: 1 + 0 * AT],
+    "negative": [lambda x: -1 + 0 * x],
+    "positive": [lambda x: 1 + 0 * x],
     "reciprocal": [lambda x: -1 / x / x],
     "relu": [lambda x: x > 0],
     "rsqrt": [lambda x: np.where(np.signbit(x), nan, -0.5 / x / np.sqrt(x))],
@@ -137,6 +137,45 @@ def test_the_slope_is_the_closed_forms(name, dtype):
             want = np.array(form(*wide), "float64")
             want[np.isnan(values)] = nan  # no slope where there is no value
             same(got[k], want, dtype, (name, k))
+
+
+def one_sided(form, at, k, sign):
+    """The slope of a closed form by operand k, as differences on one side have it; NaN where two
+    distances do not agree: at the form's own ends and steps."""
+    places = np.arange(1, 8)
+    weights = np.linalg.solve(np.vander(places, 7, increasing=True).T, np.eye(7)[1])
+    found = []
+    for h in (2e-3, 1e-3):
+        step = sign * h * np.where(at[k] == 0, 1, np.minimum(np.abs(at[k]), 1))
+        moved = [form(*[a + (j == k) * p * step for j, a in enumerate(at)]) for p in places]
+        found.append(sum(w * m for w, m in zip(weights, moved, strict=True)) / step)
+    far, near = found
+    agree = np.abs(far - near) < 1e-5 * np.maximum(1, np.abs(near))
+    return np.where(agree & (np.abs(near) < 1e9), near, nan)
+
+
+@pytest.mark.parametrize("name", [*SLOPES, *sorted(STEPS)])
+def test_the_second_slope_is_that_of_the_closed_form(name):
+    """Where both sides of a place agree that is it; else it is one of them or their mean."""
+    forms = SLOPES.get(name, [lambda x: 0 * x])
+    at = np.array([0, 0.1, 0.5, 1, 2, 3, 20, -0.0, -0.1, -0.5, -1, -2, -3, -20])
+    given = [at] if len(forms) == 1 else [a.ravel() for a in np.meshgrid(at, at)]
+    f = lambda *x: tn.sum(getattr(tn, name)(*x))  # noqa: E731
+    known = 0
+    with np.errstate(all="ignore"):
+        for k, form in enumerate(forms):
+            for j in range(len(forms)):
+                by_k = lambda *x, k=k: tn.sum(tn.grad(f, argnums=k)(*x))  # noqa: E731
+                got = np.asarray(tn.grad(by_k, argnums=j)(*given))
+                left, right = (one_sided(form, given, j, sign) for sign in (-1, 1))
+                wants = np.stack([left, right, (left + right) / 2])
+                off = np.abs(got - wants).min(0) / np.maximum(1, np.abs(wants).max(0))
+                told = ~np.isnan(wants).any(0) & np.isfinite(np.asarray(form(*given)))
+                bad = told & ~(off < 1e-6)
+                known += told.sum()
+                at_bad = [g[bad][:4] for g in given]
+                assert not bad.any(), (k, j, at_bad, got[bad][:4], wants[:, bad][:, :4])
+    assert known >= 3, "nothing was compared"
 
 
 def test_where_and_clip_and_a_softplus_written_out():

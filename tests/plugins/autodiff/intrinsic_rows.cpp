@@ -60,6 +60,9 @@ constexpr tn_op kRows[] = {
     ROW("clipped_and_rest", "min(max(x, -1), 1) + max(x - 1, 0) + min(x + 1, 0)"),
     ROW("square_by_abs", "abs(x)*abs(x)"),
     ROW("square_on_one_side", "max(x, 0)*max(x, 0)"),
+    ROW("exp_of_abs", "exp(abs(x))"),
+    ROW("abs_of_limited", "abs(max(x, -1) + 1)"),
+    ROW("mish", "x*tanh(max(x, 0) + log1p(exp(-abs(x))))"),
 };
 #undef BINARY
 #undef UNARY

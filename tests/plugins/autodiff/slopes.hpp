@@ -230,6 +230,10 @@ inline const std::vector<Slopes> kIntrinsicSlopes = {
   {"slope:square_by_abs(%x)", F { return x * x; }, F { return 2 * x; }},
   {"slope:square_on_one_side(%x)", F { return std::fmax(x, 0) * std::fmax(x, 0); },
    F { return 2 * std::fmax(x, 0); }},
+  {"slope:exp_of_abs(%x)", F { return std::exp(std::fabs(x)); },
+   F { return sign_of(x) * std::exp(std::fabs(x)); }},
+  {"slope:abs_of_limited(%x)", F { return std::fmax(x, -1) + 1; }, F { return step(x + 1); }},
+  {"slope:mish(%x)", F { return x * std::tanh(softplus(x)); }, F { return mish_slope(x); }},
 };
 #undef F
 // clang-format on
