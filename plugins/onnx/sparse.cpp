@@ -84,8 +84,9 @@ Status replace_constant(EditView edit, Value constant, const Tensor& dense) {
   const std::vector<int64_t> dims(shape_of(header).begin(), shape_of(header).end());
   TN_TRY(shape, edit.constant<int64_t>(TN_I64, {static_cast<int64_t>(dims.size())}, dims,
                                        name + "_shape"));
-  TN_TRY(zeros,
-         edit.add({.type = "ConstantOfShape", .inputs = {size}, .attrs = {{"value", any_tensor(zero)}}}));
+  TN_TRY(zeros, edit.add({.type = "ConstantOfShape",
+                          .inputs = {size},
+                          .attrs = {{"value", any_tensor(zero)}}}));
   TN_TRY(wide, edit.add({.type = "Cast", .inputs = {steps}, .attrs = {{"to", any_dtype(TN_I64)}}}));
   TN_TRY(places, edit.op("CumSum", {wide.output(), axis}));
   TN_TRY(flat, edit.op("ScatterElements", {zeros.output(), places, values}));

@@ -12,8 +12,8 @@
 #include "tenon/sdk/role/pass.hpp"
 
 #include "batch_values.hpp"
-#include "residual_blocks.hpp"
 #include "report.hpp"
+#include "residual_blocks.hpp"
 
 namespace tenon::pruner {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <span>
 
+#include "cpu.hpp"
 #include "sparse_product.hpp"
 
 namespace tenon::onednn {
@@ -50,11 +50,11 @@ struct Limit {
   int64_t least_k, least_n;
   double most_cost;
 };
-constexpr Limit kReals[] = {{96, 64, 0.25}};
-constexpr Limit kShortReals[] = {{384, 256, 0.11}};
-constexpr Limit kCodes[] = {{320, 128, 0.22}};
+constexpr Limit kReals{96, 64, 0.25};
+constexpr Limit kShortReals{384, 256, 0.11};
+constexpr Limit kCodes{320, 128, 0.22};
 
-std::span<const Limit> limits_of(const Lowering& lowering, const SparseWeights& weights) {
+const Limit& limit_of(const Lowering& lowering, const SparseWeights& weights) {
   if (weights.are_codes) return kCodes;
   if (lowering.real_type() == ElementType::kBf16) return kShortReals;
   return kReals;
@@ -69,12 +69,11 @@ std::string why_slower(const Lowering& lowering,
   if (m < kFewRows && (form.width < kernels::kSparsePanel || !is_f32))
     return is_f32 ? "fewer than 32 rows, and zeros in no blocks of 16 columns"
                   : "fewer than 32 rows";
-  double most = 0;
-  for (const Limit& limit : limits_of(lowering, weights))
-    if (weights.k >= limit.least_k && weights.n >= limit.least_n)
-      most = std::max(most, limit.most_cost);
-  if (most == 0)
+  if (!is_f32 && computes_in_tiles()) return "AMX tiles multiply all of them as fast";
+  const Limit& limit = limit_of(lowering, weights);
+  if (weights.k < limit.least_k || weights.n < limit.least_n)
     return "a small matrix (" + std::to_string(weights.k) + " x " + std::to_string(weights.n) + ")";
+  const double most = limit.most_cost;
   if (form.cost <= most) return {};
   return percent(1 - form.share) + " of what is multiplied are zeros: dense is faster until " +
          percent(1 - most) + " are, or more where they stand in blocks";

@@ -5,7 +5,8 @@ import numpy as np
 import onnx
 
 PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm"}
-MOVES = {"MaxPool", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Slice"}  # an 8-bit value stays one
+# An 8-bit value stays one.
+MOVES = {"MaxPool", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Slice"}
 
 
 def session_of(model, optimised: bool = False):

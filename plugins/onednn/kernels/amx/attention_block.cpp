@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of one head; contract in ../tile_attention.h.
 
+#include "../attention_args.h"
 #include "../level/elements.h"
 #include "../level/vector_math.h"
-#include "../attention_args.h"
 #include "attention_pack.h"
 #include "tiles.h"
 
