@@ -12,7 +12,7 @@ if recipe.described then
 end
 for _, key in ipairs({ "data", "teacher" }) do
   if not args[key] then
-    error(("recipe distil: option %s: expected %s"):format(key == "data" and "--data" or key, key == "data" and
+    error(("recipe distil: %s: expected %s"):format(key == "data" and "--data" or "option " .. key, key == "data" and
       "samples (.npz, .npy, .csv or a folder of images)" or "a model to learn from, as --set teacher=big.onnx"), 0)
   end
 end

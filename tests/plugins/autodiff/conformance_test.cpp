@@ -194,8 +194,9 @@ TEST_F(GradientConformance, HandWrittenGradientsAreFew) {
     ++rows;
   }
   std::printf("hand-written gradients: %zu, for %d of %lu rows\n", gradients.size(), rows, n_rows);
-  // Six of them factorisations, whose gradients follow from nothing else.
-  EXPECT_LE(rows, 57);
+  // Six of them factorisations, whose gradients follow from nothing else, and two (Softplus, Mish)
+  // whose expressions have a kink that is none.
+  EXPECT_LE(rows, 58);
 }
 
 }  // namespace

@@ -157,7 +157,9 @@ TEST_F(BackendExecutable, AStateIsLaidOutAsItsPlanWants) {
   EXPECT_FALSE(store.place("w", *other, {2, 1}).ok());
 }
 
-TEST(BackendWeights, AreMadeOnceWhileSomebodyHoldsThem) {
+class BackendWeights : public BackendKit {};
+
+TEST_F(BackendWeights, AreMadeOnceWhileSomebodyHoldsThem) {
   backend::WeightCache<std::string, int> cache;
   std::vector<float> weights = {1, 2, 3};
   int n_made = 0;
@@ -176,7 +178,7 @@ TEST(BackendWeights, AreMadeOnceWhileSomebodyHoldsThem) {
   EXPECT_EQ(n_made, 4);
 }
 
-TEST(BackendWeights, AFailureIsHandedUpAndNotKept) {
+TEST_F(BackendWeights, AFailureIsHandedUpAndNotKept) {
   backend::WeightCache<int, int> cache;
   auto fail = []() -> Result<std::shared_ptr<int>> { return Status(TN_INTERNAL, "no"); };
   auto make = []() -> Result<std::shared_ptr<int>> { return std::make_shared<int>(5); };

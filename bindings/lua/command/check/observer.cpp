@@ -101,10 +101,12 @@ void hostile(const Subject& subject, std::mt19937_64& random) {
 void check_observer(Subject& subject, Report& report) {
   std::mt19937_64 random(7);
   report.check("buffers", [&] {
-    for (uint32_t dtype : {TN_F32, TN_F16, TN_BF16, TN_F64}) {
-      Watching one(subject);
-      GuardedTensor data(*random_tensor(subject.session, dtype, {4, 16}, random).view());
-      cxx::check(one.table->observe(one.self, data.view()));
+    Watching one(subject);
+    GuardedTensor data(*random_tensor(subject.session, TN_F32, {4, 16}, random).view());
+    cxx::check(one.table->observe(one.self, data.view()));
+    for (uint32_t dtype : {TN_F16, TN_BF16, TN_F64}) {
+      GuardedTensor zeros(*cxx::Tensor::zeros(subject.session, dtype, {4, 16}).view());
+      cxx::check(one.table->observe(one.self, zeros.view()));
     }
   });
   report.check("nothing seen", [&] {
