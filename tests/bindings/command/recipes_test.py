@@ -303,7 +303,7 @@ def test_methods_are_tried_and_named(tmp_path: Path) -> None:
     none = told(optimize(tmp_path, "--data", samples, "--set", "methods=none", "--json"))
     assert len(none["chosen_by"]) == 5 and none["methods"] in ([], {})
     wrong = optimize(tmp_path, "--data", samples, "--set", "methods=gptk")
-    failed(wrong, 1, "option methods: expected some of smooth, equalize, gptq, correct_bias")
+    failed(wrong, 1, "option methods: expected some of smooth, equalize, gptq, adaround")
 
 
 def test_a_form_behind_the_softmax_hides_nothing(tmp_path: Path) -> None:
