@@ -5,13 +5,13 @@
 #include <map>
 #include <memory>
 
+#include "tenon/sdk/backend/report.hpp"
 #include "tenon/sdk/role/backend.hpp"
 
 #include "device/executable.hpp"
 #include "device/has_cudnn.hpp"
 #include "device/library.hpp"
 #include "handlers/handlers.hpp"
-#include "json_text.hpp"
 #include "lowering.hpp"
 
 namespace tenon::cuda {
@@ -95,26 +95,12 @@ class Cuda {
 
   Status describe(void* exe, Sink& out) {
     const Executable& of = of_exe(exe);
-    std::map<std::string, int> kernels;
-    for (const Step& step : of.plan().steps)
-      ++kernels[step.kernel];
-    std::string text =
+    return out.write(
         cat("{\"steps\": ", of.plan().steps.size(), ", \"arena_bytes\": ", of.arena_bytes(),
-            ", \"arena_lower_bound_bytes\": ", of.plan().arena_lower_bound,
-            ", \"peak_step\": ", quoted(of.plan().peak_step),
-            ", \"graphs\": ", of.graphs_captured(), ", \"kernels\": {");
-    std::string separator;
-    for (const auto& [kernel, count] : kernels) {
-      text += cat(separator, quoted(kernel), ": ", count);
-      separator = ", ";
-    }
-    text += "}, \"notes\": [";
-    separator.clear();
-    for (const std::string& note : of.plan().notes) {
-      text += cat(separator, quoted(note));
-      separator = ", ";
-    }
-    return out.write(text + "]}");
+            ", \"arena_lower_bound_bytes\": ", of.plan().arena_lower_bound, ", \"peak_step\": ",
+            backend::json_text(of.plan().peak_step), ", \"graphs\": ", of.graphs_captured(),
+            ", \"kernels\": ", backend::kernel_counts(of.plan().steps),
+            ", \"notes\": ", backend::listed(of.plan().notes, backend::json_text), "}"));
   }
 
   Status profile(void* exe, Sink& out) {
@@ -123,10 +109,7 @@ class Cuda {
     std::string text = "[";
     for (size_t i = 0; i < ns.size(); ++i) {
       const Step& step = of.plan().steps[i];
-      text +=
-          cat(i == 0 ? "" : ", ", "{\"name\": ", quoted(step.name), ", \"op\": ", quoted(step.op),
-              ", \"kernel\": ", quoted(step.kernel), ", \"ns\": ", ns[i],
-              ", \"flops\": ", step.flops, ", \"bytes\": ", step.bytes, "}");
+      text += cat(i == 0 ? "" : ", ", backend::layer_text(step, ns[i]));
     }
     return out.write(text + "]");
   }

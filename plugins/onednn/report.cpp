@@ -3,19 +3,12 @@
 
 #include <map>
 
-#include "tenon/sdk/status.hpp"
+#include "tenon/sdk/backend/report.hpp"
 
 namespace tenon::onednn {
 namespace {
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out + "\"";
-}
+using backend::json_text;
 
 // What the steps of a plan read and write, and the least that any plan of the graph must: its
 // inputs, constants and outputs once, and each state that changes once in and once out.
@@ -63,17 +56,14 @@ std::vector<Layer> layers_of(const Plan& plan, const std::vector<uint64_t>& step
 // A step without a choice has its kernel as its only implementation.
 std::string what_runs(const Step& step) {
   std::string text =
-      cat("\"name\": ", quoted(step.name), ", \"op\": ", quoted(step.op),
-          ", \"kernel\": ", quoted(step.kernel),
-          ", \"implementation\": ", quoted(step.choice ? step.choice->implementation : step.kernel),
-          ", \"refused\": [");
-  const char* separator = "";
-  for (const Refusal& refusal : step.choice ? step.choice->refusals : std::vector<Refusal>{}) {
-    text += cat(separator, "{\"implementation\": ", quoted(refusal.implementation),
-                ", \"why\": ", quoted(refusal.why), "}");
-    separator = ", ";
-  }
-  return text + "]";
+      cat("\"name\": ", json_text(step.name), ", \"op\": ", json_text(step.op),
+          ", \"kernel\": ", json_text(step.kernel), ", \"implementation\": ",
+          json_text(step.choice ? step.choice->implementation : step.kernel), ", \"refused\": ");
+  const std::vector<Refusal> none;
+  return text + backend::listed(step.choice ? step.choice->refusals : none, [](const Refusal& one) {
+           return cat("{\"implementation\": ", json_text(one.implementation),
+                      ", \"why\": ", json_text(one.why), "}");
+         });
 }
 
 }  // namespace
@@ -83,28 +73,14 @@ std::string described(const Graph& graph,
                       const std::string& precision) {
   const Plan& plan = executable.plan();
   auto [moved, ideal] = moved_and_ideal(graph, plan);
-  std::map<std::string, int> kernels;
-  for (const Step& step : plan.steps)
-    ++kernels[step.kernel];
-  std::string text =
-      cat("{\"precision\": ", quoted(precision), ", \"steps\": ", plan.steps.size(),
-          ", \"reorders\": ", plan.n_reorders, ", \"arena_bytes\": ", executable.arena().bytes,
-          ", \"arena_lower_bound_bytes\": ", executable.arena().lower_bound,
-          ", \"bytes_moved\": ", moved, ", \"bytes_moved_ideal\": ", ideal,
-          ", \"packed_bytes\": ", plan.packed_bytes, ", \"threads\": ", executable.threads(),
-          ", \"kernels\": {");
-  const char* separator = "";
-  for (const auto& [kernel, count] : kernels) {
-    text += cat(separator, quoted(kernel), ": ", count);
-    separator = ", ";
-  }
-  text += "}, \"layers\": [";
-  separator = "";
-  for (const Layer& layer : layers_of(plan, {})) {
-    text += cat(separator, "{", what_runs(*layer.step), "}");
-    separator = ", ";
-  }
-  return text + "]}";
+  const std::string layers = backend::listed(
+      layers_of(plan, {}), [](const Layer& layer) { return "{" + what_runs(*layer.step) + "}"; });
+  return cat("{\"precision\": ", json_text(precision), ", \"steps\": ", plan.steps.size(),
+             ", \"reorders\": ", plan.n_reorders, ", \"arena_bytes\": ", executable.arena().bytes,
+             ", \"arena_lower_bound_bytes\": ", executable.arena().lower_bound,
+             ", \"bytes_moved\": ", moved, ", \"bytes_moved_ideal\": ", ideal,
+             ", \"packed_bytes\": ", plan.packed_bytes, ", \"threads\": ", executable.threads(),
+             ", \"kernels\": ", backend::kernel_counts(plan.steps), ", \"layers\": ", layers, "}");
 }
 
 std::string profiled(const Plan& plan, const std::vector<uint64_t>& step_ns) {

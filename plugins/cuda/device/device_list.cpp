@@ -5,7 +5,7 @@
 
 #include "tenon/dlpack.h"
 
-#include "json_text.hpp"
+#include "tenon/sdk/backend/report.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -17,9 +17,9 @@ std::string version_text(int version) {
 std::string entry(const DeviceInfo& info) {
   std::string why = info.unusable();
   return cat("{\"id\": ", info.id, ", \"type\": ", static_cast<int>(kDLCUDA),
-             ", \"name\": ", quoted(info.name), ", \"memory_bytes\": ", info.memory_bytes,
-             ", \"architecture\": ", info.architecture,
-             why.empty() ? "" : ", \"why\": " + quoted(why), "}");
+             ", \"name\": ", backend::json_text(info.name),
+             ", \"memory_bytes\": ", info.memory_bytes, ", \"architecture\": ", info.architecture,
+             why.empty() ? "" : ", \"why\": " + backend::json_text(why), "}");
 }
 
 }  // namespace
@@ -62,12 +62,13 @@ std::string devices_json(const DeviceList& list, int64_t wanted) {
   auto add = [&](const std::string& one) { text += cat(text.empty() ? "" : ", ", one); };
   if (wanted >= 0) {
     Result<DeviceInfo> found = device_of(list, wanted);
-    add(found.ok() ? entry(*found) : cat("{\"why\": ", quoted(found.status().message()), "}"));
+    add(found.ok() ? entry(*found)
+                   : cat("{\"why\": ", backend::json_text(found.status().message()), "}"));
     return cat("[", text, "]");
   }
   for (const DeviceInfo& info : list.devices)
     add(entry(info));
-  if (!list.why_none.empty()) add(cat("{\"why\": ", quoted(list.why_none), "}"));
+  if (!list.why_none.empty()) add(cat("{\"why\": ", backend::json_text(list.why_none), "}"));
   return cat("[", text, "]");
 }
 

@@ -4,7 +4,7 @@
 // for reals and once, with the instructions of VNNI, for codes: `Number` says how.
 
 #include "epilogue.h"
-#include "turned.h"
+#include "transposed.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
 
@@ -201,7 +201,7 @@ void end_columns(const SparseBlock& block, int64_t panel, const float* sums) {
 #pragma GCC unroll 16
       for (int i = 0; i < kLanes; ++i)
         lanes[i] = load(sums + (v * kLanes + i) * stride + first);
-      turn(lanes);
+      transpose(lanes);
 #pragma GCC unroll 16
       for (int i = 0; i < kLanes; ++i)
         y[i * kRegisters + v] =

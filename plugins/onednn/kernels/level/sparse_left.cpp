@@ -3,7 +3,7 @@
 
 #include "elements.h"
 #include "level.h"
-#include "turned.h"
+#include "transposed.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
 
@@ -45,7 +45,7 @@ void sparse_left(const SparseLeft& left) {
 #pragma GCC unroll 16
       for (int i = 0; i < kLanes; ++i)
         lanes[i] = first + i < left.n_rows ? take(left, first + i, step, n) : Vf{};
-      turn(lanes);
+      transpose(lanes);
       for (int64_t i = 0; i < n; ++i)
         store(to + (step + i) * left.stride + first, lanes[i]);
     }

@@ -41,6 +41,7 @@ template <class Args, class Element>
 struct AttentionProblem {
   AttentionShape shape;
   std::vector<Element> q, k, v;
+  std::vector<float> mask;
   Args args;
 
   explicit AttentionProblem(const AttentionShape& s) : shape(s) {
@@ -65,6 +66,17 @@ struct AttentionProblem {
     args.v_strides = plain(s, s.keys, s.width);
     args.dst_strides = plain(s, s.rows, s.width);
     args.scale = 1.0F / std::sqrt(static_cast<float>(s.depth));
+  }
+
+  // For each outer index, of keys alone or of rows too; a third of it -infinity, but never all
+  // keys.
+  void add_mask(bool is_of_rows) {
+    const int64_t rows = is_of_rows ? shape.rows : 1;
+    mask = uniform(static_cast<uint64_t>(shape.outer * rows * shape.keys), -3, 3, 5);
+    for (size_t i = 0; i < mask.size(); i += 3)
+      mask[i] = i % static_cast<size_t>(shape.keys) == 0 ? 0.0F : -INFINITY;
+    args.mask = mask.data();
+    args.mask_strides = {rows * shape.keys, 0, is_of_rows ? shape.keys : 0, 1};
   }
 
   std::vector<double> want() const {

@@ -53,12 +53,7 @@ TEST_F(TileAttention, AddsMasksThatBroadcast) {
   for (const AttentionShape& shape : kAttentionShapes) {
     for (bool is_of_rows : {false, true}) {
       Problem problem(shape);
-      const int64_t rows = is_of_rows ? shape.rows : 1;
-      auto mask = uniform(static_cast<uint64_t>(shape.outer * rows * shape.keys), -3, 3, 5);
-      for (size_t i = 0; i < mask.size(); i += 3)
-        mask[i] = i % static_cast<size_t>(shape.keys) == 0 ? 0.0F : -INFINITY;
-      problem.args.mask = mask.data();
-      problem.args.mask_strides = {rows * shape.keys, 0, is_of_rows ? shape.keys : 0, 1};
+      problem.add_mask(is_of_rows);
       expect_near(problem.run<float>(ElementType::kF32), problem.want(), kTolerance);
     }
   }

@@ -30,7 +30,7 @@ static inline Vf interleave_high(Vf a, Vf b) {
 }
 #endif
 
-[[gnu::always_inline]] static inline void turn(Vf (&rows)[kLanes]) {
+[[gnu::always_inline]] static inline void transpose(Vf (&rows)[kLanes]) {
 #pragma GCC unroll 4
   for (int step = 1; step < kLanes; step *= 2) {
     Vf next[kLanes];
