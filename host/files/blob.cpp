@@ -32,6 +32,14 @@ Result<const void*> tn_blob::window(uint64_t offset, uint64_t bytes) const {
   return static_cast<const void*>(data ? data + offset : &nothing);
 }
 
+void tn_blob::unneeded(uint64_t offset, uint64_t bytes) const {
+  if (!data || offset > size || bytes > size - offset || bytes == 0) return;
+  // A private mapping that nobody can write to has no pages but the file's.
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t begin = offset / page * page;
+  ::madvise(const_cast<char*>(data) + begin, offset + bytes - begin, MADV_DONTNEED);
+}
+
 namespace tenon::host {
 namespace {
 
@@ -135,6 +143,10 @@ tn_status* map(tn_blob* blob, uint64_t offset, uint64_t bytes, const void** out)
   });
 }
 
+void unneeded(tn_blob* blob, uint64_t offset, uint64_t bytes) {
+  if (blob) blob->unneeded(offset, bytes);
+}
+
 tn_status* sibling(tn_blob* blob, tn_str relative, tn_blob** out) {
   return guarded_out(out, [&] { return open_sibling(*blob, view(relative)); });
 }
@@ -169,7 +181,7 @@ void abandon(tn_target* target) {
 const tn_host_blob* blob_service() {
   static const tn_host_blob table{sizeof table, 1,       open,          size,           path,
                                   map,          sibling, retain_object, release_object, create,
-                                  target_path,  write,   commit,        abandon};
+                                  target_path,  write,   commit,        abandon,       unneeded};
   return &table;
 }
 

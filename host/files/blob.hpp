@@ -19,6 +19,8 @@ struct tn_blob : tenon::host::Counted<tn_blob, tenon::host::Held::kBlob> {
   ~tn_blob();
   // The address of a range of the file.
   tenon::host::Result<const void*> window(uint64_t offset, uint64_t bytes) const;
+  // Gives the pages of a range back to the system, which reads them again when somebody does.
+  void unneeded(uint64_t offset, uint64_t bytes) const;
 
   std::string path;
   const char* data = nullptr;

@@ -58,6 +58,13 @@ tn_graph* clone(const tn_graph& graph) {
   return copy;
 }
 
+tn_graph* without_constants(const tn_graph& graph) {
+  auto tables = std::make_shared<Tables>(*graph.tables);
+  for (tn_value_id id : tables->constants)
+    tables->values.edit(id)->constant = {};
+  return new_graph(graph.ctx, std::move(tables));
+}
+
 std::shared_ptr<tn_graph> snapshot(const tn_graph& graph) {
   tn_graph* copy = clone(graph);
   copy->frozen = true;

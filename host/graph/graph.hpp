@@ -165,6 +165,8 @@ std::string node_text(const Node& node);
 
 tn_graph* new_graph(tn_ctx* ctx, std::shared_ptr<const Tables> tables);
 tn_graph* clone(const tn_graph& graph);
+// The same nodes, names and types; reads none of the constants' elements.
+tn_graph* without_constants(const tn_graph& graph);
 // A clone that cannot be edited: bodies in attributes and functions.
 std::shared_ptr<tn_graph> snapshot(const tn_graph& graph);
 

@@ -173,7 +173,7 @@ class Builder {
     if (place == kCpuPlace) {
       if (tn_tensor* constant = g().constant(out_->graph.get(), value)) {
         int slot = new_slot(value, place);
-        out_->slots[slot].constant = constant;
+        out_->slots[slot].constant = Ref<tn_tensor>::share(constant);
         return slot;
       }
     }
@@ -390,6 +390,8 @@ Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
   compiled->key = std::move(binder.key);
   TN_CHECK(Builder(plan, compiled.get()).build());
   compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
+  // Slots and executables hold what they read; the rest, weights that are packed by now, goes.
+  compiled->graph = Ref<tn_graph>::take(without_constants(*compiled->graph.get()));
   return compiled;
 }
 

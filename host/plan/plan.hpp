@@ -63,7 +63,7 @@ struct Slot {
   int64_t output = -1;            // the caller's memory for this output
   int64_t state = -1;             // a state that the host keeps
   int64_t next_state = -1;        // written into the second buffer of this state
-  tn_tensor* constant = nullptr;  // borrowed from the compiled graph
+  Ref<tn_tensor> constant;
   size_t first_step = 0, last_step = 0;
 };
 
@@ -152,7 +152,7 @@ inline constexpr int64_t kAnyShape = -1;  // alone in a key: a packed list, of a
 
 struct Compiled {
   tn_plan* plan = nullptr;
-  Ref<tn_graph> graph;  // bound and prepared
+  Ref<tn_graph> graph;  // bound and prepared; without constants, once it is compiled
   Shapes key;           // or kAnyShape alone
   std::vector<Slot> slots;
   std::vector<Step> steps;

@@ -98,6 +98,7 @@ Result<Tensor> scaled_weight(tn_ctx* ctx,
   } else {
     scale_runs(old.data<const double>(), made.data<double>(), layout, scale);
   }
+  services.tensor->unneeded(old.get());
   return std::move(made);
 }
 

@@ -9,6 +9,7 @@
 
 #include "claim.hpp"
 #include "executable.hpp"
+#include "graph/constants.hpp"
 #include "graph/importer.hpp"
 #include "lowering/state_layout.hpp"
 #include "report.hpp"
@@ -28,12 +29,14 @@ bool is_cancelled(const void* cancel) {
 // A compiled part with what the ABI wants to know about it.
 struct Compiled {
   tn_ctx* ctx;
-  Imported imported;
+  std::vector<Tensor> constants;  // that steps read in place
   std::unique_ptr<Executable> executable;
   std::vector<DenseView> inputs;    // what a run must bring
   std::vector<DenseView> outputs;   // what it asks for
   std::vector<DenseView> states;    // in the order of Graph::states
+  std::vector<std::string> state_names;
   std::vector<Dims> state_strides;  // how each lies in memory
+  int64_t least_bytes_moved = 0;
   std::string precision;            // of real numbers between nodes, and why not the one asked for
   std::mutex mutex;                 // guards step_ns
   std::vector<uint64_t> step_ns;    // of the last profiled run
@@ -152,9 +155,8 @@ class OneDnn {
     auto made = std::make_unique<Compiled>();
     made->ctx = ctx_;
     TN_TRY(imported, import_graph(part));
-    made->imported = std::move(imported);
-    rewrite(made->imported.graph);
-    const Graph& graph = made->imported.graph;
+    rewrite(imported.graph);
+    const Graph& graph = imported.graph;
     CompileOptions compile;
     const std::string_view precision = options.text("precision", precision_);
     compile.bf16 = precision == "bf16";
@@ -164,13 +166,16 @@ class OneDnn {
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : team::max_threads();
     for (int input : graph.inputs)
-      made->inputs.push_back(header(made->imported, input));
+      made->inputs.push_back(header(imported, input));
     for (int output : graph.outputs)
-      made->outputs.push_back(header(made->imported, output));
+      made->outputs.push_back(header(imported, output));
     for (const auto& [before, after] : graph.states) {
-      made->states.push_back(header(made->imported, before));
+      made->states.push_back(header(imported, before));
+      made->state_names.push_back(graph.values[static_cast<size_t>(before)].name);
       made->state_strides.push_back(kept_strides(graph, before));
     }
+    Constants constants(std::move(imported.constants));
+    compile.has_read = [&](const void* data) { constants.has_been_read(data); };
     try {
       made->executable = std::make_unique<Executable>(graph, compile, *store_);
     } catch (const CompileError& error) {
@@ -178,6 +183,8 @@ class OneDnn {
     } catch (const dnnl::error& error) {
       return unsupported(cat("onednn: ", error.what()));
     }
+    made->constants = constants.read_in_place(made->executable->plan());
+    made->least_bytes_moved = least_bytes_moved(graph);
     made->precision = precision_of(made->executable->plan(), compile);
     made->step_ns.resize(made->executable->plan().steps.size());
     return static_cast<void*>(made.release());
@@ -212,7 +219,7 @@ class OneDnn {
 
   Status describe(void* exe, Sink& out) {
     const Compiled& compiled = *static_cast<Compiled*>(exe);
-    return out.write(described(compiled.imported.graph, *compiled.executable, compiled.precision));
+    return out.write(described(*compiled.executable, compiled.least_bytes_moved, compiled.precision));
   }
 
   Status profile(void* exe, Sink& out) {
@@ -259,9 +266,8 @@ class OneDnn {
       pointers[n_in + i] = data_of<void>(out);
     }
     for (size_t i = 0; i < compiled.states.size(); ++i) {
-      const Graph& graph = compiled.imported.graph;
-      const Value& before = graph.values[static_cast<size_t>(graph.states[i].first)];
-      TN_TRY(place, store->place(before.name, *compiled.states[i], compiled.state_strides[i]));
+      TN_TRY(place, store->place(compiled.state_names[i], *compiled.states[i],
+                                 compiled.state_strides[i]));
       pointers[n_in + n_out + i] = place;
     }
     uint64_t needed = static_cast<uint64_t>(compiled.executable->workspace_bytes());

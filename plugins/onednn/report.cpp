@@ -10,24 +10,12 @@ namespace {
 
 using backend::json_text;
 
-// What the steps of a plan read and write, and the least that any plan of the graph must: its
-// inputs, constants and outputs once, and each state that changes once in and once out.
-std::pair<int64_t, int64_t> moved_and_ideal(const Graph& graph, const Plan& plan) {
+// What the steps of a plan read and write.
+int64_t bytes_moved(const Plan& plan) {
   double moved = 0;
   for (const Step& step : plan.steps)
     moved += step.bytes;
-  int64_t ideal = 0;
-  for (const Value& value : graph.values) {
-    bool is_constant = value.data != nullptr && !value.users.empty();
-    if (is_constant) ideal += value.bytes();
-  }
-  for (const std::vector<int>* ends : {&graph.inputs, &graph.outputs}) {
-    for (int value : *ends)
-      ideal += graph.values[static_cast<size_t>(value)].bytes();
-  }
-  for (const auto& [before, after] : graph.states)
-    ideal += graph.values[static_cast<size_t>(before)].bytes() * (after == before ? 1 : 2);
-  return {static_cast<int64_t>(moved), ideal};
+  return static_cast<int64_t>(moved);
 }
 
 struct Layer {
@@ -68,17 +56,31 @@ std::string what_runs(const Step& step) {
 
 }  // namespace
 
-std::string described(const Graph& graph,
-                      const Executable& executable,
+int64_t least_bytes_moved(const Graph& graph) {
+  int64_t least = 0;
+  for (const Value& value : graph.values) {
+    bool is_constant = value.data != nullptr && !value.users.empty();
+    if (is_constant) least += value.bytes();
+  }
+  for (const std::vector<int>* ends : {&graph.inputs, &graph.outputs}) {
+    for (int value : *ends)
+      least += graph.values[static_cast<size_t>(value)].bytes();
+  }
+  for (const auto& [before, after] : graph.states)
+    least += graph.values[static_cast<size_t>(before)].bytes() * (after == before ? 1 : 2);
+  return least;
+}
+
+std::string described(const Executable& executable,
+                      int64_t least_moved,
                       const std::string& precision) {
   const Plan& plan = executable.plan();
-  auto [moved, ideal] = moved_and_ideal(graph, plan);
   const std::string layers = backend::listed(
       layers_of(plan, {}), [](const Layer& layer) { return "{" + what_runs(*layer.step) + "}"; });
   return cat("{\"precision\": ", json_text(precision), ", \"steps\": ", plan.steps.size(),
              ", \"reorders\": ", plan.n_reorders, ", \"arena_bytes\": ", executable.arena().bytes,
              ", \"arena_lower_bound_bytes\": ", executable.arena().lower_bound,
-             ", \"bytes_moved\": ", moved, ", \"bytes_moved_ideal\": ", ideal,
+             ", \"bytes_moved\": ", bytes_moved(plan), ", \"bytes_moved_ideal\": ", least_moved,
              ", \"packed_bytes\": ", plan.packed_bytes, ", \"threads\": ", executable.threads(),
              ", \"kernels\": ", backend::kernel_counts(plan.steps), ", \"layers\": ", layers, "}");
 }

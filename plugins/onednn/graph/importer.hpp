@@ -17,7 +17,7 @@ struct Imported {
   std::vector<tn_node_id> node_ids;  // by node index
   std::vector<bool> is_known;        // by value index
   std::vector<uint32_t> dtypes;      // by value index, as the ABI has them
-  std::vector<Tensor> constants;     // keeps the data that graph.values point to
+  std::vector<Tensor> constants;     // keep the data that graph.values point to
   std::vector<std::string> unbound;  // by node index: why its expression cannot be had, or empty
 };
 

@@ -27,6 +27,7 @@ Plan Lowering::run() {
     node_done_[i] = true;
     if (makes_nothing(node)) continue;
     lower(static_cast<int>(i), *handler);
+    if (options_.has_read) report_read(static_cast<int>(i));
   }
   place_outputs();
   place_states();
@@ -42,6 +43,15 @@ void Lowering::lower(int node, const Handler& handler) {
   for (size_t i = begin; i < plan_.steps.size(); ++i) {
     plan_.steps[i].op = graph_.nodes[static_cast<size_t>(node)].op;
     if (has_choice) plan_.steps[i].choice = choice_;
+  }
+}
+
+void Lowering::report_read(int node) const {
+  for (int input : graph_.nodes[static_cast<size_t>(node)].inputs) {
+    if (buffer_of(input) == kNone) continue;
+    const Buffer& from = buffer(view(input));
+    const bool is_imported = from.kind == Buffer::Kind::kConstant && from.keeper == nullptr;
+    if (is_imported && !is_read_after(view(input), node)) options_.has_read(from.data);
   }
 }
 

@@ -8,6 +8,7 @@
 // compile.
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <span>
 #include <stdexcept>
@@ -39,6 +40,8 @@ struct CompileOptions {
   int threads = 1;
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;
+  // Called behind the last node that reads a constant. Steps may read it in place all the same.
+  std::function<void(const void* data)> has_read = {};
 };
 
 struct CompileError : std::runtime_error {
@@ -164,6 +167,7 @@ class Lowering {
   };
   bool makes_nothing(const Node& node);
   void lower(int node, const Handler& handler);
+  void report_read(int node) const;
   void place_inputs_and_constants();
   void place_outputs();
   void place_states();

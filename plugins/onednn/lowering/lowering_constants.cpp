@@ -108,7 +108,8 @@ View Lowering::dequantized_constant(const View& constant) {
 
 // What only made another constant (folded or dequantised weights that were then packed) goes.
 void Lowering::drop_unused_constants() {
-  std::vector<bool> is_used(plan_.buffers.size(), false);
+  std::vector<bool>& is_used = plan_.is_read;
+  is_used.assign(plan_.buffers.size(), false);
   for (const Step& step : plan_.steps) {
     for (const Argument& a : step.arguments)
       is_used[static_cast<size_t>(a.place.buffer)] = true;

@@ -85,6 +85,7 @@ struct Plan {
   int n_reorders = 0;
   ElementType real_type = ElementType::kF32;  // in which real numbers are kept between steps
   int64_t packed_bytes = 0;  // constants that this plan keeps beside the model's own
+  std::vector<bool> is_read;  // by buffer: of an argument or a place of a step
 
   int add_buffer(Buffer buffer) {
     buffers.push_back(std::move(buffer));

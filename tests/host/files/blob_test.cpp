@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/blob.hpp"
 
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,6 +54,35 @@ TEST_F(Blob, MapsAFile) {
   EXPECT_NE(text(api.map(blob, UINT64_MAX, 2, &data)), "");
   EXPECT_NE(text(api.map(blob, 2, UINT64_MAX, &data)), "");
   api.release(blob);
+}
+
+// The pages of this process that hold the mapping of the file, in KB.
+int64_t resident_kb(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  bool is_of_path = false;
+  for (int64_t kb = 0; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ')) is_of_path = line.find(path) != std::string::npos;
+    if (is_of_path && std::sscanf(line.c_str(), "Rss: %ld kB", &kb) == 1) return kb;
+  }
+  return -1;
+}
+
+TEST_F(Blob, GivesPagesBackAndReadsThemAgain) {
+  const std::string path = file("large.bin", std::string(1 << 20, 'x') + "end");
+  auto blob = open_blob(ctx(), path);
+  ASSERT_TRUE(blob.ok());
+  const uint64_t size = (*blob)->size;
+  const auto* data = static_cast<const char*>(*(*blob)->window(0, size));
+  ASSERT_EQ(std::count(data, data + size, 'x'), 1 << 20);
+  ASSERT_GE(resident_kb(path), 1024);
+
+  api.unneeded(blob->get(), 0, size);
+  EXPECT_EQ(resident_kb(path), 0);
+  EXPECT_EQ(std::count(data, data + size, 'x'), 1 << 20);
+  EXPECT_EQ(std::string(data + size - 3, 3), "end");
+  api.unneeded(blob->get(), 4097, UINT64_MAX);  // beyond the end: nothing
+  EXPECT_GE(resident_kb(path), 1024);
 }
 
 TEST_F(Blob, OpensEmptyFiles) {

@@ -27,6 +27,8 @@ typedef struct tn_host_blob {
   tn_status*(TN_CALL* write)(tn_target*, tn_str sibling, const void* data, uint64_t bytes);
   tn_status*(TN_CALL* commit)(tn_target*);  /* ends it either way. [serial] */
   void(TN_CALL* abandon)(tn_target*);       /* [serial] */
+  /* This range will not be read soon: the system may take its memory back until then. [any] */
+  void(TN_CALL* unneeded)(tn_blob*, uint64_t offset, uint64_t bytes);
 } tn_host_blob;
 
 #ifdef __cplusplus

@@ -27,6 +27,10 @@ typedef struct tn_host_tensor {
   uint64_t(TN_CALL* bytes)(const tn_tensor*); /* of its elements, packed types rounded up */
   void(TN_CALL* retain)(tn_tensor*);
   void(TN_CALL* release)(tn_tensor*); /* [finish] too */
+  /* The caller has read the elements and will not soon again. The system may take back memory that
+   * only repeats a mapped file, and reads the file again for whoever reads the elements next;
+   * nothing happens to other memory. The address and the elements stay what they are. */
+  void(TN_CALL* unneeded)(tn_tensor*);
 } tn_host_tensor;
 
 #ifdef __cplusplus

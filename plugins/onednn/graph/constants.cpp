@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "constants.hpp"
+
+#include <utility>
+
+namespace tenon::onednn {
+
+Constants::Constants(std::vector<Tensor> tensors) {
+  for (Tensor& one : tensors) {
+    const void* data = one.data<const void>();
+    by_data_.insert_or_assign(data, std::move(one));
+  }
+}
+
+void Constants::has_been_read(const void* data) const {
+  if (auto found = by_data_.find(data); found != by_data_.end())
+    services.tensor->unneeded(found->second.get());
+}
+
+std::vector<Tensor> Constants::read_in_place(const Plan& plan) {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    if (!plan.is_read[i]) continue;
+    if (auto found = by_data_.find(plan.buffers[i].data); found != by_data_.end())
+      out.push_back(found->second);
+  }
+  by_data_.clear();
+  return out;
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The tensors behind the constants of an imported graph while it is compiled: weights that have been
+// packed go back to the system one by one, so that a model is not in memory twice.
+
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/sdk/tensor.hpp"
+
+#include "lowering/plan.hpp"
+
+namespace tenon::onednn {
+
+class Constants {
+ public:
+  explicit Constants(std::vector<Tensor> tensors);
+  // The constant at this address has been read by all nodes: pages that repeat a file may go.
+  void has_been_read(const void* data) const;
+  // Those that steps of the plan read where they are; lets go of the others.
+  std::vector<Tensor> read_in_place(const Plan& plan);
+
+ private:
+  std::unordered_map<const void*, Tensor> by_data_;
+};
+
+}  // namespace tenon::onednn

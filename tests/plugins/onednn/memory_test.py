@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights are in memory once: packed, without the pages of the file or their folded copies."""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+# Prints what the second model adds to this process: MB of its own, of files, and a checksum.
+MEASURE = """
+import pathlib, sys
+import numpy as np
+import tenon
+
+def resident():
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    return [int(fields[key].split()[0]) / 1024 for key in ("RssAnon", "RssFile")]
+
+def run(path, shape):
+    plan = tenon.load(path).compile(backend="onednn", threads=2, winograd="off")
+    return plan, plan(x=np.ones([int(extent) for extent in shape.split("x")], "float32"))[0]
+
+run(*sys.argv[1:3])
+before = resident()
+plan, y = run(*sys.argv[3:5])
+print(*(after - first for after, first in zip(resident(), before)), float(np.sum(y)))
+"""
+
+
+def save(path: pathlib.Path, nodes, weights: dict[str, np.ndarray], shape) -> str:
+    value = helper.make_tensor_value_info
+    inputs = [value("x", TensorProto.FLOAT, shape)]
+    outputs = [value("y", TensorProto.FLOAT, None)]
+    constants = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "large", inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path)
+    return str(path)
+
+
+def products(path: pathlib.Path, k: int) -> str:
+    rng = np.random.default_rng(0)
+    weights = {f"w{i}": rng.standard_normal((k, k)).astype("float32") / k for i in range(2)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "w1"], ["y"]),
+    ]
+    return save(path, nodes, weights, (8, k))
+
+
+def convolutions(path: pathlib.Path, channels: int) -> str:
+    """Each with a BatchNormalization that is folded into it."""
+    rng = np.random.default_rng(0)
+    weights, nodes, at = {}, [], "x"
+    for i in range(3):
+        shape = (channels, channels, 3, 3)
+        weights[f"w{i}"] = rng.standard_normal(shape).astype("float32") / channels
+        for name in ("scale", "bias", "mean", "variance"):
+            weights[f"{name}{i}"] = rng.uniform(0.5, 1.5, channels).astype("float32")
+        nodes.append(helper.make_node("Conv", [at, f"w{i}"], [f"c{i}"], pads=[1, 1, 1, 1]))
+        norm = [f"c{i}", f"scale{i}", f"bias{i}", f"mean{i}", f"variance{i}"]
+        nodes.append(helper.make_node("BatchNormalization", norm, [f"n{i}"]))
+        at = f"n{i}"
+    nodes.append(helper.make_node("Relu", [at], ["y"]))
+    return save(path, nodes, weights, (1, channels, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("make", "small", "large", "shape", "weights_mb"),
+    [
+        (products, 64, 2048, "8x{}", 32),
+        (convolutions, 16, 512, "1x{}x4x4", 27),
+    ],
+)
+def test_weights_are_in_memory_once(tmp_path, make, small, large, shape, weights_mb):
+    arguments = []
+    for size in (small, large):  # the first loads the code that both need
+        path = make(tmp_path / f"{size}.onnx", size)
+        arguments += [path, shape.format(size)]
+    command = [sys.executable, "-c", MEASURE, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    of_its_own, of_files, total = map(float, done.stdout.split())
+    assert np.isfinite(total)
+    assert of_its_own < 1.2 * weights_mb + 4
+    assert of_files < 4
