@@ -181,7 +181,7 @@ void abandon(tn_target* target) {
 const tn_host_blob* blob_service() {
   static const tn_host_blob table{sizeof table, 1,       open,          size,           path,
                                   map,          sibling, retain_object, release_object, create,
-                                  target_path,  write,   commit,        abandon,       unneeded};
+                                  target_path,  write,   commit,        abandon,        unneeded};
   return &table;
 }
 

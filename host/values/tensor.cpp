@@ -187,14 +187,15 @@ void unneeded(tn_tensor* tensor) {
   const void* begin = nullptr;
   Status mapped(rooms().files()->map(blob, 0, 0, &begin));
   if (mapped.ok())
-    rooms().files()->unneeded(blob, static_cast<uint64_t>(tensor->data() - static_cast<const char*>(begin)),
-                              tensor->bytes);
+    rooms().files()->unneeded(
+        blob, static_cast<uint64_t>(tensor->data() - static_cast<const char*>(begin)),
+        tensor->bytes);
 }
 }  // namespace
 
 const tn_host_tensor* tensor_service() {
-  static const tn_host_tensor table{sizeof table,  1,         view,      alloc, copy,
-                                    from_dlpack,   to_dlpack, from_blob, bytes, retain_object,
+  static const tn_host_tensor table{sizeof table,   1,         view,      alloc, copy,
+                                    from_dlpack,    to_dlpack, from_blob, bytes, retain_object,
                                     release_object, unneeded};
   return &table;
 }

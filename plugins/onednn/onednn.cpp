@@ -31,15 +31,15 @@ struct Compiled {
   tn_ctx* ctx;
   std::vector<Tensor> constants;  // that steps read in place
   std::unique_ptr<Executable> executable;
-  std::vector<DenseView> inputs;    // what a run must bring
-  std::vector<DenseView> outputs;   // what it asks for
-  std::vector<DenseView> states;    // in the order of Graph::states
+  std::vector<DenseView> inputs;   // what a run must bring
+  std::vector<DenseView> outputs;  // what it asks for
+  std::vector<DenseView> states;   // in the order of Graph::states
   std::vector<std::string> state_names;
   std::vector<Dims> state_strides;  // how each lies in memory
   int64_t least_bytes_moved = 0;
-  std::string precision;            // of real numbers between nodes, and why not the one asked for
-  std::mutex mutex;                 // guards step_ns
-  std::vector<uint64_t> step_ns;    // of the last profiled run
+  std::string precision;          // of real numbers between nodes, and why not the one asked for
+  std::mutex mutex;               // guards step_ns
+  std::vector<uint64_t> step_ns;  // of the last profiled run
 };
 
 void span(const void* traced, const std::string* name) {
@@ -219,7 +219,8 @@ class OneDnn {
 
   Status describe(void* exe, Sink& out) {
     const Compiled& compiled = *static_cast<Compiled*>(exe);
-    return out.write(described(*compiled.executable, compiled.least_bytes_moved, compiled.precision));
+    return out.write(
+        described(*compiled.executable, compiled.least_bytes_moved, compiled.precision));
   }
 
   Status profile(void* exe, Sink& out) {
@@ -266,8 +267,8 @@ class OneDnn {
       pointers[n_in + i] = data_of<void>(out);
     }
     for (size_t i = 0; i < compiled.states.size(); ++i) {
-      TN_TRY(place, store->place(compiled.state_names[i], *compiled.states[i],
-                                 compiled.state_strides[i]));
+      TN_TRY(place,
+             store->place(compiled.state_names[i], *compiled.states[i], compiled.state_strides[i]));
       pointers[n_in + n_out + i] = place;
     }
     uint64_t needed = static_cast<uint64_t>(compiled.executable->workspace_bytes());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tensors behind the constants of an imported graph while it is compiled: weights that have been
-// packed go back to the system one by one, so that a model is not in memory twice.
+// The tensors behind the constants of an imported graph while it is compiled: weights that have
+// been packed go back to the system one by one, so that a model is not in memory twice.
 
 #include <unordered_map>
 #include <vector>

@@ -44,7 +44,8 @@ typedef struct tn_backend {
   tn_status*(TN_CALL* TN_NULLABLE prepare)(void*, const tn_sink*);
   tn_status*(TN_CALL* claim)(void*, const tn_graph*, int32_t device, const tn_claims*); /* [any] */
   /* Every shape in `part` is known unless it depends on data. Options: the plan's, checked against
-   * the component's schema; "threads" is fixed here. [any] */
+   * the component's schema; "threads" is fixed here. `part` and what is borrowed from it are good
+   * until this returns: the executable shares constants that it reads in place. [any] */
   tn_status*(TN_CALL* compile)(void*, const tn_graph* part, int32_t device, const tn_options*,
                                void** out_exe);
   uint64_t(TN_CALL* workspace)(void*, void* exe); /* bytes per run in flight. [any] */
