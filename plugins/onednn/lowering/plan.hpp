@@ -12,6 +12,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "tenon/sdk/backend/arena.hpp"
+
 #include "kernels/context.h"
 #include "kernels/pointwise.h"
 #include "view.hpp"
@@ -92,11 +94,9 @@ struct Plan {
   }
 };
 
-struct ArenaSize {
-  int64_t bytes = 0;
-  int64_t lower_bound = 0;  // most bytes alive at once
-};
-// Gives every arena buffer an offset: best fit, largest first, over the steps that use it.
-ArenaSize lay_out_arena(Plan& plan);
+// From the first step that touches each buffer to the last.
+backend::Lives lives_of(const Plan& plan);
+// Gives every arena buffer an offset over the steps that use it. Throws CompileError.
+tn_arena_size lay_out_arena(Plan& plan);
 
 }  // namespace tenon::onednn

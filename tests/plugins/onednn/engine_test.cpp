@@ -29,7 +29,7 @@ struct Outcome {
   std::vector<std::vector<double>> expected;
   std::vector<std::string> kernels;
   int n_reorders = 0;
-  ArenaSize arena;
+  tn_arena_size arena;
 };
 
 Outcome run(const Graph& graph, bool bf16 = false) {

@@ -53,7 +53,7 @@ Outcome run(const Graph& graph) {
   for (size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(i % 37) / 37.0F - 0.5F;
   std::vector<const void*> in = {x.data()};
-  Outcome outcome{{}, exe.arena().bytes};
+  Outcome outcome{{}, exe.workspace_bytes()};
   std::vector<void*> out;
   for (int output : graph.outputs)
     outcome.got.emplace_back(static_cast<size_t>(graph.values[output].count()), -99.0F);

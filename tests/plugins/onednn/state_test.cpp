@@ -41,7 +41,7 @@ struct Outcome {
 Outcome run(const Kept& b) {
   WeightStore store;
   Executable exe(b.graph, {.threads = 2}, store);
-  Outcome outcome{{1, 2, 3, 4}, Floats(4, -99.0F), exe.plan().steps.size(), exe.arena().bytes};
+  Outcome outcome{{1, 2, 3, 4}, Floats(4, -99.0F), exe.plan().steps.size(), exe.workspace_bytes()};
   const Floats x = {10, 20, 30, 40};
   const void* in[] = {x.data()};
   void* out[] = {outcome.output.data()};
