@@ -5,15 +5,15 @@
 #include <memory>
 #include <mutex>
 
-#include "tenon/sdk/role/backend.hpp"
+#include "tenon/sdk/backend/states.hpp"
 
 #include "claim.hpp"
 #include "executable.hpp"
 #include "graph/importer.hpp"
+#include "kernels/copy.h"
 #include "lowering/state_layout.hpp"
 #include "report.hpp"
 #include "rewrites/rewrites.hpp"
-#include "state_store.hpp"
 #include "team/team.hpp"
 
 namespace tenon::onednn {
@@ -28,7 +28,7 @@ bool is_cancelled(const void* cancel) {
 // A compiled part with what the ABI wants to know about it.
 struct Compiled {
   tn_ctx* ctx;
-  Imported imported;
+  Graph graph;
   std::unique_ptr<Executable> executable;
   std::vector<DenseView> inputs;    // what a run must bring
   std::vector<DenseView> outputs;   // what it asks for
@@ -72,6 +72,21 @@ Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
   return {};
 }
 
+// States in another order of axes, by our kernel.
+void copy_strided(const DLTensor& like,
+                  const void* from,
+                  const Dims& from_strides,
+                  void* to,
+                  const Dims& to_strides) {
+  kernels::StridedCopy copy{.src = from, .dst = to};
+  copy.element_bytes = static_cast<int64_t>(bytes_of(dtype_of(like), 1));
+  copy.rank = like.ndim;
+  std::copy_n(like.shape, like.ndim, copy.dims);
+  std::copy_n(from_strides.begin(), like.ndim, copy.src_strides);
+  std::copy_n(to_strides.begin(), like.ndim, copy.dst_strides);
+  kernels::strided_copy(kernels::make_context(kernels::best_level(), {}), copy);
+}
+
 // As aligned_bytes, counted as this plugin's: tenon_plugin_balance tells what packed weights take.
 std::shared_ptr<void> counted_bytes(tn_ctx* ctx, int64_t bytes) {
   BlockForm form = block_form(bytes);
@@ -100,25 +115,16 @@ class OneDnn {
 
   static tn_backend table() {
     tn_backend t = BackendRole<OneDnn>::cpu_table();
-    t.state_new = [](void* self, int32_t, void** out) -> tn_status* {
-      *out = nullptr;
-      return guard([&]() -> Status {
-        *out = new StateStore(object_of<OneDnn>(self).ctx_);
-        return {};
-      });
-    };
-    t.state_set = [](void*, void* state, tn_str name, const DLTensor* value) -> tn_status* {
-      return guard([&] { return store_of(state).set(std::string(view(name)), *value); });
-    };
-    t.state_get = [](void*, void* state, tn_str name, DLTensor* out) -> tn_status* {
-      return guard([&] { return store_of(state).get(std::string(view(name)), out); });
-    };
-    t.state_free = [](void*, void* state) { delete static_cast<StateStore*>(state); };
+    backend::add_states<OneDnn, backend::StateStore>(t);
     return t;
   }
 
   Status devices(Sink& out) {
     return out.write(R"([{"id": 0, "type": 1, "name": "CPU, oneDNN", "memory_bytes": 0}])");
+  }
+
+  Result<backend::StateStore*> new_state(int32_t) {
+    return new backend::StateStore(ctx_, copy_strided);
   }
 
   // Static shapes and folded weights are what a plan is compiled from.
@@ -127,21 +133,21 @@ class OneDnn {
   Status claim(const tn_graph* graph, int32_t, const tn_claims& claims) {
     TN_TRY(imported, import_graph(graph));
     std::vector<std::string> why;
-    for (size_t i = 0; i < imported.graph.nodes.size(); ++i) {
+    for (size_t i = 0; i < imported.nodes.size(); ++i) {
       why.push_back(why_not(imported, static_cast<int>(i)));
     }
     std::vector<bool> taken(why.size(), false);
     // Last first: a group is taken before the nodes in it alone.
     for (size_t i = why.size(); i-- > 0;) {
       if (!why[i].empty()) {
-        claims.refuse(claims.ctx, imported.node_ids[i], str(why[i]));
+        claims.refuse(claims.ctx, imported.nodes[i].source.id, str(why[i]));
         continue;
       }
       if (taken[i]) continue;
       std::vector<tn_node_id> group;
       for (int member : claim_group(imported, static_cast<int>(i))) {
         taken[static_cast<size_t>(member)] = true;
-        group.push_back(imported.node_ids[static_cast<size_t>(member)]);
+        group.push_back(imported.node(member).source.id);
       }
       claims.take(claims.ctx, group.data(), group.size());
     }
@@ -152,9 +158,9 @@ class OneDnn {
     auto made = std::make_unique<Compiled>();
     made->ctx = ctx_;
     TN_TRY(imported, import_graph(part));
-    made->imported = std::move(imported);
-    rewrite(made->imported.graph);
-    const Graph& graph = made->imported.graph;
+    made->graph = std::move(imported);
+    rewrite(made->graph);
+    const Graph& graph = made->graph;
     CompileOptions compile;
     const std::string_view precision = options.text("precision", precision_);
     compile.bf16 = precision == "bf16";
@@ -164,11 +170,11 @@ class OneDnn {
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : team::max_threads();
     for (int input : graph.inputs)
-      made->inputs.push_back(header(made->imported, input));
+      made->inputs.push_back(header(graph, input));
     for (int output : graph.outputs)
-      made->outputs.push_back(header(made->imported, output));
+      made->outputs.push_back(header(graph, output));
     for (const auto& [before, after] : graph.states) {
-      made->states.push_back(header(made->imported, before));
+      made->states.push_back(header(graph, before));
       made->state_strides.push_back(kept_strides(graph, before));
     }
     try {
@@ -199,7 +205,7 @@ class OneDnn {
       return invalid(cat("onednn: expected ", compiled.inputs.size(), " inputs, got ", n_in));
     }
     size_t n_states = compiled.states.size();
-    auto* store = static_cast<StateStore*>(state);
+    auto* store = static_cast<backend::StateStore*>(state);
     if (n_in + n_out + n_states <= kInlinePointers) {
       std::array<void*, kInlinePointers> pointers;
       return run_with(compiled, pointers.data(), store, in, outputs, exec);
@@ -212,7 +218,7 @@ class OneDnn {
 
   Status describe(void* exe, Sink& out) {
     const Compiled& compiled = *static_cast<Compiled*>(exe);
-    return out.write(described(compiled.imported.graph, *compiled.executable, compiled.precision));
+    return out.write(described(compiled.graph, *compiled.executable, compiled.precision));
   }
 
   Status profile(void* exe, Sink& out) {
@@ -234,16 +240,14 @@ class OneDnn {
     return made;
   }
 
-  static StateStore& store_of(void* state) { return *static_cast<StateStore*>(state); }
-
-  static DenseView header(const Imported& imported, int value) {
-    const Value& v = imported.graph.values[static_cast<size_t>(value)];
-    return DenseView(imported.dtypes[static_cast<size_t>(value)], v.dims);
+  static DenseView header(const Graph& graph, int value) {
+    const Value& v = graph.value(value);
+    return DenseView(v.dtype, v.dims);
   }
 
   static Status run_with(Compiled& compiled,
                          void** pointers,
-                         StateStore* store,
+                         backend::StateStore* store,
                          const DLTensor* const* in,
                          const tn_outputs* outputs,
                          const tn_exec* exec) {
@@ -259,7 +263,7 @@ class OneDnn {
       pointers[n_in + i] = data_of<void>(out);
     }
     for (size_t i = 0; i < compiled.states.size(); ++i) {
-      const Graph& graph = compiled.imported.graph;
+      const Graph& graph = compiled.graph;
       const Value& before = graph.values[static_cast<size_t>(graph.states[i].first)];
       TN_TRY(place, store->place(before.name, *compiled.states[i], compiled.state_strides[i]));
       pointers[n_in + n_out + i] = place;

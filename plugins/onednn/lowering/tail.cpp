@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tenon/sdk/backend/epilogue.hpp"
+
 #include "implementations/handlers.hpp"
 #include "softmax_front.hpp"
 
@@ -22,15 +24,6 @@ constexpr BinaryRow kBinaryRows[] = {
     {"Max", dnnl::algorithm::binary_max, true},  {"Min", dnnl::algorithm::binary_min, true},
 };
 
-bool broadcasts_to(const Dims& from, const Dims& to) {
-  if (from.size() > to.size()) return false;
-  size_t shift = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i] != 1 && from[i] != to[i + shift]) return false;
-  }
-  return true;
-}
-
 // The other operand, when `node` combines `value` with something that can be read now.
 std::optional<TailOp> find_binary(Lowering& lowering, int index, int value) {
   const Graph& graph = lowering.graph();
@@ -44,7 +37,7 @@ std::optional<TailOp> find_binary(Lowering& lowering, int index, int value) {
   int other = node.inputs[is_first ? 1 : 0];
   const Dims& dims = graph.values[value].dims;
   if (graph.values[node.outputs[0]].dims != dims) return std::nullopt;
-  if (!broadcasts_to(graph.values[other].dims, dims)) return std::nullopt;
+  if (!backend::broadcasts_to(graph.values[other].dims, dims)) return std::nullopt;
   if (!ensure_available(lowering, other)) return std::nullopt;
   const View& view = lowering.view(other);
   if (view.channels != nullptr) return std::nullopt;
@@ -75,10 +68,8 @@ std::optional<TailOp> find_swish(const Graph& graph, int value, std::vector<int>
 bool is_channel_constant(const Lowering& lowering, int value, const Dims& dims, int channel_axis) {
   const Value& constant = lowering.graph().values[value];
   if (constant.data == nullptr || lowering.view(value).is_quantized()) return false;
-  if (constant.type != ElementType::kF32 || constant.count() != dims[channel_axis]) return false;
-  size_t shift = dims.size() - constant.dims.size();
-  size_t axis = static_cast<size_t>(channel_axis);
-  return axis >= shift && constant.dims[axis - shift] == dims[channel_axis];
+  return constant.type == ElementType::kF32 &&
+         backend::is_along(constant.dims, dims, static_cast<size_t>(channel_axis));
 }
 
 // A BatchNormalization of known numbers behind a Conv with known weights, in f32 or in 8 bits.

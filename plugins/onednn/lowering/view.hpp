@@ -36,7 +36,6 @@ struct View {
   int64_t offset_bytes() const { return offset * kernels::element_bytes(type); }
 };
 
-Dims row_major_strides(const Dims& dims);
 // Axis 1 innermost: [N, spatial..., C], oneDNN's nhwc. Same as row-major below rank 3.
 Dims channels_last_strides(const Dims& dims);
 // Strides that give the elements the order of `like`, without holes.
