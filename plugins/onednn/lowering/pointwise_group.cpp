@@ -78,11 +78,11 @@ uint32_t PointwiseGroup::operand(int value) {
   const Value& v = graph_.values[value];
   if (v.data != nullptr && v.count() == 1 && v.type == ElementType::kF32) {
     double number = static_cast<double>(*static_cast<const float*>(v.data));
-    return program_of_[value] = program_.emit(TN_EXPR_CONST, 0, 0, 0, number);
+    return program_of_[value] = program_.number(number);
   }
   inputs_.push_back(value);
   uint32_t index = static_cast<uint32_t>(inputs_.size()) - 1;
-  return program_of_[value] = program_.emit(TN_EXPR_INPUT, index);
+  return program_of_[value] = program_.input(index);
 }
 
 bool PointwiseGroup::is_inside(int node) const {
@@ -116,7 +116,7 @@ bool PointwiseGroup::add(int index) {
     uint32_t same = operand(node.inputs[0]);
     bool to_bool = graph_.values[node.outputs[0]].type == ElementType::kBool;
     program_of_[node.outputs[0]] =
-        to_bool ? program_.emit(TN_EXPR_NE, same, program_.emit(TN_EXPR_CONST, 0, 0, 0, 0)) : same;
+        to_bool ? program_.emit(TN_EXPR_NE, same, program_.number(0)) : same;
     nodes_.push_back(index);
     return true;
   }
@@ -164,12 +164,9 @@ bool PointwiseGroup::add_dequantize(int index) {
   bool is_signed = graph_.values[node.inputs[0]].type == ElementType::kS8;
   double low = (is_signed ? -128 : 0) - stored.zero_point;
   double high = (is_signed ? 127 : 255) - stored.zero_point;
-  uint32_t scale = program_.emit(TN_EXPR_CONST, 0, 0, 0, stored.scale);
-  uint32_t steps = program_.emit(TN_EXPR_DIV, program_of_[node.inputs[0]], scale);
-  uint32_t whole = program_.emit(TN_EXPR_ROUND, steps);
-  uint32_t least = program_.emit(TN_EXPR_MAX, whole, program_.emit(TN_EXPR_CONST, 0, 0, 0, low));
-  uint32_t most = program_.emit(TN_EXPR_MIN, least, program_.emit(TN_EXPR_CONST, 0, 0, 0, high));
-  program_of_[node.outputs[0]] = program_.emit(TN_EXPR_MUL, most, scale);
+  uint32_t scale = program_.number(double{stored.scale});
+  program_of_[node.outputs[0]] =
+      program_.fake_quantized(program_of_[node.inputs[0]], scale, low, high);
   nodes_.push_back(index);
   return true;
 }
@@ -248,6 +245,13 @@ bool PointwiseGroup::reads_in_step(const View& state) const {
   });
 }
 
+std::vector<Place> PointwiseGroup::places_but(size_t excepted) const {
+  std::vector<Place> places;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (i != excepted) places.push_back(place_of(lowering_.view(inputs_[i])));
+  return places;
+}
+
 View PointwiseGroup::place_result(const Result& result,
                                   const Dims& strides,
                                   std::vector<bool>& reused) {
@@ -265,13 +269,9 @@ View PointwiseGroup::place_result(const Result& result,
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const View& input = lowering_.view(inputs_[i]);
-    const Buffer& buffer = lowering_.plan().buffers[input.buffer];
-    bool fits = !reused[i] && input.type == view.type && input.dims == dims_ && input.offset == 0 &&
-                buffer.bytes == view.bytes() && same_strides(dims_, input.strides, strides);
-    bool is_shared = std::count_if(inputs_.begin(), inputs_.end(), [&](int other) {
-                       return lowering_.view(other).buffer == input.buffer;
-                     }) > 1;
-    if (!fits || is_shared || !lowering_.dies_with(input, first_)) continue;
+    bool fits =
+        !reused[i] && input.dims == dims_ && same_strides(dims_, input.strides, strides);
+    if (!fits || !lowering_.may_overwrite(input, view, first_, places_but(i))) continue;
     reused[i] = true;
     view.buffer = input.buffer;
     return view;

@@ -41,6 +41,8 @@ class PointwiseGroup {
   Dims result_strides() const;
   bool is_inside(int node) const;
   bool reads_in_step(const View& state) const;
+  // Where the inputs lie, but for one.
+  std::vector<Place> places_but(size_t excepted) const;
   View place_result(const Result& result, const Dims& strides, std::vector<bool>& reused);
 
   Lowering& lowering_;

@@ -24,22 +24,15 @@ constexpr BinaryRow kBinaryRows[] = {
     {"Max", dnnl::algorithm::binary_max, true},  {"Min", dnnl::algorithm::binary_min, true},
 };
 
-// The other operand, when `node` combines `value` with something that can be read now.
-std::optional<TailOp> find_binary(Lowering& lowering, int index, int value) {
-  const Graph& graph = lowering.graph();
-  const Node& node = graph.nodes[index];
+// The node as one that combines the result so far with something that can be read now.
+std::optional<TailOp> find_binary(Lowering& lowering, const backend::EpilogueOp& matched) {
+  const Node& node = lowering.graph().nodes[matched.node];
   const BinaryRow* row = std::find_if(std::begin(kBinaryRows), std::end(kBinaryRows),
                                       [&](const BinaryRow& r) { return node.op == r.op; });
-  if (row == std::end(kBinaryRows) || node.inputs.size() != 2) return std::nullopt;
-  if (node.inputs[0] == node.inputs[1]) return std::nullopt;
-  bool is_first = node.inputs[0] == value;
-  if (!is_first && !row->commutes) return std::nullopt;
-  int other = node.inputs[is_first ? 1 : 0];
-  const Dims& dims = graph.values[value].dims;
-  if (graph.values[node.outputs[0]].dims != dims) return std::nullopt;
-  if (!backend::broadcasts_to(graph.values[other].dims, dims)) return std::nullopt;
-  if (!ensure_available(lowering, other)) return std::nullopt;
-  const View& view = lowering.view(other);
+  if (row == std::end(kBinaryRows) || matched.other == kNone) return std::nullopt;
+  if (!matched.is_first && !row->commutes) return std::nullopt;
+  if (!ensure_available(lowering, matched.other)) return std::nullopt;
+  const View& view = lowering.view(matched.other);
   if (view.channels != nullptr) return std::nullopt;
   if (view.is_quantized()) {
     bool can_rescale =
@@ -47,7 +40,7 @@ std::optional<TailOp> find_binary(Lowering& lowering, int index, int value) {
         (row->algorithm == dnnl::algorithm::binary_mul && view.quant.zero_point == 0);
     if (!can_rescale) return std::nullopt;
   }
-  return TailOp{index, std::nullopt, row->algorithm, other};
+  return TailOp{matched.node, std::nullopt, row->algorithm, matched.other};
 }
 
 // x * Sigmoid(x), whose first node reads x and whose second reads both.
@@ -65,11 +58,10 @@ std::optional<TailOp> find_swish(const Graph& graph, int value, std::vector<int>
   return std::nullopt;
 }
 
-bool is_channel_constant(const Lowering& lowering, int value, const Dims& dims, int channel_axis) {
+bool is_known_f32(const Lowering& lowering, int value) {
   const Value& constant = lowering.graph().values[value];
-  if (constant.data == nullptr || lowering.view(value).is_quantized()) return false;
-  return constant.type == ElementType::kF32 &&
-         backend::is_along(constant.dims, dims, static_cast<size_t>(channel_axis));
+  return constant.data != nullptr && constant.type == ElementType::kF32 &&
+         !lowering.view(value).is_quantized();
 }
 
 // A BatchNormalization of known numbers behind a Conv with known weights, in f32 or in 8 bits.
@@ -144,11 +136,13 @@ struct Absorber {
       take({user, eltwise, {}, kNone}, {user});
       return true;
     }
-    std::optional<TailOp> op = find_binary(lowering, user, tail.result);
+    backend::EpilogueOp matched;
+    const auto axis = static_cast<size_t>(channel_axis);
+    if (!backend::match_epilogue(graph, user, tail.result, axis, &matched)) return false;
+    std::optional<TailOp> op = find_binary(lowering, matched);
     if (!op || tail.ops.size() >= 8) return false;
-    bool is_bias = op->binary == dnnl::algorithm::binary_add && tail.ops.empty() &&
-                   tail.bias == kNone && tail.norm == kNone &&
-                   is_channel_constant(lowering, op->other, value.dims, channel_axis);
+    bool is_bias = matched.kind == backend::EpilogueOp::Kind::kBias && tail.ops.empty() &&
+                   tail.bias == kNone && tail.norm == kNone && is_known_f32(lowering, op->other);
     if (is_bias) {
       tail.bias = op->other;
       tail.nodes.push_back(user);
