@@ -32,7 +32,7 @@ struct RunRequest {
   std::vector<uint64_t>* step_ns = nullptr;  // when timing: [steps]
   bool (*is_cancelled)(const void*) = nullptr;
   const void* cancel = nullptr;
-  // Told of each step where somebody records a trace: of its name, and NULL when it has ended.
+  // Notified of each step where somebody records a trace: of its name, and NULL when it has ended.
   void (*span)(const void*, const std::string* name) = nullptr;
   const void* traced = nullptr;
 };

@@ -34,9 +34,9 @@ struct Compiled {
   std::vector<DenseView> outputs;   // what it asks for
   std::vector<DenseView> states;    // in the order of Graph::states
   std::vector<Dims> state_strides;  // how each lies in memory
-  std::string precision;            // of real numbers between nodes, and why not the one asked for
-  std::mutex mutex;                 // guards step_ns
-  std::vector<uint64_t> step_ns;    // of the last profiled run
+  std::string precision;  // of floating-point numbers between nodes, and why not the one asked for
+  std::mutex mutex;       // guards step_ns
+  std::vector<uint64_t> step_ns;  // of the last profiled run
 };
 
 void span(const void* traced, const std::string* name) {
@@ -87,7 +87,7 @@ void copy_strided(const DLTensor& like,
   kernels::strided_copy(kernels::make_context(kernels::best_level(), {}), copy);
 }
 
-// As aligned_bytes, counted as this plugin's: tenon_plugin_balance tells what packed weights take.
+// As aligned_bytes, counted as this plugin's: tenon_plugin_balance reports what packed weights take.
 std::shared_ptr<void> counted_bytes(tn_ctx* ctx, int64_t bytes) {
   BlockForm form = block_form(bytes);
   void* memory = services.memory->alloc(ctx, form.bytes, form.align, str("packed weights"));

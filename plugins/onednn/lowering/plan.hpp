@@ -85,7 +85,8 @@ struct Plan {
   // States are written from this step on: a run that fails or is cancelled leaves all as they were.
   size_t first_commit = SIZE_MAX;
   int n_reorders = 0;
-  ElementType real_type = ElementType::kF32;  // in which real numbers are kept between steps
+  ElementType real_type =
+      ElementType::kF32;     // in which floating-point numbers are kept between steps
   int64_t packed_bytes = 0;  // constants that this plan keeps beside the model's own
 
   int add_buffer(Buffer buffer) {

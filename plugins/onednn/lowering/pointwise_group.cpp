@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "epilogue.hpp"
 #include "kernels/pointwise.h"
 #include "state_layout.hpp"
-#include "tail.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -269,8 +269,7 @@ View PointwiseGroup::place_result(const Result& result,
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const View& input = lowering_.view(inputs_[i]);
-    bool fits =
-        !reused[i] && input.dims == dims_ && same_strides(dims_, input.strides, strides);
+    bool fits = !reused[i] && input.dims == dims_ && same_strides(dims_, input.strides, strides);
     if (!fits || !lowering_.may_overwrite(input, view, first_, places_but(i))) continue;
     reused[i] = true;
     view.buffer = input.buffer;

@@ -51,7 +51,7 @@ class PointwiseGroup {
   Dims dims_;
   std::vector<int> nodes_;
   std::vector<int> inputs_;                 // values read from memory
-  std::map<int, uint32_t> program_of_;      // value -> program node, as a real number
+  std::map<int, uint32_t> program_of_;      // value -> program node, as a floating-point number
   std::map<int, kernels::Quant> quant_of_;  // QuantizeLinear results in the group
   backend::ProgramBuilder program_{true};
   std::vector<Result> results_;

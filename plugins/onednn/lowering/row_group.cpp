@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "epilogue.hpp"
 #include "implementations/reduce.hpp"
 #include "pointwise_group.hpp"
 #include "row_program.hpp"
-#include "tail.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -197,8 +197,8 @@ View RowGroup::memory_for(int value, Part part) {
     std::vector<Place> others;  // results that have their memory among them
     for (const auto& [other, its] : edges_)
       if (other != input && its.place >= 0) others.push_back(place_of(lowering_.view(other)));
-    const bool fits = old.dims == view.dims &&
-                      lowering_.may_overwrite(old, view, members_.front().node, others);
+    const bool fits =
+        old.dims == view.dims && lowering_.may_overwrite(old, view, members_.front().node, others);
     if (!fits) continue;
     view.buffer = old.buffer;
     return view;

@@ -49,7 +49,7 @@ bool same_strides(const Dims& dims, const Dims& a, const Dims& b) {
   return true;
 }
 
-View turned(const View& view) {
+View transposed(const View& view) {
   View result = view;
   size_t rank = view.dims.size();
   if (rank < 2) return result;

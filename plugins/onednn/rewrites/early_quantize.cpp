@@ -72,10 +72,10 @@ class Moving {
     moved.name = graph_.values[result].name;
     moved.type = type;
     moved.dims = graph_.values[source].dims;
-    const int codes = graph_.add_value(std::move(moved));
+    const int quantized = graph_.add_value(std::move(moved));
     node.inputs[0] = source;
-    node.outputs[0] = codes;
-    graph_.nodes[movers.back()].inputs[0] = codes;
+    node.outputs[0] = quantized;
+    graph_.nodes[movers.back()].inputs[0] = quantized;
     for (int mover : movers)
       graph_.values[graph_.nodes[mover].outputs[0]].type = type;
     graph_.nodes[movers.front()].outputs[0] = result;

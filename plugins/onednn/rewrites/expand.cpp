@@ -32,7 +32,7 @@ class Expansion {
         graph_.add_node(std::move(node));
       } else if (node.op == "tenon.SumTo") {
         sum_to(node);
-      } else if (Node* back = way_back(node)) {
+      } else if (Node* back = dequantize_behind(node)) {
         round(node, *back);
         back->outputs.clear();
       } else {
@@ -134,9 +134,9 @@ class Expansion {
         {.op = "Reshape", .name = node.name, .inputs = {sums}, .outputs = {node.outputs[0]}});
   }
 
-  // The node that turns integers back into real numbers, when nothing else reads them and their
-  // scales are not known before the run: what stands for rounding while a model is trained.
-  Node* way_back(const Node& node) {
+  // The node that turns integers back into floating-point numbers, when nothing else reads them and
+  // their scales are not known before the run: what stands for rounding while a model is trained.
+  Node* dequantize_behind(const Node& node) {
     if (node.op != "QuantizeLinear" || node.integer("block_size", 0) != 0) return nullptr;
     const Value& scale = graph_.values[node.inputs[1]];
     bool is_known = scale.data != nullptr && scale.count() == 1;

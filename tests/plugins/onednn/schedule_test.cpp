@@ -32,8 +32,8 @@ struct DeepNet : GraphBuilder {
     int d = a.back();
     for (int i = layers; i-- > 0;) {
       d = node("Mul", {d, h[i]}, {kRows, kWidth}, {}, kProduct);
-      int turned = node("Transpose", {a[i]}, {kWidth, kRows}, {{"perm", Dims{1, 0}}});
-      output(node("MatMul", {turned, d}, {kWidth, kWidth}));
+      int transposed = node("Transpose", {a[i]}, {kWidth, kRows}, {{"perm", Dims{1, 0}}});
+      output(node("MatMul", {transposed, d}, {kWidth, kWidth}));
       d = node("MatMul", {d, w[i]}, {kRows, kWidth});
     }
     output(d);

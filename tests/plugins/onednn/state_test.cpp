@@ -80,8 +80,8 @@ TEST(State, StaysUntilItsLastReader) {
 
 TEST(State, IsNotReplacedWhileItIsReadInAnotherOrder) {
   Kept b;
-  int turned = b.node("Transpose", {b.s}, {2, 2}, {{"perm", Dims{1, 0}}});
-  b.becomes(b.sum(b.s, turned));
+  int transposed = b.node("Transpose", {b.s}, {2, 2}, {{"perm", Dims{1, 0}}});
+  b.becomes(b.sum(b.s, transposed));
 
   EXPECT_EQ(run(b).state, (Floats{2, 5, 5, 8}));
 }
