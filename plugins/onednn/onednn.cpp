@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 
+#include "tenon/sdk/backend/inputs.hpp"
 #include "tenon/sdk/backend/states.hpp"
 
 #include "claim.hpp"
@@ -54,24 +55,6 @@ WinogradUse winograd_use(std::string_view name) {
   return name == "all" ? WinogradUse::kAll : WinogradUse::kAuto;
 }
 
-Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
-  bool is_same = given.ndim == wanted.ndim && dtype_of(given) == dtype_of(wanted);
-  int64_t stride = 1;
-  bool is_dense = true;
-  for (int32_t axis = wanted.ndim; is_same && axis-- > 0;) {
-    is_same = given.shape[axis] == wanted.shape[axis];
-    if (given.strides != nullptr && given.shape[axis] != 1) {
-      is_dense = is_dense && given.strides[axis] == stride;
-    }
-    stride *= wanted.shape[axis];
-  }
-  if (!is_same) return invalid(cat("onednn: input ", i, ": shape or type is not the compiled one"));
-  // Without elements there is nothing to step over.
-  if (!is_dense && tenon::element_count(wanted) > 0)
-    return invalid(cat("onednn: input ", i, ": expected dense row-major memory"));
-  return {};
-}
-
 // States in another order of axes, by our kernel.
 void copy_strided(const DLTensor& like,
                   const void* from,
@@ -87,7 +70,8 @@ void copy_strided(const DLTensor& like,
   kernels::strided_copy(kernels::make_context(kernels::best_level(), {}), copy);
 }
 
-// As aligned_bytes, counted as this plugin's: tenon_plugin_balance reports what packed weights take.
+// As aligned_bytes, counted as this plugin's: tenon_plugin_balance reports what packed weights
+// take.
 std::shared_ptr<void> counted_bytes(tn_ctx* ctx, int64_t bytes) {
   BlockForm form = block_form(bytes);
   void* memory = services.memory->alloc(ctx, form.bytes, form.align, str("packed weights"));
@@ -254,7 +238,8 @@ class OneDnn {
     size_t n_in = compiled.inputs.size();
     size_t n_out = compiled.outputs.size();
     for (size_t i = 0; i < n_in; ++i) {
-      TN_CHECK(check_input(*in[i], *compiled.inputs[i], i));
+      if (const char* why = backend::why_not_as_compiled(*in[i], *compiled.inputs[i]))
+        return invalid(cat("onednn: input ", i, ": ", why));
       pointers[i] = data_of<void>(*in[i]);
     }
     for (size_t i = 0; i < n_out; ++i) {
