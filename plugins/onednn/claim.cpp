@@ -6,24 +6,24 @@
 namespace tenon::onednn {
 namespace {
 
-std::string unknown_value(const Imported& imported, int value) {
-  if (value == kNone || imported.is_known[value]) return {};
-  const Value& v = imported.graph.values[value];
+std::string unknown_value(const Graph& graph, int value) {
+  if (value == kNone || graph.values[value].is_known) return {};
+  const Value& v = graph.values[value];
   if (v.type == ElementType::kCount) {
-    return "value " + v.name + " has type " + dtype_name(imported.dtypes[value]);
+    return "value " + v.name + " has type " + dtype_name(v.dtype);
   }
   return "the shape of value " + v.name + " depends on data";
 }
 
 // What the row does not take of the node's values.
-std::string unusual_value(const Imported& imported, const Node& node, uint8_t takes) {
+std::string unusual_value(const Graph& graph, const Node& node, uint8_t takes) {
   bool makes_numbers = false;
   for (int output : node.outputs)
-    makes_numbers |= output != kNone && imported.graph.values[output].count() > 0;
+    makes_numbers |= output != kNone && graph.values[output].count() > 0;
   for (const std::vector<int>* list : {&node.inputs, &node.outputs}) {
     for (int value : *list) {
       if (value == kNone) continue;
-      const Value& v = imported.graph.values[value];
+      const Value& v = graph.values[value];
       if (kernels::is_packed_type(v.type)) {
         if ((takes & kPacked) != 0) continue;
         return "value " + v.name + " has type " + element_name(v.type);
@@ -43,8 +43,8 @@ std::string unusual_value(const Imported& imported, const Node& node, uint8_t ta
 }
 
 // Nothing is run for results without elements, so nothing would look at the numbers that say so.
-bool is_empty_by_data(const Imported& imported, const Node& node) {
-  const std::vector<Value>& values = imported.graph.values;
+bool is_empty_by_data(const Graph& graph, const Node& node) {
+  const std::vector<Value>& values = graph.values;
   bool reads_numbers = false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNone) continue;
@@ -59,34 +59,33 @@ bool is_empty_by_data(const Imported& imported, const Node& node) {
 
 }  // namespace
 
-std::string why_not(const Imported& imported, int index) {
-  const Node& node = imported.graph.nodes[index];
-  if (!imported.unbound[index].empty() && find_handler(node.op)->op.empty()) {
-    return imported.unbound[index];
+std::string why_not(const Graph& graph, int index) {
+  const Node& node = graph.nodes[index];
+  if (!node.unbound.empty() && find_handler(node.op)->op.empty()) {
+    return node.unbound;
   }
   for (int input : node.inputs) {
-    if (std::string why = unknown_value(imported, input); !why.empty()) return why;
+    if (std::string why = unknown_value(graph, input); !why.empty()) return why;
   }
   for (int output : node.outputs) {
-    if (std::string why = unknown_value(imported, output); !why.empty()) return why;
+    if (std::string why = unknown_value(graph, output); !why.empty()) return why;
   }
   if (node.outputs.empty() || node.outputs[0] == kNone) return "no first output";
   if (node.inputs.empty() || node.inputs[0] == kNone) return "no first input";
-  if (is_empty_by_data(imported, node)) return "the result has no elements, as data say";
+  if (is_empty_by_data(graph, node)) return "the result has no elements, as data say";
   const Handler& handler = *find_handler(node.op);
-  if (std::string why = unusual_value(imported, node, handler.takes); !why.empty()) return why;
-  return handler.refuse(imported.graph, node);
+  if (std::string why = unusual_value(graph, node, handler.takes); !why.empty()) return why;
+  return handler.refuse(graph, node);
 }
 
-std::vector<int> claim_group(const Imported& imported, int index) {
-  const Graph& graph = imported.graph;
+std::vector<int> claim_group(const Graph& graph, int index) {
   std::vector<int> group = {index};
   for (int input : graph.nodes[index].inputs) {
     int producer = input == kNone ? kNone : graph.values[input].producer;
     if (producer == kNone || graph.nodes[producer].op != "DequantizeLinear") continue;
     bool is_constant = graph.values[graph.nodes[producer].inputs[0]].data != nullptr;
     bool is_private = graph.only_user(input) != kNone;
-    if (is_constant && is_private && why_not(imported, producer).empty()) group.push_back(producer);
+    if (is_constant && is_private && why_not(graph, producer).empty()) group.push_back(producer);
   }
   return group;
 }

@@ -17,7 +17,7 @@ bool has(dnnl::cpu_isa wanted) {
 
 }  // namespace
 
-bool adds_codes_exactly() {
+bool adds_int8_exactly() {
   return has(dnnl::cpu_isa::avx512_core_vnni);
 }
 

@@ -32,7 +32,7 @@ struct RunRequest {
   std::vector<uint64_t>* step_ns = nullptr;  // when timing: [steps]
   bool (*is_cancelled)(const void*) = nullptr;
   const void* cancel = nullptr;
-  // Told of each step where somebody records a trace: of its name, and NULL when it has ended.
+  // Notified of each step where somebody records a trace: of its name, and NULL when it has ended.
   void (*span)(const void*, const std::string* name) = nullptr;
   const void* traced = nullptr;
 };
@@ -45,8 +45,8 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  int64_t workspace_bytes() const { return arena_.bytes; }
-  const ArenaSize& arena() const { return arena_; }
+  int64_t workspace_bytes() const { return static_cast<int64_t>(arena_.bytes); }
+  const tn_arena_size& arena() const { return arena_; }
   const Plan& plan() const { return plan_; }
   int threads() const { return threads_; }
   // nullptr, or what went wrong, with the step's name in *where. [any thread]
@@ -64,7 +64,7 @@ class Executable {
                       const Step** where) const;
 
   Plan plan_;
-  ArenaSize arena_;
+  tn_arena_size arena_;
   int threads_;
   bool has_primitives_ = false;  // whose ids may wait for each other
   dnnl::engine engine_;

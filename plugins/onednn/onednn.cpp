@@ -5,16 +5,17 @@
 #include <memory>
 #include <mutex>
 
-#include "tenon/sdk/role/backend.hpp"
+#include "tenon/sdk/backend/inputs.hpp"
+#include "tenon/sdk/backend/states.hpp"
 
 #include "claim.hpp"
 #include "executable.hpp"
 #include "graph/constants.hpp"
 #include "graph/importer.hpp"
+#include "kernels/copy.h"
 #include "lowering/state_layout.hpp"
 #include "report.hpp"
 #include "rewrites/rewrites.hpp"
-#include "state_store.hpp"
 #include "team/team.hpp"
 
 namespace tenon::onednn {
@@ -37,8 +38,8 @@ struct Compiled {
   std::vector<std::string> state_names;
   std::vector<Dims> state_strides;  // how each lies in memory
   int64_t least_bytes_moved = 0;
-  std::string precision;          // of real numbers between nodes, and why not the one asked for
-  std::mutex mutex;               // guards step_ns
+  std::string precision;  // of floating-point numbers between nodes, and why not the one asked for
+  std::mutex mutex;       // guards step_ns
   std::vector<uint64_t> step_ns;  // of the last profiled run
 };
 
@@ -57,25 +58,23 @@ WinogradUse winograd_use(std::string_view name) {
   return name == "all" ? WinogradUse::kAll : WinogradUse::kAuto;
 }
 
-Status check_input(const DLTensor& given, const DLTensor& wanted, uint64_t i) {
-  bool is_same = given.ndim == wanted.ndim && dtype_of(given) == dtype_of(wanted);
-  int64_t stride = 1;
-  bool is_dense = true;
-  for (int32_t axis = wanted.ndim; is_same && axis-- > 0;) {
-    is_same = given.shape[axis] == wanted.shape[axis];
-    if (given.strides != nullptr && given.shape[axis] != 1) {
-      is_dense = is_dense && given.strides[axis] == stride;
-    }
-    stride *= wanted.shape[axis];
-  }
-  if (!is_same) return invalid(cat("onednn: input ", i, ": shape or type is not the compiled one"));
-  // Without elements there is nothing to step over.
-  if (!is_dense && tenon::element_count(wanted) > 0)
-    return invalid(cat("onednn: input ", i, ": expected dense row-major memory"));
-  return {};
+// States in another order of axes, by our kernel.
+void copy_strided(const DLTensor& like,
+                  const void* from,
+                  const Dims& from_strides,
+                  void* to,
+                  const Dims& to_strides) {
+  kernels::StridedCopy copy{.src = from, .dst = to};
+  copy.element_bytes = static_cast<int64_t>(bytes_of(dtype_of(like), 1));
+  copy.rank = like.ndim;
+  std::copy_n(like.shape, like.ndim, copy.dims);
+  std::copy_n(from_strides.begin(), like.ndim, copy.src_strides);
+  std::copy_n(to_strides.begin(), like.ndim, copy.dst_strides);
+  kernels::strided_copy(kernels::make_context(kernels::best_level(), {}), copy);
 }
 
-// As aligned_bytes, counted as this plugin's: tenon_plugin_balance tells what packed weights take.
+// As aligned_bytes, counted as this plugin's: tenon_plugin_balance reports what packed weights
+// take.
 std::shared_ptr<void> counted_bytes(tn_ctx* ctx, int64_t bytes) {
   BlockForm form = block_form(bytes);
   void* memory = services.memory->alloc(ctx, form.bytes, form.align, str("packed weights"));
@@ -103,25 +102,16 @@ class OneDnn {
 
   static tn_backend table() {
     tn_backend t = BackendRole<OneDnn>::cpu_table();
-    t.state_new = [](void* self, int32_t, void** out) -> tn_status* {
-      *out = nullptr;
-      return guard([&]() -> Status {
-        *out = new StateStore(object_of<OneDnn>(self).ctx_);
-        return {};
-      });
-    };
-    t.state_set = [](void*, void* state, tn_str name, const DLTensor* value) -> tn_status* {
-      return guard([&] { return store_of(state).set(std::string(view(name)), *value); });
-    };
-    t.state_get = [](void*, void* state, tn_str name, DLTensor* out) -> tn_status* {
-      return guard([&] { return store_of(state).get(std::string(view(name)), out); });
-    };
-    t.state_free = [](void*, void* state) { delete static_cast<StateStore*>(state); };
+    backend::add_states<OneDnn, backend::StateStore>(t);
     return t;
   }
 
   Status devices(Sink& out) {
     return out.write(R"([{"id": 0, "type": 1, "name": "CPU, oneDNN", "memory_bytes": 0}])");
+  }
+
+  Result<backend::StateStore*> new_state(int32_t) {
+    return new backend::StateStore(ctx_, copy_strided);
   }
 
   // Static shapes and folded weights are what a plan is compiled from.
@@ -130,21 +120,21 @@ class OneDnn {
   Status claim(const tn_graph* graph, int32_t, const tn_claims& claims) {
     TN_TRY(imported, import_graph(graph));
     std::vector<std::string> why;
-    for (size_t i = 0; i < imported.graph.nodes.size(); ++i) {
+    for (size_t i = 0; i < imported.nodes.size(); ++i) {
       why.push_back(why_not(imported, static_cast<int>(i)));
     }
     std::vector<bool> taken(why.size(), false);
     // Last first: a group is taken before the nodes in it alone.
     for (size_t i = why.size(); i-- > 0;) {
       if (!why[i].empty()) {
-        claims.refuse(claims.ctx, imported.node_ids[i], str(why[i]));
+        claims.refuse(claims.ctx, imported.nodes[i].source.id, str(why[i]));
         continue;
       }
       if (taken[i]) continue;
       std::vector<tn_node_id> group;
       for (int member : claim_group(imported, static_cast<int>(i))) {
         taken[static_cast<size_t>(member)] = true;
-        group.push_back(imported.node_ids[static_cast<size_t>(member)]);
+        group.push_back(imported.node(member).source.id);
       }
       claims.take(claims.ctx, group.data(), group.size());
     }
@@ -154,9 +144,8 @@ class OneDnn {
   Result<void*> compile(const tn_graph* part, int32_t, const Options& options) {
     auto made = std::make_unique<Compiled>();
     made->ctx = ctx_;
-    TN_TRY(imported, import_graph(part));
-    rewrite(imported.graph);
-    const Graph& graph = imported.graph;
+    TN_TRY(graph, import_graph(part));
+    rewrite(graph);
     CompileOptions compile;
     const std::string_view precision = options.text("precision", precision_);
     compile.bf16 = precision == "bf16";
@@ -166,15 +155,15 @@ class OneDnn {
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : team::max_threads();
     for (int input : graph.inputs)
-      made->inputs.push_back(header(imported, input));
+      made->inputs.push_back(header(graph, input));
     for (int output : graph.outputs)
-      made->outputs.push_back(header(imported, output));
+      made->outputs.push_back(header(graph, output));
     for (const auto& [before, after] : graph.states) {
-      made->states.push_back(header(imported, before));
-      made->state_names.push_back(graph.values[static_cast<size_t>(before)].name);
+      made->states.push_back(header(graph, before));
+      made->state_names.push_back(graph.value(before).name);
       made->state_strides.push_back(kept_strides(graph, before));
     }
-    Constants constants(std::move(imported.constants));
+    Constants constants(graph);
     compile.has_read = [&](const void* data) { constants.has_been_read(data); };
     try {
       made->executable = std::make_unique<Executable>(graph, compile, *store_);
@@ -206,7 +195,7 @@ class OneDnn {
       return invalid(cat("onednn: expected ", compiled.inputs.size(), " inputs, got ", n_in));
     }
     size_t n_states = compiled.states.size();
-    auto* store = static_cast<StateStore*>(state);
+    auto* store = static_cast<backend::StateStore*>(state);
     if (n_in + n_out + n_states <= kInlinePointers) {
       std::array<void*, kInlinePointers> pointers;
       return run_with(compiled, pointers.data(), store, in, outputs, exec);
@@ -242,23 +231,22 @@ class OneDnn {
     return made;
   }
 
-  static StateStore& store_of(void* state) { return *static_cast<StateStore*>(state); }
-
-  static DenseView header(const Imported& imported, int value) {
-    const Value& v = imported.graph.values[static_cast<size_t>(value)];
-    return DenseView(imported.dtypes[static_cast<size_t>(value)], v.dims);
+  static DenseView header(const Graph& graph, int value) {
+    const Value& v = graph.value(value);
+    return DenseView(v.dtype, v.dims);
   }
 
   static Status run_with(Compiled& compiled,
                          void** pointers,
-                         StateStore* store,
+                         backend::StateStore* store,
                          const DLTensor* const* in,
                          const tn_outputs* outputs,
                          const tn_exec* exec) {
     size_t n_in = compiled.inputs.size();
     size_t n_out = compiled.outputs.size();
     for (size_t i = 0; i < n_in; ++i) {
-      TN_CHECK(check_input(*in[i], *compiled.inputs[i], i));
+      if (const char* why = backend::why_not_as_compiled(*in[i], *compiled.inputs[i]))
+        return invalid(cat("onednn: input ", i, ": ", why));
       pointers[i] = data_of<void>(*in[i]);
     }
     for (size_t i = 0; i < n_out; ++i) {

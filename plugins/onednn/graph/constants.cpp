@@ -5,11 +5,9 @@
 
 namespace tenon::onednn {
 
-Constants::Constants(std::vector<Tensor> tensors) {
-  for (Tensor& one : tensors) {
-    const void* data = one.data<const void>();
-    by_data_.insert_or_assign(data, std::move(one));
-  }
+Constants::Constants(Graph& graph) {
+  for (Value& value : graph.values)
+    if (value.constant) by_data_.insert_or_assign(value.data, std::exchange(value.constant, {}));
 }
 
 void Constants::has_been_read(const void* data) const {

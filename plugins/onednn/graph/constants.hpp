@@ -6,15 +6,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tenon/sdk/tensor.hpp"
-
+#include "graph.hpp"
 #include "lowering/plan.hpp"
 
 namespace tenon::onednn {
 
 class Constants {
  public:
-  explicit Constants(std::vector<Tensor> tensors);
+  // Takes over the tensors of the graph, which keeps the addresses.
+  explicit Constants(Graph& graph);
   // The constant at this address has been read by all nodes: pages that repeat a file may go.
   void has_been_read(const void* data) const;
   // Those that steps of the plan read where they are; lets go of the others.

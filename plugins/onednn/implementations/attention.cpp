@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kScoresInCache = 512 * 1024;  // bytes for each thread: half of a usual L2
 
 bool can_be_real(const View& view) {
-  return holds_floats(view) || (holds_codes(view) && view.channels == nullptr);
+  return holds_floats(view) || (holds_quantized(view) && view.channels == nullptr);
 }
 
 }  // namespace
@@ -41,19 +41,20 @@ std::optional<Attention> find_attention(Lowering& lowering, int node) {
   const View& k = lowering.view(found.k);
   if (!can_be_real(q) || !can_be_real(k) || !holds_floats(lowering.view(found.v)))
     return std::nullopt;
-  found.tail = find_tail(lowering, found.context, static_cast<int>(rank) - 1);
-  if (found.tail.nodes.size() > (found.tail.quant ? 1 : 0)) return std::nullopt;
+  found.epilogue = find_epilogue(lowering, found.context, static_cast<int>(rank) - 1);
+  if (found.epilogue.nodes.size() > (found.epilogue.quant ? 1 : 0)) return std::nullopt;
   return found;
 }
 
 View make_context(Lowering& lowering, const Attention& attention) {
-  const Tail& tail = attention.tail;
-  const ElementType type = tail.quant ? tail.quant_type : lowering.stored_type(tail.result);
-  return lowering.make(tail.result, type, strides_for_reader(lowering, tail.result));
+  const Epilogue& epilogue = attention.epilogue;
+  const ElementType type =
+      epilogue.quant ? epilogue.quant_type : lowering.stored_type(epilogue.result);
+  return lowering.make(epilogue.result, type, strides_for_reader(lowering, epilogue.result));
 }
 
 void mark_attention(Lowering& lowering, const Attention& attention) {
-  mark_absorbed(lowering, attention.tail);
+  mark_absorbed(lowering, attention.epilogue);
   for (int node : attention.front.nodes)
     lowering.mark_done(node);
   lowering.mark_done(attention.front.softmax);
@@ -115,8 +116,8 @@ class AttentionBuilder {
         !may_be_int8(lowering_.view(attention_.q), lowering_.view(attention_.k));
     const View q =
         is_real_product ? real_matrix(lowering_, attention_.q) : lowering_.view(attention_.q);
-    const View k = is_real_product ? real_matrix(lowering_, attention_.k)
-                                   : signed_codes(lowering_, attention_.k);
+    const View k =
+        is_real_product ? real_matrix(lowering_, attention_.k) : as_signed(lowering_, attention_.k);
     const View v = real_matrix(lowering_, attention_.v);
     const View context = make_context(lowering_, attention_);
     for (int64_t part = 0; part < cut.n_parts; ++part) {
@@ -129,9 +130,10 @@ class AttentionBuilder {
   }
 
  private:
-  // oneDNN makes real numbers of real numbers, so codes are made of a part that is still in cache.
+  // oneDNN makes floating-point numbers of floating-point numbers, so quantized values are made of
+  // a part that is still in cache.
   void store(const View& weights, const View& v, View context) {
-    if (!attention_.tail.quant) return multiply(attention_.context, weights, v, context);
+    if (!attention_.epilogue.quant) return multiply(attention_.context, weights, v, context);
     if (real_.buffer == kNone) {
       real_ = {.type = lowering_.real_type(),
                .dims = context.dims,
@@ -139,8 +141,8 @@ class AttentionBuilder {
       real_.buffer = lowering_.scratch(real_.bytes());
     }
     multiply(attention_.context, weights, v, real_);
-    context.quant = *attention_.tail.quant;
-    const Node& quantize = lowering_.graph().nodes[attention_.tail.nodes[0]];
+    context.quant = *attention_.epilogue.quant;
+    const Node& quantize = lowering_.graph().nodes[attention_.epilogue.nodes[0]];
     lowering_.add_copy(quantize.name, real_, context);
   }
 
@@ -174,7 +176,7 @@ class AttentionBuilder {
 
   Lowering& lowering_;
   const Attention& attention_;
-  View real_ = {};  // a part of the context, where the whole is codes
+  View real_ = {};  // a part of the context, where the whole is quantized values
 };
 
 Offer offer_parts(const AttentionSite& site) {

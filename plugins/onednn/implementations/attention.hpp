@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "choice.hpp"
+#include "lowering/epilogue.hpp"
 #include "lowering/softmax_front.hpp"
-#include "lowering/tail.hpp"
 #include "product.hpp"
 
 namespace tenon::onednn {
@@ -18,7 +18,7 @@ struct Attention {
   int q = kNone, k = kNone, v = kNone;
   int context = kNone;  // the node that multiplies weights and v
   SoftmaxFront front = {};
-  Tail tail = {};  // behind the context: nothing, or a QuantizeLinear
+  Epilogue epilogue = {};  // behind the context: nothing, or a QuantizeLinear
 };
 // From the node of the scores; nothing where there is no such chain.
 std::optional<Attention> find_attention(Lowering& lowering, int node);

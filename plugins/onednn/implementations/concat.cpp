@@ -11,7 +11,7 @@
 
 #include "handlers.hpp"
 #include "kernels/quantize.h"
-#include "lowering/tail.hpp"
+#include "lowering/epilogue.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -21,8 +21,8 @@ using ByteTable = std::array<uint8_t, 256>;
 // What one input adds to each row of the result.
 struct Piece {
   int64_t bytes = 0;
-  int64_t at = 0;                    // in the row
-  std::shared_ptr<ByteTable> codes;  // new codes for old ones; null: they stay
+  int64_t at = 0;                        // in the row
+  std::shared_ptr<ByteTable> quantized;  // new quantized values for old ones; null: they stay
 };
 
 // A result's rows: what its axis and those inside of it hold.
@@ -44,15 +44,15 @@ std::optional<Piece> piece_of(const View& from, const View& whole, int64_t inner
   piece.bytes = inner * kernels::element_bytes(from.type);
   if (piece.bytes < kLeastBytes) return std::nullopt;
   if (from.type == whole.type && is_same(from.quant, whole.quant)) return piece;
-  const bool are_codes = from.is_quantized() && whole.is_quantized() &&
-                         kernels::element_bytes(from.type) == 1 &&
-                         kernels::element_bytes(whole.type) == 1;
-  if (!are_codes) return std::nullopt;
+  const bool are_quantized = from.is_quantized() && whole.is_quantized() &&
+                             kernels::element_bytes(from.type) == 1 &&
+                             kernels::element_bytes(whole.type) == 1;
+  if (!are_quantized) return std::nullopt;
   const tn_expr_node same{TN_EXPR_INPUT, 0, 0, 0, 0};
-  piece.codes = std::make_shared<ByteTable>();
+  piece.quantized = std::make_shared<ByteTable>();
   const std::string why =
       kernels::make_table({&same, 1}, 0, {nullptr, from.type, from.quant},
-                          {nullptr, whole.type, whole.quant}, piece.codes->data());
+                          {nullptr, whole.type, whole.quant}, piece.quantized->data());
   if (!why.empty()) return std::nullopt;
   return piece;
 }
@@ -91,10 +91,10 @@ void write_rows(const RowConcat& concat,
     for (int64_t row = lo; row < hi; ++row) {
       uint8_t* const target = to + row * concat.row_bytes + piece.at;
       const uint8_t* const source = from + row * piece.bytes;
-      if (piece.codes == nullptr) {
+      if (piece.quantized == nullptr) {
         std::memcpy(target, source, static_cast<size_t>(piece.bytes));
       } else {
-        context.table->map_bytes(piece.codes->data(), source, piece.bytes, target);
+        context.table->map_bytes(piece.quantized->data(), source, piece.bytes, target);
       }
     }
   }
@@ -104,9 +104,10 @@ void add_row_concat(Lowering& lowering, const std::string& name, RowConcat conca
   Step step{.name = name, .kernel = "tenon:concat", .always_succeeds = true};
   step.bytes = 2.0 * static_cast<double>(concat.rows * concat.row_bytes);
   step.places = std::move(concat.places);
-  const bool moves_codes = std::any_of(concat.pieces.begin(), concat.pieces.end(),
-                                       [](const Piece& piece) { return piece.codes != nullptr; });
-  if (concat.rows == 1 && !moves_codes)
+  const bool requantizes =
+      std::any_of(concat.pieces.begin(), concat.pieces.end(),
+                  [](const Piece& piece) { return piece.quantized != nullptr; });
+  if (concat.rows == 1 && !requantizes)
     for (const Piece& piece : concat.pieces)
       step.end_to_end.push_back(piece.bytes);
   step.kernel_function = [concat = std::move(concat)](const kernels::Context& context,
@@ -119,7 +120,8 @@ void add_row_concat(Lowering& lowering, const std::string& name, RowConcat conca
   lowering.add_step(std::move(step));
 }
 
-// The result's memory, and the value that it is the view of: behind QuantizeLinear the codes.
+// The result's memory, and the value that it is the view of: behind QuantizeLinear the quantized
+// values.
 View place_result(Lowering& lowering, const Node& node, int* result) {
   const Value& value = lowering.graph().values[*result];
   View whole{.type = value.type, .dims = value.dims};

@@ -16,7 +16,7 @@ constexpr Implementation<ConvSite> kConv[] = {
     {"amx planes", offer_tile_planes},
     {"amx windows", offer_tile_taps},
     {"amx", offer_tile_conv},
-    {"int8 gemm", offer_code_conv},
+    {"int8 gemm", offer_int8_conv},
     {"onednn", offer_onednn_conv},
 };
 
@@ -24,7 +24,7 @@ Int8 int8_of(const Lowering& lowering, const Node& node) {
   const View& src = lowering.view(node.inputs[0]);
   const View& weights = lowering.view(node.inputs[1]);
   const bool runs =
-      holds_codes(src) && src.channels == nullptr && are_code_weights(lowering, weights, 0);
+      holds_quantized(src) && src.channels == nullptr && are_int8_weights(lowering, weights, 0);
   return {runs, runs && sums_are_exact(lowering, src, weights)};
 }
 
@@ -43,8 +43,8 @@ void lower_conv(Lowering& lowering, int node) {
   const bool has_bias = conv.input(2) != kNone;
   const ConvSite site{
       lowering, node,
-      has_bias ? find_tail_with_bias(lowering, node, 1) : find_tail(lowering, node, 1),
-      empty_tail(lowering, node), int8_of(lowering, conv)};
+      has_bias ? find_epilogue_with_bias(lowering, node, 1) : find_epilogue(lowering, node, 1),
+      empty_epilogue(lowering, node), int8_of(lowering, conv)};
   choose<ConvSite>(lowering, site, kConv);
 }
 

@@ -62,21 +62,21 @@ class WeightGrad {
     View patches{.type = x_.type, .dims = {places(), patch()}, .strides = {patch(), 1}};
     patches.buffer = is_same_image() ? x_.buffer : add_patches(patches);
     if (is_same_image()) patches.offset = x_.offset;
-    View turned_dy = dy_;
-    turned_dy.dims = {channels, places()};
-    turned_dy.strides = {1, channels};
+    View transposed_dy = dy_;
+    transposed_dy.dims = {channels, places()};
+    transposed_dy.strides = {1, channels};
     View made =
         lowering_.make(node_.outputs[0], ElementType::kF32, channels_last_strides(result_.dims));
     made.dims = {channels, patch()};
     made.strides = {patch(), 1};
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const Desc a(turned_dy.dims, dnnl_type(x_.type), turned_dy.strides);
+    const Desc a(transposed_dy.dims, dnnl_type(x_.type), transposed_dy.strides);
     const Desc b(patches.dims, dnnl_type(x_.type), patches.strides);
     const Desc c(made.dims, dnnl::memory::data_type::f32, made.strides);
     dnnl::matmul::primitive_desc pd(lowering_.engine(), a, b, c, attr);
     lowering_.add_primitive(node_.name, pd.impl_info_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
-                            {{DNNL_ARG_SRC, place_of(turned_dy), a},
+                            {{DNNL_ARG_SRC, place_of(transposed_dy), a},
                              {DNNL_ARG_WEIGHTS, place_of(patches), b},
                              {DNNL_ARG_DST, place_of(made), c}},
                             flops_);

@@ -4,7 +4,7 @@
 // in conv.cpp and conv_transpose.cpp.
 
 #include "choice.hpp"
-#include "lowering/tail.hpp"
+#include "lowering/epilogue.hpp"
 
 namespace tenon::onednn {
 
@@ -16,13 +16,13 @@ struct Int8 {
 struct ConvSite {
   Lowering& lowering;
   int index;
-  Tail tail;   // all that may be taken along
-  Tail alone;  // nothing
+  Epilogue epilogue;  // all that may be taken along
+  Epilogue alone;     // nothing
   Int8 int8 = {};
 
   const Node& node() const { return lowering.graph().nodes[index]; }
   const Dims& dims(int value) const { return lowering.graph().values[value].dims; }
-  int bias(const Tail& taken) const {
+  int bias(const Epilogue& taken) const {
     return node().input(2) != kNone ? node().input(2) : taken.bias;
   }
 };
@@ -43,12 +43,12 @@ Offer offer_filter(const ConvSite& site);
 Offer offer_tile_planes(const ConvSite& site);
 Offer offer_tile_taps(const ConvSite& site);
 Offer offer_tile_conv(const ConvSite& site);
-// In 8 bits by kernels/code_product.h, where oneDNN's sums would saturate.
-Offer offer_code_conv(const ConvSite& site);
+// In 8 bits by kernels/int8_product.h, where oneDNN's sums would saturate.
+Offer offer_int8_conv(const ConvSite& site);
 // By oneDNN, in the first of its forms that it has a kernel for.
 Offer offer_onednn_conv(const ConvSite& site);
 
-// ConvTranspose: the same with its weights turned round.
+// ConvTranspose: the same with its weights rotated by half a turn.
 Offer offer_winograd_transpose(const ConvSite& site);
 
 }  // namespace tenon::onednn

@@ -54,8 +54,8 @@ Operands read_operands(const ConvSite& site) {
 
 class Deconvolution {
  public:
-  Deconvolution(const ConvSite& site, const Operands& operands, const Tail& tail)
-      : site_(site), operands_(operands), tail_(tail) {}
+  Deconvolution(const ConvSite& site, const Operands& operands, const Epilogue& epilogue)
+      : site_(site), operands_(operands), epilogue_(epilogue) {}
 
   // Why oneDNN does not take it so; empty: `emit` may be called.
   std::string describe() {
@@ -65,20 +65,22 @@ class Deconvolution {
     const Dims& kernel = site_.dims(node.inputs[1]);  // i, o / g, spatial
     const Window window = find_window(node, dst_dims, site_.dims(node.inputs[0]),
                                       Dims(kernel.begin() + 2, kernel.end()));
-    fused_ = fuse(lowering, tail_,
-                  {.result_strides = channels_last_strides(dst_dims),
-                   .dims = dst_dims,
-                   .channel_axis = 1,
-                   .src_buffers = {operands_.src.buffer, lowering.buffer_of(site_.bias(tail_))}});
+    fused_ =
+        fuse(lowering, epilogue_,
+             {.result_strides = channels_last_strides(dst_dims),
+              .dims = dst_dims,
+              .channel_axis = 1,
+              .src_buffers = {operands_.src.buffer, lowering.buffer_of(site_.bias(epilogue_))}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     const ElementType type = operands_.src.type;
     if (type != lowering.real_type()) {
-      if (!tail_.nodes.empty()) return "a depthwise one with strides, which is computed in f32";
+      if (!epilogue_.nodes.empty()) return "a depthwise one with strides, which is computed in f32";
       if (fused_.dst.buffer == kNone) fused_.dst.type = type;
     }
-    const Desc bias = site_.bias(tail_) == kNone ? Desc()
-                                                 : Desc({dst_dims[1]}, dnnl::memory::data_type::f32,
-                                                        dnnl::memory::dims{1});
+    const Desc bias =
+        site_.bias(epilogue_) == kNone
+            ? Desc()
+            : Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
     pd_ = dnnl::deconvolution_forward::primitive_desc(
         lowering.engine(), dnnl::prop_kind::forward_inference,
         dnnl::algorithm::deconvolution_direct, channels_last_descriptor(operands_.src),
@@ -91,12 +93,12 @@ class Deconvolution {
   void emit() {
     Lowering& lowering = site_.lowering;
     const Node& node = site_.node();
-    std::vector<Argument> arguments = bind(lowering, tail_, fused_);
+    std::vector<Argument> arguments = bind(lowering, epilogue_, fused_);
     arguments.push_back({DNNL_ARG_SRC, place_of(operands_.src), pd_.src_desc()});
     const Place weights = packed_weights(lowering, node.name, operands_.weights, pd_.weights_desc(),
                                          node.integer("group", 1));
     arguments.push_back({DNNL_ARG_WEIGHTS, weights, pd_.weights_desc()});
-    if (const int bias = site_.bias(tail_); bias != kNone) {
+    if (const int bias = site_.bias(epilogue_); bias != kNone) {
       const View row = lowering.read_row_major(bias, ElementType::kF32);
       arguments.push_back({DNNL_ARG_BIAS, place_of(row), pd_.bias_desc()});
     }
@@ -108,14 +110,14 @@ class Deconvolution {
                          static_cast<double>(element_count(kernel) / kernel[0]);
     lowering.add_primitive(node.name, pd_.impl_info_str(), dnnl::deconvolution_forward(pd_),
                            pd_.scratchpad_desc(), std::move(arguments), flops);
-    lowering.set_view(tail_.result, dst);
-    mark_absorbed(lowering, tail_);
+    lowering.set_view(epilogue_.result, dst);
+    mark_absorbed(lowering, epilogue_);
   }
 
  private:
   const ConvSite& site_;
   const Operands& operands_;
-  const Tail& tail_;
+  const Epilogue& epilogue_;
   Fused fused_;
   dnnl::deconvolution_forward::primitive_desc pd_;
 };
@@ -125,14 +127,15 @@ struct FormSite {
   Operands operands;
 };
 
-Offer offer_form(const FormSite& form, const Tail& tail) {
-  auto made = std::make_shared<Deconvolution>(form.site, form.operands, tail);
+Offer offer_form(const FormSite& form, const Epilogue& epilogue) {
+  auto made = std::make_shared<Deconvolution>(form.site, form.operands, epilogue);
   if (std::string why = made->describe(); !why.empty()) return refused(std::move(why));
   return accepted([made] { made->emit(); });
 }
 
 constexpr Implementation<FormSite> kForms[] = {
-    {"onednn + epilogue", [](const FormSite& form) { return offer_form(form, form.site.tail); }},
+    {"onednn + epilogue",
+     [](const FormSite& form) { return offer_form(form, form.site.epilogue); }},
     {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone); }},
 };
 
@@ -140,7 +143,7 @@ Offer offer_onednn(const ConvSite& site) {
   return accepted([&site] {
     const FormSite form{site, read_operands(site)};
     const std::span<const Implementation<FormSite>> forms(kForms);
-    choose<FormSite>(site.lowering, form, forms.subspan(site.tail.nodes.empty() ? 1 : 0));
+    choose<FormSite>(site.lowering, form, forms.subspan(site.epilogue.nodes.empty() ? 1 : 0));
   });
 }
 
@@ -160,9 +163,9 @@ std::string refuse_conv_transpose(const Graph& graph, const Node& node) {
 }
 
 void lower_conv_transpose(Lowering& lowering, int index) {
-  const Tail alone = empty_tail(lowering, index);
-  ConvSite site{lowering, index, find_tail(lowering, index, 1), alone};
-  if (site.node().input(2) != kNone && site.tail.bias != kNone) site.tail = alone;
+  const Epilogue alone = empty_epilogue(lowering, index);
+  ConvSite site{lowering, index, find_epilogue(lowering, index, 1), alone};
+  if (site.node().input(2) != kNone && site.epilogue.bias != kNone) site.epilogue = alone;
   choose<ConvSite>(lowering, site, kConvTranspose);
 }
 

@@ -24,8 +24,8 @@ bool has_window(const Graph& graph, const Node& node, const Window& window) {
 
 class DepthwiseBuilder {
  public:
-  DepthwiseBuilder(Lowering& lowering, int node, const Tail& tail)
-      : lowering_(lowering), node_(lowering.graph().nodes[node]), tail_(tail) {}
+  DepthwiseBuilder(Lowering& lowering, int node, const Epilogue& epilogue)
+      : lowering_(lowering), node_(lowering.graph().nodes[node]), epilogue_(epilogue) {}
 
   std::string why_not() const {
     const Graph& graph = lowering_.graph();
@@ -36,16 +36,16 @@ class DepthwiseBuilder {
     if (!is_channels_last(lowering_.view(node_.inputs[0])))
       return "the source is not channels-last";
     if (!has_known_bias(lowering_, bias_value())) return "the bias is computed";
-    if (tail_.norm != kNone) return "a BatchNormalization is folded into the weights";
-    bool is_bytes = tail_.quant && kernels::element_bytes(tail_.quant_type) == 1;
+    if (epilogue_.norm != kNone) return "a BatchNormalization is folded into the weights";
+    bool is_bytes = epilogue_.quant && kernels::element_bytes(epilogue_.quant_type) == 1;
     if (!is_bytes) return "the result is not quantized to 8 bits";
-    const bool are_bounds = std::all_of(tail_.ops.begin(), tail_.ops.end(), is_bounds);
+    const bool are_bounds = std::all_of(epilogue_.ops.begin(), epilogue_.ops.end(), is_bounds);
     return are_bounds ? "" : "more than bounds stands in front of the rounding";
   }
 
   void build() {
     const View& src = lowering_.view(node_.inputs[0]);
-    View dst{.type = tail_.quant_type, .dims = lowering_.graph().values[tail_.result].dims};
+    View dst{.type = epilogue_.quant_type, .dims = lowering_.graph().values[epilogue_.result].dims};
     dst.strides = channels_last_strides(dst.dims);
     dst.buffer = lowering_.scratch(dst.bytes());
     fill_sizes(src, dst);
@@ -71,8 +71,8 @@ class DepthwiseBuilder {
       return nullptr;
     };
     lowering_.add_step(std::move(step));
-    lowering_.set_view(tail_.result, dst);
-    mark_absorbed(lowering_, tail_);
+    lowering_.set_view(epilogue_.result, dst);
+    mark_absorbed(lowering_, epilogue_);
   }
 
  private:
@@ -86,7 +86,7 @@ class DepthwiseBuilder {
                        Dims(weights.begin() + 2, weights.end()));
   }
 
-  int bias_value() const { return node_.input(2) != kNone ? node_.input(2) : tail_.bias; }
+  int bias_value() const { return node_.input(2) != kNone ? node_.input(2) : epilogue_.bias; }
 
   void fill_sizes(const View& src, const View& dst) {
     const Window found = window();
@@ -101,15 +101,15 @@ class DepthwiseBuilder {
     args_.pad_left = found.pad_begin[1];
     args_.src_flip = src.type == ElementType::kS8 ? 0x80 : 0;
     args_.dst_flip = dst.type == ElementType::kS8 ? 0x80 : 0;
-    args_.zero = static_cast<int16_t>(tail_.quant->zero_point + args_.dst_flip);
+    args_.zero = static_cast<int16_t>(epilogue_.quant->zero_point + args_.dst_flip);
   }
 
   void set_bounds() {
     auto byte_of = [&](float real) {
-      float q = std::nearbyint(real / tail_.quant->scale) + static_cast<float>(args_.zero);
+      float q = std::nearbyint(real / epilogue_.quant->scale) + static_cast<float>(args_.zero);
       return static_cast<uint8_t>(std::clamp(q, 0.0F, 255.0F));
     };
-    for (const TailOp& op : tail_.ops) {
+    for (const EpilogueNode& op : epilogue_.ops) {
       const auto [real_low, real_high] = bounds_of(op);
       const uint8_t low = byte_of(real_low), high = byte_of(real_high);
       // The later bound wins where they do not overlap.
@@ -121,7 +121,7 @@ class DepthwiseBuilder {
   // Packed weights, scales and bias in steps of the result, the pixels outside.
   std::vector<View> constants(const View& src) {
     const View& weights = lowering_.view(node_.inputs[1]);
-    const auto* codes = static_cast<const int8_t*>(lowering_.constant_data(weights));
+    const auto* quantized = static_cast<const int8_t*>(lowering_.constant_data(weights));
     const int64_t channels = args_.channels;
     const int64_t padded = kernels::depthwise_blocks(channels) * kernels::kDepthwiseBlock;
     const int64_t weight_bytes =
@@ -129,23 +129,23 @@ class DepthwiseBuilder {
     auto packed = aligned_bytes(weight_bytes);
     auto scales = aligned_bytes(padded * 4), bias = aligned_bytes(padded * 4),
          outside = aligned_bytes(padded);
-    kernels::pack_depthwise_weights(codes, channels, static_cast<int8_t*>(packed.get()));
+    kernels::pack_depthwise_weights(quantized, channels, static_cast<int8_t*>(packed.get()));
     std::fill_n(static_cast<uint8_t*>(outside.get()), padded,
                 static_cast<uint8_t>(src.quant.zero_point));
     const float* shift = known_bias(lowering_, bias_value());
     for (int64_t c = 0; c < channels; ++c) {
       int64_t sum = 0;
       for (int64_t i = 0; i < 9; ++i)
-        sum += codes[c * 9 + i];
+        sum += quantized[c * 9 + i];
       float w =
           weights.channels ? weights.channels->scales[static_cast<size_t>(c)] : weights.quant.scale;
-      double scale = double{src.quant.scale} * double{w} / double{tail_.quant->scale};
+      double scale = double{src.quant.scale} * double{w} / double{epilogue_.quant->scale};
       double zero = static_cast<double>(sum * (src.quant.zero_point + args_.src_flip));
       const double real = shift != nullptr ? double{shift[c]} : 0;
       const int64_t place = kernels::depthwise_place(c);
       static_cast<float*>(scales.get())[place] = static_cast<float>(scale);
       static_cast<float*>(bias.get())[place] =
-          static_cast<float>(real / double{tail_.quant->scale} - zero * scale);
+          static_cast<float>(real / double{epilogue_.quant->scale} - zero * scale);
     }
     auto constant = [&](ElementType type, int64_t count, std::shared_ptr<void> data) {
       return lowering_.make_constant(type, {count}, std::move(data));
@@ -157,7 +157,7 @@ class DepthwiseBuilder {
 
   Lowering& lowering_;
   const Node& node_;
-  const Tail& tail_;
+  const Epilogue& epilogue_;
   kernels::DepthwiseArgs args_;
 };
 
@@ -165,7 +165,7 @@ class DepthwiseBuilder {
 
 Offer offer_depthwise(const ConvSite& site) {
   if (!site.int8.runs) return refused("the operands are not both quantized to 8 bits");
-  DepthwiseBuilder builder(site.lowering, site.index, site.tail);
+  DepthwiseBuilder builder(site.lowering, site.index, site.epilogue);
   if (std::string why = builder.why_not(); !why.empty()) return refused(std::move(why));
   return accepted([builder]() mutable { builder.build(); });
 }

@@ -29,10 +29,10 @@ bool is_signal(const Dims& dims) {
 
 class FilterBuilder {
  public:
-  FilterBuilder(Lowering& lowering, const Node& node, const Tail& tail)
+  FilterBuilder(Lowering& lowering, const Node& node, const Epilogue& epilogue)
       : lowering_(lowering),
         node_(node),
-        tail_(tail),
+        epilogue_(epilogue),
         src_(lowering.view(node.inputs[0])),
         weights_(lowering.view(node.inputs[1])) {
     taps_ = weights_.dims.back();
@@ -55,9 +55,10 @@ class FilterBuilder {
     if (window.strides.back() > kMostStride) return "a stride of more than 8";
     if (src_.strides.back() != 1) return "the signal does not lie side by side";
     if (!has_known_bias(lowering_, bias())) return "the bias is computed";
-    if (tail_.norm != kNone) return "a BatchNormalization is folded into the weights";
-    const bool is_alone = std::all_of(tail_.ops.begin(), tail_.ops.end(),
-                                      [](const TailOp& op) { return op.eltwise.has_value(); });
+    if (epilogue_.norm != kNone) return "a BatchNormalization is folded into the weights";
+    const bool is_alone =
+        std::all_of(epilogue_.ops.begin(), epilogue_.ops.end(),
+                    [](const EpilogueNode& op) { return op.eltwise.has_value(); });
     return is_alone ? "" : "what follows has operands of its own";
   }
 
@@ -67,8 +68,8 @@ class FilterBuilder {
     width_ = kResults * stride_;
     window_ = (stride_ * (kResults - 1) + taps_ + width_ - 1) / width_;
     pixels_ = (n_ + kResults - 1) / kResults;
-    const Dims dims = lowering_.graph().values[tail_.result].dims;
-    fused_ = fuse(lowering_, tail_, {.result_strides = row_major_strides(dims), .dims = dims});
+    const Dims dims = lowering_.graph().values[epilogue_.result].dims;
+    fused_ = fuse(lowering_, epilogue_, {.result_strides = row_major_strides(dims), .dims = dims});
     fused_.attr.set_scales_mask(DNNL_ARG_SRC, 0);
     fused_.attr.set_scales_mask(DNNL_ARG_WEIGHTS, 0);
     if (src_.quant.zero_point != 0) fused_.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
@@ -90,7 +91,7 @@ class FilterBuilder {
   }
 
   void build() {
-    std::vector<Argument> arguments = bind(lowering_, tail_, fused_);
+    std::vector<Argument> arguments = bind(lowering_, epilogue_, fused_);
     add_scales(&arguments);
     arguments.push_back({DNNL_ARG_SRC, source(), pd_.src_desc()});
     const View filters = shifted_filters();
@@ -109,12 +110,12 @@ class FilterBuilder {
     lowering_.add_primitive(node_.name, kernel.c_str(), dnnl::convolution_forward(pd_),
                             pd_.scratchpad_desc(), std::move(arguments),
                             2.0 * static_cast<double>(n_ * taps_));
-    lowering_.set_view(tail_.result, fused_.dst);
-    mark_absorbed(lowering_, tail_);
+    lowering_.set_view(epilogue_.result, fused_.dst);
+    mark_absorbed(lowering_, epilogue_);
   }
 
  private:
-  int bias() const { return node_.input(2) != kNone ? node_.input(2) : tail_.bias; }
+  int bias() const { return node_.input(2) != kNone ? node_.input(2) : epilogue_.bias; }
 
   static Desc numbers(int64_t count, dnnl::memory::data_type type) {
     return {{count}, type, dnnl::memory::dims{1}};
@@ -134,8 +135,8 @@ class FilterBuilder {
                           numbers(1, dnnl::memory::data_type::s32)});
   }
 
-  // The codes; where pixels reach past them, in memory of their own. What lies behind them there
-  // only meets weights of zero.
+  // The quantized values; where pixels reach past them, in memory of their own. What lies behind
+  // them there only meets weights of zero.
   Place source() {
     const int64_t wanted = (pixels_ + window_ - 1) * width_;
     if (src_.dims.back() >= wanted) return place_of(src_);
@@ -166,7 +167,7 @@ class FilterBuilder {
 
   Lowering& lowering_;
   const Node& node_;
-  const Tail& tail_;
+  const Epilogue& epilogue_;
   const View src_;
   const View weights_;
   int64_t taps_ = 0;
@@ -183,7 +184,7 @@ class FilterBuilder {
 
 Offer offer_filter(const ConvSite& site) {
   if (!site.int8.is_exact) return refused("oneDNN's int8 sums are not exact, or it is not in int8");
-  auto builder = std::make_shared<FilterBuilder>(site.lowering, site.node(), site.tail);
+  auto builder = std::make_shared<FilterBuilder>(site.lowering, site.node(), site.epilogue);
   std::string why = builder->why_not();
   if (why.empty()) why = builder->describe();
   if (!why.empty()) return refused(std::move(why));

@@ -16,7 +16,7 @@ namespace {
 // Fewer rows of q do not pay for packing keys and values; a tile has 16.
 constexpr int64_t kLeastRows = 16;
 
-// What tells the two kernels apart.
+// In what the two kernels differ.
 struct Form {
   const char* kernel;
   double element_bytes;
@@ -140,7 +140,7 @@ void build(const AttentionSite& site,
   places[3] = place_of(context);
   args.dst_strides = strides_of(context, false);
   args.dst.type = context.type;
-  if (attention.tail.quant) args.dst.quant = *attention.tail.quant;
+  if (attention.epilogue.quant) args.dst.quant = *attention.epilogue.quant;
   add_step(lowering, attention, form, args, places);
   mark_attention(lowering, attention);
 }

@@ -48,7 +48,8 @@ uint8_t flip_of(ElementType type) {
 
 void add_zeros(const Graph& graph, const Node& node, Int4Matrix& made) {
   const ElementType type = graph.values[node.inputs[0]].type;
-  made.zero_point = flip_of(type);  // none: 0, of codes with a sign that is 8 of those without
+  made.zero_point =
+      flip_of(type);  // none: 0, of quantized values with a sign that is 8 of those without
   if (node.input(2) == kNone) return;
   const Value& zeros = graph.values[node.inputs[2]];
   made.zeros = {static_cast<const uint8_t*>(zeros.data), made.scale_places.group_stride,
@@ -104,22 +105,23 @@ const Node* packed_weights_of(const Graph& graph, int value) {
 
 std::optional<Int4Matrix> int4_matrix(const Graph& graph,
                                       const Node& node,
-                                      bool is_turned,
+                                      bool is_transposed,
                                       std::string* why_not) {
-  const Value& codes = graph.values[node.inputs[0]];
+  const Value& quantized = graph.values[node.inputs[0]];
   const Value& scales = graph.values[node.inputs[1]];
   auto refuse = [&](const char* why) {
     *why_not = why;
     return std::nullopt;
   };
-  if (codes.dims.size() != 2) return refuse("4-bit weights that are no matrix");
-  const int64_t k_axis = is_turned ? 1 : 0;
-  Int4Matrix made{.k = codes.dims[static_cast<size_t>(k_axis)],
-                  .n = codes.dims[static_cast<size_t>(1 - k_axis)]};
-  const Dims strides = row_major_strides(codes.dims);
-  made.codes = {static_cast<const uint8_t*>(codes.data), strides[static_cast<size_t>(k_axis)],
-                strides[static_cast<size_t>(1 - k_axis)], flip_of(codes.type)};
-  made.code_bytes = (codes.count() + 1) / 2;
+  if (quantized.dims.size() != 2) return refuse("4-bit weights that are no matrix");
+  const int64_t k_axis = is_transposed ? 1 : 0;
+  Int4Matrix made{.k = quantized.dims[static_cast<size_t>(k_axis)],
+                  .n = quantized.dims[static_cast<size_t>(1 - k_axis)]};
+  const Dims strides = row_major_strides(quantized.dims);
+  made.quantized = {static_cast<const uint8_t*>(quantized.data),
+                    strides[static_cast<size_t>(k_axis)], strides[static_cast<size_t>(1 - k_axis)],
+                    flip_of(quantized.type)};
+  made.quantized_bytes = (quantized.count() + 1) / 2;
   made.scales = scales.data;
   made.scale_type = scales.type;
   made.scale_bytes = scales.bytes();
@@ -145,7 +147,7 @@ std::optional<Int4Matrix> int4_matrix_of_n_bits(const Graph& graph,
                                                 std::string* why_not) {
   *why_not = refuse_n_bits(graph, node);
   if (!why_not->empty()) return std::nullopt;
-  const Value& codes = graph.values[node.inputs[1]];
+  const Value& quantized = graph.values[node.inputs[1]];
   const Value& scales = graph.values[node.inputs[2]];
   Int4Matrix made{
       .k = node.integer("K", 0), .n = node.integer("N", 0), .block = node.integer("block_size", 0)};
@@ -154,8 +156,8 @@ std::optional<Int4Matrix> int4_matrix_of_n_bits(const Graph& graph,
     return std::nullopt;
   }
   const int64_t blocks = (made.k + made.block - 1) / made.block;
-  made.codes = {static_cast<const uint8_t*>(codes.data), 1, blocks * made.block, 0};
-  made.code_bytes = codes.bytes();
+  made.quantized = {static_cast<const uint8_t*>(quantized.data), 1, blocks * made.block, 0};
+  made.quantized_bytes = quantized.bytes();
   made.scales = scales.data;
   made.scale_type = scales.type;
   made.scale_bytes = scales.bytes();
@@ -167,7 +169,7 @@ std::optional<Int4Matrix> int4_matrix_of_n_bits(const Graph& graph,
     made.zeros = {static_cast<const uint8_t*>(zeros.data), 1, (blocks + 1) / 2 * 2, 0};
     made.zero_bytes = zeros.bytes();
   }
-  const bool fits = codes.count() * 2 == made.n * blocks * made.block &&
+  const bool fits = quantized.count() * 2 == made.n * blocks * made.block &&
                     scales.count() == made.n * blocks &&
                     (n_zeros == 0 || n_zeros == made.n * ((blocks + 1) / 2));
   if (!fits) *why_not = "MatMulNBits: operands of other sizes than K, N and block_size say";
@@ -190,21 +192,21 @@ std::string why_not_packed(const Graph& graph, int user, int value) {
 }
 
 void expand_packed(const Graph& graph, const Node& node, float* to) {
-  const Value& codes = graph.values[node.inputs[0]];
+  const Value& quantized = graph.values[node.inputs[0]];
   const Value& scales = graph.values[node.inputs[1]];
   const Stated stated = stated_scales(graph, node);
   const AxisSplit split =
-      stated.is_one ? AxisSplit{1, 1, codes.count()} : split_at(codes.dims, stated.axis);
+      stated.is_one ? AxisSplit{1, 1, quantized.count()} : split_at(quantized.dims, stated.axis);
   const int64_t block = stated.is_one ? 1 : std::max<int64_t>(stated.block, 1);
   const int64_t blocks = (split.k + block - 1) / block;
-  const uint8_t flip = flip_of(codes.type);
-  const kernels::Int4Codes code{static_cast<const uint8_t*>(codes.data), 1, 0, flip};
-  kernels::Int4Codes zero{nullptr, 1, 0, flip};
+  const uint8_t flip = flip_of(quantized.type);
+  const kernels::Int4Values code{static_cast<const uint8_t*>(quantized.data), 1, 0, flip};
+  kernels::Int4Values zero{nullptr, 1, 0, flip};
   if (node.input(2) != kNone)
     zero.data = static_cast<const uint8_t*>(graph.values[node.inputs[2]].data);
   // A scale for each index of an axis repeats for all that is outside of it.
   const bool repeats = !stated.is_one && stated.block == 0;
-  for (int64_t i = 0; i < codes.count(); ++i) {
+  for (int64_t i = 0; i < quantized.count(); ++i) {
     const int64_t inner = i % split.inner, along = i / split.inner % split.k;
     const int64_t outer = i / split.inner / split.k;
     int64_t at = repeats ? along : (outer * blocks + along / block) * split.inner + inner;

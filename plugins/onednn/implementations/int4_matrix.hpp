@@ -20,18 +20,18 @@ struct Int4Places {
   }
 };
 
-// A constant matrix [k, n]: scale * (code - zero), one of each for `block` rows of a column.
+// A constant matrix [k, n]: scale * (value - zero), one of each for `block` rows of a column.
 struct Int4Matrix {
   int64_t k = 0;
   int64_t n = 0;
   int64_t block = 0;
-  kernels::Int4Codes codes = {};  // 0 to 15
-  int64_t code_bytes = 0;
+  kernels::Int4Values quantized = {};  // 0 to 15
+  int64_t quantized_bytes = 0;
   const void* scales = nullptr;
   ElementType scale_type = ElementType::kF32;  // or kF16, kBf16
   int64_t scale_bytes = 0;
   Int4Places scale_places = {};
-  kernels::Int4Codes zeros = {};  // of [group, column]; no data: zero_point everywhere
+  kernels::Int4Values zeros = {};  // of [group, column]; no data: zero_point everywhere
   int64_t zero_bytes = 0;
   uint8_t zero_point = kernels::kInt4Zero;
 
@@ -40,11 +40,11 @@ struct Int4Matrix {
   uint8_t zero_at(int64_t row, int64_t column) const;
 };
 
-// The matrix that the node, a DequantizeLinear, makes of packed constants; is_turned: it states
+// The matrix that the node, a DequantizeLinear, makes of packed constants; is_transposed: it states
 // [n, k]. Nothing, and in one sentence why, where the kernel does not take it.
 std::optional<Int4Matrix> int4_matrix(const Graph& graph,
                                       const Node& node,
-                                      bool is_turned,
+                                      bool is_transposed,
                                       std::string* why_not);
 // That of ONNX Runtime's MatMulNBits.
 std::optional<Int4Matrix> int4_matrix_of_n_bits(const Graph& graph,

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "code_tail.hpp"
+#include "gemm_epilogue.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -27,22 +27,22 @@ class StepBuilder {
         group_(site.matrix.kernel_group()),
         n_groups_(kernels::int4_groups(site.matrix.k, group_)) {}
 
-  void build(bool as_codes) {
+  void build(bool as_int8) {
     const Graph& graph = lowering_.graph();
     const int channel_axis = static_cast<int>(result_dims().size()) - 1;
-    CodeStep step{.node = product_.node, .bias = product_.bias};
-    const Tail all = product_.bias != kNone
-                         ? find_tail_with_bias(lowering_, product_.node, channel_axis)
-                         : find_tail(lowering_, product_.node, channel_axis);
+    GemmStep step{.node = product_.node, .bias = product_.bias};
+    const Epilogue all = product_.bias != kNone
+                             ? find_epilogue_with_bias(lowering_, product_.node, channel_axis)
+                             : find_epilogue(lowering_, product_.node, channel_axis);
     const View a = lowering_.view(product_.a);
     step.args.m = a.count() / matrix_.k;
     step.args.n = matrix_.n;
     step.args.k = matrix_.k;
     step.dst_strides = row_major_strides(graph.values[all.result].dims);
     step.dst_row = matrix_.n;
-    CodeFinish finish = finish_of(lowering_, step, all);
-    emit(step, finish, as_codes);
-    mark_absorbed(lowering_, finish.tail);
+    GemmEpilogue finish = finish_of(lowering_, step, all);
+    emit(step, finish, as_int8);
+    mark_absorbed(lowering_, finish.epilogue);
   }
 
  private:
@@ -57,12 +57,12 @@ class StepBuilder {
     return lowering_.read_row_major(product_.a, type);
   }
 
-  void emit(CodeStep& step, CodeFinish& finish, bool as_codes) {
+  void emit(GemmStep& step, GemmEpilogue& finish, bool as_int8) {
     const Graph& graph = lowering_.graph();
-    const Tail& tail = finish.tail;
+    const Epilogue& epilogue = finish.epilogue;
     step.src = rows();
-    View dst{.type = tail.quant ? tail.quant_type : lowering_.stored_type(tail.result),
-             .dims = graph.values[tail.result].dims,
+    View dst{.type = epilogue.quant ? epilogue.quant_type : lowering_.stored_type(epilogue.result),
+             .dims = graph.values[epilogue.result].dims,
              .strides = step.dst_strides};
     const std::vector<Place> others = bind(lowering_, finish);
     dst.buffer = lowering_.scratch(dst.bytes());
@@ -74,18 +74,18 @@ class StepBuilder {
     args.b.group = group_;
     args.b.n_groups = n_groups_;
     args.b.scale_type = matrix_.scale_type;
-    args.as_codes = as_codes;
+    args.as_int8 = as_int8;
     args.dst.type = dst.type;
-    if (tail.quant) args.dst.quant = *tail.quant;
+    if (epilogue.quant) args.dst.quant = *epilogue.quant;
     shorten_gelu(finish.ops, args.dst);
     args.low = finish.low;
     args.high = finish.high;
-    const int64_t scratch = kernels::int4_scratch_bytes(args.m, args.k, group_, as_codes);
+    const int64_t scratch = kernels::int4_scratch_bytes(args.m, args.k, group_, as_int8);
     const EpilogueRows rows =
         epilogue_rows(lowering_, step, finish, kernels::int4_columns(matrix_.n));
-    const View b = codes(), b_scales = scales();
+    const View b = quantized(), b_scales = scales();
     Step made{.name = graph.nodes[product_.node].name,
-              .kernel = as_codes ? "tenon:int4 (8-bit rows)" : "tenon:int4 (real rows)"};
+              .kernel = as_int8 ? "tenon:int4 (8-bit rows)" : "tenon:int4 (real rows)"};
     made.flops = 2.0 * static_cast<double>(args.m * args.n * args.k);
     made.bytes = static_cast<double>(step.src.bytes() + dst.bytes() + b.bytes() + b_scales.bytes());
     made.places = {place_of(step.src),
@@ -103,7 +103,7 @@ class StepBuilder {
       kernels::Int4ProductArgs call = args;
       call.a.data = pointers[0];
       call.dst.data = pointers[1];
-      call.b.codes = static_cast<const uint8_t*>(pointers[2]);
+      call.b.quantized = static_cast<const uint8_t*>(pointers[2]);
       call.b.scales = pointers[3];
       call.b.zeros = static_cast<const uint8_t*>(pointers[4]);
       call.scratch = pointers[5];
@@ -120,7 +120,7 @@ class StepBuilder {
       return nullptr;
     };
     lowering_.add_step(std::move(made));
-    lowering_.set_view(tail.result, dst);
+    lowering_.set_view(epilogue.result, dst);
   }
 
   // Shared by all plans of the model. `what` names the array, the rest of the form what it is of.
@@ -130,18 +130,18 @@ class StepBuilder {
             int64_t bytes,
             std::string what,
             const std::function<void(void*)>& fill) const {
-    for (int64_t number : {matrix_.k, matrix_.n, group_, matrix_.block, matrix_.codes.k_stride,
-                           int64_t{matrix_.codes.flip}})
+    for (int64_t number : {matrix_.k, matrix_.n, group_, matrix_.block, matrix_.quantized.k_stride,
+                           int64_t{matrix_.quantized.flip}})
       what.append(" ").append(std::to_string(number));
     return lowering_.make_constant(
         type, {count},
         lowering_.weights().made(data, bytes, what, count * kernels::element_bytes(type), fill));
   }
 
-  View codes() const {
-    return kept(ElementType::kU8, kernels::int4_code_bytes(matrix_.k, matrix_.n, group_),
-                matrix_.codes.data, matrix_.code_bytes, "4-bit panels", [&](void* to) {
-                  kernels::pack_int4(matrix_.codes, matrix_.k, matrix_.n, group_,
+  View quantized() const {
+    return kept(ElementType::kU8, kernels::int4_packed_bytes(matrix_.k, matrix_.n, group_),
+                matrix_.quantized.data, matrix_.quantized_bytes, "4-bit panels", [&](void* to) {
+                  kernels::pack_int4(matrix_.quantized, matrix_.k, matrix_.n, group_,
                                      static_cast<uint8_t*>(to));
                 });
   }
@@ -173,13 +173,14 @@ class StepBuilder {
   Place zeros() const {
     if (matrix_.zeros.data == nullptr && matrix_.zero_point == kernels::kInt4Zero) return {};
     const bool has_data = matrix_.zeros.data != nullptr;
-    const View made = kept(
-        ElementType::kU8, n_numbers(), has_data ? matrix_.zeros.data : matrix_.codes.data,
-        has_data ? matrix_.zero_bytes : matrix_.code_bytes, "zeros of 4-bit panels", [&](void* to) {
-          each_group([&](int64_t place, int64_t row, int64_t column) {
-            static_cast<uint8_t*>(to)[place] = matrix_.zero_at(row, column);
-          });
-        });
+    const View made =
+        kept(ElementType::kU8, n_numbers(), has_data ? matrix_.zeros.data : matrix_.quantized.data,
+             has_data ? matrix_.zero_bytes : matrix_.quantized_bytes, "zeros of 4-bit panels",
+             [&](void* to) {
+               each_group([&](int64_t place, int64_t row, int64_t column) {
+                 static_cast<uint8_t*>(to)[place] = matrix_.zero_at(row, column);
+               });
+             });
     return place_of(made);
   }
 
@@ -189,9 +190,9 @@ class StepBuilder {
   int64_t group_, n_groups_;
 };
 
-Offer offer_codes(const Int4Site& site) {
+Offer offer_int8(const Int4Site& site) {
   if (site.rows == Int4Rows::kReal) return refused("the node asks for real numbers");
-  if (site.rows != Int4Rows::kCodes && !site.lowering.options().int8_rows)
+  if (site.rows != Int4Rows::kInt8 && !site.lowering.options().int8_rows)
     return refused("precision=fp32 keeps rows of real numbers");
   return accepted([&site] { StepBuilder(site).build(true); });
 }
@@ -201,7 +202,7 @@ Offer offer_reals(const Int4Site& site) {
 }
 
 constexpr Implementation<Int4Site> kInt4Product[] = {
-    {"int4 times int8", offer_codes},
+    {"int4 times int8", offer_int8},
     {"int4 times f32", offer_reals},
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Products whose weights are read in 4 bits (kernels/int4_product.h). What follows the sums is
-// taken along (code_tail.hpp).
+// taken along (gemm_epilogue.hpp).
 
 #include "int4_matrix.hpp"
 #include "product.hpp"
@@ -9,7 +9,7 @@
 namespace tenon::onednn {
 
 // What a file says about the other operand: ONNX Runtime's accuracy_level, 1 and 4.
-enum class Int4Rows : uint8_t { kAsAsked, kReal, kCodes };
+enum class Int4Rows : uint8_t { kAsAsked, kReal, kInt8 };
 
 // One step: the real rows of `a`, [.., k], times the matrix, plus the bias, a known row or kNone.
 void lower_int4_product(Lowering& lowering,

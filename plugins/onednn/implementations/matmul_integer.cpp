@@ -9,9 +9,9 @@
 
 #include "cpu.hpp"
 #include "dense.hpp"
-#include "kernels/code_product.h"
+#include "kernels/int8_product.h"
 #include "kernels/quantize.h"
-#include "lowering/tail.hpp"
+#include "lowering/epilogue.hpp"
 #include "primitive.hpp"
 
 namespace tenon::onednn {
@@ -75,8 +75,8 @@ Desc batched(const View& view, size_t rank) {
   return {dims, dnnl_type(view.type), row_major_strides(dims)};
 }
 
-// What makes real numbers of the sums: Cast to f32 and Mul by the scales of both operands, one for
-// the whole result or one for each column.
+// What makes floating-point numbers of the sums: Cast to f32 and Mul by the scales of both
+// operands, one for the whole result or one for each column.
 struct Scaling {
   int cast = kNone;
   int mul = kNone;
@@ -125,31 +125,31 @@ class IntegerProduct {
 
   // The sums as they are, i32.
   void build() {
-    const Tail tail = empty_tail(lowering_, index_);
-    Fused fused = fused_with(tail);
+    const Epilogue epilogue = empty_epilogue(lowering_, index_);
+    Fused fused = fused_with(epilogue);
     fused.dst.type = ElementType::kI32;
-    const dnnl::matmul::primitive_desc pd = describe(tail, fused);
+    const dnnl::matmul::primitive_desc pd = describe(epilogue, fused);
     if (std::string why = why_no_kernel(pd, true); !why.empty())
       throw CompileError(node_.name + ": " + why);
-    emit(tail, std::move(fused), pd, {});
+    emit(epilogue, std::move(fused), pd, {});
   }
 
   // The scaled sums with what follows them: nothing of 32 bits is stored.
-  Offer offer(const Scaling& scaling, const Tail& tail) {
-    Fused fused = fused_with(tail);
+  Offer offer(const Scaling& scaling, const Epilogue& epilogue) {
+    Fused fused = fused_with(epilogue);
     if (!fused.why_not.empty()) return refused(fused.why_not);
     const bool is_one = lowering_.graph().values[scaling.scales].count() == 1;
     const int id = is_one ? DNNL_ARG_SRC : DNNL_ARG_WEIGHTS;
     fused.attr.set_scales_mask(id, is_one ? 0 : 1 << (dims_.size() - 1));
-    const dnnl::matmul::primitive_desc pd = describe(tail, fused);
+    const dnnl::matmul::primitive_desc pd = describe(epilogue, fused);
     if (std::string why = why_no_kernel(pd, true); !why.empty()) return refused(std::move(why));
-    return accepted([this, &scaling, &tail, fused, pd, id] {
+    return accepted([this, &scaling, &epilogue, fused, pd, id] {
       const View scales = lowering_.read_row_major(scaling.scales, ElementType::kF32);
       const Desc row({scales.count()}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
-      emit(tail, fused, pd, {{DNNL_ARG_ATTR_SCALES | id, place_of(scales), row}});
+      emit(epilogue, fused, pd, {{DNNL_ARG_ATTR_SCALES | id, place_of(scales), row}});
       lowering_.mark_done(scaling.cast);
       lowering_.mark_done(scaling.mul);
-      mark_absorbed(lowering_, tail);
+      mark_absorbed(lowering_, epilogue);
     });
   }
 
@@ -170,9 +170,9 @@ class IntegerProduct {
     b_desc_ = Desc({k, n}, dnnl_type(b_.type), dnnl::memory::dims{n, 1});
   }
 
-  Fused fused_with(const Tail& tail) {
-    const Dims& result = lowering_.graph().values[tail.result].dims;
-    Fused fused = fuse(lowering_, tail,
+  Fused fused_with(const Epilogue& epilogue) {
+    const Dims& result = lowering_.graph().values[epilogue.result].dims;
+    Fused fused = fuse(lowering_, epilogue,
                        {.result_strides = row_major_strides(result),
                         .dims = dims_,
                         .channel_axis = static_cast<int>(dims_.size()) - 1,
@@ -182,23 +182,23 @@ class IntegerProduct {
     return fused;
   }
 
-  dnnl::matmul::primitive_desc describe(const Tail& tail, const Fused& fused) const {
+  dnnl::matmul::primitive_desc describe(const Epilogue& epilogue, const Fused& fused) const {
     const Desc dst = descriptor(fused.dst, dims_, row_major_strides(dims_));
     const Desc b =
         packs_ ? Desc(b_desc_.get_dims(), b_desc_.get_data_type(), dnnl::memory::format_tag::any)
                : b_desc_;
-    if (tail.bias == kNone) return {lowering_.engine(), a_desc_, b, dst, fused.attr, kMayFail};
+    if (epilogue.bias == kNone) return {lowering_.engine(), a_desc_, b, dst, fused.attr, kMayFail};
     Dims row(dims_.size(), 1);
     row.back() = dims_.back();
     const Desc bias(row, dnnl::memory::data_type::f32, row_major_strides(row));
     return {lowering_.engine(), a_desc_, b, bias, dst, fused.attr, kMayFail};
   }
 
-  void emit(const Tail& tail,
+  void emit(const Epilogue& epilogue,
             Fused fused,
             const dnnl::matmul::primitive_desc& pd,
             std::vector<Argument> arguments) {
-    for (const Argument& operand : bind(lowering_, tail, fused))
+    for (const Argument& operand : bind(lowering_, epilogue, fused))
       arguments.push_back(operand);
     auto zero = [&](int id, const std::optional<Place>& place) {
       if (!place) return;
@@ -210,8 +210,8 @@ class IntegerProduct {
     arguments.push_back({DNNL_ARG_SRC, place_of(a_), a_desc_});
     const Place b = packs_ ? lowering_.packed(b_, b_desc_, pd.weights_desc()) : place_of(b_);
     arguments.push_back({DNNL_ARG_WEIGHTS, b, pd.weights_desc()});
-    if (tail.bias != kNone) {
-      View bias = lowering_.read_row_major(tail.bias, ElementType::kF32);
+    if (epilogue.bias != kNone) {
+      View bias = lowering_.read_row_major(epilogue.bias, ElementType::kF32);
       arguments.push_back({DNNL_ARG_BIAS, place_of(bias), pd.bias_desc()});
     }
     if (fused.dst.buffer == kNone) fused.dst.buffer = lowering_.scratch(fused.dst.bytes());
@@ -219,7 +219,7 @@ class IntegerProduct {
     lowering_.add_primitive(node_.name, pd.impl_info_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
                             std::move(arguments),
                             2.0 * static_cast<double>(element_count(dims_) * a_.dims.back()));
-    lowering_.set_view(tail.result, fused.dst);
+    lowering_.set_view(epilogue.result, fused.dst);
   }
 
   Lowering& lowering_;
@@ -235,12 +235,12 @@ class IntegerProduct {
 struct FormSite {
   IntegerProduct& product;
   std::optional<Scaling> scaling;
-  Tail tail, alone;  // behind the scaled sums
+  Epilogue epilogue, alone;  // behind the scaled sums
 };
 
 constexpr Implementation<FormSite> kForms[] = {
     {"onednn + scales + epilogue",
-     [](const FormSite& form) { return form.product.offer(*form.scaling, form.tail); }},
+     [](const FormSite& form) { return form.product.offer(*form.scaling, form.epilogue); }},
     {"onednn + scales",
      [](const FormSite& form) { return form.product.offer(*form.scaling, form.alone); }},
     {"onednn", [](const FormSite& form) { return accepted([&form] { form.product.build(); }); }},
@@ -254,17 +254,17 @@ Offer offer_onednn(const IntegerSite& site) {
     if (form.scaling) {
       const Node& node = lowering.graph().nodes[site.index];
       const Dims& dims = lowering.graph().values[node.outputs[0]].dims;
-      form.tail = find_tail(lowering, form.scaling->mul, static_cast<int>(dims.size()) - 1);
-      form.alone = empty_tail(lowering, form.scaling->mul);
+      form.epilogue = find_epilogue(lowering, form.scaling->mul, static_cast<int>(dims.size()) - 1);
+      form.alone = empty_epilogue(lowering, form.scaling->mul);
     }
     const std::span<const Implementation<FormSite>> forms(kForms);
-    const size_t first = !form.scaling ? 2 : (form.tail.nodes.empty() ? 1 : 0);
+    const size_t first = !form.scaling ? 2 : (form.epilogue.nodes.empty() ? 1 : 0);
     choose<FormSite>(lowering, form, forms.subspan(first));
   });
 }
 
 constexpr Implementation<IntegerSite> kMatMulInteger[] = {
-    {"int8 gemm", offer_code_matmul_integer},
+    {"int8 gemm", offer_int8_matmul_integer},
     {"onednn", offer_onednn},
 };
 
@@ -272,7 +272,7 @@ constexpr Implementation<IntegerSite> kMatMulInteger[] = {
 
 std::string refuse_matmul_integer(const Graph& graph, const Node& node) {
   const bool is_long =
-      graph.values[node.inputs[0]].dims.back() > kernels::kMostCodesOfRow && !adds_codes_exactly();
+      graph.values[node.inputs[0]].dims.back() > kernels::kMostInt8Depth && !adds_int8_exactly();
   if (is_long) return "sums of more than 32768 products on a CPU without VNNI";
   for (size_t i : {0, 1}) {
     const Value& value = graph.values[node.inputs[i]];

@@ -18,6 +18,6 @@ struct IntegerSite {
   int index;
 };
 // In our own kernel, where oneDNN's sums would saturate.
-Offer offer_code_matmul_integer(const IntegerSite& site);
+Offer offer_int8_matmul_integer(const IntegerSite& site);
 
 }  // namespace tenon::onednn

@@ -7,7 +7,7 @@
 namespace tenon::onednn {
 namespace {
 
-constexpr int64_t kRealRows = 1, kCodeRows = 4;  // of accuracy_level
+constexpr int64_t kRealRows = 1, kInt8Rows = 4;  // of accuracy_level
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void lower_matmul_n_bits(Lowering& lowering, int index) {
   const Int4Matrix matrix = *int4_matrix_of_n_bits(lowering.graph(), node, &why);
   const int64_t level = node.integer("accuracy_level", 0);
   lower_int4_product(lowering, {.node = index, .a = node.inputs[0], .bias = node.input(5)}, matrix,
-                     level == kCodeRows   ? Int4Rows::kCodes
+                     level == kInt8Rows   ? Int4Rows::kInt8
                      : level == kRealRows ? Int4Rows::kReal
                                           : Int4Rows::kAsAsked);
 }

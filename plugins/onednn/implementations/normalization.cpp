@@ -5,8 +5,8 @@
 #include "handlers.hpp"
 #include "kept.hpp"
 #include "kernels/norm.h"
+#include "lowering/epilogue.hpp"
 #include "lowering/softmax_front.hpp"
-#include "lowering/tail.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -152,7 +152,7 @@ class LayerNormBuilder {
       bool fits = integers.empty() ||
                   (integers[0].type == type && integers[0].quant.scale == quant->scale &&
                    integers[0].quant.zero_point == quant->zero_point);
-      if (!fits) {  // a third form is made from the real numbers
+      if (!fits) {  // a third form is made from the floating-point numbers
         stays_real = true;
         continue;
       }

@@ -26,7 +26,7 @@ struct ConvShape {
   int64_t groups = 1;
   Dims weight_dims;  // [g,] o, i, spatial
   Window window;
-  bool is_turned = false;  // one column, seen as one row
+  bool is_transposed = false;  // one column, seen as one row
   double flops = 0;
 };
 
@@ -40,7 +40,7 @@ void turn(ConvShape& shape) {
        {&shape.weight_dims, &window.strides, &window.dilates, &window.pad_begin, &window.pad_end}) {
     std::swap(*(dims->end() - 1), *(dims->end() - 2));
   }
-  shape.is_turned = true;
+  shape.is_transposed = true;
 }
 
 ConvShape conv_shape(const Graph& graph, const Node& node) {
@@ -70,8 +70,8 @@ bool is_depthwise(const Node& node, const View& weights) {
   return weights.dims[1] == 1 && weights.dims[0] == node.integer("group", 1);
 }
 
-// oneDNN's convolutions of one channel each are exact for unsigned codes on every CPU: it
-// multiplies them in 32 bits.
+// oneDNN's convolutions of one channel each are exact for unsigned quantized values on every CPU:
+// it multiplies them in 32 bits.
 bool runs_in_its_int8(const ConvSite& site) {
   const Lowering& lowering = site.lowering;
   const bool is_unsigned = lowering.view(site.node().inputs[0]).type == ElementType::kU8;
@@ -81,10 +81,10 @@ bool runs_in_its_int8(const ConvSite& site) {
 
 // oneDNN 3.2 without AVX-512: where the channels of such a kernel do not fill a vector, it reads
 // one number of what is added or multiplied behind the sums, and takes none for the other channels.
-bool loses_operands(const std::string& kernel, int64_t channels, const Tail& tail) {
+bool loses_operands(const std::string& kernel, int64_t channels, const Epilogue& epilogue) {
   return kernel.starts_with("jit_uni_int8:") && channels % 8 != 0 &&
-         std::any_of(tail.ops.begin(), tail.ops.end(),
-                     [](const TailOp& op) { return !op.eltwise; });
+         std::any_of(epilogue.ops.begin(), epilogue.ops.end(),
+                     [](const EpilogueNode& op) { return !op.eltwise; });
 }
 
 // The operands as all forms of the primitive read them.
@@ -149,16 +149,19 @@ class OperandReader {
 
 class Convolution {
  public:
-  Convolution(const ConvSite& site, const Operands& operands, const Tail& tail, bool is_turned)
+  Convolution(const ConvSite& site,
+              const Operands& operands,
+              const Epilogue& epilogue,
+              bool is_transposed)
       : lowering_(site.lowering),
         node_(site.node()),
-        tail_(tail),
+        epilogue_(epilogue),
         shape_(conv_shape(lowering_.graph(), node_)),
         int8_(operands.int8),
         any_source_(operands.any_source),
         weights_(operands.weights),
-        bias_(site.bias(tail)) {
-    if (is_turned) turn(shape_);
+        bias_(site.bias(epilogue)) {
+    if (is_transposed) turn(shape_);
     src_ = as_seen(operands.src);
   }
 
@@ -169,17 +172,17 @@ class Convolution {
         any_source_ ? Desc(src_.dims, dnnl_type(type), Any::any) : channels_last_descriptor(src_);
     const Desc weights(shape_.weight_dims,
                        dnnl_type(int8_ ? ElementType::kS8 : lowering_.real_type()), Any::any);
-    const Dims& dst_dims = lowering_.graph().values[tail_.result].dims;
+    const Dims& dst_dims = lowering_.graph().values[epilogue_.result].dims;
     const View result{.dims = dst_dims, .strides = channels_last_strides(dst_dims)};
-    fused_ = fuse(lowering_, tail_,
+    fused_ = fuse(lowering_, epilogue_,
                   {.result_strides = result.strides,
                    .dims = as_seen(result).dims,
                    .channel_axis = 1,
-                   .is_turned = shape_.is_turned,
+                   .is_transposed = shape_.is_transposed,
                    .src_buffers = {src_.buffer, lowering_.buffer_of(bias_)}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (int8_) describe_scales();
-    const bool has_bias = bias_ != kNone || tail_.norm != kNone;
+    const bool has_bias = bias_ != kNone || epilogue_.norm != kNone;
     const Desc bias =
         !has_bias ? Desc()
                   : Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
@@ -190,13 +193,13 @@ class Convolution {
         shape_.window.pad_end, fused_.attr, kMayFail);
     if (std::string why = why_no_kernel(pd_, takes_plain_loops); !why.empty()) return why;
     const bool loses = is_depthwise(node_, lowering_.view(node_.inputs[1])) &&
-                       loses_operands(pd_.impl_info_str(), dst_dims[1], tail_);
+                       loses_operands(pd_.impl_info_str(), dst_dims[1], epilogue_);
     return loses ? "oneDNN's kernel reads one number of an operand behind int8 sums" : "";
   }
 
   void emit() {
-    if (tail_.norm != kNone) fold_norm(tail_.norm);
-    std::vector<Argument> arguments = bind(lowering_, tail_, fused_);
+    if (epilogue_.norm != kNone) fold_norm(epilogue_.norm);
+    std::vector<Argument> arguments = bind(lowering_, epilogue_, fused_);
     if (int8_) bind_scales(&arguments);
     arguments.push_back({DNNL_ARG_SRC, source_place(pd_.src_desc()), pd_.src_desc()});
     arguments.push_back({DNNL_ARG_WEIGHTS, weights_place(pd_.weights_desc()), pd_.weights_desc()});
@@ -208,12 +211,12 @@ class Convolution {
     arguments.push_back({DNNL_ARG_DST, place_of(dst), pd_.dst_desc()});
     lowering_.add_primitive(node_.name, pd_.impl_info_str(), dnnl::convolution_forward(pd_),
                             pd_.scratchpad_desc(), std::move(arguments), shape_.flops);
-    lowering_.set_view(tail_.result, dst);
-    mark_absorbed(lowering_, tail_);
+    lowering_.set_view(epilogue_.result, dst);
+    mark_absorbed(lowering_, epilogue_);
   }
 
  private:
-  View as_seen(const View& view) const { return shape_.is_turned ? turned(view) : view; }
+  View as_seen(const View& view) const { return shape_.is_transposed ? transposed(view) : view; }
 
   // w' = w * factor, b' = b * factor + shift. Weights of 8 bits keep their numbers.
   void fold_norm(int index) {
@@ -228,12 +231,12 @@ class Convolution {
     folded_bias_ =
         lowering_.make_constant(ElementType::kF32, {static_cast<int64_t>(bias.size())}, shifted);
     if (int8_)
-      scale_codes(norm);
+      scale_quantized(norm);
     else
       scale_floats(norm);
   }
 
-  void scale_codes(const ChannelNorm& norm) {
+  void scale_quantized(const ChannelNorm& norm) {
     auto channels = std::make_shared<ChannelQuant>();
     for (size_t o = 0; o < norm.factor.size(); ++o) {
       const float scale = weights_.channels ? weights_.channels->scales[o] : weights_.quant.scale;
@@ -254,7 +257,9 @@ class Convolution {
   }
 
   // A BatchNormalization gives each channel its own scale.
-  bool has_channel_scales() const { return weights_.channels != nullptr || tail_.norm != kNone; }
+  bool has_channel_scales() const {
+    return weights_.channels != nullptr || epilogue_.norm != kNone;
+  }
 
   void describe_scales() {
     fused_.attr.set_scales_mask(DNNL_ARG_SRC, 0);
@@ -282,9 +287,9 @@ class Convolution {
   Place bias_place(int bias) {
     if (folded_bias_.exists()) return place_of(folded_bias_);
     const View& view = lowering_.view(bias);
-    bool is_codes = view.is_quantized() && lowering_.is_constant_view(view);
-    return is_codes ? place_of(lowering_.dequantized_constant(view))
-                    : place_of(lowering_.read_row_major(bias, ElementType::kF32));
+    bool is_quantized = view.is_quantized() && lowering_.is_constant_view(view);
+    return is_quantized ? place_of(lowering_.dequantized_constant(view))
+                        : place_of(lowering_.read_row_major(bias, ElementType::kF32));
   }
 
   Place source_place(const Desc& wanted) {
@@ -312,7 +317,7 @@ class Convolution {
 
   Lowering& lowering_;
   const Node& node_;
-  const Tail& tail_;
+  const Epilogue& epilogue_;
   ConvShape shape_;
   bool int8_;
   bool any_source_;
@@ -330,19 +335,19 @@ struct FormSite {
   Operands operands;
 };
 
-Offer offer_form(const FormSite& form, const Tail& tail, bool is_turned, bool is_last) {
-  if (is_turned && !runs_on_columns(form.site.lowering.graph(), form.site.node()))
+Offer offer_form(const FormSite& form, const Epilogue& epilogue, bool is_transposed, bool is_last) {
+  if (is_transposed && !runs_on_columns(form.site.lowering.graph(), form.site.node()))
     return refused("not an image of one column");
-  auto made = std::make_shared<Convolution>(form.site, form.operands, tail, is_turned);
+  auto made = std::make_shared<Convolution>(form.site, form.operands, epilogue, is_transposed);
   if (std::string why = made->describe(is_last); !why.empty()) return refused(std::move(why));
   return accepted([made] { made->emit(); });
 }
 
 constexpr Implementation<FormSite> kForms[] = {
     {"onednn + epilogue, a column as a row",
-     [](const FormSite& form) { return offer_form(form, form.site.tail, true, false); }},
+     [](const FormSite& form) { return offer_form(form, form.site.epilogue, true, false); }},
     {"onednn + epilogue",
-     [](const FormSite& form) { return offer_form(form, form.site.tail, false, false); }},
+     [](const FormSite& form) { return offer_form(form, form.site.epilogue, false, false); }},
     {"onednn, a column as a row",
      [](const FormSite& form) { return offer_form(form, form.site.alone, true, false); }},
     {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone, false, true); }},
@@ -356,7 +361,7 @@ Offer offer_onednn_conv(const ConvSite& site) {
     const FormSite form{site, OperandReader(site).read()};
     const std::span<const Implementation<FormSite>> forms(kForms);
     choose<FormSite>(site.lowering, form,
-                     forms.subspan(site.tail.nodes.empty() ? kWithEpilogue : 0));
+                     forms.subspan(site.epilogue.nodes.empty() ? kWithEpilogue : 0));
   });
 }
 

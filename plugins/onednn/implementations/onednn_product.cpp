@@ -39,13 +39,13 @@ class OperandReader {
     a_ = lowering_.view(product_.a);
     b_ = lowering_.view(product_.b);
     bool b_constant = lowering_.is_constant_view(b_);
-    if (!b_constant && may_be_int8(a_, b_)) b_ = signed_codes(lowering_, product_.b);
+    if (!b_constant && may_be_int8(a_, b_)) b_ = as_signed(lowering_, product_.b);
     int last = static_cast<int>(b_.dims.size()) - 1;
     int column_axis = product_.transpose_b ? last - 1 : last;
-    bool is_right = b_constant ? are_code_weights(lowering_, b_, column_axis)
+    bool is_right = b_constant ? are_int8_weights(lowering_, b_, column_axis)
                                : b_.type == ElementType::kS8 && may_be_int8(a_, b_);
-    made_.int8 = holds_codes(a_) && a_.channels == nullptr && is_right &&
-                 (b_constant ? sums_are_exact(lowering_, a_, b_) : adds_codes_exactly());
+    made_.int8 = holds_quantized(a_) && a_.channels == nullptr && is_right &&
+                 (b_constant ? sums_are_exact(lowering_, a_, b_) : adds_int8_exactly());
     made_.packs_b = b_constant && is_one_matrix(b_);
     made_.b_type = made_.int8 ? ElementType::kS8 : lowering_.real_type();
     if (!made_.int8) {
@@ -94,28 +94,29 @@ class OperandReader {
 
 class Matmul {
  public:
-  Matmul(const ProductSite& site, const Operands& operands, const Tail& tail)
+  Matmul(const ProductSite& site, const Operands& operands, const Epilogue& epilogue)
       : lowering_(site.lowering),
         product_(site.product),
         node_(site.node()),
         operands_(operands),
-        tail_(tail),
+        epilogue_(epilogue),
         a_(operands.a),
         b_(operands.b),
-        bias_(product_.bias != kNone ? product_.bias : tail.bias) {}
+        bias_(product_.bias != kNone ? product_.bias : epilogue.bias) {}
 
   // Why oneDNN does not take it so; empty: `emit` may be called.
   std::string describe(bool takes_plain_loops) {
     choose_dims();
-    fused_ = fuse(lowering_, tail_,
+    fused_ = fuse(lowering_, epilogue_,
                   {.result_strides = dst_strides_,
                    .dims = c_dims_,
                    .channel_axis = static_cast<int>(c_dims_.size()) - 1,
                    .src_buffers = {a_.buffer, b_.buffer, lowering_.buffer_of(bias_)}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (operands_.int8) describe_scales(a_, b_, c_dims_.size(), &fused_.attr);
-    const Desc dst = operands_.folds ? descriptor(fused_.dst, c_dims_, row_major_strides(c_dims_))
-                                     : descriptor(is_turned_ ? turned(fused_.dst) : fused_.dst);
+    const Desc dst = operands_.folds
+                         ? descriptor(fused_.dst, c_dims_, row_major_strides(c_dims_))
+                         : descriptor(is_transposed_ ? transposed(fused_.dst) : fused_.dst);
     const Desc a = descriptor(a_, a_dims_, a_strides_);
     const bool is_packed = operands_.packs_b || operands_.packs_in_run;
     const Desc b = is_packed
@@ -134,15 +135,15 @@ class Matmul {
   }
 
   void emit() {
-    std::vector<Argument> arguments = bind(lowering_, tail_, fused_);
+    std::vector<Argument> arguments = bind(lowering_, epilogue_, fused_);
     if (operands_.int8) bind_scales(lowering_, a_, b_, &arguments);
     arguments.push_back({DNNL_ARG_SRC, place_of(a_), pd_.src_desc()});
     arguments.push_back({DNNL_ARG_WEIGHTS, weights_place(), pd_.weights_desc()});
     if (bias_ != kNone) {
       const View& view = lowering_.view(bias_);
-      bool is_codes = view.is_quantized() && lowering_.is_constant_view(view);
-      View real = is_codes ? lowering_.dequantized_constant(view)
-                           : lowering_.read_row_major(bias_, ElementType::kF32);
+      bool is_quantized = view.is_quantized() && lowering_.is_constant_view(view);
+      View real = is_quantized ? lowering_.dequantized_constant(view)
+                               : lowering_.read_row_major(bias_, ElementType::kF32);
       arguments.push_back({DNNL_ARG_BIAS, place_of(real), pd_.bias_desc()});
     }
     View& dst = fused_.dst;
@@ -152,8 +153,8 @@ class Matmul {
         2.0 * static_cast<double>(element_count(c_dims_)) * static_cast<double>(a_dims_.back());
     lowering_.add_primitive(node_.name, pd_.impl_info_str(), dnnl::matmul(pd_),
                             pd_.scratchpad_desc(), std::move(arguments), flops);
-    lowering_.set_view(tail_.result, dst);
-    mark_absorbed(lowering_, tail_);
+    lowering_.set_view(epilogue_.result, dst);
+    mark_absorbed(lowering_, epilogue_);
   }
 
  private:
@@ -170,7 +171,7 @@ class Matmul {
   }
 
   void choose_dims() {
-    const Dims& result = lowering_.graph().values[tail_.result].dims;
+    const Dims& result = lowering_.graph().values[epilogue_.result].dims;
     dst_strides_ = row_major_strides(result);
     a_dims_ = a_.dims;
     a_strides_ = a_.strides;
@@ -196,31 +197,31 @@ class Matmul {
     }
     pad_batch(a_dims_, a_strides_, c_dims_.size());
     pad_batch(b_dims_, b_strides_, c_dims_.size());
-    dst_strides_ = strides_for_reader(lowering_, tail_.result);
-    if (is_faster_turned()) turn();
+    dst_strides_ = strides_for_reader(lowering_, epilogue_.result);
+    if (is_faster_transposed()) turn();
   }
 
   // oneDNN copies an `a` whose columns are dense into rows. With few columns in `b` this costs more
-  // than the same product turned, b' @ a', which copies b: gradients of values in attention take
-  // 0.8 of the time.
-  bool is_faster_turned() const {
+  // than the same product transposed, b' @ a', which copies b: gradients of values in attention
+  // take 0.8 of the time.
+  bool is_faster_transposed() const {
     const size_t rank = c_dims_.size();
     const bool is_alone =
-        tail_.nodes.empty() && product_.bias == kNone && !operands_.int8 && !operands_.packs_b;
+        epilogue_.nodes.empty() && product_.bias == kNone && !operands_.int8 && !operands_.packs_b;
     return is_alone && c_dims_[rank - 2] > c_dims_[rank - 1] && a_strides_[rank - 1] != 1 &&
            b_strides_[rank - 1] == 1;
   }
 
   void turn() {
-    is_turned_ = true;
+    is_transposed_ = true;
     std::swap(a_, b_);
     std::swap(a_dims_, b_dims_);
     std::swap(a_strides_, b_strides_);
     for (Dims* axes : {&a_dims_, &a_strides_, &b_dims_, &b_strides_})
       swap_last(*axes);
-    Dims turned_dims = c_dims_;
-    swap_last(turned_dims);
-    dst_strides_ = row_major_strides(turned_dims);
+    Dims transposed_dims = c_dims_;
+    swap_last(transposed_dims);
+    dst_strides_ = row_major_strides(transposed_dims);
     swap_last(dst_strides_);
   }
 
@@ -236,10 +237,10 @@ class Matmul {
   const Product& product_;
   const Node& node_;
   const Operands& operands_;
-  const Tail& tail_;
+  const Epilogue& epilogue_;
   View a_, b_;
   int bias_;
-  bool is_turned_ = false;
+  bool is_transposed_ = false;
   Dims a_dims_, a_strides_, b_dims_, b_strides_, c_dims_, dst_strides_;
   Fused fused_;
   dnnl::matmul::primitive_desc pd_;
@@ -250,15 +251,16 @@ struct FormSite {
   Operands operands;
 };
 
-Offer offer_form(const FormSite& form, const Tail& tail) {
-  auto matmul = std::make_shared<Matmul>(form.site, form.operands, tail);
-  std::string why = matmul->describe(tail.nodes.empty());
+Offer offer_form(const FormSite& form, const Epilogue& epilogue) {
+  auto matmul = std::make_shared<Matmul>(form.site, form.operands, epilogue);
+  std::string why = matmul->describe(epilogue.nodes.empty());
   if (!why.empty()) return refused(std::move(why));
   return accepted([matmul] { matmul->emit(); });
 }
 
 constexpr Implementation<FormSite> kForms[] = {
-    {"onednn + epilogue", [](const FormSite& form) { return offer_form(form, form.site.tail); }},
+    {"onednn + epilogue",
+     [](const FormSite& form) { return offer_form(form, form.site.epilogue); }},
     {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone); }},
 };
 
@@ -268,7 +270,7 @@ Offer offer_onednn_product(const ProductSite& site) {
   return accepted([&site] {
     const FormSite form{site, OperandReader(site).read()};
     const std::span<const Implementation<FormSite>> forms(kForms);
-    choose<FormSite>(site.lowering, form, forms.subspan(site.tail.nodes.empty() ? 1 : 0));
+    choose<FormSite>(site.lowering, form, forms.subspan(site.epilogue.nodes.empty() ? 1 : 0));
   });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool and ReduceMean over all spatial axes, on
-// real numbers or directly on quantised integers: a maximum keeps scale and zero point, a mean too,
-// and one post-op moves it to other parameters.
+// floating-point numbers or directly on quantised integers: a maximum keeps scale and zero point, a
+// mean too, and one post-op moves it to other parameters.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@
 #include "kept.hpp"
 #include "kernels/max_pool.h"
 #include "kernels/reduce.h"
-#include "lowering/tail.hpp"
+#include "lowering/epilogue.hpp"
 #include "product.hpp"
 #include "reduce.hpp"
 
@@ -34,8 +34,9 @@ bool is_trained(const Graph& graph, int x) {
   });
 }
 
-// The QuantizeLinear behind a node that can keep the type of its channels-last codes, or kNone.
-int quantize_behind_codes(Lowering& lowering, const Node& node) {
+// The QuantizeLinear behind a node that can keep the type of its channels-last quantized values, or
+// kNone.
+int quantize_behind(Lowering& lowering, const Node& node) {
   const View& src = lowering.view(node.inputs[0]);
   const int quantize = only_quantize(lowering, node.outputs[0]);
   if (quantize == kNone || !src.is_quantized() || !is_channels_last(src)) return kNone;
@@ -74,12 +75,12 @@ Step max_pool_step(const std::string& name,
   return step;
 }
 
-// Maxima of codes with two spatial axes, by our own kernel: oneDNN's is called for every pixel. The
-// largest number has the largest code, so that what reads the result finds codes again; where a
-// QuantizeLinear of the same scale stands behind, they are its result.
-void lower_max_of_codes(Lowering& lowering, const Node& node, const Window& window) {
+// Maxima of quantized values with two spatial axes, by our own kernel: oneDNN's is called for every
+// pixel. The largest number has the largest quantized value, so that what reads the result finds quantized
+// values again; where a QuantizeLinear of the same scale stands behind, they are its result.
+void lower_quantized_max(Lowering& lowering, const Node& node, const Window& window) {
   const View src = lowering.view(node.inputs[0]);
-  const int quantize = quantize_behind_codes(lowering, node);
+  const int quantize = quantize_behind(lowering, node);
   const bool is_quantized =
       quantize != kNone &&
       is_same(*tensor_quant(lowering, lowering.graph().nodes[quantize]), src.quant);
@@ -104,17 +105,17 @@ struct PoolSite {
   const Node& node() const { return lowering.graph().nodes[index]; }
 };
 
-Offer offer_max_of_codes(const PoolSite& site) {
+Offer offer_quantized_max(const PoolSite& site) {
   const View& src = site.lowering.view(site.node().inputs[0]);
   if (site.shape.algorithm != A::pooling_max) return refused("not a maximum");
-  if (!holds_codes(src) || src.channels != nullptr || src.quant.scale <= 0)
+  if (!holds_quantized(src) || src.channels != nullptr || src.quant.scale <= 0)
     return refused("the source is not quantized to 8 bits");
   if (!is_channels_last(src) || src.dims.size() != 4)
     return refused("no channels-last image of two axes");
   if (site.shape.window.dilates != Dims{0, 0}) return refused("dilated");
   if (is_trained(site.lowering.graph(), site.node().inputs[0]))
     return refused("a gradient asks where the maxima were");
-  return accepted([&site] { lower_max_of_codes(site.lowering, site.node(), site.shape.window); });
+  return accepted([&site] { lower_quantized_max(site.lowering, site.node(), site.shape.window); });
 }
 
 void lower_by_primitive(const PoolSite& site) {
@@ -126,7 +127,7 @@ void lower_by_primitive(const PoolSite& site) {
   View src = lowering.view(node.inputs[0]);
   Dims strides = channels_last_strides(src.dims);
   bool is_max = shape.algorithm == A::pooling_max;
-  int quantize = quantize_behind_codes(lowering, node);
+  int quantize = quantize_behind(lowering, node);
   bool pads_with_zero = shape.algorithm == A::pooling_avg_include_padding;
   bool stays = quantize != kNone && !(pads_with_zero && src.quant.zero_point != 0);
   dnnl::primitive_attr attr;
@@ -182,7 +183,7 @@ Offer offer_onednn(const PoolSite& site) {
 }
 
 constexpr Implementation<PoolSite> kPool[] = {
-    {"int8 maxima", offer_max_of_codes},
+    {"int8 maxima", offer_quantized_max},
     {"onednn", offer_onednn},
 };
 

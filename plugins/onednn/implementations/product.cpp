@@ -18,7 +18,7 @@ constexpr Implementation<ProductSite> kProduct[] = {
     {"symmetric halves", offer_symmetric_product},
     {"sparse", offer_sparse_product},
     {"amx", offer_tile_product},
-    {"int8 gemm", offer_code_product},
+    {"int8 gemm", offer_int8_product},
     {"onednn", offer_onednn_product},
 };
 
@@ -57,7 +57,7 @@ void bind_scales(Lowering& lowering,
   zero(DNNL_ARG_WEIGHTS, b.quant.zero_point);
 }
 
-bool holds_codes(const View& view) {
+bool holds_quantized(const View& view) {
   return view.is_quantized() && (view.type == ElementType::kU8 || view.type == ElementType::kS8);
 }
 
@@ -70,26 +70,26 @@ bool is_one_matrix(const View& view) {
   return std::all_of(view.dims.begin(), view.dims.end() - 2, [](int64_t dim) { return dim == 1; });
 }
 
-bool are_code_weights(const Lowering& lowering, const View& view, int axis) {
+bool are_int8_weights(const Lowering& lowering, const View& view, int axis) {
   return view.is_quantized() && view.type == ElementType::kS8 && view.quant.zero_point == 0 &&
          (view.channels == nullptr || view.channels->axis == axis) &&
          lowering.is_constant_view(view);
 }
 
-bool sums_are_exact(const Lowering& lowering, const View& codes, const View& weights) {
-  if (adds_codes_exactly()) return true;
-  if (codes.type != ElementType::kU8 || !is_dense(weights)) return false;
+bool sums_are_exact(const Lowering& lowering, const View& quantized, const View& weights) {
+  if (adds_int8_exactly()) return true;
+  if (quantized.type != ElementType::kU8 || !is_dense(weights)) return false;
   const auto* numbers = static_cast<const int8_t*>(lowering.constant_data(weights));
   return std::all_of(numbers, numbers + weights.count(),
                      [](int8_t number) { return std::abs(number) <= kSevenBits; });
 }
 
 bool may_be_int8(const View& a, const View& b) {
-  return adds_codes_exactly() && holds_codes(a) && holds_codes(b) && a.channels == nullptr &&
+  return adds_int8_exactly() && holds_quantized(a) && holds_quantized(b) && a.channels == nullptr &&
          b.channels == nullptr;
 }
 
-View signed_codes(Lowering& lowering, int value) {
+View as_signed(Lowering& lowering, int value) {
   const View& found = lowering.view(value);
   if (found.type != ElementType::kU8) return found;
   return lowering.read_stored(value, dense_strides_like(found.dims, found.strides),
@@ -147,9 +147,9 @@ void lower_product(Lowering& lowering, const Product& product) {
       static_cast<int>(lowering.graph().values[node.outputs[0]].dims.size()) - 1;
   const ProductSite site{lowering, product,
                          product.bias != kNone
-                             ? find_tail_with_bias(lowering, product.node, channel_axis)
-                             : find_tail(lowering, product.node, channel_axis),
-                         empty_tail(lowering, product.node)};
+                             ? find_epilogue_with_bias(lowering, product.node, channel_axis)
+                             : find_epilogue(lowering, product.node, channel_axis),
+                         empty_epilogue(lowering, product.node)};
   choose<ProductSite>(lowering, site, kProduct);
 }
 

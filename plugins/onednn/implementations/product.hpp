@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One matrix product with its tail: what MatMul and Gemm share.
+// One matrix product with its epilogue: what MatMul and Gemm share.
 
 #include "choice.hpp"
-#include "lowering/tail.hpp"
+#include "lowering/epilogue.hpp"
 
 namespace tenon::onednn {
 
@@ -22,8 +22,8 @@ void lower_product(Lowering& lowering, const Product& product);
 struct ProductSite {
   Lowering& lowering;
   Product product;
-  Tail tail;   // all that may be taken along
-  Tail alone;  // nothing
+  Epilogue epilogue;  // all that may be taken along
+  Epilogue alone;     // nothing
 
   const Node& node() const { return lowering.graph().nodes[product.node]; }
 };
@@ -33,8 +33,8 @@ Offer offer_symmetric_product(const ProductSite& site);
 Offer offer_sparse_product(const ProductSite& site);
 // On AMX tiles (kernels/tile_product.h), in int8 and, with precision=bf16, in bf16.
 Offer offer_tile_product(const ProductSite& site);
-// In 8 bits by kernels/code_product.h, where oneDNN's sums would saturate.
-Offer offer_code_product(const ProductSite& site);
+// In 8 bits by kernels/int8_product.h, where oneDNN's sums would saturate.
+Offer offer_int8_product(const ProductSite& site);
 // By oneDNN, in the first of its forms that it has a kernel for.
 Offer offer_onednn_product(const ProductSite& site);
 
@@ -50,24 +50,25 @@ View planned_real_matrix(const Lowering& lowering, int value);
 bool is_fast_matrix(const View& view);
 // Whether a bias of a product of n columns, if there is one, is known and a row.
 bool has_known_row(const Lowering& lowering, int bias, int64_t n);
-// u8 or s8 that stand for real numbers.
-bool holds_codes(const View& view);
-// Numbers in f32 or bf16, and no codes.
+// u8 or s8 that stand for floating-point numbers.
+bool holds_quantized(const View& view);
+// Numbers in f32 or bf16, and no quantized values.
 bool holds_floats(const View& view);
 // One matrix for all batches: only then may the rows of all batches be folded into one product.
 bool is_one_matrix(const View& view);
 // Whether products of integers can take them: known, signed, symmetric, with one scale or one for
 // each index of `axis`.
-bool are_code_weights(const Lowering& lowering, const View& view, int axis);
+bool are_int8_weights(const Lowering& lowering, const View& view, int axis);
 // Whether oneDNN's sums of such products are exact: with VNNI, or where weights have seven bits and
-// the other codes no sign, as the quantizers make them with `reduce_range`.
-bool sums_are_exact(const Lowering& lowering, const View& codes, const View& weights);
+// the other quantized values no sign, as the quantizers make them with `reduce_range`.
+bool sums_are_exact(const Lowering& lowering, const View& quantized, const View& weights);
 // Whether a product of two activations can be one of integers, its second operand being signed.
 bool may_be_int8(const View& a, const View& b);
-// A quantized activation as s8, the same numbers: codes and zero point are 128 less where it is u8.
-View signed_codes(Lowering& lowering, int value);
-// What the codes of a and b [.., k, n] mean, for a product of `rank` axes: in its description, and
-// what it reads.
+// A quantized activation as s8, the same numbers: quantized values and zero point are 128 less
+// where it is u8.
+View as_signed(Lowering& lowering, int value);
+// What the quantized values of a and b [.., k, n] mean, for a product of `rank` axes: in its
+// description, and what it reads.
 void describe_scales(const View& a, const View& b, size_t rank, dnnl::primitive_attr* attr);
 void bind_scales(Lowering& lowering,
                  const View& a,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // QuantizeLinear and DequantizeLinear. With one constant scale they are part of what stands around
-// them: the end of a pointwise pass, or a view whose integers stand for real numbers. Scales that
-// are computed (a weight in quantization-aware training), lie along an axis or in blocks are a step
-// of their own.
+// them: the end of a pointwise pass, or a view whose integers stand for floating-point numbers.
+// Scales that are computed (a weight in quantization-aware training), lie along an axis or in
+// blocks are a step of their own.
 
 #include "kernels/quantize.h"
 
@@ -10,8 +10,8 @@
 
 #include "dense.hpp"
 #include "int4_matrix.hpp"
+#include "lowering/epilogue.hpp"
 #include "lowering/pointwise_group.hpp"
-#include "lowering/tail.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -107,9 +107,9 @@ bool is_view(const Graph& graph, const Node& node) {
          std::all_of(bytes, bytes + zero.bytes(), [](char b) { return b == 0; });
 }
 
-// Numbers that are kept as the very codes that the node makes of them, as behind a Reshape between
-// two int8 nodes.
-std::optional<View> stored_codes(const Lowering& lowering, const Node& node) {
+// Numbers that are kept as the very quantized values that the node makes of them, as behind a
+// Reshape between two int8 nodes.
+std::optional<View> as_stored(const Lowering& lowering, const Node& node) {
   View view = lowering.view(node.inputs[0]);
   const std::optional<kernels::Quant> quant = tensor_quant(lowering, node);
   const bool is_same = quant && view.channels == nullptr &&
@@ -121,18 +121,19 @@ std::optional<View> stored_codes(const Lowering& lowering, const Node& node) {
   return view;
 }
 
-// Packed codes are constants that are known when the plan is made.
+// Packed quantized values are constants that are known when the plan is made.
 std::string refuse_packed(const Graph& graph, const Node& node) {
   for (size_t i : {0, 1, 2})
-    if (!is_constant_or_absent(graph, node.input(i))) return "4-bit codes that are no constants";
-  const Value& codes = graph.values[node.inputs[0]];
+    if (!is_constant_or_absent(graph, node.input(i)))
+      return "4-bit values that are no constants";
+  const Value& quantized = graph.values[node.inputs[0]];
   const Value& scale = graph.values[node.inputs[1]];
   const bool is_real = scale.type == ElementType::kF32 || scale.type == ElementType::kF16 ||
                        scale.type == ElementType::kBf16;
   if (!is_real) return "scales that are no real numbers";
   if (node.input(2) != kNone) {
     const Value& zero = graph.values[node.inputs[2]];
-    if (zero.type != codes.type || zero.count() != scale.count())
+    if (zero.type != quantized.type || zero.count() != scale.count())
       return "zero points of another type or shape";
   }
   return find_places(graph, node) ? "" : "scales of a shape that does not fit";
@@ -148,14 +149,15 @@ void lower_packed(Lowering& lowering, const Node& node) {
         return why_not_packed(graph, user, value).empty();
       });
   if (stays_packed) return;
-  const Value& codes = graph.values[node.inputs[0]];
+  const Value& quantized = graph.values[node.inputs[0]];
   lowering.set_view(
       value, lowering.make_constant(
-                 ElementType::kF32, codes.dims,
-                 lowering.weights().made(
-                     codes.data, (codes.count() + 1) / 2,
-                     "4-bit codes as f32 " + std::to_string(node.inputs[1]), codes.count() * 4,
-                     [&](void* to) { expand_packed(graph, node, static_cast<float*>(to)); })));
+                 ElementType::kF32, quantized.dims,
+                 lowering.weights().made(quantized.data, (quantized.count() + 1) / 2,
+                                         "4-bit values as f32 " + std::to_string(node.inputs[1]),
+                                         quantized.count() * 4, [&](void* to) {
+                                           expand_packed(graph, node, static_cast<float*>(to));
+                                         })));
 }
 
 }  // namespace
@@ -170,8 +172,8 @@ std::string refuse_quantize(const Graph& graph, const Node& node) {
 void lower_quantize(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   if (!has_tensor_quant(lowering.graph(), node)) return lower_places(lowering, index, true);
-  if (std::optional<View> codes = stored_codes(lowering, node))
-    return lowering.set_view(node.outputs[0], *codes);
+  if (std::optional<View> quantized = as_stored(lowering, node))
+    return lowering.set_view(node.outputs[0], *quantized);
   PointwiseGroup(lowering, index).lower();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of real numbers. A mean over all spatial axes of channels-last data is a global pool.
+// Reductions of floating-point numbers. A mean over all spatial axes of channels-last data is a
+// global pool.
 
 #include "kernels/reduce.h"
 

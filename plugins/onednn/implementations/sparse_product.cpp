@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products and convolutions of 1x1 with constant weights that are mostly zeros, in reals and in
-// 8-bit codes.
+// 8-bit quantized values.
 
 #include "sparse_product.hpp"
 
@@ -8,10 +8,10 @@
 #include <memory>
 #include <utility>
 
-#include "code_tail.hpp"
 #include "conv_geometry.hpp"
 #include "conv_site.hpp"
 #include "cpu.hpp"
+#include "gemm_epilogue.hpp"
 #include "product.hpp"
 
 namespace tenon::onednn {
@@ -21,9 +21,9 @@ using Op = kernels::EpilogueOp;
 using kernels::SparseRows;
 using kernels::SparseWeights;
 
-// What a step is made of. The code step says to code_tail what it asks about any product.
+// What a step is made of. The step says to gemm_epilogue what it asks about any GEMM.
 struct SparseStep {
-  CodeStep step = {};
+  GemmStep step = {};
   SparseRows rows = {};  // all but the source
   SparseWeights weights = {};
   SparseForm form = {};
@@ -34,23 +34,23 @@ class StepBuilder {
   StepBuilder(Lowering& lowering, SparseStep& made)
       : lowering_(lowering), made_(made), step_(made.step) {}
 
-  void build(const Tail& tail) {
-    CodeFinish finish = finish_of(lowering_, step_, tail);
-    if (finish.tail.norm != kNone) step_.norm = channel_norm(lowering_, finish.tail.norm);
+  void build(const Epilogue& epilogue) {
+    GemmEpilogue finish = finish_of(lowering_, step_, epilogue);
+    if (finish.epilogue.norm != kNone) step_.norm = channel_norm(lowering_, finish.epilogue.norm);
     const Graph& graph = lowering_.graph();
-    View dst{.type = finish.tail.quant ? finish.tail.quant_type
-                                       : lowering_.stored_type(finish.tail.result),
-             .dims = graph.values[finish.tail.result].dims,
+    View dst{.type = finish.epilogue.quant ? finish.epilogue.quant_type
+                                           : lowering_.stored_type(finish.epilogue.result),
+             .dims = graph.values[finish.epilogue.result].dims,
              .strides = step_.dst_strides};
     const std::vector<Place> others = bind(lowering_, finish);
     dst.buffer = lowering_.scratch(dst.bytes());
     emit(finish, dst, others);
-    lowering_.set_view(finish.tail.result, dst);
-    mark_absorbed(lowering_, finish.tail);
+    lowering_.set_view(finish.epilogue.result, dst);
+    mark_absorbed(lowering_, finish.epilogue);
   }
 
  private:
-  void emit(CodeFinish& finish, const View& dst, const std::vector<Place>& others) {
+  void emit(GemmEpilogue& finish, const View& dst, const std::vector<Place>& others) {
     const SparseWeights& weights = made_.weights;
     kernels::SparseProductArgs args;
     args.m = step_.args.m;
@@ -59,7 +59,7 @@ class StepBuilder {
     args.a = made_.rows;
     args.a.src = {.type = step_.src.type, .quant = step_.src.quant};
     args.dst.type = dst.type;
-    if (finish.tail.quant) args.dst.quant = *finish.tail.quant;
+    if (finish.epilogue.quant) args.dst.quant = *finish.epilogue.quant;
     args.dst_stride = step_.dst_row;
     args.low = finish.low;
     args.high = finish.high;
@@ -67,7 +67,7 @@ class StepBuilder {
     const View b = packed();
     const EpilogueRows rows =
         epilogue_rows(lowering_, step_, finish, kernels::sparse_columns(weights.n));
-    const int64_t scratch = kernels::sparse_scratch_bytes(args.m, args.k, weights.are_codes);
+    const int64_t scratch = kernels::sparse_scratch_bytes(args.m, args.k, weights.are_quantized);
     Step made{.name = lowering_.graph().nodes[step_.node].name, .kernel = kernel_name()};
     made.flops = 2.0 * static_cast<double>(args.m * args.n * args.k);
     made.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
@@ -127,7 +127,7 @@ class StepBuilder {
 
   Lowering& lowering_;
   SparseStep& made_;
-  CodeStep& step_;
+  GemmStep& step_;
 };
 
 // What may be multiplied so at all: by type.
@@ -135,12 +135,12 @@ std::string why_not_types(const Lowering& lowering, const View& src, const View&
   if (lowering.options().sparse == SparseUse::kOff) return "sparse=off";
   if (!lowering.is_constant_view(b)) return "the weights are computed";
   if (!is_dense(b)) return "weights with gaps between them";
-  if (holds_codes(src)) {
-    if (src.channels != nullptr || !are_code_weights(lowering, b, axis))
+  if (holds_quantized(src)) {
+    if (src.channels != nullptr || !are_int8_weights(lowering, b, axis))
       return "not two operands in 8 bits with known weights";
     const kernels::Context context = kernels::make_context(kernels::best_level());
-    if (!adds_codes_exactly() || !kernels::multiplies_sparse_codes(context))
-      return "codes are multiplied with VNNI only";
+    if (!adds_int8_exactly() || !kernels::multiplies_sparse_int8(context))
+      return "8-bit values are multiplied with VNNI only";
     return {};
   }
   if (b.type != ElementType::kF32 || b.is_quantized()) return "weights are no f32 numbers";
@@ -150,7 +150,7 @@ std::string why_not_types(const Lowering& lowering, const View& src, const View&
 // The weights of a step: (k, n) of the view's axes.
 SparseWeights weights_of(const Lowering& lowering, const View& b, size_t k_axis, size_t n_axis) {
   return {.data = lowering.constant_data(b),
-          .are_codes = b.is_quantized(),
+          .are_quantized = b.is_quantized(),
           .k = b.dims[k_axis],
           .n = b.dims[n_axis],
           .k_stride = b.strides[k_axis],
@@ -196,7 +196,7 @@ Offer offer_sparse_conv(const ConvSite& site) {
   auto made = std::make_shared<SparseStep>();
   made->step = conv_step(lowering, site.index);
   made->weights = weights_of(lowering, b, 1, 0);
-  const kernels::CodeWindows& w = made->step.args.a.windows;
+  const kernels::ConvWindows& w = made->step.args.a.windows;
   made->rows.stride = w.stride_x * src.dims[1];
   if (made->step.args.a.has_windows) {
     made->rows.of_line = w.out_width;
@@ -209,10 +209,11 @@ Offer offer_sparse_conv(const ConvSite& site) {
   return accepted([&site, made] {
     const int value = site.node().inputs[0];
     const View& found = site.lowering.view(value);
-    made->step.src = holds_codes(found) ? codes_channels_last(site.lowering, value)
-                                        : site.lowering.read(value, left_type(site.lowering, found),
-                                                             channels_last_strides(found.dims));
-    StepBuilder(site.lowering, *made).build(site.tail);
+    made->step.src = holds_quantized(found)
+                         ? quantized_channels_last(site.lowering, value)
+                         : site.lowering.read(value, left_type(site.lowering, found),
+                                              channels_last_strides(found.dims));
+    StepBuilder(site.lowering, *made).build(site.epilogue);
   });
 }
 
@@ -232,14 +233,14 @@ Offer offer_sparse_product(const ProductSite& site) {
     return refused("the bias is no known row");
   auto made = std::make_shared<SparseStep>();
   made->weights = weights_of(lowering, b, k_axis, n_axis);
-  CodeStep& step = made->step;
+  GemmStep& step = made->step;
   step.node = product.node;
   step.bias = product.bias;
   step.weights = {.view = b};
   step.args.k = made->weights.k;
   step.args.n = step.dst_row = made->weights.n;
   step.args.m = a.count() / step.args.k;
-  step.dst_strides = row_major_strides(lowering.graph().values[site.tail.result].dims);
+  step.dst_strides = row_major_strides(lowering.graph().values[site.epilogue.result].dims);
   made->rows.stride = step.args.k;
   if (std::string why = finish_step(lowering, made.get()); !why.empty())
     return refused(std::move(why));
@@ -247,10 +248,10 @@ Offer offer_sparse_product(const ProductSite& site) {
     const int value = site.product.a;
     const View& found = site.lowering.view(value);
     made->step.src =
-        holds_codes(found)
+        holds_quantized(found)
             ? site.lowering.read_stored(value, row_major_strides(found.dims), found.type)
             : site.lowering.read_row_major(value, left_type(site.lowering, found));
-    StepBuilder(site.lowering, *made).build(site.tail);
+    StepBuilder(site.lowering, *made).build(site.epilogue);
   });
 }
 

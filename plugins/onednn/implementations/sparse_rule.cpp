@@ -52,10 +52,10 @@ struct Limit {
 };
 constexpr Limit kReals{96, 64, 0.25};
 constexpr Limit kShortReals{384, 256, 0.11};
-constexpr Limit kCodes{320, 128, 0.22};
+constexpr Limit kInt8{320, 128, 0.22};
 
 const Limit& limit_of(const Lowering& lowering, const SparseWeights& weights) {
-  if (weights.are_codes) return kCodes;
+  if (weights.are_quantized) return kInt8;
   if (lowering.real_type() == ElementType::kBf16) return kShortReals;
   return kReals;
 }
@@ -65,7 +65,7 @@ std::string why_slower(const Lowering& lowering,
                        const SparseWeights& weights,
                        const SparseForm& form,
                        int64_t m) {
-  const bool is_f32 = !weights.are_codes && lowering.real_type() == ElementType::kF32;
+  const bool is_f32 = !weights.are_quantized && lowering.real_type() == ElementType::kF32;
   if (m < kFewRows && (form.width < kernels::kSparsePanel || !is_f32))
     return is_f32 ? "fewer than 32 rows, and zeros in no blocks of 16 columns"
                   : "fewer than 32 rows";
@@ -82,11 +82,11 @@ std::string why_slower(const Lowering& lowering,
 }  // namespace
 
 SparseForm cheapest_form(const SparseWeights& weights, int64_t m) {
-  const int64_t all = kernels::sparse_steps(weights.k, weights.are_codes) * weights.n;
+  const int64_t all = kernels::sparse_steps(weights.k, weights.are_quantized) * weights.n;
   SparseForm best;
   if (all == 0) return best;
   const double nonzero =
-      weights.are_codes ? nonzero_share<int8_t>(weights) : nonzero_share<float>(weights);
+      weights.are_quantized ? nonzero_share<int8_t>(weights) : nonzero_share<float>(weights);
   if (nonzero > kMostNonzero) return {.share = nonzero, .cost = nonzero};
   best.cost = 2;
   for (int64_t width : {int64_t{1}, int64_t{4}, kernels::kSparsePanel}) {
@@ -103,7 +103,7 @@ std::string why_not_sparse(const Lowering& lowering,
                            const SparseForm& form,
                            int64_t m) {
   const SparseUse use = lowering.options().sparse;
-  if (kernels::sparse_steps(weights.k, weights.are_codes) > kernels::kMostSparseSteps)
+  if (kernels::sparse_steps(weights.k, weights.are_quantized) > kernels::kMostSparseSteps)
     return "sums of more than 65535 steps";
   if (form.n_blocks == 0 && form.share > 0)
     return percent(1 - form.share) + " of the weights are zeros: too few to leave out";

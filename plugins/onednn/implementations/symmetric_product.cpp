@@ -169,9 +169,9 @@ Offer offer_symmetric_product(const ProductSite& site) {
   View a = lowering.view(product.a);
   View b = lowering.view(product.b);
   if (a.dims.size() != 2 || b.dims.size() != 2 || a.is_quantized()) return refused(kOther);
-  if (product.transpose_a) a = turned(a);
-  if (product.transpose_b) b = turned(b);
-  const View other = turned(b);
+  if (product.transpose_a) a = transposed(a);
+  if (product.transpose_b) b = transposed(b);
+  const View other = transposed(b);
   bool is_same = a.buffer == b.buffer && a.offset == b.offset && a.type == b.type &&
                  !b.is_quantized() && a.dims == other.dims && a.strides == other.strides;
   bool is_matrix = a.strides[0] == 1 || a.strides[1] == 1;
@@ -180,7 +180,7 @@ Offer offer_symmetric_product(const ProductSite& site) {
   return accepted([&site] {
     const Product& p = site.product;
     View read = site.lowering.read(p.a, site.lowering.real_type(), site.lowering.view(p.a).strides);
-    SymmetricBuilder(site.lowering, p.node, p.transpose_a ? turned(read) : read).build();
+    SymmetricBuilder(site.lowering, p.node, p.transpose_a ? transposed(read) : read).build();
   });
 }
 

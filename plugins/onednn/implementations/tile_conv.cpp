@@ -14,7 +14,7 @@ namespace {
 struct Start {
   std::string why_not;
   ElementType type = {};
-  CodeStep step = {};
+  GemmStep step = {};
 };
 
 Start start(const ConvSite& site) {
@@ -22,7 +22,7 @@ Start start(const ConvSite& site) {
   if (!computes_in_tiles()) return {kNoTiles};
   const Node& node = site.node();
   const View& src = lowering.view(node.inputs[0]);
-  const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0, site.tail);
+  const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0, site.epilogue);
   if (!type) return {kNoOperands};
   if (node.integer("group", 1) != 1) return {"more than one group"};
   if (src.dims.size() > 4) return {"more than two spatial axes"};
@@ -30,12 +30,12 @@ Start start(const ConvSite& site) {
   return {{}, *type, conv_step(lowering, site.index)};
 }
 
-using Build = void (*)(const ConvSite&, ElementType, CodeStep, CodeFinish);
+using Build = void (*)(const ConvSite&, ElementType, GemmStep, GemmEpilogue);
 
 Offer offer(const ConvSite& site, const Start& begun, Build build) {
-  const CodeStep& step = begun.step;
-  CodeFinish finish = finish_of(site.lowering, step, site.tail);
-  if (finish.tail.nodes.size() != site.tail.nodes.size()) return refused(kPartOfEpilogue);
+  const GemmStep& step = begun.step;
+  GemmEpilogue finish = finish_of(site.lowering, step, site.epilogue);
+  if (finish.epilogue.nodes.size() != site.epilogue.nodes.size()) return refused(kPartOfEpilogue);
   return accepted(
       [&site, type = begun.type, step, finish, build] { build(site, type, step, finish); });
 }
@@ -43,9 +43,9 @@ Offer offer(const ConvSite& site, const Start& begun, Build build) {
 // Windows are gathered row by row, which takes as long as many products: it is worth it in front of
 // enough columns, where the windows see one pixel of enough channels, or in a first layer, for
 // which oneDNN wants a layout of its own. Measured over 24 geometries (tests/bench/README.md).
-std::string why_not_gather(const CodeStep& step, ElementType type) {
+std::string why_not_gather(const GemmStep& step, ElementType type) {
   constexpr int64_t kLeastColumns = 64, kFewChannels = 4, kManyChannels = 64, kMostLines = 5;
-  const kernels::CodeWindows& w = step.args.a.windows;
+  const kernels::ConvWindows& w = step.args.a.windows;
   if (!step.args.a.has_windows) return {};
   if (type == ElementType::kBf16) return "windows in bf16";
   if (step.args.n < kLeastColumns) return "windows in front of fewer than 64 columns";
@@ -57,24 +57,24 @@ std::string why_not_gather(const CodeStep& step, ElementType type) {
   return is_first ? "" : "windows of many pixels behind the first layer, or of more than 5 lines";
 }
 
-void build_gathered(const ConvSite& site, ElementType type, CodeStep step, CodeFinish finish) {
+void build_gathered(const ConvSite& site, ElementType type, GemmStep step, GemmEpilogue finish) {
   Lowering& lowering = site.lowering;
   if (type == ElementType::kBf16) {
     const int source = site.node().inputs[0];
     step.src = lowering.read(source, type, channels_last_strides(site.dims(source)));
     step.weights.view = real_weights(lowering, step.weights.view);
   } else {
-    step.src = codes_channels_last(lowering, site.node().inputs[0]);
+    step.src = quantized_channels_last(lowering, site.node().inputs[0]);
   }
-  add_weights(lowering, site.tail, &step);
+  add_weights(lowering, site.epilogue, &step);
   build_tile_step(lowering, step, std::move(finish));
 }
 
 std::string why_not_planes(const ConvSite& site, const Start& begun) {
   constexpr int64_t kLeastPlaces = 1024;
-  const CodeStep& step = begun.step;
+  const GemmStep& step = begun.step;
   const View& src = site.lowering.view(site.node().inputs[0]);
-  const kernels::CodeWindows& w = step.args.a.windows;
+  const kernels::ConvWindows& w = step.args.a.windows;
   if (begun.type == ElementType::kBf16) return "windows in bf16";
   if (!step.args.a.has_windows) return "windows of one pixel each";
   if (!same_strides(src.dims, src.strides, row_major_strides(src.dims)))
@@ -86,19 +86,19 @@ std::string why_not_planes(const ConvSite& site, const Start& begun) {
   return {};
 }
 
-void build_planes(const ConvSite& site, ElementType type, CodeStep step, CodeFinish finish) {
+void build_planes(const ConvSite& site, ElementType type, GemmStep step, GemmEpilogue finish) {
   Lowering& lowering = site.lowering;
   const int source = site.node().inputs[0];
   step.src = lowering.read_stored(source, row_major_strides(site.dims(source)), type);
-  add_weights(lowering, site.tail, &step);
-  const kernels::CodeWindows& w = step.args.a.windows;
+  add_weights(lowering, site.epilogue, &step);
+  const kernels::ConvWindows& w = step.args.a.windows;
   const kernels::TileLines lines = kernels::tile_lines(w, w.channels);
   build_tile_step(lowering, step, std::move(finish), {.lines = &lines});
 }
 
 std::string why_not_taps(const Start& begun) {
-  const CodeStep& step = begun.step;
-  const kernels::CodeWindows& w = step.args.a.windows;
+  const GemmStep& step = begun.step;
+  const kernels::ConvWindows& w = step.args.a.windows;
   if (begun.type == ElementType::kBf16) return "windows in bf16";
   if (!step.args.a.has_windows) return "windows of one pixel each";
   if (step.args.n < kernels::kTilePanel) return "fewer than 32 columns";
@@ -107,11 +107,11 @@ std::string why_not_taps(const Start& begun) {
   return {};
 }
 
-void build_taps(const ConvSite& site, ElementType, CodeStep step, CodeFinish finish) {
+void build_taps(const ConvSite& site, ElementType, GemmStep step, GemmEpilogue finish) {
   Lowering& lowering = site.lowering;
-  step.src = codes_channels_last(lowering, site.node().inputs[0]);
-  add_weights(lowering, site.tail, &step);
-  const kernels::CodeWindows& w = step.args.a.windows;
+  step.src = quantized_channels_last(lowering, site.node().inputs[0]);
+  add_weights(lowering, site.epilogue, &step);
+  const kernels::ConvWindows& w = step.args.a.windows;
   const kernels::TileTaps taps = kernels::tile_taps(w, w.channels);
   build_tile_step(lowering, step, std::move(finish), {.taps = &taps});
 }

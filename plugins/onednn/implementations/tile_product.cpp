@@ -26,8 +26,8 @@ Operands operands_of(const ProductSite& site) {
 void build_product(const ProductSite& site,
                    Operands operands,
                    ElementType type,
-                   CodeStep step,
-                   CodeFinish finish) {
+                   GemmStep step,
+                   GemmEpilogue finish) {
   Lowering& lowering = site.lowering;
   View& b = operands.b;
   if (type == ElementType::kBf16) {
@@ -50,21 +50,21 @@ Offer offer_tile_product(const ProductSite& site) {
   if (site.product.transpose_a) return refused("the first operand is transposed");
   const Operands operands = operands_of(site);
   if (!is_one_matrix(operands.b)) return refused("the second operand is no single matrix");
-  const auto type =
-      type_of_left(lowering, operands.a, operands.b, static_cast<int>(operands.n_axis), site.tail);
+  const auto type = type_of_left(lowering, operands.a, operands.b,
+                                 static_cast<int>(operands.n_axis), site.epilogue);
   if (!type) return refused(kNoOperands);
   const int64_t k = operands.b.dims[operands.k_axis], n = operands.b.dims[operands.n_axis];
   if (!has_known_row(lowering, site.product.bias, n)) return refused("the bias is no known row");
-  CodeStep step{.node = site.product.node, .bias = site.product.bias};
+  GemmStep step{.node = site.product.node, .bias = site.product.bias};
   step.args.m = operands.a.count() / k;
   step.args.n = n;
   step.args.k = k;
   step.args.a.stride = k;
-  step.dst_strides = row_major_strides(lowering.graph().values[site.tail.result].dims);
+  step.dst_strides = row_major_strides(lowering.graph().values[site.epilogue.result].dims);
   step.dst_row = n;
   if (std::string why = why_not_rows(step, *type); !why.empty()) return refused(std::move(why));
-  CodeFinish finish = finish_of(lowering, step, site.tail);
-  if (finish.tail.nodes.size() != site.tail.nodes.size()) return refused(kPartOfEpilogue);
+  GemmEpilogue finish = finish_of(lowering, step, site.epilogue);
+  if (finish.epilogue.nodes.size() != site.epilogue.nodes.size()) return refused(kPartOfEpilogue);
   return accepted([&site, operands, type = *type, step, finish] {
     build_product(site, operands, type, step, finish);
   });

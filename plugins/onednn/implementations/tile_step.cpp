@@ -19,7 +19,7 @@ constexpr int64_t kLeastRows = 16;
 
 class StepBuilder {
  public:
-  StepBuilder(Lowering& lowering, CodeStep& step, CodeFinish finish)
+  StepBuilder(Lowering& lowering, GemmStep& step, GemmEpilogue finish)
       : lowering_(lowering), step_(step), finish_(std::move(finish)) {}
 
   // A convolution that reads the planes of its source.
@@ -41,9 +41,9 @@ class StepBuilder {
   }
 
   void build() {
-    const Tail& tail = finish_.tail;
-    View dst{.type = tail.quant ? tail.quant_type : lowering_.stored_type(tail.result),
-             .dims = lowering_.graph().values[tail.result].dims,
+    const Epilogue& epilogue = finish_.epilogue;
+    View dst{.type = epilogue.quant ? epilogue.quant_type : lowering_.stored_type(epilogue.result),
+             .dims = lowering_.graph().values[epilogue.result].dims,
              .strides = step_.dst_strides};
     others_ = bind(lowering_, finish_);
     dst.buffer = lowering_.scratch(dst.bytes());
@@ -55,16 +55,16 @@ class StepBuilder {
     args_.has_windows = step_.args.a.has_windows && !args_.has_lines && !args_.has_taps;
     args_.windows = step_.args.a.windows;
     args_.zero = static_cast<uint8_t>(step_.src.quant.zero_point);
-    kernels::Epilogue& epilogue = args_.epilogue;
-    epilogue.dst.type = dst.type;
-    if (tail.quant) epilogue.dst.quant = *tail.quant;
-    epilogue.dst_stride = step_.dst_row;
-    epilogue.low = finish_.low;
-    epilogue.high = finish_.high;
-    shorten_gelu(finish_.ops, epilogue.dst);
+    kernels::Epilogue& ending = args_.epilogue;
+    ending.dst.type = dst.type;
+    if (epilogue.quant) ending.dst.quant = *epilogue.quant;
+    ending.dst_stride = step_.dst_row;
+    ending.low = finish_.low;
+    ending.high = finish_.high;
+    shorten_gelu(finish_.ops, ending.dst);
     emit(dst);
-    lowering_.set_view(tail.result, dst);
-    mark_absorbed(lowering_, tail);
+    lowering_.set_view(epilogue.result, dst);
+    mark_absorbed(lowering_, epilogue);
   }
 
  private:
@@ -106,7 +106,7 @@ class StepBuilder {
 
   // Shared by all plans of the model.
   View packed() {
-    const CodeWeights& weights = step_.weights;
+    const GemmWeights& weights = step_.weights;
     const ElementType type = has_integers() ? ElementType::kS8 : ElementType::kBf16;
     const int64_t bytes = kernels::packed_tile_bytes(type, args_.k, args_.n);
     const void* data = lowering_.constant_data(weights.view);
@@ -128,7 +128,7 @@ class StepBuilder {
   // Column by column, each with its k side by side.
   template <class T>
   void pack(const T* from, ElementType type, void* to) const {
-    const CodeWeights& weights = step_.weights;
+    const GemmWeights& weights = step_.weights;
     std::vector<T> columns(static_cast<size_t>(args_.k * args_.n));
     auto column = columns.begin();
     for (int64_t i = 0; i < args_.n; ++i)
@@ -147,34 +147,34 @@ class StepBuilder {
   Place shifts() const {
     const int32_t zero = step_.src.quant.zero_point;
     if (!has_integers() || zero == 0) return {};
-    const CodeWeights& weights = step_.weights;
-    const auto* codes = static_cast<const int8_t*>(lowering_.constant_data(weights.view));
+    const GemmWeights& weights = step_.weights;
+    const auto* quantized = static_cast<const int8_t*>(lowering_.constant_data(weights.view));
     std::vector<int32_t> row(static_cast<size_t>(kernels::tile_columns(args_.n)));
     for (int64_t i = 0; i < args_.n; ++i) {
       int32_t sum = 0;
       for (int64_t place : weights.k_places)
-        if (place != kernels::kOutside) sum += codes[i * weights.n_stride + place];
+        if (place != kernels::kOutside) sum += quantized[i * weights.n_stride + place];
       row[static_cast<size_t>(i)] = -zero * sum;
     }
     return lowering_.integers(row);
   }
 
   Lowering& lowering_;
-  CodeStep& step_;
-  CodeFinish finish_;
+  GemmStep& step_;
+  GemmEpilogue finish_;
   std::vector<Place> others_ = {};  // operands of the epilogue
   kernels::TileProductArgs args_ = {};
 };
 
-bool has_gelu(const Tail& tail) {
-  return std::any_of(tail.ops.begin(), tail.ops.end(), [](const TailOp& op) {
+bool has_gelu(const Epilogue& epilogue) {
+  return std::any_of(epilogue.ops.begin(), epilogue.ops.end(), [](const EpilogueNode& op) {
     return op.eltwise && op.eltwise->algorithm == dnnl::algorithm::eltwise_gelu_erf;
   });
 }
 
 }  // namespace
 
-void build_tile_step(Lowering& lowering, CodeStep& step, CodeFinish finish, TileForm form) {
+void build_tile_step(Lowering& lowering, GemmStep& step, GemmEpilogue finish, TileForm form) {
   StepBuilder builder(lowering, step, std::move(finish));
   if (form.lines != nullptr) builder.see_lines(*form.lines);
   if (form.taps != nullptr) builder.see_taps(*form.taps);
@@ -185,13 +185,13 @@ std::optional<ElementType> type_of_left(const Lowering& lowering,
                                         const View& left,
                                         const View& weights,
                                         int column_axis,
-                                        const Tail& tail) {
+                                        const Epilogue& epilogue) {
   if (!lowering.is_constant_view(weights) || !is_dense(weights)) return {};
-  if (holds_codes(left) && left.channels == nullptr &&
-      are_code_weights(lowering, weights, column_axis))
+  if (holds_quantized(left) && left.channels == nullptr &&
+      are_int8_weights(lowering, weights, column_axis))
     return left.type;
   const bool is_known = weights.type == ElementType::kF32 || weights.is_quantized();
-  if (lowering.real_type() == ElementType::kBf16 && has_gelu(tail) && is_known)
+  if (lowering.real_type() == ElementType::kBf16 && has_gelu(epilogue) && is_known)
     return ElementType::kBf16;
   return {};
 }
@@ -200,7 +200,7 @@ View real_weights(Lowering& lowering, const View& weights) {
   return weights.is_quantized() ? lowering.dequantized_constant(weights) : weights;
 }
 
-std::string why_not_rows(const CodeStep& step, ElementType type) {
+std::string why_not_rows(const GemmStep& step, ElementType type) {
   if (step.args.m < kLeastRows) return "fewer than 16 rows";
   if (!kernels::takes_tile_rows(type, step.args.k)) return "rows that are too long to be copied";
   return {};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The step of a product on AMX tiles (kernels/tile_product.h), and what products and convolutions
-// ask before they become one. What follows the sums is taken along (code_tail.hpp); where the
+// ask before they become one. What follows the sums is taken along (gemm_epilogue.hpp); where the
 // kernel knows only a part of it, all is left to oneDNN.
 
 #include <optional>
 
 #include "choice.hpp"
-#include "code_product.hpp"
-#include "code_tail.hpp"
+#include "gemm_epilogue.hpp"
+#include "int8_product.hpp"
 #include "kernels/tile_product.h"
 
 namespace tenon::onednn {
@@ -18,7 +18,7 @@ struct TileForm {
   const kernels::TileLines* lines = nullptr;
   const kernels::TileTaps* taps = nullptr;
 };
-void build_tile_step(Lowering& lowering, CodeStep& step, CodeFinish finish, TileForm form = {});
+void build_tile_step(Lowering& lowering, GemmStep& step, GemmEpilogue finish, TileForm form = {});
 
 // In which type the tiles take the operands: those of 8 bits as they are, real ones in bf16, as
 // oneDNN's bf16 products are as fast but for their GELU.
@@ -26,11 +26,11 @@ std::optional<ElementType> type_of_left(const Lowering& lowering,
                                         const View& left,
                                         const View& weights,
                                         int column_axis,
-                                        const Tail& tail);
+                                        const Epilogue& epilogue);
 // The floats that weights are or stand for.
 View real_weights(Lowering& lowering, const View& weights);
 // Why the tiles do not take the rows of a product. Of a step it is enough to know the sizes.
-std::string why_not_rows(const CodeStep& step, ElementType type);
+std::string why_not_rows(const GemmStep& step, ElementType type);
 
 constexpr const char* kNoTiles = "this CPU has no AMX tiles";
 constexpr const char* kNoOperands =

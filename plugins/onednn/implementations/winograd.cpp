@@ -96,17 +96,17 @@ WinogradShape backward(const WinogradShape& s) {
           2 - s.pad_top, 2 - s.pad_left, s.out,       s.in};
 }
 
-// What of a tail the kernel does in its own last step.
+// What of an epilogue the kernel does in its own last step.
 struct Ending {
   int add = kNone;
   int add_node = kNone;
   bool relu = false;
 };
 
-std::optional<Ending> ending_of(const Lowering& lowering, const Tail& tail) {
-  if (tail.quant || tail.ops.size() > 2) return std::nullopt;
+std::optional<Ending> ending_of(const Lowering& lowering, const Epilogue& epilogue) {
+  if (epilogue.quant || epilogue.ops.size() > 2) return std::nullopt;
   Ending ending;
-  for (const TailOp& op : tail.ops) {
+  for (const EpilogueNode& op : epilogue.ops) {
     if (ending.relu) return std::nullopt;
     if (op.eltwise) {
       const bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu;
@@ -116,7 +116,7 @@ std::optional<Ending> ending_of(const Lowering& lowering, const Tail& tail) {
     }
     const View& other = lowering.view(op.other);
     const bool is_sum = op.binary == dnnl::algorithm::binary_add && ending.add == kNone &&
-                        other.dims == lowering.graph().values[tail.result].dims &&
+                        other.dims == lowering.graph().values[epilogue.result].dims &&
                         !other.is_quantized();
     if (!is_sum) return std::nullopt;
     ending.add = op.other;
@@ -140,9 +140,9 @@ class Convolution {
         kernel_(std::make_shared<const Winograd>(
             shape, lowering_.real_type(), lowering_.options().threads)) {}
 
-  void lower(const Tail& tail, const Ending& ending) {
-    add_step(tail, ending);
-    mark_absorbed(lowering_, tail);
+  void lower(const Epilogue& epilogue, const Ending& ending) {
+    add_step(epilogue, ending);
+    mark_absorbed(lowering_, epilogue);
   }
 
  private:
@@ -156,7 +156,7 @@ class Convolution {
     const int64_t bytes = kernel_->packed_bytes();
     const auto* numbers = static_cast<const float*>(lowering_.constant_data(weights));
     std::string form = lowering_.options().bf16 ? "winograd bf16" : "winograd fp32";
-    if (is_transposed_) form += " turned";
+    if (is_transposed_) form += " transposed";
     for (int64_t number : {strides.out, strides.in, bytes})
       form += " " + std::to_string(number);
     std::shared_ptr<const void> data =
@@ -194,11 +194,11 @@ class Convolution {
   }
 
   // Memory for the result: that of what is added, where nothing else needs it.
-  View result(const Tail& tail,
+  View result(const Epilogue& epilogue,
               const Ending& ending,
               const View& add,
               std::initializer_list<Place> also_read) {
-    const Dims& dims = lowering_.graph().values[tail.result].dims;
+    const Dims& dims = lowering_.graph().values[epilogue.result].dims;
     View dst{.type = lowering_.real_type(), .dims = dims, .strides = channels_last_strides(dims)};
     const bool is_free =
         add.exists() && lowering_.may_overwrite(add, dst, ending.add_node, also_read);
@@ -206,14 +206,14 @@ class Convolution {
     return dst;
   }
 
-  void add_step(const Tail& tail, const Ending& ending) {
+  void add_step(const Epilogue& epilogue, const Ending& ending) {
     const View src = image(node_.inputs[0]);
     const View add = ending.add == kNone ? View{} : image(ending.add);
-    const int bias = node_.input(2) != kNone ? node_.input(2) : tail.bias;
+    const int bias = node_.input(2) != kNone ? node_.input(2) : epilogue.bias;
     Place biases;
     if (bias != kNone) biases = place_of(lowering_.read_row_major(bias, ElementType::kF32));
     const Place packed = pack();
-    const View dst = result(tail, ending, add, {place_of(src), biases, packed});
+    const View dst = result(epilogue, ending, add, {place_of(src), biases, packed});
     const Place added = add.exists() ? place_of(add) : Place{};
     Step step{.name = node_.name,
               .kernel = "tenon:winograd",
@@ -238,7 +238,7 @@ class Convolution {
       return nullptr;
     };
     lowering_.add_step(std::move(step));
-    lowering_.set_view(tail.result, dst);
+    lowering_.set_view(epilogue.result, dst);
   }
 
   Lowering& lowering_;
@@ -255,16 +255,17 @@ Offer offer(const ConvSite& site, const std::optional<WinogradShape>& shape, boo
   const bool is_kept = lowering.is_constant_view(weights);
   if (std::string why = why_slower(lowering, shape, is_kept); !why.empty())
     return refused(std::move(why));
-  if (site.tail.norm != kNone) return refused("a BatchNormalization is folded into the weights");
-  std::optional<Ending> ending = ending_of(lowering, site.tail);
+  if (site.epilogue.norm != kNone)
+    return refused("a BatchNormalization is folded into the weights");
+  std::optional<Ending> ending = ending_of(lowering, site.epilogue);
   if (!ending && is_kept && shape->in < kLeastInAlone)
     return refused("the epilogue would be a step of its own");
-  const Tail& tail = ending ? site.tail : site.alone;
-  if (lowering.stored_type(tail.result) != lowering.real_type())
+  const Epilogue& epilogue = ending ? site.epilogue : site.alone;
+  if (lowering.stored_type(epilogue.result) != lowering.real_type())
     return refused("the result is small and stays in f32");
   return accepted(
-      [&site, &tail, shape = *shape, is_transposed, ending = ending.value_or(Ending{})] {
-        Convolution(site, shape, is_transposed).lower(tail, ending);
+      [&site, &epilogue, shape = *shape, is_transposed, ending = ending.value_or(Ending{})] {
+        Convolution(site, shape, is_transposed).lower(epilogue, ending);
       });
 }
 

@@ -11,20 +11,20 @@ namespace {
 
 // The left operand in the scratch memory: blocks of kInt4Rows rows, one behind the other.
 struct Scratch {
-  int8_t* codes;
+  int8_t* quantized;
   float* scales;
   int32_t* sums;
   float* reals;
 
   explicit Scratch(const Int4ProductArgs& args)
-      : codes(static_cast<int8_t*>(args.scratch)),
-        scales(reinterpret_cast<float*>(codes + args.m * args.b.padded_k())),
+      : quantized(static_cast<int8_t*>(args.scratch)),
+        scales(reinterpret_cast<float*>(quantized + args.m * args.b.padded_k())),
         sums(reinterpret_cast<int32_t*>(scales + args.m * args.b.n_groups)),
         reals(static_cast<float*>(args.scratch)) {}
 };
 
 Int4Form form_of(const Context& context, const Int4ProductArgs& args) {
-  if (!args.as_codes) return Int4Form::kReal;
+  if (!args.as_int8) return Int4Form::kReal;
   const bool is_wide = context.table == &kernel_table(Level::kAvx512);
   const bool is_avx2 = context.table == &kernel_table(Level::kAvx2);
   const bool has_vnni = (is_wide && __builtin_cpu_supports("avx512vnni") != 0) ||
@@ -46,8 +46,8 @@ void take_left(const Context& context, const Int4ProductArgs& args, int64_t row)
   left.group = args.b.group;
   left.n_groups = groups;
   left.has_zeros = args.b.zeros != nullptr;
-  if (args.as_codes) {
-    left.codes = scratch.codes + first_row * padded;
+  if (args.as_int8) {
+    left.quantized = scratch.quantized + first_row * padded;
     left.scales = scratch.scales + first_row * groups;
     left.sums = scratch.sums + first_row * groups;
   } else {
@@ -59,7 +59,7 @@ void take_left(const Context& context, const Int4ProductArgs& args, int64_t row)
 Int4Panels panels_from(const Int4Panels& all, int64_t panel) {
   Int4Panels made = all;
   const int64_t numbers = panel * all.n_groups * kInt4Panel;
-  made.codes += panel * all.panel_bytes();
+  made.quantized += panel * all.panel_bytes();
   made.scales = static_cast<const char*>(all.scales) + numbers * element_bytes(all.scale_type);
   if (all.zeros != nullptr) made.zeros += numbers;
   return made;
@@ -76,7 +76,7 @@ void run_unit(const Context& context, const Int4ProductArgs& args, Int4Form form
   Int4Block block;
   block.form = form;
   block.n_rows = std::min(kInt4Rows, args.m - first_row);
-  block.codes = scratch.codes + first_row * args.b.padded_k();
+  block.quantized = scratch.quantized + first_row * args.b.padded_k();
   block.scales = scratch.scales + first_row * args.b.n_groups;
   block.sums = scratch.sums + first_row * args.b.n_groups;
   block.reals = scratch.reals + first_row * args.b.padded_k();
@@ -100,7 +100,7 @@ void run_unit(const Context& context, const Int4ProductArgs& args, Int4Form form
 
 }  // namespace
 
-void pack_int4(const Int4Codes& b, int64_t k, int64_t n, int64_t group, uint8_t* packed) {
+void pack_int4(const Int4Values& b, int64_t k, int64_t n, int64_t group, uint8_t* packed) {
   const int64_t padded = int4_groups(k, group) * group;
   auto code = [&](int64_t row, int64_t column) -> uint8_t {
     return row < k && column < n ? b.at(row, column) : static_cast<uint8_t>(kInt4Zero);

@@ -7,18 +7,19 @@
 //   w[k, n] = (code[k, n] - zero[k / group, n]) * scale[k / group, n]        code 0 to 15
 //   reals:  y[m, n] = sum_g scale[g, n] * (sum_{k in g} a[m, k] * (code[k, n] - zero[g, n]))
 //           in f32, fused multiply-add where the CPU has it
-//   codes:  q[m, k] = round(a[m, k] / s[m, g]),  s[m, g] = max_{k in g} |a[m, k]| / 127
+//   quantized values:  q[m, k] = round(a[m, k] / s[m, g]),  s[m, g] = max_{k in g} |a[m, k]| / 127
 //           y[m, n] = sum_g scale[g, n] * s[m, g] * (sum_{k in g} q[m, k] * (code - zero))
 //           the inner sum exact in i32, the outer one in f32
 //   then the epilogue of epilogue_args.h.
 //
 // Bounds, against exact arithmetic, eps = 2^-24, without the epilogue:
 //   reals:  (group + n_groups + 2) eps sum_k |a| |w|
-//   codes:  sum_g s[m, g] / 2 * sum_{k in g} |w[k, n]|  +  (n_groups + 8) eps sum_k |a| |w|
-// Reals follow IEEE 754 in NaN and infinity. With codes a group of a row that holds either makes
-// the row's results NaN; one whose numbers are all under 2^-120 counts as zeros. The result does
-// not depend on the number of threads; the left operand, or weights, of a row never change
-// another's.
+//   quantized values:  sum_g s[m, g] / 2 * sum_{k in g} |w[k, n]|  +  (n_groups + 8) eps sum_k |a|
+//   |w|
+// Reals follow IEEE 754 in NaN and infinity. With quantized values a group of a row that holds
+// either makes the row's results NaN; one whose numbers are all under 2^-120 counts as zeros. The
+// result does not depend on the number of threads; the left operand, or weights, of a row never
+// change another's.
 
 #include "context.h"
 #include "int4_product_args.h"
@@ -30,7 +31,7 @@ struct Int4ProductArgs {
   int64_t a_stride = 0;  // elements between rows
   int64_t m = 0, n = 0, k = 0;
   Int4Panels b = {};
-  bool as_codes = false;    // the left operand in 8 bits
+  bool as_int8 = false;     // the left operand in 8 bits
   bool with_vnni = true;    // where the CPU has it; the results are the same
   void* scratch = nullptr;  // int4_scratch_bytes, aligned to 64 bytes
   Target dst = {};          // kF32, kBf16, kU8, kS8
@@ -52,21 +53,22 @@ constexpr int64_t int4_groups(int64_t k, int64_t group) {
 constexpr bool takes_int4_group(int64_t group) {
   return group >= 16 && group % 16 == 0;
 }
-constexpr int64_t int4_code_bytes(int64_t k, int64_t n, int64_t group) {
+constexpr int64_t int4_packed_bytes(int64_t k, int64_t n, int64_t group) {
   return int4_columns(n) * int4_groups(k, group) * group / 2;
 }
 // Of scales and, divided by the size of one, of zero points.
 constexpr int64_t int4_scale_bytes(int64_t k, int64_t n, int64_t group, ElementType type) {
   return int4_columns(n) * int4_groups(k, group) * element_bytes(type);
 }
-constexpr int64_t int4_scratch_bytes(int64_t m, int64_t k, int64_t group, bool as_codes) {
+constexpr int64_t int4_scratch_bytes(int64_t m, int64_t k, int64_t group, bool as_int8) {
   const int64_t padded = int4_groups(k, group) * group;
-  return as_codes ? m * padded + 2 * m * int4_groups(k, group) * 4 : m * padded * 4;
+  return as_int8 ? m * padded + 2 * m * int4_groups(k, group) * 4 : m * padded * 4;
 }
 
-// Where codes lie before they are packed: that of (k, n) is nibble k * k_stride + n * n_stride, the
-// low half of a byte first. flip: 8 for codes with a sign, which are shifted by 8.
-struct Int4Codes {
+// Where quantized values lie before they are packed: that of (k, n) is nibble k * k_stride + n *
+// n_stride, the low half of a byte first. flip: 8 for quantized values with a sign, which are
+// shifted by 8.
+struct Int4Values {
   const uint8_t* data = nullptr;
   int64_t k_stride = 0;
   int64_t n_stride = 0;
@@ -78,7 +80,7 @@ struct Int4Codes {
   }
 };
 // What is not there becomes code 8.
-void pack_int4(const Int4Codes& b, int64_t k, int64_t n, int64_t group, uint8_t* packed);
+void pack_int4(const Int4Values& b, int64_t k, int64_t n, int64_t group, uint8_t* packed);
 
 // group: takes_int4_group(). k, n, m of 0 give what an empty sum gives.
 void int4_product(const Context& context, const Int4ProductArgs& args);

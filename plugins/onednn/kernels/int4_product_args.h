@@ -16,8 +16,9 @@ constexpr int32_t kInt4Zero = 8;        // the zero point where there are none
 
 // The right operand, from some panel on.
 struct Int4Panels {
-  const uint8_t* codes = nullptr;  // [panels][groups * group / 8][16][4], two codes a byte
-  const void* scales = nullptr;    // [panels][groups][16] of scale_type
+  const uint8_t* quantized =
+      nullptr;                   // [panels][groups * group / 8][16][4], two quantized values a byte
+  const void* scales = nullptr;  // [panels][groups][16] of scale_type
   const uint8_t* zeros = nullptr;  // [panels][groups][16]; nullptr: kInt4Zero everywhere
   ElementType scale_type = ElementType::kF32;  // or kF16, kBf16
   int64_t group = 0;
@@ -35,25 +36,26 @@ struct Int4Left {
   int64_t k = 0;
   int64_t group = 0;
   int64_t n_groups = 0;
-  bool has_zeros = false;   // of the right operand
-  int8_t* codes = nullptr;  // [padded k / 4][rows][4]; nullptr: reals are wanted
-  float* scales = nullptr;  // [groups][rows]
-  int32_t* sums = nullptr;  // [groups][rows]: of the codes, times -kInt4Zero; with zeros times -1
-  float* reals = nullptr;   // [padded k][rows]
+  bool has_zeros = false;       // of the right operand
+  int8_t* quantized = nullptr;  // [padded k / 4][rows][4]; nullptr: reals are wanted
+  float* scales = nullptr;      // [groups][rows]
+  int32_t* sums =
+      nullptr;  // [groups][rows]: of the quantized values, times -kInt4Zero; with zeros times -1
+  float* reals = nullptr;  // [padded k][rows]
 };
 
 // How a block is computed.
 enum class Int4Form : uint8_t {
-  kReal,   // f32 times the codes' numbers
-  kBytes,  // 8-bit codes, pairs in 16 bits
-  kVnni,   // 8-bit codes, fours in 32 bits
+  kReal,   // f32 times the dequantized weights
+  kBytes,  // 8-bit quantized values, pairs in 16 bits
+  kVnni,   // 8-bit quantized values, fours in 32 bits
 };
 
 // At most kInt4Rows rows times one panel.
 struct Int4Block {
   Int4Form form = Int4Form::kReal;
   int64_t n_rows = 0;
-  const int8_t* codes = nullptr;  // as in Int4Left
+  const int8_t* quantized = nullptr;  // as in Int4Left
   const float* scales = nullptr;
   const int32_t* sums = nullptr;
   const float* reals = nullptr;

@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #include "attention_args.h"
-#include "code_product_args.h"
 #include "copy_args.h"
 #include "depthwise_args.h"
 #include "int4_product_args.h"
+#include "int8_product_args.h"
 #include "max_pool_args.h"
 #include "quantize_args.h"
 #include "row_args.h"

@@ -32,7 +32,7 @@ void fetch_ahead(const float* src, int64_t n) {
     __builtin_prefetch(src + i);
 }
 
-// Inputs are neighbours: a block is turned, in bf16 by pairs of numbers.
+// Inputs are neighbours: a block is transposed, in bf16 by pairs of numbers.
 void pack_columns(const KernelTable& table, const PackArgs& args, const float* src, char* dst) {
   if (args.type == ElementType::kF32) {
     return table.transpose_tile({src, dst, args.src_out, args.block, args.block, args.in, 4});

@@ -103,16 +103,16 @@ std::string make_table(std::span<const tn_expr_node> nodes,
                        const Source& src,
                        const Target& dst,
                        uint8_t* table) {
-  constexpr int64_t kCodes = 256;
+  constexpr int64_t kInt8 = 256;
   const PointwiseEdge input{src.type, src.quant, {1}};
   const PointwiseEdge output{dst.type, dst.quant, {1}};
   PointwisePlan plan;
-  std::string why = plan.make({nodes, {&result, 1}, {&kCodes, 1}, {&input, 1}, {&output, 1}});
+  std::string why = plan.make({nodes, {&result, 1}, {&kInt8, 1}, {&input, 1}, {&output, 1}});
   if (!why.empty()) return why;
-  uint8_t codes[kCodes];
-  for (int i = 0; i < kCodes; ++i)
-    codes[i] = static_cast<uint8_t>(i);
-  const void* const source = codes;
+  uint8_t quantized[kInt8];
+  for (int i = 0; i < kInt8; ++i)
+    quantized[i] = static_cast<uint8_t>(i);
+  const void* const source = quantized;
   void* const target = table;
   plan.run(make_context(best_level()), {&source, 1}, {&target, 1});
   return {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Between real numbers and 8-bit integers, exactly as ONNX has it (halves to even, the zero point
-// added after rounding, saturating, a true division by the scale, no fused rounding), so that
-// results equal QuantizeLinear and DequantizeLinear bit for bit. NaN becomes the lowest value. No
-// alignment is required; dst may be src when the element sizes are equal.
+// Between floating-point numbers and 8-bit integers, exactly as ONNX has it (halves to even, the
+// zero point added after rounding, saturating, a true division by the scale, no fused rounding), so
+// that results equal QuantizeLinear and DequantizeLinear bit for bit. NaN becomes the lowest value.
+// No alignment is required; dst may be src when the element sizes are equal.
 //
 // - quantize: f32, bf16 or f16 -> u8 or s8. dequantize: u8, s8 or i32 -> f32, bf16 or f16.
 //   Per tensor, per channel along one axis, or per block of an axis.

@@ -8,10 +8,10 @@ namespace tenon::onednn::kernels {
 namespace {
 
 // Sums of 8-bit columns, enough for a register and few enough for 32 bits.
-bool is_sum_of_codes(const ReduceArgs& args) {
+bool is_sum_of_quantized(const ReduceArgs& args) {
   const bool is_sum = args.kind == Reduction::kSum || args.kind == Reduction::kMean;
   const bool is_code = args.src.type == ElementType::kU8 || args.src.type == ElementType::kS8;
-  return is_sum && is_code && args.inner >= kCodeLanes && args.k > 0 && args.k < (1 << 23);
+  return is_sum && is_code && args.inner >= kInt8Lanes && args.k > 0 && args.k < (1 << 23);
 }
 
 }  // namespace
@@ -23,7 +23,8 @@ void reduce(const Context& context, const ReduceArgs& args) {
                  [&](int64_t lo, int64_t hi) { context.table->reduce_rows(args, lo, hi); });
     return;
   }
-  const auto run = is_sum_of_codes(args) ? context.table->sum_codes : context.table->reduce_columns;
+  const auto run =
+      is_sum_of_quantized(args) ? context.table->sum_quantized : context.table->reduce_columns;
   const int64_t blocks = (args.inner + kReduceBlock - 1) / kReduceBlock;
   parallel_for(context.parallel, args.outer * blocks, grain_rows(row_bytes * kReduceBlock),
                [&](int64_t lo, int64_t hi) { run(args, lo, hi); });

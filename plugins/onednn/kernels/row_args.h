@@ -44,8 +44,8 @@ enum class Reduction : uint8_t { kSum, kMean, kMax, kMin, kSumSquare, kL2, kL1, 
 
 // Columns of one piece of work when inner > 1.
 constexpr int64_t kReduceBlock = 512;
-// At least so many columns of codes are summed as integers.
-constexpr int64_t kCodeLanes = 32;
+// At least so many columns of quantized values are summed as integers.
+constexpr int64_t kInt8Lanes = 32;
 
 // src: [outer, k, inner] dense -> dst: [outer, inner] dense
 struct ReduceArgs {

@@ -12,10 +12,10 @@ namespace {
 // So many blocks of rows are worth a piece of work of their own: they are copied and multiplied at
 // once. Of fewer all are copied first, and the columns are what is cut.
 constexpr int64_t kManyBlocks = 32;
-// Of work, for each panel beside its weights: its results are turned, ended and stored.
+// Of work, for each panel beside its weights: its results are transposed, ended and stored.
 constexpr int64_t kPanelWork = 64;
 
-bool are_codes(const SparseProductArgs& args) {
+bool are_quantized(const SparseProductArgs& args) {
   return element_bytes(args.a.src.type) == 1;
 }
 
@@ -28,7 +28,7 @@ struct Blocks {
   explicit Blocks(const SparseProductArgs& args)
       : rows(kMostSparseGroups * kSparseGroup),
         count((args.m + rows - 1) / rows),
-        steps(sparse_steps(args.k, are_codes(args))) {}
+        steps(sparse_steps(args.k, are_quantized(args))) {}
   int64_t groups_of(const SparseProductArgs& args, int64_t block) const {
     const int64_t here = std::min(rows, args.m - block * rows);
     return (here + kSparseGroup - 1) / kSparseGroup;
@@ -81,7 +81,7 @@ void multiply(const Context& context,
   made.right = args.b;
   made.panel = panel;
   made.n_panels = n_panels;
-  if (are_codes(args))
+  if (are_quantized(args))
     made.zero = args.a.src.quant.zero_point + (args.a.src.type == ElementType::kS8 ? 128 : 0);
   Epilogue& epilogue = made.epilogue;
   epilogue.columns = std::min(n_panels * kSparsePanel, args.n - column);
@@ -97,8 +97,8 @@ void multiply(const Context& context,
   epilogue.n_ops = args.n_ops;
   epilogue.first_row = row;
   epilogue.first_column = column;
-  if (are_codes(args))
-    context.table->sparse_codes(made);
+  if (are_quantized(args))
+    context.table->sparse_int8(made);
   else
     context.table->sparse_reals(made);
 }
@@ -175,13 +175,13 @@ T number_at(const SparseWeights& weights, int64_t k, int64_t n) {
 }
 
 int64_t spans_of(const SparseWeights& weights) {
-  const int64_t steps = sparse_steps(weights.k, weights.are_codes);
+  const int64_t steps = sparse_steps(weights.k, weights.are_quantized);
   return (steps + kSparseSpan - 1) / kSparseSpan;
 }
 
 template <class T>
 bool is_kept(const SparseWeights& weights, int64_t width, int64_t stripe, int64_t step) {
-  const int64_t of_step = weights.are_codes ? kSparseFour : 1;
+  const int64_t of_step = weights.are_quantized ? kSparseFour : 1;
   for (int64_t n = stripe * width; n < (stripe + 1) * width; ++n)
     for (int64_t i = 0; i < of_step; ++i)
       if (number_at<T>(weights, step * of_step + i, n) != 0) return true;
@@ -194,7 +194,7 @@ void each_block(const SparseWeights& weights,
                 int64_t width,
                 const Begin& begin,
                 const Found& found) {
-  const int64_t steps = sparse_steps(weights.k, weights.are_codes);
+  const int64_t steps = sparse_steps(weights.k, weights.are_quantized);
   for (int64_t first = 0; first < steps; first += kSparseSpan) {
     for (int64_t stripe = 0; stripe < stripes_of(weights, width); ++stripe) {
       begin();
@@ -206,7 +206,7 @@ void each_block(const SparseWeights& weights,
 
 template <class T>
 void pack(const SparseWeights& weights, int64_t width, const SparseColumns& to) {
-  const int64_t of_step = weights.are_codes ? kSparseFour : 1;
+  const int64_t of_step = weights.are_quantized ? kSparseFour : 1;
   auto* start = const_cast<uint32_t*>(to.starts);
   auto* const steps = const_cast<uint16_t*>(to.steps);
   auto* number = static_cast<T*>(const_cast<void*>(to.numbers));
@@ -227,7 +227,7 @@ int64_t starts_bytes(const SparseWeights& weights, int64_t width) {
 
 }  // namespace
 
-bool multiplies_sparse_codes(const Context& context) {
+bool multiplies_sparse_int8(const Context& context) {
   const bool is_wide = context.table == &kernel_table(Level::kAvx512);
   const bool is_avx2 = context.table == &kernel_table(Level::kAvx2);
   return (is_wide && __builtin_cpu_supports("avx512vnni") != 0) ||
@@ -238,7 +238,7 @@ int64_t count_sparse_blocks(const SparseWeights& weights, int64_t width) {
   int64_t count = 0;
   auto begin = [] {};
   auto add = [&](int64_t, int64_t) { ++count; };
-  if (weights.are_codes)
+  if (weights.are_quantized)
     each_block<int8_t>(weights, width, begin, add);
   else
     each_block<float>(weights, width, begin, add);
@@ -246,7 +246,7 @@ int64_t count_sparse_blocks(const SparseWeights& weights, int64_t width) {
 }
 
 int64_t packed_sparse_bytes(const SparseWeights& weights, int64_t width, int64_t n_blocks) {
-  const int64_t sums = weights.are_codes ? sparse_columns(weights.n) * 4 : 0;
+  const int64_t sums = weights.are_quantized ? sparse_columns(weights.n) * 4 : 0;
   return up_to_line(n_blocks * width * 4) + up_to_line(sums) + starts_bytes(weights, width) +
          n_blocks * 2;
 }
@@ -255,13 +255,13 @@ SparseColumns unpacked_sparse(const SparseWeights& weights,
                               int64_t width,
                               int64_t n_blocks,
                               const void* packed) {
-  const int64_t sums = weights.are_codes ? sparse_columns(weights.n) * 4 : 0;
+  const int64_t sums = weights.are_quantized ? sparse_columns(weights.n) * 4 : 0;
   SparseColumns made{
       .width = width, .stripes = stripes_of(weights, width), .spans = spans_of(weights)};
   const char* at = static_cast<const char*>(packed);
   made.numbers = at;
   at += up_to_line(n_blocks * width * 4);
-  if (weights.are_codes) made.sums = reinterpret_cast<const int32_t*>(at);
+  if (weights.are_quantized) made.sums = reinterpret_cast<const int32_t*>(at);
   at += up_to_line(sums);
   made.starts = reinterpret_cast<const uint32_t*>(at);
   made.steps = reinterpret_cast<const uint16_t*>(at + starts_bytes(weights, width));
@@ -270,7 +270,7 @@ SparseColumns unpacked_sparse(const SparseWeights& weights,
 
 void pack_sparse(const SparseWeights& weights, int64_t width, int64_t n_blocks, void* to) {
   const SparseColumns made = unpacked_sparse(weights, width, n_blocks, to);
-  if (!weights.are_codes) return pack<float>(weights, width, made);
+  if (!weights.are_quantized) return pack<float>(weights, width, made);
   pack<int8_t>(weights, width, made);
   for (int64_t n = 0; n < sparse_columns(weights.n); ++n) {
     int32_t sum = 0;

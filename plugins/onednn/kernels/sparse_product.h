@@ -7,12 +7,12 @@
 // (Elsen et al. 2019, "Fast Sparse ConvNets", section 3, whose images lie so already).
 //
 //   reals:  sum[m, n] = sum_k a[m, k] * b[k, n]               in f32, fused where the CPU has it
-//   codes:  sum[m, n] = sum_k (a[m, k] - zero) * b[k, n]      in i32, exact; needs VNNI
+//   quantized values:  sum[m, n] = sum_k (a[m, k] - zero) * b[k, n]      in i32, exact; needs VNNI
 //   y = sum * scales[n] + bias[n], then the epilogue of epilogue_args.h
 //
 // Blocks: weights are stored one by one (width 1), or four or sixteen columns of one step of k
 // together, zeros among them included (width 4, 16): then a number of the left operand is read once
-// for all of them. A step of k is one number; of codes it is four.
+// for all of them. A step of k is one number; of quantized values it is four.
 //
 // Bound of reals, against exact arithmetic, eps = 2^-24: (k + 2) eps sum_k |a| |b|. A weight that
 // is zero takes no part: 0 times infinity or NaN of the left operand is 0 here, unless the weight
@@ -27,7 +27,7 @@ namespace tenon::onednn::kernels {
 // Where rows of the left operand lie: lines of images, as a convolution of 1x1 with strides reads
 // them. A matrix is one line.
 struct SparseRows {
-  Source src = {};       // kF32, kBf16; kU8, kS8: codes, quant has their zero point
+  Source src = {};       // kF32, kBf16; kU8, kS8: quantized values, quant has their zero point
   int64_t stride = 0;    // elements from one row to the next of a line
   int64_t of_line = 0;   // rows; 0: there are no lines
   int64_t line = 0;      // elements from one line to the next
@@ -52,22 +52,22 @@ struct SparseProductArgs {
 
 // Steps of k are counted in 16 bits.
 constexpr int64_t kMostSparseSteps = 65535;
-constexpr int64_t sparse_steps(int64_t k, bool are_codes) {
-  return are_codes ? (k + kSparseFour - 1) / kSparseFour : k;
+constexpr int64_t sparse_steps(int64_t k, bool are_quantized) {
+  return are_quantized ? (k + kSparseFour - 1) / kSparseFour : k;
 }
 constexpr int64_t sparse_columns(int64_t n) {
   return (n + kSparsePanel - 1) / kSparsePanel * kSparsePanel;
 }
-constexpr int64_t sparse_scratch_bytes(int64_t m, int64_t k, bool are_codes) {
-  return (m + kSparseGroup - 1) / kSparseGroup * kSparseGroup * sparse_steps(k, are_codes) * 4;
+constexpr int64_t sparse_scratch_bytes(int64_t m, int64_t k, bool are_quantized) {
+  return (m + kSparseGroup - 1) / kSparseGroup * kSparseGroup * sparse_steps(k, are_quantized) * 4;
 }
-// Whether codes can be multiplied at this level on this CPU.
-bool multiplies_sparse_codes(const Context& context);
+// Whether quantized values can be multiplied at this level on this CPU.
+bool multiplies_sparse_int8(const Context& context);
 
 // Weights before they are packed: (k, n) lies at data[k * k_stride + n * n_stride].
 struct SparseWeights {
   const void* data = nullptr;
-  bool are_codes = false;  // s8; else f32
+  bool are_quantized = false;  // s8; else f32
   int64_t k = 0, n = 0;
   int64_t k_stride = 0, n_stride = 0;
 };

@@ -13,7 +13,7 @@ constexpr int64_t kSparsePanel = 16;      // columns whose results are stored to
 constexpr int64_t kSparseGroup = 16;      // rows: their numbers of one step of k lie side by side
 constexpr int64_t kMostSparsePanels = 4;  // that are multiplied in turns
 constexpr int64_t kMostSparseGroups = 4;  // that are multiplied at once
-constexpr int64_t kSparseFour = 4;        // of k in one step, where operands are 8-bit codes
+constexpr int64_t kSparseFour = 4;  // of k in one step, where operands are 8-bit quantized values
 
 // So many steps of 64 rows stay in the first cache (32 KiB) while the columns of some panels are
 // summed up over them.
@@ -25,7 +25,7 @@ struct SparseColumns {
   const uint32_t* starts = nullptr;  // [spans][stripes], and the end: the first block
   const uint16_t* steps = nullptr;   // [blocks]: which step of k, rising within a stripe
   const void* numbers = nullptr;     // [blocks][width] f32, or [blocks][width][4] s8
-  const int32_t* sums = nullptr;     // codes: [panels][16], the sum of each column
+  const int32_t* sums = nullptr;     // quantized values: [panels][16], the sum of each column
   int64_t width = 1;                 // 1, 4 or kSparsePanel
   int64_t stripes = 0;
   int64_t spans = 0;
@@ -36,8 +36,8 @@ struct SparseLeft {
   const char* rows[kSparseGroup] = {};  // of `type`
   int64_t n_rows = 0;                   // those that are not there become zeros
   int64_t k = 0;
-  ElementType type = ElementType::kF32;  // or kBf16; kU8, kS8: codes
-  void* to = nullptr;                    // [steps][stride] of 4 bytes; s8 codes become u8, 128 more
+  ElementType type = ElementType::kF32;  // or kBf16; kU8, kS8: quantized values
+  void* to = nullptr;  // [steps][stride] of 4 bytes; s8 quantized values become u8, 128 more
   int64_t stride = 0;
 };
 
@@ -49,7 +49,7 @@ struct SparseBlock {
   SparseColumns right = {};
   int64_t panel = 0;
   int64_t n_panels = 1;
-  int32_t zero = 0;  // of the left codes
+  int32_t zero = 0;  // of the left quantized values
   Epilogue epilogue = {};
 };
 

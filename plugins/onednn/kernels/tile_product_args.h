@@ -93,7 +93,7 @@ struct TileProductArgs {
   // 8-bit operands: rows are what the windows of a convolution see; outside of an image it
   // is `zero`. a_stride is not read then.
   bool has_windows = false;
-  CodeWindows windows = {};
+  ConvWindows windows = {};
   uint8_t zero = 0;
   // The same for few channels, a plane each; k is that of whole steps.
   bool has_lines = false;

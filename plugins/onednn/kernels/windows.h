@@ -16,9 +16,9 @@ struct Windows {
 };
 
 // [images, height, width, pixel]; `channels` of each pixel are read. A place is a row of
-// [window_height, window_width, channels] codes.
-struct CodeWindows : Windows {
-  int64_t pixel = 0;  // codes from one pixel to the next
+// [window_height, window_width, channels] quantized values.
+struct ConvWindows : Windows {
+  int64_t pixel = 0;  // quantized values from one pixel to the next
   int64_t channels = 0;
 };
 

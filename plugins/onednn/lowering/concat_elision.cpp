@@ -18,39 +18,26 @@ void for_each_place(Step& step, const Each& each) {
     each(place);
 }
 
-// The steps that touch each buffer first and last.
-struct Lives {
-  std::vector<size_t> first, last;
-
-  explicit Lives(Plan& plan) : first(plan.buffers.size(), SIZE_MAX), last(plan.buffers.size(), 0) {
-    for (size_t i = 0; i < plan.steps.size(); ++i)
-      for_each_place(plan.steps[i], [&](const Place& place) {
-        if (place.buffer == kNone) return;
-        const auto at = static_cast<size_t>(place.buffer);
-        first[at] = std::min(first[at], i);
-        last[at] = std::max(last[at], i);
-      });
-  }
-};
-
 // Where the buffers of the inputs lie in the result; empty where the step must copy. A buffer that
 // later steps touch stays apart: they may write their own result there.
-std::map<int, int64_t> places_in_result(const Plan& plan, const Lives& lives, size_t index) {
+std::map<int, int64_t> places_in_result(const Plan& plan,
+                                        const backend::Lives& lives,
+                                        size_t index) {
   const Step& step = plan.steps[index];
   auto is_arena = [&](const Place& place) {
     return plan.buffers[static_cast<size_t>(place.buffer)].kind == Buffer::Kind::kArena;
   };
   const Place& whole = step.places.back();
-  if (!is_arena(whole) || lives.first[static_cast<size_t>(whole.buffer)] < index) return {};
+  if (!is_arena(whole) || lives.first(whole.buffer) < index) return {};
   std::map<int, int64_t> places;
   int64_t at = whole.offset;
   for (size_t i = 0; i + 1 < step.places.size(); ++i) {
     const Place& piece = step.places[i];
     if (piece.buffer == kNone || piece.offset != 0 || !is_arena(piece) || at % kAlign != 0)
       return {};
-    const auto buffer = static_cast<size_t>(piece.buffer);
-    const bool is_whole = plan.buffers[buffer].bytes == step.end_to_end[i];
-    if (!is_whole || lives.last[buffer] > index || !places.emplace(piece.buffer, at).second)
+    const bool is_whole =
+        plan.buffers[static_cast<size_t>(piece.buffer)].bytes == step.end_to_end[i];
+    if (!is_whole || lives.last(piece.buffer) > index || !places.emplace(piece.buffer, at).second)
       return {};
     at += step.end_to_end[i];
   }
@@ -64,7 +51,7 @@ void elide_concats(Plan& plan) {
   // left apart do not change, but for results, which begin with their first input.
   for (size_t i = plan.steps.size(); i-- > 0;) {
     if (plan.steps[i].end_to_end.empty()) continue;
-    const std::map<int, int64_t> places = places_in_result(plan, Lives(plan), i);
+    const std::map<int, int64_t> places = places_in_result(plan, lives_of(plan), i);
     if (places.empty()) continue;
     const int whole = plan.steps[i].places.back().buffer;
     plan.steps.erase(plan.steps.begin() + static_cast<std::ptrdiff_t>(i));

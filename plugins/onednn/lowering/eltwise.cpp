@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tail.hpp"
+#include "epilogue.hpp"
 
 namespace tenon::onednn {
 namespace {

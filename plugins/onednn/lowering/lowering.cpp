@@ -194,7 +194,7 @@ View Lowering::read_stored(int value, const Dims& strides, ElementType type) {
   for (const View& other : states_[value].others)
     if (matches(other)) return other;
   to.buffer = scratch(to.bytes());
-  // Codes of one type move as they are; a change of type keeps what they mean.
+  // Quantized values of one type move as they are; a change of type keeps what they mean.
   View source = from;
   View target = to;
   if (type == from.type) source.quant = target.quant = {};
@@ -255,7 +255,7 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
   for (size_t i = 0; i < from.dims.size(); ++i)
     repeats |= from.dims[i] != 1 && from.strides[i] == 0;
   if (from.type == to.type && moves_only &&
-      (!known || repeats || from.count() == 0 || interleaves(from) || is_turned(from, to))) {
+      (!known || repeats || from.count() == 0 || interleaves(from) || is_transposed(from, to))) {
     add_step(strided_copy(name, from, to));
     return;
   }

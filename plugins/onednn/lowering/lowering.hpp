@@ -31,7 +31,8 @@ enum class WinogradUse : uint8_t { kOff, kAuto, kAll };
 enum class SparseUse : uint8_t { kOff, kAuto, kAll };
 
 struct CompileOptions {
-  // Compute and keep real numbers in bf16, where the CPU can; inputs and outputs stay f32.
+  // Compute and keep floating-point numbers in bf16, where the CPU can; inputs and outputs stay
+  // f32.
   bool bf16 = false;
   // Products with 4-bit weights may take their other operand in 8 bits, a scale for each group.
   bool int8_rows = false;
@@ -52,7 +53,7 @@ struct Handler;
 
 class Lowering {
  public:
-  static constexpr int64_t kFewNumbers = 16384;
+  static constexpr int64_t kSmallTensor = 16384;
   Lowering(const Graph& graph, const CompileOptions& options, WeightStore& store)
       : graph_(graph),
         options_(options),
@@ -74,13 +75,13 @@ class Lowering {
   bool is_constant_view(const View& view) const {
     return buffer(view).kind == Buffer::Kind::kConstant;
   }
-  // The type in which real numbers are kept between nodes.
+  // The type in which floating-point numbers are kept between nodes.
   ElementType real_type() const { return options_.bf16 ? ElementType::kBf16 : ElementType::kF32; }
-  // That of one value. Few numbers stay in f32: they are cheap, and a loss or a mean in bf16 is not
+  // That of one value. Small tensors stay in f32: they are cheap, and a loss or a mean in bf16 is not
   // worth much.
   ElementType stored_type(int value) const {
     const Value& v = graph_.values[static_cast<size_t>(value)];
-    return v.n_outputs > 0 || v.count() < kFewNumbers ? ElementType::kF32 : real_type();
+    return v.n_outputs > 0 || v.count() < kSmallTensor ? ElementType::kF32 : real_type();
   }
 
   // ---- values ----
@@ -99,8 +100,8 @@ class Lowering {
   Dims constant_integers(int value) const;
   std::vector<float> constant_floats(int value) const;
 
-  // As it is stored, with these strides: codes stay codes. As s8, what is u8 has its codes and its
-  // zero point 128 less. Converts once, as read does.
+  // As it is stored, with these strides: quantized values stay quantized values. As s8, what is u8
+  // has its quantized values and its zero point 128 less. Converts once, as read does.
   View read_stored(int value, const Dims& strides, ElementType type);
 
   void set_view(int value, View view) { states_[value].primary = std::move(view); }

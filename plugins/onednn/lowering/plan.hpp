@@ -12,6 +12,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "tenon/sdk/backend/arena.hpp"
+
 #include "kernels/context.h"
 #include "kernels/pointwise.h"
 #include "view.hpp"
@@ -83,7 +85,8 @@ struct Plan {
   // States are written from this step on: a run that fails or is cancelled leaves all as they were.
   size_t first_commit = SIZE_MAX;
   int n_reorders = 0;
-  ElementType real_type = ElementType::kF32;  // in which real numbers are kept between steps
+  ElementType real_type =
+      ElementType::kF32;     // in which floating-point numbers are kept between steps
   int64_t packed_bytes = 0;  // constants that this plan keeps beside the model's own
   std::vector<bool> is_read;  // by buffer: of an argument or a place of a step
 
@@ -93,11 +96,9 @@ struct Plan {
   }
 };
 
-struct ArenaSize {
-  int64_t bytes = 0;
-  int64_t lower_bound = 0;  // most bytes alive at once
-};
-// Gives every arena buffer an offset: best fit, largest first, over the steps that use it.
-ArenaSize lay_out_arena(Plan& plan);
+// From the first step that touches each buffer to the last.
+backend::Lives lives_of(const Plan& plan);
+// Gives every arena buffer an offset over the steps that use it. Throws CompileError.
+tn_arena_size lay_out_arena(Plan& plan);
 
 }  // namespace tenon::onednn

@@ -2,11 +2,10 @@
 #include "pointwise_group.hpp"
 
 #include <algorithm>
-#include <cmath>
 
+#include "epilogue.hpp"
 #include "kernels/pointwise.h"
 #include "state_layout.hpp"
-#include "tail.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -73,29 +72,17 @@ PointwiseGroup::PointwiseGroup(Lowering& lowering, int first)
   collect_results();
 }
 
-// What is there already is not computed again: a function and its derivative have terms in common.
-uint32_t PointwiseGroup::emit(uint32_t op, uint32_t a, uint32_t b, uint32_t c, double imm) {
-  imm = static_cast<double>(static_cast<float>(imm));
-  auto same = std::find_if(program_.begin(), program_.end(), [&](const tn_expr_node& e) {
-    bool is_same_number = e.imm == imm && std::signbit(e.imm) == std::signbit(imm);
-    return e.op == op && e.a == a && e.b == b && e.c == c && is_same_number;
-  });
-  if (same != program_.end()) return static_cast<uint32_t>(same - program_.begin());
-  program_.push_back({op, a, b, c, imm});
-  return static_cast<uint32_t>(program_.size()) - 1;
-}
-
 uint32_t PointwiseGroup::operand(int value) {
   auto found = program_of_.find(value);
   if (found != program_of_.end()) return found->second;
   const Value& v = graph_.values[value];
   if (v.data != nullptr && v.count() == 1 && v.type == ElementType::kF32) {
     double number = static_cast<double>(*static_cast<const float*>(v.data));
-    return program_of_[value] = emit(TN_EXPR_CONST, 0, 0, 0, number);
+    return program_of_[value] = program_.number(number);
   }
   inputs_.push_back(value);
   uint32_t index = static_cast<uint32_t>(inputs_.size()) - 1;
-  return program_of_[value] = emit(TN_EXPR_INPUT, index);
+  return program_of_[value] = program_.input(index);
 }
 
 bool PointwiseGroup::is_inside(int node) const {
@@ -129,21 +116,12 @@ bool PointwiseGroup::add(int index) {
     uint32_t same = operand(node.inputs[0]);
     bool to_bool = graph_.values[node.outputs[0]].type == ElementType::kBool;
     program_of_[node.outputs[0]] =
-        to_bool ? emit(TN_EXPR_NE, same, emit(TN_EXPR_CONST, 0, 0, 0, 0)) : same;
+        to_bool ? program_.emit(TN_EXPR_NE, same, program_.number(0)) : same;
     nodes_.push_back(index);
     return true;
   }
-  std::vector<uint32_t> renumbered;
-  for (const tn_expr_node& e : node.expr) {
-    if (e.op == TN_EXPR_INPUT) {
-      renumbered.push_back(operand(node.inputs[e.a]));
-      continue;
-    }
-    bool is_leaf = e.op == TN_EXPR_CONST;
-    renumbered.push_back(is_leaf ? emit(e.op, 0, 0, 0, e.imm)
-                                 : emit(e.op, renumbered[e.a], renumbered[e.b], renumbered[e.c]));
-  }
-  program_of_[node.outputs[0]] = renumbered.back();
+  program_of_[node.outputs[0]] =
+      program_.append(node.expr, [&](uint32_t i) { return operand(node.inputs[i]); });
   nodes_.push_back(index);
   return true;
 }
@@ -186,12 +164,9 @@ bool PointwiseGroup::add_dequantize(int index) {
   bool is_signed = graph_.values[node.inputs[0]].type == ElementType::kS8;
   double low = (is_signed ? -128 : 0) - stored.zero_point;
   double high = (is_signed ? 127 : 255) - stored.zero_point;
-  uint32_t scale = emit(TN_EXPR_CONST, 0, 0, 0, stored.scale);
-  uint32_t steps = emit(TN_EXPR_DIV, program_of_[node.inputs[0]], scale);
-  uint32_t whole = emit(TN_EXPR_ROUND, steps);
-  uint32_t least = emit(TN_EXPR_MAX, whole, emit(TN_EXPR_CONST, 0, 0, 0, low));
-  uint32_t most = emit(TN_EXPR_MIN, least, emit(TN_EXPR_CONST, 0, 0, 0, high));
-  program_of_[node.outputs[0]] = emit(TN_EXPR_MUL, most, scale);
+  uint32_t scale = program_.number(double{stored.scale});
+  program_of_[node.outputs[0]] =
+      program_.fake_quantized(program_of_[node.inputs[0]], scale, low, high);
   nodes_.push_back(index);
   return true;
 }
@@ -270,6 +245,13 @@ bool PointwiseGroup::reads_in_step(const View& state) const {
   });
 }
 
+std::vector<Place> PointwiseGroup::places_but(size_t excepted) const {
+  std::vector<Place> places;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (i != excepted) places.push_back(place_of(lowering_.view(inputs_[i])));
+  return places;
+}
+
 View PointwiseGroup::place_result(const Result& result,
                                   const Dims& strides,
                                   std::vector<bool>& reused) {
@@ -287,13 +269,8 @@ View PointwiseGroup::place_result(const Result& result,
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const View& input = lowering_.view(inputs_[i]);
-    const Buffer& buffer = lowering_.plan().buffers[input.buffer];
-    bool fits = !reused[i] && input.type == view.type && input.dims == dims_ && input.offset == 0 &&
-                buffer.bytes == view.bytes() && same_strides(dims_, input.strides, strides);
-    bool is_shared = std::count_if(inputs_.begin(), inputs_.end(), [&](int other) {
-                       return lowering_.view(other).buffer == input.buffer;
-                     }) > 1;
-    if (!fits || is_shared || !lowering_.dies_with(input, first_)) continue;
+    bool fits = !reused[i] && input.dims == dims_ && same_strides(dims_, input.strides, strides);
+    if (!fits || !lowering_.may_overwrite(input, view, first_, places_but(i))) continue;
     reused[i] = true;
     view.buffer = input.buffer;
     return view;
@@ -331,7 +308,7 @@ void PointwiseGroup::lower() {
   for (size_t i = 0; i < results_.size(); ++i)
     lowering_.set_view(results_[i].value, views[i]);
   auto plan = std::make_shared<kernels::PointwisePlan>();
-  std::string why = plan->make({.nodes = program_,
+  std::string why = plan->make({.nodes = program_.nodes(),
                                 .results = program_results,
                                 .dims = dims_,
                                 .inputs = sources,

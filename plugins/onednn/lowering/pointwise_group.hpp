@@ -8,6 +8,8 @@
 #include <map>
 #include <vector>
 
+#include "tenon/sdk/backend/program.hpp"
+
 #include "lowering.hpp"
 
 namespace tenon::onednn {
@@ -33,13 +35,14 @@ class PointwiseGroup {
   bool add_quantize(int node);
   bool add_dequantize(int node);
   uint32_t operand(int value);
-  uint32_t emit(uint32_t op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0, double imm = 0);
   bool shares_input(const Node& node) const;
   void grow(int first);
   void collect_results();
   Dims result_strides() const;
   bool is_inside(int node) const;
   bool reads_in_step(const View& state) const;
+  // Where the inputs lie, but for one.
+  std::vector<Place> places_but(size_t excepted) const;
   View place_result(const Result& result, const Dims& strides, std::vector<bool>& reused);
 
   Lowering& lowering_;
@@ -48,9 +51,9 @@ class PointwiseGroup {
   Dims dims_;
   std::vector<int> nodes_;
   std::vector<int> inputs_;                 // values read from memory
-  std::map<int, uint32_t> program_of_;      // value -> program node, as a real number
+  std::map<int, uint32_t> program_of_;      // value -> program node, as a floating-point number
   std::map<int, kernels::Quant> quant_of_;  // QuantizeLinear results in the group
-  std::vector<tn_expr_node> program_;
+  backend::ProgramBuilder program_{true};
   std::vector<Result> results_;
 };
 

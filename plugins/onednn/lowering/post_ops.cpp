@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tail as post-ops of a oneDNN primitive, in two moves: what the primitive's description needs to
-// know, and, once there is such a primitive, the operands themselves.
+// An epilogue as post-ops of a oneDNN primitive, in two moves: what the primitive's description
+// needs to know, and, once there is such a primitive, the operands themselves.
 
 #include <algorithm>
 
-#include "tail.hpp"
+#include "epilogue.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -28,7 +28,7 @@ std::optional<Desc> aligned_descriptor(const View& view, const Dims& dims) {
 
 struct PostOpBuilder {
   const Lowering& lowering;
-  const Tail& tail;
+  const Epilogue& epilogue;
   const FuseRequest& request;
   Fused& fused;
   dnnl::post_ops ops = {};
@@ -42,14 +42,14 @@ struct PostOpBuilder {
     fused.operands.push_back(std::move(operand));
   }
 
-  // How many operands of the tail lie there: a factor may be a slice of the residual.
+  // How many operands of the epilogue lie there: a factor may be a slice of the residual.
   int64_t readers_of(int buffer) const {
-    return std::count_if(tail.ops.begin(), tail.ops.end(), [&](const TailOp& op) {
+    return std::count_if(epilogue.ops.begin(), epilogue.ops.end(), [&](const EpilogueNode& op) {
       return op.other != kNone && lowering.buffer_of(op.other) == buffer;
     });
   }
 
-  bool can_sum(const TailOp& op, const View& other) const {
+  bool can_sum(const EpilogueNode& op, const View& other) const {
     if (has_sum || op.binary != dnnl::algorithm::binary_add) return false;
     const std::vector<int>& sources = request.src_buffers;
     const Buffer& buffer = lowering.buffer(other);
@@ -61,7 +61,7 @@ struct PostOpBuilder {
            readers_of(other.buffer) == 1 && lowering.dies_with(other, op.node);
   }
 
-  void add(const TailOp& op) {
+  void add(const EpilogueNode& op) {
     if (op.eltwise) return eltwise(*op.eltwise);
     View other = lowering.view(op.other);
     if (can_sum(op, other)) {
@@ -77,7 +77,7 @@ struct PostOpBuilder {
     bool is_float = other.type == ElementType::kF32 || other.type == ElementType::kBf16;
     const bool is_read = !in_place || !(other.is_quantized() || is_float);
     if (is_read) other = {.type = lowering.real_type(), .dims = other.dims, .strides = strides};
-    const View seen = request.is_turned ? turned(other) : other;
+    const View seen = request.is_transposed ? transposed(other) : other;
     const std::optional<Desc> desc = is_full && request.dims == seen.dims
                                          ? descriptor(seen)
                                          : aligned_descriptor(seen, request.dims);
@@ -99,27 +99,27 @@ struct PostOpBuilder {
 
 }  // namespace
 
-Fused fuse(const Lowering& lowering, const Tail& tail, const FuseRequest& request) {
-  const Value& result = lowering.graph().values[tail.result];
+Fused fuse(const Lowering& lowering, const Epilogue& epilogue, const FuseRequest& request) {
+  const Value& result = lowering.graph().values[epilogue.result];
   Fused fused;
-  fused.dst.type = tail.quant ? tail.quant_type : lowering.stored_type(tail.result);
+  fused.dst.type = epilogue.quant ? epilogue.quant_type : lowering.stored_type(epilogue.result);
   fused.dst.dims = result.dims;
   fused.dst.strides = request.result_strides;
   fused.attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  PostOpBuilder builder{lowering, tail, request, fused};
-  for (const TailOp& op : tail.ops) {
+  PostOpBuilder builder{lowering, epilogue, request, fused};
+  for (const EpilogueNode& op : epilogue.ops) {
     builder.add(op);
     if (!fused.why_not.empty()) return fused;
   }
   fused.attr.set_post_ops(builder.ops);
-  if (tail.quant) {
+  if (epilogue.quant) {
     fused.attr.set_scales_mask(DNNL_ARG_DST, 0);
-    if (tail.quant->zero_point != 0) fused.attr.set_zero_points_mask(DNNL_ARG_DST, 0);
+    if (epilogue.quant->zero_point != 0) fused.attr.set_zero_points_mask(DNNL_ARG_DST, 0);
   }
   return fused;
 }
 
-std::vector<Argument> bind(Lowering& lowering, const Tail& tail, const Fused& fused) {
+std::vector<Argument> bind(Lowering& lowering, const Epilogue& epilogue, const Fused& fused) {
   std::vector<Argument> arguments;
   for (const PostOperand& operand : fused.operands) {
     const View view = operand.is_read
@@ -127,14 +127,14 @@ std::vector<Argument> bind(Lowering& lowering, const Tail& tail, const Fused& fu
                           : operand.view;
     arguments.push_back({operand.id, place_of(view), operand.desc});
   }
-  if (!tail.quant) return arguments;
+  if (!epilogue.quant) return arguments;
   const Desc scalar({1}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
   arguments.push_back(
-      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, lowering.floats({tail.quant->scale}), scalar});
-  if (tail.quant->zero_point == 0) return arguments;
+      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, lowering.floats({epilogue.quant->scale}), scalar});
+  if (epilogue.quant->zero_point == 0) return arguments;
   const Desc zero({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1});
   arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_DST,
-                       lowering.integers({tail.quant->zero_point}), zero});
+                       lowering.integers({epilogue.quant->zero_point}), zero});
   return arguments;
 }
 

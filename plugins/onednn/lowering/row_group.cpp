@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "epilogue.hpp"
 #include "implementations/reduce.hpp"
 #include "pointwise_group.hpp"
 #include "row_program.hpp"
-#include "tail.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -168,7 +168,6 @@ class RowGroup {
   std::vector<Member> members_;
   std::map<int, Part> part_of_value_;
   std::map<int, RowEdge> edges_;  // of values that have their place
-  std::vector<int> reused_;       // buffers of operands that results lie in
   int64_t n_slots_ = 0;
 };
 
@@ -195,16 +194,12 @@ View RowGroup::memory_for(int value, Part part) {
   for (auto& [input, edge] : edges_) {
     if (part != Part::kAfter || edge.place < 0 || part_of_value_.count(input) > 0) continue;
     const View& old = lowering_.view(input);
-    const bool fits = old.type == view.type && old.dims == view.dims && old.offset == 0 &&
-                      lowering_.plan().buffers[old.buffer].bytes == view.bytes();
-    const bool is_taken = std::count(reused_.begin(), reused_.end(), old.buffer) > 0;
-    const bool is_shared =
-        std::count_if(edges_.begin(), edges_.end(), [&](const auto& other) {
-          return other.second.place >= 0 && lowering_.view(other.first).buffer == old.buffer;
-        }) > 1;
-    if (!fits || is_taken || is_shared || !lowering_.dies_with(old, members_.front().node))
-      continue;
-    reused_.push_back(old.buffer);
+    std::vector<Place> others;  // results that have their memory among them
+    for (const auto& [other, its] : edges_)
+      if (other != input && its.place >= 0) others.push_back(place_of(lowering_.view(other)));
+    const bool fits =
+        old.dims == view.dims && lowering_.may_overwrite(old, view, members_.front().node, others);
+    if (!fits) continue;
     view.buffer = old.buffer;
     return view;
   }
@@ -233,33 +228,21 @@ bool RowGroup::is_result(int value, Part part) const {
 RowStage RowGroup::pointwise_stage(Part part, Step& step) {
   RowStage stage{.columns = part == Part::kOfRows ? 1 : columns_};
   std::map<int, uint32_t> program_of;
-  auto emit = [&](const tn_expr_node& e) {
-    stage.program.push_back(e);
-    return static_cast<uint32_t>(stage.program.size()) - 1;
-  };
+  backend::ProgramBuilder program(true);
   auto operand = [&](int value) {
     auto found = program_of.find(value);
     if (found != program_of.end()) return found->second;
     stage.sources.push_back(source(value, step));
     const uint32_t index = static_cast<uint32_t>(stage.sources.size()) - 1;
-    return program_of[value] = emit({TN_EXPR_INPUT, index, 0, 0, 0});
+    return program_of[value] = program.input(index);
   };
   for (const Member& member : members_) {
     if (member.part != part) continue;
     const Node& node = graph_.nodes[member.node];
-    std::vector<uint32_t> renumbered;
-    for (const tn_expr_node& e : node.expr) {
-      if (e.op == TN_EXPR_INPUT) {
-        renumbered.push_back(operand(node.inputs[e.a]));
-      } else if (e.op == TN_EXPR_CONST) {
-        renumbered.push_back(emit(e));
-      } else {
-        renumbered.push_back(
-            emit({e.op, renumbered[e.a], renumbered[e.b], renumbered[e.c], e.imm}));
-      }
-    }
-    program_of[node.outputs[0]] = renumbered.back();
+    program_of[node.outputs[0]] =
+        program.append(node.expr, [&](uint32_t i) { return operand(node.inputs[i]); });
   }
+  stage.program = program.nodes();
   for (const Member& member : members_) {
     const int value = graph_.nodes[member.node].outputs[0];
     if (member.part != part || !is_result(value, part)) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softmax_front.hpp"
 
+#include "epilogue.hpp"
 #include "kernels/softmax.h"
-#include "tail.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -141,7 +141,7 @@ void lower_softmax_front(Lowering& lowering, int scores, const SoftmaxFront& fro
   bool in_place = lowering.may_overwrite(src, dst, front.softmax, masks);
   dst.buffer = in_place ? src.buffer : lowering.scratch(dst.bytes());
   lowering.add_step(softmax_step(node, front, src, dst, mask));
-  dst.quant = {};  // the value is the codes
+  dst.quant = {};  // the value is the quantized values
   lowering.set_view(result, dst);
 }
 

@@ -7,7 +7,7 @@
 //
 // The graph alone decides, so the plans of one model that train with it, evaluate it or run its
 // last batch agree without having met. A plan that does not (it sees a slot without the weight) has
-// the state laid out again when it runs: state_store.
+// the state laid out again when it runs: backend::StateStore.
 
 #include <vector>
 

@@ -18,7 +18,7 @@ size_t innermost(const View& view) {
 
 }  // namespace
 
-bool is_turned(const View& from, const View& to) {
+bool is_transposed(const View& from, const View& to) {
   const size_t src = innermost(from);
   const size_t dst = innermost(to);
   const size_t rank = to.dims.size();

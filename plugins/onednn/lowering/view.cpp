@@ -20,12 +20,6 @@ Dims strides_in_order(const Dims& dims, const std::vector<int>& inner_to_outer) 
 
 }  // namespace
 
-Dims row_major_strides(const Dims& dims) {
-  std::vector<int> order(dims.size());
-  std::iota(order.rbegin(), order.rend(), 0);
-  return strides_in_order(dims, order);
-}
-
 Dims channels_last_strides(const Dims& dims) {
   if (dims.size() < 3) return row_major_strides(dims);
   std::vector<int> order = {1};
@@ -55,7 +49,7 @@ bool same_strides(const Dims& dims, const Dims& a, const Dims& b) {
   return true;
 }
 
-View turned(const View& view) {
+View transposed(const View& view) {
   View result = view;
   size_t rank = view.dims.size();
   if (rank < 2) return result;

@@ -2,8 +2,8 @@
 #pragma once
 // Where a value's elements lie: a buffer of the plan, an offset, strides, the stored type, and what
 // stored integers mean. Reshape, Transpose, Slice, Split and DequantizeLinear make a new view of
-// the same memory. A view whose quant has a scale stands for real numbers kept as integers; bf16
-// likewise stands for f32.
+// the same memory. A view whose quant has a scale stands for floating-point numbers kept as
+// integers; bf16 likewise stands for f32.
 
 #include <memory>
 #include <vector>
@@ -36,7 +36,6 @@ struct View {
   int64_t offset_bytes() const { return offset * kernels::element_bytes(type); }
 };
 
-Dims row_major_strides(const Dims& dims);
 // Axis 1 innermost: [N, spatial..., C], oneDNN's nhwc. Same as row-major below rank 3.
 Dims channels_last_strides(const Dims& dims);
 // Strides that give the elements the order of `like`, without holes.
@@ -44,7 +43,7 @@ Dims dense_strides_like(const Dims& dims, const Dims& like);
 // Equal where it matters: axes of extent 1 may have any stride.
 bool same_strides(const Dims& dims, const Dims& a, const Dims& b);
 // The same elements with the last two axes swapped.
-View turned(const View& view);
+View transposed(const View& view);
 bool is_row_major(const View& view);
 bool is_channels_last(const View& view);
 // Covers its range of memory without holes, in some order of axes.

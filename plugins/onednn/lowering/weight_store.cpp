@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weight_store.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -13,16 +12,6 @@ namespace tenon::onednn {
 namespace {
 
 constexpr size_t kAlign = 64, kHugePage = size_t{2} << 20;
-
-// FNV-1a over up to 4 KiB of samples: enough to tell two models apart, cheap for large weights.
-uint64_t sample_hash(const void* data, size_t bytes) {
-  const unsigned char* p = static_cast<const unsigned char*>(data);
-  size_t step = std::max<size_t>(1, bytes / 4096);
-  uint64_t hash = 14695981039346656037ULL;
-  for (size_t i = 0; i < bytes; i += step)
-    hash = (hash ^ p[i]) * 1099511628211ULL;
-  return hash;
-}
 
 }  // namespace
 
@@ -51,34 +40,18 @@ std::shared_ptr<void> aligned_bytes(int64_t bytes) {
   return {p, AlignedDelete()};
 }
 
-std::shared_ptr<const void> WeightStore::find(const Key& key) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::erase_if(entries_, [](const Entry& entry) { return entry.packed.expired(); });
-  for (const Entry& entry : entries_) {
-    if (!(entry.key == key)) continue;
-    if (std::shared_ptr<const void> found = entry.packed.lock()) return found;
-  }
-  return nullptr;
-}
-
-std::shared_ptr<const void> WeightStore::keep(Key key, std::shared_ptr<const void> packed) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  entries_.push_back({std::move(key), packed});
-  return packed;
-}
-
 std::shared_ptr<const void> WeightStore::packed(const void* data,
                                                 const dnnl::memory::desc& from,
                                                 const dnnl::memory::desc& to) {
-  const Key key{data, sample_hash(data, from.get_size()), from, to};
-  if (std::shared_ptr<const void> found = find(key)) return found;
-  std::shared_ptr<void> target = allocate_(static_cast<int64_t>(to.get_size()));
-  dnnl::stream stream(engine_);
-  dnnl::memory source(from, engine_, const_cast<void*>(data));
-  dnnl::memory result(to, engine_, target.get());
-  dnnl::reorder(source, result).execute(stream, source, result);
-  stream.wait();
-  return keep(key, target);
+  return cache_.get(data, from.get_size(), {from, to}, [&]() -> std::shared_ptr<const void> {
+    std::shared_ptr<void> target = allocate_(static_cast<int64_t>(to.get_size()));
+    dnnl::stream stream(engine_);
+    dnnl::memory source(from, engine_, const_cast<void*>(data));
+    dnnl::memory result(to, engine_, target.get());
+    dnnl::reorder(source, result).execute(stream, source, result);
+    stream.wait();
+    return target;
+  });
 }
 
 std::shared_ptr<const void> WeightStore::made(const void* data,
@@ -86,12 +59,12 @@ std::shared_ptr<const void> WeightStore::made(const void* data,
                                               const std::string& form,
                                               int64_t bytes,
                                               const std::function<void(void*)>& fill) {
-  Key key{data, sample_hash(data, static_cast<size_t>(source_bytes))};
-  key.form = form;
-  if (std::shared_ptr<const void> found = find(key)) return found;
-  std::shared_ptr<void> target = allocate_(bytes);
-  fill(target.get());
-  return keep(std::move(key), target);
+  auto make = [&]() -> std::shared_ptr<const void> {
+    std::shared_ptr<void> target = allocate_(bytes);
+    fill(target.get());
+    return target;
+  };
+  return cache_.get(data, static_cast<size_t>(source_bytes), {{}, {}, form}, make);
 }
 
 }  // namespace tenon::onednn

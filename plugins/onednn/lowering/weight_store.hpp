@@ -6,11 +6,11 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
+
+#include "tenon/sdk/backend/weights.hpp"
 
 #include "view.hpp"
 
@@ -48,25 +48,15 @@ class WeightStore {
   const dnnl::engine& engine() const { return engine_; }
 
  private:
-  struct Key {
-    const void* data;
-    uint64_t hash;  // of the content: the same address may hold another model later
+  struct Form {
     dnnl::memory::desc from = {};
     dnnl::memory::desc to = {};
-    std::string form = {};
-    bool operator==(const Key&) const = default;
+    std::string text = {};
+    bool operator==(const Form&) const = default;
   };
-  struct Entry {
-    Key key;
-    std::weak_ptr<const void> packed;
-  };
-  std::shared_ptr<const void> find(const Key& key);
-  std::shared_ptr<const void> keep(Key key, std::shared_ptr<const void> packed);
-
   Allocate allocate_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  std::mutex mutex_;
-  std::vector<Entry> entries_;
+  backend::WeightCache<Form, const void> cache_;
 };
 
 }  // namespace tenon::onednn

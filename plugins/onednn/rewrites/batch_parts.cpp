@@ -19,7 +19,7 @@ class Cutting {
   explicit Cutting(Graph& graph) : graph_(graph) {}
 
   void run() {
-    if (!graph_.states.empty()) return;  // a training step keeps all for its way back
+    if (!graph_.states.empty()) return;  // a training step keeps all for its backward pass
     find_shared();
     for (int input : graph_.inputs)
       if (cut_behind(input)) return;
@@ -31,14 +31,15 @@ class Cutting {
     return dims.size() == 4 && dims[0] == samples_;
   }
 
-  // As it is stored: as codes where a QuantizeLinear stands behind it or its opposite before.
+  // As it is stored: as quantized values where a QuantizeLinear stands behind it or its opposite
+  // before.
   int64_t stored_bytes(int value) const {
     const Value& v = graph_.values[value];
     auto is = [&](int node, const char* op) { return graph_.nodes[node].op == op; };
-    const bool is_codes = (v.producer != kNone && is(v.producer, "DequantizeLinear")) ||
-                          std::any_of(v.users.begin(), v.users.end(),
-                                      [&](int user) { return is(user, "QuantizeLinear"); });
-    return is_codes ? v.count() : v.bytes();
+    const bool is_quantized = (v.producer != kNone && is(v.producer, "DequantizeLinear")) ||
+                              std::any_of(v.users.begin(), v.users.end(),
+                                          [&](int user) { return is(user, "QuantizeLinear"); });
+    return is_quantized ? v.count() : v.bytes();
   }
 
   // Weights and the like: constants, and what is made of constants alone.
@@ -105,7 +106,8 @@ class Cutting {
     return true;
   }
 
-  // What ends the pass over the last activations (activation, residual, codes) stays with it.
+  // What ends the pass over the last activations (activation, residual, quantized values) stays
+  // with it.
   void end_behind(size_t last) {
     for (size_t i = last + 1; i < graph_.nodes.size(); ++i) {
       if (!is_inside_[i]) continue;

@@ -68,13 +68,14 @@ class Moving {
     if (graph_.nodes[maker].op != "MatMul" && graph_.nodes[maker].op != "Add") return;
     const int result = node.outputs[0];
     const ElementType type = graph_.values[result].type;
-    const int codes = graph_.add_value({.name = graph_.values[result].name,
-                                        .type = type,
-                                        .dims = graph_.values[source].dims,
-                                        .users = {}});
+    Value moved;
+    moved.name = graph_.values[result].name;
+    moved.type = type;
+    moved.dims = graph_.values[source].dims;
+    const int quantized = graph_.add_value(std::move(moved));
     node.inputs[0] = source;
-    node.outputs[0] = codes;
-    graph_.nodes[movers.back()].inputs[0] = codes;
+    node.outputs[0] = quantized;
+    graph_.nodes[movers.back()].inputs[0] = quantized;
     for (int mover : movers)
       graph_.values[graph_.nodes[mover].outputs[0]].type = type;
     graph_.nodes[movers.front()].outputs[0] = result;

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "tenon/sdk/backend/program.hpp"
+
 namespace tenon::onednn {
 namespace {
 
@@ -30,7 +32,7 @@ class Expansion {
         graph_.add_node(std::move(node));
       } else if (node.op == "tenon.SumTo") {
         sum_to(node);
-      } else if (Node* back = way_back(node)) {
+      } else if (Node* back = dequantize_behind(node)) {
         round(node, *back);
         back->outputs.clear();
       } else {
@@ -92,16 +94,19 @@ class Expansion {
     }
     graph_.add_node(std::move(multiply));
     Node sum{.op = "Gemm.sum", .name = node.name, .inputs = {product}, .outputs = node.outputs};
-    sum.expr = {{TN_EXPR_INPUT, 0, 0, 0, 0}};
-    uint32_t left = scaled(sum, 0, node.real("alpha", 1.0));
+    backend::ProgramBuilder program;
+    auto scaled = [&](uint32_t input, double factor) {
+      const uint32_t value = program.input(input);
+      return factor == 1.0 ? value : program.emit(TN_EXPR_MUL, value, program.number(factor));
+    };
+    uint32_t result = scaled(0, node.real("alpha", 1.0));
     if (node.input(2) != kNone) {
       sum.inputs.push_back(node.inputs[2]);
-      sum.expr.push_back({TN_EXPR_INPUT, 1, 0, 0, 0});
-      uint32_t c = static_cast<uint32_t>(sum.expr.size()) - 1;
-      uint32_t right = scaled(sum, c, node.real("beta", 1.0));
-      if (sum.expr.size() == 2) sum.op = "Add";  // the product may take it along
-      sum.expr.push_back({TN_EXPR_ADD, left, right, 0, 0});
+      const uint32_t right = scaled(1, node.real("beta", 1.0));
+      if (program.size() == 2) sum.op = "Add";  // the product may take it along
+      result = program.emit(TN_EXPR_ADD, result, right);
     }
+    program.finish(result, &sum);
     graph_.add_node(std::move(sum));
   }
 
@@ -129,9 +134,9 @@ class Expansion {
         {.op = "Reshape", .name = node.name, .inputs = {sums}, .outputs = {node.outputs[0]}});
   }
 
-  // The node that turns integers back into real numbers, when nothing else reads them and their
-  // scales are not known before the run: what stands for rounding while a model is trained.
-  Node* way_back(const Node& node) {
+  // The node that turns integers back into floating-point numbers, when nothing else reads them and
+  // their scales are not known before the run: what stands for rounding while a model is trained.
+  Node* dequantize_behind(const Node& node) {
     if (node.op != "QuantizeLinear" || node.integer("block_size", 0) != 0) return nullptr;
     const Value& scale = graph_.values[node.inputs[1]];
     bool is_known = scale.data != nullptr && scale.count() == 1;
@@ -153,7 +158,7 @@ class Expansion {
     return zero.type == ElementType::kU8 ? static_cast<uint8_t>(*bytes) : *bytes;
   }
 
-  // min(max(round(x / scale), low), high) * scale, with the scales where they broadcast.
+  // Both nodes as one program, with the scales where they broadcast.
   void round(const Node& node, const Node& back) {
     int scale = node.inputs[1];
     const Dims dims = graph_.values[node.inputs[0]].dims;
@@ -170,24 +175,10 @@ class Expansion {
               .name = back.name,
               .inputs = {node.inputs[0], scale},
               .outputs = back.outputs};
-    made.expr = {{TN_EXPR_INPUT, 0, 0, 0, 0},
-                 {TN_EXPR_INPUT, 1, 0, 0, 0},
-                 {TN_EXPR_DIV, 0, 1, 0, 0},
-                 {TN_EXPR_ROUND, 2, 0, 0, 0},
-                 {TN_EXPR_CONST, 0, 0, 0, low},
-                 {TN_EXPR_MAX, 3, 4, 0, 0},
-                 {TN_EXPR_CONST, 0, 0, 0, low + 255},
-                 {TN_EXPR_MIN, 5, 6, 0, 0},
-                 {TN_EXPR_MUL, 7, 1, 0, 0}};
+    backend::ProgramBuilder program;
+    const uint32_t x = program.input(0);
+    program.finish(program.fake_quantized(x, program.input(1), low, low + 255), &made);
     graph_.add_node(std::move(made));
-  }
-
-  static uint32_t scaled(Node& node, uint32_t value, double factor) {
-    if (factor == 1.0) return value;
-    node.expr.push_back({TN_EXPR_CONST, 0, 0, 0, factor});
-    uint32_t constant = static_cast<uint32_t>(node.expr.size()) - 1;
-    node.expr.push_back({TN_EXPR_MUL, value, constant, 0, 0});
-    return constant + 1;
   }
 
   Graph& graph_;

@@ -79,11 +79,11 @@ double middle(std::vector<double> numbers) {
 
 struct Operands {
   int64_t n, group;
-  std::shared_ptr<void> codes, scales, a, scratch, dst, row;
+  std::shared_ptr<void> quantized, scales, a, scratch, dst, row;
   int64_t scale_bytes;
 
   Operands(int64_t columns, int64_t of_group) : n(columns), group(of_group) {
-    codes = filled(int4_code_bytes(kK, n, group), 0x5a);
+    quantized = filled(int4_packed_bytes(kK, n, group), 0x5a);
     scale_bytes = int4_scale_bytes(kK, n, group, ElementType::kF16);
     scales = filled(scale_bytes, 0x11);
     a = filled(kMostM * kK * 4, 0x3c);
@@ -91,7 +91,7 @@ struct Operands {
     dst = filled(kMostM * n * 4, 0);
     row = filled(n * 4, 0);
   }
-  int64_t bytes() const { return int4_code_bytes(kK, n, group) + scale_bytes; }
+  int64_t bytes() const { return int4_packed_bytes(kK, n, group) + scale_bytes; }
 
   Int4ProductArgs args(int64_t m) const {
     Int4ProductArgs made;
@@ -99,7 +99,7 @@ struct Operands {
     made.a_stride = made.k = kK;
     made.m = m;
     made.n = made.dst_stride = n;
-    made.b = {.codes = static_cast<const uint8_t*>(codes.get()),
+    made.b = {.quantized = static_cast<const uint8_t*>(quantized.get()),
               .scales = scales.get(),
               .scale_type = ElementType::kF16,
               .group = group,
@@ -111,9 +111,10 @@ struct Operands {
   }
 };
 
-// Each product beside a reading of its codes, in turn: the bandwidth of a shared machine moves.
+// Each product beside a reading of its quantized values, in turn: the bandwidth of a shared machine
+// moves.
 void run_ours(const Operands& operands, const Parallel& pool, int rounds) {
-  const int64_t code_bytes = int4_code_bytes(kK, operands.n, operands.group);
+  const int64_t quantized_bytes = int4_packed_bytes(kK, operands.n, operands.group);
   std::printf("%9s %8s %5s %9s %8s %8s %6s\n", "level", "form", "rows", "ms", "GB/s", "reading",
               "share");
   for (int level = static_cast<int>(best_level()); level >= static_cast<int>(Level::kAvx2);
@@ -122,14 +123,14 @@ void run_ours(const Operands& operands, const Parallel& pool, int rounds) {
     for (const char* form : {"vnni", "bytes", "reals"}) {
       for (int64_t m : {1, 2, 3, 4, 6, 8, 16, 128}) {
         Int4ProductArgs args = operands.args(m);
-        args.as_codes = form != std::string("reals");
+        args.as_int8 = form != std::string("reals");
         args.with_vnni = form == std::string("vnni");
         std::vector<double> seconds, reads, shares;
         for (int round = 0; round < (m > 8 ? 3 : rounds); ++round) {
           const double read =
-              seconds_of([&] { read_once(pool, operands.codes.get(), code_bytes); });
+              seconds_of([&] { read_once(pool, operands.quantized.get(), quantized_bytes); });
           seconds.push_back(seconds_of([&] { int4_product(context, args); }));
-          reads.push_back(static_cast<double>(code_bytes) / read);
+          reads.push_back(static_cast<double>(quantized_bytes) / read);
           shares.push_back(static_cast<double>(operands.bytes()) / seconds.back() / reads.back());
         }
         std::printf("%9s %8s %5lld %9.3f %8.2f %8.2f %5.0f%%\n",

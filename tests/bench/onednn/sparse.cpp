@@ -198,21 +198,21 @@ class Sparse {
   Sparse(const Context& context, const Shape& shape, const Zeros& zeros, Type type, int64_t width)
       : context_(context),
         reals_(type == Type::kInt8 ? std::vector<float>{} : weights_of<float>(shape, zeros)),
-        codes_(type == Type::kInt8 ? weights_of<int8_t>(shape, zeros) : std::vector<int8_t>{}) {
+        quantized_(type == Type::kInt8 ? weights_of<int8_t>(shape, zeros) : std::vector<int8_t>{}) {
     const ElementType stored = type == Type::kF32    ? ElementType::kF32
                                : type == Type::kBf16 ? ElementType::kBf16
                                                      : ElementType::kU8;
     SparseWeights weights{.data = reals_.data(),
-                          .are_codes = type == Type::kInt8,
+                          .are_quantized = type == Type::kInt8,
                           .k = shape.k,
                           .n = shape.n,
                           .k_stride = shape.n,
                           .n_stride = 1};
-    if (weights.are_codes) weights.data = codes_.data();
+    if (weights.are_quantized) weights.data = quantized_.data();
     const int64_t n_blocks = count_sparse_blocks(weights, width);
     const int64_t bytes = packed_sparse_bytes(weights, width, n_blocks);
     share_ = static_cast<double>(n_blocks * width) /
-             static_cast<double>(sparse_steps(shape.k, weights.are_codes) * shape.n);
+             static_cast<double>(sparse_steps(shape.k, weights.are_quantized) * shape.n);
     packed_ = filled(bytes, 0);
     pack_sparse(weights, width, n_blocks, packed_.get());
     args_.b = unpacked_sparse(weights, width, n_blocks, packed_.get());
@@ -223,7 +223,7 @@ class Sparse {
     const int64_t size = element_bytes(stored);
     left_ = filled(shape.m * shape.k * size, 0);
     dst_ = filled(shape.m * shape.n * size, 0);
-    scratch_ = filled(sparse_scratch_bytes(shape.m, shape.k, weights.are_codes), 0);
+    scratch_ = filled(sparse_scratch_bytes(shape.m, shape.k, weights.are_quantized), 0);
     row_ = filled(sparse_columns(shape.n) * 4, 0);
     args_.a.src.data = left_.get();
     args_.dst.data = dst_.get();
@@ -236,7 +236,7 @@ class Sparse {
  private:
   Context context_;
   std::vector<float> reals_;
-  std::vector<int8_t> codes_;
+  std::vector<int8_t> quantized_;
   SparseProductArgs args_;
   std::shared_ptr<void> left_, packed_, scratch_, dst_, row_;
   double share_ = 0;
@@ -284,7 +284,7 @@ int main(int count, char** words) {
   const Type type = precision == "int8"   ? Type::kInt8
                     : precision == "bf16" ? Type::kBf16
                                           : Type::kF32;
-  if (type == Type::kInt8 && !multiplies_sparse_codes(context)) {
+  if (type == Type::kInt8 && !multiplies_sparse_int8(context)) {
     std::printf("this CPU has no VNNI\n");
     return 1;
   }

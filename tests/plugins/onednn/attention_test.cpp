@@ -89,14 +89,15 @@ TEST_F(AttentionSteps, CodesAreMadePartByPart) {
   %context: f32[6, 4, 128, $D] = MatMul(%weights, %v) @context
   %merged: f32[6, 128, 4, $D] = Transpose(%context) {perm = ints [0, 2, 1, 3]} @merged
   %rows: f32[6, 128, $W] = Reshape(%merged, %flat) @rows
-  %codes: u8[6, 128, $W] = QuantizeLinear(%rows, %scale, %zero) @codes
-  %y: f32[6, 128, $W] = DequantizeLinear(%codes, %scale, %zero) @y
+  %quantized: u8[6, 128, $W] = QuantizeLinear(%rows, %scale, %zero) @quantized
+  %y: f32[6, 128, $W] = DequantizeLinear(%quantized, %scale, %zero) @y
   output y = %y)",
                544, 4, 0.0201);
 }
 
 TEST_F(AttentionSteps, ScoresOfCodes) {
-  // As a quantizer leaves them: codes again behind Reshape and Transpose, unsigned on both sides.
+  // As a quantizer leaves them: quantized values again behind Reshape and Transpose, unsigned on
+  // both sides.
   EXPECT_EQ(count("(in parts)", R"(input %xq: f32[6, 128, 64]
   input %xk: f32[6, 128, 64]
   input %v: f32[6, 4, 128, 16]

@@ -70,8 +70,8 @@ TEST_F(BatchParts, StayWholeWhereEachSampleHasItsOwnScale) {
   body.erase(body.find("  %s: f32"), body.find("  %p: f32") - body.find("  %s: f32"));
   steps_of(body + R"(  constant %scale: f32[8] = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08]
   constant %zero: u8[8] = [0, 0, 0, 0, 0, 0, 0, 0]
-  %codes: u8[8, 8, 128, 128] = QuantizeLinear(%p, %scale, %zero) {axis = 0} @codes
-  output codes = %codes)",
+  %quantized: u8[8, 8, 128, 128] = QuantizeLinear(%p, %scale, %zero) {axis = 0} @quantized
+  output quantized = %quantized)",
            0.005);  // one code of 256
 }
 

@@ -69,7 +69,7 @@ constexpr Case kCases[] = {
   %d: f32[6, 40] = DequantizeLinear(%c, %s, %z) @h2
   %t: f32[40, 6] = Transpose(%d) {perm = ints [1, 0]} @h3
   %e: u8[40, 6] = QuantizeLinear(%t, %s, %z) @h4
-  output codes = %e)"},
+  output quantized = %e)"},
     {"NegativeStepsOfASlice", R"(input %x: f32[4, 5, 6]
   constant %s: i64[2] = [-1, 4]
   constant %e: i64[2] = [-9, 0]

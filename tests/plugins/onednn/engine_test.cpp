@@ -29,7 +29,7 @@ struct Outcome {
   std::vector<std::vector<double>> expected;
   std::vector<std::string> kernels;
   int n_reorders = 0;
-  ArenaSize arena;
+  tn_arena_size arena;
 };
 
 Outcome run(const Graph& graph, bool bf16 = false) {
@@ -130,7 +130,7 @@ TEST(Engine, RoundsASummandThatIsStoredByItself) {
   build_block(b, true);
   Outcome outcome = run(b.graph);
   EXPECT_LT(error_of(outcome), 1e-5);
-  EXPECT_EQ(outcome.kernels.size(), 9U);  // the sum is a step of codes
+  EXPECT_EQ(outcome.kernels.size(), 9U);  // the sum is a step of quantized values
 }
 
 // A convolution, so that what follows is channels-last, and one of a window per channel.
@@ -262,7 +262,7 @@ TEST(Engine, ConcatenatesChannelsLast) {
   EXPECT_LT(error_of(run(b.graph)), kF32);
 }
 
-// Codes of one scale move, others get new ones: rows of both in one step.
+// Quantized values of one scale move, others get new ones: rows of both in one step.
 TEST(Engine, ConcatenatesCodesOfDifferentScales) {
   GraphBuilder b(11, true);
   int x = b.stored(b.input("x", {1, 8, 6, 5}), 0.02F, 128);

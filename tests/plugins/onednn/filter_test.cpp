@@ -9,7 +9,7 @@ namespace {
 struct Filter {
   const char* name;
   int64_t length, taps, stride;
-  std::string codes = "u8";
+  std::string quantized = "u8";
   int zero = 130;
   bool stays_real = false;  // the result is not quantized
   std::string pads = "0, 0, 0, 0";
@@ -29,11 +29,11 @@ std::string graph_of(const Filter& f) {
   const int64_t padding = f.pads == "0, 0, 0, 0" ? 0 : 6;
   const std::string out = row((f.length + padding - f.taps) / f.stride + 1);
   std::string text = "graph {\n  input %x: f32" + row(f.length) +
-                     "\n  constant %s: f32[] = [0.016]\n  constant %z: " + f.codes + "[] = [" +
+                     "\n  constant %s: f32[] = [0.016]\n  constant %z: " + f.quantized + "[] = [" +
                      std::to_string(f.zero) + "]\n  constant %ws: f32[1] = [0.002]" +
                      "\n  constant %wz: i8[1] = [0]\n  constant %b: f32[1] = [0.3]" +
                      "\n  constant %wq: i8" + row(f.taps) + " = x'" + taps + "'" +
-                     "\n  %q: " + f.codes + row(f.length) + " = QuantizeLinear(%x, %s, %z) @q" +
+                     "\n  %q: " + f.quantized + row(f.length) + " = QuantizeLinear(%x, %s, %z) @q" +
                      "\n  %d: f32" + row(f.length) + " = DequantizeLinear(%q, %s, %z) @d" +
                      "\n  %w: f32" + row(f.taps) +
                      " = DequantizeLinear(%wq, %ws, %wz) {axis = 0} @w" + "\n  %y: f32" + out +
@@ -79,8 +79,12 @@ INSTANTIATE_TEST_SUITE_P(
     FilterPlan,
     testing::Values(
         Filter{.name = "Halves", .length = 600, .taps = 256, .stride = 2},
-        Filter{
-            .name = "Smooths", .length = 301, .taps = 33, .stride = 1, .codes = "i8", .zero = -3},
+        Filter{.name = "Smooths",
+               .length = 301,
+               .taps = 33,
+               .stride = 1,
+               .quantized = "i8",
+               .zero = -3},
         Filter{.name = "EveryFifth", .length = 500, .taps = 40, .stride = 5},
         Filter{.name = "StaysReal", .length = 333, .taps = 64, .stride = 2, .stays_real = true},
         Filter{.name = "Padded",

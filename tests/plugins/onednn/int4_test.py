@@ -45,11 +45,11 @@ class Weights:
         zero = 0 if self.zeros is None else self.zeros[at]
         self.real = (self.codes - zero) * self.scales[at].astype(np.float64)
 
-    def bound(self, x, as_codes):
+    def bound(self, x, as_int8):
         """By which a result may be off, [m, n]."""
         rows = x.reshape(-1, self.k).astype(np.float64)
         size = np.abs(rows) @ np.abs(self.real)
-        if not as_codes:
+        if not as_int8:
             return (self.block + self.groups + 2) * EPS * size + 1e-30
         steps = np.zeros_like(rows)
         for g in range(self.groups):
@@ -73,10 +73,10 @@ def saved(folder, nodes, x, constants, opset=21, result=None):
     return str(path)
 
 
-def dequantized(w, turned=False, form="blocks"):
+def dequantized(w, transposed=False, form="blocks"):
     """A DequantizeLinear of `w` as value "w", and its constants."""
-    turn = (lambda a: np.ascontiguousarray(a.T)) if turned else (lambda a: a)
-    axis = 1 if turned else 0
+    turn = (lambda a: np.ascontiguousarray(a.T)) if transposed else (lambda a: a)
+    axis = 1 if transposed else 0
     scales = w.scales if form == "blocks" else w.scales[0]
     attributes = {"axis": axis, "block_size": w.block} if form == "blocks" else {"axis": 1 - axis}
     constants = [
@@ -118,12 +118,12 @@ def rows_of(shape, seed=2):
     return np.random.default_rng(seed).standard_normal(shape).astype("f")
 
 
-def expect(path, x, want, bound, backend="onednn", told=None, **options):
+def expect(path, x, want, bound, backend="onednn", reported=None, **options):
     plan = tenon.load(path).compile(backend=backend, **options)
     y = np.asarray(plan.run({"x": x})[0]).astype(np.float64)
-    if told:
+    if reported:
         described = plan.describe()
-        assert told in json.dumps(described) and described["fallback_nodes"] == []
+        assert reported in json.dumps(described) and described["fallback_nodes"] == []
     assert y.shape == want.shape
     off = np.abs(y - want) - bound.reshape(want.shape)
     assert (off <= 0).all(), f"off by {off.max()} more than the bound, at {off.argmax()}"
@@ -143,21 +143,21 @@ def test_blocked_weights_of_a_matmul_stay_packed(tmp_path, block, kind, zeros):
         path = saved(tmp_path, [node, helper.make_node("MatMul", ["x", "w"], ["y"])], x, constants)
         want = x.astype(np.float64) @ w.real
         real, codes = w.bound(x, False), w.bound(x, True)
-        expect(path, x, want, real, threads=2, told="int4 times f32")
-        expect(path, x, want, codes, precision="int8", threads=2, told="int4 times int8")
+        expect(path, x, want, real, threads=2, reported="int4 times f32")
+        expect(path, x, want, codes, precision="int8", threads=2, reported="int4 times int8")
         expect(path, x, want, real, backend="reference")
 
 
 @pytest.mark.parametrize("form", ["blocks", "columns"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_gemm_takes_its_bias_and_what_follows_along(tmp_path, form, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_gemm_takes_its_bias_and_what_follows_along(tmp_path, form, transposed):
     k, n = 96, 45
     w = Weights(k, n, 32 if form == "blocks" else k, "int4")
     x, bias = rows_of((5, k)), rows_of((n,), 3)
-    node, constants = dequantized(w, turned, form)
+    node, constants = dequantized(w, transposed, form)
     nodes = [
         node,
-        helper.make_node("Gemm", ["x", "w", "c"], ["g"], transB=int(turned)),
+        helper.make_node("Gemm", ["x", "w", "c"], ["g"], transB=int(transposed)),
         helper.make_node("Relu", ["g"], ["r"]),
         helper.make_node("Add", ["r", "residual"], ["y"]),
     ]
@@ -168,12 +168,12 @@ def test_a_gemm_takes_its_bias_and_what_follows_along(tmp_path, form, turned):
     ]
     path = saved(tmp_path, nodes, x, constants)
     want = np.maximum(x.astype(np.float64) @ w.real + bias, 0) + residual
-    for precision, as_codes in (("fp32", False), ("int8", True)):
+    for precision, as_int8 in (("fp32", False), ("int8", True)):
         plan = tenon.load(path).compile(backend="onednn", precision=precision)
         plan.run({"x": x})
         (part,) = plan.describe()["partitions"]
         assert len(part["layers"]) == 1  # all is one step
-        expect(path, x, want, w.bound(x, as_codes) + 1e-5, precision=precision)
+        expect(path, x, want, w.bound(x, as_int8) + 1e-5, precision=precision)
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -185,14 +185,14 @@ def test_matmul_n_bits_says_by_its_level_how_exact_it_is(tmp_path, zeros, block)
             w.real = (w.codes - 8) * w.scales[np.arange(k) // block].astype(np.float64)
         bias = rows_of((n,), 3)
         want = x.astype(np.float64) @ w.real + bias
-        for level, precision, as_codes in (
+        for level, precision, as_int8 in (
             (0, "fp32", False), (1, "int8", False), (4, "fp32", True), (0, "int8", True)
         ):  # fmt: skip
             node, constants = n_bits(w, level, bias)
             path = saved(tmp_path, [node], x, constants)
-            told = "int4 times int8" if as_codes else "int4 times f32"
-            bound = w.bound(x, as_codes) + 1e-6
-            expect(path, x, want, bound, precision=precision, told=told)
+            reported = "int4 times int8" if as_int8 else "int4 times f32"
+            bound = w.bound(x, as_int8) + 1e-6
+            expect(path, x, want, bound, precision=precision, reported=reported)
         expect(path, x, want, w.bound(x, False) + 1e-6, backend="reference")
 
 
@@ -207,12 +207,12 @@ def test_weights_that_others_read_too_are_expanded(tmp_path):
     ]
     path = saved(tmp_path, nodes, x, constants)
     want = x.astype(np.float64) @ w.real + w.real.sum()
-    expect(path, x, want, w.bound(x, False) + 1e-4, told="int4 times f32")
+    expect(path, x, want, w.bound(x, False) + 1e-4, reported="int4 times f32")
 
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_blocks_that_the_kernel_does_not_take_say_so(tmp_path, axis):
-    """Along columns, or of eight: floats, and the reason is told."""
+    """Along columns, or of eight: floats, and the reason is reported."""
     block = 32 if axis == 1 else 8
     random = np.random.default_rng(1)
     codes = random.integers(-8, 8, (64, 64))
@@ -229,7 +229,7 @@ def test_blocks_that_the_kernel_does_not_take_say_so(tmp_path, axis):
     path = saved(tmp_path, nodes, x, constants)
     want = x.astype(np.float64) @ real
     why = "in blocks along their columns" if axis == 1 else "blocks that 16 does not divide"
-    expect(path, x, want, np.full(want.shape, 1e-4), told=why)
+    expect(path, x, want, np.full(want.shape, 1e-4), reported=why)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -254,19 +254,19 @@ def test_what_is_no_number_stays_in_its_row(tmp_path, bad):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("turned", [False, True])
-def test_the_writer_says_it_as_matmul_n_bits_on_request(tmp_path, kind, zeros, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_writer_says_it_as_matmul_n_bits_on_request(tmp_path, kind, zeros, transposed):
     w, x = Weights(100, 21, 32, kind, zeros), rows_of((3, 100))
-    node, constants = dequantized(w, turned)
+    node, constants = dequantized(w, transposed)
     product = helper.make_node("MatMul", ["x", "w"], ["y"])
-    if turned:
+    if transposed:
         product = helper.make_node("Gemm", ["x", "w", "c"], ["y"], transB=1)
         constants.append(numpy_helper.from_array(np.zeros(21, "f"), "c"))
     loaded = tenon.load(saved(tmp_path, [node, product], x, constants))
     written = tmp_path / "n_bits.onnx"
     loaded.save(str(written), matmul_nbits=True)
     nodes = [n.op_type for n in onnx.load(written).graph.node]
-    assert nodes == (["MatMulNBits", "Add"] if turned else ["MatMulNBits"])
+    assert nodes == (["MatMulNBits", "Add"] if transposed else ["MatMulNBits"])
     want = x.astype(np.float64) @ w.real
     for backend in ("onednn", "reference"):
         expect(str(written), x, want, w.bound(x, False) + 1e-6, backend=backend)

@@ -20,7 +20,7 @@ class Value:
         self.name = name
         self.low = np.asarray(low)
         self.high = self.low if high is None else np.asarray(high)
-        self.quant = quant  # of codes: scale, zero point, type
+        self.quant = quant  # of quantized values: scale, zero point, type
 
     @property
     def exact(self):
@@ -33,7 +33,7 @@ class Program:
         self.weight_type, self.weight_zero = weight_type, weight_zero
         self.random = np.random.default_rng(seed)
         self.nodes, self.inputs, self.constants, self.feeds = [], [], [], {}
-        self.saturated = {}  # share of each QuantizeLinear's codes that are at an end
+        self.saturated = {}  # share of each QuantizeLinear's quantized values that are at an end
 
     def fresh(self, stem):
         return f"{stem}_{len(self.nodes) + len(self.constants) + len(self.inputs)}"

@@ -32,8 +32,8 @@ struct DeepNet : GraphBuilder {
     int d = a.back();
     for (int i = layers; i-- > 0;) {
       d = node("Mul", {d, h[i]}, {kRows, kWidth}, {}, kProduct);
-      int turned = node("Transpose", {a[i]}, {kWidth, kRows}, {{"perm", Dims{1, 0}}});
-      output(node("MatMul", {turned, d}, {kWidth, kWidth}));
+      int transposed = node("Transpose", {a[i]}, {kWidth, kRows}, {{"perm", Dims{1, 0}}});
+      output(node("MatMul", {transposed, d}, {kWidth, kWidth}));
       d = node("MatMul", {d, w[i]}, {kRows, kWidth});
     }
     output(d);
@@ -53,7 +53,7 @@ Outcome run(const Graph& graph) {
   for (size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(i % 37) / 37.0F - 0.5F;
   std::vector<const void*> in = {x.data()};
-  Outcome outcome{{}, exe.arena().bytes};
+  Outcome outcome{{}, exe.workspace_bytes()};
   std::vector<void*> out;
   for (int output : graph.outputs)
     outcome.got.emplace_back(static_cast<size_t>(graph.values[output].count()), -99.0F);

@@ -74,13 +74,13 @@ def test_a_product_takes_what_follows_along(tmp_path, rows, block):
         assert kernel == "tenon:sparse (1x16)"  # columns side by side: few rows are no matter
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_gemm(tmp_path, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gemm(tmp_path, transposed):
     random = np.random.default_rng(3)
     x = random.uniform(-1, 1, (33, 90)).astype("f")
     w, bias = weight((90, 21), 0.9), random.uniform(-1, 1, 21).astype("f")
-    node = helper.make_node("Gemm", ["x", "w", "c"], ["y"], transB=int(turned))
-    stored = np.ascontiguousarray(w.T) if turned else w
+    node = helper.make_node("Gemm", ["x", "w", "c"], ["y"], transB=int(transposed))
+    stored = np.ascontiguousarray(w.T) if transposed else w
     path = saved(tmp_path, [node], {"x": x}, {"w": stored, "c": bias}, [33, 21])
 
     y, layers = run(path, {"x": x}, sparse="all")

@@ -41,7 +41,7 @@ struct Outcome {
 Outcome run(const Kept& b) {
   WeightStore store;
   Executable exe(b.graph, {.threads = 2}, store);
-  Outcome outcome{{1, 2, 3, 4}, Floats(4, -99.0F), exe.plan().steps.size(), exe.arena().bytes};
+  Outcome outcome{{1, 2, 3, 4}, Floats(4, -99.0F), exe.plan().steps.size(), exe.workspace_bytes()};
   const Floats x = {10, 20, 30, 40};
   const void* in[] = {x.data()};
   void* out[] = {outcome.output.data()};
@@ -80,8 +80,8 @@ TEST(State, StaysUntilItsLastReader) {
 
 TEST(State, IsNotReplacedWhileItIsReadInAnotherOrder) {
   Kept b;
-  int turned = b.node("Transpose", {b.s}, {2, 2}, {{"perm", Dims{1, 0}}});
-  b.becomes(b.sum(b.s, turned));
+  int transposed = b.node("Transpose", {b.s}, {2, 2}, {{"perm", Dims{1, 0}}});
+  b.becomes(b.sum(b.s, transposed));
 
   EXPECT_EQ(run(b).state, (Floats{2, 5, 5, 8}));
 }

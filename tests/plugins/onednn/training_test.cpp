@@ -60,10 +60,10 @@ constexpr Case kCases[] = {
   input %rows: f32[7, 96]
   constant %two: i64[7, 1] = [0, 3, 199, 3, 5, 6, 3]
   %dy: f32[2, 3, 96, 32] = Transpose(%d) {perm = ints[0, 2, 1, 3]} @n1
-  %turned: f32[2, 3, 96, 96] = Transpose(%p) {perm = ints[0, 1, 3, 2]} @n2
-  %dv: f32[2, 3, 96, 32] = MatMul(%turned, %dy) @n3
+  %transposed: f32[2, 3, 96, 96] = Transpose(%p) {perm = ints[0, 1, 3, 2]} @n2
+  %dv: f32[2, 3, 96, 32] = MatMul(%transposed, %dy) @n3
   %heads: f32[2, 96, 3, 32] = Transpose(%dv) {perm = ints[0, 2, 1, 3]} @n4
-  %more: f32[2, 3, 96, 32] = MatMul(%turned, %dy) @n5
+  %more: f32[2, 3, 96, 32] = MatMul(%transposed, %dy) @n5
   %twice: f32[2, 3, 96, 32] = Mul(%more, %more) @n6
   %zero: f32[200, 96] = Sub(%x, %x) @n7
   %table: f32[200, 96] = ScatterND(%zero, %two, %rows) {reduction = "add"} @n8
@@ -79,8 +79,8 @@ constexpr Case kCases[] = {
   %z: f32[130, 75] = MatMul(%y, %odd) @n2
   %turned_odd: f32[75, 256] = Transpose(%odd) {perm = ints[1, 0]} @n3
   %dy: f32[130, 256] = MatMul(%z, %turned_odd) @n4
-  %turned: f32[256, 192] = Transpose(%w) {perm = ints[1, 0]} @n5
-  %dx: f32[130, 192] = MatMul(%dy, %turned) @n6
+  %transposed: f32[256, 192] = Transpose(%w) {perm = ints[1, 0]} @n5
+  %dx: f32[130, 192] = MatMul(%dy, %transposed) @n6
   %columns: f32[192, 130] = Transpose(%x) {perm = ints[1, 0]} @n7
   %dw: f32[192, 256] = MatMul(%columns, %dy) @n8
   output z = %z

@@ -81,6 +81,27 @@ TEST_F(BackendExecutable, RunsGroupsViewsAndRows) {
   EXPECT_EQ(run({{0, 1}}), "input 0: shape or type is not the compiled one");
 }
 
+TEST_F(BackendExecutable, ReadsInputsThatAreDenseAlone) {
+  const std::vector<int64_t> shape = {2, 3}, other = {3, 2};
+  std::vector<int64_t> dense = {3, 1}, by_columns = {1, 2};
+  const DenseView compiled(TN_F32, shape);
+  std::vector<int64_t> extents = shape;
+  DLTensor given = *compiled;
+  given.shape = extents.data();
+  given.strides = nullptr;
+  EXPECT_EQ(backend::why_not_as_compiled(given, *compiled), nullptr);
+  given.strides = dense.data();
+  EXPECT_EQ(backend::why_not_as_compiled(given, *compiled), nullptr);
+  given.strides = by_columns.data();
+  EXPECT_STREQ(backend::why_not_as_compiled(given, *compiled), "expected dense row-major memory");
+  extents = {0, 3};
+  EXPECT_EQ(backend::why_not_as_compiled(given, *DenseView(TN_F32, extents)), nullptr);
+  EXPECT_STREQ(backend::why_not_as_compiled(*DenseView(TN_I32, shape), *compiled),
+               "shape or type is not the compiled one");
+  EXPECT_STREQ(backend::why_not_as_compiled(*DenseView(TN_F32, other), *compiled),
+               "shape or type is not the compiled one");
+}
+
 TEST_F(BackendExecutable, RunsABackendsKernelWithItsEpilogue) {
   backend::Kernel twice{"Softmax", [](const auto&, const auto&) { return std::string(); }, 0,
                         [](const auto& graph, const auto&, const auto& op, const auto&) {

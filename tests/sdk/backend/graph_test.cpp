@@ -136,6 +136,21 @@ TEST_F(BackendGraph, AProgramWhoseResultIsNotItsLastNodeEndsWithIt) {
 
 // ---- epilogues
 
+TEST_F(BackendGraph, AFakeQuantizedNumberIsRoundedAndBounded) {
+  backend::ProgramBuilder builder;
+  uint32_t x = builder.input(0);
+  uint32_t result = builder.fake_quantized(x, builder.number(0.5), -100, 155);
+  std::vector<tn_expr_node> expr = builder.finish(result);
+  tn_expr_program program{expr.data(), expr.size(), 1, TN_EXPR_DOMAIN_FLOAT, 0, 0};
+
+  // u8 with a zero point of 100: halves to even, then at most 155 steps up and 100 down.
+  const double in[] = {0.2, 0.25, 0.75, -1.3, 1000, -1000};
+  double out[6] = {};
+  const void* inputs[] = {in};
+  EXPECT_EQ(text_of(Status(services.op->evaluate(&program, inputs, 1, 6, out))), "");
+  EXPECT_THAT(out, ElementsAre(0, 0, 1, -1.5, 77.5, -50));
+}
+
 TEST_F(BackendGraph, FindsBiasSumAndActivationBehindAProduct) {
   backend::Graph graph = import(R"(  input %x: f32[1, 2, 4, 4]
   input %w: f32[3, 2, 1, 1]

@@ -208,9 +208,9 @@ class Head {
     const int64_t first = row * args_.dst_strides.row;
     switch (args_.dst.type) {
       case ElementType::kU8:
-        return store_codes(y, factor, reinterpret_cast<uint8_t*>(dst) + first);
+        return store_quantized(y, factor, reinterpret_cast<uint8_t*>(dst) + first);
       case ElementType::kS8:
-        return store_codes(y, factor, reinterpret_cast<int8_t*>(dst) + first);
+        return store_quantized(y, factor, reinterpret_cast<int8_t*>(dst) + first);
       case ElementType::kBf16:
         return store_as(y, reinterpret_cast<Bf16*>(dst) + first, [&](Vf x) { return x * factor; });
       default:
@@ -218,7 +218,7 @@ class Head {
     }
   }
   template <class Code>
-  void store_codes(const float* y, float factor, Code* to) const {
+  void store_quantized(const float* y, float factor, Code* to) const {
     const float steps = factor / args_.dst.quant.scale;
     const auto zero = static_cast<float>(args_.dst.quant.zero_point);
     store_as(y, to, [&](Vf x) { return round_even(x * steps) + zero; });

@@ -114,7 +114,7 @@ class LeftRows {
 
   // The right operand is zero where rows have no numbers, so that any byte may stand there.
   Left gather(int64_t first, int count) {
-    const CodeWindows& w = args_.windows;
+    const ConvWindows& w = args_.windows;
     int64_t x = first % w.out_width;
     int64_t y = first / w.out_width % w.out_height;
     int64_t image = first / (w.out_width * w.out_height);
@@ -143,7 +143,7 @@ class LeftRows {
 
   // How many windows side by side, from this one on, lie inside the image.
   int64_t inner_windows(int64_t top, int64_t left, int64_t rows, int64_t in_line) const {
-    const CodeWindows& w = args_.windows;
+    const ConvWindows& w = args_.windows;
     const int64_t bottom = top + (w.window_height - 1) * w.step_y;
     const int64_t space = w.width - left - w.window_width;
     const bool is_inner = w.step_x == 1 && w.pixel == w.channels && top >= 0 && left >= 0 &&
@@ -154,7 +154,7 @@ class LeftRows {
     return most < fit ? most : fit;
   }
   void see_inner(const char* from, int64_t windows, char* to) const {
-    const CodeWindows& w = args_.windows;
+    const ConvWindows& w = args_.windows;
     const int64_t bytes = w.window_width * w.pixel;
     const int64_t step = w.stride_x * w.pixel;
     const int64_t line = w.step_y * w.width * w.pixel;
@@ -184,7 +184,7 @@ class LeftRows {
 
   // n pixels side by side; returns where the next ones go.
   char* see(const char* pixels, int64_t pixel, int64_t n, char* to) const {
-    const CodeWindows& w = args_.windows;
+    const ConvWindows& w = args_.windows;
     if (pixel == kOutside) {
       std::memset(to, args_.zero, static_cast<size_t>(n * w.channels));
       return to + n * w.channels;

@@ -37,7 +37,7 @@ inline void narrow_panel(void* to, const Vi* v) {
 #endif
 }
 
-// Bounds of real numbers; NaN stays NaN.
+// Bounds of floating-point numbers; NaN stays NaN.
 static inline Vf bounded(Vf y, float low, float high) {
   const Vf least = splat(low), most = splat(high);
   y = least > y ? least : y;
@@ -72,8 +72,8 @@ static inline Vf other_of(const EpilogueOp& op, int64_t row, int64_t column, int
     return n >= kLanes ? load_lanes(data + at) : load_lanes_part(data + at, n);
   };
   const Quant& quant = op.other.quant;
-  auto real = [&](Vf codes) {
-    return (codes - static_cast<float>(quant.zero_point)) * quant.scale;
+  auto real = [&](Vf quantized) {
+    return (quantized - static_cast<float>(quant.zero_point)) * quant.scale;
   };
   switch (op.other.type) {
     case ElementType::kU8:
@@ -157,7 +157,7 @@ template <int registers>
 struct Finish {
   static constexpr int kColumns = registers * kLanes;
   const Epilogue& epilogue;
-  float low, high;  // codes: where rounding and the zero point stay within the type
+  float low, high;  // quantized values: where rounding and the zero point stay within the type
 
   explicit Finish(const Epilogue& of) : epilogue(of), low(of.low), high(of.high) {
     const bool is_signed = of.dst.type == ElementType::kS8;
@@ -180,14 +180,14 @@ struct Finish {
     for (int v = 0; v < registers; ++v)
       store_lanes(to + v * kLanes, bounded(y[v], low, high));
   }
-  TENON_INLINE void store_panel(uint8_t* to, const Vf* y) const { store_codes(to, y); }
-  TENON_INLINE void store_panel(int8_t* to, const Vf* y) const { store_codes(to, y); }
-  TENON_INLINE void store_codes(void* to, const Vf* y) const {
-    Vi codes[registers];
+  TENON_INLINE void store_panel(uint8_t* to, const Vf* y) const { store_quantized(to, y); }
+  TENON_INLINE void store_panel(int8_t* to, const Vf* y) const { store_quantized(to, y); }
+  TENON_INLINE void store_quantized(void* to, const Vf* y) const {
+    Vi quantized[registers];
 #pragma GCC unroll 16
     for (int v = 0; v < registers; ++v)
-      codes[v] = round_to_int(clamp(y[v], low, high)) + epilogue.dst.quant.zero_point;
-    narrow_panel<registers>(to, codes);
+      quantized[v] = round_to_int(clamp(y[v], low, high)) + epilogue.dst.quant.zero_point;
+    narrow_panel<registers>(to, quantized);
   }
   TENON_INLINE void store_panel(int32_t* to, const Vi* sums) const {
     std::memcpy(to, sums, sizeof(Vi) * registers);

@@ -50,7 +50,7 @@ void quantize_group(const Int4Left& left, const T* row, int64_t g) {
     int8_t bytes[kLanes];
     narrow_8(bytes, code);
     for (int fours = 0; fours < kLanes / 4; ++fours)
-      std::memcpy(left.codes + ((i / 4 + fours) * left.rows + r) * 4, bytes + fours * 4, 4);
+      std::memcpy(left.quantized + ((i / 4 + fours) * left.rows + r) * 4, bytes + fours * 4, 4);
   }
   int32_t total = 0;
   for (int i = 0; i < kLanes; ++i)
@@ -61,7 +61,7 @@ void quantize_group(const Int4Left& left, const T* row, int64_t g) {
 template <class T>
 void take_row(const Int4Left& left) {
   const T* const row = static_cast<const T*>(left.src.data);
-  if (left.codes != nullptr) {
+  if (left.quantized != nullptr) {
     for (int64_t g = 0; g < left.n_groups; ++g)
       quantize_group(left, row, g);
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Some rows times one panel of 4-bit weights; contract in ../int4_product.h. A register holds four
-// k of each of its columns: 64 bytes of packed codes are 8 k of 16 columns.
+// k of each of its columns: 64 bytes of packed quantized values are 8 k of 16 columns.
 
 #include "epilogue.h"
 #include "level.h"
@@ -12,9 +12,9 @@ namespace {
 constexpr int kColumns = static_cast<int>(kInt4Panel);
 constexpr int kRegisters = kColumns / kLanes;  // of a row's sums
 constexpr int kMostRows = static_cast<int>(kInt4Rows);
-// Codes are asked for so many bytes ahead. The processor's own prefetch alone left a fifth to half
-// of the memory's bandwidth unused with 1 to 8 rows (bench_onednn_int4: of 512 to 8192 bytes the
-// most were the best, on Zen 5).
+// Quantized values are asked for so many bytes ahead. The processor's own prefetch alone left a
+// fifth to half of the memory's bandwidth unused with 1 to 8 rows (bench_onednn_int4: of 512 to
+// 8192 bytes the most were the best, on Zen 5).
 constexpr uintptr_t kAhead = 8192;
 // Sums of pairs, 2 * 15 * 127 at most, that 16 bits hold.
 constexpr int64_t kPairSteps = 4;
@@ -30,30 +30,30 @@ Vf scale_at(const Int4Panels& right, int64_t at) {
   }
 }
 
-// Behind the last codes this names memory of nobody, which no prefetch reads.
-TENON_INLINE void ask_ahead(const uint8_t* codes) {
-  const auto place = reinterpret_cast<uintptr_t>(codes) + kAhead;
+// Behind the last quantized values this names memory of nobody, which no prefetch reads.
+TENON_INLINE void ask_ahead(const uint8_t* quantized) {
+  const auto place = reinterpret_cast<uintptr_t>(quantized) + kAhead;
   _mm_prefetch(reinterpret_cast<const char*>(place), _MM_HINT_T0);
 }
 
-// ---- 8-bit codes ----
+// ---- 8-bit quantized values ----
 
-// One register of packed codes, and its halves as bytes: k 0 to 3, k 4 to 7.
+// One register of packed quantized values, and its halves as bytes: k 0 to 3, k 4 to 7.
 #if defined(__AVX512F__)
 #define TENON_VNNI __attribute__((target("avx512vnni"), always_inline)) inline
 #define TENON_HAS_VNNI 1
 using Bytes = __m512i;
-TENON_INLINE Bytes low_codes(Bytes x) {
+TENON_INLINE Bytes low_int4(Bytes x) {
   return _mm512_and_si512(x, _mm512_set1_epi8(15));
 }
-TENON_INLINE Bytes high_codes(Bytes x) {
+TENON_INLINE Bytes high_int4(Bytes x) {
   return _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15));
 }
-TENON_INLINE Bytes four_codes(const int8_t* p) {
+TENON_INLINE Bytes four_int8(const int8_t* p) {
   return _mm512_set1_epi32(load_vector<int32_t>(p));
 }
-TENON_INLINE Bytes multiply_pairs(Bytes codes, Bytes left) {
-  return _mm512_maddubs_epi16(codes, left);
+TENON_INLINE Bytes multiply_pairs(Bytes quantized, Bytes left) {
+  return _mm512_maddubs_epi16(quantized, left);
 }
 TENON_INLINE Bytes add_words(Bytes a, Bytes b) {
   return _mm512_add_epi16(a, b);
@@ -61,24 +61,24 @@ TENON_INLINE Bytes add_words(Bytes a, Bytes b) {
 TENON_INLINE Vi join_words(Bytes words) {
   return reinterpret_cast<Vi>(_mm512_madd_epi16(words, _mm512_set1_epi16(1)));
 }
-TENON_VNNI Vi multiply_fours(Vi sum, Bytes codes, Bytes left) {
-  return reinterpret_cast<Vi>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), codes, left));
+TENON_VNNI Vi multiply_fours(Vi sum, Bytes quantized, Bytes left) {
+  return reinterpret_cast<Vi>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), quantized, left));
 }
 #elif defined(__AVX2__)
 #define TENON_VNNI __attribute__((target("avxvnni"), always_inline)) inline
 #define TENON_HAS_VNNI 1
 using Bytes = __m256i;
-TENON_INLINE Bytes low_codes(Bytes x) {
+TENON_INLINE Bytes low_int4(Bytes x) {
   return _mm256_and_si256(x, _mm256_set1_epi8(15));
 }
-TENON_INLINE Bytes high_codes(Bytes x) {
+TENON_INLINE Bytes high_int4(Bytes x) {
   return _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(15));
 }
-TENON_INLINE Bytes four_codes(const int8_t* p) {
+TENON_INLINE Bytes four_int8(const int8_t* p) {
   return _mm256_set1_epi32(load_vector<int32_t>(p));
 }
-TENON_INLINE Bytes multiply_pairs(Bytes codes, Bytes left) {
-  return _mm256_maddubs_epi16(codes, left);
+TENON_INLINE Bytes multiply_pairs(Bytes quantized, Bytes left) {
+  return _mm256_maddubs_epi16(quantized, left);
 }
 TENON_INLINE Bytes add_words(Bytes a, Bytes b) {
   return _mm256_add_epi16(a, b);
@@ -86,23 +86,24 @@ TENON_INLINE Bytes add_words(Bytes a, Bytes b) {
 TENON_INLINE Vi join_words(Bytes words) {
   return reinterpret_cast<Vi>(_mm256_madd_epi16(words, _mm256_set1_epi16(1)));
 }
-TENON_VNNI Vi multiply_fours(Vi sum, Bytes codes, Bytes left) {
-  return reinterpret_cast<Vi>(_mm256_dpbusd_avx_epi32(reinterpret_cast<__m256i>(sum), codes, left));
+TENON_VNNI Vi multiply_fours(Vi sum, Bytes quantized, Bytes left) {
+  return reinterpret_cast<Vi>(
+      _mm256_dpbusd_avx_epi32(reinterpret_cast<__m256i>(sum), quantized, left));
 }
 #else
 #define TENON_HAS_VNNI 0
 using Bytes = __m128i;
-TENON_INLINE Bytes low_codes(Bytes x) {
+TENON_INLINE Bytes low_int4(Bytes x) {
   return _mm_and_si128(x, _mm_set1_epi8(15));
 }
-TENON_INLINE Bytes high_codes(Bytes x) {
+TENON_INLINE Bytes high_int4(Bytes x) {
   return _mm_and_si128(_mm_srli_epi16(x, 4), _mm_set1_epi8(15));
 }
-TENON_INLINE Bytes four_codes(const int8_t* p) {
+TENON_INLINE Bytes four_int8(const int8_t* p) {
   return _mm_set1_epi32(load_vector<int32_t>(p));
 }
-TENON_INLINE Bytes multiply_pairs(Bytes codes, Bytes left) {
-  return _mm_maddubs_epi16(codes, left);
+TENON_INLINE Bytes multiply_pairs(Bytes quantized, Bytes left) {
+  return _mm_maddubs_epi16(quantized, left);
 }
 TENON_INLINE Bytes add_words(Bytes a, Bytes b) {
   return _mm_add_epi16(a, b);
@@ -136,8 +137,8 @@ template <int rows, bool has_zeros>
 void multiply_bytes(const Int4Block& block, Vf (*to)[kRegisters]) {
   Vf sums[rows][kRegisters] = {};
   const int64_t steps = block.right.group / kInt4Step;
-  const uint8_t* codes = block.right.codes;
-  const int8_t* left = block.codes;
+  const uint8_t* quantized = block.right.quantized;
+  const int8_t* left = block.quantized;
   for (int64_t g = 0; g < block.right.n_groups; ++g) {
 #pragma GCC unroll 4
     for (int v = 0; v < kRegisters; ++v) {
@@ -147,14 +148,14 @@ void multiply_bytes(const Int4Block& block, Vf (*to)[kRegisters]) {
         const int64_t last = first + kPairSteps < steps ? first + kPairSteps : steps;
         Bytes words[rows] = {};
         for (int64_t s = first; s < last; ++s) {
-          const auto x = load_vector<Bytes>(codes + s * kInt4StepBytes + v * kVectorBytes);
-          const Bytes low = low_codes(x), high = high_codes(x);
+          const auto x = load_vector<Bytes>(quantized + s * kInt4StepBytes + v * kVectorBytes);
+          const Bytes low = low_int4(x), high = high_int4(x);
           const int8_t* const a = left + s * kInt4Step * rows;
-          if (v == 0) ask_ahead(codes + s * kInt4StepBytes);
+          if (v == 0) ask_ahead(quantized + s * kInt4StepBytes);
 #pragma GCC unroll 8
           for (int r = 0; r < rows; ++r) {
-            words[r] = add_words(words[r], multiply_pairs(low, four_codes(a + r * 4)));
-            words[r] = add_words(words[r], multiply_pairs(high, four_codes(a + (rows + r) * 4)));
+            words[r] = add_words(words[r], multiply_pairs(low, four_int8(a + r * 4)));
+            words[r] = add_words(words[r], multiply_pairs(high, four_int8(a + (rows + r) * 4)));
           }
         }
 #pragma GCC unroll 8
@@ -163,7 +164,7 @@ void multiply_bytes(const Int4Block& block, Vf (*to)[kRegisters]) {
       }
       end_group<rows>(block, g, v, products, sums);
     }
-    codes += steps * kInt4StepBytes;
+    quantized += steps * kInt4StepBytes;
     left += steps * kInt4Step * rows;
   }
   std::memcpy(to, sums, sizeof sums);
@@ -176,8 +177,8 @@ TENON_VNNI void multiply_vnni(const Int4Block& block, Vf (*to)[kRegisters]) {
   Vf sums[rows][kRegisters] = {};
   constexpr int kChains = rows <= 4 ? 2 : 1;
   const int64_t steps = block.right.group / kInt4Step;
-  const uint8_t* codes = block.right.codes;
-  const int8_t* left = block.codes;
+  const uint8_t* quantized = block.right.quantized;
+  const int8_t* left = block.quantized;
   for (int64_t g = 0; g < block.right.n_groups; ++g) {
 #pragma GCC unroll 4
     for (int v = 0; v < kRegisters; ++v) {
@@ -185,17 +186,17 @@ TENON_VNNI void multiply_vnni(const Int4Block& block, Vf (*to)[kRegisters]) {
       begin_group<rows, has_zeros>(block, g, v, products);
 #pragma GCC unroll 2
       for (int64_t s = 0; s < steps; ++s) {
-        const auto x = load_vector<Bytes>(codes + s * kInt4StepBytes + v * kVectorBytes);
-        const Bytes low = low_codes(x), high = high_codes(x);
+        const auto x = load_vector<Bytes>(quantized + s * kInt4StepBytes + v * kVectorBytes);
+        const Bytes low = low_int4(x), high = high_int4(x);
         const int8_t* const a = left + s * kInt4Step * rows;
-        if (v == 0) ask_ahead(codes + s * kInt4StepBytes);
+        if (v == 0) ask_ahead(quantized + s * kInt4StepBytes);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r)
-          products[r] = multiply_fours(products[r], low, four_codes(a + r * 4));
+          products[r] = multiply_fours(products[r], low, four_int8(a + r * 4));
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r) {
           Vi& sum = products[(kChains - 1) * rows + r];
-          sum = multiply_fours(sum, high, four_codes(a + (rows + r) * 4));
+          sum = multiply_fours(sum, high, four_int8(a + (rows + r) * 4));
         }
       }
       if constexpr (kChains == 2) {
@@ -205,7 +206,7 @@ TENON_VNNI void multiply_vnni(const Int4Block& block, Vf (*to)[kRegisters]) {
       }
       end_group<rows>(block, g, v, products, sums);
     }
-    codes += steps * kInt4StepBytes;
+    quantized += steps * kInt4StepBytes;
     left += steps * kInt4Step * rows;
   }
   std::memcpy(to, sums, sizeof sums);
@@ -217,14 +218,14 @@ TENON_VNNI void multiply_vnni(const Int4Block& block, Vf (*to)[kRegisters]) {
 // Code i (of 8) of each lane, less 8 where that is the zero point of all.
 #if defined(__AVX512F__)
 struct Decoder {
-  Vf numbers;  // of the 16 codes
+  Vf numbers;  // of the 16 quantized values
   explicit Decoder(bool has_zeros) {
     for (int i = 0; i < 16; ++i)
       numbers[i] = static_cast<float>(has_zeros ? i : i - kInt4Zero);
   }
-  TENON_INLINE Vf operator()(Vu codes, int i) const {
+  TENON_INLINE Vf operator()(Vu quantized, int i) const {
     const int shift = i < 4 ? i * 8 : i * 8 - 28;
-    return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(codes >> shift), numbers);
+    return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(quantized >> shift), numbers);
   }
 };
 #else
@@ -233,10 +234,10 @@ struct Decoder {
   explicit Decoder(bool has_zeros) : flip(has_zeros ? 0 : static_cast<int32_t>(0x88888888U)) {
     shift_back = has_zeros;
   }
-  TENON_INLINE Vf operator()(Vu codes, int i) const {
+  TENON_INLINE Vf operator()(Vu quantized, int i) const {
     const int shift = i < 4 ? i * 8 : i * 8 - 28;
-    if (shift_back) return to_float(reinterpret_cast<Vi>(codes >> shift & 15U));
-    const Vi top = reinterpret_cast<Vi>((codes ^ static_cast<uint32_t>(flip)) << (28 - shift));
+    if (shift_back) return to_float(reinterpret_cast<Vi>(quantized >> shift & 15U));
+    const Vi top = reinterpret_cast<Vi>((quantized ^ static_cast<uint32_t>(flip)) << (28 - shift));
     return to_float(top >> 28);
   }
 };
@@ -247,7 +248,7 @@ void multiply_reals(const Int4Block& block, Vf (*to)[kRegisters]) {
   Vf sums[rows][kRegisters] = {};
   constexpr int kChains = rows <= 2 ? 4 : (rows <= 4 ? 2 : 1);
   const int64_t steps = block.right.group / kInt4Step;
-  const uint8_t* codes = block.right.codes;
+  const uint8_t* quantized = block.right.quantized;
   const float* left = block.reals;
   const Decoder decode(has_zeros);
   for (int64_t g = 0; g < block.right.n_groups; ++g) {
@@ -258,9 +259,9 @@ void multiply_reals(const Int4Block& block, Vf (*to)[kRegisters]) {
       const Vf zero = has_zeros ? to_float(widen_u8(block.right.zeros + at)) : Vf{};
       Vf products[kChains][rows] = {};
       for (int64_t s = 0; s < steps; ++s) {
-        const auto x = load_vector<Vu>(codes + s * kInt4StepBytes + v * kVectorBytes);
+        const auto x = load_vector<Vu>(quantized + s * kInt4StepBytes + v * kVectorBytes);
         const float* const a = left + s * kInt4Step * rows;
-        if (v == 0) ask_ahead(codes + s * kInt4StepBytes);
+        if (v == 0) ask_ahead(quantized + s * kInt4StepBytes);
 #pragma GCC unroll 8
         for (int i = 0; i < kInt4Step; ++i) {
           Vf w = decode(x, i);
@@ -281,7 +282,7 @@ void multiply_reals(const Int4Block& block, Vf (*to)[kRegisters]) {
         sums[r][v] = fma(sum, scale, sums[r][v]);
       }
     }
-    codes += steps * kInt4StepBytes;
+    quantized += steps * kInt4StepBytes;
     left += steps * kInt4Step * rows;
   }
   std::memcpy(to, sums, sizeof sums);

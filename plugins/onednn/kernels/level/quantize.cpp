@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of real numbers to 8-bit integers and back, requantisation; contract in ../quantize.h.
+// Rows of floating-point numbers to 8-bit integers and back, requantisation; contract in
+// ../quantize.h.
 
 #include "elements.h"
 #include "level.h"

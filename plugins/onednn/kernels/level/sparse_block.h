@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Rows times some panels of weights that are mostly zeros; contract in ../sparse_product.h. Once
-// for reals and once, with the instructions of VNNI, for codes: `Number` says how.
+// for reals and once, with the instructions of VNNI, for quantized values: `Number` says how.
 
 #include "epilogue.h"
-#include "transposed.h"
+#include "transpose.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
 

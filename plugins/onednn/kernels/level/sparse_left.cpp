@@ -3,7 +3,7 @@
 
 #include "elements.h"
 #include "level.h"
-#include "transposed.h"
+#include "transpose.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
 
@@ -23,20 +23,20 @@ Vf take(const SparseLeft& left, int row, int64_t step, int64_t n) {
     return n >= kLanes ? load_lanes(p) : load_lanes_part(p, n);
   }
   const int64_t bytes = left.k - step * kSparseFour;
-  Vi codes = {};
+  Vi quantized = {};
   if (bytes >= kVectorBytes)
-    codes = load_vector<Vi>(from + step * kSparseFour);
+    quantized = load_vector<Vi>(from + step * kSparseFour);
   else
-    std::memcpy(&codes, from + step * kSparseFour, static_cast<size_t>(bytes));
-  if (left.type == ElementType::kS8) codes ^= static_cast<int32_t>(0x80808080U);
-  return from_bits(codes);
+    std::memcpy(&quantized, from + step * kSparseFour, static_cast<size_t>(bytes));
+  if (left.type == ElementType::kS8) quantized ^= static_cast<int32_t>(0x80808080U);
+  return from_bits(quantized);
 }
 
 }  // namespace
 
 void sparse_left(const SparseLeft& left) {
-  const bool are_codes = element_bytes(left.type) == 1;
-  const int64_t steps = are_codes ? (left.k + kSparseFour - 1) / kSparseFour : left.k;
+  const bool are_quantized = element_bytes(left.type) == 1;
+  const int64_t steps = are_quantized ? (left.k + kSparseFour - 1) / kSparseFour : left.k;
   auto* const to = static_cast<float*>(left.to);
   for (int64_t step = 0; step < steps; step += kLanes) {
     const int64_t n = steps - step < kLanes ? steps - step : kLanes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with 4-bit weights against sums in f64, by reals and by codes, at each level, with and
-// without VNNI; operands end where memory does.
+// Products with 4-bit weights against sums in f64, by reals and by quantized values, at each level,
+// with and without VNNI; operands end where memory does.
 
 #include "kernels/int4_product.h"
 
@@ -19,11 +19,12 @@ struct Size {
   int64_t m, n, k;
 };
 
-// A product with memory of its own. Codes lie [k, n] or, turned, [n, k], as files have them.
+// A product with memory of its own. Quantized values lie [k, n] or, transposed, [n, k], as files
+// have them.
 struct Problem {
   Int4ProductArgs args;
   std::vector<float> a, scales;
-  std::vector<uint8_t> codes, zeros;  // one code a byte, [k, n]; [groups, n]
+  std::vector<uint8_t> quantized, zeros;  // one code a byte, [k, n]; [groups, n]
   std::vector<float> row_scales, row_bias;
   std::unique_ptr<Guarded> left, packed, packed_scales, packed_zeros, scratch, dst;
 
@@ -36,8 +37,8 @@ struct Problem {
     args.b.n_groups = int4_groups(size.k, group);
     a = uniform(static_cast<uint64_t>(size.m * size.k), -2, 2, seed + 1);
     scales = uniform(static_cast<uint64_t>(args.b.n_groups * size.n), 0.01F, 0.1F, seed + 2);
-    codes.resize(static_cast<size_t>(size.k * size.n));
-    for (uint8_t& code : codes)
+    quantized.resize(static_cast<size_t>(size.k * size.n));
+    for (uint8_t& code : quantized)
       code = random() % 16;
     if (has_zeros) zeros.resize(scales.size());
     for (uint8_t& zero : zeros)
@@ -53,7 +54,7 @@ struct Problem {
   }
   double weight(int64_t k, int64_t n) const {
     const int64_t g = k / args.b.group;
-    return (codes[static_cast<size_t>(k * args.n + n)] - zero(g, n)) *
+    return (quantized[static_cast<size_t>(k * args.n + n)] - zero(g, n)) *
            double{scales[static_cast<size_t>(g * args.n + n)]};
   }
   double left_at(int64_t m, int64_t k) const {
@@ -66,7 +67,7 @@ struct Problem {
     return most;
   }
 
-  // What is exact, what is lost at most, and what 8-bit codes of the left operand give.
+  // What is exact, what is lost at most, and what 8-bit quantized values of the left operand give.
   struct Answer {
     double exact = 0, by_codes = 0, absolute = 0, rounding = 0;
   };
@@ -87,21 +88,21 @@ struct Problem {
     }
     return made;
   }
-  double tolerance(const Answer& one, bool as_codes) const {
+  double tolerance(const Answer& one, bool as_int8) const {
     const auto groups = static_cast<double>(args.b.n_groups);
-    if (as_codes) return one.rounding + (groups + 8) * kEps * one.absolute + 1e-30;
+    if (as_int8) return one.rounding + (groups + 8) * kEps * one.absolute + 1e-30;
     return (static_cast<double>(args.b.group) + groups + 2) * kEps * one.absolute + 1e-30;
   }
 
   void pack(ElementType scale_type) {
     const int64_t n = args.n, k = args.k, group = args.b.group;
-    // Two codes a byte, row by row, as ONNX packs a [k, n] tensor.
-    std::vector<uint8_t> halves(codes.size() / 2 + 1, 0);
-    for (size_t i = 0; i < codes.size(); ++i)
-      halves[i / 2] = static_cast<uint8_t>(halves[i / 2] | codes[i] << (i % 2 * 4));
-    Guarded source(static_cast<int64_t>((codes.size() + 1) / 2));
-    std::memcpy(source.as<uint8_t>(), halves.data(), (codes.size() + 1) / 2);
-    packed = std::make_unique<Guarded>(int4_code_bytes(k, n, group));
+    // Two quantized values a byte, row by row, as ONNX packs a [k, n] tensor.
+    std::vector<uint8_t> halves(quantized.size() / 2 + 1, 0);
+    for (size_t i = 0; i < quantized.size(); ++i)
+      halves[i / 2] = static_cast<uint8_t>(halves[i / 2] | quantized[i] << (i % 2 * 4));
+    Guarded source(static_cast<int64_t>((quantized.size() + 1) / 2));
+    std::memcpy(source.as<uint8_t>(), halves.data(), (quantized.size() + 1) / 2);
+    packed = std::make_unique<Guarded>(int4_packed_bytes(k, n, group));
     pack_int4({source.as<uint8_t>(), n, 1, 0}, k, n, group, packed->as<uint8_t>());
     const int64_t numbers = int4_columns(n) * args.b.n_groups;
     packed_scales = std::make_unique<Guarded>(int4_scale_bytes(k, n, group, scale_type));
@@ -117,7 +118,7 @@ struct Problem {
             is_there && !zeros.empty() ? zeros[static_cast<size_t>(g * n + column)] : 8;
       }
     }
-    args.b.codes = packed->as<uint8_t>();
+    args.b.quantized = packed->as<uint8_t>();
     args.b.scales = packed_scales->as<void>();
     args.b.scale_type = scale_type;
     args.b.zeros = zeros.empty() ? nullptr : packed_zeros->as<uint8_t>();
@@ -139,18 +140,18 @@ struct Problem {
   }
 
   std::vector<float> run(const Context& context,
-                         bool as_codes,
+                         bool as_int8,
                          bool with_vnni = true,
                          ElementType scale_type = ElementType::kF32) {
     pack(scale_type);
     const auto a_bytes = static_cast<int64_t>(a.size() * 4);
     left = std::make_unique<Guarded>(a_bytes);
     std::memcpy(left->as<char>(), a.data(), static_cast<size_t>(a_bytes));
-    const int64_t bytes = int4_scratch_bytes(args.m, args.k, args.b.group, as_codes);
+    const int64_t bytes = int4_scratch_bytes(args.m, args.k, args.b.group, as_int8);
     scratch = std::make_unique<Guarded>((bytes + 63) / 64 * 64);
     dst = std::make_unique<Guarded>(count() * 4);
     args.a.data = left->as<float>();
-    args.as_codes = as_codes;
+    args.as_int8 = as_int8;
     args.with_vnni = with_vnni;
     args.scratch = scratch->as<void>();
     args.dst.data = dst->as<float>();
@@ -168,13 +169,13 @@ constexpr int64_t kGroups[] = {16, 32, 64, 128, 48, 256};
 
 class Int4Product : public EachLevel {};
 
-void expect_close(Problem& problem, const std::vector<float>& got, bool as_codes) {
+void expect_close(Problem& problem, const std::vector<float>& got, bool as_int8) {
   for (int64_t i = 0; i < problem.count(); ++i) {
     const auto want = problem.answer(i / problem.args.n, i % problem.args.n);
-    ASSERT_NEAR(got[static_cast<size_t>(i)], want.exact, problem.tolerance(want, as_codes))
+    ASSERT_NEAR(got[static_cast<size_t>(i)], want.exact, problem.tolerance(want, as_int8))
         << "at " << i << " of " << problem.args.m << " x " << problem.args.n << ", k "
         << problem.args.k << ", groups of " << problem.args.b.group;
-    if (!as_codes) continue;
+    if (!as_int8) continue;
     // Halves may round either way: a few steps at most; sums of 16 bits that saturated are far off.
     ASSERT_NEAR(got[static_cast<size_t>(i)], want.by_codes, want.rounding / 4 + 1e-30)
         << "at " << i;
@@ -208,9 +209,9 @@ TEST_P(Int4Product, IsTheSameWithoutVnni) {
 
 TEST_P(Int4Product, TakesScalesOfTwoBytes) {
   for (ElementType type : {ElementType::kF16, ElementType::kBf16})
-    for (bool as_codes : {false, true}) {
+    for (bool as_int8 : {false, true}) {
       Problem problem({3, 21, 100}, 32, true);
-      expect_close(problem, problem.run(context_, as_codes, true, type), as_codes);
+      expect_close(problem, problem.run(context_, as_int8, true, type), as_int8);
     }
 }
 
@@ -219,7 +220,7 @@ TEST_P(Int4Product, TakesTheLargestCodes) {
   for (float sign : {1.0F, -1.0F}) {
     Problem problem({2, 18, 1024}, 256, true);
     std::fill(problem.a.begin(), problem.a.end(), sign * 127.0F);
-    std::fill(problem.codes.begin(), problem.codes.end(), uint8_t{15});
+    std::fill(problem.quantized.begin(), problem.quantized.end(), uint8_t{15});
     std::fill(problem.zeros.begin(), problem.zeros.end(), uint8_t{0});
     std::fill(problem.scales.begin(), problem.scales.end(), 0.5F);
     for (float y : problem.run(context_, true))
@@ -228,16 +229,16 @@ TEST_P(Int4Product, TakesTheLargestCodes) {
 }
 
 TEST_P(Int4Product, TakesZerosAndTheTiniest) {
-  for (bool as_codes : {false, true}) {
+  for (bool as_int8 : {false, true}) {
     Problem problem({2, 5, 96}, 32, false);
     std::fill(problem.a.begin(), problem.a.begin() + 96, 0.0F);  // row 0, all groups
     std::fill(problem.a.begin() + 96, problem.a.begin() + 128, 0x1p-130F);
-    const std::vector<float> got = problem.run(context_, as_codes);
+    const std::vector<float> got = problem.run(context_, as_int8);
     for (int64_t n = 0; n < 5; ++n)
       EXPECT_EQ(got[static_cast<size_t>(n)], 0.0F);
     for (int64_t n = 0; n < 5; ++n) {
       const auto want = problem.answer(1, n);
-      EXPECT_NEAR(got[static_cast<size_t>(5 + n)], want.exact, problem.tolerance(want, as_codes));
+      EXPECT_NEAR(got[static_cast<size_t>(5 + n)], want.exact, problem.tolerance(want, as_int8));
     }
   }
 }
@@ -245,16 +246,16 @@ TEST_P(Int4Product, TakesZerosAndTheTiniest) {
 TEST_P(Int4Product, SpreadsWhatIsNoNumberAlongItsRowAlone) {
   const float kInf = std::numeric_limits<float>::infinity();
   for (float bad : {kInf, -kInf, std::numeric_limits<float>::quiet_NaN()}) {
-    for (bool as_codes : {false, true}) {
+    for (bool as_int8 : {false, true}) {
       Problem problem({10, 19, 70}, 32, true);
       problem.a[4 * 70 + 69] = bad;
-      const std::vector<float> got = problem.run(context_, as_codes);
+      const std::vector<float> got = problem.run(context_, as_int8);
       for (int64_t i = 0; i < problem.count(); ++i) {
         const auto want = problem.answer(i / 19, i % 19);
         const float y = got[static_cast<size_t>(i)];
         if (i / 19 != 4) {
-          ASSERT_NEAR(y, want.exact, problem.tolerance(want, as_codes));
-        } else if (as_codes || std::isnan(want.exact)) {
+          ASSERT_NEAR(y, want.exact, problem.tolerance(want, as_int8));
+        } else if (as_int8 || std::isnan(want.exact)) {
           ASSERT_TRUE(std::isnan(y)) << "at " << i << ": " << y;
         } else {
           ASSERT_EQ(y, static_cast<float>(want.exact)) << "at " << i;
@@ -292,21 +293,21 @@ TEST_P(Int4Product, DoesWhatFollows) {
 
 // A row's result is the same whichever rows stand around it, if these are as many.
 TEST_P(Int4Product, RowsStandAlone) {
-  for (bool as_codes : {false, true}) {
+  for (bool as_int8 : {false, true}) {
     Problem all({8, 20, 100}, 32, false), other({8, 20, 100}, 32, false);
     std::fill(other.a.begin() + 100, other.a.end(), 1e30F);
-    const auto got = all.run(context_, as_codes), again = other.run(context_, as_codes);
+    const auto got = all.run(context_, as_int8), again = other.run(context_, as_int8);
     for (size_t n = 0; n < 20; ++n)
       EXPECT_EQ(got[n], again[n]);
   }
 }
 
 TEST(Int4Packing, PutsEightOfAColumnIntoAWord) {
-  std::vector<uint8_t> codes(16 * 3 / 2);  // [16, 3], code (k * 3 + n) % 16
+  std::vector<uint8_t> quantized(16 * 3 / 2);  // [16, 3], code (k * 3 + n) % 16
   for (size_t i = 0; i < 48; ++i)
-    codes[i / 2] = static_cast<uint8_t>(codes[i / 2] | (i % 16) << (i % 2 * 4));
-  std::vector<uint8_t> packed(static_cast<size_t>(int4_code_bytes(16, 3, 16)), 99);
-  pack_int4({codes.data(), 3, 1, 0}, 16, 3, 16, packed.data());
+    quantized[i / 2] = static_cast<uint8_t>(quantized[i / 2] | (i % 16) << (i % 2 * 4));
+  std::vector<uint8_t> packed(static_cast<size_t>(int4_packed_bytes(16, 3, 16)), 99);
+  pack_int4({quantized.data(), 3, 1, 0}, 16, 3, 16, packed.data());
   auto code = [](int64_t k, int64_t n) { return (k * 3 + n) % 16; };
   for (int64_t step = 0; step < 2; ++step)
     for (int64_t n = 0; n < 16; ++n)
@@ -315,7 +316,7 @@ TEST(Int4Packing, PutsEightOfAColumnIntoAWord) {
         EXPECT_EQ(byte & 15, n < 3 ? code(step * 8 + i, n) : 8);
         EXPECT_EQ(byte >> 4, n < 3 ? code(step * 8 + 4 + i, n) : 8);
       }
-  pack_int4({codes.data(), 3, 1, 8}, 16, 3, 16, packed.data());
+  pack_int4({quantized.data(), 3, 1, 8}, 16, 3, 16, packed.data());
   EXPECT_EQ(packed[0] & 15, code(0, 0) ^ 8);
 }
 

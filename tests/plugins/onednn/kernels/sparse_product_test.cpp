@@ -30,7 +30,7 @@ struct Problem {
   SparseProductArgs args;
   SparseWeights weights;
   std::vector<float> a, b, row_scales, row_bias;  // [m, k], [k, n]
-  std::vector<int8_t> codes;                      // [k, n]
+  std::vector<int8_t> quantized;                  // [k, n]
   std::vector<uint8_t> left_codes;                // [m, k]
   std::unique_ptr<Guarded> left, packed, scratch, dst;
 
@@ -43,26 +43,26 @@ struct Problem {
     std::uniform_real_distribution<double> chance(0, 1);
     a = uniform(static_cast<size_t>(size.m * size.k), -2, 2, seed + 1);
     b = uniform(static_cast<size_t>(size.k * size.n), -1, 1, seed + 2);
-    codes.resize(b.size());
+    quantized.resize(b.size());
     left_codes.resize(a.size());
     for (uint8_t& code : left_codes)
       code = static_cast<uint8_t>(random());
     for (size_t i = 0; i < b.size(); ++i) {
-      codes[i] = static_cast<int8_t>(static_cast<int>(random() % 255) - 127);
-      if (chance(random) < zeros) b[i] = 0, codes[i] = 0;
+      quantized[i] = static_cast<int8_t>(static_cast<int>(random() % 255) - 127);
+      if (chance(random) < zeros) b[i] = 0, quantized[i] = 0;
     }
     const auto padded = static_cast<size_t>(sparse_columns(size.n));
     row_scales.assign(padded, 1);
     row_bias.assign(padded, 0);
-    weights = {.data = are_codes() ? static_cast<const void*>(codes.data()) : b.data(),
-               .are_codes = are_codes(),
+    weights = {.data = are_quantized() ? static_cast<const void*>(quantized.data()) : b.data(),
+               .are_quantized = are_quantized(),
                .k = size.k,
                .n = size.n,
                .k_stride = size.n,
                .n_stride = 1};
   }
 
-  bool are_codes() const { return element_bytes(args.a.src.type) == 1; }
+  bool are_quantized() const { return element_bytes(args.a.src.type) == 1; }
   int64_t count() const { return args.m * args.n; }
   double left_at(int64_t m, int64_t k) const {
     const auto at = static_cast<size_t>(m * args.k + k);
@@ -73,7 +73,7 @@ struct Problem {
   }
   double right_at(int64_t k, int64_t n) const {
     const auto at = static_cast<size_t>(k * args.n + n);
-    return are_codes() ? double{static_cast<double>(codes[at])} : double{b[at]};
+    return are_quantized() ? double{static_cast<double>(quantized[at])} : double{b[at]};
   }
   struct Answer {
     double sum = 0, absolute = 0;
@@ -93,7 +93,7 @@ struct Problem {
     const ElementType type = args.a.src.type;
     left = std::make_unique<Guarded>(n * element_bytes(type));
     if (type == ElementType::kF32) std::memcpy(left->data(), a.data(), a.size() * 4);
-    if (are_codes()) std::memcpy(left->data(), left_codes.data(), left_codes.size());
+    if (are_quantized()) std::memcpy(left->data(), left_codes.data(), left_codes.size());
     if (type != ElementType::kBf16) return;
     for (size_t i = 0; i < a.size(); ++i) {  // cut off, so that the oracle sees the same
       uint32_t bits = 0;
@@ -111,7 +111,7 @@ struct Problem {
     // The numbers of k end where memory does: no vector may be read behind them.
     pack_sparse(weights, width, n_blocks, packed->data());
     args.b = unpacked_sparse(weights, width, n_blocks, packed->data());
-    scratch = std::make_unique<Guarded>(sparse_scratch_bytes(args.m, args.k, are_codes()));
+    scratch = std::make_unique<Guarded>(sparse_scratch_bytes(args.m, args.k, are_quantized()));
     dst = std::make_unique<Guarded>(count() * 4);
     args.a.src.data = left->data();
     args.scratch = scratch->data();
@@ -126,8 +126,9 @@ struct Problem {
 void expect_close(const Problem& problem, const std::vector<float>& got, int64_t width) {
   for (int64_t i = 0; i < problem.count(); ++i) {
     const auto want = problem.answer(i / problem.args.n, i % problem.args.n);
-    const double bound =
-        problem.are_codes() ? 0 : (static_cast<double>(problem.args.k) + 2) * kEps * want.absolute;
+    const double bound = problem.are_quantized()
+                             ? 0
+                             : (static_cast<double>(problem.args.k) + 2) * kEps * want.absolute;
     ASSERT_NEAR(got[static_cast<size_t>(i)], want.sum, bound)
         << "at " << i << " of " << problem.args.m << " x " << problem.args.n << ", k "
         << problem.args.k << ", width " << width;
@@ -153,7 +154,7 @@ TEST_P(SparseProduct, TakesShortReals) {
 }
 
 TEST_P(SparseProduct, CodesAreExact) {
-  if (!multiplies_sparse_codes(context_)) GTEST_SKIP() << "no VNNI at this level";
+  if (!multiplies_sparse_int8(context_)) GTEST_SKIP() << "no VNNI at this level";
   for (const Size& size : kSizes)
     for (ElementType type : {ElementType::kU8, ElementType::kS8})
       for (int64_t width : kWidths) {
@@ -174,15 +175,15 @@ TEST_P(SparseProduct, StoresOnlyWhatIsNotZero) {
   EXPECT_LE(packed_sparse_bytes(problem.weights, 1, 3), 3 * 6 + 33 * 4 + 128);
 }
 
-// Weights of a convolution or a turned matrix lie [n, k].
+// Weights of a convolution or a transposed matrix lie [n, k].
 TEST_P(SparseProduct, TakesTurnedWeights) {
   Problem problem({20, 21, 40}, 0.7);
   const std::vector<float> want = problem.run(context_, 1);
-  std::vector<float> turned(problem.b.size());
+  std::vector<float> transposed(problem.b.size());
   for (size_t k = 0; k < 40; ++k)
     for (size_t n = 0; n < 21; ++n)
-      turned[n * 40 + k] = problem.b[k * 21 + n];
-  problem.weights.data = turned.data();
+      transposed[n * 40 + k] = problem.b[k * 21 + n];
+  problem.weights.data = transposed.data();
   problem.weights.k_stride = 1;
   problem.weights.n_stride = 40;
   EXPECT_EQ(problem.run(context_, 1), want);

@@ -96,11 +96,11 @@ TEST_F(TileAttention, RoundsToTheTypeOfItsResult) {
   problem.args.dst.quant = {0.01F, 120};
   const auto bytes = problem.run<uint8_t>(ElementType::kU8);
   problem.args.dst.quant = {0.02F, -3};
-  const auto codes = problem.run<int8_t>(ElementType::kS8);
+  const auto quantized = problem.run<int8_t>(ElementType::kS8);
   const auto words = problem.run<uint16_t>(ElementType::kBf16);
   for (size_t i = 0; i < want.size(); ++i) {
     ASSERT_NEAR(bytes[i], std::clamp(want[i] / 0.01 + 120, 0.0, 255.0), 1.1) << "at " << i;
-    ASSERT_NEAR(codes[i], std::clamp(want[i] / 0.02 - 3, -128.0, 127.0), 0.81) << "at " << i;
+    ASSERT_NEAR(quantized[i], std::clamp(want[i] / 0.02 - 3, -128.0, 127.0), 0.81) << "at " << i;
     ASSERT_NEAR(from_bf16(words[i]), want[i], 0.012) << "at " << i;
   }
 }

@@ -56,16 +56,16 @@ struct Problem {
         a.data()[i] = static_cast<char>(code);
     }
     std::vector<uint16_t> words(right.size());
-    std::vector<int8_t> codes(right.size());
+    std::vector<int8_t> quantized(right.size());
     for (size_t i = 0; i < right.size(); ++i) {
-      codes[i] = static_cast<int8_t>(random());
+      quantized[i] = static_cast<int8_t>(random());
       const float value = real();
       words[i] = to_bf16(value);
-      right[i] = is_bf16 ? value : codes[i];
+      right[i] = is_bf16 ? value : quantized[i];
     }
     const ElementType b_type = is_bf16 ? type : ElementType::kS8;
     packed.resize(static_cast<size_t>(packed_tile_bytes(b_type, of.k, of.n)));
-    const void* b = is_bf16 ? static_cast<const void*>(words.data()) : codes.data();
+    const void* b = is_bf16 ? static_cast<const void*>(words.data()) : quantized.data();
     pack_tiles(b_type, b, of.n, 1, of.k, of.n, packed.data());
     const auto padded = static_cast<uint64_t>(tile_columns(of.n));
     scales = uniform(padded, 0.5e-3F, 1e-3F, 3);

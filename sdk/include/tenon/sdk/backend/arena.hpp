@@ -19,6 +19,9 @@ class Lives {
     block.first = std::min<uint64_t>(block.first, step);
     block.last = std::max<uint64_t>(block.last, step);
   }
+  // The steps that touch it first and last; first > last: none does.
+  uint64_t first(int buffer) const { return blocks_[static_cast<size_t>(buffer)].first; }
+  uint64_t last(int buffer) const { return blocks_[static_cast<size_t>(buffer)].last; }
   // bytes_of(buffer): 0 for what lies elsewhere; put(buffer, offset) is called for the others that
   // some step touches. Offsets are multiples of align, a power of two.
   template <class BytesOf, class Put>

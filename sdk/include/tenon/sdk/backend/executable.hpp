@@ -10,6 +10,7 @@
 
 #include "tenon/sdk/backend/arena.hpp"
 #include "tenon/sdk/backend/graph.hpp"
+#include "tenon/sdk/backend/inputs.hpp"
 #include "tenon/sdk/backend/report.hpp"
 #include "tenon/sdk/backend/states.hpp"
 #include "tenon/sdk/trace.hpp"
@@ -69,7 +70,6 @@ class Executable {
     return value;
   }
   Status lay_out();
-  Status check_input(uint64_t i, const DLTensor& given) const;
   Status bind(Run& run,
               StateStore* states,
               const DLTensor* const* in,
@@ -142,13 +142,6 @@ inline Status Executable::lay_out() {
   return {};
 }
 
-inline Status Executable::check_input(uint64_t i, const DLTensor& given) const {
-  const DLTensor& wanted = *headers_[static_cast<size_t>(graph_.inputs[i])];
-  if (dtype_of(given) == dtype_of(wanted) && std::ranges::equal(shape_of(given), shape_of(wanted)))
-    return {};
-  return invalid(cat("input ", i, ": shape or type is not the compiled one"));
-}
-
 inline Status Executable::bind(Run& run,
                                StateStore* states,
                                const DLTensor* const* in,
@@ -164,7 +157,9 @@ inline Status Executable::bind(Run& run,
     if (graph_.value(value).producer != kNone) put(value, run.outputs.back());
   }
   for (size_t i = 0; i < graph_.inputs.size(); ++i) {
-    TN_CHECK(check_input(i, *in[i]));
+    const DenseView& wanted = headers_[static_cast<size_t>(graph_.inputs[i])];
+    if (const char* why = why_not_as_compiled(*in[i], *wanted))
+      return invalid(cat("input ", i, ": ", why));
     put(graph_.inputs[i], data_of<void>(*in[i]));
   }
   for (const auto& [before, after] : graph_.states) {

@@ -168,7 +168,7 @@ inline bool broadcasts_to(const Dims& from, const Dims& to) {
 inline Dims row_major_strides(const Dims& dims) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * dims[i];
+    strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
   return strides;
 }
 

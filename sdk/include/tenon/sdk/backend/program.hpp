@@ -31,6 +31,14 @@ class ProgramBuilder {
   uint32_t input(uint32_t i) { return emit(TN_EXPR_INPUT, i); }
   uint32_t number(double value) { return emit(TN_EXPR_CONST, 0, 0, 0, value); }
 
+  // What is left of x behind QuantizeLinear and DequantizeLinear: low and high are the type's
+  // bounds less the zero point.
+  uint32_t fake_quantized(uint32_t x, uint32_t scale, double low, double high) {
+    uint32_t steps = emit(TN_EXPR_ROUND, emit(TN_EXPR_DIV, x, scale));
+    uint32_t least = emit(TN_EXPR_MAX, steps, number(low));
+    return emit(TN_EXPR_MUL, emit(TN_EXPR_MIN, least, number(high)), scale);
+  }
+
   // A whole program, its input i being what operand(i) gives; the index of its result.
   template <class Operand>
   uint32_t append(std::span<const tn_expr_node> expr, Operand&& operand) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit codes by kernels/code_product.h beside oneDNN's in int8 and in fp32: the least
-// milliseconds of alternating runs. Without VNNI oneDNN's int8 saturates; ours is exact.
-//   bench_onednn_codes [threads] [rounds]
+// Products of 8-bit quantized values by kernels/int8_product.h beside oneDNN's in int8 and in fp32:
+// the least milliseconds of alternating runs. Without VNNI oneDNN's int8 saturates; ours is exact.
+//   bench_onednn_int8 [threads] [rounds]
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "kernels/code_product.h"
+#include "kernels/int8_product.h"
 #include "team/openmp.hpp"
 #include "team/team.hpp"
 #include "team_pool.hpp"
@@ -99,11 +99,11 @@ class Ours {
     args_.m = places;
     args_.n = args_.dst_stride = s.n;
     args_.k = s.k * taps;
-    codes_.assign(static_cast<size_t>(places * s.k), 3);
-    packed_.assign(static_cast<size_t>(packed_code_bytes(args_.k, s.n)), 1);
+    quantized_.assign(static_cast<size_t>(places * s.k), 3);
+    packed_.assign(static_cast<size_t>(packed_int8_bytes(args_.k, s.n)), 1);
     row_.assign(static_cast<size_t>(packed_columns(s.n)), 0.01F);
     result_.assign(static_cast<size_t>(places * s.n), 0);
-    args_.a.codes = codes_.data();
+    args_.a.quantized = quantized_.data();
     args_.a.zero = 1;
     args_.a.stride = s.k;
     args_.b = packed_.data();
@@ -111,19 +111,19 @@ class Ours {
     args_.dst = {result_.data(), ElementType::kU8, {}};
     if (s.window <= 1) return;
     args_.a.has_windows = true;
-    CodeWindows& w = args_.a.windows;
+    ConvWindows& w = args_.a.windows;
     w.pixel = w.channels = s.k;
     w.height = w.width = w.out_height = w.out_width = s.side;
     w.window_height = w.window_width = s.window;
     w.pad_top = w.pad_left = s.window / 2;
   }
   double operations() const { return 2.0 * static_cast<double>(args_.m * args_.n * args_.k); }
-  void run() { code_product(context_, args_); }
+  void run() { int8_product(context_, args_); }
 
  private:
   Context context_;
-  CodeProductArgs args_;
-  std::vector<uint8_t> codes_, result_;
+  Int8ProductArgs args_;
+  std::vector<uint8_t> quantized_, result_;
   std::vector<int8_t> packed_;
   std::vector<float> row_;
 };

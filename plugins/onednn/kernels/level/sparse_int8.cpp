@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit codes with sparse weights, four k at a time; contract in ../sparse_product.h.
-// They need VNNI, which is part of no level: the caller asks (multiplies_sparse_codes).
+// Products of 8-bit quantized values with sparse weights, four k at a time; contract in
+// ../sparse_product.h. They need VNNI, which is part of no level: the caller asks
+// (multiplies_sparse_int8).
 
 #include "elements.h"
 #include "epilogue.h"
@@ -21,11 +22,11 @@ namespace {
 #if defined(__AVX2__)
 struct Code {
   using Sum = Vi;
-  TENON_INLINE static Vi splat(const void* codes, int64_t at) {
-    return splat_i(static_cast<const int32_t*>(codes)[at]);
+  TENON_INLINE static Vi splat(const void* quantized, int64_t at) {
+    return splat_i(static_cast<const int32_t*>(quantized)[at]);
   }
-  TENON_INLINE static Vi lanes(const void* codes, int64_t at) {
-    return load_vector<Vi>(static_cast<const int32_t*>(codes) + at);
+  TENON_INLINE static Vi lanes(const void* quantized, int64_t at) {
+    return load_vector<Vi>(static_cast<const int32_t*>(quantized) + at);
   }
   TENON_INLINE static Vi add(Vi sum, Vi a, Vi b) {
 #if defined(__AVX512F__)
@@ -47,7 +48,7 @@ struct Code {
 
 }  // namespace
 
-void sparse_codes([[maybe_unused]] const SparseBlock& block) {
+void sparse_int8([[maybe_unused]] const SparseBlock& block) {
 #if defined(__AVX2__)
   multiply_block<Code>(block);
 #endif

@@ -20,7 +20,7 @@ struct Eltwise {
 // The activation that a node of one real input is; nothing for others.
 std::optional<Eltwise> find_eltwise(const Graph& graph, const Node& node);
 
-struct TailOp {
+struct EpilogueNode {
   int node = kNone;
   std::optional<Eltwise> eltwise = {};  // else binary:
   dnnl::algorithm binary = dnnl::algorithm::binary_add;
@@ -33,10 +33,10 @@ struct ChannelNorm {
 };
 ChannelNorm channel_norm(Lowering& lowering, int norm);
 
-struct Tail {
+struct Epilogue {
   int norm = kNone;  // a BatchNormalization node to be folded into a convolution's weights
   int bias = kNone;  // a constant [n_channels]
-  std::vector<TailOp> ops;
+  std::vector<EpilogueNode> ops;
   std::vector<int> nodes;               // all that is absorbed
   int result = kNone;                   // the value that is stored
   std::optional<kernels::Quant> quant;  // of the result, when it is integer
@@ -44,12 +44,12 @@ struct Tail {
 };
 
 // The chain behind output 0 of `node`; channel_axis is that of the bias. Marks nothing.
-Tail find_tail(Lowering& lowering, int node, int channel_axis);
+Epilogue find_epilogue(Lowering& lowering, int node, int channel_axis);
 // The same of a node with a bias of its own: what looks like one is an ordinary operand.
-Tail find_tail_with_bias(Lowering& lowering, int node, int channel_axis);
+Epilogue find_epilogue_with_bias(Lowering& lowering, int node, int channel_axis);
 // Just the node's own output.
-Tail empty_tail(const Lowering& lowering, int node);
-void mark_absorbed(Lowering& lowering, const Tail& tail);
+Epilogue empty_epilogue(const Lowering& lowering, int node);
+void mark_absorbed(Lowering& lowering, const Epilogue& epilogue);
 
 // What a post-op combines the result with. Until it is bound, a view without memory may say how it
 // will be read.
@@ -60,38 +60,38 @@ struct PostOperand {
   bool is_read = false;  // Lowering::read brings it into the view's type and strides
   dnnl::memory::desc desc = {};
 };
-// A tail as a oneDNN primitive's description wants it.
+// An epilogue as a oneDNN primitive's description wants it.
 struct Fused {
   std::string why_not;        // it cannot be; then nothing else is filled in
   dnnl::primitive_attr attr;  // post-ops, destination scale and zero point; scratchpad by the user
   View dst;                   // in the memory of a summand, or in none yet
   std::vector<PostOperand> operands;
 };
-// dims: as the primitive sees the result (a product may be folded to two axes). is_turned: it sees
-// the last two axes swapped, the last having extent 1. src_buffers may not be overwritten.
+// dims: as the primitive sees the result (a product may be folded to two axes). is_transposed: it
+// sees the last two axes swapped, the last having extent 1. src_buffers may not be overwritten.
 struct FuseRequest {
   Dims result_strides = {};
   Dims dims = {};
   int channel_axis = 1;
-  bool is_turned = false;
+  bool is_transposed = false;
   std::vector<int> src_buffers = {};
 };
-Fused fuse(const Lowering& lowering, const Tail& tail, const FuseRequest& request);
+Fused fuse(const Lowering& lowering, const Epilogue& epilogue, const FuseRequest& request);
 // Brings the operands to where the primitive reads them.
-std::vector<Argument> bind(Lowering& lowering, const Tail& tail, const Fused& fused);
+std::vector<Argument> bind(Lowering& lowering, const Epilogue& epilogue, const Fused& fused);
 
 // Constant per-tensor parameters of a QuantizeLinear or DequantizeLinear node.
 std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node& node);
 // Whether a bias, if there is one, is known; its numbers then, nullptr where there is none.
 bool has_known_bias(const Lowering& lowering, int bias);
 const float* known_bias(Lowering& lowering, int bias);
-// Whether codes of one are codes of the other.
+// Whether quantized values of one are quantized values of the other.
 inline bool is_same(const kernels::Quant& a, const kernels::Quant& b) {
   return a.scale == b.scale && a.zero_point == b.zero_point;
 }
 // Clip and Relu alone are bounds of the result, whether before rounding or after it.
-bool is_bounds(const TailOp& op);
-std::pair<float, float> bounds_of(const TailOp& op);  // low, high
+bool is_bounds(const EpilogueNode& op);
+std::pair<float, float> bounds_of(const EpilogueNode& op);  // low, high
 // The QuantizeLinear with such parameters that alone reads the value and waits; else kNone.
 int only_quantize(const Lowering& lowering, int value);
 // Lowers what makes `value` when that costs nothing (views). True when the value can be read now.

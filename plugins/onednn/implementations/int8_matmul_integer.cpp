@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "cpu.hpp"
-#include "kernels/code_product.h"
+#include "kernels/int8_product.h"
 #include "matmul_integer.hpp"
 
 namespace tenon::onednn {
 namespace {
 
-constexpr uint8_t kFlip = 0x80;  // makes unsigned codes signed ones, 128 less
+constexpr uint8_t kFlip = 0x80;  // makes unsigned quantized values signed ones, 128 less
 
 // Which matrix of an operand each matrix of the result is made of: dims without the last two.
 std::vector<int64_t> matrices(const Dims& dims, const Dims& result) {
@@ -30,7 +30,7 @@ std::vector<int64_t> matrices(const Dims& dims, const Dims& result) {
 }
 
 struct Batches {
-  kernels::CodeProductArgs args = {};   // of one product
+  kernels::Int8ProductArgs args = {};   // of one product
   std::vector<int64_t> a = {}, b = {};  // the matrices of each
   ElementType a_type = ElementType::kU8, b_type = ElementType::kS8;
   bool is_packed = false;
@@ -39,21 +39,21 @@ struct Batches {
 
   // pointers: a, y, b, zero points of a and b, memory for one packed matrix
   void run(const kernels::Context& context, void* const* pointers) const {
-    kernels::CodeProductArgs call = args;
+    kernels::Int8ProductArgs call = args;
     call.a.zero = zero_point_at(pointers[3], a_type);
     call.b_zero = zero_point_at(pointers[4], b_type) - flip();
     int64_t packed = -1;
     for (size_t i = 0; i < a.size(); ++i) {
-      call.a.codes = static_cast<const uint8_t*>(pointers[0]) + a[i] * args.m * args.k;
+      call.a.quantized = static_cast<const uint8_t*>(pointers[0]) + a[i] * args.m * args.k;
       call.dst.data =
           static_cast<int32_t*>(pointers[1]) + static_cast<int64_t>(i) * args.m * args.n;
       call.b = static_cast<const int8_t*>(pointers[is_packed ? 2 : 5]);
       if (!is_packed && b[i] != packed) {
-        kernels::pack_codes(static_cast<const uint8_t*>(pointers[2]) + b[i] * args.k * args.n,
-                            args.n, 1, args.k, args.n, flip(), static_cast<int8_t*>(pointers[5]));
+        kernels::pack_int8(static_cast<const uint8_t*>(pointers[2]) + b[i] * args.k * args.n,
+                           args.n, 1, args.k, args.n, flip(), static_cast<int8_t*>(pointers[5]));
         packed = b[i];
       }
-      kernels::code_product(context, call);
+      kernels::int8_product(context, call);
     }
   }
 };
@@ -75,9 +75,9 @@ void build(Lowering& lowering, int index) {
   work.a = is_matrix ? std::vector<int64_t>{0} : matrices(a.dims, dims);
   work.b = is_matrix ? std::vector<int64_t>{0} : matrices(b.dims, dims);
   const View y = lowering.make(node.outputs[0], ElementType::kI32, row_major_strides(dims));
-  const int64_t packed = kernels::packed_code_bytes(k, n);
+  const int64_t packed = kernels::packed_int8_bytes(k, n);
   work.is_packed = is_matrix && lowering.is_constant_view(b);
-  Step step{.name = node.name, .kernel = "tenon:code_product", .always_succeeds = true};
+  Step step{.name = node.name, .kernel = "tenon:int8_product", .always_succeeds = true};
   step.flops = 2.0 * static_cast<double>(y.count() * k);
   step.bytes = static_cast<double>(a.bytes() + b.bytes() + y.bytes());
   step.places = {place_of(a), place_of(y), place_of(b), {}, {}, {}};
@@ -87,12 +87,12 @@ void build(Lowering& lowering, int index) {
     step.places[i + 1] = place_of(lowering.read_row_major(zero, graph.values[zero].type));
   }
   if (work.is_packed) {
-    const auto* codes = static_cast<const uint8_t*>(lowering.constant_data(b));
+    const auto* quantized = static_cast<const uint8_t*>(lowering.constant_data(b));
     const std::string form =
         "panels of " + std::to_string(n) + (work.flip() != 0 ? " flipped" : "");
     std::shared_ptr<const void> data =
-        lowering.weights().made(codes, b.bytes(), form, packed, [&](void* to) {
-          kernels::pack_codes(codes, n, 1, k, n, work.flip(), static_cast<int8_t*>(to));
+        lowering.weights().made(quantized, b.bytes(), form, packed, [&](void* to) {
+          kernels::pack_int8(quantized, n, 1, k, n, work.flip(), static_cast<int8_t*>(to));
         });
     step.places[2] = place_of(lowering.make_constant(ElementType::kS8, {packed}, data));
   } else {
@@ -108,8 +108,8 @@ void build(Lowering& lowering, int index) {
 
 }  // namespace
 
-Offer offer_code_matmul_integer(const IntegerSite& site) {
-  if (adds_codes_exactly()) return refused("oneDNN's int8 sums are exact");
+Offer offer_int8_matmul_integer(const IntegerSite& site) {
+  if (adds_int8_exactly()) return refused("oneDNN's int8 sums are exact");
   return accepted([&site] { build(site.lowering, site.index); });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code_product.h"
+#include "int8_product.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@ namespace tenon::onednn::kernels {
 
 namespace {
 
-constexpr int64_t kRowCodes = 65536;  // 128 KiB of stack a thread, a quarter of an L2
+constexpr int64_t kRowInt8 = 65536;  // 128 KiB of stack a thread, a quarter of an L2
 constexpr int64_t kMostRows = 96;
 constexpr int64_t kWholeRows = 12;    // what all levels multiply at once
 constexpr int64_t kUnitColumns = 64;  // at least, so that widening the rows is cheap beside
@@ -23,18 +23,18 @@ struct Cutting {
   int64_t n_parts = 0;   // of the columns
 };
 
-Cutting cut(const CodeProductArgs& args, int64_t pairs) {
+Cutting cut(const Int8ProductArgs& args, int64_t pairs) {
   Cutting made;
-  made.rows = std::clamp<int64_t>(kRowCodes / std::max<int64_t>(1, 2 * pairs), 1, kMostRows);
+  made.rows = std::clamp<int64_t>(kRowInt8 / std::max<int64_t>(1, 2 * pairs), 1, kMostRows);
   if (made.rows > kWholeRows) made.rows -= made.rows % kWholeRows;
   made.n_blocks = (args.m + made.rows - 1) / made.rows;
   // Blocks of about the same size, so that no thread waits for another.
   const int64_t even = (args.m + made.n_blocks - 1) / made.n_blocks;
   made.rows = std::min(made.rows, (even + kWholeRows - 1) / kWholeRows * kWholeRows);
-  const int64_t panels = packed_columns(args.n) / kCodePanel;
+  const int64_t panels = packed_columns(args.n) / kInt8Panel;
   // Enough units for many threads: with few blocks of rows the columns are cut too, and each
   // thread has its own columns of all rows.
-  const int64_t least = kUnitColumns / kCodePanel;
+  const int64_t least = kUnitColumns / kInt8Panel;
   const int64_t wanted = std::max<int64_t>(1, 16 / made.n_blocks);
   made.panels = std::clamp((panels + wanted - 1) / wanted, std::min(least, panels), panels);
   made.n_parts = (panels + made.panels - 1) / made.panels;
@@ -43,53 +43,53 @@ Cutting cut(const CodeProductArgs& args, int64_t pairs) {
 
 class Rows {
  public:
-  Rows(const Context& context, const CodeProductArgs& args, int64_t pairs, int16_t* to)
+  Rows(const Context& context, const Int8ProductArgs& args, int64_t pairs, int16_t* to)
       : table_(*context.table), args_(args), pairs_(pairs), to_(to) {}
 
   // Rows [first, first + count), each of 2 * pairs numbers.
   void widen(int64_t first, int64_t count) const {
-    const CodeRows& a = args_.a;
+    const Int8Rows& a = args_.a;
     const bool is_whole = !a.has_windows && a.stride == args_.k && args_.k == 2 * pairs_;
-    if (is_whole) return take(a.codes + first * a.stride, count * args_.k, to_);
+    if (is_whole) return take(a.quantized + first * a.stride, count * args_.k, to_);
     for (int64_t row = 0; row < count; ++row) {
       int16_t* const to = to_ + row * 2 * pairs_;
       if (a.has_windows)
         window(first + row, to);
       else
-        take(a.codes + (first + row) * a.stride, args_.k, to);
+        take(a.quantized + (first + row) * a.stride, args_.k, to);
       if (args_.k % 2 != 0) to[args_.k] = 0;
     }
   }
 
  private:
-  void take(const uint8_t* codes, int64_t n, int16_t* to) const {
-    table_.widen_codes(codes, args_.a.is_signed, args_.a.zero, n, to);
+  void take(const uint8_t* quantized, int64_t n, int16_t* to) const {
+    table_.widen_int8(quantized, args_.a.is_signed, args_.a.zero, n, to);
   }
 
   void window(int64_t place, int16_t* to) const {
-    const CodeWindows& w = args_.a.windows;
+    const ConvWindows& w = args_.a.windows;
     const int64_t left = place % w.out_width * w.stride_x - w.pad_left;
     const int64_t top = place / w.out_width % w.out_height * w.stride_y - w.pad_top;
     const int64_t image = place / (w.out_width * w.out_height);
-    const uint8_t* const codes = args_.a.codes + image * w.height * w.width * w.pixel;
+    const uint8_t* const quantized = args_.a.quantized + image * w.height * w.width * w.pixel;
     walk_window(w, top, left, [&](int64_t first, int64_t n) {
       if (first == kOutside)
         std::fill_n(to, n * w.channels, int16_t{0});
       else
-        pixels(codes + first * w.pixel, n, to);
+        pixels(quantized + first * w.pixel, n, to);
       to += n * w.channels;
     });
   }
 
-  void pixels(const uint8_t* codes, int64_t n, int16_t* to) const {
-    const CodeWindows& w = args_.a.windows;
-    if (w.pixel == w.channels) return take(codes, n * w.channels, to);
+  void pixels(const uint8_t* quantized, int64_t n, int16_t* to) const {
+    const ConvWindows& w = args_.a.windows;
+    if (w.pixel == w.channels) return take(quantized, n * w.channels, to);
     for (int64_t i = 0; i < n; ++i)
-      take(codes + i * w.pixel, w.channels, to + i * w.channels);
+      take(quantized + i * w.pixel, w.channels, to + i * w.channels);
   }
 
   const KernelTable& table_;
-  const CodeProductArgs& args_;
+  const Int8ProductArgs& args_;
   int64_t pairs_;
   int16_t* to_;
 };
@@ -106,12 +106,12 @@ void shift_rows(
 }
 
 void run_units(const Context& context,
-               const CodeProductArgs& args,
+               const Int8ProductArgs& args,
                const Cutting& cutting,
                int64_t lo,
                int64_t hi) {
   const int64_t pairs = (args.k + 1) / 2;
-  alignas(64) std::array<int16_t, kRowCodes> wide;
+  alignas(64) std::array<int16_t, kRowInt8> wide;
   std::array<int32_t, kMostRows> shifts{};
   const Rows rows(context, args, pairs, wide.data());
   int64_t widened = -1;
@@ -119,8 +119,8 @@ void run_units(const Context& context,
     const int64_t block = unit % cutting.n_blocks;
     const int64_t first_row = block * cutting.rows;
     const int64_t first_panel = unit / cutting.n_blocks * cutting.panels;
-    const int64_t first_column = first_panel * kCodePanel;
-    CodeBlock call;
+    const int64_t first_column = first_panel * kInt8Panel;
+    Int8Block call;
     call.n_rows = std::min(cutting.rows, args.m - first_row);
     if (block != widened) {
       rows.widen(first_row, call.n_rows);
@@ -133,7 +133,7 @@ void run_units(const Context& context,
     call.panels = args.b + first_column * 2 * pairs;
     call.row_shifts = shifts.data();
     Epilogue& epilogue = call.epilogue;
-    epilogue.columns = std::min(cutting.panels * kCodePanel, args.n - first_column);
+    epilogue.columns = std::min(cutting.panels * kInt8Panel, args.n - first_column);
     if (args.scales != nullptr) {
       epilogue.scales = args.scales + first_column;
       epilogue.bias = args.bias + first_column;
@@ -148,35 +148,35 @@ void run_units(const Context& context,
     epilogue.n_ops = args.n_ops;
     epilogue.first_row = first_row;
     epilogue.first_column = first_column;
-    context.table->code_block(call);
+    context.table->int8_block(call);
   }
 }
 
 }  // namespace
 
-void pack_codes(const uint8_t* b,
-                int64_t k_stride,
-                int64_t n_stride,
-                int64_t k,
-                int64_t n,
-                uint8_t flip,
-                int8_t* packed) {
+void pack_int8(const uint8_t* b,
+               int64_t k_stride,
+               int64_t n_stride,
+               int64_t k,
+               int64_t n,
+               uint8_t flip,
+               int8_t* packed) {
   const int64_t pairs = (k + 1) / 2;
-  std::fill_n(packed, packed_code_bytes(k, n), int8_t{0});
+  std::fill_n(packed, packed_int8_bytes(k, n), int8_t{0});
   for (int64_t column = 0; column < n; ++column) {
     int8_t* const to =
-        packed + column / kCodePanel * kCodePanel * 2 * pairs + column % kCodePanel * 2;
+        packed + column / kInt8Panel * kInt8Panel * 2 * pairs + column % kInt8Panel * 2;
     for (int64_t i = 0; i < k; ++i) {
       const uint8_t code = b[i * k_stride + column * n_stride] ^ flip;
-      to[i / 2 * kCodePanel * 2 + i % 2] = static_cast<int8_t>(code);
+      to[i / 2 * kInt8Panel * 2 + i % 2] = static_cast<int8_t>(code);
     }
   }
 }
 
-void code_product(const Context& context, const CodeProductArgs& args) {
+void int8_product(const Context& context, const Int8ProductArgs& args) {
   if (args.m <= 0 || args.n <= 0) return;
   const Cutting cutting = cut(args, (args.k + 1) / 2);
-  const int64_t products = cutting.rows * cutting.panels * kCodePanel * args.k;
+  const int64_t products = cutting.rows * cutting.panels * kInt8Panel * args.k;
   parallel_for(context.parallel, cutting.n_blocks * cutting.n_parts,
                std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)),
                [&](int64_t lo, int64_t hi) { run_units(context, args, cutting, lo, hi); });

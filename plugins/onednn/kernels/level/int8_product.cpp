@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit codes, widened to 16 bits; contract in ../code_product.h. A tile is some rows
-// times one panel: its sums stay in registers over all of k.
+// Products of 8-bit quantized values, widened to 16 bits; contract in ../int8_product.h. A tile is
+// some rows times one panel: its sums stay in registers over all of k.
 
 #include "epilogue.h"
 #include "level.h"
@@ -9,7 +9,7 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 
 namespace {
 
-constexpr int kColumns = static_cast<int>(kCodePanel);
+constexpr int kColumns = static_cast<int>(kInt8Panel);
 constexpr int kRegisters = kColumns / kLanes;  // of a row's sums
 
 // 16-bit numbers of one register: `kLanes` columns of two.
@@ -63,7 +63,7 @@ constexpr bool kStoresSums<int32_t> = true;
 
 // GCC keeps the sums in registers only where all loops over them are unrolled.
 template <int rows, class To>
-void multiply_tile(const CodeBlock& block, int64_t row, int64_t column) {
+void multiply_tile(const Int8Block& block, int64_t row, int64_t column) {
   Vi sums[rows][kRegisters];
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
@@ -116,7 +116,7 @@ void multiply_tile(const CodeBlock& block, int64_t row, int64_t column) {
 }
 
 template <int rows, class To>
-void multiply_rest(const CodeBlock& block, int64_t row, int64_t column) {
+void multiply_rest(const Int8Block& block, int64_t row, int64_t column) {
   if constexpr (rows > 0) {
     if (block.n_rows - row == rows) return multiply_tile<rows, To>(block, row, column);
     multiply_rest<rows - 1, To>(block, row, column);
@@ -124,7 +124,7 @@ void multiply_rest(const CodeBlock& block, int64_t row, int64_t column) {
 }
 
 template <class To>
-void multiply(const CodeBlock& block) {
+void multiply(const Int8Block& block) {
   for (int64_t column = 0; column < block.epilogue.columns; column += kColumns) {
     int64_t row = 0;
     for (; row + kRows <= block.n_rows; row += kRows)
@@ -135,7 +135,7 @@ void multiply(const CodeBlock& block) {
 
 }  // namespace
 
-void code_block(const CodeBlock& block) {
+void int8_block(const Int8Block& block) {
   switch (block.epilogue.dst.type) {
     case ElementType::kF32:
       return multiply<float>(block);
@@ -148,17 +148,17 @@ void code_block(const CodeBlock& block) {
   }
 }
 
-void widen_codes(const uint8_t* codes, bool is_signed, int32_t zero, int64_t n, int16_t* dst) {
+void widen_int8(const uint8_t* quantized, bool is_signed, int32_t zero, int64_t n, int16_t* dst) {
   Words zeros = Words{} + static_cast<int16_t>(zero);
   int64_t i = 0;
   for (; i + kWords <= n; i += kWords) {
-    const Words wide = is_signed ? reinterpret_cast<Words>(widen_signed(codes + i))
-                                 : reinterpret_cast<Words>(widen_unsigned(codes + i));
+    const Words wide = is_signed ? reinterpret_cast<Words>(widen_signed(quantized + i))
+                                 : reinterpret_cast<Words>(widen_unsigned(quantized + i));
     const Words centred = wide - zeros;
     std::memcpy(dst + i, &centred, sizeof centred);
   }
   for (; i < n; ++i) {
-    const int32_t code = is_signed ? static_cast<int8_t>(codes[i]) : codes[i];
+    const int32_t code = is_signed ? static_cast<int8_t>(quantized[i]) : quantized[i];
     dst[i] = static_cast<int16_t>(code - zero);
   }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code_product.hpp"
+#include "int8_product.hpp"
 
 #include <array>
 #include <string>
 #include <utility>
 
-#include "code_tail.hpp"
+#include "gemm_epilogue.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -14,39 +14,39 @@ using Op = kernels::EpilogueOp;
 
 class StepBuilder {
  public:
-  StepBuilder(Lowering& lowering, CodeStep& step, const Tail& tail)
-      : lowering_(lowering), step_(step), finish_(finish_of(lowering, step, tail)) {}
+  StepBuilder(Lowering& lowering, GemmStep& step, const Epilogue& epilogue)
+      : lowering_(lowering), step_(step), finish_(finish_of(lowering, step, epilogue)) {}
 
   void build() {
     const Graph& graph = lowering_.graph();
-    const Tail& tail = finish_.tail;
-    View dst{.type = tail.quant ? tail.quant_type : ElementType::kF32,
-             .dims = graph.values[tail.result].dims,
+    const Epilogue& epilogue = finish_.epilogue;
+    View dst{.type = epilogue.quant ? epilogue.quant_type : ElementType::kF32,
+             .dims = graph.values[epilogue.result].dims,
              .strides = step_.dst_strides};
     others_ = bind(lowering_, finish_);
     dst.buffer = lowering_.scratch(dst.bytes());
-    kernels::CodeProductArgs& args = step_.args;
+    kernels::Int8ProductArgs& args = step_.args;
     args.a.is_signed = step_.src.type == ElementType::kS8;
     args.a.zero = step_.src.quant.zero_point;
     args.dst.type = dst.type;
-    if (tail.quant) args.dst.quant = *tail.quant;
+    if (epilogue.quant) args.dst.quant = *epilogue.quant;
     args.dst_stride = step_.dst_row;
     args.low = finish_.low;
     args.high = finish_.high;
     emit(dst);
-    lowering_.set_view(tail.result, dst);
-    mark_absorbed(lowering_, tail);
+    lowering_.set_view(epilogue.result, dst);
+    mark_absorbed(lowering_, epilogue);
   }
 
  private:
   void emit(const View& dst) {
-    const kernels::CodeProductArgs& args = step_.args;
+    const kernels::Int8ProductArgs& args = step_.args;
     const int64_t groups = step_.weights.groups;
-    const int64_t packed = kernels::packed_code_bytes(args.k, args.n);
+    const int64_t packed = kernels::packed_int8_bytes(args.k, args.n);
     const int64_t padded = kernels::packed_columns(args.n);
     const View b = lowering_.make_constant(ElementType::kS8, {groups * packed}, packed_weights());
     const EpilogueRows rows = epilogue_rows(lowering_, step_, finish_, padded);
-    Step step{.name = lowering_.graph().nodes[step_.node].name, .kernel = "tenon:code_product"};
+    Step step{.name = lowering_.graph().nodes[step_.node].name, .kernel = "tenon:int8_product"};
     step.flops = 2.0 * static_cast<double>(groups * args.m * args.n * args.k);
     step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
     step.places = {place_of(step_.src), place_of(dst), place_of(b), place_of(rows.scales),
@@ -54,26 +54,26 @@ class StepBuilder {
     step.places.insert(step.places.end(), others_.begin(), others_.end());
     step.always_succeeds = true;
     step.kernel_function = [args, groups, packed, padded, src_group = step_.src_group,
-                            tail_ops = finish_.ops](const kernels::Context& context,
-                                                    void* const* pointers) -> const char* {
+                            epilogue_ops = finish_.ops](const kernels::Context& context,
+                                                        void* const* pointers) -> const char* {
       for (int64_t g = 0; g < groups; ++g) {
-        kernels::CodeProductArgs call = args;
-        call.a.codes = static_cast<const uint8_t*>(pointers[0]) + g * src_group;
+        kernels::Int8ProductArgs call = args;
+        call.a.quantized = static_cast<const uint8_t*>(pointers[0]) + g * src_group;
         call.dst.data =
             static_cast<char*>(pointers[1]) + g * args.n * kernels::element_bytes(args.dst.type);
         call.b = static_cast<const int8_t*>(pointers[2]) + g * packed;
         call.scales = static_cast<const float*>(pointers[3]) + g * padded;
         call.bias = static_cast<const float*>(pointers[4]) + g * padded;
         std::array<Op, kernels::kMostEpilogueOps> ops;
-        for (size_t i = 0; i < tail_ops.size(); ++i) {
-          ops[i] = tail_ops[i];
+        for (size_t i = 0; i < epilogue_ops.size(); ++i) {
+          ops[i] = epilogue_ops[i];
           const int64_t first = g * args.n * ops[i].column_stride;
           ops[i].other.data = static_cast<const char*>(pointers[5 + i]) +
                               first * kernels::element_bytes(ops[i].other.type);
         }
         call.ops = ops.data();
-        call.n_ops = static_cast<int>(tail_ops.size());
-        kernels::code_product(context, call);
+        call.n_ops = static_cast<int>(epilogue_ops.size());
+        kernels::int8_product(context, call);
       }
       return nullptr;
     };
@@ -82,7 +82,7 @@ class StepBuilder {
 
   // Shared by all plans of the model.
   std::shared_ptr<const void> packed_weights() {
-    const CodeWeights& weights = step_.weights;
+    const GemmWeights& weights = step_.weights;
     const int64_t k = step_.args.k, n = step_.args.n;
     const void* data = lowering_.constant_data(weights.view);
     std::string form = "panels";
@@ -90,14 +90,14 @@ class StepBuilder {
          {weights.groups, k, n, weights.group_stride, weights.n_stride, weights.k_places.back()})
       form += " " + std::to_string(number);
     return lowering_.weights().made(
-        data, weights.view.bytes(), form, weights.groups * kernels::packed_code_bytes(k, n),
+        data, weights.view.bytes(), form, weights.groups * kernels::packed_int8_bytes(k, n),
         [&](void* to) {
           pack_weights(static_cast<const uint8_t*>(data), static_cast<int8_t*>(to));
         });
   }
 
   void pack_weights(const uint8_t* from, int8_t* to) const {
-    const CodeWeights& weights = step_.weights;
+    const GemmWeights& weights = step_.weights;
     const int64_t k = step_.args.k, n = step_.args.n;
     std::vector<uint8_t> columns(static_cast<size_t>(k * n));
     for (int64_t g = 0; g < weights.groups; ++g) {
@@ -106,23 +106,23 @@ class StepBuilder {
       for (int64_t i = 0; i < n; ++i)
         for (int64_t place : weights.k_places)
           *column++ = group[i * weights.n_stride + place];
-      kernels::pack_codes(columns.data(), 1, k, k, n, 0, to + g * kernels::packed_code_bytes(k, n));
+      kernels::pack_int8(columns.data(), 1, k, k, n, 0, to + g * kernels::packed_int8_bytes(k, n));
     }
   }
 
   Lowering& lowering_;
-  CodeStep& step_;
-  CodeFinish finish_;
+  GemmStep& step_;
+  GemmEpilogue finish_;
   std::vector<Place> others_ = {};  // operands of the epilogue
 };
 
 }  // namespace
 
-void add_code_step(Lowering& lowering, CodeStep step, const Tail& tail) {
-  StepBuilder(lowering, step, tail).build();
+void add_int8_step(Lowering& lowering, GemmStep step, const Epilogue& epilogue) {
+  StepBuilder(lowering, step, epilogue).build();
 }
 
-Offer offer_code_product(const ProductSite& site) {
+Offer offer_int8_product(const ProductSite& site) {
   Lowering& lowering = site.lowering;
   const Product& product = site.product;
   if (product.transpose_a) return refused("the first operand is transposed");
@@ -132,27 +132,28 @@ Offer offer_code_product(const ProductSite& site) {
   if (!is_one_matrix(b) || !is_dense(b)) return refused("the second operand is no single matrix");
   const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
   const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
-  const bool are_codes = holds_codes(a) && a.channels == nullptr &&
-                         are_code_weights(lowering, b, static_cast<int>(n_axis));
-  if (!are_codes) return refused("not two operands in 8 bits with known weights");
+  const bool are_quantized = holds_quantized(a) && a.channels == nullptr &&
+                             are_int8_weights(lowering, b, static_cast<int>(n_axis));
+  if (!are_quantized) return refused("not two operands in 8 bits with known weights");
   if (sums_are_exact(lowering, a, b)) return refused("oneDNN's int8 sums are exact");
   const int64_t k = b.dims[k_axis], n = b.dims[n_axis];
-  if (k > kernels::kMostCodesOfRow) return refused("sums of more than 32768 products");
+  if (k > kernels::kMostInt8Depth) return refused("sums of more than 32768 products");
   if (!has_known_row(lowering, product.bias, n)) return refused("the bias is no known row");
-  CodeStep step{.node = product.node, .bias = product.bias};
+  GemmStep step{.node = product.node, .bias = product.bias};
   step.weights = {.view = b, .n_stride = b.strides[n_axis]};
   step.args.m = a.count() / k;
   step.args.n = n;
   step.args.k = k;
   step.args.a.stride = k;
-  step.dst_strides = row_major_strides(lowering.graph().values[site.tail.result].dims);
+  step.dst_strides = row_major_strides(lowering.graph().values[site.epilogue.result].dims);
   step.dst_row = n;
   return accepted([&site, step, k_stride = b.strides[k_axis]]() mutable {
-    const View& codes = site.lowering.view(site.product.a);
-    step.src = site.lowering.read_stored(site.product.a, row_major_strides(codes.dims), codes.type);
+    const View& quantized = site.lowering.view(site.product.a);
+    step.src = site.lowering.read_stored(site.product.a, row_major_strides(quantized.dims),
+                                         quantized.type);
     for (int64_t i = 0; i < step.args.k; ++i)
       step.weights.k_places.push_back(i * k_stride);
-    add_code_step(site.lowering, std::move(step), site.tail);
+    add_int8_step(site.lowering, std::move(step), site.epilogue);
   });
 }
 

@@ -46,7 +46,7 @@ Words add(Words a, Words b) {
 }
 #endif
 constexpr int64_t kWords = sizeof(Words) / 2;
-static_assert(kWords <= kCodeLanes);
+static_assert(kWords <= kInt8Lanes);
 
 // Of kWords columns.
 template <class T>
@@ -87,7 +87,7 @@ void run(const ReduceArgs& args, int64_t outer, int64_t column, int64_t n) {
 
 }  // namespace
 
-void sum_codes(const ReduceArgs& args, int64_t lo, int64_t hi) {
+void sum_quantized(const ReduceArgs& args, int64_t lo, int64_t hi) {
   const int64_t blocks = (args.inner + kReduceBlock - 1) / kReduceBlock;
   for (int64_t piece = lo; piece < hi; ++piece) {
     const int64_t column = piece % blocks * kReduceBlock;

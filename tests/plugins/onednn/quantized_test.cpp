@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit codes that use all of their range, where adding pairs of products in 16 bits
-// saturates: every sum has to be exact, on every CPU. And what `precision=bf16` says it did.
+// Products of 8-bit quantized values that use all of their range, where adding pairs of products in
+// 16 bits saturates: every sum has to be exact, on every CPU. And what `precision=bf16` says it
+// did.
 
 #include "plugins/onednn/both_backends.hpp"
 
 namespace tenon::test {
 namespace {
 
-// "%name: i8[dims] = x'..'", all codes near the ends of the range.
-std::string codes(const std::string& name, const std::string& dims, int count, int most = 127) {
+// "%name: i8[dims] = x'..'", all quantized values near the ends of the range.
+std::string quantized(const std::string& name, const std::string& dims, int count, int most = 127) {
   constexpr const char* kDigits = "0123456789abcdef";
   std::mt19937 random(5);
   std::string text = "  constant %" + name + ": i8[" + dims + "] = x'";
@@ -21,7 +22,7 @@ std::string codes(const std::string& name, const std::string& dims, int count, i
   return text + "'\n";
 }
 
-// x, quantized so that many codes are 255, as %dx; %s, %z: its parameters.
+// x, quantized so that many quantized values are 255, as %dx; %s, %z: its parameters.
 std::string quantized_input(const std::string& dims, bool is_signed = false) {
   const std::string type = is_signed ? "i8" : "u8";
   return "graph {\n  input %x: f32[" + dims +
@@ -34,7 +35,7 @@ std::string quantized_input(const std::string& dims, bool is_signed = false) {
 class Codes : public BothBackends {};
 
 TEST_F(Codes, OfAMatrixWithOneScaleEachColumn) {
-  expect_same(quantized_input("37, 96") + codes("w", "96, 21", 96 * 21) +
+  expect_same(quantized_input("37, 96") + quantized("w", "96, 21", 96 * 21) +
               "  constant %ws: f32[21] = [" +
               [] {
                 std::string text = "0.01";
@@ -55,19 +56,20 @@ TEST_F(Codes, OfAMatrixWithOneScaleEachColumn) {
 TEST_F(Codes, OfAGemmThatIsRoundedAgain) {
   for (int most : {127, 64})
     for (bool is_signed : {false, true})
-      expect_same(quantized_input("9, 63", is_signed) + codes("w", "40, 63", 40 * 63, most) + R"(
+      expect_same(
+          quantized_input("9, 63", is_signed) + quantized("w", "40, 63", 40 * 63, most) + R"(
   constant %ws: f32[] = [0.02]
   constant %ys: f32[] = [1.5]
   constant %yz: u8[] = [99]
   %dw: f32[40, 63] = DequantizeLinear(%w, %ws) @weights
   %m: f32[9, 40] = Gemm(%dx, %dw) {transB = 1} @product
   %g: f32[9, 40] = Gelu(%m) @gelu
-  %c: u8[9, 40] = QuantizeLinear(%m, %ys, %yz) @codes
+  %c: u8[9, 40] = QuantizeLinear(%m, %ys, %yz) @quantized
   %d: f32[9, 40] = DequantizeLinear(%c, %ys, %yz) @real
   output y = %d
   output g = %g
 })",
-                  1.5 / 255);
+          1.5 / 255);
 }
 
 TEST_F(Codes, OfConvolutionsOfAllKinds) {
@@ -88,7 +90,7 @@ TEST_F(Codes, OfConvolutionsOfAllKinds) {
   for (const Case& c : cases) {
     for (bool is_signed : {false, true}) {
       for (int most : {127, 64}) {  // of seven bits, sums are exact without VNNI too
-        const std::string weights = codes("w", c.weights, c.count, most);
+        const std::string weights = quantized("w", c.weights, c.count, most);
         expect_same(quantized_input(c.source, is_signed) + weights +
                     "  constant %ws: f32[] = [0.02]\n  %dw: f32[" + c.weights +
                     "] = DequantizeLinear(%w, %ws) @weights\n  %m: f32[" + c.result +
@@ -103,7 +105,7 @@ TEST_F(Codes, OfConvolutionsOfAllKinds) {
 TEST_F(Codes, WithTheirTails) {
   for (const char* activation : {"HardSwish", "Gelu", "Sigmoid", "Tanh", "Softplus"}) {
     expect_same(
-        quantized_input("2, 24, 6, 5") + codes("w", "24, 24, 3, 3", 24 * 24 * 9) + R"(
+        quantized_input("2, 24, 6, 5") + quantized("w", "24, 24, 3, 3", 24 * 24 * 9) + R"(
   constant %ws: f32[] = [0.0005]
   constant %a: f32[] = [1.5]
   constant %b: f32[24, 1, 1] = x')" +
@@ -123,7 +125,7 @@ TEST_F(Codes, WithTheirTails) {
   %m: f32[2, 24, 6, 5] = Mul(%h, %a) @scaled
   %r: f32[2, 24, 6, 5] = Add(%m, %dx) @residual
   %k: f32[2, 24, 6, 5] = Add(%r, %b) @channels
-  %q2: u8[2, 24, 6, 5] = QuantizeLinear(%k, %ys, %yz) @codes
+  %q2: u8[2, 24, 6, 5] = QuantizeLinear(%k, %ys, %yz) @quantized
   %y: f32[2, 24, 6, 5] = DequantizeLinear(%q2, %ys, %yz) @real
   output y = %y
 })",
@@ -136,7 +138,7 @@ TEST_F(Codes, WithTheirTails) {
 TEST_F(Codes, OfDepthwiseConvolutionsWithAResidual) {
   for (int channels : {2, 4, 8, 12, 15}) {
     const std::string n = std::to_string(channels), dims = "2, " + n + ", 6, 5";
-    expect_same(quantized_input(dims) + codes("w", n + ", 1, 3, 3", channels * 9) +
+    expect_same(quantized_input(dims) + quantized("w", n + ", 1, 3, 3", channels * 9) +
                 "  input %r: f32[" + dims + "]\n  constant %ws: f32[] = [0.02]\n  %dw: f32[" + n +
                 ", 1, 3, 3] = DequantizeLinear(%w, %ws) @weights\n  %c: f32[" + dims +
                 "] = Conv(%dx, %dw) {group = " + n +
@@ -147,14 +149,14 @@ TEST_F(Codes, OfDepthwiseConvolutionsWithAResidual) {
 
 // A piece of one channel, in another type and scale than what it is joined with.
 TEST_F(Codes, JoinedWithOneChannel) {
-  expect_same(quantized_input("2, 1, 6, 5") + codes("w", "7, 1, 3, 3", 7 * 9) + R"(
+  expect_same(quantized_input("2, 1, 6, 5") + quantized("w", "7, 1, 3, 3", 7 * 9) + R"(
   constant %ws: f32[] = [0.02]
   constant %ys: f32[] = [0.09]
   constant %yz: u8[] = [128]
   %dw: f32[7, 1, 3, 3] = DequantizeLinear(%w, %ws) @weights
   %c: f32[2, 7, 6, 5] = Conv(%dx, %dw) {pads = ints [1, 1, 1, 1]} @conv
   %j: f32[2, 9, 6, 5] = Concat(%c, %dx, %x) {axis = 1} @join
-  %k: u8[2, 9, 6, 5] = QuantizeLinear(%j, %ys, %yz) @codes
+  %k: u8[2, 9, 6, 5] = QuantizeLinear(%j, %ys, %yz) @quantized
   %y: f32[2, 9, 6, 5] = DequantizeLinear(%k, %ys, %yz) @real
   output y = %y
 })",

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tail.hpp"
+#include "epilogue.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "tenon/sdk/backend/epilogue.hpp"
 
 #include "implementations/handlers.hpp"
 #include "softmax_front.hpp"
@@ -22,31 +24,15 @@ constexpr BinaryRow kBinaryRows[] = {
     {"Max", dnnl::algorithm::binary_max, true},  {"Min", dnnl::algorithm::binary_min, true},
 };
 
-bool broadcasts_to(const Dims& from, const Dims& to) {
-  if (from.size() > to.size()) return false;
-  size_t shift = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i] != 1 && from[i] != to[i + shift]) return false;
-  }
-  return true;
-}
-
-// The other operand, when `node` combines `value` with something that can be read now.
-std::optional<TailOp> find_binary(Lowering& lowering, int index, int value) {
-  const Graph& graph = lowering.graph();
-  const Node& node = graph.nodes[index];
+// The node as one that combines the result so far with something that can be read now.
+std::optional<EpilogueNode> find_binary(Lowering& lowering, const backend::EpilogueOp& matched) {
+  const Node& node = lowering.graph().nodes[matched.node];
   const BinaryRow* row = std::find_if(std::begin(kBinaryRows), std::end(kBinaryRows),
                                       [&](const BinaryRow& r) { return node.op == r.op; });
-  if (row == std::end(kBinaryRows) || node.inputs.size() != 2) return std::nullopt;
-  if (node.inputs[0] == node.inputs[1]) return std::nullopt;
-  bool is_first = node.inputs[0] == value;
-  if (!is_first && !row->commutes) return std::nullopt;
-  int other = node.inputs[is_first ? 1 : 0];
-  const Dims& dims = graph.values[value].dims;
-  if (graph.values[node.outputs[0]].dims != dims) return std::nullopt;
-  if (!broadcasts_to(graph.values[other].dims, dims)) return std::nullopt;
-  if (!ensure_available(lowering, other)) return std::nullopt;
-  const View& view = lowering.view(other);
+  if (row == std::end(kBinaryRows) || matched.other == kNone) return std::nullopt;
+  if (!matched.is_first && !row->commutes) return std::nullopt;
+  if (!ensure_available(lowering, matched.other)) return std::nullopt;
+  const View& view = lowering.view(matched.other);
   if (view.channels != nullptr) return std::nullopt;
   if (view.is_quantized()) {
     bool can_rescale =
@@ -54,11 +40,11 @@ std::optional<TailOp> find_binary(Lowering& lowering, int index, int value) {
         (row->algorithm == dnnl::algorithm::binary_mul && view.quant.zero_point == 0);
     if (!can_rescale) return std::nullopt;
   }
-  return TailOp{index, std::nullopt, row->algorithm, other};
+  return EpilogueNode{matched.node, std::nullopt, row->algorithm, matched.other};
 }
 
 // x * Sigmoid(x), whose first node reads x and whose second reads both.
-std::optional<TailOp> find_swish(const Graph& graph, int value, std::vector<int>* nodes) {
+std::optional<EpilogueNode> find_swish(const Graph& graph, int value, std::vector<int>* nodes) {
   const std::vector<int>& users = graph.values[value].users;
   if (users.size() != 2) return std::nullopt;
   for (int i = 0; i < 2; ++i) {
@@ -67,18 +53,15 @@ std::optional<TailOp> find_swish(const Graph& graph, int value, std::vector<int>
     if (graph.nodes[gate].op != "Sigmoid" || graph.nodes[product].op != "Mul") continue;
     if (graph.only_user(graph.nodes[gate].outputs[0]) != product) continue;
     *nodes = {gate, product};
-    return TailOp{product, Eltwise{dnnl::algorithm::eltwise_swish, 1, 0}, {}, kNone};
+    return EpilogueNode{product, Eltwise{dnnl::algorithm::eltwise_swish, 1, 0}, {}, kNone};
   }
   return std::nullopt;
 }
 
-bool is_channel_constant(const Lowering& lowering, int value, const Dims& dims, int channel_axis) {
+bool is_known_f32(const Lowering& lowering, int value) {
   const Value& constant = lowering.graph().values[value];
-  if (constant.data == nullptr || lowering.view(value).is_quantized()) return false;
-  if (constant.type != ElementType::kF32 || constant.count() != dims[channel_axis]) return false;
-  size_t shift = dims.size() - constant.dims.size();
-  size_t axis = static_cast<size_t>(channel_axis);
-  return axis >= shift && constant.dims[axis - shift] == dims[channel_axis];
+  return constant.data != nullptr && constant.type == ElementType::kF32 &&
+         !lowering.view(value).is_quantized();
 }
 
 // A BatchNormalization of known numbers behind a Conv with known weights, in f32 or in 8 bits.
@@ -92,8 +75,8 @@ bool is_foldable_norm(const Lowering& lowering, int producer, const Node& norm) 
            graph.values[value].type == ElementType::kF32;
   };
   const View& weights = lowering.view(conv.inputs[1]);
-  const bool are_codes = weights.is_quantized() && lowering.is_constant_view(weights);
-  bool is_known = (are_codes || is_plain(conv.inputs[1])) &&
+  const bool are_quantized = weights.is_quantized() && lowering.is_constant_view(weights);
+  bool is_known = (are_quantized || is_plain(conv.inputs[1])) &&
                   (conv.input(2) == kNone || is_plain(conv.inputs[2]));
   for (int i = 1; i <= 4; ++i)
     is_known = is_known && is_plain(norm.input(static_cast<size_t>(i)));
@@ -122,46 +105,49 @@ struct Absorber {
   Lowering& lowering;
   const Graph& graph;
   int channel_axis;
-  Tail tail;
+  Epilogue epilogue;
 
-  void take(TailOp op, std::vector<int> nodes) {
-    tail.ops.push_back(op);
-    tail.nodes.insert(tail.nodes.end(), nodes.begin(), nodes.end());
-    tail.result = graph.nodes[op.node].outputs[0];
+  void take(EpilogueNode op, std::vector<int> nodes) {
+    epilogue.ops.push_back(op);
+    epilogue.nodes.insert(epilogue.nodes.end(), nodes.begin(), nodes.end());
+    epilogue.result = graph.nodes[op.node].outputs[0];
   }
 
   bool step() {
-    const Value& value = graph.values[tail.result];
-    if (value.n_outputs > 0 || tail.quant) return false;
-    if (find_softmax_front(lowering, tail.result)) return false;
+    const Value& value = graph.values[epilogue.result];
+    if (value.n_outputs > 0 || epilogue.quant) return false;
+    if (find_softmax_front(lowering, epilogue.result)) return false;
     std::vector<int> nodes;
-    if (std::optional<TailOp> op = find_swish(graph, tail.result, &nodes)) {
+    if (std::optional<EpilogueNode> op = find_swish(graph, epilogue.result, &nodes)) {
       take(*op, nodes);
       return true;
     }
-    int user = graph.only_user(tail.result);
+    int user = graph.only_user(epilogue.result);
     if (user == kNone || lowering.is_done(user)) return false;
     const Node& node = graph.nodes[user];
     if (node.op == "QuantizeLinear") return quantize(user, node);
-    if (tail.nodes.empty() && is_foldable_norm(lowering, value.producer, node)) {
-      tail.norm = user;
-      tail.nodes.push_back(user);
-      tail.result = node.outputs[0];
+    if (epilogue.nodes.empty() && is_foldable_norm(lowering, value.producer, node)) {
+      epilogue.norm = user;
+      epilogue.nodes.push_back(user);
+      epilogue.result = node.outputs[0];
       return true;
     }
     if (std::optional<Eltwise> eltwise = find_eltwise(graph, node)) {
       take({user, eltwise, {}, kNone}, {user});
       return true;
     }
-    std::optional<TailOp> op = find_binary(lowering, user, tail.result);
-    if (!op || tail.ops.size() >= 8) return false;
-    bool is_bias = op->binary == dnnl::algorithm::binary_add && tail.ops.empty() &&
-                   tail.bias == kNone && tail.norm == kNone &&
-                   is_channel_constant(lowering, op->other, value.dims, channel_axis);
+    backend::EpilogueOp matched;
+    const auto axis = static_cast<size_t>(channel_axis);
+    if (!backend::match_epilogue(graph, user, epilogue.result, axis, &matched)) return false;
+    std::optional<EpilogueNode> op = find_binary(lowering, matched);
+    if (!op || epilogue.ops.size() >= 8) return false;
+    bool is_bias = matched.kind == backend::EpilogueOp::Kind::kBias && epilogue.ops.empty() &&
+                   epilogue.bias == kNone && epilogue.norm == kNone &&
+                   is_known_f32(lowering, op->other);
     if (is_bias) {
-      tail.bias = op->other;
-      tail.nodes.push_back(user);
-      tail.result = node.outputs[0];
+      epilogue.bias = op->other;
+      epilogue.nodes.push_back(user);
+      epilogue.result = node.outputs[0];
       return true;
     }
     take(*op, {user});
@@ -172,25 +158,25 @@ struct Absorber {
   bool quantize(int user, const Node& node) {
     std::optional<kernels::Quant> quant = tensor_quant(lowering, node);
     if (!quant) return false;
-    tail.nodes.push_back(user);
-    tail.result = node.outputs[0];
-    tail.quant = quant;
-    tail.quant_type = graph.values[tail.result].type;
+    epilogue.nodes.push_back(user);
+    epilogue.result = node.outputs[0];
+    epilogue.quant = quant;
+    epilogue.quant_type = graph.values[epilogue.result].type;
     take_bounds();
     return false;
   }
 
-  // Bounds between two roundings to the same codes: rounding never falls where its argument grows
-  // and leaves codes as they are, so the bounds may as well come first, and one rounding is enough.
-  // For anything else behind a QuantizeLinear its rounding matters.
+  // Bounds between two roundings to the same quantized values: rounding never falls where its
+  // argument grows and leaves quantized values as they are, so the bounds may as well come first,
+  // and one rounding is enough. For anything else behind a QuantizeLinear its rounding matters.
   void take_bounds() {
-    Tail bounded = tail;
+    Epilogue bounded = epilogue;
     auto next = [&](const char* op) {
       int user = graph.only_user(bounded.result);
       bool fits = user != kNone && !lowering.is_done(user) && graph.nodes[user].op == op;
       std::optional<kernels::Quant> quant =
           fits ? tensor_quant(lowering, graph.nodes[user]) : std::nullopt;
-      if (!quant || !is_same(*quant, *tail.quant)) return false;
+      if (!quant || !is_same(*quant, *epilogue.quant)) return false;
       bounded.nodes.push_back(user);
       bounded.result = graph.nodes[user].outputs[0];
       return true;
@@ -199,14 +185,14 @@ struct Absorber {
     for (int user = graph.only_user(bounded.result); user != kNone && !lowering.is_done(user);
          user = graph.only_user(bounded.result)) {
       std::optional<Eltwise> eltwise = find_eltwise(graph, graph.nodes[user]);
-      TailOp op{user, eltwise, {}, kNone};
+      EpilogueNode op{user, eltwise, {}, kNone};
       if (!eltwise || !is_bounds(op)) break;
       bounded.ops.push_back(op);
       bounded.nodes.push_back(user);
       bounded.result = graph.nodes[user].outputs[0];
     }
-    bool is_more = bounded.ops.size() > tail.ops.size() && next("QuantizeLinear");
-    if (is_more && graph.values[bounded.result].type == tail.quant_type) tail = bounded;
+    bool is_more = bounded.ops.size() > epilogue.ops.size() && next("QuantizeLinear");
+    if (is_more && graph.values[bounded.result].type == epilogue.quant_type) epilogue = bounded;
   }
 };
 
@@ -251,13 +237,13 @@ const float* known_bias(Lowering& lowering, int bias) {
   return static_cast<const float*>(lowering.constant_data(real));
 }
 
-bool is_bounds(const TailOp& op) {
+bool is_bounds(const EpilogueNode& op) {
   if (!op.eltwise) return false;
   bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu && op.eltwise->alpha == 0;
   return is_relu || op.eltwise->algorithm == dnnl::algorithm::eltwise_clip;
 }
 
-std::pair<float, float> bounds_of(const TailOp& op) {
+std::pair<float, float> bounds_of(const EpilogueNode& op) {
   bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu;
   if (is_relu) return {0.0F, std::numeric_limits<float>::infinity()};
   return {std::min(op.eltwise->alpha, op.eltwise->beta), op.eltwise->beta};  // as ONNX's Clip
@@ -277,30 +263,31 @@ bool ensure_available(Lowering& lowering, int value) {
   return lowering.is_available(value);
 }
 
-Tail empty_tail(const Lowering& lowering, int node) {
-  Tail tail;
-  tail.result = lowering.graph().nodes[node].outputs[0];
-  return tail;
+Epilogue empty_epilogue(const Lowering& lowering, int node) {
+  Epilogue epilogue;
+  epilogue.result = lowering.graph().nodes[node].outputs[0];
+  return epilogue;
 }
 
-Tail find_tail(Lowering& lowering, int node, int channel_axis) {
-  Absorber absorber{lowering, lowering.graph(), channel_axis, empty_tail(lowering, node)};
+Epilogue find_epilogue(Lowering& lowering, int node, int channel_axis) {
+  Absorber absorber{lowering, lowering.graph(), channel_axis, empty_epilogue(lowering, node)};
   while (absorber.step()) {
   }
-  return absorber.tail;
+  return absorber.epilogue;
 }
 
-Tail find_tail_with_bias(Lowering& lowering, int node, int channel_axis) {
-  Tail tail = find_tail(lowering, node, channel_axis);
-  if (tail.bias == kNone) return tail;
-  tail.ops.insert(tail.ops.begin(),
-                  TailOp{tail.nodes.front(), std::nullopt, dnnl::algorithm::binary_add, tail.bias});
-  tail.bias = kNone;
-  return tail;
+Epilogue find_epilogue_with_bias(Lowering& lowering, int node, int channel_axis) {
+  Epilogue epilogue = find_epilogue(lowering, node, channel_axis);
+  if (epilogue.bias == kNone) return epilogue;
+  epilogue.ops.insert(epilogue.ops.begin(),
+                      EpilogueNode{epilogue.nodes.front(), std::nullopt,
+                                   dnnl::algorithm::binary_add, epilogue.bias});
+  epilogue.bias = kNone;
+  return epilogue;
 }
 
-void mark_absorbed(Lowering& lowering, const Tail& tail) {
-  for (int node : tail.nodes)
+void mark_absorbed(Lowering& lowering, const Epilogue& epilogue) {
+  for (int node : epilogue.nodes)
     lowering.mark_done(node);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit codes against integer loops, for matrices and for windows of images.
+// Products of 8-bit quantized values against integer loops, for matrices and for windows of images.
 
-#include "kernels/code_product.h"
+#include "kernels/int8_product.h"
 
 #include <functional>
 
@@ -12,10 +12,10 @@ namespace {
 
 std::vector<uint8_t> random_codes(int64_t n, uint32_t seed) {
   std::mt19937 random(seed);
-  std::vector<uint8_t> codes(static_cast<size_t>(n));
-  for (uint8_t& code : codes)
+  std::vector<uint8_t> quantized(static_cast<size_t>(n));
+  for (uint8_t& code : quantized)
     code = static_cast<uint8_t>(random());
-  return codes;
+  return quantized;
 }
 
 int value_of(uint8_t code, bool is_signed) {
@@ -24,7 +24,7 @@ int value_of(uint8_t code, bool is_signed) {
 
 // A product with memory of its own; `b` is [k, n], signed.
 struct Problem {
-  CodeProductArgs args;
+  Int8ProductArgs args;
   std::vector<uint8_t> a, b;
   std::vector<int8_t> packed;
   std::vector<float> scales, bias;
@@ -39,7 +39,7 @@ struct Problem {
     const auto padded = static_cast<uint64_t>(packed_columns(n));
     scales = uniform(padded, 1e-4F, 2e-4F, 3);
     bias = uniform(padded, -20, 20, 4);
-    args.a.codes = a.data();
+    args.a.quantized = a.data();
     args.a.stride = k;
     args.scales = scales.data();
     args.bias = bias.data();
@@ -47,13 +47,13 @@ struct Problem {
 
   template <class T>
   std::vector<T> run(const Context& context, ElementType type) {
-    packed.assign(static_cast<size_t>(packed_code_bytes(args.k, args.n)), 99);
-    pack_codes(b.data(), args.n, 1, args.k, args.n, 0, packed.data());
+    packed.assign(static_cast<size_t>(packed_int8_bytes(args.k, args.n)), 99);
+    pack_int8(b.data(), args.n, 1, args.k, args.n, 0, packed.data());
     args.b = packed.data();
     std::vector<T> dst(static_cast<size_t>(args.m * args.dst_stride) + 1, T{77});
     args.dst.data = dst.data();
     args.dst.type = type;
-    code_product(context, args);
+    int8_product(context, args);
     EXPECT_EQ(dst.back(), T{77});
     dst.pop_back();
     return dst;
@@ -229,11 +229,11 @@ TEST_P(CodeProduct, SeesWindowsOfImages) {
     const int64_t k = c.window * c.window * c.channels;
     Problem problem(c.images * out * out, 24, k, c.images * c.extent * c.extent * pixel);
     const int64_t group = c.groups - 1;
-    CodeRows& rows = problem.args.a;
-    rows.codes = problem.a.data() + group * c.channels;
+    Int8Rows& rows = problem.args.a;
+    rows.quantized = problem.a.data() + group * c.channels;
     rows.zero = 128;
     rows.has_windows = true;
-    CodeWindows& w = rows.windows;
+    ConvWindows& w = rows.windows;
     w.pixel = pixel;
     w.channels = c.channels;
     w.height = w.width = c.extent;
@@ -269,14 +269,14 @@ TEST_P(CodeProduct, WritesBetweenTheColumnsOfOthers) {
 }
 
 TEST(CodePacking, FlipsUnsignedCodes) {
-  const std::vector<uint8_t> codes = {0, 255, 128, 3, 4, 5};  // [3, 2]
-  std::vector<int8_t> packed(static_cast<size_t>(packed_code_bytes(3, 2)), 9);
-  pack_codes(codes.data(), 2, 1, 3, 2, 0x80, packed.data());
+  const std::vector<uint8_t> quantized = {0, 255, 128, 3, 4, 5};  // [3, 2]
+  std::vector<int8_t> packed(static_cast<size_t>(packed_int8_bytes(3, 2)), 9);
+  pack_int8(quantized.data(), 2, 1, 3, 2, 0x80, packed.data());
   EXPECT_EQ(packed[0], -128);  // k 0 of column 0
   EXPECT_EQ(packed[1], 0);     // k 1
   EXPECT_EQ(packed[2], 127);   // column 1
-  EXPECT_EQ(packed[2 * kCodePanel], 4 - 128);
-  EXPECT_EQ(packed[2 * kCodePanel + 1], 0);  // there is no k 3
+  EXPECT_EQ(packed[2 * kInt8Panel], 4 - 128);
+  EXPECT_EQ(packed[2 * kInt8Panel + 1], 0);  // there is no k 3
 }
 
 TENON_EACH_LEVEL(CodeProduct);

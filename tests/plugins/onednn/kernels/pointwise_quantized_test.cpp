@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pointwise groups store in 8 bits: the codes that division, rounding and saturation give.
+// What pointwise groups store in 8 bits: the quantized values that division, rounding and
+// saturation give.
 
 #include "expr_nodes.h"
 #include "kernels/pointwise.h"
@@ -14,7 +15,8 @@ class PointwiseCodes : public testing::TestWithParam<Level> {
   void SetUp() override {
     if (GetParam() > best_level()) GTEST_SKIP() << "no " << level_name(GetParam()) << " here";
   }
-  // What lies at, and next to, the middle between two codes, and far outside of them all.
+  // What lies at, and next to, the middle between two quantized values, and far outside of them
+  // all.
   static std::vector<float> numbers(float scale) {
     std::mt19937 random(3);
     std::vector<float> x = {INFINITY, -INFINITY, NAN, 3e38F, -3e38F, 0.0F, -0.0F, 1e-38F};

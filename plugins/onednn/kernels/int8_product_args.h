@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Arguments of products of 8-bit codes, as level/ sees them too; contract in code_product.h.
+// Arguments of products of 8-bit quantized values, as level/ sees them too; contract in
+// int8_product.h.
 
 #include <cstdint>
 
@@ -9,10 +10,10 @@
 namespace tenon::onednn::kernels {
 
 // The right operand lies in panels of so many columns: [panels][pairs of k][column][2].
-constexpr int64_t kCodePanel = 16;
+constexpr int64_t kInt8Panel = 16;
 
 // Rows of the left operand as 16-bit numbers, less their zero point, times some panels.
-struct CodeBlock {
+struct Int8Block {
   const int16_t* rows = nullptr;  // [n_rows, 2 * pairs]
   int64_t n_rows = 0;
   int64_t pairs = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv of codes as a product: a row is what the window sees at one place of a channels-last image.
+// Conv of quantized values as a product: a row is what the window sees at one place of a
+// channels-last image.
 
-#include "code_product.hpp"
 #include "conv_geometry.hpp"
 #include "conv_site.hpp"
+#include "int8_product.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -26,7 +27,7 @@ Dims tap_places(const View& weights) {
 
 }  // namespace
 
-CodeStep conv_step(const Lowering& lowering, int index) {
+GemmStep conv_step(const Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[index];
   const Dims& src = lowering.view(node.inputs[0]).dims;
@@ -35,12 +36,12 @@ CodeStep conv_step(const Lowering& lowering, int index) {
   const Dims& dst = graph.values[node.outputs[0]].dims;
   const Window window =
       find_window(node, src, dst, Dims(weights.dims.begin() + 2, weights.dims.end()));
-  CodeStep step{.node = index, .bias = node.input(2)};
+  GemmStep step{.node = index, .bias = node.input(2)};
   step.args.m = dst[0] * element_count(Dims(dst.begin() + 2, dst.end()));
   step.args.n = weights.dims[0] / groups;
   step.args.k = weights.count() / weights.dims[0];
   step.weights = {.view = weights, .groups = groups};
-  kernels::CodeWindows& w = step.args.a.windows;
+  kernels::ConvWindows& w = step.args.a.windows;
   w = {windows_of(src, dst, window), src[1], weights.dims[1]};
   const bool is_plain = groups == 1 && element_count(window.kernel) == 1 && w.stride_x == 1 &&
                         w.stride_y == 1 && w.pad_left == 0 && w.pad_top == 0 &&
@@ -53,22 +54,22 @@ CodeStep conv_step(const Lowering& lowering, int index) {
   return step;
 }
 
-void add_weights(Lowering& lowering, const Tail& tail, CodeStep* step) {
-  CodeWeights& weights = step->weights;
+void add_weights(Lowering& lowering, const Epilogue& epilogue, GemmStep* step) {
+  GemmWeights& weights = step->weights;
   weights.n_stride = weights.view.strides[0];
   weights.group_stride = step->args.n * weights.n_stride;
   weights.k_places = tap_places(weights.view);
-  if (tail.norm != kNone) step->norm = channel_norm(lowering, tail.norm);
+  if (epilogue.norm != kNone) step->norm = channel_norm(lowering, epilogue.norm);
 }
 
-View codes_channels_last(Lowering& lowering, int value) {
+View quantized_channels_last(Lowering& lowering, int value) {
   const View& found = lowering.view(value);
-  View codes = lowering.read_stored(value, channels_last_strides(found.dims), found.type);
-  lowering.set_view(value, codes);
-  return codes;
+  View quantized = lowering.read_stored(value, channels_last_strides(found.dims), found.type);
+  lowering.set_view(value, quantized);
+  return quantized;
 }
 
-Offer offer_code_conv(const ConvSite& site) {
+Offer offer_int8_conv(const ConvSite& site) {
   Lowering& lowering = site.lowering;
   const Node& node = site.node();
   if (!site.int8.runs) return refused("the operands are not both quantized to 8 bits");
@@ -76,13 +77,13 @@ Offer offer_code_conv(const ConvSite& site) {
   if (!is_dense(lowering.view(node.inputs[1]))) return refused("weights with gaps between them");
   if (site.dims(node.inputs[0]).size() > 4) return refused("more than two spatial axes");
   if (!has_known_bias(lowering, node.input(2))) return refused("the bias is computed");
-  CodeStep step = conv_step(lowering, site.index);
+  GemmStep step = conv_step(lowering, site.index);
   if (step.args.n < kLeastColumns) return refused("fewer than 8 columns a group");
-  if (step.args.k > kernels::kMostCodesOfRow) return refused("sums of more than 32768 products");
+  if (step.args.k > kernels::kMostInt8Depth) return refused("sums of more than 32768 products");
   return accepted([&site, step]() mutable {
-    step.src = codes_channels_last(site.lowering, site.node().inputs[0]);
-    add_weights(site.lowering, site.tail, &step);
-    add_code_step(site.lowering, std::move(step), site.tail);
+    step.src = quantized_channels_last(site.lowering, site.node().inputs[0]);
+    add_weights(site.lowering, site.epilogue, &step);
+    add_int8_step(site.lowering, std::move(step), site.epilogue);
   });
 }
 

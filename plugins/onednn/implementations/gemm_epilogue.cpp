@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code_tail.hpp"
+#include "gemm_epilogue.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -10,12 +10,12 @@ namespace {
 using Op = kernels::EpilogueOp;
 
 // Only what comes first: the bias.
-Tail head_of(const Lowering& lowering, int node, const Tail& tail) {
-  Tail head = empty_tail(lowering, node);
-  if (tail.bias == kNone) return head;
-  head.bias = tail.bias;
-  head.nodes = {tail.nodes.front()};
-  head.result = lowering.graph().nodes[tail.nodes.front()].outputs[0];
+Epilogue head_of(const Lowering& lowering, int node, const Epilogue& epilogue) {
+  Epilogue head = empty_epilogue(lowering, node);
+  if (epilogue.bias == kNone) return head;
+  head.bias = epilogue.bias;
+  head.nodes = {epilogue.nodes.front()};
+  head.result = lowering.graph().nodes[epilogue.nodes.front()].outputs[0];
   return head;
 }
 
@@ -52,37 +52,40 @@ std::optional<Op> activation(const Eltwise& eltwise) {
 
 class FinishBuilder {
  public:
-  FinishBuilder(const Lowering& lowering, const CodeStep& step)
+  FinishBuilder(const Lowering& lowering, const GemmStep& step)
       : lowering_(lowering), step_(step) {}
 
-  CodeFinish build(const Tail& tail) {
-    CodeFinish made{.tail = tail};
-    if (tail.quant && kernels::element_bytes(tail.quant_type) != 1) return head(tail);
-    if (std::all_of(tail.ops.begin(), tail.ops.end(), is_bounds)) {
+  GemmEpilogue build(const Epilogue& epilogue) {
+    GemmEpilogue made{.epilogue = epilogue};
+    if (epilogue.quant && kernels::element_bytes(epilogue.quant_type) != 1) return head(epilogue);
+    if (std::all_of(epilogue.ops.begin(), epilogue.ops.end(), is_bounds)) {
       bound(made);
       return made;
     }
-    if (is_residual(tail.ops)) {
-      CodeOperand other;
-      if (std::optional<Op> sum = combination(tail.ops[0], &other))
+    if (is_residual(epilogue.ops)) {
+      GemmOperand other;
+      if (std::optional<Op> sum = combination(epilogue.ops[0], &other))
         return add_residual(made, *sum, other);
     }
-    if (tail.ops.size() >= kernels::kMostEpilogueOps) return head(tail);
-    for (const TailOp& op : tail.ops) {
-      CodeOperand other;
+    if (epilogue.ops.size() >= kernels::kMostEpilogueOps) return head(epilogue);
+    for (const EpilogueNode& op : epilogue.ops) {
+      GemmOperand other;
       std::optional<Op> known = op.eltwise ? activation(*op.eltwise) : combination(op, &other);
-      if (!known) return head(tail);
+      if (!known) return head(epilogue);
       add(made, *known, other);
     }
-    if (tail.quant) add(made, {.kind = Op::Kind::kLinear, .alpha = 1 / tail.quant->scale}, {});
+    if (epilogue.quant)
+      add(made, {.kind = Op::Kind::kLinear, .alpha = 1 / epilogue.quant->scale}, {});
     return made;
   }
 
  private:
-  CodeFinish head(const Tail& tail) const { return {.tail = head_of(lowering_, step_.node, tail)}; }
+  GemmEpilogue head(const Epilogue& epilogue) const {
+    return {.epilogue = head_of(lowering_, step_.node, epilogue)};
+  }
 
   // Linear steps that follow each other are one.
-  static void add(CodeFinish& made, const Op& op, const CodeOperand& other) {
+  static void add(GemmEpilogue& made, const Op& op, const GemmOperand& other) {
     if (!made.ops.empty() && made.ops.back().kind == Op::Kind::kLinear &&
         op.kind == Op::Kind::kLinear) {
       Op& last = made.ops.back();
@@ -95,11 +98,11 @@ class FinishBuilder {
   }
 
   // A sum that only bounds follow is linear too: all in units of the result.
-  static bool is_residual(const std::vector<TailOp>& ops) {
+  static bool is_residual(const std::vector<EpilogueNode>& ops) {
     return !ops.empty() && !ops[0].eltwise && ops[0].binary == dnnl::algorithm::binary_add &&
            std::all_of(ops.begin() + 1, ops.end(), is_bounds);
   }
-  static CodeFinish add_residual(CodeFinish& made, Op sum, const CodeOperand& other) {
+  static GemmEpilogue add_residual(GemmEpilogue& made, Op sum, const GemmOperand& other) {
     bound(made);
     const auto factor = static_cast<float>(1 / made.unit);
     if (sum.kind == Op::Kind::kLinear)
@@ -111,9 +114,9 @@ class FinishBuilder {
     return made;
   }
 
-  static void bound(CodeFinish& made) {
-    if (made.tail.quant) made.unit = double{made.tail.quant->scale};
-    for (const TailOp& op : made.tail.ops) {
+  static void bound(GemmEpilogue& made) {
+    if (made.epilogue.quant) made.unit = double{made.epilogue.quant->scale};
+    for (const EpilogueNode& op : made.epilogue.ops) {
       if (!is_bounds(op)) continue;
       const auto [low, high] = bounds_of(op);
       // The later bound wins where they do not overlap.
@@ -136,12 +139,12 @@ class FinishBuilder {
   }
 
   // A sum or product with what is one number, one for each column, or as large as the result.
-  std::optional<Op> combination(const TailOp& op, CodeOperand* other) {
+  std::optional<Op> combination(const EpilogueNode& op, GemmOperand* other) {
     const bool is_sum = op.binary == dnnl::algorithm::binary_add;
     if (!is_sum && op.binary != dnnl::algorithm::binary_mul) return std::nullopt;
     View view = lowering_.view(op.other);
     const bool is_real = holds_floats(view);
-    if (!is_real && !holds_codes(view)) return std::nullopt;
+    if (!is_real && !holds_quantized(view)) return std::nullopt;
     const bool is_number = view.type == ElementType::kF32 && view.count() == 1;
     if (is_real && is_number && lowering_.is_constant_view(view)) {
       const float number = *static_cast<const float*>(lowering_.constant_data(view));
@@ -168,14 +171,14 @@ class FinishBuilder {
   }
 
   const Lowering& lowering_;
-  const CodeStep& step_;
+  const GemmStep& step_;
 };
 
 }  // namespace
 
 EpilogueRows epilogue_rows(Lowering& lowering,
-                           const CodeStep& step,
-                           const CodeFinish& finish,
+                           const GemmStep& step,
+                           const GemmEpilogue& finish,
                            int64_t padded) {
   const int64_t groups = step.weights.groups, n = step.args.n;
   auto row = [&](const auto& number) {
@@ -194,7 +197,8 @@ EpilogueRows epilogue_rows(Lowering& lowering,
     if (weights.channels) right = double{weights.channels->scales[i]};
     return left * right * factor(i) / finish.unit;
   };
-  const float* numbers = known_bias(lowering, step.bias != kNone ? step.bias : finish.tail.bias);
+  const float* numbers =
+      known_bias(lowering, step.bias != kNone ? step.bias : finish.epilogue.bias);
   auto shift = [&](size_t i) {
     const double bias = numbers != nullptr ? double{numbers[i]} * factor(i) : 0.0;
     return (norm.shift.empty() ? bias : bias + norm.shift[i]) / finish.unit;
@@ -214,11 +218,11 @@ void shorten_gelu(std::vector<Op>& ops, const kernels::Target& dst) {
   ops = {Op{.kind = Op::Kind::kShortGelu, .alpha = factor}};
 }
 
-CodeFinish finish_of(const Lowering& lowering, const CodeStep& step, const Tail& tail) {
-  return FinishBuilder(lowering, step).build(tail);
+GemmEpilogue finish_of(const Lowering& lowering, const GemmStep& step, const Epilogue& epilogue) {
+  return FinishBuilder(lowering, step).build(epilogue);
 }
 
-std::vector<Place> bind(Lowering& lowering, const CodeFinish& finish) {
+std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish) {
   std::vector<Place> places;
   for (const auto& [value, view, is_read] : finish.others) {
     if (value == kNone)
