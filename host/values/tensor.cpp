@@ -191,12 +191,16 @@ void unneeded(tn_tensor* tensor) {
         blob, static_cast<uint64_t>(tensor->data() - static_cast<const char*>(begin)),
         tensor->bytes);
 }
+
+uint64_t identity(const tn_tensor* tensor) {
+  return tensor->identity;
+}
 }  // namespace
 
 const tn_host_tensor* tensor_service() {
   static const tn_host_tensor table{sizeof table,   1,         view,      alloc, copy,
                                     from_dlpack,    to_dlpack, from_blob, bytes, retain_object,
-                                    release_object, unneeded};
+                                    release_object, unneeded,  identity};
   return &table;
 }
 

@@ -4,6 +4,7 @@
 // them. The memory is the host's own, a managed DLPack tensor that was taken over, or a window of a
 // mapped file. A tensor's layout never changes after it was made, so any thread may read it.
 
+#include <atomic>
 #include <span>
 #include <vector>
 
@@ -23,7 +24,12 @@ struct tn_tensor : tenon::host::Counted<tn_tensor, tenon::host::Held::kTensor> {
   std::span<const int64_t> shape() const { return {dl.shape, static_cast<size_t>(dl.ndim)}; }
   // The first element.
   const char* data() const { return static_cast<const char*>(dl.data) + dl.byte_offset; }
+  static uint64_t next_identity() {
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
 
+  const uint64_t identity = next_identity();
   DLTensor dl{};       // shape and strides point into `layout`
   uint64_t bytes = 0;  // of the elements, dense
   bool dense = true;

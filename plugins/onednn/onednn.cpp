@@ -165,6 +165,7 @@ class OneDnn {
     }
     Constants constants(graph);
     compile.has_read = [&](const void* data) { constants.has_been_read(data); };
+    compile.identify = [&](const void* data) { return constants.identity(data); };
     try {
       made->executable = std::make_unique<Executable>(graph, compile, *store_);
     } catch (const CompileError& error) {

@@ -15,6 +15,15 @@ void Constants::has_been_read(const void* data) const {
     services.tensor->unneeded(found->second.get());
 }
 
+uint64_t Constants::identity(const void* data) const {
+  auto found = by_data_.upper_bound(data);
+  if (found == by_data_.begin()) return 0;
+  const auto& [begin, tensor] = *--found;
+  const auto offset =
+      static_cast<uint64_t>(static_cast<const char*>(data) - static_cast<const char*>(begin));
+  return offset < services.tensor->bytes(tensor.get()) ? tensor.identity() : 0;
+}
+
 std::vector<Tensor> Constants::read_in_place(const Plan& plan) {
   std::vector<Tensor> out;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {

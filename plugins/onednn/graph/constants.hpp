@@ -3,7 +3,9 @@
 // The tensors behind the constants of an imported graph while it is compiled: weights that have
 // been packed go back to the system one by one, so that a model is not in memory twice.
 
-#include <unordered_map>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <vector>
 
 #include "graph.hpp"
@@ -17,11 +19,13 @@ class Constants {
   explicit Constants(Graph& graph);
   // The constant at this address has been read by all nodes: pages that repeat a file may go.
   void has_been_read(const void* data) const;
+  // Of the tensor that holds this address; 0: none does.
+  uint64_t identity(const void* data) const;
   // Those that steps of the plan read where they are; lets go of the others.
   std::vector<Tensor> read_in_place(const Plan& plan);
 
  private:
-  std::unordered_map<const void*, Tensor> by_data_;
+  std::map<const void*, Tensor, std::less<>> by_data_;  // by the address of its first element
 };
 
 }  // namespace tenon::onednn

@@ -43,6 +43,7 @@ struct CompileOptions {
   bool replaces_states = true;
   // Called behind the last node that reads a constant. Steps may read it in place all the same.
   std::function<void(const void* data)> has_read = {};
+  Weights::Identify identify = {};
 };
 
 struct CompileError : std::runtime_error {
@@ -57,7 +58,7 @@ class Lowering {
   Lowering(const Graph& graph, const CompileOptions& options, WeightStore& store)
       : graph_(graph),
         options_(options),
-        store_(store),
+        store_(store, options_.identify),
         states_(graph.values.size()),
         node_done_(graph.nodes.size(), false) {
     options_.bf16 = options_.bf16 && computes_in_bf16();
@@ -69,7 +70,7 @@ class Lowering {
   const Graph& graph() const { return graph_; }
   const CompileOptions& options() const { return options_; }
   const dnnl::engine& engine() const { return store_.engine(); }
-  WeightStore& weights() { return store_; }
+  Weights& weights() { return store_; }
   Plan& plan() { return plan_; }
   const Buffer& buffer(const View& view) const { return plan_.buffers[view.buffer]; }
   bool is_constant_view(const View& view) const {
@@ -77,8 +78,8 @@ class Lowering {
   }
   // The type in which floating-point numbers are kept between nodes.
   ElementType real_type() const { return options_.bf16 ? ElementType::kBf16 : ElementType::kF32; }
-  // That of one value. Small tensors stay in f32: they are cheap, and a loss or a mean in bf16 is not
-  // worth much.
+  // That of one value. Small tensors stay in f32: they are cheap, and a loss or a mean in bf16 is
+  // not worth much.
   ElementType stored_type(int value) const {
     const Value& v = graph_.values[static_cast<size_t>(value)];
     return v.n_outputs > 0 || v.count() < kSmallTensor ? ElementType::kF32 : real_type();
@@ -177,7 +178,7 @@ class Lowering {
 
   const Graph& graph_;
   CompileOptions options_;
-  WeightStore& store_;
+  Weights store_;
   Plan plan_;
   std::vector<State> states_;
   std::vector<bool> node_done_;

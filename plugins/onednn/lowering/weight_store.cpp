@@ -42,29 +42,32 @@ std::shared_ptr<void> aligned_bytes(int64_t bytes) {
 
 std::shared_ptr<const void> WeightStore::packed(const void* data,
                                                 const dnnl::memory::desc& from,
-                                                const dnnl::memory::desc& to) {
-  return cache_.get(data, from.get_size(), {from, to}, [&]() -> std::shared_ptr<const void> {
-    std::shared_ptr<void> target = allocate_(static_cast<int64_t>(to.get_size()));
-    dnnl::stream stream(engine_);
-    dnnl::memory source(from, engine_, const_cast<void*>(data));
-    dnnl::memory result(to, engine_, target.get());
-    dnnl::reorder(source, result).execute(stream, source, result);
-    stream.wait();
-    return target;
-  });
+                                                const dnnl::memory::desc& to,
+                                                uint64_t identity) {
+  return cache_.get({data, from.get_size(), identity}, {from, to},
+                    [&]() -> std::shared_ptr<const void> {
+                      std::shared_ptr<void> target = allocate_(static_cast<int64_t>(to.get_size()));
+                      dnnl::stream stream(engine_);
+                      dnnl::memory source(from, engine_, const_cast<void*>(data));
+                      dnnl::memory result(to, engine_, target.get());
+                      dnnl::reorder(source, result).execute(stream, source, result);
+                      stream.wait();
+                      return target;
+                    });
 }
 
 std::shared_ptr<const void> WeightStore::made(const void* data,
                                               int64_t source_bytes,
                                               const std::string& form,
                                               int64_t bytes,
-                                              const std::function<void(void*)>& fill) {
+                                              const std::function<void(void*)>& fill,
+                                              uint64_t identity) {
   auto make = [&]() -> std::shared_ptr<const void> {
     std::shared_ptr<void> target = allocate_(bytes);
     fill(target.get());
     return target;
   };
-  return cache_.get(data, static_cast<size_t>(source_bytes), {{}, {}, form}, make);
+  return cache_.get({data, static_cast<size_t>(source_bytes), identity}, {{}, {}, form}, make);
 }
 
 }  // namespace tenon::onednn

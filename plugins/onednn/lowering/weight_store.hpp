@@ -35,16 +35,19 @@ class WeightStore {
   explicit WeightStore(Allocate allocate = aligned_bytes) : allocate_(std::move(allocate)) {}
 
   // source: dense constant at `data`, described by `from`. The result holds it in layout `to`.
+  // identity: of the tensor that holds the source; 0: its content tells.
   std::shared_ptr<const void> packed(const void* data,
                                      const dnnl::memory::desc& from,
-                                     const dnnl::memory::desc& to);
+                                     const dnnl::memory::desc& to,
+                                     uint64_t identity = 0);
   // The same for layouts of our own: `fill` writes the `bytes` that stand for the source, which has
   // `source_bytes`. `form` names all that they depend on beside it.
   std::shared_ptr<const void> made(const void* data,
                                    int64_t source_bytes,
                                    const std::string& form,
                                    int64_t bytes,
-                                   const std::function<void(void*)>& fill);
+                                   const std::function<void(void*)>& fill,
+                                   uint64_t identity = 0);
   const dnnl::engine& engine() const { return engine_; }
 
  private:
@@ -57,6 +60,33 @@ class WeightStore {
   Allocate allocate_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   backend::WeightCache<Form, const void> cache_;
+};
+
+// The store for one compile, which knows whose tensors hold the constants.
+class Weights {
+ public:
+  using Identify = std::function<uint64_t(const void* data)>;  // 0: of no tensor
+  Weights(WeightStore& store, const Identify& identify) : store_(store), identify_(identify) {}
+
+  std::shared_ptr<const void> packed(const void* data,
+                                     const dnnl::memory::desc& from,
+                                     const dnnl::memory::desc& to) {
+    return store_.packed(data, from, to, identity(data));
+  }
+  std::shared_ptr<const void> made(const void* data,
+                                   int64_t source_bytes,
+                                   const std::string& form,
+                                   int64_t bytes,
+                                   const std::function<void(void*)>& fill) {
+    return store_.made(data, source_bytes, form, bytes, fill, identity(data));
+  }
+  const dnnl::engine& engine() const { return store_.engine(); }
+
+ private:
+  uint64_t identity(const void* data) const { return identify_ ? identify_(data) : 0; }
+
+  WeightStore& store_;
+  const Identify& identify_;
 };
 
 }  // namespace tenon::onednn

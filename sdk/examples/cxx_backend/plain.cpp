@@ -107,7 +107,7 @@ Result<Step> product_step(Cache& cache,
   Cache::Kept weights;
   if (const Value& b = graph.value(node.inputs[1]); b.data && stack.count == 1) {
     std::string form = tenon::cat("product ", p.k, " ", p.n, p.transpose_b ? " transposed" : "");
-    weights = cache.get(b.data, b.bytes(), form, [&] {
+    weights = cache.get({b.data, b.bytes(), b.constant.identity()}, form, [&] {
       auto made = std::make_shared<Floats>(static_cast<size_t>(n_packed));
       pack(p, static_cast<const float*>(b.data), made->data());
       return made;

@@ -185,7 +185,7 @@ TEST_F(BackendWeights, AreMadeOnceWhileSomebodyHoldsThem) {
   std::vector<float> weights = {1, 2, 3};
   int n_made = 0;
   auto get = [&](const std::string& form) {
-    return cache.get(weights.data(), 12, form, [&] { return std::make_shared<int>(++n_made); });
+    return cache.get({weights.data(), 12}, form, [&] { return std::make_shared<int>(++n_made); });
   };
   std::shared_ptr<int> first = get("packed");
   EXPECT_EQ(get("packed"), first);
@@ -203,8 +203,23 @@ TEST_F(BackendWeights, AFailureIsHandedUpAndNotKept) {
   backend::WeightCache<int, int> cache;
   auto fail = []() -> Result<std::shared_ptr<int>> { return Status(TN_INTERNAL, "no"); };
   auto make = []() -> Result<std::shared_ptr<int>> { return std::make_shared<int>(5); };
-  EXPECT_FALSE(cache.get("x", 1, 0, fail).ok());
-  EXPECT_EQ(**cache.get("x", 1, 0, make), 5);
+  EXPECT_FALSE(cache.get({"x", 1}, 0, fail).ok());
+  EXPECT_EQ(**cache.get({"x", 1}, 0, make), 5);
+}
+
+TEST_F(BackendWeights, OfATensorAreKnownByItsIdentityAndNotRead) {
+  backend::WeightCache<int, int> cache;
+  const std::vector<int64_t> dims = {2};
+  Tensor one = *Tensor::zeros(ctx_, TN_F32, dims), other = *Tensor::zeros(ctx_, TN_F32, dims);
+  EXPECT_NE(one.identity(), other.identity());
+  EXPECT_EQ(one.identity(), Tensor(one).identity());
+  const void* nowhere = nullptr;
+  auto get = [&](const Tensor& of) {
+    return cache.get({nowhere, 8, of.identity()}, 0, [] { return std::make_shared<int>(); });
+  };
+  std::shared_ptr<int> first = get(one);
+  EXPECT_EQ(get(one), first);
+  EXPECT_NE(get(other), first);
 }
 
 }  // namespace

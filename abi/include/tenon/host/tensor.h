@@ -31,6 +31,8 @@ typedef struct tn_host_tensor {
    * only repeats a mapped file, and reads the file again for whoever reads the elements next;
    * nothing happens to other memory. The address and the elements stay what they are. */
   void(TN_CALL* unneeded)(tn_tensor*);
+  /* A number that no other tensor of this process ever has, also after this one is gone; not 0. */
+  uint64_t(TN_CALL* identity)(const tn_tensor*);
 } tn_host_tensor;
 
 #ifdef __cplusplus

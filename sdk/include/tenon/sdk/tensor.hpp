@@ -151,6 +151,7 @@ class Tensor {
   }
   explicit operator bool() const { return raw_ != nullptr; }
   tn_tensor* get() const { return raw_; }
+  uint64_t identity() const { return services.tensor->identity(raw_); }
   DLTensor dl() const {
     DLTensor out{};
     Status ignored(services.tensor->view(raw_, &out));  // cannot fail on a live tensor

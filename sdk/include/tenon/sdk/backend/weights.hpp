@@ -4,6 +4,7 @@
 // that compile the same model for other shapes. An entry lives as long as some executable holds it.
 // Thread-safe; two threads that want a new entry at once may both make it.
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -12,15 +13,24 @@
 
 namespace tenon::backend {
 
-// FNV-1a over up to 4 KiB of samples: enough to tell two models apart, cheap for large weights.
+// FNV-1a over up to 64 runs of 64 bytes: enough to tell two models apart, and large weights, whose
+// pages may lie in a file, are touched in few places.
 inline uint64_t sample_hash(const void* data, size_t bytes) {
+  constexpr size_t kRun = 64;
   const auto* p = static_cast<const unsigned char*>(data);
-  size_t step = std::max<size_t>(1, bytes / 4096);
+  const size_t step = std::max(kRun, bytes / kRun);
   uint64_t hash = 14695981039346656037ULL;
-  for (size_t i = 0; i < bytes; i += step)
-    hash = (hash ^ p[i]) * 1099511628211ULL;
+  for (size_t begin = 0; begin < bytes; begin += step)
+    for (size_t i = begin; i < std::min(begin + kRun, bytes); ++i)
+      hash = (hash ^ p[i]) * 1099511628211ULL;
   return hash;
 }
+
+struct WeightSource {
+  const void* data;
+  size_t bytes;
+  uint64_t identity = 0;  // of the tensor that holds them (Tensor::identity); 0: its content counts
+};
 
 // Form: all that the made thing depends on beside the constant; compared with ==. Made: what is
 // kept, as std::shared_ptr<Made>.
@@ -30,9 +40,11 @@ class WeightCache {
   using Kept = std::shared_ptr<Made>;
   // make() gives a Kept, or a Result of one; what is not ok is handed up and not kept.
   template <class Make>
-  auto get(const void* data, size_t bytes, Form form, Make&& make) -> decltype(make()) {
-    // The content counts: the same address may hold another model later.
-    Key key{data, sample_hash(data, bytes), std::move(form)};
+  auto get(const WeightSource& source, Form form, Make&& make) -> decltype(make()) {
+    // An address alone may hold another model later.
+    const bool is_known = source.identity != 0;
+    Key key{source.data, is_known ? source.identity : sample_hash(source.data, source.bytes),
+            is_known, std::move(form)};
     if (Kept found = find(key)) return found;
     auto made = make();
     if constexpr (std::is_same_v<decltype(made), Result<Kept>>) {
@@ -46,7 +58,8 @@ class WeightCache {
  private:
   struct Key {
     const void* data;
-    uint64_t hash;
+    uint64_t stamp;  // the identity, or a hash of the content
+    bool is_identity;
     Form form;
     bool operator==(const Key&) const = default;
   };
