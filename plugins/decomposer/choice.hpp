@@ -24,7 +24,7 @@ struct Choice {
   bool is_dry = false;
   double budget = 0;  // share of all layers' FLOPs that may be left, by one energy; 0: no budget
 
-  Inputs inputs;  // none: errors are those of weights
+  FeedOptions inputs;  // none: errors are those of weights
 
   static Result<Choice> read(tn_ctx* ctx, const Options& options);
 };

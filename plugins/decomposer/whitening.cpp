@@ -67,7 +67,7 @@ void Whitening::undo(Step* step) const {
 Result<std::map<tn_node_id, Whitening>> whitenings_of(tn_ctx* ctx,
                                                       Graph graph,
                                                       const std::vector<Node>& nodes,
-                                                      const Inputs& inputs,
+                                                      const FeedOptions& inputs,
                                                       const std::vector<std::string>& backends,
                                                       const Cancel& cancel) {
   std::vector<Seen> seen;

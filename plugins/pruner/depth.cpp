@@ -49,10 +49,8 @@ class Depth {
     out.seed_ = static_cast<uint64_t>(options.integer("seed"));
     out.ignore_ = options.texts("ignore");
     out.is_dry_ = options.flag("dry_run");
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    TN_TRY(data, FeedOptions::read(ctx, options));
     out.plan_.data = std::move(data);
-    out.plan_.samples = static_cast<uint64_t>(options.integer("samples"));
-    out.plan_.batch = static_cast<uint64_t>(options.integer("batch"));
     return out;
   }
 

@@ -161,10 +161,8 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
   if (out.needs_ & ~(TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS | kImportanceEffects))
     return unsupported(cat("option importance: ", id,
                            " asks for more than weights, gradients, activations and effects"));
-  TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+  TN_TRY(data, FeedOptions::read(ctx, options));
   out.plan_.data = std::move(data);
-  out.plan_.samples = static_cast<uint64_t>(options.integer("samples"));
-  out.plan_.batch = static_cast<uint64_t>(options.integer("batch"));
   out.plan_.label = options.text("label");
   out.plan_.loss = options.text("loss");
   out.plan_.axis = options.integer("axis", 1);

@@ -73,10 +73,8 @@ Result<InputScaling> InputScaling::create(tn_ctx* ctx, const Options& options, C
   InputScaling out;
   out.ctx_ = ctx;
   out.choose_ = std::move(choose);
-  TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+  TN_TRY(data, FeedOptions::read(ctx, options));
   out.data_ = std::move(data);
-  out.samples_ = static_cast<uint64_t>(options.integer("samples"));
-  out.batch_ = static_cast<uint64_t>(options.integer("batch"));
   out.backends_ = options.texts("backend");
   out.skip_ = options.texts("skip");
   out.gain_ = options.number("gain");
@@ -144,7 +142,7 @@ Status InputScaling::collect(Graph graph, std::vector<Source>* sources, const Ca
     collect_weights(&source);
     values.push_back(source.value);
   }
-  TN_TRY(feed, Feed::make(ctx_, data_, graph, calibration_feed(samples_, batch_)));
+  TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
   TN_TRY(plan, Plan::on_first(ctx_, graph, values, backends_));
   const auto batches = static_cast<int64_t>(feed.batches());
   Progress progress(ctx_, "collecting inputs of products", feed.samples());

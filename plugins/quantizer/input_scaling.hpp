@@ -48,8 +48,7 @@ class InputScaling {
   static Status scale_weight(EditView edit, const Reader& reader, const std::vector<float>& factor);
 
   tn_ctx* ctx_ = nullptr;
-  Component data_;
-  uint64_t samples_ = 0, batch_ = 1;
+  FeedOptions data_;
   std::vector<std::string> backends_, skip_;
   double gain_ = 0;
   bool inserts_ = true;

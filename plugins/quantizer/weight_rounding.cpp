@@ -111,7 +111,7 @@ Status WeightRounding::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
             cat("nothing to round again: expected weights behind DequantizeLinear whose nodes are "
                 "in option original as well",
                 left_.empty() ? "" : cat("; ", left_[0].dump()))};
-  TN_TRY(feed, Feed::make(ctx_, data_, {raw}, calibration_feed(samples_, batch_)));
+  TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
   std::vector<GramLayer> layers;
   for (const StoredWeight& one : weights)
     layers.push_back(one.layer);

@@ -24,8 +24,7 @@ constexpr uint64_t kCheckEvery = 4;    // of so many batches one judges the fit
 constexpr double kSameResults = 1e-3;  // of the spread of a layer's outputs
 
 struct Settings {
-  Component data;
-  uint64_t samples = 256, batch = 16;
+  FeedOptions data;
   double damping = 1e-3;
   int64_t rows = 0;  // of each layer; 0: sixteen for each column, at least 4,096
   std::vector<std::string> only, skip, backends;
@@ -77,11 +76,9 @@ class Refit {
     Refit out;
     out.ctx_ = ctx;
     Settings& s = out.settings_;
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
-    if (!data) return invalid("option data: expected a data set; labels are not needed");
+    TN_TRY(data, FeedOptions::read(ctx, options));
+    if (!data.data) return invalid("option data: expected a data set; labels are not needed");
     s.data = std::move(data);
-    s.samples = static_cast<uint64_t>(options.integer("samples"));
-    s.batch = static_cast<uint64_t>(options.integer("batch"));
     s.damping = options.number("damping");
     s.rows = options.integer("rows");
     s.only = options.texts("only");
@@ -93,9 +90,10 @@ class Refit {
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     Graph model{raw};
     TN_TRY(twins, Twins::of(model));
-    FeedPlan how{.user = "refitting", .usual = settings_.batch, .samples = settings_.samples};
+    FeedPlan how{
+        .user = "refitting", .usual = settings_.data.batch, .samples = settings_.data.samples};
     how.rest = Rest::kLeftOut;
-    TN_TRY(feed, Feed::make(ctx_, settings_.data, model, how));
+    TN_TRY(feed, Feed::make(ctx_, settings_.data.data, model, how));
     feed_ = std::move(feed);
     std::vector<tn_node_id> order;
     for (Node node : model.nodes())

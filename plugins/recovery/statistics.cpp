@@ -26,11 +26,9 @@ class Statistics {
   static Result<Statistics> create(tn_ctx* ctx, const Options& options) {
     Statistics out;
     out.ctx_ = ctx;
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
-    if (!data) return invalid("option data: expected a data set; labels are not needed");
+    TN_TRY(data, FeedOptions::read(ctx, options));
+    if (!data.data) return invalid("option data: expected a data set; labels are not needed");
     out.data_ = std::move(data);
-    out.samples_ = static_cast<uint64_t>(options.integer("samples"));
-    out.batch_ = static_cast<uint64_t>(options.integer("batch"));
     out.only_ = options.texts("only");
     out.skip_ = options.texts("skip");
     out.backends_ = options.texts("backend");
@@ -98,9 +96,9 @@ class Statistics {
     TN_CHECK(services.graph->clone(graph, &raw));
     OwnedGraph copy = OwnedGraph::take(raw);
     TN_TRY(taps, to_batches(raw, *norms));
-    FeedPlan how{.user = "statistics", .usual = batch_, .samples = samples_};
+    FeedPlan how{.user = "statistics", .usual = data_.batch, .samples = data_.samples};
     how.rest = Rest::kLeftOut;
-    TN_TRY(feed, Feed::make(ctx_, data_, Graph{graph}, how));
+    TN_TRY(feed, Feed::make(ctx_, data_.data, Graph{graph}, how));
     TN_TRY(plan, Plan::on_first(ctx_, copy.view(), taps, backends_));
     n_samples_ = feed.samples();
     uint64_t whole = feed.samples() / feed.batch();  // a short batch would count as much
@@ -140,8 +138,8 @@ class Statistics {
   }
 
   tn_ctx* ctx_ = nullptr;
-  Component data_;
-  uint64_t samples_ = 0, batch_ = 0, n_samples_ = 0;
+  FeedOptions data_;
+  uint64_t n_samples_ = 0;
   std::vector<std::string> only_, skip_, backends_;
 };
 
