@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service "tenon.host.eval/1": making plans, choosing the compiled form for the shapes at hand,
-// and telling what a plan is.
+// and describing a plan.
 #include <functional>
 #include <map>
 
@@ -122,7 +122,7 @@ Status add_backend(tn_plan* plan, const std::string& id, const json& rest, json*
   return {};
 }
 
-// Where nobody names a backend: the one that asks for it most ("preference" in its schema, above
+// Where no backend is named: the preferred one ("preference" in its schema, above
 // 0) of those that find a device here. This is the only place that decides it.
 Status add_default_backend(tn_plan* plan, const json& rest, json* unknown) {
   json all = json::parse(plan->ctx->session->registry->list_components("tenon.backend/1"));
@@ -255,7 +255,7 @@ tn_status* describe(tn_plan* plan, const tn_sink* sink) {
   });
 }
 
-// Memory for outputs that nobody looks at.
+// Memory for outputs that are not read.
 struct Scratch {
   tn_ctx* ctx;
   std::vector<Ref<tn_tensor>> tensors;

@@ -58,14 +58,14 @@ class Compress {
       return {TN_FAILED_PRECONDITION, "autodiff.compress was applied already"};
     int64_t before = planned_peak({graph});
     TN_CHECK(rewrite(graph));
-    nlohmann::json told{{"int8", n_codes_},
-                        {"bfloat16", n_half_},
-                        {"kept", kept_},
-                        {"bytes_before", bytes_before_},
-                        {"bytes", bytes_},
-                        {"planned_peak_before", before},
-                        {"planned_peak", planned_peak({graph})}};
-    return report.write(told.dump());
+    nlohmann::json summary{{"int8", n_codes_},
+                           {"bfloat16", n_half_},
+                           {"kept", kept_},
+                           {"bytes_before", bytes_before_},
+                           {"bytes", bytes_},
+                           {"planned_peak_before", before},
+                           {"planned_peak", planned_peak({graph})}};
+    return report.write(summary.dump());
   }
 
  private:

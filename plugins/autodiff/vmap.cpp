@@ -111,7 +111,7 @@ class Vmap {
     TN_CHECK(drop_dead_nodes(edit));
     TN_CHECK(drop_inputs(edit, old));
     TN_CHECK(edit.commit());
-    return tell(c, report);
+    return write_report(c, report);
   }
 
  private:
@@ -185,7 +185,7 @@ class Vmap {
     return {};
   }
 
-  Status tell(const BatchContext& c, Sink& report) const {
+  Status write_report(const BatchContext& c, Sink& report) const {
     std::string list;
     for (const std::string& loop : c.loops) {
       log_line(ctx_, TN_LOG_WARNING,

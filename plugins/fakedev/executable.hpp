@@ -39,7 +39,7 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  // Queues the part as `exec` says; waits where only data tells the shape of an output.
+  // Queues the part as `exec` says; waits where the shape of an output depends on data.
   Status run(DeviceState* state,
              const DLTensor* const* in,
              uint64_t n_in,

@@ -61,7 +61,7 @@ class Evaluate {
     auto load = [&](uint64_t b) { return feed.load(b); };
     TN_CHECK(run_batches(plan, feed.batches(), Extras::kKept, cancel, load, measure));
     TN_TRY(value, metric_.value());
-    json told = json::parse(plan.describe());
+    json described = json::parse(plan.describe());
     return sink.write(json{{"metric", metric_.id()},
                            {"value", value.first},
                            {"higher_is_better", value.second},
@@ -69,7 +69,7 @@ class Evaluate {
                            {"samples", feed.samples()},
                            {"backend", plan.backend()},
                            {"notes", feed.notes()},
-                           {"fallback_nodes", told.value("fallback_nodes", json::array())}}
+                           {"fallback_nodes", described.value("fallback_nodes", json::array())}}
                           .dump());
   }
 

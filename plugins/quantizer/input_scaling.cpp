@@ -86,7 +86,7 @@ Status InputScaling::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   Graph graph{raw};
   TN_CHECK(check_skipped(graph, skip_));
   std::vector<Source> sources = find(graph);
-  nlohmann::ordered_json told = nlohmann::ordered_json::array();
+  nlohmann::ordered_json scaled = nlohmann::ordered_json::array();
   if (!sources.empty()) TN_CHECK(collect(graph, &sources, cancel));
   std::vector<InputFactors> found(sources.size());
   parallel_for(ctx_, sources.size(), 1, [&](uint64_t begin, uint64_t end) {
@@ -103,15 +103,15 @@ Status InputScaling::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
       TN_TRY(done, apply(edit, sources[i], found[i].factor));
       how = done;
     }
-    told.push_back({{"value", sources[i].value.name()},
-                    {"nodes", names},
-                    {"how", how},
-                    {"exponent", found[i].exponent},
-                    {"snr_db", found[i].plain_snr_db},
-                    {"scaled_snr_db", found[i].snr_db}});
+    scaled.push_back({{"value", sources[i].value.name()},
+                      {"nodes", names},
+                      {"how", how},
+                      {"exponent", found[i].exponent},
+                      {"snr_db", found[i].plain_snr_db},
+                      {"scaled_snr_db", found[i].snr_db}});
   }
   TN_CHECK(edit.commit());
-  return sink.write(nlohmann::ordered_json{{"layers", told}}.dump());
+  return sink.write(nlohmann::ordered_json{{"layers", scaled}}.dump());
 }
 
 std::vector<InputScaling::Source> InputScaling::find(Graph graph) const {

@@ -61,7 +61,7 @@ WeightGrid grid_of(const WeightForm& form,
     for (int64_t c = 0; c < form.columns; ++c)
       out.weight[static_cast<size_t>(r * form.columns + c)] =
           weight.data<float>()[form.at(group, r, c)];
-  // The quantized values that are there tell how many of them are in use (as `weight_bits` has it).
+  // The quantized values that are there show how many of them are in use (as `weight_bits` has it).
   float most = 0;
   for (float q : quantized)
     most = std::max(most, std::abs(q));

@@ -186,9 +186,9 @@ class Refit {
         now -= around;
       }
       const Fit& fit = present[static_cast<size_t>(g)];
-      Matrix told = x * fit.weight.transpose();
-      told.rowwise() += fit.bias.transpose();
-      if (!((told - now).norm() <= kSameResults * std::max(now.norm(), 1e-6)))
+      Matrix fitted_results = x * fit.weight.transpose();
+      fitted_results.rowwise() += fit.bias.transpose();
+      if (!((fitted_results - now).norm() <= kSameResults * std::max(now.norm(), 1e-6)))
         return unsupported("it makes something else than its row says");
       bool checks = feed_.batches() > 1 && batch % kCheckEvery == kCheckEvery - 1;
       (checks ? sums->check : sums->fit)[static_cast<size_t>(g)].add(x, y);

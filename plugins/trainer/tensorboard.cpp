@@ -37,12 +37,12 @@ class TensorBoard {
   }
 
   Result<bool> epoch(std::string_view record, Graph) {
-    nlohmann::json told = nlohmann::json::parse(record, nullptr, false);
+    nlohmann::json parsed = nlohmann::json::parse(record, nullptr, false);
     std::vector<std::pair<std::string, float>> scalars;
-    for (const auto& [key, value] : told.items())
+    for (const auto& [key, value] : parsed.items())
       if (value.is_number() && key != "steps")
         scalars.emplace_back(cat("epoch/", key), value.get<float>());
-    TN_CHECK(write(told.value("steps", uint64_t{0}), scalars));
+    TN_CHECK(write(parsed.value("steps", uint64_t{0}), scalars));
     return false;
   }
 

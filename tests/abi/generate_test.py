@@ -133,12 +133,12 @@ def test_a_change_of_a_frozen_struct_is_broken(header, old, new, word):
 def test_a_change_of_a_draft_is_told(header):
     before = layout.record(read(header()))
 
-    broken, told = layout.changes(
+    broken, report = layout.changes(
         before, layout.record(read(header("tn_str name;", "tn_str title;")))
     )
 
     assert broken == []
-    assert "tn_str title" in "".join(told)
+    assert "tn_str title" in "".join(report)
 
 
 def test_a_stable_struct_may_only_grow_at_its_end(header, monkeypatch):

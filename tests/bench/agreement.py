@@ -191,7 +191,7 @@ def decisions(args, model: onnx.ModelProto, rows) -> dict:
     }
 
 
-def report(rows: list[dict], told: dict) -> bool:
+def report(rows: list[dict], summary: dict) -> bool:
     is_right = True
     for roundings in (1, 2):
         some = [row for row in rows if row["roundings"] == roundings]
@@ -207,15 +207,15 @@ def report(rows: list[dict], told: dict) -> bool:
         )
         for row in sorted(some, key=lambda row: (-row["no_ties"], -row["steps"]))[:5]:
             print(f"  {row['steps']:8.3f} steps  {row['no_ties']:6} no ties  {row['node']}")
-    of = told["deviations"]
+    of = summary["deviations"]
     print(
-        f"decisions: {told['agreed']} of {told['decisions']} as ONNX Runtime; its own two modes: "
-        f"{told['modes_agree']}, itself nudged: {told['nudged_agree']}; flipped here alone: "
-        f"{told['alone']}, by a lead of {told['lead_of_alone']:.3g} at most, where its own leads "
-        f"move by up to {told['moved']:.3g}; deviation of scores: {of['ours']:.3g}, of the modes': "
+        f"decisions: {summary['agreed']} of {summary['decisions']} as ONNX Runtime; its own two modes: "
+        f"{summary['modes_agree']}, itself nudged: {summary['nudged_agree']}; flipped here alone: "
+        f"{summary['alone']}, by a lead of {summary['lead_of_alone']:.3g} at most, where its own leads "
+        f"move by up to {summary['moved']:.3g}; deviation of scores: {of['ours']:.3g}, of the modes': "
         f"{of['optimised']:.3g}, nudged: {of['nudged']:.3g}"
     )
-    return is_right and told["lead_of_alone"] <= told["moved"]
+    return is_right and summary["lead_of_alone"] <= summary["moved"]
 
 
 def main() -> int:
@@ -233,11 +233,11 @@ def main() -> int:
     names = peer_rows.input_names(args.model)
     first = peer_rows.Rows(args.data, names, args.batch, args.batch).get_next()
     rows = products(model, first, args.backend)
-    told = decisions(args, model, peer_rows.Rows(args.data, names, args.rows, args.batch))
+    summary = decisions(args, model, peer_rows.Rows(args.data, names, args.rows, args.batch))
     if args.json:
-        print(json.dumps({"nodes": rows} | told))
+        print(json.dumps({"nodes": rows} | summary))
         return 0
-    return 0 if report(rows, told) else 1
+    return 0 if report(rows, summary) else 1
 
 
 if __name__ == "__main__":

@@ -263,8 +263,8 @@ def _vmap(
 
     inner = Inner(f, args, [one] * len(args), named)
     if len(sizes) > 1:
-        told = ", ".join(f"{size} in {name}" for size, name in sizes.items())
-        raise InvalidArgument(f"{users_line()}: vmap: expected one size of the axis, got {told}")
+        listed = ", ".join(f"{size} in {name}" for size, name in sizes.items())
+        raise InvalidArgument(f"{users_line()}: vmap: expected one size of the axis, got {listed}")
     if not sizes:
         raise InvalidArgument(f"{users_line()}: vmap: expected one axis in in_axes, got None")
     inner.given = [x for x, axis in zip(inner.given, spread_axes) if axis is not None]

@@ -164,9 +164,9 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
         weights = [vjp.input(f"cotangent{i}", r.dtype, r.shape) for i, r in enumerate(results)]
         made = backward(kept[1], tree.unflatten(structure, iter(weights)))
         if not isinstance(made, tuple) or len(made) != len(args):
-            told = len(made) if isinstance(made, tuple) else type(made).__name__
+            got = len(made) if isinstance(made, tuple) else type(made).__name__
             raise ArgumentError(
-                f"{self._name}: backward: expected a tuple of {len(args)} gradients, got {told}"
+                f"{self._name}: backward: expected a tuple of {len(args)} gradients, got {got}"
             )
         out = []
         for arg, gradient in zip(args, made):

@@ -164,7 +164,7 @@ class Model:
 
     def __init__(self, native: _core.Model, report: dict[str, Any] | None = None) -> None:
         self._native = native
-        #: What the pass that made this model told about its work; None for others.
+        #: The report of the pass that made this model; None for others.
         self.report = report
 
     @property
@@ -266,7 +266,7 @@ def plan_options(
 
 
 def load(path: str | os.PathLike, **options: Any) -> Model:
-    """Reads a model; the format is told by its first bytes and its name, or by `format=`."""
+    """Reads a model; the format follows from its first bytes and its name, or by `format=`."""
     text = json.dumps(options, default=_as_json)
     return Model(_core.load(session(), os.fspath(path), text))
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs, computed by two backends (tests/fuzz/README.md). Graphs run in a child: when it
-// dies, its graph is told and the next one goes on in another child.
+// dies, its graph is reported and the next one goes on in another child.
 // usage: fuzz_differential [--seed N] [--from N] [--count N] [--nodes N] [--mode fp32|bf16|int8]
 //                          [--backend ID] [--domain onnx] [--keep FOLDER] [--rows 1]
 #include <atomic>
@@ -106,18 +106,19 @@ class Garden {
     for (size_t i = 0; i < soil_.rows.size() && i < kMostRows; ++i)
       if (auto at = used.find(std::string(view(soil_.rows[i]->type))); at != used.end())
         tally.rows[i] += at->second;
-    if (!verdict.finding.empty()) tell(judge, graph->get(), *inputs, number, verdict, mode, tally);
+    if (!verdict.finding.empty())
+      report(judge, graph->get(), *inputs, number, verdict, mode, tally);
     if (!arguments_.keep.empty()) keep_graph(judge, graph->get(), *inputs, number);
   }
 
  private:
-  void tell(const Judge& judge,
-            const tn_graph* graph,
-            const std::vector<Tensor>& inputs,
-            uint64_t number,
-            const Verdict& verdict,
-            const Mode& mode,
-            Tally& tally) {
+  void report(const Judge& judge,
+              const tn_graph* graph,
+              const std::vector<Tensor>& inputs,
+              uint64_t number,
+              const Verdict& verdict,
+              const Mode& mode,
+              Tally& tally) {
     ++tally.findings;
     std::printf("FOUND graph %llu (%s): %s\n", static_cast<unsigned long long>(number), mode.name,
                 verdict.finding.c_str());
@@ -132,7 +133,7 @@ class Garden {
     std::fflush(stdout);
   }
 
-  // All values are outputs, in the order of the nodes: the first that differs tells the node.
+  // All values are outputs, in the order of the nodes: the first that differs names the node.
   void keep_graph(const Judge& judge,
                   const tn_graph* graph,
                   const std::vector<Tensor>& inputs,

@@ -240,7 +240,8 @@ TEST_F(Static, RefusesDataThatDoesNotFit) {
   EXPECT_THAT(apply("quantizer.static", json::object()), HasSubstr("option data"));
 }
 
-// The model is for batches of ten: whether the data set or the option is too small is told apart.
+// The model is for batches of ten: whether the data set or the option is too small is
+// distinguished.
 TEST_F(Static, SaysWhichOfDataAndSamplesIsTooSmall) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {10, 8});
