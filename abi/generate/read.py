@@ -41,7 +41,7 @@ NOT_CONSTANTS = {"TN_CALL", "TN_EXPORT", "TENON_API"}
 
 
 class HeaderError(Exception):
-    """A header that cannot be read as C, with the place."""
+    """A header that cannot be read as C, with file and line."""
 
 
 def read(include: Path, compiler: str = "cc") -> Abi:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "augment.erasing": writes over a rectangle of drawn size, shape and place (Zhong et al. 2020).
+// "augment.erasing": writes over a rectangle of drawn size, shape and position (Zhong et al. 2020).
 // torchvision's RandomErasing.
 #include <algorithm>
 #include <cmath>
@@ -54,7 +54,7 @@ class Erasing {
 TENON_AUGMENTATION(erasing,
                    tenon::augment::Erasing,
                    "augment.erasing",
-                   "writes over a rectangle of random size, shape and place",
+                   "writes over a rectangle of random size, shape and position",
                    R"(
     "p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "part of the images"},
     "scale": {"type": "array", "items": {"type": "number"}, "description": "least and largest share of the area; default: 0.02, 0.33"},

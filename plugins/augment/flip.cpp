@@ -43,4 +43,4 @@ TENON_AUGMENTATION(flip,
                    "mirrors a part of the images",
                    R"(
     "p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "part of the images"},
-    "direction": {"type": "string", "enum": ["horizontal", "vertical"], "default": "horizontal", "description": "left and right, or top and bottom, change places"},)")
+    "direction": {"type": "string", "enum": ["horizontal", "vertical"], "default": "horizontal", "description": "left and right, or top and bottom, change positions"},)")

@@ -11,7 +11,7 @@ namespace tenon::autodiff {
 
 enum class ReadKind {
   kLinear,     // gradients are an affine function of it, with all else as it is
-  kNonlinear,  // or nobody can say
+  kNonlinear,  // or not known
   kStep,       // a comparison, an index: gradients jump
 };
 

@@ -180,9 +180,9 @@ Value for_scale(Gradients& g, Value each) {
 }
 
 // The straight-through estimator (Bengio et al. 2013, section 3): rounding is taken for the
-// identity, saturation for what it is. The cotangent of a quantized tensor is by the real numbers
-// that it stands for, so that of DequantizeLinear passes as it is, and what both give to a scale
-// adds up to that of learned step sizes (Esser et al. 2020, section 2.1).
+// identity, saturation for what it is. The cotangent of a quantized tensor is that of the
+// floating-point values that it stands for, so that of DequantizeLinear passes as it is, and what
+// both give to a scale adds up to that of learned step sizes (Esser et al. 2020, section 2.1).
 Status quantize_vjp(Gradients& g) {
   uint32_t dtype = quantized_dtype(g.of());
   if (!is_integer(dtype)) return unsupported(cat("its gradient for ", dtype_name(dtype)));

@@ -90,8 +90,8 @@ class NoiseBuilder {
     TN_TRY(scale, edit_.constant<float>(TN_F32, {}, {own.scale}));
     std::vector<uint8_t> number{static_cast<uint8_t>(own.zero_point)};
     TN_TRY(zero, edit_.constant<uint8_t>(plan_.is_signed ? TN_I8 : TN_U8, {}, number));
-    TN_TRY(codes, edit_.op("QuantizeLinear", {v, scale, zero}));
-    TN_TRY(back, edit_.op("DequantizeLinear", {codes, scale, zero}));
+    TN_TRY(quantized, edit_.op("QuantizeLinear", {v, scale, zero}));
+    TN_TRY(dequantized, edit_.op("DequantizeLinear", {quantized, scale, zero}));
     known = back;
     return back;
   }

@@ -170,7 +170,7 @@ class Refit {
     DLTensor wanted = looks.original[looks.original.n_outputs()].dl();
     int64_t rows = settings_.rows ? settings_.rows : std::max<int64_t>(16 * layer.n_in, 4096);
     auto batches = static_cast<int64_t>(feed_.batches());
-    Places places = Places::draw(layer, made, (rows + batches - 1) / batches, stream);
+    Positions positions = Positions::draw(layer, made, (rows + batches - 1) / batches, stream);
     int64_t of_group = layer.n_out / layer.groups;
     for (int64_t g = 0; g < layer.groups; ++g) {
       std::vector<int64_t> ours, theirs;
@@ -178,10 +178,11 @@ class Refit {
         ours.push_back(o);
         theirs.push_back(twin.channels[static_cast<size_t>(o)]);
       }
-      Matrix x = inputs_at(layer, read, places, g, made), y = outputs_at(wanted, places, theirs);
-      Matrix now = outputs_at(made, places, ours);
+      Matrix x = inputs_at(layer, read, positions, g, made),
+             y = outputs_at(wanted, positions, theirs);
+      Matrix now = outputs_at(made, positions, ours);
       if (layer.around) {
-        Matrix around = outputs_at(looks.model[looks.around].dl(), places, ours);
+        Matrix around = outputs_at(looks.model[looks.around].dl(), positions, ours);
         y -= around;
         now -= around;
       }
@@ -234,7 +235,7 @@ TENON_PASS(refit,
     "damping": {"type": "number", "minimum": 0, "default": 0.001,
                 "description": "how much a change of weights costs, in mean squares of an input"},
     "rows": {"type": "integer", "minimum": 0, "default": 0,
-             "description": "places that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
+             "description": "positions that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
     "only": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "layers to refit: patterns of names, operators or scopes, with * and ?"},
     "skip": {"type": ["array", "string"], "items": {"type": "string"},

@@ -121,7 +121,7 @@ class Statistics {
     return {};
   }
 
-  // Puts the numbers in the constant's place; by how much the furthest moved.
+  // Puts the numbers in the constant's position; by how much the furthest moved.
   Result<double> put(EditView edit, Value constant, const std::vector<double>& numbers) const {
     std::vector<float> rounded(numbers.begin(), numbers.end());
     Tensor old = constant.constant();

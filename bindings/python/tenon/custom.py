@@ -56,10 +56,10 @@ def checkpoint(f: Function, /) -> Function:
     @functools.wraps(f)
     def inline(*args: Any, **named: Any) -> Any:
         leaves, names, structure = tree.flatten((args, named))
-        places = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
-        given = [as_value(leaves[i]) for i in places]
+        positions = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
+        given = [as_value(leaves[i]) for i in positions]
         with Trace() as trace:
-            for i, x in zip(places, given):
+            for i, x in zip(positions, given):
                 leaves[i] = trace.input(names[i], x.dtype, x.shape, x.weak)
             filled, more = tree.unflatten(structure, iter(leaves))
             results, _, shape_of_results = tree.flatten(call(*filled, **more))
@@ -94,8 +94,8 @@ def _recomputed(body: Model) -> Model:
         out = [zeros_like(x) for x in given]
         if floats and by:
             made = trace.splice(body.apply("autodiff.vjp", argnums=floats), late + by)
-            for place, slope in zip(floats, made[len(body.outputs) :]):
-                out[place] = slope
+            for position, slope in zip(floats, made[len(body.outputs) :]):
+                out[position] = slope
         return trace.finish(out)
 
 

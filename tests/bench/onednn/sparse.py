@@ -23,17 +23,17 @@ from onnx import numpy_helper
 LEAST = 4096  # numbers of a weight that is pruned
 
 
-def pruned(weight: np.ndarray, turned: bool, zeros: float, block: int) -> np.ndarray:
-    """weight: [k, n], or [n, k, ...] turned."""
+def pruned(weight: np.ndarray, transposed: bool, zeros: float, block: int) -> np.ndarray:
+    """weight: [k, n], or [n, k, ...] transposed."""
     flat = weight.reshape(weight.shape[0], -1)
-    matrix = flat if turned else flat.T  # [n, k]
+    matrix = flat if transposed else flat.T  # [n, k]
     rows = -(-matrix.shape[0] // block)
     padded = np.zeros((rows * block, matrix.shape[1]), weight.dtype)
     padded[: matrix.shape[0]] = np.abs(matrix)
     score = padded.reshape(rows, block, -1).sum(1)
     stays = np.repeat(score > np.quantile(score, zeros), block, 0)[: matrix.shape[0]]
     made = matrix * stays
-    return np.ascontiguousarray(made if turned else made.T).reshape(weight.shape)
+    return np.ascontiguousarray(made if transposed else made.T).reshape(weight.shape)
 
 
 def prune(model: onnx.ModelProto, zeros: float, block: int) -> None:
@@ -48,8 +48,8 @@ def prune(model: onnx.ModelProto, zeros: float, block: int) -> None:
             continue
         if is_conv and w.shape[2:] != (1, 1):
             continue
-        turned = is_conv or any(a.name == "transB" and a.i for a in node.attribute)
-        proto.CopyFrom(numpy_helper.from_array(pruned(w, turned, zeros, block), proto.name))
+        transposed = is_conv or any(a.name == "transB" and a.i for a in node.attribute)
+        proto.CopyFrom(numpy_helper.from_array(pruned(w, transposed, zeros, block), proto.name))
 
 
 def inputs_of(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> list[np.ndarray]:

@@ -19,7 +19,7 @@ def test_a_chrome_trace_is_written_beside_what_a_command_does(tmp_path: Path) ->
     assert result.returncode == 0, result.stderr
     events = json.loads(trace.read_text())["traceEvents"]
     kinds = {event["cat"] for event in events if event["ph"] == "X"}
-    assert {"load of plugin", "compile", "run", "part", "node"} <= kinds
+    assert {"load of plugin", "compile", "run", "partition", "node"} <= kinds
 
     failed(tenon("inspect", "absent.onnx", "--chrome-trace", tmp_path / "failed.json"), 1, "absent")
     assert json.loads((tmp_path / "failed.json").read_text())["traceEvents"] is not None

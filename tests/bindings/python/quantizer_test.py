@@ -132,7 +132,7 @@ def test_sensitivity_counts_stored_weights_and_skipped_nodes(tmp_path: Path) -> 
 
 
 def floored(weights: list[np.ndarray], bits: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Codes that are all too small, as a bad kernel or a bad rounding rule would have them."""
+    """Quantized weights that are all too small, as a bad kernel or a bad rounding rule would have them."""
     scales = [np.abs(w).max(0) / np.float32(2 ** (bits - 1) - 1) for w in weights]
     return [np.floor(w / s).astype("i1") for w, s in zip(weights, scales, strict=True)], scales
 
@@ -272,7 +272,7 @@ def test_gptq_in_groups_is_that_of_the_paper(tmp_path: Path, clip: bool) -> None
     found, nearest = answers(better, eye), answers(plain, eye)
     np.testing.assert_allclose(nearest, np.stack([grid(i, w[i]) for i in range(64)]), atol=1e-6)
     same = np.isclose(found, wanted, atol=1e-6).mean()
-    assert same > 0.99  # sums in float32 move a number that lies between two codes
+    assert same > 0.99  # sums in float32 move a number that lies between two quantized values
     right = answers(model, other)
     assert snr(right, answers(better, other)) > snr(right, answers(plain, other)) + 1.5
     assert stored(better) == stored(plain) < 0.16 * w.nbytes

@@ -179,7 +179,7 @@ TEST_F(Compiling, ATraceShowsCompilingPartsCopiesAndWhatBackendsDo) {
   EXPECT_THAT(names("compile"), UnorderedElementsAre("f32[2]", "partition", "reference", "fakedev",
                                                      "f32[2]", "partition", "reference"));
   EXPECT_THAT(names("run"), UnorderedElementsAre("y", "y"));
-  EXPECT_THAT(names("part"),
+  EXPECT_THAT(names("partition"),
               UnorderedElementsAre("reference: double", "fakedev: neg", "reference: neg"));
   EXPECT_THAT(names("copy"), UnorderedElementsAre("h to fakedev", "y from fakedev"));
   EXPECT_THAT(names("device"), UnorderedElementsAre("copy", "neg", "copy"));
