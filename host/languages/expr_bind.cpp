@@ -235,7 +235,7 @@ class Binder {
     return shared_[key(a, b)] = static_cast<uint32_t>(nodes_.size() - 1);
   }
 
-  // Depth first from the result, operands from left to right: drops what nobody reads, and gives
+  // Depth first from the result, operands from left to right: drops what is not read, and gives
   // equal expressions equal programs however they were written.
   std::vector<tn_expr_node> reachable(uint32_t result) const {
     std::vector<tn_expr_node> kept;

@@ -125,7 +125,7 @@ Status run_form(tn_plan* plan,
                 nlohmann::json* profile,
                 const Step** at) {
   Span span(plan->trace(), "run", plan->label);
-  if (!plan->states.empty()) TN_CHECK(settle_states(plan, compiled));
+  if (!plan->states.empty()) TN_CHECK(move_states(plan, compiled));
   return run_compiled(compiled, in, outputs, cancel, profile, at);
 }
 

@@ -201,7 +201,7 @@ const tn_host_eval* eval_service();
 // state.cpp
 Status make_states(tn_plan* plan);
 // Brings each state to where this form of the plan keeps it.
-Status settle_states(tn_plan* plan, const Compiled& compiled);
+Status move_states(tn_plan* plan, const Compiled& compiled);
 tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value);
 tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out);
 

@@ -14,7 +14,7 @@ class Teacher {
  public:
   Teacher() = default;
   static Result<Teacher> from(const Options& options);
-  // The model that the student was made of, where nobody names another.
+  // The model that the student was made of, where no other is named.
   static Result<Teacher> original(Graph student);
   explicit operator bool() const { return graph_.get() != nullptr; }
   Graph view() const { return graph_.view(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A part on the fake device: a plan on the reference backend that a stream runs over device memory.
-// State is kept in a layout that nobody else knows: its bytes, backwards.
+// State is kept in a layout of its own: its bytes, backwards.
 
 #include <atomic>
 #include <memory>

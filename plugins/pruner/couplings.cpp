@@ -141,7 +141,7 @@ void Couplings::mark(int slot, Kind kind, Node user, uint64_t input) {
   at.input = input;
 }
 
-void Couplings::settle() {
+void Couplings::finish() {
   reason_of_root_.assign(parent_.size(), -1);
   is_kept_by_folds_.assign(parent_.size(), false);
   for (const Protected& one : protected_) {

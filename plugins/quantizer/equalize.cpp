@@ -102,7 +102,7 @@ bool is_own(Value v) {
   return v && v.is_constant() && v.dtype() == TN_F32 && v.consumer_count() == 1;
 }
 
-// A layer whose weight nobody else reads.
+// A layer whose weight nothing else reads.
 std::optional<Layer> layer_of(Node node, std::string* why) {
   Role role = role_of(node);
   if (role.kind != Kind::kCompute || role.is_fused || role.products.size() != 1) {

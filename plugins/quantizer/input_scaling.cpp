@@ -187,7 +187,7 @@ Status InputScaling::insert(EditView edit, const Source& source, const std::vect
   return {};
 }
 
-// Into the scale and shift of a LayerNormalization whose result nobody else reads.
+// Into the scale and shift of a LayerNormalization whose result nothing else reads.
 Result<bool> InputScaling::fold(EditView edit,
                                 const Source& source,
                                 const std::vector<float>& factor) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "quantizer.track": the step of a model that is trained in 8 bits watches its activations itself.
 // Ranges are states, moving averages of what each batch shows (Jacob et al., CVPR 2018, section
-// 3.1), which stop to move after a while: "frozen late", so that weights settle to the grid that
+// 3.1), which stop to move after a while: "frozen late", so that weights converge on the grid that
 // the finished model has.
 #include <limits>
 #include <unordered_set>

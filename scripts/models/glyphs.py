@@ -3,7 +3,7 @@
 
 The 94 visible characters of ASCII, each drawn in a font of some size, position and slant, in two
 colours, blurred, with noise. Test images are of a font family that training does not see: DejaVu to
-train, Liberation to test. Some characters look alike in some fonts (I, l, |), so that nobody gets
+train, Liberation to test. Some characters look alike in some fonts (I, l, |), so that no model gets
 all of them right.
 """
 

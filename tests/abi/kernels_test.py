@@ -41,7 +41,7 @@ def calls(tmp_path_factory):
     return KernelCalls(tmp_path_factory.mktemp("kernels"))
 
 
-def test_an_operator_of_onnx_and_one_of_a_stranger_are_called(calls):
+def test_an_operator_of_onnx_and_one_of_a_third_party_are_called(calls):
     assert calls.op("Relu", [-1, 2, -3, 4]) == [0, 2, 0, 4]
     assert calls.op("test.kernels.Counted", [0] * 4) == [1] * 4
 

@@ -7,8 +7,8 @@ Needs both `tenon` and `onnxruntime` importable. Takes QDQ files and files of 8-
 Product by product: each, with what follows it up to its rounding, is cut out and fed the values
 that ONNX Runtime computed, optimisations off. Quantized values may differ by one, and only where
 what was rounded lies within TIE of a step from the middle of two of them (a result in float:
-within 1/127 of the largest). Then the same up to the rounding behind that one, where a residual or an
-activation stands between the two: by one step too, but where the first rounding was a tie.
+within 1/127 of the largest). Then the same up to the rounding behind that one, where a residual
+or an activation stands between the two: by one step too, but where the first rounding was a tie.
 Decisions: the whole model over the data; the index of the largest value along the last axis of an
 output (MiniLM with its probe: --output 1), beside ONNX Runtime's own two modes: with optimisations,
 which compute in 8 bits, and without, products in float (8-bit operators are the same in both: there

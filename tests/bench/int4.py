@@ -5,8 +5,8 @@ PYTHONPATH=build/release/python python tests/bench/int4.py [--k 4096] [--n 65536
     [--rows 1 2 4 8 128] [--threads 2] [--rounds 9]
 
 Prints, for each number of rows, the median ms of alternating runs and the GB/s of the packed
-weights and scales. Weights of n * k / 2 bytes should be four times the last cache, so that each run reads
-them from memory. Tenon runs with floating-point rows (precision=fp32) and in 8 bits
+weights and scales. Weights of n * k / 2 bytes should be four times the last cache, so that each
+run reads them from memory. Tenon runs with floating-point rows (precision=fp32) and in 8 bits
 (precision=int8); ONNX Runtime with accuracy_level 0 and 4, which mean the same; OpenVINO as its
 hint for latency has it (rows in 8 bits by groups of 32 where the CPU has VNNI).
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stranger's backend on the kit: the example cxx_backend is built against the installed SDK
+"""A third-party backend on the kit: the example cxx_backend is built against the installed SDK
 alone, and gives what the reference gives, without a fallback. The build tree comes in TENON_BUILD.
 """
 

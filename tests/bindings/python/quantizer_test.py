@@ -132,7 +132,7 @@ def test_sensitivity_counts_stored_weights_and_skipped_nodes(tmp_path: Path) -> 
 
 
 def floored(weights: list[np.ndarray], bits: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Quantized weights that are all too small, as a bad kernel or a bad rounding rule would have them."""
+    """Quantized weights that are all too small, as a bad rounding rule would have them."""
     scales = [np.abs(w).max(0) / np.float32(2 ** (bits - 1) - 1) for w in weights]
     return [np.floor(w / s).astype("i1") for w, s in zip(weights, scales, strict=True)], scales
 

@@ -37,7 +37,7 @@ struct Arguments {
 
 // What came of all graphs; lives in memory that outlives a process that dies.
 struct Tally {
-  std::atomic<uint64_t> next{0}, grown{0}, ran{0}, outputs{0}, settled{0}, findings{0}, nodes{0};
+  std::atomic<uint64_t> next{0}, grown{0}, ran{0}, outputs{0}, decided{0}, findings{0}, nodes{0};
   std::atomic<uint64_t> rows[kMostRows] = {};  // of graphs that ran
 };
 
@@ -102,7 +102,7 @@ class Garden {
     ++tally.ran;
     tally.nodes += graph->view().n_nodes();
     tally.outputs += verdict.n_outputs;
-    tally.settled += verdict.n_settled;
+    tally.decided += verdict.n_decided;
     for (size_t i = 0; i < soil_.rows.size() && i < kMostRows; ++i)
       if (auto at = used.find(std::string(view(soil_.rows[i]->type))); at != used.end())
         tally.rows[i] += at->second;
@@ -232,9 +232,9 @@ int main(int argc, char** argv) {
       "seed %llu: %llu graphs grown, %llu ran (%llu nodes), %llu of %llu outputs compared, "
       "%llu findings, %.0f s\n",
       number(arguments.seed), number(tally.grown), number(tally.ran), number(tally.nodes),
-      number(tally.settled), number(tally.outputs), number(tally.findings + died), took.count());
+      number(tally.decided), number(tally.outputs), number(tally.findings + died), took.count());
   // A run that compares little tests nothing.
-  bool is_deep = tally.ran * 2 >= tally.grown && tally.settled * 3 >= tally.outputs;
+  bool is_deep = tally.ran * 2 >= tally.grown && tally.decided * 3 >= tally.outputs;
   if (!is_deep) std::puts("expected half of the graphs to run and a third of outputs compared");
   return tally.findings + died == 0 && is_deep ? 0 : 1;
 }

@@ -246,7 +246,7 @@ end
 -- f of one example as a function of many. in_axes: the axis that counts them, one for all arguments or a
 -- list with false for an argument that is the same for all, whose entries may be tables like the argument;
 -- out_axes: where it goes in the results, in the same form. options: those of tn.jit; random: "error", "same" or
--- "different", what is done with tn.dropout and its kin.
+-- "different", what is done with tn.dropout and other random functions.
 function tn.vmap(f, in_axes, out_axes, options)
   local _, rest = split_options(options)
   local random = rest.random or "error"
