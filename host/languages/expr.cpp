@@ -76,7 +76,7 @@ class Parser {
   }
 
   Index add(ExprTerm term) {
-    if (terms_.size() == kMostTerms) return fail("at most 4096 parts");
+    if (terms_.size() == kMostTerms) return fail("at most 4096 terms");
     terms_.push_back(std::move(term));
     return static_cast<uint32_t>(terms_.size() - 1);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// autodiff.compress: what the backward part reads of the forward part is kept in fewer bytes.
+// autodiff.compress: what the backward pass reads of the forward pass is kept in fewer bytes.
 // Values in which gradients are linear are quantized to 8 bits with stochastic rounding, so
 // that gradients keep their mean (Chen et al. 2021, "ActNN"; Liu et al. 2022, "GACT"); others,
 // where a random error would move the mean, in bfloat16.
@@ -128,8 +128,8 @@ class Compress {
     out->place = *at;
     return "";
   }
-  // Random numbers are drawn before the forward part: what draws them may be another backend, and
-  // values of the forward part need not wait for it.
+  // Random numbers are drawn before the forward pass: what draws them may be another backend, and
+  // values of the forward pass need not wait for it.
   static Node first_place(const Joint& joint) {
     for (Node node : joint.forward())
       for (Value input : node.inputs())
@@ -170,8 +170,8 @@ class Compress {
     return {};
   }
 
-  // Nodes of the forward part do not begin before what is kept is packed: it would be packed in
-  // the backward part otherwise, when the value itself is wanted.
+  // Nodes of the forward pass do not begin before what is kept is packed: it would be packed in
+  // the backward pass otherwise, when the value itself is wanted.
   Status wait(Builder& b) const {
     for (const auto& [id, waits] : waits_) {
       Node node = b.edit().node(id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// autodiff.recompute: what the backward part reads of a segment of the forward part is computed
+// autodiff.recompute: what the backward pass reads of a segment of the forward pass is computed
 // again when that segment's turn comes, from what enters the segment, and is not kept until then.
 // The numbers are the same to the bit: the same nodes on the same values, draws with the same
 // seeds.

@@ -3,7 +3,7 @@
 
   recompute.py [--blocks 48] [--batch 8] [--length 128] [--width 128] [--rounds 3] [--steps 5]
 
-One process for each contestant and round, alternating. keep: all values for the backward part;
+One process for each contestant and round, alternating. keep: all values for the backward pass;
 sqrt: the pass autodiff.recompute; half, quarter: the same with a budget, a share of the planned
 peak; compress, bfloat16: the pass autodiff.compress in its two forms; both: sqrt, and compress
 behind it; blocks: tn.checkpoint of each block; the same in PyTorch, eager, where it is installed

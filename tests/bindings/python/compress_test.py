@@ -29,7 +29,7 @@ def gradients(f, params, joint, n=1):
 
 
 def linear(p, x):
-    """The backward part is linear in x @ a, which the gradient of b reads."""
+    """The backward pass is linear in x @ a, which the gradient of b reads."""
     return (((x @ p["a"]) @ p["b"]) @ C * T).sum()
 
 

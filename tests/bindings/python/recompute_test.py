@@ -194,7 +194,7 @@ def test_the_first_of_three_is_free_until_its_turn():
         loss = next(i for i, line in enumerate(lines) if "= ReduceSum(" in line)
         return [i for i in uses if i > loss]
 
-    assert idle(kept.text()), "the backward part reads the first activation"
+    assert idle(kept.text()), "the backward pass reads the first activation"
     assert not idle(again.text()), "it reads one that is computed again"
 
 
