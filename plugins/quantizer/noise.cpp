@@ -92,8 +92,8 @@ class NoiseBuilder {
     TN_TRY(zero, edit_.constant<uint8_t>(plan_.is_signed ? TN_I8 : TN_U8, {}, number));
     TN_TRY(quantized, edit_.op("QuantizeLinear", {v, scale, zero}));
     TN_TRY(dequantized, edit_.op("DequantizeLinear", {quantized, scale, zero}));
-    known = back;
-    return back;
+    known = dequantized;
+    return dequantized;
   }
 
   Status tap(Value v, size_t node, double NodeNoise::* sum) {
