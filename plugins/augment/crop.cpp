@@ -75,6 +75,6 @@ TENON_AUGMENTATION(crop,
                    "a part of the padded image, at a random position",
                    R"(
     "size": {"type": ["integer", "array"], "items": {"type": "integer"}, "description": "[height, width], or one side of a square; default: the image's"},
-    "padding": {"type": "integer", "minimum": 0, "maximum": 4096, "default": 0, "description": "pixels around the image"},
-    "padding_mode": {"type": "string", "enum": ["constant", "edge", "reflect"], "default": "constant", "description": "what is in them"},
-    "fill": {"type": "number", "default": 0, "description": "the constant"},)")
+    "padding": {"type": "integer", "minimum": 0, "maximum": 4096, "default": 0, "description": "padding in pixels"},
+    "padding_mode": {"type": "string", "enum": ["constant", "edge", "reflect"], "default": "constant", "description": "padding mode"},
+    "fill": {"type": "number", "default": 0, "description": "value of constant padding"},)")

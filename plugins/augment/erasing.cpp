@@ -56,7 +56,7 @@ TENON_AUGMENTATION(erasing,
                    "augment.erasing",
                    "writes over a rectangle of random size, shape and position",
                    R"(
-    "p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "part of the images"},
+    "p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "probability that an image is erased"},
     "scale": {"type": "array", "items": {"type": "number"}, "description": "least and largest share of the area; default: 0.02, 0.33"},
     "ratio": {"type": "array", "items": {"type": "number"}, "description": "least and largest height over width; default: 0.3, 3.3"},
     "fill": {"type": "string", "enum": ["value", "normal"], "default": "value", "description": "with one value, or with standard normal numbers"},

@@ -218,7 +218,7 @@ TENON_PASS(compress,
            "autodiff.compress",
            "values between forward and backward are kept in 8 bits or bfloat16",
            R"({"properties": {
-  "form": {"type": "string", "enum": ["int8", "bfloat16"], "default": "int8", "description": "int8: values in which gradients are linear quantized to 8 bits, rounded at random, others in bfloat16; bfloat16: all"},
-  "group": {"type": "integer", "minimum": 32, "maximum": 65536, "default": 256, "description": "at most so many numbers share a scale"},
+  "form": {"type": "string", "enum": ["int8", "bfloat16"], "default": "int8", "description": "int8: values in which gradients are linear quantized to 8 bits with stochastic rounding, others in bfloat16; bfloat16: all"},
+  "group": {"type": "integer", "minimum": 32, "maximum": 65536, "default": 256, "description": "group size: elements that share a scale, at most"},
   "min_bytes": {"type": "integer", "minimum": 0, "default": 16384, "description": "smaller values are kept as they are"},
-  "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of the random rounding"}}})")
+  "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "seed of the stochastic rounding"}}})")

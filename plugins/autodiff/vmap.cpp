@@ -216,7 +216,7 @@ TENON_PASS(vmap,
   "out_axes": {"type": ["integer", "array", "string"], "items": {"type": "integer"}, "default": 0,
                "description": "where outputs have it, in the same form"},
   "axis_size": {"type": "integer", "minimum": 0, "default": 0,
-                "description": "how many examples; 0: a symbol"},
+                "description": "size of the new axis; 0: a symbol"},
   "axis_name": {"type": "string", "default": "vmap", "description": "that symbol"},
   "random": {"type": "string", "enum": ["error", "same", "different"], "default": "error",
              "description": "random operators: refuse, or the same or other numbers by example"}}})")

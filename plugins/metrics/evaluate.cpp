@@ -97,6 +97,6 @@ TENON_PASS(evaluate,
     "against": {"type": "graph", "description": "the reference model of metrics that compare outputs"},
     "plan": {"type": "object", "description": "how the model runs: backend, precision, threads and what the backend knows"},
     "against_plan": {"type": "object", "description": "how the reference model runs"},
-    "batch": {"type": "integer", "minimum": 1, "description": "samples at once; default: what the model fixes, or 32"},
-    "limit": {"type": "integer", "minimum": 0, "default": 0, "description": "only the first so many samples; 0: all"}},
+    "batch": {"type": "integer", "minimum": 1, "description": "batch size; default: what the model fixes, or 32"},
+    "limit": {"type": "integer", "minimum": 0, "default": 0, "description": "only this many samples, the first; 0: all"}},
   "required": ["data"]})")

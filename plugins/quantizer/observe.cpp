@@ -87,4 +87,4 @@ TENON_PASS(observe,
            "moves the ranges of activations of a model that is trained in 8 bits",
            R"({"required": ["data"], "properties": {)" TENON_CALIBRATION_OPTIONS R"(,
     "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5,
-                 "description": "share of the range as it is; 0: what is seen now"}}})")
+                 "description": "momentum: weight of the present range; 0: the range of this data"}}})")

@@ -180,6 +180,6 @@ TENON_PASS(track,
            R"({
   "properties": {
     "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.99,
-                 "description": "share of a range that stays in each step"},
-    "steps": {"type": "integer", "minimum": 0, "description": "ranges are frozen after so many steps of the run; never, when absent"},
+                 "description": "decay rate of the ranges"},
+    "steps": {"type": "integer", "minimum": 0, "description": "ranges are frozen after this many steps of the run; never, when absent"},
     "epochs": {"type": "number", "minimum": 0, "description": "the same, in epochs of the run"}}})")

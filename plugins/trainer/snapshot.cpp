@@ -65,4 +65,4 @@ TENON_CALLBACK(snapshot,
   "required": ["path"],
   "properties": {
     "path": {"type": "path", "description": "file to write, whole or not at all; {epoch} in it becomes the epoch's number"},
-    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "epochs from one to the next"}}})")
+    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "a file every this many epochs"}}})")

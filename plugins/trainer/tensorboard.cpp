@@ -69,4 +69,4 @@ TENON_CALLBACK(tensorboard,
   "required": ["path"],
   "properties": {
     "path": {"type": "path", "description": "a folder, for a file of its own"},
-    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "steps from one to the next"}}})")
+    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "scalars every this many steps"}}})")
