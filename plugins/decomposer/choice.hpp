@@ -78,10 +78,10 @@ void judge_times(const Choice& choice, Verdict* verdict);
   R"("description": "inputs, without labels: errors count as what the layer makes of )"              \
   R"(them, and no longer as those of its weight"},)"                                                 \
   R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                                  \
-  R"("description": "of data, at most"},)"                                                           \
+  R"("description": "samples of data, at most"},)"                                                   \
   R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                     \
-  R"("description": "of data, at once"},)"                                                           \
+  R"("description": "batch size of data"},)"                                                         \
   R"("seed": {"type": "integer", "minimum": 0, "default": 0,)"                                       \
-  R"("description": "of the random weights compared with"})"
+  R"("description": "seed of the random weights that are compared with"})"
 
 }  // namespace tenon::decomposer

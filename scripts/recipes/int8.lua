@@ -13,7 +13,7 @@ local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "precision.widen" }, leave = "skip",
   options = {
     methods = "tried in this order: any of smooth, equalize, gptq, adaround, correct_bias, or none (correct_bias)",
-    weak = "layers that lose more than so many dB alone are left in float, where that is worth 3 dB (20; 0: none)",
+    weak = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
   },
 }
 if recipe.described then

@@ -23,8 +23,8 @@ end
 
 -- What any recipe may be asked that compares models.
 local judge_options = {
-  limit = "samples of --data that models are compared on (64)", min_snr = "dB that have to be left, or nothing is written",
-  max_drop = "of the metric, at most, or nothing is written", metric = "what max_drop is about (accuracy)",
+  limit = "samples of --data that models are compared on (64)", min_snr = "least signal-to-noise ratio in dB; below it nothing is written",
+  max_drop = "largest drop of the metric; beyond it nothing is written", metric = "metric of max_drop (accuracy)",
 }
 
 -- The layers that lose most, which are named in a warning.
