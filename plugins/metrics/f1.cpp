@@ -87,23 +87,7 @@ TENON_METRIC(f1,
              R"({
   "against": "labels",
   "properties": {
-    "average": {"type": "string", "enum": ["macro", "micro", "weighted", "positive"], "default": "macro", "description": "average over classes: macro (unweighted), micro (all counts together), weighted (by samples), or positive (class 1 alone)"
-}
-, "threshold" : {
-  "type" : "number",
-  "default" : 0.5,
-  "description" : "decision threshold of a model with one score; 0 for logits"
-},
-                "output" : {
-                  "type" : "integer",
-                  "minimum" : 0,
-                  "default" : 0,
-                  "description" : "which output of the model"
-                },
-                           "label" : {
-                             "type" : "string",
-                             "default" : "label",
-                             "description" : "field of the data set with the class numbers"
-                           }
-}
-})")
+    "average": {"type": "string", "enum": ["macro", "micro", "weighted", "positive"], "default": "macro", "description": "average over classes: unweighted, over all counts together, weighted by samples, or class 1 alone"},
+    "threshold": {"type": "number", "default": 0.5, "description": "decision threshold of a model with one score; 0 for logits"},
+    "output": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the model"},
+    "label": {"type": "string", "default": "label", "description": "field of the data set with the class numbers"}}})")

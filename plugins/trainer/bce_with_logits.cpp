@@ -32,7 +32,4 @@ TENON_LOSS(bce_with_logits,
            "cross entropy of yes and no, from logits",
            R"({
   "properties": {
-    "positive_weight": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "weight of the positive class (pos_weight)"
-}
-}
-})")
+    "positive_weight": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "pos_weight: weight of the positive class"}}})")
