@@ -3,7 +3,8 @@
 
 A comment belongs to a declaration when it ends on the line above or begins on its last line.
 The opening comment of a header may give a tag to all of its functions, "All functions: [any]", and
-a comment after an empty line to the paragraph of declarations that it opens.
+a comment after an empty line to the paragraph of declarations that it opens. So it is with error
+codes: "Errors: ...", "Errors of these: ..." for a paragraph, "Errors of all functions: ...".
 """
 
 import re
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 TAG = re.compile(r"\[(pure|serial|any|finish)\]")
+ERRORS = re.compile(r"\bErrors( of these[^:]*)?: ")
+ERRORS_OF_THESE = re.compile(r"\bErrors of these[^:]*: ")
+ERRORS_OF_ALL = re.compile(r"\bErrors of all functions: ")
 
 
 @dataclass
@@ -81,6 +85,22 @@ class Comments:
             if tags:
                 return tuple(tags)
         return ()
+
+    def errors(self, line: int) -> str:
+        """What the header says of the codes: beside the function, for its paragraph, or for all."""
+        said = (
+            (ERRORS, self.of(line)),
+            (ERRORS_OF_THESE, self.paragraph(line)),
+            (ERRORS_OF_ALL, self.opening()),
+        )
+        for pattern, text in said:
+            if match := pattern.search(text):
+                return TAG.sub("", text[match.end() :]).strip()
+        return ""
+
+    def around(self, line: int) -> str:
+        """Everything that is said of the declaration, its paragraph's and its header's included."""
+        return " ".join((self.of(line), self.paragraph(line), self.opening()))
 
     def _for_all(self) -> str:
         return self.opening().partition("All functions:")[2]

@@ -58,6 +58,7 @@ def _function(function: Function) -> dict:
         "params": [_param(p) for p in function.params],
         "threads": list(function.tags),
         "doc": function.doc,
+        **({"errors": function.errors} if function.gives_status else {}),
     }
 
 

@@ -4,7 +4,7 @@
 check     the rules of abi/README.md; one line a violation, exit code 1
 make      tenon.cdef, tenon.json, tenon.rs, layout.c, the host's guards and roles, and the
           reference pages, into --out
-compare   against the baseline: a change of what is frozen fails, a change of a draft is told
+compare   against the baseline: a change of what is frozen fails, a change of a draft is reported
 record    writes the baseline anew: only with a line in CHANGELOG.md
 """
 
@@ -53,9 +53,9 @@ def make(abi: Abi, args: argparse.Namespace) -> int:
 
 
 def compare(abi: Abi, args: argparse.Namespace) -> int:
-    broken, told = layout.changes(json.loads(args.baseline.read_text()), layout.record(abi))
-    for line in told:
-        print(f"told: {line}")
+    broken, reported = layout.changes(json.loads(args.baseline.read_text()), layout.record(abi))
+    for line in reported:
+        print(f"changed: {line}")
     for line in broken:
         print(f"broken: {line}")
     return 1 if broken else 0

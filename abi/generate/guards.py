@@ -2,10 +2,12 @@
 """C++ in front of every function that the host gives away: exported ones and those of services.
 
 Each checks its arguments as the header states them (host/services/arguments.hpp has the checks),
-answers what cannot be with a status, and hands structs on in full size."""
+answers what cannot be with a status, passes structs on in full size, and in tests checks that the
+header states the code that the function gives."""
 
 import re
 
+import errors
 from model import Abi, Function, Param
 from rules import COUNT
 from tables import tables
@@ -50,6 +52,7 @@ def services_guarded(abi: Abi) -> str:
     makes = _Maker(abi)
     lines = [HEAD, '#include "guards.hpp"', "", "namespace tenon::host {", "namespace {"]
     services = tables(abi, "Service")
+    headers = {header.name: header for header in abi.headers}
     for service in services:
         struct = service.struct
         lines.append(f"const {struct.name}* real_{struct.name} = nullptr;")
@@ -60,7 +63,9 @@ def services_guarded(abi: Abi) -> str:
             names.append(f"guard_{struct.name}_{field.name}")
             call = f"real_{struct.name}->{field.name}"
             shown = f"{service.id}: {field.name}"
-            lines += makes.guard(field.function, f"static {{}} TN_CALL {names[-1]}", shown, call)
+            head = f"static {{}} TN_CALL {names[-1]}"
+            stated = errors.codes(headers[service.header], struct, field.function)
+            lines += makes.guard(field.function, head, shown, call, stated)
         table = ", ".join([f"sizeof({struct.name})", "1", *names])
         lines.append(f"const {struct.name} guarded_{struct.name}{{{table}}};")
     lines += ["}", "const void* guarded_service(std::string_view id, const void* real) {"]
@@ -78,19 +83,28 @@ def services_guarded(abi: Abi) -> str:
 def exports_guarded(abi: Abi) -> str:
     makes = _Maker(abi)
     lines = [HEAD, '#include "guards.hpp"', "", "using namespace tenon::host;", ""]
+    header = next((h for h in abi.headers if h.name == "tenon/tenon.h"), None)
     for function in exported(abi):
-        lines += makes.guard(
-            function, f"{{}} {function.name}", function.name, f"exported::{function.name}"
-        )
+        name = function.name
+        stated = errors.codes(header, None, function)
+        lines += makes.guard(function, f"{{}} {name}", name, f"exported::{name}", stated)
     return "\n".join(lines) + "\n"
 
 
 class _Maker:
     def __init__(self, abi: Abi):
+        self.abi = abi
         self.structs = abi.structs
         self.opaque = {name for header in abi.headers for name in header.opaque}
 
-    def guard(self, function: Function, head: str, shown: str, call: str) -> list[str]:
+    def guard(
+        self,
+        function: Function,
+        head: str,
+        shown: str,
+        call: str,
+        stated: frozenset[str] | None,
+    ) -> list[str]:
         params = function.params
         checks: list[str] = []
         given: list[str] = []
@@ -116,7 +130,10 @@ class _Maker:
             lines += [f'  Arguments arguments("{shown}");', *checks]
             lines += ["  if (!arguments.ok()) {", *zero, f"    return {refuse};", "  }"]
         returned = "" if result == "void" else "return "
-        return [*lines, *after, f"  {returned}{call}({', '.join(given)});", "}"]
+        made = f"{call}({', '.join(given)})"
+        if is_status and function.gives_status and stated is not None:
+            made = f'stated({made}, {errors.bits(self.abi, stated):#x}, "{shown}")'
+        return [*lines, *after, f"  {returned}{made};", "}"]
 
     def _check(self, i: int, param: Param, counted: bool) -> list[str]:
         label = f'"{param.name or param.type}"'

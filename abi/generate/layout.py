@@ -41,11 +41,11 @@ def _class(struct: Struct) -> str:
 
 
 def changes(before: dict, now: dict) -> tuple[list[str], list[str]]:
-    """What breaks the promise, and what is only told, since the baseline."""
+    """What breaks the promise, and what is only reported, since the baseline."""
     broken: list[str] = []
-    told: list[str] = []
+    reported: list[str] = []
     for name, old in before["structs"].items():
-        into = told if old["class"] == "draft" else broken
+        into = reported if old["class"] == "draft" else broken
         new = now["structs"].get(name)
         if new is None:
             into.append(f"{name}: {old['class']} struct removed")
@@ -64,18 +64,18 @@ def changes(before: dict, now: dict) -> tuple[list[str], list[str]]:
         if grown and old["class"] == "frozen":
             into.append(f"{name}: frozen struct grew by {', '.join(grown)}")
         elif grown:
-            told.append(f"{name}: grew by {', '.join(grown)}")
+            reported.append(f"{name}: grew by {', '.join(grown)}")
         if old["class"] == "stable" and new["class"] == "draft":
             into.append(f"{name}: stable struct became a draft")
-    told += [f"{name}: new struct" for name in now["structs"].keys() - before["structs"].keys()]
+    reported += [f"{name}: new struct" for name in now["structs"].keys() - before["structs"].keys()]
     for kind in ("aliases", "constants"):
         broken += [
             f"{name}: was {value}, is {now[kind].get(name, 'gone')}"
             for name, value in before[kind].items()
             if now[kind].get(name) != value
         ]
-        told += [f"{name}: new" for name in now[kind].keys() - before[kind].keys()]
-    return broken, sorted(told)
+        reported += [f"{name}: new" for name in now[kind].keys() - before[kind].keys()]
+    return broken, sorted(reported)
 
 
 def _shown(field: list) -> str:

@@ -26,6 +26,12 @@ class Function:
     tags: tuple[str, ...] = ()
     line: int = 0
     variadic: bool = False
+    errors: str = ""  # what its header says of the codes, as text
+    around: str = ""  # all comments that are about it
+
+    @property
+    def gives_status(self) -> bool:
+        return self.result.base == "tn_status" and not self.result.type.startswith("const")
 
 
 @dataclass

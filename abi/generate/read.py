@@ -41,7 +41,7 @@ NOT_CONSTANTS = {"TN_CALL", "TN_EXPORT", "TENON_API"}
 
 
 class HeaderError(Exception):
-    """A header that cannot be read as C, with the place."""
+    """A header that cannot be read as C, with file and line."""
 
 
 def read(include: Path, compiler: str = "cc") -> Abi:
@@ -231,7 +231,15 @@ class _Reader:
         result = Param("", self._text(node.type), self._base(node.type), self._pointers(node.type))
         comments = self.comments[header]
         return Function(
-            name, result, params, comments.of(line), comments.tags(line), line, variadic
+            name,
+            result,
+            params,
+            comments.of(line),
+            comments.tags(line),
+            line,
+            variadic,
+            comments.errors(line),
+            comments.around(line),
         )
 
     def _param(self, node: c_ast.Node, header: str) -> Param:

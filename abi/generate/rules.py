@@ -21,6 +21,13 @@ FIXED_WIDTH = {
     "double",
 }
 STANDARD = "tenon/dlpack.h"  # somebody else's structs: their form is given
+CODE = re.compile(r"\bTN_[A-Z_]+\b")
+OWNER = re.compile(
+    r"\b(borrow\w*|lives?|until|caller's|static|lent|retained|released?)\b",
+    re.IGNORECASE,
+)
+UNITLESS = {"offset", "align", "alignment", "size", "timeout", "interval", "duration"}
+UNIT = re.compile(r"\b(bytes?|\w+_ns|nanoseconds|elements)\b")
 COUNT = re.compile(r"n|n_\w+|\w+_count|count")
 Found = Iterator[tuple[str, int, str]]  # header, line, what is wrong
 
@@ -214,24 +221,73 @@ def text_has_a_length(abi: Abi) -> Found:
                 yield header, function.line, f"{name}: text is a tn_str, got {param.type}"
 
 
-def thread_tags(abi: Abi) -> Found:
+def _owned(abi: Abi) -> Iterator[tuple[str, str, Function]]:
+    """Header, name with its struct, function: without callbacks among parameters."""
     for header in abi.headers:
-        owners = [("", function) for function in header.functions]
-        owners += [
-            (f"{struct.name}.", field.function)
-            for struct in header.structs
-            for field in struct.fields
-            if field.function
-        ]
-        for owner, function in owners:
-            if not function.tags:
-                yield (
-                    header.name,
-                    function.line,
-                    f"{owner}{function.name}: expected one of [pure] "
-                    '[serial] [any] [finish] beside it, above its paragraph, or after "All '
-                    'functions:" in the opening comment',
-                )
+        for function in header.functions:
+            yield header.name, function.name, function
+        for struct in header.structs:
+            for field in struct.fields:
+                if field.function:
+                    yield header.name, f"{struct.name}.{field.name}", field.function
+
+
+def thread_tags(abi: Abi) -> Found:
+    for header, name, function in _owned(abi):
+        if not function.tags:
+            yield (
+                header,
+                function.line,
+                f"{name}: expected one of [pure] [serial] [any] [finish] beside it, above its "
+                'paragraph, or after "All functions:" in the opening comment',
+            )
+
+
+def error_codes(abi: Abi) -> Found:
+    for header, name, function in _owned(abi):
+        if not function.gives_status:
+            continue
+        if not function.errors:
+            yield (
+                header,
+                function.line,
+                f'{name}: expected "Errors: " with the codes that it gives, or "Errors of these: " '
+                'above its paragraph, or "Errors of all functions: " in the opening comment',
+            )
+        for code in CODE.findall(function.errors):
+            if code not in abi.constants:
+                yield header, function.line, f"{name}: there is no code {code}"
+
+
+def ownership(abi: Abi) -> Found:
+    """Of what comes out. Opaque objects are the caller's, as base.h says for all."""
+    opaque = {name for header in abi.headers for name in header.opaque}
+    for header, name, function in _owned(abi):
+        if header == STANDARD:
+            continue
+        result = function.result
+        text_out = result.base == "tn_str" or result.base != "tn_status" and result.pointers == 1
+        handle_out = any(
+            p.name.startswith("out")
+            and p.pointers == 2
+            and p.base not in opaque
+            and not p.const_items
+            for p in function.params
+        )
+        if (text_out or handle_out) and not OWNER.search(function.around):
+            yield (
+                header,
+                function.line,
+                f"{name}: expected who owns what comes out, and until when "
+                '("borrowed, until release")',
+            )
+
+
+def units(abi: Abi) -> Found:
+    for header, name, function in _owned(abi):
+        for param in function.params:
+            if param.name in UNITLESS and param.pointers == 0 and not UNIT.search(function.around):
+                yield header, function.line, f"{name}: expected the unit of {param.name}"
 
 
 def every_header_is_in_abi_h(abi: Abi) -> Found:
@@ -268,6 +324,9 @@ RULES = [
     ("R6", "function pointers as result(TN_CALL* name)(...)", function_form),
     ("R7", "text has a length", text_has_a_length),
     ("T", "each function has a thread tag", thread_tags),
+    ("E", "each function that gives a status says which codes", error_codes),
+    ("O", "what comes out has an owner", ownership),
+    ("U", "sizes and times have a unit", units),
     ("A", "abi.h has every header", every_header_is_in_abi_h),
     ("S", "a role or service header names it and has its table", one_table_a_header),
 ]

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "registry/places.hpp"
+#include "registry/search_folders.hpp"
 
 namespace tenon::host {
 namespace fs = std::filesystem;

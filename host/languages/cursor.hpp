@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reads one line of ASCII text from left to right, for the parsers of axes and expr. Every question
-// skips spaces first; a byte that nobody asks for stays where it is and describe() names it.
+// skips spaces first; a byte that no rule takes stays where it is and describe() names it.
 
 #include <cstdint>
 #include <optional>

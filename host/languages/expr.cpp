@@ -16,11 +16,11 @@
 namespace tenon::host {
 namespace {
 
-using Kind = ExprPlace::Kind;
+using Kind = ExprTerm::Kind;
 using Index = std::optional<uint32_t>;  // empty: error_ says why
 
 constexpr size_t kMostText = 65536;
-constexpr size_t kMostPlaces = 4096;
+constexpr size_t kMostTerms = 4096;
 constexpr uint32_t kMostDepth = 200;
 constexpr uint32_t kMostInputs = 4096;
 
@@ -52,16 +52,16 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : cursor_(text) {}
 
-  Parsed<std::vector<ExprPlace>> parse() {
+  Parsed<std::vector<ExprTerm>> parse() {
     if (cursor_.size() > kMostText) fail("at most 65536 bytes", std::to_string(cursor_.size()));
     if (error_.column == 0 && parse_lets()) {
       const Index result = choice();
       if (result && !cursor_.at_end()) fail("an operator or the end", cursor_.describe());
-      // The result is the last place, also when it is a bare `let` name.
-      if (result && *result + 1 != places_.size()) places_.push_back(ExprPlace(places_[*result]));
+      // The result is the last term, also when it is a bare `let` name.
+      if (result && *result + 1 != terms_.size()) terms_.push_back(ExprTerm(terms_[*result]));
     }
     if (error_.column != 0) return error_;
-    return std::move(places_);
+    return std::move(terms_);
   }
 
  private:
@@ -75,10 +75,10 @@ class Parser {
     return {};
   }
 
-  Index add(ExprPlace place) {
-    if (places_.size() == kMostPlaces) return fail("at most 4096 parts");
-    places_.push_back(std::move(place));
-    return static_cast<uint32_t>(places_.size() - 1);
+  Index add(ExprTerm term) {
+    if (terms_.size() == kMostTerms) return fail("at most 4096 terms");
+    terms_.push_back(std::move(term));
+    return static_cast<uint32_t>(terms_.size() - 1);
   }
   Index call(uint32_t column, uint32_t op, Index a, Index b = 0, Index c = 0) {
     if (!a || !b || !c) return {};
@@ -216,24 +216,24 @@ class Parser {
     cursor_.take("(");
     const uint32_t inner = cursor_.column();
     const std::string argument(cursor_.take_name());
-    ExprPlace place{.kind = Kind::kHas, .column = column, .op = UINT32_MAX, .text = argument};
+    ExprTerm term{.kind = Kind::kHas, .column = column, .op = UINT32_MAX, .text = argument};
     if (name == "fold") {
       const Intrinsic* row = find_intrinsic(std::string_view(argument));
       if (!row || !(row->traits & kFoldable))
         return fail_at(inner, "add, mul, min, max, and, or, xor, bitand, bitor or bitxor",
                        "'" + argument + "'");
-      place.kind = Kind::kFold;
-      place.op = row->op;
+      term.kind = Kind::kFold;
+      term.op = row->op;
     } else if (const auto position = input_position(argument)) {
-      place.op = *position;
+      term.op = *position;
     } else if (argument.empty() || is_reserved(argument) || find_let(argument)) {
       return fail_at(inner, "an input or an attribute", "'" + argument + "'");
     }
-    return cursor_.take(")") ? add(std::move(place)) : fail("')'");
+    return cursor_.take(")") ? add(std::move(term)) : fail("')'");
   }
 
   TextCursor cursor_;
-  std::vector<ExprPlace> places_;
+  std::vector<ExprTerm> terms_;
   std::vector<std::pair<std::string, uint32_t>> lets_;
   ParseError error_;  // column 0: none yet
   uint32_t depth_ = 0;
@@ -242,21 +242,21 @@ class Parser {
 }  // namespace
 
 Parsed<Expr> Expr::parse(std::string_view text) {
-  Parsed<std::vector<ExprPlace>> places = Parser(text).parse();
-  if (!places) return places.error();
+  Parsed<std::vector<ExprTerm>> terms = Parser(text).parse();
+  if (!terms) return terms.error();
   Expr expr;
-  expr.places_ = std::move(*places);
+  expr.terms_ = std::move(*terms);
   return expr;
 }
 
 std::vector<std::string> Expr::attributes() const {
   std::vector<std::string> names;
-  for (const ExprPlace& place : places_) {
+  for (const ExprTerm& term : terms_) {
     const bool asks =
-        place.kind == Kind::kName || (place.kind == Kind::kHas && place.op == UINT32_MAX);
-    if (!asks || place.text == "n_inputs" || std::ranges::find(names, place.text) != names.end())
+        term.kind == Kind::kName || (term.kind == Kind::kHas && term.op == UINT32_MAX);
+    if (!asks || term.text == "n_inputs" || std::ranges::find(names, term.text) != names.end())
       continue;
-    names.push_back(place.text);
+    names.push_back(term.text);
   }
   return names;
 }

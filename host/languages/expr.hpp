@@ -55,8 +55,8 @@ class ExprProgram {
   ExprType type_;
 };
 
-// One place of the syntax tree. Operands are earlier places, so a `let` is shared, not copied.
-struct ExprPlace {
+// One term of the syntax tree. Operands are earlier terms, so a `let` is shared, not copied.
+struct ExprTerm {
   enum class Kind : uint8_t { kNumber, kText, kName, kInput, kHas, kFold, kCall };
   Kind kind = Kind::kNumber;
   uint32_t column = 0;
@@ -74,11 +74,11 @@ class Expr {
   // equal parts. Only what is chosen has to bind.
   Parsed<ExprProgram> bind(const ExprBinding& binding) const;
 
-  const std::vector<ExprPlace>& places() const { return places_; }  // the last is the result
+  const std::vector<ExprTerm>& terms() const { return terms_; }  // the last is the result
   std::vector<std::string> attributes() const;  // names it may ask for, in order of first use
 
  private:
-  std::vector<ExprPlace> places_;
+  std::vector<ExprTerm> terms_;
 };
 
 // What keeps a program that somebody hands in from being evaluated; empty: nothing.

@@ -13,18 +13,18 @@
 namespace tenon::host {
 namespace {
 
-using Kind = ExprPlace::Kind;
+using Kind = ExprTerm::Kind;
 using Index = std::optional<uint32_t>;  // of a node; empty: error_ says why
 
 constexpr double kMostExact = 9007199254740992.0;  // 2^53: integers below are exact in double
 
 class Binder {
  public:
-  Binder(const std::vector<ExprPlace>& places, const ExprBinding& binding)
-      : places_(places), binding_(binding), type_(binding.type), lowered_(places.size()) {}
+  Binder(const std::vector<ExprTerm>& terms, const ExprBinding& binding)
+      : terms_(terms), binding_(binding), type_(binding.type), lowered_(terms.size()) {}
 
   Parsed<ExprProgram> bind() {
-    const Index result = lower(static_cast<uint32_t>(places_.size() - 1));
+    const Index result = lower(static_cast<uint32_t>(terms_.size() - 1));
     if (!result) return error_;
     return ExprProgram(reachable(*result), static_cast<uint32_t>(binding_.present.size()), type_);
   }
@@ -32,43 +32,43 @@ class Binder {
  private:
   bool is_real() const { return type_.domain == TN_EXPR_DOMAIN_FLOAT; }
 
-  Index fail(const ExprPlace& place, std::string expected, std::string got) {
-    error_ = {place.column, std::move(expected), std::move(got)};
+  Index fail(const ExprTerm& term, std::string expected, std::string got) {
+    error_ = {term.column, std::move(expected), std::move(got)};
     return {};
   }
 
   Index lower(uint32_t at) {
-    if (!lowered_[at]) lowered_[at] = lower_new(places_[at]);
+    if (!lowered_[at]) lowered_[at] = lower_new(terms_[at]);
     return lowered_[at];
   }
 
-  Index lower_new(const ExprPlace& place) {
-    switch (place.kind) {
+  Index lower_new(const ExprTerm& term) {
+    switch (term.kind) {
       case Kind::kNumber:
-        return constant(place, place.number);
+        return constant(term, term.number);
       case Kind::kText:
-        return fail(place, "a number", "text; compare it with == or !=");
+        return fail(term, "a number", "text; compare it with == or !=");
       case Kind::kName:
-        return attribute(place);
+        return attribute(term);
       case Kind::kInput:
-        return input(place, place.op);
+        return input(term, term.op);
       case Kind::kHas:
-        return emit(TN_EXPR_CONST, 0, 0, 0, has(place));
+        return emit(TN_EXPR_CONST, 0, 0, 0, has(term));
       case Kind::kFold:
-        return fold(place);
+        return fold(term);
       case Kind::kCall:
-        return call(place);
+        return call(term);
     }
     return {};
   }
 
-  Index constant(const ExprPlace& place, double value) {
+  Index constant(const ExprTerm& term, double value) {
     if (!is_real()) {
       const bool whole = std::trunc(value) == value && std::fabs(value) <= kMostExact;
       const bool fits = whole && (value >= 0 || type_.domain == TN_EXPR_DOMAIN_INT) &&
                         wrap(to_integer(value), type_) == to_integer(value);
       if (!fits)
-        return fail(place,
+        return fail(term,
                     "a constant of the integer type, " + std::to_string(type_.bits) +
                         (type_.domain == TN_EXPR_DOMAIN_INT ? " bits signed" : " bits unsigned"),
                     std::to_string(value));
@@ -81,105 +81,104 @@ class Binder {
     return binding_.attribute ? binding_.attribute(name) : ExprAttribute();
   }
 
-  Index attribute(const ExprPlace& place) {
-    const ExprAttribute value = look_up(place.text);
-    if (const double* real = std::get_if<double>(&value)) return constant(place, *real);
+  Index attribute(const ExprTerm& term) {
+    const ExprAttribute value = look_up(term.text);
+    if (const double* real = std::get_if<double>(&value)) return constant(term, *real);
     if (const int64_t* integer = std::get_if<int64_t>(&value))
-      return constant(place, static_cast<double>(*integer));
+      return constant(term, static_cast<double>(*integer));
     if (std::holds_alternative<std::string>(value))
-      return fail(place, "a number",
-                  "text attribute '" + place.text + "'; compare it with == or !=");
-    return fail(place, "an input or an attribute of the node", "'" + place.text + "'");
+      return fail(term, "a number", "text attribute '" + term.text + "'; compare it with == or !=");
+    return fail(term, "an input or an attribute of the node", "'" + term.text + "'");
   }
 
   bool is_present(uint32_t position) const {
     return position < binding_.present.size() && binding_.present[position];
   }
-  Index input(const ExprPlace& place, uint32_t position) {
+  Index input(const ExprTerm& term, uint32_t position) {
     if (is_present(position)) return emit(TN_EXPR_INPUT, position, 0, 0, 0);
-    return fail(place, "an input that the node has (test it with has())",
-                "'" + place.text + "', absent");
+    return fail(term, "an input that the node has (test it with has())",
+                "'" + term.text + "', absent");
   }
-  bool has(const ExprPlace& place) const {
-    return place.op == UINT32_MAX ? !std::holds_alternative<std::monostate>(look_up(place.text))
-                                  : is_present(place.op);
+  bool has(const ExprTerm& term) const {
+    return term.op == UINT32_MAX ? !std::holds_alternative<std::monostate>(look_up(term.text))
+                                 : is_present(term.op);
   }
 
-  Index fold(const ExprPlace& place) {
-    if (!supports(*find_intrinsic(place.op))) return unsupported(place);
+  Index fold(const ExprTerm& term) {
+    if (!supports(*find_intrinsic(term.op))) return unsupported(term);
     Index result;
     for (uint32_t i = 0; i < binding_.present.size(); ++i) {
       if (!binding_.present[i]) continue;
       const uint32_t next = emit(TN_EXPR_INPUT, i, 0, 0, 0);
-      result = result ? emit(place.op, *result, next, 0, 0) : next;
+      result = result ? emit(term.op, *result, next, 0, 0) : next;
     }
-    return result ? result : fail(place, "at least one input to fold over", "none");
+    return result ? result : fail(term, "at least one input to fold over", "none");
   }
 
   // Text is there for choices only, so it exists while binding and never in a program.
-  std::optional<std::string> text_of(const ExprPlace& place) const {
-    if (place.kind == Kind::kText) return place.text;
-    if (place.kind != Kind::kName) return {};
-    const ExprAttribute value = look_up(place.text);
+  std::optional<std::string> text_of(const ExprTerm& term) const {
+    if (term.kind == Kind::kText) return term.text;
+    if (term.kind != Kind::kName) return {};
+    const ExprAttribute value = look_up(term.text);
     const std::string* text = std::get_if<std::string>(&value);
     return text ? std::optional(*text) : std::nullopt;
   }
 
-  Index call(const ExprPlace& place) {
-    const Intrinsic& row = *find_intrinsic(place.op);
-    if (place.op == TN_EXPR_EQ || place.op == TN_EXPR_NE) {
-      const ExprPlace& left = places_[place.args[0]];
-      const ExprPlace& right = places_[place.args[1]];
+  Index call(const ExprTerm& term) {
+    const Intrinsic& row = *find_intrinsic(term.op);
+    if (term.op == TN_EXPR_EQ || term.op == TN_EXPR_NE) {
+      const ExprTerm& left = terms_[term.args[0]];
+      const ExprTerm& right = terms_[term.args[1]];
       const auto a = text_of(left), b = text_of(right);
-      if (a && b) return emit(TN_EXPR_CONST, 0, 0, 0, (*a == *b) == (place.op == TN_EXPR_EQ));
+      if (a && b) return emit(TN_EXPR_CONST, 0, 0, 0, (*a == *b) == (term.op == TN_EXPR_EQ));
       if (a || b) return fail(a ? right : left, "text to compare with text", "something else");
     }
-    if (place.op == TN_EXPR_SELECT) return choose(place);
-    if (place.op == TN_EXPR_AND || place.op == TN_EXPR_OR) return logic(place);
-    if (!supports(row)) return unsupported(place);
-    const ExprPlace& first = places_[place.args[0]];
+    if (term.op == TN_EXPR_SELECT) return choose(term);
+    if (term.op == TN_EXPR_AND || term.op == TN_EXPR_OR) return logic(term);
+    if (!supports(row)) return unsupported(term);
+    const ExprTerm& first = terms_[term.args[0]];
     // So that the lowest value of an integer type can be written: 128 alone does not fit int8.
-    const bool literal = place.op == TN_EXPR_NEG && first.kind == Kind::kNumber;
+    const bool literal = term.op == TN_EXPR_NEG && first.kind == Kind::kNumber;
     if (literal && type_.domain == TN_EXPR_DOMAIN_INT) return constant(first, -first.number);
     uint32_t args[3] = {};
     for (uint32_t i = 0; i < row.arity; ++i) {
-      const Index arg = lower(place.args[i]);
+      const Index arg = lower(term.args[i]);
       if (!arg) return {};
       args[i] = *arg;
     }
-    return emit(place.op, args[0], args[1], args[2], 0);
+    return emit(term.op, args[0], args[1], args[2], 0);
   }
 
   bool supports(const Intrinsic& row) const {
     return is_real() ? row.real != nullptr : row.integer != nullptr;
   }
-  Index unsupported(const ExprPlace& place) {
-    return fail(place, is_real() ? "a function of floats" : "a function of integers",
-                "'" + std::string(find_intrinsic(place.op)->name) + "'");
+  Index unsupported(const ExprTerm& term) {
+    return fail(term, is_real() ? "a function of floats" : "a function of integers",
+                "'" + std::string(find_intrinsic(term.op)->name) + "'");
   }
 
   const double* known(uint32_t node) const {
     return nodes_[node].op == TN_EXPR_CONST ? &nodes_[node].imm : nullptr;
   }
 
-  Index choose(const ExprPlace& place) {
-    const Index condition = lower(place.args[0]);
+  Index choose(const ExprTerm& term) {
+    const Index condition = lower(term.args[0]);
     if (!condition) return {};
-    if (const double* value = known(*condition)) return lower(place.args[*value != 0 ? 1 : 2]);
-    const Index yes = lower(place.args[1]);
-    const Index no = yes ? lower(place.args[2]) : yes;
+    if (const double* value = known(*condition)) return lower(term.args[*value != 0 ? 1 : 2]);
+    const Index yes = lower(term.args[1]);
+    const Index no = yes ? lower(term.args[2]) : yes;
     return no ? emit(TN_EXPR_SELECT, *condition, *yes, *no, 0) : no;
   }
 
   // A known left side decides before the right side is looked at: has(y) && y > 0.
-  Index logic(const ExprPlace& place) {
-    const Index left = lower(place.args[0]);
+  Index logic(const ExprTerm& term) {
+    const Index left = lower(term.args[0]);
     if (!left) return {};
     const double* value = known(*left);
-    const bool decided = value && (*value != 0) == (place.op == TN_EXPR_OR);
-    if (decided) return emit(TN_EXPR_CONST, 0, 0, 0, place.op == TN_EXPR_OR);
-    const Index right = lower(place.args[1]);
-    if (!right || !value) return right ? emit(place.op, *left, *right, 0, 0) : right;
+    const bool decided = value && (*value != 0) == (term.op == TN_EXPR_OR);
+    if (decided) return emit(TN_EXPR_CONST, 0, 0, 0, term.op == TN_EXPR_OR);
+    const Index right = lower(term.args[1]);
+    if (!right || !value) return right ? emit(term.op, *left, *right, 0, 0) : right;
     const Intrinsic* row = find_intrinsic(nodes_[*right].op);
     if (row && row->traits & kBoolean) return right;
     return emit(TN_EXPR_NE, *right, emit(TN_EXPR_CONST, 0, 0, 0, 0), 0, 0);
@@ -236,7 +235,7 @@ class Binder {
     return shared_[key(a, b)] = static_cast<uint32_t>(nodes_.size() - 1);
   }
 
-  // Depth first from the result, operands from left to right: drops what nobody reads, and gives
+  // Depth first from the result, operands from left to right: drops what is not read, and gives
   // equal expressions equal programs however they were written.
   std::vector<tn_expr_node> reachable(uint32_t result) const {
     std::vector<tn_expr_node> kept;
@@ -262,7 +261,7 @@ class Binder {
     return kept;
   }
 
-  const std::vector<ExprPlace>& places_;
+  const std::vector<ExprTerm>& terms_;
   const ExprBinding& binding_;
   ExprType type_;
   std::vector<Index> lowered_;
@@ -274,7 +273,7 @@ class Binder {
 }  // namespace
 
 Parsed<ExprProgram> Expr::bind(const ExprBinding& binding) const {
-  return Binder(places_, binding).bind();
+  return Binder(terms_, binding).bind();
 }
 
 }  // namespace tenon::host

@@ -149,13 +149,14 @@ class Builder {
 
   Status build() {
     TN_CHECK(add_inputs());
-    TN_TRY(parts, compile_parts(plan_, out_->graph.get(), out_->heeded.lost, &out_->fallbacks));
+    TN_TRY(partitions,
+           compile_partitions(plan_, out_->graph.get(), out_->heeded.lost, &out_->fallbacks));
     Status added;
-    for (CompiledPart& one : parts) {
-      if (added.ok()) added = one.exe ? add_part(one) : add_control(one.part);
+    for (CompiledPartition& one : partitions) {
+      if (added.ok()) added = one.exe ? add_partition(one) : add_control(one.partition);
       if (!added.ok() && one.exe)
-        plan_->backends[one.part.backend]->table->exe_free(plan_->backends[one.part.backend]->self,
-                                                           one.exe);
+        plan_->backends[one.partition.backend]->table->exe_free(
+            plan_->backends[one.partition.backend]->self, one.exe);
     }
     TN_CHECK(std::move(added));
     TN_CHECK(add_outputs());
@@ -166,41 +167,41 @@ class Builder {
   }
 
  private:
-  // The slot of a value at a place; makes it, and the copies that bring it there.
-  int slot_at(tn_value_id value, int place) {
-    auto found = slots_.find({value, place});
+  // The slot of a value at a space; makes it, and the copies that bring it there.
+  int slot_at(tn_value_id value, int space) {
+    auto found = slots_.find({value, space});
     if (found != slots_.end()) return found->second;
-    if (place == kCpuPlace) {
+    if (space == kCpuSpace) {
       if (tn_tensor* constant = g().constant(out_->graph.get(), value)) {
-        int slot = new_slot(value, place);
+        int slot = new_slot(value, space);
         out_->slots[slot].constant = Ref<tn_tensor>::share(constant);
         return slot;
       }
     }
-    int from = kCpuPlace;
+    int from = kCpuSpace;
     for (int b = 0; b < static_cast<int>(plan_->backends.size()); ++b) {
       if (slots_.count({value, b})) from = b;
     }
     // Between two devices a value goes through the CPU.
-    int source = slot_at(value, from == kCpuPlace || place == kCpuPlace ? from : kCpuPlace);
-    int slot = new_slot(value, place);
+    int source = slot_at(value, from == kCpuSpace || space == kCpuSpace ? from : kCpuSpace);
+    int slot = new_slot(value, space);
     Step copy;
     copy.kind = StepKind::kCopy;
-    copy.backend = place == kCpuPlace ? from : place;
+    copy.backend = space == kCpuSpace ? from : space;
     copy.in = {source};
     copy.out = {slot};
     copy.names = {out_->slots[slot].name};
-    copy.label = cat(copy.names[0], place == kCpuPlace ? " from " : " to ",
+    copy.label = cat(copy.names[0], space == kCpuSpace ? " from " : " to ",
                      plan_->backends[copy.backend]->id);
     add_step(std::move(copy));
     ++out_->copies;
     return slot;
   }
 
-  int new_slot(tn_value_id value, int place) {
+  int new_slot(tn_value_id value, int space) {
     Slot slot;
     slot.name = view(g().value_name(out_->graph.get(), value));
-    slot.place = place;
+    slot.space = space;
     slot.first_step = SIZE_MAX;
     tn_type type = type_of(out_->graph.get(), value);
     bool packed = type.kind != TN_KIND_TENSOR;  // a sequence or optional: bytes, by abi/lists.md
@@ -214,7 +215,7 @@ class Builder {
     }
     int index = static_cast<int>(out_->slots.size());
     out_->slots.push_back(std::move(slot));
-    slots_[{value, place}] = index;
+    slots_[{value, space}] = index;
     return index;
   }
 
@@ -235,7 +236,7 @@ class Builder {
     uint64_t given = 0;
     for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_INPUTS); i < n; ++i) {
       tn_value_id value = g().value_at(out_->graph.get(), TN_LIST_INPUTS, i, 0);
-      int slot = new_slot(value, kCpuPlace);
+      int slot = new_slot(value, kCpuSpace);
       int64_t state = state_of(out_->graph.get(), value, 0);
       if (state >= 0) {
         out_->slots[slot].state = state;
@@ -246,14 +247,15 @@ class Builder {
     return {};
   }
 
-  Status add_part(CompiledPart& compiled) {
-    const Part& part = compiled.part;
-    BackendUse& use = *plan_->backends[part.backend];
+  Status add_partition(CompiledPartition& compiled) {
+    const Partition& partition = compiled.partition;
+    BackendUse& use = *plan_->backends[partition.backend];
     Step step;
-    step.backend = part.backend;
-    TN_CHECK(connect(compiled.graph.get(), use.own_memory ? part.backend : kCpuPlace, use, &step));
+    step.backend = partition.backend;
+    TN_CHECK(
+        connect(compiled.graph.get(), use.own_memory ? partition.backend : kCpuSpace, use, &step));
     step.workspace = use.table->workspace(use.self, compiled.exe);
-    for (tn_node_id node : part.nodes)
+    for (tn_node_id node : partition.nodes)
       step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
     step.label = cat(use.id, ": ", step.names[0]);
     if (step.names.size() > 1) step.label += cat(" and ", step.names.size() - 1, " more");
@@ -262,8 +264,9 @@ class Builder {
     return {};
   }
 
-  // The part's inputs and outputs as slots, by name. What the backend keeps as state is neither.
-  Status connect(const tn_graph* sub, int place, const BackendUse& use, Step* step) {
+  // The partition's inputs and outputs as slots, by name. What the backend keeps as state is
+  // neither.
+  Status connect(const tn_graph* sub, int space, const BackendUse& use, Step* step) {
     step->has_state = use.table->state_new && g().count(sub, TN_LIST_STATES) > 0;
     for (uint32_t which : {TN_LIST_INPUTS, TN_LIST_OUTPUTS}) {
       for (uint64_t i = 0, n = g().count(sub, which); i < n; ++i) {
@@ -274,19 +277,19 @@ class Builder {
         if (step->has_state && is_state(sub, theirs, which == TN_LIST_INPUTS ? 0 : 1)) {
           kept_[ours] = step->backend;
         } else if (which == TN_LIST_INPUTS) {
-          step->in.push_back(slot_at(ours, place));
+          step->in.push_back(slot_at(ours, space));
         } else {
-          step->out.push_back(new_slot(ours, place));
+          step->out.push_back(new_slot(ours, space));
         }
       }
     }
     return {};
   }
 
-  Status add_control(const Part& part) {
+  Status add_control(const Partition& partition) {
     Step step;
     step.kind = StepKind::kControl;
-    step.node = part.nodes[0];
+    step.node = partition.nodes[0];
     step.row = op_service()->of(out_->graph.get(), step.node);
     step.names.emplace_back(view(g().node_name(out_->graph.get(), step.node)));
     step.label = step.names[0];
@@ -302,12 +305,12 @@ class Builder {
     for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_INPUTS); i < n;
          ++i) {
       tn_value_id value = g().io_at(out_->graph.get(), step.node, TN_LIST_INPUTS, i);
-      step.in.push_back(value ? slot_at(value, kCpuPlace) : -1);
+      step.in.push_back(value ? slot_at(value, kCpuSpace) : -1);
     }
     for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_OUTPUTS); i < n;
          ++i) {
       step.out.push_back(
-          new_slot(g().io_at(out_->graph.get(), step.node, TN_LIST_OUTPUTS, i), kCpuPlace));
+          new_slot(g().io_at(out_->graph.get(), step.node, TN_LIST_OUTPUTS, i), kCpuSpace));
     }
     add_step(std::move(step));
     return {};
@@ -320,7 +323,7 @@ class Builder {
     for (uint64_t i = 0, n = g().count(graph, TN_LIST_OUTPUTS); i < n; ++i) {
       tn_value_id value = g().value_at(graph, TN_LIST_OUTPUTS, i, 0);
       if (is_state(graph, value, 1)) continue;
-      int slot = slot_at(value, kCpuPlace);
+      int slot = slot_at(value, kCpuSpace);
       Slot& s = out_->slots[slot];
       if (s.output < 0 && s.input < 0 && s.state < 0 && !s.constant) {
         s.output = static_cast<int64_t>(out_->outputs.size());
@@ -331,12 +334,12 @@ class Builder {
       tn_value_id value = g().value_at(graph, TN_LIST_STATES, i, 1);
       auto kept = kept_.find(value);
       bool is_kept = kept != kept_.end();
-      out_->state_keepers.push_back(is_kept ? kept->second : kCpuPlace);
-      out_->state_results.push_back(is_kept ? -1 : slot_at(value, kCpuPlace));
+      out_->state_keepers.push_back(is_kept ? kept->second : kCpuSpace);
+      out_->state_results.push_back(is_kept ? -1 : slot_at(value, kCpuSpace));
       if (is_kept) continue;
       Slot& s = out_->slots[out_->state_results.back()];
       s.last_step = out_->steps.size();  // read when the run ends
-      bool is_made = s.place == kCpuPlace && s.is_static && s.input < 0 && s.output < 0 &&
+      bool is_made = s.space == kCpuSpace && s.is_static && s.input < 0 && s.output < 0 &&
                      s.state < 0 && s.next_state < 0 && !s.constant;
       if (is_made) s.next_state = static_cast<int64_t>(i);
     }
@@ -347,7 +350,7 @@ class Builder {
     std::vector<ArenaBlock> blocks;
     std::vector<Slot*> owners;
     for (Slot& slot : out_->slots) {
-      bool intermediate = slot.place == kCpuPlace && slot.is_static && slot.input < 0 &&
+      bool intermediate = slot.space == kCpuSpace && slot.is_static && slot.input < 0 &&
                           slot.output < 0 && slot.state < 0 && slot.next_state < 0 &&
                           !slot.constant;
       if (!intermediate) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service "tenon.host.eval/1": making plans, choosing the compiled form for the shapes at hand,
-// and telling what a plan is.
+// and describing a plan.
 #include <functional>
 #include <map>
 
@@ -122,8 +122,8 @@ Status add_backend(tn_plan* plan, const std::string& id, const json& rest, json*
   return {};
 }
 
-// Where nobody names a backend: the one that asks for it most ("preference" in its schema, above
-// 0) of those that find a device here. This is the only place that decides it.
+// Where no backend is named: the preferred one ("preference" in its schema, above
+// 0) of those that find a device here. Nothing else decides it.
 Status add_default_backend(tn_plan* plan, const json& rest, json* unknown) {
   json all = json::parse(plan->ctx->session->registry->list_components("tenon.backend/1"));
   std::multimap<int64_t, std::string, std::greater<>> wanted;
@@ -216,22 +216,22 @@ tn_status* run(tn_plan* plan,
   return guarded([&] { return run_plan(plan, in, n_in, outputs, cancel); });
 }
 
-json part_json(tn_plan* plan, const Step& step) {
-  json part = {{"nodes", step.names}};
+json partition_json(tn_plan* plan, const Step& step) {
+  json partition = {{"nodes", step.names}};
   if (step.kind == StepKind::kControl) {
-    part["backend"] = "host";
-    return part;
+    partition["backend"] = "host";
+    return partition;
   }
   BackendUse& use = *plan->backends[step.backend];
-  part["backend"] = use.id;
-  part["workspace_bytes"] = step.workspace;
-  if (!use.table->describe) return part;
+  partition["backend"] = use.id;
+  partition["workspace_bytes"] = step.workspace;
+  if (!use.table->describe) return partition;
   std::string text;
   tn_sink sink = into(&text);
   Status described(use.table->describe(use.self, step.exe, &sink));
   json more = json::parse(text, nullptr, false);
-  if (described.ok() && more.is_object()) part.update(more);
-  return part;
+  if (described.ok() && more.is_object()) partition.update(more);
+  return partition;
 }
 
 tn_status* describe(tn_plan* plan, const tn_sink* sink) {
@@ -245,7 +245,7 @@ tn_status* describe(tn_plan* plan, const tn_sink* sink) {
       out["fallback_nodes"].push_back({{"node", f.node}, {"op", f.op}, {"why", f.why}});
     if (std::shared_ptr<Compiled> compiled = last_used(plan)) {
       for (const Step& step : compiled->steps) {
-        if (step.kind != StepKind::kCopy) out["partitions"].push_back(part_json(plan, step));
+        if (step.kind != StepKind::kCopy) out["partitions"].push_back(partition_json(plan, step));
       }
       out["arena_bytes"] = compiled->arena_bytes;
       out["copies_per_run"] = compiled->copies;
@@ -255,7 +255,7 @@ tn_status* describe(tn_plan* plan, const tn_sink* sink) {
   });
 }
 
-// Memory for outputs that nobody looks at.
+// Memory for outputs that are not read.
 struct Scratch {
   tn_ctx* ctx;
   std::vector<Ref<tn_tensor>> tensors;

@@ -76,7 +76,7 @@ struct Lesson {
 // Under the plan's lock.
 Lesson learn(tn_plan& plan, const Compiled& compiled, const Step* at, const Status& failed) {
   Lesson out;
-  if (failed.code() == TN_UNIMPLEMENTED && at && at->kind == StepKind::kPart) {
+  if (failed.code() == TN_UNIMPLEMENTED && at && at->kind == StepKind::kPartition) {
     lose(plan, at->backend, at->names, failed.text(), &out.lost);
     std::erase_if(out.lost, [&](const auto& one) { return plan.lessons.lost.count(one.first); });
     plan.lessons.lost.insert(out.lost.begin(), out.lost.end());
@@ -125,7 +125,7 @@ Status run_form(tn_plan* plan,
                 nlohmann::json* profile,
                 const Step** at) {
   Span span(plan->trace(), "run", plan->label);
-  if (!plan->states.empty()) TN_CHECK(settle_states(plan, compiled));
+  if (!plan->states.empty()) TN_CHECK(move_states(plan, compiled));
   return run_compiled(compiled, in, outputs, cancel, profile, at);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a form of a plan was compiled for and turned out not to hold, so that another form is made:
+// What a form of a plan was compiled for and does not hold, so that another form is made:
 // sizes that only the file declares, nodes that a backend claimed and cannot do after all.
 
 #include "plan/plan.hpp"

@@ -106,13 +106,13 @@ Result<Pieces> take_apart(tn_graph* graph, const std::vector<tn_node_id>& nodes)
   return out;
 }
 
-// The later a backend stands in the plan's list, the less it is wanted; nobody least of all.
+// By the order of the plan's list; unclaimed comes last.
 size_t rank_of(int backend) {
   return backend == kUnclaimed ? SIZE_MAX : static_cast<size_t>(backend);
 }
 
 // What a backend refuses whole it may take in pieces, when all go to backends that are more wanted;
-// of what nobody takes also to the host (control flow), or apart again (functions). Whether any
+// of what is unclaimed also to the host (control flow), or apart again (functions). Whether any
 // was.
 Result<bool> open_refused(const Assignment& all,
                           tn_graph* graph,
@@ -128,12 +128,12 @@ Result<bool> open_refused(const Assignment& all,
   Result<Pieces> pieces = take_apart(trial.get(), refused);
   if (!pieces.ok()) return false;
   TN_TRY(after, assign(trial.get(), backends, lost));
-  for (const auto& [node, parts] : *pieces) {
+  for (const auto& [node, nodes] : *pieces) {
     size_t whole = rank_of(all.backend[all.index.at(node)]);
-    bool runs = std::all_of(parts.begin(), parts.end(), [&, &a = after](tn_node_id part) {
-      const tn_op* row = op_service()->of(trial.get(), part);
+    bool runs = std::all_of(nodes.begin(), nodes.end(), [&, &a = after](tn_node_id piece) {
+      const tn_op* row = op_service()->of(trial.get(), piece);
       bool is_hosts = whole == SIZE_MAX && (!row || row->traits & TN_OP_CONTROL);
-      return is_hosts || rank_of(a.backend[a.index.at(part)]) < whole;
+      return is_hosts || rank_of(a.backend[a.index.at(piece)]) < whole;
     });
     if (runs) opened.push_back(node);
   }
@@ -141,7 +141,7 @@ Result<bool> open_refused(const Assignment& all,
   return !opened.empty();
 }
 
-// Nobody's control-flow nodes are the host's; for other nodes that is an error.
+// Unclaimed control-flow nodes are the host's; for other nodes that is an error.
 Status assign_unclaimed(Assignment& all,
                         const std::vector<std::unique_ptr<BackendUse>>& backends,
                         std::vector<Fallback>* fallbacks) {
@@ -192,7 +192,7 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
         auto found = all.index.find(g.producer(all.graph, value, nullptr));
         if (found == all.index.end()) continue;
         size_t from = found->second;
-        // Each control-flow node is a part of its own.
+        // Each control-flow node is a partition of its own.
         bool same = all.backend[from] == all.backend[i] && all.backend[i] != kHostBackend;
         size_t least = depth[from] + (same ? 0 : 1);
         if (depth[i] < least) {
@@ -216,10 +216,10 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
 
 }  // namespace
 
-Result<std::vector<Part>> partition(tn_graph* graph,
-                                    const std::vector<std::unique_ptr<BackendUse>>& backends,
-                                    const Lost& lost,
-                                    std::vector<Fallback>* fallbacks) {
+Result<std::vector<Partition>> partition(tn_graph* graph,
+                                         const std::vector<std::unique_ptr<BackendUse>>& backends,
+                                         const Lost& lost,
+                                         std::vector<Fallback>* fallbacks) {
   TN_TRY(all, assign(graph, backends, lost));
   for (;;) {
     TN_TRY(opened, open_refused(all, graph, backends, lost));
@@ -230,17 +230,17 @@ Result<std::vector<Part>> partition(tn_graph* graph,
   TN_CHECK(assign_unclaimed(all, backends, fallbacks));
 
   TN_TRY(depth, depths(all));
-  std::map<std::tuple<size_t, int, size_t>, Part> parts;
+  std::map<std::tuple<size_t, int, size_t>, Partition> partitions;
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     size_t alone = all.backend[i] == kHostBackend ? i + 1 : 0;
-    Part& part = parts[{depth[i], all.backend[i], alone}];
-    part.backend = all.backend[i];
-    part.depth = depth[i];
-    part.nodes.push_back(all.nodes[i]);
+    Partition& partition = partitions[{depth[i], all.backend[i], alone}];
+    partition.backend = all.backend[i];
+    partition.depth = depth[i];
+    partition.nodes.push_back(all.nodes[i]);
   }
-  std::vector<Part> out;
-  for (auto& [key, part] : parts)
-    out.push_back(std::move(part));
+  std::vector<Partition> out;
+  for (auto& [key, partition] : partitions)
+    out.push_back(std::move(partition));
   return out;
 }
 

@@ -3,10 +3,10 @@
 // Which backend runs which nodes. The first backend in the plan's order that claims a node gets
 // it; groups are taken whole. A node that the first one refuses is decomposed in the graph where
 // all of its pieces go to backends that stand before the one that takes it whole. Control-flow
-// nodes that no backend claims are run by the host. The graph is then cut into convex parts by
+// nodes that no backend claims are run by the host. The graph is then cut into convex partitions by
 // depth: a node's depth is the largest number of changes of backend on a path to it, and nodes of
-// one backend and one depth form a part. Every edge goes to the same part or to a larger depth, so
-// parts in order of depth never wait for each other in a circle.
+// one backend and one depth form a partition. Every edge goes to the same partition or to a larger
+// depth, so partitions in order of depth never wait for each other in a circle.
 
 #include <memory>
 #include <string>
@@ -18,31 +18,31 @@ namespace tenon::host {
 
 inline constexpr int kHostBackend = -1;  // control flow
 
-struct Part {
+struct Partition {
   int backend = kHostBackend;
   size_t depth = 0;
   std::vector<tn_node_id> nodes;  // in topological order
 };
 
-Result<std::vector<Part>> partition(tn_graph* graph,
-                                    const std::vector<std::unique_ptr<BackendUse>>& backends,
-                                    const Lost& lost,
-                                    std::vector<Fallback>* fallbacks);
+Result<std::vector<Partition>> partition(tn_graph* graph,
+                                         const std::vector<std::unique_ptr<BackendUse>>& backends,
+                                         const Lost& lost,
+                                         std::vector<Fallback>* fallbacks);
 
-// A part as its backend compiled it.
-struct CompiledPart {
-  Part part;
+// A partition as its backend compiled it.
+struct CompiledPartition {
+  Partition partition;
   Ref<tn_graph> graph;  // of its nodes alone; none of the host's
   void* exe = nullptr;
 };
 
-// The parts of a bound graph, compiled. Where a backend cannot compile what it claimed, the next
-// one that claims the nodes gets them, and they are listed with the reason. The caller owns every
-// exe. `lost`: what backends have lost before.
-Result<std::vector<CompiledPart>> compile_parts(tn_plan* plan,
-                                                tn_graph* graph,
-                                                Lost lost,
-                                                std::vector<Fallback>* fallbacks);
+// The partitions of a bound graph, compiled. Where a backend cannot compile what it claimed, the
+// next one that claims the nodes gets them, and they are listed with the reason. The caller owns
+// every exe. `lost`: what backends have lost before.
+Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
+                                                          tn_graph* graph,
+                                                          Lost lost,
+                                                          std::vector<Fallback>* fallbacks);
 
 // The form for these inputs, compiled now where there is none.
 Result<std::shared_ptr<Compiled>> form_for(tn_plan* plan, const DLTensor* const* in, uint64_t n_in);

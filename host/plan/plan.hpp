@@ -47,18 +47,18 @@ struct BackendUse {
   }
 };
 
-inline constexpr int kCpuPlace = -1;  // places are kCpuPlace or the index of a backend
-inline constexpr int kNoPlace = -2;   // of a state that no run has met
+inline constexpr int kCpuSpace = -1;  // memory spaces are kCpuSpace or the index of a backend
+inline constexpr int kNoSpace = -2;   // of a state that no run has met
 
 // Where a value lives during a run.
 struct Slot {
   std::string name;
-  int place = kCpuPlace;
+  int space = kCpuSpace;
   uint32_t dtype = TN_DTYPE_NONE;
   bool is_static = false;     // the shape is known at compile time
   std::vector<int64_t> dims;  // then: shape, and strides behind it
   uint64_t bytes = 0;
-  int64_t offset = -1;            // in the arena of its place; -1: input, constant, output, dynamic
+  int64_t offset = -1;            // in the arena of its space; -1: input, constant, output, dynamic
   int64_t input = -1;             // a graph input
   int64_t output = -1;            // the caller's memory for this output
   int64_t state = -1;             // a state that the host keeps
@@ -67,11 +67,11 @@ struct Slot {
   size_t first_step = 0, last_step = 0;
 };
 
-enum class StepKind { kPart, kControl, kCopy };
+enum class StepKind { kPartition, kControl, kCopy };
 
 struct Step {
-  StepKind kind = StepKind::kPart;
-  int backend = -1;  // of kPart and kCopy
+  StepKind kind = StepKind::kPartition;
+  int backend = -1;  // of kPartition and kCopy
   void* exe = nullptr;
   uint64_t workspace = 0;
   std::vector<int> in, out;        // slots; -1: absent optional input (of kControl only)
@@ -92,7 +92,7 @@ struct Fallback {
 // name and the backend: it gets them no more.
 using Lost = std::map<std::pair<std::string, int>, std::string>;
 
-// What forms of a plan that turned out wrong have shown; the next one heeds it.
+// What forms of a plan that proved wrong have shown; the next one heeds it.
 struct Lessons {
   bool trusts_declared = true;  // sizes that only a declaration says hold
   bool told_outputs = false;    // declared otherwise than they are computed
@@ -103,8 +103,8 @@ using Shapes = std::vector<std::vector<int64_t>>;  // by input: element type, th
 
 struct Compiled;
 
-// What a run has queued on one device. Parts and copies have a stream each, so that a copy goes on
-// beside the parts that have nothing to do with it; events say who waits for whom.
+// What a run has queued on one device. Partitions and copies have a stream each, so that a copy
+// goes on beside the partitions that have nothing to do with it; events say who waits for whom.
 struct DeviceQueues {
   enum Kind { kParts, kCopies };
   void* streams[2] = {};
@@ -201,7 +201,7 @@ const tn_host_eval* eval_service();
 // state.cpp
 Status make_states(tn_plan* plan);
 // Brings each state to where this form of the plan keeps it.
-Status settle_states(tn_plan* plan, const Compiled& compiled);
+Status move_states(tn_plan* plan, const Compiled& compiled);
 tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value);
 tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out);
 
@@ -222,13 +222,13 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
   std::vector<tenon::host::Shapes> compiling;
   std::condition_variable compiled;  // `compiling` has become shorter
-  // State by name of its input. Its keeper is a backend, or the CPU: then two buffers change places
+  // State by name of its input. Its keeper is a backend, or the CPU: then two buffers are swapped
   // after each run. Before the first run `now` may hold what was set.
   struct State {
     std::string name;
     uint32_t dtype;
     std::vector<int64_t> dims;
-    int keeper = tenon::host::kNoPlace;
+    int keeper = tenon::host::kNoSpace;
     tenon::host::Ref<tn_tensor> now = {}, next = {};
   };
   std::vector<State> states;

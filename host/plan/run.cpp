@@ -62,7 +62,7 @@ class Run {
     for (size_t i = 0; i < c_.slots.size(); ++i) {
       const Slot& slot = c_.slots[i];
       if (slot.input >= 0) rc_.tensors[i] = *in_[slot.input];
-      if (slot.place != kCpuPlace && slot.is_static) {  // where a run before had a caller's
+      if (slot.space != kCpuSpace && slot.is_static) {  // where a run before had a caller's
         rc_.tensors[i].data = rc_.owned[i];
         rc_.tensors[i].byte_offset = 0;
       }
@@ -81,8 +81,8 @@ class Run {
         return spanned("copy", step, &Run::run_copy);
       case StepKind::kControl:
         return spanned("control", step, &Run::run_control);
-      case StepKind::kPart:
-        return spanned("part", step, &Run::run_part);
+      case StepKind::kPartition:
+        return spanned("partition", step, &Run::run_partition);
     }
     return {};
   }
@@ -124,7 +124,8 @@ class Run {
   static tn_status* give(void* asked, uint64_t i, const DLTensor* proto, DLTensor* out) {
     auto& [run, step] = *static_cast<Asked*>(asked);
     if (i >= step->out.size()) {
-      return Status(TN_INTERNAL, cat("output ", i, " of a part with ", step->out.size())).release();
+      return Status(TN_INTERNAL, cat("output ", i, " of a partition with ", step->out.size()))
+          .release();
     }
     run->rc_.asked[i] = true;
     return run->give_slot(step->out[i], *proto, out).release();
@@ -177,7 +178,7 @@ class Run {
     rc_.dynamic_dims[index] = dense_layout(dims_of(proto));
     DLTensor& tensor = rc_.tensors[index];
     tensor = {rc_.owned[index],
-              place_device(slot.place),
+              device_of(slot.space),
               proto.ndim,
               proto.dtype,
               rc_.dynamic_dims[index].data(),
@@ -186,11 +187,11 @@ class Run {
     return {};
   }
 
-  DLDevice place_device(int place) const {
-    return place == kCpuPlace ? DLDevice{kDLCPU, 0} : plan_.backends[place]->dl;
+  DLDevice device_of(int space) const {
+    return space == kCpuSpace ? DLDevice{kDLCPU, 0} : plan_.backends[space]->dl;
   }
 
-  Status run_part(const Step& step) {
+  Status run_partition(const Step& step) {
     BackendUse& use = *plan_.backends[step.backend];
     if (!use.own_memory) TN_CHECK(fetch_all(step));
     set_arguments(step);
@@ -207,7 +208,7 @@ class Run {
     TN_CHECK(check_made(step));
     if (!profile_) return {};
     TN_CHECK(rc_.wait_all());
-    TN_CHECK(add_part_profile(use, step, *profile_));
+    TN_CHECK(add_partition_profile(use, step, *profile_));
     return {};
   }
 
@@ -275,7 +276,7 @@ class Run {
       if (b != step.backend && rc_.is_busy(b)) TN_CHECK(rc_.wait_all());
     const Slot& target = c_.slots[step.out[0]];
     const DLTensor& from = rc_.tensors[step.in[0]];
-    if (c_.slots[step.in[0]].input >= 0 && plan_.backend_at(from.device) == target.place) {
+    if (c_.slots[step.in[0]].input >= 0 && plan_.backend_at(from.device) == target.space) {
       DLTensor& mine = rc_.tensors[step.out[0]];  // the caller's memory, for this run
       if (!target.is_static) mine = from;
       mine.data = from.data;
@@ -285,7 +286,7 @@ class Run {
     TN_CHECK(fetch(step.in[0]));
     DLTensor to{};
     DLTensor proto = from;
-    proto.device = place_device(target.place);
+    proto.device = device_of(target.space);
     // The shape of a value made late on a device is there once the device has run.
     TN_CHECK(give_slot(step.out[0], proto, &to));
     return on_device(step.backend, DeviceQueues::kCopies, step.in, step.out,

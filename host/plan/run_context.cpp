@@ -71,12 +71,12 @@ RunContext::RunContext(Compiled* of) : compiled(of) {
 
 RunContext::~RunContext() {
   for (size_t i = 0; i < owned.size(); ++i) {
-    int place = compiled->slots[i].place;
+    int space = compiled->slots[i].space;
     if (!owned[i]) continue;
-    if (place == kCpuPlace) {
+    if (space == kCpuSpace) {
       std::free(owned[i]);
     } else {
-      BackendUse& use = *compiled->plan->backends[place];
+      BackendUse& use = *compiled->plan->backends[space];
       use.table->free(use.self, use.device, owned[i], nullptr);
     }
   }
@@ -90,15 +90,15 @@ RunContext::~RunContext() {
 }
 
 Status reserve(RunContext& context, int slot, uint64_t bytes) {
-  int place = context.compiled->slots[slot].place;
+  int space = context.compiled->slots[slot].space;
   const std::string& name = context.compiled->slots[slot].name;
   void* memory = nullptr;
-  if (place == kCpuPlace) {
+  if (space == kCpuSpace) {
     memory = aligned(bytes);
     if (!memory) return no_memory(bytes, cat("value ", name));
     std::free(context.owned[slot]);
   } else {
-    BackendUse& use = *context.compiled->plan->backends[place];
+    BackendUse& use = *context.compiled->plan->backends[space];
     Status got = use.called("alloc", use.table->alloc(use.self, use.device, bytes, &memory));
     if (!got.ok()) {
       int32_t code = got.code();
@@ -135,10 +135,10 @@ Status RunContext::prepare() {
     if (!slot.is_static || slot.input >= 0 || slot.output >= 0 || slot.state >= 0) continue;
     void* memory = slot.offset >= 0 ? arena + slot.offset : nullptr;
     DLDevice device{kDLCPU, 0};
-    if (slot.place != kCpuPlace) {
+    if (slot.space != kCpuSpace) {
       TN_CHECK(reserve(*this, static_cast<int>(i), std::max<uint64_t>(slot.bytes, 1)));
       memory = owned[i];
-      device = compiled->plan->backends[slot.place]->dl;
+      device = compiled->plan->backends[slot.space]->dl;
     }
     int32_t rank = static_cast<int32_t>(slot.dims.size() / 2);
     tensors[i] = {

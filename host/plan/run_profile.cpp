@@ -7,7 +7,7 @@
 
 namespace tenon::host {
 
-Status add_part_profile(BackendUse& use, const Step& step, nlohmann::json& profile) {
+Status add_partition_profile(BackendUse& use, const Step& step, nlohmann::json& profile) {
   if (!use.table->profile) return {};
   std::string text;
   tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {

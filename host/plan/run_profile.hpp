@@ -8,8 +8,8 @@
 
 namespace tenon::host {
 
-// The layers of a part, as its backend reports them; nothing where it reports none.
-Status add_part_profile(BackendUse& use, const Step& step, nlohmann::json& profile);
+// The layers of a partition, as its backend reports them; nothing where it reports none.
+Status add_partition_profile(BackendUse& use, const Step& step, nlohmann::json& profile);
 
 // The layers of the bodies, those of all iterations as one, and what remains for the node itself.
 void add_control_profile(const Step& step,

@@ -70,7 +70,7 @@ Status make_states(tn_plan* plan) {
   return {};
 }
 
-Status settle_states(tn_plan* plan, const Compiled& compiled) {
+Status move_states(tn_plan* plan, const Compiled& compiled) {
   for (size_t i = 0; i < plan->states.size(); ++i) {
     tn_plan::State& state = plan->states[i];
     const int keeper = compiled.state_keepers[i];

@@ -19,7 +19,7 @@ constexpr uint64_t kMostRows = 65536;
 }  // namespace
 
 Registry::Registry(Session* session, RegistryConfig config)
-    : session_(session), config_(std::move(config)), places_(search_places(config_)) {
+    : session_(session), config_(std::move(config)), folders_(search_folders(config_)) {
   session_->ops->on_missing = [this](std::string_view domain, std::string_view type,
                                      uint64_t version) { load_operator(domain, type, version); };
 }
@@ -31,10 +31,10 @@ Registry::~Registry() {
       c.plugin->table.destroy(self);
 }
 
-Registry::Candidate& Registry::add(const fs::path& file, size_t place) {
+Registry::Candidate& Registry::add(const fs::path& file, size_t folder) {
   Candidate& c = candidates_.emplace_back();
   c.file = file;
-  c.place = place;
+  c.folder = folder;
   Result<PluginText> text = read_description(file);
   if (!text.ok()) {
     c.refused = text.status().text();
@@ -69,9 +69,9 @@ void Registry::warn_of_quarantine(std::string_view role) {
 void Registry::scan() {
   if (scanned_) return;
   scanned_ = true;
-  for (size_t i = 0; i < places_.size(); ++i) {
-    if (!places_[i].ignored.empty()) continue;
-    for (const fs::path& file : plugin_files(places_[i], places_[i].ignored))
+  for (size_t i = 0; i < folders_.size(); ++i) {
+    if (!folders_[i].ignored.empty()) continue;
+    for (const fs::path& file : plugin_files(folders_[i], folders_[i].ignored))
       add(file, i);
   }
 }
@@ -91,14 +91,14 @@ Status Registry::load(std::string_view path_or_id) {
       return load(c);
     names.push_back(c.text.id);
   }
-  if (is_path) return load(add(path, kNoPlace));
+  if (is_path) return load(add(path, kNoFolder));
   std::string message = cat("plugin ", path_or_id, ": not found");
   std::string_view near = nearest(path_or_id, names);
   if (!near.empty()) message += cat(" (did you mean '", near, "'?)");
   message += "; looked in";
-  for (const Place& place : places_)
-    message += cat(" ", place.folder.string(),
-                   place.ignored.empty() ? "" : cat(" (not: ", place.ignored, ")"));
+  for (const SearchFolder& searched : folders_)
+    message += cat(" ", searched.folder.string(),
+                   searched.ignored.empty() ? "" : cat(" (not: ", searched.ignored, ")"));
   return not_found(message);
 }
 
@@ -187,7 +187,8 @@ Status Registry::no_component(std::string_view role, std::string_view id) {
   }
   std::string_view near = nearest(id, names);
   if (!near.empty()) return not_found(cat(message, " (did you mean '", near, "'?)"));
-  return not_found(cat(message, "; 'tenon plugin doctor' shows every place and why not"));
+  return not_found(
+      cat(message, "; 'tenon plugin doctor' shows every folder and file, and why not"));
 }
 
 Result<Registry::Found> Registry::find(std::string_view role, std::string_view id) {

@@ -14,7 +14,7 @@
 #include "registry/adopt.hpp"
 #include "registry/description.hpp"
 #include "registry/loader.hpp"
-#include "registry/places.hpp"
+#include "registry/search_folders.hpp"
 #include "services/rooms.hpp"
 #include "services/status.hpp"
 
@@ -52,7 +52,7 @@ class Registry {
  private:
   struct Candidate {
     std::filesystem::path file;
-    size_t place;
+    size_t folder;
     PluginText text;
     std::string refused;      // why it cannot be used; empty: it can
     std::string shadowed_by;  // the file that brings the same plugin earlier in the search order
@@ -62,17 +62,17 @@ class Registry {
     std::unique_ptr<Plugin> failed;  // could not be loaded; statuses that it made point at it
     std::vector<void*> row_selves;   // instances of its operator components
   };
-  static constexpr size_t kNoPlace = SIZE_MAX;  // named by its path
+  static constexpr size_t kNoFolder = SIZE_MAX;  // named by its path
   static bool usable(const Candidate& c) { return c.refused.empty() && c.shadowed_by.empty(); }
   std::string source(const Candidate& c) const {
-    return c.place == kNoPlace ? "path" : places_[c.place].source;
+    return c.folder == kNoFolder ? "path" : folders_[c.folder].source;
   }
 
   static std::string why_not(const Candidate& c);
 
   void scan();
   void warn_of_quarantine(std::string_view role);
-  Candidate& add(const std::filesystem::path& file, size_t place);
+  Candidate& add(const std::filesystem::path& file, size_t folder);
   Status load(Candidate& candidate);
   Status add_rows(Candidate& candidate);
   void take_back(Candidate& candidate);
@@ -83,7 +83,7 @@ class Registry {
   RegistryConfig config_;
   std::recursive_mutex lock_;  // a plugin's init may ask for components of others
   bool scanned_ = false;
-  std::vector<Place> places_;
+  std::vector<SearchFolder> folders_;
   std::deque<Candidate> candidates_;  // in order of preference
 };
 

@@ -79,20 +79,20 @@ std::string Registry::doctor() {
   std::lock_guard hold(lock_);
   scan();
   Json places = Json::array();
-  for (size_t i = 0; i <= places_.size(); ++i) {
+  for (size_t i = 0; i <= folders_.size(); ++i) {
     Json files = Json::array();
     for (const Candidate& c : candidates_) {
-      if (c.place != (i < places_.size() ? i : kNoPlace)) continue;
+      if (c.folder != (i < folders_.size() ? i : kNoFolder)) continue;
       files.push_back({{"file", c.file.string()},
                        {"plugin", c.text.id},
                        {"usable", usable(c)},
                        {"loaded", c.plugin != nullptr},
                        {"why", why_not(c)}});
     }
-    if (i == places_.size() && files.empty()) continue;
-    std::string why = i < places_.size() ? places_[i].ignored : "";
-    places.push_back({{"folder", i < places_.size() ? places_[i].folder.string() : ""},
-                      {"source", i < places_.size() ? places_[i].source : "path"},
+    if (i == folders_.size() && files.empty()) continue;
+    std::string why = i < folders_.size() ? folders_[i].ignored : "";
+    places.push_back({{"folder", i < folders_.size() ? folders_[i].folder.string() : ""},
+                      {"source", i < folders_.size() ? folders_[i].source : "path"},
                       {"searched", why.empty()},
                       {"why", why},
                       {"files", std::move(files)}});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/arguments.hpp"
 
+#include <cstdlib>
+
 namespace tenon::host {
 
 void Arguments::any(const tn_any& any, const char* name) {
@@ -50,6 +52,16 @@ tn_status* Arguments::refused() const {
     default:
       return invalid(cat(where, "expected a pointer, got NULL")).release();
   }
+}
+
+tn_status* checked_failure(tn_status* given, uint32_t codes, const char* function) {
+  Status failure(given);
+  const int32_t code = failure.code();
+  const bool is_stated = code > 0 && code < 32 && (codes >> code & 1u);
+  if (is_stated || !std::getenv("TENON_CHECK_ERRORS")) return failure.release();
+  return Status(TN_INTERNAL, cat(function, ": its header does not state that it gives code ", code),
+                "host", std::move(failure))
+      .release();
 }
 
 }  // namespace tenon::host

@@ -94,6 +94,14 @@ class Arguments {
   uint64_t got_ = 0;
 };
 
+// What a function gives. Where the environment has TENON_CHECK_ERRORS, as in tests, a code that its
+// header does not state (`codes`: bit i is code i) becomes TN_INTERNAL, with the failure as its
+// cause.
+tn_status* checked_failure(tn_status* given, uint32_t codes, const char* function);
+inline tn_status* stated(tn_status* given, uint32_t codes, const char* function) {
+  return given ? checked_failure(given, codes, function) : nullptr;
+}
+
 // The first min(size there, size here) bytes of a struct that begins with struct_size.
 template <class T>
 void copy_sized(const T* from, T* into) {

@@ -29,7 +29,7 @@ struct LoadCrashes {
 };
 
 // Who follows what the host does, so that the report of a crash says where it happened. As it
-// stands here: nobody.
+// stands here: none.
 struct CrashWatch {
   void (*enter)(std::string_view category, std::string_view name) = [](auto, auto) {};  // a span
   void (*leave)() = [] {};

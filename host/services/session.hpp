@@ -11,7 +11,7 @@
 
 #include "tenon/plugin.h"
 
-#include "registry/places.hpp"
+#include "registry/search_folders.hpp"
 #include "services/handle.hpp"
 #include "services/status.hpp"
 

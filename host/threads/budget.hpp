@@ -7,7 +7,7 @@
 
 namespace tenon::host::team {
 
-// Where the kernel tells about control groups; tests write such folders themselves.
+// Where the kernel describes control groups; tests write such folders themselves.
 struct ControlGroupFiles {
   std::string of_process = "/proc/self/cgroup";
   std::string root = "/sys/fs/cgroup";

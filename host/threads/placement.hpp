@@ -16,7 +16,7 @@
 namespace tenon::host::team {
 
 enum class Place : uint8_t {
-  kAnywhere,  // wherever the system likes: nobody else wants the CPUs
+  kAnywhere,  // wherever the system puts them: no other load wants the CPUs
   kApart,     // on any CPU but the caller's
   kTogether,  // on the caller's CPU: two time-shared CPUs stop each other, one does not
 };

@@ -9,7 +9,7 @@ namespace tenon::augment {
 namespace {
 
 // Within the bounds; whole numbers are cut off, not rounded.
-float settled(float x, bool whole, float bound) {
+float rounded(float x, bool whole, float bound) {
   x = std::clamp(x, 0.0f, bound);
   return whole ? std::trunc(x) : x;
 }
@@ -22,7 +22,7 @@ float gray(const Image& image, int64_t pixel) {
 }
 
 float blended(float from, float to, float ratio, const Image& image) {
-  return settled(from * ratio + to * (1 - ratio), image.whole, image.bound());
+  return rounded(from * ratio + to * (1 - ratio), image.whole, image.bound());
 }
 
 struct Rgb {
@@ -43,7 +43,7 @@ float either(bool first, float a, float b) {
 
 // To hue, saturation and value and back, as _rgb_to_hsv and _hsv_to_rgb, which follow Pillow's
 // Convert.c. turn: -0.5 to 0.5.
-Rgb turned(const Rgb& x, float turn) {
+Rgb rotated(const Rgb& x, float turn) {
   float most = std::max(std::max(x.r, x.g), x.b), least = std::min(std::min(x.r, x.g), x.b);
   float range = most - least;
   bool is_gray = range == 0;
@@ -70,7 +70,7 @@ Rgb turned(const Rgb& x, float turn) {
 
 void adjust_brightness(Image& image, float factor) {
   for (float& x : image.at)
-    x = settled(x * factor, image.whole, image.bound());
+    x = rounded(x * factor, image.whole, image.bound());
 }
 
 void adjust_contrast(Image& image, float factor) {
@@ -100,7 +100,7 @@ void adjust_hue(Image& image, float turn) {
   float* __restrict b = image.channel(2);
   const float bound = image.bound();
   for (int64_t i = 0; i < image.plane(); ++i) {
-    Rgb x = turned({r[i] / bound, g[i] / bound, b[i] / bound}, turn);
+    Rgb x = rotated({r[i] / bound, g[i] / bound, b[i] / bound}, turn);
     r[i] = x.r;
     g[i] = x.g;
     b[i] = x.b;

@@ -79,4 +79,4 @@ TENON_AUGMENTATION(color_jitter,
     "brightness": {"type": ["number", "array"], "items": {"type": "number"}, "default": 0, "description": "how far the factor may be from 1, or its least and largest value"},
     "contrast": {"type": ["number", "array"], "items": {"type": "number"}, "default": 0, "description": "the same"},
     "saturation": {"type": ["number", "array"], "items": {"type": "number"}, "default": 0, "description": "the same"},
-    "hue": {"type": ["number", "array"], "items": {"type": "number"}, "default": 0, "description": "how far the hue may turn, at most 0.5, or its least and largest turn"},)")
+    "hue": {"type": ["number", "array"], "items": {"type": "number"}, "default": 0, "description": "maximum rotation of the hue, at most 0.5, or its minimum and maximum"},)")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "augment.crop": a part of the padded image, at a random place. torchvision's RandomCrop.
+// "augment.crop": a part of the padded image, at a random position. torchvision's RandomCrop.
 #include <algorithm>
 #include <cmath>
 
@@ -72,9 +72,9 @@ class Crop {
 TENON_AUGMENTATION(crop,
                    tenon::augment::Crop,
                    "augment.crop",
-                   "a part of the padded image, at a random place",
+                   "a part of the padded image, at a random position",
                    R"(
     "size": {"type": ["integer", "array"], "items": {"type": "integer"}, "description": "[height, width], or one side of a square; default: the image's"},
-    "padding": {"type": "integer", "minimum": 0, "maximum": 4096, "default": 0, "description": "pixels around the image"},
-    "padding_mode": {"type": "string", "enum": ["constant", "edge", "reflect"], "default": "constant", "description": "what is in them"},
-    "fill": {"type": "number", "default": 0, "description": "the constant"},)")
+    "padding": {"type": "integer", "minimum": 0, "maximum": 4096, "default": 0, "description": "padding in pixels"},
+    "padding_mode": {"type": "string", "enum": ["constant", "edge", "reflect"], "default": "constant", "description": "padding mode"},
+    "fill": {"type": "number", "default": 0, "description": "value of constant padding"},)")

@@ -11,11 +11,11 @@ namespace tenon::augment {
 namespace {
 
 // Streams of one sample: uniform and normal numbers must not be made of the same bits.
-uint64_t uniforms_of(uint64_t place) {
-  return 2 * place;
+uint64_t uniforms_of(uint64_t position) {
+  return 2 * position;
 }
-uint64_t normals_of(uint64_t place) {
-  return 2 * place + 1;
+uint64_t normals_of(uint64_t position) {
+  return 2 * position + 1;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Random numbers of one sample: a function of the batch's seed and the sample's place in the batch,
-// whoever asks for them and in what order batches are made.
+// Random numbers of one sample: a function of the batch's seed and the sample's position in the
+// batch, whoever asks for them and in what order batches are made.
 
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@ uint64_t mixed(uint64_t seed, uint64_t number);
 
 class Draws {
  public:
-  Draws(uint64_t seed, uint64_t place) : seed_(seed), place_(place) {}
+  Draws(uint64_t seed, uint64_t position) : seed_(seed), place_(position) {}
 
   double uniform();                         // in [0, 1)
   double between(double low, double high);  // uniform there

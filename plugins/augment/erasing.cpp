@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "augment.erasing": writes over a rectangle of drawn size, shape and place (Zhong et al. 2020).
+// "augment.erasing": writes over a rectangle of drawn size, shape and position (Zhong et al. 2020).
 // torchvision's RandomErasing.
 #include <algorithm>
 #include <cmath>
@@ -54,9 +54,9 @@ class Erasing {
 TENON_AUGMENTATION(erasing,
                    tenon::augment::Erasing,
                    "augment.erasing",
-                   "writes over a rectangle of random size, shape and place",
+                   "writes over a rectangle of random size, shape and position",
                    R"(
-    "p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "part of the images"},
+    "p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "probability that an image is erased"},
     "scale": {"type": "array", "items": {"type": "number"}, "description": "least and largest share of the area; default: 0.02, 0.33"},
     "ratio": {"type": "array", "items": {"type": "number"}, "description": "least and largest height over width; default: 0.3, 3.3"},
     "fill": {"type": "string", "enum": ["value", "normal"], "default": "value", "description": "with one value, or with standard normal numbers"},

@@ -42,5 +42,5 @@ TENON_AUGMENTATION(flip,
                    "augment.flip",
                    "mirrors a part of the images",
                    R"(
-    "p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "part of the images"},
-    "direction": {"type": "string", "enum": ["horizontal", "vertical"], "default": "horizontal", "description": "left and right, or top and bottom, change places"},)")
+    "p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "probability of a flip"},
+    "direction": {"type": "string", "enum": ["horizontal", "vertical"], "default": "horizontal", "description": "left and right, or top and bottom, are swapped"},)")

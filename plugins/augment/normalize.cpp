@@ -45,6 +45,6 @@ TENON_AUGMENTATION(normalize,
                    "augment.normalize",
                    "(x * scale - mean) / std of each channel, as float32",
                    R"(
-    "scale": {"type": "number", "description": "times each number, first; default: 1/255 of uint8, 1 of float32"},
-    "mean": {"type": ["number", "array"], "items": {"type": "number"}, "description": "one number, or one for each channel; default: 0"},
-    "std": {"type": ["number", "array"], "items": {"type": "number"}, "description": "the same; default: 1"},)")
+    "scale": {"type": "number", "description": "scale of each element, applied first; default: 1/255 of uint8, 1 of float32"},
+    "mean": {"type": ["number", "array"], "items": {"type": "number"}, "description": "mean: one value, or one for each channel; default: 0"},
+    "std": {"type": ["number", "array"], "items": {"type": "number"}, "description": "standard deviation, likewise; default: 1"},)")

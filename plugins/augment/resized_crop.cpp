@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "augment.resized_crop": a part of drawn size, shape and place, resized. torchvision's
+// "augment.resized_crop": a part of drawn size, shape and position, resized. torchvision's
 // RandomResizedCrop, bilinear with antialiasing.
 #include "each_image.hpp"
 #include "resize.hpp"
@@ -33,7 +33,7 @@ class ResizedCrop {
 TENON_AUGMENTATION(resized_crop,
                    tenon::augment::ResizedCrop,
                    "augment.resized_crop",
-                   "a part of random size, shape and place, resized",
+                   "a part of random size, shape and position, resized",
                    R"(
     "size": {"type": ["integer", "array"], "items": {"type": "integer"}, "description": "[height, width], or one side of a square; default: the image's"},
     "scale": {"type": "array", "items": {"type": "number"}, "description": "least and largest share of the area; default: 0.08, 1"},

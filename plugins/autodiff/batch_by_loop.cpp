@@ -58,7 +58,7 @@ Status batch_by_loop(BatchContext& c, Node node) {
              {.type = "Scan", .inputs = inputs, .attrs = attrs, .n_outputs = node.n_outputs()}));
   for (uint64_t i = 0; i < node.n_outputs(); ++i)
     if (node.output(i)) c.batched[node.output(i).id] = scan.output(i);
-  c.loops.push_back(told(node));
+  c.loops.push_back(described(node));
   return {};
 }
 

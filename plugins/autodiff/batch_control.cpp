@@ -76,17 +76,17 @@ class Steps {
       in_.push_back(input && c_.batched.count(input.id) > 0);
     OwnedGraph body;
     std::vector<std::string> loops = c_.loops;
-    for (bool settled = false; !settled;) {
+    for (bool is_stable = false; !is_stable;) {
       c_.loops = loops;
       out_.assign(body_.outputs().size(), 0);
       for (size_t i = 0; i < parts_.n_states; ++i)
         out_[parts_.n_results + i] = in_[parts_.n_first + i];
       TN_TRY(made, batched_body(c_, body_, types_, in_, out_));
-      settled = true;
+      is_stable = true;
       for (size_t i = 0; i < parts_.n_states; ++i) {
         bool grown = out_[parts_.n_results + i] && !in_[parts_.n_first + i];
         in_[parts_.n_first + i] = in_[parts_.n_first + i] || grown;
-        settled = settled && !grown;
+        is_stable = is_stable && !grown;
       }
       body = std::move(made);
     }

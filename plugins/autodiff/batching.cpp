@@ -188,7 +188,7 @@ Result<std::vector<Node>> draw_for_each(BatchContext& c, Node node) {
 
 // Of an operator with parts each draws or does not: Dropout in inference is no draw.
 Result<std::vector<Node>> batch_random(BatchContext& c, Node node) {
-  std::string who = told(node);
+  std::string who = described(node);
   if (node.row()->decompose) {
     TN_TRY(parts, parts_of(c, node));
     bool draws = std::any_of(parts.begin(), parts.end(), is_random);
@@ -255,7 +255,7 @@ Value lifted(Builder& b, Value x, size_t n_ones) {
 }
 
 Result<std::vector<Node>> batch_node(BatchContext& c, Node node) {
-  std::string who = told(node);
+  std::string who = described(node);
   std::string scope(node.scope());
   TN_CHECK(services.edit->set_scope(c.edit.raw, 0, str(scope)));
   Result<std::vector<Node>> parts = by_ladder(c, node);

@@ -17,7 +17,7 @@ using Batched = std::unordered_map<tn_value_id, Value>;  // with the new first a
 enum class RandomMode : uint8_t { kError, kSame, kDifferent };
 
 // The ladder of one node whose inputs are in `batched`: batch column, pointwise, view, axes, parts
-// (given back: batch these in its place), a loop over slices (told in `loops`).
+// (given back: batch these in its place), a loop over slices (listed in `loops`).
 struct BatchContext {
   EditView edit;
   int64_t size = TN_DIM_UNKNOWN;  // of the axis

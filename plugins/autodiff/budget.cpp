@@ -8,7 +8,7 @@ namespace tenon::autodiff {
 namespace {
 
 constexpr double kOperations = 25, kBytes = 8;  // in a ns
-constexpr int kPrices = 16;                     // that are told apart
+constexpr int kPrices = 16;                     // that are distinguished
 constexpr size_t kCuts = 6;                     // that are tried
 constexpr int kFills = 4;                       // knapsacks, each smaller than the one before
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// autodiff.compress: what the backward part reads of the forward part is kept in fewer bytes.
-// Values in which gradients are linear are kept as codes of 8 bits that are rounded at random, so
+// autodiff.compress: what the backward pass reads of the forward pass is kept in fewer bytes.
+// Values in which gradients are linear are quantized to 8 bits with stochastic rounding, so
 // that gradients keep their mean (Chen et al. 2021, "ActNN"; Liu et al. 2022, "GACT"); others,
 // where a random error would move the mean, in bfloat16.
 #include <algorithm>
@@ -46,7 +46,7 @@ class Compress {
  public:
   static Result<Compress> create(tn_ctx*, const Options& options) {
     Compress made;
-    made.codes_ = options.text("form") == "int8";
+    made.to_int8_ = options.text("form") == "int8";
     made.group_ = options.integer("group");
     made.least_bytes_ = options.integer("min_bytes");
     made.seed_ = options.integer("seed");
@@ -58,14 +58,14 @@ class Compress {
       return {TN_FAILED_PRECONDITION, "autodiff.compress was applied already"};
     int64_t before = planned_peak({graph});
     TN_CHECK(rewrite(graph));
-    nlohmann::json told{{"int8", n_codes_},
-                        {"bfloat16", n_half_},
-                        {"kept", kept_},
-                        {"bytes_before", bytes_before_},
-                        {"bytes", bytes_},
-                        {"planned_peak_before", before},
-                        {"planned_peak", planned_peak({graph})}};
-    return report.write(told.dump());
+    nlohmann::json summary{{"int8", n_int8_},
+                           {"bfloat16", n_half_},
+                           {"kept", kept_},
+                           {"bytes_before", bytes_before_},
+                           {"bytes", bytes_},
+                           {"planned_peak_before", before},
+                           {"planned_peak", planned_peak({graph})}};
+    return report.write(summary.dump());
   }
 
  private:
@@ -118,7 +118,7 @@ class Compress {
     for (Value output : out->early)
       packed += bytes_of(output);
     int64_t elements = saved.base.type().elements();
-    if (codes_ && is_linear) out->group = Compression::group_of(elements, group_);
+    if (to_int8_ && is_linear) out->group = Compression::group_of(elements, group_);
     if (out->group == 0 && dtype != TN_F32) return "nonlinear";
     packed += out->group ? bytes / 4 : bytes / 2;
     if (packed >= bytes) return "step";
@@ -128,8 +128,8 @@ class Compress {
     out->place = *at;
     return "";
   }
-  // Random numbers are drawn before the forward part: what draws them may be another backend, and
-  // values of the forward part need not wait for it.
+  // Random numbers are drawn before the forward pass: what draws them may be another backend, and
+  // values of the forward pass need not wait for it.
   static Node first_place(const Joint& joint) {
     for (Node node : joint.forward())
       for (Value input : node.inputs())
@@ -162,7 +162,7 @@ class Compress {
     if (n_replaced > 0) {
       waits.insert(waits.end(), packed.parts.begin(), packed.parts.end());
       bytes_ += packed.bytes;
-      ++(plan.group ? n_codes_ : n_half_);
+      ++(plan.group ? n_int8_ : n_half_);
     }
     waits.insert(waits.end(), plan.early.begin(), plan.early.end());
     for (Value early : plan.early)
@@ -170,8 +170,8 @@ class Compress {
     return {};
   }
 
-  // Nodes of the forward part do not begin before what is kept is packed: it would be packed in
-  // the backward part otherwise, when the value itself is wanted.
+  // Nodes of the forward pass do not begin before what is kept is packed: it would be packed in
+  // the backward pass otherwise, when the value itself is wanted.
   Status wait(Builder& b) const {
     for (const auto& [id, waits] : waits_) {
       Node node = b.edit().node(id);
@@ -203,9 +203,9 @@ class Compress {
     return out;
   }
 
-  bool codes_ = true;
+  bool to_int8_ = true;
   int64_t group_ = 256, least_bytes_ = 0, seed_ = 0;
-  int64_t n_codes_ = 0, n_half_ = 0, bytes_before_ = 0, bytes_ = 0;
+  int64_t n_int8_ = 0, n_half_ = 0, bytes_before_ = 0, bytes_ = 0;
   std::map<std::string, int64_t> kept_;  // by the reason
   std::map<tn_node_id, std::vector<Value>> waits_;
 };
@@ -218,7 +218,7 @@ TENON_PASS(compress,
            "autodiff.compress",
            "values between forward and backward are kept in 8 bits or bfloat16",
            R"({"properties": {
-  "form": {"type": "string", "enum": ["int8", "bfloat16"], "default": "int8", "description": "int8: values in which gradients are linear as codes of 8 bits, rounded at random, others in bfloat16; bfloat16: all"},
-  "group": {"type": "integer", "minimum": 32, "maximum": 65536, "default": 256, "description": "at most so many numbers share a scale"},
+  "form": {"type": "string", "enum": ["int8", "bfloat16"], "default": "int8", "description": "int8: values in which gradients are linear quantized to 8 bits with stochastic rounding, others in bfloat16; bfloat16: all"},
+  "group": {"type": "integer", "minimum": 32, "maximum": 65536, "default": 256, "description": "group size: elements that share a scale, at most"},
   "min_bytes": {"type": "integer", "minimum": 0, "default": 16384, "description": "smaller values are kept as they are"},
-  "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of the random rounding"}}})")
+  "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "seed of the stochastic rounding"}}})")

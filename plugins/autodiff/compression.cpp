@@ -69,9 +69,9 @@ Packed Compression::pack_codes(Value x, int64_t group) {
   Value sum = b_.add(draw({n, 1}), column(group));
   Value u = b_.sub(sum, b_.op("Floor", {sum}));
   Value scaled = b_.add(b_.div(b_.sub(rows, least), step), u);
-  Value codes =
+  Value quantized =
       b_.op("Clip", {b_.op("Floor", {scaled}), b_.number(0, TN_F32), b_.number(kCodes, TN_F32)});
-  Packed out{{b_.cast(codes, TN_U8), step, least}};
+  Packed out{{b_.cast(quantized, TN_U8), step, least}};
   for (Value part : out.parts)
     if (part) out.bytes += bytes_of(part);
   return out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The two forms that saved values take between forward and backward: codes of 8 bits with a scale
-// and a least value for each group, rounded at random, or bfloat16.
+// The two forms that saved values take between forward and backward: quantized to 8 bits with a
+// scale and a least value for each group, rounded at random, or bfloat16.
 
 #include <map>
 

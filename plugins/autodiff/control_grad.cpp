@@ -103,7 +103,7 @@ Status if_gradient(Gradients& g) {
   return {};
 }
 
-// A Scan or a Loop on its way back.
+// The backward pass of a Scan or a Loop.
 class Walk {
  public:
   Walk(Gradients& g, Graph body, const Interface& parts, bool is_loop)
@@ -264,7 +264,7 @@ class Walk {
     return kept;
   }
 
-  // The node again, with the inputs of its steps that are read on the way back as scan outputs.
+  // The node again, with the inputs of its steps that the backward pass reads as scan outputs.
   Result<std::vector<Value>> keep_states(const std::vector<Scanned>& kept) {
     std::vector<Value> entering;
     bool any = std::any_of(kept.begin(), kept.end(),

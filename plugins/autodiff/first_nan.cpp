@@ -26,7 +26,7 @@ std::vector<Watched> watched(const Graph& graph) {
       if (input && input.is_constant() && is_float(input.dtype()))
         out.push_back({input, cat("constant ", input.name())});
     for (Value output : node.outputs())
-      if (output && is_float(output.dtype())) out.push_back({output, told(node)});
+      if (output && is_float(output.dtype())) out.push_back({output, described(node)});
   }
   return out;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A joint graph: forward and backward in one, as a pass that makes gradients leaves it. What the
-// outputs other than `grad/...` need is its forward part, what depends on a seed of the gradient
-// its backward part; the rest are values of the forward part that the backward part alone reads.
+// outputs other than `grad/...` need is its forward pass, what depends on a seed of the gradient
+// its backward pass; the rest are values of the forward pass that the backward pass alone reads.
 
 #include <unordered_map>
 #include <unordered_set>

@@ -96,7 +96,7 @@ class Flow {
 
 }  // namespace
 
-// The sink's side is what is there in the backward part. A node whose entry is there is computed
+// The sink's side is what is there in the backward pass. A node whose entry is there is computed
 // again, which cuts its price; a value that is there while its node's entry is not is kept, which
 // cuts its bytes; an entry that is there needs its inputs there.
 KeepChoice choose_kept(const KeepProblem& problem, double price) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which results of a forward part are kept for the backward part, and which are computed again: no
+// Which results of a forward pass are kept for the backward pass, and which are computed again: no
 // graph here.
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct KeepNode {
 };
 struct KeepValue {
   int64_t bytes = 0;
-  bool is_read = false;  // by the backward part
+  bool is_read = false;  // by the backward pass
 };
 struct KeepProblem {
   std::vector<KeepNode> nodes;

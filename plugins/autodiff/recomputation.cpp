@@ -63,7 +63,7 @@ Status Recomputation::by_regions(const std::vector<std::string>& regions) {
       ++n;
     }
     if (n == 0)
-      return invalid(cat("option regions: expected scopes of the forward part (", known_scopes(),
+      return invalid(cat("option regions: expected scopes of the forward pass (", known_scopes(),
                          "), got '", regions[k], "'"));
   }
   return {};
@@ -142,7 +142,7 @@ int Recomputation::segment_of(Node node) const {
   int place = joint_.place(node);
   return place < 0 ? -1 : segment_[static_cast<size_t>(place)];
 }
-// The segment that a value is inside of: nothing of the forward part reads it elsewhere.
+// The segment that a value is inside of: nothing of the forward pass reads it elsewhere.
 int Recomputation::inside(Value value) const {
   int segment = segment_of(value.producer());
   if (segment < 0 || value.is_output()) return -1;
@@ -162,9 +162,9 @@ bool Recomputation::is_kept(Value value) const {
 }
 
 // Who reads what is inside of segments; and for each segment the values that the first of them in
-// the backward part waits for: when they are there it is the segment's turn.
+// the backward pass waits for: when they are there it is the segment's turn.
 void Recomputation::find_readers() {
-  std::map<tn_value_id, std::set<int>> through;  // by values that only the backward part reads
+  std::map<tn_value_id, std::set<int>> through;  // by values that only the backward pass reads
   for (Node node : joint_.others()) {
     std::vector<Value> inputs = node.inputs(), waits;
     std::set<int> read;

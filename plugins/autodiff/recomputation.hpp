@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A joint graph whose backward part reads copies: what of the forward part is computed again, in
+// A joint graph whose backward pass reads copies: what of the forward pass is computed again, in
 // which segments, and the edit that does it.
 
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace tenon::autodiff {
 
-// A result by the place of its node in the forward part, which copies of a graph share.
+// A result by the place of its node in the forward pass, which copies of a graph share.
 struct ForwardResult {
   int place;
   uint64_t output;
@@ -32,7 +32,7 @@ class Recomputation {
   int n_forward() const { return static_cast<int>(segment_.size()); }
   const Joint& joint() const { return joint_; }
 
-  // Behind the last of these places is what the backward part begins with: it is kept.
+  // Behind the last of these places is what the backward pass begins with: it is kept.
   void cut(const std::vector<int>& ends);
   Status by_regions(const std::vector<std::string>& regions);
   // Results inside of segments that are kept all the same.

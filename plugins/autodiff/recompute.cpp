@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// autodiff.recompute: what the backward part reads of a segment of the forward part is computed
+// autodiff.recompute: what the backward pass reads of a segment of the forward pass is computed
 // again when that segment's turn comes, from what enters the segment, and is not kept until then.
 // The numbers are the same to the bit: the same nodes on the same values, draws with the same
 // seeds.
@@ -35,7 +35,7 @@ class Recompute {
 
   Status run(tn_graph* graph, const Cancel&, Sink& report) {
     int64_t before = planned_peak({graph});
-    nlohmann::json told;
+    nlohmann::json summary;
     Chosen chosen;
     if (budget_ > 0) {
       double bytes = budget_ <= 1 ? budget_ * static_cast<double>(before) : budget_;
@@ -55,17 +55,17 @@ class Recompute {
         made.cut(choose_cuts(made.forward_values(), made.n_forward()).ends);
       made.keep(chosen.kept);
       TN_CHECK(made.rewrite());
-      told = {{"segments", made.n_segments()}, {"nodes_again", made.n_again()}};
+      summary = {{"segments", made.n_segments()}, {"nodes_again", made.n_again()}};
       if (budget_ > 0) {
         double forward = std::accumulate(costs.begin(), costs.end(), 0.0);
-        told["cost_again"] = forward > 0 ? chosen.cost / forward : 0;
-        told["values_kept"] = chosen.kept.size();
+        summary["cost_again"] = forward > 0 ? chosen.cost / forward : 0;
+        summary["values_kept"] = chosen.kept.size();
       }
       TN_CHECK(edit.commit());
     }
-    told["planned_peak_before"] = before;
-    told["planned_peak"] = planned_peak({graph});
-    return report.write(told.dump());
+    summary["planned_peak_before"] = before;
+    summary["planned_peak"] = planned_peak({graph});
+    return report.write(summary.dump());
   }
 
  private:

@@ -99,7 +99,7 @@ class Choice {
   const std::vector<ForwardValue>& values_;
   int n_;
   std::vector<Crossing> behind_;  // alive behind each node for a later one
-  std::vector<int64_t> saved_;    // made by each node for the backward part
+  std::vector<int64_t> saved_;    // made by each node for the backward pass
   int64_t total_ = 0;
 };
 

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where a forward part is cut so that what lies between two cuts is computed again: no graph here.
+// Where a forward pass is cut so that what lies between two cuts is computed again: no graph here.
 
 #include <cstdint>
 #include <vector>
 
 namespace tenon::autodiff {
 
-// A result of the forward part by the places of nodes in its order.
+// A result of the forward pass by the places of nodes in its order.
 struct ForwardValue {
   int made = 0;
-  int last_use = 0;  // by the forward part; `made` where there is none
+  int last_use = 0;  // by the forward pass; `made` where there is none
   int64_t bytes = 0;
-  bool is_saved = false;  // whether the backward part reads it
+  bool is_saved = false;  // whether the backward pass reads it
 };
 
 struct Cuts {
   std::vector<int> ends;  // the last node of each segment but the last one
   int64_t kept = 0;       // bytes of what crosses cuts
-  int64_t largest = 0;    // bytes that the backward part reads of one segment, the largest
+  int64_t largest = 0;    // bytes that the backward pass reads of one segment, the largest
 };
 
 // The cuts for which kept + largest is least: as sqrt(n) of n equal layers does (Chen, Xu, Zhang

@@ -34,8 +34,8 @@ Status expand(const EditView& edit, const Request& request) {
     bool changed = false;
     for (Node node : nodes) {
       if (!feeds_on(node, active) || !is_composite(node)) continue;
-      if (++n > kMaxExpansions) return invalid(told(node) + ": decompositions never end");
-      TN_CHECK(Status(services.op->decompose(edit.raw, node.id)).in(told(node)));
+      if (++n > kMaxExpansions) return invalid(described(node) + ": decompositions never end");
+      TN_CHECK(Status(services.op->decompose(edit.raw, node.id)).in(described(node)));
       changed = true;
     }
     if (!changed) return {};
@@ -149,7 +149,7 @@ Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt) 
   return active;
 }
 
-std::string told(Node node) {
+std::string described(Node node) {
   std::string domain(node.domain());
   return cat("operator ", domain.empty() ? "" : domain + ":", node.type(), " (node ", node.name(),
              ")");

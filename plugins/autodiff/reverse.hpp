@@ -26,6 +26,6 @@ using Active = std::unordered_set<tn_value_id>;
 Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt);
 
 // As an operator and where it stands, for messages.
-std::string told(Node node);
+std::string described(Node node);
 
 }  // namespace tenon::autodiff

@@ -96,7 +96,7 @@ Status differentiate(const EditView& edit,
                                                     wanted.data(), gradients.data()))
                                   : Status(vjp<by_ladder>(nullptr, edit.raw, node.id, ids.data(),
                                                           wanted.data(), gradients.data()));
-  return std::move(failed).in(told(node));
+  return std::move(failed).in(described(node));
 }
 
 }  // namespace tenon::autodiff

@@ -19,7 +19,7 @@ Called function_of(Node node);
 bool is_composite(Node node);
 // Whether nothing of what it reads reaches its outputs as numbers.
 bool stops_gradients(Node node);
-// Whether a gradient can pass this output: real numbers, and integers that stand for them.
+// Whether a gradient can pass this output: floating point, and quantized values of it.
 bool carries_gradient(Node node, Value output);
 
 Status differentiate(const EditView& edit,

@@ -111,7 +111,7 @@ class Vmap {
     TN_CHECK(drop_dead_nodes(edit));
     TN_CHECK(drop_inputs(edit, old));
     TN_CHECK(edit.commit());
-    return tell(c, report);
+    return write_report(c, report);
   }
 
  private:
@@ -185,7 +185,7 @@ class Vmap {
     return {};
   }
 
-  Status tell(const BatchContext& c, Sink& report) const {
+  Status write_report(const BatchContext& c, Sink& report) const {
     std::string list;
     for (const std::string& loop : c.loops) {
       log_line(ctx_, TN_LOG_WARNING,
@@ -216,7 +216,7 @@ TENON_PASS(vmap,
   "out_axes": {"type": ["integer", "array", "string"], "items": {"type": "integer"}, "default": 0,
                "description": "where outputs have it, in the same form"},
   "axis_size": {"type": "integer", "minimum": 0, "default": 0,
-                "description": "how many examples; 0: a symbol"},
+                "description": "size of the new axis; 0: a symbol"},
   "axis_name": {"type": "string", "default": "vmap", "description": "that symbol"},
   "random": {"type": "string", "enum": ["error", "same", "different"], "default": "error",
              "description": "random operators: refuse, or the same or other numbers by example"}}})")

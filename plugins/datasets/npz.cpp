@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "datasets.npz": arrays of a NumPy .npz or .npy file, one field each. Arrays that nobody asked for
+// "datasets.npz": arrays of a NumPy .npz or .npy file, one field each. Arrays that are not read
 // and that are no samples, as names of classes or a mean, are left alone.
 #include <algorithm>
 #include <map>

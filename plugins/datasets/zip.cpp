@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50;
 constexpr uint32_t kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
-constexpr uint32_t kIn64 = 0xffffffff;    // the real number is in the zip64 record
+constexpr uint32_t kIn64 = 0xffffffff;    // the number is in the zip64 record
 constexpr uint64_t kMaxExpansion = 1100;  // deflate cannot do more than 1032:1
 
 struct Directory {

@@ -59,10 +59,8 @@ Result<Choice> Choice::read(tn_ctx* ctx, const Options& options) {
   out.seed = static_cast<uint64_t>(options.integer("seed"));
   out.is_dry = options.flag("dry_run");
   out.budget = options.number("budget");
-  TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
-  out.inputs.data = std::move(data);
-  out.inputs.samples = static_cast<uint64_t>(options.integer("samples", 256));
-  out.inputs.batch = static_cast<uint64_t>(options.integer("batch", 16));
+  TN_TRY(data, FeedOptions::read(ctx, options));
+  out.inputs = std::move(data);
   return Result<Choice>(std::move(out));
 }
 

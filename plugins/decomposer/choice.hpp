@@ -24,7 +24,7 @@ struct Choice {
   bool is_dry = false;
   double budget = 0;  // share of all layers' FLOPs that may be left, by one energy; 0: no budget
 
-  Inputs inputs;  // none: errors are those of weights
+  FeedOptions inputs;  // none: errors are those of weights
 
   static Result<Choice> read(tn_ctx* ctx, const Options& options);
 };
@@ -78,10 +78,10 @@ void judge_times(const Choice& choice, Verdict* verdict);
   R"("description": "inputs, without labels: errors count as what the layer makes of )"              \
   R"(them, and no longer as those of its weight"},)"                                                 \
   R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                                  \
-  R"("description": "of data, at most"},)"                                                           \
+  R"("description": "samples of data, at most"},)"                                                   \
   R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                     \
-  R"("description": "of data, at once"},)"                                                           \
+  R"("description": "batch size of data"},)"                                                         \
   R"("seed": {"type": "integer", "minimum": 0, "default": 0,)"                                       \
-  R"("description": "of the random weights compared with"})"
+  R"("description": "seed of the random weights that are compared with"})"
 
 }  // namespace tenon::decomposer

@@ -59,15 +59,15 @@ void Whitening::whiten(Kernel* weight) const {
 
 void Whitening::undo(Step* step) const {
   Eigen::Map<Matrix> in(step->numbers.data(), step->dims[0], step->dims[1]);
-  Matrix turned = in.transpose();
-  root_.transpose().triangularView<Eigen::Upper>().solveInPlace(turned);
-  in = turned.transpose();
+  Matrix transposed = in.transpose();
+  root_.transpose().triangularView<Eigen::Upper>().solveInPlace(transposed);
+  in = transposed.transpose();
 }
 
 Result<std::map<tn_node_id, Whitening>> whitenings_of(tn_ctx* ctx,
                                                       Graph graph,
                                                       const std::vector<Node>& nodes,
-                                                      const Inputs& inputs,
+                                                      const FeedOptions& inputs,
                                                       const std::vector<std::string>& backends,
                                                       const Cancel& cancel) {
   std::vector<Seen> seen;

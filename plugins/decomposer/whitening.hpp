@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "tenon/sdk/component.hpp"
+#include "tenon/sdk/feed.hpp"
 #include "tenon/sdk/run.hpp"
 
 #include "steps.hpp"
@@ -26,16 +26,11 @@ class Whitening {
   Matrix root_;  // S, lower
 };
 
-struct Inputs {  // what layers are run on
-  Component data;
-  uint64_t samples = 256, batch = 16;
-};
-
 // Of the nodes whose input's channels are known.
 Result<std::map<tn_node_id, Whitening>> whitenings_of(tn_ctx* ctx,
                                                       Graph graph,
                                                       const std::vector<Node>& nodes,
-                                                      const Inputs& inputs,
+                                                      const FeedOptions& inputs,
                                                       const std::vector<std::string>& backends,
                                                       const Cancel& cancel);
 

@@ -133,7 +133,7 @@ TENON_DATASET(cached,
     "teacher": {"type": "graph", "description": "the model whose answers are kept"},
     "outputs": {"type": ["array", "string"], "items": {"type": "string"},
                 "description": "which outputs; default: the first. Field teacher/NAME holds output NAME, before a final Softmax"},
-    "batch": {"type": "integer", "minimum": 1, "default": 64, "description": "samples at once"},
+    "batch": {"type": "integer", "minimum": 1, "default": 64, "description": "batch size"},
     "backend": {"type": ["array", "string"], "items": {"type": "string"},
                 "description": "runs the teacher: the first that is there; default: what this machine is best with"}},
   "required": ["data", "teacher"]})")

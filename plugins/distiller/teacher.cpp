@@ -75,18 +75,6 @@ Result<OwnedGraph> reduced(Graph graph, const std::vector<Value>& wanted) {
 
 }  // namespace
 
-std::string type_text(const Type& type) {
-  if (!type.ranked) return cat(dtype_name(type.dtype), "[any shape]");
-  std::string out = dtype_name(type.dtype) + "[";
-  for (size_t i = 0; i < type.rank(); ++i) {
-    bool named = i < type.symbols.size() && !type.symbols[i].empty();
-    out += cat(i ? ", " : "", type.dims[i] >= 0 ? std::to_string(type.dims[i])
-                              : named           ? type.symbols[i]
-                                                : "?");
-  }
-  return out + "]";
-}
-
 bool may_equal(const Type& a, const Type& b) {
   if (!a.ranked || !b.ranked) return true;
   if (a.rank() != b.rank()) return false;

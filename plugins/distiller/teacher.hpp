@@ -14,7 +14,7 @@ class Teacher {
  public:
   Teacher() = default;
   static Result<Teacher> from(const Options& options);
-  // The model that the student was made of, where nobody names another.
+  // The model that the student was made of, where no other is named.
   static Result<Teacher> original(Graph student);
   explicit operator bool() const { return graph_.get() != nullptr; }
   Graph view() const { return graph_.view(); }
@@ -40,8 +40,6 @@ Result<Value> named_value(Graph graph, const std::string& name, std::string_view
 // is for scores.
 Value scores_of(Value answer);
 
-// "float32[N, 10]"
-std::string type_text(const Type& type);
 // Whether two shapes may be the same when the sizes that are open become known.
 bool may_equal(const Type& a, const Type& b);
 

@@ -72,7 +72,7 @@ Status Event::wait(uint64_t timeout_ns) {
 Status Event::sync(uint64_t timeout_ns) {
   Status status = wait(timeout_ns);
   std::lock_guard lock(mutex);
-  if (poison) poison->told = true;
+  if (poison) poison->reported = true;
   return status;
 }
 
@@ -122,7 +122,7 @@ void Stream::loop() {
       item = std::move(items_.front());
       items_.pop_front();
     }
-    if (poison_ && poison_->told) poison_.reset();
+    if (poison_ && poison_->reported) poison_.reset();
     if (item.event) {
       item.event->fire(poison_);
       continue;

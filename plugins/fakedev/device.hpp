@@ -2,7 +2,7 @@
 #pragma once
 // A device that is not there: memory whose addresses the CPU cannot use, streams that run their
 // work later and in order, events that carry what went wrong. The first failure of a stream
-// poisons what comes after it until somebody synchronises and is told.
+// poisons what comes after it until a caller synchronises and gets the status.
 
 #include <atomic>
 #include <condition_variable>
@@ -47,10 +47,10 @@ struct Failure {
   std::string message;
 };
 
-// A failure of a stream: what follows is dropped until somebody has been told.
+// A failure of a stream: what follows is dropped until a caller has got it.
 struct Poison {
   Failure failure;
-  std::atomic<bool> told{false};
+  std::atomic<bool> reported{false};
 };
 
 struct Event {
@@ -59,7 +59,7 @@ struct Event {
   bool fired = false;
   std::shared_ptr<Poison> poison;    // NULL: all went well
   Status wait(uint64_t timeout_ns);  // as a stream does
-  Status sync(uint64_t timeout_ns);  // as the CPU does, which is told of a failure
+  Status sync(uint64_t timeout_ns);  // as the CPU does, which gets the status of a failure
   void fire(std::shared_ptr<Poison> with);
 };
 

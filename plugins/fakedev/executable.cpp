@@ -13,7 +13,7 @@ struct Executable::Launch {
   DeviceState* state;
   std::vector<DenseView> device;  // what was given and asked for, as the host described it
   std::vector<DenseView> in;      // host addresses of device memory, or of scratch for states
-  std::vector<DenseView> out;     // the same; empty shape table where the plan tells it late
+  std::vector<DenseView> out;     // the same; empty shape table where the plan gives it late
   std::vector<std::vector<char>> scratch;
   const tn_outputs* late = nullptr;  // asked while the caller waits
   const tn_cancel* cancel = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A part on the fake device: a plan on the reference backend that a stream runs over device memory.
-// State is kept in a layout that nobody else knows: its bytes, backwards.
+// State is kept in a layout of its own: its bytes, backwards.
 
 #include <atomic>
 #include <memory>
@@ -39,7 +39,7 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  // Queues the part as `exec` says; waits where only data tells the shape of an output.
+  // Queues the part as `exec` says; waits where the shape of an output depends on data.
   Status run(DeviceState* state,
              const DLTensor* const* in,
              uint64_t n_in,

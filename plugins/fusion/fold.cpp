@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fusion.fold: what a backend wants done once the shapes of the inputs are known. Computed shapes
-// become constants, and no node is left that changes nothing or that nobody needs.
+// become constants, and no node is left that changes nothing or that is not needed.
 #include "rounds.hpp"
 
 FUSION_DECLARE_RULE(constants)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Rules in rounds until a round changes nothing. The report tells rounds, nodes before and after,
+// Rules in rounds until a round changes nothing. The report has rounds, nodes before and after,
 // and how often each rule was applied.
 
 #include <vector>

@@ -52,6 +52,6 @@ TENON_LAYER(batch_norm,
             "each channel normalized over the batch, with running figures",
             R"({
   "properties": {
-    "epsilon": {"type": "number", "exclusiveMinimum": 0, "default": 1e-5, "description": "added to the variance"},
-    "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.1, "description": "share of a new batch in the running figures"},)" TENON_INITS(
+    "epsilon": {"type": "number", "exclusiveMinimum": 0, "default": 1e-5, "description": "epsilon, added to the variance"},
+    "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.1, "description": "momentum: weight of a new batch in the running statistics"},)" TENON_INITS(
                 "layers.ones", "layers.zeros") "}}")

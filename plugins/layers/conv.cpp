@@ -77,13 +77,13 @@ TENON_LAYER(conv,
             "a convolution over one, two or three axes, or its transpose",
             R"({"required": ["out", "kernel"],
   "properties": {
-    "out": {"type": "integer", "minimum": 1, "description": "how many channels come out"},
-    "kernel": {)" TENON_SIZES("1") R"(, "description": "its size: a number, or one for each axis"},
-    "stride": {)" TENON_SIZES("1") R"(, "default": 1, "description": "distance of places"},
-    "padding": {"type": ["integer", "array", "string"], "minimum": 0, "items": {"type": "integer", "minimum": 0}, "default": 0, "description": "zeros before and after each axis; same: as many as keep the size at stride 1"},
-    "dilation": {)" TENON_SIZES("1") R"(, "default": 1, "description": "distance of what is read"},
-    "groups": {"type": "integer", "minimum": 1, "default": 1, "description": "groups of channels that do not mix"},
+    "out": {"type": "integer", "minimum": 1, "description": "output channels"},
+    "kernel": {)" TENON_SIZES("1") R"(, "description": "kernel size: a number, or one for each axis"},
+    "stride": {)" TENON_SIZES("1") R"(, "default": 1, "description": "step between windows"},
+    "padding": {"type": ["integer", "array", "string"], "minimum": 0, "items": {"type": "integer", "minimum": 0}, "default": 0, "description": "zeros before and after each axis; same: output size equals input size at stride 1"},
+    "dilation": {)" TENON_SIZES("1") R"(, "default": 1, "description": "dilation of the kernel"},
+    "groups": {"type": "integer", "minimum": 1, "default": 1, "description": "number of channel groups"},
     "bias": {"type": "boolean", "default": true, "description": "adds a bias"},
-    "transposed": {"type": "boolean", "default": false, "description": "the transpose: it enlarges by the stride"},
-    "output_padding": {)" TENON_SIZES("0") R"(, "default": 0, "description": "of the transpose: added at the end of each axis"},)" TENON_INITS(
+    "transposed": {"type": "boolean", "default": false, "description": "transposed convolution, which enlarges by the stride"},
+    "output_padding": {)" TENON_SIZES("0") R"(, "default": 0, "description": "output padding of the transposed convolution, at the end of each axis"},)" TENON_INITS(
                 "layers.fan_uniform", "layers.fan_uniform") "}}")

@@ -30,4 +30,4 @@ TENON_LAYER(dropout,
             "zeros at random while training",
             R"({"order": ["ratio"],
   "properties": {
-    "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5, "description": "how likely an element is dropped"}}})")
+    "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5, "description": "probability that an element is zeroed"}}})")

@@ -41,6 +41,6 @@ TENON_LAYER(embedding,
             "a row of numbers for each integer",
             R"({"required": ["count", "width"],
   "properties": {
-    "count": {"type": "integer", "minimum": 1, "description": "how many rows: integers are below it"},
-    "width": {"type": "integer", "minimum": 1, "description": "how long a row is"},)" TENON_WEIGHT_INIT(
+    "count": {"type": "integer", "minimum": 1, "description": "number of embeddings: indices are below it"},
+    "width": {"type": "integer", "minimum": 1, "description": "embedding size"},)" TENON_WEIGHT_INIT(
                 "layers.normal") "}}")

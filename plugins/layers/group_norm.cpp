@@ -44,6 +44,6 @@ TENON_LAYER(group_norm,
             "groups of channels normalized in each sample",
             R"({"required": ["groups"],
   "properties": {
-    "groups": {"type": "integer", "minimum": 1, "description": "how many"},
-    "epsilon": {"type": "number", "exclusiveMinimum": 0, "default": 1e-5, "description": "added to the variance"},)" TENON_INITS(
+    "groups": {"type": "integer", "minimum": 1, "description": "number of groups"},
+    "epsilon": {"type": "number", "exclusiveMinimum": 0, "default": 1e-5, "description": "epsilon, added to the variance"},)" TENON_INITS(
                 "layers.ones", "layers.zeros") "}}")

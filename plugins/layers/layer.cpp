@@ -23,18 +23,6 @@ Result<Initializers> Initializers::from(tn_ctx* ctx, const Options& options, boo
   return Result<Initializers>(std::move(made));
 }
 
-std::string type_text(const Type& type) {
-  if (!type.ranked) return dtype_name(type.dtype) + " of unknown rank";
-  std::string dims;
-  for (size_t i = 0; i < type.rank(); ++i) {
-    bool named = type.dims[i] < 0 && i < type.symbols.size() && !type.symbols[i].empty();
-    dims += cat(i ? ", " : "", named              ? type.symbols[i]
-                               : type.dims[i] < 0 ? "?"
-                                                  : std::to_string(type.dims[i]));
-  }
-  return cat(dtype_name(type.dtype), "[", dims, "]");
-}
-
 Result<Type> one_input(const LayerUse& use, size_t least_rank, size_t most_rank) {
   if (use.n_inputs() != 1 || !use.input(0))
     return invalid(cat("inputs: expected 1, got ", use.n_inputs()));

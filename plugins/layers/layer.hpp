@@ -19,9 +19,6 @@ struct Initializers {
   static Result<Initializers> from(tn_ctx* ctx, const Options& options, bool has_bias = true);
 };
 
-// "float32[batch, 3, 8, 8]"
-std::string type_text(const Type& type);
-
 // Exactly one input, of float type and of a rank in this range.
 Result<Type> one_input(const LayerUse& use, size_t least_rank, size_t most_rank = 8);
 

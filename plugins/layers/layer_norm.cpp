@@ -47,7 +47,7 @@ TENON_LAYER(layer_norm,
             "each sample normalized over its last axes",
             R"({
   "properties": {
-    "epsilon": {"type": "number", "exclusiveMinimum": 0, "default": 1e-5, "description": "added to the variance"},
-    "axes": {"type": "integer", "minimum": 1, "maximum": 4, "default": 1, "description": "how many of the last axes"},
-    "bias": {"type": "boolean", "default": true, "description": "adds a shift"},)" TENON_INITS(
+    "epsilon": {"type": "number", "exclusiveMinimum": 0, "default": 1e-5, "description": "epsilon, added to the variance"},
+    "axes": {"type": "integer", "minimum": 1, "maximum": 4, "default": 1, "description": "how many of the last axes are normalized"},
+    "bias": {"type": "boolean", "default": true, "description": "adds a bias"},)" TENON_INITS(
                 "layers.ones", "layers.zeros") "}}")

@@ -40,6 +40,6 @@ TENON_LAYER(linear,
             "a product with a matrix over the last axis, and a bias",
             R"({"required": ["out"],
   "properties": {
-    "out": {"type": "integer", "minimum": 1, "description": "how many numbers come out"},
+    "out": {"type": "integer", "minimum": 1, "description": "output features"},
     "bias": {"type": "boolean", "default": true, "description": "adds a bias"},)" TENON_INITS(
                 "layers.fan_uniform", "layers.fan_uniform") "}}")

@@ -107,6 +107,6 @@ TENON_PASS(load,
            "puts weights of another file into a model, by name",
            R"({"required": ["weights"],
   "properties": {
-    "weights": {"type": "graph", "description": "a model whose constants they are, as tn.load gives of a safetensors file"},
-    "prefix": {"type": "string", "default": "", "description": "what their names begin with, and the model's do not"},
-    "partial": {"type": "boolean", "default": false, "description": "leaves weights alone that only one of both has"}}})")
+    "weights": {"type": "graph", "description": "a model with the weights as constants, such as tn.load makes of a safetensors file"},
+    "prefix": {"type": "string", "default": "", "description": "prefix of their names, which the model's do not have"},
+    "partial": {"type": "boolean", "default": false, "description": "ignores weights that only one of both has"}}})")

@@ -100,8 +100,8 @@ TENON_LAYER(multi_head_attention,
             "attention of some heads, of a sequence to itself or to another one",
             R"({"required": ["heads"],
   "properties": {
-    "heads": {"type": "integer", "minimum": 1, "description": "how many: a divisor of the width"},
-    "causal": {"type": "boolean", "default": false, "description": "a step sees itself and those before it"},
+    "heads": {"type": "integer", "minimum": 1, "description": "number of heads: a divisor of the width"},
+    "causal": {"type": "boolean", "default": false, "description": "causal mask"},
     "bias": {"type": "boolean", "default": true, "description": "adds biases"},)" TENON_INITS(
                 "layers.xavier",
                 "layers.zeros") ", " TENON_INITIALIZER_OPTION("out_init",

@@ -10,11 +10,11 @@ namespace tenon::layers {
 #define TENON_POOL_OPTIONS                                                                     \
   R"({"required": ["window"], "properties": {)"                                                \
   R"("window": {)" TENON_SIZES("1")                                                            \
-  R"(, "description": "its size: a number, or one for each axis"},)"                           \
+  R"(, "description": "window size: a number, or one for each axis"},)"                           \
   R"("stride": {)" TENON_SIZES("1")                                                            \
-  R"(, "description": "distance of windows; without it: their size"},)"                        \
+  R"(, "description": "stride; default: the window size"},)"                        \
   R"("padding": {)" TENON_SIZES("0")                                                           \
-  R"(, "default": 0, "description": "places around the input"}}})"
+  R"(, "default": 0, "description": "padding of the input"}}})"
 // clang-format on
 
 // As a pooling operator takes them: one number for each axis behind batch and channels; pads before

@@ -43,10 +43,10 @@ class Recurrent {
 // clang-format off
 #define TENON_RECURRENT_SCHEMA(name) \
   R"({"class": ")" name R"(", "required": ["hidden"], "properties": {)" \
-  R"("hidden": {"type": "integer", "minimum": 1, "description": "numbers of the state"},)" \
-  R"("layers": {"type": "integer", "minimum": 1, "default": 1, "description": "layers of cells, one upon the other"},)" \
-  R"("bidirectional": {"type": "boolean", "default": false, "description": "reads the sequence from both ends"},)" \
-  R"("dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0, "description": "between the layers, while training"},)" \
+  R"("hidden": {"type": "integer", "minimum": 1, "description": "hidden size"},)" \
+  R"("layers": {"type": "integer", "minimum": 1, "default": 1, "description": "number of stacked layers"},)" \
+  R"("bidirectional": {"type": "boolean", "default": false, "description": "bidirectional"},)" \
+  R"("dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0, "description": "dropout between the layers, while training"},)" \
   R"("bias": {"type": "boolean", "default": true, "description": "adds biases"},)" \
   TENON_INITS("layers.fan_uniform", "layers.fan_uniform") "}}"
 // clang-format on

@@ -38,5 +38,5 @@ TENON_LAYER(rms_norm,
             "each sample divided by the root mean square of its last axis",
             R"({"class": "RMSNorm",
   "properties": {
-    "epsilon": {"type": "number", "exclusiveMinimum": 0, "default": 1e-6, "description": "added to the mean square"},)" TENON_WEIGHT_INIT(
+    "epsilon": {"type": "number", "exclusiveMinimum": 0, "default": 1e-6, "description": "epsilon, added to the mean square"},)" TENON_WEIGHT_INIT(
                 "layers.ones") "}}")

@@ -44,8 +44,9 @@ Status eigh_vjp(Gradients& g) {
   if (g.cotangent(0)) inner = diagonal_matrix(g, g.cotangent(0), n);
   if (g.cotangent(1)) {
     Value gaps = g.sub(g.op("Unsqueeze", {w, g.ints({-2})}), g.op("Unsqueeze", {w, g.ints({-1})}));
-    Value turned = g.mul(reciprocal_or_zero(g, gaps), product(g, transposed(g, v), g.cotangent(1)));
-    inner = inner ? g.add(inner, turned) : turned;
+    Value rotation =
+        g.mul(reciprocal_or_zero(g, gaps), product(g, transposed(g, v), g.cotangent(1)));
+    inner = inner ? g.add(inner, rotation) : rotation;
   }
   g.set(0, symmetric(g, product(g, product(g, v, inner), transposed(g, v))));
   return {};

@@ -78,6 +78,6 @@ TENON_METRIC(accuracy,
              R"({
   "against": "labels",
   "properties": {
-    "top_k": {"type": "integer", "minimum": 1, "default": 1, "description": "how many guesses count"},
+    "top_k": {"type": "integer", "minimum": 1, "default": 1, "description": "k of top-k"},
     "output": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the model"},
     "label": {"type": "string", "default": "label", "description": "field of the data set with the class numbers"}}})")

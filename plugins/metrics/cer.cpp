@@ -165,7 +165,7 @@ TENON_METRIC(cer,
   "properties": {
     "output": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the model"},
     "label": {"type": "string", "default": "label", "description": "field with class numbers, padded with -1"},
-    "blank": {"type": "integer", "minimum": 0, "default": 0, "description": "the blank's class"},
+    "blank": {"type": "integer", "minimum": 0, "default": 0, "description": "class of the blank"},
     "layout": {"type": "string", "enum": ["ntc", "tnc"], "default": "ntc",
                "description": "axes of the scores: n samples, t steps, c classes"},
     "dictionary": {"type": "path", "default": "",

@@ -85,6 +85,6 @@ TENON_PASS(compare,
     "with": {"type": "graph", "description": "the other model"},
     "plan": {"type": "object", "description": "how the model runs: backend, precision, threads and what the backend knows"},
     "with_plan": {"type": "object", "description": "how the other model runs"},
-    "batch": {"type": "integer", "minimum": 1, "description": "samples at once; default: what the model fixes, or 32"},
-    "limit": {"type": "integer", "minimum": 0, "default": 64, "description": "only the first so many samples; 0: all"}},
+    "batch": {"type": "integer", "minimum": 1, "description": "batch size; default: what the model fixes, or 32"},
+    "limit": {"type": "integer", "minimum": 0, "default": 64, "description": "only this many samples, the first; 0: all"}},
   "required": ["data", "with"]})")

@@ -167,13 +167,13 @@ json Comparison::report(uint64_t samples) const {
     if (!line.row->trouble.empty()) one["trouble"] = line.row->trouble;
     all.push_back(std::move(one));
   }
-  json told{{"samples", samples}, {"compared", rows_.size()}, {"outputs", outputs()}};
-  for (const json& one : told["outputs"]) {
+  json summary{{"samples", samples}, {"compared", rows_.size()}, {"outputs", outputs()}};
+  for (const json& one : summary["outputs"]) {
     if (one["snr_db"].is_null()) continue;
-    told["snr_db"] = std::min(told.value("snr_db", HUGE_VAL), one["snr_db"].get<double>());
+    summary["snr_db"] = std::min(summary.value("snr_db", HUGE_VAL), one["snr_db"].get<double>());
   }
-  told["layers"] = std::move(all);
-  return told;
+  summary["layers"] = std::move(all);
+  return summary;
 }
 
 }  // namespace tenon::metrics

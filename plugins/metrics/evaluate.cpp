@@ -61,7 +61,7 @@ class Evaluate {
     auto load = [&](uint64_t b) { return feed.load(b); };
     TN_CHECK(run_batches(plan, feed.batches(), Extras::kKept, cancel, load, measure));
     TN_TRY(value, metric_.value());
-    json told = json::parse(plan.describe());
+    json described = json::parse(plan.describe());
     return sink.write(json{{"metric", metric_.id()},
                            {"value", value.first},
                            {"higher_is_better", value.second},
@@ -69,7 +69,7 @@ class Evaluate {
                            {"samples", feed.samples()},
                            {"backend", plan.backend()},
                            {"notes", feed.notes()},
-                           {"fallback_nodes", told.value("fallback_nodes", json::array())}}
+                           {"fallback_nodes", described.value("fallback_nodes", json::array())}}
                           .dump());
   }
 
@@ -97,6 +97,6 @@ TENON_PASS(evaluate,
     "against": {"type": "graph", "description": "the reference model of metrics that compare outputs"},
     "plan": {"type": "object", "description": "how the model runs: backend, precision, threads and what the backend knows"},
     "against_plan": {"type": "object", "description": "how the reference model runs"},
-    "batch": {"type": "integer", "minimum": 1, "description": "samples at once; default: what the model fixes, or 32"},
-    "limit": {"type": "integer", "minimum": 0, "default": 0, "description": "only the first so many samples; 0: all"}},
+    "batch": {"type": "integer", "minimum": 1, "description": "batch size; default: what the model fixes, or 32"},
+    "limit": {"type": "integer", "minimum": 0, "default": 0, "description": "only this many samples, the first; 0: all"}},
   "required": ["data"]})")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // "metrics.f1": the harmonic mean of precision and recall, 2 tp/(2 tp + fp + fn), where the class
-// with the highest score is told, or yes where one score is above the threshold. Of several
+// with the highest score is predicted, or yes where one score is above the threshold. Of several
 // classes:
 //   macro     the mean over classes that occur, as label or as answer
 //   weighted  the same, each by how many samples are of it
@@ -32,13 +32,13 @@ class F1 {
     counts_.resize(std::max({counts_.size(), of.classes, size_t{2}}));
     for (size_t i = 0; i < of.labels.size(); ++i) {
       const double* row = of.row(i);
-      auto told = of.classes == 1
-                      ? static_cast<size_t>(row[0] > threshold_)
-                      : static_cast<size_t>(std::max_element(row, row + of.classes) - row);
+      auto predicted = of.classes == 1
+                           ? static_cast<size_t>(row[0] > threshold_)
+                           : static_cast<size_t>(std::max_element(row, row + of.classes) - row);
       auto is = static_cast<size_t>(of.labels[i]);
       ++counts_[is].samples;
-      ++counts_[told].told;
-      counts_[is].right += told == is;
+      ++counts_[predicted].predicted;
+      counts_[is].right += predicted == is;
     }
     seen_ += of.labels.size();
     return {};
@@ -50,8 +50,8 @@ class F1 {
     Counts all;
     double sum = 0, weights = 0;
     for (const Counts& one : counts_) {
-      all.right += one.right, all.samples += one.samples, all.told += one.told;
-      double weight = average_ == "weighted" ? one.samples : one.samples + one.told > 0;
+      all.right += one.right, all.samples += one.samples, all.predicted += one.predicted;
+      double weight = average_ == "weighted" ? one.samples : one.samples + one.predicted > 0;
       sum += weight * one.score();
       weights += weight;
     }
@@ -67,8 +67,8 @@ class F1 {
 
  private:
   struct Counts {
-    double right = 0, samples = 0, told = 0;
-    double score() const { return samples + told > 0 ? 2 * right / (samples + told) : 0; }
+    double right = 0, samples = 0, predicted = 0;
+    double score() const { return samples + predicted > 0 ? 2 * right / (samples + predicted) : 0; }
   };
   std::string average_;
   double threshold_ = 0.5;
@@ -87,7 +87,7 @@ TENON_METRIC(f1,
              R"({
   "against": "labels",
   "properties": {
-    "average": {"type": "string", "enum": ["macro", "micro", "weighted", "positive"], "default": "macro", "description": "over classes: each the same, all counts together, by samples, or class 1 alone"},
-    "threshold": {"type": "number", "default": 0.5, "description": "of a model with one score: above it the answer is yes; 0 for logits"},
+    "average": {"type": "string", "enum": ["macro", "micro", "weighted", "positive"], "default": "macro", "description": "average over classes: unweighted, over all counts together, weighted by samples, or class 1 alone"},
+    "threshold": {"type": "number", "default": 0.5, "description": "decision threshold of a model with one score; 0 for logits"},
     "output": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the model"},
     "label": {"type": "string", "default": "label", "description": "field of the data set with the class numbers"}}})")

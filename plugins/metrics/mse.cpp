@@ -51,4 +51,4 @@ TENON_METRIC(mse,
   "against": "labels",
   "properties": {
     "output": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the model"},
-    "label": {"type": "string", "default": "label", "description": "field of the data set with the right numbers"}}})")
+    "label": {"type": "string", "default": "label", "description": "field of the data set with the target values"}}})")

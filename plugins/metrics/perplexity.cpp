@@ -71,6 +71,6 @@ TENON_METRIC(perplexity,
   "against": "labels",
   "properties": {
     "scores": {"type": "string", "enum": ["logits", "probabilities", "log_probabilities"], "default": "logits", "description": "what the output holds, classes on the last axis"},
-    "ignore_index": {"type": "integer", "description": "a label that stands for none, as padding does"},
+    "ignore_index": {"type": "integer", "description": "ignore index: labels that do not count, as padding"},
     "output": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the model"},
     "label": {"type": "string", "default": "label", "description": "field of the data set with the class numbers"}}})")

@@ -11,24 +11,24 @@ namespace {
 constexpr const char* kDomain = "com.microsoft";
 constexpr uint8_t kMiddle = 8;  // the zero point of MatMulNBits where none is stated
 
-// A constant matrix of 4-bit codes; `k` is its summed axis.
+// A constant matrix quantized to 4 bits; `k` is its summed axis.
 struct Packed {
-  DLTensor codes{}, scales{};
-  Tensor code_keeper = {}, scale_keeper = {}, zero_keeper = {};
+  DLTensor quantized{}, scales{};
+  Tensor quantized_keeper = {}, scale_keeper = {}, zero_keeper = {};
   int64_t k = 0, n = 0, block = 0, blocks = 0;
   bool is_turned = false;  // [n, k]
   bool has_sign = false;
   bool has_zeros = false;
 
   // 0 to 15, those with a sign moved up by 8. Of [k or blocks, n].
-  uint8_t code(const Tensor& of, int64_t row, int64_t column, int64_t rows) const {
+  uint8_t element(const Tensor& of, int64_t row, int64_t column, int64_t rows) const {
     const int64_t at = is_turned ? column * rows + row : row * n + column;
     const uint8_t both = of.data<uint8_t>()[at / 2];
     const auto nibble = static_cast<uint8_t>(both >> (at % 2 * 4) & 15);
     return has_sign ? nibble ^ kMiddle : nibble;
   }
   uint8_t zero(int64_t block_row, int64_t column) const {
-    if (has_zeros) return code(zero_keeper, block_row, column, blocks);
+    if (has_zeros) return element(zero_keeper, block_row, column, blocks);
     return has_sign ? kMiddle : 0;
   }
 };
@@ -43,24 +43,24 @@ std::optional<Packed> packed_weights(Node node) {
   if (!is_product(node)) return std::nullopt;
   Node from = node.input(1).producer();
   if (!from || !from.is("DequantizeLinear")) return std::nullopt;
-  Value codes = from.input(0), scales = from.input(1), zeros = from.input(2);
+  Value quantized = from.input(0), scales = from.input(1), zeros = from.input(2);
   const bool is_known =
-      codes.is_constant() && scales.is_constant() && (!zeros || zeros.is_constant());
-  const uint32_t dtype = codes.dtype();
+      quantized.is_constant() && scales.is_constant() && (!zeros || zeros.is_constant());
+  const uint32_t dtype = quantized.dtype();
   if (!is_known || (dtype != TN_I4 && dtype != TN_U4)) return std::nullopt;
-  Packed made{.codes = codes.constant().dl(),
+  Packed made{.quantized = quantized.constant().dl(),
               .scales = scales.constant().dl(),
-              .code_keeper = codes.constant(),
+              .quantized_keeper = quantized.constant(),
               .scale_keeper = scales.constant(),
               .is_turned = node.is("Gemm") && node.attr_int("transB") != 0,
               .has_sign = dtype == TN_I4,
               .has_zeros = static_cast<bool>(zeros)};
   if (zeros) made.zero_keeper = zeros.constant();
-  if (made.codes.ndim != 2 || made.scales.ndim != 2) return std::nullopt;
+  if (made.quantized.ndim != 2 || made.scales.ndim != 2) return std::nullopt;
   const int64_t axis = from.attr_int("axis", 1), k_axis = made.is_turned ? 1 : 0;
   if ((axis < 0 ? axis + 2 : axis) != k_axis) return std::nullopt;
-  made.k = made.codes.shape[k_axis];
-  made.n = made.codes.shape[1 - k_axis];
+  made.k = made.quantized.shape[k_axis];
+  made.n = made.quantized.shape[1 - k_axis];
   made.blocks = made.scales.shape[k_axis];
   made.block = from.attr_int("block_size");
   if (made.block == 0 && made.blocks > 0) made.block = (made.k + made.blocks - 1) / made.blocks;
@@ -69,14 +69,15 @@ std::optional<Packed> packed_weights(Node node) {
   return is_taken ? std::optional(std::move(made)) : std::nullopt;
 }
 
-// [n, blocks, block / 2], row by row, the first of two codes in the low half.
-std::vector<uint8_t> rows_of_codes(const Packed& w) {
+// [n, blocks, block / 2], row by row, the first of two elements in the low half.
+std::vector<uint8_t> rows_of_quantized(const Packed& w) {
   std::vector<uint8_t> out(static_cast<size_t>(w.n * w.blocks * w.block / 2), kMiddle * 0x11);
   for (int64_t column = 0; column < w.n; ++column)
     for (int64_t row = 0; row < w.k; ++row) {
       uint8_t& byte = out[static_cast<size_t>((column * w.blocks * w.block + row) / 2)];
-      const uint8_t code = w.code(w.code_keeper, row, column, w.k);
-      byte = static_cast<uint8_t>(row % 2 == 0 ? (byte & 0xf0) | code : (byte & 15) | code << 4);
+      const uint8_t element = w.element(w.quantized_keeper, row, column, w.k);
+      byte =
+          static_cast<uint8_t>(row % 2 == 0 ? (byte & 0xf0) | element : (byte & 15) | element << 4);
     }
   return out;
 }
@@ -112,10 +113,10 @@ Result<Value> rows_of_scales(EditView edit, const Packed& w, Value scales, std::
 Status replace_product(EditView edit, Node node, const Packed& w) {
   Value scales = node.input(1).producer().input(1);
   std::string name(node.input(1).name());
-  TN_TRY(codes, edit.constant<uint8_t>(TN_U8, {w.n, w.blocks, w.block / 2}, rows_of_codes(w),
-                                       name + "_n_bits"));
+  TN_TRY(quantized, edit.constant<uint8_t>(TN_U8, {w.n, w.blocks, w.block / 2},
+                                           rows_of_quantized(w), name + "_n_bits"));
   TN_TRY(rows, rows_of_scales(edit, w, scales, name + "_n_bits_scales"));
-  std::vector<Value> inputs{node.input(0), codes, rows};
+  std::vector<Value> inputs{node.input(0), quantized, rows};
   const std::vector<uint8_t> zeros = rows_of_zeros(w);
   if (!zeros.empty()) {
     TN_TRY(packed,

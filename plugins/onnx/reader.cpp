@@ -72,14 +72,14 @@ class Reader {
     TN_TRY(edit, Edit::begin(into));
     Importer importer(files, model, cancel);
     TN_CHECK(importer.run(edit));
-    tell(importer.contradicted());
+    warn_of(importer.contradicted());
     TN_CHECK(graph_notes(edit, model));
     pair_states(edit, model);
     return edit.commit();
   }
 
  private:
-  void tell(const std::vector<std::string>& contradicted) const {
+  void warn_of(const std::vector<std::string>& contradicted) const {
     if (contradicted.empty()) return;
     std::string more =
         contradicted.size() > 1 ? cat(" (and ", contradicted.size() - 1, " more)") : "";

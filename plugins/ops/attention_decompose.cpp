@@ -122,8 +122,8 @@ Result<std::vector<Value>> decomposed(EditView edit, Node node) {
   TN_TRY(value, p.heads(kV, kPastValue, p.v));
   TN_TRY(k, p.repeated(key, p.k));
   TN_TRY(v, p.repeated(value, p.v));
-  const std::vector<int64_t> turned{0, 1, 3, 2}, packed{0, 2, 1, 3};
-  TN_TRY(across, edit.op("Transpose", {k}, {{"perm", turned}}));
+  const std::vector<int64_t> transpose{0, 1, 3, 2}, packed{0, 2, 1, 3};
+  TN_TRY(across, edit.op("Transpose", {k}, {{"perm", transpose}}));
   TN_TRY(left, edit.op("Mul", {q, root}));
   TN_TRY(right, edit.op("Mul", {across, root}));
   TN_TRY(raw, edit.op("MatMul", {left, right}));

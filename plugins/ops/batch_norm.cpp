@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization: with given statistics, or (training_mode) with the batch's own.
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {

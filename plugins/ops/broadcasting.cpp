@@ -2,11 +2,11 @@
 // tenon:SumTo(x, shape): the sum over whatever broadcasting from `shape` to x's shape has repeated:
 // the gradient of a broadcast whose sizes are not known. tenon:StopGradient: x, to gradients a
 // constant.
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 #include "stated.hpp"
 

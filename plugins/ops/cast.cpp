@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cast, CastLike and BitCast.
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
-#include "examples.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 

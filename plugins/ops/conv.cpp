@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv in one to three spatial dimensions.
+#include "batching_rules.hpp"
 #include "convolve.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {

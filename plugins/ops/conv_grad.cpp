@@ -2,11 +2,11 @@
 // tenon:ConvInputGrad(dy, w, shape of x) and tenon:ConvWeightGrad(x, dy, shape of w): the backward
 // primitives of Conv, with the attributes of the convolution that they belong to. With Conv they
 // are closed under gradients: each is linear in both operands, and its gradients are the other two.
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "convolve.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {

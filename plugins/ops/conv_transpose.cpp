@@ -2,10 +2,10 @@
 // ConvTranspose: each input element adds the kernel, scaled, to the output.
 #include <algorithm>
 
+#include "batching_rules.hpp"
 #include "convolve.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 #include "stated.hpp"
 

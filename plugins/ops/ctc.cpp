@@ -47,7 +47,7 @@ struct Sample {
   }
 };
 
-// a, or b of the sample that is turned around: [frames, states].
+// a, or b of the reversed sample: [frames, states].
 Logs along(const Sample& of) {
   int64_t n = of.states();
   Logs a(static_cast<size_t>(of.frames * n), kNever);

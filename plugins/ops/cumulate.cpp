@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // CumSum and CumProd.
+#include "batching_rules.hpp"
 #include "bodies.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {

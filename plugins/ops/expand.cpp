@@ -2,10 +2,10 @@
 // Expand and Tile: elements repeated along axes.
 #include <algorithm>
 
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 #include "stated.hpp"
 

@@ -214,7 +214,7 @@ Status affine_ref(const Call& call) {
   return {};
 }
 
-// Points of the unit grid, each with a 1, times theta turned over.
+// Points of the unit grid, each with a 1, times the transpose of theta.
 Result<std::vector<Value>> affine_decompose(EditView edit, Node node) {
   std::optional<std::vector<int64_t>> size = known_ints(node.input(1));
   if (!size || (size->size() != 4 && size->size() != 5))

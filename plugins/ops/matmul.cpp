@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "batching_rules.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {

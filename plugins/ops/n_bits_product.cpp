@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMulNBits of ONNX Runtime's domain: a product with weights of 2, 4 or 8 bits that lie packed,
-// [N, blocks, bytes], the first code of a byte in its low bits, with a scale and a zero point for
-// each block of a row (onnxruntime, docs/ContribOperators.md).
+// [N, blocks, bytes], the first element of a byte in its low bits, with a scale and a zero point
+// for each block of a row (onnxruntime, docs/ContribOperators.md).
 #include "cost.hpp"
 #include "dims.hpp"
 #include "sampling.hpp"
@@ -13,7 +13,7 @@ constexpr const char* kDomain = "com.microsoft";
 
 struct Sizes {
   int64_t n, k, bits, block, blocks;
-  int64_t codes_of_byte() const { return 8 / bits; }
+  int64_t elements_of_byte() const { return 8 / bits; }
   int64_t zero_bytes() const { return (blocks * bits + 7) / 8; }  // of a row
 };
 
@@ -55,13 +55,13 @@ Status product_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, a.dtype, out);
 }
 
-// Bytes [rows, n] as their codes, [rows, n * codes of a byte].
+// Bytes [rows, n] unpacked, [rows, n * elements of a byte].
 Value unpacked(Builder& b, Value bytes, int64_t rows, const Sizes& s) {
   std::vector<Value> parts;
   Value mask =
       b.take(b.edit().constant<uint8_t>(TN_U8, {}, {static_cast<uint8_t>((1 << s.bits) - 1)}));
   Value column = b.reshape(bytes, {rows, -1, 1});
-  for (int64_t i = 0; i < s.codes_of_byte(); ++i) {
+  for (int64_t i = 0; i < s.elements_of_byte(); ++i) {
     Value shift = b.take(b.edit().constant<uint8_t>(TN_U8, {}, {static_cast<uint8_t>(i * s.bits)}));
     Value moved = b.op("BitShift", {column, shift}, {{"direction", "RIGHT"}});
     parts.push_back(b.op("BitwiseAnd", {moved, mask}));
@@ -77,13 +77,13 @@ Result<std::vector<Value>> product_decompose(EditView edit, Node node) {
   TN_TRY(s, sizes_of(node));
   Builder b(edit);
   uint32_t real = node.input(2).dtype();
-  Value codes = b.cast(unpacked(b, node.input(1), s.n, s), real);
+  Value quantized = b.cast(unpacked(b, node.input(1), s.n, s), real);
   Value zeros = node.input(3);
   if (zeros && zeros.dtype() == TN_U8)
     zeros = b.cast(first_columns(b, unpacked(b, zeros, s.n, s), s.blocks), real);
   zeros = zeros ? b.reshape(zeros, {s.n, s.blocks, 1})
                 : b.number(static_cast<double>(1 << (s.bits - 1)), real);
-  Value off = b.sub(b.reshape(codes, {s.n, s.blocks, s.block}), zeros);
+  Value off = b.sub(b.reshape(quantized, {s.n, s.blocks, s.block}), zeros);
   Value scaled = b.mul(off, b.reshape(node.input(2), {s.n, s.blocks, 1}));
   Value rows = first_columns(b, b.reshape(scaled, {s.n, s.blocks * s.block}), s.k);
   Value y =

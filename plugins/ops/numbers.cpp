@@ -65,13 +65,13 @@ uint8_t encode_power(const Minifloat& f, double value, const CastRule& rule) {
 }
 
 // 2 and 4 bit integers and 4 bit floats lie packed, first element in the low bits.
-uint8_t load_code(const void* data, uint32_t bits, int64_t i) {
+uint8_t load_bits(const void* data, uint32_t bits, int64_t i) {
   auto* bytes = static_cast<const uint8_t*>(data);
   if (bits == 8) return bytes[i];
   int64_t per_byte = 8 / bits;
   return static_cast<uint8_t>(bytes[i / per_byte] >> (i % per_byte * bits) & ((1u << bits) - 1));
 }
-void store_code(void* data, uint32_t bits, int64_t i, uint8_t code) {
+void store_bits(void* data, uint32_t bits, int64_t i, uint8_t code) {
   auto* bytes = static_cast<uint8_t*>(data);
   if (bits == 8) {
     bytes[i] = code;
@@ -178,7 +178,7 @@ bool is_supported(uint32_t dtype) {
 
 double load_number(const void* data, uint32_t dtype, int64_t i) {
   if (const Minifloat* format = minifloat(dtype))
-    return decode(*format, load_code(data, TN_DTYPE_BITS(dtype), i));
+    return decode(*format, load_bits(data, TN_DTYPE_BITS(dtype), i));
   if (is_packed_integer(dtype)) return static_cast<double>(load_integer(data, dtype, i));
   return load_wide<double>(data, dtype, i);
 }
@@ -186,14 +186,14 @@ double load_number(const void* data, uint32_t dtype, int64_t i) {
 int64_t load_integer(const void* data, uint32_t dtype, int64_t i) {
   if (!is_packed_integer(dtype)) return load_wide<int64_t>(data, dtype, i);
   uint32_t bits = TN_DTYPE_BITS(dtype);
-  int64_t code = load_code(data, bits, i);
+  int64_t code = load_bits(data, bits, i);
   bool negative = TN_DTYPE_CODE(dtype) == kDLInt && code >> (bits - 1) & 1;
   return negative ? code - (int64_t{1} << bits) : code;
 }
 
 void store_number(void* data, uint32_t dtype, int64_t i, double value, const CastRule& rule) {
   if (const Minifloat* format = minifloat(dtype))
-    return store_code(data, TN_DTYPE_BITS(dtype), i, encode(*format, value, rule));
+    return store_bits(data, TN_DTYPE_BITS(dtype), i, encode(*format, value, rule));
   if (dtype == TN_BOOL) {
     static_cast<bool*>(data)[i] = value != 0;
   } else if (is_integer(dtype)) {
@@ -208,7 +208,7 @@ void store_number(void* data, uint32_t dtype, int64_t i, double value, const Cas
 
 void store_integer(void* data, uint32_t dtype, int64_t i, int64_t value) {
   if (is_packed_integer(dtype))
-    return store_code(data, TN_DTYPE_BITS(dtype), i, static_cast<uint8_t>(value));
+    return store_bits(data, TN_DTYPE_BITS(dtype), i, static_cast<uint8_t>(value));
   if (!is_integer(dtype)) return store_number(data, dtype, i, static_cast<double>(value));
   Status ignored = dispatch<kIntegers>(dtype, [&]<class T>() -> Status {
     static_cast<T*>(data)[i] = static_cast<T>(value);

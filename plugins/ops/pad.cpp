@@ -2,10 +2,10 @@
 // Pad: constant, reflect, edge and wrap; negative pads cut.
 #include <algorithm>
 
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 #include "stated.hpp"
 

@@ -2,11 +2,11 @@
 // Tensors with a pattern: Trilu, EyeLike, OneHot; and NonZero, which finds one.
 #include <algorithm>
 
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 

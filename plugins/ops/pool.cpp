@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "pool_decompose.hpp"
 #include "sampling.hpp"
 #include "window.hpp"

@@ -2,11 +2,11 @@
 // QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: per tensor, per axis, or in blocks.
 #include <algorithm>
 
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 
@@ -180,9 +180,9 @@ Value for_scale(Gradients& g, Value each) {
 }
 
 // The straight-through estimator (Bengio et al. 2013, section 3): rounding is taken for the
-// identity, saturation for what it is. The cotangent of a quantized tensor is by the real numbers
-// that it stands for, so that of DequantizeLinear passes as it is, and what both give to a scale
-// adds up to that of learned step sizes (Esser et al. 2020, section 2.1).
+// identity, saturation for what it is. The cotangent of a quantized tensor is that of the
+// floating-point values that it stands for, so that of DequantizeLinear passes as it is, and what
+// both give to a scale adds up to that of learned step sizes (Esser et al. 2020, section 2.1).
 Status quantize_vjp(Gradients& g) {
   uint32_t dtype = quantized_dtype(g.of());
   if (!is_integer(dtype)) return unsupported(cat("its gradient for ", dtype_name(dtype)));
@@ -309,7 +309,7 @@ constexpr tn_op kQuantize =
                               {"name": "precision", "type": "dtype"},
                               {"name": "saturate", "type": "int", "default": 1}])",
             .quant = "quantize",
-            .shape = shape<quantize_shape, "x: float|i32, scale: any, zero_point: code?">,
+            .shape = shape<quantize_shape, "x: float|i32, scale: any, zero_point: stored?">,
             .ref = ref<quantize_ref>,
             .sample = sample<forward_sample>,
             .vjp = vjp<quantize_vjp>,
@@ -324,7 +324,7 @@ constexpr tn_op kDequantize =
                               {"name": "block_size", "type": "int", "default": 0},
                               {"name": "output_dtype", "type": "dtype"}])",
             .quant = "dequantize",
-            .shape = shape<quantize_shape, "x: T, scale: any, zero_point: T? ; T = code">,
+            .shape = shape<quantize_shape, "x: T, scale: any, zero_point: T? ; T = stored">,
             .ref = ref<dequantize_ref>,
             .sample = sample<backward_sample>,
             .vjp = vjp<dequantize_vjp>,

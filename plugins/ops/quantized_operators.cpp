@@ -16,7 +16,7 @@ Value dequantized(Builder& b, Node node, uint64_t i, int64_t axis = 0) {
   if (node.input(i + 2)) inputs.push_back(node.input(i + 2));
   return b.op("DequantizeLinear", inputs, {{"axis", axis}});
 }
-// x in the codes that the scale at input i and the zero point behind it say.
+// x quantized by the scale at input i and the zero point behind it.
 Result<std::vector<Value>> quantized(Builder& b, Node node, Value x, uint64_t i) {
   Value zero = node.input(i + 1) ? node.input(i + 1) : b.number(0, node.output().dtype());
   Value y = b.op("QuantizeLinear", {x, node.input(i), zero});
@@ -158,7 +158,7 @@ Result<std::vector<Value>> concat_decompose(EditView edit, Node node) {
   return quantized(b, node, b.op("Concat", parts, {{"axis", node.attr_int("axis")}}), 0);
 }
 
-// ---- a product with an int32 bias, in codes or, without a scale of y, in float
+// ---- a product with an int32 bias, quantized or, without a scale of y, in float
 
 Status gemm_shape(EditView edit, Node node) {
   Type a = node.input(0).type(), w = node.input(3).type();
@@ -192,11 +192,11 @@ Result<std::vector<Value>> gemm_decompose(EditView edit, Node node) {
   return std::vector<Value>{y};
 }
 
-// ---- samples: u8 codes with zero point 7, all scales 0.25
+// ---- samples: u8 with zero point 7, all scales 0.25
 
-class Codes {
+class QuantizedSample {
  public:
-  Codes(EditView edit, uint64_t seed) : random(edit, seed), b_(edit) {}
+  QuantizedSample(EditView edit, uint64_t seed) : random(edit, seed), b_(edit) {}
   Value tensor(const std::vector<int64_t>& dims) { return b_.take(random.input(TN_U8, dims)); }
   Value scale() { return b_.number(0.25, TN_F32); }
   Value zero() { return b_.take(random.edit().constant<uint8_t>(TN_U8, {}, {7})); }
@@ -214,13 +214,13 @@ class Codes {
 };
 
 Result<Node> pair_sample(EditView edit, uint64_t seed, std::string_view type) {
-  Codes codes(edit, seed);
-  std::vector<int64_t> dims = codes.random.shape(1, 4);
-  std::vector<Value> inputs = codes.triple(dims);
-  for (Value value : codes.triple(codes.random.broadcastable(dims)))
+  QuantizedSample made(edit, seed);
+  std::vector<int64_t> dims = made.random.shape(1, 4);
+  std::vector<Value> inputs = made.triple(dims);
+  for (Value value : made.triple(made.random.broadcastable(dims)))
     inputs.push_back(value);
-  inputs.insert(inputs.end(), {codes.scale(), codes.zero()});
-  return codes.node(type, inputs, {});
+  inputs.insert(inputs.end(), {made.scale(), made.zero()});
+  return made.node(type, inputs, {});
 }
 Result<Node> add_sample(EditView edit, uint64_t seed) {
   return pair_sample(edit, seed, "QLinearAdd");
@@ -229,25 +229,25 @@ Result<Node> mul_sample(EditView edit, uint64_t seed) {
   return pair_sample(edit, seed, "QLinearMul");
 }
 Result<Node> where_sample(EditView edit, uint64_t seed) {
-  Codes codes(edit, seed);
-  std::vector<int64_t> dims = codes.random.shape(1, 4);
-  TN_TRY(condition, codes.random.input(TN_BOOL, codes.random.broadcastable(dims)));
+  QuantizedSample made(edit, seed);
+  std::vector<int64_t> dims = made.random.shape(1, 4);
+  TN_TRY(condition, made.random.input(TN_BOOL, made.random.broadcastable(dims)));
   std::vector<Value> inputs{condition};
   for (int i = 0; i < 2; ++i)
-    for (Value value : codes.triple(dims))
+    for (Value value : made.triple(dims))
       inputs.push_back(value);
-  inputs.insert(inputs.end(), {codes.scale(), codes.zero()});
-  return codes.node("QLinearWhere", inputs, {});
+  inputs.insert(inputs.end(), {made.scale(), made.zero()});
+  return made.node("QLinearWhere", inputs, {});
 }
 Result<Node> unary_sample(EditView edit,
                           uint64_t seed,
                           std::string_view type,
                           int64_t least_rank,
                           const std::vector<Attr>& attrs) {
-  Codes codes(edit, seed);
-  std::vector<Value> inputs = codes.triple(codes.random.shape(least_rank, 4));
-  inputs.insert(inputs.end(), {codes.scale(), codes.zero()});
-  return codes.node(type, inputs, attrs);
+  QuantizedSample made(edit, seed);
+  std::vector<Value> inputs = made.triple(made.random.shape(least_rank, 4));
+  inputs.insert(inputs.end(), {made.scale(), made.zero()});
+  return made.node(type, inputs, attrs);
 }
 Result<Node> sigmoid_sample(EditView edit, uint64_t seed) {
   return unary_sample(edit, seed, "QLinearSigmoid", 1, {});
@@ -263,38 +263,38 @@ Result<Node> global_sample(EditView edit, uint64_t seed) {
   return unary_sample(edit, seed, "QLinearGlobalAveragePool", 3, {});
 }
 Result<Node> pool_sample(EditView edit, uint64_t seed) {
-  Codes codes(edit, seed);
-  std::vector<Value> inputs = codes.triple({2, 3, 5, 4});
-  inputs.insert(inputs.end(), {codes.scale(), codes.zero()});
-  return codes.node("QLinearAveragePool", inputs,
-                    {{"kernel_shape", std::vector<int64_t>{2, 3}},
-                     {"strides", std::vector<int64_t>{1, codes.random.integer(1, 2)}},
-                     {"count_include_pad", codes.random.integer(0, 1)},
-                     {"pads", std::vector<int64_t>{1, 0, 0, 1}}});
+  QuantizedSample made(edit, seed);
+  std::vector<Value> inputs = made.triple({2, 3, 5, 4});
+  inputs.insert(inputs.end(), {made.scale(), made.zero()});
+  return made.node("QLinearAveragePool", inputs,
+                   {{"kernel_shape", std::vector<int64_t>{2, 3}},
+                    {"strides", std::vector<int64_t>{1, made.random.integer(1, 2)}},
+                    {"count_include_pad", made.random.integer(0, 1)},
+                    {"pads", std::vector<int64_t>{1, 0, 0, 1}}});
 }
 Result<Node> concat_sample(EditView edit, uint64_t seed) {
-  Codes codes(edit, seed);
-  std::vector<int64_t> dims = codes.random.shape(1, 4);
-  auto axis = codes.random.integer(0, static_cast<int64_t>(dims.size()) - 1);
-  std::vector<Value> inputs{codes.scale(), codes.zero()};
-  for (int64_t i = codes.random.integer(1, 3); i > 0; --i) {
-    dims[static_cast<size_t>(axis)] = codes.random.integer(1, 4);
-    for (Value value : codes.triple(dims))
+  QuantizedSample made(edit, seed);
+  std::vector<int64_t> dims = made.random.shape(1, 4);
+  auto axis = made.random.integer(0, static_cast<int64_t>(dims.size()) - 1);
+  std::vector<Value> inputs{made.scale(), made.zero()};
+  for (int64_t i = made.random.integer(1, 3); i > 0; --i) {
+    dims[static_cast<size_t>(axis)] = made.random.integer(1, 4);
+    for (Value value : made.triple(dims))
       inputs.push_back(value);
   }
-  return codes.node("QLinearConcat", inputs, {{"axis", axis}});
+  return made.node("QLinearConcat", inputs, {{"axis", axis}});
 }
 Result<Node> gemm_sample(EditView edit, uint64_t seed) {
-  Codes codes(edit, seed);
-  int64_t m = codes.random.integer(1, 4), n = codes.random.integer(1, 4), flip = seed % 2;
-  std::vector<Value> inputs = codes.triple({m, 3});
+  QuantizedSample made(edit, seed);
+  int64_t m = made.random.integer(1, 4), n = made.random.integer(1, 4), flip = seed % 2;
+  std::vector<Value> inputs = made.triple({m, 3});
   std::vector<int64_t> weight = flip ? std::vector<int64_t>{n, 3} : std::vector<int64_t>{3, n};
-  for (Value value : codes.triple(weight))
+  for (Value value : made.triple(weight))
     inputs.push_back(value);
-  TN_TRY(bias, codes.random.input(TN_I32, {n}));
+  TN_TRY(bias, made.random.input(TN_I32, {n}));
   inputs.push_back(bias);
-  if (codes.random.coin()) inputs.insert(inputs.end(), {codes.scale(), codes.zero()});
-  return codes.node("QGemm", inputs, {{"transB", flip}});
+  if (made.random.coin()) inputs.insert(inputs.end(), {made.scale(), made.zero()});
+  return made.node("QGemm", inputs, {{"transB", flip}});
 }
 
 #define PAIR_OPERANDS                                                                    \

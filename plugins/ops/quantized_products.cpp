@@ -83,7 +83,7 @@ constexpr tn_op kMatMul =
             .quant = "integer",
             .shape = shape<matmul_shape,
                            "a: T, a_scale: U, a_zero: T, b: V, b_scale: U, b_zero: V, y_scale: U, "
-                           "y_zero: W ; T = code, V = code, W = code">,
+                           "y_zero: W ; T = stored, V = stored, W = stored">,
             .decompose = decompose<matmul_decompose>,
             .sample = sample<matmul_sample>});
 constexpr tn_op kConv = op_row(

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {

@@ -38,12 +38,12 @@ Result<Rotary> rotary_of(const Call& call) {
            0,
            packed,
            call.node().attr_int("interleaved") != 0};
-  int64_t turned = call.node().attr_int("rotary_embedding_dim");
-  if (turned == 0) turned = r.size;
-  if (turned < 0 || turned > r.size || turned % 2 != 0)
+  int64_t rotated = call.node().attr_int("rotary_embedding_dim");
+  if (rotated == 0) rotated = r.size;
+  if (rotated < 0 || rotated > r.size || rotated % 2 != 0)
     return invalid(
-        cat("rotary_embedding_dim: expected an even number to ", r.size, ", got ", turned));
-  r.half = turned / 2;
+        cat("rotary_embedding_dim: expected an even number to ", r.size, ", got ", rotated));
+  r.half = rotated / 2;
   bool by_id = call.has(3);
   bool fits = cache.size() == (by_id ? 2u : 3u) && cache.back() == r.half &&
               to_vector(cache) == to_vector(call.shape(2));
@@ -94,7 +94,7 @@ Result<Value> slice_last(EditView edit, Value x, int64_t from, int64_t to, int64
 }
 
 // a*b - c*d, or a*b + c*d.
-Result<Value> turned(EditView edit, const char* join, Value a, Value b, Value c, Value d) {
+Result<Value> rotated(EditView edit, const char* join, Value a, Value b, Value c, Value d) {
   TN_TRY(first, edit.op("Mul", {a, b}));
   TN_TRY(second, edit.op("Mul", {c, d}));
   return edit.op(join, {first, second});
@@ -127,8 +127,8 @@ Result<std::vector<Value>> rotary_decompose(EditView edit, Node node) {
   bool interleaved = node.attr_int("interleaved") != 0;
   TN_TRY(a, slice_last(edit, x, 0, interleaved ? all : all / 2, interleaved ? 2 : 1));
   TN_TRY(b, slice_last(edit, x, interleaved ? 1 : all / 2, all, interleaved ? 2 : 1));
-  TN_TRY(real, turned(edit, "Sub", angles[0], a, angles[1], b));
-  TN_TRY(imaginary, turned(edit, "Add", angles[1], a, angles[0], b));
+  TN_TRY(real, rotated(edit, "Sub", angles[0], a, angles[1], b));
+  TN_TRY(imaginary, rotated(edit, "Add", angles[1], a, angles[0], b));
   std::vector<Value> parts{real, imaginary};
   if (interleaved) {
     TN_TRY(last, edit.ints({-1}));

@@ -2,11 +2,11 @@
 // ScatterElements and ScatterND: a copy with some elements written, added to, multiplied, ...
 #include <algorithm>
 
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {

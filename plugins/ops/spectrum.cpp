@@ -36,9 +36,9 @@ Signal transform(const Signal& x, double sign) {
       (i % 2 ? odd : even).push_back(x[i]);
     even = transform(even, sign), odd = transform(odd, sign);
     for (int64_t k = 0; k < n / 2; ++k) {
-      Complex turned = turn(sign, k, n) * odd[static_cast<size_t>(k)];
-      out[static_cast<size_t>(k)] = even[static_cast<size_t>(k)] + turned;
-      out[static_cast<size_t>(k + n / 2)] = even[static_cast<size_t>(k)] - turned;
+      Complex twiddled = turn(sign, k, n) * odd[static_cast<size_t>(k)];
+      out[static_cast<size_t>(k)] = even[static_cast<size_t>(k)] + twiddled;
+      out[static_cast<size_t>(k + n / 2)] = even[static_cast<size_t>(k)] - twiddled;
     }
     return out;
   }

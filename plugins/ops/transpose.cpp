@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transpose, DepthToSpace and SpaceToDepth: the same elements in another order.
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {

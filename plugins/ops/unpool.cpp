@@ -2,11 +2,11 @@
 // Back from windows: MaxUnpool; and pasting: CenterCropPad and TensorScatter.
 #include <algorithm>
 
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "examples.hpp"
 #include "sampling.hpp"
 #include "stated.hpp"
 

@@ -152,7 +152,7 @@ TENON_PASS(autocast,
            R"({
   "properties": {
     "device": {"type": "string", "enum": ["cpu", "cuda"], "default": "cpu",
-               "description": "whose table of categories"},
+               "description": "device whose table of categories is used"},
     "dtype": {"type": "string", "enum": ["bfloat16", "float16"],
               "description": "the low type; without it bfloat16 on cpu, float16 on cuda"},
     "level": {"type": "string", "enum": ["O1", "O2", "O3"], "default": "O1",

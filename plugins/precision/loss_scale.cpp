@@ -75,4 +75,4 @@ TENON_PASS(loss_scale,
            R"({"properties": {)" PRECISION_PRESET_OPTION R"(,
     "output": {"type": "string", "description": "the loss; the first output when absent"},
     "init_scale": {"type": "number", "exclusiveMinimum": 0, "maximum": 1.7e38,
-                   "description": "the first scale; the preset's when absent, torch: 65536"}}})")
+                   "description": "initial scale; the preset's when absent, torch: 65536"}}})")

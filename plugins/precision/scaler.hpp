@@ -59,7 +59,7 @@ inline Scaler scaler_of(const Options& options) {
 }
 #define PRECISION_PRESET_OPTION                                                                 \
   R"("preset": {"type": "string", "enum": ["torch", "apex", "deepspeed"], "default": "torch",)" \
-  R"("description": "whose scaler: how the scale begins and moves"})"
+  R"("description": "preset: initial scale, factors and interval as that library has them"})"
 
 struct Nodes {
   EditView edit;

@@ -141,7 +141,7 @@ void Couplings::mark(int slot, Kind kind, Node user, uint64_t input) {
   at.input = input;
 }
 
-void Couplings::settle() {
+void Couplings::finish() {
   reason_of_root_.assign(parent_.size(), -1);
   is_kept_by_folds_.assign(parent_.size(), false);
   for (const Protected& one : protected_) {
@@ -149,7 +149,7 @@ void Couplings::settle() {
     for (int64_t i = 0; i < at.size; ++i) {
       auto root = static_cast<size_t>(find(at.first + i));
       int32_t& known = reason_of_root_[root];
-      // What no choice of factors changes is the reason to tell.
+      // What no choice of factors changes is the reason to report.
       bool is_better = known < 0 || (is_kept_by_folds_[root] && !one.by_fold);
       if (!is_better) continue;
       known = one.reason;

@@ -49,12 +49,12 @@ class Couplings {
  public:
   explicit Couplings(Pivots pivots = {}) : pivots_(std::move(pivots)) {}
 
-  // Axes beyond this many entries are nobody's channels: sequences of samples, pixels.
+  // Axes beyond this many entries are no channels: sequences of samples, pixels.
   static constexpr int64_t kLargest = int64_t{1} << 20;
 
   // The slot of an axis, or kNoSlot where its size is not known. Axes count from 0.
   int slot(Value value, size_t axis);
-  int known_slot(Value value, size_t axis) const;  // kNoSlot as well when nobody asked before
+  int known_slot(Value value, size_t axis) const;  // kNoSlot as well before the first query
   size_t rank(Value value);                        // 0 as well where it is not known
   bool is_ranked(Value value);
   // An axis that only this node's signature knows.
@@ -79,7 +79,7 @@ class Couplings {
   const std::string* why_kept(int64_t root) const;
   // Whether other choices of factors might free it.
   bool is_kept_by_folds(int64_t root) const;
-  void settle();  // after the last join and protect
+  void finish();  // after the last join and protect
   const std::vector<Fold>& folds() const { return folds_; }
 
  private:

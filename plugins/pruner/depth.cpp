@@ -49,10 +49,8 @@ class Depth {
     out.seed_ = static_cast<uint64_t>(options.integer("seed"));
     out.ignore_ = options.texts("ignore");
     out.is_dry_ = options.flag("dry_run");
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    TN_TRY(data, FeedOptions::read(ctx, options));
     out.plan_.data = std::move(data);
-    out.plan_.samples = static_cast<uint64_t>(options.integer("samples"));
-    out.plan_.batch = static_cast<uint64_t>(options.integer("batch"));
     return out;
   }
 
@@ -198,14 +196,14 @@ TENON_PASS(depth,
   "properties": {
     "ratio": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.25,
               "description": "share of the blocks to take out, rounded to the nearest"},
-    "blocks": {"type": "integer", "minimum": 0, "default": 0, "description": "so many instead of ratio, where not 0"},
+    "blocks": {"type": "integer", "minimum": 0, "default": 0, "description": "number of blocks, instead of ratio, where not 0"},
     "importance": {"type": "string", "enum": ["influence", "random"], "default": "influence",
                    "description": "influence: 1 - cosine of what goes around a block and its result; random: the control"},
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of random"},
     "data": {"type": "component", "role": "tenon.dataset/1",
              "description": "for influence: a data set, an id or a file; no labels are needed"},
-    "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "at most so many samples"},
-    "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "samples at once"},
+    "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},
+    "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "batch size"},
     "ignore": {"type": ["array", "string"], "items": {"type": "string"},
                "description": "blocks to leave alone, by their nodes: patterns of names, operators or scopes, with * and ?"},
     "dry_run": {"type": "boolean", "default": false, "description": "only report what would go and what it would save"}}})")

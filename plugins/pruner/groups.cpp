@@ -57,7 +57,7 @@ Groups Groups::with(Graph graph, const Pivots& pivots) {
   keep_world(graph, out.couplings_);
   for (Node node : graph.nodes())
     couple(node, out.couplings_);
-  out.couplings_.settle();
+  out.couplings_.finish();
   out.collect();
   out.collect_members();
   out.collect_weights();

@@ -57,14 +57,14 @@ Result<Feed> feed_of(tn_ctx* ctx,
                      Graph model,
                      std::map<std::string, std::string> fields,
                      std::string_view what) {
-  if (!plan.data) return invalid(cat("option data: expected a data set", what));
+  if (!plan.data.data) return invalid(cat("option data: expected a data set", what));
   FeedPlan how{.user = "importance",
-               .usual = plan.batch,
-               .samples = plan.samples,
+               .usual = plan.data.batch,
+               .samples = plan.data.samples,
                .rest = Rest::kLeftOut,
                .fields = std::move(fields)};
   if (!plan.label.empty()) how.labels = {plan.label};
-  return Feed::make(ctx, plan.data, model, how);
+  return Feed::make(ctx, plan.data.data, model, how);
 }
 
 Result<OwnedGraph> with_loss(tn_ctx* ctx,
@@ -72,8 +72,8 @@ Result<OwnedGraph> with_loss(tn_ctx* ctx,
                              const BatchPlan& plan,
                              Feed* feed) {
   constexpr std::string_view kWhat = " with labels, for an importance that uses the loss";
-  if (!plan.data) return invalid(cat("option data: expected a data set", kWhat));
-  TN_TRY(fields, Fields::of(ctx, plan.data));
+  if (!plan.data.data) return invalid(cat("option data: expected a data set", kWhat));
+  TN_TRY(fields, Fields::of(ctx, plan.data.data));
   if (!fields.find(plan.label))
     return invalid(
         cat("option label: expected a field ", plan.label, ", the data set has ", fields.names()));

@@ -13,8 +13,7 @@ namespace tenon::pruner {
 inline constexpr std::string_view kLoss = "pruner/loss";  // the output of with_loss
 
 struct BatchPlan {
-  Component data;
-  uint64_t samples = 0, batch = 1;
+  FeedOptions data;
   std::string label;              // field of the data set
   std::string loss;               // "cross_entropy" or "mse"
   int64_t axis = 1;               // of the classes, from the end where negative

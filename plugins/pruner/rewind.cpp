@@ -30,14 +30,14 @@ class Rewind {
     TN_CHECK(folded.commit());
     Groups groups = Groups::of(Graph{raw});
     TN_TRY(edit, Edit::begin(raw));
-    std::vector<std::string> strangers;
+    std::vector<std::string> unmatched;
     int64_t rewound = 0, zeros = 0;
     for (Value constant : edit.graph().constants()) {
       TN_CHECK(cancel.check());
       if (!is_float(constant.dtype())) continue;
       Value earlier = to_.view().find(constant.name());
       if (!earlier || !earlier.is_constant()) {
-        strangers.emplace_back(constant.name());
+        unmatched.emplace_back(constant.name());
         continue;
       }
       TN_CHECK(check_same(constant, earlier));
@@ -57,7 +57,7 @@ class Rewind {
               "option to: expected an earlier state of this model, got one without a constant of "
               "the same name"};
     TN_CHECK(edit.commit());
-    nlohmann::ordered_json report{{"rewound", rewound}, {"zeros", zeros}, {"left", strangers}};
+    nlohmann::ordered_json report{{"rewound", rewound}, {"zeros", zeros}, {"left", unmatched}};
     return sink.write(report.dump());
   }
 

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/listing.hpp"
 #include "tenon/sdk/number.hpp"
 #include "tenon/sdk/role/importance.hpp"
 
@@ -15,20 +16,6 @@ namespace tenon::pruner {
 namespace {
 
 constexpr std::string_view kPrefix = "pruner.importance.";
-
-// The known importances, ours by their last word.
-std::string known_names(tn_ctx* ctx) {
-  StringSink text;
-  Status listed(services.component->list(ctx, str("tenon.importance/1"), text.get()));
-  nlohmann::json all = nlohmann::json::parse(text.text, nullptr, false);
-  std::string out;
-  for (const nlohmann::json& one : all.is_array() ? all : nlohmann::json::array()) {
-    std::string id = one.value("id", "");
-    if (id.starts_with(kPrefix)) id = id.substr(kPrefix.size());
-    out += (out.empty() ? "" : ", ") + id;
-  }
-  return out;
-}
 
 uint32_t abi_kind(Kind kind) {
   if (kind == Kind::kMakes) return TN_MEMBER_MAKES;
@@ -152,8 +139,8 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
   if (!made.ok()) {
     Status why = std::move(made).status();
     if (why.code() != TN_NOT_FOUND) return std::move(why).in("option importance");
-    return invalid(
-        cat("option importance: expected one of ", known_names(ctx), ", got '", name, "'"));
+    return invalid(cat("option importance: expected one of ",
+                       listed_names(ctx, "tenon.importance/1", kPrefix), ", got '", name, "'"));
   }
   out.importance_ = std::move(*made);
   const auto* table = out.importance_.table<tn_importance>();
@@ -161,10 +148,8 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
   if (out.needs_ & ~(TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS | kImportanceEffects))
     return unsupported(cat("option importance: ", id,
                            " asks for more than weights, gradients, activations and effects"));
-  TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+  TN_TRY(data, FeedOptions::read(ctx, options));
   out.plan_.data = std::move(data);
-  out.plan_.samples = static_cast<uint64_t>(options.integer("samples"));
-  out.plan_.batch = static_cast<uint64_t>(options.integer("batch"));
   out.plan_.label = options.text("label");
   out.plan_.loss = options.text("loss");
   out.plan_.axis = options.integer("axis", 1);

@@ -86,9 +86,9 @@ class Scoring {
   R"("order_seed": {"type": "integer", "minimum": 0, "default": 0,)"                                         \
   R"( "description": "of the orders in which channels are taken out"},)"                                     \
   R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                                          \
-  R"( "description": "at most so many samples"},)"                                                           \
+  R"( "description": "calibration samples, at most"},)"                                                      \
   R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                             \
-  R"( "description": "samples at once; scores are averaged"})"
+  R"( "description": "batch size; scores are averaged over batches"})"
 
 // Scores of one group divided by their mean, so that groups compare.
 void divide_by_mean(std::vector<double>& scores);

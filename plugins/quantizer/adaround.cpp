@@ -90,5 +90,5 @@ TENON_PASS(adaround,
            "quantizer.adaround",
            "weights rounded up or down as is best for what layers give, which is learned",
            R"({"required": ["data", "original"], "properties": {)" TENON_REPAIR_OPTIONS R"(,
-    "steps": {"type": "integer", "minimum": 1, "default": 1000, "description": "of learning, for each layer"},
-    "rate": {"type": "number", "minimum": 0, "default": 0.03, "description": "of learning"}}})")
+    "steps": {"type": "integer", "minimum": 1, "default": 1000, "description": "optimization steps of each layer"},
+    "rate": {"type": "number", "minimum": 0, "default": 0.03, "description": "learning rate"}}})")

@@ -30,7 +30,7 @@ std::string advice(Value v) {
 }
 
 // A constant that becomes part of the result: data of its own (of the result's rank), or a filling
-// that is not 0. Scales of a Resize and the like are no data.
+// that is not 0. Scales of a Resize and other parameters are no data.
 bool is_data_constant(Value v, Value result) {
   if (!v.is_constant() || v.dtype() != TN_F32) return false;
   DLTensor tensor = v.constant().dl();

@@ -30,5 +30,5 @@ TENON_PASS(awq,
            "quantizer.awq",
            "input channels that carry much keep more digits of their 4-bit weights",
            R"({"required": ["data"], "properties": {)" TENON_INPUT_SCALING_OPTIONS R"(,
-    "gain": {"type": "number", "minimum": 0, "default": 0.5, "description": "decibels that a product has to win, or it stays as it is"},
-    "group": {"type": "integer", "minimum": 8, "default": 32, "description": "numbers that will share a scale"}}})")
+    "gain": {"type": "number", "minimum": 0, "default": 0.5, "description": "dB of SNR that a product has to gain, or it is left as it is"},
+    "group": {"type": "integer", "minimum": 8, "default": 32, "description": "group size, elements that will share a scale"}}})")

@@ -49,7 +49,7 @@ Blocks quantize_blocks(const DLTensor& tensor, const BlockPlan& plan) {
   int64_t blocks = (along + plan.size - 1) / plan.size;
   out.scale_shape = out.shape;
   out.scale_shape[static_cast<size_t>(plan.axis)] = blocks;
-  out.codes.resize(static_cast<size_t>(outer * along * inner));
+  out.quantized.resize(static_cast<size_t>(outer * along * inner));
   out.scale.resize(static_cast<size_t>(outer * blocks * inner));
   const float* data = data_of<const float>(tensor);
   double signal = 0, noise = 0;
@@ -68,7 +68,7 @@ Blocks quantize_blocks(const DLTensor& tensor, const BlockPlan& plan) {
           double x = static_cast<double>(data[at]);
           double q = std::clamp(static_cast<double>(std::nearbyint(data[at] / scale)), kLow, kHigh);
           double error = x - q * static_cast<double>(scale);
-          out.codes[at] = static_cast<int8_t>(q);
+          out.quantized[at] = static_cast<int8_t>(q);
           signal += x * x;
           noise += error * error;
         }
@@ -77,10 +77,10 @@ Blocks quantize_blocks(const DLTensor& tensor, const BlockPlan& plan) {
   return out;
 }
 
-std::vector<uint8_t> packed(const std::vector<int8_t>& codes) {
-  std::vector<uint8_t> out((codes.size() + 1) / 2, 0);
-  for (size_t i = 0; i < codes.size(); ++i)
-    out[i / 2] |= static_cast<uint8_t>((static_cast<uint8_t>(codes[i]) & 15u) << (i % 2 * 4));
+std::vector<uint8_t> packed(const std::vector<int8_t>& quantized) {
+  std::vector<uint8_t> out((quantized.size() + 1) / 2, 0);
+  for (size_t i = 0; i < quantized.size(); ++i)
+    out[i / 2] |= static_cast<uint8_t>((static_cast<uint8_t>(quantized[i]) & 15u) << (i % 2 * 4));
   return out;
 }
 
@@ -95,11 +95,11 @@ std::vector<int8_t> unpacked(const uint8_t* bytes, size_t count, bool is_signed)
 
 Result<Value> add_blocks(EditView edit, std::string_view stated_name, const Blocks& blocks) {
   std::string name(stated_name), back = name + "_dequantized";
-  TN_TRY(codes,
-         edit.constant<uint8_t>(TN_I4, blocks.shape, packed(blocks.codes), name + "_quantized"));
+  TN_TRY(quantized, edit.constant<uint8_t>(TN_I4, blocks.shape, packed(blocks.quantized),
+                                           name + "_quantized"));
   TN_TRY(scale, edit.constant<float>(TN_F32, blocks.scale_shape, blocks.scale, name + "_scale"));
   TN_TRY(dq, edit.add({.type = "DequantizeLinear",
-                       .inputs = {codes, scale},
+                       .inputs = {quantized, scale},
                        .attrs = {{"axis", blocks.axis}, {"block_size", blocks.size}},
                        .name = back,
                        .output_names = {back}}));

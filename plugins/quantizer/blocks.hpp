@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Weights in 4 bits with a scale for each block of numbers that one sum goes over: DequantizeLinear
-// with `block_size`, int4, two codes in a byte (ONNX opset 21).
+// with `block_size`, int4, two elements in a byte (ONNX opset 21).
 
 #include <cstdint>
 #include <vector>
@@ -19,8 +19,8 @@ struct BlockPlan {
 struct Blocks {
   std::vector<int64_t> shape, scale_shape;
   int64_t axis = 0, size = 0;
-  std::vector<int8_t> codes;  // [shape], -8 to 7
-  std::vector<float> scale;   // [scale_shape]: ceil(shape[axis] / size) along the axis
+  std::vector<int8_t> quantized;  // [shape], -8 to 7
+  std::vector<float> scale;       // [scale_shape]: ceil(shape[axis] / size) along the axis
   double snr_db = 0;
 };
 
@@ -29,8 +29,8 @@ Blocks quantize_blocks(const DLTensor& tensor, const BlockPlan& plan);
 // Stands for the weight: a DequantizeLinear.
 Result<Value> add_blocks(EditView edit, std::string_view name, const Blocks& blocks);
 
-// Codes in 4 bits as bytes, the first one in the low half; and back, by sign.
-std::vector<uint8_t> packed(const std::vector<int8_t>& codes);
+// 4-bit elements as bytes, the first one in the low half; and unpacked, by sign.
+std::vector<uint8_t> packed(const std::vector<int8_t>& quantized);
 std::vector<int8_t> unpacked(const uint8_t* bytes, size_t count, bool is_signed);
 
 }  // namespace tenon::quantizer

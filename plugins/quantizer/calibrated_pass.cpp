@@ -12,10 +12,8 @@ namespace tenon::quantizer {
 Result<CalibratedPass> CalibratedPass::create(tn_ctx* ctx, const Options& options) {
   CalibratedPass out;
   out.ctx_ = ctx;
-  TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+  TN_TRY(data, FeedOptions::read(ctx, options));
   out.data_ = std::move(data);
-  out.samples_ = static_cast<uint64_t>(options.integer("samples"));
-  out.batch_ = static_cast<uint64_t>(options.integer("batch"));
   out.choices_ = Choices::from(options);
   out.insertion_ = InsertionPlan::from(options);
   out.plan_ = CalibrationPlan::from(options);
@@ -28,7 +26,7 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   TN_CHECK(check_skipped(graph, choices_.skip));
   TN_TRY(assignment, Assignment::make(graph, choices_));
   TN_CHECK(check_something_taken(assignment));
-  TN_TRY(feed, Feed::make(ctx_, data_, graph, calibration_feed(samples_, batch_)));
+  TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
   TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, insertion_.is_signed, cancel));
 
   nlohmann::ordered_json values = nlohmann::ordered_json::array();

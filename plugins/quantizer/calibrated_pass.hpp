@@ -17,8 +17,7 @@ class CalibratedPass {
  protected:
   InsertionPlan insertion_;
   tn_ctx* ctx_ = nullptr;
-  Component data_;
-  uint64_t samples_ = 0, batch_ = 1;
+  FeedOptions data_;
   Choices choices_;
   CalibrationPlan plan_;
 };

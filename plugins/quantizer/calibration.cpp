@@ -6,26 +6,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/listing.hpp"
 #include "tenon/sdk/number.hpp"
 
 namespace tenon::quantizer {
 namespace {
 
 constexpr std::string_view kPrefix = "quantizer.observer.";
-
-// "expected one of entropy, minmax, ...": the known observers, ours by their last word.
-std::string known_observers(tn_ctx* ctx) {
-  StringSink text;
-  Status listed(services.component->list(ctx, str("tenon.observer/1"), text.get()));
-  nlohmann::json all = nlohmann::json::parse(text.text, nullptr, false);
-  std::string out;
-  for (const nlohmann::json& one : all.is_array() ? all : nlohmann::json::array()) {
-    std::string id = one.value("id", "");
-    if (id.starts_with(kPrefix)) id = id.substr(kPrefix.size());
-    out += (out.empty() ? "" : ", ") + id;
-  }
-  return out;
-}
 
 Result<std::vector<Component>> make_observers(tn_ctx* ctx,
                                               const CalibrationPlan& plan,
@@ -40,8 +27,9 @@ Result<std::vector<Component>> make_observers(tn_ctx* ctx,
     if (!made.ok()) {
       Status why = std::move(made).status();
       if (why.code() != TN_NOT_FOUND) return std::move(why).in("option observer");
-      return std::move(why).in(cat("option observer: expected one of ", known_observers(ctx),
-                                   ", got '", plan.observer, "'"));
+      return std::move(why).in(cat("option observer: expected one of ",
+                                   listed_names(ctx, "tenon.observer/1", kPrefix), ", got '",
+                                   plan.observer, "'"));
     }
     out.push_back(std::move(*made));
   }

@@ -22,8 +22,9 @@ struct CalibrationPlan {
 };
 
 // Whole batches only: a sample that is seen twice would count twice.
-inline FeedPlan calibration_feed(uint64_t samples, uint64_t batch) {
-  return {.user = "calibration", .usual = batch, .samples = samples, .rest = Rest::kLeftOut};
+inline FeedPlan calibration_feed(const FeedOptions& data) {
+  return {
+      .user = "calibration", .usual = data.batch, .samples = data.samples, .rest = Rest::kLeftOut};
 }
 
 struct Calibrated {

@@ -6,8 +6,8 @@
 // Of passes that run a model on calibration data.
 #define TENON_CALIBRATION_OPTIONS                                                                                                                                                      \
   R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)"                                                       \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 256, "description": "at most so many samples"},)"                                                                         \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "samples at once"},)"                                                                                     \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},)"                                                                    \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                                                                          \
   R"("observer": {"type": "string", "default": "mse", "description": "entropy, minmax, moving_average, mse, percentile, or the id of another"},)"                                      \
   R"("observer_options": {"type": "object", "description": "options of the observer"},)"                                                                                               \
   R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the float model: the first that is there; default: what this machine is best with"},)" \
@@ -17,7 +17,7 @@
 #define TENON_STORAGE_OPTIONS                                                                                                                                                                               \
   R"("activations": {"type": "string", "enum": ["u8", "s8"], "default": "u8", "description": "u8: with a zero point; s8: symmetric"},)"                                                                     \
   R"("per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel of a weight"},)"                                                                                   \
-  R"("weight_bits": {"type": "integer", "minimum": 2, "maximum": 8, "description": "weights in so many bits, 8 when absent; they are stored in 8"},)"                                                       \
+  R"("weight_bits": {"type": "integer", "minimum": 2, "maximum": 8, "description": "bits of weights, 8 when absent; they are stored in 8"},)"                                                               \
   R"("products": {"type": "string", "enum": ["none", "scores", "all"], "default": "none", "description": "products of two activations to quantize; scores: those that a Softmax reads, as in attention"},)" \
   R"("skip": {"type": ["array", "string"], "items": {"type": "string"}, "description": "nodes to leave in float: patterns of names, operators or scopes, with * and ?"})"
 
@@ -25,6 +25,6 @@
 #define TENON_REPAIR_OPTIONS                                                                                                     \
   R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)" \
   R"("original": {"type": "graph", "description": "the float model that this one was made of"},)"                                \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "at most so many samples"},)"                    \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "samples at once"},)"                               \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},)"               \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                    \
   R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the models: the first that is there; default: what this machine is best with"})"

@@ -124,7 +124,7 @@ class CorrectBias : private RepairPass {
     tn_graph* copy = nullptr;
     TN_CHECK(services.graph->clone(raw, &copy));
     OwnedGraph rounded = OwnedGraph::take(copy);
-    TN_TRY(feed, Feed::make(ctx_, data_, {raw}, calibration_feed(samples_, batch_)));
+    TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
     TN_TRY(small, Stages::make(ctx_, rounded.view(), &feed, backends_));
     TN_TRY(whole, Stages::make(ctx_, original_.view(), &feed, backends_));
     TN_TRY(edit, Edit::begin(raw));

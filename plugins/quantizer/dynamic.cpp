@@ -134,10 +134,10 @@ class Dynamic {
     *snr_db = weight.snr_db;
     if (transposed) {
       size_t n = static_cast<size_t>(weight.shape[0]), k = static_cast<size_t>(weight.shape[1]);
-      std::vector<int8_t> turned(weight.numbers.size());
-      for (size_t i = 0; i < turned.size(); ++i)
-        turned[i] = weight.numbers[i % n * k + i / n];
-      weight.numbers = std::move(turned);
+      std::vector<int8_t> columns(weight.numbers.size());
+      for (size_t i = 0; i < columns.size(); ++i)
+        columns[i] = weight.numbers[i % n * k + i / n];
+      weight.numbers = std::move(columns);
       std::swap(weight.shape[0], weight.shape[1]);
     }
     std::vector<int64_t> channels;

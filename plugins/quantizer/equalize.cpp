@@ -102,7 +102,7 @@ bool is_own(Value v) {
   return v && v.is_constant() && v.dtype() == TN_F32 && v.consumer_count() == 1;
 }
 
-// A layer whose weight nobody else reads.
+// A layer whose weight nothing else reads.
 std::optional<Layer> layer_of(Node node, std::string* why) {
   Role role = role_of(node);
   if (role.kind != Kind::kCompute || role.is_fused || role.products.size() != 1) {
@@ -164,7 +164,7 @@ class Equalize {
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     TN_CHECK(check_skipped({raw}, skip_));
-    nlohmann::ordered_json left = nlohmann::ordered_json::array(), told = left;
+    nlohmann::ordered_json left = nlohmann::ordered_json::array(), equalized = left;
     TN_TRY(pairs, find({raw}, &left));
     Numbers numbers;
     int64_t round = 0;
@@ -181,13 +181,13 @@ class Equalize {
     TN_TRY(edit, Edit::begin(raw));
     TN_CHECK(numbers.store(edit));
     for (size_t i = 0; i < pairs.size(); ++i)
-      told.push_back({{"from", pairs[i].first.node.name()},
-                      {"to", pairs[i].second.node.name()},
-                      {"channels", pairs[i].channels},
-                      {"largest_factor", widest[i]}});
+      equalized.push_back({{"from", pairs[i].first.node.name()},
+                           {"to", pairs[i].second.node.name()},
+                           {"channels", pairs[i].channels},
+                           {"largest_factor", widest[i]}});
     TN_CHECK(edit.commit());
     return sink.write(
-        nlohmann::ordered_json{{"equalized", told}, {"left", left}, {"rounds", round}}.dump());
+        nlohmann::ordered_json{{"equalized", equalized}, {"left", left}, {"rounds", round}}.dump());
   }
 
  private:

@@ -34,6 +34,6 @@ TENON_PASS(gptq,
            "weights rounded by what layers give, each column making up for those before it",
            R"({"required": ["data", "original"], "properties": {)" TENON_REPAIR_OPTIONS R"(,
     "damping": {"type": "number", "minimum": 0, "default": 0.01,
-                "description": "share of the inputs' mean square that is added to each"},
+                "description": "damping: share of the Hessian's mean diagonal that is added to it"},
     "largest_first": {"type": "boolean", "default": true,
-                      "description": "columns with the largest inputs first, else in their order"}}})")
+                      "description": "activation order: columns with the largest inputs first"}}})")

@@ -52,7 +52,7 @@ Result<Taps> add_gram(EditView edit, const GramLayer& layer) {
     seen = made;
   }
   const bool parts = form.groups > 1;
-  std::vector<int64_t> shape{-1, form.columns}, turned{1, 0};
+  std::vector<int64_t> shape{-1, form.columns}, perm{1, 0};
   if (parts) shape = {-1, form.groups, form.columns};
   TN_TRY(dims, edit.ints(shape));
   TN_TRY(matrix, edit.op("Reshape", {seen, dims}));
@@ -60,11 +60,11 @@ Result<Taps> add_gram(EditView edit, const GramLayer& layer) {
   Value right = matrix;
   if (parts) {
     std::vector<int64_t> columns_last{1, 0, 2};
-    turned = {1, 2, 0};
+    perm = {1, 2, 0};
     TN_TRY(made, edit.op("Transpose", {matrix}, {{"perm", columns_last}}));
     right = made;
   }
-  TN_TRY(left, edit.op("Transpose", {matrix}, {{"perm", turned}}));
+  TN_TRY(left, edit.op("Transpose", {matrix}, {{"perm", perm}}));
   TN_TRY(gram, edit.op("MatMul", {left, right}));
   return Taps{gram, rows};
 }

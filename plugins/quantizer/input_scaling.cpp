@@ -73,10 +73,8 @@ Result<InputScaling> InputScaling::create(tn_ctx* ctx, const Options& options, C
   InputScaling out;
   out.ctx_ = ctx;
   out.choose_ = std::move(choose);
-  TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+  TN_TRY(data, FeedOptions::read(ctx, options));
   out.data_ = std::move(data);
-  out.samples_ = static_cast<uint64_t>(options.integer("samples"));
-  out.batch_ = static_cast<uint64_t>(options.integer("batch"));
   out.backends_ = options.texts("backend");
   out.skip_ = options.texts("skip");
   out.gain_ = options.number("gain");
@@ -88,7 +86,7 @@ Status InputScaling::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   Graph graph{raw};
   TN_CHECK(check_skipped(graph, skip_));
   std::vector<Source> sources = find(graph);
-  nlohmann::ordered_json told = nlohmann::ordered_json::array();
+  nlohmann::ordered_json scaled = nlohmann::ordered_json::array();
   if (!sources.empty()) TN_CHECK(collect(graph, &sources, cancel));
   std::vector<InputFactors> found(sources.size());
   parallel_for(ctx_, sources.size(), 1, [&](uint64_t begin, uint64_t end) {
@@ -105,15 +103,15 @@ Status InputScaling::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
       TN_TRY(done, apply(edit, sources[i], found[i].factor));
       how = done;
     }
-    told.push_back({{"value", sources[i].value.name()},
-                    {"nodes", names},
-                    {"how", how},
-                    {"exponent", found[i].exponent},
-                    {"snr_db", found[i].plain_snr_db},
-                    {"scaled_snr_db", found[i].snr_db}});
+    scaled.push_back({{"value", sources[i].value.name()},
+                      {"nodes", names},
+                      {"how", how},
+                      {"exponent", found[i].exponent},
+                      {"snr_db", found[i].plain_snr_db},
+                      {"scaled_snr_db", found[i].snr_db}});
   }
   TN_CHECK(edit.commit());
-  return sink.write(nlohmann::ordered_json{{"layers", told}}.dump());
+  return sink.write(nlohmann::ordered_json{{"layers", scaled}}.dump());
 }
 
 std::vector<InputScaling::Source> InputScaling::find(Graph graph) const {
@@ -144,7 +142,7 @@ Status InputScaling::collect(Graph graph, std::vector<Source>* sources, const Ca
     collect_weights(&source);
     values.push_back(source.value);
   }
-  TN_TRY(feed, Feed::make(ctx_, data_, graph, calibration_feed(samples_, batch_)));
+  TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
   TN_TRY(plan, Plan::on_first(ctx_, graph, values, backends_));
   const auto batches = static_cast<int64_t>(feed.batches());
   Progress progress(ctx_, "collecting inputs of products", feed.samples());
@@ -189,7 +187,7 @@ Status InputScaling::insert(EditView edit, const Source& source, const std::vect
   return {};
 }
 
-// Into the scale and shift of a LayerNormalization whose result nobody else reads.
+// Into the scale and shift of a LayerNormalization whose result nothing else reads.
 Result<bool> InputScaling::fold(EditView edit,
                                 const Source& source,
                                 const std::vector<float>& factor) {

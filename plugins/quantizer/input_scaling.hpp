@@ -48,8 +48,7 @@ class InputScaling {
   static Status scale_weight(EditView edit, const Reader& reader, const std::vector<float>& factor);
 
   tn_ctx* ctx_ = nullptr;
-  Component data_;
-  uint64_t samples_ = 0, batch_ = 1;
+  FeedOptions data_;
   std::vector<std::string> backends_, skip_;
   double gain_ = 0;
   bool inserts_ = true;
@@ -60,8 +59,8 @@ class InputScaling {
 
 #define TENON_INPUT_SCALING_OPTIONS                                                                                                                                        \
   R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)"                                           \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "at most so many samples"},)"                                                              \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "samples at once"},)"                                                                         \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},)"                                                         \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                                                              \
   R"("insert": {"type": "boolean", "default": true, "description": "a Mul in front of products where no LayerNormalization takes the factors"},)"                          \
   R"("skip": {"type": ["array", "string"], "items": {"type": "string"}, "description": "products to leave alone: patterns of names, operators or scopes, with * and ?"},)" \
   R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the model: the first that is there; default: what this machine is best with"})"

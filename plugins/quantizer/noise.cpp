@@ -27,28 +27,28 @@ class NoiseBuilder {
   Status add(const Decision& one, const std::vector<Params>& params, bool is_skipped) {
     Node node = edit_.node(one.node.id);
     std::map<uint64_t, Value> weights, activations;
-    NodeNoise told{std::string(node.name()), std::string(node.type())};
+    NodeNoise row{std::string(node.name()), std::string(node.type())};
     if (one.taken) {
-      told.is_compute = one.role.kind == Kind::kCompute;
+      row.is_compute = one.role.kind == Kind::kCompute;
       for (const Product& product : one.role.products)
-        TN_CHECK(round_weight(node, product.weight, product.axis, plan_.largest, &told, &weights));
+        TN_CHECK(round_weight(node, product.weight, product.axis, plan_.largest, &row, &weights));
       for (uint64_t i = 0; i < node.n_inputs(); ++i) {
         if (!assignment_.reads(one.node, i)) continue;
         TN_TRY(rounded, stored(node.input(i), params));
         activations[i] = rounded;
       }
     } else if (!is_skipped) {
-      told.is_stored = true;
+      row.is_stored = true;
       for (auto [input, axis] : one.role.stored)
-        TN_CHECK(round_weight(node, input, axis, 127, &told, &weights));
+        TN_CHECK(round_weight(node, input, axis, 127, &row, &weights));
       if (one.role.rows >= 0 && node.attr_int("axis", 0) == 0)
-        TN_CHECK(round_weight(node, one.role.rows, 0, 127, &told, &weights));
+        TN_CHECK(round_weight(node, one.role.rows, 0, 127, &row, &weights));
     }
     if (weights.empty() && activations.empty()) return {};
     Value result = first_float(node);
     if (!result) return {};
     size_t at = out_->nodes_.size();
-    out_->nodes_.push_back(std::move(told));
+    out_->nodes_.push_back(std::move(row));
     TN_CHECK(tap(result, at, &NodeNoise::signal));
     TN_CHECK(compare(node, weights, "_weights_rounded", at, &NodeNoise::weights));
     return compare(node, activations, "_inputs_rounded", at, &NodeNoise::activations);
@@ -65,13 +65,13 @@ class NoiseBuilder {
                       int64_t input,
                       int64_t axis,
                       int32_t largest,
-                      NodeNoise* told,
+                      NodeNoise* row,
                       std::map<uint64_t, Value>* inputs) {
     Value value = node.input(static_cast<uint64_t>(input));
-    const bool is_kept = told->is_stored ? is_storable(value, axis) : value && value.is_constant();
+    const bool is_kept = row->is_stored ? is_storable(value, axis) : value && value.is_constant();
     if (!is_kept) return {};
     DLTensor tensor = value.constant().dl();
-    told->weight_elements += static_cast<uint64_t>(element_count(tensor));
+    row->weight_elements += static_cast<uint64_t>(element_count(tensor));
     Value& known = weights_[{value.id, axis}];
     if (!known) {
       Weight weight = quantize_weight(tensor, {axis, plan_.per_channel, largest, {}});
@@ -90,10 +90,10 @@ class NoiseBuilder {
     TN_TRY(scale, edit_.constant<float>(TN_F32, {}, {own.scale}));
     std::vector<uint8_t> number{static_cast<uint8_t>(own.zero_point)};
     TN_TRY(zero, edit_.constant<uint8_t>(plan_.is_signed ? TN_I8 : TN_U8, {}, number));
-    TN_TRY(codes, edit_.op("QuantizeLinear", {v, scale, zero}));
-    TN_TRY(back, edit_.op("DequantizeLinear", {codes, scale, zero}));
-    known = back;
-    return back;
+    TN_TRY(quantized, edit_.op("QuantizeLinear", {v, scale, zero}));
+    TN_TRY(dequantized, edit_.op("DequantizeLinear", {quantized, scale, zero}));
+    known = dequantized;
+    return dequantized;
   }
 
   Status tap(Value v, size_t node, double NodeNoise::* sum) {

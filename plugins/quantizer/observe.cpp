@@ -19,10 +19,8 @@ class Observe {
   static Result<Observe> create(tn_ctx* ctx, const Options& options) {
     Observe out;
     out.ctx_ = ctx;
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    TN_TRY(data, FeedOptions::read(ctx, options));
     out.data_ = std::move(data);
-    out.samples_ = static_cast<uint64_t>(options.integer("samples"));
-    out.batch_ = static_cast<uint64_t>(options.integer("batch"));
     out.momentum_ = options.number("momentum");
     out.plan_ = CalibrationPlan::from(options);
     return Result<Observe>(std::move(out));
@@ -35,7 +33,7 @@ class Observe {
       values.insert(values.end(), one.values.begin(), one.values.end());
     CalibrationPlan plan = plan_;
     plan.symmetric = all[0].is_signed;
-    TN_TRY(feed, Feed::make(ctx_, data_, {raw}, calibration_feed(samples_, batch_)));
+    TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
     TN_TRY(calibrated, calibrate(ctx_, {raw}, values, &feed, plan, cancel));
     TN_TRY(edit, Edit::begin(raw));
     nlohmann::ordered_json report = nlohmann::ordered_json::array();
@@ -75,8 +73,7 @@ class Observe {
   }
 
   tn_ctx* ctx_ = nullptr;
-  Component data_;
-  uint64_t samples_ = 0, batch_ = 1;
+  FeedOptions data_;
   double momentum_ = 0;
   CalibrationPlan plan_;
 };
@@ -90,4 +87,4 @@ TENON_PASS(observe,
            "moves the ranges of activations of a model that is trained in 8 bits",
            R"({"required": ["data"], "properties": {)" TENON_CALIBRATION_OPTIONS R"(,
     "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5,
-                 "description": "share of the range as it is; 0: what is seen now"}}})")
+                 "description": "momentum: weight of the present range; 0: the range of this data"}}})")

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tenon/sdk/feed.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 namespace tenon::quantizer {
@@ -23,20 +24,17 @@ class RepairPass {
  protected:
   Status take(tn_ctx* ctx, const Options& options) {
     ctx_ = ctx;
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    TN_TRY(data, FeedOptions::read(ctx, options));
     data_ = std::move(data);
     TN_TRY(original, original_option(options));
     original_ = std::move(original);
-    samples_ = static_cast<uint64_t>(options.integer("samples"));
-    batch_ = static_cast<uint64_t>(options.integer("batch"));
     backends_ = options.texts("backend");
     return {};
   }
 
   tn_ctx* ctx_ = nullptr;
-  Component data_;
+  FeedOptions data_;
   OwnedGraph original_;
-  uint64_t samples_ = 0, batch_ = 1;
   std::vector<std::string> backends_;
 };
 

@@ -27,8 +27,8 @@ struct Weight {
   double snr_db = 0;  // of the rounded weight against the weight
 };
 
-// Zero points of weights are all 0, which is what none stands for, and a tenth of the codes of a
-// 3x3 depthwise filter. Runtimes that fuse products by them (ONNX Runtime's QGemm) ask for theirs.
+// Zero points of weights are all 0, which is what none stands for, and a tenth of the bytes of a
+// 3x3 depthwise filter. Runtimes that fuse products by them (ONNX Runtime's QGemm) require them.
 inline bool has_zero_points(size_t rank) {
   return rank <= 2;
 }
@@ -43,7 +43,7 @@ struct WeightPlan {
 
 // tensor: float32, dense, rank above axis.
 Weight quantize_weight(const DLTensor& tensor, const WeightPlan& plan);
-// What the codes stand for, in the weight's order.
+// The dequantized weight, in the weight's order.
 std::vector<float> dequantized(const Weight& weight);
 
 }  // namespace tenon::quantizer

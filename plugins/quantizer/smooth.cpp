@@ -28,4 +28,4 @@ TENON_PASS(smooth,
            "quantizer.smooth",
            "outliers of input channels go into the weights of products",
            R"({"required": ["data"], "properties": {)" TENON_INPUT_SCALING_OPTIONS R"(,
-    "gain": {"type": "number", "minimum": 0, "default": 3, "description": "decibels that a product has to win, or it stays as it is"}}})")
+    "gain": {"type": "number", "minimum": 0, "default": 3, "description": "dB of SNR that a product has to gain, or it is left as it is"}}})")

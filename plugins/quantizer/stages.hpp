@@ -23,7 +23,7 @@ class Stages {
   // Runs what this value needs and has not been run yet.
   Status reach(Value value, const Cancel& cancel);
   uint64_t batches() const { return batches_; }
-  // What a reached value is in batch b; held until the next reach() that nobody needs it for.
+  // What a reached value is in batch b; held until the next reach() that does not need it.
   const Tensor& at(Value value, uint64_t b) const { return live_.at(value.id)[b]; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "quantizer.track": the step of a model that is trained in 8 bits watches its activations itself.
 // Ranges are states, moving averages of what each batch shows (Jacob et al., CVPR 2018, section
-// 3.1), which stop to move after a while: "frozen late", so that weights settle to the grid that
+// 3.1), which stop to move after a while: "frozen late", so that weights converge on the grid that
 // the finished model has.
 #include <limits>
 #include <unordered_set>
@@ -180,6 +180,6 @@ TENON_PASS(track,
            R"({
   "properties": {
     "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.99,
-                 "description": "share of a range that stays in each step"},
-    "steps": {"type": "integer", "minimum": 0, "description": "ranges are frozen after so many steps of the run; never, when absent"},
+                 "description": "decay rate of the ranges"},
+    "steps": {"type": "integer", "minimum": 0, "description": "ranges are frozen after this many steps of the run; never, when absent"},
     "epochs": {"type": "number", "minimum": 0, "description": "the same, in epochs of the run"}}})")

@@ -61,7 +61,7 @@ WeightGrid grid_of(const WeightForm& form,
     for (int64_t c = 0; c < form.columns; ++c)
       out.weight[static_cast<size_t>(r * form.columns + c)] =
           weight.data<float>()[form.at(group, r, c)];
-  // The quantized values that are there tell how many of them are in use (as `weight_bits` has it).
+  // The quantized values that are there show how many of them are in use (as `weight_bits` has it).
   float most = 0;
   for (float q : quantized)
     most = std::max(most, std::abs(q));
@@ -111,7 +111,7 @@ Status WeightRounding::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
             cat("nothing to round again: expected weights behind DequantizeLinear whose nodes are "
                 "in option original as well",
                 left_.empty() ? "" : cat("; ", left_[0].dump()))};
-  TN_TRY(feed, Feed::make(ctx_, data_, {raw}, calibration_feed(samples_, batch_)));
+  TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
   std::vector<GramLayer> layers;
   for (const StoredWeight& one : weights)
     layers.push_back(one.layer);

@@ -53,9 +53,9 @@ TENON_PASS(weights,
   "properties": {
     "bits": {"type": "integer", "enum": [4, 8], "default": 8,
              "description": "4: weights of products in int4, a scale for each group; the others in 8"},
-    "group": {"type": "integer", "minimum": 8, "default": 32, "description": "with 4 bits: numbers that share a scale"},
+    "group": {"type": "integer", "minimum": 8, "default": 32, "description": "with 4 bits: group size, elements that share a scale"},
     "clip": {"type": "boolean", "default": true,
-             "description": "with 4 bits: scales that cut the largest numbers where that leaves less error; else the largest over 7"},
+             "description": "with 4 bits: scales that clip the largest elements where that leaves less error; else the maximum over 7"},
     "per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel"},
     "skip": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "nodes to leave alone: patterns of names, operators or scopes, with * and ?"}}})")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A product or a convolution as rows of numbers: what it reads at each place, what it makes there.
+// A product or a convolution as rows of numbers: what it reads at each position, what it makes
+// there.
 
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ struct Layer {
   bool is_conv = false;
   std::vector<int64_t> window, strides, dilations, pads;  // of a convolution; pads: starts, ends
   int64_t groups = 1, n_out = 0;                          // n_out: of all groups
-  int64_t n_in = 0;  // columns: what one output channel reads at one place
+  int64_t n_in = 0;  // columns: what one output channel reads at one position
   // Constants that add to the sums, one number for each output channel: the node's own input, or
   // that of an Add behind it. Falsy: there is none.
   Value bias = {};
@@ -31,7 +32,7 @@ struct Layer {
   Value read() const { return node.input(act); }
   Value made() const { return last.output(); }
   // Element of the weight's memory for each [output channel][column].
-  std::vector<size_t> places() const;
+  std::vector<size_t> positions() const;
 };
 
 // An error says why it cannot be refitted.

@@ -50,7 +50,7 @@ Fit Moments::ridge(const Fit& present, double damping, bool has_bias) const {
   }
   xy.noalias() -= xx * present.weight.transpose();
   double mean = xx.trace() / static_cast<double>(xx.rows());
-  if (!(mean > 0)) return present;  // inputs that never change tell nothing
+  if (!(mean > 0)) return present;  // inputs that never change determine nothing
   xx.diagonal().array() += damping * mean;
   Fit out;
   Eigen::LLT<Matrix> fast(xx);  // in blocks, which LDLT is not

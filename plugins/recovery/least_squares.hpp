@@ -28,8 +28,8 @@ class Moments {
   double spread() const;
 
   // The fit of least squared error plus `damping` times the mean square of an input times
-  // ||W - present||^2: what rows do not tell stays as it is. With a bias inputs and targets are
-  // centred, so that it takes up means and costs nothing; without, the present one stays.
+  // ||W - present||^2: what rows do not determine stays as it is. With a bias inputs and targets
+  // are centred, so that it takes up means and costs nothing; without, the present one stays.
   Fit ridge(const Fit& present, double damping, bool has_bias) const;
 
  private:

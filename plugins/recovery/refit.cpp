@@ -24,8 +24,7 @@ constexpr uint64_t kCheckEvery = 4;    // of so many batches one judges the fit
 constexpr double kSameResults = 1e-3;  // of the spread of a layer's outputs
 
 struct Settings {
-  Component data;
-  uint64_t samples = 256, batch = 16;
+  FeedOptions data;
   double damping = 1e-3;
   int64_t rows = 0;  // of each layer; 0: sixteen for each column, at least 4,096
   std::vector<std::string> only, skip, backends;
@@ -77,11 +76,9 @@ class Refit {
     Refit out;
     out.ctx_ = ctx;
     Settings& s = out.settings_;
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
-    if (!data) return invalid("option data: expected a data set; labels are not needed");
+    TN_TRY(data, FeedOptions::read(ctx, options));
+    if (!data.data) return invalid("option data: expected a data set; labels are not needed");
     s.data = std::move(data);
-    s.samples = static_cast<uint64_t>(options.integer("samples"));
-    s.batch = static_cast<uint64_t>(options.integer("batch"));
     s.damping = options.number("damping");
     s.rows = options.integer("rows");
     s.only = options.texts("only");
@@ -93,9 +90,10 @@ class Refit {
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     Graph model{raw};
     TN_TRY(twins, Twins::of(model));
-    FeedPlan how{.user = "refitting", .usual = settings_.batch, .samples = settings_.samples};
+    FeedPlan how{
+        .user = "refitting", .usual = settings_.data.batch, .samples = settings_.data.samples};
     how.rest = Rest::kLeftOut;
-    TN_TRY(feed, Feed::make(ctx_, settings_.data, model, how));
+    TN_TRY(feed, Feed::make(ctx_, settings_.data.data, model, how));
     feed_ = std::move(feed);
     std::vector<tn_node_id> order;
     for (Node node : model.nodes())
@@ -172,7 +170,7 @@ class Refit {
     DLTensor wanted = looks.original[looks.original.n_outputs()].dl();
     int64_t rows = settings_.rows ? settings_.rows : std::max<int64_t>(16 * layer.n_in, 4096);
     auto batches = static_cast<int64_t>(feed_.batches());
-    Places places = Places::draw(layer, made, (rows + batches - 1) / batches, stream);
+    Positions positions = Positions::draw(layer, made, (rows + batches - 1) / batches, stream);
     int64_t of_group = layer.n_out / layer.groups;
     for (int64_t g = 0; g < layer.groups; ++g) {
       std::vector<int64_t> ours, theirs;
@@ -180,17 +178,18 @@ class Refit {
         ours.push_back(o);
         theirs.push_back(twin.channels[static_cast<size_t>(o)]);
       }
-      Matrix x = inputs_at(layer, read, places, g, made), y = outputs_at(wanted, places, theirs);
-      Matrix now = outputs_at(made, places, ours);
+      Matrix x = inputs_at(layer, read, positions, g, made),
+             y = outputs_at(wanted, positions, theirs);
+      Matrix now = outputs_at(made, positions, ours);
       if (layer.around) {
-        Matrix around = outputs_at(looks.model[looks.around].dl(), places, ours);
+        Matrix around = outputs_at(looks.model[looks.around].dl(), positions, ours);
         y -= around;
         now -= around;
       }
       const Fit& fit = present[static_cast<size_t>(g)];
-      Matrix told = x * fit.weight.transpose();
-      told.rowwise() += fit.bias.transpose();
-      if (!((told - now).norm() <= kSameResults * std::max(now.norm(), 1e-6)))
+      Matrix fitted_results = x * fit.weight.transpose();
+      fitted_results.rowwise() += fit.bias.transpose();
+      if (!((fitted_results - now).norm() <= kSameResults * std::max(now.norm(), 1e-6)))
         return unsupported("it makes something else than its row says");
       bool checks = feed_.batches() > 1 && batch % kCheckEvery == kCheckEvery - 1;
       (checks ? sums->check : sums->fit)[static_cast<size_t>(g)].add(x, y);
@@ -231,12 +230,12 @@ TENON_PASS(refit,
            R"({"required": ["data"], "properties": {
     "data": {"type": "component", "role": "tenon.dataset/1",
              "description": "inputs of the model: a data set, an id or a file; labels are not read"},
-    "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "at most so many"},
-    "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "samples at once; of four batches one judges"},
+    "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},
+    "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "batch size; of four batches one judges"},
     "damping": {"type": "number", "minimum": 0, "default": 0.001,
                 "description": "how much a change of weights costs, in mean squares of an input"},
     "rows": {"type": "integer", "minimum": 0, "default": 0,
-             "description": "places that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
+             "description": "rows that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
     "only": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "layers to refit: patterns of names, operators or scopes, with * and ?"},
     "skip": {"type": ["array", "string"], "items": {"type": "string"},

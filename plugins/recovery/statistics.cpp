@@ -26,11 +26,9 @@ class Statistics {
   static Result<Statistics> create(tn_ctx* ctx, const Options& options) {
     Statistics out;
     out.ctx_ = ctx;
-    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
-    if (!data) return invalid("option data: expected a data set; labels are not needed");
+    TN_TRY(data, FeedOptions::read(ctx, options));
+    if (!data.data) return invalid("option data: expected a data set; labels are not needed");
     out.data_ = std::move(data);
-    out.samples_ = static_cast<uint64_t>(options.integer("samples"));
-    out.batch_ = static_cast<uint64_t>(options.integer("batch"));
     out.only_ = options.texts("only");
     out.skip_ = options.texts("skip");
     out.backends_ = options.texts("backend");
@@ -98,9 +96,9 @@ class Statistics {
     TN_CHECK(services.graph->clone(graph, &raw));
     OwnedGraph copy = OwnedGraph::take(raw);
     TN_TRY(taps, to_batches(raw, *norms));
-    FeedPlan how{.user = "statistics", .usual = batch_, .samples = samples_};
+    FeedPlan how{.user = "statistics", .usual = data_.batch, .samples = data_.samples};
     how.rest = Rest::kLeftOut;
-    TN_TRY(feed, Feed::make(ctx_, data_, Graph{graph}, how));
+    TN_TRY(feed, Feed::make(ctx_, data_.data, Graph{graph}, how));
     TN_TRY(plan, Plan::on_first(ctx_, copy.view(), taps, backends_));
     n_samples_ = feed.samples();
     uint64_t whole = feed.samples() / feed.batch();  // a short batch would count as much
@@ -123,7 +121,7 @@ class Statistics {
     return {};
   }
 
-  // Puts the numbers in the constant's place; by how much the furthest moved.
+  // Puts the numbers in the constant's position; by how much the furthest moved.
   Result<double> put(EditView edit, Value constant, const std::vector<double>& numbers) const {
     std::vector<float> rounded(numbers.begin(), numbers.end());
     Tensor old = constant.constant();
@@ -140,8 +138,8 @@ class Statistics {
   }
 
   tn_ctx* ctx_ = nullptr;
-  Component data_;
-  uint64_t samples_ = 0, batch_ = 0, n_samples_ = 0;
+  FeedOptions data_;
+  uint64_t n_samples_ = 0;
   std::vector<std::string> only_, skip_, backends_;
 };
 
@@ -155,8 +153,8 @@ TENON_PASS(statistics,
            R"({"required": ["data"], "properties": {
     "data": {"type": "component", "role": "tenon.dataset/1",
              "description": "inputs of the model: a data set, an id or a file; labels are not read"},
-    "samples": {"type": "integer", "minimum": 1, "default": 1024, "description": "at most so many"},
-    "batch": {"type": "integer", "minimum": 1, "default": 64, "description": "samples that are normalized together"},
+    "samples": {"type": "integer", "minimum": 1, "default": 1024, "description": "samples, at most"},
+    "batch": {"type": "integer", "minimum": 1, "default": 64, "description": "batch size: samples that are normalized together"},
     "only": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "nodes to estimate: patterns of names, operators or scopes, with * and ?"},
     "skip": {"type": ["array", "string"], "items": {"type": "string"},

@@ -36,7 +36,7 @@ class Executable {
     const tn_op* row;
     const tn_expr_program* program = nullptr;  // NULL: the row's ref
     std::vector<int> in, out;                  // values; -1: absent
-    std::vector<int> last_used;                // values that nobody needs after this step
+    std::vector<int> last_used;                // values that are not needed after this step
     // Where sizes of inputs come from data: the node alone, to infer it again with what came.
     OwnedGraph open = {};
     std::vector<int> open_in = {};  // by input of `open`: the value

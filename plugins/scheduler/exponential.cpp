@@ -24,7 +24,7 @@ TENON_TIMED(exponential,
             "scheduler.exponential",
             "the same factor each step",
             R"("base": {"type": "number", "default": 1, "description": "first value"},
-    "end": {"type": "number", "default": 0, "description": "what it comes near to"},
+    "end": {"type": "number", "default": 0, "description": "the limit"},
     "gamma": {"type": "number", "exclusiveMinimum": 0, "maximum": 1,
               "description": "factor of a step"})",
             R"(["gamma"])")

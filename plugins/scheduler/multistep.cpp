@@ -36,6 +36,6 @@ TENON_TIMED(multistep,
             "a factor at each of some steps",
             R"("base": {"type": "number", "default": 1, "description": "first value"},
     "milestones": {"type": "array", "items": {"type": "integer"},
-                   "description": "steps from which one more factor holds"},
+                   "description": "milestones: steps at which the value is multiplied by the factor"},
     "gamma": {"type": "number", "minimum": 0, "default": 0.1, "description": "the factor"})",
             R"(["milestones"])")

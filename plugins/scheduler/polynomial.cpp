@@ -28,6 +28,6 @@ TENON_TIMED(polynomial,
             "falls with a power of the time that is left",
             R"("base": {"type": "number", "default": 1, "description": "first value"},
     "end": {"type": "number", "default": 0, "description": "last value"},
-    "power": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "1 is a line"},
+    "power": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "exponent; 1: linear"},
     )" TENON_STEPS_OPTION,
             "[]")

@@ -36,7 +36,7 @@ TENON_TIMED(
     "scheduler.restarts",
     "half a cosine again and again",
     R"("base": {"type": "number", "default": 1, "description": "first value, also after each restart"},
-    "end": {"type": "number", "default": 0, "description": "what it comes near to before a restart"},
+    "end": {"type": "number", "default": 0, "description": "minimum, before a restart"},
     "period": {"type": "integer", "minimum": 1, "description": "steps until the first restart"},
-    "factor": {"type": "number", "minimum": 1, "default": 1, "description": "how much longer each period is than the one before"})",
+    "factor": {"type": "number", "minimum": 1, "default": 1, "description": "factor of each period's length to the one before"})",
     R"(["period"])")

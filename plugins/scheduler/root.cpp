@@ -28,6 +28,6 @@ TENON_TIMED(root,
             "grows with a root of the time that has gone",
             R"("from": {"type": "number", "default": 0, "description": "first value"},
     "to": {"type": "number", "default": 1, "description": "last value"},
-    "degree": {"type": "number", "exclusiveMinimum": 0, "default": 2, "description": "1 is a line"},
+    "degree": {"type": "number", "exclusiveMinimum": 0, "default": 2, "description": "exponent; 1: linear"},
     )" TENON_STEPS_OPTION,
             "[]")

@@ -80,5 +80,5 @@ TENON_PASS(accumulate,
            "gradients of the mean over several batches: before the optimizer",
            R"({
   "properties": {
-    "samples": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "of the batch: what its gradients count for"},
-    "share": {"type": "string", "description": "the value, a scalar, that says which part of them counts, where labels are left out"}}})")
+    "samples": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "samples of the batch: the weight of its gradients"},
+    "share": {"type": "string", "description": "the scalar value with the share of them that counts, where labels are ignored"}}})")

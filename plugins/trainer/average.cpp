@@ -55,5 +55,5 @@ TENON_PASS(average,
            R"({
   "required": ["parameters"],
   "properties": {
-    "decay": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.999, "description": "how much of the average is kept in a step"},
+    "decay": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.999, "description": "decay rate of the average"},
     "parameters": {"type": ["array", "string"], "items": {"type": "string"}, "description": "names of the states to average"}}})")

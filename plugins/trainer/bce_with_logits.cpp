@@ -32,4 +32,4 @@ TENON_LOSS(bce_with_logits,
            "cross entropy of yes and no, from logits",
            R"({
   "properties": {
-    "positive_weight": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "how often a yes counts"}}})")
+    "positive_weight": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "pos_weight: weight of the positive class"}}})")

@@ -69,5 +69,5 @@ TENON_PASS(clip,
            "bounds gradients, each number or the norm of all together",
            R"({
   "properties": {
-    "norm": {"type": "number", "minimum": 0, "default": 0, "description": "the largest norm of all gradients together; 0: any"},
-    "value": {"type": "number", "minimum": 0, "default": 0, "description": "the largest size of each number; 0: any"}}})")
+    "norm": {"type": "number", "minimum": 0, "default": 0, "description": "maximum of the global gradient norm; 0: no limit"},
+    "value": {"type": "number", "minimum": 0, "default": 0, "description": "maximum of the absolute value of each element; 0: no limit"}}})")

@@ -79,11 +79,11 @@ struct Decay {
 // clang-format off
 #define TRAINER_DECAY_OPTIONS(amount) \
   R"("weight_decay": {"type": "number", "minimum": 0, "default": )" amount \
-  R"(, "description": "how strongly parameters are pulled to zero"}, )" \
+  R"(, "description": "weight decay"}, )" \
   R"("decay_vectors": {"type": "boolean", "default": true, )" \
-  R"("description": "whether it holds for biases and scales of normalizations as well"}, )" \
+  R"("description": "weight decay of biases and scales of normalizations as well"}, )" \
   R"("no_decay": {"type": ["array", "string"], "items": {"type": "string"}, )" \
-  R"("description": "patterns of names of parameters that are left without"})"
+  R"("description": "patterns of names of parameters without weight decay"})"
 // clang-format on
 
 }  // namespace tenon::trainer

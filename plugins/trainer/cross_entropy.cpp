@@ -119,7 +119,7 @@ TENON_LOSS(cross_entropy,
            "cross entropy of classes, or of shares of classes",
            R"({
   "properties": {
-    "label_smoothing": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0, "description": "the part that is moved from the right class"},
-    "smoothing_over": {"type": "string", "enum": ["all", "others"], "default": "all", "description": "where it goes: all classes, as in PyTorch, or all but the right one, as in the paper"},
-    "axis": {"type": "integer", "default": 1, "description": "of the prediction, on which classes lie"},
-    "ignore_index": {"type": "integer", "description": "a class number that stands for no class: such samples do not count"}}})")
+    "label_smoothing": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0, "description": "label smoothing: the probability that is taken from the true class"},
+    "smoothing_over": {"type": "string", "enum": ["all", "others"], "default": "all", "description": "where it goes: all classes, as in PyTorch, or all but the true one, as in the paper"},
+    "axis": {"type": "integer", "default": 1, "description": "axis of the classes in the prediction"},
+    "ignore_index": {"type": "integer", "description": "ignore index: samples with this label do not count"}}})")

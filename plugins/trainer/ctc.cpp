@@ -87,7 +87,7 @@ TENON_LOSS(ctc,
            "classes of frames against a shorter text, however they are aligned",
            R"({
   "properties": {
-    "blank": {"type": "integer", "minimum": 0, "default": 0, "description": "the class that stands for none"},
+    "blank": {"type": "integer", "minimum": 0, "default": 0, "description": "the class of the blank"},
     "layout": {"type": "string", "enum": ["ntc", "tnc"], "default": "ntc", "description": "of the scores: samples or frames first"},
-    "zero_infinity": {"type": "boolean", "default": false, "description": "a target that does not fit into its frames loses nothing, and not infinitely much"},
-    "divide_by": {"type": "string", "enum": ["length", "one"], "default": "length", "description": "a sample's loss by the length of its target, as in PyTorch, or not"}}})")
+    "zero_infinity": {"type": "boolean", "default": false, "description": "zero_infinity: a target that does not fit into its frames has loss 0, not infinity"},
+    "divide_by": {"type": "string", "enum": ["length", "one"], "default": "length", "description": "divides a sample's loss by the length of its target, as in PyTorch, or does not"}}})")

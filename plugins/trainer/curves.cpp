@@ -99,6 +99,6 @@ TENON_CALLBACK(curves,
                "the losses so far as a picture of text",
                R"({
   "properties": {
-    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "epochs from one to the next"},
+    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "a drawing every this many epochs"},
     "width": {"type": "integer", "minimum": 8, "maximum": 500, "default": 64, "description": "columns"},
     "height": {"type": "integer", "minimum": 1, "maximum": 50, "default": 6, "description": "rows"}}})")

@@ -94,7 +94,7 @@ json sample_of(const Component& schedule) {
 Result<std::vector<Driven>> from_list(const Component& given, bool validates, std::string* text) {
   std::vector<Driven> out;
   std::set<std::string> names;
-  json told = json::object();
+  json described = json::object();
   for (const Component* at = &given; *at;) {
     if (!is_list(*at))
       return invalid(cat("expected schedules by name (trainer.driven), got ", at->id()));
@@ -107,11 +107,11 @@ Result<std::vector<Driven>> from_list(const Component& given, bool validates, st
     TN_CHECK(read_rules(rules, validates, made).in(list.name));
     TN_TRY(schedule, Component::share(list.schedule.raw(), kSchedule));
     made.schedule = std::move(schedule);
-    told[list.name] = {rules, sample_of(made.schedule)};
+    described[list.name] = {rules, sample_of(made.schedule)};
     out.push_back(std::move(made));
     at = &list.next;
   }
-  *text = told.dump();
+  *text = described.dump();
   return out;
 }
 

@@ -58,6 +58,6 @@ TENON_LOSS(focal,
            "cross entropy of yes and no that looks at what is wrong",
            R"({
   "properties": {
-    "alpha": {"type": "number", "minimum": 0, "maximum": 1, "description": "how much a yes counts, a no the rest (Lin et al.: 0.25); both the same when absent"},
-    "gamma": {"type": "number", "minimum": 0, "default": 2, "description": "how little counts what is right; 0: as much"},
-    "divide_by": {"type": "string", "enum": ["all", "positives"], "default": "all", "description": "the mean over all numbers, or the sum over how many are positive"}}})")
+    "alpha": {"type": "number", "minimum": 0, "maximum": 1, "description": "alpha: weight of the positive class, 1 - alpha of the negative one (Lin et al.: 0.25); equal when absent"},
+    "gamma": {"type": "number", "minimum": 0, "default": 2, "description": "gamma: how strongly well-classified samples are down-weighted; 0: not"},
+    "divide_by": {"type": "string", "enum": ["all", "positives"], "default": "all", "description": "the mean over all elements, or the sum divided by the number of positives"}}})")

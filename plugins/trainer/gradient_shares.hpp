@@ -22,7 +22,7 @@ struct GradientShares {
   }
   // Shares of the numbers that are not 0; loss_scale: the power of 2 that leaves the largest two
   // bits of room below 65504.
-  void tell(nlohmann::json& record) const {
+  void add_to(nlohmann::json& record) const {
     double all = std::max(counts[0], 1.0);
     record["gradients_flushed"] = (counts[0] - counts[1]) / all;
     record["gradients_subnormal"] = (counts[1] - counts[2]) / all;

@@ -34,4 +34,4 @@ TENON_LOSS(huber,
            "squared error up to a size, and a line from there",
            R"({
   "properties": {
-    "delta": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "the size from which it is a line"}}})")
+    "delta": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "delta: the error above which the loss is linear"}}})")

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kTold = 4;  // differences that a message shows
+constexpr size_t kMostNamed = 4;  // differences that a message shows
 
 class Hash {  // FNV-1a
  public:
@@ -47,12 +47,12 @@ std::string content_of(std::string_view line) {
 // What `of` has more of than `than`, as "constant f32[] = [0.9], 2 Mul".
 std::string surplus(const StepContents& of, const StepContents& than) {
   std::string out;
-  size_t told = 0;
+  size_t n_named = 0;
   for (const auto& [key, count] : of.counts) {
     auto found = than.counts.find(key);
     uint64_t there = found == than.counts.end() ? 0 : found->second;
     if (count <= there) continue;
-    if (told++ == kTold) return out + ", ...";
+    if (n_named++ == kMostNamed) return out + ", ...";
     out += cat(out.empty() ? "" : ", ", there ? cat(count, " ") : std::string(), key);
   }
   return out.empty() ? "none of these" : out;

@@ -35,7 +35,7 @@ struct Identity {
   nlohmann::json choices;  // options that decide the numbers
   StepContents step;
   Rates rates;
-  std::string writer = TENON_PLUGIN_VERSION;  // told, not compared
+  std::string writer = TENON_PLUGIN_VERSION;  // reported, not compared
 
   nlohmann::json to_json() const;
   static Result<Identity> from(const nlohmann::json& saved);

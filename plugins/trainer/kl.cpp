@@ -56,4 +56,4 @@ TENON_LOSS(kl,
            R"({
   "properties": {
     "target": {"type": "string", "enum": ["probabilities", "log_probabilities", "logits"], "default": "probabilities", "description": "what the target holds"},
-    "axis": {"type": "integer", "default": 1, "description": "of the prediction, on which classes lie"}}})")
+    "axis": {"type": "integer", "default": 1, "description": "axis of the classes in the prediction"}}})")

@@ -56,5 +56,5 @@ TENON_OPTIMIZER(
     "trainer.lamb",
     "Adam with a rate for each tensor, for large batches",
     R"({"properties": {)" TRAINER_MOMENTS_OPTIONS("1e-6") TRAINER_TRUST_OPTIONS
-    R"("largest_ratio": {"type": "number", "minimum": 0, "default": 0, "description": "of a tensor's size to that of its update; 0: any"}, )" TRAINER_DECAY_OPTIONS(
+    R"("largest_ratio": {"type": "number", "minimum": 0, "default": 0, "description": "upper limit of the trust ratio, a tensor's norm to that of its update; 0: none"}, )" TRAINER_DECAY_OPTIONS(
         "0.01") R"(}})")

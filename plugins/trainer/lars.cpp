@@ -56,7 +56,7 @@ TENON_OPTIMIZER(lars,
                 "gradient descent with a rate for each tensor, for large batches",
                 R"({
   "properties": {
-    "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.9, "description": "the part of the last step that goes on"},
-    "trust": {"type": "number", "exclusiveMinimum": 0, "default": 0.001, "description": "how far a tensor moves in a step, as a part of its size"},
-    "clip": {"type": "boolean", "default": false, "description": "the rate of a tensor is the lower one of rate and ratio, not their product, as LARC has it"},
+    "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.9, "description": "momentum"},
+    "trust": {"type": "number", "exclusiveMinimum": 0, "default": 0.001, "description": "trust coefficient: the update's norm relative to the tensor's"},
+    "clip": {"type": "boolean", "default": false, "description": "clip: a tensor's rate is the minimum of rate and trust ratio, not their product, as LARC has it"},
     )" TRAINER_TRUST_OPTIONS TRAINER_DECAY_OPTIONS("0") R"(}})")

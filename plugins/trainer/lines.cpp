@@ -53,5 +53,5 @@ TENON_CALLBACK(lines,
                R"({
   "required": ["path"],
   "properties": {
-    "path": {"type": "path", "description": "a file, which grows"},
-    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "steps from one to the next"}}})")
+    "path": {"type": "path", "description": "a file, which is appended to"},
+    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "a line every this many steps"}}})")

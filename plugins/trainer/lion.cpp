@@ -50,6 +50,6 @@ TENON_OPTIMIZER(lion,
                 "the sign of a momentum, the same step for each element",
                 R"({
   "properties": {
-    "beta1": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.9, "description": "the part of the momentum in the step's direction"},
-    "beta2": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.99, "description": "how much of the momentum is kept in a step"},
+    "beta1": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.9, "description": "beta1: weight of the momentum in the step's direction"},
+    "beta2": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.99, "description": "beta2: decay rate of the momentum"},
     )" TRAINER_DECAY_OPTIONS("0") R"(}})")

@@ -200,7 +200,7 @@ Status Loop::refuse_broken(const Outcome& outcome, uint64_t number) const {
   if (!outcome.first_nan.empty())
     what += cat(", and the first NaN is in ", outcome.first_nan);
   else if (!given_.check_nan)
-    what += ", option check_nan tells where it begins";
+    what += ", option check_nan shows where it begins";
   return {TN_OUT_OF_RANGE, cat("step ", number, " (epoch ", position_.epoch + 1, "): ", what, "; ",
                                last_good_checkpoint(), "; a lower rate or clip_norm may help")};
 }
@@ -240,7 +240,7 @@ std::string Loop::last_good_checkpoint() const {
   return cat("the last good checkpoint, of step ", saved_step_, ", is ", folder_.checkpoint_path());
 }
 
-// Of a step that the run is told to keep, for another run to begin at.
+// Of a step that the run has to keep, for another run to begin at.
 Status Loop::keep_step() {
   const std::vector<uint64_t>& steps = given_.keep_steps;
   if (std::find(steps.begin(), steps.end(), position_.steps) == steps.end()) return {};

@@ -34,15 +34,15 @@ Status Loop::end_epoch(const Cancel& cancel) {
               {"loss", position_.loss_sum / static_cast<double>(position_.samples)},
               {"rate", rate_}};
   if (recipe_.precision == "fp16") record["skipped"] = windows_done() - position_.updates;
-  if (gradients_) gradients_->tell(record);
+  if (gradients_) gradients_->add_to(record);
   TN_CHECK(judge(cancel, record));
   measure(record);
   record["seconds"] = seconds;
   record["samples_per_second"] =
       static_cast<double>(position_.samples - epoch_samples_before_) / std::max(seconds, 1e-9);
-  if (Status told = tell_epoch(record); !told.ok()) {
+  if (Status notified = tell_epoch(record); !notified.ok()) {
     position_ = std::move(before);  // a run that goes on ends this epoch again
-    return told;
+    return notified;
   }
   position_.epoch += 1;
   position_.batch = position_.samples = 0;
@@ -62,7 +62,7 @@ Status Loop::warn_of_scale() const {
            cat("the first ", skipped_in_a_row_, " updates overflowed and were skipped: the loss ",
                "scale began too high and is ", short_number(scale),
                " now; option loss_scale = {init_scale = ", short_number(scale),
-               "} begins there, gradient_histogram tells what fits"));
+               "} begins there, gradient_histogram shows what fits"));
   return {};
 }
 

@@ -13,7 +13,7 @@
 namespace tenon::trainer {
 
 // A schedule over the way of a measured value: at its first step while the value is at `begin` or
-// before it, at its last one from `end` on. It goes no way back.
+// before it, at its last one from `end` on. It never goes backwards.
 struct Follow {
   static constexpr uint64_t kSteps = 1'000'000;  // of a schedule over the whole way
 

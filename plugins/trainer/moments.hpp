@@ -76,11 +76,11 @@ class Moments {
 // clang-format off
 #define TRAINER_MOMENTS_OPTIONS(epsilon) \
   R"("beta1": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.9, )" \
-  R"("description": "how much of the mean gradient is kept in a step"}, )" \
+  R"("description": "decay rate of the first moment"}, )" \
   R"("beta2": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.999, )" \
-  R"("description": "how much of the mean squared gradient is kept in a step"}, )" \
+  R"("description": "decay rate of the second moment"}, )" \
   R"("epsilon": {"type": "number", "minimum": 0, "default": )" epsilon \
-  R"(, "description": "added to the root, against division by zero"}, )"
+  R"(, "description": "epsilon in the denominator"}, )"
 // clang-format on
 
 }  // namespace tenon::trainer

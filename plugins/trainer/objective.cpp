@@ -24,18 +24,6 @@ void collect(Value value, std::set<tn_value_id>& seen, std::vector<Node>& nodes)
 
 }  // namespace
 
-std::string type_text(const Type& type) {
-  if (!type.ranked) return dtype_name(type.dtype) + " of unknown rank";
-  std::string dims;
-  for (size_t i = 0; i < type.rank(); ++i) {
-    bool named = type.dims[i] < 0 && i < type.symbols.size() && !type.symbols[i].empty();
-    dims += cat(i ? ", " : "", named              ? type.symbols[i]
-                               : type.dims[i] < 0 ? "?"
-                                                  : std::to_string(type.dims[i]));
-  }
-  return cat(dtype_name(type.dtype), "[", dims, "]");
-}
-
 bool fits(const Type& a, const Type& b) {
   if (a.rank() != b.rank()) return false;
   for (size_t i = 0; i < a.rank(); ++i)

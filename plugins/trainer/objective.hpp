@@ -35,9 +35,6 @@ struct Paired {
 };
 Result<Paired> paired(Builder& b, const Objective& objective);
 
-// "float32[batch, 10]"
-std::string type_text(const Type& type);
-
 // The same sizes, as far as they are known.
 bool fits(const Type& a, const Type& b);
 

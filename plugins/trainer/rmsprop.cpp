@@ -74,8 +74,8 @@ TENON_OPTIMIZER(rmsprop,
                 "gradients over the root of their mean square",
                 R"({
   "properties": {
-    "alpha": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.99, "description": "how much of the mean square is kept in a step"},
-    "epsilon": {"type": "number", "minimum": 0, "default": 1e-8, "description": "added to the root, against division by zero"},
-    "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0, "description": "the part of the last step that goes on"},
-    "centered": {"type": "boolean", "default": false, "description": "the variance of the gradient in place of its mean square"},
+    "alpha": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.99, "description": "alpha: decay rate of the mean square"},
+    "epsilon": {"type": "number", "minimum": 0, "default": 1e-8, "description": "epsilon in the denominator"},
+    "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0, "description": "momentum"},
+    "centered": {"type": "boolean", "default": false, "description": "centered: divide by the variance in place of the mean square"},
     )" TRAINER_DECAY_OPTIONS("0") R"(}})")

@@ -42,7 +42,7 @@ class RunFolder {
   // early one.
   Status begin_history(const nlohmann::json& records);
   Status add_record(const nlohmann::json& record) const;
-  // "run/checkpoint.safetensors, step 120"; what to tell about going on.
+  // "run/checkpoint.safetensors, step 120"; what to report about resuming.
   std::string resume_hint() const;
 
  private:

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/listing.hpp"
+
 namespace tenon::trainer {
 namespace {
 
@@ -45,10 +47,7 @@ Result<std::vector<PassChoice>> passes_of(const Options& options, std::string_vi
 
 // What the backend's schema says; null where there is none of this id.
 json backend_named(tn_ctx* ctx, std::string_view id) {
-  StringSink text;
-  Status listed(services.component->list(ctx, str("tenon.backend/1"), text.get()));
-  json all = json::parse(text.text, nullptr, false);
-  for (const json& one : all.is_array() ? all : json::array())
+  for (const json& one : listed_components(ctx, "tenon.backend/1"))
     if (one.value("id", "") == id) return one;
   return nullptr;
 }

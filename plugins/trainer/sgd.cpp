@@ -55,6 +55,6 @@ TENON_OPTIMIZER(sgd,
                 "stochastic gradient descent with momentum",
                 R"({
   "properties": {
-    "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0, "description": "the part of the last step that goes on"},
-    "nesterov": {"type": "boolean", "default": false, "description": "the gradient where the momentum leads to"},
+    "momentum": {"type": "number", "minimum": 0, "maximum": 1, "default": 0, "description": "momentum"},
+    "nesterov": {"type": "boolean", "default": false, "description": "Nesterov momentum"},
     )" TRAINER_DECAY_OPTIONS("0") R"(}})")

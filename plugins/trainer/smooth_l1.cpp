@@ -35,4 +35,4 @@ TENON_LOSS(smooth_l1,
            "absolute error, squared where it is small",
            R"({
   "properties": {
-    "beta": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "the size below which it is squared"}}})")
+    "beta": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "beta: the error below which the loss is quadratic"}}})")

@@ -22,8 +22,8 @@ class Snapshot {
     return Snapshot(ctx, std::move(writer), path, static_cast<uint64_t>(options.integer("every")));
   }
   Result<bool> epoch(std::string_view record, Graph model) {
-    nlohmann::json told = nlohmann::json::parse(record, nullptr, false);
-    uint64_t number = told.is_object() ? told.value("epoch", uint64_t{0}) : 0;
+    nlohmann::json parsed = nlohmann::json::parse(record, nullptr, false);
+    uint64_t number = parsed.is_object() ? parsed.value("epoch", uint64_t{0}) : 0;
     if (number == 0) return invalid("record: expected the number of the epoch");
     if (number % every_ == 0) TN_CHECK(write(path_of(number), model));
     return false;
@@ -65,4 +65,4 @@ TENON_CALLBACK(snapshot,
   "required": ["path"],
   "properties": {
     "path": {"type": "path", "description": "file to write, whole or not at all; {epoch} in it becomes the epoch's number"},
-    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "epochs from one to the next"}}})")
+    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "a file every this many epochs"}}})")

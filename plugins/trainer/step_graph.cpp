@@ -235,7 +235,7 @@ Result<std::vector<std::string>> watch_for_nan(const Recipe& recipe,
   return json::parse(report.text).value("values", std::vector<std::string>{});
 }
 
-// Names of what a step is told besides its batch, in the order of the inputs.
+// Names of what a step is given besides its batch, in the order of the inputs.
 std::vector<std::string> numbers_of(Graph graph, const Recipe& recipe) {
   std::vector<Value> states = graph.list(TN_LIST_STATES);
   std::vector<std::string> out;

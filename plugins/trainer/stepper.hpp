@@ -12,7 +12,7 @@
 
 namespace tenon::trainer {
 
-// What a step is told besides its batch.
+// What a step is given besides its batch.
 struct StepInputs {
   double rate = 0;
   bool updates = true;  // the last batch of its window, where several are accumulated

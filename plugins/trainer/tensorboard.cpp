@@ -37,12 +37,12 @@ class TensorBoard {
   }
 
   Result<bool> epoch(std::string_view record, Graph) {
-    nlohmann::json told = nlohmann::json::parse(record, nullptr, false);
+    nlohmann::json parsed = nlohmann::json::parse(record, nullptr, false);
     std::vector<std::pair<std::string, float>> scalars;
-    for (const auto& [key, value] : told.items())
+    for (const auto& [key, value] : parsed.items())
       if (value.is_number() && key != "steps")
         scalars.emplace_back(cat("epoch/", key), value.get<float>());
-    TN_CHECK(write(told.value("steps", uint64_t{0}), scalars));
+    TN_CHECK(write(parsed.value("steps", uint64_t{0}), scalars));
     return false;
   }
 
@@ -69,4 +69,4 @@ TENON_CALLBACK(tensorboard,
   "required": ["path"],
   "properties": {
     "path": {"type": "path", "description": "a folder, for a file of its own"},
-    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "steps from one to the next"}}})")
+    "every": {"type": "integer", "minimum": 1, "default": 1, "description": "scalars every this many steps"}}})")

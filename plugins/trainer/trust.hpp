@@ -34,7 +34,7 @@ struct Trust {
 // clang-format off
 #define TRAINER_TRUST_OPTIONS \
   R"("adapt_vectors": {"type": "boolean", "default": false, )" \
-  R"("description": "whether biases and scales of normalizations have a ratio of their own as well"}, )"
+  R"("description": "a trust ratio for biases and scales of normalizations as well"}, )"
 // clang-format on
 
 }  // namespace tenon::trainer

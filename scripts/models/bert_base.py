@@ -2,10 +2,10 @@
 """A BERT-base encoder with seeded random weights: for speed, not for answers."""
 
 from models import bert
-from models.place import Place
+from models.output import Output
 
 
-def build(place: Place, seed=11) -> None:
+def build(output: Output, seed=11) -> None:
     graph = bert.token_encoder(bert.BERT_BASE, bert.random_weights(bert.BERT_BASE, seed))
-    place.say(f"bert_base.onnx: random weights, seed {seed}")
-    place.put_model("bert_base.onnx", graph.model())
+    output.say(f"bert_base.onnx: random weights, seed {seed}")
+    output.put_model("bert_base.onnx", graph.model())

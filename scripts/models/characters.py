@@ -12,7 +12,7 @@ import re
 import numpy as np
 
 from models import wheels
-from models.place import Place
+from models.output import Output
 
 STEPS = 64
 TEXT_ROOT = pathlib.Path("/usr/share/common-licenses")
@@ -38,6 +38,6 @@ def windows(texts: tuple[str, ...], count: int, seed: int) -> dict[str, np.ndarr
     return {"token": taken[:, :-1], "label": taken[:, 1:]}
 
 
-def build(place: Place, n_train=8000, n_test=1000, seed=6) -> None:
-    place.put_arrays("characters_train.npz", windows(TRAIN_TEXTS, n_train, seed))
-    place.put_arrays("characters_test.npz", windows(TEST_TEXTS, n_test, seed + 1))
+def build(output: Output, n_train=8000, n_test=1000, seed=6) -> None:
+    output.put_arrays("characters_train.npz", windows(TRAIN_TEXTS, n_train, seed))
+    output.put_arrays("characters_test.npz", windows(TEST_TEXTS, n_test, seed + 1))

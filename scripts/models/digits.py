@@ -9,15 +9,15 @@ from onnx import TensorProto
 
 from models import wheels
 from models.graph import Graph
-from models.place import Place
+from models.output import Output
 
 SIZES = (64, 64, 32, 10)
 N_TRAIN = 1297
 
 
-def load(place: Place, seed: int):
+def load(output: Output, seed: int):
     """(train x, train y, test x, test y); x: [n, 64] in 0..1."""
-    packed = place.member(wheels.SKLEARN, "sklearn/datasets/data/digits.csv.gz")
+    packed = output.member(wheels.SKLEARN, "sklearn/datasets/data/digits.csv.gz")
     table = np.loadtxt(io.BytesIO(gzip.decompress(packed)), delimiter=",", dtype=np.float32)
     table = table[np.random.default_rng(seed).permutation(len(table))]
     x, y = table[:, :-1] / 16, table[:, -1].astype(np.int64)
@@ -76,11 +76,11 @@ def graph_of(layers) -> Graph:
     return graph
 
 
-def build(place: Place, seed=2) -> None:
-    train_x, train_y, test_x, test_y = load(place, seed)
+def build(output: Output, seed=2) -> None:
+    train_x, train_y, test_x, test_y = load(output, seed)
     layers = train(train_x, train_y, seed)
     accuracy = np.mean(forward(layers, test_x)[-1].argmax(axis=1) == test_y)
-    place.say(f"digits_mlp.onnx: test accuracy {accuracy:.4f} over {len(test_y)}, seed {seed}")
-    place.put_model("digits_mlp.onnx", graph_of(layers).model())
-    place.put_arrays("digits_train.npz", {"pixels": train_x, "label": train_y})
-    place.put_arrays("digits_test.npz", {"pixels": test_x, "label": test_y})
+    output.say(f"digits_mlp.onnx: test accuracy {accuracy:.4f} over {len(test_y)}, seed {seed}")
+    output.put_model("digits_mlp.onnx", graph_of(layers).model())
+    output.put_arrays("digits_train.npz", {"pixels": train_x, "label": train_y})
+    output.put_arrays("digits_test.npz", {"pixels": test_x, "label": test_y})

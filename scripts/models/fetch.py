@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 from models import pinned, table, wheels
-from models.place import Place
+from models.output import Output
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INDEX = "index.json"
@@ -72,19 +72,19 @@ def fetch(
     with locked(folder):
         entry = read_index(folder).get(name)
         if force or not is_current(folder, entry, stamp):
-            place = Place(folder, say)
-            row.build(place, **options)
+            output = Output(folder, say)
+            row.build(output, **options)
             files = {
                 file: {
                     "bytes": (folder / file).stat().st_size,
                     "sha256": wheels.sha256_of(folder / file),
                 }
-                for file in place.written
+                for file in output.written
             }
             entry = stamp | {"summary": row.summary, "files": files}
             index = read_index(folder) | {name: entry}
             text = json.dumps(index, indent=2, sort_keys=True) + "\n"
-            place.put_bytes(INDEX, text.encode())
+            output.put_bytes(INDEX, text.encode())
     return [folder / file for file in entry["files"]]
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Characters of Debian's fonts as images of 32x32: glyphs_train.npz, glyphs_test.npz.
 
-The 94 visible characters of ASCII, each drawn in a font of some size, place and slant, in two
+The 94 visible characters of ASCII, each drawn in a font of some size, position and slant, in two
 colours, blurred, with noise. Test images are of a font family that training does not see: DejaVu to
-train, Liberation to test. Some characters look alike in some fonts (I, l, |), so that nobody gets
+train, Liberation to test. Some characters look alike in some fonts (I, l, |), so that no model gets
 all of them right.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from models import wheels
-from models.place import Place
+from models.output import Output
 
 SIZE = 32
 CHARACTERS = [chr(code) for code in range(33, 127)]
@@ -34,8 +34,8 @@ def fonts_of(family: str) -> list[pathlib.Path]:
 def glyph(character: str, font: ImageFont.FreeTypeFont, rng: np.random.Generator) -> np.ndarray:
     """[1, 32, 32] in 0..1."""
     mask = Image.new("L", (SIZE, SIZE))
-    place = SIZE / 2 + rng.uniform(-3, 3, 2)
-    ImageDraw.Draw(mask).text(tuple(place), character, 255, font=font, anchor="mm")
+    centre = SIZE / 2 + rng.uniform(-3, 3, 2)
+    ImageDraw.Draw(mask).text(tuple(centre), character, 255, font=font, anchor="mm")
     slant = rng.uniform(-0.25, 0.25)
     shear = (1, slant, -slant * SIZE / 2, 0, 1, 0)
     mask = mask.transform((SIZE, SIZE), Image.Transform.AFFINE, shear, Image.Resampling.BILINEAR)
@@ -61,6 +61,6 @@ def drawn(family: str, count: int, seed: int) -> dict[str, np.ndarray]:
     return {"image": np.stack(images), "label": label}
 
 
-def build(place: Place, n_train=20000, n_test=4000, seed=4) -> None:
-    place.put_arrays("glyphs_train.npz", drawn(TRAIN_FAMILY, n_train, seed))
-    place.put_arrays("glyphs_test.npz", drawn(TEST_FAMILY, n_test, seed + 1))
+def build(output: Output, n_train=20000, n_test=4000, seed=4) -> None:
+    output.put_arrays("glyphs_train.npz", drawn(TRAIN_FAMILY, n_train, seed))
+    output.put_arrays("glyphs_test.npz", drawn(TEST_FAMILY, n_test, seed + 1))

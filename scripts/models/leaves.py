@@ -9,7 +9,7 @@ train is there `turns` times, first as it was, then from other points on.
 import numpy as np
 
 from models import wheels
-from models.place import Place
+from models.output import Output
 
 MEMBER = "aeon/datasets/data/OSULeaf/OSULeaf_{}.ts"
 
@@ -22,7 +22,7 @@ def parsed(text: str) -> dict[str, np.ndarray]:
     return {"series": series[..., None], "label": np.array([classes.index(r[1]) for r in rows])}
 
 
-def turned(leaves: dict[str, np.ndarray], turns: int, seed: int) -> dict[str, np.ndarray]:
+def rotated(leaves: dict[str, np.ndarray], turns: int, seed: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     series, length = leaves["series"], leaves["series"].shape[1]
     more = [np.roll(one, rng.integers(length), 0) for _ in range(turns - 1) for one in series]
@@ -32,10 +32,10 @@ def turned(leaves: dict[str, np.ndarray], turns: int, seed: int) -> dict[str, np
     }
 
 
-def build(place: Place, turns=16, seed=10) -> None:
+def build(output: Output, turns=16, seed=10) -> None:
     parts = {}
     for part in ("train", "test"):
-        text = place.member(wheels.AEON, MEMBER.format(part.upper())).decode()
+        text = output.member(wheels.AEON, MEMBER.format(part.upper())).decode()
         parts[part] = parsed(text)
-    place.put_arrays("leaves_train.npz", turned(parts["train"], turns, seed))
-    place.put_arrays("leaves_test.npz", parts["test"])
+    output.put_arrays("leaves_train.npz", rotated(parts["train"], turns, seed))
+    output.put_arrays("leaves_test.npz", parts["test"])

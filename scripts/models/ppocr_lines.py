@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from models import wheels
-from models.place import Place
+from models.output import Output
 
 MODEL = "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx"
 HEIGHT = 48
@@ -50,11 +50,11 @@ def dictionary(model: onnx.ModelProto) -> list[str]:
     raise wheels.FetchError("ppocr-rec: metadata: expected a key 'character', got none")
 
 
-def build_model(place: Place) -> None:
-    data = place.member(wheels.RAPIDOCR, MODEL)
+def build_model(output: Output) -> None:
+    data = output.member(wheels.RAPIDOCR, MODEL)
     characters = dictionary(onnx.load_from_string(data))
-    place.put_bytes("ppocr_rec.onnx", data)
-    place.put_bytes("ppocr_rec_dictionary.txt", ("\n".join(characters) + "\n").encode())
+    output.put_bytes("ppocr_rec.onnx", data)
+    output.put_bytes("ppocr_rec_dictionary.txt", ("\n".join(characters) + "\n").encode())
 
 
 def read_text(name: str) -> list[str]:
@@ -148,8 +148,8 @@ def fonts(names) -> list[pathlib.Path]:
     return paths
 
 
-def build_data(place: Place, n_calib=100, n_eval=400, width=320, seed=5) -> None:
-    characters = dictionary(onnx.load_from_string(place.member(wheels.RAPIDOCR, MODEL)))
+def build_data(output: Output, n_calib=100, n_eval=400, width=320, seed=5) -> None:
+    characters = dictionary(onnx.load_from_string(output.member(wheels.RAPIDOCR, MODEL)))
     rng = np.random.default_rng(seed)
     taken: set[str] = set()
     parts = (
@@ -164,5 +164,5 @@ def build_data(place: Place, n_calib=100, n_eval=400, width=320, seed=5) -> None
             for i, text in enumerate(texts)
         ]
         arrays = {"x": np.stack(images), "label": label_matrix(texts, characters)}
-        place.put_arrays(f"ppocr_rec_{part}.npz", arrays)
-    place.say(f"rendered lines: seed {seed}, no line and no font family in both parts")
+        output.put_arrays(f"ppocr_rec_{part}.npz", arrays)
+    output.say(f"rendered lines: seed {seed}, no line and no font family in both parts")

@@ -7,7 +7,7 @@ The texts belong to their authors: they are read from the package and never kept
 import numpy as np
 
 from models import wheels
-from models.place import Place
+from models.output import Output
 
 _INNER = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz"
 _TABLE = "hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt"
@@ -40,11 +40,11 @@ def divide(rows, sizes: dict[str, int], seed: int):
     return parts
 
 
-def split(place: Place, n_calib: int, n_eval: int, n_train: int, seed: int):
-    table = wheels.nested_member(place.member(wheels.VADER, _INNER), _TABLE)
+def split(output: Output, n_calib: int, n_eval: int, n_train: int, seed: int):
+    table = wheels.nested_member(output.member(wheels.VADER, _INNER), _TABLE)
     rows = parse(table.decode("latin-1"))
     parts = divide(rows, {"eval": n_eval, "calib": n_calib, "train": n_train}, seed)
-    place.say(
+    output.say(
         f"rated sentences: {len(rows)} in all, calibration {n_calib}, evaluation {n_eval},"
         f" probe training {n_train}, seed {seed}"
     )

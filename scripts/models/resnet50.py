@@ -2,7 +2,7 @@
 """ResNet-50 v1.5 (He et al., 2016; v1.5 has the stride in the 3x3 convolution), random weights."""
 
 from models.cnn import ProbedCnn
-from models.place import Place
+from models.output import Output
 
 # (bottleneck width, blocks, stride of the first block)
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
@@ -32,9 +32,9 @@ def network(seed: int, size: int = 224, stages=STAGES, n_classes: int = 1000) ->
     return net
 
 
-def build(place: Place, seed=12) -> None:
+def build(output: Output, seed=12) -> None:
     net = network(seed)
-    place.say(
+    output.say(
         f"resnet50.onnx: random weights, seed {seed}, logits sd {net.values['logits'].std():.2f}"
     )
-    place.put_model("resnet50.onnx", net.graph.model())
+    output.put_model("resnet50.onnx", net.graph.model())

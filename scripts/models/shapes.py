@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from models.glyphs import CHARACTERS, fonts_of
-from models.place import Place
+from models.output import Output
 
 SIZE = 64
 
@@ -29,16 +29,16 @@ def picture(fonts: list, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
     on_both = [(ImageDraw.Draw(image), lambda shade, _: shade)]
     on_both.append((ImageDraw.Draw(label), lambda _, kind: kind))
     for kind in rng.integers(1, 5, rng.integers(2, 6)):
-        shade, place = float(rng.uniform(0, 1)), outline(int(kind), rng)
+        shade, box = float(rng.uniform(0, 1)), outline(int(kind), rng)
         word = "".join(rng.choice(CHARACTERS, 4))
         font = fonts[rng.integers(len(fonts))]
         for draw, fill in on_both:
             draw.fontmode = "1"  # a pixel belongs to the text or not
             ink = fill(shade, int(kind))
             if kind == 4:
-                draw.text(place[:2], word, ink, font=font)
+                draw.text(box[:2], word, ink, font=font)
             else:
-                (draw.ellipse, draw.rectangle, draw.polygon)[kind - 1](place, ink)
+                (draw.ellipse, draw.rectangle, draw.polygon)[kind - 1](box, ink)
     noisy = np.asarray(image) + rng.standard_normal((SIZE, SIZE)) * 0.08
     return np.clip(noisy, 0, 1)[None].astype("f"), np.asarray(label).astype("i8")
 
@@ -50,6 +50,6 @@ def drawn(family: str, count: int, seed: int) -> dict[str, np.ndarray]:
     return {"image": np.stack(images), "label": np.stack(labels)}
 
 
-def build(place: Place, n_train=2000, n_test=300, seed=8) -> None:
-    place.put_arrays("shapes_train.npz", drawn("dejavu", n_train, seed))
-    place.put_arrays("shapes_test.npz", drawn("liberation", n_test, seed + 1))
+def build(output: Output, n_train=2000, n_test=300, seed=8) -> None:
+    output.put_arrays("shapes_train.npz", drawn("dejavu", n_train, seed))
+    output.put_arrays("shapes_test.npz", drawn("liberation", n_test, seed + 1))

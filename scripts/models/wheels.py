@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Package archives from the package index: downloaded by pip, checked by sha256, opened in place.
+"""Package archives from the package index: downloaded by pip, checked by sha256, opened in output.
 
 A wheel is a zip and an sdist is a tar; nothing is installed and no package code runs (for an sdist
 pip itself asks the build backend for the metadata).

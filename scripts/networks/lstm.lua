@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- An LSTM that tells series apart, trained on fields series [steps, channels] and label.
+-- An LSTM that classifies series, trained on fields series [steps, channels] and label.
 --   tenon train scripts/networks/lstm.lua --set data=DATA.npz --set out=OUT.onnx [--set epochs=10]
 local tn = require "tenon"
 local nn = tn.nn

@@ -48,7 +48,7 @@ local function weak_layers(float, recipe)
   return #weak > 0 and weak or nil
 end
 
--- One sample of real data as inputs, so that masks and the like are what they would be.
+-- One sample of real data as inputs, so that masks and other inputs are realistic.
 local function sample_of(data, names)
   local batch, inputs = data:batch(1, 1), {}
   for _, name in ipairs(names) do

@@ -23,10 +23,10 @@ local labelled = #train:fields() > #model:inspect().inputs
 local answers = recipe.options("distiller.response", { alpha = not labelled and 1 or nil })
 answers.teacher = teacher
 local loss = tn.loss["distiller.response"](answers)
-local small, told = model:apply("trainer.train", recipe.options("trainer.train", {
+local small, report = model:apply("trainer.train", recipe.options("trainer.train", {
   data = train, validation = validation, loss = loss, optimizer = "adamw", rate = 1e-3, epochs = 3,
 }))
 local left = recipe.trained(model, small, unseen, labelled and (args.metric or "accuracy") or nil)
 local near = { before = tn.compare(teacher, model, unseen).snr_db, after = tn.compare(teacher, small, unseen).snr_db }
 small:save(args.output)
-return recipe.result(model, small, left, { history = told.history, snr_db_to_teacher = near })
+return recipe.result(model, small, left, { history = report.history, snr_db_to_teacher = near })

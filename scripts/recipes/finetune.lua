@@ -15,9 +15,9 @@ end
 local model = tn.load(args.model)
 local train, validation, unseen = recipe.parts(recipe.data())
 local metric = args.metric or (args.loss == "mse" and "mse" or "accuracy")
-local small, told = model:apply("trainer.train", recipe.options("trainer.train", {
+local small, report = model:apply("trainer.train", recipe.options("trainer.train", {
   data = train, validation = validation, metric = metric, optimizer = "adamw", rate = 1e-4, epochs = 3,
 }))
 local left = recipe.trained(model, small, unseen, metric)
 small:save(args.output)
-return recipe.result(model, small, left, { history = told.history, best_epoch = told.best_epoch })
+return recipe.result(model, small, left, { history = report.history, best_epoch = report.best_epoch })

@@ -13,7 +13,7 @@ local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "precision.widen" }, leave = "skip",
   options = {
     methods = "tried in this order: any of smooth, equalize, gptq, adaround, correct_bias, or none (correct_bias)",
-    weak = "layers that lose more than so many dB alone are left in float, where that is worth 3 dB (20; 0: none)",
+    weak = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
   },
 }
 if recipe.described then
@@ -51,11 +51,11 @@ local function made(choice, data)
   })
   local skip = recipe.joined(options.skip, choice.skip)
   options.skip = #skip > 0 and skip or nil
-  local small, told = source:apply("quantizer.static", options)
+  local small, report = source:apply("quantizer.static", options)
   for _, method in ipairs(choice.methods) do
     if not is_float_pass[method] then small = small:apply("quantizer." .. method, { data = data, original = source }) end
   end
-  return small, told
+  return small, report
 end
 local function snr_of(small)
   return tn.compare(model, small, held, { limit = args.limit or 64 }).snr_db or -math.huge
@@ -87,8 +87,8 @@ local function sensitivity()
     data = calibration, observer = choice.observer, observer_options = choice.observer_options,
   })
   options.bias, options.reduce_range = nil, nil
-  local _, told = model:apply("quantizer.sensitivity", options)
-  return told.layers
+  local _, report = model:apply("quantizer.sensitivity", options)
+  return report.layers
 end
 
 local layers = sensitivity()
@@ -114,7 +114,7 @@ if args.min_snr or args.max_drop then
   choice.skip = mixed.skip
 end
 
-local best, told = made(choice, whole)
+local best, report = made(choice, whole)
 local left = recipe.judge(model, best, unseen)
 local near = tn.evaluate(best, unseen, { metric = "cosine", against = model, limit = args.limit or 64 })
 best:save(args.output)
@@ -127,7 +127,7 @@ local result = {
 if not args.json and #rows > 1 then
   tn.print_table(rows, { "choice", "SNR dB" })
 end
-for key, value in pairs(recipe.stayed(told)) do
+for key, value in pairs(recipe.stayed(report)) do
   result[key] = value
 end
 if not args.json then

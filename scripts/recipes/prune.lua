@@ -20,17 +20,17 @@ local source = model
 if args.fuse ~= false then
   model = model:apply("fusion.default") -- the norm of a folded filter says how large its channel is
 end
-local small, told = model:apply("pruner.structured", recipe.options("pruner.structured", {
+local small, report = model:apply("pruner.structured", recipe.options("pruner.structured", {
   ratio = 0.3, round_to = 8, data = args.importance == "taylor" and recipe.data() or nil,
 }))
 local judged = recipe.judge(source, small, recipe.data())
 small:save(args.output)
 
 local result = {
-  output = args.output, importance = told.importance, parameters = told.parameters, macs = told.macs,
-  bytes_before = source:bytes(), bytes_after = small:bytes(), groups = {}, barriers = told.barriers,
+  output = args.output, importance = report.importance, parameters = report.parameters, macs = report.macs,
+  bytes_before = source:bytes(), bytes_after = small:bytes(), groups = {}, barriers = report.barriers,
 }
-for i, group in ipairs(told.groups) do
+for i, group in ipairs(report.groups) do
   result.groups[i] = { layer = group.layer, channels = group.channels * group.width, kept = group.kept * group.width }
 end
 for key, value in pairs(judged) do
@@ -48,7 +48,7 @@ end
 if not args.json then
   tn.print_table(result.groups, { "layer", "channels", "kept" })
   local names, order = {}, {}
-  for _, one in ipairs(told.barriers) do
+  for _, one in ipairs(report.barriers) do
     if not names[one.why] then
       names[one.why] = {}
       order[#order + 1] = one.why
@@ -59,13 +59,13 @@ if not args.json then
     print("  stays, because " .. why .. ": " .. table.concat(names[why], ", "))
   end
   local macs = ""
-  if told.macs then
-    macs = string.format(", %.1f -> %.1f M multiply-adds", told.macs.before / 1e6, told.macs.after / 1e6)
+  if report.macs then
+    macs = string.format(", %.1f -> %.1f M multiply-adds", report.macs.before / 1e6, report.macs.after / 1e6)
   end
-  print(string.format("%s: %.2f -> %.2f M parameters%s, %.4g -> %.4g MB", args.output, told.parameters.before / 1e6,
-    told.parameters.after / 1e6, macs, result.bytes_before / 1e6, result.bytes_after / 1e6))
+  print(string.format("%s: %.2f -> %.2f M parameters%s, %.4g -> %.4g MB", args.output, report.parameters.before / 1e6,
+    report.parameters.after / 1e6, macs, result.bytes_before / 1e6, result.bytes_after / 1e6))
   if result.speedup then
-    local ratio = told.macs and string.format("%.2f", told.macs.before / told.macs.after) or "unknown"
+    local ratio = report.macs and string.format("%.2f", report.macs.before / report.macs.after) or "unknown"
     print(string.format("measured: %.2f -> %.2f ms, %.2f times faster; multiply-adds: %s times fewer",
       result.median_ms.before, result.median_ms.after, result.speedup, ratio))
   end

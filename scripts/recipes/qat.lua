@@ -28,8 +28,8 @@ local given = recipe.options("trainer.train", {
   data = train, validation = validation, optimizer = "adamw", rate = 1e-4, epochs = 3, validate_as = "quantizer.convert",
 })
 given.loss = loss
-local trained, told = rounded:apply("trainer.train", given)
+local trained, report = rounded:apply("trainer.train", given)
 local small = trained:apply("quantizer.convert")
 local left = recipe.judge(model, small, unseen)
 small:save(args.output)
-return recipe.result(model, small, left, { history = told.history })
+return recipe.result(model, small, left, { history = report.history })

@@ -9,12 +9,12 @@ if recipe.described then
 end
 
 local model = tn.load(args.model)
-local small, told = model:apply("fusion.default", recipe.options("fusion.default"))
+local small, report = model:apply("fusion.default", recipe.options("fusion.default"))
 local left = recipe.judge(model, small, recipe.data())
 small:save(args.output)
 
 local rows = {}
-for rule, count in pairs(told.changes) do
+for rule, count in pairs(report.changes) do
   if count > 0 then
     rows[#rows + 1] = { rule = rule, changes = count }
   end
@@ -27,4 +27,4 @@ if not args.json then
   end
   print(string.format("%d -> %d nodes", before, after))
 end
-return recipe.result(model, small, left, { changes = told.changes, nodes_before = before, nodes_after = after })
+return recipe.result(model, small, left, { changes = report.changes, nodes_before = before, nodes_after = after })

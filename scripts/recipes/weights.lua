@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- weights: weights in 8 bits, or those of products in 4, computation in float: a smaller file.
 --   tenon optimize MODEL -o OUT --recipe weights [--data FILE] [--set bits=4] [--set 'skip=["head*"]']
--- 4 bits with data: codes by what layers give on them (quantizer.gptq), judged on samples that these have not seen.
+-- 4 bits with data: rounded by what layers give on it (quantizer.gptq), judged on samples that the rounding has not seen.
 local tn = require "tenon"
 local recipe = tn.recipe {
   name = "weights", passes = { "quantizer.weights", "precision.widen" }, first = { "precision.widen", "fusion.default" }, leave = "skip",
-  options = { gptq = "with bits=4 and --data: codes by what layers give, true unless said" },
+  options = { gptq = "with bits=4 and --data: rounding by the layers' outputs; default true" },
 }
 local args = tn.args
 local data = not recipe.described and recipe.data()
@@ -16,8 +16,8 @@ end
 local model = tn.load(args.model)
 local plain = model:apply("precision.widen", recipe.options("precision.widen")):apply("fusion.default")
 local _, _, unseen, seen = recipe.parts(data)
-local small, told = plain:apply("quantizer.weights", recipe.options("quantizer.weights"))
+local small, report = plain:apply("quantizer.weights", recipe.options("quantizer.weights"))
 small = small:apply("quantizer.gptq", { data = seen, original = plain })
 local left = recipe.judge(plain, small, unseen)
 small:save(args.output)
-return recipe.result(model, small, left, recipe.stayed(told))
+return recipe.result(model, small, left, recipe.stayed(report))

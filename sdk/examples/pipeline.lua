@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Plugins of strangers in one pipeline: a model with their operators, their observer, their
+-- Third-party plugins in one pipeline: a model with their operators, their observer, their
 -- schedule, their score. Needs: --set model=FILE data=FILE
 local tn = require "tenon"
 

@@ -70,10 +70,10 @@ def in_child(work, *given) -> tuple[str, str]:
             os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
-        told = pipe.read().decode()
+        report = pipe.read().decode()
     _, status = os.waitpid(child, 0)
     died = f"died by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else ""
-    return told, died
+    return report, died
 
 
 def answer(calls: Calls, function, arguments, said) -> str:
@@ -92,15 +92,15 @@ def test_every_spoilt_argument_is_answered(calls):
         for what, i, value, refused in spoilt(calls, kind.args, said):
             arguments = calls.good(kind.args, said["params"])
             arguments[i] = value
-            told, died = in_child(answer, calls, function, arguments, said)
+            report, died = in_child(answer, calls, function, arguments, said)
             tried += 1
             where = f"{name}: argument {i} ({said['params'][i]['type']}): {what}"
-            if died or not told:
+            if died or not report:
                 wrong.append(f"{where}: {died or 'no answer'}")
-            elif refused and told == "success":
+            elif refused and report == "success":
                 wrong.append(f"{where}: expected a refusal, got success")
-            elif refused and told.startswith("refused") and name.split(": ")[-1] not in told:
-                wrong.append(f"{where}: the refusal does not name the function: {told}")
+            elif refused and report.startswith("refused") and name.split(": ")[-1] not in report:
+                wrong.append(f"{where}: the refusal does not name the function: {report}")
     print(f"{tried} calls", *wrong, sep="\n")
     assert tried > 400
     assert wrong == []

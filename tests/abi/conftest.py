@@ -19,6 +19,7 @@ GOOD = """/* SPDX-License-Identifier: Apache-2.0
 #define TENON_API
 #define TN_X_MANY 7u /* a limit */
 typedef struct tn_ctx tn_ctx;
+typedef struct tn_status tn_status;
 typedef struct tn_str { /* FROZEN: text */
   const char* data;
   uint64_t len;
@@ -27,6 +28,9 @@ typedef struct tn_x {
   uint32_t struct_size;
   uint32_t revision;
   tn_str name; /* for people */
+  /* size: in bytes. Errors: TN_X_MANY: too many. */
+  tn_status*(TN_CALL* start)(tn_ctx*, uint64_t size);
+  tn_str(TN_CALL* text)(tn_ctx*); /* borrowed, until stop */
   void(TN_CALL* stop)(tn_ctx*, uint64_t n); /* at once. [serial] */
 } tn_x;
 TENON_API int32_t tenon_x(const tn_x* const* list, uint64_t n);

@@ -5,6 +5,7 @@ import json
 import subprocess
 
 import cffi
+import errors
 import ffi
 import layout
 import pages
@@ -51,6 +52,30 @@ def test_cffi_sees_the_constants(abi):
     assert constants.TN_F32 == 2 | 32 << 8 | 1 << 16
     assert constants.TN_DIM_UNKNOWN == -1
     assert constants.TN_SIZE_UNKNOWN == 2**64 - 1
+
+
+@pytest.mark.parametrize(
+    "header, table, function, expected",
+    [
+        ("tenon/host/graph_edit.h", "tn_host_graph_edit", "begin", {"TN_FAILED_PRECONDITION"}),
+        ("tenon/host/options.h", "tn_host_options", "create", set()),
+        (
+            "tenon/host/blob.h",
+            "tn_host_blob",
+            "sibling",  # "as open", which gives "those of the file system"
+            {"TN_NOT_FOUND", "TN_PERMISSION_DENIED", "TN_UNAVAILABLE"},
+        ),
+        ("tenon/host/eval.h", "tn_host_eval", "profile", None),  # passes a backend's code on
+    ],
+)
+def test_the_codes_that_a_header_states_are_read(abi, header, table, function, expected):
+    found = next(h for h in abi.headers if h.name == header)
+    struct = abi.structs[table]
+    field = next(f for f in struct.fields if f.name == function)
+
+    stated = errors.codes(found, struct, field.function)
+
+    assert stated == (None if expected is None else expected | errors.ALWAYS)
 
 
 def test_json_names_every_function_with_its_threads(abi):
@@ -108,12 +133,12 @@ def test_a_change_of_a_frozen_struct_is_broken(header, old, new, word):
 def test_a_change_of_a_draft_is_told(header):
     before = layout.record(read(header()))
 
-    broken, told = layout.changes(
+    broken, report = layout.changes(
         before, layout.record(read(header("tn_str name;", "tn_str title;")))
     )
 
     assert broken == []
-    assert "tn_str title" in "".join(told)
+    assert "tn_str title" in "".join(report)
 
 
 def test_a_stable_struct_may_only_grow_at_its_end(header, monkeypatch):
@@ -122,7 +147,7 @@ def test_a_stable_struct_may_only_grow_at_its_end(header, monkeypatch):
     grown = layout.record(read(header("[serial] */\n", "[serial] */\n  uint64_t more;\n")))
     swapped = layout.record(read(header("tn_str name;", "uint64_t more; tn_str name;")))
 
-    assert layout.changes(before, grown) == ([], ["tn_x: grew by `uint64_t more` at 32"])
+    assert layout.changes(before, grown) == ([], ["tn_x: grew by `uint64_t more` at 48"])
     assert layout.changes(before, swapped)[0]
 
 

@@ -41,7 +41,7 @@ def calls(tmp_path_factory):
     return KernelCalls(tmp_path_factory.mktemp("kernels"))
 
 
-def test_an_operator_of_onnx_and_one_of_a_stranger_are_called(calls):
+def test_an_operator_of_onnx_and_one_of_a_third_party_are_called(calls):
     assert calls.op("Relu", [-1, 2, -3, 4]) == [0, 2, 0, 4]
     assert calls.op("test.kernels.Counted", [0] * 4) == [1] * 4
 
@@ -63,8 +63,8 @@ def test_an_operator_that_nobody_brings_is_told_with_the_nearest(calls):
     ],
 )
 def test_a_kernel_that_breaks_its_word_is_blamed_by_name(calls, name, words):
-    told = calls.op(f"test.kernels.{name}", [1, 2, 3, 4])
-    assert all(word in told for word in words), told
+    report = calls.op(f"test.kernels.{name}", [1, 2, 3, 4])
+    assert all(word in report for word in words), report
 
 
 def test_a_kernel_that_declines_is_done_in_pieces(calls):

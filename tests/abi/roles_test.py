@@ -61,10 +61,10 @@ def test_a_missing_function_is_answered_by_its_name(calls):
     wrong = []
     for role, struct in calls.abi["roles"].items():
         for name, nullable, _ in functions(calls, struct):
-            told, died = in_child(called, calls, role, struct, name)
+            report, died = in_child(called, calls, role, struct, name)
             expected = "NULL" if nullable else f"function {name}"
-            if died or expected not in told:
-                wrong.append(f"{role}: {name}: expected '{expected}', got '{told or died}'")
+            if died or expected not in report:
+                wrong.append(f"{role}: {name}: expected '{expected}', got '{report or died}'")
     assert wrong == []
 
 

@@ -46,6 +46,10 @@ def test_a_good_header_keeps_all_rules(header):
         ("R7", "tn_str name;", "const char* name;"),
         ("R7", "uint64_t n);\n#endif", "uint64_t n, const char* text);\n#endif"),
         ("T", "All functions: [any].", "All functions: anywhere."),
+        ("E", "Errors: TN_X_MANY: too many.", "It may fail."),
+        ("E", "Errors: TN_X_MANY: too many.", "Errors: TN_X_FEW: too few."),
+        ("O", "borrowed, until stop", "its name"),
+        ("U", "size: in bytes", "size: of it"),
     ],
 )
 def test_a_header_that_breaks_a_rule_is_rejected(header, rule, old, new):
@@ -63,7 +67,7 @@ def test_a_violation_names_file_and_line(header):
     found = rules.violations(read(header("/* FROZEN: text */", "/* text */")))
 
     assert found == [
-        "tenon/abi.h:10: R5 (frozen or growable): tn_str: expected either a FROZEN mark "
+        "tenon/abi.h:11: R5 (frozen or growable): tn_str: expected either a FROZEN mark "
         "or a struct_size, got neither"
     ]
 

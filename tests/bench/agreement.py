@@ -5,10 +5,10 @@
 
 Needs both `tenon` and `onnxruntime` importable. Takes QDQ files and files of 8-bit operators.
 Product by product: each, with what follows it up to its rounding, is cut out and fed the values
-that ONNX Runtime computed, optimisations off. Codes may differ by one, and only where the number
-that was rounded lies within TIE of a step from the middle of two codes (a result in float: within
-1/127 of the largest). Then the same up to the rounding behind that one, where a residual or an
-activation stands between the two: by one step too, but where the first rounding was a tie.
+that ONNX Runtime computed, optimisations off. Quantized values may differ by one, and only where
+what was rounded lies within TIE of a step from the middle of two of them (a result in float:
+within 1/127 of the largest). Then the same up to the rounding behind that one, where a residual
+or an activation stands between the two: by one step too, but where the first rounding was a tie.
 Decisions: the whole model over the data; the index of the largest value along the last axis of an
 output (MiniLM with its probe: --output 1), beside ONNX Runtime's own two modes: with optimisations,
 which compute in 8 bits, and without, products in float (8-bit operators are the same in both: there
@@ -100,7 +100,7 @@ class Parts:
 
 
 def far_from_ties(parts: Parts, floats: Parts, region, ours, theirs, fed) -> int:
-    """Codes that differ though what was rounded was no tie."""
+    """Quantized values that differ though what was rounded was no tie."""
     inputs, result = region
     asked = parts.graph.rounding(result)
     differ = ours != theirs
@@ -191,7 +191,7 @@ def decisions(args, model: onnx.ModelProto, rows) -> dict:
     }
 
 
-def report(rows: list[dict], told: dict) -> bool:
+def report(rows: list[dict], summary: dict) -> bool:
     is_right = True
     for roundings in (1, 2):
         some = [row for row in rows if row["roundings"] == roundings]
@@ -202,20 +202,20 @@ def report(rows: list[dict], told: dict) -> bool:
         is_right = is_right and len(within) == len(some)
         print(
             f"up to rounding {roundings}: {len(within)} of {len(some)} regions right; "
-            f"{differ} of {values} codes differ, "
+            f"{differ} of {values} quantized values differ, "
             f"{sum(row['no_ties'] for row in some)} of them no ties; the furthest:"
         )
         for row in sorted(some, key=lambda row: (-row["no_ties"], -row["steps"]))[:5]:
             print(f"  {row['steps']:8.3f} steps  {row['no_ties']:6} no ties  {row['node']}")
-    of = told["deviations"]
+    of, lead = summary["deviations"], summary["lead_of_alone"]
     print(
-        f"decisions: {told['agreed']} of {told['decisions']} as ONNX Runtime; its own two modes: "
-        f"{told['modes_agree']}, itself nudged: {told['nudged_agree']}; flipped here alone: "
-        f"{told['alone']}, by a lead of {told['lead_of_alone']:.3g} at most, where its own leads "
-        f"move by up to {told['moved']:.3g}; deviation of scores: {of['ours']:.3g}, of the modes': "
-        f"{of['optimised']:.3g}, nudged: {of['nudged']:.3g}"
+        f"decisions: {summary['agreed']} of {summary['decisions']} as ONNX Runtime; its own two "
+        f"modes: {summary['modes_agree']}, itself nudged: {summary['nudged_agree']}; flipped here "
+        f"alone: {summary['alone']}, by a lead of {lead:.3g} at most, where its own leads "
+        f"move by up to {summary['moved']:.3g}; deviation of scores: {of['ours']:.3g}, of the "
+        f"modes': {of['optimised']:.3g}, nudged: {of['nudged']:.3g}"
     )
-    return is_right and told["lead_of_alone"] <= told["moved"]
+    return is_right and summary["lead_of_alone"] <= summary["moved"]
 
 
 def main() -> int:
@@ -233,11 +233,11 @@ def main() -> int:
     names = peer_rows.input_names(args.model)
     first = peer_rows.Rows(args.data, names, args.batch, args.batch).get_next()
     rows = products(model, first, args.backend)
-    told = decisions(args, model, peer_rows.Rows(args.data, names, args.rows, args.batch))
+    summary = decisions(args, model, peer_rows.Rows(args.data, names, args.rows, args.batch))
     if args.json:
-        print(json.dumps({"nodes": rows} | told))
+        print(json.dumps({"nodes": rows} | summary))
         return 0
-    return 0 if report(rows, told) else 1
+    return 0 if report(rows, summary) else 1
 
 
 if __name__ == "__main__":

@@ -73,8 +73,8 @@ def measure(args) -> list[dict]:
     for _ in range(args.rounds):
         for size in sizes:
             for name, command in commands(args).items():
-                told = one([*command, "--samples", str(size)], args)
-                rounds.setdefault((name, size), []).append(told)
+                report = one([*command, "--samples", str(size)], args)
+                rounds.setdefault((name, size), []).append(report)
     return [
         {
             "contestant": name,

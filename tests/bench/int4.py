@@ -4,9 +4,9 @@
 PYTHONPATH=build/release/python python tests/bench/int4.py [--k 4096] [--n 65536] [--group 32]
     [--rows 1 2 4 8 128] [--threads 2] [--rounds 9]
 
-Prints, for each number of rows, the median ms of alternating runs and the GB/s of the packed codes
-and scales. Weights of n * k / 2 bytes should be four times the last cache, so that each run reads
-them from memory. Tenon runs with rows of real numbers (precision=fp32) and in 8 bits
+Prints, for each number of rows, the median ms of alternating runs and the GB/s of the packed
+weights and scales. Weights of n * k / 2 bytes should be four times the last cache, so that each
+run reads them from memory. Tenon runs with floating-point rows (precision=fp32) and in 8 bits
 (precision=int8); ONNX Runtime with accuracy_level 0 and 4, which mean the same; OpenVINO as its
 hint for latency has it (rows in 8 bits by groups of 32 where the CPU has VNNI).
 """
@@ -23,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 def model(path: Path, k: int, n: int, group: int, rows: int, level: int) -> int:
-    """Writes the file; gives the bytes of its codes and scales."""
+    """Writes the file; gives the bytes of its weights and scales."""
     random = np.random.default_rng(1)
     codes = random.integers(0, 256, (n, k // group, group // 2), dtype=np.uint8)
     scales = random.uniform(0.001, 0.01, n * (k // group)).astype("f")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a quantized ONNX file multiplies 8-bit codes, and what each product rounds.
+"""Where a quantized ONNX file multiplies 8-bit values, and what each product rounds.
 
 A product is a float operator between DequantizeLinear and QuantizeLinear (QDQ), or an 8-bit
 operator that does all three (QOperator). `as_float` writes the second kind as the first, so that
@@ -124,7 +124,7 @@ class Graph:
         return is_product or len(node.output) != 1
 
     def goes_on(self, value: str) -> bool:
-        """Whether codes go to one pointwise node alone."""
+        """Whether quantized values go to one pointwise node alone."""
         readers = self.readers.get(value, [])
         if value in self.outputs or len(readers) != 1:
             return False
@@ -157,7 +157,7 @@ class Graph:
         return list(dict.fromkeys(inputs)), value
 
     def rounding(self, value: str) -> tuple[str, str, int] | None:
-        """The number in front of these codes, its scale, and the axis that scales belong to."""
+        """What is quantized to this value, its scale, and the axis that scales belong to."""
         node = self.producer[value]
         if node.op_type == "QuantizeLinear":
             axis = next((a.i for a in node.attribute if a.name == "axis"), 1)

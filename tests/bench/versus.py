@@ -28,8 +28,8 @@ import peer_inputs
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-TELLING = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16")
-TELLING += ("amx_tile", "amx_int8", "amx_bf16")
+REPORTED = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16")
+REPORTED += ("amx_tile", "amx_int8", "amx_bf16")
 
 
 @dataclass
@@ -62,8 +62,8 @@ def cpu() -> dict:
     return {
         "model": fields.get("model name", "unknown"),
         "cpus": text.count("processor\t"),
-        "flags": [flag for flag in TELLING if flag in flags],
-        "missing": [flag for flag in TELLING if flag not in flags],
+        "flags": [flag for flag in REPORTED if flag in flags],
+        "missing": [flag for flag in REPORTED if flag not in flags],
     }
 
 

@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kMostElements = int64_t{1} << 16;  // of one input
 constexpr std::string_view kOptions = R"({"backend": "reference", "max_value_bytes": 16777216})";
 
-// How far inputs came, told when the process ends.
+// How far inputs came, reported when the process ends.
 struct Counts {
   uint64_t read = 0, compiled = 0, ran = 0;
   ~Counts() {
@@ -126,7 +126,7 @@ void read_samples(tenon_session* session, const std::string& component, const st
                  static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), n);
                  return nullptr;
                }};
-  Status told(data->fields(made->self(), &sink));
+  Status report(data->fields(made->self(), &sink));
   Collected results(ctx, static_cast<size_t>(std::count(fields.begin(), fields.end(), '{')));
   uint64_t index[] = {0, size - 1};
   Status read(data->batch(made->self(), index, 2, 1, results.outputs()));

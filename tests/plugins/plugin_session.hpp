@@ -30,8 +30,8 @@ using nlohmann::json;
 inline std::string text_of(const Status& status) {
   if (status.ok()) return "";
   StringSink sink;
-  Status told(services.status->text(status.raw(), sink.get()));
-  return told.ok() ? sink.text : "no text";
+  Status report(services.status->text(status.raw(), sink.get()));
+  return report.ok() ? sink.text : "no text";
 }
 
 // A file of tests/golden, as another program wrote it.
@@ -75,7 +75,7 @@ class PluginTest : public testing::Test {
     char name[] = "/tmp/tenon_plugins_XXXXXX";
     folder_ = mkdtemp(name);
     setenv("XDG_STATE_HOME", folder_.c_str(), 1);
-    // Tests that travel without their build folder are told where the plugins are.
+    // Tests that travel without their build folder are given the folder of the plugins.
     const char* elsewhere = std::getenv("TENON_TEST_PLUGINS");
     std::string plugins = elsewhere ? elsewhere : kPluginFolder;
     std::string config = json{{"plugin_path", {plugins}}}.dump();

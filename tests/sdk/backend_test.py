@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stranger's backend on the kit: the example cxx_backend is built against the installed SDK
+"""A third-party backend on the kit: the example cxx_backend is built against the installed SDK
 alone, and gives what the reference gives, without a fallback. The build tree comes in TENON_BUILD.
 """
 
@@ -133,9 +133,9 @@ def test_a_residual_block_is_the_references(plugin, tmp_path, groups, stride):
     model = residual_block(tmp_path / "block.onnx", random, groups, stride)
 
     same(plugin, model, {"x": random.normal(size=(2, 6, 9, 33)).astype("f")}, tmp_path)
-    told = described(plugin, model, {})
-    assert told["fallback_nodes"] == []
-    kernels = {layer["kernel"] for layer in told["layers"]}
+    report = described(plugin, model, {})
+    assert report["fallback_nodes"] == []
+    kernels = {layer["kernel"] for layer in report["layers"]}
     assert {"plain:product", "plain:convolution"} <= kernels
 
 

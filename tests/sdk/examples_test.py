@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strangers' plugins: each example is built against the installed SDK alone, then one pipeline uses
-them all. The build tree comes in TENON_BUILD, plugins to run on in TENON_PLUGINS.
+"""Third-party plugins: each example is built against the installed SDK alone, then one pipeline
+uses them all. The build tree comes in TENON_BUILD, plugins to run on in TENON_PLUGINS.
 """
 
 import json
@@ -45,7 +45,7 @@ def prefix(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def plugins(prefix, tmp_path_factory) -> dict[str, Path]:
     """The libraries by example, in one folder, built from copies outside of this tree."""
-    folder = tmp_path_factory.mktemp("strangers")
+    folder = tmp_path_factory.mktemp("third_party")
     found = {}
     assert shutil.which("rustc"), "rustc is not installed: scripts/setup installs it"
     for name in EXAMPLES:
@@ -110,7 +110,7 @@ def model(path: Path) -> None:
     ]
     graph = helper.make_graph(
         nodes,
-        "strangers",
+        "third_party",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])],
         [numpy_helper.from_array(w, f"w{i + 1}") for i, w in enumerate(weights)],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The failure inside a Result: looked at as often as one likes, handed on once.
+// The failure inside a Result: looked at any number of times, moved out once.
 #include "plugins/plugin_session.hpp"
 
 namespace tenon::test {

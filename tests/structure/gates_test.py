@@ -11,8 +11,9 @@ import pytest
 import readmes
 import terminal
 import tested
+import words
 
-GATES = [arrows, budgets, machine_paths, operator_names, readmes, terminal, tested]
+GATES = [arrows, budgets, machine_paths, operator_names, readmes, terminal, tested, words]
 
 
 @pytest.fixture
@@ -28,7 +29,9 @@ def tree(tmp_path: Path) -> Path:
         "host/plan/plan.hpp": '#include "graph/graph.hpp"\n',
         "host/graph/graph.hpp": '#include <vector>\n#include "tenon/graph.h"\n',
         "host/graph/graph.cpp": '#include "graph.hpp"\n',
+        "abi/include/README.md": "",
         "sdk/README.md": "",
+        "sdk/include/README.md": "",
         "sdk/include/tenon/edit.hpp": '#include "tenon/graph.h"\n',
         "plugins/README.md": "",
         "plugins/ops/README.md": "",
@@ -86,10 +89,41 @@ def test_an_abi_header_takes_no_other_system_header(tree):
     assert "stdbool.h" in only(arrows.violations(tree))
 
 
+@pytest.mark.parametrize(
+    "text, term",
+    [
+        ("// The backend is told of it.", "notifies"),
+        ("# Codes of 8 bits, and packed codes.", "quantized values"),
+        ("the gradient on its way back", "backward"),
+        ("int code_tail = 0;", "quantized values"),
+        ("Value turned = node();", "transposed"),
+    ],
+)
+def test_a_word_of_our_own_is_named_with_the_term(tree, text, term):
+    write(tree, "host/graph/words.cpp", f"\n{text}\n")
+
+    found = words.violations(tree)
+
+    assert found and found[0].startswith("host/graph/words.cpp:2: expected one of")
+    assert term in found[0]
+
+
+def test_words_with_a_plain_meaning_pass(tree):
+    write(tree, "host/graph/words.cpp", "// error codes, a part of it, in place, intel, returned\n")
+
+    assert words.violations(tree) == []
+
+
 def test_a_folder_without_readme_is_named(tree):
     write(tree, "plugins/fusion/fold.cpp", "\n")
 
     assert only(readmes.violations(tree)).startswith("plugins/fusion:")
+
+
+def test_a_folder_of_headers_needs_a_readme_too(tree):
+    (tree / "sdk/include/README.md").unlink()
+
+    assert only(readmes.violations(tree)).startswith("sdk/include:")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,14 @@
  * once on the same object. [any] any thread, concurrently. [finish] may be called from a driver's
  * callback thread: must not block.
  * Out parameters come last and hold NULL or 0 after a failure: the caller then owns nothing.
+ * Units: sizes are in bytes where the name says bytes, times in nanoseconds (x_ns); other counts are
+ * of elements. Ownership: what is handed in is borrowed for the call, and a `T** out` of an opaque type
+ * is the caller's, who releases it; other pointers and texts that come out are borrowed, for as long
+ * as the function says.
+ * Errors: what a function states after "Errors:" is every code that it gives, besides those that any
+ * function may give: TN_INVALID_ARGUMENT (see below), TN_RESOURCE_EXHAUSTED (no memory) and TN_INTERNAL
+ * (a fault of Tenon's or of a plugin's). "any" means that codes of a plugin, or of a sink or tn_outputs
+ * that the caller has given, are passed on.
  * A pointer may be NULL only where TN_NULLABLE says so, or where a count behind it is 0. The host
  * answers other NULLs, handles of another kind and sizes that cannot be with
  * TN_INVALID_ARGUMENT, or 0, and so it does handles that were released lately (the last 256 of
@@ -26,7 +34,7 @@
 
 #include "tenon/dlpack.h"
 
-#define TN_ABI_MAJOR 0u /* 1 when every role has been used by strangers; see abi/README.md */
+#define TN_ABI_MAJOR 0u /* 1 when two parties outside of the tree have used every role; abi/README.md */
 #define TN_ABI_MINOR 1u /* the newest minor that these headers describe */
 
 #if defined(_WIN32)
@@ -97,7 +105,8 @@ typedef struct tn_any { /* FROZEN */
 #define TN_ANY_GRAPH 10u     /* v.p -> tn_graph: a body of If, Loop, Scan                  */
 #define TN_ANY_COMPONENT 11u /* v.p -> tn_component_ref, e.g. a data set given as option    */
 
-/* Growing output goes through a sink, so nobody frees the other side's memory. */
+/* Growing output is written to a sink, so that neither side frees the other's memory. data is borrowed
+ * for the call. Errors of these: any; it ends the function that writes, and that function gives it. */
 typedef struct tn_sink { /* FROZEN */
   void* ctx;
   tn_status*(TN_CALL* write)(void* ctx, const void* data, uint64_t len); /* [serial] */

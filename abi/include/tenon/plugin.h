@@ -89,10 +89,11 @@ typedef struct tn_plugin {
   uint64_t component_count;
   const tn_component* const* components;
   /* Counted: called again only after deinit, or by a second host in the process. The host table
-   * lives until deinit. [serial] */
+   * lives until deinit, and out_state is the plugin's own. Errors: any; the plugin is not loaded. [serial] */
   tn_status*(TN_CALL* TN_NULLABLE init)(const tn_host*, void** out_state);
   void(TN_CALL* TN_NULLABLE deinit)(void* state); /* [serial] */
-  /* options: checked against the schema, defaults filled in, borrowed for the call. [any] */
+  /* options: checked against the schema, defaults filled in, borrowed for the call. out_self: the
+   * plugin's own until destroy. Errors: any; TN_INVALID_ARGUMENT: options that contradict each other. [any] */
   tn_status*(TN_CALL* create)(void* state, tn_str role, tn_str component_id, const tn_options*,
                               void** out_self);
   void(TN_CALL* destroy)(void* self); /* [serial] */

@@ -134,7 +134,8 @@ const Function kRows[] = {
      "The array of another library; every function takes such arrays as they are, too.", "",
      [](Call& c) -> Values { return c[0]; }},
     {"full(shape: ints, value: scalar, dtype: dtype = none)", "",
-     "An array of this shape, filled with one number; float32 of a float unless told.", "",
+     "An array of this shape, filled with one number; float32 of a float unless dtype says else.",
+     "",
      [](Call& c) -> Values {
        return full(c.graph, c.ints(0), c.json(1), dtype_for(c, 2, c.json(1)));
      }},

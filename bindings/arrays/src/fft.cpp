@@ -33,7 +33,7 @@ const Value& pairs(const Call& c, const Value& x) {
   if (x.rank() >= 2 && x.dims.back() == 2) return x;
   invalid(cat(c.row.signature.substr(0, c.row.signature.find('(')),
               ": x: expected complex numbers as pairs in a last axis of 2, got ", x.text(),
-              "; real numbers are for fft.rfft, or stack x with zeros on a last axis"));
+              "; real arrays are for fft.rfft, or stack x with zeros on a last axis"));
 }
 
 // One axis; length: as it is where nothing is given.
@@ -91,7 +91,7 @@ Values hermitian(Call& c) {
   return conjugate(transformed(c, c[0], c.axis(2, c[0].rank()), c.json(1), t));
 }
 
-// Several axes: the half one is the last, taken first on the way there and last on the way back.
+// Several axes: the half one is the last, first in the transform and last in its inverse.
 Values several(Call& c) {  // x, s, axes, norm
   std::string_view op = c.row.op;
   bool inverse = op.starts_with("i"), half = op.ends_with("rfftn");
@@ -163,8 +163,8 @@ const Function kRows[] = {
     {"fft.ihfft(x: float, n: int = none, axis: int = -1, norm: text = \"backward\")", "ihfft",
      "The inverse of hfft.", "", hermitian},
     {"fft.irfft(x: float, n: int = none, axis: int = -1, norm: text = \"backward\")", "irfft",
-     "The inverse of rfft: real signals [..., n] from [..., n/2 + 1, 2]; n is even unless told.",
-     "", one},
+     "The inverse of rfft: real signals [..., n] from [..., n/2 + 1, 2]; n is even by default.", "",
+     one},
     {"fft.irfftn(x: float, s: ints = none, axes: axes = none, norm: text = \"backward\")", "irfftn",
      "The inverse of rfftn.", "", several},
     {"fft.rfft(x: float, n: int = none, axis: int = -1, norm: text = \"backward\")", "rfft",

@@ -13,7 +13,7 @@ using cxx::cat, cxx::invalid;
 
 constexpr const char* kDomain = "tenon";
 
-Json told(const Value& x) {
+Json json_of(const Value& x) {
   return {{"value", x.id}};
 }
 // Another function of the table.
@@ -42,8 +42,8 @@ const Value& square(const Value& x) {
     invalid(cat("expected square matrices, got ", x.text()));
   return x;
 }
-Value turned(const Value& x) {
-  return by_name(*x.graph, "matrix_transpose", Json::array({told(x)}));
+Value transposed(const Value& x) {
+  return by_name(*x.graph, "matrix_transpose", Json::array({json_of(x)}));
 }
 Value times(const Value& x, const Value& y) {
   return node("MatMul", {x, y});
@@ -107,7 +107,7 @@ Values pseudo_inverse(Call& c) {
   Value counts = lt(least(c, c[0], f[1]), f[1]);
   Value safe = where(counts, f[1], 1.0);
   Value inverse = where(counts, Operand(1.0) / safe, 0.0);
-  return times(turned(f[2]) * expand_dims(inverse, f[1].rank() - 1), turned(f[0]));
+  return times(transposed(f[2]) * expand_dims(inverse, f[1].rank() - 1), transposed(f[0]));
 }
 
 Value diagonal_of(const Value& x, int64_t offset) {
@@ -129,7 +129,7 @@ Values cross(Call& c) {
   if (c[0].size_of(axis) != 3)
     invalid(cat("linalg.cross: expected axis ", axis, " of size 3, got ", c[0].text()));
   auto moved = [&](const Value& x, int64_t by) {
-    return by_name(c.graph, "roll", {told(x), by, axis});
+    return by_name(c.graph, "roll", {json_of(x), by, axis});
   };
   return moved(c[0], -1) * moved(c[1], -2) - moved(c[0], -2) * moved(c[1], -1);
 }
@@ -193,7 +193,7 @@ const Function kRows[] = {
      "",
      [](Call& c) -> Values {
        Value lower = factors("Cholesky", square(c[0]), 1, {}).front();
-       return c.flag(1) ? turned(lower) : lower;
+       return c.flag(1) ? transposed(lower) : lower;
      }},
     {"linalg.cross(a: together, b: together, axis: int = -1)", "",
      "The cross product of vectors of three elements along axis.", "", cross},

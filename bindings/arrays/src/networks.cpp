@@ -87,7 +87,7 @@ const Function kRows[] = {
     {"max_pool(x: float, window: ints, stride: ints = none, padding: ints = 0)", "MaxPool",
      "The largest element of each window over the axes after [batch, channels].", "", pool},
     {"one_hot(labels, classes: int, dtype: dtype = \"float32\")", "",
-     "labels [...] of integers become [..., classes]: 1 at the label's place, else 0.", "",
+     "labels [...] of integers become [..., classes]: 1 at the label's index, else 0.", "",
      one_hot},
     {"softmax(x: float, axis: int = -1)", "Softmax",
      "exp(x) divided by its sum over axis; the shape of x.", "", along},

@@ -42,7 +42,7 @@ Value variance(Call& c) {
     count *= static_cast<double>(x.size_of(axis));
   return reduce("ReduceSum", squares, axes, c.flag(2)) / (count - correction);
 }
-Values place(Call& c) {
+Values index_of(Call& c) {
   Value x = c[0].is_bool() ? cast(c[0], TN_U8) : c[0];
   bool is_whole = c.json(1).is_null();
   if (is_whole) x = reshape(x, {-1});
@@ -84,9 +84,9 @@ const Function kRows[] = {
      "True where one element over axis is; of no elements False.", "",
      [](Call& c) -> Values { return any_of(c[0], c.axes(1, c[0].rank()), c.flag(2)); }},
     {"argmax(x, axis: int = none, keepdims: flag = false)", "ArgMax",
-     "The place of the largest element over axis, int64; the first of equal ones.", "", place},
+     "The index of the largest element over axis, int64; the first of equal ones.", "", index_of},
     {"argmin(x, axis: int = none, keepdims: flag = false)", "ArgMin",
-     "The place of the smallest element over axis, int64; the first of equal ones.", "", place},
+     "The index of the smallest element over axis, int64; the first of equal ones.", "", index_of},
     {"count_nonzero(x: bool, axis: axes = none, keepdims: flag = false)", "",
      "How many elements over axis are not 0, int64.", "",
      [](Call& c) -> Values {

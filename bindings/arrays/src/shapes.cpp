@@ -10,7 +10,7 @@ namespace {
 using cxx::cat, cxx::invalid;
 
 // Sizes for Reshape. A symbolic size is what is left over, or, where that is taken or there are
-// several, the size that x has at this place: ONNX's 0.
+// several, the size that x has at this axis: ONNX's 0.
 Values reshaped(Call& c) {
   const Value& x = c[0];
   Json dims = c.json(1).is_array() ? c.json(1) : Json::array({c.json(1)});
@@ -165,7 +165,7 @@ const Function kRows[] = {
      [](Call& c) -> Values { return broadcast_to(c[0], c.ints(1)); }},
     {"concat(arrays: arrays, axis: int = 0)", "",
      "Arrays one after the other on axis; none: all of them as vectors.", "", concatenated},
-    {"expand_dims(x, axis: int = 0)", "", "A new axis of size 1 at this place.", "",
+    {"expand_dims(x, axis: int = 0)", "", "A new axis of size 1 at this index.", "",
      [](Call& c) -> Values { return expand_dims(c[0], c.axis(1, c[0].rank() + 1)); }},
     {"flip(x, axis: axes = none)", "", "The elements in reverse order along axis; none: along all.",
      "", flip},
@@ -192,12 +192,12 @@ const Function kRows[] = {
      "Without these axes, which have size 1; none: without all of that size.", "", squeezed},
     {"stack(arrays: arrays, axis: int = 0)", "", "Arrays of one shape on a new axis.", "", stack},
     {"take(x, indices: index, axis: int = 0)", "",
-     "The slices of x at these places of axis; negative places count from the end.", "",
+     "The slices of x at these indices of axis; negative ones count from the end.", "",
      [](Call& c) -> Values {
        return node("Gather", {c[0], c[1]}, {{"axis", c.axis(2, c[0].rank())}});
      }},
     {"take_along_axis(x, indices: index, axis: int = -1)", "",
-     "For each element of indices, the one of x at that place of axis.", "",
+     "For each element of indices, the one of x at that index of axis.", "",
      [](Call& c) -> Values {
        return node("GatherElements", {c[0], c[1]}, {{"axis", c.axis(2, c[0].rank())}});
      }},

@@ -7,7 +7,7 @@ namespace {
 
 using cxx::cat, cxx::invalid;
 
-// Values and places of the first k in order, equal ones by their place.
+// Values and indices of the first k in order, equal ones by their index.
 std::vector<Value> ordered(const Value& x, int64_t axis, bool descending, int64_t k) {
   if (k < 0 || k > x.size_of(axis))
     invalid(cat("k: expected one of 0 to ", x.size_of(axis), ", got ", k));
@@ -32,14 +32,14 @@ Values searchsorted(Call& c) {
 }
 
 Values nonzero(Call& c) {
-  Value places = node("NonZero", {c[0]});
+  Value indices = node("NonZero", {c[0]});
   std::vector<Value> out;
   for (int64_t axis = 0; axis < c[0].rank(); ++axis)
-    out.push_back(node("Gather", {places, c.scalar(axis, TN_I64)}, {{"axis", 0}}));
+    out.push_back(node("Gather", {indices, c.scalar(axis, TN_I64)}, {{"axis", 0}}));
   return out;
 }
 
-// Values in order, the place of each one's first, for each element its value's, how many.
+// Values in order, the index of each one's first, for each element its value's, how many.
 std::vector<Value> unique(const Value& x) {
   std::vector<Value> inputs = {reshape(x, {-1})};
   std::vector<Value> found = x.graph->nodes("Unique", inputs, {{"sorted", 1}}, 4);
@@ -49,24 +49,24 @@ std::vector<Value> unique(const Value& x) {
 
 const Function kRows[] = {
     {"argsort(x, axis: int = -1, descending: flag = false, stable: flag = true)", "",
-     "The places of the elements in order along axis, int64; equal ones always keep theirs.", "",
+     "The indices that sort along axis, int64; the sort is stable.", "",
      [](Call& c) -> Values { return all_ordered(c)[1]; }},
     {"nonzero(x) -> tuple", "",
-     "The places of all elements that are not 0: for each axis one vector, int64.", "", nonzero},
+     "The indices of all elements that are not 0: for each axis one vector, int64.", "", nonzero},
     {"searchsorted(x1: together number, x2: together number, side: text = \"left\")", "",
-     "For each element of x2 the place in the ordered vector x1 where it belongs, int64: before "
+     "For each element of x2 the index in the ordered vector x1 where it belongs, int64: before "
      "equal ones, or behind them with side=\"right\". It compares each with each.",
      "", searchsorted},
     {"sort(x, axis: int = -1, descending: flag = false, stable: flag = true)", "",
      "The elements in order along axis; equal ones always keep theirs.", "",
      [](Call& c) -> Values { return all_ordered(c)[0]; }},
     {"top_k(x, k: int, axis: int = -1, largest: flag = true) -> values, indices", "",
-     "The k largest (or smallest) elements along axis, in order, and their places.", "",
+     "The k largest (or smallest) elements along axis, in order, and their indices.", "",
      [](Call& c) -> Values {
        return ordered(c[0], c.axis(2, c[0].rank()), c.flag(3), c.integer(1));
      }},
     {"unique_all(x) -> values, indices, inverse_indices, counts", "",
-     "The values of x in order; the place of the first of each, x as one vector; which value each "
+     "The values of x in order; the index of the first of each, x as one vector; which value each "
      "element of x is; how often each occurs.",
      "", [](Call& c) -> Values { return unique(c[0]); }},
     {"unique_counts(x) -> values, counts", "",

@@ -72,7 +72,7 @@ void RunFlags::add(CLI::App* app) {
                   "backend to run on (default: what this machine is best with)")
       ->type_name("ID");
   app->add_option("--precision", choice.precision,
-                  "of real numbers, as the backend has them (onednn: fp32, bf16, int8)")
+                  "of floating point, as the backend has them (onednn: fp32, bf16, int8)")
       ->type_name("P");
   app->add_option("--threads", choice.threads, "threads to use (default: all cores)")
       ->check(CLI::Range(1, 4096))

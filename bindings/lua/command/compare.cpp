@@ -23,7 +23,7 @@ Action declare_compare(CLI::App& app, const Tool& tool) {
   flags->data.add(&app, "data set; its kind by the file's name")->required();
   app.add_option("--limit", flags->choice.limit, "only the first N samples, 0: all")
       ->capture_default_str();
-  app.add_option("--batch", flags->choice.batch, "samples at once (default: the model's, or 32)")
+  app.add_option("--batch", flags->choice.batch, "batch size (default: the model's, or 32)")
       ->check(CLI::Range(1, 1 << 20));
   flags->run.add(&app);
   flags->json.add(&app);

@@ -29,7 +29,7 @@ Action declare_evaluate(CLI::App& app, const Tool& tool) {
       ->allow_extra_args(false);
   app.add_option("--against", flags->against, "reference model, for metrics that compare outputs")
       ->type_name("MODEL");
-  app.add_option("--batch", flags->choice.batch, "samples at once (default: the model's, or 32)")
+  app.add_option("--batch", flags->choice.batch, "batch size (default: the model's, or 32)")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--limit", flags->choice.limit, "only the first N samples")->type_name("N");
   flags->run.add(&app);

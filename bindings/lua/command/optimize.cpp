@@ -80,7 +80,7 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
       ->type_name("NAME");
   flags->data.add(&app, "data set to calibrate with");
   app.add_option("--min-snr", flags->min_snr,
-                 "write nothing when less signal to noise is left at the outputs")
+                 "least signal-to-noise ratio at the outputs; below it nothing is written")
       ->type_name("DB");
   app.add_option("--max-drop", flags->max_drop,
                  "write nothing when the metric (--set metric=NAME, accuracy) falls by more")

@@ -140,11 +140,11 @@ void forgive(const SessionPtr& session, const std::string& id) {
 void doctor(const SessionPtr& session, bool json) {
   Json report_of_places = report(session, tenon_plugin_doctor);
   if (json) return print_json(report_of_places);
-  for (const Json& place : report_of_places["places"]) {
-    std::string why = place["why"];
-    print(cat(place["folder"].get<std::string>(), "  (", place["source"].get<std::string>(), ")",
+  for (const Json& folder : report_of_places["places"]) {
+    std::string why = folder["why"];
+    print(cat(folder["folder"].get<std::string>(), "  (", folder["source"].get<std::string>(), ")",
               why.empty() ? "" : cat(": not searched: ", why), "\n"));
-    for (const Json& file : place["files"]) {
+    for (const Json& file : folder["files"]) {
       std::string trouble = file["why"];
       print(cat("  ", file["file"].get<std::string>(), "  ",
                 trouble.empty() ? "ok" : cat("not used: ", trouble), "\n"));
@@ -194,7 +194,7 @@ Action declare_forgive(CLI::App& app, const Tool& tool) {
 constexpr Row kCommands[] = {
     {"list", "all components; runs no plugin code", declare_list},
     {"info", "one component or plugin, with its options", declare_info},
-    {"doctor", "every place and file, and why one is not used", declare_doctor},
+    {"doctor", "every folder and file, and why one is not used", declare_doctor},
     {"forgive", "load a plugin again that was quarantined for crashes", declare_forgive},
     {"check", "try out what the roles of a plugin promise", declare_plugin_check},
     {"new", "write a plugin to start from", declare_plugin_new},

@@ -6,7 +6,8 @@
 
 namespace tenon::command {
 
-// Shows what the session tells and lets Ctrl-C stop its work; a second Ctrl-C ends the process.
+// Shows the session's log and progress, and lets Ctrl-C stop its work; a second Ctrl-C ends the
+// process.
 void watch_terminal(const cxx::Session& session, bool verbose);
 // A message without the role and function of the ABI in which a component failed, which are for who
 // writes plugins: -v shows them. What was asked and why it failed is all there.

@@ -15,7 +15,7 @@ struct ScriptCallback {
   tn_callback table;
 };
 
-// What one call is told.
+// What one call is given.
 struct Notice {
   const tn_progress_point* point = nullptr;
   tn_str record{};
@@ -31,31 +31,31 @@ void push_point(lua_State* state, const tn_progress_point& at) {
                     {"skipped", at.skipped != 0}});
 }
 
-// On its stack: what is told, and the function.
+// On its stack: the notice, and the function.
 int call_told(lua_State* state) {
-  const Notice& told = *static_cast<const Notice*>(lua_touserdata(state, 1));
-  if (told.point) {
-    push_point(state, *told.point);
+  const Notice& notice = *static_cast<const Notice*>(lua_touserdata(state, 1));
+  if (notice.point) {
+    push_point(state, *notice.point);
     lua_call(state, 1, 1);
     return 1;
   }
-  push_json(state, Json::parse(cxx::view(told.record)));
+  push_json(state, Json::parse(cxx::view(notice.record)));
   tn_graph* copy = nullptr;  // a script may keep it
-  cxx::check(told.session->graph->clone(told.model, &copy));
-  push_model(state, cxx::Model(told.session, copy));
+  cxx::check(notice.session->graph->clone(notice.model, &copy));
+  push_model(state, cxx::Model(notice.session, copy));
   lua_call(state, 2, 1);
   return 1;
 }
 
 // Whether the run ends.
-bool call(const ScriptFunctions& functions, int which, Notice told) {
+bool call(const ScriptFunctions& functions, int which, Notice notice) {
   functions.check_thread("callback");
-  told.session = functions.session;
+  notice.session = functions.session;
   lua_State* state = functions.thread;
   luaL_checkstack(state, 4, "a callback");
   int top = lua_gettop(state);
   lua_pushcfunction(state, guarded<call_told>);
-  lua_pushlightuserdata(state, &told);
+  lua_pushlightuserdata(state, &notice);
   lua_pushvalue(state, which);
   bool failed = lua_pcall(state, 2, 1, 0) != LUA_OK;
   std::string wrong;
@@ -130,7 +130,7 @@ int make(lua_State* state) {
   push_object(state, cxx::Component(runtime(state).session, kCallbackRole, id, options));
   return 1;
 }
-// tn.callback.snapshot makes trainer.snapshot; tn.callback["com.acme.tell"] works too.
+// tn.callback.snapshot makes trainer.snapshot; tn.callback["com.acme.notify"] works too.
 int find(lua_State* state) {
   std::string name = text_argument(state, 2, "tn.callback");
   std::string id = cxx::full_id(*runtime(state).session, kCallbackRole, "trainer", name);

@@ -51,7 +51,7 @@ cxx::Schedule schedule_of_function(lua_State* state, int index);
 // say: ids and options.
 std::optional<cxx::Component> schedules_of_table(lua_State* state, int index);
 
-// What a training tells: a function of the epoch, a callback or its id, a list of these. Nothing
+// What a training notifies: a function of the epoch, a callback or its id, a list of these. Nothing
 // for an empty list.
 inline constexpr const char* kCallbackRole = "tenon.callback/1";
 std::optional<cxx::Component> callback_of_value(lua_State* state, int index);

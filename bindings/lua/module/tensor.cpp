@@ -44,8 +44,8 @@ int tensor(lua_State* state) {
   push_object(state, std::move(made));
   return 1;
 }
-std::vector<int64_t> sizes_argument(lua_State* state, int place, const char* who) {
-  Json dims = to_json(state, place, who);
+std::vector<int64_t> sizes_argument(lua_State* state, int position, const char* who) {
+  Json dims = to_json(state, position, who);
   std::vector<int64_t> shape;
   for (const Json& dim : dims) {
     if (!dim.is_number_integer() || dim.get<int64_t>() < 0)

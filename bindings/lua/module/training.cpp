@@ -92,7 +92,7 @@ int rate_at(lua_State* state) {
   return 1;
 }
 
-// Where a training of this script keeps its run, when the command was told a folder: the first one
+// Where a training of this script keeps its run, when the command was given a folder: the first one
 // there, the next in folders inside.
 std::string run_folder(Runtime& run) {
   int number = ++run.trainings;
@@ -101,7 +101,7 @@ std::string run_folder(Runtime& run) {
 }
 
 // tn.train(model, {data = ..., optimizer = tn.optim.adamw{lr = 1e-3}, epochs = 5}): the trained
-// model, and what the training tells about itself.
+// model, and the training's report.
 int train(lua_State* state) {
   auto& model = object_argument<cxx::Model>(state, 1, "tn.train");
   if (!lua_istable(state, 2)) bad_argument(state, 2, "tn.train", "a table of options");

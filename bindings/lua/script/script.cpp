@@ -25,7 +25,7 @@ struct Watch {
 
 void* allocate(void* arg, void* old, size_t old_bytes, size_t bytes) {
   auto& watch = *static_cast<Watch*>(arg);
-  if (!old) old_bytes = 0;  // then it tells the kind of object
+  if (!old) old_bytes = 0;  // then it is the kind of object
   if (bytes == 0) {
     std::free(old);
     watch.used -= old_bytes;

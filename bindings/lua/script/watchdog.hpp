@@ -26,7 +26,7 @@ class Watchdog {
 
   bool is_late() const { return seconds_ > 0 && Clock::now() > deadline_; }
   std::string why_late() const;
-  // The script hit another limit and was told so: it has a moment to end.
+  // The script hit another limit and was notified: it has a moment to end.
   void expect_end(const std::string& why);
 
  private:

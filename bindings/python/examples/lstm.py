@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An LSTM that tells series apart, trained on an npz file with fields series [steps, channels] and
+"""An LSTM that classifies series, trained on an npz file with fields series [steps, channels] and
 label:    python lstm.py DATA.npz OUT.onnx [EPOCHS]"""
 
 import sys

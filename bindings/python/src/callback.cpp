@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python functions that are told of a training run.
+// Python functions that are notified of a training run.
 #include "tenon/role/callback.h"
 
 #include "model.hpp"

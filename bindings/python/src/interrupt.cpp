@@ -31,7 +31,7 @@ bool on_main_thread() {
   return PyThread_get_thread_ident() == main_thread;
 }
 
-// False where nobody handles the signal: then it keeps its meaning.
+// False where the signal has no handler: then it keeps its meaning.
 bool catch_interrupts() {
   struct sigaction now;
   if (sigaction(SIGINT, nullptr, &now) != 0) return false;
@@ -48,8 +48,8 @@ bool catch_interrupts() {
 void add_note(const py::object& raised, const Session& session, tn_status* taken) {
   try {
     session.check(taken);
-  } catch (const Error& told) {
-    raised.attr("add_note")(told.what());
+  } catch (const Error& error) {
+    raised.attr("add_note")(error.what());
   }
 }
 

@@ -159,7 +159,7 @@ class Plan {
       while (i < inputs_.size() && inputs_[i].name != name)
         ++i;
       if (i == inputs_.size()) invalid(cat("expected inputs ", names(), ", got '", name, "'"));
-      if (given[i]) invalid(cat("input ", name, ": given twice, by place and by name"));
+      if (given[i]) invalid(cat("input ", name, ": given twice, by position and by name"));
       given[i] = read_one(inputs_[i], object);
     }
     for (size_t i = 0; i < given.size(); ++i) {

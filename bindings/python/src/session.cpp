@@ -6,8 +6,8 @@
 namespace tenon::python {
 namespace {
 
-// Calls Python from any thread of the host. What the callee throws cannot cross the host: a wish to
-// stop is kept for the call in flight, anything else is reported as Python does for destructors.
+// Calls Python from any thread of the host. What the callee throws cannot cross the host: a request
+// to stop is kept for the call in flight, anything else is reported as Python does for destructors.
 template <class... Args>
 void call_python(const py::object& seen, Args&&... args) {
   if (!Py_IsInitialized()) return;

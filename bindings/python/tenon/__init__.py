@@ -86,7 +86,7 @@ def plugins() -> list[dict[str, Any]]:
 
 
 def doctor() -> Any:
-    """Every place and file that was looked at for plugins, and why one is not used."""
+    """Every folder and file that was searched for plugins, and why one is not used."""
     return json.loads(session().doctor())
 
 

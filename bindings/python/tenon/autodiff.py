@@ -53,14 +53,15 @@ class Inner:
         return current().splice(model, inputs)
 
 
-def _places(argnums: int | Sequence[int], count: int, who: str) -> list[int]:
-    places = [argnums] if isinstance(argnums, int) else list(argnums)
-    for place in places:
-        if not -count <= place < count:
+def _positions(argnums: int | Sequence[int], count: int, who: str) -> list[int]:
+    positions = [argnums] if isinstance(argnums, int) else list(argnums)
+    for position in positions:
+        if not -count <= position < count:
             raise InvalidArgument(
-                f"{users_line()}: {who}: argnums: expected places of {count} arguments, got {place}"
+                f"{users_line()}: {who}: argnums: expected positions of {count} arguments, "
+                f"got {position}"
             )
-    return [place % count for place in places]
+    return [position % count for position in positions]
 
 
 def _differentiated(who: str) -> Function:
@@ -85,9 +86,9 @@ def _value_and_grad(
     who: str,
 ) -> tuple[Any, Any, Any]:
     """The value, what came beside it, and the gradient."""
-    places = _places(argnums, len(args), who)
+    positions = _positions(argnums, len(args), who)
     take = _differentiated(who)
-    chosen = [take if i in places else None for i in range(len(args))]
+    chosen = [take if i in positions else None for i in range(len(args))]
     inner = Inner(f, args, chosen, named)
     if has_aux and not (isinstance(inner.result, tuple) and len(inner.result) == 2):
         raise InvalidArgument(f"{who}: has_aux: expected the function to give (value, more)")
@@ -106,11 +107,13 @@ def _value_and_grad(
     n_results = len(inner.results)
     out = tree.unflatten(inner.structure, iter(made[:n_results]))
     rest = iter(made[n_results:])
-    by_place = {i: tree.map_leaves(lambda _: next(rest), args[i]) for i in sorted(set(places))}
+    by_position = {
+        i: tree.map_leaves(lambda _: next(rest), args[i]) for i in sorted(set(positions))
+    }
     if isinstance(argnums, int):
-        gradient = by_place[places[0]]
+        gradient = by_position[positions[0]]
     else:
-        gradient = tuple(by_place[i] for i in places)
+        gradient = tuple(by_position[i] for i in positions)
     return (*out, gradient) if has_aux else (out, None, gradient)
 
 
@@ -256,15 +259,15 @@ def _vmap(
                 f"{users_line()}: vmap: {name}: expected an array with axis {axis}, got {dtype}"
                 f"{list(shape)}; in_axes=None leaves an argument as it is"
             )
-        place = axis % len(shape)
-        sizes.setdefault(shape[place], name)
+        position = axis % len(shape)
+        sizes.setdefault(shape[position], name)
         mapped.append(axis)
-        return trace.input(name, dtype, shape[:place] + shape[place + 1 :], weak)
+        return trace.input(name, dtype, shape[:position] + shape[position + 1 :], weak)
 
     inner = Inner(f, args, [one] * len(args), named)
     if len(sizes) > 1:
-        told = ", ".join(f"{size} in {name}" for size, name in sizes.items())
-        raise InvalidArgument(f"{users_line()}: vmap: expected one size of the axis, got {told}")
+        listed = ", ".join(f"{size} in {name}" for size, name in sizes.items())
+        raise InvalidArgument(f"{users_line()}: vmap: expected one size of the axis, got {listed}")
     if not sizes:
         raise InvalidArgument(f"{users_line()}: vmap: expected one axis in in_axes, got None")
     inner.given = [x for x, axis in zip(inner.given, spread_axes) if axis is not None]

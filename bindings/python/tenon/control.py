@@ -32,11 +32,11 @@ def _type(value: Value) -> str:
 
 
 def _expect(wanted: tuple[Any, list[Value]], got: tuple[Any, list[Value]], what: str) -> None:
-    told = [[_type(x) for x in values] for _, values in (wanted, got)]
-    if repr(wanted[0]) != repr(got[0]) or told[0] != told[1]:
+    types = [[_type(x) for x in values] for _, values in (wanted, got)]
+    if repr(wanted[0]) != repr(got[0]) or types[0] != types[1]:
         raise ArgumentError(
-            f"{users_line()}: {what}: expected {', '.join(told[0])} in the same structure, got "
-            f"{', '.join(told[1])}; use tn.astype and tn.broadcast_to, or arrays of one type "
+            f"{users_line()}: {what}: expected {', '.join(types[0])} in the same structure, got "
+            f"{', '.join(types[1])}; use tn.astype and tn.broadcast_to, or arrays of one type "
             "instead of numbers"
         )
 
@@ -158,9 +158,9 @@ def scan(
         return _loop(steps, lambda _, state: _plain(f)(state, None), init, "scan")
     sizes = {x.shape[:1] for x in given} | ({(length,)} if length is not None else set())
     if len(sizes) > 1 or () in sizes:
-        told = ", ".join(_type(x) for x in given)
+        types = ", ".join(_type(x) for x in given)
         raise ArgumentError(
-            f"{users_line()}: scan: expected one size of the first axis, got {told}"
+            f"{users_line()}: scan: expected one size of the first axis, got {types}"
         )
     with Trace() as inner:
         state = _inputs(inner, "state", states, structure)

@@ -56,10 +56,10 @@ def checkpoint(f: Function, /) -> Function:
     @functools.wraps(f)
     def inline(*args: Any, **named: Any) -> Any:
         leaves, names, structure = tree.flatten((args, named))
-        places = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
-        given = [as_value(leaves[i]) for i in places]
+        positions = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
+        given = [as_value(leaves[i]) for i in positions]
         with Trace() as trace:
-            for i, x in zip(places, given):
+            for i, x in zip(positions, given):
                 leaves[i] = trace.input(names[i], x.dtype, x.shape, x.weak)
             filled, more = tree.unflatten(structure, iter(leaves))
             results, _, shape_of_results = tree.flatten(call(*filled, **more))
@@ -94,8 +94,8 @@ def _recomputed(body: Model) -> Model:
         out = [zeros_like(x) for x in given]
         if floats and by:
             made = trace.splice(body.apply("autodiff.vjp", argnums=floats), late + by)
-            for place, slope in zip(floats, made[len(body.outputs) :]):
-                out[place] = slope
+            for position, slope in zip(floats, made[len(body.outputs) :]):
+                out[position] = slope
         return trace.finish(out)
 
 
@@ -164,9 +164,9 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
         weights = [vjp.input(f"cotangent{i}", r.dtype, r.shape) for i, r in enumerate(results)]
         made = backward(kept[1], tree.unflatten(structure, iter(weights)))
         if not isinstance(made, tuple) or len(made) != len(args):
-            told = len(made) if isinstance(made, tuple) else type(made).__name__
+            got = len(made) if isinstance(made, tuple) else type(made).__name__
             raise ArgumentError(
-                f"{self._name}: backward: expected a tuple of {len(args)} gradients, got {told}"
+                f"{self._name}: backward: expected a tuple of {len(args)} gradients, got {got}"
             )
         out = []
         for arg, gradient in zip(args, made):

@@ -69,7 +69,7 @@ class OutOfRange(TenonError, ValueError):
 
 
 class Unimplemented(TenonError, NotImplementedError):
-    """Nobody here can do that."""
+    """Not provided by this host, plugin or backend."""
 
     code = 12
 

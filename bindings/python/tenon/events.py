@@ -96,7 +96,7 @@ def session() -> _core.Session:
 
 
 def progress(seen: Callable[[int, str, int | None, int], None] | None) -> None:
-    """Who is told about progress: `seen(task, title, done, total)`; None: nobody.
+    """The function that is notified of progress: `seen(task, title, done, total)`; None: none.
 
     done is None when the task has ended, total is 0 where it is not known.
     """
@@ -111,7 +111,7 @@ def chrome_trace(path: str | os.PathLike[str]) -> Iterator[None]:
             model(x)
 
     Spans are compilations, runs, the parts of a run by backend, copies between devices, and what
-    backends tell of themselves (nodes, work on a device). One is recorded at a time.
+    backends trace themselves (nodes, work on a device). One is recorded at a time.
     """
     session().trace_start()
     try:

@@ -52,9 +52,9 @@ class _Plan:
         self.scalars: dict[int, Value] = {}  # arrays without axes, by axis of x: as integers
         self.arrays: dict[int, Value] = {}  # by axis of x
         self.is_new: list[bool] = []  # of each axis of the result, without those of the arrays
-        picked: list[int] = []  # places of items that are integers or arrays
+        picked: list[int] = []  # positions of items that are integers or arrays
         before = axis = 0
-        for place, item in enumerate(items):
+        for position, item in enumerate(items):
             if item is Ellipsis:
                 continue
             if item is None or isinstance(item, slice):
@@ -64,7 +64,7 @@ class _Plan:
                 self._slice(axis, item)
             else:
                 before = before if picked else len(self.is_new)
-                picked.append(place)
+                picked.append(position)
                 self._pick(axis, x.shape[axis], item)
             axis += 1
         # NumPy's rule: where something lies between them, the axes of the arrays go to the front.
@@ -159,7 +159,7 @@ def _is_static(key: Any) -> bool:
     return not any(isinstance(item, Value) for item in items)
 
 
-class Place:
+class Indexed:
     """`x.at[key]`: what x would be with other elements there."""
 
     def __init__(self, x: Value, key: Any) -> None:
@@ -171,23 +171,23 @@ class Place:
         return take_items(self._x, self._key)
 
     def set(self, value: Any) -> Any:
-        """x with value, which is broadcast, at these places; where one is named twice, either."""
+        """x with value, which is broadcast, at these positions; of one named twice, either."""
         return self._scattered(value, "none")
 
     def add(self, value: Any) -> Any:
-        """x with value added at these places; what is named twice gets both."""
+        """x with value added at these positions; what is named twice gets both."""
         return self._scattered(value, "add")
 
     def multiply(self, value: Any) -> Any:
-        """x with these places multiplied by value."""
+        """x with these positions multiplied by value."""
         return self._scattered(value, "mul")
 
     def max(self, value: Any) -> Any:
-        """x with the larger of each element and value at these places."""
+        """x with the larger of each element and value at these positions."""
         return self._scattered(value, "max")
 
     def min(self, value: Any) -> Any:
-        """x with the smaller of each element and value at these places."""
+        """x with the smaller of each element and value at these positions."""
         return self._scattered(value, "min")
 
     def _scattered(self, value: Any, reduction: str) -> Any:
@@ -195,16 +195,16 @@ class Place:
         if not all(isinstance(dim, int) for dim in x.shape):
             _fail(f"at[...]: expected an array whose sizes are known, got {x!r}")
         numbers = np.arange(np.prod(x.shape, dtype=np.int64)).reshape(x.shape)
-        # The number of each place among all elements, so that every key works that x[key] takes.
+        # The number of each position among all elements, so that every key works that x[key] takes.
         spelled = _spell_out(x, self._key)
         if _is_static(self._key) and not any(_is_array(item) for item in spelled):
             take_items(x, self._key)  # it checks the key
-            places = as_value(np.ascontiguousarray(numbers[self._key]))
+            positions = as_value(np.ascontiguousarray(numbers[self._key]))
         else:
-            places = take_items(as_value(numbers), self._key)
+            positions = take_items(as_value(numbers), self._key)
         new = f.astype(as_value(value), x.dtype)
-        updates = new if new.shape == places.shape else f.broadcast_to(new, places.shape)
-        flat = [f.reshape(part, (-1,)) for part in (x, places, updates)]
+        updates = new if new.shape == positions.shape else f.broadcast_to(new, positions.shape)
+        flat = [f.reshape(part, (-1,)) for part in (x, positions, updates)]
         made = current().node("ScatterElements", flat, axis=0, reduction=reduction)
         return f.reshape(made, x.shape)
 
@@ -215,5 +215,5 @@ class At:
     def __init__(self, x: Value) -> None:
         self._x = x
 
-    def __getitem__(self, key: Any) -> Place:
-        return Place(self._x, key)
+    def __getitem__(self, key: Any) -> Indexed:
+        return Indexed(self._x, key)

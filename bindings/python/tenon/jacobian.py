@@ -11,7 +11,7 @@ import numpy as np
 
 from . import tree
 from .arrays import moveaxis, reshape
-from .autodiff import FLOATS, _places, jvp, vjp, vmap
+from .autodiff import FLOATS, _positions, jvp, vjp, vmap
 from .errors import ArgumentError
 from .trace import Value, as_value, users_line
 from .transforms import Compiled
@@ -52,16 +52,16 @@ def _chosen(
     f: Function, args: tuple, named: dict[str, Any], argnums: int | Sequence[int], who: str
 ) -> tuple[Function, tuple]:
     """f as a function of the chosen arguments, and these."""
-    places = _places(argnums, len(args), who)
+    positions = _positions(argnums, len(args), who)
     call = f._inline if isinstance(f, Compiled) else f
 
     def function(*chosen: Any) -> Any:
         given = list(args)
-        for place, arg in zip(places, chosen):
-            given[place] = arg
+        for position, arg in zip(positions, chosen):
+            given[position] = arg
         return call(*given, **named)
 
-    return function, tuple(tree.map_leaves(as_value, args[place]) for place in places)
+    return function, tuple(tree.map_leaves(as_value, args[position]) for position in positions)
 
 
 def jacrev(f: Function, /, argnums: int | Sequence[int] = 0, **options: Any) -> Any:

@@ -28,7 +28,7 @@ class Port(NamedTuple):
 
 
 class Outputs(tuple):
-    """The results of a run: by place, or by name as in `y["logits"]`."""
+    """The results of a run: by position, or by name as in `y["logits"]`."""
 
     names: tuple[str, ...]
 
@@ -76,7 +76,7 @@ def _as_json(value: Any) -> Any:
 
 
 class Plan:
-    """A model compiled over backends. Call it with the inputs, by place or by name.
+    """A model compiled over backends. Call it with the inputs, by position or by name.
 
     Inputs: NumPy arrays, anything with `__dlpack__` (PyTorch, JAX), numbers and lists. Dense memory
     is used as it is, without a copy; that of a GPU when the plan runs there and its option
@@ -164,7 +164,7 @@ class Model:
 
     def __init__(self, native: _core.Model, report: dict[str, Any] | None = None) -> None:
         self._native = native
-        #: What the pass that made this model told about its work; None for others.
+        #: The report of the pass that made this model; None for others.
         self.report = report
 
     @property
@@ -183,7 +183,7 @@ class Model:
         return [Port(*port) for port in self._native.states()]
 
     def __call__(self, *inputs: Any) -> Any:
-        """The model as a function of its inputs, by place: for arrays, and inside of `tn.jit`,
+        """The model as a function of its inputs, by position: for arrays, and inside of `tn.jit`,
         `tn.grad`, `tn.vmap`. One output is a value, several are a tuple. To run it many times on a
         chosen backend, `compile` it."""
         from .eager import anywhere  # here, because what it traces with is built on this module
@@ -266,7 +266,7 @@ def plan_options(
 
 
 def load(path: str | os.PathLike, **options: Any) -> Model:
-    """Reads a model; the format is told by its first bytes and its name, or by `format=`."""
+    """Reads a model; the format follows from its first bytes and its name, or by `format=`."""
     text = json.dumps(options, default=_as_json)
     return Model(_core.load(session(), os.fspath(path), text))
 

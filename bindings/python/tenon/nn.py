@@ -48,7 +48,7 @@ class _Building(threading.local):
     def __init__(self) -> None:
         self.names: dict[int, str] | None = None
         self.used: dict[str, int] = {}  # how many layers of a kind were named by it
-        self.kept: list[Layer] = []  # so that no other one gets its place in memory, and its name
+        self.kept: list[Layer] = []  # so that no other one gets its address, and its name
         self.seed = 0
 
 

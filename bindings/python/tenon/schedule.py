@@ -3,7 +3,7 @@
 
 `tenon.schedule.cosine(base=1e-3, warmup=100)` makes the component `scheduler.cosine`; every
 schedule of every plugin can be had by its name this way. Call it with a step, from 0 on, and where
-it was not told its length with the number of steps: `lr(step, 1000)`.
+its length was not given with the number of steps: `lr(step, 1000)`.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Step:
     loss gives (loss, more), and so does the step. check_nan: FloatingPointError that names the node
     which made the first NaN of a step. joint: passes on forward and backward together, behind the
     gradient and in this order, with their options: {"autodiff.recompute": {}} keeps few values in
-    between; `step.joint_reports` is what they tell.
+    between; `step.joint_reports` has their reports.
 
     accumulate: so many calls make one update, as one batch of all their samples does; a batch
     counts by the first axis of its first array. The learning rate's schedule goes by updates.

@@ -200,7 +200,7 @@ def cast(x: Value, dtype: str) -> Value:
 
 
 def as_index(x: Any) -> Value:
-    """Places along an axis, in a type that ONNX allows for them."""
+    """Positions along an axis, in a type that ONNX allows for them."""
     value = as_value(x)
     return value if value.dtype in ("int32", "int64") else cast(value, "int64")
 

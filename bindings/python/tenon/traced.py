@@ -47,7 +47,7 @@ _INSTEAD = {
     "percentile": "tn.sort and tn.take",
     "ravel": "tn.reshape(x, (-1,))",
     "swapaxes": "tn.moveaxis or tn.permute_dims",
-    "unique": "tn.unique_values or its kin",
+    "unique": "tn.unique_values, unique_counts, unique_inverse or unique_all",
     "vstack": "tn.concat",
 }
 

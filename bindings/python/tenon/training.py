@@ -23,7 +23,7 @@ Epoch = Callable[[dict[str, Any], Model], bool | None]
 
 
 def callback(*, step: Step | None = None, epoch: Epoch | None = None) -> Component:
-    """Functions that are told of a training run; True as answer ends it.
+    """Functions that are notified of a training run; True as answer ends it.
 
     `step(point)` is called after each step, with its `step`, `epoch`, `loss`, `rate` and `skipped`;
     `epoch(record, model)` after each epoch and its validation, with what the history keeps of it

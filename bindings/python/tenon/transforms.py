@@ -183,9 +183,9 @@ def jit(f: Function | None = None, /, **options: Any) -> Any:
         jf.stats                        # Stats(compiles=1, hits=0, entries=1)
 
     Options: backend, precision, threads and a backend's own, as `Model.compile`; static_argnums:
-    places of arguments that are no arrays (part of the key, hashable); batch_axes: for each
+    positions of arguments that are no arrays (part of the key, hashable); batch_axes: for each
     argument the axis whose size may vary without a new trace, or one for all; cache_size: how many
-    graphs are kept (64), a warning tells when they are too many; check_nan: FloatingPointError that
+    graphs are kept (64), a warning says when they are too many; check_nan: FloatingPointError that
     names the node which made the first NaN.
 
     The function runs only while it is traced: it must not depend on numbers in its arguments

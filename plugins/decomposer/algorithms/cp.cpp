@@ -27,8 +27,8 @@ Matrix window_factor(const Matrix& rows, const Matrix& columns) {
 // projected * (normal + ridge)^-1
 Matrix solve(const Matrix& projected, Matrix normal) {
   normal.diagonal().array() += kRidge * normal.trace() / static_cast<double>(normal.rows());
-  Matrix turned = projected.transpose();
-  return Eigen::LDLT<Matrix>(normal).solve(turned).transpose();
+  Matrix transposed = projected.transpose();
+  return Eigen::LDLT<Matrix>(normal).solve(transposed).transpose();
 }
 
 void normalize_columns(Matrix* factor) {

@@ -4,7 +4,7 @@
 // convolutional neural networks using fine-tuned CP-decomposition", ICLR 2015): W[o, i, y, x] ~ sum
 // over r of out[o, r] in[i, r] rows[y, r] columns[x, r], by alternating least squares with a small
 // ridge. Components may grow without bound and cancel each other (Phan et al., ECCV 2020):
-// `cancellation` tells, and such a result is not to be used.
+// `cancellation` shows it, and such a result is not to be used.
 
 #include "algorithms/kernel.hpp"
 

@@ -34,8 +34,8 @@ LowRank truncate(const MatrixView& matrix, const Spectrum& spectrum, int64_t ran
     return {kept * root.asDiagonal(), inverse.asDiagonal() * projected};
   }
   Matrix projected = matrix * kept;
-  Matrix turned = kept.transpose();
-  return {projected * inverse.asDiagonal(), root.asDiagonal() * turned};
+  Matrix transposed = kept.transpose();
+  return {projected * inverse.asDiagonal(), root.asDiagonal() * transposed};
 }
 
 }  // namespace tenon::decomposer

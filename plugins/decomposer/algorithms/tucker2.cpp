@@ -11,10 +11,10 @@ namespace {
 Kernel project_in(const Kernel& weight, const Matrix& in) {
   Kernel out{weight.n_out, in.cols(), weight.window, {}};
   out.numbers.resize(static_cast<size_t>(out.n_out * out.n_in * out.window));
-  Matrix turned = in.transpose();
+  Matrix transposed = in.transpose();
   for (int64_t o = 0; o < weight.n_out; ++o) {
     Eigen::Map<Matrix> to(out.numbers.data() + o * out.n_in * out.window, out.n_in, out.window);
-    to.noalias() = turned * weight.of_out(o);
+    to.noalias() = transposed * weight.of_out(o);
   }
   return out;
 }

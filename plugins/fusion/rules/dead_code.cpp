@@ -27,5 +27,5 @@ Result<int64_t> run(tn_graph* graph, const Settings& settings) {
 
 FUSION_RULE(dead_code,
             "fusion.dead_code",
-            "removes nodes whose results nobody uses",
+            "removes nodes whose results are not used",
             tenon::fusion::run)

@@ -122,7 +122,7 @@ Refusal couple_view(Node node, Couplings& couplings) {
   for (const Segment& segment : matching.segments())
     couple_segment(node, number++, segment, couplings);
   couple_segment(node, number, matching.rest(), couplings);
-  // A size that is not known must be one that the node can be told again: by -1 or by copying.
+  // A size that is not known must be one that the node can be given again: by -1 or by copying.
   if (!Stated(node).has("sizes") || out.is_static()) return std::nullopt;
   size_t open = 0;
   for (size_t axis = 0; axis < out.rank(); ++axis)

@@ -123,5 +123,5 @@ Result<Extremes> extremes_in(const nlohmann::json& saved);
 // Schema members that every observer has.
 #define TENON_OBSERVER_OPTIONS                                                \
   R"("bits": {"type": "integer", "minimum": 2, "maximum": 16, "default": 8,)" \
-  R"( "description": "what the range is for"},)"                              \
-  R"( "symmetric": {"type": "boolean", "default": false, "description": "equal ends"})"
+  R"( "description": "bits that the range will be quantized to"},)"           \
+  R"( "symmetric": {"type": "boolean", "default": false, "description": "symmetric around 0"})"

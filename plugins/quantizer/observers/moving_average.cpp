@@ -68,5 +68,5 @@ TENON_OBSERVER(moving_average,
                "ends of each tensor, averaged over time",
                R"({"properties": {
     "momentum": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.9,
-                 "description": "share of the past that each tensor keeps"},
+                 "description": "decay rate of the average"},
     )" TENON_OBSERVER_OPTIONS "}}")

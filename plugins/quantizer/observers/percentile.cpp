@@ -47,5 +47,5 @@ TENON_OBSERVER(percentile,
                "cuts off a share of the numbers",
                R"({"properties": {
     "percentile": {"type": "number", "minimum": 50, "maximum": 100, "default": 99.99,
-                   "description": "share of the numbers inside the range"},
+                   "description": "percentage of the elements inside of the range"},
     )" TENON_OBSERVER_OPTIONS "}}")

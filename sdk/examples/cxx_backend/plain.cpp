@@ -170,19 +170,20 @@ Result<Step> convolution_step(const Graph& graph, const Node& node, const Epilog
   Step step;
   step.kernel = "plain:convolution";
   step.work = [conv, endings](const Call& call) -> Status {
-    const int64_t filters = conv.filters / conv.groups, places = conv.places(),
+    const int64_t filters = conv.filters / conv.groups, positions = conv.positions(),
                   depth = conv.depth();
-    const int64_t strips = (places + kStrip - 1) / kStrip;
+    const int64_t strips = (positions + kStrip - 1) / kStrip;
     const int64_t plane = conv.channels / conv.groups * conv.height * conv.width;
     const auto pieces = static_cast<uint64_t>(conv.images * conv.groups * strips);
-    // One strip of places at a time: its windows are packed and multiplied while they are in cache.
+    // One strip of positions at a time: its windows are packed and multiplied while they are in
+    // cache.
     tenon::parallel_for(call.ctx, pieces, 1, [&](uint64_t begin, uint64_t end) {
       Floats packed(static_cast<size_t>(depth * kStrip));
       for (auto piece = static_cast<int64_t>(begin); piece < static_cast<int64_t>(end); ++piece) {
         const int64_t both = piece / strips, group = both % conv.groups;  // both: image and group
-        const int64_t first = piece % strips * kStrip, at = both * filters * places + first;
+        const int64_t first = piece % strips * kStrip, at = both * filters * positions + first;
         pack_windows(conv, call.input<float>(0) + both * plane, packed.data(), first);
-        const Product product{filters, std::min(kStrip, places - first), depth, places};
+        const Product product{filters, std::min(kStrip, positions - first), depth, positions};
         multiply(product, call.input<float>(1) + group * filters * depth, packed.data(),
                  call.output<float>() + at, endings.at(call, at, group * filters), 0, filters);
       }

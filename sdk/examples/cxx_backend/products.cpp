@@ -85,13 +85,13 @@ void pack_windows(const Convolution& conv, const float* x, float* packed, int64_
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t r = 0; r < conv.rows; ++r)
       for (int64_t s = 0; s < conv.columns; ++s)
-        for (int64_t place = first_place; place < first_place + kStrip; ++place) {
+        for (int64_t position = first_place; position < first_place + kStrip; ++position) {
           const int64_t h =
-              place / conv.out_width * conv.stride[0] - conv.pad[0] + r * conv.dilation[0];
+              position / conv.out_width * conv.stride[0] - conv.pad[0] + r * conv.dilation[0];
           const int64_t w =
-              place % conv.out_width * conv.stride[1] - conv.pad[1] + s * conv.dilation[1];
+              position % conv.out_width * conv.stride[1] - conv.pad[1] + s * conv.dilation[1];
           const bool is_inside =
-              place < conv.places() && h >= 0 && h < conv.height && w >= 0 && w < conv.width;
+              position < conv.positions() && h >= 0 && h < conv.height && w >= 0 && w < conv.width;
           *packed++ = is_inside ? x[(c * conv.height + h) * conv.width + w] : 0;
         }
 }

@@ -42,10 +42,10 @@ struct Convolution {
   int64_t pad[2] = {0, 0}, stride[2] = {1, 1}, dilation[2] = {1, 1};
 
   int64_t depth() const { return channels / groups * rows * columns; }
-  int64_t places() const { return out_height * out_width; }
+  int64_t positions() const { return out_height * out_width; }
 };
 
-// One strip of the matrix [depth, places] of an image's windows, from the channels of a group.
+// One strip of the matrix [depth, positions] of an image's windows, from the channels of a group.
 void pack_windows(const Convolution& conv, const float* x, float* packed, int64_t first_place);
 
 }  // namespace plain

@@ -55,12 +55,12 @@ def listing_ms(tenon: pathlib.Path, rounds: int) -> float:
 
 
 def calls(build: pathlib.Path) -> list[Figure]:
-    told = json.loads(output([build / "bin" / "bench_calls", "onednn"]))
+    report = json.loads(output([build / "bin" / "bench_calls", "onednn"]))
     return [
-        Figure("empty call across the C API", told["call_ns"], "ns", CALL_NS),
-        Figure("object made and freed across the C API", told["make_and_free_ns"], "ns", None),
-        Figure("run of an empty plan", told["empty_run_ns"], "ns", RUN_NS),
-        Figure("run of a plan of one node", told["one_node_run_ns"], "ns", None),
+        Figure("empty call across the C API", report["call_ns"], "ns", CALL_NS),
+        Figure("object made and freed across the C API", report["make_and_free_ns"], "ns", None),
+        Figure("run of an empty plan", report["empty_run_ns"], "ns", RUN_NS),
+        Figure("run of a plan of one node", report["one_node_run_ns"], "ns", None),
     ]
 
 
@@ -70,13 +70,13 @@ def model_figures(name: str, args) -> list[Figure]:
         return [Figure(f"{name}: not there, see scripts/fetch --list", float("nan"), "", None)]
     command = [args.build / "bin" / "tenon", "bench", path, *MODELS[name], "--backend", "onednn"]
     command += ["--threads", args.threads, "--rounds", 3, "--json"]
-    told = [json.loads(output(command)) for _ in range(args.rounds)]
+    report = [json.loads(output(command)) for _ in range(args.rounds)]
     limit = COMPILE_MS if name == "resnet50" else None
-    out = [Figure(f"{name}: compile", min(t["compile_ms"] for t in told), "ms", limit)]
+    out = [Figure(f"{name}: compile", min(t["compile_ms"] for t in report), "ms", limit)]
     arena, alive, packed = (
-        told[0][key] / 2**20 for key in ("arena_bytes", "arena_lower_bound_bytes", "packed_bytes")
+        report[0][key] / 2**20 for key in ("arena_bytes", "arena_lower_bound_bytes", "packed_bytes")
     )
-    resident = min(each["peak_rss_mb"] for each in told)
+    resident = min(each["peak_rss_mb"] for each in report)
     note = (
         f"{arena:.2f} MB, {alive:.2f} alive; packed weights {packed:.1f}, resident {resident:.0f}"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One model in one engine in one process, which runs it for a while each time it is told to.
+"""One model in one engine in one process, which runs it for a while each time it gets a line.
 
 contestant.py MODEL --engine tenon|onnxruntime|openvino [--precision fp32|bf16|int8]
               [--shape NAME=1x3x224x224]... [--input NAME=FILE.npy]... [--threads N]

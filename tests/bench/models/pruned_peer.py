@@ -42,7 +42,7 @@ def pruned(name: str, ratio: float, path: pathlib.Path) -> dict:
     net = torch_exports.NETS[name]
     torch.manual_seed(torch_exports.SEED)
     model = net.make()
-    torch_exports.settle(model, net)
+    torch_exports.run_in(model, net)
     inputs = net.inputs(1)
     count = torch_pruning.utils.count_ops_and_params
     before = count(model, tuple(inputs))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantizes one model with one quantizer and tells how long that took: one line of JSON.
+"""Quantizes one model with one quantizer and prints how long that took: one line of JSON.
 
   quantize_one.py MODEL OUT --by tenon|nncf|nncf_mixed|ort_minmax|ort_percentile|ort_entropy
                   --data FILE.npz [--transformer]
@@ -33,8 +33,10 @@ def by_tenon(args, peer_rows) -> dict:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
-    told = json.loads(done.stdout)
-    return {"chosen": {key: told.get(key) for key in ("observer", "methods", "weak", "chosen_by")}}
+    report = json.loads(done.stdout)
+    return {
+        "chosen": {key: report.get(key) for key in ("observer", "methods", "weak", "chosen_by")}
+    }
 
 
 def newer(path: str, folder: str) -> str:
@@ -105,9 +107,9 @@ def main(argv=None) -> int:
         if args.by.startswith("nncf"):
             import nncf  # noqa: F401
         begin, cpu = time.perf_counter(), processor_seconds()
-        told = quantize(args, peer_rows)
+        report = quantize(args, peer_rows)
         seconds, cpu = time.perf_counter() - begin, processor_seconds() - cpu
-    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, **told}))
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, **report}))
     return 0
 
 

@@ -34,7 +34,7 @@ COLUMNS = (
 
 
 def quantized(case: Case, by: str, folder: pathlib.Path, args) -> dict:
-    """What quantize_one.py tells, with `file`; or `error`."""
+    """What quantize_one.py prints, with `file`; or `error`."""
     target = folder / f"{case.name}.{by}.onnx"
     command = [args.python, str(HERE / "quantize_one.py"), str(case.model(args)), str(target)]
     command += ["--by", by, "--data", str(folder / f"{case.name}.calib.npz")]
@@ -82,11 +82,11 @@ def rows(case: Case, folder: pathlib.Path, args):
     }
     own = None
     for by in args.contestants.split(","):
-        told = quantized(case, by, folder, args)
-        if "error" in told:
-            yield {"model": case.name, "by": by, "SNR dB": told["error"][:80]}
+        report = quantized(case, by, folder, args)
+        if "error" in report:
+            yield {"model": case.name, "by": by, "SNR dB": report["error"][:80]}
             continue
-        found = judged(case, told["file"], feeds, labels)
+        found = judged(case, report["file"], feeds, labels)
         snr = decibels(right.signal, found.signal)
         same = np.array([np.mean(a == b) for a, b in zip(right.decided, found.decided)])
         row = {
@@ -95,10 +95,10 @@ def rows(case: Case, folder: pathlib.Path, args):
             "SNR dB": f"{snr.mean():.2f}",
             "decisions %": f"{100 * same.mean():.2f}" if len(same) else "",
             "task %": f"{100 * found.task.mean():.2f}" if found.task is not None else "",
-            "MB": f"{os.path.getsize(told['file']) / 1e6:.3f}",
-            "int8 MACs %": f"{100 * integer_macs(onnx.load(told['file']), feeds[0]):.1f}",
-            "CPU s": f"{told['cpu_seconds']:.1f}",
-            "chosen": told.get("chosen", ""),
+            "MB": f"{os.path.getsize(report['file']) / 1e6:.3f}",
+            "int8 MACs %": f"{100 * integer_macs(onnx.load(report['file']), feeds[0]):.1f}",
+            "CPU s": f"{report['cpu_seconds']:.1f}",
+            "chosen": report.get("chosen", ""),
         }
         if by == "tenon":
             own = (snr, found)

@@ -116,7 +116,7 @@ NETS = {
 }
 
 
-def settle(model, net: Net) -> None:
+def run_in(model, net: Net) -> None:
     """Statistics of normalisation that fit the weights, as training would have left them."""
     import torch
 
@@ -179,7 +179,7 @@ def obtain(name: str, exporter: str, folder: pathlib.Path) -> pathlib.Path:
     torch.manual_seed(SEED)
     np.random.seed(SEED)
     model = net.make()
-    settle(model, net)
+    run_in(model, net)
     scratch = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         with torch.no_grad():

@@ -83,13 +83,13 @@ def table(network, args) -> bool:
     print(f"{network.name}, {args.what}: {network.accuracy(network.model):.2f} % whole", flush=True)
     print(f"  {'score':<11}" + "".join(f"{ratio:>17g}{'- random':>16}" for ratio in args.ratios))
     ahead = True
-    told = [score for score in rows if rows[score]]
-    for score in sorted(told, key=lambda s: -statistics.fmean(map(statistics.fmean, rows[s]))):
+    summary = [score for score in rows if rows[score]]
+    for score in sorted(summary, key=lambda s: -statistics.fmean(map(statistics.fmean, rows[s]))):
         cells = ""
         for i in range(len(args.ratios)):
             values = [draw[i] for draw in rows[score]]
             cells += f"{networks.with_interval(values):>17}"
-            if score == "random" or "random" not in told:
+            if score == "random" or "random" not in summary:
                 cells += f"{'':>16}"
                 continue
             more = [ours - theirs[i] for ours, theirs in zip(values, rows["random"])]
@@ -97,7 +97,7 @@ def table(network, args) -> bool:
             ahead = ahead and networks.interval(more)[0] > 0
         print(f"  {score:<11}{cells}", flush=True)
     for score in rows:
-        if score not in told:
+        if score not in summary:
             print(f"  {score:<11}  -", flush=True)
     return ahead
 

@@ -3,7 +3,7 @@
 
   recompute.py [--blocks 48] [--batch 8] [--length 128] [--width 128] [--rounds 3] [--steps 5]
 
-One process for each contestant and round, alternating. keep: all values for the backward part;
+One process for each contestant and round, alternating. keep: all values for the backward pass;
 sqrt: the pass autodiff.recompute; half, quarter: the same with a budget, a share of the planned
 peak; compress, bfloat16: the pass autodiff.compress in its two forms; both: sqrt, and compress
 behind it; blocks: tn.checkpoint of each block; the same in PyTorch, eager, where it is installed
@@ -115,10 +115,12 @@ class Tenon:
         x = batch(self.options)
 
         def figures():
-            told = made.describe()
-            parts = [p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in told["partitions"]]
+            summary = made.describe()
+            parts = [
+                p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in summary["partitions"]
+            ]
             return {
-                "arena": max(parts) + told.get("arena_bytes", 0),
+                "arena": max(parts) + summary.get("arena_bytes", 0),
                 "report": made.joint_reports,
             }
 
@@ -192,8 +194,8 @@ def contestant(name, options):
         start = time.perf_counter()
         losses.append(step())
         times.append(1e3 * (time.perf_counter() - start))
-    told = {"ms": statistics.median(times), "loss": losses[-1], "peak": peak() - before}
-    print(json.dumps(told | figures()))
+    summary = {"ms": statistics.median(times), "loss": losses[-1], "peak": peak() - before}
+    print(json.dumps(summary | figures()))
 
 
 def main():

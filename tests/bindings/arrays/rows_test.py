@@ -178,14 +178,14 @@ def test_every_row_says_what_it_does_and_what_it_takes():
 
 
 def test_an_editor_knows_them():
-    told = {}
+    report = {}
     for part in ("arrays", "fft", "linalg"):
         stubs = ast.parse(Path(tn.__file__).with_name(f"{part}.pyi").read_text())
         front = "" if part == "arrays" else f"{part}."
-        told |= {front + n.name: n for n in stubs.body if isinstance(n, ast.FunctionDef)}
-    assert set(told) == {*ROWS, "op"}
+        report |= {front + n.name: n for n in stubs.body if isinstance(n, ast.FunctionDef)}
+    assert set(report) == {*ROWS, "op"}
     for name, row in ROWS.items():
-        given = told[name].args
+        given = report[name].args
         names = [a.arg for a in (*given.args, *filter(None, [given.vararg]), *given.kwonlyargs)]
         assert names == [p["name"] for p in row["parameters"]]
 

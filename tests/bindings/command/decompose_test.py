@@ -40,9 +40,12 @@ def test_a_decomposed_model_is_smaller_and_still_onnx(tmp_path: Path) -> None:
     original = onnx.load(low_rank_model(tmp_path))
     result = optimize(tmp_path, "--json", recipe="decompose")
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert {one["layer"]: one["rank"] for one in told["decomposed"]} == {"head": "2", "conv": "2 3"}
-    assert told["parameters_after"] < 0.5 * told["parameters_before"]
+    report = json.loads(result.stdout)
+    assert {one["layer"]: one["rank"] for one in report["decomposed"]} == {
+        "head": "2",
+        "conv": "2 3",
+    }
+    assert report["parameters_after"] < 0.5 * report["parameters_before"]
     written = onnx.load(tmp_path / "small.onnx")
     onnx.checker.check_model(written, full_check=True)
     x = np.random.default_rng(1).standard_normal((3, 8, 6, 6)).astype("f")
@@ -60,10 +63,10 @@ def test_a_decomposed_model_is_smaller_and_still_onnx(tmp_path: Path) -> None:
 def test_weights_without_structure_are_left(tmp_path: Path) -> None:
     result = optimize(tmp_path, "--data", data(tmp_path), "--json", recipe="decompose")
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert not told["decomposed"]
-    assert {one["node"] for one in told["left"]} == {"first", "second"}
-    assert told["cosine"] > 0.999999
+    report = json.loads(result.stdout)
+    assert not report["decomposed"]
+    assert {one["node"] for one in report["left"]} == {"first", "second"}
+    assert report["cosine"] > 0.999999
 
 
 def test_bad_options_are_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_a_chrome_trace_is_written_beside_what_a_command_does(tmp_path: Path) ->
     assert result.returncode == 0, result.stderr
     events = json.loads(trace.read_text())["traceEvents"]
     kinds = {event["cat"] for event in events if event["ph"] == "X"}
-    assert {"load of plugin", "compile", "run", "part", "node"} <= kinds
+    assert {"load of plugin", "compile", "run", "partition", "node"} <= kinds
 
     failed(tenon("inspect", "absent.onnx", "--chrome-trace", tmp_path / "failed.json"), 1, "absent")
     assert json.loads((tmp_path / "failed.json").read_text())["traceEvents"] is not None
@@ -44,15 +44,15 @@ def test_layers_say_their_implementation_and_who_refused_why(tmp_path: Path) -> 
     planned = tenon("inspect", path, "--backend", "onednn", "--json")
     timed = tenon("bench", path, "--backend", "onednn", "--rounds", "1", "--layers", "--json")
     assert planned.returncode == 0 and timed.returncode == 0, planned.stderr + timed.stderr
-    for told in (json.loads(planned.stdout), json.loads(timed.stdout)):
-        (first,) = (layer for layer in told["layers"] if layer["name"] == "first")
+    for report in (json.loads(planned.stdout), json.loads(timed.stdout)):
+        (first,) = (layer for layer in report["layers"] if layer["name"] == "first")
         assert first["op"] == "Gemm" and first["backend"] == "onednn"
         assert first["implementation"] == "onednn + epilogue"  # bias and Relu are taken along
         whys = {refusal["implementation"]: refusal["why"] for refusal in first["refused"]}
         in_order = ["symmetric halves", "sparse", "amx", "int8 gemm"]  # as in the list
         assert list(whys) == in_order
         assert whys["int8 gemm"] == "not two operands in 8 bits with known weights"
-        assert all("implementation" in layer for layer in told["layers"])
+        assert all("implementation" in layer for layer in report["layers"])
     for command in (["inspect"], ["bench", "--layers"]):
         text = tenon(*command, path, "--backend", "onednn").stdout
         assert "onednn + epilogue" in text and "implementations that refused layers" in text
@@ -100,6 +100,6 @@ def test_inspect_makes_nothing_of_the_shape_that_it_is_asked_about(tmp_path: Pat
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), model)
     result = tenon("inspect", model, "--shape", "x=1000000x1000000", "--json")
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["shapes"] == {"x": [10**6, 10**6]}
-    assert 2 * 10**12 <= told["flops"] <= 4 * 10**12
+    report = json.loads(result.stdout)
+    assert report["shapes"] == {"x": [10**6, 10**6]}
+    assert 2 * 10**12 <= report["flops"] <= 4 * 10**12

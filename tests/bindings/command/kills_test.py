@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that is killed, whenever and however, leaves every next one as it was; a plugin that
-crashes twice while it is loaded is told, and can be forgiven."""
+crashes twice while it is loaded is reported, and can be forgiven."""
 
 import json
 import os

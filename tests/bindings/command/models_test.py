@@ -36,9 +36,9 @@ def test_int8_in_one_line_then_evaluate_and_bench(tmp_path: Path) -> None:
     samples = data(tmp_path)
     result = optimize(tmp_path, "--data", samples, "--json")
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["quantized"] == 3  # the Relu too: it keeps its input's scale
-    assert told["cosine"] > 0.99
+    report = json.loads(result.stdout)
+    assert report["quantized"] == 3  # the Relu too: it keeps its input's scale
+    assert report["cosine"] > 0.99
     written = onnx.load(tmp_path / "small.onnx")
     onnx.checker.check_model(written, full_check=True)
     assert "QuantizeLinear" in {node.op_type for node in written.graph.node}
@@ -74,9 +74,9 @@ def test_bench_times_int8_as_the_recipe_makes_it(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "m.onnx")
     result = tenon("bench", tmp_path / "m.onnx", "--precision", "int8", "--layers", "--json")
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert "random data" in told["note"]
-    assert "BatchNormalization" not in {layer["op"] for layer in told["layers"]}
+    report = json.loads(result.stdout)
+    assert "random data" in report["note"]
+    assert "BatchNormalization" not in {layer["op"] for layer in report["layers"]}
 
 
 def test_int8_takes_a_model_in_float16(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def truncated(folder: Path) -> Path:
 def damaged(folder: Path) -> Path:
     path = data(folder)
     content = bytearray(path.read_bytes())
-    content[150] ^= 255  # in the first array: the checksum tells
+    content[150] ^= 255  # in the first array: the checksum shows it
     path.write_bytes(content)
     return path
 
@@ -300,12 +300,12 @@ def test_an_option_that_nothing_takes_is_refused(tmp_path: Path, recipe, given, 
 
 
 def test_int8_takes_all_options_of_its_pass(tmp_path: Path) -> None:
-    told = optimize(
+    report = optimize(
         *(tmp_path, "--data", data(tmp_path), "--set", "observer=minmax"),
         *("--set", "activations=s8", "--set", "bias=float32", "--set", "per_channel=false"),
         *("--set", "weight_bits=4", "--set", "batch=4"),
     )
-    assert told.returncode == 0, told.stderr
+    assert report.returncode == 0, report.stderr
     constants = onnx.load(tmp_path / "small.onnx").graph.initializer
     arrays = [onnx.numpy_helper.to_array(one) for one in constants]
     types = {str(one.dtype) for one in arrays}
@@ -342,8 +342,8 @@ def test_a_model_of_which_little_is_left_is_warned_of_or_refused(tmp_path: Path)
     few = ("--data", samples, "--set", "weight_bits=2", "--set", "observer=minmax")
     result = optimize(tmp_path, *few, "--json")
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["snr_db"] < 10 and told["weakest"][0]["node"] in result.stderr
+    report = json.loads(result.stdout)
+    assert report["snr_db"] < 10 and report["weakest"][0]["node"] in result.stderr
     assert "warning" in result.stderr and "skip" in result.stderr
     (tmp_path / "small.onnx").unlink()
     for flag, least in (("--min-snr", 30), ("--max-drop", -1)):

@@ -15,10 +15,10 @@ from running import failed, tenon
 def test_a_pruned_model_is_smaller_and_still_onnx(tmp_path: Path) -> None:
     result = optimize(tmp_path, "--set", "ratio=0.5", "--json", recipe="prune")
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["groups"] == [{"layer": "first", "channels": 64, "kept": 32}]
-    assert told["parameters"]["after"] == 8 * 32 + 32 + 32 * 4 + 4
-    assert [one["node"] for one in told["barriers"]] == ["second"]
+    report = json.loads(result.stdout)
+    assert report["groups"] == [{"layer": "first", "channels": 64, "kept": 32}]
+    assert report["parameters"]["after"] == 8 * 32 + 32 + 32 * 4 + 4
+    assert [one["node"] for one in report["barriers"]] == ["second"]
     written = onnx.load(tmp_path / "small.onnx")
     onnx.checker.check_model(written, full_check=True)
     x = np.random.default_rng(1).standard_normal((3, 8)).astype("f")
@@ -40,9 +40,9 @@ def test_with_data_it_says_how_far_the_answers_are(tmp_path: Path) -> None:
 def test_it_measures_when_asked(tmp_path: Path) -> None:
     result = optimize(tmp_path, "--set", "bench=true", "--json", recipe="prune")
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    times = told["median_ms"]
-    assert told["speedup"] == pytest.approx(times["before"] / times["after"])
+    report = json.loads(result.stdout)
+    times = report["median_ms"]
+    assert report["speedup"] == pytest.approx(times["before"] / times["after"])
 
 
 def test_bad_ratios_and_layers_are_refused(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def labelled(folder: Path, n: int = 256) -> Path:
     return data(folder, n, x=x, label=(x @ seeded.standard_normal((8, 4))).argmax(1))
 
 
-def told(result) -> dict:
+def report(result) -> dict:
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
@@ -49,7 +49,7 @@ def test_simplify_folds_and_keeps_the_numbers(tmp_path: Path) -> None:
     model.graph.node[1].input[2] = "twice"
     onnx.save(model, tmp_path / "classifier.onnx")
     samples = data(tmp_path)
-    result = told(optimize(tmp_path, "--data", samples, "--json", recipe="simplify"))
+    result = report(optimize(tmp_path, "--data", samples, "--json", recipe="simplify"))
     assert (result["nodes_before"], result["nodes_after"]) == (6, 4)
     assert result["snr_db"] == 200
     x = samples_of(samples)
@@ -63,7 +63,7 @@ def test_simplify_folds_and_keeps_the_numbers(tmp_path: Path) -> None:
 )
 def test_weights_are_stored_in_16_bits(tmp_path: Path, recipe, element, least) -> None:
     samples = data(tmp_path)
-    result = told(optimize(tmp_path, "--data", samples, "--json", recipe=recipe))
+    result = report(optimize(tmp_path, "--data", samples, "--json", recipe=recipe))
     assert result["bytes_after"] == result["bytes_before"] // 2
     assert result["snr_db"] > least
     written = onnx.load(tmp_path / "small.onnx")
@@ -82,9 +82,9 @@ def test_weights_are_stored_in_16_bits(tmp_path: Path, recipe, element, least) -
 def test_without_data_for_calibration_weights_become_int8(
     tmp_path: Path, recipe, operators
 ) -> None:
-    assert told(optimize(tmp_path, "--json", recipe=recipe))["bytes_after"] < 2000
+    assert report(optimize(tmp_path, "--json", recipe=recipe))["bytes_after"] < 2000
     samples = data(tmp_path)
-    result = told(optimize(tmp_path, "--data", samples, "--json", recipe=recipe))
+    result = report(optimize(tmp_path, "--data", samples, "--json", recipe=recipe))
     assert result["snr_db"] > 30
     path = tmp_path / "small.onnx"
     assert operators <= {node.op_type for node in onnx.load(path).graph.node}
@@ -102,8 +102,8 @@ def test_products_in_4_bits_are_rounded_by_what_layers_give(tmp_path: Path) -> N
         x=(seeded.standard_normal((256, 2)) @ seeded.standard_normal((2, 8))).astype("f"),
     )
     four = ("--data", samples, "--set", "bits=4", "--json")
-    result = told(optimize(tmp_path, *four, recipe="weights"))
-    plain = told(optimize(tmp_path, *four, "--set", "gptq=false", recipe="weights"))
+    result = report(optimize(tmp_path, *four, recipe="weights"))
+    plain = report(optimize(tmp_path, *four, "--set", "gptq=false", recipe="weights"))
     assert result["bytes_after"] == plain["bytes_after"] < 0.35 * result["bytes_before"]
     assert result["snr_db"] > plain["snr_db"] and result["judged_on"] == 32
     codes = [
@@ -118,7 +118,7 @@ def test_products_in_4_bits_are_rounded_by_what_layers_give(tmp_path: Path) -> N
 def test_finetune_learns_the_labels(tmp_path: Path) -> None:
     samples = labelled(tmp_path)
     more = ("--data", samples, "--set", "rate=0.01", "--set", "epochs=20", "--json")
-    result = told(optimize(tmp_path, *more, recipe="finetune"))
+    result = report(optimize(tmp_path, *more, recipe="finetune"))
     assert result["after"] > result["before"] + 0.2 and result["judged_on"] == 32
     assert len(result["history"]) == 20
     with np.load(samples) as arrays:
@@ -148,7 +148,7 @@ def test_distil_comes_nearer_to_its_teacher(tmp_path: Path, has_labels: bool) ->
         np.savez(samples, x=samples_of(samples))
     more = ("--set", f"teacher={teacher}", "--set", "epochs=30", "--json")
     more += ("--set", "alpha=0.98") if has_labels else ()
-    result = told(optimize(tmp_path, "--data", samples, *more, recipe="distil"))
+    result = report(optimize(tmp_path, "--data", samples, *more, recipe="distil"))
     near = result["snr_db_to_teacher"]
     assert near["after"] > near["before"] + 2
 
@@ -156,7 +156,7 @@ def test_distil_comes_nearer_to_its_teacher(tmp_path: Path, has_labels: bool) ->
 def test_qat_is_better_than_int8_where_bits_are_few(tmp_path: Path) -> None:
     samples = labelled(tmp_path)
     few = ("--data", samples, "--set", "weight_bits=3", "--set", "observer=mse", "--json")
-    plain = told(optimize(tmp_path, *few, "--set", "methods=none"))
+    plain = report(optimize(tmp_path, *few, "--set", "methods=none"))
     train = (
         "--set",
         "alpha=1",
@@ -167,7 +167,7 @@ def test_qat_is_better_than_int8_where_bits_are_few(tmp_path: Path) -> None:
         "--set",
         "rate=3e-3",
     )
-    result = told(optimize(tmp_path, *few, *train, recipe="qat"))
+    result = report(optimize(tmp_path, *few, *train, recipe="qat"))
     assert result["snr_db"] > plain["snr_db"] + 1
     path = tmp_path / "small.onnx"
     assert "QuantizeLinear" in {node.op_type for node in onnx.load(path).graph.node}
@@ -208,7 +208,7 @@ def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, setting
     more = more if recipe == "decompose" else more[:-2]
     rank = ("--set", "rank=energy") if recipe == "decompose" else ()
     result = optimize(tmp_path, *more, *rank, "--json", recipe=recipe)
-    left = told(result)
+    left = report(result)
     assert left["snr_db"] < 20 and left["outputs"] == [
         {"name": "y", "value": "z", "snr_db": left["snr_db"]}  # what the Softmax reads
     ]
@@ -219,7 +219,7 @@ def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, setting
 
 
 def test_int8_is_chosen_and_judged_on_different_samples(tmp_path: Path) -> None:
-    result = told(optimize(tmp_path, "--data", data(tmp_path, 80), "--json"))
+    result = report(optimize(tmp_path, "--data", data(tmp_path, 80), "--json"))
     observers = result["chosen_by"][:-1]
     best = max(observers, key=lambda row: row["SNR dB"])
     assert len(observers) == 5 and result["observer"] == best["choice"]
@@ -265,10 +265,10 @@ def spoilt(folder: Path, layers: int = 8, bad: tuple[int, ...] = (2, 5)) -> tupl
 def test_as_few_layers_as_a_target_allows_stay_in_float(tmp_path: Path) -> None:
     _, samples = spoilt(tmp_path)
     all_in_8 = ("--data", samples, "--set", "weak=0")
-    plain = told(optimize(tmp_path, *all_in_8, "--json"))
+    plain = report(optimize(tmp_path, *all_in_8, "--json"))
     assert plain["snr_db"] < 22 and not plain.get("mixed")
     more = (*all_in_8, "--min-snr", 25)
-    result = told(optimize(tmp_path, *more, "--json"))
+    result = report(optimize(tmp_path, *more, "--json"))
     left = [row["node"] for row in result["mixed"]["layers"]]
     assert set(left) == {"fc2", "fc5"} and result["snr_db"] >= 25
     assert result["mixed"]["evaluations"] <= 5 and result["mixed"]["of"] == 8
@@ -278,7 +278,7 @@ def test_as_few_layers_as_a_target_allows_stay_in_float(tmp_path: Path) -> None:
     makers = {one.output[0]: one.op_type for one in written.graph.node}
     reads = {one.name: makers.get(one.input[0]) for one in written.graph.node}
     assert reads["fc2"] == "Relu" and reads["fc3"] == "DequantizeLinear"
-    rescued = told(optimize(tmp_path, "--data", samples, "--json"))  # without being asked
+    rescued = report(optimize(tmp_path, "--data", samples, "--json"))  # without being asked
     assert set(rescued["weak"]) <= {"fc2", "fc5"} and rescued["snr_db"] > plain["snr_db"] + 3
     shown = optimize(tmp_path, *more)
     assert "2 of 8 layers stay in float" in shown.stdout and "evaluations" in shown.stdout
@@ -297,10 +297,10 @@ def test_a_target_that_nothing_meets_names_the_layer_that_limits_it(tmp_path: Pa
 def test_methods_are_tried_and_named(tmp_path: Path) -> None:
     samples = data(tmp_path, 80)
     every = 'methods=["smooth", "equalize", "gptq", "correct_bias"]'
-    result = told(optimize(tmp_path, "--data", samples, "--set", every, "--json"))
+    result = report(optimize(tmp_path, "--data", samples, "--set", every, "--json"))
     tried = [row["choice"] for row in result["chosen_by"]]
     assert tried[5:] == ["+ smooth", "+ equalize", "+ gptq", "+ correct_bias"]
-    none = told(optimize(tmp_path, "--data", samples, "--set", "methods=none", "--json"))
+    none = report(optimize(tmp_path, "--data", samples, "--set", "methods=none", "--json"))
     assert len(none["chosen_by"]) == 5 and none["methods"] in ([], {})
     wrong = optimize(tmp_path, "--data", samples, "--set", "methods=gptk")
     failed(wrong, 1, "option methods: expected some of smooth, equalize, gptq, adaround")
@@ -312,5 +312,5 @@ def test_a_form_behind_the_softmax_hides_nothing(tmp_path: Path) -> None:
     model.graph.node.append(helper.make_node("Identity", ["p"], ["q"], "copy"))
     model.graph.node.append(helper.make_node("Cast", ["q"], ["y"], "cast", to=TensorProto.FLOAT))
     onnx.save(model, tmp_path / "classifier.onnx")
-    result = told(optimize(tmp_path, "--data", data(tmp_path), "--json"))
+    result = report(optimize(tmp_path, "--data", data(tmp_path), "--json"))
     assert result["outputs"][0]["value"] == "z"

@@ -95,13 +95,13 @@ def test_a_run_killed_at_any_moment_ends_the_same(folder: Path) -> None:
 
 
 def test_each_epoch_tells_its_rate_and_the_time_left(folder: Path) -> None:
-    told = [line for line in train(folder, "o.onnx").stderr.splitlines() if " epoch " in line]
+    summary = [line for line in train(folder, "o.onnx").stderr.splitlines() if " epoch " in line]
     number = r"[\d.e+-]+"
-    for i, line in enumerate(told, 1):
+    for i, line in enumerate(summary, 1):
         figures = f"accuracy {number}, loss {number}, validation_loss {number}"
         rate = rf"{number} samples/s, \d+:\d\d left"
         assert re.fullmatch(rf"info: trainer: epoch {i} of 3, {figures}, {rate}", line), line
-    assert len(told) == 3
+    assert len(summary) == 3
 
 
 def test_an_interrupt_saves_and_says_how_to_go_on(folder: Path) -> None:

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Functions that are told of a training.
+-- Functions that are notified of a training.
 local tn = require "tenon"
 
 local function fails(expected, call)
@@ -22,7 +22,7 @@ local function train(callbacks)
   return tn.train(model, { data = rows, batch = 10, epochs = 3, rate = 0.5, callbacks = callbacks })
 end
 
--- A function is told of each epoch: what the history keeps, and the model.
+-- A function is notified of each epoch: what the history keeps, and the model.
 local records, models = {}, {}
 local trained, report = train(function(record, now)
   records[#records + 1], models[#models + 1] = record, now
@@ -31,7 +31,7 @@ assert(#records == 3 and records[3].epoch == 3 and records[3].loss == report.his
 assert(report.stopped_by == nil)
 assert(models[3]:text() == trained:text() and models[1]:text() ~= trained:text())
 
--- An object has steps too; true ends the run, and everyone is told before it ends.
+-- An object has steps too; true ends the run, and all are notified before it ends.
 local points, last = {}, nil
 trained, report = train {
   tn.callback { step = function(point)

@@ -91,7 +91,7 @@ end
 local a, b, c = steps()
 local d, e, f = steps({ "autodiff.recompute" })
 assert(a == d and b == e and c == f, "a step with recomputation: another loss")
-fails("expected scopes of the forward part", steps, { { ["autodiff.recompute"] = { regions = { "none" } } } })
+fails("expected scopes of the forward pass", steps, { { ["autodiff.recompute"] = { regions = { "none" } } } })
 
 -- Parts of the API.
 near(tn.reshape(tn.linalg.inv(tn.tensor({ { 2, 0 }, { 1, 4 } })), { 4 }), { 0.5, 0, -0.125, 0.25 }, "linalg.inv")

@@ -44,8 +44,8 @@ assert(distance(student, teacher) < distance(network(16, 5), teacher))
 assert(tn.evaluate(student, rows, { metric = "accuracy" }).accuracy > 0.7)
 
 -- A student that is its teacher: no loss and no gradient, so that no step moves it.
-local same, told = tn.train(teacher, { data = rows, batch = 40, loss = answers, rate = 1, optimizer = tn.optim.sgd { lr = 1 } })
-assert(math.abs(told.history[1].loss) < 1e-6, told.history[1].loss)
+local same, summary = tn.train(teacher, { data = rows, batch = 40, loss = answers, rate = 1, optimizer = tn.optim.sgd { lr = 1 } })
+assert(math.abs(summary.history[1].loss) < 1e-6, summary.history[1].loss)
 assert(distance(same, teacher) < 1e-4, distance(same, teacher))
 
 -- Without a teacher it is what the student was before it was made smaller.

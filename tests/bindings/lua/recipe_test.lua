@@ -16,7 +16,7 @@ local function recipe(given, more)
   return tn.recipe(spec)
 end
 
--- Options: own ones, those of the passes, those that judge; the nearest name is told.
+-- Options: own ones, those of the passes, those that judge; the nearest name is suggested.
 assert(recipe({ depth = 2, samples = 8, min_snr = 3, model = "m", output = "o" }).described == nil)
 fails("recipe mine: option: expected one of ", function() recipe({ dept = 2 }) end)
 fails("got 'sampels' (did you mean 'samples'?)", function() recipe({ sampels = 2 }) end)

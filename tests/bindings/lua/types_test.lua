@@ -125,7 +125,7 @@ local path = "types_test_trace.json"
 local four, five = tn.chrome_trace(path, function() return 4, (tn.ones({ 3 }) + 1):shape()[1] + 2 end)
 assert(four == 4 and five == 5)
 local traced = assert(io.open(path)):read("a")
-assert(traced:find('"cat":"run"', 1, true) and traced:find('"cat":"part"', 1, true), traced)
+assert(traced:find('"cat":"run"', 1, true) and traced:find('"cat":"partition"', 1, true), traced)
 fails("went wrong", function() tn.chrome_trace(path, function() error("went wrong") end) end)
 assert(not assert(io.open(path)):read("a"):find('"cat":"run"', 1, true))
 fails("a function", function() tn.chrome_trace(path, 3) end)

@@ -68,7 +68,7 @@ def test_gradients_that_are_refused():
         tn.grad(lambda x: x)(array(2))
     with pytest.raises(tn.InvalidArgument, match="expected a float type.*int64"):
         tn.grad(lambda x: x.sum())(np.arange(3))
-    with pytest.raises(tn.InvalidArgument, match="argnums: expected places of 1"):
+    with pytest.raises(tn.InvalidArgument, match="argnums: expected positions of 1"):
         tn.grad(lambda x: x.sum(), argnums=1)(array(2))
     with pytest.raises(tn.InvalidArgument, match="has_aux"):
         tn.grad(lambda x: x.sum(), has_aux=True)(array(2))

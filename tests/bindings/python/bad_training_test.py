@@ -48,7 +48,7 @@ def squares(p, x):
 def test_a_region_and_a_budget_that_cannot_be():
     weights = [np.eye(3, dtype="f")] * 4
     for given, message in (
-        ({"regions": ["nowhere"]}, r"expected scopes of the forward part \(.*\), got 'nowhere'"),
+        ({"regions": ["nowhere"]}, r"expected scopes of the forward pass \(.*\), got 'nowhere'"),
         ({"budget": 10}, r"option budget: expected at least \d+ bytes, .* got 10"),
         ({"budget": 0.5, "regions": ["a"]}, "expected it without option regions"),
         ({"times": {"a": -1}}, "option times: a: expected milliseconds, got -1"),

@@ -29,7 +29,7 @@ def gradients(f, params, joint, n=1):
 
 
 def linear(p, x):
-    """The backward part is linear in x @ a, which the gradient of b reads."""
+    """The backward pass is linear in x @ a, which the gradient of b reads."""
     return (((x @ p["a"]) @ p["b"]) @ C * T).sum()
 
 
@@ -39,8 +39,8 @@ PARAMS = {"a": A, "b": B}
 def test_the_mean_of_gradients_stays_and_their_variance_is_bounded():
     n = 300
     (exact,), _ = gradients(linear, PARAMS, None)
-    draws, told = gradients(linear, PARAMS, COMPRESS, n)
-    assert told["int8"] == 1 and told["bfloat16"] == 0, told
+    draws, report = gradients(linear, PARAMS, COMPRESS, n)
+    assert report["int8"] == 1 and report["bfloat16"] == 0, report
     got = np.stack([d["b"] for d in draws]).astype("float64")
     # dB = H^T dY: H is kept by groups of 256 numbers, four rows each.
     h, dy = (X @ A).astype("float64"), (T @ C.T).astype("float64")
@@ -71,32 +71,32 @@ def gelu_net(p, x):
 
 def test_a_relu_keeps_its_mask_exactly():
     (exact,), _ = gradients(relu_net, PARAMS, None)
-    draws, told = gradients(relu_net, PARAMS, COMPRESS, 40)
-    assert told["bytes"] < 0.6 * told["bytes_before"], told
+    draws, report = gradients(relu_net, PARAMS, COMPRESS, 40)
+    assert report["bytes"] < 0.6 * report["bytes_before"], report
     mean = np.mean([d["a"] for d in draws], axis=0)
     np.testing.assert_allclose(mean, exact["a"], atol=0.01 * np.abs(exact["a"]).max())
 
 
 def test_what_is_not_linear_is_kept_in_bfloat16():
     (exact,), _ = gradients(gelu_net, PARAMS, None)
-    (got,), told = gradients(gelu_net, PARAMS, COMPRESS)
-    assert told["bfloat16"] >= 1 and told["int8"] >= 1, told
+    (got,), report = gradients(gelu_net, PARAMS, COMPRESS)
+    assert report["bfloat16"] >= 1 and report["int8"] >= 1, report
     for k in "ab":
         np.testing.assert_allclose(got[k], exact[k], atol=0.02 * np.abs(exact[k]).max())
 
 
 def test_all_in_bfloat16_has_a_bounded_error():
     (exact,), _ = gradients(linear, PARAMS, None)
-    (got,), told = gradients(linear, PARAMS, {"autodiff.compress": {"form": "bfloat16"}})
-    assert told["int8"] == 0 and told["bytes"] <= 0.51 * told["bytes_before"], told
+    (got,), report = gradients(linear, PARAMS, {"autodiff.compress": {"form": "bfloat16"}})
+    assert report["int8"] == 0 and report["bytes"] <= 0.51 * report["bytes_before"], report
     h, dy = np.abs(X @ A).astype("float64"), np.abs(T @ C.T).astype("float64")
     assert (np.abs(got["b"] - exact["b"]) <= 2.0**-8 * (h.T @ dy) + 1e-4).all()
 
 
 def test_codes_take_little_more_than_a_quarter():
-    _, told = gradients(linear, PARAMS, COMPRESS)
-    assert told["bytes"] == ROWS * WIDE + 2 * 4 * ROWS * WIDE // 256
-    assert told["bytes"] <= 0.26 * told["bytes_before"], told
+    _, report = gradients(linear, PARAMS, COMPRESS)
+    assert report["bytes"] == ROWS * WIDE + 2 * 4 * ROWS * WIDE // 256
+    assert report["bytes"] <= 0.26 * report["bytes_before"], report
 
 
 def test_one_seed_is_one_run_and_another_seed_another():
@@ -118,8 +118,8 @@ def test_constant_groups_and_zeros_come_back_exactly():
 
 def test_small_values_stay_as_they_are():
     (exact,), _ = gradients(linear, PARAMS, None)
-    (got,), told = gradients(linear, PARAMS, {"autodiff.compress": {"min_bytes": 10**9}})
-    assert told["int8"] == told["bfloat16"] == 0
+    (got,), report = gradients(linear, PARAMS, {"autodiff.compress": {"min_bytes": 10**9}})
+    assert report["int8"] == report["bfloat16"] == 0
     np.testing.assert_array_equal(got["b"], exact["b"])
 
 

@@ -46,20 +46,22 @@ def test_the_stubs_name_what_the_native_module_has():
     native = {name for name in vars(_core) if name[0] != "_"}
     assert native == set(classes) | functions | {"NO_BATCH"}
     for name, node in classes.items():
-        told = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+        report = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
         has = {each for each in vars(getattr(_core, name)) if each[0] != "_"}
-        assert has <= told, name
-        assert {each for each in told if each[0] != "_"} <= has, name
+        assert has <= report, name
+        assert {each for each in report if each[0] != "_"} <= has, name
 
 
 def test_a_type_checker_knows_the_methods_of_traced_values():
     source = ast.parse(Path(inspect.getsourcefile(tenon.Traced)).read_text())
     body = next(n for n in source.body if isinstance(n, ast.ClassDef) and n.name == "Traced").body
-    told = {each.name for each in body if isinstance(each, ast.FunctionDef)}
-    told |= {target.id for each in body if isinstance(each, ast.Assign) for target in each.targets}
-    told |= {each.target.id for block in body if isinstance(block, ast.If) for each in block.body}
+    report = {each.name for each in body if isinstance(each, ast.FunctionDef)}
+    report |= {
+        target.id for each in body if isinstance(each, ast.Assign) for target in each.targets
+    }
+    report |= {each.target.id for block in body if isinstance(block, ast.If) for each in block.body}
 
-    assert {name for name in vars(tenon.Traced) if name[0] != "_"} <= told
+    assert {name for name in vars(tenon.Traced) if name[0] != "_"} <= report
 
 
 def test_each_status_of_the_abi_has_its_class():

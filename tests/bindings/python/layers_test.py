@@ -236,7 +236,7 @@ def test_modules_in_lists_and_dicts_have_names():
 def test_every_layer_has_help_and_refuses_what_does_not_fit():
     layers = [name for name in dir(nn) if name[0].isupper()]
     assert {"Linear", "Conv", "RMSNorm", "LSTM", "GRU", "GlobalAvgPool"} <= set(layers)
-    assert "stride: distance of places (default 1)" in nn.Conv.__doc__
+    assert "stride: step between windows (default 1)" in nn.Conv.__doc__
     with pytest.raises(AttributeError, match="expected one of .*Linear.*, got 'Linaer'"):
         _ = nn.Linaer
     with pytest.raises(TypeError, match="expected out, kernel in order and options by name, got 3"):

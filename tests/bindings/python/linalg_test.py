@@ -163,7 +163,7 @@ def test_numpys_functions_work_or_say_what_to_call_instead():
     f = tn.jit(lambda a, b: np.linalg.solve(a, b) + np.linalg.eigvalsh(a)[:, None])
     wanted = np.linalg.solve(EVEN[0], STACK[0]) + np.linalg.eigvalsh(EVEN[0])[..., None]
     np.testing.assert_allclose(tn.vmap(f)(EVEN[0], STACK[0]), wanted, rtol=1e-8)
-    for call, told in {
+    for call, report in {
         np.linalg.norm: "np.linalg.norm: .*use tn.linalg.vector_norm or tn.linalg.matrix_norm",
         np.fft.rfft: "np.fft.rfft: .*use tn.fft.rfft; complex numbers are pairs",
         np.trace: "np.trace: .*use tn.linalg.trace",
@@ -171,8 +171,8 @@ def test_numpys_functions_work_or_say_what_to_call_instead():
         np.cumulative_sum: None,
         np.nanstd: "use tn.std|there is none of that name",
     }.items():
-        if told is None:
+        if report is None:
             np.testing.assert_allclose(tn.jit(call)(TALL[0, 0]), call(TALL[0, 0]))
             continue
-        with pytest.raises(tn.TracedValueError, match=told):
+        with pytest.raises(tn.TracedValueError, match=report):
             tn.jit(call)(TALL[0])

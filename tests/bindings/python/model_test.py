@@ -133,7 +133,7 @@ def test_a_chrome_trace_shows_what_a_run_was_made_of(tmp_path):
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     kinds = {event["cat"] for event in events if event["ph"] == "X"}
 
-    assert {"compile", "run", "part", "node"} <= kinds
+    assert {"compile", "run", "partition", "node"} <= kinds
     assert all(event["dur"] >= 0 for event in events)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 8-bit operators of ONNX Runtime's domain against NumPy, on both backends: codes are those of
-the exact result, within one step where it is a tie."""
+"""The 8-bit operators of ONNX Runtime's domain against NumPy, on both backends: results are those
+of the exact product, within one step where it is a tie."""
 
 import numpy as np
 import onnx
@@ -51,7 +51,7 @@ CASES = [
 
 
 def numbers(kind, shape, scale, zero, seed):
-    """Codes, and what they stand for."""
+    """Quantized values, and what they dequantize to."""
     low, high = TYPES[kind][1:]
     codes = np.random.default_rng(seed).integers(low, high + 1, shape).astype(kind)
     return codes, (codes.astype(np.float64) - zero) * np.float64(np.float32(scale))

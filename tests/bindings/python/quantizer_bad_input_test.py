@@ -66,8 +66,8 @@ def test_numbers_that_are_none_are_refused_or_left(tmp_path: Path, bad: float) -
         with pytest.raises(tenon.TenonError, match="not finite in batch 1"):
             model.apply(component, data=data)
     four = model.apply("quantizer.weights", bits=4)  # computes in float, so that they spread
-    told = four.apply("quantizer.gptq", data=data, original=model)
-    assert {row["why"] for row in told.report["left"]} == {"its inputs are not finite"}
+    summary = four.apply("quantizer.gptq", data=data, original=model)
+    assert {row["why"] for row in summary.report["left"]} == {"its inputs are not finite"}
     for component in ("quantizer.smooth", "quantizer.awq"):
         even = model.apply(component, data=data)
         np.testing.assert_allclose(answers(even, x), answers(model, x), rtol=1e-4, atol=1e-5)

@@ -82,10 +82,10 @@ def test_sensitivity_measures_each_layer_alone(tmp_path: Path) -> None:
     x = np.random.default_rng(2).standard_normal((64, 16)).astype("f")
     x[:, 5] *= 60  # and one input of the model
     model = mlp(tmp_path, weights)
-    told = model.apply(
+    summary = model.apply(
         "quantizer.sensitivity", data=saved(tmp_path, x), observer="minmax", backend="reference"
     ).report
-    rows = {row["node"]: row for row in told["layers"]}
+    rows = {row["node"]: row for row in summary["layers"]}
     value = x
     for i, w in enumerate(weights):
         row, y = rows[f"fc{i}"], value @ w
@@ -98,8 +98,8 @@ def test_sensitivity_measures_each_layer_alone(tmp_path: Path) -> None:
         )
         assert row["role"] == "compute" and row["weight_elements"] == w.size
         value = np.maximum(y, 0)
-    noises = [row["noise"] for row in told["layers"]]
-    assert noises == sorted(noises, reverse=True) and told["layers"][0]["node"] == "fc1"
+    noises = [row["noise"] for row in summary["layers"]]
+    assert noises == sorted(noises, reverse=True) and summary["layers"][0]["node"] == "fc1"
     assert rows["fc0"]["activations_snr_db"] < rows["fc0"]["weights_snr_db"] - 5
     assert rows["fc1"]["weights_snr_db"] < rows["fc2"]["weights_snr_db"] - 5
 
@@ -116,12 +116,14 @@ def test_sensitivity_counts_stored_weights_and_skipped_nodes(tmp_path: Path) -> 
     ids = np.arange(50)
     np.savez(tmp_path / "ids.npz", ids=ids)
     model = ran(tmp_path, graph)
-    told = model.apply("quantizer.sensitivity", data=str(tmp_path / "ids.npz"), backend="reference")
-    rows = {row["node"]: row for row in told.report["layers"]}
+    summary = model.apply(
+        "quantizer.sensitivity", data=str(tmp_path / "ids.npz"), backend="reference"
+    )
+    rows = {row["node"]: row for row in summary.report["layers"]}
     assert rows["look"]["role"] == "stored" and rows["fc"]["role"] == "compute"
     rounded = int8_by_column(table.T).T
     assert rows["look"]["weights_snr_db"] == pytest.approx(snr(table, rounded), abs=0.02)
-    assert told.text() == model.text()  # the report is the answer
+    assert summary.text() == model.text()  # the report is the answer
     with pytest.raises(tenon.TenonError, match="'lok' matches no node"):
         model.apply("quantizer.sensitivity", data=str(tmp_path / "ids.npz"), skip=["lok"])
 
@@ -130,7 +132,7 @@ def test_sensitivity_counts_stored_weights_and_skipped_nodes(tmp_path: Path) -> 
 
 
 def floored(weights: list[np.ndarray], bits: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Codes that are all too small, as a bad kernel or a bad rounding rule would have them."""
+    """Quantized weights that are all too small, as a bad rounding rule would have them."""
     scales = [np.abs(w).max(0) / np.float32(2 ** (bits - 1) - 1) for w in weights]
     return [np.floor(w / s).astype("i1") for w, s in zip(weights, scales, strict=True)], scales
 
@@ -209,8 +211,8 @@ def test_bias_correction_says_what_it_cannot_do(tmp_path: Path) -> None:
     model = mlp(tmp_path, weights)
     data = saved(tmp_path, np.random.default_rng(1).standard_normal((32, 16)).astype("f"))
     small = model.apply("quantizer.static", data=data)
-    told = small.apply("quantizer.correct_bias", data=data, original=model).report
-    assert {row["why"] for row in told["left"]} == {"it has no constant bias"}
+    summary = small.apply("quantizer.correct_bias", data=data, original=model).report
+    assert {row["why"] for row in summary["left"]} == {"it has no constant bias"}
     with pytest.raises(tenon.TenonError, match="nothing to correct"):
         model.apply("quantizer.correct_bias", data=data, original=model)
     with pytest.raises(tenon.TenonError, match="original"):
@@ -270,7 +272,7 @@ def test_gptq_in_groups_is_that_of_the_paper(tmp_path: Path, clip: bool) -> None
     found, nearest = answers(better, eye), answers(plain, eye)
     np.testing.assert_allclose(nearest, np.stack([grid(i, w[i]) for i in range(64)]), atol=1e-6)
     same = np.isclose(found, wanted, atol=1e-6).mean()
-    assert same > 0.99  # sums in float32 move a number that lies between two codes
+    assert same > 0.99  # sums in float32 move a number that lies between two quantized values
     right = answers(model, other)
     assert snr(right, answers(better, other)) > snr(right, answers(plain, other)) + 1.5
     assert stored(better) == stored(plain) < 0.16 * w.nbytes
@@ -305,10 +307,10 @@ def test_gptq_leaves_what_it_has_not_seen_enough_of(tmp_path: Path) -> None:
     model = mlp(tmp_path, [w])
     plain = model.apply("quantizer.weights", bits=4)
     few = saved(tmp_path, correlated(1, 16, 64))
-    told = plain.apply("quantizer.gptq", data=few, original=model)
-    assert "fewer than the 64 numbers" in told.report["left"][0]["why"]
+    summary = plain.apply("quantizer.gptq", data=few, original=model)
+    assert "fewer than the 64 numbers" in summary.report["left"][0]["why"]
     np.testing.assert_array_equal(
-        answers(told, np.eye(64, dtype="f")), answers(plain, np.eye(64, dtype="f"))
+        answers(summary, np.eye(64, dtype="f")), answers(plain, np.eye(64, dtype="f"))
     )
     with pytest.raises(tenon.TenonError, match="nothing to round again"):
         model.apply("quantizer.gptq", data=few, original=model)

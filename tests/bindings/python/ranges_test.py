@@ -202,7 +202,7 @@ def test_each_epoch_is_validated_as_it_will_run_in_8_bits(train, rounded):
         callbacks=[check],
     )
     assert len(seen) == 3
-    assert all(told == true for told, true in seen)
+    assert all(summary == true for summary, true in seen)
 
 
 def test_what_cannot_be_tracked_is_told(train, rounded):

@@ -59,15 +59,15 @@ def test_checkpoint_changes_no_bit(backend):
 
 
 def arena(made):
-    told = made.describe()
-    parts = [p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in told["partitions"]]
-    return max(parts) + told.get("arena_bytes", 0)
+    report = made.describe()
+    parts = [p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in report["partitions"]]
+    return max(parts) + report.get("arena_bytes", 0)
 
 
 def test_checkpoint_takes_less_memory():
     kept, again = (gradients(f, None)[1] for f in (block, tn.checkpoint(block)))
     if not arena(kept):
-        pytest.skip("the default backend here tells no arena")
+        pytest.skip("the default backend here reports no arena")
     # A block keeps its input alone, one value where it kept four of it and two as large together.
     assert arena(again) < 0.5 * arena(kept)
 
@@ -130,10 +130,10 @@ def test_the_pass_changes_no_bit(f, backend):
     for one, other in zip(*(step.parameters for step in made)):
         for key in one:
             np.testing.assert_array_equal(one[key], other[key])
-    told = made[1].joint_reports["autodiff.recompute"]
-    assert told["segments"] >= 2 and told["nodes_again"] > 10
+    report = made[1].joint_reports["autodiff.recompute"]
+    assert report["segments"] >= 2 and report["nodes_again"] > 10
     if backend is None:  # few rows are nothing beside the gradients of weights
-        assert told["planned_peak"] < 0.7 * told["planned_peak_before"]
+        assert report["planned_peak"] < 0.7 * report["planned_peak_before"]
         assert not arena(made[0]) or arena(made[1]) < 0.8 * arena(made[0])
 
 
@@ -153,9 +153,9 @@ def test_a_budget_is_kept_without_a_change_of_a_bit(f):
         for one, other in zip(step.parameters, plain.parameters):
             for key in one:
                 np.testing.assert_array_equal(one[key], other[key])
-        told = step.joint_reports["autodiff.recompute"]
-        assert told["planned_peak"] <= share * told["planned_peak_before"]
-        costs.append(told["cost_again"])
+        report = step.joint_reports["autodiff.recompute"]
+        assert report["planned_peak"] <= share * report["planned_peak_before"]
+        costs.append(report["cost_again"])
     assert costs == sorted(costs, reverse=True), "a larger budget never computes more again"
     assert costs[0] > 0 and costs[-1] == 0
 
@@ -194,7 +194,7 @@ def test_the_first_of_three_is_free_until_its_turn():
         loss = next(i for i, line in enumerate(lines) if "= ReduceSum(" in line)
         return [i for i in uses if i > loss]
 
-    assert idle(kept.text()), "the backward part reads the first activation"
+    assert idle(kept.text()), "the backward pass reads the first activation"
     assert not idle(again.text()), "it reads one that is computed again"
 
 

@@ -170,9 +170,9 @@ def test_the_second_slope_is_that_of_the_closed_form(name):
                 left, right = (one_sided(form, given, j, sign) for sign in (-1, 1))
                 wants = np.stack([left, right, (left + right) / 2])
                 off = np.abs(got - wants).min(0) / np.maximum(1, np.abs(wants).max(0))
-                told = ~np.isnan(wants).any(0) & np.isfinite(np.asarray(form(*given)))
-                bad = told & ~(off < 1e-6)
-                known += told.sum()
+                report = ~np.isnan(wants).any(0) & np.isfinite(np.asarray(form(*given)))
+                bad = report & ~(off < 1e-6)
+                known += report.sum()
                 at_bad = [g[bad][:4] for g in given]
                 assert not bad.any(), (k, j, at_bad, got[bad][:4], wants[:, bad][:, :4])
     assert known >= 3, "nothing was compared"

@@ -79,10 +79,10 @@ def test_wrong_options_are_named(blobs):
 def test_functions_are_told_of_each_epoch(blobs):
     seen = []
 
-    def told(record, model):
+    def summary(record, model):
         seen.append((record, np.asarray(model.constants()["w"]).copy(), model))
 
-    trained = tenon.train(linear(), blobs, batch=50, epochs=3, callbacks=[told])
+    trained = tenon.train(linear(), blobs, batch=50, epochs=3, callbacks=[summary])
 
     assert [record for record, _, _ in seen] == trained.report["history"]
     assert (seen[2][1] == np.asarray(trained.constants()["w"])).all()
@@ -143,12 +143,12 @@ def test_wrong_callbacks_are_named(blobs):
 def test_snapshots_are_the_models_of_their_epochs(blobs, tmp_path):
     seen = {}
 
-    def told(record, model):
+    def summary(record, model):
         seen[record["epoch"]] = np.asarray(model.constants()["w"]).copy()
 
     path = tmp_path / "at_{epoch}.onnx"
     snapshot = tenon.Component("callback", "trainer.snapshot", path=path, every=2)
-    tenon.train(linear(), blobs, batch=50, epochs=5, callbacks=[told, snapshot])
+    tenon.train(linear(), blobs, batch=50, epochs=5, callbacks=[summary, snapshot])
 
     assert sorted(p.name for p in tmp_path.glob("at_*")) == ["at_2.onnx", "at_4.onnx"]
     for epoch in (2, 4):

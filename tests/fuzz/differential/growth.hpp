@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Random graphs: samples of operator rows, each reading what others computed, brought to the type
-// that it wants by Cast, Reshape, Slice and the like.
+// that it wants by Cast, Reshape, Slice and similar nodes.
 
 #include <map>
 #include <string>

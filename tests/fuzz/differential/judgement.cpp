@@ -69,7 +69,7 @@ void widen(std::vector<double>& moved, const Tensor& calm, const Tensor& noisy) 
   }
 }
 
-// How far each element of a result may be off; nothing where the result is not settled. Real
+// How far each element of a result may be off; nothing where the result is not decided. Real
 // numbers share what noise did to any of them, since rounding is of another sign everywhere.
 // Integers and truth values are right or wrong, each by itself, unless noise moved it.
 std::vector<double> slack_of(const Tensor& want,
@@ -208,7 +208,7 @@ Verdict Judge::judge(const tn_graph* graph,
       const Expected& one = (*want)[i];
       if (!one.tensor || !(*got)[i]) continue;
       if (Graph{graph}.outputs()[i].type().kind != TN_KIND_TENSOR) continue;
-      out.n_settled += !one.slack.empty();
+      out.n_decided += !one.slack.empty();
       std::string why = difference(one, (*got)[i]);
       if (!why.empty() && out.finding.empty())
         out.finding = cat("output ", Graph{graph}.output_name(i), ": ", why);

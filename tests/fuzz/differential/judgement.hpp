@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether a backend computes what `reference` computes. How far rounding may take a result is
-// measured, not guessed (noise.hpp): the graph runs again with noise at real numbers, and what that
-// changes much is left out.
+// measured, not guessed (noise.hpp): the graph runs again with noise at floating-point values, and
+// what that changes much is left out.
 
 #include <map>
 #include <string>
@@ -30,11 +30,11 @@ inline constexpr Mode kModes[] = {
 
 struct Verdict {
   bool ran = false;  // on reference
-  size_t n_outputs = 0, n_settled = 0;
+  size_t n_outputs = 0, n_decided = 0;
   std::string finding = {};
 };
 
-// What an output has to be, and by how much each element may be off; no slack: not settled.
+// What an output has to be, and by how much each element may be off; no slack: not decided.
 struct Expected {
   Tensor tensor;
   std::vector<double> slack = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs, computed by two backends (tests/fuzz/README.md). Graphs run in a child: when it
-// dies, its graph is told and the next one goes on in another child.
+// dies, its graph is reported and the next one goes on in another child.
 // usage: fuzz_differential [--seed N] [--from N] [--count N] [--nodes N] [--mode fp32|bf16|int8]
 //                          [--backend ID] [--domain onnx] [--keep FOLDER] [--rows 1]
 #include <atomic>
@@ -37,7 +37,7 @@ struct Arguments {
 
 // What came of all graphs; lives in memory that outlives a process that dies.
 struct Tally {
-  std::atomic<uint64_t> next{0}, grown{0}, ran{0}, outputs{0}, settled{0}, findings{0}, nodes{0};
+  std::atomic<uint64_t> next{0}, grown{0}, ran{0}, outputs{0}, decided{0}, findings{0}, nodes{0};
   std::atomic<uint64_t> rows[kMostRows] = {};  // of graphs that ran
 };
 
@@ -102,22 +102,23 @@ class Garden {
     ++tally.ran;
     tally.nodes += graph->view().n_nodes();
     tally.outputs += verdict.n_outputs;
-    tally.settled += verdict.n_settled;
+    tally.decided += verdict.n_decided;
     for (size_t i = 0; i < soil_.rows.size() && i < kMostRows; ++i)
       if (auto at = used.find(std::string(view(soil_.rows[i]->type))); at != used.end())
         tally.rows[i] += at->second;
-    if (!verdict.finding.empty()) tell(judge, graph->get(), *inputs, number, verdict, mode, tally);
+    if (!verdict.finding.empty())
+      report(judge, graph->get(), *inputs, number, verdict, mode, tally);
     if (!arguments_.keep.empty()) keep_graph(judge, graph->get(), *inputs, number);
   }
 
  private:
-  void tell(const Judge& judge,
-            const tn_graph* graph,
-            const std::vector<Tensor>& inputs,
-            uint64_t number,
-            const Verdict& verdict,
-            const Mode& mode,
-            Tally& tally) {
+  void report(const Judge& judge,
+              const tn_graph* graph,
+              const std::vector<Tensor>& inputs,
+              uint64_t number,
+              const Verdict& verdict,
+              const Mode& mode,
+              Tally& tally) {
     ++tally.findings;
     std::printf("FOUND graph %llu (%s): %s\n", static_cast<unsigned long long>(number), mode.name,
                 verdict.finding.c_str());
@@ -132,7 +133,7 @@ class Garden {
     std::fflush(stdout);
   }
 
-  // All values are outputs, in the order of the nodes: the first that differs tells the node.
+  // All values are outputs, in the order of the nodes: the first that differs names the node.
   void keep_graph(const Judge& judge,
                   const tn_graph* graph,
                   const std::vector<Tensor>& inputs,
@@ -231,9 +232,9 @@ int main(int argc, char** argv) {
       "seed %llu: %llu graphs grown, %llu ran (%llu nodes), %llu of %llu outputs compared, "
       "%llu findings, %.0f s\n",
       number(arguments.seed), number(tally.grown), number(tally.ran), number(tally.nodes),
-      number(tally.settled), number(tally.outputs), number(tally.findings + died), took.count());
+      number(tally.decided), number(tally.outputs), number(tally.findings + died), took.count());
   // A run that compares little tests nothing.
-  bool is_deep = tally.ran * 2 >= tally.grown && tally.settled * 3 >= tally.outputs;
+  bool is_deep = tally.ran * 2 >= tally.grown && tally.decided * 3 >= tally.outputs;
   if (!is_deep) std::puts("expected half of the graphs to run and a third of outputs compared");
   return tally.findings + died == 0 && is_deep ? 0 : 1;
 }

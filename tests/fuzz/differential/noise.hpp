@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A graph that computes the same but for rounding: real numbers are multiplied by 1 + noise,
-// element by element. What noise moves, rounding may move.
+// A graph that computes the same but for rounding: floating-point values are multiplied by 1 +
+// noise, element by element. What noise moves, rounding may move.
 
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@ namespace tenon::fuzz {
 
 struct Noise {
   double size;  // relative
-  // Also where no node gives a real number that noise could be put at:
+  // Also where no node gives a floating-point value that noise could be put at:
   // - numbers that enter the graph exactly and are added up, and results that are nothing beside
   //   what they were made of: they become 0 (a sum that is 0 in one order of addition and 1e-8 in
   //   another jumps in a Cast to bool);

@@ -83,22 +83,22 @@ def _differs(
         return "", 0
     noise = _spread(base, shaken)
     if base.dtype.kind != "f":
-        settled, slack = noise == 0, np.zeros(base.shape)
+        decided, slack = noise == 0, np.zeros(base.shape)
     else:
         known = np.where(np.isfinite(noise), np.abs(base), 0)
         scale = 1 + known.max()
-        settled, slack = noise <= 0.1 * scale, tolerance * scale + 6 * noise
-        settled &= np.isfinite(base) & (np.abs(base) < 1e4)
+        decided, slack = noise <= 0.1 * scale, tolerance * scale + 6 * noise
+        decided &= np.isfinite(base) & (np.abs(base) < 1e4)
     with np.errstate(all="ignore"):
         off = np.abs(got.astype("f8") - base.astype("f8"))
-    wrong = settled & ~(off <= slack)
+    wrong = decided & ~(off <= slack)
     if not wrong.any():
-        return "", int(settled.sum())
+        return "", int(decided.sum())
     at = int(np.argmax(wrong))
     return (
         f"{int(wrong.sum())} of {wrong.size} elements, the first at {at}: Tenon "
         f"{got.ravel()[at]}, expected {base.ravel()[at]}, tolerance {slack.ravel()[at]:.3g}",
-        int(settled.sum()),
+        int(decided.sum()),
     )
 
 

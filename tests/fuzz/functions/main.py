@@ -32,7 +32,7 @@ from smaller import smaller  # noqa: E402
 from vocabulary import WORDS  # noqa: E402
 
 
-def tell(judge: Judge, program: Program, number: int, verdict: Verdict) -> None:
+def report(judge: Judge, program: Program, number: int, verdict: Verdict) -> None:
     print(f"FOUND function {number} ({program.floats}, {judge.backend}): {verdict.finding}")
     transform = verdict.finding.split(":")[0]
 
@@ -75,7 +75,7 @@ def main() -> None:
         types[program.floats] += 1
         if verdict.finding:
             n_found += 1
-            tell(judge, program, number, verdict)
+            report(judge, program, number, verdict)
         if number % 20 == 19:
             took = time.monotonic() - start
             print(f"{n_functions} functions, {n_found} findings, {took:.0f} s", flush=True)

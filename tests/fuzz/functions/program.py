@@ -43,7 +43,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """A function of arrays; `floats` is the type that its real numbers have in Tenon."""
+    """A function of arrays; `floats` is the type that its floating-point values have in Tenon."""
 
     floats: str
     inputs: dict[Ref, np.ndarray]  # as they are outside; the real ones float64

@@ -24,7 +24,7 @@ class Pool:
     """The values that a step may read, as NumPy has them, and the dice."""
 
     random: np.random.Generator
-    floats: str  # the type that real numbers have in Tenon
+    floats: str  # the type that floating-point values have in Tenon
     values: dict[Ref, Any]
     counter: Any = field(default_factory=itertools.count)
     depth: int = 0  # of bodies

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes samples of all operator rows and runs what is accepted (tests/fuzz/README.md). Mutants
-// run in a child: when it dies, the mutant is told and the next one goes on in another child.
+// run in a child: when it dies, the mutant is reported and the next one goes on in another child.
 // usage: fuzz_mutants [--seed N] [--from N] [--count N] [--backend ID]... [--row TYPE]
 //                     [--keep FOLDER] [--guard N]: one of N allocations ends at a page out of reach
 #include <algorithm>

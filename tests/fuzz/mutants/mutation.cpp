@@ -183,7 +183,7 @@ struct Change {
     return said;
   }
 
-  // As many outputs as another operator has: the node is made again.
+  // As many outputs as another operator has: the node is replaced.
   Result<std::string> outputs() {
     uint64_t before = node.n_outputs(), after = random.below(before + 3);
     TN_TRY(made, edit.add({.type = node.type(),

@@ -41,7 +41,7 @@ void make_wild(Tensor& tensor, Random& random);
 
 // Changes the node or what it reads; says what was changed. A change that the host refuses at once
 // is a failure.
-// node: another one afterwards where it had to be made again.
+// node: another one afterwards where it had to be replaced.
 Result<std::string> mutate(EditView edit, Node& node, Random& random);
 
 }  // namespace tenon::fuzz

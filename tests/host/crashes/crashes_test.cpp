@@ -42,7 +42,8 @@ class Crashes : public testing::Test {
   }
   ~Crashes() override { fs::remove_all(folder_); }
 
-  // A process that loads the plugin, which ends it as told. Nobody wants its core or its words.
+  // A process that loads the plugin, which ends it as its argument says. Its core and its output
+  // are dropped.
   static pid_t start(const char* how, int words = -1) {
     pid_t child = fork();
     if (child) return child;

@@ -336,7 +336,7 @@ TEST(Expr, RefusesTextThatIsTooDeepOrTooLong) {
   std::string sum = "x";
   for (int i = 0; i < 5000; ++i)
     sum += "+x";
-  EXPECT_NE(error_of(sum).find("4096 parts"), std::string::npos);
+  EXPECT_NE(error_of(sum).find("4096 terms"), std::string::npos);
   EXPECT_NE(error_of(std::string(70000, ' ')).find("65536 bytes"), std::string::npos);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator of a third party whose kernel ends the process, or throws, in the way that it is
-// told.
+// An operator of a third party whose kernel ends the process, or throws, in the way that its
+// attribute says.
 #include <cstdlib>
 #include <stdexcept>
 

@@ -71,9 +71,9 @@ TEST(Load, SeesTheGapsOfALoop) {
     EXPECT_FALSE(clock.load_is_high());
     uint64_t waited = 0;
     for (int i = 0; i < 1000; ++i) {
-      const uint64_t turned = clock.turn();
-      EXPECT_GE(turned, waited);
-      waited = turned;
+      const uint64_t advanced = clock.turn();
+      EXPECT_GE(advanced, waited);
+      waited = advanced;
     }
     EXPECT_GT(waited, 0U);
   }

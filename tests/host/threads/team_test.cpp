@@ -220,7 +220,7 @@ TEST(Team, RunsOnOneCpu) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer ends a forked child that starts threads";
 #endif
-  const pid_t child = fork();  // its budget is told anew
+  const pid_t child = fork();  // its budget is read again
   if (child == 0) {
     alarm(60);
     cpu_set_t one;

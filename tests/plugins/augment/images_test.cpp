@@ -72,12 +72,12 @@ TEST_F(Augmented, TwoOfAKindDrawApart) {
   for (size_t i = 0; i < index.size(); ++i)
     index[i] = i;
   std::vector<float> flipped = take(twice, index, 3);
-  int turned = 0;
+  int n_flips = 0;
   for (size_t i = 0; i < flipped.size(); i += 2)
-    turned += flipped[i] > flipped[i + 1];
-  // The same draws in both would turn each picture back: 0 turned.
-  EXPECT_GT(turned, 16);
-  EXPECT_LT(turned, 48);
+    n_flips += flipped[i] > flipped[i + 1];
+  // The same draws in both would flip each picture back: 0 flips.
+  EXPECT_GT(n_flips, 16);
+  EXPECT_LT(n_flips, 48);
 }
 
 TEST_F(Augmented, ErasesAShareOfTheArea) {

@@ -31,7 +31,7 @@ double from_one_side(const std::array<double, kPlaces>& f, int order) {
   return sum[order];
 }
 
-// Slopes on both sides of a place; where there is none, or none that differences can tell, no
+// Slopes on both sides of a place; where there is none, or none that differences can show, no
 // number.
 struct Sides {
   double left, right;

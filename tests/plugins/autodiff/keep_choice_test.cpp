@@ -67,7 +67,7 @@ TEST(ChooseKept, KeepsTheNarrowOneOfAChain) {
   EXPECT_THAT(choose_kept(problem, 1000).values, ElementsAre(true, true, true));
   problem.values[1].bytes = 10;
   KeepChoice one = choose_kept(problem, 50);
-  EXPECT_THAT(one.values, ElementsAre(false, true, false)) << "two are made again, one is kept";
+  EXPECT_THAT(one.values, ElementsAre(false, true, false)) << "two are recomputed, one is kept";
   EXPECT_EQ(one.bytes, 10);
   EXPECT_EQ(one.cost, 2);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a forward part is cut, without a graph.
+// Where a forward pass is cut, without a graph.
 #include "recompute_choice.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tenon::autodiff {
 namespace {
 
-// A chain of nodes, each of whose results the next one and the backward part read.
+// A chain of nodes, each of whose results the next one and the backward pass read.
 std::vector<ForwardValue> chain(int n, int64_t bytes) {
   std::vector<ForwardValue> out;
   for (int i = 0; i < n; ++i)

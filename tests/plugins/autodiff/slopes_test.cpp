@@ -65,7 +65,7 @@ class Slope : public SlopeFixture {
         }
   }
 
-  // Whether the row has values that are real numbers: others are steps, bits or truth values.
+  // Whether the row has floating-point results: others are steps, bits or truth values.
   bool has_slopes(const tn_op* row) {
     Result<OwnedGraph> made = sample(row, 1);
     if (!made.ok()) return false;

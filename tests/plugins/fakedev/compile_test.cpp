@@ -84,17 +84,17 @@ TEST_F(Compiling, AFailureGivesThePartToTheNextBackend) {
   EXPECT_EQ(run(plan, {&x}, &results), "");
 
   EXPECT_EQ(results.arrays[0]->data, (std::vector<float>{-2, -4, -6}));
-  json told = described(plan);
+  json report = described(plan);
   // Neither device compiles a part with that node; the other node shared the part.
-  ASSERT_EQ(told["fallback_nodes"].size(), 2u) << told;
-  for (const json& row : told["fallback_nodes"]) {
+  ASSERT_EQ(report["fallback_nodes"].size(), 2u) << report;
+  for (const json& row : report["fallback_nodes"]) {
     std::string why = row["why"];
     EXPECT_NE(why.find("fakedev: compile failed"), std::string::npos) << why;
     EXPECT_NE(why.find("no code for node double: its scope is uncompilable"), std::string::npos);
     EXPECT_NE(why.find("fakedev.second: compile failed"), std::string::npos) << why;
   }
-  ASSERT_EQ(told["partitions"].size(), 1u) << told;
-  EXPECT_EQ(told["partitions"][0]["backend"], "reference");
+  ASSERT_EQ(report["partitions"].size(), 1u) << report;
+  EXPECT_EQ(report["partitions"][0]["backend"], "reference");
   eval_->release(plan);
 }
 
@@ -119,9 +119,9 @@ TEST_F(Compiling, RunsThatFindAFormWrongTogetherMakeItAgain) {
       ASSERT_EQ(results[i].arrays.size(), 1u);
       EXPECT_EQ(results[i].arrays[0]->data, std::vector<float>(2 + i % 2, -2));
     }
-    json told = described(plan);
-    ASSERT_EQ(told["fallback_nodes"].size(), 2u) << told;  // of the part that declined
-    EXPECT_NE(told["fallback_nodes"][0]["why"].get<std::string>().find("declined when it runs"),
+    json report = described(plan);
+    ASSERT_EQ(report["fallback_nodes"].size(), 2u) << report;  // of the part that declined
+    EXPECT_NE(report["fallback_nodes"][0]["why"].get<std::string>().find("declined when it runs"),
               std::string::npos);
     eval_->release(plan);
   }
@@ -144,11 +144,11 @@ TEST_F(Compiling, WhatCompiledBesideAFailureIsKept) {
   EXPECT_EQ(run(plan, {&x}, &results), "");
 
   EXPECT_EQ(results.arrays[0]->data, std::vector<float>(2, -4));
-  json told = described(plan);
-  ASSERT_EQ(told["partitions"].size(), 2u) << told;
-  EXPECT_EQ(told["partitions"][0]["backend"], "fakedev");
-  EXPECT_EQ(told["partitions"][0]["nodes"], json({"first"}));
-  EXPECT_EQ(told["partitions"][1]["nodes"], json({"middle", "last"}));
+  json report = described(plan);
+  ASSERT_EQ(report["partitions"].size(), 2u) << report;
+  EXPECT_EQ(report["partitions"][0]["backend"], "fakedev");
+  EXPECT_EQ(report["partitions"][0]["nodes"], json({"first"}));
+  EXPECT_EQ(report["partitions"][1]["nodes"], json({"middle", "last"}));
   eval_->release(plan);
 }
 
@@ -179,7 +179,7 @@ TEST_F(Compiling, ATraceShowsCompilingPartsCopiesAndWhatBackendsDo) {
   EXPECT_THAT(names("compile"), UnorderedElementsAre("f32[2]", "partition", "reference", "fakedev",
                                                      "f32[2]", "partition", "reference"));
   EXPECT_THAT(names("run"), UnorderedElementsAre("y", "y"));
-  EXPECT_THAT(names("part"),
+  EXPECT_THAT(names("partition"),
               UnorderedElementsAre("reference: double", "fakedev: neg", "reference: neg"));
   EXPECT_THAT(names("copy"), UnorderedElementsAre("h to fakedev", "y from fakedev"));
   EXPECT_THAT(names("device"), UnorderedElementsAre("copy", "neg", "copy"));

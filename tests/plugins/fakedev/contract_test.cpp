@@ -257,7 +257,7 @@ TEST_F(Contract, AFailureArrivesOnTheEventAndDropsWhatFollows) {
   EXPECT_NE(sync(event).find("the fake device failed"), std::string::npos);
   EXPECT_EQ(y.data, std::vector<float>(4, -1));
 
-  EXPECT_EQ(copy(in.dl, &y.dl, on(stream_)), "");  // told, so it goes on
+  EXPECT_EQ(copy(in.dl, &y.dl, on(stream_)), "");  // report, so it goes on
   EXPECT_EQ(sync(record(stream_)), "");
   EXPECT_EQ(y.data, x.data);
 }
@@ -303,8 +303,8 @@ TEST_F(Contract, MemoryFreedWhileWorkIsQueuedIsFoundOut) {
   in.reset();
   held.release();
 
-  std::string told = sync(record(stream_));
-  EXPECT_NE(told.find("a block of this device"), std::string::npos) << told;
+  std::string report = sync(record(stream_));
+  EXPECT_NE(report.find("a block of this device"), std::string::npos) << report;
 }
 
 TEST_F(Contract, StateIsKeptInALayoutOfItsOwn) {

@@ -75,11 +75,11 @@ TEST_F(Parts, ANodeThatIsDeclinedFallsBackAlone) {
       EXPECT_EQ(run(plan, {&x, &w}, &results), "") << where;
       EXPECT_EQ(results.arrays[0]->data, std::vector<float>(4, 3)) << where;
     }
-    std::string told = describe(plan);
-    EXPECT_NE(told.find("\"node\":\"matmul\""), std::string::npos) << told;
-    EXPECT_NE(told.find("declined when it"), std::string::npos) << told;
+    std::string report = describe(plan);
+    EXPECT_NE(report.find("\"node\":\"matmul\""), std::string::npos) << report;
+    EXPECT_NE(report.find("declined when it"), std::string::npos) << report;
     bool is_late = std::string(where).find("late") != std::string::npos;
-    EXPECT_EQ(told.find("\"node\":\"relu\"") == std::string::npos, !is_late) << told;
+    EXPECT_EQ(report.find("\"node\":\"relu\"") == std::string::npos, !is_late) << report;
     eval_->release(plan);
   }
 }

@@ -163,7 +163,7 @@ TEST_F(Metric, F1CountsOverBatches) {
   EXPECT_DOUBLE_EQ(value(), (2.0 / 3 + 6.0 / 7) / 2);
   start("metrics.f1", {{"average", "positive"}, {"threshold", 0}});
   EXPECT_EQ(update<int32_t>({4, 1}, {-1, 2, 3, -4}, {4}, {0, 1, 0, 1}, TN_I32), "");
-  EXPECT_DOUBLE_EQ(value(), 0.5);  // 1 right of 2 told, 1 of 2 found
+  EXPECT_DOUBLE_EQ(value(), 0.5);  // 1 right of 2 predicted, 1 of 2 found
 }
 
 TEST_F(Metric, AucSharesTheRanksOfEqualScores) {

@@ -26,7 +26,7 @@ class Sequences : public PruningTest {
   }
   // Scores, probabilities and their product with the values, of [batch, heads, length, size].
   Value attend(EditView edit, Value q, Value k, Value v) {
-    Value scores = node(edit, "MatMul", {q, turn(edit, k, {0, 1, 3, 2}, "turned")}, "scores");
+    Value scores = node(edit, "MatMul", {q, turn(edit, k, {0, 1, 3, 2}, "transposed")}, "scores");
     Value shares = node(edit, "Softmax", {scores}, "shares", {{"axis", -1}});
     return node(edit, "MatMul", {shares, v}, "mixed");
   }
@@ -64,9 +64,9 @@ TEST_F(Sequences, HeadsGoWhereOneProductIsSplit) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 5, 8});
     Value cut = reshape(edit, product(edit, x, "qkv", 8, 72), {-1, 5, 3, 6, 4}, "cut");
-    Value turned = turn(edit, cut, {2, 0, 3, 1, 4}, "parts");
+    Value transposed = turn(edit, cut, {2, 0, 3, 1, 4}, "parts");
     auto parts = edit.add({.type = "Split",
-                           .inputs = {turned, ints(edit, {1, 1, 1})},
+                           .inputs = {transposed, ints(edit, {1, 1, 1})},
                            .attrs = {{"axis", 0}},
                            .n_outputs = 3,
                            .name = "split"});
@@ -87,9 +87,9 @@ TEST_F(Sequences, HeadsGoWhereEachHasItsOwnThirds) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 5, 8});
     Value cut = reshape(edit, product(edit, x, "qkv", 8, 72), {-1, 5, 6, 12}, "cut");
-    Value turned = turn(edit, cut, {0, 2, 1, 3}, "parts");
+    Value transposed = turn(edit, cut, {0, 2, 1, 3}, "parts");
     auto parts = edit.add({.type = "Split",
-                           .inputs = {turned, ints(edit, {4, 4, 4})},
+                           .inputs = {transposed, ints(edit, {4, 4, 4})},
                            .attrs = {{"axis", 3}},
                            .n_outputs = 3,
                            .name = "split"});
@@ -106,7 +106,8 @@ TEST_F(Sequences, ChannelsThatAreShuffledGoWithTheirCounterparts) {
     Value x = input(edit, "x", {2, 3, 6, 6});
     Value wide = relu(edit, conv(edit, x, "wide", {12, 3, 1, 1}), "wr");
     Value split = reshape(edit, wide, {2, 2, 6, 6, 6}, "split");
-    Value mixed = reshape(edit, turn(edit, split, {0, 2, 1, 3, 4}, "turned"), {2, 12, 6, 6}, "mix");
+    Value mixed =
+        reshape(edit, turn(edit, split, {0, 2, 1, 3, 4}, "transposed"), {2, 12, 6, 6}, "mix");
     classify(edit, relu(edit, conv(edit, mixed, "next", {12, 12, 1, 1}), "nr"), 12);
   });
 

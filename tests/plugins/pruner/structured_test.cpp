@@ -193,8 +193,8 @@ TEST_F(Structured, ChannelsThatAreShuffledStayBehindAComputedSlice) {
     auto pairs = edit.ints({2, 2, 6, 6, 6}), joined = edit.ints({2, 12, 6, 6});
     Value split = node(edit, "Reshape", {part, *pairs}, "split");
     const std::vector<int64_t> turn{0, 2, 1, 3, 4};
-    Value turned = node(edit, "Transpose", {split}, "turned", {{"perm", turn}});
-    Value mixed = node(edit, "Reshape", {turned, *joined}, "mixed");
+    Value transposed = node(edit, "Transpose", {split}, "transposed", {{"perm", turn}});
+    Value mixed = node(edit, "Reshape", {transposed, *joined}, "mixed");
     Value deep = conv(edit, mixed, "depthwise", {12, 1, 3, 3}, {{"group", 12}});
     classify(edit, relu(edit, conv(edit, deep, "project", {40, 12, 1, 1}), "pr"), 40);
   });

@@ -111,7 +111,7 @@ TEST_F(Qat, ComputesWhatTheConvertedModelComputes) {
   EXPECT_FALSE(result_.view().find("wa"));
 }
 
-TEST_F(Qat, FewerBitsLeaveFewerCodes) {
+TEST_F(Qat, FewerBitsLeaveFewerValues) {
   OwnedGraph got = converted(options({{"weight_bits", 3}}));
 
   for (const char* name : {"wa_quantized", "wb_quantized", "wf_quantized"})

@@ -72,8 +72,8 @@ TEST_F(Static, ProductsOfActivationsAreAChoice) {
     Value q = node(edit, "MatMul", {x, weight(edit, "wq", {8, 8}, 1)}, "q");
     Value k = node(edit, "MatMul", {x, weight(edit, "wk", {8, 8}, 2)}, "k");
     Value v = node(edit, "MatMul", {x, weight(edit, "wv", {8, 8}, 3)}, "v");
-    Value turned = node(edit, "Transpose", {k}, "turned", {{"perm", perm}});
-    Value scores = node(edit, "MatMul", {q, turned}, "scores");
+    Value transposed = node(edit, "Transpose", {k}, "transposed", {{"perm", perm}});
+    Value scores = node(edit, "MatMul", {q, transposed}, "scores");
     Value scaled = node(edit, "Mul", {scores, weight(edit, "factor", {1}, 4)}, "scaled");
     Value weights = node(edit, "Softmax", {scaled}, "weights", {{"axis", -1}});
     Value context = node(edit, "MatMul", {weights, v}, "context");
@@ -82,7 +82,7 @@ TEST_F(Static, ProductsOfActivationsAreAChoice) {
   const std::string samples = data("x", {6, 8}, 32, 12);
 
   ASSERT_EQ(apply("quantizer.static", {{"data", samples}}), "");
-  EXPECT_THAT(reads("scores"), ElementsAre("q", "turned"));
+  EXPECT_THAT(reads("scores"), ElementsAre("q", "transposed"));
   ASSERT_EQ(apply("quantizer.static", {{"data", samples}, {"products", "scores"}}), "");
   EXPECT_THAT(reads("scores"), ElementsAre("q_dequantized", "turned_dequantized"));
   EXPECT_THAT(reads("context"), ElementsAre("weights", "v"));
@@ -240,7 +240,8 @@ TEST_F(Static, RefusesDataThatDoesNotFit) {
   EXPECT_THAT(apply("quantizer.static", json::object()), HasSubstr("option data"));
 }
 
-// The model is for batches of ten: whether the data set or the option is too small is told apart.
+// The model is for batches of ten: whether the data set or the option is too small is
+// distinguished.
 TEST_F(Static, SaysWhichOfDataAndSamplesIsTooSmall) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {10, 8});

@@ -15,7 +15,7 @@ class Storage : public PassTest {
       ASSERT_TRUE(at.ok());
       Value rows = node(edit, "Gather", {weight(edit, "table", std::move(table), 1), *at}, "rows",
                         {{"axis", axis}});
-      if (axis == 1) rows = node(edit, "Transpose", {rows}, "turned");
+      if (axis == 1) rows = node(edit, "Transpose", {rows}, "transposed");
       ASSERT_EQ(text_of(edit.output("y", node(edit, "Mul", {x, rows}, "product"))), "");
     });
   }

@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// sum(w * dequantized(x)); codes 0 to 255 stand for -1 to 24.5.
+// sum(w * dequantized(x)); 0 to 255 dequantize to -1 to 24.5.
 constexpr const char* kPair = R"(graph {
   input %x: f32[6]
   input %s: f32[]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run tells its callbacks, and what they can do to it.
+// What a training run notifies its callbacks of, and what they can do to it.
 #include "tenon/role/callback.h"
 
 #include "training_session.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Writes down what it is told; ends the run, or fails, at a step or epoch.
+// Writes down what it is notified of; ends the run, or fails, at a step or epoch.
 struct Listener {
   std::vector<tn_progress_point> points = {};
   std::vector<json> records = {};
@@ -92,9 +92,9 @@ TEST_F(Callbacks, DoNotChangeTheRun) {
   auto alone = train(model_, rows(), options_);
   Listener all;
   listen(all);
-  auto told = train(model_, rows(), options_);
-  ASSERT_TRUE(alone.ok() && told.ok());
-  EXPECT_EQ(weight(*told, "w"), weight(*alone, "w"));
+  auto report = train(model_, rows(), options_);
+  ASSERT_TRUE(alone.ok() && report.ok());
+  EXPECT_EQ(weight(*report, "w"), weight(*alone, "w"));
 }
 
 TEST_F(Callbacks, AStopAfterAStepEndsTheEpochThere) {
@@ -166,11 +166,12 @@ TEST_F(Callbacks, ARunGoesOnBehindAFailure) {
   auto trained = train(model_, rows(), options_);
   ASSERT_TRUE(trained.ok()) << text_of(trained.status());
   EXPECT_EQ(weight(*trained, "w"), weight(*whole, "w"));
-  EXPECT_EQ(all.points.size(), 12u) << "a step that was done is not told again";
+  EXPECT_EQ(all.points.size(), 12u) << "a step that was done is not reported again";
   std::vector<uint64_t> epochs;
   for (const json& record : all.records)
     epochs.push_back(record["epoch"]);
-  EXPECT_THAT(epochs, ElementsAre(1, 2, 3, 3)) << "an epoch whose telling failed is told again";
+  EXPECT_THAT(epochs, ElementsAre(1, 2, 3, 3))
+      << "an epoch whose callback failed is reported again";
   EXPECT_EQ(report_["history"].size(), 3u);
 }
 
@@ -239,7 +240,7 @@ TEST_F(Callbacks, SeveralAreToldInOrder) {
   ASSERT_TRUE(trained.ok()) << text_of(trained.status());
   EXPECT_EQ(report_["stopped_by"], "test.second");
   EXPECT_EQ(first.records.size(), 1u);
-  EXPECT_EQ(third.records.size(), 1u) << "told though the second ends the run";
+  EXPECT_EQ(third.records.size(), 1u) << "notified though the second ends the run";
   EXPECT_EQ(first.points.size(), 4u);
   EXPECT_EQ(third.points.size(), 0u) << "it has no step";
   third.fails_at_epoch = 1;

@@ -258,7 +258,7 @@ TEST_F(RunFolder, TwoTrainingsInOneAreRefused) {
 TEST_F(RunFolder, ALateEpochIsNoMoreWorkThanAnEarlyOne) {
   struct Epochs {
     std::vector<uint64_t> allocations, written;
-    static tn_status* told(void* self, tn_str, const tn_graph*, int32_t*) {
+    static tn_status* report(void* self, tn_str, const tn_graph*, int32_t*) {
       auto& epochs = *static_cast<Epochs*>(self);
       std::string key;
       uint64_t bytes = 0;
@@ -272,7 +272,7 @@ TEST_F(RunFolder, ALateEpochIsNoMoreWorkThanAnEarlyOne) {
   };
   for (bool kept : {true, false}) {
     Epochs epochs;
-    const tn_callback table{sizeof(tn_callback), 1, nullptr, Epochs::told};
+    const tn_callback table{sizeof(tn_callback), 1, nullptr, Epochs::report};
     tn_component_ref* raw = nullptr;
     ASSERT_EQ(
         text_of(Status(services.component->lend(ctx_, str("tenon.callback/1"), str("test.work"),

@@ -319,7 +319,7 @@ TEST_F(Train, NamesTheNodeOfTheFirstNan) {
   Component rows = data(table(32));
   json options{{"rate", 0.1}, {"batch", 8}, {"epochs", 2}};
   std::string plain = failure(parse(kRoot), rows, options);
-  EXPECT_THAT(plain, HasSubstr("option check_nan tells where it begins"));
+  EXPECT_THAT(plain, HasSubstr("option check_nan shows where it begins"));
   options["check_nan"] = true;
   std::string found = failure(parse(kRoot), rows, options);
   EXPECT_THAT(found, HasSubstr("step 1 (epoch 1): the loss is 0.693"));

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 from models import fetch, pinned, table, wheels
-from models.place import Place
+from models.output import Output
 
 
 @pytest.fixture
@@ -15,9 +15,9 @@ def counted(monkeypatch):
     """A table of one row that counts its builds."""
     builds = []
 
-    def build(place, size=3):
+    def build(output, size=3):
         builds.append(size)
-        place.put_arrays("numbers.npz", {"x": np.arange(size)})
+        output.put_arrays("numbers.npz", {"x": np.arange(size)})
 
     monkeypatch.setattr(table, "ROWS", (table.Row("numbers", "counts", build, {"size": 3}),))
     return builds
@@ -52,14 +52,14 @@ def test_what_is_not_current_is_built_again(counted, tmp_path, damage):
 
 
 def test_a_build_that_fails_leaves_no_file(tmp_path):
-    place = Place(tmp_path, quiet)
+    output = Output(tmp_path, quiet)
 
     def fill(file):
         file.write(b"half")
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        place.write("half.bin", fill)
+        output.write("half.bin", fill)
     assert list(tmp_path.iterdir()) == []
 
 

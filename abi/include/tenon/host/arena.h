@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Service "tenon.host.arena/1": places for blocks of memory that each live for a span of steps, so that
- * blocks alive at the same time do not overlap. The host's plans and the SDK's backend kit both use it.
+ * Service "tenon.host.arena/1": offsets in one arena for blocks of memory that each live from one step
+ * to another, so that blocks alive at the same time do not overlap. The host's plans and the SDK's backend kit both use it.
  * All functions: [pure]. */
 #ifndef TENON_HOST_ARENA_H
 #define TENON_HOST_ARENA_H
@@ -24,9 +24,9 @@ typedef struct tn_arena_size { /* FROZEN */
 typedef struct tn_host_arena {
   uint32_t struct_size;
   uint32_t revision;
-  /* Fills in the offsets, multiples of `align` (a power of two), and the sizes. The same blocks get
-   * the same places. TN_INVALID_ARGUMENT: align is no power of two; TN_RESOURCE_EXHAUSTED: more than
-   * 2^63 bytes in all. */
+  /* Fills in the offsets, multiples of `align` bytes (a power of two), and the sizes. The same blocks
+   * get the same offsets. Errors: TN_INVALID_ARGUMENT: align is no power of two;
+   * TN_RESOURCE_EXHAUSTED: more than 2^63 bytes in all. */
   tn_status*(TN_CALL* place)(tn_arena_block* blocks, uint64_t n, uint64_t align,
                              tn_arena_size* out_size);
 } tn_host_arena;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Service "tenon.host.op_columns/1": the columns quant, cast, recompute and coupling of an operator's
- * row in parsed form (abi/quant.md), and its axes laid over one node. All functions: [any]. */
+ * row in parsed form (abi/quant.md), and its axes bound to one node's operands. All functions: [any]. */
 #ifndef TENON_HOST_OP_COLUMNS_H
 #define TENON_HOST_OP_COLUMNS_H
 #include "tenon/type.h"
@@ -21,7 +21,7 @@ struct tn_op;
 #define TN_QUANT_INTEGER 7u
 
 /* flags of a compute node */
-#define TN_QUANT_FUSED 1u /* does more with its sums than add the bias: an activation, a gate */
+#define TN_QUANT_FUSED 1u /* has an epilogue beyond the bias: an activation, a gate */
 
 typedef struct tn_quant_number { /* FROZEN */
   tn_str attribute; /* of the node; empty: always value */
@@ -57,13 +57,13 @@ typedef struct tn_cast_rule { /* FROZEN */
   uint32_t reserved0;
 } tn_cast_rule;
 
-/* classes of recomputation; an empty column is worked out */
+/* classes of recomputation; an empty column is derived from the traits */
 #define TN_RECOMPUTE_CHEAP 0u
 #define TN_RECOMPUTE_FUSIBLE 1u
 #define TN_RECOMPUTE_EXPENSIVE 2u
 #define TN_RECOMPUTE_NEVER 3u
 
-#define TN_COUPLING_NONE 0u /* families of couplings; none: axes say it, or nobody does */
+#define TN_COUPLING_NONE 0u /* families of couplings; none: axes say it, or it is not stated */
 #define TN_COUPLING_SAME 1u
 #define TN_COUPLING_CONCAT 2u
 #define TN_COUPLING_SPLIT 3u
@@ -78,6 +78,7 @@ typedef struct tn_cast_rule { /* FROZEN */
 #define TN_COUPLING_VIEW 12u
 #define TN_COUPLING_ATTENTION 13u
 #define TN_COUPLING_RECURRENT 14u
+
 typedef struct tn_coupling_key { /* FROZEN */
   tn_str key;
   tn_str attribute; /* that holds what the key means; empty: an input does */
@@ -117,7 +118,7 @@ typedef struct tn_host_op_columns {
   uint32_t revision;
   /* Of a row that the host has handed out, else NULL. Lives as long as the host. */
   const tn_op_columns*(TN_CALL* columns)(const struct tn_op*);
-  /* out: the first `capacity` places, operand by operand; out_count: how many there are in all.
+  /* out: the first `capacity` entries, operand by operand; out_count: how many there are in all. Errors:
    * TN_NOT_FOUND: the row has no axes; TN_INVALID_ARGUMENT: they do not fit the node's ranks. */
   tn_status*(TN_CALL* layout)(const tn_graph*, tn_node_id, tn_axes_place* TN_NULLABLE out,
                               uint64_t capacity, uint64_t* out_count);

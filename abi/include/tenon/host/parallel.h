@@ -13,7 +13,8 @@ typedef struct tn_host_parallel {
   uint32_t revision;
   uint64_t(TN_CALL* width)(tn_ctx*); /* threads that run() would use */
   /* Calls body on ranges that cover 0..n, each at least grain long but the last; returns when all
-   * are done. Which thread gets which range is not promised; results must not depend on it. */
+   * are done. Which thread gets which range is not promised; results must not depend on it. Errors:
+   * TN_INTERNAL: the body threw, which it must not. */
   tn_status*(TN_CALL* run)(tn_ctx*, uint64_t n, uint64_t grain,
                            void(TN_CALL* body)(void* arg, uint64_t begin, uint64_t end),
                            void* TN_NULLABLE arg);

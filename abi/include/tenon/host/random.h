@@ -11,7 +11,7 @@ extern "C" {
 typedef struct tn_host_random {
   uint32_t struct_size;
   uint32_t revision;
-  /* Numbers first..first+n of the stream. */
+  /* Elements first..first+n of the stream: 32 random bits each; uniform in [0, 1); of mean 0, variance 1. */
   void(TN_CALL* bits)(uint64_t seed, uint64_t stream, uint64_t first, uint32_t* out, uint64_t n);
   void(TN_CALL* uniform)(uint64_t seed, uint64_t stream, uint64_t first, double* out,
                          uint64_t n); /* in [0, 1) */

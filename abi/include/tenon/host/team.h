@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Service "tenon.host.team/1": parallel regions on the threads that all plugins and sessions of a
  * process share, for libraries with parallel regions of their own (OpenMP's) and for kernels whose
- * work is cut when a plan is compiled. For a plain loop use "tenon.host.parallel/1".
+ * work is partitioned when a plan is compiled. For a plain loop use "tenon.host.parallel/1".
  *
  * A region runs body(arg) once for each id 0..n-1: id 0 on the caller, the others on workers, or on
  * the caller where no worker has begun them, so no region waits for a thread that is not scheduled.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Role "tenon.callback/1": is notified of how a training run goes, and may end it. It cannot change the
  * run: what a run computes is decided by its options alone, so that it can be resumed. All functions
- * may be NULL, and are called by the thread that trains, between two steps. */
+ * may be NULL, and are called by the thread that trains, between two steps. Errors of all functions: any;
+ * the run ends with it. */
 #ifndef TENON_ROLE_CALLBACK_H
 #define TENON_ROLE_CALLBACK_H
 #include "tenon/base.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Role "tenon.importance/1": says how much each channel of a model matters. What matters least is
  * pruned first. The same function scores single weights: each is then a channel of its own.
- * Its member ACTIVATION holds one number a weight: the norm of what it multiplies, over the batch.
+ * Its member ACTIVATION holds one value a weight: the norm of what it multiplies, over the batch.
  * A dependency group is a set of channels that can only be removed together, in all tensors that
  * they pass through. Each such tensor is a member of the group. Its elements are
  * data[outer][extent][inner], dense; entry e of the middle axis belongs to channel
@@ -18,7 +18,7 @@ extern "C" {
 
 #define TN_MEMBER_MAKES 0u      /* a weight whose entries make the channels: filters, rows */
 #define TN_MEMBER_READS 1u      /* a weight that reads the channels in a following layer */
-#define TN_MEMBER_VECTOR 2u     /* numbers per channel: bias, normalization scale, slope */
+#define TN_MEMBER_VECTOR 2u     /* an entry per channel: bias, normalization scale, slope */
 #define TN_MEMBER_ACTIVATION 3u /* the values themselves, of one batch; outer holds the samples */
 
 typedef struct tn_group_member {
@@ -51,10 +51,12 @@ typedef struct tn_channel_group {
 typedef struct tn_importance {
   uint32_t struct_size;
   uint32_t revision;
-  /* What must be there beside weights: TN_IMPORTANCE_* or 0. Missing: weights are enough. [any] */
+  /* What must be there beside weights: TN_IMPORTANCE_* or 0. Missing: weights are enough. Errors: any.
+   * [any] */
   tn_status*(TN_CALL* TN_NULLABLE needs)(void*, uint32_t* out);
   /* Writes one finite score per channel, higher for what matters more; scores of several batches
-   * are averaged by the caller. All that is given is borrowed for the call. [serial] */
+   * are averaged by the caller. All that is given is borrowed for the call. Errors: any;
+   * TN_FAILED_PRECONDITION: gradients or activations that it needs are not there. [serial] */
   tn_status*(TN_CALL* score)(void*, const tn_channel_group*, double* out_scores);
 } tn_importance;
 

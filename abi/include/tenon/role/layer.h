@@ -26,8 +26,8 @@ typedef struct tn_layer_use { /* one place where a layer is used */
 typedef struct tn_layer {
   uint32_t struct_size;
   uint32_t revision;
-  /* Adds nodes and constants; out: [n_outputs]. Status invalid_argument names the input that does
-   * not fit, with the type expected; or says how many inputs or outputs there can be. [any] */
+  /* Adds nodes and constants; out: [n_outputs]. Errors: any; TN_INVALID_ARGUMENT names the input that
+   * does not fit, with the type expected, or says how many inputs or outputs there can be. [any] */
   tn_status*(TN_CALL* build)(void*, tn_edit*, const tn_layer_use*, tn_value_id* out);
 } tn_layer;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Role "tenon.metric/1": a number from outputs and what they should be. */
+ * Role "tenon.metric/1": one figure from outputs and their labels. Errors of all functions: any;
+ * TN_INVALID_ARGUMENT: outputs or labels of another type or shape; TN_FAILED_PRECONDITION of value: no
+ * batch was seen. */
 #ifndef TENON_ROLE_METRIC_H
 #define TENON_ROLE_METRIC_H
 #include "tenon/base.h"

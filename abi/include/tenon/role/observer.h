@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Role "tenon.observer/1": watches values and says which range to quantize. */
+ * Role "tenon.observer/1": watches values and says which range to quantize. Errors of all functions: any;
+ * TN_INVALID_ARGUMENT: another type, or a state of another kind. */
 #ifndef TENON_ROLE_OBSERVER_H
 #define TENON_ROLE_OBSERVER_H
 #include "tenon/exec.h"
@@ -10,7 +11,7 @@ extern "C" {
 typedef struct tn_range { /* FROZEN */
   double low;
   double high;
-  uint64_t seen;       /* finite numbers */
+  uint64_t seen;       /* finite values */
   uint64_t not_finite; /* NaN and infinities, which are not counted in */
 } tn_range;
 
@@ -21,7 +22,8 @@ typedef struct tn_observer {
   tn_status*(TN_CALL* observe)(void*, const DLTensor*);     /* float types, dense, CPU. [serial] */
   tn_status*(TN_CALL* save)(void*, const tn_sink*);         /* its state, for merge. [serial] */
   tn_status*(TN_CALL* merge)(void*, tn_bytes other_state);  /* of the same kind. [serial] */
-  tn_status*(TN_CALL* range)(void*, tn_range* out);         /* saw nothing: FAILED_PRECONDITION [any] */
+  /* Errors: any; TN_FAILED_PRECONDITION: it saw no finite value. [any] */
+  tn_status*(TN_CALL* range)(void*, tn_range* out);
 } tn_observer;
 
 #ifdef __cplusplus

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Role "tenon.ops/1": rows of the operator table, one tn_op each, got once, when the plugin is
+ * Role "tenon.ops/1": rows of the operator table, one tn_op each, read once, when the plugin is
  * loaded: static data, and functions whose answers follow from the node. A column that is missing
  * falls back: explicit rule, then axes or expr, then decompose, then a generic answer or an
- * error that names the operator. */
+ * error that names the operator. Errors of all functions: any; TN_INVALID_ARGUMENT: a node that the
+ * operator does not allow; TN_UNIMPLEMENTED: allowed, but not by this column, which then falls back. */
 #ifndef TENON_ROLE_OP_H
 #define TENON_ROLE_OP_H
 #include "tenon/exec.h"
@@ -16,7 +17,7 @@ extern "C" {
 #define TN_OP_VIEW 2u          /* output has the bytes of input 0 in the same order */
 #define TN_OP_READS_SHAPE 4u   /* reads only the shapes of its inputs, never their data */
 #define TN_OP_RANDOM 8u
-#define TN_OP_CONTROL 16u      /* has bodies: the host compiles them and hands them to ref */
+#define TN_OP_CONTROL 16u      /* has bodies: the host compiles them and gives them to ref */
 #define TN_OP_COMMUTATIVE 32u  /* inputs 0 and 1 may be swapped */
 #define TN_OP_DATA_SHAPE 64u   /* the shape of an output depends on data */
 #define TN_OP_MIXES_BATCH 128u /* an output row depends on other rows of the batch */
@@ -51,7 +52,7 @@ typedef struct tn_op {
   uint32_t traits; /* TN_OP_* */
   tn_str domain;   /* "" is ONNX's own */
   tn_str type;     /* "MatMul" */
-  /* Rows of one operator that differ in it stand beside each other: a graph whose note
+  /* An operator may have several rows that differ in it: a graph whose note
    * "opset.DOMAIN" is N gets the newest one up to N, a graph without the note the newest of all. */
   uint64_t since_version;
   tn_str axes; /* by abi/axes.md; empty: none */
@@ -70,18 +71,18 @@ typedef struct tn_op {
   /* Multiply-adds count as two. NULL: from axes, or one per output element. [any] */
   tn_status*(TN_CALL* TN_NULLABLE cost)(void* self, const tn_graph*, tn_node_id, double* flops,
                                         double* bytes);
-  /* The plain kernel: the oracle for everyone else. NULL: from expr, or decompose. It asks for each
-   * output that the node has, with the inferred type; the host checks both. TN_UNIMPLEMENTED, before
-   * it has asked for any: not this node; decompose does it then. [any] */
+  /* The plain kernel: the oracle for all others. NULL: from expr, or decompose. It requests each output
+   * that the node has, with the inferred type; the host checks both. Errors: any; TN_UNIMPLEMENTED,
+   * before it has requested any: not this node; decompose does it then. [any] */
   tn_status*(TN_CALL* TN_NULLABLE ref)(void* self, const tn_op_call*);
   /* Adds inputs (or constants) and one random valid node of this type; inputs must be added in a
-   * form whose data may be any numbers of its type in [-2, 2] (indices are constants). [any] */
+   * form whose data may be any values of its type in [-2, 2] (indices are constants). [any] */
   tn_status*(TN_CALL* TN_NULLABLE sample)(void* self, tn_edit*, uint64_t seed,
                                           tn_node_id* out);
 
   /* Builds the gradient with nodes of the same graph, so that it can itself be transformed.
    * cotangents: one per output, 0 where it is zero; at least one is not. wanted: one per input, 1
-   * where a gradient is asked for. gradients: one per input, all 0 on entry; 0 stays for zero. A
+   * where a gradient is wanted. gradients: one per input, all 0 on entry; 0 stays for zero. A
    * gradient has the input's type, or a shape that the input broadcasts to: the caller sums. [any] */
   tn_status*(TN_CALL* TN_NULLABLE vjp)(void* self, tn_edit*, tn_node_id,
                                        const tn_value_id* cotangents, const uint8_t* wanted,
@@ -100,7 +101,7 @@ typedef struct tn_op {
   /* Whether to compute again rather than keep, by abi/quant.md: "cheap", "fusible", "expensive",
    * "never" or empty: pointwise operators and views are cheap, others expensive. */
   tn_str recompute;
-  void* self; /* set by the host in the rows that it hands out; the functions' first argument */
+  void* self; /* set by the host in the rows that it gives out; the functions' first argument */
   /* Which entries of which axes belong together, where axes do not say it, by abi/quant.md:
    * "concat axis=axis", "permute perm=perm" ... */
   tn_str coupling;

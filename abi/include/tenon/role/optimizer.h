@@ -30,7 +30,8 @@ typedef struct tn_optimizer {
   uint32_t struct_size;
   uint32_t revision;
   /* Adds nodes and states; out: for each parameter its value after the step. The caller makes the
-   * parameters themselves states. [any] */
+   * parameters themselves states. Errors: any; TN_INVALID_ARGUMENT: a parameter that it cannot update.
+   * [any] */
   tn_status*(TN_CALL* build)(void*, tn_edit*, const tn_update*, tn_value_id* out);
 } tn_optimizer;
 

@@ -11,8 +11,8 @@ extern "C" {
 typedef struct tn_pass {
   uint32_t struct_size;
   uint32_t revision;
-  /* report: one JSON object of what was done and what was not, and why; may be written empty.
-   * [serial] */
+  /* report: one JSON object of what was done and what was not, and why; may be written empty. The graph
+   * is borrowed, and no edit of it may be left open. Errors: any; TN_CANCELLED when it was. [serial] */
   tn_status*(TN_CALL* run)(void*, tn_graph*, const tn_cancel* TN_NULLABLE, const tn_sink* report);
 } tn_pass;
 

@@ -10,9 +10,10 @@ extern "C" {
 typedef struct tn_reader {
   uint32_t struct_size;
   uint32_t revision;
-  /* 0: not mine .. 100: surely mine, by the first bytes (up to 4 KiB) and the name. [any] */
+  /* 0: not its format .. 100: surely its format, by the first bytes (up to 4 KiB) and the name. [any] */
   int32_t(TN_CALL* probe)(void*, tn_bytes head, tn_str name);
-  /* `into` is empty. Weights are mapped, not copied, where the file allows. [serial] */
+  /* `into` is empty. Weights are mapped, not copied, where the file allows. Errors: any; TN_DATA_LOSS: a
+   * broken file; TN_UNIMPLEMENTED: a feature of the format that it does not read; TN_CANCELLED. [serial] */
   tn_status*(TN_CALL* read)(void*, tn_blob*, tn_graph* into, const tn_cancel* TN_NULLABLE);
 } tn_reader;
 

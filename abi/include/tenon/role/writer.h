@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Role "tenon.writer/1": a graph becomes a file. The host commits the target. */
+ * Role "tenon.writer/1": a graph becomes a file. The host commits the target. Errors of all functions: any, and the host
+ * abandons it; TN_UNIMPLEMENTED: the format cannot express a node. */
 #ifndef TENON_ROLE_WRITER_H
 #define TENON_ROLE_WRITER_H
 #include "tenon/base.h"

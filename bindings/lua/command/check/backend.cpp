@@ -58,19 +58,19 @@ void shapes_and_threads(const Subject& subject) {
   }
   std::vector<std::string> wrong(4);
   std::vector<std::thread> threads;
-  for (std::string& told : wrong)
+  for (std::string& message : wrong)
     threads.emplace_back([&] {
       try {
         for (size_t i = 0; i < inputs.size(); ++i)
           same_numbers(plan.run(inputs[i])[0], want[i][0], cat("shape ", i), 1e-5);
       } catch (const std::exception& failed) {
-        told = failed.what();
+        message = failed.what();
       }
     });
   for (std::thread& thread : threads)
     thread.join();
-  for (const std::string& told : wrong)
-    require(told.empty(), cat("four threads, several shapes: ", told));
+  for (const std::string& message : wrong)
+    require(message.empty(), cat("four threads, several shapes: ", message));
 }
 
 }  // namespace

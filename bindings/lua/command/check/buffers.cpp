@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's plain kernel in memory that tells: inputs that cannot be written to, results with a page
-// behind them that nobody may touch, and marks in the bytes between.
+// A row's plain kernel in memory that shows wrong accesses: inputs that cannot be written to,
+// results with a page behind them that must not be touched, and marks in the bytes between.
 #include <algorithm>
 
 #include <malloc.h>

@@ -27,7 +27,7 @@ constexpr const char* kRecords[] = {
 }  // namespace
 
 void check_callback(Subject& subject, Report& report) {
-  report.check("told of something", [&] {
+  report.check("notified of something", [&] {
     Listening one(subject);
     require(one.table->step || one.table->epoch, "expected step or epoch, both are NULL");
   });
@@ -42,9 +42,9 @@ void check_callback(Subject& subject, Report& report) {
       }
     });
   } else {
-    report.skip("steps", "it is not told of steps");
+    report.skip("steps", "it is not notified of steps");
   }
-  if (!probe.table->epoch) return report.skip("epochs", "it is not told of epochs");
+  if (!probe.table->epoch) return report.skip("epochs", "it is not notified of epochs");
   report.check("epochs", [&] {
     for (const auto& [name, text] : zoo()) {
       cxx::Model model = parse_model(subject.session, text);

@@ -70,7 +70,7 @@ inline void require(bool kept, const std::string& why) {
 int32_t code_of(tn_status* answer);
 void must_fail(tn_status* answer, const std::string& what);
 
-// Options for a component that nobody chose any for: its defaults, and a small value for what is
+// Options for a component for which none were chosen: its defaults, and a small value for what is
 // required. Empty text: why that cannot be.
 Json sample_options(const Json& schema, std::string* missing);
 

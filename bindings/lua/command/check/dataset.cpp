@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A data set: batches have the fields that it tells of, the same index and seed give the same
+// A data set: batches have the fields that it declares, the same index and seed give the same
 // bytes, and an index that it does not have is an error.
 #include "tenon/role/dataset.h"
 
@@ -19,11 +19,11 @@ using Opened = Made<tn_dataset>;
 Fields fields_of(const Opened& set) {
   cxx::TextSink text;
   cxx::check(set.table->fields(set.self, text.get()));
-  Json told = Json::parse(text.text(), nullptr, false);
-  require(told.is_array() && !told.empty(),
+  Json declared = Json::parse(text.text(), nullptr, false);
+  require(declared.is_array() && !declared.empty(),
           cat("fields: expected a JSON array, got ", text.text()));
   Fields out;
-  for (const Json& one : told) {
+  for (const Json& one : declared) {
     bool whole = one.is_object() && one.contains("name") && one.contains("dtype") &&
                  one.contains("shape") && one["shape"].is_array();
     require(whole, cat("fields: expected name, dtype and shape, got ", one.dump()));
@@ -52,7 +52,7 @@ void fits(const std::vector<cxx::Tensor>& got, const Fields& fields, int64_t n) 
     shape.insert(shape.begin(), n);
     std::string type = cxx::dtype_name(got[i].dtype());
     require(type == fields[i].dtype && std::ranges::equal(got[i].shape(), shape),
-            cat("field ", fields[i].name, ": told ", fields[i].dtype, ", got ", got[i].text()));
+            cat("field ", fields[i].name, ": declared ", fields[i].dtype, ", got ", got[i].text()));
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory for a component under test: what it is given to read cannot be written to, behind it lies
-// a page that nobody may touch, and marks in the bytes between tell what was written beside a
+// a page that must not be touched, and marks in the bytes between show what was written beside a
 // result.
 
 #include <memory>

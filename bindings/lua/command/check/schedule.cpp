@@ -57,8 +57,8 @@ void check_schedule(Subject& subject, Report& report) {
     std::vector<double> first = values(one, steps), again = values(one, steps);
     require(same_bits(first, again), "the same steps asked twice: expected the same bits");
     std::vector<uint64_t> backwards(steps.rbegin(), steps.rend());
-    std::vector<double> turned = values(other, backwards);
-    std::vector<double> second(turned.rbegin(), turned.rend());
+    std::vector<double> reversed = values(other, backwards);
+    std::vector<double> second(reversed.rbegin(), reversed.rend());
     require(same_bits(first, second),
             "another object, asked backwards: expected the same bits: does it keep state?");
   });

@@ -64,7 +64,7 @@ void Report::line(const Json& what) {
   std::string text = cxx::dump(what) + "\n";
   for (size_t done = 0; done < text.size();) {
     ssize_t wrote = write(fd_, text.data() + done, text.size() - done);
-    if (wrote <= 0) _exit(3);  // nobody listens
+    if (wrote <= 0) _exit(3);  // the reader has gone
     done += static_cast<size_t>(wrote);
   }
 }
@@ -95,9 +95,9 @@ void must_fail(tn_status* answer, const std::string& what) {
   require(answer != nullptr, cat(what, ": expected a failure, got success"));
   // The whole text begins with who failed: what counts is what stands behind it.
   std::string text(cxx::view(tenon_status_message(answer)));
-  bool told = !text.empty() && !text.ends_with(": ");
+  bool has_message = !text.empty() && !text.ends_with(": ");
   tenon_status_release(answer);
-  require(told, cat(what, ": expected a message, got a status without one"));
+  require(has_message, cat(what, ": expected a message, got a status without one"));
 }
 
 Json sample_options(const Json& schema, std::string* missing) {

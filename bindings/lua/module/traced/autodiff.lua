@@ -33,10 +33,10 @@ local function inner_graph(f, args, chosen, take)
     for i, id in ipairs(trace.builder:splice(changed, ids)) do made[i] = new_value(trace, id) end
     return made
   end
-  local places = {}
-  for i = 1, #given do places[i] = i - 1 end
+  local positions = {}
+  for i = 1, #given do positions[i] = i - 1 end
   return {
-    model = model, results = results, given = given, captured = captured, values = values, places = places,
+    model = model, results = results, given = given, captured = captured, values = values, positions = positions,
     splice = splice,
   }
 end
@@ -69,7 +69,7 @@ local function gradient_of(who, f, argnums, has_aux)
   local list = type(argnums) == "table" and argnums or { argnums or 0 }
   return function(...)
     local args, wanted = table.pack(...), {}
-    for _, place in ipairs(list) do wanted[axis_of(place, args.n) + 1] = true end
+    for _, position in ipairs(list) do wanted[axis_of(position, args.n) + 1] = true end
     local inner = inner_graph(f, args, function(i) return wanted[i] end, differentiated(who))
     local value = inner.results[1]
     if not is_traced(value) or #value.shape > 0 or not is_float[value.dtype] then
@@ -78,13 +78,13 @@ local function gradient_of(who, f, argnums, has_aux)
     if inner.results.n ~= 1 and not has_aux then
       fail(who, ": expected the function to give one result, got ", inner.results.n, "; has_aux = true lets others pass")
     end
-    local made = inner.splice((inner.model:apply("autodiff.value_and_grad", { argnums = inner.places, has_aux = true })))
-    local from, by_place, gradients = { at = 0 }, {}, {}
+    local made = inner.splice((inner.model:apply("autodiff.value_and_grad", { argnums = inner.positions, has_aux = true })))
+    local from, by_position, gradients = { at = 0 }, {}, {}
     local out = refill_all(inner.results, made, from)
     for i = 1, args.n do
-      if wanted[i] then by_place[i] = refill(args[i], made, from) end
+      if wanted[i] then by_position[i] = refill(args[i], made, from) end
     end
-    for i, place in ipairs(list) do gradients[i] = by_place[axis_of(place, args.n) + 1] end
+    for i, position in ipairs(list) do gradients[i] = by_position[axis_of(position, args.n) + 1] end
     if type(argnums) ~= "table" then gradients = gradients[1] end
     return out[1], gradients, table.unpack(out, 2, inner.results.n)
   end
@@ -115,13 +115,13 @@ end
 
 local function always() return true end
 
--- The float ones among the results, whose places cotangents and tangents take.
+-- The float ones among the results, whose positions cotangents and tangents take.
 local function floats_among(values)
-  local places = {}
+  local positions = {}
   for i, value in ipairs(values) do
-    if is_float[value.dtype] then places[#places + 1] = i end
+    if is_float[value.dtype] then positions[#positions + 1] = i end
   end
-  return places
+  return positions
 end
 
 local function counted(list) return table.pack(table.unpack(list)) end
@@ -137,7 +137,7 @@ local function pull(f, primals, cotangents)
   for _, i in ipairs(floats_among(inner.values)) do
     weights[#weights + 1] = cast(as_value(given[i]), inner.values[i].dtype)
   end
-  local made = inner.splice((inner.model:apply("autodiff.vjp", { argnums = inner.places })), weights)
+  local made = inner.splice((inner.model:apply("autodiff.vjp", { argnums = inner.positions })), weights)
   return table.unpack(refill_all(primals, made, { at = #inner.values }), 1, primals.n)
 end
 
@@ -171,7 +171,7 @@ local function push(f, primals, tangents)
     fail("jvp: expected ", #inner.given, " tangents, as many as primals, got ", #given)
   end
   for i, x in ipairs(given) do moved[i] = cast(as_value(x), (type_of(inner.given[i]))) end
-  local made = inner.splice((inner.model:apply("autodiff.jvp", { argnums = inner.places })), moved)
+  local made = inner.splice((inner.model:apply("autodiff.jvp", { argnums = inner.positions })), moved)
   local count, slopes = #inner.values, {}
   for i = 1, count do slopes[i] = made[i] end
   for at, i in ipairs(floats_among(inner.values)) do slopes[i] = made[count + at] end
@@ -246,7 +246,7 @@ end
 -- f of one example as a function of many. in_axes: the axis that counts them, one for all arguments or a
 -- list with false for an argument that is the same for all, whose entries may be tables like the argument;
 -- out_axes: where it goes in the results, in the same form. options: those of tn.jit; random: "error", "same" or
--- "different", what is done with tn.dropout and its kin.
+-- "different", what is done with tn.dropout and other random functions.
 function tn.vmap(f, in_axes, out_axes, options)
   local _, rest = split_options(options)
   local random = rest.random or "error"

@@ -107,7 +107,7 @@ local function recomputed(body, given, values)
     end
     if #floats > 0 and #ids > #own then
       local made = trace.builder:splice((body:apply("autodiff.vjp", { argnums = floats })), ids)
-      for at, place in ipairs(floats) do out[place + 1] = new_value(trace, made[#values + at]) end
+      for at, position in ipairs(floats) do out[position + 1] = new_value(trace, made[#values + at]) end
     end
     return finish(trace, out)
   end)

@@ -12,14 +12,14 @@ end
 
 -- f of the chosen argument alone, and that argument.
 local function of_one(f, args, argnum, who)
-  local place = axis_of(argnum or 0, args.n) + 1
+  local position = axis_of(argnum or 0, args.n) + 1
   return function(x)
     local given = table.move(args, 1, args.n, 1, {})
-    given[place] = x
+    given[position] = x
     local results = table.pack(inline_of(f)(table.unpack(given, 1, args.n)))
     if results.n ~= 1 or not is_traced(results[1]) then fail(who, ": expected the function to give one array") end
     return results[1]
-  end, as_value(args[place])
+  end, as_value(args[position])
 end
 
 -- The Jacobian of f, which gives one array, by one argument, row by row: [m] by [n] is [m, n]. argnum: which one, from

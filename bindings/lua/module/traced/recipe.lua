@@ -23,8 +23,8 @@ end
 
 -- What any recipe may be asked that compares models.
 local judge_options = {
-  limit = "samples of --data that models are compared on (64)", min_snr = "dB that have to be left, or nothing is written",
-  max_drop = "of the metric, at most, or nothing is written", metric = "what max_drop is about (accuracy)",
+  limit = "samples of --data that models are compared on (64)", min_snr = "least signal-to-noise ratio in dB; below it nothing is written",
+  max_drop = "largest drop of the metric; beyond it nothing is written", metric = "metric of max_drop (accuracy)",
 }
 
 -- The layers that lose most, which are named in a warning.
@@ -111,7 +111,7 @@ local function summed(args, before, after, left, more)
   return result
 end
 
--- What a quantizer left in float: a line with counts, the names for -v, and for the result. Nothing where the pass tells of none.
+-- What a quantizer left in float: a line with counts, the names for -v, and for the result. Nothing where the pass reports none.
 local function stayed(args, report)
   if type(report) ~= "table" or not report.counts or not report.counts.float then return {} end
   if not args.json then
@@ -176,7 +176,7 @@ end
 -- What a script for `tenon optimize` takes. spec: name, passes (ids of components whose options it takes, all of them), options (its
 -- own: a description each), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings; first and
 -- last, passes around that of `convert(id, options)`, which is a whole recipe.
--- An option that nobody takes is an error. Of the result, `options(id, table)` is the table with what was given for that
+-- An option that is not used is an error. Of the result, `options(id, table)` is the table with what was given for that
 -- component, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `methods(given, known)` the
 -- list of an option that names some of these; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
@@ -213,13 +213,13 @@ function tn.recipe(spec)
   -- The whole of a recipe that is one pass: loads, applies the passes of spec.first, the pass and those of spec.last, judges, saves.
   function recipe.convert(id, options)
     local model = tn.load(args.model)
-    local whole, small, told = model, nil, nil
+    local whole, small, report = model, nil, nil
     for _, first in ipairs(spec.first or {}) do whole = whole:apply(first, taken[first] and recipe.options(first) or nil) end
-    small, told = whole:apply(id, recipe.options(id, options))
+    small, report = whole:apply(id, recipe.options(id, options))
     for _, last in ipairs(spec.last or {}) do small = small:apply(last) end
     local left = judged(spec, args, whole, small, recipe.data())
     small:save(args.output)
-    return summed(args, model, small, left, stayed(args, told))
+    return summed(args, model, small, left, stayed(args, report))
   end
   function recipe.mixed(whole, data, make, sensitivity) return mixed_precision(spec.name, args, whole, data, make, sensitivity) end
   function recipe.methods(methods, names) return listed(spec.name, methods, names) end

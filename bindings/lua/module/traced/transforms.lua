@@ -78,7 +78,7 @@ end
 local compiled = {} -- metatable of compiled functions
 compiled.__index = compiled
 
--- A model as a function of its inputs, by place.
+-- A model as a function of its inputs, by position.
 local function model_call(model, ...)
   local trace, ids, given = current("a model"), {}, { ... }
   for i = 1, select("#", ...) do ids[i] = as_value(given[i]).id end
@@ -137,9 +137,9 @@ function compiled:__call(...)
     flatten(args[i], "x" .. i, leaves, names)
     key[#key + 1] = table.concat(names, ",")
     local batch = axis_for(self.batch_axes, i)
-    for place = first, #leaves do
-      if is_traced(leaves[place]) then return self.inline(...) end
-      local dtype, shape, weak = type_of(leaves[place])
+    for position = first, #leaves do
+      if is_traced(leaves[position]) then return self.inline(...) end
+      local dtype, shape, weak = type_of(leaves[position])
       if batch and batch < #shape then shape[batch + 1] = "?" end
       key[#key + 1] = dtype .. (weak and "~" or "") .. table.concat(shape, "x")
     end

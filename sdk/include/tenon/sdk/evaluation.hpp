@@ -98,9 +98,7 @@ inline Result<Metric> Metric::create(tn_ctx* ctx, std::string_view id, std::stri
   Metric out;
   TN_TRY(made, Component::create(ctx, "tenon.metric/1", id, options));
   out.component_ = std::move(made);
-  StringSink text;
-  TN_CHECK(services.component->list(ctx, str("tenon.metric/1"), text.get()));
-  for (const nlohmann::json& one : nlohmann::json::parse(text.text)) {
+  for (const nlohmann::json& one : listed_components(ctx, "tenon.metric/1")) {
     if (one.value("id", "") != id || !one["schema"].is_object()) continue;
     out.against_outputs_ = one["schema"].value("against", "labels") == "outputs";
     if (nlohmann::json::json_pointer at("/properties/label/default"); one["schema"].contains(at))

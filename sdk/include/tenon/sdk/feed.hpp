@@ -2,7 +2,7 @@
 #pragma once
 // Samples of a data set as the inputs of a model: which field is which input, of what type, how
 // many at once, and what else of a sample is wanted. Everything that runs a model on a data set
-// goes through here: evaluation, comparison, calibration, gradients, teachers, training.
+// uses it: evaluation, comparison, calibration, gradients, teachers, training.
 //
 //   TN_TRY(feed, Feed::make(ctx, data, graph, {.batch = 8}));
 //   for (uint64_t b = 0; b < feed.batches(); ++b) {
@@ -34,11 +34,26 @@ struct FeedPlan {
   std::vector<std::string> labels = {"label"};     // no input takes these by their shape alone
 };
 
+// The options by which a pass is given data to run a model on.
+struct FeedOptions {
+  Component data;  // falsy where the option is absent
+  uint64_t samples = 256, batch = 16;
+
+  static Result<FeedOptions> read(tn_ctx* ctx, const Options& options) {
+    FeedOptions out;
+    TN_TRY(data, component_option(ctx, options, "data", "tenon.dataset/1"));
+    out.data = std::move(data);
+    out.samples = static_cast<uint64_t>(options.integer("samples", 256));
+    out.batch = static_cast<uint64_t>(options.integer("batch", 16));
+    return Result<FeedOptions>(std::move(out));
+  }
+};
+
 class Feed {
  public:
   struct Batch {
     std::span<const DLTensor> inputs;  // in the order of the model's, padded to a fixed batch
-    std::span<const DLTensor> extras;  // what want() asked for, without padding
+    std::span<const DLTensor> extras;  // of want(), without padding
     std::span<const DLTensor> all;     // inputs, then extras
     uint64_t samples = 0;
   };
@@ -164,7 +179,7 @@ inline Status Feed::count(const FeedPlan& plan) {
   return {};
 }
 
-// A number of samples that is part of the model is kept.
+// A batch size that is part of the model is kept.
 inline Status Feed::fix_batch(const FeedPlan& plan) {
   uint64_t fixed = 0;
   for (const Fed& input : inputs_) {

@@ -10,8 +10,8 @@
 
 #include "tenon/role/dataset.h"
 
-#include "tenon/sdk/component.hpp"
 #include "tenon/sdk/convert.hpp"
+#include "tenon/sdk/listing.hpp"
 
 namespace tenon {
 
@@ -21,18 +21,6 @@ struct Field {
   std::vector<int64_t> sample;  // shape of one
   size_t at = 0;                // among all
 };
-
-// "float32[N, 3, 224, 224]"
-inline std::string type_text(const Type& type) {
-  if (!type.ranked) return cat(dtype_name(type.dtype), " of any shape");
-  std::string out = dtype_name(type.dtype) + "[";
-  for (size_t i = 0; i < type.rank(); ++i) {
-    const bool is_named = i < type.symbols.size() && !type.symbols[i].empty();
-    out += i ? ", " : "";
-    out += type.dims[i] >= 0 ? std::to_string(type.dims[i]) : is_named ? type.symbols[i] : "?";
-  }
-  return out + "]";
-}
 
 // A field as it is handed on.
 struct Fed {
@@ -90,11 +78,8 @@ inline Result<Fields> Fields::of(tn_ctx* ctx, const Component& data) {
 }
 
 inline std::string Fields::options_text() const {
-  StringSink text;
-  Status listed(services.component->list(ctx, str("tenon.dataset/1"), text.get()));
-  nlohmann::json known = nlohmann::json::parse(text.text, nullptr, false);
   std::string out;
-  for (const nlohmann::json& one : known.is_array() ? known : nlohmann::json::array()) {
+  for (const nlohmann::json& one : listed_components(ctx, "tenon.dataset/1")) {
     if (one.value("id", "") != data->id() || !one["schema"].is_object()) continue;
     const nlohmann::json options = one["schema"].value("properties", nlohmann::json::object());
     if (!options.contains("path")) return "";

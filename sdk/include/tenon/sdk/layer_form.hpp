@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a weight lies in a product or a convolution, from its operator's row: by axes, or by the
-// coupling `matrices` where attributes say which way the matrices lie.
+// The layout of a weight in a product or a convolution, from its operator's row: by axes, or by the
+// coupling `matrices` where attributes say whether the matrices are transposed.
 
 #include <optional>
 #include <vector>

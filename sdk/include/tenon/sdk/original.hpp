@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The model that a smaller one was made of, as a note of the smaller one's graph: what it learns
-// from where nobody names a teacher. It shares the weights that are still the same, and no file has
+// from where no teacher is named. It shares the weights that are still the same, and no file has
 // it.
 
 #include "tenon/sdk/edit.hpp"

@@ -21,12 +21,12 @@
 
 namespace tenon {
 
-// Memory for results that are asked for again and again: kept while type and shape stay the same.
+// Memory for results that are requested again and again: kept while type and shape stay the same.
 class Buffers {
  public:
   Buffers(tn_ctx* ctx, size_t count) : ctx_(ctx), tensors_(count), is_given_(count) {}
   Buffers(const Buffers&) = delete;
-  // To ask with; until then no result counts as given.
+  // For a run; until then no result counts as given.
   const tn_outputs* outputs() {
     is_given_.assign(tensors_.size(), false);
     return &raw_;
@@ -112,7 +112,7 @@ class Plan {
     Status described(services.eval->describe(raw(), text.get()));
     return described.ok() ? text.text : "{}";
   }
-  // The id of the backend that is asked first.
+  // The id of the preferred backend.
   std::string backend() const {
     nlohmann::json described = nlohmann::json::parse(describe(), nullptr, false);
     return described.contains("backends") ? described["backends"].at(0).get<std::string>() : "";

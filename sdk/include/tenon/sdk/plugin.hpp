@@ -5,7 +5,7 @@
 //   class Magnitude {                       // any state that it needs
 //    public:
 //     static tenon::Result<Magnitude> create(tn_ctx*, const tenon::Options&);
-//     tenon::Status run(...);               // what its role asks for, see role/*.hpp
+//     tenon::Status run(...);               // what its role requires, see role/*.hpp
 //   };
 //   TENON_PASS(magnitude, Magnitude, "pruner.magnitude",
 //              "removes the smallest weights", R"({"properties": {...}})")
@@ -37,7 +37,7 @@ struct ComponentEntry {
   const void* (*get_interface)(void* self, std::string_view id);
 };
 
-// What create hands to the host: the object with, in front, the entry that it was made by.
+// What create gives to the host: the object with, in front, the entry that it was made by.
 struct Instance {
   const ComponentEntry* entry;
 };
@@ -79,7 +79,7 @@ struct PluginTable {
   static tn_status* init(const tn_host* host, void** out_state) {
     Services offered;
     std::string_view missing = offered.fill(*host);
-    if (!offered.status) return nullptr;  // without it nothing can be said: get_interface is broken
+    if (!offered.status) return nullptr;  // no status can be made: get_interface is broken
     if (!services.status) services = offered;
     return guard([&]() -> Status {
       if (!missing.empty()) {

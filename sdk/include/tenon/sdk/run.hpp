@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What running code meets: sinks to write text to, outputs to ask for, cancel requests, the host's
+// What running code uses: sinks to write text to, outputs to request, cancel requests, the host's
 // threads, progress, and files out.
 
 #include <atomic>

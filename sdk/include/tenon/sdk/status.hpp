@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Errors in a plugin: Status owns a tn_status (NULL is success), Result<T> is a value or a Status.
-// guard() is the wall that no exception passes: every function that the ABI calls goes through it.
+// No exception leaves guard(): the body of every function that the ABI calls runs inside of it.
 
 #include <exception>
 #include <new>

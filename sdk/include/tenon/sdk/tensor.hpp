@@ -206,6 +206,18 @@ inline Type::Type(const tn_type& raw) : dtype(raw.dtype), kind(raw.kind) {
     symbols.emplace_back(view(raw.symbols[i]));
 }
 
+// "float32[N, 3, 224, 224]"
+inline std::string type_text(const Type& type) {
+  if (!type.ranked) return cat(dtype_name(type.dtype), " of any shape");
+  std::string out = dtype_name(type.dtype) + "[";
+  for (size_t i = 0; i < type.rank(); ++i) {
+    const bool is_named = i < type.symbols.size() && !type.symbols[i].empty();
+    out += i ? ", " : "";
+    out += type.dims[i] >= 0 ? std::to_string(type.dims[i]) : is_named ? type.symbols[i] : "?";
+  }
+  return out + "]";
+}
+
 inline bool Type::is_static() const {
   if (!ranked) return false;
   for (int64_t dim : dims) {

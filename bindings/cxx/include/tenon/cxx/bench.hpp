@@ -62,7 +62,8 @@ inline double peak_rss_mb() {
 }
 
 // Bytes of a plan: the host's arena with the largest part's own (they run one after another), the
-// most of it that is alive at once as far as backends tell, and weights in the kernels' layouts.
+// most of it that is alive at once as far as backends report it, and weights in the kernels'
+// layouts.
 inline void add_memory(const Json& described, Json* result) {
   uint64_t arena = 0, alive = 0, packed = 0;
   for (const Json& part : described.value("partitions", Json::array())) {

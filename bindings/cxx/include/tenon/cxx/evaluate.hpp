@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What passes tell of models on data sets: a metric, and where two models differ.
+// What passes report of models on data sets: a metric, and where two models differ.
 
 #include <cmath>
 #include <optional>

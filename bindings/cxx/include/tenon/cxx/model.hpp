@@ -42,7 +42,7 @@ class Model {
   void save(const std::string& path, const Json& options = Json::object()) const {
     check(tenon_save(session()->raw(), get(), str(path), str(dump(options)), session()->cancel()));
   }
-  // report: what the pass tells about its work, null when it tells nothing.
+  // report: the pass's report, null when it has none.
   Model apply(const std::string& pass, const Options& options, Json* report = nullptr) const {
     TextSink text;
     tn_graph* raw = nullptr;

@@ -49,7 +49,7 @@ inline std::vector<std::string> precisions_of(const Session& session, const std:
   return all.empty() ? std::vector<std::string>{"fp32"} : all;
 }
 
-// Named inputs in the order of the model's, with each disagreement told in full.
+// Named inputs in the order of the model's, with each disagreement reported in full.
 class NamedInputs {
  public:
   explicit NamedInputs(const Model& model) : ports_(model.inputs()), tensors_(ports_.size()) {}

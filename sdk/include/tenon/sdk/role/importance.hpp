@@ -16,7 +16,7 @@
 namespace tenon {
 
 // Of channels, not of single weights: `data` holds by how much the loss of one batch rises when a
-// channel goes after others, in random orders; outer holds the orders. Asked for by kNeeds.
+// channel goes after others, in random orders; outer holds the orders. Requested by kNeeds.
 inline constexpr uint32_t kMemberEffect = 4, kImportanceEffects = 4;
 
 // The members of a group, whatever their number.

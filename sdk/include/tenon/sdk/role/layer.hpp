@@ -24,7 +24,7 @@ struct LayerParameter {
   bool trained = true;
 };
 
-// The place where a layer is built: a Builder whose nodes have the layer's name as scope.
+// Where a layer is built: a Builder whose nodes have the layer's name as scope.
 class LayerUse : public Builder {
  public:
   LayerUse(EditView edit, const tn_layer_use& use)

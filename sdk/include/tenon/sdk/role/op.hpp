@@ -34,7 +34,7 @@ class OpSelf {
  public:
   explicit OpSelf(tn_ctx* ctx) : ctx_(ctx) {}
   tn_ctx* ctx() const { return ctx_; }  // the plugin's own
-  // The one State of these rows, made when it is first asked for. Any thread; what is in it guards
+  // The one State of these rows, made when it is first used. Any thread; what is in it guards
   // itself.
   template <class State>
   State& state() {
@@ -312,7 +312,7 @@ struct OpRows {
   uint64_t count;
 };
 
-// The component that hands all rows of a plugin to the host.
+// The component that gives all rows of a plugin to the host.
 template <const OpRows* const* kLists, uint64_t kCount>
 struct OpsRole {
   using Object = OpsObject;

@@ -10,7 +10,7 @@
 // `reference` once more for sizes that only data say: no kernel sees operands that do not fit.
 //
 //   T U V ...        equal capitals are equal element types
-//   any float int number index code    classes (kTypeClasses), or one element type: bool f32 i64 u8
+//   any float int number index stored  classes (kTypeClasses), or one element type: bool f32 i64 u8
 //   float|i32        one of several
 //   [n 3 (g c) s.. ] an axis, one of size 3, one of size g*c, a run of axes; equal names are equal
 //                    sizes; s'.. is as long as s.. with sizes of its own, _ is any size
@@ -31,7 +31,7 @@
 
 namespace tenon {
 
-// Element types by name. Integers of less than a byte are codes only: no kernel computes in them.
+// Element types by name. Integers of less than a byte only store quantized values.
 struct TypeClass {
   std::string_view name;
   bool (*has)(uint32_t dtype);
@@ -46,7 +46,7 @@ inline constexpr TypeClass kTypeClasses[] = {
     {"int", [](uint32_t t) { return is_whole_integer(t); }},
     {"number", [](uint32_t t) { return is_float(t) || is_whole_integer(t); }},
     {"index", [](uint32_t t) { return t == TN_I32 || t == TN_I64; }},
-    {"code", [](uint32_t t) { return !is_float(t) && t != TN_BOOL; }},
+    {"stored", [](uint32_t t) { return !is_float(t) && t != TN_BOOL; }},
     {"bool", [](uint32_t t) { return t == TN_BOOL; }},
     {"f32", [](uint32_t t) { return t == TN_F32; }},
     {"f64", [](uint32_t t) { return t == TN_F64; }},
@@ -239,7 +239,7 @@ class OperandsCheck {
 
   Node node_;
   const OperandForms& forms_;
-  std::map<std::string, Known> sizes_;                          // by name; of a run: name and place
+  std::map<std::string, Known> sizes_;                          // by name; of a run: name and index
   std::map<std::string, size_t> runs_;                          // lengths
   std::map<std::string, std::pair<uint32_t, uint64_t>> types_;  // by capital: type, input
 };

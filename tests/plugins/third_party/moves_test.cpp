@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/stranger/stranger_test.hpp"
+#include "plugins/third_party/third_party_test.hpp"
 
 namespace tenon::test {
 namespace {
 
 using testing::HasSubstr;
 
-class StrangersMove : public StrangerTest {
+class ThirdPartysMove : public ThirdPartyTest {
  protected:
   // Two convolutions that acme joins, and a classifier.
   void build_join(std::string_view type) {
@@ -20,7 +20,7 @@ class StrangersMove : public StrangerTest {
   }
 };
 
-TEST_F(StrangersMove, LetsChannelsThroughByItsCoupling) {
+TEST_F(ThirdPartysMove, LetsChannelsThroughByItsCoupling) {
   build_join("Join");
 
   expect_pruned_equals_masked({2, 3, 6, 6});
@@ -29,7 +29,7 @@ TEST_F(StrangersMove, LetsChannelsThroughByItsCoupling) {
   EXPECT_LT(shape_of_value("b.w")[0], 6);
 }
 
-TEST_F(StrangersMove, IsABarrierWhenItsRowSaysNothing) {
+TEST_F(ThirdPartysMove, IsABarrierWhenItsRowSaysNothing) {
   build_join("OpaqueJoin");
 
   EXPECT_THAT(
@@ -37,7 +37,7 @@ TEST_F(StrangersMove, IsABarrierWhenItsRowSaysNothing) {
       HasSubstr("a: join (OpaqueJoin): the operator's row has neither axes nor a coupling"));
 }
 
-TEST_F(StrangersMove, LosesPairsOfHalves) {
+TEST_F(ThirdPartysMove, LosesPairsOfHalves) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {2, 3, 6, 6});
     Value a = conv(edit, x, "a", {16, 3, 3, 3});
@@ -49,7 +49,7 @@ TEST_F(StrangersMove, LosesPairsOfHalves) {
   EXPECT_EQ(shape_of_value("a.w")[0], 2 * shape_of_value("fc.w")[1]);
 }
 
-TEST_F(StrangersMove, PrunesThroughStrangersLayersToo) {
+TEST_F(ThirdPartysMove, PrunesThroughThirdPartysLayersToo) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {4, 12});
     Value h = acme(edit, "Gated",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/stranger/stranger_test.hpp"
+#include "plugins/third_party/third_party_test.hpp"
 
 namespace tenon::test {
 namespace {
@@ -7,7 +7,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class StrangersVersion : public StrangerTest {
+class ThirdPartysVersion : public ThirdPartyTest {
  protected:
   // y = Grow(x) in a graph that imports this version; 0: that says nothing of it.
   void build_grow(int64_t version) {
@@ -25,34 +25,34 @@ class StrangersVersion : public StrangerTest {
   }
 };
 
-TEST_F(StrangersVersion, IsTheNewestThatTheGraphImports) {
+TEST_F(ThirdPartysVersion, IsTheNewestThatTheGraphImports) {
   build_grow(3);
 
   EXPECT_EQ(version_of(model_), 2u);
   EXPECT_THAT(run(model_, {2}, {1, 5}), ElementsAre(2, 10));
 }
 
-TEST_F(StrangersVersion, IsTheNewestOfAllWithoutAnImport) {
+TEST_F(ThirdPartysVersion, IsTheNewestOfAllWithoutAnImport) {
   build_grow(0);
 
   EXPECT_EQ(version_of(model_), 4u);
   EXPECT_THAT(run(model_, {2}, {1, 5}), ElementsAre(3, 15));
 }
 
-TEST_F(StrangersVersion, IsNoneWhereAllAreNewer) {
+TEST_F(ThirdPartysVersion, IsNoneWhereAllAreNewer) {
   build_grow(1);
 
   EXPECT_EQ(model_.view().node(0).row(), nullptr);
 }
 
-TEST_F(StrangersVersion, FollowsTheNote) {
+TEST_F(ThirdPartysVersion, FollowsTheNote) {
   build_grow(3);
   build([&](EditView edit) { ASSERT_EQ(text_of(edit.set_note(0, "opset.acme", any_int(4))), ""); });
 
   EXPECT_THAT(run(model_, {2}, {1, 5}), ElementsAre(3, 15));
 }
 
-TEST_F(StrangersVersion, GoesAlongWithAnExtract) {
+TEST_F(ThirdPartysVersion, GoesAlongWithAnExtract) {
   build_grow(3);
   tn_node_id id = model_.view().node(0).id;
   tn_graph* raw = nullptr;
@@ -62,7 +62,7 @@ TEST_F(StrangersVersion, GoesAlongWithAnExtract) {
   EXPECT_EQ(version_of(OwnedGraph::take(raw)), 2u);
 }
 
-TEST_F(StrangersVersion, DoesNotMixWithAnother) {
+TEST_F(ThirdPartysVersion, DoesNotMixWithAnother) {
   build_grow(3);
   OwnedGraph old = std::move(model_);
   tn_graph* raw = nullptr;
@@ -79,10 +79,10 @@ TEST_F(StrangersVersion, DoesNotMixWithAnother) {
   });
 }
 
-TEST_F(StrangersVersion, SurvivesAFile) {
+TEST_F(ThirdPartysVersion, SurvivesAFile) {
   for (int64_t version : {int64_t{0}, int64_t{3}}) {
     TearDown();
-    StrangerTest::SetUp();
+    ThirdPartyTest::SetUp();
     build_grow(version);
     std::string path = (folder_ / "grow.onnx").string();
     ASSERT_EQ(text_of(Status(tenon_save(session_, model_.get(), str(path), str(""), nullptr))), "");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/stranger/stranger_test.hpp"
+#include "plugins/third_party/third_party_test.hpp"
 
 namespace tenon::test {
 namespace {
 
 using testing::HasSubstr;
 
-class StrangersLayer : public StrangerTest {
+class ThirdPartysLayer : public ThirdPartyTest {
  protected:
   // x [batch, 24] -> Gated -> Linear -> y
   void build_gated() {
@@ -36,7 +36,7 @@ class StrangersLayer : public StrangerTest {
   }
 };
 
-TEST_F(StrangersLayer, HasEachOfItsWeightsInEightBitsByChannel) {
+TEST_F(ThirdPartysLayer, HasEachOfItsWeightsInEightBitsByChannel) {
   build_gated();
 
   ASSERT_EQ(apply("quantizer.static", {{"data", data("x", {24}, 64, 10)}, {"observer", "minmax"}}),
@@ -54,7 +54,7 @@ TEST_F(StrangersLayer, HasEachOfItsWeightsInEightBitsByChannel) {
   EXPECT_EQ(report_["counts"]["compute"], 2);
 }
 
-TEST_F(StrangersLayer, HasEachOfItsWeightsStored) {
+TEST_F(ThirdPartysLayer, HasEachOfItsWeightsStored) {
   build_gated();
 
   ASSERT_EQ(apply("quantizer.weights", json::object()), "");
@@ -66,7 +66,7 @@ TEST_F(StrangersLayer, HasEachOfItsWeightsStored) {
   EXPECT_GT(cosine(run(model_, {16, 24}, batch), run(result_, {16, 24}, batch)), 0.9995);
 }
 
-TEST_F(StrangersLayer, StaysInFloatWithTheReasonWhenOneOfItsWeightsDoes) {
+TEST_F(ThirdPartysLayer, StaysInFloatWithTheReasonWhenOneOfItsWeightsDoes) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 4});
     auto bad = edit.constant<float>(TN_F32, {2, 4}, {1, 2, 3, INFINITY, 5, 6, 7, 8}, "v");
@@ -80,7 +80,7 @@ TEST_F(StrangersLayer, StaysInFloatWithTheReasonWhenOneOfItsWeightsDoes) {
   EXPECT_EQ(why("gate"), "its weight has numbers that are not finite");
 }
 
-TEST_F(StrangersLayer, TakesTheDynamicFormWhenItIsAProductOnly) {
+TEST_F(ThirdPartysLayer, TakesTheDynamicFormWhenItIsAProductOnly) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 24});
     Value a = acme(edit, "Linear", {x, weight(edit, "w", {16, 24}, 1), weight(edit, "b", {16}, 2)},
@@ -97,10 +97,10 @@ TEST_F(StrangersLayer, TakesTheDynamicFormWhenItIsAProductOnly) {
   EXPECT_GT(cosine(run(model_, {16, 24}, batch), run(result_, {16, 24}, batch)), 0.998);
 }
 
-TEST_F(StrangersLayer, SplitsIntoThinProducts) {
+TEST_F(ThirdPartysLayer, SplitsIntoThinProducts) {
   for (const char* type : {"Linear", "LinearRelu"}) {
-    StrangerTest::TearDown();
-    StrangerTest::SetUp();
+    ThirdPartyTest::TearDown();
+    ThirdPartyTest::SetUp();
     build([&](EditView edit) {
       Value x = input(edit, "x", {5, 3, 32});
       auto w = edit.constant<float>(TN_F32, {24, 32}, low_rank(24, 32, 4, 1), "w");
@@ -117,7 +117,7 @@ TEST_F(StrangersLayer, SplitsIntoThinProducts) {
   }
 }
 
-TEST_F(StrangersLayer, SplitsIntoConvolutionsWithFewChannels) {
+TEST_F(ThirdPartysLayer, SplitsIntoConvolutionsWithFewChannels) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {2, 16, 11, 10});
     // [3, 3, c, o]: each place of the window has the same 4 directions, so rank 4 on both sides.
@@ -140,7 +140,7 @@ TEST_F(StrangersLayer, SplitsIntoConvolutionsWithFewChannels) {
 }
 
 // Ours that nobody had a case for.
-TEST_F(StrangersLayer, MayBeATransposedConvolution) {
+TEST_F(ThirdPartysLayer, MayBeATransposedConvolution) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {2, 16, 5, 6});
     Floats directions = low_rank(16, 24, 4, 1), window = random(9, 7), w;
@@ -161,7 +161,7 @@ TEST_F(StrangersLayer, MayBeATransposedConvolution) {
   EXPECT_LT(relative_difference({2, 16, 5, 6}), 1e-5);
 }
 
-TEST_F(StrangersLayer, StaysWholeWhereItsRowDoesNotSayHow) {
+TEST_F(ThirdPartysLayer, StaysWholeWhereItsRowDoesNotSayHow) {
   build_gated();
 
   ASSERT_EQ(apply("decomposer.svd", {{"rank", 4}, {"max_ratio", 1e9}, {"allow_slower", true}}), "");

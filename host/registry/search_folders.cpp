@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry/places.hpp"
+#include "registry/search_folders.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -51,14 +51,14 @@ fs::path state_folder() {
   return privileged() ? fs::path() : user_folder("XDG_STATE_HOME", ".local/state");
 }
 
-std::vector<Place> search_places(const RegistryConfig& config) {
-  std::vector<Place> places;
+std::vector<SearchFolder> search_folders(const RegistryConfig& config) {
+  std::vector<SearchFolder> folders;
   std::string safe = variable("TENON_SAFE_MODE");
   std::string ignored =
       config.safe_mode || (!safe.empty() && safe != "0") ? "safe mode: built-in plugins only" : "";
-  auto add = [&places](fs::path folder, std::string source, std::string why) {
+  auto add = [&folders](fs::path folder, std::string source, std::string why) {
     if (!folder.empty())
-      places.push_back({fs::absolute(folder), std::move(source), std::move(why)});
+      folders.push_back({fs::absolute(folder), std::move(source), std::move(why)});
   };
   for (const std::string& folder : config.plugin_path)
     add(folder, "config", ignored);
@@ -72,13 +72,13 @@ std::vector<Place> search_places(const RegistryConfig& config) {
   fs::path user = user_folder("XDG_DATA_HOME", ".local/share");
   if (!user.empty()) add(user / "plugins", "user", ignored);
   add(builtin_folder(), "built-in", "");
-  return places;
+  return folders;
 }
 
-std::vector<fs::path> plugin_files(const Place& place, std::string& why_not) {
+std::vector<fs::path> plugin_files(const SearchFolder& searched, std::string& why_not) {
   std::vector<fs::path> files;
   std::error_code failed;
-  fs::directory_iterator at(place.folder, failed);
+  fs::directory_iterator at(searched.folder, failed);
   if (failed) why_not = failed.message();
   for (; !failed && at != fs::directory_iterator(); at.increment(failed)) {
     std::error_code unreadable;

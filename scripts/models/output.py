@@ -11,7 +11,7 @@ import onnx
 from models import wheels
 
 
-class Place:
+class Output:
     """A folder that receives files. A file is there whole or not at all."""
 
     def __init__(self, folder: pathlib.Path, say=print):

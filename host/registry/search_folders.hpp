@@ -14,7 +14,7 @@ struct RegistryConfig {
   bool drafts = false;     // components marked as drafts may be created
 };
 
-struct Place {
+struct SearchFolder {
   std::filesystem::path folder;
   std::string source;   // who names it: "config", "TENON_PLUGIN_PATH", ...
   std::string ignored;  // why it is not searched; empty: it is
@@ -22,12 +22,12 @@ struct Place {
 
 // In order of preference. Environment and user folders are ignored in a privileged process, and all
 // but the folder beside libtenon in safe mode (config, or TENON_SAFE_MODE=1).
-std::vector<Place> search_places(const RegistryConfig& config);
+std::vector<SearchFolder> search_folders(const RegistryConfig& config);
 
 // Its plugin files, sorted, as folder order is random. `why_not` is set when it cannot be read.
-std::vector<std::filesystem::path> plugin_files(const Place& place, std::string& why_not);
+std::vector<std::filesystem::path> plugin_files(const SearchFolder& searched, std::string& why_not);
 
-// Where the user's processes keep what the next one should know; empty when there is no such place.
+// Where the user's processes keep what the next one should know; empty when there is none.
 std::filesystem::path state_folder();
 
 }  // namespace tenon::host

@@ -6,7 +6,7 @@
 
 namespace tenon::test {
 
-class StrangerTest : public PruningTest {
+class ThirdPartyTest : public PruningTest {
  protected:
   void SetUp() override {
     PruningTest::SetUp();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples.hpp"
+#include "batching_rules.hpp"
 
 namespace tenon::ops {
 namespace {

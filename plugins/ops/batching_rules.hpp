@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// For batch columns: inputs with the new first axis, and attributes that count axes.
+// What batching rules (column batch) share: inputs with the new first axis, and attributes that
+// count axes.
 
 #include "tenon/sdk/alike.hpp"
 

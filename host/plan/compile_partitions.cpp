@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Partitions by the backends that claim them, or by the next ones where a compiler fails.
+#include <algorithm>
+
+#include "graph/op_table.hpp"
+#include "plan/lessons.hpp"
+#include "plan/partition.hpp"
+#include "services/trace.hpp"
+
+namespace tenon::host {
+namespace {
+
+class Compiler {
+ public:
+  Compiler(tn_plan* plan, tn_graph* graph, Lost lost)
+      : plan_(plan), graph_(graph), lost_(std::move(lost)) {}
+  ~Compiler() {
+    for (CompiledPartition& one : made_)
+      give_up(one);
+  }
+  Compiler(const Compiler&) = delete;
+  Compiler& operator=(const Compiler&) = delete;
+
+  Result<std::vector<CompiledPartition>> run(std::vector<Fallback>* fallbacks) {
+    for (;;) {  // each round takes nodes from a backend that had them
+      std::vector<Fallback> found;
+      TN_TRY(partitions, split(&found));
+      TN_TRY(is_done, compile_all(partitions));
+      if (!is_done) continue;
+      *fallbacks = std::move(found);
+      return std::move(made_);
+    }
+  }
+
+ private:
+  Result<std::vector<Partition>> split(std::vector<Fallback>* found) {
+    Span span(plan_->trace(), "compile", "partition");
+    return partition(graph_, plan_->backends, lost_, found);
+  }
+
+  void give_up(CompiledPartition& one) const {
+    if (!one.exe) return;
+    BackendUse& use = *plan_->backends[one.partition.backend];
+    use.table->exe_free(use.self, std::exchange(one.exe, nullptr));
+  }
+
+  // False: a backend has lost a partition.
+  Result<bool> compile_all(const std::vector<Partition>& partitions) {
+    std::vector<CompiledPartition> before = std::exchange(made_, {});
+    Status failed;
+    for (const Partition& partition : partitions) {
+      auto same = std::ranges::find_if(before, [&](const CompiledPartition& one) {
+        return one.partition.backend == partition.backend && one.partition.nodes == partition.nodes;
+      });
+      made_.push_back(same == before.end() ? CompiledPartition{partition, {}, nullptr}
+                                           : std::move(*same));
+      if (same != before.end()) {
+        same->exe = nullptr;
+        made_.back().partition.depth = partition.depth;
+      }
+      if (partition.backend == kHostBackend || made_.back().exe) continue;
+      failed = compile_one(made_.back());
+      if (!failed.ok()) break;
+    }
+    for (CompiledPartition& one : before)  // of nodes that are cut otherwise now
+      give_up(one);
+    if (failed.ok()) return true;
+    TN_CHECK(lose_partition(made_.back().partition, std::move(failed)));
+    return false;
+  }
+
+  // The nodes by themselves as a graph, compiled.
+  Status compile_one(CompiledPartition& one) const {
+    BackendUse& use = *plan_->backends[one.partition.backend];
+    Span span(plan_->trace(), "compile", use.id);
+    tn_graph* raw = nullptr;
+    TN_CHECK(Status(graph_service()->extract(graph_, one.partition.nodes.data(),
+                                             one.partition.nodes.size(), &raw)));
+    one.graph = Ref<tn_graph>::take(raw);
+    return use.called("compile",
+                      use.table->compile(use.self, raw, use.device, use.options.get(), &one.exe));
+  }
+
+  // Of a partition that is answered with TN_UNIMPLEMENTED, the nodes that the backend cannot
+  // compile alone; all when none is at fault alone, or when the failure is another.
+  std::vector<std::string> culprits(const Partition& partition, const Status& failed) const {
+    std::vector<std::string> all, alone;
+    bool asks = failed.code() == TN_UNIMPLEMENTED && partition.nodes.size() > 1;
+    for (tn_node_id node : partition.nodes) {
+      all.emplace_back(view(graph_service()->node_name(graph_, node)));
+      if (!asks) continue;
+      CompiledPartition tried{{partition.backend, 0, {node}}, {}, nullptr};
+      if (compile_one(tried).code() == TN_UNIMPLEMENTED) alone.push_back(all.back());
+      give_up(tried);
+    }
+    return alone.empty() ? all : alone;
+  }
+
+  // The failure itself, where no other backend can have the nodes.
+  Status lose_partition(const Partition& partition, Status failed) {
+    if (partition.backend + 1 == static_cast<int>(plan_->backends.size())) return failed;
+    lose(*plan_, partition.backend, culprits(partition, failed),
+         cat("compile failed: ", failed.text()), &lost_);
+    return {};
+  }
+
+  tn_plan* plan_;
+  tn_graph* graph_;
+  Lost lost_;
+  std::vector<CompiledPartition> made_;
+};
+
+}  // namespace
+
+Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
+                                                          tn_graph* graph,
+                                                          Lost lost,
+                                                          std::vector<Fallback>* fallbacks) {
+  return Compiler(plan, graph, std::move(lost)).run(fallbacks);
+}
+
+}  // namespace tenon::host
