@@ -60,9 +60,9 @@ class Partition : public GraphTest {
       uses.back()->last_resort = i + 1 == backends.size();
     }
     std::vector<Fallback> fallbacks;
-    Result<std::vector<Part>> parts = partition(graph_, uses, taken, &fallbacks);
-    ASSERT_TRUE(parts.ok()) << parts.status().text();
-    for (const Part& part : *parts)
+    Result<std::vector<host::Partition>> partitions = partition(graph_, uses, taken, &fallbacks);
+    ASSERT_TRUE(partitions.ok()) << partitions.status().text();
+    for (const host::Partition& part : *partitions)
       for (tn_node_id id : part.nodes) {
         tn_str domain{}, type{};
         Status ignored(graphs.node_op(graph_, id, &domain, &type));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments that tests/abi/arguments_test.py cannot spoil: values with a union.
+// Arguments that tests/abi/arguments_test.py cannot spoil: values with a union. And the codes that
+// a function gives beside those that its header states.
 #include "services/arguments.hpp"
+
+#include <cstdlib>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,6 +56,32 @@ TEST_F(SpoiltAny, IsNoDetail) {
 
   EXPECT_EQ(status.text(), "it failed");
 }
+
+// The environment as the test presets have it, or without the variable.
+class StatedCodes : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    GetParam() ? ::setenv("TENON_CHECK_ERRORS", "1", 1) : ::unsetenv("TENON_CHECK_ERRORS");
+  }
+  Status given(int32_t code, uint32_t stated_codes) {
+    return Status(stated(Status(code, "it failed").release(), stated_codes, "acme: open"));
+  }
+};
+
+TEST_P(StatedCodes, AnotherCodeIsAFaultWhereTestsAsk) {
+  Status failed = given(TN_NOT_FOUND, 1u << TN_INVALID_ARGUMENT);
+
+  EXPECT_EQ(failed.code(), GetParam() ? TN_INTERNAL : TN_NOT_FOUND);
+  EXPECT_THAT(failed.text(), HasSubstr("it failed"));
+  EXPECT_EQ(failed.text().find("acme: open") != std::string::npos, GetParam());
+}
+
+TEST_P(StatedCodes, WhatIsStatedPasses) {
+  EXPECT_EQ(given(TN_NOT_FOUND, 1u << TN_NOT_FOUND).code(), TN_NOT_FOUND);
+  EXPECT_EQ(stated(nullptr, 0, "acme: open"), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Environment, StatedCodes, testing::Bool());
 
 }  // namespace
 }  // namespace tenon::host
