@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a product of quantized values takes along of what follows it: all of an epilogue, or only the
-// bias.
+// What a product of quantized values takes along of what follows it: all of an epilogue, or only
+// the bias.
 
 #include <limits>
 #include <vector>

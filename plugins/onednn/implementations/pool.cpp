@@ -76,8 +76,9 @@ Step max_pool_step(const std::string& name,
 }
 
 // Maxima of quantized values with two spatial axes, by our own kernel: oneDNN's is called for every
-// pixel. The largest number has the largest quantized value, so that what reads the result finds quantized
-// values again; where a QuantizeLinear of the same scale stands behind, they are its result.
+// pixel. The largest number has the largest quantized value, so that what reads the result finds
+// quantized values again; where a QuantizeLinear of the same scale stands behind, they are its
+// result.
 void lower_quantized_max(Lowering& lowering, const Node& node, const Window& window) {
   const View src = lowering.view(node.inputs[0]);
   const int quantize = quantize_behind(lowering, node);

@@ -124,8 +124,7 @@ std::optional<View> as_stored(const Lowering& lowering, const Node& node) {
 // Packed quantized values are constants that are known when the plan is made.
 std::string refuse_packed(const Graph& graph, const Node& node) {
   for (size_t i : {0, 1, 2})
-    if (!is_constant_or_absent(graph, node.input(i)))
-      return "4-bit values that are no constants";
+    if (!is_constant_or_absent(graph, node.input(i))) return "4-bit values that are no constants";
   const Value& quantized = graph.values[node.inputs[0]];
   const Value& scale = graph.values[node.inputs[1]];
   const bool is_real = scale.type == ElementType::kF32 || scale.type == ElementType::kF16 ||
@@ -153,11 +152,10 @@ void lower_packed(Lowering& lowering, const Node& node) {
   lowering.set_view(
       value, lowering.make_constant(
                  ElementType::kF32, quantized.dims,
-                 lowering.weights().made(quantized.data, (quantized.count() + 1) / 2,
-                                         "4-bit values as f32 " + std::to_string(node.inputs[1]),
-                                         quantized.count() * 4, [&](void* to) {
-                                           expand_packed(graph, node, static_cast<float*>(to));
-                                         })));
+                 lowering.weights().made(
+                     quantized.data, (quantized.count() + 1) / 2,
+                     "4-bit values as f32 " + std::to_string(node.inputs[1]), quantized.count() * 4,
+                     [&](void* to) { expand_packed(graph, node, static_cast<float*>(to)); })));
 }
 
 }  // namespace

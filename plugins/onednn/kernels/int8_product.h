@@ -54,8 +54,8 @@ constexpr int64_t packed_columns(int64_t n) {
 constexpr int64_t packed_int8_bytes(int64_t k, int64_t n) {
   return packed_columns(n) * ((k + 1) / 2 * 2);
 }
-// b: element [k, n] at b[k * k_stride + n * n_stride]. flip: 0x80 for unsigned quantized values, whose
-// zero point is then 128 less. Columns and the odd k that are not there are zero.
+// b: element [k, n] at b[k * k_stride + n * n_stride]. flip: 0x80 for unsigned quantized values,
+// whose zero point is then 128 less. Columns and the odd k that are not there are zero.
 void pack_int8(const uint8_t* b,
                int64_t k_stride,
                int64_t n_stride,

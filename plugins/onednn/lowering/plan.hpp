@@ -86,8 +86,8 @@ struct Plan {
   size_t first_commit = SIZE_MAX;
   int n_reorders = 0;
   ElementType real_type =
-      ElementType::kF32;     // in which floating-point numbers are kept between steps
-  int64_t packed_bytes = 0;  // constants that this plan keeps beside the model's own
+      ElementType::kF32;      // in which floating-point numbers are kept between steps
+  int64_t packed_bytes = 0;   // constants that this plan keeps beside the model's own
   std::vector<bool> is_read;  // by buffer: of an argument or a place of a step
 
   int add_buffer(Buffer buffer) {
