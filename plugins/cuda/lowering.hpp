@@ -8,6 +8,8 @@
 #include <map>
 #include <string>
 
+#include "tenon/sdk/backend/groups.hpp"
+
 #include "graph.hpp"
 #include "plan.hpp"
 
@@ -103,7 +105,7 @@ class Lowering {
   };
   Tail tail_of(const NodeInfo& node) const;
   static Tail no_tail(const NodeInfo& node) {
-    return {kAbsent, kAbsent, Activation::kNone, node.out[0]};
+    return {kAbsent, kAbsent, Activation::kNone, node.outputs[0]};
   }
 
  private:
@@ -126,15 +128,14 @@ class Lowering {
   void keep_states();
   static Step move_step(
       const std::string& name, const std::string& op, int from, int to, uint64_t bytes);
-  bool updates_in_place(const StateInfo& state, int from, int to) const;
+  bool updates_in_place(int before, int from, int to) const;
   void rename_buffer(int from, int to);
-  bool is_state(int value, bool after) const;
 
   const Imported& graph_;
   const Target& target_;
   Plan plan_;
-  std::vector<Places> places_;            // by value
-  std::vector<int> root_of_;              // by node: the last node of its group; itself when alone
+  std::vector<Places> places_;  // by value
+  backend::Groups groups_;
   std::vector<bool> is_absorbed_;         // by node: in a product's tail
   std::map<int, Tail> tails_;             // by node
   std::map<int, Statistics> statistics_;  // by value

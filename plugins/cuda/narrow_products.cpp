@@ -9,7 +9,6 @@
 
 #include "handlers/handlers.hpp"
 #include "quantization.hpp"
-#include "scalar_program.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -60,15 +59,15 @@ class Joiner {
   }
 
   bool is_quantized(const NodeInfo& node, size_t i) const {
-    const NodeInfo* made_by = producer(node.in[i]);
-    if (!made_by || made_by->op != "DequantizeLinear" || !made_by->program) return false;
-    uint32_t dtype = from_.value(made_by->in[0]).dtype;
+    const NodeInfo* made_by = producer(node.inputs[i]);
+    if (!made_by || made_by->op != "DequantizeLinear" || made_by->expr.empty()) return false;
+    uint32_t dtype = from_.value(made_by->inputs[0]).dtype;
     return dtype == TN_I8 || dtype == TN_U8 || is_float8(dtype);
   }
 
   std::string read(int value, Operand* out) const {
     const NodeInfo& made_by = *producer(value);
-    out->stored = made_by.in[0];
+    out->stored = made_by.inputs[0];
     out->is_unsigned = from_.value(out->stored).dtype == TN_U8;
     return read_params(from_, made_by, &out->params);
   }
@@ -80,8 +79,8 @@ class Joiner {
   std::string why_not(const NodeInfo& node, Operand* a, Operand* b) const {
     if (node.op == "Gemm" && node.source.attr_int("transA", 0) != 0)
       return "a turned first operand";
-    if (std::string why = read(node.in[0], a); !why.empty()) return why;
-    if (std::string why = read(node.in[1], b); !why.empty()) return why;
+    if (std::string why = read(node.inputs[0], a); !why.empty()) return why;
+    if (std::string why = read(node.inputs[1], b); !why.empty()) return why;
     if (std::string why = why_not_types(from_.value(a->stored), from_.value(b->stored));
         !why.empty()) {
       return why;
@@ -145,6 +144,7 @@ class Joiner {
     value.dtype = dtype;
     value.dims = std::move(dims);
     value.is_known = true;
+    if (constant) value.data = constant.data<const void>();
     value.constant = std::move(constant);
     made_.values.push_back(std::move(value));
     return static_cast<int>(made_.values.size()) - 1;
@@ -155,19 +155,15 @@ class Joiner {
     node.source = of.source;
     node.op = std::move(op);
     node.name = of.name;
-    node.in = std::move(in);
-    node.out = {out};
+    node.inputs = std::move(in);
+    node.outputs = {out};
     made_.nodes.push_back(std::move(node));
     return made_.nodes.back();
   }
 
-  void add_pointwise(const NodeInfo& of,
-                     std::vector<int> in,
-                     int out,
-                     std::shared_ptr<const OwnProgram> program) {
-    NodeInfo& node = add_node(of, "cuda.Rescaled", std::move(in), out);  // no product, so no tail
-    node.own = std::move(program);
-    node.program = &node.own->program;
+  // The node that computes it, without an expression yet; no product, so no tail.
+  NodeInfo& add_pointwise(const NodeInfo& of, std::vector<int> in, int out) {
+    return add_node(of, "cuda.Rescaled", std::move(in), out);
   }
 
   // The stored numbers as signed ones.
@@ -175,10 +171,10 @@ class Joiner {
     if (!of.is_unsigned) return of.stored;
     const ValueInfo& stored = from_.value(of.stored);
     int out = add_value(cat(stored.name, " signed"), TN_I8, stored.dims);
-    ProgramBuilder p(TN_EXPR_DOMAIN_INT, 8);
+    backend::ProgramBuilder p;
     uint32_t x = p.input(0);
-    p.op(TN_EXPR_SUB, x, p.number(128));
-    add_pointwise(node, {of.stored}, out, p.finish(1));
+    uint32_t shifted = p.emit(TN_EXPR_SUB, x, p.number(128));
+    p.finish(shifted, &add_pointwise(node, {of.stored}, out), TN_EXPR_DOMAIN_INT, 8);
     return out;
   }
 
@@ -237,15 +233,15 @@ class Joiner {
   void add_rescaling(const NodeInfo& node, int product, int scale) {
     int c = node.op == "Gemm" ? node.input(2) : kAbsent;
     std::vector<int> in{product, scale};
-    ProgramBuilder p;
+    backend::ProgramBuilder p;
     uint32_t factor = p.input(1);
-    uint32_t scaled = p.op(TN_EXPR_MUL, p.input(0), factor);
+    uint32_t result = p.emit(TN_EXPR_MUL, p.input(0), factor);
     if (c != kAbsent) {
       in.push_back(c);
       uint32_t beta = p.number(node.source.attr_float("beta", 1));
-      p.op(TN_EXPR_ADD, scaled, p.op(TN_EXPR_MUL, p.input(2), beta));
+      result = p.emit(TN_EXPR_ADD, result, p.emit(TN_EXPR_MUL, p.input(2), beta));
     }
-    add_pointwise(node, std::move(in), node.out[0], p.finish(in.size()));
+    p.finish(result, &add_pointwise(node, std::move(in), node.outputs[0]));
   }
 
   std::string join(const NodeInfo& node, const Operand& a, const Operand& b) {
@@ -272,16 +268,16 @@ class Joiner {
       if (!is_turned(node)) second = add_turn(node, second);
     }
     int first = as_signed(node, a);
-    Dims out = from_.value(node.out[0]).dims;
+    Dims out = from_.value(node.outputs[0]).dims;
     uint32_t dtype = is_integer ? TN_I32 : TN_F32;
     int product = add_value(cat(node.name, " product"), dtype, out);
     add_node(node, "cuda.NarrowProduct", {first, second}, product);
     if (shift != kAbsent) {
       int shifted = add_value(cat(node.name, " corrected"), TN_I32, out);
-      ProgramBuilder p(TN_EXPR_DOMAIN_INT, 32);
+      backend::ProgramBuilder p;
       uint32_t sum = p.input(0);
-      p.op(TN_EXPR_ADD, sum, p.input(1));
-      add_pointwise(node, {product, shift}, shifted, p.finish(2));
+      uint32_t corrected = p.emit(TN_EXPR_ADD, sum, p.input(1));
+      p.finish(corrected, &add_pointwise(node, {product, shift}, shifted), TN_EXPR_DOMAIN_INT, 32);
       product = shifted;
     }
     add_rescaling(node, product, scale);
@@ -300,16 +296,13 @@ class Joiner {
   void drop_unused() {
     std::vector<bool> is_read(made_.values.size(), false);
     for (const NodeInfo& node : made_.nodes) {
-      for (int value : node.in)
+      for (int value : node.inputs)
         if (value != kAbsent) is_read[static_cast<size_t>(value)] = true;
     }
     std::erase_if(made_.nodes, [&](const NodeInfo& node) {
       if (node.op != "DequantizeLinear") return false;
-      bool is_state =
-          std::any_of(made_.states.begin(), made_.states.end(),
-                      [&](const StateInfo& state) { return state.after == node.out[0]; });
-      return !is_state && !made_.value(node.out[0]).is_output &&
-             !is_read[static_cast<size_t>(node.out[0])];
+      return made_.value(node.outputs[0]).n_outputs == 0 &&
+             !is_read[static_cast<size_t>(node.outputs[0])];
     });
   }
 

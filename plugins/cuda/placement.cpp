@@ -6,12 +6,6 @@
 
 namespace tenon::cuda {
 
-bool Lowering::is_state(int value, bool after) const {
-  return std::any_of(graph_.states.begin(), graph_.states.end(), [&](const StateInfo& state) {
-    return (after ? state.after : state.before) == value;
-  });
-}
-
 void Lowering::place_boundary() {
   auto boundary = [&](int value, Place place, int index) {
     places_[static_cast<size_t>(value)].plain = static_cast<int>(plan_.buffers.size());
@@ -21,18 +15,14 @@ void Lowering::place_boundary() {
     return Signature{this->value(value).name, this->value(value).dtype, this->value(value).dims};
   };
   for (int input : graph_.inputs) {
-    if (is_state(input, false)) continue;
     boundary(input, Place::kInput, static_cast<int>(plan_.inputs.size()));
     plan_.inputs.push_back(signature(input));
   }
-  for (const StateInfo& state : graph_.states) {
-    boundary(state.before, Place::kState, static_cast<int>(plan_.states.size()));
-    Signature sign = signature(state.before);
-    sign.name = state.name;
-    plan_.states.push_back(sign);
+  for (const auto& state : graph_.states) {
+    boundary(state.first, Place::kState, static_cast<int>(plan_.states.size()));
+    plan_.states.push_back(signature(state.first));
   }
   for (int output : graph_.outputs) {
-    if (is_state(output, true)) continue;
     // A value made here lies in the first output that it is; inputs and the like are copied.
     if (this->value(output).producer != kAbsent &&
         places_[static_cast<size_t>(output)].plain == kAbsent) {
@@ -131,7 +121,7 @@ Lowering::Placed Lowering::placed(int index) {
   if (lies_channels_last(index)) {
     return {places_[static_cast<size_t>(index)].last, channels_last_strides(dims)};
   }
-  return {buffer(index), row_major(dims)};
+  return {buffer(index), backend::row_major_strides(dims)};
 }
 
 void Lowering::add_layout_copy(int index, int from, int to, bool to_channels_last) {
@@ -139,7 +129,8 @@ void Lowering::add_layout_copy(int index, int from, int to, bool to_channels_las
   NodeInfo node;
   node.op = "layout";
   node.name = info.name;
-  Dims dims = info.dims, rows = row_major(dims), last = channels_last_strides(dims);
+  Dims dims = info.dims, rows = backend::row_major_strides(dims),
+       last = channels_last_strides(dims);
   // Neighbours in the target are written by neighbouring threads.
   if (to_channels_last) {
     for (Dims* list : {&dims, &rows, &last})
@@ -183,7 +174,7 @@ void Lowering::alias(int index, int of) {
 bool Lowering::is_spare(int index) const {
   const ValueInfo& info = value(index);
   const Places& at = places_[static_cast<size_t>(index)];
-  if (info.users.size() != 1 || info.is_output || info.producer == kAbsent) return false;
+  if (info.users.size() != 1 || info.n_outputs > 0 || info.producer == kAbsent) return false;
   bool is_own = graph_.nodes[static_cast<size_t>(info.producer)].op == "Expand";
   return is_own && at.plain != kAbsent &&
          plan_.buffers[static_cast<size_t>(at.plain)].place == Place::kArena;
@@ -198,7 +189,6 @@ int Lowering::scratch(std::string name, uint64_t bytes) {
 void Lowering::finish_outputs() {
   int position = 0;
   for (int output : graph_.outputs) {
-    if (is_state(output, true)) continue;
     int source = buffer(output);
     const Buffer& at = plan_.buffers[static_cast<size_t>(source)];
     if (at.place != Place::kOutput || at.index != position) {
@@ -215,20 +205,21 @@ void Lowering::finish_outputs() {
 // that is another state's old value is set aside first.
 void Lowering::keep_states() {
   std::vector<Step> last;
-  for (const StateInfo& state : graph_.states) {
-    int from = buffer(state.after), to = buffer(state.before);
-    uint64_t bytes = value(state.before).bytes();
+  for (const auto& [before, after] : graph_.states) {
+    int from = buffer(after), to = buffer(before);
+    uint64_t bytes = value(before).bytes();
+    const std::string& name = value(before).name;
     if (from == to) continue;
-    if (updates_in_place(state, from, to)) {
+    if (updates_in_place(before, from, to)) {
       rename_buffer(from, to);
       continue;
     }
     if (plan_.buffers[static_cast<size_t>(from)].place == Place::kState) {
-      int aside = scratch(cat(state.name, " set aside"), bytes);
-      add_move(state.name, "state", from, aside, bytes);
+      int aside = scratch(cat(name, " set aside"), bytes);
+      add_move(name, "state", from, aside, bytes);
       from = aside;
     }
-    last.push_back(move_step(state.name, "state", from, to, bytes));
+    last.push_back(move_step(name, "state", from, to, bytes));
   }
   for (Step& step : last)
     add(std::move(step));

@@ -116,6 +116,6 @@ struct Plan {
 };
 
 // Places all arena buffers by the steps in which they live.
-void lay_out_arena(Plan& plan);
+Status lay_out_arena(Plan& plan);
 
 }  // namespace tenon::cuda

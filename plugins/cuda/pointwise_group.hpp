@@ -7,7 +7,7 @@
 
 namespace tenon::cuda {
 
-constexpr int kGroupNodes = 64;
+constexpr size_t kGroupNodes = 64;
 
 bool is_pointwise(const Imported& graph, const NodeInfo& node);
 std::string refuse_pointwise(const Imported& graph, const NodeInfo& node);

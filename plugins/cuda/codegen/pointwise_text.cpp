@@ -201,11 +201,11 @@ class Writer {
   // read back, except that reals stay as wide as they were computed.
   bool write_part(size_t i) {
     const PointwisePart& part = group_.parts[i];
-    if (!part.program) {
+    if (part.program.count == 0) {
       finish_part(i, name_of(part.operands[0]), "");
       return true;
     }
-    const tn_expr_program& program = *part.program;
+    const tn_expr_program& program = part.program;
     uint32_t dtype = TN_DTYPE_NONE;
     for (const PointwisePart::Operand& operand : part.operands) {
       if (operand.index < 0) continue;
@@ -238,7 +238,7 @@ class Writer {
                   const tn_expr_node& node,
                   const std::string& prefix,
                   std::string* expression) const {
-    const tn_expr_program& program = *part.program;
+    const tn_expr_program& program = part.program;
     if (node.op == TN_EXPR_CONST) {
       *expression = literal(node.imm, program);
       return true;

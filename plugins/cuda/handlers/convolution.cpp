@@ -14,15 +14,15 @@ struct Roles {
 
 Roles roles_of(const NodeInfo& node) {
   if (node.op == "tenon.ConvInputGrad") {
-    return {ConvolutionKind::kInputGrad, node.out[0], node.in[1], node.in[0]};
+    return {ConvolutionKind::kInputGrad, node.outputs[0], node.inputs[1], node.inputs[0]};
   }
   if (node.op == "ConvTranspose") {  // what a convolution's gradient does, forward
-    return {ConvolutionKind::kInputGrad, node.out[0], node.in[1], node.in[0]};
+    return {ConvolutionKind::kInputGrad, node.outputs[0], node.inputs[1], node.inputs[0]};
   }
   if (node.op == "tenon.ConvWeightGrad") {
-    return {ConvolutionKind::kWeightGrad, node.in[0], node.out[0], node.in[1]};
+    return {ConvolutionKind::kWeightGrad, node.inputs[0], node.outputs[0], node.inputs[1]};
   }
-  return {ConvolutionKind::kForward, node.in[0], node.in[1], node.out[0]};
+  return {ConvolutionKind::kForward, node.inputs[0], node.inputs[1], node.outputs[0]};
 }
 
 Window window_of(const Imported& graph, const NodeInfo& node, const Roles& roles) {

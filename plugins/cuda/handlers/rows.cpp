@@ -13,12 +13,13 @@ namespace tenon::cuda {
 namespace {
 
 std::string refuse_type(const Imported& graph, const NodeInfo& node) {
-  for (int value : node.in) {
+  for (int value : node.inputs) {
     if (value == kAbsent) continue;
     uint32_t dtype = graph.value(value).dtype;
-    if (is_float(dtype) && dtype != graph.value(node.in[0]).dtype) return "operands of two types";
+    if (is_float(dtype) && dtype != graph.value(node.inputs[0]).dtype)
+      return "operands of two types";
   }
-  uint32_t dtype = graph.value(node.in[0]).dtype;
+  uint32_t dtype = graph.value(node.inputs[0]).dtype;
   return real_suffix(dtype).empty() ? cat("no kernels for ", dtype_name(dtype)) : std::string();
 }
 
@@ -35,7 +36,7 @@ std::string refuse_softmax(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_softmax(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
   SoftmaxArgs args{};
   size_t rank = x.dims.size(),
          axis = axis_of(node.source.attr_int("axis", -1), std::max<size_t>(rank, 1));
@@ -46,14 +47,14 @@ void lower_softmax(Lowering& lowering, const NodeInfo& node) {
   Launch made = lowering.launch("softmax_" + real_suffix(x.dtype), args);
   made.block = row_block(args.cols);
   made.grid = row_grid(args.rows);
-  made.patches = {{offsetof(SoftmaxArgs, x), lowering.buffer(node.in[0]), 0},
-                  {offsetof(SoftmaxArgs, y), lowering.buffer(node.out[0]), 0}};
+  made.patches = {{offsetof(SoftmaxArgs, x), lowering.buffer(node.inputs[0]), 0},
+                  {offsetof(SoftmaxArgs, y), lowering.buffer(node.outputs[0]), 0}};
   lowering.add_launch(node, std::move(made), 1, 5.0 * static_cast<double>(x.count()));
 }
 
 std::string refuse_norm(const Imported& graph, const NodeInfo& node) {
   if (std::string why = refuse_type(graph, node); !why.empty()) return why;
-  const ValueInfo& x = graph.value(node.in[0]);
+  const ValueInfo& x = graph.value(node.inputs[0]);
   if (x.dims.empty()) return "a scalar";
   size_t axis = axis_of(node.source.attr_int("axis", -1), x.dims.size());
   int64_t cols = static_cast<int64_t>(count_from(x.dims, axis, x.dims.size()));
@@ -71,7 +72,7 @@ std::string refuse_norm(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_norm(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
   size_t axis = axis_of(node.source.attr_int("axis", -1), x.dims.size());
   NormArgs args{};
   args.cols = count_from(x.dims, axis, x.dims.size());
@@ -85,11 +86,11 @@ void lower_norm(Lowering& lowering, const NodeInfo& node) {
     if (value != kAbsent)
       made.patches.push_back({static_cast<uint32_t>(at), lowering.buffer(value), 0});
   };
-  point(offsetof(NormArgs, x), node.in[0]);
+  point(offsetof(NormArgs, x), node.inputs[0]);
   point(offsetof(NormArgs, scale), node.input(1));
   point(offsetof(NormArgs, bias), node.input(2));
   size_t n_reads = made.patches.size();
-  point(offsetof(NormArgs, y), node.out[0]);
+  point(offsetof(NormArgs, y), node.outputs[0]);
   point(offsetof(NormArgs, mean), node.output(1));
   point(offsetof(NormArgs, inv_std), node.output(2));
   lowering.add_launch(node, std::move(made), n_reads, 8.0 * static_cast<double>(x.count()));

@@ -31,7 +31,7 @@ struct OneFunction {
     nodes.push_back({op, 0, n > 1 ? 1u : 0u, n > 2 ? 2u : 0u, 0});
     program = {nodes.data(), nodes.size(), static_cast<uint32_t>(n), domain, bits, 0};
     PointwisePart part;
-    part.program = &program;
+    part.program = program;
     part.dtype = dtype;
     for (int i = 0; i < n; ++i) {
       part.operands.push_back({true, i});

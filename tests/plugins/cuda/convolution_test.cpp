@@ -137,7 +137,7 @@ TEST_F(CudnnPlans, DecideWhichNodesAreTaken) {
   output z = %z
 }
 )");
-  Imported imported = import_graph(graph_.get());
+  Imported imported = *import_graph(graph_.get());
   ASSERT_EQ(imported.nodes.size(), 4u);
 
   EXPECT_EQ(why_not(imported, 0, *target), "");

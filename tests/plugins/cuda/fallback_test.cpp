@@ -44,9 +44,9 @@ TEST_F(Plans, AskWhetherThereIsAConvolution) {
 
   Target none{ctx_};
   none.why_no_convolution = [](const Convolution&) { return without(true); };
-  EXPECT_EQ(why_not(import_graph(graph_.get()), 0, none), "no plan for that");
-  EXPECT_EQ(why_not(import_graph(graph_.get()), 1, none), "");
-  Result<Plan> refused = lower(import_graph(graph_.get()), none);
+  EXPECT_EQ(why_not(*import_graph(graph_.get()), 0, none), "no plan for that");
+  EXPECT_EQ(why_not(*import_graph(graph_.get()), 1, none), "");
+  Result<Plan> refused = lower(*import_graph(graph_.get()), none);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), TN_UNIMPLEMENTED);
 }
@@ -95,7 +95,7 @@ TEST_F(Plans, LeaveAProductToOthersWhereThereIsNone) {
   output y = %y
 }
 )");
-  Imported graph = import_graph(graph_.get());
+  Imported graph = *import_graph(graph_.get());
   Target target{ctx_};
   target.why_no_product = [](const Product& p) { return without(p.transpose_b || p.beta == 2); };
 

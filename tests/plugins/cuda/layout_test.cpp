@@ -20,7 +20,7 @@ class Layouts : public tenon::test::PluginTest {
     Status parsed(services.graph->parse(ctx_, str(text), &raw));
     EXPECT_TRUE(parsed.ok()) << parsed.message();
     graph_ = OwnedGraph::take(raw);
-    Result<Plan> made = lower(import_graph(raw));
+    Result<Plan> made = lower(*import_graph(raw));
     if (made.ok()) return std::move(*made);
     ADD_FAILURE() << made.status().message();
     return {};

@@ -198,7 +198,7 @@ TEST_F(Plans, MultiplyAsRealsWhereCublasltHasNoAlgorithm) {
     bool is_narrow = p.dtype == TN_I8 && p.b_dtype == TN_I8 && p.out_dtype == TN_I32;
     return is_narrow && p.transpose_b && p.m == 6 && p.n == 8 ? "no algorithm for it" : "";
   };
-  Result<Plan> plan = lower(import_graph(graph_.get()), target);
+  Result<Plan> plan = lower(*import_graph(graph_.get()), target);
 
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_EQ(plan->notes.size(), 1u);

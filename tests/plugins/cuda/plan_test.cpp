@@ -319,7 +319,7 @@ TEST_P(Refuses, WithAReason) {
   graph_ = parse(text);
   ASSERT_TRUE(graph_.get());
 
-  std::string why = why_not(import_graph(graph_.get()), 0);
+  std::string why = why_not(*import_graph(graph_.get()), 0);
 
   EXPECT_NE(why.find(GetParam().why), std::string::npos) << why;
 }
