@@ -14,7 +14,7 @@ Status lay_out_arena(Plan& plan) {
         lives.touch(buffer, s);
   auto bytes = [&](size_t i) {
     const Buffer& buffer = plan.buffers[i];
-    return buffer.place == Place::kArena ? buffer.bytes : 0;
+    return buffer.storage == Storage::kArena ? buffer.bytes : 0;
   };
   auto put = [&](size_t i, uint64_t offset) { plan.buffers[i].offset = offset; };
   TN_TRY(size, lives.place(kOwnAlign, bytes, put));

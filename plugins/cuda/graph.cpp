@@ -8,14 +8,14 @@
 namespace tenon::cuda {
 
 Dims Imported::integers(int index) const {
-  if (index == kAbsent || !value(index).constant) return {};
+  if (index == kNone || !value(index).constant) return {};
   Result<Dims> numbers = numbers_as<int64_t>(value(index).constant.dl());
   return numbers.ok() ? *numbers : Dims();
 }
 
 void Imported::link() {
   for (ValueInfo& value : values)
-    value.producer = kAbsent;
+    value.producer = kNone;
   std::vector<NodeInfo> ordered = std::move(nodes);
   reorder(std::move(ordered));
 }

@@ -10,7 +10,7 @@ namespace tenon::cuda {
 
 using backend::Dims;
 using ValueInfo = backend::Value;
-constexpr int kAbsent = backend::kNone;
+using backend::kNone;
 
 struct NodeInfo : backend::Node {
   std::vector<Dims> shapes;  // of operands as they broadcast; empty: as their values have them

@@ -50,7 +50,7 @@ struct Renamed {
 
 bool Lowering::updates_in_place(int before, int from, int to) const {
   const Buffer& made = plan_.buffers[static_cast<size_t>(from)];
-  if (made.place != Place::kArena) return false;
+  if (made.storage != Storage::kArena) return false;
   for (const auto& other : graph_.states) {
     if (other.second == before) return false;  // the old value is wanted
   }
@@ -70,8 +70,8 @@ void Lowering::rename_buffer(int from, int to) {
     std::replace(step.reads.begin(), step.reads.end(), from, to);
     std::replace(step.writes.begin(), step.writes.end(), from, to);
   }
-  for (Places& places : places_)
-    renamed.rename(places.plain);
+  for (Layouts& layouts : layouts_)
+    renamed.rename(layouts.plain);
 }
 
 }  // namespace tenon::cuda

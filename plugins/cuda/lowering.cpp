@@ -6,7 +6,7 @@
 #include "handlers/handlers.hpp"
 #include "handlers/launch_sizes.hpp"
 #include "kernels/copy_args.h"
-#include "narrow_products.hpp"
+#include "low_precision_gemm.hpp"
 #include "pointwise_group.hpp"
 #include "split_biases.hpp"
 
@@ -15,12 +15,12 @@ namespace tenon::cuda {
 std::string why_not(const Imported& graph, int index, const Target& target) {
   const NodeInfo& node = graph.nodes[static_cast<size_t>(index)];
   if (std::string why = backend::why_not_static(graph, index); !why.empty()) return why;
-  if (node.input(0) == kAbsent || node.output(0) == kAbsent) return "no first input or output";
+  if (node.input(0) == kNone || node.output(0) == kNone) return "no first input or output";
   for (int value : node.outputs) {
-    if (value != kAbsent && graph.value(value).count() == 0) return "an empty tensor";
+    if (value != kNone && graph.value(value).count() == 0) return "an empty tensor";
   }
   for (int value : node.inputs) {
-    if (value != kAbsent && graph.value(value).count() == 0 && value == node.input(0)) {
+    if (value != kNone && graph.value(value).count() == 0 && value == node.input(0)) {
       return "an empty tensor";
     }
   }
@@ -38,7 +38,7 @@ Result<Plan> lower(const Imported& graph, const Target& target) {
   }
   std::vector<std::string> notes;
   Imported ready = split_biases(graph, target);
-  if (target.ctx) ready = join_narrow_products(ready, target, &notes);
+  if (target.ctx) ready = join_low_precision_gemms(ready, target, &notes);
   TN_TRY(plan, Lowering(ready, target).run());
   plan.notes = std::move(notes);
   return plan;
@@ -47,12 +47,12 @@ Result<Plan> lower(const Imported& graph, const Target& target) {
 Lowering::Lowering(const Imported& graph, const Target& target)
     : graph_(graph),
       target_(target),
-      places_(graph.values.size()),
+      layouts_(graph.values.size()),
       is_absorbed_(graph.nodes.size(), false) {}
 
 Result<Plan> Lowering::run() {
   place_boundary();
-  find_tails();
+  find_epilogues();
   find_groups();
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const NodeInfo& node = graph_.nodes[i];
@@ -135,34 +135,35 @@ void Lowering::add_strided_copy(
   add_launch(node, std::move(made), 1, 0);
 }
 
-Lowering::Tail Lowering::tail_of(const NodeInfo& node) const {
-  auto found = tails_.find(static_cast<int>(&node - graph_.nodes.data()));
-  return found == tails_.end() ? no_tail(node) : found->second;
+Lowering::Epilogue Lowering::epilogue_of(const NodeInfo& node) const {
+  auto found = epilogues_.find(static_cast<int>(&node - graph_.nodes.data()));
+  return found == epilogues_.end() ? no_epilogue(node) : found->second;
 }
 
-// The longest tail that there is a plan for: with a residual, without one, or none.
-void Lowering::find_tails() {
+// The longest epilogue that there is a plan for: with a residual, without one, or none.
+void Lowering::find_epilogues() {
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     for (bool takes_residuals : {true, false}) {
       std::vector<int> absorbed;
-      Tail tail;
-      bool is_found = find_tail(graph_, static_cast<int>(i), takes_residuals, &tail, &absorbed);
+      Epilogue epilogue;
+      bool is_found =
+          find_epilogue(graph_, static_cast<int>(i), takes_residuals, &epilogue, &absorbed);
       if (!is_found) break;
-      if (!has_plan_with(graph_.nodes[i], tail)) continue;
+      if (!has_plan_with(graph_.nodes[i], epilogue)) continue;
       for (int node : absorbed)
         is_absorbed_[static_cast<size_t>(node)] = true;
-      tails_[static_cast<int>(i)] = tail;
+      epilogues_[static_cast<int>(i)] = epilogue;
       break;
     }
   }
 }
 
-bool Lowering::has_plan_with(const NodeInfo& node, const Tail& tail) const {
+bool Lowering::has_plan_with(const NodeInfo& node, const Epilogue& epilogue) const {
   if (node.op != "Conv")
     return !target_.why_no_product ||
-           target_.why_no_product(product_of(graph_, node, tail)).empty();
+           target_.why_no_product(product_of(graph_, node, epilogue)).empty();
   return !target_.why_no_convolution ||
-         target_.why_no_convolution(convolution_of(graph_, node, tail)).empty();
+         target_.why_no_convolution(convolution_of(graph_, node, epilogue)).empty();
 }
 
 void Lowering::find_groups() {

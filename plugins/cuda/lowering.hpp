@@ -97,21 +97,21 @@ class Lowering {
 
   // What follows a product or convolution and runs in it: nodes that were taken in, and the value
   // that holds the result after them.
-  struct Tail {
-    int bias = kAbsent;
-    int residual = kAbsent;  // of the result's shape, added as well
-    Activation activation = Activation::kNone;
-    int out = kAbsent;
+  struct Epilogue {
+    int bias = kNone;
+    int residual = kNone;  // of the result's shape, added as well
+    Activation activation = Activation::kIdentity;
+    int out = kNone;
   };
-  Tail tail_of(const NodeInfo& node) const;
-  static Tail no_tail(const NodeInfo& node) {
-    return {kAbsent, kAbsent, Activation::kNone, node.outputs[0]};
+  Epilogue epilogue_of(const NodeInfo& node) const;
+  static Epilogue no_epilogue(const NodeInfo& node) {
+    return {kNone, kNone, Activation::kIdentity, node.outputs[0]};
   }
 
  private:
   // last: with channels last; a value may lie in both ways.
-  struct Places {
-    int plain = kAbsent, last = kAbsent;
+  struct Layouts {
+    int plain = kNone, last = kNone;
     bool is_plain_made = false;  // although there is one with channels last
   };
   static bool has_two_layouts(const ValueInfo& info);
@@ -120,8 +120,8 @@ class Lowering {
   void add_layout_copy(int value, int from, int to, bool to_channels_last);
   bool is_better_channels_last(int result, const std::vector<int>& inputs) const;
   void place_boundary();
-  void find_tails();
-  bool has_plan_with(const NodeInfo& node, const Tail& tail) const;
+  void find_epilogues();
+  bool has_plan_with(const NodeInfo& node, const Epilogue& epilogue) const;
   void find_groups();
   void lower_group(int root);
   void finish_outputs();
@@ -134,10 +134,10 @@ class Lowering {
   const Imported& graph_;
   const Target& target_;
   Plan plan_;
-  std::vector<Places> places_;  // by value
+  std::vector<Layouts> layouts_;  // by value
   backend::Groups groups_;
-  std::vector<bool> is_absorbed_;         // by node: in a product's tail
-  std::map<int, Tail> tails_;             // by node
+  std::vector<bool> is_absorbed_;         // by node: in a product's epilogue
+  std::map<int, Epilogue> epilogues_;     // by node
   std::map<int, Statistics> statistics_;  // by value
 };
 

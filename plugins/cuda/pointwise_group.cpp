@@ -22,11 +22,11 @@ bool is_cast(const NodeInfo& node) {
 Activation activation_of(const NodeInfo& node, bool is_product) {
   if (node.op == "Relu") return Activation::kRelu;
   bool is_tanh = node.op == "Gelu" && node.source.attr_text("approximate", "none") == "tanh";
-  return is_tanh && is_product ? Activation::kGeluTanh : Activation::kNone;
+  return is_tanh && is_product ? Activation::kGeluTanh : Activation::kIdentity;
 }
 
 bool has_own_bias(const NodeInfo& node) {
-  return node.input(2) != kAbsent;
+  return node.input(2) != kNone;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ std::string refuse_pointwise(const Imported& graph, const NodeInfo& node) {
   if (node.outputs.size() > 1) return "more than one output";
   size_t n_inputs = 0;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == kAbsent) continue;
+    if (node.inputs[i] == kNone) continue;
     ++n_inputs;
     const ValueInfo& info = graph.value(node.inputs[i]);
     if (*element_text(info.dtype) == 0) return cat("no kernels for ", dtype_name(info.dtype));
@@ -53,13 +53,14 @@ std::string refuse_pointwise(const Imported& graph, const NodeInfo& node) {
   const ValueInfo& out = graph.value(node.outputs[0]);
   if (*element_text(out.dtype) == 0) return cat("no kernels for ", dtype_name(out.dtype));
   bool stays = is_cast(node) && is_float8(out.dtype) && node.source.attr_int("saturate", 1) == 0;
-  if (stays) return "8-bit reals that do not saturate";
+  if (stays) return "8-bit floats that do not saturate";
   if (is_cast(node)) return {};
   for (const tn_expr_node& part : node.expr) {
     if (part.op == TN_EXPR_CONST || part.op == TN_EXPR_INPUT) continue;
     const Intrinsic* row = find_intrinsic(part.op);
-    bool is_real = node.domain == TN_EXPR_DOMAIN_FLOAT;
-    if (!row || !(is_real ? row->real : row->whole)) return cat("scalar function ", part.op);
+    bool is_floating = node.domain == TN_EXPR_DOMAIN_FLOAT;
+    if (!row || !(is_floating ? row->floating : row->integer))
+      return cat("scalar function ", part.op);
   }
   return {};
 }
@@ -82,7 +83,7 @@ GatheredGroup gather_group(const Imported& graph, const std::vector<int>& member
     size_t n_operands = is_cast(node) ? 1 : node.inputs.size();
     for (size_t i = 0; i < n_operands; ++i) {
       int value = node.inputs[i];
-      if (value == kAbsent) {
+      if (value == kNone) {
         part.operands.push_back({});
       } else if (auto found = part_of.find(value); found != part_of.end()) {
         part.operands.push_back({false, found->second});
@@ -121,29 +122,29 @@ void put_channels_last(PointwiseGroup* group) {
 namespace {
 
 // What of the chain behind a product or convolution it can take in.
-class TailFinder {
+class EpilogueFinder {
  public:
-  TailFinder(const Imported& graph, int index, bool takes_residuals)
+  EpilogueFinder(const Imported& graph, int index, bool takes_residuals)
       : graph_(graph),
         node_(graph.node(index)),
         index_(index),
         is_product_(node_.op != "Conv"),
         takes_residuals_(takes_residuals) {}
 
-  bool find(Lowering::Tail* tail, std::vector<int>* absorbed) {
+  bool find(Lowering::Epilogue* epilogue, std::vector<int>* absorbed) {
     const ValueInfo& out = graph_.value(node_.outputs[0]);
-    if (out.dims.size() < 2 || real_suffix(out.dtype).empty()) return false;
+    if (out.dims.size() < 2 || float_suffix(out.dtype).empty()) return false;
     size_t channel_axis = is_product_ ? out.dims.size() - 1 : 1;
     backend::Epilogue found = backend::find_epilogue(
         graph_, index_, channel_axis, [&](const auto& op, const auto& so_far) {
-          if (tail_.activation != Activation::kNone) return false;
+          if (epilogue_.activation != Activation::kIdentity) return false;
           return graph_.node(op.node).op == "Add" ? take_sum(op, so_far.result)
                                                   : take_activation(graph_.node(op.node));
         });
     for (const backend::EpilogueOp& op : found.ops)
       absorbed->push_back(op.node);
-    tail_.out = found.result;
-    *tail = tail_;
+    epilogue_.out = found.result;
+    *epilogue = epilogue_;
     return !absorbed->empty();
   }
 
@@ -155,48 +156,48 @@ class TailFinder {
     const ValueInfo &other = graph_.value(op.other), &result = graph_.value(so_far);
     // It must be there before the product runs.
     if (other.dtype != result.dtype || other.producer >= index_) return false;
-    bool has_bias = tail_.bias != kAbsent || has_own_bias(node_) || node_.inputs.size() > 2;
+    bool has_bias = epilogue_.bias != kNone || has_own_bias(node_) || node_.inputs.size() > 2;
     if (op.kind == Kind::kBias && !has_bias) {
-      tail_.bias = op.other;
+      epilogue_.bias = op.other;
       return true;
     }
     if (!has_place_for_residual() || other.dims != result.dims) return false;
-    tail_.residual = op.other;
+    epilogue_.residual = op.other;
     return true;
   }
 
   bool has_place_for_residual() const {
     // A Gemm's own C may be a matrix; cuDNN adds a residual in front of a bias only.
-    bool has_bias = tail_.bias != kAbsent || has_own_bias(node_);
+    bool has_bias = epilogue_.bias != kNone || has_own_bias(node_);
     bool has_place = node_.op == "Gemm" ? !has_own_bias(node_) : is_product_ || has_bias;
-    return takes_residuals_ && tail_.residual == kAbsent && has_place;
+    return takes_residuals_ && epilogue_.residual == kNone && has_place;
   }
 
   bool take_activation(const NodeInfo& last) {
     // cuDNN has ReLU behind a sum only.
-    bool has_sum =
-        is_product_ || tail_.bias != kAbsent || tail_.residual != kAbsent || has_own_bias(node_);
-    if (has_sum) tail_.activation = activation_of(last, is_product_);
-    return tail_.activation != Activation::kNone;
+    bool has_sum = is_product_ || epilogue_.bias != kNone || epilogue_.residual != kNone ||
+                   has_own_bias(node_);
+    if (has_sum) epilogue_.activation = activation_of(last, is_product_);
+    return epilogue_.activation != Activation::kIdentity;
   }
 
   const Imported& graph_;
   const NodeInfo& node_;
   int index_;
   bool is_product_, takes_residuals_;
-  Lowering::Tail tail_;
+  Lowering::Epilogue epilogue_;
 };
 
 }  // namespace
 
-bool find_tail(const Imported& graph,
-               int index,
-               bool takes_residuals,
-               Lowering::Tail* tail,
-               std::vector<int>* absorbed) {
+bool find_epilogue(const Imported& graph,
+                   int index,
+                   bool takes_residuals,
+                   Lowering::Epilogue* epilogue,
+                   std::vector<int>* absorbed) {
   const std::string& op = graph.nodes[static_cast<size_t>(index)].op;
   if (op != "MatMul" && op != "Gemm" && op != "Conv") return false;
-  return TailFinder(graph, index, takes_residuals).find(tail, absorbed);
+  return EpilogueFinder(graph, index, takes_residuals).find(epilogue, absorbed);
 }
 
 }  // namespace tenon::cuda

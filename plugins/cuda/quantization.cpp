@@ -13,7 +13,7 @@ bool is_signed(uint32_t dtype) {
   return TN_DTYPE_CODE(dtype) == kDLInt;
 }
 
-// round(x / scale) + zero within the type's range; NaN is zero. Of 8-bit reals, x / scale + zero:
+// round(x / scale) + zero within the type's range; NaN is zero. Of 8-bit floats, x / scale + zero:
 // the conversion rounds and saturates.
 void write_quantize(uint32_t dtype, bool has_zero, NodeInfo* node) {
   backend::ProgramBuilder p;
@@ -37,16 +37,16 @@ void write_dequantize(bool has_zero, NodeInfo* node) {
 }
 
 std::string why_not_bound(const Imported& graph, const NodeInfo& node, bool forward) {
-  if (node.input(0) == kAbsent || node.input(1) == kAbsent) return "an absent operand";
+  if (node.input(0) == kNone || node.input(1) == kNone) return "an absent operand";
   if (node.source.attr_int("block_size", 0) != 0) return "scales in blocks";
   for (int value : node.inputs) {
-    if (value != kAbsent && !graph.value(value).is_known) return {};  // why_not says more
+    if (value != kNone && !graph.value(value).is_known) return {};  // why_not says more
   }
   const ValueInfo& x = graph.value(node.inputs[0]);
   const ValueInfo& scale = graph.value(node.inputs[1]);
   if (forward && is_float8(graph.value(node.outputs[0]).dtype) &&
       node.source.attr_int("saturate", 1) == 0) {
-    return "8-bit reals that do not saturate";
+    return "8-bit floats that do not saturate";
   }
   if (scale.count() == 1) return {};
   int64_t axis = node.source.attr_int("axis", 1), rank = static_cast<int64_t>(x.dims.size());
@@ -62,7 +62,7 @@ void bind_quantization(const Imported& graph, NodeInfo* node) {
   if (!forward && node->op != "DequantizeLinear") return;
   node->unbound = why_not_bound(graph, *node, forward);
   if (!node->unbound.empty()) return;
-  bool has_zero = node->input(2) != kAbsent;
+  bool has_zero = node->input(2) != kNone;
   if (forward) {
     write_quantize(graph.value(node->outputs[0]).dtype, has_zero, node);
   } else {
@@ -88,15 +88,15 @@ std::string read_params(const Imported& graph, const NodeInfo& node, QuantParams
   out->zeros = {0};
   const Dims& dims = graph.value(node.inputs[0]).dims;
   out->axis = dims.empty() ? 0 : axis_of(node.source.attr_int("axis", 1), dims.size());
-  if (node.input(2) == kAbsent) return {};
+  if (node.input(2) == kNone) return {};
   const ValueInfo& zero = graph.value(node.inputs[2]);
   if (!zero.constant) return cat("zero point ", zero.name, " is not constant");
   DLTensor view = zero.constant.dl();
   if (is_float8(zero.dtype)) {
-    const auto* codes = data_of<const unsigned char>(view);
-    bool is_zero = std::all_of(codes, codes + element_count(view),
-                               [](unsigned char code) { return (code & 0x7f) == 0; });
-    return is_zero ? "" : "zero points of 8-bit reals";
+    const auto* stored = data_of<const unsigned char>(view);
+    bool is_zero = std::all_of(stored, stored + element_count(view),
+                               [](unsigned char value) { return (value & 0x7f) == 0; });
+    return is_zero ? "" : "zero points of 8-bit floats";
   }
   Result<std::vector<int64_t>> zeros = numbers_as<int64_t>(view);
   if (!zeros.ok()) return zeros.status().message();

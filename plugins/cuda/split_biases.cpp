@@ -35,7 +35,7 @@ void split(NodeInfo node, Imported* made) {
 }
 
 bool is_split(const Imported& graph, const NodeInfo& node, const Target& target) {
-  if (node.input(2) == kAbsent) return false;
+  if (node.input(2) == kNone) return false;
   return node.op == "ConvTranspose" || (node.op == "Conv" && !adds_bias(graph, node, target));
 }
 

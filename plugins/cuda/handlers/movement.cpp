@@ -35,7 +35,7 @@ Dims counted(size_t n) {
 
 std::string refuse_parameters(const Imported& graph, const NodeInfo& node, size_t first) {
   for (size_t i = first; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] != kAbsent && !graph.value(node.inputs[i]).constant) {
+    if (node.inputs[i] != kNone && !graph.value(node.inputs[i]).constant) {
       return cat("input ", graph.value(node.inputs[i]).name, " is not constant");
     }
   }
@@ -45,8 +45,8 @@ std::string refuse_parameters(const Imported& graph, const NodeInfo& node, size_
 }  // namespace
 
 std::string refuse_view(const Imported& graph, const NodeInfo& node) {
-  if (node.output(1) != kAbsent) return "a second output";
-  if (node.op == "Dropout" && node.input(2) != kAbsent) {
+  if (node.output(1) != kNone) return "a second output";
+  if (node.op == "Dropout" && node.input(2) != kNone) {
     const ValueInfo& mode = graph.value(node.input(2));
     if (!mode.constant || *mode.constant.data<const unsigned char>() != 0) return "training mode";
   }
@@ -115,7 +115,7 @@ void lower_split(Lowering& lowering, const NodeInfo& node) {
   Dims strides = backend::row_major_strides(x.dims);
   int64_t offset = 0;
   for (int output : node.outputs) {
-    if (output == kAbsent) continue;
+    if (output == kNone) continue;
     const ValueInfo& y = lowering.value(output);
     lowering.add_strided_copy(node, x.dtype, y.dims,
                               {lowering.buffer(node.inputs[0]), strides, offset},
@@ -134,7 +134,7 @@ void lower_concat(Lowering& lowering, const NodeInfo& node) {
   Dims strides = backend::row_major_strides(y.dims);
   int64_t offset = 0;
   for (int input : node.inputs) {
-    if (input == kAbsent) continue;
+    if (input == kNone) continue;
     const ValueInfo& x = lowering.value(input);
     if (x.count() == 0) continue;
     lowering.add_strided_copy(node, y.dtype, x.dims,

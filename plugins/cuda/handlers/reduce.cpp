@@ -71,7 +71,7 @@ std::vector<bool> reduced_axes(const Imported& graph, const NodeInfo& node) {
     return out;
   }
   Dims axes =
-      node.input(1) != kAbsent ? graph.integers(node.input(1)) : node.source.attr_ints("axes");
+      node.input(1) != kNone ? graph.integers(node.input(1)) : node.source.attr_ints("axes");
   if (axes.empty() && node.source.attr_int("noop_with_empty_axes", 0) == 0) out.assign(rank, true);
   for (int64_t axis : axes)
     out[axis_of(axis, rank)] = true;
@@ -90,9 +90,9 @@ void fill_axes(const Walk& walk, unsigned* rank, unsigned long long* dims, long 
 
 std::string refuse_reduce(const Imported& graph, const NodeInfo& node) {
   uint32_t dtype = graph.value(node.inputs[0]).dtype;
-  if (real_suffix(dtype).empty()) return cat("no kernels for ", dtype_name(dtype));
-  int axes = node.op == "tenon.SumTo" ? kAbsent : node.input(1);
-  if (axes != kAbsent && !graph.value(axes).constant) return "axes that are not constant";
+  if (float_suffix(dtype).empty()) return cat("no kernels for ", dtype_name(dtype));
+  int axes = node.op == "tenon.SumTo" ? kNone : node.input(1);
+  if (axes != kNone && !graph.value(axes).constant) return "axes that are not constant";
   std::vector<bool> is_reduced = reduced_axes(graph, node);
   if (std::count(is_reduced.begin(), is_reduced.end(), true) == 0) return "nothing to reduce";
   Walk kept, reduced;
@@ -141,7 +141,7 @@ void lower_reduce(Lowering& lowering, const NodeInfo& node) {
   // Neighbours are reduced: a block for each output. Neighbours are kept: a thread for each.
   bool by_rows = kept.dims.empty() || (!reduced.dims.empty() && reduced.strides[0] == 1);
   Launch made = lowering.launch(
-      cat(by_rows ? "reduce_rows_" : "reduce_columns_", row->kind, "_", real_suffix(x.dtype)),
+      cat(by_rows ? "reduce_rows_" : "reduce_columns_", row->kind, "_", float_suffix(x.dtype)),
       args);
   made.block = by_rows ? row_block(args.reduced) : 128;
   made.grid = by_rows ? row_grid(args.outputs) : row_grid((args.outputs + 127) / 128);

@@ -14,13 +14,13 @@ namespace {
 
 std::string refuse_type(const Imported& graph, const NodeInfo& node) {
   for (int value : node.inputs) {
-    if (value == kAbsent) continue;
+    if (value == kNone) continue;
     uint32_t dtype = graph.value(value).dtype;
     if (is_float(dtype) && dtype != graph.value(node.inputs[0]).dtype)
       return "operands of two types";
   }
   uint32_t dtype = graph.value(node.inputs[0]).dtype;
-  return real_suffix(dtype).empty() ? cat("no kernels for ", dtype_name(dtype)) : std::string();
+  return float_suffix(dtype).empty() ? cat("no kernels for ", dtype_name(dtype)) : std::string();
 }
 
 uint64_t count_from(const Dims& dims, size_t begin, size_t end) {
@@ -44,7 +44,7 @@ void lower_softmax(Lowering& lowering, const NodeInfo& node) {
   args.cols = rank == 0 ? 1 : static_cast<uint64_t>(x.dims[axis]);
   args.rows = static_cast<uint64_t>(x.count()) / args.cols;
   args.is_log = node.op == "LogSoftmax";
-  Launch made = lowering.launch("softmax_" + real_suffix(x.dtype), args);
+  Launch made = lowering.launch("softmax_" + float_suffix(x.dtype), args);
   made.block = row_block(args.cols);
   made.grid = row_grid(args.rows);
   made.patches = {{offsetof(SoftmaxArgs, x), lowering.buffer(node.inputs[0]), 0},
@@ -60,12 +60,12 @@ std::string refuse_norm(const Imported& graph, const NodeInfo& node) {
   int64_t cols = static_cast<int64_t>(count_from(x.dims, axis, x.dims.size()));
   for (size_t i : {size_t{1}, size_t{2}}) {
     int value = node.input(i);
-    if (value != kAbsent && graph.value(value).count() != cols)
+    if (value != kNone && graph.value(value).count() != cols)
       return "a scale or bias that is broadcast";
   }
   for (size_t i : {size_t{1}, size_t{2}}) {
     int value = node.output(i);
-    if (value != kAbsent && graph.value(value).dtype != TN_F32)
+    if (value != kNone && graph.value(value).dtype != TN_F32)
       return "statistics that are not float32";
   }
   return {};
@@ -79,11 +79,11 @@ void lower_norm(Lowering& lowering, const NodeInfo& node) {
   args.rows = static_cast<uint64_t>(x.count()) / args.cols;
   args.epsilon = static_cast<float>(node.source.attr_float("epsilon", 1e-5));
   args.is_rms = node.op == "RMSNormalization";
-  Launch made = lowering.launch("norm_" + real_suffix(x.dtype), args);
+  Launch made = lowering.launch("norm_" + float_suffix(x.dtype), args);
   made.block = row_block(args.cols);
   made.grid = row_grid(args.rows);
   auto point = [&](size_t at, int value) {
-    if (value != kAbsent)
+    if (value != kNone)
       made.patches.push_back({static_cast<uint32_t>(at), lowering.buffer(value), 0});
   };
   point(offsetof(NormArgs, x), node.inputs[0]);

@@ -17,7 +17,7 @@ bool adds(const NodeInfo& node) {
 }  // namespace
 
 std::string refuse_scatter(const Imported& graph, const NodeInfo& node) {
-  if (node.input(1) == kAbsent || node.input(2) == kAbsent) return "an absent operand";
+  if (node.input(1) == kNone || node.input(2) == kNone) return "an absent operand";
   const ValueInfo& data = graph.value(node.inputs[0]);
   const ValueInfo& indices = graph.value(node.inputs[1]);
   std::string_view how = node.source.attr_text("reduction", "none");

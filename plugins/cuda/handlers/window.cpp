@@ -12,7 +12,7 @@ namespace tenon::cuda {
 
 std::string refuse_window(const Imported& graph, int x, size_t kernel_rank) {
   const ValueInfo& info = graph.value(x);
-  if (real_suffix(info.dtype).empty()) return cat("no kernels for ", dtype_name(info.dtype));
+  if (float_suffix(info.dtype).empty()) return cat("no kernels for ", dtype_name(info.dtype));
   if (info.dims.size() != 3 && info.dims.size() != 4) return "neither one nor two spatial axes";
   if (kernel_rank + 2 != info.dims.size()) return "a kernel of another rank";
   return {};
@@ -80,8 +80,8 @@ double taps_of(const PoolArgs& args, int64_t outputs) {
 }  // namespace
 
 std::string refuse_pool(const Imported& graph, const NodeInfo& node) {
-  if (node.output(1) != kAbsent && !graph.value(node.output(1)).users.empty()) return "indices";
-  if (node.output(1) != kAbsent && graph.value(node.output(1)).n_outputs > 0) return "indices";
+  if (node.output(1) != kNone && !graph.value(node.output(1)).users.empty()) return "indices";
+  if (node.output(1) != kNone && graph.value(node.output(1)).n_outputs > 0) return "indices";
   return refuse_window(graph, node.inputs[0], kernel_shape(node).size());
 }
 
@@ -90,7 +90,7 @@ void lower_pool(Lowering& lowering, const NodeInfo& node) {
   const ValueInfo& y = lowering.value(node.outputs[0]);
   bool last = lowering.lies_channels_last(node.inputs[0]);
   PoolArgs args = pool_args(node, x.dims, y.dims, last);
-  Launch made = lowering.launch("pool_" + real_suffix(x.dtype), args);
+  Launch made = lowering.launch("pool_" + float_suffix(x.dtype), args);
   made.block = kElementBlock;
   made.grid = element_grid(static_cast<uint64_t>(y.count()));
   int from = last ? lowering.channels_last(node.inputs[0]) : lowering.buffer(node.inputs[0]);
@@ -115,7 +115,7 @@ void lower_pool_grad(Lowering& lowering, const NodeInfo& node) {
   bool last = lowering.lies_channels_last(node.inputs[is_average ? 0 : 1]);
   PoolArgs args = pool_args(node, dx.dims, dy.dims, last);
   Launch made = lowering.launch(
-      cat("pool_grad_", is_average ? "average_" : "max_", real_suffix(dx.dtype)), args);
+      cat("pool_grad_", is_average ? "average_" : "max_", float_suffix(dx.dtype)), args);
   made.block = kElementBlock;
   made.grid = element_grid(static_cast<uint64_t>(dx.count()));
   auto read = [&](int value) {

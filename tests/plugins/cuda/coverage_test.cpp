@@ -148,7 +148,7 @@ class Coverage : public test::Plans {
     return out;
   }
 
-  // Reals in [-1, 1]; what is whole counts a class or a word.
+  // Floats in [-1, 1]; what is whole counts a class or a word.
   static std::vector<test::Bytes> inputs_of(const tn_graph* graph, uint32_t seed) {
     std::vector<test::Bytes> out;
     std::vector<Value> states = Graph{graph}.list(TN_LIST_STATES, 0);

@@ -104,7 +104,7 @@ class Checker {
     for (int read : step.reads) {
       const Buffer& of = buffer(read);
       Life& life = lives_[static_cast<size_t>(read)];
-      bool is_made_here = of.place == Place::kArena || of.place == Place::kOutput;
+      bool is_made_here = of.storage == Storage::kArena || of.storage == Storage::kOutput;
       if (is_made_here && !life.is_written)
         broken("step ", step.name, ": it reads ", of.name, " before that is written");
       if (life.is_replaced)
@@ -112,14 +112,14 @@ class Checker {
     }
     for (int write : step.writes) {
       const Buffer& of = buffer(write);
-      if (of.place == Place::kInput || of.place == Place::kConstant)
+      if (of.storage == Storage::kInput || of.storage == Storage::kConstant)
         broken("step ", step.name, ": it writes ", of.name);
-      if (of.place == Place::kState && is_among(write, step.reads) && !is_elementwise(step))
+      if (of.storage == Storage::kState && is_among(write, step.reads) && !is_elementwise(step))
         broken("step ", step.name, ": it reads state ", of.name, " while it writes it");
       Life& life = lives_[static_cast<size_t>(write)];
       life.is_written = true;
       // One that is written element by element is read as the new value from then on.
-      life.is_replaced = of.place == Place::kState && std::holds_alternative<Move>(step.work);
+      life.is_replaced = of.storage == Storage::kState && std::holds_alternative<Move>(step.work);
     }
     for (const std::vector<int>* list : {&step.reads, &step.writes}) {
       for (int touched : *list) {
@@ -141,7 +141,8 @@ class Checker {
     std::vector<int> made(plan_.outputs.size(), 0);
     for (size_t i = 0; i < plan_.buffers.size(); ++i) {
       const Buffer& of = plan_.buffers[i];
-      if (of.place == Place::kOutput) made[static_cast<size_t>(of.index)] += lives_[i].is_written;
+      if (of.storage == Storage::kOutput)
+        made[static_cast<size_t>(of.index)] += lives_[i].is_written;
     }
     for (size_t i = 0; i < made.size(); ++i)
       if (made[i] != 1)
@@ -152,7 +153,8 @@ class Checker {
     std::vector<size_t> used;
     for (size_t i = 0; i < plan_.buffers.size(); ++i) {
       const Buffer& of = plan_.buffers[i];
-      if (of.place != Place::kArena || lives_[i].first > lives_[i].last || of.bytes == 0) continue;
+      if (of.storage != Storage::kArena || lives_[i].first > lives_[i].last || of.bytes == 0)
+        continue;
       if (of.offset % kOwnAlign != 0) broken(of.name, " is not aligned to ", kOwnAlign, " bytes");
       lives_[i].end = of.offset + (of.bytes + kOwnAlign - 1) / kOwnAlign * kOwnAlign;
       if (lives_[i].end > plan_.arena_bytes) broken(of.name, " ends behind the arena");

@@ -182,7 +182,7 @@ TEST_F(Plans, EndEpiloguesWhereTheyMust) {
   output y = %y
 )");
   EXPECT_GE(read_twice.bias, 0);
-  EXPECT_EQ(read_twice.activation, Activation::kNone);
+  EXPECT_EQ(read_twice.activation, Activation::kIdentity);
 
   Product behind_activation = product_with(R"(  %r: f32[4, 4] = Relu(%h) @relu
   %y: f32[4, 4] = Add(%r, %b) @add
