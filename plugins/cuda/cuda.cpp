@@ -5,8 +5,9 @@
 #include <map>
 #include <memory>
 
+#include "tenon/sdk/backend/device.hpp"
 #include "tenon/sdk/backend/report.hpp"
-#include "tenon/sdk/role/backend.hpp"
+#include "tenon/sdk/backend/states.hpp"
 
 #include "device/executable.hpp"
 #include "device/has_cudnn.hpp"
@@ -50,7 +51,7 @@ class Cuda {
   Status prepare(Sink& out) { return out.write("fusion.default\n"); }
 
   Status claim(const tn_graph* graph, int32_t device, const tn_claims& claims) {
-    Imported imported = import_graph(graph);
+    TN_TRY(imported, import_graph(graph));
     Target target = target_on(device);
     for (size_t i = 0; i < imported.nodes.size(); ++i) {
       tn_node_id id = imported.nodes[i].source.id;
@@ -70,7 +71,8 @@ class Cuda {
                           reinterpret_cast<cudaStream_t>(options.integer("input_stream", 0))};
     Target target = target_on(device);
     target.architecture = gpu->info().architecture;
-    TN_TRY(plan, lower(import_graph(part), target));
+    TN_TRY(imported, import_graph(part));
+    TN_TRY(plan, lower(imported, target));
     TN_TRY(shop, workshop(device, has<Product>(plan), has<Convolution>(plan)));
     Tools tools{shop->kernels.get(), shop->products.get(), shop->convolutions.get(),
                 &own_->weights};
@@ -114,6 +116,43 @@ class Cuda {
     return out.write(text + "]");
   }
 
+  // What backend/device.hpp and backend/states.hpp make functions of the table.
+  Result<void*> alloc(int32_t id, uint64_t bytes) {
+    TN_TRY(device, Device::get(id));
+    return device->allocate(bytes, nullptr, "a value");
+  }
+  Status free(int32_t id, void* memory, Event* after) {
+    TN_TRY(device, Device::get(id));
+    if (after) Status late = device->synchronize(*after, UINT64_MAX);
+    device->free(memory, nullptr);
+    return {};
+  }
+  Status copy(const DLTensor& src, DLTensor& dst, const tn_exec& exec);
+  Result<cudaStream_t> new_stream(int32_t id) {
+    TN_TRY(device, Device::get(id));
+    return device->new_stream();
+  }
+  void free_stream(cudaStream_t stream) {
+    Result<Device*> device = Device::get(device_of(stream));
+    if (device.ok()) (*device)->free_stream(stream);
+  }
+  void* native_stream(cudaStream_t stream, std::string_view kind) {
+    return kind == "cuda" ? stream : nullptr;
+  }
+  Result<Event*> record(cudaStream_t stream) {
+    TN_TRY(device, Device::get(device_of(stream)));
+    return device->record(stream);
+  }
+  Status wait(cudaStream_t stream, Event* event) { return event->device->wait(stream, *event); }
+  Status sync(Event* event, uint64_t timeout_ns) {
+    return event->device->synchronize(*event, timeout_ns);
+  }
+  void free_event(Event* event) { event->device->free_event(event); }
+  Result<State*> new_state(int32_t id) {
+    TN_TRY(device, Device::get(id));
+    return new State(*device);
+  }
+
   static tn_backend table();
 
  private:
@@ -145,6 +184,11 @@ class Cuda {
     Weights weights;
   };
 
+  static int32_t device_of(cudaStream_t stream) {
+    int id = 0;
+    cudaStreamGetDevice(stream, &id);
+    return id;
+  }
   static Executable& of_exe(void* exe) { return *static_cast<Executable*>(exe); }
 
   Result<Workshop*> workshop(int32_t id, bool has_products, bool has_convolutions) {
@@ -176,143 +220,38 @@ class Cuda {
   std::unique_ptr<Own> own_ = std::make_unique<Own>();
 };
 
-namespace {
-
-// Functions of the table whose first step is to find the device.
-template <class Body>
-tn_status* on_device(int32_t id, Body&& body) {
-  return guard([&]() -> Status {
-    TN_TRY(device, Device::get(id));
-    return body(*device);
-  });
+Status Cuda::copy(const DLTensor& src, DLTensor& dst, const tn_exec& exec) {
+  bool from_device = src.device.device_type == kDLCUDA;
+  bool to_device = dst.device.device_type == kDLCUDA;
+  TN_TRY(device, Device::get(from_device ? src.device.device_id : dst.device.device_id));
+  if (from_device && to_device && src.device.device_id != dst.device.device_id)
+    return unsupported("cuda: a copy between two devices goes through the CPU");
+  uint64_t bytes = bytes_of(dtype_of(src), element_count(src));
+  auto queue = [&](cudaStream_t on) -> Status {
+    for (uint64_t i = 0; i < exec.wait_count; ++i)
+      TN_CHECK(device->wait(on, *static_cast<Event*>(exec.wait_events[i])));
+    TN_CHECK(
+        device->copy(data_of<void>(src), from_device, data_of<void>(dst), to_device, bytes, on));
+    if (!exec.out_done) return {};
+    TN_TRY(done, device->record(on));
+    *exec.out_done = done;
+    return {};
+  };
+  if (auto stream = static_cast<cudaStream_t>(exec.stream)) {
+    TN_CHECK(device->check_stream(stream));
+    return queue(stream);
+  }
+  TN_TRY(own, device->new_stream());
+  Status status = queue(own);
+  Status done = device->health().check(cudaStreamSynchronize(own), "a copy");
+  device->free_stream(own);
+  return status.ok() ? std::move(done) : std::move(status);
 }
-
-int32_t device_of(void* stream) {
-  int id = 0;
-  cudaStreamGetDevice(static_cast<cudaStream_t>(stream), &id);
-  return id;
-}
-
-tn_status* copy(void*, const DLTensor* src, DLTensor* dst, const tn_exec* exec) {
-  bool from_device = src->device.device_type == kDLCUDA;
-  bool to_device = dst->device.device_type == kDLCUDA;
-  int32_t id = from_device ? src->device.device_id : dst->device.device_id;
-  return on_device(id, [&](Device& device) -> Status {
-    if (from_device && to_device && src->device.device_id != dst->device.device_id) {
-      return unsupported("cuda: a copy between two devices goes through the CPU");
-    }
-    uint64_t bytes = bytes_of(dtype_of(*src), element_count(*src));
-    auto queue = [&](cudaStream_t on) -> Status {
-      for (uint64_t i = 0; i < exec->wait_count; ++i)
-        TN_CHECK(device.wait(on, *static_cast<Event*>(exec->wait_events[i])));
-      TN_CHECK(
-          device.copy(data_of<void>(*src), from_device, data_of<void>(*dst), to_device, bytes, on));
-      if (!exec->out_done) return {};
-      TN_TRY(done, device.record(on));
-      *exec->out_done = done;
-      return {};
-    };
-    auto stream = static_cast<cudaStream_t>(exec->stream);
-    if (stream) {
-      TN_CHECK(device.check_stream(stream));
-      return queue(stream);
-    }
-    TN_TRY(own, device.new_stream());
-    Status status = queue(own);
-    Status done = device.health().check(cudaStreamSynchronize(own), "a copy");
-    device.free_stream(own);
-    return status.ok() ? std::move(done) : std::move(status);
-  });
-}
-
-void add_memory(tn_backend& t) {
-  t.alloc = [](void*, int32_t id, uint64_t bytes, void** out) -> tn_status* {
-    *out = nullptr;
-    return on_device(id, [&](Device& device) -> Status {
-      TN_TRY(block, device.allocate(bytes, nullptr, "a value"));
-      *out = block;
-      return {};
-    });
-  };
-  t.free = [](void*, int32_t id, void* memory, void* after_event) {
-    Status ignored(on_device(id, [&](Device& device) -> Status {
-      if (after_event)
-        Status late = device.synchronize(*static_cast<Event*>(after_event), UINT64_MAX);
-      device.free(memory, nullptr);
-      return {};
-    }));
-  };
-  t.copy = copy;
-}
-
-void add_streams(tn_backend& t) {
-  t.stream_new = [](void*, int32_t id, void** out) -> tn_status* {
-    *out = nullptr;
-    return on_device(id, [&](Device& device) -> Status {
-      TN_TRY(stream, device.new_stream());
-      *out = stream;
-      return {};
-    });
-  };
-  t.stream_free = [](void*, void* stream) {
-    Status ignored(on_device(device_of(stream), [&](Device& device) -> Status {
-      device.free_stream(static_cast<cudaStream_t>(stream));
-      return {};
-    }));
-  };
-  t.stream_native = [](void*, void* stream, tn_str kind) -> void* {
-    return view(kind) == "cuda" ? stream : nullptr;
-  };
-  t.event_record = [](void*, void* stream, void** out) -> tn_status* {
-    *out = nullptr;
-    return on_device(device_of(stream), [&](Device& device) -> Status {
-      TN_TRY(event, device.record(static_cast<cudaStream_t>(stream)));
-      *out = event;
-      return {};
-    });
-  };
-  t.event_wait = [](void*, void* stream, void* event) -> tn_status* {
-    return guard([&]() -> Status {
-      auto& of = *static_cast<Event*>(event);
-      return of.device->wait(static_cast<cudaStream_t>(stream), of);
-    });
-  };
-  t.event_sync = [](void*, void* event, uint64_t timeout_ns) -> tn_status* {
-    return guard([&]() -> Status {
-      auto& of = *static_cast<Event*>(event);
-      return of.device->synchronize(of, timeout_ns);
-    });
-  };
-  t.event_free = [](void*, void* event) {
-    auto* of = static_cast<Event*>(event);
-    of->device->free_event(of);
-  };
-}
-
-void add_state(tn_backend& t) {
-  t.state_new = [](void*, int32_t id, void** out) -> tn_status* {
-    *out = nullptr;
-    return on_device(id, [&](Device& device) -> Status {
-      *out = new State(device);
-      return {};
-    });
-  };
-  t.state_set = [](void*, void* state, tn_str name, const DLTensor* value) -> tn_status* {
-    return guard([&] { return static_cast<State*>(state)->set(std::string(view(name)), *value); });
-  };
-  t.state_get = [](void*, void* state, tn_str name, DLTensor* out) -> tn_status* {
-    return guard([&] { return static_cast<State*>(state)->get(std::string(view(name)), out); });
-  };
-  t.state_free = [](void*, void* state) { delete static_cast<State*>(state); };
-}
-
-}  // namespace
 
 tn_backend Cuda::table() {
   tn_backend t = BackendRole<Cuda>::cpu_table();
-  add_memory(t);
-  add_streams(t);
-  add_state(t);
+  backend::add_device<Cuda, std::remove_pointer_t<cudaStream_t>, Event>(t);
+  backend::add_states<Cuda, State>(t);
   return t;
 }
 

@@ -48,11 +48,11 @@ struct Renamed {
 
 }  // namespace
 
-bool Lowering::updates_in_place(const StateInfo& state, int from, int to) const {
+bool Lowering::updates_in_place(int before, int from, int to) const {
   const Buffer& made = plan_.buffers[static_cast<size_t>(from)];
-  if (made.place != Place::kArena) return false;
-  for (const StateInfo& other : graph_.states) {
-    if (other.after == state.before) return false;  // the old value is wanted
+  if (made.storage != Storage::kArena) return false;
+  for (const auto& other : graph_.states) {
+    if (other.second == before) return false;  // the old value is wanted
   }
   int writer = writer_of(plan_, from);
   if (writer < 0) return false;
@@ -70,8 +70,8 @@ void Lowering::rename_buffer(int from, int to) {
     std::replace(step.reads.begin(), step.reads.end(), from, to);
     std::replace(step.writes.begin(), step.writes.end(), from, to);
   }
-  for (Places& places : places_)
-    renamed.rename(places.plain);
+  for (Layouts& layouts : layouts_)
+    renamed.rename(layouts.plain);
 }
 
 }  // namespace tenon::cuda

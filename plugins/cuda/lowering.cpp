@@ -6,34 +6,21 @@
 #include "handlers/handlers.hpp"
 #include "handlers/launch_sizes.hpp"
 #include "kernels/copy_args.h"
-#include "narrow_products.hpp"
+#include "low_precision_gemm.hpp"
 #include "pointwise_group.hpp"
 #include "split_biases.hpp"
 
 namespace tenon::cuda {
-namespace {
-
-std::string unknown_value(const Imported& graph, int value) {
-  if (value == kAbsent || graph.value(value).is_known) return {};
-  return cat("the type or shape of value ", graph.value(value).name, " depends on data");
-}
-
-}  // namespace
 
 std::string why_not(const Imported& graph, int index, const Target& target) {
   const NodeInfo& node = graph.nodes[static_cast<size_t>(index)];
-  if (!node.unbound.empty()) return node.unbound;
-  for (const std::vector<int>* list : {&node.in, &node.out}) {
-    for (int value : *list) {
-      if (std::string why = unknown_value(graph, value); !why.empty()) return why;
-    }
+  if (std::string why = backend::why_not_static(graph, index); !why.empty()) return why;
+  if (node.input(0) == kNone || node.output(0) == kNone) return "no first input or output";
+  for (int value : node.outputs) {
+    if (value != kNone && graph.value(value).count() == 0) return "an empty tensor";
   }
-  if (node.input(0) == kAbsent || node.output(0) == kAbsent) return "no first input or output";
-  for (int value : node.out) {
-    if (value != kAbsent && graph.value(value).count() == 0) return "an empty tensor";
-  }
-  for (int value : node.in) {
-    if (value != kAbsent && graph.value(value).count() == 0 && value == node.input(0)) {
+  for (int value : node.inputs) {
+    if (value != kNone && graph.value(value).count() == 0 && value == node.input(0)) {
       return "an empty tensor";
     }
   }
@@ -51,7 +38,7 @@ Result<Plan> lower(const Imported& graph, const Target& target) {
   }
   std::vector<std::string> notes;
   Imported ready = split_biases(graph, target);
-  if (target.ctx) ready = join_narrow_products(ready, target, &notes);
+  if (target.ctx) ready = join_low_precision_gemms(ready, target, &notes);
   TN_TRY(plan, Lowering(ready, target).run());
   plan.notes = std::move(notes);
   return plan;
@@ -60,21 +47,17 @@ Result<Plan> lower(const Imported& graph, const Target& target) {
 Lowering::Lowering(const Imported& graph, const Target& target)
     : graph_(graph),
       target_(target),
-      places_(graph.values.size()),
-      root_of_(graph.nodes.size()),
-      is_absorbed_(graph.nodes.size(), false) {
-  for (size_t i = 0; i < root_of_.size(); ++i)
-    root_of_[i] = static_cast<int>(i);
-}
+      layouts_(graph.values.size()),
+      is_absorbed_(graph.nodes.size(), false) {}
 
 Result<Plan> Lowering::run() {
   place_boundary();
-  find_tails();
+  find_epilogues();
   find_groups();
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const NodeInfo& node = graph_.nodes[i];
     int index = static_cast<int>(i);
-    if (is_absorbed_[i] || root_of_[i] != index) continue;
+    if (is_absorbed_[i] || groups_.root_of(index) != index) continue;
     if (is_pointwise(graph_, node)) {
       lower_group(index);
     } else {
@@ -83,7 +66,7 @@ Result<Plan> Lowering::run() {
   }
   finish_outputs();
   keep_states();
-  lay_out_arena(plan_);
+  TN_CHECK(lay_out_arena(plan_));
   return std::move(plan_);
 }
 
@@ -152,73 +135,53 @@ void Lowering::add_strided_copy(
   add_launch(node, std::move(made), 1, 0);
 }
 
-Lowering::Tail Lowering::tail_of(const NodeInfo& node) const {
-  auto found = tails_.find(static_cast<int>(&node - graph_.nodes.data()));
-  return found == tails_.end() ? no_tail(node) : found->second;
+Lowering::Epilogue Lowering::epilogue_of(const NodeInfo& node) const {
+  auto found = epilogues_.find(static_cast<int>(&node - graph_.nodes.data()));
+  return found == epilogues_.end() ? no_epilogue(node) : found->second;
 }
 
-// The longest tail that there is a plan for: with a residual, without one, or none.
-void Lowering::find_tails() {
+// The longest epilogue that there is a plan for: with a residual, without one, or none.
+void Lowering::find_epilogues() {
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     for (bool takes_residuals : {true, false}) {
       std::vector<int> absorbed;
-      Tail tail;
-      bool is_found = find_tail(graph_, static_cast<int>(i), takes_residuals, &tail, &absorbed);
+      Epilogue epilogue;
+      bool is_found =
+          find_epilogue(graph_, static_cast<int>(i), takes_residuals, &epilogue, &absorbed);
       if (!is_found) break;
-      if (!has_plan_with(graph_.nodes[i], tail)) continue;
+      if (!has_plan_with(graph_.nodes[i], epilogue)) continue;
       for (int node : absorbed)
         is_absorbed_[static_cast<size_t>(node)] = true;
-      tails_[static_cast<int>(i)] = tail;
+      epilogues_[static_cast<int>(i)] = epilogue;
       break;
     }
   }
 }
 
-bool Lowering::has_plan_with(const NodeInfo& node, const Tail& tail) const {
+bool Lowering::has_plan_with(const NodeInfo& node, const Epilogue& epilogue) const {
   if (node.op != "Conv")
     return !target_.why_no_product ||
-           target_.why_no_product(product_of(graph_, node, tail)).empty();
+           target_.why_no_product(product_of(graph_, node, epilogue)).empty();
   return !target_.why_no_convolution ||
-         target_.why_no_convolution(convolution_of(graph_, node, tail)).empty();
+         target_.why_no_convolution(convolution_of(graph_, node, epilogue)).empty();
 }
 
-// From the last node to the first: a pointwise node joins the group of its user when all its users
-// are of that group and it has the group's shape. So a group has one result, and no way out of it
-// leads back in.
 void Lowering::find_groups() {
-  std::vector<int> size(graph_.nodes.size(), 1);
-  std::vector<size_t> operands;
-  for (const NodeInfo& node : graph_.nodes)
-    operands.push_back(node.in.size());
-  for (size_t i = graph_.nodes.size(); i-- > 0;) {
-    const NodeInfo& node = graph_.nodes[i];
-    if (is_absorbed_[i] || !is_pointwise(graph_, node)) continue;
-    const ValueInfo& result = value(node.out[0]);
-    if (result.is_output || result.users.empty()) continue;
-    int root = root_of_[static_cast<size_t>(result.users[0])];
-    const NodeInfo& last = graph_.nodes[static_cast<size_t>(root)];
-    bool joins = is_pointwise(graph_, last) && !is_absorbed_[static_cast<size_t>(root)] &&
-                 size[static_cast<size_t>(root)] < kGroupNodes &&
-                 value(last.out[0]).dims == result.dims;
-    for (int user : result.users)
-      joins = joins && root_of_[static_cast<size_t>(user)] == root &&
-              !is_absorbed_[static_cast<size_t>(user)];
-    size_t together = operands[static_cast<size_t>(root)] + node.in.size();
-    if (!joins || together > most_inputs(result.dims)) continue;
-    root_of_[i] = root;
-    operands[static_cast<size_t>(root)] = together;
-    ++size[static_cast<size_t>(root)];
-  }
+  auto is_member = [&](int node) {
+    return !is_absorbed_[static_cast<size_t>(node)] && is_pointwise(graph_, graph_.node(node));
+  };
+  auto joins = [&](int, int root, size_t n_nodes, size_t n_operands) {
+    const Dims& dims = value(graph_.node(root).outputs[0]).dims;
+    return n_nodes <= kGroupNodes && n_operands <= most_inputs(dims);
+  };
+  groups_ = backend::Groups::find(graph_, is_member, joins);
 }
 
 void Lowering::lower_group(int root) {
-  std::vector<int> members;
-  for (size_t i = 0; i <= static_cast<size_t>(root); ++i) {
-    if (root_of_[i] == root && !is_absorbed_[i]) members.push_back(static_cast<int>(i));
-  }
+  const std::vector<int>& members = groups_.members(root);
   const NodeInfo& node = graph_.nodes[static_cast<size_t>(root)];
   GatheredGroup gathered = gather_group(graph_, members);
-  bool last = is_better_channels_last(node.out[0], gathered.inputs);
+  bool last = is_better_channels_last(node.outputs[0], gathered.inputs);
   if (last) put_channels_last(&gathered.group);
   PointwiseText text = pointwise_text(gathered.group);
   Launch launch;
@@ -234,9 +197,9 @@ void Lowering::lower_group(int root) {
     launch.patches.push_back({at, last ? channels_last(input) : buffer(input), 0});
     at += 8;
   }
-  int out = last ? new_channels_last(node.out[0]) : buffer(node.out[0]);
+  int out = last ? new_channels_last(node.outputs[0]) : buffer(node.outputs[0]);
   launch.patches.push_back({at, out, 0});
-  double count = static_cast<double>(value(node.out[0]).count());
+  double count = static_cast<double>(value(node.outputs[0]).count());
   add_launch(node, std::move(launch), gathered.inputs.size(),
              count * static_cast<double>(members.size()));
 }
@@ -253,7 +216,7 @@ bool Lowering::is_better_channels_last(int result, const std::vector<int>& input
     if (from.dims == info.dims && !from.constant)
       (lies_channels_last(input) ? last : plain) += from.bytes();
   }
-  return last > plain || (last > 0 && last == plain && !info.is_output);
+  return last > plain || (last > 0 && last == plain && info.n_outputs == 0);
 }
 
 }  // namespace tenon::cuda

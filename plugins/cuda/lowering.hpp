@@ -8,6 +8,8 @@
 #include <map>
 #include <string>
 
+#include "tenon/sdk/backend/groups.hpp"
+
 #include "graph.hpp"
 #include "plan.hpp"
 
@@ -95,21 +97,21 @@ class Lowering {
 
   // What follows a product or convolution and runs in it: nodes that were taken in, and the value
   // that holds the result after them.
-  struct Tail {
-    int bias = kAbsent;
-    int residual = kAbsent;  // of the result's shape, added as well
-    Activation activation = Activation::kNone;
-    int out = kAbsent;
+  struct Epilogue {
+    int bias = kNone;
+    int residual = kNone;  // of the result's shape, added as well
+    Activation activation = Activation::kIdentity;
+    int out = kNone;
   };
-  Tail tail_of(const NodeInfo& node) const;
-  static Tail no_tail(const NodeInfo& node) {
-    return {kAbsent, kAbsent, Activation::kNone, node.out[0]};
+  Epilogue epilogue_of(const NodeInfo& node) const;
+  static Epilogue no_epilogue(const NodeInfo& node) {
+    return {kNone, kNone, Activation::kIdentity, node.outputs[0]};
   }
 
  private:
   // last: with channels last; a value may lie in both ways.
-  struct Places {
-    int plain = kAbsent, last = kAbsent;
+  struct Layouts {
+    int plain = kNone, last = kNone;
     bool is_plain_made = false;  // although there is one with channels last
   };
   static bool has_two_layouts(const ValueInfo& info);
@@ -118,25 +120,24 @@ class Lowering {
   void add_layout_copy(int value, int from, int to, bool to_channels_last);
   bool is_better_channels_last(int result, const std::vector<int>& inputs) const;
   void place_boundary();
-  void find_tails();
-  bool has_plan_with(const NodeInfo& node, const Tail& tail) const;
+  void find_epilogues();
+  bool has_plan_with(const NodeInfo& node, const Epilogue& epilogue) const;
   void find_groups();
   void lower_group(int root);
   void finish_outputs();
   void keep_states();
   static Step move_step(
       const std::string& name, const std::string& op, int from, int to, uint64_t bytes);
-  bool updates_in_place(const StateInfo& state, int from, int to) const;
+  bool updates_in_place(int before, int from, int to) const;
   void rename_buffer(int from, int to);
-  bool is_state(int value, bool after) const;
 
   const Imported& graph_;
   const Target& target_;
   Plan plan_;
-  std::vector<Places> places_;            // by value
-  std::vector<int> root_of_;              // by node: the last node of its group; itself when alone
-  std::vector<bool> is_absorbed_;         // by node: in a product's tail
-  std::map<int, Tail> tails_;             // by node
+  std::vector<Layouts> layouts_;  // by value
+  backend::Groups groups_;
+  std::vector<bool> is_absorbed_;         // by node: in a product's epilogue
+  std::map<int, Epilogue> epilogues_;     // by node
   std::map<int, Statistics> statistics_;  // by value
 };
 

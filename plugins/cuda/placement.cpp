@@ -6,37 +6,28 @@
 
 namespace tenon::cuda {
 
-bool Lowering::is_state(int value, bool after) const {
-  return std::any_of(graph_.states.begin(), graph_.states.end(), [&](const StateInfo& state) {
-    return (after ? state.after : state.before) == value;
-  });
-}
-
 void Lowering::place_boundary() {
-  auto boundary = [&](int value, Place place, int index) {
-    places_[static_cast<size_t>(value)].plain = static_cast<int>(plan_.buffers.size());
-    plan_.buffers.push_back({this->value(value).name, this->value(value).bytes(), place, index, 0});
+  auto boundary = [&](int value, Storage storage, int index) {
+    layouts_[static_cast<size_t>(value)].plain = static_cast<int>(plan_.buffers.size());
+    plan_.buffers.push_back(
+        {this->value(value).name, this->value(value).bytes(), storage, index, 0});
   };
   auto signature = [&](int value) {
     return Signature{this->value(value).name, this->value(value).dtype, this->value(value).dims};
   };
   for (int input : graph_.inputs) {
-    if (is_state(input, false)) continue;
-    boundary(input, Place::kInput, static_cast<int>(plan_.inputs.size()));
+    boundary(input, Storage::kInput, static_cast<int>(plan_.inputs.size()));
     plan_.inputs.push_back(signature(input));
   }
-  for (const StateInfo& state : graph_.states) {
-    boundary(state.before, Place::kState, static_cast<int>(plan_.states.size()));
-    Signature sign = signature(state.before);
-    sign.name = state.name;
-    plan_.states.push_back(sign);
+  for (const auto& state : graph_.states) {
+    boundary(state.first, Storage::kState, static_cast<int>(plan_.states.size()));
+    plan_.states.push_back(signature(state.first));
   }
   for (int output : graph_.outputs) {
-    if (is_state(output, true)) continue;
     // A value made here lies in the first output that it is; inputs and the like are copied.
-    if (this->value(output).producer != kAbsent &&
-        places_[static_cast<size_t>(output)].plain == kAbsent) {
-      boundary(output, Place::kOutput, static_cast<int>(plan_.outputs.size()));
+    if (this->value(output).producer != kNone &&
+        layouts_[static_cast<size_t>(output)].plain == kNone) {
+      boundary(output, Storage::kOutput, static_cast<int>(plan_.outputs.size()));
     }
     plan_.outputs.push_back(signature(output));
   }
@@ -44,15 +35,15 @@ void Lowering::place_boundary() {
 
 // One without a place gets one in the arena, or as a constant.
 int Lowering::plain_buffer(int index) {
-  int& made = places_[static_cast<size_t>(index)].plain;
-  if (made != kAbsent) return made;
+  int& made = layouts_[static_cast<size_t>(index)].plain;
+  if (made != kNone) return made;
   const ValueInfo& info = value(index);
   made = info.constant ? constant(info, false) : scratch(info.name, info.bytes());
   return made;
 }
 
 int Lowering::constant(const ValueInfo& info, bool channels_last) {
-  Buffer buffer{info.name, info.bytes(), Place::kConstant, 0, 0};
+  Buffer buffer{info.name, info.bytes(), Storage::kConstant, 0, 0};
   buffer.index = static_cast<int>(plan_.constants.size());
   plan_.constants.push_back({info.constant, channels_last});
   plan_.buffers.push_back(std::move(buffer));
@@ -61,7 +52,7 @@ int Lowering::constant(const ValueInfo& info, bool channels_last) {
 
 int Lowering::buffer(int index) {
   int plain = plain_buffer(index);
-  Places& at = places_[static_cast<size_t>(index)];
+  Layouts& at = layouts_[static_cast<size_t>(index)];
   if (lies_channels_last(index)) {
     at.is_plain_made = true;
     add_layout_copy(index, at.last, plain, false);
@@ -75,15 +66,15 @@ bool Lowering::has_two_layouts(const ValueInfo& info) {
 }
 
 bool Lowering::lies_channels_last(int index) const {
-  const Places& at = places_[static_cast<size_t>(index)];
-  return at.last != kAbsent && !at.is_plain_made;
+  const Layouts& at = layouts_[static_cast<size_t>(index)];
+  return at.last != kNone && !at.is_plain_made;
 }
 
 int Lowering::channels_last(int index) {
   const ValueInfo& info = value(index);
   if (!has_two_layouts(info)) return buffer(index);
-  Places& at = places_[static_cast<size_t>(index)];
-  if (at.last != kAbsent) return at.last;
+  Layouts& at = layouts_[static_cast<size_t>(index)];
+  if (at.last != kNone) return at.last;
   at.is_plain_made = true;
   if (info.constant) return at.last = constant(info, true);
   int plain = plain_buffer(index);
@@ -95,7 +86,7 @@ int Lowering::channels_last(int index) {
 int Lowering::new_channels_last(int index) {
   const ValueInfo& info = value(index);
   if (!has_two_layouts(info)) return buffer(index);
-  Places& at = places_[static_cast<size_t>(index)];
+  Layouts& at = layouts_[static_cast<size_t>(index)];
   at.last = scratch(cat(info.name, " channels last"), info.bytes());
   return at.last;
 }
@@ -114,13 +105,13 @@ std::vector<unsigned char> channels_last_bytes(const Tensor& tensor) {
   uint64_t unit = bytes_of(dtype_of(view), 1);
   const auto* from = data_of<const unsigned char>(view);
   int64_t images = view.shape[0], channels = view.shape[1];
-  int64_t places = element_count(view) / std::max<int64_t>(images * channels, 1);
+  int64_t positions = element_count(view) / std::max<int64_t>(images * channels, 1);
   std::vector<unsigned char> out;
   out.reserve(bytes_of(dtype_of(view), element_count(view)));
-  for (int64_t i = 0; i < images * places; ++i) {
+  for (int64_t i = 0; i < images * positions; ++i) {
     const unsigned char* at =
-        from + static_cast<uint64_t>(i / places * channels * places + i % places) * unit;
-    for (int64_t c = 0; c < channels; ++c, at += static_cast<uint64_t>(places) * unit)
+        from + static_cast<uint64_t>(i / positions * channels * positions + i % positions) * unit;
+    for (int64_t c = 0; c < channels; ++c, at += static_cast<uint64_t>(positions) * unit)
       out.insert(out.end(), at, at + unit);
   }
   return out;
@@ -129,9 +120,9 @@ std::vector<unsigned char> channels_last_bytes(const Tensor& tensor) {
 Lowering::Placed Lowering::placed(int index) {
   const Dims& dims = value(index).dims;
   if (lies_channels_last(index)) {
-    return {places_[static_cast<size_t>(index)].last, channels_last_strides(dims)};
+    return {layouts_[static_cast<size_t>(index)].last, channels_last_strides(dims)};
   }
-  return {buffer(index), row_major(dims)};
+  return {buffer(index), backend::row_major_strides(dims)};
 }
 
 void Lowering::add_layout_copy(int index, int from, int to, bool to_channels_last) {
@@ -139,7 +130,8 @@ void Lowering::add_layout_copy(int index, int from, int to, bool to_channels_las
   NodeInfo node;
   node.op = "layout";
   node.name = info.name;
-  Dims dims = info.dims, rows = row_major(dims), last = channels_last_strides(dims);
+  Dims dims = info.dims, rows = backend::row_major_strides(dims),
+       last = channels_last_strides(dims);
   // Neighbours in the target are written by neighbouring threads.
   if (to_channels_last) {
     for (Dims* list : {&dims, &rows, &last})
@@ -165,14 +157,14 @@ void Lowering::add_move(
 }
 
 void Lowering::alias(int index, int of) {
-  Places& to = places_[static_cast<size_t>(index)];
+  Layouts& to = layouts_[static_cast<size_t>(index)];
   if (lies_channels_last(of) && value(index).dims == value(of).dims) {
-    to.last = places_[static_cast<size_t>(of)].last;
+    to.last = layouts_[static_cast<size_t>(of)].last;
     return;
   }
   int source = buffer(of);
   int& target = to.plain;
-  if (target == kAbsent) {
+  if (target == kNone) {
     target = source;
     return;
   }
@@ -182,15 +174,15 @@ void Lowering::alias(int index, int of) {
 
 bool Lowering::is_spare(int index) const {
   const ValueInfo& info = value(index);
-  const Places& at = places_[static_cast<size_t>(index)];
-  if (info.users.size() != 1 || info.is_output || info.producer == kAbsent) return false;
+  const Layouts& at = layouts_[static_cast<size_t>(index)];
+  if (info.users.size() != 1 || info.n_outputs > 0 || info.producer == kNone) return false;
   bool is_own = graph_.nodes[static_cast<size_t>(info.producer)].op == "Expand";
-  return is_own && at.plain != kAbsent &&
-         plan_.buffers[static_cast<size_t>(at.plain)].place == Place::kArena;
+  return is_own && at.plain != kNone &&
+         plan_.buffers[static_cast<size_t>(at.plain)].storage == Storage::kArena;
 }
 
 int Lowering::scratch(std::string name, uint64_t bytes) {
-  plan_.buffers.push_back({std::move(name), bytes, Place::kArena, 0, 0});
+  plan_.buffers.push_back({std::move(name), bytes, Storage::kArena, 0, 0});
   return static_cast<int>(plan_.buffers.size()) - 1;
 }
 
@@ -198,13 +190,12 @@ int Lowering::scratch(std::string name, uint64_t bytes) {
 void Lowering::finish_outputs() {
   int position = 0;
   for (int output : graph_.outputs) {
-    if (is_state(output, true)) continue;
     int source = buffer(output);
     const Buffer& at = plan_.buffers[static_cast<size_t>(source)];
-    if (at.place != Place::kOutput || at.index != position) {
+    if (at.storage != Storage::kOutput || at.index != position) {
       uint64_t bytes = at.bytes;
       int target = static_cast<int>(plan_.buffers.size());
-      plan_.buffers.push_back({at.name, bytes, Place::kOutput, position, 0});
+      plan_.buffers.push_back({at.name, bytes, Storage::kOutput, position, 0});
       add_move(value(output).name, "copy", source, target, bytes);
     }
     ++position;
@@ -215,20 +206,21 @@ void Lowering::finish_outputs() {
 // that is another state's old value is set aside first.
 void Lowering::keep_states() {
   std::vector<Step> last;
-  for (const StateInfo& state : graph_.states) {
-    int from = buffer(state.after), to = buffer(state.before);
-    uint64_t bytes = value(state.before).bytes();
+  for (const auto& [before, after] : graph_.states) {
+    int from = buffer(after), to = buffer(before);
+    uint64_t bytes = value(before).bytes();
+    const std::string& name = value(before).name;
     if (from == to) continue;
-    if (updates_in_place(state, from, to)) {
+    if (updates_in_place(before, from, to)) {
       rename_buffer(from, to);
       continue;
     }
-    if (plan_.buffers[static_cast<size_t>(from)].place == Place::kState) {
-      int aside = scratch(cat(state.name, " set aside"), bytes);
-      add_move(state.name, "state", from, aside, bytes);
+    if (plan_.buffers[static_cast<size_t>(from)].storage == Storage::kState) {
+      int aside = scratch(cat(name, " set aside"), bytes);
+      add_move(name, "state", from, aside, bytes);
       from = aside;
     }
-    last.push_back(move_step(state.name, "state", from, to, bytes));
+    last.push_back(move_step(name, "state", from, to, bytes));
   }
   for (Step& step : last)
     add(std::move(step));

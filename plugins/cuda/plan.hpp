@@ -18,12 +18,12 @@ using Dims = std::vector<int64_t>;
 // cudaMalloc gives, and what cuBLASLt likes best.
 constexpr uint32_t kBoundaryAlign = 16, kOwnAlign = 256;
 
-enum class Place { kInput, kOutput, kConstant, kState, kArena };
+enum class Storage { kInput, kOutput, kConstant, kState, kArena };
 
 struct Buffer {
   std::string name;
   uint64_t bytes = 0;
-  Place place = Place::kArena;
+  Storage storage = Storage::kArena;
   int index = 0;        // which input, output, constant or state
   uint64_t offset = 0;  // in the arena
 };
@@ -50,10 +50,10 @@ struct Launch {
   int fault_at = -1;  // where in the arguments the number of its fault is; -1: it has none
 };
 
-enum class Activation { kNone, kRelu, kGeluTanh };
+enum class Activation { kIdentity, kRelu, kGeluTanh };
 
 // out[b] = activation(alpha * a[b] b[b] + beta * c[b] + bias), row-major, by cuBLASLt. Of 8-bit
-// integers: int32, without bias and activation; of 8-bit reals: float32 likewise.
+// integers: int32, without bias and activation; of 8-bit floats: float32 likewise.
 struct Product {
   uint32_t dtype = 0, b_dtype = 0, out_dtype = 0;
   int a = -1, b = -1, bias = -1, c = -1, out = -1;
@@ -61,7 +61,7 @@ struct Product {
   int64_t stride_a = 0, stride_b = 0;  // elements between batches; 0: the same for all
   bool transpose_a = false, transpose_b = false;
   double alpha = 1, beta = 0;
-  Activation activation = Activation::kNone;
+  Activation activation = Activation::kIdentity;
 };
 
 enum class ConvolutionKind { kForward, kInputGrad, kWeightGrad };
@@ -116,6 +116,6 @@ struct Plan {
 };
 
 // Places all arena buffers by the steps in which they live.
-void lay_out_arena(Plan& plan);
+Status lay_out_arena(Plan& plan);
 
 }  // namespace tenon::cuda

@@ -7,7 +7,7 @@
 
 namespace tenon::cuda {
 
-constexpr int kGroupNodes = 64;
+constexpr size_t kGroupNodes = 64;
 
 bool is_pointwise(const Imported& graph, const NodeInfo& node);
 std::string refuse_pointwise(const Imported& graph, const NodeInfo& node);
@@ -25,10 +25,10 @@ GatheredGroup gather_group(const Imported& graph, const std::vector<int>& member
 void put_channels_last(PointwiseGroup* group);
 
 // Bias, residual and activation behind a product or convolution. False: there is none.
-bool find_tail(const Imported& graph,
-               int node,
-               bool takes_residuals,
-               Lowering::Tail* tail,
-               std::vector<int>* absorbed);
+bool find_epilogue(const Imported& graph,
+                   int node,
+                   bool takes_residuals,
+                   Lowering::Epilogue* epilogue,
+                   std::vector<int>* absorbed);
 
 }  // namespace tenon::cuda

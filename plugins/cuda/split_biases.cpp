@@ -10,10 +10,10 @@ namespace {
 
 // y = the convolution of x and w + bias along the channels.
 void split(NodeInfo node, Imported* made) {
-  int bias = node.in[2], out = node.out[0];
+  int bias = node.inputs[2], out = node.outputs[0];
   ValueInfo sum = made->value(out);
   sum.name += " without bias";
-  sum.is_output = false;
+  sum.n_outputs = 0;
   Dims along(sum.dims.size() - 1, 1);
   along[0] = sum.dims[1];
   NodeInfo add;
@@ -23,21 +23,19 @@ void split(NodeInfo node, Imported* made) {
   add.shapes = {sum.dims, along};
   made->values.push_back(std::move(sum));
   int product = static_cast<int>(made->values.size()) - 1;
-  add.in = {product, bias};
-  add.out = {out};
-  ProgramBuilder p;
+  add.inputs = {product, bias};
+  add.outputs = {out};
+  backend::ProgramBuilder p;
   uint32_t x = p.input(0);
-  p.op(TN_EXPR_ADD, x, p.input(1));
-  add.own = p.finish(2);
-  add.program = &add.own->program;
-  node.in.resize(2);
-  node.out = {product};
+  p.finish(p.emit(TN_EXPR_ADD, x, p.input(1)), &add);
+  node.inputs.resize(2);
+  node.outputs = {product};
   made->nodes.push_back(std::move(node));
   made->nodes.push_back(std::move(add));
 }
 
 bool is_split(const Imported& graph, const NodeInfo& node, const Target& target) {
-  if (node.input(2) == kAbsent) return false;
+  if (node.input(2) == kNone) return false;
   return node.op == "ConvTranspose" || (node.op == "Conv" && !adds_bias(graph, node, target));
 }
 

@@ -10,8 +10,8 @@ namespace tenon::cuda {
 // $a $b $c stand for operands, $n for the width of the integers. NULL: not in that domain.
 struct Intrinsic {
   uint32_t op;  // TN_EXPR_*
-  const char* real;
-  const char* whole;
+  const char* floating;
+  const char* integer;
 };
 
 std::span<const Intrinsic> intrinsics();

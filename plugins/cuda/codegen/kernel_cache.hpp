@@ -14,7 +14,7 @@ class KernelCache {
  public:
   using Compile = std::function<Result<std::string>()>;
   using Note = std::function<void(const std::string&)>;
-  // folder: empty: nothing is kept. note: told of what is rebuilt or cannot be written.
+  // folder: empty: nothing is kept. note: notified of what is rebuilt or cannot be written.
   KernelCache(std::string folder, Note note) : folder_(std::move(folder)), note_(std::move(note)) {}
   // The user's cache folder by the XDG rules, or empty.
   static std::string default_folder();

@@ -198,14 +198,14 @@ class Writer {
   }
 
   // Each part computes in the registers of its domain and leaves its result as an element would be
-  // read back, except that reals stay as wide as they were computed.
+  // read back, except that floats stay as wide as they were computed.
   bool write_part(size_t i) {
     const PointwisePart& part = group_.parts[i];
-    if (!part.program) {
+    if (part.program.count == 0) {
       finish_part(i, name_of(part.operands[0]), "");
       return true;
     }
-    const tn_expr_program& program = *part.program;
+    const tn_expr_program& program = part.program;
     uint32_t dtype = TN_DTYPE_NONE;
     for (const PointwisePart::Operand& operand : part.operands) {
       if (operand.index < 0) continue;
@@ -238,7 +238,7 @@ class Writer {
                   const tn_expr_node& node,
                   const std::string& prefix,
                   std::string* expression) const {
-    const tn_expr_program& program = *part.program;
+    const tn_expr_program& program = part.program;
     if (node.op == TN_EXPR_CONST) {
       *expression = literal(node.imm, program);
       return true;
@@ -250,8 +250,8 @@ class Writer {
     }
     const Intrinsic* row = find_intrinsic(node.op);
     const char* form = !row                                     ? nullptr
-                       : program.domain == TN_EXPR_DOMAIN_FLOAT ? row->real
-                                                                : row->whole;
+                       : program.domain == TN_EXPR_DOMAIN_FLOAT ? row->floating
+                                                                : row->integer;
     if (!form) return false;
     *expression = filled(form, prefix, node, program.bits);
     return true;
@@ -259,11 +259,11 @@ class Writer {
 
   void finish_part(size_t i, const std::string& result, const std::string& text) {
     uint32_t dtype = group_.parts[i].dtype;
-    bool is_real = dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
+    bool is_floating = dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
     body_ += text;
-    body_ += is_real ? cat("      const float p", i, " = static_cast<float>(", result, ");\n")
-                     : cat("      const auto p", i, " = value(Convert<", element_text(dtype),
-                           ">::from(", result, "));\n");
+    body_ += is_floating ? cat("      const float p", i, " = static_cast<float>(", result, ");\n")
+                         : cat("      const auto p", i, " = value(Convert<", element_text(dtype),
+                               ">::from(", result, "));\n");
   }
 
   const PointwiseGroup& group_;

@@ -18,7 +18,7 @@ const char* element_text(uint32_t dtype);
 
 // One node of a group. Operands name what earlier nodes made, or the group's inputs.
 struct PointwisePart {
-  const tn_expr_program* program = nullptr;  // NULL: the operand as it is (Cast)
+  tn_expr_program program = {};  // count 0: the operand as it is (Cast)
   struct Operand {
     bool is_input = false;
     int index = -1;  // of the group's input, or of the part; -1: absent

@@ -29,7 +29,7 @@ class Convolutions {
   // library: cuDNN's, by name or path.
   static Result<std::unique_ptr<Convolutions>> open(Device& device, const std::string& library);
   virtual ~Convolutions() = default;
-  // tf32: real numbers of 32 bits may be multiplied with 10 bits of fraction.
+  // tf32: float32 may be multiplied with 10 bits of fraction.
   virtual Result<std::unique_ptr<PreparedConvolution>> prepare(const Convolution& convolution,
                                                                bool tf32) = 0;
 };

@@ -104,8 +104,8 @@ Status Executable::prepare_step(const Step& step, const Tools& tools, Prepared* 
 ProductAlignment Executable::alignment_of(const Product& product) const {
   auto of = [&](int buffer) -> uint32_t {
     if (buffer < 0) return kOwnAlign;
-    Place place = plan_.buffers[static_cast<size_t>(buffer)].place;
-    return place == Place::kInput || place == Place::kOutput ? kBoundaryAlign : kOwnAlign;
+    Storage storage = plan_.buffers[static_cast<size_t>(buffer)].storage;
+    return storage == Storage::kInput || storage == Storage::kOutput ? kBoundaryAlign : kOwnAlign;
   };
   uint32_t out = of(product.out);
   return {of(product.a), of(product.b), of(product.bias), product.c < 0 ? out : of(product.c), out};
@@ -176,10 +176,10 @@ void Executable::resolve(const std::vector<void*>& boundary,
   for (const Buffer& buffer : plan_.buffers) {
     size_t index = static_cast<size_t>(buffer.index);
     void* address = arena + buffer.offset;
-    if (buffer.place == Place::kInput) address = boundary[index];
-    if (buffer.place == Place::kOutput) address = boundary[n_in + index];
-    if (buffer.place == Place::kState) address = boundary[n_in + n_out + index];
-    if (buffer.place == Place::kConstant) address = weights_[index]->address();
+    if (buffer.storage == Storage::kInput) address = boundary[index];
+    if (buffer.storage == Storage::kOutput) address = boundary[n_in + index];
+    if (buffer.storage == Storage::kState) address = boundary[n_in + n_out + index];
+    if (buffer.storage == Storage::kConstant) address = weights_[index]->address();
     out->push_back(address);
   }
   out->push_back(arena + plan_.arena_bytes);  // scratch of products and convolutions

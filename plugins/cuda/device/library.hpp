@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Libraries of the CUDA toolkit, opened when first used: a machine without them loads the plugin
-// and is told what to install.
+// and learns what to install.
 
 #include <string>
 

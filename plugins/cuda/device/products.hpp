@@ -45,7 +45,7 @@ class Products {
   static Result<std::unique_ptr<Products>> open(Device& device,
                                                 const std::string& library = kCublasltLibrary);
   virtual ~Products() = default;
-  // tf32: real numbers of 32 bits are multiplied with 10 bits of fraction. TN_UNIMPLEMENTED: there
+  // tf32: float32 numbers are multiplied with 10 bits of fraction. TN_UNIMPLEMENTED: there
   // is no algorithm for this form.
   virtual Result<std::unique_ptr<PreparedProduct>> prepare(const Product& product,
                                                            bool tf32,

@@ -32,36 +32,29 @@ Result<std::shared_ptr<Block>> Block::make(Device& device, uint64_t bytes, std::
 Result<std::shared_ptr<Block>> Weights::get(Device& device, const Constant& weight) {
   DLTensor view = weight.tensor.dl();
   const void* data = data_of<const void>(view);
-  std::lock_guard lock(mutex_);
-  Key key{device.info().id, data, weight.channels_last};
-  if (auto found = kept_.find(key); found != kept_.end()) {
-    if (std::shared_ptr<Block> block = found->second.block.lock()) return block;
-  }
-  // What nobody uses any more would keep its tensor for ever.
-  std::erase_if(kept_, [](const auto& one) { return one.second.block.expired(); });
   uint64_t bytes = bytes_of(dtype_of(view), element_count(view));
-  TN_TRY(block, Block::make(device, bytes, "a constant"));
-  std::vector<unsigned char> moved;
-  if (weight.channels_last) {
-    moved = channels_last_bytes(weight.tensor);
-    data = moved.data();
-  }
-  TN_CHECK(copy_now(device, data, false, block->address(), bytes));
-  kept_[key] = {weight.tensor, block};
-  return block;
+  std::lock_guard lock(mutex_);
+  using Made = Result<std::shared_ptr<Block>>;
+  return kept_.get(data, bytes, {device.info().id, weight.channels_last}, [&]() -> Made {
+    TN_TRY(block, Block::make(device, bytes, "a constant"));
+    std::vector<unsigned char> moved;
+    if (weight.channels_last) moved = channels_last_bytes(weight.tensor);
+    TN_CHECK(copy_now(device, weight.channels_last ? moved.data() : data, false, block->address(),
+                      bytes));
+    block->keep(weight.tensor);
+    return block;
+  });
 }
 
 Result<void*> State::address(const std::string& name, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<Block>& block = values_[name];
-  if (block && block->bytes() != bytes) {
-    return invalid(cat("cuda: state ", name, ": expected ", block->bytes(), " bytes, got ", bytes));
-  }
-  if (block) return block->address();
-  TN_TRY(made, Block::make(device_, bytes, cat("state ", name)));
-  TN_CHECK(zero_now(device_, made->address(), bytes));
-  block = made;
-  return block->address();
+  TN_TRY(block, values_.get(name, [&]() -> Result<std::shared_ptr<Block>> {
+    TN_TRY(made, Block::make(device_, bytes, cat("state ", name)));
+    TN_CHECK(zero_now(device_, made->address(), bytes));
+    return made;
+  }));
+  if ((*block)->bytes() == bytes) return (*block)->address();
+  return invalid(
+      cat("cuda: state ", name, ": expected ", (*block)->bytes(), " bytes, got ", bytes));
 }
 
 Status State::set(const std::string& name, const DLTensor& value) {
@@ -71,15 +64,9 @@ Status State::set(const std::string& name, const DLTensor& value) {
 }
 
 Status State::get(const std::string& name, DLTensor* out) {
-  std::shared_ptr<Block> block;
-  {
-    std::lock_guard lock(mutex_);
-    auto found = values_.find(name);
-    if (found == values_.end() || !found->second) {
-      return {TN_NOT_FOUND, cat("cuda: no state ", name)};
-    }
-    block = found->second;
-  }
+  const std::shared_ptr<Block>* found = values_.find(name);
+  if (!found) return values_.unknown(name);
+  std::shared_ptr<Block> block = *found;
   uint64_t bytes = std::min(block->bytes(), bytes_of(dtype_of(*out), element_count(*out)));
   return copy_now(device_, block->address(), true, data_of<void>(*out), bytes);
 }

@@ -2,10 +2,11 @@
 #pragma once
 // What stays on the device between runs: weights that executables of one model share, and state.
 
-#include <map>
 #include <memory>
 #include <string>
-#include <tuple>
+
+#include "tenon/sdk/backend/states.hpp"
+#include "tenon/sdk/backend/weights.hpp"
 
 #include "device.hpp"
 #include "plan.hpp"
@@ -20,6 +21,8 @@ class Block {
   Block(const Block&) = delete;
   void* address() const { return address_; }
   uint64_t bytes() const { return bytes_; }
+  // Whose copy this is: while it is here, the address of the original stays its own.
+  void keep(Tensor original) { original_ = std::move(original); }
 
  private:
   Block(Device& device, void* address, uint64_t bytes)
@@ -27,6 +30,7 @@ class Block {
   Device& device_;
   void* address_;
   uint64_t bytes_;
+  Tensor original_;
 };
 
 class Weights {
@@ -35,13 +39,8 @@ class Weights {
   Result<std::shared_ptr<Block>> get(Device& device, const Constant& weight);
 
  private:
-  struct Kept {
-    Tensor tensor;  // so that its address stays its own
-    std::weak_ptr<Block> block;
-  };
-  std::mutex mutex_;
-  using Key = std::tuple<int, const void*, bool>;  // device, data, channels last
-  std::map<Key, Kept> kept_;
+  std::mutex mutex_;  // two threads that want the same would put it there twice
+  backend::WeightCache<std::pair<int, bool>, Block> kept_;  // by device, and channels last
 };
 
 class State {
@@ -54,8 +53,7 @@ class State {
 
  private:
   Device& device_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Block>> values_;
+  backend::StateTable<std::shared_ptr<Block>> values_;
 };
 
 }  // namespace tenon::cuda

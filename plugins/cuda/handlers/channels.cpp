@@ -36,7 +36,7 @@ ChannelSums add_channel_sums(Lowering& lowering,
   out.pieces = args.pieces;
   out.partial = lowering.scratch(cat(node.name, " pieces of ", kind),
                                  2 * args.pieces * args.channels * sizeof(float));
-  Launch made = lowering.launch(cat("channel_", kind, "_", real_suffix(dtype)), args);
+  Launch made = lowering.launch(cat("channel_", kind, "_", float_suffix(dtype)), args);
   made.block = kElementBlock;
   made.grid = static_cast<uint32_t>(std::min<uint64_t>(tiles * args.pieces, 1u << 16));
   auto point = [&](size_t at, int buffer) {
@@ -65,7 +65,7 @@ void add_channel_totals(Lowering& lowering,
   args.channels = channels.channels;
   args.pieces = sums.pieces;
   args.factor = static_cast<float>(factor);
-  Launch made = lowering.launch("channel_totals_" + real_suffix(dtype), args);
+  Launch made = lowering.launch("channel_totals_" + float_suffix(dtype), args);
   made.block = 128;
   made.grid = static_cast<uint32_t>(std::min<uint64_t>((args.channels + 127) / 128, 1u << 16));
   made.patches = {{offsetof(ChannelTotalArgs, partial), sums.partial, 0},

@@ -14,15 +14,15 @@ struct Roles {
 
 Roles roles_of(const NodeInfo& node) {
   if (node.op == "tenon.ConvInputGrad") {
-    return {ConvolutionKind::kInputGrad, node.out[0], node.in[1], node.in[0]};
+    return {ConvolutionKind::kInputGrad, node.outputs[0], node.inputs[1], node.inputs[0]};
   }
   if (node.op == "ConvTranspose") {  // what a convolution's gradient does, forward
-    return {ConvolutionKind::kInputGrad, node.out[0], node.in[1], node.in[0]};
+    return {ConvolutionKind::kInputGrad, node.outputs[0], node.inputs[1], node.inputs[0]};
   }
   if (node.op == "tenon.ConvWeightGrad") {
-    return {ConvolutionKind::kWeightGrad, node.in[0], node.out[0], node.in[1]};
+    return {ConvolutionKind::kWeightGrad, node.inputs[0], node.outputs[0], node.inputs[1]};
   }
-  return {ConvolutionKind::kForward, node.in[0], node.in[1], node.out[0]};
+  return {ConvolutionKind::kForward, node.inputs[0], node.inputs[1], node.outputs[0]};
 }
 
 Window window_of(const Imported& graph, const NodeInfo& node, const Roles& roles) {
@@ -33,14 +33,14 @@ Window window_of(const Imported& graph, const NodeInfo& node, const Roles& roles
 
 // What cuDNN adds in the same plan; a gradient has none.
 int own_bias(const NodeInfo& node) {
-  return node.op == "Conv" ? node.input(2) : kAbsent;
+  return node.op == "Conv" ? node.input(2) : kNone;
 }
 
 }  // namespace
 
 std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
   Roles roles = roles_of(node);
-  if (roles.x == kAbsent || roles.w == kAbsent || roles.y == kAbsent) return "an absent operand";
+  if (roles.x == kNone || roles.w == kNone || roles.y == kNone) return "an absent operand";
   const ValueInfo& x = graph.value(roles.x);
   const Dims& w = graph.value(roles.w).dims;
   if (w.size() < 3) return "a kernel without a spatial axis";
@@ -48,7 +48,7 @@ std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
   if (graph.value(roles.y).dims.size() != w.size()) return "an output of another rank";
   if (!node.source.attr_ints("output_shape").empty()) return "an output shape in place of padding";
   for (int value : {roles.w, roles.y, own_bias(node)}) {
-    if (value == kAbsent) continue;
+    if (value == kNone) continue;
     if (graph.value(value).dtype != x.dtype) return "operands of two types";
     if (graph.value(value).count() == 0) return "an empty tensor";
   }
@@ -65,7 +65,7 @@ std::string refuse_conv(const Imported& graph, const NodeInfo& node) {
 
 Convolution convolution_of(const Imported& graph,
                            const NodeInfo& node,
-                           const Lowering::Tail& tail) {
+                           const Lowering::Epilogue& epilogue) {
   constexpr int kThere = 0;
   Roles roles = roles_of(node);
   Window window = window_of(graph, node, roles);
@@ -90,40 +90,41 @@ Convolution convolution_of(const Imported& graph,
     c.stride[axis] = window.stride[axis];
     c.dilation[axis] = window.dilation[axis];
   }
-  if (own_bias(node) != kAbsent || tail.bias != kAbsent) c.bias = kThere;
-  if (tail.residual != kAbsent) c.z = kThere;
-  c.relu = tail.activation == Activation::kRelu;
+  if (own_bias(node) != kNone || epilogue.bias != kNone) c.bias = kThere;
+  if (epilogue.residual != kNone) c.z = kThere;
+  c.relu = epilogue.activation == Activation::kRelu;
   return c;
 }
 
 bool adds_bias(const Imported& graph, const NodeInfo& node, const Target& target) {
   if (!target.why_no_convolution) return true;
-  return target.why_no_convolution(convolution_of(graph, node, Lowering::no_tail(node))).empty();
+  return target.why_no_convolution(convolution_of(graph, node, Lowering::no_epilogue(node)))
+      .empty();
 }
 
 std::string why_no_convolution(const Imported& graph, const NodeInfo& node, const Target& target) {
   if (!target.why_no_convolution) return {};
-  Convolution form = convolution_of(graph, node, Lowering::no_tail(node));
+  Convolution form = convolution_of(graph, node, Lowering::no_epilogue(node));
   std::string why = target.why_no_convolution(form);
-  if (why.empty() || form.bias == kAbsent) return why;
-  form.bias = kAbsent;
+  if (why.empty() || form.bias == kNone) return why;
+  form.bias = kNone;
   return target.why_no_convolution(form);
 }
 
 void lower_conv(Lowering& lowering, const NodeInfo& node) {
   Roles roles = roles_of(node);
-  Lowering::Tail tail = lowering.tail_of(node);
-  Convolution c = convolution_of(lowering.graph(), node, tail);
+  Lowering::Epilogue epilogue = lowering.epilogue_of(node);
+  Convolution c = convolution_of(lowering.graph(), node, epilogue);
   bool is_forward = c.kind == ConvolutionKind::kForward;
-  int bias = tail.bias != kAbsent ? tail.bias : own_bias(node);
-  if (bias != kAbsent) c.bias = lowering.buffer(bias);
-  if (tail.residual != kAbsent) c.z = lowering.channels_last(tail.residual);
+  int bias = epilogue.bias != kNone ? epilogue.bias : own_bias(node);
+  if (bias != kNone) c.bias = lowering.buffer(bias);
+  if (epilogue.residual != kNone) c.z = lowering.channels_last(epilogue.residual);
   auto place = [&](int value, bool is_made) {
     return is_made ? lowering.new_channels_last(value) : lowering.channels_last(value);
   };
   c.x = place(roles.x, c.kind == ConvolutionKind::kInputGrad);
   c.w = place(roles.w, c.kind == ConvolutionKind::kWeightGrad);
-  c.y = place(is_forward ? tail.out : roles.y, is_forward);
+  c.y = place(is_forward ? epilogue.out : roles.y, is_forward);
   int made = is_forward ? c.y : c.kind == ConvolutionKind::kInputGrad ? c.x : c.w;
   Step step{node.name, node.op, "cudnn", c, {}, {made}, 0, 0};
   for (int buffer : {c.x, c.w, c.y, c.bias, c.z}) {

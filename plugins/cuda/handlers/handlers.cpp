@@ -41,8 +41,8 @@ constexpr Handler kHandlers[] = {
     {"Squeeze", refuse_view, lower_view},
     {"Transpose", refuse_transpose, lower_transpose},
     {"Unsqueeze", refuse_view, lower_view},
-    {"cuda.NarrowProduct", refuse_nothing, lower_product},
-    {"cuda.Turned", refuse_nothing, lower_turned},
+    {"cuda.LowPrecisionGemm", refuse_nothing, lower_product},
+    {"cuda.Transposed", refuse_nothing, lower_transposed},
     {"tenon.AveragePoolGrad", refuse_pool_grad, lower_pool_grad},
     {"tenon.BatchNormGrad", refuse_batch_norm_grad, lower_batch_norm_grad},
     {"tenon.ConvInputGrad", refuse_conv, lower_conv, why_no_convolution},
@@ -69,7 +69,7 @@ std::string refuse_nothing(const Imported&, const NodeInfo&) {
   return {};
 }
 
-std::string real_suffix(uint32_t dtype) {
+std::string float_suffix(uint32_t dtype) {
   return dtype == TN_F32 ? "f32" : dtype == TN_F16 ? "f16" : dtype == TN_BF16 ? "bf16" : "";
 }
 

@@ -38,16 +38,16 @@ std::string refuse_gather(const Imported&, const NodeInfo&);
 void lower_gather(Lowering&, const NodeInfo&);
 std::string refuse_matmul(const Imported&, const NodeInfo&);
 std::string refuse_gemm(const Imported&, const NodeInfo&);
-// cuda.NarrowProduct is one of 8-bit numbers, the second operand with its last axes turned: made by
-// narrow_products.
+// cuda.LowPrecisionGemm is one of 8-bit numbers, the second operand with its last axes transposed:
+// made by low_precision_gemm.
 void lower_product(Lowering&, const NodeInfo&);
 // The product that a node is, with what follows in it; a buffer only says that there is one.
-Product product_of(const Imported&, const NodeInfo&, const Lowering::Tail&);
-// Of the last two axes; those of b turned or not. Sizes alone.
+Product product_of(const Imported&, const NodeInfo&, const Lowering::Epilogue&);
+// Of the last two axes; those of b transposed or not. Sizes alone.
 Product batched_product(const Dims& a, const Dims& b, bool transpose_b);
 std::string why_no_product(const Imported&, const NodeInfo&, const Target&);
 std::string refuse_nothing(const Imported&, const NodeInfo&);
-void lower_turned(Lowering&, const NodeInfo&);
+void lower_transposed(Lowering&, const NodeInfo&);
 std::string refuse_softmax(const Imported&, const NodeInfo&);
 void lower_softmax(Lowering&, const NodeInfo&);
 std::string refuse_norm(const Imported&, const NodeInfo&);
@@ -73,13 +73,13 @@ void lower_scatter(Lowering&, const NodeInfo&);
 std::string refuse_conv(const Imported&, const NodeInfo&);
 void lower_conv(Lowering&, const NodeInfo&);
 // The convolution that a node is, with what follows in it; a buffer only says that there is one.
-Convolution convolution_of(const Imported&, const NodeInfo&, const Lowering::Tail&);
+Convolution convolution_of(const Imported&, const NodeInfo&, const Lowering::Epilogue&);
 // Why there is no plan for the node; empty: there is one, with its bias or with that apart.
 std::string why_no_convolution(const Imported&, const NodeInfo&, const Target&);
 // Whether there is a plan that adds the node's own bias.
 bool adds_bias(const Imported&, const NodeInfo&, const Target&);
 
-// The kernel's name for a real type: f32, f16, bf16; empty for any other.
-std::string real_suffix(uint32_t dtype);
+// The kernel's name for a floating-point type: f32, f16, bf16; empty for any other.
+std::string float_suffix(uint32_t dtype);
 
 }  // namespace tenon::cuda

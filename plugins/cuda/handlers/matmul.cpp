@@ -9,9 +9,9 @@ namespace tenon::cuda {
 namespace {
 
 std::string refuse_operands(const Imported& graph, const NodeInfo& node) {
-  const ValueInfo& a = graph.value(node.in[0]);
-  const ValueInfo& b = graph.value(node.in[1]);
-  if (real_suffix(a.dtype).empty()) return cat("no product of ", dtype_name(a.dtype));
+  const ValueInfo& a = graph.value(node.inputs[0]);
+  const ValueInfo& b = graph.value(node.inputs[1]);
+  if (float_suffix(a.dtype).empty()) return cat("no product of ", dtype_name(a.dtype));
   if (a.dtype != b.dtype) return "operands of two types";
   if (a.dims.size() < 2 || b.dims.size() < 2) return "a product with a vector";
   if (a.count() == 0 || b.count() == 0) return "an empty tensor";
@@ -33,8 +33,8 @@ Dims batch_dims(const Dims& dims) {
 
 std::string refuse_matmul(const Imported& graph, const NodeInfo& node) {
   if (std::string why = refuse_operands(graph, node); !why.empty()) return why;
-  const Dims& a = graph.value(node.in[0]).dims;
-  const Dims& b = graph.value(node.in[1]).dims;
+  const Dims& a = graph.value(node.inputs[0]).dims;
+  const Dims& b = graph.value(node.inputs[1]).dims;
   if (batches(a) != 1 && batches(b) != 1 && batch_dims(a) != batch_dims(b)) {
     return "batch axes of which some are broadcast";
   }
@@ -57,19 +57,20 @@ Product batched_product(const Dims& a, const Dims& b, bool transpose_b) {
   return product;
 }
 
-void lower_turned(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& out = lowering.value(node.out[0]);
-  Dims strides = row_major(lowering.value(node.in[0]).dims);
+void lower_transposed(Lowering& lowering, const NodeInfo& node) {
+  const ValueInfo& out = lowering.value(node.outputs[0]);
+  Dims strides = backend::row_major_strides(lowering.value(node.inputs[0]).dims);
   std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
-  lowering.add_strided_copy(node, out.dtype, out.dims, {lowering.buffer(node.in[0]), strides, 0},
-                            {lowering.buffer(node.out[0]), row_major(out.dims), 0});
+  lowering.add_strided_copy(
+      node, out.dtype, out.dims, {lowering.buffer(node.inputs[0]), strides, 0},
+      {lowering.buffer(node.outputs[0]), backend::row_major_strides(out.dims), 0});
 }
 
 std::string refuse_gemm(const Imported& graph, const NodeInfo& node) {
   if (std::string why = refuse_operands(graph, node); !why.empty()) return why;
-  if (node.input(2) == kAbsent) return {};
+  if (node.input(2) == kNone) return {};
   const ValueInfo& c = graph.value(node.input(2));
-  const Dims& out = graph.value(node.out[0]).dims;
+  const Dims& out = graph.value(node.outputs[0]).dims;
   if (c.dims == out) return {};
   bool is_row = c.count() == out[1] && !c.dims.empty() && c.dims.back() == out[1];
   if (!is_row) return "a C that is neither a row nor a matrix";
@@ -82,8 +83,8 @@ namespace {
 constexpr int kThere = 0;  // in the place of a buffer
 
 Product gemm_product(const Imported& graph, const NodeInfo& node) {
-  const Dims& a = graph.value(node.in[0]).dims;
-  const Dims& out = graph.value(node.out[0]).dims;
+  const Dims& a = graph.value(node.inputs[0]).dims;
+  const Dims& out = graph.value(node.outputs[0]).dims;
   Product product;
   product.transpose_a = node.source.attr_int("transA", 0) != 0;
   product.transpose_b = node.source.attr_int("transB", 0) != 0;
@@ -91,7 +92,7 @@ Product gemm_product(const Imported& graph, const NodeInfo& node) {
   product.n = out[1];
   product.k = product.transpose_a ? a[0] : a[1];
   product.alpha = node.source.attr_float("alpha", 1);
-  if (int c = node.input(2); c != kAbsent) {
+  if (int c = node.input(2); c != kNone) {
     bool is_matrix = graph.value(c).dims == out;
     (is_matrix ? product.c : product.bias) = kThere;
     if (is_matrix) product.beta = node.source.attr_float("beta", 1);
@@ -101,19 +102,21 @@ Product gemm_product(const Imported& graph, const NodeInfo& node) {
 
 }  // namespace
 
-Product product_of(const Imported& graph, const NodeInfo& node, const Lowering::Tail& tail) {
-  const ValueInfo& a = graph.value(node.in[0]);
-  const ValueInfo& b = graph.value(node.in[1]);
+Product product_of(const Imported& graph,
+                   const NodeInfo& node,
+                   const Lowering::Epilogue& epilogue) {
+  const ValueInfo& a = graph.value(node.inputs[0]);
+  const ValueInfo& b = graph.value(node.inputs[1]);
   Product product = node.op == "Gemm"
                         ? gemm_product(graph, node)
-                        : batched_product(a.dims, b.dims, node.op == "cuda.NarrowProduct");
+                        : batched_product(a.dims, b.dims, node.op == "cuda.LowPrecisionGemm");
   product.a = product.b = product.out = kThere;
   product.dtype = a.dtype;
   product.b_dtype = b.dtype;
-  product.out_dtype = graph.value(tail.out).dtype;
-  product.activation = tail.activation;
-  if (tail.bias != kAbsent) product.bias = kThere;
-  if (tail.residual != kAbsent) {
+  product.out_dtype = graph.value(epilogue.out).dtype;
+  product.activation = epilogue.activation;
+  if (epilogue.bias != kNone) product.bias = kThere;
+  if (epilogue.residual != kNone) {
     product.c = kThere;
     product.beta = 1;
   }
@@ -122,27 +125,27 @@ Product product_of(const Imported& graph, const NodeInfo& node, const Lowering::
 
 std::string why_no_product(const Imported& graph, const NodeInfo& node, const Target& target) {
   if (!target.why_no_product) return {};
-  return target.why_no_product(product_of(graph, node, Lowering::no_tail(node)));
+  return target.why_no_product(product_of(graph, node, Lowering::no_epilogue(node)));
 }
 
 void lower_product(Lowering& lowering, const NodeInfo& node) {
-  Lowering::Tail tail = lowering.tail_of(node);
-  Product product = product_of(lowering.graph(), node, tail);
-  product.a = lowering.buffer(node.in[0]);
-  product.b = lowering.buffer(node.in[1]);
-  auto added = [&](int in_tail) {
-    return lowering.buffer(in_tail != kAbsent ? in_tail : node.input(2));
+  Lowering::Epilogue epilogue = lowering.epilogue_of(node);
+  Product product = product_of(lowering.graph(), node, epilogue);
+  product.a = lowering.buffer(node.inputs[0]);
+  product.b = lowering.buffer(node.inputs[1]);
+  auto added = [&](int in_epilogue) {
+    return lowering.buffer(in_epilogue != kNone ? in_epilogue : node.input(2));
   };
-  if (product.bias >= 0) product.bias = added(tail.bias);
-  if (product.c >= 0) product.c = added(tail.residual);
-  product.out = lowering.buffer(tail.out);
+  if (product.bias >= 0) product.bias = added(epilogue.bias);
+  if (product.c >= 0) product.c = added(epilogue.residual);
+  product.out = lowering.buffer(epilogue.out);
   Step step{node.name, node.op, "cublaslt", product, {product.a, product.b}, {product.out}, 0, 0};
   for (int extra : {product.bias, product.c}) {
     if (extra >= 0) step.reads.push_back(extra);
   }
   step.flops = 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
                static_cast<double>(product.n) * static_cast<double>(product.k);
-  for (int value : {node.in[0], node.in[1], tail.out})
+  for (int value : {node.inputs[0], node.inputs[1], epilogue.out})
     step.bytes += static_cast<double>(lowering.value(value).bytes());
   lowering.add(std::move(step));
 }

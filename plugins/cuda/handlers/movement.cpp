@@ -34,9 +34,9 @@ Dims counted(size_t n) {
 }
 
 std::string refuse_parameters(const Imported& graph, const NodeInfo& node, size_t first) {
-  for (size_t i = first; i < node.in.size(); ++i) {
-    if (node.in[i] != kAbsent && !graph.value(node.in[i]).constant) {
-      return cat("input ", graph.value(node.in[i]).name, " is not constant");
+  for (size_t i = first; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] != kNone && !graph.value(node.inputs[i]).constant) {
+      return cat("input ", graph.value(node.inputs[i]).name, " is not constant");
     }
   }
   return {};
@@ -45,8 +45,8 @@ std::string refuse_parameters(const Imported& graph, const NodeInfo& node, size_
 }  // namespace
 
 std::string refuse_view(const Imported& graph, const NodeInfo& node) {
-  if (node.output(1) != kAbsent) return "a second output";
-  if (node.op == "Dropout" && node.input(2) != kAbsent) {
+  if (node.output(1) != kNone) return "a second output";
+  if (node.op == "Dropout" && node.input(2) != kNone) {
     const ValueInfo& mode = graph.value(node.input(2));
     if (!mode.constant || *mode.constant.data<const unsigned char>() != 0) return "training mode";
   }
@@ -54,7 +54,7 @@ std::string refuse_view(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_view(Lowering& lowering, const NodeInfo& node) {
-  lowering.alias(node.out[0], node.in[0]);
+  lowering.alias(node.outputs[0], node.inputs[0]);
 }
 
 std::string refuse_transpose(const Imported& graph, const NodeInfo& node) {
@@ -62,19 +62,20 @@ std::string refuse_transpose(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_transpose(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
-  const ValueInfo& y = lowering.value(node.out[0]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
+  const ValueInfo& y = lowering.value(node.outputs[0]);
   Dims perm = node.source.attr_ints("perm");
   if (perm.empty()) {
     perm = counted(x.dims.size());
     std::reverse(perm.begin(), perm.end());
   }
-  Lowering::Placed at = lowering.placed(node.in[0]);
+  Lowering::Placed at = lowering.placed(node.inputs[0]);
   Dims moved;
   for (int64_t axis : perm)
     moved.push_back(at.strides[axis_of(axis, at.strides.size())]);
-  lowering.add_strided_copy(node, x.dtype, y.dims, {at.buffer, moved, 0},
-                            {lowering.buffer(node.out[0]), row_major(y.dims), 0});
+  lowering.add_strided_copy(
+      node, x.dtype, y.dims, {at.buffer, moved, 0},
+      {lowering.buffer(node.outputs[0]), backend::row_major_strides(y.dims), 0});
 }
 
 std::string refuse_slice(const Imported& graph, const NodeInfo& node) {
@@ -83,14 +84,14 @@ std::string refuse_slice(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_slice(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
-  const ValueInfo& y = lowering.value(node.out[0]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
+  const ValueInfo& y = lowering.value(node.outputs[0]);
   Dims starts = lowering.graph().integers(node.input(1));
   Dims axes = lowering.graph().integers(node.input(3)),
        steps = lowering.graph().integers(node.input(4));
   if (axes.empty()) axes = counted(starts.size());
   if (steps.empty()) steps.assign(starts.size(), 1);
-  Dims strides = row_major(x.dims);
+  Dims strides = backend::row_major_strides(x.dims);
   int64_t offset = 0;
   for (size_t i = 0; i < starts.size(); ++i) {
     size_t axis = axis_of(axes[i], x.dims.size());
@@ -99,8 +100,9 @@ void lower_slice(Lowering& lowering, const NodeInfo& node) {
     offset += start * strides[axis];
     strides[axis] *= steps[i];
   }
-  lowering.add_strided_copy(node, x.dtype, y.dims, {lowering.buffer(node.in[0]), strides, offset},
-                            {lowering.buffer(node.out[0]), row_major(y.dims), 0});
+  lowering.add_strided_copy(
+      node, x.dtype, y.dims, {lowering.buffer(node.inputs[0]), strides, offset},
+      {lowering.buffer(node.outputs[0]), backend::row_major_strides(y.dims), 0});
 }
 
 std::string refuse_split(const Imported& graph, const NodeInfo& node) {
@@ -108,15 +110,16 @@ std::string refuse_split(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_split(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
   size_t axis = axis_of(node.source.attr_int("axis", 0), x.dims.size());
-  Dims strides = row_major(x.dims);
+  Dims strides = backend::row_major_strides(x.dims);
   int64_t offset = 0;
-  for (int output : node.out) {
-    if (output == kAbsent) continue;
+  for (int output : node.outputs) {
+    if (output == kNone) continue;
     const ValueInfo& y = lowering.value(output);
-    lowering.add_strided_copy(node, x.dtype, y.dims, {lowering.buffer(node.in[0]), strides, offset},
-                              {lowering.buffer(output), row_major(y.dims), 0});
+    lowering.add_strided_copy(node, x.dtype, y.dims,
+                              {lowering.buffer(node.inputs[0]), strides, offset},
+                              {lowering.buffer(output), backend::row_major_strides(y.dims), 0});
     offset += y.dims[axis] * strides[axis];
   }
 }
@@ -126,16 +129,17 @@ std::string refuse_concat(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_concat(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& y = lowering.value(node.out[0]);
+  const ValueInfo& y = lowering.value(node.outputs[0]);
   size_t axis = axis_of(node.source.attr_int("axis", 0), y.dims.size());
-  Dims strides = row_major(y.dims);
+  Dims strides = backend::row_major_strides(y.dims);
   int64_t offset = 0;
-  for (int input : node.in) {
-    if (input == kAbsent) continue;
+  for (int input : node.inputs) {
+    if (input == kNone) continue;
     const ValueInfo& x = lowering.value(input);
     if (x.count() == 0) continue;
-    lowering.add_strided_copy(node, y.dtype, x.dims, {lowering.buffer(input), row_major(x.dims), 0},
-                              {lowering.buffer(node.out[0]), strides, offset});
+    lowering.add_strided_copy(node, y.dtype, x.dims,
+                              {lowering.buffer(input), backend::row_major_strides(x.dims), 0},
+                              {lowering.buffer(node.outputs[0]), strides, offset});
     offset += x.dims[axis] * strides[axis];
   }
 }
@@ -145,25 +149,26 @@ std::string refuse_expand(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_expand(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
-  const ValueInfo& y = lowering.value(node.out[0]);
-  Dims own = row_major(x.dims), strides(y.dims.size(), 0);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
+  const ValueInfo& y = lowering.value(node.outputs[0]);
+  Dims own = backend::row_major_strides(x.dims), strides(y.dims.size(), 0);
   size_t shift = y.dims.size() - x.dims.size();
   for (size_t i = 0; i < x.dims.size(); ++i)
     strides[i + shift] = x.dims[i] == 1 ? 0 : own[i];
-  lowering.add_strided_copy(node, x.dtype, y.dims, {lowering.buffer(node.in[0]), strides, 0},
-                            {lowering.buffer(node.out[0]), row_major(y.dims), 0});
+  lowering.add_strided_copy(
+      node, x.dtype, y.dims, {lowering.buffer(node.inputs[0]), strides, 0},
+      {lowering.buffer(node.outputs[0]), backend::row_major_strides(y.dims), 0});
 }
 
 std::string refuse_gather(const Imported& graph, const NodeInfo& node) {
-  uint32_t dtype = graph.value(node.in[1]).dtype;
+  uint32_t dtype = graph.value(node.inputs[1]).dtype;
   if (dtype != TN_I32 && dtype != TN_I64) return cat("indices of ", dtype_name(dtype));
   return refuse_shape(graph, node);
 }
 
 void lower_gather(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
-  const ValueInfo& indices = lowering.value(node.in[1]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
+  const ValueInfo& indices = lowering.value(node.inputs[1]);
   size_t axis = axis_of(node.source.attr_int("axis", 0), x.dims.size());
   GatherArgs args{};
   args.outer = args.inner = 1;
@@ -184,9 +189,9 @@ void lower_gather(Lowering& lowering, const NodeInfo& node) {
   Launch made = lowering.launch(cat("gather_", unit), args);
   made.block = kElementBlock;
   made.grid = element_grid(args.outer * args.n_indices * args.inner);
-  made.patches = {{offsetof(GatherArgs, from), lowering.buffer(node.in[0]), 0},
-                  {offsetof(GatherArgs, indices), lowering.buffer(node.in[1]), 0},
-                  {offsetof(GatherArgs, to), lowering.buffer(node.out[0]), 0},
+  made.patches = {{offsetof(GatherArgs, from), lowering.buffer(node.inputs[0]), 0},
+                  {offsetof(GatherArgs, indices), lowering.buffer(node.inputs[1]), 0},
+                  {offsetof(GatherArgs, to), lowering.buffer(node.outputs[0]), 0},
                   {offsetof(GatherArgs, fault), kFaultBuffer, 0}};
   made.fault_at = offsetof(GatherArgs, fault_number);
   lowering.add_launch(node, std::move(made), 2, 0);

@@ -26,7 +26,7 @@ int scratch_floats(Lowering& lowering, const NodeInfo& node, const char* what, u
 
 std::string refuse_floats(const Imported& graph, const NodeInfo& node, size_t first, size_t last) {
   for (size_t i = first; i <= last; ++i) {
-    if (node.input(i) == kAbsent) return "an absent operand";
+    if (node.input(i) == kNone) return "an absent operand";
     if (graph.value(node.input(i)).dtype != TN_F32) return "scales that are not float32";
   }
   return {};
@@ -34,7 +34,7 @@ std::string refuse_floats(const Imported& graph, const NodeInfo& node, size_t fi
 
 std::string refuse_batch(const Imported& graph, int x) {
   const ValueInfo& info = graph.value(x);
-  if (real_suffix(info.dtype).empty()) return cat("no kernels for ", dtype_name(info.dtype));
+  if (float_suffix(info.dtype).empty()) return cat("no kernels for ", dtype_name(info.dtype));
   if (info.dims.size() < 2) return "no axis of channels";
   if (info.count() > std::numeric_limits<int32_t>::max()) return "more than 2^31 elements";
   return {};
@@ -103,9 +103,9 @@ void add_batch_norm(Lowering& lowering,
   args.inner = static_cast<unsigned>(channels.inner);
   args.factor = 1 / static_cast<float>(channels.count);
   bool in_vectors = args.count % 4 == 0;
-  Launch made = lowering.launch(
-      cat(in_vectors ? "batch_norm_vectors_" : "batch_norm_", real_suffix(lowering.value(x).dtype)),
-      args);
+  Launch made = lowering.launch(cat(in_vectors ? "batch_norm_vectors_" : "batch_norm_",
+                                    float_suffix(lowering.value(x).dtype)),
+                                args);
   made.block = kElementBlock;
   made.grid = element_grid(in_vectors ? args.count / 4 : args.count);
   auto point = [&](size_t at, int buffer) {
@@ -130,50 +130,50 @@ void add_batch_norm(Lowering& lowering,
 std::string refuse_batch_norm(const Imported& graph, const NodeInfo& node) {
   if (node.source.attr_int("training_mode", 0) == 0) return "given statistics";
   if (std::string why = refuse_floats(graph, node, 1, 4); !why.empty()) return why;
-  return refuse_batch(graph, node.in[0]);
+  return refuse_batch(graph, node.inputs[0]);
 }
 
 void lower_batch_norm(Lowering& lowering, const NodeInfo& node) {
-  int x = node.in[0];
+  int x = node.inputs[0];
   bool last = lowering.lies_channels_last(x);
   BatchNormReads reads;
   reads.x = last ? lowering.channels_last(x) : lowering.buffer(x);
-  reads.scale = lowering.buffer(node.in[1]);
-  reads.bias = lowering.buffer(node.in[2]);
+  reads.scale = lowering.buffer(node.inputs[1]);
+  reads.bias = lowering.buffer(node.inputs[2]);
   Spread running;
-  if (node.output(1) != kAbsent) {
-    running.mean_before = lowering.buffer(node.in[3]);
+  if (node.output(1) != kNone) {
+    running.mean_before = lowering.buffer(node.inputs[3]);
     running.mean_after = lowering.buffer(node.output(1));
   }
-  if (node.output(2) != kAbsent) {
-    running.variance_before = lowering.buffer(node.in[4]);
+  if (node.output(2) != kNone) {
+    running.variance_before = lowering.buffer(node.inputs[4]);
     running.variance_after = lowering.buffer(node.output(2));
   }
   Channels channels = channels_of(lowering, x);
   Lowering::Statistics statistics = add_statistics(lowering, node, x, reads.x, running);
-  int y = last ? lowering.new_channels_last(node.out[0]) : lowering.buffer(node.out[0]);
+  int y = last ? lowering.new_channels_last(node.outputs[0]) : lowering.buffer(node.outputs[0]);
   add_batch_norm(lowering, node, x, channels, reads, statistics, y);
 }
 
 // tenon:BatchNormGrad(dy, x, scale)
 std::string refuse_batch_norm_grad(const Imported& graph, const NodeInfo& node) {
   if (std::string why = refuse_floats(graph, node, 2, 2); !why.empty()) return why;
-  if (graph.value(node.in[0]).dtype != graph.value(node.in[1]).dtype)
+  if (graph.value(node.inputs[0]).dtype != graph.value(node.inputs[1]).dtype)
     return "operands of two types";
-  return refuse_batch(graph, node.in[1]);
+  return refuse_batch(graph, node.inputs[1]);
 }
 
 void lower_batch_norm_grad(Lowering& lowering, const NodeInfo& node) {
-  int x = node.in[1];
+  int x = node.inputs[1];
   uint32_t dtype = lowering.value(x).dtype;
   bool last = lowering.lies_channels_last(x);
   auto read = [&](int value) {
     return last ? lowering.channels_last(value) : lowering.buffer(value);
   };
   BatchNormReads reads;
-  reads.dy = read(node.in[0]);
+  reads.dy = read(node.inputs[0]);
   reads.x = read(x);
-  reads.scale = lowering.buffer(node.in[2]);
+  reads.scale = lowering.buffer(node.inputs[2]);
   Channels channels = channels_of(lowering, x);
   const Lowering::Statistics* known =
       lowering.statistics(x, node.source.attr_float("epsilon", 1e-5));
@@ -181,22 +181,22 @@ void lower_batch_norm_grad(Lowering& lowering, const NodeInfo& node) {
   ChannelSums sums = add_channel_sums(lowering, node, "gradients", dtype, channels,
                                       {reads.x, reads.dy, statistics.mean, statistics.inv_std});
   auto place = [&](size_t output, const char* what) {
-    return node.output(output) != kAbsent ? lowering.buffer(node.output(output))
-                                          : scratch_floats(lowering, node, what, channels.channels);
+    return node.output(output) != kNone ? lowering.buffer(node.output(output))
+                                        : scratch_floats(lowering, node, what, channels.channels);
   };
   reads.dscale = place(1, "dscale");
   reads.dbias = place(2, "dbias");
   add_channel_totals(lowering, node, TN_F32, channels, sums, 1, reads.dbias, reads.dscale);
-  int dx = last ? lowering.new_channels_last(node.out[0]) : lowering.buffer(node.out[0]);
+  int dx = last ? lowering.new_channels_last(node.outputs[0]) : lowering.buffer(node.outputs[0]);
   add_batch_norm(lowering, node, x, channels, reads, statistics, dx);
 }
 
 // tenon:LayerNormGrad(dy, x, scale)
 std::string refuse_layer_norm_grad(const Imported& graph, const NodeInfo& node) {
-  if (node.input(1) == kAbsent || node.input(2) == kAbsent) return "an absent operand";
-  const ValueInfo& x = graph.value(node.in[1]);
-  if (real_suffix(x.dtype).empty()) return cat("no kernels for ", dtype_name(x.dtype));
-  for (int value : {node.in[0], node.in[2]}) {
+  if (node.input(1) == kNone || node.input(2) == kNone) return "an absent operand";
+  const ValueInfo& x = graph.value(node.inputs[1]);
+  if (float_suffix(x.dtype).empty()) return cat("no kernels for ", dtype_name(x.dtype));
+  for (int value : {node.inputs[0], node.inputs[2]}) {
     if (graph.value(value).dtype != x.dtype) return "operands of two types";
   }
   if (x.dims.empty()) return "a scalar";
@@ -204,7 +204,7 @@ std::string refuse_layer_norm_grad(const Imported& graph, const NodeInfo& node) 
 }
 
 void lower_layer_norm_grad(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[1]);
+  const ValueInfo& x = lowering.value(node.inputs[1]);
   size_t axis = axis_of(node.source.attr_int("axis", -1), x.dims.size());
   LayerNormGradArgs args{};
   args.rows = 1;
@@ -214,25 +214,25 @@ void lower_layer_norm_grad(Lowering& lowering, const NodeInfo& node) {
   args.epsilon = static_cast<float>(node.source.attr_float("epsilon", 1e-5));
   int mean = scratch_floats(lowering, node, "mean", args.rows);
   int inv_std = scratch_floats(lowering, node, "deviation", args.rows);
-  int dy = lowering.buffer(node.in[0]), from = lowering.buffer(node.in[1]);
-  Launch made = lowering.launch("layer_norm_grad_" + real_suffix(x.dtype), args);
+  int dy = lowering.buffer(node.inputs[0]), from = lowering.buffer(node.inputs[1]);
+  Launch made = lowering.launch("layer_norm_grad_" + float_suffix(x.dtype), args);
   made.block = row_block(args.cols);
   made.grid = row_grid(args.rows);
   made.patches = {{offsetof(LayerNormGradArgs, dy), dy, 0},
                   {offsetof(LayerNormGradArgs, x), from, 0},
-                  {offsetof(LayerNormGradArgs, scale), lowering.buffer(node.in[2]), 0},
-                  {offsetof(LayerNormGradArgs, dx), lowering.buffer(node.out[0]), 0},
+                  {offsetof(LayerNormGradArgs, scale), lowering.buffer(node.inputs[2]), 0},
+                  {offsetof(LayerNormGradArgs, dx), lowering.buffer(node.outputs[0]), 0},
                   {offsetof(LayerNormGradArgs, mean), mean, 0},
                   {offsetof(LayerNormGradArgs, inv_std), inv_std, 0}};
   lowering.add_launch(node, std::move(made), 3, 12 * static_cast<double>(x.count()));
-  if (node.output(1) == kAbsent && node.output(2) == kAbsent) return;
+  if (node.output(1) == kNone && node.output(2) == kNone) return;
   Channels channels{args.cols, 1, args.rows};
   ChannelSums sums = add_channel_sums(lowering, node, "row_gradients", x.dtype, channels,
                                       {from, dy, mean, inv_std});
   uint64_t bytes = bytes_of(x.dtype, static_cast<int64_t>(args.cols));
   auto place = [&](size_t output) {
-    return node.output(output) != kAbsent ? lowering.buffer(node.output(output))
-                                          : lowering.scratch(cat(node.name, " unused"), bytes);
+    return node.output(output) != kNone ? lowering.buffer(node.output(output))
+                                        : lowering.scratch(cat(node.name, " unused"), bytes);
   };
   int dscale = place(1), dbias = place(2);
   add_channel_totals(lowering, node, x.dtype, channels, sums, 1, dbias, dscale);

@@ -55,15 +55,15 @@ void walks_of(const Dims& dims,
 }
 
 std::vector<bool> reduced_axes(const Imported& graph, const NodeInfo& node) {
-  size_t rank = graph.value(node.in[0]).dims.size();
+  size_t rank = graph.value(node.inputs[0]).dims.size();
   std::vector<bool> out(rank, false);
   if (node.op.starts_with("Global")) {
     std::fill(out.begin() + 2, out.end(), true);
     return out;
   }
   if (node.op == "tenon.SumTo") {  // back to what was broadcast
-    const Dims& from = graph.value(node.in[0]).dims;
-    const Dims& to = graph.value(node.out[0]).dims;
+    const Dims& from = graph.value(node.inputs[0]).dims;
+    const Dims& to = graph.value(node.outputs[0]).dims;
     for (size_t i = 0; i < rank; ++i) {
       size_t missing = rank - to.size();
       out[i] = i < missing || (to[i - missing] == 1 && from[i] != 1);
@@ -71,7 +71,7 @@ std::vector<bool> reduced_axes(const Imported& graph, const NodeInfo& node) {
     return out;
   }
   Dims axes =
-      node.input(1) != kAbsent ? graph.integers(node.input(1)) : node.source.attr_ints("axes");
+      node.input(1) != kNone ? graph.integers(node.input(1)) : node.source.attr_ints("axes");
   if (axes.empty() && node.source.attr_int("noop_with_empty_axes", 0) == 0) out.assign(rank, true);
   for (int64_t axis : axes)
     out[axis_of(axis, rank)] = true;
@@ -89,21 +89,21 @@ void fill_axes(const Walk& walk, unsigned* rank, unsigned long long* dims, long 
 }  // namespace
 
 std::string refuse_reduce(const Imported& graph, const NodeInfo& node) {
-  uint32_t dtype = graph.value(node.in[0]).dtype;
-  if (real_suffix(dtype).empty()) return cat("no kernels for ", dtype_name(dtype));
-  int axes = node.op == "tenon.SumTo" ? kAbsent : node.input(1);
-  if (axes != kAbsent && !graph.value(axes).constant) return "axes that are not constant";
+  uint32_t dtype = graph.value(node.inputs[0]).dtype;
+  if (float_suffix(dtype).empty()) return cat("no kernels for ", dtype_name(dtype));
+  int axes = node.op == "tenon.SumTo" ? kNone : node.input(1);
+  if (axes != kNone && !graph.value(axes).constant) return "axes that are not constant";
   std::vector<bool> is_reduced = reduced_axes(graph, node);
   if (std::count(is_reduced.begin(), is_reduced.end(), true) == 0) return "nothing to reduce";
   Walk kept, reduced;
-  const Dims& dims = graph.value(node.in[0]).dims;
-  walks_of(dims, row_major(dims), is_reduced, &kept, &reduced);
+  const Dims& dims = graph.value(node.inputs[0]).dims;
+  walks_of(dims, backend::row_major_strides(dims), is_reduced, &kept, &reduced);
   if (std::max(kept.dims.size(), reduced.dims.size()) > TN_REDUCE_RANK) return "too many axes";
   return {};
 }
 
 std::string refuse_global_pool(const Imported& graph, const NodeInfo& node) {
-  if (graph.value(node.in[0]).dims.size() < 3) return "no spatial axis";
+  if (graph.value(node.inputs[0]).dims.size() < 3) return "no spatial axis";
   return refuse_reduce(graph, node);
 }
 
@@ -117,12 +117,12 @@ bool is_by_channels(const Walk& kept, const Walk& reduced, const char* kind) {
 }
 
 void lower_reduce(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
   Walk kept, reduced;
-  Lowering::Placed at = lowering.placed(node.in[0]);
+  Lowering::Placed at = lowering.placed(node.inputs[0]);
   walks_of(x.dims, at.strides, reduced_axes(lowering.graph(), node), &kept, &reduced);
   ReduceArgs args{};
-  args.outputs = static_cast<uint64_t>(lowering.value(node.out[0]).count());
+  args.outputs = static_cast<uint64_t>(lowering.value(node.outputs[0]).count());
   args.reduced = static_cast<uint64_t>(x.count()) / args.outputs;
   fill_axes(kept, &args.kept_rank, args.kept_dims, args.kept_strides);
   fill_axes(reduced, &args.reduced_rank, args.reduced_dims, args.reduced_strides);
@@ -135,18 +135,18 @@ void lower_reduce(Lowering& lowering, const NodeInfo& node) {
     ChannelSums sums = add_channel_sums(lowering, node, "values", x.dtype, channels, reads);
     bool is_mean = std::string_view(row->kind) == "mean";
     double factor = is_mean ? 1 / static_cast<double>(channels.count) : 1;
-    int out = lowering.buffer(node.out[0]);
+    int out = lowering.buffer(node.outputs[0]);
     return add_channel_totals(lowering, node, x.dtype, channels, sums, factor, out, -1);
   }
   // Neighbours are reduced: a block for each output. Neighbours are kept: a thread for each.
   bool by_rows = kept.dims.empty() || (!reduced.dims.empty() && reduced.strides[0] == 1);
   Launch made = lowering.launch(
-      cat(by_rows ? "reduce_rows_" : "reduce_columns_", row->kind, "_", real_suffix(x.dtype)),
+      cat(by_rows ? "reduce_rows_" : "reduce_columns_", row->kind, "_", float_suffix(x.dtype)),
       args);
   made.block = by_rows ? row_block(args.reduced) : 128;
   made.grid = by_rows ? row_grid(args.outputs) : row_grid((args.outputs + 127) / 128);
   made.patches = {{offsetof(ReduceArgs, x), at.buffer, 0},
-                  {offsetof(ReduceArgs, y), lowering.buffer(node.out[0]), 0}};
+                  {offsetof(ReduceArgs, y), lowering.buffer(node.outputs[0]), 0}};
   lowering.add_launch(node, std::move(made), 1, static_cast<double>(x.count()));
 }
 
@@ -159,7 +159,7 @@ std::string refuse_sum_to(const Imported& graph, const NodeInfo& node) {
 void lower_sum_to(Lowering& lowering, const NodeInfo& node) {
   std::vector<bool> is_reduced = reduced_axes(lowering.graph(), node);
   bool is_view = std::count(is_reduced.begin(), is_reduced.end(), true) == 0;
-  is_view ? lowering.alias(node.out[0], node.in[0]) : lower_reduce(lowering, node);
+  is_view ? lowering.alias(node.outputs[0], node.inputs[0]) : lower_reduce(lowering, node);
 }
 
 void lower_global_pool(Lowering& lowering, const NodeInfo& node) {

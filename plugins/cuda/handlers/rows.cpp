@@ -13,13 +13,14 @@ namespace tenon::cuda {
 namespace {
 
 std::string refuse_type(const Imported& graph, const NodeInfo& node) {
-  for (int value : node.in) {
-    if (value == kAbsent) continue;
+  for (int value : node.inputs) {
+    if (value == kNone) continue;
     uint32_t dtype = graph.value(value).dtype;
-    if (is_float(dtype) && dtype != graph.value(node.in[0]).dtype) return "operands of two types";
+    if (is_float(dtype) && dtype != graph.value(node.inputs[0]).dtype)
+      return "operands of two types";
   }
-  uint32_t dtype = graph.value(node.in[0]).dtype;
-  return real_suffix(dtype).empty() ? cat("no kernels for ", dtype_name(dtype)) : std::string();
+  uint32_t dtype = graph.value(node.inputs[0]).dtype;
+  return float_suffix(dtype).empty() ? cat("no kernels for ", dtype_name(dtype)) : std::string();
 }
 
 uint64_t count_from(const Dims& dims, size_t begin, size_t end) {
@@ -35,7 +36,7 @@ std::string refuse_softmax(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_softmax(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
   SoftmaxArgs args{};
   size_t rank = x.dims.size(),
          axis = axis_of(node.source.attr_int("axis", -1), std::max<size_t>(rank, 1));
@@ -43,53 +44,53 @@ void lower_softmax(Lowering& lowering, const NodeInfo& node) {
   args.cols = rank == 0 ? 1 : static_cast<uint64_t>(x.dims[axis]);
   args.rows = static_cast<uint64_t>(x.count()) / args.cols;
   args.is_log = node.op == "LogSoftmax";
-  Launch made = lowering.launch("softmax_" + real_suffix(x.dtype), args);
+  Launch made = lowering.launch("softmax_" + float_suffix(x.dtype), args);
   made.block = row_block(args.cols);
   made.grid = row_grid(args.rows);
-  made.patches = {{offsetof(SoftmaxArgs, x), lowering.buffer(node.in[0]), 0},
-                  {offsetof(SoftmaxArgs, y), lowering.buffer(node.out[0]), 0}};
+  made.patches = {{offsetof(SoftmaxArgs, x), lowering.buffer(node.inputs[0]), 0},
+                  {offsetof(SoftmaxArgs, y), lowering.buffer(node.outputs[0]), 0}};
   lowering.add_launch(node, std::move(made), 1, 5.0 * static_cast<double>(x.count()));
 }
 
 std::string refuse_norm(const Imported& graph, const NodeInfo& node) {
   if (std::string why = refuse_type(graph, node); !why.empty()) return why;
-  const ValueInfo& x = graph.value(node.in[0]);
+  const ValueInfo& x = graph.value(node.inputs[0]);
   if (x.dims.empty()) return "a scalar";
   size_t axis = axis_of(node.source.attr_int("axis", -1), x.dims.size());
   int64_t cols = static_cast<int64_t>(count_from(x.dims, axis, x.dims.size()));
   for (size_t i : {size_t{1}, size_t{2}}) {
     int value = node.input(i);
-    if (value != kAbsent && graph.value(value).count() != cols)
+    if (value != kNone && graph.value(value).count() != cols)
       return "a scale or bias that is broadcast";
   }
   for (size_t i : {size_t{1}, size_t{2}}) {
     int value = node.output(i);
-    if (value != kAbsent && graph.value(value).dtype != TN_F32)
+    if (value != kNone && graph.value(value).dtype != TN_F32)
       return "statistics that are not float32";
   }
   return {};
 }
 
 void lower_norm(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
   size_t axis = axis_of(node.source.attr_int("axis", -1), x.dims.size());
   NormArgs args{};
   args.cols = count_from(x.dims, axis, x.dims.size());
   args.rows = static_cast<uint64_t>(x.count()) / args.cols;
   args.epsilon = static_cast<float>(node.source.attr_float("epsilon", 1e-5));
   args.is_rms = node.op == "RMSNormalization";
-  Launch made = lowering.launch("norm_" + real_suffix(x.dtype), args);
+  Launch made = lowering.launch("norm_" + float_suffix(x.dtype), args);
   made.block = row_block(args.cols);
   made.grid = row_grid(args.rows);
   auto point = [&](size_t at, int value) {
-    if (value != kAbsent)
+    if (value != kNone)
       made.patches.push_back({static_cast<uint32_t>(at), lowering.buffer(value), 0});
   };
-  point(offsetof(NormArgs, x), node.in[0]);
+  point(offsetof(NormArgs, x), node.inputs[0]);
   point(offsetof(NormArgs, scale), node.input(1));
   point(offsetof(NormArgs, bias), node.input(2));
   size_t n_reads = made.patches.size();
-  point(offsetof(NormArgs, y), node.out[0]);
+  point(offsetof(NormArgs, y), node.outputs[0]);
   point(offsetof(NormArgs, mean), node.output(1));
   point(offsetof(NormArgs, inv_std), node.output(2));
   lowering.add_launch(node, std::move(made), n_reads, 8.0 * static_cast<double>(x.count()));

@@ -17,9 +17,9 @@ bool adds(const NodeInfo& node) {
 }  // namespace
 
 std::string refuse_scatter(const Imported& graph, const NodeInfo& node) {
-  if (node.input(1) == kAbsent || node.input(2) == kAbsent) return "an absent operand";
-  const ValueInfo& data = graph.value(node.in[0]);
-  const ValueInfo& indices = graph.value(node.in[1]);
+  if (node.input(1) == kNone || node.input(2) == kNone) return "an absent operand";
+  const ValueInfo& data = graph.value(node.inputs[0]);
+  const ValueInfo& indices = graph.value(node.inputs[1]);
   std::string_view how = node.source.attr_text("reduction", "none");
   if (how != "none" && how != "add") return cat("reduction ", how);
   if (adds(node) && data.dtype != TN_F32) return cat("sums of ", dtype_name(data.dtype));
@@ -34,17 +34,17 @@ std::string refuse_scatter(const Imported& graph, const NodeInfo& node) {
 }
 
 void lower_scatter(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& data = lowering.value(node.in[0]);
-  const ValueInfo& indices = lowering.value(node.in[1]);
+  const ValueInfo& data = lowering.value(node.inputs[0]);
+  const ValueInfo& indices = lowering.value(node.inputs[1]);
   // Zeros that were made for this node, as by the gradient of Gather, are added to as they are.
-  if (lowering.is_spare(node.in[0])) {
-    lowering.alias(node.out[0], node.in[0]);
+  if (lowering.is_spare(node.inputs[0])) {
+    lowering.alias(node.outputs[0], node.inputs[0]);
   } else {
-    int from = lowering.buffer(node.in[0]);
-    lowering.add_move(node.name, node.op, from, lowering.buffer(node.out[0]), data.bytes());
+    int from = lowering.buffer(node.inputs[0]);
+    lowering.add_move(node.name, node.op, from, lowering.buffer(node.outputs[0]), data.bytes());
   }
-  int to = lowering.buffer(node.out[0]);
-  if (lowering.value(node.in[2]).count() == 0) return;
+  int to = lowering.buffer(node.outputs[0]);
+  if (lowering.value(node.inputs[2]).count() == 0) return;
   ScatterArgs args{};
   args.depth = static_cast<unsigned>(indices.dims.back());
   args.n_indices = static_cast<uint64_t>(indices.count()) / args.depth;
@@ -64,8 +64,8 @@ void lower_scatter(Lowering& lowering, const NodeInfo& node) {
   Launch made = lowering.launch(adds(node) ? "scatter_add_f32" : cat("scatter_", unit), args);
   made.block = kElementBlock;
   made.grid = element_grid(args.n_indices * args.inner);
-  made.patches = {{offsetof(ScatterArgs, from), lowering.buffer(node.in[2]), 0},
-                  {offsetof(ScatterArgs, indices), lowering.buffer(node.in[1]), 0},
+  made.patches = {{offsetof(ScatterArgs, from), lowering.buffer(node.inputs[2]), 0},
+                  {offsetof(ScatterArgs, indices), lowering.buffer(node.inputs[1]), 0},
                   {offsetof(ScatterArgs, to), to, 0},
                   {offsetof(ScatterArgs, fault), kFaultBuffer, 0}};
   made.fault_at = offsetof(ScatterArgs, fault_number);

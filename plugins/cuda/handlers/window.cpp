@@ -12,7 +12,7 @@ namespace tenon::cuda {
 
 std::string refuse_window(const Imported& graph, int x, size_t kernel_rank) {
   const ValueInfo& info = graph.value(x);
-  if (real_suffix(info.dtype).empty()) return cat("no kernels for ", dtype_name(info.dtype));
+  if (float_suffix(info.dtype).empty()) return cat("no kernels for ", dtype_name(info.dtype));
   if (info.dims.size() != 3 && info.dims.size() != 4) return "neither one nor two spatial axes";
   if (kernel_rank + 2 != info.dims.size()) return "a kernel of another rank";
   return {};
@@ -80,51 +80,51 @@ double taps_of(const PoolArgs& args, int64_t outputs) {
 }  // namespace
 
 std::string refuse_pool(const Imported& graph, const NodeInfo& node) {
-  if (node.output(1) != kAbsent && !graph.value(node.output(1)).users.empty()) return "indices";
-  if (node.output(1) != kAbsent && graph.value(node.output(1)).is_output) return "indices";
-  return refuse_window(graph, node.in[0], kernel_shape(node).size());
+  if (node.output(1) != kNone && !graph.value(node.output(1)).users.empty()) return "indices";
+  if (node.output(1) != kNone && graph.value(node.output(1)).n_outputs > 0) return "indices";
+  return refuse_window(graph, node.inputs[0], kernel_shape(node).size());
 }
 
 void lower_pool(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& x = lowering.value(node.in[0]);
-  const ValueInfo& y = lowering.value(node.out[0]);
-  bool last = lowering.lies_channels_last(node.in[0]);
+  const ValueInfo& x = lowering.value(node.inputs[0]);
+  const ValueInfo& y = lowering.value(node.outputs[0]);
+  bool last = lowering.lies_channels_last(node.inputs[0]);
   PoolArgs args = pool_args(node, x.dims, y.dims, last);
-  Launch made = lowering.launch("pool_" + real_suffix(x.dtype), args);
+  Launch made = lowering.launch("pool_" + float_suffix(x.dtype), args);
   made.block = kElementBlock;
   made.grid = element_grid(static_cast<uint64_t>(y.count()));
-  int from = last ? lowering.channels_last(node.in[0]) : lowering.buffer(node.in[0]);
-  int to = last ? lowering.new_channels_last(node.out[0]) : lowering.buffer(node.out[0]);
+  int from = last ? lowering.channels_last(node.inputs[0]) : lowering.buffer(node.inputs[0]);
+  int to = last ? lowering.new_channels_last(node.outputs[0]) : lowering.buffer(node.outputs[0]);
   made.patches = {{offsetof(PoolArgs, x), from, 0}, {offsetof(PoolArgs, y), to, 0}};
   lowering.add_launch(node, std::move(made), 1, taps_of(args, y.count()));
 }
 
 // MaxPoolGrad(dy, x), AveragePoolGrad(dy, shape of x).
 std::string refuse_pool_grad(const Imported& graph, const NodeInfo& node) {
-  const ValueInfo& dy = graph.value(node.in[0]);
-  const ValueInfo& dx = graph.value(node.out[0]);
+  const ValueInfo& dy = graph.value(node.inputs[0]);
+  const ValueInfo& dx = graph.value(node.outputs[0]);
   if (dy.dtype != dx.dtype) return "operands of two types";
   if (dy.dims.size() != dx.dims.size()) return "a gradient of another rank";
-  return refuse_window(graph, node.out[0], kernel_shape(node).size());
+  return refuse_window(graph, node.outputs[0], kernel_shape(node).size());
 }
 
 void lower_pool_grad(Lowering& lowering, const NodeInfo& node) {
-  const ValueInfo& dy = lowering.value(node.in[0]);
-  const ValueInfo& dx = lowering.value(node.out[0]);
+  const ValueInfo& dy = lowering.value(node.inputs[0]);
+  const ValueInfo& dx = lowering.value(node.outputs[0]);
   bool is_average = node.op.find("Average") != std::string::npos;
-  bool last = lowering.lies_channels_last(node.in[is_average ? 0 : 1]);
+  bool last = lowering.lies_channels_last(node.inputs[is_average ? 0 : 1]);
   PoolArgs args = pool_args(node, dx.dims, dy.dims, last);
   Launch made = lowering.launch(
-      cat("pool_grad_", is_average ? "average_" : "max_", real_suffix(dx.dtype)), args);
+      cat("pool_grad_", is_average ? "average_" : "max_", float_suffix(dx.dtype)), args);
   made.block = kElementBlock;
   made.grid = element_grid(static_cast<uint64_t>(dx.count()));
   auto read = [&](int value) {
     return last ? lowering.channels_last(value) : lowering.buffer(value);
   };
-  made.patches = {{offsetof(PoolArgs, dy), read(node.in[0]), 0}};
-  if (!is_average) made.patches.push_back({offsetof(PoolArgs, x), read(node.in[1]), 0});
+  made.patches = {{offsetof(PoolArgs, dy), read(node.inputs[0]), 0}};
+  if (!is_average) made.patches.push_back({offsetof(PoolArgs, x), read(node.inputs[1]), 0});
   size_t n_reads = made.patches.size();
-  int to = last ? lowering.new_channels_last(node.out[0]) : lowering.buffer(node.out[0]);
+  int to = last ? lowering.new_channels_last(node.outputs[0]) : lowering.buffer(node.outputs[0]);
   made.patches.push_back({offsetof(PoolArgs, y), to, 0});
   lowering.add_launch(node, std::move(made), n_reads, taps_of(args, dy.count()));
 }

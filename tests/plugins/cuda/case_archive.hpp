@@ -55,7 +55,7 @@ inline std::vector<int64_t> dims_in(const json& tensor) {
   return tensor["shape"].get<std::vector<int64_t>>();
 }
 
-// Of 8-bit reals: NaN has more than one code.
+// Of 8-bit floats: NaN has more than one form.
 inline bool is_nan_code(uint32_t dtype, unsigned char code) {
   if (TN_DTYPE_CODE(dtype) == kDLFloat8_e4m3fn) return (code & 0x7f) == 0x7f;
   return TN_DTYPE_CODE(dtype) == kDLFloat8_e5m2 && (code & 0x7f) > 0x7c;

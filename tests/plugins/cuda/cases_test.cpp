@@ -55,9 +55,9 @@ class OnnxCases : public test::PluginTest, public testing::WithParamInterface<si
       pointers.push_back(view.get());
     test::Collected got(ctx_);
     Status ran(tenon_run(plan, pointers.data(), pointers.size(), &got.raw, nullptr));
-    StringSink told;
-    if (Status(services.eval->describe(plan, told.get())).ok())
-      fallbacks_ = json::parse(told.text)["fallback_nodes"].size();
+    StringSink described;
+    if (Status(services.eval->describe(plan, described.get())).ok())
+      fallbacks_ = json::parse(described.text)["fallback_nodes"].size();
     services.eval->release(plan);
     if (!ran.ok()) return test::text_of(std::move(ran));
     if (got.tensors.size() != one["outputs"].size()) return "another number of outputs";

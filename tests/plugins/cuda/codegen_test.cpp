@@ -31,7 +31,7 @@ struct OneFunction {
     nodes.push_back({op, 0, n > 1 ? 1u : 0u, n > 2 ? 2u : 0u, 0});
     program = {nodes.data(), nodes.size(), static_cast<uint32_t>(n), domain, bits, 0};
     PointwisePart part;
-    part.program = &program;
+    part.program = program;
     part.dtype = dtype;
     for (int i = 0; i < n; ++i) {
       part.operands.push_back({true, i});
@@ -78,7 +78,7 @@ TEST_P(InDomain, EveryFunctionCompilesForTwoArchitectures) {
   const Domain& in = GetParam();
   std::map<std::string, std::string> sources;  // by symbol: some functions have one text
   for (const Intrinsic& row : intrinsics()) {
-    bool is_there = (in.domain == TN_EXPR_DOMAIN_FLOAT ? row.real : row.whole) != nullptr;
+    bool is_there = (in.domain == TN_EXPR_DOMAIN_FLOAT ? row.floating : row.integer) != nullptr;
     PointwiseText text = pointwise_text(OneFunction(row.op, in.domain, in.bits, in.dtype).group);
     EXPECT_EQ(text.symbol.empty(), !is_there) << row.op;
     sources[text.symbol] = text.source;

@@ -137,7 +137,7 @@ TEST_F(CudnnPlans, DecideWhichNodesAreTaken) {
   output z = %z
 }
 )");
-  Imported imported = import_graph(graph_.get());
+  Imported imported = *import_graph(graph_.get());
   ASSERT_EQ(imported.nodes.size(), 4u);
 
   EXPECT_EQ(why_not(imported, 0, *target), "");
@@ -151,7 +151,7 @@ TEST_F(CudnnPlans, DecideWhichNodesAreTaken) {
 }
 
 // Bias, residual and ReLU of every block are in cuDNN's own plan, and no convolution is left over.
-TEST_F(CudnnPlans, TakeAllOfResNetWithItsTails) {
+TEST_F(CudnnPlans, TakeAllOfResNetWithItsEpilogues) {
   for (int architecture : {80, 90}) {
     Result<Target> target = test::described_target(ctx_, architecture);
     ASSERT_TRUE(target.ok()) << target.status().message();

@@ -82,7 +82,7 @@ class Coverage : public test::Plans {
 
   // Whether a refused node came apart.
   bool take_apart(tn_graph* graph) {
-    Imported imported = import_graph(graph);
+    Imported imported = *import_graph(graph);
     Result<Edit> edit = Edit::begin(graph);
     EXPECT_TRUE(edit.ok());
     bool has_changed = false;
@@ -99,7 +99,7 @@ class Coverage : public test::Plans {
 
   // "operator: reason", with how often, for people.
   static std::map<std::string, int> refusals(const tn_graph* graph) {
-    Imported imported = import_graph(graph);
+    Imported imported = *import_graph(graph);
     std::map<std::string, int> out;
     for (size_t i = 0; i < imported.nodes.size(); ++i) {
       std::string why = why_not(imported, static_cast<int>(i));
@@ -113,7 +113,7 @@ class Coverage : public test::Plans {
     SCOPED_TRACE(subject.name);
     OwnedGraph graph = prepared(subject);
     ASSERT_TRUE(graph.get());
-    Result<Plan> plan = lower(import_graph(graph.get()));
+    Result<Plan> plan = lower(*import_graph(graph.get()));
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     Numbers numbers;
     numbers.inputs = [&](int run) {
@@ -148,7 +148,7 @@ class Coverage : public test::Plans {
     return out;
   }
 
-  // Reals in [-1, 1]; what is whole counts a class or a word.
+  // Floats in [-1, 1]; what is whole counts a class or a word.
   static std::vector<test::Bytes> inputs_of(const tn_graph* graph, uint32_t seed) {
     std::vector<test::Bytes> out;
     std::vector<Value> states = Graph{graph}.list(TN_LIST_STATES, 0);
@@ -179,8 +179,9 @@ TEST_F(Coverage, LeavesNoNodeToAnother) {
     for (const auto& [what, count] : refused)
       ADD_FAILURE() << subject.name << ": " << count << " x " << what;
     if (!refused.empty()) continue;
-    Result<Plan> plan = lower(import_graph(graph.get()));
+    Result<Plan> plan = lower(*import_graph(graph.get()));
     ASSERT_TRUE(plan.ok()) << plan.status().message();
+    EXPECT_EQ(test::broken_properties(*plan), std::vector<std::string>{});
     std::map<std::string, int> kinds;
     for (const Step& step : plan->steps) {
       const Launch* launch = std::get_if<Launch>(&step.work);

@@ -34,7 +34,7 @@ std::string mlp(const std::string& type) {
   return text;
 }
 
-TEST_F(OnDevice, RunsAnMlpInEveryRealType) {
+TEST_F(OnDevice, RunsAnMlpInEveryFloatType) {
   agree(mlp("f32"), 1e-5);
   agree(mlp("f32"), 5e-3, 3, {{"precision", "tf32"}});
   agree(mlp("f16"), 1e-2);
@@ -126,7 +126,7 @@ TEST_F(OnDevice, RunsAttentionAndNormalisation) {
 }
 
 // y = gelu(x w + b), x and w quantized.
-std::string narrow(const std::string& type) {
+std::string low_precision(const std::string& type) {
   std::string text = R"(graph {
   input %x: f32[64, 128]
   input %w: f32[128, 64]
@@ -150,14 +150,14 @@ std::string narrow(const std::string& type) {
 }
 
 TEST_F(OnDevice, MultipliesEightBitNumbers) {
-  agree(narrow("i8"), 1e-5);
+  agree(low_precision("i8"), 1e-5);
   EXPECT_EQ(last_["partitions"][0]["notes"], json::array()) << last_;
   EXPECT_TRUE(last_["partitions"][0]["kernels"].contains("cublaslt")) << last_;
   for (const char* type : {"f8e4m3fn", "f8e5m2"}) {
     SCOPED_TRACE(type);
-    agree(narrow(type), 1e-4);
+    agree(low_precision(type), 1e-4);
     bool is_said = !last_["partitions"][0]["notes"].empty();
-    // Two operands of e5m2 are multiplied as reals, and so are all where the device is too old.
+    // Two operands of e5m2 are multiplied as floats, and so are all where the device is too old.
     EXPECT_EQ(is_said, std::string(type) == "f8e5m2" || architecture() < 89) << last_;
   }
 }
@@ -219,7 +219,7 @@ TEST_F(OnDevice, LeavesTheRestToTheReference) {
   EXPECT_EQ(plan["fallback_nodes"][0]["node"], "sum");
 }
 
-TEST_F(OnDevice, TellsOfABadIndexAndGoesOn) {
+TEST_F(OnDevice, ReportsABadIndexAndGoesOn) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[3, 2]
   input %i: i64[2]

@@ -57,7 +57,7 @@ class EmulatedCases : public tenon::test::PluginTest {
     if (!fits.ok()) return {};
     OwnedGraph out = OwnedGraph::take(bound);
     for (int round = 0; round < 3; ++round) {
-      Imported imported = import_graph(out.get());
+      Imported imported = *import_graph(out.get());
       std::set<tn_node_id> refused;
       for (size_t i = 0; i < imported.nodes.size(); ++i)
         if (!why_not(imported, static_cast<int>(i)).empty())
@@ -83,7 +83,7 @@ TEST_F(EmulatedCases, GiveWhatIsExpected) {
     if (one["listed"]) continue;  // no backend gives what it expects, with a reason in the list
     OwnedGraph graph = prepared(one);
     if (!graph.get()) continue;
-    Result<Plan> plan = lower(import_graph(graph.get()), {ctx_});
+    Result<Plan> plan = lower(*import_graph(graph.get()), {ctx_});
     ASSERT_TRUE(plan.ok()) << one["name"] << plan.status().message();
     if (plan->inputs.size() != one["inputs"].size()) continue;  // an empty optional
     emulator.add(*plan);

@@ -44,9 +44,9 @@ TEST_F(Plans, AskWhetherThereIsAConvolution) {
 
   Target none{ctx_};
   none.why_no_convolution = [](const Convolution&) { return without(true); };
-  EXPECT_EQ(why_not(import_graph(graph_.get()), 0, none), "no plan for that");
-  EXPECT_EQ(why_not(import_graph(graph_.get()), 1, none), "");
-  Result<Plan> refused = lower(import_graph(graph_.get()), none);
+  EXPECT_EQ(why_not(*import_graph(graph_.get()), 0, none), "no plan for that");
+  EXPECT_EQ(why_not(*import_graph(graph_.get()), 1, none), "");
+  Result<Plan> refused = lower(*import_graph(graph_.get()), none);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), TN_UNIMPLEMENTED);
 }
@@ -79,7 +79,7 @@ TEST_F(Plans, AskWhetherThereIsAProduct) {
   Product no_residual = only([](const Product& p) { return without(p.c >= 0); });
   EXPECT_TRUE(no_residual.c < 0 && no_residual.bias >= 0);
   Product bare = only([](const Product& p) { return without(p.bias >= 0); });
-  EXPECT_TRUE(bare.c < 0 && bare.bias < 0 && bare.activation == Activation::kNone);
+  EXPECT_TRUE(bare.c < 0 && bare.bias < 0 && bare.activation == Activation::kIdentity);
 }
 
 // Of one form there is no algorithm: that node alone is another backend's.
@@ -89,13 +89,13 @@ TEST_F(Plans, LeaveAProductToOthersWhereThereIsNone) {
   input %w: f32[4, 4]
   input %c: f32[2, 4]
   %h: f32[2, 4] = MatMul(%x, %w) @matmul
-  %g: f32[2, 4] = Gemm(%h, %w) {transB = 1} @turned
+  %g: f32[2, 4] = Gemm(%h, %w) {transB = 1} @transposed
   %y: f32[2, 4] = Gemm(%h, %w, %c) {beta = 2.0} @added
   output g = %g
   output y = %y
 }
 )");
-  Imported graph = import_graph(graph_.get());
+  Imported graph = *import_graph(graph_.get());
   Target target{ctx_};
   target.why_no_product = [](const Product& p) { return without(p.transpose_b || p.beta == 2); };
 
@@ -104,7 +104,7 @@ TEST_F(Plans, LeaveAProductToOthersWhereThereIsNone) {
   EXPECT_EQ(why_not(graph, 2, target), "no plan for that");
   Status refused = lower(graph, target).status();
   EXPECT_EQ(refused.code(), TN_UNIMPLEMENTED);
-  EXPECT_EQ(refused.message(), "cuda: node turned: no plan for that");
+  EXPECT_EQ(refused.message(), "cuda: node transposed: no plan for that");
 }
 
 }  // namespace

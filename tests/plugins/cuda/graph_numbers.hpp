@@ -14,7 +14,7 @@
 
 namespace tenon::cuda::test {
 
-// Real numbers as the type's own bytes.
+// Floats as the type's own bytes.
 inline Bytes packed(uint32_t dtype, const std::vector<float>& numbers) {
   Bytes out(bytes_of(dtype, static_cast<int64_t>(numbers.size())));
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -42,7 +42,7 @@ inline Bytes packed(uint32_t dtype, const std::vector<float>& numbers) {
   return out;
 }
 
-// Multiples of 1/64 in [-2, 2]: exact in every real type but bfloat16, which cuts them.
+// Multiples of 1/64 in [-2, 2]: exact in every floating-point type but bfloat16, which cuts them.
 inline std::vector<Bytes> random_inputs(const tn_graph* graph, uint32_t seed) {
   std::vector<Bytes> out;
   std::vector<Value> states = Graph{graph}.list(TN_LIST_STATES, 0);

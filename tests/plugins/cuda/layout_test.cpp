@@ -20,7 +20,7 @@ class Layouts : public tenon::test::PluginTest {
     Status parsed(services.graph->parse(ctx_, str(text), &raw));
     EXPECT_TRUE(parsed.ok()) << parsed.message();
     graph_ = OwnedGraph::take(raw);
-    Result<Plan> made = lower(import_graph(raw));
+    Result<Plan> made = lower(*import_graph(raw));
     if (made.ok()) return std::move(*made);
     ADD_FAILURE() << made.status().message();
     return {};
@@ -88,11 +88,11 @@ TEST_F(Layouts, OfWeightsAreTheirStates) {
   state %w -> %n
 }
 )");
-  // The gradient is turned, not the weight and its update.
+  // The gradient is transposed, not the weight and its update.
   EXPECT_EQ(operators(plan), (Steps{"layout", "layout", "tenon.ConvWeightGrad", "layout", "Sub"}));
 }
 
-TEST_F(Layouts, OfConstantsAreTurnedWhenTheyAreLoaded) {
+TEST_F(Layouts, OfConstantsAreTransposedWhenTheyAreLoaded) {
   auto tensor = Tensor::of<float>(ctx_, TN_F32, std::vector<int64_t>{1, 2, 3},
                                   std::vector<float>{0, 1, 2, 3, 4, 5});
   ASSERT_TRUE(tensor.ok());

@@ -52,7 +52,7 @@ class OnDevice : public tenon::test::PluginTest {
     if (plan) plans_.push_back(plan);
     return plan;
   }
-  // Random reals in [-1, 1], small integers for other types.
+  // Random floats in [-1, 1], small integers for other types.
   std::vector<Tensor> inputs_of(const tn_graph* graph, uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<Tensor> out;
@@ -102,8 +102,8 @@ class OnDevice : public tenon::test::PluginTest {
   }
   json describe(tn_plan* plan) {
     StringSink sink;
-    Status told(services.eval->describe(plan, sink.get()));
-    EXPECT_TRUE(told.ok());
+    Status described(services.eval->describe(plan, sink.get()));
+    EXPECT_TRUE(described.ok());
     return json::parse(sink.text);
   }
   // `runs` runs, so that queued runs and captured ones are both compared.

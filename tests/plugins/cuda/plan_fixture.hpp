@@ -6,6 +6,7 @@
 
 #include "graph_numbers.hpp"
 #include "lowering.hpp"
+#include "plan_properties.hpp"
 #include "plugins/plugin_session.hpp"
 
 namespace tenon::cuda::test {
@@ -52,10 +53,13 @@ class Plans : public tenon::test::PluginTest {
   }
   // Of the graph of the last plan.
   Plan plan_for(const Target& target) {
-    Result<Plan> made = lower(import_graph(graph_.get()), target);
-    if (made.ok()) return std::move(*made);
-    ADD_FAILURE() << made.status().message();
-    return {};
+    Result<Plan> made = lower(*import_graph(graph_.get()), target);
+    if (!made.ok()) {
+      ADD_FAILURE() << made.status().message();
+      return {};
+    }
+    EXPECT_EQ(broken_properties(*made), std::vector<std::string>{});
+    return std::move(*made);
   }
   static std::vector<std::string> kernels(const Plan& plan) {
     std::vector<std::string> out;
@@ -79,6 +83,7 @@ class Plans : public tenon::test::PluginTest {
   };
   void check_with(
       const Numbers& numbers, const Plan& plan, const tn_graph* graph, int runs, double tolerance) {
+    ASSERT_EQ(broken_properties(plan), std::vector<std::string>{});
     Emulator emulator(folder_.string());
     emulator.add(plan);
     ASSERT_EQ(emulator.build(), "");

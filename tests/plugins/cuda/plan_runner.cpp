@@ -41,7 +41,7 @@ void put(void* data, uint32_t dtype, int64_t i, double x) {
 
 double activated(double x, Activation activation) {
   if (activation == Activation::kRelu) return x > 0 ? x : 0;
-  if (activation == Activation::kNone) return x;
+  if (activation == Activation::kIdentity) return x;
   return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
@@ -62,11 +62,11 @@ class Runner {
     for (const Buffer& buffer : plan_.buffers) {
       size_t index = static_cast<size_t>(buffer.index);
       const void* at = nullptr;
-      if (buffer.place == Place::kInput) at = inputs[index].data();
-      if (buffer.place == Place::kOutput) at = ran.outputs[index].data();
-      if (buffer.place == Place::kConstant) at = constant(plan_.constants[index]);
-      if (buffer.place == Place::kState) at = (*states)[index].data();
-      if (buffer.place == Place::kArena) at = reinterpret_cast<void*>(base + buffer.offset);
+      if (buffer.storage == Storage::kInput) at = inputs[index].data();
+      if (buffer.storage == Storage::kOutput) at = ran.outputs[index].data();
+      if (buffer.storage == Storage::kConstant) at = constant(plan_.constants[index]);
+      if (buffer.storage == Storage::kState) at = (*states)[index].data();
+      if (buffer.storage == Storage::kArena) at = reinterpret_cast<void*>(base + buffer.offset);
       addresses_.push_back(const_cast<void*>(at));
     }
     for (const Step& step : plan_.steps)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a graph: groups, tails, copies, states, the arena.
+// What becomes of a graph: groups, epilogues, copies, states, the arena.
 
 #include "plan_fixture.hpp"
 
@@ -122,7 +122,7 @@ TEST_F(Plans, TransposeConvolutionsByAGradient) {
   output y = %y
 }
 )");
-  // x and w turned; the gradient; bias and ReLU; the result turned back.
+  // x and w transposed; the gradient; bias and ReLU; the result transposed back.
   int n_convolutions = 0, n_pointwise = 0;
   for (const Step& step : plan.steps) {
     const Convolution* c = std::get_if<Convolution>(&step.work);
@@ -270,7 +270,7 @@ TEST_F(Plans, TrainAnMlp) {
   check(plan, 3);
 }
 
-TEST_F(Plans, TellOfAnIndexThatDoesNotExist) {
+TEST_F(Plans, ReportAnIndexThatDoesNotExist) {
   Plan plan = plan_of(R"(graph {
   input %x: f32[3, 2]
   input %i: i64[2]
@@ -319,7 +319,7 @@ TEST_P(Refuses, WithAReason) {
   graph_ = parse(text);
   ASSERT_TRUE(graph_.get());
 
-  std::string why = why_not(import_graph(graph_.get()), 0);
+  std::string why = why_not(*import_graph(graph_.get()), 0);
 
   EXPECT_NE(why.find(GetParam().why), std::string::npos) << why;
 }

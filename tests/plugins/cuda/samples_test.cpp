@@ -26,7 +26,7 @@ class Samples : public test::Plans {
       for (uint64_t seed = 1; op->sample && seed <= 4; ++seed) {
         OwnedGraph graph = tenon::test::sample_graph(ctx_, op, seed);
         if (!graph.get()) continue;
-        Imported imported = import_graph(graph.get());
+        Imported imported = *import_graph(graph.get());
         bool is_taken = true;
         for (size_t i = 0; i < imported.nodes.size(); ++i)
           is_taken = is_taken && why_not(imported, static_cast<int>(i)).empty();
@@ -36,6 +36,7 @@ class Samples : public test::Plans {
           ADD_FAILURE() << view(op->type) << ": " << plan.status().message();
           continue;
         }
+        EXPECT_EQ(test::broken_properties(*plan), std::vector<std::string>{}) << view(op->type);
         out.push_back({cat(view(op->type), " seed ", seed), std::move(graph), std::move(*plan)});
       }
     }

@@ -178,6 +178,23 @@ TEST_F(BackendExecutable, AStateIsLaidOutAsItsPlanWants) {
   EXPECT_FALSE(store.place("w", *other, {2, 1}).ok());
 }
 
+// As stores use it that keep blocks of a device's memory.
+TEST(BackendStates, WhatCannotBeMadeIsNotKeptAndWhatIsMadeStaysWhereItIs) {
+  backend::StateTable<std::shared_ptr<int>> states;
+  auto fail = []() -> Result<std::shared_ptr<int>> { return Status(TN_INTERNAL, "no memory"); };
+  auto make = []() -> Result<std::shared_ptr<int>> { return std::make_shared<int>(5); };
+  EXPECT_FALSE(states.get("w", fail).ok());
+  EXPECT_EQ(states.find("w"), nullptr);
+
+  std::shared_ptr<int>* first = *states.get("w", make);
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(states.get(cat("other ", i), make).ok());
+
+  EXPECT_EQ(*states.get("w", fail), first);
+  EXPECT_EQ(states.find("w"), first);
+  EXPECT_EQ(**first, 5);
+}
+
 class BackendWeights : public BackendKit {};
 
 TEST_F(BackendWeights, AreMadeOnceWhileSomebodyHoldsThem) {

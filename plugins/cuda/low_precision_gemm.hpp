@@ -9,8 +9,8 @@
 namespace tenon::cuda {
 
 // `notes`: which such products stay as they are, and why.
-Imported join_narrow_products(const Imported& graph,
-                              const Target& target,
-                              std::vector<std::string>* notes);
+Imported join_low_precision_gemms(const Imported& graph,
+                                  const Target& target,
+                                  std::vector<std::string>* notes);
 
 }  // namespace tenon::cuda

@@ -76,7 +76,7 @@ TEST_F(Plans, MultiplyUnsignedBytesWithAZeroPoint) {
   check(plan);
 }
 
-// gemm with a turned weight, a matrix of its own to add, and factors.
+// gemm with a transposed weight, a matrix of its own to add, and factors.
 TEST_F(Plans, MultiplyBytesInGemm) {
   Plan plan =
       plan_of(cat("graph {\n  input %q: u8[4, 16]\n  input %c: f32[4, 8]\n",
@@ -117,20 +117,21 @@ TEST_F(Plans, MultiplyBytesInBatches) {
   check(plan);
 }
 
-std::string of_reals(const std::string& left, const std::string& right) {
+std::string of_floats(const std::string& left, const std::string& right) {
   return cat("graph {\n  input %x: f32[4, 16]\n  input %v: f32[16, 16]\n",
              "  constant %s: f32[] = [0.0625]\n  constant %t: f32[] = [0.5]\n  %q: ", left,
              "[4, 16] = QuantizeLinear(%x, %s) {output_dtype = dtype ", left,
-             "} @narrow\n  %w: ", right, "[16, 16] = QuantizeLinear(%v, %t) {output_dtype = dtype ",
-             right, "} @other\n", "  %a: f32[4, 16] = DequantizeLinear(%q, %s) @left\n",
+             "} @low_precision\n  %w: ", right,
+             "[16, 16] = QuantizeLinear(%v, %t) {output_dtype = dtype ", right, "} @other\n",
+             "  %a: f32[4, 16] = DequantizeLinear(%q, %s) @left\n",
              "  %b: f32[16, 16] = DequantizeLinear(%w, %t) @right\n",
              "  %y: f32[4, 16] = MatMul(%a, %b) @product\n  output y = %y\n}\n");
 }
 
-TEST_F(Plans, MultiplyRealsOfEightBits) {
+TEST_F(Plans, MultiplyFloatsOfEightBits) {
   for (auto [left, right] : {std::pair("f8e4m3fn", "f8e4m3fn"), {"f8e5m2", "f8e4m3fn"}}) {
     SCOPED_TRACE(left);
-    Plan plan = plan_of(of_reals(left, right));
+    Plan plan = plan_of(of_floats(left, right));
     const Product* product = product_of(plan);
     ASSERT_TRUE(product);
     EXPECT_TRUE(is_float8(product->dtype));
@@ -147,8 +148,8 @@ TEST_F(Plans, OfEightBitsCompileForTwoArchitectures) {
   }
   std::set<std::string> sources;
   for (const std::string& text :
-       {layer("i8", 0), layer("u8", 100), of_reals("f8e4m3fn", "f8e4m3fn"),
-        of_reals("f8e5m2", "f8e4m3fn")}) {
+       {layer("i8", 0), layer("u8", 100), of_floats("f8e4m3fn", "f8e4m3fn"),
+        of_floats("f8e5m2", "f8e4m3fn")}) {
     Plan plan = plan_of(text);
     for (const Step& step : plan.steps) {
       if (const Launch* launch = std::get_if<Launch>(&step.work)) sources.insert(launch->source);
@@ -164,15 +165,15 @@ TEST_F(Plans, OfEightBitsCompileForTwoArchitectures) {
 }
 
 TEST_F(Plans, SayWhichProductsAreNotOfEightBits) {
-  Plan old = plan_of(of_reals("f8e4m3fn", "f8e4m3fn"), 80);
+  Plan old = plan_of(of_floats("f8e4m3fn", "f8e4m3fn"), 80);
   ASSERT_EQ(old.notes.size(), 1u);
   EXPECT_EQ(old.notes[0],
-            "node product: its 8-bit operands are multiplied as reals: 8-bit reals need compute "
+            "node product: its 8-bit operands are multiplied as floats: 8-bit floats need compute "
             "capability 8.9 or newer, the device has 8.0");
   EXPECT_EQ(product_of(old)->dtype, TN_F32);
   check(old);
 
-  Plan both = plan_of(of_reals("f8e5m2", "f8e5m2"));
+  Plan both = plan_of(of_floats("f8e5m2", "f8e5m2"));
   ASSERT_EQ(both.notes.size(), 1u);
   EXPECT_NE(both.notes[0].find("both operands are float8_e5m2"), std::string::npos);
 
@@ -190,15 +191,15 @@ TEST_F(Plans, SayWhichProductsAreNotOfEightBits) {
             TN_F32);
 }
 
-TEST_F(Plans, MultiplyAsRealsWhereCublasltHasNoAlgorithm) {
+TEST_F(Plans, MultiplyAsFloatsWhereCublasltHasNoAlgorithm) {
   graph_ = parse(layer("i8", 0));
 
   Target target{ctx_};
   target.why_no_product = [](const Product& p) {
-    bool is_narrow = p.dtype == TN_I8 && p.b_dtype == TN_I8 && p.out_dtype == TN_I32;
-    return is_narrow && p.transpose_b && p.m == 6 && p.n == 8 ? "no algorithm for it" : "";
+    bool is_low_precision = p.dtype == TN_I8 && p.b_dtype == TN_I8 && p.out_dtype == TN_I32;
+    return is_low_precision && p.transpose_b && p.m == 6 && p.n == 8 ? "no algorithm for it" : "";
   };
-  Result<Plan> plan = lower(import_graph(graph_.get()), target);
+  Result<Plan> plan = lower(*import_graph(graph_.get()), target);
 
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_EQ(plan->notes.size(), 1u);
@@ -207,8 +208,8 @@ TEST_F(Plans, MultiplyAsRealsWhereCublasltHasNoAlgorithm) {
   check(*plan);
 }
 
-// All codes of both types, there and back, and what lies between them.
-TEST(EightBitReals, RoundAsTheCpuDoes) {
+// All values of both types, there and back, and what lies between them.
+TEST(EightBitFloats, RoundAsTheCpuDoes) {
   tn::F8E4M3 one = tn::Convert<tn::F8E4M3>::from(1.0f);
   EXPECT_EQ(one.bits, 0x38);
   for (unsigned code = 0; code < 256; ++code) {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // With integers a - za and b: sum (a - za) b = sum a b - za * sum b, and the second is a constant
 // of each column where b is. cuBLASLt multiplies 8-bit numbers where both operands lie along k, so
-// b is turned; where it is constant, when the plan is made.
-#include "narrow_products.hpp"
+// b is transposed; where it is constant, when the plan is made.
+#include "low_precision_gemm.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "handlers/handlers.hpp"
 #include "quantization.hpp"
-#include "scalar_program.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -18,7 +17,7 @@ constexpr int64_t kMostTerms = 131071;  // of 128 * 128 in an int32
 
 // An operand as it is stored. Unsigned numbers are shifted by 128 to signed ones.
 struct Operand {
-  int stored = kAbsent;
+  int stored = kNone;
   QuantParams params;
   bool is_unsigned = false;
 
@@ -45,7 +44,7 @@ class Joiner {
       if (why.empty()) why = join(node, a, b);
       if (why.empty()) continue;
       notes_->push_back(
-          cat("node ", node.name, ": its 8-bit operands are multiplied as reals: ", why));
+          cat("node ", node.name, ": its 8-bit operands are multiplied as floats: ", why));
       made_.nodes.push_back(node);
     }
     drop_unused();
@@ -56,32 +55,32 @@ class Joiner {
  private:
   const NodeInfo* producer(int value) const {
     int at = from_.value(value).producer;
-    return at == kAbsent ? nullptr : &from_.nodes[static_cast<size_t>(at)];
+    return at == kNone ? nullptr : &from_.nodes[static_cast<size_t>(at)];
   }
 
   bool is_quantized(const NodeInfo& node, size_t i) const {
-    const NodeInfo* made_by = producer(node.in[i]);
-    if (!made_by || made_by->op != "DequantizeLinear" || !made_by->program) return false;
-    uint32_t dtype = from_.value(made_by->in[0]).dtype;
+    const NodeInfo* made_by = producer(node.inputs[i]);
+    if (!made_by || made_by->op != "DequantizeLinear" || made_by->expr.empty()) return false;
+    uint32_t dtype = from_.value(made_by->inputs[0]).dtype;
     return dtype == TN_I8 || dtype == TN_U8 || is_float8(dtype);
   }
 
   std::string read(int value, Operand* out) const {
     const NodeInfo& made_by = *producer(value);
-    out->stored = made_by.in[0];
+    out->stored = made_by.inputs[0];
     out->is_unsigned = from_.value(out->stored).dtype == TN_U8;
     return read_params(from_, made_by, &out->params);
   }
 
-  static bool is_turned(const NodeInfo& node) {
+  static bool is_transposed(const NodeInfo& node) {
     return node.op == "Gemm" && node.source.attr_int("transB", 0) != 0;
   }
 
   std::string why_not(const NodeInfo& node, Operand* a, Operand* b) const {
     if (node.op == "Gemm" && node.source.attr_int("transA", 0) != 0)
-      return "a turned first operand";
-    if (std::string why = read(node.in[0], a); !why.empty()) return why;
-    if (std::string why = read(node.in[1], b); !why.empty()) return why;
+      return "a transposed first operand";
+    if (std::string why = read(node.inputs[0], a); !why.empty()) return why;
+    if (std::string why = read(node.inputs[1], b); !why.empty()) return why;
     if (std::string why = why_not_types(from_.value(a->stored), from_.value(b->stored));
         !why.empty()) {
       return why;
@@ -94,21 +93,22 @@ class Joiner {
     if (!target_.why_no_product) return {};
     const ValueInfo& left = from_.value(a.stored);
     const ValueInfo& right = from_.value(b.stored);
-    Dims turned = right.dims;
-    if (!is_turned(node)) std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
-    Product form = batched_product(left.dims, turned, true);
-    bool is_real = is_float8(left.dtype);
-    form.dtype = is_real ? left.dtype : uint32_t{TN_I8};
-    form.b_dtype = is_real ? right.dtype : uint32_t{TN_I8};
-    form.out_dtype = is_real ? TN_F32 : TN_I32;
+    Dims transposed = right.dims;
+    if (!is_transposed(node))
+      std::swap(transposed[transposed.size() - 1], transposed[transposed.size() - 2]);
+    Product form = batched_product(left.dims, transposed, true);
+    bool is_floating = is_float8(left.dtype);
+    form.dtype = is_floating ? left.dtype : uint32_t{TN_I8};
+    form.b_dtype = is_floating ? right.dtype : uint32_t{TN_I8};
+    form.out_dtype = is_floating ? TN_F32 : TN_I32;
     return target_.why_no_product(form);
   }
 
   std::string why_not_types(const ValueInfo& a, const ValueInfo& b) const {
-    if (is_float8(a.dtype) != is_float8(b.dtype)) return "an integer and a real operand";
+    if (is_float8(a.dtype) != is_float8(b.dtype)) return "an integer and a floating-point operand";
     if (!is_float8(a.dtype)) return {};
     if (target_.architecture < 89) {
-      return cat("8-bit reals need compute capability 8.9 or newer, the device has ",
+      return cat("8-bit floats need compute capability 8.9 or newer, the device has ",
                  target_.architecture / 10, ".", target_.architecture % 10);
     }
     return a.dtype == kF8E5M2 && b.dtype == kF8E5M2 ? "both operands are float8_e5m2" : "";
@@ -116,7 +116,7 @@ class Joiner {
 
   std::string why_not_params(const NodeInfo& node, const Operand& a, const Operand& b) const {
     const ValueInfo& right = from_.value(b.stored);
-    size_t column_axis = right.dims.size() - (is_turned(node) ? 2 : 1);
+    size_t column_axis = right.dims.size() - (is_transposed(node) ? 2 : 1);
     if (a.params.scales.size() != 1 || a.params.zeros.size() != 1)
       return "the first operand has more than one scale";
     if (b.params.scales.size() != 1 && (b.params.axis != column_axis || right.dims.size() != 2))
@@ -136,7 +136,7 @@ class Joiner {
 
   static std::pair<int64_t, int64_t> columns_of(const NodeInfo& node, const Dims& dims) {
     int64_t n = dims.back(), k = dims[dims.size() - 2];
-    return is_turned(node) ? std::pair(k, n) : std::pair(n, k);
+    return is_transposed(node) ? std::pair(k, n) : std::pair(n, k);
   }
 
   int add_value(std::string name, uint32_t dtype, Dims dims, Tensor constant = {}) {
@@ -145,6 +145,7 @@ class Joiner {
     value.dtype = dtype;
     value.dims = std::move(dims);
     value.is_known = true;
+    if (constant) value.data = constant.data<const void>();
     value.constant = std::move(constant);
     made_.values.push_back(std::move(value));
     return static_cast<int>(made_.values.size()) - 1;
@@ -155,19 +156,15 @@ class Joiner {
     node.source = of.source;
     node.op = std::move(op);
     node.name = of.name;
-    node.in = std::move(in);
-    node.out = {out};
+    node.inputs = std::move(in);
+    node.outputs = {out};
     made_.nodes.push_back(std::move(node));
     return made_.nodes.back();
   }
 
-  void add_pointwise(const NodeInfo& of,
-                     std::vector<int> in,
-                     int out,
-                     std::shared_ptr<const OwnProgram> program) {
-    NodeInfo& node = add_node(of, "cuda.Rescaled", std::move(in), out);  // no product, so no tail
-    node.own = std::move(program);
-    node.program = &node.own->program;
+  // The node that computes it, without an expression yet; no product, so no epilogue.
+  NodeInfo& add_pointwise(const NodeInfo& of, std::vector<int> in, int out) {
+    return add_node(of, "cuda.Rescaled", std::move(in), out);
   }
 
   // The stored numbers as signed ones.
@@ -175,23 +172,23 @@ class Joiner {
     if (!of.is_unsigned) return of.stored;
     const ValueInfo& stored = from_.value(of.stored);
     int out = add_value(cat(stored.name, " signed"), TN_I8, stored.dims);
-    ProgramBuilder p(TN_EXPR_DOMAIN_INT, 8);
+    backend::ProgramBuilder p;
     uint32_t x = p.input(0);
-    p.op(TN_EXPR_SUB, x, p.number(128));
-    add_pointwise(node, {of.stored}, out, p.finish(1));
+    uint32_t shifted = p.emit(TN_EXPR_SUB, x, p.number(128));
+    p.finish(shifted, &add_pointwise(node, {of.stored}, out), TN_EXPR_DOMAIN_INT, 8);
     return out;
   }
 
   // A constant second operand: signed, k innermost, and the sum over k of each column.
-  struct Turned {
+  struct Transposed {
     std::vector<unsigned char> bytes;
     std::vector<int64_t> sums;
     Dims dims;
   };
-  Turned turned(const NodeInfo& node, const Operand& of) const {
+  Transposed transposed(const NodeInfo& node, const Operand& of) const {
     const ValueInfo& stored = from_.value(of.stored);
     auto [n, k] = columns_of(node, stored.dims);
-    Turned out;
+    Transposed out;
     out.dims = stored.dims;
     out.dims[out.dims.size() - 2] = n;
     out.dims.back() = k;
@@ -202,16 +199,16 @@ class Joiner {
     auto flip = static_cast<unsigned char>(of.shift());
     for (int64_t i = 0; i < count; ++i) {
       int64_t column = i / k % n, term = i % k, matrix = i / (n * k);
-      int64_t at = is_turned(node) ? i : (matrix * k + term) * n + column;
+      int64_t at = is_transposed(node) ? i : (matrix * k + term) * n + column;
       out.bytes[static_cast<size_t>(i)] = from[at] ^ flip;
       out.sums[static_cast<size_t>(i / k)] += static_cast<signed char>(from[at] ^ flip);
     }
     return out;
   }
 
-  // -za * the sums of b's columns, as a row; kAbsent: za is 0.
-  Result<int> correction(const NodeInfo& node, const Operand& a, const Turned& b) {
-    if (a.zero() == 0) return kAbsent;
+  // -za * the sums of b's columns, as a row; kNone: za is 0.
+  Result<int> correction(const NodeInfo& node, const Operand& a, const Transposed& b) {
+    if (a.zero() == 0) return kNone;
     std::vector<int32_t> numbers;
     for (int64_t sum : b.sums)
       numbers.push_back(static_cast<int32_t>(-a.zero() * sum));
@@ -235,17 +232,17 @@ class Joiner {
 
   // acc * scale + beta * c
   void add_rescaling(const NodeInfo& node, int product, int scale) {
-    int c = node.op == "Gemm" ? node.input(2) : kAbsent;
+    int c = node.op == "Gemm" ? node.input(2) : kNone;
     std::vector<int> in{product, scale};
-    ProgramBuilder p;
+    backend::ProgramBuilder p;
     uint32_t factor = p.input(1);
-    uint32_t scaled = p.op(TN_EXPR_MUL, p.input(0), factor);
-    if (c != kAbsent) {
+    uint32_t result = p.emit(TN_EXPR_MUL, p.input(0), factor);
+    if (c != kNone) {
       in.push_back(c);
       uint32_t beta = p.number(node.source.attr_float("beta", 1));
-      p.op(TN_EXPR_ADD, scaled, p.op(TN_EXPR_MUL, p.input(2), beta));
+      result = p.emit(TN_EXPR_ADD, result, p.emit(TN_EXPR_MUL, p.input(2), beta));
     }
-    add_pointwise(node, std::move(in), node.out[0], p.finish(in.size()));
+    p.finish(result, &add_pointwise(node, std::move(in), node.outputs[0]));
   }
 
   std::string join(const NodeInfo& node, const Operand& a, const Operand& b) {
@@ -257,42 +254,42 @@ class Joiner {
     const ValueInfo& right = from_.value(b.stored);
     bool is_integer = !is_float8(right.dtype);
     TN_TRY(scale, scale_of(node, a, b));
-    int second = b.stored, shift = kAbsent;
+    int second = b.stored, shift = kNone;
     if (right.constant) {
-      Turned made = turned(node, b);
+      Transposed made = transposed(node, b);
       uint32_t dtype = is_integer ? TN_I8 : right.dtype;
       TN_TRY(tensor, Tensor::of<unsigned char>(target_.ctx, dtype, made.dims, made.bytes));
-      second = add_value(cat(right.name, " turned"), dtype, made.dims, tensor);
+      second = add_value(cat(right.name, " transposed"), dtype, made.dims, tensor);
       if (is_integer) {
         TN_TRY(row, correction(node, a, made));
         shift = row;
       }
     } else {
       second = as_signed(node, b);
-      if (!is_turned(node)) second = add_turn(node, second);
+      if (!is_transposed(node)) second = add_transpose(node, second);
     }
     int first = as_signed(node, a);
-    Dims out = from_.value(node.out[0]).dims;
+    Dims out = from_.value(node.outputs[0]).dims;
     uint32_t dtype = is_integer ? TN_I32 : TN_F32;
     int product = add_value(cat(node.name, " product"), dtype, out);
-    add_node(node, "cuda.NarrowProduct", {first, second}, product);
-    if (shift != kAbsent) {
+    add_node(node, "cuda.LowPrecisionGemm", {first, second}, product);
+    if (shift != kNone) {
       int shifted = add_value(cat(node.name, " corrected"), TN_I32, out);
-      ProgramBuilder p(TN_EXPR_DOMAIN_INT, 32);
+      backend::ProgramBuilder p;
       uint32_t sum = p.input(0);
-      p.op(TN_EXPR_ADD, sum, p.input(1));
-      add_pointwise(node, {product, shift}, shifted, p.finish(2));
+      uint32_t corrected = p.emit(TN_EXPR_ADD, sum, p.input(1));
+      p.finish(corrected, &add_pointwise(node, {product, shift}, shifted), TN_EXPR_DOMAIN_INT, 32);
       product = shifted;
     }
     add_rescaling(node, product, scale);
     return true;
   }
 
-  int add_turn(const NodeInfo& node, int value) {
+  int add_transpose(const NodeInfo& node, int value) {
     ValueInfo from = made_.value(value);
     std::swap(from.dims[from.dims.size() - 1], from.dims[from.dims.size() - 2]);
-    int out = add_value(cat(from.name, " turned"), from.dtype, from.dims);
-    add_node(node, "cuda.Turned", {value}, out);
+    int out = add_value(cat(from.name, " transposed"), from.dtype, from.dims);
+    add_node(node, "cuda.Transposed", {value}, out);
     return out;
   }
 
@@ -300,16 +297,13 @@ class Joiner {
   void drop_unused() {
     std::vector<bool> is_read(made_.values.size(), false);
     for (const NodeInfo& node : made_.nodes) {
-      for (int value : node.in)
-        if (value != kAbsent) is_read[static_cast<size_t>(value)] = true;
+      for (int value : node.inputs)
+        if (value != kNone) is_read[static_cast<size_t>(value)] = true;
     }
     std::erase_if(made_.nodes, [&](const NodeInfo& node) {
       if (node.op != "DequantizeLinear") return false;
-      bool is_state =
-          std::any_of(made_.states.begin(), made_.states.end(),
-                      [&](const StateInfo& state) { return state.after == node.out[0]; });
-      return !is_state && !made_.value(node.out[0]).is_output &&
-             !is_read[static_cast<size_t>(node.out[0])];
+      return made_.value(node.outputs[0]).n_outputs == 0 &&
+             !is_read[static_cast<size_t>(node.outputs[0])];
     });
   }
 
@@ -321,9 +315,9 @@ class Joiner {
 
 }  // namespace
 
-Imported join_narrow_products(const Imported& graph,
-                              const Target& target,
-                              std::vector<std::string>* notes) {
+Imported join_low_precision_gemms(const Imported& graph,
+                                  const Target& target,
+                                  std::vector<std::string>* notes) {
   return Joiner(graph, target, notes).run();
 }
 
