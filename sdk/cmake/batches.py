@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the C++ files of each target into batches that are compiled as one (TenonBatches.cmake).
 
-Files of one batch share their unnamed namespaces. So that no file means anything else in a
-batch than alone, a file goes into the first batch that has room and where no file says a word
-that another one declares in an unnamed namespace, as static or as a macro. What is read is the
+Files of one batch share their unnamed namespaces. So that no file means anything else in a batch
+than alone, a name that a file keeps to itself (in an unnamed namespace, as static, as an alias) and
+that another file of the batch says is renamed within its file, by a macro around the `#include`.
+All headers are read before the first of these macros. A name that a macro cannot rename (it is a
+member's as well, or a macro makes text of it) parts the files that say it. What is read is the
 first column, where this tree's format has the declarations of a namespace.
 """
 
@@ -12,6 +14,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LINES = 3000  # of a batch: an edit compiles the batch again, which should take seconds
 TYPE = re.compile(r"(?:struct|class|enum class|enum|union|namespace)\s+(?:\[\[\w+\]\]\s*)?(\w+)")
 ALIAS = re.compile(r"using\s+(\w+)\s*=")
 MACRO = re.compile(r"#define\s+(\w+)")
@@ -19,8 +22,18 @@ OTHER = re.compile(
     r"(?!#|//|using|template|return|static_assert)[A-Za-z_\[][^=;{(]*?[\s*&](\w+)\s*(?:[({=;\[]|$)"
 )
 LAST = re.compile(r"([a-z_]\w*)\(")  # a function whose type stands on the line before
+DECLARATIONS = (TYPE, ALIAS, OTHER, LAST)
+MORE = re.compile(r", (\w+) = ")  # the second constant of a line
+ENUM = re.compile(r"^enum (?:\w+ )?(?:: \w+ )?\{([^}]*)\}", re.MULTILINE)
+ENUMERATOR = re.compile(r"(?:^|,)\s*(\w+)")
 WORD = re.compile(r"\w+")
 STRINGS_AND_COMMENTS = re.compile(r'//.*|"(?:[^"\\]|\\.)*"')
+INCLUDE = re.compile(r'#include\s+(?:<([^>]+)>|"([^"]+)")')
+# A macro would rename the member, the name in another namespace or the text as well.
+MEMBER = re.compile(r"(?:\.|->|(\w*)::)(?=\s*~?(\w+))")
+MADE_TEXT = re.compile(r"\b(?!EXPECT_|ASSERT_)[A-Z][A-Z0-9_]+\(\s*(\w+)")
+NAMESPACE = re.compile(r"namespace (?:\w+::)*(\w+) \{")
+DIRECTIVE = re.compile(r"^#(?!include).*", re.MULTILINE)
 
 
 def declared(text: str) -> set[str]:
@@ -34,42 +47,107 @@ def declared(text: str) -> set[str]:
         elif found := MACRO.match(line):
             names.add(found[1])
         elif unnamed or line.startswith(("static ", "using ", "namespace ")):
-            for pattern in (TYPE, ALIAS, OTHER, LAST):
-                if found := pattern.match(line):
-                    names.add(found[1])
+            found = next(filter(None, (pattern.match(line) for pattern in DECLARATIONS)), None)
+            if found:
+                names.add(found[1])
+                names |= set(MORE.findall(line)) if found.re is OTHER else set()
+    for values in ENUM.findall(text):
+        names |= set(ENUMERATOR.findall(values))
     return names - {"tenon"}
 
 
-def said(text: str) -> set[str]:
-    return set(WORD.findall(STRINGS_AND_COMMENTS.sub("", text)))
+@dataclass
+class File:
+    path: Path
+    lines: int
+    declared: set[str]
+    said: set[str]
+    fixed: set[str]  # of the declared ones: not to be renamed
+    headers: list[str]  # as the batch includes them
+    alone: bool  # a macro of its own is meant for a header
+
+
+def headers_of(path: Path, root: Path, text: str) -> list[str]:
+    headers, depth = [], 0
+    for line in text.splitlines():
+        if line.startswith("#if"):
+            depth += 1
+        elif line.startswith("#endif"):
+            depth -= 1
+        elif depth == 0 and (found := INCLUDE.match(line)):
+            near = path.parent / (found[2] or "")
+            if found[1]:
+                headers.append(f"<{found[1]}>")
+            elif near.suffix in (".h", ".hpp"):
+                beside = near.exists()
+                name = near.resolve().relative_to(root).as_posix() if beside else found[2]
+                headers.append(f'"{name}"')
+    return headers
+
+
+def read(path: Path, root: Path) -> File:
+    text = path.read_text()
+    code = STRINGS_AND_COMMENTS.sub("", text)
+    names, said = declared(text), set(WORD.findall(code))
+    own = set(NAMESPACE.findall(code))
+    members = {name for space, name in MEMBER.findall(code) if space not in own}
+    fixed = members | set(MADE_TEXT.findall(code)) | own
+    for line in DIRECTIVE.findall(code):
+        fixed |= set(WORD.findall(line))
+    quoted = [found[2] for found in INCLUDE.finditer(text) if found[2]]
+    if any(not name.endswith((".h", ".hpp")) for name in quoted):
+        fixed = names  # text that is included in place says more
+    first_macro, last_header = text.find("#define "), text.rfind("#include ")
+    return File(
+        path,
+        text.count("\n"),
+        names,
+        said,
+        names & fixed,
+        headers_of(path, root, text),
+        -1 < first_macro < last_header,
+    )
 
 
 @dataclass
 class Batch:
-    declared: set[str] = field(default_factory=set)
-    said: set[str] = field(default_factory=set)
-    files: list[Path] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)
+    lines: int = 0
 
-    def takes(self, names: set[str], words: set[str]) -> bool:
-        return not self.declared & words and not self.said & names
+    def takes(self, file: File, size: int) -> bool:
+        if len(self.files) == size or self.lines + file.lines > LINES:
+            return False
+        return not any(a.fixed & file.said or file.fixed & a.said for a in self.files)
 
-    def add(self, file: Path, names: set[str], words: set[str]) -> None:
+    def add(self, file: File) -> None:
         self.files.append(file)
-        self.declared |= names
-        self.said |= words
+        self.lines += file.lines
+
+    def renamed(self, file: File) -> list[str]:
+        others = set().union(*(other.said for other in self.files if other is not file))
+        return sorted(file.declared & others)
+
+    def text(self, root: Path) -> str:
+        """From the root, so that worktrees share one compiler cache."""
+        headers = dict.fromkeys(header for file in self.files for header in file.headers)
+        lines = [f"#include {header}" for header in headers]
+        for i, file in enumerate(self.files):
+            names = self.renamed(file)
+            lines += [f"#define {name} {name}_of_{file.path.stem}_{i}" for name in names]
+            lines.append(f'#include "{file.path.relative_to(root).as_posix()}"')
+            lines += [f"#undef {name}" for name in names]
+        return "\n".join(lines) + "\n"
 
 
-def batches_of(files: list[Path], size: int) -> list[Batch]:
-    """At most `size` files each, in the order given."""
+def batches_of(files: list[File], size: int) -> list[Batch]:
+    """Batches of at most `size` files, which come in the order given."""
     batches: list[Batch] = []
     for file in files:
-        text = file.read_text()
-        names, words = declared(text), said(text)
-        room = (batch for batch in batches if len(batch.files) < size and batch.takes(names, words))
-        batch = next(room, None)
+        room = (batch for batch in batches if batch.takes(file, size))
+        batch = None if file.alone else next(room, None)
         if batch is None:
             batches.append(batch := Batch())
-        batch.add(file, names, words)
+        batch.add(file)
     return batches
 
 
@@ -85,14 +163,13 @@ def main(root: Path, size: int, listed: Path) -> None:
     for line in listed.read_text().splitlines():
         target, folder, kept, given = line.split("|")
         sources = kept.split(",") if kept else []
-        for i, batch in enumerate(batches_of([Path(file) for file in given.split(",")], size)):
+        files = [read(Path(file), root) for file in given.split(",")]
+        for i, batch in enumerate(batches_of(files, size)):
             if len(batch.files) == 1:
-                sources.append(str(batch.files[0]))
+                sources.append(str(batch.files[0].path))
                 continue
             path = Path(folder) / f"{target}_batch_{i}.cpp"
-            # From the root, so that worktrees share one compiler cache.
-            lines = [f'#include "{file.relative_to(root).as_posix()}"\n' for file in batch.files]
-            write(path, "".join(lines))
+            write(path, batch.text(root))
             sources.append(str(path))
         text = ";".join(sources)
         out.append(f'set_property(TARGET {target} PROPERTY SOURCES "{text}")\n')

@@ -12,7 +12,8 @@ PER_FILE = 400
 PER_ABI_HEADER = 150
 TOKENS_PER_FILE = 5100
 # Rooms: folders that are counted together, with their lines and tokens; one inside of another
-# counts as its own room. The core of the host links with types and languages, and without the others.
+# counts as its own room. The core of the host links with types and languages, and without the
+# others.
 ROOMS = {
     "host core": (("host/values", "host/services", "host/graph", "host/registry"), 7000, 52500),
     "host types": (("host/types",), 720, 6200),
