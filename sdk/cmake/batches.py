@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the C++ files of each target into batches that are compiled as one (TenonBatches.cmake).
 
-Files of one batch share their unnamed namespaces. So that no file means anything else in a batch
-than alone, a name that a file keeps to itself (in an unnamed namespace, as static, as an alias) and
-that another file of the batch says is renamed within its file, by a macro around the `#include`.
-All headers are read before the first of these macros. A name that a macro cannot rename (it is a
-member's as well, or a macro makes text of it) parts the files that say it. What is read is the
-first column, where this tree's format has the declarations of a namespace.
+Files of one batch share their unnamed namespaces and see each other's headers. So that no file
+means anything else in a batch than alone, a name that a file keeps to itself (in an unnamed
+namespace, as static, as an alias) and that another file of the batch, or a header of it, says is
+renamed within its file, by a macro around the `#include`. All headers are read before the first of
+these macros. A name that a macro cannot rename (it is a member's as well, or a macro makes text of
+it) parts the files that say it. What is read is the first column, where this tree's format has the
+declarations of a namespace.
 """
 
+import os
 import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LINES = 3000  # of a batch: an edit compiles the batch again, which should take seconds
 TYPE = re.compile(r"(?:struct|class|enum class|enum|union|namespace)\s+(?:\[\[\w+\]\]\s*)?(\w+)")
 ALIAS = re.compile(r"using\s+(\w+)\s*=")
 MACRO = re.compile(r"#define\s+(\w+)")
@@ -59,12 +60,61 @@ def declared(text: str) -> set[str]:
 @dataclass
 class File:
     path: Path
-    lines: int
     declared: set[str]
     said: set[str]
     fixed: set[str]  # of the declared ones: not to be renamed
     headers: list[str]  # as the batch includes them
+    seen: set[Path]  # headers of the tree that the file sees
     alone: bool  # a macro of its own is meant for a header
+
+
+class Headers:
+    """The headers of the tree: what each says, and which others come with it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.named: dict[str, list[Path]] = {}
+        for folder, inner, files in os.walk(root):
+            inner[:] = [name for name in inner if name not in ("build", ".git", ".venv", ".cache")]
+            for name in files:
+                if name.endswith((".h", ".hpp")):
+                    self.named.setdefault(name, []).append(Path(folder) / name)
+        self.read: dict[Path, tuple[set[str], list[Path]]] = {}
+
+    def find(self, name: str, user: Path) -> list[Path]:
+        """What `#include` of this name in `user` may mean: the one beside it, or any so named."""
+        found = self.named.get(name.rsplit("/", 1)[-1], [])
+        beside = os.path.normpath(user.parent / name)
+        tail = "/" + name.replace("../", "")
+        ends = [path for path in found if str(path).endswith(tail)]
+        return [path for path in found if str(path) == beside] or ends
+
+    def of(self, header: Path) -> tuple[set[str], list[Path]]:
+        if header not in self.read:
+            text = header.read_text()
+            self.read[header] = (words(text), self.included(header, text))
+        return self.read[header]
+
+    def included(self, path: Path, text: str) -> list[Path]:
+        names = (found[1] or found[2] for found in INCLUDE.finditer(text))
+        return [header for name in names for header in self.find(name, path)]
+
+    def seen(self, path: Path, text: str) -> set[Path]:
+        seen: set[Path] = set()
+        left = self.included(path, text)
+        while left:
+            header = left.pop()
+            if header not in seen:
+                seen.add(header)
+                left += self.of(header)[1]
+        return seen
+
+    def said(self, headers: set[Path]) -> set[str]:
+        return set().union(*(self.of(header)[0] for header in headers))
+
+
+def words(text: str) -> set[str]:
+    return set(WORD.findall(STRINGS_AND_COMMENTS.sub("", text)))
 
 
 def headers_of(path: Path, root: Path, text: str) -> list[str]:
@@ -85,10 +135,10 @@ def headers_of(path: Path, root: Path, text: str) -> list[str]:
     return headers
 
 
-def read(path: Path, root: Path) -> File:
+def read(path: Path, tree: Headers) -> File:
     text = path.read_text()
     code = STRINGS_AND_COMMENTS.sub("", text)
-    names, said = declared(text), set(WORD.findall(code))
+    names, said = declared(text), words(text)
     own = set(NAMESPACE.findall(code))
     members = {name for space, name in MEMBER.findall(code) if space not in own}
     fixed = members | set(MADE_TEXT.findall(code)) | own
@@ -100,54 +150,57 @@ def read(path: Path, root: Path) -> File:
     first_macro, last_header = text.find("#define "), text.rfind("#include ")
     return File(
         path,
-        text.count("\n"),
         names,
         said,
         names & fixed,
-        headers_of(path, root, text),
+        headers_of(path, tree.root, text),
+        tree.seen(path, text),
         -1 < first_macro < last_header,
     )
 
 
 @dataclass
 class Batch:
+    tree: Headers
     files: list[File] = field(default_factory=list)
-    lines: int = 0
 
     def takes(self, file: File, size: int) -> bool:
-        if len(self.files) == size or self.lines + file.lines > LINES:
+        if len(self.files) == size or file.alone or self.files[0].alone:
             return False
-        return not any(a.fixed & file.said or file.fixed & a.said for a in self.files)
-
-    def add(self, file: File) -> None:
-        self.files.append(file)
-        self.lines += file.lines
+        if any(a.fixed & file.said or file.fixed & a.said for a in self.files):
+            return False
+        seen = set().union(*(a.seen for a in self.files))
+        if file.fixed & self.tree.said(seen - file.seen):
+            return False
+        return not any(a.fixed & self.tree.said(file.seen - a.seen) for a in self.files)
 
     def renamed(self, file: File) -> list[str]:
-        others = set().union(*(other.said for other in self.files if other is not file))
-        return sorted(file.declared & others)
+        others = [other for other in self.files if other is not file]
+        said = set().union(*(other.said for other in others))
+        unseen = set().union(*(other.seen for other in others)) - file.seen
+        return sorted(file.declared & (said | self.tree.said(unseen)))
 
-    def text(self, root: Path) -> str:
+    def text(self) -> str:
         """From the root, so that worktrees share one compiler cache."""
         headers = dict.fromkeys(header for file in self.files for header in file.headers)
         lines = [f"#include {header}" for header in headers]
         for i, file in enumerate(self.files):
             names = self.renamed(file)
             lines += [f"#define {name} {name}_of_{file.path.stem}_{i}" for name in names]
-            lines.append(f'#include "{file.path.relative_to(root).as_posix()}"')
+            lines.append(f'#include "{file.path.relative_to(self.tree.root).as_posix()}"')
             lines += [f"#undef {name}" for name in names]
         return "\n".join(lines) + "\n"
 
 
-def batches_of(files: list[File], size: int) -> list[Batch]:
+def batches_of(files: list[File], size: int, tree: Headers) -> list[Batch]:
     """Batches of at most `size` files, which come in the order given."""
     batches: list[Batch] = []
     for file in files:
         room = (batch for batch in batches if batch.takes(file, size))
-        batch = None if file.alone else next(room, None)
+        batch = next(room, None)
         if batch is None:
-            batches.append(batch := Batch())
-        batch.add(file)
+            batches.append(batch := Batch(tree))
+        batch.files.append(file)
     return batches
 
 
@@ -160,16 +213,17 @@ def write(path: Path, text: str) -> None:
 def main(root: Path, size: int, listed: Path) -> None:
     """listed: a line for each target, `name|build folder|sources that stay|sources to batch`."""
     out = []
+    tree = Headers(root)
     for line in listed.read_text().splitlines():
         target, folder, kept, given = line.split("|")
         sources = kept.split(",") if kept else []
-        files = [read(Path(file), root) for file in given.split(",")]
-        for i, batch in enumerate(batches_of(files, size)):
+        files = [read(Path(file), tree) for file in given.split(",")]
+        for i, batch in enumerate(batches_of(files, size, tree)):
             if len(batch.files) == 1:
                 sources.append(str(batch.files[0].path))
                 continue
             path = Path(folder) / f"{target}_batch_{i}.cpp"
-            write(path, batch.text(root))
+            write(path, batch.text())
             sources.append(str(path))
         text = ";".join(sources)
         out.append(f'set_property(TARGET {target} PROPERTY SOURCES "{text}")\n')
