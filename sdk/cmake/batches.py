@@ -5,9 +5,9 @@ Files of one batch share their unnamed namespaces and see each other's headers. 
 means anything else in a batch than alone, a name that a file keeps to itself (in an unnamed
 namespace, as static, as an alias) and that another file of the batch, or a header of it, says is
 renamed within its file, by a macro around the `#include`. All headers are read before the first of
-these macros. A name that a macro cannot rename (it is a member's as well, or a macro makes text of
-it) parts the files that say it. What is read is the first column, where this tree's format has the
-declarations of a namespace.
+these macros. A name that a macro cannot rename (it is a member's as well, a macro makes text of it,
+a header of its own has an overload) parts the files that say it. What is read is the first column,
+where this tree's format has the declarations of a namespace.
 """
 
 import os
@@ -28,8 +28,12 @@ MORE = re.compile(r", (\w+) = ")  # the second constant of a line
 ENUM = re.compile(r"^enum (?:\w+ )?(?:: \w+ )?\{([^}]*)\}", re.MULTILINE)
 ENUMERATOR = re.compile(r"(?:^|,)\s*(\w+)")
 WORD = re.compile(r"\w+")
+RAW = re.compile(r'R"([^(\s]*)\(.*?\)\1"', re.DOTALL)  # a template of a file, say
+ATTRIBUTE = re.compile(r"__attribute__\(\(.*?\)\) ")
 STRINGS_AND_COMMENTS = re.compile(r'//.*|"(?:[^"\\]|\\.)*"')
 INCLUDE = re.compile(r'#include\s+(?:<([^>]+)>|"([^"]+)")')
+FUNCTION = re.compile(r"^[A-Za-z][^;={(\n]*?[ &*](\w+)\(", re.MULTILINE)
+OVERRIDE = re.compile(r"(\w+)\([^;{]*\)[^;{]*\boverride\b")
 # A macro would rename the member, the name in another namespace or the text as well.
 MEMBER = re.compile(r"(?:\.|->|(\w*)::)(?=\s*~?(\w+))")
 MADE_TEXT = re.compile(r"\b(?!EXPECT_|ASSERT_)[A-Z][A-Z0-9_]+\(\s*(\w+)")
@@ -40,7 +44,7 @@ DIRECTIVE = re.compile(r"^#(?!include).*", re.MULTILINE)
 def declared(text: str) -> set[str]:
     """The names that a file keeps to itself."""
     names, unnamed = set(), False
-    for line in text.splitlines():
+    for line in ATTRIBUTE.sub("", text).splitlines():
         if line.startswith("namespace {"):
             unnamed = True
         elif line.startswith("}  // namespace") and line.strip() == "}  // namespace":
@@ -54,7 +58,7 @@ def declared(text: str) -> set[str]:
                 names |= set(MORE.findall(line)) if found.re is OTHER else set()
     for values in ENUM.findall(text):
         names |= set(ENUMERATOR.findall(values))
-    return names - {"tenon"}
+    return names - {"tenon", "__attribute__"}
 
 
 @dataclass
@@ -79,7 +83,7 @@ class Headers:
             for name in files:
                 if name.endswith((".h", ".hpp")):
                     self.named.setdefault(name, []).append(Path(folder) / name)
-        self.read: dict[Path, tuple[set[str], list[Path]]] = {}
+        self.read: dict[Path, tuple[set[str], set[str], list[Path]]] = {}
 
     def find(self, name: str, user: Path) -> list[Path]:
         """What `#include` of this name in `user` may mean: the one beside it, or any so named."""
@@ -89,10 +93,12 @@ class Headers:
         ends = [path for path in found if str(path).endswith(tail)]
         return [path for path in found if str(path) == beside] or ends
 
-    def of(self, header: Path) -> tuple[set[str], list[Path]]:
+    def of(self, header: Path) -> tuple[set[str], set[str], list[Path]]:
+        """The words of a header, its functions, what it includes."""
         if header not in self.read:
             text = header.read_text()
-            self.read[header] = (words(text), self.included(header, text))
+            functions = set(FUNCTION.findall(text))
+            self.read[header] = (words(text), functions, self.included(header, text))
         return self.read[header]
 
     def included(self, path: Path, text: str) -> list[Path]:
@@ -106,11 +112,14 @@ class Headers:
             header = left.pop()
             if header not in seen:
                 seen.add(header)
-                left += self.of(header)[1]
+                left += self.of(header)[2]
         return seen
 
     def said(self, headers: set[Path]) -> set[str]:
         return set().union(*(self.of(header)[0] for header in headers))
+
+    def functions(self, headers: set[Path]) -> set[str]:
+        return set().union(*(self.of(header)[1] for header in headers))
 
 
 def words(text: str) -> set[str]:
@@ -136,12 +145,14 @@ def headers_of(path: Path, root: Path, text: str) -> list[str]:
 
 
 def read(path: Path, tree: Headers) -> File:
-    text = path.read_text()
+    text = RAW.sub('""', path.read_text())
     code = STRINGS_AND_COMMENTS.sub("", text)
     names, said = declared(text), words(text)
     own = set(NAMESPACE.findall(code))
     members = {name for space, name in MEMBER.findall(code) if space not in own}
-    fixed = members | set(MADE_TEXT.findall(code)) | own
+    fixed = members | set(MADE_TEXT.findall(code)) | set(OVERRIDE.findall(code)) | own
+    seen = tree.seen(path, text)
+    fixed |= tree.functions(seen)  # an overload of a header's function is called by one name
     for line in DIRECTIVE.findall(code):
         fixed |= set(WORD.findall(line))
     quoted = [found[2] for found in INCLUDE.finditer(text) if found[2]]
@@ -154,7 +165,7 @@ def read(path: Path, tree: Headers) -> File:
         said,
         names & fixed,
         headers_of(path, tree.root, text),
-        tree.seen(path, text),
+        seen,
         -1 < first_macro < last_header,
     )
 

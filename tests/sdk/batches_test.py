@@ -75,11 +75,12 @@ T twice(T x) {
 struct Own : Base {
 std::vector<std::pair<int, int>>
 long_name(int x) {
+__attribute__((target("avx2"))) int tuned(int x) {
 Value (*table[])(int) = {};
 }  // namespace
 int also_shown();
 """
-    expected = "LOCAL Input kX kY Floats hidden kA kB kOne kTwo twice Own long_name"
+    expected = "LOCAL Input kX kY Floats hidden kA kB kOne kTwo twice Own long_name tuned"
     assert set(expected.split()) <= batches.declared(text)
     assert not {"shown", "also_shown", "inside", "int"} & batches.declared(text)
 
@@ -95,7 +96,14 @@ def test_a_name_that_another_file_says_is_renamed(tmp_path):
 
 @pytest.mark.parametrize(
     "use",
-    ["x.scaled", "p->scaled", "other::scaled(1)", "TENON_ROW(scaled, 1)", "#define USE scaled"],
+    [
+        "x.scaled",
+        "p->scaled",
+        "other::scaled(1)",
+        "TENON_ROW(scaled, 1)",
+        "#define USE scaled",
+        "int scaled(int x) override;",
+    ],
 )
 def test_a_name_that_means_something_else_too_parts_the_files(tmp_path, use):
     files = [
@@ -112,10 +120,18 @@ def test_a_name_that_a_header_of_another_file_says_is_renamed(tmp_path):
     (tmp_path / "own.hpp").write_text('#include "far.hpp"\n')
     left = read(tmp_path, "left.cpp", LEFT)
     other = read(tmp_path, "other.cpp", '#include "own.hpp"\nint other();\n')
-    overload = read(tmp_path, "overload.cpp", f'#include "far.hpp"\n{LEFT}')
-
     assert "#define scaled scaled_of_left_0" in made_of(tmp_path, [left, other])[0].text()
-    assert "#define" not in made_of(tmp_path, [overload, other])[0].text()
+
+
+def test_an_overload_of_a_function_in_its_own_header_keeps_its_name(tmp_path):
+    (tmp_path / "own.hpp").write_text("int scaled(char x);\n")
+    files = [
+        read(tmp_path, "left.cpp", f'#include "own.hpp"\n{LEFT}'),
+        read(tmp_path, "third.cpp", '#include "own.hpp"\nint third();\n'),
+        read(tmp_path, "right.cpp", RIGHT),
+    ]
+
+    assert names_of(made_of(tmp_path, files)) == [["left.cpp", "third.cpp"], ["right.cpp"]]
 
 
 def test_headers_come_before_the_names(tmp_path):
@@ -129,6 +145,15 @@ def test_headers_come_before_the_names(tmp_path):
 
     headers = re.match(r'#include "own.hpp"\n#include <vector>\n#define', text)
     assert headers and "none" not in text
+
+
+def test_the_text_of_another_file_is_no_code(tmp_path):
+    text = (
+        'const char* kText = R"(#include <none>\nnamespace {\nint scaled();\n}  // namespace\n)";\n'
+    )
+    files = [read(tmp_path, "left.cpp", LEFT), read(tmp_path, "made.cpp", text)]
+
+    assert "#" not in made_of(tmp_path, files)[0].text().replace('#include "', "")
 
 
 def test_a_file_that_configures_a_header_stays_alone(tmp_path):
