@@ -58,7 +58,7 @@ def declared(text: str) -> set[str]:
                 names |= set(MORE.findall(line)) if found.re is OTHER else set()
     for values in ENUM.findall(text):
         names |= set(ENUMERATOR.findall(values))
-    return names - {"tenon", "__attribute__"}
+    return names - {"tenon", "__attribute__", "static_assert"}
 
 
 @dataclass
@@ -72,6 +72,14 @@ class File:
     alone: bool  # a macro of its own is meant for a header
 
 
+@dataclass
+class Header:
+    said: set[str]
+    functions: set[str]
+    macros: set[str]
+    included: list[Path]
+
+
 class Headers:
     """The headers of the tree: what each says, and which others come with it."""
 
@@ -83,7 +91,7 @@ class Headers:
             for name in files:
                 if name.endswith((".h", ".hpp")):
                     self.named.setdefault(name, []).append(Path(folder) / name)
-        self.read: dict[Path, tuple[set[str], set[str], list[Path]]] = {}
+        self.read: dict[Path, Header] = {}
 
     def find(self, name: str, user: Path) -> list[Path]:
         """What `#include` of this name in `user` may mean: the one beside it, or any so named."""
@@ -93,13 +101,12 @@ class Headers:
         ends = [path for path in found if str(path).endswith(tail)]
         return [path for path in found if str(path) == beside] or ends
 
-    def of(self, header: Path) -> tuple[set[str], set[str], list[Path]]:
-        """The words of a header, its functions, what it includes."""
-        if header not in self.read:
-            text = header.read_text()
-            functions = set(FUNCTION.findall(text))
-            self.read[header] = (words(text), functions, self.included(header, text))
-        return self.read[header]
+    def of(self, path: Path) -> Header:
+        if path not in self.read:
+            text = path.read_text()
+            functions, macros = set(FUNCTION.findall(text)), set(MACRO.findall(text))
+            self.read[path] = Header(words(text), functions, macros, self.included(path, text))
+        return self.read[path]
 
     def included(self, path: Path, text: str) -> list[Path]:
         names = (found[1] or found[2] for found in INCLUDE.finditer(text))
@@ -112,14 +119,17 @@ class Headers:
             header = left.pop()
             if header not in seen:
                 seen.add(header)
-                left += self.of(header)[2]
+                left += self.of(header).included
         return seen
 
     def said(self, headers: set[Path]) -> set[str]:
-        return set().union(*(self.of(header)[0] for header in headers))
+        return set().union(*(self.of(header).said for header in headers))
 
     def functions(self, headers: set[Path]) -> set[str]:
-        return set().union(*(self.of(header)[1] for header in headers))
+        return set().union(*(self.of(header).functions for header in headers))
+
+    def macros(self, headers: set[Path]) -> set[str]:
+        return set().union(*(self.of(header).macros for header in headers))
 
 
 def words(text: str) -> set[str]:
@@ -181,9 +191,11 @@ class Batch:
         if any(a.fixed & file.said or file.fixed & a.said for a in self.files):
             return False
         seen = set().union(*(a.seen for a in self.files))
-        if file.fixed & self.tree.said(seen - file.seen):
-            return False
-        return not any(a.fixed & self.tree.said(file.seen - a.seen) for a in self.files)
+        pairs = [(file, seen - file.seen), *((a, file.seen - a.seen) for a in self.files)]
+        return not any(
+            one.fixed & self.tree.said(unseen) or one.said & self.tree.macros(unseen)
+            for one, unseen in pairs
+        )
 
     def renamed(self, file: File) -> list[str]:
         others = [other for other in self.files if other is not file]

@@ -123,6 +123,16 @@ def test_a_name_that_a_header_of_another_file_says_is_renamed(tmp_path):
     assert "#define scaled scaled_of_left_0" in made_of(tmp_path, [left, other])[0].text()
 
 
+def test_a_macro_of_a_header_parts_files_that_say_it_without(tmp_path):
+    (tmp_path / "own.hpp").write_text("#define scaled(x) (3 * (x))\n")
+    files = [
+        read(tmp_path, "left.cpp", LEFT),
+        read(tmp_path, "other.cpp", '#include "own.hpp"\nint other() { return scaled(1); }\n'),
+    ]
+
+    assert names_of(made_of(tmp_path, files)) == [["left.cpp"], ["other.cpp"]]
+
+
 def test_an_overload_of_a_function_in_its_own_header_keeps_its_name(tmp_path):
     (tmp_path / "own.hpp").write_text("int scaled(char x);\n")
     files = [
