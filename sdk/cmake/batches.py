@@ -69,6 +69,7 @@ class File:
     fixed: set[str]  # of the declared ones: not to be renamed
     headers: list[str]  # as the batch includes them
     seen: set[Path]  # headers of the tree that the file sees
+    called: set[str]  # what it says of its headers' functions: no other header may overload them
     alone: bool  # a macro of its own is meant for a header
 
 
@@ -176,6 +177,7 @@ def read(path: Path, tree: Headers) -> File:
         names & fixed,
         headers_of(path, tree.root, text),
         seen,
+        said & tree.functions(seen),
         -1 < first_macro < last_header,
     )
 
@@ -193,7 +195,9 @@ class Batch:
         seen = set().union(*(a.seen for a in self.files))
         pairs = [(file, seen - file.seen), *((a, file.seen - a.seen) for a in self.files)]
         return not any(
-            one.fixed & self.tree.said(unseen) or one.said & self.tree.macros(unseen)
+            one.fixed & self.tree.said(unseen)
+            or one.said & self.tree.macros(unseen)
+            or one.called & self.tree.functions(unseen)
             for one, unseen in pairs
         )
 

@@ -133,6 +133,18 @@ def test_a_macro_of_a_header_parts_files_that_say_it_without(tmp_path):
     assert names_of(made_of(tmp_path, files)) == [["left.cpp"], ["other.cpp"]]
 
 
+def test_overloads_of_two_headers_part_files(tmp_path):
+    (tmp_path / "near.hpp").write_text("int scaled(int x);\n")
+    (tmp_path / "far.hpp").write_text("int scaled(long x);\n")
+    files = [
+        read(tmp_path, "a.cpp", '#include "near.hpp"\nint a() { return scaled(1); }\n'),
+        read(tmp_path, "b.cpp", '#include "far.hpp"\nint b() { return scaled(1); }\n'),
+        read(tmp_path, "c.cpp", '#include "far.hpp"\nint c();\n'),
+    ]
+
+    assert names_of(made_of(tmp_path, files)) == [["a.cpp"], ["b.cpp", "c.cpp"]]
+
+
 def test_an_overload_of_a_function_in_its_own_header_keeps_its_name(tmp_path):
     (tmp_path / "own.hpp").write_text("int scaled(char x);\n")
     files = [
