@@ -5,8 +5,7 @@
 # and generated ones stay alone.
 #
 # Which names clash changes with each edit, so an edit runs batches.py first (it takes a second), and CMake again
-# only where files went to other batches. Without batches each file needs
-# its own includes.
+# only where files went to other batches. Without batches each file needs its own includes.
 include_guard(GLOBAL)
 
 function(tenon_batch_sources size)
