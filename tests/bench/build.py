@@ -92,6 +92,7 @@ def main(arguments: list[str]) -> None:
         "--longest", type=int, default=20, help="how many of the longest steps to print"
     )
     given = parser.parse_args(arguments)
+    given.folder = given.folder.resolve()
 
     shutil.rmtree(given.folder, ignore_errors=True)
     given.folder.mkdir(parents=True)
@@ -113,7 +114,9 @@ def main(arguments: list[str]) -> None:
             str(given.jobs),
         ]
         with open(given.folder / f"{target}.out", "w") as out:
-            subprocess.run(command, check=True, stdout=out, stderr=subprocess.STDOUT)
+            done = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT)
+        if done.returncode:
+            sys.exit(f"build: {target} failed: {out.name} says why")
         report(target, used_by_children() - before, steps_in(log), given.longest)
 
 
