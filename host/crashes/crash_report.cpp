@@ -46,7 +46,7 @@ constexpr std::pair<int, const char*> kNames[] = {{SIGSEGV, "SIGSEGV"},
 void say(const char* text) {
   for (; *text; ++text) {
     char c = static_cast<unsigned char>(*text) < 0x20 || *text == 0x7f ? '?' : *text;
-    if (write(STDERR_FILENO, &c, 1) != 1) return;
+    if (::write(STDERR_FILENO, &c, 1) != 1) return;
   }
 }
 
@@ -97,7 +97,7 @@ void report(const Known& all, const char* signal) {
     say(", at ");
     say(where);
   }
-  (void)!write(STDERR_FILENO, "\n", 1);
+  (void)!::write(STDERR_FILENO, "\n", 1);
 }
 
 void on_crash(int number, siginfo_t*, void*) {

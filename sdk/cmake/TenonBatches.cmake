@@ -4,7 +4,8 @@
 # instantiate is made, once a batch: a third of the compile time. The files named, those with options of their own
 # and generated ones stay alone.
 #
-# The preset `dev` builds without batches: there each file needs its own includes.
+# Which names clash changes with each edit, so an edit runs batches.py first (it takes a second), and CMake again
+# only where files went to other batches. Without batches each file needs its own includes.
 include_guard(GLOBAL)
 
 function(tenon_batch_sources size)
@@ -16,13 +17,21 @@ function(tenon_batch_sources size)
     list(APPEND alone ${PROJECT_SOURCE_DIR}/${file})
   endforeach()
   set_property(GLOBAL PROPERTY TENON_BATCHED "")
+  set_property(GLOBAL PROPERTY TENON_BATCHED_FILES "")
   tenon_list_folder(${CMAKE_CURRENT_SOURCE_DIR} "${alone}")
   get_property(lines GLOBAL PROPERTY TENON_BATCHED)
   set(listed ${PROJECT_BINARY_DIR}/batches.txt)
   file(WRITE ${listed} "${lines}")
-  execute_process(COMMAND_ERROR_IS_FATAL ANY
-    COMMAND ${TENON_PYTHON} -B ${PROJECT_SOURCE_DIR}/sdk/cmake/batches.py ${PROJECT_SOURCE_DIR} ${size} ${listed})
+  set(script ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/batches.py)
+  set(command ${TENON_PYTHON} -B ${script} ${PROJECT_SOURCE_DIR} ${size} ${listed})
+  execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${command})
   include(${PROJECT_BINARY_DIR}/batches.cmake)
+  # Ninja brings what its own file depends on up to date first.
+  get_property(files GLOBAL PROPERTY TENON_BATCHED_FILES)
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/batches.cmake COMMAND ${command}
+    DEPENDS ${files} ${script} COMMENT "looking for names that clash in batches" VERBATIM)
+  add_custom_target(tenon_batches DEPENDS ${PROJECT_BINARY_DIR}/batches.cmake)
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_BINARY_DIR}/batches.cmake)
 endfunction()
 
 function(tenon_list_folder folder alone)
@@ -81,6 +90,7 @@ function(tenon_list_target target alone)
   if(n LESS 2)
     return()
   endif()
+  set_property(GLOBAL APPEND PROPERTY TENON_BATCHED_FILES ${batched})
   list(JOIN kept "," kept)
   list(JOIN batched "," batched)
   set_property(GLOBAL APPEND_STRING PROPERTY TENON_BATCHED "${target}|${binary}|${kept}|${batched}\n")

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the C++ files of each target into batches that are compiled as one (TenonBatches.cmake).
 
-Files of one batch share their unnamed namespaces. So that no file means anything else in a
-batch than alone, a file goes into the first batch that has room and where no file says a word
-that another one declares in an unnamed namespace, as static or as a macro. What is read is the
-first column, where this tree's format has the declarations of a namespace.
+Files of one batch share their unnamed namespaces and see each other's headers. So that no file
+means anything else in a batch than alone, a name that a file keeps to itself (in an unnamed
+namespace, as static, as an alias) and that another file of the batch, or a header of it, says is
+renamed within its file, by a macro around the `#include`. All headers are read before the first of
+these macros. A name that a macro cannot rename (it is a member's as well, a macro makes text of it,
+a header of its own has an overload) parts the files that say it. What is read is the first column,
+where this tree's format has the declarations of a namespace.
 """
 
+import os
 import re
 import sys
 from dataclasses import dataclass, field
@@ -19,14 +23,28 @@ OTHER = re.compile(
     r"(?!#|//|using|template|return|static_assert)[A-Za-z_\[][^=;{(]*?[\s*&](\w+)\s*(?:[({=;\[]|$)"
 )
 LAST = re.compile(r"([a-z_]\w*)\(")  # a function whose type stands on the line before
+DECLARATIONS = (TYPE, ALIAS, OTHER, LAST)
+MORE = re.compile(r", (\w+) = ")  # the second constant of a line
+ENUM = re.compile(r"^enum (?:\w+ )?(?:: \w+ )?\{([^}]*)\}", re.MULTILINE)
+ENUMERATOR = re.compile(r"(?:^|,)\s*(\w+)")
 WORD = re.compile(r"\w+")
+RAW = re.compile(r'R"([^(\s]*)\(.*?\)\1"', re.DOTALL)  # a template of a file, say
+ATTRIBUTE = re.compile(r"__attribute__\(\(.*?\)\) ")
 STRINGS_AND_COMMENTS = re.compile(r'//.*|"(?:[^"\\]|\\.)*"')
+INCLUDE = re.compile(r'#include\s+(?:<([^>]+)>|"([^"]+)")')
+FUNCTION = re.compile(r"^[A-Za-z][^;={(\n]*?[ &*](\w+)\(", re.MULTILINE)
+OVERRIDE = re.compile(r"(\w+)\([^;{]*\)[^;{]*\boverride\b")
+# A macro would rename the member, the name in another namespace or the text as well.
+MEMBER = re.compile(r"(?:\.|->|(\w*)::)(?=\s*~?(\w+))")
+MADE_TEXT = re.compile(r"\b(?!EXPECT_|ASSERT_)[A-Z][A-Z0-9_]+\(\s*(\w+)")
+NAMESPACE = re.compile(r"namespace (?:\w+::)*(\w+) \{")
+DIRECTIVE = re.compile(r"^#(?!include).*", re.MULTILINE)
 
 
 def declared(text: str) -> set[str]:
     """The names that a file keeps to itself."""
     names, unnamed = set(), False
-    for line in text.splitlines():
+    for line in ATTRIBUTE.sub("", text).splitlines():
         if line.startswith("namespace {"):
             unnamed = True
         elif line.startswith("}  // namespace") and line.strip() == "}  // namespace":
@@ -34,42 +52,182 @@ def declared(text: str) -> set[str]:
         elif found := MACRO.match(line):
             names.add(found[1])
         elif unnamed or line.startswith(("static ", "using ", "namespace ")):
-            for pattern in (TYPE, ALIAS, OTHER, LAST):
-                if found := pattern.match(line):
-                    names.add(found[1])
-    return names - {"tenon"}
+            found = next(filter(None, (pattern.match(line) for pattern in DECLARATIONS)), None)
+            if found:
+                names.add(found[1])
+                names |= set(MORE.findall(line)) if found.re is OTHER else set()
+    for values in ENUM.findall(text):
+        names |= set(ENUMERATOR.findall(values))
+    return names - {"tenon", "__attribute__", "static_assert"}
 
 
-def said(text: str) -> set[str]:
+@dataclass
+class File:
+    path: Path
+    declared: set[str]
+    said: set[str]
+    fixed: set[str]  # of the declared ones: not to be renamed
+    headers: list[str]  # as the batch includes them
+    seen: set[Path]  # headers of the tree that the file sees
+    called: set[str]  # what it says of its headers' functions: no other header may overload them
+    alone: bool  # a macro of its own is meant for a header
+
+
+@dataclass
+class Header:
+    said: set[str]
+    functions: set[str]
+    macros: set[str]
+    included: list[Path]
+
+
+class Headers:
+    """The headers of the tree: what each says, and which others come with it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.named: dict[str, list[Path]] = {}
+        for folder, inner, files in os.walk(root):
+            inner[:] = [name for name in inner if name not in ("build", ".git", ".venv", ".cache")]
+            for name in files:
+                if name.endswith((".h", ".hpp")):
+                    self.named.setdefault(name, []).append(Path(folder) / name)
+        self.read: dict[Path, Header] = {}
+
+    def find(self, name: str, user: Path) -> list[Path]:
+        """What `#include` of this name in `user` may mean: the one beside it, or any so named."""
+        found = self.named.get(name.rsplit("/", 1)[-1], [])
+        beside = os.path.normpath(user.parent / name)
+        tail = "/" + name.replace("../", "")
+        ends = [path for path in found if str(path).endswith(tail)]
+        return [path for path in found if str(path) == beside] or ends
+
+    def of(self, path: Path) -> Header:
+        if path not in self.read:
+            text = path.read_text()
+            functions, macros = set(FUNCTION.findall(text)), set(MACRO.findall(text))
+            self.read[path] = Header(words(text), functions, macros, self.included(path, text))
+        return self.read[path]
+
+    def included(self, path: Path, text: str) -> list[Path]:
+        names = (found[1] or found[2] for found in INCLUDE.finditer(text))
+        return [header for name in names for header in self.find(name, path)]
+
+    def seen(self, path: Path, text: str) -> set[Path]:
+        seen: set[Path] = set()
+        left = self.included(path, text)
+        while left:
+            header = left.pop()
+            if header not in seen:
+                seen.add(header)
+                left += self.of(header).included
+        return seen
+
+    def said(self, headers: set[Path]) -> set[str]:
+        return set().union(*(self.of(header).said for header in headers))
+
+    def functions(self, headers: set[Path]) -> set[str]:
+        return set().union(*(self.of(header).functions for header in headers))
+
+    def macros(self, headers: set[Path]) -> set[str]:
+        return set().union(*(self.of(header).macros for header in headers))
+
+
+def words(text: str) -> set[str]:
     return set(WORD.findall(STRINGS_AND_COMMENTS.sub("", text)))
+
+
+def headers_of(path: Path, root: Path, text: str) -> list[str]:
+    headers, depth = [], 0
+    for line in text.splitlines():
+        if line.startswith("#if"):
+            depth += 1
+        elif line.startswith("#endif"):
+            depth -= 1
+        elif depth == 0 and (found := INCLUDE.match(line)):
+            near = path.parent / (found[2] or "")
+            if found[1]:
+                headers.append(f"<{found[1]}>")
+            elif near.suffix in (".h", ".hpp"):
+                beside = near.exists()
+                name = near.resolve().relative_to(root).as_posix() if beside else found[2]
+                headers.append(f'"{name}"')
+    return headers
+
+
+def read(path: Path, tree: Headers) -> File:
+    text = RAW.sub('""', path.read_text())
+    code = STRINGS_AND_COMMENTS.sub("", text)
+    names, said = declared(text), words(text)
+    own = set(NAMESPACE.findall(code))
+    members = {name for space, name in MEMBER.findall(code) if space not in own}
+    fixed = members | set(MADE_TEXT.findall(code)) | set(OVERRIDE.findall(code)) | own
+    seen = tree.seen(path, text)
+    fixed |= tree.functions(seen)  # an overload of a header's function is called by one name
+    for line in DIRECTIVE.findall(code):
+        fixed |= set(WORD.findall(line))
+    quoted = [found[2] for found in INCLUDE.finditer(text) if found[2]]
+    if any(not name.endswith((".h", ".hpp")) for name in quoted):
+        fixed = names  # text that is included in place says more
+    first_macro, last_header = text.find("#define "), text.rfind("#include ")
+    return File(
+        path,
+        names,
+        said,
+        names & fixed,
+        headers_of(path, tree.root, text),
+        seen,
+        said & tree.functions(seen),
+        -1 < first_macro < last_header,
+    )
 
 
 @dataclass
 class Batch:
-    declared: set[str] = field(default_factory=set)
-    said: set[str] = field(default_factory=set)
-    files: list[Path] = field(default_factory=list)
+    tree: Headers
+    files: list[File] = field(default_factory=list)
 
-    def takes(self, names: set[str], words: set[str]) -> bool:
-        return not self.declared & words and not self.said & names
+    def takes(self, file: File, size: int) -> bool:
+        if len(self.files) == size or file.alone or self.files[0].alone:
+            return False
+        if any(a.fixed & file.said or file.fixed & a.said for a in self.files):
+            return False
+        seen = set().union(*(a.seen for a in self.files))
+        pairs = [(file, seen - file.seen), *((a, file.seen - a.seen) for a in self.files)]
+        return not any(
+            one.fixed & self.tree.said(unseen)
+            or one.said & self.tree.macros(unseen)
+            or one.called & self.tree.functions(unseen)
+            for one, unseen in pairs
+        )
 
-    def add(self, file: Path, names: set[str], words: set[str]) -> None:
-        self.files.append(file)
-        self.declared |= names
-        self.said |= words
+    def renamed(self, file: File) -> list[str]:
+        others = [other for other in self.files if other is not file]
+        said = set().union(*(other.said for other in others))
+        unseen = set().union(*(other.seen for other in others)) - file.seen
+        return sorted(file.declared & (said | self.tree.said(unseen)))
+
+    def text(self) -> str:
+        """From the root, so that worktrees share one compiler cache."""
+        headers = dict.fromkeys(header for file in self.files for header in file.headers)
+        lines = [f"#include {header}" for header in headers]
+        for i, file in enumerate(self.files):
+            names = self.renamed(file)
+            lines += [f"#define {name} {name}_of_{file.path.stem}_{i}" for name in names]
+            lines.append(f'#include "{file.path.relative_to(self.tree.root).as_posix()}"')
+            lines += [f"#undef {name}" for name in names]
+        return "\n".join(lines) + "\n"
 
 
-def batches_of(files: list[Path], size: int) -> list[Batch]:
-    """At most `size` files each, in the order given."""
+def batches_of(files: list[File], size: int, tree: Headers) -> list[Batch]:
+    """Batches of at most `size` files, which come in the order given."""
     batches: list[Batch] = []
     for file in files:
-        text = file.read_text()
-        names, words = declared(text), said(text)
-        room = (batch for batch in batches if len(batch.files) < size and batch.takes(names, words))
+        room = (batch for batch in batches if batch.takes(file, size))
         batch = next(room, None)
         if batch is None:
-            batches.append(batch := Batch())
-        batch.add(file, names, words)
+            batches.append(batch := Batch(tree))
+        batch.files.append(file)
     return batches
 
 
@@ -82,17 +240,17 @@ def write(path: Path, text: str) -> None:
 def main(root: Path, size: int, listed: Path) -> None:
     """listed: a line for each target, `name|build folder|sources that stay|sources to batch`."""
     out = []
+    tree = Headers(root)
     for line in listed.read_text().splitlines():
         target, folder, kept, given = line.split("|")
         sources = kept.split(",") if kept else []
-        for i, batch in enumerate(batches_of([Path(file) for file in given.split(",")], size)):
+        files = [read(Path(file), tree) for file in given.split(",")]
+        for i, batch in enumerate(batches_of(files, size, tree)):
             if len(batch.files) == 1:
-                sources.append(str(batch.files[0]))
+                sources.append(str(batch.files[0].path))
                 continue
             path = Path(folder) / f"{target}_batch_{i}.cpp"
-            # From the root, so that worktrees share one compiler cache.
-            lines = [f'#include "{file.relative_to(root).as_posix()}"\n' for file in batch.files]
-            write(path, "".join(lines))
+            write(path, batch.text())
             sources.append(str(path))
         text = ";".join(sources)
         out.append(f'set_property(TARGET {target} PROPERTY SOURCES "{text}")\n')

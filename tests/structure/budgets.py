@@ -1,30 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line budgets. A budget is raised only with the reason in CHANGELOG.md."""
+"""Budgets of lines and of tokens: dense statements and long lines save lines, but no tokens. A
+budget is raised only with the reason in CHANGELOG.md."""
 
 import re
 from pathlib import Path
 
+import cxx_functions
 import sources
 
 PER_FILE = 400
 PER_ABI_HEADER = 150
-# Rooms: folders that are counted together; one inside of another counts as its own room. The core
-# of the host links with types and languages, and without the others.
+TOKENS_PER_FILE = 5100
+# Rooms: folders that are counted together, with their lines and tokens; one inside of another
+# counts as its own room. The core of the host links with types and languages, and without the
+# others.
 ROOMS = {
-    "host core": (("host/values", "host/services", "host/graph", "host/registry"), 7000),
-    "host types": (("host/types",), 720),
-    "host threads": (("host/threads",), 1340),
-    "host languages": (("host/languages",), 2800),
-    "host files": (("host/files",), 480),
-    "host crashes": (("host/crashes",), 490),
-    "host runtime": (("host/plan",), 2770),
-    "host text": (("host/text",), 900),
-    "host report": (("host/report",), 550),
-    "host capi": (("host/capi",), 700),
-    "sdk": (("sdk",), 4490),
-    "sdk backend kit": (("sdk/include/tenon/sdk/backend",), 1850),
+    "host core": (("host/values", "host/services", "host/graph", "host/registry"), 7000, 52500),
+    "host types": (("host/types",), 720, 6200),
+    "host threads": (("host/threads",), 1340, 7600),
+    "host languages": (("host/languages",), 2800, 25500),
+    "host files": (("host/files",), 480, 3500),
+    "host crashes": (("host/crashes",), 490, 3100),
+    "host runtime": (("host/plan",), 2770, 23000),
+    "host text": (("host/text",), 900, 7500),
+    "host report": (("host/report",), 550, 4400),
+    "host capi": (("host/capi",), 700, 5100),
+    "sdk": (("sdk",), 4490, 32400),
+    "sdk backend kit": (("sdk/include/tenon/sdk/backend",), 1850, 14800),
 }
-IN_A_ROOM = {folder for folders, _ in ROOMS.values() for folder in folders}
+IN_A_ROOM = {folder for folders, *_ in ROOMS.values() for folder in folders}
 RULES = 1500  # gradient and batch rules in plugins/ops together
 RULE = re.compile(r"^[\w:<> ]+ \w+\((?:Gradients|Batching)& ")
 THIRD_PARTY = ("sdk", "examples")  # plugins as others write them: no part of the SDK
@@ -46,7 +50,7 @@ def room_of(path: Path) -> str | None:
     """The room of the innermost of the folders that the path is in."""
     inside = [
         (len(Path(folder).parts), room)
-        for room, (folders, _) in ROOMS.items()
+        for room, (folders, *_) in ROOMS.items()
         for folder in folders
         if path.is_relative_to(folder)
     ]
@@ -55,7 +59,7 @@ def room_of(path: Path) -> str | None:
 
 def violations(root: Path) -> list[str]:
     found = []
-    total = dict.fromkeys(ROOMS, 0)
+    lines, tokens = dict.fromkeys(ROOMS, 0), dict.fromkeys(ROOMS, 0)
     for path in sources.code(root):
         count = sources.lines(root / path)
         is_abi_header = path.parts[0] == "abi" and path.suffix == ".h"
@@ -64,14 +68,25 @@ def violations(root: Path) -> list[str]:
             found.append(
                 f"{path}: expected at most {limit} lines, got {count}: split it by concern"
             )
-        counts = path.suffix in sources.C_FAMILY and path.parts[:2] != THIRD_PARTY
+        if path.suffix not in sources.C_FAMILY:
+            continue
+        size = cxx_functions.count_tokens((root / path).read_text())
+        if size > TOKENS_PER_FILE:
+            found.append(
+                f"{path}: expected at most {TOKENS_PER_FILE} tokens, got {size}: "
+                "split it by concern"
+            )
+        counts = path.parts[:2] != THIRD_PARTY
         if counts and (room := room_of(path)):
-            total[room] += count
+            lines[room] += count
+            tokens[room] += size
         if path.parts[0] == "host" and path.parent.as_posix() not in IN_A_ROOM and counts:
             found.append(f"{path}: expected a folder that is in a room of budgets.py")
     if (rules := rule_lines(root)) > RULES:
         found.append(f"plugins/ops: expected at most {RULES} lines of rules, got {rules}")
-    for room, (_, limit) in ROOMS.items():
-        if total[room] > limit:
-            found.append(f"{room}: expected at most {limit} lines in all, got {total[room]}")
+    for room, (_, most_lines, most_tokens) in ROOMS.items():
+        if lines[room] > most_lines:
+            found.append(f"{room}: expected at most {most_lines} lines in all, got {lines[room]}")
+        if tokens[room] > most_tokens:
+            found.append(f"{room}: expected at most {most_tokens} tokens, got {tokens[room]}")
     return found

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import arrows
 import budgets
+import cxx_functions
+import functions
 import machine_paths
 import operator_names
 import pytest
@@ -13,7 +15,17 @@ import terminal
 import tested
 import words
 
-GATES = [arrows, budgets, machine_paths, operator_names, readmes, terminal, tested, words]
+GATES = [
+    arrows,
+    budgets,
+    functions,
+    machine_paths,
+    operator_names,
+    readmes,
+    terminal,
+    tested,
+    words,
+]
 
 
 @pytest.fixture
@@ -38,7 +50,7 @@ def tree(tmp_path: Path) -> Path:
         "plugins/onnx/README.md": "",
         "plugins/ops/rows.hpp": "\n",
         "plugins/ops/graph.hpp": "\n",
-        "plugins/ops/matmul.cpp": '#include <tenon/edit.hpp>\n#include "graph.hpp"\n',
+        "plugins/ops/tanh.cpp": '#include <tenon/edit.hpp>\n#include "graph.hpp"\n',
         "plugins/onnx/reader.cpp": '#include "tenon/edit.hpp"\n',
     }.items():
         write(root, name, text)
@@ -140,17 +152,94 @@ def test_a_file_over_its_budget_is_named(tree, name, count):
 
 @pytest.mark.parametrize("room", sorted(budgets.ROOMS))
 def test_a_room_over_its_budget_is_named(tree, room):
-    folders, limit = budgets.ROOMS[room]
+    folders, limit, _ = budgets.ROOMS[room]
     for index in range(limit // 400 + 1):  # over all folders of the room
         write(tree, f"{folders[index % len(folders)]}/part{index}.cpp", "x\n" * 400)
 
     assert only(budgets.violations(tree)).startswith(f"{room}: expected at most {limit}")
 
 
+@pytest.mark.parametrize("room", sorted(budgets.ROOMS))
+def test_a_room_of_few_long_lines_is_over_its_budget_too(tree, room):
+    folders, _, limit = budgets.ROOMS[room]
+    for index in range(limit // 5000 + 1):
+        write(tree, f"{folders[0]}/part{index}.cpp", "x;" * 2500)
+
+    assert only(budgets.violations(tree)).startswith(f"{room}: expected at most {limit} tokens")
+
+
+def test_a_file_of_few_long_lines_is_named(tree):
+    write(tree, "plugins/ops/dense.cpp", "x;" * (budgets.TOKENS_PER_FILE // 2 + 1))
+
+    assert "tokens" in only(budgets.violations(tree))
+
+
 def test_a_folder_of_the_host_without_a_budget_is_named(tree):
     write(tree, "host/annex/extra.cpp", "x\n")
 
     assert only(budgets.violations(tree)).startswith("host/annex/extra.cpp: expected a folder")
+
+
+TEXTS = """
+// int none(int a) { return a ? 1 : 2; }
+namespace a::b { namespace {
+constexpr int kTable[] = {1, 2};  /* if (x) { */
+const char* text = R"(if (x) { "y" )" "while";
+struct Pair final : Base<int, int> {
+  Pair(int x, std::pair<int, int> y) : x_{x}, y_(y) {}
+  bool operator()(int z) const noexcept { return z > x_ && z < 3 || !z; }
+  int get() const;
+  int x_ = 0;
+};
+template <class T, class U = int>
+auto Pair::get() const -> std::vector<T> requires Small<T> {
+  for (int i : {1, 2}) {
+    auto f = [&](int p, int q) { return p ? q : 0; };
+    if (i) f(1, 2);
+  }
+  return {};
+}
+enum class Kind : int { kA, kB };
+}}
+#define LOOP(x) if (x) { for (;;) {} }
+extern "C" int entry(void (*call)(int, int), int n, ...) { return n; }
+TEST_F(Suite, Says) { while (true) break; }
+"""
+
+
+def test_functions_are_found_with_what_they_have():
+    found = [(f.name, f.line, f.parameters, f.decisions) for f in cxx_functions.functions(TEXTS)]
+
+    assert found == [
+        ("Pair", 7, 2, 1),
+        ("operator()", 8, 1, 3),
+        ("get", 12, 0, 4),
+        ("entry", 23, 3, 1),
+        ("TEST_F", 24, 2, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, text, what",
+    [
+        ("host/graph/a.cpp", "int f(int x) { return x" + " ? 1 : x" * 25 + "; }", "decisions"),
+        ("host/graph/a.cpp", "int f(" + "int a, " * 8 + "int b) { return b; }", "parameters"),
+        ("host/graph/a.cpp", "int f(int x) { return x" + " + 1" * 530 + "; }", "tokens"),
+        ("scripts/a.py", "def f(x):\n" + "    if x: f(x)\n" * 25, "decisions"),
+        ("scripts/a.py", "def f(a, b, c, d, e, g, h, i, j): pass\n", "parameters"),
+    ],
+)
+def test_a_function_over_a_limit_is_named(tree, name, text, what):
+    write(tree, name, text)
+
+    line = only(functions.violations(tree))
+    assert line.startswith(f"{name}:1: f: expected at most {functions.LIMITS[what]} {what}")
+
+
+def test_a_known_function_that_keeps_the_limit_is_named(tree):
+    write(tree, "plugins/ops/matmul.cpp", "int multiply(int a) { return a; }\n")
+
+    assert "multiply keeps the limit" in only(functions.violations(tree))
 
 
 # Put together from pieces: what the gate forbids stands nowhere in the tree, here neither.
