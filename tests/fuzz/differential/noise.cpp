@@ -79,6 +79,8 @@ class Din {
 
   Status results(Node node) {
     bool is_flushed = noise_.is_deep && random_.one_in(2) && !is_exact(node);
+    // Between the steps of a row no sizes are known, and 1e-8 may be all that there is.
+    is_flushed = is_flushed && !(noise_.is_open && largest_input(node) == 0);
     for (Value value : node.outputs()) {
       if (!can_be_moved(value)) continue;
       TN_TRY(after, moved(value));
@@ -130,13 +132,14 @@ class Din {
   Random& random_;
 };
 
-// Takes rows apart that give integers and can be: what is real within them comes to light.
-Status open_rows(tn_graph* graph) {
+// Takes rows apart that can be, those that give integers or all of them: what is real within them
+// comes to light.
+Status open_rows(tn_graph* graph, bool all) {
   for (Node node : Graph{graph}.nodes()) {
     const tn_op* row = node.row();
     std::vector<Value> outputs = node.outputs();
     bool is_whole = !outputs.empty() && outputs[0] && !is_float(outputs[0].dtype());
-    if (!row || !row->decompose || !is_whole || (row->traits & TN_OP_POINTWISE)) continue;
+    if (!row || !row->decompose || !(is_whole || all) || (row->traits & TN_OP_POINTWISE)) continue;
     TN_TRY(edit, Edit::begin(graph));
     if (!Status(services.op->decompose(edit.raw, node.id)).ok()) continue;
     TN_CHECK(edit.commit());
@@ -154,7 +157,7 @@ Result<OwnedGraph> noisy(const tn_graph* graph, const Noise& noise, Random rando
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(graph, &raw));
   OwnedGraph out = OwnedGraph::take(raw);
-  if (noise.is_deep) TN_CHECK(open_rows(raw));
+  if (noise.is_deep) TN_CHECK(open_rows(raw, noise.is_open));
   TN_TRY(edit, Edit::begin(raw));
   Din din(edit, noise, random);
   for (Node node : edit.graph().nodes()) {

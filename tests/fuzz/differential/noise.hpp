@@ -19,6 +19,9 @@ struct Noise {
   // - numbers within a row that reads and gives integers (a tie of a quantized product), which are
   //   seen where the row says how it decomposes.
   bool is_deep = false;
+  // Also between the steps of any other row that decomposes: what cancels there is rounded at the
+  // size of what it is made of (the slope of a norm over two elements is 0 beside products of 1e9).
+  bool is_open = false;
   std::map<std::string, double> largest = {};  // number of a value, by name
 };
 
