@@ -5,18 +5,25 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+FUNCTIONS = Path(__file__).parent / "functions/main.py"
 RUNS = {
+    "functions": ["--oracle", "numpy", "--count", "8"],
     "mutants": ["--row", "Relu", "--count", "1500"],
     "differential": ["--count", "60", "--nodes", "20"],
 }
 
 
 def command(name: str, state: Path, *more: str) -> list[str]:
-    return [os.environ["FUZZ_" + name.upper()], *RUNS[name], "--state", str(state), *more]
+    if name == "functions":
+        program = [sys.executable, "-B", str(FUNCTIONS)]
+    else:  # these write now and then
+        program = [os.environ["FUZZ_" + name.upper()], "--every", "0"]
+    return [*program, *RUNS[name], "--state", str(state), *more]
 
 
 def done(state: Path) -> dict:
@@ -30,7 +37,7 @@ def test_a_killed_run_is_taken_up(name: str, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
     subprocess.run(command(name, whole), check=True, stdout=subprocess.DEVNULL)
     process = subprocess.Popen(
-        command(name, parts, "--every", "0"), stdout=subprocess.DEVNULL, start_new_session=True
+        command(name, parts), stdout=subprocess.DEVNULL, start_new_session=True
     )
     while process.poll() is None and not parts.exists():
         pass
