@@ -15,7 +15,7 @@ struct Noise {
   // Also where no node gives a real number that noise could be put at:
   // - numbers that enter the graph exactly and are added up, and results that are nothing beside
   //   what they were made of: they become 0 (a sum that is 0 in one order of addition and 1e-8 in
-  //   another jumps in a Cast to bool);
+  //   another jumps in a Cast to bool), or those that are 0 become nearly that;
   // - numbers within a row that reads and gives integers (a tie of a quantized product), which are
   //   seen where the row says how it decomposes.
   bool is_deep = false;
