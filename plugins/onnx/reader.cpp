@@ -63,7 +63,7 @@ class Reader {
     TN_CHECK(services.blob->map(blob, 0, size, &data));
     TN_TRY(skeleton, make_skeleton({static_cast<const char*>(data), size}));
     if (skeleton.had_training)
-      log_line(ctx_, TN_LOG_WARNING, "onnx: the file's training part is left out");
+      log_line(ctx_, TN_LOG_WARNING, "the file's training part is left out");
     onnx::ModelProto model;
     if (!model.ParseFromString(skeleton.bytes))
       return {TN_DATA_LOSS, "expected an ONNX model, got bytes that are none"};

@@ -18,7 +18,7 @@ TENON = BUILD / "bin/tenon"
 PLUGINS = os.environ["TENON_PLUGINS"]
 
 ROLES = ["SCHEDULE", "CALLBACK", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
-ROLES += ["DATASET", "METRIC", "INITIALIZER", "LOSS", "OPTIMIZER"]
+ROLES += ["DATASET", "METRIC", "INITIALIZER", "LOSS", "OPTIMIZER", "LAYER"]
 FAULTS = [
     # role, fault, the check that finds it, words of the reason
     ("SCHEDULE", "EXPORT", "library", "another_symbol"),
@@ -63,6 +63,7 @@ FAULTS = [
     ("PASS", "OPEN", "graphs", "it left an edit of the graph open"),
     ("PASS", "CANCEL", "cancel", "expected CANCELLED"),
     ("READER", "PROBE", "probe", "got 50"),
+    ("READER", "READS", "probe", "crashed"),
     ("READER", "READ", "random bytes", "crashed"),
     ("OPS", "SAMPLE", "com.example:Twice sample", "expected a sample column"),
     ("OPS", "KERNEL", "com.example:Twice backends", "on onednn"),
@@ -104,10 +105,19 @@ FAULTS = [
     ("LOSS", "SCALAR", "a scalar", "expected a scalar"),
     ("LOSS", "INFINITE", "a scalar", "finite"),
     ("LOSS", "VALUE", "a scalar", "got 0"),
+    ("LOSS", "READS", "a scalar", "crashed"),
+    ("LOSS", "TARGETS", "a scalar", "crashed"),
+    ("LOSS", "BEHIND", "a scalar", "crashed"),
     ("LOSS", "NOTHING", "nothing predicted", "expected a failure"),
     ("OPTIMIZER", "TYPE", "types and states", "the parameter's type"),
     ("OPTIMIZER", "INFINITE", "some steps", "got"),
     ("OPTIMIZER", "VALUE", "types and states", "got 0"),
+    ("OPTIMIZER", "READS", "types and states", "crashed"),
+    ("OPTIMIZER", "BEHIND", "types and states", "crashed"),
+    ("OPTIMIZER", "WRITES", "types and states", "crashed"),
+    ("LAYER", "READS", "writes a graph", "crashed"),
+    ("LAYER", "BEHIND", "writes a graph", "crashed"),
+    ("LAYER", "OUTPUTS", "too many outputs", "expected a failure"),
 ]
 
 

@@ -6,6 +6,8 @@ static int32_t probe(void* self, tn_bytes head, tn_str name) {
   (void)self, (void)name;
 #ifdef FAULT_PROBE
   return 50;
+#elif defined(FAULT_READS)
+  return memcmp(head.data, "FLTY", 4) == 0 ? 100 : 0;
 #endif
   return head.len >= 4 && memcmp(head.data, "FLTY", 4) == 0 ? 100 : 0;
 }
@@ -135,7 +137,7 @@ static tn_status* fill(void* self, const tn_initial* of, float* out) {
 }
 static const tn_initializer table = {sizeof table, 1, fill};
 
-#elif defined(LOSS) || defined(OPTIMIZER)
+#elif defined(LOSS) || defined(OPTIMIZER) || defined(LAYER)
 static tn_status* node(
     tn_edit* edit, const char* type, tn_value_id a, tn_value_id b, tn_value_id* out) {
   const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
@@ -163,11 +165,18 @@ static tn_status* build(void* self, tn_edit* edit, const tn_objective* given, tn
   tn_value_id x;
   (void)self;
 #ifdef FAULT_NOTHING
-  if (given->n_predictions != 1) return *out = given->predictions[0], NULL;
+  if (given->n_predictions != 1 && given->n_targets) return *out = given->targets[0], NULL;
 #else
   if (given->n_predictions != 1) return failure("expected one prediction");
 #endif
   x = given->predictions[0];
+#ifdef FAULT_READS
+  if (given->predictions[given->n_predictions]) return failure("expected one prediction");
+#elif defined(FAULT_TARGETS)
+  if (given->targets[0] == x) return failure("expected another target");
+#elif defined(FAULT_BEHIND)
+  out[1] = x;
+#endif
 #ifdef FAULT_INFINITE
   {
     tn_status* failed = node(edit, "Sub", x, x, &x);
@@ -184,10 +193,35 @@ static tn_status* build(void* self, tn_edit* edit, const tn_objective* given, tn
 }
 static const tn_loss table = {sizeof table, 1, build};
 
+#elif defined(LAYER)
+#define ROLE "tenon.layer/1"
+static tn_status* build(void* self, tn_edit* edit, const tn_layer_use* use, tn_value_id* out) {
+  (void)self;
+#ifdef FAULT_READS
+  if (use->inputs[use->n_inputs]) return failure("expected one input");
+#elif defined(FAULT_BEHIND)
+  out[use->n_outputs] = 0;
+#endif
+#ifndef FAULT_OUTPUTS
+  if (use->n_outputs != 1) return failure("expected one output");
+#endif
+  if (use->n_inputs != 1) return failure("expected one input");
+  return node(edit, "Identity", use->inputs[0], 0, out);
+}
+static const tn_layer table = {sizeof table, 1, build};
+
 #else
 #define ROLE "tenon.optimizer/1"
 static tn_status* build(void* self, tn_edit* edit, const tn_update* given, tn_value_id* out) {
   (void)self;
+#ifdef FAULT_READS
+  if (given->parameters[given->n_parameters]) return failure("expected fewer parameters");
+#elif defined(FAULT_BEHIND)
+  out[given->n_parameters] = 0;
+#elif defined(FAULT_WRITES)
+  for (uint64_t i = 0; i < given->n_parameters; ++i)
+    ((tn_parameter*)given->parameters[i])->reserved0 = 1;
+#endif
   for (uint64_t i = 0; i < given->n_parameters; ++i) {
     const tn_parameter* one = given->parameters[i];
     tn_value_id step;

@@ -100,11 +100,13 @@ void TN_CALL on_log(void*, uint32_t level, tn_str who, tn_str message) {
   if (level < (verbose_log ? TN_LOG_DEBUG : TN_LOG_INFO) || level > TN_LOG_ERROR) return;
   bars().clear();
   // What the command itself says, or a script of it, needs no name in front.
-  std::string from = cxx::view(who) == "embedder" ? "" : cxx::cat(cxx::view(who), ": ");
+  bool is_own = cxx::view(who) == "embedder";
+  std::string from = is_own ? "" : cxx::cat(cxx::view(who), ": ");
   std::string line = for_users(cxx::cat(kNames[level], ": ", from, cxx::view(message)));
-  static std::string
-      last;  // a recipe that tries five ranges is informed of the same thing five times
-  if (!verbose_log && line == last) return;
+  // A recipe that tries five ranges is informed of the same thing five times. What a script says
+  // twice it means twice.
+  static std::string last;
+  if (!verbose_log && !is_own && line == last) return;
   last = line;
   cxx::complain_of(line);
 }

@@ -6,6 +6,8 @@
 
 #include "attention.hpp"
 
+#include "lowering/matrix_descriptor.hpp"
+
 namespace tenon::onednn {
 namespace {
 
@@ -154,8 +156,8 @@ class AttentionBuilder {
       describe_scales(a, b, c.dims.size(), &attr);
       bind_scales(lowering_, a, b, &arguments);
     }
-    dnnl::matmul::primitive_desc pd(lowering_.engine(), descriptor(a), descriptor(b), descriptor(c),
-                                    attr);
+    dnnl::matmul::primitive_desc pd(lowering_.engine(), matrix_descriptor(a), matrix_descriptor(b),
+                                    matrix_descriptor(c), attr);
     std::string kernel = std::string(pd.impl_info_str()) + " (in parts)";
     double flops = 2.0 * static_cast<double>(c.count() * a.dims.back());
     arguments.push_back({DNNL_ARG_SRC, place_of(a), pd.src_desc()});

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cpu.hpp"
+#include "lowering/matrix_descriptor.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
 #include "product.hpp"
@@ -115,13 +116,13 @@ class Matmul {
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (operands_.int8) describe_scales(a_, b_, c_dims_.size(), &fused_.attr);
     const Desc dst = operands_.folds
-                         ? descriptor(fused_.dst, c_dims_, row_major_strides(c_dims_))
-                         : descriptor(is_transposed_ ? transposed(fused_.dst) : fused_.dst);
-    const Desc a = descriptor(a_, a_dims_, a_strides_);
+                         ? matrix_descriptor(fused_.dst, c_dims_, row_major_strides(c_dims_))
+                         : matrix_descriptor(is_transposed_ ? transposed(fused_.dst) : fused_.dst);
+    const Desc a = matrix_descriptor(a_, a_dims_, a_strides_);
     const bool is_packed = operands_.packs_b || operands_.packs_in_run;
     const Desc b = is_packed
                        ? Desc(b_dims_, dnnl_type(operands_.b_type), dnnl::memory::format_tag::any)
-                       : descriptor(b_, b_dims_, b_strides_);
+                       : matrix_descriptor(b_, b_dims_, b_strides_);
     using Description = dnnl::matmul::primitive_desc;
     if (bias_ == kNone) {
       pd_ = Description(lowering_.engine(), a, b, dst, fused_.attr, kMayFail);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/copy.h"
+#include "lowering/matrix_descriptor.hpp"
 #include "product.hpp"
 #include "rewrites/centred_products.hpp"
 
@@ -95,8 +96,8 @@ class SymmetricBuilder {
     std::swap(b.strides[1], b.strides[2]);
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    dnnl::matmul::primitive_desc pd(lowering_.engine(), descriptor(a), descriptor(b), descriptor(c),
-                                    attr);
+    dnnl::matmul::primitive_desc pd(lowering_.engine(), matrix_descriptor(a), matrix_descriptor(b),
+                                    matrix_descriptor(c), attr);
     std::string kernel = std::string(pd.impl_info_str()) + " (symmetric)";
     lowering_.add_primitive(node_.name, kernel.c_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
                             {{DNNL_ARG_SRC, place_of(a), pd.src_desc()},

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "matrix_descriptor.hpp"
+
 namespace tenon::onednn {
 namespace {
 
@@ -97,14 +99,19 @@ dnnl::memory::desc channels_last_descriptor(const View& view) {
 }
 
 dnnl::memory::desc descriptor(const View& view, const Dims& dims, const Dims& strides) {
-  if (dims.empty()) return {{1}, dnnl_type(view.type), dnnl::memory::dims{1}};
   // oneDNN compares strides of axes with extent 1 too when it looks for a known layout, so they get
   // the ones of the layout that the others say; where both fit, what the caller wrote decides.
   Dims last = channels_last_strides(dims);
   bool is_last = same_strides(dims, strides, last);
-  if (strides == last || (is_last && !same_strides(dims, strides, row_major_strides(dims)))) {
+  if (!dims.empty() &&
+      (strides == last || (is_last && !same_strides(dims, strides, row_major_strides(dims))))) {
     return {dims, dnnl_type(view.type), last};
   }
+  return matrix_descriptor(view, dims, strides);
+}
+
+dnnl::memory::desc matrix_descriptor(const View& view, const Dims& dims, const Dims& strides) {
+  if (dims.empty()) return {{1}, dnnl_type(view.type), dnnl::memory::dims{1}};
   Dims clean = strides;
   int64_t inner = 1;
   for (size_t axis = dims.size(); axis-- > 0;) {

@@ -361,3 +361,18 @@ def test_a_missing_file_is_named_without_the_roles_around_it(tmp_path: Path) -> 
     failed(plain, 1, "cannot open none.npz")
     assert "tenon.dataset" not in plain.stderr
     assert "created" not in plain.stderr
+
+
+def test_a_line_of_the_log_is_not_repeated_but_what_a_script_says_is(tmp_path: Path) -> None:
+    model = onnx.load(classifier(tmp_path))
+    model.training_info.add()
+    onnx.save(model, tmp_path / "m.onnx")
+    said = "warning: onnx: the file's training part is left out"
+    load, tell = "tn.load('m.onnx')\n", "tn.log.info('x')\n"
+    script = tmp_path / "script.lua"
+    script.write_text(f"local tn = require('tenon')\n{3 * load}{2 * tell}{load}")
+    run = ("run", script, "--allow", tmp_path)
+    lines = tenon(*run, cwd=tmp_path).stderr.splitlines()
+    assert lines == [said, "info: x", "info: x", said]
+    lines = tenon(*run, "-v", cwd=tmp_path).stderr.splitlines()
+    assert sum("the file's training part is left out" in line for line in lines) == 4

@@ -167,14 +167,14 @@ Result<std::vector<Expected>> Judge::expect(const tn_graph* graph,
     if (want[i] && outputs[i].type().kind == TN_KIND_TENSOR &&
         !wild.count(std::string(outputs[i].name())))
       moved[i].resize(doubles(want[i]).size());
-  Noise noise{mode_.noise * doubt.loudness, doubt.is_deep, largest_of(values)};
+  Noise noise{mode_.noise * doubt.loudness, doubt.is_deep, doubt.is_open, largest_of(values)};
   for (int k = 0; k < doubt.n_noisy; ++k) {
     Random random(seed * 977 + static_cast<uint64_t>(k));
     Result<std::vector<Tensor>> got = invalid("not run");
     if (auto other = noisy(graph, noise, random); other.ok())
       got = run(other->get(), inputs, kReference);
     if (!got.ok() && noise.is_deep) {  // a size that follows from a number which moved
-      TN_TRY(shallow, noisy(graph, {noise.size, false}, random));
+      TN_TRY(shallow, noisy(graph, {.size = noise.size}, random));
       got = run(shallow.get(), inputs, kReference);
     }
     if (!got.ok()) return std::move(got).status().in("with noise");

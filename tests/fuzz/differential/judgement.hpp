@@ -46,8 +46,10 @@ struct Doubt {
   int n_noisy;
   double loudness;
   bool is_deep;
+  bool is_open;  // also within rows that give real numbers
 };
-inline constexpr Doubt kDoubts[] = {{3, 1, false}, {16, 16, true}, {32, 128, true}};
+inline constexpr Doubt kDoubts[] = {
+    {3, 1, false, false}, {16, 16, true, false}, {32, 128, true, false}, {32, 128, true, true}};
 
 class Judge {
  public:

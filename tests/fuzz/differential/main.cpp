@@ -3,12 +3,14 @@
 // dies, its graph is reported and the next one goes on in another child.
 // usage: fuzz_differential [--seed N] [--from N] [--count N] [--nodes N] [--mode fp32|bf16|int8]
 //                          [--backend ID] [--domain onnx] [--keep FOLDER] [--rows 1]
+//                          [--state FILE]: what is done so far, where the same command goes on
+//                          [--every N]: seconds until it is written again
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <new>
+#include <tuple>
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -20,6 +22,7 @@
 #include "judgement.hpp"
 #include "kept.hpp"
 #include "mutants/limit.hpp"
+#include "resume.hpp"
 #include "state_folder.hpp"
 
 namespace {
@@ -31,26 +34,26 @@ constexpr unsigned kSeconds = 60;  // for one graph
 constexpr size_t kMostRows = 1024;
 
 struct Arguments {
-  uint64_t seed = 1, from = 0, count = 1000, nodes = 60, rows = 0;
-  std::string mode, backend = "onednn", domain, keep;
+  uint64_t seed = 1, from = 0, count = 1000, nodes = 60, rows = 0, every = 5;
+  std::string mode, backend = "onednn", domain, keep, state;
 };
 
 // What came of all graphs; lives in memory that outlives a process that dies.
 struct Tally {
-  std::atomic<uint64_t> next{0}, grown{0}, ran{0}, outputs{0}, decided{0}, findings{0}, nodes{0};
+  std::atomic<uint64_t> next{0}, grown{0}, ran{0}, outputs{0}, decided{0}, findings{0}, nodes{0},
+      died{0};
   std::atomic<uint64_t> rows[kMostRows] = {};  // of graphs that ran
 };
 
 bool read(int argc, char** argv, Arguments& out) {
-  std::map<std::string, uint64_t*> numbers{{"--seed", &out.seed},
-                                           {"--from", &out.from},
-                                           {"--count", &out.count},
-                                           {"--nodes", &out.nodes},
-                                           {"--rows", &out.rows}};
+  std::map<std::string, uint64_t*> numbers{{"--seed", &out.seed},   {"--from", &out.from},
+                                           {"--count", &out.count}, {"--nodes", &out.nodes},
+                                           {"--rows", &out.rows},   {"--every", &out.every}};
   std::map<std::string, std::string*> texts{{"--mode", &out.mode},
                                             {"--backend", &out.backend},
                                             {"--domain", &out.domain},
-                                            {"--keep", &out.keep}};
+                                            {"--keep", &out.keep},
+                                            {"--state", &out.state}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     if (auto number = numbers.find(key); number != numbers.end())
@@ -163,49 +166,74 @@ class Garden {
   Soil soil_ = {};
 };
 
-int work(const Arguments& arguments, Tally& tally) {
+// The numbers of a tally beside their names in the file of a run.
+std::vector<std::pair<const char*, std::atomic<uint64_t>*>> counts(Tally& tally) {
+  return {{"next", &tally.next},         {"grown", &tally.grown},     {"ran", &tally.ran},
+          {"outputs", &tally.outputs},   {"settled", &tally.settled}, {"nodes", &tally.nodes},
+          {"findings", &tally.findings}, {"died", &tally.died}};
+}
+
+// before: what the file had; its rows are counted on here, by name.
+Resume::Json told(Tally& tally, const std::vector<const tn_op*>& rows, const Resume::Json& before) {
+  Resume::Json out;
+  for (auto [name, count] : counts(tally))
+    out[name] = count->load();
+  Resume::Json known = before.value("rows", Resume::Json::object());
+  for (size_t i = 0; i < rows.size() && i < kMostRows; ++i) {
+    std::string type(view(rows[i]->type));
+    out["rows"][type] = known.value(type, uint64_t{0}) + tally.rows[i];
+  }
+  return out;
+}
+
+int work(const Arguments& arguments, Tally& tally, Resume& resume, const Resume::Json& before) {
   Garden garden(arguments);
+  auto done = [&] { return told(tally, garden.rows(), before); };
   while (tally.next < arguments.from + arguments.count) {
     limit_seconds(kSeconds);
     garden.run(tally.next, tally);
     ++tally.next;
+    resume.tick(done);
   }
+  resume.write(done());
   limit_seconds(0);
   return 0;
 }
 
-// Runs children until all graphs are done; how many died.
-uint64_t run_children(const Arguments& arguments, Tally& tally) {
-  uint64_t died = 0;
+// Runs children until all graphs are done.
+void run_children(const Arguments& arguments,
+                  Tally& tally,
+                  Resume& resume,
+                  const Resume::Json& before) {
   while (tally.next < arguments.from + arguments.count) {
     pid_t child = fork();
-    if (child < 0) return died + 1;
-    if (child == 0) std::exit(work(arguments, tally));
+    if (child < 0) std::abort();
+    if (child == 0) std::exit(work(arguments, tally, resume, before));
     int status = 0;
     waitpid(child, &status, 0);
     if (status == 0) break;
-    ++died;
+    ++tally.died;
     std::printf("FOUND graph %llu: %s %d\n", static_cast<unsigned long long>(tally.next.load()),
                 WIFSIGNALED(status) ? "signal" : "exit code",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     std::fflush(stdout);
     ++tally.next;
   }
-  return died;
 }
 
-void tell_rows(const Arguments& arguments, const Tally& tally) {
+void tell_rows(const Arguments& arguments, Tally& tally, const Resume::Json& before) {
   Garden garden(arguments);
-  size_t least = 0, n = std::min(garden.rows().size(), kMostRows);
-  for (size_t i = 0; i < n; ++i) {
-    if (tally.rows[i] < tally.rows[least]) least = i;
+  Resume::Json done = told(tally, garden.rows(), before);
+  std::string rarest;
+  uint64_t least = UINT64_MAX;
+  for (const auto& [type, count] : done["rows"].items()) {
+    auto times = count.get<uint64_t>();
+    if (times < least) std::tie(rarest, least) = std::pair(type, times);
     if (arguments.rows)
-      std::printf("%8llu %.*s\n", static_cast<unsigned long long>(tally.rows[i].load()),
-                  static_cast<int>(garden.rows()[i]->type.len), garden.rows()[i]->type.data);
+      std::printf("%8llu %s\n", static_cast<unsigned long long>(times), type.c_str());
   }
-  std::printf("%zu rows, each at least %llu times (%.*s)\n", n,
-              static_cast<unsigned long long>(tally.rows[least].load()),
-              static_cast<int>(garden.rows()[least]->type.len), garden.rows()[least]->type.data);
+  std::printf("%zu rows, each at least %llu times (%s)\n", done["rows"].size(),
+              static_cast<unsigned long long>(least), rarest.c_str());
 }
 
 }  // namespace
@@ -214,27 +242,40 @@ int main(int argc, char** argv) {
   Arguments arguments;
   if (!read(argc, argv, arguments))
     return std::fputs("fuzz_differential: see its first lines\n", stderr), 2;
+  Resume resume(arguments.state,
+                {{"seed", arguments.seed},
+                 {"from", arguments.from},
+                 {"nodes", arguments.nodes},
+                 {"mode", arguments.mode},
+                 {"backend", arguments.backend},
+                 {"domain", arguments.domain}},
+                arguments.every);
+  Resume::Json before;
+  if (std::string why = resume.read(before); !why.empty())
+    return std::fprintf(stderr, "fuzz_differential: %s\n", why.c_str()), 2;
   void* memory =
       mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
   tenon::fuzz::StateFolder state;
   Tally& tally = *new (memory) Tally;
   tally.next = arguments.from;
-  auto start = std::chrono::steady_clock::now();
-  uint64_t died = run_children(arguments, tally);
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  for (auto [name, count] : counts(tally))
+    *count = before.value(name, count->load());
+  run_children(arguments, tally, resume, before);
+  double took = resume.seconds();
   for (const Mode& mode : kModes)
     std::printf("%s: within %g of 1 + the largest number, and 6 times what noise of %g does\n",
                 mode.name, mode.tolerance, mode.noise);
-  tell_rows(arguments, tally);
+  tell_rows(arguments, tally, before);
   auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+  uint64_t findings = tally.findings + tally.died;
   std::printf(
       "seed %llu: %llu graphs grown, %llu ran (%llu nodes), %llu of %llu outputs compared, "
       "%llu findings, %.0f s\n",
       number(arguments.seed), number(tally.grown), number(tally.ran), number(tally.nodes),
-      number(tally.decided), number(tally.outputs), number(tally.findings + died), took.count());
+      number(tally.decided), number(tally.outputs), number(findings), took);
   // A run that compares little tests nothing.
   bool is_deep = tally.ran * 2 >= tally.grown && tally.decided * 3 >= tally.outputs;
   if (!is_deep) std::puts("expected half of the graphs to run and a third of outputs compared");
-  return tally.findings + died == 0 && is_deep ? 0 : 1;
+  return findings == 0 && is_deep ? 0 : 1;
 }

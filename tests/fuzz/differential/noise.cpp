@@ -77,8 +77,20 @@ class Din {
     return product.output();
   }
 
+  // By so little wherever value is 0: the imaginary part of a transform is 0 by exact factors, and
+  // 1e-17 by rounded ones.
+  Result<Value> lifted(Value value, double by) {
+    TN_TRY(wide, edit_.constant<float>(TN_F32, {}, {static_cast<float>(by)}));
+    TN_TRY(little, edit_.op("Cast", {wide}, {{"to", any_dtype(value.dtype())}}));
+    TN_TRY(is_some, edit_.op("Cast", {value}, {{"to", any_dtype(TN_BOOL)}}));
+    return edit_.op("Where", {is_some, value, little});
+  }
+
   Status results(Node node) {
-    bool is_flushed = noise_.is_deep && random_.one_in(2) && !is_exact(node);
+    bool is_summed = noise_.is_deep && !is_exact(node);
+    // Between the steps of a row no sizes are known, and 1e-8 may be all that there is.
+    is_summed = is_summed && !(noise_.is_open && largest_input(node) == 0);
+    bool is_flushed = is_summed && random_.one_in(2);
     for (Value value : node.outputs()) {
       if (!can_be_moved(value)) continue;
       TN_TRY(after, moved(value));
@@ -87,6 +99,9 @@ class Din {
         double nothing = size_ * (1 + largest_input(node));
         TN_TRY(kept, edit_.op("Shrink", {after}, {{"lambd", nothing}, {"bias", 0.0}}));
         after = kept;
+      } else if (is_summed) {
+        TN_TRY(some, lifted(after, 1e-3 * size_ * (1 + largest_input(node))));
+        after = some;
       }
       TN_CHECK(edit_.replace(value, after));
       TN_CHECK(edit_.set_input(first, 0, value));
@@ -130,13 +145,14 @@ class Din {
   Random& random_;
 };
 
-// Takes rows apart that give integers and can be: what is real within them comes to light.
-Status open_rows(tn_graph* graph) {
+// Takes rows apart that can be, those that give integers or all of them: what is real within them
+// comes to light.
+Status open_rows(tn_graph* graph, bool all) {
   for (Node node : Graph{graph}.nodes()) {
     const tn_op* row = node.row();
     std::vector<Value> outputs = node.outputs();
     bool is_whole = !outputs.empty() && outputs[0] && !is_float(outputs[0].dtype());
-    if (!row || !row->decompose || !is_whole || (row->traits & TN_OP_POINTWISE)) continue;
+    if (!row || !row->decompose || !(is_whole || all) || (row->traits & TN_OP_POINTWISE)) continue;
     TN_TRY(edit, Edit::begin(graph));
     if (!Status(services.op->decompose(edit.raw, node.id)).ok()) continue;
     TN_CHECK(edit.commit());
@@ -154,7 +170,7 @@ Result<OwnedGraph> noisy(const tn_graph* graph, const Noise& noise, Random rando
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(graph, &raw));
   OwnedGraph out = OwnedGraph::take(raw);
-  if (noise.is_deep) TN_CHECK(open_rows(raw));
+  if (noise.is_deep) TN_CHECK(open_rows(raw, noise.is_open));
   TN_TRY(edit, Edit::begin(raw));
   Din din(edit, noise, random);
   for (Node node : edit.graph().nodes()) {

@@ -15,10 +15,13 @@ struct Noise {
   // Also where no node gives a floating-point value that noise could be put at:
   // - numbers that enter the graph exactly and are added up, and results that are nothing beside
   //   what they were made of: they become 0 (a sum that is 0 in one order of addition and 1e-8 in
-  //   another jumps in a Cast to bool);
+  //   another jumps in a Cast to bool), or those that are 0 become nearly that;
   // - numbers within a row that reads and gives integers (a tie of a quantized product), which are
   //   seen where the row says how it decomposes.
   bool is_deep = false;
+  // Also between the steps of any other row that decomposes: what cancels there is rounded at the
+  // size of what it is made of (the slope of a norm over two elements is 0 beside products of 1e9).
+  bool is_open = false;
   std::map<std::string, double> largest = {};  // number of a value, by name
 };
 

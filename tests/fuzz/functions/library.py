@@ -112,6 +112,9 @@ def function(lib: Library, program: Program, noise: Noise | None = None) -> Call
 
     def call(*inputs: Any) -> tuple[Any, ...]:
         values = dict(zip(program.inputs, inputs))
+        for ref, (_, plus) in (noise or {}).items():
+            if ref in values:
+                values[ref] = values[ref] + plus
         if lib.floats == "bfloat16":  # NumPy has no such type: it begins and ends inside
             for ref, x in values.items():
                 values[ref] = lib.module.astype(x, "bfloat16") if lib.is_float(x) else x

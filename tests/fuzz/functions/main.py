@@ -3,6 +3,7 @@
 """Random functions of arrays and their transforms, beside JAX or NumPy (tests/fuzz/README.md).
 
     main.py [--oracle jax|numpy] [--seed N] [--from N] [--count N] [--backend ID]... [--words 1]
+            [--state FILE]: what is done so far, where the same command goes on
 
 Every function is computed under jit, grad, jvp, vmap, vmap(grad), grad(vmap) and hessian. One that
 differs, or that Tenon refuses, is made smaller and printed. Exits with 1 where there was one.
@@ -11,10 +12,9 @@ differs, or that Tenon refuses, is made smaller and printed. Exits with 1 where 
 from __future__ import annotations
 
 import argparse
-import collections
 import os
 import sys
-import time
+from pathlib import Path
 
 # One thread of XLA, and little optimization: each function runs a few times only.
 os.environ.setdefault(
@@ -28,6 +28,7 @@ from growth import grow  # noqa: E402
 from judgement import TYPES, Judge, Verdict  # noqa: E402
 from oracles import TRANSFORMS, Jax, NumPy  # noqa: E402
 from program import Program, text, words  # noqa: E402
+from resume import Tally  # noqa: E402
 from smaller import smaller  # noqa: E402
 from vocabulary import WORDS  # noqa: E402
 
@@ -52,54 +53,66 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--backend", action="append")
     parser.add_argument("--words", type=int, default=0)
+    parser.add_argument("--state", type=Path)
     arguments = parser.parse_args()
     backends = arguments.backend or ["onednn", "reference"]
     oracle = Jax() if arguments.oracle == "jax" else NumPy()
     judges = [Judge(oracle, backend, arguments.seed) for backend in backends]
-    used: collections.Counter[str] = collections.Counter({word: 0 for word in WORDS})
-    refused: collections.Counter[str] = collections.Counter()
-    types: collections.Counter[str] = collections.Counter()
-    n_functions = n_values = n_compared = n_found = 0
-    start = time.monotonic()
-    for number in range(arguments.first, arguments.first + arguments.count):
+    run = {
+        "oracle": arguments.oracle,
+        "seed": arguments.seed,
+        "from": arguments.first,
+        "backends": backends,
+    }
+    tally = Tally(arguments.first)
+    tally.read(arguments.state, run)
+    while tally.next < arguments.first + arguments.count:
+        number = tally.next
         program = grow(arguments.seed, number)
-        if program is None or not oracle.takes(program):
-            continue
-        judge = judges[number % len(judges)]
-        verdict = judge.judge(program, number)
-        n_functions += 1
-        n_values += verdict.values
-        n_compared += verdict.compared
-        used.update(set(words(program)))
-        refused[verdict.refused] += bool(verdict.refused)
-        types[program.floats] += 1
-        if verdict.finding:
-            n_found += 1
-            report(judge, program, number, verdict)
+        if program is not None and oracle.takes(program):
+            judge = judges[number % len(judges)]
+            verdict = judge.judge(program, number)
+            tally.functions += 1
+            tally.values += verdict.values
+            tally.compared += verdict.compared
+            tally.words.update(set(words(program)))
+            tally.refused[verdict.refused] += bool(verdict.refused)
+            tally.types[program.floats] += 1
+            if verdict.finding:
+                tally.found.append(number)
+                report(judge, program, number, verdict)
+        tally.next += 1
+        tally.write(arguments.state, run)
         if number % 20 == 19:
-            took = time.monotonic() - start
-            print(f"{n_functions} functions, {n_found} findings, {took:.0f} s", flush=True)
+            oracle.forget()
+            counts = f"{tally.functions} functions, {len(tally.found)} findings"
+            print(f"{counts}, {tally.seconds:.0f} s", flush=True)
+    summary(tally, oracle.name, arguments)
+
+
+def summary(tally: Tally, oracle: str, arguments: argparse.Namespace) -> None:
     for floats, (tolerance, noise) in TYPES.items():
         print(
-            f"{floats}: {types[floats]} functions, within {tolerance:g} of 1 + the largest number, "
-            f"and 6 times what noise of {noise:g} does"
+            f"{floats}: {tally.types[floats]} functions, within {tolerance:g} of 1 + the largest "
+            f"number, and 6 times what noise of {noise:g} does"
         )
-    for why, count in refused.items():
+    for why, count in tally.refused.items():
         if why:
             print(f"{count} functions with a transform that Tenon has not: {why}")
+    used = {word: tally.words[word] for word in WORDS}
     rarest = min(used, key=lambda word: used[word])
     for word, count in sorted(used.items(), key=lambda item: item[1]) if arguments.words else ():
         print(f"{count:8} {word}")
     print(f"{len(used)} words, each in at least {used[rarest]} functions ({rarest})")
     print(
-        f"seed {arguments.seed}: {n_functions} functions under {', '.join(TRANSFORMS)}, beside "
-        f"{oracle.name}: {n_compared} of {n_values} numbers compared, {n_found} findings, "
-        f"{time.monotonic() - start:.0f} s"
+        f"seed {arguments.seed}: {tally.functions} functions under {', '.join(TRANSFORMS)}, beside "
+        f"{oracle}: {tally.compared} of {tally.values} numbers compared, {len(tally.found)} "
+        f"findings, {tally.seconds:.0f} s"
     )
-    is_deep = n_compared * 2 >= n_values
+    is_deep = tally.compared * 2 >= tally.values
     if not is_deep:
         print("expected half of the numbers to be compared")
-    sys.exit(n_found != 0 or not is_deep)
+    sys.exit(bool(tally.found) or not is_deep)
 
 
 if __name__ == "__main__":

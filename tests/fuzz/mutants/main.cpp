@@ -3,8 +3,9 @@
 // run in a child: when it dies, the mutant is reported and the next one goes on in another child.
 // usage: fuzz_mutants [--seed N] [--from N] [--count N] [--backend ID]... [--row TYPE]
 //                     [--keep FOLDER] [--guard N]: one of N allocations ends at a page out of reach
+//                     [--state FILE]: what is done so far, where the same command goes on
+//                     [--every N]: seconds until it is written again
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../resume.hpp"
 #include "../state_folder.hpp"
 #include "guard.hpp"
 #include "limit.hpp"
@@ -23,14 +25,15 @@
 
 namespace {
 
+using tenon::fuzz::Resume;
 using tenon::fuzz::Tally;
 
 constexpr unsigned kSeconds = 20;  // for one mutant
 
 struct Arguments {
-  uint64_t seed = 1, from = 0, count = 20000, guard = 0;
+  uint64_t seed = 1, from = 0, count = 20000, guard = 0, every = 5;
   std::vector<std::string> backends;
-  std::string row, keep;
+  std::string row, keep, state;
 };
 
 bool read(int argc, char** argv, Arguments& out) {
@@ -44,12 +47,16 @@ bool read(int argc, char** argv, Arguments& out) {
       out.count = std::strtoull(value.c_str(), nullptr, 10);
     else if (key == "--guard")
       out.guard = std::strtoull(value.c_str(), nullptr, 10);
+    else if (key == "--every")
+      out.every = std::strtoull(value.c_str(), nullptr, 10);
     else if (key == "--backend")
       out.backends.push_back(value);
     else if (key == "--row")
       out.row = value;
     else if (key == "--keep")
       out.keep = value;
+    else if (key == "--state")
+      out.state = value;
     else
       return false;
   }
@@ -57,7 +64,27 @@ bool read(int argc, char** argv, Arguments& out) {
   return argc % 2 == 1 && out.backends.size() <= tenon::fuzz::kMostBackends;
 }
 
-int work(const Arguments& arguments, Tally& tally) {
+// The numbers of a tally beside their names in the file of a run.
+std::vector<std::pair<std::string, std::atomic<uint64_t>*>> counts(const Arguments& arguments,
+                                                                   Tally& tally) {
+  std::vector<std::pair<std::string, std::atomic<uint64_t>*>> out{
+      {"next", &tally.next},   {"mutants", &tally.mutants},       {"refused", &tally.refused},
+      {"large", &tally.large}, {"executions", &tally.executions}, {"findings", &tally.findings}};
+  for (size_t i = 0; i < arguments.backends.size(); ++i) {
+    out.emplace_back("compiled on " + arguments.backends[i], &tally.compiled[i]);
+    out.emplace_back("ran on " + arguments.backends[i], &tally.ran[i]);
+  }
+  return out;
+}
+
+Resume::Json told(const Arguments& arguments, Tally& tally) {
+  Resume::Json out;
+  for (const auto& [name, count] : counts(arguments, tally))
+    out[name] = count->load();
+  return out;
+}
+
+int work(const Arguments& arguments, Tally& tally, Resume& resume) {
   tenon::fuzz::Trials trials(arguments.seed, arguments.backends, arguments.row, arguments.keep);
   while (tally.next < arguments.from + arguments.count) {
     tenon::fuzz::limit_seconds(kSeconds);
@@ -65,6 +92,7 @@ int work(const Arguments& arguments, Tally& tally) {
     trials.run(tally.next, tally);
     tenon::fuzz::guard_memory(0, 0);
     ++tally.next;
+    resume.tick([&] { return told(arguments, tally); });
   }
   tenon::fuzz::limit_seconds(0);
   return 0;
@@ -80,37 +108,49 @@ int main(int argc, char** argv) {
   Arguments arguments;
   if (!read(argc, argv, arguments))
     return std::fputs("fuzz_mutants: see its first lines\n", stderr), 2;
+  Resume resume(arguments.state,
+                {{"seed", arguments.seed},
+                 {"from", arguments.from},
+                 {"guard", arguments.guard},
+                 {"backends", arguments.backends},
+                 {"row", arguments.row}},
+                arguments.every);
+  Resume::Json before;
+  if (std::string why = resume.read(before); !why.empty())
+    return std::fprintf(stderr, "fuzz_mutants: %s\n", why.c_str()), 2;
   void* memory =
       mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
   tenon::fuzz::StateFolder state;
   Tally& tally = *new (memory) Tally;
   tally.next = arguments.from;
-  uint64_t findings = 0;
-  auto start = std::chrono::steady_clock::now();
+  for (const auto& [name, count] : counts(arguments, tally))
+    *count = before.value(name, count->load());
   auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
-  for (bool done = false; !done;) {
+  for (bool done = tally.next >= arguments.from + arguments.count; !done;) {
     pid_t child = fork();
     if (child < 0) return 1;
-    if (child == 0) std::exit(work(arguments, tally));
+    if (child == 0) std::exit(work(arguments, tally, resume));
     int status = 0;
     waitpid(child, &status, 0);
     done = tally.next >= arguments.from + arguments.count;
     if (status == 0) continue;
-    ++findings;
+    ++tally.findings;
     std::printf("FOUND mutant %llu: %s: %s %d\n", number(tally.next),
                 done ? "at the end" : tally.what, WIFSIGNALED(status) ? "signal" : "exit code",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     std::fflush(stdout);
     ++tally.next;
+    resume.write(told(arguments, tally));
   }
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  resume.write(told(arguments, tally));
+  double took = resume.seconds();
   std::printf(
       "seed %llu: %llu mutants, %.1f %% refused, %.1f %% too large; %.0f s, %.0f executions a "
       "second\n",
       number(arguments.seed), number(tally.mutants), percent(tally.refused, tally.mutants),
-      percent(tally.large, tally.mutants), took.count(),
-      static_cast<double>(tally.executions) / std::max(took.count(), 1e-3));
+      percent(tally.large, tally.mutants), took,
+      static_cast<double>(tally.executions) / std::max(took, 1e-3));
   bool is_deep = true;
   for (size_t i = 0; i < arguments.backends.size(); ++i) {
     double compiled = percent(tally.compiled[i], tally.mutants);
@@ -119,7 +159,7 @@ int main(int argc, char** argv) {
                 ran);
     is_deep = is_deep && compiled >= 30 && ran >= 10;
   }
-  std::printf("%llu findings\n", number(findings));
+  std::printf("%llu findings\n", number(tally.findings));
   if (!is_deep) std::puts("expected 30 % compiled and 10 % run on each backend");
-  return findings == 0 && (is_deep || !arguments.row.empty()) ? 0 : 1;
+  return tally.findings == 0 && (is_deep || !arguments.row.empty()) ? 0 : 1;
 }

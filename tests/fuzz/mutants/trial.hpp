@@ -18,7 +18,7 @@ constexpr size_t kMostBackends = 8;
 
 // What came of all mutants; lives in memory that outlives a process that dies.
 struct Tally {
-  std::atomic<uint64_t> next{0}, mutants{0}, refused{0}, large{0};
+  std::atomic<uint64_t> next{0}, mutants{0}, refused{0}, large{0}, findings{0};
   std::atomic<uint64_t> compiled[kMostBackends] = {}, ran[kMostBackends] = {};  // by backend
   std::atomic<uint64_t> executions{0};  // runs of a plan, those of decompositions too
   char what[1000] = {};                 // the mutant of the moment, and where it runs

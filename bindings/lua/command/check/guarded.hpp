@@ -4,6 +4,7 @@
 // a page that must not be touched, and marks in the bytes between show what was written beside a
 // result.
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -61,6 +62,25 @@ class GuardedArray {
 
  private:
   Guarded block_;
+};
+
+// Room for n numbers or ids that a component writes, zeros before.
+template <class T>
+class GuardedRoom {
+ public:
+  explicit GuardedRoom(size_t n) : block_(n * sizeof(T), sizeof(T)), n_(n) {
+    std::fill_n(data(), n, T{});
+  }
+  T* data() const { return static_cast<T*>(block_.data()); }
+  // What was written; throws where it was beside it. what: whose room it is.
+  std::vector<T> read(const std::string& what) const {
+    block_.require_whole(what);
+    return {data(), data() + n_};
+  }
+
+ private:
+  Guarded block_;
+  size_t n_;
 };
 
 // Where a component gets memory for its results: guarded, and kept until the call is over.

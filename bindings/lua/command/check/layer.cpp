@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "edit.hpp"
+#include "guarded.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -34,11 +35,14 @@ class Network {
     std::vector<tn_value_id> given;
     for (size_t i = 0; i < inputs.size(); ++i)
       given.push_back(edit.input(cat("x", i), inputs[i].dtype, inputs[i].shape));
+    GuardedArray<tn_value_id> guarded(given);
     for (int i = 0; i < uses; ++i) {
-      tn_layer_use use{sizeof use, 0, cxx::str("net.0"), 5, given.size(), given.data(), n_outputs};
-      std::vector<tn_value_id> out(n_outputs, 0);
-      if (tn_status* failed = layer_.table->build(layer_.self, edit.raw(), &use, out.data()))
+      tn_layer_use use{sizeof use,     0,        cxx::str("net.0"), 5, given.size(),
+                       guarded.data(), n_outputs};
+      GuardedRoom<tn_value_id> room(n_outputs);
+      if (tn_status* failed = layer_.table->build(layer_.self, edit.raw(), &use, room.data()))
         return failed;
+      std::vector<tn_value_id> out = room.read("the outputs");
       require(out[0] != 0, "build: expected a value, got 0");
       edit.output(cat("y", i), out[0]);
     }

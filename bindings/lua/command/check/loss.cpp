@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "edit.hpp"
+#include "guarded.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -34,16 +35,19 @@ class Training {
     Edit edit(subject_.session, raw);
     tn_value_id prediction = edit.input("scores", TN_F32, {4, 10});
     tn_value_id wanted = target.dtype ? edit.input("target", target.dtype, target.shape) : 0;
+    GuardedArray<tn_value_id> predictions(std::vector<tn_value_id>(n_predictions, prediction));
+    GuardedArray<tn_value_id> targets(std::vector<tn_value_id>(target.dtype ? 1 : 0, wanted));
     tn_objective objective{};
     objective.struct_size = sizeof objective;
     objective.n_predictions = n_predictions;
-    objective.predictions = &prediction;
+    objective.predictions = predictions.data();
     objective.n_targets = target.dtype ? 1 : 0;
-    objective.targets = &wanted;
+    objective.targets = targets.data();
     objective.trained = train;
-    tn_value_id out = 0;
-    if (tn_status* failed = loss_.table->build(loss_.self, edit.raw(), &objective, &out))
+    GuardedRoom<tn_value_id> room(1);
+    if (tn_status* failed = loss_.table->build(loss_.self, edit.raw(), &objective, room.data()))
       return failed;
+    tn_value_id out = room.read("the loss").front();
     require(out != 0, "build: expected a value, got 0");
     edit.output("loss", out);
     edit.commit();

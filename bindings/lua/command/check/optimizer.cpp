@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "edit.hpp"
+#include "guarded.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -20,18 +21,22 @@ class Step {
     model_ = cxx::Model(session_, raw);
     Edit edit(session_, raw);
     std::vector<tn_parameter> parameters(n);
-    std::vector<const tn_parameter*> list;
+    std::vector<const tn_parameter*> list(n);
     for (uint64_t i = 0; i < n; ++i) {
       std::vector<int64_t> shape{3, static_cast<int64_t>(i) + 2};
       parameters[i] = {sizeof(tn_parameter), 0, cxx::str(kNames[i]),
                        edit.input(kNames[i], TN_F32, shape),
                        edit.input(cat("gradient.", kNames[i]), TN_F32, shape)};
-      list.push_back(&parameters[i]);
     }
-    tn_update update{sizeof update, 0, n, list.data(), edit.input("rate", TN_F32, {})};
-    std::vector<tn_value_id> after(n);
+    GuardedArray<tn_parameter> given(parameters);
+    for (uint64_t i = 0; i < n; ++i)
+      list[i] = given.data() + i;
+    GuardedArray<const tn_parameter*> guarded(list);
+    tn_update update{sizeof update, 0, n, guarded.data(), edit.input("rate", TN_F32, {})};
+    GuardedRoom<tn_value_id> room(n);
     Made<tn_optimizer> one(subject);
-    cxx::check(one.table->build(one.self, edit.raw(), &update, after.data()));
+    cxx::check(one.table->build(one.self, edit.raw(), &update, room.data()));
+    std::vector<tn_value_id> after = room.read("the new values");
     for (uint64_t i = 0; i < n; ++i) {
       require(after[i] != 0, cat("parameter ", kNames[i], ": expected a value, got 0"));
       edit.output(cat("after.", kNames[i]), after[i]);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "check.hpp"
+#include "guarded.hpp"
 
 namespace tenon::command::check {
 namespace {
@@ -69,7 +70,8 @@ void probes(const Subject& subject, std::mt19937_64& random) {
   for (char& c : bytes)
     c = static_cast<char>(random());
   for (size_t size : {size_t{0}, size_t{3}, bytes.size()}) {
-    int32_t sure = table->probe(self, {bytes.data(), size}, cxx::str("file.no_such_format"));
+    GuardedArray<char> head({bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size)});
+    int32_t sure = table->probe(self, {head.data(), size}, cxx::str("file.no_such_format"));
     require(sure == 0, cat("random bytes: expected the probe to say 0, got ", sure));
   }
 }
