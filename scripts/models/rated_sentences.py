@@ -40,12 +40,15 @@ def divide(rows, sizes: dict[str, int], seed: int):
     return parts
 
 
-def split(place: Place, n_calib: int, n_eval: int, n_train: int, seed: int):
+def read(place: Place, sizes: dict[str, int], seed: int):
+    """Parts of so many sentences by name, in this order; see `divide`."""
     table = wheels.nested_member(place.member(wheels.VADER, _INNER), _TABLE)
     rows = parse(table.decode("latin-1"))
-    parts = divide(rows, {"eval": n_eval, "calib": n_calib, "train": n_train}, seed)
-    place.say(
-        f"rated sentences: {len(rows)} in all, calibration {n_calib}, evaluation {n_eval},"
-        f" probe training {n_train}, seed {seed}"
-    )
+    parts = divide(rows, sizes, seed)
+    told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    place.say(f"rated sentences: {len(rows)} in all, {told}, seed {seed}")
     return parts
+
+
+def split(place: Place, n_calib: int, n_eval: int, n_train: int, seed: int):
+    return read(place, {"eval": n_eval, "calib": n_calib, "train": n_train}, seed)
