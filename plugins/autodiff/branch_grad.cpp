@@ -91,7 +91,7 @@ Result<JointBranch> joint_branch(Gradients& g, Graph branch) {
       TN_TRY(same, body.edit.op("Identity", {value}));
       kept = same;
     }
-    TN_CHECK(body.edit.output(cat("saved", out.n_saved), kept));
+    TN_CHECK(body.edit.output({}, kept));
   }
   for (size_t i = 0; i < wrt.size(); ++i)
     TN_CHECK(add_gradient(body, gradients[i], wrt[i]));

@@ -104,11 +104,14 @@ class DropLayers {
     TN_CHECK(services.graph->extract(outer.graph().raw, ids.data(), ids.size(), &raw));
     Branches out{OwnedGraph::take(raw), {}, {}};
     TN_TRY(run, Edit::begin(raw));
-    Value x;
-    for (Value input : run.graph().inputs()) {
+    size_t place = 0;  // of what goes around the layer, among the inputs
+    for (Value input : run.graph().inputs())
       out.captured.push_back(outer.graph().find(input.name()));
-      if (out.captured.back() == region.around) x = input;
-    }
+    while (place < out.captured.size() && !(out.captured[place] == region.around))
+      ++place;
+    if (place == out.captured.size())
+      return Status(TN_INTERNAL, cat("expected ", region.around.name(), " among its inputs"));
+    Value x = run.graph().inputs()[place];
     for (Value constant : run.graph().constants()) {
       if (!is_weight(constant.type())) continue;
       out.captured.push_back(outer.graph().find(constant.name()));
@@ -118,7 +121,7 @@ class DropLayers {
     TN_TRY(scale, run.input("scale", Type(TN_F32, {})));
     TN_CHECK(close(run, x, scale));
     TN_CHECK(run.commit());
-    TN_TRY(skip, identity(out.run.view(), x.name()));
+    TN_TRY(skip, identity(out.run.view(), place));
     out.skip = std::move(skip);
     return out;
   }
@@ -134,17 +137,16 @@ class DropLayers {
     return run.output("kept", sum);
   }
 
-  Result<OwnedGraph> identity(Graph like, std::string_view around) const {
+  Result<OwnedGraph> identity(Graph like, size_t place) const {
     tn_graph* raw = nullptr;
     TN_CHECK(services.graph->create(ctx_, &raw));
     OwnedGraph graph = OwnedGraph::take(raw);
     TN_TRY(edit, Edit::begin(raw));
-    Value x;
     for (Value input : like.inputs()) {
-      TN_TRY(made, edit.input(input.name(), input.type()));
-      if (input.name() == around) x = made;
+      Result<Value> made = edit.input(input.name(), input.type());
+      if (!made.ok()) return std::move(made).status();
     }
-    TN_TRY(same, edit.op("Identity", {x}));
+    TN_TRY(same, edit.op("Identity", {edit.graph().inputs()[place]}));
     TN_CHECK(edit.output("skipped", same));
     TN_CHECK(edit.commit());
     return graph;

@@ -207,6 +207,10 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
     if (!drop.contains("seed")) drop["seed"] = out.seed;
     out.drop_layers = drop.dump();
   }
+  if (!out.drop_layers.empty() && out.memory > 0)
+    return invalid(
+        "option memory: expected it without option drop_layers, whose layers have plans of "
+        "their own that are not counted");
   out.parameters = {options.texts("parameters"), options.texts("frozen")};
   out.batch_statistics = options.text("batch_norm") == "train";
   TN_CHECK(read_precision(options, out));

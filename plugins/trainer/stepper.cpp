@@ -49,10 +49,30 @@ uint64_t bytes_in(const Type& type) {
 // Batches that wait, the one in work, the one that runs, and the feed's own.
 constexpr uint64_t kBatchesInFlight = 5;
 
+// A plan is made for the shapes of inputs that it is shown.
+Status prepare(tn_ctx* ctx, Graph graph, const Plan& plan) {
+  std::vector<Value> states = graph.list(TN_LIST_STATES);
+  std::vector<Tensor> zeros;
+  std::vector<DLTensor> views;
+  std::vector<const DLTensor*> inputs;
+  for (Value input : graph.inputs()) {
+    if (std::find(states.begin(), states.end(), input) != states.end()) continue;
+    Type type = input.type();
+    TN_TRY(zero, Tensor::zeros(ctx, type.dtype, type.dims));
+    zeros.push_back(zero);
+  }
+  for (const Tensor& zero : zeros)
+    views.push_back(zero.dl());
+  for (const DLTensor& view : views)
+    inputs.push_back(&view);
+  return Status(services.eval->prepare(plan.raw(), inputs.data(), inputs.size()));
+}
+
 }  // namespace
 
 Result<uint64_t> Stepper::planned_bytes(StepSizes sizes, const Cancel& cancel) const {
   TN_TRY(made, compile(sizes, cancel));
+  TN_CHECK(prepare(recipe_->ctx, made->graph.graph.view(), made->plan));
   nlohmann::json plan = nlohmann::json::parse(made->plan.describe(), nullptr, false);
   uint64_t arena = 0, out = plan.value("arena_bytes", uint64_t{0});
   for (const nlohmann::json& part : plan.value("partitions", nlohmann::json::array())) {
