@@ -2,6 +2,7 @@
 // The largest batch within a limit, against trying all of them.
 #include "batch_finder.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -20,11 +21,11 @@ uint64_t by_trying(uint64_t limit, uint64_t most, const Cost& cost) {
 }
 
 uint64_t tries_for(uint64_t limit, uint64_t most, const Cost& cost) {
-  auto found = trainer::find_batch(limit, most,
-                                   [&](uint64_t b) -> Result<uint64_t> { return cost(b); });
+  auto found =
+      trainer::find_batch(limit, most, [&](uint64_t b) -> Result<uint64_t> { return cost(b); });
   EXPECT_TRUE(found.ok());
   EXPECT_EQ(found->batch, by_trying(limit, most, cost)) << "limit " << limit << " of " << most;
-  if (found->batch > 0) EXPECT_EQ(found->bytes, cost(found->batch));
+  EXPECT_EQ(found->bytes, cost(std::max<uint64_t>(found->batch, 1)));
   return found->tries;
 }
 
@@ -44,7 +45,8 @@ TEST(BatchFinder, IsRightForWhateverGrows) {
   };
   for (const Cost& cost : costs)
     for (uint64_t limit : {0, 7, 150, 10'000, 65'536, 1'000'500})
-      for (uint64_t most : {1, 2, 8, 9, 777}) EXPECT_LE(tries_for(limit, most, cost), 24u);
+      for (uint64_t most : {1, 2, 8, 9, 777})
+        EXPECT_LE(tries_for(limit, most, cost), 24u);
 }
 
 }  // namespace
