@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The reference networks, each trained by its recipe from seed to file: what proofs of later work start from.
---   scripts/fetch mnist glyphs shapes characters leaves
+--   scripts/fetch mnist glyphs shapes characters leaves sentences
 --   tenon run scripts/reference.lua [--set networks=lenet,resnet20] [--set seeds=1] [--set epochs=N] [--set out=runs/reference]
 --     [--set precision=bf16] [--set threads=N] [--set onnx=FOLDER, with kept: their models as ONNX files go there]
 -- Called again it goes on where it was stopped: each training has its folder OUT/NETWORK_SEED, and one that had
@@ -107,11 +107,19 @@ local function lstm()
   }
 end
 
+-- MiniLM-L6 as it was published, with an untrained head of two classes; scripts/fetch sentences made both.
+local function minilm() return tn.load(models .. "/minilm_classifier.onnx") end
+
 local function adamw(base)
   return tn.optim.adamw { lr = tn.schedule.cosine { base = base or 2e-3, warmup = 50 }, weight_decay = 0.01 }
 end
 local function nesterov()
   return tn.optim.sgd { lr = tn.schedule.cosine { base = 0.1, warmup = 100 }, momentum = 0.9, nesterov = true, weight_decay = 5e-4 }
+end
+
+-- For weights that know something already. Decay on matrices alone, as BERT is trained.
+local function tuning(base)
+  return tn.optim.adamw { lr = tn.schedule.cosine { base = base or 1e-4, warmup = 75 }, weight_decay = 0.01, decay_vectors = false }
 end
 
 local digit, glyph = { name = "image", shape = { "N", 1, 28, 28 } }, { name = "image", shape = { "N", 1, 32, 32 } }
@@ -127,9 +135,11 @@ local recipes = {
   { name = "unet", network = unet, data = "shapes", input = picture, epochs = 20, optimizer = adamw },
   { name = "transformer", network = transformer, data = "characters", input = text, epochs = 10, optimizer = adamw },
   { name = "lstm", network = lstm, data = "leaves", input = series, epochs = 15, clip_norm = 1, rate = 5e-3, optimizer = adamw },
+  { name = "minilm", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "*.weight", "*.bias" }, clip_norm = 1, optimizer = tuning },
+  { name = "minilm_head", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "head.*" }, rate = 1e-2, optimizer = tuning },
 }
 
-local wanted = args.networks or "lenet,mnist_cnn,resnet20,mobilenet,unet,transformer,lstm"
+local wanted = args.networks or "lenet,mnist_cnn,resnet20,mobilenet,unet,transformer,lstm,minilm,minilm_head"
 local function is_wanted(name) return ("," .. wanted .. ","):find("," .. name .. ",", 1, true) end
 
 local known, results = {}, {}
@@ -144,12 +154,16 @@ local function test_accuracy(model, recipe)
   return 100 * tn.evaluate(model, data, { metric = "accuracy", batch = 100 }).accuracy
 end
 
+local function build(recipe, seed)
+  if recipe.model then return recipe.model() end
+  return nn.build(recipe.network(), { recipe.input }, { seed = seed })
+end
+
 local function train(recipe, seed)
   local place, data = out .. "/" .. recipe.name .. "_" .. seed, models .. "/" .. recipe.data
-  local model = nn.build(recipe.network(), { recipe.input }, { seed = seed })
-  local trained, report = tn.train(model, {
+  local trained, report = tn.train(build(recipe, seed), {
     data = tn.data.npz(data .. "_train.npz"), epochs = args.epochs or recipe.epochs, batch = recipe.batch or 64, drop_last = true, clip_norm = recipe.clip_norm or 0,
-    loss = tn.loss.cross_entropy { axis = -1 }, optimizer = recipe.optimizer(recipe.rate), seed = seed, run = place, resume = true,
+    loss = tn.loss.cross_entropy { axis = -1 }, optimizer = recipe.optimizer(recipe.rate), parameters = recipe.parameters, seed = seed, run = place, resume = true,
     precision = args.precision or "fp32", threads = args.threads or 0,
   })
   trained:save(place .. ".safetensors")
@@ -163,8 +177,7 @@ local function train(recipe, seed)
 end
 
 local function judge(recipe)
-  local model = nn.build(recipe.network(), { recipe.input }, { seed = 0 })
-  local kept = nn.load(model, args.kept .. "/" .. recipe.name .. ".safetensors", { partial = true })
+  local kept = nn.load(build(recipe, 0), args.kept .. "/" .. recipe.name .. ".safetensors", { partial = true })
   if args.onnx then kept:save(args.onnx .. "/" .. recipe.name .. ".onnx") end
   return { network = recipe.name, accuracy = test_accuracy(kept, recipe) }
 end

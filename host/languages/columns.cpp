@@ -34,11 +34,12 @@ constexpr std::array kRecompute{
     Word{"expensive", TN_RECOMPUTE_EXPENSIVE},
     Word{"never", TN_RECOMPUTE_NEVER},
 };
-// Classes of devices, named as DLPack names them.
+// Classes of devices, named as DLPack names them; and levels of mixed precision, which have no
+// table of operators but what a row says.
 constexpr std::array kDevices{
-    Word{"cpu", 0},     Word{"cuda", 0}, Word{"opencl", 0},  Word{"vulkan", 0},
-    Word{"metal", 0},   Word{"rocm", 0}, Word{"oneapi", 0},  Word{"webgpu", 0},
-    Word{"hexagon", 0}, Word{"maia", 0}, Word{"ext_dev", 0}, Word{"trn", 0},
+    Word{"O2", 0},      Word{"O3", 0},    Word{"cpu", 0},     Word{"cuda", 0},   Word{"opencl", 0},
+    Word{"vulkan", 0},  Word{"metal", 0}, Word{"rocm", 0},    Word{"oneapi", 0}, Word{"webgpu", 0},
+    Word{"hexagon", 0}, Word{"maia", 0},  Word{"ext_dev", 0}, Word{"trn", 0},
 };
 
 struct Family {

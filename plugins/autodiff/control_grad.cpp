@@ -1,107 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// If: an If of the branches' gradients. Scan and Loop: a Scan in the other direction, whose steps
-// compute again what a step computes and go back through it. For that the loop keeps the states
-// that its steps begin with, as further scan outputs.
+// Scan and Loop: a Scan in the other direction, whose steps compute again what a step computes and
+// go back through it. For that the loop keeps the states that its steps begin with, as further scan
+// outputs.
 #include "control_grad.hpp"
 
 #include <algorithm>
 
 #include "tenon/sdk/alike.hpp"
 
-#include "bodies.hpp"
+#include "branch_grad.hpp"
 #include "reverse.hpp"
 
 namespace tenon::autodiff {
 namespace {
-
-std::vector<Value> inside(const Body& body,
-                          const std::vector<Value>& outputs,
-                          const std::vector<Value>& cotangents,
-                          const std::vector<Value>& wrt,
-                          Status& failed) {
-  Request request{{}, cotangents, wrt};
-  uint64_t before = body.edit.graph().outputs().size();
-  for (Value output : outputs) {
-    request.outputs.push_back(body.edit.graph().outputs().size());
-    failed = body.edit.output(cat("forward", request.outputs.back()), output);
-    if (!failed.ok()) return {};
-  }
-  Result<std::vector<Value>> gradients = reverse(body.edit, request);
-  if (!gradients.ok()) {
-    failed = std::move(gradients).status();
-    return {};
-  }
-  for (uint64_t i = before + outputs.size(); i-- > before && failed.ok();)
-    failed = Status(services.edit->remove_output(body.edit.raw, i));
-  return *gradients;
-}
-
-Status add_gradient(const Body& body, Value gradient, Value of) {
-  Builder b(body.edit);
-  Value value = gradient ? gradient : b.zeros_like(of);
-  TN_CHECK(b.status());
-  return body.output(value);
-}
-
-// One branch: what it captured, then cotangents; out come the gradients that are wanted.
-Result<OwnedGraph> branch_gradient(Gradients& g,
-                                   Graph branch,
-                                   std::vector<Value>& captured,
-                                   std::vector<Value>& given) {
-  TN_TRY(body, Body::begin(g.edit().ctx()));
-  std::vector<Value> ours, cotangents, wrt;
-  for (uint64_t i = 1; i < g.of().n_inputs(); ++i) {
-    captured.push_back(g.in(i));
-    TN_TRY(value, body.input(branch.inputs().at(i - 1).type()));
-    ours.push_back(value);
-    if (g.wanted(i)) wrt.push_back(value);
-  }
-  TN_TRY(copied, body.copy(branch, ours));
-  std::vector<Value> outputs;
-  for (uint64_t i = 0; i < g.of().n_outputs(); ++i) {
-    if (!g.cotangent(i)) continue;
-    given.push_back(g.cotangent(i));
-    TN_TRY(cotangent, body.input(copied[i].type()));
-    cotangents.push_back(cotangent);
-    outputs.push_back(copied[i]);
-  }
-  Status failed;
-  std::vector<Value> gradients = inside(body, outputs, cotangents, wrt, failed);
-  TN_CHECK(std::move(failed));
-  for (size_t i = 0; i < wrt.size(); ++i)
-    TN_CHECK(add_gradient(body, gradients[i], wrt[i]));
-  TN_CHECK(body.finish());
-  return std::move(body.graph);
-}
-
-Status if_gradient(Gradients& g) {
-  Graph branches[] = {body_of(g.of(), "then_branch"), body_of(g.of(), "else_branch")};
-  std::vector<OwnedGraph> made;
-  std::vector<Value> inputs{g.in(0)}, captured, given;
-  for (Graph branch : branches) {
-    if (!branch.raw || branch.inputs().size() + 1 != g.of().n_inputs() ||
-        branch.outputs().size() < g.of().n_outputs())
-      return invalid("expected then_branch and else_branch that fit its inputs and outputs");
-    captured.clear();
-    given.clear();
-    TN_TRY(graph, branch_gradient(g, branch, captured, given));
-    made.push_back(std::move(graph));
-  }
-  inputs.insert(inputs.end(), captured.begin(), captured.end());
-  inputs.insert(inputs.end(), given.begin(), given.end());
-  std::vector<uint64_t> wanted;
-  for (uint64_t i = 1; i < g.of().n_inputs(); ++i)
-    if (g.wanted(i)) wanted.push_back(i);
-  Node node = g.node({.type = "If",
-                      .inputs = inputs,
-                      .attrs = {{"then_branch", any_graph(made[0].get())},
-                                {"else_branch", any_graph(made[1].get())},
-                                {"captures", static_cast<int64_t>(inputs.size() - 1)}},
-                      .n_outputs = wanted.size()});
-  for (size_t i = 0; node && i < wanted.size(); ++i)
-    g.set(wanted[i], node.output(i));
-  return {};
-}
 
 // The backward pass of a Scan or a Loop.
 class Walk {
@@ -236,9 +147,7 @@ class Walk {
     for (bool captures : {true, false})
       for (size_t i = parts_.scanned(); i < node().n_inputs(); ++i)
         if ((i >= parts_.captures()) == captures && g_.wanted(i)) wrt.push_back(ours_[i]);
-    Status failed;
-    std::vector<Value> gradients = inside(body, outputs, cotangents, wrt, failed);
-    TN_CHECK(std::move(failed));
+    TN_TRY(gradients, gradients_inside(body, outputs, cotangents, wrt));
     Builder b(body.edit);
     for (size_t i = 0; i < wrt.size(); ++i) {
       bool sum = i >= n_carried && i < carried_.size();

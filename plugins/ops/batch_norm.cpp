@@ -269,7 +269,7 @@ constexpr tn_op kBatchNorm = op_row(
      .vjp_inputs = 1 | 2 | 8 | 16,
      .vjp_outputs = 0,
      .batch = batch<batch_norm_batch>,
-     .cast = "own=1,2,3,4"});
+     .cast = "O2=fp32 own=1,2,3,4"});
 
 }  // namespace
 

@@ -28,7 +28,7 @@ std::optional<Category> category_of(std::string_view word) {
   return std::nullopt;
 }
 
-// What the row says for a class of devices.
+// What the row says for a class of devices, or for a level that has no table of its own.
 std::optional<Category> stated(const tn_op_columns& columns, std::string_view device) {
   constexpr Category kCategories[] = {Category::kFollow, Category::kLow,     Category::kFp32,
                                       Category::kFp32,   Category::kPromote, Category::kKeep,
@@ -141,9 +141,7 @@ Result<Rule> rule_of(Node node, const Lists& lists) {
   // Bodies of control flow have types of their own, and of an unknown operator nothing is known.
   if (!row || (row->traits & TN_OP_CONTROL)) return rule;
   if (lists.level != "O1") {
-    // Apex' levels are defined by this one layer.
-    bool is_wide = lists.level == "O2" && node.is("BatchNormalization");
-    rule.category = is_wide ? Category::kFp32 : Category::kLow;
+    rule.category = stated(*columns, lists.level).value_or(Category::kLow);
     rule.by = cat("level ", lists.level);
     return rule;
   }

@@ -61,22 +61,34 @@ std::vector<uint64_t> Loop::order_of(uint64_t epoch) const {
 // Batches are counted on over the epochs, so that none is waited for at an epoch's beginning. What
 // a data set draws at random is a function of the run's seed and the step.
 void Loop::prepare_ahead() {
-  uint64_t each = batches_per_epoch(), first = each * position_.epoch + position_.batch;
+  uint64_t each = batches_per_epoch(), first = next_batch();
   uint64_t seed = given_.seed * 0x9e3779b97f4a7c15u + position_.steps - first;
   auto make = [this, each, seed, epoch = UINT64_MAX, order = std::vector<uint64_t>()](
                   uint64_t batch) mutable -> Result<std::vector<Tensor>> {
+    uint64_t in_epoch = batch % each, n = samples_in(in_epoch);
+    if (curriculum_.share(update_of(batch)) < 1)
+      return batch_of(curriculum_.draw(update_of(batch), n, given_.seed, batch), batch, seed);
     if (epoch != batch / each) order = order_of(epoch = batch / each);
-    uint64_t in_epoch = batch % each;
-    TN_TRY(loaded,
-           feed_->load({order.data() + in_epoch * batch_, samples_in(in_epoch)}, seed + batch));
-    std::vector<Tensor> kept;  // the feed's own memory is that of the next batch
-    for (const DLTensor& one : loaded.all) {
-      TN_TRY(copy, Tensor::copy_of(ctx_, one));
-      kept.push_back(copy);
-    }
-    return kept;
+    return batch_of({order.data() + in_epoch * batch_, n}, batch, seed);
   };
   ahead_.emplace(std::move(make), first, each * given_.epochs);
+}
+
+Result<std::vector<Tensor>> Loop::batch_of(std::span<const uint64_t> samples,
+                                           uint64_t batch,
+                                           uint64_t seed) {
+  TN_TRY(loaded, feed_->load(samples, seed + batch));
+  StepSizes sizes = sizes_of(batch);
+  std::vector<Tensor> kept;  // the feed's own memory is that of the next batch
+  for (size_t i = 0; i < loaded.all.size(); ++i) {
+    size_t n = recipe_.inputs.size();
+    const Field& field = i < n ? recipe_.inputs[i] : recipe_.targets[i - n];
+    TN_TRY(copy, sizes.length > 0 && field.is_shortened
+                     ? shortened(ctx_, loaded.all[i], sizes.length)
+                     : Tensor::copy_of(ctx_, loaded.all[i]));
+    kept.push_back(copy);
+  }
+  return kept;
 }
 
 Status Loop::run(const Cancel& cancel) {
@@ -123,7 +135,7 @@ Status Loop::stopped(Status why) {
 Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
   while (position_.batch < batches_per_epoch() && position_.stopped_by.empty()) {
     TN_CHECK(cancel.check());
-    TN_CHECK(step(samples_in(position_.batch), cancel));
+    TN_CHECK(step(sizes_of(next_batch()), cancel));
     TN_CHECK(keep_step());
     progress.update(samples_.size() * position_.epoch + position_.samples);
     uint64_t every = given_.checkpoint_steps;
@@ -163,8 +175,8 @@ Result<StepInputs> Loop::next_inputs() const {
   return out;
 }
 
-Status Loop::step(uint64_t n_samples, const Cancel& cancel) {
-  TN_CHECK(stepper_->use(n_samples, cancel));
+Status Loop::step(StepSizes sizes, const Cancel& cancel) {
+  TN_CHECK(stepper_->use(sizes, cancel));
   TN_TRY(batch, ahead_->next());
   TN_TRY(inputs, next_inputs());
   rate_ = inputs.rate;
@@ -186,9 +198,9 @@ Status Loop::step(uint64_t n_samples, const Cancel& cancel) {
   position_.steps = number;
   position_.batch += 1;
   position_.updates += updates && !outcome.skipped;
-  position_.samples += n_samples;
+  position_.samples += sizes.batch;
   if (std::isfinite(outcome.loss))
-    position_.loss_sum += outcome.loss * static_cast<double>(n_samples);
+    position_.loss_sum += outcome.loss * static_cast<double>(sizes.batch);
   return given_.callbacks.want_steps() ? tell_step(outcome) : Status();
 }
 
@@ -292,16 +304,20 @@ Result<OwnedGraph> Loop::trained(const tn_graph* model) const {
 
 json Loop::report() const {
   json described = json::parse(stepper_->describe(), nullptr, false);
-  return {{"epochs", position_.epoch},
-          {"steps", position_.steps},
-          {"parameters", recipe_.parameters.size()},
-          {"history", history_},
-          {"stopped_early", position_.stopped_early},
-          {"stopped_by", position_.stopped_by.empty() ? json() : json(position_.stopped_by)},
-          {"best_epoch", position_.best_epoch},
-          {"seconds", seconds_since(began_)},
-          {"seconds_waited", ahead_ ? ahead_->seconds_waited() : 0},
-          {"fallback_nodes", described.value("fallback_nodes", json::array())}};
+  json found = json::object();
+  if (planned_bytes_ > 0) found = {{"batch", batch_}, {"planned_bytes", planned_bytes_}};
+  json out{{"epochs", position_.epoch},
+           {"steps", position_.steps},
+           {"parameters", recipe_.parameters.size()},
+           {"history", history_},
+           {"stopped_early", position_.stopped_early},
+           {"stopped_by", position_.stopped_by.empty() ? json() : json(position_.stopped_by)},
+           {"best_epoch", position_.best_epoch},
+           {"seconds", seconds_since(began_)},
+           {"seconds_waited", ahead_ ? ahead_->seconds_waited() : 0},
+           {"fallback_nodes", described.value("fallback_nodes", json::array())}};
+  out.update(found);
+  return out;
 }
 
 }  // namespace tenon::trainer

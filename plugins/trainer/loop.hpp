@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "ahead.hpp"
+#include "curriculum.hpp"
 #include "gradient_shares.hpp"
 #include "run_folder.hpp"
 #include "settings.hpp"
@@ -31,6 +32,10 @@ class Loop {
 
   Status set_up(const Cancel& cancel);
   Status set_up_data();
+  Status set_up_batch();
+  Status set_up_curriculum();
+  // Finds the largest batch that fits into the memory that was given.
+  Status fit_batch(const Cancel& cancel);
   // by_backend: it computes in the precision that was asked for by itself.
   Status set_up_recipe(std::string_view backend, bool by_backend);
   Status resume(const Cancel& cancel);
@@ -38,7 +43,7 @@ class Loop {
   Status set_states(const Weights& states);
   Status run_epoch(const Cancel& cancel, Progress& progress);
   void prepare_ahead();
-  Status step(uint64_t n_samples, const Cancel& cancel);
+  Status step(StepSizes sizes, const Cancel& cancel);
   Status end_epoch(const Cancel& cancel);
   Status judge(const Cancel& cancel, nlohmann::json& record);
   void measure(const nlohmann::json& record);
@@ -67,9 +72,22 @@ class Loop {
   // A copy of this model with the weights of now.
   Result<OwnedGraph> trained(const tn_graph* model) const;
   uint64_t samples_in(uint64_t batch) const;  // of an epoch
+  // Of a batch, counted on over the epochs.
+  uint64_t update_of(uint64_t batch) const {
+    uint64_t each = batches_per_epoch();
+    return batch / each * updates_per_epoch() + batch % each / given_.accumulate;
+  }
+  StepSizes sizes_of(uint64_t batch) const {
+    return {samples_in(batch % batches_per_epoch()), curriculum_.length(update_of(batch))};
+  }
+  uint64_t next_batch() const { return batches_per_epoch() * position_.epoch + position_.batch; }
+  Result<std::vector<Tensor>> batch_of(std::span<const uint64_t> samples,
+                                       uint64_t batch,
+                                       uint64_t seed);
+  void add_curriculum(nlohmann::json& record) const;
   std::vector<uint64_t> order_of(uint64_t epoch) const;
   Status check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel);
-  Result<StepContents> contents_of_step(uint64_t batch, const Cancel& cancel);
+  Result<StepContents> contents_of_step(StepSizes sizes, const Cancel& cancel);
   Identity choices() const;
   // At the update `step` of so many.
   Result<double> rate_at(uint64_t step, uint64_t total_steps) const;
@@ -89,7 +107,9 @@ class Loop {
   ValidationPlan validation_;
   Recipe recipe_;
   std::optional<Stepper> stepper_;
-  Identity identity_;  // where a run is kept
+  Curriculum curriculum_;
+  uint64_t planned_bytes_ = 0;  // where option memory asks for them
+  Identity identity_;           // where a run is kept
   Position position_;
   nlohmann::json history_ = nlohmann::json::array();  // one record for each epoch
   Weights best_;

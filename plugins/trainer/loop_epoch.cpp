@@ -35,6 +35,7 @@ Status Loop::end_epoch(const Cancel& cancel) {
               {"rate", rate_}};
   if (recipe_.precision == "fp16") record["skipped"] = windows_done() - position_.updates;
   if (gradients_) gradients_->add_to(record);
+  add_curriculum(record);
   TN_CHECK(judge(cancel, record));
   measure(record);
   record["seconds"] = seconds;
@@ -52,6 +53,18 @@ Status Loop::end_epoch(const Cancel& cancel) {
   history_.push_back(std::move(record));
   TN_CHECK(save());
   return keep_epoch();
+}
+
+// Of the epoch's last batch; and how many steps of sequences were seen in all of it.
+void Loop::add_curriculum(json& record) const {
+  uint64_t each = batches_per_epoch(), last = each * position_.epoch + each - 1;
+  if (curriculum_.has_shares()) record["sample_share"] = curriculum_.share(update_of(last));
+  if (!curriculum_.has_lengths()) return;
+  record["sequence_length"] = curriculum_.length(update_of(last));
+  uint64_t seen = 0;
+  for (uint64_t batch = each * position_.epoch; batch <= last; ++batch)
+    seen += sizes_of(batch).batch * sizes_of(batch).length;
+  record["sequence_steps"] = seen;
 }
 
 // What overflows from the first step on began too high.

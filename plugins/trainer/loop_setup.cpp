@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "batch_finder.hpp"
 #include "loop.hpp"
 
 namespace tenon::trainer {
@@ -55,6 +56,9 @@ Status Loop::set_up(const Cancel& cancel) {
   TN_CHECK(set_up_data());
   TN_CHECK(set_up_recipe(probe.backend(), by_backend));
   stepper_.emplace(recipe_, given_.plan_options(by_backend));
+  TN_CHECK(set_up_batch());
+  TN_CHECK(fit_batch(cancel));
+  TN_CHECK(set_up_curriculum());
   return resume(cancel);
 }
 
@@ -83,6 +87,11 @@ Status Loop::set_up_data() {
     validation_.feed = &*held_out_;
   }
   samples_ = std::move(all);
+  return {};
+}
+
+// The batch is known, or a first guess that fits the data.
+Status Loop::set_up_batch() {
   if (fixed_) {
     uint64_t whole = validation_.samples.size() / batch_ * batch_;
     if (validation_.feed && whole == 0)
@@ -93,10 +102,56 @@ Status Loop::set_up_data() {
   if (batches_per_epoch() == 0)
     return invalid(cat("option data: expected at least a batch of ", batch_, " samples, got ",
                        samples_.size()));
+  recipe_.steps_per_epoch = batches_per_epoch();
   validation_.batch = batch_;
   validation_.metric = given_.metric;
   validation_.options = given_.plan_options(false);
   return {};
+}
+
+Status Loop::fit_batch(const Cancel& cancel) {
+  if (given_.memory == 0) return {};
+  auto bytes = [&](uint64_t batch) { return stepper_->planned_bytes({.batch = batch}, cancel); };
+  FoundBatch found;
+  if (fixed_) {
+    TN_TRY(asked, bytes(batch_));
+    found = {asked <= given_.memory ? batch_ : 0, asked, 1};
+  } else {
+    TN_TRY(searched, find_batch(given_.memory, samples_.size(), bytes));
+    found = searched;
+  }
+  if (found.batch == 0)
+    return invalid(cat("option memory: expected at least ", found.bytes,
+                       " bytes, which a batch of ", fixed_ ? batch_ : 1, " takes, got ",
+                       given_.memory));
+  batch_ = found.batch;
+  planned_bytes_ = found.bytes;
+  log_line(ctx_, TN_LOG_INFO,
+           cat("batches of ", batch_, " fit into ", given_.memory, " bytes: ", found.bytes,
+               " are planned"));
+  return set_up_batch();
+}
+
+Status Loop::set_up_curriculum() {
+  uint64_t updates = updates_per_epoch() * given_.epochs;
+  auto value_of = [&](const std::optional<Driven>& driven) -> Curriculum::Value {
+    if (!driven) return {};
+    return [&driven, updates](uint64_t update) -> Result<double> {
+      Result<double> value = driven->value(update, updates, {});
+      if (!value.ok()) return std::move(value).status().in(cat("option schedules: ", driven->name));
+      return value;
+    };
+  };
+  TN_CHECK(curriculum_.set_lengths(given_.curriculum, value_of(given_.length), updates,
+                                   recipe_.inputs, recipe_.targets));
+  if (!given_.share) return {};
+  Feed scores = feed_->another();
+  if (const std::string& field = given_.curriculum.score_field; !field.empty()) {
+    TN_TRY(read, Feed::make(ctx_, given_.data, free_.view(), {field}, "curriculum"));
+    scores = std::move(read);
+  }
+  return curriculum_.set_shares(given_.curriculum, value_of(given_.share), updates,
+                                std::move(scores), samples_);
 }
 
 Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
@@ -114,6 +169,7 @@ Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   recipe_.precision = by_backend ? "fp32" : given_.precision;
   recipe_.level = given_.level;
   recipe_.loss_scale = given_.loss_scale;
+  recipe_.drop_layers = given_.drop_layers;
   recipe_.joint = given_.joint;
   recipe_.tells_gradients = given_.tells_gradients;
   recipe_.device = backend == "cuda" ? "cuda" : "cpu";
@@ -152,24 +208,26 @@ Identity Loop::choices() const {
                {"metric", given_.metric.id}};
   if (given_.level != "O1") choices["level"] = given_.level;
   if (given_.loss_scale != "{}") choices["loss_scale"] = given_.loss_scale;
+  if (!given_.drop_layers.empty()) choices["drop_layers"] = given_.drop_layers;
   if (!given_.joint.empty())
     for (const PassChoice& pass : given_.joint)
       choices["joint"].push_back({pass.id, json::parse(pass.options)});
   if (!train_as.empty()) choices["train_as"] = train_as;
   if (!given_.driven_text.empty()) choices["schedules"] = given_.driven_text;
   if (!given_.plateau_text.empty()) choices["plateau"] = given_.plateau_text;
+  if (!given_.curriculum.text.empty()) choices["curriculum"] = json::parse(given_.curriculum.text);
   if (given_.accumulate > 1) choices["accumulate"] = given_.accumulate;
   return {structure_hash(Graph{model_}), choices, {}, {}};
 }
 
 // Without what only looks for NaN: a run goes on with that from before the first one.
-Result<StepContents> Loop::contents_of_step(uint64_t batch, const Cancel& cancel) {
+Result<StepContents> Loop::contents_of_step(StepSizes sizes, const Cancel& cancel) {
   if (!given_.check_nan) {
-    TN_CHECK(stepper_->use(batch, cancel));
+    TN_CHECK(stepper_->use(sizes, cancel));
     return StepContents::of(stepper_->graph().graph.view());
   }
   recipe_.check_nan = false;
-  Result<StepGraph> plain = make_step(recipe_, batch, cancel);
+  Result<StepGraph> plain = make_step(recipe_, sizes, cancel);
   recipe_.check_nan = true;
   if (!plain.ok()) return std::move(plain).status();
   return StepContents::of(plain->graph.view());
@@ -178,7 +236,7 @@ Result<StepContents> Loop::contents_of_step(uint64_t batch, const Cancel& cancel
 // The step and the rates of the run that is saved are those that this one has.
 Status Loop::check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel) {
   uint64_t batch = std::min<uint64_t>(batch_, samples_.size());  // one that each epoch has
-  TN_TRY(step, contents_of_step(batch, cancel));
+  TN_TRY(step, contents_of_step({batch, curriculum_.length(0)}, cancel));
   identity_.step = std::move(step);
   auto rate = [this](uint64_t at, uint64_t total) { return rate_at(at, total); };
   if (saved) {
@@ -202,7 +260,8 @@ Status Loop::resume(const Cancel& cancel) {
   uint64_t first = saved && saved->position.batch + 1 == batches_per_epoch() ? 0 : batch_;
   if (first == 0 || samples_.size() < batch_)
     first = samples_.size() % batch_ ? samples_.size() % batch_ : batch_;
-  TN_CHECK(stepper_->use(first, cancel));
+  uint64_t next = saved ? batches_per_epoch() * saved->position.epoch + saved->position.batch : 0;
+  TN_CHECK(stepper_->use({first, curriculum_.length(update_of(next))}, cancel));
   feed_->set_targets(stepper_->graph().targets);
   if (held_out_) held_out_->set_targets(checked_as(held_out_->targets(), feed_->targets()));
   if (!saved) return {};

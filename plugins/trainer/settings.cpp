@@ -119,10 +119,24 @@ Status read_driven(tn_ctx* ctx, const Options& options, Settings& out) {
   TN_TRY(driven, driven_option(ctx, options, validates, &out.driven_text));
   for (Driven& one : driven) {
     bool is_rate = one.name == kRate;
+    if (one.name == kLength || one.name == kShare) {
+      if (one.plateau || one.follow)
+        return invalid(cat("option schedules: ", one.name,
+                           ": expected a schedule alone, as batches "
+                           "are prepared ahead; got plateau or follow"));
+      (one.name == kLength ? out.length : out.share) = std::move(one);
+      continue;
+    }
     if (one.follow)
       TN_CHECK(check_measured(*one.follow, out).in(cat("option schedules: ", one.name)));
     (is_rate ? out.rate_rules : out.driven.emplace_back()) = std::move(one);
   }
+  TN_TRY(curriculum, CurriculumChoice::from(options.text("curriculum")));
+  out.curriculum = curriculum;
+  if (out.share && !curriculum.has_score())
+    return invalid(cat("option schedules: ", kShare, ": expected option curriculum with a score"));
+  if (!out.share && curriculum.has_score())
+    return invalid(cat("option curriculum: score: expected a schedule of ", kShare, " with it"));
   if (out.rate_rules.schedule) out.schedule = std::move(out.rate_rules.schedule);
   out.plateau_text = options.text("plateau");
   if (out.plateau_text.empty()) return {};
@@ -176,6 +190,9 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.epochs = static_cast<uint64_t>(options.integer("epochs"));
   out.seed = static_cast<uint64_t>(options.integer("seed"));
   if (options.has("batch")) out.batch = static_cast<uint64_t>(options.integer("batch"));
+  out.memory = static_cast<uint64_t>(options.integer("memory"));
+  if (out.batch && out.memory > 0)
+    return invalid("option memory: expected it without option batch, which it finds");
   out.shuffle = options.flag("shuffle");
   out.drop_last = options.flag("drop_last");
   out.clip_norm = options.number("clip_norm");
@@ -184,6 +201,15 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.average = options.number("average");
   out.check_nan = options.flag("check_nan");
   out.groups = options.text("groups");
+  if (options.has("drop_layers")) {
+    json drop = json::parse(options.text("drop_layers"));
+    if (!drop.contains("seed")) drop["seed"] = out.seed;
+    out.drop_layers = drop.dump();
+  }
+  if (!out.drop_layers.empty() && out.memory > 0)
+    return invalid(
+        "option memory: expected it without option drop_layers, whose layers have plans of "
+        "their own that are not counted");
   out.parameters = {options.texts("parameters"), options.texts("frozen")};
   out.batch_statistics = options.text("batch_norm") == "train";
   TN_CHECK(read_precision(options, out));

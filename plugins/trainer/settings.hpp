@@ -5,6 +5,7 @@
 #include "tenon/sdk/component.hpp"
 
 #include "callbacks.hpp"
+#include "curriculum.hpp"
 #include "driven.hpp"
 #include "validation.hpp"
 
@@ -12,11 +13,13 @@ namespace tenon::trainer {
 
 struct Settings {
   Component data, loss, optimizer;
-  std::vector<Driven> driven;  // without the learning rate
-  std::string driven_text;     // what says that they are the same
-  Driven rate_rules;           // of the learning rate, whose schedule is the one below
-  Component schedule;          // falsy: `rate` at each step
-  Component validation;        // falsy: `validation_share` of the data
+  std::vector<Driven> driven;           // without the learning rate
+  std::string driven_text;              // what says that they are the same
+  Driven rate_rules;                    // of the learning rate, whose schedule is the one below
+  std::optional<Driven> length, share;  // of the curriculum
+  CurriculumChoice curriculum;
+  Component schedule;    // falsy: `rate` at each step
+  Component validation;  // falsy: `validation_share` of the data
   double rate = 0.01, validation_share = 0;
   uint64_t rate_batch = 0;   // the batch that the rate is for; 0: whatever it is
   std::string plateau_text;  // as it was given
@@ -24,6 +27,7 @@ struct Settings {
   std::vector<std::string> targets;
   uint64_t epochs = 1, seed = 0;
   std::optional<uint64_t> batch;
+  uint64_t memory = 0;  // bytes: the largest batch that fits; 0: no limit
   bool shuffle = true, drop_last = false;
   double clip_norm = 0, clip_value = 0;
   uint64_t accumulate = 1;  // batches to an update
@@ -35,6 +39,7 @@ struct Settings {
   std::string precision;     // fp32, bf16, fp16
   std::string level = "O1";  // of mixed precision, as Apex names them
   std::string loss_scale;    // options of the scaler, a JSON object
+  std::string drop_layers;   // options of trainer.drop_layers, a JSON object; empty: none
   bool tells_gradients = false;
   std::vector<PassChoice> joint;
   std::vector<std::string> backends;  // as they were given; empty: the machine's best

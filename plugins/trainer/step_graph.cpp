@@ -22,11 +22,16 @@ using nlohmann::json;
 constexpr std::string_view kLoss = "loss";
 constexpr std::string_view kEpochStepsNote = "epoch_steps";  // of the graph, for passes of train_as
 
-// The model for a batch of this size, with all its sizes known.
-Result<OwnedGraph> bound(const Recipe& recipe, uint64_t batch) {
+std::string summary(StepSizes sizes) {
+  std::string steps = sizes.length > 0 ? cat(", ", sizes.length, " steps each") : "";
+  return cat(sizes.batch, steps);
+}
+
+// The model for a batch of these sizes, with all its sizes known.
+Result<OwnedGraph> bound(const Recipe& recipe, StepSizes sizes) {
   std::vector<Type> types;
   for (const Field& field : recipe.inputs)
-    types.push_back(field.type_for(batch));
+    types.push_back(field.type_for(sizes));
   std::vector<std::unique_ptr<TypeView>> views;
   std::vector<const tn_type*> raw;
   for (const Type& type : types) {
@@ -35,7 +40,7 @@ Result<OwnedGraph> bound(const Recipe& recipe, uint64_t batch) {
   }
   tn_graph* made = nullptr;
   Status failed(services.graph->bind(recipe.model, raw.data(), raw.size(), &made));
-  if (!failed.ok()) return std::move(failed).in(cat("the model for batches of ", batch));
+  if (!failed.ok()) return std::move(failed).in(cat("the model for batches of ", summary(sizes)));
   return OwnedGraph::take(made);
 }
 
@@ -270,9 +275,10 @@ std::optional<size_t> result_named(Graph graph, std::string_view name) {
 
 }  // namespace
 
-Type Field::type_for(uint64_t batch) const {
+Type Field::type_for(StepSizes sizes) const {
   Type type(dtype, sample);
-  type.dims.insert(type.dims.begin(), static_cast<int64_t>(batch));
+  if (is_shortened && sizes.length > 0) type.dims[0] = static_cast<int64_t>(sizes.length);
+  type.dims.insert(type.dims.begin(), static_cast<int64_t>(sizes.batch));
   return type;
 }
 
@@ -283,19 +289,25 @@ Status apply_pass(tn_ctx* ctx, tn_graph* graph, const PassChoice& pass, const Ca
       .in(pass.id);
 }
 
-Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& cancel) {
+Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel& cancel) {
   StepGraph out;
-  TN_TRY(graph, bound(recipe, batch));
+  TN_TRY(graph, bound(recipe, sizes));
   size_t n_outputs = graph.view().outputs().size();  // states add their own behind them
   TN_TRY(statistics, add_training_passes(recipe, graph.get(), cancel));
-  TN_TRY(edit, Edit::begin(graph.get()));
-  TN_TRY(running, to_training_mode(edit, recipe.mode));
+  TN_TRY(mode, Edit::begin(graph.get()));
+  TN_TRY(running, to_training_mode(mode, recipe.mode));
   statistics.insert(statistics.end(), running.begin(), running.end());
+  TN_CHECK(mode.commit());
+  if (!recipe.drop_layers.empty())
+    TN_CHECK(
+        apply_pass(recipe.ctx, graph.get(), {"trainer.drop_layers", recipe.drop_layers}, cancel)
+            .in("option drop_layers"));
+  TN_TRY(edit, Edit::begin(graph.get()));
   std::vector<Value> predictions = edit.graph().outputs();
   predictions.resize(n_outputs);
   std::vector<Type> types;
   for (const Field& target : recipe.targets)
-    types.push_back(target.type_for(batch));
+    types.push_back(target.type_for(sizes));
   TN_TRY(more, add_loss(edit, recipe, recipe.targets, types, predictions, &out.targets));
   for (size_t i = n_outputs; i-- > 0;)
     TN_CHECK(services.edit->remove_output(edit.raw, i));
@@ -305,7 +317,7 @@ Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& 
   std::vector<std::string> wrt = recipe.parameters;
   wrt.insert(wrt.end(), more.begin(), more.end());
   TN_CHECK(drive(graph.get(), recipe.driven, true));
-  TN_CHECK(add_passes(recipe, graph.get(), batch, wrt, cancel));
+  TN_CHECK(add_passes(recipe, graph.get(), sizes.batch, wrt, cancel));
   TN_CHECK(drive(graph.get(), recipe.driven, false).in("option schedules"));
   out.numbers = numbers_of(graph.view(), recipe);
   out.weights = statistics;
@@ -339,7 +351,7 @@ Result<OwnedGraph> make_evaluation(const Recipe& recipe,
   Type first = edit.graph().inputs()[0].type();
   std::vector<Type> types;
   for (const Field& target : targets) {
-    Type type = target.type_for(1);
+    Type type = target.type_for({.batch = 1});
     type.dims[0] = first.dims.empty() ? -1 : first.dims[0];
     if (!first.symbols.empty()) {
       type.symbols.resize(type.rank());

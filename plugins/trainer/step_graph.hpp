@@ -16,6 +16,12 @@
 
 namespace tenon::trainer {
 
+// What plans of a step differ in.
+struct StepSizes {
+  uint64_t batch = 0, length = 0;  // samples; steps of their sequences, 0: as many as there are
+  auto operator<=>(const StepSizes&) const = default;
+};
+
 // A field of the data set as an input of the step.
 struct Field {
   std::string name;
@@ -23,7 +29,8 @@ struct Field {
   std::vector<int64_t> sample;     // shape of one sample
   std::optional<int64_t> classes;  // where it holds class numbers: how many there are,
   std::optional<int64_t> ignored;  // and which number stands for none
-  Type type_for(uint64_t batch) const;
+  bool is_shortened = false;       // the first axis of a sample follows StepSizes::length
+  Type type_for(StepSizes sizes) const;
 };
 
 // A pass, and its options as a JSON object.
@@ -43,6 +50,7 @@ struct Recipe {
   std::vector<PassChoice> joint;                // on forward and backward together
   bool tells_gradients = false;                 // what float16 would make of them
   double clip_norm = 0, clip_value = 0;         // 0: none
+  std::string drop_layers;                      // options of trainer.drop_layers; empty: none
   bool accumulates = false;                     // several batches to an update
   double average = 0;                           // of the weights, how much is kept; 0: none
   std::vector<std::string> driven;              // options of loss and optimizer that change by step
@@ -67,7 +75,7 @@ inline std::string average_of(const std::string& weight) {
   return weight + "/average";
 }
 
-Result<StepGraph> make_step(const Recipe& recipe, uint64_t batch, const Cancel& cancel);
+Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel& cancel);
 
 // The model as it is, with the loss of these targets as another output, called "loss". They may be
 // of another type than those of the step: classes, where mixed samples have shares of them.

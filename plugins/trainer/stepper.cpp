@@ -3,14 +3,16 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "accumulate.hpp"
 
 namespace tenon::trainer {
 
-Result<std::unique_ptr<Stepper::Compiled>> Stepper::compile(uint64_t batch,
+Result<std::unique_ptr<Stepper::Compiled>> Stepper::compile(StepSizes sizes,
                                                             const Cancel& cancel) const {
   auto out = std::make_unique<Compiled>();
-  TN_TRY(graph, make_step(*recipe_, batch, cancel));
+  TN_TRY(graph, make_step(*recipe_, sizes, cancel));
   out->graph = std::move(graph);
   Graph view = out->graph.graph.view();
   for (Value state : view.list(TN_LIST_STATES))
@@ -20,10 +22,10 @@ Result<std::unique_ptr<Stepper::Compiled>> Stepper::compile(uint64_t batch,
   return out;
 }
 
-Status Stepper::use(uint64_t batch, const Cancel& cancel) {
-  std::unique_ptr<Compiled>& made = made_[batch];
+Status Stepper::use(StepSizes sizes, const Cancel& cancel) {
+  std::unique_ptr<Compiled>& made = made_[sizes];
   if (!made) {
-    Result<std::unique_ptr<Compiled>> fresh = compile(batch, cancel);
+    Result<std::unique_ptr<Compiled>> fresh = compile(sizes, cancel);
     if (!fresh.ok()) return std::move(fresh).status();
     made = std::move(*fresh);
   }
@@ -34,7 +36,57 @@ Status Stepper::use(uint64_t batch, const Cancel& cancel) {
   }
   TN_TRY(carried, states());
   now_ = made.get();
+  std::erase_if(made_, [&](const auto& one) { return one.first.length != sizes.length; });
   return set_states(carried);
+}
+
+namespace {
+
+uint64_t bytes_in(const Type& type) {
+  return bytes_of(type.dtype, type.elements());
+}
+
+// Batches that wait, the one in work, the one that runs, and the feed's own.
+constexpr uint64_t kBatchesInFlight = 5;
+
+// A plan is made for the shapes of inputs that it is shown.
+Status prepare(tn_ctx* ctx, Graph graph, const Plan& plan) {
+  std::vector<Value> states = graph.list(TN_LIST_STATES);
+  std::vector<Tensor> zeros;
+  std::vector<DLTensor> views;
+  std::vector<const DLTensor*> inputs;
+  for (Value input : graph.inputs()) {
+    if (std::find(states.begin(), states.end(), input) != states.end()) continue;
+    Type type = input.type();
+    TN_TRY(zero, Tensor::zeros(ctx, type.dtype, type.dims));
+    zeros.push_back(zero);
+  }
+  for (const Tensor& zero : zeros)
+    views.push_back(zero.dl());
+  for (const DLTensor& view : views)
+    inputs.push_back(&view);
+  return Status(services.eval->prepare(plan.raw(), inputs.data(), inputs.size()));
+}
+
+}  // namespace
+
+Result<uint64_t> Stepper::planned_bytes(StepSizes sizes, const Cancel& cancel) const {
+  TN_TRY(made, compile(sizes, cancel));
+  TN_CHECK(prepare(recipe_->ctx, made->graph.graph.view(), made->plan));
+  nlohmann::json plan = nlohmann::json::parse(made->plan.describe(), nullptr, false);
+  uint64_t arena = 0, out = plan.value("arena_bytes", uint64_t{0});
+  for (const nlohmann::json& part : plan.value("partitions", nlohmann::json::array())) {
+    uint64_t own = part.value("arena_bytes", part.value("workspace_bytes", uint64_t{0}));
+    arena = std::max(arena, own);  // parts run one after another
+    out += part.value("packed_bytes", uint64_t{0});
+  }
+  out += arena;
+  for (const auto& [name, type] : made->states)
+    out += bytes_in(type);
+  for (const std::vector<Field>* fields : {&recipe_->inputs, &recipe_->targets})
+    for (const Field& field : *fields)
+      out += kBatchesInFlight * bytes_in(field.type_for(sizes));
+  return out;
 }
 
 Status Stepper::start() {

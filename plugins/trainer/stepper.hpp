@@ -32,8 +32,12 @@ class Stepper {
   Stepper(const Recipe& recipe, std::string options)
       : recipe_(&recipe), options_(std::move(options)) {}
 
-  // Builds and compiles the step for batches of this size, and moves the states there.
-  Status use(uint64_t batch, const Cancel& cancel);
+  // Builds and compiles the step for batches of these sizes, and moves the states there. Plans for
+  // another length are given up: a length that changed does not come back.
+  Status use(StepSizes sizes, const Cancel& cancel);
+  // What a step takes as its backend plans it: results, weights in kernels' layouts, states, and
+  // the batches that lie ready beside it.
+  Result<uint64_t> planned_bytes(StepSizes sizes, const Cancel& cancel) const;
   // Inputs and targets, in the order of the recipe, for the batch size in use.
   Result<Outcome> run(std::span<const DLTensor> batch, const StepInputs& inputs);
 
@@ -50,12 +54,12 @@ class Stepper {
     Plan plan;
     std::map<std::string, Type> states;
   };
-  Result<std::unique_ptr<Compiled>> compile(uint64_t batch, const Cancel& cancel) const;
+  Result<std::unique_ptr<Compiled>> compile(StepSizes sizes, const Cancel& cancel) const;
   Status start();
 
   const Recipe* recipe_;
   std::string options_;
-  std::map<uint64_t, std::unique_ptr<Compiled>> made_;
+  std::map<StepSizes, std::unique_ptr<Compiled>> made_;
   Compiled* now_ = nullptr;
 };
 

@@ -175,7 +175,7 @@ def token_inputs(graph: Graph) -> None:
 
 
 def mean_pool(graph: Graph, hidden: str) -> str:
-    """Mean over the tokens that the mask keeps, then length one: [batch, hidden]."""
+    """Mean over the tokens that the mask keeps: [batch, hidden]."""
     last = graph.constant("pool_last_axis", np.array([-1], np.int64))
     tokens = graph.constant("pool_token_axis", np.array([1], np.int64))
     mask = graph.node("Unsqueeze", ["attention_mask", last], "pool.mask_unsqueeze")
@@ -185,7 +185,11 @@ def mean_pool(graph: Graph, hidden: str) -> str:
     count = graph.node("ReduceSum", [mask, tokens], "pool.count_raw", keepdims=0)
     floor = graph.constant("pool_floor", np.float32(1e-9))
     count = graph.node("Max", [count, floor], "pool.count")
-    mean = graph.node("Div", [total, count], "pool.mean")
+    return graph.node("Div", [total, count], "pool.mean")
+
+
+def unit_length(graph: Graph, mean: str) -> str:
+    """The embedding: [batch, hidden], each row of length one."""
     length = graph.node("ReduceL2", [mean], "pool.length_raw", axes=[-1], keepdims=1)
     tiny = graph.constant("pool_tiny", np.float32(1e-12))
     length = graph.node("Max", [length, tiny], "pool.length")
@@ -196,8 +200,19 @@ def sentence_encoder(shape: BertShape, weights: dict[str, np.ndarray]) -> Graph:
     """Tokens to one vector of length one per sentence."""
     graph = Graph("sentence_encoder")
     token_inputs(graph)
-    mean_pool(graph, Encoder(graph, shape, weights).build())
+    unit_length(graph, mean_pool(graph, Encoder(graph, shape, weights).build()))
     graph.output("embedding", ["batch", shape.hidden])
+    return graph
+
+
+def sentence_classifier(shape: BertShape, weights: dict[str, np.ndarray], head, bias) -> Graph:
+    """Tokens to scores of classes: head [hidden, classes] on the mean over the tokens."""
+    graph = Graph("sentence_classifier")
+    token_inputs(graph)
+    mean = mean_pool(graph, Encoder(graph, shape, weights).build())
+    inputs = [mean, graph.constant("head.weight", head), graph.constant("head.bias", bias)]
+    graph.node("Gemm", inputs, "logits")
+    graph.output("logits", ["batch", len(bias)])
     return graph
 
 

@@ -51,6 +51,24 @@ def build_data(output: Output, length=128, n_calib=256, n_eval=600, seed=7) -> N
         output.put_arrays(f"minilm_{name}.npz", arrays)
 
 
+def build_sentences(output: Output, length=48, n_train=8000, n_test=2000, seed=7) -> None:
+    """The encoder with an untrained head of two classes, and tokenised sentences to fine-tune it.
+
+    With the seed of `build_data` its sentences of calibration and evaluation are in the test part,
+    and none of them in the training part.
+    """
+    sizes = {"test": n_test, "train": n_train}
+    parts = rated_sentences.read(output, sizes, seed)
+    made = tokenizer(output, length)
+    for name, (texts, labels) in parts.items():
+        output.put_arrays(f"sentences_{name}.npz", tokenise(made, texts) | {"label": labels})
+    rng = np.random.default_rng(seed)
+    head = rng.standard_normal((bert.MINILM_L6.hidden, 2), dtype=np.float32) * np.float32(0.02)
+    bias = np.zeros(2, np.float32)
+    graph = bert.sentence_classifier(bert.MINILM_L6, weights(output), head, bias)
+    output.put_model("minilm_classifier.onnx", graph.model())
+
+
 def features(output: Output, texts, batch=16) -> np.ndarray:
     """Embeddings by the NumPy encoder, sentences of like length together."""
     held = weights(output)

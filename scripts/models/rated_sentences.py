@@ -40,12 +40,15 @@ def divide(rows, sizes: dict[str, int], seed: int):
     return parts
 
 
-def split(output: Output, n_calib: int, n_eval: int, n_train: int, seed: int):
+def read(output: Output, sizes: dict[str, int], seed: int):
+    """Parts of so many sentences by name, in this order; see `divide`."""
     table = wheels.nested_member(output.member(wheels.VADER, _INNER), _TABLE)
     rows = parse(table.decode("latin-1"))
-    parts = divide(rows, {"eval": n_eval, "calib": n_calib, "train": n_train}, seed)
-    output.say(
-        f"rated sentences: {len(rows)} in all, calibration {n_calib}, evaluation {n_eval},"
-        f" probe training {n_train}, seed {seed}"
-    )
+    parts = divide(rows, sizes, seed)
+    listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    output.say(f"rated sentences: {len(rows)} in all, {listed}, seed {seed}")
     return parts
+
+
+def split(output: Output, n_calib: int, n_eval: int, n_train: int, seed: int):
+    return read(output, {"eval": n_eval, "calib": n_calib, "train": n_train}, seed)

@@ -60,6 +60,12 @@ ROWS = (
         minilm.build_probe,
         {"n_train": 3000, "seed": 7},
     ),
+    Row(
+        "sentences",
+        "rated sentences, MiniLM-L6 to fine-tune: sentences_train.npz, sentences_test.npz",
+        minilm.build_sentences,
+        {"length": 48, "n_train": 8000, "n_test": 2000, "seed": 7},
+    ),
     Row("bert-base", "BERT-base encoder, random weights", bert_base.build, {"seed": 11}),
     Row("resnet50", "ResNet-50 v1.5, random weights", resnet50.build, {"seed": 12}),
     Row("mobilenet-v2", "MobileNetV2, random weights", mobilenet_v2.build, {"seed": 13}),

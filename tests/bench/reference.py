@@ -23,6 +23,9 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+# The arguments of main().
+MODELS, BF16 = Path(".cache/models"), False
+
 
 def lenet():
     return nn.Sequential(
@@ -148,6 +151,68 @@ class Transformer(nn.Module):
         return self.head(self.norm(self.blocks(self.token(token) + self.position)))
 
 
+class Encoder(nn.Module):
+    """MiniLM-L6 with a head, under the names of its file; weights are [in, out], ONNX's way."""
+
+    def __init__(self, weights: dict[str, np.ndarray]):
+        super().__init__()
+        self.names = [name for name in weights if name.endswith((".weight", ".bias"))]
+        for i, name in enumerate(self.names):
+            setattr(self, f"p{i}", nn.Parameter(torch.from_numpy(weights[name].copy())))
+
+    def by_name(self) -> dict[str, torch.Tensor]:
+        return {name: getattr(self, f"p{i}") for i, name in enumerate(self.names)}
+
+    def load_named(self, weights) -> None:
+        for name, parameter in self.by_name().items():
+            parameter.data.copy_(weights[name])
+
+    def forward(self, mask, ids, types):
+        of, (n, length) = self.by_name(), ids.shape
+
+        def dense(x, name):
+            return x @ of[name + ".weight"] + of[name + ".bias"]
+
+        def norm(x, name):
+            scale, bias = of[name + ".weight"], of[name + ".bias"]
+            return nn.functional.layer_norm(x, (384,), scale, bias, 1e-12)
+
+        def split(x):
+            return x.reshape(n, length, 12, 32).transpose(1, 2)
+
+        x = of["embeddings.word_embeddings.weight"][ids]
+        x = x + of["embeddings.token_type_embeddings.weight"][types]
+        x = norm(x + of["embeddings.position_embeddings.weight"][:length], "embeddings.LayerNorm")
+        bias = ((1 - mask.float()) * -10000)[:, None, None]
+        for i in range(6):
+            name = f"encoder.layer.{i}."
+            q, k, v = (split(dense(x, f"{name}attention.self.{part}"))
+                       for part in ("query", "key", "value"))  # fmt: skip
+            y = nn.functional.scaled_dot_product_attention(q, k, v, bias)
+            y = dense(y.transpose(1, 2).reshape(n, length, 384), name + "attention.output.dense")
+            x = norm(x + y, name + "attention.output.LayerNorm")
+            y = nn.functional.gelu(dense(x, name + "intermediate.dense"))
+            x = norm(x + dense(y, name + "output.dense"), name + "output.LayerNorm")
+        kept = mask.float()[..., None]
+        mean = (x * kept).sum(1) / kept.sum(1).clamp(min=1e-9)
+        return mean @ of["head.weight"] + of["head.bias"]
+
+
+def minilm():
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load(MODELS / "minilm_classifier.onnx").graph
+    return Encoder({one.name: numpy_helper.to_array(one) for one in graph.initializer})
+
+
+def minilm_head():
+    net = minilm()
+    for name, parameter in net.by_name().items():
+        parameter.requires_grad_(name.startswith("head."))
+    return net
+
+
 class Lstm(nn.Module):
     def __init__(self):
         super().__init__()
@@ -168,6 +233,14 @@ def nesterov(net):
     return optimizer, 0.1, 100
 
 
+def tuning(net, base=1e-4):
+    """Decay on matrices alone."""
+    trained = [p for p in net.parameters() if p.requires_grad]
+    matrices, vectors = [p for p in trained if p.ndim > 1], [p for p in trained if p.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0}]
+    return torch.optim.AdamW(groups, base), base, 75
+
+
 @dataclass
 class Recipe:
     make: Callable
@@ -186,40 +259,44 @@ NETWORKS = {
     "unet": Recipe(UNet, "shapes", 20),
     "transformer": Recipe(Transformer, "characters", 10),
     "lstm": Recipe(Lstm, "leaves", 15, lambda net: adamw(net, 5e-3), clip_norm=1),
+    "minilm": Recipe(minilm, "sentences", 3, tuning, 32, 1),
+    "minilm_head": Recipe(minilm_head, "sentences", 3, lambda net: tuning(net, 1e-2), 32),
 }
 
 
 def load(folder: Path, data: str, part: str):
-    """The one field that is no label, and the labels."""
+    """The fields that are no label, by name, and the labels."""
     with np.load(folder / f"{data}_{part}.npz") as arrays:
-        name = next(name for name in arrays if name != "label")
-        return torch.from_numpy(arrays[name]), torch.from_numpy(arrays["label"])
+        names = sorted(name for name in arrays if name != "label")
+        return [torch.from_numpy(arrays[name]) for name in names], torch.from_numpy(arrays["label"])
 
 
 @torch.no_grad()
-def accuracy(net, x, y) -> float:
+def accuracy(net, fields, y) -> float:
     net.eval()
-    right = sum((net(a).argmax(-1) == b).sum().item() for a, b in zip(x.split(100), y.split(100)))
+    parts = zip(*(field.split(100) for field in [*fields, y]))
+    right = sum((net(*x).argmax(-1) == b).sum().item() for *x, b in parts)
     return 100 * right / y.numel()
 
 
 def train(name: str, seed: int, folder: Path, epochs: int | None):
     of = NETWORKS[name]
     torch.manual_seed(seed)
-    net, (x, y) = of.make(), load(folder, of.data, "train")
+    net, (fields, y) = of.make(), load(folder, of.data, "train")
     optimizer, base, warmup = of.optimizer(net)
-    per_epoch, epochs = len(x) // of.batch, epochs or of.epochs
+    per_epoch, epochs = len(y) // of.batch, epochs or of.epochs
     total, step, losses, begin = per_epoch * epochs, 0, [], time.monotonic()
     for _ in range(epochs):
         net.train()
-        order, sum_of = torch.randperm(len(x))[: per_epoch * of.batch].split(of.batch), 0.0
+        order, sum_of = torch.randperm(len(y))[: per_epoch * of.batch].split(of.batch), 0.0
         for rows in order:
             # scheduler.cosine: a line up to `warmup`, half a cosine down from there.
             done = (step - warmup) / (total - warmup)
             rate = step / warmup if step < warmup else 0.5 * (1 + math.cos(math.pi * done))
             for group in optimizer.param_groups:
                 group["lr"] = base * rate
-            scores = net(x[rows])
+            with torch.autocast("cpu", torch.bfloat16, enabled=BF16):
+                scores = net(*(field[rows] for field in fields)).float()
             loss = nn.functional.cross_entropy(scores.flatten(0, -2), y[rows].flatten())
             optimizer.zero_grad()
             loss.backward()
@@ -242,6 +319,10 @@ def of_pytorch(name: str, seed: int, runs: Path, folder: Path, epochs: int | Non
     return json.loads(kept.read_text())
 
 
+def of_history(history):
+    return sum(one["seconds"] for one in history), [one["loss"] for one in history]
+
+
 def of_tenon(name: str, seed: int, runs: Path, folder: Path):
     """Accuracy of its weights in PyTorch's network, seconds, losses."""
     place = runs / f"{name}_{seed}"
@@ -249,12 +330,15 @@ def of_tenon(name: str, seed: int, runs: Path, folder: Path):
     history = [json.loads(line) for line in lines]
     net = NETWORKS[name].make()
     weights = load_file(f"{place}.safetensors")
+    if isinstance(net, Encoder):
+        net.load_named(weights)
+        return accuracy(net, *load(folder, NETWORKS[name].data, "test")), *of_history(history)
     kept = {key: weights[key] for key in net.state_dict() if key in weights}
     missing = [k for k in net.state_dict() if k not in kept and "num_batches" not in k]
     assert not missing, f"{place}.safetensors: expected {missing}"
     net.load_state_dict(kept, strict=False)
     judged = accuracy(net, *load(folder, NETWORKS[name].data, "test"))
-    return judged, sum(one["seconds"] for one in history), [one["loss"] for one in history]
+    return judged, *of_history(history)
 
 
 def main() -> None:
@@ -266,7 +350,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--train", action="store_true", help="PyTorch's side alone")
+    parser.add_argument("--bf16", action="store_true", help="PyTorch under autocast")
     args = parser.parse_args()
+    global MODELS, BF16
+    MODELS, BF16 = args.models, args.bf16
     torch.set_num_threads(args.threads)
     for name in args.networks:
         sides: dict[str, list[float]] = {"tenon": [], "pytorch": []}

@@ -101,3 +101,29 @@ def test_they_train_and_are_the_same_network(name, files):
 def test_they_are_short(name):
     for path in (PYTHON / f"{name}.py", LUA / f"{name}.lua"):
         assert len(path.read_text().splitlines()) < 40, path
+
+
+@pytest.mark.parametrize(
+    ("variant", "count"),
+    [("a", 25_557_032), ("b", 25_557_032), ("c", 25_576_264), ("d", 25_576_264)],
+)
+def test_resnet50_has_the_parameters_of_its_variant(variant, count, tmp_path):
+    """Those of torchvision's (b) and timm's (c, d); statistics are two for each two of a norm."""
+    command = [os.environ["TENON_BIN"], "run", "--json", LUA / "resnet50.lua"]
+    report = json.loads(run([*command, "--set", f"variant={variant}"], tmp_path))
+    statistics = 2 * (26_560 if variant in "ab" else 26_624)
+    assert report["parameters"] == count + statistics
+
+
+def test_resnet50_trains_with_all_tricks_and_without(tmp_path):
+    rng = np.random.default_rng(0)
+    label = np.arange(16) % 2
+    image = rng.standard_normal((16, 3, 32, 32)) * 0.1 + label[:, None, None, None]
+    np.savez(tmp_path / "data.npz", image=image.astype("f"), label=label)
+    for tricks in ("true", "false"):
+        command = [os.environ["TENON_BIN"], "train", "--json", LUA / "resnet50.lua"]
+        sets = {"data": "data.npz", "out": "out.onnx", "epochs": 2, "batch": 8, "classes": 2,
+                "tricks": tricks}  # fmt: skip
+        command += [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
+        history = json.loads(run(command, tmp_path))
+        assert np.isfinite([epoch["loss"] for epoch in history]).all()

@@ -368,9 +368,9 @@ def test_a_line_of_the_log_is_not_repeated_but_what_a_script_says_is(tmp_path: P
     model.training_info.add()
     onnx.save(model, tmp_path / "m.onnx")
     said = "warning: onnx: the file's training part is left out"
-    load, tell = "tn.load('m.onnx')\n", "tn.log.info('x')\n"
+    load, log = "tn.load('m.onnx')\n", "tn.log.info('x')\n"
     script = tmp_path / "script.lua"
-    script.write_text(f"local tn = require('tenon')\n{3 * load}{2 * tell}{load}")
+    script.write_text(f"local tn = require('tenon')\n{3 * load}{2 * log}{load}")
     run = ("run", script, "--allow", tmp_path)
     lines = tenon(*run, cwd=tmp_path).stderr.splitlines()
     assert lines == [said, "info: x", "info: x", said]

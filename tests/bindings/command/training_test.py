@@ -2,6 +2,7 @@
 """`tenon train`: stopped, killed, gone on with."""
 
 import json
+import os
 import random
 import re
 import signal
@@ -60,7 +61,9 @@ def start_to_be_killed(folder: Path, *args: str) -> subprocess.Popen:
     )
 
 
-EPOCHS = 120  # many: it is still training when it is killed, on a busy machine too
+# TENON_KILLS=100 pytest tests/bindings/command/training_test.py -k any_moment
+KILLS = int(os.environ.get("TENON_KILLS", "20"))
+EPOCHS = 6 * KILLS  # many: it is still training when it is killed, on a busy machine too
 
 
 def epochs_of(run: Path) -> int:
@@ -75,7 +78,7 @@ def test_a_run_killed_at_any_moment_ends_the_same(folder: Path) -> None:
     epoch = (time.monotonic() - begin) / EPOCHS
     rng = random.Random(1)
     sets = ["--set", "out=killed.onnx", "--set", f"epochs={EPOCHS}"]
-    for killed in range(20):
+    for killed in range(KILLS):
         going = (folder / "run" / "checkpoint.safetensors").exists()
         process = start_to_be_killed(folder, *sets, "--resume" if going else "--run", "run")
         while process.poll() is None and epochs_of(folder / "run") < 2 * killed:

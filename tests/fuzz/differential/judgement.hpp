@@ -46,7 +46,7 @@ struct Doubt {
   int n_noisy;
   double loudness;
   bool is_deep;
-  bool is_open;  // also within rows that give real numbers
+  bool is_open;  // also within rows that give floating-point values
 };
 inline constexpr Doubt kDoubts[] = {
     {3, 1, false, false}, {16, 16, true, false}, {32, 128, true, false}, {32, 128, true, true}};

@@ -169,12 +169,14 @@ class Garden {
 // The numbers of a tally beside their names in the file of a run.
 std::vector<std::pair<const char*, std::atomic<uint64_t>*>> counts(Tally& tally) {
   return {{"next", &tally.next},         {"grown", &tally.grown},     {"ran", &tally.ran},
-          {"outputs", &tally.outputs},   {"settled", &tally.settled}, {"nodes", &tally.nodes},
+          {"outputs", &tally.outputs},   {"decided", &tally.decided}, {"nodes", &tally.nodes},
           {"findings", &tally.findings}, {"died", &tally.died}};
 }
 
 // before: what the file had; its rows are counted on here, by name.
-Resume::Json told(Tally& tally, const std::vector<const tn_op*>& rows, const Resume::Json& before) {
+Resume::Json summary(Tally& tally,
+                     const std::vector<const tn_op*>& rows,
+                     const Resume::Json& before) {
   Resume::Json out;
   for (auto [name, count] : counts(tally))
     out[name] = count->load();
@@ -188,7 +190,7 @@ Resume::Json told(Tally& tally, const std::vector<const tn_op*>& rows, const Res
 
 int work(const Arguments& arguments, Tally& tally, Resume& resume, const Resume::Json& before) {
   Garden garden(arguments);
-  auto done = [&] { return told(tally, garden.rows(), before); };
+  auto done = [&] { return summary(tally, garden.rows(), before); };
   while (tally.next < arguments.from + arguments.count) {
     limit_seconds(kSeconds);
     garden.run(tally.next, tally);
@@ -223,7 +225,7 @@ void run_children(const Arguments& arguments,
 
 void tell_rows(const Arguments& arguments, Tally& tally, const Resume::Json& before) {
   Garden garden(arguments);
-  Resume::Json done = told(tally, garden.rows(), before);
+  Resume::Json done = summary(tally, garden.rows(), before);
   std::string rarest;
   uint64_t least = UINT64_MAX;
   for (const auto& [type, count] : done["rows"].items()) {

@@ -77,7 +77,7 @@ std::vector<std::pair<std::string, std::atomic<uint64_t>*>> counts(const Argumen
   return out;
 }
 
-Resume::Json told(const Arguments& arguments, Tally& tally) {
+Resume::Json report(const Arguments& arguments, Tally& tally) {
   Resume::Json out;
   for (const auto& [name, count] : counts(arguments, tally))
     out[name] = count->load();
@@ -92,7 +92,7 @@ int work(const Arguments& arguments, Tally& tally, Resume& resume) {
     trials.run(tally.next, tally);
     tenon::fuzz::guard_memory(0, 0);
     ++tally.next;
-    resume.tick([&] { return told(arguments, tally); });
+    resume.tick([&] { return report(arguments, tally); });
   }
   tenon::fuzz::limit_seconds(0);
   return 0;
@@ -141,9 +141,9 @@ int main(int argc, char** argv) {
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     std::fflush(stdout);
     ++tally.next;
-    resume.write(told(arguments, tally));
+    resume.write(report(arguments, tally));
   }
-  resume.write(told(arguments, tally));
+  resume.write(report(arguments, tally));
   double took = resume.seconds();
   std::printf(
       "seed %llu: %llu mutants, %.1f %% refused, %.1f %% too large; %.0f s, %.0f executions a "

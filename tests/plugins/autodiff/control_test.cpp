@@ -168,6 +168,78 @@ TEST_F(Control, GradientsOfAnIfAreOfTheBranchTaken) {
   EXPECT_THAT(other[1], Pointwise(DoubleNear(1e-12), {1.0, std::exp(1.0)}));
 }
 
+// Both branches make values that their gradients read; LayerNormalization becomes its parts.
+constexpr const char* kDeepIf = R"(graph {
+  input %x: f64[2, 3]
+  input %y: f64[3]
+  constant %zero: f64[] = [0]
+  %s: f64[] = ReduceSum(%x) {keepdims = 0} @s
+  %c: bool[] = Greater(%s, %zero) @c
+  %r: f64[2, 3], %q: f64[2, 3] = If(%c, %x, %y) {captures = 2,
+    then_branch = graph {
+      input %x: f64[2, 3]
+      input %y: f64[3]
+      %n: f64[2, 3] = LayerNormalization(%x, %y) @n
+      %t: f64[2, 3] = Tanh(%n) @t
+      %m: f64[2, 3] = Mul(%t, %x) @m
+      output r = %m
+      output q = %t
+    },
+    else_branch = graph {
+      input %x: f64[2, 3]
+      input %y: f64[3]
+      %e: f64[3] = Exp(%y) @e
+      %a: f64[2, 3] = Mul(%x, %e) @a
+      %g: f64[2, 3] = Sigmoid(%a) @g
+      output r = %g
+      output q = %a
+    }} @if
+  %l: f64[2, 3] = Mul(%r, %q) @l
+  %z: f64[] = ReduceSum(%l) {keepdims = 0} @z
+  output z = %z
+})";
+
+TEST_F(Control, GradientsOfAnIfReadWhatItsBranchHasMade) {
+  Numbers x{0.3, -0.2, 0.9, 0.4, -0.7, 0.1}, below;
+  for (double one : x)
+    below.push_back(-one);
+  for (const Numbers& at : {x, below})
+    expect_slopes(parse(kDeepIf), {at, {0.5, -0.3, 0.8}});
+  // What the forward pass has computed is not recomputed in the backward pass.
+  OwnedGraph g = applied(parse(kDeepIf), "autodiff.grad", {{"argnums", {0, 1}}});
+  std::vector<Node> ifs;
+  for (Node node : g.view().nodes())
+    if (node.is("If")) ifs.push_back(node);
+  ASSERT_EQ(ifs.size(), 2u);
+  EXPECT_GT(ifs[0].n_outputs(), 2u);
+  for (const char* name : {"then_branch", "else_branch"}) {
+    tn_any body = ifs[1].attr(name);
+    for (Node node : Graph{static_cast<const tn_graph*>(body.v.p)}.nodes())
+      for (const char* again : {"Tanh", "Exp", "Sigmoid", "Sqrt"})
+        EXPECT_FALSE(node.is(again)) << name << " computes " << again << " again";
+  }
+}
+
+TEST_F(Control, GradientsOfGradientsOfAnIf) {
+  OwnedGraph g = applied(parse(kDeepIf), "autodiff.grad", {{"argnums", {0, 1}}});
+  auto summed = [&] {
+    auto begun = Edit::begin(g.get());
+    Edit edit = std::move(*begun);
+    Builder b(edit);
+    Value y = edit.graph().outputs()[0], w = edit.graph().outputs()[1];
+    Value sum = b.add(b.op("ReduceSum", {b.mul(y, y)}, {{"keepdims", 0}}),
+                      b.op("ReduceSum", {b.mul(w, w)}, {{"keepdims", 0}}));
+    EXPECT_EQ(text_of(b.status()), "");
+    for (uint64_t i : {1, 0})
+      EXPECT_EQ(text_of(Status(services.edit->remove_output(edit.raw, i))), "");
+    EXPECT_EQ(text_of(edit.output("l", sum)), "");
+    return text_of(edit.commit());
+  };
+  ASSERT_EQ(summed(), "");
+  Numbers x{0.3, -0.2, 0.9, 0.4, -0.7, 0.1};
+  expect_slopes(g, {x, {0.5, -0.3, 0.8}});
+}
+
 // `f` batched with these axes, against a loop over examples.
 class ControlVmap : public Control {
  protected:

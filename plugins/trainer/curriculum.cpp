@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "curriculum.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+namespace tenon::trainer {
+namespace {
+
+using nlohmann::json;
+
+// Streams of random numbers: those below are of the orders of epochs.
+constexpr uint64_t kDrawStream = uint64_t{1} << 48;
+
+Status bad(std::string_view what) {
+  return invalid(cat("option curriculum: ", what));
+}
+
+// The whole step of so many to the longest that this length reaches, at least the first.
+uint64_t bucket_of(uint64_t wanted, uint64_t longest, uint64_t buckets) {
+  if (buckets == 0 || wanted >= longest) return std::min(wanted, longest);
+  uint64_t best = 0;
+  for (uint64_t k = 1; k <= buckets; ++k) {
+    uint64_t length = (longest * k + buckets - 1) / buckets;
+    if (k == 1 || length <= wanted) best = length;
+  }
+  return best;
+}
+
+double sum_of(const DLTensor& rows, uint64_t row, uint64_t n_rows) {
+  auto each = static_cast<uint64_t>(element_count(rows)) / n_rows;
+  double sum = 0;
+  for (uint64_t i = row * each; i < (row + 1) * each; ++i)
+    sum += dtype_of(rows) == TN_F32 ? static_cast<double>(data_of<const float>(rows)[i])
+                                    : static_cast<double>(data_of<const int64_t>(rows)[i]);
+  return sum;
+}
+
+// By a field of the data set.
+Result<std::vector<double>> scores_of(Feed& feed, const std::vector<uint64_t>& samples) {
+  constexpr uint64_t kAtOnce = 64;
+  std::vector<double> out;
+  for (uint64_t begin = 0; begin < samples.size(); begin += kAtOnce) {
+    uint64_t n = std::min<uint64_t>(kAtOnce, samples.size() - begin);
+    TN_TRY(batch, feed.load({samples.data() + begin, n}, 0));
+    for (uint64_t i = 0; i < n; ++i)
+      out.push_back(sum_of(batch.extras[0], i, n));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<CurriculumChoice> CurriculumChoice::from(std::string_view text) {
+  CurriculumChoice out;
+  out.text = text;
+  if (text.empty()) return out;
+  json given = json::parse(text, nullptr, false);
+  for (const auto& [key, value] : given.items()) {
+    if (key == "buckets" && value.is_number_unsigned()) {
+      out.buckets = value;
+    } else if (key == "score" && value.is_string()) {
+      out.score_field = value;
+    } else if (key == "score" && value.is_array()) {
+      for (const json& one : value) {
+        if (!one.is_number() || !std::isfinite(one.get<double>()))
+          return bad(cat("score: sample ", out.scores.size(), ": expected a finite number, got ",
+                         one.dump()));
+        out.scores.push_back(one);
+      }
+    } else if (key == "score" || key == "buckets") {
+      return bad(cat(key, ": expected ",
+                     key == "score" ? "a field of the data set, or a number for each sample"
+                                    : "a whole number",
+                     ", got ", value.dump()));
+    } else {
+      return bad(cat("expected score, buckets, got '", key, "'"));
+    }
+  }
+  return out;
+}
+
+Status Curriculum::set_lengths(const CurriculumChoice& choice,
+                               const Value& value,
+                               uint64_t updates,
+                               std::vector<Field>& inputs,
+                               std::vector<Field>& targets) {
+  if (!value) return {};
+  if (inputs.empty() || inputs[0].sample.empty())
+    return invalid(cat("option schedules: ", kLength, ": expected samples with an axis of steps"));
+  int64_t longest = inputs[0].sample[0];
+  for (std::vector<Field>* fields : {&inputs, &targets})
+    for (Field& field : *fields)
+      field.is_shortened = !field.sample.empty() && field.sample[0] == longest;
+  for (uint64_t update = 0; update < updates; ++update) {
+    TN_TRY(wanted, value(update));
+    if (wanted < 1)
+      return invalid(cat("option schedules: ", kLength, ": step ", update + 1,
+                         ": expected at least 1, got ", wanted));
+    auto whole = static_cast<uint64_t>(std::min(wanted, static_cast<double>(longest)));
+    uint64_t length = bucket_of(whole, static_cast<uint64_t>(longest), choice.buckets);
+    lengths_.push_back(static_cast<uint32_t>(length));
+  }
+  return {};
+}
+
+Status Curriculum::set_shares(const CurriculumChoice& choice,
+                              const Value& value,
+                              uint64_t updates,
+                              Feed feed,
+                              const std::vector<uint64_t>& samples) {
+  if (!value) return {};
+  std::vector<double> scores = choice.scores;
+  if (!choice.score_field.empty()) {
+    TN_TRY(read, scores_of(feed, samples));
+    scores = read;
+  } else if (scores.size() != feed.size()) {
+    return bad(
+        cat("score: expected ", feed.size(), " numbers, one for each sample, got ", scores.size()));
+  } else {
+    for (size_t i = 0; i < samples.size(); ++i)
+      scores[i] = choice.scores[samples[i]];
+    scores.resize(samples.size());
+  }
+  std::vector<size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a] < scores[b]; });
+  for (size_t i : order)
+    easiest_first_.push_back(samples[i]);
+  for (uint64_t update = 0; update < updates; ++update) {
+    TN_TRY(share, value(update));
+    if (!(share > 0))
+      return invalid(cat("option schedules: ", kShare, ": step ", update + 1,
+                         ": expected a share above 0, got ", share));
+    shares_.push_back(static_cast<float>(std::min(share, 1.0)));
+  }
+  return {};
+}
+
+uint64_t Curriculum::length(uint64_t update) const {
+  return lengths_.empty() ? 0 : lengths_[std::min<uint64_t>(update, lengths_.size() - 1)];
+}
+
+double Curriculum::share(uint64_t update) const {
+  return shares_.empty() ? 1 : shares_[std::min<uint64_t>(update, shares_.size() - 1)];
+}
+
+// Floyd's way to draw without repetition (Bentley & Floyd 1987), in the order of the draws.
+std::vector<uint64_t> Curriculum::draw(uint64_t update,
+                                       uint64_t n,
+                                       uint64_t seed,
+                                       uint64_t batch) const {
+  auto part =
+      static_cast<uint64_t>(std::ceil(share(update) * static_cast<double>(easiest_first_.size())));
+  uint64_t pool = std::clamp<uint64_t>(part, n, easiest_first_.size());
+  std::vector<uint32_t> bits(2 * n);
+  services.random->bits(seed, kDrawStream + batch, 0, bits.data(), bits.size());
+  std::set<uint64_t> taken;
+  std::vector<uint64_t> out;
+  for (uint64_t i = 0; i < n; ++i) {
+    uint64_t last = pool - n + i, wide = uint64_t{bits[2 * i + 1]} << 32 | bits[2 * i];
+    uint64_t at = wide % (last + 1);
+    if (!taken.insert(at).second) taken.insert(at = last);
+    out.push_back(easiest_first_[at]);
+  }
+  return out;
+}
+
+Result<Tensor> shortened(tn_ctx* ctx, const DLTensor& batch, uint64_t length) {
+  std::vector<int64_t> dims(batch.shape, batch.shape + batch.ndim);
+  int64_t rows = dims[0], steps = dims[1];
+  dims[1] = static_cast<int64_t>(length);
+  TN_TRY(out, Tensor::zeros(ctx, dtype_of(batch), dims));
+  if (rows == 0 || steps == 0) return out;
+  auto bytes = static_cast<uint64_t>(bytes_of(dtype_of(batch), element_count(batch)));
+  uint64_t row = bytes / static_cast<uint64_t>(rows),
+           kept = row / static_cast<uint64_t>(steps) * length;
+  DLTensor to = out.dl();
+  const auto* source = data_of<const char>(batch);
+  auto* target = data_of<char>(to);
+  for (int64_t i = 0; i < rows; ++i)
+    std::memcpy(target + static_cast<uint64_t>(i) * kept, source + static_cast<uint64_t>(i) * row,
+                kept);
+  return out;
+}
+
+}  // namespace tenon::trainer

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that are dropped, samples and sequences that grow, and the largest batch that fits."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tenon as tn
+from tenon import nn
+
+CHANGES = (1.0, 10.0, 100.0)  # what each layer adds to a zero
+
+
+class Net(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.blocks = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.blocks(x)
+
+
+def adders():
+    """Three residual layers; layer i adds CHANGES[i]."""
+    zeros = nn.init.zeros()
+    layers = [
+        nn.Residual(nn.Linear(2, init=zeros, bias_init=nn.init.constant(value=change)))
+        for change in CHANGES
+    ]
+    return nn.build(Net(layers), {"x": ("N", 2)})
+
+
+def chances(rule, keep, n):
+    above = 1 if rule == "paper" else 0
+    return [1 - (i + above) / n * (1 - keep) for i in range(n)]
+
+
+@pytest.mark.parametrize("rule", ["paper", "reference"])
+def test_dropped_layers_run_as_often_as_they_should(rule):
+    model = adders().apply("trainer.drop_layers", layers="blocks.*", keep=0.4, rule=rule, seed=5)
+    plan, x, draws = model.compile(), np.zeros((1, 2), "f"), 3000
+    seen = np.array([np.asarray(plan(x)[0])[0, 0] for _ in range(draws)])
+    p = chances(rule, 0.4, 3)
+    known = {
+        gates: sum(g * c / q for g, c, q in zip(gates, CHANGES, p))
+        for gates in itertools.product((0, 1), repeat=3)
+    }
+    total = 0
+    for gates, value in known.items():
+        expected = np.prod([q if g else 1 - q for g, q in zip(gates, p)])
+        count = np.isclose(seen, value, rtol=1e-5).sum()
+        total += count
+        margin = 4.5 * np.sqrt(draws * expected * (1 - expected)) + 1e-9
+        assert abs(count - draws * expected) <= margin, (gates, count, draws * expected)
+    assert total == draws
+    # The mean is what the whole model gives.
+    spread = np.sqrt(sum(c**2 * (1 - q) / q for c, q in zip(CHANGES, p)) / draws)
+    assert abs(seen.mean() - sum(CHANGES)) < 4.5 * spread
+
+
+def test_the_mean_keep_of_twelve_layers_is_that_of_the_paper_and_of_its_code():
+    assert np.mean(chances("paper", 0.5, 12)) == pytest.approx(0.7292, abs=1e-4)
+    assert np.mean(chances("reference", 0.5, 12)) == pytest.approx(0.7708, abs=1e-4)
+
+
+def test_a_layer_that_is_left_out_has_no_gradient():
+    rng = np.random.default_rng(0)
+    layers = [nn.Residual(nn.Sequential(nn.LayerNorm(), nn.Linear(4), tn.tanh)) for _ in range(3)]
+    model = nn.build(Net(layers), {"x": (5, 4)}, seed=1)
+    plain, x = model.compile(), rng.standard_normal((5, 4)).astype("f")
+    names = [f"blocks.{i}.body.1.weight" for i in range(3)]
+
+    def gradients(of):
+        graph = of.apply("autodiff.vjp", wrt=names)
+        return graph.compile()
+
+    whole = [np.asarray(g) for g in gradients(model)(x, np.ones((5, 4), "f"))[1:]]
+    dropped = model.apply("trainer.drop_layers", layers=["blocks.0", "blocks.2"], keep=0.3, seed=2)
+    plan, ran = gradients(dropped), set()
+    for _ in range(60):
+        y, *slopes = (np.asarray(one) for one in plan(x, np.ones((5, 4), "f")))
+        slopes = [s for s in slopes if s.shape == (4, 4)]
+        gates = tuple(bool(s.any()) for s in slopes)
+        assert gates[1], "the layer between is no one that is dropped"
+        if gates not in ran and gates == (False, True, False):
+            # What is left is the middle layer alone.
+            np.testing.assert_allclose(y, middle_layer(model.constants(), x), atol=1e-6)
+        ran.add(gates)
+    assert len(ran) == 4
+    assert whole[0].any() and plain(x)[0].shape == (5, 4)
+
+
+def middle_layer(weights, x):
+    y = x
+    w, b = (np.asarray(weights[f"blocks.1.body.1.{n}"]) for n in ("weight", "bias"))
+    mean, var = y.mean(-1, keepdims=True), y.var(-1, keepdims=True)
+    return x + np.tanh((y - mean) / np.sqrt(var + 1e-5) @ w.T + b)
+
+
+@pytest.fixture
+def rows(tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((96, 4)).astype("f")
+    np.savez(tmp_path / "rows.npz", x=x, label=(x[:, 0] > 0).astype("i8"))
+    return tn.data.npz(tmp_path / "rows.npz")
+
+
+def classifier():
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.Sequential(
+                *(nn.Residual(nn.Sequential(nn.LayerNorm(), nn.Linear(4), tn.tanh, nn.Dropout(0.1)))
+                  for _ in range(3))
+            )  # fmt: skip
+            self.head = nn.Linear(2)
+
+        def forward(self, x):
+            return self.head(self.blocks(x))
+
+    return nn.build(Classifier(), {"x": ("N", 4)}, seed=1)
+
+
+def options(data, **more):
+    return {"data": data, "epochs": 4, "batch": 16, "seed": 3, "backend": "reference",
+            "optimizer": tn.optim.adamw(lr=0.02)} | more  # fmt: skip
+
+
+def losses(trained):
+    return [record["loss"] for record in trained.report["history"]]
+
+
+def test_layers_that_always_run_train_as_without(rows):
+    plain = tn.train(classifier(), **options(rows))
+    kept = tn.train(classifier(), **options(rows, drop_layers={"layers": "blocks.*", "keep": 1.0}))
+    np.testing.assert_allclose(losses(kept), losses(plain), rtol=1e-5)
+    dropped = tn.train(
+        classifier(),
+        **options(
+            rows,
+            epochs=10,
+            drop_layers={"layers": "blocks.*"},
+            schedules={"layer_keep": tn.schedule.exponential(base=1.0, end=0.5, gamma=0.9)},
+        ),
+    )
+    assert losses(dropped)[-1] < 0.7 * losses(dropped)[0]
+    assert {p.name for p in dropped.inputs} == {"x"}, "the model that went in, with other numbers"
+
+
+def test_what_cannot_be_dropped(rows):
+    for layers, message in (
+        ("nowhere.*", "option layers: expected names or scopes of nodes.*'nowhere"),
+        ("head", "layer head cannot be left out: expected a residual sum"),
+    ):
+        with pytest.raises(tn.TenonError, match=message):
+            tn.train(classifier(), **options(rows, drop_layers={"layers": layers}))
+    with pytest.raises(tn.TenonError, match="keep"):
+        tn.train(classifier(), **options(rows, drop_layers={"layers": "blocks.*", "keep": 0.0}))
+    with pytest.raises(tn.TenonError, match="layer_keep"):
+        tn.train(classifier(), **options(rows, schedules={"layer_keep": tn.schedule.linear()}))
+    norm = nn.Residual(nn.Sequential(nn.Linear(4), nn.BatchNorm()))
+    model = nn.build(Net([norm]), {"x": ("N", 4)})
+    with pytest.raises(tn.TenonError, match="BatchNormalization leaves statistics"):
+        tn.train(model, **options(rows, loss="mse", target="x", drop_layers={"layers": "blocks.*"}))
+
+
+@pytest.fixture
+def texts(tmp_path):
+    rng = np.random.default_rng(2)
+    token = rng.integers(0, 9, (64, 16))
+    np.savez(tmp_path / "long.npz", token=token, label=(token + 1) % 9)
+    np.savez(tmp_path / "short.npz", token=token[:, :6], label=((token + 1) % 9)[:, :6])
+    return tmp_path
+
+
+def reader():
+    net = nn.Sequential(nn.Embedding(9, 8), nn.Linear(9))
+    return nn.build(net, {"token": nn.Input(("N", "S"), "int64")}, seed=1)
+
+
+def per_token(data, **more):
+    return options(data, loss=tn.loss.cross_entropy(axis=-1)) | more
+
+
+def test_short_sequences_are_those_of_a_shorter_data_set(texts):
+    long, short = (tn.data.npz(texts / f"{name}.npz") for name in ("long", "short"))
+    length = {"sequence_length": tn.schedule.constant(base=6)}
+    cut = tn.train(reader(), **per_token(long, schedules=length, curriculum={"buckets": 0}))
+    assert losses(cut) == losses(tn.train(reader(), **per_token(short)))
+    assert cut.report["history"][0]["sequence_steps"] == 64 * 6
+
+
+def test_sequences_grow_by_buckets(texts):
+    summary = []
+    grown = tn.train(
+        reader(),
+        **per_token(
+            tn.data.npz(texts / "long.npz"),
+            schedules={"sequence_length": {"schedule": "linear", "from": 3, "to": 16}},
+            curriculum={"buckets": 4},
+            callbacks=[lambda record, model: summary.append(record["sequence_length"])],
+        ),
+    )
+    assert summary == sorted(summary) and set(summary) <= {4, 8, 12, 16} and summary[-1] >= 12
+    steps = [record["sequence_steps"] for record in grown.report["history"]]
+    assert sum(steps) < 4 * 64 * 16 and steps == sorted(steps)
+
+
+def drawn(tmp_path, share, **curriculum):
+    """Training with a rate of 0 on batches of 1: each loss says which sample it was."""
+    x = np.arange(20, dtype="f")[::-1].reshape(20, 1) + 1
+    np.savez(tmp_path / "ranked.npz", x=x, label=np.zeros((20, 1), "f"), hard=x[:, 0] ** 2)
+    seen = []
+    tn.train(
+        nn.build(nn.Linear(1, bias=False, init=nn.init.ones()), {"x": ("N", 1)}),
+        data=tn.data.npz(tmp_path / "ranked.npz"), loss="l1", rate=0.0, batch=1, epochs=4, seed=1,
+        schedules={"sample_share": share}, curriculum=curriculum, target="label",
+        callbacks=[tn.callback(step=lambda point: seen.append(round(point["loss"])))],
+    )  # fmt: skip
+    return np.array(seen)
+
+
+def test_the_easiest_samples_come_first(tmp_path):
+    for score in ("hard", [float(20 - i) for i in range(20)]):
+        half = drawn(tmp_path, 0.5, score=score)
+        assert set(half) == set(range(1, 11))
+        assert abs(half.mean() - 5.5) < 4.5 * np.sqrt(99 / 12 / 80)
+    growing = drawn(
+        tmp_path, tn.schedule.root(**{"from": 0.1, "to": 1.0, "degree": 2}), score="hard"
+    )
+    steps = np.arange(80) / 80
+    reach = np.ceil(20 * (0.1 + 0.9 * np.sqrt(steps)) + 1e-4)
+    assert (growing <= reach).all() and growing[:8].max() < 20 and growing[40:].max() > 15
+    assert sorted(drawn(tmp_path, 1.0, score="hard")[:20]) == list(range(1, 21)), "all, each once"
+
+
+def test_a_curriculum_that_cannot_be(rows, texts):
+    share = {"sample_share": 0.5}
+    for more, message in (
+        (dict(schedules=share, curriculum={"score": [1, 2, 3]}),
+         "score: expected 96 numbers, one for each sample, got 3"),
+        (dict(schedules=share, curriculum={"score": "ease"}), "ease"),
+        (dict(schedules=share, curriculum={"scores": "x"}), "score, buckets, got 'scores'"),
+        (dict(schedules=share), "sample_share: expected option curriculum with a score"),
+        (dict(curriculum={"score": "x"}), "score: expected a schedule of sample_share"),
+        (dict(schedules={"sample_share": 0.0}, curriculum={"score": "x"}), "a share above 0"),
+        (dict(schedules={"sequence_length": 0.0}), "sequence_length: step 1: expected at least 1"),
+        (dict(schedules={"sequence_length": {"schedule": "constant", "base": 4,
+              "follow": {"value": "loss", "begin": 2, "end": 1}}}), "a schedule alone"),
+    ):  # fmt: skip
+        with pytest.raises(tn.TenonError, match=message):
+            tn.train(classifier(), **options(rows, **more))
+
+
+def test_a_run_that_goes_on_draws_the_same(texts):
+    more = dict(
+        schedules={"sequence_length": {"schedule": "linear", "from": 4, "to": 16},
+                   "sample_share": {"schedule": "linear", "from": 0.3, "to": 1}},
+        curriculum={"score": "token", "buckets": 4}, checkpoint_steps=1,
+    )  # fmt: skip
+    data = tn.data.npz(texts / "long.npz")
+    whole = tn.train(reader(), **per_token(data, **more, run=texts / "whole"))
+
+    def fails(point):
+        if point["step"] == 7:
+            raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        tn.train(reader(), **per_token(data, **more, run=texts / "halves",
+                                       callbacks=[tn.callback(step=fails)]))  # fmt: skip
+    again = tn.train(reader(), **per_token(data, **more, run=texts / "halves", resume=True))
+    assert losses(again) == losses(whole)
+    for name, weight in whole.constants().items():
+        assert np.array_equal(np.asarray(weight), np.asarray(again.constants()[name]))
+
+
+def test_the_largest_batch_that_fits(rows):
+    def found(memory):
+        more = options(rows, epochs=1, memory=memory)
+        del more["batch"]
+        return tn.train(classifier(), **more).report
+
+    with pytest.raises(tn.InvalidArgument, match=r"expected at least \d+ bytes") as least:
+        found(10)
+    bytes_of_one = int(str(least.value).split("at least ")[1].split()[0])
+    assert found(bytes_of_one)["batch"] == 1
+    some = found(8 * bytes_of_one)
+    assert 1 < some["batch"] < 96 and some["planned_bytes"] <= 8 * bytes_of_one
+    assert found(some["planned_bytes"])["batch"] == some["batch"]
+    assert found(some["planned_bytes"] - 1)["batch"] < some["batch"]
+    assert found(1 << 40)["batch"] == 96, "never more than there are samples"
+    with pytest.raises(tn.InvalidArgument, match="option memory: expected it without option batch"):
+        tn.train(classifier(), **options(rows, memory=1 << 30))
