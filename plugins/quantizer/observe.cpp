@@ -24,7 +24,8 @@ class Observe {
     out.samples_ = static_cast<uint64_t>(options.integer("samples"));
     out.batch_ = static_cast<uint64_t>(options.integer("batch"));
     out.momentum_ = options.number("momentum");
-    out.plan_ = CalibrationPlan::from(options);
+    TN_TRY(plan, CalibrationPlan::from(options));
+    out.plan_ = std::move(plan);
     return Result<Observe>(std::move(out));
   }
 
@@ -34,7 +35,7 @@ class Observe {
     for (const StoredValues& one : all)
       values.insert(values.end(), one.values.begin(), one.values.end());
     CalibrationPlan plan = plan_;
-    plan.symmetric = all[0].is_signed;
+    plan.observer.symmetric = all[0].is_signed;
     TN_TRY(feed, Feed::make(ctx_, data_, {raw}, calibration_feed(samples_, batch_)));
     TN_TRY(calibrated, calibrate(ctx_, {raw}, values, &feed, plan, cancel));
     TN_TRY(edit, Edit::begin(raw));
