@@ -32,7 +32,8 @@ Result<std::map<std::string, tn_range, std::less<>>> known_ranges(const Options&
   std::map<std::string, tn_range, std::less<>> out;
   std::string text = options.text("ranges");
   if (text.empty()) return out;
-  for (const auto& [name, ends] : nlohmann::json::parse(text).items()) {
+  const nlohmann::json given = nlohmann::json::parse(text);
+  for (const auto& [name, ends] : given.items()) {
     bool is_range = ends.is_array() && ends.size() == 2 && ends[0].is_number() &&
                     ends[1].is_number() && ends[0].get<double>() <= ends[1].get<double>();
     if (!is_range)
