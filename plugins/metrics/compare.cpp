@@ -25,6 +25,7 @@ class Compare {
     out.data_ = std::move(data);
     out.plan_ = options.text("plan", "{}");
     out.with_plan_ = options.text("with_plan", "{}");
+    out.with_layers_ = options.flag("layers");
     out.feed_.samples = static_cast<uint64_t>(options.integer("limit"));
     if (options.has("batch")) out.feed_.batch = static_cast<uint64_t>(options.integer("batch"));
     auto* graph = static_cast<tn_graph*>(const_cast<void*>(options.get("with").v.p));
@@ -34,7 +35,7 @@ class Compare {
   }
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
-    Comparison comparison({raw}, with_.view());
+    Comparison comparison({raw}, with_.view(), with_layers_);
     std::vector<Difference>& rows = comparison.rows();
     if (rows.empty())
       return invalid("compare: expected values of the same name in both models, got none");
@@ -53,8 +54,13 @@ class Compare {
       TN_CHECK(with.run(batch.inputs, cancel.raw()));
       Results a(plan, n_a + rows.size(), feed.batch(), batch.samples);
       Results b(with, n_b + rows.size(), feed.batch(), batch.samples);
-      for (size_t row = 0; row < rows.size(); ++row)
-        TN_CHECK(rows[row].add(a.all()[n_a + row], b.all()[n_b + row]));
+      std::vector<Status> failures(rows.size());
+      parallel_for(ctx_, rows.size(), 1, [&](uint64_t begin, uint64_t end) {
+        for (uint64_t row = begin; row < end; ++row)
+          failures[row] = rows[row].add(a.all()[n_a + row], b.all()[n_b + row]);
+      });
+      for (Status& failure : failures)
+        if (!failure.ok()) return std::move(failure);
       done += batch.samples;
       progress.update(done);
       return {};
@@ -70,6 +76,7 @@ class Compare {
   OwnedGraph with_;
   FeedPlan feed_;
   std::string plan_, with_plan_;
+  bool with_layers_ = true;
 };
 
 }  // namespace
@@ -85,6 +92,7 @@ TENON_PASS(compare,
     "with": {"type": "graph", "description": "the other model"},
     "plan": {"type": "object", "description": "how the model runs: backend, precision, threads and what the backend knows"},
     "with_plan": {"type": "object", "description": "how the other model runs"},
+    "layers": {"type": "boolean", "default": true, "description": "all values that have the same name in both; false: what the outputs' figures need"},
     "batch": {"type": "integer", "minimum": 1, "description": "batch size; default: what the model fixes, or 32"},
     "limit": {"type": "integer", "minimum": 0, "default": 64, "description": "only this many samples, the first; 0: all"}},
   "required": ["data", "with"]})")

@@ -45,6 +45,36 @@ std::optional<Value> before_hiding(Value value) {
   return found;
 }
 
+// In lanes, so that it runs on vectors; sums are doubles.
+template <class T>
+void add_numbers(const T* xs, const T* ys, size_t n, Difference* out) {
+  constexpr size_t kLanes = 8;
+  double signal[kLanes] = {}, other[kLanes] = {}, dot[kLanes] = {}, noise[kLanes] = {};
+  double worst[kLanes] = {};
+  auto add = [&](size_t lane, T left, T right) {
+    const auto x = static_cast<double>(left), y = static_cast<double>(right), d = x - y;
+    signal[lane] += x * x;
+    other[lane] += y * y;
+    dot[lane] += x * y;
+    noise[lane] += d * d;
+    worst[lane] = std::fabs(d) > worst[lane] ? std::fabs(d) : worst[lane];  // NaN: see noise
+  };
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      add(lane, xs[i + lane], ys[i + lane]);
+  for (; i < n; ++i)
+    add(0, xs[i], ys[i]);
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    out->signal += signal[lane];
+    out->other += other[lane];
+    out->dot += dot[lane];
+    out->noise += noise[lane];
+    const double most = std::isnan(noise[lane]) ? HUGE_VAL : worst[lane];
+    out->max_error = std::max(out->max_error, most);
+  }
+}
+
 }  // namespace
 
 Status Difference::add(const DLTensor& a, const DLTensor& b) {
@@ -55,16 +85,14 @@ Status Difference::add(const DLTensor& a, const DLTensor& b) {
     trouble = cat("shapes differ: ", text(a), " and ", text(b));
     return {};
   }
+  if (dtype_of(a) == TN_F32 && dtype_of(b) == TN_F32) {
+    add_numbers(data_of<const float>(a), data_of<const float>(b),
+                static_cast<size_t>(element_count(a)), this);
+    return {};
+  }
   TN_TRY(xs, numbers_as<double>(a));
   TN_TRY(ys, numbers_as<double>(b));
-  for (size_t i = 0; i < xs.size(); ++i) {
-    const double x = xs[i], y = ys[i];
-    signal += x * x;
-    other += y * y;
-    dot += x * y;
-    noise += (x - y) * (x - y);
-    max_error = std::max(max_error, std::isnan(x - y) ? HUGE_VAL : std::fabs(x - y));
-  }
+  add_numbers(xs.data(), ys.data(), xs.size(), this);
   return {};
 }
 
@@ -78,11 +106,39 @@ double Difference::cosine() const {
   return length > 0 ? dot / length : (signal == other ? 1 : 0);
 }
 
-Comparison::Comparison(Graph a, Graph b) : a_(a), b_(b) {
+Comparison::Comparison(Graph a, Graph b, bool with_layers) : a_(a), b_(b) {
   for (Node node : a.nodes())
     for (Value value : node.outputs())
       consider(node, value);
   add_outputs();
+  if (!with_layers) keep_ends();
+}
+
+void Comparison::keep_ends() {
+  std::set<size_t> kept;
+  for (Value end : a_.outputs()) {
+    mark(before_hiding(end).value_or(end), &kept);
+    if (auto found = row_of_.find(end.id); found != row_of_.end()) kept.insert(found->second);
+  }
+  std::vector<Difference> rows;
+  row_of_.clear();
+  for (size_t i : kept) {
+    row_of_[rows_[i].in_a.id] = rows.size();
+    rows.push_back(std::move(rows_[i]));
+  }
+  rows_ = std::move(rows);
+}
+
+// The row of a value, or of its nearest ancestors that have one, as `ancestral` goes.
+void Comparison::mark(Value value, std::set<size_t>* kept, int depth) const {
+  if (auto found = row_of_.find(value.id); found != row_of_.end()) {
+    kept->insert(found->second);
+    return;
+  }
+  Node node = value.producer();
+  if (!node || depth > kDeepest) return;
+  for (Value input : node.inputs())
+    if (input) mark(input, kept, depth + 1);
 }
 
 void Comparison::consider(Node node, Value value) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,13 +28,16 @@ struct Difference {
 
 class Comparison {
  public:
-  Comparison(Graph a, Graph b);
+  // with_layers: all values that both have; else those alone that the outputs' figures need.
+  Comparison(Graph a, Graph b, bool with_layers);
   std::vector<Difference>& rows() { return rows_; }
   nlohmann::json report(uint64_t samples) const;
 
  private:
   void consider(Node node, Value value);
   void add_outputs();
+  void keep_ends();
+  void mark(Value value, std::set<size_t>* kept, int depth = 0) const;
   const Difference* row_of(Value value) const;
   std::optional<double> ancestral(Value value, int depth = 0) const;
   double inherited(Value value) const { return ancestral(value).value_or(0); }

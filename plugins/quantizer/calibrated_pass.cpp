@@ -16,8 +16,9 @@ Result<CalibratedPass> CalibratedPass::create(tn_ctx* ctx, const Options& option
   out.data_ = std::move(data);
   out.choices_ = Choices::from(options);
   out.insertion_ = InsertionPlan::from(options);
-  out.plan_ = CalibrationPlan::from(options);
-  out.plan_.symmetric = out.insertion_.is_signed;
+  TN_TRY(plan, CalibrationPlan::from(options));
+  out.plan_ = std::move(plan);
+  out.plan_.observer.symmetric = out.insertion_.is_signed;
   return Result<CalibratedPass>(std::move(out));
 }
 
@@ -27,7 +28,7 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   TN_TRY(assignment, Assignment::make(graph, choices_));
   TN_CHECK(check_something_taken(assignment));
   TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
-  TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, insertion_.is_signed, cancel));
+  TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, cancel));
 
   nlohmann::ordered_json values = nlohmann::ordered_json::array();
   for (Value v : assignment.values()) {

@@ -12,30 +12,6 @@
 namespace tenon::quantizer {
 namespace {
 
-constexpr std::string_view kPrefix = "quantizer.observer.";
-
-Result<std::vector<Component>> make_observers(tn_ctx* ctx,
-                                              const CalibrationPlan& plan,
-                                              size_t count) {
-  nlohmann::json options{{"symmetric", plan.symmetric}, {"bits", 8}};
-  if (!plan.observer_options.empty()) options.update(nlohmann::json::parse(plan.observer_options));
-  bool is_id = plan.observer.find('.') != std::string::npos;
-  std::string id = is_id ? plan.observer : cat(kPrefix, plan.observer);
-  std::vector<Component> out;
-  for (size_t i = 0; i < count; ++i) {
-    Result<Component> made = Component::create(ctx, "tenon.observer/1", id, options.dump());
-    if (!made.ok()) {
-      Status why = std::move(made).status();
-      if (why.code() != TN_NOT_FOUND) return std::move(why).in("option observer");
-      return std::move(why).in(cat("option observer: expected one of ",
-                                   listed_names(ctx, "tenon.observer/1", kPrefix), ", got '",
-                                   plan.observer, "'"));
-    }
-    out.push_back(std::move(*made));
-  }
-  return out;
-}
-
 uint64_t count_not_finite(const DLTensor& tensor) {
   uint64_t bad = 0;
   with_numbers(tensor, [&](const auto* data) {
@@ -53,25 +29,89 @@ uint64_t count_not_finite(const DLTensor& tensor) {
   return bad;
 }
 
-// Shows each value to its observer, on all threads; the first failure in the values' order.
-Status show(tn_ctx* ctx,
-            const std::vector<Value>& values,
-            const std::vector<Component>& observers,
-            const Plan& results,
-            bool refuse,
-            const std::string& batch) {
-  std::vector<Status> failures(values.size());
-  parallel_for(ctx, values.size(), 1, [&](uint64_t begin, uint64_t end) {
+Result<std::map<std::string, tn_range, std::less<>>> known_ranges(const Options& options) {
+  std::map<std::string, tn_range, std::less<>> out;
+  std::string text = options.text("ranges");
+  if (text.empty()) return out;
+  const nlohmann::json given = nlohmann::json::parse(text);
+  for (const auto& [name, ends] : given.items()) {
+    bool is_range = ends.is_array() && ends.size() == 2 && ends[0].is_number() &&
+                    ends[1].is_number() && ends[0].get<double>() <= ends[1].get<double>();
+    if (!is_range)
+      return invalid(cat("option ranges: ", name, ": expected [low, high], two finite numbers in ",
+                         "order, got ", ends.dump()));
+    out[name] = {ends[0], ends[1], 0, 0};
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<CalibrationPlan> CalibrationPlan::from(const Options& options) {
+  CalibrationPlan out;
+  out.observer.observer = options.text("observer");
+  out.observer.options = options.text("observer_options");
+  out.backends = options.texts("backend");
+  out.refuse_not_finite = options.text("non_finite") == "refuse";
+  TN_TRY(known, known_ranges(options));
+  out.known = std::move(known);
+  return Result<CalibrationPlan>(std::move(out));
+}
+
+Result<Calibration> Calibration::make(tn_ctx* ctx,
+                                      Graph graph,
+                                      std::vector<Value> values,
+                                      const std::vector<ObserverPlan>& observers,
+                                      const CalibrationPlan& plan) {
+  Calibration out;
+  out.ctx_ = ctx;
+  out.values_ = std::move(values);
+  out.refuses_not_finite_ = plan.refuse_not_finite;
+  for (const ObserverPlan& one : observers)
+    TN_CHECK(out.seat(one));
+  Result<Plan> compiled = Plan::on_first(ctx, graph, out.values_, plan.backends);
+  if (!compiled.ok()) return std::move(compiled).status().in("calibration");
+  out.plan_ = std::move(*compiled);
+  out.backend_ = out.plan_.backend();
+  return Result<Calibration>(std::move(out));
+}
+
+// Many observers choose from the same record, as a histogram is: one of them keeps it, and the
+// others are given it when they are asked.
+Status Calibration::seat(const ObserverPlan& plan) {
+  TN_TRY(probe, Watch::make(ctx_, plan, std::min<size_t>(values_.size(), 1)));
+  Seat seat{plan, probe.id(), watches_.size(), true};
+  for (const Seat& other : seats_) {
+    if (!other.is_own) continue;
+    TN_TRY(theirs, Watch::make(ctx_, other.plan, std::min<size_t>(values_.size(), 1)));
+    if (!probe.can_take(theirs)) continue;
+    seat.watch = other.watch;
+    seat.is_own = false;
+    break;
+  }
+  if (seat.is_own) {
+    TN_TRY(watch, Watch::make(ctx_, plan, values_.size()));
+    watches_.push_back(std::move(watch));
+  }
+  seats_.push_back(std::move(seat));
+  return {};
+}
+
+// Shows each value to its observers, on all threads; the first failure in the values' order.
+Status Calibration::show(const Plan& results, const std::string& batch) {
+  std::vector<Status> failures(values_.size());
+  parallel_for(ctx_, values_.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       failures[i] = Status(guard([&]() -> Status {
         DLTensor tensor = results[results.n_outputs() + i].dl();
-        uint64_t bad = refuse ? count_not_finite(tensor) : 0;
+        uint64_t bad = refuses_not_finite_ ? count_not_finite(tensor) : 0;
         if (bad > 0)
-          return invalid(cat("calibration: value ", values[i].name(), ": ", bad, " of ",
+          return invalid(cat("calibration: value ", values_[i].name(), ": ", bad, " of ",
                              element_count(tensor), " numbers are not finite in ", batch,
                              " (option non_finite = \"ignore\" leaves them out)"));
-        auto* table = observers[i].table<tn_observer>();
-        return Status(table->observe(observers[i].self(), &tensor)).in(values[i].name());
+        for (Watch& watch : watches_)
+          TN_CHECK(watch.observe(i, tensor).in(values_[i].name()));
+        return {};
       }));
     }
   });
@@ -80,15 +120,25 @@ Status show(tn_ctx* ctx,
   return {};
 }
 
-}  // namespace
+Status Calibration::see(Feed* feed, const Cancel& cancel) {
+  Progress progress(ctx_, "calibrating", feed->samples());
+  for (uint64_t b = 0; b < feed->batches(); ++b) {
+    TN_CHECK(cancel.check());
+    TN_TRY(batch, feed->load(b));
+    Status ran = plan_.run(batch.inputs, cancel.raw());
+    if (!ran.ok()) return std::move(ran).in(cat("calibration: ", feed->batch_text(b)));
+    TN_CHECK(show(plan_, feed->batch_text(b)));
+    progress.update(feed->samples() * (b + 1) / feed->batches());
+  }
+  return {};
+}
 
-CalibrationPlan CalibrationPlan::from(const Options& options) {
-  CalibrationPlan out;
-  out.observer = options.text("observer");
-  out.observer_options = options.text("observer_options");
-  out.backends = options.texts("backend");
-  out.refuse_not_finite = options.text("non_finite") == "refuse";
-  return out;
+Result<std::vector<tn_range>> Calibration::ranges(size_t observer) const {
+  const Seat& seat = seats_[observer];
+  if (seat.is_own) return watches_[seat.watch].ranges(ctx_, values_);
+  TN_TRY(watch, Watch::make(ctx_, seat.plan, values_.size()));
+  TN_CHECK(watch.take(ctx_, watches_[seat.watch]));
+  return watch.ranges(ctx_, values_);
 }
 
 Result<Calibrated> calibrate(tn_ctx* ctx,
@@ -97,28 +147,29 @@ Result<Calibrated> calibrate(tn_ctx* ctx,
                              Feed* feed,
                              const CalibrationPlan& plan,
                              const Cancel& cancel) {
-  TN_TRY(observers, make_observers(ctx, plan, values.size()));
   Calibrated out;
-  Result<Plan> compiled = Plan::on_first(ctx, graph, values, plan.backends);
-  if (!compiled.ok()) return std::move(compiled).status().in("calibration");
-  out.backend = compiled->backend();
-  Progress progress(ctx, "calibrating", feed->samples());
-  for (uint64_t b = 0; b < feed->batches(); ++b) {
-    TN_CHECK(cancel.check());
-    TN_TRY(batch, feed->load(b));
-    Status ran = compiled->run(batch.inputs, cancel.raw());
-    if (!ran.ok()) return std::move(ran).in(cat("calibration: ", feed->batch_text(b)));
-    TN_CHECK(show(ctx, values, observers, *compiled, plan.refuse_not_finite, feed->batch_text(b)));
-    progress.update(feed->samples() * (b + 1) / feed->batches());
-  }
+  std::vector<Value> asked;
+  std::vector<size_t> places;
+  out.ranges.resize(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    tn_range range{};
-    Status asked(observers[i].table<tn_observer>()->range(observers[i].self(), &range));
-    if (!asked.ok()) return std::move(asked).in(cat("calibration: value ", values[i].name()));
-    out.ranges.push_back(range);
+    auto known = plan.known.find(values[i].name());
+    if (known != plan.known.end()) {
+      out.ranges[i] = known->second;
+    } else {
+      asked.push_back(values[i]);
+      places.push_back(i);
+    }
   }
-  if (!observers.empty()) out.observer = observers[0].id();
-  return out;
+  out.observer = "given";
+  if (asked.empty() && !values.empty()) return Result<Calibrated>(std::move(out));
+  TN_TRY(calibration, Calibration::make(ctx, graph, asked, {plan.observer}, plan));
+  TN_CHECK(calibration.see(feed, cancel));
+  TN_TRY(found, calibration.ranges(0));
+  for (size_t i = 0; i < found.size(); ++i)
+    out.ranges[places[i]] = found[i];
+  out.observer = calibration.id_of(0);
+  out.backend = calibration.backend();
+  return Result<Calibrated>(std::move(out));
 }
 
 }  // namespace tenon::quantizer

@@ -4,14 +4,23 @@
 // what users read. They are macros, as a component's description is one literal.
 
 // Of passes that run a model on calibration data.
-#define TENON_CALIBRATION_OPTIONS                                                                                                                                                      \
-  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)"                                                       \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},)"                                                                    \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                                                                          \
-  R"("observer": {"type": "string", "default": "mse", "description": "entropy, minmax, moving_average, mse, percentile, or the id of another"},)"                                      \
-  R"("observer_options": {"type": "object", "description": "options of the observer"},)"                                                                                               \
+// clang-format off
+#define TENON_OBSERVED_OPTIONS \
+  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)" \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},)" \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)" \
   R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the float model: the first that is there; default: what this machine is best with"},)" \
   R"("non_finite": {"type": "string", "enum": ["refuse", "ignore"], "default": "refuse", "description": "NaN or infinity in a value during calibration"})"
+
+#define TENON_CALIBRATION_OPTIONS \
+  TENON_OBSERVED_OPTIONS "," \
+  R"("observer": {"type": "string", "default": "mse", "description": "entropy, minmax, moving_average, mse, percentile, or the id of another"},)" \
+  R"("observer_options": {"type": "object", "description": "options of the observer"})"
+
+// Of passes that take what calibration has found.
+#define TENON_RANGES_OPTION \
+  R"("ranges": {"type": "object", "description": "ranges that are known, [low, high] by the name of the value, as quantizer.calibrate reports them; other values are observed"})"
+// clang-format on
 
 // Of passes that choose what is stored in 8 bits.
 #define TENON_STORAGE_OPTIONS                                                                                                                                                                               \

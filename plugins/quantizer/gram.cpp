@@ -89,7 +89,7 @@ std::optional<WeightForm> weight_form(Node node, const Product& product, std::st
       return refuse("it does not sum over the last axis of what it reads");
     form.columns = weight.dims[static_cast<size_t>(found->weight_in)];
     form.rows = weight.dims[static_cast<size_t>(found->weight_out)];
-    form.is_turned = found->weight_in == 0;
+    form.is_transposed = found->weight_in == 0;
   } else {
     if (!found->slides || found->weight_out != 0 || found->weight_in != 1 || found->groups < 1)
       return refuse("neither a product nor a convolution");

@@ -17,12 +17,12 @@ namespace tenon::quantizer {
 // A weight as matrices [rows, columns], one for each group: a row for each output channel.
 struct WeightForm {
   int64_t groups = 1, rows = 0, columns = 0;  // of each group
-  bool is_turned = false;                     // [columns, rows]: a product's, as MatMul has it
+  bool is_transposed = false;                     // [columns, rows]: a product's, as MatMul has it
   LayerForm layer;
 
   // Where number (row, column) of a group lies.
   int64_t at(int64_t group, int64_t row, int64_t column) const {
-    if (is_turned) return column * rows + row;
+    if (is_transposed) return column * rows + row;
     return (group * rows + row) * columns + column;
   }
 };

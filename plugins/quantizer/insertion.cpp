@@ -135,7 +135,8 @@ Result<Insertion::Stored> Insertion::stored_weight(
   Weight weight = quantize_weight(tensor, plan);
   note->snr_db = weight.snr_db;
   if (plan_.trained) {
-    TN_TRY(trained, trained_weight(edit, value, plan));
+    TN_TRY(trained, plan_.learned ? learned_weight(edit, value, plan, weight.scale)
+                                  : trained_weight(edit, value, plan));
     Stored stored{trained, weight.scale};
     by_weight_[{value.id, product.axis}] = stored;
     return stored;

@@ -19,6 +19,7 @@ struct InsertionPlan {
   int32_t largest = 127;     // of weights
   bool integer_bias = true;  // biases as int32 with the products' scale
   bool trained = false;      // weights stay float constants, behind nodes that round them
+  bool learned = false;      // of trained ones: scales are parameters too
   int64_t block = 0;         // products: weights in 4 bits, a scale for so many numbers of a sum
   bool clips = true;         // of blocks: scales that cut the largest numbers are tried
 

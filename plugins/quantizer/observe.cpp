@@ -22,7 +22,8 @@ class Observe {
     TN_TRY(data, FeedOptions::read(ctx, options));
     out.data_ = std::move(data);
     out.momentum_ = options.number("momentum");
-    out.plan_ = CalibrationPlan::from(options);
+    TN_TRY(plan, CalibrationPlan::from(options));
+    out.plan_ = std::move(plan);
     return Result<Observe>(std::move(out));
   }
 
@@ -32,7 +33,7 @@ class Observe {
     for (const StoredValues& one : all)
       values.insert(values.end(), one.values.begin(), one.values.end());
     CalibrationPlan plan = plan_;
-    plan.symmetric = all[0].is_signed;
+    plan.observer.symmetric = all[0].is_signed;
     TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
     TN_TRY(calibrated, calibrate(ctx_, {raw}, values, &feed, plan, cancel));
     TN_TRY(edit, Edit::begin(raw));

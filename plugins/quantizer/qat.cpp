@@ -14,6 +14,7 @@ class Qat : public CalibratedPass {
     TN_TRY(base, CalibratedPass::create(ctx, options));
     Qat out(std::move(base));
     out.insertion_.trained = true;
+    out.insertion_.learned = options.text("scales") == "learned";
     return Result<Qat>(std::move(out));
   }
 
@@ -29,4 +30,6 @@ TENON_PASS(qat,
            "quantizer.qat",
            "8-bit weights and activations that can be trained, ranges from calibration data",
            R"({"required": ["data"], "properties": {)" TENON_CALIBRATION_OPTIONS
-           "," TENON_STORAGE_OPTIONS "}}")
+           "," TENON_RANGES_OPTION "," TENON_STORAGE_OPTIONS R"(,
+    "scales": {"type": "string", "enum": ["largest", "learned"], "default": "largest",
+               "description": "of weights: by their largest numbers, or LSQ: parameters that are trained too"}}})")

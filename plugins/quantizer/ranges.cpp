@@ -10,7 +10,6 @@ Result<Ranges> ranges_of(tn_ctx* ctx,
                          const Assignment& assignment,
                          Feed* feed,
                          const CalibrationPlan& plan,
-                         bool is_signed,
                          const Cancel& cancel) {
   Ranges out;
   TN_TRY(calibrated, calibrate(ctx, graph, assignment.observed(), feed, plan, cancel));
@@ -22,7 +21,7 @@ Result<Ranges> ranges_of(tn_ctx* ctx,
     group.high = std::max(group.high, out.calibrated.ranges[i].high);
   }
   for (const tn_range& range : out.groups)
-    out.params.push_back(params_for(range, is_signed));
+    out.params.push_back(params_for(range, plan.observer.symmetric));
   return Result<Ranges>(std::move(out));
 }
 

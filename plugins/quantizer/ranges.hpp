@@ -17,13 +17,12 @@ struct Ranges {
   Calibrated calibrated;         // by which observer, on which backend
 };
 
-// is_signed: symmetric int8, else uint8.
+// Symmetric int8 where the plan's observer is symmetric, else uint8.
 Result<Ranges> ranges_of(tn_ctx* ctx,
                          Graph graph,
                          const Assignment& assignment,
                          Feed* feed,
                          const CalibrationPlan& plan,
-                         bool is_signed,
                          const Cancel& cancel);
 
 }  // namespace tenon::quantizer

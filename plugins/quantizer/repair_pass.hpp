@@ -11,10 +11,11 @@
 
 namespace tenon::quantizer {
 
-inline Result<OwnedGraph> original_option(const Options& options) {
-  tn_any given = options.get("original");
+inline Result<OwnedGraph> graph_option(const Options& options, std::string_view name) {
+  tn_any given = options.get(name);
   if (given.tag != TN_ANY_GRAPH)
-    return invalid("option original: expected the float model that the quantized one was made of");
+    return invalid(
+        cat("option ", name, ": expected the float model that the quantized one was made of"));
   auto* raw = static_cast<tn_graph*>(const_cast<void*>(given.v.p));
   services.graph->retain(raw);
   return Result<OwnedGraph>(OwnedGraph::take(raw));
@@ -26,7 +27,7 @@ class RepairPass {
     ctx_ = ctx;
     TN_TRY(data, FeedOptions::read(ctx, options));
     data_ = std::move(data);
-    TN_TRY(original, original_option(options));
+    TN_TRY(original, graph_option(options, "original"));
     original_ = std::move(original);
     backends_ = options.texts("backend");
     return {};

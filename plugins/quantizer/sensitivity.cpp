@@ -54,7 +54,7 @@ class Sensitivity : public CalibratedPass {
     TN_TRY(assignment, Assignment::make(graph, choices_));
     TN_CHECK(check_something_taken(assignment));
     TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
-    TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, insertion_.is_signed, cancel));
+    TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, cancel));
     TN_TRY(noise, Noise::make(graph, assignment, ranges.params, insertion_, choices_.skip));
     TN_CHECK(noise.measure(ctx_, &feed, plan_.backends, cancel));
     std::vector<NodeNoise> nodes = noise.nodes();
@@ -84,4 +84,4 @@ TENON_PASS(sensitivity,
            "quantizer.sensitivity",
            "what 8 bits do to each node alone, weights and activations apart, as report",
            R"({"required": ["data"], "properties": {)" TENON_CALIBRATION_OPTIONS
-           "," TENON_STORAGE_OPTIONS "}}")
+           "," TENON_RANGES_OPTION "," TENON_STORAGE_OPTIONS "}}")

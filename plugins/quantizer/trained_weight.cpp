@@ -2,6 +2,7 @@
 #include "trained_weight.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <unordered_set>
@@ -11,6 +12,8 @@
 
 namespace tenon::quantizer {
 namespace {
+
+constexpr std::string_view kRounded = "_rounded";  // ends the names of nodes that round weights
 
 // The nodes behind this one and itself, in topological order; empty when an input of the graph is
 // among what they need.
@@ -56,25 +59,25 @@ Result<Tensor> made_or_constant(const std::map<std::string, Tensor>& made, Value
 
 }  // namespace
 
-Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan) {
-  Builder b(edit);
-  Value scale = scale_of(b, weight, plan);
-  TN_CHECK(b.status());
-  std::string name(weight.name());
+namespace {
+
+// QuantizeLinear and DequantizeLinear behind `numbers`, which stand for the weight of this name.
+Result<Value> rounded_weight(
+    EditView edit, const std::string& name, Value numbers, Value scale, const WeightPlan& plan) {
   std::vector<int64_t> channels;
-  if (plan.per_channel) channels = {weight.type().dims[static_cast<size_t>(plan.axis)]};
+  if (plan.per_channel) channels = {numbers.type().dims[static_cast<size_t>(plan.axis)]};
   std::vector<int8_t> zeros(static_cast<size_t>(element_count(channels)), 0);
   TN_TRY(zero, edit.constant<int8_t>(TN_I8, channels, zeros, name + "_zero"));
   std::vector<Attr> attrs;
   if (plan.per_channel) attrs.emplace_back("axis", plan.axis);
-  std::string there = name + "_rounded", back = name + "_dequantized";
+  std::string there = name + std::string(kRounded), back = name + "_dequantized";
   TN_TRY(q, edit.add({.type = "QuantizeLinear",
-                      .inputs = {weight, scale, zero},
+                      .inputs = {numbers, scale, zero},
                       .attrs = attrs,
                       .name = there,
                       .output_names = {there}}));
   std::vector<Value> inputs{q.output(), scale};
-  if (has_zero_points(weight.type().rank())) inputs.push_back(zero);
+  if (has_zero_points(numbers.type().rank())) inputs.push_back(zero);
   TN_TRY(dq, edit.add({.type = "DequantizeLinear",
                        .inputs = inputs,
                        .attrs = attrs,
@@ -83,17 +86,56 @@ Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan
   return dq.output();
 }
 
+}  // namespace
+
+Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan) {
+  Builder b(edit);
+  Value scale = scale_of(b, weight, plan);
+  TN_CHECK(b.status());
+  return rounded_weight(edit, std::string(weight.name()), weight, scale, plan);
+}
+
+// Codes stay within the largest one because the weight is cut there: what is cut gives its gradient
+// to the scale, as the step size's rule has it, and the rows of the two nodes do the rest.
+Result<Value> learned_weight(EditView edit,
+                             Value weight,
+                             const WeightPlan& plan,
+                             const std::vector<float>& scale) {
+  Builder b(edit);
+  std::string name(weight.name());
+  auto count = static_cast<int64_t>(plan.per_channel ? scale.size() : 1);
+  std::vector<float> first(scale.begin(), scale.begin() + count);
+  TN_TRY(step, edit.constant<float>(TN_F32, {count}, first, name + "_step"));
+  const double each = static_cast<double>(weight.type().elements()) / static_cast<double>(count);
+  const double share = 1 / std::sqrt(each * plan.largest);
+  Node held = b.node({.type = "StopGradient",
+                      .inputs = {b.mul(step, b.number(1 - share, TN_F32))},
+                      .domain = "tenon"});
+  if (!held) return b.status();
+  Value now = b.add(b.mul(step, b.number(share, TN_F32)), held.output());
+  now = b.op("Max", {now, b.number(std::numeric_limits<float>::min(), TN_F32)});
+  std::vector<int64_t> along(weight.type().rank(), 1);
+  if (plan.per_channel) along[static_cast<size_t>(plan.axis)] = count;
+  Value end = b.op("Reshape", {b.mul(now, b.number(plan.largest, TN_F32)), b.ints(along)});
+  Value cut = b.op("Max", {b.op("Min", {weight, end}), b.neg(end)});
+  if (!plan.per_channel) now = b.op("Reshape", {now, b.ints({})});
+  TN_CHECK(b.status());
+  return rounded_weight(edit, name, cut, now, plan);
+}
+
 std::vector<TrainedWeight> find_trained_weights(Graph graph) {
   std::vector<TrainedWeight> out;
   for (Node node : graph.nodes()) {
     if (!node.is("QuantizeLinear") || node.output().consumer_count() != 1) continue;
     Value weight = node.input(0);
     Node reader = node.output().consumer(0);
-    if (!weight.is_constant() || !reader.is("DequantizeLinear") || node.output().is_output())
-      continue;
+    if (!reader.is("DequantizeLinear") || node.output().is_output()) continue;
     std::vector<Node> nodes = constant_nodes(node);
-    if (!nodes.empty())
-      out.push_back({node, reader, std::string(weight.name()), std::move(nodes), {}, {}, {}});
+    if (nodes.empty()) continue;
+    std::string name(weight.is_constant() ? weight.name() : node.name());
+    if (!weight.is_constant() && name.ends_with(kRounded))
+      name.resize(name.size() - kRounded.size());
+    out.push_back({node, reader, std::move(name), std::move(nodes), {}, {}, {}});
   }
   return out;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A weight that stays a float constant and is rounded in the graph, by a scale that follows its
-// largest numbers, so that training moves it; and the constants that it becomes afterwards.
+// A weight that stays a float constant and is rounded in the graph, so that training moves it: by a
+// scale that follows its largest numbers, or by one that is trained as well. And the constants that
+// it becomes afterwards.
 
 #include <string>
 #include <vector>
@@ -15,6 +16,13 @@ namespace tenon::quantizer {
 
 // The weight as it is read in 8 bits.
 Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan);
+// The same with learned step sizes (Esser et al., ICLR 2020): the scales are a parameter
+// `<weight>_step`, [channels] or [1], that begins as `scale`. Its gradient counts 1 / sqrt(numbers
+// of one scale * largest code), section 2.2.
+Result<Value> learned_weight(EditView edit,
+                             Value weight,
+                             const WeightPlan& plan,
+                             const std::vector<float>& scale);
 
 struct TrainedWeight {
   Node quantize, dequantize;
@@ -23,7 +31,7 @@ struct TrainedWeight {
   Tensor numbers, scale, zero;  // filled in by round_weights; zero: may be absent
 };
 
-// Constants that a QuantizeLinear reads, to be read by a DequantizeLinear alone.
+// What constants alone make for a QuantizeLinear, to be read by a DequantizeLinear alone.
 std::vector<TrainedWeight> find_trained_weights(Graph graph);
 // What the nodes make of the constants as they are now.
 Status round_weights(tn_ctx* ctx,

@@ -18,6 +18,7 @@
 #include "calibration_options.hpp"
 #include "gram.hpp"
 #include "repair_pass.hpp"
+#include "stored_weights.hpp"
 
 namespace tenon::quantizer {
 
@@ -32,13 +33,6 @@ class WeightRounding : private RepairPass {
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink);
 
  private:
-  // A stored weight, and the float one that it stands for.
-  struct StoredWeight {
-    Node dq;
-    GramLayer layer;
-    Value original;
-  };
-  std::vector<StoredWeight> find(Graph graph);
   Status round(EditView edit, const StoredWeight& one, const Gram& gram);
   void leave(Node node, std::string_view why);
 

@@ -2,8 +2,8 @@
 -- int8: weights and activations in 8 bits, as QuantizeLinear and DequantizeLinear nodes; a model in
 -- float16 or bfloat16 becomes float32 first.
 --   tenon optimize MODEL -o OUT --recipe int8 --data FILE [--set observer=mse] [--set 'skip=["a*"]'] [--min-snr 20]
--- Without an observer it tries several and keeps the one that leaves most signal to noise, before a last Softmax, on data that
--- calibration has not seen. Each of `methods` is tried after that and kept where it leaves more there, and so are the few layers of
+-- Without an observer it tries several, whose ranges come from one pass over the data, and keeps the one that leaves most signal to
+-- noise, before a last Softmax, on data that calibration has not seen. Each of `methods` is tried after that and kept where it leaves more there, and so are the few layers of
 -- which 8 bits leave next to nothing (`weak`) in float. Under a target (--min-snr,
 -- --max-drop) the layers that lose most stay in float, as few as possible. The model is then made once more from all data but those
 -- that it is judged on, which have chosen nothing.
@@ -39,16 +39,45 @@ local is_float_pass = { smooth = true, equalize = true } -- the others repair wh
 
 local model = tn.load(args.model):apply("precision.widen", recipe.options("precision.widen")):apply("fusion.default")
 local calibration, held, unseen, whole = recipe.parts(recipe.data())
+local few = 32 -- samples that say what a layer loses alone
+
+-- The options of static that passes have as well which round nothing.
+local function seeing(options)
+  local taken = recipe.options("quantizer.static", options)
+  taken.bias, taken.reduce_range = nil, nil
+  return taken
+end
+
+-- What all candidates choose, from one pass: by the data to calibrate with, and by all but what the model is judged on.
+local function calibrated()
+  local observers = {}
+  for _, one in ipairs(candidates) do
+    observers[one.name] = { observer = one.observer or args.observer or "mse", options = one.observer_options or args.observer_options }
+  end
+  local options = seeing({ data = calibration, more = whole ~= calibration and held or nil, observers = observers })
+  options.observer, options.observer_options, options.ranges = nil, nil, nil
+  local _, report = model:apply("quantizer.calibrate", options)
+  return report
+end
+local ranges = calibrated()
+
+-- How the nodes of `skip` stay in float and the others are rounded; `which` of the ranges are given, where the model is as it was.
+local function rounding(choice, data, which)
+  return {
+    data = data, observer = choice.observer, observer_options = choice.observer_options,
+    ranges = which and (ranges[which] or ranges.ranges)[choice.name] or nil,
+  }
+end
 
 -- The model in 8 bits, by these choices: `methods` are in use, the nodes of `skip` stay in float.
-local function made(choice, data)
-  local source = model
+local function made(choice, data, which)
+  local source, is_changed = model, false
   for _, method in ipairs(choice.methods) do
-    if is_float_pass[method] then source = source:apply("quantizer." .. method, method == "smooth" and { data = data } or {}) end
+    if is_float_pass[method] then
+      source, is_changed = source:apply("quantizer." .. method, method == "smooth" and { data = data } or {}), true
+    end
   end
-  local options = recipe.options("quantizer.static", {
-    data = data, observer = choice.observer, observer_options = choice.observer_options,
-  })
+  local options = recipe.options("quantizer.static", rounding(choice, data, not is_changed and which))
   local skip = recipe.joined(options.skip, choice.skip)
   options.skip = #skip > 0 and skip or nil
   local small, report = source:apply("quantizer.static", options)
@@ -58,15 +87,16 @@ local function made(choice, data)
   return small, report
 end
 local function snr_of(small)
-  return tn.compare(model, small, held, { limit = args.limit or 64 }).snr_db or -math.huge
+  return tn.compare(model, small, held, { limit = args.limit or 64, layers = false }).snr_db or -math.huge
 end
 
 local choice, rows = { methods = {}, skip = {} }, {}
-local function keep_if_better(name, other)
-  local snr = snr_of(made(other, calibration))
+local function keep_if_better(name, other, small)
+  small = small or made(other, calibration, "ranges")
+  local snr = snr_of(small)
   rows[#rows + 1] = { choice = name, ["SNR dB"] = snr }
   if not choice.snr or snr > (other.least or choice.snr) then
-    choice, other.snr = other, snr
+    choice, other.snr, other.model = other, snr, small
   end
 end
 for _, candidate in ipairs(candidates) do
@@ -75,28 +105,35 @@ for _, candidate in ipairs(candidates) do
   })
 end
 for _, method in ipairs(methods) do
-  local other = {}
+  local other, small = {}, nil
   for key, value in pairs(choice) do other[key] = value end
   other.methods = recipe.joined(choice.methods, { method })
-  keep_if_better("+ " .. method, other)
+  if not is_float_pass[method] and #choice.methods == 0 then -- it repairs the model at hand
+    small = choice.model:apply("quantizer." .. method, { data = calibration, original = model })
+  end
+  keep_if_better("+ " .. method, other, small)
 end
 
 -- What 8 bits do to each layer alone, the one that loses most first.
 local function sensitivity()
-  local options = recipe.options("quantizer.static", {
-    data = calibration, observer = choice.observer, observer_options = choice.observer_options,
-  })
-  options.bias, options.reduce_range = nil, nil
+  local options = seeing(rounding(choice, calibration, "ranges"))
+  options.samples = math.min(options.samples or few, few)
   local _, report = model:apply("quantizer.sensitivity", options)
   return report.layers
 end
+local layers
+local function ranked()
+  layers = layers or sensitivity()
+  return layers
+end
 
-local layers = sensitivity()
 local weak, computing = {}, 0
-for _, row in ipairs(layers) do
-  if row.role == "compute" then computing = computing + 1 end
-  if row.role ~= "joiner" and row.snr_db < (args.weak or 20) then
-    weak[#weak + 1] = (row.node:gsub("[%[%]%*%?]", "?")) -- what is special in patterns may be any letter
+if (args.weak or 20) > 0 then
+  for _, row in ipairs(ranked()) do
+    if row.role == "compute" then computing = computing + 1 end
+    if row.role ~= "joiner" and row.snr_db < (args.weak or 20) then
+      weak[#weak + 1] = (row.node:gsub("[%[%]%*%?]", "?")) -- what is special in patterns may be any letter
+    end
   end
 end
 if #weak > 0 and #weak <= computing // 4 then
@@ -109,12 +146,14 @@ end
 local mixed
 if args.min_snr or args.max_drop then
   mixed = recipe.mixed(model, held, function(skip)
-    return made({ observer = choice.observer, observer_options = choice.observer_options, methods = choice.methods, skip = skip }, calibration)
-  end, function() return layers end)
+    return made({ observer = choice.observer, observer_options = choice.observer_options, name = choice.name, methods = choice.methods, skip = skip },
+      calibration, "ranges")
+  end, ranked)
   choice.skip = mixed.skip
 end
 
-local best, report = made(choice, whole)
+choice.model = nil
+local best, report = made(choice, whole, "with_more")
 local left = recipe.judge(model, best, unseen)
 local near = tn.evaluate(best, unseen, { metric = "cosine", against = model, limit = args.limit or 64 })
 best:save(args.output)

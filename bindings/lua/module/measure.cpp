@@ -111,7 +111,7 @@ int bench(lua_State* state) {
   return 1;
 }
 
-// tn.compare(a, b, data, {limit = 64, backend = "reference"})
+// tn.compare(a, b, data, {limit = 64, layers = false, backend = "reference"})
 int compare(lua_State* state) {
   Model& a = object_argument<Model>(state, 1, "tn.compare");
   Model& b = object_argument<Model>(state, 2, "tn.compare");
@@ -121,6 +121,7 @@ int compare(lua_State* state) {
   choice.run = choice.other_run = take_run(given, runtime(state).run);
   choice.batch = static_cast<uint64_t>(given.integer("batch", 0));
   choice.limit = static_cast<uint64_t>(given.integer("limit", 64));
+  choice.layers = given.take("layers") != Json(false);
   given.finish();
   push_json(state, cxx::compare(a, b, data, choice));
   return 1;

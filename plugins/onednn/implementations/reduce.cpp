@@ -29,6 +29,7 @@ constexpr ReduceRow kRows[] = {
     {"ReduceProd", dnnl::algorithm::reduction_mul, 0},
     {"ReduceL1", dnnl::algorithm::reduction_norm_lp_sum, 1},
     {"ReduceL2", dnnl::algorithm::reduction_norm_lp_sum, 2},
+    {"ReduceSumSquare", dnnl::algorithm::reduction_norm_lp_power_p_sum, 2},
 };
 
 struct KernelRow {
@@ -36,9 +37,13 @@ struct KernelRow {
   kernels::Reduction kind;
 };
 constexpr KernelRow kKernelRows[] = {
-    {"ReduceSum", kernels::Reduction::kSum}, {"ReduceMean", kernels::Reduction::kMean},
-    {"ReduceMax", kernels::Reduction::kMax}, {"ReduceMin", kernels::Reduction::kMin},
-    {"ReduceL1", kernels::Reduction::kL1},   {"ReduceL2", kernels::Reduction::kL2},
+    {"ReduceSum", kernels::Reduction::kSum},
+    {"ReduceMean", kernels::Reduction::kMean},
+    {"ReduceMax", kernels::Reduction::kMax},
+    {"ReduceMin", kernels::Reduction::kMin},
+    {"ReduceL1", kernels::Reduction::kL1},
+    {"ReduceL2", kernels::Reduction::kL2},
+    {"ReduceSumSquare", kernels::Reduction::kSumSquare},
 };
 
 // Axes of a dense view that lie beside each other in memory and are all reduced, or all kept.
@@ -196,7 +201,8 @@ void lower_by_passes(const ReduceSite& site,
     if (!is_last) made.dims = {passes[i].outer * passes[i].inner};
     made.buffer = lowering.scratch(made.bytes());
     add_pass(lowering, node.name, kind, passes[i], src, made);
-    if (kind == kernels::Reduction::kL1) kind = kernels::Reduction::kSum;
+    if (kind == kernels::Reduction::kL1 || kind == kernels::Reduction::kSumSquare)
+      kind = kernels::Reduction::kSum;
     src = made;
   }
   lowering.set_view(node.outputs[0], src);

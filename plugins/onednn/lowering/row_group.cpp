@@ -21,10 +21,11 @@ constexpr int64_t kLongestRow = 4096;  // several of them fit the slots
 constexpr int64_t kFewestRows = 16;
 constexpr size_t kMostMembers = 24;
 
-// Over the last axis, which stays with extent 1. The norms L1 and L2 run alone.
+// Over the last axis, which stays with extent 1. Norms and sums of squares run alone.
 std::optional<kernels::Reduction> reduction_of(const Graph& graph, const Node& node) {
   const std::optional<kernels::Reduction> kind = kernel_reduction(node);
-  const bool is_norm = kind == kernels::Reduction::kL1 || kind == kernels::Reduction::kL2;
+  const bool is_norm = kind == kernels::Reduction::kL1 || kind == kernels::Reduction::kL2 ||
+                       kind == kernels::Reduction::kSumSquare;
   if (!kind || is_norm || node.integer("keepdims", 1) == 0) return std::nullopt;
   if (node.input(1) != kNone) {
     const Value& axes = graph.values[node.inputs[1]];

@@ -21,8 +21,11 @@ class MinMax {
     return sink.write(out.dump());
   }
   Status merge(std::string_view saved) {
-    TN_TRY(parsed, parse_saved(saved, "minmax"));
-    TN_TRY(other, extremes_in(parsed));
+    // The ends are in a histogram as well.
+    Result<nlohmann::json> parsed = parse_saved(saved, "histogram");
+    if (!parsed.ok()) parsed = parse_saved(saved, "minmax");
+    if (!parsed.ok()) return std::move(parsed).status();
+    TN_TRY(other, extremes_in(*parsed));
     all_.add(other);
     return {};
   }

@@ -55,6 +55,8 @@ local function refuse_drop(spec, args, metric, drop, advice)
     metric, args.max_drop, drop, advice), 0)
 end
 
+local low_snr = 10 -- dB: noise of a tenth of the signal's power, which is warned of
+
 -- How far `after` is from `before`: the signal to noise of the worst output, in front of a last Softmax. Raises an error where
 -- that or the metric falls below what was asked for, and warns of little.
 local function judged(spec, args, before, after, data)
@@ -64,7 +66,11 @@ local function judged(spec, args, before, after, data)
     end
   end
   if not data then return {} end
-  local compared = tn.compare(before, after, data, { limit = args.limit or 64 })
+  local compared = tn.compare(before, after, data, { limit = args.limit or 64, layers = false })
+  local is_asked = args.min_snr and not ((compared.snr_db or -1e9) >= args.min_snr) or args.max_drop
+  if is_asked or (compared.snr_db or 1e9) < low_snr then -- only then somebody asks which layers lose it
+    compared = tn.compare(before, after, data, { limit = args.limit or 64 })
+  end
   local weakest, quoted = weakest_of(compared)
   local result = { snr_db = compared.snr_db, outputs = compared.outputs, weakest = weakest, judged_on = compared.samples }
   local advice = advice_of(spec, args, quoted)
@@ -78,7 +84,7 @@ local function judged(spec, args, before, after, data)
     result.drop = (was.value - is.value) * (was.higher_is_better and 1 or -1)
     refuse_drop(spec, args, metric, result.drop, advice)
   end
-  if result.snr_db and result.snr_db < 10 then -- noise of a tenth of the signal's power
+  if result.snr_db and result.snr_db < low_snr then
     tn.log.warning(string.format("only %.1f dB of signal to noise are left: %s", result.snr_db, advice))
   end
   return result

@@ -24,6 +24,7 @@ struct CompareChoice {
   RunChoice other_run;  // of the second model
   uint64_t batch = 0;
   uint64_t limit = 64;
+  bool layers = true;  // false: the outputs alone
 };
 
 namespace detail {
@@ -65,6 +66,7 @@ inline Json compare(const Model& a, const Model& b, const Dataset& data, const C
   const Session& session = *a.session();
   Json values{{"plan", compile_options(session, how.run)},
               {"with_plan", compile_options(session, how.other_run)},
+              {"layers", how.layers},
               {"limit", how.limit}};
   if (how.batch) values["batch"] = how.batch;
   return detail::report_of(a, "metrics.compare", data, values, "with", &b);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stored_weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "blocks.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+bool is_quantized(uint32_t dtype) {
+  return dtype == TN_I8 || dtype == TN_U8 || dtype == TN_I4 || dtype == TN_U4;
+}
+
+}  // namespace
+
+std::vector<float> quantized_of(const Tensor& tensor) {
+  DLTensor t = tensor.dl();
+  auto n = static_cast<size_t>(element_count(t));
+  const uint32_t dtype = dtype_of(t);
+  std::vector<float> out;
+  if (TN_DTYPE_BITS(dtype) == 4) {
+    std::vector<int8_t> small = unpacked(data_of<const uint8_t>(t), n, dtype == TN_I4);
+    return {small.begin(), small.end()};
+  }
+  for (size_t i = 0; i < n; ++i)
+    out.push_back(dtype == TN_I8 ? static_cast<float>(data_of<const int8_t>(t)[i])
+                                 : static_cast<float>(data_of<const uint8_t>(t)[i]));
+  return out;
+}
+
+WeightGrid grid_of(const StoredWeight& one, int64_t group, const std::vector<float>& quantized) {
+  const WeightForm& form = one.layer.form;
+  Node dq = one.dq;
+  WeightGrid out;
+  out.rows = form.rows;
+  out.columns = form.columns;
+  Tensor weight = one.original.constant(), scale = dq.input(1).constant();
+  std::vector<float> zeros;
+  if (dq.input(2)) zeros = quantized_of(dq.input(2).constant());
+  const auto n_scales = element_count(scale.dl());
+  const bool in_blocks = scale.dl().ndim == 2 && dq.attr_int("block_size") > 0;
+  out.block = in_blocks ? dq.attr_int("block_size") : form.columns;
+  const int64_t blocks = (form.columns + out.block - 1) / out.block;
+  for (int64_t r = 0; r < form.rows; ++r)
+    for (int64_t b = 0; b < blocks; ++b) {
+      int64_t at = n_scales == 1    ? 0
+                   : !in_blocks     ? group * form.rows + r
+                   : form.is_transposed ? b * form.rows + r
+                                    : r * blocks + b;
+      out.scale.push_back(scale.data<float>()[at]);
+      out.zero.push_back(zeros.empty() ? 0 : zeros[static_cast<size_t>(at)]);
+    }
+  out.weight.resize(static_cast<size_t>(form.rows * form.columns));
+  for (int64_t r = 0; r < form.rows; ++r)
+    for (int64_t c = 0; c < form.columns; ++c)
+      out.weight[static_cast<size_t>(r * form.columns + c)] =
+          weight.data<float>()[form.at(group, r, c)];
+  // The quantized values that are there show how many of them are in use (as `weight_bits` has it).
+  float most = 0;
+  for (float q : quantized)
+    most = std::max(most, std::abs(q));
+  switch (dq.input(0).dtype()) {
+    case TN_I4:
+      out.low = -8, out.high = 7;
+      break;
+    case TN_U4:
+      out.low = 0, out.high = 15;
+      break;
+    case TN_U8:
+      out.low = 0, out.high = 255;
+      break;
+    default:
+      out.low = -std::min(most, 127.0F), out.high = std::min(most, 127.0F);
+  }
+  return out;
+}
+
+std::vector<StoredWeight> stored_weights(Graph quantized,
+                                         Graph original,
+                                         const std::function<void(Node, std::string_view)>& left) {
+  std::map<std::string, Node, std::less<>> by_name;
+  for (Node node : original.nodes())
+    by_name[std::string(node.name())] = node;
+  std::vector<StoredWeight> out;
+  for (Node node : quantized.nodes()) {
+    Role role = role_of(node);
+    for (const Product& product : role.products) {
+      Value read = product.weight_of(node);
+      Node dq = read ? read.producer() : Node{};
+      if (!dq || !dq.is("DequantizeLinear") || !dq.input(0).is_constant()) continue;
+      if (!is_quantized(dq.input(0).dtype()) || !dq.input(1).is_constant()) continue;
+      std::string why;
+      std::optional<WeightForm> form = weight_form(node, product, &why);
+      auto before = by_name.find(node.name());
+      Value weight = before == by_name.end() ? Value() : product.weight_of(before->second);
+      if (form && (!weight || !weight.is_constant() || weight.dtype() != TN_F32 ||
+                   weight.type().dims != dq.input(0).type().dims)) {
+        form.reset();
+        why = "the original has no float weight of its name and shape";
+      }
+      if (form && dq.output().consumer_count() > 1) {
+        form.reset();
+        why = "several nodes share its weight";
+      }
+      if (form) {
+        out.push_back({dq, {node, product, *form}, weight});
+      } else {
+        left(node, why);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Weights of layers as a quantized model stores them, each with the float one that it stands for:
+// int8 by channel, and int4 in blocks.
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/weight_grid.hpp"
+#include "gram.hpp"
+
+namespace tenon::quantizer {
+
+struct StoredWeight {
+  Node dq;  // DequantizeLinear
+  GramLayer layer;
+  Value original;
+};
+
+// Of products and convolutions that both graphs have a node of one name for. left: is given the
+// others, and why.
+std::vector<StoredWeight> stored_weights(Graph quantized,
+                                         Graph original,
+                                         const std::function<void(Node, std::string_view)>& left);
+
+// Quantized values in the order in which they are stored.
+std::vector<float> quantized_of(const Tensor& tensor);
+// The float weight of one group with its grid. quantized: of the whole weight.
+WeightGrid grid_of(const StoredWeight& one, int64_t group, const std::vector<float>& quantized);
+
+}  // namespace tenon::quantizer

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges by several observers from one pass over the data, and passes that are given ranges."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tenon
+from quantizer_test import answers, mlp, random_mlp, saved
+
+OBSERVERS = {
+    "all": {"observer": "minmax"},
+    "most": {"observer": "percentile", "options": {"percentile": 99}},
+    "least error": {"observer": "mse"},
+    "least loss": {"observer": "entropy"},
+    "over time": {"observer": "moving_average"},
+}
+
+
+def network(folder: Path) -> tenon.Model:
+    return mlp(folder, random_mlp(31, [16, 32, 24, 8]))
+
+
+def samples(count: int, seed: int = 32) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((count, 16)).astype("f")
+
+
+def split(folder: Path, x: np.ndarray, first: int) -> tuple[str, str, str]:
+    """Files of the first samples, of the others, of all."""
+    files = []
+    for name, some in (("first", x[:first]), ("rest", x[first:]), ("all", x)):
+        np.savez(folder / f"{name}.npz", x=some)
+        files.append(str(folder / f"{name}.npz"))
+    return tuple(files)
+
+
+def ranges_by(model: tenon.Model, data: str, one: dict, **options) -> dict:
+    """What `static` by this observer alone stores its values in."""
+    summary = model.apply(
+        "quantizer.static",
+        data=data,
+        observer=one["observer"],
+        observer_options=one.get("options", {}),
+        **options,
+    ).report
+    return {row["name"]: (row["low"], row["high"]) for row in summary["values"]}
+
+
+@pytest.mark.parametrize("activations", ["u8", "s8"])
+def test_one_pass_gives_each_observer_what_its_own_would(tmp_path: Path, activations: str) -> None:
+    model = network(tmp_path)
+    first, rest, whole = split(tmp_path, samples(96), 64)
+    summary = model.apply(
+        "quantizer.calibrate", data=first, more=rest, observers=OBSERVERS, activations=activations
+    ).report
+    assert summary["calibration"]["samples"] == 96
+    assert set(summary["ranges"]) == set(summary["with_more"]) == set(OBSERVERS)
+    for name, one in OBSERVERS.items():
+        for found, data in ((summary["ranges"], first), (summary["with_more"], whole)):
+            wanted = ranges_by(model, data, one, activations=activations)
+            for value, (low, high) in found[name].items():
+                # a group's range holds 0 as well
+                assert (min(low, 0), max(high, 0)) == wanted[value], (name, value)
+    assert summary["ranges"]["all"] != summary["ranges"]["most"]
+
+
+def test_given_ranges_make_the_model_that_calibration_makes(tmp_path: Path) -> None:
+    model, x = network(tmp_path), samples(64)
+    data = saved(tmp_path, x)
+    summary = model.apply("quantizer.calibrate", data=data, observers=OBSERVERS).report
+    small = model.apply("quantizer.static", data=data, observer="mse")
+    given = model.apply("quantizer.static", data=data, ranges=summary["ranges"]["least error"])
+    assert given.text() == small.text()
+    assert given.report["calibration"]["observer"] == "given"
+    np.testing.assert_array_equal(answers(given, x), answers(small, x))
+    layers = model.apply("quantizer.sensitivity", data=data, observer="mse").report["layers"]
+    known = summary["ranges"]["least error"]
+    assert model.apply("quantizer.sensitivity", data=data, ranges=known).report["layers"] == layers
+
+
+def test_values_without_a_given_range_are_observed(tmp_path: Path) -> None:
+    model, data = network(tmp_path), saved(tmp_path, samples(64))
+    own = ranges_by(model, data, {"observer": "minmax"})
+    summary = model.apply(
+        "quantizer.static", data=data, observer="minmax", ranges={"r0": [0, 1.5]}
+    ).report
+    for row in summary["values"]:
+        wanted = (0, 1.5) if row["name"] == "r0" else own[row["name"]]
+        assert (row["low"], row["high"]) == wanted
+    assert summary["calibration"]["observer"] == "quantizer.observer.minmax"
+
+
+def test_what_is_no_range_or_observer_is_said(tmp_path: Path) -> None:
+    model, data = network(tmp_path), saved(tmp_path, samples(16))
+    for bad in ([1, 0], [0], ["a", 1], 3, [0, None]):
+        with pytest.raises(tenon.TenonError, match="option ranges: r0: expected .low, high."):
+            model.apply("quantizer.static", data=data, ranges={"r0": bad})
+    for bad, why in (
+        ({}, "option observers: expected at least one"),
+        ({"a": "minmax"}, "option observers: a: expected"),
+        ({"a": {"observer": "minmaxx"}}, "expected one of entropy, minmax"),
+        ({"a": {"observer": "percentile", "options": {"percentil": 1}}}, "percentile"),
+    ):
+        with pytest.raises(tenon.TenonError, match=why):
+            model.apply("quantizer.calibrate", data=data, observers=bad)
+
+
+def test_numbers_that_are_none_are_refused_in_all_data(tmp_path: Path) -> None:
+    model, x = network(tmp_path), samples(64)
+    x[40, 3] = np.nan
+    first, rest, _ = split(tmp_path, x, 32)
+    with pytest.raises(tenon.TenonError, match="not finite in batch 1"):
+        model.apply("quantizer.calibrate", data=first, more=rest, observers=OBSERVERS)
+    summary = model.apply(
+        "quantizer.calibrate", data=first, more=rest, observers=OBSERVERS, non_finite="ignore"
+    ).report
+    ends = np.array(list(summary["with_more"]["all"].values()))
+    assert np.isfinite(ends).all()

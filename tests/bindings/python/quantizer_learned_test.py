@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Learned step sizes of weights (LSQ) beside the same in NumPy, and what they are worth."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tenon
+from quantizer_test import answers, mlp, saved
+
+N, WIDE, OUT = 64, 12, 6
+
+
+def problem(folder: Path, seed: int = 51):
+    """One product whose targets another weight made; its own has numbers that stand out."""
+    rng = np.random.default_rng(seed)
+    w = (rng.standard_normal((WIDE, OUT)) / np.sqrt(WIDE)).astype("f")
+    x = rng.standard_normal((N, WIDE)).astype("f")
+    y = (x @ w).astype("f")
+    w[0] *= 4
+    np.savez(folder / "train.npz", x=x, label=y)
+    return mlp(folder, [w]), w, x, y
+
+
+def to_train(model: tenon.Model, folder: Path, bits: int, scales: str, **options) -> tenon.Model:
+    return model.apply(
+        "quantizer.qat",
+        data=str(folder / "train.npz"),
+        observer="minmax",
+        weight_bits=bits,
+        scales=scales,
+        **options,
+    )
+
+
+def fit(model: tenon.Model, folder: Path, epochs: int, rate: float, batch=N) -> tenon.Model:
+    return tenon.train(
+        model,
+        tenon.data.npz(folder / "train.npz"),
+        epochs=epochs,
+        batch=batch,
+        shuffle=False,
+        loss="mse",
+        optimizer=tenon.optim.sgd(lr=rate),
+        seed=1,
+    )
+
+
+def numbers(model: tenon.Model) -> dict[str, np.ndarray]:
+    return {name: np.asarray(value) for name, value in model.constants().items()}
+
+
+def by_rule(w, s, x, y, largest: int, steps: int, rate: float):
+    """Esser et al. 2020, section 2.1 and 2.2; x as it is rounded."""
+    w, s = w.astype("d"), s.astype("d")
+    axis = 0 if s.size > 1 else None
+    share = 1 / np.sqrt(w.size / s.size * largest)
+    for _ in range(steps):
+        ratio = w / s
+        inside = np.abs(ratio) <= largest
+        q = np.clip(np.round(ratio), -largest, largest)
+        each = x.T @ (2 * (x @ (q * s) - y) / y.size)
+        slope = np.where(inside, q - ratio, np.sign(ratio) * largest)
+        w, s = (
+            w - rate * each * inside,
+            s - rate * share * np.sum(each * slope, axis).reshape(s.shape),
+        )
+    return w, s
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_steps_and_weights_move_as_the_rule_says(tmp_path: Path, per_channel: bool) -> None:
+    model, w, x, y = problem(tmp_path)
+    rounded = to_train(model, tmp_path, 4, "learned", per_channel=per_channel)
+    before = numbers(rounded)
+    axis = 0 if per_channel else None
+    first = np.abs(w).max(axis).reshape(-1) / 7
+    np.testing.assert_allclose(before["w0_step"], first, rtol=1e-6)
+    scale, zero = float(before["x_scale"]), float(before["x_zero_point"])
+    held = (np.clip(np.round(x / scale) + zero, 0, 255) - zero) * scale
+    begun = fit(rounded, tmp_path, 1, 0.1)  # the largest numbers no longer lie on the cut
+    start, after = numbers(begun), numbers(fit(begun, tmp_path, 5, 0.1))
+    assert not np.array_equal(start["w0_step"], before["w0_step"])
+    right_w, right_s = by_rule(start["w0"], start["w0_step"], held, y, 7, 5, 0.1)
+    assert (np.abs(right_w) > 7 * right_s).any()  # what is cut has its part in it
+    np.testing.assert_allclose(after["w0"], right_w, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(after["w0_step"], right_s, rtol=1e-4)
+
+
+def test_what_is_converted_computes_what_was_trained(tmp_path: Path) -> None:
+    model, _, x, _ = problem(tmp_path)
+    trained = fit(to_train(model, tmp_path, 4, "learned"), tmp_path, 20, 0.1)
+    small = trained.apply("quantizer.convert")
+    np.testing.assert_allclose(answers(small, x), answers(trained, x), rtol=1e-5, atol=1e-6)
+    stored = numbers(small)
+    assert stored["w0_quantized"].dtype == np.int8
+    assert np.abs(stored["w0_quantized"]).max() == 7
+    assert not any(name.endswith("_step") for name in stored)
+    untouched = to_train(model, tmp_path, 8, "learned").apply("quantizer.convert")
+    plain = model.apply("quantizer.static", data=saved(tmp_path, x), observer="minmax")
+    np.testing.assert_allclose(answers(untouched, x), answers(plain, x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("bits", [2, 3])
+def test_learned_steps_lose_less_in_few_bits(tmp_path: Path, bits: int) -> None:
+    """Normal weights, of which the largest say little, and that are right as they are."""
+    rng = np.random.default_rng(5)
+    w = (rng.standard_normal((128, 8)) / np.sqrt(128)).astype("f")
+    x = rng.standard_normal((512, 128)).astype("f")
+    y = x @ w
+    np.savez(tmp_path / "train.npz", x=x, label=y)
+    model, losses = mlp(tmp_path, [w]), {}
+    for scales in ("largest", "learned"):
+        trained = fit(to_train(model, tmp_path, bits, scales), tmp_path, 60, 0.05, 512)
+        found = answers(trained.apply("quantizer.convert"), x)
+        losses[scales] = float(np.square(found - y).mean())
+    assert losses["learned"] < 0.7 * losses["largest"], losses
+
+
+def test_a_choice_that_is_none_is_said(tmp_path: Path) -> None:
+    model, *_ = problem(tmp_path)
+    with pytest.raises(tenon.TenonError, match="scales: expected one of largest, learned"):
+        to_train(model, tmp_path, 4, "lerned")
