@@ -109,7 +109,7 @@ TENON_PASS(tucker2,
            "convolutions as 1x1, a window over few channels, and 1x1",
            R"({
   "properties": {
-    "rank": {"type": "string", "enum": ["evbmf", "energy"], "default": "evbmf",
+    "rank": {"type": "string", "enum": ["evbmf", "energy", "error"], "default": "evbmf",
              "description": "how to find the ranks that are not given"},
     "rank_in": {"type": "integer", "minimum": 1, "description": "input channels of the window"},
     "rank_out": {"type": "integer", "minimum": 1, "description": "output channels of the window"},

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "algorithms/input_factors.hpp"
@@ -50,7 +51,8 @@ class InputScaling {
   tn_ctx* ctx_ = nullptr;
   Component data_;
   uint64_t samples_ = 0, batch_ = 1;
-  std::vector<std::string> backends_, skip_;
+  std::vector<std::string> backends_;
+  Selected selected_;
   double gain_ = 0;
   bool inserts_ = true;
   Choose choose_;
@@ -58,10 +60,10 @@ class InputScaling {
 
 }  // namespace tenon::quantizer
 
-#define TENON_INPUT_SCALING_OPTIONS                                                                                                                                        \
+#define TENON_INPUT_SCALING_OPTIONS \
   R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)"                                           \
   R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "at most so many samples"},)"                                                              \
   R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "samples at once"},)"                                                                         \
   R"("insert": {"type": "boolean", "default": true, "description": "a Mul in front of products where no LayerNormalization takes the factors"},)"                          \
-  R"("skip": {"type": ["array", "string"], "items": {"type": "string"}, "description": "products to leave alone: patterns of names, operators or scopes, with * and ?"},)" \
+  TENON_SELECTED_OPTIONS("products to scale") "," \
   R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the model: the first that is there; default: what this machine is best with"})"

@@ -117,7 +117,7 @@ end
 local best, told = made(choice, whole)
 local left = recipe.judge(model, best, unseen)
 local near = tn.evaluate(best, unseen, { metric = "cosine", against = model, limit = args.limit or 64 })
-best:save(args.output)
+recipe.save(best)
 
 local result = {
   output = args.output, observer = choice.name, methods = choice.methods, chosen_by = rows, weak = choice.skip, mixed = mixed, cosine = near.mean,

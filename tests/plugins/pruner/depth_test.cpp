@@ -57,7 +57,7 @@ TEST_F(Depth, TheBlockThatChangesLeastGoesFirst) {
   // Without either of the others more is missing.
   for (const char* kept : {"block0", "block2"}) {
     json others = {"block1", kept};
-    ASSERT_EQ(apply("pruner.depth", {{"blocks", 1}, {"importance", "random"}, {"ignore", others}}),
+    ASSERT_EQ(apply("pruner.depth", {{"blocks", 1}, {"importance", "random"}, {"skip", others}}),
               "");
     EXPECT_GT(largest_difference(expected, run(result_, {2, 6}, batch)), least) << kept;
   }
@@ -80,7 +80,7 @@ TEST_F(Depth, IgnoresBlocksByTheirNodes) {
 
   ASSERT_EQ(
       apply("pruner.depth",
-            {{"blocks", 1}, {"data", samples()}, {"ignore", {"block1.*"}}, {"dry_run", true}}),
+            {{"blocks", 1}, {"data", samples()}, {"skip", {"block1.*"}}, {"dry_run", true}}),
       "");
 
   EXPECT_THAT(dropped(), ElementsAre(false, true));  // the last of the two that are left
@@ -93,7 +93,7 @@ TEST_F(Depth, SaysWhatItMissed) {
   EXPECT_THAT(apply("pruner.depth", {{"blocks", 1}}), HasSubstr("data"));
   EXPECT_THAT(apply("pruner.depth", {{"blocks", 4}, {"importance", "random"}}),
               HasSubstr("option blocks: expected at most 3, which the model has, got 4"));
-  EXPECT_THAT(apply("pruner.depth", {{"ignore", "*"}, {"importance", "random"}}),
+  EXPECT_THAT(apply("pruner.depth", {{"skip", "*"}, {"importance", "random"}}),
               HasSubstr("no block can go"));
 }
 

@@ -352,13 +352,13 @@ TEST_F(Structured, LayersHaveRatiosOfTheirOwn) {
   });
 
   ASSERT_EQ(
-      apply("pruner.structured", {{"ratio", 0.5}, {"layers", {{"b", 0.2}}}, {"ignore", {"c"}}}),
+      apply("pruner.structured", {{"ratio", 0.5}, {"layers", {{"b", 0.2}}}, {"skip", {"c"}}}),
       "");
 
   EXPECT_EQ(group("a")["kept"], 5);
   EXPECT_EQ(group("b")["kept"], 8);
   EXPECT_EQ(shape_of_value("c.w"), (std::vector<int64_t>{10, 8, 1, 1}));
-  EXPECT_EQ(report_["ignored"][0]["why"], "in the ignore list (c)");
+  EXPECT_EQ(report_["left"][0]["why"], "in the skip list (c)");
 }
 
 TEST_F(Structured, BadOptionsSayWhatWasExpected) {
@@ -391,8 +391,8 @@ TEST_F(Structured, ALayerThatMustStaySaysWhy) {
               HasSubstr("option layers: fc2 cannot be pruned: the channels of its weight w2 must "
                         "stay, because it is of the model's output y"));
   EXPECT_THAT(
-      apply("pruner.structured", {{"ignore", {"fc*"}}}),
-      HasSubstr("nothing to prune (fc1: in the ignore list (fc*); fc2: it is of the model's "
+      apply("pruner.structured", {{"skip", {"fc*"}}}),
+      HasSubstr("nothing to prune (fc1: in the skip list (fc*); fc2: it is of the model's "
                 "output y)"));
 }
 
