@@ -7,6 +7,13 @@ import pytest
 import tenon
 
 N, WIDE, CLASSES = 6, 5, 4
+# What PyTorch 2.15 computes from these numbers in float64 (pairwise clamp and sqrt, F.normalize and
+# bmm, smooth_l1_loss; kl_div with batchmean and cross_entropy, the other's logits detached).
+TORCH = {"relation": 14.92163914538583, "attention": 0.04011243040513109}
+TORCH_MUTUAL = {
+    (0.5, 1, -1): (3.1055914376451343, -0.04213071042651853, 0.00040141001866375245),
+    (1, 3, -1): (2.864321596122013, -0.009365416720208459, 0.0016896779363782463),
+}
 
 
 def held(seed: int, *shape: int) -> np.ndarray:
@@ -68,6 +75,7 @@ def test_relation_is_parks(tmp_path):
     answers = tenon.loss.distill(teacher=teacher, alpha=1)
     found = loss_value(student, loss, x, tmp_path) - loss_value(student, answers, x, tmp_path)
     assert found == pytest.approx(relation(x @ b, x @ a), rel=1e-4)
+    assert found == pytest.approx(TORCH["relation"], rel=1e-4)
 
 
 def test_relation_knows_no_rotation_and_no_scale(tmp_path):
@@ -105,6 +113,7 @@ def test_attention_is_the_difference_of_maps(tmp_path):
     found = loss_value(student, loss, x, tmp_path) - answers
     inside = [np.einsum("oi,nihw->nohw", w[:, :, 0, 0], x) for w in (b, a)]
     assert found == pytest.approx(1000 * attention(*inside), rel=1e-3)
+    assert found == pytest.approx(1000 * TORCH["attention"], rel=1e-3)
 
 
 @pytest.mark.parametrize("match", ["attention", "relation"])
@@ -163,6 +172,9 @@ def test_networks_teach_each_other(tmp_path, alpha, temperature, leader):
         one[np.arange(N), label] -= 1
         slope = share * temperature * (own - other) + (1 - share) * one
         slopes.append(x.T @ slope / N)
+    golden = TORCH_MUTUAL.get((alpha, temperature, leader))
+    if golden:
+        assert (wanted, slopes[0][0, 0], slopes[1][2, 3]) == pytest.approx(golden, rel=1e-5)
     if alpha == 1:
         label = None
     loss = tenon.loss.mutual(alpha=alpha, temperature=temperature, leader=leader)

@@ -90,7 +90,7 @@ def test_names_operators_and_sizes_mean_layers(pattern, meant):
     before = model()
     for name, options in {
         "pruner.unstructured": {"sparsity": 0.5},
-        "decomposer.svd": {"rank": 1, "max_ratio": 9, "max_error": 9},
+        "decomposer.svd": {"rank": 1, "max_ratio": 9, "max_error": 9, "measure": False},
         "quantizer.weights": {},
     }.items():
         assert changed(before, before.apply(name, only=pattern, **options)) == {meant}, name
