@@ -71,7 +71,7 @@ def test_rounds_keep_flow_where_one_shot_empties_a_layer():
     held = weights(1, (64, 128, 128, 8))
     options = dict(sparsity=0.99, scope="global", importance="synflow")
     with pytest.raises(
-        tenon.InvalidArgument, match="option sparsity: .* would empty fc1: all 16384"
+        tenon.InvalidArgument, match="option sparsity: .* would empty fc0: all 8192"
     ):
         network(held).apply("pruner.unstructured", **options)
 

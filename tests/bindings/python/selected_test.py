@@ -69,7 +69,7 @@ def test_every_pass_that_leaves_nodes_alone_says_so_alike():
         assert options["skip"]["description"] == "nodes to leave alone: patterns likewise"
     for plugin in ("pruner", "decomposer", "quantizer", "recovery"):
         assert any(name.startswith(plugin) for name in found)
-    assert {"decomposer.tucker2", "decomposer.cp", "pruner.depth", "quantizer.gptq"} <= found
+    assert {"decomposer.tucker2", "decomposer.cp", "pruner.depth", "quantizer.smooth"} <= found
 
 
 @pytest.mark.parametrize("option", ["only", "skip"])

@@ -65,7 +65,9 @@ def test_a_global_share_that_empties_a_layer():
     h = graph.add_node("MatMul", [x, small], name="fc0")
     large = graph.add_constant(numbers(1, HIDDEN, WIDE), "large")
     graph.add_output("y", graph.add_node("MatMul", [h, large], name="fc1"))
-    why = "option sparsity: 0.8 would empty fc0: all 120 numbers .* small .* lower it, or use scope"
+    why = (
+        "option sparsity: 0.8.* would empty fc0: all 120 numbers .* small .* lower it, or use scope"
+    )
     with pytest.raises(tenon.InvalidArgument, match=why):
         graph.build().apply("pruner.unstructured", sparsity=0.8, scope="global")
 
@@ -92,7 +94,11 @@ def test_a_score_that_is_no_number(name):
     ("name", "ranks", "why"),
     [
         ("svd", {"rank": 11, "only": "fc0"}, "rank: expected at most 10, got 11"),
-        ("tucker2", {"rank_in": 7, "rank_out": 4}, r"rank_in: expected at most 6, got 7$"),
+        (
+            "tucker2",
+            {"rank_in": 7, "rank_out": 4},
+            r"rank_in: expected at most 6, got 7 .component",
+        ),
         ("tucker2", {"rank_in": 8, "rank_out": 5}, "at most 6, got 8 .are rank_in and rank_out sw"),
         ("spatial", {"rank": 19}, "rank: expected at most 18, got 19"),
         ("cp", {"rank": 55}, "rank: expected at most 54, got 55"),
@@ -127,7 +133,7 @@ def test_data_without_labels_where_a_loss_needs_them(tmp_path):
     for importance in ("taylor", "snip", "hessian"):
         with pytest.raises(tenon.TenonError, match="expected a field label, the data set has x"):
             mlp().apply("pruner.structured", importance=importance, data=data)
-    with pytest.raises(tenon.TenonError, match="expected labels|label"):
+    with pytest.raises(tenon.TenonError, match="target: expected one field of the data set, got 0"):
         tenon.train(mlp(), tenon.data.npz(data), epochs=1)
     with pytest.raises(tenon.TenonError, match="expected labels for the hard part"):
         teacher = mlp(names="v")
