@@ -145,7 +145,7 @@ def test_group_lasso_is_the_step_and_then_the_proximal_step(tmp_path):
 
 
 def test_layers_that_lose_heads_lose_their_ratio_together():
-    """0.3 of six heads is 1.8: twelve layers lose 22 of 72, not twelve."""
+    """0.3 of six heads is 1.8: twelve layers lose 21 of 72, not twelve."""
     rng = np.random.default_rng(7)
     graph = tenon.Graph()
     value = graph.add_input("x", "float32", ["N", 8])
@@ -163,4 +163,4 @@ def test_layers_that_lose_heads_lose_their_ratio_together():
     report = graph.build().apply("pruner.structured", ratio=0.3, dry_run=True).report
     kept_heads = [one["kept"] for one in report["groups"]]
     assert len(kept_heads) == 12 and set(kept_heads) == {4, 5}
-    assert sum(6 - one for one in kept_heads) == 22
+    assert sum(6 - one for one in kept_heads) == 21
