@@ -21,7 +21,7 @@ ROOMS = {
     "host text": (("host/text",), 900),
     "host report": (("host/report",), 550),
     "host capi": (("host/capi",), 700),
-    "sdk": (("sdk",), 4450),
+    "sdk": (("sdk",), 4530),
     "sdk backend kit": (("sdk/include/tenon/sdk/backend",), 1850),
 }
 IN_A_ROOM = {folder for folders, _ in ROOMS.values() for folder in folders}

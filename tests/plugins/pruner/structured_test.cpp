@@ -145,8 +145,7 @@ TEST_F(Structured, ConcatenatedLayersKeepTheirOwnShares) {
 
   EXPECT_EQ(group("a")["kept"], 2);
   EXPECT_EQ(group("b")["kept"], 4);
-  // 0.6 of 4, 10 and 8 are 2.4, 6 and 4.8: the part that is left over goes where most of one is.
-  EXPECT_EQ(shape_of_value("c.w"), (std::vector<int64_t>{3, 8, 1, 1}));
+  EXPECT_EQ(shape_of_value("c.w"), (std::vector<int64_t>{3, 8, 1, 1}));  // 4.8 of 8
 }
 
 TEST_F(Structured, GatedHalvesOfASplitStayPaired) {
