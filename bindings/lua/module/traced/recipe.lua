@@ -106,7 +106,7 @@ local function saving(args, before, after)
   add("MB", before:bytes() / 1e6, after:bytes() / 1e6)
   add("parameters", was.parameters, is.parameters)
   add("MFLOPs", was.flops and was.flops / 1e6, is.flops and is.flops / 1e6)
-  add("nodes", was.nodes, is.nodes)
+  add("nodes", #was.nodes, #is.nodes)
   tn.print_table(rows, { "what", "before", "after", "saved" })
 end
 
