@@ -78,10 +78,9 @@ TEST_F(Depth, WithoutAnyBlockTheValueGoesAround) {
 TEST_F(Depth, IgnoresBlocksByTheirNodes) {
   build_blocks();
 
-  ASSERT_EQ(
-      apply("pruner.depth",
-            {{"blocks", 1}, {"data", samples()}, {"skip", {"block1.*"}}, {"dry_run", true}}),
-      "");
+  ASSERT_EQ(apply("pruner.depth",
+                  {{"blocks", 1}, {"data", samples()}, {"skip", {"block1.*"}}, {"dry_run", true}}),
+            "");
 
   EXPECT_THAT(dropped(), ElementsAre(false, true));  // the last of the two that are left
   EXPECT_EQ(report_["blocks"][1]["join"], "block2");

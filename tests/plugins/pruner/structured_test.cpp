@@ -351,9 +351,8 @@ TEST_F(Structured, LayersHaveRatiosOfTheirOwn) {
     classify(edit, relu(edit, conv(edit, b, "c", {10, 10, 1, 1}), "cr"), 10);
   });
 
-  ASSERT_EQ(
-      apply("pruner.structured", {{"ratio", 0.5}, {"layers", {{"b", 0.2}}}, {"skip", {"c"}}}),
-      "");
+  ASSERT_EQ(apply("pruner.structured", {{"ratio", 0.5}, {"layers", {{"b", 0.2}}}, {"skip", {"c"}}}),
+            "");
 
   EXPECT_EQ(group("a")["kept"], 5);
   EXPECT_EQ(group("b")["kept"], 8);
@@ -390,10 +389,9 @@ TEST_F(Structured, ALayerThatMustStaySaysWhy) {
   EXPECT_THAT(apply("pruner.structured", {{"layers", {{"fc2", 0.5}}}}),
               HasSubstr("option layers: fc2 cannot be pruned: the channels of its weight w2 must "
                         "stay, because it is of the model's output y"));
-  EXPECT_THAT(
-      apply("pruner.structured", {{"skip", {"fc*"}}}),
-      HasSubstr("nothing to prune (fc1: in the skip list (fc*); fc2: it is of the model's "
-                "output y)"));
+  EXPECT_THAT(apply("pruner.structured", {{"skip", {"fc*"}}}),
+              HasSubstr("nothing to prune (fc1: in the skip list (fc*); fc2: it is of the model's "
+                        "output y)"));
 }
 
 }  // namespace
