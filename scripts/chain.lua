@@ -40,7 +40,7 @@ for seed = first, first + seeds - 1 do
   local big = note("trained", fit(network(seed), seed, epochs, 3e-3, tn.loss.cross_entropy()))
   note("int8 alone", big:apply("fusion.default"):apply("quantizer.static", { data = train, samples = 256 }))
   local small = note("pruned", big:apply("pruner.structured", { ratio = 0.8125, importance = "taylor", data = train, round_to = 2 }))
-  small = note("decomposed", small:apply("decomposer.tucker2", { only = { "Conv_1" }, rank_in = 6, rank_out = 10, max_ratio = 1.2 }))
+  small = note("decomposed", small:apply("decomposer.tucker2", { only = { "Conv_1" }, rank_in = 6, rank_out = 10, max_ratio = 1.2, measure = false }))
   small = note("taught, bf16", fit(small, seed, epochs, 3e-3, teach, "bf16"))
   small = small:apply("fusion.default"):apply("quantizer.qat", { data = train })
   small = fit(small, seed, 2, 3e-4, teach, "fp32", { ["quantizer.track"] = { epochs = 1 } }) -- ranges move in the first epoch only

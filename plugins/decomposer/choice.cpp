@@ -39,7 +39,7 @@ std::string refuse_error(const Choice& choice, const Verdict& verdict) {
 }
 
 std::string refuse_cost(const Choice& choice, const Verdict& verdict) {
-  if (choice.allow_slower || choice.measure) return "";
+  if (choice.allow_slower) return "";
   if (verdict.after.flops < verdict.before.flops) return "";
   return cat("would need ", short_number(verdict.after.flops), " FLOPs where the layer needs ",
              short_number(verdict.before.flops));
@@ -49,8 +49,7 @@ std::string refuse_cost(const Choice& choice, const Verdict& verdict) {
 
 Result<Choice> Choice::read(tn_ctx* ctx, const Options& options) {
   Choice out;
-  out.only = options.texts("only");
-  out.skip = options.texts("skip");
+  out.selected = Selected::read(options);
   out.max_error = options.number("max_error", out.max_error);
   out.max_ratio = options.number("max_ratio", out.max_ratio);
   out.measure = options.flag("measure");
@@ -59,6 +58,11 @@ Result<Choice> Choice::read(tn_ctx* ctx, const Options& options) {
   out.seed = static_cast<uint64_t>(options.integer("seed"));
   out.is_dry = options.flag("dry_run");
   out.budget = options.number("budget");
+  out.time = options.number("time");
+  if (out.time > 0 && out.budget > 0)
+    return invalid("options time, budget: expected one of them, got both");
+  if (out.time > 0 && !out.measure)
+    return invalid("option time: expected with measure, got measure = false");
   TN_TRY(data, FeedOptions::read(ctx, options));
   out.inputs = std::move(data);
   return Result<Choice>(std::move(out));
@@ -67,10 +71,7 @@ Result<Choice> Choice::read(tn_ctx* ctx, const Options& options) {
 Verdict judge(const Method& method, const Choice& choice, Node node, const Whitening* whitening) {
   Verdict verdict;
   verdict.node = node;
-  std::string skipped = matched_by(choice.skip, node);
-  if (!skipped.empty()) verdict.why = cat("in the skip list (", skipped, ")");
-  if (!choice.only.empty() && matched_by(choice.only, node).empty())
-    verdict.why = "not in the list of option only";
+  verdict.why = choice.selected.why_left(node);
   if (!verdict.why.empty()) return verdict;
   Result<Layer> read = read_layer(node);
   verdict.why = read.ok() ? method.refuse(*read) : read.status().message();
@@ -93,9 +94,13 @@ Verdict judge(const Method& method, const Choice& choice, Node node, const White
   verdict.layer.weight.numbers = {};
   verdict.why = verdict.factors.why;
   if (verdict.why.empty()) verdict.why = refuse_error(choice, verdict);
-  if (verdict.why.empty()) verdict.why = refuse_cost(choice, verdict);
+  if (verdict.why.empty() && !choice.measure) verdict.why = refuse_cost(choice, verdict);
   if (!verdict.why.empty()) verdict.factors.steps = {};
   return verdict;
+}
+
+void judge_cost(const Choice& choice, Verdict* verdict) {
+  if (verdict->why.empty()) verdict->why = refuse_cost(choice, *verdict);
 }
 
 void judge_times(const Choice& choice, Verdict* verdict) {

@@ -118,7 +118,7 @@ TENON_PASS(cp,
            R"({
   "properties": {
     "rank": {"type": ["integer", "string"], "minimum": 1, "default": "evbmf",
-             "description": "a number, or how to find it from the unfoldings: evbmf, energy"},
+             "description": "a number, or how to find it from the unfoldings: evbmf, energy, error"},
     "iterations": {"type": "integer", "minimum": 0, "default": 50,
              "description": "steps of alternating least squares at most"},
     )" TENON_RANK_OPTIONS ",\n    " TENON_CHOICE_OPTIONS "}}")

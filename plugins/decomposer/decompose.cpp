@@ -2,6 +2,7 @@
 #include "decompose.hpp"
 
 #include <atomic>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -44,7 +45,7 @@ Result<std::vector<Verdict>> judge_all(tn_ctx* ctx,
 
 // A layer that the user names must be one that can be decomposed, and a pattern must mean some.
 Status check_named(const Choice& choice, const std::vector<Verdict>& verdicts) {
-  for (const std::string& pattern : choice.only) {
+  for (const std::string& pattern : choice.selected.only) {
     bool used = false;
     for (const Verdict& verdict : verdicts) {
       if (verdict.is_misfit && pattern == verdict.node.name())
@@ -108,6 +109,73 @@ Result<std::vector<Verdict>> judge_by_budget(tn_ctx* ctx,
   return best;
 }
 
+// By the clock where the layer can run alone, else by its FLOPs.
+Status judge_by_measuring(tn_ctx* ctx,
+                          const Choice& choice,
+                          Verdict* verdict,
+                          const Cancel& cancel) {
+  Result<Times> times =
+      measure(ctx, verdict->layer, verdict->factors.steps, choice.backends, cancel);
+  TN_CHECK(cancel.check());
+  if (times.ok()) {
+    verdict->times = *times;
+    judge_times(choice, verdict);
+  } else {
+    verdict->unmeasured = times.status().message();
+    judge_cost(choice, verdict);
+  }
+  return {};
+}
+
+// Each layer by the largest share of energy whose ranks are measured to be within the share of its
+// time. Time does not fall evenly with ranks, so that the bisection finds a good one, not the best.
+Result<std::vector<Verdict>> judge_by_time(tn_ctx* ctx,
+                                           const std::vector<Node>& nodes,
+                                           const Method& method,
+                                           const Choice& choice,
+                                           const Whitenings& whitenings,
+                                           const Cancel& cancel) {
+  constexpr int kSteps = 6;
+  std::vector<Verdict> out;
+  Progress progress(ctx, "measuring", nodes.size());
+  for (Node node : nodes) {
+    auto whitening = whitenings.find(node.id);
+    Verdict best;
+    double low = 0, high = 1, nearest = std::numeric_limits<double>::infinity();
+    for (int step = 0; step < kSteps; ++step) {
+      double energy = (low + high) / 2;
+      Verdict at = judge(*method.at_energy(energy), choice, node,
+                         whitening == whitenings.end() ? nullptr : &whitening->second);
+      if (!at.is_factored || at.factors.steps.empty()) {
+        if (best.why.empty() && !best.is_factored) best = std::move(at);
+        if (!best.is_factored) break;
+        low = energy;  // errors that are too large have too few ranks
+        continue;
+      }
+      Result<Times> times = measure(ctx, at.layer, at.factors.steps, choice.backends, cancel);
+      TN_CHECK(cancel.check());
+      if (!times.ok()) {
+        best = std::move(at);
+        best.why = cat("cannot be measured: ", times.status().message());
+        break;
+      }
+      at.times = *times;
+      double left = times->after_ms / times->before_ms;
+      nearest = std::min(nearest, left);
+      (left <= choice.time ? low : high) = energy;
+      if (left <= choice.time) best = std::move(at);
+    }
+    if (!best.is_factored && best.why.empty()) {
+      best.node = node;
+      best.why = cat("option time: no ranks leave ", choice.time,
+                     " of its time, the nearest leave ", nearest);
+    }
+    out.push_back(std::move(best));
+    progress.update(out.size());
+  }
+  return out;
+}
+
 Json figures(const Verdict& verdict) {
   Json row;
   for (const auto& [name, rank] : verdict.factors.ranks)
@@ -117,6 +185,7 @@ Json figures(const Verdict& verdict) {
   row["parameters"] = {{"before", verdict.before.parameters}, {"after", verdict.after.parameters}};
   row["flops"] = {{"before", verdict.before.flops}, {"after", verdict.after.flops}};
   if (verdict.layer.is_open) row["flops"]["per"] = "output position: sizes are not known";
+  if (!verdict.unmeasured.empty()) row["unmeasured"] = verdict.unmeasured;
   if (verdict.times.backend.empty()) return row;
   row["ms"] = {{"before", verdict.times.before_ms},
                {"after", verdict.times.after_ms},
@@ -163,6 +232,7 @@ Status decompose(tn_ctx* ctx,
     TN_CHECK(services.graph->clone(model, &graph));
     copy = OwnedGraph::take(graph);
   }
+  TN_CHECK(choice.selected.check({graph}));
   std::vector<Node> nodes = Graph{graph}.nodes();
   std::erase_if(nodes, [](Node node) { return !has_weight(node); });
   Whitenings whitenings;
@@ -173,22 +243,14 @@ Status decompose(tn_ctx* ctx,
   Json budget;
   Result<std::vector<Verdict>> judged =
       choice.budget > 0 ? judge_by_budget(ctx, nodes, method, choice, whitenings, cancel, &budget)
+      : choice.time > 0 ? judge_by_time(ctx, nodes, method, choice, whitenings, cancel)
                         : judge_all(ctx, nodes, method, choice, whitenings, cancel);
   if (!judged.ok()) return std::move(judged).status();
   std::vector<Verdict> verdicts = std::move(*judged);
   TN_CHECK(check_named(choice, verdicts));
-  for (Verdict& verdict : verdicts) {
-    if (!choice.measure || !verdict.why.empty()) continue;
-    Result<Times> times =
-        measure(ctx, verdict.layer, verdict.factors.steps, choice.backends, cancel);
-    TN_CHECK(cancel.check());
-    if (times.ok()) {
-      verdict.times = *times;
-      judge_times(choice, &verdict);
-    } else {
-      verdict.why = cat("cannot be measured: ", times.status().message());
-    }
-  }
+  for (Verdict& verdict : verdicts)
+    if (choice.measure && choice.time == 0 && verdict.why.empty())
+      TN_CHECK(judge_by_measuring(ctx, choice, &verdict, cancel));
   Json report = report_of(verdicts);  // names are gone after the edit
   if (!budget.is_null()) report["budget"] = budget;
   if (choice.is_dry) report["dry_run"] = true;

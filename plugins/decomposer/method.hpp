@@ -28,7 +28,7 @@ class Method {
   virtual ~Method() = default;
   // Why layers of this form, or with these options, are not for it; empty: they are.
   virtual std::string refuse(const Layer& layer) const = 0;
-  // The first step reads all channels of the input, at single places.
+  // The first step reads all channels of the input.
   virtual Factors factor(const Layer& layer) const = 0;
   // The same with ranks by this share of energy; nullptr: its ranks cannot be found so.
   virtual std::unique_ptr<Method> at_energy(double energy) const = 0;

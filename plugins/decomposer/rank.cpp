@@ -37,11 +37,15 @@ Result<RankRule> RankRule::read(const Options& options) {
     rule.fixed = given.v.i;
   } else if (text_of(given) == "energy") {
     rule.kind = RankKind::kEnergy;
+  } else if (text_of(given) == "error") {
+    rule.kind = RankKind::kError;
   } else if (text_of(given) != "evbmf") {
-    return invalid(cat("option rank: expected a number from 1, or one of energy, evbmf, got '",
-                       text_of(given), "'"));
+    return invalid(
+        cat("option rank: expected a number from 1, or one of energy, error, evbmf, got '",
+            text_of(given), "'"));
   }
   rule.energy = options.number("energy", rule.energy);
+  rule.error = options.number("error", rule.error);
   rule.weaken = options.number("weaken");
   rule.min_error = options.number("min_error");
   rule.multiple = options.integer("multiple", 1);
@@ -53,9 +57,11 @@ int64_t choose_rank(
   if (rule.kind == RankKind::kFixed) return rule.fixed;
   int64_t most = std::min(rows, cols);
   Vector kept = values.head(most);
-  int64_t rank = rule.kind == RankKind::kEnergy ? rank_for_share(kept, 1 - rule.energy)
-                                                : evbmf_rank(rule, kept, rows, cols);
   // Errors of the unfoldings add up at most (squared), so each may have its part.
+  double part = rule.error * rule.error / static_cast<double>(n_modes);
+  int64_t rank = rule.kind == RankKind::kEnergy  ? rank_for_share(kept, 1 - rule.energy)
+                 : rule.kind == RankKind::kError ? rank_for_share(kept, part)
+                                                 : evbmf_rank(rule, kept, rows, cols);
   double share = rule.min_error * rule.min_error / static_cast<double>(n_modes);
   rank = std::min(rank, rank_for_share(kept, share));
   rank = (rank + rule.multiple - 1) / rule.multiple * rule.multiple;

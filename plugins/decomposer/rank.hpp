@@ -8,17 +8,18 @@
 
 namespace tenon::decomposer {
 
-enum class RankKind { kFixed, kEnergy, kEvbmf };
+enum class RankKind { kFixed, kEnergy, kError, kEvbmf };
 
 struct RankRule {
   RankKind kind = RankKind::kEvbmf;
   int64_t fixed = 0;
   double energy = 0.9;   // kEnergy: share of the squared norm that is kept
+  double error = 0.1;    // kError: of the layer, relative
   double weaken = 0;     // kEvbmf: from 0, its rank, to 1, all
   double min_error = 0;  // a lower error than this is not paid for with rank
   int64_t multiple = 1;  // ranks by rule are rounded up to a multiple
 
-  // From the options rank, energy, weaken, min_error and multiple; `rank` may be a number.
+  // From the options rank, energy, error, weaken, min_error and multiple; `rank` may be a number.
   static Result<RankRule> read(const Options& options);
 };
 
@@ -31,6 +32,9 @@ int64_t choose_rank(
   R"("energy": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.9,)" \
   R"("description": "rank energy: share of the squared norm of a weight that is )"       \
   R"(kept"},)"                                                                           \
+  R"("error": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1,)"         \
+  R"("default": 0.1, "description": "rank error: the least ranks whose relative error )" \
+  R"(is at most this"},)"                                                                \
   R"("weaken": {"type": "number", "minimum": 0, "maximum": 1, "default": 0,)"            \
   R"("description": "rank evbmf: 0 takes its rank, 1 the full one"},)"                   \
   R"("min_error": {"type": "number", "minimum": 0, "default": 0,)"                       \

@@ -24,8 +24,13 @@ class Tucker2Method : public Method {
     if (!layer.is_conv) return "a product: use decomposer.svd";
     if (layer.group != 1) return cat("a convolution in ", layer.group, " groups");
     if (layer.weight.window == 1) return "its window is 1: use decomposer.svd";
-    std::string in = refuse_rank("rank_in", options_.in, layer.weight.n_in);
-    return in.empty() ? refuse_rank("rank_out", options_.out, layer.weight.n_out) : in;
+    const int64_t n_in = layer.weight.n_in, n_out = layer.weight.n_out;
+    std::string why = refuse_rank("rank_in", options_.in, n_in);
+    if (why.empty()) why = refuse_rank("rank_out", options_.out, n_out);
+    bool is_swapped = options_.in.kind == RankKind::kFixed &&
+                      options_.out.kind == RankKind::kFixed && options_.in.fixed <= n_out &&
+                      options_.out.fixed <= n_in;
+    return !why.empty() && is_swapped ? why + " (are rank_in and rank_out swapped?)" : why;
   }
 
   Factors factor(const Layer& layer) const override {
@@ -109,7 +114,7 @@ TENON_PASS(tucker2,
            "convolutions as 1x1, a window over few channels, and 1x1",
            R"({
   "properties": {
-    "rank": {"type": "string", "enum": ["evbmf", "energy"], "default": "evbmf",
+    "rank": {"type": "string", "enum": ["evbmf", "energy", "error"], "default": "evbmf",
              "description": "how to find the ranks that are not given"},
     "rank_in": {"type": "integer", "minimum": 1, "description": "input channels of the window"},
     "rank_out": {"type": "integer", "minimum": 1, "description": "output channels of the window"},

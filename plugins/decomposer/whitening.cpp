@@ -58,10 +58,15 @@ void Whitening::whiten(Kernel* weight) const {
 }
 
 void Whitening::undo(Step* step) const {
-  Eigen::Map<Matrix> in(step->numbers.data(), step->dims[0], step->dims[1]);
-  Matrix transposed = in.transpose();
-  root_.transpose().triangularView<Eigen::Upper>().solveInPlace(transposed);
-  in = transposed.transpose();
+  const int64_t n_in = step->dims[1];
+  const int64_t window =
+      static_cast<int64_t>(step->numbers.size()) / std::max<int64_t>(step->dims[0] * n_in, 1);
+  for (int64_t r = 0; r < step->dims[0]; ++r) {
+    Eigen::Map<Matrix> one(step->numbers.data() + r * n_in * window, n_in, window);
+    Matrix solved = one;
+    root_.transpose().triangularView<Eigen::Upper>().solveInPlace(solved);
+    one = solved;
+  }
 }
 
 Result<std::map<tn_node_id, Whitening>> whitenings_of(tn_ctx* ctx,

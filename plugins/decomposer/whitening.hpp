@@ -19,7 +19,7 @@ class Whitening {
   // moment: [n_in, n_in]; a ten-thousandth of its mean diagonal is added.
   static Whitening of(Matrix moment);
   void whiten(Kernel* weight) const;
-  // step: the first of those that take the layer's place, [rank, n_in, 1...].
+  // step: the first of those that take the layer's place, [rank, n_in, window...].
   void undo(Step* step) const;
 
  private:

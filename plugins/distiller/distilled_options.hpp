@@ -18,8 +18,11 @@
   R"("alpha": {"type": "number", "minimum": 0, "maximum": 1, "default": )" share \
   R"(, "description": "share of the teacher's answers; 1: no labels are needed"})"
 
-#define TENON_HINT_OPTIONS                                                                                                                                                                                  \
-  R"("features": {"type": ["array", "string", "object"], "items": {"type": "string"}, "description": "names of values of both models, or an object: student's name -> teacher's name"},)"                   \
-  R"("weight": {"type": "number", "minimum": 0, "default": 1, "description": "of each hint's mean squared difference"},)"                                                                                   \
-  R"("adapter": {"type": "string", "enum": ["auto", "always", "none"], "default": "auto", "description": "a trained 1x1 convolution or product behind the student's value; auto: where channels differ"},)" \
+#define TENON_HINT_OPTIONS                                                                                                                                                                                                           \
+  R"("features": {"type": ["array", "string", "object"], "items": {"type": "string"}, "description": "names of values of both models, or an object: student's name -> teacher's name"},)"                                            \
+  R"("match": {"type": "string", "enum": ["hint", "attention", "relation"], "default": "hint", "description": "hint: the numbers themselves; attention: where squares are large; relation: distances and angles between samples"},)" \
+  R"("distance": {"type": "number", "minimum": 0, "default": 25, "description": "match relation: share of the distances"},)"                                                                                                         \
+  R"("angle": {"type": "number", "minimum": 0, "default": 50, "description": "match relation: share of the angles"},)"                                                                                                               \
+  R"("weight": {"type": "number", "minimum": 0, "default": 1, "description": "of each hint"},)"                                                                                                                                      \
+  R"("adapter": {"type": "string", "enum": ["auto", "always", "none"], "default": "auto", "description": "a trained 1x1 convolution or product behind the student's value; auto: where channels differ"},)"                          \
   R"("seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of the adapters' first numbers"})"

@@ -20,20 +20,31 @@ class BatchValues {
                                        const std::vector<Value>& constants,
                                        const BatchPlan& plan,
                                        const Cancel& cancel);
+  // The same of the flow through absolute weights, for inputs of ones; one batch, no data.
+  static Result<BatchValues> flow(tn_ctx* ctx,
+                                  const tn_graph* graph,
+                                  const std::vector<Value>& constants,
+                                  const Cancel& cancel);
   // values: float32, none of them a constant. No labels are needed.
   static Result<BatchValues> activations(tn_ctx* ctx,
                                          const tn_graph* graph,
                                          const std::vector<Value>& values,
                                          const BatchPlan& plan);
-  uint64_t batches() const { return feed_.batches(); }
+  uint64_t batches() const { return ones_.empty() ? feed_.batches() : 1; }
   Status load(uint64_t batch, const Cancel& cancel);
   // Of the batch that was loaded last; falsy: not among the values. Lives until the next batch.
   const Tensor* of(Value value) const;
 
  private:
+  Status compile(tn_ctx* ctx,
+                 tn_graph* graph,
+                 const std::vector<Value>& constants,
+                 const Cancel& cancel);
+
   Plan plan_;
   Feed feed_;
-  size_t first_ = 0;  // of the values among the plan's results
+  std::vector<Tensor> ones_;  // the only batch, in the place of the feed
+  size_t first_ = 0;          // of the values among the plan's results
   bool is_loaded_ = false;
   std::unordered_map<tn_value_id, size_t> index_;
 };

@@ -12,6 +12,7 @@
 #include "tenon/sdk/role/pass.hpp"
 
 #include "batch_values.hpp"
+#include "likeness.hpp"
 #include "report.hpp"
 #include "residual_blocks.hpp"
 
@@ -19,24 +20,6 @@ namespace tenon::pruner {
 namespace {
 
 using nlohmann::ordered_json;
-
-// The sum over samples of 1 - cos(a, b), each sample as one vector.
-double changes(const Tensor& a, const Tensor& b) {
-  DLTensor shape = a.dl();
-  int64_t n = shape.ndim > 0 ? shape.shape[0] : 1, size = n > 0 ? element_count(shape) / n : 0;
-  const float *x = a.data<float>(), *y = b.data<float>();
-  double sum = 0;
-  for (int64_t sample = 0; sample < n; ++sample, x += size, y += size) {
-    double xx = 0, yy = 0, xy = 0;
-    for (int64_t i = 0; i < size; ++i) {
-      xx += double{x[i]} * x[i];
-      yy += double{y[i]} * y[i];
-      xy += double{x[i]} * y[i];
-    }
-    sum += 1 - (xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : xx == yy ? 1 : 0);
-  }
-  return sum;
-}
 
 class Depth {
  public:
@@ -47,7 +30,7 @@ class Depth {
     out.blocks_ = options.integer("blocks");
     out.is_random_ = options.text("importance") == "random";
     out.seed_ = static_cast<uint64_t>(options.integer("seed"));
-    out.ignore_ = options.texts("ignore");
+    out.selected_ = Selected::read(options);
     out.is_dry_ = options.flag("dry_run");
     TN_TRY(data, FeedOptions::read(ctx, options));
     out.plan_.data = std::move(data);
@@ -56,11 +39,12 @@ class Depth {
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     std::vector<Block> blocks = blocks_of(Graph{raw});
-    std::erase_if(blocks, [&](const Block& one) { return is_ignored(one); });
+    TN_CHECK(selected_.check({raw}));
+    std::erase_if(blocks, [&](const Block& one) { return is_left(one); });
     if (blocks.empty())
       return {TN_FAILED_PRECONDITION,
               "no block can go: expected sums of a value and of what layers make of it, that the "
-              "option ignore does not name"};
+              "options only and skip leave over"};
     TN_TRY(influence, score(raw, blocks, cancel));
     TN_TRY(gone, select(influence));
     Cost before = cost_of(raw);
@@ -80,10 +64,10 @@ class Depth {
   }
 
  private:
-  bool is_ignored(const Block& block) const {
-    for (Node node : block.branch)
-      if (!matched_by(ignore_, node).empty()) return true;
-    return !matched_by(ignore_, block.join).empty();
+  bool is_left(const Block& block) const {
+    std::vector<Node> nodes = block.branch;
+    nodes.push_back(block.join);
+    return !selected_.why_left(nodes).empty();
   }
 
   static Status take_out(tn_graph* graph,
@@ -181,7 +165,7 @@ class Depth {
   int64_t blocks_ = 0;
   bool is_random_ = false, is_dry_ = false;
   uint64_t seed_ = 0;
-  std::vector<std::string> ignore_;
+  Selected selected_;
   BatchPlan plan_;
 };
 
@@ -204,6 +188,5 @@ TENON_PASS(depth,
              "description": "for influence: a data set, an id or a file; no labels are needed"},
     "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},
     "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "batch size"},
-    "ignore": {"type": ["array", "string"], "items": {"type": "string"},
-               "description": "blocks to leave alone, by their nodes: patterns of names, operators or scopes, with * and ?"},
+    )" TENON_SELECTED_OPTIONS("blocks to take out, by their nodes") R"(,
     "dry_run": {"type": "boolean", "default": false, "description": "only report what would go and what it would save"}}})")

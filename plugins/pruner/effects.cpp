@@ -49,7 +49,7 @@ Status Effects::collect(const Group& group) {
                      [&](const Member& one) { return std::ranges::count(inputs, one.value) > 0; });
     if (seen == group.activations.end())
       return unsupported(cat(node_text(member.node), " does not say what it multiplies ",
-                             member.value.name(), " with; leave it out by the option ignore"));
+                             member.value.name(), " with; leave it out by the option skip"));
     auto at = std::find_if(gates_.begin(), gates_.end(), [&](const Gate& gate) {
       return gate.value == seen->value && gate.axis == seen->axis;
     });
@@ -68,8 +68,8 @@ Status Effects::collect(const Group& group) {
     if (std::ranges::count(uses, number, &Use::gate) == 0) uses.push_back({number, seen->channel});
   }
   if (uses.empty())
-    return unsupported(cat("no weight reads the channels of ", group.layer,
-                           "; leave it out by the option ignore"));
+    return unsupported(
+        cat("no weight reads the channels of ", group.layer, "; leave it out by the option skip"));
   uses_.push_back(std::move(uses));
   channels_.push_back(group.n_channels());
   return {};

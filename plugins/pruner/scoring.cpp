@@ -12,6 +12,8 @@
 #include "tenon/sdk/number.hpp"
 #include "tenon/sdk/role/importance.hpp"
 
+#include "flow.hpp"
+
 namespace tenon::pruner {
 namespace {
 
@@ -145,9 +147,11 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
   out.importance_ = std::move(*made);
   const auto* table = out.importance_.table<tn_importance>();
   if (table->needs) TN_CHECK(table->needs(out.importance_.self(), &out.needs_));
-  if (out.needs_ & ~(TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS | kImportanceEffects))
-    return unsupported(cat("option importance: ", id,
-                           " asks for more than weights, gradients, activations and effects"));
+  if (out.needs_ &
+      ~(TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS | kImportanceEffects | kImportanceFlow))
+    return unsupported(
+        cat("option importance: ", id,
+            " asks for more than weights, gradients, activations, effects and flow"));
   TN_TRY(data, FeedOptions::read(ctx, options));
   out.plan_.data = std::move(data);
   out.plan_.label = options.text("label");
@@ -171,6 +175,11 @@ Result<Scores> Scoring::average(const tn_graph* graph,
     TN_TRY(made, BatchValues::gradients(ctx_, graph, asked.constants, plan_, cancel));
     gradients.emplace(std::move(made));
     batches = gradients->batches();
+  }
+  if (needs_ & kImportanceFlow) {
+    TN_CHECK(all_float32(asked.constants, "the flow"));
+    TN_TRY(made, BatchValues::flow(ctx_, graph, asked.constants, cancel));
+    gradients.emplace(std::move(made));
   }
   if (needs_ & TN_IMPORTANCE_ACTIVATIONS) {
     TN_CHECK(all_float32(asked.multiplied, "activations"));
@@ -234,7 +243,7 @@ Result<Scores> Scoring::elements(const tn_graph* graph,
     if (!weight.multiplies && needs_ & TN_IMPORTANCE_ACTIVATIONS)
       return unsupported(cat("weight ", weight.value.name(), ": node ", weight.node.name(),
                              " does not say what it multiplies it with; leave it out by the "
-                             "option ignore"));
+                             "option skip"));
   }
   return average(graph, asked, cancel, [&](size_t i, const Batch& batch) {
     return score_elements(weights[i], i, batch);

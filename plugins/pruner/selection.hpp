@@ -25,7 +25,8 @@ struct Limits {
 // How many of n channels stay when `wanted` should: rounded up to the multiple, at most n.
 int64_t kept_count(int64_t wanted, int64_t n, int64_t width, const Limits& limits);
 
-// For each group, for each channel: whether it goes. Local: each group loses its own ratio.
+// For each group, for each channel: whether it goes. Local: each group loses its own ratio, to a
+// channel less or more, so that all lose it together.
 std::vector<std::vector<bool>> select_local(const std::vector<Candidate>& groups,
                                             const Limits& limits);
 // Global: the lowest of all groups go until `ratio` of all channels have gone, but for those that

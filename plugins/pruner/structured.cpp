@@ -60,7 +60,7 @@ class Structured {
     out.normalize_ = options.text("normalize") == "mean";
     out.tells_scores_ = options.flag("scores");
     out.limits_ = {options.integer("round_to"), options.integer("min_channels")};
-    out.ignore_ = options.texts("ignore");
+    out.selected_ = Selected::read(options);
     out.is_dry_ = options.flag("dry_run");
     TN_TRY(target, Target::parse(options.text("target")));
     out.target_ = target;
@@ -74,6 +74,7 @@ class Structured {
   }
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    TN_CHECK(selected_.check({raw}));
     Groups groups = Groups::of(Graph{raw});
     TN_CHECK(check_asked(groups));
     TN_TRY(chosen, choose(groups));
@@ -174,13 +175,6 @@ class Structured {
       (*candidates)[i].ratio = ratio_of(groups.all()[chosen[i]]);
   }
 
-  std::string ignored_by(const Group& group) const {
-    for (Node node : group.makers) {
-      std::string pattern = matched_by(ignore_, node);
-      if (!pattern.empty()) return pattern;
-    }
-    return "";
-  }
   double ratio_of(const Group& group) const {
     double ratio = ratio_;
     for (const Ask& ask : layers_)
@@ -212,10 +206,9 @@ class Structured {
     std::vector<size_t> out;
     std::string reasons;
     for (size_t g = 0; g < groups.all().size(); ++g) {
-      std::string pattern = ignored_by(groups.all()[g]);
-      if (pattern.empty()) out.push_back(g);
-      if (!pattern.empty() && reasons.empty())
-        reasons = cat(groups.all()[g].layer, ": in the ignore list (", pattern, ")");
+      std::string why = selected_.why_left(groups.all()[g].makers);
+      if (why.empty()) out.push_back(g);
+      if (!why.empty() && reasons.empty()) reasons = cat(groups.all()[g].layer, ": ", why);
     }
     if (!out.empty()) return out;
     for (size_t i = 0; i < groups.barriers().size() && i < 3; ++i) {
@@ -245,13 +238,12 @@ class Structured {
   ordered_json describe(const Groups& groups,
                         const std::vector<size_t>& chosen,
                         const std::vector<std::vector<bool>>& gone) const {
-    ordered_json pruned = ordered_json::array(), ignored = ordered_json::array();
+    ordered_json pruned = ordered_json::array(), left = ordered_json::array();
     size_t next = 0;
     for (size_t g = 0; g < groups.all().size(); ++g) {
       const Group& group = groups.all()[g];
       if (next == chosen.size() || chosen[next] != g) {
-        ignored.push_back(
-            {{"layer", group.layer}, {"why", cat("in the ignore list (", ignored_by(group), ")")}});
+        left.push_back({{"layer", group.layer}, {"why", selected_.why_left(group.makers)}});
         continue;
       }
       ordered_json row = report_group(group);
@@ -271,7 +263,7 @@ class Structured {
                      {"ratio", ratio_}};
     if (target_) out["target"] = {{"asked", ordered_json::parse(target_.text())}, {"left", left_}};
     out["groups"] = pruned;
-    out["ignored"] = ignored;
+    out["left"] = left;
     out["barriers"] = report_barriers(groups);
     return out;
   }
@@ -283,7 +275,7 @@ class Structured {
   Target target_;
   double left_ = 1;  // of what the target counts
   Limits limits_;
-  std::vector<std::string> ignore_;
+  Selected selected_;
   std::vector<Ask> layers_;
   bool tells_scores_ = false;
   Scoring scoring_;
@@ -316,7 +308,6 @@ TENON_PASS(structured,
                  "description": "channels that stay: a multiple of this, rounded up"},
     "min_channels": {"type": "integer", "minimum": 1, "default": 1, "description": "channels that every layer keeps"},
     "layers": {"type": "object", "description": "ratios of single layers by pattern, such as {\"conv1\": 0.3}"},
-    "ignore": {"type": ["array", "string"], "items": {"type": "string"},
-               "description": "layers to leave alone: patterns of names, operators or scopes, with * and ?"},
+    )" TENON_SELECTED_OPTIONS("layers whose channels are pruned") R"(,
     "apply": {"type": "string", "enum": ["remove", "mask"], "default": "remove",
               "description": "mask: zero the same entries and keep all shapes"}}})")

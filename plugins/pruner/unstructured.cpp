@@ -85,10 +85,11 @@ class Unstructured {
       out.sparsity_ = cubic_sparsity(options.number("initial"), out.sparsity_, step, steps);
     }
     out.is_global_ = options.text("scope") == "global";
+    out.rounds_ = options.integer("rounds");
     out.is_relative_ = options.flag("relative");
     out.as_nodes_ = options.text("apply") == "nodes";
     out.is_dry_ = options.flag("dry_run");
-    out.ignore_ = options.texts("ignore");
+    out.selected_ = Selected::read(options);
     TN_TRY(pattern, parse_pattern(options.text("pattern")));
     out.pattern_ = pattern;
     TN_TRY(block, parse_block(options.text("block")));
@@ -101,6 +102,7 @@ class Unstructured {
   }
 
   Status run(tn_graph* model, const Cancel& cancel, Sink& sink) {
+    TN_CHECK(selected_.check({model}));
     tn_graph* raw = model;
     OwnedGraph copy;
     if (is_dry_) {
@@ -112,17 +114,18 @@ class Unstructured {
     TN_CHECK(fold_masks(folded));
     TN_CHECK(folded.commit());
     Cost before = cost_of(raw);
-    Groups groups = Groups::of(Graph{raw});
-    TN_TRY(targets, score(raw, groups, cancel));
-    if (pattern_.m) {
-      for (Target& one : targets)
-        one.mask = keep_n_of_m(one.scores, one.weight.value.type().dims, one.weight.reads,
-                               pattern_.n, pattern_.m);
-    } else if (is_global_) {
-      select_global(targets);
-    } else {
-      for (Target& one : targets)
-        one.mask = drop(one.scores, ids_of(one), goal(one.zeros, one.scores.size()));
+    std::vector<Target> targets;
+    for (int64_t round = 1; round <= rounds_; ++round) {
+      Groups groups = Groups::of(Graph{raw});
+      TN_TRY(scored, score(raw, groups, cancel));
+      targets = std::move(scored);
+      select(targets, round);
+      TN_CHECK(check_left(targets));
+      if (round == rounds_) break;
+      TN_TRY(edit, Edit::begin(raw));
+      for (const Target& one : targets)
+        TN_CHECK(write_zeros(edit, one));
+      TN_CHECK(edit.commit());
     }
     ordered_json report = describe(targets);
     TN_TRY(edit, Edit::begin(raw));
@@ -137,9 +140,39 @@ class Unstructured {
   }
 
  private:
+  void select(std::vector<Target>& targets, int64_t round) {
+    // In each of several rounds the same share of what is left goes.
+    auto part = static_cast<double>(is_relative_ ? 1 : round) / static_cast<double>(rounds_);
+    share_ = rounds_ == 1 ? sparsity_ : 1 - std::pow(1 - sparsity_, part);
+    if (pattern_.m) {
+      for (Target& one : targets)
+        one.mask = keep_n_of_m(one.scores, one.weight.value.type().dims, one.weight.reads,
+                               pattern_.n, pattern_.m);
+    } else if (is_global_) {
+      select_global(targets);
+    } else {
+      for (Target& one : targets)
+        one.mask = drop(one.scores, ids_of(one), goal(one.zeros, one.scores.size()));
+    }
+    for (const Target& one : targets)
+      removed_ += std::count(one.mask.begin(), one.mask.end(), 0) - static_cast<int64_t>(one.zeros);
+  }
+
+  // A layer without weights passes nothing on: nobody asks for that.
+  Status check_left(const std::vector<Target>& targets) const {
+    for (const Target& one : targets) {
+      size_t n = one.mask.size();
+      if (n == one.zeros || std::count(one.mask.begin(), one.mask.end(), 1) > 0) continue;
+      return invalid(cat("option sparsity: ", sparsity_, " would empty ", one.weight.node.name(),
+                         ": all ", n, " numbers of its weight ", one.weight.value.name(),
+                         " would go; lower it, or use scope local, or more rounds"));
+    }
+    return {};
+  }
+
   std::string why_skipped(const Weight& weight) const {
-    std::string pattern = matched_by(ignore_, weight.node);
-    if (!pattern.empty()) return cat("in the ignore list (", pattern, ")");
+    std::string why = selected_.why_left(weight.node);
+    if (!why.empty()) return why;
     int64_t extent = weight.value.type().dims[weight.reads];
     if (pattern_.m && extent % pattern_.m != 0)
       return cat("its input axis of ", extent, " does not divide into groups of ", pattern_.m);
@@ -151,6 +184,7 @@ class Unstructured {
                                     const Groups& groups,
                                     const Cancel& cancel) {
     std::vector<Weight> weights;
+    skipped_ = ordered_json::array();
     std::string reasons = "the model has no weight matrix or kernel";
     for (const Weight& weight : groups.weights()) {
       std::string why = why_skipped(weight);
@@ -182,7 +216,7 @@ class Unstructured {
   // How many of n are to be zero; never less than are.
   uint64_t goal(uint64_t zeros, size_t n) const {
     double all = static_cast<double>(n), now = static_cast<double>(zeros);
-    double wanted = is_relative_ ? now + sparsity_ * (all - now) : sparsity_ * all;
+    double wanted = is_relative_ ? now + share_ * (all - now) : share_ * all;
     return std::max(zeros, static_cast<uint64_t>(std::floor(wanted + 1e-9)));
   }
 
@@ -223,6 +257,9 @@ class Unstructured {
 
   Status write(EditView edit, const Target& one) const {
     if (as_nodes_) return insert_mask(edit, one.weight.value, one.mask);
+    return write_zeros(edit, one);
+  }
+  Status write_zeros(EditView edit, const Target& one) const {
     TN_TRY(zeroed, apply_mask(ctx_, one.weight.value.constant(), one.mask));
     return replace_constant(edit, one.weight.value, zeroed);
   }
@@ -240,7 +277,6 @@ class Unstructured {
            {"sparsity", static_cast<double>(zero) / static_cast<double>(one.mask.size())}});
       gone += zero;
       all += one.mask.size();
-      removed_ += static_cast<int64_t>(zero - one.zeros);
     }
     return {{"apply", as_nodes_ ? "nodes" : "zero"},
             {"importance", scoring_.id()},
@@ -250,11 +286,12 @@ class Unstructured {
   }
 
   tn_ctx* ctx_ = nullptr;
-  double sparsity_ = 0;
+  double sparsity_ = 0, share_ = 0;  // share_: of this round
+  int64_t rounds_ = 1;
   bool is_global_ = false, is_relative_ = false, as_nodes_ = false, is_dry_ = false;
   NofM pattern_;
   BlockShape block_;
-  std::vector<std::string> ignore_;
+  Selected selected_;
   ordered_json skipped_ = ordered_json::array();
   int64_t removed_ = 0;
   Scoring scoring_;
@@ -278,15 +315,16 @@ TENON_PASS(unstructured,
     "dry_run": {"type": "boolean", "default": false, "description": "only report what would go and what it would save"},
     "relative": {"type": "boolean", "default": false,
                  "description": "sparsity is a share of the weights that are not zero yet"},
+    "rounds": {"type": "integer", "minimum": 1, "default": 1,
+               "description": "in so many steps, each with scores of what is left, the same share of it each time"},
     "schedule": {"type": "string", "enum": ["constant", "cubic"], "default": "constant",
                  "description": "cubic: rise from initial to sparsity over the steps"},
     "step": {"type": "integer", "minimum": 0, "default": 0, "description": "of the cubic schedule"},
     "steps": {"type": "integer", "minimum": 1, "default": 1, "description": "of the cubic schedule"},
     "initial": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0,
                 "description": "sparsity at step 0 of the cubic schedule"},
-    "importance": {"type": "string", "default": "l1", "description": "l1, l2, lamp, taylor, hessian, wanda, random, given, or the id of another"},
+    "importance": {"type": "string", "default": "l1", "description": "l1, l2, lamp, taylor, hessian, wanda, snip, synflow, random, given, or the id of another"},
     )" PRUNER_SCORING_OPTIONS R"(,
-    "ignore": {"type": ["array", "string"], "items": {"type": "string"},
-               "description": "layers to leave alone: patterns of names, operators or scopes, with * and ?"},
+    )" TENON_SELECTED_OPTIONS("layers to prune") R"(,
     "apply": {"type": "string", "enum": ["zero", "nodes"], "default": "zero",
               "description": "nodes: multiply by masks in the graph, which training keeps"}}})")

@@ -89,7 +89,7 @@ std::vector<uint64_t> data_inputs(Node node) {
 
 Choices Choices::from(const Options& options) {
   std::string products = options.text("products");
-  return {options.texts("skip"),
+  return {Selected::read(options),
           products == "all"      ? Products::kAll
           : products == "scores" ? Products::kScores
                                  : Products::kNone,
@@ -148,9 +148,9 @@ Status Assignment::decide(Graph graph, const Choices& choices) {
                                           " is a ", node.type(), "); start from the float model")};
     for (Value v : node.outputs())
       one.is_float = one.is_float || (v && is_float(v.dtype()));
-    std::string pattern = matched_by(choices.skip, node);
-    if (!pattern.empty()) {
-      one.why = cat("in the skip list (", pattern, ")");
+    one.why = choices.selected.why_left(node);
+    if (!one.why.empty()) {
+      // as the user says
     } else if (!one.role.has_row) {
       one.why = cat("operator ", node.type(), " is not known");
     } else if (one.role.is_float()) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tenon/sdk/any.hpp"
+#include "tenon/sdk/pattern.hpp"
 
 #include "role.hpp"
 
@@ -23,7 +24,7 @@ namespace tenon::quantizer {
 enum class Products : uint8_t { kNone, kScores, kAll };
 
 struct Choices {
-  std::vector<std::string> skip;  // patterns
+  Selected selected = {};
   Products products = Products::kNone;
   bool weights_only = false;  // compute nodes alone, for passes that need no activations
 

@@ -42,7 +42,7 @@ class Calibrate : public CalibratedPass {
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     Graph graph{raw};
-    TN_CHECK(check_skipped(graph, choices_.skip));
+    TN_CHECK(choices_.selected.check(graph));
     TN_TRY(assignment, Assignment::make(graph, choices_));
     TN_CHECK(check_something_taken(assignment));
     TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));

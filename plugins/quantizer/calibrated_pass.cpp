@@ -24,7 +24,7 @@ Result<CalibratedPass> CalibratedPass::create(tn_ctx* ctx, const Options& option
 
 Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   Graph graph{raw};
-  TN_CHECK(check_skipped(graph, choices_.skip));
+  TN_CHECK(choices_.selected.check(graph));
   TN_TRY(assignment, Assignment::make(graph, choices_));
   TN_CHECK(check_something_taken(assignment));
   TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
@@ -50,8 +50,9 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
                            {"batches", feed.batches()},
                            {"observer", ranges.calibrated.observer},
                            {"backend", ranges.calibrated.backend}};
-  report["skip"] = choices_.skip;
-  Storage storage({choices_.skip, insertion_.per_channel});
+  report["only"] = choices_.selected.only;
+  report["skip"] = choices_.selected.skip;
+  Storage storage({choices_.selected, insertion_.per_channel});
   if (!insertion_.trained) TN_CHECK(storage.run(edit, assignment));
   TN_CHECK(edit.commit());
   if (!insertion_.trained) TN_CHECK(storage.run_in_bodies(raw));

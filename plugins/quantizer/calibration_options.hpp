@@ -23,12 +23,12 @@
 // clang-format on
 
 // Of passes that choose what is stored in 8 bits.
-#define TENON_STORAGE_OPTIONS                                                                                                                                                                               \
-  R"("activations": {"type": "string", "enum": ["u8", "s8"], "default": "u8", "description": "u8: with a zero point; s8: symmetric"},)"                                                                     \
-  R"("per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel of a weight"},)"                                                                                   \
-  R"("weight_bits": {"type": "integer", "minimum": 2, "maximum": 8, "description": "bits of weights, 8 when absent; they are stored in 8"},)"                                                               \
-  R"("products": {"type": "string", "enum": ["none", "scores", "all"], "default": "none", "description": "products of two activations to quantize; scores: those that a Softmax reads, as in attention"},)" \
-  R"("skip": {"type": ["array", "string"], "items": {"type": "string"}, "description": "nodes to leave in float: patterns of names, operators or scopes, with * and ?"})"
+#define TENON_STORAGE_OPTIONS                                                                                                                                                                                                       \
+  R"("activations": {"type": "string", "enum": ["u8", "s8"], "default": "u8", "description": "u8: with a zero point; s8: symmetric"},)"                                                                                             \
+  R"("per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel of a weight"},)"                                                                                                           \
+  R"("weight_bits": {"type": "integer", "minimum": 2, "maximum": 8, "description": "bits of weights, 8 when absent; they are stored in 8"},)"                                                                                       \
+  R"("products": {"type": "string", "enum": ["none", "scores", "all"], "default": "none", "description": "products of two activations to quantize; scores: those that a Softmax reads, as in attention"},)" TENON_SELECTED_OPTIONS( \
+      "nodes to quantize")
 
 // Of passes that repair a quantized model by what the float one computes.
 #define TENON_REPAIR_OPTIONS                                                                                                     \

@@ -33,7 +33,7 @@ class Dynamic {
   static Result<Dynamic> create(tn_ctx* ctx, const Options& options) {
     Dynamic out;
     out.ctx_ = ctx;
-    out.choices_ = {options.texts("skip"), Products::kNone, true};
+    out.choices_ = {Selected::read(options), Products::kNone, true};
     out.plan_.per_channel = options.flag("per_channel");
     out.plan_.largest = options.flag("reduce_range") ? 63 : 127;
     return out;
@@ -42,9 +42,9 @@ class Dynamic {
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     shared_.clear();
     stored_.clear();
-    TN_CHECK(check_skipped({raw}, choices_.skip));
+    TN_CHECK(choices_.selected.check({raw}));
     TN_TRY(assignment, Assignment::make({raw}, choices_));
-    Storage storage({choices_.skip, plan_.per_channel});
+    Storage storage({choices_.selected, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));
     nlohmann::ordered_json done = nlohmann::ordered_json::array(), left = done;
     for (const Decision& one : assignment.nodes()) {
@@ -168,5 +168,4 @@ TENON_PASS(dynamic,
     "per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel"},
     "reduce_range": {"type": "boolean", "default": false,
                      "description": "weights in 7 bits, for CPUs without VNNI"},
-    "skip": {"type": ["array", "string"], "items": {"type": "string"},
-             "description": "nodes to leave alone: patterns of names, operators or scopes, with * and ?"}}})")
+    )" TENON_SELECTED_OPTIONS("products to quantize") "}}")

@@ -158,12 +158,12 @@ class Equalize {
     Equalize out;
     out.ctx_ = ctx;
     out.rounds_ = options.integer("rounds");
-    out.skip_ = options.texts("skip");
+    out.selected_ = Selected::read(options);
     return out;
   }
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
-    TN_CHECK(check_skipped({raw}, skip_));
+    TN_CHECK(selected_.check({raw}));
     nlohmann::ordered_json left = nlohmann::ordered_json::array(), equalized = left;
     TN_TRY(pairs, find({raw}, &left));
     Numbers numbers;
@@ -195,7 +195,7 @@ class Equalize {
     std::vector<Pair> out;
     for (Node node : graph.nodes()) {
       std::string why;
-      if (role_of(node).kind != Kind::kCompute || !matched_by(skip_, node).empty()) continue;
+      if (role_of(node).kind != Kind::kCompute || !selected_.takes(node)) continue;
       TN_TRY(pair, pair_from(node, &why));
       if (pair) {
         out.push_back(*pair);
@@ -233,7 +233,7 @@ class Equalize {
       std::optional<Layer> second = layer_of(next, &other);
       bool fits = second && static_cast<int64_t>(input) == second->product.act &&
                   second->form.layer.slides == first->form.layer.slides &&
-                  inputs_of(*second) == channels && matched_by(skip_, next).empty();
+                  inputs_of(*second) == channels && selected_.takes(next);
       if (fits) return std::optional<Pair>(Pair{*first, *second, channels});
       *why = second ? cat("node ", next.name(), " does not read its channels one by one")
                     : cat("node ", next.name(), " (", next.type(), ") comes after it");
@@ -278,7 +278,7 @@ class Equalize {
 
   tn_ctx* ctx_ = nullptr;
   int64_t rounds_ = 20;
-  std::vector<std::string> skip_;
+  Selected selected_;
 };
 
 }  // namespace
@@ -291,5 +291,4 @@ TENON_PASS(equalize,
            R"({
   "properties": {
     "rounds": {"type": "integer", "minimum": 1, "default": 20, "description": "over all pairs of layers, at most"},
-    "skip": {"type": ["array", "string"], "items": {"type": "string"},
-             "description": "nodes to leave alone: patterns of names, operators or scopes, with * and ?"}}})")
+    )" TENON_SELECTED_OPTIONS("layers to equalize") "}}")

@@ -76,7 +76,7 @@ Result<InputScaling> InputScaling::create(tn_ctx* ctx, const Options& options, C
   TN_TRY(data, FeedOptions::read(ctx, options));
   out.data_ = std::move(data);
   out.backends_ = options.texts("backend");
-  out.skip_ = options.texts("skip");
+  out.selected_ = Selected::read(options);
   out.gain_ = options.number("gain");
   out.inserts_ = options.flag("insert");
   return Result<InputScaling>(std::move(out));
@@ -84,7 +84,7 @@ Result<InputScaling> InputScaling::create(tn_ctx* ctx, const Options& options, C
 
 Status InputScaling::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   Graph graph{raw};
-  TN_CHECK(check_skipped(graph, skip_));
+  TN_CHECK(selected_.check(graph));
   std::vector<Source> sources = find(graph);
   nlohmann::ordered_json scaled = nlohmann::ordered_json::array();
   if (!sources.empty()) TN_CHECK(collect(graph, &sources, cancel));
@@ -120,7 +120,7 @@ std::vector<InputScaling::Source> InputScaling::find(Graph graph) const {
   for (Node node : graph.nodes()) {
     Role role = role_of(node);
     if (role.kind != Kind::kCompute || role.is_fused || role.products.size() != 1) continue;
-    if (!matched_by(skip_, node).empty()) continue;
+    if (!selected_.takes(node)) continue;
     const Product& product = role.products[0];
     Value weight = product.weight_of(node), act = product.act_of(node);
     bool fits = weight && weight.is_constant() && weight.dtype() == TN_F32 &&

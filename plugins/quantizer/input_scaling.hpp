@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "algorithms/input_factors.hpp"
@@ -49,7 +50,8 @@ class InputScaling {
 
   tn_ctx* ctx_ = nullptr;
   FeedOptions data_;
-  std::vector<std::string> backends_, skip_;
+  std::vector<std::string> backends_;
+  Selected selected_;
   double gain_ = 0;
   bool inserts_ = true;
   Choose choose_;
@@ -57,10 +59,10 @@ class InputScaling {
 
 }  // namespace tenon::quantizer
 
-#define TENON_INPUT_SCALING_OPTIONS                                                                                                                                        \
+#define TENON_INPUT_SCALING_OPTIONS \
   R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)"                                           \
   R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},)"                                                         \
   R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                                                              \
   R"("insert": {"type": "boolean", "default": true, "description": "a Mul in front of products where no LayerNormalization takes the factors"},)"                          \
-  R"("skip": {"type": ["array", "string"], "items": {"type": "string"}, "description": "products to leave alone: patterns of names, operators or scopes, with * and ?"},)" \
+  TENON_SELECTED_OPTIONS("products to scale") "," \
   R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the model: the first that is there; default: what this machine is best with"})"

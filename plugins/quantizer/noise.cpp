@@ -125,7 +125,7 @@ Result<Noise> Noise::make(Graph graph,
                           const Assignment& assignment,
                           const std::vector<Params>& params,
                           const InsertionPlan& plan,
-                          const std::vector<std::string>& skip) {
+                          const Selected& selected) {
   Noise out;
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(graph.raw, &raw));
@@ -133,7 +133,7 @@ Result<Noise> Noise::make(Graph graph,
   TN_TRY(edit, Edit::begin(raw));
   NoiseBuilder builder(&out, edit, assignment, plan);
   for (const Decision& one : assignment.nodes())
-    TN_CHECK(builder.add(one, params, !matched_by(skip, one.node).empty()).in(one.node.name()));
+    TN_CHECK(builder.add(one, params, !selected.takes(one.node)).in(one.node.name()));
   TN_CHECK(edit.commit());
   for (Tap& tap : out.taps_)
     tap.value.graph = raw;

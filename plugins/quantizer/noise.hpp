@@ -36,7 +36,7 @@ class Noise {
                             const Assignment& assignment,
                             const std::vector<Params>& params,
                             const InsertionPlan& plan,
-                            const std::vector<std::string>& skip);
+                            const Selected& selected);
   // Runs the float model once on all batches of the feed.
   Status measure(tn_ctx* ctx,
                  Feed* feed,

@@ -50,12 +50,12 @@ class Sensitivity : public CalibratedPass {
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     Graph graph{raw};
-    TN_CHECK(check_skipped(graph, choices_.skip));
+    TN_CHECK(choices_.selected.check(graph));
     TN_TRY(assignment, Assignment::make(graph, choices_));
     TN_CHECK(check_something_taken(assignment));
     TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
     TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, cancel));
-    TN_TRY(noise, Noise::make(graph, assignment, ranges.params, insertion_, choices_.skip));
+    TN_TRY(noise, Noise::make(graph, assignment, ranges.params, insertion_, choices_.selected));
     TN_CHECK(noise.measure(ctx_, &feed, plan_.backends, cancel));
     std::vector<NodeNoise> nodes = noise.nodes();
     std::stable_sort(nodes.begin(), nodes.end(),

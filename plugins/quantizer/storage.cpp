@@ -41,7 +41,7 @@ bool is_storable(Value value, int64_t axis) {
 
 Status Storage::run(EditView edit, const Assignment& assignment) {
   for (const Decision& one : assignment.nodes()) {
-    if (one.taken || !matched_by(plan_.skip, one.node).empty()) continue;
+    if (one.taken || !plan_.selected.takes(one.node)) continue;
     for (auto [input, axis] : one.role.stored)
       TN_CHECK(store_by_columns(edit, one.node, input, axis).in(one.node.name()));
     for (const Product& product : one.role.products)
@@ -125,24 +125,6 @@ void Storage::note(Node node, double snr_db) {
   notes_.push_back({{"node", node.name()}, {"op", node.type()}, {"weight_snr_db", snr_db}});
 }
 
-Status check_skipped(Graph graph, const std::vector<std::string>& patterns) {
-  auto has_body = [](Node node) {  // its nodes may be what a pattern means
-    for (const std::string& name : attribute_names(node))
-      if (node.attr(name).tag == TN_ANY_GRAPH) return true;
-    return false;
-  };
-  for (const std::string& pattern : patterns) {
-    bool is_met = false;
-    for (Node node : graph.nodes())
-      is_met = is_met || matches(pattern, node) || has_body(node);
-    if (!is_met)
-      return {TN_INVALID_ARGUMENT,
-              cat("option skip: '", pattern,
-                  "' matches no node: expected names, operators or scopes, with * and ?")};
-  }
-  return {};
-}
-
 Status Storage::run_in_bodies(tn_graph* graph) {
   for (Node node : Graph{graph}.nodes())
     for (const std::string& name : attribute_names(node))
@@ -156,7 +138,7 @@ Status Storage::run_in_body(tn_graph* graph, Node node, const std::string& name)
   OwnedGraph body = OwnedGraph::take(raw);
   size_t before = notes_.size();
   TN_CHECK(run_in_bodies(raw));
-  TN_TRY(assignment, Assignment::make({raw}, {plan_.skip, Products::kNone, true}));
+  TN_TRY(assignment, Assignment::make({raw}, {plan_.selected, Products::kNone, true}));
   TN_TRY(inner, Edit::begin(raw));
   for (const Decision& one : assignment.nodes())
     if (one.taken) TN_CHECK(run_product(inner, one));

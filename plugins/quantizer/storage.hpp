@@ -16,7 +16,7 @@ namespace tenon::quantizer {
 bool is_storable(Value value, int64_t axis);
 
 struct StoragePlan {
-  std::vector<std::string> skip;  // patterns
+  Selected selected = {};
   bool per_channel = true;
 };
 
@@ -44,8 +44,5 @@ class Storage {
   StoragePlan plan_;
   nlohmann::ordered_json notes_ = nlohmann::ordered_json::array();
 };
-
-// An error names the pattern of option skip that means no node.
-Status check_skipped(Graph graph, const std::vector<std::string>& patterns);
 
 }  // namespace tenon::quantizer

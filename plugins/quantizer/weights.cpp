@@ -14,17 +14,17 @@ class Weights {
   static Result<Weights> create(tn_ctx* ctx, const Options& options) {
     Weights out;
     out.ctx_ = ctx;
-    out.choices_ = {options.texts("skip"), Products::kNone, true};
+    out.choices_ = {Selected::read(options), Products::kNone, true};
     out.plan_.per_channel = options.flag("per_channel");
     if (options.integer("bits") == 4) out.plan_.block = options.integer("group");
     out.plan_.clips = options.flag("clip");
     return out;
   }
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
-    TN_CHECK(check_skipped({raw}, choices_.skip));
+    TN_CHECK(choices_.selected.check({raw}));
     TN_TRY(assignment, Assignment::make({raw}, choices_));
     Insertion insertion(ctx_, assignment, plan_);
-    Storage storage({choices_.skip, plan_.per_channel});
+    Storage storage({choices_.selected, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));
     TN_CHECK(insertion.run(edit, {}));
     nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
@@ -57,5 +57,4 @@ TENON_PASS(weights,
     "clip": {"type": "boolean", "default": true,
              "description": "with 4 bits: scales that clip the largest elements where that leaves less error; else the maximum over 7"},
     "per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel"},
-    "skip": {"type": ["array", "string"], "items": {"type": "string"},
-             "description": "nodes to leave alone: patterns of names, operators or scopes, with * and ?"}}})")
+    )" TENON_SELECTED_OPTIONS("layers to store in fewer bits") "}}")

@@ -27,7 +27,8 @@ struct Settings {
   FeedOptions data;
   double damping = 1e-3;
   int64_t rows = 0;  // of each layer; 0: sixteen for each column, at least 4,096
-  std::vector<std::string> only, skip, backends;
+  Selected selected;
+  std::vector<std::string> backends;
 };
 
 // What one layer needs to be fitted: both models with a look inside.
@@ -81,14 +82,14 @@ class Refit {
     s.data = std::move(data);
     s.damping = options.number("damping");
     s.rows = options.integer("rows");
-    s.only = options.texts("only");
-    s.skip = options.texts("skip");
+    s.selected = Selected::read(options);
     s.backends = options.texts("backend");
     return Result<Refit>(std::move(out));
   }
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     Graph model{raw};
+    TN_CHECK(settings_.selected.check(model));
     TN_TRY(twins, Twins::of(model));
     FeedPlan how{
         .user = "refitting", .usual = settings_.data.batch, .samples = settings_.data.samples};
@@ -131,10 +132,8 @@ class Refit {
 
   Result<Fitted> refit(
       tn_graph* raw, Node node, const Twins& twins, uint64_t number, const Cancel& cancel) {
-    std::string skipped = matched_by(settings_.skip, node);
-    if (!skipped.empty()) return unsupported(cat("in the skip list (", skipped, ")"));
-    if (!settings_.only.empty() && matched_by(settings_.only, node).empty())
-      return unsupported("not in the list of option only");
+    std::string why = settings_.selected.why_left(node);
+    if (!why.empty()) return unsupported(why);
     TN_TRY(layer, read_layer(node));
     TN_TRY(twin, twins.of(layer));
     TN_TRY(looks, look(ctx_, {raw}, twins.original(), layer, twin.last, settings_.backends));
@@ -236,9 +235,6 @@ TENON_PASS(refit,
                 "description": "how much a change of weights costs, in mean squares of an input"},
     "rows": {"type": "integer", "minimum": 0, "default": 0,
              "description": "rows that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
-    "only": {"type": ["array", "string"], "items": {"type": "string"},
-             "description": "layers to refit: patterns of names, operators or scopes, with * and ?"},
-    "skip": {"type": ["array", "string"], "items": {"type": "string"},
-             "description": "layers to leave alone: patterns likewise"},
+    )" TENON_SELECTED_OPTIONS("layers to refit") R"(,
     "backend": {"type": ["array", "string"], "items": {"type": "string"},
                 "description": "runs both models: the first that is there; default: what this machine is best with"}}})")

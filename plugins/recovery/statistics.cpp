@@ -29,13 +29,13 @@ class Statistics {
     TN_TRY(data, FeedOptions::read(ctx, options));
     if (!data.data) return invalid("option data: expected a data set; labels are not needed");
     out.data_ = std::move(data);
-    out.only_ = options.texts("only");
-    out.skip_ = options.texts("skip");
+    out.selected_ = Selected::read(options);
     out.backends_ = options.texts("backend");
     return Result<Statistics>(std::move(out));
   }
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    TN_CHECK(selected_.check(Graph{raw}));
     std::vector<Norm> norms;
     for (Node node : Graph{raw}.nodes())
       if (is_wanted(node)) norms.push_back({node.id, std::string(node.name()), {}, {}});
@@ -59,8 +59,7 @@ class Statistics {
  private:
   bool is_wanted(Node node) const {
     if (!node.is("BatchNormalization") || node.attr_int("training_mode") != 0) return false;
-    if (!matched_by(skip_, node).empty()) return false;
-    if (!only_.empty() && matched_by(only_, node).empty()) return false;
+    if (!selected_.takes(node)) return false;
     return std::ranges::all_of(std::vector<uint64_t>{3, 4}, [&](uint64_t i) {
       Value value = node.input(i);
       return value && value.is_constant() && value.dtype() == TN_F32 && value.consumer_count() == 1;
@@ -140,7 +139,8 @@ class Statistics {
   tn_ctx* ctx_ = nullptr;
   FeedOptions data_;
   uint64_t n_samples_ = 0;
-  std::vector<std::string> only_, skip_, backends_;
+  Selected selected_;
+  std::vector<std::string> backends_;
 };
 
 }  // namespace
@@ -155,9 +155,6 @@ TENON_PASS(statistics,
              "description": "inputs of the model: a data set, an id or a file; labels are not read"},
     "samples": {"type": "integer", "minimum": 1, "default": 1024, "description": "samples, at most"},
     "batch": {"type": "integer", "minimum": 1, "default": 64, "description": "batch size: samples that are normalized together"},
-    "only": {"type": ["array", "string"], "items": {"type": "string"},
-             "description": "nodes to estimate: patterns of names, operators or scopes, with * and ?"},
-    "skip": {"type": ["array", "string"], "items": {"type": "string"},
-             "description": "nodes to leave alone: patterns likewise"},
+    )" TENON_SELECTED_OPTIONS("nodes to estimate") R"(,
     "backend": {"type": ["array", "string"], "items": {"type": "string"},
                 "description": "runs the model: the first that is there; default: what this machine is best with"}}})")

@@ -38,7 +38,7 @@ for _, method in ipairs(methods) do
   end
 end
 local judged = recipe.judge(model, small, recipe.data())
-small:save(args.output)
+recipe.save(small)
 
 local left = {}
 for node, reason in pairs(why) do

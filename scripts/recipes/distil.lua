@@ -28,5 +28,5 @@ local small, report = model:apply("trainer.train", recipe.options("trainer.train
 }))
 local left = recipe.trained(model, small, unseen, labelled and (args.metric or "accuracy") or nil)
 local near = { before = tn.compare(teacher, model, unseen).snr_db, after = tn.compare(teacher, small, unseen).snr_db }
-small:save(args.output)
+recipe.save(small)
 return recipe.result(model, small, left, { history = report.history, snr_db_to_teacher = near })

@@ -156,7 +156,7 @@ choice.model = nil
 local best, report = made(choice, whole, "with_more")
 local left = recipe.judge(model, best, unseen)
 local near = tn.evaluate(best, unseen, { metric = "cosine", against = model, limit = args.limit or 64 })
-best:save(args.output)
+recipe.save(best)
 
 local result = {
   output = args.output, observer = choice.name, methods = choice.methods, chosen_by = rows, weak = choice.skip, mixed = mixed, cosine = near.mean,

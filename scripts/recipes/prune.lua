@@ -9,7 +9,7 @@ local recipe = tn.recipe {
   options = {
     fuse = "fold normalizations first (true)", bench = "measure the speed before and after (false)",
   },
-  leave = "ignore", cure = "train it: tenon optimize --recipe finetune",
+  leave = "skip", cure = "train it: tenon optimize --recipe finetune",
 }
 if recipe.described then
   return recipe.described
@@ -24,7 +24,7 @@ local small, report = model:apply("pruner.structured", recipe.options("pruner.st
   ratio = 0.3, round_to = 8, data = args.importance == "taylor" and recipe.data() or nil,
 }))
 local judged = recipe.judge(source, small, recipe.data())
-small:save(args.output)
+recipe.save(small)
 
 local result = {
   output = args.output, importance = report.importance, parameters = report.parameters, macs = report.macs,

@@ -31,5 +31,5 @@ given.loss = loss
 local trained, report = rounded:apply("trainer.train", given)
 local small = trained:apply("quantizer.convert")
 local left = recipe.judge(model, small, unseen)
-small:save(args.output)
+recipe.save(small)
 return recipe.result(model, small, left, { history = report.history })

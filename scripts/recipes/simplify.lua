@@ -11,7 +11,7 @@ end
 local model = tn.load(args.model)
 local small, report = model:apply("fusion.default", recipe.options("fusion.default"))
 local left = recipe.judge(model, small, recipe.data())
-small:save(args.output)
+recipe.save(small)
 
 local rows = {}
 for rule, count in pairs(report.changes) do

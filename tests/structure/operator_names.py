@@ -29,6 +29,9 @@ EXCEPTIONS = {
     "plugins/quantizer/normal_inputs.cpp": {"BatchNormalization"},
     # Windows along one axis each are written in the attributes of ONNX's Conv.
     "plugins/decomposer/cp.cpp": {"Conv"},
+    "plugins/decomposer/spatial.cpp": {"Conv"},
+    # Probabilities sum to 1 whatever flows: the flow is measured in front of them.
+    "plugins/pruner/batch_values.cpp": {"Softmax", "LogSoftmax"},
 }
 ROW = re.compile(r'\.type = "(\w+)"')
 LITERAL = re.compile(r'(?P<before>(?:\bop\(|\badd\(|\.type = [^"\n]*)\s*)?"(?P<name>\w+)"')

@@ -2,11 +2,13 @@
 // tenon inspect MODEL
 #include <algorithm>
 
+#include "tenon/cxx/evaluate.hpp"
 #include "tenon/cxx/layers.hpp"
 #include "tenon/cxx/with_shapes.hpp"
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
+#include "data_flags.hpp"
 
 namespace tenon::command {
 namespace {
@@ -105,6 +107,37 @@ void add_plan(const cxx::Model& model, const Shapes& shapes, const cxx::RunChoic
   (*all)["fallback_nodes"] = described.value("fallback_nodes", Json::array());
 }
 
+// How alike the values inside are on these samples; of blocks, those first that change least.
+Json similarity(const cxx::Model& model, const DataFlags& data) {
+  cxx::Options options(model.session(), Json::object());
+  cxx::Dataset samples = data.open(model.session());
+  options.set("data", samples.component());
+  Json report;
+  model.apply("pruner.similarity", options, &report);
+  std::stable_sort(report["blocks"].begin(), report["blocks"].end(),
+                   [](const Json& a, const Json& b) { return a["influence"] < b["influence"]; });
+  return report;
+}
+
+std::string similarity_text(const Json& found) {
+  std::string text;
+  if (!found["blocks"].empty())
+    text = lua::table_text(found["blocks"], {"join", "influence", "cka", "parameters"}) + "\n";
+  Json rows = Json::array();
+  const Json& names = found["values"];
+  for (size_t i = 0; i + 1 < names.size(); ++i) {
+    size_t nearest = i + 1;  // among those behind it
+    for (size_t j = i + 1; j < names.size(); ++j)
+      if (found["cka"][i][j] > found["cka"][i][nearest]) nearest = j;
+    rows.push_back({{"value", names[i]},
+                    {"next", names[i + 1]},
+                    {"cka", found["cka"][i][i + 1]},
+                    {"most alike", names[nearest]},
+                    {"its cka", found["cka"][i][nearest]}});
+  }
+  return text + lua::table_text(rows, {"value", "next", "cka", "most alike", "its cka"});
+}
+
 }  // namespace
 
 std::string refusals_text(const Json& layers) {
@@ -118,7 +151,8 @@ Action declare_inspect(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string model;
     std::vector<std::string> shapes;
-    bool layers = false, text = false;
+    bool layers = false, text = false, similarity = false;
+    DataFlags data;
     RunFlags run;
     JsonFlag json;
   };
@@ -127,6 +161,10 @@ Action declare_inspect(CLI::App& app, const Tool& tool) {
   add_shapes(app, flags->shapes);
   app.add_flag("--layers", flags->layers, "also each node, with its work and bytes");
   app.add_flag("--text", flags->text, "the graph in Tenon's text form instead");
+  app.add_flag("--similarity", flags->similarity,
+               "how alike values inside are on --data (CKA), and how much residual blocks change");
+  flags->data.add(&app, "samples for --similarity; no labels are needed");
+  app.get_option("--similarity")->needs("--data");
   flags->run.add(&app);
   app.get_option("--backend")
       ->description(
@@ -137,6 +175,11 @@ Action declare_inspect(CLI::App& app, const Tool& tool) {
   return [flags, &tool] {
     cxx::Model model = cxx::Model::load(tool.open(flags->run.choice.threads), flags->model);
     if (flags->text) return print(model.text());
+    if (flags->similarity) {
+      Json found;
+      flags->data.with_advice([&] { found = similarity(model, flags->data); });
+      return flags->json.json ? print_json(found) : print(similarity_text(found));
+    }
     const Shapes shapes = shapes_of(flags->shapes);
     const cxx::Model asked = cxx::with_shapes(model, shapes);
     Json all = inspected(model, asked, shapes);

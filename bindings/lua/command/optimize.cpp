@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon optimize MODEL -o OUT --recipe NAME: runs the recipe, a Lua script, with tn.args.model,
-// .output, .data and what --set gives.
+// tenon optimize MODEL -o OUT --recipe NAME [--dry-run]: runs the recipe, a Lua script, with
+// tn.args.model, .output, .data and what --set gives.
 #include <filesystem>
 #include <optional>
 
@@ -63,6 +63,7 @@ struct Flags {
   std::string model, output, recipe;
   DataFlags data;
   std::optional<double> min_snr, max_drop;
+  bool is_dry = false;
   ScriptFlags given;
   JsonFlag json;
 };
@@ -72,9 +73,10 @@ struct Flags {
 Action declare_optimize(CLI::App& app, const Tool& tool) {
   auto flags = std::make_shared<Flags>();
   app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
-  app.add_option("-o,--output", flags->output, "file of the new model")
-      ->required()
+  app.add_option("-o,--output", flags->output, "file of the new model; needed but for --dry-run")
       ->type_name("OUT");
+  app.add_flag("--dry-run", flags->is_dry,
+               "do all but write the model: what would go, and what it would save");
   app.add_option("--recipe", flags->recipe, "name of a recipe, or its file NAME.lua")
       ->required()
       ->type_name("NAME");
@@ -92,7 +94,10 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
     std::string recipe = recipe_file(flags->recipe);
     Json args = flags->given.args();
     args["model"] = flags->model;
-    args["output"] = flags->output;
+    if (flags->output.empty() && !flags->is_dry)
+      throw Error(TN_INVALID_ARGUMENT, "-o: expected the file of the new model, or --dry-run");
+    args["output"] = flags->is_dry ? "dry run" : flags->output;
+    if (flags->is_dry) args["dry_run"] = true;
     if (flags->min_snr) args["min_snr"] = *flags->min_snr;
     if (flags->max_drop) args["max_drop"] = *flags->max_drop;
     args["json"] = flags->json.json;
@@ -101,10 +106,11 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
       args["data"] = flags->data.path;
       args["data_options"] = flags->data.values(*session);
     }
-    check_output(*session, flags->output);
+    if (!flags->is_dry) check_output(*session, flags->output);
     Json result;
     flags->data.with_advice(
         [&] { result = lua::run_script(session, recipe, args, flags->given.limits()); });
+    if (flags->is_dry) result["dry_run"] = true;
     if (flags->json.json) print_json(result);
   };
 }

@@ -2,14 +2,16 @@
 """The ladder of decomposition on a trained network: each step beside its measured time.
 
     PYTHONPATH=build/release/python .venv/bin/python tests/bench/slim/ladder.py
-        [--network resnet20] [--budgets 0.8,0.6,0.5] [--samples 256] [--draws 3] [--tests 0]
+        [--network resnet20] [--budgets 0.8,0.6,0.5] [--times 0.8,0.6] [--methods tucker2,spatial]
+        [--samples 256] [--draws 3] [--tests 0]
 
 Steps, none of them trained again: all layers by EVBMF (it hurts), the layers that have low-rank
 structure, ratios of each layer by one budget of FLOPs with the norm of the weights, the same with
-the norm of what the layers make of unlabelled inputs, that refitted, and pruned first to half of
-the budget's saving. Printed: held-out accuracy in percent (mean and 95 % interval over draws of
-the inputs), the shares of parameters and multiply-adds that are left, and of time: the median
-ratio of runs in turns, batch 1, one thread.
+the norm of what the layers make of unlabelled inputs, that refitted, pruned first to half of the
+budget's saving, and ranks of each layer by its measured time. But for the first step a layer whose
+replacement is measured slower stays. Printed: held-out accuracy in percent (mean and 95 % interval
+over draws of the inputs), the shares of parameters and multiply-adds that are left, and of time:
+the median ratio of runs in turns, batch 1, one thread.
 """
 
 import argparse
@@ -54,32 +56,44 @@ def both(model: tn.Model, **options) -> tn.Model:
     return model.apply("decomposer.tucker2", **options).apply("decomposer.svd", **options)
 
 
-def within(model: tn.Model, budget: float, data: str | None, samples: int) -> tn.Model:
-    options = {"budget": budget, "max_ratio": 2, "only": "Conv*", "multiple": 4}
+def within(model, method: str, data: str | None, samples: int, **asked) -> tn.Model:
+    options = {"max_ratio": 2, "only": "Conv", "multiple": 4} | asked
     if data:
         options |= {"data": data, "samples": samples}
-    return model.apply("decomposer.tucker2", **options)
+    return model.apply(f"decomposer.{method}", **options)
 
 
 def steps(network: networks.Network, model: tn.Model, args):
     """Name, and a function of a draw's inputs that gives the model; None: no draw changes it."""
     yield "all layers, EVBMF", lambda _: both(model, max_ratio=9, allow_slower=True), 1
     yield "those with structure", lambda _: both(model), 1
-    for budget in args.budgets:
-        yield f"budget {budget:g}, weights", lambda _, b=budget: within(model, b, None, 0), 1
-        aware = lambda data, b=budget: within(model, b, data, args.samples)  # noqa: E731
-        yield f"budget {budget:g}, data", aware, args.draws
-        refit = lambda data, f=aware: f(data).apply(  # noqa: E731
-            "recovery.refit", data=data, samples=args.samples
-        )
-        yield f"budget {budget:g}, refitted", refit, args.draws
+    for method in args.methods:
+        for budget in args.budgets:
+            yield from by_budget(model, method, budget, args)
+        for time_share in args.times:
+            aware = lambda data, m=method, t=time_share: within(  # noqa: E731
+                model, m, data, args.samples, time=t
+            )
+            yield f"{method}, time {time_share:g}", aware, args.draws
 
-        def pruned(data, b=budget):
-            first = model.apply("pruner.structured", target={"macs": (1 + b) / 2})
-            first = first.apply("recovery.refit", data=data, samples=args.samples)
-            return within(first, 2 * b / (1 + b), data, args.samples)
 
-        yield f"budget {budget:g}, pruned first", pruned, args.draws
+def by_budget(model: tn.Model, method: str, budget: float, args):
+    def refitted(found, data):
+        return found.apply("recovery.refit", data=data, samples=args.samples)
+
+    def aware(data):
+        return within(model, method, data, args.samples, budget=budget)
+
+    def pruned(data):
+        first = model.apply("pruner.structured", target={"macs": (1 + budget) / 2})
+        left = 2 * budget / (1 + budget)
+        return within(refitted(first, data), method, data, args.samples, budget=left)
+
+    name = f"{method} {budget:g}"
+    yield f"{name}, weights", lambda _: within(model, method, None, 0, budget=budget), 1
+    yield f"{name}, data", aware, args.draws
+    yield f"{name}, refitted", lambda data: refitted(aware(data), data), args.draws
+    yield f"{name}, pruned first", pruned, args.draws
 
 
 def main() -> None:
@@ -87,6 +101,9 @@ def main() -> None:
     numbers = lambda text: [float(one) for one in text.split(",")]  # noqa: E731
     parser.add_argument("--network", default="resnet20")
     parser.add_argument("--budgets", type=numbers, default=[0.8, 0.6, 0.5])
+    parser.add_argument("--times", type=numbers, default=[0.8, 0.6])
+    names = lambda text: text.split(",")  # noqa: E731
+    parser.add_argument("--methods", type=names, default=["tucker2", "spatial"])
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--tests", type=int, default=0, help="held-out samples; 0: all")

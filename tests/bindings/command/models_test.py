@@ -299,6 +299,36 @@ def test_an_option_that_nothing_takes_is_refused(tmp_path: Path, recipe, given, 
     assert not (tmp_path / "small.onnx").exists()
 
 
+@pytest.mark.parametrize(
+    ("recipe", "given"), [("prune", "round_to=1"), ("weights", "bits=8"), ("int8", "observer=mse")]
+)
+def test_a_dry_run_says_what_it_would_save_and_writes_nothing(tmp_path, recipe, given) -> None:
+    model, samples = classifier(tmp_path), data(tmp_path)
+    before = {path.name for path in tmp_path.iterdir()}
+    asked = ["optimize", model, "--recipe", recipe, "--data", samples, "--set", given]
+    result = tenon(*asked, "--dry-run")
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
+    assert rows["MB"].endswith("%") and "parameters" in rows
+    summary = json.loads(tenon(*asked, "--dry-run", "--json").stdout)
+    assert summary["dry_run"] and summary["bytes_after"] < summary["bytes_before"]
+    assert {path.name for path in tmp_path.iterdir()} == before
+    failed(tenon(*asked), 1, "-o", "--dry-run")
+
+
+def test_inspect_says_how_alike_layers_are(tmp_path: Path) -> None:
+    model, samples = classifier(tmp_path), data(tmp_path)
+    result = tenon("inspect", model, "--similarity", "--data", samples)
+    assert result.returncode == 0, result.stderr
+    assert "most alike" in result.stdout
+    summary = json.loads(
+        tenon("inspect", model, "--similarity", "--data", samples, "--json").stdout
+    )
+    assert len(summary["cka"]) == len(summary["values"]) == 2
+    refused = tenon("inspect", model, "--similarity")
+    assert refused.returncode != 0 and "--data" in refused.stderr
+
+
 def test_int8_takes_all_options_of_its_pass(tmp_path: Path) -> None:
     report = optimize(
         *(tmp_path, "--data", data(tmp_path), "--set", "observer=minmax"),

@@ -78,12 +78,52 @@ TEST_F(Choice, MeasuresWhenAsked) {
   EXPECT_EQ(report_["counts"]["decomposed"], 1);
 }
 
-TEST_F(Choice, CannotMeasureOpenSizes) {
+TEST_F(Choice, MeasuresWithoutBeingAsked) {
+  build_two();
+  ASSERT_EQ(PassTest::apply("decomposer.svd", {{"rank", 3}, {"backend", "reference"}}), "");
+  EXPECT_TRUE(is_by_time("good"));
+}
+
+// Open sizes cannot run: there the FLOPs decide, and the report says so.
+TEST_F(Choice, GoesByFlopsWhereSizesAreOpen) {
   build_conv({8, 8, 3, 3}, random(576, 3), {-1, 8, -1, -1});
-  ASSERT_EQ(apply("decomposer.tucker2",
-                  {{"measure", true}, {"rank_in", 2}, {"rank_out", 2}, {"max_ratio", 10}}),
-            "");
-  EXPECT_THAT(why_left("conv"), HasSubstr("cannot be measured"));
+  json options{{"measure", true}, {"rank_in", 2}, {"rank_out", 2}, {"max_ratio", 10}};
+  ASSERT_EQ(apply("decomposer.tucker2", options), "");
+  EXPECT_EQ(row("decomposed", "conv")["unmeasured"], "the sizes of its input are not known");
+  options.update({{"rank_in", 8}, {"rank_out", 8}});
+  ASSERT_EQ(apply("decomposer.tucker2", options), "");
+  EXPECT_THAT(why_left("conv"), HasSubstr("FLOPs where the layer needs"));
+}
+
+TEST_F(Choice, RanksByTimeAreWithinIt) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {64, 256});
+    Floats numbers = random(256 * 256, 1);
+    Value y = node(edit, "MatMul", {x, constant(edit, "w", {256, 256}, numbers)}, "fc");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  json options{{"measure", true}, {"time", 0.7}, {"max_ratio", 9}, {"backend", "reference"}};
+  ASSERT_EQ(apply("decomposer.svd", options), "");
+  json found = row("decomposed", "fc");
+  ASSERT_FALSE(found.is_null()) << why_left("fc");
+  EXPECT_LE(found["ms"]["after"].get<double>(), 0.7 * found["ms"]["before"].get<double>());
+  EXPECT_GT(found["rank"].get<int>(), 4);  // not the least there is
+
+  options["time"] = 1e-6;
+  ASSERT_EQ(apply("decomposer.svd", options), "");
+  EXPECT_THAT(why_left("fc"), HasSubstr("option time: no ranks leave"));
+  options["budget"] = 0.5;
+  EXPECT_THAT(apply("decomposer.svd", options), HasSubstr("options time, budget: expected one"));
+}
+
+TEST_F(Choice, RanksByErrorAreTheLeastWithinIt) {
+  build_two();
+  ASSERT_EQ(apply("decomposer.svd", {{"rank", "error"}, {"error", 0.3}, {"max_ratio", 9}}), "");
+  json found = row("decomposed", "good");
+  EXPECT_LE(found["error"].get<double>(), 0.3);
+  int64_t rank = found["rank"];
+  ASSERT_EQ(apply("decomposer.svd", {{"rank", rank - 1}, {"max_ratio", 9}}), "");
+  EXPECT_GT(row("decomposed", "good")["error"].get<double>(), 0.3);
 }
 
 TEST_F(Choice, SkipListsArePatterns) {

@@ -140,7 +140,8 @@ TEST_F(Svd, LeavesAQuantizedModelAlone) {
 TEST_F(Svd, BadRanksAreRefused) {
   EXPECT_THAT(
       refusal("tenon.pass/1", "decomposer.svd", {{"rank", "evbm"}}),
-      HasSubstr("option rank: expected a number from 1, or one of energy, evbmf, got 'evbm'"));
+      HasSubstr(
+          "option rank: expected a number from 1, or one of energy, error, evbmf, got 'evbm'"));
   EXPECT_THAT(refusal("tenon.pass/1", "decomposer.svd", {{"rank", 0}}), HasSubstr("rank"));
   EXPECT_THAT(refusal("tenon.pass/1", "decomposer.svd", {{"energy", 1.5}}), HasSubstr("energy"));
   EXPECT_THAT(refusal("tenon.pass/1", "decomposer.svd", {{"ranks", 3}}), HasSubstr("ranks"));

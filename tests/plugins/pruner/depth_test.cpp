@@ -57,7 +57,7 @@ TEST_F(Depth, TheBlockThatChangesLeastGoesFirst) {
   // Without either of the others more is missing.
   for (const char* kept : {"block0", "block2"}) {
     json others = {"block1", kept};
-    ASSERT_EQ(apply("pruner.depth", {{"blocks", 1}, {"importance", "random"}, {"ignore", others}}),
+    ASSERT_EQ(apply("pruner.depth", {{"blocks", 1}, {"importance", "random"}, {"skip", others}}),
               "");
     EXPECT_GT(largest_difference(expected, run(result_, {2, 6}, batch)), least) << kept;
   }
@@ -78,10 +78,9 @@ TEST_F(Depth, WithoutAnyBlockTheValueGoesAround) {
 TEST_F(Depth, IgnoresBlocksByTheirNodes) {
   build_blocks();
 
-  ASSERT_EQ(
-      apply("pruner.depth",
-            {{"blocks", 1}, {"data", samples()}, {"ignore", {"block1.*"}}, {"dry_run", true}}),
-      "");
+  ASSERT_EQ(apply("pruner.depth",
+                  {{"blocks", 1}, {"data", samples()}, {"skip", {"block1.*"}}, {"dry_run", true}}),
+            "");
 
   EXPECT_THAT(dropped(), ElementsAre(false, true));  // the last of the two that are left
   EXPECT_EQ(report_["blocks"][1]["join"], "block2");
@@ -93,7 +92,7 @@ TEST_F(Depth, SaysWhatItMissed) {
   EXPECT_THAT(apply("pruner.depth", {{"blocks", 1}}), HasSubstr("data"));
   EXPECT_THAT(apply("pruner.depth", {{"blocks", 4}, {"importance", "random"}}),
               HasSubstr("option blocks: expected at most 3, which the model has, got 4"));
-  EXPECT_THAT(apply("pruner.depth", {{"ignore", "*"}, {"importance", "random"}}),
+  EXPECT_THAT(apply("pruner.depth", {{"skip", "*"}, {"importance", "random"}}),
               HasSubstr("no block can go"));
 }
 

@@ -145,7 +145,7 @@ TEST_F(Structured, ConcatenatedLayersKeepTheirOwnShares) {
 
   EXPECT_EQ(group("a")["kept"], 2);
   EXPECT_EQ(group("b")["kept"], 4);
-  EXPECT_EQ(shape_of_value("c.w"), (std::vector<int64_t>{4, 8, 1, 1}));
+  EXPECT_EQ(shape_of_value("c.w"), (std::vector<int64_t>{3, 8, 1, 1}));  // 4.8 of 8
 }
 
 TEST_F(Structured, GatedHalvesOfASplitStayPaired) {
@@ -351,14 +351,13 @@ TEST_F(Structured, LayersHaveRatiosOfTheirOwn) {
     classify(edit, relu(edit, conv(edit, b, "c", {10, 10, 1, 1}), "cr"), 10);
   });
 
-  ASSERT_EQ(
-      apply("pruner.structured", {{"ratio", 0.5}, {"layers", {{"b", 0.2}}}, {"ignore", {"c"}}}),
-      "");
+  ASSERT_EQ(apply("pruner.structured", {{"ratio", 0.5}, {"layers", {{"b", 0.2}}}, {"skip", {"c"}}}),
+            "");
 
   EXPECT_EQ(group("a")["kept"], 5);
   EXPECT_EQ(group("b")["kept"], 8);
   EXPECT_EQ(shape_of_value("c.w"), (std::vector<int64_t>{10, 8, 1, 1}));
-  EXPECT_EQ(report_["ignored"][0]["why"], "in the ignore list (c)");
+  EXPECT_EQ(report_["left"][0]["why"], "in the skip list (c)");
 }
 
 TEST_F(Structured, BadOptionsSayWhatWasExpected) {
@@ -369,7 +368,7 @@ TEST_F(Structured, BadOptionsSayWhatWasExpected) {
   EXPECT_THAT(
       apply("pruner.structured", {{"importance", "l3"}}),
       HasSubstr("option importance: expected one of batch_norm, given, hessian, l1, l2, lamp, "
-                "random, shapley, taylor, wanda, got 'l3'"));
+                "random, shapley, snip, synflow, taylor, wanda, got 'l3'"));
   EXPECT_THAT(apply("pruner.structured", {{"importance", "taylor"}}),
               HasSubstr("option data: expected a data set with labels"));
   EXPECT_THAT(apply("pruner.structured", {{"layers", {{"fc1", 1.0}}}}),
@@ -390,10 +389,9 @@ TEST_F(Structured, ALayerThatMustStaySaysWhy) {
   EXPECT_THAT(apply("pruner.structured", {{"layers", {{"fc2", 0.5}}}}),
               HasSubstr("option layers: fc2 cannot be pruned: the channels of its weight w2 must "
                         "stay, because it is of the model's output y"));
-  EXPECT_THAT(
-      apply("pruner.structured", {{"ignore", {"fc*"}}}),
-      HasSubstr("nothing to prune (fc1: in the ignore list (fc*); fc2: it is of the model's "
-                "output y)"));
+  EXPECT_THAT(apply("pruner.structured", {{"skip", {"fc*"}}}),
+              HasSubstr("nothing to prune (fc1: in the skip list (fc*); fc2: it is of the model's "
+                        "output y)"));
 }
 
 }  // namespace

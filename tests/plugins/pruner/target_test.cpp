@@ -50,7 +50,7 @@ TEST_F(PruningTarget, OfTimeIsMeasured) {
 }
 
 TEST_F(PruningTarget, ThatCannotBeMetSaysTheNearest) {
-  EXPECT_THAT(apply("pruner.structured", {{"target", {{"macs", 0.3}}}, {"ignore", "a"}}),
+  EXPECT_THAT(apply("pruner.structured", {{"target", {{"macs", 0.3}}}, {"skip", "a"}}),
               HasSubstr("got {\"macs\":0.3}, the nearest is 0.4"));
   EXPECT_THAT(apply("pruner.structured", {{"target", {{"flops", 0.3}}}}),
               HasSubstr("option target: expected one of macs, parameters, time"));

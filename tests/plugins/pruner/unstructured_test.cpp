@@ -197,8 +197,8 @@ TEST_F(Unstructured, BadOptionsSayWhatWasExpected) {
               HasSubstr("option block: expected none beside option pattern"));
   EXPECT_THAT(apply("pruner.unstructured", {{"schedule", "cubic"}, {"step", 3}, {"steps", 2}}),
               HasSubstr("option step: expected at most steps (2), got 3"));
-  EXPECT_THAT(apply("pruner.unstructured", {{"ignore", {"*"}}}),
-              HasSubstr("nothing to prune (first: in the ignore list (*))"));
+  EXPECT_THAT(apply("pruner.unstructured", {{"skip", {"*"}}}),
+              HasSubstr("nothing to prune (first: in the skip list (*))"));
 }
 
 TEST_F(Unstructured, RewindingRestoresSurvivorsAndKeepsZeros) {

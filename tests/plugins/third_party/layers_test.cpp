@@ -108,7 +108,7 @@ TEST_F(ThirdPartysLayer, SplitsIntoThinProducts) {
       ASSERT_EQ(text_of(edit.output("y", y)), "");
     });
 
-    ASSERT_EQ(apply("decomposer.svd", {{"rank", 4}}), "");
+    ASSERT_EQ(apply("decomposer.svd", {{"rank", 4}, {"measure", false}}), "");
 
     EXPECT_EQ(report_["counts"]["decomposed"], 1) << type << report_.dump();
     EXPECT_EQ(result_.view().nodes().size(), 2u);
@@ -131,7 +131,7 @@ TEST_F(ThirdPartysLayer, SplitsIntoConvolutionsWithFewChannels) {
     ASSERT_EQ(text_of(edit.output("y", y)), "");
   });
 
-  ASSERT_EQ(apply("decomposer.tucker2", {{"rank_in", 4}, {"rank_out", 4}}), "");
+  ASSERT_EQ(apply("decomposer.tucker2", {{"rank_in", 4}, {"rank_out", 4}, {"measure", false}}), "");
 
   EXPECT_EQ(report_["counts"]["decomposed"], 1) << report_.dump();
   EXPECT_EQ(count_ops("Window"), 1u);
@@ -154,7 +154,7 @@ TEST_F(ThirdPartysLayer, MayBeATransposedConvolution) {
     ASSERT_EQ(text_of(edit.output("y", y)), "");
   });
 
-  ASSERT_EQ(apply("decomposer.tucker2", {{"rank_in", 4}, {"rank_out", 4}}), "");
+  ASSERT_EQ(apply("decomposer.tucker2", {{"rank_in", 4}, {"rank_out", 4}, {"measure", false}}), "");
 
   EXPECT_EQ(report_["counts"]["decomposed"], 1) << report_.dump();
   EXPECT_EQ(count_ops("ConvTranspose"), 1u);

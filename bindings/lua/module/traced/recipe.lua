@@ -102,6 +102,20 @@ local function trained(spec, args, before, after, data, metric)
   return result
 end
 
+-- What a model would save beside another: a table of sums, each with the share that goes.
+local function saving(args, before, after)
+  if args.json then return end
+  local was, is, rows = before:inspect(), after:inspect(), {}
+  local function add(what, a, b)
+    if a and b and a > 0 then rows[#rows + 1] = { what = what, before = a, after = b, saved = string.format("%.1f %%", 100 * (1 - b / a)) } end
+  end
+  add("MB", before:bytes() / 1e6, after:bytes() / 1e6)
+  add("parameters", was.parameters, is.parameters)
+  add("MFLOPs", was.flops and was.flops / 1e6, is.flops and is.flops / 1e6)
+  add("nodes", #was.nodes, #is.nodes)
+  tn.print_table(rows, { "what", "before", "after", "saved" })
+end
+
 -- What every recipe returns, and its last line: both models' sizes, and what was judged.
 local function summed(args, before, after, left, more)
   local result = { output = args.output, bytes_before = before:bytes(), bytes_after = after:bytes() }
@@ -179,7 +193,7 @@ local function refuse_unknown(name, args, known)
   end
 end
 
--- What a script for `tenon optimize` takes. spec: name, passes (ids of components whose options it takes, all of them), options (its
+-- What a script for `tenon optimize` takes. A recipe writes its model by `save(model)`, so that --dry-run writes none. spec: name, passes (ids of components whose options it takes, all of them), options (its
 -- own: a description each), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings; first and
 -- last, passes around that of `convert(id, options)`, which is a whole recipe.
 -- An option that is not used is an error. Of the result, `options(id, table)` is the table with what was given for that
@@ -203,7 +217,7 @@ function tn.recipe(spec)
   table.sort(described, function(a, b) return a.option < b.option end)
   local given = {}
   for key, value in pairs(args) do
-    if not ({ model = true, output = true, data = true, data_options = true, json = true, describe = true })[key] then given[key] = value end
+    if not ({ model = true, output = true, data = true, data_options = true, json = true, describe = true, dry_run = true })[key] then given[key] = value end
   end
   refuse_unknown(spec.name, given, known)
   local recipe = { described = args.describe and described or nil, parts = parts_of }
@@ -224,8 +238,13 @@ function tn.recipe(spec)
     small, report = whole:apply(id, recipe.options(id, options))
     for _, last in ipairs(spec.last or {}) do small = small:apply(last) end
     local left = judged(spec, args, whole, small, recipe.data())
-    small:save(args.output)
+    recipe.save(small)
     return summed(args, model, small, left, stayed(args, report))
+  end
+  -- Writes the model, or, with --dry-run, says what it would save.
+  function recipe.save(model)
+    if not args.dry_run then return model:save(args.output) end
+    saving(args, tn.load(args.model), model)
   end
   function recipe.mixed(whole, data, make, sensitivity) return mixed_precision(spec.name, args, whole, data, make, sensitivity) end
   function recipe.methods(methods, names) return listed(spec.name, methods, names) end

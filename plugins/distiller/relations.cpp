@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relations.hpp"
+
+namespace tenon::distiller {
+namespace {
+
+constexpr double kTiny = 1e-12;  // squared lengths under it have no direction
+
+std::string both(Value student, Value teacher) {
+  return cat("option features: the student's ", student.name(), " is ", type_text(student.type()),
+             ", ", teacher.name(), " is ", type_text(teacher.type()));
+}
+
+Value sum(Precise& b, Value x, int64_t axis, bool keeps) {
+  return b.op("ReduceSum", {x, b.ints({axis})}, {{"keepdims", keeps ? 1 : 0}});
+}
+
+Value flat(Precise& b, Value x) {
+  return b.op("Reshape", {x, b.ints({0, -1})});
+}
+
+// x over its length along the last axis; nothing stays nothing.
+Value unit(Precise& b, Value x) {
+  Value squares = sum(b, b.mul(x, x), -1, true);
+  Value length = b.op("Sqrt", {b.op("Max", {squares, b.number(kTiny, x.dtype())})});
+  return b.op("Div", {x, length});
+}
+
+// [N, places]
+Value attention_map(Precise& b, Value x) {
+  const int64_t channel = x.type().rank() > 3 ? 1 : 2;
+  return unit(b, flat(b, sum(b, b.mul(x, x), channel, false)));
+}
+
+// Quadratic up to 1, linear beyond it, the mean over all numbers.
+Value huber(Precise& b, Value x, Value y) {
+  Value off = b.op("Abs", {b.sub(x, y)});
+  Value near = b.op("Min", {off, b.number(1, off.dtype())});
+  Value half = b.mul(b.mul(near, near), b.number(0.5, off.dtype()));
+  return b.mean(b.add(half, b.sub(off, near)));
+}
+
+// x_j - x_i: [N, N, width]
+Value pairs(Precise& b, Value x) {
+  return b.sub(b.op("Unsqueeze", {x, b.ints({0})}), b.op("Unsqueeze", {x, b.ints({1})}));
+}
+
+// Distances over the mean of those that are not 0: [N, N].
+Value distances(Precise& b, Value differences) {
+  const uint32_t dtype = differences.dtype();
+  Value squares = sum(b, b.mul(differences, differences), -1, false);
+  Value apart = b.cast(b.op("Greater", {squares, b.number(0, dtype)}), dtype);
+  Value lengths = b.op("Sqrt", {b.op("Max", {squares, b.number(kTiny, dtype)})});
+  lengths = b.mul(lengths, apart);
+  Value all = b.op("ReduceSum", {lengths}, {{"keepdims", 0}});
+  Value count = b.op("ReduceSum", {apart}, {{"keepdims", 0}});
+  Value mean = b.op("Div", {all, b.op("Max", {count, b.number(1, dtype)})});
+  return b.op("Div", {lengths, b.op("Max", {mean, b.number(kTiny, dtype)})});
+}
+
+// Cosines at each sample between each two others: [N, N, N].
+Value angles(Precise& b, Value differences) {
+  Value directions = unit(b, differences);
+  return b.op("MatMul", {directions, b.op("Transpose", {directions},
+                                          {{"perm", std::vector<int64_t>{0, 2, 1}}})});
+}
+
+}  // namespace
+
+Result<Value> attention_loss(EditView edit, Value student, Value teacher) {
+  Type a = student.type(), b_type = teacher.type();
+  bool fits = a.ranked && b_type.ranked && a.rank() == b_type.rank() && a.rank() > 2;
+  if (fits) {
+    size_t channel = a.rank() > 3 ? 1 : 2;
+    a.dims[channel] = b_type.dims[channel] = 1;
+    fits = may_equal(a, b_type);
+  }
+  if (!fits)
+    return invalid(both(student, teacher) +
+                   ": expected the same shape but for the channels, of rank 3 and up, for match "
+                   "attention");
+  Precise b(edit);
+  Value x = attention_map(b, b.widened(student, teacher));
+  Value y = attention_map(b, b.widened(teacher, student));
+  Value off = b.sub(x, y);
+  Value loss = b.mean(b.mul(off, off));
+  TN_CHECK(b.status());
+  return loss;
+}
+
+Result<Value> relation_loss(EditView edit,
+                            Value student,
+                            Value teacher,
+                            const RelationShares& shares) {
+  Type a = student.type(), t = teacher.type();
+  bool fits = a.ranked && t.ranked && a.rank() > 1 && t.rank() > 1;
+  if (!fits || (a.dims[0] > 0 && t.dims[0] > 0 && a.dims[0] != t.dims[0]))
+    return invalid(both(student, teacher) +
+                   ": expected a vector for each sample of both, for match relation");
+  Precise b(edit);
+  Value x = pairs(b, flat(b, b.widened(student, teacher)));
+  Value y = pairs(b, flat(b, b.widened(teacher, student)));
+  Value loss = b.scaled(huber(b, distances(b, x), distances(b, y)), shares.distance);
+  if (shares.angle > 0)
+    loss = b.add(loss, b.scaled(huber(b, angles(b, x), angles(b, y)), shares.angle));
+  TN_CHECK(b.status());
+  return loss;
+}
+
+}  // namespace tenon::distiller
