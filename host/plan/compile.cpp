@@ -160,9 +160,8 @@ class Builder {
     }
     TN_CHECK(std::move(added));
     TN_CHECK(add_outputs());
-    for (Slot& slot : out_->slots) {
+    for (Slot& slot : out_->slots)
       if (slot.input < 0 && !slot.constant && slot.first_step == SIZE_MAX) slot.first_step = 0;
-    }
     return lay_out_arena();
   }
 
@@ -393,7 +392,7 @@ Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
   compiled->key = std::move(binder.key);
   TN_CHECK(Builder(plan, compiled.get()).build());
   compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
-  // Slots and executables hold what they read; the rest, weights that are packed by now, goes.
+  // Slots and executables hold what they read; weights that are packed by now go.
   compiled->graph = Ref<tn_graph>::take(without_constants(*compiled->graph.get()));
   return compiled;
 }

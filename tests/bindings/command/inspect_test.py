@@ -4,6 +4,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -103,3 +104,17 @@ def test_inspect_makes_nothing_of_the_shape_that_it_is_asked_about(tmp_path: Pat
     report = json.loads(result.stdout)
     assert report["shapes"] == {"x": [10**6, 10**6]}
     assert 2 * 10**12 <= report["flops"] <= 4 * 10**12
+
+
+def test_inspect_says_how_alike_layers_are(tmp_path: Path) -> None:
+    model, samples = classifier(tmp_path), tmp_path / "data.npz"
+    np.savez(samples, x=np.random.default_rng(0).standard_normal((32, 8)).astype("f"))
+    result = tenon("inspect", model, "--similarity", "--data", samples)
+    assert result.returncode == 0, result.stderr
+    assert "most alike" in result.stdout
+    summary = json.loads(
+        tenon("inspect", model, "--similarity", "--data", samples, "--json").stdout
+    )
+    assert len(summary["cka"]) == len(summary["values"]) == 2
+    refused = tenon("inspect", model, "--similarity")
+    assert refused.returncode != 0 and "--data" in refused.stderr

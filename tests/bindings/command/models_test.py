@@ -316,19 +316,6 @@ def test_a_dry_run_says_what_it_would_save_and_writes_nothing(tmp_path, recipe, 
     failed(tenon(*asked), 1, "-o", "--dry-run")
 
 
-def test_inspect_says_how_alike_layers_are(tmp_path: Path) -> None:
-    model, samples = classifier(tmp_path), data(tmp_path)
-    result = tenon("inspect", model, "--similarity", "--data", samples)
-    assert result.returncode == 0, result.stderr
-    assert "most alike" in result.stdout
-    summary = json.loads(
-        tenon("inspect", model, "--similarity", "--data", samples, "--json").stdout
-    )
-    assert len(summary["cka"]) == len(summary["values"]) == 2
-    refused = tenon("inspect", model, "--similarity")
-    assert refused.returncode != 0 and "--data" in refused.stderr
-
-
 def test_int8_takes_all_options_of_its_pass(tmp_path: Path) -> None:
     report = optimize(
         *(tmp_path, "--data", data(tmp_path), "--set", "observer=minmax"),

@@ -13,8 +13,7 @@
 
 namespace tenon::backend {
 
-// FNV-1a over up to 64 runs of 64 bytes: enough to tell two models apart, and large weights, whose
-// pages may lie in a file, are touched in few places.
+// FNV-1a over up to 64 runs of 64 bytes, as pages of large weights may lie in a file.
 inline uint64_t sample_hash(const void* data, size_t bytes) {
   constexpr size_t kRun = 64;
   const auto* p = static_cast<const unsigned char*>(data);
@@ -32,8 +31,7 @@ struct WeightSource {
   uint64_t identity = 0;  // of the tensor that holds them (Tensor::identity); 0: its content counts
 };
 
-// Form: all that the made thing depends on beside the constant; compared with ==. Made: what is
-// kept, as std::shared_ptr<Made>.
+// Form: all that Made, which is kept, depends on beside the constant; compared with ==.
 template <class Form, class Made>
 class WeightCache {
  public:
