@@ -58,11 +58,11 @@ struct Slot {
   bool is_static = false;     // the shape is known at compile time
   std::vector<int64_t> dims;  // then: shape, and strides behind it
   uint64_t bytes = 0;
-  int64_t offset = -1;            // in the arena of its space; -1: input, constant, output, dynamic
-  int64_t input = -1;             // a graph input
-  int64_t output = -1;            // the caller's memory for this output
-  int64_t state = -1;             // a state that the host keeps
-  int64_t next_state = -1;        // written into the second buffer of this state
+  int64_t offset = -1;      // in the arena of its space; -1: input, constant, output, dynamic
+  int64_t input = -1;       // a graph input
+  int64_t output = -1;      // the caller's memory for this output
+  int64_t state = -1;       // a state that the host keeps
+  int64_t next_state = -1;  // written into the second buffer of this state
   Ref<tn_tensor> constant;
   size_t first_step = 0, last_step = 0;
 };

@@ -34,7 +34,7 @@ struct JointBranch {
   }
 };
 
-// What the backward part reads of the forward part, in order. A view is recomputed from what it is
+// What the backward pass reads of the forward pass, in order. A view is recomputed from what it is
 // a view of.
 std::vector<Value> crossing(const std::vector<Value>& results,
                             const std::vector<Value>& gradients) {

@@ -251,6 +251,15 @@ Status decompose(tn_ctx* ctx,
   for (Verdict& verdict : verdicts)
     if (choice.measure && choice.time == 0 && verdict.why.empty())
       TN_CHECK(judge_by_measuring(ctx, choice, &verdict, cancel));
+  if (!budget.is_null()) {  // without the layers that are slower by measurement
+    TN_TRY(left, flops_left(verdicts));
+    budget["left"] = left;
+    if (left > choice.budget)
+      log_line(ctx, TN_LOG_WARNING,
+               cat("option budget: asked for ", choice.budget, " of the FLOPs, ", left,
+                   " are left, as layers were measured to be slower when decomposed; measure = "
+                   "false decides by FLOPs"));
+  }
   Json report = report_of(verdicts);  // names are gone after the edit
   if (!budget.is_null()) report["budget"] = budget;
   if (choice.is_dry) report["dry_run"] = true;

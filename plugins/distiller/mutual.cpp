@@ -60,7 +60,6 @@ class Mutual {
       soft = soft ? b.add(soft, term) : term;
       ++teachers;
     }
-    if (i == static_cast<size_t>(leader_)) soft = {};
     Value loss;
     if (soft) loss = b.mul(b.scaled(soft, 1 / teachers), b.setting("alpha", plan_.alpha, soft));
     if (hard_) {

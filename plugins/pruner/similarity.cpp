@@ -85,6 +85,7 @@ class Similarity {
       std::vector<Gram> grams;
       for (Value value : values)
         grams.push_back(Gram::of(*seen.of(value)));
+      if (b > 0 && grams[0].n < 4) break;  // the rest of the data: too few for an estimate
       for (const Gram& one : grams)
         if (one.n != grams[0].n || one.n < 4)
           return invalid(cat("option batch: expected batches of four samples and more in front of ",

@@ -53,10 +53,14 @@ class Calibrate : public CalibratedPass {
     uint64_t samples = feed.samples();
     if (more_ && samples < data_.samples) {
       FeedPlan plan = calibration_feed(data_);
-      plan.samples -= samples;
-      TN_TRY(rest, Feed::make(ctx_, more_, graph, plan));
-      TN_CHECK(calibration.see(&rest, cancel));
-      samples += rest.samples();
+      plan.option = "more";
+      plan.samples =
+          std::min(data_.samples - samples, more_.table<tn_dataset>()->size(more_.self()));
+      if (!feed.is_fixed() || plan.samples >= feed.batch()) {
+        TN_TRY(rest, Feed::make(ctx_, more_, graph, plan));
+        TN_CHECK(calibration.see(&rest, cancel));
+        samples += rest.samples();
+      }
     }
     if (more_) TN_CHECK(write_ranges(calibration, assignment.observed(), &report["with_more"]));
     report["calibration"] = {{"samples", samples}, {"backend", calibration.backend()}};

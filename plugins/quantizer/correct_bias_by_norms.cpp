@@ -77,6 +77,10 @@ class CorrectBiasByNorms {
     TN_TRY(means, channel_means(ctx_, there, why));
     std::vector<double> shift;
     if (!why->empty()) return shift;
+    if (!form.layer.slides && there.type().rank() > 2) {
+      *why = "its sums do not go over the channels of its BatchNormalization";
+      return shift;
+    }
     const auto seen = static_cast<int64_t>(means.size());
     if (form.groups > seen || form.groups * form.columns % seen != 0 || seen % form.groups != 0) {
       *why = "its sums do not go over the channels of its BatchNormalization";

@@ -17,7 +17,7 @@ namespace tenon::quantizer {
 // A weight as matrices [rows, columns], one for each group: a row for each output channel.
 struct WeightForm {
   int64_t groups = 1, rows = 0, columns = 0;  // of each group
-  bool is_transposed = false;                     // [columns, rows]: a product's, as MatMul has it
+  bool is_transposed = false;                 // [columns, rows]: a product's, as MatMul has it
   LayerForm layer;
 
   // Where number (row, column) of a group lies.

@@ -47,10 +47,10 @@ WeightGrid grid_of(const StoredWeight& one, int64_t group, const std::vector<flo
   const int64_t blocks = (form.columns + out.block - 1) / out.block;
   for (int64_t r = 0; r < form.rows; ++r)
     for (int64_t b = 0; b < blocks; ++b) {
-      int64_t at = n_scales == 1    ? 0
-                   : !in_blocks     ? group * form.rows + r
+      int64_t at = n_scales == 1        ? 0
+                   : !in_blocks         ? group * form.rows + r
                    : form.is_transposed ? b * form.rows + r
-                                    : r * blocks + b;
+                                        : r * blocks + b;
       out.scale.push_back(scale.data<float>()[at]);
       out.zero.push_back(zeros.empty() ? 0 : zeros[static_cast<size_t>(at)]);
     }

@@ -55,21 +55,21 @@ void follow_sums(Layer* layer) {
 
 }  // namespace
 
-std::vector<size_t> Layer::places() const {
+std::vector<size_t> Layer::positions() const {
   std::vector<int64_t> dims = node.input(weight).type().dims;
   std::vector<size_t> strides_of(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;)
     strides_of[i - 1] = strides_of[i] * static_cast<size_t>(dims[i]);
   auto step = [&](int64_t axis) { return strides_of[static_cast<size_t>(axis)]; };
-  int64_t positions = 1;
+  int64_t taps = 1;
   for (int64_t extent : window)
-    positions *= extent;
+    taps *= extent;
   std::vector<size_t> out;
   for (int64_t o = 0; o < n_out; ++o)
     for (int64_t column = 0; column < n_in; ++column) {
       size_t at = static_cast<size_t>(o) * step(form.weight_out) +
-                  static_cast<size_t>(column / positions) * step(form.weight_in);
-      int64_t left = column % positions;
+                  static_cast<size_t>(column / taps) * step(form.weight_in);
+      int64_t left = column % taps;
       for (size_t i = window.size(); i-- > 0; left /= window[i])
         at += static_cast<size_t>(left % window[i]) * step(form.window[i]);
       out.push_back(at);
@@ -122,7 +122,7 @@ Result<Layer> read_layer(Node node) {
 Result<std::vector<Fit>> present_fits(const Layer& layer) {
   Tensor weight = layer.node.input(layer.weight).constant();
   Tensor bias = layer.bias ? layer.bias.constant() : Tensor();
-  std::vector<size_t> places = layer.places();
+  std::vector<size_t> positions = layer.positions();
   int64_t rows = layer.n_out / layer.groups;
   std::vector<Fit> fits;
   for (int64_t g = 0; g < layer.groups; ++g) {
@@ -131,7 +131,7 @@ Result<std::vector<Fit>> present_fits(const Layer& layer) {
       auto o = static_cast<size_t>(g * rows + r);
       for (int64_t c = 0; c < layer.n_in; ++c)
         fit.weight(r, c) = double{weight.data<
-            float>()[places[o * static_cast<size_t>(layer.n_in) + static_cast<size_t>(c)]]};
+            float>()[positions[o * static_cast<size_t>(layer.n_in) + static_cast<size_t>(c)]]};
       if (bias) fit.bias[r] = double{bias.data<float>()[o]};
     }
     fits.push_back(std::move(fit));
@@ -154,12 +154,12 @@ Status write_fits(EditView edit, const Layer& layer, const std::vector<Fit>& fit
   Value constant = layer.node.input(layer.weight);
   TN_TRY(weight, Tensor::copy_of(edit.ctx(), constant.constant().dl()));
   std::vector<float> bias;
-  std::vector<size_t> places = layer.places();
+  std::vector<size_t> positions = layer.positions();
   size_t at = 0;
   for (const Fit& fit : fits)
     for (int64_t r = 0; r < fit.weight.rows(); ++r) {
       for (int64_t c = 0; c < fit.weight.cols(); ++c)
-        weight.data<float>()[places[at++]] = static_cast<float>(fit.weight(r, c));
+        weight.data<float>()[positions[at++]] = static_cast<float>(fit.weight(r, c));
       bias.push_back(static_cast<float>(fit.bias[r]));
     }
   TN_CHECK(replace_constant(edit, constant, weight));

@@ -5,8 +5,11 @@
 
 namespace tenon::recovery {
 
-Places Places::draw(const Layer& layer, const DLTensor& made, int64_t wanted, uint64_t stream) {
-  Places out;
+Positions Positions::draw(const Layer& layer,
+                          const DLTensor& made,
+                          int64_t wanted,
+                          uint64_t stream) {
+  Positions out;
   std::vector<int64_t> dims(shape_of(made).begin(), shape_of(made).end());
   if (layer.is_conv) {
     out.outer = dims[0];
@@ -30,7 +33,7 @@ Places Places::draw(const Layer& layer, const DLTensor& made, int64_t wanted, ui
 
 namespace {
 
-// The window of a convolution over one sample, at one place of the output.
+// The window of a convolution over one sample, at one position of the output.
 class Window {
  public:
   Window(const Layer& layer, const DLTensor& read, const DLTensor& made) : layer_(layer) {
@@ -40,16 +43,16 @@ class Window {
     }
   }
   // For each position of the window the entry of a channel's memory, or -1 in the padding.
-  void at(int64_t place, std::vector<int64_t>* entries) const {
+  void at(int64_t position, std::vector<int64_t>* entries) const {
     size_t n = layer_.window.size();
     std::vector<int64_t> corner(n);
-    for (size_t i = n; i-- > 0; place /= out_[i])
-      corner[i] = place % out_[i] * layer_.strides[i] - layer_.pads[i];
+    for (size_t i = n; i-- > 0; position /= out_[i])
+      corner[i] = position % out_[i] * layer_.strides[i] - layer_.pads[i];
     entries->clear();
-    int64_t positions = 1;
+    int64_t taps = 1;
     for (int64_t extent : layer_.window)
-      positions *= extent;
-    for (int64_t p = 0; p < positions; ++p) {
+      taps *= extent;
+    for (int64_t p = 0; p < taps; ++p) {
       int64_t left = p, entry = 0, stride = 1;
       bool inside = true;
       for (size_t i = n; i-- > 0; left /= layer_.window[i]) {
@@ -71,15 +74,15 @@ class Window {
 
 Matrix inputs_at(const Layer& layer,
                  const DLTensor& read,
-                 const Places& places,
+                 const Positions& positions,
                  int64_t group,
                  const DLTensor& made) {
-  Matrix out(static_cast<int64_t>(places.chosen.size()), layer.n_in);
+  Matrix out(static_cast<int64_t>(positions.chosen.size()), layer.n_in);
   const float* data = data_of<const float>(read);
   if (!layer.is_conv) {
     for (int64_t r = 0; r < out.rows(); ++r)
       for (int64_t c = 0; c < layer.n_in; ++c)
-        out(r, c) = double{data[places.chosen[static_cast<size_t>(r)] * layer.n_in + c]};
+        out(r, c) = double{data[positions.chosen[static_cast<size_t>(r)] * layer.n_in + c]};
     return out;
   }
   Window window(layer, read, made);
@@ -88,30 +91,32 @@ Matrix inputs_at(const Layer& layer,
     inner *= read.shape[i];
   std::vector<int64_t> entries;
   for (int64_t r = 0; r < out.rows(); ++r) {
-    int64_t place = places.chosen[static_cast<size_t>(r)];
-    window.at(place % places.inner, &entries);
-    auto positions = static_cast<int64_t>(entries.size());
-    int64_t channels = layer.n_in / positions;
-    const float* sample = data + (place / places.inner * read.shape[1] + group * channels) * inner;
+    int64_t position = positions.chosen[static_cast<size_t>(r)];
+    window.at(position % positions.inner, &entries);
+    auto taps = static_cast<int64_t>(entries.size());
+    int64_t channels = layer.n_in / taps;
+    const float* sample =
+        data + (position / positions.inner * read.shape[1] + group * channels) * inner;
     for (int64_t c = 0; c < layer.n_in; ++c) {
-      int64_t entry = entries[static_cast<size_t>(c % positions)];
-      out(r, c) = entry < 0 ? 0 : double{sample[c / positions * inner + entry]};
+      int64_t entry = entries[static_cast<size_t>(c % taps)];
+      out(r, c) = entry < 0 ? 0 : double{sample[c / taps * inner + entry]};
     }
   }
   return out;
 }
 
 Matrix outputs_at(const DLTensor& made,
-                  const Places& places,
+                  const Positions& positions,
                   const std::vector<int64_t>& channels) {
-  Matrix out(static_cast<int64_t>(places.chosen.size()), static_cast<int64_t>(channels.size()));
-  int64_t all = element_count(made) / (places.outer * places.inner);
+  Matrix out(static_cast<int64_t>(positions.chosen.size()), static_cast<int64_t>(channels.size()));
+  int64_t all = element_count(made) / (positions.outer * positions.inner);
   const float* data = data_of<const float>(made);
   for (int64_t r = 0; r < out.rows(); ++r) {
-    int64_t place = places.chosen[static_cast<size_t>(r)];
-    const float* first = data + place / places.inner * all * places.inner + place % places.inner;
+    int64_t position = positions.chosen[static_cast<size_t>(r)];
+    const float* first =
+        data + position / positions.inner * all * positions.inner + position % positions.inner;
     for (int64_t c = 0; c < out.cols(); ++c)
-      out(r, c) = double{first[channels[static_cast<size_t>(c)] * places.inner]};
+      out(r, c) = double{first[channels[static_cast<size_t>(c)] * positions.inner]};
   }
   return out;
 }

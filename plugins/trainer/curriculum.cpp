@@ -43,10 +43,10 @@ double sum_of(const DLTensor& rows, uint64_t row, uint64_t n_rows) {
 
 // By a field of the data set.
 Result<std::vector<double>> scores_of(Feed& feed, const std::vector<uint64_t>& samples) {
-  constexpr uint64_t kAtOnce = 64;
+  const uint64_t at_once = feed.batch();
   std::vector<double> out;
-  for (uint64_t begin = 0; begin < samples.size(); begin += kAtOnce) {
-    uint64_t n = std::min<uint64_t>(kAtOnce, samples.size() - begin);
+  for (uint64_t begin = 0; begin < samples.size(); begin += at_once) {
+    uint64_t n = std::min<uint64_t>(at_once, samples.size() - begin);
     TN_TRY(batch, feed.load({samples.data() + begin, n}, 0));
     for (uint64_t i = 0; i < n; ++i)
       out.push_back(sum_of(batch.extras[0], i, n));
@@ -99,7 +99,7 @@ Status Curriculum::set_lengths(const CurriculumChoice& choice,
       field.is_shortened = !field.sample.empty() && field.sample[0] == longest;
   for (uint64_t update = 0; update < updates; ++update) {
     TN_TRY(wanted, value(update));
-    if (wanted < 1)
+    if (!(wanted >= 1))
       return invalid(cat("option schedules: ", kLength, ": step ", update + 1,
                          ": expected at least 1, got ", wanted));
     auto whole = static_cast<uint64_t>(std::min(wanted, static_cast<double>(longest)));

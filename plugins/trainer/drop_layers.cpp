@@ -43,6 +43,8 @@ class DropLayers {
 
   Status run(tn_graph* raw, const Cancel&, Sink& report) {
     TN_TRY(regions, layer_regions({raw}, layers_));
+    if (regions.empty())
+      return invalid("option layers: expected names or scopes of layers, got none");
     nlohmann::json summary{{"layers", nlohmann::json::array()}};
     TN_TRY(edit, Edit::begin(raw));
     TN_TRY(gates, draw(edit, regions.size()));

@@ -57,7 +57,8 @@ Result<Feed> Feed::make(tn_ctx* ctx,
   for (const std::string& name : wanted) {
     const tenon::Field* field = fields.find(name);
     const uint32_t dtype = field && is_float(field->dtype) ? TN_F32 : TN_I64;
-    TN_CHECK(out.feed_.want(name, dtype).in("option target"));
+    TN_CHECK(out.feed_.want(name, dtype)
+                 .in(option == "curriculum" ? "option curriculum: score" : "option target"));
     out.targets_.push_back({name, dtype, field->sample, {}, {}});
   }
   return out;

@@ -26,6 +26,7 @@ class Feed {
     return out;
   }
   uint64_t size() const { return feed_.samples(); }
+  uint64_t batch() const { return feed_.batch(); }  // the model's own where it is fixed
   const std::vector<Field>& inputs() const { return inputs_; }
   const std::vector<Field>& targets() const { return targets_; }
   // What a loss says of its targets, for the check of labels.

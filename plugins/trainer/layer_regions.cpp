@@ -84,7 +84,7 @@ class Growth {
 
   Status run(LayerRegion& region) {
     std::vector<Value> left = results();
-    while (left.size() != 1 || !around()) {
+    while (left.size() != 1 || around(left[0]).empty()) {
       Node next = reader(left);
       if (!next) return refusal(region.name, left);
       inside_.insert(next.id);
@@ -93,12 +93,13 @@ class Growth {
     }
     region.nodes = nodes_;
     region.result = left[0];
-    region.around = around();
-    Type in = region.around.type(), out = region.result.type();
-    if (in.dtype == out.dtype && in.dims == out.dims) return {};
-    return unsupported(cat("layer ", region.name, " cannot be left out: ", region.around.name(),
-                           " goes around it, which is of another shape than its result ",
-                           region.result.name()));
+    const std::vector<Value> found = around(left[0]);
+    if (found.size() > 1)
+      return unsupported(cat("layer ", region.name, " cannot be left out: ", found[0].name(),
+                             " and ", found[1].name(),
+                             " are both added to what it computes: name a smaller layer"));
+    region.around = found[0];
+    return {};
   }
 
  private:
@@ -114,17 +115,25 @@ class Growth {
         if (value && is_read_outside(value, inside_)) out.push_back(value);
     return out;
   }
-  // What enters the region and is added to something of its own type: a residual connection.
-  Value around() const {
+  bool is_made_inside(Value value) const {
+    return value.producer() && inside_.contains(value.producer().id);
+  }
+  // What enters the region, is of the result's type and is added to what the region computes: a
+  // residual connection. More than one: it cannot be said which of them the layer changes.
+  std::vector<Value> around(Value result) const {
+    std::vector<Value> out;
+    Type of = result.type();
     for (Node node : nodes_) {
       if (!is_sum(node)) continue;
-      for (Value in : node.inputs()) {
-        bool enters = !in.is_constant() && !(in.producer() && inside_.contains(in.producer().id));
-        Type a = in.type(), b = node.output().type();
-        if (enters && a.ranked && a.dtype == b.dtype && a.dims == b.dims) return in;
+      for (uint64_t i : {0, 1}) {
+        Value in = node.input(i);
+        Type type = in.type();
+        bool enters = !in.is_constant() && !is_made_inside(in) && is_made_inside(node.input(1 - i));
+        bool fits = type.ranked && type.dtype == of.dtype && type.dims == of.dims;
+        if (enters && fits && std::find(out.begin(), out.end(), in) == out.end()) out.push_back(in);
       }
     }
-    return {};
+    return out;
   }
   // The first node that reads what leaves the region, where that is no other layer's.
   Node reader(const std::vector<Value>& values) const {
@@ -176,12 +185,17 @@ Result<std::vector<LayerRegion>> layer_regions(Graph graph,
               pattern, "', which fits none"));
   }
   std::vector<LayerRegion> out;
+  Nodes taken;
   for (const std::string& name : names) {
     Nodes others;
     for (const auto& [other, nodes] : found)
       if (other != name) others.insert(nodes.begin(), nodes.end());
     LayerRegion region{name, {}, {}, {}};
     TN_CHECK(Growth(order, found[name], others).run(region));
+    for (Node node : region.nodes)
+      if (!taken.insert(node.id).second)
+        return invalid(cat("option layers: ", name, " and another layer share node ", node.name(),
+                           ": name each layer once"));
     out.push_back(std::move(region));
   }
   return out;

@@ -57,12 +57,13 @@ Status Loop::end_epoch(const Cancel& cancel) {
 
 // Of the epoch's last batch; and how many steps of sequences were seen in all of it.
 void Loop::add_curriculum(json& record) const {
-  uint64_t each = batches_per_epoch(), last = each * position_.epoch + each - 1;
+  uint64_t begin = batches_per_epoch() * position_.epoch;
+  uint64_t last = begin + std::max<uint64_t>(position_.batch, 1) - 1;
   if (curriculum_.has_shares()) record["sample_share"] = curriculum_.share(update_of(last));
   if (!curriculum_.has_lengths()) return;
   record["sequence_length"] = curriculum_.length(update_of(last));
   uint64_t seen = 0;
-  for (uint64_t batch = each * position_.epoch; batch <= last; ++batch)
+  for (uint64_t batch = begin; batch <= last; ++batch)
     seen += sizes_of(batch).batch * sizes_of(batch).length;
   record["sequence_steps"] = seen;
 }

@@ -99,6 +99,8 @@ Status Loop::set_up_batch() {
                          validation_.samples.size()));
     validation_.samples.resize(whole);
   }
+  const bool is_guess = given_.memory > 0 && !fixed_ && planned_bytes_ == 0;
+  if (is_guess) batch_ = std::min<uint64_t>(batch_, samples_.size());
   if (batches_per_epoch() == 0)
     return invalid(cat("option data: expected at least a batch of ", batch_, " samples, got ",
                        samples_.size()));

@@ -76,6 +76,10 @@ Result<uint64_t> Stepper::planned_bytes(StepSizes sizes, const Cancel& cancel) c
   nlohmann::json plan = nlohmann::json::parse(made->plan.describe(), nullptr, false);
   uint64_t arena = 0, out = plan.value("arena_bytes", uint64_t{0});
   for (const nlohmann::json& part : plan.value("partitions", nlohmann::json::array())) {
+    if (part.value("backend", "") == "host")
+      return unsupported(
+          "option memory: expected a model without If, Loop and Scan, whose bodies have plans that "
+          "are not counted; give batch");
     uint64_t own = part.value("arena_bytes", part.value("workspace_bytes", uint64_t{0}));
     arena = std::max(arena, own);  // parts run one after another
     out += part.value("packed_bytes", uint64_t{0});

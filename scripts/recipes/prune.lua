@@ -21,7 +21,7 @@ if args.fuse ~= false then
   model = model:apply("fusion.default") -- the norm of a folded filter says how large its channel is
 end
 local small, report = model:apply("pruner.structured", recipe.options("pruner.structured", {
-  ratio = 0.3, round_to = 8, data = args.importance == "taylor" and recipe.data() or nil,
+  ratio = 0.3, round_to = 8, data = recipe.data(),
 }))
 local judged = recipe.judge(source, small, recipe.data())
 recipe.save(small)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of random lengths, one after another, in Tenon and its peers: median and 99th percentile.
+"""Requests of random lengths, one after another, in Tenon and its peers: median, percentile.
 
   traffic.py MODEL --axis NAME:1 [--axis NAME:1]... [--longest 512] [--requests 200]
              [--precision fp32|bf16] [--threads N] [--rounds 3] [--only tenon,openvino]
@@ -18,7 +18,6 @@ import subprocess
 import sys
 import time
 
-import figures
 import numpy as np
 import peers
 

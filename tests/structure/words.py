@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The field's words: what has a term in the literature is called by it, and not by one of ours.
 
-A row is a pattern that has no other meaning in this tree, and what to write. Patterns that also have
-a plain meaning ("parts", "codes", "place") are left to readers: CONTRIBUTING.md lists them.
+A row is a pattern that has no other meaning in this tree, and what to write. Patterns that also
+have a plain meaning ("parts", "codes", "place") are left to readers: CONTRIBUTING.md lists them.
 """
 
 import re

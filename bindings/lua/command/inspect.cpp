@@ -108,8 +108,8 @@ void add_plan(const cxx::Model& model, const Shapes& shapes, const cxx::RunChoic
 }
 
 // How alike the values inside are on these samples; of blocks, those first that change least.
-Json similarity(const cxx::Model& model, const DataFlags& data) {
-  cxx::Options options(model.session(), Json::object());
+Json similarity(const cxx::Model& model, const DataFlags& data, const Json& chosen) {
+  cxx::Options options(model.session(), chosen);
   cxx::Dataset samples = data.open(model.session());
   options.set("data", samples.component());
   Json report;
@@ -150,7 +150,7 @@ std::string refusals_text(const Json& layers) {
 Action declare_inspect(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string model;
-    std::vector<std::string> shapes;
+    std::vector<std::string> shapes, only, skip;
     bool layers = false, text = false, similarity = false;
     DataFlags data;
     RunFlags run;
@@ -165,6 +165,12 @@ Action declare_inspect(CLI::App& app, const Tool& tool) {
                "how alike values inside are on --data (CKA), and how much residual blocks change");
   flags->data.add(&app, "samples for --similarity; no labels are needed");
   app.get_option("--similarity")->needs("--data");
+  app.get_option("--data")->needs("--similarity");
+  app.add_option("--only", flags->only,
+                 "of --similarity: nodes by patterns of names, operators, scopes")
+      ->needs("--similarity");
+  app.add_option("--skip", flags->skip, "of --similarity: nodes that are left out")
+      ->needs("--similarity");
   flags->run.add(&app);
   app.get_option("--backend")
       ->description(
@@ -177,7 +183,10 @@ Action declare_inspect(CLI::App& app, const Tool& tool) {
     if (flags->text) return print(model.text());
     if (flags->similarity) {
       Json found;
-      flags->data.with_advice([&] { found = similarity(model, flags->data); });
+      Json chosen = Json::object();
+      if (!flags->only.empty()) chosen["only"] = flags->only;
+      if (!flags->skip.empty()) chosen["skip"] = flags->skip;
+      flags->data.with_advice([&] { found = similarity(model, flags->data, chosen); });
       return flags->json.json ? print_json(found) : print(similarity_text(found));
     }
     const Shapes shapes = shapes_of(flags->shapes);

@@ -110,7 +110,7 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
     Json result;
     flags->data.with_advice(
         [&] { result = lua::run_script(session, recipe, args, flags->given.limits()); });
-    if (flags->is_dry) result["dry_run"] = true;
+    if (flags->is_dry && (result.is_object() || result.is_null())) result["dry_run"] = true;
     if (flags->json.json) print_json(result);
   };
 }

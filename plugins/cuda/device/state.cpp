@@ -35,7 +35,8 @@ Result<std::shared_ptr<Block>> Weights::get(Device& device, const Constant& weig
   uint64_t bytes = bytes_of(dtype_of(view), element_count(view));
   std::lock_guard lock(mutex_);
   using Made = Result<std::shared_ptr<Block>>;
-  return kept_.get(data, bytes, {device.info().id, weight.channels_last}, [&]() -> Made {
+  const backend::WeightSource source{data, bytes, weight.tensor.identity()};
+  return kept_.get(source, {device.info().id, weight.channels_last}, [&]() -> Made {
     TN_TRY(block, Block::make(device, bytes, "a constant"));
     std::vector<unsigned char> moved;
     if (weight.channels_last) moved = channels_last_bytes(weight.tensor);

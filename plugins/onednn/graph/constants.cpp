@@ -7,7 +7,8 @@ namespace tenon::onednn {
 
 Constants::Constants(Graph& graph) {
   for (Value& value : graph.values)
-    if (value.constant) by_data_.insert_or_assign(value.data, std::exchange(value.constant, {}));
+    if (Tensor held = std::exchange(value.constant, {}); held && value.count() > 0)
+      by_data_.insert_or_assign(value.data, std::move(held));
 }
 
 void Constants::has_been_read(const void* data) const {

@@ -138,6 +138,17 @@ std::string refuse_packed(const Graph& graph, const Node& node) {
   return find_places(graph, node) ? "" : "scales of a shape that does not fit";
 }
 
+// By which constants and along which axis a DequantizeLinear gives its input a meaning.
+std::string meaning_of(const Graph& graph, const Node& node) {
+  std::string out;
+  for (size_t i : {1, 2}) {
+    const void* data = node.input(i) == kNone ? nullptr : graph.value(node.input(i)).data;
+    out += " " + std::to_string(reinterpret_cast<uintptr_t>(data));
+  }
+  return out + " " + std::to_string(node.integer("axis", 1)) + " " +
+         std::to_string(node.integer("block_size", 0));
+}
+
 // Products read them packed and need nothing here; whoever else does gets floats.
 void lower_packed(Lowering& lowering, const Node& node) {
   const Graph& graph = lowering.graph();
@@ -154,7 +165,7 @@ void lower_packed(Lowering& lowering, const Node& node) {
                  ElementType::kF32, quantized.dims,
                  lowering.weights().made(
                      quantized.data, (quantized.count() + 1) / 2,
-                     "4-bit values as f32 " + std::to_string(node.inputs[1]), quantized.count() * 4,
+                     "4-bit values as f32" + meaning_of(graph, node), quantized.count() * 4,
                      [&](void* to) { expand_packed(graph, node, static_cast<float*>(to)); })));
 }
 

@@ -116,7 +116,8 @@ class StepBuilder {
     const SparseForm& form = made_.form;
     const int64_t bytes = kernels::packed_sparse_bytes(weights, form.width, form.n_blocks);
     std::string name = "sparse";
-    for (int64_t number : {weights.k, weights.n, weights.k_stride, weights.n_stride, form.width})
+    for (int64_t number :
+         {weights.k, weights.n, weights.k_stride, weights.n_stride, form.width, form.n_blocks})
       name += " " + std::to_string(number);
     return lowering_.make_constant(
         ElementType::kU8, {bytes},

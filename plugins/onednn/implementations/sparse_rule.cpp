@@ -32,7 +32,7 @@ double cost_of(int64_t width, int64_t m) {
 // else of compiling a layer.
 template <class T>
 double nonzero_share(const SparseWeights& weights) {
-  constexpr int64_t kRun = 256, kRuns = 8;
+  constexpr int64_t kRun = 64, kRuns = 32;
   constexpr double kClearlyDense = 0.8;
   const auto* numbers = static_cast<const T*>(weights.data);
   const int64_t all = weights.k * weights.n;

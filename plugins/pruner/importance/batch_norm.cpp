@@ -30,7 +30,7 @@ class BatchNorm {
     for (size_t c = 0; c < scores.size(); ++c) {
       if (factors[c] == 0)
         return invalid(cat("no BatchNormalization scales channel ", c, " of ", view(group.name),
-                           ": leave it out by the option ignore, or prune before folding"));
+                           ": leave it out by the option skip, or prune before folding"));
       scores[c] /= static_cast<double>(factors[c]);
     }
     return {};

@@ -21,9 +21,14 @@ class Synflow {
     for (const tn_group_member* member : members_of(group)) {
       if (member->kind != TN_MEMBER_READS && member->kind != TN_MEMBER_MAKES) continue;
       if (!member->gradient) return invalid(cat("no flow by ", view(member->value), " was given"));
+      bool overflows = false;
       for_each_element(*member, [&](size_t channel, uint64_t at) {
+        overflows = overflows || !std::isfinite(member->gradient[at]);
         scores[channel] += std::abs(double{member->gradient[at]} * member->data[at]);
       });
+      if (overflows)
+        return unsupported(cat("the flow by ", view(member->value),
+                               " overflows float32: use importance l1, or snip with data"));
     }
     return {};
   }

@@ -30,6 +30,7 @@ class MovingAverage {
     nlohmann::json out = to_json(all_);
     out.update({{"kind", "moving_average"},
                 {"tensors", tensors_},
+                {"momentum", momentum_},
                 {"average_low", low_},
                 {"average_high", high_}});
     return sink.write(out.dump());
@@ -40,6 +41,8 @@ class MovingAverage {
     for (const char* key : {"tensors", "average_low", "average_high"})
       if (!parsed.contains(key) || !parsed[key].is_number())
         return invalid("the saved state of an observer is broken");
+    if (parsed.value("momentum", momentum_) != momentum_)
+      return invalid("momentum: expected that of the observer which saved the state");
     if (!parsed["tensors"].is_number_unsigned()) return invalid("tensors: expected a count");
     uint64_t theirs = parsed["tensors"];
     all_.add(other);

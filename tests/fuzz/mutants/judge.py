@@ -5,8 +5,8 @@
     judge.py BUILD [--seed N] [--count N]
 
 Prints, by operator, how many of the mutants that run are refused by the judges, with one reason.
-Needs onnx and onnxruntime (tests/bench/requirements.txt). What only one of the two refuses is reported
-apart: ONNX Runtime lacks kernels of types that ONNX allows, which it says as NOT_IMPLEMENTED.
+Needs onnx and onnxruntime (tests/bench/requirements.txt). What only one of the two refuses is
+reported apart: ONNX Runtime lacks kernels of types that ONNX allows: NOT_IMPLEMENTED.
 """
 
 import argparse

@@ -75,6 +75,7 @@ class Feed {
     out.raw_ = std::make_unique<Buffers>(ctx_, fields_.all.size());
     return out;
   }
+  bool is_fixed() const { return is_fixed_; }  // the batch, by the model
   // A further field of each batch. dtype TN_DTYPE_NONE: as it is.
   Status want(const std::string& name, uint32_t dtype = TN_DTYPE_NONE);
 

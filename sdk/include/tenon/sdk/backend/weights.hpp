@@ -5,6 +5,7 @@
 // Thread-safe; two threads that want a new entry at once may both make it.
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -13,15 +14,16 @@
 
 namespace tenon::backend {
 
-// FNV-1a over up to 64 runs of 64 bytes, as pages of large weights may lie in a file.
-inline uint64_t sample_hash(const void* data, size_t bytes) {
-  constexpr size_t kRun = 64;
+// Of all of it: a sample could take two layers of one shape for each other.
+inline uint64_t content_hash(const void* data, size_t bytes) {
   const auto* p = static_cast<const unsigned char*>(data);
-  const size_t step = std::max(kRun, bytes / kRun);
   uint64_t hash = 14695981039346656037ULL;
-  for (size_t begin = 0; begin < bytes; begin += step)
-    for (size_t i = begin; i < std::min(begin + kRun, bytes); ++i)
-      hash = (hash ^ p[i]) * 1099511628211ULL;
+  for (size_t i = 0; i < bytes; i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, p + i, std::min<size_t>(8, bytes - i));
+    hash = (hash ^ word) * 1099511628211ULL;
+    hash ^= hash >> 32;
+  }
   return hash;
 }
 
@@ -41,8 +43,9 @@ class WeightCache {
   auto get(const WeightSource& source, Form form, Make&& make) -> decltype(make()) {
     // An address alone may hold another model later.
     const bool is_known = source.identity != 0;
-    Key key{source.data, is_known ? source.identity : sample_hash(source.data, source.bytes),
-            is_known, std::move(form)};
+    Key key{source.data, source.bytes,
+            is_known ? source.identity : content_hash(source.data, source.bytes), is_known,
+            std::move(form)};
     if (Kept found = find(key)) return found;
     auto made = make();
     if constexpr (std::is_same_v<decltype(made), Result<Kept>>) {
@@ -56,6 +59,7 @@ class WeightCache {
  private:
   struct Key {
     const void* data;
+    size_t bytes;
     uint64_t stamp;  // the identity, or a hash of the content
     bool is_identity;
     Form form;
