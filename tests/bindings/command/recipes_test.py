@@ -201,7 +201,10 @@ def test_distil_asks_for_a_teacher(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("recipe", "settings"),
-    [("decompose", ["--set", "energy=0.3"]), ("prune", ["--set", "ratio=0.9"])],
+    [
+        ("decompose", ["--set", "energy=0.3", "--set", "measure=false"]),
+        ("prune", ["--set", "ratio=0.9"]),
+    ],
 )
 def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, settings) -> None:
     more = ("--data", data(tmp_path, 64), *settings, "--set", "max_ratio=1")

@@ -143,7 +143,8 @@ constexpr Wrong kWrong[] = {
     {quant, "stored=1", "column 9: expected ':' and an axis, got end of text"},
     {quant, "same_scale rows=x", "column 17: expected the number of an input, got 'x'"},
     {cast, "cup=low",
-     "column 1: expected one of cpu, cuda, opencl, vulkan, metal, rocm, oneapi, webgpu, hexagon, "
+     "column 1: expected one of O2, O3, cpu, cuda, opencl, vulkan, metal, rocm, oneapi, webgpu, "
+     "hexagon, "
      "maia, ext_dev, trn, got 'cup'"},
     {cast, "cpu=lwo",
      "column 5: expected one of follow, low, fp32, fp32_out, promote, keep, banned, got 'lwo'"},

@@ -84,7 +84,7 @@ TEST_F(Static, ProductsOfActivationsAreAChoice) {
   ASSERT_EQ(apply("quantizer.static", {{"data", samples}}), "");
   EXPECT_THAT(reads("scores"), ElementsAre("q", "transposed"));
   ASSERT_EQ(apply("quantizer.static", {{"data", samples}, {"products", "scores"}}), "");
-  EXPECT_THAT(reads("scores"), ElementsAre("q_dequantized", "turned_dequantized"));
+  EXPECT_THAT(reads("scores"), ElementsAre("q_dequantized", "transposed_dequantized"));
   EXPECT_THAT(reads("context"), ElementsAre("weights", "v"));
   ASSERT_EQ(apply("quantizer.static", {{"data", samples}, {"products", "all"}}), "");
   EXPECT_THAT(reads("context"), ElementsAre("weights_dequantized", "v_dequantized"));

@@ -178,8 +178,10 @@ TEST_F(BackendExecutable, AStateIsLaidOutAsItsPlanWants) {
   EXPECT_FALSE(store.place("w", *other, {2, 1}).ok());
 }
 
+class BackendStateTable : public BackendKit {};
+
 // As stores use it that keep blocks of a device's memory.
-TEST(BackendStates, WhatCannotBeMadeIsNotKeptAndWhatIsMadeStaysWhereItIs) {
+TEST_F(BackendStateTable, WhatCannotBeMadeIsNotKeptAndWhatIsMadeStaysWhereItIs) {
   backend::StateTable<std::shared_ptr<int>> states;
   auto fail = []() -> Result<std::shared_ptr<int>> { return Status(TN_INTERNAL, "no memory"); };
   auto make = []() -> Result<std::shared_ptr<int>> { return std::make_shared<int>(5); };
