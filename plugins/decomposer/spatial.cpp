@@ -17,7 +17,7 @@ class SpatialMethod : public Method {
 
   std::string refuse(const Layer& layer) const override {
     if (!layer.is_conv) return "a product: use decomposer.svd";
-    // Its windows along one axis are ONNX's: what another operator's attributes mean nobody says.
+    // Its windows along one axis are ONNX's: what another operator's attributes mean is not stated.
     if (!layer.node.is("Conv")) return "not ONNX's Conv: use decomposer.tucker2";
     if (layer.group != 1) return cat("a convolution in ", layer.group, " groups");
     if (layer.window.size() != 2)

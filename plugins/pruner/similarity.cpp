@@ -148,6 +148,6 @@ TENON_PASS(similarity,
            "reports how alike values are (CKA) and what residual blocks change, changes nothing",
            R"({"required": ["data"], "properties": {
     "data": {"type": "component", "role": "tenon.dataset/1", "description": "a data set, an id or a file; no labels are needed"},
-    "samples": {"type": "integer", "minimum": 4, "default": 256, "description": "at most so many samples"},
+    "samples": {"type": "integer", "minimum": 4, "default": 256, "description": "samples, at most"},
     "batch": {"type": "integer", "minimum": 4, "default": 32, "description": "samples at once, which are compared with each other"},
     )" TENON_SELECTED_OPTIONS("blocks by their sum, or layers, to compare") "}}")

@@ -94,6 +94,9 @@ class Unstructured {
     out.pattern_ = pattern;
     TN_TRY(block, parse_block(options.text("block")));
     out.block_ = block;
+    if (out.pattern_.m && out.rounds_ > 1)
+      return invalid(
+          cat("option rounds: expected 1 with pattern, whose share is fixed, got ", out.rounds_));
     if (out.pattern_.m && !out.block_.is_single())
       return invalid("option block: expected none beside option pattern");
     TN_TRY(scoring, Scoring::create(ctx, options));
@@ -158,7 +161,7 @@ class Unstructured {
       removed_ += std::count(one.mask.begin(), one.mask.end(), 0) - static_cast<int64_t>(one.zeros);
   }
 
-  // A layer without weights passes nothing on: nobody asks for that.
+  // A layer without weights passes nothing on, which is never wanted.
   Status check_left(const std::vector<Target>& targets) const {
     for (const Target& one : targets) {
       size_t n = one.mask.size();
@@ -316,7 +319,7 @@ TENON_PASS(unstructured,
     "relative": {"type": "boolean", "default": false,
                  "description": "sparsity is a share of the weights that are not zero yet"},
     "rounds": {"type": "integer", "minimum": 1, "default": 1,
-               "description": "in so many steps, each with scores of what is left, the same share of it each time"},
+               "description": "number of rounds, each with scores of what is left, the same share of it each time"},
     "schedule": {"type": "string", "enum": ["constant", "cubic"], "default": "constant",
                  "description": "cubic: rise from initial to sparsity over the steps"},
     "step": {"type": "integer", "minimum": 0, "default": 0, "description": "of the cubic schedule"},

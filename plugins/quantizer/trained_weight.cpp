@@ -95,8 +95,9 @@ Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan
   return rounded_weight(edit, std::string(weight.name()), weight, scale, plan);
 }
 
-// Codes stay within the largest one because the weight is cut there: what is cut gives its gradient
-// to the scale, as the step size's rule has it, and the rows of the two nodes do the rest.
+// Quantized values stay within the largest one because the weight is cut there: what is cut gives
+// its gradient to the scale, as the step size's rule has it, and the rows of the two nodes do the
+// rest.
 Result<Value> learned_weight(EditView edit,
                              Value weight,
                              const WeightPlan& plan,

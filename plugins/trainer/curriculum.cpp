@@ -138,7 +138,7 @@ Status Curriculum::set_shares(const CurriculumChoice& choice,
     if (!(share > 0))
       return invalid(cat("option schedules: ", kShare, ": step ", update + 1,
                          ": expected a share above 0, got ", share));
-    shares_.push_back(static_cast<float>(std::min(share, 1.0)));
+    shares_.push_back(std::min(share, 1.0));
   }
   return {};
 }

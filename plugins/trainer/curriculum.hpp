@@ -53,7 +53,7 @@ class Curriculum {
 
  private:
   std::vector<uint32_t> lengths_;  // by update
-  std::vector<float> shares_;
+  std::vector<double> shares_;
   std::vector<uint64_t> easiest_first_;
 };
 

@@ -60,7 +60,7 @@ class Snapshot {
 TENON_CALLBACK(snapshot,
                tenon::trainer::Snapshot,
                "trainer.snapshot",
-               "writes the model each so many epochs",
+               "writes the model every `every` epochs",
                R"({
   "required": ["path"],
   "properties": {

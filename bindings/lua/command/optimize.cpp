@@ -75,8 +75,10 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
   app.add_option("model", flags->model, "the model")->required()->type_name("MODEL");
   app.add_option("-o,--output", flags->output, "file of the new model; needed but for --dry-run")
       ->type_name("OUT");
-  app.add_flag("--dry-run", flags->is_dry,
-               "do all but write the model: what would go, and what it would save");
+  app.add_flag(
+      "--dry-run", flags->is_dry,
+      "do all but write the model: what would go and what it would save, of recipes that write by "
+      "recipe.save");
   app.add_option("--recipe", flags->recipe, "name of a recipe, or its file NAME.lua")
       ->required()
       ->type_name("NAME");

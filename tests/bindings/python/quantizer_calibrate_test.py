@@ -116,3 +116,34 @@ def test_numbers_that_are_none_are_refused_in_all_data(tmp_path: Path) -> None:
     ).report
     ends = np.array(list(summary["with_more"]["all"].values()))
     assert np.isfinite(ends).all()
+
+
+def test_averages_of_two_momenta_share_no_record(tmp_path: Path) -> None:
+    model, data = network(tmp_path), saved(tmp_path, samples(96))
+    observers = {
+        name: {"observer": "moving_average", "options": {"momentum": momentum}}
+        for name, momentum in (("quick", 0.1), ("slow", 0.99))
+    }
+    found = model.apply("quantizer.calibrate", data=data, observers=observers).report["ranges"]
+    assert found["quick"] != found["slow"]
+    for name, one in observers.items():
+        wanted = ranges_by(model, data, one)
+        for value, (low, high) in found[name].items():
+            assert (min(low, 0), max(high, 0)) == wanted[value], (name, value)
+
+
+@pytest.mark.parametrize("more", [3, 5])
+def test_more_data_than_fill_a_fixed_batch_are_left(tmp_path: Path, more: int) -> None:
+    """The model takes 8 samples at once; 27 or 29 give three batches, and no fourth."""
+    graph, weights = tenon.Graph(), random_mlp(31, [16, 32, 8])
+    value = graph.add_input("x", "float32", [8, 16])
+    for i, weight in enumerate(weights):
+        value = graph.add_node(
+            "MatMul", [value, graph.add_constant(weight, f"w{i}")], name=f"fc{i}"
+        )
+    graph.add_output("y", value)
+    model = graph.build()
+    first, rest, _ = split(tmp_path, samples(24 + more), 24)
+    options = {"data": first, "more": rest, "observers": OBSERVERS}
+    summary = model.apply("quantizer.calibrate", **options).report
+    assert summary["calibration"]["samples"] == 24

@@ -76,6 +76,14 @@ def test_cka_and_influence_are_numpys(data):
         assert row["cka"] == pytest.approx(report["cka"][i][i + 1])
 
 
+def test_a_rest_of_too_few_samples_is_left(data, tmp_path):
+    path = tmp_path / "more.npz"
+    np.savez(path, x=np.concatenate([data[1], data[1][:2]]))
+    whole = network().apply("pruner.similarity", data=data[0], batch=BATCH).report
+    more = network().apply("pruner.similarity", data=str(path), batch=BATCH).report
+    assert more["cka"] == whole["cka"]
+
+
 def test_independent_values_are_not_alike(tmp_path):
     """The biased form says 0.9 of 20 samples of 200 numbers."""
     rng = np.random.default_rng(2)

@@ -291,3 +291,32 @@ def test_the_largest_batch_that_fits(rows):
     assert found(1 << 40)["batch"] == 96, "never more than there are samples"
     with pytest.raises(tn.InvalidArgument, match="option memory: expected it without option batch"):
         tn.train(classifier(), **options(rows, memory=1 << 30))
+
+
+def with_sum_inside() -> tn.Model:
+    """x -> x + (p + x) W, where p enters a sum inside of the layer that is not its residual one."""
+    graph = tn.Graph()
+    x, p = (graph.add_input(name, "float32", ["N", 2]) for name in ("x", "p"))
+    inner = graph.add_node("Add", [p, x], name="blocks.0.position")
+    weight = graph.add_constant(2 * np.eye(2, dtype="f"), "w")
+    y = graph.add_node("MatMul", [inner, weight], name="blocks.0.product")
+    graph.add_output("y", graph.add_node("Add", [x, y], name="blocks.0.join"))
+    return graph.build()
+
+
+def test_what_a_dropped_layer_leaves_is_its_residual_input():
+    dropped = with_sum_inside().apply(
+        "trainer.drop_layers", layers="blocks.*", keep=0.5, rule="paper", seed=3
+    )
+    plan, x, p = dropped.compile(), np.ones((1, 2), "f"), np.full((1, 2), 7, "f")
+    seen = {round(float(np.asarray(plan(x=x, p=p)[0])[0, 0]), 3) for _ in range(60)}
+    assert seen == {1.0, 33.0}  # x alone, or x + 2 * (p + x) / 0.5
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [([], "expected names or scopes"), (["blocks.*", "blocks"], "name each layer once")],
+)
+def test_layers_that_are_none_or_named_twice_are_refused(layers, message):
+    with pytest.raises(tn.InvalidArgument, match=message):
+        adders().apply("trainer.drop_layers", layers=layers, keep=0.5)
