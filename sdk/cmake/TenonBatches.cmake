@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # tenon_batch_sources(size [file...]): every target under the calling folder compiles its C++ files in batches, one
 # generated file that includes up to `size` of them (batches.py). What they include is read, and what they
-# instantiate is made, once a batch: a third of the compile time. The files named, those with options of their own
-# and generated ones stay alone.
+# instantiate is made, once a batch: a third of the compile time. The files named, those with options of their own,
+# generated ones and all of targets with the property TENON_ALONE stay alone.
 #
 # Which names clash changes with each edit, so an edit runs batches.py first (it takes a second), and CMake again
 # only where files went to other batches. Without batches each file needs its own includes.
@@ -65,6 +65,10 @@ function(tenon_batches_source target source out)
 endfunction()
 
 function(tenon_list_target target alone)
+  get_target_property(is_alone ${target} TENON_ALONE)
+  if(is_alone)
+    return()
+  endif()
   get_target_property(sources ${target} SOURCES)
   get_target_property(folder ${target} SOURCE_DIR)
   get_target_property(binary ${target} BINARY_DIR)
