@@ -12,11 +12,10 @@
 
 #include "tenon/sdk/edit.hpp"
 #include "tenon/sdk/pattern.hpp"
-#include "tenon/sdk/plan.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "gram.hpp"
-#include "repeated.hpp"
+#include "pointwise_values.hpp"
 #include "storage.hpp"
 
 namespace tenon::quantizer {
@@ -31,12 +30,8 @@ struct Layer {
 // Whether f(s x) = s f(x) for s > 0, channel by channel: asked of the node itself, on numbers of
 // both signs, with the constants that it has.
 Result<bool> is_homogeneous(tn_ctx* ctx, Node node, int64_t channels, bool slides) {
-  const tn_op* row = node.row();
-  if (!row || !(row->traits & TN_OP_POINTWISE) || node.n_outputs() != 1) return false;
   Type type = node.input(0).type();
-  if (!type.ranked || type.rank() < 2 || node.input(0).is_constant()) return false;
-  for (uint64_t i = 1; i < node.n_inputs(); ++i)
-    if (node.input(i) && !node.input(i).is_constant()) return false;
+  if (!is_pointwise_of_one(node) || !type.ranked || type.rank() < 2) return false;
   constexpr float kPoints[] = {-40, -3, -0.5F, -0.01F, 0, 0.02F, 0.7F, 2, 90};
   constexpr float kFactor = 4;  // exact
   std::vector<int64_t> shape(type.rank(), 1);
@@ -46,28 +41,8 @@ Result<bool> is_homogeneous(tn_ctx* ctx, Node node, int64_t channels, bool slide
   for (float factor : {1.0F, kFactor})
     for (float point : kPoints)
       numbers.insert(numbers.end(), static_cast<size_t>(channels), factor * point);
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->create(ctx, &raw));
-  OwnedGraph graph = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
-  TN_TRY(x, edit.input("x", Type(TN_F32, shape)));
-  std::vector<Value> inputs{x};
-  for (uint64_t i = 1; i < node.n_inputs(); ++i) {
-    Value held;
-    if (node.input(i)) {
-      TN_TRY(made, edit.constant(node.input(i).constant()));
-      held = made;
-    }
-    inputs.push_back(held);
-  }
-  TN_TRY(same, added_again(edit, node, inputs));
-  TN_CHECK(edit.output("y", same.output()));
-  TN_CHECK(edit.commit());
-  TN_TRY(plan, Plan::compile(ctx, graph.view(), {}, R"({"backend": "reference"})"));
-  DenseView given(TN_F32, shape, numbers.data());
-  std::vector<DLTensor> batch{*given};
-  TN_CHECK(plan.run(batch));
-  const float* y = plan[0].data<float>();
+  TN_TRY(made, values_at(ctx, {&node, 1}, numbers, shape));
+  const float* y = made.data<float>();
   for (size_t i = 0, half = numbers.size() / 2; i < half; ++i)
     if (!(std::abs(y[half + i] - kFactor * y[i]) <= 1e-6F * std::abs(y[half + i]))) return false;
   return true;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "repeated.hpp"
+#include "pointwise_values.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -16,15 +16,6 @@ constexpr double kReach = 6;
 
 bool is_vector_of(Value v, int64_t n) {
   return v && v.is_constant() && v.dtype() == TN_F32 && v.type().dims == std::vector<int64_t>{n};
-}
-
-// Of one input that is no constant.
-bool is_pointwise(Node node) {
-  const tn_op* row = node.row();
-  if (!row || !(row->traits & TN_OP_POINTWISE) || node.n_outputs() != 1) return false;
-  for (uint64_t i = 1; i < node.n_inputs(); ++i)
-    if (node.input(i) && !node.input(i).is_constant()) return false;
-  return !node.input(0).is_constant();
 }
 
 struct Chain {
@@ -50,45 +41,12 @@ Chain chain_to(Value value, std::string* why) {
       }
       return out;
     }
-    if (!is_pointwise(node)) {
+    if (!is_pointwise_of_one(node)) {
       *why = cat(node.name(), " (", node.type(), ") is between it and a BatchNormalization");
       return out;
     }
     out.nodes.insert(out.nodes.begin(), node);
   }
-}
-
-// Points of each channel, through the nodes: [kPoints, channels, 1, ...].
-Result<Tensor> through(tn_ctx* ctx,
-                       const Chain& chain,
-                       const std::vector<float>& points,
-                       const std::vector<int64_t>& shape) {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->create(ctx, &raw));
-  OwnedGraph graph = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
-  TN_TRY(x, edit.input("x", Type(TN_F32, shape)));
-  Value last = x;
-  for (Node node : chain.nodes) {
-    std::vector<Value> inputs{last};
-    for (uint64_t i = 1; i < node.n_inputs(); ++i) {
-      Value held;
-      if (node.input(i)) {
-        TN_TRY(made, edit.constant(node.input(i).constant()));
-        held = made;
-      }
-      inputs.push_back(held);
-    }
-    TN_TRY(same, added_again(edit, node, inputs));
-    last = same.output();
-  }
-  TN_CHECK(edit.output("y", last));
-  TN_CHECK(edit.commit());
-  TN_TRY(plan, Plan::compile(ctx, graph.view(), {}, R"({"backend": "reference"})"));
-  DenseView given(TN_F32, shape, points.data());
-  std::vector<DLTensor> inputs{*given};
-  TN_CHECK(plan.run(inputs));
-  return Tensor::copy_of(ctx, plan[0].dl());
 }
 
 }  // namespace
@@ -113,7 +71,7 @@ Result<std::vector<double>> channel_means(tn_ctx* ctx, Value value, std::string*
   std::vector<int64_t> shape(std::max<size_t>(chain.norm.output().type().rank(), 2), 1);
   shape[0] = kPoints;
   shape[1] = channels;
-  TN_TRY(made, through(ctx, chain, points, shape));
+  TN_TRY(made, values_at(ctx, chain.nodes, points, shape));
   if (element_count(made.dl()) != kPoints * channels || dtype_of(made.dl()) != TN_F32) {
     *why = "what is between it and its BatchNormalization does not keep channels";
     return std::vector<double>();

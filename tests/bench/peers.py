@@ -58,19 +58,22 @@ def onnxruntime_run(path: str, precision: str, threads: int, inputs, rest: str =
     return lambda: session.run(None, inputs)
 
 
+def openvino_properties(precision: str, threads: int) -> dict:
+    return {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[precision],
+    }
+
+
 def openvino_run(path: str, precision: str, threads: int, inputs, rest: str = "fp32"):
     import openvino
 
     core = openvino.Core()
     model = core.read_model(path)
     model.reshape({name: list(array.shape) for name, array in inputs.items()})
-    kinds = {"fp32": "f32", "bf16": "bf16"}
-    properties = {
-        "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": kinds[rest if precision == "int8" else precision],
-    }
+    properties = openvino_properties(rest if precision == "int8" else precision, threads)
     request = core.compile_model(model, "CPU", properties).create_infer_request()
     for name, array in inputs.items():
         request.set_tensor(name, openvino.Tensor(array))

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 
+import figures
 import numpy as np
 import peers
 
@@ -35,12 +36,7 @@ def tenon_server(path: str, precision: str, threads: int):
 def openvino_server(path: str, precision: str, threads: int):
     import openvino
 
-    properties = {
-        "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[precision],
-    }
+    properties = peers.openvino_properties(precision, threads)
     core = openvino.Core()
     request = core.compile_model(core.read_model(path), "CPU", properties).create_infer_request()
     return request.infer
@@ -130,8 +126,8 @@ def main() -> int:
         times = [each for one in all_ for each in one["times"]]
         total = statistics.median(sum(one["times"]) for one in all_)
         first = statistics.median(one["first"] for one in all_)
-        p99 = float(np.percentile(times, 99))
-        print(f"{engine:12} {first:8.1f} {np.median(times):8.2f} {p99:8.2f} {total:8.0f}")
+        p99 = figures.percentile(times, 0.99)
+        print(f"{engine:12} {first:8.1f} {statistics.median(times):8.2f} {p99:8.2f} {total:8.0f}")
     return 0
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How oneDNN is told of a product's operand or result: never as channels-last. Of an axis of one
+// The descriptor of a product's operand or result: never channels-last. Of an axis of one
 // entry, `descriptor` (view.hpp) may say any stride that fits a known layout; to a product it says
 // where the next row begins, and one that is shorter than a row is refused by oneDNN's gemm in the
 // midst of a run.
