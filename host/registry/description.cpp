@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/description.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <tuple>
 
 #include <elf.h>
 
@@ -144,6 +146,9 @@ Result<PluginText> parse_description(std::string_view section) {
   for (const ComponentText& c : plugin.components)
     if (c.role.empty() || c.id.empty())
       return bad("a TENON-COMPONENT-1 record has no role or no id");
+  // The linker's order of records follows the order of compilation: lists and messages must not.
+  std::ranges::sort(plugin.components, {},
+                    [](const ComponentText& c) { return std::tie(c.role, c.id); });
   return plugin;
 }
 
