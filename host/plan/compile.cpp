@@ -2,36 +2,16 @@
 // From a graph and the shapes of its inputs to steps over slots.
 #include <unordered_map>
 
-#include "tenon/role/pass.h"
-
 #include "graph/op_table.hpp"
 #include "plan/arena.hpp"
+#include "plan/bind.hpp"
 #include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
-#include "services/trace.hpp"
-#include "types/value_type.hpp"
 #include "values/tensor_layout.hpp"
 
 namespace tenon::host {
 namespace {
-
-const tn_host_graph& g() {
-  return *graph_service();
-}
-
-tn_type type_of(const tn_graph* graph, tn_value_id value) {
-  tn_type type{};
-  type.struct_size = sizeof type;
-  type.rank = TN_RANK_UNKNOWN;
-  Status ignored(g().value_type(graph, value, &type));
-  return type;
-}
-
-std::string text_of(const tn_type& type) {
-  Result<TypeRef> read = read_type(&type, "input");
-  return read.ok() ? type_text(**read) : "?";
-}
 
 bool is_static(const tn_type& type) {
   if (type.rank == TN_RANK_UNKNOWN || type.dtype == TN_DTYPE_NONE) return false;
@@ -40,108 +20,6 @@ bool is_static(const tn_type& type) {
   }
   return true;
 }
-
-// The index of the state whose input (side 0) or new value (side 1) this is, or -1.
-int64_t state_of(const tn_graph* graph, tn_value_id value, uint32_t side) {
-  for (uint64_t s = 0, n = g().count(graph, TN_LIST_STATES); s < n; ++s) {
-    if (g().value_at(graph, TN_LIST_STATES, s, side) == value) return static_cast<int64_t>(s);
-  }
-  return -1;
-}
-
-bool is_state(const tn_graph* graph, tn_value_id value, uint32_t side) {
-  return state_of(graph, value, side) >= 0;
-}
-
-// The graph with the inputs' shapes put in, after the passes that the first backend asks for.
-class Binder {
- public:
-  Binder(tn_plan* plan, const DLTensor* const* in, uint64_t n_in)
-      : plan_(plan), in_(in), n_in_(n_in) {}
-
-  // What the bound graph is for, by input that is given.
-  Shapes key;
-
-  Result<Ref<tn_graph>> bind(const Lessons& lessons) {
-    uint64_t n = g().count(plan_->graph.get(), TN_LIST_INPUTS);
-    std::vector<tn_type> types(n);
-    std::vector<const tn_type*> pointers(n, nullptr);
-    for (uint64_t i = 0, given = 0; i < n; ++i) {
-      tn_value_id value = g().value_at(plan_->graph.get(), TN_LIST_INPUTS, i, 0);
-      if (is_state(plan_->graph.get(), value, 0)) continue;
-      if (given >= n_in_) break;
-      const DLTensor& tensor = *in_[given++];
-      if (type_of(plan_->graph.get(), value).kind != TN_KIND_TENSOR) {
-        TN_CHECK(check_packed(i, tensor));
-        key.push_back({kAnyShape});
-        continue;
-      }
-      key.push_back({dtype_of(tensor.dtype)});
-      key.back().insert(key.back().end(), tensor.shape, tensor.shape + tensor.ndim);
-      types[i] = {sizeof(tn_type),        TN_KIND_TENSOR,
-                  dtype_of(tensor.dtype), static_cast<uint32_t>(tensor.ndim),
-                  tensor.shape,           nullptr};
-      TN_CHECK(check(i, types[i]));
-      pointers[i] = &types[i];
-    }
-    tn_graph* raw = nullptr;
-    TN_CHECK(Status(g().bind(plan_->graph.get(), pointers.data(), n, &raw)));
-    Ref<tn_graph> bound = Ref<tn_graph>::take(raw);
-    tell_contradictions(plan_, *raw);
-    if (!lessons.trusts_declared) TN_CHECK(forget_declared_sizes(raw));
-    TN_CHECK(run_passes(raw));
-    return bound;
-  }
-
- private:
-  Status check_packed(uint64_t input, const DLTensor& given) const {
-    if (dtype_of(given.dtype) == TN_U8 && given.ndim == 1) return {};
-    return invalid(cat("input ", view(g().io_name(plan_->graph.get(), TN_LIST_INPUTS, input)),
-                       ": expected a packed list of uint8 with one axis, got ",
-                       dtype_name(dtype_of(given.dtype)), " with ", given.ndim, " axes"));
-  }
-
-  Status check(uint64_t input, const tn_type& given) const {
-    tn_type wanted =
-        type_of(plan_->graph.get(), g().value_at(plan_->graph.get(), TN_LIST_INPUTS, input, 0));
-    bool fits = wanted.dtype == TN_DTYPE_NONE || wanted.dtype == given.dtype;
-    fits = fits && (wanted.rank == TN_RANK_UNKNOWN || wanted.rank == given.rank);
-    for (uint32_t d = 0; fits && wanted.rank != TN_RANK_UNKNOWN && d < wanted.rank; ++d) {
-      fits = wanted.dims[d] < 0 || wanted.dims[d] == given.dims[d];
-    }
-    if (fits) return {};
-    return invalid(cat("input ", view(g().io_name(plan_->graph.get(), TN_LIST_INPUTS, input)),
-                       ": expected ", text_of(wanted), ", got ", text_of(given)));
-  }
-
-  Status run_passes(tn_graph* bound) const {
-    const BackendUse& first = *plan_->backends[0];
-    if (!first.table->prepare) return {};
-    std::string ids;
-    tn_sink sink{&ids, [](void* to, const void* data, uint64_t len) -> tn_status* {
-                   static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
-                   return nullptr;
-                 }};
-    TN_CHECK(Status(first.table->prepare(first.self, &sink)));
-    for (size_t at = 0; at < ids.size();) {
-      size_t end = std::min(ids.find('\n', at), ids.size());
-      if (end > at) TN_CHECK(run_pass(plan_->ctx, ids.substr(at, end - at), bound));
-      at = end + 1;
-    }
-    return {};
-  }
-
-  static Status run_pass(tn_ctx* ctx, const std::string& id, tn_graph* graph) {
-    Span span(*ctx->session->trace, "compile", id);
-    TN_TRY(pass, Made<tn_pass>::create(ctx, "tenon.pass/1", id, nullptr));
-    tn_sink nowhere{nullptr, [](void*, const void*, uint64_t) -> tn_status* { return nullptr; }};
-    return pass.called("run", pass->run(pass.self(), graph, nullptr, &nowhere));
-  }
-
-  tn_plan* plan_;
-  const DLTensor* const* in_;
-  uint64_t n_in_;
-};
 
 class Builder {
  public:
@@ -386,10 +264,8 @@ Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
     std::lock_guard lock(plan->mutex);
     compiled->heeded = plan->lessons;
   }
-  Binder binder(plan, in, n_in);
-  TN_TRY(bound, binder.bind(compiled->heeded));
+  TN_TRY(bound, bind_shapes(plan, in, n_in, compiled->heeded, &compiled->key));
   compiled->graph = std::move(bound);
-  compiled->key = std::move(binder.key);
   TN_CHECK(Builder(plan, compiled.get()).build());
   compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
   // Slots and executables hold what they read; weights that are packed by now go.

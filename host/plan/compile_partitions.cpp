@@ -10,6 +10,18 @@
 namespace tenon::host {
 namespace {
 
+// Whether a partition with all nodes, cut out of the graph, would be the graph again.
+bool is_whole(const tn_graph& graph) {
+  const Tables& t = *graph.tables;
+  auto is_read = [&](tn_value_id id) { return !t.values.find(id)->uses.empty(); };
+  auto is_made_once = [&](const Output& output) {
+    const Value& value = *t.values.find(output.value);
+    return value.producer != 0 && value.as_output == 1;
+  };
+  return t.states.empty() && std::ranges::all_of(t.inputs, is_read) &&
+         std::ranges::all_of(t.outputs, is_made_once);
+}
+
 class Compiler {
  public:
   Compiler(tn_plan* plan, tn_graph* graph, Lost lost)
@@ -69,16 +81,21 @@ class Compiler {
     return false;
   }
 
+  Result<Ref<tn_graph>> cut_out(const std::vector<tn_node_id>& nodes) const {
+    if (nodes.size() == graph_->tables->order.size() && is_whole(*graph_))
+      return Ref<tn_graph>::take(clone(*graph_));
+    TN_TRY(cut, extract(*graph_, nodes.data(), nodes.size()));
+    return Ref<tn_graph>::take(cut);
+  }
+
   // The nodes by themselves as a graph, compiled.
   Status compile_one(CompiledPartition& one) const {
     BackendUse& use = *plan_->backends[one.partition.backend];
     Span span(plan_->trace(), "compile", use.id);
-    tn_graph* raw = nullptr;
-    TN_CHECK(Status(graph_service()->extract(graph_, one.partition.nodes.data(),
-                                             one.partition.nodes.size(), &raw)));
-    one.graph = Ref<tn_graph>::take(raw);
-    return use.called("compile",
-                      use.table->compile(use.self, raw, use.device, use.options.get(), &one.exe));
+    TN_TRY(cut, cut_out(one.partition.nodes));
+    one.graph = std::move(cut);
+    return use.called("compile", use.table->compile(use.self, one.graph.get(), use.device,
+                                                    use.options.get(), &one.exe));
   }
 
   // Of a partition that is answered with TN_UNIMPLEMENTED, the nodes that the backend cannot

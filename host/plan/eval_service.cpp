@@ -300,6 +300,10 @@ Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
     plan->label = view(graph_service()->io_name(graph, TN_LIST_OUTPUTS, 0));
   TN_CHECK(open_backends(plan.get(), options));
   TN_CHECK(make_states(plan.get()));
+  // Declared sizes are for a form of its own to trust. Which forms were made before must not show
+  // in the last bit of a result where that was asked for.
+  plan->shares_passes = plan->states.empty() && !options.rest.value("deterministic", false) &&
+                        !trusts_declared(*plan->graph.get());
   return plan;
 }
 

@@ -113,13 +113,36 @@ struct DeviceQueues {
   std::vector<void*> events;  // behind each piece of work, oldest first
 };
 
-// Memory of one run in flight.
+// Memory that runs of all forms of a plan take turns with, a block for each run in flight: a form
+// costs little beside it, so that many shapes can stay compiled. Thread-safe.
+class RunMemory {
+ public:
+  struct Block {
+    char* data = nullptr;
+    uint64_t bytes = 0;
+  };
+  RunMemory() = default;
+  ~RunMemory();
+  RunMemory(const RunMemory&) = delete;
+  RunMemory& operator=(const RunMemory&) = delete;
+  // The block that was given back last, or a larger one in its place; data NULL: out of memory.
+  Block take(uint64_t bytes);
+  void give_back(Block block);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Block> idle_;
+};
+
+// One run in flight.
 struct RunContext {
   explicit RunContext(Compiled* compiled);
   ~RunContext();
   RunContext(const RunContext&) = delete;
   RunContext& operator=(const RunContext&) = delete;
-  Status prepare();  // allocates; once
+  Status prepare();  // allocates what it keeps between runs; once
+  Status begin();    // takes its memory, until end()
+  void end();
 
   // What a call gets that reads these slots; `done` is for the event behind it.
   tn_exec exec_on(int backend, DeviceQueues::Kind kind, const std::vector<int>& reads, void** done);
@@ -144,7 +167,8 @@ struct RunContext {
   };
   std::vector<Ready> ready;   // by slot
   std::vector<void*> waited;  // of the call in hand
-  char* arena = nullptr;
+  RunMemory::Block memory;    // the arena, and the workspace behind it
+  char* arena = nullptr;      // where the tensors lie; stays when the memory is given back
   char* workspace = nullptr;
 };
 
@@ -213,8 +237,14 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   tenon::host::Ref<tn_graph> graph;  // a clone, with the taps as further outputs
   std::string label;                 // for traces: the first output
   std::string options_text;          // for bodies, which are plans of their own
-  size_t cache_limit = 8;
+  size_t cache_limit = 64;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
+  tenon::host::RunMemory memory;
+  // Whether forms may come from one graph that passes have been over before shapes are known.
+  bool shares_passes = false;
+  bool has_bound = false;  // a form has been begun; under `mutex`
+  std::mutex preparing;    // of `prepared`
+  tenon::host::Ref<tn_graph> prepared;
   // Of the cache and the lessons. Forms are compiled without this lock: a run of shapes that are
   // there waits for no compiler.
   std::mutex mutex;

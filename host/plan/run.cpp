@@ -40,7 +40,6 @@ class Run {
         profile_(profile) {}
 
   Status run() {
-    rc_.at = nullptr;
     TN_CHECK(point_at_inputs());
     Status status;
     for (const Step& step : c_.steps) {
@@ -355,7 +354,9 @@ Status run_compiled(Compiled& compiled,
     TN_CHECK(context->prepare());
   }
   uint32_t flags = profile ? uint32_t{TN_EXEC_PROFILE} : 0;
-  Status status = Run(*context, in, outputs, cancel, flags, profile).run();
+  Status status = context->begin();
+  if (status.ok()) status = Run(*context, in, outputs, cancel, flags, profile).run();
+  context->end();
   *at = context->at;
   std::lock_guard lock(compiled.mutex);
   compiled.idle.push_back(std::move(context));  // capacity stays: no allocation in steady state

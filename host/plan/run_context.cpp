@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a run in flight: one arena for what lives on the CPU, blocks on devices, and the
-// tensors over them.
+// The memory of a run in flight: an arena for what lives on the CPU and a workspace, which runs of
+// a plan take turns with; blocks on devices; the tensors over them.
 #include <cstdlib>
 
 #include "plan/arena.hpp"
@@ -12,8 +12,12 @@
 namespace tenon::host {
 namespace {
 
+uint64_t rounded_up(uint64_t bytes) {
+  return (bytes + kArenaAlign - 1) / kArenaAlign * kArenaAlign;
+}
+
 char* aligned(uint64_t bytes) {
-  uint64_t rounded = (std::max<uint64_t>(bytes, 1) + kArenaAlign - 1) / kArenaAlign * kArenaAlign;
+  uint64_t rounded = rounded_up(std::max<uint64_t>(bytes, 1));
   auto* memory = static_cast<char*>(std::aligned_alloc(kArenaAlign, rounded));
   prefer_large_pages(memory, rounded);
   return memory;
@@ -85,8 +89,33 @@ RunContext::~RunContext() {
     for (void* stream : queues[b].streams)
       if (stream) use.table->stream_free(use.self, stream);
   }
-  std::free(arena);
-  std::free(workspace);
+  end();
+}
+
+RunMemory::~RunMemory() {
+  for (Block& block : idle_)
+    std::free(block.data);
+}
+
+RunMemory::Block RunMemory::take(uint64_t bytes) {
+  Block old;
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      old = idle_.back();
+      idle_.pop_back();
+    }
+  }
+  if (old.bytes >= bytes) return old;
+  // Shapes that grow step by step ask for a new block now and then only.
+  const uint64_t wanted = old.data ? std::max(bytes, old.bytes + old.bytes / 4) : bytes;
+  std::free(old.data);
+  return {aligned(wanted), wanted};
+}
+
+void RunMemory::give_back(Block block) {
+  std::lock_guard lock(mutex_);
+  idle_.push_back(block);
 }
 
 Status reserve(RunContext& context, int slot, uint64_t bytes) {
@@ -111,15 +140,28 @@ Status reserve(RunContext& context, int slot, uint64_t bytes) {
   return {};
 }
 
+Status RunContext::begin() {
+  at = nullptr;
+  const uint64_t before_workspace = rounded_up(compiled->arena_bytes);
+  const uint64_t bytes = before_workspace + compiled->workspace_bytes;
+  if (bytes == 0) return {};
+  memory = compiled->plan->memory.take(bytes);
+  if (!memory.data)
+    return no_memory(bytes,
+                     cat("the plan's arena and workspace: ", largest_value(compiled->graph.get())));
+  workspace = memory.data + before_workspace;
+  if (arena == memory.data) return {};
+  arena = memory.data;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (int64_t offset = compiled->slots[i].offset; offset >= 0) tensors[i].data = arena + offset;
+  return {};
+}
+
+void RunContext::end() {
+  if (memory.data) compiled->plan->memory.give_back(std::exchange(memory, {}));
+}
+
 Status RunContext::prepare() {
-  if (compiled->arena_bytes && !(arena = aligned(compiled->arena_bytes))) {
-    return no_memory(compiled->arena_bytes,
-                     cat("the plan's arena: ", largest_value(compiled->graph.get())));
-  }
-  if (compiled->workspace_bytes && !(workspace = aligned(compiled->workspace_bytes))) {
-    return no_memory(compiled->workspace_bytes,
-                     cat("the plan's workspace: ", largest_value(compiled->graph.get())));
-  }
   for (size_t b = 0; b < queues.size(); ++b) {
     BackendUse& use = *compiled->plan->backends[b];
     if (!use.own_memory) continue;
@@ -133,16 +175,16 @@ Status RunContext::prepare() {
       continue;
     }
     if (!slot.is_static || slot.input >= 0 || slot.output >= 0 || slot.state >= 0) continue;
-    void* memory = slot.offset >= 0 ? arena + slot.offset : nullptr;
+    void* data = nullptr;  // begin() says, for what lies in the arena
     DLDevice device{kDLCPU, 0};
     if (slot.space != kCpuSpace) {
       TN_CHECK(reserve(*this, static_cast<int>(i), std::max<uint64_t>(slot.bytes, 1)));
-      memory = owned[i];
+      data = owned[i];
       device = compiled->plan->backends[slot.space]->dl;
     }
     int32_t rank = static_cast<int32_t>(slot.dims.size() / 2);
     tensors[i] = {
-        memory, device, rank, dl_type(slot.dtype), slot.dims.data(), slot.dims.data() + rank, 0};
+        data, device, rank, dl_type(slot.dtype), slot.dims.data(), slot.dims.data() + rank, 0};
   }
   return {};
 }

@@ -17,17 +17,20 @@ bool fits(const Type& old, const Type& made) {
   return true;
 }
 
-// Nodes in `nodes` that the rule may take as roots.
-template <class Accept, class Apply>
+// Nodes that the rule may take as roots.
+template <class Accept>
+std::vector<Node> roots_of(tn_graph* graph, const Settings& settings, const Accept& accept) {
+  std::vector<Node> roots;
+  for (Node node : Graph{graph}.nodes())
+    if (node.domain().empty() && accept(node) && settings.covers(node)) roots.push_back(node);
+  return roots;
+}
+
+template <class Apply>
 Result<int64_t> each_root(tn_graph* graph,
                           const Settings& settings,
-                          const Accept& accept,
+                          const std::vector<Node>& roots,
                           const Apply& apply) {
-  std::vector<Node> roots;
-  for (Node node : Graph{graph}.nodes()) {
-    if (node.domain().empty() && accept(node.type()) && settings.covers(node))
-      roots.push_back(node);
-  }
   if (roots.empty()) return int64_t{0};
   TN_TRY(edit, Edit::begin(graph));
   Rewriter rewriter(edit, settings);
@@ -42,6 +45,16 @@ Result<int64_t> each_root(tn_graph* graph,
   }
   if (applied > 0) TN_CHECK(edit.commit());
   return applied;
+}
+
+// The first match of a form from `at` on, which then stands behind it.
+std::optional<Match> next_match(std::span<const Pattern> forms, Node root, size_t& at) {
+  while (at < forms.size()) {
+    const Pattern& form = forms[at++];
+    if (!form.may_start(root.type())) continue;
+    if (std::optional<Match> match = form.match(root)) return match;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -131,37 +144,44 @@ Result<int64_t> walk(tn_graph* graph,
                      const Settings& settings,
                      std::initializer_list<std::string_view> root_types,
                      Rewrite rewrite) {
-  auto accept = [&](std::string_view type) {
-    return std::find(root_types.begin(), root_types.end(), type) != root_types.end();
+  auto accept = [&](Node node) {
+    return std::find(root_types.begin(), root_types.end(), node.type()) != root_types.end();
   };
-  return each_root(graph, settings, accept,
+  return each_root(graph, settings, roots_of(graph, settings, accept),
                    [&](Rewriter& rewriter, Node root) { return rewrite(rewriter, root); });
+}
+
+Result<std::span<const Pattern>> Patterns::forms() const {
+  std::lock_guard lock(mutex_);
+  if (forms_.empty()) {
+    std::vector<Pattern> forms;
+    for (const std::string& text : texts_) {
+      TN_TRY(form, Pattern::parse(text));
+      forms.push_back(std::move(form));
+    }
+    forms_ = std::move(forms);
+  }
+  return std::span<const Pattern>(forms_);
 }
 
 Result<int64_t> walk_patterns(tn_graph* graph,
                               const Settings& settings,
-                              std::span<const std::string_view> patterns,
+                              const Patterns& patterns,
                               Replace replace) {
-  std::vector<Pattern> forms;
-  for (std::string_view text : patterns) {
-    TN_TRY(form, Pattern::parse(text));
-    forms.push_back(std::move(form));
-  }
-  auto accept = [&](std::string_view type) {
-    return std::any_of(forms.begin(), forms.end(),
-                       [&](const Pattern& form) { return form.may_start(type); });
+  TN_TRY(forms, patterns.forms());
+  // Most graphs have none of most rules: they are spared the edit.
+  auto accept = [&](Node node) {
+    size_t at = 0;
+    return next_match(forms, node, at).has_value();
   };
   auto apply = [&](Rewriter& rewriter, Node root) -> Result<bool> {
-    for (const Pattern& form : forms) {
-      if (!form.may_start(root.type())) continue;
-      std::optional<Match> match = form.match(root);
-      if (!match) continue;
+    for (size_t at = 0; std::optional<Match> match = next_match(forms, root, at);) {
       TN_TRY(changed, replace(rewriter, root, *match));
       if (changed) return true;
     }
     return false;
   };
-  return each_root(graph, settings, accept, apply);
+  return each_root(graph, settings, roots_of(graph, settings, accept), apply);
 }
 
 }  // namespace tenon::fusion

@@ -5,6 +5,8 @@
 // is of no more use goes too.
 
 #include <initializer_list>
+#include <iterator>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,11 +64,25 @@ Result<int64_t> walk(tn_graph* graph,
                      std::initializer_list<std::string_view> root_types,
                      Rewrite rewrite);
 
-// A rule of several forms: texts of patterns (tenon/sdk/match.hpp) and what to do with a match.
+// The forms of a rule as texts of patterns (tenon/sdk/match.hpp), read when they are first wanted.
+// Thread-safe.
+class Patterns {
+ public:
+  template <class Texts>
+  explicit Patterns(const Texts& texts) : texts_(std::begin(texts), std::end(texts)) {}
+  Result<std::span<const Pattern>> forms() const;
+
+ private:
+  std::vector<std::string> texts_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Pattern> forms_;
+};
+
+// A rule of several forms, and what to do with a match.
 using Replace = Result<bool> (*)(Rewriter&, Node root, const Match&);
 Result<int64_t> walk_patterns(tn_graph* graph,
                               const Settings& settings,
-                              std::span<const std::string_view> patterns,
+                              const Patterns& patterns,
                               Replace replace);
 
 }  // namespace tenon::fusion

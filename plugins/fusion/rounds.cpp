@@ -16,11 +16,12 @@ Status run_rounds(tn_graph* graph,
                   Sink& report) {
   uint64_t n_before = Graph{graph}.n_nodes();
   std::vector<int64_t> counts(rules.size());
+  const auto run = has_bodies(graph) ? run_everywhere : run_alone;
   int64_t round = 0;
   for (bool changed = true; changed && round < kMaxRounds; ++round) {
     changed = false;
     for (size_t i = 0; i < rules.size(); ++i) {
-      TN_TRY(applied, run_everywhere(*rules[i], graph, settings));
+      TN_TRY(applied, run(*rules[i], graph, settings));
       counts[i] += applied;
       changed = changed || applied > 0;
     }

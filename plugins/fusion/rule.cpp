@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rule.hpp"
 
+#include <algorithm>
+
 namespace tenon::fusion {
 namespace {
 
@@ -47,11 +49,23 @@ bool Settings::covers(Node node) const {
          own[scope.size()] == '/';
 }
 
-Result<int64_t> run_everywhere(const Rule& rule, tn_graph* graph, const Settings& settings) {
+bool has_bodies(tn_graph* graph) {
+  std::vector<Node> nodes = Graph{graph}.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](Node node) {
+    const tn_op* row = node.row();
+    return !row || (row->traits & TN_OP_CONTROL) != 0;
+  });
+}
+
+Result<int64_t> run_alone(const Rule& rule, tn_graph* graph, const Settings& settings) {
   TN_CHECK(Cancel(settings.cancel).check());
   Result<int64_t> own = rule.run(graph, settings);
   if (!own.ok()) return std::move(own).status().in(rule.id);
-  int64_t total = *own;
+  return own;
+}
+
+Result<int64_t> run_everywhere(const Rule& rule, tn_graph* graph, const Settings& settings) {
+  TN_TRY(total, run_alone(rule, graph, settings));
   for (Node node : Graph{graph}.nodes()) {
     TN_TRY(inner, run_in_bodies(rule, graph, node.id, settings));
     total += inner;

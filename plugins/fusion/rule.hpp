@@ -29,7 +29,11 @@ struct Rule {
   std::string_view name() const { return id.substr(id.find('.') + 1); }
 };
 
-// Runs the rule on the graph and on the bodies of its control-flow nodes.
+// Whether nodes may have graphs of their own. No rule makes such a node.
+bool has_bodies(tn_graph* graph);
+// On the graph, without the bodies of its control-flow nodes.
+Result<int64_t> run_alone(const Rule& rule, tn_graph* graph, const Settings& settings);
+// With them.
 Result<int64_t> run_everywhere(const Rule& rule, tn_graph* graph, const Settings& settings);
 
 template <const Rule& kRule>

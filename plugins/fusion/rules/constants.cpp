@@ -46,30 +46,45 @@ Result<Value> integers_constant(EditView edit,
   return edit.constant<int32_t>(TN_I32, type.dims, narrow, name);
 }
 
+// A node whose result inference knows, and what it is.
+struct Known {
+  tn_node_id node;
+  std::vector<int64_t> numbers;
+};
+
+std::vector<Known> known_results(tn_graph* graph, const Settings& settings) {
+  std::vector<Known> out;
+  for (Node node : Graph{graph}.nodes()) {
+    if (node.n_outputs() != 1 || !settings.covers(node)) continue;
+    Value value = node.output();
+    if (value.consumer_count() == 0 && !value.is_output()) continue;
+    std::optional<std::vector<int64_t>> known = known_contents(value);
+    if (!known) continue;
+    Type type = value.type();
+    bool integers = type.dtype == TN_I64 || type.dtype == TN_I32;
+    if (integers && type.is_static() && type.rank() <= 1 &&
+        type.elements() == static_cast<int64_t>(known->size()))
+      out.push_back({node.id, std::move(*known)});
+  }
+  return out;
+}
+
 // The numbers that inference found, as constants. Values keep their names.
 Result<int64_t> fold_known(tn_graph* graph, const Settings& settings) {
+  std::vector<Known> known = known_results(graph, settings);
+  if (known.empty()) return int64_t{0};
   TN_TRY(edit, Edit::begin(graph));
-  int64_t applied = 0;
-  for (Node borrowed : Graph{graph}.nodes()) {
-    Node node = edit.node(borrowed.id);
+  for (const Known& one : known) {
+    Node node = edit.node(one.node);
     Value value = node.output();
-    if (node.n_outputs() != 1 || !settings.covers(node)) continue;
-    if (value.consumer_count() == 0 && !value.is_output()) continue;
-    Type type = value.type();
-    std::optional<std::vector<int64_t>> known = known_contents(value);
-    bool integers = type.dtype == TN_I64 || type.dtype == TN_I32;
-    if (!known || !integers || !type.is_static() || type.rank() > 1 ||
-        type.elements() != static_cast<int64_t>(known->size()))
-      continue;
     std::string name(value.name());
-    TN_TRY(constant, integers_constant(edit, type, *known, name));
+    TN_TRY(constant, integers_constant(edit, value.type(), one.numbers, name));
     TN_CHECK(edit.replace(value, constant));
     TN_CHECK(edit.erase(node));
     TN_CHECK(services.edit->set_value_name(edit.raw, constant.id, str(name)));
-    ++applied;
   }
-  if (applied > 0) TN_CHECK(edit.commit());
-  return applied;
+  TN_CHECK(edit.commit());
+  return static_cast<int64_t>(known.size());
 }
 
 // Nodes that can be computed now, in topological order.

@@ -47,11 +47,9 @@ Result<bool> replace(Rewriter& rewriter, Node root, const Match& match) {
 }
 
 Result<int64_t> run(tn_graph* graph, const Settings& settings) {
-  std::vector<std::string> erf = forms(kErf), tanh = forms(kTanh);
-  std::vector<std::string_view> erf_texts(erf.begin(), erf.end());
-  std::vector<std::string_view> tanh_texts(tanh.begin(), tanh.end());
-  TN_TRY(exact, walk_patterns(graph, settings, erf_texts, replace<false>));
-  TN_TRY(close, walk_patterns(graph, settings, tanh_texts, replace<true>));
+  static const Patterns erf(forms(kErf)), tanh(forms(kTanh));
+  TN_TRY(exact, walk_patterns(graph, settings, erf, replace<false>));
+  TN_TRY(close, walk_patterns(graph, settings, tanh, replace<true>));
   return exact + close;
 }
 

@@ -40,7 +40,8 @@ Result<bool> replace(Rewriter& rewriter, Node root, const Match& match) {
 }
 
 Result<int64_t> run(tn_graph* graph, const Settings& settings) {
-  return walk_patterns(graph, settings, kForms, replace);
+  static const Patterns patterns(kForms);
+  return walk_patterns(graph, settings, patterns, replace);
 }
 
 }  // namespace

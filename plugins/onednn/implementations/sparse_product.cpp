@@ -5,7 +5,9 @@
 #include "sparse_product.hpp"
 
 #include <array>
+#include <initializer_list>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "conv_geometry.hpp"
@@ -28,6 +30,13 @@ struct SparseStep {
   SparseWeights weights = {};
   SparseForm form = {};
 };
+
+std::string named(std::initializer_list<int64_t> numbers) {
+  std::string name;
+  for (int64_t number : numbers)
+    name += " " + std::to_string(number);
+  return name;
+}
 
 class StepBuilder {
  public:
@@ -115,10 +124,8 @@ class StepBuilder {
     const SparseWeights& weights = made_.weights;
     const SparseForm& form = made_.form;
     const int64_t bytes = kernels::packed_sparse_bytes(weights, form.width, form.n_blocks);
-    std::string name = "sparse";
-    for (int64_t number :
-         {weights.k, weights.n, weights.k_stride, weights.n_stride, form.width, form.n_blocks})
-      name += " " + std::to_string(number);
+    const std::string name = "sparse" + named({weights.k, weights.n, weights.k_stride,
+                                               weights.n_stride, form.width, form.n_blocks});
     return lowering_.make_constant(
         ElementType::kU8, {bytes},
         lowering_.weights().made(
@@ -162,9 +169,25 @@ ElementType left_type(const Lowering& lowering, const View& found) {
   return holds_floats(found) ? found.type : lowering.real_type();
 }
 
+// Of weights that another plan has counted nothing is read: their pages may have gone back to the
+// file.
+SparseCounts counts_of(Lowering& lowering, const SparseWeights& weights) {
+  if (!lowering.weights().are_of_a_tensor(weights.data)) return count_nonzero(weights);
+  const int64_t bytes = weights.k * weights.n * (weights.are_quantized ? 1 : 4);
+  const std::string name =
+      "zeros" + named({weights.k, weights.n, weights.k_stride, weights.n_stride,
+                       static_cast<int64_t>(weights.are_quantized)});
+  std::shared_ptr<const void> counts =
+      lowering.weights().made(weights.data, bytes, name, sizeof(SparseCounts),
+                              [&](void* to) { new (to) SparseCounts(count_nonzero(weights)); });
+  lowering.plan().facts.push_back(counts);
+  return *static_cast<const SparseCounts*>(counts.get());
+}
+
 // The step with the best form of its weights, or why there is none.
-std::string finish_step(const Lowering& lowering, SparseStep* made) {
-  made->form = cheapest_form(made->weights, made->step.args.m);
+std::string finish_step(Lowering& lowering, SparseStep* made) {
+  const SparseWeights& weights = made->weights;
+  made->form = cheapest_form(weights, counts_of(lowering, weights), made->step.args.m);
   return why_not_sparse(lowering, made->weights, made->form, made->step.args.m);
 }
 

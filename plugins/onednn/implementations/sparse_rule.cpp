@@ -94,18 +94,27 @@ std::string why_slower(const Lowering& lowering,
 
 }  // namespace
 
-SparseForm cheapest_form(const SparseWeights& weights, int64_t m) {
+SparseCounts count_nonzero(const SparseWeights& weights) {
+  SparseCounts counts;
+  if (weights.k * weights.n == 0) return counts;
+  counts.nonzero =
+      weights.are_quantized ? nonzero_share<int8_t>(weights) : nonzero_share<float>(weights);
+  if (counts.nonzero > kMostNonzero) return counts;
+  for (size_t i = 0; i < counts.n_blocks.size(); ++i)
+    counts.n_blocks[i] = kernels::count_sparse_blocks(weights, SparseCounts::kWidths[i]);
+  return counts;
+}
+
+SparseForm cheapest_form(const SparseWeights& weights, const SparseCounts& counts, int64_t m) {
   const int64_t all = kernels::sparse_steps(weights.k, weights.are_quantized) * weights.n;
   SparseForm best;
   if (all == 0) return best;
-  const double nonzero =
-      weights.are_quantized ? nonzero_share<int8_t>(weights) : nonzero_share<float>(weights);
-  if (nonzero > kMostNonzero) return {.share = nonzero, .cost = nonzero};
+  if (counts.nonzero > kMostNonzero) return {.share = counts.nonzero, .cost = counts.nonzero};
   best.cost = 2;
-  for (int64_t width : {int64_t{1}, int64_t{4}, kernels::kSparsePanel}) {
-    SparseForm form{.width = width, .n_blocks = kernels::count_sparse_blocks(weights, width)};
-    form.share = static_cast<double>(form.n_blocks * width) / static_cast<double>(all);
-    form.cost = form.share * cost_of(width, m);
+  for (size_t i = 0; i < counts.n_blocks.size(); ++i) {
+    SparseForm form{.width = SparseCounts::kWidths[i], .n_blocks = counts.n_blocks[i]};
+    form.share = static_cast<double>(form.n_blocks * form.width) / static_cast<double>(all);
+    form.cost = form.share * cost_of(form.width, m);
     if (form.cost < best.cost) best = form;
   }
   return best;

@@ -89,6 +89,9 @@ struct Plan {
       ElementType::kF32;      // in which floating-point numbers are kept between steps
   int64_t packed_bytes = 0;   // constants that this plan keeps beside the model's own
   std::vector<bool> is_read;  // by buffer: of an argument or a place of a step
+  // What was found out about the weights: plans of the model for other shapes find it while this
+  // one lives.
+  std::vector<std::shared_ptr<const void>> facts;
 
   int add_buffer(Buffer buffer) {
     buffers.push_back(std::move(buffer));
