@@ -167,9 +167,13 @@ Result<std::vector<Expected>> Judge::expect(const tn_graph* graph,
     if (want[i] && outputs[i].type().kind == TN_KIND_TENSOR &&
         !wild.count(std::string(outputs[i].name())))
       moved[i].resize(doubles(want[i]).size());
-  Noise noise{mode_.noise * doubt.loudness, doubt.is_deep, doubt.is_open, largest_of(values)};
-  for (int k = 0; k < doubt.n_noisy; ++k) {
+  Noise noise{.size = mode_.noise * doubt.loudness,
+              .is_deep = doubt.is_deep,
+              .is_open = doubt.is_open,
+              .largest = largest_of(values)};
+  for (int k = 0; k < doubt.n_noisy + (doubt.is_deep ? 1 : 0); ++k) {
     Random random(seed * 977 + static_cast<uint64_t>(k));
+    noise.only_flushes = k == doubt.n_noisy;
     Result<std::vector<Tensor>> got = invalid("not run");
     if (auto other = noisy(graph, noise, random); other.ok())
       got = run(other->get(), inputs, kReference);

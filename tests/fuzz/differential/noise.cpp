@@ -86,6 +86,22 @@ class Din {
     return edit_.op("Where", {is_some, value, little});
   }
 
+  Result<Value> flushed(Node node, Value value) {
+    double nothing = size_ * (1 + largest_input(node));
+    return edit_.op("Shrink", {value}, {{"lambd", nothing}, {"bias", 0.0}});
+  }
+
+  // Every result of the node, where it is nothing, becomes 0.
+  Status flush(Node node) {
+    for (Value value : node.outputs()) {
+      if (!can_be_moved(value)) continue;
+      TN_TRY(after, flushed(node, value));
+      TN_CHECK(edit_.replace(value, after));
+      TN_CHECK(edit_.set_input(after.producer(), 0, value));
+    }
+    return {};
+  }
+
   Status results(Node node) {
     bool is_summed = noise_.is_deep && !is_exact(node);
     // Between the steps of a row no sizes are known, and 1e-8 may be all that there is.
@@ -96,8 +112,7 @@ class Din {
       TN_TRY(after, moved(value));
       Node first = after.producer();
       if (is_flushed) {
-        double nothing = size_ * (1 + largest_input(node));
-        TN_TRY(kept, edit_.op("Shrink", {after}, {{"lambd", nothing}, {"bias", 0.0}}));
+        TN_TRY(kept, flushed(node, after));
         after = kept;
       } else if (is_summed) {
         TN_TRY(some, lifted(after, 1e-3 * size_ * (1 + largest_input(node))));
@@ -170,10 +185,14 @@ Result<OwnedGraph> noisy(const tn_graph* graph, const Noise& noise, Random rando
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(graph, &raw));
   OwnedGraph out = OwnedGraph::take(raw);
-  if (noise.is_deep) TN_CHECK(open_rows(raw, noise.is_open));
+  if (noise.is_deep && !noise.only_flushes) TN_CHECK(open_rows(raw, noise.is_open));
   TN_TRY(edit, Edit::begin(raw));
   Din din(edit, noise, random);
   for (Node node : edit.graph().nodes()) {
+    if (noise.only_flushes) {
+      if (!is_exact(node)) TN_CHECK(din.flush(node));
+      continue;
+    }
     if (noise.is_deep && !is_exact(node)) TN_CHECK(din.entering(node));
     TN_CHECK(din.results(node));
   }

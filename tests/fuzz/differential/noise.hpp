@@ -22,6 +22,10 @@ struct Noise {
   // Also between the steps of any other row that decomposes: what cancels there is rounded at the
   // size of what it is made of (the slope of a norm over two elements is 0 beside products of 1e9).
   bool is_open = false;
+  // Nothing moves, and all results that are nothing beside what they were made of become 0: what is
+  // 0 by equal numbers alone (the distance of each from their mean) is no longer that among moved
+  // ones.
+  bool only_flushes = false;
   std::map<std::string, double> largest = {};  // number of a value, by name
 };
 
