@@ -21,16 +21,23 @@ std::string peaks_text(const Json& peaks) {
   return text.substr(0, text.size() - 2) + "\n";
 }
 
+std::string throughput_text(const Json& result) {
+  if (result["streams"] == 1) return {};
+  return cat("at once   ", cxx::dump(result["streams"]), " streams, ",
+             lua::cell_text(result["runs_per_s"]), " runs a second, p99 ",
+             lua::cell_text(result["latency_ms"]["p99"]), " ms\n");
+}
+
 std::string summary(const Json& result) {
   const Json& ms = result["latency_ms"];
   std::string text = cat(
       result["model"].get<std::string>(), "  ", result["backend"].get<std::string>(), "  ",
       result["precision"].get<std::string>(), "\nlatency   median ", lua::cell_text(ms["median"]),
       " ms, min ", lua::cell_text(ms["min"]), " ms, p90 ", lua::cell_text(ms["p90"]), " ms (",
-      cxx::dump(result["rounds"]), " rounds)\ncompile   ", lua::cell_text(result["compile_ms"]),
-      " ms\npeak rss  ", lua::cell_text(result["peak_rss_mb"]), " MB\nwork      ",
-      quantity(result["flops"], " flops"), "\ncpu       ", result["cpu_flags"].get<std::string>(),
-      "\n");
+      cxx::dump(result["rounds"]), " rounds)\n", throughput_text(result), "compile   ",
+      lua::cell_text(result["compile_ms"]), " ms\npeak rss  ",
+      lua::cell_text(result["peak_rss_mb"]), " MB\nwork      ", quantity(result["flops"], " flops"),
+      "\ncpu       ", result["cpu_flags"].get<std::string>(), "\n");
   if (result.contains("note")) text += cat("note      ", result["note"].get<std::string>(), "\n");
   if (!result["fallback_nodes"].empty())
     text += cat("\nnodes that fell back to reference:\n",
@@ -59,8 +66,12 @@ Action declare_bench(CLI::App& app, const Tool& tool) {
   app.add_option("--input", flags->inputs, "an input's array (default: random, integers zeros)")
       ->type_name("NAME=FILE.npy")
       ->allow_extra_args(false);
-  app.add_option("--rounds", flags->choice.rounds, "runs (default: about a second)")
+  app.add_option("--rounds", flags->choice.rounds, "runs of each stream (default: about a second)")
       ->check(CLI::Range(1, 1000000));
+  app.add_option("--streams", flags->choice.streams,
+                 "requests at once on one plan, each with its share of the threads (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   app.add_flag("--layers", flags->choice.layers,
                "time, kernel, share of the measured peaks (roofline) per layer, its "
                "implementation and what refused");

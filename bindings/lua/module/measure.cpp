@@ -94,6 +94,9 @@ int bench(lua_State* state) {
   choice.rounds = static_cast<int>(given.integer("rounds", 0));
   Json seconds = given.take("seconds");
   if (seconds.is_number()) choice.seconds = seconds;
+  choice.streams = static_cast<int>(given.integer("streams", 1));
+  if (choice.streams < 1 || choice.streams > 1024)
+    invalid(cat("tn.bench: option streams: expected 1 to 1024, got ", choice.streams));
   choice.layers = given.take("layers") == Json(true);
   Json shapes = given.take("shapes");
   for (const auto& [name, dims] : shapes.items()) {

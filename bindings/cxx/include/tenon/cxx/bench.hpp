@@ -2,7 +2,11 @@
 #pragma once
 // How long a model takes: medians of many runs, the time to compile, memory, work per run.
 
+#include <algorithm>
 #include <chrono>
+#include <deque>
+#include <exception>
+#include <thread>
 
 #include <sys/resource.h>
 
@@ -17,6 +21,7 @@ struct BenchChoice {
   SampleChoice sample;
   int rounds = 0;  // 0: as many as fit into `seconds`, from 10 to 1000
   double seconds = 1.0;
+  int streams = 1;  // callers at once; each run has its share of the threads where none are given
   bool layers = false;
 };
 
@@ -25,34 +30,82 @@ inline double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return passed.count();
 }
 
-inline std::vector<double> timed_runs(const Plan& plan,
-                                      const std::vector<Tensor>& inputs,
-                                      const BenchChoice& choice) {
+// One who asks a plan again and again, with memory of its own for the answers.
+class Caller {
+ public:
+  Caller(const Plan& plan, const std::vector<const DLTensor*>& inputs)
+      : plan_(plan), inputs_(inputs), results_(plan.session(), plan.output_names().size()) {}
+  // Milliseconds.
+  double once() {
+    const Session& session = *plan_.session();
+    auto start = std::chrono::steady_clock::now();
+    check(session.eval->run(plan_.raw(), inputs_.data(), inputs_.size(), results_.get(),
+                            session.cancel()));
+    return milliseconds_since(start);
+  }
+
+ private:
+  const Plan& plan_;
+  const std::vector<const DLTensor*>& inputs_;
+  ReusedResults results_;
+};
+
+struct Timed {
+  std::vector<double> times;  // milliseconds of each run, shortest first
+  double seconds = 0;         // from the first to the last
+};
+
+inline uint64_t rounds_of(const BenchChoice& choice, double expected_ms) {
+  if (choice.rounds > 0) return static_cast<uint64_t>(choice.rounds);
+  const double fit = choice.seconds * 1000 / std::max(expected_ms, 1e-4);
+  return static_cast<uint64_t>(std::clamp(fit, 10.0, 1000.0));
+}
+
+// As many threads as there are streams, each with runs of its own; the first failure is thrown.
+inline Timed timed_runs(const Plan& plan,
+                        const std::vector<Tensor>& inputs,
+                        const BenchChoice& choice) {
   const Session& session = *plan.session();
-  ReusedResults results(plan.session(), plan.output_names().size());
   std::vector<const DLTensor*> views;
   for (const Tensor& tensor : inputs)
     views.push_back(tensor.view());
-  auto once = [&] {
-    auto start = std::chrono::steady_clock::now();
-    check(
-        session.eval->run(plan.raw(), views.data(), views.size(), results.get(), session.cancel()));
-    return milliseconds_since(start);
-  };
-  once();  // takes memory and wakes threads up
-  double expected = std::max(once(), 1e-4);
-  double fit = choice.seconds * 1000 / expected;
-  uint64_t rounds = choice.rounds > 0 ? static_cast<uint64_t>(choice.rounds)
-                                      : static_cast<uint64_t>(std::clamp(fit, 10.0, 1000.0));
-  Progress progress(session, "bench", rounds);
-  std::vector<double> times;
-  for (uint64_t i = 0; i < rounds; ++i) {
-    session.stop_if_cancelled();
-    times.push_back(once());
-    if (i % 16 == 15) progress.update(i + 1);
+  const auto n = static_cast<size_t>(choice.streams);
+  std::deque<Caller> callers;
+  double expected = 0;
+  for (size_t i = 0; i < n; ++i) {
+    callers.emplace_back(plan, views);
+    callers[i].once();  // takes memory and wakes threads up
+    expected = callers[i].once();
   }
-  std::sort(times.begin(), times.end());
-  return times;
+  const uint64_t rounds = rounds_of(choice, expected);
+  Progress progress(session, "bench", rounds);
+  std::vector<std::vector<double>> times(n);
+  std::vector<std::exception_ptr> failures(n);
+  auto call = [&](size_t stream) {
+    try {
+      for (uint64_t i = 0; i < rounds; ++i) {
+        session.stop_if_cancelled();
+        times[stream].push_back(callers[stream].once());
+        if (stream == 0 && i % 16 == 15) progress.update(i + 1);
+      }
+    } catch (...) {
+      failures[stream] = std::current_exception();
+    }
+  };
+  const auto start = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> others;
+    for (size_t i = 1; i < n; ++i)
+      others.emplace_back(call, i);
+    call(0);
+  }
+  Timed out{{}, milliseconds_since(start) / 1000};
+  for (size_t i = 0; i < n; ++i) {
+    if (failures[i]) std::rethrow_exception(failures[i]);
+    out.times.insert(out.times.end(), times[i].begin(), times[i].end());
+  }
+  std::sort(out.times.begin(), out.times.end());
+  return out;
 }
 
 inline double peak_rss_mb() {
@@ -91,24 +144,32 @@ inline Json bench(const Model& given, const BenchChoice& choice) {
       result["note"] = "quantized with random data, for timing only: answers mean nothing";
     }
   }
+  if (choice.streams > 1 && !model.states().empty())
+    throw Error(TN_INVALID_ARGUMENT, "streams: a model with states runs one request at a time");
+  if (choice.streams > 1 && run.threads == 0)
+    run.threads =
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / choice.streams);
   Json options = compile_options(*session, run);
   auto start = std::chrono::steady_clock::now();
   Plan plan(model, options);
   plan.prepare(inputs);
   double compile_ms = milliseconds_since(start);
-  std::vector<double> times = timed_runs(plan, inputs, choice);
-  auto rank = [&](double share) {
+  const auto [times, seconds] = timed_runs(plan, inputs, choice);
+  auto rank = [&times = times](double share) {
     return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1) + 0.5)];
   };
   Json described = plan.describe();
   result["backend"] = described["backends"][0];
   result["precision"] = choice.run.precision.empty() ? "fp32" : choice.run.precision;
-  result["threads"] = choice.run.threads > 0 ? Json(choice.run.threads) : Json();
+  result["threads"] = run.threads > 0 ? Json(run.threads) : Json();
+  result["streams"] = choice.streams;
   result["inputs"] = Json::object();
   std::vector<Port> ports = model.inputs();
   for (size_t i = 0; i < ports.size(); ++i)
     result["inputs"][ports[i].name] = inputs[i].text();
-  result["latency_ms"] = {{"median", rank(0.5)}, {"min", times.front()}, {"p90", rank(0.9)}};
+  result["latency_ms"] = {
+      {"median", rank(0.5)}, {"min", times.front()}, {"p90", rank(0.9)}, {"p99", rank(0.99)}};
+  result["runs_per_s"] = static_cast<double>(times.size()) / seconds;
   result["rounds"] = times.size();
   result["compile_ms"] = compile_ms;
   result["peak_rss_mb"] = peak_rss_mb();
