@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dense.hpp"
 
+#include <array>
+#include <cstdio>
 #include <utility>
 
 namespace tenon::onednn {
 
 namespace {
+
+thread_local std::array<char, 96> outside_;
 
 // Whether nothing but this node's first input lies where its first output, made like it, may lie.
 bool may_replace_first(const Lowering& lowering, int index, const std::vector<View>& inputs) {
@@ -57,6 +61,20 @@ void lower_dense(Lowering& lowering,
   if (scratch_bytes > 0) step.places.push_back({lowering.scratch(scratch_bytes), 0});
   step.kernel_function = std::move(function);
   lowering.add_step(std::move(step));
+}
+
+bool resolve_index(int64_t* index, int64_t extent) {
+  const int64_t given = *index;
+  if (given < 0) *index += extent;
+  if (*index >= 0 && *index < extent) return true;
+  std::snprintf(outside_.data(), outside_.size(), "indices: expected %lld..%lld, got %lld",
+                static_cast<long long>(-extent), static_cast<long long>(extent - 1),
+                static_cast<long long>(given));
+  return false;
+}
+
+const char* outside_text() {
+  return outside_.data();
 }
 
 AxisSplit split_at(const Dims& dims, int64_t axis) {

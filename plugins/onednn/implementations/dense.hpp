@@ -36,6 +36,11 @@ inline int64_t integer_at(const void* data, ElementType type, int64_t i) {
   return type == ElementType::kI64 ? static_cast<const int64_t*>(data)[i]
                                    : int64_t{static_cast<const int32_t*>(data)[i]};
 }
+// An index may count from the end. False: it is outside of the axis, and outside_text() says how.
+bool resolve_index(int64_t* index, int64_t extent);
+// Of the last index of this thread that was outside: "indices: expected -5..4, got 7". Until the
+// next one.
+const char* outside_text();
 // Whether the input is absent or i32 or i64.
 bool is_integer_parameter(const Graph& graph, const Node& node, size_t input);
 

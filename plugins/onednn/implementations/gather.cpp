@@ -23,15 +23,16 @@ const char* gather_rows(const GatherShape& shape,
                         void* const* pointers) {
   const char* data = static_cast<const char*>(pointers[0]);
   char* out = static_cast<char*>(pointers[2]);
+  auto given = [&](int64_t i) {
+    return shape.is_wide ? static_cast<const int64_t*>(pointers[1])[i]
+                         : int64_t{static_cast<const int32_t*>(pointers[1])[i]};
+  };
   auto index_at = [&](int64_t i) {
-    int64_t index = shape.is_wide ? static_cast<const int64_t*>(pointers[1])[i]
-                                  : static_cast<const int32_t*>(pointers[1])[i];
+    int64_t index = given(i);
     return index < 0 ? index + shape.n_rows : index;
   };
-  for (int64_t i = 0; i < shape.n_indices; ++i) {
-    int64_t index = index_at(i);
-    if (index < 0 || index >= shape.n_rows) return "an index is outside of the gathered axis";
-  }
+  for (int64_t i = 0; i < shape.n_indices; ++i)
+    if (int64_t index = given(i); !resolve_index(&index, shape.n_rows)) return outside_text();
   kernels::parallel_for(
       context.parallel, shape.outer * shape.n_indices, kernels::grain_rows(shape.row_bytes),
       [&](int64_t lo, int64_t hi) {

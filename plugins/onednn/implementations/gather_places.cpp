@@ -19,8 +19,6 @@ struct Places {
   int64_t element_bytes = 1;
 };
 
-constexpr const char* kOutside = "an index is outside of its axis";
-
 // The byte offset of each run; -1: outside.
 int64_t element_place(const Places& p, const void* indices, int64_t i) {
   int64_t at = 0;
@@ -29,8 +27,7 @@ int64_t element_place(const Places& p, const void* indices, int64_t i) {
     int64_t place = rest % p.index_dims[axis];
     if (static_cast<int64_t>(axis) == p.axis) {
       place = integer_at(indices, p.index_type, i);
-      if (place < 0) place += p.dims[axis];
-      if (place < 0 || place >= p.dims[axis]) return -1;
+      if (!resolve_index(&place, p.dims[axis])) return -1;
     }
     at += place * p.strides[axis];
   }
@@ -47,8 +44,7 @@ int64_t tuple_place(const Places& p, const void* indices, int64_t i) {
   for (int64_t k = 0; k < depth; ++k) {
     size_t axis = p.batch_dims + static_cast<size_t>(k);
     int64_t place = integer_at(indices, p.index_type, i * depth + k);
-    if (place < 0) place += p.dims[axis];
-    if (place < 0 || place >= p.dims[axis]) return -1;
+    if (!resolve_index(&place, p.dims[axis])) return -1;
     at += place * p.strides[axis];
   }
   return at * p.element_bytes;
@@ -60,7 +56,7 @@ const char* gather(const Places& p, int64_t n, void* const* pointers, const F& p
   char* dst = static_cast<char*>(pointers[2]);
   for (int64_t i = 0; i < n; ++i) {
     int64_t from = place(p, pointers[1], i);
-    if (from < 0) return kOutside;
+    if (from < 0) return outside_text();
     std::memcpy(dst + i * p.run_bytes, src + from, static_cast<size_t>(p.run_bytes));
   }
   return nullptr;

@@ -40,12 +40,6 @@ T joined(Join join, T old, T update) {
   }
 }
 
-// False when it is outside of the axis.
-bool resolve(int64_t* index, int64_t extent) {
-  if (*index < 0) *index += extent;
-  return *index >= 0 && *index < extent;
-}
-
 template <class T>
 const char* scatter_elements(const Scatter& s, const void* indices, const T* updates, T* out) {
   int64_t count = element_count(s.index_dims);
@@ -56,7 +50,7 @@ const char* scatter_elements(const Scatter& s, const void* indices, const T* upd
       int64_t place = rest % s.index_dims[axis];
       if (static_cast<int64_t>(axis) == s.axis) {
         place = integer_at(indices, s.index_type, i);
-        if (!resolve(&place, s.dims[axis])) return "an index is outside of its axis";
+        if (!resolve_index(&place, s.dims[axis])) return outside_text();
       }
       at += place * s.strides[axis];
     }
@@ -77,7 +71,7 @@ const char* scatter_nd(const Scatter& s, const void* indices, const T* updates, 
     for (size_t axis = 0; axis < depth; ++axis) {
       int64_t place =
           integer_at(indices, s.index_type, t * s.index_dims.back() + static_cast<int64_t>(axis));
-      if (!resolve(&place, s.dims[axis])) return "an index is outside of its axis";
+      if (!resolve_index(&place, s.dims[axis])) return outside_text();
       at += place * s.strides[axis];
     }
     for (int64_t i = 0; i < run; ++i)
