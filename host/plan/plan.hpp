@@ -50,6 +50,50 @@ struct BackendUse {
 inline constexpr int kCpuSpace = -1;  // memory spaces are kCpuSpace or the index of a backend
 inline constexpr int kNoSpace = -2;   // of a state that no run has met
 
+struct Compiled;
+
+// Its keeper is a backend, or the CPU: then two buffers are swapped after each run. Before the
+// first run `now` may hold what was set.
+struct State {
+  std::string name;  // of its input
+  uint32_t dtype;
+  std::vector<int64_t> dims;
+  int keeper = kNoSpace;
+  Ref<tn_tensor> now = {}, next = {};
+};
+
+// What a plan keeps from run to run; in common with the others of its session that give it the same
+// name (option "states"): these have the options and the backends of the first one, and run one at
+// a time, so that the memory of one's runs serves the next one's as well.
+struct States {
+  States(std::string options, const std::vector<std::unique_ptr<BackendUse>>& users);
+  ~States();
+  States(const States&) = delete;
+  // Makes it where there is none of this name. Fails where it is of another type or shape.
+  Result<State*> get(const std::string& name, uint32_t dtype, std::vector<int64_t> dims);
+
+  enum Memory { kArena, kWorkspace };
+  // NULL: there is no memory.
+  char* take(Memory kind, uint64_t* bytes);
+  void give(Memory kind, char* memory, uint64_t bytes);
+  // That this one runs now: what another one keeps for its runs is for all.
+  void begin_run(Compiled& compiled);
+
+  std::string options;  // of plans, as JSON, without the name
+  std::vector<BackendUse> backends;
+  std::vector<void*> by_backend;  // or NULL
+  std::map<std::string, State, std::less<>> by_name;
+  bool is_common = false;
+  Compiled* latest = nullptr;  // of a common one
+
+ private:
+  struct Block {
+    char* memory = nullptr;
+    uint64_t bytes = 0;
+  };
+  Block idle_[2];
+};
+
 // Where a value lives during a run.
 struct Slot {
   std::string name;
@@ -101,8 +145,6 @@ struct Lessons {
 
 using Shapes = std::vector<std::vector<int64_t>>;  // by input: element type, then sizes
 
-struct Compiled;
-
 // What a run has queued on one device. Partitions and copies have a stream each, so that a copy
 // goes on beside the partitions that have nothing to do with it; events say who waits for whom.
 struct DeviceQueues {
@@ -146,6 +188,7 @@ struct RunContext {
   std::vector<void*> waited;  // of the call in hand
   char* arena = nullptr;
   char* workspace = nullptr;
+  uint64_t arena_bytes = 0, workspace_bytes = 0;
 };
 
 inline constexpr int64_t kAnyShape = -1;  // alone in a key: a packed list, of any length
@@ -171,6 +214,8 @@ struct Compiled {
 
 // Sizes and then the row-major strides, as a slot keeps them.
 std::vector<int64_t> dense_layout(std::span<const int64_t> dims);
+// As arenas are aligned, in large pages; NULL: there is none. free() takes it.
+char* aligned_memory(uint64_t bytes);
 // Memory of its own for a slot, in place of what it had.
 Status reserve(RunContext& context, int slot, uint64_t bytes);
 
@@ -199,6 +244,12 @@ Status run_plan(tn_plan* plan,
 const tn_host_eval* eval_service();
 
 // state.cpp
+// The backends of the plan and what it keeps: new ones, or those of the plans that have the states
+// of this name already. open: the plan's own backends.
+Status join_states(tn_plan* plan,
+                   const std::string& name,
+                   const std::string& options,
+                   const std::function<Status()>& open);
 Status make_states(tn_plan* plan);
 // Brings each state to where this form of the plan keeps it.
 Status move_states(tn_plan* plan, const Compiled& compiled);
@@ -221,18 +272,9 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   tenon::host::Lessons lessons;
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
   std::vector<tenon::host::Shapes> compiling;
-  std::condition_variable compiled;  // `compiling` has become shorter
-  // State by name of its input. Its keeper is a backend, or the CPU: then two buffers are swapped
-  // after each run. Before the first run `now` may hold what was set.
-  struct State {
-    std::string name;
-    uint32_t dtype;
-    std::vector<int64_t> dims;
-    int keeper = tenon::host::kNoSpace;
-    tenon::host::Ref<tn_tensor> now = {}, next = {};
-  };
-  std::vector<State> states;
-  std::vector<void*> backend_states;  // by backend, or NULL
+  std::condition_variable compiled;           // `compiling` has become shorter
+  std::shared_ptr<tenon::host::States> kept;  // several plans may have it in common
+  std::vector<tenon::host::State*> states;    // those of its graph, in order
 
   // The index of the backend whose tensors lie there; nothing: none of the plan.
   std::optional<int> backend_at(DLDevice device) const;

@@ -10,14 +10,15 @@
 #include "values/tensor_layout.hpp"
 
 namespace tenon::host {
-namespace {
 
-char* aligned(uint64_t bytes) {
+char* aligned_memory(uint64_t bytes) {
   uint64_t rounded = (std::max<uint64_t>(bytes, 1) + kArenaAlign - 1) / kArenaAlign * kArenaAlign;
   auto* memory = static_cast<char*>(std::aligned_alloc(kArenaAlign, rounded));
   prefer_large_pages(memory, rounded);
   return memory;
 }
+
+namespace {
 
 Status no_memory(uint64_t bytes, std::string_view what) {
   return {TN_RESOURCE_EXHAUSTED, cat("out of memory: ", bytes, " bytes for ", what)};
@@ -85,8 +86,9 @@ RunContext::~RunContext() {
     for (void* stream : queues[b].streams)
       if (stream) use.table->stream_free(use.self, stream);
   }
-  std::free(arena);
-  std::free(workspace);
+  States& kept = *compiled->plan->kept;
+  kept.give(States::kArena, arena, arena_bytes);
+  kept.give(States::kWorkspace, workspace, workspace_bytes);
 }
 
 Status reserve(RunContext& context, int slot, uint64_t bytes) {
@@ -94,7 +96,7 @@ Status reserve(RunContext& context, int slot, uint64_t bytes) {
   const std::string& name = context.compiled->slots[slot].name;
   void* memory = nullptr;
   if (space == kCpuSpace) {
-    memory = aligned(bytes);
+    memory = aligned_memory(bytes);
     if (!memory) return no_memory(bytes, cat("value ", name));
     std::free(context.owned[slot]);
   } else {
@@ -112,11 +114,14 @@ Status reserve(RunContext& context, int slot, uint64_t bytes) {
 }
 
 Status RunContext::prepare() {
-  if (compiled->arena_bytes && !(arena = aligned(compiled->arena_bytes))) {
+  States& kept = *compiled->plan->kept;
+  arena_bytes = compiled->arena_bytes;
+  if (arena_bytes && !(arena = kept.take(States::kArena, &arena_bytes))) {
     return no_memory(compiled->arena_bytes,
                      cat("the plan's arena: ", largest_value(compiled->graph.get())));
   }
-  if (compiled->workspace_bytes && !(workspace = aligned(compiled->workspace_bytes))) {
+  workspace_bytes = compiled->workspace_bytes;
+  if (workspace_bytes && !(workspace = kept.take(States::kWorkspace, &workspace_bytes))) {
     return no_memory(compiled->workspace_bytes,
                      cat("the plan's workspace: ", largest_value(compiled->graph.get())));
   }
@@ -149,6 +154,7 @@ Status RunContext::prepare() {
 
 Compiled::~Compiled() {
   idle.clear();
+  if (plan && plan->kept && plan->kept->latest == this) plan->kept->latest = nullptr;
   for (Step& step : steps) {
     if (step.exe) {
       BackendUse& use = *plan->backends[step.backend];
