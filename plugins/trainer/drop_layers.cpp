@@ -122,8 +122,9 @@ class DropLayers {
 Result<size_t> LayerDraws::draw(uint64_t seed, uint64_t update, double keep) const {
   if (sets.empty()) return size_t{0};
   if (keep < lowest_keep || keep > 1)
-    return invalid(cat("option schedules: layer_keep: expected ", lowest_keep,
-                       " (keep of drop_layers, which its sets are for) to 1, got ", keep));
+    return invalid(cat("option schedules: layer_keep: expected ", json(lowest_keep).dump(),
+                       " (keep of drop_layers, which its sets are for) to 1, got ",
+                       json(keep).dump()));
   constexpr uint64_t kSalt = 0x6c61796572735f5fu;  // Dropout draws by the seed itself
   uint32_t bits[2];
   services.random->bits(seed ^ kSalt, update, 0, bits, 2);
@@ -131,10 +132,19 @@ Result<size_t> LayerDraws::draw(uint64_t seed, uint64_t update, double keep) con
   return LayerSets::draw(sets, u, lowest_keep < 1 ? 1 - (1 - keep) / (1 - lowest_keep) : 1);
 }
 
+std::string LayerDraws::names_in(size_t set) const {
+  std::string out;
+  for (size_t layer : sets[set].without)
+    out += cat(out.empty() ? "" : ", ", names[layer]);
+  return out;
+}
+
 Result<LayerDraws> LayerDraws::from(std::string_view report) {
   json given = json::parse(report, nullptr, false);
   LayerDraws out;
   out.lowest_keep = given.value("keep", 1.0);
+  for (const json& layer : given.value("layers", json::array()))
+    out.names.push_back(layer.at("name"));
   for (const json& set : given.value("sets", json::array()))
     out.sets.push_back({set.at("without"), set.at("chance")});
   return out;

@@ -106,6 +106,14 @@ Status Stepper::start(StepSizes sizes, const Cancel& cancel) {
     TN_CHECK(services.eval->state_set(whole->plan.raw(), str(name), &value));
   }
   made_[sizes] = std::move(whole);
+  // What cannot do without some layers says so now, not when they are drawn.
+  for (sizes.layer_set = 1; sizes.layer_set < layers_.sets.size(); ++sizes.layer_set) {
+    Result<std::unique_ptr<Compiled>> some = make(sizes, cancel);
+    if (!some.ok())
+      return std::move(some).status().in(
+          cat("option drop_layers: the step without ", layers_.names_in(sizes.layer_set)));
+    made_[sizes] = std::move(*some);
+  }
   return {};
 }
 
