@@ -24,7 +24,8 @@ using nlohmann::json;
 
 struct PlanOptions {
   std::vector<std::string> backends;
-  size_t cache_limit = 8;
+  size_t cache_limit = 64;
+  std::string states;          // the name of those that it has in common with others; empty: none
   json rest = json::object();  // for the backends
 };
 
@@ -44,6 +45,9 @@ Result<PlanOptions> read_options(std::string_view text) {
         return invalid("option plan_cache: expected an integer of at least 1");
       }
       out.cache_limit = value;
+    } else if (key == "states") {
+      if (!value.is_string()) return invalid("option states: expected a name");
+      out.states = value;
     } else if (key == "deterministic" && !value.is_boolean()) {
       return invalid("option deterministic: expected true or false");
     } else {
@@ -291,14 +295,17 @@ Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
   TN_TRY(options, read_options(options_text));
   Ref<tn_plan> plan = Ref<tn_plan>::take(new tn_plan);
   plan->ctx = ctx;
-  plan->options_text = options_text;
   plan->cache_limit = options.cache_limit;
   ctx->add(Held::kPlan, 1);
   plan->graph = Ref<tn_graph>::take(clone(*graph));
   TN_CHECK(add_taps(plan.get(), taps, n_taps));
   if (graph_service()->count(graph, TN_LIST_OUTPUTS) > 0)
     plan->label = view(graph_service()->io_name(graph, TN_LIST_OUTPUTS, 0));
-  TN_CHECK(open_backends(plan.get(), options));
+  json own = options_text.empty() ? json::object() : json::parse(options_text);
+  own.erase("states");
+  plan->options_text = own.dump();
+  TN_CHECK(join_states(plan.get(), options.states, plan->options_text,
+                       [&] { return open_backends(plan.get(), options); }));
   TN_CHECK(make_states(plan.get()));
   // Declared sizes are for a form of its own to trust. Which forms were made before must not show
   // in the last bit of a result where that was asked for.
@@ -329,10 +336,6 @@ const tn_host_eval* eval_service() {
 
 tn_plan::~tn_plan() {
   cache.clear();
-  for (size_t b = 0; b < backend_states.size(); ++b) {
-    tenon::host::BackendUse& use = *backends[b];
-    if (backend_states[b]) use.table->state_free(use.self, backend_states[b]);
-  }
   if (ctx) ctx->add(tenon::host::Held::kPlan, -1);
 }
 

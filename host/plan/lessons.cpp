@@ -125,6 +125,7 @@ Status run_form(tn_plan* plan,
                 nlohmann::json* profile,
                 const Step** at) {
   Span span(plan->trace(), "run", plan->label);
+  plan->kept->begin_run(compiled);
   if (!plan->states.empty()) TN_CHECK(move_states(plan, compiled));
   return run_compiled(compiled, in, outputs, cancel, profile, at);
 }

@@ -50,6 +50,62 @@ struct BackendUse {
 inline constexpr int kCpuSpace = -1;  // memory spaces are kCpuSpace or the index of a backend
 inline constexpr int kNoSpace = -2;   // of a state that no run has met
 
+struct Compiled;
+
+// Its keeper is a backend, or the CPU: then two buffers are swapped after each run. Before the
+// first run `now` may hold what was set.
+struct State {
+  std::string name;  // of its input
+  uint32_t dtype;
+  std::vector<int64_t> dims;
+  int keeper = kNoSpace;
+  Ref<tn_tensor> now = {}, next = {};
+};
+
+// Memory that runs of all forms of a plan, and of plans with states in common, take turns with, a
+// block for each run in flight: a form costs little beside it, so that many shapes can stay
+// compiled. Thread-safe.
+class RunMemory {
+ public:
+  struct Block {
+    char* data = nullptr;
+    uint64_t bytes = 0;
+  };
+  RunMemory() = default;
+  ~RunMemory();
+  RunMemory(const RunMemory&) = delete;
+  RunMemory& operator=(const RunMemory&) = delete;
+  // The block that was given back last, or a larger one in its place; data NULL: out of memory.
+  Block take(uint64_t bytes);
+  void give_back(Block block);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Block> idle_;
+};
+
+// What a plan keeps from run to run; in common with the others of its session that give it the same
+// name (option "states"): these have the options and the backends of the first one, and run one at
+// a time.
+struct States {
+  States(std::string options, const std::vector<std::unique_ptr<BackendUse>>& users);
+  ~States();
+  States(const States&) = delete;
+  // Makes it where there is none of this name. Fails where it is of another type or shape.
+  Result<State*> get(const std::string& name, uint32_t dtype, std::vector<int64_t> dims);
+
+  // That this one runs now: what another one keeps on devices for its runs goes.
+  void begin_run(Compiled& compiled);
+
+  std::string options;  // of plans, as JSON, without the name
+  std::vector<BackendUse> backends;
+  std::vector<void*> by_backend;  // or NULL
+  std::map<std::string, State, std::less<>> by_name;
+  bool is_common = false;
+  Compiled* latest = nullptr;  // of a common one
+  RunMemory memory;
+};
+
 // Where a value lives during a run.
 struct Slot {
   std::string name;
@@ -101,8 +157,6 @@ struct Lessons {
 
 using Shapes = std::vector<std::vector<int64_t>>;  // by input: element type, then sizes
 
-struct Compiled;
-
 // What a run has queued on one device. Partitions and copies have a stream each, so that a copy
 // goes on beside the partitions that have nothing to do with it; events say who waits for whom.
 struct DeviceQueues {
@@ -111,27 +165,6 @@ struct DeviceQueues {
   bool dirty[2] = {};         // work in flight that the CPU has not waited for
   bool unmarked[2] = {};      // no event stands behind the last of it
   std::vector<void*> events;  // behind each piece of work, oldest first
-};
-
-// Memory that runs of all forms of a plan take turns with, a block for each run in flight: a form
-// costs little beside it, so that many shapes can stay compiled. Thread-safe.
-class RunMemory {
- public:
-  struct Block {
-    char* data = nullptr;
-    uint64_t bytes = 0;
-  };
-  RunMemory() = default;
-  ~RunMemory();
-  RunMemory(const RunMemory&) = delete;
-  RunMemory& operator=(const RunMemory&) = delete;
-  // The block that was given back last, or a larger one in its place; data NULL: out of memory.
-  Block take(uint64_t bytes);
-  void give_back(Block block);
-
- private:
-  std::mutex mutex_;
-  std::vector<Block> idle_;
 };
 
 // One run in flight.
@@ -223,6 +256,12 @@ Status run_plan(tn_plan* plan,
 const tn_host_eval* eval_service();
 
 // state.cpp
+// The backends of the plan and what it keeps: new ones, or those of the plans that have the states
+// of this name already. open: the plan's own backends.
+Status join_states(tn_plan* plan,
+                   const std::string& name,
+                   const std::string& options,
+                   const std::function<Status()>& open);
 Status make_states(tn_plan* plan);
 // Brings each state to where this form of the plan keeps it.
 Status move_states(tn_plan* plan, const Compiled& compiled);
@@ -239,7 +278,6 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::string options_text;          // for bodies, which are plans of their own
   size_t cache_limit = 64;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
-  tenon::host::RunMemory memory;
   // Whether forms may come from one graph that passes have been over before shapes are known.
   bool shares_passes = false;
   bool has_bound = false;  // a form has been begun; under `mutex`
@@ -251,18 +289,9 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   tenon::host::Lessons lessons;
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
   std::vector<tenon::host::Shapes> compiling;
-  std::condition_variable compiled;  // `compiling` has become shorter
-  // State by name of its input. Its keeper is a backend, or the CPU: then two buffers are swapped
-  // after each run. Before the first run `now` may hold what was set.
-  struct State {
-    std::string name;
-    uint32_t dtype;
-    std::vector<int64_t> dims;
-    int keeper = tenon::host::kNoSpace;
-    tenon::host::Ref<tn_tensor> now = {}, next = {};
-  };
-  std::vector<State> states;
-  std::vector<void*> backend_states;  // by backend, or NULL
+  std::condition_variable compiled;           // `compiling` has become shorter
+  std::shared_ptr<tenon::host::States> kept;  // several plans may have it in common
+  std::vector<tenon::host::State*> states;    // those of its graph, in order
 
   // The index of the backend whose tensors lie there; nothing: none of the plan.
   std::optional<int> backend_at(DLDevice device) const;

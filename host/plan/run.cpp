@@ -65,10 +65,10 @@ class Run {
         rc_.tensors[i].data = rc_.owned[i];
         rc_.tensors[i].byte_offset = 0;
       }
-      if (slot.state >= 0 && plan_.states[slot.state].now)
-        rc_.tensors[i] = plan_.states[slot.state].now->dl;
+      if (slot.state >= 0 && plan_.states[slot.state]->now)
+        rc_.tensors[i] = plan_.states[slot.state]->now->dl;
       if (slot.next_state >= 0) {
-        rc_.tensors[i].data = plan_.states[slot.next_state].next->dl.data;
+        rc_.tensors[i].data = plan_.states[slot.next_state]->next->dl.data;
       }
     }
     return {};
@@ -197,7 +197,7 @@ class Run {
     Asked asked{this, &step};
     rc_.asked.assign(step.out.size(), false);
     tn_outputs outputs{&asked, give};
-    void* state = step.has_state ? plan_.backend_states[step.backend] : nullptr;
+    void* state = step.has_state ? plan_.kept->by_backend[step.backend] : nullptr;
     TN_CHECK(on_device(step.backend, DeviceQueues::kParts, step.in, step.out, [&](tn_exec& exec) {
       exec.workspace = rc_.workspace;
       exec.workspace_bytes = step.workspace;
@@ -315,10 +315,10 @@ class Run {
       if (c_.state_results[i] < 0) continue;
       bool is_there = c_.slots[c_.state_results[i]].next_state == static_cast<int64_t>(i);
       if (is_there) continue;
-      TN_CHECK(copy_dense(rc_.tensors[c_.state_results[i]], plan_.states[i].next->dl.data));
+      TN_CHECK(copy_dense(rc_.tensors[c_.state_results[i]], plan_.states[i]->next->dl.data));
     }
     for (size_t i = 0; i < c_.state_results.size(); ++i) {
-      if (c_.state_results[i] >= 0) std::swap(plan_.states[i].now, plan_.states[i].next);
+      if (c_.state_results[i] >= 0) std::swap(plan_.states[i]->now, plan_.states[i]->next);
     }
     return {};
   }

@@ -145,7 +145,7 @@ Status RunContext::begin() {
   const uint64_t before_workspace = rounded_up(compiled->arena_bytes);
   const uint64_t bytes = before_workspace + compiled->workspace_bytes;
   if (bytes == 0) return {};
-  memory = compiled->plan->memory.take(bytes);
+  memory = compiled->plan->kept->memory.take(bytes);
   if (!memory.data)
     return no_memory(bytes,
                      cat("the plan's arena and workspace: ", largest_value(compiled->graph.get())));
@@ -158,7 +158,7 @@ Status RunContext::begin() {
 }
 
 void RunContext::end() {
-  if (memory.data) compiled->plan->memory.give_back(std::exchange(memory, {}));
+  if (memory.data) compiled->plan->kept->memory.give_back(std::exchange(memory, {}));
 }
 
 Status RunContext::prepare() {
@@ -191,6 +191,7 @@ Status RunContext::prepare() {
 
 Compiled::~Compiled() {
   idle.clear();
+  if (plan && plan->kept && plan->kept->latest == this) plan->kept->latest = nullptr;
   for (Step& step : steps) {
     if (step.exe) {
       BackendUse& use = *plan->backends[step.backend];

@@ -12,27 +12,26 @@ namespace tenon::host {
 namespace {
 
 // What the keeper has; nothing: zeros.
-Result<Ref<tn_tensor>> kept_value(tn_plan* plan, const tn_plan::State& state) {
+Result<Ref<tn_tensor>> kept_value(tn_plan* plan, const State& state) {
   if (state.keeper < 0) return Ref<tn_tensor>(state.now);
   BackendUse& use = *plan->backends[state.keeper];
   TN_TRY(value, alloc_tensor(plan->ctx, state.dtype, state.dims));
   Status got =
-      use.called("state_get", use.table->state_get(use.self, plan->backend_states[state.keeper],
+      use.called("state_get", use.table->state_get(use.self, plan->kept->by_backend[state.keeper],
                                                    str(state.name), &value->dl));
   if (got.code() == TN_NOT_FOUND) return Ref<tn_tensor>();
   TN_CHECK(std::move(got));
   return value;
 }
 
-Result<tn_plan::State*> find_state(tn_plan* plan, tn_str name) {
-  for (tn_plan::State& state : plan->states) {
-    if (state.name == view(name)) return &state;
-  }
-  return not_found(cat("no state ", view(name)));
+Result<State*> find_state(tn_plan* plan, tn_str name) {
+  auto found = plan->kept->by_name.find(view(name));
+  if (found == plan->kept->by_name.end()) return not_found(cat("no state ", view(name)));
+  return &found->second;
 }
 
 // What a caller gives for a state, or to write it into.
-Status check_tensor(const tn_plan::State& state, const DLTensor& given) {
+Status check_tensor(const State& state, const DLTensor& given) {
   bool same = dtype_of(given.dtype) == state.dtype && given.ndim >= 0 &&
               (given.ndim == 0 || given.shape) && std::ranges::equal(dims_of(given), state.dims);
   if (!same)
@@ -47,6 +46,63 @@ Status check_tensor(const tn_plan::State& state, const DLTensor& given) {
 
 }  // namespace
 
+States::States(std::string text, const std::vector<std::unique_ptr<BackendUse>>& users)
+    : options(std::move(text)), by_backend(users.size()) {
+  for (const std::unique_ptr<BackendUse>& user : users)
+    backends.push_back(*user);
+}
+
+States::~States() {
+  for (size_t b = 0; b < by_backend.size(); ++b)
+    if (by_backend[b]) backends[b].table->state_free(backends[b].self, by_backend[b]);
+}
+
+Result<State*> States::get(const std::string& name, uint32_t dtype, std::vector<int64_t> dims) {
+  auto found = by_name.find(name);
+  if (found == by_name.end())
+    return &by_name.emplace(name, State{name, dtype, std::move(dims)}).first->second;
+  const State& other = found->second;
+  if (other.dtype != dtype || other.dims != dims)
+    return invalid(cat("state ", name, ": expected ", dtype_name(other.dtype),
+                       shape_text(other.dims), " as another plan with these states has, got ",
+                       dtype_name(dtype), shape_text(dims)));
+  return &found->second;
+}
+
+void States::begin_run(Compiled& compiled) {
+  if (!is_common || latest == &compiled) return;
+  const bool on_devices = std::ranges::any_of(backends, &BackendUse::own_memory);
+  if (latest && on_devices) latest->idle.clear();
+  latest = &compiled;
+}
+
+Status join_states(tn_plan* plan,
+                   const std::string& name,
+                   const std::string& options,
+                   const std::function<Status()>& open) {
+  Session& session = *plan->ctx->session;
+  std::unique_lock lock(session.states_mutex, std::defer_lock);
+  if (!name.empty()) {
+    lock.lock();
+    plan->kept = session.states[name].lock();
+  }
+  if (!plan->kept) {
+    TN_CHECK(open());
+    plan->kept = std::make_shared<States>(options, plan->backends);
+    if (name.empty()) return {};
+    plan->kept->is_common = true;
+    std::erase_if(session.states, [](const auto& one) { return one.second.expired(); });
+    session.states[name] = plan->kept;
+    return {};
+  }
+  if (plan->kept->options != options)
+    return invalid(cat("option states: expected the options of the other plans with states ", name,
+                       ", ", plan->kept->options, ", got ", options));
+  for (const BackendUse& use : plan->kept->backends)
+    plan->backends.push_back(std::make_unique<BackendUse>(use));
+  return {};
+}
+
 Status make_states(tn_plan* plan) {
   const tn_host_graph& g = *graph_service();
   for (uint64_t s = 0, n = g.count(plan->graph.get(), TN_LIST_STATES); s < n; ++s) {
@@ -59,20 +115,21 @@ Status make_states(tn_plan* plan) {
         std::count_if(type.dims, type.dims + type.rank, [](int64_t d) { return d < 0; })) {
       return invalid(cat("state ", name, ": expected a known shape"));
     }
-    plan->states.push_back({name, type.dtype, {type.dims, type.dims + type.rank}});
+    TN_TRY(state, plan->kept->get(name, type.dtype, {type.dims, type.dims + type.rank}));
+    plan->states.push_back(state);
   }
-  plan->backend_states.resize(plan->backends.size());
+  std::vector<void*>& kept = plan->kept->by_backend;
   for (size_t b = 0; b < plan->backends.size() && !plan->states.empty(); ++b) {
     BackendUse& use = *plan->backends[b];
-    if (!use.table->state_new) continue;
-    TN_CHECK(Status(use.table->state_new(use.self, use.device, &plan->backend_states[b])));
+    if (!use.table->state_new || kept[b]) continue;
+    TN_CHECK(Status(use.table->state_new(use.self, use.device, &kept[b])));
   }
   return {};
 }
 
 Status move_states(tn_plan* plan, const Compiled& compiled) {
   for (size_t i = 0; i < plan->states.size(); ++i) {
-    tn_plan::State& state = plan->states[i];
+    State& state = *plan->states[i];
     const int keeper = compiled.state_keepers[i];
     if (state.keeper == keeper) continue;
     TN_TRY(value, kept_value(plan, state));
@@ -81,7 +138,7 @@ Status move_states(tn_plan* plan, const Compiled& compiled) {
       BackendUse& use = *plan->backends[keeper];
       Status set;
       if (value)
-        set = use.called("state_set", use.table->state_set(use.self, plan->backend_states[keeper],
+        set = use.called("state_set", use.table->state_set(use.self, plan->kept->by_backend[keeper],
                                                            str(state.name), &value->dl));
       TN_CHECK(std::move(set));
     } else {
@@ -106,7 +163,7 @@ tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
       BackendUse& use = *plan->backends[state->keeper];
       return use.called(
           "state_set",
-          use.table->state_set(use.self, plan->backend_states[state->keeper], name, value));
+          use.table->state_set(use.self, plan->kept->by_backend[state->keeper], name, value));
     }
     if (!state->now) {
       TN_TRY(now, alloc_tensor(plan->ctx, state->dtype, state->dims));

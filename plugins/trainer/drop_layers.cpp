@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // "trainer.drop_layers": progressive layer dropping (Zhang & He 2020, arXiv 2010.13369, section 4),
-// on a model as it trains, before the loss. Layer i of L becomes an If: with probability
+// on a model as it trains, before the loss. Layer i of L runs with probability
 //
-//   p_i = 1 - i/L (1 - keep)        it runs, and x + (layer(x) - x) / p_i goes on,
+//   p_i = 1 - i/L (1 - keep)        and then x + (layer(x) - x) / p_i goes on,
 //
-// else x does, and neither the layer nor its gradient is computed. The mean over draws is layer(x),
-// so the model as a whole is what inference runs. The authors' code counts from 0 (rule
-// "reference": the first layer always runs), and divides by the probability of the next layer (rule
-// "deepspeed", biased by up to 8 % of the last layer at keep 0.5).
+// else x does: the mean over draws is layer(x), so the model as a whole is what inference runs.
+// Layers go in sets (layer_sets.hpp), and the pass makes the graph of one of them: those that it
+// leaves out are not there at all. Which set a step has is drawn by whoever runs the graphs.
+// The authors' code counts from 0 (rule "reference": the first layer always runs), and divides by
+// the probability of the next layer (rule "deepspeed", biased by up to 8 % of the last layer at
+// keep 0.5).
+#include "drop_layers.hpp"
+
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/build.hpp"
-#include "tenon/sdk/role/optimizer.hpp"
 #include "tenon/sdk/role/pass.hpp"
 #include "tenon/sdk/setting.hpp"
 
@@ -20,181 +25,142 @@
 namespace tenon::trainer {
 namespace {
 
-constexpr std::string_view kKeep = "layer_keep";    // as schedules name it
-constexpr std::string_view kCount = "layers/step";  // how many draws there were
-constexpr uint64_t kSalt = 0x6c61796572735f5fu;     // Dropout draws by the seed itself
-
-// The branches' graphs and what they read of the outer graph.
-struct Branches {
-  OwnedGraph run, skip;
-  std::vector<Value> captured;
-};
-
-bool is_weight(const Type& type) {
-  return is_float(type.dtype) && type.rank() > 0;
-}
+using nlohmann::json;
 
 class DropLayers {
  public:
-  static Result<DropLayers> create(tn_ctx* ctx, const Options& options) {
-    return DropLayers{ctx, options.texts("layers"), options.number("keep"), options.text("rule"),
-                      static_cast<uint64_t>(options.integer("seed"))};
+  static Result<DropLayers> create(tn_ctx*, const Options& options) {
+    return DropLayers{options.texts("layers"), options.number("keep"), options.text("rule"),
+                      static_cast<size_t>(options.integer("sets")),
+                      static_cast<size_t>(options.integer("set"))};
   }
 
   Status run(tn_graph* raw, const Cancel&, Sink& report) {
     TN_TRY(regions, layer_regions({raw}, layers_));
     if (regions.empty())
       return invalid("option layers: expected names or scopes of layers, got none");
-    nlohmann::json summary{{"layers", nlohmann::json::array()}};
+    const LayerSets drawn = sets_for(regions.size());
+    if (set_ >= drawn.sets().size())
+      return invalid(cat("option set: expected one of ", drawn.sets().size(), " sets, got ", set_));
+    const std::vector<size_t>& without = drawn.sets()[set_].without;
     TN_TRY(edit, Edit::begin(raw));
-    TN_TRY(gates, draw(edit, regions.size()));
     // Later ones first: what goes around a layer is the result of the one before it.
     for (size_t i = regions.size(); i-- > 0;) {
-      TN_CHECK(replace(edit, regions[i], static_cast<int64_t>(i), gates));
-      summary["layers"].insert(summary["layers"].begin(),
-                               {{"name", regions[i].name}, {"nodes", regions[i].nodes.size()}});
+      bool is_left_out = std::binary_search(without.begin(), without.end(), i);
+      double share = scaled_share(drawn.shares(), i);
+      TN_CHECK((is_left_out ? leave_out(edit, regions[i]) : scale(edit, regions[i], share))
+                   .in(cat("layer ", regions[i].name)));
     }
     TN_CHECK(edit.commit());
-    return report.write(summary.dump());
+    return report.write(summary(regions, drawn).dump());
   }
 
  private:
-  struct Gates {
-    Value runs, scale;  // bool[L]; float32[L], what the change by a layer that runs counts
-  };
-
   // For layer i (from 0) of n: how deep it counts as, from 0 to 1.
-  double depth(size_t i, size_t n) const {
-    double above = static_cast<double>(i) + (rule_ == "paper" ? 1 : 0);
-    return above / static_cast<double>(n);
-  }
-
-  Result<Gates> draw(EditView edit, size_t n) const {
-    Builder b(edit);
-    std::vector<float> depths, scaled;
+  LayerSets sets_for(size_t n) const {
+    std::vector<double> shares;
     for (size_t i = 0; i < n; ++i) {
-      depths.push_back(static_cast<float>(depth(i, n)));
-      scaled.push_back(static_cast<float>(depth(rule_ == "deepspeed" ? i + 1 : i, n)));
+      double above = static_cast<double>(i) + (rule_ == "paper" ? 1 : 0);
+      shares.push_back(above / static_cast<double>(n) * (1 - keep_));
     }
-    auto size = static_cast<int64_t>(n);
-    Value gone = b.sub(b.number(1, TN_F32), setting(b, kKeep, keep_));
-    auto kept = [&](const std::vector<float>& of) {
-      Value depth = b.take(edit.constant<float>(TN_F32, {size}, of));
-      return b.sub(b.number(1, TN_F32), b.mul(depth, gone));
-    };
-    Value keep = kept(depths);
-    TN_TRY(count, Slot::open(edit, std::string(kCount), Type(TN_I64, {1})));
-    auto seed = static_cast<int64_t>(seed_ ^ kSalt);
-    Value key = b.op("Concat", {b.ints({seed}), count.before}, {{"axis", 0}});
-    Node random = b.node({.type = "Random", .inputs = {b.ints({size}), key}, .domain = "tenon"});
-    TN_CHECK(b.status());
-    Gates out;
-    out.runs = b.op("Less", {random.output(), keep});
-    out.scale = b.op("Reciprocal", {rule_ == "deepspeed" ? kept(scaled) : keep});
-    Value next = b.add(count.before, b.ints({1}));
-    TN_CHECK(b.status());
-    TN_CHECK(count.close(edit, next));
-    return out;
+    return {shares, most_};
   }
 
-  // The region as a graph of its own; weights enter it, so that they have gradients outside.
-  Result<Branches> branches(EditView outer, const LayerRegion& region) const {
-    std::vector<tn_node_id> ids;
-    for (Node node : region.nodes)
-      ids.push_back(node.id);
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->extract(outer.graph().raw, ids.data(), ids.size(), &raw));
-    Branches out{OwnedGraph::take(raw), {}, {}};
-    TN_TRY(run, Edit::begin(raw));
-    size_t place = 0;  // of what goes around the layer, among the inputs
-    for (Value input : run.graph().inputs())
-      out.captured.push_back(outer.graph().find(input.name()));
-    while (place < out.captured.size() && !(out.captured[place] == region.around))
-      ++place;
-    if (place == out.captured.size())
-      return Status(TN_INTERNAL, cat("expected ", region.around.name(), " among its inputs"));
-    Value x = run.graph().inputs()[place];
-    for (Value constant : run.graph().constants()) {
-      if (!is_weight(constant.type())) continue;
-      out.captured.push_back(outer.graph().find(constant.name()));
-      TN_TRY(input, run.input(cat("weight", out.captured.size()), constant.type()));
-      TN_CHECK(run.replace(constant, input));
-    }
-    TN_TRY(scale, run.input("scale", Type(TN_F32, {})));
-    TN_CHECK(close(run, x, scale));
-    TN_CHECK(run.commit());
-    TN_TRY(skip, identity(out.run.view(), place));
-    out.skip = std::move(skip);
-    return out;
+  double scaled_share(const std::vector<double>& shares, size_t i) const {
+    if (rule_ != "deepspeed") return shares[i];
+    return i + 1 < shares.size() ? shares[i + 1] : 1 - keep_;
   }
 
-  // x + (y - x) / p as a sum of two shares: exactly y where the layer always runs.
-  static Status close(const Edit& run, Value x, Value scale) {
-    Builder b(run);
-    Value y = run.graph().outputs()[0], share = b.cast(scale, y.dtype());
-    Value rest = b.sub(b.number(1, y.dtype()), share);
-    Value sum = b.add(b.mul(y, share), b.mul(x, rest));
-    TN_CHECK(b.status());
-    TN_CHECK(services.edit->remove_output(run.raw, 0));
-    return run.output("kept", sum);
-  }
-
-  Result<OwnedGraph> identity(Graph like, size_t place) const {
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->create(ctx_, &raw));
-    OwnedGraph graph = OwnedGraph::take(raw);
-    TN_TRY(edit, Edit::begin(raw));
-    for (Value input : like.inputs()) {
-      Result<Value> made = edit.input(input.name(), input.type());
-      if (!made.ok()) return std::move(made).status();
-    }
-    TN_TRY(same, edit.op("Identity", {edit.graph().inputs()[place]}));
-    TN_CHECK(edit.output("skipped", same));
-    TN_CHECK(edit.commit());
-    return graph;
-  }
-
-  Status replace(EditView edit, const LayerRegion& region, int64_t i, const Gates& gates) const {
-    Result<Branches> made = branches(edit, region);
-    if (!made.ok()) return std::move(made).status().in(cat("layer ", region.name));
-    Builder b(edit);
-    TN_TRY(place, edit.constant<int64_t>(TN_I64, {}, {i}));
-    std::vector<Value> inputs{b.op("Gather", {gates.runs, place})};
-    inputs.insert(inputs.end(), made->captured.begin(), made->captured.end());
-    inputs.push_back(b.op("Gather", {gates.scale, place}));
-    Node node = b.node({.type = "If",
-                        .inputs = inputs,
-                        .attrs = {{"then_branch", any_graph(made->run.get())},
-                                  {"else_branch", any_graph(made->skip.get())},
-                                  {"captures", static_cast<int64_t>(inputs.size() - 1)}},
-                        .name = cat(region.name, "/dropped"),
-                        .scope = region.name});
-    TN_CHECK(b.status());
-    TN_CHECK(edit.replace(region.result, node.output()));
+  static Status leave_out(EditView edit, const LayerRegion& region) {
+    TN_CHECK(edit.replace(region.result, region.around));
     for (size_t k = region.nodes.size(); k-- > 0;)
       TN_CHECK(edit.erase(region.nodes[k]));
     return {};
   }
 
+  // x + (y - x) / p as a sum of two shares. Where a schedule moves layer_keep, each layer is left
+  // out with as much of its share as 1 - layer_keep is of 1 - keep.
+  Status scale(EditView edit, const LayerRegion& region, double share) const {
+    if (share == 0) return {};
+    Builder b(edit);
+    Value x = region.around, y = region.result;
+    Value gone = b.sub(b.number(1, TN_F32), setting(b, kLayerKeep, keep_));
+    Value left_out = b.mul(gone, b.number(share / (1 - keep_), TN_F32));
+    Value factor = b.op("Reciprocal", {b.sub(b.number(1, TN_F32), left_out)});
+    Value rest = b.cast(b.sub(b.number(1, TN_F32), factor), y.dtype());
+    TN_CHECK(b.status());
+    // What reads y reads the sum from here on, but for the sum itself.
+    Value stand_in = b.op("Identity", {x});
+    TN_CHECK(b.status());
+    TN_CHECK(edit.replace(y, stand_in));
+    Value sum = b.add(b.mul(y, b.cast(factor, y.dtype())), b.mul(x, rest));
+    TN_CHECK(b.status());
+    TN_CHECK(edit.replace(stand_in, sum));
+    return edit.erase(stand_in.producer());
+  }
+
+  json summary(const std::vector<LayerRegion>& regions, const LayerSets& drawn) const {
+    json out{{"keep", keep_}, {"layers", json::array()}, {"sets", json::array()}};
+    for (size_t i = 0; i < regions.size(); ++i)
+      out["layers"].push_back({{"name", regions[i].name},
+                               {"nodes", regions[i].nodes.size()},
+                               {"left_out", drawn.shares()[i]}});
+    for (const LayerSets::Set& set : drawn.sets())
+      out["sets"].push_back({{"without", set.without}, {"chance", set.chance}});
+    return out;
+  }
+
  public:
-  tn_ctx* ctx_;
   std::vector<std::string> layers_;
   double keep_ = 0.5;
   std::string rule_;
-  uint64_t seed_ = 0;
+  size_t most_ = 12, set_ = 0;
 };
 
 }  // namespace
+
+Result<size_t> LayerDraws::draw(uint64_t seed, uint64_t update, double keep) const {
+  if (sets.empty()) return size_t{0};
+  if (keep < lowest_keep || keep > 1)
+    return invalid(cat("option schedules: layer_keep: expected ", json(lowest_keep).dump(),
+                       " (keep of drop_layers, which its sets are for) to 1, got ",
+                       json(keep).dump()));
+  constexpr uint64_t kSalt = 0x6c61796572735f5fu;  // Dropout draws by the seed itself
+  uint32_t bits[2];
+  services.random->bits(seed ^ kSalt, update, 0, bits, 2);
+  double u = static_cast<double>((uint64_t{bits[1]} << 32 | bits[0]) >> 11) * 0x1p-53;
+  return LayerSets::draw(sets, u, lowest_keep < 1 ? 1 - (1 - keep) / (1 - lowest_keep) : 1);
+}
+
+std::string LayerDraws::names_in(size_t set) const {
+  std::string out;
+  for (size_t layer : sets[set].without)
+    out += cat(out.empty() ? "" : ", ", names[layer]);
+  return out;
+}
+
+Result<LayerDraws> LayerDraws::from(std::string_view report) {
+  json given = json::parse(report, nullptr, false);
+  LayerDraws out;
+  out.lowest_keep = given.value("keep", 1.0);
+  for (const json& layer : given.value("layers", json::array()))
+    out.names.push_back(layer.at("name"));
+  for (const json& set : given.value("sets", json::array()))
+    out.sets.push_back({set.at("without"), set.at("chance")});
+  return out;
+}
+
 }  // namespace tenon::trainer
 
 TENON_PASS(drop_layers,
            tenon::trainer::DropLayers,
            "trainer.drop_layers",
-           "layers that a step leaves out at random, the deeper the more often",
+           "layers that a step leaves out, the deeper the more often: the graph of one set of them",
            R"({
   "required": ["layers"],
   "properties": {
     "layers": {"type": ["array", "string"], "items": {"type": "string"}, "description": "names or scopes of layers in order, * for one part of a name: encoder.layer.*"},
-    "keep": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.5, "description": "the probability that the last layer runs; layer i of L runs with 1 - i/L (1 - keep). A schedule drives it as layer_keep"},
+    "keep": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.5, "description": "the probability that the last layer runs; layer i of L runs with 1 - i/L (1 - keep). A schedule drives it as layer_keep, from 1 to no less than this"},
     "rule": {"type": "string", "enum": ["paper", "reference", "deepspeed"], "default": "paper", "description": "reference: i counts from 0, as in the authors' code; deepspeed: and the scale is that of the next layer, which is biased"},
-    "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of the draws, which are a function of it and of the number of the step"}}})")
+    "sets": {"type": "integer", "minimum": 2, "default": 12, "description": "the most sets of layers that are left out together; probabilities add up to multiples of one of so many"},
+    "set": {"type": "integer", "minimum": 0, "default": 0, "description": "which of them is left out here, as the report lists them; 0: none, all others run scaled"}}})")

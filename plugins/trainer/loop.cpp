@@ -175,10 +175,21 @@ Result<StepInputs> Loop::next_inputs() const {
   return out;
 }
 
+// One set for all batches of an update, so that a layer that is left out is so in all of them.
+Result<size_t> Loop::draw_layers(const StepInputs& inputs) const {
+  auto keep = inputs.settings.find(std::string(kLayerKeep));
+  const LayerDraws& layers = stepper_->layers();
+  return layers.draw(given_.layer_seed,
+                     position_.epoch * updates_per_epoch() + position_.batch / given_.accumulate,
+                     keep != inputs.settings.end() ? keep->second : layers.lowest_keep);
+}
+
 Status Loop::step(StepSizes sizes, const Cancel& cancel) {
+  TN_TRY(inputs, next_inputs());
+  TN_TRY(layer_set, draw_layers(inputs));
+  sizes.layer_set = layer_set;
   TN_CHECK(stepper_->use(sizes, cancel));
   TN_TRY(batch, ahead_->next());
-  TN_TRY(inputs, next_inputs());
   rate_ = inputs.rate;
   bool updates = inputs.updates;
   std::vector<DLTensor> views;
@@ -306,16 +317,18 @@ json Loop::report() const {
   json described = json::parse(stepper_->describe(), nullptr, false);
   json found = json::object();
   if (planned_bytes_ > 0) found = {{"batch", batch_}, {"planned_bytes", planned_bytes_}};
-  json out{{"epochs", position_.epoch},
-           {"steps", position_.steps},
-           {"parameters", recipe_.parameters.size()},
-           {"history", history_},
-           {"stopped_early", position_.stopped_early},
-           {"stopped_by", position_.stopped_by.empty() ? json() : json(position_.stopped_by)},
-           {"best_epoch", position_.best_epoch},
-           {"seconds", seconds_since(began_)},
-           {"seconds_waited", ahead_ ? ahead_->seconds_waited() : 0},
-           {"fallback_nodes", described.value("fallback_nodes", json::array())}};
+  json out{
+      {"epochs", position_.epoch},
+      {"steps", position_.steps},
+      {"parameters", recipe_.parameters.size()},
+      {"history", history_},
+      {"stopped_early", position_.stopped_early},
+      {"stopped_by", position_.stopped_by.empty() ? json() : json(position_.stopped_by)},
+      {"best_epoch", position_.best_epoch},
+      {"seconds", seconds_since(began_)},
+      {"compiled", {{"steps", stepper_->compiled()}, {"seconds", stepper_->compile_seconds()}}},
+      {"seconds_waited", ahead_ ? ahead_->seconds_waited() : 0},
+      {"fallback_nodes", described.value("fallback_nodes", json::array())}};
   out.update(found);
   return out;
 }

@@ -43,6 +43,7 @@ class Loop {
   Status set_states(const Weights& states);
   Status run_epoch(const Cancel& cancel, Progress& progress);
   void prepare_ahead();
+  Result<size_t> draw_layers(const StepInputs& inputs) const;
   Status step(StepSizes sizes, const Cancel& cancel);
   Status end_epoch(const Cancel& cancel);
   Status judge(const Cancel& cancel, nlohmann::json& record);

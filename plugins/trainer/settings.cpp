@@ -206,12 +206,11 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   if (options.has("drop_layers")) {
     json drop = json::parse(options.text("drop_layers"));
     if (!drop.contains("seed")) drop["seed"] = out.seed;
+    if (!drop["seed"].is_number_unsigned())
+      return invalid("option drop_layers: seed: expected a whole number of at least 0");
+    out.layer_seed = drop["seed"];
     out.drop_layers = drop.dump();
   }
-  if (!out.drop_layers.empty() && out.memory > 0)
-    return invalid(
-        "option memory: expected it without option drop_layers, whose layers have plans of "
-        "their own that are not counted");
   out.parameters = {options.texts("parameters"), options.texts("frozen")};
   out.batch_statistics = options.text("batch_norm") == "train";
   TN_CHECK(read_precision(options, out));

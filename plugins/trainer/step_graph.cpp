@@ -240,6 +240,20 @@ Result<std::vector<std::string>> watch_for_nan(const Recipe& recipe,
   return json::parse(report.text).value("values", std::vector<std::string>{});
 }
 
+// Leaves a set of layers out; the seed is that of the draws.
+Result<LayerDraws> drop_layers(const Recipe& recipe,
+                               tn_graph* graph,
+                               uint64_t set,
+                               const Cancel& cancel) {
+  json options = json::parse(recipe.drop_layers);
+  options.erase("seed");
+  options["set"] = set;
+  std::string report;
+  TN_CHECK(apply_pass(recipe.ctx, graph, {"trainer.drop_layers", options.dump()}, cancel, &report)
+               .in("option drop_layers"));
+  return LayerDraws::from(report);
+}
+
 // Names of what a step is given besides its batch, in the order of the inputs.
 std::vector<std::string> numbers_of(Graph graph, const Recipe& recipe) {
   std::vector<Value> states = graph.list(TN_LIST_STATES);
@@ -282,11 +296,16 @@ Type Field::type_for(StepSizes sizes) const {
   return type;
 }
 
-Status apply_pass(tn_ctx* ctx, tn_graph* graph, const PassChoice& pass, const Cancel& cancel) {
+Status apply_pass(tn_ctx* ctx,
+                  tn_graph* graph,
+                  const PassChoice& pass,
+                  const Cancel& cancel,
+                  std::string* report) {
   TN_TRY(made, Component::create(ctx, "tenon.pass/1", pass.id, pass.options));
-  StringSink report;
-  return Status(made.table<tn_pass>()->run(made.self(), graph, cancel.raw(), report.get()))
-      .in(pass.id);
+  StringSink text;
+  Status ran(made.table<tn_pass>()->run(made.self(), graph, cancel.raw(), text.get()));
+  if (report) *report = text.text;
+  return std::move(ran).in(pass.id);
 }
 
 Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel& cancel) {
@@ -298,10 +317,10 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   TN_TRY(running, to_training_mode(mode, recipe.mode));
   statistics.insert(statistics.end(), running.begin(), running.end());
   TN_CHECK(mode.commit());
-  if (!recipe.drop_layers.empty())
-    TN_CHECK(
-        apply_pass(recipe.ctx, graph.get(), {"trainer.drop_layers", recipe.drop_layers}, cancel)
-            .in("option drop_layers"));
+  if (!recipe.drop_layers.empty()) {
+    TN_TRY(layers, drop_layers(recipe, graph.get(), sizes.layer_set, cancel));
+    out.layers = std::move(layers);
+  }
   TN_TRY(edit, Edit::begin(graph.get()));
   std::vector<Value> predictions = edit.graph().outputs();
   predictions.resize(n_outputs);
@@ -316,9 +335,12 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
     out.initial[name] = graph.view().find(name).constant();
   std::vector<std::string> wrt = recipe.parameters;
   wrt.insert(wrt.end(), more.begin(), more.end());
+  if (sizes.layer_set > 0)  // what a layer that is left out has is not there
+    std::erase_if(wrt, [&](const std::string& name) { return !graph.view().find(name); });
   TN_CHECK(drive(graph.get(), recipe.driven, true));
   TN_CHECK(add_passes(recipe, graph.get(), sizes.batch, wrt, cancel));
-  TN_CHECK(drive(graph.get(), recipe.driven, false).in("option schedules"));
+  // A layer that is left out takes its numbers along.
+  TN_CHECK(drive(graph.get(), recipe.driven, sizes.layer_set > 0).in("option schedules"));
   out.numbers = numbers_of(graph.view(), recipe);
   out.weights = statistics;
   for (const std::string& name : recipe.parameters)

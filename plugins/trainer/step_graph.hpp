@@ -11,6 +11,7 @@
 #include "tenon/sdk/component.hpp"
 #include "tenon/sdk/graph.hpp"
 
+#include "drop_layers.hpp"
 #include "parameters.hpp"
 #include "training_mode.hpp"
 
@@ -19,6 +20,7 @@ namespace tenon::trainer {
 // What plans of a step differ in.
 struct StepSizes {
   uint64_t batch = 0, length = 0;  // samples; steps of their sequences, 0: as many as there are
+  uint64_t layer_set = 0;          // of those that drop_layers leaves out together; 0: all run
   auto operator<=>(const StepSizes&) const = default;
 };
 
@@ -68,6 +70,7 @@ struct StepGraph {
   std::vector<std::string> watched;  // where check_nan looks, in that order
   std::vector<std::string> numbers;  // inputs behind those of the batch
   std::vector<Field> targets;        // with what the loss says of them
+  LayerDraws layers;                 // that steps leave out
 };
 
 // The state with the average of a weight.
@@ -83,7 +86,11 @@ Result<OwnedGraph> make_evaluation(const Recipe& recipe,
                                    const tn_graph* model,
                                    const std::vector<Field>& targets);
 
-// Runs a pass on the graph itself.
-Status apply_pass(tn_ctx* ctx, tn_graph* graph, const PassChoice& pass, const Cancel& cancel);
+// Runs a pass on the graph itself; *report: what it says of it, a JSON object.
+Status apply_pass(tn_ctx* ctx,
+                  tn_graph* graph,
+                  const PassChoice& pass,
+                  const Cancel& cancel,
+                  std::string* report = nullptr);
 
 }  // namespace tenon::trainer

@@ -2,43 +2,14 @@
 #include "stepper.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 
 #include <nlohmann/json.hpp>
 
 #include "accumulate.hpp"
 
 namespace tenon::trainer {
-
-Result<std::unique_ptr<Stepper::Compiled>> Stepper::compile(StepSizes sizes,
-                                                            const Cancel& cancel) const {
-  auto out = std::make_unique<Compiled>();
-  TN_TRY(graph, make_step(*recipe_, sizes, cancel));
-  out->graph = std::move(graph);
-  Graph view = out->graph.graph.view();
-  for (Value state : view.list(TN_LIST_STATES))
-    out->states.emplace(std::string(state.name()), state.type());
-  TN_TRY(plan, Plan::compile(recipe_->ctx, view, {}, options_));
-  out->plan = std::move(plan);
-  return out;
-}
-
-Status Stepper::use(StepSizes sizes, const Cancel& cancel) {
-  std::unique_ptr<Compiled>& made = made_[sizes];
-  if (!made) {
-    Result<std::unique_ptr<Compiled>> fresh = compile(sizes, cancel);
-    if (!fresh.ok()) return std::move(fresh).status();
-    made = std::move(*fresh);
-  }
-  if (made.get() == now_) return {};
-  if (!now_) {
-    now_ = made.get();
-    return start();
-  }
-  TN_TRY(carried, states());
-  now_ = made.get();
-  std::erase_if(made_, [&](const auto& one) { return one.first.length != sizes.length; });
-  return set_states(carried);
-}
 
 namespace {
 
@@ -71,7 +42,7 @@ Status prepare(tn_ctx* ctx, Graph graph, const Plan& plan) {
 }  // namespace
 
 Result<uint64_t> Stepper::planned_bytes(StepSizes sizes, const Cancel& cancel) const {
-  TN_TRY(made, compile(sizes, cancel));
+  TN_TRY(made, make(sizes, cancel));
   TN_CHECK(prepare(recipe_->ctx, made->graph.graph.view(), made->plan));
   nlohmann::json plan = nlohmann::json::parse(made->plan.describe(), nullptr, false);
   uint64_t arena = 0, out = plan.value("arena_bytes", uint64_t{0});
@@ -85,20 +56,78 @@ Result<uint64_t> Stepper::planned_bytes(StepSizes sizes, const Cancel& cancel) c
     out += part.value("packed_bytes", uint64_t{0});
   }
   out += arena;
-  for (const auto& [name, type] : made->states)
-    out += bytes_in(type);
+  for (Value state : made->graph.graph.view().list(TN_LIST_STATES))
+    out += bytes_in(state.type());
   for (const std::vector<Field>* fields : {&recipe_->inputs, &recipe_->targets})
     for (const Field& field : *fields)
       out += kBatchesInFlight * bytes_in(field.type_for(sizes));
   return out;
 }
 
-Status Stepper::start() {
-  for (const auto& [name, tensor] : now_->graph.initial) {
-    if (!now_->states.contains(name)) continue;  // the loss does not depend on it
-    DLTensor value = tensor.dl();
-    TN_CHECK(services.eval->state_set(now_->plan.raw(), str(name), &value));
+Stepper::Stepper(const Recipe& recipe, const std::string& options) : recipe_(&recipe) {
+  nlohmann::json named = nlohmann::json::parse(options);
+  named["states"] = cat("trainer.train/", reinterpret_cast<uintptr_t>(this));
+  options_ = named.dump();
+}
+
+Result<std::unique_ptr<Stepper::Compiled>> Stepper::make(StepSizes sizes,
+                                                         const Cancel& cancel) const {
+  auto out = std::make_unique<Compiled>();
+  TN_TRY(graph, make_step(*recipe_, sizes, cancel));
+  out->graph = std::move(graph);
+  TN_TRY(plan, Plan::compile(recipe_->ctx, out->graph.graph.view(), {}, options_));
+  out->plan = std::move(plan);
+  return out;
+}
+
+Status Stepper::use(StepSizes sizes, const Cancel& cancel) {
+  if (states_.empty()) TN_CHECK(start({sizes.batch, sizes.length}, cancel));
+  std::unique_ptr<Compiled>& made = made_[sizes];
+  if (!made) {
+    Result<std::unique_ptr<Compiled>> fresh = make(sizes, cancel);
+    if (!fresh.ok()) return std::move(fresh).status();
+    made = std::move(*fresh);
   }
+  if (made.get() == now_) return {};
+  now_ = made.get();
+  std::erase_if(made_, [&](const auto& one) { return one.first.length != sizes.length; });
+  return {};
+}
+
+// The step that leaves no layer out has all states; it is compiled when it is drawn.
+Status Stepper::start(StepSizes sizes, const Cancel& cancel) {
+  TN_TRY(whole, make(sizes, cancel));
+  for (Value state : whole->graph.graph.view().list(TN_LIST_STATES))
+    states_.emplace(std::string(state.name()), state.type());
+  layers_ = whole->graph.layers;
+  for (const auto& [name, tensor] : whole->graph.initial) {
+    if (!states_.contains(name)) continue;  // the loss does not depend on it
+    DLTensor value = tensor.dl();
+    TN_CHECK(services.eval->state_set(whole->plan.raw(), str(name), &value));
+  }
+  made_[sizes] = std::move(whole);
+  // What cannot do without some layers says so now, not when they are drawn.
+  for (sizes.layer_set = 1; sizes.layer_set < layers_.sets.size(); ++sizes.layer_set) {
+    Result<std::unique_ptr<Compiled>> some = make(sizes, cancel);
+    if (!some.ok())
+      return std::move(some).status().in(
+          cat("option drop_layers: the step without ", layers_.names_in(sizes.layer_set)));
+    made_[sizes] = std::move(*some);
+  }
+  return {};
+}
+
+Status Stepper::compile_now(std::span<const DLTensor> inputs) {
+  if (now_->is_compiled) return {};
+  auto began = std::chrono::steady_clock::now();
+  std::vector<const DLTensor*> shown;
+  for (const DLTensor& input : inputs)
+    shown.push_back(&input);
+  TN_CHECK(Status(services.eval->prepare(now_->plan.raw(), shown.data(), shown.size())));
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  now_->is_compiled = true;
+  compile_seconds_ += took.count();
+  ++compiled_;
   return {};
 }
 
@@ -119,6 +148,7 @@ Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& 
     views.push_back(*scalar);
   const StepGraph& of = now_->graph;
   const Plan& results = now_->plan;
+  TN_CHECK(compile_now(views));
   // A step runs to its end, so that the states are never between two steps.
   TN_CHECK(now_->plan.run(views));
   Outcome out;
@@ -139,7 +169,7 @@ Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& 
 
 Result<Weights> Stepper::states() const {
   std::vector<std::string> names;
-  for (const auto& [name, type] : now_->states)
+  for (const auto& [name, type] : states_)
     names.push_back(name);
   return states(names);
 }
@@ -147,8 +177,8 @@ Result<Weights> Stepper::states() const {
 Result<Weights> Stepper::states(const std::vector<std::string>& names) const {
   Weights out;
   for (const std::string& name : names) {
-    auto at = now_->states.find(name);
-    if (at == now_->states.end()) return Status(TN_INTERNAL, cat("no state ", name));
+    auto at = states_.find(name);
+    if (at == states_.end()) return Status(TN_INTERNAL, cat("no state ", name));
     TN_TRY(tensor, Tensor::zeros(recipe_->ctx, at->second.dtype, at->second.dims));
     DLTensor view = tensor.dl();
     TN_CHECK(services.eval->state_get(now_->plan.raw(), str(name), &view));

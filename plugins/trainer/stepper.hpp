@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Compiled training steps, one for each batch size, and the states that go from one to the other.
+// Compiled training steps, one for each batch size and set of layers, on states in common.
 
 #include <array>
 #include <memory>
@@ -29,12 +29,13 @@ struct Outcome {
 class Stepper {
  public:
   // options: of the plans, a JSON object.
-  Stepper(const Recipe& recipe, std::string options)
-      : recipe_(&recipe), options_(std::move(options)) {}
+  Stepper(const Recipe& recipe, const std::string& options);
 
-  // Builds and compiles the step for batches of these sizes, and moves the states there. Plans for
-  // another length are given up: a length that changed does not come back.
+  // Builds and compiles the step for batches of these sizes. Plans for another length are given up:
+  // a length that changed does not come back.
   Status use(StepSizes sizes, const Cancel& cancel);
+  // Of the sets of layers, which there are once a step is in use.
+  const LayerDraws& layers() const { return layers_; }
   // What a step takes as its backend plans it: results, weights in kernels' layouts, states, and
   // the batches that lie ready beside it.
   Result<uint64_t> planned_bytes(StepSizes sizes, const Cancel& cancel) const;
@@ -47,18 +48,27 @@ class Stepper {
   Result<Weights> states(const std::vector<std::string>& names) const;
   Status set_states(const Weights& states);                       // all of them
   std::string describe() const { return now_->plan.describe(); }  // JSON
+  // What compiling took, and of how many steps.
+  double compile_seconds() const { return compile_seconds_; }
+  uint64_t compiled() const { return compiled_; }
 
  private:
   struct Compiled {
     StepGraph graph;
     Plan plan;
-    std::map<std::string, Type> states;
+    bool is_compiled = false;
   };
-  Result<std::unique_ptr<Compiled>> compile(StepSizes sizes, const Cancel& cancel) const;
-  Status start();
+  Result<std::unique_ptr<Compiled>> make(StepSizes sizes, const Cancel& cancel) const;
+  Status start(StepSizes sizes, const Cancel& cancel);
+  // For inputs like these, where that is not done.
+  Status compile_now(std::span<const DLTensor> inputs);
 
   const Recipe* recipe_;
-  std::string options_;
+  std::string options_;                 // with a name for the states that all plans share
+  std::map<std::string, Type> states_;  // of the step that leaves no layer out
+  LayerDraws layers_;
+  double compile_seconds_ = 0;
+  uint64_t compiled_ = 0;
   std::map<StepSizes, std::unique_ptr<Compiled>> made_;
   Compiled* now_ = nullptr;
 };

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training step with dropped layers takes of one without, in pairs.
+"""What a training step with dropped layers takes of one without, in pairs, and what they cost.
 
     PYTHONPATH=build/release/python .venv/bin/python tests/bench/layer_drop.py [--layers 12]
+    PYTHONPATH=build/release/python .venv/bin/python tests/bench/layer_drop.py --accuracy
 
 A transformer encoder (pre-norm, width 256, 4 heads) on 8 x 64 tokens; each pair is one training of
-so many steps without and one with the schedule's end, keep 0.5 (mean keep 0.729 for 12 layers).
+so many steps without and one with the schedule's end, keep 0.5 (mean keep 0.729 for 12 layers). The
+steps that are timed come behind those in which sets of layers are compiled, whose seconds are
+printed apart. --accuracy: one of width 64 on 49 patches of 4x4 of digits (`scripts/fetch mnist`),
+trained with and without under the paper's schedule (keep 1 to 0.5), held out accuracy by seed.
 """
 
 import argparse
+import json
+import math
 import tempfile
 import time
 from pathlib import Path
@@ -16,8 +22,9 @@ import numpy as np
 import tenon as tn
 from tenon import nn
 
-WARM = 14  # steps that do not count
+WARM = 60  # steps that do not count: by then each set of layers has been drawn
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 95 %, from 2 pairs on
+BATCH = 64  # of digits
 
 
 class Block(nn.Module):
@@ -42,13 +49,38 @@ class Encoder(nn.Module):
         return self.head(self.blocks(self.token(token)))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--pairs", type=int, default=5, choices=range(2, 11))
-    parser.add_argument("--threads", type=int, default=2)
-    args = parser.parse_args()
+class Digits(nn.Module):
+    def __init__(self, layers, width=64):
+        super().__init__()
+        small = nn.init.normal(deviation=0.02)
+        self.patch, self.position = nn.Conv(width, 4, stride=4), nn.Parameter((49, width), small)
+        self.blocks = nn.Sequential(*(Block(width) for _ in range(layers)))
+        self.norm, self.head = nn.LayerNorm(), nn.Linear(10)
+
+    def forward(self, image):
+        tokens = tn.permute_dims(tn.reshape(self.patch(image), (-1, 64, 49)), (0, 2, 1))
+        return self.head(tn.mean(self.norm(self.blocks(tokens + self.position())), axis=1))
+
+
+def interval(values):
+    """Mean and the ends of its 95 % interval."""
+    mean, n = np.mean(values), len(values)
+    margin = STUDENT[n - 2] * np.std(values, ddof=1) / n**0.5
+    return mean, mean - margin, mean + margin
+
+
+def timed(model, data, more, threads):
+    """Seconds of a step, and what was compiled."""
+    times: list[float] = []
+    trained = tn.train(
+        model, data=data, batch=8, threads=threads, optimizer="adamw",
+        loss=tn.loss.cross_entropy(axis=-1), **more,
+        callbacks=[tn.callback(step=lambda point: times.append(time.perf_counter()))],
+    )  # fmt: skip
+    return (times[-1] - times[WARM]) / (len(times) - 1 - WARM), trained.report["compiled"]
+
+
+def measure_time(args) -> None:
     rng = np.random.default_rng(0)
     token = rng.integers(0, 96, (8 * args.steps, 64))
     net = Encoder(args.layers, 256)
@@ -59,24 +91,59 @@ def main() -> None:
         drop = {"drop_layers": {"layers": "blocks.*", "keep": 0.5}}
         ratios = []
         for _ in range(args.pairs):
-            took = []
-            for more in ({}, drop):
-                times: list[float] = []
-
-                def report_to(point, times=times):
-                    times.append(time.perf_counter())
-
-                tn.train(model, data=data, batch=8, threads=args.threads, optimizer="adamw",
-                         loss=tn.loss.cross_entropy(axis=-1), **more,
-                         callbacks=[tn.callback(step=report_to)])  # fmt: skip
-                # Each branch is compiled when it first runs.
-                took.append((times[-1] - times[WARM]) / (len(times) - 1 - WARM))
+            made = [timed(model, data, more, args.threads) for more in ({}, drop)]
+            took = [seconds for seconds, _ in made]
             ratios.append(took[1] / took[0])
-            print(f"plain {1e3 * took[0]:.1f} ms, dropped {1e3 * took[1]:.1f} ms", flush=True)
-    logs = np.log(ratios)
-    margin = STUDENT[len(logs) - 2] * logs.std(ddof=1) / len(logs) ** 0.5
-    low, mid, high = np.exp([logs.mean() - margin, logs.mean(), logs.mean() + margin])
+            plans = ", ".join(f"{c['steps']} in {c['seconds']:.2f} s" for _, c in made)
+            print(f"plain {1e3 * took[0]:.1f} ms, dropped {1e3 * took[1]:.1f} ms; "
+                  f"compiled {plans}", flush=True)  # fmt: skip
+    mid, low, high = np.exp(interval(np.log(ratios)))
     print(f"dropped / plain {mid:.3f} [{low:.3f}, {high:.3f}]")
+
+
+def measure_accuracy(args) -> None:
+    train, test = (tn.data.npz(args.models / f"mnist_{part}.npz") for part in ("train", "test"))
+    steps = args.epochs * (len(train) // BATCH)
+    # Section 4 of the paper: gamma = 100 / T.
+    keep = tn.schedule.exponential(base=1.0, end=0.5, gamma=math.exp(-100 / steps))
+    drop = {"drop_layers": {"layers": "blocks.*", "keep": 0.5}, "schedules": {"layer_keep": keep}}
+    apart = []
+    for seed in range(1, args.seeds + 1):
+        right = {}
+        for name, more in (("plain", {}), ("dropped", drop)):
+            model = nn.build(Digits(args.layers), {"image": ("N", 1, 28, 28)}, seed=seed)
+            rate = tn.schedule.cosine(base=2e-3, warmup=50)
+            trained = tn.train(
+                model, data=train, batch=BATCH, epochs=args.epochs, seed=seed, drop_last=True,
+                threads=args.threads, optimizer=tn.optim.adamw(lr=rate, weight_decay=0.01), **more,
+            )  # fmt: skip
+            right[name] = 100 * tn.evaluate(trained, test, "accuracy", batch=100)["accuracy"]
+            record = {
+                "seed": seed,
+                "steps": name,
+                "accuracy": round(right[name], 2),
+                "seconds": round(sum(one["seconds"] for one in trained.report["history"]), 1),
+                "compiled": trained.report["compiled"],
+                "losses": [round(one["loss"], 4) for one in trained.report["history"]],
+            }
+            print(json.dumps(record), flush=True)
+        apart.append(right["dropped"] - right["plain"])
+    mean, low, high = interval(apart)
+    print(f"dropped - plain {mean:+.2f} [{low:+.2f}, {high:+.2f}] points")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--pairs", type=int, default=5, choices=range(2, 11))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--accuracy", action="store_true", help="of digits, in place of the time")
+    parser.add_argument("--seeds", type=int, default=5, choices=range(2, 11))
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--models", type=Path, default=Path(".cache/models"))
+    args = parser.parse_args()
+    (measure_accuracy if args.accuracy else measure_time)(args)
 
 
 if __name__ == "__main__":

@@ -232,7 +232,8 @@ class Model:
         backend: id, or ids in order of preference; without one what this machine is best with.
         What none of them takes runs on "reference" and is listed in `plan.describe()`.
         precision: "fp32", "bf16", as the backend knows them. taps: names of values to hand out
-        beside the outputs. plan_cache: how many input shapes are kept compiled (64).
+        beside the outputs. plan_cache: how many input shapes are kept compiled (64). states: a name;
+        plans that give the same one have their states in common, and run one at a time.
         max_value_bytes: a cap for results whose size comes from data, as NonZero's: a larger one
         raises ResourceExhausted and names the node. Other options are the backend's own.
         """

@@ -118,3 +118,22 @@ def test_inspect_says_how_alike_layers_are(tmp_path: Path) -> None:
     assert len(summary["cka"]) == len(summary["values"]) == 2
     refused = tenon("inspect", model, "--similarity")
     assert refused.returncode != 0 and "--data" in refused.stderr
+
+
+def test_bench_runs_a_graph_with_states_as_any_other(tmp_path: Path) -> None:
+    shapes = {"count": [3, 4], "x": ["n", 4], "next": [3, 4]}
+    info = {k: helper.make_tensor_value_info(k, TensorProto.FLOAT, v) for k, v in shapes.items()}
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
+        helper.make_node("Add", ["count", "total"], ["next"]),
+        helper.make_node("Relu", ["x"], ["y"]),
+    ]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])
+    graph = helper.make_graph(nodes, "g", [info["count"], info["x"]], [info["next"], y])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    helper.set_model_props(made, {"tenon.state.count": "next"})
+    onnx.save(made, tmp_path / "counter.onnx")
+    command = ("bench", tmp_path / "counter.onnx", "--shape", "x=5x4", "--rounds", 2, "--json")
+    result = tenon(*command)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["rounds"] == 2

@@ -54,34 +54,6 @@ def test_int8_in_one_line_then_evaluate_and_bench(tmp_path: Path) -> None:
     assert {"latency_ms", "compile_ms", "peak_rss_mb", "flops", "fallback_nodes"} <= set(bench)
 
 
-def test_bench_asks_from_several_streams_at_once(tmp_path: Path) -> None:
-    command = ("bench", classifier(tmp_path), "--shape", "x=4x8", "--rounds", 5)
-    report = json.loads(tenon(*command, "--streams", 3, "--json").stdout)
-    assert (report["streams"], report["rounds"]) == (3, 15)
-    assert report["runs_per_s"] > 0
-    assert report["latency_ms"]["median"] <= report["latency_ms"]["p99"]
-    assert "3 streams" in tenon(*command, "--streams", 3).stdout
-    assert "streams" not in tenon(*command).stdout
-    failed(tenon(*command, "--streams", 0), 2, "--streams")
-
-
-def test_a_failure_in_one_of_several_streams_is_reported(tmp_path: Path) -> None:
-    info = helper.make_tensor_value_info
-    table = numpy_helper.from_array(np.zeros((3, 2), "f"), "table")
-    graph = helper.make_graph(
-        [helper.make_node("Gather", ["table", "at"], ["y"])],
-        "g",
-        [info("at", TensorProto.INT64, ["n"])],
-        [info("y", TensorProto.FLOAT, ["n", 2])],
-        [table],
-    )
-    opset = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opset), tmp_path / "gather.onnx")
-    np.save(tmp_path / "at.npy", np.array([0, 7]))
-    command = ("bench", tmp_path / "gather.onnx", "--input", f"at={tmp_path / 'at.npy'}")
-    failed(tenon(*command, "--streams", 2), 1, "Gather", "expected -3..2, got 7")
-
-
 def test_bench_times_int8_as_the_recipe_makes_it(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     weights = {"w": random.standard_normal((16, 3, 3, 3))}

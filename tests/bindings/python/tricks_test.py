@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers that are dropped, samples and sequences that grow, and the largest batch that fits."""
 
-import itertools
-
 import numpy as np
 import pytest
 import tenon as tn
@@ -35,27 +33,30 @@ def chances(rule, keep, n):
     return [1 - (i + above) / n * (1 - keep) for i in range(n)]
 
 
+def dropped_sets(model, **options):
+    """The model without each of the sets of layers, with the chance of each, and the shares."""
+    first = model.apply("trainer.drop_layers", layers="blocks.*", **options).report
+    made = [
+        (model.apply("trainer.drop_layers", layers="blocks.*", set=k, **options), one)
+        for k, one in enumerate(first["sets"])
+    ]
+    return made, np.array([layer["left_out"] for layer in first["layers"]])
+
+
 @pytest.mark.parametrize("rule", ["paper", "reference"])
-def test_dropped_layers_run_as_often_as_they_should(rule):
-    model = adders().apply("trainer.drop_layers", layers="blocks.*", keep=0.4, rule=rule, seed=5)
-    plan, x, draws = model.compile(), np.zeros((1, 2), "f"), 3000
-    seen = np.array([np.asarray(plan(x)[0])[0, 0] for _ in range(draws)])
-    p = chances(rule, 0.4, 3)
-    known = {
-        gates: sum(g * c / q for g, c, q in zip(gates, CHANGES, p))
-        for gates in itertools.product((0, 1), repeat=3)
-    }
-    total = 0
-    for gates, value in known.items():
-        expected = np.prod([q if g else 1 - q for g, q in zip(gates, p)])
-        count = np.isclose(seen, value, rtol=1e-5).sum()
-        total += count
-        margin = 4.5 * np.sqrt(draws * expected * (1 - expected)) + 1e-9
-        assert abs(count - draws * expected) <= margin, (gates, count, draws * expected)
-    assert total == draws
-    # The mean is what the whole model gives.
-    spread = np.sqrt(sum(c**2 * (1 - q) / q for c, q in zip(CHANGES, p)) / draws)
-    assert abs(seen.mean() - sum(CHANGES)) < 4.5 * spread
+def test_the_mean_over_the_sets_of_dropped_layers_is_the_whole_model(rule):
+    made, shares = dropped_sets(adders(), keep=0.4, rule=rule)
+    wanted = 1 - np.array(chances(rule, 0.4, 3))
+    assert np.abs(shares - wanted).max() <= 1 / 12, "of 12 draws, whole ones leave a layer out"
+    x, mean = np.zeros((1, 2), "f"), 0.0
+    for model, of in made:
+        runs = [i not in of["without"] for i in range(3)]
+        expected = sum(g * c / (1 - s) for g, c, s in zip(runs, CHANGES, shares))
+        seen = np.asarray(model.compile()(x)[0])[0, 0]
+        assert seen == pytest.approx(expected, rel=1e-5)
+        mean += of["chance"] * seen
+    assert mean == pytest.approx(sum(CHANGES), rel=1e-5)
+    assert not made[0][1]["without"] and sum(of["chance"] for _, of in made) == pytest.approx(1)
 
 
 def test_the_mean_keep_of_twelve_layers_is_that_of_the_paper_and_of_its_code():
@@ -63,38 +64,27 @@ def test_the_mean_keep_of_twelve_layers_is_that_of_the_paper_and_of_its_code():
     assert np.mean(chances("reference", 0.5, 12)) == pytest.approx(0.7708, abs=1e-4)
 
 
-def test_a_layer_that_is_left_out_has_no_gradient():
+def test_a_layer_that_is_left_out_is_not_there():
     rng = np.random.default_rng(0)
     layers = [nn.Residual(nn.Sequential(nn.LayerNorm(), nn.Linear(4), tn.tanh)) for _ in range(3)]
     model = nn.build(Net(layers), {"x": (5, 4)}, seed=1)
-    plain, x = model.compile(), rng.standard_normal((5, 4)).astype("f")
-    names = [f"blocks.{i}.body.1.weight" for i in range(3)]
-
-    def gradients(of):
-        graph = of.apply("autodiff.vjp", wrt=names)
-        return graph.compile()
-
-    whole = [np.asarray(g) for g in gradients(model)(x, np.ones((5, 4), "f"))[1:]]
-    dropped = model.apply("trainer.drop_layers", layers=["blocks.0", "blocks.2"], keep=0.3, seed=2)
-    plan, ran = gradients(dropped), set()
-    for _ in range(60):
-        y, *slopes = (np.asarray(one) for one in plan(x, np.ones((5, 4), "f")))
-        slopes = [s for s in slopes if s.shape == (4, 4)]
-        gates = tuple(bool(s.any()) for s in slopes)
-        assert gates[1], "the layer between is no one that is dropped"
-        if gates not in ran and gates == (False, True, False):
-            # What is left is the middle layer alone.
-            np.testing.assert_allclose(y, middle_layer(model.constants(), x), atol=1e-6)
-        ran.add(gates)
-    assert len(ran) == 4
-    assert whole[0].any() and plain(x)[0].shape == (5, 4)
+    x = rng.standard_normal((5, 4)).astype("f")
+    made, shares = dropped_sets(model, keep=0.3)
+    for dropped, of in made:
+        y = x
+        for i, share in enumerate(shares):
+            if i not in of["without"]:
+                y = y + changed_by(model.constants(), i, y) / (1 - share)
+        np.testing.assert_allclose(np.asarray(dropped.compile()(x)[0]), y, atol=2e-6)
+        weights = {int(name.split(".")[1]) for name in dropped.constants() if "blocks" in name}
+        assert weights == set(range(3)) - set(of["without"])
+    assert len(made) > 3
 
 
-def middle_layer(weights, x):
-    y = x
-    w, b = (np.asarray(weights[f"blocks.1.body.1.{n}"]) for n in ("weight", "bias"))
-    mean, var = y.mean(-1, keepdims=True), y.var(-1, keepdims=True)
-    return x + np.tanh((y - mean) / np.sqrt(var + 1e-5) @ w.T + b)
+def changed_by(weights, i, x):
+    w, b = (np.asarray(weights[f"blocks.{i}.body.1.{n}"]) for n in ("weight", "bias"))
+    mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    return np.tanh((x - mean) / np.sqrt(var + 1e-5) @ w.T + b)
 
 
 @pytest.fixture
@@ -147,6 +137,54 @@ def test_layers_that_always_run_train_as_without(rows):
     assert {p.name for p in dropped.inputs} == {"x"}, "the model that went in, with other numbers"
 
 
+def moved(trained, model):
+    """The layers whose weights are others now."""
+    return tuple(
+        i
+        for i in range(3)
+        if (
+            np.asarray(trained.constants()[f"blocks.{i}.body.1.weight"])
+            != np.asarray(model.constants()[f"blocks.{i}.body.1.weight"])
+        ).any()
+    )
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_a_layer_that_is_left_out_of_an_update_rests(rows, accumulate):
+    model, seen = classifier(), []
+    for seed in range(24):
+        more = {"epochs": 1, "batch": 96 // accumulate, "accumulate": accumulate, "seed": seed}
+        drop = {"layers": "blocks.*", "keep": 0.4}
+        seen.append(moved(tn.train(model, **options(rows, **more, drop_layers=drop)), model))
+    made, shares = dropped_sets(model, keep=0.4)
+    known = {tuple(i for i in range(3) if i not in of["without"]) for _, of in made[1:]}
+    assert set(seen) <= known and len(set(seen)) > 1
+    ran = np.mean([[i in one for i in range(3)] for one in seen], axis=0)
+    assert np.abs(ran - (1 - shares)).max() < 4 * 0.5 / len(seen) ** 0.5
+
+
+def test_dropped_layers_train_alike_on_every_backend_and_after_a_stop(rows, tmp_path):
+    drop = {"epochs": 6, "drop_layers": {"layers": "blocks.*", "keep": 0.4, "sets": 6}}
+    whole = tn.train(classifier(), **options(rows, **drop))
+    other = tn.train(classifier(), **options(rows, **drop, backend=[]))
+    np.testing.assert_allclose(losses(other), losses(whole), rtol=1e-4)
+    plans = whole.report["compiled"]
+    assert 2 <= plans["steps"] <= 7 and plans["seconds"] > 0
+
+    kept = {"run": str(tmp_path / "run"), "resume": True}
+
+    def stop(point):
+        if point["step"] == 20:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        more = options(rows, **drop, **kept, callbacks=[tn.callback(step=stop)])
+        tn.train(classifier(), **more)
+    resumed = tn.train(classifier(), **options(rows, **drop, **kept))
+    for name, value in whole.constants().items():
+        np.testing.assert_array_equal(np.asarray(resumed.constants()[name]), np.asarray(value))
+
+
 def test_what_cannot_be_dropped(rows):
     for layers, message in (
         ("nowhere.*", "option layers: expected names or scopes of nodes.*'nowhere"),
@@ -156,6 +194,16 @@ def test_what_cannot_be_dropped(rows):
             tn.train(classifier(), **options(rows, drop_layers={"layers": layers}))
     with pytest.raises(tn.TenonError, match="keep"):
         tn.train(classifier(), **options(rows, drop_layers={"layers": "blocks.*", "keep": 0.0}))
+    below = {"layer_keep": tn.schedule.constant(base=0.3)}
+    with pytest.raises(tn.TenonError, match="layer_keep: expected 0.5 .* to 1, got 0.3"):
+        tn.train(classifier(), **options(rows, drop_layers={"layers": "blocks.*"}, schedules=below))
+    alone = {"deep": {"parameters": ["blocks.2.*"], "rate": 0.5}}
+    with pytest.raises(
+        tn.TenonError, match=r"the step without .*blocks.2.*deep: no parameter fits"
+    ):
+        tn.train(classifier(), **options(rows, drop_layers={"layers": "blocks.*"}, groups=alone))
+    with pytest.raises(tn.TenonError, match="option set: expected one of 1[0-3] sets, got 13"):
+        classifier().apply("trainer.drop_layers", layers="blocks.*", set=13)
     with pytest.raises(tn.TenonError, match="layer_keep"):
         tn.train(classifier(), **options(rows, schedules={"layer_keep": tn.schedule.linear()}))
     norm = nn.Residual(nn.Sequential(nn.Linear(4), nn.BatchNorm()))
@@ -305,12 +353,10 @@ def with_sum_inside() -> tn.Model:
 
 
 def test_what_a_dropped_layer_leaves_is_its_residual_input():
-    dropped = with_sum_inside().apply(
-        "trainer.drop_layers", layers="blocks.*", keep=0.5, rule="paper", seed=3
-    )
-    plan, x, p = dropped.compile(), np.ones((1, 2), "f"), np.full((1, 2), 7, "f")
-    seen = {round(float(np.asarray(plan(x=x, p=p)[0])[0, 0]), 3) for _ in range(60)}
-    assert seen == {1.0, 33.0}  # x alone, or x + 2 * (p + x) / 0.5
+    made, _ = dropped_sets(with_sum_inside(), keep=0.5)
+    x, p = np.ones((1, 2), "f"), np.full((1, 2), 7, "f")
+    seen = [round(float(np.asarray(one.compile()(x=x, p=p)[0])[0, 0]), 3) for one, _ in made]
+    assert seen == [33.0, 1.0]  # x + 2 * (p + x) / 0.5, or x alone
 
 
 @pytest.mark.parametrize(

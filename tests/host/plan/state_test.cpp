@@ -16,16 +16,23 @@ class PlanState : public PluginTest {
     for (tn_plan* plan : plans_)
       services.eval->release(plan);
   }
-  tn_plan* compile(std::string_view text) {
-    tn_graph* graph = nullptr;
+  tn_plan* compile(std::string_view text,
+                   std::string_view options = R"({"backend": "reference"})") {
     tn_plan* plan = nullptr;
-    EXPECT_EQ(text_of(Status(services.graph->parse(ctx_, str(text), &graph))), "");
-    EXPECT_EQ(
-        text_of(Status(tenon_compile(session_, graph, str(R"({"backend": "reference"})"), &plan))),
-        "");
-    services.graph->release(graph);
-    plans_.push_back(plan);
+    EXPECT_EQ(compile_failure(text, options, &plan), "");
     return plan;
+  }
+  std::string compile_failure(std::string_view text, std::string_view options, tn_plan** plan) {
+    tn_graph* graph = nullptr;
+    EXPECT_EQ(text_of(Status(services.graph->parse(ctx_, str(text), &graph))), "");
+    Status compiled(tenon_compile(session_, graph, str(options), plan));
+    services.graph->release(graph);
+    if (*plan) plans_.push_back(*plan);
+    return text_of(std::move(compiled));
+  }
+  void release_first() {
+    services.eval->release(plans_.front());
+    plans_.erase(plans_.begin());
   }
   Tensor two(std::vector<float> numbers) {
     return *Tensor::of<float>(ctx_, TN_F32, std::vector<int64_t>{2}, numbers);
@@ -138,6 +145,75 @@ TEST_F(PlanState, BelongsToOnePlan) {
 
   EXPECT_THAT(get(one, "count"), ElementsAre(2, 2));
   EXPECT_THAT(get(other, "count"), ElementsAre(5, 5));
+}
+
+constexpr std::string_view kCounter = R"(graph {
+  input %count: f32[2]
+  input %x: f32[2]
+  %next: f32[2] = Add(%count, %x) @add
+  output next = %next
+  state %count -> %next
+}
+)";
+// Another graph, with one more state in front.
+constexpr std::string_view kDoubler = R"(graph {
+  input %runs: f32[2]
+  input %count: f32[2]
+  input %x: f32[2]
+  %more: f32[2] = Add(%runs, %x) @more
+  %next: f32[2] = Add(%count, %count) @double
+  output runs = %more
+  output next = %next
+  state %runs -> %more
+  state %count -> %next
+}
+)";
+constexpr std::string_view kCommon = R"({"backend": "reference", "states": "ours"})";
+
+TEST_F(PlanState, OfOneNameIsThatOfSeveralPlans) {
+  tn_plan *counter = compile(kCounter, kCommon), *doubler = compile(kDoubler, kCommon);
+  tn_plan* apart = compile(kCounter, R"({"backend": "reference", "states": "theirs"})");
+  ASSERT_EQ(run(counter, {1, 2}), "");
+  ASSERT_EQ(run(doubler, {1, 1}), "");
+  ASSERT_EQ(run(apart, {7, 7}), "");
+  ASSERT_EQ(run(counter, {1, 1}), "");
+
+  for (tn_plan* plan : {counter, doubler})
+    EXPECT_THAT(get(plan, "count"), ElementsAre(3, 5));
+  EXPECT_THAT(get(counter, "runs"), ElementsAre(1, 1)) << "also one that its graph has not";
+  EXPECT_THAT(get(apart, "count"), ElementsAre(7, 7));
+  set(doubler, "count", {10, 20});
+  ASSERT_EQ(run(counter, {1, 1}), "");
+  EXPECT_THAT(get(doubler, "count"), ElementsAre(11, 21));
+}
+
+TEST_F(PlanState, OfOneNameStaysWhileOneOfThePlansDoes) {
+  tn_plan* first = compile(kCounter, kCommon);
+  tn_plan* second = compile(kDoubler, kCommon);
+  ASSERT_EQ(run(first, {1, 2}), "");
+  release_first();
+  ASSERT_EQ(run(second, {0, 0}), "");
+  EXPECT_THAT(get(second, "count"), ElementsAre(2, 4));
+  release_first();
+  EXPECT_THAT(get(compile(kCounter, kCommon), "count"), ElementsAre(0, 0))
+      << "the last one is gone";
+}
+
+TEST_F(PlanState, OfOneNameNeedsTheSameTypesAndOptions) {
+  compile(kCounter, kCommon);
+  tn_plan* none = nullptr;
+  std::string wide(kCounter);
+  for (size_t at = 0; (at = wide.find("f32[2]", at)) != std::string::npos;)
+    wide.replace(at, 6, "f32[3]");
+  EXPECT_THAT(compile_failure(wide, kCommon, &none),
+              HasSubstr("state count: expected f32[2] as another plan with these states has, "
+                        "got f32[3]"));
+  EXPECT_THAT(compile_failure(kCounter,
+                              R"({"backend": "reference", "states": "ours", "threads": 1})", &none),
+              HasSubstr("option states: expected the options of the other plans"));
+  EXPECT_THAT(compile_failure(kCounter, R"({"backend": "reference", "states": 1})", &none),
+              HasSubstr("option states: expected a name"));
+  EXPECT_EQ(none, nullptr);
 }
 
 }  // namespace

@@ -117,18 +117,26 @@ inline std::string why_unusable(const Session& session,
   return "";
 }
 
-// "accuracy" is short for "metrics.accuracy": the id itself, or the one with the prefix.
+// "accuracy" is short for "metrics.accuracy": the id itself, the one with the prefix, or the only
+// one of all plugins that ends in the name.
 inline std::string full_id(const Session& session,
                            std::string_view role,
                            std::string_view prefix,
                            const std::string& name) {
-  std::string known;
+  std::string known, others;
+  std::vector<std::string> ends;  // whose last word it is
   for (const Json& one : list_components(session, role)) {
     std::string id = one["id"];
     if (id == name || id == cat(prefix, ".", name)) return id;
+    if (id.substr(id.rfind('.') + 1) == name) {
+      others += cat(ends.empty() ? "" : ", ", id);
+      ends.push_back(id);
+    }
     std::string shorter = id.starts_with(cat(prefix, ".")) ? id.substr(prefix.size() + 1) : id;
     known += cat(known.empty() ? "" : ", ", shorter);
   }
+  if (ends.size() == 1) return ends[0];
+  if (!ends.empty()) known = others;
   for (const std::string& id : {name, cat(prefix, ".", name)})
     if (std::string why = why_unusable(session, role, id); !why.empty())
       throw Error(TN_FAILED_PRECONDITION, cat(prefix, " ", id, ": ", why));

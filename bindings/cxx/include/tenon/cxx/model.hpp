@@ -112,7 +112,7 @@ class Model {
     });
     return found;
   }
-  // The same model for these input shapes only, all types inferred again.
+  // The same model for these shapes of its inputs, which states are not, all types inferred again.
   Model bind(const std::vector<Tensor>& inputs) const {
     std::vector<tn_type> types(inputs.size());
     std::vector<const tn_type*> given;
@@ -123,8 +123,15 @@ class Model {
                   shape.data(),      nullptr};
       given.push_back(&types[i]);
     }
+    // States stay as they are.
+    std::vector<const tn_type*> all;
+    size_t next = 0;
+    for (uint64_t i = 0; i < services().count(get(), TN_LIST_INPUTS); ++i) {
+      bool is_given = !is_state(services().value_at(get(), TN_LIST_INPUTS, i, 0), 0);
+      all.push_back(is_given && next < given.size() ? given[next++] : nullptr);
+    }
     tn_graph* raw = nullptr;
-    check(services().bind(get(), given.data(), given.size(), &raw));
+    check(services().bind(get(), all.data(), all.size(), &raw));
     return {session(), raw};
   }
 
