@@ -40,6 +40,7 @@ struct BackendUse {
   DLDevice dl{kDLCPU, 0};
   bool own_memory = false;   // its tensors live elsewhere: inputs and outputs are copied
   bool last_resort = false;  // takes what those that were asked for leave
+  bool is_joined = false;    // is there for an option of the plan, not by its name
 
   // The failure of a call with backend and function in front.
   Status called(std::string_view function, tn_status* answer) const {
@@ -200,6 +201,8 @@ const tn_host_eval* eval_service();
 
 // state.cpp
 Status make_states(tn_plan* plan);
+// That a plan's graph has the states that it shares.
+Status check_states(tn_plan* plan);
 // Brings each state to where this form of the plan keeps it.
 Status move_states(tn_plan* plan, const Compiled& compiled);
 tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value);
@@ -207,14 +210,44 @@ tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out);
 
 }  // namespace tenon::host
 
+namespace tenon::host {
+
+// By name of its input. Its keeper is a backend, or the CPU: then two buffers are swapped after
+// each run. Before the first run `now` may hold what was set.
+struct PlanState {
+  std::string name;
+  uint32_t dtype;
+  std::vector<int64_t> dims;
+  int keeper = kNoSpace;
+  Ref<tn_tensor> now = {}, next = {};
+};
+
+// What a plan shares with those that are compiled beside it.
+struct Shared {
+  std::vector<std::unique_ptr<BackendUse>> backends;
+  std::vector<PlanState> states;
+  std::vector<void*> backend_states;  // by backend, or NULL
+
+  Shared() = default;
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  ~Shared();
+};
+
+}  // namespace tenon::host
+
 struct tn_plan : tenon::host::Handle<tn_plan> {
+  explicit tn_plan(std::shared_ptr<tenon::host::Shared> with) : shared(std::move(with)) {}
   std::atomic<int64_t> refs{1};
   tn_ctx* ctx = nullptr;
   tenon::host::Ref<tn_graph> graph;  // a clone, with the taps as further outputs
   std::string label;                 // for traces: the first output
   std::string options_text;          // for bodies, which are plans of their own
   size_t cache_limit = 8;
-  std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
+  std::shared_ptr<tenon::host::Shared> shared;
+  std::vector<std::unique_ptr<tenon::host::BackendUse>>& backends = shared->backends;
+  std::vector<tenon::host::PlanState>& states = shared->states;
+  std::vector<void*>& backend_states = shared->backend_states;
   // Of the cache and the lessons. Forms are compiled without this lock: a run of shapes that are
   // there waits for no compiler.
   std::mutex mutex;
@@ -222,17 +255,6 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
   std::vector<tenon::host::Shapes> compiling;
   std::condition_variable compiled;  // `compiling` has become shorter
-  // State by name of its input. Its keeper is a backend, or the CPU: then two buffers are swapped
-  // after each run. Before the first run `now` may hold what was set.
-  struct State {
-    std::string name;
-    uint32_t dtype;
-    std::vector<int64_t> dims;
-    int keeper = tenon::host::kNoSpace;
-    tenon::host::Ref<tn_tensor> now = {}, next = {};
-  };
-  std::vector<State> states;
-  std::vector<void*> backend_states;  // by backend, or NULL
 
   // The index of the backend whose tensors lie there; nothing: none of the plan.
   std::optional<int> backend_at(DLDevice device) const;

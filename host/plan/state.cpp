@@ -12,7 +12,7 @@ namespace tenon::host {
 namespace {
 
 // What the keeper has; nothing: zeros.
-Result<Ref<tn_tensor>> kept_value(tn_plan* plan, const tn_plan::State& state) {
+Result<Ref<tn_tensor>> kept_value(tn_plan* plan, const PlanState& state) {
   if (state.keeper < 0) return Ref<tn_tensor>(state.now);
   BackendUse& use = *plan->backends[state.keeper];
   TN_TRY(value, alloc_tensor(plan->ctx, state.dtype, state.dims));
@@ -24,15 +24,15 @@ Result<Ref<tn_tensor>> kept_value(tn_plan* plan, const tn_plan::State& state) {
   return value;
 }
 
-Result<tn_plan::State*> find_state(tn_plan* plan, tn_str name) {
-  for (tn_plan::State& state : plan->states) {
+Result<PlanState*> find_state(tn_plan* plan, tn_str name) {
+  for (PlanState& state : plan->states) {
     if (state.name == view(name)) return &state;
   }
   return not_found(cat("no state ", view(name)));
 }
 
 // What a caller gives for a state, or to write it into.
-Status check_tensor(const tn_plan::State& state, const DLTensor& given) {
+Status check_tensor(const PlanState& state, const DLTensor& given) {
   bool same = dtype_of(given.dtype) == state.dtype && given.ndim >= 0 &&
               (given.ndim == 0 || given.shape) && std::ranges::equal(dims_of(given), state.dims);
   if (!same)
@@ -45,10 +45,9 @@ Status check_tensor(const tn_plan::State& state, const DLTensor& given) {
   return {};
 }
 
-}  // namespace
-
-Status make_states(tn_plan* plan) {
+Result<std::vector<PlanState>> states_of(const tn_plan* plan) {
   const tn_host_graph& g = *graph_service();
+  std::vector<PlanState> out;
   for (uint64_t s = 0, n = g.count(plan->graph.get(), TN_LIST_STATES); s < n; ++s) {
     tn_value_id value = g.value_at(plan->graph.get(), TN_LIST_STATES, s, 0);
     tn_type type{};
@@ -59,8 +58,16 @@ Status make_states(tn_plan* plan) {
         std::count_if(type.dims, type.dims + type.rank, [](int64_t d) { return d < 0; })) {
       return invalid(cat("state ", name, ": expected a known shape"));
     }
-    plan->states.push_back({name, type.dtype, {type.dims, type.dims + type.rank}});
+    out.push_back({name, type.dtype, {type.dims, type.dims + type.rank}});
   }
+  return out;
+}
+
+}  // namespace
+
+Status make_states(tn_plan* plan) {
+  TN_TRY(states, states_of(plan));
+  plan->states = std::move(states);
   plan->backend_states.resize(plan->backends.size());
   for (size_t b = 0; b < plan->backends.size() && !plan->states.empty(); ++b) {
     BackendUse& use = *plan->backends[b];
@@ -70,9 +77,25 @@ Status make_states(tn_plan* plan) {
   return {};
 }
 
+Status check_states(tn_plan* plan) {
+  TN_TRY(own, states_of(plan));
+  auto same = [](const PlanState& a, const PlanState& b) {
+    return a.name == b.name && a.dtype == b.dtype && a.dims == b.dims;
+  };
+  if (std::ranges::equal(own, plan->states, same)) return {};
+  auto listed = [](const std::vector<PlanState>& states) {
+    std::string out = cat(states.size());
+    for (const PlanState& state : states)
+      out += cat(" ", state.name, ": ", dtype_name(state.dtype), shape_text(state.dims));
+    return out;
+  };
+  return {TN_FAILED_PRECONDITION, cat("a plan beside another: expected its states (",
+                                      listed(plan->states), "), got ", listed(own))};
+}
+
 Status move_states(tn_plan* plan, const Compiled& compiled) {
   for (size_t i = 0; i < plan->states.size(); ++i) {
-    tn_plan::State& state = plan->states[i];
+    PlanState& state = plan->states[i];
     const int keeper = compiled.state_keepers[i];
     if (state.keeper == keeper) continue;
     TN_TRY(value, kept_value(plan, state));

@@ -308,6 +308,7 @@ json Loop::report() const {
   if (planned_bytes_ > 0) found = {{"batch", batch_}, {"planned_bytes", planned_bytes_}};
   json out{{"epochs", position_.epoch},
            {"steps", position_.steps},
+           {"compiled_steps", stepper_->n_compiled()},
            {"parameters", recipe_.parameters.size()},
            {"history", history_},
            {"stopped_early", position_.stopped_early},

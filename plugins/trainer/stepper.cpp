@@ -17,27 +17,26 @@ Result<std::unique_ptr<Stepper::Compiled>> Stepper::compile(StepSizes sizes,
   Graph view = out->graph.graph.view();
   for (Value state : view.list(TN_LIST_STATES))
     out->states.emplace(std::string(state.name()), state.type());
-  TN_TRY(plan, Plan::compile(recipe_->ctx, view, {}, options_));
-  out->plan = std::move(plan);
+  Result<Plan> plan = kept_.empty() ? Plan::compile(recipe_->ctx, view, {}, options_)
+                                    : now().plan.beside(recipe_->ctx, view);
+  if (!plan.ok()) return std::move(plan).status();
+  out->plan = std::move(*plan);
   return out;
 }
 
 Status Stepper::use(StepSizes sizes, const Cancel& cancel) {
-  std::unique_ptr<Compiled>& made = made_[sizes];
-  if (!made) {
-    Result<std::unique_ptr<Compiled>> fresh = compile(sizes, cancel);
-    if (!fresh.ok()) return std::move(fresh).status();
-    made = std::move(*fresh);
+  auto found = std::ranges::find(kept_, sizes, &Kept::sizes);
+  if (found != kept_.end()) {
+    kept_.splice(kept_.begin(), kept_, found);
+    return {};
   }
-  if (made.get() == now_) return {};
-  if (!now_) {
-    now_ = made.get();
-    return start();
-  }
-  TN_TRY(carried, states());
-  now_ = made.get();
-  std::erase_if(made_, [&](const auto& one) { return one.first.length != sizes.length; });
-  return set_states(carried);
+  Result<std::unique_ptr<Compiled>> fresh = compile(sizes, cancel);
+  if (!fresh.ok()) return std::move(fresh).status();
+  ++n_compiled_;
+  bool is_first = kept_.empty();
+  kept_.push_front({sizes, std::move(*fresh)});
+  if (kept_.size() > most_kept_) kept_.pop_back();
+  return is_first ? start() : Status();
 }
 
 namespace {
@@ -94,10 +93,10 @@ Result<uint64_t> Stepper::planned_bytes(StepSizes sizes, const Cancel& cancel) c
 }
 
 Status Stepper::start() {
-  for (const auto& [name, tensor] : now_->graph.initial) {
-    if (!now_->states.contains(name)) continue;  // the loss does not depend on it
+  for (const auto& [name, tensor] : now().graph.initial) {
+    if (!now().states.contains(name)) continue;  // the loss does not depend on it
     DLTensor value = tensor.dl();
-    TN_CHECK(services.eval->state_set(now_->plan.raw(), str(name), &value));
+    TN_CHECK(services.eval->state_set(now().plan.raw(), str(name), &value));
   }
   return {};
 }
@@ -105,7 +104,7 @@ Status Stepper::start() {
 Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& inputs) {
   std::vector<DLTensor> views(batch.begin(), batch.end());
   std::vector<float> numbers;
-  for (const std::string& name : now_->graph.numbers) {
+  for (const std::string& name : now().graph.numbers) {
     auto setting = inputs.settings.find(name.substr(name.find('/') + 1));
     double number = name == kAccumulatedUpdate         ? inputs.updates
                     : setting != inputs.settings.end() ? setting->second
@@ -117,10 +116,10 @@ Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& 
     scalars.emplace_back(TN_F32, std::span<const int64_t>(), &number);
   for (const DenseView& scalar : scalars)
     views.push_back(*scalar);
-  const StepGraph& of = now_->graph;
-  const Plan& results = now_->plan;
+  const StepGraph& of = now().graph;
+  const Plan& results = now().plan;
   // A step runs to its end, so that the states are never between two steps.
-  TN_CHECK(now_->plan.run(views));
+  TN_CHECK(now().plan.run(views));
   Outcome out;
   out.loss = *results[*of.loss].data<float>();
   if (of.found_inf) out.skipped = *results[*of.found_inf].data<bool>();
@@ -139,7 +138,7 @@ Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& 
 
 Result<Weights> Stepper::states() const {
   std::vector<std::string> names;
-  for (const auto& [name, type] : now_->states)
+  for (const auto& [name, type] : now().states)
     names.push_back(name);
   return states(names);
 }
@@ -147,11 +146,11 @@ Result<Weights> Stepper::states() const {
 Result<Weights> Stepper::states(const std::vector<std::string>& names) const {
   Weights out;
   for (const std::string& name : names) {
-    auto at = now_->states.find(name);
-    if (at == now_->states.end()) return Status(TN_INTERNAL, cat("no state ", name));
+    auto at = now().states.find(name);
+    if (at == now().states.end()) return Status(TN_INTERNAL, cat("no state ", name));
     TN_TRY(tensor, Tensor::zeros(recipe_->ctx, at->second.dtype, at->second.dims));
     DLTensor view = tensor.dl();
-    TN_CHECK(services.eval->state_get(now_->plan.raw(), str(name), &view));
+    TN_CHECK(services.eval->state_get(now().plan.raw(), str(name), &view));
     out[name] = tensor;
   }
   return out;
@@ -160,7 +159,7 @@ Result<Weights> Stepper::states(const std::vector<std::string>& names) const {
 Status Stepper::set_states(const Weights& states) {
   for (const auto& [name, tensor] : states) {
     DLTensor view = tensor.dl();
-    TN_CHECK(services.eval->state_set(now_->plan.raw(), str(name), &view));
+    TN_CHECK(services.eval->state_set(now().plan.raw(), str(name), &view));
   }
   return {};
 }

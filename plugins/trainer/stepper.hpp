@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Compiled training steps, one for each batch size, and the states that go from one to the other.
+// Compiled training steps, one for each shape of a batch, on the same states: a step of one shape
+// goes on where that of another has ended, and nothing is copied between them. Those used last are
+// kept.
 
 #include <array>
+#include <list>
 #include <memory>
 #include <optional>
 
@@ -28,12 +31,11 @@ struct Outcome {
 
 class Stepper {
  public:
-  // options: of the plans, a JSON object.
-  Stepper(const Recipe& recipe, std::string options)
-      : recipe_(&recipe), options_(std::move(options)) {}
+  // options: of the plans, a JSON object. most_kept: shapes, at least 1.
+  Stepper(const Recipe& recipe, std::string options, uint64_t most_kept)
+      : recipe_(&recipe), options_(std::move(options)), most_kept_(most_kept) {}
 
-  // Builds and compiles the step for batches of these sizes, and moves the states there. Plans for
-  // another length are given up: a length that changed does not come back.
+  // Builds and compiles the step for batches of these sizes, where none is kept.
   Status use(StepSizes sizes, const Cancel& cancel);
   // What a step takes as its backend plans it: results, weights in kernels' layouts, states, and
   // the batches that lie ready beside it.
@@ -42,11 +44,12 @@ class Stepper {
   Result<Outcome> run(std::span<const DLTensor> batch, const StepInputs& inputs);
 
   // Of the step in use.
-  const StepGraph& graph() const { return now_->graph; }
-  Result<Weights> states() const;  // copies
+  const StepGraph& graph() const { return now().graph; }
+  uint64_t n_compiled() const { return n_compiled_; }  // those that are gone counted
+  Result<Weights> states() const;                      // copies
   Result<Weights> states(const std::vector<std::string>& names) const;
   Status set_states(const Weights& states);                       // all of them
-  std::string describe() const { return now_->plan.describe(); }  // JSON
+  std::string describe() const { return now().plan.describe(); }  // JSON
 
  private:
   struct Compiled {
@@ -54,13 +57,18 @@ class Stepper {
     Plan plan;
     std::map<std::string, Type> states;
   };
+  struct Kept {
+    StepSizes sizes;
+    std::unique_ptr<Compiled> step;
+  };
+  Compiled& now() const { return *kept_.front().step; }
   Result<std::unique_ptr<Compiled>> compile(StepSizes sizes, const Cancel& cancel) const;
   Status start();
 
   const Recipe* recipe_;
   std::string options_;
-  std::map<StepSizes, std::unique_ptr<Compiled>> made_;
-  Compiled* now_ = nullptr;
+  uint64_t most_kept_, n_compiled_ = 0;
+  std::list<Kept> kept_;  // the one in use first
 };
 
 }  // namespace tenon::trainer

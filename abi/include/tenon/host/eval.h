@@ -43,6 +43,11 @@ typedef struct tn_host_eval {
   tn_status*(TN_CALL* profile)(tn_plan*, const DLTensor* const* in, uint64_t n_in, const tn_sink*);
   void(TN_CALL* retain)(tn_plan*);  /* [any] */
   void(TN_CALL* release)(tn_plan*); /* [any] */
+  /* Another graph with the backends, the options and the states of `plan`: the same step for batches of
+   * another shape. A run of either goes on with the states that the last run of any has left, so runs
+   * take turns. out: the caller's until release, and good beyond that of `plan`. Errors: any of the
+   * backends'; TN_FAILED_PRECONDITION: its states are others by name, type or shape. [any] */
+  tn_status*(TN_CALL* compile_beside)(tn_plan* plan, const tn_graph*, tn_plan** out);
 } tn_host_eval;
 
 #ifdef __cplusplus
