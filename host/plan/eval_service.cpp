@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service "tenon.host.eval/1": making plans, choosing the compiled form for the shapes at hand,
 // and describing a plan.
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -25,7 +26,6 @@ using nlohmann::json;
 struct PlanOptions {
   std::vector<std::string> backends;
   size_t cache_limit = 64;
-  std::string states;          // the name of those that it has in common with others; empty: none
   json rest = json::object();  // for the backends
 };
 
@@ -45,9 +45,6 @@ Result<PlanOptions> read_options(std::string_view text) {
         return invalid("option plan_cache: expected an integer of at least 1");
       }
       out.cache_limit = value;
-    } else if (key == "states") {
-      if (!value.is_string()) return invalid("option states: expected a name");
-      out.states = value;
     } else if (key == "deterministic" && !value.is_boolean()) {
       return invalid("option deterministic: expected true or false");
     } else {
@@ -126,6 +123,21 @@ Status add_backend(tn_plan* plan, const std::string& id, const json& rest, json*
   return {};
 }
 
+// Backends whose schema names an option of the plan in "joined_by" stand before all others.
+Status add_joined_backends(tn_plan* plan, const json& rest, json* unknown) {
+  if (unknown->empty()) return {};
+  json all = json::parse(plan->ctx->session->registry->list_components("tenon.backend/1"));
+  for (const json& one : all) {
+    const json& schema = one["schema"];
+    std::string option = schema.is_object() ? schema.value("joined_by", "") : "";
+    if (option.empty() || !unknown->contains(option)) continue;
+    TN_CHECK(add_backend(plan, one["id"], rest, unknown));
+    plan->backends.back()->is_joined = true;
+    std::ranges::rotate(plan->backends, plan->backends.end() - 1);
+  }
+  return {};
+}
+
 // Where no backend is named: the preferred one ("preference" in its schema, above
 // 0) of those that find a device here. Nothing else decides it.
 Status add_default_backend(tn_plan* plan, const json& rest, json* unknown) {
@@ -156,6 +168,7 @@ Status open_backends(tn_plan* plan, const PlanOptions& options) {
   }
   if (options.backends.empty()) TN_CHECK(add_default_backend(plan, options.rest, &unknown));
   if (!names_reference) TN_CHECK(add_backend(plan, "reference", options.rest, &unknown));
+  TN_CHECK(add_joined_backends(plan, options.rest, &unknown));
   unknown.erase("threads");  // a backend without threads of its own runs the same with any number
   if (!unknown.empty()) {
     return invalid(cat("plan options: no backend of this plan (", plan->backends[0]->id,
@@ -205,6 +218,30 @@ tn_status* compile(tn_ctx* ctx,
   return guarded_out(out, [&] { return make_plan(ctx, graph, taps, n_taps, view(options)); });
 }
 
+Ref<tn_plan> new_plan(tn_ctx* ctx, const tn_graph* graph) {
+  Ref<tn_plan> plan = Ref<tn_plan>::take(new tn_plan);
+  plan->ctx = ctx;
+  ctx->add(Held::kPlan, 1);
+  plan->graph = Ref<tn_graph>::take(clone(*graph));
+  if (graph_service()->count(graph, TN_LIST_OUTPUTS) > 0)
+    plan->label = view(graph_service()->io_name(graph, TN_LIST_OUTPUTS, 0));
+  return plan;
+}
+
+tn_status* compile_beside(tn_plan* plan, const tn_graph* graph, tn_plan** out) {
+  return guarded_out(out, [&]() -> Result<Ref<tn_plan>> {
+    Ref<tn_plan> made = new_plan(plan->ctx, graph);
+    made->options_text = plan->options_text;
+    made->cache_limit = plan->cache_limit;
+    made->kept = plan->kept;
+    made->kept->is_common = true;
+    for (const BackendUse& use : made->kept->backends)
+      made->backends.push_back(std::make_unique<BackendUse>(use));
+    TN_CHECK(make_states(made.get()));
+    return made;
+  });
+}
+
 tn_status* prepare(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
   return guarded([&]() -> Status {
     TN_CHECK(check_inputs(plan, in, n_in));
@@ -243,8 +280,9 @@ tn_status* describe(tn_plan* plan, const tn_sink* sink) {
     json out = {{"backends", json::array()},
                 {"partitions", json::array()},
                 {"fallback_nodes", json::array()}};
-    for (const auto& use : plan->backends)
-      out["backends"].push_back(use->id);
+    for (bool is_joined : {false, true})  // the one that is preferred stands first
+      for (const auto& use : plan->backends)
+        if (use->is_joined == is_joined) out["backends"].push_back(use->id);
     for (const Fallback& f : fallbacks_of(plan))
       out["fallback_nodes"].push_back({{"node", f.node}, {"op", f.op}, {"why", f.why}});
     if (std::shared_ptr<Compiled> compiled = last_used(plan)) {
@@ -293,19 +331,12 @@ Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
                                uint64_t n_taps,
                                std::string_view options_text) {
   TN_TRY(options, read_options(options_text));
-  Ref<tn_plan> plan = Ref<tn_plan>::take(new tn_plan);
-  plan->ctx = ctx;
+  Ref<tn_plan> plan = new_plan(ctx, graph);
+  plan->options_text = options_text;
   plan->cache_limit = options.cache_limit;
-  ctx->add(Held::kPlan, 1);
-  plan->graph = Ref<tn_graph>::take(clone(*graph));
   TN_CHECK(add_taps(plan.get(), taps, n_taps));
-  if (graph_service()->count(graph, TN_LIST_OUTPUTS) > 0)
-    plan->label = view(graph_service()->io_name(graph, TN_LIST_OUTPUTS, 0));
-  json own = options_text.empty() ? json::object() : json::parse(options_text);
-  own.erase("states");
-  plan->options_text = own.dump();
-  TN_CHECK(join_states(plan.get(), options.states, plan->options_text,
-                       [&] { return open_backends(plan.get(), options); }));
+  TN_CHECK(open_backends(plan.get(), options));
+  plan->kept = std::make_shared<States>(plan->backends);
   TN_CHECK(make_states(plan.get()));
   // Declared sizes are for a form of its own to trust. Which forms were made before must not show
   // in the last bit of a result where that was asked for.
@@ -326,9 +357,9 @@ Status run_plan(tn_plan* plan,
 }
 
 const tn_host_eval* eval_service() {
-  static const tn_host_eval table{sizeof table,  1,         compile,  prepare, run,
-                                  state_set,     state_get, describe, profile, retain_object,
-                                  release_object};
+  static const tn_host_eval table{
+      sizeof table, 1,       compile,       prepare,        run,           state_set, state_get,
+      describe,     profile, retain_object, release_object, compile_beside};
   return &table;
 }
 

@@ -40,6 +40,7 @@ struct BackendUse {
   DLDevice dl{kDLCPU, 0};
   bool own_memory = false;   // its tensors live elsewhere: inputs and outputs are copied
   bool last_resort = false;  // takes what those that were asked for leave
+  bool is_joined = false;    // is there for an option of the plan, not by its name
 
   // The failure of a call with backend and function in front.
   Status called(std::string_view function, tn_status* answer) const {
@@ -84,11 +85,10 @@ class RunMemory {
   std::vector<Block> idle_;
 };
 
-// What a plan keeps from run to run; in common with the others of its session that give it the same
-// name (option "states"): these have the options and the backends of the first one, and run one at
-// a time.
+// What a plan keeps from run to run, in common with those that are compiled beside it: these have
+// its options and backends, and run one at a time.
 struct States {
-  States(std::string options, const std::vector<std::unique_ptr<BackendUse>>& users);
+  explicit States(const std::vector<std::unique_ptr<BackendUse>>& users);
   ~States();
   States(const States&) = delete;
   // Makes it where there is none of this name. Fails where it is of another type or shape.
@@ -97,7 +97,6 @@ struct States {
   // That this one runs now: what another one keeps on devices for its runs goes.
   void begin_run(Compiled& compiled);
 
-  std::string options;  // of plans, as JSON, without the name
   std::vector<BackendUse> backends;
   std::vector<void*> by_backend;  // or NULL
   std::map<std::string, State, std::less<>> by_name;
@@ -256,12 +255,7 @@ Status run_plan(tn_plan* plan,
 const tn_host_eval* eval_service();
 
 // state.cpp
-// The backends of the plan and what it keeps: new ones, or those of the plans that have the states
-// of this name already. open: the plan's own backends.
-Status join_states(tn_plan* plan,
-                   const std::string& name,
-                   const std::string& options,
-                   const std::function<Status()>& open);
+// Finds or makes the states of its graph in what it keeps.
 Status make_states(tn_plan* plan);
 // Brings each state to where this form of the plan keeps it.
 Status move_states(tn_plan* plan, const Compiled& compiled);
@@ -290,7 +284,7 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
   std::vector<tenon::host::Shapes> compiling;
   std::condition_variable compiled;           // `compiling` has become shorter
-  std::shared_ptr<tenon::host::States> kept;  // several plans may have it in common
+  std::shared_ptr<tenon::host::States> kept;  // in common with plans beside this one
   std::vector<tenon::host::State*> states;    // those of its graph, in order
 
   // The index of the backend whose tensors lie there; nothing: none of the plan.

@@ -46,8 +46,7 @@ Status check_tensor(const State& state, const DLTensor& given) {
 
 }  // namespace
 
-States::States(std::string text, const std::vector<std::unique_ptr<BackendUse>>& users)
-    : options(std::move(text)), by_backend(users.size()) {
+States::States(const std::vector<std::unique_ptr<BackendUse>>& users) : by_backend(users.size()) {
   for (const std::unique_ptr<BackendUse>& user : users)
     backends.push_back(*user);
 }
@@ -63,9 +62,10 @@ Result<State*> States::get(const std::string& name, uint32_t dtype, std::vector<
     return &by_name.emplace(name, State{name, dtype, std::move(dims)}).first->second;
   const State& other = found->second;
   if (other.dtype != dtype || other.dims != dims)
-    return invalid(cat("state ", name, ": expected ", dtype_name(other.dtype),
-                       shape_text(other.dims), " as another plan with these states has, got ",
-                       dtype_name(dtype), shape_text(dims)));
+    return Status(
+        TN_FAILED_PRECONDITION,
+        cat("state ", name, ": expected ", dtype_name(other.dtype), shape_text(other.dims),
+            " as the plan beside it has, got ", dtype_name(dtype), shape_text(dims)));
   return &found->second;
 }
 
@@ -74,33 +74,6 @@ void States::begin_run(Compiled& compiled) {
   const bool on_devices = std::ranges::any_of(backends, &BackendUse::own_memory);
   if (latest && on_devices) latest->idle.clear();
   latest = &compiled;
-}
-
-Status join_states(tn_plan* plan,
-                   const std::string& name,
-                   const std::string& options,
-                   const std::function<Status()>& open) {
-  Session& session = *plan->ctx->session;
-  std::unique_lock lock(session.states_mutex, std::defer_lock);
-  if (!name.empty()) {
-    lock.lock();
-    plan->kept = session.states[name].lock();
-  }
-  if (!plan->kept) {
-    TN_CHECK(open());
-    plan->kept = std::make_shared<States>(options, plan->backends);
-    if (name.empty()) return {};
-    plan->kept->is_common = true;
-    std::erase_if(session.states, [](const auto& one) { return one.second.expired(); });
-    session.states[name] = plan->kept;
-    return {};
-  }
-  if (plan->kept->options != options)
-    return invalid(cat("option states: expected the options of the other plans with states ", name,
-                       ", ", plan->kept->options, ", got ", options));
-  for (const BackendUse& use : plan->kept->backends)
-    plan->backends.push_back(std::make_unique<BackendUse>(use));
-  return {};
 }
 
 Status make_states(tn_plan* plan) {

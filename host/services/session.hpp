@@ -6,9 +6,7 @@
 
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "tenon/plugin.h"
@@ -23,7 +21,6 @@ class OpTable;   // op_table.hpp: rows by domain and type
 class Registry;  // registry.hpp: plugins and their components
 class LogHub;    // log.hpp: log lines and progress go to the embedding program
 class TraceHub;  // trace.hpp: spans, written as Chrome's JSON
-struct States;   // plan.hpp: what plans keep between runs
 
 enum class Held { kStatus, kTensor, kGraph, kOptions, kBlob, kPlan, kComponent, kBlock, kBytes };
 inline constexpr size_t kHeldKinds = 9;
@@ -38,10 +35,7 @@ struct Session {
   std::unique_ptr<Registry> registry;
   std::unique_ptr<LogHub> log;
   std::unique_ptr<TraceHub> trace;
-  size_t threads = 1;  // the parallel service's width
-  // States that plans have in common, by the name that their options give; the plans keep them.
-  std::mutex states_mutex;
-  std::map<std::string, std::weak_ptr<States>> states;
+  size_t threads = 1;     // the parallel service's width
   tn_ctx* own = nullptr;  // the context of the embedding program; lives as long as the session
 };
 

@@ -87,6 +87,7 @@ class Sums {
   explicit Sums(Builder& b) : b_(b) {}
   void give(Value value, Value part) { parts_[value.id].push_back(part); }
   Value total(Value value) {
+    if (auto asked = totals_.find(value.id); asked != totals_.end()) return asked->second;
     auto found = parts_.find(value.id);
     if (found == parts_.end()) return {};
     std::vector<std::pair<Type, Value>> groups;
@@ -106,12 +107,13 @@ class Sums {
       sum = sum ? b_.add(sum, reduced) : reduced;
     }
     parts_.erase(found);
-    return sum;
+    return totals_[value.id] = sum;
   }
 
  private:
   Builder& b_;
   std::unordered_map<tn_value_id, std::vector<Value>> parts_;
+  std::unordered_map<tn_value_id, Value> totals_;  // nothing comes once one was asked for
 };
 
 Status backward(const EditView& edit, Node node, const Active& active, Sums& sums) {

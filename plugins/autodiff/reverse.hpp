@@ -11,7 +11,7 @@ namespace tenon::autodiff {
 struct Request {
   std::vector<uint64_t> outputs;  // which outputs of the graph
   std::vector<Value> cotangents;  // one for each of them; falsy: zero
-  std::vector<Value> wrt;         // inputs and constants
+  std::vector<Value> wrt;         // any values
 };
 
 // One gradient for each of wrt, of its type; falsy: zero. Composite nodes on the way that have no

@@ -227,7 +227,7 @@ class OneDnn {
     const std::string made = "fp32: " + why_not_bf16();
     static std::once_flag said;
     std::call_once(said, [&] {
-      log_line(ctx_, TN_LOG_WARNING, cat("precision=bf16 keeps real numbers in ", made));
+      log_line(ctx_, TN_LOG_WARNING, cat("precision=bf16 keeps floating-point values in ", made));
     });
     return made;
   }
@@ -313,7 +313,7 @@ TENON_BACKEND(onednn,
               "CPU by oneDNN: int8, bf16 and fp32, fused, with layouts chosen for the whole graph",
               R"({"preference": 10, "properties": {
   "precision": {"type": "string", "enum": ["fp32", "bf16", "int8"], "default": "fp32",
-                "description": "how real numbers are kept between nodes; quantized nodes run in int8 in any case, and bf16 needs AVX-512: fp32 elsewhere, with a warning"},
+                "description": "how floating-point values are kept between nodes; quantized nodes run in int8 in any case, and bf16 needs AVX-512: fp32 elsewhere, with a warning"},
   "winograd": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",
                "description": "3x3 convolutions by minimal filtering where that is faster. auto: in fp32 those of constant weights (off by less than 1e-5 of the range), in bf16 those that train (rounding errors about twice as large); all: both in both; off: none"},
   "sparse": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",

@@ -4,6 +4,7 @@
 #include "convolve.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
+#include "example_norms.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -94,7 +95,8 @@ constexpr tn_op kConv = op_row(
      .vjp_inputs = 3,
      .vjp_outputs = 0,
      .batch = batch<batch_convolution>,
-     .cast = "cpu=low cuda=low"});
+     .cast = "cpu=low cuda=low",
+     .example_norms = example_norms<conv_example_norms>});
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "example_norms.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -283,7 +284,8 @@ constexpr tn_op kGather = op_row({.type = "Gather",
                                   .vjp_inputs = 2,
                                   .vjp_outputs = 0,
                                   .batch = batch<gather_batch>,
-                                  .coupling = "gather at=1 axis=axis"});
+                                  .coupling = "gather at=1 axis=axis",
+                                  .example_norms = example_norms<gather_example_norms>});
 constexpr tn_op kGatherElements =
     op_row({.type = "GatherElements",
             .since = 13,

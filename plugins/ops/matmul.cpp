@@ -6,6 +6,7 @@
 #include "batching_rules.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "example_norms.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -226,7 +227,8 @@ constexpr tn_op kMatMul = op_row({.type = "MatMul",
                                   .vjp_inputs = 3,
                                   .vjp_outputs = 0,
                                   .batch = batch<matmul_batch>,
-                                  .cast = "cpu=low cuda=low"});
+                                  .cast = "cpu=low cuda=low",
+                                  .example_norms = example_norms<matmul_example_norms>});
 
 struct GemmForm {
   bool trans_a, trans_b;
@@ -328,7 +330,8 @@ constexpr tn_op kGemm =
             .vjp_outputs = 0,
             .batch = batch<gemm_batch>,
             .cast = "cpu=low cuda=low",
-            .coupling = "matrices a=0 b=1 c=2 transpose_a=transA transpose_b=transB"});
+            .coupling = "matrices a=0 b=1 c=2 transpose_a=transA transpose_b=transB",
+            .example_norms = example_norms<gemm_example_norms>});
 
 }  // namespace
 

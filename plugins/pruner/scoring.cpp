@@ -12,8 +12,6 @@
 #include "tenon/sdk/number.hpp"
 #include "tenon/sdk/role/importance.hpp"
 
-#include "flow.hpp"
-
 namespace tenon::pruner {
 namespace {
 

@@ -55,7 +55,7 @@ Status Loop::set_up(const Cancel& cancel) {
   const bool by_backend = given_.is_computed_by(ctx_, probe.backend());
   TN_CHECK(set_up_data());
   TN_CHECK(set_up_recipe(probe.backend(), by_backend));
-  stepper_.emplace(recipe_, given_.plan_options(by_backend));
+  stepper_.emplace(recipe_, given_.plan_options(by_backend), given_.step_shapes);
   TN_CHECK(set_up_batch());
   TN_CHECK(fit_batch(cancel));
   TN_CHECK(set_up_curriculum());

@@ -193,6 +193,7 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.seed = static_cast<uint64_t>(options.integer("seed"));
   if (options.has("batch")) out.batch = static_cast<uint64_t>(options.integer("batch"));
   out.memory = static_cast<uint64_t>(options.integer("memory"));
+  out.step_shapes = static_cast<uint64_t>(options.integer("step_shapes", 8));
   if (out.batch && out.memory > 0)
     return invalid("option memory: expected it without option batch, which it finds");
   out.shuffle = options.flag("shuffle");

@@ -27,7 +27,8 @@ struct Settings {
   std::vector<std::string> targets;
   uint64_t epochs = 1, seed = 0;
   std::optional<uint64_t> batch;
-  uint64_t memory = 0;  // bytes: the largest batch that fits; 0: no limit
+  uint64_t memory = 0;       // bytes: the largest batch that fits; 0: no limit
+  uint64_t step_shapes = 8;  // compiled steps that are kept, one for each shape of a batch
   bool shuffle = true, drop_last = false;
   double clip_norm = 0, clip_value = 0;
   uint64_t accumulate = 1;  // batches to an update

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 
 #include <nlohmann/json.hpp>
 
@@ -64,68 +63,78 @@ Result<uint64_t> Stepper::planned_bytes(StepSizes sizes, const Cancel& cancel) c
   return out;
 }
 
-Stepper::Stepper(const Recipe& recipe, const std::string& options) : recipe_(&recipe) {
-  nlohmann::json named = nlohmann::json::parse(options);
-  named["states"] = cat("trainer.train/", reinterpret_cast<uintptr_t>(this));
-  options_ = named.dump();
-}
-
+// The first plan makes the states, the others are compiled beside it.
 Result<std::unique_ptr<Stepper::Compiled>> Stepper::make(StepSizes sizes,
                                                          const Cancel& cancel) const {
   auto out = std::make_unique<Compiled>();
   TN_TRY(graph, make_step(*recipe_, sizes, cancel));
   out->graph = std::move(graph);
-  TN_TRY(plan, Plan::compile(recipe_->ctx, out->graph.graph.view(), {}, options_));
-  out->plan = std::move(plan);
+  const Graph view = out->graph.graph.view();
+  Result<Plan> plan = kept_.empty() ? Plan::compile(recipe_->ctx, view, {}, options_)
+                                    : now().plan.beside(recipe_->ctx, view);
+  if (!plan.ok()) return std::move(plan).status();
+  out->plan = std::move(*plan);
   return out;
 }
 
-Status Stepper::use(StepSizes sizes, const Cancel& cancel) {
-  if (states_.empty()) TN_CHECK(start({sizes.batch, sizes.length}, cancel));
-  std::unique_ptr<Compiled>& made = made_[sizes];
-  if (!made) {
-    Result<std::unique_ptr<Compiled>> fresh = make(sizes, cancel);
-    if (!fresh.ok()) return std::move(fresh).status();
-    made = std::move(*fresh);
-  }
-  if (made.get() == now_) return {};
-  now_ = made.get();
-  std::erase_if(made_, [&](const auto& one) { return one.first.length != sizes.length; });
+Status Stepper::add(StepSizes sizes, const Cancel& cancel) {
+  Result<std::unique_ptr<Compiled>> made = make(sizes, cancel);
+  if (!made.ok()) return std::move(made).status();
+  kept_.push_front({sizes, std::move(*made)});
   return {};
+}
+
+Status Stepper::use(StepSizes sizes, const Cancel& cancel) {
+  if (kept_.empty()) TN_CHECK(start({sizes.batch, sizes.length}, cancel));
+  auto found = std::ranges::find(kept_, sizes, &Kept::sizes);
+  if (found == kept_.end()) {
+    TN_CHECK(add(sizes, cancel));
+    drop_old_shapes();
+  } else {
+    kept_.splice(kept_.begin(), kept_, found);
+  }
+  return {};
+}
+
+// A shape goes with the steps for all of its sets of layers.
+void Stepper::drop_old_shapes() {
+  std::vector<StepSizes> shapes;  // the one used last first
+  std::erase_if(kept_, [&](const Kept& one) {
+    const StepSizes shape{one.sizes.batch, one.sizes.length};
+    if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
+    return std::ranges::find(shapes, shape) - shapes.begin() >=
+           static_cast<std::ptrdiff_t>(most_shapes_);
+  });
 }
 
 // The step that leaves no layer out has all states; it is compiled when it is drawn.
 Status Stepper::start(StepSizes sizes, const Cancel& cancel) {
-  TN_TRY(whole, make(sizes, cancel));
-  for (Value state : whole->graph.graph.view().list(TN_LIST_STATES))
+  TN_CHECK(add(sizes, cancel));
+  for (Value state : now().graph.graph.view().list(TN_LIST_STATES))
     states_.emplace(std::string(state.name()), state.type());
-  layers_ = whole->graph.layers;
-  for (const auto& [name, tensor] : whole->graph.initial) {
+  layers_ = now().graph.layers;
+  for (const auto& [name, tensor] : now().graph.initial) {
     if (!states_.contains(name)) continue;  // the loss does not depend on it
     DLTensor value = tensor.dl();
-    TN_CHECK(services.eval->state_set(whole->plan.raw(), str(name), &value));
+    TN_CHECK(services.eval->state_set(now().plan.raw(), str(name), &value));
   }
-  made_[sizes] = std::move(whole);
   // What cannot do without some layers says so now, not when they are drawn.
-  for (sizes.layer_set = 1; sizes.layer_set < layers_.sets.size(); ++sizes.layer_set) {
-    Result<std::unique_ptr<Compiled>> some = make(sizes, cancel);
-    if (!some.ok())
-      return std::move(some).status().in(
-          cat("option drop_layers: the step without ", layers_.names_in(sizes.layer_set)));
-    made_[sizes] = std::move(*some);
-  }
+  for (sizes.layer_set = 1; sizes.layer_set < layers_.sets.size(); ++sizes.layer_set)
+    TN_CHECK(
+        add(sizes, cancel)
+            .in(cat("option drop_layers: the step without ", layers_.names_in(sizes.layer_set))));
   return {};
 }
 
 Status Stepper::compile_now(std::span<const DLTensor> inputs) {
-  if (now_->is_compiled) return {};
+  if (now().is_compiled) return {};
   auto began = std::chrono::steady_clock::now();
   std::vector<const DLTensor*> shown;
   for (const DLTensor& input : inputs)
     shown.push_back(&input);
-  TN_CHECK(Status(services.eval->prepare(now_->plan.raw(), shown.data(), shown.size())));
+  TN_CHECK(Status(services.eval->prepare(now().plan.raw(), shown.data(), shown.size())));
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  now_->is_compiled = true;
+  now().is_compiled = true;
   compile_seconds_ += took.count();
   ++compiled_;
   return {};
@@ -134,7 +143,7 @@ Status Stepper::compile_now(std::span<const DLTensor> inputs) {
 Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& inputs) {
   std::vector<DLTensor> views(batch.begin(), batch.end());
   std::vector<float> numbers;
-  for (const std::string& name : now_->graph.numbers) {
+  for (const std::string& name : now().graph.numbers) {
     auto setting = inputs.settings.find(name.substr(name.find('/') + 1));
     double number = name == kAccumulatedUpdate         ? inputs.updates
                     : setting != inputs.settings.end() ? setting->second
@@ -146,11 +155,11 @@ Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& 
     scalars.emplace_back(TN_F32, std::span<const int64_t>(), &number);
   for (const DenseView& scalar : scalars)
     views.push_back(*scalar);
-  const StepGraph& of = now_->graph;
-  const Plan& results = now_->plan;
+  const StepGraph& of = now().graph;
+  const Plan& results = now().plan;
   TN_CHECK(compile_now(views));
   // A step runs to its end, so that the states are never between two steps.
-  TN_CHECK(now_->plan.run(views));
+  TN_CHECK(now().plan.run(views));
   Outcome out;
   out.loss = *results[*of.loss].data<float>();
   if (of.found_inf) out.skipped = *results[*of.found_inf].data<bool>();
@@ -181,7 +190,7 @@ Result<Weights> Stepper::states(const std::vector<std::string>& names) const {
     if (at == states_.end()) return Status(TN_INTERNAL, cat("no state ", name));
     TN_TRY(tensor, Tensor::zeros(recipe_->ctx, at->second.dtype, at->second.dims));
     DLTensor view = tensor.dl();
-    TN_CHECK(services.eval->state_get(now_->plan.raw(), str(name), &view));
+    TN_CHECK(services.eval->state_get(now().plan.raw(), str(name), &view));
     out[name] = tensor;
   }
   return out;
@@ -190,7 +199,7 @@ Result<Weights> Stepper::states(const std::vector<std::string>& names) const {
 Status Stepper::set_states(const Weights& states) {
   for (const auto& [name, tensor] : states) {
     DLTensor view = tensor.dl();
-    TN_CHECK(services.eval->state_set(now_->plan.raw(), str(name), &view));
+    TN_CHECK(services.eval->state_set(now().plan.raw(), str(name), &view));
   }
   return {};
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Compiled training steps, one for each batch size and set of layers, on states in common.
+// Compiled training steps, one for each shape of a batch and set of layers, on states in common: a
+// step goes on where another one has ended, and nothing is copied between them. Those of the shapes
+// used last are kept.
 
 #include <array>
+#include <list>
 #include <memory>
 #include <optional>
 
@@ -28,11 +31,11 @@ struct Outcome {
 
 class Stepper {
  public:
-  // options: of the plans, a JSON object.
-  Stepper(const Recipe& recipe, const std::string& options);
+  // options: of the plans, a JSON object. most_shapes: that are kept, at least 1.
+  Stepper(const Recipe& recipe, std::string options, uint64_t most_shapes)
+      : recipe_(&recipe), options_(std::move(options)), most_shapes_(most_shapes) {}
 
-  // Builds and compiles the step for batches of these sizes. Plans for another length are given up:
-  // a length that changed does not come back.
+  // Builds and compiles the step for batches of these sizes, where none is kept.
   Status use(StepSizes sizes, const Cancel& cancel);
   // Of the sets of layers, which there are once a step is in use.
   const LayerDraws& layers() const { return layers_; }
@@ -43,12 +46,12 @@ class Stepper {
   Result<Outcome> run(std::span<const DLTensor> batch, const StepInputs& inputs);
 
   // Of the step in use.
-  const StepGraph& graph() const { return now_->graph; }
+  const StepGraph& graph() const { return now().graph; }
   Result<Weights> states() const;  // copies
   Result<Weights> states(const std::vector<std::string>& names) const;
   Status set_states(const Weights& states);                       // all of them
-  std::string describe() const { return now_->plan.describe(); }  // JSON
-  // What compiling took, and of how many steps.
+  std::string describe() const { return now().plan.describe(); }  // JSON
+  // What compiling took, and of how many steps, those that are gone counted.
   double compile_seconds() const { return compile_seconds_; }
   uint64_t compiled() const { return compiled_; }
 
@@ -58,19 +61,26 @@ class Stepper {
     Plan plan;
     bool is_compiled = false;
   };
+  struct Kept {
+    StepSizes sizes;
+    std::unique_ptr<Compiled> step;
+  };
+  Compiled& now() const { return *kept_.front().step; }
+  Status add(StepSizes sizes, const Cancel& cancel);
+  void drop_old_shapes();
   Result<std::unique_ptr<Compiled>> make(StepSizes sizes, const Cancel& cancel) const;
   Status start(StepSizes sizes, const Cancel& cancel);
   // For inputs like these, where that is not done.
   Status compile_now(std::span<const DLTensor> inputs);
 
   const Recipe* recipe_;
-  std::string options_;                 // with a name for the states that all plans share
+  std::string options_;
+  uint64_t most_shapes_;
   std::map<std::string, Type> states_;  // of the step that leaves no layer out
   LayerDraws layers_;
   double compile_seconds_ = 0;
   uint64_t compiled_ = 0;
-  std::map<StepSizes, std::unique_ptr<Compiled>> made_;
-  Compiled* now_ = nullptr;
+  std::list<Kept> kept_;  // the one in use first
 };
 
 }  // namespace tenon::trainer

@@ -18,7 +18,7 @@ TENON = BUILD / "bin/tenon"
 PLUGINS = os.environ["TENON_PLUGINS"]
 
 ROLES = ["SCHEDULE", "CALLBACK", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
-ROLES += ["DATASET", "METRIC", "INITIALIZER", "LOSS", "OPTIMIZER", "LAYER"]
+ROLES += ["DATASET", "METRIC", "INITIALIZER", "LOSS", "OPTIMIZER", "LAYER", "KERNEL", "COLLECTIVE"]
 FAULTS = [
     # role, fault, the check that finds it, words of the reason
     ("SCHEDULE", "EXPORT", "library", "another_symbol"),
@@ -118,6 +118,15 @@ FAULTS = [
     ("LAYER", "READS", "writes a graph", "crashed"),
     ("LAYER", "BEHIND", "writes a graph", "crashed"),
     ("LAYER", "OUTPUTS", "too many outputs", "expected a failure"),
+    ("KERNEL", "PATTERN", "sites", "pattern Relu(x"),
+    ("KERNEL", "CLAIM", "sites", "a site that it claims"),
+    ("KERNEL", "RESULT", "sites", "expected 0"),
+    ("KERNEL", "RANDOM", "from many threads", "a run beside others"),
+    ("KERNEL", "VALUE", "sites", "got 0"),
+    ("COLLECTIVE", "RANK", "one rank", "expected one below 1"),
+    ("COLLECTIVE", "MEAN", "one rank", "all_reduce"),
+    ("COLLECTIVE", "GATHER", "one rank", "all_gather"),
+    ("COLLECTIVE", "ROOT", "what cannot be", "expected a failure"),
 ]
 
 

@@ -137,7 +137,51 @@ static tn_status* fill(void* self, const tn_initial* of, float* out) {
 }
 static const tn_initializer table = {sizeof table, 1, fill};
 
-#elif defined(LOSS) || defined(OPTIMIZER) || defined(LAYER)
+#elif defined(COLLECTIVE)
+#define ROLE "tenon.collective/1"
+static size_t bytes_in(const DLTensor* t) {
+  size_t n = (size_t)t->dtype.bits / 8;
+  for (int32_t d = 0; d < t->ndim; ++d)
+    n *= (size_t)t->shape[d];
+  return n;
+}
+static tn_status* rank(void* self, uint32_t* out_rank, uint32_t* out_ranks) {
+  (void)self;
+#ifdef FAULT_RANK
+  *out_rank = 1;
+#else
+  *out_rank = 0;
+#endif
+  *out_ranks = 1;
+  return NULL;
+}
+static tn_status* all_reduce(void* self, tn_str tag, uint32_t how, const DLTensor* in, DLTensor* out,
+                             const tn_cancel* cancel) {
+  (void)self, (void)tag, (void)how, (void)cancel;
+  memcpy(out->data, in->data, bytes_in(in));
+#ifdef FAULT_MEAN
+  if (how == TN_REDUCE_MEAN) ((float*)out->data)[0] *= 2;
+#endif
+  return NULL;
+}
+static tn_status* broadcast(void* self, tn_str tag, uint32_t root, DLTensor* buffer,
+                            const tn_cancel* cancel) {
+  (void)self, (void)tag, (void)buffer, (void)cancel;
+#ifdef FAULT_ROOT
+  root = 0;
+#endif
+  return root ? failure("no such rank") : NULL;
+}
+static tn_status* all_gather(void* self, tn_str tag, const DLTensor* in, DLTensor* out,
+                             const tn_cancel* cancel) {
+#ifdef FAULT_GATHER
+  return (void)self, (void)tag, (void)in, (void)out, (void)cancel, (tn_status*)NULL;
+#endif
+  return all_reduce(self, tag, TN_REDUCE_SUM, in, out, cancel);
+}
+static const tn_collective table = {sizeof table, 1, rank, all_reduce, broadcast, all_gather};
+
+#elif defined(LOSS) || defined(OPTIMIZER) || defined(LAYER) || defined(KERNEL)
 static tn_status* node(
     tn_edit* edit, const char* type, tn_value_id a, tn_value_id b, tn_value_id* out) {
   const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
@@ -159,7 +203,63 @@ static tn_status* node(
   return edits->add_node(edit, &desc, NULL, out);
 }
 
-#if defined(LOSS)
+#if defined(KERNEL)
+#define ROLE "tenon.kernel/1"
+static tn_status* pattern(void* self, const tn_sink* sink) {
+#ifdef FAULT_PATTERN
+  static const char text[] = "Relu(x";
+#else
+  static const char text[] = "Relu(x)";
+#endif
+  (void)self;
+  return sink->write(sink->ctx, text, sizeof text - 1);
+}
+static tn_status* claim(void* self, const tn_kernel_site* site) {
+  (void)self, (void)site;
+#ifdef FAULT_CLAIM
+  return status->make(NULL, TN_UNIMPLEMENTED, tenon_c_str("com.example.faulty"),
+                      tenon_c_str("not this one"), NULL);
+#endif
+  return NULL;
+}
+static tn_status* compile(void* self, const tn_kernel_site* site, void** out_exe) {
+  (void)self, (void)site;
+  *out_exe = NULL;
+  return NULL;
+}
+static tn_status* run(void* self, void* exe, const DLTensor* const* in, uint64_t n_in, DLTensor* out,
+                      const tn_cancel* cancel) {
+  const float* x = (const float*)((const char*)in[0]->data + in[0]->byte_offset);
+  float* y = (float*)((char*)out->data + out->byte_offset);
+  (void)self, (void)exe, (void)n_in, (void)cancel;
+  for (int64_t i = 0; i < out->shape[0]; ++i)
+#ifdef FAULT_RESULT
+    y[i] = x[i];
+#else
+    y[i] = x[i] > 0 ? x[i] : 0;
+#endif
+#ifdef FAULT_RANDOM
+  y[0] += (float)rand() * 1e-15F;
+#endif
+  return NULL;
+}
+static void exe_free(void* self, void* exe) { (void)self, (void)exe; }
+static tn_status* sample(void* self, tn_edit* edit, uint64_t seed, tn_value_id* out) {
+  const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
+  int64_t size = 3 + (int64_t)(seed % 4);
+  tn_type type = {sizeof type, TN_KIND_TENSOR, TN_F32, 1, &size, NULL};
+  tn_value_id x;
+  tn_status* failed = edits->add_input(edit, tenon_c_str("x"), &type, &x);
+  (void)self;
+#ifdef FAULT_VALUE
+  if (!failed) return *out = 0, NULL;
+#endif
+  return failed ? failed : node(edit, "Relu", x, 0, out);
+}
+static const tn_kernel table = {sizeof table, 1,        pattern, claim, compile,
+                                run,          exe_free, sample};
+
+#elif defined(LOSS)
 #define ROLE "tenon.loss/1"
 static tn_status* build(void* self, tn_edit* edit, const tn_objective* given, tn_value_id* out) {
   tn_value_id x;

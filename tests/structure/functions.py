@@ -13,7 +13,7 @@ from cxx_functions import Function
 LIMITS = {"decisions": 25, "parameters": 8, "tokens": 1050}
 KNOWN = {
     ("bindings/python/tenon/step.py", "__init__", "parameters"): 13,
-    ("bindings/python/tenon/transforms.py", "__init__", "parameters"): 10,
+    ("bindings/python/tenon/dispatch.py", "__init__", "parameters"): 10,
     ("bindings/arrays/src/call.cpp", "convert", "decisions"): 34,
     ("plugins/ops/linear_attention.cpp", "linear_of", "decisions"): 33,
     ("sdk/include/tenon/sdk/layer_form.hpp", "layer_form", "decisions"): 34,

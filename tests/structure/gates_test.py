@@ -5,6 +5,7 @@ from pathlib import Path
 
 import arrows
 import budgets
+import circles
 import cxx_functions
 import functions
 import machine_paths
@@ -18,6 +19,7 @@ import words
 GATES = [
     arrows,
     budgets,
+    circles,
     functions,
     machine_paths,
     operator_names,
@@ -353,3 +355,14 @@ def test_a_plugin_without_tests_is_named(tests):
     assert (
         only(tested.violations(tests)) == "plugins/fusion: expected a test in tests/plugins/fusion"
     )
+
+
+def test_a_circle_of_imports_is_named(tree):
+    package = "bindings/python/tenon"
+    write(tree, f"{package}/low.py", "import json\n")
+    write(tree, f"{package}/middle.py", "from .low import x\n")
+    write(tree, f"{package}/high.py", "from . import low, middle\n")
+    assert circles.violations(tree) == []
+
+    write(tree, f"{package}/low.py", "def f():\n    from .high import y\n")
+    assert "high -> low -> high" in only(circles.violations(tree))

@@ -10,6 +10,7 @@ import sources
 TEST = re.compile(r"(?:\w+_test|test_\w+)\.(?:cpp|c|py|lua)")
 # Plugins whose tests live elsewhere, because what they promise shows there.
 ELSEWHERE = {
+    "kernels": "tests/plugins/seams/kernel_test.cpp",
     "layers": "tests/bindings/python/layers_test.py",
     "linalg": "tests/bindings/python/linalg_test.py",
     "reference": "tests/host/plan/expression_test.cpp",

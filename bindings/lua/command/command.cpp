@@ -77,6 +77,10 @@ void RunFlags::add(CLI::App* app) {
   app->add_option("--threads", choice.threads, "threads to use (default: all cores)")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
+  app->add_option("--kernel", choice.kernels,
+                  "a fused kernel of a plugin, for the places that its pattern fits")
+      ->type_name("ID")
+      ->allow_extra_args(false);
 }
 
 void JsonFlag::add(CLI::App* app) {

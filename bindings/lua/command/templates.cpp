@@ -207,6 +207,8 @@ const Template kTemplates[] = {
     {"layer", "COMPONENTS", kLayerTemplate},
     {"initializer", "COMPONENTS", kInitializerTemplate},
     {"backend", "COMPONENTS", kBackendTemplate},
+    {"kernel", "COMPONENTS", kKernelTemplate},
+    {"collective", "COMPONENTS", kCollectiveTemplate},
 };
 
 }  // namespace

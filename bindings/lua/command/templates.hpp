@@ -30,5 +30,8 @@ extern const char* const kLayerTemplate;
 extern const char* const kInitializerTemplate;
 // templates_backend.cpp
 extern const char* const kBackendTemplate;
+// templates_kernels.cpp
+extern const char* const kKernelTemplate;
+extern const char* const kCollectiveTemplate;
 
 }  // namespace tenon::command

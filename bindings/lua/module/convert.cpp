@@ -237,6 +237,18 @@ std::string Given::text(const char* key, std::string fallback) {
   return value;
 }
 
+std::vector<std::string> Given::texts(const char* key) {
+  Json value = take(key);
+  if (value.is_null()) return {};
+  if (value.is_string()) value = Json::array({value});
+  bool fits = value.is_array() &&
+              std::ranges::all_of(value, [](const Json& one) { return one.is_string(); });
+  if (!fits)
+    invalid(cat(where_, ": option ", key, ": expected a string or a list of strings, got ",
+                cxx::dump(value)));
+  return value;
+}
+
 int64_t Given::integer(const char* key, int64_t fallback) {
   Json value = take(key);
   if (value.is_null()) return fallback;

@@ -31,6 +31,7 @@ class Given {
   Given(Json values, std::string where) : values_(std::move(values)), where_(std::move(where)) {}
   std::string text(const char* key, std::string fallback = "");
   int64_t integer(const char* key, int64_t fallback);
+  std::vector<std::string> texts(const char* key);  // a list, or one text
   Json take(const char* key);
   void finish() const;
 

@@ -28,6 +28,7 @@ cxx::RunChoice take_run(Given& given, const Json& defaults) {
   run.backend = given.text("backend", defaults.value("backend", ""));
   run.precision = given.text("precision", defaults.value("precision", ""));
   run.threads = static_cast<int>(given.integer("threads", defaults.value("threads", 0)));
+  run.kernels = given.texts("kernels");
   return run;
 }
 void require_table(lua_State* state, int index, std::string_view function) {

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import tree
+from .dispatch import as_input, type_of
 from .errors import InvalidArgument
 from .model import Model
 from .trace import Trace, Value, as_value, cast, current, tracing, users_line
-from .transforms import Compiled, as_input, type_of
+from .transforms import Compiled
 
 Function = Callable[..., Any]
 
@@ -37,7 +38,7 @@ class Inner:
             self.result = call(*made, **(named or {}))
             leaves, _, self.structure = tree.flatten(self.result)
             self.results = [as_value(leaf) for leaf in leaves]
-            self.model = trace.finish(self.results)
+            self.model = Model(trace.finish(self.results))
             self.captured = trace.captured
 
     def _take(self, trace: Trace, arg: Any, name: str, how: Function) -> Any:
@@ -50,7 +51,7 @@ class Inner:
         """The results of the changed graph in the trace outside; its inputs are those of the
         function, what was captured, and then more."""
         inputs = [as_value(x) for x in self.given] + self.captured + [as_value(x) for x in more]
-        return current().splice(model, inputs)
+        return current().splice(model._native, inputs)
 
 
 def _positions(argnums: int | Sequence[int], count: int, who: str) -> list[int]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from . import _core
 from .events import session
-from .model import Dim, Model
+from .model import Model
+from .types import Dim
 
 
 class Value(NamedTuple):

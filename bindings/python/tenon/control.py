@@ -62,7 +62,7 @@ def _node(op: str, inputs: Sequence[Value | None], bodies: dict[str, Trace], **m
     """The node whose bodies take, behind their own inputs, what they use from outside."""
     captured = next(iter(bodies.values())).captured
     given = [*inputs, *(current().lift(x) for x in captured)]
-    graphs = {name: body.model._native for name, body in bodies.items() if body.model}
+    graphs = {name: body.model for name, body in bodies.items() if body.model}
     made = current().node(op, given, captures=len(captured), **graphs, **more)
     return made if isinstance(made, tuple) else (made,)
 

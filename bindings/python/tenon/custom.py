@@ -63,7 +63,7 @@ def checkpoint(f: Function, /) -> Function:
                 leaves[i] = trace.input(names[i], x.dtype, x.shape, x.weak)
             filled, more = tree.unflatten(structure, iter(leaves))
             results, _, shape_of_results = tree.flatten(call(*filled, **more))
-            body = trace.finish([as_value(x) for x in results])
+            body = Model(trace.finish([as_value(x) for x in results]))
         given += [current().lift(x) for x in trace.captured]
         # Calls of one function draw other numbers each.
         body = body.apply("autodiff.seed_draws", salt=f"#{_calls(current())}")
@@ -93,10 +93,11 @@ def _recomputed(body: Model) -> Model:
         by = [w for w in weights if w.dtype.startswith(FLOATS)]
         out = [zeros_like(x) for x in given]
         if floats and by:
-            made = trace.splice(body.apply("autodiff.vjp", argnums=floats), late + by)
+            slopes = body.apply("autodiff.vjp", argnums=floats)
+            made = trace.splice(slopes._native, late + by)
             for position, slope in zip(floats, made[len(body.outputs) :]):
                 out[position] = slope
-        return trace.finish(out)
+        return Model(trace.finish(out))
 
 
 class custom_vjp:  # noqa: N801, a function that reads like a decorator
@@ -134,7 +135,7 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
         with Trace() as vjp:
             gradients = self._backward(self._inputs(vjp, given, args), vjp, results, structure)
         self._alone(vjp)
-        graph = vjp.finish(gradients)
+        graph = Model(vjp.finish(gradients))
         return tree.unflatten(structure, _called(self._name, self._kinds, body, graph, given))
 
     def _inputs(self, trace: Trace, given: Sequence[Value], args: tuple) -> tuple:
@@ -146,7 +147,7 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
             leaves, _, structure = tree.flatten(f(*self._inputs(body, given, args)))
             results = [as_value(leaf) for leaf in leaves]
         self._alone(body)
-        return body.finish(results), (structure, results)
+        return Model(body.finish(results)), (structure, results)
 
     def _alone(self, trace: Trace) -> None:
         if trace.captured:

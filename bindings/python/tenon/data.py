@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from .errors import NotFound
 from .events import session
-from .model import Model, Plan, plan_options, split_options
+from .model import Model, Plan
+from .options import plan_options, split_options
 
 _DATASET = "tenon.dataset/1"
 _METRIC = "tenon.metric/1"
@@ -105,8 +107,6 @@ def _full_id(role: str, prefix: str, name: str) -> str:
     ends = [id for id in ids if id.rpartition(".")[2] == name]
     if len(ends) == 1:
         return ends[0]
-    from .errors import NotFound
-
     known = ends or [id.removeprefix(prefix + ".") for id in ids]
     what = role.partition("/")[0]
     raise NotFound(

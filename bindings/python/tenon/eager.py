@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import tree
+from .dispatch import Dispatched
 from .trace import Value, tracing
 
 _KEPT = 256
@@ -22,8 +23,6 @@ def is_array(x: Any) -> bool:
 
 
 def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
-    from .transforms import jit  # here, because what it traces with is built on this module
-
     leaves, _, structure = tree.flatten((list(args), named))
     arrays = [leaf for leaf in leaves if is_array(leaf)]
     rest = [None if is_array(leaf) else (leaf,) for leaf in leaves]
@@ -37,7 +36,7 @@ def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> An
             args, named = tree.unflatten(structure, iter(filled))
             return function(*args, **named)
 
-        made = _compiled[key] = jit(call)
+        made = _compiled[key] = Dispatched(call, call)
         if len(_compiled) > _KEPT:
             _compiled.popitem(last=False)
     _compiled.move_to_end(key)

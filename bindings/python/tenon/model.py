@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core, lists
+from .eager import anywhere
 from .errors import InvalidArgument
 from .events import session
-
-Dim = int | str | None
+from .options import as_json, plan_options, split_options
+from .trace import as_value, cast, current
+from .types import Dim
 
 
 class Port(NamedTuple):
@@ -46,33 +48,6 @@ class Outputs(tuple):
 
     def __reduce__(self):
         return Outputs, (list(self), self.names)
-
-
-def split_options(options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """What JSON can say, as JSON, and the rest: components, models, arrays."""
-    plain: dict[str, Any] = {}
-    objects: dict[str, Any] = {}
-    for key, value in options.items():
-        native = getattr(value, "_native", value)
-        if isinstance(native, (_core.Component, _core.Model)) or hasattr(value, "__dlpack__"):
-            scalar = isinstance(value, np.generic)
-            (plain if scalar else objects)[key] = value.item() if scalar else native
-        else:
-            plain[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
-    for key, value in plain.items():
-        try:
-            json.dumps(value, default=_as_json, allow_nan=False)
-        except ValueError:
-            raise InvalidArgument(f"option {key}: expected finite numbers, got {value}") from None
-    return json.dumps(plain, default=_as_json), objects
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    raise TypeError(f"options: expected numbers, texts, lists, got {type(value).__name__}")
 
 
 class Plan:
@@ -145,8 +120,6 @@ class Plan:
 
 
 def _traced_call(model: Model, /, *inputs: Any) -> Any:
-    from .trace import as_value, cast, current
-
     ports = model.inputs
     if len(inputs) != len(ports):
         names = ", ".join(port.name for port in ports)
@@ -155,7 +128,7 @@ def _traced_call(model: Model, /, *inputs: Any) -> Any:
         raise InvalidArgument("model: expected one without states; compile it to run it")
     given = [as_value(x, port.dtype) for x, port in zip(inputs, ports)]
     given = [cast(x, port.dtype) if port.dtype else x for x, port in zip(given, ports)]
-    results = current().splice(model, given)
+    results = current().splice(model._native, given)
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -186,8 +159,6 @@ class Model:
         """The model as a function of its inputs, by position: for arrays, and inside of `tn.jit`,
         `tn.grad`, `tn.vmap`. One output is a value, several are a tuple. To run it many times on a
         chosen backend, `compile` it."""
-        from .eager import anywhere  # here, because what it traces with is built on this module
-
         return anywhere(_traced_call)(self, *inputs)
 
     def apply(self, pass_id: str, /, **options: Any) -> Model:
@@ -201,7 +172,7 @@ class Model:
 
     def save(self, path: str | os.PathLike, **options: Any) -> None:
         """Writes the whole file or none; the format is the writer's for this name, or `format=`."""
-        self._native.save(os.fspath(path), json.dumps(options, default=_as_json))
+        self._native.save(os.fspath(path), json.dumps(options, default=as_json))
 
     def text(self, data: bool = False) -> str:
         """Canonical text, byte-stable. Large constants by hash unless data."""
@@ -232,8 +203,7 @@ class Model:
         backend: id, or ids in order of preference; without one what this machine is best with.
         What none of them takes runs on "reference" and is listed in `plan.describe()`.
         precision: "fp32", "bf16", as the backend knows them. taps: names of values to hand out
-        beside the outputs. plan_cache: how many input shapes are kept compiled (64). states: a name;
-        plans that give the same one have their states in common, and run one at a time.
+        beside the outputs. plan_cache: how many input shapes are kept compiled (64).
         max_value_bytes: a cap for results whose size comes from data, as NonZero's: a larger one
         raises ResourceExhausted and names the node. Other options are the backend's own.
         """
@@ -254,21 +224,9 @@ def signature(inputs: list[Port], outputs: list[Port]) -> str:
     return f"({ports(inputs)}) -> ({ports(outputs)})"
 
 
-def plan_options(
-    backend: str | list[str] | None,
-    precision: str | None,
-    threads: int | None,
-    more: dict[str, Any],
-) -> str:
-    """Options of a plan as JSON, see `Model.compile`."""
-    options = {**more, "backend": backend, "precision": precision, "threads": threads}
-    given = {key: value for key, value in options.items() if value is not None}
-    return json.dumps(given, default=_as_json)
-
-
 def load(path: str | os.PathLike, **options: Any) -> Model:
     """Reads a model; the format follows from its first bytes and its name, or by `format=`."""
-    text = json.dumps(options, default=_as_json)
+    text = json.dumps(options, default=as_json)
     return Model(_core.load(session(), os.fspath(path), text))
 
 

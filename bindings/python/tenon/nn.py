@@ -34,8 +34,10 @@ from typing import Any, NamedTuple
 from . import _core
 from .data import Component
 from .events import session
-from .model import Dim, Model
+from .model import Model
+from .model import load as load_model
 from .trace import Trace, as_value, current
+from .types import Dim
 
 _LAYER = "tenon.layer/1"
 _INITIALIZER = "tenon.initializer/1"
@@ -161,14 +163,12 @@ def build(
             given.append(trace.input(name, dtype, shape))
         result = network(*given)
         results = result if isinstance(result, (tuple, list)) else [result]
-        return trace.finish([as_value(one) for one in results])
+        return Model(trace.finish([as_value(one) for one in results]))
 
 
 def load(model: Model, weights: Model | str, **options: Any) -> Model:
     """The model with weights of another one or of a file, by name: a state dict of PyTorch saved as
     safetensors, say. Options are those of the pass `layers.load`: prefix, partial."""
-    from .model import load as load_model
-
     source = weights if isinstance(weights, Model) else load_model(weights)
     return model.apply("layers.load", weights=source, **options)
 

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from . import _core, tree
+from .dispatch import as_input, parameter_names, refuse_nan, type_of
 from .errors import InvalidArgument, OutOfRange
-from .model import Model, plan_options
+from .model import Model
 from .optim import Optimizer
+from .options import plan_options
 from .trace import Trace, as_value, current, tracing
-from .transforms import Compiled, as_input, parameter_names, refuse_nan, type_of
+from .transforms import Compiled
 
 _RATE = "learning_rate"
 _AVERAGE = "/average"
@@ -158,7 +160,7 @@ class Step:
                     trained = names
             result = self._loss(*arguments)
             leaves, _, results = tree.flatten(result)
-            model = trace.finish([as_value(leaf) for leaf in leaves])
+            model = Model(trace.finish([as_value(leaf) for leaf in leaves]))
             if trace.captured:
                 raise InvalidArgument("Step: expected a loss that uses no traced values of outside")
         model = self._drive(model, 0)

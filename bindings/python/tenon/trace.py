@@ -15,7 +15,7 @@ import numpy as np
 from . import _core, types
 from .errors import InvalidArgument, TenonError, TracedValueError, from_status
 from .events import session
-from .model import Dim, Model
+from .types import Dim
 
 _OUTLIVED = (
     "{}: expected a value of the function being traced, got one that outlived its function: "
@@ -88,7 +88,7 @@ class Trace:
         self._own: dict[int, Value] = {}
         self._constants: dict[Any, tuple[Any, Value]] = {}
         self._names: set[str] = set()
-        self.model: Model | None = None  # once it is finished
+        self.model: _core.Model | None = None  # once it is finished
         self.n_checkpoints = 0  # calls of such functions: each draws other numbers
 
     def __enter__(self) -> Trace:
@@ -159,16 +159,16 @@ class Trace:
             self.captured.append(value)
         return known
 
-    def finish(self, results: Sequence[Value]) -> Model:
+    def finish(self, results: Sequence[Value]) -> _core.Model:
         """The graph with these results as its outputs."""
         for i, value in enumerate(results):
             self.native.add_output(f"result{i}", value.id)
-        self.model = Model(self.native.build())
+        self.model = self.native.build()
         return self.model
 
-    def splice(self, model: Model, inputs: Sequence[Value], scope: str = "") -> list[Value]:
+    def splice(self, model: _core.Model, inputs: Sequence[Value], scope: str = "") -> list[Value]:
         """Copies a graph in; its results."""
-        made = self.native.splice(model._native, scope, [self.lift(v).id for v in inputs])
+        made = self.native.splice(model, scope, [self.lift(v).id for v in inputs])
         return [self.value_class(self, id) for id in made]
 
 

@@ -1,178 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of functions: jit, grad, value_and_grad, vjp, jvp, vmap."""
+"""Functions of functions: jit, and what the others are made of."""
 
 from __future__ import annotations
 
 import functools
-import inspect
-import json
-import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
+from .dispatch import Dispatched, Function, Stats
+from .model import Model
 
-from . import _core, tree
-from .events import session
-from .model import Model, plan_options
-from .trace import Trace, Value, as_value
-from .traced import Traced
-
-Function = Callable[..., Any]
+__all__ = ["Compiled", "Function", "Stats", "jit"]
 
 
-class Stats(NamedTuple):
-    """What a compiled function did so far: graphs compiled, calls that found one, graphs kept."""
-
-    compiles: int
-    hits: int
-    entries: int
-
-
-class Compiled(_core.Dispatch):
+class Compiled(Dispatched):
     """A function that is traced and compiled when it is called with new types or shapes.
 
     Arguments: NumPy arrays, arrays of other libraries by DLPack, numbers, and tuples, lists and
     dicts of them. Results: NumPy arrays, in the structure that the function gives.
     """
 
-    def __init__(
-        self,
-        inline: Function,
-        named_after: Function,
-        backend: str | list[str] | None = None,
-        precision: str | None = None,
-        threads: int | None = None,
-        static_argnums: int | Sequence[int] = (),
-        batch_axes: int | Sequence[int | None] | None = None,
-        cache_size: int = 64,
-        check_nan: bool = False,
-        **options: Any,
-    ) -> None:
-        if cache_size < 1:
-            raise ValueError(f"cache_size: expected at least 1, got {cache_size}")
-        statics = [static_argnums] if isinstance(static_argnums, int) else list(static_argnums)
-        self._static = frozenset(statics)
-        self._batch = batch_axes
-        axes = self._axes_of(0 if batch_axes is None else 64)
-        native = [_core.NO_BATCH if axis is None else axis for axis in axes]
-        super().__init__(session(), Traced, statics, native, cache_size)
-        self._inline = inline
-        self._limit = cache_size
-        self._check_nan = check_nan
-        self._warned = False
-        self._plan = (backend, precision, threads, options)
-        self._parameters = parameter_names(named_after)
-        functools.update_wrapper(self, named_after, updated=())
-
-    def _axes_of(self, count: int) -> list[int | None]:
-        if self._batch is None or isinstance(self._batch, int):
-            return [self._batch] * count
-        return (list(self._batch) + [None] * count)[:count]
-
-    @property
-    def stats(self) -> Stats:
-        """Compiles, hits and kept graphs, for tests and for seeing why a call is slow."""
-        return Stats(*self.counts())
-
-    def describe(self) -> dict[str, Any]:
-        """Of the plan last used: partitions, `fallback_nodes`, `arena_bytes`."""
-        return json.loads(self._describe())
-
     def trace(self, *args: Any, **named: Any) -> Model:
         """The graph for arguments of these types and shapes."""
-        return self._trace(args, named)[0]
-
-    def _trace(self, args: tuple, named: dict[str, Any]) -> tuple[Model, Any]:
-        with Trace() as trace:
-            axes = self._axes_of(len(args))
-            given = [
-                arg if i in self._static else _as_inputs(trace, arg, self._parameter(i), axes[i])
-                for i, arg in enumerate(args)
-            ]
-            more = {key: _as_inputs(trace, arg, key, None) for key, arg in named.items()}
-            leaves, _, structure = tree.flatten(self._inline(*given, **more))
-            model = trace.finish([as_value(leaf) for leaf in leaves])
-        return model, structure
-
-    def _parameter(self, i: int) -> str:
-        return self._parameters[i] if i < len(self._parameters) else f"argument{i}"
-
-    def _compile(self, args: tuple, named: dict[str, Any]) -> tuple[Any, str, Any]:
-        """For the native half, on a call that finds no plan."""
-        if self.stats.entries >= self._limit and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"{self.__name__}: more than {self._limit} sets of shapes and types were compiled, "
-                "the oldest are forgotten; use batch_axes for a size that varies, or cache_size",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        model, structure = self._trace(args, named)
-        values: list[str] | None = None
-        if self._check_nan:
-            model = model.apply("autodiff.first_nan")
-            values = model.report["values"]
-        rebuild = None
-        if values is not None or not tree.is_leaf(structure):
-
-            def rebuild(arrays: list[Any]) -> Any:
-                refuse_nan(self.__name__, values, arrays)
-                return tree.unflatten(structure, iter(arrays))
-
-        backend, precision, threads, options = self._plan
-        return model._native, plan_options(backend, precision, threads, options), rebuild
-
-    def __get__(self, instance: Any, _: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __repr__(self) -> str:
-        return f"<tenon function {self.__name__}, {self.stats.entries} compiled>"
-
-
-def refuse_nan(who: str, values: list[str] | None, arrays: list[Any]) -> None:
-    """Raises where the last array, what `autodiff.first_nan` added, names one of the values."""
-    if values is not None and (first := int(arrays[-1])) < len(values):
-        raise FloatingPointError(f"{who}: NaN: the first is in the result of {values[first]}")
-
-
-def parameter_names(f: Function) -> list[str]:
-    try:
-        parameters = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in parameters if p.kind in plain]
-
-
-def _as_inputs(trace: Trace, argument: Any, name: str, batch: int | None) -> Any:
-    leaves, names, structure = tree.flatten(argument, name)
-    return tree.unflatten(
-        structure, iter([as_input(trace, x, n, batch) for x, n in zip(leaves, names)])
-    )
-
-
-def as_input(trace: Trace, leaf: Any, name: str, batch: int | None) -> Value:
-    dtype, shape, weak = type_of(leaf)
-    if batch is not None and -len(shape) <= batch < len(shape):
-        sizes = list(shape)
-        sizes[batch] = "batch"
-        shape = tuple(sizes)
-    return trace.input(name, dtype, shape, weak)
-
-
-def type_of(leaf: Any) -> tuple[str, tuple, bool]:
-    """Element type, shape, and whether it is a number of Python."""
-    if isinstance(leaf, Value):
-        return leaf.dtype, leaf.shape, leaf.weak
-    if isinstance(leaf, np.ndarray):
-        return leaf.dtype.name, leaf.shape, False
-    if isinstance(leaf, bool):
-        return "bool", (), False
-    if type(leaf) in (int, float):
-        return ("int64" if isinstance(leaf, int) else "float32"), (), True
-    tensor = _core.as_tensor(session(), leaf)
-    return tensor.dtype, tensor.shape, False
+        return Model(self._trace(args, named)[0])
 
 
 def jit(f: Function | None = None, /, **options: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types of traced values, by name."""
+"""Sizes and element types of traced values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import re
 from typing import Any
 
 import numpy as np
+
+#: A size: known, by its name, or unknown.
+Dim = int | str | None
 
 _FLOATS = {"float16", "bfloat16", "float32", "float64"}
 

@@ -49,7 +49,7 @@ class ConvolutionGraph {
   bool has_bias_, has_residual_;
 };
 
-// Sizes and types, for messages and to tell forms apart.
+// Sizes and types, for messages and to distinguish forms.
 std::string form_of(const Convolution& c);
 
 }  // namespace tenon::cuda

@@ -31,7 +31,7 @@ TN_FN i64 number_at(const void* from, unsigned bytes, u64 i) {
   return bytes == 8 ? static_cast<const i64*>(from)[i] : static_cast<const int*>(from)[i];
 }
 
-// An index outside the axis is told to the host and reads as zero.
+// An index outside the axis is reported to the host and reads as zero.
 template <class E>
 TN_FN void gather(const GatherArgs& args) {
   const E* from = static_cast<const E*>(args.from);
@@ -52,7 +52,7 @@ TN_FN void gather(const GatherArgs& args) {
   }
 }
 
-// put(where, what) for each element of the updates; an index outside its axis is told to the host
+// put(where, what) for each element of the updates; an index outside its axis is reported to the host
 // and its slice left out.
 template <class E, class Put>
 TN_FN void scatter(const ScatterArgs& args, const Put& put) {

@@ -68,7 +68,7 @@ std::string refuse_n_bits(const Graph& graph, const Node& node) {
   if (!is_real_scale(graph.values[node.inputs[2]].type)) return "MatMulNBits: scales of this type";
   if (node.input(3) == kNone) return {};
   const Value& zeros = graph.values[node.inputs[3]];
-  if (zeros.type != ElementType::kU8) return "MatMulNBits: zero points that are real numbers";
+  if (zeros.type != ElementType::kU8) return "MatMulNBits: zero points in floating point";
   return zeros.data == nullptr ? "MatMulNBits: zero points that are no constants" : "";
 }
 

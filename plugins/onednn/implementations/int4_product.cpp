@@ -191,9 +191,9 @@ class StepBuilder {
 };
 
 Offer offer_int8(const Int4Site& site) {
-  if (site.rows == Int4Rows::kReal) return refused("the node asks for real numbers");
+  if (site.rows == Int4Rows::kReal) return refused("the node asks for floating point");
   if (site.rows != Int4Rows::kInt8 && !site.lowering.options().int8_rows)
-    return refused("precision=fp32 keeps rows of real numbers");
+    return refused("precision=fp32 keeps rows in floating point");
   return accepted([&site] { StepBuilder(site).build(true); });
 }
 

@@ -129,7 +129,7 @@ std::string refuse_packed(const Graph& graph, const Node& node) {
   const Value& scale = graph.values[node.inputs[1]];
   const bool is_real = scale.type == ElementType::kF32 || scale.type == ElementType::kF16 ||
                        scale.type == ElementType::kBf16;
-  if (!is_real) return "scales that are no real numbers";
+  if (!is_real) return "scales that are not floating point";
   if (node.input(2) != kNone) {
     const Value& zero = graph.values[node.inputs[2]];
     if (zero.type != quantized.type || zero.count() != scale.count())

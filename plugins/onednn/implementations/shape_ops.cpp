@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reshape and its kin, Transpose, Slice, Split, Expand: new views of the same memory where strides
+// Reshape and other views, Transpose, Slice, Split, Expand: new views of the same memory where strides
 // can say it, else one copy.
 
 #include <algorithm>

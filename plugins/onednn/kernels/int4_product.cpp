@@ -102,14 +102,15 @@ void run_unit(const Context& context, const Int4ProductArgs& args, Int4Form form
 
 void pack_int4(const Int4Values& b, int64_t k, int64_t n, int64_t group, uint8_t* packed) {
   const int64_t padded = int4_groups(k, group) * group;
-  auto code = [&](int64_t row, int64_t column) -> uint8_t {
+  auto quantized = [&](int64_t row, int64_t column) -> uint8_t {
     return row < k && column < n ? b.at(row, column) : static_cast<uint8_t>(kInt4Zero);
   };
   for (int64_t panel = 0; panel < int4_columns(n); panel += kInt4Panel)
     for (int64_t step = 0; step < padded; step += kInt4Step)
       for (int64_t column = panel; column < panel + kInt4Panel; ++column)
         for (int64_t i = step; i < step + kInt4Step / 2; ++i)
-          *packed++ = static_cast<uint8_t>(code(i, column) | code(i + kInt4Step / 2, column) << 4);
+          *packed++ = static_cast<uint8_t>(quantized(i, column) |
+                                           quantized(i + kInt4Step / 2, column) << 4);
 }
 
 void int4_product(const Context& context, const Int4ProductArgs& args) {

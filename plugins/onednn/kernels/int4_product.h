@@ -4,11 +4,11 @@
 // DequantizeLinear in front of a MatMul, ONNX Runtime's MatMulNBits. Weights are read packed and
 // are never written as floats: with few rows the time is that of their bytes.
 //
-//   w[k, n] = (code[k, n] - zero[k / group, n]) * scale[k / group, n]        code 0 to 15
-//   reals:  y[m, n] = sum_g scale[g, n] * (sum_{k in g} a[m, k] * (code[k, n] - zero[g, n]))
+//   w[k, n] = (q_w[k, n] - zero[k / group, n]) * scale[k / group, n]        q_w 0 to 15
+//   f32:    y[m, n] = sum_g scale[g, n] * (sum_{k in g} a[m, k] * (q_w[k, n] - zero[g, n]))
 //           in f32, fused multiply-add where the CPU has it
 //   quantized values:  q[m, k] = round(a[m, k] / s[m, g]),  s[m, g] = max_{k in g} |a[m, k]| / 127
-//           y[m, n] = sum_g scale[g, n] * s[m, g] * (sum_{k in g} q[m, k] * (code - zero))
+//           y[m, n] = sum_g scale[g, n] * s[m, g] * (sum_{k in g} q[m, k] * (q_w - zero))
 //           the inner sum exact in i32, the outer one in f32
 //   then the epilogue of epilogue_args.h.
 //
@@ -79,7 +79,7 @@ struct Int4Values {
     return static_cast<uint8_t>((data[place / 2] >> (place % 2 * 4) & 15) ^ flip);
   }
 };
-// What is not there becomes code 8.
+// What is not there becomes the quantized value 8.
 void pack_int4(const Int4Values& b, int64_t k, int64_t n, int64_t group, uint8_t* packed);
 
 // group: takes_int4_group(). k, n, m of 0 give what an empty sum gives.

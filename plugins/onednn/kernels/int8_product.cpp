@@ -167,8 +167,8 @@ void pack_int8(const uint8_t* b,
     int8_t* const to =
         packed + column / kInt8Panel * kInt8Panel * 2 * pairs + column % kInt8Panel * 2;
     for (int64_t i = 0; i < k; ++i) {
-      const uint8_t code = b[i * k_stride + column * n_stride] ^ flip;
-      to[i / 2 * kInt8Panel * 2 + i % 2] = static_cast<int8_t>(code);
+      const uint8_t quantized = b[i * k_stride + column * n_stride] ^ flip;
+      to[i / 2 * kInt8Panel * 2 + i % 2] = static_cast<int8_t>(quantized);
     }
   }
 }

@@ -35,7 +35,7 @@ class WeightStore {
   explicit WeightStore(Allocate allocate = aligned_bytes) : allocate_(std::move(allocate)) {}
 
   // source: dense constant at `data`, described by `from`. The result holds it in layout `to`.
-  // identity: of the tensor that holds the source; 0: its content tells.
+  // identity: of the tensor that holds the source; 0: known by its content.
   std::shared_ptr<const void> packed(const void* data,
                                      const dnnl::memory::desc& from,
                                      const dnnl::memory::desc& to,

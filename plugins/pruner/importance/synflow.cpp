@@ -8,8 +8,6 @@
 
 #include "tenon/sdk/role/importance.hpp"
 
-#include "flow.hpp"
-
 namespace tenon::pruner {
 namespace {
 

@@ -256,7 +256,7 @@ class Bench {
 };
 
 Status measure(tenon_session* session) {
-  // A line each, so that a run that is cut short has told what it measured.
+  // A line each, so that a run that is cut short has printed what it measured.
   Print print = [](const std::string& name, const json& figures) {
     std::printf("%s\n", json{{name, figures}}.dump().c_str());
     std::fflush(stdout);
@@ -286,7 +286,7 @@ int main(int argc, char** argv) {
   if (!status.ok()) {
     tn_status* raw = status.release();
     tenon::StringSink sink;
-    tenon::Status told(tenon::services.status->text(raw, sink.get()));
+    tenon::Status written(tenon::services.status->text(raw, sink.get()));
     std::fprintf(stderr, "bench_cuda: %s\n", sink.text.c_str());
     return 1;
   }

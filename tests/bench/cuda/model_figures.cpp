@@ -203,7 +203,7 @@ void measure_models(tenon_session* session, Device& device, const Print& print) 
     if (!status.ok()) {
       tn_status* raw = status.release();
       StringSink sink;
-      Status told(services.status->text(raw, sink.get()));
+      Status written(services.status->text(raw, sink.get()));
       services.status->release(raw);
       figures["failed"] = sink.text;
     }

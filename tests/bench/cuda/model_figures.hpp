@@ -12,7 +12,7 @@
 
 namespace tenon::cuda {
 
-// Told of each figure as soon as it is there.
+// Called with each figure as soon as it is there.
 using Print = std::function<void(const std::string& name, const nlohmann::json& figures)>;
 
 // One entry for each network and precision: milliseconds a run, from inputs on the device to

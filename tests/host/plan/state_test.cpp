@@ -16,17 +16,27 @@ class PlanState : public PluginTest {
     for (tn_plan* plan : plans_)
       services.eval->release(plan);
   }
-  tn_plan* compile(std::string_view text,
-                   std::string_view options = R"({"backend": "reference"})") {
-    tn_plan* plan = nullptr;
-    EXPECT_EQ(compile_failure(text, options, &plan), "");
-    return plan;
-  }
-  std::string compile_failure(std::string_view text, std::string_view options, tn_plan** plan) {
+  OwnedGraph parse(std::string_view text) {
     tn_graph* graph = nullptr;
     EXPECT_EQ(text_of(Status(services.graph->parse(ctx_, str(text), &graph))), "");
-    Status compiled(tenon_compile(session_, graph, str(options), plan));
-    services.graph->release(graph);
+    return OwnedGraph::take(graph);
+  }
+  tn_plan* compile(std::string_view text) {
+    tn_plan* plan = nullptr;
+    OwnedGraph graph = parse(text);
+    EXPECT_EQ(text_of(Status(
+                  tenon_compile(session_, graph.get(), str(R"({"backend": "reference"})"), &plan))),
+              "");
+    plans_.push_back(plan);
+    return plan;
+  }
+  tn_plan* beside(tn_plan* other, std::string_view text) {
+    tn_plan* plan = nullptr;
+    EXPECT_EQ(beside_failure(other, text, &plan), "");
+    return plan;
+  }
+  std::string beside_failure(tn_plan* other, std::string_view text, tn_plan** plan) {
+    Status compiled(services.eval->compile_beside(other, parse(text).get(), plan));
     if (*plan) plans_.push_back(*plan);
     return text_of(std::move(compiled));
   }
@@ -168,11 +178,10 @@ constexpr std::string_view kDoubler = R"(graph {
   state %count -> %next
 }
 )";
-constexpr std::string_view kCommon = R"({"backend": "reference", "states": "ours"})";
 
-TEST_F(PlanState, OfOneNameIsThatOfSeveralPlans) {
-  tn_plan *counter = compile(kCounter, kCommon), *doubler = compile(kDoubler, kCommon);
-  tn_plan* apart = compile(kCounter, R"({"backend": "reference", "states": "theirs"})");
+TEST_F(PlanState, IsInCommonWithPlansBeside) {
+  tn_plan *counter = compile(kCounter), *doubler = beside(counter, kDoubler);
+  tn_plan* apart = compile(kCounter);
   ASSERT_EQ(run(counter, {1, 2}), "");
   ASSERT_EQ(run(doubler, {1, 1}), "");
   ASSERT_EQ(run(apart, {7, 7}), "");
@@ -187,32 +196,23 @@ TEST_F(PlanState, OfOneNameIsThatOfSeveralPlans) {
   EXPECT_THAT(get(doubler, "count"), ElementsAre(11, 21));
 }
 
-TEST_F(PlanState, OfOneNameStaysWhileOneOfThePlansDoes) {
-  tn_plan* first = compile(kCounter, kCommon);
-  tn_plan* second = compile(kDoubler, kCommon);
+TEST_F(PlanState, StaysWhileOneOfThePlansThatHaveItDoes) {
+  tn_plan* first = compile(kCounter);
+  tn_plan* second = beside(first, kDoubler);
   ASSERT_EQ(run(first, {1, 2}), "");
   release_first();
   ASSERT_EQ(run(second, {0, 0}), "");
   EXPECT_THAT(get(second, "count"), ElementsAre(2, 4));
-  release_first();
-  EXPECT_THAT(get(compile(kCounter, kCommon), "count"), ElementsAre(0, 0))
-      << "the last one is gone";
 }
 
-TEST_F(PlanState, OfOneNameNeedsTheSameTypesAndOptions) {
-  compile(kCounter, kCommon);
-  tn_plan* none = nullptr;
+TEST_F(PlanState, InCommonHasOneType) {
+  tn_plan* first = compile(kCounter);
   std::string wide(kCounter);
   for (size_t at = 0; (at = wide.find("f32[2]", at)) != std::string::npos;)
     wide.replace(at, 6, "f32[3]");
-  EXPECT_THAT(compile_failure(wide, kCommon, &none),
-              HasSubstr("state count: expected f32[2] as another plan with these states has, "
-                        "got f32[3]"));
-  EXPECT_THAT(compile_failure(kCounter,
-                              R"({"backend": "reference", "states": "ours", "threads": 1})", &none),
-              HasSubstr("option states: expected the options of the other plans"));
-  EXPECT_THAT(compile_failure(kCounter, R"({"backend": "reference", "states": 1})", &none),
-              HasSubstr("option states: expected a name"));
+  tn_plan* none = nullptr;
+  EXPECT_THAT(beside_failure(first, wide, &none),
+              HasSubstr("state count: expected f32[2] as the plan beside it has, got f32[3]"));
   EXPECT_EQ(none, nullptr);
 }
 

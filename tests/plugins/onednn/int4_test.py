@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products with 4-bit weights in groups, from files as others write them, against NumPy in float64.
 
-The bounds are those of kernels/int4_product.h: with rows of real numbers rounding of f32 sums
+The bounds are those of kernels/int4_product.h: with rows in floating point rounding of f32 sums
 alone; with rows in 8 bits (precision=int8 and bf16, accuracy_level 4) half a step of each group.
 """
 

@@ -277,7 +277,7 @@ def test_a_norm_behind_weights_of_8_bits(
 
 
 @types
-def test_maxima_of_codes_are_codes_for_all_that_read_them(tmp_path, dtype):
+def test_maxima_of_quantized_values_stay_quantized_for_all_readers(tmp_path, dtype):
     p, _, stored = begin(conv3, dtype, True, saturating=False)
     largest = p.pool(
         p.dequantize(p.quantize(stored, (np.float32(0.02), 3, dtype))), "MaxPool", 3, 2

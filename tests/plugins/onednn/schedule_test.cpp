@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept and for how long: reductions run early, cheap results are made again rather than
+// What is kept and for how long: reductions run early, cheap results are recomputed rather than
 // kept, and an optimizer's update of one tensor is one pass over it.
 
 #include <gtest/gtest.h>

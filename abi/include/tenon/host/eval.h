@@ -15,10 +15,8 @@ typedef struct tn_host_eval {
   /* taps: values of the graph to return after its outputs. options: JSON object; "backend": id
    * or list in order of preference (default: what this machine has of those whose schema states a
    * "preference"; "reference" takes what is left), "threads", "precision", "plan_cache" (shapes
-   * kept, default 64), "deterministic", "states" (a name: plans of the session that give it have
-   * states and options in common, and run one at a time), and what the backend's schema has. The
-   * graph is cloned. out: the caller's until release. Errors: any of the backends'; TN_NOT_FOUND: no
-   * such backend; TN_UNAVAILABLE:
+   * kept, default 64), "deterministic", and what the backend's schema has. The graph is cloned. out: the
+   * caller's until release. Errors: any of the backends'; TN_NOT_FOUND: no such backend; TN_UNAVAILABLE:
    * it has no device here; TN_INVALID_ARGUMENT: an option, a tap, a state of unknown shape. [any] */
   tn_status*(TN_CALL* compile)(tn_ctx*, const tn_graph*, const tn_value_id* taps, uint64_t n_taps,
                                tn_str options, tn_plan** out);
@@ -45,6 +43,13 @@ typedef struct tn_host_eval {
   tn_status*(TN_CALL* profile)(tn_plan*, const DLTensor* const* in, uint64_t n_in, const tn_sink*);
   void(TN_CALL* retain)(tn_plan*);  /* [any] */
   void(TN_CALL* release)(tn_plan*); /* [any] */
+  /* Another graph with the backends and the options of `plan`, and in common with it and all beside it
+   * the states, by name: the same step for batches of another shape, or without some layers. Either may
+   * have states that the other has not. A run of any goes on with what the last run of any has left, so
+   * runs take turns. out: the caller's until release, and good beyond that of `plan`. Errors: any of the
+   * backends'; TN_FAILED_PRECONDITION: a state of another type or shape;
+   * TN_INVALID_ARGUMENT: a state of unknown shape. [any] */
+  tn_status*(TN_CALL* compile_beside)(tn_plan* plan, const tn_graph*, tn_plan** out);
 } tn_host_eval;
 
 #ifdef __cplusplus

@@ -63,7 +63,8 @@ typedef struct tn_cast_rule { /* FROZEN */
 #define TN_RECOMPUTE_EXPENSIVE 2u
 #define TN_RECOMPUTE_NEVER 3u
 
-#define TN_COUPLING_NONE 0u /* families of couplings; none: axes say it, or it is not stated */
+/* families of couplings; none: axes say it, or it is not stated */
+#define TN_COUPLING_NONE 0u
 #define TN_COUPLING_SAME 1u
 #define TN_COUPLING_CONCAT 2u
 #define TN_COUPLING_SPLIT 3u

@@ -105,6 +105,14 @@ typedef struct tn_op {
   /* Which entries of which axes belong together, where axes do not say it, by abi/quant.md:
    * "concat axis=axis", "permute perm=perm" ... */
   tn_str coupling;
+  /* Private training: builds, for each example, the squared Euclidean norm of its share of the gradient
+   * of each input that is wanted: parameters, which this node alone reads. Examples are the entries of
+   * the first axis of all outputs, and of the inputs that are no constants. cotangents, wanted: as of
+   * vjp. squares: one per input, all 0 on entry, [examples], of the input's type; 0 stays for zero.
+   * NULL: by vjp and batch. [any] */
+  tn_status*(TN_CALL* TN_NULLABLE example_norms)(void* self, tn_edit*, tn_node_id,
+                                                 const tn_value_id* cotangents,
+                                                 const uint8_t* wanted, tn_value_id* squares);
 } tn_op;
 
 typedef struct tn_ops { /* the role's table: all rows that one component brings */

@@ -99,9 +99,11 @@ using Suite = void (*)(Subject&, Report&);
 void check_component(Subject&, Report&);  // every role
 void check_backend(Subject&, Report&);
 void check_callback(Subject&, Report&);
+void check_collective(Subject&, Report&);
 void check_dataset(Subject&, Report&);
 void check_importance(Subject&, Report&);
 void check_initializer(Subject&, Report&);
+void check_kernel(Subject&, Report&);
 void check_layer(Subject&, Report&);
 void check_loss(Subject&, Report&);
 void check_metric(Subject&, Report&);

@@ -16,9 +16,11 @@ struct Row {
 constexpr Row kSuites[] = {
     {"tenon.backend/1", check_backend},
     {"tenon.callback/1", check_callback},
+    {"tenon.collective/1", check_collective},
     {"tenon.dataset/1", check_dataset},
     {"tenon.importance/1", check_importance},
     {"tenon.initializer/1", check_initializer},
+    {"tenon.kernel/1", check_kernel},
     {"tenon.layer/1", check_layer},
     {"tenon.loss/1", check_loss},
     {"tenon.metric/1", check_metric},

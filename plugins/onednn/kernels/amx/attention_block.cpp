@@ -188,7 +188,7 @@ class Head {
         top[v] = max_fast(y, top[v]);
       }
     }
-    // A NaN among the scores shows in the sum, so that the maximum need not tell.
+    // A NaN among the scores shows in the sum, so that the maximum need not show it.
     const Vf most =
         splat(fold_lanes(max_fast(top[0], top[1]), [](Vf a, Vf b) { return max_fast(a, b); }));
     Vf sum[2] = {};

@@ -8,7 +8,7 @@
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
 
-// Distinct types, so that an overload can tell them from the integers of the same size.
+// Distinct types, so that an overload distinguishes them from the integers of the same size.
 enum class Bf16 : uint16_t {};
 enum class F16 : uint16_t {};
 enum class Bool : uint8_t {};

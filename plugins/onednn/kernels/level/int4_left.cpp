@@ -45,10 +45,10 @@ void quantize_group(const Int4Left& left, const T* row, int64_t g) {
   Vi sum{};
   for (int64_t i = first; i < last; i += kLanes) {
     const Vf scaled = numbers(row, i, left.k) * inverse;
-    const Vi code = is_finite ? round_to_int(scaled) : Vi{};
-    sum += code;
+    const Vi quantized = is_finite ? round_to_int(scaled) : Vi{};
+    sum += quantized;
     int8_t bytes[kLanes];
-    narrow_8(bytes, code);
+    narrow_8(bytes, quantized);
     for (int fours = 0; fours < kLanes / 4; ++fours)
       std::memcpy(left.quantized + ((i / 4 + fours) * left.rows + r) * 4, bytes + fours * 4, 4);
   }

@@ -163,7 +163,7 @@ void columns(const ReduceArgs& args, int64_t lo, int64_t hi) {
   }
 }
 
-// Rows of a few numbers: a lane each.
+// Short rows: a lane each.
 template <class R>
 void narrow_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
   alignas(64) float total[kReduceBlock];

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Finding small subgraphs. A pattern is a text, the shape of an expression:
+// Finding small subgraphs by patterns, whose form is that of abi/pattern.md:
 //
 //   Mul(x, Div(Clip(Add(x, 3), 0, 6), 6))
-//
-//   Op(...)    the first output of a node of this type of ONNX; A|B(...): of one of these types.
-//              Inputs of operators that the table calls commutative match in either order; inputs
-//              beyond those listed must be absent, unless the list ends with "...".
-//   Op:n(...)  the same, and the node can be asked for as "n"
-//   x          any value; each time that it is named it must be the same one
-//   #x         any constant          3, 0.5, -1  a constant with one element of about this value
-//   _          an absent input
-//
-// A match is closed: what its inner nodes make is used by nothing but nodes of the match.
 
 #include <algorithm>
 #include <charconv>
@@ -103,6 +93,14 @@ class Pattern {
     Match found;
     if (!root || !solve({{0, root.output()}}, found)) return std::nullopt;
     return found;
+  }
+  // Of values, in the order of the text, each once.
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const Term& term : terms_)
+      if ((term.kind == kAny || term.kind == kConstant) && std::ranges::count(out, term.name) == 0)
+        out.push_back(term.name);
+    return out;
   }
   // Whether a node of this type can be the root.
   bool may_start(std::string_view type) const { return names_type(terms_[0], type); }

@@ -73,11 +73,13 @@ class Plan {
       ids.push_back(v.id);
     tn_plan* raw = nullptr;
     TN_CHECK(services.eval->compile(ctx, graph.raw, ids.data(), ids.size(), str(options), &raw));
-    Plan out;
-    out.raw_.reset(raw);
-    out.n_outputs_ = graph.outputs().size() - graph.list(TN_LIST_STATES).size();
-    out.results_ = std::make_unique<Buffers>(ctx, out.n_outputs_ + taps.size());
-    return out;
+    return Plan(ctx, raw, graph, taps.size());
+  }
+  // Another graph with the backends, the options and the states of this plan.
+  Result<Plan> beside(tn_ctx* ctx, Graph graph) const {
+    tn_plan* made = nullptr;
+    TN_CHECK(services.eval->compile_beside(raw(), graph.raw, &made));
+    return Plan(ctx, made, graph, 0);
   }
   // On the first of these backends that is there; none named: on what this machine is best with.
   static Result<Plan> on_first(tn_ctx* ctx,
@@ -122,9 +124,13 @@ class Plan {
   struct Release {
     void operator()(tn_plan* plan) const { services.eval->release(plan); }
   };
+  Plan(tn_ctx* ctx, tn_plan* raw, Graph graph, size_t n_taps)
+      : raw_(raw),
+        n_outputs_(graph.outputs().size() - graph.list(TN_LIST_STATES).size()),
+        results_(std::make_unique<Buffers>(ctx, n_outputs_ + n_taps)) {}
   std::unique_ptr<tn_plan, Release> raw_;
-  std::unique_ptr<Buffers> results_;
   size_t n_outputs_ = 0;
+  std::unique_ptr<Buffers> results_;
   std::vector<const DLTensor*> inputs_;
 };
 

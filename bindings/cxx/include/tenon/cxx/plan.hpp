@@ -11,6 +11,7 @@ struct RunChoice {
   std::string backend;
   std::string precision;
   int threads = 0;
+  std::vector<std::string> kernels = {};  // of role tenon.kernel/1, in order of preference
 };
 
 // The JSON for compile. Without a choice the host takes the backend that this machine is best with;
@@ -34,6 +35,7 @@ inline Json compile_options(const Session& session, const RunChoice& choice) {
   }
   if (!choice.precision.empty()) options["precision"] = choice.precision;
   if (choice.threads > 0) options["threads"] = choice.threads;
+  if (!choice.kernels.empty()) options["kernels"] = choice.kernels;
   return options;
 }
 

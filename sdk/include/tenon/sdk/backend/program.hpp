@@ -16,7 +16,7 @@ class ProgramBuilder {
   // rounds: constants are kept as float, for who computes in it.
   explicit ProgramBuilder(bool rounds = false) : rounds_(rounds) {}
 
-  // The index of such a node. One that is there already is not made again: a function and its
+  // The index of such a node. One that is there already is not added twice: a function and its
   // derivative have terms in common.
   uint32_t emit(uint32_t op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0, double imm = 0) {
     if (rounds_) imm = static_cast<double>(static_cast<float>(imm));

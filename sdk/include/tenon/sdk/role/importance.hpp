@@ -3,7 +3,8 @@
 // An importance is a class with
 //   static Result<T> create(tn_ctx*, const Options&);
 //   Status score(const tn_channel_group&, std::span<double> scores);  // zeroed, one per channel
-//   static constexpr uint32_t kNeeds = 0;      // TN_IMPORTANCE_* or kImportanceEffects
+//   static constexpr uint32_t kNeeds = 0;      // TN_IMPORTANCE_*, kImportanceEffects,
+//   kImportanceFlow
 
 #include <algorithm>
 #include <span>
@@ -18,6 +19,9 @@ namespace tenon {
 // Of channels, not of single weights: `data` holds by how much the loss of one batch rises when a
 // channel goes after others, in random orders; outer holds the orders. Requested by kNeeds.
 inline constexpr uint32_t kMemberEffect = 4, kImportanceEffects = 4;
+// Gradients of the flow in the place of those of a loss: of the sum of the first output of the
+// network of absolute weights for inputs of ones. No data is needed.
+inline constexpr uint32_t kImportanceFlow = 8;
 
 // The members of a group, whatever their number.
 inline std::span<const tn_group_member* const> members_of(const tn_channel_group& group) {

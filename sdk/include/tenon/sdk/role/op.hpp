@@ -245,6 +245,10 @@ tn_status* batch(void* self,
   });
 }
 
+// F as of vjp, but what it sets is the squared norm of each example's gradient.
+template <auto F>
+constexpr auto example_norms = vjp<F>;
+
 struct OpCost {
   double flops = 0;
   double bytes = 0;
@@ -280,6 +284,7 @@ struct OpRow {
   const char* cast = "";
   const char* recompute = "";
   const char* coupling = "";
+  decltype(tn_op::example_norms) example_norms = nullptr;
 };
 
 constexpr tn_op op_row(const OpRow& row) {
@@ -304,7 +309,8 @@ constexpr tn_op op_row(const OpRow& row) {
           literal(row.cast),
           literal(row.recompute),
           nullptr,
-          literal(row.coupling)};
+          literal(row.coupling),
+          row.example_norms};
 }
 
 struct OpRows {
