@@ -32,6 +32,41 @@ uint64_t bucket_of(uint64_t wanted, uint64_t longest, uint64_t buckets) {
   return best;
 }
 
+// The bucket that has room for so much.
+uint64_t bucket_above(uint64_t needed, uint64_t longest, uint64_t buckets) {
+  if (buckets == 0) return std::max<uint64_t>(needed, 1);
+  for (uint64_t k = 1; k < buckets; ++k)
+    if (uint64_t length = (longest * k + buckets - 1) / buckets; length >= needed) return length;
+  return longest;
+}
+
+// How many steps [samples, steps, ...] are to the last one where a number is not 0.
+uint64_t steps_in_use(const DLTensor& rows) {
+  auto n_rows = static_cast<size_t>(rows.shape[0]), n_steps = static_cast<size_t>(rows.shape[1]);
+  size_t bytes = static_cast<size_t>(bytes_of(dtype_of(rows), element_count(rows)));
+  size_t step = bytes / std::max<size_t>(n_rows * n_steps, 1), used = 0;
+  const char* data = data_of<const char>(rows);
+  for (size_t row = 0; row < n_rows; ++row)
+    for (size_t at = n_steps; at > used; --at) {
+      const char* begin = data + (row * n_steps + at - 1) * step;
+      if (std::any_of(begin, begin + step, [](char byte) { return byte != 0; })) used = at;
+    }
+  return used;
+}
+
+// Marks the fields whose samples have the first axis of the first input's; its size.
+Result<int64_t> mark_shortened(std::vector<Field>& inputs,
+                               std::vector<Field>& targets,
+                               std::string_view who) {
+  if (inputs.empty() || inputs[0].sample.empty())
+    return invalid(cat(who, ": expected samples with an axis of steps"));
+  int64_t longest = inputs[0].sample[0];
+  for (std::vector<Field>* fields : {&inputs, &targets})
+    for (Field& field : *fields)
+      field.is_shortened = !field.sample.empty() && field.sample[0] == longest;
+  return longest;
+}
+
 double sum_of(const DLTensor& rows, uint64_t row, uint64_t n_rows) {
   auto each = static_cast<uint64_t>(element_count(rows)) / n_rows;
   double sum = 0;
@@ -66,6 +101,8 @@ Result<CurriculumChoice> CurriculumChoice::from(std::string_view text) {
       out.buckets = value;
     } else if (key == "score" && value.is_string()) {
       out.score_field = value;
+    } else if (key == "fit" && value.is_string()) {
+      out.fit_field = value;
     } else if (key == "score" && value.is_array()) {
       for (const json& one : value) {
         if (!one.is_number() || !std::isfinite(one.get<double>()))
@@ -73,13 +110,14 @@ Result<CurriculumChoice> CurriculumChoice::from(std::string_view text) {
                          one.dump()));
         out.scores.push_back(one);
       }
-    } else if (key == "score" || key == "buckets") {
+    } else if (key == "score" || key == "buckets" || key == "fit") {
       return bad(cat(key, ": expected ",
                      key == "score" ? "a field of the data set, or a number for each sample"
+                     : key == "fit" ? "an input of the model"
                                     : "a whole number",
                      ", got ", value.dump()));
     } else {
-      return bad(cat("expected score, buckets, got '", key, "'"));
+      return bad(cat("expected score, fit, buckets, got '", key, "'"));
     }
   }
   return out;
@@ -91,12 +129,7 @@ Status Curriculum::set_lengths(const CurriculumChoice& choice,
                                std::vector<Field>& inputs,
                                std::vector<Field>& targets) {
   if (!value) return {};
-  if (inputs.empty() || inputs[0].sample.empty())
-    return invalid(cat("option schedules: ", kLength, ": expected samples with an axis of steps"));
-  int64_t longest = inputs[0].sample[0];
-  for (std::vector<Field>* fields : {&inputs, &targets})
-    for (Field& field : *fields)
-      field.is_shortened = !field.sample.empty() && field.sample[0] == longest;
+  TN_TRY(longest, mark_shortened(inputs, targets, cat("option schedules: ", kLength)));
   for (uint64_t update = 0; update < updates; ++update) {
     TN_TRY(wanted, value(update));
     if (!(wanted >= 1))
@@ -106,6 +139,21 @@ Status Curriculum::set_lengths(const CurriculumChoice& choice,
     uint64_t length = bucket_of(whole, static_cast<uint64_t>(longest), choice.buckets);
     lengths_.push_back(static_cast<uint32_t>(length));
   }
+  return {};
+}
+
+Status Curriculum::set_fit(const CurriculumChoice& choice,
+                           std::vector<Field>& inputs,
+                           std::vector<Field>& targets) {
+  if (choice.fit_field.empty()) return {};
+  TN_TRY(longest, mark_shortened(inputs, targets, "option curriculum: fit"));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].name == choice.fit_field && inputs[i].is_shortened) fit_ = i;
+  if (!fit_)
+    return bad(cat("fit: expected an input with an axis of ", longest, " steps, got '",
+                   choice.fit_field, "'"));
+  buckets_ = choice.buckets;
+  if (lengths_.empty()) lengths_.push_back(static_cast<uint32_t>(longest));
   return {};
 }
 
@@ -145,6 +193,14 @@ Status Curriculum::set_shares(const CurriculumChoice& choice,
 
 uint64_t Curriculum::length(uint64_t update) const {
   return lengths_.empty() ? 0 : lengths_[std::min<uint64_t>(update, lengths_.size() - 1)];
+}
+
+uint64_t Curriculum::length(uint64_t update, std::span<const DLTensor> batch) const {
+  uint64_t most = length(update);
+  if (!fit_) return most;
+  const DLTensor& rows = batch[*fit_];
+  return std::min(most,
+                  bucket_above(steps_in_use(rows), static_cast<uint64_t>(rows.shape[1]), buckets_));
 }
 
 double Curriculum::share(uint64_t update) const {

@@ -78,17 +78,23 @@ Result<std::vector<Tensor>> Loop::batch_of(std::span<const uint64_t> samples,
                                            uint64_t batch,
                                            uint64_t seed) {
   TN_TRY(loaded, feed_->load(samples, seed + batch));
-  StepSizes sizes = sizes_of(batch);
+  uint64_t length = curriculum_.length(update_of(batch), loaded.all);
   std::vector<Tensor> kept;  // the feed's own memory is that of the next batch
   for (size_t i = 0; i < loaded.all.size(); ++i) {
     size_t n = recipe_.inputs.size();
     const Field& field = i < n ? recipe_.inputs[i] : recipe_.targets[i - n];
-    TN_TRY(copy, sizes.length > 0 && field.is_shortened
-                     ? shortened(ctx_, loaded.all[i], sizes.length)
-                     : Tensor::copy_of(ctx_, loaded.all[i]));
+    TN_TRY(copy, length > 0 && field.is_shortened ? shortened(ctx_, loaded.all[i], length)
+                                                  : Tensor::copy_of(ctx_, loaded.all[i]));
     kept.push_back(copy);
   }
   return kept;
+}
+
+StepSizes Loop::sizes_of(const std::vector<Tensor>& batch) const {
+  StepSizes out{static_cast<uint64_t>(batch.at(0).dl().shape[0]), 0};
+  for (size_t i = 0; i < recipe_.inputs.size(); ++i)
+    if (recipe_.inputs[i].is_shortened) out.length = static_cast<uint64_t>(batch[i].dl().shape[1]);
+  return out;
 }
 
 Status Loop::run(const Cancel& cancel) {
@@ -135,7 +141,7 @@ Status Loop::stopped(Status why) {
 Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
   while (position_.batch < batches_per_epoch() && position_.stopped_by.empty()) {
     TN_CHECK(cancel.check());
-    TN_CHECK(step(sizes_of(next_batch()), cancel));
+    TN_CHECK(step(cancel));
     TN_CHECK(keep_step());
     progress.update(samples_.size() * position_.epoch + position_.samples);
     uint64_t every = given_.checkpoint_steps;
@@ -184,12 +190,13 @@ Result<size_t> Loop::draw_layers(const StepInputs& inputs) const {
                      keep != inputs.settings.end() ? keep->second : layers.lowest_keep);
 }
 
-Status Loop::step(StepSizes sizes, const Cancel& cancel) {
+Status Loop::step(const Cancel& cancel) {
   TN_TRY(inputs, next_inputs());
+  TN_TRY(batch, ahead_->next());
+  StepSizes sizes = sizes_of(batch);
   TN_TRY(layer_set, draw_layers(inputs));
   sizes.layer_set = layer_set;
   TN_CHECK(stepper_->use(sizes, cancel));
-  TN_TRY(batch, ahead_->next());
   rate_ = inputs.rate;
   bool updates = inputs.updates;
   std::vector<DLTensor> views;
@@ -210,6 +217,7 @@ Status Loop::step(StepSizes sizes, const Cancel& cancel) {
   position_.batch += 1;
   position_.updates += updates && !outcome.skipped;
   position_.samples += sizes.batch;
+  position_.sequence_steps += sizes.batch * sizes.length;
   if (std::isfinite(outcome.loss))
     position_.loss_sum += outcome.loss * static_cast<double>(sizes.batch);
   return given_.callbacks.want_steps() ? tell_step(outcome) : Status();

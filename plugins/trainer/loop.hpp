@@ -44,7 +44,7 @@ class Loop {
   Status run_epoch(const Cancel& cancel, Progress& progress);
   void prepare_ahead();
   Result<size_t> draw_layers(const StepInputs& inputs) const;
-  Status step(StepSizes sizes, const Cancel& cancel);
+  Status step(const Cancel& cancel);
   Status end_epoch(const Cancel& cancel);
   Status judge(const Cancel& cancel, nlohmann::json& record);
   void measure(const nlohmann::json& record);
@@ -78,9 +78,8 @@ class Loop {
     uint64_t each = batches_per_epoch();
     return batch / each * updates_per_epoch() + batch % each / given_.accumulate;
   }
-  StepSizes sizes_of(uint64_t batch) const {
-    return {samples_in(batch % batches_per_epoch()), curriculum_.length(update_of(batch))};
-  }
+  // Whoever prepares a batch decides its shape.
+  StepSizes sizes_of(const std::vector<Tensor>& batch) const;
   uint64_t next_batch() const { return batches_per_epoch() * position_.epoch + position_.batch; }
   Result<std::vector<Tensor>> batch_of(std::span<const uint64_t> samples,
                                        uint64_t batch,

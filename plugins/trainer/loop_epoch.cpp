@@ -46,7 +46,7 @@ Status Loop::end_epoch(const Cancel& cancel) {
     return notified;
   }
   position_.epoch += 1;
-  position_.batch = position_.samples = 0;
+  position_.batch = position_.samples = position_.sequence_steps = 0;
   position_.loss_sum = 0;
   log_epoch(record);
   TN_CHECK(folder_.add_record(record));  // before the checkpoint that counts it
@@ -61,11 +61,8 @@ void Loop::add_curriculum(json& record) const {
   uint64_t last = begin + std::max<uint64_t>(position_.batch, 1) - 1;
   if (curriculum_.has_shares()) record["sample_share"] = curriculum_.share(update_of(last));
   if (!curriculum_.has_lengths()) return;
-  record["sequence_length"] = curriculum_.length(update_of(last));
-  uint64_t seen = 0;
-  for (uint64_t batch = begin; batch <= last; ++batch)
-    seen += sizes_of(batch).batch * sizes_of(batch).length;
-  record["sequence_steps"] = seen;
+  if (given_.length) record["sequence_length"] = curriculum_.length(update_of(last));
+  record["sequence_steps"] = position_.sequence_steps;
 }
 
 // What overflows from the first step on began too high.

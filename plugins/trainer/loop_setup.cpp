@@ -146,6 +146,7 @@ Status Loop::set_up_curriculum() {
   };
   TN_CHECK(curriculum_.set_lengths(given_.curriculum, value_of(given_.length), updates,
                                    recipe_.inputs, recipe_.targets));
+  TN_CHECK(curriculum_.set_fit(given_.curriculum, recipe_.inputs, recipe_.targets));
   if (!given_.share) return {};
   Feed scores = feed_->another();
   if (const std::string& field = given_.curriculum.score_field; !field.empty()) {

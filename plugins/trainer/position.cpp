@@ -31,13 +31,15 @@ void members_of_plateau(Self& p, Visit&& visit) {
   visit("factor", p.factor);
 }
 
-constexpr const char *kPlateau = "plateau", *kMeasured = "measured", *kShare = "share";
+constexpr const char *kPlateau = "plateau", *kMeasured = "measured", *kShare = "share",
+                     *kSequenceSteps = "sequence_steps";
 
 }  // namespace
 
 nlohmann::json Position::to_json() const {
   nlohmann::json out;
   members(*this, [&](const char* name, const auto& member) { out[name] = member; });
+  out[kSequenceSteps] = sequence_steps;
   for (const auto& [number, seen] : measured) {
     nlohmann::json& one = out[kMeasured][number];
     one[kShare] = seen.share;
@@ -51,6 +53,7 @@ Result<Position> Position::from(const nlohmann::json& given) {
   Position out;
   try {
     members(out, [&](const char* name, auto& member) { given.at(name).get_to(member); });
+    out.sequence_steps = given.value(kSequenceSteps, uint64_t{0});  // earlier ones have none
     auto measured = [&](const std::string& number, const nlohmann::json& one) {
       Measured& seen = out.measured[number];
       seen.share = one.value(kShare, 0.0);

@@ -14,12 +14,13 @@
 namespace tenon::trainer {
 
 struct Position {
-  uint64_t epoch = 0;    // epochs that are done
-  uint64_t batch = 0;    // batches of the next one that are done
-  uint64_t steps = 0;    // batches in all
-  uint64_t updates = 0;  // steps that updated: what a schedule counts
-  double loss_sum = 0;   // over the samples of this epoch
-  uint64_t samples = 0;  // of this epoch
+  uint64_t epoch = 0;           // epochs that are done
+  uint64_t batch = 0;           // batches of the next one that are done
+  uint64_t steps = 0;           // batches in all
+  uint64_t updates = 0;         // steps that updated: what a schedule counts
+  double loss_sum = 0;          // over the samples of this epoch
+  uint64_t samples = 0;         // of this epoch
+  uint64_t sequence_steps = 0;  // of its samples, as long as they were cut to
   bool has_best = false;
   double best = 0;  // the best validation so far
   uint64_t best_epoch = 0, bad_epochs = 0;

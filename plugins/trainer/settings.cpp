@@ -137,8 +137,10 @@ Status read_driven(tn_ctx* ctx, const Options& options, Settings& out) {
     return invalid(cat("option schedules: ", kShare, ": expected option curriculum with a score"));
   if (!out.share && curriculum.has_score())
     return invalid(cat("option curriculum: score: expected a schedule of ", kShare, " with it"));
-  if (!out.length && !curriculum.text.empty() && !curriculum.has_score())
-    return invalid(cat("option curriculum: buckets: expected a schedule of ", kLength, " with it"));
+  if (!out.length && !curriculum.text.empty() && !curriculum.has_score() &&
+      curriculum.fit_field.empty())
+    return invalid(
+        cat("option curriculum: buckets: expected fit or a schedule of ", kLength, " with it"));
   if (out.rate_rules.schedule) out.schedule = std::move(out.rate_rules.schedule);
   out.plateau_text = options.text("plateau");
   if (out.plateau_text.empty()) return {};

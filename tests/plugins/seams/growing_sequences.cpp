@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "seams.sequences": `samples` sequences x [length, 2] with a number y [1] each, all by a formula
-// that a test can repeat: x[s][t][k] = sin(1 + 3 s + 7 t + 11 k), y[s] = cos(s).
+// that a test can repeat: x[s][t][k] = sin(1 + 3 s + 7 t + 11 k), y[s] = cos(s). Where they are
+// padded, x is 0 from step s + 1 on.
 #include <cmath>
 
 #include "tenon/sdk/role/dataset.hpp"
@@ -10,8 +11,9 @@ namespace {
 
 struct Sequences {
   int64_t samples, length;
+  bool padded;
   static Result<Sequences> create(tn_ctx*, const Options& options) {
-    return Sequences{options.integer("samples"), options.integer("length")};
+    return Sequences{options.integer("samples"), options.integer("length"), options.flag("padded")};
   }
   uint64_t size() const { return static_cast<uint64_t>(samples); }
   Status fields(Sink& out) const {
@@ -28,7 +30,10 @@ struct Sequences {
       auto s = static_cast<double>(index[i]);
       for (int64_t t = 0; t < length; ++t)
         for (int k = 0; k < 2; ++k)
-          *to++ = static_cast<float>(std::sin(1 + 3 * s + 7 * static_cast<double>(t) + 11 * k));
+          *to++ =
+              padded && t > static_cast<int64_t>(index[i])
+                  ? 0.0F
+                  : static_cast<float>(std::sin(1 + 3 * s + 7 * static_cast<double>(t) + 11 * k));
       data_of<float>(y)[i] = static_cast<float>(std::cos(s));
     }
     return {};
@@ -44,4 +49,5 @@ TENON_DATASET(growing_sequences,
               "sequences by a formula",
               R"({"properties": {
   "samples": {"type": "integer", "minimum": 1, "default": 8, "description": "how many"},
-  "length": {"type": "integer", "minimum": 1, "default": 8, "description": "steps of each"}}})")
+  "length": {"type": "integer", "minimum": 1, "default": 8, "description": "steps of each"},
+  "padded": {"type": "boolean", "default": false, "description": "with zeros behind step s of sample s"}}})")

@@ -87,6 +87,36 @@ TEST_F(StepShapes, FewerAreKeptAndCompiledAgain) {
   EXPECT_EQ(one["compiled"]["steps"], kSteps);
 }
 
+// Padding that no sample of a batch needs is left out, and nothing else.
+TEST_F(StepShapes, ABatchIsAsLongAsItsLongestSample) {
+  std::string text(kModel);
+  text.replace(text.find("ReduceMean"), 10, "ReduceSum");
+  OwnedGraph model = parse(text);
+  auto data = make("tenon.dataset/1", "seams.sequences",
+                   {{"samples", kSamples}, {"length", 8}, {"padded", true}});
+  ASSERT_TRUE(data.ok()) << text_of(data.status());
+  json options = {{"loss", "trainer.mse"}, {"epochs", 3},      {"batch", 2},
+                  {"rate", 0.05},          {"shuffle", false}, {"target", json::array({"y"})},
+                  {"backend", "reference"}};
+  json whole, fitted;
+  auto slow = apply(model, "trainer.train", options, {{"data", &*data}}, &whole);
+  options["curriculum"] = {{"fit", "x"}, {"buckets", 4}};
+  auto fast = apply(model, "trainer.train", options, {{"data", &*data}}, &fitted);
+  ASSERT_TRUE(slow.ok()) << text_of(slow.status());
+  ASSERT_TRUE(fast.ok()) << text_of(fast.status());
+  std::vector<float> want = weight(*slow, "w"), got = weight(*fast, "w");
+  EXPECT_NE(want, weight(model, "w"));
+  for (size_t k = 0; k < 2; ++k)
+    EXPECT_NEAR(got[k], want[k], 1e-6);
+  // Samples 0 and 1 are 2 steps long at most, 2 and 3 are 4 ...: whole buckets of 2.
+  EXPECT_EQ(fitted["history"][0]["sequence_steps"], 2 * (2 + 4 + 6 + 8));
+  EXPECT_EQ(fitted["compiled"]["steps"], 4);
+  options["curriculum"] = {{"fit", "y"}};
+  auto wrong = apply(model, "trainer.train", options, {{"data", &*data}});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(text_of(wrong.status()), HasSubstr("fit: expected an input with an axis of 8"));
+}
+
 // Of the host's service itself.
 TEST_F(StepShapes, APlanBesideAnotherHasItsStatesAndOutlivesIt) {
   auto counter = [&](std::string_view name, std::string_view type) {
