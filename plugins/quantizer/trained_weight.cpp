@@ -59,9 +59,6 @@ Result<Tensor> made_or_constant(const std::map<std::string, Tensor>& made, Value
 
 }  // namespace
 
-namespace {
-
-// QuantizeLinear and DequantizeLinear behind `numbers`, which stand for the weight of this name.
 Result<Value> rounded_weight(
     EditView edit, const std::string& name, Value numbers, Value scale, const WeightPlan& plan) {
   std::vector<int64_t> channels;
@@ -85,8 +82,6 @@ Result<Value> rounded_weight(
                        .output_names = {back}}));
   return dq.output();
 }
-
-}  // namespace
 
 Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan) {
   Builder b(edit);

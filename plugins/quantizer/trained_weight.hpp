@@ -24,6 +24,10 @@ Result<Value> learned_weight(EditView edit,
                              const WeightPlan& plan,
                              const std::vector<float>& scale);
 
+// QuantizeLinear and DequantizeLinear behind `numbers`, which stand for the weight of this name.
+Result<Value> rounded_weight(
+    EditView edit, const std::string& name, Value numbers, Value scale, const WeightPlan& plan);
+
 struct TrainedWeight {
   Node quantize, dequantize;
   std::string name;             // of the constant

@@ -61,10 +61,11 @@ struct BorderShifts {
   std::vector<int32_t> shifts;   // [kinds, packed_binary_columns(n)]
   std::vector<uint16_t> places;  // [out_height * out_width]
 };
-// Of windows whose pixels have `channels` signs each; b as for pack_binary. Windows of a border
-// have at most 256 kinds: false where there are more.
-bool border_shifts(
-    const ConvWindows& windows, int64_t channels, const uint32_t* b, int64_t n, BorderShifts* made);
+// Of windows whose pixels have `channels` signs each; b as for pack_binary.
+BorderShifts border_shifts(const ConvWindows& windows,
+                           int64_t channels,
+                           const uint32_t* b,
+                           int64_t n);
 
 void binary_product(const Context& context, const BinaryProductArgs& args);
 

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integer_rewriting.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "tenon/sdk/alike.hpp"
+
+#include "integer_values.hpp"
+#include "known_numbers.hpp"
+#include "pointwise_values.hpp"
+#include "repeated.hpp"
+#include "role.hpp"
+
+namespace tenon::quantizer {
+namespace {
+
+class Rewriting {
+ public:
+  Rewriting(tn_ctx* ctx, EditView edit) : ctx_(ctx), edit_(edit), n_(edit) {}
+
+  Status run() {
+    for (Node node : edit_.graph().nodes()) {
+      TN_CHECK(take(node).in(node.name()));
+      TN_CHECK(n_.status().in(node.name()));
+    }
+    return erase_unused();
+  }
+  const nlohmann::ordered_json& refused() const { return refused_; }
+
+ private:
+  using Handler = Status (Rewriting::*)(Node);
+
+  const Integers* known(Value v) const {
+    auto at = v ? known_.find(v.id) : known_.end();
+    return at == known_.end() ? nullptr : &at->second;
+  }
+  Status refuse(Node node, std::string_view why) {
+    refused_.push_back({{"node", node.name()}, {"op", node.type()}, {"why", why}});
+    return {};
+  }
+
+  Status take(Node node) {
+    static const std::unordered_map<std::string_view, Handler> kHandlers = {
+        {"DequantizeLinear", &Rewriting::dequantize},
+        {"QuantizeLinear", &Rewriting::quantize},
+        {"Conv", &Rewriting::product},
+        {"Gemm", &Rewriting::product},
+        {"MatMul", &Rewriting::product},
+        {"Relu", &Rewriting::clip},
+        {"Clip", &Rewriting::clip},
+        {"Add", &Rewriting::add},
+        {"MaxPool", &Rewriting::move},
+        {"Flatten", &Rewriting::move},
+        {"Reshape", &Rewriting::move},
+        {"Transpose", &Rewriting::move},
+        {"Squeeze", &Rewriting::move},
+        {"Unsqueeze", &Rewriting::move},
+        {"Identity", &Rewriting::move},
+        {"Slice", &Rewriting::move},
+        {"GlobalAveragePool", &Rewriting::mean},
+        {"ReduceMean", &Rewriting::mean},
+        {"Softmax", &Rewriting::softmax},
+        {"Concat", &Rewriting::concat}};
+    if (!node.domain().empty() && node.domain() != "ai.onnx") return {};
+    auto found = kHandlers.find(node.type());
+    if (found != kHandlers.end()) return (this->*found->second)(node);
+    bool reads_known = false;
+    for (Value v : node.inputs())
+      reads_known |= known(v) != nullptr;
+    return reads_known ? table(node) : Status();
+  }
+
+  // ---- the borders of integers ----
+
+  static std::optional<Stored8> storage_of(Node node) {
+    Value scale = node.input(1), zero = node.input(2);
+    if (!scale || !scale.is_constant() || scale.type().elements() != 1) return std::nullopt;
+    if (scale.dtype() != TN_F32 || (zero && !zero.is_constant())) return std::nullopt;
+    Stored8 out;
+    const Tensor step = scale.constant();
+    out.scale = static_cast<double>(*step.data<float>());
+    if (!zero) return out;
+    out.dtype = zero.dtype();
+    const Tensor point = zero.constant();
+    if (out.dtype == TN_U8)
+      out.zero = *point.data<uint8_t>();
+    else if (out.dtype == TN_I8)
+      out.zero = *point.data<int8_t>();
+    else
+      return std::nullopt;
+    return out;
+  }
+
+  Status dequantize(Node node) {
+    std::optional<Stored8> from = storage_of(node);
+    Value stored = node.input(0);
+    if (!from || stored.is_constant() || stored.dtype() != from->dtype) return {};
+    const double most =
+        static_cast<double>(std::max(from->high() - from->zero, from->zero - from->low()));
+    known_[node.output().id] = {stored, {from->scale}, 0, from->zero, most, {}};
+    return {};
+  }
+
+  Status quantize(Node node) {
+    const Integers* x = known(node.input(0));
+    std::optional<Stored8> to = storage_of(node);
+    if (!x || !to) return {};
+    Value made = n_.requantize(*x, *to);
+    TN_CHECK(n_.status());
+    return edit_.replace(node.output(), made);
+  }
+
+  // ---- sums ----
+
+  // The codes as the integer products have them: [k, n] for matrices.
+  Status product(Node node) {
+    Role role = role_of(node);
+    const bool is_conv = node.is("Conv");
+    const Integers* x = known(node.input(0));
+    if (!x) return {};
+    if (!x->is_stored()) return refuse(node, "its input is a sum that was not rounded to 8 bits");
+    std::optional<Known> w = known_of(node.input(1));
+    if (!w || w->numbers.dtype() != TN_I8 || role.products.empty())
+      return refuse(node, "its weight is no int8 constant with zero point 0");
+    if (node.is("Gemm") && (node.attr_float("alpha", 1) != 1 || node.attr_float("beta", 1) != 1 ||
+                            node.attr_int("transA") != 0))
+      return refuse(node, "alpha, beta or transA");
+    const int64_t axis = role.products[0].axis;
+    if (w->scale.size() > 1 && w->axis != axis) return refuse(node, "scales along another axis");
+    if (!is_conv && w->numbers.type().rank() != 2) return refuse(node, "its weight is no matrix");
+    Value codes = w->numbers;
+    if (node.is("Gemm") && node.attr_int("transB") != 0) {
+      TN_TRY(flipped, transposed(codes));
+      codes = flipped;
+    }
+    Builder& b = n_.builder();
+    TN_TRY(zero, zero_of(*x));
+    std::vector<Value> inputs{x->value, codes, zero};
+    Node made =
+        is_conv ? b.node({.type = "ConvInteger", .inputs = inputs, .attrs = attributes_of(node)})
+                : b.node({.type = "MatMulInteger", .inputs = inputs});
+    if (!made) return n_.status();
+    return finish_product(node, *x, *w, axis, made.output());
+  }
+
+  Status finish_product(Node node, const Integers& x, const Known& w, int64_t axis, Value sums) {
+    Builder& b = n_.builder();
+    const size_t rank = node.output().type().rank();
+    Integers out;
+    out.axis = node.is("Conv") ? 1 : static_cast<int64_t>(rank) - 1;
+    const Type type = w.numbers.type();
+    const auto channels = static_cast<size_t>(type.dims[static_cast<size_t>(axis)]);
+    for (size_t c = 0; c < channels; ++c)
+      out.scale.push_back(x.scale[0] * (w.scale.size() == 1 ? w.scale[0] : w.scale[c]));
+    out.value = b.cast(sums, TN_I64);
+    out.most = x.most * 127 * static_cast<double>(type.elements()) / static_cast<double>(channels);
+    if (Value bias = node.input(2)) {
+      TN_TRY(steps, bias_steps(bias, out.scale));
+      if (steps.empty()) return refuse(node, "its bias is not one known number for each channel");
+      for (int64_t each : steps)
+        out.most = std::max(out.most, 2 * std::abs(static_cast<double>(each)));
+      out.most *= 2;
+      out.value = b.add(out.value, n_.numbers(steps, out.axis, rank));
+    }
+    known_[node.output().id] = out;
+    return {};
+  }
+
+  // In units of the sums; empty: it is of another kind.
+  static Result<std::vector<int64_t>> bias_steps(Value bias, const std::vector<double>& scale) {
+    std::optional<Known> stored = known_of(bias);
+    std::vector<int64_t> out;
+    if (!stored) return out;
+    const int64_t count = stored->numbers.type().elements();
+    if (static_cast<size_t>(count) != scale.size()) return out;
+    const Tensor tensor = stored->numbers.constant();
+    for (int64_t i = 0; i < count; ++i) {
+      const auto c = static_cast<size_t>(i);
+      const double factor = stored->scale[stored->scale.size() == 1 ? 0 : c];
+      double number = 0;
+      if (stored->numbers.dtype() == TN_I32)
+        number = tensor.data<int32_t>()[c];
+      else if (stored->numbers.dtype() == TN_F32)
+        number = static_cast<double>(tensor.data<float>()[c]);
+      else
+        return std::vector<int64_t>();
+      out.push_back(std::llround(number * factor / scale[c]));
+    }
+    return out;
+  }
+
+  Result<Value> transposed(Value codes) {
+    const Tensor tensor = codes.constant();
+    const auto* from = tensor.data<int8_t>();
+    const int64_t rows = codes.type().dims[0], columns = codes.type().dims[1];
+    std::vector<int8_t> to(static_cast<size_t>(rows * columns));
+    for (int64_t i = 0; i < rows * columns; ++i)
+      to[static_cast<size_t>(i % columns * rows + i / columns)] = from[i];
+    return edit_.constant<int8_t>(TN_I8, {columns, rows}, to);
+  }
+
+  Result<Value> zero_of(const Integers& x) {
+    return edit_.constant<uint8_t>(x.value.dtype(), {}, {static_cast<uint8_t>(x.zero)});
+  }
+
+  Status add(Node node) {
+    const Integers *x = known(node.input(0)), *y = known(node.input(1));
+    if (!x && !y) return {};
+    if (!x || !y) return refuse(node, "one of its inputs is float");
+    known_[node.output().id] = n_.add(*x, *y);
+    return {};
+  }
+
+  Status clip(Node node) {
+    const Integers* x = known(node.input(0));
+    if (!x) return {};
+    if (!x->table.empty()) return table(node);
+    double low = 0, high = std::numeric_limits<double>::infinity();
+    if (node.is("Clip")) {
+      low = -high;
+      for (uint64_t i : {1, 2}) {
+        Value bound = node.input(i);
+        if (!bound) continue;
+        if (!bound.is_constant() || bound.dtype() != TN_F32) return refuse(node, "computed bounds");
+        const Tensor tensor = bound.constant();
+        (i == 1 ? low : high) = static_cast<double>(*tensor.data<float>());
+      }
+    }
+    known_[node.output().id] = n_.clip(*x, low, high);
+    return {};
+  }
+
+  // The same numbers elsewhere, or some of them.
+  Status move(Node node) {
+    const Integers* x = known(node.input(0));
+    if (!x) return {};
+    Integers out = *x;
+    if (x->scale.size() > 1) return refuse(node, "it moves sums with a scale for each channel");
+    if (node.is("MaxPool") && !x->is_stored())
+      return refuse(node, "its input is a sum that was not rounded to 8 bits");
+    std::vector<Value> inputs = node.inputs();
+    inputs[0] = x->value;
+    TN_TRY(made, added_again(edit_, node, inputs));
+    out.value = made.output();
+    known_[node.output().id] = out;
+    return {};
+  }
+
+  Status concat(Node node) {
+    std::vector<Value> inputs;
+    for (Value v : node.inputs()) {
+      const Integers* x = known(v);
+      const Integers* first = known(node.input(0));
+      if (!x && !first) return {};
+      if (!x || !first) return refuse(node, "one of its inputs is float");
+      const bool is_same = x->is_stored() && first->is_stored() && x->zero == first->zero &&
+                           x->scale == first->scale && x->value.dtype() == first->value.dtype();
+      if (!is_same) return refuse(node, "its inputs are not stored alike");
+      inputs.push_back(x->value);
+    }
+    Integers out = *known(node.input(0));
+    TN_TRY(made, added_again(edit_, node, inputs));
+    out.value = made.output();
+    known_[node.output().id] = out;
+    return {};
+  }
+
+  Status mean(Node node) {
+    const Integers* x = known(node.input(0));
+    if (!x) return {};
+    const Type type = x->value.type();
+    std::vector<int64_t> axes;
+    bool keeps = true;
+    if (node.is("GlobalAveragePool")) {
+      for (size_t d = 2; d < type.rank(); ++d)
+        axes.push_back(static_cast<int64_t>(d));
+    } else {
+      if (!node.input(1) || !node.input(1).is_constant()) return refuse(node, "computed axes");
+      axes = ints_of_constant(node.input(1));
+      keeps = node.attr_int("keepdims", 1) != 0;
+    }
+    double count = 1;
+    for (int64_t axis : axes) {
+      const int64_t at = axis < 0 ? axis + static_cast<int64_t>(type.rank()) : axis;
+      const int64_t extent = type.dims[static_cast<size_t>(at)];
+      if (extent < 1) return refuse(node, "extents that are not known");
+      count *= static_cast<double>(extent);
+    }
+    if (x->scale.size() > 1) return refuse(node, "it adds up sums with a scale for each channel");
+    Integers out = n_.wide(*x);
+    out.value = n_.builder().sum(out.value, axes, keeps);
+    out.scale[0] /= count;
+    out.most *= count;
+    known_[node.output().id] = out;
+    return {};
+  }
+
+  static std::vector<int64_t> ints_of_constant(Value v) {
+    const Tensor tensor = v.constant();
+    const auto* data = tensor.data<int64_t>();
+    return {data, data + v.type().elements()};
+  }
+
+  // ---- functions ----
+
+  // exp(-d s) of the distance d to the largest number, in 15 bits, over its sum.
+  Status softmax(Node node) {
+    const Integers* x = known(node.input(0));
+    if (!x) return {};
+    if (!x->is_stored()) return refuse(node, "its input is a sum that was not rounded to 8 bits");
+    Builder& b = n_.builder();
+    std::vector<int64_t> axis{node.attr_int("axis", -1)}, exps;
+    for (int d = 0; d < 256; ++d)
+      exps.push_back(std::llround(std::exp(-d * x->scale[0]) * 32768));
+    Value wide = b.cast(x->value, TN_I64);
+    Value most = b.op("ReduceMax", {wide, b.ints(axis)}, {{"keepdims", 1}});
+    Value parts = n_.gathered(exps, b.sub(most, wide));
+    Value sum = b.sum(parts, axis);
+    Value half = b.div(sum, b.number(2, TN_I64));
+    Integers out;
+    out.value = b.div(b.add(b.mul(parts, b.number(65536, TN_I64)), half), sum);
+    out.scale = {1.0 / 65536};
+    out.most = 65536;
+    known_[node.output().id] = out;
+    return {};
+  }
+
+  // What all that reads a value stores it as; nothing where they differ.
+  static std::optional<Stored8> stored_behind(Value v) {
+    if (v.consumer_count() != 1 || !v.consumer(0).is("QuantizeLinear")) return std::nullopt;
+    return storage_of(v.consumer(0));
+  }
+
+  Status table(Node node) {
+    const Integers* x = known(node.input(0));
+    if (!x || !is_pointwise_of_one(node)) return refuse(node, "it has no integer form here");
+    std::vector<float> numbers;
+    Integers out;
+    if (!x->table.empty()) {
+      out.value = x->value;
+      numbers.assign(x->table.begin(), x->table.end());
+    } else if (x->is_stored()) {
+      out.value = n_.index_of(*x);
+      const int64_t first = x->value.dtype() == TN_I8 ? -128 : 0;
+      for (int64_t i = 0; i < 256; ++i)
+        numbers.push_back(
+            static_cast<float>(x->scale[0] * static_cast<double>(first + i - x->zero)));
+    } else {
+      std::optional<Stored8> to = stored_behind(node.output());
+      if (!to)
+        return refuse(node, "a function of a sum whose result is not rounded right behind it");
+      const double range = std::max(16.0, 256 * to->scale), step = range / 2048;
+      Value index = n_.rescaled(*x, step, -2048, 2047);
+      out.value = n_.builder().add(index, n_.builder().number(2048, TN_I64));
+      for (int i = -2048; i < 2048; ++i)
+        numbers.push_back(static_cast<float>(i * step));
+    }
+    TN_CHECK(n_.status());
+    TN_TRY(results,
+           values_at(ctx_, std::span(&node, 1), numbers, {static_cast<int64_t>(numbers.size())}));
+    const auto* made = results.data<float>();
+    for (size_t i = 0; i < numbers.size(); ++i)
+      out.table.push_back(static_cast<double>(made[i]));
+    known_[node.output().id] = out;
+    return {};
+  }
+
+  // ---- what is left over ----
+
+  Status erase_unused() {
+    std::vector<Node> nodes = edit_.graph().nodes();
+    for (size_t i = nodes.size(); i-- > 0;) {
+      std::vector<Value> made = nodes[i].outputs();
+      const bool used = std::any_of(made.begin(), made.end(), [](Value v) {
+        return v && (v.consumer_count() > 0 || v.is_output());
+      });
+      if (!used) TN_CHECK(edit_.erase(nodes[i]));
+    }
+    return {};
+  }
+
+  tn_ctx* ctx_;
+  EditView edit_;
+  IntegerNodes n_;
+  std::unordered_map<tn_value_id, Integers> known_;
+  nlohmann::ordered_json refused_ = nlohmann::ordered_json::array();
+};
+
+}  // namespace
+
+Result<nlohmann::ordered_json> rewrite_in_integers(tn_ctx* ctx, EditView edit) {
+  Rewriting rewriting(ctx, edit);
+  TN_CHECK(rewriting.run());
+  return rewriting.refused();
+}
+
+}  // namespace tenon::quantizer
