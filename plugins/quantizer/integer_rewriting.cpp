@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tenon/sdk/alike.hpp"
 
@@ -26,6 +27,7 @@ class Rewriting {
       TN_CHECK(take(node).in(node.name()));
       TN_CHECK(n_.status().in(node.name()));
     }
+    TN_CHECK(hand_over());
     return erase_unused();
   }
   const nlohmann::ordered_json& refused() const { return refused_; }
@@ -133,7 +135,7 @@ class Rewriting {
     if (!is_conv && w->numbers.type().rank() != 2) return refuse(node, "its weight is no matrix");
     Value codes = w->numbers;
     if (node.is("Gemm") && node.attr_int("transB") != 0) {
-      TN_TRY(flipped, transposed(codes));
+      TN_TRY(flipped, transposed(edit_, codes));
       codes = flipped;
     }
     Builder& b = n_.builder();
@@ -158,7 +160,7 @@ class Rewriting {
     out.value = b.cast(sums, TN_I64);
     out.most = x.most * 127 * static_cast<double>(type.elements()) / static_cast<double>(channels);
     if (Value bias = node.input(2)) {
-      TN_TRY(steps, bias_steps(bias, out.scale));
+      std::vector<int64_t> steps = in_steps(bias, out.scale);
       if (steps.empty()) return refuse(node, "its bias is not one known number for each channel");
       for (int64_t each : steps)
         out.most = std::max(out.most, 2 * std::abs(static_cast<double>(each)));
@@ -167,39 +169,6 @@ class Rewriting {
     }
     known_[node.output().id] = out;
     return {};
-  }
-
-  // In units of the sums; empty: it is of another kind.
-  static Result<std::vector<int64_t>> bias_steps(Value bias, const std::vector<double>& scale) {
-    std::optional<Known> stored = known_of(bias);
-    std::vector<int64_t> out;
-    if (!stored) return out;
-    const int64_t count = stored->numbers.type().elements();
-    if (static_cast<size_t>(count) != scale.size()) return out;
-    const Tensor tensor = stored->numbers.constant();
-    for (int64_t i = 0; i < count; ++i) {
-      const auto c = static_cast<size_t>(i);
-      const double factor = stored->scale[stored->scale.size() == 1 ? 0 : c];
-      double number = 0;
-      if (stored->numbers.dtype() == TN_I32)
-        number = tensor.data<int32_t>()[c];
-      else if (stored->numbers.dtype() == TN_F32)
-        number = static_cast<double>(tensor.data<float>()[c]);
-      else
-        return std::vector<int64_t>();
-      out.push_back(std::llround(number * factor / scale[c]));
-    }
-    return out;
-  }
-
-  Result<Value> transposed(Value codes) {
-    const Tensor tensor = codes.constant();
-    const auto* from = tensor.data<int8_t>();
-    const int64_t rows = codes.type().dims[0], columns = codes.type().dims[1];
-    std::vector<int8_t> to(static_cast<size_t>(rows * columns));
-    for (int64_t i = 0; i < rows * columns; ++i)
-      to[static_cast<size_t>(i % columns * rows + i / columns)] = from[i];
-    return edit_.constant<int8_t>(TN_I8, {columns, rows}, to);
   }
 
   Result<Value> zero_of(const Integers& x) {
@@ -306,24 +275,11 @@ class Rewriting {
 
   // ---- functions ----
 
-  // exp(-d s) of the distance d to the largest number, in 15 bits, over its sum.
   Status softmax(Node node) {
     const Integers* x = known(node.input(0));
     if (!x) return {};
     if (!x->is_stored()) return refuse(node, "its input is a sum that was not rounded to 8 bits");
-    Builder& b = n_.builder();
-    std::vector<int64_t> axis{node.attr_int("axis", -1)}, exps;
-    for (int d = 0; d < 256; ++d)
-      exps.push_back(std::llround(std::exp(-d * x->scale[0]) * 32768));
-    Value wide = b.cast(x->value, TN_I64);
-    Value most = b.op("ReduceMax", {wide, b.ints(axis)}, {{"keepdims", 1}});
-    Value parts = n_.gathered(exps, b.sub(most, wide));
-    Value sum = b.sum(parts, axis);
-    Value half = b.div(sum, b.number(2, TN_I64));
-    Integers out;
-    out.value = b.div(b.add(b.mul(parts, b.number(65536, TN_I64)), half), sum);
-    out.scale = {1.0 / 65536};
-    out.most = 65536;
+    Integers out = n_.softmax(*x, node.attr_int("axis", -1));
     known_[node.output().id] = out;
     return {};
   }
@@ -332,6 +288,20 @@ class Rewriting {
   static std::optional<Stored8> stored_behind(Value v) {
     if (v.consumer_count() != 1 || !v.consumer(0).is("QuantizeLinear")) return std::nullopt;
     return storage_of(v.consumer(0));
+  }
+
+  // Whether the function stores at the largest sums what it stores at the ends of the table.
+  Result<bool> is_flat_outside(Node node, const Stored8& to, double range, double most) {
+    if (most <= range) return true;
+    const auto end = static_cast<float>(range), far = static_cast<float>(most);
+    TN_TRY(results, values_at(ctx_, std::span(&node, 1), {-far, -end, end, far}, {4}));
+    const auto* y = results.data<float>();
+    auto stored = [&](int i) {
+      return std::clamp(std::nearbyint(static_cast<double>(y[i]) / to.scale),
+                        static_cast<double>(to.low() - to.zero),
+                        static_cast<double>(to.high() - to.zero));
+    };
+    return stored(0) == stored(1) && stored(2) == stored(3);
   }
 
   Status table(Node node) {
@@ -357,6 +327,9 @@ class Rewriting {
       out.value = n_.builder().add(index, n_.builder().number(2048, TN_I64));
       for (int i = -2048; i < 2048; ++i)
         numbers.push_back(static_cast<float>(i * step));
+      const double most = x->most * *std::max_element(x->scale.begin(), x->scale.end());
+      TN_TRY(same, is_flat_outside(node, *to, range, most));
+      if (!same) return refuse(node, "a function of a sum that goes on outside of its table");
     }
     TN_CHECK(n_.status());
     TN_TRY(results,
@@ -369,6 +342,30 @@ class Rewriting {
   }
 
   // ---- what is left over ----
+
+  // Sums that float nodes or the graph's outputs still read: as int32 behind a DequantizeLinear.
+  Status hand_over() {
+    std::vector<Value> open = edit_.graph().outputs();
+    std::unordered_set<tn_value_id> seen;
+    while (!open.empty()) {
+      Value v = open.back();
+      open.pop_back();
+      if (!v || !v.producer() || !seen.insert(v.id).second) continue;
+      const Integers* x = v.producer().is("DequantizeLinear") ? nullptr : known(v);
+      if (!x) {
+        for (Value input : v.producer().inputs())
+          open.push_back(input);
+        continue;
+      }
+      Value real = n_.real(*x, std::string(v.name()));
+      TN_CHECK(n_.status());
+      const std::vector<Value> outputs = edit_.graph().outputs();
+      TN_CHECK(edit_.replace(v, real));
+      for (size_t i = 0; i < outputs.size(); ++i)
+        if (outputs[i] == v) TN_CHECK(Status(services.edit->set_output(edit_.raw, i, real.id)));
+    }
+    return {};
+  }
 
   Status erase_unused() {
     std::vector<Node> nodes = edit_.graph().nodes();

@@ -126,6 +126,41 @@ Value IntegerNodes::requantize(const Integers& x, const Stored8& to) {
   return y ? b_.cast(y, to.dtype) : Value{};
 }
 
+Integers IntegerNodes::softmax(const Integers& x, int64_t along) {
+  std::vector<int64_t> axis{along}, exps;
+  for (int d = 0; d < 256; ++d)
+    exps.push_back(rounded(std::exp(-d * x.scale[0]) * 32768));
+  Value numbers = b_.cast(x.value, TN_I64);
+  Value most = b_.op("ReduceMax", {numbers, b_.ints(axis)}, {{"keepdims", 1}});
+  Value parts = gathered(exps, b_.sub(most, numbers));
+  Value sum = b_.sum(parts, axis);
+  Value half = b_.div(sum, b_.number(2, TN_I64));
+  Integers out;
+  out.value = b_.div(b_.add(b_.mul(parts, b_.number(65536, TN_I64)), half), sum);
+  out.scale = {1.0 / 65536};
+  out.most = 65536;
+  return out;
+}
+
+Value IntegerNodes::real(const Integers& x, const std::string& name) {
+  constexpr double kMost = 2147483647;
+  Integers sums = wide(x);
+  if (sums.most > kMost) {
+    const double step = largest(sums.scale) * sums.most / kMost;
+    sums.value = rescaled(sums, step, -2147483647, 2147483647);
+    sums.scale = {step};
+  }
+  const std::vector<float> scale(sums.scale.begin(), sums.scale.end());
+  std::vector<int64_t> dims;
+  std::vector<Attr> attrs;
+  if (scale.size() > 1) {
+    dims = {static_cast<int64_t>(scale.size())};
+    attrs.emplace_back("axis", sums.axis);
+  }
+  Value step = b_.take(b_.edit().constant<float>(TN_F32, dims, scale, name + "_scale"));
+  return b_.op("DequantizeLinear", {b_.cast(sums.value, TN_I32), step}, attrs);
+}
+
 Value IntegerNodes::index_of(const Integers& x) {
   const bool is_signed = x.value && x.value.dtype() == TN_I8;
   Value index = b_.cast(x.value, TN_I64);

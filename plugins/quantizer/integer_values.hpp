@@ -56,6 +56,11 @@ class IntegerNodes {
   Value requantize(const Integers& x, const Stored8& to);
   // round(x scale / step) as int64, within [low, high].
   Value rescaled(const Integers& x, double step, int64_t low, int64_t high);
+  // exp(-d s) of the distance d to the largest 8-bit number along the axis, in 15 bits, over their
+  // sum.
+  Integers softmax(const Integers& x, int64_t axis);
+  // As floats: int32 behind a DequantizeLinear.
+  Value real(const Integers& x, const std::string& name);
   // A table over the 256 numbers of an 8-bit value: the index of each number.
   Value index_of(const Integers& x);
   Value gathered(const std::vector<int64_t>& table, Value index);

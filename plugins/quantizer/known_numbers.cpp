@@ -2,6 +2,7 @@
 #include "known_numbers.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "float_nodes.hpp"
 
@@ -27,6 +28,35 @@ std::optional<Known> known_of(Value v) {
     out.scale.push_back(static_cast<double>(numbers[i]));
   if (out.axis < 0) out.axis += static_cast<int64_t>(out.numbers.type().rank());
   return out;
+}
+
+std::vector<int64_t> in_steps(Value v, const std::vector<double>& steps) {
+  std::optional<Known> stored = known_of(v);
+  if (!stored) return {};
+  const int64_t count = stored->numbers.type().elements();
+  const bool is_integer = stored->numbers.dtype() == TN_I32;
+  if (static_cast<size_t>(count) != steps.size()) return {};
+  if (!is_integer && stored->numbers.dtype() != TN_F32) return {};
+  const Tensor tensor = stored->numbers.constant();
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto c = static_cast<size_t>(i);
+    const double factor = stored->scale[stored->scale.size() == 1 ? 0 : c];
+    const double number = is_integer ? static_cast<double>(tensor.data<int32_t>()[c])
+                                     : static_cast<double>(tensor.data<float>()[c]);
+    out.push_back(std::llround(number * factor / steps[c]));
+  }
+  return out;
+}
+
+Result<Value> transposed(EditView edit, Value codes) {
+  const Tensor tensor = codes.constant();
+  const auto* from = tensor.data<int8_t>();
+  const int64_t rows = codes.type().dims[0], columns = codes.type().dims[1];
+  std::vector<int8_t> to(static_cast<size_t>(rows * columns));
+  for (int64_t i = 0; i < rows * columns; ++i)
+    to[static_cast<size_t>(i % columns * rows + i / columns)] = from[i];
+  return edit.constant<int8_t>(TN_I8, {columns, rows}, to);
 }
 
 }  // namespace tenon::quantizer

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "tenon/sdk/graph.hpp"
+#include "tenon/sdk/edit.hpp"
 
 namespace tenon::quantizer {
 
@@ -16,5 +16,10 @@ struct Known {
 };
 // nullopt: not constant, or with zero points.
 std::optional<Known> known_of(Value v);
+// A known vector in steps of these sizes, one for each of its numbers; empty: it is of another
+// kind.
+std::vector<int64_t> in_steps(Value v, const std::vector<double>& steps);
+// A matrix of int8 constants with its axes swapped.
+Result<Value> transposed(EditView edit, Value codes);
 
 }  // namespace tenon::quantizer

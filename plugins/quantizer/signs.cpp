@@ -2,6 +2,7 @@
 #include "signs.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace tenon::quantizer {
 namespace {
@@ -26,16 +27,15 @@ bool is_used(Node node) {
 // The node and what nothing but it has read.
 Status erase_unused(EditView edit, Node last) {
   std::vector<Node> stack{last};
+  std::unordered_set<tn_node_id> erased;
   while (!stack.empty()) {
     Node node = stack.back();
     stack.pop_back();
-    if (!node || is_used(node)) continue;
-    std::vector<Node> makers;
+    if (erased.contains(node.id) || is_used(node)) continue;
     for (Value v : node.inputs())
-      if (v && v.producer() && std::ranges::find(makers, v.producer()) == makers.end())
-        makers.push_back(v.producer());
+      if (v && v.producer()) stack.push_back(v.producer());
+    erased.insert(node.id);
     TN_CHECK(edit.erase(node));
-    stack.insert(stack.end(), makers.begin(), makers.end());
   }
   return {};
 }

@@ -163,30 +163,37 @@ void count(const BinaryBlock& block, int64_t row, int64_t column, int panels, Co
 }
 
 // The rows of one panel, through all that follows.
-template <class To>
-void store_panel(const BinaryBlock& block, const TileOf& tile, int at, const Counts& counts) {
+template <int rows, class To>
+void store_panel(const BinaryBlock& block,
+                 const Finish<kRegisters>& finish,
+                 const TileOf& tile,
+                 int at,
+                 const Counts& counts) {
   const Epilogue& epilogue = block.epilogue;
-  const Finish<kRegisters> finish(epilogue);
-  Vi sums[kMostRows][kRegisters];
-  for (int r = 0; r < tile.rows; ++r)
+  Vi sums[rows][kRegisters];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < kRegisters; ++v)
       sums[r][v] = load_vector<Vi>(block.shifts[tile.row + r] + tile.column + v * kLanes) -
                    2 * load_vector<Vi>(counts.of[r] + at + v * kLanes);
   To* const to = static_cast<To*>(epilogue.dst.data) + tile.row * epilogue.dst_stride + tile.column;
   if constexpr (sizeof(To) == sizeof(int32_t) && To(0.5F) == To(0)) {
-    for (int r = 0; r < tile.rows; ++r)
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r)
       finish(to + r * epilogue.dst_stride, sums[r], tile.column);
   } else {
-    Vf y[kMostRows][kRegisters];
-    for (int r = 0; r < tile.rows; ++r) {
+    Vf y[rows][kRegisters];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
       for (int v = 0; v < kRegisters; ++v)
         y[r][v] = to_float(sums[r][v]);
       finish.scale(y[r], tile.column, y[r]);
     }
     if (epilogue.n_ops > 0) apply_all(epilogue, tile, y[0]);
-    for (int r = 0; r < tile.rows; ++r)
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r)
       finish(to + r * epilogue.dst_stride, y[r], tile.column);
   }
 }
@@ -194,12 +201,14 @@ void store_panel(const BinaryBlock& block, const TileOf& tile, int at, const Cou
 template <int rows, class To>
 void multiply_rows(const BinaryBlock& block, int64_t row) {
   Counts counts;
+  const Finish<kRegisters> finish(block.epilogue);
   const int64_t columns = block.epilogue.columns;
   for (int64_t column = 0; column < columns;) {
     const int panels = columns - column > (kMostPanels - 1) * kColumns ? kMostPanels : 1;
     count<rows>(block, row, column, panels, &counts);
     for (int p = 0; p < panels; ++p)
-      store_panel<To>(block, {row, column + p * kColumns, rows}, p * kColumns, counts);
+      store_panel<rows, To>(block, finish, {row, column + p * kColumns, rows}, p * kColumns,
+                            counts);
     column += panels * kColumns;
   }
 }
