@@ -71,7 +71,7 @@ size_t weight_channels(const Node& node) {
 std::optional<BinaryWeights> binary_weights(const Graph& graph, int value, size_t axis) {
   const Dims& dims = graph.values[value].dims;
   if (dims.size() <= axis || graph.values[value].count() == 0) return std::nullopt;
-  BinaryWeights made{.constant = value};
+  BinaryWeights made{value, {}, {}};
   made.magnitudes.assign(static_cast<size_t>(dims[axis]), 1.0F);
   const int producer = graph.values[value].producer;
   if (producer != kNone) {

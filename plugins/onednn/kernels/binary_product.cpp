@@ -44,34 +44,49 @@ Cutting cut(const BinaryProductArgs& args) {
   return made;
 }
 
-// What the window sees at a place, side by side.
-void gather(const BinaryProductArgs& args, int64_t place, uint32_t* to) {
-  const ConvWindows& w = args.windows;
-  const int64_t left = place % w.out_width * w.stride_x - w.pad_left;
-  const int64_t top = place / w.out_width % w.out_height * w.stride_y - w.pad_top;
-  const int64_t image = place / (w.out_width * w.out_height);
-  const uint32_t* const signs = args.a + image * w.height * w.width * w.pixel;
-  walk_window(w, top, left, [&](int64_t first, int64_t n) {
-    const int64_t count = n * w.channels;
-    if (first == kOutside)
-      std::fill_n(to, count, 0U);
-    else
-      std::copy_n(signs + first * w.pixel, count, to);
-    to += count;
-  });
+// A call of memcpy takes longer than a pixel's few words.
+[[gnu::optimize("no-tree-loop-distribute-patterns")]] void copy_words(const uint32_t* from,
+                                                                      int64_t count,
+                                                                      uint32_t* to) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = from[i];
 }
 
-const uint32_t* gathered(const BinaryProductArgs& args,
-                         int64_t first,
-                         int64_t count,
-                         uint32_t* to) {
-  if (!args.has_windows && args.a_stride == args.words) return args.a + first * args.words;
+// What the windows of places side by side see, each in a row.
+void gather(const BinaryProductArgs& args, int64_t first, int64_t count, uint32_t* to) {
+  const ConvWindows& w = args.windows;
+  int64_t x = first % w.out_width, y = first / w.out_width % w.out_height;
+  int64_t image = first / (w.out_width * w.out_height);
   for (int64_t row = 0; row < count; ++row) {
-    if (args.has_windows)
-      gather(args, first + row, to + row * args.words);
-    else
-      std::copy_n(args.a + (first + row) * args.a_stride, args.words, to + row * args.words);
+    const uint32_t* const signs = args.a + image * w.height * w.width * w.pixel;
+    const int64_t top = y * w.stride_y - w.pad_top, left = x * w.stride_x - w.pad_left;
+    walk_window(w, top, left, [&](int64_t pixel, int64_t n) {
+      if (pixel == kOutside)
+        std::fill_n(to, n * w.channels, 0U);
+      else
+        copy_words(signs + pixel * w.pixel, n * w.channels, to);
+      to += n * w.channels;
+    });
+    if (++x < w.out_width) continue;
+    x = 0;
+    if (++y < w.out_height) continue;
+    y = 0;
+    ++image;
   }
+}
+
+// Rows side by side, where they lie or gathered.
+const uint32_t* taken_rows(const BinaryProductArgs& args,
+                           int64_t first,
+                           int64_t count,
+                           uint32_t* to) {
+  const uint32_t* const from = args.a + first * args.a_stride;
+  if (!args.has_windows && args.a_stride == args.words) return from;
+  if (args.has_windows)
+    gather(args, first, count, to);
+  else
+    for (int64_t row = 0; row < count; ++row)
+      copy_words(from + row * args.a_stride, args.words, to + row * args.words);
   return to;
 }
 
@@ -92,7 +107,7 @@ void run_units(const Context& context,
     const int64_t first_column = unit / cutting.n_blocks * cutting.panels * kBinaryPanel;
     BinaryBlock call;
     call.n_rows = std::min(cutting.rows, args.m - first_row);
-    if (block != held) rows = gathered(args, first_row, call.n_rows, memory.data());
+    if (block != held) rows = taken_rows(args, first_row, call.n_rows, memory.data());
     held = block;
     for (int64_t row = 0; row < call.n_rows; ++row) {
       const int64_t kind = args.places != nullptr ? args.places[(first_row + row) % places] : 0;

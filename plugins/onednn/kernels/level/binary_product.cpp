@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kColumns = static_cast<int>(kBinaryPanel);
 constexpr int kRegisters = kColumns / kLanes;  // of a row's sums in one panel
-constexpr int kMostRows = 4;
+constexpr int kMostRows = 3;                   // four leave GCC without registers
 constexpr int kMostPanels = 4;
 
 // How many bits differ, [rows][panels][kColumns].
@@ -199,27 +199,31 @@ void store_panel(const BinaryBlock& block,
 }
 
 template <int rows, class To>
-void multiply_rows(const BinaryBlock& block, int64_t row) {
+void multiply_rows(const BinaryBlock& block,
+                   const Finish<kRegisters>& finish,
+                   int64_t row,
+                   int64_t column,
+                   int panels) {
   Counts counts;
+  count<rows>(block, row, column, panels, &counts);
+  for (int p = 0; p < panels; ++p)
+    store_panel<rows, To>(block, finish, {row, column + p * kColumns, rows}, p * kColumns, counts);
+}
+
+// All rows by some panels, which stay in the cache meanwhile, then by the next.
+template <class To>
+void multiply(const BinaryBlock& block) {
   const Finish<kRegisters> finish(block.epilogue);
   const int64_t columns = block.epilogue.columns;
   for (int64_t column = 0; column < columns;) {
     const int panels = columns - column > (kMostPanels - 1) * kColumns ? kMostPanels : 1;
-    count<rows>(block, row, column, panels, &counts);
-    for (int p = 0; p < panels; ++p)
-      store_panel<rows, To>(block, finish, {row, column + p * kColumns, rows}, p * kColumns,
-                            counts);
+    int64_t row = 0;
+    for (; row + kMostRows <= block.n_rows; row += kMostRows)
+      multiply_rows<kMostRows, To>(block, finish, row, column, panels);
+    for (; row < block.n_rows; ++row)
+      multiply_rows<1, To>(block, finish, row, column, panels);
     column += panels * kColumns;
   }
-}
-
-template <class To>
-void multiply(const BinaryBlock& block) {
-  int64_t row = 0;
-  for (; row + kMostRows <= block.n_rows; row += kMostRows)
-    multiply_rows<kMostRows, To>(block, row);
-  for (; row < block.n_rows; ++row)
-    multiply_rows<1, To>(block, row);
 }
 
 // The lanes that are set.
