@@ -9,6 +9,8 @@
 
 #include "tenon/sdk/alike.hpp"
 
+#include "assignment.hpp"
+#include "float_nodes.hpp"
 #include "integer_values.hpp"
 #include "known_numbers.hpp"
 #include "pointwise_values.hpp"
@@ -54,21 +56,13 @@ class Rewriting {
         {"Relu", &Rewriting::clip},
         {"Clip", &Rewriting::clip},
         {"Add", &Rewriting::add},
-        {"MaxPool", &Rewriting::move},
-        {"Flatten", &Rewriting::move},
-        {"Reshape", &Rewriting::move},
-        {"Transpose", &Rewriting::move},
-        {"Squeeze", &Rewriting::move},
-        {"Unsqueeze", &Rewriting::move},
-        {"Identity", &Rewriting::move},
-        {"Slice", &Rewriting::move},
         {"GlobalAveragePool", &Rewriting::mean},
         {"ReduceMean", &Rewriting::mean},
-        {"Softmax", &Rewriting::softmax},
-        {"Concat", &Rewriting::concat}};
+        {"Softmax", &Rewriting::softmax}};
     if (!node.domain().empty() && node.domain() != "ai.onnx") return {};
     auto found = kHandlers.find(node.type());
     if (found != kHandlers.end()) return (this->*found->second)(node);
+    if (role_of(node).kind == Kind::kSameScale) return move(node);
     bool reads_known = false;
     for (Value v : node.inputs())
       reads_known |= known(v) != nullptr;
@@ -204,37 +198,36 @@ class Rewriting {
 
   // The same numbers elsewhere, or some of them.
   Status move(Node node) {
-    const Integers* x = known(node.input(0));
-    if (!x) return {};
-    Integers out = *x;
-    if (x->scale.size() > 1) return refuse(node, "it moves sums with a scale for each channel");
-    if (node.is("MaxPool") && !x->is_stored())
-      return refuse(node, "its input is a sum that was not rounded to 8 bits");
+    const Integers* first = nullptr;
     std::vector<Value> inputs = node.inputs();
-    inputs[0] = x->value;
-    TN_TRY(made, added_again(edit_, node, inputs));
-    out.value = made.output();
+    bool are_alike = true;
+    for (uint64_t i : data_inputs(node)) {
+      const Integers* x = known(inputs[i]);
+      if (!x) {
+        are_alike = false;
+        continue;
+      }
+      if (!first) first = x;
+      are_alike = are_alike && is_alike(*x, *first);
+      inputs[i] = x->value;
+    }
+    if (!first) return {};
+    if (!are_alike) return refuse(node, "not all of its inputs are integers of one scale");
+    if (first->scale.size() > 1) return refuse(node, "it moves sums with a scale for each channel");
+    for (Value v : inputs)
+      if (is_float(v)) return refuse(node, "it reads a float constant");
+    if (node.is("Pad") && first->zero != 0) return refuse(node, "its zeros are not stored as 0");
+    Integers out = *first;
+    Result<Node> made = added_again(edit_, node, inputs);
+    if (!made.ok()) return refuse(node, made.status().message());
+    out.value = made->output();
     known_[node.output().id] = out;
     return {};
   }
 
-  Status concat(Node node) {
-    std::vector<Value> inputs;
-    for (Value v : node.inputs()) {
-      const Integers* x = known(v);
-      const Integers* first = known(node.input(0));
-      if (!x && !first) return {};
-      if (!x || !first) return refuse(node, "one of its inputs is float");
-      const bool is_same = x->is_stored() && first->is_stored() && x->zero == first->zero &&
-                           x->scale == first->scale && x->value.dtype() == first->value.dtype();
-      if (!is_same) return refuse(node, "its inputs are not stored alike");
-      inputs.push_back(x->value);
-    }
-    Integers out = *known(node.input(0));
-    TN_TRY(made, added_again(edit_, node, inputs));
-    out.value = made.output();
-    known_[node.output().id] = out;
-    return {};
+  static bool is_alike(const Integers& x, const Integers& y) {
+    return x.table == y.table && x.zero == y.zero && x.scale == y.scale && x.value && y.value &&
+           x.value.dtype() == y.value.dtype();
   }
 
   Status mean(Node node) {

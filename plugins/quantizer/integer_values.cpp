@@ -76,17 +76,18 @@ Integers IntegerNodes::add(const Integers& x, const Integers& y) {
 
 Integers IntegerNodes::clip(const Integers& x, double low, double high) {
   Integers out = wide(x);
-  auto bound = [&](const char* op, double real) {
+  auto bound = [&](bool is_low, double real) {
     if (!std::isfinite(real)) return;
     std::vector<int64_t> bounds;
     for (double scale : out.scale)
       bounds.push_back(
           rounded(std::clamp(real / scale, -std::exp2(kSumBits), std::exp2(kSumBits))));
     const size_t rank = out.value ? out.value.type().rank() : 0;
-    out.value = b_.op(op, {out.value, numbers(bounds, out.axis, rank)});
+    Value ends = numbers(bounds, out.axis, rank);
+    out.value = is_low ? b_.op("Max", {out.value, ends}) : b_.op("Min", {out.value, ends});
   };
-  bound("Max", low);
-  bound("Min", high);
+  bound(true, low);
+  bound(false, high);
   return out;
 }
 

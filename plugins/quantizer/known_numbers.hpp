@@ -8,7 +8,7 @@
 
 namespace tenon::quantizer {
 
-// Constants behind a DequantizeLinear, or floats as they are: real numbers, row-major.
+// Constants behind a DequantizeLinear, or floats as they are: floating-point numbers, row-major.
 struct Known {
   Value numbers;              // int8, int32 or float constants
   std::vector<double> scale;  // one, or one for each index of `axis`
