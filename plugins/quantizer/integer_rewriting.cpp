@@ -56,6 +56,10 @@ class Rewriting {
         {"Relu", &Rewriting::clip},
         {"Clip", &Rewriting::clip},
         {"Add", &Rewriting::add},
+        {"Max", &Rewriting::by_number},
+        {"Min", &Rewriting::by_number},
+        {"Mul", &Rewriting::by_number},
+        {"Div", &Rewriting::by_number},
         {"GlobalAveragePool", &Rewriting::mean},
         {"ReduceMean", &Rewriting::mean},
         {"Softmax", &Rewriting::softmax}};
@@ -70,25 +74,6 @@ class Rewriting {
   }
 
   // ---- the borders of integers ----
-
-  static std::optional<Stored8> storage_of(Node node) {
-    Value scale = node.input(1), zero = node.input(2);
-    if (!scale || !scale.is_constant() || scale.type().elements() != 1) return std::nullopt;
-    if (scale.dtype() != TN_F32 || (zero && !zero.is_constant())) return std::nullopt;
-    Stored8 out;
-    const Tensor step = scale.constant();
-    out.scale = static_cast<double>(*step.data<float>());
-    if (!zero) return out;
-    out.dtype = zero.dtype();
-    const Tensor point = zero.constant();
-    if (out.dtype == TN_U8)
-      out.zero = *point.data<uint8_t>();
-    else if (out.dtype == TN_I8)
-      out.zero = *point.data<int8_t>();
-    else
-      return std::nullopt;
-    return out;
-  }
 
   Status dequantize(Node node) {
     std::optional<Stored8> from = storage_of(node);
@@ -172,24 +157,47 @@ class Rewriting {
   Status add(Node node) {
     const Integers *x = known(node.input(0)), *y = known(node.input(1));
     if (!x && !y) return {};
-    if (!x || !y) return refuse(node, "one of its inputs is float");
-    known_[node.output().id] = n_.add(*x, *y);
+    Integers constant;
+    if (!x || !y) {
+      constant = n_.constant(numbers_of(node.input(x ? 1 : 0)), node.input(x ? 1 : 0).type().dims);
+      if (!constant.value) return refuse(node, "one of its inputs is float");
+    }
+    known_[node.output().id] = n_.add(x ? *x : constant, y ? *y : constant);
+    return {};
+  }
+
+  // Max, Min, Mul and Div of integers and one known number.
+  Status by_number(Node node) {
+    const Integers *x = known(node.input(0)), *y = known(node.input(1));
+    if (!x && !y) return {};
+    const std::vector<double> found =
+        x && y ? std::vector<double>() : numbers_of(node.input(x ? 1 : 0));
+    const bool is_max = node.is("Max"), is_bound = is_max || node.is("Min");
+    if (x && y && is_bound) return move(node);
+    const double number = found.size() == 1 ? found[0] : 0;
+    const bool fits = found.size() == 1 && (is_bound || (number > 0 && (x || node.is("Mul"))));
+    if (!fits) return table(node);
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    Integers out = is_bound
+                       ? n_.clip(x ? *x : *y, is_max ? number : -kNone, is_max ? kNone : number)
+                       : n_.wide(x ? *x : *y);
+    for (double& scale : out.scale)
+      if (!is_bound) scale = node.is("Mul") ? scale * number : scale / number;
+    known_[node.output().id] = out;
     return {};
   }
 
   Status clip(Node node) {
     const Integers* x = known(node.input(0));
     if (!x) return {};
-    if (!x->table.empty()) return table(node);
     double low = 0, high = std::numeric_limits<double>::infinity();
     if (node.is("Clip")) {
       low = -high;
       for (uint64_t i : {1, 2}) {
-        Value bound = node.input(i);
-        if (!bound) continue;
-        if (!bound.is_constant() || bound.dtype() != TN_F32) return refuse(node, "computed bounds");
-        const Tensor tensor = bound.constant();
-        (i == 1 ? low : high) = static_cast<double>(*tensor.data<float>());
+        if (!node.input(i)) continue;
+        const std::vector<double> bound = numbers_of(node.input(i));
+        if (bound.size() != 1) return refuse(node, "computed bounds");
+        (i == 1 ? low : high) = bound[0];
       }
     }
     known_[node.output().id] = n_.clip(*x, low, high);
@@ -241,7 +249,8 @@ class Rewriting {
         axes.push_back(static_cast<int64_t>(d));
     } else {
       if (!node.input(1) || !node.input(1).is_constant()) return refuse(node, "computed axes");
-      axes = ints_of_constant(node.input(1));
+      for (double axis : numbers_of(node.input(1)))
+        axes.push_back(static_cast<int64_t>(axis));
       keeps = node.attr_int("keepdims", 1) != 0;
     }
     double count = 1;
@@ -258,12 +267,6 @@ class Rewriting {
     out.most *= count;
     known_[node.output().id] = out;
     return {};
-  }
-
-  static std::vector<int64_t> ints_of_constant(Value v) {
-    const Tensor tensor = v.constant();
-    const auto* data = tensor.data<int64_t>();
-    return {data, data + v.type().elements()};
   }
 
   // ---- functions ----

@@ -26,6 +26,25 @@ int64_t rounded(double x) {
 
 }  // namespace
 
+std::optional<Stored8> storage_of(Node node) {
+  Value scale = node.input(1), zero = node.input(2);
+  if (!scale || !scale.is_constant() || scale.type().elements() != 1) return std::nullopt;
+  if (scale.dtype() != TN_F32 || (zero && !zero.is_constant())) return std::nullopt;
+  Stored8 out;
+  const Tensor step = scale.constant();
+  out.scale = static_cast<double>(*step.data<float>());
+  if (!zero) return out;
+  out.dtype = zero.dtype();
+  const Tensor point = zero.constant();
+  if (out.dtype == TN_U8)
+    out.zero = *point.data<uint8_t>();
+  else if (out.dtype == TN_I8)
+    out.zero = *point.data<int8_t>();
+  else
+    return std::nullopt;
+  return out;
+}
+
 Value IntegerNodes::numbers(const std::vector<int64_t>& values, int64_t axis, size_t rank) {
   std::vector<int64_t> dims;
   if (values.size() > 1) {
@@ -53,6 +72,20 @@ Integers IntegerNodes::wide(const Integers& x) {
   if (x.zero != 0) out.value = b_.sub(out.value, b_.number(static_cast<double>(x.zero), TN_I64));
   out.zero = 0;
   return out;
+}
+
+Integers IntegerNodes::constant(const std::vector<double>& numbers,
+                                const std::vector<int64_t>& dims) {
+  double most = 0;
+  for (double number : numbers)
+    most = std::max(most, std::abs(number));
+  if (numbers.empty() || !std::isfinite(most)) return {};
+  const double step = most > 0 ? most / std::exp2(kSteps) : 1;
+  std::vector<int64_t> steps;
+  for (double number : numbers)
+    steps.push_back(rounded(number / step));
+  Value value = b_.take(b_.edit().constant<int64_t>(TN_I64, dims, steps));
+  return {value, {step}, 0, 0, std::exp2(kSteps), {}};
 }
 
 Integers IntegerNodes::add(const Integers& x, const Integers& y) {

@@ -9,6 +9,7 @@
 // its share taken away behind it.
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ struct Stored8 {  // how a QuantizeLinear stores
   int64_t high() const { return dtype == TN_U8 ? 255 : 127; }
 };
 
+// Of a QuantizeLinear or DequantizeLinear with one constant scale and 8 bits.
+std::optional<Stored8> storage_of(Node node);
+
 class IntegerNodes {
  public:
   explicit IntegerNodes(EditView edit) : b_(edit) {}
@@ -48,6 +52,8 @@ class IntegerNodes {
 
   // As int64 sums with zero 0.
   Integers wide(const Integers& x);
+  // Known numbers of this shape, in 20 bits; no value where there are none.
+  Integers constant(const std::vector<double>& numbers, const std::vector<int64_t>& dims);
   // The sum of both, in one scale: 2^20 steps of the larger one where 46 bits hold that.
   Integers add(const Integers& x, const Integers& y);
   // Between the bounds, where they are finite.

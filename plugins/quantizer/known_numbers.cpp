@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tenon/sdk/number.hpp"
+
 #include "float_nodes.hpp"
 
 namespace tenon::quantizer {
@@ -27,6 +29,22 @@ std::optional<Known> known_of(Value v) {
   for (int64_t i = 0; i < element_count(scale.dl()); ++i)
     out.scale.push_back(static_cast<double>(numbers[i]));
   if (out.axis < 0) out.axis += static_cast<int64_t>(out.numbers.type().rank());
+  return out;
+}
+
+std::vector<double> numbers_of(Value v) {
+  Known stored{v, {1}, 0};
+  if (!v) return {};
+  if (!v.is_constant() || is_float(v)) {
+    std::optional<Known> found = known_of(v);
+    if (!found || found->scale.size() != 1) return {};
+    stored = *found;
+  }
+  std::vector<double> out;
+  with_numbers(stored.numbers.constant().dl(), [&](const auto* from) {
+    for (int64_t i = 0, n = stored.numbers.type().elements(); i < n; ++i)
+      out.push_back(static_cast<double>(from[i]) * stored.scale[0]);
+  });
   return out;
 }
 

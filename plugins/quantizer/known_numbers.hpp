@@ -16,6 +16,8 @@ struct Known {
 };
 // nullopt: not constant, or with zero points.
 std::optional<Known> known_of(Value v);
+// All of a constant's numbers; empty: it is none, or behind a DequantizeLinear with several scales.
+std::vector<double> numbers_of(Value v);
 // A known vector in steps of these sizes, one for each of its numbers; empty: it is of another
 // kind.
 std::vector<int64_t> in_steps(Value v, const std::vector<double>& steps);

@@ -117,6 +117,42 @@ TEST_F(IntegersTest, RoundsHalfUp) {
   }
 }
 
+// ReLU6 as exporters write it, behind a factor and a shift for each channel.
+TEST_F(IntegersTest, KnownNumbersBesideIt) {
+  constexpr size_t kRows = 16, kChannels = 3;
+  const Floats x = random(kRows * kChannels, 4, 6), shift{0.5F, -1.25F, 0.001F};
+  const Floats got = run_text(R"(graph {
+  input %x: f32[16,3]
+  constant %s: f32[] = [0.1]
+  constant %z: u8[] = [128]
+  constant %t: f32[] = [0.025]
+  constant %w: u8[] = [0]
+  constant %half: f32[] = [0.5]
+  constant %third: f32[] = [3]
+  constant %shift: f32[3] = [0.5, -1.25, 0.001]
+  constant %none: f32[] = [0]
+  constant %six: f32[] = [6]
+  %a: u8[16,3] = QuantizeLinear(%x, %s, %z) @a
+  %b: f32[16,3] = DequantizeLinear(%a, %s, %z) @b
+  %c: f32[16,3] = Mul(%half, %b) @c
+  %d: f32[16,3] = Div(%c, %third) @d
+  %e: f32[16,3] = Add(%d, %shift) @e
+  %f: f32[16,3] = Max(%none, %e) @f
+  %g: f32[16,3] = Min(%f, %six) @g
+  %h: u8[16,3] = QuantizeLinear(%g, %t, %w) @h
+  %y: f32[16,3] = DequantizeLinear(%h, %t, %w) @y
+  output y = %y
+}
+)",
+                              {16, 3}, x);
+  EXPECT_THAT(report_["float"], IsEmpty());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double stored = 0.1 * std::clamp(std::nearbyint(x[i] / 0.1), -128.0, 127.0);
+    const double want = std::clamp(stored * 0.5 / 3 + double{shift[i % kChannels]}, 0.0, 6.0);
+    EXPECT_NEAR(got[i], want, 0.0125 + 1e-5) << x[i];
+  }
+}
+
 TEST_F(IntegersTest, FunctionsAreTables) {
   const Floats x = random(64, 4, 3);
   const Floats got = run_text(R"(graph {
