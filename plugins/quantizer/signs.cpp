@@ -24,7 +24,8 @@ bool is_used(Node node) {
                      [](Value v) { return v && (v.consumer_count() > 0 || v.is_output()); });
 }
 
-// The node and what nothing but it has read.
+}  // namespace
+
 Status erase_unused(EditView edit, Node last) {
   std::vector<Node> stack{last};
   std::unordered_set<tn_node_id> erased;
@@ -39,8 +40,6 @@ Status erase_unused(EditView edit, Node last) {
   }
   return {};
 }
-
-}  // namespace
 
 Value straight_sign(Builder& b, Value is_positive, Value u, const std::string& name) {
   Value one = b.number(1, TN_F32), other = b.number(-1, TN_F32);
