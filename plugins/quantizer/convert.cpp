@@ -7,6 +7,7 @@
 #include "tenon/sdk/role/pass.hpp"
 
 #include "bias.hpp"
+#include "signs.hpp"
 #include "trained_weight.hpp"
 
 namespace tenon::quantizer {
@@ -49,6 +50,8 @@ class Convert {
       TN_CHECK(fold_weight(edit, one).in(one.name));
       names.push_back(one.name);
     }
+    TN_TRY(signs, fold_signs(edit));
+    TN_TRY(steps, fold_steps(edit));
     uint64_t biases = 0;
     for (Node node : edit.graph().nodes()) {
       Role role = role_of(node);
@@ -59,7 +62,9 @@ class Convert {
     }
     TN_CHECK(edit.set_note(0, kOriginalNote, {}));  // a finished model learns no more
     TN_CHECK(edit.commit());
-    return sink.write(nlohmann::ordered_json{{"weights", names}, {"biases", biases}}.dump());
+    return sink.write(nlohmann::ordered_json{
+        {"weights", names}, {"signs", signs}, {"steps", steps}, {"biases", biases}}
+                          .dump());
   }
 
  private:

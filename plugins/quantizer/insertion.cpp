@@ -74,12 +74,27 @@ std::vector<Insertion::Use> Insertion::uses_of(Value v) const {
   return out;
 }
 
+// Numbers of one scale: those of a sample.
+Result<Value> Insertion::learned_scale(EditView edit, Value v, float first) const {
+  const Type type = v.type();
+  double numbers = plan_.is_signed ? 127 : 255;
+  for (size_t d = 1; type.ranked && d < type.rank(); ++d)
+    numbers *= static_cast<double>(std::max<int64_t>(type.dims[d], 1));
+  Builder b(edit);
+  Value step = learned_step(b, std::string(v.name()), {first}, numbers);
+  Value scale = b.op("Reshape", {step, b.ints({})});
+  TN_CHECK(b.status());
+  return scale;
+}
+
 Status Insertion::store_value(EditView edit, Value v, const Params& params) {
   std::vector<Use> uses = uses_of(v);
   std::string name(v.name());
   Zeros& group = params_[assignment_.group_of(v)];
   if (!group.scale) {
-    TN_TRY(scale, edit.constant<float>(TN_F32, {}, {params.scale}, name + "_scale"));
+    TN_TRY(scale, plan_.learns_values
+                      ? learned_scale(edit, v, params.scale)
+                      : edit.constant<float>(TN_F32, {}, {params.scale}, name + "_scale"));
     uint32_t dtype = plan_.is_signed ? TN_I8 : TN_U8;
     std::vector<uint8_t> zero{static_cast<uint8_t>(params.zero_point)};
     TN_TRY(zero_point, edit.constant<uint8_t>(dtype, {}, zero, name + "_zero_point"));

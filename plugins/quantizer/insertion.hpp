@@ -14,14 +14,15 @@
 namespace tenon::quantizer {
 
 struct InsertionPlan {
-  bool is_signed = false;    // activations: symmetric int8, else uint8
-  bool per_channel = true;   // weights
-  int32_t largest = 127;     // of weights
-  bool integer_bias = true;  // biases as int32 with the products' scale
-  bool trained = false;      // weights stay float constants, behind nodes that round them
-  bool learned = false;      // of trained ones: scales are parameters too
-  int64_t block = 0;         // products: weights in 4 bits, a scale for so many numbers of a sum
-  bool clips = true;         // of blocks: scales that cut the largest numbers are tried
+  bool is_signed = false;      // activations: symmetric int8, else uint8
+  bool per_channel = true;     // weights
+  int32_t largest = 127;       // of weights
+  bool integer_bias = true;    // biases as int32 with the products' scale
+  bool trained = false;        // weights stay float constants, behind nodes that round them
+  bool learned = false;        // of trained ones: scales are parameters too
+  bool learns_values = false;  // and those of activations
+  int64_t block = 0;           // products: weights in 4 bits, a scale for so many numbers of a sum
+  bool clips = true;           // of blocks: scales that cut the largest numbers are tried
 
   static InsertionPlan from(const Options& options);  // of TENON_STORAGE_OPTIONS and a pass's own
 };
@@ -57,6 +58,7 @@ class Insertion {
   };
   std::vector<Use> uses_of(Value v) const;
   Status store_value(EditView edit, Value v, const Params& params);
+  Result<Value> learned_scale(EditView edit, Value v, float first) const;
   Status store_weights(EditView edit, Node node, const Product& product, const Params* act);
   // In blocks of 4 bits where the plan and the node allow it; falsy: by channels.
   Result<Value> stored_blocks(EditView edit, Node node, const Product& product, WeightNote* note);

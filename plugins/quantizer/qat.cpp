@@ -14,7 +14,8 @@ class Qat : public CalibratedPass {
     TN_TRY(base, CalibratedPass::create(ctx, options));
     Qat out(std::move(base));
     out.insertion_.trained = true;
-    out.insertion_.learned = options.text("scales") == "learned";
+    out.insertion_.learns_values = options.text("scales") == "all";
+    out.insertion_.learned = options.text("scales") != "largest";
     return Result<Qat>(std::move(out));
   }
 
@@ -31,5 +32,5 @@ TENON_PASS(qat,
            "8-bit weights and activations that can be trained, ranges from calibration data",
            R"({"required": ["data"], "properties": {)" TENON_CALIBRATION_OPTIONS
            "," TENON_RANGES_OPTION "," TENON_STORAGE_OPTIONS R"(,
-    "scales": {"type": "string", "enum": ["largest", "learned"], "default": "largest",
-               "description": "of weights: by their largest numbers, or LSQ: parameters that are trained too"}}})")
+    "scales": {"type": "string", "enum": ["largest", "learned", "all"], "default": "largest",
+               "description": "of weights: by their largest numbers, or LSQ: parameters that are trained too; all: of activations as well"}}})")

@@ -7,13 +7,15 @@
 #include <map>
 #include <unordered_set>
 
-#include "tenon/sdk/build.hpp"
 #include "tenon/sdk/plan.hpp"
+
+#include "signs.hpp"
 
 namespace tenon::quantizer {
 namespace {
 
 constexpr std::string_view kRounded = "_rounded";  // ends the names of nodes that round weights
+constexpr std::string_view kStep = "_step";        // ends the names of learned scales
 
 // The nodes behind this one and itself, in topological order; empty when an input of the graph is
 // among what they need.
@@ -59,9 +61,6 @@ Result<Tensor> made_or_constant(const std::map<std::string, Tensor>& made, Value
 
 }  // namespace
 
-namespace {
-
-// QuantizeLinear and DequantizeLinear behind `numbers`, which stand for the weight of this name.
 Result<Value> rounded_weight(
     EditView edit, const std::string& name, Value numbers, Value scale, const WeightPlan& plan) {
   std::vector<int64_t> channels;
@@ -86,13 +85,51 @@ Result<Value> rounded_weight(
   return dq.output();
 }
 
-}  // namespace
-
 Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan) {
   Builder b(edit);
   Value scale = scale_of(b, weight, plan);
   TN_CHECK(b.status());
   return rounded_weight(edit, std::string(weight.name()), weight, scale, plan);
+}
+
+Value learned_step(Builder& b,
+                   const std::string& name,
+                   const std::vector<float>& first,
+                   double numbers) {
+  Value step = b.take(b.edit().constant<float>(TN_F32, {static_cast<int64_t>(first.size())}, first,
+                                               name + std::string(kStep)));
+  const double share = 1 / std::sqrt(numbers);
+  Node held = b.node({.type = "StopGradient",
+                      .inputs = {b.mul(step, b.number(1 - share, TN_F32))},
+                      .domain = "tenon"});
+  if (!held) return {};
+  Value now = b.add(b.mul(step, b.number(share, TN_F32)), held.output());
+  return b.op("Max", {now, b.number(std::numeric_limits<float>::min(), TN_F32)});
+}
+
+Result<uint64_t> fold_steps(EditView edit) {
+  uint64_t count = 0;
+  for (Node node : edit.graph().nodes()) {
+    if (!node.is("QuantizeLinear") || node.input(0).is_constant()) continue;
+    Value scale = node.input(1);
+    if (!scale.producer()) continue;  // constant already, or folded with another of its group
+    for (Node maker : constant_nodes(scale.producer())) {
+      for (Value v : maker.inputs()) {
+        if (!v || !v.is_constant() || !v.name().ends_with(kStep)) continue;
+        const Tensor step = v.constant();
+        const float now = std::max(*step.data<float>(), std::numeric_limits<float>::min());
+        std::string name(v.name());
+        name.resize(name.size() - kStep.size());
+        TN_TRY(made, edit.constant<float>(TN_F32, {}, {now}, name + "_scale"));
+        TN_CHECK(edit.replace(scale, made));
+        TN_CHECK(erase_unused(edit, scale.producer()));
+        ++count;
+        break;
+      }
+      if (node.input(1).is_constant()) break;
+    }
+  }
+  return count;
 }
 
 // Quantized values stay within the largest one because the weight is cut there: what is cut gives
@@ -106,15 +143,8 @@ Result<Value> learned_weight(EditView edit,
   std::string name(weight.name());
   auto count = static_cast<int64_t>(plan.per_channel ? scale.size() : 1);
   std::vector<float> first(scale.begin(), scale.begin() + count);
-  TN_TRY(step, edit.constant<float>(TN_F32, {count}, first, name + "_step"));
   const double each = static_cast<double>(weight.type().elements()) / static_cast<double>(count);
-  const double share = 1 / std::sqrt(each * plan.largest);
-  Node held = b.node({.type = "StopGradient",
-                      .inputs = {b.mul(step, b.number(1 - share, TN_F32))},
-                      .domain = "tenon"});
-  if (!held) return b.status();
-  Value now = b.add(b.mul(step, b.number(share, TN_F32)), held.output());
-  now = b.op("Max", {now, b.number(std::numeric_limits<float>::min(), TN_F32)});
+  Value now = learned_step(b, name, first, each * plan.largest);
   std::vector<int64_t> along(weight.type().rank(), 1);
   if (plan.per_channel) along[static_cast<size_t>(plan.axis)] = count;
   Value end = b.op("Reshape", {b.mul(now, b.number(plan.largest, TN_F32)), b.ints(along)});

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/build.hpp"
 #include "tenon/sdk/run.hpp"
 
 #include "scale.hpp"
@@ -23,6 +23,20 @@ Result<Value> learned_weight(EditView edit,
                              Value weight,
                              const WeightPlan& plan,
                              const std::vector<float>& scale);
+
+// QuantizeLinear and DequantizeLinear behind `numbers`, which stand for the weight of this name.
+Result<Value> rounded_weight(
+    EditView edit, const std::string& name, Value numbers, Value scale, const WeightPlan& plan);
+
+// Step sizes that are learned (section 2.2): a parameter `<name>_step` that begins as `first`,
+// whose gradient counts 1 / sqrt(numbers), `numbers` being those of one scale times the largest
+// code.
+Value learned_step(Builder& b,
+                   const std::string& name,
+                   const std::vector<float>& first,
+                   double numbers);
+// Learned scales of activations as constants; how many.
+Result<uint64_t> fold_steps(EditView edit);
 
 struct TrainedWeight {
   Node quantize, dequantize;

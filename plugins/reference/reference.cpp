@@ -27,6 +27,7 @@ class Reference {
     return {};
   }
   Result<void*> compile(const tn_graph* part, int32_t, const Options& options) {
+    if (options.text("floats") == "refuse") TN_CHECK(refuse_floats({part}));
     TN_TRY(exe, Executable::compile(ctx_, part, options.integer("max_value_bytes", 0)));
     return static_cast<void*>(exe.release());
   }
@@ -48,6 +49,24 @@ class Reference {
   }
 
  private:
+  // But for the ends, where floats become integers and integers floats.
+  static Status refuse_floats(Graph part) {
+    for (Node node : part.nodes()) {
+      if (node.is("QuantizeLinear") || node.is("DequantizeLinear")) continue;
+      std::vector<Value> values = node.inputs(), results = node.outputs();
+      values.insert(values.end(), results.begin(), results.end());
+      for (Value v : values) {
+        const bool is_float = v && (v.dtype() == TN_F32 || v.dtype() == TN_F64 ||
+                                    v.dtype() == TN_F16 || v.dtype() == TN_BF16);
+        if (is_float)
+          return {TN_FAILED_PRECONDITION,
+                  cat("option floats: ", node.type(), " ", node.name(), " has the float value ",
+                      v.name(), "; quantizer.integers makes a quantized model's nodes integer")};
+      }
+    }
+    return {};
+  }
+
   explicit Reference(tn_ctx* ctx) : ctx_(ctx) {}
   tn_ctx* ctx_;
 };
@@ -60,4 +79,6 @@ TENON_BACKEND(reference,
               "runs each operator's plain kernel: the oracle and the fallback",
               R"({"properties": {
   "max_value_bytes": {"type": "integer", "minimum": 0, "default": 0,
-                      "description": "of one value that a node makes; 0: no limit"}}})")
+                      "description": "of one value that a node makes; 0: no limit"},
+  "floats": {"type": "string", "enum": ["run", "refuse"], "default": "run",
+             "description": "refuse: a model with floats in any other node than QuantizeLinear and DequantizeLinear is an error"}}})")

@@ -27,6 +27,25 @@ EXCEPTIONS = {
     "plugins/quantizer/layer_bias.cpp": {"Add"},
     # It alone says mean and deviation of its result, and no column of a row names which input does.
     "plugins/quantizer/normal_inputs.cpp": {"BatchNormalization"},
+    # Which integers compute what an operator says: no column of a row has that.
+    "plugins/quantizer/integer_rewriting.cpp": {
+        "Add",
+        "Clip",
+        "Conv",
+        "Div",
+        "Gemm",
+        "GlobalAveragePool",
+        "MatMul",
+        "Max",
+        "Min",
+        "Mul",
+        "Pad",
+        "ReduceMean",
+        "Relu",
+        "Softmax",
+    },
+    # Its own nodes: signs with their gradient, which quantizer.convert reads again.
+    "plugins/quantizer/signs.cpp": {"Add", "Clip", "StopGradient", "Sub", "Where"},
     # Windows along one axis each are written in the attributes of ONNX's Conv.
     "plugins/decomposer/cp.cpp": {"Conv"},
     "plugins/decomposer/spatial.cpp": {"Conv"},

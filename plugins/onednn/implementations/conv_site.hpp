@@ -27,6 +27,8 @@ struct ConvSite {
   }
 };
 
+// Signs by signs, by kernels/binary_product.h: whatever rewrites/join_signs has packed.
+Offer offer_binary_conv(const ConvSite& site);
 // A convolution of 3x3 with stride 1 by kernels/winograd.h, where that is measured to be faster
 // than oneDNN's sum. Constant weights only with winograd=all: a trained model's answer is rounded
 // as everybody rounds it.

@@ -80,6 +80,7 @@ constexpr Handler kHandlers[] = {
     {"tenon.ConvWeightGrad", refuse_conv_weight_grad, lower_conv_weight_grad},
     {"tenon.LayerNormGrad", refuse_layer_norm_grad, lower_layer_norm_grad},
     {"tenon.MaxPoolGrad", refuse_pool_grad, lower_pool_grad},
+    {"tenon.Signs", refuse_signs, lower_signs},
     {"tenon.StopGradient", refuse_reshape, lower_reshape, kAnyType},
     {"tenon.SumTo", refuse_sum_to, lower_reduce, kAnyType},
 };

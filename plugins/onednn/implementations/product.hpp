@@ -27,6 +27,8 @@ struct ProductSite {
 
   const Node& node() const { return lowering.graph().nodes[product.node]; }
 };
+// Signs by signs, by kernels/binary_product.h: whatever rewrites/join_signs has packed.
+Offer offer_binary_product(const ProductSite& site);
 // Half of the product of a large matrix with its own transpose (the same memory).
 Offer offer_symmetric_product(const ProductSite& site);
 // Of weights that are mostly zeros only the others, by kernels/sparse_product.h.

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "attention_args.h"
+#include "binary_product_args.h"
 #include "copy_args.h"
 #include "depthwise_args.h"
 #include "int4_product_args.h"

@@ -7,6 +7,7 @@
 #include "early_reductions.hpp"
 #include "expand.hpp"
 #include "join_activations.hpp"
+#include "join_signs.hpp"
 #include "late_scores.hpp"
 #include "many_inputs.hpp"
 #include "recompute.hpp"
@@ -18,6 +19,7 @@ void rewrite(Graph& graph) {
   cut_many_inputs(graph);
   centre_products(graph);
   join_activations(graph);
+  join_signs(graph);
   quantize_early(graph);
   reduce_early(graph);
   delay_scores(graph);

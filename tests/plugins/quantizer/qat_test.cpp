@@ -67,6 +67,55 @@ TEST_F(Qat, LeavesFloatWeightsBehindNodesThatRoundThem) {
   EXPECT_GE(cosine(run(model_, {2, 3, 8, 8}, batch), run(result_, {2, 3, 8, 8}, batch)), 0.99);
 }
 
+TEST_F(Qat, ScalesOfActivationsAreLearnedToo) {
+  ASSERT_EQ(apply("quantizer.qat", options({{"scales", "all"}})), "");
+  EXPECT_THAT(result_.view().find("x_step").type().dims, ElementsAre(1));
+  const float before = *result_.view().find("x_step").constant().data<float>();
+  std::swap(model_, result_);
+  ASSERT_EQ(apply("quantizer.convert", json::object()), "");
+
+  EXPECT_GE(report_["steps"], 3);
+  EXPECT_EQ(*result_.view().find("x_scale").constant().data<float>(), before);
+  EXPECT_EQ(count_ops("StopGradient"), 0U);
+  Floats batch = random(2 * 3 * 64, 21);
+  EXPECT_GE(cosine(run(model_, {2, 3, 8, 8}, batch), run(result_, {2, 3, 8, 8}, batch)), 0.9999);
+}
+
+// Esser et al. 2020, equation 3, times 1 / sqrt(elements of a sample * largest code).
+TEST_F(Qat, AScaleOfActivationsHasTheStatedGradient) {
+  model_ = {};
+  tn_graph* raw = nullptr;
+  ASSERT_EQ(text_of(Status(services.graph->create(ctx_, &raw))), "");
+  model_ = OwnedGraph::take(raw);
+  constexpr size_t kRows = 8, kIn = 4;
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {kRows, kIn});
+    Value y = node(edit, "MatMul", {x, weight(edit, "w", {kIn, 3}, 5)}, "product");
+    Value loss = node(edit, "ReduceSum", {y}, "loss", {{"keepdims", 0}});
+    ASSERT_EQ(text_of(edit.output("loss", loss)), "");
+  });
+  json given{{"data", data("x", {kIn}, 64, 20)}, {"scales", "all"}, {"activations", "s8"}};
+  ASSERT_EQ(apply("quantizer.qat", given), "");
+  const double step = *result_.view().find("x_step").constant().data<float>();
+  std::swap(model_, result_);
+  const std::vector<double> w = numbers(model_.view().find("w")),
+                            steps = numbers(model_.view().find("w_step"));
+  const Floats x = random(kRows * kIn, 30, 3);
+  double expected = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double ratio = x[i] / step;
+    const double slope = ratio <= -128 ? -128 : ratio >= 127 ? 127 : std::nearbyint(ratio) - ratio;
+    for (size_t c = 0; c < 3; ++c) {
+      const double code = std::nearbyint(w[i % kIn * 3 + c] / steps[c]);
+      expected += slope * steps[c] * std::clamp(code, -127.0, 127.0);
+    }
+  }
+  ASSERT_EQ(apply("autodiff.grad", {{"wrt", {"x_step"}}}), "");
+  const Floats got = run(result_, {kRows, kIn}, x);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_NEAR(got[0], expected / std::sqrt(127.0 * kIn), 1e-3 * std::abs(expected));
+}
+
 TEST_F(Qat, WithoutTrainingItConvertsToWhatStaticMakes) {
   tn_graph* raw = nullptr;
   ASSERT_EQ(text_of(Status(services.graph->clone(model_.get(), &raw))), "");
