@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The chain: a trained network made shallower, narrower, decomposed, each taught by what it was, then quantized and stored.
--- Every stage is measured beside the one before, and what does not pay is left out.
+-- The chain: a trained network made shallower, narrower, decomposed, taught by what it was, then quantized and stored.
+-- Every stage is measured beside the one before, and what pays neither in bytes nor in time nor in points is left out.
 --   scripts/fetch glyphs mnist
 --   tenon run scripts/chain.lua [--set network=mobilenet] [--set quick=true] [--set out=FOLDER] [--set models=.cache/models] [--set kept=scripts/reference]
 --     [--set without=shallower,teacher] [--set 'narrower={"parameters": 0.2}'] [--set force=true] [--set threads=1] [--set seed=1]
@@ -14,10 +14,11 @@ local args = tn.args
 local recipe = networks.find(args.network or (args.quick and "mnist_cnn" or "mobilenet"))
 local models, seed = args.models or ".cache/models", args.seed or 1
 local out = (args.out or ".") .. "/chain_" .. recipe.name
-local run = { threads = args.threads or 1, turns = args.quick and 5 or 7, seconds = args.quick and 0.1 or 0.2 }
+local run = { threads = args.threads or 1, turns = 5, seconds = args.quick and 0.1 or 0.2 }
 local effort = args.epochs or (args.quick and 0.5 or 1) -- of the epochs below, which are shares of the recipe's
 local kAllowed = 1 -- points that the whole chain may lose on the samples that decide
-local kSmaller = 0.95 -- what is no smaller than this has to be faster
+local kLeast = { smaller = 1.05, faster = 1.02 } -- times: less does not pay, and is what the noise of measuring makes
+local kParts = 20 -- of the held-out samples: intervals of points are over them
 
 -- A quarter of the held-out data decides, the rest is reported.
 local train, test = tn.data.npz(models .. "/" .. recipe.data .. "_train.npz"), tn.data.npz(models .. "/" .. recipe.data .. "_test.npz")
@@ -33,111 +34,130 @@ local function stored(name, make, options)
   return tn.load(path), path
 end
 
-local stages = {
-  { name = "shallower", epochs = 1 / 3, make = function(model) return model:apply("pruner.depth", { ratio = 0.8, data = train }) end },
-  { name = "narrower", epochs = 1 / 2, make = function(model)
-    return model:apply("pruner.structured", { target = args.narrower or { time = 0.5 }, round_to = 8 })
-  end },
-  { name = "decomposed", epochs = 1 / 4, make = function(model)
+-- What makes it smaller: each pays in bytes or time, or is left out; what they cost in points is taught away together.
+local shrinking = {
+  { name = "shallower", make = function(model) return model:apply("pruner.depth", { ratio = 0.8, data = train }) end },
+  { name = "narrower", make = function(model) return model:apply("pruner.structured", { target = args.narrower or { time = 0.5 }, round_to = 8 }) end },
+  { name = "decomposed", make = function(model)
     local thin, svd = model:apply("decomposer.svd", { data = train, multiple = 8 })
     local thinner, tucker = thin:apply("decomposer.tucker2", { data = train, multiple = 8 })
     if #svd.decomposed + #tucker.decomposed == 0 then error("no layer is faster as thin ones", 0) end
     return thinner
   end },
+}
+local finishing = {
+  { name = "taught", epochs = 1 / 2, make = function(model) return model end },
   { name = "int8", epochs = 1 / 6, rate = 3e-4, precision = "fp32", train_as = { ["quantizer.track"] = { epochs = 1 } },
     make = function(model) return model:apply("fusion.default"):apply("quantizer.qat", { data = train }) end,
     finish = function(model) return model:apply("quantizer.convert") end },
-  { name = "stored sparse", epochs = 0, make = function(model) return model end, finish = function(model) return model end, save = { sparse = "gaps" } },
+  { name = "stored sparse", make = function(model) return model end, finish = function(model) return model end, save = { sparse = "gaps" } },
 }
 
 -- Learns from labels and from the answers that the whole network gave to the same samples.
-local function taught(stage, model, teacher)
-  local epochs = math.max(1, math.floor(stage.epochs * effort * recipe.epochs + 0.5))
+local function taught(name, stage, model, teacher)
   local has_teacher = not is_without("teacher")
   return tn.train(model, {
     data = has_teacher and teacher.answers or train, target = has_teacher and { "label", teacher.field } or "label",
     loss = has_teacher and tn.loss["distiller.response"] { cached = true, temperature = 4, alpha = 0.7, axis = -1 } or tn.loss.cross_entropy { axis = -1 },
     optimizer = tn.optim.adamw { lr = tn.schedule.cosine { base = stage.rate or 2e-3, warmup = 50 }, weight_decay = 0.01 },
-    epochs = epochs, batch = recipe.batch or 64, drop_last = true, seed = seed, clip_norm = recipe.clip_norm or 0,
-    precision = stage.precision or "bf16", threads = run.threads, train_as = stage.train_as,
-    run = out .. "_" .. stage.name, resume = true,
+    epochs = math.max(1, math.floor(stage.epochs * effort * recipe.epochs + 0.5)), batch = recipe.batch or 64, drop_last = true, seed = seed,
+    clip_norm = recipe.clip_norm or 0, precision = stage.precision or "bf16", threads = run.threads, train_as = stage.train_as,
+    run = out .. "_" .. name, resume = true,
   })
 end
 
 -- What a user would run: folded, in a file.
-local function measured(stage, model)
+local function measured(name, stage, model)
   local finish = stage.finish or function(one) return one:apply("fusion.default") end
-  local deployed, path = stored(stage.name .. "_done", function() return finish(model) end, stage.save)
+  local deployed, path = stored(name .. "_done", function() return finish(model) end, stage.save)
   return {
-    model = model, deployed = deployed, bytes = figures.bytes(path), parts = figures.accuracies(deployed, test, deciding + 1, #test, 20, run),
+    model = model, deployed = deployed, bytes = figures.bytes(path), parts = figures.accuracies(deployed, test, deciding + 1, #test, kParts, run),
     decides = figures.accuracies(deployed, test, 1, deciding, 1, run)[1],
   }
 end
 
-local function verdict(row, now, whole, gain, half)
-  if whole.decides - now.decides > kAllowed then
-    return false, ("loses %.1f points on the samples that decide"):format(whole.decides - now.decides)
-  end
-  if row.smaller * kSmaller > 1 then return true, "smaller" .. (row.faster.low > 1 and " and faster" or "") end
-  if row.faster.low > 1 then return true, "faster" end
-  if half and gain - half > 0 then return true, "better" end
-  return false, "neither smaller nor faster nor better"
-end
+local function ends(value, half) return ("%.2f [%.2f, %.2f]"):format(value, value - half, value + half) end
 
--- An error without where in this script it was raised, and without the component's id.
-local function reason(message)
-  return (tostring(message):gsub("^%S+%.lua:%d+: ", ""):gsub(" %(component .*", ""))
-end
-
-local function ends(value, low, high) return ("%.2f [%.2f, %.2f]"):format(value, low, high) end
-
+-- The row of the table that compares a model with the one before, or is of the first.
 local function describe(name, now, before)
-  local accuracy = figures.mean(now.parts)
-  local row = { stage = name, KB = now.bytes / 1e3, ["held out %"] = accuracy }
-  if before then
-    local gain, half = figures.points(before.parts, now.parts)
-    row.smaller, row.faster = before.bytes / now.bytes, figures.faster(before.deployed, now.deployed, run)
-    row.ms, row["x faster"] = row.faster.ms, ends(row.faster.times, row.faster.low, row.faster.high)
-    row["x smaller"], row.points = row.smaller, ends(gain, gain - (half or 0), gain + (half or 0))
-    return row, gain, half
+  local row = { stage = name, KB = now.bytes / 1e3, ["held out %"] = figures.mean(now.parts) }
+  if not before then
+    row.ms = tn.bench(now.deployed, { threads = run.threads }).median_ms
+    return row
   end
-  row.ms = tn.bench(now.deployed, { threads = run.threads }).median_ms
+  row.gain, row.half = figures.points(before.parts, now.parts)
+  row.points, row.smaller = ends(row.gain, row.half), before.bytes / now.bytes
+  row.faster = figures.faster(before.deployed, now.deployed, run)
+  row.ms, row["x smaller"] = row.faster.ms, row.smaller
+  row["x faster"] = ("%.2f [%.2f, %.2f]"):format(row.faster.times, row.faster.low, row.faster.high)
   return row
 end
 
-local whole = measured({ name = "float" }, networks.kept(recipe, models, args.kept or "scripts/reference"))
-local rows, now = { describe("float", whole) }, whole
-local answers = tn.data["distiller.cached"] { data = train, teacher = whole.model }
-local teacher = { answers = answers }
-for _, field in ipairs(answers:fields()) do
+-- What it pays in; nil: in nothing.
+local function payment(row)
+  local paid = {}
+  if row.smaller > kLeast.smaller then paid[#paid + 1] = "smaller" end
+  if row.faster.low > kLeast.faster then paid[#paid + 1] = "faster" end
+  if row.gain - row.half > 0 then paid[#paid + 1] = "better" end
+  return #paid > 0 and table.concat(paid, ", ") or nil
+end
+
+-- What was refused, without where in this script and by which component, and without what was expected.
+local function reason(message)
+  return (tostring(message):gsub("^%S+%.lua:%d+: ", ""):gsub(": expected .*", ""):gsub(" %(component .*", ""))
+end
+
+local whole = measured("float", {}, networks.kept(recipe, models, args.kept or "scripts/reference"))
+local rows, teacher = { describe("float", whole) }, { answers = tn.data["distiller.cached"] { data = train, teacher = whole.model } }
+for _, field in ipairs(teacher.answers:fields()) do
   if field.name:find("^teacher/") then teacher.field = field.name end
 end
 
-for _, stage in ipairs(stages) do
-  local made, start
-  if is_without(stage.name) then
-    made, start = false, "as asked"
-  else
-    made, start = pcall(stored, stage.name .. "_start", function() return stage.make(stage.save and now.deployed or now.model) end)
+local dropped = {}
+
+-- The model after this stage, or nothing where it does not pay; and the row that says so.
+local function passed(attempt, stage, now)
+  local name = stage.name .. (attempt > 1 and "_" .. attempt or "")
+  local made, start = false, dropped[stage.name] or "as asked"
+  if not is_without(stage.name) and not dropped[stage.name] then
+    made, start = pcall(stored, name .. "_start", function() return stage.make(stage.save and now.deployed or now.model) end)
   end
-  if not made then
-    rows[#rows + 1] = { stage = stage.name, verdict = "left out: " .. reason(start) }
-  else
-    local after = stage.epochs > 0 and taught(stage, start, teacher) or start
-    local next_one = measured(stage, after)
-    local row, gain, half = describe(stage.name, next_one, now)
-    local pays, why = verdict(row, next_one, whole, gain, half)
-    row.verdict = (pays and "" or args.force and "kept as asked: " or "left out: ") .. why
-    rows[#rows + 1] = row
-    if pays or args.force then now = next_one end
+  if not made then return nil, { stage = stage.name, verdict = "left out: " .. reason(start) } end
+  local after = measured(name, stage, stage.epochs and taught(name, stage, start, teacher) or start)
+  local row = describe(stage.name, after, now)
+  local payment, loss = payment(row), whole.decides - after.decides
+  row.verdict = payment or "left out: neither smaller nor faster nor better"
+  if payment and stage.epochs and loss > kAllowed and not args.force then
+    row.verdict, row.loses = ("left out: %.1f points below the float network on the samples that decide"):format(loss), true
   end
-  tn.log.info(("%s: %s"):format(stage.name, rows[#rows].verdict))
+  return payment and not row.loses and after or nil, row
 end
 
-local last, gain, half = describe("all of it", now, whole)
+-- All stages in turn. What loses too much when it has been taught began too small: the first thing that was taken out stays then.
+local function chain(attempt, now)
+  local taken = {}
+  for _, stage in ipairs(shrinking) do
+    local after, row = passed(attempt, stage, now)
+    rows[#rows + 1], now = row, after or now
+    if after then taken[#taken + 1] = stage end
+  end
+  for _, stage in ipairs(finishing) do
+    local after, row = passed(attempt, stage, now)
+    rows[#rows + 1], now = row, after or now
+    if row.loses and stage.name == "taught" and #taken > 1 then
+      row.verdict = row.verdict .. "; begun again without " .. taken[1].name
+      dropped[taken[1].name] = "cost too much before"
+      return chain(attempt + 1, whole)
+    end
+  end
+  return now
+end
+
+local now = chain(1, whole)
+local last = describe("all of it", now, whole)
 rows[#rows + 1] = last
 tn.print_table(rows, { "stage", "KB", "ms", "held out %", "x smaller", "x faster", "points", "verdict" })
-print(("%s: %.1f times smaller, %s times faster at batch 1 on %d thread(s), %.2f ± %.2f points"):format(recipe.name, last.smaller, last["x faster"],
-  run.threads, gain, half or 0))
-now.deployed:save(out .. "_chain.onnx")
-return { network = recipe.name, rows = rows, parts = now.parts, smaller = last.smaller, faster = last.faster, points = gain, half_width = half }
+print(("%s: %.1f times smaller, %s times faster at batch 1 on %d thread(s), %s points"):format(recipe.name, last.smaller, last["x faster"],
+  run.threads, last.points))
+now.deployed:save(out .. ".onnx")
+return { network = recipe.name, rows = rows, parts = now.parts, smaller = last.smaller, faster = last.faster, points = last.gain }

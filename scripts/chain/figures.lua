@@ -6,13 +6,13 @@ local figures = {}
 -- Student's t, two-sided 95 %, for 5, 10, 15 and 20 values and the most that lie above.
 local function t95(count) return count >= 20 and 2.10 or count >= 15 and 2.15 or count >= 10 and 2.27 or count >= 7 and 2.45 or count >= 5 and 2.78 or count >= 3 and 4.31 or 12.71 end
 
--- The mean of some numbers and the half width of its interval; of one number that is nil.
+-- The mean of some numbers and the half width of its interval; of one number that is 0.
 function figures.mean(values)
   local sum, squares = 0, 0
   for _, value in ipairs(values) do sum = sum + value end
   local mean = sum / #values
   for _, value in ipairs(values) do squares = squares + (value - mean) ^ 2 end
-  return mean, #values > 1 and t95(#values) * (squares / (#values - 1) / #values) ^ 0.5 or nil
+  return mean, #values > 1 and t95(#values) * (squares / (#values - 1) / #values) ^ 0.5 or 0
 end
 
 function figures.bytes(path)
@@ -48,7 +48,6 @@ function figures.faster(before, after, run)
   end
   table.sort(medians)
   local mean, half = figures.mean(logs)
-  half = half or 0
   return { times = math.exp(mean), low = math.exp(mean - half), high = math.exp(mean + half), ms = medians[(#medians + 1) // 2] }
 end
 

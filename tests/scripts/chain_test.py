@@ -9,7 +9,7 @@ import made_digits
 import onnx
 import pytest
 
-STAGES = ["shallower", "narrower", "decomposed", "int8", "stored sparse"]
+STAGES = ["shallower", "narrower", "decomposed", "taught", "int8", "stored sparse"]
 FIGURES = ["KB", "ms", "held out %"]
 CHAIN = "scripts/chain.lua"
 
@@ -51,7 +51,7 @@ def test_each_stage_has_its_figures_or_the_reason_why_it_has_none(chain):
         if row["stage"] != "float":
             assert row["faster"]["low"] <= row["faster"]["times"] <= row["faster"]["high"]
             assert row["smaller"] > 0 and "[" in row["points"]
-    assert by_stage(result)["shallower"]["verdict"].startswith("left out: no block can go: ")
+    assert by_stage(result)["shallower"]["verdict"] == "left out: no block can go"
 
 
 def test_no_stage_stands_in_it_that_does_not_pay(chain):
@@ -59,7 +59,7 @@ def test_no_stage_stands_in_it_that_does_not_pay(chain):
     kept = [row for row in rows if not row["verdict"].startswith("left out: ")]
     assert {"narrower", "int8"} <= {row["stage"] for row in kept}
     for row in kept:
-        assert row["smaller"] > 1.05 or row["faster"]["low"] > 1 or row["verdict"] == "better"
+        assert row["smaller"] > 1.05 or row["faster"]["low"] > 1.02 or row["gain"] > row["half"]
     share = 1.0
     for row in kept:
         share *= row["smaller"]
@@ -75,7 +75,7 @@ def test_the_whole_is_small_and_no_worse(chain):
 
 
 def test_the_model_that_was_saved_is_onnx(chain, folder):
-    path, end = folder / "chain_mnist_cnn_chain.onnx", chain[1]["rows"][-1]
+    path, end = folder / "chain_mnist_cnn.onnx", chain[1]["rows"][-1]
     model = onnx.load(path)
     onnx.checker.check_model(model, full_check=True)
     assert {node.op_type for node in model.graph.node} >= {"QuantizeLinear", "DequantizeLinear"}
@@ -102,7 +102,7 @@ def test_called_again_it_goes_on_where_it_was(chain, folder):
 
 
 def test_stages_are_left_out_as_asked(folder, tmp_path):
-    left = "shallower,narrower,decomposed,stored sparse,teacher"
+    left = "shallower,narrower,decomposed,taught,stored sparse,teacher"
     _, result = run(folder, out=tmp_path, without=left)
     rows = by_stage(result)
     for name in left.split(",")[:-1]:

@@ -7,7 +7,7 @@
 Rows: the chain; the chain less each of its stages and less its teacher; pruning and QAT alone, and
 pruning alone, to as many bytes and to as much time as the chain has; QAT, decomposition and
 fewer blocks alone, which have the bytes and time that they have. A control is chain.lua with
-stages left out, taught for as many epochs in all as the chain was. Means over seeds: bytes of the
+stages left out, taught for as many epochs as the chain. Means over seeds: bytes of the
 file, ms at batch 1, held-out accuracy in percent, how many points the chain is ahead of it, sample
 part by sample part, with the 95 % interval over parts and seeds. What was made is kept in the
 folder: called again, only what is missing is made.
@@ -23,9 +23,7 @@ import sys
 
 import networks
 
-STAGES = ("shallower", "narrower", "decomposed", "int8", "stored sparse")
-# Shares of a recipe's epochs, as chain.lua has them.
-EPOCHS = {"shallower": 1 / 3, "narrower": 1 / 2, "decomposed": 1 / 4, "int8": 1 / 6}
+STAGES = ("shallower", "narrower", "decomposed", "taught", "int8", "stored sparse")
 
 
 @dataclasses.dataclass
@@ -43,20 +41,20 @@ def alone(*stages: str) -> tuple[str, ...]:
 
 CONTROLS = (
     Control("chain"),
-    *(Control(f"less {stage}", (stage,)) for stage in EPOCHS),
+    *(Control(f"less {stage}", (stage,)) for stage in STAGES[:-1]),
     Control("less teacher", ("teacher",)),
-    Control("prune + QAT, bytes", alone("narrower", "int8"), ("bytes", "int8")),
-    Control("prune + QAT, time", alone("narrower", "int8"), ("ms", "int8")),
-    Control("pruned, bytes", alone("narrower"), ("bytes", "float")),
-    Control("pruned, time", alone("narrower"), ("ms", "float")),
-    Control("QAT", alone("int8")),
-    Control("decomposed", alone("decomposed")),
-    Control("shallower", alone("shallower")),
+    Control("prune + QAT to its bytes", alone("narrower", "taught", "int8"), ("bytes", "int8")),
+    Control("prune + QAT to its time", alone("narrower", "taught", "int8"), ("ms", "int8")),
+    Control("pruned to its bytes", alone("narrower", "taught"), ("bytes", "float")),
+    Control("pruned to its time", alone("narrower", "taught"), ("ms", "float")),
+    Control("taught and QAT", alone("taught", "int8")),
+    Control("decomposed", alone("decomposed", "taught")),
+    Control("shallower", alone("shallower", "taught")),
 )
 
 
 def stage(rows: list[dict], name: str) -> dict:
-    return next(row for row in rows if row["stage"] == name)
+    return [row for row in rows if row["stage"] == name][-1]
 
 
 def aim(control: Control, chain: dict) -> dict:
@@ -77,18 +75,15 @@ def run(control: Control, seed: int, chain: dict | None, args) -> dict:
     if kept.exists():
         return json.loads(kept.read_text())
     folder.mkdir(parents=True, exist_ok=True)
-    taught = [stage for stage in EPOCHS if stage not in control.without]
-    in_all = sum(EPOCHS[stage] for stage in EPOCHS if was_taught(chain, stage))
     sets = {"network": args.network, "seed": seed, "threads": args.threads, "out": folder}
     sets |= {"models": networks.MODELS}
-    sets["epochs"] = args.epochs * (in_all / sum(EPOCHS[one] for one in taught) if chain else 1)
+    sets["epochs"] = args.epochs
     if control.without:
         sets["without"] = ",".join(control.without)
     if control.target:
         sets["narrower"] = json.dumps(aim(control, chain))
+    if chain:
         sets["force"] = "true"  # whatever it loses: it is compared
-    elif len(taught) < 2:
-        sets["force"] = "true"
     words = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
     command = [sys.executable, "-m", "tenon", "run", "--json", networks.ROOT / "scripts/chain.lua"]
     done = subprocess.run(
@@ -101,10 +96,6 @@ def run(control: Control, seed: int, chain: dict | None, args) -> dict:
     return result
 
 
-def was_taught(chain: dict | None, name: str) -> bool:
-    return chain is None or not stage(chain["rows"], name).get("verdict", "").startswith("left out")
-
-
 def line(name: str, found: list[dict], chains: list[dict]) -> str:
     ends = [one["rows"][-1] for one in found]
     ahead = [
@@ -114,7 +105,7 @@ def line(name: str, found: list[dict], chains: list[dict]) -> str:
     ]
     mean = {key: statistics.fmean(end[key] for end in ends) for key in ("KB", "ms", "held out %")}
     points = statistics.fmean(one["points"] for one in found)
-    text = f"{name:<22}{mean['KB']:>9.1f}{mean['ms']:>9.4f}{mean['held out %']:>9.2f}{points:>9.2f}"
+    text = f"{name:<25}{mean['KB']:>9.1f}{mean['ms']:>9.4f}{mean['held out %']:>9.2f}{points:>9.2f}"
     return text + ("" if found is chains else f"   {networks.with_interval(ahead)}")
 
 
@@ -130,7 +121,7 @@ def main() -> None:
     args.folder = args.folder.resolve()
     wanted = args.only.split(",") if args.only else [one.name for one in CONTROLS]
     print(f"{args.network}, seeds {args.seeds}, {args.threads} thread(s), batch 1")
-    print(f"{'':<22}{'KB':>9}{'ms':>9}{'%':>9}{'points':>9}   the chain is ahead by", flush=True)
+    print(f"{'':<25}{'KB':>9}{'ms':>9}{'%':>9}{'points':>9}   the chain is ahead by", flush=True)
     chains = [run(CONTROLS[0], seed, None, args) for seed in args.seeds]
     print(line("chain", chains, chains), flush=True)
     for control in CONTROLS[1:]:

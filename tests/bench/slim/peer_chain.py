@@ -2,7 +2,7 @@
 """The peers' chain on a reference network: Torch-Pruning, PyTorch fine-tuning, NNCF's int8.
 
     PYTHONPATH=build/release/python .venv-bench/bin/python tests/bench/slim/peer_chain.py mnist_cnn
-        --ours runs/chain/chain_mnist_cnn_chain.onnx [--epochs 15] [--labels] [--threads 1]
+        --ours runs/chain/chain_mnist_cnn.onnx [--epochs 8] [--labels] [--threads 1]
         [--rounds 7] [--seed 1]
 
 The network with the weights that are kept loses channels by DepGraph and magnitudes (widths in
@@ -114,6 +114,14 @@ def teach(net: nn.Module, whole: nn.Module, x: torch.Tensor, y: torch.Tensor, ar
     net.eval()
 
 
+def make(data, path: pathlib.Path, args) -> None:
+    """Narrowed and taught, in float."""
+    whole, example = trained(args.network), data[0][:1]
+    net = of_size(whole, example, args.ours.stat().st_size)
+    teach(net, whole, *data, args)
+    write(net, example, path)
+
+
 def write(net: nn.Module, example: torch.Tensor, path: pathlib.Path) -> None:
     axes = {"image": {0: "N"}, "scores": {0: "N"}}
     names = {"input_names": ["image"], "output_names": ["scores"], "dynamic_axes": axes}
@@ -185,30 +193,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("network", choices=("lenet", "mnist_cnn", "resnet20", "mobilenet"))
     parser.add_argument("--ours", type=pathlib.Path, required=True, help="what chain.lua saved")
-    parser.add_argument("--epochs", type=int, default=15, help="as many as the chain had in all")
+    parser.add_argument("--epochs", type=int, default=8, help="as many as the chain had in all")
     parser.add_argument("--labels", action="store_true", help="no teacher")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", type=pathlib.Path, help="folder for the peers' files")
+    parser.add_argument(
+        "--keep", type=pathlib.Path, help="folder for the peers' files; taken if there"
+    )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     of = reference.NETWORKS[args.network]
     data = [reference.load(MODELS, of.data, part) for part in ("train", "test")]
     data = [(fields[0], labels) for fields, labels in data]
-    whole, example = trained(args.network), data[0][0][:1]
+    calibration = ["--data", str(MODELS / f"{of.data}_train.npz"), "--samples", "256"]
     with tempfile.TemporaryDirectory() as made:
         folder = args.keep or pathlib.Path(made)
-        net = of_size(whole, example, args.ours.stat().st_size)
-        teach(net, whole, *data[0], args)
-        float_path, path = (
-            folder / f"{args.network}_float.onnx",
-            folder / f"{args.network}_peers.onnx",
-        )
-        write(net, example, float_path)
-        calibration = ["--data", str(MODELS / f"{of.data}_train.npz"), "--samples", "256"]
-        if peer_quantize.main([str(float_path), str(path), "--with", "nncf", *calibration]):
-            sys.exit("NNCF gave no file")
+        path = folder / f"{args.network}_{args.seed}_peers.onnx"
+        if not path.exists():
+            make(data[0], path.with_suffix(".float.onnx"), args)
+            words = [str(path.with_suffix(".float.onnx")), str(path), "--with", "nncf"]
+            if peer_quantize.main([*words, *calibration]):
+                sys.exit("NNCF gave no file")
         report(args.network, {"ours": args.ours, "peers": path}, data, args)
 
 
