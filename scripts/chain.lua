@@ -9,7 +9,7 @@
 -- force: no stage is left out for what it loses; epochs: how many times as long everything is taught.
 -- Called again in the same folder it goes on where it was stopped, with what it was first called with.
 local tn = require "tenon"
-local networks, figures = require "reference.networks", require "chain.figures"
+local networks, figures = require "reference.networks", require "chain_figures"
 local args = tn.args
 local recipe = networks.find(args.network or (args.quick and "mnist_cnn" or "mobilenet"))
 local models, seed = args.models or ".cache/models", args.seed or 1

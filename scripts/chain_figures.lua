@@ -1,10 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What chain.lua says about a model: bytes of its file, accuracy of parts of the held-out data, times in turns; means with 95 % intervals.
+-- What chain.lua says about a model: bytes of its file, accuracy of parts of the held-out data, times in turns; means
+-- with 95 % intervals.
 local tn = require "tenon"
 local figures = {}
 
--- Student's t, two-sided 95 %, for 5, 10, 15 and 20 values and the most that lie above.
-local function t95(count) return count >= 20 and 2.10 or count >= 15 and 2.15 or count >= 10 and 2.27 or count >= 7 and 2.45 or count >= 5 and 2.78 or count >= 3 and 4.31 or 12.71 end
+-- Student's t, two-sided 95 %, for so many values, rounded up.
+local function t95(count)
+  for _, row in ipairs { { 20, 2.10 }, { 15, 2.15 }, { 10, 2.27 }, { 7, 2.45 }, { 5, 2.78 }, { 3, 4.31 } } do
+    if count >= row[1] then return row[2] end
+  end
+  return 12.71
+end
 
 -- The mean of some numbers and the half width of its interval; of one number that is 0.
 function figures.mean(values)
