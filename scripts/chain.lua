@@ -1,60 +1,163 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The chain on real data: a CNN is trained on 4,000 digits, pruned, decomposed, taught by what it was, quantized.
---   tenon run scripts/chain.lua [--set models=.cache/models] [--set seeds=5] [--set first=1] [--set epochs=8] [--set out=.cache/demo]
+-- The chain: a trained network made shallower, narrower, decomposed, taught by what it was, then quantized and stored.
+-- Every stage is measured beside the one before, and what pays neither in bytes nor in time nor in points is left out.
+--   scripts/fetch glyphs mnist
+--   tenon run scripts/chain.lua [--set network=mobilenet] [--set quick=true] [--set out=FOLDER] [--set models=.cache/models] [--set kept=scripts/reference]
+--     [--set without=shallower,teacher] [--set 'narrower={"parameters": 0.2}'] [--set force=true] [--set threads=1] [--set seed=1]
+-- network: one of scripts/reference that is kept there. quick: a network of digits, taught half as long, in half a minute.
+-- For comparisons (tests/bench/slim/chain.py): without: stages that are left out unseen, or the teacher; narrower: another target;
+-- force: no stage is left out for what it loses; epochs: how many times as long everything is taught.
+-- Called again in the same folder it goes on where it was stopped, with what it was first called with.
 local tn = require "tenon"
-local args, names, rows = tn.args, {}, {}
-local folder, seeds, first, epochs = args.models or ".cache/models", args.seeds or 1, args.first or 1, args.epochs or 8
-local train, test = tn.data.npz(folder .. "/mnist_train.npz"), tn.data.npz(folder .. "/mnist_test.npz")
+local networks, figures = require "reference.networks", require "chain_figures"
+local args = tn.args
+local recipe = networks.find(args.network or (args.quick and "mnist_cnn" or "mobilenet"))
+local models, seed = args.models or ".cache/models", args.seed or 1
+local out = (args.out or ".") .. "/chain_" .. recipe.name
+local run = { threads = args.threads or 1, turns = 5, seconds = args.quick and 0.1 or 0.2 }
+local effort = args.epochs or (args.quick and 0.5 or 1) -- of the epochs below, which are shares of the recipe's
+local kAllowed = 1 -- points that the whole chain may lose on the samples that decide
+local kLeast = { smaller = 1.05, faster = 1.02 } -- times: less does not pay, and is what the noise of measuring makes
+local kParts = 20 -- of the held-out samples: intervals of points are over them
 
-local function network(seed)
-  local function weights(shape, inputs, place) return tn.normal(shape, (2 / inputs) ^ 0.5, seed * 100 + place) end -- He et al. 2015
-  local c1, c2, b1, b2 = weights({ 32, 1, 5, 5 }, 25, 1), weights({ 64, 32, 5, 5 }, 800, 2), tn.zeros({ 32 }), tn.zeros({ 64 })
-  local w1, w2, b3, b4 = weights({ 3136, 128 }, 3136, 3), weights({ 128, 10 }, 128, 4), tn.zeros({ 128 }), tn.zeros({ 10 })
-  return tn.model(function(image)
-    local h = tn.max_pool(tn.relu(tn.conv(image, c1, b1, { padding = 2 })), 2)
-    h = tn.max_pool(tn.relu(tn.conv(h, c2, b2, { padding = 2 })), 2)
-    return tn.linear(tn.relu(tn.linear(h:reshape({ -1, 3136 }), w1, b3)), w2, b4)
-  end, { { name = "image", shape = { "N", 1, 28, 28 } } })
+-- A quarter of the held-out data decides, the rest is reported.
+local train, test = tn.data.npz(models .. "/" .. recipe.data .. "_train.npz"), tn.data.npz(models .. "/" .. recipe.data .. "_test.npz")
+local deciding = #test // 4
+
+local function is_without(name) return ("," .. (args.without or "") .. ","):find("," .. name .. ",", 1, true) end
+
+-- The model of a file; it is made first where there is none, so that a chain that was stopped goes on from the same one.
+local function stored(name, make, options)
+  local path = out .. "_" .. name .. ".onnx"
+  local file = io.open(path, "rb")
+  if file then file:close() else make():save(path, options) end
+  return tn.load(path), path
 end
 
-local function fit(model, seed, epochs, rate, loss, precision, train_as)
-  return tn.train(model, { data = train, batch = 64, epochs = epochs, seed = seed, loss = loss, precision = precision, train_as = train_as,
-                           optimizer = tn.optim.adamw({ lr = tn.schedule.cosine({ base = rate, warmup = 20 }) }) })
+-- What makes it smaller: each pays in bytes or time, or is left out; what they cost in points is taught away together.
+local shrinking = {
+  { name = "shallower", make = function(model) return model:apply("pruner.depth", { ratio = 0.8, data = train }) end },
+  { name = "narrower", make = function(model) return model:apply("pruner.structured", { target = args.narrower or { time = 0.5 }, round_to = 8 }) end },
+  { name = "decomposed", make = function(model)
+    local thin, svd = model:apply("decomposer.svd", { data = train, multiple = 8 })
+    local thinner, tucker = thin:apply("decomposer.tucker2", { data = train, multiple = 8 })
+    if #svd.decomposed + #tucker.decomposed == 0 then error("no layer is faster as thin ones", 0) end
+    return thinner
+  end },
+}
+local finishing = {
+  { name = "taught", epochs = 1 / 2, make = function(model) return model end },
+  { name = "int8", epochs = 1 / 6, rate = 3e-4, precision = "fp32", train_as = { ["quantizer.track"] = { epochs = 1 } },
+    make = function(model) return model:apply("fusion.default"):apply("quantizer.qat", { data = train }) end,
+    finish = function(model) return model:apply("quantizer.convert") end },
+  { name = "stored sparse", make = function(model) return model end, finish = function(model) return model end, save = { sparse = "gaps" } },
+}
+
+-- Learns from labels and from the answers that the whole network gave to the same samples.
+local function taught(name, stage, model, teacher)
+  local has_teacher = not is_without("teacher")
+  return tn.train(model, {
+    data = has_teacher and teacher.answers or train, target = has_teacher and { "label", teacher.field } or "label",
+    loss = has_teacher and tn.loss["distiller.response"] { cached = true, temperature = 4, alpha = 0.7, axis = -1 } or tn.loss.cross_entropy { axis = -1 },
+    optimizer = tn.optim.adamw { lr = tn.schedule.cosine { base = stage.rate or 2e-3, warmup = 50 }, weight_decay = 0.01 },
+    epochs = math.max(1, math.floor(stage.epochs * effort * recipe.epochs + 0.5)), batch = recipe.batch or 64, drop_last = true, seed = seed,
+    clip_norm = recipe.clip_norm or 0, precision = stage.precision or "bf16", threads = run.threads, train_as = stage.train_as,
+    run = out .. "_" .. name, resume = true,
+  })
 end
 
-local function note(name, model)
-  local row = rows[name] or { stage = name, scores = {} }
-  if not rows[name] then rows[name], names[#names + 1] = row, row end
-  row.scores[#row.scores + 1] = tn.evaluate(model, test, { metric = "accuracy" }).accuracy * 100
-  if #row.scores == 1 then
-    local one = tn.bench(model, { shapes = { image = { 1, 1, 28, 28 } }, rounds = args.rounds })
-    local many = tn.bench(model, { shapes = { image = { 64, 1, 28, 28 } }, rounds = args.rounds })
-    row.parameters, row.KB, row.MMACs = model:inspect().parameters, model:bytes() / 1e3, one.flops / 2e6
-    row["ms, batch 1"], row["ms, batch 64"] = one.median_ms, many.median_ms
+-- What a user would run: folded, in a file.
+local function measured(name, stage, model)
+  local finish = stage.finish or function(one) return one:apply("fusion.default") end
+  local deployed, path = stored(name .. "_done", function() return finish(model) end, stage.save)
+  return {
+    model = model, deployed = deployed, bytes = figures.bytes(path), parts = figures.accuracies(deployed, test, deciding + 1, #test, kParts, run),
+    decides = figures.accuracies(deployed, test, 1, deciding, 1, run)[1],
+  }
+end
+
+local function ends(value, half) return ("%.2f [%.2f, %.2f]"):format(value, value - half, value + half) end
+
+-- The row of the table that compares a model with the one before, or is of the first.
+local function describe(name, now, before)
+  local row = { stage = name, KB = now.bytes / 1e3, ["held out %"] = figures.mean(now.parts) }
+  if not before then
+    row.ms = tn.bench(now.deployed, { threads = run.threads }).median_ms
+    return row
   end
-  return model
+  row.gain, row.half = figures.points(before.parts, now.parts)
+  row.points, row.smaller = ends(row.gain, row.half), before.bytes / now.bytes
+  row.faster = figures.faster(before.deployed, now.deployed, run)
+  row.ms, row["x smaller"] = row.faster.ms, row.smaller
+  row["x faster"] = ("%.2f [%.2f, %.2f]"):format(row.faster.times, row.faster.low, row.faster.high)
+  return row
 end
 
-local teach = tn.loss.distill({ temperature = 2, alpha = 0.3 }) -- the teacher is what the student was before it was made smaller
-for seed = first, first + seeds - 1 do
-  local big = note("trained", fit(network(seed), seed, epochs, 3e-3, tn.loss.cross_entropy()))
-  note("int8 alone", big:apply("fusion.default"):apply("quantizer.static", { data = train, samples = 256 }))
-  local small = note("pruned", big:apply("pruner.structured", { ratio = 0.8125, importance = "taylor", data = train, round_to = 2 }))
-  small = note("decomposed", small:apply("decomposer.tucker2", { only = { "Conv_1" }, rank_in = 6, rank_out = 10, max_ratio = 1.2, measure = false }))
-  small = note("taught, bf16", fit(small, seed, epochs, 3e-3, teach, "bf16"))
-  small = small:apply("fusion.default"):apply("quantizer.qat", { data = train })
-  small = fit(small, seed, 2, 3e-4, teach, "fp32", { ["quantizer.track"] = { epochs = 1 } }) -- ranges move in the first epoch only
-  note("int8", small:apply("quantizer.convert")):save((args.out or ".") .. "/chain_int8.onnx")
-  local thin = big:apply("pruner.structured", { ratio = 0.90625, importance = "taylor", data = train }) -- as many bytes, in float32
-  note("only pruned", fit(thin, seed, epochs + 2, 3e-3, tn.loss.cross_entropy()))
+-- What it pays in; nil: in nothing.
+local function payment(row)
+  local paid = {}
+  if row.smaller > kLeast.smaller then paid[#paid + 1] = "smaller" end
+  if row.faster.low > kLeast.faster then paid[#paid + 1] = "faster" end
+  if row.gain - row.half > 0 then paid[#paid + 1] = "better" end
+  return #paid > 0 and table.concat(paid, ", ") or nil
 end
-local ahead = { scores = {} } -- of pruning alone, seed by seed
-for seed, score in ipairs(rows["int8"].scores) do ahead.scores[seed] = score - rows["only pruned"].scores[seed] end
-for _, row in ipairs({ ahead, table.unpack(names) }) do -- mean and spread over the seeds
-  local sum, squares = 0, 0
-  for _, score in ipairs(row.scores) do sum, squares = sum + score, squares + score ^ 2 end
-  row.accuracy, row.spread = sum / seeds, math.max(0, squares / seeds - (sum / seeds) ^ 2) ^ 0.5
+
+-- What was refused, without where in this script and by which component, and without what was expected.
+local function reason(message)
+  return (tostring(message):gsub("^%S+%.lua:%d+: ", ""):gsub(": expected .*", ""):gsub(" %(component .*", ""))
 end
-tn.print_table(names, { "stage", "accuracy", "spread", "parameters", "KB", "MMACs", "ms, batch 1", "ms, batch 64" })
-print(("int8 is %.2f points ahead of only pruned, standard error %.2f"):format(ahead.accuracy, ahead.spread / math.max(1, seeds - 1) ^ 0.5))
-return { rows = names, ahead = ahead.scores }
+
+local whole = measured("float", {}, networks.kept(recipe, models, args.kept or "scripts/reference"))
+local rows, teacher = { describe("float", whole) }, { answers = tn.data["distiller.cached"] { data = train, teacher = whole.model } }
+for _, field in ipairs(teacher.answers:fields()) do
+  if field.name:find("^teacher/") then teacher.field = field.name end
+end
+
+local dropped = {}
+
+-- The model after this stage, or nothing where it does not pay; and the row that says so.
+local function passed(attempt, stage, now)
+  local name = stage.name .. (attempt > 1 and "_" .. attempt or "")
+  local made, start = false, dropped[stage.name] or "as asked"
+  if not is_without(stage.name) and not dropped[stage.name] then
+    made, start = pcall(stored, name .. "_start", function() return stage.make(stage.save and now.deployed or now.model) end)
+  end
+  if not made then return nil, { stage = stage.name, verdict = "left out: " .. reason(start) } end
+  local after = measured(name, stage, stage.epochs and taught(name, stage, start, teacher) or start)
+  local row = describe(stage.name, after, now)
+  local payment, loss = payment(row), whole.decides - after.decides
+  row.verdict = payment or "left out: neither smaller nor faster nor better"
+  if payment and stage.epochs and loss > kAllowed and not args.force then
+    row.verdict, row.loses = ("left out: %.1f points below the float network on the samples that decide"):format(loss), true
+  end
+  return payment and not row.loses and after or nil, row
+end
+
+-- All stages in turn. What loses too much when it has been taught began too small: the first thing that was taken out stays then.
+local function chain(attempt, now)
+  local taken = {}
+  for _, stage in ipairs(shrinking) do
+    local after, row = passed(attempt, stage, now)
+    rows[#rows + 1], now = row, after or now
+    if after then taken[#taken + 1] = stage end
+  end
+  for _, stage in ipairs(finishing) do
+    local after, row = passed(attempt, stage, now)
+    rows[#rows + 1], now = row, after or now
+    if row.loses and stage.name == "taught" and #taken > 1 then
+      row.verdict = row.verdict .. "; begun again without " .. taken[1].name
+      dropped[taken[1].name] = "cost too much before"
+      return chain(attempt + 1, whole)
+    end
+  end
+  return now
+end
+
+local now = chain(1, whole)
+local last = describe("all of it", now, whole)
+rows[#rows + 1] = last
+tn.print_table(rows, { "stage", "KB", "ms", "held out %", "x smaller", "x faster", "points", "verdict" })
+print(("%s: %.1f times smaller, %s times faster at batch 1 on %d thread(s), %s points"):format(recipe.name, last.smaller, last["x faster"],
+  run.threads, last.points))
+now.deployed:save(out .. ".onnx")
+return { network = recipe.name, rows = rows, parts = now.parts, smaller = last.smaller, faster = last.faster, points = last.gain }

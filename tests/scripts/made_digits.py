@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def write(path: Path, seed: int, n: int) -> None:
     np.savez(path, image=image[:, None].astype("f"), label=label)
 
 
-def run(script: str, folder: Path, timeout: int, **settings: object) -> tuple[str, dict]:
+def run(script: str, folder: Path, timeout: int, **settings: object) -> tuple[str, dict | list]:
     """What `tenon run SCRIPT --json` prints before its result, and the result."""
     write(folder / "mnist_train.npz", 1, 1280)
     write(folder / "mnist_test.npz", 2, 200)
@@ -29,5 +30,5 @@ def run(script: str, folder: Path, timeout: int, **settings: object) -> tuple[st
     command = [os.environ["TENON_BIN"], "run", str(ROOT / script), "--json", *given]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     assert done.returncode == 0, done.stderr
-    text, _, result = done.stdout.partition("{")
-    return text, json.loads("{" + result)
+    begin = re.search(r"^[{\[]$", done.stdout, re.MULTILINE).start()
+    return done.stdout[:begin], json.loads(done.stdout[begin:])

@@ -4,33 +4,22 @@
 // channel the sizes are summed, so that weights that pull against each other do not cancel.
 #include <cmath>
 
-#include "tenon/sdk/role/importance.hpp"
+#include "saliency.hpp"
 
 namespace tenon::pruner {
 namespace {
 
-class Snip {
- public:
-  static constexpr uint32_t kNeeds = TN_IMPORTANCE_GRADIENTS;
-  static Result<Snip> create(tn_ctx*, const Options&) { return Snip{}; }
-  Status score(const tn_channel_group& group, std::span<double> scores) const {
-    for (const tn_group_member* member : members_of(group)) {
-      if (member->kind != TN_MEMBER_READS && member->kind != TN_MEMBER_MAKES) continue;
-      if (!member->gradient)
-        return invalid(cat("no gradient of ", view(member->value), " was given"));
-      for_each_element(*member, [&](size_t channel, uint64_t at) {
-        scores[channel] += std::abs(double{member->gradient[at]} * member->data[at]);
-      });
-    }
-    return {};
-  }
+struct Snip {
+  static constexpr Over kOver = Over::kAll;
+  static double of(double change) { return std::abs(change); }
+  static double total(double sum) { return sum; }
 };
 
 }  // namespace
 }  // namespace tenon::pruner
 
 TENON_IMPORTANCE(snip,
-                 tenon::pruner::Snip,
+                 tenon::pruner::Saliency<tenon::pruner::Snip>,
                  "pruner.importance.snip",
                  "size of gradient times weight, before training; needs data with labels",
                  "{}")

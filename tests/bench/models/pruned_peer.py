@@ -62,6 +62,7 @@ def pruned(name: str, ratio: float, path: pathlib.Path) -> dict:
             if getattr(owner, "qkv", None) is layer:
                 owner.num_heads = n_heads
                 owner.head_dim = layer.out_features // (3 * n_heads)
+                owner.attn_dim = n_heads * owner.head_dim
     after = count(model, tuple(inputs))
     with torch.no_grad():
         torch_exports.write(model, net, "script", path)

@@ -7,6 +7,7 @@ namespace tenon::test {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 class Importance : public PruningTest {
  protected:
@@ -59,42 +60,59 @@ TEST_F(Importance, RandomScoresComeFromSeedAndGroup) {
   EXPECT_NE(score("pruner.importance.random", {{"seed", 1}}, 7), first);
 }
 
-TEST_F(Importance, TaylorSquaresTheGradientByAGate) {
-  auto made = make("tenon.importance/1", "pruner.importance.taylor");
-  ASSERT_TRUE(made.ok());
-  const float data[] = {1, -2, 4, 3}, gradient[] = {2, 1, -1, 1};
-  tn_group_member reads{sizeof reads, TN_MEMBER_READS, {},     {}, {}, 1, 2, 2,
-                        data,         gradient,        nullptr};
-  tn_group_member makes = reads;  // beside a reader it does not count
-  makes.kind = TN_MEMBER_MAKES;
-  makes.gradient = nullptr;
-  const tn_group_member* members[] = {&makes, &reads};
-  tn_channel_group group{sizeof group, 0, str("layer"), 0, 2, 2, members};
-  std::vector<double> out(2);
-  const auto* table = made->table<tn_importance>();
-  uint32_t needs = 0;
+// Two channels of two weights: what multiplies them is [[2, -2], [-4, 3]] with their gradients.
+class GradientImportance : public Importance {
+ protected:
+  // The kinds of members; the readers' gradients, and the makers' where `of_makers` has some.
+  std::vector<double> score(std::string_view id, bool read, const float* of_makers) {
+    auto made = make("tenon.importance/1", id);
+    EXPECT_TRUE(made.ok());
+    const float data[] = {1, -2, 4, 3}, gradient[] = {2, 1, -1, 1};
+    tn_group_member reads{sizeof reads, TN_MEMBER_READS, {},     {}, {}, 1, 2, 2,
+                          data,         gradient,        nullptr};
+    tn_group_member makes = reads;
+    makes.kind = TN_MEMBER_MAKES;
+    makes.gradient = of_makers;
+    const tn_group_member* members[] = {&makes, &reads};
+    tn_channel_group group{sizeof group, 0, str("layer"), 0, 2, read ? 2u : 1u, members};
+    std::vector<double> out(2);
+    const auto* table = made->table<tn_importance>();
+    uint32_t needs = 0;
+    EXPECT_EQ(text_of(Status(table->needs(made->self(), &needs))), "");
+    EXPECT_EQ(needs, TN_IMPORTANCE_GRADIENTS);
+    error_ = text_of(Status(table->score(made->self(), &group, out.data())));
+    return out;
+  }
+  std::string error_;
+};
+constexpr float kOfMakers[] = {3, 0, 0, -1};
 
-  ASSERT_EQ(text_of(Status(table->needs(made->self(), &needs))), "");
-  ASSERT_EQ(text_of(Status(table->score(made->self(), &group, out.data()))), "");
-
-  EXPECT_EQ(needs, TN_IMPORTANCE_GRADIENTS);
-  EXPECT_THAT(out, ElementsAre(0, 1));  // (2 - 2)^2, (-4 + 3)^2
+TEST_F(GradientImportance, TaylorSquaresTheGradientByAGate) {
+  // (2 - 2)^2, (-4 + 3)^2: beside a reader what makes a channel does not count.
+  EXPECT_THAT(score("pruner.importance.taylor", true, nullptr), ElementsAre(0, 1));
+  EXPECT_EQ(error_, "");
+  EXPECT_THAT(score("pruner.importance.taylor", false, kOfMakers), ElementsAre(9, 9));
 }
 
-TEST_F(Importance, TheHessianIsHalfTheSquaredGradientTimesTheSquaredWeight) {
-  auto made = make("tenon.importance/1", "pruner.importance.hessian");
-  ASSERT_TRUE(made.ok());
-  const float data[] = {1, -2, 4, 3}, gradient[] = {2, 1, -1, 1};
-  tn_group_member reads{sizeof reads, TN_MEMBER_READS, {},     {}, {}, 1, 2, 2,
-                        data,         gradient,        nullptr};
-  const tn_group_member* members[] = {&reads};
-  tn_channel_group group{sizeof group, 0, str("layer"), 0, 2, 1, members};
-  std::vector<double> out(2);
+TEST_F(GradientImportance, TheHessianIsHalfTheSquaredGradientTimesTheSquaredWeight) {
+  EXPECT_THAT(score("pruner.importance.hessian", true, nullptr),
+              ElementsAre(0.5 * (4 + 4), 0.5 * (16 + 9)));
+  EXPECT_EQ(error_, "");
+  EXPECT_THAT(score("pruner.importance.hessian", false, kOfMakers), ElementsAre(0.5 * 9, 0.5 * 9));
+}
 
-  ASSERT_EQ(text_of(Status(made->table<tn_importance>()->score(made->self(), &group, out.data()))),
-            "");
+TEST_F(GradientImportance, SnipAddsSizesOfWhatMakesAndWhatReads) {
+  EXPECT_THAT(score("pruner.importance.snip", true, kOfMakers), ElementsAre(4 + 3, 7 + 3));
+  EXPECT_THAT(score("pruner.importance.snip", false, kOfMakers), ElementsAre(3, 3));
+}
 
-  EXPECT_THAT(out, ElementsAre(0.5 * (4 + 4), 0.5 * (16 + 9)));
+TEST_F(GradientImportance, WithoutAGradientThereIsNoScore) {
+  for (const char* id : {"pruner.importance.taylor", "pruner.importance.hessian"}) {
+    score(id, false, nullptr);
+    EXPECT_THAT(error_, HasSubstr("no gradient of "));
+  }
+  score("pruner.importance.snip", true, nullptr);
+  EXPECT_THAT(error_, HasSubstr("no gradient of "));
 }
 
 // conv (4 channels, of which BatchNormalization scales the third least) -> mean -> classifier
