@@ -5,7 +5,7 @@
 
 namespace tenon::quantizer {
 
-bool is_float(Value v) {
+bool holds_floats(Value v) {
   return v && (v.dtype() == TN_F32 || v.dtype() == TN_F64 || v.dtype() == TN_F16 ||
                v.dtype() == TN_BF16);
 }
@@ -35,10 +35,10 @@ std::vector<Node> floats_between(Graph graph) {
     bool reads_stored = false, has_floats = false;
     for (Value v : node.inputs()) {
       reads_stored |= v && stored.contains(v.id);
-      has_floats |= is_float(v);
+      has_floats |= holds_floats(v);
     }
     for (Value v : node.outputs())
-      has_floats |= is_float(v);
+      has_floats |= holds_floats(v);
     if (inside.contains(node.id) && reads_stored && has_floats) found.push_back(node);
   }
   return found;

@@ -11,7 +11,7 @@
 
 namespace tenon::quantizer {
 
-bool is_float(Value v);
+bool holds_floats(Value v);
 // Nodes with floats among their inputs or results that read what a QuantizeLinear has stored, and
 // from which a DequantizeLinear is reached.
 std::vector<Node> floats_between(Graph graph);

@@ -223,7 +223,7 @@ class Rewriting {
     if (!are_alike) return refuse(node, "not all of its inputs are integers of one scale");
     if (first->scale.size() > 1) return refuse(node, "it moves sums with a scale for each channel");
     for (Value v : inputs)
-      if (is_float(v)) return refuse(node, "it reads a float constant");
+      if (holds_floats(v)) return refuse(node, "it reads a float constant");
     if (node.is("Pad") && first->zero != 0) return refuse(node, "its zeros are not stored as 0");
     Integers out = *first;
     Result<Node> made = added_again(edit_, node, inputs);

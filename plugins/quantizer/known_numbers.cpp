@@ -12,7 +12,7 @@ namespace tenon::quantizer {
 
 std::optional<Known> known_of(Value v) {
   if (!v) return std::nullopt;
-  if (v.is_constant()) return is_float(v) ? std::optional(Known{v, {1}, 0}) : std::nullopt;
+  if (v.is_constant()) return holds_floats(v) ? std::optional(Known{v, {1}, 0}) : std::nullopt;
   Node dq = v.producer();
   if (!dq || !dq.is("DequantizeLinear") || !dq.input(0).is_constant() ||
       !dq.input(1).is_constant() || dq.attr_int("block_size") != 0)
@@ -35,7 +35,7 @@ std::optional<Known> known_of(Value v) {
 std::vector<double> numbers_of(Value v) {
   Known stored{v, {1}, 0};
   if (!v) return {};
-  if (!v.is_constant() || is_float(v)) {
+  if (!v.is_constant() || holds_floats(v)) {
     std::optional<Known> found = known_of(v);
     if (!found || found->scale.size() != 1) return {};
     stored = *found;
