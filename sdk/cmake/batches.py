@@ -69,7 +69,7 @@ class File:
     fixed: set[str]  # of the declared ones: not to be renamed
     headers: list[str]  # as the batch includes them
     seen: set[Path]  # headers of the tree that the file sees
-    called: set[str]  # what it says of its headers' functions: no other header may overload them
+    called: set[str]  # what it and its headers say of their functions: no other may overload them
     alone: bool  # a macro of its own is meant for a header
 
 
@@ -177,7 +177,7 @@ def read(path: Path, tree: Headers) -> File:
         names & fixed,
         headers_of(path, tree.root, text),
         seen,
-        said & tree.functions(seen),
+        (said | tree.said(seen)) & tree.functions(seen),
         -1 < first_macro < last_header,
     )
 
