@@ -126,7 +126,7 @@ local digit, glyph = { name = "image", shape = { "N", 1, 28, 28 } }, { name = "i
 local series = { name = "series", shape = { "N", 427, 1 } }
 local picture, text = { name = "image", shape = { "N", 1, 64, 64 } }, { name = "token", shape = { "N", 64 }, dtype = "int64" }
 
--- Data: files DATA_train.npz and DATA_test.npz. Classes are on the last axis.
+-- is_large: too large to keep; parameters: what is trained, and kept, of a model. Data: files DATA_train.npz and DATA_test.npz. Classes are on the last axis.
 local recipes = {
   { name = "lenet", network = lenet, data = "mnist", input = digit, epochs = 20, optimizer = adamw },
   { name = "mnist_cnn", network = mnist_cnn, data = "mnist", input = digit, epochs = 12, optimizer = adamw },
@@ -135,7 +135,7 @@ local recipes = {
   { name = "unet", network = unet, data = "shapes", input = picture, epochs = 20, optimizer = adamw },
   { name = "transformer", network = transformer, data = "characters", input = text, epochs = 10, optimizer = adamw },
   { name = "lstm", network = lstm, data = "leaves", input = series, epochs = 15, clip_norm = 1, rate = 5e-3, optimizer = adamw },
-  { name = "minilm", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "*.weight", "*.bias" }, clip_norm = 1, optimizer = tuning },
+  { name = "minilm", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "*.weight", "*.bias" }, clip_norm = 1, optimizer = tuning, is_large = true },
   { name = "minilm_head", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "head.*" }, rate = 1e-2, optimizer = tuning },
 }
 
@@ -167,7 +167,9 @@ local function train(recipe, seed)
     precision = args.precision or "fp32", threads = args.threads or 0,
   })
   trained:save(place .. ".safetensors")
-  if args.keep then trained:save(args.keep .. "/" .. recipe.name .. ".safetensors", { dtype = "bfloat16" }) end
+  if args.keep and not recipe.is_large then
+    trained:save(args.keep .. "/" .. recipe.name .. ".safetensors", { dtype = "bfloat16", only = recipe.parameters or {} })
+  end
   local seconds = 0
   for _, epoch in ipairs(report.history) do seconds = seconds + epoch.seconds end
   return {
