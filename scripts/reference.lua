@@ -30,7 +30,9 @@ local function train(recipe, seed)
     precision = args.precision or "fp32", threads = args.threads or 0,
   })
   trained:save(place .. ".safetensors")
-  if args.keep then trained:save(args.keep .. "/" .. recipe.name .. ".safetensors", { dtype = "bfloat16" }) end
+  if args.keep and not recipe.is_large then
+    trained:save(args.keep .. "/" .. recipe.name .. ".safetensors", { dtype = "bfloat16", only = recipe.parameters or {} })
+  end
   local seconds = 0
   for _, epoch in ipairs(report.history) do seconds = seconds + epoch.seconds end
   return {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tenon/half.hpp"
+#include "tenon/sdk/pattern.hpp"
 
 #include "dtypes.hpp"
 #include "header.hpp"
@@ -20,7 +21,8 @@ struct Item {
 
 struct Form {  // how tensors are written
   tn_ctx* ctx = nullptr;
-  bool rounds = false;  // float32 to bfloat16
+  bool rounds = false;                 // float32 to bfloat16
+  std::vector<std::string> only = {};  // patterns of names; empty: all
 };
 
 Result<Tensor> rounded(tn_ctx* ctx, const Tensor& tensor) {
@@ -56,10 +58,13 @@ Result<std::vector<Item>> items_of(const Form& form, Graph graph) {
       if (outputs[i] == value) names.emplace_back(graph.output_name(i));
     if (names.empty()) names.emplace_back(value.name());
     for (const std::string& name : names) {
+      if (!form.only.empty() && matched_by(form.only, name).empty()) continue;
       TN_TRY(item, item_of(form, name, value.constant()));
       out.push_back(item);
     }
   }
+  if (out.empty() && !form.only.empty())
+    return invalid(cat("option only: no constant fits ", form.only.front()));
   auto by_name = [](const Item& a, const Item& b) { return a.entry.name < b.entry.name; };
   std::sort(out.begin(), out.end(), by_name);
   for (size_t i = 1; i < out.size(); ++i)
@@ -76,7 +81,7 @@ class Writer {
  public:
   static Result<Writer> create(tn_ctx* ctx, const Options& options) {
     Writer out;
-    out.form_ = {ctx, options.text("dtype") == "bfloat16"};
+    out.form_ = {ctx, options.text("dtype") == "bfloat16", options.texts("only")};
     return out;
   }
 
@@ -120,5 +125,6 @@ TENON_WRITER(writer,
              "writes the constants of a graph as a safetensors file",
              R"({
   "properties": {
-    "dtype": {"type": "string", "enum": ["keep", "bfloat16"], "default": "keep", "description": "of constants in float32: as they are, or rounded"}},
+    "dtype": {"type": "string", "enum": ["keep", "bfloat16"], "default": "keep", "description": "of constants in float32: as they are, or rounded"},
+    "only": {"type": ["array", "string"], "items": {"type": "string"}, "default": [], "description": "patterns of the names of constants to write; none: all"}},
   "extensions": [".safetensors"]})")

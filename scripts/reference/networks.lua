@@ -128,7 +128,7 @@ local recipes = {
   { name = "unet", network = unet, data = "shapes", input = picture, epochs = 20, optimizer = adamw },
   { name = "transformer", network = transformer, data = "characters", input = text, epochs = 10, optimizer = adamw },
   { name = "lstm", network = lstm, data = "leaves", input = series, epochs = 15, clip_norm = 1, rate = 5e-3, optimizer = adamw },
-  { name = "minilm", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "*.weight", "*.bias" }, clip_norm = 1, optimizer = tuning },
+  { name = "minilm", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "*.weight", "*.bias" }, clip_norm = 1, optimizer = tuning, is_large = true },
   { name = "minilm_head", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "head.*" }, rate = 1e-2, optimizer = tuning },
 }
 

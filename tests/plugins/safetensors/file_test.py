@@ -43,6 +43,16 @@ GOOD = file_of(
 )
 
 
+def test_some_of_the_tensors_can_be_written_alone(tenon, tmp_path):
+    (tmp_path / "in.safetensors").write_bytes(GOOD)
+    target = tmp_path / "out.safetensors"
+    tenon.convert(tmp_path / "in.safetensors", target, json.dumps({"only": ["o*", "b"]}))
+    header, data = parse(target.read_bytes())
+    assert set(header) == {"__metadata__", "b", "one"} and len(data) == 5
+    with pytest.raises(TenonError, match="option only: no constant fits head"):
+        tenon.convert(tmp_path / "in.safetensors", target, json.dumps({"only": "head.*"}))
+
+
 def test_tensors_survive(tenon, tmp_path):
     (tmp_path / "in.safetensors").write_bytes(GOOD)
 
