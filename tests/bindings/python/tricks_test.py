@@ -288,7 +288,7 @@ def test_a_curriculum_that_cannot_be(rows, texts):
         (dict(schedules=share, curriculum={"score": [1, 2, 3]}),
          "score: expected 96 numbers, one for each sample, got 3"),
         (dict(schedules=share, curriculum={"score": "ease"}), "ease"),
-        (dict(schedules=share, curriculum={"scores": "x"}), "score, buckets, got 'scores'"),
+        (dict(schedules=share, curriculum={"scores": "x"}), "score, fit, buckets, got 'scores'"),
         (dict(schedules=share), "sample_share: expected option curriculum with a score"),
         (dict(curriculum={"score": "x"}), "score: expected a schedule of sample_share"),
         (dict(schedules={"sample_share": 0.0}, curriculum={"score": "x"}), "a share above 0"),
