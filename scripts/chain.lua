@@ -16,7 +16,7 @@ local models, seed = args.models or ".cache/models", args.seed or 1
 local out = (args.out or ".") .. "/chain_" .. recipe.name
 local run = { threads = args.threads or 1, turns = 5, seconds = args.quick and 0.1 or 0.2 }
 local effort = args.epochs or (args.quick and 0.5 or 1) -- of the epochs below, which are shares of the recipe's
-local kAllowed = 1 -- points that the whole chain may lose on the samples that decide
+local kAllowed = 1 -- points that the whole chain may lose on the samples that decide; more is held against it if it is no chance
 local kLeast = { smaller = 1.05, faster = 1.02 } -- times: less does not pay, and is what the noise of measuring makes
 local kParts = 20 -- of the held-out samples: intervals of points are over them
 
@@ -72,7 +72,7 @@ local function measured(name, stage, model)
   local deployed, path = stored(name .. "_done", function() return finish(model) end, stage.save)
   return {
     model = model, deployed = deployed, bytes = figures.bytes(path), parts = figures.accuracies(deployed, test, deciding + 1, #test, kParts, run),
-    decides = figures.accuracies(deployed, test, 1, deciding, 1, run)[1],
+    decides = figures.accuracies(deployed, test, 1, deciding, kParts // 2, run),
   }
 end
 
@@ -125,9 +125,9 @@ local function passed(attempt, stage, now)
   if not made then return nil, { stage = stage.name, verdict = "left out: " .. reason(start) } end
   local after = measured(name, stage, stage.epochs and taught(name, stage, start, teacher) or start)
   local row = describe(stage.name, after, now)
-  local payment, loss = payment(row), whole.decides - after.decides
+  local payment, loss, half = payment(row), figures.points(after.decides, whole.decides)
   row.verdict = payment or "left out: neither smaller nor faster nor better"
-  if payment and stage.epochs and loss > kAllowed and not args.force then
+  if payment and stage.epochs and loss > kAllowed and loss - half > 0 and not args.force then
     row.verdict, row.loses = ("left out: %.1f points below the float network on the samples that decide"):format(loss), true
   end
   return payment and not row.loses and after or nil, row
