@@ -25,7 +25,7 @@ Status run_pass(tn_ctx* ctx, const std::string& id, tn_graph* graph) {
 
 // Those that the first backend asks for.
 Status run_passes(const tn_plan& plan, tn_graph* graph) {
-  const BackendUse& first = *plan.backends[0];
+  const BackendUse& first = plan.preferred();
   if (!first.table->prepare) return {};
   std::string ids;
   tn_sink sink{&ids, [](void* to, const void* data, uint64_t len) -> tn_status* {
@@ -54,7 +54,12 @@ Result<const tn_graph*> source_of(tn_plan* plan) {
   tn_graph* raw = nullptr;
   TN_CHECK(Status(g().clone(plan->graph.get(), &raw)));
   Ref<tn_graph> prepared = Ref<tn_graph>::take(raw);
-  TN_CHECK(run_passes(*plan, raw));
+  if (Status passed = run_passes(*plan, raw); !passed.ok()) {
+    // One that cannot do without sizes: each form has them.
+    std::lock_guard own(plan->mutex);
+    plan->shares_passes = false;
+    return plan->graph.get();
+  }
   plan->prepared = std::move(prepared);
   return plan->prepared.get();
 }

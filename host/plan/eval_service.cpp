@@ -23,9 +23,12 @@ namespace {
 
 using nlohmann::json;
 
+// Forms that are kept. On the CPU they share the memory of runs; on a device each has its own.
+constexpr size_t kForms = 64, kFormsOnDevices = 8;
+
 struct PlanOptions {
   std::vector<std::string> backends;
-  size_t cache_limit = 64;
+  std::optional<size_t> cache_limit;
   json rest = json::object();  // for the backends
 };
 
@@ -125,13 +128,15 @@ Status add_backend(tn_plan* plan, const std::string& id, const json& rest, json*
 
 // Backends whose schema names an option of the plan in "joined_by" stand before all others.
 Status add_joined_backends(tn_plan* plan, const json& rest, json* unknown) {
-  if (unknown->empty()) return {};
   json all = json::parse(plan->ctx->session->registry->list_components("tenon.backend/1"));
   for (const json& one : all) {
     const json& schema = one["schema"];
     std::string option = schema.is_object() ? schema.value("joined_by", "") : "";
-    if (option.empty() || !unknown->contains(option)) continue;
-    TN_CHECK(add_backend(plan, one["id"], rest, unknown));
+    if (option.empty() || !rest.contains(option)) continue;
+    const std::string id = one["id"];
+    if (std::ranges::any_of(plan->backends, [&](const auto& use) { return use->id == id; }))
+      continue;
+    TN_CHECK(add_backend(plan, id, rest, unknown));
     plan->backends.back()->is_joined = true;
     std::ranges::rotate(plan->backends, plan->backends.end() - 1);
   }
@@ -171,7 +176,7 @@ Status open_backends(tn_plan* plan, const PlanOptions& options) {
   TN_CHECK(add_joined_backends(plan, options.rest, &unknown));
   unknown.erase("threads");  // a backend without threads of its own runs the same with any number
   if (!unknown.empty()) {
-    return invalid(cat("plan options: no backend of this plan (", plan->backends[0]->id,
+    return invalid(cat("plan options: no backend of this plan (", plan->preferred().id,
                        ") has an option ", unknown.begin().key()));
   }
   return {};
@@ -333,9 +338,11 @@ Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
   TN_TRY(options, read_options(options_text));
   Ref<tn_plan> plan = new_plan(ctx, graph);
   plan->options_text = options_text;
-  plan->cache_limit = options.cache_limit;
   TN_CHECK(add_taps(plan.get(), taps, n_taps));
   TN_CHECK(open_backends(plan.get(), options));
+  const bool on_devices =
+      std::ranges::any_of(plan->backends, [](const auto& use) { return use->own_memory; });
+  plan->cache_limit = options.cache_limit.value_or(on_devices ? kFormsOnDevices : kForms);
   plan->kept = std::make_shared<States>(plan->backends);
   TN_CHECK(make_states(plan.get()));
   // Declared sizes are for a form of its own to trust. Which forms were made before must not show
@@ -368,6 +375,10 @@ const tn_host_eval* eval_service() {
 tn_plan::~tn_plan() {
   cache.clear();
   if (ctx) ctx->add(tenon::host::Held::kPlan, -1);
+}
+
+const tenon::host::BackendUse& tn_plan::preferred() const {
+  return tenon::host::preferred_of(backends);
 }
 
 std::optional<int> tn_plan::backend_at(DLDevice device) const {

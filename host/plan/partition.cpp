@@ -168,7 +168,7 @@ Status assign_unclaimed(Assignment& all,
     bool was_lost = lost != all.lost->end() && lost->first.first == all.name(node);
     if (all.backend[i] > 0 && (was_lost || backends[all.backend[i]]->last_resort)) {
       fallbacks->push_back({all.name(node), op_name(all.graph, node),
-                            why.empty() ? cat(backends[0]->id, ": not claimed") : why});
+                            why.empty() ? cat(preferred_of(backends).id, ": not claimed") : why});
     }
   }
   return {};

@@ -4,6 +4,7 @@
 // one Compiled (a bounded cache). A Compiled is a list of steps over slots; a RunContext holds the
 // memory of one run in flight and is reused, so that a run in steady state allocates nothing.
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -48,6 +49,11 @@ struct BackendUse {
   }
 };
 
+// The first one that did not join for an option; there always is one.
+inline const BackendUse& preferred_of(const std::vector<std::unique_ptr<BackendUse>>& backends) {
+  return **std::ranges::find(backends, false, [](const auto& use) { return use->is_joined; });
+}
+
 inline constexpr int kCpuSpace = -1;  // memory spaces are kCpuSpace or the index of a backend
 inline constexpr int kNoSpace = -2;   // of a state that no run has met
 
@@ -91,18 +97,21 @@ struct States {
   explicit States(const std::vector<std::unique_ptr<BackendUse>>& users);
   ~States();
   States(const States&) = delete;
-  // Makes it where there is none of this name. Fails where it is of another type or shape.
-  Result<State*> get(const std::string& name, uint32_t dtype, std::vector<int64_t> dims);
+  // Those of these names, made where there are none; all or, where one is of another type or shape,
+  // none.
+  Result<std::vector<State*>> join(std::vector<State> wanted);
+  State* find(std::string_view name);  // NULL: there is none
 
   // That this one runs now: what another one keeps on devices for its runs goes.
   void begin_run(Compiled& compiled);
 
   std::vector<BackendUse> backends;
+  std::atomic<bool> is_common = false;
+  std::mutex mutex;               // of what follows, but for the states themselves
   std::vector<void*> by_backend;  // or NULL
   std::map<std::string, State, std::less<>> by_name;
-  bool is_common = false;
   Compiled* latest = nullptr;  // of a common one
-  RunMemory memory;
+  RunMemory memory;            // has a lock of its own
 };
 
 // Where a value lives during a run.
@@ -270,7 +279,7 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   tenon::host::Ref<tn_graph> graph;  // a clone, with the taps as further outputs
   std::string label;                 // for traces: the first output
   std::string options_text;          // for bodies, which are plans of their own
-  size_t cache_limit = 64;
+  size_t cache_limit = 0;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
   // Whether forms may come from one graph that passes have been over before shapes are known.
   bool shares_passes = false;
@@ -287,6 +296,8 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::shared_ptr<tenon::host::States> kept;  // in common with plans beside this one
   std::vector<tenon::host::State*> states;    // those of its graph, in order
 
+  // The backend that is preferred: the first one that did not join for an option.
+  const tenon::host::BackendUse& preferred() const;
   // The index of the backend whose tensors lie there; nothing: none of the plan.
   std::optional<int> backend_at(DLDevice device) const;
   tenon::host::TraceHub& trace() const { return *ctx->session->trace; }

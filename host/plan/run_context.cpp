@@ -110,7 +110,8 @@ RunMemory::Block RunMemory::take(uint64_t bytes) {
   // Shapes that grow step by step ask for a new block now and then only.
   const uint64_t wanted = old.data ? std::max(bytes, old.bytes + old.bytes / 4) : bytes;
   std::free(old.data);
-  return {aligned(wanted), wanted};
+  if (char* data = aligned(wanted)) return {data, wanted};
+  return {aligned(bytes), bytes};
 }
 
 void RunMemory::give_back(Block block) {
@@ -191,7 +192,10 @@ Status RunContext::prepare() {
 
 Compiled::~Compiled() {
   idle.clear();
-  if (plan && plan->kept && plan->kept->latest == this) plan->kept->latest = nullptr;
+  if (plan && plan->kept) {
+    std::lock_guard lock(plan->kept->mutex);
+    if (plan->kept->latest == this) plan->kept->latest = nullptr;
+  }
   for (Step& step : steps) {
     if (step.exe) {
       BackendUse& use = *plan->backends[step.backend];

@@ -25,9 +25,8 @@ Result<Ref<tn_tensor>> kept_value(tn_plan* plan, const State& state) {
 }
 
 Result<State*> find_state(tn_plan* plan, tn_str name) {
-  auto found = plan->kept->by_name.find(view(name));
-  if (found == plan->kept->by_name.end()) return not_found(cat("no state ", view(name)));
-  return &found->second;
+  if (State* found = plan->kept->find(view(name))) return found;
+  return not_found(cat("no state ", view(name)));
 }
 
 // What a caller gives for a state, or to write it into.
@@ -56,28 +55,46 @@ States::~States() {
     if (by_backend[b]) backends[b].table->state_free(backends[b].self, by_backend[b]);
 }
 
-Result<State*> States::get(const std::string& name, uint32_t dtype, std::vector<int64_t> dims) {
-  auto found = by_name.find(name);
-  if (found == by_name.end())
-    return &by_name.emplace(name, State{name, dtype, std::move(dims)}).first->second;
-  const State& other = found->second;
-  if (other.dtype != dtype || other.dims != dims)
+Result<std::vector<State*>> States::join(std::vector<State> wanted) {
+  std::lock_guard lock(mutex);
+  for (const State& one : wanted) {
+    auto found = by_name.find(one.name);
+    if (found == by_name.end()) continue;
+    const State& other = found->second;
+    if (other.dtype == one.dtype && other.dims == one.dims) continue;
     return Status(
         TN_FAILED_PRECONDITION,
-        cat("state ", name, ": expected ", dtype_name(other.dtype), shape_text(other.dims),
-            " as the plan beside it has, got ", dtype_name(dtype), shape_text(dims)));
-  return &found->second;
+        cat("state ", one.name, ": expected ", dtype_name(other.dtype), shape_text(other.dims),
+            " as the plan beside it has, got ", dtype_name(one.dtype), shape_text(one.dims)));
+  }
+  std::vector<State*> out;
+  for (State& one : wanted) {
+    std::string name = one.name;
+    out.push_back(&by_name.try_emplace(std::move(name), std::move(one)).first->second);
+  }
+  return out;
+}
+
+State* States::find(std::string_view name) {
+  std::lock_guard lock(mutex);
+  auto found = by_name.find(name);
+  return found == by_name.end() ? nullptr : &found->second;
 }
 
 void States::begin_run(Compiled& compiled) {
-  if (!is_common || latest == &compiled) return;
+  if (!is_common) return;
+  std::lock_guard lock(mutex);
   const bool on_devices = std::ranges::any_of(backends, &BackendUse::own_memory);
-  if (latest && on_devices) latest->idle.clear();
+  if (latest && latest != &compiled && on_devices) {
+    std::lock_guard of_its_runs(latest->mutex);
+    latest->idle.clear();
+  }
   latest = &compiled;
 }
 
 Status make_states(tn_plan* plan) {
   const tn_host_graph& g = *graph_service();
+  std::vector<State> wanted;
   for (uint64_t s = 0, n = g.count(plan->graph.get(), TN_LIST_STATES); s < n; ++s) {
     tn_value_id value = g.value_at(plan->graph.get(), TN_LIST_STATES, s, 0);
     tn_type type{};
@@ -88,11 +105,14 @@ Status make_states(tn_plan* plan) {
         std::count_if(type.dims, type.dims + type.rank, [](int64_t d) { return d < 0; })) {
       return invalid(cat("state ", name, ": expected a known shape"));
     }
-    TN_TRY(state, plan->kept->get(name, type.dtype, {type.dims, type.dims + type.rank}));
-    plan->states.push_back(state);
+    wanted.push_back({std::move(name), type.dtype, {type.dims, type.dims + type.rank}});
   }
+  TN_TRY(states, plan->kept->join(std::move(wanted)));
+  plan->states = std::move(states);
+  if (plan->states.empty()) return {};
+  std::lock_guard lock(plan->kept->mutex);
   std::vector<void*>& kept = plan->kept->by_backend;
-  for (size_t b = 0; b < plan->backends.size() && !plan->states.empty(); ++b) {
+  for (size_t b = 0; b < plan->backends.size(); ++b) {
     BackendUse& use = *plan->backends[b];
     if (!use.table->state_new || kept[b]) continue;
     TN_CHECK(Status(use.table->state_new(use.self, use.device, &kept[b])));

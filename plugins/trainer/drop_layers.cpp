@@ -121,10 +121,12 @@ class DropLayers {
 
 Result<size_t> LayerDraws::draw(uint64_t seed, uint64_t update, double keep) const {
   if (sets.empty()) return size_t{0};
-  if (keep < lowest_keep || keep > 1)
+  constexpr double kRounding = 1e-9;  // of a schedule that ends there by arithmetic
+  if (keep < lowest_keep - kRounding || keep > 1 + kRounding)
     return invalid(cat("option schedules: layer_keep: expected ", json(lowest_keep).dump(),
                        " (keep of drop_layers, which its sets are for) to 1, got ",
                        json(keep).dump()));
+  keep = std::clamp(keep, lowest_keep, 1.0);
   constexpr uint64_t kSalt = 0x6c61796572735f5fu;  // Dropout draws by the seed itself
   uint32_t bits[2];
   services.random->bits(seed ^ kSalt, update, 0, bits, 2);

@@ -119,10 +119,31 @@ Status Stepper::start(StepSizes sizes, const Cancel& cancel) {
     TN_CHECK(services.eval->state_set(now().plan.raw(), str(name), &value));
   }
   // What cannot do without some layers says so now, not when they are drawn.
-  for (sizes.layer_set = 1; sizes.layer_set < layers_.sets.size(); ++sizes.layer_set)
-    TN_CHECK(
-        add(sizes, cancel)
-            .in(cat("option drop_layers: the step without ", layers_.names_in(sizes.layer_set))));
+  for (sizes.layer_set = 1; sizes.layer_set < layers_.sets.size(); ++sizes.layer_set) {
+    const std::string what =
+        cat("option drop_layers: the step without ", layers_.names_in(sizes.layer_set));
+    TN_CHECK(add(sizes, cancel).in(what));
+    TN_CHECK(check_shared_states().in(what));
+  }
+  return {};
+}
+
+// An optimizer's own states (its count of updates) are named in the order of the groups of
+// parameters: a group that loses all of its parameters would leave its states to the next one.
+Status Stepper::check_shared_states() const {
+  const Graph step = now().graph.graph.view();
+  auto is_of_one = [&](const std::string& state) {
+    return std::ranges::any_of(recipe_->parameters, [&](const std::string& parameter) {
+      return state.starts_with(parameter) &&
+             (state.size() == parameter.size() || state[parameter.size()] == '/');
+    });
+  };
+  for (const auto& [name, type] : states_)
+    if (!is_of_one(name) && !step.find(name))
+      return invalid(
+          cat("expected parameters in each group that has some, got a group without any: "
+              "state ",
+              name, " is not there"));
   return {};
 }
 

@@ -67,6 +67,7 @@ class Stepper {
   };
   Compiled& now() const { return *kept_.front().step; }
   Status add(StepSizes sizes, const Cancel& cancel);
+  Status check_shared_states() const;
   void drop_old_shapes();
   Result<std::unique_ptr<Compiled>> make(StepSizes sizes, const Cancel& cancel) const;
   Status start(StepSizes sizes, const Cancel& cancel);

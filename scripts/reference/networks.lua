@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The reference networks and their recipes: what `reference.lua` trains and `chain.lua` makes smaller.
 -- A recipe has `name`, `network` (or `model`, a function of the folder of models), `data` (files DATA_train.npz and
--- DATA_test.npz there), `input`, `epochs`, `batch`, `optimizer`, `rate`. Classes are on the last axis of what networks give.
+-- DATA_test.npz there), `input`, `epochs`, `batch`, `optimizer`, `rate`; `is_large`: too large to keep; `parameters`: what is trained, and kept, of a model. Classes are on the last axis of what networks give.
 local tn = require "tenon"
 local nn = tn.nn
 

@@ -122,22 +122,24 @@ def main() -> int:
         inputs = peer_inputs.make(peers.declared(args.model), shapes, {})
         print(json.dumps(ENGINES[args.one](args, inputs)))
         return 0
-    rounds: dict[str, list[dict]] = {engine: [] for engine in args.only.split(",")}
+    rounds: dict[str, list[dict | None]] = {engine: [] for engine in args.only.split(",")}
     for _ in range(args.rounds):
         for engine, kept in rounds.items():
-            if (result := one_round(engine)) is not None:
-                kept.append(result)
+            kept.append(one_round(engine))
     print(f"{args.model}, {args.precision}, {args.streams} streams on {args.cpus} CPUs")
     print(f"{'':12} {'a second':>9} {'median ms':>10}  Tenon over it")
-    ours = [[1 / one["rate"]] for one in rounds.get("tenon", [])]
+    ours = rounds.get("tenon", [])
     for engine, kept in rounds.items():
-        if not kept:
+        done = [one for one in kept if one]
+        if not done:
             continue
-        rate = statistics.median(one["rate"] for one in kept)
-        ms = statistics.median(one["ms"] for one in kept)
+        rate = statistics.median(one["rate"] for one in done)
+        ms = statistics.median(one["ms"] for one in done)
+        pairs = [(a, b) for a, b in zip(kept, ours) if a and b and engine != "tenon"]
         beside = ""
-        if engine != "tenon" and len(ours) == len(kept):
-            mean, low, high = figures.paired_ratio([[1 / one["rate"]] for one in kept], ours)
+        if pairs:
+            theirs, own = ([[1 / one["rate"]] for one in side] for side in zip(*pairs))
+            mean, low, high = figures.paired_ratio(theirs, own)
             beside = f"{mean:.2f} [{low:.2f}, {high:.2f}]"
         print(f"{engine:12} {rate:9.1f} {ms:10.2f}  {beside}")
     return 0

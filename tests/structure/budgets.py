@@ -21,7 +21,7 @@ ROOMS = {
     "host languages": (("host/languages",), 2800, 25500),
     "host files": (("host/files",), 480, 3500),
     "host crashes": (("host/crashes",), 490, 3100),
-    "host runtime": (("host/plan",), 3020, 24900),
+    "host runtime": (("host/plan",), 3080, 26000),
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 550, 4400),
     "host capi": (("host/capi",), 700, 5100),

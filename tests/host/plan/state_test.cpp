@@ -205,6 +205,19 @@ TEST_F(PlanState, StaysWhileOneOfThePlansThatHaveItDoes) {
   EXPECT_THAT(get(second, "count"), ElementsAre(2, 4));
 }
 
+TEST_F(PlanState, OfAPlanThatCouldNotStandBesideAnotherIsNotThere) {
+  tn_plan* first = compile(kCounter);
+  std::string wide(kDoubler);  // `runs`, which is new, is right; `count` is not
+  for (size_t at = wide.find("%count"); (at = wide.find("f32[2]", at)) != std::string::npos;)
+    wide.replace(at, 6, "f32[3]");
+  tn_plan* none = nullptr;
+  EXPECT_THAT(beside_failure(first, wide, &none), HasSubstr("state count: expected f32[2]"));
+
+  Tensor tensor = two({0, 0});
+  DLTensor view = tensor.dl();
+  EXPECT_EQ(Status(services.eval->state_get(first, str("runs"), &view)).code(), TN_NOT_FOUND);
+}
+
 TEST_F(PlanState, InCommonHasOneType) {
   tn_plan* first = compile(kCounter);
   std::string wide(kCounter);

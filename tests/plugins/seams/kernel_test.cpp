@@ -96,6 +96,19 @@ TEST_F(Kernel, JoinsTheBackendThatIsThere) {
   EXPECT_EQ(fused.described["fallback_nodes"], json::array());
 }
 
+TEST_F(Kernel, SitesAreSoughtBehindThePassesOfTheBackend) {
+  auto made = make("tenon.backend/1", "onednn");
+  if (!made.ok()) GTEST_SKIP() << "no onednn";
+  std::string text(kModel);
+  const std::string add = "  %b: f32[n, 3] = Add(%a, %t) @b\n";
+  text.replace(text.find(add), add.size(),
+               "  %same: f32[n, 3] = Identity(%a) @same\n  %b: f32[n, 3] = Add(%same, %t) @b\n");
+
+  Ran fused = run(text, {{"backend", "onednn"}, {"kernels", "seams.mul_add_relu"}});
+
+  EXPECT_EQ(count(fused.layers, "kernel", "seams.mul_add_relu"), 2) << fused.layers.dump(1);
+}
+
 TEST_F(Kernel, WhatItRefusesRunsElsewhere) {
   std::string text(kModel);
   for (size_t at; (at = text.find("f32[")) != std::string::npos;)

@@ -15,7 +15,7 @@ typedef struct tn_host_eval {
   /* taps: values of the graph to return after its outputs. options: JSON object; "backend": id
    * or list in order of preference (default: what this machine has of those whose schema states a
    * "preference"; "reference" takes what is left), "threads", "precision", "plan_cache" (shapes
-   * kept, default 64), "deterministic", and what the backend's schema has. The graph is cloned. out: the
+   * kept, default 64, with a device 8), "deterministic", and what the backend's schema has. The graph is cloned. out: the
    * caller's until release. Errors: any of the backends'; TN_NOT_FOUND: no such backend; TN_UNAVAILABLE:
    * it has no device here; TN_INVALID_ARGUMENT: an option, a tap, a state of unknown shape. [any] */
   tn_status*(TN_CALL* compile)(tn_ctx*, const tn_graph*, const tn_value_id* taps, uint64_t n_taps,

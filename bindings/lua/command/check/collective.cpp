@@ -108,6 +108,7 @@ void on_threads(Subject& subject,
         body(*ranks[r]);
       } catch (const std::exception& thrown) {
         failures[r] = thrown.what();
+        ranks[r].reset();  // the others wait for it no longer
       }
     });
   for (std::thread& thread : threads)

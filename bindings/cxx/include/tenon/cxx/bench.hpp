@@ -6,6 +6,7 @@
 #include <chrono>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <thread>
 
 #include <sys/resource.h>
@@ -71,39 +72,42 @@ inline Timed timed_runs(const Plan& plan,
     views.push_back(tensor.view());
   const auto n = static_cast<size_t>(choice.streams);
   std::deque<Caller> callers;
-  double expected = 0;
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < n; ++i)
     callers.emplace_back(plan, views);
-    callers[i].once();  // takes memory and wakes threads up
-    expected = callers[i].once();
-  }
-  const uint64_t rounds = rounds_of(choice, expected);
-  Progress progress(session, "bench", rounds);
   std::vector<std::vector<double>> times(n);
-  std::vector<std::exception_ptr> failures(n);
-  auto call = [&](size_t stream) {
-    try {
-      for (uint64_t i = 0; i < rounds; ++i) {
-        session.stop_if_cancelled();
-        times[stream].push_back(callers[stream].once());
-        if (stream == 0 && i % 16 == 15) progress.update(i + 1);
+  auto call_all = [&](uint64_t rounds, const std::function<void(uint64_t)>& progress) {
+    std::vector<std::exception_ptr> failures(n);
+    auto call = [&](size_t stream) {
+      try {
+        for (uint64_t i = 0; i < rounds; ++i) {
+          session.stop_if_cancelled();
+          times[stream].push_back(callers[stream].once());
+          if (stream == 0) progress(i + 1);
+        }
+      } catch (...) {
+        failures[stream] = std::current_exception();
       }
-    } catch (...) {
-      failures[stream] = std::current_exception();
-    }
-  };
-  const auto start = std::chrono::steady_clock::now();
-  {
+    };
     std::vector<std::jthread> others;
     for (size_t i = 1; i < n; ++i)
       others.emplace_back(call, i);
     call(0);
-  }
+    others.clear();
+    for (const std::exception_ptr& failure : failures)
+      if (failure) std::rethrow_exception(failure);
+  };
+  call_all(2, [](uint64_t) {});  // takes memory and wakes threads up
+  const uint64_t rounds = rounds_of(choice, times[0].back());
+  for (std::vector<double>& own : times)
+    own.clear();
+  Progress progress(session, "bench", rounds);
+  const auto start = std::chrono::steady_clock::now();
+  call_all(rounds, [&](uint64_t done) {
+    if (done % 16 == 0) progress.update(done);
+  });
   Timed out{{}, milliseconds_since(start) / 1000};
-  for (size_t i = 0; i < n; ++i) {
-    if (failures[i]) std::rethrow_exception(failures[i]);
-    out.times.insert(out.times.end(), times[i].begin(), times[i].end());
-  }
+  for (const std::vector<double>& own : times)
+    out.times.insert(out.times.end(), own.begin(), own.end());
   std::sort(out.times.begin(), out.times.end());
   return out;
 }

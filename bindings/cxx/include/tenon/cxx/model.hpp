@@ -130,6 +130,8 @@ class Model {
       bool is_given = !is_state(services().value_at(get(), TN_LIST_INPUTS, i, 0), 0);
       all.push_back(is_given && next < given.size() ? given[next++] : nullptr);
     }
+    if (next != given.size())
+      throw Error(TN_INVALID_ARGUMENT, cat("bind: expected ", next, " inputs, got ", given.size()));
     tn_graph* raw = nullptr;
     check(services().bind(get(), all.data(), all.size(), &raw));
     return {session(), raw};
