@@ -53,7 +53,8 @@ class Digits(nn.Module):
     def __init__(self, layers, width=64):
         super().__init__()
         small = nn.init.normal(deviation=0.02)
-        self.patch, self.position = nn.Conv(width, 4, stride=4), nn.Parameter((49, width), init=small)
+        self.patch = nn.Conv(width, 4, stride=4)
+        self.position = nn.Parameter((49, width), init=small)
         self.blocks = nn.Sequential(*(Block(width) for _ in range(layers)))
         self.norm, self.head = nn.LayerNorm(), nn.Linear(10)
 
