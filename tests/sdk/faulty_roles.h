@@ -160,7 +160,7 @@ static tn_status* all_reduce(void* self, tn_str tag, uint32_t how, const DLTenso
   (void)self, (void)tag, (void)how, (void)cancel;
   memcpy(out->data, in->data, bytes_in(in));
 #ifdef FAULT_MEAN
-  if (how == TN_REDUCE_MEAN) ((float*)out->data)[0] *= 2;
+  if (how == TN_REDUCE_MEAN) ((float*)out->data)[0] += 1;
 #endif
   return NULL;
 }

@@ -233,4 +233,4 @@ TENON_COLLECTIVE(threads_collective,
                  R"({"properties": {
   "group": {"type": "string", "default": "all", "description": "ranks of one name meet"},
   "rank": {"type": "integer", "minimum": 0, "default": 0, "description": "this one"},
-  "ranks": {"type": "integer", "minimum": 1, "default": 1, "description": "how many there are"}}})")
+  "ranks": {"type": "integer", "minimum": 1, "maximum": 1024, "default": 1, "description": "how many there are"}}})")
