@@ -86,6 +86,8 @@ local function describe(name, now, before)
     return row
   end
   row.gain, row.half = figures.points(before.parts, now.parts)
+  local decided, chance = figures.points(before.decides, now.decides)
+  row.better = decided - chance > 0 -- on the samples that decide, not those that are reported
   row.points, row.smaller = ends(row.gain, row.half), before.bytes / now.bytes
   row.faster = figures.faster(before.deployed, now.deployed, run)
   row.ms, row["x smaller"] = row.faster.ms, row.smaller
@@ -98,7 +100,7 @@ local function payment(row)
   local paid = {}
   if row.smaller > kLeast.smaller then paid[#paid + 1] = "smaller" end
   if row.faster.low > kLeast.faster then paid[#paid + 1] = "faster" end
-  if row.gain - row.half > 0 then paid[#paid + 1] = "better" end
+  if row.better then paid[#paid + 1] = "better" end
   return #paid > 0 and table.concat(paid, ", ") or nil
 end
 
@@ -144,7 +146,7 @@ local function chain(attempt, now)
   for _, stage in ipairs(finishing) do
     local after, row = passed(attempt, stage, now)
     rows[#rows + 1], now = row, after or now
-    if row.loses and stage.name == "taught" and #taken > 1 then
+    if row.loses and stage.name == "taught" and #taken > 0 then
       row.verdict = row.verdict .. "; begun again without " .. taken[1].name
       dropped[taken[1].name] = "cost too much before"
       return chain(attempt + 1, whole)

@@ -63,8 +63,8 @@ def aim(control: Control, chain: dict) -> dict:
     rows = chain["rows"]
     whole, end = rows[0], rows[-1]
     share = end["KB" if what == "bytes" else "ms"] / whole["KB" if what == "bytes" else "ms"]
-    if precision == "int8":  # which brings a share of its own
-        int8 = stage(rows, "int8")
+    int8 = stage(rows, "int8")
+    if precision == "int8" and "smaller" in int8:  # where it stands it brings a share of its own
         share *= int8["smaller"] if what == "bytes" else int8["faster"]["times"]
     return {"parameters" if what == "bytes" else "time": round(min(share, 0.99), 4)}
 
@@ -72,9 +72,6 @@ def aim(control: Control, chain: dict) -> dict:
 def run(control: Control, seed: int, chain: dict | None, args) -> dict:
     folder = args.folder / f"{args.network}_{seed}" / control.name.replace(" ", "_")
     kept = folder / "result.json"
-    if kept.exists():
-        return json.loads(kept.read_text())
-    folder.mkdir(parents=True, exist_ok=True)
     sets = {"network": args.network, "seed": seed, "threads": args.threads, "out": folder}
     sets |= {"models": networks.MODELS}
     sets["epochs"] = args.epochs
@@ -84,6 +81,16 @@ def run(control: Control, seed: int, chain: dict | None, args) -> dict:
         sets["narrower"] = json.dumps(aim(control, chain))
     if chain:
         sets["force"] = "true"  # whatever it loses: it is compared
+    settings = {key: str(value) for key, value in sets.items()}
+    if kept.exists():
+        found = json.loads(kept.read_text())
+        if found["settings"] != settings:
+            sys.exit(
+                f"{folder}: expected what was made with {settings}, got {found['settings']}: "
+                "remove the folder, or give another one"
+            )
+        return found["result"]
+    folder.mkdir(parents=True, exist_ok=True)
     words = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
     command = [sys.executable, "-m", "tenon", "run", "--json", networks.ROOT / "scripts/chain.lua"]
     done = subprocess.run(
@@ -92,7 +99,7 @@ def run(control: Control, seed: int, chain: dict | None, args) -> dict:
     if done.returncode:
         sys.exit(f"{control.name}: {done.stderr}")
     result = json.loads(done.stdout[done.stdout.index("\n{") :])
-    kept.write_text(json.dumps(result))
+    kept.write_text(json.dumps({"settings": settings, "result": result}))
     return result
 
 
