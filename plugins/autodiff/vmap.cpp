@@ -93,7 +93,7 @@ class Vmap {
     made.out_ = out;
     made.size_ = options.integer("axis_size", 0);
     made.symbol_ = options.text("axis_name", "vmap");
-    std::string_view random = options.text("random", "error");
+    std::string random = options.text("random", "error");
     made.random_ = random == "same"        ? RandomMode::kSame
                    : random == "different" ? RandomMode::kDifferent
                                            : RandomMode::kError;

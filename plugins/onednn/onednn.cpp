@@ -147,7 +147,7 @@ class OneDnn {
     TN_TRY(graph, import_graph(part));
     rewrite(graph);
     CompileOptions compile;
-    const std::string_view precision = options.text("precision", precision_);
+    const std::string precision = options.text("precision", precision_);
     compile.bf16 = precision == "bf16";
     compile.int8_rows = precision != "fp32";
     compile.winograd = winograd_use(options.text("winograd", winograd_));

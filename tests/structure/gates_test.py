@@ -7,6 +7,7 @@ import arrows
 import budgets
 import circles
 import cxx_functions
+import dangling
 import functions
 import machine_paths
 import operator_names
@@ -20,6 +21,7 @@ GATES = [
     arrows,
     budgets,
     circles,
+    dangling,
     functions,
     machine_paths,
     operator_names,
@@ -366,3 +368,25 @@ def test_a_circle_of_imports_is_named(tree):
 
     write(tree, f"{package}/low.py", "def f():\n    from .high import y\n")
     assert "high -> low -> high" in only(circles.violations(tree))
+
+
+def test_a_view_of_a_string_that_dies_is_named(tree):
+    write(
+        tree,
+        "plugins/ops/texts.hpp",
+        "std::string text(std::string_view key);\n"
+        "std::string_view name(int node);\n"
+        "std::string_view word();\nstd::string word(int of);\n",
+    )
+    write(
+        tree,
+        "plugins/ops/tanh.cpp",
+        'std::string kept = text("a");\nstd::string_view b = name(3);\n'
+        "std::string_view c = word();\nstd::string_view d = kept;\n",
+    )
+    assert dangling.violations(tree) == []
+
+    write(
+        tree, "plugins/ops/tanh.cpp", 'void f() {\n  const std::string_view x = o.text("a");\n}\n'
+    )
+    assert "tanh.cpp:2: x views what text() gives" in only(dangling.violations(tree))
