@@ -155,7 +155,11 @@ static tn_status* rank(void* self, uint32_t* out_rank, uint32_t* out_ranks) {
   *out_ranks = 1;
   return NULL;
 }
-static tn_status* all_reduce(void* self, tn_str tag, uint32_t how, const DLTensor* in, DLTensor* out,
+static tn_status* all_reduce(void* self,
+                             tn_str tag,
+                             uint32_t how,
+                             const DLTensor* in,
+                             DLTensor* out,
                              const tn_cancel* cancel) {
   (void)self, (void)tag, (void)how, (void)cancel;
   memcpy(out->data, in->data, bytes_in(in));
@@ -164,16 +168,16 @@ static tn_status* all_reduce(void* self, tn_str tag, uint32_t how, const DLTenso
 #endif
   return NULL;
 }
-static tn_status* broadcast(void* self, tn_str tag, uint32_t root, DLTensor* buffer,
-                            const tn_cancel* cancel) {
+static tn_status* broadcast(
+    void* self, tn_str tag, uint32_t root, DLTensor* buffer, const tn_cancel* cancel) {
   (void)self, (void)tag, (void)buffer, (void)cancel;
 #ifdef FAULT_ROOT
   root = 0;
 #endif
   return root ? failure("no such rank") : NULL;
 }
-static tn_status* all_gather(void* self, tn_str tag, const DLTensor* in, DLTensor* out,
-                             const tn_cancel* cancel) {
+static tn_status* all_gather(
+    void* self, tn_str tag, const DLTensor* in, DLTensor* out, const tn_cancel* cancel) {
 #ifdef FAULT_GATHER
   return (void)self, (void)tag, (void)in, (void)out, (void)cancel, (tn_status*)NULL;
 #endif
@@ -227,7 +231,11 @@ static tn_status* compile(void* self, const tn_kernel_site* site, void** out_exe
   *out_exe = NULL;
   return NULL;
 }
-static tn_status* run(void* self, void* exe, const DLTensor* const* in, uint64_t n_in, DLTensor* out,
+static tn_status* run(void* self,
+                      void* exe,
+                      const DLTensor* const* in,
+                      uint64_t n_in,
+                      DLTensor* out,
                       const tn_cancel* cancel) {
   const float* x = (const float*)((const char*)in[0]->data + in[0]->byte_offset);
   float* y = (float*)((char*)out->data + out->byte_offset);
@@ -243,7 +251,9 @@ static tn_status* run(void* self, void* exe, const DLTensor* const* in, uint64_t
 #endif
   return NULL;
 }
-static void exe_free(void* self, void* exe) { (void)self, (void)exe; }
+static void exe_free(void* self, void* exe) {
+  (void)self, (void)exe;
+}
 static tn_status* sample(void* self, tn_edit* edit, uint64_t seed, tn_value_id* out) {
   const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
   int64_t size = 3 + (int64_t)(seed % 4);
@@ -256,8 +266,7 @@ static tn_status* sample(void* self, tn_edit* edit, uint64_t seed, tn_value_id* 
 #endif
   return failed ? failed : node(edit, "Relu", x, 0, out);
 }
-static const tn_kernel table = {sizeof table, 1,        pattern, claim, compile,
-                                run,          exe_free, sample};
+static const tn_kernel table = {sizeof table, 1, pattern, claim, compile, run, exe_free, sample};
 
 #elif defined(LOSS)
 #define ROLE "tenon.loss/1"

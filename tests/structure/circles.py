@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of the Python package import one way: no circle, not by an import inside a function either."""
+"""Modules of the Python package import one way: no circle, also by imports inside functions."""
 
 import ast
 from pathlib import Path
@@ -10,7 +10,7 @@ PACKAGE = Path("bindings/python/tenon")
 
 
 def imported(tree: ast.AST, known: set[str]) -> set[str]:
-    """Modules of the package, by relative imports anywhere in a file but those for type checkers."""
+    """Modules of the package, by relative imports anywhere in a file."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.ImportFrom) or node.level != 1:

@@ -52,8 +52,8 @@ TN_FN void gather(const GatherArgs& args) {
   }
 }
 
-// put(where, what) for each element of the updates; an index outside its axis is reported to the host
-// and its slice left out.
+// put(where, what) for each element of the updates; an index outside its axis is reported to the
+// host and its slice left out.
 template <class E, class Put>
 TN_FN void scatter(const ScatterArgs& args, const Put& put) {
   const E* from = static_cast<const E*>(args.from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reshape and other views, Transpose, Slice, Split, Expand: new views of the same memory where strides
-// can say it, else one copy.
+// Reshape and other views, Transpose, Slice, Split, Expand: new views of the same memory where
+// strides can say it, else one copy.
 
 #include <algorithm>
 #include <numeric>

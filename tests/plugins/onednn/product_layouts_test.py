@@ -63,7 +63,10 @@ def test_so_do_its_slopes(batch, layouts):
     slopes = tn.grad(total, argnums=tuple(range(len(arrays))), backend="onednn", threads=1)(*arrays)
     for i, weight in enumerate(weights):
         dy = transposed(weight, np, layouts[2])
-        a, b = transposed(arrays[2 * i], np, layouts[0]), transposed(arrays[2 * i + 1], np, layouts[1])
+        a, b = (
+            transposed(arrays[2 * i], np, layouts[0]),
+            transposed(arrays[2 * i + 1], np, layouts[1]),
+        )
         of_a = transposed(dy @ np.swapaxes(b, -1, -2), np, layouts[0])
         of_b = transposed(np.swapaxes(a, -1, -2) @ dy, np, layouts[1])
         np.testing.assert_allclose(np.asarray(slopes[2 * i]), of_a, rtol=1e-5, atol=1e-5)
