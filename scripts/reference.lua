@@ -31,7 +31,7 @@ local function train(recipe, seed)
   })
   trained:save(place .. ".safetensors")
   if args.keep and not recipe.is_large then
-    trained:save(args.keep .. "/" .. recipe.name .. ".safetensors", { dtype = "bfloat16", only = recipe.parameters or {} })
+    trained:save(args.keep .. "/" .. recipe.name .. ".safetensors", { dtype = "bfloat16", only = recipe.parameters })
   end
   local seconds = 0
   for _, epoch in ipairs(report.history) do seconds = seconds + epoch.seconds end

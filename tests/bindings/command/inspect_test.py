@@ -50,7 +50,7 @@ def test_layers_say_their_implementation_and_who_refused_why(tmp_path: Path) -> 
         assert first["op"] == "Gemm" and first["backend"] == "onednn"
         assert first["implementation"] == "onednn + epilogue"  # bias and Relu are taken along
         whys = {refusal["implementation"]: refusal["why"] for refusal in first["refused"]}
-        in_order = ["symmetric halves", "sparse", "amx", "int8 gemm"]  # as in the list
+        in_order = ["binary", "symmetric halves", "sparse", "amx", "int8 gemm"]  # as in the list
         assert list(whys) == in_order
         assert whys["int8 gemm"] == "not two operands in 8 bits with known weights"
         assert all("implementation" in layer for layer in report["layers"])

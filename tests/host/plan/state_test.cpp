@@ -208,8 +208,8 @@ TEST_F(PlanState, StaysWhileOneOfThePlansThatHaveItDoes) {
 TEST_F(PlanState, OfAPlanThatCouldNotStandBesideAnotherIsNotThere) {
   tn_plan* first = compile(kCounter);
   std::string wide(kDoubler);  // `runs`, which is new, is right; `count` is not
-  for (size_t at = wide.find("%count"); (at = wide.find("f32[2]", at)) != std::string::npos;)
-    wide.replace(at, 6, "f32[3]");
+  for (const char* name : {"%count: f32[2]", "%next: f32[2]"})
+    wide.replace(wide.find(name) + std::string_view(name).size() - 2, 1, "3");
   tn_plan* none = nullptr;
   EXPECT_THAT(beside_failure(first, wide, &none), HasSubstr("state count: expected f32[2]"));
 
