@@ -155,10 +155,7 @@ Status Rewriting::hand_over() {
     }
     Value real = n_.real(*x, std::string(v.name()));
     TN_CHECK(n_.status());
-    const std::vector<Value> outputs = edit_.graph().outputs();
     TN_CHECK(edit_.replace(v, real));
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i] == v) TN_CHECK(Status(services.edit->set_output(edit_.raw, i, real.id)));
   }
   return {};
 }
