@@ -18,6 +18,7 @@
 #include "assignment.hpp"
 #include "calibration.hpp"
 #include "channel_spread.hpp"
+#include "graph_outputs.hpp"
 #include "signs.hpp"
 #include "stages.hpp"
 #include "trained_weight.hpp"
@@ -155,13 +156,13 @@ class Binarize {
   }
 
   void write(Builder& b, const Layer& layer, const ChannelSpread& spread) {
-    Value read = b.edit().value(layer.product.act_of(layer.node).id);
+    Node node = b.edit().node(layer.node.id);
+    Value read = layer.product.act_of(node);  // what scales of places stand behind, maybe
     Value& sign = signs_[{read.id, layer.act_axis}];
     if (!sign) sign = activation(b, read, layer.act_axis, spread);
     Value& weight = weights_[{layer.product.weight_of(layer.node).id, layer.product.axis}];
     if (!weight) weight = binary_weight(b, layer);
     if (!sign || !weight) return;
-    Node node = b.edit().node(layer.node.id);
     b.fail(b.edit().set_input(node, static_cast<uint64_t>(layer.product.act), sign));
     b.fail(b.edit().set_input(node, static_cast<uint64_t>(layer.product.weight), weight));
     if (has_places_) scale_places(b, layer);
@@ -269,6 +270,7 @@ class Binarize {
     if (!scaled) return;
     for (size_t i = 0; i < users.size(); ++i)
       b.fail(b.edit().set_input(users[i], inputs[i], scaled));
+    b.fail(give_out(b.edit(), y, scaled));
   }
 
   tn_ctx* ctx_ = nullptr;

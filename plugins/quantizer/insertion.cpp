@@ -5,6 +5,7 @@
 
 #include "bias.hpp"
 #include "blocks.hpp"
+#include "graph_outputs.hpp"
 #include "trained_weight.hpp"
 
 namespace tenon::quantizer {
@@ -112,10 +113,7 @@ Status Insertion::store_value(EditView edit, Value v, const Params& params) {
   for (const Use& use : uses)
     TN_CHECK(edit.set_input(use.node, use.input, dq.output()));
   if (!assignment_.is_taken(v.producer())) return {};
-  std::vector<Value> outputs = edit.graph().outputs();
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i] == v) TN_CHECK(services.edit->set_output(edit.raw, i, dq.output().id));
-  return {};
+  return give_out(edit, v, dq.output());
 }
 
 Status Insertion::store_weights(EditView edit,

@@ -7,8 +7,10 @@ namespace tenon::quantizer {
 namespace {
 
 constexpr int kMultiplierBits = 31;
-constexpr int kSumBits = 46;       // of sums in one scale
-constexpr int kSteps = 20;         // 2^20 steps of the larger scale
+constexpr int kSumBits = 42;       // of sums in one scale: a multiplier keeps 18 bits beside them
+constexpr int kExactBits = 24;     // a factor may move a sum by 2^-24 of its largest number
+constexpr int kFineBits = 32;      // of numbers whose bound lies between two of them
+constexpr int kBoundBits = 46;     // of a bound: over all numbers
 constexpr int kOffsetBits = 62;    // over the size of every product before it is divided
 constexpr double kTableBits = 15;  // of a table's largest number
 
@@ -16,8 +18,9 @@ int bits_of(double most) {
   return most < 1 ? 1 : static_cast<int>(std::ceil(std::log2(most + 1)));
 }
 
-double largest(const std::vector<double>& scale) {
-  return *std::max_element(scale.begin(), scale.end());
+// Of numbers up to this one.
+double unit_of(double largest) {
+  return largest > 0 ? largest / std::exp2(kSumBits) : 1;
 }
 
 int64_t rounded(double x) {
@@ -25,6 +28,13 @@ int64_t rounded(double x) {
 }
 
 }  // namespace
+
+double Integers::largest_real() const {
+  double out = 0;
+  for (size_t i = 0; i < scale.size(); ++i)
+    out = std::max(out, most_of(i) * scale[i]);
+  return out;
+}
 
 std::optional<Stored8> storage_of(Node node) {
   Value scale = node.input(1), zero = node.input(2);
@@ -64,7 +74,7 @@ Integers IntegerNodes::wide(const Integers& x) {
     std::vector<int64_t> table;
     for (double number : x.table)
       table.push_back(rounded(number / step));
-    out = {gathered(table, x.value), {step}, 0, 0, std::exp2(kTableBits), {}};
+    out = {gathered(table, x.value), {step}, 0, 0, {most / step}, {}};
     return out;
   }
   if (!x.is_stored()) return out;
@@ -74,47 +84,87 @@ Integers IntegerNodes::wide(const Integers& x) {
   return out;
 }
 
-Integers IntegerNodes::constant(const std::vector<double>& numbers,
-                                const std::vector<int64_t>& dims) {
-  double most = 0;
-  for (double number : numbers)
-    most = std::max(most, std::abs(number));
-  if (numbers.empty() || !std::isfinite(most)) return {};
-  const double step = most > 0 ? most / std::exp2(kSteps) : 1;
-  std::vector<int64_t> steps;
-  for (double number : numbers)
-    steps.push_back(rounded(number / step));
-  Value value = b_.take(b_.edit().constant<int64_t>(TN_I64, dims, steps));
-  return {value, {step}, 0, 0, std::exp2(kSteps), {}};
+Value IntegerNodes::in_units(const Integers& one, double unit) {
+  std::vector<int64_t> factors;
+  double error = 0;
+  for (size_t i = 0; i < one.scale.size(); ++i) {
+    const double exact = one.most_of(i) > 0 ? one.scale[i] / unit : 0;
+    factors.push_back(rounded(exact));
+    error = std::max(error, one.most_of(i) * std::abs(exact - std::nearbyint(exact)));
+  }
+  if (error > std::exp2(kSumBits - kExactBits)) return scaled(one, unit);
+  if (!one.value) return {};
+  return b_.mul(one.value, numbers(factors, one.axis, one.value.type().rank()));
 }
 
 Integers IntegerNodes::add(const Integers& x, const Integers& y) {
   Integers a = wide(x), b = wide(y);
-  const int room = kSumBits - bits_of(std::max(a.most, b.most));
-  const double unit =
-      std::max(largest(a.scale), largest(b.scale)) / std::exp2(std::clamp(room, 0, kSteps));
-  auto in_units = [&](const Integers& one, double* most) {
-    std::vector<int64_t> factors;
-    for (double scale : one.scale)
-      factors.push_back(rounded(scale / unit));
-    *most += one.most * largest(one.scale) / unit;
-    return b_.mul(one.value, numbers(factors, one.axis, one.value.type().rank()));
-  };
+  const double unit = unit_of(std::max(a.largest_real(), b.largest_real()));
   Integers out;
   out.scale = {unit};
-  Value left = in_units(a, &out.most), right = in_units(b, &out.most);
+  Value left = in_units(a, unit), right = in_units(b, unit);
   out.value = b_.add(left, right);
+  out.most = {(a.largest_real() + b.largest_real()) / unit};
+  return out;
+}
+
+Integers IntegerNodes::add(const Integers& x,
+                           const std::vector<double>& summands,
+                           const std::vector<int64_t>& dims) {
+  Integers a = wide(x);
+  double most = 0;
+  for (double number : summands)
+    most = std::max(most, std::abs(number));
+  const double unit = unit_of(std::max(a.largest_real(), most));
+  std::vector<int64_t> steps;
+  for (double number : summands)
+    steps.push_back(rounded(number / unit));
+  Value left = in_units(a, unit);
+  Value right = b_.take(b_.edit().constant<int64_t>(TN_I64, dims, steps));
+  return {b_.add(left, right), {unit}, 0, 0, {(a.largest_real() + most) / unit}, {}};
+}
+
+Integers IntegerNodes::mean(const Integers& x,
+                            const std::vector<int64_t>& axes,
+                            bool keeps,
+                            double count) {
+  Integers out = wide(x);
+  const double most = out.most[0] * count, room = std::exp2(kSumBits);
+  if (most > room) {
+    const double step = out.scale[0] * most / room;
+    out = {scaled(out, step), {step}, 0, 0, {room / count}, {}};
+  }
+  out.value = b_.sum(out.value, axes, keeps);
+  out.scale[0] /= count;
+  out.most[0] *= count;
+  return out;
+}
+
+Integers IntegerNodes::finer_for(const Integers& x, double bound) {
+  double error = 0;
+  for (double scale : x.scale)
+    error = std::max(error, std::abs(bound - scale * std::nearbyint(bound / scale)));
+  const int bits = kFineBits - bits_of(x.largest_number());
+  if (bits <= 0 || !(error > x.largest_real() / std::exp2(kExactBits))) return x;
+  Integers out = x;
+  out.value = b_.mul(x.value, b_.number(std::exp2(bits), TN_I64));
+  for (double& scale : out.scale)
+    scale /= std::exp2(bits);
+  for (double& most : out.most)
+    most *= std::exp2(bits);
   return out;
 }
 
 Integers IntegerNodes::clip(const Integers& x, double low, double high) {
   Integers out = wide(x);
+  for (double bound : {low, high})
+    if (std::isfinite(bound)) out = finer_for(out, bound);
   auto bound = [&](bool is_low, double real) {
     if (!std::isfinite(real)) return;
     std::vector<int64_t> bounds;
     for (double scale : out.scale)
       bounds.push_back(
-          rounded(std::clamp(real / scale, -std::exp2(kSumBits), std::exp2(kSumBits))));
+          rounded(std::clamp(real / scale, -std::exp2(kBoundBits), std::exp2(kBoundBits))));
     const size_t rank = out.value ? out.value.type().rank() : 0;
     Value ends = numbers(bounds, out.axis, rank);
     out.value = is_low ? b_.op("Max", {out.value, ends}) : b_.op("Min", {out.value, ends});
@@ -124,15 +174,16 @@ Integers IntegerNodes::clip(const Integers& x, double low, double high) {
   return out;
 }
 
-Value IntegerNodes::rescaled(const Integers& x, double step, int64_t low, int64_t high) {
-  Integers from = wide(x);
-  const int bits = std::min(kMultiplierBits, kOffsetBits - 1 - bits_of(from.most));
+Value IntegerNodes::scaled(const Integers& from, double step) {
   std::vector<int64_t> factors, halves, divisors, shares;
-  for (double scale : from.scale) {
+  for (size_t i = 0; i < from.scale.size(); ++i) {
+    // Every bit that the numbers leave: the product and what is added to it stay below 2^63.
+    const int bits = std::min(kMultiplierBits, kOffsetBits - 1 - bits_of(from.most_of(i)));
+    const double ratio = std::min(from.scale[i] / step, std::exp2(bits - 1));
     int exponent = 0;
-    std::frexp(scale / step, &exponent);  // in [2^(exponent - 1), 2^exponent)
+    std::frexp(ratio, &exponent);  // in [2^(exponent - 1), 2^exponent)
     const int shift = std::clamp(bits - exponent, 1, kOffsetBits - 1);
-    factors.push_back(rounded(std::ldexp(scale / step, shift)));
+    factors.push_back(rounded(std::ldexp(ratio, shift)));
     halves.push_back((int64_t{1} << (shift - 1)) + (int64_t{1} << kOffsetBits));
     divisors.push_back(int64_t{1} << shift);
     shares.push_back(int64_t{1} << (kOffsetBits - shift));
@@ -142,7 +193,11 @@ Value IntegerNodes::rescaled(const Integers& x, double step, int64_t low, int64_
     return numbers(values, from.axis, from.value.type().rank());
   };
   Value y = b_.add(b_.mul(from.value, along(factors)), along(halves));
-  y = b_.sub(b_.div(y, along(divisors)), along(shares));
+  return b_.sub(b_.div(y, along(divisors)), along(shares));
+}
+
+Value IntegerNodes::rescaled(const Integers& x, double step, int64_t low, int64_t high) {
+  Value y = scaled(wide(x), step);
   y = b_.op("Max", {y, b_.number(static_cast<double>(low), TN_I64)});
   return b_.op("Min", {y, b_.number(static_cast<double>(high), TN_I64)});
 }
@@ -151,8 +206,7 @@ Value IntegerNodes::requantize(const Integers& x, const Stored8& to) {
   if (!x.table.empty()) {
     std::vector<int64_t> table;
     for (double number : x.table)
-      table.push_back(
-          std::clamp(rounded(std::nearbyint(number / to.scale)) + to.zero, to.low(), to.high()));
+      table.push_back(rounded(to.stored(number)));
     return b_.cast(gathered(table, x.value), to.dtype);
   }
   Value y = rescaled(x, to.scale, to.low() - to.zero, to.high() - to.zero);
@@ -172,15 +226,15 @@ Integers IntegerNodes::softmax(const Integers& x, int64_t along) {
   Integers out;
   out.value = b_.div(b_.add(b_.mul(parts, b_.number(65536, TN_I64)), half), sum);
   out.scale = {1.0 / 65536};
-  out.most = 65536;
+  out.most = {65536};
   return out;
 }
 
 Value IntegerNodes::real(const Integers& x, const std::string& name) {
   constexpr double kMost = 2147483647;
   Integers sums = wide(x);
-  if (sums.most > kMost) {
-    const double step = largest(sums.scale) * sums.most / kMost;
+  if (sums.largest_number() > kMost) {
+    const double step = sums.largest_real() / kMost;
     sums.value = rescaled(sums, step, -2147483647, 2147483647);
     sums.scale = {step};
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // "quantizer.integers": a model with QuantizeLinear and DequantizeLinear nodes computed in integers
 // between the first and the last of them, by standard operators (integer_values.hpp). A function of
-// one value is a table over its 256 numbers; behind a sum, over 4,096 steps of what its result
-// stores. "quantizer.check_integers" names what is float there.
+// one value is a table over its 256 numbers; behind a sum, over as many as its result's steps
+// need (integer_tables.cpp). "quantizer.check_integers" names what is float there.
 #include "tenon/sdk/role/pass.hpp"
 
 #include "float_nodes.hpp"

@@ -48,21 +48,23 @@ std::vector<double> numbers_of(Value v) {
   return out;
 }
 
-std::vector<int64_t> in_steps(Value v, const std::vector<double>& steps) {
+std::vector<double> in_steps(Value v, const std::vector<double>& steps) {
   std::optional<Known> stored = known_of(v);
   if (!stored) return {};
   const int64_t count = stored->numbers.type().elements();
   const bool is_integer = stored->numbers.dtype() == TN_I32;
   if (static_cast<size_t>(count) != steps.size()) return {};
+  const std::vector<int64_t> dims = stored->numbers.type().dims;
+  if (!dims.empty() && dims.back() != count) return {};
   if (!is_integer && stored->numbers.dtype() != TN_F32) return {};
   const Tensor tensor = stored->numbers.constant();
-  std::vector<int64_t> out;
+  std::vector<double> out;
   for (int64_t i = 0; i < count; ++i) {
     const auto c = static_cast<size_t>(i);
     const double factor = stored->scale[stored->scale.size() == 1 ? 0 : c];
     const double number = is_integer ? static_cast<double>(tensor.data<int32_t>()[c])
                                      : static_cast<double>(tensor.data<float>()[c]);
-    out.push_back(std::llround(number * factor / steps[c]));
+    out.push_back(std::round(number * factor / steps[c]));
   }
   return out;
 }

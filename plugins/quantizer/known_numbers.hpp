@@ -18,9 +18,9 @@ struct Known {
 std::optional<Known> known_of(Value v);
 // All of a constant's numbers; empty: it is none, or behind a DequantizeLinear with several scales.
 std::vector<double> numbers_of(Value v);
-// A known vector in steps of these sizes, one for each of its numbers; empty: it is of another
-// kind.
-std::vector<int64_t> in_steps(Value v, const std::vector<double>& steps);
+// A known vector, along the last axis, in steps of these sizes, one for each of its numbers: whole,
+// of any size; empty: it is of another kind.
+std::vector<double> in_steps(Value v, const std::vector<double>& steps);
 // A matrix of int8 constants with its axes swapped.
 Result<Value> transposed(EditView edit, Value codes);
 

@@ -30,6 +30,7 @@ EXCEPTIONS = {
     # Which integers compute what an operator says: no column of a row has that.
     "plugins/quantizer/integer_rewriting.cpp": {
         "Add",
+        "CenterCropPad",
         "Clip",
         "Conv",
         "Div",
@@ -37,12 +38,23 @@ EXCEPTIONS = {
         "GlobalAveragePool",
         "MatMul",
         "Max",
+        "MaxUnpool",
         "Min",
         "Mul",
         "Pad",
         "ReduceMean",
         "Relu",
         "Softmax",
+        "Trilu",
+    },
+    "plugins/quantizer/integer_sums.cpp": {
+        "Clip",
+        "Conv",
+        "Gemm",
+        "GlobalAveragePool",
+        "Max",
+        "Min",
+        "Mul",
     },
     # Its own nodes: signs with their gradient, which quantizer.convert reads again.
     "plugins/quantizer/signs.cpp": {"Add", "Clip", "StopGradient", "Sub", "Where"},

@@ -160,9 +160,45 @@ TEST_F(Binarize, PassesGradientsStraightThrough) {
     ASSERT_EQ(got.size(), slopes->size()) << name;
     for (size_t i = 0; i < got.size(); ++i) {
       const bool is_end = name == std::string("w_latent") && std::abs(w[i]) == 1;
-      if (!is_end) EXPECT_NEAR(got[i], (*slopes)[i], 1e-4F) << name << " " << i;
+      if (is_end) continue;
+      EXPECT_NEAR(got[i], (*slopes)[i], 1e-4F) << name << " " << i;
     }
   }
+}
+
+// A convolution that the graph gives out, and one that it gives out and reads: both have the
+// scales of places and the bias.
+TEST_F(Binarize, GivesOutWhatIsScaled) {
+  tn_graph* raw = nullptr;
+  ASSERT_EQ(text_of(Status(services.graph->create(ctx_, &raw))), "");
+  model_ = OwnedGraph::take(raw);
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 3, 6, 5});
+    auto seven = edit.constant<float>(TN_F32, {8}, Floats(8, 7.0F), "seven");
+    Value a = node(edit, "Conv", {x, weight(edit, "wa", {8, 3, 3, 3}, 1, 0.1F), *seven}, "a");
+    Value b = node(edit, "Conv", {a, weight(edit, "wb", {8, 8, 1, 1}, 2, 0.1F), *seven}, "b");
+    ASSERT_EQ(text_of(edit.output("b", b)), "");
+    ASSERT_EQ(text_of(edit.output("a", a)), "");
+  });
+  std::vector<Floats> found;
+  for (const char* scales : {"channels", "places"}) {
+    ASSERT_EQ(apply("quantizer.binarize", options({{"ends", "binary"}, {"scales", scales}})), "");
+    EXPECT_EQ(report_["binary"].size(), 2U);
+    const std::vector<Value> outputs = result_.view().outputs();
+    ASSERT_EQ(outputs.size(), 2U);
+    EXPECT_EQ(outputs[0].producer().type() == std::string_view("Conv"),
+              scales == std::string("channels"));
+    EXPECT_EQ(outputs[1].producer().type() == std::string_view("Conv"),
+              scales == std::string("channels"));
+    found.push_back(run(result_, {2, 3, 6, 5}, random(2 * 3 * 30, 21)));
+  }
+  ASSERT_EQ(found[0].size(), found[1].size());
+  double mean = 0;
+  for (size_t i = 0; i < found[0].size(); ++i) {
+    EXPECT_NEAR(found[0][i], found[1][i], 1e-4F);  // scales of places begin as 1
+    mean += static_cast<double>(found[1][i]) / static_cast<double>(found[0].size());
+  }
+  EXPECT_NEAR(mean, 7, 2);
 }
 
 TEST_F(Binarize, RefusesAModelWithoutLayers) {

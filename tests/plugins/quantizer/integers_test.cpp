@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantizer.integers: beside what QuantizeLinear and DequantizeLinear say, and without a float.
-#include "plugins/quantizer/pass_test.hpp"
+#include "plugins/quantizer/text_models.hpp"
 
 namespace tenon::test {
 namespace {
 
 using testing::IsEmpty;
 
-class IntegersTest : public PassTest {
+class IntegersTest : public TextModels {
  protected:
   // Convolutions with a residual, pools, a mean and a classifier.
   void network() {
@@ -32,17 +32,6 @@ class IntegersTest : public PassTest {
     });
     ASSERT_EQ(apply("quantizer.static", {{"data", data("x", {3, 8, 8}, 16, 20)}}), "");
     std::swap(model_, result_);
-  }
-  // A model from text; its first output.
-  Floats run_text(const char* text, const std::vector<int64_t>& shape, const Floats& x) {
-    model_ = parsed(text);
-    EXPECT_EQ(apply("quantizer.integers", json::object()), "");
-    return run(result_, shape, x);
-  }
-  OwnedGraph parsed(const char* text) {
-    tn_graph* raw = nullptr;
-    EXPECT_EQ(text_of(Status(services.graph->parse(ctx_, str(text), &raw))), "");
-    return OwnedGraph::take(raw);
   }
   // Why it does not run.
   std::string failure(const OwnedGraph& graph, const Floats& x, const char* options) {
