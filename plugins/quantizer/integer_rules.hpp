@@ -37,7 +37,8 @@ class Rewriting {
   Status product(Node node);
   Status finish_product(Node node, const Integers& x, const Known& w, int64_t axis, Value sums);
   Status add(Node node);
-  Status by_number(Node node);  // Max, Min, Mul and Div of integers and one known number
+  Status bound(Node node);   // Max, Min
+  Status factor(Node node);  // Mul, Div
   Status clip(Node node);
   Status mean(Node node);
   Status softmax(Node node);

@@ -22,6 +22,14 @@ bool are_finite(const std::vector<double>& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
 }
 
+// The one finite number beside input i; nothing where there is another thing.
+std::optional<double> number_beside(Node node, uint64_t i) {
+  const std::vector<double> found = numbers_of(node.input(1 - i));
+  if (found.size() != 1 || !std::isfinite(found[0]) || !keeps_rank(node, node.input(i)))
+    return std::nullopt;
+  return found[0];
+}
+
 }  // namespace
 
 // The codes as the integer products have them: [k, n] for matrices.
@@ -102,29 +110,31 @@ Status Rewriting::add(Node node) {
   return {};
 }
 
-Status Rewriting::by_number(Node node) {
-  const Integers *x = known(node.input(0)), *y = known(node.input(1));
-  const bool is_max = node.is("Max"), is_bound = is_max || node.is("Min");
-  if (node.n_inputs() > 2) {
-    std::vector<Value> inputs = node.inputs();
-    const bool reads_known =
-        std::any_of(inputs.begin(), inputs.end(), [&](Value v) { return known(v) != nullptr; });
-    return reads_known ? refuse(node, "it reads more than two values") : Status();
-  }
-  if (!x && !y) return {};
-  if (x && y && is_bound) return move(node);
-  const std::vector<double> found =
-      x && y ? std::vector<double>() : numbers_of(node.input(x ? 1 : 0));
-  const double number = found.size() == 1 ? found[0] : 0;
-  const bool fits = found.size() == 1 && std::isfinite(number) &&
-                    keeps_rank(node, node.input(x ? 0 : 1)) &&
-                    (is_bound || (number > 0 && (x || node.is("Mul"))));
-  if (!fits) return table(node);
+Status Rewriting::bound(Node node) {
+  const std::vector<Value> inputs = node.inputs();
+  if (std::none_of(inputs.begin(), inputs.end(), [&](Value v) { return known(v) != nullptr; }))
+    return {};
+  if (inputs.size() != 2) return refuse(node, "it reads another count of values than two");
+  const Integers *x = known(inputs[0]), *y = known(inputs[1]);
+  if (x && y) return move(node);
+  const std::optional<double> number = number_beside(node, x ? 0 : 1);
+  if (!number) return refuse(node, "its bound is not one known number");
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  Integers out = is_bound ? n_.clip(x ? *x : *y, is_max ? number : -kNone, is_max ? kNone : number)
-                          : n_.wide(x ? *x : *y);
+  known_[node.output().id] =
+      node.is("Max") ? n_.clip(x ? *x : *y, *number, kNone) : n_.clip(x ? *x : *y, -kNone, *number);
+  return {};
+}
+
+Status Rewriting::factor(Node node) {
+  const Integers *x = known(node.input(0)), *y = known(node.input(1));
+  if (!x && !y) return {};
+  const bool is_mul = node.is("Mul");
+  std::optional<double> number;
+  if (!y || (!x && is_mul)) number = number_beside(node, x ? 0 : 1);
+  if (!number || *number <= 0) return table(node);
+  Integers out = n_.wide(x ? *x : *y);
   for (double& scale : out.scale)
-    if (!is_bound) scale = node.is("Mul") ? scale * number : scale / number;
+    scale = is_mul ? scale * *number : scale / *number;
   known_[node.output().id] = out;
   return {};
 }

@@ -127,7 +127,7 @@ TEST_F(IntegersBesideQdq, MaxAndMinOfThree) {
     });
     EXPECT_LE(steps, kOneStep) << type;
     if (steps < 0) {
-      EXPECT_THAT(refused_, HasSubstr("more than two"));
+      EXPECT_THAT(refused_, HasSubstr("than two"));
     }
   }
 }
@@ -313,7 +313,79 @@ TEST_F(RandomChains, AreOneStepApart) {
       EXPECT_THAT(refused_, HasSubstr("float")) << seed;
     }
   }
-  EXPECT_LE(n_refused, kChains / 10) << refused_;
+  EXPECT_LE(n_refused, kChains / 50) << refused_;
+}
+
+// Functions of 8-bit values, and what moves, compares, pads and averages them: rounded once.
+class RandomMoves : public RandomChains {
+ protected:
+  Value moved(EditView edit, Value v, std::mt19937& draw) {
+    const std::vector<int64_t> swapped{0, 2, 1}, two{std::min<int64_t>(2, v.type().dims[2])};
+    Value from = ints(edit, {0}), last = ints(edit, {-1}), end = ints(edit, {6});
+    switch (draw() % 12) {
+      case 0:
+        return op(edit, "Transpose", {v}, {{"perm", swapped}});
+      case 1:
+        return op(edit, "Concat", {v, v}, {{"axis", -1}});
+      case 2:
+        return op(edit, "Slice", {v, from, end, last});
+      case 3:
+        return op(edit, "Pad", {v, ints(edit, {0, 1, 0, 0, 0, 2})});
+      case 4:
+        return op(edit, "MaxPool", {v}, {{"kernel_shape", two}, {"strides", two}});
+      case 5:
+        return op(edit, "ReduceMax", {v, last});
+      case 6:
+        return op(edit, "ReduceMin", {v, ints(edit, {1})});
+      case 7:
+        return op(edit, "Trilu", {v}, {{"upper", 0}});
+      case 8:
+        return op(edit, "Max", {v, op(edit, "ReduceMin", {v, last})});
+      case 9:
+        return op(edit, "Min", {v, op(edit, "ReduceMax", {v, ints(edit, {1})})});
+      case 10:
+        return op(edit, "ReduceMean", {v, ints(edit, {1})});
+      default:
+        return op(edit, "Gather", {v, ints(edit, {-1, 0, -1})}, {{"axis", 1}});
+    }
+  }
+  Value function(EditView edit, Value v, std::mt19937& draw) {
+    constexpr const char* kFunctions[] = {"Neg", "Abs", "Sigmoid", "HardSwish", "Tanh", "Relu"};
+    switch (draw() % 4) {
+      case 0:
+        return op(edit, "Mul", {v, floats(edit, {}, {-0.7F})});
+      case 1:
+        return op(edit, "Sub", {v, floats(edit, {1}, {0.3F})});
+      default:
+        return op(edit, kFunctions[draw() % std::size(kFunctions)], {v});
+    }
+  }
+  Value moves(EditView edit, Value x, uint32_t seed) {
+    std::mt19937 draw(seed);
+    const auto zero = static_cast<uint8_t>(draw() % 2 == 0 ? 0 : 30);
+    Value v = stored(edit, x, 0.03F, zero, draw() % 2 == 0 ? TN_I8 : TN_U8);
+    for (uint64_t n = 1 + draw() % 4; n > 0; --n)
+      v = draw() % 3 == 0 ? function(edit, v, draw) : moved(edit, v, draw);
+    return v;
+  }
+};
+
+TEST_F(RandomMoves, AreOneStepApart) {
+  const std::vector<int64_t> shape{2, 4, 8};
+  const Floats x = random(64, 9);
+  int n_refused = 0;
+  constexpr int kGraphs = 250;
+  for (uint32_t seed = 0; seed < kGraphs; ++seed) {
+    const double steps = apart(shape, x, 0.05F, [&](EditView edit, Value in) {
+      return stored(edit, moves(edit, in, seed), 0.05F);
+    });
+    EXPECT_LE(steps, kOneStep) << "seed " << seed;
+    n_refused += steps < 0;
+    if (steps < 0) {
+      EXPECT_THAT(refused_, HasSubstr("float")) << seed;
+    }
+  }
+  EXPECT_LE(n_refused, kGraphs / 3) << refused_;
 }
 
 }  // namespace
