@@ -43,6 +43,7 @@ std::optional<Stored8> storage_of(Node node) {
   Stored8 out;
   const Tensor step = scale.constant();
   out.scale = static_cast<double>(*step.data<float>());
+  if (!std::isfinite(out.scale) || out.scale <= 0) return std::nullopt;
   if (!zero) return out;
   out.dtype = zero.dtype();
   const Tensor point = zero.constant();

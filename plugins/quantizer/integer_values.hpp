@@ -49,7 +49,7 @@ struct Stored8 {  // how a QuantizeLinear stores
   }
 };
 
-// Of a QuantizeLinear or DequantizeLinear with one constant scale and 8 bits.
+// Of a QuantizeLinear or DequantizeLinear with one constant positive scale and 8 bits.
 std::optional<Stored8> storage_of(Node node);
 
 class IntegerNodes {

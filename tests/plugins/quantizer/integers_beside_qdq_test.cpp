@@ -218,6 +218,17 @@ TEST_F(IntegersBesideQdq, FunctionsOfSumsInFineSteps) {
   }
 }
 
+// A scale of 0 stores nothing that integers could say.
+TEST_F(IntegersBesideQdq, RefusesAScaleOfZero) {
+  const double steps = apart({4, 32}, random(128, 1), 1, [&](EditView edit, Value x) {
+    Value d = stored(edit, x, 0.02F);
+    Value m = op(edit, "MatMul", {d, weights(edit, 32, Floats(4, 5e-4F), 2)});
+    return stored(edit, op(edit, "Tanh", {m}), 0);
+  });
+  EXPECT_LT(steps, 0);
+  EXPECT_THAT(refused_, HasSubstr("Tanh"));
+}
+
 // A factor for each channel is no function of one number.
 TEST_F(IntegersBesideQdq, FactorsForEachPlace) {
   for (const std::vector<int64_t>& dims : {std::vector<int64_t>{8}, {8, 1}, {1, 1, 1, 1}}) {
