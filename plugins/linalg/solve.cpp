@@ -79,7 +79,7 @@ Status solve_ref(const Call& call) {
   TN_TRY(batch, together(a.batch, b.batch));
   Stack y(batch, b.rows, b.columns);
   std::vector<Eigen::PartialPivLU<Matrix>> factors(static_cast<size_t>(a.count()));
-  if (a.rows == 0) return write(call, 0, y, {b.rows, b.columns});
+  if (a.rows == 0 || b.columns == 0) return write(call, 0, y, {b.rows, b.columns});
   TN_CHECK(for_each(call, a.count(), [&, &a = a](int64_t i) -> Status {
     TN_CHECK(expect_finite(a[i]));
     factors[static_cast<size_t>(i)].compute(a[i]);

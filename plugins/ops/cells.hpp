@@ -29,6 +29,7 @@ class Cells {
   char* at(int64_t i) const { return data_ + i * int64_t(size_); }
   size_t size() const { return size_; }
   void copy(int64_t to, const Cells& from, int64_t at_index, int64_t count = 1) const {
+    if (count == 0) return;
     std::memcpy(at(to), from.at(at_index), static_cast<size_t>(count) * size_);
   }
   // Writes unpacked cells back.

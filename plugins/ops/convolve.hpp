@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "window.hpp"
+#include "wrapping.hpp"
 
 namespace tenon::ops {
 
@@ -52,7 +53,7 @@ void read_line(const Window& w,
 template <class Acc>
 void add_scaled(Acc* __restrict to, const Acc* __restrict from, Acc factor, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
-    to[i] += factor * from[i];
+    to[i] = wrapping_add(to[i], wrapping_mul(factor, from[i]));
 }
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "sampling.hpp"
+#include "wrapping.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -31,7 +32,8 @@ Status cumulate_ref(const Call& call) {
       W sum = kProduct ? 1 : 0;
       for (int64_t k = 0; k < split.size; ++k) {
         int64_t at = first + (reverse ? split.size - 1 - k : k) * split.inner;
-        W x = static_cast<W>(call.data<T>(0)[at]), next = kProduct ? sum * x : sum + x;
+        W x = static_cast<W>(call.data<T>(0)[at]),
+          next = kProduct ? wrapping_mul(sum, x) : wrapping_add(sum, x);
         data_of<T>(out)[at] = static_cast<T>(exclusive ? sum : next);
         sum = next;
       }

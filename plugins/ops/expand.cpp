@@ -81,7 +81,11 @@ Status tile_ref(const Call& call) {
   Walk walk;
   for (size_t i = 0; i < in.size(); ++i) {
     if (repeats[i] < 0) return invalid(cat("repeats: expected numbers from 0, got ", repeats[i]));
-    out.push_back(in[i] * repeats[i]);
+    int64_t size = 0;
+    if (__builtin_mul_overflow(in[i], repeats[i], &size))
+      return invalid(cat("repeats: axis ", i, " of ", in[i], " times ", repeats[i],
+                         " is more than an axis can have"));
+    out.push_back(size);
     walk.shape.insert(walk.shape.end(), {repeats[i], in[i]});
     walk.from_strides.insert(walk.from_strides.end(), {0, strides[i]});
   }

@@ -8,6 +8,7 @@
 #include "dispatch.hpp"
 #include "example_norms.hpp"
 #include "sampling.hpp"
+#include "wrapping.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -29,7 +30,8 @@ void multiply(const T* a,
       Acc left = static_cast<Acc>(a[i * a_row + p * a_col]);
       const T* right = b + p * b_row;
       for (int64_t j = 0; j < n; ++j)
-        c[i * n + j] += left * static_cast<Acc>(right[j * b_col]);
+        c[i * n + j] =
+            wrapping_add(c[i * n + j], wrapping_mul(left, static_cast<Acc>(right[j * b_col])));
     }
   }
 }

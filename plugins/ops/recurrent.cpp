@@ -176,6 +176,9 @@ Status recurrent_shape(EditView edit, Node node) {
           " h)]?, sequence_lens: int[b]?, initial_h: T", state_form, "?",
           gates == 4 ? cat(", initial_c: T", state_form, "?, peepholes: T[", n, " (3 h)]?") : "",
           " ; T = float", node.attr_int("hidden_size") > 0 ? ", h = hidden_size" : "")));
+  const uint64_t most_outputs = gates == 4 ? 3 : 2;
+  if (node.n_outputs() > most_outputs)
+    return invalid(cat("expected at most ", most_outputs, " outputs, got ", node.n_outputs()));
   Dims in = x.ranked && x.rank() == 3 ? dims_of(x) : Dims(3);
   Dim steps = in[batch_first ? 1 : 0], batch = in[batch_first ? 0 : 1];
   Dim hidden = r.ranked && r.rank() == 3 ? dims_of(r)[2] : Dim();

@@ -9,6 +9,7 @@
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "sampling.hpp"
+#include "wrapping.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -63,7 +64,7 @@ struct Sum {
   }
   template <class A>
   static A join(A a, A x) {
-    return a + x;
+    return wrapping_add(a, x);
   }
   template <class A>
   static A last(A a, double) {
@@ -73,13 +74,13 @@ struct Sum {
 struct SumSquare : Sum {
   template <class A>
   static A join(A a, A x) {
-    return a + x * x;
+    return wrapping_add(a, wrapping_mul(x, x));
   }
 };
 struct Norm1 : Sum {
   template <class A>
   static A join(A a, A x) {
-    return x < A(0) ? a - x : a + x;
+    return x < A(0) ? wrapping_sub(a, x) : wrapping_add(a, x);
   }
 };
 struct Norm2 : SumSquare {
@@ -110,7 +111,7 @@ struct Prod : Sum {
   }
   template <class A>
   static A join(A a, A x) {
-    return a * x;
+    return wrapping_mul(a, x);
   }
 };
 struct Max : Sum {

@@ -40,6 +40,9 @@ Result<Geometry> geometry_of(Node node) {
     return unsupported("RoiAlign: composite where all sizes are known");
   Geometry out{rules,          x.dims,         boxes.dims[0],
                rules.sampling, rules.sampling, x.dtype == TN_F64 ? TN_F64 : TN_F32};
+  constexpr int64_t kMostBins = int64_t{1} << 16;
+  if (std::max(rules.rows, rules.columns) > kMostBins || rules.sampling > kMostAsked)
+    return unsupported("RoiAlign: composite up to 65536 bins and 1024 samples along an axis");
   if (rules.sampling > 0) return out;
   if (!node.input(1).is_constant())
     return unsupported("RoiAlign: composite with sampling_ratio, or boxes that are constants");

@@ -121,7 +121,8 @@ Status slice_ref(const Call& call) {
     TN_TRY(range, range_of(starts[i], ends[i], steps[i], shape[d]));
     walk.shape[d] = range.count;
     walk.from_at += range.count > 0 ? range.start * strides[d] : 0;
-    walk.from_strides[d] = strides[d] * range.step;
+    // A step over the whole axis takes one element: how far it goes does not matter.
+    walk.from_strides[d] = range.count > 1 ? strides[d] * range.step : 0;
   }
   TN_CHECK(expect_once("axes", axes));
   walk.to_strides = dense_strides(walk.shape);

@@ -77,7 +77,9 @@ Result<Node> transpose_sample(EditView edit, uint64_t seed) {
 
 Result<int64_t> block_of(Node node) {
   int64_t block = node.attr_int("blocksize");
-  if (block < 1) return invalid(cat("blocksize: expected a number from 1, got ", block));
+  constexpr int64_t kMost = int64_t{1} << 15;
+  if (block < 1 || block > kMost)
+    return invalid(cat("blocksize: expected a number from 1 to ", kMost, ", got ", block));
   return block;
 }
 

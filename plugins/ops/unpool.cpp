@@ -207,7 +207,8 @@ Status tensor_scatter_ref(const Call& call) {
   int64_t per_batch = split.outer / std::max<int64_t>(cache[0], 1);
   for (int64_t o = 0; o < split.outer; ++o) {
     for (int64_t s = 0; s < update[along]; ++s) {
-      int64_t at = first[static_cast<size_t>(o / per_batch)] + s;
+      int64_t at = 0;
+      if (__builtin_add_overflow(first[static_cast<size_t>(o / per_batch)], s, &at)) at = -1;
       if (mode == "circular") at = (at % split.size + split.size) % split.size;
       if (at < 0 || at >= split.size)
         return {TN_OUT_OF_RANGE,

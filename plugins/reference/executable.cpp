@@ -180,7 +180,11 @@ Result<Executable::Pieces*> Executable::pieces_of(const Step& step) const {
 
 // Sizes that come from data are known only here.
 Status Executable::check_size(const DLTensor& proto) const {
-  int64_t bytes = (element_count(proto) * proto.dtype.bits * proto.dtype.lanes + 7) / 8;
+  int64_t bits = proto.dtype.bits * proto.dtype.lanes;
+  for (int32_t i = 0; i < proto.ndim; ++i)
+    if (__builtin_mul_overflow(bits, proto.shape[i], &bits))
+      return {TN_RESOURCE_EXHAUSTED, "a value whose bits are more than 2^63"};
+  const int64_t bytes = bits / 8 + (bits % 8 != 0);
   if (max_value_bytes_ == 0 || bytes <= max_value_bytes_) return {};
   return {TN_RESOURCE_EXHAUSTED, cat("a value of ", bytes, " bytes, expected at most ",
                                      max_value_bytes_, " (option max_value_bytes)")};

@@ -5,14 +5,19 @@
 
 namespace tenon::onednn {
 
+Dims pads_of(const Node& node, size_t n_spatial) {
+  const Dims none(2 * n_spatial, 0);
+  return node.text("auto_pad", "NOTSET") == "NOTSET" ? node.integers("pads", none) : none;
+}
+
 Window find_window(const Node& node, const Dims& in, const Dims& out, const Dims& kernel) {
   size_t n_spatial = kernel.size();
   Window window;
   window.kernel = kernel;
   window.strides = node.integers("strides", Dims(n_spatial, 1));
   Dims dilations = node.integers("dilations", Dims(n_spatial, 1));
-  Dims pads = node.integers("pads", Dims(2 * n_spatial, 0));
-  std::string auto_pad = node.text("auto_pad", "NOTSET");
+  const std::string auto_pad = node.text("auto_pad", "NOTSET");
+  const Dims pads = pads_of(node, n_spatial);
   for (size_t i = 0; i < n_spatial; ++i) {
     window.dilates.push_back(dilations[i] - 1);
     int64_t reach = (kernel[i] - 1) * dilations[i] + 1;

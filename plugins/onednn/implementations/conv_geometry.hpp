@@ -18,6 +18,9 @@ struct Window {
 
 // in and out: complete dims; kernel: spatial extents. For ConvTranspose swap in and out.
 // Padding is worked out from the shapes, so auto_pad and ceil_mode need no case of their own.
+// Of an axis the begin, and behind all of these the ends. With auto_pad the attribute says nothing,
+// and may have any length.
+Dims pads_of(const Node& node, size_t n_spatial);
 Window find_window(const Node& node, const Dims& in, const Dims& out, const Dims& kernel);
 // Of one or two axes, as height and width.
 kernels::Windows windows_of(const Dims& in, const Dims& out, const Window& window);

@@ -213,7 +213,7 @@ std::string refuse_pool(const Graph& graph, const Node& node) {
   Window window = find_window(node, graph.values[node.inputs[0]].dims,
                               graph.values[node.outputs[0]].dims, kernel);
   Dims dilations = node.integers("dilations", Dims(kernel.size(), 1));
-  Dims pads = node.integers("pads", Dims(2 * kernel.size(), 0));
+  Dims pads = pads_of(node, kernel.size());
   bool is_average = node.op == "AveragePool";
   for (size_t i = 0; i < kernel.size(); ++i) {
     int64_t reach = (kernel[i] - 1) * dilations[i] + 1;

@@ -24,13 +24,14 @@ struct Scatter {
 template <class T>
 T joined(Join join, T old, T update) {
   using A = std::conditional_t<kernels::kIsReal<T>, double, int64_t>;
+  using U = std::conditional_t<kernels::kIsReal<T>, double, uint64_t>;
   A a = kernels::number_cast<A>(old);
   A b = kernels::number_cast<A>(update);
   switch (join) {
-    case Join::kAdd:
-      return kernels::number_cast<T>(a + b);
+    case Join::kAdd:  // integers wrap around
+      return kernels::number_cast<T>(static_cast<A>(static_cast<U>(a) + static_cast<U>(b)));
     case Join::kMul:
-      return kernels::number_cast<T>(a * b);
+      return kernels::number_cast<T>(static_cast<A>(static_cast<U>(a) * static_cast<U>(b)));
     case Join::kMax:
       return b > a || b != b ? update : old;
     case Join::kMin:

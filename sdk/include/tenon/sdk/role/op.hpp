@@ -15,6 +15,7 @@
 //
 // TENON_OPS defines tenon_ops_concat, the word that tenon_add_plugin(... OPS concat) lists.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -148,7 +149,8 @@ tn_status* decompose(void* self, tn_edit* edit, tn_node_id node, tn_value_id* ou
   return guard([&]() -> Status {
     EditView view{edit};
     TN_TRY(values, call_column<F>(self, view, view.node(node)));
-    for (size_t i = 0; i < values.size(); ++i)
+    const size_t n_outputs = view.node(node).n_outputs();  // the last ones may be left out
+    for (size_t i = 0; i < std::min(values.size(), n_outputs); ++i)
       out[i] = values[i].id;
     return {};
   });
