@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <gmock/gmock.h>
+
 #include "plugins/plugin_session.hpp"
 
 namespace tenon::test {
@@ -119,6 +121,37 @@ TEST_F(Edges, BoxesOfMorePixelsThanCanBeSampledAreRefused) {
   };
   EXPECT_NE(refused(1e6f).find("expected at most 4096 pixels a bin"), std::string::npos);
   EXPECT_EQ(refused(4000), "");
+}
+
+// Found by mutants under AddressSanitizer and UBSan.
+TEST_F(Edges, OutputsThatTheOperatorHasNotAreRefused) {
+  EXPECT_THAT(
+      refusal("  input %x: f32[2, 1, 3]\n  input %w: f32[1, 4, 3]\n  input %r: f32[1, 4, 4]\n"
+              "  %y: f32[2, 1, 1, 4], %h: f32[1, 1, 4], %z: f32[1, 1, 4] = RNN(%x, %w, %r) "
+              "{hidden_size = 4} @n\n",
+              {}),
+      testing::HasSubstr("expected at most 2 outputs, got 3"));
+}
+
+TEST_F(Edges, SizesThatOverflowAreRefused) {
+  const std::string most = std::to_string(std::numeric_limits<int64_t>::max());
+  Tensor repeats = *Tensor::of<int64_t>(ctx_, TN_I64, std::vector<int64_t>{1},
+                                        std::vector{std::numeric_limits<int64_t>::max()});
+  EXPECT_THAT(refusal("  constant %x: f32[3] = [0, 1, 2]\n  input %r: i64[1]\n"
+                      "  %y: f32[n] = Tile(%x, %r) @n\n",
+                      {repeats}),
+              testing::HasSubstr(cat("axis 0 of 3 times ", most)));
+}
+
+TEST_F(Edges, SumsOfIntegersWrapAround) {
+  constexpr std::string_view kNumbers =
+      "  constant %x: i64[2] = [9223372036854775807, 2]\n  constant %a: i64[1] = [0]\n";
+  EXPECT_EQ(run(cat(kNumbers, "  %s: i64[] = ReduceSum(%x, %a) {keepdims = 0} @s\n"), "f32[]",
+                "Cast(%s) {to = dtype f32}"),
+            std::vector<float>{-9223372036854775807.0F});
+  EXPECT_EQ(run(cat(kNumbers, "  %s: i64[] = ReduceProd(%x, %a) {keepdims = 0} @s\n"), "f32[]",
+                "Cast(%s) {to = dtype f32}"),
+            std::vector<float>{-2});
 }
 
 }  // namespace
