@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Reduce family: axes as an optional second input, keepdims, noop_with_empty_axes.
 #include <algorithm>
+#include <limits>
 
 #include "batching_rules.hpp"
 #include "cells.hpp"
