@@ -15,13 +15,21 @@ namespace tenon::fuzz {
 class StateFolder {
  public:
   StateFolder() : owner_(getpid()) {
+    // A signal between the folder's making and its handler's would leave the folder behind.
+    constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t stops, before;
+    sigemptyset(&stops);
+    for (int signal : kStops)
+      sigaddset(&stops, signal);
+    sigprocmask(SIG_BLOCK, &stops, &before);
     std::string name = (std::filesystem::temp_directory_path() / "tenon_fuzz_XXXXXX").string();
     if (!mkdtemp(name.data())) std::abort();
     path_ = name;
     setenv("XDG_STATE_HOME", name.c_str(), 1);
     of_process() = this;
-    for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    for (int signal : kStops)
       std::signal(signal, stop);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
   }
   StateFolder(const StateFolder&) = delete;
   StateFolder& operator=(const StateFolder&) = delete;
