@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "epilogue_block.h"
 #include "kernel_table.h"
 
 namespace tenon::onednn::kernels {
@@ -81,20 +82,7 @@ void run_unit(const Context& context, const Int4ProductArgs& args, Int4Form form
   block.sums = scratch.sums + first_row * args.b.n_groups;
   block.reals = scratch.reals + first_row * args.b.padded_k();
   block.right = panels_from(args.b, panel);
-  Epilogue& epilogue = block.epilogue;
-  epilogue.columns = std::min(kInt4Panel, args.n - first_column);
-  epilogue.scales = args.scales + first_column;
-  epilogue.bias = args.bias + first_column;
-  epilogue.dst = args.dst;
-  epilogue.dst.data = static_cast<char*>(args.dst.data) +
-                      (first_row * args.dst_stride + first_column) * element_bytes(args.dst.type);
-  epilogue.dst_stride = args.dst_stride;
-  epilogue.low = args.low;
-  epilogue.high = args.high;
-  epilogue.ops = args.ops;
-  epilogue.n_ops = args.n_ops;
-  epilogue.first_row = first_row;
-  epilogue.first_column = first_column;
+  block.epilogue = epilogue_of_block(args, first_row, first_column, kInt4Panel);
   context.table->int4_block(block);
 }
 

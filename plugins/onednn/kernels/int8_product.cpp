@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "epilogue_block.h"
 #include "kernel_table.h"
 
 namespace tenon::onednn::kernels {
@@ -132,22 +133,7 @@ void run_units(const Context& context,
     call.pairs = pairs;
     call.panels = args.b + first_column * 2 * pairs;
     call.row_shifts = shifts.data();
-    Epilogue& epilogue = call.epilogue;
-    epilogue.columns = std::min(cutting.panels * kInt8Panel, args.n - first_column);
-    if (args.scales != nullptr) {
-      epilogue.scales = args.scales + first_column;
-      epilogue.bias = args.bias + first_column;
-    }
-    epilogue.dst = args.dst;
-    epilogue.dst.data = static_cast<char*>(args.dst.data) +
-                        (first_row * args.dst_stride + first_column) * element_bytes(args.dst.type);
-    epilogue.dst_stride = args.dst_stride;
-    epilogue.low = args.low;
-    epilogue.high = args.high;
-    epilogue.ops = args.ops;
-    epilogue.n_ops = args.n_ops;
-    epilogue.first_row = first_row;
-    epilogue.first_column = first_column;
+    call.epilogue = epilogue_of_block(args, first_row, first_column, cutting.panels * kInt8Panel);
     context.table->int8_block(call);
   }
 }
