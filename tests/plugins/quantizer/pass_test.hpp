@@ -73,6 +73,28 @@ class PassTest : public PluginTest {
     body(*edit);
     ASSERT_EQ(text_of(edit->commit()), "");
   }
+  // Two convolutions with a residual, a pool, a mean and a classifier.
+  void residual_cnn() {
+    build([&](EditView edit) {
+      Value x = input(edit, "x", {2, 3, 8, 8});
+      std::vector<int64_t> pads{1, 1, 1, 1}, two{2, 2};
+      Attr same("pads", pads);
+      Value a =
+          node(edit, "Conv", {x, weight(edit, "wa", {8, 3, 3, 3}, 1), weight(edit, "ba", {8}, 2)},
+               "conv_a", {same});
+      Value ra = node(edit, "Relu", {a}, "relu_a");
+      Value pool = node(edit, "MaxPool", {ra}, "pool", {{"kernel_shape", two}, {"strides", two}});
+      Value b =
+          node(edit, "Conv", {pool, weight(edit, "wb", {8, 8, 3, 3}, 3, 0.2F)}, "conv_b", {same});
+      Value sum = node(edit, "Add", {b, pool}, "sum");
+      Value rb = node(edit, "Relu", {sum}, "relu_b");
+      Value mean = node(edit, "GlobalAveragePool", {rb}, "mean");
+      Value flat = node(edit, "Flatten", {mean}, "flat");
+      Value y = node(edit, "Gemm",
+                     {flat, weight(edit, "wf", {8, 5}, 6), weight(edit, "bf", {5}, 7)}, "fc");
+      ASSERT_EQ(text_of(edit.output("y", y)), "");
+    });
+  }
 
   // A .npy of n random samples, as the data set of field `name`.
   std::string data(std::string_view name, std::vector<int64_t> sample, size_t n, uint64_t seed) {
