@@ -12,6 +12,7 @@
 using tenon::host::guarded;
 using tenon::host::Made;
 using tenon::host::Result;
+using tenon::host::sink_into;
 using tenon::host::Status;
 using tenon::host::write_to;
 
@@ -20,10 +21,7 @@ namespace {
 Status ask_devices(tn_ctx* ctx, const std::string& id, nlohmann::json* devices) {
   TN_TRY(backend, Made<tn_backend>::create(ctx, "tenon.backend/1", id, nullptr));
   std::string text;
-  tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {
-                 static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
-                 return nullptr;
-               }};
+  tn_sink sink = sink_into(&text);
   TN_CHECK(backend.called("devices", backend->devices(backend.self(), &sink)));
   *devices = nlohmann::json::parse(text, nullptr, false);
   if (devices->is_array()) return {};

@@ -4,6 +4,7 @@
 #include "tenon/role/pass.h"
 
 #include "plan/lessons.hpp"
+#include "services/boundary.hpp"
 #include "services/trace.hpp"
 #include "types/value_type.hpp"
 #include "values/tensor_layout.hpp"
@@ -28,10 +29,7 @@ Status run_passes(const tn_plan& plan, tn_graph* graph) {
   const BackendUse& first = plan.preferred();
   if (!first.table->prepare) return {};
   std::string ids;
-  tn_sink sink{&ids, [](void* to, const void* data, uint64_t len) -> tn_status* {
-                 static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
-                 return nullptr;
-               }};
+  tn_sink sink = sink_into(&ids);
   TN_CHECK(Status(first.table->prepare(first.self, &sink)));
   for (size_t at = 0; at < ids.size();) {
     size_t end = std::min(ids.find('\n', at), ids.size());

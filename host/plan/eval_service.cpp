@@ -57,11 +57,9 @@ Result<PlanOptions> read_options(std::string_view text) {
   return out;
 }
 
-tn_sink into(std::string* text) {
-  return {text, [](void* to, const void* data, uint64_t len) -> tn_status* {
-            static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
-            return nullptr;
-          }};
+json properties_in(std::string_view schema_text) {
+  json schema = json::parse(schema_text, nullptr, false);
+  return schema.is_object() ? schema.value("properties", json::object()) : json::object();
 }
 
 // The options of the plan that this backend's schema knows.
@@ -70,13 +68,12 @@ Result<Ref<tn_options>> options_for(tn_ctx* ctx,
                                     std::string_view schema_text,
                                     const json& rest,
                                     json* unknown) {
-  json schema = json::parse(schema_text, nullptr, false);
+  json properties = properties_in(schema_text);
   json known = json::object();
   for (auto& [key, value] : rest.items()) {
-    if (schema.is_object() && schema.contains("properties") && schema["properties"].contains(key)) {
-      known[key] = value;
-      unknown->erase(key);
-    }
+    if (!properties.contains(key)) continue;
+    known[key] = value;
+    unknown->erase(key);
   }
   Ref<tn_options> given = new_options(ctx);
   TN_CHECK(parse_options(given.get(), known.dump()));
@@ -106,7 +103,7 @@ Status open_backend(
   use->self = interface.self;
   use->table = static_cast<const tn_backend*>(interface.table);
   std::string text;
-  tn_sink sink = into(&text);
+  tn_sink sink = sink_into(&text);
   TN_CHECK(use->called("devices", use->table->devices(use->self, &sink)));
   json devices = json::parse(text, nullptr, false);
   if (!devices.is_array())
@@ -126,10 +123,13 @@ Status add_backend(tn_plan* plan, const std::string& id, const json& rest, json*
   return {};
 }
 
+json backend_rows(const tn_plan* plan) {
+  return json::parse(plan->ctx->session->registry->list_components("tenon.backend/1"));
+}
+
 // Backends whose schema names an option of the plan in "joined_by" stand before all others.
 Status add_joined_backends(tn_plan* plan, const json& rest, json* unknown) {
-  json all = json::parse(plan->ctx->session->registry->list_components("tenon.backend/1"));
-  for (const json& one : all) {
+  for (const json& one : backend_rows(plan)) {
     const json& schema = one["schema"];
     std::string option = schema.is_object() ? schema.value("joined_by", "") : "";
     if (option.empty() || !rest.contains(option)) continue;
@@ -146,9 +146,8 @@ Status add_joined_backends(tn_plan* plan, const json& rest, json* unknown) {
 // Where no backend is named: the preferred one ("preference" in its schema, above
 // 0) of those that find a device here. Nothing else decides it.
 Status add_default_backend(tn_plan* plan, const json& rest, json* unknown) {
-  json all = json::parse(plan->ctx->session->registry->list_components("tenon.backend/1"));
   std::multimap<int64_t, std::string, std::greater<>> wanted;
-  for (const json& one : all) {
+  for (const json& one : backend_rows(plan)) {
     const json& schema = one["schema"];
     int64_t preference = schema.is_object() ? schema.value("preference", int64_t{0}) : 0;
     if (preference > 0) wanted.emplace(preference, one["id"]);
@@ -163,6 +162,18 @@ Status add_default_backend(tn_plan* plan, const json& rest, json* unknown) {
   return {};
 }
 
+Status unknown_option(const tn_plan* plan, const std::string& name) {
+  const std::string& backend = plan->preferred().id;
+  TN_TRY(found, plan->ctx->session->registry->find("tenon.backend/1", backend));
+  json known = properties_in(view(found.component->options_schema));
+  std::vector<std::string> names;
+  for (const auto& option : known.items())
+    names.push_back(option.key());
+  std::string_view near = nearest(name, names);
+  return invalid(cat("plan options: no backend of this plan (", backend, ") has an option ", name,
+                     near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
+}
+
 Status open_backends(tn_plan* plan, const PlanOptions& options) {
   json unknown = options.rest;
   bool names_reference = false;
@@ -175,11 +186,7 @@ Status open_backends(tn_plan* plan, const PlanOptions& options) {
   if (!names_reference) TN_CHECK(add_backend(plan, "reference", options.rest, &unknown));
   TN_CHECK(add_joined_backends(plan, options.rest, &unknown));
   unknown.erase("threads");  // a backend without threads of its own runs the same with any number
-  if (!unknown.empty()) {
-    return invalid(cat("plan options: no backend of this plan (", plan->preferred().id,
-                       ") has an option ", unknown.begin().key()));
-  }
-  return {};
+  return unknown.empty() ? Status() : unknown_option(plan, unknown.begin().key());
 }
 
 Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
@@ -273,7 +280,7 @@ json partition_json(tn_plan* plan, const Step& step) {
   partition["workspace_bytes"] = step.workspace;
   if (!use.table->describe) return partition;
   std::string text;
-  tn_sink sink = into(&text);
+  tn_sink sink = sink_into(&text);
   Status described(use.table->describe(use.self, step.exe, &sink));
   json more = json::parse(text, nullptr, false);
   if (described.ok() && more.is_object()) partition.update(more);

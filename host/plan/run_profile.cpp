@@ -5,15 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "services/boundary.hpp"
+
 namespace tenon::host {
 
 Status add_partition_profile(BackendUse& use, const Step& step, nlohmann::json& profile) {
   if (!use.table->profile) return {};
   std::string text;
-  tn_sink sink{&text, [](void* to, const void* data, uint64_t len) -> tn_status* {
-                 static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
-                 return nullptr;
-               }};
+  tn_sink sink = sink_into(&text);
   TN_CHECK(use.called("profile", use.table->profile(use.self, step.exe, &sink)));
   nlohmann::json layers = nlohmann::json::parse(text, nullptr, false);
   if (!layers.is_array()) return {TN_INTERNAL, cat("backend ", use.id, ": profile is no array")};

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "services/status.hpp"
@@ -40,6 +41,16 @@ void quietly(Body&& body) noexcept {
     std::forward<Body>(body)();
   } catch (const std::exception&) {  // no memory for a log line: it is lost
   }
+}
+
+// Appends what is written to it to `text`, which outlives it.
+inline tn_sink sink_into(std::string* text) {
+  return {text, [](void* to, const void* data, uint64_t len) -> tn_status* {
+            return guarded([&]() -> Status {
+              static_cast<std::string*>(to)->append(static_cast<const char*>(data), len);
+              return {};
+            });
+          }};
 }
 
 }  // namespace tenon::host

@@ -3,7 +3,7 @@
 
   versus.py MODEL [--precision fp32|bf16|int8] [--shape NAME=1x3x224x224]... [--data FILE.npz]
             [--threads N] [--rounds 5] [--only tenon,openvino] [--int8 NAME=FILE.onnx]...
-            [--rest fp32|bf16] [--json]
+            [--rest fp32|bf16] [--option winograd=off] [--json]
 
 With --precision int8 each contestant runs every --int8 file given for it (NAME is tenon,
 onnxruntime, openvino or all), and its fastest one counts; --rest is the precision of what such a
@@ -98,7 +98,8 @@ def options_for(engine: str, args) -> list[str]:
         rest = ["--rest", args.rest] if engine == "openvino" else []
         return [*common, "--precision", args.precision, *rest, "--seconds", str(args.seconds)]
     in_file = args.precision == "int8" and args.int8 and args.rest != "fp32"
-    return [*common, "--precision", args.rest if in_file else args.precision]
+    own = [part for pair in args.option for part in ("--backend-option", pair)]
+    return [*common, "--precision", args.rest if in_file else args.precision, *own]
 
 
 def files_for(engine: str, args) -> list[str]:
@@ -215,6 +216,7 @@ def arguments(argv):
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one process")
     parser.add_argument("--only", default="tenon,onnxruntime,openvino")
     parser.add_argument("--backend", default="onednn", help="of tenon")
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of it")
     parser.add_argument("--tenon", default=ROOT / "build" / "release" / "bin" / "tenon")
     parser.add_argument("--python", default=sys.executable, help="that runs the peers")
     parser.add_argument("--json", action="store_true")

@@ -33,6 +33,16 @@ void check_file(const std::string& path, const char* flag) {
     refuse(TN_PERMISSION_DENIED, cat("the folder ", folder.string(), " cannot be written to"));
 }
 
+constexpr const char* kBackendOption = "--backend-option";
+
+// What has a flag of its own is given by that, so that no run is told two things.
+void refuse_flags_as_options(const Json& options) {
+  for (const char* name : {"backend", "precision", "threads", "kernels"})
+    if (options.contains(name))
+      throw UsageError(cat(kBackendOption, " ", name, ": expected the flag --",
+                           name == std::string_view("kernels") ? "kernel" : name));
+}
+
 }  // namespace
 
 SessionPtr Tool::open(int threads) const {
@@ -80,6 +90,15 @@ void RunFlags::add(CLI::App* app) {
   app->add_option("--kernel", choice.kernels,
                   "a fused kernel of a plugin, for the places that its pattern fits")
       ->type_name("ID")
+      ->allow_extra_args(false);
+  app->add_option_function<std::vector<std::string>>(
+         kBackendOption,
+         [this](const std::vector<std::string>& pairs) {
+           choice.options = values_of(pairs, kBackendOption);
+           refuse_flags_as_options(choice.options);
+         },
+         "an option of the backend's own (tenon plugin info BACKEND lists them)")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }
 

@@ -123,13 +123,19 @@ def fallbacks(row: table.Row, plan: tenon.Plan, feeds: dict) -> dict:
     return {"fallbacks": len(nodes), "share": outside / total, "why": why}
 
 
+def calibration(row: table.Row, model: tenon.Model, folder: str) -> pathlib.Path:
+    """An npz of samples that no run of the row is drawn from."""
+    batches = [draw(row, model, 100 + i) for i in range(DATA_SAMPLES)]
+    path = pathlib.Path(folder) / "calibration.npz"
+    np.savez(path, **{k: np.concatenate([b[k] for b in batches]) for k in batches[0]})
+    return path
+
+
 def quantized(row: table.Row, model: tenon.Model, folder: str) -> tenon.Model:
     plain = model.apply("fusion.default")
     if row.recipe != "quantizer.static":
         return plain.apply(row.recipe)
-    batches = [draw(row, model, 100 + i) for i in range(DATA_SAMPLES)]
-    path = pathlib.Path(folder) / "calibration.npz"
-    np.savez(path, **{k: np.concatenate([b[k] for b in batches]) for k in batches[0]})
+    path = calibration(row, model, folder)
     return plain.apply(row.recipe, data=str(path), observer="minmax", batch=1)
 
 

@@ -44,6 +44,10 @@ class Row:
     most: dict[str, float] = field(default_factory=dict)
     note: str = ""
 
+    def network(self) -> str:
+        """The same for the files of both exporters."""
+        return self.name.split()[0]
+
     def bounds(self) -> dict[str, dict[str, float]]:
         return {"least": LEAST_COSINE | self.least, "most": MOST_BYTES | self.most}
 

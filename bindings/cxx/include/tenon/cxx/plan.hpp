@@ -12,20 +12,23 @@ struct RunChoice {
   std::string precision;
   int threads = 0;
   std::vector<std::string> kernels = {};  // of role tenon.kernel/1, in order of preference
+  Json options = Json::object();          // more of the backend's own, by name
 };
 
 // The JSON for compile. Without a choice the host takes the backend that this machine is best with;
 // what it cannot run goes to `reference`, and is listed in describe()'s fallback_nodes.
 inline Json compile_options(const Session& session, const RunChoice& choice) {
   static constexpr std::string_view kRole = "tenon.backend/1";
-  Json options = Json::object();
+  Json options = choice.options;
   if (!choice.backend.empty()) {
     std::string known;
+    bool is_known = false;
     for (const Json& one : list_components(session, kRole)) {
       known += cat(known.empty() ? "" : ", ", one["id"].get<std::string>());
-      if (one["id"] == choice.backend) options["backend"] = choice.backend;
+      is_known = is_known || one["id"] == choice.backend;
     }
-    if (options.empty()) {
+    options["backend"] = choice.backend;
+    if (!is_known) {
       if (std::string why = why_unusable(session, kRole, choice.backend); !why.empty())
         throw Error(TN_FAILED_PRECONDITION, cat("backend ", choice.backend, ": ", why));
       throw Error(TN_NOT_FOUND,
