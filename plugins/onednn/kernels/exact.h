@@ -3,7 +3,8 @@
 // One pointwise program in 64-bit arithmetic: integers that wrap to their width, and f64. What the
 // f32 kernel (pointwise.h) would round runs here: index arithmetic, comparisons of wide integers,
 // casts between integers, double. The rules are abi/expr.md's. Tiles stay in L1; each instruction
-// is one loop over the tile. A plan is immutable, runs on any thread and allocates nothing.
+// is one loop over the tile, integers in the vectors of the level. A plan is immutable, runs on any
+// thread and allocates nothing.
 
 #include <span>
 #include <string>
@@ -39,10 +40,16 @@ class ExactPlan {
   void run(const Context& context, const void* const* sources, void* target) const;
 
  private:
-  template <class N>
-  void run_tiles(const void* const* sources, void* target, int64_t lo, int64_t hi) const;
-  template <class N>
-  void run_tile(const void* const* sources, const int64_t* at, int64_t n, N* values) const;
+  int64_t tiles_of_row() const;
+  template <class Domain>
+  void run_tiles(
+      const Domain& domain, const void* const* sources, void* target, int64_t lo, int64_t hi) const;
+  template <class Domain>
+  void run_tile(const Domain& domain,
+                const void* const* sources,
+                const int64_t* at,
+                int64_t n,
+                typename Domain::Number* values) const;
 
   std::vector<tn_expr_node> nodes_;
   std::vector<ElementType> types_;

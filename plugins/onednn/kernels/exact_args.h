@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a level has for integers in exact.h: each instruction, and each conversion from and to an
+// element type, as one loop over at most kExactTile numbers. Numbers are 64 bits wide; those of
+// unsigned types are kept in the same bits.
+
+#include <cstdint>
+
+#include "types.h"
+
+namespace tenon::onednn::kernels {
+
+constexpr int64_t kExactTile = 256;
+
+// bits: of the element type, to which a result wraps.
+using IntegerOp = void (*)(
+    const int64_t* a, const int64_t* b, const int64_t* c, uint32_t bits, int64_t n, int64_t* out);
+using IntegerLoad = void (*)(const void* src, int64_t stride, int64_t n, int64_t* out);
+using IntegerStore = void (*)(const int64_t* from, int64_t n, void* dst);
+
+struct IntegerOps {
+  IntegerOp of_signed[256];  // by TN_EXPR_*; null: no such instruction
+  IntegerOp of_unsigned[256];
+  IntegerLoad load[static_cast<int>(ElementType::kCount)];  // null: no integer
+  IntegerStore store[static_cast<int>(ElementType::kCount)];
+};
+
+}  // namespace tenon::onednn::kernels

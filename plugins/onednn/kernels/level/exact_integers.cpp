@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instructions and conversions of 64-bit integers, one vectorised loop each; contract in
+// ../exact_args.h.
+
+#include "tenon/expr.h"
+
+#include "../exact_args.h"
+#include "level.h"
+
+namespace tenon::onednn::kernels::TENON_LEVEL {
+
+namespace {
+
+// Cuts a 64-bit integer to the width of the node's type and extends it again.
+template <class N>
+struct Wrap {
+  uint32_t bits;
+  N operator()(uint64_t value) const {
+    if (bits >= 64) return static_cast<N>(value);
+    const uint32_t unused = 64 - bits;
+    return static_cast<N>(static_cast<N>(value << unused) >> unused);
+  }
+};
+template <class N>
+constexpr bool kIsSigned = N(-1) < N(0);
+template <class N>
+uint64_t u(N value) {
+  return static_cast<uint64_t>(value);
+}
+
+template <class N>
+N divide(N a, N b, Wrap<N> w) {
+  if (b == 0) return 0;
+  if constexpr (kIsSigned<N>) {
+    if (b == -1) return w(-u(a));
+  }
+  return a / b;
+}
+template <class N>
+N remainder(N a, N b, bool sign_of_divisor) {
+  if (b == 0) return 0;
+  if constexpr (kIsSigned<N>) {
+    if (b == -1) return 0;
+    const N r = a % b;
+    return sign_of_divisor && r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  }
+  return a % b;
+}
+template <class N>
+N power(N base, N exponent, Wrap<N> w) {
+  if constexpr (kIsSigned<N>) {
+    if (exponent < 0) return base == 1 ? 1 : (base == -1 ? (exponent % 2 != 0 ? -1 : 1) : 0);
+  }
+  uint64_t result = 1;
+  uint64_t factor = u(base);
+  for (uint64_t left = u(exponent); left != 0; left >>= 1, factor *= factor) {
+    if ((left & 1) != 0) result *= factor;
+  }
+  return w(result);
+}
+template <class N>
+N shift_left(N a, N count, Wrap<N> w) {
+  return u(count) >= w.bits ? N(0) : w(u(a) << count);
+}
+template <class N>
+N shift_right(N a, N count, Wrap<N> w) {
+  if (u(count) >= w.bits) return a < 0 ? N(-1) : N(0);
+  return static_cast<N>(a >> count);
+}
+
+// Same bits, other type: signed and unsigned integers may alias.
+template <class N>
+const N* as(const int64_t* numbers) {
+  return reinterpret_cast<const N*>(numbers);
+}
+
+template <class N, class F>
+void over_tile(
+    const int64_t* a, const int64_t* b, const int64_t* c, int64_t n, int64_t* out, const F& f) {
+  const N *x = as<N>(a), *y = as<N>(b), *z = as<N>(c);
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = static_cast<int64_t>(f(x[i], y[i], z[i]));
+}
+
+// In the place of an opcode's loop; of others null.
+template <class N>
+constexpr IntegerOp instruction(uint32_t op) {
+  switch (op) {
+#define TENON_EXACT_REAL(name, formula)
+#define TENON_EXACT_INTEGER(name, formula)                                                      \
+  case TN_EXPR_##name:                                                                          \
+    return [](const int64_t* x, const int64_t* y, const int64_t* z, uint32_t bits, int64_t n,   \
+              int64_t* out) {                                                                   \
+      [[maybe_unused]] const Wrap<N> w{bits};                                                   \
+      over_tile<N>(x, y, z, n, out, [w](N a, [[maybe_unused]] N b, [[maybe_unused]] N c) -> N { \
+        (void)w;                                                                                \
+        (void)a;                                                                                \
+        return formula;                                                                         \
+      });                                                                                       \
+    };
+#define TENON_EXACT(name, real, integer) TENON_EXACT_INTEGER(name, integer)
+#include "../exact_ops.def"
+#undef TENON_EXACT_REAL
+#undef TENON_EXACT_INTEGER
+#undef TENON_EXACT
+    default:
+      return nullptr;
+  }
+}
+
+template <class T>
+void load_tile(const void* src, int64_t stride, int64_t n, int64_t* out) {
+  const T* from = static_cast<const T*>(src);
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = static_cast<int64_t>(from[i]);
+  } else if (stride == 0) {
+    const int64_t value = static_cast<int64_t>(*from);
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = static_cast<int64_t>(from[i * stride]);
+  }
+}
+
+// Cuts to the width of T.
+template <class T>
+void store_tile(const int64_t* from, int64_t n, void* dst) {
+  T* to = static_cast<T*>(dst);
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<T>(from[i]);
+}
+// A bool is a byte of 0 or 1; compared as 64 bits the loop runs in vectors.
+template <>
+void store_tile<bool>(const int64_t* from, int64_t n, void* dst) {
+  uint8_t* to = static_cast<uint8_t*>(dst);
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<uint8_t>(from[i] != 0);
+}
+
+template <class T>
+void add_type(IntegerOps& ops, ElementType type) {
+  ops.load[static_cast<int>(type)] = load_tile<T>;
+  ops.store[static_cast<int>(type)] = store_tile<T>;
+}
+
+IntegerOps all_ops() {
+  IntegerOps ops = {};
+  for (uint32_t op = 0; op < 256; ++op) {
+    ops.of_signed[op] = instruction<int64_t>(op);
+    ops.of_unsigned[op] = instruction<uint64_t>(op);
+  }
+  add_type<uint8_t>(ops, ElementType::kU8);
+  add_type<int8_t>(ops, ElementType::kS8);
+  add_type<uint16_t>(ops, ElementType::kU16);
+  add_type<int16_t>(ops, ElementType::kS16);
+  add_type<uint32_t>(ops, ElementType::kU32);
+  add_type<int32_t>(ops, ElementType::kI32);
+  add_type<uint64_t>(ops, ElementType::kU64);
+  add_type<int64_t>(ops, ElementType::kI64);
+  add_type<bool>(ops, ElementType::kBool);
+  return ops;
+}
+
+}  // namespace
+
+void integer_ops(const IntegerOps** ops) {
+  static const IntegerOps kOps = all_ops();
+  *ops = &kOps;
+}
+
+}  // namespace tenon::onednn::kernels::TENON_LEVEL

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer programs against the same sums in 128 bits, cut to the type's width.
+
+#include "kernels/exact.h"
+
+#include <functional>
+
+#include "expr_nodes.h"
+#include "levels.h"
+
+namespace tenon::onednn::kernels {
+namespace {
+
+using Wide = __int128;
+
+class Exact : public EachLevel {};
+
+struct Formula {
+  uint32_t op;
+  std::function<Wide(Wide, Wide)> want;
+};
+const Formula kFormulas[] = {
+    {TN_EXPR_ADD, [](Wide a, Wide b) { return a + b; }},
+    {TN_EXPR_SUB, [](Wide a, Wide b) { return a - b; }},
+    {TN_EXPR_MUL, [](Wide a, Wide b) { return a * b; }},
+    {TN_EXPR_DIV, [](Wide a, Wide b) { return b == 0 ? 0 : a / b; }},
+    {TN_EXPR_MIN, [](Wide a, Wide b) { return std::min(a, b); }},
+    {TN_EXPR_MAX, [](Wide a, Wide b) { return std::max(a, b); }},
+    {TN_EXPR_EQ, [](Wide a, Wide b) { return Wide(a == b); }},
+    {TN_EXPR_LT, [](Wide a, Wide b) { return Wide(a < b); }},
+    {TN_EXPR_BITXOR, [](Wide a, Wide b) { return a ^ b; }},
+};
+
+template <class T>
+std::vector<T> numbers(int64_t n, uint32_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<T> out(static_cast<size_t>(n));
+  for (size_t i = 0; i < out.size(); ++i)  // few enough that some are equal, and both ends
+    out[i] = i % 7 == 0   ? std::numeric_limits<T>::max() - static_cast<T>(i % 2)
+             : i % 5 == 0 ? std::numeric_limits<T>::min()
+                          : static_cast<T>(random() % 5);
+  return out;
+}
+
+// A column against a row: [n_rows, 1] and [1, n_columns].
+template <class T, class Result = T>
+void check(const Context& context,
+           const Formula& formula,
+           ElementType type,
+           ElementType result,
+           int64_t n_rows,
+           int64_t n_columns) {
+  const std::vector<T> left = numbers<T>(n_rows, 1), right = numbers<T>(n_columns, 2);
+  const tn_expr_node nodes[] = {input(0), input(1), op(formula.op, 0, 1)};
+  const int64_t dims[] = {n_rows, n_columns};
+  const ExactEdge edges[] = {{type, {1, 0}}, {type, {0, 1}}};
+  ExactPlan plan;
+  ASSERT_EQ(plan.make({.nodes = nodes,
+                       .domain = std::is_signed_v<T> ? TN_EXPR_DOMAIN_INT : TN_EXPR_DOMAIN_UINT,
+                       .bits = 8 * sizeof(T),
+                       .dims = dims,
+                       .inputs = edges,
+                       .output = result}),
+            "");
+  std::vector<Result> got(static_cast<size_t>(n_rows * n_columns) + 1, Result(1));
+  const void* sources[] = {left.data(), right.data()};
+  plan.run(context, sources, got.data());
+  for (int64_t i = 0; i < n_rows * n_columns; ++i) {
+    const Wide want = formula.want(left[static_cast<size_t>(i / n_columns)],
+                                   right[static_cast<size_t>(i % n_columns)]);
+    ASSERT_EQ(got[static_cast<size_t>(i)], static_cast<Result>(static_cast<T>(want)))
+        << "op " << formula.op << ", " << n_columns << " columns, at " << i;
+  }
+  EXPECT_EQ(got.back(), Result(1));
+}
+
+TEST_P(Exact, WrapsAndComparesAsTheTypeDoes) {
+  for (const Formula& formula : kFormulas) {
+    for (int64_t columns : {1, 3, 128, 257, 300}) {
+      check<int64_t>(context_, formula, ElementType::kI64, ElementType::kI64, 5, columns);
+      check<uint64_t>(context_, formula, ElementType::kU64, ElementType::kU64, 3, columns);
+      check<int32_t>(context_, formula, ElementType::kI32, ElementType::kI32, 3, columns);
+      check<uint8_t>(context_, formula, ElementType::kU8, ElementType::kU8, 3, columns);
+      check<int16_t>(context_, formula, ElementType::kS16, ElementType::kS16, 3, columns);
+    }
+  }
+}
+
+TEST_P(Exact, AComparisonOfWideIntegersIsABool) {
+  const Formula equal = kFormulas[6];
+  struct Byte {  // std::vector<bool> has no data()
+    uint8_t value;
+    Byte(int64_t number = 0) : value(number != 0) {}
+    bool operator==(const Byte&) const = default;
+  };
+  for (int64_t columns : {2, 64, 257})
+    check<int64_t, Byte>(context_, equal, ElementType::kI64, ElementType::kBool, 4, columns);
+}
+
+TEST_P(Exact, ReadsWithAStride) {
+  const std::vector<int32_t> x = numbers<int32_t>(2000, 3);
+  const tn_expr_node nodes[] = {input(0), op(TN_EXPR_NEG, 0)};
+  const int64_t dims[] = {600};
+  const ExactEdge edges[] = {{ElementType::kI32, {3}}};
+  ExactPlan plan;
+  ASSERT_EQ(plan.make({.nodes = nodes,
+                       .domain = TN_EXPR_DOMAIN_INT,
+                       .bits = 32,
+                       .dims = dims,
+                       .inputs = edges,
+                       .output = ElementType::kI64}),
+            "");
+  std::vector<int64_t> got(600);
+  const void* sources[] = {x.data()};
+  plan.run(context_, sources, got.data());
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_EQ(got[i], static_cast<int32_t>(-static_cast<int64_t>(x[3 * i]))) << i;
+}
+
+TEST(ExactPlan, RefusesRealsAmongIntegers) {
+  const tn_expr_node nodes[] = {input(0), op(TN_EXPR_NEG, 0)};
+  const int64_t dims[] = {4};
+  const ExactEdge edges[] = {{ElementType::kF32, {1}}};
+  ExactPlan plan;
+  EXPECT_NE(
+      plan.make({.nodes = nodes, .domain = TN_EXPR_DOMAIN_INT, .dims = dims, .inputs = edges}), "");
+}
+
+TENON_EACH_LEVEL(Exact);
+
+}  // namespace
+}  // namespace tenon::onednn::kernels
