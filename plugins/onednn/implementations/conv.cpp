@@ -11,7 +11,7 @@ namespace {
 constexpr Implementation<ConvSite> kConv[] = {
     {"binary", offer_binary_conv},    {"winograd", offer_winograd},
     {"sparse", offer_sparse_conv},    {"int8 depthwise", offer_depthwise},
-    {"int8 filter", offer_filter},    {"amx planes", offer_tile_planes},
+    {"filter", offer_filter},         {"amx planes", offer_tile_planes},
     {"amx windows", offer_tile_taps}, {"amx", offer_tile_conv},
     {"int8 gemm", offer_int8_conv},   {"onednn", offer_onednn_conv},
 };

@@ -37,8 +37,8 @@ Offer offer_winograd(const ConvSite& site);
 Offer offer_sparse_conv(const ConvSite& site);
 // Windows of 3x3 over each channel alone, in 8 bits, by kernels/depthwise.h.
 Offer offer_depthwise(const ConvSite& site);
-// One signal with one long filter, in int8: what resampling and smoothing of audio is. With one
-// channel on either side a product has nothing to lie along.
+// One signal with long filters: what resampling, smoothing and spectra of audio are. With one
+// channel in front a product has nothing to lie along.
 Offer offer_filter(const ConvSite& site);
 // On AMX tiles (kernels/tile_product.h), in int8 and, with precision=bf16, in bf16: over planes of
 // few channels, over windows of many, and over rows that are one pixel each or gathered.

@@ -2,6 +2,7 @@
 """Over many shapes: a product that computes half, and a filter that runs as many channels.
 
 PYTHONPATH=build/release/python .venv/bin/python tests/bench/onednn/swept.py [--seconds S]
+    [--only products|filters] [--precision fp32|bf16|int8 of filters]
 
 Each line is a shape, the time of the plain implementation and of the special one in ms, and their
 ratio; over 1 the special one is faster. The plain product is that of two different matrices, the
@@ -22,10 +23,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 PRODUCTS = [(n, k) for n in (512, 576, 768, 1024, 1536, 2048, 3072) for k in (256, 512, 1024, 4096)]
 FILTERS = [
-    (length, taps, stride)
-    for length in (1000, 16000, 160000)
-    for taps in (32, 48, 64, 128, 256, 512)
-    for stride in (1, 2, 4, 8)
+    (length, taps, stride, filters)
+    for length in (1000, 16000)
+    for filters in (1, 4, 36, 258)
+    for taps in (32, 64, 256)
+    for stride in (1, 2, 4, 8, 16, 64, 256)
+    if stride <= taps
 ]
 
 
@@ -52,33 +55,44 @@ def product(folder: Path, n: int, k: int, special: bool) -> Path:
     return saved(folder, helper.make_graph(nodes, f"product{special:d}", inputs, outputs))
 
 
-def signal(folder: Path, length: int, taps: int, stride: int, special: bool) -> Path:
-    """A convolution of one signal with one filter in int8."""
+def signal(
+    folder: Path, length: int, taps: int, stride: int, filters: int, precision: str, special: bool
+) -> Path:
+    """A convolution of one signal with some filters."""
     padding = 0 if special else 1
     out = (length + padding - taps) // stride + 1
+    weights = np.random.default_rng(0).integers(-127, 127, (filters, 1, taps))
+    shape = (1, filters, out)
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 1, length))]
+    geometry = {"strides": [stride], "pads": [padding, 0]}
+    if precision != "int8":
+        nodes = [helper.make_node("Conv", ["x", "w"], ["y"], **geometry)]
+        outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)]
+        constants = [constant("w", (weights / 500).astype("f"))]
+        return saved(
+            folder, helper.make_graph(nodes, f"signal{special:d}", inputs, outputs, constants)
+        )
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
         helper.make_node("DequantizeLinear", ["wq", "ws", "wz"], ["w"], axis=0),
-        helper.make_node("Conv", ["d", "w"], ["c"], strides=[stride], pads=[padding, 0]),
+        helper.make_node("Conv", ["d", "w"], ["c"], **geometry),
         helper.make_node("QuantizeLinear", ["c", "os", "z"], ["y"]),
     ]
     constants = [
         constant("s", np.float32(0.02)),
         constant("z", np.uint8(128)),
-        constant("wq", np.random.default_rng(0).integers(-127, 127, (1, 1, taps)).astype("i1")),
-        constant("ws", np.full(1, 0.002, "f")),
-        constant("wz", np.zeros(1, "i1")),
+        constant("wq", weights.astype("i1")),
+        constant("ws", np.full(filters, 0.002, "f")),
+        constant("wz", np.zeros(filters, "i1")),
         constant("os", np.float32(0.1)),
     ]
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 1, length))]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.UINT8, (1, 1, out))]
-    name = f"signal{special:d}"
-    return saved(folder, helper.make_graph(nodes, name, inputs, outputs, constants))
+    outputs = [helper.make_tensor_value_info("y", TensorProto.UINT8, shape)]
+    return saved(folder, helper.make_graph(nodes, f"signal{special:d}", inputs, outputs, constants))
 
 
-def runner(path: Path) -> Callable[[], object]:
-    plan = tn.load(str(path)).compile(backend="onednn", threads=2)
+def runner(path: Path, precision: str) -> Callable[[], object]:
+    plan = tn.load(str(path)).compile(backend="onednn", threads=2, precision=precision)
     random = np.random.default_rng(1)
     shapes = [
         [d.dim_value for d in port.type.tensor_type.shape.dim]
@@ -106,18 +120,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.5, help="a shape")
     parser.add_argument("--only", choices=("products", "filters"))
+    parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="int8")
     arguments = parser.parse_args()
-    cases = []
+    precision = arguments.precision
+    cases: list = []
     if arguments.only != "filters":
-        cases += [(product, shape) for shape in PRODUCTS]
+        cases += [(product, shape, "fp32") for shape in PRODUCTS]
     if arguments.only != "products":
-        cases += [(signal, shape) for shape in FILTERS]
+        cases += [(signal, (*shape, precision), precision) for shape in FILTERS]
     with tempfile.TemporaryDirectory() as folder:
-        for make, shape in cases:
-            runs = [runner(make(Path(folder), *shape, special)) for special in (False, True)]
+        for make, shape, kept in cases:
+            runs = [runner(make(Path(folder), *shape, special), kept) for special in (False, True)]
             plain, special = least(runs, arguments.seconds)
             text = " x ".join(map(str, shape))
-            print(f"{make.__name__:8} {text:18} {plain:9.3f} {special:9.3f} {plain / special:6.2f}")
+            print(f"{make.__name__:8} {text:30} {plain:9.4f} {special:9.4f} {plain / special:6.2f}")
 
 
 if __name__ == "__main__":

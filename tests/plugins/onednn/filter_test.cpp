@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long filters over one signal in int8: what they give, and which of them are taken.
+// Long filters over one signal, in 8 bits and in floating point: what they give, and which of them
+// are taken.
 
 #include "both_backends.hpp"
 
@@ -9,37 +10,64 @@ namespace {
 struct Filter {
   const char* name;
   int64_t length, taps, stride;
+  int64_t filters = 1;
+  std::string precision = "int8";
   std::string quantized = "u8";
   int zero = 130;
   bool stays_real = false;  // the result is not quantized
   std::string pads = "0, 0, 0, 0";
   bool is_taken = true;
+
+  bool is_int8() const { return precision == "int8"; }
+  std::string channels() const { return std::to_string(filters); }
+  int64_t results() const {
+    const int64_t padding = pads == "0, 0, 0, 0" ? 0 : 6;
+    return (length + padding - taps) / stride + 1;
+  }
 };
 
-std::string row(int64_t length) {
-  return "[1, 1, 1, " + std::to_string(length) + "]";
+std::string row(int64_t length, const std::string& channels = "1", bool is_weight = false) {
+  const std::string n = std::to_string(length);
+  return is_weight ? "[" + channels + ", 1, 1, " + n + "]" : "[1, " + channels + ", 1, " + n + "]";
+}
+
+std::string conv(const Filter& f, const std::string& operands) {
+  return "\n  %y: f32" + row(f.results(), f.channels()) + " = Conv(" + operands +
+         ") {strides = ints [1, " + std::to_string(f.stride) + "], pads = ints [" + f.pads +
+         "]} @y";
+}
+
+// A constant of as many equal numbers, given by the bytes of one.
+std::string repeated(const std::string& bytes, int64_t times) {
+  std::string all = "x'";
+  for (int64_t i = 0; i < times; ++i)
+    all += bytes;
+  return all + "'";
 }
 
 std::string graph_of(const Filter& f) {
   std::mt19937 random(11);
   std::uniform_int_distribution<int> digits(0, 15);
   std::string taps;  // in hexadecimal, as long constants are
-  for (int64_t i = 0; i < 2 * f.taps; ++i)
+  for (int64_t i = 0; i < 2 * f.taps * f.filters; ++i)
     taps += "0123456789abcdef"[digits(random)];
-  const int64_t padding = f.pads == "0, 0, 0, 0" ? 0 : 6;
-  const std::string out = row((f.length + padding - f.taps) / f.stride + 1);
-  std::string text = "graph {\n  input %x: f32" + row(f.length) +
-                     "\n  constant %s: f32[] = [0.016]\n  constant %z: " + f.quantized + "[] = [" +
-                     std::to_string(f.zero) + "]\n  constant %ws: f32[1] = [0.002]" +
-                     "\n  constant %wz: i8[1] = [0]\n  constant %b: f32[1] = [0.3]" +
-                     "\n  constant %wq: i8" + row(f.taps) + " = x'" + taps + "'" +
-                     "\n  %q: " + f.quantized + row(f.length) + " = QuantizeLinear(%x, %s, %z) @q" +
-                     "\n  %d: f32" + row(f.length) + " = DequantizeLinear(%q, %s, %z) @d" +
-                     "\n  %w: f32" + row(f.taps) +
-                     " = DequantizeLinear(%wq, %ws, %wz) {axis = 0} @w" + "\n  %y: f32" + out +
-                     " = Conv(%d, %w, %b) {strides = ints [1, " + std::to_string(f.stride) +
-                     "], pads = ints [" + f.pads + "]} @y";
+  const std::string n = f.channels(), weights = row(f.taps, n, true);
+  std::string text = "graph {\n  input %x: f32" + row(f.length) + "\n  constant %ws: f32[" + n +
+                     "] = " + repeated("6f12033b", f.filters) + "\n  constant %wz: i8[" + n +
+                     "] = " + repeated("00", f.filters) + "\n  constant %b: f32[" + n +
+                     "] = " + repeated("9a99993e", f.filters) + "\n  constant %wq: i8" + weights +
+                     " = x'" + taps + "'\n  %w: f32" + weights +
+                     " = DequantizeLinear(%wq, %ws, %wz) {axis = 0} @w";
+  if (!f.is_int8()) {
+    return text + conv(f, "%x, %w, %b") + "\n  %r: f32" + row(f.results(), n) +
+           " = Relu(%y) @r\n  output r = %r\n}";
+  }
+  text += "\n  constant %s: f32[] = [0.016]\n  constant %z: " + f.quantized + "[] = [" +
+          std::to_string(f.zero) + "]\n  %q: " + f.quantized + row(f.length) +
+          " = QuantizeLinear(%x, %s, %z) @q\n  %d: f32" + row(f.length) +
+          " = DequantizeLinear(%q, %s, %z) @d" + conv(f, "%d, %w, %b");
   if (f.stays_real) return text + "\n  output y = %y\n}";
+  const std::string out = row(f.results(), n);
   return text + "\n  constant %os: f32[] = [0.04]\n  constant %oz: u8[] = [120]\n  %c: u8" + out +
          " = QuantizeLinear(%y, %os, %oz) @c\n  %r: f32" + out +
          " = DequantizeLinear(%c, %os, %oz) @r\n  output y = %r\n}";
@@ -59,16 +87,20 @@ class FilterPlan : public BothBackends, public testing::WithParamInterface<Filte
 TEST_P(FilterPlan, AgreesWithTheReference) {
   OwnedGraph graph = parse(graph_of(GetParam()));
   const Outcome want = run(graph, {{"backend", "reference"}});
-  const Outcome got = run(graph, {{"backend", "onednn"}, {"threads", 2}});
+  const bool is_bf16 = GetParam().precision == "bf16";
+  json options = {{"backend", "onednn"}, {"threads", 2}};
+  if (!GetParam().is_int8()) options["precision"] = GetParam().precision;
+  const Outcome got = run(graph, options);
 
   ASSERT_EQ(want.error + got.error, "");
   EXPECT_EQ(got.plan["fallback_nodes"], json::array());
   ASSERT_EQ(got.outputs[0].size(), want.outputs[0].size());
   // A sum next to a half may be rounded to the next code.
-  const double step = GetParam().stays_real ? 1e-4 : 0.0401;
+  const bool is_rounded = GetParam().is_int8() && !GetParam().stays_real;
+  const double step = is_rounded ? 0.0401 : is_bf16 ? 0.05 : 1e-4;
   for (size_t i = 0; i < want.outputs[0].size(); ++i)
     ASSERT_NEAR(got.outputs[0][i], want.outputs[0][i], step) << i;
-  const bool has_kernel = __builtin_cpu_supports("avx512vnni") != 0;
+  const bool has_kernel = !GetParam().is_int8() || __builtin_cpu_supports("avx512vnni") != 0;
   if (has_kernel || !GetParam().is_taken) {
     EXPECT_EQ(taken(got), GetParam().is_taken) << got.plan;
   }
@@ -86,6 +118,36 @@ INSTANTIATE_TEST_SUITE_P(
                .quantized = "i8",
                .zero = -3},
         Filter{.name = "EveryFifth", .length = 500, .taps = 40, .stride = 5},
+        Filter{.name = "Bank", .length = 900, .taps = 64, .stride = 16, .filters = 20},
+        Filter{.name = "SmallBank", .length = 400, .taps = 40, .stride = 3, .filters = 3},
+        Filter{.name = "F32", .length = 601, .taps = 256, .stride = 2, .precision = "fp32"},
+        Filter{.name = "F32Bank",
+               .length = 903,
+               .taps = 64,
+               .stride = 16,
+               .filters = 18,
+               .precision = "fp32"},
+        Filter{.name = "Bf16", .length = 601, .taps = 256, .stride = 2, .precision = "bf16"},
+        Filter{.name = "Bf16Bank",
+               .length = 450,
+               .taps = 64,
+               .stride = 4,
+               .filters = 33,
+               .precision = "bf16"},
+        Filter{.name = "F32ManyFilters",
+               .length = 300,
+               .taps = 64,
+               .stride = 2,
+               .filters = 64,
+               .precision = "fp32",
+               .is_taken = false},
+        Filter{.name = "F32FewTaps",
+               .length = 300,
+               .taps = 32,
+               .stride = 2,
+               .filters = 16,
+               .precision = "fp32",
+               .is_taken = false},
         Filter{.name = "StaysReal", .length = 333, .taps = 64, .stride = 2, .stays_real = true},
         Filter{.name = "Padded",
                .length = 300,
