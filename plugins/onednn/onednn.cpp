@@ -73,6 +73,17 @@ void copy_strided(const DLTensor& like,
   kernels::strided_copy(kernels::make_context(kernels::best_level(), {}), copy);
 }
 
+// Whether some node would else have been asked for an implementation of this name.
+bool leaves_out(const Plan& plan, const std::string& name) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+    if (!step.choice) return false;
+    const std::vector<Refusal>& all = step.choice->refusals;
+    return std::any_of(all.begin(), all.end(), [&](const Refusal& one) {
+      return one.implementation == name && one.why == kLeftOut;
+    });
+  });
+}
+
 // As aligned_bytes, counted as this plugin's: tenon_plugin_balance reports what packed weights
 // take.
 std::shared_ptr<void> counted_bytes(tn_ctx* ctx, int64_t bytes) {
@@ -96,6 +107,7 @@ class OneDnn {
     made.precision_ = options.text("precision", "fp32");
     made.winograd_ = options.text("winograd", "auto");
     made.sparse_ = options.text("sparse", "auto");
+    made.without_ = options.texts("without");
     made.threads_ = options.integer("threads", 0);
     return Result<OneDnn>(std::move(made));
   }
@@ -152,6 +164,7 @@ class OneDnn {
     compile.int8_rows = precision != "fp32";
     compile.winograd = winograd_use(options.text("winograd", winograd_));
     compile.sparse = sparse_use(options.text("sparse", sparse_));
+    compile.without = options.has("without") ? options.texts("without") : without_;
     int64_t threads = options.integer("threads", threads_);
     compile.threads = threads > 0 ? static_cast<int>(threads) : team::max_threads();
     for (int input : graph.inputs)
@@ -173,6 +186,10 @@ class OneDnn {
     } catch (const dnnl::error& error) {
       return unsupported(cat("onednn: ", error.what()));
     }
+    for (const std::string& name : compile.without)
+      if (!leaves_out(made->executable->plan(), name))
+        log_line(ctx_, TN_LOG_WARNING,
+                 cat("onednn: option without: no layer of this part asked for ", name));
     made->constants = constants.read_in_place(made->executable->plan());
     made->least_bytes_moved = least_bytes_moved(graph);
     made->precision = precision_of(made->executable->plan(), compile);
@@ -301,6 +318,7 @@ class OneDnn {
   std::string precision_ = "fp32";
   std::string winograd_ = "auto";
   std::string sparse_ = "auto";
+  std::vector<std::string> without_;
   int64_t threads_ = 0;
   std::unique_ptr<WeightStore> store_;
 };
@@ -318,5 +336,7 @@ TENON_BACKEND(onednn,
                "description": "3x3 convolutions by minimal filtering where that is faster. auto: in fp32 those of constant weights (off by less than 1e-5 of the range), in bf16 those that train (rounding errors about twice as large); all: both in both; off: none"},
   "sparse": {"type": "string", "enum": ["auto", "off", "all"], "default": "auto",
              "description": "products and 1x1 convolutions whose constant weights are mostly zeros leave these out. auto: where that is measured to be faster; all: wherever the kernel can; off: nowhere"},
+  "without": {"type": "array", "items": {"type": "string"}, "default": [],
+              "description": "implementations that no layer may choose, as `tenon bench --layers` names them: to compare, or to step around one"},
   "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,
               "description": "threads per run; 0: OMP_NUM_THREADS, or as many as the CPU mask and the control group leave"}}})")

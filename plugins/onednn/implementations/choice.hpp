@@ -10,6 +10,7 @@
 // An offer changes nothing but what costs nothing (views): steps are added when it is built. So the
 // reason of each refusal is known without an exception, and nothing of a refused one is left.
 
+#include <algorithm>
 #include <cassert>
 #include <functional>
 #include <span>
@@ -38,6 +39,11 @@ struct Implementation {
   Offer (*offer)(const Site&);
 };
 
+inline bool is_left_out(const Lowering& lowering, const char* implementation) {
+  const std::vector<std::string>& without = lowering.without();
+  return std::find(without.begin(), without.end(), implementation) != without.end();
+}
+
 // Throws CompileError with all reasons where none applies. An implementation may have a list of its
 // own, from which it chooses when it is built: then that one's name and refusals count as well.
 template <class Site>
@@ -45,7 +51,7 @@ void choose(Lowering& lowering, const Site& site, std::span<const Implementation
   Choice& choice = lowering.choice();
   for (const Implementation<Site>& each : list) {
     [[maybe_unused]] const size_t n_steps = lowering.plan().steps.size();
-    Offer offer = each.offer(site);
+    Offer offer = is_left_out(lowering, each.name) ? refused(kLeftOut) : each.offer(site);
     assert(lowering.plan().steps.size() == n_steps);
     if (offer.why_not.empty()) {
       choice.implementation = each.name;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// y[m, n] = sum_k w[m, k] x[stride n + k] as a convolution of many channels over the same memory:
-// R neighbouring results of all filters are the channels of one pixel, and the R * stride numbers
-// that the next R results are further on are those of one pixel of the source. Each of the R has
-// its filter at its own place in a longer window, which is zero elsewhere: so a number that is not
-// finite reaches up to R - 1 results beyond those that see it.
+// y[m, n] = sum_k w[m, k] x[stride n + k - padding] as a convolution of many channels over the same
+// memory: R neighbouring results of all filters are the channels of one pixel, and the R * stride
+// numbers that the next R results are further on are those of one pixel of the source. Each of the
+// R has its filter at its own place in a longer window, which is zero elsewhere: so a number that
+// is not finite reaches up to R - 1 results beyond those that see it.
 
 #include <algorithm>
 #include <string>
@@ -23,13 +23,10 @@ constexpr int64_t kLanes = 16;  // channels on either side that fill a vector
 constexpr int64_t kLeastTaps = 32;
 constexpr int64_t kMostStride = 8;  // where results of one filter stand side by side
 
-// One batch, one channel, and no axis but the last.
-bool is_signal(const Dims& dims) {
-  return element_count(dims) == dims.back();
-}
-// [channels, 1, ..., 1, taps], or with a batch of one in front of the channels.
-bool is_bank(const Dims& dims, int64_t channels) {
-  return element_count(dims) == channels * dims.back();
+// [rows, channels, 1, ..., n, ..., 1]: nothing along the other axes.
+bool is_row(const Dims& dims, int64_t rows, int64_t channels, size_t axis) {
+  return dims[0] == rows && dims[1] == channels &&
+         element_count(dims) == rows * channels * dims[axis];
 }
 
 class FilterBuilder {
@@ -41,32 +38,35 @@ class FilterBuilder {
         is_int8_(site.int8.is_exact),
         src_(lowering_.view(node_.inputs[0])),
         weights_(lowering_.view(node_.inputs[1])) {
-    taps_ = weights_.dims.back();
+    const auto longest = std::max_element(weights_.dims.begin() + 2, weights_.dims.end());
+    axis_ = static_cast<size_t>(longest - weights_.dims.begin());
+    taps_ = *longest;
     n_filters_ = weights_.dims[0];
-    n_ = lowering_.graph().values[node_.outputs[0]].dims.back();
+    n_signals_ = src_.dims[0];
+    n_ = lowering_.graph().values[node_.outputs[0]].dims[axis_];
     type_ = is_int8_ ? src_.type : lowering_.real_type();
   }
 
   // Why it is no such bank of filters; empty: `describe` may be asked.
   std::string why_not() {
     const Dims& result = lowering_.graph().values[node_.outputs[0]].dims;
-    if (!is_signal(src_.dims) || !is_bank(weights_.dims, n_filters_) ||
-        !is_bank(result, n_filters_))
-      return "not one signal";
+    if (!is_row(src_.dims, n_signals_, 1, axis_) || !is_row(weights_.dims, n_filters_, 1, axis_) ||
+        !is_row(result, n_signals_, n_filters_, axis_))
+      return "no signal of one channel";
     const Window window =
         find_window(node_, src_.dims, result, Dims(weights_.dims.begin() + 2, weights_.dims.end()));
-    stride_ = window.strides.back();
-    auto is_zero = [](int64_t number) { return number == 0; };
-    const bool is_plain = std::all_of(window.pad_begin.begin(), window.pad_begin.end(), is_zero) &&
-                          std::all_of(window.dilates.begin(), window.dilates.end(), is_zero) &&
-                          stride_ * (n_ - 1) + taps_ <= src_.dims.back();
-    if (!is_plain) return "padded or dilated";
+    stride_ = window.strides[axis_ - 2];
+    padding_ = window.pad_begin[axis_ - 2];
+    bool is_plain = padding_ >= 0 && padding_ < taps_;
+    for (size_t i = 0; i < window.strides.size(); ++i)
+      is_plain = is_plain && window.dilates[i] == 0 && (i + 2 == axis_ || window.pad_begin[i] == 0);
+    if (!is_plain) return "dilated, or padded along another axis";
     if (taps_ < kLeastTaps) return "fewer than 32 taps";
     if (!lowering_.is_constant_view(weights_) || !is_row_major(weights_))
       return "the filters are computed";
     if (!weights_.is_quantized() && weights_.type != ElementType::kF32)
       return "filters of another type than f32";
-    if (is_int8_ && src_.strides.back() != 1) return "the signal does not lie side by side";
+    if (is_int8_ && !is_row_major(src_)) return "the signal does not lie side by side";
     if (!has_known_bias(lowering_, bias())) return "the bias is computed";
     if (epilogue_.norm != kNone) return "a BatchNormalization is folded into the weights";
     const bool is_alone =
@@ -82,8 +82,8 @@ class FilterBuilder {
         fuse(lowering_, epilogue_, {.result_strides = channels_last_strides(dims), .dims = dims});
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (is_int8_) describe_scales();
-    auto image = [](ElementType type, int64_t channels, int64_t width) {
-      View view{.type = type, .dims = {1, channels, 1, width}};
+    auto image = [&](ElementType type, int64_t channels, int64_t width) {
+      View view{.type = type, .dims = {n_signals_, channels, 1, width}};
       view.strides = channels_last_strides(view.dims);
       return channels_last_descriptor(view);
     };
@@ -113,13 +113,13 @@ class FilterBuilder {
     if (const float* value = known_bias(lowering_, bias()))
       arguments.push_back({DNNL_ARG_BIAS, lowering_.floats(repeated(value)), pd_.bias_desc()});
     // The last pixel may reach past the results.
-    fused_.dst.buffer =
-        lowering_.scratch(pixels_ * n_results() * kernels::element_bytes(fused_.dst.type));
+    fused_.dst.buffer = lowering_.scratch(n_signals_ * pixels_ * n_results() *
+                                          kernels::element_bytes(fused_.dst.type));
     arguments.push_back({DNNL_ARG_DST, place_of(fused_.dst), pd_.dst_desc()});
     const std::string kernel = std::string("filter by ") + pd_.impl_info_str();
     lowering_.add_primitive(node_.name, kernel.c_str(), dnnl::convolution_forward(pd_),
                             pd_.scratchpad_desc(), std::move(arguments),
-                            2.0 * static_cast<double>(n_filters_ * n_ * taps_));
+                            2.0 * static_cast<double>(n_signals_ * n_filters_ * n_ * taps_));
     lowering_.set_view(epilogue_.result, fused_.dst);
     mark_absorbed(lowering_, epilogue_);
   }
@@ -137,6 +137,8 @@ class FilterBuilder {
     pixels_ = (n_ + side_by_side_ - 1) / side_by_side_;
     if (side_by_side_ > 1 && stride_ > kMostStride) return "a stride of more than 8";
     if (stride_ > taps_) return "filters that do not overlap";
+    if (n_signals_ > 1 && n_ % side_by_side_ != 0)
+      return "pixels would reach past a signal's results";
     return is_int8_ ? "" : too_many();
   }
 
@@ -181,26 +183,48 @@ class FilterBuilder {
                           numbers(1, dnnl::memory::data_type::s32)});
   }
 
-  // The signal; where pixels reach past it, in memory of its own, with zeros behind: they only meet
-  // weights of zero, but nothing that is not finite may stand there.
+  // The signals; where pixels reach past them, in memory of their own with what stands for 0 there:
+  // padding, and numbers that only meet weights of zero but have to be finite.
   Place source() {
+    const int64_t length = src_.dims[axis_];
     const int64_t wanted = (pixels_ + window_ - 1) * width_;
-    const int64_t length = src_.dims.back();
-    if (length >= wanted) return place_of(src_);
-    auto part = [&](int buffer, int64_t offset, int64_t n) {
-      return View{
-          .buffer = buffer, .type = src_.type, .dims = {n}, .strides = {1}, .offset = offset};
+    const bool lies_there =
+        padding_ == 0 && (n_signals_ == 1 ? length >= wanted : length == wanted);
+    if (lies_there) return place_of(src_);
+    const int whole = lowering_.scratch(n_signals_ * wanted * kernels::element_bytes(src_.type));
+    auto part = [&](int64_t offset, int64_t n) {
+      return View{.buffer = whole,
+                  .type = src_.type,
+                  .dims = {n_signals_, n},
+                  .strides = {wanted, 1},
+                  .offset = offset};
     };
-    const int64_t n_bytes = kernels::element_bytes(src_.type);
-    std::shared_ptr<void> zeros = aligned_bytes((wanted - length) * n_bytes);
-    std::fill_n(static_cast<uint8_t*>(zeros.get()), (wanted - length) * n_bytes, uint8_t{0});
-    const int whole = lowering_.scratch(wanted * n_bytes);
-    lowering_.add_step(strided_copy("pixels " + node_.name, part(src_.buffer, src_.offset, length),
-                                    part(whole, 0, length)));
-    lowering_.add_step(strided_copy("end of pixels " + node_.name,
-                                    lowering_.make_constant(src_.type, {wanted - length}, zeros),
-                                    part(whole, length, wanted - length)));
-    return place_of(part(whole, 0, wanted));
+    const View zero = zeros();
+    auto fill = [&](int64_t begin, int64_t end) {
+      View from = zero;
+      from.dims = {n_signals_, end - begin};
+      if (end > begin)
+        lowering_.add_step(strided_copy("zeros " + node_.name, from, part(begin, end - begin)));
+    };
+    const int64_t end = std::min(padding_ + length, wanted);
+    View signal{.buffer = src_.buffer, .type = src_.type, .dims = {n_signals_, end - padding_}};
+    signal.strides = {length, 1};
+    signal.offset = src_.offset;
+    fill(0, padding_);
+    lowering_.add_step(
+        strided_copy("pixels " + node_.name, signal, part(padding_, end - padding_)));
+    fill(end, wanted);
+    return place_of(part(0, wanted));
+  }
+
+  // A number that stands for 0, as often as one likes.
+  View zeros() {
+    std::shared_ptr<void> zero = aligned_bytes(kernels::element_bytes(src_.type));
+    std::fill_n(static_cast<uint8_t*>(zero.get()), kernels::element_bytes(src_.type), uint8_t{0});
+    if (is_int8_) *static_cast<uint8_t*>(zero.get()) = static_cast<uint8_t>(src_.quant.zero_point);
+    View view = lowering_.make_constant(src_.type, {1}, zero);
+    view.strides = {0, 0};
+    return view;
   }
 
   // [result, channel of the source, 1, pixel]
@@ -230,11 +254,14 @@ class FilterBuilder {
   const bool is_int8_;
   View src_;
   const View weights_;
+  size_t axis_ = 0;                       // that the signal runs along
   ElementType type_ = ElementType::kF32;  // of the signal, as the primitive reads it
+  int64_t n_signals_ = 1;
   int64_t n_filters_ = 0;
   int64_t taps_ = 0;
   int64_t n_ = 0;  // results of a filter
   int64_t stride_ = 1;
+  int64_t padding_ = 0;       // in front
   int64_t side_by_side_ = 1;  // results of a filter in one pixel
   int64_t width_ = 0;         // numbers of a source's pixel
   int64_t window_ = 0;        // pixels

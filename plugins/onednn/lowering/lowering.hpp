@@ -39,6 +39,7 @@ struct CompileOptions {
   WinogradUse winograd = WinogradUse::kAuto;
   SparseUse sparse = SparseUse::kAuto;
   int threads = 1;
+  std::vector<std::string> without = {};  // implementations that no node may choose
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;
   // Called behind the last node that reads a constant. Steps may read it in place all the same.
@@ -139,6 +140,7 @@ class Lowering {
 
   // How the node that is being lowered is computed; implementations/choice.hpp fills it in.
   Choice& choice() { return *choice_; }
+  const std::vector<std::string>& without() const { return options_.without; }
 
   // ---- steps ----
   void add_step(Step step) { plan_.steps.push_back(std::move(step)); }

@@ -52,6 +52,8 @@ struct Refusal {
   std::string implementation;
   std::string why;
 };
+constexpr const char* kLeftOut = "the option `without` names it";
+
 struct Choice {
   std::string implementation;
   std::vector<Refusal> refusals;

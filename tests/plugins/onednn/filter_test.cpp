@@ -16,25 +16,31 @@ struct Filter {
   int zero = 130;
   bool stays_real = false;  // the result is not quantized
   std::string pads = "0, 0, 0, 0";
+  int64_t padding = 0;  // of both ends
+  int64_t signals = 1;
+  int64_t dilation = 1;
+  bool is_column = false;
   bool is_taken = true;
 
   bool is_int8() const { return precision == "int8"; }
   std::string channels() const { return std::to_string(filters); }
-  int64_t results() const {
-    const int64_t padding = pads == "0, 0, 0, 0" ? 0 : 6;
-    return (length + padding - taps) / stride + 1;
-  }
+  int64_t results() const { return (length + padding - dilation * (taps - 1) - 1) / stride + 1; }
 };
 
-std::string row(int64_t length, const std::string& channels = "1", bool is_weight = false) {
+std::string row(const Filter& f, int64_t rows, int64_t channels, int64_t length) {
+  std::string text = "[" + std::to_string(rows) + ", " + std::to_string(channels) + ", ";
   const std::string n = std::to_string(length);
-  return is_weight ? "[" + channels + ", 1, 1, " + n + "]" : "[1, " + channels + ", 1, " + n + "]";
+  return text + (f.is_column ? n + ", 1]" : "1, " + n + "]");
 }
 
 std::string conv(const Filter& f, const std::string& operands) {
-  return "\n  %y: f32" + row(f.results(), f.channels()) + " = Conv(" + operands +
-         ") {strides = ints [1, " + std::to_string(f.stride) + "], pads = ints [" + f.pads +
-         "]} @y";
+  auto along = [&](int64_t number) {
+    const std::string n = std::to_string(number);
+    return f.is_column ? "ints [" + n + ", 1]" : "ints [1, " + n + "]";
+  };
+  return "\n  %y: f32" + row(f, f.signals, f.filters, f.results()) + " = Conv(" + operands +
+         ") {strides = " + along(f.stride) + ", pads = ints [" + f.pads +
+         "], dilations = " + along(f.dilation) + "} @y";
 }
 
 // A constant of as many equal numbers, given by the bytes of one.
@@ -51,23 +57,23 @@ std::string graph_of(const Filter& f) {
   std::string taps;  // in hexadecimal, as long constants are
   for (int64_t i = 0; i < 2 * f.taps * f.filters; ++i)
     taps += "0123456789abcdef"[digits(random)];
-  const std::string n = f.channels(), weights = row(f.taps, n, true);
-  std::string text = "graph {\n  input %x: f32" + row(f.length) + "\n  constant %ws: f32[" + n +
-                     "] = " + repeated("6f12033b", f.filters) + "\n  constant %wz: i8[" + n +
-                     "] = " + repeated("00", f.filters) + "\n  constant %b: f32[" + n +
-                     "] = " + repeated("9a99993e", f.filters) + "\n  constant %wq: i8" + weights +
-                     " = x'" + taps + "'\n  %w: f32" + weights +
+  const std::string n = f.channels(), weights = row(f, f.filters, 1, f.taps);
+  std::string text = "graph {\n  input %x: f32" + row(f, f.signals, 1, f.length) +
+                     "\n  constant %ws: f32[" + n + "] = " + repeated("6f12033b", f.filters) +
+                     "\n  constant %wz: i8[" + n + "] = " + repeated("00", f.filters) +
+                     "\n  constant %b: f32[" + n + "] = " + repeated("9a99993e", f.filters) +
+                     "\n  constant %wq: i8" + weights + " = x'" + taps + "'\n  %w: f32" + weights +
                      " = DequantizeLinear(%wq, %ws, %wz) {axis = 0} @w";
   if (!f.is_int8()) {
-    return text + conv(f, "%x, %w, %b") + "\n  %r: f32" + row(f.results(), n) +
-           " = Relu(%y) @r\n  output r = %r\n}";
+    return text + conv(f, "%x, %w, %b") + "\n  %r: f32" +
+           row(f, f.signals, f.filters, f.results()) + " = Relu(%y) @r\n  output r = %r\n}";
   }
   text += "\n  constant %s: f32[] = [0.016]\n  constant %z: " + f.quantized + "[] = [" +
-          std::to_string(f.zero) + "]\n  %q: " + f.quantized + row(f.length) +
-          " = QuantizeLinear(%x, %s, %z) @q\n  %d: f32" + row(f.length) +
+          std::to_string(f.zero) + "]\n  %q: " + f.quantized + row(f, f.signals, 1, f.length) +
+          " = QuantizeLinear(%x, %s, %z) @q\n  %d: f32" + row(f, f.signals, 1, f.length) +
           " = DequantizeLinear(%q, %s, %z) @d" + conv(f, "%d, %w, %b");
   if (f.stays_real) return text + "\n  output y = %y\n}";
-  const std::string out = row(f.results(), n);
+  const std::string out = row(f, f.signals, f.filters, f.results());
   return text + "\n  constant %os: f32[] = [0.04]\n  constant %oz: u8[] = [120]\n  %c: u8" + out +
          " = QuantizeLinear(%y, %os, %oz) @c\n  %r: f32" + out +
          " = DequantizeLinear(%c, %os, %oz) @r\n  output y = %r\n}";
@@ -153,7 +159,55 @@ INSTANTIATE_TEST_SUITE_P(
                .length = 300,
                .taps = 64,
                .stride = 2,
-               .pads = "0, 3, 0, 3",
+               .zero = 130,
+               .pads = "0, 5, 0, 1",
+               .padding = 6},
+        Filter{.name = "Signals",
+               .length = 256,
+               .taps = 40,
+               .stride = 4,
+               .filters = 20,
+               .pads = "0, 18, 0, 18",
+               .padding = 36,
+               .signals = 3},
+        Filter{.name = "Columns",
+               .length = 256,
+               .taps = 40,
+               .stride = 4,
+               .filters = 20,
+               .pads = "18, 0, 18, 0",
+               .padding = 36,
+               .signals = 2,
+               .is_column = true},
+        Filter{.name = "Bf16Signals",
+               .length = 256,
+               .taps = 64,
+               .stride = 4,
+               .filters = 20,
+               .precision = "bf16",
+               .pads = "0, 30, 0, 30",
+               .padding = 60,
+               .signals = 3},
+        Filter{.name = "SignalsThatLieThere",
+               .length = 80,
+               .taps = 64,
+               .stride = 16,
+               .filters = 16,
+               .precision = "fp32",
+               .signals = 5},
+        Filter{.name = "ResultsDoNotDivide",
+               .length = 100,
+               .taps = 64,
+               .stride = 4,
+               .filters = 2,
+               .precision = "fp32",
+               .signals = 2,
+               .is_taken = false},
+        Filter{.name = "Dilated",
+               .length = 300,
+               .taps = 64,
+               .stride = 2,
+               .dilation = 2,
                .is_taken = false},
         Filter{.name = "Short", .length = 100, .taps = 9, .stride = 2, .is_taken = false}),
     [](const auto& test) { return std::string(test.param.name); });
