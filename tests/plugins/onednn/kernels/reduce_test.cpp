@@ -123,7 +123,7 @@ void expect_exact_sums(const Context& context, ElementType type, int64_t k, int6
 }
 
 TEST_P(Reduce, SumsCodesExactly) {
-  for (int64_t inner : {32, 33, 63, 96, 512, 513, 700}) {
+  for (int64_t inner : {2, 3, 12, 17, 24, 31, 32, 33, 63, 96, 512, 513, 700}) {
     expect_exact_sums<uint8_t>(context_, ElementType::kU8, 300, inner);
     expect_exact_sums<int8_t>(context_, ElementType::kS8, 129, inner);
   }
