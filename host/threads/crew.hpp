@@ -41,7 +41,7 @@ struct alignas(64) Seat {
 struct Activity {
   explicit Activity(int budget_) : budget(budget_) {}
   const int budget;
-  std::atomic<int> active{0};  // callers in a run, workers that are awake
+  alignas(64) std::atomic<int> active{0};  // callers in a run, workers that are awake
   Load load;
 };
 

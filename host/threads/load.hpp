@@ -22,10 +22,11 @@ class Load {
  private:
   void found(uint64_t now);
 
+  // Read by all that wait, so it has a line of the cache to itself.
+  alignas(64) std::atomic<uint64_t> high_until_{0};
   // Sums in which older reports count less and less.
-  std::atomic<uint64_t> wanted_ns_{0};
+  alignas(64) std::atomic<uint64_t> wanted_ns_{0};
   std::atomic<uint64_t> lost_ns_{0};
-  std::atomic<uint64_t> high_until_{0};
   std::atomic<uint64_t> hold_ns_{0};  // how long a load counts once it is found
 };
 

@@ -52,5 +52,7 @@ Offer offer_onednn_conv(const ConvSite& site);
 
 // ConvTranspose: the same with its weights rotated by half a turn.
 Offer offer_winograd_transpose(const ConvSite& site);
+// ConvTranspose with windows side by side: a 1x1 convolution, and a copy.
+Offer offer_patch_transpose(const ConvSite& site);
 
 }  // namespace tenon::onednn

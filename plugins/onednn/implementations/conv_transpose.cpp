@@ -149,6 +149,7 @@ Offer offer_onednn(const ConvSite& site) {
 
 constexpr Implementation<ConvSite> kConvTranspose[] = {
     {"winograd", offer_winograd_transpose},
+    {"patches", offer_patch_transpose},
     {"onednn", offer_onednn},
 };
 

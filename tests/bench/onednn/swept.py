@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Over many shapes: a product that computes half, and a filter that runs as many channels.
+"""Over many shapes: products that compute half, filters that run as many channels, transposed
+convolutions that are a product and a copy.
 
 PYTHONPATH=build/release/python .venv/bin/python tests/bench/onednn/swept.py [--seconds S]
-    [--only products|filters] [--precision fp32|bf16|int8 of filters]
+    [--only products|filters|transposes] [--precision fp32|bf16|int8 of filters]
 
 Each line is a shape, the time of the plain implementation and of the special one in ms, and their
 ratio; over 1 the special one is faster. The plain product is that of two different matrices; for
-the plain filter the option `without` leaves the special implementation out. Rounds of both
-alternate, and the least time of each counts.
+the others the option `without` leaves the special implementation out. Rounds of both alternate,
+and the least time of each counts.
 """
 
 import argparse
@@ -29,6 +30,14 @@ FILTERS = [
     for taps in (32, 64, 256)
     for stride in (1, 2, 4, 8, 16, 64, 256)
     if stride <= taps
+]
+TRANSPOSES = [
+    (channels, filters, side, kernel)
+    for channels in (16, 64, 256)
+    for filters in (1, 3, 16, 64, 256)
+    for side in (7, 28, 112)
+    for kernel in (2, 4)
+    if channels * filters * side * side <= 2**24
 ]
 
 
@@ -90,6 +99,18 @@ def signal(
     return saved(folder, helper.make_graph(nodes, f"signal{special:d}", inputs, outputs, constants))
 
 
+def transpose(folder: Path, channels: int, filters: int, side: int, kernel: int, _: bool) -> Path:
+    """A ConvTranspose whose windows lie side by side."""
+    weights = np.random.default_rng(0).standard_normal((channels, filters, kernel, kernel))
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[kernel, kernel])
+    made = side * kernel
+    value = helper.make_tensor_value_info
+    inputs = [value("x", TensorProto.FLOAT, (1, channels, side, side))]
+    outputs = [value("y", TensorProto.FLOAT, (1, filters, made, made))]
+    constants = [constant("w", weights.astype("f"))]
+    return saved(folder, helper.make_graph([node], "transpose", inputs, outputs, constants))
+
+
 def runner(path: Path, precision: str, without: list[str]) -> Callable[[], object]:
     plan = tn.load(str(path)).compile(
         backend="onednn", threads=2, precision=precision, without=without
@@ -101,6 +122,10 @@ def runner(path: Path, precision: str, without: list[str]) -> Callable[[], objec
     ]
     arrays = [random.standard_normal(shape).astype("f") for shape in shapes]
     return lambda: plan(*arrays)
+
+
+# What is left out for the plain one; of products it is another graph.
+WITHOUT = {signal: ["filter"], transpose: ["patches"]}
 
 
 def least(runs: list[Callable[[], object]], seconds: float) -> Iterator[float]:
@@ -120,18 +145,21 @@ def least(runs: list[Callable[[], object]], seconds: float) -> Iterator[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.5, help="a shape")
-    parser.add_argument("--only", choices=("products", "filters"))
+    parser.add_argument("--only", choices=("products", "filters", "transposes"))
     parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="int8")
     arguments = parser.parse_args()
     precision = arguments.precision
     cases: list = []
-    if arguments.only != "filters":
+    if arguments.only in (None, "products"):
         cases += [(product, shape, "fp32") for shape in PRODUCTS]
-    if arguments.only != "products":
+    if arguments.only in (None, "filters"):
         cases += [(signal, (*shape, precision), precision) for shape in FILTERS]
+    if arguments.only in (None, "transposes"):
+        kept = "fp32" if precision == "int8" else precision
+        cases += [(transpose, shape, kept) for shape in TRANSPOSES]
     with tempfile.TemporaryDirectory() as folder:
         for make, shape, kept in cases:
-            left_out = ["filter"] if make is signal else []
+            left_out = WITHOUT.get(make, [])
             plain_plan = runner(make(Path(folder), *shape, False), kept, left_out)
             runs = [plain_plan, runner(make(Path(folder), *shape, True), kept, [])]
             plain, special = least(runs, arguments.seconds)
