@@ -11,8 +11,11 @@ namespace {
 
 constexpr uint64_t kGapNs = 200'000;        // shorter ones are interrupts
 constexpr uint64_t kWindowNs = 20'000'000;  // sums beyond it are halved
-constexpr uint64_t kHoldNs = 100'000'000;   // then a loop may try again
+// A load that is found counts so long, then a loop may try again: a passing one, as a daemon of the
+// system, has gone. One that is back soon counts twice as long each time.
+constexpr uint64_t kHoldNs = 10'000'000;
 constexpr uint64_t kMostHoldNs = 800'000'000;
+constexpr uint64_t kSoonNs = 30'000'000;
 constexpr uint64_t kLostShare = 8;       // one part in so many lost is load
 constexpr uint64_t kLookNs = 1'000'000;  // a caller looks no more often
 constexpr uint64_t kReportNs = 200'000;  // waits without a gap are reported in such sums
@@ -39,7 +42,7 @@ void Load::found(uint64_t now) {
   const uint64_t until = high_until_.load(std::memory_order_relaxed);
   uint64_t hold = hold_ns_.load(std::memory_order_relaxed);
   // A load that is back soon was never gone: each look for its end costs more than it is worth.
-  if (now >= until) hold = now < until + kHoldNs ? std::min(2 * hold, kMostHoldNs) : kHoldNs;
+  if (now >= until) hold = now < until + kSoonNs ? std::min(2 * hold, kMostHoldNs) : kHoldNs;
   hold_ns_.store(hold, std::memory_order_relaxed);
   high_until_.store(now + hold, std::memory_order_relaxed);
 }
