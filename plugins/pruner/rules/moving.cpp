@@ -132,8 +132,11 @@ Refusal couple_shape(Node node, Couplings& couplings) {
   return std::nullopt;
 }
 
-constexpr Rule kRules[] = {
-    {TN_COUPLING_PERMUTE, couple_permute}, {TN_COUPLING_PAD, couple_pad}, {TN_COUPLING_SCALE, couple_scale}, {TN_COUPLING_GATHER, couple_gather}, {TN_COUPLING_SHAPE, couple_shape}};
+constexpr Rule kRules[] = {{TN_COUPLING_PERMUTE, couple_permute},
+                           {TN_COUPLING_PAD, couple_pad},
+                           {TN_COUPLING_SCALE, couple_scale},
+                           {TN_COUPLING_GATHER, couple_gather},
+                           {TN_COUPLING_SHAPE, couple_shape}};
 
 }  // namespace
 

@@ -12,8 +12,8 @@ const Rule* rule_of(Node node) {
   uint32_t family = Stated(node).family();
   if (family == TN_COUPLING_NONE) return nullptr;
   for (std::span<const Rule> table :
-       {same_rules(), joining_rules(), moving_rules(), reducing_rules(), product_rules(), view_rules(),
-        attention_rules(), recurrent_rules()}) {
+       {same_rules(), joining_rules(), moving_rules(), reducing_rules(), product_rules(),
+        view_rules(), attention_rules(), recurrent_rules()}) {
     auto found =
         std::find_if(table.begin(), table.end(), [&](const Rule& r) { return r.family == family; });
     if (found != table.end()) return &*found;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// same: the outputs have the axes of input 0. With `statistics` numbers are normalized together
-// from that axis on (LayerNormalization): entries go from there as well, and those that stay are
-// normalized by their own statistics. Where entries are masked instead, the node is given the
-// others alone, for zeros would be counted.
+// same: the outputs have the axes of input 0. With `sizes` it is repeated along some. With
+// `statistics` numbers are normalized together from that axis on (LayerNormalization): entries go
+// from there as well, and those that stay are normalized by their own statistics. Where entries are
+// masked instead, the node is given the others alone, for zeros would be counted.
 #include <algorithm>
 
 #include "tenon/sdk/build.hpp"
@@ -12,13 +12,48 @@
 namespace tenon::pruner {
 namespace {
 
+// Axes are aligned at the right. Those that are repeated to a stated size stay.
+Refusal couple_expanded(Node node, Couplings& couplings) {
+  Value in = node.input(0), out = node.output();
+  const size_t own = couplings.rank(in), rank = couplings.rank(out);
+  if (own > rank || !Stated(node).ints("sizes")) return "its sizes are computed";
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const int to = couplings.slot(out, axis);
+    const int from = axis + own < rank ? kNoSlot : couplings.slot(in, axis + own - rank);
+    const bool passes = from != kNoSlot && to != kNoSlot;
+    if (passes && couplings.size(from) == couplings.size(to)) {
+      couplings.join(from, to, node);
+      continue;
+    }
+    for (int slot : {from, to})
+      couplings.protect(slot, cat(node_text(node), " states its size"));
+  }
+  return std::nullopt;
+}
+
 Refusal couple_same(Node node, Couplings& couplings) {
+  if (Stated(node).names("sizes")) return couple_expanded(node, couplings);
   const tn_axes* axes = node.axes();  // of scales and biases too
   if (axes && Stated(node).names("statistics")) return couple_axes(node, *axes, couplings);
   for (Value out : node.outputs())
     for (size_t axis = 0; out && axis < couplings.rank(out); ++axis)
       couplings.join(couplings.slot(node.input(0), axis), couplings.slot(out, axis), node);
   return std::nullopt;
+}
+
+Status rewrite_same(EditView edit, Node node, const Kept& kept) {
+  Stated stated(node);
+  auto sizes = stated.ints("sizes");
+  if (!sizes) return {};
+  const size_t rank = node.output().type().rank();
+  bool loses = false;
+  for (size_t i = 0; i < sizes->size(); ++i) {
+    const size_t axis = rank - sizes->size() + i;
+    if ((*sizes)[i] == 1 || !kept(node.output(), axis)) continue;
+    (*sizes)[i] = size_after(node.output(), axis, kept);
+    loses = true;
+  }
+  return loses ? stated.set(edit, "sizes", *sizes) : Status();
 }
 
 std::vector<Attr> attributes_of(Node node) {
@@ -71,15 +106,15 @@ Status mask_same(EditView edit, Node node, const Kept& kept) {
   for (uint64_t i = 1; i < node.n_inputs(); ++i)
     inputs.push_back(left_of(b, node.input(i), 0, kept));
   std::string type(node.type()), domain(node.domain());
-  Node made = b.node(
-      {.type = type, .inputs = inputs, .attrs = attributes_of(node), .domain = domain});
+  Node made =
+      b.node({.type = type, .inputs = inputs, .attrs = attributes_of(node), .domain = domain});
   Value whole = made ? put_back(b, made.output(), result, *first, kept) : Value{};
   TN_CHECK(b.status());
   TN_CHECK(edit.replace(result, whole));
   return edit.erase(node);
 }
 
-constexpr Rule kRules[] = {{TN_COUPLING_SAME, couple_same, nullptr, mask_same}};
+constexpr Rule kRules[] = {{TN_COUPLING_SAME, couple_same, rewrite_same, mask_same}};
 
 }  // namespace
 

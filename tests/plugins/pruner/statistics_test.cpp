@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Widths that a normalization goes over: what stays is normalized by its own statistics. Masked
-// means the same with all shapes as they were: statistics of the entries that stay, zeros elsewhere.
+// means the same with all shapes as they were: statistics of the entries that stay, zeros
+// elsewhere.
 #include <cmath>
 
 #include "plugins/pruner/pruning_test.hpp"
