@@ -65,11 +65,11 @@ std::vector<Attr> attributes_of(Node node) {
   return out;
 }
 
-// The entries of a value that stay, along all of its axes from `first` on.
-Value left_of(Builder& b, Value value, size_t first, const Kept& kept) {
+// The entries of a value that stay, as those of `as` along its axes from `first` on.
+Value left_of(Builder& b, Value value, Value as, size_t first, const Kept& kept) {
   Value out = value;
-  for (size_t axis = first; value && axis < value.type().rank(); ++axis)
-    if (const std::vector<int64_t>* left = kept(value, axis))
+  for (size_t axis = first; value && axis < as.type().rank(); ++axis)
+    if (const std::vector<int64_t>* left = kept(as, axis))
       out = b.op("Gather", {out, b.ints(*left)}, {{"axis", static_cast<int64_t>(axis)}});
   return out;
 }
@@ -99,12 +99,13 @@ Status mask_same(EditView edit, Node node, const Kept& kept) {
   if (!stated.names("statistics") || !first) return {};
   bool loses = false;
   for (size_t axis = *first; axis < data.type().rank(); ++axis)
-    loses |= kept(data, axis) != nullptr;
+    loses |= kept(result, axis) != nullptr;
   if (!loses) return {};
   Builder b(edit);
-  std::vector<Value> inputs{left_of(b, data, *first, kept)};
+  // By the axes of the result: what a normalization gives to the next one was put back meanwhile.
+  std::vector<Value> inputs{left_of(b, data, result, *first, kept)};
   for (uint64_t i = 1; i < node.n_inputs(); ++i)
-    inputs.push_back(left_of(b, node.input(i), 0, kept));
+    inputs.push_back(left_of(b, node.input(i), node.input(i), 0, kept));
   std::string type(node.type()), domain(node.domain());
   Node made =
       b.node({.type = type, .inputs = inputs, .attrs = attributes_of(node), .domain = domain});

@@ -91,7 +91,8 @@ TEST_F(Statistics, ResidualWidthGoesWithItsTokensAndPositions) {
     Value token = node(edit, "Expand",
                        {weight(edit, "token", {1, 1, 16}, 3), *edit.ints({2, 1, 1})}, "tokens");
     Value all = node(edit, "Concat", {token, rows}, "all", {{"axis", 1}});
-    Value h = node(edit, "Add", {all, weight(edit, "position", {1, 10, 16}, 4)}, "h");
+    Value h = node(edit, "Add", {all, weight(edit, "position", {1, 10, 16}, 4)}, "placed");
+    h = norm(edit, h, "h", 16);  // another one reads it, as in Swin
     for (int i = 0; i < 2; ++i) {
       std::string name = cat("layer", i);
       Value wide = product(edit, norm(edit, h, name + ".norm", 16), name + ".up", 16, 24);
