@@ -2,7 +2,7 @@
 -- Quantization-aware training of a reference network, beside what calibration alone leaves of it.
 --   scripts/fetch glyphs mnist
 --   tenon run scripts/quantized.lua [--set network=mobilenet] [--set bits=8,4] [--set scales=all,learned,largest] [--set out=FOLDER] [--set epochs=4]
---     [--set rate=1e-3] [--set share=1] [--set teacher=false] [--set precision=bf16] [--set threads=1] [--set seed=1] [--set models=.cache/models]
+--     [--set rate=1e-4] [--set share=1] [--set teacher=false] [--set precision=bf16] [--set threads=1] [--set seed=1] [--set models=.cache/models]
 -- bits: of weights; activations have 8. share: of the training samples. Called again in the same folder it goes on where it was stopped.
 local tn = require "tenon"
 local networks, figures = require "reference.networks", require "chain_figures"
@@ -46,7 +46,7 @@ local function trained(bits, scales)
   local rounded = whole:apply("quantizer.qat", { data = train, scales = scales, weight_bits = bits })
   local model, report = tn.train(rounded, {
     data = answers, target = target, loss = loss, epochs = args.epochs or 4, batch = recipe.batch or 64, drop_last = true, seed = seed,
-    optimizer = tn.optim.adamw { lr = tn.schedule.cosine { base = args.rate or 1e-3, warmup = 50 }, weight_decay = 0.01, decay_vectors = false },
+    optimizer = tn.optim.adamw { lr = tn.schedule.cosine { base = args.rate or 1e-4, warmup = 50 }, weight_decay = 0.01, decay_vectors = false },
     clip_norm = recipe.clip_norm or 0, precision = args.precision or "fp32", threads = run.threads,
     train_as = scales ~= "all" and { ["quantizer.track"] = { epochs = 0.75 * (args.epochs or 4) } } or nil,
     validation = judged, validate_as = "quantizer.convert", metric = "accuracy", restore_best = false,
