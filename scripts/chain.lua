@@ -37,7 +37,7 @@ end
 -- What makes it smaller: each pays in bytes or time, or is left out; what they cost in points is taught away together.
 local shrinking = {
   { name = "shallower", make = function(model) return model:apply("pruner.depth", { ratio = 0.8, data = train }) end },
-  { name = "narrower", make = function(model) return model:apply("pruner.structured", { target = args.narrower or { time = 0.5 }, round_to = 8 }) end },
+  { name = "narrower", make = function(model) return model:apply("pruner.structured", { target = args.narrower or { time = 0.6 }, round_to = 8 }) end },
   { name = "decomposed", make = function(model)
     local thin, svd = model:apply("decomposer.svd", { data = train, multiple = 8 })
     local thinner, tucker = thin:apply("decomposer.tucker2", { data = train, multiple = 8 })
@@ -66,20 +66,25 @@ local function taught(name, stage, model, teacher)
   })
 end
 
--- What a user would run: folded, in a file.
+-- What a user would run: folded, in a file. And what it will be in 8 bits, where the chain ends there: float layers say
+-- little of which integers are faster.
 local function measured(name, stage, model)
   local finish = stage.finish or function(one) return one:apply("fusion.default") end
   local deployed, path = stored(name .. "_done", function() return finish(model) end, stage.save)
+  local timed = deployed
+  if not stage.finish and not is_without("int8") then
+    timed = stored(name .. "_timed", function() return deployed:apply("quantizer.static", { data = train, observer = "minmax" }) end)
+  end
   return {
-    model = model, deployed = deployed, bytes = figures.bytes(path), parts = figures.accuracies(deployed, test, deciding + 1, #test, kParts, run),
+    model = model, deployed = deployed, timed = timed, bytes = figures.bytes(path), parts = figures.accuracies(deployed, test, deciding + 1, #test, kParts, run),
     decides = figures.accuracies(deployed, test, 1, deciding, kParts // 2, run),
   }
 end
 
 local function ends(value, half) return ("%.2f [%.2f, %.2f]"):format(value, value - half, value + half) end
 
--- The row of the table that compares a model with the one before, or is of the first.
-local function describe(name, now, before)
+-- The row of the table that compares a model with the one before, or is of the first. Both "as integers": as they will run.
+local function describe(name, now, before, kind)
   local row = { stage = name, KB = now.bytes / 1e3, ["held out %"] = figures.mean(now.parts) }
   if not before then
     row.ms = tn.bench(now.deployed, { threads = run.threads }).median_ms
@@ -89,7 +94,8 @@ local function describe(name, now, before)
   local decided, chance = figures.points(before.decides, now.decides)
   row.better = decided - chance > 0 -- on the samples that decide, not those that are reported
   row.points, row.smaller = ends(row.gain, row.half), before.bytes / now.bytes
-  row.faster = figures.faster(before.deployed, now.deployed, run)
+  local both = kind == "as integers"
+  row.faster = figures.faster(both and before.timed or before.deployed, both and now.timed or now.deployed, run)
   row.ms, row["x smaller"] = row.faster.ms, row.smaller
   row["x faster"] = ("%.2f [%.2f, %.2f]"):format(row.faster.times, row.faster.low, row.faster.high)
   return row
@@ -126,9 +132,12 @@ local function passed(attempt, stage, now)
   end
   if not made then return nil, { stage = stage.name, verdict = "left out: " .. reason(start) } end
   local after = measured(name, stage, stage.epochs and taught(name, stage, start, teacher) or start)
-  local row = describe(stage.name, after, now)
+  local row = describe(stage.name, after, now, not stage.finish and "as integers" or nil)
   local payment, loss, half = payment(row), figures.points(after.decides, whole.decides)
   row.verdict = payment or "left out: neither smaller nor faster nor better"
+  if row.faster.high < 1 and not row.better and not stage.finish then
+    payment, row.verdict = nil, "left out: slower"
+  end
   if payment and stage.epochs and loss > kAllowed and loss - half > 0 and not args.force then
     row.verdict, row.loses = ("left out: %.1f points below the float network on the samples that decide"):format(loss), true
   end

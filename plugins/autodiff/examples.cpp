@@ -20,6 +20,12 @@ bool keeps_first_axis(uint32_t family) {
   return std::ranges::find(kFamilies, family) != std::end(kFamilies);
 }
 
+bool names(const tn_op_columns* columns, std::string_view key) {
+  for (uint64_t i = 0; columns && i < columns->n_coupling_keys; ++i)
+    if (view(columns->coupling_keys[i].key) == key) return true;
+  return false;
+}
+
 // The axis of an operand as the row's axes have it: which label, and which axis of its run.
 struct Axis {
   uint32_t label, index;
@@ -80,6 +86,7 @@ bool Examples::is_alone(Node node, const tn_op* row) const {
   const uint32_t family = columns ? columns->coupling : TN_COUPLING_NONE;
   if (family == TN_COUPLING_MATRICES) return is_product(node, *columns);
   if (by_axes(node, row)) return true;
+  if (names(columns, "statistics")) return false;  // the axes have said what it mixes
   return (row->traits & TN_OP_VIEW) != 0 || keeps_first_axis(family);
 }
 

@@ -163,7 +163,8 @@ constexpr tn_op kExpand = op_row({.type = "Expand",
                                   .vjp = vjp<expand_vjp>,
                                   .vjp_inputs = 0,
                                   .vjp_outputs = 0,
-                                  .batch = batch<expand_batch>});
+                                  .batch = batch<expand_batch>,
+                                  .coupling = "same sizes=1"});
 constexpr tn_op kTile = op_row({.type = "Tile",
                                 .since = 13,
                                 .quant = "same_scale",

@@ -232,7 +232,8 @@ constexpr tn_op kLayerNorm =
             .vjp_inputs = 1 | 2,
             .vjp_outputs = 0,
             .cast = "cuda=fp32",
-            .recompute = "fusible"});
+            .recompute = "fusible",
+            .coupling = "same statistics=axis"});
 constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
                                    .since = 23,
                                    .axes = "b.. d~.., d.. -> b.. d.. ; b = axis",
@@ -243,7 +244,8 @@ constexpr tn_op kRmsNorm = op_row({.type = "RMSNormalization",
                                    .ref = ref<rms_norm_ref>,
                                    .sample = sample<rms_norm_sample>,
                                    .cast = "cuda=fp32",
-                                   .recompute = "fusible"});
+                                   .recompute = "fusible",
+                                   .coupling = "same statistics=axis"});
 
 }  // namespace
 

@@ -154,7 +154,11 @@ Status Removal::remove(EditView edit) const {
 
 // An entry goes with any of its axes, as it does when they are cut.
 Status Removal::mask(EditView edit) const {
-  for (Value constant : touched(edit.graph())) {
+  Kept left = [this](Value value, size_t axis) { return kept(value, axis); };
+  std::vector<Value> constants = touched(edit.graph());
+  for (Node node : edit.graph().nodes())
+    TN_CHECK(pruner::mask(edit, node, left));
+  for (Value constant : constants) {
     std::vector<const std::vector<int64_t>*> axes;
     for (size_t axis = 0; axis < constant.type().rank(); ++axis)
       axes.push_back(kept(constant, axis));

@@ -26,15 +26,21 @@ using Kept = std::function<const std::vector<int64_t>*(Value, size_t axis)>;
 // nodes with an axis that loses entries, before constants are replaced.
 using Rewrite = Status (*)(EditView, Node, const Kept&);
 
+// Makes the node compute of masked entries what it will compute without them. Called for all nodes,
+// before constants are replaced.
+using Mask = Status (*)(EditView, Node, const Kept&);
+
 struct Rule {
   uint32_t family;  // TN_COUPLING_*
   Couple couple;
   Rewrite rewrite = nullptr;
+  Mask mask = nullptr;  // none: zeros do as well as nothing
 };
 
 // Tables of the files in rules/.
 std::span<const Rule> joining_rules();   // concat, split, slice
-std::span<const Rule> moving_rules();    // same, permute, pad, scale, gather, shape
+std::span<const Rule> same_rules();      // same
+std::span<const Rule> moving_rules();    // permute, pad, scale, gather, shape
 std::span<const Rule> reducing_rules();  // reduce
 std::span<const Rule> product_rules();   // matrices
 std::span<const Rule> view_rules();      // view
@@ -50,6 +56,7 @@ Refusal couple_view(Node node, Couplings& couplings);
 // Whichever of these applies.
 void couple(Node node, Couplings& couplings);
 Status rewrite(EditView edit, Node node, const Kept& kept);
+Status mask(EditView edit, Node node, const Kept& kept);
 
 // An axis attribute or number, counted from 0; nothing when it is out of range.
 std::optional<size_t> axis_in(int64_t axis, size_t rank);

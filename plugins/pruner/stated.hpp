@@ -18,6 +18,7 @@ class Stated {
 
   uint32_t family() const { return columns_ ? columns_->coupling : TN_COUPLING_NONE; }
 
+  bool names(std::string_view key) const { return find(key) != nullptr; }  // the row does
   // Whether the row has the key and the node the attribute or the input.
   bool has(std::string_view key) const {
     const tn_coupling_key* at = find(key);

@@ -143,13 +143,16 @@ Result<Insertion::Stored> Insertion::stored_weight(
     return stored;
   }
   WeightPlan plan{product.axis, plan_.per_channel, plan_.largest, {}};
+  plan.clips = plan_.learned && plan_.largest < 63;  // in few bits the largest numbers say little
   if (act && plan_.integer_bias) plan.at_least = bias_bounds(node, product, act->scale);
   DLTensor tensor = value.constant().dl();
   Weight weight = quantize_weight(tensor, plan);
   note->snr_db = weight.snr_db;
   if (plan_.trained) {
-    TN_TRY(trained, plan_.learned ? learned_weight(edit, value, plan, weight.scale)
-                                  : trained_weight(edit, value, plan));
+    const std::string name(value.name());
+    TN_TRY(numbers, plan_.keeps_zeros ? with_zeros_kept(edit, value) : Result<Value>(value));
+    TN_TRY(trained, plan_.learned ? learned_weight(edit, name, numbers, plan, weight.scale)
+                                  : trained_weight(edit, name, numbers, plan));
     Stored stored{trained, weight.scale};
     by_weight_[{value.id, product.axis}] = stored;
     return stored;

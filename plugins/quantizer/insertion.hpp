@@ -20,6 +20,7 @@ struct InsertionPlan {
   bool integer_bias = true;    // biases as int32 with the products' scale
   bool trained = false;        // weights stay float constants, behind nodes that round them
   bool learned = false;        // of trained ones: scales are parameters too
+  bool keeps_zeros = false;    // of trained ones: what was pruned stays so
   bool learns_values = false;  // and those of activations
   int64_t block = 0;           // products: weights in 4 bits, a scale for so many numbers of a sum
   bool clips = true;           // of blocks: scales that cut the largest numbers are tried

@@ -15,6 +15,7 @@ class Qat : public CalibratedPass {
     Qat out(std::move(base));
     out.insertion_.trained = true;
     out.insertion_.learns_values = options.text("scales") == "all";
+    out.insertion_.keeps_zeros = options.text("zeros") == "keep";
     out.insertion_.learned = options.text("scales") != "largest";
     return Result<Qat>(std::move(out));
   }
@@ -33,4 +34,6 @@ TENON_PASS(qat,
            R"({"required": ["data"], "properties": {)" TENON_CALIBRATION_OPTIONS
            "," TENON_RANGES_OPTION "," TENON_STORAGE_OPTIONS R"(,
     "scales": {"type": "string", "enum": ["largest", "learned", "all"], "default": "largest",
-               "description": "of weights: by their largest numbers, or LSQ: parameters that are trained too; all: of activations as well"}}})")
+               "description": "of weights: by their largest numbers, or LSQ: parameters that are trained too; all: of activations as well"},
+    "zeros": {"type": "string", "enum": ["keep", "train"], "default": "keep",
+              "description": "numbers of weights that are 0, as pruning leaves them: they stay so, or are trained like others"}}})")

@@ -26,6 +26,46 @@ Layout layout_of(const DLTensor& tensor, int64_t axis) {
   return out;
 }
 
+template <class Visit>
+void each_number(const Layout& at, Visit&& visit) {
+  for (int64_t o = 0, k = 0; o < at.outer; ++o)
+    for (int64_t c = 0; c < at.channels; ++c)
+      for (int64_t i = 0; i < at.inner; ++i, ++k)
+        visit(static_cast<size_t>(c), static_cast<size_t>(k));
+}
+
+// Division in float and rounding half to even, as QuantizeLinear is defined.
+double rounded(float x, float scale, double limit) {
+  return std::clamp(static_cast<double>(std::nearbyint(x / scale)), -limit, limit);
+}
+
+// Of scales from that of the largest number down to 0.3 of it the one of least squared error, for
+// each channel or for all together.
+std::vector<float> clipped(const float* data,
+                           const Layout& at,
+                           const WeightPlan& plan,
+                           const std::vector<float>& widest) {
+  std::vector<float> best = widest;
+  std::vector<double> least(widest.size(), std::numeric_limits<double>::infinity());
+  for (int percent = 100; percent >= 30; percent -= 5) {
+    const float share = static_cast<float>(percent) / 100;
+    std::vector<double> errors(widest.size(), 0);
+    each_number(at, [&](size_t c, size_t k) {
+      const float scale = share * widest[c];
+      const double error =
+          data[k] - rounded(data[k], scale, plan.largest) * static_cast<double>(scale);
+      errors[plan.per_channel ? c : 0] += error * error;
+    });
+    for (size_t c = 0; c < best.size(); ++c) {
+      const double error = errors[plan.per_channel ? c : 0];
+      if (error >= least[c]) continue;
+      least[c] = error;
+      best[c] = share * widest[c];
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 Params params_for(const tn_range& range, bool is_signed) {
@@ -38,15 +78,9 @@ Params params_for(const tn_range& range, bool is_signed) {
 
 Weight quantize_weight(const DLTensor& tensor, const WeightPlan& plan) {
   const float* data = data_of<float>(tensor);
-  Layout at = layout_of(tensor, plan.axis);
+  const Layout at = layout_of(tensor, plan.axis);
   std::vector<double> most(static_cast<size_t>(at.channels), 0);
-  auto each = [&](auto&& visit) {
-    for (int64_t o = 0, k = 0; o < at.outer; ++o)
-      for (int64_t c = 0; c < at.channels; ++c)
-        for (int64_t i = 0; i < at.inner; ++i, ++k)
-          visit(static_cast<size_t>(c), static_cast<size_t>(k));
-  };
-  each([&](size_t c, size_t k) {
+  each_number(at, [&](size_t c, size_t k) {
     most[c] = std::max(most[c], std::abs(static_cast<double>(data[k])));
   });
   if (!plan.per_channel) most.assign(most.size(), *std::max_element(most.begin(), most.end()));
@@ -54,19 +88,17 @@ Weight quantize_weight(const DLTensor& tensor, const WeightPlan& plan) {
   Weight out;
   out.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
   out.axis = plan.axis;
-  for (size_t c = 0; c < most.size(); ++c) {
-    float scale = positive(most[c] / plan.largest);
-    if (!plan.at_least.empty()) scale = std::max(scale, plan.at_least[c]);
-    out.scale.push_back(scale);
-  }
+  for (double one : most)
+    out.scale.push_back(positive(one / plan.largest));
+  if (plan.clips) out.scale = clipped(data, at, plan, out.scale);
+  for (size_t c = 0; c < plan.at_least.size(); ++c)
+    out.scale[c] = std::max(out.scale[c], plan.at_least[c]);
   if (!plan.per_channel)
     out.scale.assign(out.scale.size(), *std::max_element(out.scale.begin(), out.scale.end()));
   out.numbers.resize(static_cast<size_t>(element_count(tensor)));
-  double signal = 0, noise = 0, limit = plan.largest;
-  each([&](size_t c, size_t k) {
-    // Division in float and rounding half to even, as QuantizeLinear is defined.
-    double q =
-        std::clamp(static_cast<double>(std::nearbyint(data[k] / out.scale[c])), -limit, limit);
+  double signal = 0, noise = 0;
+  each_number(at, [&](size_t c, size_t k) {
+    const double q = rounded(data[k], out.scale[c], plan.largest);
     out.numbers[k] = static_cast<int8_t>(q);
     double x = data[k], error = x - q * static_cast<double>(out.scale[c]);
     signal += x * x;

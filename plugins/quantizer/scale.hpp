@@ -39,6 +39,7 @@ struct WeightPlan {
   int32_t largest = 127;  // 63: 7 bits, for CPUs whose 8-bit products saturate
   // Lower bounds of the scales, [channels], or empty: so that a bias fits into int32.
   std::vector<float> at_least;
+  bool clips = false;  // scales that cut the largest numbers are tried, by squared error
 };
 
 // tensor: float32, dense, rank above axis.

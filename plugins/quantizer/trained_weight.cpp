@@ -85,11 +85,30 @@ Result<Value> rounded_weight(
   return dq.output();
 }
 
-Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan) {
+Result<Value> with_zeros_kept(EditView edit, Value weight) {
+  const Tensor tensor = weight.constant();
+  const std::span<const float> numbers(tensor.data<float>(),
+                                       static_cast<size_t>(weight.type().elements()));
+  if (std::ranges::count(numbers, 0.F) == 0) return weight;
+  std::vector<uint8_t> stays;
+  for (float one : numbers)
+    stays.push_back(one != 0);
+  std::string name(weight.name());
+  TN_TRY(mask, edit.constant<uint8_t>(TN_BOOL, weight.type().dims, stays, name + "_mask"));
+  Builder b(edit);
+  Value kept = b.op("Where", {mask, weight, b.number(0, TN_F32)});
+  TN_CHECK(b.status());
+  return kept;
+}
+
+Result<Value> trained_weight(EditView edit,
+                             const std::string& name,
+                             Value weight,
+                             const WeightPlan& plan) {
   Builder b(edit);
   Value scale = scale_of(b, weight, plan);
   TN_CHECK(b.status());
-  return rounded_weight(edit, std::string(weight.name()), weight, scale, plan);
+  return rounded_weight(edit, name, weight, scale, plan);
 }
 
 Value learned_step(Builder& b,
@@ -136,11 +155,11 @@ Result<uint64_t> fold_steps(EditView edit) {
 // its gradient to the scale, as the step size's rule has it, and the rows of the two nodes do the
 // rest.
 Result<Value> learned_weight(EditView edit,
+                             const std::string& name,
                              Value weight,
                              const WeightPlan& plan,
                              const std::vector<float>& scale) {
   Builder b(edit);
-  std::string name(weight.name());
   auto count = static_cast<int64_t>(plan.per_channel ? scale.size() : 1);
   std::vector<float> first(scale.begin(), scale.begin() + count);
   const double each = static_cast<double>(weight.type().elements()) / static_cast<double>(count);

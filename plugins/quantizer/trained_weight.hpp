@@ -14,12 +14,20 @@
 
 namespace tenon::quantizer {
 
-// The weight as it is read in 8 bits.
-Result<Value> trained_weight(EditView edit, Value weight, const WeightPlan& plan);
+// Zeros of a constant that stay zeros while it is trained, as those of a pruned weight: it behind a
+// Where with a constant mask. The constant itself where it has none.
+Result<Value> with_zeros_kept(EditView edit, Value weight);
+
+// `weight`, of the constant of this name, as it is read in 8 bits.
+Result<Value> trained_weight(EditView edit,
+                             const std::string& name,
+                             Value weight,
+                             const WeightPlan& plan);
 // The same with learned step sizes (Esser et al., ICLR 2020): the scales are a parameter
 // `<weight>_step`, [channels] or [1], that begins as `scale`. Its gradient counts 1 / sqrt(numbers
 // of one scale * largest code), section 2.2.
 Result<Value> learned_weight(EditView edit,
+                             const std::string& name,
                              Value weight,
                              const WeightPlan& plan,
                              const std::vector<float>& scale);

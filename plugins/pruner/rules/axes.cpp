@@ -88,8 +88,10 @@ void couple_place(Node node,
 }
 
 void protect_labels(Node node, const std::map<Key, Label>& labels, Couplings& couplings) {
+  const bool may_go = Stated(node).names("statistics");  // what stays is normalized by itself
   for (const auto& [key, label] : labels) {
-    if (label.mixed) couplings.protect(label.slot, cat(node_text(node), " mixes its entries"));
+    if (label.mixed && !may_go)
+      couplings.protect(label.slot, cat(node_text(node), " mixes its entries"));
     if (label.resized)
       couplings.protect(label.slot, cat(node_text(node), " slides a window over it"));
     if (label.is_inner) couplings.protect(label.slot, cat(node_text(node), " keeps its groups"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves elements: same, permute, pad, scale, gather; and shape, whose result must not change
+// What moves elements: permute, pad, scale, gather; and shape, whose result must not change
 // for those who read it.
 #include <algorithm>
 
@@ -17,13 +17,6 @@ Refusal couple_permute(Node node, Couplings& couplings) {
     size_t from = perm.empty() ? rank - 1 - axis : static_cast<size_t>(perm.at(axis));
     couplings.join(couplings.slot(node.input(0), from), couplings.slot(node.output(), axis), node);
   }
-  return std::nullopt;
-}
-
-Refusal couple_same(Node node, Couplings& couplings) {
-  for (Value out : node.outputs())
-    for (size_t axis = 0; out && axis < couplings.rank(out); ++axis)
-      couplings.join(couplings.slot(node.input(0), axis), couplings.slot(out, axis), node);
   return std::nullopt;
 }
 
@@ -139,10 +132,11 @@ Refusal couple_shape(Node node, Couplings& couplings) {
   return std::nullopt;
 }
 
-constexpr Rule kRules[] = {
-    {TN_COUPLING_PERMUTE, couple_permute}, {TN_COUPLING_SAME, couple_same},
-    {TN_COUPLING_PAD, couple_pad},         {TN_COUPLING_SCALE, couple_scale},
-    {TN_COUPLING_GATHER, couple_gather},   {TN_COUPLING_SHAPE, couple_shape}};
+constexpr Rule kRules[] = {{TN_COUPLING_PERMUTE, couple_permute},
+                           {TN_COUPLING_PAD, couple_pad},
+                           {TN_COUPLING_SCALE, couple_scale},
+                           {TN_COUPLING_GATHER, couple_gather},
+                           {TN_COUPLING_SHAPE, couple_shape}};
 
 }  // namespace
 

@@ -12,8 +12,8 @@ const Rule* rule_of(Node node) {
   uint32_t family = Stated(node).family();
   if (family == TN_COUPLING_NONE) return nullptr;
   for (std::span<const Rule> table :
-       {joining_rules(), moving_rules(), reducing_rules(), product_rules(), view_rules(),
-        attention_rules(), recurrent_rules()}) {
+       {same_rules(), joining_rules(), moving_rules(), reducing_rules(), product_rules(),
+        view_rules(), attention_rules(), recurrent_rules()}) {
     auto found =
         std::find_if(table.begin(), table.end(), [&](const Rule& r) { return r.family == family; });
     if (found != table.end()) return &*found;
@@ -67,6 +67,11 @@ Status rewrite(EditView edit, Node node, const Kept& kept) {
   if (!row || (row->traits & TN_OP_POINTWISE)) return {};
   if (const tn_axes* axes = node.axes()) return rewrite_axes(edit, node, *axes, kept);
   return {};
+}
+
+Status mask(EditView edit, Node node, const Kept& kept) {
+  const Rule* rule = rule_of(node);
+  return rule && rule->mask ? rule->mask(edit, node, kept) : Status();
 }
 
 }  // namespace tenon::pruner

@@ -50,6 +50,18 @@ def numbers(model: tenon.Model) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in model.constants().items()}
 
 
+def least_squares(w, largest: int, axis) -> np.ndarray:
+    """Of scales from that of the largest number down to 0.3 of it, the one of least error."""
+    widest = np.abs(w).max(axis).reshape(-1) / np.float32(largest)
+    found = []
+    for share in np.arange(100, 29, -5, dtype="f") / np.float32(100):
+        scale = share * widest
+        error = w - np.clip(np.round(w / scale), -largest, largest) * scale
+        found.append((np.square(error.astype("d")).sum(axis).reshape(-1), scale))
+    errors, scales = (np.stack(some) for some in zip(*found))
+    return np.take_along_axis(scales, errors.argmin(0)[None], 0)[0]
+
+
 def by_rule(w, s, x, y, largest: int, steps: int, rate: float):
     """Esser et al. 2020, section 2.1 and 2.2; x as it is rounded."""
     w, s = w.astype("d"), s.astype("d")
@@ -74,7 +86,8 @@ def test_steps_and_weights_move_as_the_rule_says(tmp_path: Path, per_channel: bo
     rounded = to_train(model, tmp_path, 4, "learned", per_channel=per_channel)
     before = numbers(rounded)
     axis = 0 if per_channel else None
-    first = np.abs(w).max(axis).reshape(-1) / 7
+    first = least_squares(w, 7, axis)
+    assert (first < np.abs(w).max(axis).reshape(-1) / 7).any()  # what stands out is cut
     np.testing.assert_allclose(before["w0_step"], first, rtol=1e-6)
     scale, zero = float(before["x_scale"]), float(before["x_zero_point"])
     held = (np.clip(np.round(x / scale) + zero, 0, 255) - zero) * scale
@@ -115,6 +128,28 @@ def test_learned_steps_lose_less_in_few_bits(tmp_path: Path, bits: int) -> None:
         found = answers(trained.apply("quantizer.convert"), x)
         losses[scales] = float(np.square(found - y).mean())
     assert losses["learned"] < 0.7 * losses["largest"], losses
+
+
+@pytest.mark.parametrize("scales", ["largest", "learned"])
+@pytest.mark.parametrize("apply", ["zero", "nodes"])
+def test_zeros_of_pruned_weights_stay_while_others_learn(
+    tmp_path: Path, scales: str, apply: str
+) -> None:
+    model, *_ = problem(tmp_path)
+    sparse = model.apply("pruner.unstructured", sparsity=0.5, apply=apply).apply("fusion.default")
+    name, weight = next((n, w) for n, w in numbers(sparse).items() if w.shape == (WIDE, OUT))
+    gone = weight == 0
+    assert gone.mean() == 0.5
+
+    def stored(**options) -> np.ndarray:
+        trained = fit(to_train(sparse, tmp_path, 8, scales, **options), tmp_path, 20, 0.1)
+        return numbers(trained.apply("quantizer.convert"))[f"{name}_quantized"]
+
+    before = numbers(to_train(sparse, tmp_path, 8, scales).apply("quantizer.convert"))
+    kept = stored()
+    assert not kept[gone].any()
+    assert (kept != before[f"{name}_quantized"])[~gone].mean() > 0.5
+    assert stored(zeros="train")[gone].any()
 
 
 def test_a_choice_that_is_none_is_said(tmp_path: Path) -> None:

@@ -165,6 +165,27 @@ TEST_F(Qat, AChannelOfZerosStaysZero) {
   EXPECT_EQ(numbers(got.view().find("wz_quantized"))[3], 127);
 }
 
+TEST_F(Qat, WeightsWithZerosAreMaskedAndOthersAreNot) {
+  build([&](EditView edit) {
+    std::vector<float> some(8 * 5, 1);
+    some[7] = some[11] = 0;
+    auto zeros = edit.constant<float>(TN_F32, {8, 5}, some, "wz");
+    ASSERT_EQ(text_of(edit.set_input(edit.graph().find("fc").producer(), 1, *zeros)), "");
+  });
+  ASSERT_EQ(apply("quantizer.qat", options()), "");
+
+  EXPECT_EQ(reads("wb_rounded")[0], "wb");
+  const Value mask = result_.view().find("wz_mask");
+  ASSERT_TRUE(mask);
+  const std::vector<double> stays = numbers(mask);
+  for (size_t i = 0; i < stays.size(); ++i)
+    EXPECT_EQ(stays[i], i == 7 || i == 11 ? 0 : 1) << i;
+  std::swap(model_, result_);
+  ASSERT_EQ(apply("quantizer.convert", json::object()), "");
+  EXPECT_FALSE(result_.view().find("wz_mask"));
+  EXPECT_EQ(numbers(result_.view().find("wz_quantized"))[11], 0);
+}
+
 TEST_F(Qat, ObservingAgainMovesRangesTowardsWhatIsSeen) {
   ASSERT_EQ(apply("quantizer.qat", options({{"observer", "minmax"}})), "");
   double before = *result_.view().find("x_scale").constant().data<float>();
