@@ -8,6 +8,13 @@ Prints for each seed the accuracy, the seconds and the losses of the epochs, and
 sides with the standard error of the difference. Tenon's weights go into PyTorch's network by
 name, and are judged there. What PyTorch gave is kept beside Tenon's runs, as
 RUNS/NETWORK_SEED.pytorch.json, and taken from there the next time; --train only makes those.
+
+    tenon run scripts/reference.lua --set networks=lenet --set first=100 --set out=runs/first
+    .venv-bench/bin/python tests/bench/reference.py lenet --first --runs runs/first
+
+compares the recipes themselves: the first steps from Tenon's initial weights, the same batches in
+float32 and without dropout. Prints the spread of each initial parameter over that of PyTorch's
+own, and how far the losses and rates are apart.
 """
 
 import argparse
@@ -279,6 +286,76 @@ def accuracy(net, fields, y) -> float:
     return 100 * right / y.numel()
 
 
+def rate_at(step: int, warmup: int, total: int) -> float:
+    """scheduler.cosine: a line up to `warmup`, half a cosine down from there; step from 0."""
+    if step < warmup:
+        return (step + 1) / warmup
+    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / (total - warmup)))
+
+
+def load_weights(net, file: str) -> None:
+    """Tenon's, by name."""
+    weights = load_file(file)
+    kept = {key: weights[key] for key in net.state_dict() if key in weights}
+    missing = [k for k in net.state_dict() if k not in kept and "num_batches" not in k]
+    assert not missing, f"{file}: expected {missing}"
+    net.load_state_dict(kept, strict=False)
+
+
+def without_dropout(net) -> None:
+    for module in net.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        elif isinstance(module, nn.LSTM):
+            module.dropout = 0.0
+
+
+def spreads(name: str, net, draws: int = 8) -> None:
+    """Of each parameter as it begins: Tenon's deviation and largest value over PyTorch's own."""
+    own = [dict(NETWORKS[name].make().named_parameters()) for _ in range(draws)]
+    for key, parameter in net.named_parameters():
+        values = parameter.detach().flatten()
+        others = torch.cat([one[key].detach().flatten() for one in own])
+        if others.abs().max() == 0 or others.std() == 0:
+            same = "same" if torch.equal(values, others[: len(values)]) else "DIFFERS"
+            print(f"  {key:40} constant {others[0]:.3f}: {same}")
+            continue
+        wide = (values.pow(2).mean() / others.pow(2).mean()).sqrt()
+        far = values.abs().max() / others.abs().max()
+        print(f"  {key:40} {len(values):8} numbers, deviation {wide:.3f}, largest {far:.3f}")
+
+
+def first_steps(name: str, seed: int, runs: Path, folder: Path) -> None:
+    of, place = NETWORKS[name], runs / f"{name}_{seed}"
+    net, (fields, y) = of.make(), load(folder, of.data, "train")
+    load_weights(net, f"{place}.initial.safetensors")
+    spreads(name, net)
+    without_dropout(net)
+    optimizer, base, warmup = of.optimizer(net)
+    per_epoch = len(y) // of.batch
+    worst, net = {}, net.train()
+    for line in Path(f"{place}.first.jsonl").read_text().splitlines():
+        theirs = json.loads(line)
+        step = theirs["step"] - 1
+        begin = step % per_epoch * of.batch
+        rate = base * rate_at(step, warmup, per_epoch * of.epochs)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        rows = slice(begin, begin + of.batch)
+        scores = net(*(field[rows] for field in fields))
+        loss = nn.functional.cross_entropy(scores.flatten(0, -2), y[rows].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        if of.clip_norm:
+            nn.utils.clip_grad_norm_(net.parameters(), of.clip_norm)
+        optimizer.step()
+        worst[step + 1] = abs(loss.item() - theirs["loss"]) / loss.item()
+        assert math.isclose(rate, theirs["rate"], rel_tol=1e-6), (step, rate, theirs["rate"])
+    upto = {n: max(worst[i] for i in worst if i <= n) for n in (1, 10, 30, 100) if n in worst}
+    print(f"{name} {seed}: losses apart, relative, up to step "
+          + ", ".join(f"{n}: {apart:.1e}" for n, apart in upto.items()))  # fmt: skip
+
+
 def train(name: str, seed: int, folder: Path, epochs: int | None):
     of = NETWORKS[name]
     torch.manual_seed(seed)
@@ -290,11 +367,8 @@ def train(name: str, seed: int, folder: Path, epochs: int | None):
         net.train()
         order, sum_of = torch.randperm(len(y))[: per_epoch * of.batch].split(of.batch), 0.0
         for rows in order:
-            # scheduler.cosine: a line up to `warmup`, half a cosine down from there.
-            done = (step - warmup) / (total - warmup)
-            rate = step / warmup if step < warmup else 0.5 * (1 + math.cos(math.pi * done))
             for group in optimizer.param_groups:
-                group["lr"] = base * rate
+                group["lr"] = base * rate_at(step, warmup, total)
             with torch.autocast("cpu", torch.bfloat16, enabled=BF16):
                 scores = net(*(field[rows] for field in fields)).float()
             loss = nn.functional.cross_entropy(scores.flatten(0, -2), y[rows].flatten())
@@ -329,14 +403,10 @@ def of_tenon(name: str, seed: int, runs: Path, folder: Path):
     lines = (place / "history.jsonl").read_text().splitlines()
     history = [json.loads(line) for line in lines]
     net = NETWORKS[name].make()
-    weights = load_file(f"{place}.safetensors")
     if isinstance(net, Encoder):
-        net.load_named(weights)
-        return accuracy(net, *load(folder, NETWORKS[name].data, "test")), *of_history(history)
-    kept = {key: weights[key] for key in net.state_dict() if key in weights}
-    missing = [k for k in net.state_dict() if k not in kept and "num_batches" not in k]
-    assert not missing, f"{place}.safetensors: expected {missing}"
-    net.load_state_dict(kept, strict=False)
+        net.load_named(load_file(f"{place}.safetensors"))
+    else:
+        load_weights(net, f"{place}.safetensors")
     judged = accuracy(net, *load(folder, NETWORKS[name].data, "test"))
     return judged, *of_history(history)
 
@@ -350,12 +420,16 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--train", action="store_true", help="PyTorch's side alone")
+    parser.add_argument("--first", action="store_true", help="the first steps of both, in step")
     parser.add_argument("--bf16", action="store_true", help="PyTorch under autocast")
     args = parser.parse_args()
     global MODELS, BF16
     MODELS, BF16 = args.models, args.bf16
     torch.set_num_threads(args.threads)
     for name in args.networks:
+        if args.first:
+            first_steps(name, 1, args.runs, args.models)
+            continue
         sides: dict[str, list[float]] = {"tenon": [], "pytorch": []}
         for seed in range(1, args.seeds + 1):
             made = {"pytorch": of_pytorch(name, seed, args.runs, args.models, args.epochs)}
