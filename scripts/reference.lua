@@ -51,7 +51,7 @@ local function first_steps(recipe, seed)
   tn.train(model, {
     data = tn.data.npz(models .. "/" .. recipe.data .. "_train.npz"), epochs = recipe.epochs, batch = recipe.batch or 64, drop_last = true,
     clip_norm = recipe.clip_norm or 0, loss = tn.loss.cross_entropy { axis = -1 }, optimizer = recipe.optimizer(recipe.rate),
-    shuffle = false, schedules = recipe.drops and { dropout = 0 } or nil, threads = args.threads or 0,
+    shuffle = false, schedules = recipe.drops and { dropout = 0 } or nil, precision = args.precision or "fp32", threads = args.threads or 0,
     callbacks = { tn.callback { step = function(at)
       losses[#losses + 1] = at.loss
       lines:write(('{"step": %d, "loss": %.9g, "rate": %.9g}\n'):format(at.step, at.loss, at.rate))

@@ -64,14 +64,14 @@ void transpose(const float* from, int64_t step, int64_t height, int64_t width, f
 // Columns first, as lines of the transposed part: lines are added up in vectors.
 void resized(const Image& in, const Rectangle& part, Image& out) {
   const Windows across = windows(part.width, out.width), down = windows(part.height, out.height);
-  std::vector<float> turned(static_cast<size_t>(part.height * std::max(part.width, out.width))),
+  std::vector<float> transposed(static_cast<size_t>(part.height * std::max(part.width, out.width))),
       narrow(static_cast<size_t>(part.height * out.width));
   for (int64_t c = 0; c < in.channels; ++c) {
     const float* plane = in.channel(c) + part.top * in.width + part.left;
-    transpose(plane, in.width, part.height, part.width, turned.data());
-    blend(turned.data(), part.height, across, narrow.data());
-    transpose(narrow.data(), part.height, out.width, part.height, turned.data());
-    blend(turned.data(), out.width, down, out.channel(c));
+    transpose(plane, in.width, part.height, part.width, transposed.data());
+    blend(transposed.data(), part.height, across, narrow.data());
+    transpose(narrow.data(), part.height, out.width, part.height, transposed.data());
+    blend(transposed.data(), out.width, down, out.channel(c));
   }
   if (!out.whole) return;
   for (float& x : out.at)
