@@ -111,7 +111,7 @@ def measure_accuracy(args, folder) -> None:
     keep = tn.schedule.exponential(base=1.0, end=0.5, gamma=math.exp(-100 / steps))
     drop = {"drop_layers": {"layers": "blocks.*", "keep": 0.5}, "schedules": {"layer_keep": keep}}
     apart = []
-    for seed in range(1, args.seeds + 1):
+    for seed in range(args.begin, args.begin + args.seeds):
         right = {}
         for name, more in (("plain", {}), ("dropped", drop)):
             model = nn.build(
@@ -146,6 +146,7 @@ def main() -> None:
     parser.add_argument("--accuracy", action="store_true", help="of digits, in place of the time")
     parser.add_argument("--data", choices=sorted(DATA), default="mnist", help="of --accuracy")
     parser.add_argument("--seeds", type=int, default=5, choices=range(2, 11))
+    parser.add_argument("--begin", type=int, default=1, help="the first seed")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--models", type=Path, default=Path(".cache/models"))
     args = parser.parse_args()
