@@ -7,6 +7,8 @@
 -- ended gives its weights at once. Weights go to OUT/NETWORK_SEED.safetensors under PyTorch's names.
 -- One of each is kept in scripts/reference in bfloat16. With --set kept=scripts/reference nothing is trained: those weights
 -- are judged; --set keep=scripts/reference puts what was trained there.
+-- --set first=N trains so many steps alone, samples in the order of the file and without dropout, and leaves the weights that they begin
+-- with and the losses: OUT/NETWORK_SEED.initial.safetensors, OUT/NETWORK_SEED.first.jsonl. What tests/bench/reference.py --first compares.
 local tn = require "tenon"
 local networks, args = require "reference.networks", tn.args
 local models, out, seeds = args.models or ".cache/models", args.out or "runs/reference", args.seeds or 1
@@ -41,6 +43,25 @@ local function train(recipe, seed)
   }
 end
 
+-- Dropout is driven to zero where a network has it: a number that is not there is refused.
+local function first_steps(recipe, seed)
+  local place, model, losses = out .. "/" .. recipe.name .. "_" .. seed, networks.build(recipe, models, seed), {}
+  model:save(place .. ".initial.safetensors")
+  local lines = assert(io.open(place .. ".first.jsonl", "w"))
+  tn.train(model, {
+    data = tn.data.npz(models .. "/" .. recipe.data .. "_train.npz"), epochs = recipe.epochs, batch = recipe.batch or 64, drop_last = true,
+    clip_norm = recipe.clip_norm or 0, loss = tn.loss.cross_entropy { axis = -1 }, optimizer = recipe.optimizer(recipe.rate),
+    shuffle = false, schedules = recipe.drops and { dropout = 0 } or nil, precision = args.precision or "fp32", threads = args.threads or 0,
+    callbacks = { tn.callback { step = function(at)
+      losses[#losses + 1] = at.loss
+      lines:write(('{"step": %d, "loss": %.9g, "rate": %.9g}\n'):format(at.step, at.loss, at.rate))
+      return #losses >= args.first
+    end } },
+  })
+  lines:close()
+  return { network = recipe.name, seed = seed, epochs = 1, loss = losses[#losses] }
+end
+
 local function judge(recipe)
   local kept = networks.kept(recipe, models, args.kept)
   if args.onnx then kept:save(args.onnx .. "/" .. recipe.name .. ".onnx") end
@@ -55,7 +76,7 @@ if args.kept then
   return results
 end
 for _, recipe in ipairs(networks.recipes) do
-  for seed = 1, is_wanted(recipe.name) and seeds or 0 do results[#results + 1] = train(recipe, seed) end
+  for seed = 1, is_wanted(recipe.name) and seeds or 0 do results[#results + 1] = (args.first and first_steps or train)(recipe, seed) end
 end
 tn.print_table(results, { "network", "seed", "epochs", "loss", "accuracy", "hours" })
 return results

@@ -74,11 +74,13 @@ class Timed {
     TN_TRY(made, T::create(ctx, options));
     return Timed(std::move(made), options);
   }
-  // The steps of the warm-up are not the schedule's own: its first step is the one after them.
+  // The steps of the warm-up are not the schedule's own: its first step is the one after them. It
+  // rises to that also where the caller ends before: a schedule of no steps would begin at its end.
   Result<double> value(uint64_t step, uint64_t total) const {
-    uint64_t gone = warmup_.steps();
+    uint64_t gone = warmup_.steps(), left = left_of(total, gone);
     bool warming = step < gone;
-    TN_TRY(base, schedule_.at(warming ? 0 : step - gone, left_of(total, gone)));
+    if (warming) left = std::max<uint64_t>(left, 1);
+    TN_TRY(base, schedule_.at(warming ? 0 : step - gone, left));
     double value = warming ? base * warmup_.factor(step) : base;
     return multiple_ > 0 ? std::floor(value / multiple_) * multiple_ : value;
   }

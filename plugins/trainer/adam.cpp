@@ -18,11 +18,11 @@ class Adam {
     TN_CHECK(decay_.check(edit.graph()));
     Builder b(edit);
     Coefficients constants(b);
-    TN_TRY(shared, moments_.open(edit, b, "adam", update.rate));
+    TN_TRY(counts, moments_.open(edit, b, "adam", update.parameters, update.rate));
     for (size_t i = 0; i < after.size(); ++i) {
       const Parameter& one = update.parameters[i];
       Value g = decay_.added_to(b, constants, one);
-      TN_TRY(change, moments_.direction(b, constants, one, g, shared));
+      TN_TRY(change, moments_.direction(b, constants, one, g, counts));
       after[i] = b.sub(one.value, change);
     }
     return b.status();

@@ -17,13 +17,13 @@ class AdamW {
     TN_CHECK(decay_.check(edit.graph()));
     Builder b(edit);
     Coefficients constants(b);
-    TN_TRY(shared, moments_.open(edit, b, "adamw", update.rate));
+    TN_TRY(counts, moments_.open(edit, b, "adamw", update.parameters, update.rate));
     // 1 - rate*decay as one number would lose digits in float32.
     Value pull;
     if (decay_.amount != 0) pull = b.mul(update.rate, decay_.number(constants, TN_F32));
     for (size_t i = 0; i < after.size(); ++i) {
       const Parameter& one = update.parameters[i];
-      TN_TRY(change, moments_.direction(b, constants, one, one.gradient, shared));
+      TN_TRY(change, moments_.direction(b, constants, one, one.gradient, counts));
       if (decay_.applies_to(one))
         change = b.add(change, b.mul(one.value, constants.as(pull, one.value.dtype())));
       after[i] = b.sub(one.value, change);

@@ -20,6 +20,7 @@
 #include "tenon/sdk/role/pass.hpp"
 #include "tenon/sdk/setting.hpp"
 
+#include "gradients.hpp"
 #include "layer_regions.hpp"
 
 namespace tenon::trainer {
@@ -44,6 +45,8 @@ class DropLayers {
       return invalid(cat("option set: expected one of ", drawn.sets().size(), " sets, got ", set_));
     const std::vector<size_t>& without = drawn.sets()[set_].without;
     TN_TRY(edit, Edit::begin(raw));
+    for (const LayerRegion& region : regions)
+      TN_CHECK(note_parameters(edit, region));
     // Later ones first: what goes around a layer is the result of the one before it.
     for (size_t i = regions.size(); i-- > 0;) {
       bool is_left_out = std::binary_search(without.begin(), without.end(), i);
@@ -69,6 +72,23 @@ class DropLayers {
   double scaled_share(const std::vector<double>& shares, size_t i) const {
     if (rule_ != "deepspeed") return shares[i];
     return i + 1 < shares.size() ? shares[i + 1] : 1 - keep_;
+  }
+
+  // Those that no other part of the model reads: an update without the layer leaves them alone.
+  static Status note_parameters(EditView edit, const LayerRegion& region) {
+    auto is_inside = [&](Node node) {
+      return std::find(region.nodes.begin(), region.nodes.end(), node) != region.nodes.end();
+    };
+    for (Node node : region.nodes) {
+      for (Value value : node.inputs()) {
+        if (!value || !value.is_constant()) continue;
+        bool rests = true;
+        for (uint64_t k = 0; k < value.consumer_count(); ++k)
+          rests = rests && is_inside(value.consumer(k));
+        if (rests) TN_CHECK(edit.set_note(value.id, kRestsWithNote, any_text(region.name)));
+      }
+    }
+    return {};
   }
 
   static Status leave_out(EditView edit, const LayerRegion& region) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The outputs grad/NAME that autodiff leaves for the passes of a step.
+// The names by which passes of a step find what others left: the outputs grad/NAME of autodiff, and
+// which parameters rest together.
 
 #include <string_view>
 #include <vector>
@@ -10,6 +11,9 @@
 namespace tenon::trainer {
 
 inline constexpr std::string_view kGradient = "grad/";
+
+// Text note on a parameter that some updates leave alone: the name of the layer that it rests with.
+inline constexpr std::string_view kRestsWithNote = "rests_with";
 
 struct Gradient {
   uint64_t place;  // among the graph's outputs

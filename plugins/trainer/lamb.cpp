@@ -23,11 +23,11 @@ class Lamb {
     TN_CHECK(decay_.check(edit.graph()));
     Builder b(edit);
     Coefficients constants(b);
-    TN_TRY(shared, moments_.open(edit, b, "lamb", constants.number(1, TN_F32)));
+    TN_TRY(counts, moments_.open(edit, b, "lamb", update.parameters, constants.number(1, TN_F32)));
     for (size_t i = 0; i < after.size(); ++i) {
       const Parameter& one = update.parameters[i];
       uint32_t dtype = one.value.dtype();
-      TN_TRY(u, moments_.direction(b, constants, one, one.gradient, shared));
+      TN_TRY(u, moments_.direction(b, constants, one, one.gradient, counts));
       if (decay_.applies_to(one)) u = b.add(u, b.mul(one.value, decay_.number(constants, dtype)));
       Value rate = update.rate;
       if (trust_.applies_to(one)) rate = b.mul(rate, ratio(b, one.value, u));

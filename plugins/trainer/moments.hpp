@@ -3,11 +3,15 @@
 // The running means of gradients and of their squares that Adam and what follows it keep:
 //   m = beta1*m + (1 - beta1)*g;  v = beta2*v + (1 - beta2)*g*g
 // divided by 1 - beta^t, as both start at zero (Kingma & Ba 2015, algorithm 1). States have the
-// names that PyTorch gives them: exp_avg, exp_avg_sq, step.
+// names that PyTorch gives them: exp_avg, exp_avg_sq, step. Parameters that rest with a layer
+// (kRestsWithNote) have a count of their own, so that t is how often they were updated.
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "coefficients.hpp"
+#include "gradients.hpp"
 
 namespace tenon::trainer {
 
@@ -25,21 +29,29 @@ class Moments {
     Value numerator;  // over 1 - beta1^t
     Value root;       // 1/sqrt(1 - beta2^t)
   };
-  // Counts the step, in a state called WORD/step. numerator: the rate, or 1 where it comes later.
-  Result<Shared> open(EditView edit, Builder& b, std::string_view word, Value numerator) const {
-    TN_TRY(count, Slot::open(edit, free_name(edit.graph(), word), Type(TN_F32, {})));
-    Value t = b.add(count.before, b.number(1, TN_F32));
-    TN_CHECK(b.status());
-    TN_CHECK(count.close(edit, t));
-    Shared shared{b.div(numerator, unbiased(b, t, beta1_)),
-                  b.op("Reciprocal", {b.op("Sqrt", {unbiased(b, t, beta2_)})})};
-    TN_CHECK(b.status());
-    return shared;
+  using Counts = std::map<std::string, Shared, std::less<>>;  // by layer; "": all others
+
+  // Counts the step, in a state called WORD/step, and LAYER/WORD/step for those that rest with a
+  // layer. numerator: the rate, or 1 where it comes later.
+  Result<Counts> open(EditView edit,
+                      Builder& b,
+                      std::string_view word,
+                      std::span<const Parameter> parameters,
+                      Value numerator) const {
+    Counts out;
+    for (const Parameter& one : parameters) {
+      std::string layer = rests_with(one);
+      if (out.contains(layer)) continue;
+      TN_TRY(shared, open_one(edit, b, layer.empty() ? word : cat(layer, "/", word), numerator));
+      out.emplace(std::move(layer), shared);
+    }
+    return out;
   }
 
   // numerator * m / (sqrt(v) * root + epsilon), of this gradient.
   Result<Value> direction(
-      Builder& b, Coefficients& c, const Parameter& one, Value g, const Shared& shared) const {
+      Builder& b, Coefficients& c, const Parameter& one, Value g, const Counts& counts) const {
+    const Shared& shared = counts.at(rests_with(one));
     uint32_t dtype = one.value.dtype();
     TN_TRY(first, Slot::open(b.edit(), cat(one.name, "/exp_avg"), one.value.type()));
     TN_TRY(second, Slot::open(b.edit(), cat(one.name, "/exp_avg_sq"), one.value.type()));
@@ -56,6 +68,21 @@ class Moments {
   }
 
  private:
+  static std::string rests_with(const Parameter& one) {
+    return std::string(text_of(one.value.note(kRestsWithNote)));
+  }
+
+  Result<Shared> open_one(EditView edit, Builder& b, std::string_view word, Value numerator) const {
+    TN_TRY(count, Slot::open(edit, free_name(edit.graph(), word), Type(TN_F32, {})));
+    Value t = b.add(count.before, b.number(1, TN_F32));
+    TN_CHECK(b.status());
+    TN_CHECK(count.close(edit, t));
+    Shared shared{b.div(numerator, unbiased(b, t, beta1_)),
+                  b.op("Reciprocal", {b.op("Sqrt", {unbiased(b, t, beta2_)})})};
+    TN_CHECK(b.status());
+    return shared;
+  }
+
   // Another group of parameters may have a count of its own.
   static std::string free_name(Graph graph, std::string_view word) {
     std::string name = cat(word, "/step");

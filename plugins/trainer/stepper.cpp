@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include <nlohmann/json.hpp>
 
@@ -130,13 +131,15 @@ Status Stepper::start(StepSizes sizes, const Cancel& cancel) {
 
 // An optimizer's own states (its count of updates) are named in the order of the groups of
 // parameters: a group that loses all of its parameters would leave its states to the next one.
+// Those of a layer have its name, and are not there without it.
 Status Stepper::check_shared_states() const {
   const Graph step = now().graph.graph.view();
+  auto is_of = [](const std::string& state, const std::string& owner) {
+    return state.starts_with(owner) && (state.size() == owner.size() || state[owner.size()] == '/');
+  };
   auto is_of_one = [&](const std::string& state) {
-    return std::ranges::any_of(recipe_->parameters, [&](const std::string& parameter) {
-      return state.starts_with(parameter) &&
-             (state.size() == parameter.size() || state[parameter.size()] == '/');
-    });
+    return std::ranges::any_of(recipe_->parameters, std::bind_front(is_of, state)) ||
+           std::ranges::any_of(layers_.names, std::bind_front(is_of, state));
   };
   for (const auto& [name, type] : states_)
     if (!is_of_one(name) && !step.find(name))

@@ -103,6 +103,8 @@ Result<Value> input_for_constant(EditView edit, Value constant) {
   Type type = constant.type();
   TN_CHECK(Status(services.edit->set_value_name(edit.raw, constant.id, str(name + "/initial"))));
   TN_TRY(input, edit.input(name, type));
+  if (tn_any note = constant.note(kRestsWithNote); note.tag == TN_ANY_TEXT)
+    TN_CHECK(edit.set_note(input.id, kRestsWithNote, note));
   TN_CHECK(edit.replace(constant, input));
   return input;
 }

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The reference networks and their recipes: what `reference.lua` trains and `chain.lua` makes smaller.
 -- A recipe has `name`, `network` (or `model`, a function of the folder of models), `data` (files DATA_train.npz and
--- DATA_test.npz there), `input`, `epochs`, `batch`, `optimizer`, `rate`; `is_large`: too large to keep; `parameters`: what is trained, and kept, of a model. Classes are on the last axis of what networks give.
+-- DATA_test.npz there), `input`, `epochs`, `batch`, `optimizer`, `rate`; `drops`: it has Dropout; `is_large`: too large to keep; `parameters`: what is trained, and kept, of a model. Classes are on the last axis of what networks give.
 local tn = require "tenon"
 local nn = tn.nn
 
@@ -122,12 +122,12 @@ local picture, text = { name = "image", shape = { "N", 1, 64, 64 } }, { name = "
 
 local recipes = {
   { name = "lenet", network = lenet, data = "mnist", input = digit, epochs = 20, optimizer = adamw },
-  { name = "mnist_cnn", network = mnist_cnn, data = "mnist", input = digit, epochs = 12, optimizer = adamw },
+  { name = "mnist_cnn", network = mnist_cnn, drops = true, data = "mnist", input = digit, epochs = 12, optimizer = adamw },
   { name = "resnet20", network = resnet20, data = "glyphs", input = glyph, epochs = 12, optimizer = nesterov },
-  { name = "mobilenet", network = mobilenet, data = "glyphs", input = glyph, epochs = 12, optimizer = adamw },
+  { name = "mobilenet", network = mobilenet, drops = true, data = "glyphs", input = glyph, epochs = 12, optimizer = adamw },
   { name = "unet", network = unet, data = "shapes", input = picture, epochs = 20, optimizer = adamw },
-  { name = "transformer", network = transformer, data = "characters", input = text, epochs = 10, optimizer = adamw },
-  { name = "lstm", network = lstm, data = "leaves", input = series, epochs = 15, clip_norm = 1, rate = 5e-3, optimizer = adamw },
+  { name = "transformer", network = transformer, drops = true, data = "characters", input = text, epochs = 10, optimizer = adamw },
+  { name = "lstm", network = lstm, drops = true, data = "leaves", input = series, epochs = 15, clip_norm = 1, rate = 5e-3, optimizer = adamw },
   { name = "minilm", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "*.weight", "*.bias" }, clip_norm = 1, optimizer = tuning, is_large = true },
   { name = "minilm_head", model = minilm, data = "sentences", epochs = 3, batch = 32, parameters = { "head.*" }, rate = 1e-2, optimizer = tuning },
 }

@@ -8,7 +8,9 @@ A transformer encoder (pre-norm, width 256, 4 heads) on 8 x 64 tokens; each pair
 so many steps without and one with the schedule's end, keep 0.5 (mean keep 0.729 for 12 layers). The
 steps that are timed come behind those in which sets of layers are compiled, whose seconds are
 printed apart. --accuracy: one of width 64 on 49 patches of 4x4 of digits (`scripts/fetch mnist`),
-trained with and without under the paper's schedule (keep 1 to 0.5), held out accuracy by seed.
+trained with and without under the paper's schedule (keep 1 to 0.5), held out accuracy by seed;
+--data digits: 8x8 digits (`scripts/fetch digits`), which are soon learnt whole, width 32, 16
+patches. `layer_drop_torch.py` is the same in PyTorch.
 """
 
 import argparse
@@ -20,11 +22,10 @@ from pathlib import Path
 
 import numpy as np
 import tenon as tn
+from layer_drop_data import BATCH, DATA, interval
 from tenon import nn
 
 WARM = 60  # steps that do not count: by then each set of layers has been drawn
-STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 95 %, from 2 pairs on
-BATCH = 64  # of digits
 
 
 class Block(nn.Module):
@@ -50,24 +51,18 @@ class Encoder(nn.Module):
 
 
 class Digits(nn.Module):
-    def __init__(self, layers, width=64):
+    def __init__(self, layers, data):
         super().__init__()
+        self.shape = (-1, data.width, (data.size // data.patch) ** 2)
         small = nn.init.normal(deviation=0.02)
-        self.patch = nn.Conv(width, 4, stride=4)
-        self.position = nn.Parameter((49, width), init=small)
-        self.blocks = nn.Sequential(*(Block(width) for _ in range(layers)))
+        self.patch = nn.Conv(data.width, data.patch, stride=data.patch)
+        self.position = nn.Parameter(self.shape[:0:-1], init=small)
+        self.blocks = nn.Sequential(*(Block(data.width) for _ in range(layers)))
         self.norm, self.head = nn.LayerNorm(), nn.Linear(10)
 
     def forward(self, image):
-        tokens = tn.permute_dims(tn.reshape(self.patch(image), (-1, 64, 49)), (0, 2, 1))
+        tokens = tn.permute_dims(tn.reshape(self.patch(image), self.shape), (0, 2, 1))
         return self.head(tn.mean(self.norm(self.blocks(tokens + self.position())), axis=1))
-
-
-def interval(values):
-    """Mean and the ends of its 95 % interval."""
-    mean, n = np.mean(values), len(values)
-    margin = STUDENT[n - 2] * np.std(values, ddof=1) / n**0.5
-    return mean, mean - margin, mean + margin
 
 
 def timed(model, data, more, threads):
@@ -102,17 +97,26 @@ def measure_time(args) -> None:
     print(f"dropped / plain {mid:.3f} [{low:.3f}, {high:.3f}]")
 
 
-def measure_accuracy(args) -> None:
-    train, test = (tn.data.npz(args.models / f"mnist_{part}.npz") for part in ("train", "test"))
+def images(data, folder, models, part):
+    image, label = data.read(models, part)
+    np.savez(Path(folder) / f"{part}.npz", image=image, label=label)
+    return tn.data.npz(Path(folder) / f"{part}.npz")
+
+
+def measure_accuracy(args, folder) -> None:
+    data = DATA[args.data]
+    train, test = (images(data, folder, args.models, part) for part in ("train", "test"))
     steps = args.epochs * (len(train) // BATCH)
     # Section 4 of the paper: gamma = 100 / T.
     keep = tn.schedule.exponential(base=1.0, end=0.5, gamma=math.exp(-100 / steps))
     drop = {"drop_layers": {"layers": "blocks.*", "keep": 0.5}, "schedules": {"layer_keep": keep}}
     apart = []
-    for seed in range(1, args.seeds + 1):
+    for seed in range(args.begin, args.begin + args.seeds):
         right = {}
         for name, more in (("plain", {}), ("dropped", drop)):
-            model = nn.build(Digits(args.layers), {"image": ("N", 1, 28, 28)}, seed=seed)
+            model = nn.build(
+                Digits(args.layers, data), {"image": ("N", 1, data.size, data.size)}, seed=seed
+            )
             rate = tn.schedule.cosine(base=2e-3, warmup=50)
             trained = tn.train(
                 model, data=train, batch=BATCH, epochs=args.epochs, seed=seed, drop_last=True,
@@ -140,11 +144,16 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5, choices=range(2, 11))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--accuracy", action="store_true", help="of digits, in place of the time")
+    parser.add_argument("--data", choices=sorted(DATA), default="mnist", help="of --accuracy")
     parser.add_argument("--seeds", type=int, default=5, choices=range(2, 11))
+    parser.add_argument("--begin", type=int, default=1, help="the first seed")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--models", type=Path, default=Path(".cache/models"))
     args = parser.parse_args()
-    (measure_accuracy if args.accuracy else measure_time)(args)
+    if not args.accuracy:
+        return measure_time(args)
+    with tempfile.TemporaryDirectory() as folder:
+        measure_accuracy(args, folder)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,21 @@ def test_every_other_network_takes_a_step(folder):
     assert 2_000_000 < sizes["mobilenet"] < 2_500_000
 
 
+def test_first_steps_are_kept_for_a_comparison(folder):
+    """The weights that they begin with, and each step's loss, the same each time."""
+    (folder / "first").mkdir()
+    texts = []
+    for _ in range(2):
+        rows(run(folder, networks="lenet,mnist_cnn", first=6, out="first"))
+        texts.append((folder / "first" / "mnist_cnn_1.first.jsonl").read_text())
+    assert texts[0] == texts[1]
+    lines = [json.loads(line) for line in texts[0].splitlines()]
+    assert [line["step"] for line in lines] == [1, 2, 3, 4, 5, 6]
+    assert [line["rate"] for line in lines] == pytest.approx([2e-3 * i / 50 for i in range(1, 7)])
+    begin = tn.load(folder / "first" / "lenet_1.initial.safetensors").constants()
+    assert np.shape(begin["11.weight"]) == (10, 84)
+
+
 def test_what_is_kept_is_whole_and_small(folder):
     """Judged on made data: each file fits its network."""
     files = sorted(path.stem for path in KEPT.glob("*.safetensors"))

@@ -27,21 +27,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import _core
+from .builder import Graph
 from .data import Component
 from .events import session
 from .model import Model
 from .model import load as load_model
+from .torch_modules import from_torch as from_torch
 from .trace import Trace, as_value, current
-from .types import Dim
+from .types import Dim, Input
 
 _LAYER = "tenon.layer/1"
 _INITIALIZER = "tenon.initializer/1"
-_OWN = ["Input", "Layer", "Module", "Residual", "Sequential", "build", "init", "load"]
+_OWN = ["Input", "Layer", "Module", "Residual", "Sequential", "build"]
+_OWN += ["from_torch", "init", "load"]
 
 
 class _Building(threading.local):
@@ -117,13 +121,6 @@ class Residual(Module):
         return total if self.activation is None else self.activation(total)
 
 
-class Input(NamedTuple):
-    """An input of a network: sizes, and names of those that are known at run time."""
-
-    shape: Sequence[Dim]
-    dtype: str = "float32"
-
-
 def named_layers(network: Any, name: str = "") -> Iterator[tuple[str, Layer]]:
     """The layers of a network in order, with their names."""
     if isinstance(network, Layer):
@@ -166,11 +163,32 @@ def build(
         return Model(trace.finish([as_value(one) for one in results]))
 
 
-def load(model: Model, weights: Model | str, **options: Any) -> Model:
+def load(model: Model, weights: Any, **options: Any) -> Model:
     """The model with weights of another one or of a file, by name: a state dict of PyTorch saved as
-    safetensors, say. Options are those of the pass `layers.load`: prefix, partial."""
-    source = weights if isinstance(weights, Model) else load_model(weights)
-    return model.apply("layers.load", weights=source, **options)
+    safetensors, say; or arrays by name (NumPy, DLPack), or a module of PyTorch with its
+    `state_dict()`, which are copied. Options are those of the pass `layers.load`: prefix, partial.
+
+        model = nn.load(nn.build(net, inputs), torch_module)
+    """
+    return model.apply("layers.load", weights=_as_model(weights), **options)
+
+
+def _as_model(weights: Any) -> Model:
+    """Weights as a model that is nothing but constants."""
+    if isinstance(weights, Model):
+        return weights
+    if isinstance(weights, (str, os.PathLike)):
+        return load_model(os.fspath(weights))
+    state = weights.state_dict() if hasattr(weights, "state_dict") else weights
+    if not isinstance(state, Mapping):
+        raise TypeError(
+            "nn.load: expected a model, a file, arrays by name or a module with state_dict, got "
+            f"{type(weights).__name__}"
+        )
+    graph = Graph()
+    for name, array in state.items():
+        graph.add_output(name, graph.add_constant(array, name))
+    return graph.build()
 
 
 @contextlib.contextmanager

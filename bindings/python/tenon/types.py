@@ -4,12 +4,21 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 #: A size: known, by its name, or unknown.
 Dim = int | str | None
+
+
+class Input(NamedTuple):
+    """An input of a network: sizes, and names of those that are known at run time."""
+
+    shape: Sequence[Dim]
+    dtype: str = "float32"
+
 
 _FLOATS = {"float16", "bfloat16", "float32", "float64"}
 

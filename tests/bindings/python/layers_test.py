@@ -126,6 +126,32 @@ def test_what_is_missing_or_too_much_is_named(resnet):
     assert all((loaded[name] == state[name] + 1).all() for name in state)
 
 
+class Weights:
+    """What `nn.load` needs of a PyTorch module: its state dict."""
+
+    def __init__(self, state):
+        self._state = state
+
+    def state_dict(self):
+        return self._state
+
+
+@pytest.mark.parametrize("form", [dict, Weights])
+def test_weights_come_from_arrays_by_name_or_from_a_module(resnet, form):
+    state = {name: x + 1 for name, x in constants(resnet).items() if name in trained(resnet)}
+    state["bn1.num_batches_tracked"] = np.array(7)  # a count that nothing needs
+    loaded = constants(nn.load(resnet, form(state)))
+    assert all((loaded[name] == x).all() for name, x in state.items() if x.ndim)
+    with pytest.raises(tn.InvalidArgument, match="expected fc.bias among"):
+        nn.load(resnet, form({name: x for name, x in state.items() if name != "fc.bias"}))
+
+
+@pytest.mark.parametrize("wrong", [7, [np.zeros(3, "f")], None])
+def test_what_holds_no_weights_is_refused(resnet, wrong):
+    with pytest.raises(TypeError, match=f"or a module with state_dict, got {type(wrong).__name__}"):
+        nn.load(resnet, wrong)
+
+
 def test_a_state_in_16_bits_comes_back(resnet, tmp_path):
     special = np.array([1 + 2**-8, 1 + 3 * 2**-8, -(2.0**-130), 3.3895e38, np.nan], "f")
     state = {name: x for name, x in constants(resnet).items() if name in trained(resnet)}

@@ -163,6 +163,31 @@ def test_a_layer_that_is_left_out_of_an_update_rests(rows, accumulate):
     assert np.abs(ran - (1 - shares)).max() < 4 * 0.5 / len(seen) ** 0.5
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_the_first_update_of_a_layer_that_rested_is_a_first_update(rows, optimizer):
+    """Bias correction counts a layer's own updates, as PyTorch does where there is no gradient:
+    whenever the first one comes, Adam moves each weight by the rate."""
+    rate, first = 0.01, []
+    for seed in range(6):
+        model, epochs = classifier(), []
+        drop = {"layers": "blocks.*", "keep": 0.4}
+        made = getattr(tn.optim, optimizer)(lr=rate, weight_decay=0.0)
+        watch = lambda record, model: epochs.append(model.constants())  # noqa: B023, E731
+        more = {"epochs": 5, "batch": 96, "seed": seed, "optimizer": made, "callbacks": [watch]}
+        tn.train(model, **options(rows, **more, drop_layers=drop))
+        states = [
+            {k: np.asarray(v) for k, v in one.items()} for one in (model.constants(), *epochs)
+        ]
+        for i in range(3):
+            name = f"blocks.{i}.body.1.bias"
+            steps = [np.abs(b[name] - a[name]).max() for a, b in zip(states, states[1:])]
+            moves = [k for k, step in enumerate(steps) if step > 0]
+            if moves:
+                first.append((moves[0], steps[moves[0]]))
+    assert max(update for update, _ in first) > 1, "no layer rested in the first updates"
+    np.testing.assert_allclose([step for _, step in first], rate, rtol=1e-2)
+
+
 def test_dropped_layers_train_alike_on_every_backend_and_after_a_stop(rows, tmp_path):
     drop = {"epochs": 6, "drop_layers": {"layers": "blocks.*", "keep": 0.4, "sets": 6}}
     whole = tn.train(classifier(), **options(rows, **drop))

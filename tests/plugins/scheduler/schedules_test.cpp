@@ -156,6 +156,19 @@ TEST_F(Schedules, WarmUpRisesToTheFirstValueAndShiftsTheRest) {
     EXPECT_EQ(value(warm, step), value(plain, step - 4));
 }
 
+// A short trial of a long recipe: nothing is left for the fall, and the rise is as it was.
+TEST_F(Schedules, ARiseThatIsLongerThanTheTrainingIsStillARise) {
+  for (const char* word : {"cosine", "linear", "polynomial"}) {
+    json options{{"warmup", 50}};
+    options[std::string(word) == "linear" ? "from" : "base"] = 2;
+    if (std::string(word) == "linear") options["to"] = 0;
+    Component warm = schedule(word, options);
+    for (uint64_t total : {10, 50, 51})
+      EXPECT_DOUBLE_EQ(value(warm, 9, total), 0.4) << word << " of " << total;
+    EXPECT_EQ(value(warm, 50, 50), 0.0) << word;
+  }
+}
+
 TEST_F(Schedules, TakeTheirLengthFromTheCallerWhenTheyHaveNone) {
   Component cosine = schedule("cosine", {{"base", 1}, {"warmup", 10}});
   EXPECT_EQ(value(cosine, 110, 110), 0.0);

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules of PyTorch as models: the same figures, and the same training."""
+
+import numpy as np
+import onnx
+import pytest
+import tenon as tn
+from onnx import TensorProto, helper
+from tenon import nn, torch_modules
+
+
+def exported():
+    """As PyTorch's exporter writes it: Dropout in training mode, names of sizes of its own."""
+    rng = np.random.default_rng(0)
+    weight = onnx.numpy_helper.from_array(rng.standard_normal((4, 3)).astype("f"), "fc.weight")
+    ratio = onnx.numpy_helper.from_array(np.array(0.5, "f"), "ratio")
+    mode = onnx.numpy_helper.from_array(np.array(True), "mode")
+    nodes = [
+        helper.make_node("Dropout", ["x", "ratio", "mode"], ["kept"]),
+        helper.make_node("MatMul", ["kept", "fc.weight"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["s77", 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["s77", 3])
+    graph = helper.make_graph(nodes, "module", [x], [y], [weight, ratio, mode])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+def test_what_is_exported_is_a_model_for_inference_that_can_be_trained(tmp_path):
+    model = torch_modules.loaded(exported(), {"x": nn.Input(("N", 4))})
+    assert model.inputs[0].shape == ("N", 4)
+    weight = np.asarray(model.constants()["fc.weight"])
+    x = np.random.default_rng(1).standard_normal((6, 4)).astype("f")
+    np.testing.assert_allclose(model.compile()(x)[0], x @ weight, atol=1e-5)
+    np.savez(tmp_path / "data.npz", x=x, label=np.arange(6) % 3)
+    losses = []
+    watch = tn.callback(step=lambda point: losses.append(point["loss"]))
+    tn.train(model, tn.data.npz(tmp_path / "data.npz"), epochs=3, batch=6, shuffle=False,
+             optimizer=tn.optim.sgd(lr=0.0), callbacks=[watch])  # fmt: skip
+    assert len(set(losses)) == 3  # nothing but the mask of dropout changes
+
+
+@pytest.fixture(scope="module")
+def torch():
+    pytest.importorskip("onnxscript", reason="onnxscript, which PyTorch exports with, is missing")
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def network(torch):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(1, 4, 3, padding=1, bias=False)
+            self.bn, self.drop = torch.nn.BatchNorm2d(4), torch.nn.Dropout(0.0)
+            self.block = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.LayerNorm(8))
+            self.fc = torch.nn.Linear(8, 5)
+
+        def forward(self, image):
+            x = self.bn(self.conv(image)).relu().mean((2, 3))
+            return self.fc(torch.nn.functional.gelu(self.block(self.drop(x))))
+
+    torch.manual_seed(0)
+    return Net()
+
+
+def test_a_module_goes_on_training_as_in_pytorch(torch, tmp_path):
+    net = network(torch).train()
+    model = nn.from_torch(net, {"image": ("N", 1, 8, 8)})
+    assert net.training and net.drop.training and net.bn.training
+    assert set(net.state_dict()) - {"bn.num_batches_tracked"} <= set(model.constants())
+    rng = np.random.default_rng(0)
+    image, label = rng.standard_normal((40, 1, 8, 8)).astype("f"), rng.integers(0, 5, 40)
+    made = model.compile()(image)[0]
+    np.testing.assert_allclose(
+        made, net.eval()(torch.from_numpy(image)).detach().numpy(), atol=1e-5
+    )
+    np.savez(tmp_path / "data.npz", image=image, label=label)
+    losses, wanted = [], []
+    optimizer = torch.optim.SGD(net.train().parameters(), 0.1, 0.9)
+    for _ in range(6):
+        for rows in (slice(0, 20), slice(20, 40)):
+            scores = net(torch.from_numpy(image[rows]))
+            loss = torch.nn.functional.cross_entropy(scores, torch.from_numpy(label[rows]))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            wanted.append(loss.item())
+    trained = tn.train(
+        model, tn.data.npz(tmp_path / "data.npz"), epochs=6, batch=20, shuffle=False,
+        optimizer=tn.optim.sgd(lr=0.1, momentum=0.9),
+        callbacks=[tn.callback(step=lambda point: losses.append(point["loss"]))],
+    )  # fmt: skip
+    np.testing.assert_allclose(losses, wanted, rtol=1e-4)
+    again = {name: torch.tensor(np.asarray(x)) for name, x in trained.constants().items()}
+    back = network(torch)
+    back.load_state_dict({k: v for k, v in again.items() if k in back.state_dict()}, strict=False)
+    np.testing.assert_allclose(
+        trained.compile()(image)[0],
+        back.eval()(torch.from_numpy(image)).detach().numpy(), atol=1e-4,
+    )  # fmt: skip
+
+
+def test_weights_of_a_module_go_into_a_network_of_layers(torch):
+    net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
+    own = nn.build(nn.Sequential(nn.Linear(3), tn.relu, nn.Linear(2)), {"x": ("N", 4)})
+    x = np.random.default_rng(0).standard_normal((5, 4)).astype("f")
+    made = nn.load(own, net).compile()(x)[0]
+    np.testing.assert_allclose(made, net(torch.from_numpy(x)).detach().numpy(), atol=1e-5)
+
+
+def test_what_is_no_module_is_refused(torch):
+    with pytest.raises(TypeError, match=r"expected a torch.nn.Module, got Sequential; nn.build"):
+        nn.from_torch(nn.Sequential(), {"x": (1,)})
+    with pytest.raises(ValueError, match="expected sizes or their names, got None"):
+        nn.from_torch(torch.nn.Linear(2, 2), {"x": (None, 2)})
+
+
+def test_without_pytorch_it_says_so(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(ImportError, match="nn.from_torch: expected PyTorch to be installed"):
+        nn.from_torch(object(), {"x": (1,)})
