@@ -62,9 +62,8 @@ Action declare_evaluate(CLI::App& app, const Tool& tool) {
       flags->choice.against.emplace(cxx::Model::load(session, flags->against));
     cxx::Dataset data = flags->data.open(session);
     Json result{{"model", flags->model}, {"data", flags->data.path}};
-    flags->data.with_advice([&] {
-      with_flags([&] { result.update(cxx::evaluate(model, data, flags->choice)); });
-    });
+    flags->data.with_advice(
+        [&] { with_flags([&] { result.update(cxx::evaluate(model, data, flags->choice)); }); });
     if (flags->json.json) return print_json(result);
     print(lua::table_text(Json::array({result}), {"model", "metric", "value", "samples"}));
   };

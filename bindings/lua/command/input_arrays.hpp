@@ -11,7 +11,8 @@ namespace tenon::command {
 cxx::Tensor read_input(const cxx::Model& model, const std::string& name, const std::string& file);
 
 // Each of texts is NAME=FILE.npy, or FILE.npz with arrays by the inputs' names; others in it are
-// left alone, and an input without one takes the only one that fits its type and shape, with a note.
+// left alone, and an input without one takes the only one that fits its type and shape, with a
+// note.
 cxx::NamedInputs read_inputs(const cxx::Model& model, const std::vector<std::string>& texts);
 
 }  // namespace tenon::command

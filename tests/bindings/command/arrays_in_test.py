@@ -74,7 +74,7 @@ def test_what_is_wrong_names_the_flag_that_mends_it(folder: Path) -> None:
     failed(tenon(*evaluate, "accuracy", *npz, cwd=folder), 1, "--option label=FIELD")
     assert tenon(*evaluate, "accuracy", *npz, "--option", "label=kind", cwd=folder).returncode == 0
     failed(tenon(*evaluate, "cosine", *npz, cwd=folder), 1, "--against MODEL")
-    failed(tenon(*evaluate, "cosine", "--data", "nosuch", cwd=folder), 1, "nosuch: ", "no such")
+    failed(tenon(*evaluate, "cosine", "--data", "nosuch/", cwd=folder), 1, "nosuch/: ", "no such")
     np.savez(folder / "words.npz", x=np.array(["a", "b", "c"]), kind=np.arange(3), more=np.ones(3))
     words = tenon(*evaluate, "accuracy", "--data", "words.npz", cwd=folder)
     assert "left alone, as they hold no numbers: x" in words.stderr
