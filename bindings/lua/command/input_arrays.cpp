@@ -42,7 +42,8 @@ Tensor converted(const SessionPtr& session,
                  const Tensor& tensor,
                  const std::string& what) {
   const uint32_t from = tensor.dtype(), to = port.dtype;
-  if (from == to || to == TN_DTYPE_NONE || !is_convertible(from, to)) return tensor;
+  const bool is_wanted = from != to && to != TN_DTYPE_NONE && is_convertible(from, to);
+  if (!is_wanted || !fits_shape(port, tensor)) return tensor;
   std::span<const int64_t> shape = tensor.shape();
   Tensor out = Tensor::zeros(session, to, {shape.begin(), shape.end()});
   for (int64_t i = 0; i < tensor.size(); ++i)

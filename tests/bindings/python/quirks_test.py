@@ -257,10 +257,10 @@ def test_one_network_in_the_form_of_every_opset(opset, tmp_path):
 
 
 def test_errors_name_no_role_or_function_of_a_plugin(tmp_path):
-    with pytest.raises(tenon.InvalidArgument, match="expected -3..2, got 7") as told:
+    with pytest.raises(tenon.InvalidArgument, match="expected -3..2, got 7") as raised:
         tenon.jit(lambda x, i: x.at[i].set(9.0))(np.zeros(3, "f"), np.int64(7))
-    assert "(role" not in str(told.value) and "(function" not in str(told.value)
-    assert "(role tenon.backend/1)" in told.value.whole
+    assert "(role" not in str(raised.value) and "(function" not in str(raised.value)
+    assert "(role tenon.backend/1)" in raised.value.whole
     with pytest.raises(
         tenon.NotFound, match="option loss: component trainer.crossentropy: not found"
     ):
