@@ -132,7 +132,8 @@ Result<Value> add_input(const EditView& edit, const std::string& name, Value lik
   return edit.input(free_name(edit, name), like.type());
 }
 
-Status drop_dead_nodes(const EditView& edit) {
+Status drop_dead_nodes(const EditView& edit,
+                       const std::unordered_map<tn_value_id, Value>& replaced) {
   Graph graph = edit.graph();
   std::vector<Value> needed = graph.outputs();
   for (Value state : graph.list(TN_LIST_STATES, 1))
@@ -142,7 +143,7 @@ Status drop_dead_nodes(const EditView& edit) {
     const tn_op* row = node.row();
     if (!row || !(row->traits & TN_OP_STATEFUL)) continue;
     for (Value output : node.outputs())
-      needed.push_back(output);
+      if (output && !replaced.count(output.id)) needed.push_back(output);
   }
   std::unordered_set<tn_node_id> live;
   for (Node node : nodes_behind(needed))

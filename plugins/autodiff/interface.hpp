@@ -4,6 +4,7 @@
 // of outputs changes.
 
 #include <string>
+#include <unordered_map>
 
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/role/pass.hpp"
@@ -40,8 +41,10 @@ Status add_outputs(const EditView& edit,
                    const std::vector<Value>& values);
 // An input of the type of `like`, called `name` or the free name after it.
 Result<Value> add_input(const EditView& edit, const std::string& name, Value like);
-// Erases nodes that nothing needs.
-Status drop_dead_nodes(const EditView& edit);
+// Erases nodes that nothing needs. Stateful ones are needed, but where what
+// stands for their outputs is in `replaced`.
+Status drop_dead_nodes(const EditView& edit,
+                       const std::unordered_map<tn_value_id, Value>& replaced = {});
 // Puts bodies in the place of calls, now that their own gradients have been taken: backends run
 // operators.
 Status inline_calls(const EditView& edit);

@@ -108,7 +108,7 @@ class Vmap {
     TN_TRY(old, give_axes(c));
     TN_CHECK(batch_nodes(c, edit.graph().outputs(), cancel));
     TN_CHECK(give_outputs(c));
-    TN_CHECK(drop_dead_nodes(edit));
+    TN_CHECK(drop_dead_nodes(edit, c.batched));
     TN_CHECK(drop_inputs(edit, old));
     TN_CHECK(edit.commit());
     return write_report(c, report);

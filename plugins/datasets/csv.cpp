@@ -90,6 +90,20 @@ class Reading {
     return Result<std::vector<uint64_t>>(std::move(out));
   }
 
+  static std::string shortened(std::string_view cell) {
+    static constexpr size_t kShown = 40;
+    return cell.size() <= kShown ? std::string(cell) : cat(cell.substr(0, kShown), "...");
+  }
+
+  // A whole line in one cell: it is parted by something else.
+  static std::string advice(std::string_view cell) {
+    for (char other : {';', '\t', '|', ' '})
+      if (cell.find(other) != std::string_view::npos)
+        return cat("; option delimiter says what stands between cells, here perhaps '",
+                   other == '\t' ? "tab" : std::string(1, other), "'");
+    return "; option columns names the ones to read";
+  }
+
   Status features(ArrayTable* table, const std::vector<uint64_t>& columns) const {
     auto values = std::make_shared<std::vector<float>>();
     values->reserve(rows() * columns.size());
@@ -98,7 +112,8 @@ class Reading {
         std::optional<double> number = number_in(text_.at(r, c));
         if (!number)
           return invalid(cat(who_, ": line ", text_.lines[r], ", column ", c + 1,
-                             ": expected a number, got '", text_.at(r, c), "'"));
+                             ": expected a number, got '", shortened(text_.at(r, c)), "'",
+                             advice(text_.at(r, c))));
         values->push_back(static_cast<float>(*number));
       }
     }

@@ -54,6 +54,9 @@ class Images {
     TN_TRY(preparation, Preparation::from(options));
     out.preparation_ = preparation;
     fs::path folder = options.text("path");
+    std::error_code ignored;
+    if (!fs::exists(folder, ignored))
+      return invalid(cat(folder.string(), ": expected a folder of images, got no such file"));
     TN_CHECK(add_images(folder, 0, &out.items_));
     if (out.items_.empty()) TN_CHECK(out.add_classes(folder));
     if (out.items_.empty())

@@ -34,7 +34,7 @@ class Npz : public ArrayTable {
     TN_TRY(arrays, read_arrays(file, wanted));
     const int64_t rows = usual_rows(arrays);
     Npz out;
-    std::string left;
+    std::string left, no_numbers;
     for (Array& array : arrays) {
       std::string why = array.trouble;
       if (why.empty() && array.shape.empty())
@@ -43,7 +43,8 @@ class Npz : public ArrayTable {
       const bool is_alone = arrays.size() == 1 || !wanted.empty() || rows < 0;
       if (!why.empty() && is_alone) return invalid(why);
       if (!is_alone && (!why.empty() || array.shape[0] != rows)) {
-        left += cat(left.empty() ? "" : ", ", array.name);
+        std::string& list = array.trouble.empty() ? left : no_numbers;
+        list += cat(list.empty() ? "" : ", ", array.name);
         continue;
       }
       Field field{
@@ -52,6 +53,9 @@ class Npz : public ArrayTable {
                    .in(file->path()));
     }
     if (out.list().empty()) return file->fault("holds no arrays");
+    if (!no_numbers.empty())
+      log_line(ctx, TN_LOG_INFO,
+               cat(file->path(), ": left alone, as they hold no numbers: ", no_numbers));
     if (!left.empty())
       log_line(ctx, TN_LOG_INFO,
                cat(file->path(), ": left alone, as they do not hold ", rows, " samples: ", left));

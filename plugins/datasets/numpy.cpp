@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // "numpy": the arrays of a NumPy .npz or .npy file as a graph without nodes: each is a
 // constant and an output of its name, as the tensors of a safetensors file are.
+#include <algorithm>
+
 #include "tenon/sdk/role/reader.hpp"
+#include "tenon/sdk/run.hpp"
 
 #include "arrays.hpp"
 #include "zip.hpp"
@@ -25,9 +28,15 @@ class NumpyReader {
     TN_TRY(opened, File::of(blob));
     TN_TRY(arrays, read_arrays(std::make_shared<const File>(std::move(opened)), {}));
     TN_TRY(edit, Edit::begin(into));
+    const bool is_any = std::any_of(arrays.begin(), arrays.end(),
+                                    [](const Array& one) { return one.trouble.empty(); });
     for (const Array& array : arrays) {
       TN_CHECK(cancel.check());
-      if (!array.trouble.empty()) return unsupported(array.trouble);
+      if (!array.trouble.empty()) {
+        if (!is_any) return unsupported(array.trouble);
+        log_line(ctx_, TN_LOG_INFO, cat(array.trouble, "; it is left alone"));
+        continue;
+      }
       DenseView view(array.dtype, array.shape, array.data.data());
       TN_TRY(tensor, Tensor::copy_of(ctx_, *view));
       TN_TRY(value, edit.constant(tensor, array.name));

@@ -60,13 +60,13 @@ if not args.json then
   end
   local macs = ""
   if report.macs then
-    macs = string.format(", %.1f -> %.1f M multiply-adds", report.macs.before / 1e6, report.macs.after / 1e6)
+    macs = string.format(", %.4g -> %.4g M multiply-adds", report.macs.before / 1e6, report.macs.after / 1e6)
   end
-  print(string.format("%s: %.2f -> %.2f M parameters%s, %.4g -> %.4g MB", args.output, report.parameters.before / 1e6,
+  print(string.format("%s: %.4g -> %.4g M parameters%s, %.4g -> %.4g MB", args.output, report.parameters.before / 1e6,
     report.parameters.after / 1e6, macs, result.bytes_before / 1e6, result.bytes_after / 1e6))
   if result.speedup then
     local ratio = report.macs and string.format("%.2f", report.macs.before / report.macs.after) or "unknown"
-    print(string.format("measured: %.2f -> %.2f ms, %.2f times faster; multiply-adds: %s times fewer",
+    print(string.format("measured: %.4g -> %.4g ms, %.2f times faster; multiply-adds: %s times fewer",
       result.median_ms.before, result.median_ms.after, result.speedup, ratio))
   end
   if result.cosine then

@@ -110,12 +110,22 @@ Values log1p(Call& c) {
   return by_size(c[0], near_zero, [](const Value& x) { return node("Log", {x + 1}); });
 }
 
+// Whether a number is past all that the integers of x can be: a limit that limits nothing.
+bool is_past_all(const Json& limit, const Value& x, bool above) {
+  if (!limit.is_number_integer() || x.is_bool() || x.is_float()) return false;
+  bool is_signed = TN_DTYPE_CODE(x.dtype) == kDLInt;
+  double bits = TN_DTYPE_BITS(x.dtype) - (is_signed ? 1 : 0), number = limit.get<double>();
+  if (above) return number >= std::exp2(bits);
+  return is_signed ? number < -std::exp2(bits) : number < 0;
+}
+
 Values clip(Call& c) {
   Value x = c[0];
   const Function largest{"", "Max", "", "Or"};
   const Function smallest{"", "Min", "", "And"};
-  if (c.has(1)) x = operation(largest, alike({x, c[1]}));
-  return c.has(2) ? operation(smallest, alike({x, c[2]})) : x;
+  if (c.has(1) && !is_past_all(c.json(1), x, false)) x = operation(largest, alike({x, c[1]}));
+  if (c.has(2) && !is_past_all(c.json(2), x, true)) x = operation(smallest, alike({x, c[2]}));
+  return x;
 }
 
 const Function kRows[] = {

@@ -100,6 +100,8 @@ void Call::bind(const Json& positional, const Json& named) {
     if (!taken[i] && parameters[i].fallback) given_[i] = *parameters[i].fallback;
     bool is_missing = given_[i].is_null() && !parameters[i].fallback && !parameters[i].variadic;
     if (is_missing) refuse(i, parameters[i].is_array() ? "an array or a number" : "a value");
+    if (!parameters[i].is_array() && is_value(given_[i]))
+      refuse(i, "what is known while the function is traced");
   }
 }
 
@@ -126,7 +128,7 @@ std::vector<Value> alike(const std::vector<Value>& values) {
       wanted = with_number(wanted, x.is_bool() ? Json(true) : x.is_float() ? Json(1.0) : Json(1));
   std::vector<Value> out;
   for (const Value& x : values)
-    out.push_back(cast(x, wanted));
+    out.push_back(x.graph->typed(x, wanted));
   return out;
 }
 

@@ -38,20 +38,26 @@ Value sequence(const Call& c, const Json& first, const Json& step, int64_t count
   }
   return c.graph.constant(dtype, {count}, elements);
 }
+// How many elements a constant of the graph has, which is made when the function is traced.
+int64_t counted(std::string_view function, double count) {
+  if (count < 0) invalid(cat(function, ": expected a size of 0 or more, got ", count));
+  if (!(count <= 0x1p28)) invalid(cat(function, ": expected fewer elements, got ", count));
+  return static_cast<int64_t>(count);
+}
 Values arange(Call& c) {
   Json first = c.json(1).is_null() ? Json(0) : c.json(0);
   Json last = c.json(1).is_null() ? c.json(0) : c.json(1);
   Json step = c.json(2);
   if (step == 0) invalid("arange: step: expected a number other than 0");
   double count = std::ceil((last.get<double>() - first.get<double>()) / step.get<double>());
-  if (!(count < 0x1p40)) invalid(cat("arange: expected fewer elements, got ", count));
+  const int64_t n = counted("arange", count < 0 ? 0 : count);
   bool whole = first.is_number_integer() && last.is_number_integer() && step.is_number_integer();
   uint32_t dtype = c.dtype(3, whole ? TN_I64 : TN_F32);
-  return sequence(c, first, step, std::max<int64_t>(0, static_cast<int64_t>(count)), dtype);
+  return sequence(c, first, step, n, dtype);
 }
 Values linspace(Call& c) {
   double start = c.json(0).get<double>();
-  int64_t count = c.integer(2);
+  int64_t count = counted("linspace", static_cast<double>(c.integer(2)));
   int64_t steps = c.flag(4) ? count - 1 : count;
   double step = steps > 0 ? (c.json(1).get<double>() - start) / static_cast<double>(steps) : 0;
   return sequence(c, start, step, count, c.dtype(3));
@@ -59,8 +65,11 @@ Values linspace(Call& c) {
 Values eye(Call& c) {
   int64_t rows = c.integer(0);
   int64_t columns = c.json(1).is_null() ? rows : c.integer(1);
+  if (rows < 0 || columns < 0)
+    invalid(cat("eye: expected sizes of 0 or more, got ", rows, " and ", columns));
+  const int64_t n = counted("eye", static_cast<double>(rows) * static_cast<double>(columns));
   std::vector<Json> elements;
-  for (int64_t i = 0; i < rows * columns; ++i)
+  for (int64_t i = 0; i < n; ++i)
     elements.push_back(i % columns - i / columns == c.integer(2) ? 1 : 0);
   return c.graph.constant(c.dtype(3), {rows, columns}, elements);
 }

@@ -156,7 +156,13 @@ Value Graph::number(const Json& number, uint32_t dtype) {
       throw;
     }
   }
+  numbers_[at->second] = number;
   return value(at->second);
+}
+
+Value Graph::typed(const Value& x, uint32_t dtype) {
+  auto given = numbers_.find(x.id);
+  return x.weak && given != numbers_.end() ? number(given->second, dtype) : cast(x, dtype);
 }
 
 Value Graph::integers(std::span<const int64_t> list) {

@@ -7,6 +7,7 @@
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
+#include "input_arrays.hpp"
 #include "precision.hpp"
 
 namespace tenon::command {
@@ -84,7 +85,9 @@ Action declare_bench(CLI::App& app, const Tool& tool) {
     cxx::Model model = cxx::Model::load(session, flags->model);
     for (const std::string& text : flags->inputs) {
       auto [name, file] = split_pair(text, "--input");
-      flags->choice.sample.given[name] = cxx::read_array(session, file);
+      if (flags->choice.sample.given.contains(name))
+        throw UsageError(cat("--input ", name, ": given twice"));
+      flags->choice.sample.given[name] = read_input(model, name, file);
     }
     Json result{{"model", flags->model}};
     result.update(cxx::bench(model, flags->choice));

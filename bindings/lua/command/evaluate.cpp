@@ -9,6 +9,25 @@
 
 namespace tenon::command {
 
+namespace {
+
+// A failure that a flag would mend names it.
+void with_flags(const Action& work) {
+  try {
+    work();
+  } catch (const Error& failed) {
+    const std::string_view text = failed.what();
+    auto says = [&](std::string_view words) { return text.find(words) != std::string_view::npos; };
+    const char* flag = says("expected a reference model") ? " (--against MODEL)"
+                       : says("option label of ")         ? " (--option label=FIELD)"
+                                                          : "";
+    if (!*flag) throw;
+    throw Error(failed.code(), cat(text, flag));
+  }
+}
+
+}  // namespace
+
 Action declare_evaluate(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string model, against;
@@ -43,7 +62,8 @@ Action declare_evaluate(CLI::App& app, const Tool& tool) {
       flags->choice.against.emplace(cxx::Model::load(session, flags->against));
     cxx::Dataset data = flags->data.open(session);
     Json result{{"model", flags->model}, {"data", flags->data.path}};
-    flags->data.with_advice([&] { result.update(cxx::evaluate(model, data, flags->choice)); });
+    flags->data.with_advice(
+        [&] { with_flags([&] { result.update(cxx::evaluate(model, data, flags->choice)); }); });
     if (flags->json.json) return print_json(result);
     print(lua::table_text(Json::array({result}), {"model", "metric", "value", "samples"}));
   };

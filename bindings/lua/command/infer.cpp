@@ -9,6 +9,7 @@
 
 #include "../module/table_text.hpp"
 #include "commands.hpp"
+#include "input_arrays.hpp"
 #include "precision.hpp"
 
 namespace tenon::command {
@@ -22,22 +23,6 @@ struct Flags {
   RunFlags run;
   JsonFlag json;
 };
-
-// NAME=FILE.npy, or FILE.npz with all inputs by name.
-std::vector<cxx::Tensor> read_inputs(const cxx::Model& model,
-                                     const std::vector<std::string>& texts) {
-  cxx::NamedInputs inputs(model);
-  for (const std::string& text : texts) {
-    if (text.find('=') == std::string::npos && text.ends_with(".npz")) {
-      for (cxx::NamedArray& array : cxx::read_arrays(model.session(), text))
-        inputs.set(array.name, std::move(array.tensor));
-      continue;
-    }
-    auto [name, file] = split_pair(text, "--input");
-    inputs.set(name, cxx::read_array(model.session(), file));
-  }
-  return inputs.all();
-}
 
 // Output names may hold what a file's name cannot, and differ in nothing else: a/b and a_b.
 std::vector<std::string> file_names(std::vector<std::string> names) {
@@ -98,7 +83,7 @@ Action declare_infer(CLI::App& app, const Tool& tool) {
   return [flags, &tool] {
     SessionPtr session = open_for(tool, flags->run.choice);
     cxx::Model model = cxx::Model::load(session, flags->model);
-    std::vector<cxx::Tensor> inputs = read_inputs(model, flags->inputs);
+    std::vector<cxx::Tensor> inputs = read_inputs(model, flags->inputs).all();
     make_folder(flags->folder);
     cxx::Plan plan(model, cxx::compile_options(*session, flags->run.choice));
     Json written = write_outputs(plan, plan.run(inputs), flags->folder);

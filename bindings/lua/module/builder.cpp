@@ -163,16 +163,8 @@ int array_functions(lua_State* state) {
   push_json(state, arrays::description());
   return 1;
 }
-// "file:line:" of the innermost line that is not the library's.
 int where(lua_State* state) {
-  lua_Debug seen{};
-  for (int level = 1; lua_getstack(state, level, &seen); ++level) {
-    lua_getinfo(state, "Sl", &seen);
-    if (seen.currentline <= 0 || std::string_view(seen.source) == kTraceChunk) continue;
-    lua_pushstring(state, cat(seen.short_src, ":", seen.currentline, ": ").c_str());
-    return 1;
-  }
-  lua_pushstring(state, "");
+  push_users_line(state);
   return 1;
 }
 int kind(lua_State* state) {
@@ -212,6 +204,17 @@ constexpr Function kNative[] = {
 };
 
 }  // namespace
+
+void push_users_line(lua_State* state) {
+  lua_Debug seen{};
+  for (int level = 1; lua_getstack(state, level, &seen); ++level) {
+    lua_getinfo(state, "Sl", &seen);
+    if (seen.currentline <= 0 || std::string_view(seen.source) == kTraceChunk) continue;
+    lua_pushfstring(state, "%s:%d: ", seen.short_src, seen.currentline);
+    return;
+  }
+  lua_pushstring(state, "");
+}
 
 // With `tn` on the stack: runs trace.lua with it and the native functions.
 void add_traced_functions(lua_State* state) {

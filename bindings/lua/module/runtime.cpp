@@ -72,7 +72,7 @@ std::string path_argument(lua_State* state, int index, std::string_view function
 }
 
 void push_error(lua_State* state, const char* text) {
-  luaL_where(state, 1);
+  push_users_line(state);
   lua_pushstring(state, text);
   lua_concat(state, 2);
 }

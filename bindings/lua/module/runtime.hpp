@@ -61,7 +61,9 @@ struct Function {
   lua_CFunction call;
 };
 
-// Pushes "file:line: " of the calling script line and the text.
+// Pushes "file:line: " of the innermost line that is not the library's, "" where there is none.
+void push_users_line(lua_State* state);
+// The same, and the text.
 void push_error(lua_State* state, const char* text);
 
 template <int (*Body)(lua_State*)>

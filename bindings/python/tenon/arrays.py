@@ -81,9 +81,9 @@ def _define(row: dict[str, Any]) -> None:
         try:
             made = trace.native.call(name, *given, **more)
         except TenonError as failed:
-            text = f"{users_line()}: {failed}"
             if failed.code in _ERRORS:
-                raise _ERRORS[failed.code](text) from None
+                raise _ERRORS[failed.code](f"{users_line()}: {failed}") from None
+            text = f"{users_line()}: {failed.whole or failed}"
             raise from_status(failed.code, failed.domain, text) from None
         # What comes back as it was given stays a number of Python.
         known = {x.id: x for x in given if isinstance(x, Value)}

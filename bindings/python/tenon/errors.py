@@ -3,15 +3,25 @@
 
 from __future__ import annotations
 
+import re
+
+# The plugin's side of a failure: of use to who wrote it, not to who called it.
+_INNER = re.compile(
+    r" \(component [\w.-]+\)| \(role tenon\.[\w.-]+/1\)| \(function [\w.-]+\)"
+    r"| of role tenon\.[\w.-]+/1|cannot be created \(role tenon\.[\w.-]+/1\): "
+)
+
 
 class TenonError(Exception):
     """What failed, in one line: what, where, expected, got.
 
-    `code` is the number of the status, `domain` the component or plugin that made it.
+    `code` is the number of the status, `domain` the component or plugin that made it, `whole` the
+    text with the component, role and function of the plugin that failed.
     """
 
     code: int = 2
     domain: str = ""
+    whole: str = ""
 
 
 class Cancelled(TenonError):
@@ -126,7 +136,8 @@ _CLASSES = {
 
 def from_status(code: int, domain: str, message: str) -> TenonError:
     """The exception for a status; an unknown code gives `UnknownError` with that code."""
-    made = _CLASSES.get(code, UnknownError)(message)
+    made = _CLASSES.get(code, UnknownError)(_INNER.sub("", message))
     made.code = code
     made.domain = domain
+    made.whole = message
     return made

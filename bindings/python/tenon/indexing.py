@@ -202,7 +202,8 @@ class Indexed:
             positions = as_value(np.ascontiguousarray(numbers[self._key]))
         else:
             positions = take_items(as_value(numbers), self._key)
-        new = f.astype(as_value(value), x.dtype)
+        is_number = isinstance(value, (bool, int, float))
+        new = f.full((), value, x.dtype) if is_number else f.astype(as_value(value), x.dtype)
         updates = new if new.shape == positions.shape else f.broadcast_to(new, positions.shape)
         flat = [f.reshape(part, (-1,)) for part in (x, positions, updates)]
         made = current().node("ScatterElements", flat, axis=0, reduction=reduction)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .data import Component, _full_id
+from .errors import InvalidArgument
 
 _OPTIMIZER = "tenon.optimizer/1"
 
@@ -23,6 +24,16 @@ class Optimizer(Component):
     def rate(self, step: int) -> float:
         """The learning rate of this step."""
         return float(self.lr(step) if callable(self.lr) else self.lr)
+
+
+def by_name(optimizer: Optimizer | str) -> Optimizer:
+    """An optimizer; of a name ("adamw") or an id the one with rate 0.01, as in `tenon.train`."""
+    if isinstance(optimizer, Optimizer):
+        return optimizer
+    if isinstance(optimizer, str):
+        return Optimizer(_full_id(_OPTIMIZER, "trainer", optimizer), lr=0.01)
+    given = getattr(optimizer, "__name__", type(optimizer).__name__)
+    raise InvalidArgument(f"optimizer: expected one, as tn.optim.adamw(lr=1e-3), got {given}")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ from . import _core, tree
 from .dispatch import as_input, parameter_names, refuse_nan, type_of
 from .errors import InvalidArgument, OutOfRange
 from .model import Model
-from .optim import Optimizer
+from .optim import Optimizer, by_name
 from .options import plan_options
 from .trace import Trace, as_value, current, tracing
 from .transforms import Compiled
@@ -71,7 +71,7 @@ class Step:
         self,
         loss: Callable[..., Any],
         parameters: Any,
-        optimizer: Optimizer,
+        optimizer: Optimizer | str,
         has_aux: bool = False,
         check_nan: bool = False,
         joint: Mapping[str, Mapping[str, Any]] | None = None,
@@ -86,7 +86,7 @@ class Step:
         self._loss = loss._inline if isinstance(loss, Compiled) else loss
         self._names = parameter_names(loss) or ["params"]
         self._parameters = parameters
-        self._optimizer = optimizer
+        self._optimizer = by_name(optimizer)
         self._has_aux = has_aux
         self._check_nan = check_nan
         self._joint = dict(joint or {})

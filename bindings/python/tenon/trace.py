@@ -120,7 +120,9 @@ class Trace:
         try:
             made = self.native.add_node(domain, op, "", ids, outputs, attributes)
         except TenonError as failed:
-            raise from_status(failed.code, failed.domain, f"{users_line()}: {failed}") from None
+            raise from_status(
+                failed.code, failed.domain, f"{users_line()}: {failed.whole or failed}"
+            ) from None
         values = tuple(self.value_class(self, id) for id in made)
         return values[0] if outputs == 1 else values
 

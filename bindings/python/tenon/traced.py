@@ -3,71 +3,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import arrays as a
+from . import numpy_calls
 from .errors import TracedValueError
 from .indexing import At, take_items
 from .trace import Trace, Value, users_line
-
-# NumPy's own names for functions of the array API.
-_NUMPYS = {
-    "absolute": "abs",
-    "amax": "max",
-    "amin": "min",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
-    "concatenate": "concat",
-    "cumprod": "cumulative_prod",
-    "cumsum": "cumulative_sum",
-    "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift",
-    "power": "pow",
-    "right_shift": "bitwise_right_shift",
-    "rint": "round",
-}
-# What does the work of functions that have no equal here.
-_INSTEAD = {
-    "append": "tn.concat",
-    "dot": "tn.matmul or tn.tensordot",
-    "hstack": "tn.concat",
-    "inner": "tn.vecdot or tn.tensordot",
-    "interp": "tn.searchsorted and tn.take",
-    "median": "tn.sort and tn.take",
-    "nanmax": "tn.where(tn.isnan(x), -tn.inf, x) and tn.max",
-    "nansum": "tn.where(tn.isnan(x), 0, x) and tn.sum",
-    "norm": "tn.linalg.vector_norm or tn.linalg.matrix_norm",
-    "percentile": "tn.sort and tn.take",
-    "ravel": "tn.reshape(x, (-1,))",
-    "swapaxes": "tn.moveaxis or tn.permute_dims",
-    "unique": "tn.unique_values, unique_counts, unique_inverse or unique_all",
-    "vstack": "tn.concat",
-}
-
-
-def _instead(name: str) -> str:
-    """What to call in place of NumPy's function of this name."""
-    if name in _INSTEAD:
-        return f"use {_INSTEAD[name]}"
-    for part, functions in a.PARTS.items():
-        if name in functions:
-            pairs = "; complex numbers are pairs in a last axis of 2" if part == "fft" else ""
-            return f"use tn.{part}.{name}{pairs}"
-    known = [*a.__all__, *(f"{part}.{own}" for part, all in a.PARTS.items() for own in all)]
-    near = difflib.get_close_matches(name, known, n=2, cutoff=0.75)
-    if near:
-        return "use " + " or ".join(f"tn.{one}" for one in near)
-    return "there is none of that name in tenon; see help(tenon.arrays)"
-
-
-_OF_ELEMENTS = {*a.GROUPS["elementwise"], *a.GROUPS["arithmetic"], "matmul"}
 
 
 class Traced(Value):
@@ -123,28 +66,32 @@ class Traced(Value):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         # array + value, np.exp(value)
-        name = _NUMPYS.get(ufunc.__name__, ufunc.__name__)
-        if method != "__call__" or named or name not in _OF_ELEMENTS:
-            self._unknown(f"np.{ufunc.__name__}", "use the functions of tenon")
-        return getattr(a, name)(*inputs)
+        function = numpy_calls.of_elements(ufunc, method, named)
+        if function is None:
+            called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            self._unknown(f"np.{called}", numpy_calls.instead(called))
+        return function(*inputs)
 
     def __array_function__(self, function: Any, _: Any, inputs: tuple, named: Any) -> Any:
         # np.sum(value): the function of the same name, where it takes the same arguments
-        name = _NUMPYS.get(function.__name__, function.__name__)
         part = function.__module__.removeprefix("numpy").lstrip(".")
         called = ".".join(filter(None, ("np", part, function.__name__)))
-        # NumPy's complex numbers are pairs here, so its transforms are not ours.
-        same = a.PARTS["linalg"] if part == "linalg" else {} if part else vars(a)
-        if name not in same or (not part and name not in a.__all__):
-            self._unknown(called, _instead(name))
+        own = numpy_calls.of_arrays(function.__name__, part)
+        if own is None:
+            self._unknown(called, numpy_calls.instead(function.__name__))
         try:
-            return same[name](*inputs, **named)
+            first, rest = numpy_calls.arguments(function, inputs, named)
+            return own(*first, **rest)
         except (TypeError, ValueError) as failed:
-            own = ".".join(filter(None, ("tn", part, name)))
-            raise TracedValueError(f"{failed}; {called} became {own}, see its help") from None
+            name = numpy_calls.own_name(function.__name__)
+            became = ".".join(filter(None, ("tn", part, name)))
+            raise TracedValueError(f"{failed}; {called} became {became}, see its help") from None
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self._unknown("a function of NumPy", "use the one of tenon, as tn.exp for np.exp")
+        self._unknown(
+            "a function of NumPy",
+            "use the one of tenon, as tn.exp for np.exp, and the value itself for np.asarray of it",
+        )
 
     def __setitem__(self, *_: Any) -> NoReturn:
         raise TracedValueError(

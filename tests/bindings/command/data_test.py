@@ -154,7 +154,8 @@ def test_arrays_that_hold_no_samples_are_left_alone_and_named(tmp_path: Path) ->
         cwd=tmp_path,
     )
     assert json.loads(result.stdout)["value"] == 1
-    assert "left alone, as they do not hold 3 samples: names, scale" in result.stderr
+    assert "left alone, as they hold no numbers: names" in result.stderr
+    assert "left alone, as they do not hold 3 samples: scale" in result.stderr
     assert "field x: float64 is converted to float32" in result.stderr
 
 

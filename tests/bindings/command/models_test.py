@@ -113,7 +113,7 @@ def test_infer_writes_what_onnx_computes(tmp_path: Path) -> None:
         ("z", np.zeros((1, 8), "f"), ["'z'", "x"]),
         ("x", np.zeros((1, 9), "f"), ["x", "8", "9"]),
         ("x", np.zeros((8,), "f"), ["x", "[8]"]),
-        ("x", np.zeros((1, 8), "i8"), ["x", "float32", "int64"]),
+        ("x", np.zeros((1, 8), "c8"), ["in.npy", "<c8"]),
     ],
 )
 def test_infer_names_the_wrong_input(tmp_path: Path, name: str, array, parts) -> None:
@@ -209,7 +209,7 @@ def test_calibration_refuses_bad_data(tmp_path: Path, make, parts: list[str]) ->
 def test_arrays_that_hold_no_samples_are_left_alone_and_said(tmp_path: Path) -> None:
     result = optimize(tmp_path, "--data", pickled(tmp_path))
     assert result.returncode == 1 and not (tmp_path / "small.onnx").exists()
-    assert "left alone, as they do not hold 32 samples: x" in result.stderr
+    assert "left alone, as they hold no numbers: x" in result.stderr
     assert "no field for x" in result.stderr
     result = optimize(tmp_path, "--data", other_lengths(tmp_path))  # needs no labels
     assert result.returncode == 0, result.stderr

@@ -129,3 +129,11 @@ assert(traced:find('"cat":"run"', 1, true) and traced:find('"cat":"partition"', 
 fails("went wrong", function() tn.chrome_trace(path, function() error("went wrong") end) end)
 assert(not assert(io.open(path)):read("a"):find('"cat":"run"', 1, true))
 fails("a function", function() tn.chrome_trace(path, 3) end)
+
+-- An error of a function of the library is at the user's line, however deep in it it was raised.
+do
+  local ok, why = pcall(function()
+    return tn.jit(function(x) return tn.op("acme.Squircle", x) end)(tn.ones({ 2 }))
+  end)
+  assert(not ok and not why:find("^tenon:%d") and why:find("types_test.lua:%d+: "), why)
+end

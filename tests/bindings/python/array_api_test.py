@@ -195,6 +195,11 @@ def test_they_have_gradients(f):
         (lambda: tn.roll(X, (1, 2), axis=0), "shift: expected 1 numbers, got 2"),
         (lambda: tn.moveaxis(X, (0, 1), 0), "destination: expected 2 axes, got 1"),
         (lambda: tn.tensordot(X, Y, axes=([0], [0, 1])), "axes: expected as many"),
+        (lambda: tn.arange(1e30), "arange: expected fewer elements, got 1"),
+        (lambda: tn.linspace(0, 1, 10**18), "linspace: expected fewer elements, got 1"),
+        (lambda: tn.linspace(0, 1, -1), "linspace: expected a size of 0 or more, got -1"),
+        (lambda: tn.eye(2**33), "eye: expected fewer elements"),
+        (lambda: tn.eye(2, -1), "eye: expected sizes of 0 or more, got 2 and -1"),
     ],
 )
 def test_what_does_not_fit_is_said(call, words):

@@ -254,3 +254,16 @@ def test_one_network_in_the_form_of_every_opset(opset, tmp_path):
 
     for y in both(tmp_path, in_the_form_of(opset), x=x):
         np.testing.assert_allclose(y, e / e.sum(2, keepdims=True), rtol=1e-5)
+
+
+def test_errors_name_no_role_or_function_of_a_plugin(tmp_path):
+    with pytest.raises(tenon.InvalidArgument, match="expected -3..2, got 7") as raised:
+        tenon.jit(lambda x, i: x.at[i].set(9.0))(np.zeros(3, "f"), np.int64(7))
+    assert "(role" not in str(raised.value) and "(function" not in str(raised.value)
+    assert "(role tenon.backend/1)" in raised.value.whole
+    with pytest.raises(
+        tenon.NotFound, match="option loss: component trainer.crossentropy: not found"
+    ):
+        model = tenon.jit(lambda x: x + 1).trace(np.zeros((2, 3), "f"))
+        np.savez(tmp_path / "d.npz", x0=np.zeros((4, 3), "f"), label=np.zeros(4, "i8"))
+        tenon.train(model, data=tenon.data.npz(tmp_path / "d.npz"), loss="crossentropy")

@@ -201,6 +201,43 @@ def with_number(function, number, x):
     return function(x, number)
 
 
+SMALL = np.array([1, 2, 250], "uint8")
+
+
+@pytest.mark.parametrize(
+    ("function", "numpys"),
+    [
+        (lambda x: tn.clip(x, -1, 300), lambda x: np.clip(x, -1, 300)),
+        (lambda x: tn.clip(x, 2, 2**40), lambda x: np.clip(x, 2, 255)),
+        (
+            lambda x: tn.clip(tn.astype(x, "int8"), -1000, 3),
+            lambda x: np.clip(x.astype("i1"), -128, 3),
+        ),
+        (lambda x: tn.clip(tn.astype(x, "int64"), -(2**62), 3), lambda x: np.clip(x, 0, 3)),
+        (lambda x: x.at[0].set(7), lambda x: np.array([7, 2, 250])),
+        (lambda x: x.at[1].add(True), lambda x: np.array([1, 3, 250])),
+    ],
+)
+def test_numbers_past_a_type_are_no_limit_of_it(function, numpys):
+    np.testing.assert_array_equal(tn.jit(function)(SMALL), numpys(SMALL))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tn.clip(x, 300, 400),
+        lambda x: tn.concat([x, tn.where(x > 1, x, 300)]),
+        lambda x: x.at[0].set(300),
+        lambda x: x.at[0].add(-1),
+        lambda x: tn.maximum(x, -1),
+        lambda x: x == 1000,
+    ],
+)
+def test_numbers_that_a_type_cannot_hold_are_refused(function):
+    with pytest.raises((TypeError, ValueError), match="element type can hold"):
+        tn.jit(function)(SMALL)
+
+
 def test_truth_values_in_expressions():
     x = np.float32([-1, 0.5, 2])
     f = tn.jit(

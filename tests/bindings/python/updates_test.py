@@ -122,3 +122,14 @@ def test_options_of_an_update_can_be_had(blobs, tmp_path):  # noqa: F811
     assert sum(line["event"] == "step" for line in lines) == trained.report["steps"]
     (events,) = (tmp_path / "board").iterdir()
     assert events.read_bytes().count(b"step/loss") == trained.report["steps"]
+
+
+@pytest.mark.parametrize("name", ["adamw", "trainer.adamw", "sgd"])
+def test_a_step_takes_an_optimizer_by_its_name(name):
+    step = tn.Step(lambda w, x: (w * x).sum(), np.ones(3, "f"), name)
+    step(np.ones(3, "f"))
+    assert (step.parameters < 1).all()
+    with pytest.raises(tn.NotFound, match="expected one of .*adamw.* got 'adam_w'"):
+        tn.Step(lambda w, x: (w * x).sum(), np.ones(3, "f"), "adam_w")
+    with pytest.raises(tn.InvalidArgument, match=r"as tn.optim.adamw\(lr=1e-3\), got adamw"):
+        tn.Step(lambda w, x: (w * x).sum(), np.ones(3, "f"), tn.optim.adamw)

@@ -39,6 +39,17 @@ Status all_reduce_ref(OpSelf& self, const Call& call) {
       rank->self(), str(node.name()), TN_REDUCE_MEAN, &call.in(0), &out, call.cancel().raw()));
 }
 
+// Of one rank, which meets nobody.
+Result<Node> all_reduce_sample(EditView edit, uint64_t seed) {
+  const auto n = static_cast<int64_t>(1 + seed % 5);
+  TN_TRY(x, edit.input("x", Type(TN_F32, std::vector<int64_t>{n, 3})));
+  return edit.add({.type = "AllReduce",
+                   .inputs = {x},
+                   .attrs = {{"collective", "seams.threads"},
+                             {"options", R"({"group": "sample", "ranks": 1, "rank": 0})"}},
+                   .domain = "seams"});
+}
+
 constexpr tn_op kAllReduce = op_row({
     .type = "AllReduce",
     .domain = "seams",
@@ -47,6 +58,7 @@ constexpr tn_op kAllReduce = op_row({
                       {"name": "options", "type": "string", "default": "{}"}])",
     .shape = shape<all_reduce_shape>,
     .ref = ref<all_reduce_ref>,
+    .sample = sample<all_reduce_sample>,
     .recompute = "never",
 });
 

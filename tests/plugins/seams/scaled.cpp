@@ -39,12 +39,20 @@ Status scaled_norms(Gradients& g) {
   return {};
 }
 
+Result<Node> scaled_sample(EditView edit, uint64_t seed) {
+  const auto n = static_cast<int64_t>(1 + seed % 3), k = static_cast<int64_t>(1 + seed % 4);
+  TN_TRY(x, edit.input("x", Type(TN_F32, std::vector<int64_t>{n, 2, k})));
+  TN_TRY(weight, edit.input("weight", Type(TN_F32, std::vector<int64_t>{k})));
+  return edit.add({.type = "Scaled", .inputs = {x, weight}, .domain = "seams"});
+}
+
 constexpr tn_op kScaled = op_row({
     .type = "Scaled",
     .domain = "seams",
     .axes = "b.. k, k -> b.. k",
     .shape = shape<scaled_shape>,
     .decompose = decompose<scaled_decompose>,
+    .sample = sample<scaled_sample>,
     .vjp = vjp<scaled_vjp>,
     .example_norms = example_norms<scaled_norms>,
 });

@@ -57,6 +57,11 @@ end
 
 local low_snr = 10 -- dB: noise of a tenth of the signal's power, which is warned of
 
+-- The metric of a model; one that compares outputs compares them with the model before.
+local function measured(metric, model, before, data)
+  return tn.evaluate(model, data, { metric = metric, against = before })
+end
+
 -- How far `after` is from `before`: the signal to noise of the worst output, in front of a last Softmax. Raises an error where
 -- that or the metric falls below what was asked for, and warns of little.
 local function judged(spec, args, before, after, data)
@@ -80,7 +85,7 @@ local function judged(spec, args, before, after, data)
   end
   if args.max_drop then
     local metric = args.metric or "accuracy"
-    local was, is = tn.evaluate(before, data, { metric = metric }), tn.evaluate(after, data, { metric = metric })
+    local was, is = measured(metric, before, before, data), measured(metric, after, before, data)
     result.drop = (was.value - is.value) * (was.higher_is_better and 1 or -1)
     refuse_drop(spec, args, metric, result.drop, advice)
   end
@@ -95,7 +100,7 @@ end
 local function trained(spec, args, before, after, data, metric)
   local result = args.min_snr and judged(spec, { min_snr = args.min_snr, limit = args.limit }, before, after, data) or { judged_on = #data }
   if not metric then return result end
-  local was, is = tn.evaluate(before, data, { metric = metric }), tn.evaluate(after, data, { metric = metric })
+  local was, is = measured(metric, before, before, data), measured(metric, after, before, data)
   result.metric, result.before, result.after = metric, was.value, is.value
   result.drop = (was.value - is.value) * (was.higher_is_better and 1 or -1)
   if args.max_drop then refuse_drop(spec, args, metric, result.drop, spec.cure) end

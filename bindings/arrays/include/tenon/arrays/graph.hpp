@@ -56,6 +56,8 @@ class Graph {
                            std::string_view domain = "");
   // A number or true and false as a scalar; the same one is made once.
   Value number(const Json& number, uint32_t dtype);
+  // x as dtype; a number that the call was given as that type itself, which must hold it.
+  Value typed(const Value& x, uint32_t dtype);
   // A vector of int64, as shapes and axes are.
   Value integers(std::span<const int64_t> list);
   Value constant(uint32_t dtype, const std::vector<int64_t>& shape, std::span<const Json> elements);
@@ -65,6 +67,7 @@ class Graph {
   const cxx::Services* services_;
   tn_edit* edit_;
   std::map<std::string, tn_value_id> constants_;
+  std::map<tn_value_id, Json> numbers_;  // of the call, before they have the type that they get
 };
 
 // A list with one object for each function: name, group, doc, parameters (name, kind, default,
