@@ -137,3 +137,12 @@ def test_those_that_there_are_not_say_so():
         tn.jit(lambda x: np.percentile(x, 50))(X)
     with pytest.raises(tn.TracedValueError, match=r"np\.sum became tn\.sum"):
         tn.jit(lambda x: np.sum(x, where=X > 0))(X)
+
+
+def test_a_product_of_nothing_bends_nowhere():
+    nothing = np.zeros(0, "float32")
+    assert np.asarray(tn.hessian(lambda x: tn.sum(x @ x))(nothing)).shape == (0, 0)
+
+    stack, weights = np.zeros((3, 2, 0), "float32"), np.zeros((0, 4), "float32")
+    by_weights = tn.grad(lambda w: tn.sum(stack @ w))(weights)
+    assert np.asarray(by_weights).shape == (0, 4)

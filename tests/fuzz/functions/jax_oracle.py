@@ -21,6 +21,7 @@ from program import Program
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_platforms", "cpu")
 
+STEP = 1e-6  # between gradients that are compared
 Flat = list[np.ndarray]  # the inputs, then the noise of each value: what is multiplied, what added
 
 
@@ -78,7 +79,7 @@ class Jax:
         if traces.pushed:
             made["jvp"] = traces.pushed(*case.tangents, *flat)
         if traces.curvature:
-            made["hessian"] = [_hessian(traces.curvature, case.inputs[case.curved].shape, flat)]
+            made["hessian"] = [_hessian(traces, case, flat)]
         return {name: made[name] for name in case.transforms}
 
 
@@ -86,12 +87,23 @@ def _stacked(rows: list[list[np.ndarray]]) -> list[np.ndarray]:
     return [np.stack(column) for column in zip(*rows)]
 
 
-def _hessian(curvature: Steps, shape: tuple[int, ...], flat: Flat) -> np.ndarray:
-    """Column by column: the gradient's derivative along each element of the input."""
-    size = int(np.prod(shape))
-    columns = [curvature(unit.reshape(shape), *flat)[0] for unit in np.eye(size)]
-    whole = np.stack(columns, -1) if size else np.zeros((*shape, 0))
-    return whole.reshape((*shape, *shape))
+def _hessian(traces: Traces, case: Case, flat: Flat) -> np.ndarray:
+    """Column by column: the gradient's derivative along each element of the input; NaN where the
+    gradient jumps, as at a kink: what stands for such a derivative is a choice."""
+    x, which = case.inputs[case.curved], case.real.index(case.curved)
+
+    def moved(by: np.ndarray) -> np.ndarray:
+        return traces.gradients(*flat[: case.curved], x + by, *flat[case.curved + 1 :])[which]
+
+    columns = []
+    for unit in np.eye(x.size).reshape((x.size, *x.shape)):
+        column = traces.curvature(unit, *flat)[0]
+        with np.errstate(all="ignore"):
+            near = (moved(STEP * unit) - moved(-STEP * unit)) / (2 * STEP)
+            jumps = np.abs(near - column) > 1e-2 * (1 + np.abs(column))
+        columns.append(np.where(jumps, np.nan, column))
+    whole = np.stack(columns, -1) if columns else np.zeros((*x.shape, 0))
+    return whole.reshape((*x.shape, *x.shape))
 
 
 def _traced(f: Callable[..., Any], *args: Any) -> Any:

@@ -301,7 +301,9 @@ MADE: dict[str, Callable[..., Call]] = {
     "broadcast_in_dim": lambda shape, broadcast_dimensions, **_: (
         lambda x: _shape_of_broadcast(x, shape, broadcast_dimensions)
     ),
-    "reshape": lambda new_sizes, **_: lambda x: np.reshape(x, new_sizes),
+    "reshape": lambda new_sizes, dimensions, **_: (
+        lambda x: np.reshape(x if dimensions is None else np.transpose(x, dimensions), new_sizes)
+    ),
     "squeeze": lambda dimensions, **_: lambda x: np.squeeze(x, tuple(dimensions)),
     "transpose": lambda permutation, **_: lambda x: np.transpose(x, permutation),
     "rev": lambda dimensions, **_: lambda x: np.flip(x, dimensions),
