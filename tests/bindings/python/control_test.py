@@ -210,7 +210,7 @@ def test_the_hessian_of_a_loop_whose_end_depends_on_data():
 
 
 def test_a_loop_that_reads_what_it_does_not_need_is_batched_within_a_branch():
-    def turned(x):
+    def looped(x):
         unread = tn.sin(x)
 
         def step(state):
@@ -223,4 +223,4 @@ def test_a_loop_that_reads_what_it_does_not_need_is_batched_within_a_branch():
         return tn.sum(tn.cond(tn.sum(x) > 0, lambda x: x, loop, x) ** 3)
 
     x = np.float32([-0.5, -2])
-    np.testing.assert_allclose(tn.hessian(turned)(x), np.diag(6 * x / 64), rtol=1e-5)
+    np.testing.assert_allclose(tn.hessian(looped)(x), np.diag(6 * x / 64), rtol=1e-5)

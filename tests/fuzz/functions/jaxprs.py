@@ -176,8 +176,8 @@ def _least(dtype: np.dtype, sign: int) -> Any:
 def _along(scan: Any) -> Callable[..., Call]:
     def made(axis: int, reverse: bool) -> Call:
         def call(x: np.ndarray) -> np.ndarray:
-            turned = np.flip(x, axis) if reverse else x
-            sums = scan(turned, axis=axis, dtype=x.dtype)
+            ordered = np.flip(x, axis) if reverse else x
+            sums = scan(ordered, axis=axis, dtype=x.dtype)
             return np.flip(sums, axis) if reverse else sums
 
         return call

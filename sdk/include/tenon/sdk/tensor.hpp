@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,11 +30,10 @@ inline bool is_float(uint32_t dtype) {
 }
 std::string dtype_name(uint32_t dtype);  // NumPy's: "float32", "bfloat16", "uint8"
 
-// The largest int64_t where there are more than that: a file may state any shape.
 inline int64_t element_count(std::span<const int64_t> shape) {
   int64_t n = 1;
   for (int64_t dim : shape)
-    if (__builtin_mul_overflow(n, dim, &n)) n = std::numeric_limits<int64_t>::max();
+    if (__builtin_mul_overflow(n, dim, &n)) n = INT64_MAX;  // a file may state any shape
   return n;
 }
 inline std::span<const int64_t> shape_of(const DLTensor& t) {
