@@ -80,7 +80,10 @@ def main() -> None:
         program = grow(arguments.seed, number)
         if program is not None and oracle.takes(program):
             judge = judges[number % len(judges)]
-            verdict = judge.judge(program, number)
+            try:
+                verdict = judge.judge(program, number)
+            except NotImplementedError as why:  # JAX has no slopes of scatter_mul
+                verdict = Verdict(refused=f"{oracle.name}: {why}")
             tally.functions += 1
             tally.values += verdict.values
             tally.compared += verdict.compared
@@ -108,7 +111,7 @@ def summary(tally: Tally, oracle: str, arguments: argparse.Namespace) -> None:
         )
     for why, count in tally.refused.items():
         if why:
-            print(f"{count} functions with a transform that Tenon has not: {why}")
+            print(f"{count} functions with a transform that there is not: {why}")
     used = {word: tally.words[word] for word in WORDS}
     rarest = min(used, key=lambda word: used[word])
     for word, count in sorted(used.items(), key=lambda item: item[1]) if arguments.words else ():
