@@ -38,10 +38,15 @@ Result<OwnedGraph> batched_body(
     inner.batched[one.id] = wide[i];
   }
   TN_TRY(results, made.copy(body, ours));
-  TN_CHECK(batch_nodes(inner, results, Cancel(nullptr)));
   Builder b(made.edit);
+  std::vector<Node> readers;  // they are shown what stands for a result that has no new axis
+  for (Value result : results)
+    readers.push_back(b.node({.type = "Identity", .inputs = {result}}));
+  TN_CHECK(b.status());
+  TN_CHECK(batch_nodes(inner, results, Cancel(nullptr)));
   out.resize(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
+    results[i] = readers[i].input(0);
     out[i] = out[i] || inner.batched.count(results[i].id) > 0;
     Value result = out[i] ? with_axis(b, inner, results[i]) : results[i];
     TN_CHECK(b.status());

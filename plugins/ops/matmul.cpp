@@ -152,7 +152,8 @@ Status matmul_vjp(Gradients& g) {
   size_t m = std::max<size_t>(2, a.rank()), n = std::max<size_t>(2, b.rank());
   if (g.wanted(0)) g.set(0, g.op("MatMul", {dy, swapped(g, right, n)}));
   if (!g.wanted(1)) return {};
-  if (n == 2 && m > 2 && a.dims.back() >= 0 && b.dims.back() >= 0) {
+  // Nothing divides into rows of no elements.
+  if (n == 2 && m > 2 && a.dims.back() > 0 && b.dims.back() > 0) {
     // One product over all rows instead of one for each matrix of the batch, and a sum.
     left = g.reshape(left, {-1, a.dims.back()});
     dy = g.reshape(dy, {-1, b.rank() == 1 ? 1 : b.dims.back()});

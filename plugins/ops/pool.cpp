@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dispatch.hpp"
@@ -253,16 +252,6 @@ Status average_grad_vjp(Gradients& g) {
   return {};
 }
 
-Status average_grad_batch(Batching& b) {
-  int64_t n = known_example_count(b);
-  TN_TRY(shape, stated_ints(b, 1));
-  if (n < 0 || shape.empty()) return unsupported("a count of examples that is not known");
-  shape[0] *= n;
-  Node made = again(b, b.of(), {examples_as_rows(b, 0), b.ints(shape)});
-  if (made) b.set(0, rows_as_examples(b, made.output()));
-  return {};
-}
-
 Result<Node> pool_sample(EditView edit, uint64_t seed, std::string_view type) {
   Sampler random(edit, seed);
   auto rank = static_cast<size_t>(random.integer(1, 3));
@@ -337,7 +326,8 @@ constexpr tn_op kMaxPool = op_row(
      .sample = sample<max_pool_sample>,
      .vjp = vjp<pool_vjp>,
      .vjp_inputs = 1,
-     .vjp_outputs = 0});
+     .vjp_outputs = 0,
+     .batch = batch<max_pool_batch>});
 constexpr tn_op kAveragePool =
     op_row({.type = "AveragePool",
             .since = 22,

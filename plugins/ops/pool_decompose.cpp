@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pool_decompose.hpp"
 
+#include "batching_rules.hpp"
 #include "window.hpp"
 
 namespace tenon::ops {
@@ -31,6 +32,33 @@ Result<std::vector<Value>> lp_pool_decompose(EditView edit, Node node) {
   Value y = b.op("Pow", {sums, b.number(1 / p, x.dtype)});
   TN_CHECK(b.status());
   return std::vector<Value>{y};
+}
+
+Status max_pool_batch(Batching& b) {
+  if (b.of().n_outputs() < 2 || !b.of().output(1)) return unsupported("by axes");
+  Type one = b.fixed(b.of().input(0), "MaxPool");
+  TN_CHECK(b.status());
+  Node made = again(b, b.of(), {examples_as_rows(b, 0)});
+  if (!made) return {};
+  auto scalar = [&](int64_t number) { return b.reshape(b.ints({number}), {}); };
+  Value count = b.reshape(b.cast(example_count(b), TN_I64), {});
+  Value first = b.mul(b.op("Range", {scalar(0), count, scalar(1)}), scalar(one.elements()));
+  std::vector<int64_t> column(one.rank() + 1, 1);
+  column[0] = -1;
+  Value indices = rows_as_examples(b, made.output(1), 1);
+  b.set(0, rows_as_examples(b, made.output(0)));
+  b.set(1, b.sub(indices, b.reshape(first, column)));
+  return {};
+}
+
+Status average_grad_batch(Batching& b) {
+  int64_t n = known_example_count(b);
+  TN_TRY(shape, stated_ints(b, 1));
+  if (n < 0 || shape.empty()) return unsupported("a count of examples that is not known");
+  shape[0] *= n;
+  Node made = again(b, b.of(), {examples_as_rows(b, 0), b.ints(shape)});
+  if (made) b.set(0, rows_as_examples(b, made.output()));
+  return {};
 }
 
 }  // namespace tenon::ops

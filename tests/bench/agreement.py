@@ -175,9 +175,13 @@ def decisions(args, model: onnx.ModelProto, rows) -> dict:
         first = np.take_along_axis(scores[name], best["plain"][..., None], -1)
         return (first - np.take_along_axis(scores[name], other[..., None], -1))[..., 0]
 
-    second = np.argsort(scores["plain"], -1)[..., -2]
-    leads = {name: lead(name, second) for name in ("plain", "optimised", "nudged")}
-    moved = {name: float(np.abs(leads["plain"] - some).max()) for name, some in leads.items()}
+    # Over the second, and over what any of them decides for: that may have been the third.
+    others = [np.argsort(scores["plain"], -1)[..., -2], *best.values()]
+    moves = [
+        np.abs(lead("plain", other) - lead(name, other)).max(initial=0)
+        for name in ("optimised", "nudged")
+        for other in others
+    ]
     deviations = {name: float(np.std(some - scores["plain"])) for name, some in scores.items()}
     return {
         "decisions": flips.size,
@@ -186,7 +190,7 @@ def decisions(args, model: onnx.ModelProto, rows) -> dict:
         "nudged_agree": int((~nudged).sum()),
         "alone": int(alone.sum()),
         "lead_of_alone": float(lead("plain", best["ours"])[alone].max(initial=0)),
-        "moved": max(moved.values()),
+        "moved": float(max(moves)),
         "deviations": deviations,
     }
 

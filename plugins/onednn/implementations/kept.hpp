@@ -19,9 +19,4 @@ void lower_batch_norm_training(Lowering& lowering, int node);
 // Under which name a MaxPool that will be differentiated keeps where its maxima were.
 std::string max_pool_key(const Window& window);
 
-// Under which name a LayerNormalization over rows of `size` keeps "mean" and "factor", and whether
-// a gradient over the same input will ask for them.
-std::string layer_norm_key(const Node& node, int64_t size, const char* what);
-bool wants_statistics(const Graph& graph, int x);
-
 }  // namespace tenon::onednn

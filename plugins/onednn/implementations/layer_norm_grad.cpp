@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon:LayerNormGrad by oneDNN's backward primitive. It wants mean and variance of each row: those
-// of the forward step where it kept them, else of a forward primitive that runs for them.
+// tenon:LayerNormGrad by oneDNN's backward primitive, which is given rows that are centred already.
 
 #include "handlers.hpp"
-#include "kept.hpp"
+#include "kernels/norm.h"
+#include "lowering/lowering.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -29,61 +29,38 @@ struct Rows {
   float epsilon;
 };
 
-// 1/factor^2 - epsilon of each row: what the kernels keep is what they multiply with.
-Place variances_of(Lowering& lowering, const Node& node, const Rows& rows, Place factors) {
-  Place made{lowering.scratch(rows.count * 4), 0};
-  Step step{.name = node.name + " variance", .kernel = "tenon:variance"};
-  step.places = {factors, made};
-  step.kernel_function = [rows](const kernels::Context&, void* const* pointers) -> const char* {
-    const float* factor = static_cast<const float*>(pointers[0]);
-    float* variance = static_cast<float*>(pointers[1]);
-    for (int64_t i = 0; i < rows.count; ++i)
-      variance[i] = 1.0F / (factor[i] * factor[i]) - rows.epsilon;
+struct Centred {
+  Place x, variance;
+};
+
+// x - mean of each row in f32, and the variance. oneDNN would take x and a mean of f32, whose
+// rounding is many digits of the spread where the mean is far larger.
+Centred centred(Lowering& lowering, const Node& node, const Rows& rows, const View& x) {
+  Centred made{{lowering.scratch(x.count() * 4), 0}, {lowering.scratch(rows.count * 4), 0}};
+  kernels::NormArgs args{.kind = kernels::Norm::kCentre,
+                         .src = {.type = x.type},
+                         .rows = rows.count,
+                         .n = rows.size,
+                         .epsilon = rows.epsilon};
+  Step step{.name = node.name + " centred", .kernel = "tenon:centre"};
+  step.bytes = static_cast<double>(x.bytes() + x.count() * 4);
+  step.places = {place_of(x), made.x, made.variance};
+  step.kernel_function = [args](const kernels::Context& context,
+                                void* const* pointers) -> const char* {
+    kernels::NormArgs call = args;
+    call.src.data = pointers[0];
+    call.dst.data = pointers[1];
+    call.inv_std = static_cast<float*>(pointers[2]);
+    kernels::normalize(context, call);
+    for (int64_t i = 0; i < call.rows; ++i)  // what oneDNN will divide by is sqrt(this + epsilon)
+      call.inv_std[i] = 1.0F / (call.inv_std[i] * call.inv_std[i]) - call.epsilon;
     return nullptr;
   };
   lowering.add_step(std::move(step));
   return made;
 }
 
-struct Statistics {
-  Place mean, variance;
-};
-
-Statistics computed(Lowering& lowering,
-                    const Node& node,
-                    const dnnl::layer_normalization_forward::primitive_desc& forward,
-                    const View& x,
-                    Place scale) {
-  const int64_t bytes = static_cast<int64_t>(forward.mean_desc().get_size());
-  Statistics made{{lowering.scratch(bytes), 0}, {lowering.scratch(bytes), 0}};
-  Place nowhere{lowering.scratch(x.bytes()), 0};
-  Desc row = forward.weights_desc();
-  lowering.add_primitive(node.name + " statistics", forward.impl_info_str(),
-                         dnnl::layer_normalization_forward(forward), forward.scratchpad_desc(),
-                         {{DNNL_ARG_SRC, place_of(x), forward.src_desc()},
-                          {DNNL_ARG_DST, nowhere, forward.dst_desc()},
-                          {DNNL_ARG_SCALE, scale, row},
-                          {DNNL_ARG_SHIFT, scale, row},
-                          {DNNL_ARG_MEAN, made.mean, forward.mean_desc()},
-                          {DNNL_ARG_VARIANCE, made.variance, forward.mean_desc()}},
-                         4.0 * static_cast<double>(x.count()));
-  return made;
-}
-
 }  // namespace
-
-std::string layer_norm_key(const Node& node, int64_t size, const char* what) {
-  return "layer_norm." + std::string(what) + " " + std::to_string(size) + " " +
-         std::to_string(node.real("epsilon", 1e-5) * 1e9);
-}
-
-bool wants_statistics(const Graph& graph, int x) {
-  for (int user : graph.values[x].users) {
-    const Node& node = graph.nodes[user];
-    if (node.op == "tenon.LayerNormGrad" && node.inputs[1] == x) return true;
-  }
-  return false;
-}
 
 std::string refuse_layer_norm_grad(const Graph& graph, const Node& node) {
   const Value& x = graph.values[node.inputs[1]];
@@ -101,24 +78,19 @@ void lower_layer_norm_grad(Lowering& lowering, int index) {
   rows.count = x.count() / rows.size;
   const Dims dims = {rows.count, rows.size};
   Desc data(dims, dnnl_type(type), row_major_strides(dims));
+  Desc source(dims, dnnl::memory::data_type::f32, row_major_strides(dims));
   Desc each({rows.count}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
   Desc row({rows.size}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
   const Flags flags = Flags::use_scale | Flags::use_shift;
   dnnl::layer_normalization_forward::primitive_desc forward(
-      lowering.engine(), dnnl::prop_kind::forward_training, data, data, each, rows.epsilon, flags,
+      lowering.engine(), dnnl::prop_kind::forward_training, source, data, each, rows.epsilon, flags,
       user_scratchpad());
   dnnl::layer_normalization_backward::primitive_desc pd(
-      lowering.engine(), dnnl::prop_kind::backward, data, data, data, each, rows.epsilon, flags,
+      lowering.engine(), dnnl::prop_kind::backward, data, data, source, each, rows.epsilon, flags,
       forward, user_scratchpad());
   Place scale = place_of(lowering.read_row_major(node.inputs[2], ElementType::kF32));
-  const int input = node.inputs[1];
-  const Place* mean = lowering.kept(input, layer_norm_key(node, rows.size, "mean"));
-  const Place* factor = lowering.kept(input, layer_norm_key(node, rows.size, "factor"));
-  Statistics given;
-  if (mean != nullptr)
-    given = {*mean, variances_of(lowering, node, rows, *factor)};
-  else
-    given = computed(lowering, node, forward, x, scale);
+  const Centred given = centred(lowering, node, rows, x);
+  const Place zeros = lowering.floats(std::vector<float>(static_cast<size_t>(rows.count)));
   View dx = lowering.make(node.outputs[0], type, row_major_strides(x.dims));
   auto sums = [&](size_t i) {
     int value = i < node.outputs.size() ? node.outputs[i] : kNone;
@@ -128,14 +100,14 @@ void lower_layer_norm_grad(Lowering& lowering, int index) {
   };
   lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::layer_normalization_backward(pd),
                          pd.scratchpad_desc(),
-                         {{DNNL_ARG_SRC, place_of(x), data},
+                         {{DNNL_ARG_SRC, given.x, source},
                           {DNNL_ARG_DIFF_DST, place_of(dy), data},
                           {DNNL_ARG_DIFF_SRC, place_of(dx), data},
                           {DNNL_ARG_SCALE, scale, row},
                           {DNNL_ARG_SHIFT, scale, row},  // asked for, not read
                           {DNNL_ARG_DIFF_SCALE, sums(1), row},
                           {DNNL_ARG_DIFF_SHIFT, sums(2), row},
-                          {DNNL_ARG_MEAN, given.mean, each},
+                          {DNNL_ARG_MEAN, zeros, each},
                           {DNNL_ARG_VARIANCE, given.variance, each}},
                          11.0 * static_cast<double>(x.count()));
 }

@@ -116,7 +116,7 @@ class LayerNormBuilder {
       for (int result : results_[i].values)
         lowering_.set_view(result, dst);
     }
-    Extras extras{has_beta, results_.size() > 1, add_statistics(1, args), add_statistics(2, args)};
+    Extras extras{has_beta, results_.size() > 1, add_statistic(1), add_statistic(2)};
     step_.kernel_function = caller(args, extras);
     lowering_.add_step(std::move(step_));
   }
@@ -169,17 +169,9 @@ class LayerNormBuilder {
     results_.insert(results_.end(), integers.begin(), integers.end());
   }
 
-  // Mean or inverse deviation of each row, where the graph or a gradient wants them.
-  bool add_statistics(size_t output, const kernels::NormArgs& args) {
-    if (output >= node_.outputs.size() || node_.outputs[output] == kNone) {
-      int x = node_.inputs[0];
-      if (args.kind != kernels::Norm::kLayer || !wants_statistics(graph_, x)) return false;
-      Place made{lowering_.scratch(args.rows * 4), 0};
-      const char* what = output == 1 ? "mean" : "factor";
-      lowering_.keep(x, layer_norm_key(node_, args.n, what), made);
-      step_.places.push_back(made);
-      return true;
-    }
+  // Mean or inverse deviation of each row, where the graph wants them.
+  bool add_statistic(size_t output) {
+    if (output >= node_.outputs.size() || node_.outputs[output] == kNone) return false;
     int value = node_.outputs[output];
     View made =
         lowering_.make(value, ElementType::kF32, row_major_strides(graph_.values[value].dims));

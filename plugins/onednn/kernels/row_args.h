@@ -21,7 +21,7 @@ struct SoftmaxArgs {
   bool log = false;              // LogSoftmax
 };
 
-enum class Norm : uint8_t { kLayer, kRms, kL2 };
+enum class Norm : uint8_t { kLayer, kRms, kL2, kCentre };
 
 // src, residual, sum, dst: [rows, n] dense; gamma, beta: [n] f32; mean, inv_std: [rows] f32
 struct NormArgs {

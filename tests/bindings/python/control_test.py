@@ -207,3 +207,20 @@ def test_the_hessian_of_a_loop_whose_end_depends_on_data():
     np.testing.assert_allclose(tn.hessian(f)(x), want, rtol=1e-4, atol=1e-4)
     done = np.array([3.0, 4.0, 5.0])  # no step at all
     np.testing.assert_allclose(tn.hessian(f)(done), 2 * np.eye(3))
+
+
+def test_a_loop_that_reads_what_it_does_not_need_is_batched_within_a_branch():
+    def looped(x):
+        unread = tn.sin(x)
+
+        def step(state):
+            i, y = state
+            tn.subtract(y, unread)
+            return i + 1, y * 0.5
+
+        start = tn.asarray(0, dtype="int64"), x
+        loop = lambda x: tn.while_loop(lambda s: s[0] < 2, step, start)[1]  # noqa: E731
+        return tn.sum(tn.cond(tn.sum(x) > 0, lambda x: x, loop, x) ** 3)
+
+    x = np.float32([-0.5, -2])
+    np.testing.assert_allclose(tn.hessian(looped)(x), np.diag(6 * x / 64), rtol=1e-5)

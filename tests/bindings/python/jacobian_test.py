@@ -137,3 +137,21 @@ def test_those_that_there_are_not_say_so():
         tn.jit(lambda x: np.percentile(x, 50))(X)
     with pytest.raises(tn.TracedValueError, match=r"np\.sum became tn\.sum"):
         tn.jit(lambda x: np.sum(x, where=X > 0))(X)
+
+
+def test_a_product_of_nothing_bends_nowhere():
+    nothing = np.zeros(0, "float32")
+    assert np.asarray(tn.hessian(lambda x: tn.sum(x @ x))(nothing)).shape == (0, 0)
+
+    stack, weights = np.zeros((3, 2, 0), "float32"), np.zeros((0, 4), "float32")
+    by_weights = tn.grad(lambda w: tn.sum(stack @ w))(weights)
+    assert np.asarray(by_weights).shape == (0, 4)
+
+
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+def test_the_second_slope_of_a_maximum_is_of_each_example(backend):
+    slope = tn.grad(lambda x: tn.sum(tn.max_pool(x, 2, stride=2) ** 3))
+    bend = tn.grad(lambda x: tn.sum(slope(x) ** 2), backend=backend)
+    images = rng.standard_normal((3, 1, 2, 4, 4)).astype("float32")
+    many = tn.vmap(bend, backend=backend)(images)
+    np.testing.assert_allclose(many, [bend(image) for image in images], rtol=1e-4)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from library import Library, Noise, function, values_of
-from program import Program, Ref, words
+from program import Program, words
 from vocabulary import WORDS
 
 TRANSFORMS = ("jit", "grad", "jvp", "vmap", "vmap(grad)", "grad(vmap)", "hessian")
@@ -169,79 +169,3 @@ def curvature(f: Any, case: Case) -> np.ndarray:
         found.append(np.asarray(made))
     agree = np.abs(found[0] - found[1]) <= 1e-5 * (1 + np.abs(found[0]))
     return np.where(agree, found[1], np.nan)
-
-
-class Jax:
-    """Values, gradients and hessians element by element."""
-
-    name = "JAX"
-
-    def __init__(self) -> None:
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-        jax.config.update("jax_platforms", "cpu")
-        self.jax = jax
-        self._last: tuple[Any, Any] = (None, None)  # a case and what it was compiled to
-
-    def forget(self) -> None:
-        """Lets go of what JAX keeps of functions that are done, a megabyte each."""
-        self._last = (None, None)
-        self.jax.clear_caches()
-
-    def takes(self, program: Program) -> bool:
-        return True
-
-    def expects(self, case: Case, noise: Noise) -> dict[str, list[np.ndarray] | None]:
-        if self._last[0] is not case:
-            self._last = (case, self._compile(case))
-        shaken = {str(ref.number): pair for ref, pair in noise.items()}
-        made = self._last[1](case.inputs, case.batch, shaken, case.tangents)
-        return {name: [np.asarray(x) for x in outputs] for name, outputs in made.items()}
-
-    def project(self, name: str, case: Case, made: list[np.ndarray]) -> list[np.ndarray]:
-        return made
-
-    def _compile(self, case: Case) -> Any:
-        jax, program = self.jax, case.program
-        real, curved = tuple(case.real), case.curved
-        lib = Library(_Module(jax), is_oracle=True)
-
-        def all_of(inputs: Any, batch: Any, noise: Any, tangents: Any) -> Any:
-            used = {Ref(int(key)): noise[key] for key in noise}
-            f = function(lib, program, used)
-            scalar = lambda *xs: weighted_sum(lib, f(*xs))  # noqa: E731
-
-            def of_real(*xs: Any) -> Any:
-                given = list(inputs)
-                for place, x in zip(real, xs):
-                    given[place] = x
-                return [y for y in f(*given) if y.dtype.kind == "f"]
-
-            axes = tuple(case.axes)
-            made: dict[str, Any] = {
-                "jit": lambda: f(*inputs),
-                "grad": lambda: jax.grad(scalar, real)(*inputs),
-                "jvp": lambda: jax.jvp(of_real, [inputs[i] for i in real], tangents)[1],
-                "vmap": lambda: jax.vmap(f, axes)(*batch),
-                "vmap(grad)": lambda: jax.vmap(jax.grad(scalar, real), axes)(*batch),
-                "grad(vmap)": lambda: jax.grad(
-                    lambda *xs: jax.numpy.sum(jax.vmap(scalar, axes)(*xs)), real
-                )(*batch),
-                "hessian": lambda: [jax.hessian(scalar, curved)(*inputs)],
-            }
-            return {name: made[name]() for name in case.transforms}
-
-        return jax.jit(all_of)
-
-
-class _Module:
-    """jax.numpy, and jax's own functions of functions."""
-
-    def __init__(self, jax: Any) -> None:
-        self._jax = jax
-        self.grad = jax.grad
-        self.jit = jax.jit
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._jax.numpy, name)

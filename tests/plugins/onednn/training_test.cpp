@@ -191,7 +191,7 @@ constexpr Case kCases[] = {
   output dx = %dx
   output ds = %ds
   output db = %db)"},
-    {"LayerNormKeepsItsStatistics", R"(input %x: f32[5, 40]
+    {"LayerNormAndItsGradient", R"(input %x: f32[5, 40]
   input %d: f32[5, 40]
   input %s: f32[40]
   input %b: f32[40]
@@ -224,6 +224,27 @@ constexpr Case kCases[] = {
   output dx = %dx)",
      1},
 };
+using LargeMeans = BothBackends;
+
+// In f32 a mean of 10,000 is rounded to a thousandth.
+TEST_F(LargeMeans, AreTakenFromRowsBeforeDigitsAreLost) {
+  expect_same(R"(graph {
+  input %small: f32[5, 300]
+  input %d: f32[5, 300]
+  input %s: f32[300]
+  input %b: f32[300]
+  constant %much: f32[] = [10000]
+  %x: f32[5, 300] = Add(%small, %much) @n1
+  %y: f32[5, 300] = LayerNormalization(%x, %s, %b) @n2
+  %dx: f32[5, 300], %ds: f32[300], %db: f32[300] = tenon:LayerNormGrad(%d, %x, %s) @n3
+  output y = %y
+  output dx = %dx
+  output ds = %ds
+  output db = %db
+})",
+              3e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases,
                          Training,
                          testing::ValuesIn(kCases),

@@ -38,6 +38,14 @@ void store_some(float* p, Vf v, int count) {
   }
 }
 
+// What x becomes: ((x - mean) - rest) * factor. mean is rounded to f32, which says little of a row
+// whose mean is far larger than its spread; rest is what rounding left of it.
+struct Statistics {
+  float mean;
+  float rest;
+  float factor;
+};
+
 struct NormRow {
   const NormArgs& args;
   int64_t offset;
@@ -67,23 +75,28 @@ struct NormRow {
     return sum_lanes(sum);
   }
 
-  // sum((x - mean)^2) of the block
-  float squares(int64_t n, float mean) const {
+  // Adds sum(x - mean) and sum((x - mean)^2) of the block.
+  void add_sums(int64_t n, float mean, double& plain, double& square) const {
     Vf sum = {};
+    Vf squares = {};
     each_register(n, [&](int64_t i, int count) {
       Vf x = load(buffer + i) - mean;
       for (int k = count; k < kLanes; ++k)
         x[k] = 0.0F;
-      sum = fma(x, x, sum);
+      sum += x;
+      squares = fma(x, x, squares);
     });
-    return sum_lanes(sum);
+    plain += static_cast<double>(sum_lanes(sum));
+    square += static_cast<double>(sum_lanes(squares));
   }
 
-  void finish_block(int64_t at, int64_t n, float mean, float factor) const {
+  void finish_block(int64_t at, int64_t n, const Statistics& of) const {
+    const float factor = args.kind == Norm::kCentre ? 1.0F : of.factor;
+    const Vf shift = splat(-of.rest * factor);
     const bool is_f32 = args.dst.type == ElementType::kF32;
     float* dst = is_f32 ? static_cast<float*>(args.dst.data) + offset + at : buffer;
     each_register(n, [&](int64_t i, int count) {
-      Vf y = (load(buffer + i) - mean) * factor;
+      Vf y = fma(load(buffer + i) - of.mean, splat(factor), shift);
       if (args.gamma != nullptr) y = y * load_some(args.gamma + at + i, count);
       if (args.beta != nullptr) y = y + load_some(args.beta + at + i, count);
       store_some(dst + i, y, count);
@@ -100,35 +113,41 @@ struct NormRow {
   }
 
   bool is_short() const { return args.n <= kBlock; }
+  bool has_mean() const { return args.kind == Norm::kLayer || args.kind == Norm::kCentre; }
 
   float mean() const {
     double sum = 0;
     each_block([&](int64_t at, int64_t length) {
       sum += static_cast<double>(load_block(at, length, true));
     });
-    if (args.kind != Norm::kLayer) return 0.0F;
+    if (!has_mean()) return 0.0F;
     return static_cast<float>(sum / static_cast<double>(args.n));
   }
 
-  float factor(float mean) const {
+  Statistics statistics(float mean) const {
+    double plain = 0;
     double square = 0;
     each_block([&](int64_t at, int64_t length) {
       if (!is_short()) load_block(at, length, false);
-      square += static_cast<double>(squares(length, mean));
+      add_sums(length, mean, plain, square);
     });
+    const double count = static_cast<double>(args.n);
+    const double rest = has_mean() ? plain / count : 0.0;
     const double epsilon = static_cast<double>(args.epsilon);
-    double divisor = ::sqrt(square / static_cast<double>(args.n) + epsilon);
+    const double variance = square / count - rest * rest;
+    double divisor = ::sqrt((variance < 0.0 ? 0.0 : variance) + epsilon);
     if (args.kind == Norm::kL2) divisor = ::sqrt(square) > epsilon ? ::sqrt(square) : epsilon;
-    return square != square ? static_cast<float>(square) : static_cast<float>(1.0 / divisor);
+    const double factor = square != square ? square : 1.0 / divisor;
+    return {mean, static_cast<float>(rest), static_cast<float>(factor)};
   }
 
-  void finish(int64_t row, float mean, float factor) const {
+  void finish(int64_t row, const Statistics& of) const {
     each_block([&](int64_t at, int64_t length) {
       if (!is_short()) load_block(at, length, false);
-      finish_block(at, length, mean, factor);
+      finish_block(at, length, of);
     });
-    if (args.mean != nullptr) args.mean[row] = mean;
-    if (args.inv_std != nullptr) args.inv_std[row] = factor;
+    if (args.mean != nullptr) args.mean[row] = of.mean + of.rest;
+    if (args.inv_std != nullptr) args.inv_std[row] = of.factor;
   }
 };
 
@@ -142,17 +161,16 @@ void norm_rows(const NormArgs& args, int64_t lo, int64_t hi) {
   alignas(64) float scratch[kBlock];
   const int64_t pitch = (args.n + kLanes - 1) / kLanes * kLanes;
   const int64_t in_group = pitch <= kBlock / kGroup ? kGroup : 1;
-  float mean[kGroup];
-  float factor[kGroup];
+  Statistics of[kGroup];
   for (int64_t r = lo; r < hi; r += in_group) {
     const int64_t count = hi - r < in_group ? hi - r : in_group;
     auto each_row = [&](const auto& body) {
       for (int64_t i = 0; i < count; ++i)
         body(NormRow{args, (r + i) * args.n, buffer + i * pitch, scratch}, i);
     };
-    each_row([&](const NormRow& row, int64_t i) { mean[i] = row.mean(); });
-    each_row([&](const NormRow& row, int64_t i) { factor[i] = row.factor(mean[i]); });
-    each_row([&](const NormRow& row, int64_t i) { row.finish(r + i, mean[i], factor[i]); });
+    each_row([&](const NormRow& row, int64_t i) { of[i].mean = row.mean(); });
+    each_row([&](const NormRow& row, int64_t i) { of[i] = row.statistics(of[i].mean); });
+    each_row([&](const NormRow& row, int64_t i) { row.finish(r + i, of[i]); });
   }
 }
 

@@ -33,7 +33,7 @@ std::string dtype_name(uint32_t dtype);  // NumPy's: "float32", "bfloat16", "uin
 inline int64_t element_count(std::span<const int64_t> shape) {
   int64_t n = 1;
   for (int64_t dim : shape)
-    n *= dim;
+    if (__builtin_mul_overflow(n, dim, &n)) n = INT64_MAX;  // a file may state any shape
   return n;
 }
 inline std::span<const int64_t> shape_of(const DLTensor& t) {
@@ -57,9 +57,10 @@ class DenseView {
   DenseView(uint32_t dtype, std::span<const int64_t> shape, const void* data = nullptr) {
     dims_.assign(shape.begin(), shape.end());
     dims_.resize(shape.size() * 2);
-    int64_t stride = 1;
-    for (size_t i = shape.size(); i-- > 0; stride *= std::max<int64_t>(shape[i], 1)) {
+    int64_t stride = 1;  // wraps around in a shape that no memory is behind
+    for (size_t i = shape.size(); i-- > 0;) {
       dims_[shape.size() + i] = stride;
+      __builtin_mul_overflow(stride, std::max<int64_t>(shape[i], 1), &stride);
     }
     header_ = {const_cast<void*>(data),
                kCpu,
