@@ -28,13 +28,13 @@ using Rewrite = Status (*)(EditView, Node, const Kept&);
 
 // Makes the node compute of masked entries what it will compute without them. Called for all nodes,
 // before constants are replaced.
-using Mask = Status (*)(EditView, Node, const Kept&);
+using MaskRewrite = Status (*)(EditView, Node, const Kept&);
 
 struct Rule {
   uint32_t family;  // TN_COUPLING_*
   Couple couple;
   Rewrite rewrite = nullptr;
-  Mask mask = nullptr;  // none: zeros do as well as nothing
+  MaskRewrite mask = nullptr;  // none: zeros do as well as nothing
 };
 
 // Tables of the files in rules/.
