@@ -95,10 +95,10 @@ class Reading {
     return cell.size() <= kShown ? std::string(cell) : cat(cell.substr(0, kShown), "...");
   }
 
-  // A whole line in one cell: it is parted by something else.
-  static std::string advice(std::string_view cell) {
+  // A whole line in one cell is parted by something else.
+  std::string advice(std::string_view cell) const {
     for (char other : {';', '\t', '|', ' '})
-      if (cell.find(other) != std::string_view::npos)
+      if (text_.width == 1 && cell.find(other) != std::string_view::npos)
         return cat("; option delimiter says what stands between cells, here perhaps '",
                    other == '\t' ? "tab" : std::string(1, other), "'");
     return "; option columns names the ones to read";

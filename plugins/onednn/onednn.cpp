@@ -12,6 +12,7 @@
 #include "executable.hpp"
 #include "graph/constants.hpp"
 #include "graph/importer.hpp"
+#include "implementations/choice.hpp"
 #include "kernels/copy.h"
 #include "lowering/state_layout.hpp"
 #include "report.hpp"
@@ -73,15 +74,16 @@ void copy_strided(const DLTensor& like,
   kernels::strided_copy(kernels::make_context(kernels::best_level(), {}), copy);
 }
 
-// Whether some node would else have been asked for an implementation of this name.
-bool leaves_out(const Plan& plan, const std::string& name) {
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
-    if (!step.choice) return false;
-    const std::vector<Refusal>& all = step.choice->refusals;
-    return std::any_of(all.begin(), all.end(), [&](const Refusal& one) {
-      return one.implementation == name && one.why == kLeftOut;
-    });
-  });
+Status check_without(const std::vector<std::string>& without) {
+  const std::set<std::string>& known = implementation_names();
+  for (const std::string& name : without) {
+    if (known.count(name) != 0) continue;
+    std::string all;
+    for (const std::string& one : known)
+      all += cat(all.empty() ? "" : ", ", one);
+    return invalid(cat("option without: expected some of ", all, ", got ", name));
+  }
+  return {};
 }
 
 // As aligned_bytes, counted as this plugin's: tenon_plugin_balance reports what packed weights
@@ -108,6 +110,7 @@ class OneDnn {
     made.winograd_ = options.text("winograd", "auto");
     made.sparse_ = options.text("sparse", "auto");
     made.without_ = options.texts("without");
+    TN_CHECK(check_without(made.without_));
     made.threads_ = options.integer("threads", 0);
     return Result<OneDnn>(std::move(made));
   }
@@ -186,10 +189,6 @@ class OneDnn {
     } catch (const dnnl::error& error) {
       return unsupported(cat("onednn: ", error.what()));
     }
-    for (const std::string& name : compile.without)
-      if (!leaves_out(made->executable->plan(), name))
-        log_line(ctx_, TN_LOG_WARNING,
-                 cat("onednn: option without: no layer of this part asked for ", name));
     made->constants = constants.read_in_place(made->executable->plan());
     made->least_bytes_moved = least_bytes_moved(graph);
     made->precision = precision_of(made->executable->plan(), compile);

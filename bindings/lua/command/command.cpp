@@ -35,7 +35,7 @@ void check_file(const std::string& path, const char* flag) {
 
 constexpr const char* kBackendOption = "--backend-option";
 
-// What has a flag of its own is given by that, so that no run is told two things.
+// What has a flag of its own is given by that, so that nothing is said twice.
 void refuse_flags_as_options(const Json& options) {
   for (const char* name : {"backend", "precision", "threads", "kernels"})
     if (options.contains(name))

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "input_arrays.hpp"
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include "tenon/cxx/arrays.hpp"
 
@@ -36,6 +38,41 @@ bool fits_shape(const Port& port, const Tensor& tensor) {
   return fits;
 }
 
+template <class To, class From>
+void set_whole_from(const Tensor& to, int64_t i, const Tensor& from, const std::string& what) {
+  const From number = static_cast<const From*>(from.data())[i];
+  if (!std::in_range<To>(number))
+    cxx::invalid(cat(what, ": expected numbers that ", cxx::dtype_name(to.dtype()),
+                     " can hold, got ", std::to_string(number)));
+  static_cast<To*>(to.data())[i] = static_cast<To>(number);
+}
+
+// Element i of integers, exactly.
+void set_whole(const Tensor& to, int64_t i, const Tensor& from, const std::string& what) {
+  auto set = [&]<class From>(From) {
+    to.dtype() == TN_I32 ? set_whole_from<int32_t, From>(to, i, from, what)
+                         : set_whole_from<int64_t, From>(to, i, from, what);
+  };
+  switch (from.dtype()) {
+    case TN_I8:
+      return set(int8_t{});
+    case TN_I16:
+      return set(int16_t{});
+    case TN_I32:
+      return set(int32_t{});
+    case TN_I64:
+      return set(int64_t{});
+    case TN_U16:
+      return set(uint16_t{});
+    case TN_U32:
+      return set(uint32_t{});
+    case TN_U64:
+      return set(uint64_t{});
+    default:
+      return set(uint8_t{});  // also of truth values
+  }
+}
+
 // The tensor as the port's type; unchanged where it has it already, or cannot get it.
 Tensor converted(const SessionPtr& session,
                  const Port& port,
@@ -47,7 +84,7 @@ Tensor converted(const SessionPtr& session,
   std::span<const int64_t> shape = tensor.shape();
   Tensor out = Tensor::zeros(session, to, {shape.begin(), shape.end()});
   for (int64_t i = 0; i < tensor.size(); ++i)
-    out.set(i, tensor.at(i));
+    is_whole(to) ? set_whole(out, i, tensor, what) : out.set(i, tensor.at(i));
   const bool is_byte = from == TN_U8 && cxx::is_float(to);
   note(session, cat(what, ": ", cxx::dtype_name(from), " is converted to ", cxx::dtype_name(to),
                     is_byte ? ", values of 0 to 255 as they are" : ""));
@@ -66,25 +103,27 @@ class Reading {
   }
 
   void all_of(const std::string& file) {
-    std::vector<NamedArray> arrays = cxx::read_arrays(session_, file);
-    std::vector<NamedArray> others;
-    for (NamedArray& array : arrays) {
+    for (NamedArray& array : cxx::read_arrays(session_, file)) {
       const Port* port = find(array.name);
       if (!port) {
-        others.push_back(std::move(array));
+        others_.push_back(std::move(array));
         continue;
       }
       taken(array.name);
       set(*port, array);
     }
-    by_shape(&others);
-    std::string left;
-    for (const NamedArray& one : others)
-      left += cat(left.empty() ? "" : ", ", one.name);
-    if (!left.empty()) note(session_, cat(file, ": left alone, as no input has its name: ", left));
   }
 
-  cxx::NamedInputs done() { return std::move(inputs_); }
+  // When all files are read: only then is it known which inputs have no array by their name.
+  cxx::NamedInputs done() {
+    while (takes_one_by_shape()) {
+    }
+    std::string left;
+    for (const NamedArray& one : others_)
+      left += cat(left.empty() ? "" : ", ", one.name);
+    if (!left.empty()) note(session_, cat("left alone, as no input has its name: ", left));
+    return std::move(inputs_);
+  }
 
  private:
   const Port* find(const std::string& name) const {
@@ -101,31 +140,40 @@ class Reading {
     inputs_.set(port.name, converted(session_, port, array.tensor, cat("array ", array.name)));
   }
 
-  // Inputs that are left get the one array that fits; of two nothing is known.
-  void by_shape(std::vector<NamedArray>* others) {
-    for (size_t i = 0; i < inputs_.ports().size(); ++i) {
-      const Port& port = inputs_.ports()[i];
+  static bool fits(const Port& port, const NamedArray& one, bool is_exact) {
+    const uint32_t from = one.tensor.dtype();
+    const bool is_type = from == port.dtype || (!is_exact && is_convertible(from, port.dtype));
+    return port.ranked && is_type && fits_shape(port, one.tensor);
+  }
+
+  // An input without an array and the one that fits it, if each fits no other; those of its own
+  // type come first.
+  bool takes_one_by_shape() { return takes_one(true) || takes_one(false); }
+  bool takes_one(bool is_exact) {
+    const std::vector<Port>& ports = inputs_.ports();
+    for (size_t i = 0; i < ports.size(); ++i) {
       if (inputs_.has(i)) continue;
-      auto fits = [&](const NamedArray& one) {
-        const uint32_t from = one.tensor.dtype();
-        const bool is_type = from == port.dtype || is_convertible(from, port.dtype);
-        return port.ranked && is_type && fits_shape(port, one.tensor);
-      };
-      auto found = std::find_if(others->begin(), others->end(), fits);
-      if (found == others->end() || std::find_if(found + 1, others->end(), fits) != others->end())
-        continue;
-      note(session_, cat("array ", found->name, " is taken for input ", port.name,
+      auto is_for = [&](const NamedArray& one) { return fits(ports[i], one, is_exact); };
+      if (std::count_if(others_.begin(), others_.end(), is_for) != 1) continue;
+      auto found = std::find_if(others_.begin(), others_.end(), is_for);
+      int64_t n_takers = 0;
+      for (size_t k = 0; k < ports.size(); ++k)
+        n_takers += !inputs_.has(k) && fits(ports[k], *found, is_exact) ? 1 : 0;
+      if (n_takers != 1) continue;
+      note(session_, cat("array ", found->name, " is taken for input ", ports[i].name,
                          ": no other fits its type and shape"));
-      set(port, *found);
-      names_.insert(port.name);
-      others->erase(found);
+      set(ports[i], *found);
+      others_.erase(found);
+      return true;
     }
+    return false;
   }
 
   const cxx::Model& model_;
   SessionPtr session_;
   cxx::NamedInputs inputs_;
   std::set<std::string> names_;
+  std::vector<NamedArray> others_;  // of names that no input has
 };
 
 }  // namespace

@@ -198,6 +198,7 @@ constexpr Implementation<AttentionSite> kScores[] = {
     {"attention in parts", offer_parts},
     {"product", offer_product},
 };
+const Listed kScoresListed{kScores};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 // look at: the node, what it may take along, and what was found out about them once.
 //
 //   constexpr Implementation<ConvSite> kConv[] = {{"winograd", offer_winograd_conv}, ...};
+//   const Listed kConvListed{kConv};
 //   choose<ConvSite>(lowering, site, kConv);
 //
 // An offer changes nothing but what costs nothing (views): steps are added when it is built. So the
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -37,6 +39,17 @@ template <class Site>
 struct Implementation {
   const char* name;
   Offer (*offer)(const Site&);
+};
+
+// The names of all implementations: each list gives its own, and the option `without` is checked
+// against them.
+std::set<std::string>& implementation_names();
+struct Listed {
+  template <class Site, size_t n>
+  explicit Listed(const Implementation<Site> (&list)[n]) {
+    for (const Implementation<Site>& each : list)
+      implementation_names().insert(each.name);
+  }
 };
 
 inline bool is_left_out(const Lowering& lowering, const char* implementation) {

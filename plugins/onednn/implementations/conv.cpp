@@ -15,6 +15,7 @@ constexpr Implementation<ConvSite> kConv[] = {
     {"amx windows", offer_tile_taps}, {"amx", offer_tile_conv},
     {"int8 gemm", offer_int8_conv},   {"onednn", offer_onednn_conv},
 };
+const Listed kConvListed{kConv};
 
 Int8 int8_of(const Lowering& lowering, const Node& node) {
   const View& src = lowering.view(node.inputs[0]);

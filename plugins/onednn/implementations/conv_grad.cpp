@@ -210,6 +210,7 @@ constexpr Implementation<ConvGradSite> kConvWeightGrad[] = {
     {"product of patches", offer_product},
     {"onednn", offer_primitive},
 };
+const Listed kConvWeightGradListed{kConvWeightGrad};
 
 }  // namespace
 

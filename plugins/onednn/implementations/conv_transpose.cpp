@@ -138,6 +138,7 @@ constexpr Implementation<FormSite> kForms[] = {
      [](const FormSite& form) { return offer_form(form, form.site.epilogue); }},
     {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone); }},
 };
+const Listed kFormsListed{kForms};
 
 Offer offer_onednn(const ConvSite& site) {
   return accepted([&site] {
@@ -152,6 +153,7 @@ constexpr Implementation<ConvSite> kConvTranspose[] = {
     {"patches", offer_patch_transpose},
     {"onednn", offer_onednn},
 };
+const Listed kConvTransposeListed{kConvTranspose};
 
 }  // namespace
 

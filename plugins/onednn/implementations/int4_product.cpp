@@ -205,6 +205,7 @@ constexpr Implementation<Int4Site> kInt4Product[] = {
     {"int4 times int8", offer_int8},
     {"int4 times f32", offer_reals},
 };
+const Listed kInt4ProductListed{kInt4Product};
 
 }  // namespace
 

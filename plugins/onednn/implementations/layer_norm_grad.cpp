@@ -73,7 +73,9 @@ void lower_layer_norm_grad(Lowering& lowering, int index) {
   const Node& node = graph.nodes[index];
   const ElementType type = lowering.real_type();
   View dy = lowering.read_row_major(node.inputs[0], type);
-  View x = lowering.read_row_major(node.inputs[1], type);
+  // As it is stored: rounded to bf16, rows far from 0 would be nothing but their mean.
+  const bool is_f32 = lowering.view(node.inputs[1]).type == ElementType::kF32;
+  View x = lowering.read_row_major(node.inputs[1], is_f32 ? ElementType::kF32 : type);
   Rows rows{0, normalised_size(graph, node), static_cast<float>(node.real("epsilon", 1e-5))};
   rows.count = x.count() / rows.size;
   const Dims dims = {rows.count, rows.size};

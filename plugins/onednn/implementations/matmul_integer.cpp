@@ -245,6 +245,7 @@ constexpr Implementation<FormSite> kForms[] = {
      [](const FormSite& form) { return form.product.offer(*form.scaling, form.alone); }},
     {"onednn", [](const FormSite& form) { return accepted([&form] { form.product.build(); }); }},
 };
+const Listed kFormsListed{kForms};
 
 Offer offer_onednn(const IntegerSite& site) {
   return accepted([&site] {
@@ -267,6 +268,7 @@ constexpr Implementation<IntegerSite> kMatMulInteger[] = {
     {"int8 gemm", offer_int8_matmul_integer},
     {"onednn", offer_onednn},
 };
+const Listed kMatMulIntegerListed{kMatMulInteger};
 
 }  // namespace
 

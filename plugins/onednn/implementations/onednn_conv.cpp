@@ -352,6 +352,7 @@ constexpr Implementation<FormSite> kForms[] = {
      [](const FormSite& form) { return offer_form(form, form.site.alone, true, false); }},
     {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone, false, true); }},
 };
+const Listed kFormsListed{kForms};
 constexpr size_t kWithEpilogue = 2;  // at the front
 
 }  // namespace

@@ -264,6 +264,7 @@ constexpr Implementation<FormSite> kForms[] = {
      [](const FormSite& form) { return offer_form(form, form.site.epilogue); }},
     {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone); }},
 };
+const Listed kFormsListed{kForms};
 
 }  // namespace
 

@@ -44,6 +44,7 @@ constexpr Implementation<PointwiseSite> kPointwise[] = {
     {"rows with their reduction", offer_rows},
     {"pointwise", offer_group},
 };
+const Listed kPointwiseListed{kPointwise};
 
 // Sets the front where one of the inputs is what only the node reads.
 void find_front(PointwiseSite& site) {

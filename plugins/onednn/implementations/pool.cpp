@@ -187,6 +187,7 @@ constexpr Implementation<PoolSite> kPool[] = {
     {"int8 maxima", offer_quantized_max},
     {"onednn", offer_onednn},
 };
+const Listed kPoolListed{kPool};
 
 std::string refuse_common(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];

@@ -19,6 +19,7 @@ constexpr Implementation<ProductSite> kProduct[] = {
     {"sparse", offer_sparse_product},  {"amx", offer_tile_product},
     {"int8 gemm", offer_int8_product}, {"onednn", offer_onednn_product},
 };
+const Listed kProductListed{kProduct};
 
 }  // namespace
 

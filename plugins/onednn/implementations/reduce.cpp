@@ -252,8 +252,10 @@ constexpr Implementation<ReduceSite> kReduce[] = {
     {"passes", offer_passes},
     {"onednn", offer_onednn},
 };
+const Listed kReduceListed{kReduce};
 // Of other types than f32, over axes that are known when it runs.
 constexpr Implementation<ReduceSite> kReduceAny[] = {{"any type and axes", offer_any}};
+const Listed kReduceAnyListed{kReduceAny};
 
 }  // namespace
 

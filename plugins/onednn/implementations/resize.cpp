@@ -82,6 +82,7 @@ constexpr Implementation<ResizeSite> kResize[] = {
     {"onednn", offer_onednn},
     {"taps", offer_taps},
 };
+const Listed kResizeListed{kResize};
 
 }  // namespace
 

@@ -134,8 +134,10 @@ std::string ExactPlan::make(const ExactSpec& spec) {
         node.op < 256 && (is_real ? real_op(node.op) != nullptr : integers.knows(node.op));
     if (!is_known) return "exact: opcode " + std::to_string(node.op) + " has no kernel";
   }
-  for (const ExactEdge& edge : spec.inputs)
-    if (!is_real && kernels::is_real(edge.type)) return "exact: a real among integers";
+  for (const tn_expr_node& node : spec.nodes) {
+    const bool reads = node.op == TN_EXPR_INPUT && !is_real;
+    if (reads && kernels::is_real(spec.inputs[node.a].type)) return "exact: a real among integers";
+  }
   if (!is_real && kernels::is_real(spec.output)) return "exact: a real of integers";
   nodes_.assign(spec.nodes.begin(), spec.nodes.end());
   domain_ = spec.domain;
@@ -168,7 +170,7 @@ std::string ExactPlan::make(const ExactSpec& spec) {
   return {};
 }
 
-// Tiles of a row are equally long, so that none is a remainder of a few numbers.
+// Tiles of a row are equally long, so that none is a short remainder.
 int64_t ExactPlan::tiles_of_row() const {
   return std::max<int64_t>(1, (dims_.back() + kExactTile - 1) / kExactTile);
 }

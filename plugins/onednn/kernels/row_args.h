@@ -44,7 +44,7 @@ enum class Reduction : uint8_t { kSum, kMean, kMax, kMin, kSumSquare, kL2, kL1, 
 
 // Columns of one piece of work when inner > 1.
 constexpr int64_t kReduceBlock = 512;
-// At least so many columns of quantized values are summed as integers.
+// Sums of quantized values are of integers where there are so many columns or rows.
 constexpr int64_t kInt8Lanes = 32;
 
 // src: [outer, k, inner] dense -> dst: [outer, inner] dense

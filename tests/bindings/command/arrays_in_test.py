@@ -5,6 +5,7 @@ of those that do not fit."""
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from data_test import save_model
 from running import failed, tenon
@@ -54,6 +55,57 @@ def test_infer_takes_the_only_array_that_fits(folder: Path) -> None:
     )
 
 
+def save_sum(path: Path, x: int, y: int) -> None:
+    """x + y, of some element types and one shape."""
+    info = onnx.helper.make_tensor_value_info
+    nodes = [
+        onnx.helper.make_node("Cast", [name], [name + "f"], to=onnx.TensorProto.FLOAT)
+        for name in "xy"
+    ]
+    nodes.append(onnx.helper.make_node("Add", ["xf", "yf"], ["z"]))
+    inputs = [info("x", x, [1, 4]), info("y", y, [1, 4])]
+    outputs = [info("z", onnx.TensorProto.FLOAT, [1, 4])]
+    graph = onnx.helper.make_graph(nodes, "sum", inputs, outputs)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets), path)
+
+
+def test_arrays_are_taken_by_shape_when_all_files_are_read(tmp_path: Path) -> None:
+    save_sum(tmp_path / "m.onnx", onnx.TensorProto.FLOAT, onnx.TensorProto.INT64)
+    row = np.arange(4, dtype="f")[None]
+    np.savez(tmp_path / "both.npz", a=row, b=10 * row.astype("i8"))
+    infer = ["infer", "m.onnx", "--output-dir", "out", "--input"]
+    result = tenon(*infer, "both.npz", cwd=tmp_path)
+    assert "array a is taken for input x" in result.stderr, result.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "z.npy"), 11 * row)
+    np.savez(tmp_path / "one.npz", x=row, other=row.astype("i8"))
+    np.save(tmp_path / "y.npy", 2 * row.astype("i8"))
+    result = tenon(*infer, "one.npz", "--input", "y=y.npy", cwd=tmp_path)
+    assert (result.returncode, "left alone" in result.stderr) == (0, True), result.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "z.npy"), 3 * row)
+
+
+def test_one_array_for_two_inputs_is_not_guessed(tmp_path: Path) -> None:
+    save_sum(tmp_path / "m.onnx", onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT)
+    np.savez(tmp_path / "a.npz", a=np.ones((1, 4), "f"))
+    result = tenon("infer", "m.onnx", "--input", "a.npz", "--output-dir", "o", cwd=tmp_path)
+    assert (
+        result.returncode == 1 and "input x: expected float32[1, 4], got nothing" in result.stderr
+    )
+
+
+def test_integers_are_converted_exactly_or_refused(tmp_path: Path) -> None:
+    save_sum(tmp_path / "m.onnx", onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+    np.save(tmp_path / "x.npy", np.full((1, 4), 2**53 + 1, "u8"))
+    np.save(tmp_path / "y.npy", np.full((1, 4), 2**33, "i8"))
+    np.save(tmp_path / "big.npy", np.full((1, 4), 2**63, "u8"))
+    infer = ["infer", "m.onnx", "--output-dir", "o", "--input"]
+    failed_at = tenon(*infer, "x=x.npy", "--input", "y=y.npy", cwd=tmp_path).stderr
+    assert f"input y: expected numbers that int32 can hold, got {2**33}" in failed_at
+    failed_at = tenon(*infer, "x=big.npy", cwd=tmp_path).stderr
+    assert f"input x: expected numbers that int64 can hold, got {2**63}" in failed_at
+
+
 def test_an_input_is_given_once(folder: Path) -> None:
     twice = ["--input", "x=x.npy", "--input", "x=x.npy"]
     failed(tenon("infer", "m.onnx", "--output-dir", "o", *twice, cwd=folder), 2, "x: given twice")
@@ -63,6 +115,9 @@ def test_an_input_is_given_once(folder: Path) -> None:
 def test_what_is_wrong_names_the_flag_that_mends_it(folder: Path) -> None:
     rows = [";".join(str(v) for v in [*row, 0]) for row in X]
     (folder / "d.csv").write_text("\n".join(rows))
+    (folder / "towns.csv").write_text("town,y\nNew York,1")
+    towns = tenon("evaluate", "m.onnx", "--metric", "accuracy", "--data", "towns.csv", cwd=folder)
+    assert "option columns names" in towns.stderr and "delimiter" not in towns.stderr
     evaluate = ["evaluate", "m.onnx", "--metric"]
     csv = [*evaluate, "accuracy", "--data", "d.csv", "--data-option"]
     failed(

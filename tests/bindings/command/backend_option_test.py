@@ -35,9 +35,19 @@ def test_an_option_reaches_the_backend(tmp_path: Path) -> None:
     assert {"implementation": "winograd", "why": "winograd=off"} in refusals
 
 
+def test_an_implementation_is_left_out(tmp_path: Path) -> None:
+    command = ("bench", one_conv(tmp_path), "--backend", "onednn", "--rounds", 1, "--layers")
+    run = tenon(*command, "--backend-option", 'without=["winograd"]', "--json")
+    refusals = [one for layer in json.loads(run.stdout)["layers"] for one in layer["refused"]]
+    assert {"implementation": "winograd", "why": "the option `without` names it"} in refusals
+    assert run.stderr == ""
+
+
 def test_what_no_backend_takes_is_refused(tmp_path: Path) -> None:
     command = ("bench", one_conv(tmp_path), "--backend", "onednn")
     failed(tenon(*command, "--backend-option", "winogrd=off"), 1, "winogrd", "winograd")
     failed(tenon(*command, "--backend-option", "winograd=of"), 1, "winograd", "auto", "of")
     failed(tenon(*command, "--backend-option", "winograd"), 2, "expected NAME=VALUE")
+    wrong = tenon(*command, "--backend-option", 'without=["filtre"]')
+    failed(wrong, 1, "option without: expected some of ", "winograd", "got filtre")
     failed(tenon(*command, "--backend-option", "threads=1"), 2, "expected the flag --threads")

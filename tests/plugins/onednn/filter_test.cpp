@@ -112,6 +112,37 @@ TEST_P(FilterPlan, AgreesWithTheReference) {
   }
 }
 
+// Results side by side share a window: a number that is not finite reaches the others of its pixel,
+// and no further.
+class FilterSpread : public BothBackends {
+ protected:
+  // What the filter gives where number 200 of its signal has had this added, four bytes in
+  // hexadecimal.
+  std::vector<double> results(const std::string& added) {
+    const Filter filter{.name = "", .length = 400, .taps = 64, .stride = 2, .precision = "fp32"};
+    std::string text = graph_of(filter), zeros = repeated("00000000", 400);
+    const std::string shape = row(filter, 1, 1, 400), read = "Conv(%x,";
+    zeros.replace(2 + 8 * 200, 8, added);
+    text.replace(text.find(read), read.size(), "Conv(%sum,");
+    const std::string sum = "\n  constant %a: f32" + shape + " = " + zeros + "\n  %sum: f32" +
+                            shape + " = Add(%x, %a) @sum\n  %y:";
+    text.replace(text.find("\n  %y:"), 6, sum);
+    return run(parse(text), {{"backend", "onednn"}}).outputs.at(0);
+  }
+};
+
+TEST_F(FilterSpread, WhatIsNotFiniteReachesItsPixelsAlone) {
+  const std::vector<double> finite = results("00000000"), infinite = results("0000807f");
+  int n_changed = 0;
+  for (int i = 0; i < static_cast<int>(finite.size()); ++i) {
+    const int first = i / 16 * 16;  // of the pixel
+    const bool is_near = 2 * first <= 200 && 200 < 2 * (first + 16) + 64;
+    EXPECT_TRUE(is_near || infinite[i] == finite[i]) << i;
+    n_changed += infinite[i] == finite[i] ? 0 : 1;
+  }
+  EXPECT_GT(n_changed, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Filters,
     FilterPlan,

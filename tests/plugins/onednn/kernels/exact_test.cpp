@@ -19,6 +19,15 @@ struct Formula {
   uint32_t op;
   std::function<Wide(Wide, Wide)> want;
 };
+// By its definition, cut to 64 bits in each step; 0 and 1 / a are whole for a of 1 and -1 alone.
+Wide power(Wide base, Wide exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 != 0 ? -1 : 1) : 0;
+  uint64_t result = 1, factor = static_cast<uint64_t>(base);
+  for (; exponent > 0; exponent /= 2, factor *= factor)
+    if (exponent % 2 != 0) result *= factor;
+  return static_cast<Wide>(result);
+}
+
 const Formula kFormulas[] = {
     {TN_EXPR_ADD, [](Wide a, Wide b) { return a + b; }},
     {TN_EXPR_SUB, [](Wide a, Wide b) { return a - b; }},
@@ -29,16 +38,20 @@ const Formula kFormulas[] = {
     {TN_EXPR_EQ, [](Wide a, Wide b) { return Wide(a == b); }},
     {TN_EXPR_LT, [](Wide a, Wide b) { return Wide(a < b); }},
     {TN_EXPR_BITXOR, [](Wide a, Wide b) { return a ^ b; }},
+    {TN_EXPR_MOD, [](Wide a, Wide b) { return b == 0 ? 0 : ((a % b) + b) % b; }},
+    {TN_EXPR_FMOD, [](Wide a, Wide b) { return b == 0 ? 0 : a % b; }},
+    {TN_EXPR_POW, power},
 };
 
 template <class T>
 std::vector<T> numbers(int64_t n, uint32_t seed) {
   std::mt19937_64 random(seed);
   std::vector<T> out(static_cast<size_t>(n));
+  constexpr int64_t kSmall[] = {0, 1, 2, 3, 4, -1, -7, 63, 64, 70};
   for (size_t i = 0; i < out.size(); ++i)  // few enough that some are equal, and both ends
     out[i] = i % 7 == 0   ? std::numeric_limits<T>::max() - static_cast<T>(i % 2)
              : i % 5 == 0 ? std::numeric_limits<T>::min()
-                          : static_cast<T>(random() % 5);
+                          : static_cast<T>(kSmall[random() % std::size(kSmall)]);
   return out;
 }
 
@@ -95,6 +108,70 @@ TEST_P(Exact, AComparisonOfWideIntegersIsABool) {
   };
   for (int64_t columns : {2, 64, 257})
     check<int64_t, Byte>(context_, equal, ElementType::kI64, ElementType::kBool, 4, columns);
+}
+
+// Counts of as many bits as there are, and more: zeros come in, or the sign.
+TEST_P(Exact, ShiftsByAnyCount) {
+  const std::vector<int64_t> x = {5, -5, 1, -1}, counts = {0, 1, 63, 64, 70, -1};
+  for (uint32_t code : {uint32_t{TN_EXPR_SHL}, uint32_t{TN_EXPR_SHR}}) {
+    const tn_expr_node nodes[] = {input(0), input(1), op(code, 0, 1)};
+    const int64_t dims[] = {4, 6};
+    const ExactEdge edges[] = {{ElementType::kI64, {1, 0}}, {ElementType::kI64, {0, 1}}};
+    ExactPlan plan;
+    ASSERT_EQ(plan.make({.nodes = nodes,
+                         .domain = TN_EXPR_DOMAIN_INT,
+                         .bits = 64,
+                         .dims = dims,
+                         .inputs = edges,
+                         .output = ElementType::kI64}),
+              "");
+    std::vector<int64_t> got(24);
+    const void* sources[] = {x.data(), counts.data()};
+    plan.run(context_, sources, got.data());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const int64_t a = x[i / 6], count = counts[i % 6];
+      const bool is_past = count < 0 || count > 63;
+      const int64_t left = is_past ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << count);
+      const int64_t right = is_past ? (a < 0 ? -1 : 0) : a >> count;
+      EXPECT_EQ(got[i], code == TN_EXPR_SHL ? left : right) << a << " by " << count;
+    }
+  }
+}
+
+TEST_P(Exact, SelectsNegatesAndInverts) {
+  const std::vector<int32_t> x = {0, 1, -7, std::numeric_limits<int32_t>::min()};
+  const tn_expr_node nodes[] = {input(0), op(TN_EXPR_NEG, 0), op(TN_EXPR_ABS, 0),
+                                op(TN_EXPR_BITNOT, 0), op(TN_EXPR_SELECT, 0, 1, 3)};
+  for (size_t last : {size_t{2}, size_t{3}, size_t{4}, size_t{5}}) {
+    const int64_t dims[] = {4};
+    const ExactEdge edges[] = {{ElementType::kI32, {1}}};
+    ExactPlan plan;
+    ASSERT_EQ(plan.make({.nodes = std::span(nodes).first(last),
+                         .domain = TN_EXPR_DOMAIN_INT,
+                         .bits = 32,
+                         .dims = dims,
+                         .inputs = edges,
+                         .output = ElementType::kI32}),
+              "");
+    std::vector<int32_t> got(4);
+    const void* sources[] = {x.data()};
+    plan.run(context_, sources, got.data());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const int64_t a = x[i], minus = static_cast<int32_t>(-a);
+      const int64_t want[] = {minus, static_cast<int32_t>(a < 0 ? -a : a), ~a, a != 0 ? minus : ~a};
+      EXPECT_EQ(got[i], want[last - 2]) << "node " << last << " of " << a;
+    }
+  }
+}
+
+// Of an input that no node reads, as the absent bound of a Clip, the type says nothing.
+TEST(ExactPlan, TakesAnyTypeThatIsNotRead) {
+  const tn_expr_node nodes[] = {input(0), op(TN_EXPR_NEG, 0)};
+  const int64_t dims[] = {4};
+  const ExactEdge edges[] = {{ElementType::kI64, {1}}, {ElementType::kF32, {0}}};
+  ExactPlan plan;
+  EXPECT_EQ(
+      plan.make({.nodes = nodes, .domain = TN_EXPR_DOMAIN_INT, .dims = dims, .inputs = edges}), "");
 }
 
 TEST_P(Exact, ReadsWithAStride) {

@@ -183,6 +183,7 @@ inline Json bench(const Model& given, const BenchChoice& choice) {
   if (!choice.layers) return result;
   RunChoice measured = choice.run;
   measured.backend = result["backend"];
+  measured.options = Json::object();  // what the machine can do, not what this run leaves out
   const MachinePeaks peaks = machine_peaks(session, measured);
   const std::string precision = is_quantized(model) ? "int8" : std::string(result["precision"]);
   result["peaks"] = to_json(peaks);

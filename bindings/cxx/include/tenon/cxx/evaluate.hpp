@@ -48,12 +48,14 @@ inline Json report_of(const Model& model,
 // {"metric", "value", "higher_is_better", "details", "samples", "backend", ...}: metrics.evaluate.
 inline Json evaluate(const Model& model, const Dataset& data, const EvaluateChoice& choice) {
   const Session& session = *model.session();
-  Json values{
-      {"metric", full_id(session, "tenon.metric/1", "metrics", choice.metric)},
-      {"metric_options", choice.metric_options},
-      {"plan", compile_options(session, choice.run)},
-      {"against_plan", compile_options(session, {choice.run.backend, "", choice.run.threads})},
-      {"limit", choice.limit}};
+  // The model that it is judged by runs in full precision, else alike.
+  RunChoice against = choice.run;
+  against.precision.clear();
+  Json values{{"metric", full_id(session, "tenon.metric/1", "metrics", choice.metric)},
+              {"metric_options", choice.metric_options},
+              {"plan", compile_options(session, choice.run)},
+              {"against_plan", compile_options(session, against)},
+              {"limit", choice.limit}};
   if (choice.batch) values["batch"] = choice.batch;
   Json report = detail::report_of(model, "metrics.evaluate", data, values, "against",
                                   choice.against ? &*choice.against : nullptr);
