@@ -121,11 +121,10 @@ class Integers {
   const IntegerOps* ops_ = nullptr;
 };
 
-}  // namespace
-
-std::string ExactPlan::make(const ExactSpec& spec) {
-  if (spec.nodes.empty() || spec.nodes.size() > kMostNodes) return "exact: 1 to 96 nodes";
-  if (spec.inputs.size() > kMostInputs) return "exact: at most 64 inputs";
+std::string why_not(const ExactSpec& spec) {
+  if (spec.nodes.empty() || spec.nodes.size() > ExactPlan::kMostNodes)
+    return "exact: 1 to 96 nodes";
+  if (spec.inputs.size() > ExactPlan::kMostInputs) return "exact: at most 64 inputs";
   const bool is_real = spec.domain == TN_EXPR_DOMAIN_FLOAT;
   const Integers integers(make_context(Level::kBaseline), false);
   for (const tn_expr_node& node : spec.nodes) {
@@ -139,6 +138,13 @@ std::string ExactPlan::make(const ExactSpec& spec) {
     if (reads && kernels::is_real(spec.inputs[node.a].type)) return "exact: a real among integers";
   }
   if (!is_real && kernels::is_real(spec.output)) return "exact: a real of integers";
+  return {};
+}
+
+}  // namespace
+
+std::string ExactPlan::make(const ExactSpec& spec) {
+  if (std::string why = why_not(spec); !why.empty()) return why;
   nodes_.assign(spec.nodes.begin(), spec.nodes.end());
   domain_ = spec.domain;
   bits_ = spec.bits;
