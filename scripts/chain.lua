@@ -17,7 +17,6 @@ local out = (args.out or ".") .. "/chain_" .. recipe.name
 local run = { threads = args.threads or 1, turns = 5, seconds = args.quick and 0.1 or 0.2 }
 local effort = args.epochs or (args.quick and 0.5 or 1) -- of the epochs below, which are shares of the recipe's
 local kAllowed = 1 -- points that the whole chain may lose on the samples that decide; more is held against it if it is no chance
-local kLeast = { smaller = 1.05, faster = 1.02 } -- times: less does not pay, and is what the noise of measuring makes
 local kParts = 20 -- of the held-out samples: intervals of points are over them
 
 -- A quarter of the held-out data decides, the rest is reported.
@@ -101,15 +100,6 @@ local function describe(name, now, before, kind)
   return row
 end
 
--- What it pays in; nil: in nothing.
-local function payment(row)
-  local paid = {}
-  if row.smaller > kLeast.smaller then paid[#paid + 1] = "smaller" end
-  if row.faster.low > kLeast.faster then paid[#paid + 1] = "faster" end
-  if row.better then paid[#paid + 1] = "better" end
-  return #paid > 0 and table.concat(paid, ", ") or nil
-end
-
 -- What was refused, without where in this script and by which component, and without what was expected.
 local function reason(message)
   return (tostring(message):gsub("^%S+%.lua:%d+: ", ""):gsub(": expected .*", ""):gsub(" %(component .*", ""))
@@ -133,11 +123,9 @@ local function passed(attempt, stage, now)
   if not made then return nil, { stage = stage.name, verdict = "left out: " .. reason(start) } end
   local after = measured(name, stage, stage.epochs and taught(name, stage, start, teacher) or start)
   local row = describe(stage.name, after, now, not stage.finish and "as integers" or nil)
-  local payment, loss, half = payment(row), figures.points(after.decides, whole.decides)
-  row.verdict = payment or "left out: neither smaller nor faster nor better"
-  if row.faster.high < 1 and not row.better and not stage.finish then
-    payment, row.verdict = nil, "left out: slower"
-  end
+  local payment, refusal = figures.payment(row, not stage.finish)
+  local loss, half = figures.points(after.decides, whole.decides)
+  row.verdict = payment or "left out: " .. refusal
   if payment and stage.epochs and loss > kAllowed and loss - half > 0 and not args.force then
     row.verdict, row.loses = ("left out: %.1f points below the float network on the samples that decide"):format(loss), true
   end

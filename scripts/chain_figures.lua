@@ -57,4 +57,19 @@ function figures.faster(before, after, run)
   return { times = math.exp(mean), low = math.exp(mean - half), high = math.exp(mean + half), ms = medians[(#medians + 1) // 2] }
 end
 
+local kLeast = { smaller = 1.05, faster = 1.02 } -- times: less does not pay, and is what the noise of measuring makes
+local kSlower = 0.98 -- times as fast: so much slower costs more than bytes are worth
+
+-- What a row of the table (smaller, faster, better) pays in; or nil, and why it is left out. may_not_slow: bytes do not pay
+-- for time, as of a layer that is smaller in shape alone; of a stage that changes how numbers are stored they do.
+function figures.payment(row, may_not_slow)
+  if may_not_slow and row.faster.high < kSlower and not row.better then return nil, "slower" end
+  local paid = {}
+  if row.smaller > kLeast.smaller then paid[#paid + 1] = "smaller" end
+  if row.faster.low > kLeast.faster then paid[#paid + 1] = "faster" end
+  if row.better then paid[#paid + 1] = "better" end
+  if #paid == 0 then return nil, "neither smaller nor faster nor better" end
+  return table.concat(paid, ", ")
+end
+
 return figures

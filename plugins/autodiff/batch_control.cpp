@@ -52,7 +52,7 @@ Result<OwnedGraph> batched_body(
     TN_CHECK(b.status());
     TN_CHECK(made.output(result));
   }
-  TN_CHECK(drop_dead_nodes(made.edit));
+  TN_CHECK(drop_dead_nodes(made.edit, inner.batched));
   for (size_t n = made.edit.graph().inputs().size(); n > types.size(); --n)
     TN_CHECK(services.edit->remove_input(made.edit.raw, n - 1));
   TN_CHECK(made.finish());

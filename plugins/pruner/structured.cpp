@@ -293,7 +293,7 @@ TENON_PASS(structured,
   "properties": {
     "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
               "description": "share of the channels to remove: of each layer, or with scope global of all"},
-    "importance": {"type": "string", "default": "l2", "description": "l1, l2, lamp, batch_norm, taylor, hessian, wanda, shapley, snip, synflow, random, given, or the id of another"},
+    "importance": {"type": "string", "default": "l2", "description": "l1, l2, lamp, batch_norm, taylor, hessian, wanda, shapley (an approximation where a width goes through a normalization over it), snip, synflow, random, given, or the id of another"},
     )" PRUNER_SCORING_OPTIONS R"(,
     "target": {"type": "object",
                "description": "instead of ratio, the share of macs, parameters or measured time that may be left, such as {\"macs\": 0.5}"},
@@ -310,4 +310,4 @@ TENON_PASS(structured,
     "layers": {"type": "object", "description": "ratios of single layers by pattern, such as {\"conv1\": 0.3}"},
     )" TENON_SELECTED_OPTIONS("layers whose channels are pruned") R"(,
     "apply": {"type": "string", "enum": ["remove", "mask"], "default": "remove",
-              "description": "mask: zero the same entries and keep all shapes"}}})")
+              "description": "mask: zero the same entries and keep the shapes of constants and results. Around a LayerNormalization or RMSNormalization whose width loses entries it adds Gather and Pad nodes, and that width cannot be removed afterwards"}}})")

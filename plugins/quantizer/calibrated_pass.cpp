@@ -46,6 +46,7 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   TN_CHECK(insertion.run(edit, ranges.params));
   nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
   report["values"] = values;
+  if (insertion_.trained) report["zeros"] = report_zeros(ctx_, insertion.weights());
   report["calibration"] = {{"samples", feed.samples()},
                            {"batches", feed.batches()},
                            {"observer", ranges.calibrated.observer},

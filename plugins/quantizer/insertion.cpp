@@ -120,7 +120,7 @@ Status Insertion::store_weights(EditView edit,
                                 Node node,
                                 const Product& product,
                                 const Params* act) {
-  WeightNote note{std::string(node.name()), 0, false};
+  WeightNote note{std::string(node.name()), 0, false, {}};
   TN_TRY(stored, stored_weight(edit, node, product, act, &note));
   TN_CHECK(edit.set_input(node, static_cast<uint64_t>(product.weight), stored.value));
   if (act && plan_.integer_bias) {
@@ -150,8 +150,9 @@ Result<Insertion::Stored> Insertion::stored_weight(
   note->snr_db = weight.snr_db;
   if (plan_.trained) {
     const std::string name(value.name());
-    TN_TRY(numbers, plan_.keeps_zeros ? with_zeros_kept(edit, value) : Result<Value>(value));
-    TN_TRY(trained, plan_.learned ? learned_weight(edit, name, numbers, plan, weight.scale)
+    TN_TRY(numbers, with_zeros_kept(edit, value, plan.axis, plan_.zeros, &note->zeros));
+    TN_TRY(trained, plan_.learned ? learned_weight(edit, name, numbers, plan,
+                                                   first_steps(value, plan, weight.scale))
                                   : trained_weight(edit, name, numbers, plan));
     Stored stored{trained, weight.scale};
     by_weight_[{value.id, product.axis}] = stored;

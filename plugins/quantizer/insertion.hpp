@@ -10,20 +10,21 @@
 
 #include "assignment.hpp"
 #include "scale.hpp"
+#include "trained_weight.hpp"
 
 namespace tenon::quantizer {
 
 struct InsertionPlan {
-  bool is_signed = false;      // activations: symmetric int8, else uint8
-  bool per_channel = true;     // weights
-  int32_t largest = 127;       // of weights
-  bool integer_bias = true;    // biases as int32 with the products' scale
-  bool trained = false;        // weights stay float constants, behind nodes that round them
-  bool learned = false;        // of trained ones: scales are parameters too
-  bool keeps_zeros = false;    // of trained ones: what was pruned stays so
-  bool learns_values = false;  // and those of activations
-  int64_t block = 0;           // products: weights in 4 bits, a scale for so many numbers of a sum
-  bool clips = true;           // of blocks: scales that cut the largest numbers are tried
+  bool is_signed = false;              // activations: symmetric int8, else uint8
+  bool per_channel = true;             // weights
+  int32_t largest = 127;               // of weights
+  bool integer_bias = true;            // biases as int32 with the products' scale
+  bool trained = false;                // weights stay float constants, behind nodes that round them
+  bool learned = false;                // of trained ones: scales are parameters too
+  ZerosKept zeros = ZerosKept::kNone;  // of trained ones: what was pruned stays so
+  bool learns_values = false;          // and those of activations
+  int64_t block = 0;  // products: weights in 4 bits, a scale for so many numbers of a sum
+  bool clips = true;  // of blocks: scales that cut the largest numbers are tried
 
   static InsertionPlan from(const Options& options);  // of TENON_STORAGE_OPTIONS and a pass's own
 };
@@ -32,6 +33,7 @@ struct WeightNote {  // of one weight, for the report
   std::string node;
   double snr_db = 0;
   bool integer_bias = false;
+  ZeroCounts zeros;  // of trained ones
 };
 
 // A weight as int8 behind a DequantizeLinear: what stands for it.

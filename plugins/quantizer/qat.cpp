@@ -15,7 +15,10 @@ class Qat : public CalibratedPass {
     Qat out(std::move(base));
     out.insertion_.trained = true;
     out.insertion_.learns_values = options.text("scales") == "all";
-    out.insertion_.keeps_zeros = options.text("zeros") == "keep";
+    const std::string zeros = options.text("zeros");
+    out.insertion_.zeros = zeros == "all"    ? ZerosKept::kAll
+                           : zeros == "keep" ? ZerosKept::kAmongOthers
+                                             : ZerosKept::kNone;
     out.insertion_.learned = options.text("scales") != "largest";
     return Result<Qat>(std::move(out));
   }
@@ -35,5 +38,5 @@ TENON_PASS(qat,
            "," TENON_RANGES_OPTION "," TENON_STORAGE_OPTIONS R"(,
     "scales": {"type": "string", "enum": ["largest", "learned", "all"], "default": "largest",
                "description": "of weights: by their largest numbers, or LSQ: parameters that are trained too; all: of activations as well"},
-    "zeros": {"type": "string", "enum": ["keep", "train"], "default": "keep",
-              "description": "numbers of weights that are 0, as pruning leaves them: they stay so, or are trained like others"}}})")
+    "zeros": {"type": "string", "enum": ["keep", "all", "train"], "default": "keep",
+              "description": "numbers of weights that are 0, as pruning leaves them. keep: they stay so, but for output channels of nothing else, which may be new ones; all: those too; train: they are trained like others"}}})")

@@ -51,6 +51,21 @@ nlohmann::ordered_json report_nodes(const Assignment& assignment,
   return {{"counts", summary}, {"quantized", quantized}, {"float", left}};
 }
 
+nlohmann::ordered_json report_zeros(tn_ctx* ctx, const std::vector<WeightNote>& weights) {
+  ZeroCounts all;
+  for (const WeightNote& note : weights) {
+    all.held += note.zeros.held;
+    all.trained += note.zeros.trained;
+    if (note.zeros.held > 0)
+      log_line(ctx, TN_LOG_DEBUG, cat(note.node, ": ", note.zeros.held, " zeros stay zeros"));
+  }
+  if (all.held + all.trained > 0)
+    log_line(ctx, TN_LOG_INFO,
+             cat("zeros of weights: ", all.held, " stay so in training, ", all.trained,
+                 " are trained (option zeros)"));
+  return {{"held", all.held}, {"trained", all.trained}};
+}
+
 void log_left(tn_ctx* ctx, const Assignment& assignment) {
   std::map<std::string, std::string> names;
   size_t total = 0;

@@ -14,6 +14,9 @@ namespace tenon::quantizer {
 // {"quantized": [...], "float": [{"node", "op", "why"}], "counts": {...}}
 nlohmann::ordered_json report_nodes(const Assignment& assignment,
                                     const std::vector<WeightNote>& weights);
+// How many zeros of trained weights stay zeros, and how many do not: {"held", "trained"}; logged
+// too.
+nlohmann::ordered_json report_zeros(tn_ctx* ctx, const std::vector<WeightNote>& weights);
 // Logs how many nodes are left in float, and each name by reason, so that nothing is left silently.
 void log_left(tn_ctx* ctx, const Assignment& assignment);
 // "nothing to quantize" with the commonest reasons, when no compute node was taken.

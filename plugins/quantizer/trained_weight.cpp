@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <unordered_set>
 
 #include "tenon/sdk/plan.hpp"
@@ -52,6 +53,23 @@ Value scale_of(Builder& b, Value weight, const WeightPlan& plan) {
   return b.op("Where", {is_set, b.op("Max", {share, least}), b.number(1, TN_F32)});
 }
 
+// Whose output channels have numbers other than 0.
+struct Channels {
+  Channels(const Tensor& tensor, const Type& type, int64_t axis)
+      : numbers(tensor.data<float>(), static_cast<size_t>(type.elements())),
+        has_others(static_cast<size_t>(type.dims[static_cast<size_t>(axis)]), 0) {
+    for (size_t d = static_cast<size_t>(axis) + 1; d < type.rank(); ++d)
+      inner *= static_cast<size_t>(type.dims[d]);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      if (numbers[i] != 0) has_others[of(i)] = 1;
+  }
+  size_t of(size_t i) const { return i / inner % has_others.size(); }
+
+  std::span<const float> numbers;
+  size_t inner = 1;
+  std::vector<uint8_t> has_others;
+};
+
 Result<Tensor> made_or_constant(const std::map<std::string, Tensor>& made, Value v) {
   if (v.is_constant()) return v.constant();
   auto at = made.find(std::string(v.name()));
@@ -85,16 +103,23 @@ Result<Value> rounded_weight(
   return dq.output();
 }
 
-Result<Value> with_zeros_kept(EditView edit, Value weight) {
+Result<Value> with_zeros_kept(
+    EditView edit, Value weight, int64_t axis, ZerosKept which, ZeroCounts* counts) {
   const Tensor tensor = weight.constant();
-  const std::span<const float> numbers(tensor.data<float>(),
-                                       static_cast<size_t>(weight.type().elements()));
-  if (std::ranges::count(numbers, 0.F) == 0) return weight;
-  std::vector<uint8_t> stays;
-  for (float one : numbers)
-    stays.push_back(one != 0);
+  const Type type = weight.type();
+  const Channels channels(tensor, type, axis);
+  const std::span<const float> numbers = channels.numbers;
+  std::vector<uint8_t> is_trained;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const bool is_held =
+        numbers[i] == 0 && (which == ZerosKept::kAll || (which == ZerosKept::kAmongOthers &&
+                                                         channels.has_others[channels.of(i)] != 0));
+    is_trained.push_back(is_held ? 0 : 1);
+    if (numbers[i] == 0) ++(is_held ? counts->held : counts->trained);
+  }
+  if (std::ranges::count(is_trained, 0) == 0) return weight;
   std::string name(weight.name());
-  TN_TRY(mask, edit.constant<uint8_t>(TN_BOOL, weight.type().dims, stays, name + "_mask"));
+  TN_TRY(mask, edit.constant<uint8_t>(TN_BOOL, type.dims, is_trained, name + "_mask"));
   Builder b(edit);
   Value kept = b.op("Where", {mask, weight, b.number(0, TN_F32)});
   TN_CHECK(b.status());
@@ -149,6 +174,24 @@ Result<uint64_t> fold_steps(EditView edit) {
     }
   }
   return count;
+}
+
+std::vector<float> first_steps(Value weight, const WeightPlan& plan, std::vector<float> scale) {
+  const Tensor tensor = weight.constant();
+  const Channels channels(tensor, weight.type(), plan.axis);
+  const auto n_others = std::ranges::count(channels.has_others, 1);
+  const size_t n_channels = channels.has_others.size();
+  if (n_others == std::ssize(channels.has_others)) return scale;
+  if (scale.size() == 1 && n_others > 0) return scale;
+  double first = 0;
+  for (size_t c = 0; c < n_channels && n_others > 0; ++c)
+    if (channels.has_others[c]) first += scale[c] / static_cast<double>(n_others);
+  const auto each = static_cast<double>(channels.numbers.size() / n_channels);
+  const double size = std::sqrt(2 * std::numbers::inv_pi / each);  // the mean of normal numbers'
+  if (n_others == 0) first = 2 * size / std::sqrt(plan.largest);
+  for (size_t c = 0; c < scale.size(); ++c)
+    if (!channels.has_others[c]) scale[c] = static_cast<float>(first);
+  return scale;
 }
 
 // Quantized values stay within the largest one because the weight is cut there: what is cut gives

@@ -14,9 +14,27 @@
 
 namespace tenon::quantizer {
 
-// Zeros of a constant that stay zeros while it is trained, as those of a pruned weight: it behind a
-// Where with a constant mask. The constant itself where it has none.
-Result<Value> with_zeros_kept(EditView edit, Value weight);
+// Which numbers that are 0 stay so while a weight is trained: those of a pruned one do. Of an
+// output channel that has no other numbers it cannot be seen whether it was pruned or begins as
+// zeros.
+enum class ZerosKept : uint8_t {
+  kNone,
+  kAmongOthers,  // of output channels that have other numbers as well
+  kAll,
+};
+struct ZeroCounts {
+  uint64_t held = 0, trained = 0;
+};
+// The constant behind a Where with a constant mask; itself where nothing is held. axis: its output
+// channels.
+Result<Value> with_zeros_kept(
+    EditView edit, Value weight, int64_t axis, ZerosKept which, ZeroCounts* counts);
+
+// Scales as they begin where they are learned, [channels] or [1]: those of calibration, but for
+// channels of nothing but zeros, of which it cannot know any. They begin as the mean of the others;
+// without others, as section 2.1 of Esser et al. has it, 2 mean(|w|) / sqrt(largest code), for
+// normal numbers of variance 1 / n where a channel has n.
+std::vector<float> first_steps(Value weight, const WeightPlan& plan, std::vector<float> scale);
 
 // `weight`, of the constant of this name, as it is read in 8 bits.
 Result<Value> trained_weight(EditView edit,

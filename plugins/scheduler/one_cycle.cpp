@@ -29,7 +29,9 @@ struct OneCycle {
   }
   Result<double> at(uint64_t step, uint64_t total) const {
     TN_TRY(steps, length.of_caller(total));
-    if (steps < 2) return invalid(cat("option steps: expected at least 2, got ", steps));
+    if (steps < 2)
+      return invalid(cat(
+          "option steps, or what the caller has after a warmup: expected at least 2, got ", steps));
     // Ends of the phases, and the values there; the last step is steps - 1.
     double all = static_cast<double>(steps), low = base / div, lowest = low / final_div;
     std::array<double, 4> end{0, rise * all - 1, 2 * rise * all - 2, all - 1};

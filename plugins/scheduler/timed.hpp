@@ -75,11 +75,12 @@ class Timed {
     return Timed(std::move(made), options);
   }
   // The steps of the warm-up are not the schedule's own: its first step is the one after them. It
-  // rises to that also where the caller ends before: a schedule of no steps would begin at its end.
+  // rises to that also where the caller ends before: a schedule of no steps would begin at its end,
+  // and not each one can be of a single step. Then it is the first value of a long one.
   Result<double> value(uint64_t step, uint64_t total) const {
     uint64_t gone = warmup_.steps(), left = left_of(total, gone);
     bool warming = step < gone;
-    if (warming) left = std::max<uint64_t>(left, 1);
+    if (warming && left < 2) left = kLong;
     TN_TRY(base, schedule_.at(warming ? 0 : step - gone, left));
     double value = warming ? base * warmup_.factor(step) : base;
     return multiple_ > 0 ? std::floor(value / multiple_) * multiple_ : value;
@@ -90,6 +91,7 @@ class Timed {
       : schedule_(std::move(schedule)),
         warmup_(Warmup::of(options)),
         multiple_(options.number("multiple")) {}
+  static constexpr uint64_t kLong = 1'000'000;
   T schedule_;
   Warmup warmup_;
   double multiple_;

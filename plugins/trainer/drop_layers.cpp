@@ -13,6 +13,8 @@
 #include "drop_layers.hpp"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
@@ -27,6 +29,38 @@ namespace tenon::trainer {
 namespace {
 
 using nlohmann::json;
+
+// Values that nothing but this layer reads, itself or by way of other nodes: what rounds a weight
+// or makes its scale stands outside of the layer.
+class OwnValues {
+ public:
+  OwnValues(Graph graph, const LayerRegion& region) {
+    for (Node node : region.nodes)
+      inside_.insert(node.id);
+    known_[region.around.id] = false;  // it goes on where the layer is left out
+    for (Value state : graph.list(TN_LIST_STATES, 1))
+      known_[state.id] = false;
+  }
+  bool has(Value value) {
+    if (auto at = known_.find(value.id); at != known_.end()) return at->second;
+    bool is_own = value.consumer_count() > 0 && !value.is_output();
+    for (uint64_t k = 0; is_own && k < value.consumer_count(); ++k)
+      is_own = leads_inside(value.consumer(k));
+    return known_[value.id] = is_own;
+  }
+
+ private:
+  bool leads_inside(Node node) {
+    if (inside_.contains(node.id)) return true;
+    const tn_op* row = node.row();
+    if (!row || (row->traits & TN_OP_STATEFUL)) return false;
+    std::vector<Value> outputs = node.outputs();
+    return std::all_of(outputs.begin(), outputs.end(), [&](Value v) { return !v || has(v); });
+  }
+
+  std::unordered_set<tn_node_id> inside_;
+  std::unordered_map<tn_value_id, bool> known_;
+};
 
 class DropLayers {
  public:
@@ -74,20 +108,11 @@ class DropLayers {
     return i + 1 < shares.size() ? shares[i + 1] : 1 - keep_;
   }
 
-  // Those that no other part of the model reads: an update without the layer leaves them alone.
+  // An update without the layer leaves its own parameters alone.
   static Status note_parameters(EditView edit, const LayerRegion& region) {
-    auto is_inside = [&](Node node) {
-      return std::find(region.nodes.begin(), region.nodes.end(), node) != region.nodes.end();
-    };
-    for (Node node : region.nodes) {
-      for (Value value : node.inputs()) {
-        if (!value || !value.is_constant()) continue;
-        bool rests = true;
-        for (uint64_t k = 0; k < value.consumer_count(); ++k)
-          rests = rests && is_inside(value.consumer(k));
-        if (rests) TN_CHECK(edit.set_note(value.id, kRestsWithNote, any_text(region.name)));
-      }
-    }
+    OwnValues own(edit.graph(), region);
+    for (Value value : edit.graph().constants())
+      if (own.has(value)) TN_CHECK(edit.set_note(value.id, kRestsWithNote, any_text(region.name)));
     return {};
   }
 

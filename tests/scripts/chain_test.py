@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 
 import made_digits
@@ -64,6 +65,35 @@ def test_no_stage_stands_in_it_that_does_not_pay(chain):
     for row in kept:
         share *= row["smaller"]
     assert share == pytest.approx(chain[1]["smaller"])  # the others have left nothing behind
+
+
+def test_bytes_pay_for_time_only_where_numbers_are_stored_otherwise(tmp_path):
+    """What a stage pays in, of rows as they may be measured: times smaller, faster, better."""
+    cases = [
+        ("1.5, 0.97, 0.99, false, true", "smaller"),  # the interval has what is no slower
+        ("1.5, 0.93, 0.97, false, true", "nil: slower"),
+        ("1.5, 0.93, 0.97, true, true", "smaller, better"),
+        ("1.5, 0.93, 0.97, false, false", "smaller"),
+        ("1.04, 1.03, 1.05, false, true", "faster"),
+        ("1.04, 1.01, 1.05, false, true", "nil: neither smaller nor faster nor better"),
+    ]
+    calls = "\n".join(f"say({given})" for given, _ in cases)
+    script = tmp_path / "rows.lua"
+    shutil.copy(made_digits.ROOT / "scripts/chain_figures.lua", tmp_path)
+    script.write_text(
+        f"""local figures = require "chain_figures"
+        local function say(smaller, low, high, better, shape)
+          local faster = {{ low = low, high = high }}
+          local row = {{ smaller = smaller, faster = faster, better = better }}
+          local paid, why = figures.payment(row, shape)
+          print(paid or "nil: " .. why)
+        end
+        {calls}"""
+    )
+    command = [os.environ["TENON_BIN"], "run", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [wanted for _, wanted in cases]
 
 
 def test_the_whole_is_small_and_no_worse(chain):

@@ -56,15 +56,6 @@ Status rewrite_same(EditView edit, Node node, const Kept& kept) {
   return loses ? stated.set(edit, "sizes", *sizes) : Status();
 }
 
-std::vector<Attr> attributes_of(Node node) {
-  std::vector<Attr> out;
-  for (uint64_t i = 0, n = services.graph->attr_count(node.graph, node.id); i < n; ++i) {
-    std::string_view name = view(services.graph->attr_name(node.graph, node.id, i));
-    out.emplace_back(name, node.attr(name));
-  }
-  return out;
-}
-
 // The entries of a value that stay, as those of `as` along its axes from `first` on.
 Value left_of(Builder& b, Value value, Value as, size_t first, const Kept& kept) {
   Value out = value;
@@ -74,15 +65,16 @@ Value left_of(Builder& b, Value value, Value as, size_t first, const Kept& kept)
   return out;
 }
 
-// Zeros where entries have gone: a zero is put behind those that stay, and each place takes its own
-// entry or that one.
-Value put_back(Builder& b, Value value, Value as, size_t first, const Kept& kept) {
-  const size_t rank = as.type().rank();
+// Zeros where entries of `part`, once of type `whole`, have gone: a zero is put behind those that
+// stay, and each place takes its own entry or that one.
+Value put_back(Builder& b, Value part, const Type& whole, size_t first, const Kept& kept) {
+  const size_t rank = whole.rank();
+  Value value = part;
   for (size_t axis = first; axis < rank; ++axis) {
-    const std::vector<int64_t>* left = kept(as, axis);
+    const std::vector<int64_t>* left = kept(part, axis);
     if (!left) continue;
     const auto zero = static_cast<int64_t>(left->size());
-    std::vector<int64_t> pads(2 * rank, 0), from(static_cast<size_t>(as.type().dims[axis]), zero);
+    std::vector<int64_t> pads(2 * rank, 0), from(static_cast<size_t>(whole.dims[axis]), zero);
     pads[rank + axis] = 1;
     for (size_t i = 0; i < left->size(); ++i)
       from[static_cast<size_t>((*left)[i])] = static_cast<int64_t>(i);
@@ -101,18 +93,25 @@ Status mask_same(EditView edit, Node node, const Kept& kept) {
   for (size_t axis = *first; axis < data.type().rank(); ++axis)
     loses |= kept(result, axis) != nullptr;
   if (!loses) return {};
+  const Type type = result.type();
   Builder b(edit);
-  // By the axes of the result: what a normalization gives to the next one was put back meanwhile.
-  std::vector<Value> inputs{left_of(b, data, result, *first, kept)};
-  for (uint64_t i = 1; i < node.n_inputs(); ++i)
-    inputs.push_back(left_of(b, node.input(i), node.input(i), 0, kept));
-  std::string type(node.type()), domain(node.domain());
-  Node made =
-      b.node({.type = type, .inputs = inputs, .attrs = attributes_of(node), .domain = domain});
-  Value whole = made ? put_back(b, made.output(), result, *first, kept) : Value{};
+  // What reads the result reads the whole from here on, but for what puts it together.
+  Value stand_in = b.op("Identity", {data});
   TN_CHECK(b.status());
-  TN_CHECK(edit.replace(result, whole));
-  return edit.erase(node);
+  TN_CHECK(edit.replace(result, stand_in));
+  // By the axes of the result: what a normalization gives to the next one was put back meanwhile.
+  for (uint64_t i = 0; i < node.n_inputs(); ++i) {
+    Value input = node.input(i);
+    if (!input) continue;
+    Value left =
+        i == 0 ? left_of(b, input, result, *first, kept) : left_of(b, input, input, 0, kept);
+    TN_CHECK(b.status());
+    TN_CHECK(edit.set_input(node, i, left));
+  }
+  Value whole = put_back(b, result, type, *first, kept);
+  TN_CHECK(b.status());
+  TN_CHECK(edit.replace(stand_in, whole));
+  return edit.erase(stand_in.producer());
 }
 
 constexpr Rule kRules[] = {{TN_COUPLING_SAME, couple_same, rewrite_same, mask_same}};

@@ -62,6 +62,18 @@ def least_squares(w, largest: int, axis) -> np.ndarray:
     return np.take_along_axis(scales, errors.argmin(0)[None], 0)[0]
 
 
+@pytest.mark.parametrize("scales", ["largest", "learned"])
+def test_a_layer_that_begins_as_zeros_is_trained(scales, tmp_path):
+    """A new head: in the first updates already, and as it will be stored."""
+    _, _, x, y = problem(tmp_path)
+    model = to_train(mlp(tmp_path, [np.zeros((WIDE, OUT), "f")]), tmp_path, 8, scales)
+    trained = fit(model, tmp_path, epochs=200, rate=0.5)
+    assert all(np.abs(numbers(trained)["w0"]).max(0) > 0)
+    stored = trained.apply("quantizer.convert")
+    left = np.square(np.asarray(stored.compile()(x)[0]) - y).mean()
+    assert left < 0.05 * np.square(y).mean()
+
+
 def by_rule(w, s, x, y, largest: int, steps: int, rate: float):
     """Esser et al. 2020, section 2.1 and 2.2; x as it is rounded."""
     w, s = w.astype("d"), s.astype("d")

@@ -163,13 +163,19 @@ def test_a_layer_that_is_left_out_of_an_update_rests(rows, accumulate):
     assert np.abs(ran - (1 - shares)).max() < 4 * 0.5 / len(seen) ** 0.5
 
 
+def rounded(data):
+    """Its weights are read by nodes outside of the layers: what makes their scales."""
+    return classifier().apply("quantizer.qat", data=data, observer="minmax")
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "adamw"])
-def test_the_first_update_of_a_layer_that_rested_is_a_first_update(rows, optimizer):
+@pytest.mark.parametrize("name, made_of", [("bias", lambda _: classifier()), ("weight", rounded)])
+def test_the_first_update_of_a_layer_that_rested_is_a_first_update(rows, optimizer, name, made_of):
     """Bias correction counts a layer's own updates, as PyTorch does where there is no gradient:
     whenever the first one comes, Adam moves each weight by the rate."""
     rate, first = 0.01, []
     for seed in range(6):
-        model, epochs = classifier(), []
+        model, epochs = made_of(rows), []
         drop = {"layers": "blocks.*", "keep": 0.4}
         made = getattr(tn.optim, optimizer)(lr=rate, weight_decay=0.0)
         watch = lambda record, model: epochs.append(model.constants())  # noqa: B023, E731
@@ -179,8 +185,8 @@ def test_the_first_update_of_a_layer_that_rested_is_a_first_update(rows, optimiz
             {k: np.asarray(v) for k, v in one.items()} for one in (model.constants(), *epochs)
         ]
         for i in range(3):
-            name = f"blocks.{i}.body.1.bias"
-            steps = [np.abs(b[name] - a[name]).max() for a, b in zip(states, states[1:])]
+            whole = f"blocks.{i}.body.1.{name}"
+            steps = [np.abs(b[whole] - a[whole]).max() for a, b in zip(states, states[1:])]
             moves = [k for k, step in enumerate(steps) if step > 0]
             if moves:
                 first.append((moves[0], steps[moves[0]]))

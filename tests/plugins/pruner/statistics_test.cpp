@@ -80,6 +80,35 @@ TEST_F(Statistics, OfTheEntriesThatStay) {
   }
 }
 
+// The node that stands for the one whose zeros would be counted is found as that one was.
+TEST_F(Statistics, MaskedNodesKeepNameScopeAndAttributes) {
+  build([&](EditView edit) {
+    Value h = product(edit, input(edit, "x", {-1, 6}), "a", 6, 8);
+    auto made = edit.add({.type = "LayerNormalization",
+                          .inputs = {h, weight(edit, "scale", {8}, 1)},
+                          .attrs = {{"epsilon", 0.25}},
+                          .name = "norm",
+                          .scope = "encoder.0"});
+    ASSERT_TRUE(made.ok());
+    ASSERT_EQ(text_of(edit.output("y", product(edit, made->output(), "b", 8, 5))), "");
+  });
+  ASSERT_EQ(apply("pruner.structured", {{"ratio", 0.5}, {"apply", "mask"}}), "");
+
+  int found = 0;
+  for (Node node : result_.view().nodes()) {
+    if (!node.is("LayerNormalization")) continue;
+    ++found;
+    EXPECT_EQ(node.name(), "norm");
+    EXPECT_EQ(node.scope(), "encoder.0");
+    EXPECT_EQ(node.attr_float("epsilon", 0), 0.25);
+  }
+  EXPECT_EQ(found, 1);
+  // As the README says: the places are stated now, and so the width stays.
+  std::swap(model_, result_);
+  ASSERT_EQ(apply("pruner.explain", json::object()), "");
+  EXPECT_TRUE(report_["groups"].empty());
+}
+
 // A vision transformer's: patches by a convolution, a class token and positions as constants, sums
 // that go around the layers, the class token read at the end.
 TEST_F(Statistics, ResidualWidthGoesWithItsTokensAndPositions) {

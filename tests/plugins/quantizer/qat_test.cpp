@@ -186,6 +186,33 @@ TEST_F(Qat, WeightsWithZerosAreMaskedAndOthersAreNot) {
   EXPECT_EQ(numbers(result_.view().find("wz_quantized"))[11], 0);
 }
 
+// A layer that begins as zeros, or a new output channel of one, has nothing that was pruned.
+TEST_F(Qat, ChannelsOfNothingButZerosAreTrainedUnlessAllStay) {
+  build([&](EditView edit) {
+    std::vector<float> some(8 * 5, 1);
+    for (size_t i = 3; i < some.size(); i += 5)
+      some[i] = 0;
+    some[7] = some[11] = 0;
+    auto zeros = edit.constant<float>(TN_F32, {8, 5}, some, "wz");
+    auto none = edit.constant<float>(TN_F32, {8, 8, 3, 3}, std::vector<float>(8 * 8 * 9, 0), "wn");
+    ASSERT_EQ(text_of(edit.set_input(edit.graph().find("fc").producer(), 1, *zeros)), "");
+    ASSERT_EQ(text_of(edit.set_input(edit.graph().find("conv_b").producer(), 1, *none)), "");
+  });
+  ASSERT_EQ(apply("quantizer.qat", options()), "");
+  EXPECT_EQ(report_["zeros"], (json{{"held", 2}, {"trained", 8 + 8 * 8 * 9}}));
+  EXPECT_EQ(reads("wn_rounded")[0], "wn");
+  const std::vector<double> stays = numbers(result_.view().find("wz_mask"));
+  for (size_t i = 0; i < stays.size(); ++i)
+    EXPECT_EQ(stays[i], i == 7 || i == 11 ? 0 : 1) << i;
+
+  ASSERT_EQ(apply("quantizer.qat", options({{"zeros", "all"}})), "");
+  EXPECT_EQ(report_["zeros"], (json{{"held", 10 + 8 * 8 * 9}, {"trained", 0}}));
+  EXPECT_TRUE(result_.view().find("wn_mask"));
+  ASSERT_EQ(apply("quantizer.qat", options({{"zeros", "train"}})), "");
+  EXPECT_EQ(report_["zeros"], (json{{"held", 0}, {"trained", 10 + 8 * 8 * 9}}));
+  EXPECT_FALSE(result_.view().find("wz_mask"));
+}
+
 TEST_F(Qat, ObservingAgainMovesRangesTowardsWhatIsSeen) {
   ASSERT_EQ(apply("quantizer.qat", options({{"observer", "minmax"}})), "");
   double before = *result_.view().find("x_scale").constant().data<float>();

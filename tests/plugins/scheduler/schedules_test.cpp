@@ -167,6 +167,13 @@ TEST_F(Schedules, ARiseThatIsLongerThanTheTrainingIsStillARise) {
       EXPECT_DOUBLE_EQ(value(warm, 9, total), 0.4) << word << " of " << total;
     EXPECT_EQ(value(warm, 50, 50), 0.0) << word;
   }
+  // The first value of each: its highest by 25, and what it grows from.
+  Component cycle = schedule("one_cycle", {{"base", 1}, {"warmup", 50}});
+  Component cubic = schedule("cubic", {{"from", 0.2}, {"end", 0.5}, {"warmup", 50}});
+  for (uint64_t total : {10, 50, 51}) {
+    EXPECT_DOUBLE_EQ(value(cycle, 9, total), 0.2 / 25) << total;
+    EXPECT_DOUBLE_EQ(value(cubic, 9, total), 0.2 * 0.2) << total;
+  }
 }
 
 TEST_F(Schedules, TakeTheirLengthFromTheCallerWhenTheyHaveNone) {

@@ -112,6 +112,53 @@ TEST_F(Collective, NobodyWaitsForARankThatHasLeft) {
   EXPECT_EQ(failed.code(), TN_UNAVAILABLE) << text_of(failed);
 }
 
+// A node of a body that must run is replaced by the one for all examples, as it is outside of one.
+TEST_F(Collective, NodesInBodiesAreBatched) {
+  constexpr std::string_view kReduced = R"(%m: f32[3] = seams:AllReduce(%v)
+        {collective = "seams.threads", options = "{\"group\": \"body\", \"ranks\": 1, \"rank\": 0}"} @reduce
+      %t: f32[3] = Add(%m, %v) @twice)";
+  const std::string chosen = cat(R"(graph {
+    input %go: bool[]
+    input %x: f32[3]
+    %y: f32[3] = If(%go, %x) {then_branch = graph {
+      input %v: f32[3]
+      )",
+                                 kReduced, R"(
+      output t = %t
+    }, else_branch = graph {
+      input %v: f32[3]
+      %n: f32[3] = Neg(%v) @n
+      output n = %n
+    }} @if
+    output y = %y
+  })");
+  const std::string looped = cat(R"(graph {
+    input %times: i64[]
+    input %x: f32[3]
+    %y: f32[3] = Loop(%times, _, %x) {captures = 0, body = graph {
+      input %i: i64[]
+      input %go: bool[]
+      input %v: f32[3]
+      )",
+                                 kReduced, R"(
+      output go = %go
+      output t = %t
+    }} @loop
+    output y = %y
+  })");
+  for (const std::string& text : {chosen, looped}) {
+    auto wide = apply(parse(text), "autodiff.vmap", {{"axis_size", 2}, {"in_axes", "none, 0"}});
+    ASSERT_TRUE(wide.ok()) << text_of(wide.status());
+    auto plan = Plan::on_first(ctx_, wide->view(), {}, {});
+    ASSERT_TRUE(plan.ok()) << text_of(plan.status());
+    Tensor one =
+        text == chosen ? tensor<uint8_t>(TN_BOOL, {}, {1}) : tensor<int64_t>(TN_I64, {}, {1});
+    Tensor x = tensor<float>(TN_F32, {2, 3}, {1, 2, 3, 4, 5, 6});
+    ASSERT_EQ(text_of(plan->run(std::vector<DLTensor>{one.dl(), x.dl()})), "");
+    EXPECT_THAT(numbers<float>((*plan)[0]), ElementsAre(2, 4, 6, 8, 10, 12));
+  }
+}
+
 // y = x w + b, two classes.
 constexpr std::string_view kLinear = R"(graph {
   input %x: f32[n, 2]
