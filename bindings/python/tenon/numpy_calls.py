@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import arrays as a
+from .errors import TracedValueError
+from .trace import Value, as_value, users_line
 
 # NumPy's own names for functions of the array API.
 _NAMES = {
@@ -111,7 +113,36 @@ _INSTEAD = {
     "vsplit": "tn.split",
     "vstack": "tn.concat",
 }
+_IN_ORDER = inspect.Parameter.POSITIONAL_ONLY
 _OF_ELEMENTS = {*a.GROUPS["elementwise"], *a.GROUPS["arithmetic"], "matmul", "vecdot"}
+_FLOATS = {"bfloat16", "float16", "float32", "float64"}
+
+
+def _reciprocal(x: Value) -> Any:
+    """Of floats: 1 // x, as NumPy has it of integers, is what nobody means."""
+    if x.dtype in _FLOATS:
+        return a.reciprocal(x)
+    raise TracedValueError(
+        f"{users_line()}: np.reciprocal: expected floats, got {x.dtype}, of which NumPy's are "
+        "integers; use 1 / x, or 1 // x"
+    )
+
+
+def _searchsorted(row: Any, x: Any, side: str = "left") -> Any:
+    """As NumPy, which has NaN behind all numbers."""
+    row, x = as_value(row), as_value(x)
+    at = a.searchsorted(row, x, side=side)
+    if x.dtype not in _FLOATS:
+        return at
+    before = ~a.isnan(row) if side == "left" else a.ones_like(row, dtype="bool")
+    return a.where(a.isnan(x), a.sum(before, dtype="int64"), at)
+
+
+# Ours where NumPy's of the same name takes, or means, something else.
+_MENDED: dict[str, Callable[..., Any]] = {
+    "reciprocal": _reciprocal,
+    "searchsorted": _searchsorted,
+}
 
 
 def own_name(name: str) -> str:
@@ -133,7 +164,9 @@ def instead(name: str) -> str:
 def of_elements(ufunc: Any, method: str, named: dict[str, Any]) -> Callable[..., Any] | None:
     """Ours for a function of elements as it was called; None where there is none."""
     name = own_name(ufunc.__name__)
-    return getattr(a, name) if method == "__call__" and not named and name in _OF_ELEMENTS else None
+    if method != "__call__" or named or name not in _OF_ELEMENTS:
+        return None
+    return _MENDED.get(name) or getattr(a, name)
 
 
 def of_arrays(name: str, part: str) -> Callable[..., Any] | None:
@@ -145,11 +178,13 @@ def of_arrays(name: str, part: str) -> Callable[..., Any] | None:
         return a.PARTS["linalg"].get(name) if part == "linalg" else None
     if name in _KNOWN:
         return _KNOWN[name]
+    if name in _MENDED:
+        return _MENDED[name]
     return vars(a)[own_name(name)] if own_name(name) in a.__all__ else None
 
 
 def arguments(function: Any, inputs: tuple, named: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """NumPy's arguments as ours: what has a default goes by its name, for the orders differ, and
+    """NumPy's arguments as ours: what has a default and a name goes by it, for the orders differ;
     what NumPy does to all elements in one row gets one row. TypeError: NumPy's own of the call."""
     try:
         signature = inspect.signature(function)
@@ -161,10 +196,10 @@ def arguments(function: Any, inputs: tuple, named: dict[str, Any]) -> tuple[tupl
         return inputs, named
     first, rest = [], {}
     for name, value in bound.arguments.items():
-        default = signature.parameters[name].default
-        if default is inspect.Parameter.empty:
+        parameter = signature.parameters[name]
+        if inspect.Parameter.empty is parameter.default or parameter.kind is _IN_ORDER:
             first.append(value)
-        elif value is not default:
+        elif value is not parameter.default:
             rest[_ARGUMENTS.get(name, name)] = value
     if function.__name__ in _OF_ALL and rest.get("axis") is None:
         first[0] = a.reshape(first[0], (-1,))
