@@ -76,8 +76,8 @@ _INSTEAD = {
     "fliplr": "tn.flip",
     "flipud": "tn.flip",
     "float_power": "tn.pow",
-    "fmax": "tn.maximum",
-    "fmin": "tn.minimum",
+    "fmax": "tn.where(tn.isnan(x), y, tn.where(y > x, y, x))",
+    "fmin": "tn.where(tn.isnan(x), y, tn.where(y < x, y, x))",
     "fmod": "x - tn.trunc(x / y) * y",
     "gradient": "tn.diff; of a function: tn.grad",
     "hsplit": "tn.split",
@@ -114,6 +114,22 @@ _INSTEAD = {
     "vstack": "tn.concat",
 }
 _IN_ORDER = inspect.Parameter.POSITIONAL_ONLY
+# What does the work of a method of a function of elements, and of an argument that ours lack.
+_METHODS = {
+    "add.accumulate": "tn.cumulative_sum(x, axis=0)",
+    "add.reduce": "tn.sum(x, axis=0)",
+    "logical_and.reduce": "tn.all(x, axis=0)",
+    "logical_or.reduce": "tn.any(x, axis=0)",
+    "maximum.reduce": "tn.max(x, axis=0)",
+    "minimum.reduce": "tn.min(x, axis=0)",
+    "multiply.accumulate": "tn.cumulative_prod(x, axis=0)",
+    "multiply.reduce": "tn.prod(x, axis=0)",
+}
+_EXTRA = {
+    "dtype": "use .astype of what it gives",
+    "out": "use what it gives",
+    "where": "use tn.where of what it gives",
+}
 _OF_ELEMENTS = {*a.GROUPS["elementwise"], *a.GROUPS["arithmetic"], "matmul", "vecdot"}
 _FLOATS = {"bfloat16", "float16", "float32", "float64"}
 
@@ -158,7 +174,23 @@ def instead(name: str) -> str:
         if name in functions:
             pairs = "; complex numbers are pairs in a last axis of 2" if part == "fft" else ""
             return f"use tn.{part}.{name}{pairs}"
+    if own_name(name) in a.__all__:
+        return f"use tn.{own_name(name)}"
     return "there is none of that name in tenon; see help(tenon.arrays)"
+
+
+def instead_of_elements(name: str, method: str, named: dict[str, Any]) -> str:
+    """What to call in place of NumPy's function of elements as it was called."""
+    own = own_name(name)
+    if method == "__call__" and own in _OF_ELEMENTS:
+        remedies = "; ".join(_EXTRA[key] for key in named if key in _EXTRA)
+        return f"tn.{own} takes no {', '.join(named)}{remedies and '; '}{remedies}"
+    if method == "__call__" or own not in a.__all__:
+        return instead(name)
+    if f"{name}.{method}" in _METHODS:
+        return f"use {_METHODS[f'{name}.{method}']}"
+    hint = f"tn.{own} has no method {method}"
+    return f"{hint}; use it on x[:, None] and y" if method == "outer" else hint
 
 
 def of_elements(ufunc: Any, method: str, named: dict[str, Any]) -> Callable[..., Any] | None:

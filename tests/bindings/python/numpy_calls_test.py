@@ -34,11 +34,11 @@ CALLS = (
 # Which of them are no skips: of each kind of numbers a call gives NumPy's.
 EQUAL = """
 abs absolute add all amax amin any arccos arcsinh arctan2 argmax argmin argsort broadcast_arrays
-ceil clip concatenate copysign cos count_nonzero cumprod cumsum diff divide einsum equal exp expand_dims
-expm1 flip floor floor_divide full_like greater greater_equal hypot isfinite isinf isnan less
-less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul max
-maximum mean meshgrid min minimum mod moveaxis multiply ndim nonzero not_equal ones_like power prod
-remainder repeat reshape roll searchsorted shape signbit sin size sort split sqrt square squeeze
+ceil clip concatenate copysign cos count_nonzero cumprod cumsum diff divide einsum equal exp
+expand_dims expm1 flip floor floor_divide full_like greater greater_equal hypot isfinite isinf isnan
+less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul
+max maximum mean meshgrid min minimum mod moveaxis multiply ndim nonzero not_equal ones_like power
+prod remainder repeat reshape roll searchsorted shape signbit sin size sort split sqrt square squeeze
 stack std sum take tan tanh tensordot tile transpose tril triu true_divide trunc var where
 zeros_like
 """.split()
@@ -159,7 +159,16 @@ def test_the_reciprocal_of_integers_is_refused():
         (lambda x: np.gradient(x), r"use tn.diff"),
         (lambda x: np.real(x), r"what stands for a complex number"),
         (lambda x: np.cbrt(x), r"np.cbrt: .*tn.abs\(x\)"),
-        (lambda x: np.add.reduce(x), r"np.add.reduce: "),
+        (lambda x: np.add.reduce(x), r"np.add.reduce: .*use tn.sum\(x, axis=0\)"),
+        (lambda x: np.add.outer(x, x), r"np.add.outer: .*tn.add has no method outer; use it on x"),
+        (lambda x: np.hypot.reduce(x), r"tn.hypot has no method reduce"),
+        (lambda x: np.cbrt.at(x, 0), r"use tn.sign"),
+        (lambda x: np.exp(x, dtype="float32"), r"np.exp: .*tn.exp takes no dtype; use .astype"),
+        (lambda x: np.add(x, x, where=x > 0), r"tn.add takes no where; use tn.where of"),
+        (lambda x: np.arcsin(x, casting="no"), r"tn.asin takes no casting"),
+        (lambda x: np.add(x, x, out=X), r"tn.add takes no out; use what it gives"),
+        (lambda x: np.fmax(x, x), r"use tn.where\(tn.isnan\(x\), y, "),
+        (lambda x: np.spacing(x), r"there is none of that name"),
         (lambda x: np.sum(x, out=np.zeros(2)), r"out.*np.sum became tn.sum"),
         (lambda x: np.sum(x, where=X > 0), r"where.*np.sum became tn.sum"),
         (lambda x: np.full_like(x, x), r"full_like: number: expected"),
@@ -177,3 +186,30 @@ def test_what_is_named_is_there():
             one = tn
             for part in name.split("."):
                 one = getattr(one, part)
+
+
+def test_no_hint_denies_what_there_is():
+    for name in functions():
+        own = numpy_calls.own_name(name)
+        if own in tn.arrays.__all__:
+            assert "there is none" not in numpy_calls.instead(name), name
+            for method in ("reduce", "accumulate", "outer", "at"):
+                assert "there is none" not in numpy_calls.instead_of_elements(name, method, {})
+
+
+@pytest.mark.parametrize("function", [np.fmax, np.fmin])
+def test_the_greater_that_is_a_number(function):
+    nan = np.float32("nan")
+    x, y = np.float32([1, nan, 3, nan, 5]), np.float32([2, 2, nan, nan, 4])
+    text = numpy_calls._INSTEAD[function.__name__]
+    got = tn.jit(lambda x, y: eval(text, {"tn": tn, "x": x, "y": y}))(x, y)
+    np.testing.assert_array_equal(got, function(x, y))
+
+
+@pytest.mark.parametrize("name", numpy_calls._METHODS)
+def test_methods_of_functions_of_elements(name):
+    function, _, method = name.partition(".")
+    text = numpy_calls._METHODS[name]
+    for x in KINDS.values():
+        got = tn.jit(lambda x: eval(text, {"tn": tn, "x": x}))(x)
+        np.testing.assert_allclose(got, getattr(getattr(np, function), method)(x), rtol=1e-5)
