@@ -38,9 +38,9 @@ ceil clip concatenate copysign cos count_nonzero cumprod cumsum diff divide eins
 expand_dims expm1 flip floor floor_divide full_like greater greater_equal hypot isfinite isinf isnan
 less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul
 max maximum mean meshgrid min minimum mod moveaxis multiply ndim nonzero not_equal ones_like power
-prod remainder repeat reshape roll searchsorted shape signbit sin size sort split sqrt square squeeze
-stack std sum take tan tanh tensordot tile transpose tril triu true_divide trunc var where
-zeros_like
+prod remainder repeat reshape roll searchsorted shape signbit sin size sort split sqrt square
+squeeze stack std sum take tan tanh tensordot tile transpose tril triu true_divide trunc var
+where zeros_like
 """.split()
 UNORDERED = {"unique_values"}
 # Written in place, of files and settings, of other types, or with numbers that nobody promises.
