@@ -172,8 +172,16 @@ def test_weights_of_a_module_go_into_a_network_of_layers(torch):
     net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
     own = nn.build(nn.Sequential(nn.Linear(3), tn.relu, nn.Linear(2)), {"x": ("N", 4)})
     x = np.random.default_rng(0).standard_normal((5, 4)).astype("f")
-    made = nn.load(own, net).compile()(x)[0]
-    np.testing.assert_allclose(made, net(torch.from_numpy(x)).detach().numpy(), atol=1e-5)
+    for weights in (net, net.state_dict(), dict(net.named_parameters())):
+        made = nn.load(own, weights).compile()(x)[0]
+        np.testing.assert_allclose(made, net(torch.from_numpy(x)).detach().numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [object(), "0.5", np.array(["a"])])
+def test_weights_that_are_no_arrays_are_named(bad):
+    own = nn.build(nn.Sequential(nn.Linear(3)), {"x": ("N", 4)})
+    with pytest.raises(tn.InvalidArgument, match=r"^nn.load: 0.bias: "):
+        nn.load(own, {"0.weight": np.zeros((3, 4), "f"), "0.bias": bad})
 
 
 def test_what_is_no_module_is_refused(torch):
