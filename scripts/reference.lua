@@ -45,20 +45,22 @@ end
 
 -- Dropout is driven to zero where a network has it: a number that is not there is refused.
 local function first_steps(recipe, seed)
-  local place, model, losses = out .. "/" .. recipe.name .. "_" .. seed, networks.build(recipe, models, seed), {}
-  model:save(place .. ".initial.safetensors")
-  local lines = assert(io.open(place .. ".first.jsonl", "w"))
+  local place, model, losses, lines = out .. "/" .. recipe.name .. "_" .. seed, networks.build(recipe, models, seed), {}, {}
   tn.train(model, {
     data = tn.data.npz(models .. "/" .. recipe.data .. "_train.npz"), epochs = recipe.epochs, batch = recipe.batch or 64, drop_last = true,
     clip_norm = recipe.clip_norm or 0, loss = tn.loss.cross_entropy { axis = -1 }, optimizer = recipe.optimizer(recipe.rate),
     shuffle = false, schedules = recipe.drops and { dropout = 0 } or nil, precision = args.precision or "fp32", threads = args.threads or 0,
-    callbacks = { tn.callback { step = function(at)
+    -- The log makes the folder, which a script may not.
+    callbacks = { tn.callback.lines { path = place .. ".log.jsonl" }, tn.callback { step = function(at)
       losses[#losses + 1] = at.loss
-      lines:write(('{"step": %d, "loss": %.9g, "rate": %.9g}\n'):format(at.step, at.loss, at.rate))
+      lines[#lines + 1] = ('{"step": %d, "loss": %.9g, "rate": %.9g}\n'):format(at.step, at.loss, at.rate)
       return #losses >= args.first
     end } },
   })
-  lines:close()
+  model:save(place .. ".initial.safetensors")
+  local file = assert(io.open(place .. ".first.jsonl", "w"))
+  file:write(table.concat(lines))
+  file:close()
   return { network = recipe.name, seed = seed, epochs = 1, loss = losses[#losses] }
 end
 

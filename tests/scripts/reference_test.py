@@ -80,7 +80,6 @@ def test_every_other_network_takes_a_step(folder):
 
 def test_first_steps_are_kept_for_a_comparison(folder):
     """The weights that they begin with, and each step's loss, the same each time."""
-    (folder / "first").mkdir()
     texts = []
     for _ in range(2):
         rows(run(folder, networks="lenet,mnist_cnn", first=6, out="first"))

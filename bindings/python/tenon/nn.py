@@ -35,6 +35,7 @@ from typing import Any
 from . import _core
 from .builder import Graph
 from .data import Component
+from .errors import InvalidArgument
 from .events import session
 from .model import Model
 from .model import load as load_model
@@ -187,7 +188,13 @@ def _as_model(weights: Any) -> Model:
         )
     graph = Graph()
     for name, array in state.items():
-        graph.add_output(name, graph.add_constant(array, name))
+        if hasattr(array, "detach"):  # PyTorch's parameters export no numbers otherwise
+            array = array.detach()
+        try:
+            value = graph.add_constant(array, name)
+        except (BufferError, TypeError, ValueError, RuntimeError) as failed:
+            raise InvalidArgument(f"nn.load: {name}: {failed}") from failed
+        graph.add_output(name, value)
     return graph.build()
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import arrays as a
+from .errors import TracedValueError
+from .trace import Value, as_value, users_line
 
 # NumPy's own names for functions of the array API.
 _NAMES = {
@@ -74,8 +76,8 @@ _INSTEAD = {
     "fliplr": "tn.flip",
     "flipud": "tn.flip",
     "float_power": "tn.pow",
-    "fmax": "tn.maximum",
-    "fmin": "tn.minimum",
+    "fmax": "tn.where(tn.isnan(x), y, tn.where(y > x, y, x))",
+    "fmin": "tn.where(tn.isnan(x), y, tn.where(y < x, y, x))",
     "fmod": "x - tn.trunc(x / y) * y",
     "gradient": "tn.diff; of a function: tn.grad",
     "hsplit": "tn.split",
@@ -111,7 +113,52 @@ _INSTEAD = {
     "vsplit": "tn.split",
     "vstack": "tn.concat",
 }
+_IN_ORDER = inspect.Parameter.POSITIONAL_ONLY
+# What does the work of a method of a function of elements, and of an argument that ours lack.
+_METHODS = {
+    "add.accumulate": "tn.cumulative_sum(x, axis=0)",
+    "add.reduce": "tn.sum(x, axis=0)",
+    "logical_and.reduce": "tn.all(x, axis=0)",
+    "logical_or.reduce": "tn.any(x, axis=0)",
+    "maximum.reduce": "tn.max(x, axis=0)",
+    "minimum.reduce": "tn.min(x, axis=0)",
+    "multiply.accumulate": "tn.cumulative_prod(x, axis=0)",
+    "multiply.reduce": "tn.prod(x, axis=0)",
+}
+_EXTRA = {
+    "dtype": "use .astype of what it gives",
+    "out": "use what it gives",
+    "where": "use tn.where of what it gives",
+}
 _OF_ELEMENTS = {*a.GROUPS["elementwise"], *a.GROUPS["arithmetic"], "matmul", "vecdot"}
+_FLOATS = {"bfloat16", "float16", "float32", "float64"}
+
+
+def _reciprocal(x: Value) -> Any:
+    """Of floats: 1 // x, as NumPy has it of integers, is what nobody means."""
+    if x.dtype in _FLOATS:
+        return a.reciprocal(x)
+    raise TracedValueError(
+        f"{users_line()}: np.reciprocal: expected floats, got {x.dtype}, of which NumPy's are "
+        "integers; use 1 / x, or 1 // x"
+    )
+
+
+def _searchsorted(row: Any, x: Any, side: str = "left") -> Any:
+    """As NumPy, which has NaN behind all numbers."""
+    row, x = as_value(row), as_value(x)
+    at = a.searchsorted(row, x, side=side)
+    if x.dtype not in _FLOATS:
+        return at
+    before = ~a.isnan(row) if side == "left" else a.ones_like(row, dtype="bool")
+    return a.where(a.isnan(x), a.sum(before, dtype="int64"), at)
+
+
+# Ours where NumPy's of the same name takes, or means, something else.
+_MENDED: dict[str, Callable[..., Any]] = {
+    "reciprocal": _reciprocal,
+    "searchsorted": _searchsorted,
+}
 
 
 def own_name(name: str) -> str:
@@ -127,13 +174,31 @@ def instead(name: str) -> str:
         if name in functions:
             pairs = "; complex numbers are pairs in a last axis of 2" if part == "fft" else ""
             return f"use tn.{part}.{name}{pairs}"
+    if own_name(name) in a.__all__:
+        return f"use tn.{own_name(name)}"
     return "there is none of that name in tenon; see help(tenon.arrays)"
+
+
+def instead_of_elements(name: str, method: str, named: dict[str, Any]) -> str:
+    """What to call in place of NumPy's function of elements as it was called."""
+    own = own_name(name)
+    if method == "__call__" and own in _OF_ELEMENTS:
+        remedies = "; ".join(_EXTRA[key] for key in named if key in _EXTRA)
+        return f"tn.{own} takes no {', '.join(named)}{remedies and '; '}{remedies}"
+    if method == "__call__" or own not in a.__all__:
+        return instead(name)
+    if f"{name}.{method}" in _METHODS:
+        return f"use {_METHODS[f'{name}.{method}']}"
+    hint = f"tn.{own} has no method {method}"
+    return f"{hint}; use it on x[:, None] and y" if method == "outer" else hint
 
 
 def of_elements(ufunc: Any, method: str, named: dict[str, Any]) -> Callable[..., Any] | None:
     """Ours for a function of elements as it was called; None where there is none."""
     name = own_name(ufunc.__name__)
-    return getattr(a, name) if method == "__call__" and not named and name in _OF_ELEMENTS else None
+    if method != "__call__" or named or name not in _OF_ELEMENTS:
+        return None
+    return _MENDED.get(name) or getattr(a, name)
 
 
 def of_arrays(name: str, part: str) -> Callable[..., Any] | None:
@@ -145,11 +210,13 @@ def of_arrays(name: str, part: str) -> Callable[..., Any] | None:
         return a.PARTS["linalg"].get(name) if part == "linalg" else None
     if name in _KNOWN:
         return _KNOWN[name]
+    if name in _MENDED:
+        return _MENDED[name]
     return vars(a)[own_name(name)] if own_name(name) in a.__all__ else None
 
 
 def arguments(function: Any, inputs: tuple, named: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """NumPy's arguments as ours: what has a default goes by its name, for the orders differ, and
+    """NumPy's arguments as ours: what has a default and a name goes by it, for the orders differ;
     what NumPy does to all elements in one row gets one row. TypeError: NumPy's own of the call."""
     try:
         signature = inspect.signature(function)
@@ -161,10 +228,10 @@ def arguments(function: Any, inputs: tuple, named: dict[str, Any]) -> tuple[tupl
         return inputs, named
     first, rest = [], {}
     for name, value in bound.arguments.items():
-        default = signature.parameters[name].default
-        if default is inspect.Parameter.empty:
+        parameter = signature.parameters[name]
+        if inspect.Parameter.empty is parameter.default or parameter.kind is _IN_ORDER:
             first.append(value)
-        elif value is not default:
+        elif value is not parameter.default:
             rest[_ARGUMENTS.get(name, name)] = value
     if function.__name__ in _OF_ALL and rest.get("axis") is None:
         first[0] = a.reshape(first[0], (-1,))

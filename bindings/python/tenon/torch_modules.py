@@ -6,15 +6,20 @@ PyTorch and onnxscript are needed where this is called, and nowhere else.
 
 from __future__ import annotations
 
+import itertools
+import re
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .model import Model
 from .model import load as load_model
 from .types import Dim, Input, name_of
+
+_RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"}
+_RANDOM |= {"RandomUniform", "RandomUniformLike"}
 
 
 def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Model:
@@ -24,8 +29,14 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
         model = nn.from_torch(torch_module, {"token": nn.Input(("N", 64), "int64")})
 
     inputs: by name, in the order of the module's arguments, as those of `nn.build`. Parameters keep
-    the names of the state dict, so that `module.load_state_dict` takes them back. Dropout is there
-    and does nothing until the model is trained. Modes of the module are as they were afterwards.
+    the names of the state dict, so that `module.load_state_dict` takes them back. Modes of the
+    module are as they were afterwards.
+
+    `nn.Dropout` is there and does nothing until the model is trained. Dropout of other kinds
+    (`Dropout2d`, `AlphaDropout`, ...) and inside of layers (`LSTM(dropout=)`, attention) is left
+    out, in training too; a warning names those. `F.dropout(x, training=self.training)` is left out
+    without one, for nobody can see it. ValueError: what the exporter does not take, with the sizes
+    that stood for names (sizes that the module fixes must be given as numbers), or random numbers.
     """
     try:
         import torch
@@ -37,30 +48,64 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
             "nn.build makes a model of a network of nn's own"
         )
     named = {name: one if isinstance(one, Input) else Input(one) for name, one in inputs.items()}
-    sizes = _free_sizes(named)
+    sizes = _free_sizes(named, {size for one in module.parameters() for size in one.shape})
     examples = tuple(_example(torch, one, sizes) for one in named.values())
     free = tuple(
         {axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(one.shape) if size in sizes}
         for one in named.values()
     )
+    _warn_of_lost_dropout(torch, module)
     modes = {part: part.training for part in module.modules()}
     try:
         module.eval()
         for part in modes:
-            if "Dropout" in type(part).__name__:
-                part.train()
+            # The one that is exported as a node of its own: others would be random numbers.
+            part.training = type(part) is torch.nn.Dropout
         exported = _exported(torch, module, examples, free, list(named))
+    except Exception as failed:
+        raise ValueError(_failure(failed, sizes)) from failed
     finally:
         for part, mode in modes.items():
             part.training = mode
     return loaded(exported, named)
 
 
-def _free_sizes(inputs: Mapping[str, Input]) -> dict[str, int]:
-    """Names of sizes, and what stands for them: numbers that differ, so that none looks like
-    another, and are not 1, which the exporter would take for a size that is known."""
-    names = [size for one in inputs.values() for size in one.shape if isinstance(size, str)]
-    return {name: 3 + 2 * i for i, name in enumerate(dict.fromkeys(names))}
+def _warn_of_lost_dropout(torch: Any, module: Any) -> None:
+    lost = []
+    for name, part in module.named_modules():
+        kind = type(part)
+        rate = getattr(part, "p" if "Dropout" in kind.__name__ else "dropout", 0.0)
+        if kind is not torch.nn.Dropout and isinstance(rate, (int, float)) and rate > 0:
+            lost.append(f"{name or 'the module itself'} ({kind.__name__})")
+    if lost:
+        warnings.warn(
+            f"nn.from_torch: dropout that is left out of training: {', '.join(lost)}; "
+            "only torch.nn.Dropout is kept",
+            stacklevel=3,
+        )
+
+
+def _free_sizes(inputs: Mapping[str, Input], taken: Collection[int] = ()) -> dict[str, int]:
+    """Names of sizes, and what stands for them: numbers that differ from each other, from the sizes
+    that are given and from those taken, so that none looks like another; large enough for windows
+    and strides, and even."""
+    given = [size for one in inputs.values() for size in one.shape]
+    numbers = (n for n in itertools.count(64, 32) if n not in given and n not in taken)
+    return dict(zip(dict.fromkeys(size for size in given if isinstance(size, str)), numbers))
+
+
+def _failure(failed: Exception, sizes: Mapping[str, int]) -> str:
+    """What PyTorch said in one line, and which sizes it may be about."""
+    cause = failed.__cause__ or failed
+    said = (str(cause).strip() or repr(cause)).splitlines()[0]
+    text = f"nn.from_torch: torch.onnx.export failed: {type(cause).__name__}: {said}"
+    if not sizes:
+        return text
+    stood = ", ".join(f"{size} for {name}" for name, size in sizes.items())
+    text = text.replace("failed:", f"failed with {stood}:", 1)
+    blamed = [name for name, size in sizes.items() if re.search(rf"\b{size}\b", said)]
+    names = " or ".join(blamed or sizes)
+    return f"{text}; where the module fixes it, give a number instead of {names}"
 
 
 def _example(torch: Any, one: Input, sizes: Mapping[str, int]) -> Any:
@@ -86,8 +131,23 @@ def _exported(torch: Any, module: Any, examples: tuple, free: tuple, names: list
     return program.model_proto
 
 
+def _nodes(graph: Any) -> Iterator[Any]:
+    """Those of graphs inside of it too."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            inside = [attribute.g] if attribute.HasField("g") else attribute.graphs
+            for one in inside:
+                yield from _nodes(one)
+
+
 def loaded(proto: Any, inputs: Mapping[str, Input]) -> Model:
-    for node in proto.graph.node:
+    for node in _nodes(proto.graph):
+        if node.op_type in _RANDOM:
+            raise ValueError(
+                "nn.from_torch: expected a module whose results are the same each time, got "
+                f"{node.op_type} ({node.name}); make random numbers an input of it"
+            )
         if node.op_type == "Dropout" and len(node.input) > 2:
             del node.input[2]  # training_mode
     for port, one in zip(proto.graph.input, inputs.values()):

@@ -69,7 +69,8 @@ class Traced(Value):
         function = numpy_calls.of_elements(ufunc, method, named)
         if function is None:
             called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            self._unknown(f"np.{called}", numpy_calls.instead(called))
+            remedy = numpy_calls.instead_of_elements(ufunc.__name__, method, named)
+            self._unknown(f"np.{called}", remedy)
         return function(*inputs)
 
     def __array_function__(self, function: Any, _: Any, inputs: tuple, named: Any) -> Any:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules of PyTorch as models: the same figures, and the same training."""
 
+import re
+
 import numpy as np
 import onnx
 import pytest
@@ -37,6 +39,26 @@ def test_what_is_exported_is_a_model_for_inference_that_can_be_trained(tmp_path)
     tn.train(model, tn.data.npz(tmp_path / "data.npz"), epochs=3, batch=6, shuffle=False,
              optimizer=tn.optim.sgd(lr=0.0), callbacks=[watch])  # fmt: skip
     assert len(set(losses)) == 3  # nothing but the mask of dropout changes
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_random_numbers_are_refused(inside):
+    model = exported()
+    graph = model.graph
+    if inside:
+        body = helper.make_graph([], "body", [], [])
+        graph.node.append(helper.make_node("If", ["mode"], [], then_branch=body, else_branch=body))
+        graph = graph.node[-1].attribute[1].g
+    graph.node.append(helper.make_node("RandomUniformLike", ["x"], ["noise"], name="node_rand"))
+    with pytest.raises(ValueError, match=r"nn.from_torch: .*got RandomUniformLike \(node_rand\)"):
+        torch_modules.loaded(model, {"x": nn.Input(("N", 4))})
+
+
+def test_what_stands_for_a_size_is_no_other_size():
+    inputs = {"x": nn.Input(("N", 64, "L", 128)), "y": nn.Input(("L", 96, "M"))}
+    sizes = torch_modules._free_sizes(inputs, {160})
+    assert list(sizes) == ["N", "L", "M"] and len(set(sizes.values())) == 3
+    assert not set(sizes.values()) & {64, 96, 128, 160} and min(sizes.values()) >= 64
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +121,67 @@ def test_a_module_goes_on_training_as_in_pytorch(torch, tmp_path):
     )  # fmt: skip
 
 
+def count_of(op, model):
+    return len(re.findall(rf"= (?:onnx\.)?{op}", model.text()))
+
+
+KINDS = ["Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dropout_of_another_kind_is_named_and_does_nothing(torch, kind):
+    drop = getattr(torch.nn, kind)(0.5)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), drop, torch.nn.Dropout(0.5)).train()
+    shape = (4, 2, 2, 2, 3) if kind == "Dropout3d" else (4, 2, 2, 3)
+    shape = (4, 2, 3) if kind == "Dropout1d" else shape
+    with pytest.warns(UserWarning, match=rf"from_torch: .*left out of training: 1 \({kind}\)"):
+        model = nn.from_torch(net, {"x": ("N", *shape[1:])})
+    assert all(part.training for part in net.modules())
+    assert count_of("Random", model) == 0 and count_of("Dropout", model) == 1
+    x = np.random.default_rng(0).standard_normal(shape).astype("f")
+    made = model.compile()(x)[0]
+    np.testing.assert_allclose(made, net.eval()(torch.from_numpy(x)).detach().numpy(), atol=1e-5)
+
+
+def test_dropout_inside_of_a_layer_is_named(torch):
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, 0.25, batch_first=True)
+    with pytest.warns(UserWarning, match=r"left out of training: self_attn \(MultiheadAttention\)"):
+        model = nn.from_torch(layer, {"x": ("N", 5, 8)})
+    assert count_of("Dropout", model) == 3
+    with pytest.warns(UserWarning, match=r"left out of training: the module itself \(LSTM\)"):
+        torch_modules._warn_of_lost_dropout(torch, torch.nn.LSTM(3, 4, 2, dropout=0.5))
+
+
+def test_sizes_that_vary_are_large_enough(torch):
+    net = torch.nn.Conv1d(1, 4, 7)
+    model = nn.from_torch(net, {"x": ("N", 1, "L")})
+    assert model.inputs[0].shape == ("N", 1, "L")
+    for shape in ((2, 1, 7), (3, 1, 20)):
+        x = np.random.default_rng(0).standard_normal(shape).astype("f")
+        want = net(torch.from_numpy(x)).detach().numpy()
+        np.testing.assert_allclose(model.compile()(x)[0], want, atol=1e-5)
+
+
+def test_a_size_that_cannot_vary_is_named(torch):
+    with pytest.raises(ValueError, match=r"from_torch: .*with 64 for N, 96 for K: ") as failed:
+        nn.from_torch(torch.nn.Linear(16, 5), {"x": ("N", "K")})
+    assert "give a number instead of K" in str(failed.value)
+
+
 def test_weights_of_a_module_go_into_a_network_of_layers(torch):
     net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
     own = nn.build(nn.Sequential(nn.Linear(3), tn.relu, nn.Linear(2)), {"x": ("N", 4)})
     x = np.random.default_rng(0).standard_normal((5, 4)).astype("f")
-    made = nn.load(own, net).compile()(x)[0]
-    np.testing.assert_allclose(made, net(torch.from_numpy(x)).detach().numpy(), atol=1e-5)
+    for weights in (net, net.state_dict(), dict(net.named_parameters())):
+        made = nn.load(own, weights).compile()(x)[0]
+        np.testing.assert_allclose(made, net(torch.from_numpy(x)).detach().numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [object(), "0.5", np.array(["a"])])
+def test_weights_that_are_no_arrays_are_named(bad):
+    own = nn.build(nn.Sequential(nn.Linear(3)), {"x": ("N", 4)})
+    with pytest.raises(tn.InvalidArgument, match=r"^nn.load: 0.bias: "):
+        nn.load(own, {"0.weight": np.zeros((3, 4), "f"), "0.bias": bad})
 
 
 def test_what_is_no_module_is_refused(torch):
