@@ -25,6 +25,19 @@ local deciding = #test // 4
 
 local function is_without(name) return ("," .. (args.without or "") .. ","):find("," .. name .. ",", 1, true) end
 
+-- What was found out once, in a file of its own: the clock may say otherwise when a chain that was stopped goes on.
+local function noted(name, find)
+  local path = out .. "_" .. name .. ".txt"
+  local file = io.open(path, "rb")
+  local text = file and file:read("a") or find()
+  if not file and text then
+    file = assert(io.open(path, "wb"))
+    file:write(text)
+  end
+  if file then file:close() end
+  return text
+end
+
 -- The model of a file; it is made first where there is none, so that a chain that was stopped goes on from the same one.
 local function stored(name, make, options)
   local path = out .. "_" .. name .. ".onnx"
@@ -118,14 +131,22 @@ local function passed(attempt, stage, now)
   local name = stage.name .. (attempt > 1 and "_" .. attempt or "")
   local made, start = false, dropped[stage.name] or "as asked"
   if not is_without(stage.name) and not dropped[stage.name] then
-    made, start = pcall(stored, name .. "_start", function() return stage.make(stage.save and now.deployed or now.model) end)
+    local refused = noted(name .. "_refused", function()
+      made, start = pcall(stored, name .. "_start", function() return stage.make(stage.save and now.deployed or now.model) end)
+      return not made and tostring(start) or nil
+    end)
+    if refused then made, start = false, refused end
   end
   if not made then return nil, { stage = stage.name, verdict = "left out: " .. reason(start) } end
   local after = measured(name, stage, stage.epochs and taught(name, stage, start, teacher) or start)
   local row = describe(stage.name, after, now, not stage.finish and "as integers" or nil)
-  local payment, refusal = figures.payment(row, not stage.finish)
+  local decision = noted(name .. "_decision", function()
+    local paid, refusal = figures.payment(row, not stage.finish)
+    return paid or "left out: " .. refusal
+  end)
+  local payment = not decision:find("^left out") and decision or nil
   local loss, half = figures.points(after.decides, whole.decides)
-  row.verdict = payment or "left out: " .. refusal
+  row.verdict = decision
   if payment and stage.epochs and loss > kAllowed and loss - half > 0 and not args.force then
     row.verdict, row.loses = ("left out: %.1f points below the float network on the samples that decide"):format(loss), true
   end
