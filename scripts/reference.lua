@@ -8,7 +8,7 @@
 -- One of each is kept in scripts/reference in bfloat16. With --set kept=scripts/reference nothing is trained: those weights
 -- are judged; --set keep=scripts/reference puts what was trained there.
 -- --set first=N trains so many steps alone, samples in the order of the file and without dropout, and leaves the weights that they begin
--- with and the losses: OUT/NETWORK_SEED.initial.safetensors, OUT/NETWORK_SEED.first.jsonl. What tests/bench/reference.py --first compares.
+-- with and the losses: OUT/NETWORK_SEED.initial.safetensors, .first.jsonl (and .log.jsonl, which grows). What tests/bench/reference.py --first compares.
 local tn = require "tenon"
 local networks, args = require "reference.networks", tn.args
 local models, out, seeds = args.models or ".cache/models", args.out or "runs/reference", args.seeds or 1
