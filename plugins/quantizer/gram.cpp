@@ -2,7 +2,6 @@
 #include "gram.hpp"
 
 #include <map>
-#include <numeric>
 
 #include "repeated.hpp"
 
@@ -11,12 +10,6 @@ namespace {
 
 // Beyond this the matrix and its factors cost more than they bring: 32 MiB in doubles.
 constexpr int64_t kMostColumns = 2048;
-
-std::vector<int64_t> counted(int64_t n) {
-  std::vector<int64_t> out(static_cast<size_t>(n));
-  std::iota(out.begin(), out.end(), int64_t{0});
-  return out;
-}
 
 // What the window of a convolution sees at each place, as channels: the convolution itself, with a
 // weight of zeros and ones.
@@ -34,8 +27,9 @@ Result<Value> windows(EditView edit, const GramLayer& layer) {
   if (layer.product.bias >= 0 && static_cast<uint64_t>(layer.product.bias) < layer.node.n_inputs())
     inputs[static_cast<uint64_t>(layer.product.bias)] = {};
   TN_TRY(seen, repeated(edit, edit.node(layer.node.id), inputs, "_windows"));
-  std::vector<int64_t> order = counted(static_cast<int64_t>(weight.rank()));
-  order.erase(order.begin() + 1);
+  std::vector<int64_t> order = {0};
+  for (int64_t axis = 2; axis < static_cast<int64_t>(weight.rank()); ++axis)
+    order.push_back(axis);
   order.push_back(1);
   return edit.op("Transpose", {seen.output()}, {{"perm", order}});
 }
