@@ -17,7 +17,7 @@ struct Cumulate {
 
 template <class T>
 void run_row(const Cumulate& c, const AxisSplit& split, const T* src, T* dst) {
-  using Sum = std::conditional_t<kernels::kIsReal<T>, double, uint64_t>;
+  using Sum = kernels::Wrapping<std::conditional_t<kernels::kIsReal<T>, double, int64_t>>;
   Sum total = c.is_product ? Sum(1) : Sum(0);
   for (int64_t k = 0; k < split.k; ++k) {
     int64_t at = (c.is_reverse ? split.k - 1 - k : k) * split.inner;

@@ -87,22 +87,26 @@ A Reduce::first() const {
   return A(0);
 }
 
+// Integers wrap around.
 template <class A>
 A Reduce::join(A sum, A x) const {
+  using U = kernels::Wrapping<A>;
+  auto plus = [sum](U more) { return static_cast<A>(static_cast<U>(sum) + more); };
+  const U number = static_cast<U>(x);
   switch (kind) {
     case Kind::kProd:
-      return sum * x;
+      return static_cast<A>(static_cast<U>(sum) * number);
     case Kind::kMax:
       return x > sum || x != x ? x : sum;
     case Kind::kMin:
       return x < sum || x != x ? x : sum;
     case Kind::kL1:
-      return sum + (x < A(0) ? A(0) - x : x);
+      return plus(x < A(0) ? U(0) - number : number);
     case Kind::kL2:
     case Kind::kSumSquare:
-      return sum + x * x;
+      return plus(number * number);
     default:
-      return sum + x;
+      return plus(number);
   }
 }
 

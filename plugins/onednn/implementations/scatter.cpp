@@ -24,7 +24,7 @@ struct Scatter {
 template <class T>
 T joined(Join join, T old, T update) {
   using A = std::conditional_t<kernels::kIsReal<T>, double, int64_t>;
-  using U = std::conditional_t<kernels::kIsReal<T>, double, uint64_t>;
+  using U = kernels::Wrapping<A>;
   A a = kernels::number_cast<A>(old);
   A b = kernels::number_cast<A>(update);
   switch (join) {

@@ -288,6 +288,24 @@ INSTANTIATE_TEST_SUITE_P(Cases,
                          testing::ValuesIn(kShapeCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Sums, products and squares of integers that are too large wrap around on every backend.
+TEST_F(BothBackends, ReductionsOfIntegersWrapAround) {
+  expect_same(R"(graph {
+  input %x: i64[2, 3]
+  constant %much: i64[] = [9223372036854775807]
+  constant %a: i64[1] = [1]
+  %l: i64[2, 3] = BitwiseOr(%x, %much) @n0
+  %s: i64[2] = ReduceSum(%l, %a) {keepdims = 0} @n1
+  %m: i64[2] = ReduceMean(%l, %a) {keepdims = 0} @n2
+  %p: i64[2] = ReduceProd(%l, %a) {keepdims = 0} @n3
+  %q: i64[2] = ReduceSumSquare(%l, %a) {keepdims = 0} @n4
+  output s = %s
+  output m = %m
+  output p = %p
+  output q = %q
+})");
+}
+
 // By a row of the table that somebody else may write: the chain knows expressions alone.
 TEST_F(BothBackends, AChainThroughAReductionIsOneStep) {
   const char* text = R"(graph {
