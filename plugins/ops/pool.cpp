@@ -182,15 +182,28 @@ Status average_grad_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, x ? type_of(dtype, *x) : unranked(dtype));
 }
 
+// The pool's input, whose sizes may be numbers that a run was given, against what comes back.
+Result<Window> window_of_grad(const Call& call, std::span<const int64_t> x) {
+  constexpr int64_t kMostSide = int64_t{1} << 31;
+  std::span<const int64_t> dy = call.shape(0);
+  const bool is_like_dy = x.size() >= 3 && x.size() == dy.size() && x[0] == dy[0] && x[1] == dy[1];
+  const bool has_sizes =
+      std::all_of(x.begin(), x.end(), [](int64_t size) { return size >= 0 && size <= kMostSide; });
+  if (!is_like_dy || !has_sizes)
+    return invalid("x: expected the shape of the pool's input, whose outputs dy has");
+  TN_TRY(window, window_of(call.node(), x.subspan(2), call.node().attr_ints("kernel_shape")));
+  const std::vector<int64_t> out = window.out_shape();
+  if (!std::equal(out.begin(), out.end(), dy.begin() + 2, dy.end()))
+    return invalid("dy: expected the shape of the pool's output");
+  return window;
+}
+
 // add(output's index, input plane's offset, output coordinate, to): spreads one gradient.
 template <class Add>
 Status spread_ref(const Call& call, const std::vector<int64_t>& x, const Add& add) {
-  if (x.size() < 3) return invalid(cat("x: expected rank from 3, got ", x.size()));
   std::span<const int64_t> shape(x);
-  TN_TRY(window, window_of(call.node(), shape.subspan(2), call.node().attr_ints("kernel_shape")));
+  TN_TRY(window, window_of_grad(call, shape));
   Pooling p{window, x[0] * x[1], {}};
-  if (element_count(call.in(0)) != p.planes * window.out_count())
-    return invalid("dy: expected the shape of the pool's output");
   TN_TRY(out, call.out(0, call.dtype(0), x));
   std::vector<double> sums(static_cast<size_t>(element_count(shape)));
   for_each_output(call, p, [&](int64_t to, int64_t plane, const Window::Sizes& o) {

@@ -51,7 +51,6 @@ Status roi_ref(const Call& call) {
   for (int64_t image : images)
     if (image < 0 || image >= x[0])
       return {TN_OUT_OF_RANGE, cat("batch_indices: expected 0..", x[0] - 1, ", got ", image)};
-  if (r.rows < 0 || r.columns < 0) return invalid("expected output sizes from 0");
   TN_TRY(out, call.out(0, call.dtype(0), {rois[0], x[1], r.rows, r.columns}));
   auto edge = [&](int64_t roi, int64_t k) {
     return load_number(call.data<char>(1), call.dtype(1), roi * 4 + k) * r.scale - r.offset;

@@ -28,14 +28,15 @@ inline Result<RoiRules> roi_rules(Node node) {
   int64_t sampling = node.attr_int("sampling_ratio");
   if (sampling > kMostAsked)
     return invalid(cat("sampling_ratio: expected at most ", kMostAsked, ", got ", sampling));
+  const int64_t rows = node.attr_int("output_height", 1);
+  const int64_t columns = node.attr_int("output_width", 1);
+  if (rows < 0 || columns < 0)
+    return invalid(
+        cat("output_height, output_width: expected at least 0, got ", rows, ", ", columns));
   bool half = where == "half_pixel";
-  return RoiRules{node.attr_int("output_height", 1),
-                  node.attr_int("output_width", 1),
-                  sampling,
-                  node.attr_float("spatial_scale", 1),
-                  half ? 0.5 : 0.0,
-                  mode == "max",
-                  half};
+  return RoiRules{
+      rows,          columns, sampling, node.attr_float("spatial_scale", 1), half ? 0.5 : 0.0,
+      mode == "max", half};
 }
 
 Result<std::vector<Value>> roi_align_decompose(EditView edit, Node node);

@@ -123,6 +123,33 @@ TEST_F(Edges, BoxesOfMorePixelsThanCanBeSampledAreRefused) {
   EXPECT_EQ(refused(4000), "");
 }
 
+// Sizes that a run is given are numbers as any: those that are no shape of the pool's input are
+// refused.
+TEST_F(Edges, AShapeOfAPoolsInputThatIsNoneIsRefused) {
+  auto refused = [&](std::vector<int64_t> sizes) {
+    auto shape = Tensor::of<int64_t>(ctx_, TN_I64, std::vector<int64_t>{4}, sizes);
+    return refusal(
+        "  constant %d: f32[1, 1, 1, 2] = [1, 2]\n  input %s: i64[4]\n  %y: f32[*] = "
+        "tenon:AveragePoolGrad(%d, %s) {kernel_shape = ints [2, 2], strides = ints [2, 2]} @n\n",
+        {*shape});
+  };
+  EXPECT_EQ(refused({1, 1, 2, 4}), "");
+  for (int64_t wild : {int64_t{-1}, int64_t{1} << 62, std::numeric_limits<int64_t>::min()})
+    for (size_t axis = 0; axis < 4; ++axis) {
+      std::vector<int64_t> sizes = {1, 1, 2, 4};
+      sizes[axis] = wild;
+      EXPECT_NE(refused(sizes).find("expected the shape of the pool's input"), std::string::npos);
+    }
+}
+
+TEST_F(Edges, BoxesOfNegativeOutputSizesAreRefused) {
+  EXPECT_THAT(
+      refusal("  input %x: f32[1, 1, 2, 2]\n  input %r: f32[1, 4]\n  constant %b: i64[1] = [0]"
+              "\n  %y: f32[*] = RoiAlign(%x, %r, %b) {output_width = -2} @n\n",
+              {}),
+      testing::HasSubstr("expected at least 0, got 1, -2"));
+}
+
 // Found by mutants under AddressSanitizer and UBSan.
 TEST_F(Edges, OutputsThatTheOperatorHasNotAreRefused) {
   EXPECT_THAT(
