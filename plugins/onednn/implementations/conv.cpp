@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv: what its implementations look at, and their list.
 
+#include <algorithm>
+
 #include "conv_site.hpp"
 #include "handlers.hpp"
 #include "product.hpp"
@@ -26,6 +28,21 @@ Int8 int8_of(const Lowering& lowering, const Node& node) {
 }
 
 }  // namespace
+
+std::string refuse_repeated_channels(const ConvSite& site) {
+  if (!has_known_bias(site.lowering, site.bias(site.epilogue))) return "the bias is computed";
+  if (site.epilogue.norm != kNone) return "a BatchNormalization is folded into the weights";
+  const bool is_alone = std::all_of(site.epilogue.ops.begin(), site.epilogue.ops.end(),
+                                    [](const EpilogueNode& op) { return op.eltwise.has_value(); });
+  return is_alone ? "" : "what follows has operands of its own";
+}
+
+std::vector<float> repeated_channels(const float* numbers, int64_t n_filters, int64_t times) {
+  std::vector<float> all;
+  for (int64_t i = 0; i < times; ++i)
+    all.insert(all.end(), numbers, numbers + n_filters);
+  return all;
+}
 
 std::string refuse_conv(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];

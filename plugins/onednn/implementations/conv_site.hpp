@@ -27,6 +27,12 @@ struct ConvSite {
   }
 };
 
+// Why a form whose channels are several results of each filter cannot take the bias and the
+// epilogue: it repeats a known bias, and what follows may act on each number alone.
+std::string refuse_repeated_channels(const ConvSite& site);
+// Numbers by filter, as often as the form has results of each.
+std::vector<float> repeated_channels(const float* numbers, int64_t n_filters, int64_t times);
+
 // Signs by signs, by kernels/binary_product.h: whatever rewrites/join_signs has packed.
 Offer offer_binary_conv(const ConvSite& site);
 // A convolution of 3x3 with stride 1 by kernels/winograd.h, where that is measured to be faster

@@ -32,7 +32,8 @@ bool is_row(const Dims& dims, int64_t rows, int64_t channels, size_t axis) {
 class FilterBuilder {
  public:
   explicit FilterBuilder(const ConvSite& site)
-      : lowering_(site.lowering),
+      : site_(site),
+        lowering_(site.lowering),
         node_(site.node()),
         epilogue_(site.epilogue),
         is_int8_(site.int8.is_exact),
@@ -67,12 +68,8 @@ class FilterBuilder {
     if (!weights_.is_quantized() && weights_.type != ElementType::kF32)
       return "filters of another type than f32";
     if (is_int8_ && !is_row_major(src_)) return "the signal does not lie side by side";
-    if (!has_known_bias(lowering_, bias())) return "the bias is computed";
-    if (epilogue_.norm != kNone) return "a BatchNormalization is folded into the weights";
-    const bool is_alone =
-        std::all_of(epilogue_.ops.begin(), epilogue_.ops.end(),
-                    [](const EpilogueNode& op) { return op.eltwise.has_value(); });
-    return is_alone ? arrange() : "what follows has operands of its own";
+    const std::string why = refuse_repeated_channels(site_);
+    return why.empty() ? arrange() : why;
   }
 
   // Why oneDNN has no kernel for it; empty: `build` may be called.
@@ -125,7 +122,7 @@ class FilterBuilder {
   }
 
  private:
-  int bias() const { return node_.input(2) != kNone ? node_.input(2) : epilogue_.bias; }
+  int bias() const { return site_.bias(epilogue_); }
   int64_t n_results() const { return n_filters_ * side_by_side_; }
 
   // As few results side by side as fill vectors on both sides; more means more zeros.
@@ -155,12 +152,8 @@ class FilterBuilder {
     if (src_.quant.zero_point != 0) fused_.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
   }
 
-  // Numbers by filter, once for each of the results side by side.
   std::vector<float> repeated(const float* numbers) const {
-    std::vector<float> all;
-    for (int64_t i = 0; i < side_by_side_; ++i)
-      all.insert(all.end(), numbers, numbers + n_filters_);
-    return all;
+    return repeated_channels(numbers, n_filters_, side_by_side_);
   }
 
   static Desc numbers(int64_t count, dnnl::memory::data_type type) {
@@ -248,6 +241,7 @@ class FilterBuilder {
     return lowering_.make_constant(filters.type, {n_results(), width_, 1, window_}, data);
   }
 
+  const ConvSite& site_;
   Lowering& lowering_;
   const Node& node_;
   const Epilogue& epilogue_;

@@ -22,7 +22,8 @@ constexpr int64_t kLanes = 16;
 class PatchBuilder {
  public:
   explicit PatchBuilder(const ConvSite& site)
-      : lowering_(site.lowering),
+      : site_(site),
+        lowering_(site.lowering),
         node_(site.node()),
         epilogue_(site.epilogue),
         type_(lowering_.real_type()),
@@ -46,12 +47,7 @@ class PatchBuilder {
     const bool is_f32 = weights.is_quantized() || weights.type == ElementType::kF32;
     if (!lowering_.is_constant_view(weights) || !is_row_major(weights) || !is_f32)
       return "the weights are no constant of f32";
-    if (!has_known_bias(lowering_, bias())) return "the bias is computed";
-    if (epilogue_.norm != kNone) return "a BatchNormalization is folded into the weights";
-    const bool is_alone =
-        std::all_of(epilogue_.ops.begin(), epilogue_.ops.end(),
-                    [](const EpilogueNode& op) { return op.eltwise.has_value(); });
-    return is_alone ? "" : "what follows has operands of its own";
+    return refuse_repeated_channels(site_);
   }
 
   // Why oneDNN has no kernel for it; empty: `build` may be called.
@@ -95,16 +91,12 @@ class PatchBuilder {
   }
 
  private:
-  int bias() const { return node_.input(2) != kNone ? node_.input(2) : epilogue_.bias; }
+  int bias() const { return site_.bias(epilogue_); }
   int64_t n_channels() const { return kernel_[1]; }
   int64_t patch() const { return kernel_[1] * kernel_[2] * kernel_[3]; }
 
-  // Numbers by channel, once for each pixel of a patch.
   std::vector<float> repeated(const float* numbers) const {
-    std::vector<float> all;
-    for (int64_t i = 0; i < kernel_[2] * kernel_[3]; ++i)
-      all.insert(all.end(), numbers, numbers + n_channels());
-    return all;
+    return repeated_channels(numbers, n_channels(), kernel_[2] * kernel_[3]);
   }
 
   // [row, column, channel of the patch; channel of the source]
@@ -136,6 +128,7 @@ class PatchBuilder {
     lowering_.set_view(epilogue_.result, dst);
   }
 
+  const ConvSite& site_;
   Lowering& lowering_;
   const Node& node_;
   const Epilogue& epilogue_;

@@ -66,6 +66,13 @@ class PruningTest : public PassTest {
     return out;
   }
 
+  // x times a matrix of random weights, and a bias.
+  Value product(EditView edit, Value x, const std::string& name, int64_t n_in, int64_t n_out) {
+    uint64_t seed = std::hash<std::string>{}(name);
+    Value made =
+        node(edit, "MatMul", {x, weight(edit, name + ".w", {n_in, n_out}, seed)}, name + ".matmul");
+    return node(edit, "Add", {made, weight(edit, name + ".b", {n_out}, seed + 1)}, name);
+  }
   Value conv(EditView edit,
              Value x,
              std::string_view name,

@@ -11,12 +11,6 @@ using Ints = std::vector<int64_t>;
 
 class Sequences : public PruningTest {
  protected:
-  Value product(EditView edit, Value x, const std::string& name, int64_t n_in, int64_t n_out) {
-    uint64_t seed = std::hash<std::string>{}(name);
-    Value made =
-        node(edit, "MatMul", {x, weight(edit, name + ".w", {n_in, n_out}, seed)}, name + ".matmul");
-    return node(edit, "Add", {made, weight(edit, name + ".b", {n_out}, seed + 1)}, name);
-  }
   Value ints(EditView edit, const Ints& numbers) { return *edit.ints(numbers); }
   Value reshape(EditView edit, Value x, const Ints& shape, std::string_view name) {
     return node(edit, "Reshape", {x, ints(edit, shape)}, name);

@@ -13,12 +13,6 @@ using Ints = std::vector<int64_t>;
 
 class Statistics : public PruningTest {
  protected:
-  Value product(EditView edit, Value x, const std::string& name, int64_t n_in, int64_t n_out) {
-    uint64_t seed = std::hash<std::string>{}(name);
-    Value made =
-        node(edit, "MatMul", {x, weight(edit, name + ".w", {n_in, n_out}, seed)}, name + ".matmul");
-    return node(edit, "Add", {made, weight(edit, name + ".b", {n_out}, seed + 1)}, name);
-  }
   Value norm(EditView edit, Value x, const std::string& name, int64_t width) {
     uint64_t seed = std::hash<std::string>{}(name);
     return node(edit, "LayerNormalization",
