@@ -249,8 +249,13 @@ Status schema_error(std::string_view who, std::string_view why) {
 
 struct Schema {
   Json properties = Json::object();
+  Json any_other;  // of options by other names, "additionalProperties"; null: there are none
   std::vector<std::string> names;
   std::vector<std::string> required;
+
+  bool has(const std::string& key) const {
+    return !any_other.is_null() || properties.contains(key);
+  }
 };
 
 Result<Schema> parse_schema(std::string_view text, std::string_view who) {
@@ -269,6 +274,11 @@ Result<Schema> parse_schema(std::string_view text, std::string_view who) {
     Any value = any_of_json(option["default"]);
     if (!take_value(option, value.get()))
       return schema_error(who, cat("option ", name, ": default: ", mismatch(option, value.get())));
+  }
+  if (parsed->contains("additionalProperties")) {
+    schema.any_other = (*parsed)["additionalProperties"];
+    std::string fault = schema_fault(schema.any_other);
+    if (!fault.empty()) return schema_error(who, cat("additionalProperties: ", fault));
   }
   if (!parsed->contains("required")) return schema;
   for (const Json& name : (*parsed)["required"]) {
@@ -294,6 +304,20 @@ Status option_error(std::string_view who,
   return {TN_INVALID_ARGUMENT, cat("option ", key, ": ", mismatch(option, value)), who};
 }
 
+// Options whose names are the caller's own.
+Status take_others(const Schema& schema,
+                   const tn_options& given,
+                   std::string_view who,
+                   tn_options* out) {
+  for (const auto& [key, value] : given.entries) {
+    if (schema.properties.contains(key) || value.tag() == TN_ANY_NONE) continue;
+    std::optional<Any> taken = take_value(schema.any_other, value.get());
+    if (!taken) return option_error(who, key, schema.any_other, value.get());
+    out->set(key, std::move(*taken));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Ref<tn_options>> validate_options(tn_ctx* owner,
@@ -303,9 +327,10 @@ Result<Ref<tn_options>> validate_options(tn_ctx* owner,
   TN_TRY(schema, parse_schema(schema_text, who));
   if (given) {
     for (const auto& [key, value] : given->entries)
-      if (!schema.properties.contains(key)) return unknown_option(who, key, schema);
+      if (!schema.has(key)) return unknown_option(who, key, schema);
   }
   Ref<tn_options> out = new_options(owner);
+  if (given) TN_CHECK(take_others(schema, *given, who, out.get()));
   for (const auto& [key, option] : schema.properties.items()) {
     const Any* value = given ? given->find(key) : nullptr;
     Any fallback = any_of_json(option.value("default", Json()));

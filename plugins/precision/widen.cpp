@@ -95,6 +95,8 @@ class Widening {
 
   // Types that attributes state, and with them those of the results.
   Status attributes(Node node) {
+    std::vector<Value> halves = node.outputs();
+    std::erase_if(halves, [](Value v) { return !v || !is_half(v.dtype()); });
     std::vector<std::string> names;
     for (uint64_t i = 0, n = services.graph->attr_count(node.graph, node.id); i < n; ++i)
       names.emplace_back(view(services.graph->attr_name(node.graph, node.id, i)));
@@ -105,7 +107,10 @@ class Widening {
       if (attr.tag == TN_ANY_TENSOR) TN_CHECK(tensor(node, name, attr));
       if (attr.tag == TN_ANY_GRAPH) TN_CHECK(body(node, name, attr).in(cat("body ", name)));
     }
-    return node.row() ? Status(services.edit->infer(edit_.raw, node.id)) : Status();
+    if (node.row()) TN_CHECK(Status(services.edit->infer(edit_.raw, node.id)));
+    for (Value v : halves)  // the file's own statement about them holds no longer
+      if (v.dtype() == TN_F32) TN_CHECK(edit_.set_type(v, v.type()));
+    return {};
   }
 
   Status tensor(Node node, const std::string& name, const tn_any& attr) {

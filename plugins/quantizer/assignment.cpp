@@ -144,8 +144,10 @@ Status Assignment::decide(Graph graph, const Choices& choices) {
   for (Node node : graph.nodes()) {
     Decision one{node, role_of(node)};
     if (one.role.is_quantized())
-      return {TN_FAILED_PRECONDITION, cat("the model is already quantized (node ", node.name(),
-                                          " is a ", node.type(), "); start from the float model")};
+      return {TN_FAILED_PRECONDITION,
+              cat("the model is already quantized (node ", node.name(), " is a ", node.type(),
+                  "): start from the float model, or make it one by ",
+                  "quantizer.dequantize (tenon optimize --requantize)")};
     for (Value v : node.outputs())
       one.is_float = one.is_float || (v && is_float(v.dtype()));
     one.why = choices.selected.why_left(node);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibration.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -28,6 +29,26 @@ uint64_t count_not_finite(const DLTensor& tensor) {
   });
   return bad;
 }
+
+// The smallest and the largest number of an input of floats.
+struct Extent {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  int64_t count = 0;
+
+  void add(const DLTensor& tensor) {
+    if (!is_float(dtype_of(tensor))) return;
+    const int64_t n = element_count(tensor);
+    count += n;
+    with_numbers(tensor, [&](const auto* data) {
+      for (int64_t i = 0; i < n; ++i) {
+        low = std::min(low, static_cast<double>(data[i]));
+        high = std::max(high, static_cast<double>(data[i]));
+      }
+    });
+  }
+  bool is_one_number() const { return count > 1 && low == high; }
+};
 
 Result<std::map<std::string, tn_range, std::less<>>> known_ranges(const Options& options) {
   std::map<std::string, tn_range, std::less<>> out;
@@ -122,14 +143,22 @@ Status Calibration::show(const Plan& results, const std::string& batch) {
 
 Status Calibration::see(Feed* feed, const Cancel& cancel) {
   Progress progress(ctx_, "calibrating", feed->samples());
+  std::vector<Extent> seen(feed->inputs().size());
   for (uint64_t b = 0; b < feed->batches(); ++b) {
     TN_CHECK(cancel.check());
     TN_TRY(batch, feed->load(b));
+    for (size_t i = 0; i < seen.size(); ++i)
+      seen[i].add(batch.inputs[i]);
     Status ran = plan_.run(batch.inputs, cancel.raw());
     if (!ran.ok()) return std::move(ran).in(cat("calibration: ", feed->batch_text(b)));
     TN_CHECK(show(plan_, feed->batch_text(b)));
     progress.update(feed->samples() * (b + 1) / feed->batches());
   }
+  for (size_t i = 0; i < seen.size(); ++i)
+    if (seen[i].is_one_number())
+      log_line(ctx_, TN_LOG_WARNING,
+               cat("input ", feed->inputs()[i].input, " is ", seen[i].low,
+                   " everywhere in the calibration data: ranges made of it fit no other data"));
   return {};
 }
 

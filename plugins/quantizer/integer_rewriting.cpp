@@ -35,7 +35,7 @@ Status Rewriting::run() {
     TN_CHECK(n_.status().in(node.name()));
   }
   TN_CHECK(hand_over());
-  return erase_unused();
+  return erase_unused(edit_);
 }
 
 const Integers* Rewriting::known(Value v) const {
@@ -156,18 +156,6 @@ Status Rewriting::hand_over() {
     Value real = n_.real(*x, std::string(v.name()));
     TN_CHECK(n_.status());
     TN_CHECK(edit_.replace(v, real));
-  }
-  return {};
-}
-
-Status Rewriting::erase_unused() {
-  std::vector<Node> nodes = edit_.graph().nodes();
-  for (size_t i = nodes.size(); i-- > 0;) {
-    std::vector<Value> made = nodes[i].outputs();
-    const bool used = std::any_of(made.begin(), made.end(), [](Value v) {
-      return v && (v.consumer_count() > 0 || v.is_output());
-    });
-    if (!used) TN_CHECK(edit_.erase(nodes[i]));
   }
   return {};
 }

@@ -51,7 +51,6 @@ class Rewriting {
 
   // What is left over.
   Status hand_over();
-  Status erase_unused();
 
   tn_ctx* ctx_;
   EditView edit_;

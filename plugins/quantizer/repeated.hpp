@@ -23,4 +23,7 @@ Result<Node> added_again(EditView edit,
 
 std::vector<std::string> attribute_names(Node node);
 
+// All nodes that nothing reads, and those that only such read.
+Status erase_unused(EditView edit);
+
 }  // namespace tenon::quantizer

@@ -236,6 +236,23 @@ Status Loop::refuse_broken(const Outcome& outcome, uint64_t number) const {
                                last_good_checkpoint(), "; a lower rate or clip_norm may help")};
 }
 
+Status Loop::refuse_broken(const Weights& states) const {
+  std::string name = not_finite(states);
+  if (name.empty()) return {};
+  return {TN_OUT_OF_RANGE, cat("step ", position_.steps, ": ", name, " is not finite any more",
+                               given_.check_nan ? "" : ", option check_nan shows where it begins",
+                               "; ", last_good_checkpoint())};
+}
+
+// A NaN in weights need not reach the loss: a backend's fused Relu may make 0 of it.
+Status Loop::check_weights() const {
+  for (const std::string& name : recipe_.parameters) {  // one copy at a time
+    TN_TRY(one, stepper_->states({name}));
+    TN_CHECK(refuse_broken(one));
+  }
+  return {};
+}
+
 Status Loop::tell_step(const Outcome& outcome) {
   tn_progress_point at{sizeof at,           outcome.skipped, position_.steps,
                        position_.epoch + 1, outcome.loss,    rate_};
@@ -260,9 +277,7 @@ Status Loop::tell_epoch(json& record) {
 
 Result<RunFolder::Saved> Loop::as_it_is() const {
   TN_TRY(states, stepper_->states());
-  if (std::string name = not_finite(states); !name.empty())
-    return Status(TN_OUT_OF_RANGE, cat("step ", position_.steps, ": ", name,
-                                       " is not finite any more; ", last_good_checkpoint()));
+  TN_CHECK(refuse_broken(states));
   return RunFolder::Saved{identity_, position_, std::move(states), best_};
 }
 

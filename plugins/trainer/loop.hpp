@@ -50,6 +50,8 @@ class Loop {
   void measure(const nlohmann::json& record);
   std::string judged_by() const;
   Status refuse_broken(const Outcome& outcome, uint64_t number) const;
+  Status refuse_broken(const Weights& states) const;
+  Status check_weights() const;
   Status tell_step(const Outcome& outcome);
   Status tell_epoch(nlohmann::json& record);
   Status save();

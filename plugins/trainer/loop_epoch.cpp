@@ -27,6 +27,7 @@ std::string short_number(double value) {
 }
 
 Status Loop::end_epoch(const Cancel& cancel) {
+  TN_CHECK(check_weights());
   Position before = position_;
   double seconds = seconds_since(epoch_began_);
   json record{{"epoch", position_.epoch + 1},

@@ -61,9 +61,19 @@ bool is_meant(const std::vector<std::string>& patterns, Value constant) {
   return false;
 }
 
+Status refuse_idle_patterns(Graph graph, const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    auto fits = [&](Value constant) { return is_meant({pattern}, constant); };
+    if (std::ranges::none_of(graph.constants(), fits))
+      return invalid(cat("option frozen: no constant of the model fits ", pattern));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterChoice& choice) {
+  TN_CHECK(refuse_idle_patterns(graph, choice.frozen));
   std::unordered_set<tn_value_id> live = reaching(graph);
   std::vector<std::string> found;
   for (Value constant : graph.constants()) {

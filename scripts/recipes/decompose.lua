@@ -6,13 +6,13 @@ local tn = require "tenon"
 local args = tn.args
 local recipe = tn.recipe {
   name = "decompose", passes = { "decomposer.svd", "decomposer.tucker2" },
-  options = { methods = "svd, tucker2 or both (both)" }, leave = "skip", cure = "keep more with --set energy, or train it",
+  options = { methods = "svd, tucker2 or both (both)" }, leave = "skip", floats = true, cure = "keep more with --set energy, or train it",
 }
 if recipe.described then
   return recipe.described
 end
 
-local model = tn.load(args.model):apply("fusion.default")
+local model = recipe.float_model()
 
 -- The thin layers that svd makes are nothing for tucker2; the other way round they would be.
 local methods = args.methods or { "svd", "tucker2" }

@@ -3,6 +3,6 @@
 --   tenon optimize MODEL -o OUT --recipe dynamic [--data FILE] [--set 'skip=["head*"]']
 local tn = require "tenon"
 local recipe = tn.recipe {
-  name = "dynamic", passes = { "quantizer.dynamic", "precision.widen" }, first = { "precision.widen", "fusion.default" }, leave = "skip",
+  name = "dynamic", passes = { "quantizer.dynamic", "precision.widen" }, floats = true, leave = "skip",
 }
 return recipe.described or recipe.convert("quantizer.dynamic")

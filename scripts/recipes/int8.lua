@@ -10,7 +10,7 @@
 local tn = require "tenon"
 local args = tn.args
 local recipe = tn.recipe {
-  name = "int8", passes = { "quantizer.static", "precision.widen" }, leave = "skip",
+  name = "int8", passes = { "quantizer.static", "precision.widen" }, leave = "skip", floats = true,
   options = {
     methods = "tried in this order: any of smooth, equalize, gptq, adaround, correct_bias, or none (correct_bias)",
     weak = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
@@ -37,7 +37,7 @@ end
 local methods = recipe.methods(args.methods or "correct_bias", { "smooth", "equalize", "gptq", "adaround", "correct_bias" })
 local is_float_pass = { smooth = true, equalize = true } -- the others repair what has been rounded
 
-local model = tn.load(args.model):apply("precision.widen", recipe.options("precision.widen")):apply("fusion.default")
+local model = recipe.float_model()
 local calibration, held, unseen, whole = recipe.parts(recipe.data())
 local few = 32 -- samples that say what a layer loses alone
 
@@ -170,9 +170,9 @@ for key, value in pairs(recipe.stayed(report)) do
   result[key] = value
 end
 if not args.json then
-  print(string.format("%s: %s%s, %.4g MB -> %.4g MB; on %d samples not used before: %s, cosine %.5f (lowest %.5f)",
+  print(string.format("%s: %s%s, %.4g MB -> %.4g MB; on %d samples%s: %s, cosine %.5f (lowest %.5f)",
     args.output, choice.name, #choice.methods > 0 and " + " .. table.concat(choice.methods, " + ") or "", result.bytes_before / 1e6,
-    result.bytes_after / 1e6, left.judged_on, left.snr_db and string.format("%.1f dB", left.snr_db) or "no output in float", near.mean,
-    near.min))
+    result.bytes_after / 1e6, left.judged_on, unseen == calibration and ", which it was made with" or " not used before",
+    left.snr_db and string.format("%.1f dB", left.snr_db) or "no output in float", near.mean, near.min))
 end
 return result

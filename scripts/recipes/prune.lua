@@ -9,13 +9,13 @@ local recipe = tn.recipe {
   options = {
     fuse = "fold normalizations first (true)", bench = "measure the speed before and after (false)",
   },
-  leave = "skip", cure = "train it: tenon optimize --recipe finetune",
+  leave = "skip", floats = true, cure = "train it: tenon optimize --recipe finetune",
 }
 if recipe.described then
   return recipe.described
 end
 
-local model = tn.load(args.model)
+local model = recipe.load()
 local source = model
 if args.fuse ~= false then
   model = model:apply("fusion.default") -- the norm of a folded filter says how large its channel is
@@ -44,6 +44,10 @@ if args.bench then -- the model before is folded as well: what is left is what p
   local before, after = tn.bench(model), tn.bench(small)
   result.median_ms = { before = before.median_ms, after = after.median_ms }
   result.speedup = before.median_ms / after.median_ms
+end
+if report.parameters.after == report.parameters.before then
+  tn.log.warning(string.format("no channel went: ratio %g leaves whole groups of round_to %g (--set round_to=1 removes single channels)",
+    args.ratio or 0.3, args.round_to or 8))
 end
 if not args.json then
   tn.print_table(result.groups, { "layer", "channels", "kept" })

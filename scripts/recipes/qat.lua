@@ -5,7 +5,7 @@
 local tn = require "tenon"
 local args = tn.args
 local recipe = tn.recipe {
-  name = "qat", passes = { "quantizer.qat", "trainer.train", "distiller.response" }, leave = "skip", cure = "train longer with --set epochs",
+  name = "qat", passes = { "quantizer.qat", "trainer.train", "distiller.response" }, leave = "skip", floats = true, cure = "train longer with --set epochs",
 }
 if recipe.described then
   return recipe.described
@@ -14,7 +14,7 @@ if not args.data then
   error("recipe qat: --data: expected samples (.npz, .npy, .csv or a folder of images)", 0)
 end
 
-local model = tn.load(args.model):apply("precision.widen"):apply("fusion.default")
+local model = recipe.float_model()
 local train, validation, unseen = recipe.parts(recipe.data())
 local rounded = model:apply("quantizer.qat", recipe.options("quantizer.qat", { data = train }))
 local loss = args.loss

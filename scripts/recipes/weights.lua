@@ -4,7 +4,7 @@
 -- 4 bits with data: rounded by what layers give on it (quantizer.gptq), judged on samples that the rounding has not seen.
 local tn = require "tenon"
 local recipe = tn.recipe {
-  name = "weights", passes = { "quantizer.weights", "precision.widen" }, first = { "precision.widen", "fusion.default" }, leave = "skip",
+  name = "weights", passes = { "quantizer.weights", "precision.widen" }, floats = true, leave = "skip",
   options = { gptq = "with bits=4 and --data: rounding by the layers' outputs; default true" },
 }
 local args = tn.args
@@ -13,8 +13,8 @@ if recipe.described or not data or tonumber(args.bits) ~= 4 or args.gptq == fals
   return recipe.described or recipe.convert("quantizer.weights")
 end
 
-local model = tn.load(args.model)
-local plain = model:apply("precision.widen", recipe.options("precision.widen")):apply("fusion.default")
+local model = recipe.load()
+local plain = recipe.float_model(model)
 local _, _, unseen, seen = recipe.parts(data)
 local small, report = plain:apply("quantizer.weights", recipe.options("quantizer.weights"))
 small = small:apply("quantizer.gptq", { data = seen, original = plain })

@@ -63,7 +63,7 @@ struct Flags {
   std::string model, output, recipe;
   DataFlags data;
   std::optional<double> min_snr, max_drop;
-  bool is_dry = false;
+  bool is_dry = false, requantizes = false;
   ScriptFlags given;
   JsonFlag json;
 };
@@ -89,6 +89,8 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
   app.add_option("--max-drop", flags->max_drop,
                  "write nothing when the metric (--set metric=NAME, accuracy) falls by more")
       ->type_name("X");
+  app.add_flag("--requantize", flags->requantizes,
+               "a model that is quantized already becomes one of floats first");
   flags->given.add(&app);
   flags->json.add(&app);
   app.footer([&tool] { return recipes_text(tool); });
@@ -100,6 +102,7 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
       throw Error(TN_INVALID_ARGUMENT, "-o: expected the file of the new model, or --dry-run");
     args["output"] = flags->is_dry ? "dry run" : flags->output;
     if (flags->is_dry) args["dry_run"] = true;
+    if (flags->requantizes) args["requantize"] = true;
     if (flags->min_snr) args["min_snr"] = *flags->min_snr;
     if (flags->max_drop) args["max_drop"] = *flags->max_drop;
     args["json"] = flags->json.json;

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include <unistd.h>
 
@@ -91,10 +92,21 @@ Bars& bars() {
   return one;
 }
 bool verbose_log = false;
+std::string last_line;  // of the log
 
 void TN_CALL on_progress(void*, uint64_t task, tn_str title, uint64_t done, uint64_t total) {
   bars().seen(task, title, done, total);
 }
+// A recipe that tries five ranges is informed of the same things five times. A warning counts as
+// said while nothing else was printed since: it may be of another file. What a script says twice it
+// means twice.
+bool is_new(const std::string& line, uint32_t level) {
+  constexpr size_t kAtMost = 1000;  // lines of a long training are all different
+  static std::set<std::string> said;
+  if (said.size() == kAtMost) said.clear();
+  return said.insert(line).second || (level > TN_LOG_INFO && line != last_line);
+}
+
 void TN_CALL on_log(void*, uint32_t level, tn_str who, tn_str message) {
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
   if (level < (verbose_log ? TN_LOG_DEBUG : TN_LOG_INFO) || level > TN_LOG_ERROR) return;
@@ -103,11 +115,8 @@ void TN_CALL on_log(void*, uint32_t level, tn_str who, tn_str message) {
   bool is_own = cxx::view(who) == "embedder";
   std::string from = is_own ? "" : cxx::cat(cxx::view(who), ": ");
   std::string line = for_users(cxx::cat(kNames[level], ": ", from, cxx::view(message)));
-  // A recipe that tries five ranges is informed of the same thing five times. What a script says
-  // twice it means twice.
-  static std::string last;
-  if (!verbose_log && !is_own && line == last) return;
-  last = line;
+  if (!is_own && !verbose_log && !is_new(line, level)) return;
+  last_line = line;
   cxx::complain_of(line);
 }
 

@@ -3,6 +3,7 @@
 #include "tenon/role/callback.h"
 
 #include "model.hpp"
+#include "python_function.hpp"
 
 namespace tenon::python {
 namespace {
@@ -23,26 +24,9 @@ int32_t stops(const py::object& answer) {
   return answer.cast<bool>();
 }
 
-// What Python raises is raised again where training was called from.
-template <class Body>
-tn_status* with_gil(const PythonCallback& callback, Body&& body) {
-  py::gil_scoped_acquire held;
-  try {
-    body();
-    return nullptr;
-  } catch (py::error_already_set& thrown) {
-    std::string what = thrown.what();
-    if (stop_with(thrown))
-      what = cat("it raised ", py::str(thrown.type().attr("__name__")).cast<std::string>());
-    return callback.session->status_of(Error(TN_INVALID_ARGUMENT, what));
-  } catch (const std::exception& thrown) {
-    return callback.session->status_of(Error(TN_INVALID_ARGUMENT, thrown.what()));
-  }
-}
-
 tn_status* step(void* self, const tn_progress_point* at, int32_t* out_stop) {
   const auto& callback = *static_cast<PythonCallback*>(self);
-  return with_gil(callback, [&] {
+  return with_gil(callback.session, [&] {
     py::dict point;
     point["step"] = at->step;
     point["epoch"] = at->epoch;
@@ -55,17 +39,12 @@ tn_status* step(void* self, const tn_progress_point* at, int32_t* out_stop) {
 
 tn_status* epoch(void* self, tn_str record, const tn_graph* model, int32_t* out_stop) {
   const auto& callback = *static_cast<PythonCallback*>(self);
-  return with_gil(callback, [&] {
+  return with_gil(callback.session, [&] {
     tn_graph* copy = nullptr;  // Python may keep it
     callback.session->check(callback.session->graph->clone(model, &copy));
     auto now = std::make_shared<Model>(callback.session, copy);
     *out_stop = stops(callback.epoch(py::str(record.data, record.len), now));
   });
-}
-
-void end(void* self) {
-  py::gil_scoped_acquire held;
-  delete static_cast<PythonCallback*>(self);
 }
 
 std::shared_ptr<Component> of_functions(const SessionPtr& session,
@@ -76,8 +55,8 @@ std::shared_ptr<Component> of_functions(const SessionPtr& session,
   auto self = std::make_unique<PythonCallback>(
       PythonCallback{std::move(on_step), std::move(on_epoch), session, table});
   auto made = std::make_shared<Component>(session, kCallback, "python.function", &self->table,
-                                          self.get(), end);
-  static_cast<void>(self.release());  // end's from now on
+                                          self.get(), end_with_gil<PythonCallback>);
+  static_cast<void>(self.release());  // the component's from now on
   return made;
 }
 

@@ -64,6 +64,7 @@ void bind_models(py::module_& module);
 void bind_plans(py::module_& module);
 void bind_components(py::module_& module);
 void bind_callbacks(py::module_& module);
+void bind_datasets(py::module_& module);
 void bind_schedules(py::module_& module);
 void bind_builder(py::module_& module);
 void bind_dispatch(py::module_& module);

@@ -87,6 +87,7 @@ PYBIND11_MODULE(_core, module) {
   bind_plans(module);
   bind_components(module);
   bind_callbacks(module);
+  bind_datasets(module);
   bind_schedules(module);
   bind_builder(module);
   bind_dispatch(module);

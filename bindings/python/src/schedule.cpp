@@ -7,6 +7,7 @@
 #include <pybind11/stl.h>
 
 #include "model.hpp"
+#include "python_function.hpp"
 
 namespace tenon::python {
 namespace {
@@ -29,21 +30,12 @@ struct PythonFunction {
 
 tn_status* call(void* self, uint64_t step, uint64_t steps, double* out) {
   auto& function = *static_cast<PythonFunction*>(self);
-  py::gil_scoped_acquire held;
-  try {
+  return with_gil(function.session, [&] {
     py::object total = steps == TN_STEPS_UNKNOWN ? py::object(py::none()) : py::int_(steps);
     *out = py::float_(function.call(step, total));
-    if (std::isfinite(*out)) return nullptr;
-    return function.session->status_of(
-        Error(TN_OUT_OF_RANGE, cat("step ", step, ": expected a finite number, got ", *out)));
-  } catch (const std::exception& thrown) {  // what Python raised is one
-    return function.session->status_of(Error(TN_INVALID_ARGUMENT, thrown.what()));
-  }
-}
-
-void end(void* self) {
-  py::gil_scoped_acquire held;
-  delete static_cast<PythonFunction*>(self);
+    if (!std::isfinite(*out))
+      throw Error(TN_OUT_OF_RANGE, cat("step ", step, ": expected a finite number, got ", *out));
+  });
 }
 
 constexpr tn_schedule kFunctionTable{sizeof(tn_schedule), 1, call};
@@ -51,8 +43,8 @@ constexpr tn_schedule kFunctionTable{sizeof(tn_schedule), 1, call};
 std::shared_ptr<Component> of_function(const SessionPtr& session, py::object function) {
   auto self = std::make_unique<PythonFunction>(PythonFunction{std::move(function), session});
   auto made = std::make_shared<Component>(session, kSchedule, "python.function", &kFunctionTable,
-                                          self.get(), end);
-  static_cast<void>(self.release());  // end's from now on
+                                          self.get(), end_with_gil<PythonFunction>);
+  static_cast<void>(self.release());  // the component's from now on
   return made;
 }
 

@@ -2,20 +2,21 @@
 """Data sets and what is measured on them.
 
 `tenon.data.npz("calib.npz")` makes the component `datasets.npz`; every data set of every plugin
-can be had by its name this way. `tenon.data.open(path)` chooses by the file's name.
+can be had by its name this way. `tenon.data.open(path)` chooses by the file's name,
+`tenon.data.arrays(x=...)` takes arrays in memory, `tenon.data.samples(...)` a PyTorch data set.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _core
-from .errors import NotFound
+from .errors import InvalidArgument, NotFound
 from .events import session
 from .model import Model, Plan
 from .options import plan_options, split_options
@@ -43,6 +44,13 @@ class Dataset(Component):
     def __init__(self, id: str, /, **options: Any) -> None:
         super().__init__(_DATASET, id, **options)
         self.fields: list[dict[str, Any]] = json.loads(self._native.dataset_fields())
+
+    @classmethod
+    def _of(cls, native: _core.Component, id: str) -> Dataset:
+        made = cls.__new__(cls)
+        made.role, made.id, made._native = _DATASET, id, native
+        made.fields = json.loads(native.dataset_fields())
+        return made
 
     def __len__(self) -> int:
         size = self._native.dataset_size()
@@ -77,6 +85,70 @@ class Dataset(Component):
             raise ValueError(f"split: expected a share between 0 and 1, got {share}")
         first = round(len(self) * share)
         return self.part(0, first), self.part(first, len(self) - first)
+
+
+def arrays(**fields: Any) -> Dataset:
+    """Arrays in memory as a data set: the first axis of each counts samples.
+
+        data = tn.data.arrays(x=images, label=labels)
+
+    NumPy's arrays, anything with `__dlpack__` (PyTorch, JAX) and lists of numbers. Memory is
+    shared: leave it as it is while the data set lives. An option that is a data set takes a
+    dictionary of arrays as well: `tn.train(model, {"x": images, "label": labels})`.
+    """
+    return Dataset(
+        "datasets.arrays",
+        **{name: x if hasattr(x, "__dlpack__") else np.asarray(x) for name, x in fields.items()},
+    )
+
+
+def samples(source: Any, fields: Sequence[str] = ("x", "label")) -> Dataset:
+    """A sequence of samples as a data set, as PyTorch's map-style data sets are:
+    `tn.data.samples(torchvision.datasets.FashionMNIST(...), fields=("image", "label"))`.
+
+    source: has `len(source)` and `source[i]`, a tuple of arrays and numbers that `fields` names in
+    their order, or a dictionary, which names them itself. All samples have the shapes and types of
+    the first. Samples are asked for from the thread that prepares batches.
+    """
+    size = len(source)
+    if size == 0:
+        raise InvalidArgument("tn.data.samples: expected at least one sample, got none")
+    names, first = _sample_fields(source, fields)
+
+    def batch(index: list[int], seed: int) -> list[np.ndarray]:
+        rows = [_sample_fields(source, names, i)[1] for i in index]
+        for i, row in zip(index, rows):
+            for name, array, like in zip(names, row, first):
+                if array.shape != like.shape or array.dtype != like.dtype:
+                    raise InvalidArgument(
+                        f"sample {i}: field {name}: expected {like.dtype}{list(like.shape)} as "
+                        f"sample 0 has, got {array.dtype}{list(array.shape)}"
+                    )
+        return [np.stack(column) for column in zip(*rows)]
+
+    listed = [
+        {"name": name, "dtype": array.dtype.name, "shape": list(array.shape)}
+        for name, array in zip(names, first)
+    ]
+    native = _core.dataset_of_function(session(), size, json.dumps(listed), batch)
+    return Dataset._of(native, "python.function")
+
+
+def _sample_fields(
+    source: Any, fields: Sequence[str], i: int = 0
+) -> tuple[Sequence[str], list[np.ndarray]]:
+    sample = source[i]
+    if isinstance(sample, Mapping):
+        fields = list(sample)
+        sample = tuple(sample.values())
+    elif not isinstance(sample, (tuple, list)):
+        sample = (sample,)
+    if len(fields) != len(sample):
+        raise InvalidArgument(
+            f"sample {i}: expected {len(fields)} values for fields {', '.join(fields)}, got "
+            f"{len(sample)} (name them by fields=...)"
+        )
+    return fields, [np.asarray(value) for value in sample]
 
 
 def open(path: str | os.PathLike, **options: Any) -> Dataset:
@@ -116,7 +188,7 @@ def _full_id(role: str, prefix: str, name: str) -> str:
 
 def evaluate(
     model: Model | Plan,
-    data: Dataset,
+    data: Dataset | Mapping[str, Any],
     metric: str = "accuracy",
     batch: int | None = None,
     reference: Model | None = None,

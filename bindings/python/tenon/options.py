@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from .errors import InvalidArgument
+from .events import session
 
 
 def split_options(options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -18,7 +20,7 @@ def split_options(options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     plain: dict[str, Any] = {}
     objects: dict[str, Any] = {}
     for key, value in options.items():
-        native = getattr(value, "_native", value)
+        native = _data_of_arrays(value) if _are_arrays(value) else getattr(value, "_native", value)
         if isinstance(native, (_core.Component, _core.Model)) or hasattr(value, "__dlpack__"):
             scalar = isinstance(value, np.generic)
             (plain if scalar else objects)[key] = value.item() if scalar else native
@@ -29,7 +31,23 @@ def split_options(options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             json.dumps(value, default=as_json, allow_nan=False)
         except ValueError:
             raise InvalidArgument(f"option {key}: expected finite numbers, got {value}") from None
+        except TypeError as error:
+            raise TypeError(f"option {key}: {error}") from None
     return json.dumps(plain, default=as_json), objects
+
+
+def _are_arrays(value: Any) -> bool:
+    """A dictionary of arrays stands for a data set of them."""
+    return (
+        isinstance(value, Mapping)
+        and len(value) > 0
+        and all(isinstance(key, str) and hasattr(x, "__dlpack__") for key, x in value.items())
+        and not all(isinstance(x, np.generic) for x in value.values())
+    )
+
+
+def _data_of_arrays(fields: Mapping[str, Any]) -> _core.Component:
+    return _core.Component(session(), "tenon.dataset/1", "datasets.arrays", "{}", dict(fields))
 
 
 def as_json(value: Any) -> Any:
@@ -38,7 +56,7 @@ def as_json(value: Any) -> Any:
         return value.item()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    raise TypeError(f"options: expected numbers, texts, lists, got {type(value).__name__}")
+    raise TypeError(f"expected numbers, texts, lists, got {type(value).__name__}")
 
 
 def plan_options(

@@ -98,8 +98,8 @@ def _driven(schedules: Any) -> Any:
     return listed
 
 
-def train(model: Model, data: Dataset, **options: Any) -> Model:
-    """A new model, trained on the data set.
+def train(model: Model, data: Dataset | Mapping[str, Any], **options: Any) -> Model:
+    """A new model, trained on the data set, or on arrays: {"x": images, "label": labels}.
 
         small = tn.train(model, data=train, validation=test, metric="accuracy", epochs=5,
                          loss=tn.loss.cross_entropy(label_smoothing=0.1),

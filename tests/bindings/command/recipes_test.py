@@ -317,3 +317,51 @@ def test_a_form_behind_the_softmax_hides_nothing(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "classifier.onnx")
     result = report(optimize(tmp_path, "--data", data(tmp_path), "--json"))
     assert result["outputs"][0]["value"] == "z"
+
+
+def test_a_quantized_model_is_quantized_anew_on_request(tmp_path: Path) -> None:
+    samples = data(tmp_path, 256)
+    optimize(tmp_path, "--data", samples)
+    (tmp_path / "small.onnx").rename(tmp_path / "classifier.onnx")
+    advice = "or make it one by quantizer.dequantize (tenon optimize --requantize)"
+    failed(optimize(tmp_path, "--data", samples), 1, advice)
+    result = report(optimize(tmp_path, "--data", samples, "--requantize", "--json"))
+    assert result["quantized"] == 3
+    assert result["snr_db"] > 30
+
+
+def test_requantize_is_refused_where_it_means_nothing(tmp_path: Path) -> None:
+    result = optimize(tmp_path, "--data", data(tmp_path), "--requantize")
+    failed(result, 1, "expected a quantized model, this one has nothing in 8 bits")
+    failed(optimize(tmp_path, "--requantize", recipe="bf16"), 1, "got 'requantize'")
+
+
+def test_data_that_say_nothing_are_warned_of(tmp_path: Path) -> None:
+    same = data(tmp_path, x=np.full((32, 8), 1.5, "f"))
+    warned = optimize(tmp_path, "--data", same).stderr
+    assert warned.count("input x is 1.500000 everywhere in the calibration data") == 1
+    alone = optimize(tmp_path, "--data", data(tmp_path, x=np.ones((1, 8), "f"), label=np.zeros(1)))
+    assert "--data has 1 sample: the model is judged on what it was made with" in alone.stderr
+    assert ", which it was made with:" in alone.stdout
+
+
+def test_weights_that_are_not_finite_are_warned_of(tmp_path: Path) -> None:
+    model = onnx.load(classifier(tmp_path))
+    for tensor in model.graph.initializer:
+        array = numpy_helper.to_array(tensor).copy()
+        if array.ndim == 2:
+            array[0, 0] = np.nan
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+            break
+    onnx.save(model, tmp_path / "classifier.onnx")
+    assert (
+        "its weight has numbers that are not finite" in optimize(tmp_path, recipe="weights").stderr
+    )
+
+
+def test_float16_models_are_no_source_of_warnings(tmp_path: Path) -> None:
+    assert optimize(tmp_path, recipe="fp16").returncode == 0
+    (tmp_path / "small.onnx").rename(tmp_path / "classifier.onnx")
+    result = optimize(tmp_path, "--data", data(tmp_path))
+    assert result.returncode == 0 and "declared" not in result.stderr, result.stderr
+    assert optimize(tmp_path, recipe="decompose").returncode == 0

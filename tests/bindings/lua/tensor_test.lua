@@ -37,3 +37,13 @@ do
 end
 fails("used after it was closed", function() return again[1] end)
 tn.print_table({ { name = "a", value = 1.5 } }, { "name", "value" })
+
+-- Tensors as a data set.
+do
+  local data = tn.data.arrays { x = tn.tensor { { 1, 2 }, { 3, 4 }, { 5, 6 } }, label = tn.tensor({ 0, 1, 2 }, "int64") }
+  assert(#data == 3)
+  local batch = data:batch(2, 3)
+  assert(batch.x[3] == 5 and batch.label[1] == 1)
+  local ok, message = pcall(tn.data.arrays, { x = 3 })
+  assert(not ok and message:find("option x: expected a tensor, got 3", 1, true), message)
+end

@@ -107,6 +107,22 @@ TEST_F(OptionSchema, AsksForWhatIsRequired) {
   EXPECT_TRUE(validate_options(ctx(), "", nullptr, "p").ok());
 }
 
+TEST_F(OptionSchema, TakesOptionsOfAnyName) {
+  constexpr std::string_view kOpen =
+      R"({"properties": {"n": {"type": "integer", "default": 3}},
+          "additionalProperties": {"type": "number", "minimum": 0}})";
+  auto out = checked(R"({"a": 1, "b": 2.5, "c": null})", kOpen);
+  ASSERT_TRUE(out.ok()) << out.status().text();
+  EXPECT_EQ((*out)->find("a")->tag(), TN_ANY_F64);
+  EXPECT_EQ(any_text((*out)->find("b")->get()), "2.5");
+  EXPECT_EQ((*out)->find("c"), nullptr);
+  EXPECT_EQ(any_text((*out)->find("n")->get()), "3");
+  EXPECT_EQ(failure(R"({"a": -1})", kOpen),
+            "quantizer.static: option a: expected a number >= 0, got -1");
+  EXPECT_THAT(check_schema(R"({"additionalProperties": {"type": "x"}})", "p").text(),
+              HasSubstr("additionalProperties: unknown type 'x'"));
+}
+
 TEST_F(OptionSchema, RefusesBrokenSchemas) {
   auto fault = [](std::string_view schema) { return check_schema(schema, "p").text(); };
 

@@ -85,6 +85,8 @@ TEST_F(Train, FrozenParametersStay) {
   ASSERT_TRUE(trained.ok()) << text_of(trained.status());
   EXPECT_THAT(weight(*trained, "w"), Each(0)) << "only what node sum reads is trained";
   EXPECT_NE(weight(*trained, "b")[0], 0);
+  EXPECT_THAT(failure(model, data(table(20)), {{"frozen", {"b", "z*"}}}),
+              HasSubstr("option frozen: no constant of the model fits z*"));
 }
 
 TEST_F(Train, GroupsHaveARateOfTheirOwn) {
@@ -336,6 +338,25 @@ TEST_F(Train, NamesTheInputThatHoldsNan) {
   EXPECT_THAT(
       failure(parse(kLinear), data(write("nan.csv", text)), options),
       HasSubstr("step 4 (epoch 1): the loss is not a number, and the first NaN is in input x"));
+}
+
+// Some backends' fused Relu makes 0 of NaN, so that the loss stays a number: Max over the classes
+// does the same here.
+TEST_F(Train, RefusesWeightsThatAreNoNumbers) {
+  constexpr std::string_view kHidden = R"(graph {
+    input %x: f32[n, 2]
+    constant %w: f32[2, 2] = [1, 0, 0, 1]
+    constant %zero: f32[] = [0]
+    %xw: f32[n, 2] = MatMul(%x, %w) @product
+    %is_nan: bool[n, 2] = IsNaN(%xw) @is_nan
+    %y: f32[n, 2] = Where(%is_nan, %zero, %xw) @hidden
+    output y = %y
+  }
+  )";
+  std::string text = "a,b,label\nnan,0.5,1\n0.25,0.5,0\n";
+  EXPECT_THAT(
+      failure(parse(kHidden), data(write("hidden.csv", text)), {{"batch", 2}}),
+      HasSubstr("step 1: w is not finite any more, option check_nan shows where it begins"));
 }
 
 TEST_F(Train, GoesOnWithAnEyeOnNan) {

@@ -141,7 +141,11 @@ local function stayed(args, report)
   if type(report) ~= "table" or not report.counts or not report.counts.float then return {} end
   if not args.json then
     print(string.format("8 bits: %d nodes; float: %d nodes (-v and --json name them)", report.counts.quantized, report.counts.float))
-    for _, node in ipairs(report.float or {}) do tn.log.debug("float: " .. node.node .. ": " .. node.why) end
+  end
+  for _, node in ipairs(report.float or {}) do
+    local is_broken = node.why:find("not finite", 1, true) -- what a Relu behind it may hide
+    local say = is_broken and tn.log.warning or tn.log.debug
+    if is_broken or not args.json then say("float: " .. node.node .. ": " .. node.why) end
   end
   return { quantized = report.counts.quantized, float = report.counts.float, left = report.float }
 end
@@ -150,7 +154,8 @@ end
 -- is made once more when the choice has been made. A small set is all of them.
 local function parts_of(data)
   if #data > 0 and #data < 8 then
-    tn.log.warning(string.format("--data has %d samples: the model is judged on what it was made with; 8 and more are parted", #data))
+    tn.log.warning(string.format("--data has %d sample%s: the model is judged on what it was made with; 8 and more are parted", #data,
+      #data == 1 and "" or "s"))
   end
   if #data < 8 then return data, data, data, data end
   local whole, judged = data:split(0.875)
@@ -180,6 +185,14 @@ local function listed(recipe, given, known)
   return all
 end
 
+-- A model without its quantization; one that has none is an error, as the request was meant for another.
+local function dequantized(model)
+  local floats, report = model:apply("quantizer.dequantize")
+  if report.roundings + report.weights == 0 then error("option requantize: expected a quantized model, this one has nothing in 8 bits", 0) end
+  tn.log.info(string.format("in floating point again: %d roundings and %d weights", report.roundings, report.weights))
+  return floats
+end
+
 local function refuse_unknown(name, args, known)
   for key in pairs(args) do
     if known[key] == nil then
@@ -199,11 +212,12 @@ local function refuse_unknown(name, args, known)
 end
 
 -- What a script for `tenon optimize` takes. A recipe writes its model by `save(model)`, so that --dry-run writes none. spec: name, passes (ids of components whose options it takes, all of them), options (its
--- own: a description each), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings; first and
--- last, passes around that of `convert(id, options)`, which is a whole recipe.
+-- own: a description each), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings; floats (it
+-- begins with a float model, for what is quantized already there is --requantize); first and last, passes around that of `convert(id, options)`,
+-- which is a whole recipe.
 -- An option that is not used is an error. Of the result, `options(id, table)` is the table with what was given for that
 -- component, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `methods(given, known)` the
--- list of an option that names some of these; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
+-- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalised and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
 function tn.recipe(spec)
   local args = tn.args
@@ -218,6 +232,7 @@ function tn.recipe(spec)
   for _, own in ipairs({ judge_options, spec.options or {} }) do
     for key, about in pairs(own) do known[key] = about end
   end
+  if spec.floats then known.requantize = "a quantized model becomes one of floats first: --requantize (false)" end
   for key, about in pairs(known) do described[#described + 1] = { option = key, about = about } end
   table.sort(described, function(a, b) return a.option < b.option end)
   local given = {}
@@ -235,10 +250,19 @@ function tn.recipe(spec)
   end
   -- The data set of --data, read as --data-option says; nil without one.
   function recipe.data() return args.data and tn.data.open(args.data, args.data_options) end
+  function recipe.load()
+    local model = tn.load(args.model)
+    return args.requantize and dequantized(model) or model
+  end
+  function recipe.float_model(model)
+    local widen = taken["precision.widen"] and recipe.options("precision.widen") or nil
+    return (model or recipe.load()):apply("precision.widen", widen):apply("fusion.default")
+  end
   -- The whole of a recipe that is one pass: loads, applies the passes of spec.first, the pass and those of spec.last, judges, saves.
   function recipe.convert(id, options)
-    local model = tn.load(args.model)
+    local model = recipe.load()
     local whole, small, report = model, nil, nil
+    if spec.floats then whole = recipe.float_model(model) end
     for _, first in ipairs(spec.first or {}) do whole = whole:apply(first, taken[first] and recipe.options(first) or nil) end
     small, report = whole:apply(id, recipe.options(id, options))
     for _, last in ipairs(spec.last or {}) do small = small:apply(last) end
