@@ -24,8 +24,8 @@ std::string unusual_value(const Graph& graph, const Node& node, uint8_t takes) {
     for (int value : *list) {
       if (value == kNone) continue;
       const Value& v = graph.values[value];
-      if (kernels::is_packed_type(v.type)) {
-        if ((takes & kPacked) != 0) continue;
+      if (kernels::is_narrow_type(v.type)) {
+        if ((takes & kNarrow) != 0) continue;
         return "value " + v.name + " has type " + element_name(v.type);
       }
       bool is_half = v.type == ElementType::kBf16 || v.type == ElementType::kF16;

@@ -5,28 +5,10 @@
 
 #include <cstdint>
 
+#include "tenon/narrow.hpp"
 #include "tenon/sdk/role/op.hpp"
 
 namespace tenon::ops {
-
-// A float of at most 8 bits. The rows of the table are the ones that ONNX has.
-struct Minifloat {
-  uint32_t dtype;
-  int exponent_bits, mantissa_bits, bias;
-  bool is_signed;
-  bool has_inf;   // all ones with mantissa 0; NaN is all ones with the rest
-  bool only_nan;  // fn: all ones is the only NaN; with `zero_nan` it is -0
-  bool zero_nan;  // fnuz: no -0, whose bits are NaN
-};
-const Minifloat* minifloat(uint32_t dtype);  // NULL: not one
-double decode(const Minifloat& format, uint8_t bits);
-
-enum class RoundTo { kNearest, kUp, kDown };
-struct CastRule {
-  bool saturate = true;
-  RoundTo round = RoundTo::kNearest;  // of float8_e8m0fnu
-};
-uint8_t encode(const Minifloat& format, double value, const CastRule& rule);
 
 bool is_integer(uint32_t dtype);   // bool is not
 double lowest_of(uint32_t dtype);  // of an integer type

@@ -6,8 +6,10 @@
 namespace tenon::onednn {
 
 const char* element_name(ElementType type) {
-  static constexpr const char* kNames[] = {"f32", "bf16", "f16", "u8",  "s8",  "i32", "i64", "bool",
-                                           "f64", "u16",  "i16", "u32", "u64", "u4",  "i4"};
+  static constexpr const char* kNames[] = {
+      "f32", "bf16",     "f16",      "u8",         "s8",     "i32",        "i64",      "bool",
+      "f64", "u16",      "i16",      "u32",        "u64",    "u4",         "i4",       "u2",
+      "i2",  "f4e2m1fn", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu"};
   return type < ElementType::kCount ? kNames[static_cast<int>(type)] : "?";
 }
 

@@ -24,7 +24,7 @@ const char* element_name(ElementType type);
 struct Value : backend::Value {
   ElementType type = ElementType::kF32;
 
-  int64_t bytes() const { return count() * kernels::element_bytes(type); }
+  int64_t bytes() const { return kernels::bytes_for(type, count()); }
 };
 
 struct Graph : backend::BasicGraph<Value, Node> {

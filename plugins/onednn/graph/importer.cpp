@@ -11,11 +11,29 @@ struct TypeRow {
   ElementType type;
 };
 constexpr TypeRow kTypes[] = {
-    {TN_F32, ElementType::kF32}, {TN_BF16, ElementType::kBf16}, {TN_F16, ElementType::kF16},
-    {TN_U8, ElementType::kU8},   {TN_I8, ElementType::kS8},     {TN_I32, ElementType::kI32},
-    {TN_I64, ElementType::kI64}, {TN_BOOL, ElementType::kBool}, {TN_F64, ElementType::kF64},
-    {TN_U16, ElementType::kU16}, {TN_I16, ElementType::kS16},   {TN_U32, ElementType::kU32},
-    {TN_U64, ElementType::kU64}, {TN_U4, ElementType::kU4},     {TN_I4, ElementType::kS4},
+    {TN_F32, ElementType::kF32},
+    {TN_BF16, ElementType::kBf16},
+    {TN_F16, ElementType::kF16},
+    {TN_U8, ElementType::kU8},
+    {TN_I8, ElementType::kS8},
+    {TN_I32, ElementType::kI32},
+    {TN_I64, ElementType::kI64},
+    {TN_BOOL, ElementType::kBool},
+    {TN_F64, ElementType::kF64},
+    {TN_U16, ElementType::kU16},
+    {TN_I16, ElementType::kS16},
+    {TN_U32, ElementType::kU32},
+    {TN_U64, ElementType::kU64},
+    {TN_U4, ElementType::kU4},
+    {TN_I4, ElementType::kS4},
+    {TN_DTYPE(kDLUInt, 2), ElementType::kU2},
+    {TN_DTYPE(kDLInt, 2), ElementType::kS2},
+    {TN_DTYPE(kDLFloat4_e2m1fn, 4), ElementType::kF4E2M1},
+    {TN_DTYPE(kDLFloat8_e4m3fn, 8), ElementType::kF8E4M3},
+    {TN_DTYPE(kDLFloat8_e4m3fnuz, 8), ElementType::kF8E4M3Fnuz},
+    {TN_DTYPE(kDLFloat8_e5m2, 8), ElementType::kF8E5M2},
+    {TN_DTYPE(kDLFloat8_e5m2fnuz, 8), ElementType::kF8E5M2Fnuz},
+    {TN_DTYPE(kDLFloat8_e8m0fnu, 8), ElementType::kF8E8M0},
 };
 
 }  // namespace

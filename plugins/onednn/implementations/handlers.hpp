@@ -16,7 +16,7 @@ enum Takes : uint8_t {
   kUsual = 0,
   kAnyType = 1,  // half and double precision, unsigned and 16-bit integers
   kEmpty = 2,    // tensors without elements beside some that have them
-  kPacked = 4    // 4-bit integers, two a byte
+  kNarrow = 4    // 8-bit floating point, and what is packed: 4 and 2 bits
 };
 
 // Each sample's result is of that sample alone, and comes first to last as the samples do along the

@@ -100,7 +100,7 @@ const Node* packed_weights_of(const Graph& graph, int value) {
   const int producer = value == kNone ? kNone : graph.values[value].producer;
   if (producer == kNone || graph.nodes[producer].op != "DequantizeLinear") return nullptr;
   const Node& node = graph.nodes[producer];
-  return kernels::is_packed_type(graph.values[node.inputs[0]].type) ? &node : nullptr;
+  return kernels::is_int4_type(graph.values[node.inputs[0]].type) ? &node : nullptr;
 }
 
 std::optional<Int4Matrix> int4_matrix(const Graph& graph,

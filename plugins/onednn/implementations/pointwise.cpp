@@ -7,6 +7,7 @@
 #include "lowering/pointwise_group.hpp"
 #include "lowering/row_group.hpp"
 #include "lowering/softmax_front.hpp"
+#include "narrow_cast.hpp"
 
 namespace tenon::onednn {
 
@@ -70,10 +71,13 @@ void lower_pointwise(Lowering& lowering, int node) {
 }
 
 std::string refuse_cast(const Graph& graph, const Node& node) {
+  if (is_narrow_cast(graph, node)) return {};
   return is_pointwise(graph, node) ? "" : refuse_exact(graph, node);
 }
 
 void lower_cast(Lowering& lowering, int node) {
+  if (is_narrow_cast(lowering.graph(), lowering.graph().nodes[node]))
+    return lower_narrow_cast(lowering, node);
   if (!is_pointwise(lowering.graph(), lowering.graph().nodes[node])) {
     return lower_exact(lowering, node);
   }

@@ -189,14 +189,14 @@ void lower_quantize(Lowering& lowering, int index) {
 std::string refuse_dequantize(const Graph& graph, const Node& node) {
   ElementType type = graph.values[node.inputs[0]].type;
   if (graph.values[node.outputs[0]].type != ElementType::kF32) return "only to f32";
-  if (kernels::is_packed_type(type)) return refuse_packed(graph, node);
+  if (kernels::is_int4_type(type)) return refuse_packed(graph, node);
   if (!is_byte(type) && type != ElementType::kI32) return "only from 8-bit integers or i32";
   return refuse_places(graph, node, type);
 }
 
 void lower_dequantize(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
-  if (kernels::is_packed_type(lowering.graph().values[node.inputs[0]].type))
+  if (kernels::is_int4_type(lowering.graph().values[node.inputs[0]].type))
     return lower_packed(lowering, node);
   if (!is_view(lowering.graph(), node)) return lower_places(lowering, index, false);
   View view = lowering.view(node.inputs[0]);

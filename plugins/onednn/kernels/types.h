@@ -23,21 +23,38 @@ enum class ElementType : uint8_t {
   kS16,
   kU32,
   kU64,
-  kU4,  // two a byte, the first in the low half; constants alone (int4_product.h)
+  // From here on only narrow.h reads them, and packed constants of 4 bits int4_product.h. Those of
+  // less than a byte are packed, the first in the low bits.
+  kU4,
   kS4,
+  kU2,
+  kS2,
+  kF4E2M1,
+  kF8E4M3,
+  kF8E4M3Fnuz,
+  kF8E5M2,
+  kF8E5M2Fnuz,
+  kF8E8M0,
   kCount
 };
 constexpr bool is_float_kernel_type(ElementType type) {
   return type < ElementType::kF64;
 }
 
-// Of packed types 0: no element has an address.
-constexpr bool is_packed_type(ElementType type) {
+constexpr bool is_narrow_type(ElementType type) {
+  return type >= ElementType::kU4;
+}
+constexpr bool is_int4_type(ElementType type) {
   return type == ElementType::kU4 || type == ElementType::kS4;
 }
-constexpr int64_t kElementBytes[] = {4, 2, 2, 1, 1, 4, 8, 1, 8, 2, 2, 4, 8, 0, 0};
+constexpr int64_t kElementBits[] = {32, 16, 16, 8, 8, 32, 64, 8, 64, 16, 16, 32,
+                                    64, 4,  4,  2, 2, 4,  8,  8, 8,  8,  8};
+// Of packed types 0: no element has an address.
 constexpr int64_t element_bytes(ElementType type) {
-  return kElementBytes[static_cast<int>(type)];
+  return kElementBits[static_cast<int>(type)] / 8;
+}
+constexpr int64_t bytes_for(ElementType type, int64_t n) {
+  return (n * kElementBits[static_cast<int>(type)] + 7) / 8;
 }
 
 // Per tensor: real = scale * (stored - zero_point). Only u8 and s8 edges read it. scale 0 means

@@ -32,7 +32,7 @@ struct View {
   bool exists() const { return buffer != kNone; }
   bool is_quantized() const { return quant.scale != 0.0F || channels != nullptr; }
   int64_t count() const { return element_count(dims); }
-  int64_t bytes() const { return count() * kernels::element_bytes(type); }
+  int64_t bytes() const { return kernels::bytes_for(type, count()); }
   int64_t offset_bytes() const { return offset * kernels::element_bytes(type); }
 };
 
