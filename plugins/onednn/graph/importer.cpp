@@ -36,6 +36,23 @@ constexpr TypeRow kTypes[] = {
     {TN_DTYPE(kDLFloat8_e8m0fnu, 8), ElementType::kF8E8M0},
 };
 
+// A QuantizeLinear or DequantizeLinear that is not one between f32 and integers of 8 bits (32 as a
+// sum, 4 as a weight).
+bool is_unusual_quantization(const Graph& graph, const Node& node) {
+  const bool forward = node.op == "QuantizeLinear";
+  if (!forward && node.op != "DequantizeLinear") return false;
+  if (node.inputs.size() < 2 || node.inputs[1] == kNone || node.output(0) == kNone) return false;
+  const Value& from = graph.values[node.inputs[0]];
+  const Value& to = graph.values[node.outputs[0]];
+  const ElementType stored = forward ? to.type : from.type, real = forward ? from.type : to.type;
+  const bool is_weight = kernels::is_int4_type(stored) && !forward && from.data != nullptr;
+  if (is_weight) return false;
+  const bool is_usual = stored == ElementType::kU8 || stored == ElementType::kS8 ||
+                        (!forward && stored == ElementType::kI32);
+  return !is_usual || real != ElementType::kF32 ||
+         graph.values[node.inputs[1]].type != ElementType::kF32;
+}
+
 }  // namespace
 
 ElementType element_of(uint32_t dtype) {
@@ -53,6 +70,8 @@ Result<Graph> import_graph(const tn_graph* source) {
     value.is_known = false;
     value.dims.clear();
   }
+  for (Node& node : graph.nodes)
+    if (is_unusual_quantization(graph, node)) node.op += ".any";
   return std::move(graph);
 }
 

@@ -86,6 +86,12 @@ AxisSplit split_at(const Dims& dims, int64_t axis) {
   return split;
 }
 
+View read_dense(Lowering& lowering, int value) {
+  const ElementType type = lowering.graph().values[value].type;
+  return kernels::is_narrow_type(type) ? lowering.view(value)
+                                       : lowering.read_row_major(value, type);
+}
+
 bool is_integer_parameter(const Graph& graph, const Node& node, size_t input) {
   if (node.input(input) == kNone) return true;
   ElementType type = graph.values[node.inputs[input]].type;

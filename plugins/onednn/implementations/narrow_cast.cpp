@@ -26,9 +26,7 @@ void lower_narrow_cast(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[index];
   const Value& value = graph.values[node.outputs[0]];
-  const ElementType type = graph.values[node.inputs[0]].type;
-  const View from = kernels::is_narrow_type(type) ? lowering.view(node.inputs[0])
-                                                  : lowering.read_row_major(node.inputs[0], type);
+  const View from = read_dense(lowering, node.inputs[0]);
   const View to = lowering.make(node.outputs[0], value.type, row_major_strides(value.dims));
   const CastRule rule{node.integer("saturate", 1) != 0, rounding(node)};
   Step step{.name = node.name, .kernel = "tenon:narrow_cast"};

@@ -12,6 +12,7 @@
 #include "int4_matrix.hpp"
 #include "lowering/epilogue.hpp"
 #include "lowering/pointwise_group.hpp"
+#include "quantize_places.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -30,34 +31,6 @@ bool has_tensor_quant(const Graph& graph, const Node& node) {
                 (node.input(2) == kNone || graph.values[node.inputs[2]].count() == 1);
   return is_one && is_constant_or_absent(graph, node.inputs[1]) &&
          is_constant_or_absent(graph, node.input(2));
-}
-
-// Where the scales lie, as the kernels have it; nothing when the shapes do not fit each other.
-std::optional<kernels::QuantizeArgs> find_places(const Graph& graph, const Node& node) {
-  const Dims& dims = graph.values[node.inputs[0]].dims;
-  const Dims& scale = graph.values[node.inputs[1]].dims;
-  kernels::QuantizeArgs args;
-  if (element_count(scale) == 1) {
-    args.inner = element_count(dims);
-    return args;
-  }
-  size_t axis = static_cast<size_t>(positive_axis(node.integer("axis", 1), dims.size()));
-  if (axis >= dims.size()) return std::nullopt;
-  AxisSplit split = split_at(dims, static_cast<int64_t>(axis));
-  args.outer = split.outer;
-  args.axis = split.k;
-  args.inner = split.inner;
-  int64_t block = node.integer("block_size", 0);
-  if (scale.size() == 1 && block == 0) {
-    return scale[0] == split.k ? std::optional(args) : std::nullopt;
-  }
-  if (scale.size() != dims.size() || scale[axis] == 0) return std::nullopt;
-  if (block == 0) block = (split.k + scale[axis] - 1) / scale[axis];
-  Dims expected = dims;
-  expected[axis] = (split.k + block - 1) / block;
-  if (scale != expected) return std::nullopt;
-  args.block = block;
-  return args;
 }
 
 std::string refuse_places(const Graph& graph, const Node& node, ElementType zero_type) {
@@ -170,6 +143,33 @@ void lower_packed(Lowering& lowering, const Node& node) {
 }
 
 }  // namespace
+
+std::optional<kernels::QuantizeArgs> find_places(const Graph& graph, const Node& node) {
+  const Dims& dims = graph.values[node.inputs[0]].dims;
+  const Dims& scale = graph.values[node.inputs[1]].dims;
+  kernels::QuantizeArgs args;
+  if (element_count(scale) == 1) {
+    args.inner = element_count(dims);
+    return args;
+  }
+  size_t axis = static_cast<size_t>(positive_axis(node.integer("axis", 1), dims.size()));
+  if (axis >= dims.size()) return std::nullopt;
+  AxisSplit split = split_at(dims, static_cast<int64_t>(axis));
+  args.outer = split.outer;
+  args.axis = split.k;
+  args.inner = split.inner;
+  int64_t block = node.integer("block_size", 0);
+  if (scale.size() == 1 && block == 0) {
+    return scale[0] == split.k ? std::optional(args) : std::nullopt;
+  }
+  if (scale.size() != dims.size() || scale[axis] == 0) return std::nullopt;
+  if (block == 0) block = (split.k + scale[axis] - 1) / scale[axis];
+  Dims expected = dims;
+  expected[axis] = (split.k + block - 1) / block;
+  if (scale != expected) return std::nullopt;
+  args.block = block;
+  return args;
+}
 
 std::string refuse_quantize(const Graph& graph, const Node& node) {
   ElementType type = graph.values[node.outputs[0]].type;

@@ -2,6 +2,8 @@
 #include "narrow.h"
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
 
 #include "numbers.h"
 
@@ -51,7 +53,76 @@ void store(ElementType type, void* data, int64_t i, Number number, const CastRul
                     : static_cast<uint8_t>(number_cast<int64_t>(number)));
 }
 
+// Elements of whole bytes, so that no byte has two writers.
+template <class Body>
+void for_each_element(const Context& context, int64_t n, const Body& body) {
+  constexpr int64_t kUnit = 8;
+  parallel_for(context.parallel, (n + kUnit - 1) / kUnit, 512, [&](int64_t lo, int64_t hi) {
+    for (int64_t i = lo * kUnit, end = std::min(hi * kUnit, n); i < end; ++i)
+      body(i);
+  });
+}
+
+// Which scale is that of element i.
+int64_t scale_of(const AnyQuantizeArgs& args, int64_t i) {
+  const int64_t along = i / args.inner % args.axis;
+  if (args.block == 0) return along;
+  const int64_t blocks = (args.axis + args.block - 1) / args.block;
+  return (i / args.inner / args.axis * blocks + along / args.block) * args.inner + i % args.inner;
+}
+
+// The ends of an integer type.
+struct Ends {
+  double low, high;
+  explicit Ends(ElementType type) {
+    const auto is = [type](std::initializer_list<ElementType> all) {
+      return std::find(all.begin(), all.end(), type) != all.end();
+    };
+    const bool is_signed = is({ElementType::kS8, ElementType::kS16, ElementType::kI32,
+                               ElementType::kI64, ElementType::kS4, ElementType::kS2});
+    const int bits = static_cast<int>(kElementBits[static_cast<int>(type)]) - int(is_signed);
+    low = is_signed ? -std::ldexp(1.0, bits) : 0;
+    high = std::ldexp(1.0, bits) - 1;
+  }
+};
+
 }  // namespace
+
+void quantize_any(const Context& context,
+                  const AnyQuantizeArgs& args,
+                  const void* x,
+                  const void* scales,
+                  const void* zeros,
+                  void* y) {
+  const Ends ends(args.to);
+  const bool is_integer = is_whole(args.to);
+  const CastRule rule{args.saturates};
+  for_each_element(context, args.n, [&](int64_t i) {
+    const int64_t at = scale_of(args, i);
+    const double zero = zeros ? load<double>(args.to, zeros, at) : 0;
+    const double ratio =
+        static_cast<double>(static_cast<float>(load<double>(args.from, x, i)) /
+                            static_cast<float>(load<double>(args.scale, scales, at)));
+    if (!is_integer) return store(args.to, y, i, ratio + zero, rule);
+    const double whole = std::nearbyint(ratio) + zero;
+    const double held = std::isnan(whole) ? zero : whole;
+    store(args.to, y, i, static_cast<int64_t>(std::clamp(held, ends.low, ends.high)), rule);
+  });
+}
+
+void dequantize_any(const Context& context,
+                    const AnyQuantizeArgs& args,
+                    const void* x,
+                    const void* scales,
+                    const void* zeros,
+                    void* y) {
+  for_each_element(context, args.n, [&](int64_t i) {
+    const int64_t at = scale_of(args, i);
+    const double zero = zeros ? load<double>(args.from, zeros, at) : 0;
+    const double off = load<double>(args.from, x, i) - zero;
+    store(args.to, y, i, off * load<double>(args.scale, scales, at), {});
+  });
+}
 
 void convert_elements(const Context& context,
                       ElementType from,
@@ -60,15 +131,12 @@ void convert_elements(const Context& context,
                       void* target,
                       int64_t n,
                       const CastRule& rule) {
-  constexpr int64_t kUnit = 8;  // elements of whole bytes, so that no byte has two writers
   const bool is_exact = is_whole(from) && is_whole(to);
-  parallel_for(context.parallel, (n + kUnit - 1) / kUnit, 512, [&](int64_t lo, int64_t hi) {
-    for (int64_t i = lo * kUnit, end = std::min(hi * kUnit, n); i < end; ++i) {
-      if (is_exact)
-        store(to, target, i, load<int64_t>(from, source, i), rule);
-      else
-        store(to, target, i, load<double>(from, source, i), rule);
-    }
+  for_each_element(context, n, [&](int64_t i) {
+    if (is_exact)
+      store(to, target, i, load<int64_t>(from, source, i), rule);
+    else
+      store(to, target, i, load<double>(from, source, i), rule);
   });
 }
 

@@ -19,4 +19,26 @@ void convert_elements(const Context& context,
                       int64_t n,
                       const CastRule& rule = {});
 
+// QuantizeLinear and DequantizeLinear of any types; the zero points are of the stored one. Scales
+// lie as in QuantizeArgs: along an axis of this size with `inner` elements behind it, in blocks
+// where there are any. Numbers are those of ONNX's rule: x / scale in f32, to the nearest even for
+// integers, plus zero, held within the type.
+struct AnyQuantizeArgs {
+  ElementType from, to, scale;
+  int64_t axis = 1, inner = 1, block = 0, n = 0;
+  bool saturates = true;  // of floating-point results
+};
+void quantize_any(const Context& context,
+                  const AnyQuantizeArgs& args,
+                  const void* x,
+                  const void* scales,
+                  const void* zeros,
+                  void* y);
+void dequantize_any(const Context& context,
+                    const AnyQuantizeArgs& args,
+                    const void* x,
+                    const void* scales,
+                    const void* zeros,
+                    void* y);
+
 }  // namespace tenon::onednn::kernels
