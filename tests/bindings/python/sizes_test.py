@@ -155,8 +155,8 @@ def test_a_computed_shape_is_known_behind_a_node_that_runs_elsewhere():
     graph = tenon.Graph()
     x, label = graph.add_input("x", "float32", [2, 2, 1]), graph.add_input("label", "int64", [2])
     lengths, shape = graph.add_constant(np.array([2, 2])), graph.add_constant(np.array([2, 2]))
-    turned = graph.add_node("ReverseSequence", [x, lengths], batch_axis=0, time_axis=1)
-    scores = graph.add_node("Reshape", [turned, shape])
+    reversed_x = graph.add_node("ReverseSequence", [x, lengths], batch_axis=0, time_axis=1)
+    scores = graph.add_node("Reshape", [reversed_x, shape])
     options = {"ignore_index": 1, "reduction": "none"}
     graph.add_output("y", graph.add_node("SoftmaxCrossEntropyLoss", [scores, label], **options))
     model = graph.build()
