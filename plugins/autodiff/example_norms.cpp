@@ -3,7 +3,9 @@
 // (Abadi et al., "Deep learning with differential privacy", 2016), from one backward pass over the
 // batch. A row says it for its parameters by its column example_norms; pointwise nodes by their
 // gradient, which has an entry for each example before it is summed. All other parameters have
-// their gradients made for each example: vmap of grad.
+// their gradients made for each example: vmap of the gradient of the nodes that read them, or of
+// the model where its examples are mixed. A joint graph (joint.hpp) is that of a training step: its
+// loss is one number, and an example's gradient what passes through that example.
 #include <algorithm>
 #include <map>
 
@@ -11,16 +13,19 @@
 
 #include "tenon/sdk/component.hpp"
 
-#include "bodies.hpp"
-#include "examples.hpp"
+#include "example_gradients.hpp"
+#include "example_models.hpp"
 #include "interface.hpp"
+#include "joint.hpp"
 #include "reverse.hpp"
 #include "rules.hpp"
 
 namespace tenon::autodiff {
 namespace {
 
-using Squares = std::map<tn_value_id, Value>;  // by parameter: [examples]
+using Squares = std::map<tn_value_id, Value>;        // by parameter: [examples]
+using Reasons = std::map<std::string, std::string>;  // by parameter: why its row was not asked
+constexpr std::string_view kGradient = "grad/";
 
 std::vector<int64_t> axes_from(size_t first, size_t rank) {
   std::vector<int64_t> axes;
@@ -47,6 +52,7 @@ class ExampleNorms {
     TN_TRY(wrt, Wrt::from(options));
     made.ctx_ = ctx;
     made.wrt_ = wrt;
+    made.has_wrt_ = !options.texts("wrt").empty() || !ints_of(options.get("argnums")).empty();
     made.output_ = options.text("output");
     made.each_ = options.flag("each");
     made.only_vmap_ = options.text("by", "rules") == "vmap";
@@ -54,12 +60,29 @@ class ExampleNorms {
   }
 
   Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
+    const bool is_joint = Joint::of(Graph{graph}).ok();
     tn_graph* before = nullptr;
-    TN_CHECK(services.graph->clone(graph, &before));
+    if (!is_joint) TN_CHECK(services.graph->clone(graph, &before));
     OwnedGraph original = OwnedGraph::take(before);
     TN_TRY(edit, Edit::begin(graph));
-    TN_TRY(wrt, find_wrt(edit, wrt_));
     TN_TRY(which, chosen(edit));
+    Result<Reasons> made =
+        is_joint ? of_joint(edit, which, cancel) : of_losses(edit, original.view(), which, cancel);
+    if (!made.ok()) return std::move(made).status();
+    TN_CHECK(drop_dead_nodes(edit));
+    TN_CHECK(remove_stand_ins(edit));
+    TN_CHECK(inline_calls(edit));
+    TN_CHECK(edit.commit());
+    return report.write(nlohmann::json{{"by_rules", n_by_rules_}, {"by_vmap", *made}}.dump());
+  }
+
+ private:
+  // A model that ends in a loss for each example.
+  Result<Reasons> of_losses(const EditView& edit,
+                            Graph original,
+                            uint64_t which,
+                            const Cancel& cancel) {
+    TN_TRY(wrt, find_wrt(edit, wrt_));
     Value losses = edit.graph().outputs()[which];
     std::string name(edit.graph().output_name(which));
     Type type = losses.type();
@@ -69,19 +92,44 @@ class ExampleNorms {
                          ": expected a loss for each example of a batch of any size, "
                          "[n]; leave out the mean over the batch, and the size of inputs free"));
     Examples examples = Examples::behind(edit.graph(), losses);
-    std::map<std::string, std::string> by_vmap;  // parameter: why
-    TN_TRY(squares, by_rules(edit, which, examples, wrt, &by_vmap));
-    if (!by_vmap.empty())
-      TN_CHECK(by_gradients(edit, original.view(), name, examples, wrt, squares, cancel));
-    TN_CHECK(add_results(edit, losses, wrt, squares));
-    TN_CHECK(drop_dead_nodes(edit));
-    TN_CHECK(inline_calls(edit));
-    TN_CHECK(edit.commit());
-    return report.write(
-        nlohmann::json{{"by_rules", wrt.size() - by_vmap.size()}, {"by_vmap", by_vmap}}.dump());
+    const bool is_by_node = examples.why_mixed().empty() && !only_vmap_;
+    std::vector<Named> of_model;
+    Reasons reasons;
+    TN_TRY(squares, by_nodes(edit, which, examples, wrt, is_by_node, &reasons, &of_model, cancel));
+    if (!of_model.empty())
+      TN_CHECK(by_model(edit, original, name, examples, of_model, &squares, cancel));
+    TN_CHECK(add_results(edit, examples, losses.dtype(), wrt, squares));
+    return reasons;
   }
 
- private:
+  // A step's forward and backward pass; a parameter is what it has a gradient of.
+  Result<Reasons> of_joint(const EditView& edit, uint64_t which, const Cancel& cancel) {
+    Wrt all;
+    for (uint64_t i = 0; i < edit.graph().outputs().size(); ++i)
+      if (std::string_view name = edit.graph().output_name(i); name.starts_with(kGradient))
+        all.names.emplace_back(name.substr(kGradient.size()));
+    TN_TRY(parameters_of_step, find_wrt(edit, all));
+    TN_TRY(wrt, has_wrt_ ? find_wrt(edit, wrt_) : Result(parameters_of_step));
+    Value loss = edit.graph().outputs()[which];
+    std::string name(edit.graph().output_name(which));
+    TN_CHECK(expect_float(loss, cat("output ", name)));
+    std::vector<Value> parameters;
+    for (const Named& named : parameters_of_step)
+      parameters.push_back(named.value);
+    Examples examples = Examples::behind_loss(edit.graph(), loss, parameters);
+    if (!examples.why_mixed().empty())
+      return unsupported(
+          cat("output ", name, ": no example has a gradient of its own: ", examples.why_mixed()));
+    std::vector<Named> left;
+    Reasons reasons;
+    TN_TRY(squares, by_nodes(edit, which, examples, wrt, true, &reasons, &left, cancel));
+    if (!left.empty())
+      return unsupported(cat("parameter ", left[0].name, ": ", reasons[left[0].name],
+                             "; option wrt can leave it out"));
+    TN_CHECK(add_results(edit, examples, loss.dtype(), wrt, squares));
+    return reasons;
+  }
+
   Result<uint64_t> chosen(const EditView& edit) const {
     if (edit.graph().outputs().empty()) return invalid("the graph has no outputs");
     if (output_.empty()) return uint64_t{0};
@@ -95,31 +143,43 @@ class ExampleNorms {
     if (!examples.why_mixed().empty()) return examples.why_mixed();
     Value value = named.value;
     if (examples.has_examples(value)) return "it differs by example";
-    if (value.is_output() || value.consumer_count() != 1) return "it is read in several places";
-    *reader = value.consumer(0);
+    uint64_t n_readers = 0;
+    for (uint64_t i = 0; i < value.consumer_count(); ++i)
+      if (examples.is_behind(value.consumer(i)) && n_readers++ == 0) *reader = value.consumer(i);
+    if (value.is_output() || n_readers != 1) return "it is read in several places";
     std::vector<Value> inputs = reader->inputs();
     if (std::ranges::count(inputs, value) != 1) return "a node reads it twice";
     if (is_composite(*reader) || function_of(*reader)) return "the node that reads it is composite";
-    if (std::ranges::none_of(inputs, [&](Value v) { return v && examples.has_examples(v); }))
-      return "the node that reads it has no examples";
+    if (!examples.reads(*reader)) return "the node that reads it has no examples";
     for (Value output : reader->outputs())
       if (output && !examples.leads(output.type())) return "its reader's result has no examples";
     return "";
   }
 
-  // What rules give; `left`: the parameters for which there is none, and why.
-  Result<Squares> by_rules(const EditView& edit,
+  // What rows give, and, `is_by_node`, gradients by example of the nodes that read what is left;
+  // *left: those that have neither.
+  Result<Squares> by_nodes(const EditView& edit,
                            uint64_t which,
                            const Examples& examples,
                            const std::vector<Named>& wrt,
-                           std::map<std::string, std::string>* left) const {
+                           bool is_by_node,
+                           Reasons* reasons,
+                           std::vector<Named>* left,
+                           const Cancel& cancel) {
+    ExampleGradients gradients(edit, examples, cancel);
+    Reasons refused;  // those that have no gradient by node either
     std::map<tn_node_id, Reader> readers;
     std::map<tn_value_id, std::string> names;
     for (const Named& named : wrt) {
+      names[named.value.id] = named.name;
+      Status planned = is_by_node && !examples.has_examples(named.value)
+                           ? gradients.plan(named.value)
+                           : unsupported("");
+      if (!planned.ok()) refused[named.name] = planned.message();
       Node node;
       std::string why = why_no_rule(examples, named, &node);
       if (!why.empty()) {
-        left->emplace(named.name, why);
+        reasons->emplace(named.name, why);
         continue;
       }
       Reader& reader = readers[node.id];
@@ -127,33 +187,70 @@ class ExampleNorms {
       reader.wanted.resize(node.n_inputs(), 0);
       for (uint64_t i = 0; i < node.n_inputs(); ++i)
         if (node.input(i) == named.value) reader.wanted[i] = 1;
-      names[named.value.id] = named.name;
     }
-    Request request{{which}, {}, {}};
+    std::vector<Value> results = gradients.results();
     for (const auto& [id, reader] : readers)
       for (Value output : reader.node.outputs())
-        if (output && carries_gradient(reader.node, output)) request.wrt.push_back(output);
-    Squares squares;
-    if (request.wrt.empty()) return squares;
+        if (output && carries_gradient(reader.node, output) &&
+            std::ranges::find(results, output) == results.end())
+          results.push_back(output);
+    TN_TRY(cotangents, cotangents_of(edit, which, results));
+    TN_TRY(squares, by_rules(edit, examples, readers, names, cotangents, reasons));
+    Builder b(edit);
+    n_by_rules_ = wrt.size() - reasons->size();
+    for (const Named& named : wrt) {
+      auto why = reasons->find(named.name);
+      if (why == reasons->end()) continue;
+      if (auto no = refused.find(named.name); no != refused.end()) {
+        if (!no->second.empty()) why->second = no->second;
+        left->push_back(named);
+        continue;
+      }
+      TN_TRY(gradient, gradients.of(named.value, cotangents));
+      if (gradient) squares[named.value.id] = sum_of_squares(b, gradient);
+    }
+    TN_CHECK(b.status());
+    return squares;
+  }
+
+  using Cotangents = std::unordered_map<tn_value_id, Value>;
+  static Result<Cotangents> cotangents_of(const EditView& edit,
+                                          uint64_t which,
+                                          const std::vector<Value>& results) {
+    Cotangents out;
+    if (results.empty()) return out;
     Builder b(edit);
     Value losses = edit.graph().outputs()[which];
-    request.cotangents = {b.expand_like(b.number(1, losses.dtype()), losses)};
+    Value one = b.number(1, losses.dtype());
+    Type type = losses.type();
+    Request request{{which}, {type.rank() > 0 ? b.expand_like(one, losses) : one}, results};
     TN_CHECK(b.status());
     TN_TRY(cotangents, reverse(edit, request));
-    std::map<tn_value_id, Value> cotangent_of;
     for (size_t i = 0; i < cotangents.size(); ++i)
-      cotangent_of[request.wrt[i].id] = cotangents[i];
+      out[results[i].id] = cotangents[i];
+    return out;
+  }
+
+  static Result<Squares> by_rules(const EditView& edit,
+                                  const Examples& examples,
+                                  const std::map<tn_node_id, Reader>& readers,
+                                  const std::map<tn_value_id, std::string>& names,
+                                  const Cotangents& cotangents,
+                                  Reasons* reasons) {
+    Squares squares;
     for (const auto& [id, reader] : readers) {
       std::vector<Value> given;
-      for (Value output : reader.node.outputs())
-        given.push_back(output ? cotangent_of[output.id] : Value{});
+      for (Value output : reader.node.outputs()) {
+        auto found = output ? cotangents.find(output.id) : cotangents.end();
+        given.push_back(found == cotangents.end() ? Value{} : found->second);
+      }
       Status done = ask(edit, examples, reader, given, &squares);
       if (!done.ok() && done.code() != TN_UNIMPLEMENTED)
         return std::move(done).in(described(reader.node));
       for (uint64_t i = 0; i < reader.node.n_inputs() && !done.ok(); ++i)
         if (reader.wanted[i])
-          left->emplace(names[reader.node.input(i).id],
-                        cat(described(reader.node), ": ", done.message()));
+          reasons->emplace(names.at(reader.node.input(i).id),
+                           cat(described(reader.node), ": ", done.message()));
     }
     return squares;
   }
@@ -200,98 +297,37 @@ class ExampleNorms {
     return axes.empty() ? gradient : b.sum(gradient, axes);
   }
 
-  // The model of one example, differentiated, then of many.
-  Result<OwnedGraph> gradients_of_each(Graph model,
-                                       const std::string& output,
-                                       const Examples& examples,
-                                       const std::vector<Named>& wrt,
-                                       const Cancel& cancel) const {
-    std::vector<Type> types;
-    std::vector<std::unique_ptr<TypeView>> views;
-    std::vector<const tn_type*> raw;
-    std::string in_axes;
-    for (Value input : model.inputs()) {
-      types.push_back(input.type());
-      if (!examples.leads(types.back())) {
-        in_axes += "none,";
-        continue;
-      }
-      in_axes += "0,";
-      types.back().dims[0] = 1;
-      types.back().symbols[0].clear();
-    }
-    for (const Type& type : types)
-      raw.push_back(views.emplace_back(std::make_unique<TypeView>(type))->get());
-    tn_graph* bound = nullptr;
-    TN_CHECK(Status(services.graph->bind(model.raw, raw.data(), raw.size(), &bound))
-                 .in("the model of one example"));
-    OwnedGraph graph = OwnedGraph::take(bound);
-    TN_TRY(edit, Edit::begin(bound));
-    nlohmann::json names = nlohmann::json::array();
-    for (const Named& named : wrt) {
-      // A constant as an input: it stays the one of the graph that this is put into.
-      std::string name = named.name;
-      if (Value constant = edit.graph().find(name); constant && constant.is_constant()) {
-        name = cat("parameter/", named.name);
-        TN_TRY(input, edit.input(name, constant.type()));
-        TN_CHECK(edit.replace(constant, input));
-        in_axes += "none,";
-      }
-      names.push_back(name);
-    }
-    TN_CHECK(edit.commit());
-    in_axes.pop_back();
-    auto apply = [&](std::string_view id, const nlohmann::json& options) -> Status {
-      TN_TRY(pass, Component::create(ctx_, "tenon.pass/1", id, options.dump()));
-      StringSink report;
-      return Status(
-          pass.table<tn_pass>()->run(pass.self(), graph.get(), cancel.raw(), report.get()));
-    };
-    TN_CHECK(apply("autodiff.grad", {{"wrt", names}, {"output", output}}));
-    TN_CHECK(apply("autodiff.vmap", {{"in_axes", in_axes}, {"axis_name", examples.symbol()}}));
-    return graph;
-  }
-
-  Status by_gradients(const EditView& edit,
-                      Graph model,
-                      const std::string& output,
-                      const Examples& examples,
-                      const std::vector<Named>& wrt,
-                      Squares& squares,
-                      const Cancel& cancel) const {
-    std::vector<Named> left;
-    for (const Named& named : wrt)
-      if (!squares.count(named.value.id)) left.push_back(named);
-    TN_TRY(graph, gradients_of_each(model, output, examples, left, cancel));
+  Status by_model(const EditView& edit,
+                  Graph model,
+                  const std::string& output,
+                  const Examples& examples,
+                  const std::vector<Named>& left,
+                  Squares* squares,
+                  const Cancel& cancel) const {
+    TN_TRY(gradients, gradients_by_model(ctx_, edit, model, output, examples, left, cancel));
     Builder b(edit);
-    std::vector<Value> inputs = edit.graph().inputs();
-    for (Value& input : inputs)
-      if (examples.leads(input.type())) input = b.op("Unsqueeze", {input, b.ints({1})});
-    for (const Named& named : left)
-      if (named.value.is_constant()) inputs.push_back(named.value);
-    TN_CHECK(b.status());
-    TN_TRY(gradients, copy_into(edit, graph.view(), inputs));
     for (size_t i = 0; i < left.size(); ++i)
-      squares[left[i].value.id] = sum_of_squares(b, gradients[i]);
+      (*squares)[left[i].value.id] = sum_of_squares(b, gradients[i]);
     return b.status();
   }
 
   Status add_results(const EditView& edit,
-                     Value losses,
+                     const Examples& examples,
+                     uint32_t dtype,
                      const std::vector<Named>& wrt,
                      const Squares& squares) const {
     Builder b(edit);
-    Value total = b.zeros_like(losses);
+    Value total = examples.zeros(b, dtype);
     std::vector<Value> each;
     for (const Named& named : wrt) {
       auto found = squares.find(named.value.id);
-      each.push_back(found == squares.end() ? Value{} : b.cast(found->second, losses.dtype()));
+      each.push_back(found == squares.end() ? Value{} : b.cast(found->second, dtype));
       if (each.back()) total = b.add(total, each.back());
     }
     Value norms = b.op("Sqrt", {total});
     TN_CHECK(b.status());
     for (size_t i = 0; i < wrt.size() && each_; ++i) {
-      Value own = each[i] ? each[i] : b.zeros_like(losses);
+      Value own = each[i] ? each[i] : examples.zeros(b, dtype);
       TN_CHECK(b.status());
       TN_CHECK(edit.output(cat("example_squares/", wrt[i].name), own));
     }
@@ -301,7 +337,8 @@ class ExampleNorms {
   tn_ctx* ctx_ = nullptr;
   Wrt wrt_;
   std::string output_;
-  bool each_ = false, only_vmap_ = false;
+  bool has_wrt_ = false, each_ = false, only_vmap_ = false;
+  size_t n_by_rules_ = 0;
 };
 
 }  // namespace
@@ -312,7 +349,7 @@ TENON_PASS(example_norms,
            "autodiff.example_norms",
            "the norm of each example's gradient by all of wrt together",
            "{\"properties\": {" AUTODIFF_WRT_OPTIONS R"(,
-  "output": {"type": "string", "description": "a loss for each example; the first output"},
+  "output": {"type": "string", "description": "a loss for each example, or the one of a step; the first output"},
   "each": {"type": "boolean", "default": false,
            "description": "the squared norms by each of wrt as outputs, too"},
   "by": {"type": "string", "enum": ["rules", "vmap"], "default": "rules",

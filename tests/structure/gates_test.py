@@ -279,7 +279,16 @@ def test_words_that_look_like_paths_are_no_trace(tree):
 
 
 @pytest.mark.parametrize(
-    "text", ['if (node.is("Softmax"))', 'type == "Gemm"', '{"ReduceMean", couple}', 'is("Grow")']
+    "text",
+    [
+        'if (node.is("Softmax"))',
+        'type == "Gemm"',
+        '{"ReduceMean", couple}',
+        'is("Grow")',
+        'names("ai.onnx:Softmax")',
+        'match("%y = Relu(%x)")',
+        'any_of("Grow,Else", type)',
+    ],
 )
 def test_an_operator_known_by_name_is_named(tree, text):
     write(tree, "plugins/ops/grow.cpp", 'op_row({.type = "Grow"})\n')
@@ -290,7 +299,14 @@ def test_an_operator_known_by_name_is_named(tree, text):
 
 
 @pytest.mark.parametrize(
-    "text", ['b.op("Mul", {x, y})', '.type = "Cast"', 'is("QuantizeLinear")', '"name" // "Softmax"']
+    "text",
+    [
+        'b.op("Mul", {x, y})',
+        '.type = "Cast"',
+        'is("QuantizeLinear")',
+        '"name" // "Softmax"',
+        'refuse("no Softmax is in front of it")',
+    ],
 )
 def test_a_node_that_is_made_has_a_name(tree, text):
     write(tree, "plugins/quantizer/README.md", "")
