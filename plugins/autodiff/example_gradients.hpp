@@ -20,7 +20,7 @@ Status remove_stand_ins(const EditView& edit);
 class ExampleGradients {
  public:
   ExampleGradients(EditView edit, const Examples& examples, const Cancel& cancel)
-      : edit_(edit), examples_(examples), cancel_(cancel) {}
+      : edit_(edit), examples_(&examples), cancel_(cancel) {}
 
   // Before there are cotangents: looks where the value is read. UNIMPLEMENTED, with the reason, if
   // what an example adds to its gradient cannot be told from what others add.
@@ -30,15 +30,15 @@ class ExampleGradients {
 
   // [examples, shape of the planned value]; falsy: the loss does not depend on it. `cotangents`: of
   // results(), by value.
-  Result<Value> of(Value value, const std::unordered_map<tn_value_id, Value>& cotangents);
+  Result<Value> of(Value value, const Cotangents& cotangents);
+  // The gradient in which each example's part counts as often as its weight says, [examples].
+  Result<Value> weighted(Value value, Value weights, const Cotangents& cotangents);
 
  private:
-  Result<Value> through(Node node,
-                        Value value,
-                        const std::unordered_map<tn_value_id, Value>& cotangents);
+  Result<Value> through(Node node, Value value, const Cotangents& cotangents);
 
   EditView edit_;
-  const Examples& examples_;
+  const Examples* examples_;
   Cancel cancel_;
   std::unordered_map<tn_value_id, std::vector<Node>> readers_;  // of planned values
 };

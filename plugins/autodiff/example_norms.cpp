@@ -15,7 +15,7 @@
 
 #include "example_gradients.hpp"
 #include "example_models.hpp"
-#include "interface.hpp"
+#include "example_rules.hpp"
 #include "joint.hpp"
 #include "reverse.hpp"
 #include "rules.hpp"
@@ -23,27 +23,7 @@
 namespace tenon::autodiff {
 namespace {
 
-using Squares = std::map<tn_value_id, Value>;        // by parameter: [examples]
-using Reasons = std::map<std::string, std::string>;  // by parameter: why its row was not asked
 constexpr std::string_view kGradient = "grad/";
-
-std::vector<int64_t> axes_from(size_t first, size_t rank) {
-  std::vector<int64_t> axes;
-  for (size_t i = first; i < rank; ++i)
-    axes.push_back(static_cast<int64_t>(i));
-  return axes;
-}
-
-Value sum_of_squares(Builder& b, Value x) {
-  std::vector<int64_t> axes = axes_from(1, b.ranked(x, "example_norms").rank());
-  return b.op("ReduceSumSquare", {x, b.ints(axes)}, {{"keepdims", 0}, {"noop_with_empty_axes", 1}});
-}
-
-// One node that reads parameters, which nothing else does.
-struct Reader {
-  Node node;
-  std::vector<uint8_t> wanted;  // by input
-};
 
 class ExampleNorms {
  public:
@@ -55,6 +35,7 @@ class ExampleNorms {
     made.has_wrt_ = !options.texts("wrt").empty() || !ints_of(options.get("argnums")).empty();
     made.output_ = options.text("output");
     made.each_ = options.flag("each");
+    made.clip_ = options.number("clip", 0);
     made.only_vmap_ = options.text("by", "rules") == "vmap";
     return made;
   }
@@ -66,22 +47,35 @@ class ExampleNorms {
     OwnedGraph original = OwnedGraph::take(before);
     TN_TRY(edit, Edit::begin(graph));
     TN_TRY(which, chosen(edit));
-    Result<Reasons> made =
+    Result<Report> made =
         is_joint ? of_joint(edit, which, cancel) : of_losses(edit, original.view(), which, cancel);
     if (!made.ok()) return std::move(made).status();
     TN_CHECK(drop_dead_nodes(edit));
     TN_CHECK(remove_stand_ins(edit));
     TN_CHECK(inline_calls(edit));
     TN_CHECK(edit.commit());
-    return report.write(nlohmann::json{{"by_rules", n_by_rules_}, {"by_vmap", *made}}.dump());
+    return report.write(
+        nlohmann::json{{"by_rules", made->by_rules}, {"by_vmap", made->by_vmap}}.dump());
   }
 
  private:
+  struct Report {
+    size_t by_rules = 0;
+    Reasons by_vmap;
+  };
+  struct Found {
+    ExampleGradients gradients;  // where each parameter is read
+    Cotangents cotangents;
+    Squares squares;
+    std::vector<Named> left;  // without squares
+    Report report;
+  };
+
   // A model that ends in a loss for each example.
-  Result<Reasons> of_losses(const EditView& edit,
-                            Graph original,
-                            uint64_t which,
-                            const Cancel& cancel) {
+  Result<Report> of_losses(const EditView& edit,
+                           Graph original,
+                           uint64_t which,
+                           const Cancel& cancel) {
     TN_TRY(wrt, find_wrt(edit, wrt_));
     Value losses = edit.graph().outputs()[which];
     std::string name(edit.graph().output_name(which));
@@ -93,17 +87,18 @@ class ExampleNorms {
                          "[n]; leave out the mean over the batch, and the size of inputs free"));
     Examples examples = Examples::behind(edit.graph(), losses);
     const bool is_by_node = examples.why_mixed().empty() && !only_vmap_;
-    std::vector<Named> of_model;
-    Reasons reasons;
-    TN_TRY(squares, by_nodes(edit, which, examples, wrt, is_by_node, &reasons, &of_model, cancel));
-    if (!of_model.empty())
-      TN_CHECK(by_model(edit, original, name, examples, of_model, &squares, cancel));
-    TN_CHECK(add_results(edit, examples, losses.dtype(), wrt, squares));
-    return reasons;
+    if (clip_ > 0)
+      return invalid(cat("option clip: expected a graph with gradients (outputs grad/NAME), as ",
+                         "autodiff.value_and_grad makes it, got one without"));
+    TN_TRY(found, by_nodes(edit, which, examples, wrt, is_by_node, cancel));
+    if (!found.left.empty())
+      TN_CHECK(by_model(edit, original, name, examples, found.left, &found.squares, cancel));
+    TN_CHECK(add_results(edit, examples, losses.dtype(), wrt, found.squares).status());
+    return std::move(found.report);
   }
 
   // A step's forward and backward pass; a parameter is what it has a gradient of.
-  Result<Reasons> of_joint(const EditView& edit, uint64_t which, const Cancel& cancel) {
+  Result<Report> of_joint(const EditView& edit, uint64_t which, const Cancel& cancel) {
     Wrt all;
     for (uint64_t i = 0; i < edit.graph().outputs().size(); ++i)
       if (std::string_view name = edit.graph().output_name(i); name.starts_with(kGradient))
@@ -120,14 +115,47 @@ class ExampleNorms {
     if (!examples.why_mixed().empty())
       return unsupported(
           cat("output ", name, ": no example has a gradient of its own: ", examples.why_mixed()));
-    std::vector<Named> left;
-    Reasons reasons;
-    TN_TRY(squares, by_nodes(edit, which, examples, wrt, true, &reasons, &left, cancel));
-    if (!left.empty())
-      return unsupported(cat("parameter ", left[0].name, ": ", reasons[left[0].name],
+    TN_TRY(found, by_nodes(edit, which, examples, wrt, true, cancel));
+    if (!found.left.empty())
+      return unsupported(cat("parameter ", found.left[0].name, ": ",
+                             found.report.by_vmap[found.left[0].name],
                              "; option wrt can leave it out"));
-    TN_CHECK(add_results(edit, examples, loss.dtype(), wrt, squares));
-    return reasons;
+    Builder b(edit);
+    Value n = b.cast(examples.count(b), loss.dtype());
+    for (auto& [id, square] : found.squares)
+      square = b.mul(b.cast(square, loss.dtype()), b.mul(n, n));
+    TN_CHECK(b.status());
+    TN_TRY(norms, add_results(edit, examples, loss.dtype(), wrt, found.squares));
+    if (clip_ > 0) TN_CHECK(clip(edit, norms, parameters_of_step, wrt, &found));
+    return std::move(found.report);
+  }
+
+  // Gradients of the step in which no example counts more than `clip`.
+  Status clip(const EditView& edit,
+              Value norms,
+              const std::vector<Named>& parameters,
+              const std::vector<Named>& wrt,
+              Found* found) const {
+    if (wrt.size() != parameters.size())
+      return invalid(cat("option clip: expected all ", parameters.size(),
+                         " parameters, got those of option wrt, ", wrt.size()));
+    Builder b(edit);
+    // A norm of 0 has no bound: x / 0 is more than 1.
+    Value shares =
+        b.op("Min", {b.number(1, norms.dtype()), b.div(b.number(clip_, norms.dtype()), norms)});
+    TN_CHECK(b.status());
+    std::map<std::string, Value> clipped;
+    for (const Named& named : parameters) {
+      TN_CHECK(found->gradients.plan(named.value).in(cat("option clip: parameter ", named.name)));
+      TN_TRY(gradient, found->gradients.weighted(named.value, shares, found->cotangents));
+      clipped[cat(kGradient, named.name)] = gradient;
+    }
+    for (uint64_t i = 0; i < edit.graph().outputs().size(); ++i) {
+      auto at = clipped.find(std::string(edit.graph().output_name(i)));
+      if (at != clipped.end() && at->second)
+        TN_CHECK(services.edit->set_output(edit.raw, i, at->second.id));
+    }
+    return {};
   }
 
   Result<uint64_t> chosen(const EditView& edit) const {
@@ -156,17 +184,16 @@ class ExampleNorms {
     return "";
   }
 
-  // What rows give, and, `is_by_node`, gradients by example of the nodes that read what is left;
-  // *left: those that have neither.
-  Result<Squares> by_nodes(const EditView& edit,
-                           uint64_t which,
-                           const Examples& examples,
-                           const std::vector<Named>& wrt,
-                           bool is_by_node,
-                           Reasons* reasons,
-                           std::vector<Named>* left,
-                           const Cancel& cancel) {
-    ExampleGradients gradients(edit, examples, cancel);
+  // What rows give, and, `is_by_node`, gradients by example of the nodes that read what is left.
+  Result<Found> by_nodes(const EditView& edit,
+                         uint64_t which,
+                         const Examples& examples,
+                         const std::vector<Named>& wrt,
+                         bool is_by_node,
+                         const Cancel& cancel) const {
+    Found out{{edit, examples, cancel}, {}, {}, {}, {}};
+    ExampleGradients& gradients = out.gradients;
+    Reasons* const reasons = &out.report.by_vmap;
     Reasons refused;  // those that have no gradient by node either
     std::map<tn_node_id, Reader> readers;
     std::map<tn_value_id, std::string> names;
@@ -197,23 +224,24 @@ class ExampleNorms {
     TN_TRY(cotangents, cotangents_of(edit, which, results));
     TN_TRY(squares, by_rules(edit, examples, readers, names, cotangents, reasons));
     Builder b(edit);
-    n_by_rules_ = wrt.size() - reasons->size();
+    out.report.by_rules = wrt.size() - reasons->size();
     for (const Named& named : wrt) {
       auto why = reasons->find(named.name);
       if (why == reasons->end()) continue;
       if (auto no = refused.find(named.name); no != refused.end()) {
         if (!no->second.empty()) why->second = no->second;
-        left->push_back(named);
+        out.left.push_back(named);
         continue;
       }
       TN_TRY(gradient, gradients.of(named.value, cotangents));
       if (gradient) squares[named.value.id] = sum_of_squares(b, gradient);
     }
     TN_CHECK(b.status());
-    return squares;
+    out.cotangents = std::move(cotangents);
+    out.squares = std::move(squares);
+    return Result<Found>(std::move(out));
   }
 
-  using Cotangents = std::unordered_map<tn_value_id, Value>;
   static Result<Cotangents> cotangents_of(const EditView& edit,
                                           uint64_t which,
                                           const std::vector<Value>& results) {
@@ -231,72 +259,6 @@ class ExampleNorms {
     return out;
   }
 
-  static Result<Squares> by_rules(const EditView& edit,
-                                  const Examples& examples,
-                                  const std::map<tn_node_id, Reader>& readers,
-                                  const std::map<tn_value_id, std::string>& names,
-                                  const Cotangents& cotangents,
-                                  Reasons* reasons) {
-    Squares squares;
-    for (const auto& [id, reader] : readers) {
-      std::vector<Value> given;
-      for (Value output : reader.node.outputs()) {
-        auto found = output ? cotangents.find(output.id) : cotangents.end();
-        given.push_back(found == cotangents.end() ? Value{} : found->second);
-      }
-      Status done = ask(edit, examples, reader, given, &squares);
-      if (!done.ok() && done.code() != TN_UNIMPLEMENTED)
-        return std::move(done).in(described(reader.node));
-      for (uint64_t i = 0; i < reader.node.n_inputs() && !done.ok(); ++i)
-        if (reader.wanted[i])
-          reasons->emplace(names.at(reader.node.input(i).id),
-                           cat(described(reader.node), ": ", done.message()));
-    }
-    return squares;
-  }
-
-  // The row's column, or the gradient of a pointwise node before it is summed.
-  static Status ask(const EditView& edit,
-                    const Examples& examples,
-                    const Reader& reader,
-                    const std::vector<Value>& cotangents,
-                    Squares* squares) {
-    if (std::ranges::none_of(cotangents, [](Value v) { return bool(v); })) return {};
-    const tn_op* row = reader.node.row();
-    std::vector<tn_value_id> found(reader.node.n_inputs(), 0);
-    if (row->example_norms) {
-      std::vector<tn_value_id> given;
-      for (Value cotangent : cotangents)
-        given.push_back(cotangent.id);
-      TN_CHECK(row->example_norms(row->self, edit.raw, reader.node.id, given.data(),
-                                  reader.wanted.data(), found.data()));
-      for (size_t i = 0; i < found.size(); ++i)
-        if (found[i]) (*squares)[reader.node.input(i).id] = edit.value(found[i]);
-      return {};
-    }
-    if (!(row->traits & TN_OP_POINTWISE)) return unsupported("the row has no example_norms");
-    TN_CHECK(differentiate(edit, reader.node, cotangents, reader.wanted, found));
-    Builder b(edit);
-    for (size_t i = 0; i < found.size(); ++i) {
-      if (!reader.wanted[i] || !found[i]) continue;
-      Value parameter = reader.node.input(i), gradient = edit.value(found[i]);
-      if (!examples.leads(gradient.type())) return unsupported("its gradient has no examples");
-      (*squares)[parameter.id] =
-          sum_of_squares(b, summed_to(b, gradient, parameter.type(), gradient.type()));
-    }
-    return b.status();
-  }
-
-  // [n, ...] summed where the parameter was broadcast; the axis of examples stays.
-  static Value summed_to(Builder& b, Value gradient, const Type& parameter, const Type& type) {
-    std::vector<int64_t> axes;
-    size_t extra = type.rank() - std::min(type.rank(), parameter.rank());
-    for (size_t i = 1; i < type.rank(); ++i)
-      if (i < extra || (parameter.dims[i - extra] == 1 && type.dims[i] != 1))
-        axes.push_back(static_cast<int64_t>(i));
-    return axes.empty() ? gradient : b.sum(gradient, axes);
-  }
-
   Status by_model(const EditView& edit,
                   Graph model,
                   const std::string& output,
@@ -311,11 +273,11 @@ class ExampleNorms {
     return b.status();
   }
 
-  Status add_results(const EditView& edit,
-                     const Examples& examples,
-                     uint32_t dtype,
-                     const std::vector<Named>& wrt,
-                     const Squares& squares) const {
+  Result<Value> add_results(const EditView& edit,
+                            const Examples& examples,
+                            uint32_t dtype,
+                            const std::vector<Named>& wrt,
+                            const Squares& squares) const {
     Builder b(edit);
     Value total = examples.zeros(b, dtype);
     std::vector<Value> each;
@@ -331,14 +293,15 @@ class ExampleNorms {
       TN_CHECK(b.status());
       TN_CHECK(edit.output(cat("example_squares/", wrt[i].name), own));
     }
-    return edit.output("example_norms", norms);
+    TN_CHECK(edit.output("example_norms", norms));
+    return norms;
   }
 
   tn_ctx* ctx_ = nullptr;
   Wrt wrt_;
   std::string output_;
   bool has_wrt_ = false, each_ = false, only_vmap_ = false;
-  size_t n_by_rules_ = 0;
+  double clip_ = 0;  // 0: not
 };
 
 }  // namespace
@@ -352,5 +315,7 @@ TENON_PASS(example_norms,
   "output": {"type": "string", "description": "a loss for each example, or the one of a step; the first output"},
   "each": {"type": "boolean", "default": false,
            "description": "the squared norms by each of wrt as outputs, too"},
+  "clip": {"type": "number", "minimum": 0, "default": 0,
+           "description": "of a joint graph: gradients in which no example has a norm above it; 0: as they are"},
   "by": {"type": "string", "enum": ["rules", "vmap"], "default": "rules",
          "description": "rows' rules where there are, or each example's gradient for all"}}})")

@@ -67,9 +67,12 @@ bool Examples::reads(Node node) const {
   return std::ranges::any_of(inputs, [&](Value v) { return v && has_examples(v); });
 }
 
+Value Examples::count(Builder& b) const {
+  return size_ >= 0 ? b.ints({size_}) : b.op("Shape", {first_}, {{"start", 0}, {"end", 1}});
+}
+
 Value Examples::zeros(Builder& b, uint32_t dtype) const {
-  Value n = size_ >= 0 ? b.ints({size_}) : b.op("Shape", {first_}, {{"start", 0}, {"end", 1}});
-  return b.op("Expand", {b.number(0, dtype), n});
+  return b.op("Expand", {b.number(0, dtype), count(b)});
 }
 
 bool Examples::leads(const Type& type) const {

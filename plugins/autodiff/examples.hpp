@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct Axis {
   bool operator==(const Axis&) const = default;
 };
 using FirstAxes = std::vector<std::optional<Axis>>;
+
+using Cotangents = std::unordered_map<tn_value_id, Value>;  // by what they are of; falsy: zero
 
 class Examples {
  public:
@@ -43,6 +46,7 @@ class Examples {
   // The first axis is that of examples: of that size; a symbol is the size of no other.
   bool leads(const Type& type) const;
   int64_t size() const { return size_; }          // TN_DIM_UNKNOWN: a symbol
+  Value count(Builder& b) const;                  // [1], int64
   Value zeros(Builder& b, uint32_t dtype) const;  // [examples]
 
  private:

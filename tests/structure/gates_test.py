@@ -16,6 +16,7 @@ import readmes
 import terminal
 import tested
 import words
+from planted import only, write
 
 GATES = [
     arrows,
@@ -59,17 +60,6 @@ def tree(tmp_path: Path) -> Path:
     }.items():
         write(root, name, text)
     return root
-
-
-def write(root: Path, name: str, text: str) -> None:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-def only(found: list[str]) -> str:
-    assert len(found) == 1, found
-    return found[0]
 
 
 @pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.__name__)

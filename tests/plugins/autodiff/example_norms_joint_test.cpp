@@ -60,7 +60,10 @@ class JointExampleNorms : public AutodiffTest {
     return out;
   }
   // A loop: the gradient of a batch of one for each example, nothing of the pass and no vmap.
-  std::vector<double> one_by_one(const Model& model, const Inputs& inputs) {
+  // *parts: that gradient, by example and parameter.
+  std::vector<double> one_by_one(const Model& model,
+                                 const Inputs& inputs,
+                                 std::vector<std::vector<Numbers>>* parts = nullptr) {
     OwnedGraph gradient =
         applied(parse(step_text(model, 1)), "autodiff.grad", {{"wrt", inputs.parameters}});
     std::vector<double> norms;
@@ -73,10 +76,12 @@ class JointExampleNorms : public AutodiffTest {
         alone.emplace_back(begin, begin + each);
       }
       double sum = 0;
-      for (const Numbers& one : results(gradient, alone))
+      std::vector<Numbers> part = results(gradient, alone);
+      for (const Numbers& one : part)
         for (double x : one)
           sum += x * x;
-      norms.push_back(std::sqrt(sum) / kExamples);  // of the mean
+      if (parts) parts->push_back(std::move(part));
+      norms.push_back(std::sqrt(sum));
     }
     return norms;
   }
@@ -229,12 +234,53 @@ TEST_F(JointExampleNorms, OfLossesThatDivideByWhatCounts) {
       double y = 0;
       for (size_t k = 0; k < 3; ++k)
         y += x[3 * i + k] * w[2 * k + o];
-      double slope = (1 - std::tanh(y) * std::tanh(y)) * m[i] / 0.75 / kExamples;
+      double slope = (1 - std::tanh(y) * std::tanh(y)) * m[i] / 0.75;
       for (size_t k = 0; k < 3; ++k)
         sum += slope * slope * x[3 * i + k] * x[3 * i + k];
     }
     EXPECT_NEAR(got[2][i], std::sqrt(sum), 1e-12) << "example " << i;
   }
+}
+
+// By rules and by nodes: a scale, weights that are read twice, a bias.
+TEST_F(JointExampleNorms, ClippedGradientsAreTheMeanOfClippedOnes) {
+  const Model model{R"(  input %x: f64[#, 4]
+  input %w: f64[4, 4]
+  input %s: f64[4]
+  input %c: f64[4]
+)",
+                    R"(  %p: f64[#, 4] = MatMul(%x, %w) @p
+  %n: f64[#, 4] = LayerNormalization(%p, %s) {axis = -1} @norm
+  %wt: f64[4, 4] = Transpose(%w) {perm = ints[1, 0]} @wt
+  %q: f64[#, 4] = MatMul(%n, %wt) @q
+  %y: f64[#, 4] = Add(%q, %c) @y
+)",
+                    "4", "1"};
+  OwnedGraph graph = parse(step_text(model, kExamples));
+  Inputs inputs = inputs_for(model, graph.view());
+  std::vector<std::vector<Numbers>> parts;
+  std::vector<double> norms = one_by_one(model, inputs, &parts);
+  std::vector<double> sorted = norms;
+  std::sort(sorted.begin(), sorted.end());
+  const double bound = (sorted[1] + sorted[2]) / 2;  // two of four are above it
+  OwnedGraph made;
+  reported(joint(model, inputs), {{"clip", bound}}, made);
+  std::vector<Numbers> got = results(made, inputs.all);
+  ASSERT_EQ(got.size(), inputs.parameters.size() + 2);
+  for (size_t p = 0; p < inputs.parameters.size(); ++p)
+    for (size_t i = 0; i < got[p + 1].size(); ++i) {
+      double want = 0;
+      for (size_t example = 0; example < kExamples; ++example)
+        want += parts[example][p][i] * std::min(1.0, bound / norms[example]) / kExamples;
+      EXPECT_NEAR(got[p + 1][i], want, 1e-9) << inputs.parameters[p] << " at " << i;
+    }
+  for (size_t i = 0; i < norms.size(); ++i)
+    EXPECT_NEAR(got.back()[i], norms[i], 1e-9) << "norms stay those before";
+
+  OwnedGraph out;
+  EXPECT_THAT(apply(joint(model, inputs).get(), "autodiff.example_norms",
+                    {{"clip", 1}, {"wrt", json::array({"w"})}}, out),
+              HasSubstr("option clip: expected all 3 parameters"));
 }
 
 // The backward pass that the norms read is the one of the step: as many products of matrices.
