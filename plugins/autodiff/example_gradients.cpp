@@ -121,6 +121,7 @@ Result<Value> ExampleGradients::through(Node node, Value value, const Cotangents
   uint64_t place = edit_.graph().outputs().size();
   TN_CHECK(edit_.output(kStandIn, sum));
   TN_CHECK(batch_nodes(context, {sum}, cancel_));
+  loops_.insert(loops_.end(), context.loops.begin(), context.loops.end());
   Value wide = with_axis(b, context, edit_.graph().outputs()[place]);
   TN_CHECK(b.status());
   TN_CHECK(services.edit->remove_output(edit_.raw, place));

@@ -4,6 +4,7 @@
 // reads it is differentiated on one example, and that is batched (vmap of its gradient). So what no
 // rule says costs the gradients of these nodes only, not a model of its own.
 
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -33,6 +34,8 @@ class ExampleGradients {
   Result<Value> of(Value value, const Cotangents& cotangents);
   // The gradient in which each example's part counts as often as its weight says, [examples].
   Result<Value> weighted(Value value, Value weights, const Cotangents& cotangents);
+  // Nodes that had no batch rule and run as a loop.
+  const std::vector<std::string>& loops() const { return loops_; }
 
  private:
   Result<Value> through(Node node, Value value, const Cotangents& cotangents);
@@ -40,6 +43,7 @@ class ExampleGradients {
   EditView edit_;
   const Examples* examples_;
   Cancel cancel_;
+  std::vector<std::string> loops_;
   std::unordered_map<tn_value_id, std::vector<Node>> readers_;  // of planned values
 };
 

@@ -54,14 +54,16 @@ class ExampleNorms {
     TN_CHECK(remove_stand_ins(edit));
     TN_CHECK(inline_calls(edit));
     TN_CHECK(edit.commit());
-    return report.write(
-        nlohmann::json{{"by_rules", made->by_rules}, {"by_vmap", made->by_vmap}}.dump());
+    return report.write(nlohmann::json{
+        {"by_rules", made->by_rules}, {"by_vmap", made->by_vmap}, {"loops", made->loops}}
+                            .dump());
   }
 
  private:
   struct Report {
     size_t by_rules = 0;
     Reasons by_vmap;
+    std::vector<std::string> loops;
   };
   struct Found {
     ExampleGradients gradients;  // where each parameter is read
@@ -158,23 +160,43 @@ class ExampleNorms {
     return {};
   }
 
+  // States come first among the outputs of a step.
   Result<uint64_t> chosen(const EditView& edit) const {
-    if (edit.graph().outputs().empty()) return invalid("the graph has no outputs");
-    if (output_.empty()) return uint64_t{0};
+    std::vector<Value> outputs = edit.graph().outputs();
+    if (outputs.empty()) return invalid("the graph has no outputs");
+    uint64_t first = 0;
+    while (first + 1 < outputs.size() && is_state_output(edit, outputs[first]))
+      ++first;
+    if (output_.empty()) return first;
     TN_TRY(found, find_outputs(edit, {output_}));
     return found[0];
   }
 
-  // Why no rule can be asked for this parameter; empty: `reader` is the node that reads it.
-  std::string why_no_rule(const Examples& examples, const Named& named, Node* reader) const {
+  // The same numbers in other places, as transposed weights are: their gradients have one norm.
+  static bool only_moves(Node node) {
+    const tn_op* row = node.row();
+    return row && node.n_outputs() == 1 &&
+           ((row->traits & TN_OP_VIEW) != 0 || Stated(node).family() == TN_COUPLING_PERMUTE);
+  }
+
+  // Why no rule can be asked for this parameter; empty: `reader` is the node that reads it, moved
+  // to *as.
+  std::string why_no_rule(const Examples& examples,
+                          const Named& named,
+                          Node* reader,
+                          Value* as) const {
     if (only_vmap_) return "option by";
     if (!examples.why_mixed().empty()) return examples.why_mixed();
-    Value value = named.value;
+    Value& value = *as = named.value;
     if (examples.has_examples(value)) return "it differs by example";
-    uint64_t n_readers = 0;
-    for (uint64_t i = 0; i < value.consumer_count(); ++i)
-      if (examples.is_behind(value.consumer(i)) && n_readers++ == 0) *reader = value.consumer(i);
-    if (value.is_output() || n_readers != 1) return "it is read in several places";
+    for (bool is_moved = true; is_moved;) {
+      uint64_t n_readers = 0;
+      for (uint64_t i = 0; i < value.consumer_count(); ++i)
+        if (examples.is_behind(value.consumer(i)) && n_readers++ == 0) *reader = value.consumer(i);
+      if (value.is_output() || n_readers != 1) return "it is read in several places";
+      is_moved = !examples.reads(*reader) && only_moves(*reader) && reader->input(0) == value;
+      if (is_moved) value = reader->output();
+    }
     std::vector<Value> inputs = reader->inputs();
     if (std::ranges::count(inputs, value) != 1) return "a node reads it twice";
     if (is_composite(*reader) || function_of(*reader)) return "the node that reads it is composite";
@@ -196,24 +218,25 @@ class ExampleNorms {
     Reasons* const reasons = &out.report.by_vmap;
     Reasons refused;  // those that have no gradient by node either
     std::map<tn_node_id, Reader> readers;
-    std::map<tn_value_id, std::string> names;
+    std::map<tn_value_id, Named> parameters;  // by the value that a row is asked for
     for (const Named& named : wrt) {
-      names[named.value.id] = named.name;
       Status planned = is_by_node && !examples.has_examples(named.value)
                            ? gradients.plan(named.value)
                            : unsupported("");
       if (!planned.ok()) refused[named.name] = planned.message();
       Node node;
-      std::string why = why_no_rule(examples, named, &node);
+      Value as;
+      std::string why = why_no_rule(examples, named, &node, &as);
       if (!why.empty()) {
         reasons->emplace(named.name, why);
         continue;
       }
+      parameters[as.id] = named;
       Reader& reader = readers[node.id];
       reader.node = node;
       reader.wanted.resize(node.n_inputs(), 0);
       for (uint64_t i = 0; i < node.n_inputs(); ++i)
-        if (node.input(i) == named.value) reader.wanted[i] = 1;
+        if (node.input(i) == as) reader.wanted[i] = 1;
     }
     std::vector<Value> results = gradients.results();
     for (const auto& [id, reader] : readers)
@@ -222,7 +245,7 @@ class ExampleNorms {
             std::ranges::find(results, output) == results.end())
           results.push_back(output);
     TN_TRY(cotangents, cotangents_of(edit, which, results));
-    TN_TRY(squares, by_rules(edit, examples, readers, names, cotangents, reasons));
+    TN_TRY(squares, by_rules(edit, examples, readers, parameters, cotangents, reasons));
     Builder b(edit);
     out.report.by_rules = wrt.size() - reasons->size();
     for (const Named& named : wrt) {
@@ -237,6 +260,7 @@ class ExampleNorms {
       if (gradient) squares[named.value.id] = sum_of_squares(b, gradient);
     }
     TN_CHECK(b.status());
+    out.report.loops = gradients.loops();
     out.cotangents = std::move(cotangents);
     out.squares = std::move(squares);
     return Result<Found>(std::move(out));

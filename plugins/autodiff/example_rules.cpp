@@ -63,24 +63,26 @@ Value sum_of_squares(Builder& b, Value x) {
 Result<Squares> by_rules(const EditView& edit,
                          const Examples& examples,
                          const std::map<tn_node_id, Reader>& readers,
-                         const std::map<tn_value_id, std::string>& names,
+                         const std::map<tn_value_id, Named>& parameters,
                          const Cotangents& cotangents,
                          Reasons* reasons) {
-  Squares squares;
+  Squares found_by_value, squares;
   for (const auto& [id, reader] : readers) {
     std::vector<Value> given;
     for (Value output : reader.node.outputs()) {
       auto found = output ? cotangents.find(output.id) : cotangents.end();
       given.push_back(found == cotangents.end() ? Value{} : found->second);
     }
-    Status done = ask(edit, examples, reader, given, &squares);
+    Status done = ask(edit, examples, reader, given, &found_by_value);
     if (!done.ok() && done.code() != TN_UNIMPLEMENTED)
       return std::move(done).in(described(reader.node));
     for (uint64_t i = 0; i < reader.node.n_inputs() && !done.ok(); ++i)
       if (reader.wanted[i])
-        reasons->emplace(names.at(reader.node.input(i).id),
+        reasons->emplace(parameters.at(reader.node.input(i).id).name,
                          cat(described(reader.node), ": ", done.message()));
   }
+  for (const auto& [id, square] : found_by_value)
+    squares[parameters.at(id).value.id] = square;
   return squares;
 }
 

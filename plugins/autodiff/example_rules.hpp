@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "examples.hpp"
+#include "interface.hpp"
 
 namespace tenon::autodiff {
 
@@ -20,11 +21,11 @@ struct Reader {
   std::vector<uint8_t> wanted;  // by input
 };
 
-// names: of the parameters. A row that cannot say it leaves its reason.
+// parameters: by the value that the node reads of each. A row that cannot say it leaves its reason.
 Result<Squares> by_rules(const EditView& edit,
                          const Examples& examples,
                          const std::map<tn_node_id, Reader>& readers,
-                         const std::map<tn_value_id, std::string>& names,
+                         const std::map<tn_value_id, Named>& parameters,
                          const Cotangents& cotangents,
                          Reasons* reasons);
 

@@ -64,6 +64,8 @@ std::optional<FirstAxes> first_axes(Node node, const tn_op* row) {
 
 bool Examples::reads(Node node) const {
   std::vector<Value> inputs = node.inputs();
+  Stated stated(node);  // of `same` without statistics only input 0 is read as numbers
+  if (stated.family() == TN_COUPLING_SAME && !stated.names("statistics")) inputs.resize(1);
   return std::ranges::any_of(inputs, [&](Value v) { return v && has_examples(v); });
 }
 

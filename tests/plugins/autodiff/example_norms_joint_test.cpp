@@ -204,6 +204,19 @@ TEST_F(JointExampleNorms, OfWeightsThatAreReadTwiceAndBehindATranspose) {
   EXPECT_EQ(report["by_vmap"]["w"], "it is read in several places");
 }
 
+// Weights that lie transposed, as layers keep them, have the norms of what reads them.
+TEST_F(JointExampleNorms, OfWeightsThatOnlyMove) {
+  check({"  input %x: f64[#, 4]\n  input %w: f64[5, 4]\n  input %b: f64[1, 5]\n",
+         R"(  constant %flat: i64[1] = [5]
+  %wt: f64[4, 5] = Transpose(%w) {perm = ints[1, 0]} @wt
+  %p: f64[#, 5] = MatMul(%x, %wt) @p
+  %c: f64[5] = Reshape(%b, %flat) @c
+  %y: f64[#, 5] = Add(%p, %c) @y
+)",
+         "5", "1"},
+        2);
+}
+
 // As cross entropy weighs labels: each loss is divided by the share of examples that count.
 TEST_F(JointExampleNorms, OfLossesThatDivideByWhatCounts) {
   const std::string text = sized(R"(graph {
