@@ -24,7 +24,7 @@ class ExampleGradients {
       : edit_(edit), examples_(&examples), cancel_(cancel) {}
 
   // Before there are cotangents: looks where the value is read. UNIMPLEMENTED, with the reason, if
-  // what an example adds to its gradient cannot be told from what others add.
+  // what an example adds to its gradient cannot be kept apart from what others add.
   Status plan(Value value);
   // Results of nodes that read planned values and examples: what cotangents are needed of.
   std::vector<Value> results() const;
