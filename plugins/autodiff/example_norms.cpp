@@ -3,7 +3,9 @@
 // (Abadi et al., "Deep learning with differential privacy", 2016), from one backward pass over the
 // batch. A row says it for its parameters by its column example_norms; pointwise nodes by their
 // gradient, which has an entry for each example before it is summed. All other parameters have
-// their gradients made for each example: vmap of grad.
+// their gradients made for each example: vmap of the gradient of the nodes that read them, or of
+// the model where its examples are mixed. A joint graph (joint.hpp) is that of a training step: its
+// loss is one number, and an example's gradient what passes through that example.
 #include <algorithm>
 #include <map>
 
@@ -11,34 +13,17 @@
 
 #include "tenon/sdk/component.hpp"
 
-#include "bodies.hpp"
-#include "examples.hpp"
-#include "interface.hpp"
+#include "example_gradients.hpp"
+#include "example_models.hpp"
+#include "example_rules.hpp"
+#include "joint.hpp"
 #include "reverse.hpp"
 #include "rules.hpp"
 
 namespace tenon::autodiff {
 namespace {
 
-using Squares = std::map<tn_value_id, Value>;  // by parameter: [examples]
-
-std::vector<int64_t> axes_from(size_t first, size_t rank) {
-  std::vector<int64_t> axes;
-  for (size_t i = first; i < rank; ++i)
-    axes.push_back(static_cast<int64_t>(i));
-  return axes;
-}
-
-Value sum_of_squares(Builder& b, Value x) {
-  std::vector<int64_t> axes = axes_from(1, b.ranked(x, "example_norms").rank());
-  return b.op("ReduceSumSquare", {x, b.ints(axes)}, {{"keepdims", 0}, {"noop_with_empty_axes", 1}});
-}
-
-// One node that reads parameters, which nothing else does.
-struct Reader {
-  Node node;
-  std::vector<uint8_t> wanted;  // by input
-};
+constexpr std::string_view kGradient = "grad/";
 
 class ExampleNorms {
  public:
@@ -47,19 +32,53 @@ class ExampleNorms {
     TN_TRY(wrt, Wrt::from(options));
     made.ctx_ = ctx;
     made.wrt_ = wrt;
+    made.has_wrt_ = !options.texts("wrt").empty() || !ints_of(options.get("argnums")).empty();
     made.output_ = options.text("output");
     made.each_ = options.flag("each");
+    made.clip_ = options.number("clip", 0);
     made.only_vmap_ = options.text("by", "rules") == "vmap";
     return made;
   }
 
   Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
+    const bool is_joint = Joint::of(Graph{graph}).ok();
     tn_graph* before = nullptr;
-    TN_CHECK(services.graph->clone(graph, &before));
+    if (!is_joint) TN_CHECK(services.graph->clone(graph, &before));
     OwnedGraph original = OwnedGraph::take(before);
     TN_TRY(edit, Edit::begin(graph));
-    TN_TRY(wrt, find_wrt(edit, wrt_));
     TN_TRY(which, chosen(edit));
+    Result<Report> made =
+        is_joint ? of_joint(edit, which, cancel) : of_losses(edit, original.view(), which, cancel);
+    if (!made.ok()) return std::move(made).status();
+    TN_CHECK(drop_dead_nodes(edit));
+    TN_CHECK(remove_stand_ins(edit));
+    TN_CHECK(inline_calls(edit));
+    TN_CHECK(edit.commit());
+    return report.write(nlohmann::json{
+        {"by_rules", made->by_rules}, {"by_vmap", made->by_vmap}, {"loops", made->loops}}
+                            .dump());
+  }
+
+ private:
+  struct Report {
+    size_t by_rules = 0;
+    Reasons by_vmap;
+    std::vector<std::string> loops;
+  };
+  struct Found {
+    ExampleGradients gradients;  // where each parameter is read
+    Cotangents cotangents;
+    Squares squares;
+    std::vector<Named> left;  // without squares
+    Report report;
+  };
+
+  // A model that ends in a loss for each example.
+  Result<Report> of_losses(const EditView& edit,
+                           Graph original,
+                           uint64_t which,
+                           const Cancel& cancel) {
+    TN_TRY(wrt, find_wrt(edit, wrt_));
     Value losses = edit.graph().outputs()[which];
     std::string name(edit.graph().output_name(which));
     Type type = losses.type();
@@ -69,239 +88,244 @@ class ExampleNorms {
                          ": expected a loss for each example of a batch of any size, "
                          "[n]; leave out the mean over the batch, and the size of inputs free"));
     Examples examples = Examples::behind(edit.graph(), losses);
-    std::map<std::string, std::string> by_vmap;  // parameter: why
-    TN_TRY(squares, by_rules(edit, which, examples, wrt, &by_vmap));
-    if (!by_vmap.empty())
-      TN_CHECK(by_gradients(edit, original.view(), name, examples, wrt, squares, cancel));
-    TN_CHECK(add_results(edit, losses, wrt, squares));
-    TN_CHECK(drop_dead_nodes(edit));
-    TN_CHECK(inline_calls(edit));
-    TN_CHECK(edit.commit());
-    return report.write(
-        nlohmann::json{{"by_rules", wrt.size() - by_vmap.size()}, {"by_vmap", by_vmap}}.dump());
+    const bool is_by_node = examples.why_mixed().empty() && !only_vmap_;
+    if (clip_ > 0)
+      return invalid(cat("option clip: expected a graph with gradients (outputs grad/NAME), as ",
+                         "autodiff.value_and_grad makes it, got one without"));
+    TN_TRY(found, by_nodes(edit, which, examples, wrt, is_by_node, cancel));
+    if (!found.left.empty())
+      TN_CHECK(by_model(edit, original, name, examples, found.left, &found.squares, cancel));
+    TN_CHECK(add_results(edit, examples, losses.dtype(), wrt, found.squares).status());
+    return std::move(found.report);
   }
 
- private:
+  // A step's forward and backward pass; a parameter is what it has a gradient of.
+  Result<Report> of_joint(const EditView& edit, uint64_t which, const Cancel& cancel) {
+    Wrt all;
+    for (uint64_t i = 0; i < edit.graph().outputs().size(); ++i)
+      if (std::string_view name = edit.graph().output_name(i); name.starts_with(kGradient))
+        all.names.emplace_back(name.substr(kGradient.size()));
+    TN_TRY(parameters_of_step, find_wrt(edit, all));
+    TN_TRY(wrt, has_wrt_ ? find_wrt(edit, wrt_) : Result(parameters_of_step));
+    Value loss = edit.graph().outputs()[which];
+    std::string name(edit.graph().output_name(which));
+    TN_CHECK(expect_float(loss, cat("output ", name)));
+    std::vector<Value> parameters;
+    for (const Named& named : parameters_of_step)
+      parameters.push_back(named.value);
+    Examples examples = Examples::behind_loss(edit.graph(), loss, parameters);
+    if (!examples.why_mixed().empty())
+      return unsupported(
+          cat("output ", name, ": no example has a gradient of its own: ", examples.why_mixed()));
+    TN_TRY(found, by_nodes(edit, which, examples, wrt, true, cancel));
+    if (!found.left.empty())
+      return unsupported(cat("parameter ", found.left[0].name, ": ",
+                             found.report.by_vmap[found.left[0].name],
+                             "; option wrt can leave it out"));
+    Builder b(edit);
+    Value n = b.cast(examples.count(b), loss.dtype());
+    for (auto& [id, square] : found.squares)
+      square = b.mul(b.cast(square, loss.dtype()), b.mul(n, n));
+    TN_CHECK(b.status());
+    TN_TRY(norms, add_results(edit, examples, loss.dtype(), wrt, found.squares));
+    if (clip_ > 0) TN_CHECK(clip(edit, norms, parameters_of_step, wrt, &found));
+    return std::move(found.report);
+  }
+
+  // Gradients of the step in which no example counts more than `clip`.
+  Status clip(const EditView& edit,
+              Value norms,
+              const std::vector<Named>& parameters,
+              const std::vector<Named>& wrt,
+              Found* found) const {
+    if (wrt.size() != parameters.size())
+      return invalid(cat("option clip: expected all ", parameters.size(),
+                         " parameters, got those of option wrt, ", wrt.size()));
+    Builder b(edit);
+    // A norm of 0 has no bound: x / 0 is more than 1.
+    Value shares =
+        b.op("Min", {b.number(1, norms.dtype()), b.div(b.number(clip_, norms.dtype()), norms)});
+    TN_CHECK(b.status());
+    std::map<std::string, Value> clipped;
+    for (const Named& named : parameters) {
+      TN_CHECK(found->gradients.plan(named.value).in(cat("option clip: parameter ", named.name)));
+      TN_TRY(gradient, found->gradients.weighted(named.value, shares, found->cotangents));
+      clipped[cat(kGradient, named.name)] = gradient;
+    }
+    for (uint64_t i = 0; i < edit.graph().outputs().size(); ++i) {
+      auto at = clipped.find(std::string(edit.graph().output_name(i)));
+      if (at != clipped.end() && at->second)
+        TN_CHECK(services.edit->set_output(edit.raw, i, at->second.id));
+    }
+    return {};
+  }
+
+  // States come first among the outputs of a step.
   Result<uint64_t> chosen(const EditView& edit) const {
-    if (edit.graph().outputs().empty()) return invalid("the graph has no outputs");
-    if (output_.empty()) return uint64_t{0};
+    std::vector<Value> outputs = edit.graph().outputs();
+    if (outputs.empty()) return invalid("the graph has no outputs");
+    uint64_t first = 0;
+    while (first + 1 < outputs.size() && is_state_output(edit, outputs[first]))
+      ++first;
+    if (output_.empty()) return first;
     TN_TRY(found, find_outputs(edit, {output_}));
     return found[0];
   }
 
-  // Why no rule can be asked for this parameter; empty: `reader` is the node that reads it.
-  std::string why_no_rule(const Examples& examples, const Named& named, Node* reader) const {
+  // The same numbers in other places, as transposed weights are: their gradients have one norm.
+  static bool only_moves(Node node) {
+    const tn_op* row = node.row();
+    return row && node.n_outputs() == 1 &&
+           ((row->traits & TN_OP_VIEW) != 0 || Stated(node).family() == TN_COUPLING_PERMUTE);
+  }
+
+  // Why no rule can be asked for this parameter; empty: `reader` is the node that reads it, moved
+  // to *as.
+  std::string why_no_rule(const Examples& examples,
+                          const Named& named,
+                          Node* reader,
+                          Value* as) const {
     if (only_vmap_) return "option by";
     if (!examples.why_mixed().empty()) return examples.why_mixed();
-    Value value = named.value;
+    Value& value = *as = named.value;
     if (examples.has_examples(value)) return "it differs by example";
-    if (value.is_output() || value.consumer_count() != 1) return "it is read in several places";
-    *reader = value.consumer(0);
+    for (bool is_moved = true; is_moved;) {
+      uint64_t n_readers = 0;
+      for (uint64_t i = 0; i < value.consumer_count(); ++i)
+        if (examples.is_behind(value.consumer(i)) && n_readers++ == 0) *reader = value.consumer(i);
+      if (value.is_output() || n_readers != 1) return "it is read in several places";
+      is_moved = !examples.reads(*reader) && only_moves(*reader) && reader->input(0) == value;
+      if (is_moved) value = reader->output();
+    }
     std::vector<Value> inputs = reader->inputs();
     if (std::ranges::count(inputs, value) != 1) return "a node reads it twice";
     if (is_composite(*reader) || function_of(*reader)) return "the node that reads it is composite";
-    if (std::ranges::none_of(inputs, [&](Value v) { return v && examples.has_examples(v); }))
-      return "the node that reads it has no examples";
+    if (!examples.reads(*reader)) return "the node that reads it has no examples";
     for (Value output : reader->outputs())
       if (output && !examples.leads(output.type())) return "its reader's result has no examples";
     return "";
   }
 
-  // What rules give; `left`: the parameters for which there is none, and why.
-  Result<Squares> by_rules(const EditView& edit,
-                           uint64_t which,
-                           const Examples& examples,
-                           const std::vector<Named>& wrt,
-                           std::map<std::string, std::string>* left) const {
+  // What rows give, and, `is_by_node`, gradients by example of the nodes that read what is left.
+  Result<Found> by_nodes(const EditView& edit,
+                         uint64_t which,
+                         const Examples& examples,
+                         const std::vector<Named>& wrt,
+                         bool is_by_node,
+                         const Cancel& cancel) const {
+    Found out{{edit, examples, cancel}, {}, {}, {}, {}};
+    ExampleGradients& gradients = out.gradients;
+    Reasons* const reasons = &out.report.by_vmap;
+    Reasons refused;  // those that have no gradient by node either
     std::map<tn_node_id, Reader> readers;
-    std::map<tn_value_id, std::string> names;
+    std::map<tn_value_id, Named> parameters;  // by the value that a row is asked for
     for (const Named& named : wrt) {
+      Status planned = is_by_node && !examples.has_examples(named.value)
+                           ? gradients.plan(named.value)
+                           : unsupported("");
+      if (!planned.ok()) refused[named.name] = planned.message();
       Node node;
-      std::string why = why_no_rule(examples, named, &node);
+      Value as;
+      std::string why = why_no_rule(examples, named, &node, &as);
       if (!why.empty()) {
-        left->emplace(named.name, why);
+        reasons->emplace(named.name, why);
         continue;
       }
+      parameters[as.id] = named;
       Reader& reader = readers[node.id];
       reader.node = node;
       reader.wanted.resize(node.n_inputs(), 0);
       for (uint64_t i = 0; i < node.n_inputs(); ++i)
-        if (node.input(i) == named.value) reader.wanted[i] = 1;
-      names[named.value.id] = named.name;
+        if (node.input(i) == as) reader.wanted[i] = 1;
     }
-    Request request{{which}, {}, {}};
+    std::vector<Value> results = gradients.results();
     for (const auto& [id, reader] : readers)
       for (Value output : reader.node.outputs())
-        if (output && carries_gradient(reader.node, output)) request.wrt.push_back(output);
-    Squares squares;
-    if (request.wrt.empty()) return squares;
+        if (output && carries_gradient(reader.node, output) &&
+            std::ranges::find(results, output) == results.end())
+          results.push_back(output);
+    TN_TRY(cotangents, cotangents_of(edit, which, results));
+    TN_TRY(squares, by_rules(edit, examples, readers, parameters, cotangents, reasons));
     Builder b(edit);
-    Value losses = edit.graph().outputs()[which];
-    request.cotangents = {b.expand_like(b.number(1, losses.dtype()), losses)};
-    TN_CHECK(b.status());
-    TN_TRY(cotangents, reverse(edit, request));
-    std::map<tn_value_id, Value> cotangent_of;
-    for (size_t i = 0; i < cotangents.size(); ++i)
-      cotangent_of[request.wrt[i].id] = cotangents[i];
-    for (const auto& [id, reader] : readers) {
-      std::vector<Value> given;
-      for (Value output : reader.node.outputs())
-        given.push_back(output ? cotangent_of[output.id] : Value{});
-      Status done = ask(edit, examples, reader, given, &squares);
-      if (!done.ok() && done.code() != TN_UNIMPLEMENTED)
-        return std::move(done).in(described(reader.node));
-      for (uint64_t i = 0; i < reader.node.n_inputs() && !done.ok(); ++i)
-        if (reader.wanted[i])
-          left->emplace(names[reader.node.input(i).id],
-                        cat(described(reader.node), ": ", done.message()));
-    }
-    return squares;
-  }
-
-  // The row's column, or the gradient of a pointwise node before it is summed.
-  static Status ask(const EditView& edit,
-                    const Examples& examples,
-                    const Reader& reader,
-                    const std::vector<Value>& cotangents,
-                    Squares* squares) {
-    if (std::ranges::none_of(cotangents, [](Value v) { return bool(v); })) return {};
-    const tn_op* row = reader.node.row();
-    std::vector<tn_value_id> found(reader.node.n_inputs(), 0);
-    if (row->example_norms) {
-      std::vector<tn_value_id> given;
-      for (Value cotangent : cotangents)
-        given.push_back(cotangent.id);
-      TN_CHECK(row->example_norms(row->self, edit.raw, reader.node.id, given.data(),
-                                  reader.wanted.data(), found.data()));
-      for (size_t i = 0; i < found.size(); ++i)
-        if (found[i]) (*squares)[reader.node.input(i).id] = edit.value(found[i]);
-      return {};
-    }
-    if (!(row->traits & TN_OP_POINTWISE)) return unsupported("the row has no example_norms");
-    TN_CHECK(differentiate(edit, reader.node, cotangents, reader.wanted, found));
-    Builder b(edit);
-    for (size_t i = 0; i < found.size(); ++i) {
-      if (!reader.wanted[i] || !found[i]) continue;
-      Value parameter = reader.node.input(i), gradient = edit.value(found[i]);
-      if (!examples.leads(gradient.type())) return unsupported("its gradient has no examples");
-      (*squares)[parameter.id] =
-          sum_of_squares(b, summed_to(b, gradient, parameter.type(), gradient.type()));
-    }
-    return b.status();
-  }
-
-  // [n, ...] summed where the parameter was broadcast; the axis of examples stays.
-  static Value summed_to(Builder& b, Value gradient, const Type& parameter, const Type& type) {
-    std::vector<int64_t> axes;
-    size_t extra = type.rank() - std::min(type.rank(), parameter.rank());
-    for (size_t i = 1; i < type.rank(); ++i)
-      if (i < extra || (parameter.dims[i - extra] == 1 && type.dims[i] != 1))
-        axes.push_back(static_cast<int64_t>(i));
-    return axes.empty() ? gradient : b.sum(gradient, axes);
-  }
-
-  // The model of one example, differentiated, then of many.
-  Result<OwnedGraph> gradients_of_each(Graph model,
-                                       const std::string& output,
-                                       const Examples& examples,
-                                       const std::vector<Named>& wrt,
-                                       const Cancel& cancel) const {
-    std::vector<Type> types;
-    std::vector<std::unique_ptr<TypeView>> views;
-    std::vector<const tn_type*> raw;
-    std::string in_axes;
-    for (Value input : model.inputs()) {
-      types.push_back(input.type());
-      if (!examples.leads(types.back())) {
-        in_axes += "none,";
+    out.report.by_rules = wrt.size() - reasons->size();
+    for (const Named& named : wrt) {
+      auto why = reasons->find(named.name);
+      if (why == reasons->end()) continue;
+      if (auto no = refused.find(named.name); no != refused.end()) {
+        if (!no->second.empty()) why->second = no->second;
+        out.left.push_back(named);
         continue;
       }
-      in_axes += "0,";
-      types.back().dims[0] = 1;
-      types.back().symbols[0].clear();
+      TN_TRY(gradient, gradients.of(named.value, cotangents));
+      if (gradient) squares[named.value.id] = sum_of_squares(b, gradient);
     }
-    for (const Type& type : types)
-      raw.push_back(views.emplace_back(std::make_unique<TypeView>(type))->get());
-    tn_graph* bound = nullptr;
-    TN_CHECK(Status(services.graph->bind(model.raw, raw.data(), raw.size(), &bound))
-                 .in("the model of one example"));
-    OwnedGraph graph = OwnedGraph::take(bound);
-    TN_TRY(edit, Edit::begin(bound));
-    nlohmann::json names = nlohmann::json::array();
-    for (const Named& named : wrt) {
-      // A constant as an input: it stays the one of the graph that this is put into.
-      std::string name = named.name;
-      if (Value constant = edit.graph().find(name); constant && constant.is_constant()) {
-        name = cat("parameter/", named.name);
-        TN_TRY(input, edit.input(name, constant.type()));
-        TN_CHECK(edit.replace(constant, input));
-        in_axes += "none,";
-      }
-      names.push_back(name);
-    }
-    TN_CHECK(edit.commit());
-    in_axes.pop_back();
-    auto apply = [&](std::string_view id, const nlohmann::json& options) -> Status {
-      TN_TRY(pass, Component::create(ctx_, "tenon.pass/1", id, options.dump()));
-      StringSink report;
-      return Status(
-          pass.table<tn_pass>()->run(pass.self(), graph.get(), cancel.raw(), report.get()));
-    };
-    TN_CHECK(apply("autodiff.grad", {{"wrt", names}, {"output", output}}));
-    TN_CHECK(apply("autodiff.vmap", {{"in_axes", in_axes}, {"axis_name", examples.symbol()}}));
-    return graph;
+    TN_CHECK(b.status());
+    out.report.loops = gradients.loops();
+    out.cotangents = std::move(cotangents);
+    out.squares = std::move(squares);
+    return Result<Found>(std::move(out));
   }
 
-  Status by_gradients(const EditView& edit,
-                      Graph model,
-                      const std::string& output,
-                      const Examples& examples,
-                      const std::vector<Named>& wrt,
-                      Squares& squares,
-                      const Cancel& cancel) const {
-    std::vector<Named> left;
-    for (const Named& named : wrt)
-      if (!squares.count(named.value.id)) left.push_back(named);
-    TN_TRY(graph, gradients_of_each(model, output, examples, left, cancel));
+  static Result<Cotangents> cotangents_of(const EditView& edit,
+                                          uint64_t which,
+                                          const std::vector<Value>& results) {
+    Cotangents out;
+    if (results.empty()) return out;
     Builder b(edit);
-    std::vector<Value> inputs = edit.graph().inputs();
-    for (Value& input : inputs)
-      if (examples.leads(input.type())) input = b.op("Unsqueeze", {input, b.ints({1})});
-    for (const Named& named : left)
-      if (named.value.is_constant()) inputs.push_back(named.value);
+    Value losses = edit.graph().outputs()[which];
+    Value one = b.number(1, losses.dtype());
+    Type type = losses.type();
+    Request request{{which}, {type.rank() > 0 ? b.expand_like(one, losses) : one}, results};
     TN_CHECK(b.status());
-    TN_TRY(gradients, copy_into(edit, graph.view(), inputs));
+    TN_TRY(cotangents, reverse(edit, request));
+    for (size_t i = 0; i < cotangents.size(); ++i)
+      out[results[i].id] = cotangents[i];
+    return out;
+  }
+
+  Status by_model(const EditView& edit,
+                  Graph model,
+                  const std::string& output,
+                  const Examples& examples,
+                  const std::vector<Named>& left,
+                  Squares* squares,
+                  const Cancel& cancel) const {
+    TN_TRY(gradients, gradients_by_model(ctx_, edit, model, output, examples, left, cancel));
+    Builder b(edit);
     for (size_t i = 0; i < left.size(); ++i)
-      squares[left[i].value.id] = sum_of_squares(b, gradients[i]);
+      (*squares)[left[i].value.id] = sum_of_squares(b, gradients[i]);
     return b.status();
   }
 
-  Status add_results(const EditView& edit,
-                     Value losses,
-                     const std::vector<Named>& wrt,
-                     const Squares& squares) const {
+  Result<Value> add_results(const EditView& edit,
+                            const Examples& examples,
+                            uint32_t dtype,
+                            const std::vector<Named>& wrt,
+                            const Squares& squares) const {
     Builder b(edit);
-    Value total = b.zeros_like(losses);
+    Value total = examples.zeros(b, dtype);
     std::vector<Value> each;
     for (const Named& named : wrt) {
       auto found = squares.find(named.value.id);
-      each.push_back(found == squares.end() ? Value{} : b.cast(found->second, losses.dtype()));
+      each.push_back(found == squares.end() ? Value{} : b.cast(found->second, dtype));
       if (each.back()) total = b.add(total, each.back());
     }
     Value norms = b.op("Sqrt", {total});
     TN_CHECK(b.status());
     for (size_t i = 0; i < wrt.size() && each_; ++i) {
-      Value own = each[i] ? each[i] : b.zeros_like(losses);
+      Value own = each[i] ? each[i] : examples.zeros(b, dtype);
       TN_CHECK(b.status());
       TN_CHECK(edit.output(cat("example_squares/", wrt[i].name), own));
     }
-    return edit.output("example_norms", norms);
+    TN_CHECK(edit.output("example_norms", norms));
+    return norms;
   }
 
   tn_ctx* ctx_ = nullptr;
   Wrt wrt_;
   std::string output_;
-  bool each_ = false, only_vmap_ = false;
+  bool has_wrt_ = false, each_ = false, only_vmap_ = false;
+  double clip_ = 0;  // 0: not
 };
 
 }  // namespace
@@ -312,8 +336,10 @@ TENON_PASS(example_norms,
            "autodiff.example_norms",
            "the norm of each example's gradient by all of wrt together",
            "{\"properties\": {" AUTODIFF_WRT_OPTIONS R"(,
-  "output": {"type": "string", "description": "a loss for each example; the first output"},
+  "output": {"type": "string", "description": "a loss for each example, or the one of a step; the first output"},
   "each": {"type": "boolean", "default": false,
            "description": "the squared norms by each of wrt as outputs, too"},
+  "clip": {"type": "number", "minimum": 0, "default": 0,
+           "description": "of a joint graph: gradients in which no example has a norm above it; 0: as they are"},
   "by": {"type": "string", "enum": ["rules", "vmap"], "default": "rules",
          "description": "rows' rules where there are, or each example's gradient for all"}}})")

@@ -54,32 +54,6 @@ bool same_shape(const Type& a, const Type& b) {
   return true;
 }
 
-// Adds up the elements that came from one element of `like` by broadcasting.
-Value sum_to(Builder& b, Value value, Value like) {
-  Type from = value.type(), to = like.type();
-  if (same_shape(from, to)) return value;
-  if (!from.ranked || !to.ranked || from.rank() < to.rank()) {
-    Node node = b.node({.type = "SumTo", .inputs = {value, b.shape_of(like)}, .domain = "tenon"});
-    return node ? node.output() : Value{};
-  }
-  size_t extra = from.rank() - to.rank();
-  std::vector<int64_t> leading, inner;
-  for (size_t i = 0; i < from.rank(); ++i) {
-    if (i < extra) {
-      leading.push_back(static_cast<int64_t>(i));
-    } else if (!same_dim(from, to, i, i - extra)) {
-      if (to.dims[i - extra] == 1) {
-        inner.push_back(static_cast<int64_t>(i));
-        continue;
-      }
-      Node node = b.node({.type = "SumTo", .inputs = {value, b.shape_of(like)}, .domain = "tenon"});
-      return node ? node.output() : Value{};
-    }
-  }
-  if (!inner.empty()) value = b.sum(value, inner);
-  return leading.empty() ? value : b.sum(value, leading, false);
-}
-
 // What came for each value, summed when it is asked for: parts of one shape are added before they
 // are reduced to the shape of the value, so broadcasts are summed once.
 class Sums {
@@ -135,6 +109,31 @@ Status backward(const EditView& edit, Node node, const Active& active, Sums& sum
 }
 
 }  // namespace
+
+Value sum_to(Builder& b, Value value, Value like) {
+  Type from = value.type(), to = like.type();
+  if (same_shape(from, to)) return value;
+  if (!from.ranked || !to.ranked || from.rank() < to.rank()) {
+    Node node = b.node({.type = "SumTo", .inputs = {value, b.shape_of(like)}, .domain = "tenon"});
+    return node ? node.output() : Value{};
+  }
+  size_t extra = from.rank() - to.rank();
+  std::vector<int64_t> leading, inner;
+  for (size_t i = 0; i < from.rank(); ++i) {
+    if (i < extra) {
+      leading.push_back(static_cast<int64_t>(i));
+    } else if (!same_dim(from, to, i, i - extra)) {
+      if (to.dims[i - extra] == 1) {
+        inner.push_back(static_cast<int64_t>(i));
+        continue;
+      }
+      Node node = b.node({.type = "SumTo", .inputs = {value, b.shape_of(like)}, .domain = "tenon"});
+      return node ? node.output() : Value{};
+    }
+  }
+  if (!inner.empty()) value = b.sum(value, inner);
+  return leading.empty() ? value : b.sum(value, leading, false);
+}
 
 Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt) {
   Active active;

@@ -25,6 +25,9 @@ std::vector<Node> nodes_behind(const std::vector<Value>& outputs);
 using Active = std::unordered_set<tn_value_id>;
 Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt);
 
+// Adds up the elements that came from one element of `like` by broadcasting.
+Value sum_to(Builder& b, Value value, Value like);
+
 // As an operator and where it stands, for messages.
 std::string described(Node node);
 

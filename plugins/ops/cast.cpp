@@ -135,7 +135,8 @@ constexpr tn_op kCastLike =
             .vjp = vjp<cast_vjp>,
             .vjp_inputs = 0,
             .vjp_outputs = 0,
-            .batch = batch<cast_like_batch>});
+            .batch = batch<cast_like_batch>,
+            .coupling = "same"});
 constexpr tn_op kBitCast = op_row({.type = "BitCast",
                                    .since = 26,
                                    .traits = TN_OP_VIEW,

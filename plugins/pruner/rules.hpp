@@ -9,10 +9,10 @@
 #include <span>
 #include <string>
 
+#include "tenon/sdk/coupling.hpp"
 #include "tenon/sdk/edit.hpp"
 
 #include "couplings.hpp"
-#include "stated.hpp"
 
 namespace tenon::pruner {
 

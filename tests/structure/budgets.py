@@ -25,7 +25,7 @@ ROOMS = {
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 550, 4400),
     "host capi": (("host/capi",), 700, 5100),
-    "sdk": (("sdk",), 4730, 33900),
+    "sdk": (("sdk",), 4800, 34400),
     "sdk backend kit": (("sdk/include/tenon/sdk/backend",), 1860, 14800),
 }
 IN_A_ROOM = {folder for folders, *_ in ROOMS.values() for folder in folders}

@@ -16,6 +16,7 @@ import readmes
 import terminal
 import tested
 import words
+from planted import only, write
 
 GATES = [
     arrows,
@@ -59,17 +60,6 @@ def tree(tmp_path: Path) -> Path:
     }.items():
         write(root, name, text)
     return root
-
-
-def write(root: Path, name: str, text: str) -> None:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-def only(found: list[str]) -> str:
-    assert len(found) == 1, found
-    return found[0]
 
 
 @pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.__name__)
@@ -279,7 +269,16 @@ def test_words_that_look_like_paths_are_no_trace(tree):
 
 
 @pytest.mark.parametrize(
-    "text", ['if (node.is("Softmax"))', 'type == "Gemm"', '{"ReduceMean", couple}', 'is("Grow")']
+    "text",
+    [
+        'if (node.is("Softmax"))',
+        'type == "Gemm"',
+        '{"ReduceMean", couple}',
+        'is("Grow")',
+        'names("ai.onnx:Softmax")',
+        'match("%y = Relu(%x)")',
+        'any_of("Grow,Else", type)',
+    ],
 )
 def test_an_operator_known_by_name_is_named(tree, text):
     write(tree, "plugins/ops/grow.cpp", 'op_row({.type = "Grow"})\n')
@@ -290,7 +289,14 @@ def test_an_operator_known_by_name_is_named(tree, text):
 
 
 @pytest.mark.parametrize(
-    "text", ['b.op("Mul", {x, y})', '.type = "Cast"', 'is("QuantizeLinear")', '"name" // "Softmax"']
+    "text",
+    [
+        'b.op("Mul", {x, y})',
+        '.type = "Cast"',
+        'is("QuantizeLinear")',
+        '"name" // "Softmax"',
+        'refuse("no Softmax is in front of it")',
+    ],
 )
 def test_a_node_that_is_made_has_a_name(tree, text):
     write(tree, "plugins/quantizer/README.md", "")

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "tenon/convert.hpp"
 #include "tenon/cxx/arrays.hpp"
 
 namespace tenon::command {
@@ -16,17 +17,6 @@ using cxx::Tensor;
 
 void note(const SessionPtr& session, const std::string& text) {
   session->log->write(session->ctx(), TN_LOG_INFO, cxx::str(text));
-}
-
-bool is_whole(uint32_t dtype) {
-  const uint32_t code = TN_DTYPE_CODE(dtype);
-  return code == kDLInt || code == kDLUInt || code == kDLBool;
-}
-
-// As for the fields of data sets (sdk/convert.hpp): to floats, and integers to wider ones.
-bool is_convertible(uint32_t from, uint32_t to) {
-  if (TN_DTYPE_BITS(from) < 8 || !(is_whole(from) || cxx::is_float(from))) return false;
-  return to == TN_F32 || to == TN_F64 || (is_whole(from) && (to == TN_I32 || to == TN_I64));
 }
 
 bool fits_shape(const Port& port, const Tensor& tensor) {
@@ -79,7 +69,7 @@ Tensor converted(const SessionPtr& session,
                  const Tensor& tensor,
                  const std::string& what) {
   const uint32_t from = tensor.dtype(), to = port.dtype;
-  const bool is_wanted = from != to && to != TN_DTYPE_NONE && is_convertible(from, to);
+  const bool is_wanted = from != to && is_convertible(from, to);
   if (!is_wanted || !fits_shape(port, tensor)) return tensor;
   std::span<const int64_t> shape = tensor.shape();
   Tensor out = Tensor::zeros(session, to, {shape.begin(), shape.end()});

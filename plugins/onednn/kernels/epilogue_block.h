@@ -8,7 +8,7 @@
 
 namespace tenon::onednn::kernels {
 
-// Args: of a product (int8_product.h, int4_product.h, binary_product.h). columns: of a whole block;
+// Args: of a product (int8_product.h, int4_product.h, binary_product.h, sparse_product.h). columns: of a whole block;
 // the last one has as many as are left.
 template <class Args>
 Epilogue epilogue_of_block(const Args& args,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "epilogue_block.h"
 #include "kernel_table.h"
 
 namespace tenon::onednn::kernels {
@@ -83,20 +84,7 @@ void multiply(const Context& context,
   made.n_panels = n_panels;
   if (are_quantized(args))
     made.zero = args.a.src.quant.zero_point + (args.a.src.type == ElementType::kS8 ? 128 : 0);
-  Epilogue& epilogue = made.epilogue;
-  epilogue.columns = std::min(n_panels * kSparsePanel, args.n - column);
-  epilogue.scales = args.scales + column;
-  epilogue.bias = args.bias + column;
-  epilogue.dst = args.dst;
-  epilogue.dst.data = static_cast<char*>(args.dst.data) +
-                      (row * args.dst_stride + column) * element_bytes(args.dst.type);
-  epilogue.dst_stride = args.dst_stride;
-  epilogue.low = args.low;
-  epilogue.high = args.high;
-  epilogue.ops = args.ops;
-  epilogue.n_ops = args.n_ops;
-  epilogue.first_row = row;
-  epilogue.first_column = column;
+  made.epilogue = epilogue_of_block(args, row, column, n_panels * kSparsePanel);
   if (are_quantized(args))
     context.table->sparse_int8(made);
   else

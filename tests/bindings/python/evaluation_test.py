@@ -128,6 +128,28 @@ def test_quantizer_and_distiller_see_the_same_bits(backend, data):
     assert small.report["calibration"]["backend"] == backend
 
 
+def test_the_pruner_scores_the_same_bits(data):
+    """Wanda's score of each batch by hand, from values that a plan of the default backend gives."""
+    samples = tenon.data.open(data)
+    options = {"importance": "wanda", "data": samples, "batch": BATCH, "scores": True}
+    pruned = model().apply("pruner.structured", ratio=0.5, **options)
+    scores = pruned.report["groups"][0]["scores"]
+
+    tapped = model().compile(taps=["hidden"])
+    weight = np.asarray(model().constants()["second"], "d")
+    wanted = [0.0] * 16
+    for i in range(0, N, BATCH):
+        hidden = tapped(PIXELS[i : i + BATCH].astype("f"))["hidden"].astype("d")
+        for channel in range(16):
+            size = squares = 0.0  # in order: numpy's sums are pairwise
+            for number in weight[channel]:
+                size += abs(number)
+            for number in hidden[:, channel]:
+                squares += number * number
+            wanted[channel] += size * np.sqrt(squares)
+    assert scores == [one / len(range(0, N, BATCH)) for one in wanted]
+
+
 def test_importances_are_the_same_from_any_type_of_field(tmp_path):
     """Gradients of float64 fields are those of the same numbers in float32."""
     x = np.round(PIXELS * 8) / 8  # exact in both

@@ -119,6 +119,12 @@ TEST_F(Levels, PassesOnForwardAndBackwardAreApplied) {
   std::vector<float> plain = weights(given);
   given["joint"] = "autodiff.recompute";
   EXPECT_EQ(weights(given), plain);
+  given["joint"] = "autodiff.example_norms";
+  EXPECT_EQ(weights(given), plain) << "norms of examples change nothing";
+  given["joint"] = {{"autodiff.example_norms", {{"clip", 1e6}}}};
+  EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatNear(1e-6f), plain));
+  given["joint"] = {{"autodiff.example_norms", {{"clip", 1e-3}}}};
+  EXPECT_NE(weights(given), plain) << "what an example may add is bounded";
   given["joint"] = {{"autodiff.compress", {{"min_bytes", 0}, {"form", "bfloat16"}}}};
   EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatNear(0.05f), plain));
   given["joint"] = {{"autodiff.compress", {{"form", "int4"}}}};

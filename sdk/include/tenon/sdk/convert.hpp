@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Numbers of one element type as another one, where nothing but precision can be lost: any number
-// as float32 or float64, whole numbers as int32 or int64 that can hold them.
+// Numbers of one element type as another one, by the rule of tenon/convert.hpp.
 
 #include <utility>
 
+#include "tenon/convert.hpp"
 #include "tenon/sdk/number.hpp"
 
 namespace tenon {
@@ -25,14 +25,6 @@ Status convert_all(const From* from, To* to, int64_t n) {
 }
 
 }  // namespace detail
-
-inline bool is_convertible(uint32_t from, uint32_t to) {
-  if (from == to) return true;
-  const uint32_t code = TN_DTYPE_CODE(from);
-  const bool is_whole = code == kDLInt || code == kDLUInt || code == kDLBool;
-  if (TN_DTYPE_BITS(from) < 8 || !(is_whole || is_float(from))) return false;
-  return to == TN_F32 || to == TN_F64 || (is_whole && (to == TN_I32 || to == TN_I64));
-}
 
 // Dense tensors of the same shape, of types that are convertible.
 inline Status convert(const DLTensor& from, const DLTensor& to) {

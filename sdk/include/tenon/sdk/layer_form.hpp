@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "tenon/sdk/graph.hpp"
+#include "tenon/sdk/coupling.hpp"
 
 namespace tenon {
 
@@ -23,15 +23,9 @@ struct LayerForm {
   bool is_product() const { return !slides && window.empty() && groups == 1 && !is_stack; }
 };
 
-inline std::optional<LayerForm> form_by_matrices(Node node, const tn_op_columns& columns) {
+inline LayerForm form_by_matrices(const Stated& stated) {
   LayerForm form;
-  auto transposed = [&](std::string_view key) {
-    for (uint64_t i = 0; i < columns.n_coupling_keys; ++i)
-      if (view(columns.coupling_keys[i].key) == key)
-        return node.attr_int(view(columns.coupling_keys[i].attribute)) != 0;
-    return false;
-  };
-  bool a = transposed("transpose_a"), b = transposed("transpose_b");
+  bool a = stated.integer("transpose_a", 0) != 0, b = stated.integer("transpose_b", 0) != 0;
   form.act_in = a ? 0 : 1;
   form.act_rows = a ? 1 : 0;
   form.weight_in = b ? 1 : 0;
@@ -41,8 +35,8 @@ inline std::optional<LayerForm> form_by_matrices(Node node, const tn_op_columns&
 
 // Nothing where the row does not say it, or says something else than a sum over one axis.
 inline std::optional<LayerForm> layer_form(Node node, uint64_t act, uint64_t weight) {
-  const tn_op_columns* columns = node.columns();
-  if (columns && columns->coupling == TN_COUPLING_MATRICES) return form_by_matrices(node, *columns);
+  Stated stated(node);
+  if (stated.family() == TN_COUPLING_MATRICES) return form_by_matrices(stated);
   const tn_axes* axes = node.axes();
   uint64_t n = 0;
   if (!axes || !Status(services.columns->layout(node.graph, node.id, nullptr, 0, &n)).ok())

@@ -55,6 +55,26 @@ std::vector<T> numbers(int64_t n, uint32_t seed) {
   return out;
 }
 
+// What a plan makes of 64-, 32-, 16- or 8-bit integers T; a failure where there is none.
+template <class T, class Result = T>
+void run(const Context& context,
+         std::span<const tn_expr_node> nodes,
+         std::span<const int64_t> dims,
+         std::span<const ExactEdge> inputs,
+         std::vector<const void*> sources,
+         ElementType output,
+         Result* to) {
+  ExactPlan plan;
+  ASSERT_EQ(plan.make({.nodes = nodes,
+                       .domain = std::is_signed_v<T> ? TN_EXPR_DOMAIN_INT : TN_EXPR_DOMAIN_UINT,
+                       .bits = 8 * sizeof(T),
+                       .dims = dims,
+                       .inputs = inputs,
+                       .output = output}),
+            "");
+  plan.run(context, sources.data(), to);
+}
+
 // A column against a row: [n_rows, 1] and [1, n_columns].
 template <class T, class Result = T>
 void check(const Context& context,
@@ -67,17 +87,8 @@ void check(const Context& context,
   const tn_expr_node nodes[] = {input(0), input(1), op(formula.op, 0, 1)};
   const int64_t dims[] = {n_rows, n_columns};
   const ExactEdge edges[] = {{type, {1, 0}}, {type, {0, 1}}};
-  ExactPlan plan;
-  ASSERT_EQ(plan.make({.nodes = nodes,
-                       .domain = std::is_signed_v<T> ? TN_EXPR_DOMAIN_INT : TN_EXPR_DOMAIN_UINT,
-                       .bits = 8 * sizeof(T),
-                       .dims = dims,
-                       .inputs = edges,
-                       .output = result}),
-            "");
   std::vector<Result> got(static_cast<size_t>(n_rows * n_columns) + 1, Result(1));
-  const void* sources[] = {left.data(), right.data()};
-  plan.run(context, sources, got.data());
+  run<T>(context, nodes, dims, edges, {left.data(), right.data()}, result, got.data());
   for (int64_t i = 0; i < n_rows * n_columns; ++i) {
     const Wide want = formula.want(left[static_cast<size_t>(i / n_columns)],
                                    right[static_cast<size_t>(i % n_columns)]);
@@ -117,17 +128,9 @@ TEST_P(Exact, ShiftsByAnyCount) {
     const tn_expr_node nodes[] = {input(0), input(1), op(code, 0, 1)};
     const int64_t dims[] = {4, 6};
     const ExactEdge edges[] = {{ElementType::kI64, {1, 0}}, {ElementType::kI64, {0, 1}}};
-    ExactPlan plan;
-    ASSERT_EQ(plan.make({.nodes = nodes,
-                         .domain = TN_EXPR_DOMAIN_INT,
-                         .bits = 64,
-                         .dims = dims,
-                         .inputs = edges,
-                         .output = ElementType::kI64}),
-              "");
     std::vector<int64_t> got(24);
-    const void* sources[] = {x.data(), counts.data()};
-    plan.run(context_, sources, got.data());
+    run<int64_t>(context_, nodes, dims, edges, {x.data(), counts.data()}, ElementType::kI64,
+                 got.data());
     for (size_t i = 0; i < got.size(); ++i) {
       const int64_t a = x[i / 6], count = counts[i % 6];
       const bool is_past = count < 0 || count > 63;
@@ -145,17 +148,9 @@ TEST_P(Exact, SelectsNegatesAndInverts) {
   for (size_t last : {size_t{2}, size_t{3}, size_t{4}, size_t{5}}) {
     const int64_t dims[] = {4};
     const ExactEdge edges[] = {{ElementType::kI32, {1}}};
-    ExactPlan plan;
-    ASSERT_EQ(plan.make({.nodes = std::span(nodes).first(last),
-                         .domain = TN_EXPR_DOMAIN_INT,
-                         .bits = 32,
-                         .dims = dims,
-                         .inputs = edges,
-                         .output = ElementType::kI32}),
-              "");
     std::vector<int32_t> got(4);
-    const void* sources[] = {x.data()};
-    plan.run(context_, sources, got.data());
+    run<int32_t>(context_, std::span(nodes).first(last), dims, edges, {x.data()}, ElementType::kI32,
+                 got.data());
     for (size_t i = 0; i < got.size(); ++i) {
       const int64_t a = x[i], minus = static_cast<int32_t>(-a);
       const int64_t want[] = {minus, static_cast<int32_t>(a < 0 ? -a : a), ~a, a != 0 ? minus : ~a};
@@ -179,17 +174,8 @@ TEST_P(Exact, ReadsWithAStride) {
   const tn_expr_node nodes[] = {input(0), op(TN_EXPR_NEG, 0)};
   const int64_t dims[] = {600};
   const ExactEdge edges[] = {{ElementType::kI32, {3}}};
-  ExactPlan plan;
-  ASSERT_EQ(plan.make({.nodes = nodes,
-                       .domain = TN_EXPR_DOMAIN_INT,
-                       .bits = 32,
-                       .dims = dims,
-                       .inputs = edges,
-                       .output = ElementType::kI64}),
-            "");
   std::vector<int64_t> got(600);
-  const void* sources[] = {x.data()};
-  plan.run(context_, sources, got.data());
+  run<int32_t>(context_, nodes, dims, edges, {x.data()}, ElementType::kI64, got.data());
   for (size_t i = 0; i < got.size(); ++i)
     ASSERT_EQ(got[i], static_cast<int32_t>(-static_cast<int64_t>(x[3 * i]))) << i;
 }

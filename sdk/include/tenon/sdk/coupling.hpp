@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node states about its axes: the keys of the column `coupling` of its operator's row
-// (abi/quant.md), each an attribute of the node or one of its inputs.
+// What a node states about its axes: the family and the keys of the column `coupling` of its
+// operator's row (abi/quant.md), each key an attribute of the node or one of its inputs.
 
 #include <optional>
 #include <string_view>
@@ -10,7 +10,7 @@
 #include "tenon/sdk/edit.hpp"
 #include "tenon/sdk/match.hpp"
 
-namespace tenon::pruner {
+namespace tenon {
 
 class Stated {
  public:
@@ -75,4 +75,4 @@ class Stated {
   const tn_op_columns* columns_;
 };
 
-}  // namespace tenon::pruner
+}  // namespace tenon
