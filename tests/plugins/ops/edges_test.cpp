@@ -224,6 +224,18 @@ TEST_F(Edges, WindowsWithoutASizeAreRefusedByInference) {
       testing::HasSubstr("kernel: expected numbers in 1..2147483647, got 0"));
 }
 
+// What no memory holds is an error that says so.
+TEST_F(Edges, AWindowThatNoMemoryHoldsIsRefused) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's allocator ends the process";
+#endif
+  auto size = Tensor::of<int64_t>(ctx_, TN_I64, std::vector<int64_t>{},
+                                  std::vector<int64_t>{int64_t{1} << 46});
+  for (std::string type : {"HannWindow", "HammingWindow", "BlackmanWindow"})
+    EXPECT_THAT(refusal(cat("  input %n: i64[]\n  %y: f32[*] = ", type, "(%n) @n\n"), {*size}),
+                testing::HasSubstr("no memory for 281474976710656 bytes"));
+}
+
 TEST_F(Edges, SumsOfIntegersWrapAround) {
   constexpr std::string_view kNumbers =
       "  constant %x: i64[2] = [9223372036854775807, 2]\n  constant %a: i64[1] = [0]\n";
