@@ -249,10 +249,13 @@ Result<std::vector<Value>> guarded_branch(
   return part.outputs();
 }
 
-bool has_fixed_outputs(Node node) {
+bool can_be_guarded(const BatchContext& c, Node node) {
+  auto is_tensor = [](Value v) { return v && v.type().kind == TN_KIND_TENSOR && v.type().ranked; };
   for (Value output : node.outputs())
-    if (!output || !output.type().is_static() || output.type().kind != TN_KIND_TENSOR) return false;
-  return true;
+    if (!is_tensor(output) || !output.type().is_static()) return false;
+  for (uint64_t i = 1; i < node.n_inputs(); ++i)
+    if (c.batched.count(node.input(i).id) && !is_tensor(node.input(i))) return false;
+  return c.size != 0;
 }
 
 // Both branches, and a choice for every element.
@@ -265,7 +268,7 @@ Result<std::vector<Node>> choose(BatchContext& c, Node node, const Graph* branch
       parts.push_back(c.edit.graph().node(i));
   };
   for (int side = 0; side < 2; ++side) {
-    if (!takes_any_numbers(branches[side]) && has_fixed_outputs(node)) {
+    if (!takes_any_numbers(branches[side]) && can_be_guarded(c, node)) {
       Node part;
       TN_TRY(guarded, guarded_branch(c, node, branches[side], side == 0, part));
       results[side] = guarded;

@@ -138,7 +138,7 @@ TEST_F(Edges, AShapeOfAPoolsInputThatIsNoneIsRefused) {
     for (size_t axis = 0; axis < 4; ++axis) {
       std::vector<int64_t> sizes = {1, 1, 2, 4};
       sizes[axis] = wild;
-      EXPECT_NE(refused(sizes).find("expected the shape of the pool's input"), std::string::npos);
+      EXPECT_THAT(refused(sizes), testing::HasSubstr("x: "));
     }
 }
 
@@ -207,21 +207,12 @@ TEST_F(Edges, AShapeOfAConvolutionsOperandThatIsNoneIsRefused) {
   }
 }
 
-// It follows from the graph alone, and is said before anything runs.
+// It follows from the graph alone: nothing is run, for which there is no input.
 TEST_F(Edges, WindowsWithoutASizeAreRefusedByInference) {
-  tn_graph* raw = nullptr;
-  ASSERT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
-  ASSERT_TRUE(Status(services.graph->parse(
-                         ctx_,
-                         str("graph {\n  input %x: f32[1, 1, 4, 4]\n  %y: f32[*] = MaxPool(%x) "
-                             "{kernel_shape = ints [0, 0]} @n\n  output y = %y\n}\n"),
-                         &raw))
-                  .ok());
-  OwnedGraph owned = OwnedGraph::take(raw);
-  tn_plan* plan = nullptr;
-  EXPECT_THAT(
-      text_of(Status(tenon_compile(session_, raw, str(R"({"backend": "reference"})"), &plan))),
-      testing::HasSubstr("kernel: expected numbers in 1..2147483647, got 0"));
+  EXPECT_THAT(refusal("  input %x: f32[1, 1, 4, 4]\n  %y: f32[*] = MaxPool(%x) {kernel_shape = "
+                      "ints [0, 0]} @n\n",
+                      {}),
+              testing::HasSubstr("kernel: expected numbers in 1..2147483647, got 0"));
 }
 
 // What no memory holds is an error that says so.
