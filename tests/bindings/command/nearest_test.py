@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("command", "near"),
     [
         ("evaluate m.onnx --data d.npz --metric acuracy", "accuracy"),
-        ("evaluate m.onnx --metric accuracy --data d.npz --data-option layuot=nchw", "layout"),
+        ("evaluate m.onnx --metric accuracy --data d.npz --data-option feilds=x", "fields"),
         ("optimize m.onnx --recipe in8 --data d.npz -o o.onnx", "int8"),
         ("bench m.onnx --backend onedn", "onednn"),
         ("bench m.onnx --precision fp23", "fp32"),
