@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A name that is none of those known is told with them and with the nearest."""
+"""A name that is none of those known is reported with them and with the nearest."""
 
 from pathlib import Path
 
