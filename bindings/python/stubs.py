@@ -8,13 +8,23 @@ import importlib.util
 import sys
 from pathlib import Path
 
-TYPES = {"int": "int", "flag": "bool", "text": "str", "scalar": "float", "dtype": "Any"}
+TYPES = {
+    "int": "int",
+    "flag": "bool",
+    "text": "str",
+    "scalar": "float",
+    "dtype": "Any",
+    "plain": "Any",
+}
 TYPES |= {"ints": "int | Sequence[int]", "axes": "int | Sequence[int]"}
 TYPES |= {"array": "Any", "arrays": "Sequence[Any]"}
 # Where a function takes more than the kind says.
-WIDER = {("conv", "padding"): "int | Sequence[int] | str", ("tensordot", "axes"): "Any"}
+WIDER = {("conv", "padding"): "int | Sequence[int] | str"}
 WIDER |= {("reshape", "shape"): "Any", ("einsum", "equation"): "str"}
-WIDER |= {("linalg.tensordot", "axes"): "Any", ("linalg.matrix_norm", "ord"): "float | str"}
+WIDER |= {
+    ("linalg.vector_norm", "ord"): "float | str",
+    ("linalg.matrix_norm", "ord"): "float | str",
+}
 TOP = """# Made by the build from the table in bindings/arrays.
 from collections.abc import Sequence
 from typing import Any

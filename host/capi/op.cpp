@@ -27,18 +27,6 @@ OpName split(std::string_view op) {
   return {op.substr(0, dot), op.substr(dot + 1)};
 }
 
-Status no_operator(tn_ctx* ctx, std::string_view op) {
-  std::vector<std::string> names;
-  for (uint64_t i = 0; i < ctx->session->ops->size(); ++i) {
-    const tn_op& row = ctx->session->ops->at(i)->op;
-    names.push_back(cat(view(row.domain), row.domain.len ? "." : "", view(row.type)));
-  }
-  std::vector<std::string_view> known(names.begin(), names.end());
-  std::string_view near = nearest(op, known);
-  return not_found(cat("operator ", op, ": no plugin brings it",
-                       near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
-}
-
 Status read_attributes(tn_edit& edit, OpName name, std::string_view text, NodeSpec* spec) {
   nlohmann::json json = nlohmann::json::object();
   if (!text.empty()) json = nlohmann::json::parse(text, nullptr, false);
@@ -67,7 +55,9 @@ struct Asked {
 Status build(tn_edit& edit, std::string_view op, const Asked& asked) {
   OpName name = split(op);
   const OpRow* row = edit.ctx()->session->ops->find(name.domain, name.type);
-  if (!row) return no_operator(edit.ctx(), op);
+  if (!row)
+    return not_found(
+        cat("operator ", op, ": no plugin brings it", edit.ctx()->session->ops->hint(op)));
   NodeSpec spec{name.domain, name.type, "", "", {}, {}, {}};
   for (uint64_t i = 0; i < asked.n_in; ++i) {
     const DLTensor* in = asked.in[i];

@@ -298,6 +298,15 @@ const OpRow* OpTable::find(const Tables& graph,
   return find(domain, type, version);
 }
 
+std::string OpTable::hint(std::string_view name) const {
+  std::shared_lock lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [key, row] : rows_)
+    names.push_back(cat(std::get<0>(key), std::get<0>(key).empty() ? "" : ".", std::get<1>(key)));
+  std::string_view near = nearest(name, names);
+  return near.empty() ? "" : cat(" (did you mean '", near, "'?)");
+}
+
 uint64_t OpTable::size() const {
   std::shared_lock lock(mutex_);
   return rows_.size();

@@ -88,6 +88,8 @@ class OpTable {
                     uint64_t version = kNewest) const;
   // Of the version that the graph's note "opset.DOMAIN" asks for.
   const OpRow* find(const Tables& graph, std::string_view domain, std::string_view type) const;
+  // For messages: " (did you mean 'Relu'?)", or empty when no row has a name like it.
+  std::string hint(std::string_view name) const;  // "Relux", "acme.Foo"
   uint64_t size() const;
   const OpRow* at(uint64_t i) const;  // sorted by domain, type and version
 

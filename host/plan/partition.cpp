@@ -161,8 +161,9 @@ Status assign_unclaimed(Assignment& all,
               cat("no backend runs node ", all.name(node), " of operator ",
                   op_name(all.graph, node), why.empty() ? "" : ": ", why,
                   row ? ""
-                      : "; a plugin that brings this operator's row would make it run on "
-                        "the reference backend")};
+                      : cat("; a plugin that brings this operator's row would make it run on the "
+                            "reference backend",
+                            all.graph->ctx->session->ops->hint(op_name(all.graph, node))))};
     }
     auto lost = all.lost->lower_bound({all.name(node), 0});
     bool was_lost = lost != all.lost->end() && lost->first.first == all.name(node);

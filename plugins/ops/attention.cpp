@@ -11,6 +11,7 @@
 #include "dispatch.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -119,11 +120,14 @@ class Bias {
       bias.lengths_ = read_ints(call.in(kLengths));
       if (bias.lengths_.size() != bias.offsets_.size())
         return invalid(cat("nonpad_kv_seqlen: expected ", scores[0], " numbers"));
+      TN_CHECK(expect_moderate("nonpad_kv_seqlen", bias.lengths_, 0, scores[3]));
       for (size_t b = 0; b < bias.offsets_.size(); ++b)
         bias.offsets_[b] = bias.lengths_[b] - scores[2];
     }
-    bias.right_ = node.attr_int("right_window_size", -1);
-    bias.left_ = node.attr_int("left_window_size", -1);
+    // Wider than any sequence, a window says nothing; a position plus it stays within 64 bits.
+    constexpr int64_t kWidest = int64_t{1} << 62;
+    bias.right_ = std::min(node.attr_int("right_window_size", -1), kWidest);
+    bias.left_ = std::min(node.attr_int("left_window_size", -1), kWidest);
     bias.causal_ = node.attr_int("is_causal") != 0;
     return bias;
   }

@@ -33,6 +33,15 @@ Value for_all_examples(Batching& b, uint64_t i) {
   return b.op("Expand", {b.in(i), shape});
 }
 
+Value example_offsets(Batching& b, int64_t elements, size_t rank) {
+  auto scalar = [&](int64_t number) { return b.reshape(b.ints({number}), {}); };
+  Value count = b.reshape(b.cast(example_count(b), TN_I64), {});
+  Value first = b.mul(b.op("Range", {scalar(0), count, scalar(1)}), scalar(elements));
+  std::vector<int64_t> column(rank + 1, 1);
+  column[0] = -1;
+  return b.reshape(first, column);
+}
+
 int64_t known_example_count(Batching& b) {
   for (uint64_t i = 0; i < b.of().n_inputs(); ++i) {
     Type type = b.batched(i) ? b.in(i).type() : Type{};

@@ -13,6 +13,9 @@ namespace tenon::ops {
 Value for_all_examples(Batching& b, uint64_t i);
 // How many examples, as an integer tensor of one element.
 Value example_count(Batching& b);
+// Where each example of `elements` begins in all of them, counted flat: [e, 1, ..] with as many
+// ones as an example has axes.
+Value example_offsets(Batching& b, int64_t elements, size_t rank);
 // The integers of an input that counts axes, or shapes of one example, or nothing when computed.
 Result<std::vector<int64_t>> stated_ints(Batching& b, uint64_t i);
 // The number itself; -1 where it is not known.

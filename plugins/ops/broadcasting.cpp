@@ -8,7 +8,6 @@
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "sampling.hpp"
-#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -20,8 +19,7 @@ Status sum_to_shape(EditView edit, Node node) {
 }
 Status sum_to_ref(const Call& call) {
   std::span<const int64_t> in = call.shape(0);
-  std::vector<int64_t> shape = read_ints(call.in(1));
-  TN_CHECK(expect_shape("shape", shape));
+  TN_TRY(shape, read_shape(call.in(1), "shape"));
   std::vector<int64_t> own = dense_strides(shape);
   if (shape.size() > in.size())
     return invalid(cat("shape: expected a rank of at most ", in.size(), ", got ", shape.size()));

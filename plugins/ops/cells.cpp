@@ -2,6 +2,7 @@
 #include "cells.hpp"
 
 #include "numbers.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -70,6 +71,12 @@ std::vector<int64_t> read_ints(const DLTensor& tensor) {
   std::vector<int64_t> out(static_cast<size_t>(element_count(tensor)));
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = load_integer(data, dtype_of(tensor), static_cast<int64_t>(i));
+  return out;
+}
+
+Result<std::vector<int64_t>> read_shape(const DLTensor& tensor, std::string_view name) {
+  std::vector<int64_t> out = read_ints(tensor);
+  TN_CHECK(expect_shape(name, out));
   return out;
 }
 

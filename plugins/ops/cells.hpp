@@ -108,6 +108,9 @@ inline std::vector<int64_t> to_vector(std::span<const int64_t> shape) {
 }
 // A tensor's elements as integers, whatever its type: no row says which ones indices may have.
 std::vector<int64_t> read_ints(const DLTensor& tensor);
+// The same of a tensor that says a shape, which a run may give: refused unless some tensor can
+// have it, so that no product of its sizes overflows.
+Result<std::vector<int64_t>> read_shape(const DLTensor& tensor, std::string_view name);
 
 // For gradients: dy, whose entries along an axis belong to these places of an axis of `size`.
 Value scatter_along(

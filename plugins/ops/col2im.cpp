@@ -38,10 +38,10 @@ Status col2im_shape(EditView edit, Node node) {
 
 Status col2im_ref(const Call& call) {
   std::span<const int64_t> x = call.shape(0);
-  Ints image = read_ints(call.in(1)), block = read_ints(call.in(2)), windows;
+  TN_TRY(image, read_shape(call.in(1), "image"));
+  TN_TRY(block, read_shape(call.in(2), "block"));
+  Ints windows;
   size_t n = image.size();
-  TN_CHECK(expect_shape("image", image));
-  TN_CHECK(expect_shape("block", block));
   Ints dilations = ints_or(call.node(), "dilations", n, 1),
        pads = ints_or(call.node(), "pads", 2 * n, 0);
   Ints strides = ints_or(call.node(), "strides", n, 1);

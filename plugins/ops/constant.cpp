@@ -4,7 +4,6 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "sampling.hpp"
-#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -80,10 +79,7 @@ Status fill_shape(EditView edit, Node node) {
 
 Status fill_ref(const Call& call) {
   Tensor fill = fill_of(call.node());
-  std::vector<int64_t> shape = read_ints(call.in(0));
-  for (int64_t size : shape)
-    if (size < 0) return invalid(cat("shape: expected sizes from 0, got ", size));
-  TN_CHECK(expect_shape("shape", shape));
+  TN_TRY(shape, read_shape(call.in(0), "shape"));
   if (!fill) {
     TN_TRY(zero, Tensor::zeros(call.ctx(), TN_F32, std::span<const int64_t>{}));
     fill = zero;

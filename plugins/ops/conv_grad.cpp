@@ -37,10 +37,6 @@ Status grad_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, dims ? type_of(dtype, *dims) : unranked(dtype));
 }
 
-std::vector<int64_t> stated_shape(const Call& call) {
-  return read_ints(call.in(2));
-}
-
 // visit(index in x, index in w, index in y) for every product of one pair of channels of an image.
 template <class Visit>
 void for_each_product(const ConvSizes& s, int64_t image, int64_t o, int64_t c, const Visit& visit) {
@@ -71,7 +67,7 @@ Status check_dy(const ConvSizes& s, std::span<const int64_t> dy) {
 }
 
 Status input_grad_ref(const Call& call) {
-  std::vector<int64_t> x = stated_shape(call);
+  TN_TRY(x, read_shape(call.in(2), "shape"));
   TN_TRY(found, conv_sizes(call.node(), x, call.shape(1)));
   const ConvSizes& s = found;
   TN_CHECK(check_dy(s, call.shape(0)));
@@ -98,7 +94,7 @@ Status input_grad_ref(const Call& call) {
 }
 
 Status weight_grad_ref(const Call& call) {
-  std::vector<int64_t> w = stated_shape(call);
+  TN_TRY(w, read_shape(call.in(2), "shape"));
   TN_TRY(found, conv_sizes(call.node(), call.shape(0), w));
   const ConvSizes& s = found;
   TN_CHECK(check_dy(s, call.shape(1)));

@@ -10,7 +10,8 @@ Result<ConvSizes> conv_sizes(Node node, std::span<const int64_t> x, std::span<co
   ConvSizes s;
   s.batch = x[0];
   s.groups = node.attr_int("group", 1);
-  if (s.groups < 1 || x[1] != w[1] * s.groups || w[0] % s.groups != 0) {
+  const bool fits = s.groups >= 1 && x[1] % s.groups == 0 && x[1] / s.groups == w[1];
+  if (!fits || w[0] % s.groups != 0) {
     return invalid(cat("expected x with channels = w's ", w[1], " * group ", s.groups,
                        " and w's outputs divisible by it, got ", x[1], " channels and ", w[0],
                        " outputs"));

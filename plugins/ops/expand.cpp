@@ -7,7 +7,6 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "sampling.hpp"
-#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -31,9 +30,9 @@ Status expand_shape(EditView edit, Node node) {
 }
 
 Status expand_ref(const Call& call) {
-  std::vector<int64_t> in = to_vector(call.shape(0)), out = read_ints(call.in(1));
+  std::vector<int64_t> in = to_vector(call.shape(0));
+  TN_TRY(out, read_shape(call.in(1), "shape"));
   if (in.size() > out.size()) out.insert(out.begin(), in.size() - out.size(), 1);
-  TN_CHECK(expect_shape("shape", out));
   std::vector<int64_t> strides = dense_strides(in);
   Walk walk;
   walk.from_strides.assign(out.size(), 0);

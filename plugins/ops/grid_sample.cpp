@@ -182,14 +182,13 @@ Status affine_shape(EditView edit, Node node) {
 }
 
 Status affine_ref(const Call& call) {
-  std::vector<int64_t> size = read_ints(call.in(1)), theta = to_vector(call.shape(0));
+  TN_TRY(size, read_shape(call.in(1), "size"));
+  std::vector<int64_t> theta = to_vector(call.shape(0));
   if (size.size() != 4 && size.size() != 5)
     return invalid(cat("size: expected 4 or 5 numbers, got ", size.size()));
   auto n_axes = static_cast<int64_t>(size.size()) - 2;
   if (theta != std::vector<int64_t>{size[0], n_axes, n_axes + 1})
     return invalid(cat("theta: expected [", size[0], ", ", n_axes, ", ", n_axes + 1, "]"));
-  for (int64_t dim : size)
-    if (dim < 0) return invalid(cat("size: expected numbers from 0, got ", dim));
   std::vector<int64_t> spatial(size.begin() + 2, size.end()), shape = spatial;
   shape.insert(shape.begin(), size[0]);
   shape.push_back(n_axes);

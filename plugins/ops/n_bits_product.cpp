@@ -5,6 +5,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "sampling.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -20,12 +21,11 @@ struct Sizes {
 Result<Sizes> sizes_of(Node node) {
   Sizes s{node.attr_int("N"), node.attr_int("K"), node.attr_int("bits"),
           node.attr_int("block_size"), 0};
-  if (s.n <= 0 || s.k <= 0)
-    return invalid(cat("attributes N and K: expected at least 1, got ", s.n, " and ", s.k));
+  TN_CHECK(expect_moderate("attributes N and K", {s.n, s.k}, 1));
   if (s.bits != 2 && s.bits != 4 && s.bits != 8)
     return invalid(cat("attribute bits: expected 2, 4 or 8, got ", s.bits));
-  if (s.block < 16 || (s.block & (s.block - 1)) != 0)
-    return invalid(cat("attribute block_size: expected a power of two from 16, got ", s.block));
+  if (s.block < 16 || s.block > INT32_MAX || (s.block & (s.block - 1)) != 0)
+    return invalid(cat("attribute block_size: expected a power of two in 16..2^30, got ", s.block));
   s.blocks = s.k / s.block + (s.k % s.block != 0);
   return s;
 }
@@ -39,7 +39,8 @@ Status expect_elements(Node node, uint64_t i, std::string_view name, int64_t cou
 
 Status product_shape(EditView edit, Node node) {
   TN_TRY(s, sizes_of(node));
-  TN_CHECK(expect_elements(node, 1, "B", s.n * s.blocks * (s.block * s.bits / 8)));
+  const int64_t packed_weight[] = {s.n, s.blocks, s.block * s.bits / 8};
+  TN_CHECK(expect_elements(node, 1, "B", element_count(packed_weight)));
   TN_CHECK(expect_elements(node, 2, "scales", s.n * s.blocks));
   bool packed = node.input(3) && node.input(3).dtype() == TN_U8;
   TN_CHECK(expect_elements(node, 3, "zero_points", s.n * (packed ? s.zero_bytes() : s.blocks)));

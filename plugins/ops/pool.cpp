@@ -236,11 +236,11 @@ Status max_grad_ref(const Call& call) {
 }
 Status average_grad_ref(const Call& call) {
   bool with_padding = call.node().attr_int("count_include_pad") != 0;
-  auto shape = [&] { return read_ints(call.in(1)); };
+  TN_TRY(shape, read_shape(call.in(1), "x"));
   return dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
     const T* dy = call.data<T>(0);
     return spread_ref(
-        call, shape(),
+        call, shape,
         [&](const Window& w, int64_t to, int64_t plane, const Window::Sizes& o, double* sums) {
           int64_t inside = 0;
           int64_t all = for_each_tap(w, o, [&](int64_t) { ++inside; });

@@ -40,14 +40,9 @@ Status max_pool_batch(Batching& b) {
   TN_CHECK(b.status());
   Node made = again(b, b.of(), {examples_as_rows(b, 0)});
   if (!made) return {};
-  auto scalar = [&](int64_t number) { return b.reshape(b.ints({number}), {}); };
-  Value count = b.reshape(b.cast(example_count(b), TN_I64), {});
-  Value first = b.mul(b.op("Range", {scalar(0), count, scalar(1)}), scalar(one.elements()));
-  std::vector<int64_t> column(one.rank() + 1, 1);
-  column[0] = -1;
   Value indices = rows_as_examples(b, made.output(1), 1);
   b.set(0, rows_as_examples(b, made.output(0)));
-  b.set(1, b.sub(indices, b.reshape(first, column)));
+  b.set(1, b.sub(indices, example_offsets(b, one.elements(), one.rank())));
   return {};
 }
 

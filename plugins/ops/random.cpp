@@ -127,14 +127,13 @@ Status keyed_shape(EditView edit, Node node) {
 }
 
 Status keyed_ref(const Call& call) {
-  std::vector<int64_t> shape = read_ints(call.in(0)), key = read_ints(call.in(1));
+  TN_TRY(shape, read_shape(call.in(0), "shape"));
+  std::vector<int64_t> key = read_ints(call.in(1));
   if (key.empty() || key.size() > 2)
     return invalid(cat("key: expected 1 or 2 numbers, got ", key.size()));
   std::string_view kind = call.node().attr_text("kind", "uniform");
   if (kind != "uniform" && kind != "normal")
     return invalid(cat("kind: expected one of uniform, normal, got '", kind, "'"));
-  for (int64_t dim : shape)
-    if (dim < 0) return invalid(cat("shape: expected numbers from 0, got ", dim));
   uint32_t dtype = stated_type(call.node(), TN_F32);
   TN_CHECK(expect_float(dtype));
   TN_TRY(out, call.out(0, dtype, shape));

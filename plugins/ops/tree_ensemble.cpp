@@ -9,11 +9,11 @@
 #include "dims.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
+#include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
 
-using Ints = std::vector<int64_t>;
 using Numbers = std::vector<double>;
 
 enum Mode { kLessOrEqual, kLess, kGreaterOrEqual, kGreater, kEqual, kNotEqual, kMember, kModes };
@@ -48,7 +48,9 @@ struct Ensemble {
 Status tree_shape(EditView edit, Node node) {
   Type x = node.input(0).type();
   Dim rows = x.ranked && x.rank() == 2 ? dims_of(x)[0] : Dim();
-  return set_output(edit, node, 0, x.dtype, {rows, node.attr_int("n_targets", 1)});
+  const int64_t n_targets = node.attr_int("n_targets", 1);
+  TN_CHECK(expect_moderate("n_targets", {n_targets}, 1));
+  return set_output(edit, node, 0, x.dtype, {rows, n_targets});
 }
 
 Result<Ensemble> ensemble_of(Node node, int64_t features) {
@@ -166,7 +168,6 @@ Status tree_ref(const Call& call) {
   if (x.size() != 2 || how < kAverage || how > kMax || after < kNone || after > kProbit)
     return invalid("expected x [n, features], aggregate_function 0..3 and post_transform 0..4");
   TN_TRY(ensemble, ensemble_of(node, x[1]));
-  if (ensemble.n_targets < 1) return invalid("n_targets: expected a number from 1");
   TN_TRY(out, call.out(0, call.dtype(0), {x[0], ensemble.n_targets}));
   for (int64_t row = 0; row < x[0]; ++row) {
     constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();

@@ -46,7 +46,11 @@ Status unpool_shape(EditView edit, Node node) {
 // The indices count in the shape that the pool had seen, which output_shape may exceed.
 Status unpool_ref(const Call& call) {
   TN_TRY(inner, unpooled(call.node(), call.shape(0)));
-  Ints shape = call.has(2) ? read_ints(call.in(2)) : inner;
+  Ints shape = inner;
+  if (call.has(2)) {
+    TN_TRY(stated, read_shape(call.in(2), "output_shape"));
+    shape = stated;
+  }
   if (shape.size() != inner.size() || to_vector(call.shape(1)) != to_vector(call.shape(0)))
     return invalid("expected indices of the shape of x, and output_shape of its rank");
   for (size_t d = 0; d < shape.size(); ++d)
@@ -83,6 +87,28 @@ Result<std::vector<Value>> unpool_decompose(EditView edit, Node node) {
   out = b.op("Pad", {b.reshape(out, inner), b.ints(pads)});
   TN_CHECK(b.status());
   return std::vector<Value>{out};
+}
+
+// Indices count within the example; in the rows of all, those of the others lie before it.
+Status unpool_batch(Batching& b) {
+  Type one = b.fixed(b.of().input(0), "MaxUnpool");
+  TN_CHECK(b.status());
+  TN_TRY(inner, unpooled(b.of(), one.dims));
+  Value at = b.cast(for_all_examples(b, 1), TN_I64);
+  at = b.add(at, example_offsets(b, element_count(inner), one.rank()));
+  Ints rows = one.dims;
+  rows[0] = -1;
+  std::vector<Value> inputs{examples_as_rows(b, 0), b.reshape(at, rows)};
+  if (b.of().input(2)) {
+    TN_TRY(shape, stated_ints(b, 2));
+    const int64_t n = known_example_count(b);
+    if (n < 0) return unsupported("output_shape: expected a count of examples that is known");
+    shape[0] *= n;
+    inputs.push_back(b.ints(shape));
+  }
+  Node made = again(b, b.of(), inputs);
+  if (made) b.set(0, rows_as_examples(b, made.output()));
+  return {};
 }
 
 Result<Node> unpool_sample(EditView edit, uint64_t seed) {
@@ -122,13 +148,13 @@ Status center_shape(EditView edit, Node node) {
 }
 
 Status center_ref(const Call& call) {
-  Ints sizes = read_ints(call.in(1)), shape = to_vector(call.shape(0));
+  TN_TRY(sizes, read_shape(call.in(1), "shape"));
+  Ints shape = to_vector(call.shape(0));
   TN_TRY(axes, pasted_axes(call.node(), shape.size(), sizes.size()));
   Walk walk{shape, dense_strides(shape), {}};
   Ints from_first(shape.size(), 0), to_first(shape.size(), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     auto d = static_cast<size_t>(axes[i]);
-    if (sizes[i] < 0) return invalid(cat("shape: expected numbers from 0, got ", sizes[i]));
     from_first[d] = std::max<int64_t>(shape[d] - sizes[i], 0) / 2;
     to_first[d] = std::max<int64_t>(sizes[i] - shape[d], 0) / 2;
     walk.shape[d] = std::min(shape[d], sizes[i]);
@@ -269,6 +295,7 @@ constexpr tn_op kMaxUnpool =
             .cost = cost<move_cost>,
             .ref = ref<unpool_ref>,
             .sample = sample<unpool_sample>,
+            .batch = batch<unpool_batch>,
             .cast = "cpu=fp32"});
 constexpr tn_op kCenterCropPad = op_row({.type = "CenterCropPad",
                                          .since = 18,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "stated.hpp"
+
 namespace tenon::ops {
 namespace {
 
@@ -12,16 +14,9 @@ struct Settings {
   bool ceil_mode;
 };
 
-Status check_list(std::string_view name,
-                  const std::vector<int64_t>& list,
-                  size_t n,
-                  int64_t least) {
+Status check_list(std::string_view name, const Ints& list, size_t n, int64_t least) {
   if (list.size() != n) return invalid(cat(name, ": expected ", n, " numbers, got ", list.size()));
-  for (int64_t number : list) {
-    if (number < least || number > INT32_MAX)
-      return invalid(cat(name, ": expected numbers from ", least, ", got ", number));
-  }
-  return {};
+  return expect_moderate(name, list, least);
 }
 
 Result<Settings> settings_of(Node node, size_t rank) {
@@ -48,6 +43,7 @@ bool is_same(const Settings& s) {
 // Output size along one axis; `padded` is the input with its padding, `reach` the kernel's extent.
 Result<Dim> out_dim(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
   int64_t stride = s.strides[i];
+  if (kernel.known()) TN_CHECK(expect_moderate("kernel", {*kernel.value}, 1));
   if (is_same(s)) return Result<Dim>(floor_divide(in + Dim(stride - 1), stride));
   size_t rank = s.strides.size();
   Dim reach = (kernel - Dim(1)) * Dim(s.dilations[i]) + Dim(1);
@@ -83,7 +79,6 @@ Result<Window> window_of(Node node,
   w.rank = rank;
   for (size_t i = 0; i < rank; ++i) {
     size_t axis = kMaxSpatial - rank + i;
-    if (kernel[i] < 1) return invalid(cat("kernel: expected sizes from 1, got ", kernel[i]));
     w.in[axis] = spatial[i];
     w.kernel[axis] = kernel[i];
     w.stride[axis] = s.strides[i];

@@ -102,6 +102,8 @@ void Call::bind(const Json& positional, const Json& named) {
     if (is_missing) refuse(i, parameters[i].is_array() ? "an array or a number" : "a value");
     if (!parameters[i].is_array() && is_value(given_[i]))
       refuse(i, "what is known while the function is traced");
+    const bool is_number = given_[i].is_number() || given_[i].is_boolean();
+    if (parameters[i].has("scalar") && !given_[i].is_null() && !is_number) refuse(i, "a number");
   }
 }
 

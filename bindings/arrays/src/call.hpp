@@ -10,9 +10,10 @@
 // `together` (all such parameters get the one type that they have together), then `float` (others
 // become float32), `number` (truth values become int8), `whole`, `bool`, `index`. `arrays` is a
 // list of them, and `*name` takes the rest of the arguments. Words of what is known while the graph
-// is made: `int`, `ints` (one or a list), `axes` (the same, none: all), `flag`, `scalar`, `dtype`,
-// `text`. `-> a, b` names the values of a tuple, `-> tuple` is one without names. What stands
-// before a dot in the name is the part of the API that it is in: `linalg.solve`.
+// is made: `int`, `ints` (one or a list), `axes` (the same, none: all), `flag`, `scalar` (a
+// number or a truth value), `plain` (as it is: a number, a text or a list), `dtype`, `text`. `-> a,
+// b` names the values of a tuple, `-> tuple` is one without names. What stands before a dot in the
+// name is the part of the API that it is in: `linalg.solve`.
 
 #include <optional>
 

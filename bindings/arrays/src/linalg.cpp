@@ -212,7 +212,7 @@ const Function kRows[] = {
      "accurate than a product with it.",
      "", [](Call& c) -> Values { return solved(square(c[0]), identity(c[0])); }},
     {"linalg.matmul(a: together, b: together)", "matmul", "As matmul.", "", same},
-    {"linalg.matrix_norm(x: float, keepdims: flag = false, ord: scalar = \"fro\")", "",
+    {"linalg.matrix_norm(x: float, keepdims: flag = false, ord: plain = \"fro\")", "",
      "A norm of matrices: 'fro', 'nuc' (the sum of the singular values), 2 and -2 (the largest and "
      "the smallest of them), 1 and -1 (sums of columns), inf and -inf (sums of rows), as texts "
      "too.",
@@ -244,7 +244,7 @@ const Function kRows[] = {
      "", [](Call& c) -> Values { return svd_of(c[0], c.flag(1)); }},
     {"linalg.svdvals(x: float)", "", "The singular values, falling.", "",
      [](Call& c) -> Values { return values_of(c[0]); }},
-    {"linalg.tensordot(a: together, b: together, axes: scalar = 2)", "tensordot", "As tensordot.",
+    {"linalg.tensordot(a: together, b: together, axes: plain = 2)", "tensordot", "As tensordot.",
      "", same},
     {"linalg.trace(x, offset: int = 0, dtype: dtype = none)", "",
      "The sum of a diagonal; of integers in 64 bits.", "",
@@ -253,7 +253,7 @@ const Function kRows[] = {
        return reduce("ReduceSum", line, {line.rank() - 1}, false);
      }},
     {"linalg.vecdot(a: together, b: together, axis: int = -1)", "vecdot", "As vecdot.", "", same},
-    {"linalg.vector_norm(x: float, axis: axes = none, keepdims: flag = false, ord: scalar = 2)", "",
+    {"linalg.vector_norm(x: float, axis: axes = none, keepdims: flag = false, ord: plain = 2)", "",
      "The norm of the elements over axis: the root of the sum of powers, for inf the largest.", "",
      vector_norm},
 };

@@ -67,7 +67,7 @@ const Function kRows[] = {
     {"matmul(a: together, b: together)", "",
      "[..., m, k] times [..., k, n] is [..., m, n]; leading axes are broadcast.", "",
      [](Call& c) -> Values { return product("MatMul", c.inputs()); }},
-    {"tensordot(a: together, b: together, axes: scalar = 2)", "",
+    {"tensordot(a: together, b: together, axes: plain = 2)", "",
      "Sums of products over axes of both: so many of the last of a and the first of b, or lists.",
      "", tensordot},
     {"vecdot(a: together, b: together, axis: int = -1)", "", "The sum of products over axis.", "",

@@ -40,7 +40,8 @@ Parameter parse_parameter(std::string_view text) {
   return made;
 }
 
-constexpr std::string_view kStatic[] = {"int", "ints", "axes", "flag", "scalar", "dtype", "text"};
+constexpr std::string_view kStatic[] = {"int",    "ints",  "axes",  "flag",
+                                        "scalar", "plain", "dtype", "text"};
 
 Json described(const Parameter& parameter) {
   Json kind = parameter.is_array() ? Json(parameter.has("arrays") ? "arrays" : "array")

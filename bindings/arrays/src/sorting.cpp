@@ -28,6 +28,11 @@ Values searchsorted(Call& c) {
     invalid(cat("searchsorted: side: expected 'left' or 'right', got '", side, "'"));
   Value last = expand_dims(c[1], c[1].rank());
   Value before = node(side == "left" ? "Less" : "LessOrEqual", {c[0], last});
+  if (last.is_float()) {  // NaN lies behind all numbers, which no comparison says
+    Value behind = node("IsNaN", {last});
+    if (side == "left") behind = node("And", {behind, logical_not(node("IsNaN", {c[0]}))});
+    before = node("Or", {before, behind});
+  }
   return reduce("ReduceSum", cast(before, TN_I64), {-1}, false);
 }
 
@@ -55,7 +60,9 @@ const Function kRows[] = {
      "The indices of all elements that are not 0: for each axis one vector, int64.", "", nonzero},
     {"searchsorted(x1: together number, x2: together number, side: text = \"left\")", "",
      "For each element of x2 the index in the ordered vector x1 where it belongs, int64: before "
-     "equal ones, or behind them with side=\"right\". It compares each with each.",
+     "equal ones, or behind them with side=\"right\"; NaN lies behind all numbers. It compares "
+     "each "
+     "with each.",
      "", searchsorted},
     {"sort(x, axis: int = -1, descending: flag = false, stable: flag = true)", "",
      "The elements in order along axis; equal ones always keep theirs.", "",

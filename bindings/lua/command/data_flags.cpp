@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_flags.hpp"
 
+#include "tenon/cxx/choice.hpp"
+
 namespace tenon::command {
 namespace {
 
@@ -59,14 +61,14 @@ Json DataFlags::values(const cxx::Session& session) const {
     if (one["id"] == id && one["schema"].is_object())
       properties = one["schema"].value("properties", Json::object());
   properties.erase("path");
-  std::string known;
+  std::vector<std::string> known;
   for (const auto& [key, property] : properties.items())
-    known += cat(known.empty() ? "" : ", ", key);
+    known.push_back(key);
   for (const std::string& pair : options) {
     auto [key, text] = split_pair(pair, kFlag);
     if (!properties.contains(key))
-      throw UsageError(
-          cat(kFlag, " ", key, ": expected one of ", known, ", which ", id, " takes for ", path));
+      throw UsageError(cat(kFlag, " ", key, ": expected one of ", cxx::listed(known), ", which ",
+                           id, " takes for ", path, cxx::near_hint(known, key)));
     out[key] = value_for(properties[key], text);
   }
   return out;

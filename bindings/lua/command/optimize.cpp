@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "tenon/cxx/choice.hpp"
+
 #include "commands.hpp"
 #include "data_flags.hpp"
 #include "script_flags.hpp"
@@ -31,11 +33,8 @@ std::string recipe_file(const std::string& name) {
     if (entry.path().extension() == ".lua") names.push_back(entry.path().stem());
   }
   std::sort(names.begin(), names.end());
-  std::string known;
-  for (const std::string& one : names)
-    known += cat(known.empty() ? "" : ", ", one);
-  throw Error(TN_NOT_FOUND, cat("recipe: expected one of ", known.empty() ? "(none found)" : known,
-                                ", or a file NAME.lua, got '", name, "'"));
+  throw Error(TN_NOT_FOUND, cat("recipe: ", cxx::expected_one_of(names, name, "(none found)",
+                                                                 ", or a file NAME.lua")));
 }
 
 // Each recipe with the options that it says it takes.

@@ -3,6 +3,7 @@
 // ready to be changed.
 #include <filesystem>
 
+#include "tenon/cxx/choice.hpp"
 #include "tenon/cxx/file.hpp"
 
 #include "commands.hpp"
@@ -20,12 +21,12 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 const Template& template_of(const std::string& role) {
-  std::string known;
+  std::vector<std::string> known;
   for (const Template& one : templates()) {
     if (role == one.role || role == cat("tenon.", one.role, "/1")) return one;
-    known += cat(known.empty() ? "" : ", ", one.role);
+    known.emplace_back(one.role);
   }
-  throw UsageError(cat("plugin new: --role: expected one of ", known, ", got '", role, "'"));
+  throw UsageError(cat("plugin new: --role: ", cxx::expected_one_of(known, role)));
 }
 
 void write_plugin(const Tool& tool,

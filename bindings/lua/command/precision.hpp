@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tenon/cxx/choice.hpp"
+
 #include "command.hpp"
 
 namespace tenon::command {
@@ -20,12 +22,10 @@ inline SessionPtr open_for(const Tool& tool, cxx::RunChoice& run, const std::str
     return std::find(known.begin(), known.end(), one) != known.end();
   };
   if (!more.empty() && !knows(more)) known.push_back(more);
-  std::string all;
-  for (const std::string& one : known)
-    all += cat(all.empty() ? "" : ", ", one);
   if (!knows(run.precision))
-    throw UsageError(cat("--precision: expected one of ", all, ", which backend ", backend,
-                         " has, got '", run.precision, "'"));
+    throw UsageError(
+        cat("--precision: ", cxx::expected_one_of(known, run.precision, "(none)",
+                                                  cat(", which backend ", backend, " has"))));
   if (has_none && run.precision == "fp32") run.precision.clear();  // it has no such option
   return session;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tn.loss.NAME{options}, tn.optim.NAME{lr = ..., options}, and tn.train(model, options).
+#include "tenon/cxx/choice.hpp"
+
 #include "convert.hpp"
 
 namespace tenon::lua {
@@ -10,17 +12,17 @@ constexpr std::string_view kOptimizer = "tenon.optimizer/1";
 
 // The component of this role whose id is the name or ends in it: any plugin's, ours first.
 std::string id_of(lua_State* state, std::string_view role, std::string_view what) {
-  std::string name = text_argument(state, 2, what), known, found;
+  std::string name = text_argument(state, 2, what), found;
+  std::vector<std::string> known;
   for (const Json& one : cxx::list_components(*runtime(state).session, role)) {
     std::string id = one["id"];
     std::string word = id.substr(id.rfind('.') + 1);
-    known += cat(known.empty() ? "" : ", ", word);
+    known.push_back(word);
     if (id == name || id == cat("trainer.", name)) return id;
     if (word == name && found.empty()) found = id;
   }
   if (!found.empty()) return found;
-  throw Error(TN_NOT_FOUND, cat(what, ": expected one of ", known.empty() ? "(none)" : known,
-                                ", got '", name, "'"));
+  throw Error(TN_NOT_FOUND, cat(what, ": ", cxx::expected_one_of(known, name)));
 }
 
 // The closure has the component's id.

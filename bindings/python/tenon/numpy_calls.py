@@ -9,7 +9,7 @@ from typing import Any
 
 from . import arrays as a
 from .errors import TracedValueError
-from .trace import Value, as_value, users_line
+from .trace import Value, users_line
 
 # NumPy's own names for functions of the array API.
 _NAMES = {
@@ -144,20 +144,9 @@ def _reciprocal(x: Value) -> Any:
     )
 
 
-def _searchsorted(row: Any, x: Any, side: str = "left") -> Any:
-    """As NumPy, which has NaN behind all numbers."""
-    row, x = as_value(row), as_value(x)
-    at = a.searchsorted(row, x, side=side)
-    if x.dtype not in _FLOATS:
-        return at
-    before = ~a.isnan(row) if side == "left" else a.ones_like(row, dtype="bool")
-    return a.where(a.isnan(x), a.sum(before, dtype="int64"), at)
-
-
 # Ours where NumPy's of the same name takes, or means, something else.
 _MENDED: dict[str, Callable[..., Any]] = {
     "reciprocal": _reciprocal,
-    "searchsorted": _searchsorted,
 }
 
 

@@ -20,6 +20,8 @@ from .types import Dim, Input, name_of
 
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"}
 _RANDOM |= {"RandomUniform", "RandomUniformLike"}
+#: What the exporter notes of each node and no model should carry: folders of this machine.
+_STACK = "pkg.torch.onnx.stack_trace"
 
 
 def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Model:
@@ -150,6 +152,9 @@ def loaded(proto: Any, inputs: Mapping[str, Input]) -> Model:
             )
         if node.op_type == "Dropout" and len(node.input) > 2:
             del node.input[2]  # training_mode
+        kept = [entry for entry in node.metadata_props if entry.key != _STACK]
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
     for port, one in zip(proto.graph.input, inputs.values()):
         for dim, size in zip(port.type.tensor_type.shape.dim, one.shape):
             if isinstance(size, str):

@@ -33,6 +33,8 @@ Stated stated_scales(const Graph& graph, const Node& node) {
   made.block = node.integer("block_size", 0);
   if (made.block == 0 && scale.dims.size() == dims.size() && dims.size() > 1)
     made.block = (dims[at] + scale.dims[at] - 1) / scale.dims[at];
+  // A block that is longer is all of the axis.
+  if (at < dims.size()) made.block = std::min(made.block, std::max<int64_t>(dims[at], 1));
   return made;
 }
 

@@ -164,6 +164,7 @@ std::optional<kernels::QuantizeArgs> find_places(const Graph& graph, const Node&
   }
   if (scale.size() != dims.size() || scale[axis] == 0) return std::nullopt;
   if (block == 0) block = (split.k + scale[axis] - 1) / scale[axis];
+  block = std::clamp<int64_t>(block, 1, std::max<int64_t>(split.k, 1));  // one is all of the axis
   Dims expected = dims;
   expected[axis] = (split.k + block - 1) / block;
   if (scale != expected) return std::nullopt;

@@ -176,7 +176,8 @@ void lower_slice(Lowering& lowering, int index) {
     int64_t start = starts[i] < 0 ? starts[i] + extent : starts[i];
     start = std::clamp<int64_t>(start, 0, extent);
     view.offset += start * view.strides[axis];
-    view.strides[axis] *= steps[i];
+    // Where a step leads past the end there is one entry, and no stride to speak of.
+    view.strides[axis] *= std::clamp(steps[i], -extent - 1, extent + 1);
   }
   view.dims = lowering.graph().values[node.outputs[0]].dims;
   if (interleaves(view)) view = dense_copy(lowering, node.name, view, row_major_strides(view.dims));

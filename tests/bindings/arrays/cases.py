@@ -14,6 +14,7 @@ FEW = np.int64([[1, 2, 0], [3, 1, 1]])
 TRUE = np.array([[True, False, True], [False, True, True]])
 EDGES = np.float32([math.inf, -math.inf, math.nan, 0.0, -0.0, -1.5])
 ORDERED = np.float32([-1.0, 0.0, 2.0, 5.0])
+WITH_NAN = np.float32([-1.0, 2.0, math.nan, math.nan])
 IMAGE = np.arange(32, dtype="float32").reshape(1, 2, 4, 4) % 7 - 3
 KERNEL = np.arange(24, dtype="float32").reshape(3, 2, 2, 2) % 5 - 2
 
@@ -217,6 +218,8 @@ CASES = [
     ("argsort", (A, 1, True), lambda x, axis, _: np.argsort(-x, axis)),
     ("nonzero", (WHOLE,), np.nonzero),
     ("searchsorted", (ORDERED, A), np.searchsorted),
+    ("searchsorted", (WITH_NAN, WITH_NAN), np.searchsorted),
+    ("searchsorted", (WITH_NAN, WITH_NAN, "right"), np.searchsorted),
     ("sort", (A, 0), np.sort),
     ("top_k", (A, 2), lambda x, k: (-np.sort(-x)[:, :k], np.argsort(-x)[:, :k])),
     ("unique_all", (WHOLE,), unique("return_index", "return_inverse", "return_counts")),

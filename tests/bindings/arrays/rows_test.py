@@ -195,3 +195,21 @@ def test_no_public_function_is_in_one_language_only(tmp_path):
     lua = set(run_lua(script, tmp_path))
     assert set(tn.__all__) - CLASSES - lua == set(PYTHON_ONLY)
     assert lua - set(tn.__all__) == set(LUA_ONLY)
+
+
+# What is no number, no text and no list that a function could mean.
+WRONG = ["no such word", [[1.5], "x"], {"a": 1}, np.float32([2.0, 3.0]), np.array(3.0), object()]
+STATIC = {"int", "ints", "axes", "flag", "scalar", "plain", "dtype", "text"}
+
+
+@pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
+def test_arguments_of_a_wrong_kind_are_refused_in_words(name):
+    args, more = named(next(case[1] for case in CASES if case[0] == name))
+    for i, parameter in enumerate(ROWS[name]["parameters"]):
+        if parameter["kind"] not in STATIC:
+            continue
+        for wrong in WRONG:
+            try:
+                public(name)(*args[:i], **{**more, parameter["name"]: wrong})
+            except (tn.TenonError, TypeError, ValueError, IndexError) as failed:
+                assert "json" not in str(failed), (parameter["name"], wrong)

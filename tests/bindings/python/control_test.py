@@ -224,3 +224,35 @@ def test_a_loop_that_reads_what_it_does_not_need_is_batched_within_a_branch():
 
     x = np.float32([-0.5, -2])
     np.testing.assert_allclose(tn.hessian(looped)(x), np.diag(6 * x / 64), rtol=1e-5)
+
+
+# Numbers of examples that do not take a branch may be none that it can take.
+def entry_or_zero(row, i):
+    return tn.cond((i >= 0) & (i < 3), lambda: tn.take(row, tn.reshape(i, (1,)))[0], lambda: 0.0)
+
+
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+@pytest.mark.parametrize("indices", [[0, 7, 2, -9], [9, 8, 7, -4]])
+def test_a_branch_sees_only_examples_that_take_it(backend, indices):
+    at = np.int64(indices)
+    want = [row[i] if 0 <= i < 3 else 0 for row, i in zip(ROWS, at)]
+    np.testing.assert_allclose(tn.vmap(entry_or_zero, backend=backend)(ROWS, at), want)
+    slopes = tn.vmap(tn.grad(entry_or_zero), backend=backend)(ROWS, at)
+    np.testing.assert_allclose(slopes, [np.arange(3) == i for i in at])
+    together = tn.grad(lambda x: tn.sum(tn.vmap(entry_or_zero)(x, at)), backend=backend)
+    np.testing.assert_allclose(together(ROWS), slopes)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.0])
+def test_a_branch_does_not_solve_what_has_no_solution(scale):
+    def solved(a):  # the first and the last have no inverse
+        return tn.cond(a[0, 0] > 0.5, lambda: tn.linalg.solve(a, tn.ones((2,))).sum(), lambda: 7.0)
+
+    matrices = np.float32(
+        [np.zeros((2, 2)), [[1, 0], [0, 2]], [[2, 1], [1, 2]], np.ones((2, 2)) / 9]
+    )
+    matrices *= np.float32(scale)
+    want = [1.5, 2 / 3] if scale else [7, 7]
+    np.testing.assert_allclose(tn.vmap(solved)(matrices), [7, *want, 7], rtol=1e-6)
+    slopes = tn.vmap(tn.grad(solved))(matrices)
+    assert np.isfinite(slopes).all() and (np.asarray(slopes)[1].any() == bool(scale))

@@ -65,3 +65,24 @@ def test_a_precision_has_a_short_and_a_long_name():
     model = square_plus_one()
     for name in ("bf16", "bfloat16"):
         assert model.compile(precision=name)(X)[0].tolist() == [2, 5, 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("Relux", "Relu"), ("tenon.ConvInputGard", "tenon.ConvInputGrad")]
+)
+def test_an_operator_that_is_none_is_told_with_the_nearest(name, near):
+    with pytest.raises(tn.Unimplemented, match=f"did you mean '{near}'"):
+        tn.op(name, np.ones((2, 3), "float32"))
+
+
+def test_indices_of_an_unpool_are_of_each_example():
+    x = np.random.default_rng(3).standard_normal((3, 2, 1, 2, 2)).astype("float32")
+    at = np.int64([[[0, 3], [9, 14]], [[16, 19], [26, 30]]])[:, None]
+    many_at = np.stack([at, at[:, :, ::-1, ::-1], at])
+    unpool = lambda one, at: tn.op(  # noqa: E731
+        "MaxUnpool", one, at, kernel_shape=[2, 2], strides=[2, 2]
+    )
+    want = [unpool(one, at) for one, at in zip(x, many_at)]
+    np.testing.assert_array_equal(tn.vmap(unpool)(x, many_at), want)
+    alike = tn.vmap(lambda one: unpool(one, at))(x)
+    np.testing.assert_array_equal(alike, [unpool(one, at) for one in x])

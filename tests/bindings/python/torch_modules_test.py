@@ -195,3 +195,18 @@ def test_without_pytorch_it_says_so(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(ImportError, match="nn.from_torch: expected PyTorch to be installed"):
         nn.from_torch(object(), {"x": (1,)})
+
+
+def test_a_model_names_no_folder_of_the_machine_that_made_it(tmp_path):
+    proto = exported()
+    for node in proto.graph.node:
+        where = node.metadata_props.add()
+        where.key, where.value = (
+            "pkg.torch.onnx.stack_trace",
+            'File "/folder/of/mine/net.py", line 7',
+        )
+        scope = node.metadata_props.add()
+        scope.key, scope.value = "pkg.torch.onnx.name_scopes", "['', 'fc']"
+    torch_modules.loaded(proto, {"x": nn.Input(("N", 4))}).save(tmp_path / "model.onnx")
+    written = (tmp_path / "model.onnx").read_bytes()
+    assert b"/folder/of/mine" not in written and b"name_scopes" in written

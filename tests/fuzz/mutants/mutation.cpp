@@ -258,7 +258,70 @@ Result<std::string> Change::attribute() {
   return dimension();
 }
 
+// One integer that a node states.
+struct Place {
+  std::string attribute = {};  // or of a constant
+  bool is_list = false;
+  Value constant = {};
+  size_t element = 0;
+};
+
+std::vector<Place> places_of(Node node) {
+  constexpr int64_t kMostElements = 8;
+  std::vector<Place> out;
+  json rows = json::parse(view(node.row()->attributes), nullptr, false);
+  for (const json& row : rows.is_array() ? rows : json::array()) {
+    std::string name = row.value("name", ""), type = row.value("type", "");
+    if (type == "int") out.push_back({.attribute = name});
+    const size_t n = type == "ints" ? std::max<size_t>(node.attr_ints(name).size(), 1) : 0;
+    for (size_t i = 0; i < n; ++i)
+      out.push_back({.attribute = name, .is_list = true, .element = i});
+  }
+  for (Value v : operands_of(node)) {
+    const bool has_integers = v.is_constant() && (v.dtype() == TN_I64 || v.dtype() == TN_I32);
+    const int64_t n = has_integers ? v.type().elements() : 0;
+    for (int64_t i = 0; i < n && n <= kMostElements; ++i)
+      out.push_back({.constant = v, .element = static_cast<size_t>(i)});
+  }
+  return out;
+}
+
+Status put(EditView edit, Node node, const Place& place, int64_t number) {
+  if (!place.constant) {
+    if (!place.is_list) return edit.set_attr(node, Attr(place.attribute, any_int(number)));
+    std::vector<int64_t> list = node.attr_ints(place.attribute);
+    list.resize(std::max(list.size(), place.element + 1));
+    list[place.element] = number;
+    return edit.set_attr(node, Attr(place.attribute, any_ints(list)));
+  }
+  TN_TRY(tensor, Tensor::copy_of(edit.ctx(), place.constant.constant().dl()));
+  if (place.constant.dtype() == TN_I64)
+    tensor.data<int64_t>()[place.element] = number;
+  else
+    tensor.data<int32_t>()[place.element] = static_cast<int32_t>(number);
+  TN_TRY(changed, edit.constant(tensor));
+  for (uint64_t i = 0; i < node.n_inputs(); ++i)
+    if (node.input(i) == place.constant) TN_CHECK(edit.set_input(node, i, changed));
+  return {};
+}
+
 }  // namespace
+
+Result<std::string> set_extreme(EditView edit, Node node, uint64_t which) {
+  constexpr int64_t kEnds[] = {kMost,           -kMost - 1,       int64_t{1} << 62,
+                               INT32_MAX,       INT32_MIN,        int64_t{1} << 32,
+                               kMost / 2 - 100, -(kMost / 2) - 7, -1};
+  std::vector<Place> places = places_of(node);
+  // A Loop of 2^31 steps is slow, not wrong.
+  if (places.empty() || (node.row()->traits & TN_OP_CONTROL) != 0)
+    return invalid("the node states no integer");
+  const Place place = places[which / std::size(kEnds) % places.size()];
+  const int64_t number = kEnds[which % std::size(kEnds)];
+  std::string name =
+      place.constant ? cat("constant ", place.constant.name()) : cat("attribute ", place.attribute);
+  TN_CHECK(put(edit, node, place, number));
+  return cat(name, "[", place.element, "] -> ", number);
+}
 
 Result<Tensor> filled(tn_ctx* ctx, const Type& type, Random& random, const Tensor& repeat) {
   TN_TRY(tensor, Tensor::zeros(ctx, type.dtype, type.dims));

@@ -44,4 +44,9 @@ void make_wild(Tensor& tensor, Random& random);
 // node: another one afterwards where it had to be replaced.
 Result<std::string> mutate(EditView edit, Node& node, Random& random);
 
+// Puts one of the ends of integers at one place of those where the node states an integer: its
+// attributes and elements of its small constants. `which` counts places and ends through, round
+// and round, so that a sweep leaves none out.
+Result<std::string> set_extreme(EditView edit, Node node, uint64_t which);
+
 }  // namespace tenon::fuzz

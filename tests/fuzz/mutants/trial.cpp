@@ -68,8 +68,9 @@ struct Trials::Mutant {
 Trials::Trials(uint64_t seed,
                std::vector<std::string> backends,
                std::string_view rows,
-               std::string keep)
-    : seed_(seed), backends_(std::move(backends)), keep_(std::move(keep)) {
+               std::string keep,
+               bool extremes)
+    : seed_(seed), backends_(std::move(backends)), keep_(std::move(keep)), extremes_(extremes) {
   std::string config = cat(R"({"plugin_path": [")", test::kPluginFolder, R"(", ")",
                            test::kTestPluginFolder, "/devices\"]}");
   if (tenon_open(str(config), &session_) || !services.fill(*tenon_host(session_)).empty())
@@ -129,7 +130,8 @@ Status Trials::add_given(EditView edit, Mutant& mutant, Random& random) {
   return {};
 }
 
-Result<Trials::Mutant> Trials::make(const tn_op* row, Random& random, Tally& tally) {
+// turn: how many mutants of the row were before.
+Result<Trials::Mutant> Trials::make(const tn_op* row, uint64_t turn, Random& random, Tally& tally) {
   uint64_t seed = 1 + random.below(kSamples);
   std::string said = cat(view(row->type), " seed ", seed);
   say(tally, said);
@@ -138,8 +140,13 @@ Result<Trials::Mutant> Trials::make(const tn_op* row, Random& random, Tally& tal
   Mutant out{OwnedGraph::take(raw)};
   TN_TRY(edit, Edit::begin(raw));
   TN_CHECK(row->sample(row->self, edit.raw, seed, &out.node));
-  bool is_late = random.one_in(5);
-  for (size_t n = is_late ? random.below(2) : 1 + random.below(5) / 4; n > 0; --n) {
+  bool is_late = !extremes_ && random.one_in(5);
+  if (extremes_) {
+    TN_TRY(change, set_extreme(edit, edit.node(out.node), turn));
+    said += "; " + change;
+    say(tally, said);
+  }
+  for (size_t n = extremes_ ? 0 : is_late ? random.below(2) : 1 + random.below(5) / 4; n > 0; --n) {
     Node node = edit.node(out.node);
     TN_TRY(change, mutate(edit, node, random));
     out.node = node.id;
@@ -147,7 +154,7 @@ Result<Trials::Mutant> Trials::make(const tn_op* row, Random& random, Tally& tal
     say(tally, said);
   }
   // Any number of steps of a Loop is slow, not wrong.
-  out.is_wild = random.one_in(4) && !(row->traits & TN_OP_CONTROL);
+  out.is_wild = !extremes_ && random.one_in(4) && !(row->traits & TN_OP_CONTROL);
   if (out.is_wild) said += "; wild numbers";
   if (random.one_in(4)) {
     TN_CHECK(add_given(edit, out, random));
@@ -242,7 +249,7 @@ void Trials::run(uint64_t number, Tally& tally) {
   const tn_op* row = rows_[number % rows_.size()];
   Random random(seed_ * 0x9e3779b97f4a7c15ull + number);
   ++tally.mutants;
-  Result<Mutant> mutant = make(row, random, tally);
+  Result<Mutant> mutant = make(row, number / rows_.size(), random, tally);
   if (!mutant.ok()) {
     ++tally.refused;
     return;

@@ -28,14 +28,19 @@ class Trials {
  public:
   // rows: those of this type only, or all. keep: a folder for the accepted ones as ONNX files, or
   // "".
-  Trials(uint64_t seed, std::vector<std::string> backends, std::string_view rows, std::string keep);
+  // extremes: each mutant is a sample with one integer at an end of what it holds, nothing else.
+  Trials(uint64_t seed,
+         std::vector<std::string> backends,
+         std::string_view rows,
+         std::string keep,
+         bool extremes);
   ~Trials();
   Trials(const Trials&) = delete;
   void run(uint64_t number, Tally& tally);
 
  private:
   struct Mutant;
-  Result<Mutant> make(const tn_op* row, Random& random, Tally& tally);
+  Result<Mutant> make(const tn_op* row, uint64_t turn, Random& random, Tally& tally);
   Status add_given(EditView edit, Mutant& mutant, Random& random);
   Status add_late(EditView edit, Mutant& mutant, Random& random);
   struct Outcome {
@@ -55,6 +60,7 @@ class Trials {
   uint64_t seed_;
   std::vector<std::string> backends_;
   std::string keep_;
+  bool extremes_;
 };
 
 }  // namespace tenon::fuzz

@@ -138,7 +138,7 @@ TEST_F(Edges, AShapeOfAPoolsInputThatIsNoneIsRefused) {
     for (size_t axis = 0; axis < 4; ++axis) {
       std::vector<int64_t> sizes = {1, 1, 2, 4};
       sizes[axis] = wild;
-      EXPECT_NE(refused(sizes).find("expected the shape of the pool's input"), std::string::npos);
+      EXPECT_THAT(refused(sizes), testing::HasSubstr("x: "));
     }
 }
 
@@ -168,6 +168,63 @@ TEST_F(Edges, SizesThatOverflowAreRefused) {
                       "  %y: f32[n] = Tile(%x, %r) @n\n",
                       {repeats}),
               testing::HasSubstr(cat("axis 0 of 3 times ", most)));
+}
+
+// Wider than any sequence, a window says nothing.
+TEST_F(Edges, WindowsOfAttentionMayBeOfAnyWidth) {
+  constexpr std::string_view kNumbers =
+      "  constant %q: f32[1, 1, 2, 1] = [1, 2]\n  constant %k: f32[1, 1, 2, 1] = [0, 0]\n"
+      "  constant %v: f32[1, 1, 2, 1] = [1, 3]\n";
+  for (std::string side : {"left", "right"})
+    EXPECT_EQ(run(kNumbers, "f32[1, 1, 2, 1]",
+                  cat("Attention(%q, %k, %v) {", side, "_window_size = 9223372036854775807}")),
+              (std::vector<float>{2, 2}))
+        << side;
+}
+
+TEST_F(Edges, LengthsBeyondTheKeysAreRefused) {
+  EXPECT_THAT(refusal("  constant %q: f32[1, 1, 2, 1] = [1, 2]\n  constant %n: i64[1] = "
+                      "[-9223372036854775808]\n"
+                      "  %y: f32[1, 1, 2, 1] = Attention(%q, %q, %q, _, _, _, %n) @n\n",
+                      {}),
+              testing::HasSubstr("nonpad_kv_seqlen: expected numbers in 0..2"));
+}
+
+TEST_F(Edges, AShapeOfAConvolutionsOperandThatIsNoneIsRefused) {
+  for (std::string type : {"ConvWeightGrad", "ConvInputGrad"}) {
+    for (int64_t wild : {int64_t{-1}, int64_t{1} << 62, std::numeric_limits<int64_t>::min()})
+      for (size_t axis = 0; axis < 4; ++axis) {
+        std::vector<int64_t> sizes = {1, 1, 2, 2};
+        sizes[axis] = wild;
+        auto shape = Tensor::of<int64_t>(ctx_, TN_I64, std::vector<int64_t>{4}, sizes);
+        EXPECT_NE(refusal(cat("  constant %a: f32[1, 1, 2, 2] = [1, 2, 3, 4]\n  constant %b: "
+                              "f32[1, 1, 1, 1] = [1]\n  input %s: i64[4]\n  %y: f32[*] = tenon:",
+                              type, "(%a, %b, %s) {group = 2} @n\n"),
+                          {*shape}),
+                  "")
+            << type << " axis " << axis << ": " << wild;
+      }
+  }
+}
+
+// It follows from the graph alone: nothing is run, for which there is no input.
+TEST_F(Edges, WindowsWithoutASizeAreRefusedByInference) {
+  EXPECT_THAT(refusal("  input %x: f32[1, 1, 4, 4]\n  %y: f32[*] = MaxPool(%x) {kernel_shape = "
+                      "ints [0, 0]} @n\n",
+                      {}),
+              testing::HasSubstr("kernel: expected numbers in 1..2147483647, got 0"));
+}
+
+// What no memory holds is an error that says so.
+TEST_F(Edges, AWindowThatNoMemoryHoldsIsRefused) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's allocator ends the process";
+#endif
+  auto size = Tensor::of<int64_t>(ctx_, TN_I64, std::vector<int64_t>{},
+                                  std::vector<int64_t>{int64_t{1} << 46});
+  for (std::string type : {"HannWindow", "HammingWindow", "BlackmanWindow"})
+    EXPECT_THAT(refusal(cat("  input %n: i64[]\n  %y: f32[*] = ", type, "(%n) @n\n"), {*size}),
+                testing::HasSubstr("no memory for 281474976710656 bytes"));
 }
 
 TEST_F(Edges, SumsOfIntegersWrapAround) {

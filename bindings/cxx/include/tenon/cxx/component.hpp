@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "tenon/cxx/choice.hpp"
 #include "tenon/cxx/tensor.hpp"
 
 namespace tenon::cxx {
@@ -123,26 +124,20 @@ inline std::string full_id(const Session& session,
                            std::string_view role,
                            std::string_view prefix,
                            const std::string& name) {
-  std::string known, others;
-  std::vector<std::string> ends;  // whose last word it is
+  std::vector<std::string> known, ends;  // ends: whose last word it is
   for (const Json& one : list_components(session, role)) {
     std::string id = one["id"];
     if (id == name || id == cat(prefix, ".", name)) return id;
-    if (id.substr(id.rfind('.') + 1) == name) {
-      others += cat(ends.empty() ? "" : ", ", id);
-      ends.push_back(id);
-    }
-    std::string shorter = id.starts_with(cat(prefix, ".")) ? id.substr(prefix.size() + 1) : id;
-    known += cat(known.empty() ? "" : ", ", shorter);
+    if (id.substr(id.rfind('.') + 1) == name) ends.push_back(id);
+    known.push_back(id.starts_with(cat(prefix, ".")) ? id.substr(prefix.size() + 1) : id);
   }
   if (ends.size() == 1) return ends[0];
-  if (!ends.empty()) known = others;
+  if (!ends.empty()) known = ends;
   for (const std::string& id : {name, cat(prefix, ".", name)})
     if (std::string why = why_unusable(session, role, id); !why.empty())
       throw Error(TN_FAILED_PRECONDITION, cat(prefix, " ", id, ": ", why));
   throw Error(TN_NOT_FOUND,
-              cat(prefix, ": expected one of ", known.empty() ? "(no plugin was found)" : known,
-                  ", got '", name, "'"));
+              cat(prefix, ": ", expected_one_of(known, name, "(no plugin was found)")));
 }
 
 }  // namespace tenon::cxx

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "tenon/cxx/error.hpp"
+#include "tenon/cxx/choice.hpp"
 
 namespace tenon::cxx {
 
@@ -71,10 +71,10 @@ inline uint32_t find_dtype(std::string_view name) {
 }
 inline uint32_t dtype_of(std::string_view name) {
   if (uint32_t dtype = find_dtype(name); dtype != TN_DTYPE_NONE) return dtype;
-  std::string known;
+  std::vector<std::string> known;
   for (const DtypeName& row : kDtypes)
-    known += cat(known.empty() ? "" : ", ", row.name);
-  invalid(cat("dtype: expected one of ", known, ", got '", name, "'"));
+    known.emplace_back(row.name);
+  invalid(cat("dtype: ", expected_one_of(known, name)));
 }
 inline uint32_t dtype_of(DLDataType type) {
   return uint32_t{type.code} | uint32_t{type.bits} << 8 | uint32_t{type.lanes} << 16;

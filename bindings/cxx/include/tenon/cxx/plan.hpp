@@ -2,6 +2,9 @@
 #pragma once
 // Plan: a model compiled over backends, and the checks of what it is run with.
 
+#include <algorithm>
+
+#include "tenon/cxx/choice.hpp"
 #include "tenon/cxx/model.hpp"
 
 namespace tenon::cxx {
@@ -21,19 +24,15 @@ inline Json compile_options(const Session& session, const RunChoice& choice) {
   static constexpr std::string_view kRole = "tenon.backend/1";
   Json options = choice.options;
   if (!choice.backend.empty()) {
-    std::string known;
-    bool is_known = false;
-    for (const Json& one : list_components(session, kRole)) {
-      known += cat(known.empty() ? "" : ", ", one["id"].get<std::string>());
-      is_known = is_known || one["id"] == choice.backend;
-    }
+    std::vector<std::string> known;
+    for (const Json& one : list_components(session, kRole))
+      known.push_back(one["id"]);
     options["backend"] = choice.backend;
-    if (!is_known) {
+    if (std::find(known.begin(), known.end(), choice.backend) == known.end()) {
       if (std::string why = why_unusable(session, kRole, choice.backend); !why.empty())
         throw Error(TN_FAILED_PRECONDITION, cat("backend ", choice.backend, ": ", why));
-      throw Error(TN_NOT_FOUND,
-                  cat("backend: expected one of ", known.empty() ? "(no plugin was found)" : known,
-                      ", got '", choice.backend, "'"));
+      throw Error(TN_NOT_FOUND, cat("backend: ", expected_one_of(known, choice.backend,
+                                                                 "(no plugin was found)")));
     }
   }
   if (!choice.precision.empty()) options["precision"] = choice.precision;
