@@ -103,19 +103,22 @@ void write_rows(const RowConcat& concat,
                 void* const* pointers,
                 int64_t lo,
                 int64_t hi) {
-  auto* to = static_cast<uint8_t*>(pointers[concat.pieces.size()]);
+  auto* to = static_cast<uint8_t*>(pointers[concat.pieces.size()]) + lo * concat.row_bytes;
   for (size_t i = 0; i < concat.pieces.size(); ++i) {
     const Piece& piece = concat.pieces[i];
-    const auto* from = static_cast<const uint8_t*>(pointers[i]);
-    for (int64_t row = lo; row < hi; ++row) {
-      uint8_t* const target = to + row * concat.row_bytes + piece.at;
-      const uint8_t* const source = from + row * piece.bytes;
-      if (piece.quantized == nullptr) {
-        std::memcpy(target, source, static_cast<size_t>(piece.bytes));
-      } else {
-        context.table->map_bytes(piece.quantized->data(), source, piece.bytes, target);
-      }
+    const uint8_t* from = static_cast<const uint8_t*>(pointers[i]) + lo * piece.bytes;
+    if (piece.quantized != nullptr) {
+      context.table->map_bytes(piece.quantized->data(), {.src = from,
+                                                         .dst = to + piece.at,
+                                                         .n = piece.bytes,
+                                                         .rows = hi - lo,
+                                                         .src_stride = piece.bytes,
+                                                         .dst_stride = concat.row_bytes});
+      continue;
     }
+    for (int64_t row = 0; row < hi - lo; ++row)
+      std::memcpy(to + row * concat.row_bytes + piece.at, from + row * piece.bytes,
+                  static_cast<size_t>(piece.bytes));
   }
 }
 

@@ -101,6 +101,41 @@ TEST_F(Codes, OfConvolutionsOfAllKinds) {
   }
 }
 
+TEST_F(Codes, OfTransposedConvolutions) {
+  struct Case {
+    std::string source, weights, result, attributes;
+    int channels, count;
+  };
+  const Case cases[] = {
+      {"2, 32, 6, 5", "32, 16, 2, 2", "2, 16, 12, 10", "strides = ints [2, 2]", 16, 32 * 64},
+      {"1, 16, 7, 6", "16, 24, 3, 3", "1, 24, 13, 11",
+       "strides = ints [2, 2], pads = ints [1, 1, 1, 1]", 24, 16 * 24 * 9},
+      {"1, 20, 9, 9", "20, 7, 3, 3", "1, 7, 11, 11", "strides = ints [1, 1]", 7, 20 * 63},
+      {"1, 12, 20", "12, 18, 4", "1, 18, 40", "strides = ints [2], pads = ints [1, 1]", 18, 864},
+  };
+  for (const Case& c : cases) {
+    for (bool is_signed : {false, true}) {
+      std::string scales = "0.01", bias = "0.5";
+      for (int i = 1; i < c.channels; ++i) {
+        scales += ", 0.0" + std::to_string(i + 10);
+        bias += ", " + std::to_string(i % 5);
+      }
+      const std::string n = std::to_string(c.channels);
+      expect_same(quantized_input(c.source, is_signed) + quantized("w", c.weights, c.count) +
+                      "  constant %ws: f32[" + n + "] = [" + scales + "]\n  constant %b: f32[" + n +
+                      "] = [" + bias +
+                      "]\n  constant %ys: f32[] = [0.5]\n  constant %yz: u8[] = [99]\n  %dw: f32[" +
+                      c.weights + "] = DequantizeLinear(%w, %ws) {axis = 1} @weights\n  %t: f32[" +
+                      c.result + "] = ConvTranspose(%dx, %dw, %b) {" + c.attributes +
+                      "} @transposed\n  %k: u8[" + c.result +
+                      "] = QuantizeLinear(%t, %ys, %yz) @quantized\n  %y: f32[" + c.result +
+                      "] = DequantizeLinear(%k, %ys, %yz) @real\n  %r: f32[" + c.result +
+                      "] = Relu(%y) @relu\n  output r = %r\n}",
+                  1.01 / 128);
+    }
+  }
+}
+
 // A residual, an activation and an affine step, rounded at the end.
 TEST_F(Codes, WithTheirTails) {
   for (const char* activation : {"HardSwish", "Gelu", "Sigmoid", "Tanh", "Softplus"}) {
