@@ -3,6 +3,8 @@
 // 16 bits saturates: every sum has to be exact, on every CPU. And what `precision=bf16` says it
 // did.
 
+#include <cstdlib>
+
 #include "plugins/onednn/both_backends.hpp"
 
 namespace tenon::test {
@@ -98,6 +100,41 @@ TEST_F(Codes, OfConvolutionsOfAllKinds) {
                     "] = Relu(%m) @relu\n  output y = %y\n}");
       }
     }
+  }
+}
+
+// Few channels with a zero point to more than 32: rows of the result in bands, a thread each.
+TEST_F(Codes, OfFirstConvolutionsInBands) {
+  struct Case {
+    std::string source, weights, result, attributes;
+    int count;
+  };
+  const Case cases[] = {
+      {"1, 3, 23, 22", "64, 3, 3, 3", "1, 64, 11, 10", "strides = ints [2, 2]", 64 * 27},
+      {"1, 3, 16, 17", "48, 3, 7, 7", "1, 48, 8, 9",
+       "strides = ints [2, 2], pads = ints [3, 3, 3, 3]", 48 * 147},
+      {"1, 3, 9, 8", "64, 3, 3, 3", "1, 64, 7, 8",
+       "dilations = ints [2, 1], pads = ints [1, 1, 1, 1]", 64 * 27},
+      {"1, 1, 12, 12", "40, 1, 5, 5", "1, 40, 12, 12", "pads = ints [2, 2, 2, 2]", 40 * 25},
+      {"2, 3, 12, 12", "64, 3, 3, 3", "2, 64, 12, 12", "pads = ints [1, 1, 1, 1]", 64 * 27},
+  };
+  for (const Case& c : cases) {
+    const std::string text = quantized_input(c.source) + quantized("w", c.weights, c.count) +
+                             "  constant %ws: f32[] = [0.02]\n  constant %ys: f32[] = [0.25]\n"
+                             "  constant %yz: u8[] = [7]\n  %dw: f32[" +
+                             c.weights + "] = DequantizeLinear(%w, %ws) @weights\n  %m: f32[" +
+                             c.result + "] = Conv(%dx, %dw) {" + c.attributes +
+                             "} @conv\n  %r: f32[" + c.result + "] = Relu(%m) @relu\n  %k: u8[" +
+                             c.result + "] = QuantizeLinear(%r, %ys, %yz) @quantized\n  %y: f32[" +
+                             c.result +
+                             "] = DequantizeLinear(%k, %ys, %yz) @real\n  output y = %y\n}";
+    expect_same(text, 1.01 / 248);
+    const bool is_one_image = c.source.starts_with("1");
+    if (__builtin_cpu_supports("avx512vnni") == 0 || std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr)
+      continue;
+    const Outcome got = run(parse(text), {{"backend", "onednn"}, {"threads", 2}});
+    EXPECT_EQ(got.plan.dump().find("bands by jit_int8") != std::string::npos, is_one_image)
+        << c.source;
   }
 }
 
