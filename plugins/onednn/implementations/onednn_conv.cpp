@@ -221,12 +221,16 @@ class Convolution {
  private:
   View as_seen(const View& view) const { return shape_.is_transposed ? transposed(view) : view; }
 
-  // conv_bands.hpp has the reason. Operands of the epilogue would need bands of their own.
+  // conv_bands.hpp has the reason. Seen with 64 and 96 channels; with more taps or stride 1 a line
+  // is written too seldom for it to matter, and bands take up to 8 % more there. Operands of the
+  // epilogue would need bands of their own.
   bool shares_lines() const {
-    constexpr int64_t kAtOnce = 32;
+    constexpr int64_t kFewest = 64, kMost = 96, kMostTaps = 9;
+    const Window& window = shape_.window;
     return int8_ && any_source_ && src_.quant.zero_point != 0 && !shape_.is_transposed &&
-           weights_.dims[0] > kAtOnce && fused_.operands.empty() &&
-           std::string_view(pd_.impl_info_str()).starts_with("jit_int8");
+           weights_.dims[0] >= kFewest && weights_.dims[0] <= kMost &&
+           element_count(window.kernel) <= kMostTaps && element_count(window.strides) > 1 &&
+           fused_.operands.empty() && std::string_view(pd_.impl_info_str()).starts_with("jit_int8");
   }
 
   // w' = w * factor, b' = b * factor + shift. Weights of 8 bits keep their numbers.
