@@ -254,7 +254,7 @@ void Assignment::fuse() {
       const Decision* from = maker(v);
       if (!from || v.consumer_count() != 1 || v.is_output()) continue;
       bool gives = from->role.kind == Kind::kCompute ||
-                   (from->role.pointwise && from->role.kind != Kind::kSameScale);
+                   (from->role.is_elementwise && from->role.kind != Kind::kSameScale);
       size_t at = index_.at(from->node.id);
       if (!gives || (chosen && at < best)) continue;
       if (!same_shape(v, one.node.output(), inputs.size() == 1)) continue;
@@ -276,6 +276,15 @@ void Assignment::collect() {
   }
 }
 
+// Whether only this node, which lays its inputs side by side, reads what another computed: rounding
+// that to a scale of its own first would be one rounding more, and another pass over it.
+bool Assignment::is_made_for(const Decision& one, Value source) const {
+  if (!one.role.lays_side_by_side || source.consumer_count() != 1 || source.is_output())
+    return false;
+  const Decision* from = maker(source);
+  return from && from->role.kind != Kind::kSameScale;
+}
+
 void Assignment::share_scales() {
   std::unordered_map<tn_value_id, size_t> place;
   for (size_t i = 0; i < values_.size(); ++i)
@@ -287,18 +296,25 @@ void Assignment::share_scales() {
       i = root[i];
     return i;
   };
+  auto share = [&](Value result, Value source) {
+    auto one = place.find(result.id), other = place.find(source.id);
+    if (one == place.end() || other == place.end()) return false;
+    size_t a = find(one->second), b = find(other->second);
+    root[std::max(a, b)] = std::min(a, b);
+    return true;
+  };
   std::unordered_set<tn_value_id> derived;
   for (const Decision& one : nodes_) {
-    if (!one.taken || one.role.kind != Kind::kSameScale) continue;
+    if (!one.taken) continue;
     for (Value out : one.node.outputs()) {
-      auto result = place.find(out.id);
-      if (result == place.end()) continue;
-      derived.insert(out.id);
+      const bool moves = one.role.kind == Kind::kSameScale;
+      if (moves && place.contains(out.id)) derived.insert(out.id);
       for (uint64_t i : data_inputs(one.node)) {
-        auto source = place.find(one.node.input(i).id);
-        if (source == place.end()) continue;
-        size_t a = find(result->second), b = find(source->second);
-        root[std::max(a, b)] = std::min(a, b);
+        Value source = one.node.input(i);
+        if (moves)
+          share(out, source);
+        else if (is_made_for(one, source) && share(out, source))
+          derived.insert(source.id);
       }
     }
   }

@@ -67,6 +67,7 @@ class Assignment {
   void share_scales();
   const Decision* maker(Value v) const;
   bool feeds_compute(Value v) const;
+  bool is_made_for(const Decision& one, Value source) const;
 
   std::vector<Decision> nodes_;
   std::unordered_map<tn_node_id, size_t> index_;

@@ -9,6 +9,22 @@ int64_t number_of(const tn_quant_number& number, Node node) {
   return first ? number.value : number.otherwise;
 }
 
+// By its axes: all of input 0's are the result's, in the same order, and none is mixed along.
+bool is_elementwise(const tn_axes* axes) {
+  if (!axes || axes->n_inputs == 0 || axes->n_outputs == 0) return false;
+  const tn_axes_operand& from = axes->operands[0];
+  const tn_axes_operand& to = axes->operands[axes->n_inputs];
+  if (from.n_terms == 0 || from.n_terms != to.n_terms) return false;
+  constexpr uint32_t kMixed = TN_AXES_TERM_REDUCED | TN_AXES_TERM_PRIMED | TN_AXES_TERM_GROUPED;
+  for (uint32_t t = 0; t < from.n_terms; ++t) {
+    const tn_axes_term& a = axes->terms[from.first_term + t];
+    const tn_axes_term& b = axes->terms[to.first_term + t];
+    if (a.label == TN_AXES_NO_LABEL || a.label != b.label || ((a.flags | b.flags) & kMixed) != 0)
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Role role_of(Node node) {
@@ -18,6 +34,8 @@ Role role_of(Node node) {
   if (!row) return role;
   const tn_op_columns& columns = *services.columns->columns(row);
   role.pointwise = row->traits & TN_OP_POINTWISE;
+  role.is_elementwise = role.pointwise || is_elementwise(node.axes());
+  role.lays_side_by_side = columns.coupling == TN_COUPLING_CONCAT;
   role.kind = static_cast<Kind>(columns.quant);
   for (uint64_t i = 0; i < columns.n_products; ++i) {
     const tn_quant_product& one = columns.products[i];

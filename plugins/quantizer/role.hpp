@@ -39,6 +39,8 @@ struct Role {
   std::vector<std::pair<int64_t, int64_t>> stored;  // of a float node: weights, with their channel
   bool is_fused = false;  // a compute node that does more than a product and a bias
   bool pointwise = false;
+  bool is_elementwise = false;     // each number of the result is made of one of input 0
+  bool lays_side_by_side = false;  // the result is its inputs, one after the other
   bool has_row = false;
 
   // Works on quantized values already.

@@ -19,15 +19,15 @@ constexpr Implementation<ConvSite> kConv[] = {
 };
 const Listed kConvListed{kConv};
 
-Int8 int8_of(const Lowering& lowering, const Node& node) {
+}  // namespace
+
+Int8 int8_of(const Lowering& lowering, const Node& node, int channel_axis) {
   const View& src = lowering.view(node.inputs[0]);
   const View& weights = lowering.view(node.inputs[1]);
-  const bool runs =
-      holds_quantized(src) && src.channels == nullptr && are_int8_weights(lowering, weights, 0);
+  const bool runs = holds_quantized(src) && src.channels == nullptr &&
+                    are_int8_weights(lowering, weights, channel_axis);
   return {runs, runs && sums_are_exact(lowering, src, weights)};
 }
-
-}  // namespace
 
 std::string refuse_repeated_channels(const ConvSite& site) {
   if (!has_known_bias(site.lowering, site.bias(site.epilogue))) return "the bias is computed";
@@ -58,7 +58,7 @@ void lower_conv(Lowering& lowering, int node) {
   const ConvSite site{
       lowering, node,
       has_bias ? find_epilogue_with_bias(lowering, node, 1) : find_epilogue(lowering, node, 1),
-      empty_epilogue(lowering, node), int8_of(lowering, conv)};
+      empty_epilogue(lowering, node), int8_of(lowering, conv, 0)};
   choose<ConvSite>(lowering, site, kConv);
 }
 

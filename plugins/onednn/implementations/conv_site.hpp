@@ -13,6 +13,9 @@ struct Int8 {
   bool is_exact = false;  // oneDNN's too
 };
 
+// Of a Conv, or of a ConvTranspose; channel_axis is that of the weights' scales.
+Int8 int8_of(const Lowering& lowering, const Node& node, int channel_axis);
+
 struct ConvSite {
   Lowering& lowering;
   int index;

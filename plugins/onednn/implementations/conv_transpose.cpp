@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConvTranspose in f32 and bf16, channels-last.
+// ConvTranspose in f32, bf16 and int8, channels-last.
 
 #include <algorithm>
 #include <memory>
@@ -10,16 +10,19 @@
 #include "handlers.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
+#include "product.hpp"
 
 namespace tenon::onednn {
 namespace {
 
 using Desc = dnnl::memory::desc;
+using Type = dnnl::memory::data_type;
 
 // The operands as all forms of the primitive read them.
 struct Operands {
-  View src;
-  View weights;  // [g,] o / g, i, spatial
+  bool int8 = false;
+  View src = {};
+  View weights = {};  // [g,] o / g, i, spatial
 };
 
 // oneDNN 3.2 has no depthwise form with strides in bf16 (the gradient of a depthwise convolution);
@@ -35,6 +38,15 @@ ElementType type_of_operands(const ConvSite& site) {
   return is_depthwise && is_strided ? ElementType::kF32 : site.lowering.real_type();
 }
 
+View oriented(View weights, int64_t groups) {
+  const size_t rank = weights.dims.size();
+  weights = in_groups(std::move(weights), groups);
+  const size_t out = weights.dims.size() - rank;
+  std::swap(weights.dims[out], weights.dims[out + 1]);
+  std::swap(weights.strides[out], weights.strides[out + 1]);
+  return weights;
+}
+
 Operands read_operands(const ConvSite& site) {
   Lowering& lowering = site.lowering;
   const Node& node = site.node();
@@ -43,19 +55,23 @@ Operands read_operands(const ConvSite& site) {
                            channels_last_strides(site.dims(node.inputs[0])));
   View weights = lowering.read_real(node.inputs[1]);
   if (!is_dense(weights)) weights = lowering.read_row_major(node.inputs[1], weights.type);
-  const size_t rank = weights.dims.size();
-  weights = in_groups(weights, node.integer("group", 1));
-  const size_t out = weights.dims.size() - rank;
-  std::swap(weights.dims[out], weights.dims[out + 1]);
-  std::swap(weights.strides[out], weights.strides[out + 1]);
-  made.weights = std::move(weights);
+  made.weights = oriented(std::move(weights), node.integer("group", 1));
+  return made;
+}
+
+// As they will be read: the source's quantized values may still have to become channels-last.
+Operands planned_quantized(const ConvSite& site) {
+  const Node& node = site.node();
+  Operands made{.int8 = true, .src = site.lowering.view(node.inputs[0])};
+  made.src.strides = channels_last_strides(made.src.dims);
+  made.weights = oriented(site.lowering.view(node.inputs[1]), 1);
   return made;
 }
 
 class Deconvolution {
  public:
-  Deconvolution(const ConvSite& site, const Operands& operands, const Epilogue& epilogue)
-      : site_(site), operands_(operands), epilogue_(epilogue) {}
+  Deconvolution(const ConvSite& site, Operands operands, const Epilogue& epilogue)
+      : site_(site), operands_(std::move(operands)), epilogue_(epilogue) {}
 
   // Why oneDNN does not take it so; empty: `emit` may be called.
   std::string describe() {
@@ -73,7 +89,9 @@ class Deconvolution {
               .src_buffers = {operands_.src.buffer, lowering.buffer_of(site_.bias(epilogue_))}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     const ElementType type = operands_.src.type;
-    if (type != lowering.real_type()) {
+    if (operands_.int8) {
+      describe_scales();
+    } else if (type != lowering.real_type()) {
       if (!epilogue_.nodes.empty()) return "a depthwise one with strides, which is computed in f32";
       if (fused_.dst.buffer == kNone) fused_.dst.type = type;
     }
@@ -84,17 +102,22 @@ class Deconvolution {
     pd_ = dnnl::deconvolution_forward::primitive_desc(
         lowering.engine(), dnnl::prop_kind::forward_inference,
         dnnl::algorithm::deconvolution_direct, channels_last_descriptor(operands_.src),
-        Desc(operands_.weights.dims, dnnl_type(type), dnnl::memory::format_tag::any), bias,
-        channels_last_descriptor(fused_.dst), window.strides, window.dilates, window.pad_begin,
-        window.pad_end, fused_.attr, kMayFail);
-    return why_no_kernel(pd_, true);
+        Desc(operands_.weights.dims, operands_.int8 ? Type::s8 : dnnl_type(type),
+             dnnl::memory::format_tag::any),
+        bias, channels_last_descriptor(fused_.dst), window.strides, window.dilates,
+        window.pad_begin, window.pad_end, fused_.attr, kMayFail);
+    return why_no_kernel(pd_, !operands_.int8);
   }
 
   void emit() {
     Lowering& lowering = site_.lowering;
     const Node& node = site_.node();
     std::vector<Argument> arguments = bind(lowering, epilogue_, fused_);
-    arguments.push_back({DNNL_ARG_SRC, place_of(operands_.src), pd_.src_desc()});
+    if (operands_.int8) bind_scales(&arguments);
+    const View src = operands_.int8 ? lowering.read_stored(node.inputs[0], operands_.src.strides,
+                                                           operands_.src.type)
+                                    : operands_.src;
+    arguments.push_back({DNNL_ARG_SRC, place_of(src), pd_.src_desc()});
     const Place weights = packed_weights(lowering, node.name, operands_.weights, pd_.weights_desc(),
                                          node.integer("group", 1));
     arguments.push_back({DNNL_ARG_WEIGHTS, weights, pd_.weights_desc()});
@@ -115,8 +138,32 @@ class Deconvolution {
   }
 
  private:
+  void describe_scales() {
+    fused_.attr.set_scales_mask(DNNL_ARG_SRC, 0);
+    fused_.attr.set_scales_mask(DNNL_ARG_WEIGHTS, operands_.weights.channels != nullptr ? 1 : 0);
+    if (operands_.src.quant.zero_point != 0) fused_.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
+  }
+
+  void bind_scales(std::vector<Argument>* arguments) {
+    Lowering& lowering = site_.lowering;
+    const View& weights = operands_.weights;
+    auto bind = [&](int id, Place place, int64_t count, Type type) {
+      arguments->push_back({id, place, Desc({count}, type, dnnl::memory::dims{1})});
+    };
+    const std::vector<float> scales = weights.channels != nullptr
+                                          ? weights.channels->scales
+                                          : std::vector<float>{weights.quant.scale};
+    const kernels::Quant& src = operands_.src.quant;
+    bind(DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, lowering.floats({src.scale}), 1, Type::f32);
+    bind(DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, lowering.floats(scales),
+         static_cast<int64_t>(scales.size()), Type::f32);
+    if (src.zero_point != 0)
+      bind(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, lowering.integers({src.zero_point}), 1,
+           Type::s32);
+  }
+
   const ConvSite& site_;
-  const Operands& operands_;
+  const Operands operands_;
   const Epilogue& epilogue_;
   Fused fused_;
   dnnl::deconvolution_forward::primitive_desc pd_;
@@ -148,9 +195,24 @@ Offer offer_onednn(const ConvSite& site) {
   });
 }
 
+// One group: the scales of several would be those of all groups' filters.
+Offer offer_int8(const ConvSite& site) {
+  if (!site.int8.runs) return refused("the operands are not both quantized to 8 bits");
+  if (!site.int8.is_exact) return refused("oneDNN's int8 sums are not exact");
+  if (site.node().integer("group", 1) != 1) return refused("several groups");
+  std::string why;
+  for (const Epilogue* epilogue : {&site.epilogue, &site.alone}) {
+    auto made = std::make_shared<Deconvolution>(site, planned_quantized(site), *epilogue);
+    why = made->describe();
+    if (why.empty()) return accepted([made] { made->emit(); });
+  }
+  return refused(std::move(why));
+}
+
 constexpr Implementation<ConvSite> kConvTranspose[] = {
     {"winograd", offer_winograd_transpose},
     {"patches", offer_patch_transpose},
+    {"int8", offer_int8},
     {"onednn", offer_onednn},
 };
 const Listed kConvTransposeListed{kConvTranspose};
@@ -167,7 +229,8 @@ std::string refuse_conv_transpose(const Graph& graph, const Node& node) {
 
 void lower_conv_transpose(Lowering& lowering, int index) {
   const Epilogue alone = empty_epilogue(lowering, index);
-  ConvSite site{lowering, index, find_epilogue(lowering, index, 1), alone};
+  ConvSite site{lowering, index, find_epilogue(lowering, index, 1), alone,
+                int8_of(lowering, lowering.graph().nodes[index], 1)};
   if (site.node().input(2) != kNone && site.epilogue.bias != kNone) site.epilogue = alone;
   choose<ConvSite>(lowering, site, kConvTranspose);
 }

@@ -94,7 +94,7 @@ void quantized_add(const Context& context, const QuantizedAddArgs& args) {
 void map_bytes(
     const Context& context, const uint8_t* table, const uint8_t* src, int64_t n, uint8_t* dst) {
   parallel_for(context.parallel, n, grain_rows(2), [&](int64_t lo, int64_t hi) {
-    context.table->map_bytes(table, src + lo, hi - lo, dst + lo);
+    context.table->map_bytes(table, {.src = src + lo, .dst = dst + lo, .n = hi - lo});
   });
 }
 

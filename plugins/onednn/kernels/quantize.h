@@ -34,7 +34,8 @@ void dynamic_quantize(
     const Context& context, const float* x, int64_t n, uint8_t* y, float* scale, uint8_t* zero);
 void requantize(const Context& context, const RequantizeArgs& args);
 void quantized_add(const Context& context, const QuantizedAddArgs& args);
-// table: [256], indexed by the byte, also where that is an s8. src may be dst.
+// table: [256], indexed by the byte, also where that is an s8. src may be dst. Who has cut the work
+// into rows itself calls the level's kernel of this name.
 void map_bytes(
     const Context& context, const uint8_t* table, const uint8_t* src, int64_t n, uint8_t* dst);
 // src and dst name u8 or s8 with their quantisation; their data is not read. Empty on success.

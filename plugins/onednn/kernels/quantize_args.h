@@ -48,4 +48,14 @@ struct QuantizedAddArgs {
   bool relu = false;
 };
 
+// n bytes of each row; strides in bytes. src may be dst, with the same strides.
+struct ByteRows {
+  const uint8_t* src = nullptr;
+  uint8_t* dst = nullptr;
+  int64_t n = 0;
+  int64_t rows = 1;
+  int64_t src_stride = 0;
+  int64_t dst_stride = 0;
+};
+
 }  // namespace tenon::onednn::kernels

@@ -53,6 +53,14 @@ struct CompileError : std::runtime_error {
 
 struct Handler;
 
+// Memory that Concats which begin with one another share (concat_room).
+struct ConcatRoom {
+  View whole;  // all that it will hold
+  size_t axis = 0;
+  std::vector<int> values = {};  // inputs of the last Concat: all that it holds, in order
+  int64_t filled = 0;            // indices of the axis
+};
+
 class Lowering {
  public:
   static constexpr int64_t kSmallTensor = 16384;
@@ -138,6 +146,9 @@ class Lowering {
     return found == kept_.end() ? nullptr : &found->second;
   }
 
+  std::vector<ConcatRoom>& concat_rooms() { return concat_rooms_; }
+  const std::vector<ConcatRoom>& concat_rooms() const { return concat_rooms_; }
+
   // How the node that is being lowered is computed; implementations/choice.hpp fills it in.
   Choice& choice() { return *choice_; }
   const std::vector<std::string>& without() const { return options_.without; }
@@ -186,6 +197,7 @@ class Lowering {
   std::vector<bool> node_done_;
   std::shared_ptr<Choice> choice_;
   std::map<std::pair<int, std::string>, Place> kept_;
+  std::vector<ConcatRoom> concat_rooms_;
 };
 
 inline Place place_of(const View& view) {

@@ -2,6 +2,8 @@
 #include "expand.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -32,6 +34,8 @@ class Expansion {
         graph_.add_node(std::move(node));
       } else if (node.op == "tenon.SumTo") {
         sum_to(node);
+      } else if (is_known_norm(node)) {
+        norm(node);
       } else if (Node* back = dequantize_behind(node)) {
         round(node, *back);
         back->outputs.clear();
@@ -132,6 +136,58 @@ class Expansion {
     }
     graph_.add_node(
         {.op = "Reshape", .name = node.name, .inputs = {sums}, .outputs = {node.outputs[0]}});
+  }
+
+  bool is_known_row(int value, int64_t count) const {
+    if (value == kNone) return false;
+    const Value& row = graph_.values[value];
+    return row.data != nullptr && row.type == ElementType::kF32 && row.count() == count;
+  }
+
+  // BatchNormalization in inference, by known numbers. One behind a Conv is left to its epilogue,
+  // which folds it into the weights.
+  bool is_known_norm(const Node& node) const {
+    if (node.op != "BatchNormalization" || node.integer("training_mode", 0) != 0) return false;
+    const Value& x = graph_.values[node.inputs[0]];
+    if (x.type != ElementType::kF32 || x.dims.size() < 2 || node.outputs.size() != 1) return false;
+    if (x.producer != kNone && graph_.nodes[x.producer].op == "Conv") return false;
+    for (size_t i = 1; i <= 4; ++i)
+      if (!is_known_row(node.input(i), x.dims[1])) return false;
+    return true;
+  }
+
+  // x * factor + shift, a pointwise node: what stands before and behind it runs in one pass with
+  // it.
+  void norm(const Node& node) {
+    const Value& x = graph_.values[node.inputs[0]];
+    const int64_t count = x.dims[1];
+    Dims along(x.dims.size(), 1);
+    along[1] = count;
+    auto row = [&](size_t i) {
+      return static_cast<const float*>(graph_.values[node.inputs[i]].data);
+    };
+    auto factor = std::make_shared<std::vector<float>>();
+    auto shift = std::make_shared<std::vector<float>>();
+    const double epsilon = node.real("epsilon", 1e-5);
+    for (int64_t c = 0; c < count; ++c) {
+      const double scale = double{row(1)[c]} / std::sqrt(double{row(4)[c]} + epsilon);
+      factor->push_back(static_cast<float>(scale));
+      shift->push_back(static_cast<float>(double{row(2)[c]} - double{row(3)[c]} * scale));
+    }
+    Node made{.op = "BatchNormalization.affine",
+              .name = node.name,
+              .inputs = {node.inputs[0]},
+              .outputs = node.outputs};
+    for (const auto& numbers : {factor, shift}) {
+      const int value = value_like(node.inputs[1], "folded", along);
+      graph_.values[value].data = numbers->data();
+      graph_.values[value].made = numbers;
+      made.inputs.push_back(value);
+    }
+    backend::ProgramBuilder program;
+    const uint32_t scaled = program.emit(TN_EXPR_MUL, program.input(0), program.input(1));
+    program.finish(program.emit(TN_EXPR_ADD, scaled, program.input(2)), &made);
+    graph_.add_node(std::move(made));
   }
 
   // The node that turns integers back into floating-point numbers, when nothing else reads them and

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Over many shapes: products that compute half, filters that run as many channels, transposed
-convolutions that are a product and a copy.
+convolutions that are a product and a copy, or run in 8 bits.
 
 PYTHONPATH=build/release/python .venv/bin/python tests/bench/onednn/swept.py [--seconds S]
-    [--only products|filters|transposes] [--precision fp32|bf16|int8 of filters]
+    [--only products|filters|transposes] [--precision fp32|bf16|int8]
 
 Each line is a shape, the time of the plain implementation and of the special one in ms, and their
 ratio; over 1 the special one is faster. The plain product is that of two different matrices; for
@@ -80,33 +80,49 @@ def signal(
         return saved(
             folder, helper.make_graph(nodes, f"signal{special:d}", inputs, outputs, constants)
         )
+    graph = in_8_bits(f"signal{special:d}", "Conv", weights, 0, inputs, shape, geometry)
+    return saved(folder, graph)
+
+
+def in_8_bits(
+    name: str, op: str, weights: np.ndarray, axis: int, inputs: list, shape: tuple, geometry: dict
+) -> onnx.GraphProto:
+    """One node between QuantizeLinear and DequantizeLinear; axis: of the weights' scales."""
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        helper.make_node("DequantizeLinear", ["wq", "ws", "wz"], ["w"], axis=0),
-        helper.make_node("Conv", ["d", "w"], ["c"], **geometry),
+        helper.make_node("DequantizeLinear", ["wq", "ws", "wz"], ["w"], axis=axis),
+        helper.make_node(op, ["d", "w"], ["c"], **geometry),
         helper.make_node("QuantizeLinear", ["c", "os", "z"], ["y"]),
     ]
+    channels = weights.shape[axis]
     constants = [
         constant("s", np.float32(0.02)),
         constant("z", np.uint8(128)),
         constant("wq", weights.astype("i1")),
-        constant("ws", np.full(filters, 0.002, "f")),
-        constant("wz", np.zeros(filters, "i1")),
+        constant("ws", np.full(channels, 0.002, "f")),
+        constant("wz", np.zeros(channels, "i1")),
         constant("os", np.float32(0.1)),
     ]
     outputs = [helper.make_tensor_value_info("y", TensorProto.UINT8, shape)]
-    return saved(folder, helper.make_graph(nodes, f"signal{special:d}", inputs, outputs, constants))
+    return helper.make_graph(nodes, name, inputs, outputs, constants)
 
 
-def transpose(folder: Path, channels: int, filters: int, side: int, kernel: int, _: bool) -> Path:
+def transpose(
+    folder: Path, channels: int, filters: int, side: int, kernel: int, precision: str, _: bool
+) -> Path:
     """A ConvTranspose whose windows lie side by side."""
     weights = np.random.default_rng(0).standard_normal((channels, filters, kernel, kernel))
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[kernel, kernel])
-    made = side * kernel
+    geometry = {"strides": [kernel, kernel]}
+    shape = (1, filters, side * kernel, side * kernel)
     value = helper.make_tensor_value_info
     inputs = [value("x", TensorProto.FLOAT, (1, channels, side, side))]
-    outputs = [value("y", TensorProto.FLOAT, (1, filters, made, made))]
+    if precision == "int8":
+        rounded = np.clip(np.round(weights * 40), -127, 127)
+        graph = in_8_bits("transpose", "ConvTranspose", rounded, 1, inputs, shape, geometry)
+        return saved(folder, graph)
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **geometry)
+    outputs = [value("y", TensorProto.FLOAT, shape)]
     constants = [constant("w", weights.astype("f"))]
     return saved(folder, helper.make_graph([node], "transpose", inputs, outputs, constants))
 
@@ -126,6 +142,7 @@ def runner(path: Path, precision: str, without: list[str]) -> Callable[[], objec
 
 # What is left out for the plain one; of products it is another graph.
 WITHOUT = {signal: ["filter"], transpose: ["patches"]}
+WITHOUT_INT8 = {signal: ["filter"], transpose: ["int8"]}
 
 
 def least(runs: list[Callable[[], object]], seconds: float) -> Iterator[float]:
@@ -155,11 +172,10 @@ def main() -> None:
     if arguments.only in (None, "filters"):
         cases += [(signal, (*shape, precision), precision) for shape in FILTERS]
     if arguments.only in (None, "transposes"):
-        kept = "fp32" if precision == "int8" else precision
-        cases += [(transpose, shape, kept) for shape in TRANSPOSES]
+        cases += [(transpose, (*shape, precision), precision) for shape in TRANSPOSES]
     with tempfile.TemporaryDirectory() as folder:
         for make, shape, kept in cases:
-            left_out = WITHOUT.get(make, [])
+            left_out = (WITHOUT_INT8 if kept == "int8" else WITHOUT).get(make, [])
             plain_plan = runner(make(Path(folder), *shape, False), kept, left_out)
             runs = [plain_plan, runner(make(Path(folder), *shape, True), kept, [])]
             plain, special = least(runs, arguments.seconds)

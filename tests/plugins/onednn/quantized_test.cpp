@@ -3,6 +3,8 @@
 // 16 bits saturates: every sum has to be exact, on every CPU. And what `precision=bf16` says it
 // did.
 
+#include <cstdlib>
+
 #include "plugins/onednn/both_backends.hpp"
 
 namespace tenon::test {
@@ -97,6 +99,79 @@ TEST_F(Codes, OfConvolutionsOfAllKinds) {
                     "] = Conv(%dx, %dw) {" + c.attributes + "} @conv\n  %y: f32[" + c.result +
                     "] = Relu(%m) @relu\n  output y = %y\n}");
       }
+    }
+  }
+}
+
+// Few channels with a zero point to 64 or 96: rows of the result in bands, a thread each.
+TEST_F(Codes, OfFirstConvolutionsInBands) {
+  struct Case {
+    std::string source, weights, result, attributes;
+    int count;
+    bool in_bands = false;
+  };
+  const Case cases[] = {
+      {"1, 3, 23, 22", "64, 3, 3, 3", "1, 64, 11, 10", "strides = ints [2, 2]", 64 * 27, true},
+      {"1, 3, 16, 17", "96, 3, 3, 3", "1, 96, 8, 9",
+       "strides = ints [2, 2], pads = ints [1, 1, 1, 1]", 96 * 27, true},
+      {"1, 3, 19, 9", "64, 3, 3, 3", "1, 64, 9, 4",
+       "strides = ints [2, 2], dilations = ints [2, 1], pads = ints [1, 0, 2, 0]", 64 * 27, true},
+      {"1, 1, 13, 12", "64, 1, 2, 2", "1, 64, 4, 6", "strides = ints [3, 2]", 64 * 4, true},
+      {"1, 3, 12, 12", "64, 3, 3, 3", "1, 64, 12, 12", "pads = ints [1, 1, 1, 1]", 64 * 27},
+      {"2, 3, 12, 12", "64, 3, 3, 3", "2, 64, 5, 5", "strides = ints [2, 2]", 64 * 27},
+  };
+  for (const Case& c : cases) {
+    const std::string text = quantized_input(c.source) + quantized("w", c.weights, c.count) +
+                             "  constant %ws: f32[] = [0.02]\n  constant %ys: f32[] = [0.01]\n"
+                             "  constant %yz: u8[] = [7]\n  %dw: f32[" +
+                             c.weights + "] = DequantizeLinear(%w, %ws) @weights\n  %m: f32[" +
+                             c.result + "] = Conv(%dx, %dw) {" + c.attributes +
+                             "} @conv\n  %r: f32[" + c.result + "] = Relu(%m) @relu\n  %k: u8[" +
+                             c.result + "] = QuantizeLinear(%r, %ys, %yz) @quantized\n  %y: f32[" +
+                             c.result +
+                             "] = DequantizeLinear(%k, %ys, %yz) @real\n  output y = %y\n}";
+    expect_same(text, 1.01 / 248);
+    const Outcome whole = run(parse(text), {{"backend", "onednn"}, {"threads", 1}});
+    const Outcome got = run(parse(text), {{"backend", "onednn"}, {"threads", 2}});
+    EXPECT_EQ(got.outputs, whole.outputs);
+    if (__builtin_cpu_supports("avx512vnni") == 0 || std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr)
+      continue;
+    EXPECT_EQ(got.plan.dump().find("bands by jit_int8") != std::string::npos, c.in_bands)
+        << c.source;
+  }
+}
+
+TEST_F(Codes, OfTransposedConvolutions) {
+  struct Case {
+    std::string source, weights, result, attributes;
+    int channels, count;
+  };
+  const Case cases[] = {
+      {"2, 32, 6, 5", "32, 16, 2, 2", "2, 16, 12, 10", "strides = ints [2, 2]", 16, 32 * 64},
+      {"1, 16, 7, 6", "16, 24, 3, 3", "1, 24, 13, 11",
+       "strides = ints [2, 2], pads = ints [1, 1, 1, 1]", 24, 16 * 24 * 9},
+      {"1, 20, 9, 9", "20, 7, 3, 3", "1, 7, 11, 11", "strides = ints [1, 1]", 7, 20 * 63},
+      {"1, 12, 20", "12, 18, 4", "1, 18, 40", "strides = ints [2], pads = ints [1, 1]", 18, 864},
+  };
+  for (const Case& c : cases) {
+    for (bool is_signed : {false, true}) {
+      std::string scales = "0.01", bias = "0.5";
+      for (int i = 1; i < c.channels; ++i) {
+        scales += ", 0.0" + std::to_string(i + 10);
+        bias += ", " + std::to_string(i % 5);
+      }
+      const std::string n = std::to_string(c.channels);
+      expect_same(quantized_input(c.source, is_signed) + quantized("w", c.weights, c.count) +
+                      "  constant %ws: f32[" + n + "] = [" + scales + "]\n  constant %b: f32[" + n +
+                      "] = [" + bias +
+                      "]\n  constant %ys: f32[] = [0.5]\n  constant %yz: u8[] = [99]\n  %dw: f32[" +
+                      c.weights + "] = DequantizeLinear(%w, %ws) {axis = 1} @weights\n  %t: f32[" +
+                      c.result + "] = ConvTranspose(%dx, %dw, %b) {" + c.attributes +
+                      "} @transposed\n  %k: u8[" + c.result +
+                      "] = QuantizeLinear(%t, %ys, %yz) @quantized\n  %y: f32[" + c.result +
+                      "] = DequantizeLinear(%k, %ys, %yz) @real\n  %r: f32[" + c.result +
+                      "] = Relu(%y) @relu\n  output r = %r\n}",
+                  1.01 / 128);
     }
   }
 }

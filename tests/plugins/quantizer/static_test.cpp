@@ -123,6 +123,40 @@ TEST_F(Static, AResidualIsAddedBeforeRounding) {
   EXPECT_GE(cosine(run(model_, {2, 3, 8, 8}, batch), run(result_, {2, 3, 8, 8}, batch)), 0.99);
 }
 
+// A layer of a DenseNet: what only the Concat reads has its scale, what others read too its own,
+// and nothing is rounded between the normalization and its activation.
+TEST_F(Static, AConcatIsTheScaleOfWhatIsMadeForIt) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 3, 8, 8});
+    Value a = node(edit, "Conv", {x, weight(edit, "wa", {8, 3, 1, 1}, 1)}, "conv_a");
+    Value b = node(edit, "Conv", {a, weight(edit, "wb", {4, 8, 1, 1}, 2)}, "conv_b");
+    Value c = node(edit, "Conv", {a, weight(edit, "wc", {4, 8, 1, 1}, 3, 0.1F)}, "conv_c");
+    Value all = node(edit, "Concat", {a, b, c}, "all", {{"axis", 1}});
+    auto row = [&](std::string_view name, float value) {
+      return *edit.constant<float>(TN_F32, {16}, Floats(16, value), name);
+    };
+    Value norm =
+        node(edit, "BatchNormalization",
+             {all, row("scale", 0.5F), row("bias", 0.2F), row("mean", 0.1F), row("variance", 1.5F)},
+             "norm");
+    Value relu = node(edit, "Relu", {norm}, "relu");
+    Value y = node(edit, "Conv", {relu, weight(edit, "wy", {4, 16, 1, 1}, 4)}, "conv_y");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+
+  ASSERT_EQ(
+      apply("quantizer.static", {{"data", data("x", {3, 8, 8}, 16, 20)}, {"observer", "minmax"}}),
+      "");
+
+  EXPECT_EQ(reads("conv_b_quantized")[1], reads("conv_c_quantized")[1]);
+  EXPECT_EQ(reads("all_quantized")[1], reads("conv_c_quantized")[1]);
+  EXPECT_NE(reads("conv_a_quantized")[1], reads("all_quantized")[1]);
+  EXPECT_EQ(reads("relu")[0], "norm");
+  EXPECT_THAT(reads("conv_y"), ElementsAre("relu_dequantized", "wy_dequantized"));
+  Floats batch = random(2 * 3 * 64, 21);
+  EXPECT_GE(cosine(run(model_, {2, 3, 8, 8}, batch), run(result_, {2, 3, 8, 8}, batch)), 0.99);
+}
+
 // The larger of two numbers is an activation as good as any other: max(x, 0.1 x).
 TEST_F(Static, MaxAsAnActivationStaysWithItsProduct) {
   build([&](EditView edit) {

@@ -44,8 +44,45 @@ void positions(const LrnArgs& args, const float* src, float* dst, int64_t channe
     store(dst, y);
 }
 
+// Channels side by side, with zeros before and behind them, so that every neighbour can be read.
+constexpr int64_t kLongestPadded = 4096;
+
+int64_t padded_size(const LrnArgs& args) {
+  return args.channels + args.size + 2 * kLanes;
+}
+
+template <class Power>
+void pixels(const LrnArgs& args, int64_t lo, int64_t hi) {
+  alignas(64) float padded[kLongestPadded] = {};
+  const int64_t before = (args.size - 1) / 2;
+  for (int64_t pixel = lo; pixel < hi; ++pixel) {
+    const float* src = args.src + pixel * args.channels;
+    float* dst = args.dst + pixel * args.channels;
+    for (int64_t c = 0; c < args.channels; ++c)
+      padded[before + c] = src[c];
+    for (int64_t c = 0; c < args.channels; c += kLanes) {
+      // What was just stored is slow to read in vectors of another place.
+      const bool is_inside = c >= before && c - before + args.size - 1 + kLanes <= args.channels;
+      const float* first = is_inside ? src + c - before : padded + c;
+      Vf sum = splat(0.0F);
+      for (int64_t k = 0; k < args.size; ++k) {
+        Vf x = load(first + k);
+        sum = fma(x, x, sum);
+      }
+      Vf y = load(first + before) * Power(args.beta)(fma(sum, splat(args.alpha), splat(args.bias)));
+      const int64_t left = args.channels - c;
+      if (left < kLanes)
+        store_part(dst + c, y, left);
+      else
+        store(dst + c, y);
+    }
+  }
+}
+
 template <class Power>
 void rows(const LrnArgs& args, int64_t lo, int64_t hi) {
+  if (args.inner == 1 && padded_size(args) <= kLongestPadded)
+    return pixels<Power>(args, lo / args.channels, hi / args.channels);
   for (int64_t row = lo; row < hi; ++row) {
     const float* src = args.src + row * args.inner;
     float* dst = args.dst + row * args.inner;

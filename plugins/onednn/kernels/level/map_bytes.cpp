@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of 256 bytes applied to a row; contract in ../quantize.h. With AVX-512 VBMI the table
-// lies in four registers; elsewhere a load per byte is as fast as shuffles.
+// A table of 256 bytes applied to rows; contract in ../quantize.h. With AVX-512 VBMI the table
+// lies in four registers for all rows; elsewhere a load per byte is as fast as shuffles.
 
 #include "level.h"
 #include "simd.h"
@@ -10,39 +10,53 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 namespace {
 
 #if defined(__AVX512BW__)
-__attribute__((target("avx512vbmi"))) int64_t map_registers(const uint8_t* table,
-                                                            const uint8_t* src,
-                                                            int64_t n,
-                                                            uint8_t* dst) {
-  const __m512i t0 = _mm512_loadu_si512(table);
-  const __m512i t1 = _mm512_loadu_si512(table + 64);
-  const __m512i t2 = _mm512_loadu_si512(table + 128);
-  const __m512i t3 = _mm512_loadu_si512(table + 192);
-  int64_t i = 0;
-  for (; i + 64 <= n; i += 64) {
-    __m512i x = _mm512_loadu_si512(src + i);
-    __m512i low = _mm512_permutex2var_epi8(t0, x, t1);  // bits 0-6 choose of 128
-    __m512i high = _mm512_permutex2var_epi8(t2, x, t3);
-    __m512i y = _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high);
-    _mm512_storeu_si512(dst + i, y);
+struct RegisterTable {
+  __m512i part[4];
+};
+
+__attribute__((target("avx512vbmi"))) inline __m512i look_up(const RegisterTable& table,
+                                                             __m512i x) {
+  const __m512i low = _mm512_permutex2var_epi8(table.part[0], x, table.part[1]);  // bits 0-6
+  const __m512i high = _mm512_permutex2var_epi8(table.part[2], x, table.part[3]);
+  return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high);
+}
+
+__attribute__((target("avx512vbmi"))) void map_registers(const uint8_t* table,
+                                                         const ByteRows& rows) {
+  RegisterTable in_registers;
+  for (int i = 0; i < 4; ++i)
+    in_registers.part[i] = _mm512_loadu_si512(table + 64 * i);
+  const int64_t whole = rows.n / 64 * 64;
+  const __mmask64 rest = (uint64_t{1} << (rows.n - whole)) - 1;
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    const uint8_t* src = rows.src + r * rows.src_stride;
+    uint8_t* dst = rows.dst + r * rows.dst_stride;
+    for (int64_t i = 0; i < whole; i += 64)
+      _mm512_storeu_si512(dst + i, look_up(in_registers, _mm512_loadu_si512(src + i)));
+    if (rest == 0) continue;
+    const __m512i x = _mm512_maskz_loadu_epi8(rest, src + whole);
+    _mm512_mask_storeu_epi8(dst + whole, rest, look_up(in_registers, x));
   }
-  return i;
 }
 #endif
 
 }  // namespace
 
-void map_bytes(const uint8_t* table, const uint8_t* src, int64_t n, uint8_t* dst) {
-  int64_t i = 0;
+void map_bytes(const uint8_t* table, const ByteRows& rows) {
 #if defined(__AVX512BW__)
-  if (__builtin_cpu_supports("avx512vbmi") != 0) i = map_registers(table, src, n, dst);
+  if (__builtin_cpu_supports("avx512vbmi") != 0) return map_registers(table, rows);
 #endif
-  for (; i + 4 <= n; i += 4) {
-    uint8_t y[4] = {table[src[i]], table[src[i + 1]], table[src[i + 2]], table[src[i + 3]]};
-    std::memcpy(dst + i, y, 4);
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    const uint8_t* src = rows.src + r * rows.src_stride;
+    uint8_t* dst = rows.dst + r * rows.dst_stride;
+    int64_t i = 0;
+    for (; i + 4 <= rows.n; i += 4) {
+      uint8_t y[4] = {table[src[i]], table[src[i + 1]], table[src[i + 2]], table[src[i + 3]]};
+      std::memcpy(dst + i, y, 4);
+    }
+    for (; i < rows.n; ++i)
+      dst[i] = table[src[i]];
   }
-  for (; i < n; ++i)
-    dst[i] = table[src[i]];
 }
 
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

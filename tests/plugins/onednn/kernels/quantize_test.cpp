@@ -221,6 +221,30 @@ TEST_P(Quantize, MapsBytesThroughATable) {
   }
 }
 
+// What lies between the rows of the result stays.
+TEST_P(Quantize, TablesMapRows) {
+  uint8_t table[256];
+  for (int i = 0; i < 256; ++i)
+    table[i] = static_cast<uint8_t>(i * 29 + 3);
+  constexpr int64_t kRows = 5;
+  for (int64_t n : {1, 31, 32, 63, 64, 65, 130}) {
+    const int64_t from = n + 3, to = n + 7;
+    std::vector<uint8_t> x(static_cast<size_t>(kRows * from)),
+        y(static_cast<size_t>(kRows * to), 99);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<uint8_t>(i * 37);
+    context_.table->map_bytes(table, {.src = x.data(),
+                                      .dst = y.data(),
+                                      .n = n,
+                                      .rows = kRows,
+                                      .src_stride = from,
+                                      .dst_stride = to});
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t i = 0; i < to; ++i)
+        ASSERT_EQ(y[r * to + i], i < n ? table[x[r * from + i]] : 99) << n << " " << r << " " << i;
+  }
+}
+
 TENON_EACH_LEVEL(Quantize);
 
 }  // namespace
