@@ -4,25 +4,23 @@
 // step writes its rows from end to end.
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
 
+#include "byte_table.hpp"
+#include "channel_moves.hpp"
 #include "handlers.hpp"
-#include "kernels/quantize.h"
 #include "lowering/epilogue.hpp"
 
 namespace tenon::onednn {
 namespace {
 
-using ByteTable = std::array<uint8_t, 256>;
-
 // What one input adds to each row of the result.
 struct Piece {
   int64_t bytes = 0;
-  int64_t at = 0;                        // in the row
-  std::shared_ptr<ByteTable> quantized;  // new quantized values for old ones; null: they stay
+  int64_t at = 0;  // in the row
+  Requantization quantized = {};
 };
 
 // A result's rows: what its axis and those inside of it hold.
@@ -37,23 +35,15 @@ struct RowConcat {
 constexpr int64_t kLeastBytes = 16;
 
 std::optional<Piece> piece_of(const View& from, const View& whole, int64_t inner) {
-  if (from.count() == 0 || from.channels != nullptr) return std::nullopt;
+  if (from.count() == 0) return std::nullopt;
   if (!same_strides(from.dims, from.strides, dense_strides_like(from.dims, whole.strides)))
     return std::nullopt;
   Piece piece;
   piece.bytes = inner * kernels::element_bytes(from.type);
   if (piece.bytes < kLeastBytes) return std::nullopt;
-  if (from.type == whole.type && is_same(from.quant, whole.quant)) return piece;
-  const bool are_quantized = from.is_quantized() && whole.is_quantized() &&
-                             kernels::element_bytes(from.type) == 1 &&
-                             kernels::element_bytes(whole.type) == 1;
-  if (!are_quantized) return std::nullopt;
-  const tn_expr_node same{TN_EXPR_INPUT, 0, 0, 0, 0};
-  piece.quantized = std::make_shared<ByteTable>();
-  const std::string why =
-      kernels::make_table({&same, 1}, 0, {nullptr, from.type, from.quant},
-                          {nullptr, whole.type, whole.quant}, piece.quantized->data());
-  if (!why.empty()) return std::nullopt;
+  const std::optional<Requantization> quantized = requantization(from, whole);
+  if (!quantized) return std::nullopt;
+  piece.quantized = *quantized;
   return piece;
 }
 
@@ -91,10 +81,10 @@ void write_rows(const RowConcat& concat,
     for (int64_t row = lo; row < hi; ++row) {
       uint8_t* const target = to + row * concat.row_bytes + piece.at;
       const uint8_t* const source = from + row * piece.bytes;
-      if (piece.quantized == nullptr) {
+      if (piece.quantized.table == nullptr) {
         std::memcpy(target, source, static_cast<size_t>(piece.bytes));
       } else {
-        context.table->map_bytes(piece.quantized->data(), source, piece.bytes, target);
+        context.table->map_bytes(piece.quantized.table->data(), source, piece.bytes, target);
       }
     }
   }
@@ -106,7 +96,7 @@ void add_row_concat(Lowering& lowering, const std::string& name, RowConcat conca
   step.places = std::move(concat.places);
   const bool requantizes =
       std::any_of(concat.pieces.begin(), concat.pieces.end(),
-                  [](const Piece& piece) { return piece.quantized != nullptr; });
+                  [](const Piece& piece) { return piece.quantized.table != nullptr; });
   if (concat.rows == 1 && !requantizes)
     for (const Piece& piece : concat.pieces)
       step.end_to_end.push_back(piece.bytes);
@@ -187,6 +177,7 @@ std::string refuse_concat(const Graph& graph, const Node& node) {
 void lower_concat(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   int result = node.outputs[0];
+  if (lower_channel_concat(lowering, index)) return;
   int64_t axis = node.integer("axis", 0);
   if (axis < 0) axis += static_cast<int64_t>(lowering.graph().values[result].dims.size());
   View whole = place_result(lowering, node, &result);
