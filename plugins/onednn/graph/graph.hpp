@@ -4,6 +4,8 @@
 // made by the importer from a tn_graph, or by hand in tests, and is read only while it is compiled.
 // Constants are borrowed: whoever made the graph by hand keeps their memory alive.
 
+#include <memory>
+
 #include "tenon/sdk/backend/graph.hpp"
 
 #include "kernels/types.h"
@@ -23,6 +25,7 @@ const char* element_name(ElementType type);
 
 struct Value : backend::Value {
   ElementType type = ElementType::kF32;
+  std::shared_ptr<const void> keeper;  // of a constant that a rewrite has made
 
   int64_t bytes() const { return count() * kernels::element_bytes(type); }
 };

@@ -93,8 +93,10 @@ void Lowering::place_inputs_and_constants() {
   for (size_t i = 0; i < graph_.values.size(); ++i) {
     const Value& value = graph_.values[i];
     if (value.data == nullptr) continue;
-    int buffer = plan_.add_buffer(
-        {.kind = Buffer::Kind::kConstant, .bytes = value.bytes(), .data = value.data});
+    int buffer = plan_.add_buffer({.kind = Buffer::Kind::kConstant,
+                                   .bytes = value.bytes(),
+                                   .data = value.data,
+                                   .keeper = value.keeper});
     set_view(static_cast<int>(i), {.buffer = buffer,
                                    .type = value.type,
                                    .dims = value.dims,
