@@ -25,7 +25,7 @@ const char* element_name(ElementType type);
 
 struct Value : backend::Value {
   ElementType type = ElementType::kF32;
-  std::shared_ptr<const void> made = {};  // keeps `data` of a constant that a rewrite has made
+  std::shared_ptr<const void> keeper;  // of a constant that a rewrite has made
 
   int64_t bytes() const { return kernels::bytes_for(type, count()); }
 };

@@ -5,26 +5,24 @@
 // adds the rest to it (lowering/concat_room).
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
 
+#include "byte_table.hpp"
+#include "channel_moves.hpp"
 #include "handlers.hpp"
-#include "kernels/quantize.h"
 #include "lowering/concat_room.hpp"
 #include "lowering/epilogue.hpp"
 
 namespace tenon::onednn {
 namespace {
 
-using ByteTable = std::array<uint8_t, 256>;
-
 // What one input adds to each row of the result.
 struct Piece {
   int64_t bytes = 0;
-  int64_t at = 0;                        // in the row
-  std::shared_ptr<ByteTable> quantized;  // new quantized values for old ones; null: they stay
+  int64_t at = 0;  // in the row
+  Requantization quantized = {};
 };
 
 // What is written of a result's rows: what its axis and those inside of it hold.
@@ -55,23 +53,15 @@ struct Part {
 constexpr int64_t kLeastBytes = 16;
 
 std::optional<Piece> piece_of(const View& from, const View& whole, int64_t inner) {
-  if (from.count() == 0 || from.channels != nullptr) return std::nullopt;
+  if (from.count() == 0) return std::nullopt;
   if (!same_strides(from.dims, from.strides, dense_strides_like(from.dims, whole.strides)))
     return std::nullopt;
   Piece piece;
   piece.bytes = inner * kernels::element_bytes(from.type);
   if (piece.bytes < kLeastBytes) return std::nullopt;
-  if (from.type == whole.type && is_same(from.quant, whole.quant)) return piece;
-  const bool are_quantized = from.is_quantized() && whole.is_quantized() &&
-                             kernels::element_bytes(from.type) == 1 &&
-                             kernels::element_bytes(whole.type) == 1;
-  if (!are_quantized) return std::nullopt;
-  const tn_expr_node same{TN_EXPR_INPUT, 0, 0, 0, 0};
-  piece.quantized = std::make_shared<ByteTable>();
-  const std::string why =
-      kernels::make_table({&same, 1}, 0, {nullptr, from.type, from.quant},
-                          {nullptr, whole.type, whole.quant}, piece.quantized->data());
-  if (!why.empty()) return std::nullopt;
+  const std::optional<Requantization> quantized = requantization(from, whole);
+  if (!quantized) return std::nullopt;
+  piece.quantized = *quantized;
   return piece;
 }
 
@@ -107,13 +97,13 @@ void write_rows(const RowConcat& concat,
   for (size_t i = 0; i < concat.pieces.size(); ++i) {
     const Piece& piece = concat.pieces[i];
     const uint8_t* from = static_cast<const uint8_t*>(pointers[i]) + lo * piece.bytes;
-    if (piece.quantized != nullptr) {
-      context.table->map_bytes(piece.quantized->data(), {.src = from,
-                                                         .dst = to + piece.at,
-                                                         .n = piece.bytes,
-                                                         .rows = hi - lo,
-                                                         .src_stride = piece.bytes,
-                                                         .dst_stride = concat.row_bytes});
+    if (piece.quantized.table != nullptr) {
+      context.table->map_bytes(piece.quantized.table->data(), {.src = from,
+                                                               .dst = to + piece.at,
+                                                               .n = piece.bytes,
+                                                               .rows = hi - lo,
+                                                               .src_stride = piece.bytes,
+                                                               .dst_stride = concat.row_bytes});
       continue;
     }
     for (int64_t row = 0; row < hi - lo; ++row)
@@ -129,7 +119,7 @@ void add_row_concat(Lowering& lowering, const std::string& name, RowConcat conca
   step.places = std::move(concat.places);
   const bool requantizes =
       std::any_of(concat.pieces.begin(), concat.pieces.end(),
-                  [](const Piece& piece) { return piece.quantized != nullptr; });
+                  [](const Piece& piece) { return piece.quantized.table != nullptr; });
   if (concat.rows == 1 && written == concat.row_bytes && !requantizes)
     for (const Piece& piece : concat.pieces)
       step.end_to_end.push_back(piece.bytes);
@@ -235,6 +225,8 @@ std::string refuse_concat(const Graph& graph, const Node& node) {
 
 void lower_concat(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  // What lies in a room is added to, in the next branch, rather than moved.
+  if (!in_concat_room(lowering, node.inputs[0]) && lower_channel_concat(lowering, index)) return;
   ResultPlace result = describe_result(lowering, node);
   View& view = result.view;
   int64_t axis = node.integer("axis", 0);

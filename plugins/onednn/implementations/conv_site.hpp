@@ -44,7 +44,7 @@ Offer offer_binary_conv(const ConvSite& site);
 Offer offer_winograd(const ConvSite& site);
 // Windows of 1x1 whose weights are mostly zeros, by kernels/sparse_product.h.
 Offer offer_sparse_conv(const ConvSite& site);
-// Windows of 3x3 over each channel alone, in 8 bits, by kernels/depthwise.h.
+// Windows over each channel alone, in 8 bits, by kernels/depthwise.h.
 Offer offer_depthwise(const ConvSite& site);
 // One signal with long filters: what resampling, smoothing and spectra of audio are. With one
 // channel in front a product has nothing to lie along.

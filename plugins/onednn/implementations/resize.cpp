@@ -35,18 +35,28 @@ std::string refuse_resize(const Graph& graph, const Node& node) {
 
 namespace {
 
+// Channels-last. The nearest of quantized values is one of them: they stay as they are stored.
+View read_source(Lowering& lowering, int value, bool is_linear) {
+  const View found = lowering.view(value);
+  const Dims strides = channels_last_strides(found.dims);
+  const bool are_bytes =
+      found.is_quantized() && found.channels == nullptr && kernels::element_bytes(found.type) == 1;
+  if (are_bytes && !is_linear) return lowering.read_stored(value, strides, found.type);
+  return lowering.read(value, lowering.read_real(value).type, strides);
+}
+
 void build(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   const Value& value = lowering.graph().values[node.outputs[0]];
-  View src = lowering.read_real(node.inputs[0]);
-  src = lowering.read(node.inputs[0], src.type, channels_last_strides(src.dims));
+  const bool is_linear = node.text("mode", "nearest") == "linear";
+  const View src = read_source(lowering, node.inputs[0], is_linear);
   View dst{.type = src.type, .dims = value.dims, .strides = channels_last_strides(value.dims)};
+  dst.quant = src.quant;
   dst.buffer = lowering.scratch(dst.bytes());
   std::vector<float> factors;
   for (size_t i = 2; i < value.dims.size(); ++i) {
     factors.push_back(static_cast<float>(value.dims[i]) / static_cast<float>(src.dims[i]));
   }
-  bool is_linear = node.text("mode", "nearest") == "linear";
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::memory::desc src_desc = descriptor(src);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "channel_moves.hpp"
 #include "dense.hpp"
 #include "shape_guard.hpp"
 #include "slice_any.hpp"
@@ -104,6 +105,7 @@ std::string refuse_reshape(const Graph& graph, const Node& node) {
 void lower_reshape(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   guard_shape(lowering, index);
+  if (lower_channel_shuffle(lowering, index)) return;
   View view = lowering.view(node.inputs[0]);
   const Dims& dims = lowering.graph().values[node.outputs[0]].dims;
   if (view.channels != nullptr) view = lowering.dequantized_constant(view);

@@ -4,18 +4,41 @@
 
 #include <cstdint>
 
+#include "epilogue_args.h"
+#include "windows.h"
+
 namespace tenon::onednn::kernels {
 
 // Weights, scales and bias lie in blocks of 32 channels, in the order in which bytes of four pixels
 // become 32-bit lanes by unpacking within 128 bits.
 constexpr int64_t kDepthwiseBlock = 32;
-constexpr int64_t kDepthwiseTaps = 3;  // along each axis
 constexpr int64_t depthwise_lane(int64_t channel) {
   return channel % 16 / 4 * 8 + channel % 32 / 16 * 4 + channel % 4;
 }
-// Bytes of one block's weights: [shift][row][lane][4], where of the 4 pixels of a window the taps
-// have the first three, or the last three when shifted.
-constexpr int64_t kDepthwiseWeightBytes = 2 * kDepthwiseTaps * kDepthwiseBlock * 4;
+constexpr int64_t kDepthwisePixels = 4;  // of one lane
+
+// Windows of 3 x 3 and 5 x 5 whose results share lanes.
+constexpr bool shares_depthwise(const Windows& w) {
+  return w.window_height == w.window_width && (w.window_width == 3 || w.window_width == 5) &&
+         w.stride_y <= 2 && w.stride_x <= 2 && w.step_x == 1 && w.step_y == 1;
+}
+// Results side by side that read the same lanes, each with weights of its own that are shifted to
+// where its window lies: as many as keep the sums of all in registers.
+constexpr int64_t depthwise_columns(const Windows& w) {
+  if (!shares_depthwise(w)) return 1;
+  if (w.window_width == 3) return w.stride_x == 1 ? 2 : 1;
+  return w.stride_x == 1 ? 4 : 2;
+}
+// Lanes of one row of pixels under these results.
+constexpr int64_t depthwise_groups(const Windows& w) {
+  const int64_t pixels = (depthwise_columns(w) - 1) * w.stride_x + w.window_width;
+  return (pixels + kDepthwisePixels - 1) / kDepthwisePixels;
+}
+// Of one block's weights: [column][row][group][lane][4], zeros where a result's window is not.
+constexpr int64_t depthwise_weight_bytes(const Windows& w) {
+  return depthwise_columns(w) * w.window_height * depthwise_groups(w) * kDepthwiseBlock *
+         kDepthwisePixels;
+}
 
 struct DepthwiseArgs {
   const uint8_t* src = nullptr;      // [images, height, width, channels]
@@ -26,13 +49,10 @@ struct DepthwiseArgs {
   const uint8_t* outside = nullptr;  // [channels rounded up to blocks]: pixels beyond the borders
   int64_t images = 0;
   int64_t channels = 0;
-  int64_t height = 0;
-  int64_t width = 0;
-  int64_t out_height = 0;
-  int64_t out_width = 0;
-  int64_t stride = 1;  // of both axes: 1 or 2
-  int64_t pad_top = 0;
-  int64_t pad_left = 0;
+  Windows windows = {};
+  // What follows the scaled sums, in front of the rounding; none with an operand of its own.
+  const EpilogueOp* ops = nullptr;
+  int n_ops = 0;
   // What turns signed bytes into unsigned ones and back: 0x80, or 0 where they are unsigned.
   uint8_t src_flip = 0;
   uint8_t dst_flip = 0;

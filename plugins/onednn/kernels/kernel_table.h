@@ -8,6 +8,7 @@
 
 #include "attention_args.h"
 #include "binary_product_args.h"
+#include "channel_rows_args.h"
 #include "copy_args.h"
 #include "depthwise_args.h"
 #include "exact_args.h"

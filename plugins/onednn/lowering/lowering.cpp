@@ -96,7 +96,7 @@ void Lowering::place_inputs_and_constants() {
     int buffer = plan_.add_buffer({.kind = Buffer::Kind::kConstant,
                                    .bytes = value.bytes(),
                                    .data = value.data,
-                                   .keeper = value.made});
+                                   .keeper = value.keeper});
     set_view(static_cast<int>(i), {.buffer = buffer,
                                    .type = value.type,
                                    .dims = value.dims,

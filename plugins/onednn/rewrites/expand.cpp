@@ -181,7 +181,7 @@ class Expansion {
     for (const auto& numbers : {factor, shift}) {
       const int value = value_like(node.inputs[1], "folded", along);
       graph_.values[value].data = numbers->data();
-      graph_.values[value].made = numbers;
+      graph_.values[value].keeper = numbers;
       made.inputs.push_back(value);
     }
     backend::ProgramBuilder program;

@@ -3,6 +3,7 @@
 
 #include "batch_parts.hpp"
 #include "centred_products.hpp"
+#include "channel_scales.hpp"
 #include "early_quantize.hpp"
 #include "early_reductions.hpp"
 #include "expand.hpp"
@@ -15,6 +16,7 @@
 namespace tenon::onednn {
 
 void rewrite(Graph& graph) {
+  move_channel_scales(graph);
   expand(graph);
   cut_many_inputs(graph);
   centre_products(graph);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Over many shapes: products that compute half, filters that run as many channels, transposed
-convolutions that are a product and a copy, or run in 8 bits.
+convolutions that are a product and a copy, or run in 8 bits, windows over each channel alone in 8 bits.
 
 PYTHONPATH=build/release/python .venv/bin/python tests/bench/onednn/swept.py [--seconds S]
-    [--only products|filters|transposes] [--precision fp32|bf16|int8]
+    [--only products|filters|transposes|depthwise] [--precision fp32|bf16|int8]
 
 Each line is a shape, the time of the plain implementation and of the special one in ms, and their
 ratio; over 1 the special one is faster. The plain product is that of two different matrices; for
@@ -38,6 +38,14 @@ TRANSPOSES = [
     for side in (7, 28, 112)
     for kernel in (2, 4)
     if channels * filters * side * side <= 2**24
+]
+DEPTHWISE = [
+    (channels, side, kernel, stride, activation)
+    for channels, side in ((8, 80), (16, 80), (24, 56), (32, 56), (40, 28), (48, 40), (96, 28))
+    + ((240, 14), (480, 7))
+    for kernel in (3, 5)
+    for stride in (1, 2)
+    for activation in ("Relu", "HardSwish", "Swish")
 ]
 
 
@@ -127,6 +135,44 @@ def transpose(
     return saved(folder, helper.make_graph([node], "transpose", inputs, outputs, constants))
 
 
+def depthwise(
+    folder: Path, channels: int, side: int, kernel: int, stride: int, activation: str, _: bool
+) -> Path:
+    """Four of them behind each other, the last with strides; each is rounded to 8 bits."""
+    random = np.random.default_rng(0)
+    constants = [
+        constant("s", np.float32(0.02)),
+        constant("z", np.uint8(128)),
+        constant("ws", np.full(channels, 0.003, "f")),
+        constant("wz", np.zeros(channels, "i1")),
+    ]
+    make = helper.make_node
+    nodes = [make("QuantizeLinear", ["x", "s", "z"], ["q0"])]
+    for i in range(4):
+        weights = random.integers(-127, 127, (channels, 1, kernel, kernel)).astype("i1")
+        constants.append(constant(f"wq{i}", weights))
+        steps = [stride if i == 3 else 1] * 2
+        pads = [kernel // 2] * 4
+        nodes += [
+            make("DequantizeLinear", [f"q{i}", "s", "z"], [f"d{i}"]),
+            make("DequantizeLinear", [f"wq{i}", "ws", "wz"], [f"w{i}"], axis=0),
+            make("Conv", [f"d{i}", f"w{i}"], [f"c{i}"], group=channels, strides=steps, pads=pads),
+        ]
+        if activation == "Swish":
+            nodes += [
+                make("Sigmoid", [f"c{i}"], [f"g{i}"]),
+                make("Mul", [f"c{i}", f"g{i}"], [f"a{i}"]),
+            ]
+        else:
+            nodes.append(make(activation, [f"c{i}"], [f"a{i}"]))
+        nodes.append(make("QuantizeLinear", [f"a{i}", "s", "z"], [f"q{i + 1}"]))
+    made = (side - 1) // stride + 1
+    value = helper.make_tensor_value_info
+    inputs = [value("x", TensorProto.FLOAT, (1, channels, side, side))]
+    outputs = [value("q4", TensorProto.UINT8, (1, channels, made, made))]
+    return saved(folder, helper.make_graph(nodes, "depthwise", inputs, outputs, constants))
+
+
 def runner(path: Path, precision: str, without: list[str]) -> Callable[[], object]:
     plan = tn.load(str(path)).compile(
         backend="onednn", threads=2, precision=precision, without=without
@@ -141,7 +187,7 @@ def runner(path: Path, precision: str, without: list[str]) -> Callable[[], objec
 
 
 # What is left out for the plain one; of products it is another graph.
-WITHOUT = {signal: ["filter"], transpose: ["patches"]}
+WITHOUT = {signal: ["filter"], transpose: ["patches"], depthwise: ["int8 depthwise"]}
 WITHOUT_INT8 = {signal: ["filter"], transpose: ["int8"]}
 
 
@@ -162,7 +208,7 @@ def least(runs: list[Callable[[], object]], seconds: float) -> Iterator[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.5, help="a shape")
-    parser.add_argument("--only", choices=("products", "filters", "transposes"))
+    parser.add_argument("--only", choices=("products", "filters", "transposes", "depthwise"))
     parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="int8")
     arguments = parser.parse_args()
     precision = arguments.precision
@@ -173,6 +219,8 @@ def main() -> None:
         cases += [(signal, (*shape, precision), precision) for shape in FILTERS]
     if arguments.only in (None, "transposes"):
         cases += [(transpose, (*shape, precision), precision) for shape in TRANSPOSES]
+    if arguments.only in (None, "depthwise"):
+        cases += [(depthwise, shape, "fp32") for shape in DEPTHWISE]
     with tempfile.TemporaryDirectory() as folder:
         for make, shape, kept in cases:
             left_out = (WITHOUT_INT8 if kept == "int8" else WITHOUT).get(make, [])

@@ -130,7 +130,7 @@ TENON_INLINE void apply(const Epilogue& epilogue, const EpilogueOp& op, const Ti
     case Kind::kHardSwish:
       return each(y, n, [&](Vf x) { return x * bounded(x * alpha + beta, 0, 1); });
     case Kind::kSwish:
-      return each(y, n, [&](Vf x) { return x * sigmoid(x * alpha); });
+      return each(y, n, [&](Vf x) { return swish(x, alpha); });
     case Kind::kSigmoid:
       return each(y, n, [](Vf x) { return sigmoid(x); });
     case Kind::kTanh:

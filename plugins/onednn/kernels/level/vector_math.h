@@ -97,6 +97,29 @@ static inline Vf sigmoid(Vf x) {
   return numerator / (1.0F + e);
 }
 
+// x sigmoid(alpha x). With AVX-512 as x / (1 + 2^t): where 2^t has lost digits, at large t, the
+// result is near 0. The bound keeps the reciprocal a normal number, and one Newton step gives it
+// the digits of a division; beyond it the result is 0. NaN goes through.
+static inline Vf swish(Vf x, Vf alpha) {
+#if defined(__AVX512F__)
+  const Vf wanted = x * (alpha * -kLog2e);
+  const __mmask16 is_seen = _mm512_cmp_ps_mask(wanted, splat(125.0F), _CMP_NGT_UQ);
+  const Vf t = _mm512_min_ps(splat(125.0F), wanted);
+  const Vf f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  Vf p = splat(1.877575065e-03F);
+  p = fma(p, f, splat(8.989344351e-03F));
+  p = fma(p, f, splat(5.582631379e-02F));
+  p = fma(p, f, splat(2.401536256e-01F));
+  p = fma(p, f, splat(6.931530833e-01F));
+  p = fma(p, f, splat(9.999999404e-01F));
+  const Vf d = 1.0F + Vf(_mm512_scalef_ps(p, t));  // which takes the floor of t
+  const Vf r = _mm512_rcp14_ps(d);
+  return _mm512_maskz_mul_ps(is_seen, x, fma(r, fma(-d, r, splat(1.0F)), r));
+#else
+  return x * sigmoid(x * alpha);
+#endif
+}
+
 // log(2^e m) = e ln2 + log(m), m in [sqrt(1/2), sqrt(2)); denormals are scaled by 2^23 first.
 static inline Vf log(Vf x) {
   Vi tiny = x < 1.17549435e-38F;

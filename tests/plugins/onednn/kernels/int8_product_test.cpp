@@ -222,6 +222,26 @@ constexpr WindowCase kWindows[] = {{2, 1, 3, 11, 3, 2, 1, 1},
                                    {2, 3, 8, 5, 3, 1, 1, 1},
                                    {1, 1, 4, 7, 1, 2, 1, 0}};
 
+// The bias alone is what goes in: from where nothing is left of the result to beyond all steps.
+TEST_P(CodeProduct, SwishHoldsFarOut) {
+  std::vector<float> x = {0.0F,   -0.0F, 1e-30F, -1e-30F, 1e30F,
+                          -1e30F, 3e38F, -3e38F, -86.6F,  -90.0F};
+  for (int i = -8000; i < 8000; ++i)
+    x.push_back(static_cast<float>(i) / 64);
+  const auto n = static_cast<int64_t>(x.size());
+  Problem problem(1, n, 4, 4);
+  std::fill(problem.scales.begin(), problem.scales.end(), 0.0F);
+  std::copy(x.begin(), x.end(), problem.bias.begin());
+  const EpilogueOp swish = {.kind = EpilogueOp::Kind::kSwish, .alpha = 1};
+  problem.args.ops = &swish;
+  problem.args.n_ops = 1;
+  const auto got = problem.run<float>(context_, ElementType::kF32);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double want = double{x[i]} * sigmoid(double{x[i]});
+    ASSERT_NEAR(got[i], want, 1e-6 * std::max(std::abs(want), 0.1)) << x[i];
+  }
+}
+
 TEST_P(CodeProduct, SeesWindowsOfImages) {
   for (const WindowCase& c : kWindows) {
     const int64_t out = (c.extent + 2 * c.pad - c.step * (c.window - 1) - 1) / c.stride + 1;
