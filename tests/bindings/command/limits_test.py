@@ -57,7 +57,7 @@ def start(folder: Path, text: str, *args: str) -> tuple[int, str, float]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,  # a process that never ends; a machine that stands still for a while is none
         check=False,
     )
     return result.returncode, result.stderr, processor_seconds() - before
