@@ -8,8 +8,8 @@
 
 namespace tenon::onednn::kernels {
 
-// Args: of a product (int8_product.h, int4_product.h, binary_product.h, sparse_product.h). columns: of a whole block;
-// the last one has as many as are left.
+// Args: of a product (int8_product.h, int4_product.h, binary_product.h, sparse_product.h). columns:
+// of a whole block; the last one has as many as are left.
 template <class Args>
 Epilogue epilogue_of_block(const Args& args,
                            int64_t first_row,

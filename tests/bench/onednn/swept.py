@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Over many shapes: products that compute half, filters that run as many channels, transposed
-convolutions that are a product and a copy, or run in 8 bits, windows over each channel alone in 8 bits.
+convolutions that are a product and a copy, or run in 8 bits, windows over each channel alone in 8
+bits.
 
 PYTHONPATH=build/release/python .venv/bin/python tests/bench/onednn/swept.py [--seconds S]
     [--only products|filters|transposes|depthwise] [--precision fp32|bf16|int8]

@@ -15,14 +15,10 @@ TEST_P(Lrn, AgreesWithF64) {
     int64_t outer, channels, inner, size;
     float beta, bias;
   };
-  constexpr Case kCases[] = {{2, 7, 5, 5, 0.75F, 1.0F},
-                             {1, 96, 100, 5, 0.75F, 2.0F},
-                             {1, 3, 33, 4, 0.5F, 1.0F},
-                             {3, 1, 16, 3, 1.2F, 0.5F},
-                             {9, 96, 1, 5, 0.75F, 1.0F},
-                             {4, 37, 1, 4, 0.5F, 2.0F},
-                             {5, 3, 1, 7, 0.75F, 1.0F},
-                             {2, 4100, 1, 5, 0.75F, 1.0F}};
+  constexpr Case kCases[] = {{2, 7, 5, 5, 0.75F, 1.0F},  {1, 96, 100, 5, 0.75F, 2.0F},
+                             {1, 3, 33, 4, 0.5F, 1.0F},  {3, 1, 16, 3, 1.2F, 0.5F},
+                             {9, 96, 1, 5, 0.75F, 1.0F}, {4, 37, 1, 4, 0.5F, 2.0F},
+                             {5, 3, 1, 7, 0.75F, 1.0F},  {2, 4100, 1, 5, 0.75F, 1.0F}};
   for (const Case& c : kCases) {
     const auto count = static_cast<uint64_t>(c.outer * c.channels * c.inner);
     const std::vector<float> x = uniform(count, -3, 3);

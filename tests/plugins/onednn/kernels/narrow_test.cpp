@@ -99,8 +99,8 @@ TEST_P(Narrow, QuantizesByScalesOfAnAxisAndOfBlocks) {
       const size_t at =
           static_cast<size_t>(one.block == 0 ? along : (i / 6 * 2 + along / 2) * 2 + i % 2);
       const float scale = one.scales[at];
-      const double want =
-          std::clamp(std::nearbyint(static_cast<double>(x[static_cast<size_t>(i)] / scale)) + 1, -8.0, 7.0);
+      const double want = std::clamp(
+          std::nearbyint(static_cast<double>(x[static_cast<size_t>(i)] / scale)) + 1, -8.0, 7.0);
       EXPECT_EQ(packed_integer_at(stored.data(), TN_I4, i), want) << one.block << " " << i;
       EXPECT_EQ(again[static_cast<size_t>(i)], static_cast<float>((want - 1) * scale));
     }
