@@ -35,6 +35,9 @@ std::vector<int64_t> dense_strides(std::span<const int64_t> shape) {
   return strides;
 }
 
+// Not inline: GCC 12 warns of its vector's end where the rank is known.
+Odometer::Odometer(std::span<const int64_t> shape) : shape_(shape), at_(shape.size(), 0) {}
+
 void copy_walk(tn_ctx* ctx, const Walk& walk, const Cells& from, const Cells& to) {
   if (element_count(walk.shape) == 0) return;
   if (walk.shape.empty()) return to.copy(walk.to_at, from, walk.from_at);

@@ -67,7 +67,7 @@ void copy_walk(tn_ctx* ctx, const Walk& walk, const Cells& from, const Cells& to
 // Coordinates that count up with the last axis fastest.
 class Odometer {
  public:
-  explicit Odometer(std::span<const int64_t> shape) : shape_(shape), at_(shape.size(), 0) {}
+  explicit Odometer(std::span<const int64_t> shape);
   Odometer(std::span<const int64_t> shape, int64_t index) : Odometer(shape) {
     for (size_t d = at_.size(); d-- > 0; index /= shape_[d])
       at_[d] = index % shape_[d];
