@@ -179,7 +179,12 @@ Status write(const tn_sink* sink, std::string_view text);
 // The rest of the service, each in a file of its own.
 Result<tn_graph*> bind_types(const tn_graph& graph,
                              const std::vector<TypeRef>& inputs);  // bind.cpp
-Result<tn_graph*> extract(const tn_graph& graph, const tn_node_id* nodes, uint64_t n);
+// with_notes: inputs keep the notes of their values, as the numbers that inference knows; for parts
+// of a graph whose sizes will not change.
+Result<tn_graph*> extract(const tn_graph& graph,
+                          const tn_node_id* nodes,
+                          uint64_t n,
+                          bool with_notes = false);
 
 const tn_host_graph* graph_service();
 

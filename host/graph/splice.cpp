@@ -192,7 +192,10 @@ Status tn_edit::decompose(tn_node_id id) {
 
 namespace tenon::host {
 
-Result<tn_graph*> extract(const tn_graph& graph, const tn_node_id* nodes, uint64_t n) {
+Result<tn_graph*> extract(const tn_graph& graph,
+                          const tn_node_id* nodes,
+                          uint64_t n,
+                          bool with_notes) {
   const Tables& t = *graph.tables;
   std::unordered_set<tn_node_id> chosen;
   for (uint64_t i = 0; i < n; ++i) {
@@ -210,9 +213,8 @@ Result<tn_graph*> extract(const tn_graph& graph, const tn_node_id* nodes, uint64
       bool enters = value && !value->constant && !chosen.count(value->producer);
       if (!enters || map.count(input)) continue;
       TN_TRY(ours, edit->add_input(*value->name, value->type));
-      // With the numbers that inference knows, so that shapes made of them are known here too.
       for (const NamedAny& note : value->notes)
-        TN_CHECK(edit->set_note(ours, note.name, note.value->get()));
+        if (with_notes) TN_CHECK(edit->set_note(ours, note.name, note.value->get()));
       map[input] = ours;
     }
   }

@@ -276,8 +276,9 @@ Result<Schema> parse_schema(std::string_view text, std::string_view who) {
       return schema_error(who, cat("option ", name, ": default: ", mismatch(option, value.get())));
   }
   if (parsed->contains("additionalProperties")) {
-    schema.any_other = (*parsed)["additionalProperties"];
-    std::string fault = schema_fault(schema.any_other);
+    const Json& other = (*parsed)["additionalProperties"];
+    if (other != Json(false)) schema.any_other = other;  // false: there are none
+    std::string fault = other == Json(false) ? "" : schema_fault(other);
     if (!fault.empty()) return schema_error(who, cat("additionalProperties: ", fault));
   }
   if (!parsed->contains("required")) return schema;

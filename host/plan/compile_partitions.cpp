@@ -84,7 +84,7 @@ class Compiler {
   Result<Ref<tn_graph>> cut_out(const std::vector<tn_node_id>& nodes) const {
     if (nodes.size() == graph_->tables->order.size() && is_whole(*graph_))
       return Ref<tn_graph>::take(clone(*graph_));
-    TN_TRY(cut, extract(*graph_, nodes.data(), nodes.size()));
+    TN_TRY(cut, extract(*graph_, nodes.data(), nodes.size(), true));
     return Ref<tn_graph>::take(cut);
   }
 

@@ -29,6 +29,10 @@ class InMemory : public ArrayTable {
     std::span<const int64_t> shape = shape_of(t);
     if (shape.empty())
       return invalid("expected an array whose first axis counts samples, got a number");
+    if (TN_DTYPE_BITS(dtype_of(t)) < 8)
+      return unsupported(cat("elements of ", dtype_name(dtype_of(t)),
+                             " are packed, so that samples ",
+                             "have no bytes of their own; convert them to 8 bits"));
     Field field{name, dtype_of(t), {shape.begin() + 1, shape.end()}, {}};
     field.data = {data_of<const char>(t), bytes_of(field.dtype, element_count(shape))};
     return add(std::move(field), static_cast<uint64_t>(shape[0]), tensor);

@@ -4,19 +4,22 @@
 // Weights are what their stored values stand for; roundings of activations go. Where one also cuts
 // values off, as it does in files whose Relu the quantizer has left to the range, a Clip stays.
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/narrow.hpp"
 #include "tenon/sdk/plan.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "dynamic_form.hpp"
 #include "float_nodes.hpp"
+#include "fold_stored.hpp"
 #include "graph_outputs.hpp"
-#include "integer_values.hpp"
+#include "known_numbers.hpp"
 #include "pointwise_values.hpp"
 #include "repeated.hpp"
 #include "role.hpp"
@@ -44,11 +47,6 @@ bool is_zero_point_of_zeros(Value zero) {
   return std::ranges::all_of(bytes_in(tensor), [](char byte) { return byte == 0; });
 }
 
-bool is_narrow(Value v) {
-  return v && TN_DTYPE_CODE(v.dtype()) != kDLBool && !holds_floats(v) &&
-         TN_DTYPE_BITS(v.dtype()) <= 16;
-}
-
 // An operator on stored values that its row writes with QuantizeLinear and DequantizeLinear.
 bool is_expandable(Node node) {
   const tn_op* row = node.row();
@@ -63,8 +61,11 @@ bool is_expandable(Node node) {
 // such.
 bool is_never_negative(tn_ctx* ctx, Value v) {
   Node node = v ? v.producer() : Node();
-  for (int hops = 0; node && role_of(node).kind == Kind::kSameScale && hops < 8; ++hops)
-    node = node.input(0).producer();
+  for (int hops = 0; node && role_of(node).kind == Kind::kSameScale && hops < 8; ++hops) {
+    const std::vector<Value> inputs = node.inputs();
+    if (std::ranges::count_if(inputs, holds_floats) != 1) return false;
+    node = std::ranges::find_if(inputs, holds_floats)->producer();
+  }
   if (!node || !is_pointwise_of_one(node)) return false;
   std::vector<float> numbers{0};
   for (int power = -20; power <= 20; ++power)
@@ -87,6 +88,38 @@ Result<uint64_t> expand(tn_graph* raw) {
       TN_CHECK(Status(services.op->decompose(edit.raw, node.id)).in(node.name()));
   TN_CHECK(edit.commit());  // which puts nodes in order
   return dynamic;
+}
+
+// The ends of an integer type as its values go.
+struct Ends {
+  int64_t low = 0, high = 0;
+  explicit Ends(uint32_t dtype) {
+    const bool is_signed = TN_DTYPE_CODE(dtype) == kDLInt;
+    const uint32_t bits = TN_DTYPE_BITS(dtype) - (is_signed ? 1 : 0);
+    high = (int64_t{1} << bits) - 1;
+    low = is_signed ? -high - 1 : 0;
+  }
+};
+
+// All zero points of a rounding; none: they are computed.
+std::optional<std::vector<int64_t>> zero_points(Node quantize) {
+  Value zero = quantize.input(2);
+  if (!zero) return std::vector<int64_t>{0};
+  if (!zero.is_constant()) return std::nullopt;
+  const Tensor tensor = zero.constant();
+  const DLTensor t = tensor.dl();
+  std::vector<int64_t> out;
+  for (int64_t i = 0, n = element_count(t); i < n; ++i) {
+    if (TN_DTYPE_BITS(dtype_of(t)) <= 8)
+      out.push_back(packed_integer_at(data_of<const void>(t), dtype_of(t), i));
+    else if (dtype_of(t) == TN_U16)
+      out.push_back(data_of<const uint16_t>(t)[i]);
+    else if (dtype_of(t) == TN_I16)
+      out.push_back(data_of<const int16_t>(t)[i]);
+    else
+      return std::nullopt;
+  }
+  return out;
 }
 
 class Dequantizing {
@@ -117,6 +150,7 @@ class Dequantizing {
   Status quantize(Node node) {
     if (!holds_floats(node.input(0)) || node.input(0).is_constant()) return {};
     TN_TRY(floats, cut_off(node));
+    if (!floats) return {};
     stored_[node.output().id] = {floats, node.input(1), node.input(2), node.attr_int("axis", 1),
                                  node.attr_int("block_size")};
     ++roundings_;
@@ -124,24 +158,39 @@ class Dequantizing {
   }
 
   // What is rounded, within the range that is left of it where the zero point is at its end.
+  // Falsy: that range cannot be said, and the rounding stays.
   Result<Value> cut_off(Node node) {
-    Value x = node.input(0);
-    std::optional<Stored8> as = storage_of(node);
-    const bool is_at_end = as && (as->zero == as->low() || as->zero == as->high());
-    if (!is_at_end || x.dtype() != TN_F32) return x;
-    if (as->zero == as->low() && is_never_negative(ctx_, x)) return x;
-    std::array<Value, 2> ends;
-    for (size_t i = 0; i < 2; ++i) {
-      const double end =
-          as->scale * static_cast<double>((i == 0 ? as->low() : as->high()) - as->zero);
-      TN_TRY(made, edit_.constant<float>(TN_F32, {}, std::vector{static_cast<float>(end)}));
-      ends[i] = made;
-    }
+    Value x = node.input(0), scale = node.input(1);
+    const uint32_t dtype = node.output().dtype();
+    if (TN_DTYPE_CODE(dtype) != kDLInt && TN_DTYPE_CODE(dtype) != kDLUInt) return x;
+    const std::optional<std::vector<int64_t>> zeros = zero_points(node);
+    if (!zeros) return Value{};
+    const Ends ends(dtype);
+    const auto is_at = [&](int64_t end) {
+      return std::ranges::any_of(*zeros, [end](int64_t zero) { return zero == end; });
+    };
+    const bool is_at_low = is_at(ends.low), is_at_high = is_at(ends.high);
+    if (!is_at_low && !is_at_high) return x;
+    if (!is_at_high && is_never_negative(ctx_, x)) return x;
+    if (zeros->size() != 1 || !scale.is_constant() || scale.type().elements() != 1) return Value{};
+    TN_TRY(low, end_of(node, ends.low - zeros->front()));
+    TN_TRY(high, end_of(node, ends.high - zeros->front()));
     TN_TRY(clip, edit_.add({.type = "Clip",
-                            .inputs = {x, ends[0], ends[1]},
+                            .inputs = {x, low, high},
                             .name = cat(node.name(), "_range"),
                             .scope = node.scope()}));
     return clip.output();
+  }
+
+  // So many steps, as a number of what is rounded.
+  Result<Value> end_of(Node node, int64_t steps) {
+    const std::vector<double> scale = numbers_of(node.input(1));
+    if (scale.size() != 1) return unsupported("a scale of this type");
+    const auto number = static_cast<float>(scale[0] * static_cast<double>(steps));
+    TN_TRY(end, edit_.constant<float>(TN_F32, {}, std::vector{number}));
+    const uint32_t dtype = node.input(0).dtype();
+    if (dtype == TN_F32) return end;
+    return edit_.op("Cast", {end}, {{"to", any_dtype(dtype)}});
   }
 
   const Stored* stored(Value v) const {
@@ -155,6 +204,10 @@ class Dequantizing {
     const bool are_zero =
         is_zero_point_of_zeros(from->zero) && is_zero_point_of_zeros(node.input(2));
     if (!are_zero && !is_same(from->zero, node.input(2))) return {};
+    const bool lie_alike =
+        node.input(1).type().elements() == 1 ||
+        (from->axis == node.attr_int("axis", 1) && from->block == node.attr_int("block_size"));
+    if (!lie_alike) return {};
     if (from->floats.dtype() != node.output().dtype()) return {};
     TN_CHECK(give_out(edit_, node.output(), from->floats));
     return edit_.replace(node.output(), from->floats);
@@ -174,6 +227,8 @@ class Dequantizing {
       v = one->floats;
     }
     if (!first) return {};
+    const bool states_all = std::ranges::count_if(inputs, is_narrow) > 0;  // what Pad writes, say
+    if (writes_zeros(node) && !states_all && !is_zero_point_of_zeros(first->zero)) return {};
     for (Value& v : inputs)
       if (is_narrow(v) && v.dtype() == node.output().dtype()) {
         if (!v.is_constant()) return {};
@@ -196,97 +251,6 @@ class Dequantizing {
   uint64_t roundings_ = 0;
 };
 
-// What constants of stored values alone make: floats.
-class Folding {
- public:
-  Folding(tn_ctx* ctx, tn_graph* graph) : ctx_(ctx), graph_(graph) {}
-
-  Result<uint64_t> run(const Cancel& cancel) {
-    find();
-    uint64_t folded = 0;
-    for (Node node : Graph{graph_}.nodes()) {
-      if (!is_last(node)) continue;
-      TN_CHECK(cancel.check());
-      TN_CHECK(fold(node, cancel).in(node.name()));
-      ++folded;
-    }
-    TN_TRY(edit, Edit::begin(graph_));
-    TN_CHECK(erase_unused(edit));  // what they were made by
-    TN_CHECK(edit.commit());
-    return folded;
-  }
-
- private:
-  void find() {
-    constexpr uint32_t kImpure = TN_OP_RANDOM | TN_OP_STATEFUL | TN_OP_CONTROL;
-    for (Node node : Graph{graph_}.nodes()) {
-      const tn_op* row = node.row();
-      const std::vector<Value> inputs = node.inputs();
-      const bool is_computable = row && (row->traits & kImpure) == 0 && !inputs.empty();
-      if (!is_computable || node.n_outputs() != 1) continue;
-      const auto is_known = [&](Value v) { return !v || v.is_constant() || known_.contains(v.id); };
-      if (!std::ranges::all_of(inputs, is_known)) continue;
-      const auto is_stored = [&](Value v) {
-        return v && (v.is_constant() ? is_narrow(v) : known_.at(v.id));
-      };
-      known_[node.output().id] =  // an int32 bias is not narrow
-          role_of(node).is_quantized() || std::ranges::any_of(inputs, is_stored);
-    }
-  }
-
-  // Floats that are made of stored values, and read by what is not known.
-  bool is_last(Node node) const {
-    auto at = known_.find(node.output().id);
-    if (at == known_.end() || !at->second || !holds_floats(node.output())) return false;
-    const Value made = node.output();
-    bool is_read = made.is_output();
-    for (uint64_t i = 0; i < made.consumer_count() && !is_read; ++i) {
-      Value next = made.consumer(i).output();
-      is_read = !known_.contains(next.id);
-    }
-    return is_read;
-  }
-
-  // The node and the known ones that it reads.
-  void gather(Node node, std::vector<tn_node_id>& ids) const {
-    for (Value v : node.inputs())
-      if (v && known_.contains(v.id) && v.producer()) gather(v.producer(), ids);
-    if (std::ranges::find(ids, node.id) == ids.end()) ids.push_back(node.id);
-  }
-
-  // One at a time, so that no more than one is there twice.
-  Status fold(Node node, const Cancel& cancel) {
-    std::vector<tn_node_id> ids;
-    gather(node, ids);
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->extract(graph_, ids.data(), ids.size(), &raw));
-    OwnedGraph part = OwnedGraph::take(raw);
-    TN_TRY(plan, Plan::on_first(ctx_, part.view(), {}, {"reference"}));
-    TN_CHECK(plan.run({}, cancel.raw()));
-    const std::string name(node.output().name());
-    const std::vector<Value> made = part.view().outputs();
-    for (size_t i = 0; i < made.size(); ++i)
-      if (made[i].name() == name) return put(node, plan[i], name);
-    return {TN_INTERNAL, cat("the value ", name, " is not among what its nodes give")};
-  }
-
-  Status put(Node node, const Tensor& tensor, const std::string& name) {
-    TN_TRY(edit, Edit::begin(graph_));
-    Node inside = edit.node(node.id);
-    Value old = inside.output();
-    TN_TRY(constant, edit.constant(tensor, ""));
-    TN_CHECK(give_out(edit, old, constant));
-    TN_CHECK(edit.replace(old, constant));
-    TN_CHECK(edit.erase(inside));
-    TN_CHECK(Status(services.edit->set_value_name(edit.raw, constant.id, str(name))));
-    return edit.commit();
-  }
-
-  tn_ctx* ctx_;
-  tn_graph* graph_;
-  std::unordered_map<tn_value_id, bool> known_;  // whether stored values are among what makes it
-};
-
 class DequantizePass {
  public:
   static Result<DequantizePass> create(tn_ctx* ctx, const Options&) {
@@ -300,17 +264,25 @@ class DequantizePass {
     Dequantizing work(ctx_, edit);
     TN_CHECK(work.run());
     TN_CHECK(edit.commit());
-    TN_TRY(weights, Folding(ctx_, raw).run(cancel));
+    TN_TRY(weights, fold_stored(ctx_, raw, cancel));
     return sink.write(report(raw, expanded + work.roundings(), weights).dump());
   }
 
  private:
   static nlohmann::ordered_json report(tn_graph* raw, uint64_t roundings, uint64_t weights) {
     nlohmann::ordered_json left = nlohmann::ordered_json::array();
-    for (Node node : Graph{raw}.nodes())
+    name_left({raw}, left);
+    return {{"roundings", roundings}, {"weights", weights}, {"left", left}};
+  }
+  // Bodies of control flow are looked at, not rewritten.
+  static void name_left(Graph graph, nlohmann::ordered_json& left) {
+    for (Node node : graph.nodes()) {
       if (role_of(node).is_quantized())
         left.push_back({{"node", node.name()}, {"op", node.type()}});
-    return {{"roundings", roundings}, {"weights", weights}, {"left", left}};
+      for (const std::string& name : attribute_names(node))
+        if (tn_any attr = node.attr(name); attr.tag == TN_ANY_GRAPH)
+          name_left({static_cast<const tn_graph*>(attr.v.p)}, left);
+    }
   }
   tn_ctx* ctx_ = nullptr;
 };

@@ -68,6 +68,16 @@ Result<Value> spread(EditView edit, Value v, int64_t n) {
   return edit.constant(made);
 }
 
+// Results are the last axis of a product, and the second of an image's [n, results, spatial..].
+bool lies_along_results(const std::vector<int64_t>& dims, const Form& form) {
+  const size_t behind = form.is_matrix ? 0 : form.weight.type().rank() - 2;
+  if (dims.size() <= behind) return false;
+  const size_t axis = dims.size() - 1 - behind;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (i != axis && dims[i] != 1) return false;
+  return true;
+}
+
 // False where scales or zero points lie along another axis than results do.
 Result<bool> replace(EditView edit, const Form& form) {
   const Type weight = form.weight.type();
@@ -77,7 +87,7 @@ Result<bool> replace(EditView edit, const Form& form) {
   const int64_t zeros = form.zero ? form.zero.type().elements() : 1;
   for (int64_t n : {scales, zeros})
     if (n != 1 && n != results) return false;
-  if (scales > 1 && form.is_matrix && form.scale.type().dims.back() != results) return false;
+  if (scales > 1 && !lies_along_results(form.scale.type().dims, form)) return false;
   const int64_t n = std::max(scales, zeros);
   TN_TRY(scale, spread(edit, form.scale, n));
   std::vector<Value> stored{form.weight, scale};

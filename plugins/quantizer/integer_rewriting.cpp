@@ -2,7 +2,6 @@
 #include "integer_rewriting.hpp"
 
 #include <algorithm>
-#include <array>
 #include <unordered_set>
 
 #include "tenon/sdk/alike.hpp"
@@ -19,12 +18,6 @@ namespace {
 bool is_alike(const Integers& x, const Integers& y) {
   return x.table == y.table && x.zero == y.zero && x.scale == y.scale && x.value && y.value &&
          x.value.dtype() == y.value.dtype();
-}
-
-// Of the operators that move numbers, those that write zeros between them.
-bool writes_zeros(Node node) {
-  constexpr std::array<std::string_view, 4> kTypes = {"CenterCropPad", "MaxUnpool", "Pad", "Trilu"};
-  return std::find(kTypes.begin(), kTypes.end(), node.type()) != kTypes.end();
 }
 
 }  // namespace

@@ -44,15 +44,15 @@ std::optional<Stored8> storage_of(Node node) {
   const Tensor step = scale.constant();
   out.scale = static_cast<double>(*step.data<float>());
   if (!std::isfinite(out.scale) || out.scale <= 0) return std::nullopt;
+  const Value stored = role_of(node).kind == Kind::kQuantize ? node.output() : node.input(0);
+  out.dtype = zero ? zero.dtype() : stored.dtype();
+  if (out.dtype != TN_U8 && out.dtype != TN_I8) return std::nullopt;
   if (!zero) return out;
-  out.dtype = zero.dtype();
   const Tensor point = zero.constant();
   if (out.dtype == TN_U8)
     out.zero = *point.data<uint8_t>();
-  else if (out.dtype == TN_I8)
-    out.zero = *point.data<int8_t>();
   else
-    return std::nullopt;
+    out.zero = *point.data<int8_t>();
   return out;
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "role.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 namespace tenon::quantizer {
 namespace {
 
@@ -46,6 +50,11 @@ Role role_of(Node node) {
   role.rows = columns.rows;
   role.is_fused = columns.quant_flags & TN_QUANT_FUSED;
   return role;
+}
+
+bool writes_zeros(Node node) {
+  constexpr std::array<std::string_view, 4> kTypes = {"CenterCropPad", "MaxUnpool", "Pad", "Trilu"};
+  return std::find(kTypes.begin(), kTypes.end(), node.type()) != kTypes.end();
 }
 
 }  // namespace tenon::quantizer

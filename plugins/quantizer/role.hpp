@@ -51,5 +51,7 @@ struct Role {
 };
 
 Role role_of(Node node);
+// Of the operators that move elements, those that write zeros between them.
+bool writes_zeros(Node node);
 
 }  // namespace tenon::quantizer

@@ -32,7 +32,7 @@ void copy_out(const TensorPtr& from,
               const tn_outputs* outputs,
               const Session& session) {
   DLTensor to{};
-  session.check(outputs->get(outputs->ctx, i, &from->view(), &to));
+  session.check(without_gil([&] { return outputs->get(outputs->ctx, i, &from->view(), &to); }));
   const uint64_t bytes = (from->count() * from->view().dtype.bits + 7) / 8;
   if (bytes) std::memcpy(static_cast<char*>(to.data) + to.byte_offset, from->data(), bytes);
 }

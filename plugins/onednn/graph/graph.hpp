@@ -2,7 +2,7 @@
 #pragma once
 // The backend's own picture of a graph: the kit's, over values with a type that kernels know. It is
 // made by the importer from a tn_graph, or by hand in tests, and is read only while it is compiled.
-// Constants are borrowed: whoever made the graph by hand keeps their memory alive.
+// Constants are borrowed from whoever made the graph, but those that a rewrite has made (keeper).
 
 #include <memory>
 

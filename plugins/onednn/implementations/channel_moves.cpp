@@ -138,7 +138,7 @@ class Walk {
   // Every reader takes channels that follow each other: each gets its own, dense.
   void split() {
     if (value().n_outputs > 0 || value().users.empty() || !at_.is_real) return;
-    ChannelMoves made{.nodes = nodes_, .is_shuffle = kept_.is_shuffle};
+    ChannelMoves made{.nodes = nodes_, .results = {}, .is_shuffle = kept_.is_shuffle};
     for (int user : value().users) {
       const Node& node = graph_.nodes[static_cast<size_t>(user)];
       if (lowering_.is_done(user) || node.inputs[0] != at_.value || !takes_parts(node, &made))
@@ -270,7 +270,7 @@ void add_pass(Lowering& lowering,
               const View& whole,
               std::vector<Piece> pieces,
               const ChannelMoves& moves) {
-  Pass pass{.pixels = whole.count() / whole.dims[1], .pieces = std::move(pieces)};
+  Pass pass{.pixels = whole.count() / whole.dims[1], .pieces = std::move(pieces), .results = {}};
   Step step{.name = name, .kernel = "tenon:channel_rows", .always_succeeds = true};
   for (const Piece& piece : pass.pieces)
     step.places.push_back(piece.place);

@@ -41,11 +41,10 @@ bool resolve_index(int64_t* index, int64_t extent);
 // Of the last index of this thread that was outside: "indices: expected -5..4, got 7". Until the
 // next one.
 const char* outside_text();
-// Whether the input is absent or i32 or i64.
 // The value as it lies, dense and row-major, in its own type. Narrow types have no other form:
 // nothing but kernels/narrow.h makes them.
 View read_dense(Lowering& lowering, int value);
-
+// Whether the input is absent or i32 or i64.
 bool is_integer_parameter(const Graph& graph, const Node& node, size_t input);
 
 }  // namespace tenon::onednn

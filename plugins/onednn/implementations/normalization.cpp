@@ -218,7 +218,7 @@ std::string refuse_batch_norm(const Graph& graph, const Node& node) {
 
 namespace {
 
-// The Relu that alone reads the result, as before each convolution of a DenseNet.
+// The Relu that alone reads the result.
 int relu_behind(const Graph& graph, const Node& node) {
   int user = graph.only_user(node.outputs[0]);
   return user != kNone && graph.nodes[user].op == "Relu" ? user : kNone;

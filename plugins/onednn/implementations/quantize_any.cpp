@@ -43,7 +43,7 @@ void lower_quantize_any(Lowering& lowering, int index) {
                                 .block = places.block,
                                 .n = value.count(),
                                 .saturates = node.integer("saturate", 1) != 0};
-  Step step{.name = node.name, .kernel = "tenon:quantize_any"};
+  Step step{.name = node.name, .kernel = "tenon:quantize_any", .always_succeeds = true};
   for (size_t i = 0; i < 3; ++i) {
     if (node.input(i) == kNone) {
       step.places.push_back({});

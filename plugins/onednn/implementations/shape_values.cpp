@@ -15,7 +15,7 @@ void lower_numbers(Lowering& lowering, int index, const Dims& numbers) {
   const Node& node = graph.nodes[index];
   const Value& value = graph.values[node.outputs[0]];
   View made = lowering.make(node.outputs[0], value.type, row_major_strides(value.dims));
-  Step step{.name = node.name, .kernel = "tenon:shape"};
+  Step step{.name = node.name, .kernel = "tenon:shape", .always_succeeds = true};
   step.places.push_back(place_of(made));
   step.bytes = static_cast<double>(made.bytes());
   step.kernel_function = [numbers](const kernels::Context&, void* const* pointers) -> const char* {
@@ -70,7 +70,13 @@ void lower_size(Lowering& lowering, int index) {
 }
 
 std::string refuse_constant_of_shape(const Graph& graph, const Node& node) {
-  return graph.values[node.inputs[0]].type == ElementType::kI64 ? "" : "only a shape of i64";
+  const Value& stated = graph.values[node.inputs[0]];
+  const Value& made = graph.values[node.outputs[0]];
+  if (stated.type != ElementType::kI64) return "only a shape of i64";
+  if (stated.count() != static_cast<int64_t>(made.dims.size())) return "a shape of another rank";
+  // No step runs for results without elements, so nothing would look at the numbers that say so.
+  const bool is_open = stated.data == nullptr && made.count() == 0;
+  return is_open ? "the result has no elements, as data say" : "";
 }
 
 void lower_constant_of_shape(Lowering& lowering, int index) {

@@ -48,6 +48,8 @@ void store(ElementType type, void* data, int64_t i, Number number, const CastRul
     return visit(type, [&]<class T>() { static_cast<T*>(data)[i] = number_cast<T>(number); });
   const uint32_t dtype = narrow_dtype(type);
   const Minifloat* format = minifloat(dtype);
+  const int64_t each = 8 / TN_DTYPE_BITS(dtype);  // to a byte, written from its first on
+  if (i % each == 0) static_cast<uint8_t*>(data)[i / each] = 0;
   put_packed(data, TN_DTYPE_BITS(dtype), i,
              format ? bits_of(*format, static_cast<double>(number), rule)
                     : static_cast<uint8_t>(number_cast<int64_t>(number)));

@@ -85,9 +85,12 @@ std::optional<size_t> inputs_in(const Lowering& lowering,
                                 const ConcatRoom& room,
                                 const Node& node) {
   const View& first = lowering.view(node.inputs[0]);
-  const bool is_last_result =
+  Dims held = room.whole.dims;
+  held[room.axis] = room.filled;
+  const bool is_last_result =  // and no part or other form of it
       first.buffer == room.whole.buffer && first.offset == room.whole.offset &&
-      first.dims[room.axis] == room.filled && is_same(first.quant, room.whole.quant);
+      first.dims == held && same_strides(held, first.strides, room.whole.strides) &&
+      is_same(first.quant, room.whole.quant);
   if (is_last_result) return 1;
   const bool are_listed = node.inputs.size() >= room.values.size() &&
                           std::equal(room.values.begin(), room.values.end(), node.inputs.begin());

@@ -145,27 +145,45 @@ class Moving {
     std::erase_if(node->attributes, [](const Attribute& a) { return a.name == "axis"; });
   }
 
-  // x times the reciprocals of the scales.
+  // Whether an epilogue makes it: a product, with pointwise nodes behind that nothing else reads.
+  bool is_behind_product(int made) const {
+    constexpr int kFarthest = 4;
+    for (int steps = 0; steps < kFarthest; ++steps) {
+      const Value& v = value(made);
+      if (v.producer == kNone || v.users.size() != 1 || v.n_outputs > 0) return false;
+      const Node& maker = node(v.producer);
+      if (maker.op == "Conv" || maker.op == "MatMul" || maker.op == "Gemm") return true;
+      if (maker.expr.empty() || maker.inputs.empty() || maker.inputs[0] == kNone) return false;
+      made = maker.inputs[0];
+    }
+    return false;
+  }
+
+  // x over the scales.
   Node divided(Node* quantize) {
     const Dims dims = value(quantize->inputs[0]).dims;
+    const bool multiplies = is_behind_product(quantize->inputs[0]);
     std::vector<float> numbers;
-    for (int64_t c = 0; c < dims[1]; ++c)
-      numbers.push_back(1 / floats(quantize->inputs[1])[c]);
+    for (int64_t c = 0; c < dims[1]; ++c) {
+      const float scale = floats(quantize->inputs[1])[c];
+      numbers.push_back(multiplies ? 1 / scale : scale);
+    }
     Dims along(dims.size() - 1, 1);
     along[0] = dims[1];
     Value made;
     made.name = value(quantize->inputs[0]).name + "/steps";
     made.type = ElementType::kF32;
     made.dims = dims;
-    const int factors = constant(quantize->name + "/reciprocals", std::move(numbers), along);
+    const int factors = constant(quantize->name + "/scales", std::move(numbers), along);
     const int result = graph_.add_value(std::move(made));
-    Node product{.op = "Mul",
+    Node product{.op = multiplies ? "Mul" : "Div",
                  .name = quantize->name + "/steps",
                  .inputs = {quantize->inputs[0], factors},
                  .outputs = {result}};
     backend::ProgramBuilder program;
     const uint32_t x = program.input(0);
-    program.finish(program.emit(TN_EXPR_MUL, x, program.input(1)), &product);
+    const uint32_t op = multiplies ? TN_EXPR_MUL : TN_EXPR_DIV;
+    program.finish(program.emit(op, x, program.input(1)), &product);
     quantize->inputs[0] = result;
     return product;
   }

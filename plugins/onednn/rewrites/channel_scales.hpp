@@ -4,10 +4,12 @@
 // them: Q(x; s[c]) -> DQ -> Conv(DQ(w; t[c])). Each result sees one channel, so s goes to the
 // weights' scales and x is divided by it in front of the rounding:
 //
-//   Q(x * (1 / s[c]); 1) -> DQ(1) -> Conv(DQ(w; t[c] s[c]))
+//   Q(x / s[c]; 1) -> DQ(1) -> Conv(DQ(w; t[c] s[c]))
 //
-// which what makes x takes along, and the convolution runs in 8 bits. All zero points must be the
-// same.
+// and the convolution runs in 8 bits, bit for bit what the file says. Behind a product x is
+// multiplied by 1 / s[c], which its epilogue takes along as it does with one scale: what lies
+// within two units in the last place of a step's border may go to the other side. All zero points
+// must be the same.
 
 #include "graph/graph.hpp"
 

@@ -156,8 +156,9 @@ class Expansion {
     return true;
   }
 
-  // x * factor + shift, a pointwise node: what stands before and behind it runs in one pass with
-  // it.
+  // (x - mean) * factor + beta, a pointwise node: what stands before and behind it runs in one pass
+  // with it. The mean is not part of a shift: where it is far larger than the deviation, that
+  // would cost the digits of the result.
   void norm(const Node& node) {
     const Value& x = graph_.values[node.inputs[0]];
     const int64_t count = x.dims[1];
@@ -167,26 +168,28 @@ class Expansion {
       return static_cast<const float*>(graph_.values[node.inputs[i]].data);
     };
     auto factor = std::make_shared<std::vector<float>>();
-    auto shift = std::make_shared<std::vector<float>>();
     const double epsilon = node.real("epsilon", 1e-5);
     for (int64_t c = 0; c < count; ++c) {
       const double scale = double{row(1)[c]} / std::sqrt(double{row(4)[c]} + epsilon);
       factor->push_back(static_cast<float>(scale));
-      shift->push_back(static_cast<float>(double{row(2)[c]} - double{row(3)[c]} * scale));
     }
     Node made{.op = "BatchNormalization.affine",
               .name = node.name,
               .inputs = {node.inputs[0]},
               .outputs = node.outputs};
-    for (const auto& numbers : {factor, shift}) {
+    auto take = [&](std::shared_ptr<const void> kept, const float* numbers) {
       const int value = value_like(node.inputs[1], "folded", along);
-      graph_.values[value].data = numbers->data();
-      graph_.values[value].keeper = numbers;
+      graph_.values[value].data = numbers;
+      graph_.values[value].keeper = std::move(kept);
       made.inputs.push_back(value);
-    }
+    };
+    take(nullptr, row(3));
+    take(factor, factor->data());
+    take(nullptr, row(2));
     backend::ProgramBuilder program;
-    const uint32_t scaled = program.emit(TN_EXPR_MUL, program.input(0), program.input(1));
-    program.finish(program.emit(TN_EXPR_ADD, scaled, program.input(2)), &made);
+    const uint32_t centred = program.emit(TN_EXPR_SUB, program.input(0), program.input(1));
+    const uint32_t scaled = program.emit(TN_EXPR_MUL, centred, program.input(2));
+    program.finish(program.emit(TN_EXPR_ADD, scaled, program.input(3)), &made);
     graph_.add_node(std::move(made));
   }
 

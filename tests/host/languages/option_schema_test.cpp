@@ -119,6 +119,8 @@ TEST_F(OptionSchema, TakesOptionsOfAnyName) {
   EXPECT_EQ(any_text((*out)->find("n")->get()), "3");
   EXPECT_EQ(failure(R"({"a": -1})", kOpen),
             "quantizer.static: option a: expected a number >= 0, got -1");
+  EXPECT_THAT(failure(R"({"a": 1})", R"({"properties": {}, "additionalProperties": false})"),
+              HasSubstr("unknown option 'a'"));
   EXPECT_THAT(check_schema(R"({"additionalProperties": {"type": "x"}})", "p").text(),
               HasSubstr("additionalProperties: unknown type 'x'"));
 }

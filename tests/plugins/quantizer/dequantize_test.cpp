@@ -103,6 +103,76 @@ TEST_F(Dequantize, ARangeThatCutsOffStays) {
     EXPECT_NEAR(after[i], before[i], 0.00501) << "half a step";
 }
 
+TEST_F(Dequantize, ARangeOf16BitsCutsOffToo) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", shape_), step = scalar(edit, 0.0001f);
+    Value none = *edit.constant<uint16_t>(TN_U16, {}, std::vector<uint16_t>{0});
+    Value stored = node(edit, "QuantizeLinear", {x, step, none}, "stored");
+    ASSERT_EQ(text_of(edit.output("y", node(edit, "DequantizeLinear", {stored, step, none}, "y"))),
+              "");
+  });
+  const Floats before = run(model_, shape_, batch_);
+  dequantize();
+  const Floats after = run(result_, shape_, batch_);
+  for (size_t i = 0; i < after.size(); ++i)
+    EXPECT_NEAR(after[i], before[i], 0.0000501);
+}
+
+TEST_F(Dequantize, SignedValuesWithoutAZeroPointAreNotCutOff) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", shape_), step = scalar(edit, 0.05f);
+    Value stored =
+        node(edit, "QuantizeLinear", {x, step}, "stored", {{"output_dtype", any_dtype(TN_I8)}});
+    ASSERT_EQ(text_of(edit.output("y", node(edit, "DequantizeLinear", {stored, step}, "y"))), "");
+  });
+  dequantize();
+  EXPECT_EQ(count_ops("Clip"), 0u);
+  EXPECT_EQ(run(result_, shape_, batch_), batch_);
+}
+
+// Of two values that one Concat joins, the Relu of one says nothing of the other.
+TEST_F(Dequantize, ARangeBehindAConcatStays) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", shape_), step = scalar(edit, 0.01f), none = zero(edit, 0);
+    Value first = node(edit, "Relu", {x}, "first"), second = node(edit, "Neg", {x}, "second");
+    Value all = node(edit, "Concat", {first, second}, "all", {{"axis", 1}});
+    Value stored = node(edit, "QuantizeLinear", {all, step, none}, "stored");
+    ASSERT_EQ(text_of(edit.output("y", node(edit, "DequantizeLinear", {stored, step, none}, "y"))),
+              "");
+  });
+  dequantize();
+  EXPECT_EQ(count_ops("Clip"), 1u);
+}
+
+// Stored zeros that Pad writes stand for another number where the zero point is not 0.
+TEST_F(Dequantize, WhatWritesZerosStaysWhereTheyStandForOthers) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", shape_), step = scalar(edit, 0.1f), middle = zero(edit, 128);
+    Value stored = node(edit, "QuantizeLinear", {x, step, middle}, "stored");
+    Value wide = node(edit, "Pad", {stored, *edit.ints({0, 0, 1, 1, 0, 0, 1, 1})}, "wide");
+    ASSERT_EQ(text_of(edit.output("y", node(edit, "DequantizeLinear", {wide, step, middle}, "y"))),
+              "");
+  });
+  const Floats before = run(model_, shape_, batch_);
+  ASSERT_EQ(apply("quantizer.dequantize", json::object()), "");
+  EXPECT_EQ(run(result_, shape_, batch_), before);
+  EXPECT_EQ(report_["left"].size(), 2u);
+}
+
+TEST_F(Dequantize, ASmallConstantThatAFileMakesLargeStaysSmall) {
+  build([&](EditView edit) {
+    Value one = *edit.constant<int8_t>(TN_I8, {1}, std::vector<int8_t>{3});
+    Value number = node(edit, "DequantizeLinear", {one, scalar(edit, 0.5f)}, "number");
+    Value large = node(edit, "Expand", {number, *edit.ints({1 << 13, 1 << 13})}, "large");
+    for (int i = 0; i < 40; ++i)
+      large = node(edit, "Add", {large, large}, cat("twice", i));
+    ASSERT_EQ(text_of(edit.output("y", node(edit, "ReduceMax", {large}, "y"))), "");
+  });
+  ASSERT_EQ(apply("quantizer.dequantize", json::object()), "");
+  for (Value v : result_.view().constants())
+    EXPECT_LT(v.type().elements(), 1000);
+}
+
 TEST_F(Dequantize, OperatorsOnStoredValues) {
   build([&](EditView edit) {
     Value x = input(edit, "x", shape_), step = scalar(edit, 0.03f), middle = zero(edit, 128);

@@ -35,8 +35,8 @@ inline LayerForm form_by_matrices(const Stated& stated) {
 
 // Nothing where the row does not say it, or says something else than a sum over one axis.
 inline std::optional<LayerForm> layer_form(Node node, uint64_t act, uint64_t weight) {
-  Stated stated(node);
-  if (stated.family() == TN_COUPLING_MATRICES) return form_by_matrices(stated);
+  Stated coupling(node);
+  if (coupling.family() == TN_COUPLING_MATRICES) return form_by_matrices(coupling);
   const tn_axes* axes = node.axes();
   uint64_t n = 0;
   if (!axes || !Status(services.columns->layout(node.graph, node.id, nullptr, 0, &n)).ok())
