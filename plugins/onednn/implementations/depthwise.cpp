@@ -42,7 +42,7 @@ class DepthwiseBuilder {
     bool is_bytes = epilogue_.quant && kernels::element_bytes(epilogue_.quant_type) == 1;
     if (!is_bytes) return "the result is not quantized to 8 bits";
     if (!find_ops()) return "what stands in front of the rounding has operands, or is unknown";
-    return fills_blocks(src[1]) ? "" : "channels that fill less than 70 % of blocks of 32";
+    return fills_blocks(src[1]) ? "" : "channels that fill too little of blocks of 32";
   }
 
   void build() {
@@ -109,15 +109,11 @@ class DepthwiseBuilder {
     unit_ = finish.unit;
     return is_alone && finish.epilogue.nodes == epilogue_.nodes;
   }
-  // oneDNN's blocks have 16 channels. Measured with HardSwish and Swish behind 3x3 and 5x5, images
-  // of 7x7 to 80x80 (tests/bench/onednn/swept.py --only depthwise): of 8, 16 and 40 channels
-  // oneDNN's takes 0.3 to 0.9 of the time, of 24, 32, 48 and more 1.0 to 3.8 times. Bounds alone
-  // cost so little here that 3x3 is faster with any number.
+  // oneDNN's blocks have 16 channels. tests/bench/onednn/swept.py --only depthwise: where less of
+  // our blocks is filled (8, 16, 24, 40 channels) oneDNN's takes 0.4 to 0.9 of the time of 3x3.
   bool fills_blocks(int64_t channels) const {
     const int64_t all = kernels::depthwise_blocks(channels) * kernels::kDepthwiseBlock;
-    const kernels::Windows w = windows();
-    const bool is_cheap = ops_.empty() && w.window_width == 3 && w.stride_y == w.stride_x;
-    return is_cheap || channels * 10 >= all * 7;
+    return channels * 100 >= all * (windows().window_width == 3 ? 80 : 70);
   }
   double unit() const { return ops_.empty() ? double{epilogue_.quant->scale} : unit_; }
 

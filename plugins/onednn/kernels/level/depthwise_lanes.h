@@ -25,27 +25,22 @@ static inline uint8_t* result(const DepthwiseArgs& args, int64_t image, int64_t 
 
 using Kind = EpilogueOp::Kind;
 
-// An activation and a factor behind it, as a result in 8 bits has them, in one pass.
-template <class F>
-TENON_INLINE void apply_scaled(Vf* y, int n, float factor, const F& f) {
-  const Vf scale = splat(factor);
-#pragma GCC unroll 4
-  for (int i = 0; i < n; ++i)
-    y[i] = f(y[i]) * scale;
+// An activation and a positive factor behind it, as a result in 8 bits has them.
+static inline bool is_scaled(const DepthwiseArgs& args, Kind activation) {
+  return args.n_ops == 2 && args.ops[0].kind == activation && args.ops[1].kind == Kind::kLinear &&
+         args.ops[1].beta == 0.0F && args.ops[1].alpha > 0.0F;
 }
 
 // No part of the tiles, so that all of them share its code.
 [[gnu::noinline]] static void apply_ops(const DepthwiseArgs& args, Vf* y, int n) {
   if (args.n_ops == 0) return;
-  const EpilogueOp& first = args.ops[0];
-  const bool is_scaled =
-      args.n_ops == 2 && args.ops[1].kind == Kind::kLinear && args.ops[1].beta == 0.0F;
-  const Vf alpha = splat(first.alpha), beta = splat(first.beta);
-  if (is_scaled && first.kind == Kind::kSwish)
-    return apply_scaled(y, n, args.ops[1].alpha, [&](Vf x) { return swish(x, alpha); });
-  if (is_scaled && first.kind == Kind::kHardSwish)
-    return apply_scaled(y, n, args.ops[1].alpha,
-                        [&](Vf x) { return x * clamp(fma(x, alpha, beta), 0.0F, 1.0F); });
+  if (is_scaled(args, Kind::kSwish)) {
+    const Vf alpha = splat(args.ops[0].alpha), scale = splat(args.ops[1].alpha);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; ++i)
+      y[i] = swish(y[i], alpha) * scale;
+    return;
+  }
   const Epilogue no_operands;
   for (int i = 0; i < args.n_ops; ++i)
     apply<1>(no_operands, args.ops[i], {0, 0, n}, y);
@@ -130,6 +125,20 @@ TENON_VNNI void store_bytes(uint8_t* to, __m256i y, __mmask32 mask) {
         : _mm256_mask_storeu_epi8(to, mask, y);
 }
 
+// So cheap that it stays in the tiles' registers.
+TENON_VNNI void scaled_hard_swish(const DepthwiseArgs& args, Scaled32* y, int n) {
+  const float factor = args.ops[1].alpha;
+  const __m256 alpha = _mm256_set1_ps(args.ops[0].alpha * factor);
+  const __m256 beta = _mm256_set1_ps(args.ops[0].beta * factor), most = _mm256_set1_ps(factor);
+#pragma GCC unroll 4
+  for (int i = 0; i < n; ++i) {
+    for (__m256& x : y[i].v) {
+      const __m256 gate = _mm256_max_ps(_mm256_fmadd_ps(x, alpha, beta), _mm256_setzero_ps());
+      x = _mm256_mul_ps(x, _mm256_min_ps(gate, most));
+    }
+  }
+}
+
 // Sums of n results to their places; many at once, so that the long chains of an activation
 // overlap.
 template <bool kFull, int n>
@@ -143,7 +152,9 @@ TENON_VNNI void finish(const DepthwiseArgs& args,
 #pragma GCC unroll 4
   for (int i = 0; i < n; ++i)
     y[i] = scaled(args, sums[i], c);
-  if (args.n_ops > 0) {
+  if (is_scaled(args, Kind::kHardSwish)) {
+    scaled_hard_swish(args, y, n);
+  } else if (args.n_ops > 0) {
     Vf whole[n * 2];
 #pragma GCC unroll 8
     for (int i = 0; i < n * 2; ++i)
