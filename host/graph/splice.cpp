@@ -192,6 +192,17 @@ Status tn_edit::decompose(tn_node_id id) {
 
 namespace tenon::host {
 
+namespace {
+
+Result<tn_value_id> enter(tn_edit& edit, const Value& value, bool with_notes) {
+  TN_TRY(ours, edit.add_input(*value.name, value.type));
+  for (const NamedAny& note : value.notes)
+    if (with_notes) TN_CHECK(edit.set_note(ours, note.name, note.value->get()));
+  return ours;
+}
+
+}  // namespace
+
 Result<tn_graph*> extract(const tn_graph& graph,
                           const tn_node_id* nodes,
                           uint64_t n,
@@ -212,9 +223,7 @@ Result<tn_graph*> extract(const tn_graph& graph,
       const Value* value = t.values.find(input);
       bool enters = value && !value->constant && !chosen.count(value->producer);
       if (!enters || map.count(input)) continue;
-      TN_TRY(ours, edit->add_input(*value->name, value->type));
-      for (const NamedAny& note : value->notes)
-        if (with_notes) TN_CHECK(edit->set_note(ours, note.name, note.value->get()));
+      TN_TRY(ours, enter(*edit, *value, with_notes));
       map[input] = ours;
     }
   }

@@ -180,8 +180,8 @@ struct Attend {
     };
     bool none = true;
     for (int64_t j = 0; j < n; ++j) {
-      const double *a = &q.data[static_cast<size_t>(q.at(b, h, i))],
-                   *c = &k.data[static_cast<size_t>(k.at(b, shared, j))];
+      // Heads of no size have no numbers to point at.
+      const double *a = q.data.data() + q.at(b, h, i), *c = k.data.data() + k.at(b, shared, j);
       double sum = 0, root = rounded(std::sqrt(scale));
       for (int64_t d = 0; d < size; ++d)
         sum += rounded(a[d] * root) * rounded(c[d] * root);

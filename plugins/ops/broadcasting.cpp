@@ -8,6 +8,7 @@
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "sampling.hpp"
+#include "wrapping.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -34,8 +35,10 @@ Status sum_to_ref(const Call& call) {
   return dispatch<kNumeric>(call.dtype(0), [&]<class T>() -> Status {
     std::vector<Wide<T>> sums(static_cast<size_t>(element_count(shape)));
     Odometer at(in);
-    for (int64_t i = 0, n = element_count(in); i < n; ++i, at.next())
-      sums[static_cast<size_t>(at.dot(strides))] += static_cast<Wide<T>>(call.data<T>(0)[i]);
+    for (int64_t i = 0, n = element_count(in); i < n; ++i, at.next()) {
+      Wide<T>& sum = sums[static_cast<size_t>(at.dot(strides))];
+      sum = wrapping_add(sum, static_cast<Wide<T>>(call.data<T>(0)[i]));
+    }
     for (size_t i = 0; i < sums.size(); ++i)
       data_of<T>(out)[i] = static_cast<T>(sums[i]);
     return {};

@@ -10,6 +10,7 @@
 #include "dispatch.hpp"
 #include "einsum_equation.hpp"
 #include "sampling.hpp"
+#include "wrapping.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -95,9 +96,10 @@ Status einsum_ref(const Call& call) {
         for (int64_t k = 0, n = element_count(s.summed); k < n; ++k, over.next()) {
           Wide<T> product = 1;
           for (size_t p = 0; p < ranks.size(); ++p)
-            product *= static_cast<Wide<T>>(
-                call.data<T>(p)[at.dot(s.kept_strides[p]) + over.dot(s.summed_strides[p])]);
-          sum += product;
+            product = wrapping_mul(
+                product, static_cast<Wide<T>>(call.data<T>(
+                             p)[at.dot(s.kept_strides[p]) + over.dot(s.summed_strides[p])]));
+          sum = wrapping_add(sum, product);
         }
         data_of<T>(result)[i] = static_cast<T>(sum);
       }
