@@ -46,8 +46,18 @@ if args.bench then -- the model before is folded as well: what is left is what p
   result.speedup = before.median_ms / after.median_ms
 end
 if report.parameters.after == report.parameters.before then
-  tn.log.warning(string.format("no channel went: ratio %g leaves whole groups of round_to %g (--set round_to=1 removes single channels)",
-    args.ratio or 0.3, args.round_to or 8))
+  local most, at_least = 0, args.min_channels or 1 -- a model without such a group is refused by the pass
+  for _, group in ipairs(report.groups) do most = math.max(most, group.channels) end
+  local why
+  if report.ratio == 0 and not args.layers then
+    why = "ratio 0 removes none (--set ratio=0.3)"
+  elseif at_least >= most then
+    why = string.format("every layer keeps min_channels %g, and none has more than %g (--set min_channels=1)", at_least, most)
+  else
+    why = string.format("ratio %g leaves whole groups of round_to %g (--set round_to=1 removes single channels)", report.ratio,
+      args.round_to or 8)
+  end
+  tn.log.warning("no channel went: " .. why)
 end
 if not args.json then
   tn.print_table(result.groups, { "layer", "channels", "kept" })

@@ -8,9 +8,10 @@ can be had by its name this way. `tenon.data.open(path)` chooses by the file's n
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from . import _core
 from .errors import InvalidArgument, NotFound
 from .events import session
 from .model import Model, Plan
-from .options import plan_options, split_options
+from .options import arrays_of, plan_options, split_options
 
 _DATASET = "tenon.dataset/1"
 _METRIC = "tenon.metric/1"
@@ -94,61 +95,100 @@ def arrays(**fields: Any) -> Dataset:
 
     NumPy's arrays, anything with `__dlpack__` (PyTorch, JAX) and lists of numbers. Memory is
     shared: leave it as it is while the data set lives. An option that is a data set takes a
-    dictionary of arrays as well: `tn.train(model, {"x": images, "label": labels})`.
+    dictionary as well when one of its values is an array: `tn.train(model, {"x": images, ...})`.
     """
-    return Dataset(
-        "datasets.arrays",
-        **{name: x if hasattr(x, "__dlpack__") else np.asarray(x) for name, x in fields.items()},
-    )
+    return Dataset("datasets.arrays", **arrays_of(fields))
 
 
-def samples(source: Any, fields: Sequence[str] = ("x", "label")) -> Dataset:
+def samples(source: Any, fields: Sequence[str] | None = None) -> Dataset:
     """A sequence of samples as a data set, as PyTorch's map-style data sets are:
     `tn.data.samples(torchvision.datasets.FashionMNIST(...), fields=("image", "label"))`.
 
-    source: has `len(source)` and `source[i]`, a tuple of arrays and numbers that `fields` names in
-    their order, or a dictionary, which names them itself. All samples have the shapes and types of
-    the first. Samples are asked for from the thread that prepares batches.
+    source: has `len(source)` and `source[i]`, a tuple of arrays and numbers, one array, or a
+    dictionary of them by name. fields: the names of a tuple's values, ("x", "label") by default;
+    the name of a lone array, "x"; of a dictionary those that are taken, by default all. All samples
+    have the names, shapes and types of the first.
+
+    Samples are asked for from the thread that prepares batches. What one raises while `tenon.train`
+    prepares a batch is raised as InvalidArgument with that error's text; where the calling thread
+    reads them (`evaluate`, calibration, `batch`), the error itself is raised.
     """
     size = len(source)
     if size == 0:
         raise InvalidArgument("tn.data.samples: expected at least one sample, got none")
-    names, first = _sample_fields(source, fields)
+    rows = _Rows(source, fields)
+    first = rows[0]
 
     def batch(index: list[int], seed: int) -> list[np.ndarray]:
-        rows = [_sample_fields(source, names, i)[1] for i in index]
-        for i, row in zip(index, rows):
-            for name, array, like in zip(names, row, first):
+        taken = [rows[i] for i in index]
+        for i, row in zip(index, taken):
+            for name, array, like in zip(rows.names, row, first):
                 if array.shape != like.shape or array.dtype != like.dtype:
                     raise InvalidArgument(
                         f"sample {i}: field {name}: expected {like.dtype}{list(like.shape)} as "
                         f"sample 0 has, got {array.dtype}{list(array.shape)}"
                     )
-        return [np.stack(column) for column in zip(*rows)]
+        return [np.stack(column) for column in zip(*taken)]
 
     listed = [
         {"name": name, "dtype": array.dtype.name, "shape": list(array.shape)}
-        for name, array in zip(names, first)
+        for name, array in zip(rows.names, first)
     ]
     native = _core.dataset_of_function(session(), size, json.dumps(listed), batch)
     return Dataset._of(native, "python.function")
 
 
-def _sample_fields(
-    source: Any, fields: Sequence[str], i: int = 0
-) -> tuple[Sequence[str], list[np.ndarray]]:
-    sample = source[i]
-    if isinstance(sample, Mapping):
-        fields = list(sample)
-        sample = tuple(sample.values())
-    elif not isinstance(sample, (tuple, list)):
-        sample = (sample,)
-    if len(fields) != len(sample):
-        raise InvalidArgument(
-            f"sample {i}: expected {len(fields)} values for fields {', '.join(fields)}, got "
-            f"{len(sample)} (name them by fields=...)"
-        )
-    return fields, [np.asarray(value) for value in sample]
+class _Rows:
+    """The samples of a source as arrays in the order of `names`, which sample 0 fixes."""
+
+    def __init__(self, source: Any, fields: Sequence[str] | None) -> None:
+        sample = source[0]
+        self._source = source
+        self._keys = list(sample) if isinstance(sample, Mapping) else None
+        self._takes_all = fields is None
+        if isinstance(fields, str):
+            fields = (fields,)
+        if fields is None:
+            is_tuple = isinstance(sample, (tuple, list))
+            fields = self._keys or (("x", "label") if is_tuple else ("x",))
+        self.names = list(fields)
+
+    def __getitem__(self, i: int) -> list[np.ndarray]:
+        sample = self._source[i]
+        if self._keys is not None:
+            sample = self._by_name(i, sample)
+        elif isinstance(sample, Mapping):
+            raise InvalidArgument(
+                f"sample {i}: expected values without names as sample 0 has, got the keys "
+                f"{_listed(sample)}; return samples of one kind"
+            )
+        elif not isinstance(sample, (tuple, list)):
+            sample = (sample,)
+        if len(self.names) != len(sample):
+            raise InvalidArgument(
+                f"sample {i}: expected {len(self.names)} values for fields {_listed(self.names)}, "
+                f"got {len(sample)} (name them by fields=...)"
+            )
+        return [np.asarray(value) for value in sample]
+
+    def _by_name(self, i: int, sample: Any) -> list[Any]:
+        if not isinstance(sample, Mapping):
+            raise InvalidArgument(
+                f"sample {i}: expected a dictionary with the keys {_listed(self.names)} as sample "
+                f"0 is one, got {type(sample).__name__}; return samples of one kind"
+            )
+        missing = [name for name in self.names if name not in sample]
+        if missing or (self._takes_all and len(sample) != len(self.names)):
+            why = " as sample 0 has" if self._takes_all else ""
+            raise InvalidArgument(
+                f"sample {i}: expected the keys {_listed(self.names)}{why}, got "
+                f"{_listed(sample)}; fields=... takes those that all samples have"
+            )
+        return [sample[name] for name in self.names]
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(map(str, names)) or "(none)"
 
 
 def open(path: str | os.PathLike, **options: Any) -> Dataset:
@@ -180,9 +220,11 @@ def _full_id(role: str, prefix: str, name: str) -> str:
     if len(ends) == 1:
         return ends[0]
     known = ends or [id.removeprefix(prefix + ".") for id in ids]
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
     what = role.partition("/")[0]
     raise NotFound(
-        f"{what}: expected one of {', '.join(known) or '(no plugin was found)'}, got '{name}'"
+        f"{what}: expected one of {', '.join(known) or '(no plugin was found)'}, got '{name}'{hint}"
     )
 
 

@@ -32,22 +32,53 @@ def split_options(options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         except ValueError:
             raise InvalidArgument(f"option {key}: expected finite numbers, got {value}") from None
         except TypeError as error:
-            raise TypeError(f"option {key}: {error}") from None
+            hint = "; make it a data set by tn.data.samples(...)" if _are_samples(value) else ""
+            raise TypeError(f"option {key}: {error}{hint}") from None
     return json.dumps(plain, default=as_json), objects
 
 
 def _are_arrays(value: Any) -> bool:
-    """A dictionary of arrays stands for a data set of them."""
+    """A dictionary with an array stands for a data set. One of numbers and lists alone does not: it
+    is an option of names, such as the schedules of a curriculum."""
     return (
         isinstance(value, Mapping)
-        and len(value) > 0
-        and all(isinstance(key, str) and hasattr(x, "__dlpack__") for key, x in value.items())
-        and not all(isinstance(x, np.generic) for x in value.values())
+        and all(isinstance(key, str) for key in value)
+        and any(_is_array(x) for x in value.values())
     )
 
 
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "__dlpack__") and not isinstance(x, np.generic)
+
+
+def _are_samples(value: Any) -> bool:
+    """What PyTorch's map-style data sets have, and no plain data."""
+    return (
+        hasattr(value, "__len__")
+        and hasattr(value, "__getitem__")
+        and not isinstance(value, (str, bytes, list, tuple, Mapping))
+    )
+
+
+def arrays_of(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a data set as arrays: lists of numbers become NumPy's."""
+    made: dict[str, Any] = {}
+    for name, x in fields.items():
+        try:
+            made[name] = x if _is_array(x) else np.asarray(x)
+        except ValueError as error:  # lists of uneven lengths
+            raise _no_array(name, str(error)) from None
+        if not _is_array(x) and made[name].dtype.kind in "OSU":
+            raise _no_array(name, type(x).__name__)
+    return made
+
+
+def _no_array(name: str, got: str) -> InvalidArgument:
+    return InvalidArgument(f"field {name}: expected an array or a list of numbers, got {got}")
+
+
 def _data_of_arrays(fields: Mapping[str, Any]) -> _core.Component:
-    return _core.Component(session(), "tenon.dataset/1", "datasets.arrays", "{}", dict(fields))
+    return _core.Component(session(), "tenon.dataset/1", "datasets.arrays", "{}", arrays_of(fields))
 
 
 def as_json(value: Any) -> Any:

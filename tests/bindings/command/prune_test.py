@@ -45,6 +45,25 @@ def test_it_measures_when_asked(tmp_path: Path) -> None:
     assert report["speedup"] == pytest.approx(times["before"] / times["after"])
 
 
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("ratio=0", "ratio 0 removes none"),
+        ("min_channels=64", "every layer keeps min_channels 64, and none has more than 64"),
+        ("ratio=0.01", "ratio 0.01 leaves whole groups of round_to 8"),
+    ],
+)
+def test_what_kept_all_channels_is_named(tmp_path: Path, setting: str, says: str) -> None:
+    result = optimize(tmp_path, "--set", setting, recipe="prune")
+    assert result.returncode == 0, result.stderr
+    assert f"no channel went: {says}" in result.stderr
+
+
+def test_a_model_without_a_layer_to_prune_is_refused_with_the_reasons(tmp_path: Path) -> None:
+    result = optimize(tmp_path, "--set", 'skip=["first"]', recipe="prune")
+    failed(result, 1, "nothing to prune", "first: in the skip list", "second: it is of the model's")
+
+
 def test_bad_ratios_and_layers_are_refused(tmp_path: Path) -> None:
     for setting, parts in {
         "ratio=1": ["ratio", "1"],

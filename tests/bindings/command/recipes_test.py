@@ -330,9 +330,29 @@ def test_a_quantized_model_is_quantized_anew_on_request(tmp_path: Path) -> None:
     assert result["snr_db"] > 30
 
 
+def test_requantize_names_what_stays_quantized(tmp_path: Path) -> None:
+    """An input of 8 bits, whose scale is part of what the model takes."""
+    optimize(tmp_path, "--data", data(tmp_path))
+    model = onnx.load(tmp_path / "small.onnx")
+    first = next(node for node in model.graph.node if node.op_type == "QuantizeLinear")
+    assert first.input[0] == "x"
+    del model.graph.input[:]
+    stored = helper.make_tensor_value_info(first.output[0], TensorProto.UINT8, ["batch", 8])
+    zero = next(one for one in model.graph.initializer if one.name == first.input[2])
+    stored.type.tensor_type.elem_type = zero.data_type
+    model.graph.input.append(stored)
+    reader = next(node for node in model.graph.node if first.output[0] in node.input)
+    reader.name = "reader"
+    model.graph.node.remove(first)
+    onnx.save(model, tmp_path / "classifier.onnx")
+    result = optimize(tmp_path, "--data", data(tmp_path), "--requantize")
+    failed(result, 1, "got nodes that stay quantized: reader;", "start from the float model")
+
+
 def test_requantize_is_refused_where_it_means_nothing(tmp_path: Path) -> None:
     result = optimize(tmp_path, "--data", data(tmp_path), "--requantize")
-    failed(result, 1, "expected a quantized model, this one has nothing in 8 bits")
+    says = "expected a quantized model, this one has nothing in 8 bits; leave out --requantize"
+    failed(result, 1, says)
     failed(optimize(tmp_path, "--requantize", recipe="bf16"), 1, "got 'requantize'")
 
 

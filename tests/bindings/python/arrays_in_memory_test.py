@@ -59,10 +59,11 @@ def test_memory_with_gaps_is_copied():
     np.testing.assert_array_equal(data.batch(range(10))["x"], X[::2, ::-1])
 
 
-@pytest.mark.parametrize("kind", ["dictionary", "arrays", "samples", "mappings"])
+@pytest.mark.parametrize("kind", ["dictionary", "lists", "arrays", "samples", "mappings"])
 def test_all_ways_train_to_the_same_bits(kind, model, tmp_path):
     data = {
         "dictionary": {"x": X, "label": LABEL},
+        "lists": {"x": X, "label": LABEL.tolist()},
         "arrays": tn.data.arrays(x=X, label=LABEL.tolist()),
         "samples": tn.data.samples(Rows()),
         "mappings": tn.data.samples([{"x": x, "label": y} for x, y in zip(X, LABEL)]),
@@ -89,8 +90,22 @@ def test_what_cannot_be_is_refused(model):
         tn.data.arrays()
     with pytest.raises(tn.InvalidArgument, match="option x: expected a tensor, got 'x.npy'"):
         tn.Dataset("datasets.arrays", x="x.npy")
-    with pytest.raises(TypeError, match="option data: expected numbers, texts, lists, got Rows"):
+    with pytest.raises(tn.InvalidArgument, match="field label: expected an array or a list of num"):
+        tn.train(model, {"x": X, "label": ["a"] * 20})
+    with pytest.raises(tn.InvalidArgument, match="field label: expected an array or a list of num"):
+        tn.data.arrays(x=X, label=[[0], [1, 2]])
+    says = (
+        "option data: expected numbers, texts, lists, got Rows; make it a data set by tn.data.sam"
+    )
+    with pytest.raises(TypeError, match=says):
         tn.train(model, Rows())
+
+
+def test_dictionaries_of_numbers_and_lists_are_no_data_sets(model):
+    with pytest.raises(tn.InvalidArgument, match="layers: nothing"):
+        model.apply("pruner.structured", layers={"nothing": np.float32(0.5)})
+    with pytest.raises(tn.NotFound, match="option data: .*no dataset is for such a file"):
+        tn.train(model, {"x": [[0.5] * 6], "label": [1]})
 
 
 def test_samples_that_cannot_be_are_refused(model):
@@ -110,5 +125,61 @@ def test_what_a_sample_raises_is_raised(model):
                 raise KeyError("thirteen")
             return super().__getitem__(i)
 
-    with pytest.raises((KeyError, tn.InvalidArgument), match="thirteen"):
-        tn.train(model, tn.data.samples(Broken()), batch=4)
+    data = tn.data.samples(Broken())
+    with pytest.raises(tn.InvalidArgument, match="KeyError: 'thirteen'"):
+        tn.train(model, data, batch=4)  # on the thread that prepares batches
+    with pytest.raises(KeyError, match="thirteen"):
+        tn.evaluate(model, data)
+    with pytest.raises(KeyError, match="thirteen"):
+        data.batch([13])
+
+
+def test_mappings_are_read_by_their_keys():
+    data = tn.data.samples([{"a": 1, "b": 2}, {"b": 20, "a": 10}])
+    batch = data.batch([0, 1])
+    assert {name: values.tolist() for name, values in batch.items()} == {"a": [1, 10], "b": [2, 20]}
+
+
+def test_fields_take_some_of_the_keys():
+    data = tn.data.samples([{"a": 1, "b": 2}, {"c": 5, "a": 10}], fields=("a",))
+    assert [field["name"] for field in data.fields] == ["a"]
+    assert data.batch([0, 1])["a"].tolist() == [1, 10]
+
+
+def test_a_lone_array_is_one_field():
+    data = tn.data.samples(X)
+    np.testing.assert_array_equal(data.batch([2, 0])["x"], X[[2, 0]])
+    assert [field["name"] for field in tn.data.samples(X, fields="image").fields] == ["image"]
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        ({"a": 1}, "sample 1: expected the keys a, b as sample 0 has, got a;"),
+        ({"a": 1, "c": 2}, "sample 1: expected the keys a, b as sample 0 has, got a, c;"),
+        ({"b": 1, "a": 2, "c": 3}, "sample 1: expected the keys a, b as sample 0 has, got b, a, c"),
+        (
+            (1, 2),
+            "sample 1: expected a dictionary with the keys a, b as sample 0 is one, got tuple",
+        ),
+    ],
+)
+def test_samples_with_other_keys_are_refused(second, says):
+    data = tn.data.samples([{"a": 1, "b": 2}, second])
+    with pytest.raises(tn.InvalidArgument, match=says):
+        data.batch([0, 1])
+
+
+def test_samples_that_change_their_kind_or_lack_a_field_are_refused():
+    with pytest.raises(tn.InvalidArgument, match="sample 0: expected the keys a, z, got a, b;"):
+        tn.data.samples([{"a": 1, "b": 2}], fields=("a", "z"))
+    data = tn.data.samples([(1, 2), {"x": 1, "label": 2}])
+    with pytest.raises(tn.InvalidArgument, match="sample 1: expected values without names"):
+        data.batch([1])
+
+
+def test_the_nearest_name_is_said(model):
+    with pytest.raises(tn.NotFound, match=r"got 'acuracy' \(did you mean 'accuracy'\?\)"):
+        tn.evaluate(model, {"x": X, "label": LABEL}, "acuracy")
+    with pytest.raises(tn.NotFound, match="got 'qqqqqq'$"):
+        tn.evaluate(model, {"x": X, "label": LABEL}, "qqqqqq")

@@ -188,7 +188,16 @@ end
 -- A model without its quantization; one that has none is an error, as the request was meant for another.
 local function dequantized(model)
   local floats, report = model:apply("quantizer.dequantize")
-  if report.roundings + report.weights == 0 then error("option requantize: expected a quantized model, this one has nothing in 8 bits", 0) end
+  local stay = {}
+  for i = 1, math.min(3, #report.left) do stay[i] = report.left[i].node ~= "" and report.left[i].node or report.left[i].op end
+  if #stay > 0 then
+    error(string.format("option requantize: expected a model that can be one of floats, got nodes that stay quantized: %s%s; their "
+      .. "quantization is part of the model's inputs or outputs, or of a form that is not known: start from the float model",
+      table.concat(stay, ", "), #report.left > 3 and string.format(" and %d more", #report.left - 3) or ""), 0)
+  end
+  if report.roundings + report.weights == 0 then
+    error("option requantize: expected a quantized model, this one has nothing in 8 bits; leave out --requantize", 0)
+  end
   tn.log.info(string.format("in floating point again: %d roundings and %d weights", report.roundings, report.weights))
   return floats
 end
