@@ -10,6 +10,8 @@
 
 #include "tenon/base.h"
 
+#include "tenon/nearest.hpp"
+
 namespace tenon::host {
 
 inline std::string_view view(tn_str text) {
@@ -83,25 +85,6 @@ inline Status invalid(std::string_view message) {
 }
 inline Status not_found(std::string_view message) {
   return {TN_NOT_FOUND, message};
-}
-
-// The candidate nearest to `word` by edit distance, or empty when none is near: for messages.
-template <class Range>
-std::string_view nearest(std::string_view word, const Range& candidates);
-size_t edit_distance(std::string_view a, std::string_view b);
-
-template <class Range>
-std::string_view nearest(std::string_view word, const Range& candidates) {
-  std::string_view best;
-  size_t best_distance = word.size() / 2 + 1;
-  for (std::string_view candidate : candidates) {
-    size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best = candidate;
-      best_distance = distance;
-    }
-  }
-  return best;
 }
 
 }  // namespace tenon::host

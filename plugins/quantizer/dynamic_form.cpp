@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dynamic_form.hpp"
 
+#include "tenon/sdk/alike.hpp"
+
 #include "graph_outputs.hpp"
-#include "repeated.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -97,13 +98,9 @@ Result<bool> replace(EditView edit, const Form& form) {
   }
   TN_TRY(floats, edit.op("DequantizeLinear", stored, {{"axis", axis}}));
   const Node node = form.integer;
-  std::vector<std::string> names = attribute_names(node);
-  std::vector<Attr> attrs;
-  for (const std::string& name : names)
-    attrs.emplace_back(name, node.attr(name));
   TN_TRY(made, edit.add({.type = form.is_matrix ? "MatMul" : "Conv",
                          .inputs = {form.x, floats},
-                         .attrs = attrs,
+                         .attrs = attributes_of(node),
                          .name = cat(node.name(), "_float"),
                          .scope = node.scope()}));
   TN_CHECK(give_out(edit, form.product.output(), made.output()));
