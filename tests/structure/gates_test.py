@@ -9,6 +9,7 @@ import circles
 import cxx_functions
 import dangling
 import functions
+import intrinsics
 import machine_paths
 import operator_names
 import pytest
@@ -24,6 +25,7 @@ GATES = [
     circles,
     dangling,
     functions,
+    intrinsics,
     machine_paths,
     operator_names,
     readmes,

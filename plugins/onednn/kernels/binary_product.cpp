@@ -19,11 +19,6 @@ constexpr int64_t kRowWords = kMostBinaryWords * kWholeRows;
 constexpr int64_t kUnitPanels = 4;  // what a tile has at most
 constexpr int64_t kGrainWords = int64_t{1} << 17;
 
-bool has_popcount(const Context& context) {
-  static const bool kHere = __builtin_cpu_supports("avx512vpopcntdq") != 0;
-  return kHere && context.table == &kernel_table(Level::kAvx512);
-}
-
 struct Cutting {
   int64_t rows = 0;      // of a block
   int64_t n_blocks = 0;  // of rows

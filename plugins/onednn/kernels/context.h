@@ -22,13 +22,18 @@ struct Context {
 // The highest level that this CPU and its operating system support.
 Level best_level();
 const char* level_name(Level level);
-// AVX512_BF16, which is part of no level.
-bool has_bf16_instructions();
-// level must be at most best_level().
+// Of levels above best_level() there is no row.
 const KernelTable& kernel_table(Level level);
 inline Context make_context(Level level, Parallel parallel = {}) {
   return {&kernel_table(level), parallel};
 }
+
+// Instructions that are part of no level: AVX512_BF16; AMX_BF16; those of VNNI with registers of
+// the context's level (AVX512_VNNI, AVX_VNNI); AVX512_VPOPCNTDQ at that level.
+bool has_bf16_instructions();
+bool has_bf16_tiles();
+bool has_vnni(const Context& context);
+bool has_popcount(const Context& context);
 
 // Calls body(int64_t lo, int64_t hi) over pieces of [0, n). Small ranges stay on this thread.
 template <class F>

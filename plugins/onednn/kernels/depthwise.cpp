@@ -8,8 +8,7 @@
 namespace tenon::onednn::kernels {
 
 bool has_fast_depthwise(const Context& context) {
-  return context.table == &kernel_table(Level::kAvx512) &&
-         __builtin_cpu_supports("avx512vnni") != 0;
+  return context.table == &kernel_table(Level::kAvx512) && has_vnni(context);
 }
 
 void pack_depthwise_weights(const int8_t* weights,

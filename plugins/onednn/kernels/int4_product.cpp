@@ -26,11 +26,7 @@ struct Scratch {
 
 Int4Form form_of(const Context& context, const Int4ProductArgs& args) {
   if (!args.as_int8) return Int4Form::kReal;
-  const bool is_wide = context.table == &kernel_table(Level::kAvx512);
-  const bool is_avx2 = context.table == &kernel_table(Level::kAvx2);
-  const bool has_vnni = (is_wide && __builtin_cpu_supports("avx512vnni") != 0) ||
-                        (is_avx2 && __builtin_cpu_supports("avxvnni") != 0);
-  return has_vnni && args.with_vnni ? Int4Form::kVnni : Int4Form::kBytes;
+  return has_vnni(context) && args.with_vnni ? Int4Form::kVnni : Int4Form::kBytes;
 }
 
 void take_left(const Context& context, const Int4ProductArgs& args, int64_t row) {

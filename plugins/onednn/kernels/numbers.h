@@ -13,7 +13,11 @@
 
 namespace tenon::onednn::kernels {
 
+#if defined(__aarch64__)
+using Half = __fp16;  // what g++ 12 calls it there
+#else
 using Half = _Float16;
+#endif
 
 struct Bf16 {  // rounds to nearest even
   uint16_t bits = 0;

@@ -216,10 +216,7 @@ int64_t starts_bytes(const SparseWeights& weights, int64_t width) {
 }  // namespace
 
 bool multiplies_sparse_int8(const Context& context) {
-  const bool is_wide = context.table == &kernel_table(Level::kAvx512);
-  const bool is_avx2 = context.table == &kernel_table(Level::kAvx2);
-  return (is_wide && __builtin_cpu_supports("avx512vnni") != 0) ||
-         (is_avx2 && __builtin_cpu_supports("avxvnni") != 0);
+  return has_vnni(context);
 }
 
 int64_t count_sparse_blocks(const SparseWeights& weights, int64_t width) {

@@ -79,7 +79,7 @@ struct Target {
 
 // The sources under level/ are compiled once per level. A higher level contains the lower ones.
 enum class Level : uint8_t {
-  kBaseline,  // x86-64-v2: SSE4.2
+  kBaseline,  // x86-64-v2: SSE4.2; AArch64: Advanced SIMD, and no other level
   kAvx2,      // AVX2, FMA, F16C, BMI2
   kAvx512,    // F, BW, DQ, VL; VBMI is used where the CPU has it
   kCount

@@ -27,8 +27,7 @@ Winograd::Winograd(const WinogradShape& shape, ElementType type, int workers)
 
 bool Winograd::is_fast(ElementType type) {
   if (type == ElementType::kF32) return best_level() == Level::kAvx512;
-  return type == ElementType::kBf16 && has_bf16_instructions() &&
-         __builtin_cpu_supports("amx-bf16") == 0;
+  return type == ElementType::kBf16 && has_bf16_instructions() && !has_bf16_tiles();
 }
 
 int64_t Winograd::packed_bytes() const {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "../context.h"
+#include "assembler.h"
 #include "conversions.h"
 #include "intrinsics.h"
 
@@ -115,6 +116,108 @@ Precision precision_for(std::span<const CodeEdge> targets) {
   return is_bf16 ? Precision::kBf16 : Precision::kF32;
 }
 
+// A loop and what it reads beside the operands.
+class Generated final : public PointwiseCode {
+ public:
+  // Throws Xbyak::Error where memory cannot be made executable.
+  Generated(VectorCode code, std::span<const CodeEdge> sources, std::span<const CodeEdge> targets);
+  void run(void* const* pointers, int64_t n, bool past_caches) const override;
+
+ private:
+  using Pointers = std::array<void*, kMostEdges>;
+  Pointers moved(void* const* pointers, int64_t elements) const;
+  int64_t until_aligned(void* const* pointers) const;
+  void run_in_caches(void* const* pointers, int64_t n) const;
+  void run_padded(void* const* pointers, int64_t n) const;
+  bool writes_over_a_source(void* const* pointers) const;
+  size_t size_of(size_t edge, int64_t n) const { return static_cast<size_t>(bytes_[edge] * n); }
+
+  VectorCode code_;
+  std::vector<int64_t> bytes_;  // by edge: from one element to the next
+  size_t n_sources_;
+  Assembler assembler_;
+  std::vector<ConstantLine> constants_;
+};
+
+Generated::Generated(VectorCode code,
+                     std::span<const CodeEdge> sources,
+                     std::span<const CodeEdge> targets)
+    : code_(std::move(code)),
+      n_sources_(sources.size()),
+      assembler_(code_, streams(sources), streams(targets)),
+      constants_(assembler_.constants()) {
+  for (const CodeEdge& edge : sources)
+    bytes_.push_back(edge.is_repeated ? 0 : element_bytes(edge.type));
+  for (const CodeEdge& edge : targets)
+    bytes_.push_back(element_bytes(edge.type));
+}
+
+// Elements before the f32 targets are aligned, -1 where they never are at once.
+int64_t Generated::until_aligned(void* const* pointers) const {
+  int64_t found = -1;
+  for (size_t i = n_sources_; i < bytes_.size(); ++i) {
+    if (bytes_[i] != 4) continue;
+    const uint64_t past = reinterpret_cast<uintptr_t>(pointers[i]) % kLineBytes;
+    const int64_t missing = static_cast<int64_t>((kLineBytes - past) % kLineBytes);
+    if (missing % 4 != 0 || (found >= 0 && found != missing / 4)) return -1;
+    found = missing / 4;
+  }
+  return found;
+}
+
+Generated::Pointers Generated::moved(void* const* pointers, int64_t elements) const {
+  Pointers there;
+  for (size_t i = 0; i < bytes_.size(); ++i)
+    there[i] = static_cast<char*>(pointers[i]) + elements * bytes_[i];
+  return there;
+}
+
+bool Generated::writes_over_a_source(void* const* pointers) const {
+  return std::any_of(pointers + n_sources_, pointers + bytes_.size(), [&](void* target) {
+    return std::find(pointers, pointers + n_sources_, target) != pointers + n_sources_;
+  });
+}
+
+// Fewer elements than one vector, by way of whole vectors here.
+void Generated::run_padded(void* const* pointers, int64_t n) const {
+  constexpr size_t kVectorBytes = 4 * kMostLanes;
+  alignas(kVectorBytes) std::array<std::array<char, kVectorBytes>, kMostEdges> padded;
+  Pointers here;
+  for (size_t i = 0; i < bytes_.size(); ++i) {
+    const bool is_copied = i >= n_sources_ || bytes_[i] != 0;
+    here[i] = is_copied ? padded[i].data() : pointers[i];
+    if (!is_copied) continue;
+    padded[i].fill(0);
+    if (i < n_sources_) std::memcpy(padded[i].data(), pointers[i], size_of(i, n));
+  }
+  assembler_.loop()(here.data(), lanes_of(code_.isa()), constants_.data());
+  for (size_t i = n_sources_; i < bytes_.size(); ++i)
+    std::memcpy(pointers[i], padded[i].data(), size_of(i, n));
+}
+
+// What is left over whole vectors is computed with the elements before it, once more, where those
+// are still there.
+void Generated::run_in_caches(void* const* pointers, int64_t n) const {
+  const int64_t lanes = lanes_of(code_.isa());
+  const int64_t rest = n - assembler_.takes_of(n);
+  if (n > rest) assembler_.loop()(pointers, n - rest, constants_.data());
+  if (rest == 0) return;
+  if (n < lanes || writes_over_a_source(pointers))
+    return run_padded(moved(pointers, n - rest).data(), rest);
+  assembler_.loop()(moved(pointers, n - lanes).data(), lanes, constants_.data());
+}
+
+void Generated::run(void* const* pointers, int64_t n, bool past_caches) const {
+  const int64_t head = past_caches ? until_aligned(pointers) : -1;
+  const int64_t middle =
+      head < 0 || head > n ? 0 : (n - head) / assembler_.step() * assembler_.step();
+  if (middle == 0) return run_in_caches(pointers, n);
+  if (head > 0) run_in_caches(pointers, head);
+  assembler_.streaming_loop()(moved(pointers, head).data(), middle, constants_.data());
+  const int64_t done = head + middle;
+  if (done < n) run_in_caches(moved(pointers, done).data(), n - done);
+}
+
 }  // namespace
 
 std::unique_ptr<const PointwiseCode> PointwiseCode::make(const Program& program,
@@ -145,91 +248,11 @@ std::unique_ptr<const PointwiseCode> PointwiseCode::make(const Program& program,
   *why = translation.missing();
   if (!why->empty()) return nullptr;
   try {
-    return std::unique_ptr<const PointwiseCode>(
-        new PointwiseCode(std::move(translation.code()), sources, targets));
+    return std::make_unique<const Generated>(std::move(translation.code()), sources, targets);
   } catch (const Xbyak::Error& error) {
     *why = std::string("no executable memory: ") + error.what();
     return nullptr;
   }
-}
-
-PointwiseCode::PointwiseCode(VectorCode code,
-                             std::span<const CodeEdge> sources,
-                             std::span<const CodeEdge> targets)
-    : code_(std::move(code)),
-      n_sources_(sources.size()),
-      assembler_(code_, streams(sources), streams(targets)),
-      constants_(assembler_.constants()) {
-  for (const CodeEdge& edge : sources)
-    bytes_.push_back(edge.is_repeated ? 0 : element_bytes(edge.type));
-  for (const CodeEdge& edge : targets)
-    bytes_.push_back(element_bytes(edge.type));
-}
-
-// Elements before the f32 targets are aligned, -1 where they never are at once.
-int64_t PointwiseCode::until_aligned(void* const* pointers) const {
-  int64_t found = -1;
-  for (size_t i = n_sources_; i < bytes_.size(); ++i) {
-    if (bytes_[i] != 4) continue;
-    const uint64_t past = reinterpret_cast<uintptr_t>(pointers[i]) % kLineBytes;
-    const int64_t missing = static_cast<int64_t>((kLineBytes - past) % kLineBytes);
-    if (missing % 4 != 0 || (found >= 0 && found != missing / 4)) return -1;
-    found = missing / 4;
-  }
-  return found;
-}
-
-PointwiseCode::Pointers PointwiseCode::moved(void* const* pointers, int64_t elements) const {
-  Pointers there;
-  for (size_t i = 0; i < bytes_.size(); ++i)
-    there[i] = static_cast<char*>(pointers[i]) + elements * bytes_[i];
-  return there;
-}
-
-bool PointwiseCode::writes_over_a_source(void* const* pointers) const {
-  return std::any_of(pointers + n_sources_, pointers + bytes_.size(), [&](void* target) {
-    return std::find(pointers, pointers + n_sources_, target) != pointers + n_sources_;
-  });
-}
-
-// Fewer elements than one vector, by way of whole vectors here.
-void PointwiseCode::run_padded(void* const* pointers, int64_t n) const {
-  constexpr size_t kVectorBytes = 4 * kMostLanes;
-  alignas(kVectorBytes) std::array<std::array<char, kVectorBytes>, kMostEdges> padded;
-  Pointers here;
-  for (size_t i = 0; i < bytes_.size(); ++i) {
-    const bool is_copied = i >= n_sources_ || bytes_[i] != 0;
-    here[i] = is_copied ? padded[i].data() : pointers[i];
-    if (!is_copied) continue;
-    padded[i].fill(0);
-    if (i < n_sources_) std::memcpy(padded[i].data(), pointers[i], size_of(i, n));
-  }
-  assembler_.loop()(here.data(), lanes_of(code_.isa()), constants_.data());
-  for (size_t i = n_sources_; i < bytes_.size(); ++i)
-    std::memcpy(pointers[i], padded[i].data(), size_of(i, n));
-}
-
-// What is left over whole vectors is computed with the elements before it, once more, where those
-// are still there.
-void PointwiseCode::run_in_caches(void* const* pointers, int64_t n) const {
-  const int64_t lanes = lanes_of(code_.isa());
-  const int64_t rest = n - assembler_.takes_of(n);
-  if (n > rest) assembler_.loop()(pointers, n - rest, constants_.data());
-  if (rest == 0) return;
-  if (n < lanes || writes_over_a_source(pointers))
-    return run_padded(moved(pointers, n - rest).data(), rest);
-  assembler_.loop()(moved(pointers, n - lanes).data(), lanes, constants_.data());
-}
-
-void PointwiseCode::run(void* const* pointers, int64_t n, bool past_caches) const {
-  const int64_t head = past_caches ? until_aligned(pointers) : -1;
-  const int64_t middle =
-      head < 0 || head > n ? 0 : (n - head) / assembler_.step() * assembler_.step();
-  if (middle == 0) return run_in_caches(pointers, n);
-  if (head > 0) run_in_caches(pointers, head);
-  assembler_.streaming_loop()(moved(pointers, head).data(), middle, constants_.data());
-  const int64_t done = head + middle;
-  if (done < n) run_in_caches(moved(pointers, done).data(), n - done);
 }
 
 }  // namespace tenon::onednn::kernels::code

@@ -9,11 +9,8 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 namespace {
 
 constexpr int kVectors = 2;  // of columns at once
-#if defined(__AVX512F__)
-constexpr int kRows = 8;  // 8 x 2 accumulators of 32 registers
-#else
-constexpr int kRows = 4;  // 4 x 2 of 16
-#endif
+// kRows x kVectors sums leave half of the registers.
+constexpr int kRows = kCpuRegisters / 4;
 constexpr int64_t kPanel = kAttentionPanel;
 static_assert(kAttentionRows % kRows == 0 && kPanel % (kVectors * kLanes) == 0);
 

@@ -59,53 +59,8 @@ TENON_POPCOUNT void count_by_instruction(const BinaryBlock& block,
 }
 #endif
 
-// Without the instruction: 16 sums of four bits looked up at once, added as bytes.
-#if defined(__AVX512F__)
-using Bytes = __m512i;
-TENON_INLINE Bytes bits_of_bytes(Bytes x) {
-  const Bytes table = _mm512_maskz_broadcast_i32x4(
-      0xffff, _mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
-  const Bytes low = _mm512_set1_epi8(15);
-  return _mm512_add_epi8(
-      _mm512_shuffle_epi8(table, _mm512_and_si512(x, low)),
-      _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(x, 4), low)));
-}
-TENON_INLINE Vi add_bytes(Bytes x) {
-  const Bytes words = _mm512_maddubs_epi16(x, _mm512_set1_epi8(1));
-  return reinterpret_cast<Vi>(_mm512_madd_epi16(words, _mm512_set1_epi16(1)));
-}
-#elif defined(__AVX2__)
-using Bytes = __m256i;
-TENON_INLINE Bytes bits_of_bytes(Bytes x) {
-  const Bytes table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2,
-                                       1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
-  const Bytes low = _mm256_set1_epi8(15);
-  return _mm256_add_epi8(
-      _mm256_shuffle_epi8(table, _mm256_and_si256(x, low)),
-      _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(x, 4), low)));
-}
-TENON_INLINE Vi add_bytes(Bytes x) {
-  const Bytes words = _mm256_maddubs_epi16(x, _mm256_set1_epi8(1));
-  return reinterpret_cast<Vi>(_mm256_madd_epi16(words, _mm256_set1_epi16(1)));
-}
-#else
-using Bytes = __m128i;
-TENON_INLINE Bytes bits_of_bytes(Bytes x) {
-  const Bytes table = _mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
-  const Bytes low = _mm_set1_epi8(15);
-  return _mm_add_epi8(_mm_shuffle_epi8(table, _mm_and_si128(x, low)),
-                      _mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(x, 4), low)));
-}
-TENON_INLINE Vi add_bytes(Bytes x) {
-  const Bytes words = _mm_maddubs_epi16(x, _mm_set1_epi8(1));
-  return reinterpret_cast<Vi>(_mm_madd_epi16(words, _mm_set1_epi16(1)));
-}
-#endif
+// Without the instruction: bits are counted by bytes, which are added as bytes.
 constexpr int64_t kByteWords = 31;  // 8 * 31 is what a byte holds
-
-TENON_INLINE Bytes bytes_of(Vi v) {
-  return reinterpret_cast<Bytes>(v);
-}
 
 template <int rows>
 void count_bytes(const BinaryBlock& block, int64_t row, int64_t column, int at, Counts* to) {
@@ -115,7 +70,7 @@ void count_bytes(const BinaryBlock& block, int64_t row, int64_t column, int at, 
   const uint32_t* const b = block.panels + column * words;
   for (int64_t first = 0; first < words; first += kByteWords) {
     const int64_t end = words - first < kByteWords ? words : first + kByteWords;
-    Bytes bytes[rows][kRegisters] = {};
+    Int8s bytes[rows][kRegisters] = {};
     for (int64_t k = first; k < end; ++k) {
       Vi right[kRegisters];
 #pragma GCC unroll 4
@@ -126,10 +81,7 @@ void count_bytes(const BinaryBlock& block, int64_t row, int64_t column, int at, 
         const Vi left = splat_i(static_cast<int32_t>(a[r * words + k]));
 #pragma GCC unroll 4
         for (int v = 0; v < kRegisters; ++v) {
-          const Bytes more = bits_of_bytes(bytes_of(left ^ right[v]));
-          using Int8s = VectorOf<int8_t, kVectorBytes>::Type;
-          bytes[r][v] = reinterpret_cast<Bytes>(reinterpret_cast<Int8s>(bytes[r][v]) +
-                                                reinterpret_cast<Int8s>(more));
+          bytes[r][v] += bits_of_bytes(reinterpret_cast<Int8s>(left ^ right[v]));
         }
       }
     }
@@ -137,7 +89,7 @@ void count_bytes(const BinaryBlock& block, int64_t row, int64_t column, int at, 
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
       for (int v = 0; v < kRegisters; ++v)
-        sums[r][v] += add_bytes(bytes[r][v]);
+        sums[r][v] += join_bytes(bytes[r][v]);
   }
   for (int r = 0; r < rows; ++r)
     std::memcpy(to->of[r] + at, sums[r], sizeof sums[r]);
@@ -225,21 +177,6 @@ void multiply(const BinaryBlock& block) {
     column += panels * kColumns;
   }
 }
-
-// The lanes that are set.
-#if defined(__AVX512F__)
-TENON_INLINE uint32_t lanes_not_below(Vf x, Vf least) {
-  return _mm512_cmp_ps_mask(x, least, _CMP_GE_OQ);
-}
-#elif defined(__AVX2__)
-TENON_INLINE uint32_t lanes_not_below(Vf x, Vf least) {
-  return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(x, least, _CMP_GE_OQ)));
-}
-#else
-TENON_INLINE uint32_t lanes_not_below(Vf x, Vf least) {
-  return static_cast<uint32_t>(_mm_movemask_ps(_mm_cmpge_ps(x, least)));
-}
-#endif
 
 }  // namespace
 

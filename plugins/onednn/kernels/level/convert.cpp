@@ -78,7 +78,7 @@ void stream_row(const float* src, int64_t n, float* dst) {
     stream(dst + i, load(src + i));
   for (; i < n; ++i)
     dst[i] = src[i];
-  _mm_sfence();
+  end_streams();
 }
 
 using LoadRow = void (*)(const void*, int64_t, int64_t, float*);

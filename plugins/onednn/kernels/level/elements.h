@@ -13,90 +13,6 @@ enum class Bf16 : uint16_t {};
 enum class F16 : uint16_t {};
 enum class Bool : uint8_t {};
 
-template <class To, class T>
-static inline To reinterpret(const T& value) {
-  static_assert(sizeof(To) == sizeof(T));
-  To to;
-  std::memcpy(&to, &value, sizeof to);
-  return to;
-}
-template <class V>
-static inline V load_vector(const void* p) {
-  V v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-
-// GCC 12 makes long sequences of __builtin_convertvector between 8, 16 and 32 bits: by hand.
-#if defined(__AVX512F__)
-static inline Vi widen_u8(const void* p) {
-  return reinterpret_cast<Vi>(_mm512_cvtepu8_epi32(load_vector<__m128i>(p)));
-}
-static inline Vi widen_s8(const void* p) {
-  return reinterpret_cast<Vi>(_mm512_cvtepi8_epi32(load_vector<__m128i>(p)));
-}
-static inline Vi widen_u16(const void* p) {
-  return reinterpret_cast<Vi>(_mm512_cvtepu16_epi32(load_vector<__m256i>(p)));
-}
-// The low 8 or 16 bits of each lane.
-static inline void narrow_8(void* p, Vi v) {
-  __m128i bytes = _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(v));
-  std::memcpy(p, &bytes, sizeof bytes);
-}
-static inline void narrow_16(void* p, Vi v) {
-  __m256i words = _mm512_cvtepi32_epi16(reinterpret_cast<__m512i>(v));
-  std::memcpy(p, &words, sizeof words);
-}
-#elif defined(__AVX2__)
-static inline Vi widen_u8(const void* p) {
-  return reinterpret_cast<Vi>(
-      _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
-}
-static inline Vi widen_s8(const void* p) {
-  return reinterpret_cast<Vi>(
-      _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
-}
-static inline Vi widen_u16(const void* p) {
-  return reinterpret_cast<Vi>(_mm256_cvtepu16_epi32(load_vector<__m128i>(p)));
-}
-static inline __m128i low_words(Vi v) {
-  __m256i masked = _mm256_and_si256(reinterpret_cast<__m256i>(v), _mm256_set1_epi32(0xffff));
-  return _mm_packus_epi32(_mm256_castsi256_si128(masked), _mm256_extracti128_si256(masked, 1));
-}
-static inline void narrow_8(void* p, Vi v) {
-  __m128i words = low_words(v & 0xff);
-  _mm_storel_epi64(static_cast<__m128i*>(p), _mm_packus_epi16(words, words));
-}
-static inline void narrow_16(void* p, Vi v) {
-  __m128i words = low_words(v);
-  std::memcpy(p, &words, sizeof words);
-}
-#else
-static inline Vi widen_u8(const void* p) {
-  int32_t bytes = load_vector<int32_t>(p);
-  return reinterpret_cast<Vi>(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes)));
-}
-static inline Vi widen_s8(const void* p) {
-  int32_t bytes = load_vector<int32_t>(p);
-  return reinterpret_cast<Vi>(_mm_cvtepi8_epi32(_mm_cvtsi32_si128(bytes)));
-}
-static inline Vi widen_u16(const void* p) {
-  return reinterpret_cast<Vi>(_mm_cvtepu16_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
-}
-static inline __m128i low_words(Vi v) {
-  __m128i masked = reinterpret_cast<__m128i>(v & 0xffff);
-  return _mm_packus_epi32(masked, masked);
-}
-static inline void narrow_8(void* p, Vi v) {
-  __m128i words = low_words(v & 0xff);
-  int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
-  std::memcpy(p, &bytes, sizeof bytes);
-}
-static inline void narrow_16(void* p, Vi v) {
-  _mm_storel_epi64(static_cast<__m128i*>(p), low_words(v));
-}
-#endif
-
 static inline Vf load_lanes(const float* p) {
   return load(p);
 }
@@ -166,44 +82,12 @@ static inline void store_lanes(Bool* p, Vf v) {
   narrow_8(p, (v != 0.0F) & 1);
 }
 
-#if defined(__AVX512F__)
 static inline Vf load_lanes(const F16* p) {
-  return _mm512_cvtph_ps(load_vector<__m256i>(p));
+  return load_f16(p);
 }
 static inline void store_lanes(F16* p, Vf v) {
-  __m256i narrow = _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  std::memcpy(p, &narrow, sizeof narrow);
+  store_f16(p, v);
 }
-#elif defined(__AVX2__)
-static inline Vf load_lanes(const F16* p) {
-  return _mm256_cvtph_ps(load_vector<__m128i>(p));
-}
-static inline void store_lanes(F16* p, Vf v) {
-  __m128i narrow = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  std::memcpy(p, &narrow, sizeof narrow);
-}
-#else
-// The exponent is moved by a multiplication, which also normalises denormals.
-static inline Vf load_lanes(const F16* p) {
-  Vi half = widen_u16(p);
-  Vi magnitude = (half & 0x7fff) << 13;
-  Vf value = from_bits(magnitude) * 0x1p112F;
-  value = (half & 0x7c00) == 0x7c00 ? from_bits(magnitude | 0x7f800000) : value;
-  return from_bits(bits(value) | ((half & 0x8000) << 16));
-}
-static inline void store_lanes(F16* p, Vf v) {
-  Vf a = absolute(v);
-  // Under 2^-14 the addition of 0.5 leaves the rounded denormal in the low bits.
-  Vi tiny = bits(a + 0.5F) - 0x3f000000;
-  Vi u = bits(a);
-  Vi normal = (u - 0x38000000 + 0xfff + ((u >> 13) & 1)) >> 13;
-  Vi result = a < 0x1p-14F ? tiny : normal;
-  result = a >= 65520.0F ? splat_i(0x7c00) : result;
-  result = a != a ? splat_i(0x7e00) | ((u >> 13) & 0x3ff) : result;
-  result |= (bits(v) >> 16) & 0x8000;
-  narrow_16(p, result);
-}
-#endif
 
 // n < kLanes elements, no byte more.
 template <class T>

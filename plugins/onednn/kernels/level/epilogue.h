@@ -12,31 +12,6 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 // Functions that the kernels call in their innermost loops, with constant numbers of rows.
 #define TENON_INLINE [[gnu::always_inline]] inline
 
-// The low bytes of all lanes.
-template <int registers>
-inline void narrow_panel(void* to, const Vi* v) {
-#if defined(__AVX512F__)
-  for (int i = 0; i < registers; ++i)
-    narrow_8(static_cast<char*>(to) + i * kLanes, v[i]);
-#elif defined(__AVX2__)
-  static_assert(registers == 2);
-  const __m256i words = _mm256_packus_epi32(reinterpret_cast<__m256i>(v[0] & 0xff),
-                                            reinterpret_cast<__m256i>(v[1] & 0xff));
-  const __m256i ordered = _mm256_permute4x64_epi64(words, 0xd8);
-  const __m128i bytes =
-      _mm_packus_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
-  std::memcpy(to, &bytes, sizeof bytes);
-#else
-  static_assert(registers == 4);
-  const __m128i low = _mm_packus_epi32(reinterpret_cast<__m128i>(v[0] & 0xff),
-                                       reinterpret_cast<__m128i>(v[1] & 0xff));
-  const __m128i high = _mm_packus_epi32(reinterpret_cast<__m128i>(v[2] & 0xff),
-                                        reinterpret_cast<__m128i>(v[3] & 0xff));
-  const __m128i bytes = _mm_packus_epi16(low, high);
-  std::memcpy(to, &bytes, sizeof bytes);
-#endif
-}
-
 // Bounds of floating-point numbers; NaN stays NaN.
 static inline Vf bounded(Vf y, float low, float high) {
   const Vf least = splat(low), most = splat(high);

@@ -33,7 +33,7 @@ Vf scale_at(const Int4Panels& right, int64_t at) {
 // Behind the last quantized values this names memory of nobody, which no prefetch reads.
 TENON_INLINE void ask_ahead(const uint8_t* quantized) {
   const auto place = reinterpret_cast<uintptr_t>(quantized) + kAhead;
-  _mm_prefetch(reinterpret_cast<const char*>(place), _MM_HINT_T0);
+  __builtin_prefetch(reinterpret_cast<const char*>(place));
 }
 
 // ---- 8-bit quantized values ----
@@ -42,76 +42,25 @@ TENON_INLINE void ask_ahead(const uint8_t* quantized) {
 #if defined(__AVX512F__)
 #define TENON_VNNI __attribute__((target("avx512vnni"), always_inline)) inline
 #define TENON_HAS_VNNI 1
-using Bytes = __m512i;
-TENON_INLINE Bytes low_int4(Bytes x) {
-  return _mm512_and_si512(x, _mm512_set1_epi8(15));
-}
-TENON_INLINE Bytes high_int4(Bytes x) {
-  return _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15));
-}
-TENON_INLINE Bytes four_int8(const int8_t* p) {
-  return _mm512_set1_epi32(load_vector<int32_t>(p));
-}
-TENON_INLINE Bytes multiply_pairs(Bytes quantized, Bytes left) {
-  return _mm512_maddubs_epi16(quantized, left);
-}
-TENON_INLINE Bytes add_words(Bytes a, Bytes b) {
-  return _mm512_add_epi16(a, b);
-}
-TENON_INLINE Vi join_words(Bytes words) {
-  return reinterpret_cast<Vi>(_mm512_madd_epi16(words, _mm512_set1_epi16(1)));
-}
-TENON_VNNI Vi multiply_fours(Vi sum, Bytes quantized, Bytes left) {
-  return reinterpret_cast<Vi>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), quantized, left));
+TENON_VNNI Vi multiply_fours(Vi sum, Int8s quantized, Int8s left) {
+  return reinterpret_cast<Vi>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum),
+                                                  reinterpret_cast<__m512i>(quantized),
+                                                  reinterpret_cast<__m512i>(left)));
 }
 #elif defined(__AVX2__)
 #define TENON_VNNI __attribute__((target("avxvnni"), always_inline)) inline
 #define TENON_HAS_VNNI 1
-using Bytes = __m256i;
-TENON_INLINE Bytes low_int4(Bytes x) {
-  return _mm256_and_si256(x, _mm256_set1_epi8(15));
-}
-TENON_INLINE Bytes high_int4(Bytes x) {
-  return _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(15));
-}
-TENON_INLINE Bytes four_int8(const int8_t* p) {
-  return _mm256_set1_epi32(load_vector<int32_t>(p));
-}
-TENON_INLINE Bytes multiply_pairs(Bytes quantized, Bytes left) {
-  return _mm256_maddubs_epi16(quantized, left);
-}
-TENON_INLINE Bytes add_words(Bytes a, Bytes b) {
-  return _mm256_add_epi16(a, b);
-}
-TENON_INLINE Vi join_words(Bytes words) {
-  return reinterpret_cast<Vi>(_mm256_madd_epi16(words, _mm256_set1_epi16(1)));
-}
-TENON_VNNI Vi multiply_fours(Vi sum, Bytes quantized, Bytes left) {
-  return reinterpret_cast<Vi>(
-      _mm256_dpbusd_avx_epi32(reinterpret_cast<__m256i>(sum), quantized, left));
+TENON_VNNI Vi multiply_fours(Vi sum, Int8s quantized, Int8s left) {
+  return reinterpret_cast<Vi>(_mm256_dpbusd_avx_epi32(reinterpret_cast<__m256i>(sum),
+                                                      reinterpret_cast<__m256i>(quantized),
+                                                      reinterpret_cast<__m256i>(left)));
 }
 #else
 #define TENON_HAS_VNNI 0
-using Bytes = __m128i;
-TENON_INLINE Bytes low_int4(Bytes x) {
-  return _mm_and_si128(x, _mm_set1_epi8(15));
-}
-TENON_INLINE Bytes high_int4(Bytes x) {
-  return _mm_and_si128(_mm_srli_epi16(x, 4), _mm_set1_epi8(15));
-}
-TENON_INLINE Bytes four_int8(const int8_t* p) {
-  return _mm_set1_epi32(load_vector<int32_t>(p));
-}
-TENON_INLINE Bytes multiply_pairs(Bytes quantized, Bytes left) {
-  return _mm_maddubs_epi16(quantized, left);
-}
-TENON_INLINE Bytes add_words(Bytes a, Bytes b) {
-  return _mm_add_epi16(a, b);
-}
-TENON_INLINE Vi join_words(Bytes words) {
-  return reinterpret_cast<Vi>(_mm_madd_epi16(words, _mm_set1_epi16(1)));
-}
 #endif
+TENON_INLINE Int8s four_int8(const int8_t* p) {
+  return reinterpret_cast<Int8s>(splat_i(load_vector<int32_t>(p)));
+}
 
 // What the zero points take from the products of each row, where the sums begin.
 template <int rows, bool has_zeros>
@@ -146,16 +95,16 @@ void multiply_bytes(const Int4Block& block, Vf (*to)[kRegisters]) {
       begin_group<rows, has_zeros>(block, g, v, products);
       for (int64_t first = 0; first < steps; first += kPairSteps) {
         const int64_t last = first + kPairSteps < steps ? first + kPairSteps : steps;
-        Bytes words[rows] = {};
+        Int16s words[rows] = {};
         for (int64_t s = first; s < last; ++s) {
-          const auto x = load_vector<Bytes>(quantized + s * kInt4StepBytes + v * kVectorBytes);
-          const Bytes low = low_int4(x), high = high_int4(x);
+          const auto x = load_vector<Int8s>(quantized + s * kInt4StepBytes + v * kVectorBytes);
+          const Int8s low = low_int4(x), high = high_int4(x);
           const int8_t* const a = left + s * kInt4Step * rows;
           if (v == 0) ask_ahead(quantized + s * kInt4StepBytes);
 #pragma GCC unroll 8
           for (int r = 0; r < rows; ++r) {
-            words[r] = add_words(words[r], multiply_pairs(low, four_int8(a + r * 4)));
-            words[r] = add_words(words[r], multiply_pairs(high, four_int8(a + (rows + r) * 4)));
+            words[r] += multiply_pairs(low, four_int8(a + r * 4));
+            words[r] += multiply_pairs(high, four_int8(a + (rows + r) * 4));
           }
         }
 #pragma GCC unroll 8
@@ -186,8 +135,8 @@ TENON_VNNI void multiply_vnni(const Int4Block& block, Vf (*to)[kRegisters]) {
       begin_group<rows, has_zeros>(block, g, v, products);
 #pragma GCC unroll 2
       for (int64_t s = 0; s < steps; ++s) {
-        const auto x = load_vector<Bytes>(quantized + s * kInt4StepBytes + v * kVectorBytes);
-        const Bytes low = low_int4(x), high = high_int4(x);
+        const auto x = load_vector<Int8s>(quantized + s * kInt4StepBytes + v * kVectorBytes);
+        const Int8s low = low_int4(x), high = high_int4(x);
         const int8_t* const a = left + s * kInt4Step * rows;
         if (v == 0) ask_ahead(quantized + s * kInt4StepBytes);
 #pragma GCC unroll 8

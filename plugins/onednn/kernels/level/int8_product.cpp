@@ -12,43 +12,9 @@ namespace {
 constexpr int kColumns = static_cast<int>(kInt8Panel);
 constexpr int kRegisters = kColumns / kLanes;  // of a row's sums
 
-// 16-bit numbers of one register: `kLanes` columns of two.
-#if defined(__AVX512F__)
-constexpr int kRows = 12;
-inline __m512i widen_signed(const void* p) {
-  return _mm512_cvtepi8_epi16(load_vector<__m256i>(p));
-}
-inline __m512i widen_unsigned(const void* p) {
-  return _mm512_cvtepu8_epi16(load_vector<__m256i>(p));
-}
-inline Vi multiply_pairs(Vi a, __m512i b) {
-  return reinterpret_cast<Vi>(_mm512_madd_epi16(reinterpret_cast<__m512i>(a), b));
-}
-#elif defined(__AVX2__)
-constexpr int kRows = 6;
-inline __m256i widen_signed(const void* p) {
-  return _mm256_cvtepi8_epi16(load_vector<__m128i>(p));
-}
-inline __m256i widen_unsigned(const void* p) {
-  return _mm256_cvtepu8_epi16(load_vector<__m128i>(p));
-}
-inline Vi multiply_pairs(Vi a, __m256i b) {
-  return reinterpret_cast<Vi>(_mm256_madd_epi16(reinterpret_cast<__m256i>(a), b));
-}
-#else
-constexpr int kRows = 2;
-inline __m128i widen_signed(const void* p) {
-  return _mm_cvtepi8_epi16(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
-}
-inline __m128i widen_unsigned(const void* p) {
-  return _mm_cvtepu8_epi16(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
-}
-inline Vi multiply_pairs(Vi a, __m128i b) {
-  return reinterpret_cast<Vi>(_mm_madd_epi16(reinterpret_cast<__m128i>(a), b));
-}
-#endif
+// The sums of a tile and one row's panel stay in registers.
+constexpr int kRows = (kCpuRegisters == 16 && kRegisters == 4 ? 8 : 12) / kRegisters;
 constexpr int kWords = kVectorBytes / 2;
-using Words = VectorOf<int16_t, kWords>::Type;
 
 // One operation after the other on a whole tile; one function, so that tiles stay small.
 [[gnu::noinline]] void apply_all(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
@@ -75,13 +41,14 @@ void multiply_tile(const Int8Block& block, int64_t row, int64_t column) {
   const int8_t* b = block.panels + column * width;
 #pragma GCC unroll 2
   for (int64_t k = 0; k < block.pairs; ++k, b += 2 * kColumns) {
-    decltype(widen_signed(b)) right[kRegisters];
+    Int16s right[kRegisters];
 #pragma GCC unroll 16
     for (int v = 0; v < kRegisters; ++v)
-      right[v] = widen_signed(b + v * kWords);
+      right[v] = widen_to_words(b + v * kWords);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
-      const Vi left = splat_i(load_vector<int32_t>(a + r * width + 2 * k));
+      const auto left =
+          reinterpret_cast<Int16s>(splat_i(load_vector<int32_t>(a + r * width + 2 * k)));
 #pragma GCC unroll 16
       for (int v = 0; v < kRegisters; ++v)
         sums[r][v] += multiply_pairs(left, right[v]);
@@ -149,17 +116,18 @@ void int8_block(const Int8Block& block) {
 }
 
 void widen_int8(const uint8_t* quantized, bool is_signed, int32_t zero, int64_t n, int16_t* dst) {
-  Words zeros = Words{} + static_cast<int16_t>(zero);
+  const auto* const signed_values = reinterpret_cast<const int8_t*>(quantized);
+  const Int16s zeros = Int16s{} + static_cast<int16_t>(zero);
   int64_t i = 0;
   for (; i + kWords <= n; i += kWords) {
-    const Words wide = is_signed ? reinterpret_cast<Words>(widen_signed(quantized + i))
-                                 : reinterpret_cast<Words>(widen_unsigned(quantized + i));
-    const Words centred = wide - zeros;
+    const Int16s wide =
+        is_signed ? widen_to_words(signed_values + i) : widen_to_words(quantized + i);
+    const Int16s centred = wide - zeros;
     std::memcpy(dst + i, &centred, sizeof centred);
   }
   for (; i < n; ++i) {
-    const int32_t code = is_signed ? static_cast<int8_t>(quantized[i]) : quantized[i];
-    dst[i] = static_cast<int16_t>(code - zero);
+    const int32_t value = is_signed ? signed_values[i] : quantized[i];
+    dst[i] = static_cast<int16_t>(value - zero);
   }
 }
 

@@ -11,41 +11,7 @@ namespace {
 
 constexpr int64_t kRows = 128;  // of 255 at most: within 16 bits
 
-#if defined(__AVX512BW__)
-using Words = __m512i;
-Words widen(const uint8_t* p) {
-  return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-}
-Words widen(const int8_t* p) {
-  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-}
-Words add(Words a, Words b) {
-  return _mm512_add_epi16(a, b);
-}
-#elif defined(__AVX2__)
-using Words = __m256i;
-Words widen(const uint8_t* p) {
-  return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
-Words widen(const int8_t* p) {
-  return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
-Words add(Words a, Words b) {
-  return _mm256_add_epi16(a, b);
-}
-#else
-using Words = __m128i;
-Words widen(const uint8_t* p) {
-  return _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-}
-Words widen(const int8_t* p) {
-  return _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-}
-Words add(Words a, Words b) {
-  return _mm_add_epi16(a, b);
-}
-#endif
-constexpr int64_t kWords = sizeof(Words) / 2;
+constexpr int64_t kWords = kVectorBytes / 2;
 static_assert(kWords <= kInt8Lanes);
 
 // Of kWords columns.
@@ -55,9 +21,9 @@ void sum_columns(const T* src, int64_t k, int64_t pitch, int32_t* sums) {
     sums[i] = 0;
   for (int64_t first = 0; first < k; first += kRows) {
     const int64_t end = k - first < kRows ? k : first + kRows;
-    Words part = {};
+    Int16s part = {};
     for (int64_t row = first; row < end; ++row)
-      part = add(part, widen(src + row * pitch));
+      part += widen_to_words(src + row * pitch);
     int16_t words[kWords];
     std::memcpy(words, &part, sizeof part);
     for (int64_t i = 0; i < kWords; ++i)

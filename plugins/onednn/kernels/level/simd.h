@@ -1,43 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One vector register of the level that this file is compiled for, on GCC's vector extension: + - *
-// / comparisons and `mask ? a : b` are the language's own, this file adds the rest. Everything
-// lives in the level's namespace, and level sources include no header that defines inline functions
-// elsewhere: a function shared between levels could be linked in its AVX-512 form.
+// / comparisons and `mask ? a : b` are the language's own. What they cannot say is in one file per
+// instruction set, register_<set>.h, each with the same functions (all that a new set has to
+// bring):
+//
+//   round_even, floor, ceil, trunc, sqrt, fma     of f32; round_even and fma of f64 too
+//   truncate_to_int, round_to_int     towards zero, to nearest even; outside of int32, and of NaN,
+//                                     the result is INT32_MIN
+//   stream, end_streams     a store past the caches, of an aligned register; the fence behind them
+//   fold_lanes(v, f)        f over all lanes: halves, then halves of these, down to one
+//   lanes_not_below(x, least)     bit i: x[i] >= least[i]
+//   widen_u8, widen_s8, widen_u16     kLanes narrow integers from memory as 32 bits
+//   narrow_8, narrow_16, narrow_panel     the low bits of each lane (of `registers` registers)
+//   load_f16, store_f16     kLanes halves; to nearest even, denormals kept
+//   widen_to_words          half a register of 8-bit integers as 16 bits
+//   multiply_pairs(Int16s, Int16s)     a[2i] b[2i] + a[2i+1] b[2i+1] as i32
+//   multiply_pairs(Int8s, Int8s)       the same of u8 and s8 as i16; sums beyond 16 bits are not
+//                                      defined
+//   low_int4, high_int4     the halves of each byte
+//   bits_of_bytes           how many bits of each byte are set
+//
+// Everything lives in the level's namespace, and level sources include no header that defines
+// inline functions elsewhere: a function shared between levels could be linked in its AVX-512 form.
 
 #include <cstdint>
 #include <cstring>
 
-#include <immintrin.h>
-
 #include "../types.h"
-
-namespace tenon::onednn::kernels::TENON_LEVEL {
+#include "vector_types.h"
 
 #if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
+#include "register_avx512.h"
 #elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
+#include "register_avx2.h"
+#elif defined(__ARM_NEON)
+#include "register_neon.h"
 #else
-constexpr int kVectorBytes = 16;
+#include "register_sse.h"
 #endif
-constexpr int kLanes = kVectorBytes / 4;      // f32 lanes
-constexpr int kHalfLanes = kVectorBytes / 8;  // f64 lanes
 
-using Vf = float __attribute__((vector_size(kVectorBytes)));
-using Vi = int32_t __attribute__((vector_size(kVectorBytes)));
-using Vu = uint32_t __attribute__((vector_size(kVectorBytes)));
-using Vd = double __attribute__((vector_size(kVectorBytes)));
-using Vl = int64_t __attribute__((vector_size(kVectorBytes)));
-// kLanes or kHalfLanes elements of a narrower or wider type.
-template <class T, int n>
-struct VectorOf {
-  typedef T Type __attribute__((vector_size(sizeof(T) * n)));
-};
-template <class T>
-using Lanes = typename VectorOf<T, kLanes>::Type;
-template <class T>
-using HalfLanes = typename VectorOf<T, kHalfLanes>::Type;
+namespace tenon::onednn::kernels::TENON_LEVEL {
 
 static inline Vf load(const float* p) {
   Vf v;
@@ -62,106 +65,6 @@ static inline Vf from_bits(Vi v) {
 static inline Vf to_float(Vi v) {
   return __builtin_convertvector(v, Vf);
 }
-// Towards zero; outside of int32 the result is INT32_MIN.
-static inline Vi truncate_to_int(Vf v) {
-  return __builtin_convertvector(v, Vi);
-}
-
-#if defined(__AVX512F__)
-static inline Vf round_even(Vf x) {
-  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-static inline Vf floor(Vf x) {
-  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-}
-static inline Vf ceil(Vf x) {
-  return _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
-}
-static inline Vf trunc(Vf x) {
-  return _mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-}
-static inline Vd round_even(Vd x) {
-  return _mm512_roundscale_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-static inline Vf sqrt(Vf x) {
-  return _mm512_sqrt_ps(x);
-}
-static inline Vi round_to_int(Vf x) {
-  return reinterpret_cast<Vi>(_mm512_cvtps_epi32(x));
-}
-static inline Vf fma(Vf a, Vf b, Vf c) {
-  return _mm512_fmadd_ps(a, b, c);
-}
-static inline Vd fma(Vd a, Vd b, Vd c) {
-  return _mm512_fmadd_pd(a, b, c);
-}
-static inline void stream(float* p, Vf v) {
-  _mm512_stream_ps(p, v);
-}
-#elif defined(__AVX2__)
-static inline Vf round_even(Vf x) {
-  return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-static inline Vf floor(Vf x) {
-  return _mm256_floor_ps(x);
-}
-static inline Vf ceil(Vf x) {
-  return _mm256_ceil_ps(x);
-}
-static inline Vf trunc(Vf x) {
-  return _mm256_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-}
-static inline Vd round_even(Vd x) {
-  return _mm256_round_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-static inline Vf sqrt(Vf x) {
-  return _mm256_sqrt_ps(x);
-}
-static inline Vi round_to_int(Vf x) {
-  return reinterpret_cast<Vi>(_mm256_cvtps_epi32(x));
-}
-static inline Vf fma(Vf a, Vf b, Vf c) {
-  return _mm256_fmadd_ps(a, b, c);
-}
-static inline Vd fma(Vd a, Vd b, Vd c) {
-  return _mm256_fmadd_pd(a, b, c);
-}
-static inline void stream(float* p, Vf v) {
-  _mm256_stream_ps(p, v);
-}
-#else
-static inline Vf round_even(Vf x) {
-  return _mm_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-static inline Vf floor(Vf x) {
-  return _mm_floor_ps(x);
-}
-static inline Vf ceil(Vf x) {
-  return _mm_ceil_ps(x);
-}
-static inline Vf trunc(Vf x) {
-  return _mm_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-}
-static inline Vd round_even(Vd x) {
-  return _mm_round_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-static inline Vf sqrt(Vf x) {
-  return _mm_sqrt_ps(x);
-}
-static inline Vi round_to_int(Vf x) {
-  return reinterpret_cast<Vi>(_mm_cvtps_epi32(x));
-}
-static inline Vf fma(Vf a, Vf b, Vf c) {
-  return a * b + c;
-}
-static inline Vd fma(Vd a, Vd b, Vd c) {
-  return a * b + c;
-}
-static inline void stream(float* p, Vf v) {
-  _mm_stream_ps(p, v);
-}
-#endif
-
 // A NaN in either operand gives NaN, as NumPy's maximum and ONNX Max.
 static inline Vf max_nan(Vf a, Vf b) {
   return ((a > b) | (a != a)) ? a : b;
@@ -185,35 +88,20 @@ static inline Vf copy_sign(Vf a, Vf s) {
   return from_bits((bits(a) & 0x7fffffff) | (bits(s) & INT32_MIN));
 }
 
-// f over all lanes: halves, then halves of these, down to one.
-#if defined(__AVX512F__)
-template <class F>
-static inline float fold_lanes(Vf v, F f) {
-  v = f(v, _mm512_maskz_shuffle_f32x4(0xffff, v, v, 0x4e));
-  v = f(v, _mm512_maskz_shuffle_f32x4(0xffff, v, v, 0xb1));
-  v = f(v, _mm512_maskz_permute_ps(0xffff, v, 0x4e));
-  return f(v, _mm512_maskz_permute_ps(0xffff, v, 0xb1))[0];
-}
-#elif defined(__AVX2__)
-template <class F>
-static inline float fold_lanes(Vf v, F f) {
-  v = f(v, _mm256_permute2f128_ps(v, v, 1));
-  v = f(v, _mm256_permute_ps(v, 0x4e));
-  return f(v, _mm256_permute_ps(v, 0xb1))[0];
-}
-#else
-template <class F>
-static inline float fold_lanes(Vf v, F f) {
-  v = f(v, _mm_shuffle_ps(v, v, 0x4e));
-  return f(v, _mm_shuffle_ps(v, v, 0xb1))[0];
-}
-#endif
 static inline float sum_lanes(Vf v) {
   return fold_lanes(v, [](Vf a, Vf b) { return a + b; });
 }
 static inline float max_lanes(Vf v) {
   return fold_lanes(v, [](Vf a, Vf b) { return max_nan(a, b); });
 }
+// Sums of 16-bit pairs, and of four bytes without a sign.
+static inline Vi join_words(Int16s words) {
+  return multiply_pairs(words, Int16s{} + int16_t{1});
+}
+static inline Vi join_bytes(Int8s bytes) {
+  return join_words(multiply_pairs(bytes, Int8s{} + int8_t{1}));
+}
+
 // The first n lanes (0 <= n < kLanes) from memory, the others `fill`; nothing else is read.
 static inline Vf load_part(const float* p, int64_t n, float fill) {
   float lanes[kLanes];

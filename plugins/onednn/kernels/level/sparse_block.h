@@ -13,11 +13,7 @@ namespace {
 constexpr int kColumns = static_cast<int>(kSparsePanel);
 constexpr int kOfGroup = static_cast<int>(kSparseGroup) / kLanes;  // registers of a group of rows
 constexpr int kRegisters = kColumns / kLanes;                      // of a row of one panel
-#if defined(__AVX512F__)
-constexpr int kMostSums = 16;  // registers that are summed up in at once
-#else
-constexpr int kMostSums = 8;
-#endif
+constexpr int kMostSums = kCpuRegisters / 2;  // registers that are summed up in at once
 
 // What sums are kept in from one span of steps to the next, and until they are ended: of each panel
 // [16 columns][rows], or [rows][16].

@@ -41,9 +41,14 @@ inline std::string level_of(const testing::TestParamInfo<Level>& test) {
   return level_name(test.param);
 }
 
+// Those that are compiled for this processor.
+#if defined(__x86_64__)
+inline constexpr Level kLevels[] = {Level::kBaseline, Level::kAvx2, Level::kAvx512};
+#else
+inline constexpr Level kLevels[] = {Level::kBaseline};
+#endif
 #define TENON_EACH_LEVEL(suite) \
-  INSTANTIATE_TEST_SUITE_P(     \
-      Levels, suite, testing::Values(Level::kBaseline, Level::kAvx2, Level::kAvx512), level_of)
+  INSTANTIATE_TEST_SUITE_P(Levels, suite, testing::ValuesIn(kLevels), level_of)
 
 inline std::vector<float> uniform(uint64_t n, float low, float high, uint32_t seed = 1) {
   std::mt19937 random(seed);

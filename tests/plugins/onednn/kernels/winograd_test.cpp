@@ -99,8 +99,7 @@ class WinogradKernels : public EachLevel {
  protected:
   // f32 at each level; bf16 where the CPU has its products.
   std::vector<ElementType> types() const {
-    __builtin_cpu_init();
-    if (GetParam() == Level::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0)
+    if (GetParam() == Level::kAvx512 && has_bf16_instructions())
       return {ElementType::kF32, ElementType::kBf16};
     return {ElementType::kF32};
   }
