@@ -102,10 +102,11 @@ void multiply_bytes(const Int4Block& block, Vf (*to)[kRegisters]) {
           const int8_t* const a = left + s * kInt4Step * rows;
           if (v == 0) ask_ahead(quantized + s * kInt4StepBytes);
 #pragma GCC unroll 8
-          for (int r = 0; r < rows; ++r) {
+          for (int r = 0; r < rows; ++r)
             words[r] += multiply_pairs(low, four_int8(a + r * 4));
+#pragma GCC unroll 8
+          for (int r = 0; r < rows; ++r)
             words[r] += multiply_pairs(high, four_int8(a + (rows + r) * 4));
-          }
         }
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r)
