@@ -17,13 +17,14 @@ Status run_rounds(tn_graph* graph,
   uint64_t n_before = Graph{graph}.n_nodes();
   std::vector<int64_t> counts(rules.size());
   const auto run = has_bodies(graph) ? run_everywhere : run_alone;
+  // A rule need not look again at a graph that it has left as it is.
   int64_t round = 0;
-  for (bool changed = true; changed && round < kMaxRounds; ++round) {
-    changed = false;
-    for (size_t i = 0; i < rules.size(); ++i) {
+  size_t unchanged = 0;  // rules that the graph as it is has been shown to
+  for (; unchanged < rules.size() && round < kMaxRounds; ++round) {
+    for (size_t i = 0; i < rules.size() && unchanged < rules.size(); ++i) {
       TN_TRY(applied, run(*rules[i], graph, settings));
       counts[i] += applied;
-      changed = changed || applied > 0;
+      unchanged = applied > 0 ? 0 : unchanged + 1;
     }
   }
   std::string by_rule;

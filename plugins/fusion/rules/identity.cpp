@@ -44,7 +44,22 @@ bool inference(Node node) {
 bool one_input(Node node) {
   return node.n_inputs() == 1;
 }
+// Weights are no neutral operand at their first element: they are not read for it as a whole.
+bool may_equal(Value value, double wanted) {
+  if (!value || !value.is_constant()) return false;
+  const Tensor tensor = value.constant();
+  DLTensor first = tensor.dl();
+  if (first.device.device_type != kDLCPU || element_count(first) == 0) return true;
+  int64_t one = 1;
+  first.ndim = 1;
+  first.shape = &one;
+  first.strides = nullptr;
+  bool equal = true;
+  with_numbers(first, [&](const auto* x) { equal = static_cast<double>(x[0]) == wanted; });
+  return equal;
+}
 bool all_equal(Value value, double wanted) {
+  if (!may_equal(value, wanted)) return false;
   std::optional<std::vector<double>> all = numbers_of(value);
   return all && std::all_of(all->begin(), all->end(), [&](double x) { return x == wanted; });
 }
