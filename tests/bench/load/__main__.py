@@ -4,6 +4,7 @@
   python tests/bench/load MODEL [--precision fp32|bf16|int8] [--shape NAME=1x3x224x224]...
          [--tenon NAME=BUILD]... [--peer onnxruntime]... [--busy spin|compile|stream]
          [--counts 0,1,2,4,8] [--rounds 10] [--seconds 0.5] [--threads 2] [--beside torch]
+         [--from c]
 
 BUILD is a build tree (build/release). In each round each contestant runs for so many seconds, in an
 order that turns. Ratios are the contestant's time over the first contestant's, slice by slice:
@@ -35,6 +36,8 @@ class Contestant:
         command += ["--precision", args.precision, "--threads", str(args.threads), *inputs]
         if args.beside and engine == "tenon":
             command += ["--beside", args.beside]
+        if args.language == "c" and engine == "tenon":
+            command += ["--from", "c", "--build", build]
         environment = dict(os.environ)
         if build:
             environment["PYTHONPATH"] = str(pathlib.Path(build).resolve() / "python")
@@ -89,6 +92,7 @@ def arguments(argv):
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--beside", choices=("torch", "numpy"), help="in Tenon's processes")
+    parser.add_argument("--from", dest="language", choices=("python", "c"), default="python")
     parser.add_argument("--python", default=sys.executable, help="that runs the contestants")
     return parser.parse_args(argv)
 

@@ -163,7 +163,7 @@ CASES = (
          kept=True),
     Case("mobilenet", two_files("glyphs_train", "glyphs_test"), output(0), best(0), share,
          kept=True),
-    Case("unet", two_files("shapes_train", "shapes_test"), output(0), best(0, 0), share,
+    Case("unet", two_files("shapes_train", "shapes_test"), output(0), best(0), share,
          kept=True),
     Case("transformer", two_files("characters_train", "characters_test"), output(0), best(0),
          share, kept=True, is_transformer=True),

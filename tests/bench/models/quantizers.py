@@ -21,6 +21,7 @@ import tempfile
 
 import numpy as np
 import onnx
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 from quantizer_cases import CASES, Case, Missing, Scores
 from quantizer_macs import integer_macs, session_of
 
@@ -86,7 +87,13 @@ def rows(case: Case, folder: pathlib.Path, args):
         if "error" in report:
             yield {"model": case.name, "by": by, "SNR dB": report["error"][:80]}
             continue
-        found = judged(case, report["file"], feeds, labels)
+        try:
+            found = judged(case, report["file"], feeds, labels)
+        except ort_errors.Fail as error:  # ONNX Runtime refuses some files of its own quantizer
+            if by == "tenon":
+                raise
+            yield {"model": case.name, "by": by, "SNR dB": f"refused: {str(error)[:80]}"}
+            continue
         snr = decibels(right.signal, found.signal)
         same = np.array([np.mean(a == b) for a, b in zip(right.decided, found.decided)])
         row = {
