@@ -64,16 +64,18 @@ int norm(GraphBuilder& b, int x) {
   return b.node("BatchNormalization", inputs, dims);
 }
 
-int concat(GraphBuilder& b, const std::vector<int>& pieces) {
-  int64_t channels = 0;
+int concat(GraphBuilder& b, const std::vector<int>& pieces, int64_t axis = 1) {
+  const auto at = static_cast<size_t>(axis);
+  Dims dims = b.graph.values[pieces[0]].dims;
+  dims[at] = 0;
   for (int piece : pieces)
-    channels += b.graph.values[piece].dims[1];
-  return b.node("Concat", pieces, {1, channels, 6, 5}, {{"axis", int64_t{1}}});
+    dims[at] += b.graph.values[piece].dims[at];
+  return b.node("Concat", pieces, dims, {{"axis", axis}});
 }
 
 // Each layer reads all before it: as a list of all, or as the last Concat and what is new.
-Graph& dense_block(GraphBuilder& b, bool is_nested, int layers) {
-  int x = b.stored(b.input("x", {1, 8, 6, 5}), 0.02F, 128);
+Graph& dense_block(GraphBuilder& b, bool is_nested, int layers, int64_t batch = 1) {
+  int x = b.stored(b.input("x", {batch, 8, 6, 5}), 0.02F, 128);
   std::vector<int> pieces = {b.stored(b.conv(x, kFirst, 3, 1), 0.03F, 120)};
   int all = pieces[0];
   for (int i = 0; i < layers; ++i) {
@@ -100,6 +102,37 @@ TEST(ConcatRoom, IsFilledPieceByPiece) {
                   static_cast<double>(2 * bytes * kPixels * (kFirst + 4 * kGrowth)))
             << is_quantized << is_nested;
       }
+    }
+  }
+}
+
+TEST(ConcatRoom, HoldsBatches) {
+  for (bool is_quantized : {false, true}) {
+    GraphBuilder b(25, is_quantized);
+    const Outcome outcome = run(dense_block(b, false, 3, 3));
+
+    EXPECT_LT(outcome.error, is_quantized ? 0.04 : 1e-5);
+    EXPECT_EQ(outcome.concat_bytes, static_cast<double>(3 * 2 * (is_quantized ? 1 : 4) * kPixels *
+                                                        (kFirst + 3 * kGrowth)))
+        << is_quantized;
+  }
+}
+
+// Along rows and along images, each Concat with all that the one before holds.
+TEST(ConcatRoom, HoldsAlongAnyAxis) {
+  for (bool is_quantized : {false, true}) {
+    for (int64_t axis : {0, 2, 3}) {
+      GraphBuilder b(26, is_quantized);
+      const int x = b.stored(b.input("x", {2, 8, 6, 5}), 0.02F, 128);
+      std::vector<int> pieces = {b.stored(b.conv(x, 8, 3, 1), 0.03F, 120)};
+      int all = pieces[0];
+      for (int i = 0; i < 3; ++i) {
+        pieces.push_back(b.stored(b.conv(x, 8, 3, 1), 0.03F, 120));
+        all = b.stored(b.relu(b.stored(concat(b, pieces, axis), 0.03F, 120)), 0.03F, 0);
+      }
+      b.output(b.conv(all, 8, 1, 1));
+
+      EXPECT_LT(run(b.graph).error, is_quantized ? 0.04 : 1e-5) << axis;
     }
   }
 }
