@@ -5,7 +5,12 @@
 
 #include <string>
 
+#include "kernels/types.h"
+
 namespace tenon::onednn {
+
+// The level that our own kernels run at.
+kernels::Level best_level();
 
 // Whether oneDNN's sums of 8-bit products are exact, as they are with VNNI. Without it they are
 // added in 16 bits, two at a time, which saturate; products of quantized values then are our own

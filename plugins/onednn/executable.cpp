@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "cpu.hpp"
 #include "lowering/concat_elision.hpp"
 #include "lowering/join_steps.hpp"
 #include "team/openmp.hpp"
@@ -100,9 +101,7 @@ bool commits_wholly(const Plan& plan) {
 }  // namespace
 
 Executable::Executable(const Graph& graph, const CompileOptions& options, WeightStore& store)
-    : threads_(std::max(1, options.threads)),
-      engine_(store.engine()),
-      level_(kernels::best_level()) {
+    : threads_(std::max(1, options.threads)), engine_(store.engine()), level_(best_level()) {
   if (const std::string& why = team::why_not_on_team(); !why.empty()) throw CompileError(why);
   team::Hold team(threads_);  // oneDNN cuts the work of a primitive when it is made
   plan_ = Lowering(graph, options, store).run();

@@ -9,6 +9,7 @@
 #include "tenon/sdk/backend/states.hpp"
 
 #include "claim.hpp"
+#include "cpu.hpp"
 #include "executable.hpp"
 #include "graph/constants.hpp"
 #include "graph/importer.hpp"
@@ -71,7 +72,7 @@ void copy_strided(const DLTensor& like,
   std::copy_n(like.shape, like.ndim, copy.dims);
   std::copy_n(from_strides.begin(), like.ndim, copy.src_strides);
   std::copy_n(to_strides.begin(), like.ndim, copy.dst_strides);
-  kernels::strided_copy(kernels::make_context(kernels::best_level(), {}), copy);
+  kernels::strided_copy(kernels::make_context(best_level(), {}), copy);
 }
 
 Status check_without(const std::vector<std::string>& without) {

@@ -9,6 +9,7 @@
 
 #include "conv_geometry.hpp"
 #include "conv_site.hpp"
+#include "cpu.hpp"
 #include "gemm_epilogue.hpp"
 
 namespace tenon::onednn {
@@ -81,7 +82,7 @@ class DepthwiseBuilder {
   }
 
  private:
-  static kernels::Context best_context() { return kernels::make_context(kernels::best_level()); }
+  static kernels::Context best_context() { return kernels::make_context(best_level()); }
 
   kernels::Windows windows() const {
     const Graph& graph = lowering_.graph();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 
+#include "cpu.hpp"
 #include "dense.hpp"
 #include "lowering/strided_copy.hpp"
 
@@ -138,7 +139,7 @@ class RecurrentBuilder {
       const char* data = static_cast<const char*>(lowering_.constant_data(from));
       char* target = static_cast<char*>(const_cast<void*>(lowering_.constant_data(to)));
       void* pointers[] = {const_cast<char*>(data), target};
-      step.kernel_function(kernels::make_context(kernels::best_level()), pointers);
+      step.kernel_function(kernels::make_context(best_level()), pointers);
     }
     return dst;
   }

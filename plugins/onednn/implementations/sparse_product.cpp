@@ -146,7 +146,7 @@ std::string why_not_types(const Lowering& lowering, const View& src, const View&
   if (holds_quantized(src)) {
     if (src.channels != nullptr || !are_int8_weights(lowering, b, axis))
       return "not two operands in 8 bits with known weights";
-    const kernels::Context context = kernels::make_context(kernels::best_level());
+    const kernels::Context context = kernels::make_context(best_level());
     if (!adds_int8_exactly() || !kernels::multiplies_sparse_int8(context))
       return "8-bit values are multiplied with VNNI only";
     return {};

@@ -9,6 +9,7 @@
 #include "conv_geometry.hpp"
 #include "conv_grad.hpp"
 #include "conv_site.hpp"
+#include "cpu.hpp"
 #include "lowering/state_layout.hpp"
 #include "product.hpp"
 
@@ -86,7 +87,7 @@ std::string why_slower(const Lowering& lowering,
     return "winograd=auto takes constant weights in fp32 only";
   if (use == WinogradUse::kAuto && !is_kept && type != ElementType::kBf16)
     return "winograd=auto takes computed weights in bf16 only";
-  if (!Winograd::is_fast(type)) return "not fast on this CPU";
+  if (!Winograd::is_fast(type, best_level())) return "not fast on this CPU";
   return is_kept ? why_too_small_kept(*shape) : why_too_small(*shape);
 }
 
@@ -161,8 +162,7 @@ class Convolution {
       form += " " + std::to_string(number);
     std::shared_ptr<const void> data =
         lowering_.weights().made(numbers, weights.bytes(), form, bytes, [&](void* to) {
-          kernel_->pack(kernels::make_context(kernels::best_level()), numbers, strides,
-                        is_transposed_, to);
+          kernel_->pack(kernels::make_context(best_level()), numbers, strides, is_transposed_, to);
         });
     return place_of(lowering_.make_constant(ElementType::kF32, {bytes / 4}, data));
   }

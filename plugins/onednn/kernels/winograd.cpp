@@ -25,8 +25,9 @@ int64_t round_up(int64_t n, int64_t unit) {
 Winograd::Winograd(const WinogradShape& shape, ElementType type, int workers)
     : shape_(shape), type_(type), word_(type == ElementType::kBf16 ? 2 : 1), workers_(workers) {}
 
-bool Winograd::is_fast(ElementType type) {
-  if (type == ElementType::kF32) return best_level() == Level::kAvx512;
+bool Winograd::is_fast(ElementType type, Level level) {
+  if (level != Level::kAvx512) return false;
+  if (type == ElementType::kF32) return true;
   return type == ElementType::kBf16 && has_bf16_instructions() && !has_bf16_tiles();
 }
 

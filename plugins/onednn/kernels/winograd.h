@@ -30,9 +30,9 @@ class Winograd {
  public:
   Winograd(const WinogradShape& shape, ElementType type, int workers);
 
-  // Whether this CPU has the products, and no units that multiply whole matrices of this type:
-  // those are faster than saving products.
-  static bool is_fast(ElementType type);
+  // Whether this CPU at this level has the products, and no units that multiply whole matrices of
+  // this type: those are faster than saving products.
+  static bool is_fast(ElementType type, Level level);
 
   int64_t packed_bytes() const;
   int64_t convolve_bytes() const;  // of scratch memory

@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 4 ? argv[4] : "0";
   if (!tenon::onednn::team::why_not_on_team().empty()) return 1;
   const tenon::onednn::team::Hold team(threads);
-  if (!Winograd::is_fast(bf16 ? ElementType::kBf16 : ElementType::kF32)) {
+  if (!Winograd::is_fast(bf16 ? ElementType::kBf16 : ElementType::kF32, best_level())) {
     std::printf("this CPU has no products of that type\n");
     return 1;
   }

@@ -94,5 +94,59 @@ TEST(Choice, LeavesNothingOfAFormThatRefused) {
   EXPECT_EQ(exe.plan().steps.size(), 2U);
 }
 
+// The nearest of quantized values is one of them; a linear mean is not.
+TEST(Choice, ResizesQuantizedValuesAsTheyAreStored) {
+  for (const char* mode : {"nearest", "linear"}) {
+    GraphBuilder b(3, true);
+    const int x = b.stored(b.input("x", {2, 16, 6, 5}), 0.02F, 128);
+    const int factors = b.constant({4}, {1, 1, 2, 2});
+    const bool is_nearest = mode == std::string("nearest");
+    const int resized = b.node(
+        "Resize", {x, kNone, factors}, {2, 16, 12, 10},
+        {{"mode", std::string(mode)},
+         {"coordinate_transformation_mode", std::string(is_nearest ? "asymmetric" : "half_pixel")},
+         {"nearest_mode", std::string("floor")}});
+    b.output(b.conv(b.stored(resized, 0.02F, 128), 8, 1, 1));
+    b.graph.finish();
+    WeightStore store;
+
+    const Executable exe(b.graph, {.threads = 1}, store);
+
+    EXPECT_EQ(choice_of(exe, "Resize").implementation, "onednn");
+    double bytes = 0;
+    for (const Step& step : exe.plan().steps)
+      if (step.op == "Resize") bytes += step.bytes;
+    // A byte of each, read and written; the source becomes channels-last before that.
+    constexpr double kSource = 2 * 16 * 6 * 5, kOfBytes = kSource + 2 * 16 * 12 * 10;
+    if (is_nearest) {
+      EXPECT_EQ(bytes, 2 * kSource + kOfBytes);
+    } else {
+      EXPECT_GE(bytes, 4 * kOfBytes);
+    }
+  }
+}
+
+TEST(Choice, TransposesConvolutionsOfQuantizedValuesInInt8) {
+  for (int64_t group : {1, 2}) {
+    GraphBuilder b(3, true);
+    const int x = b.stored(b.input("x", {1, 32, 8, 8}), 0.02F, 128);
+    const int weights = b.weights({32, 16 / group, 3, 3}, 1, 0.1F);
+    const int y = b.node("ConvTranspose", {x, weights}, {1, 16, 10, 10}, {{"group", group}});
+    b.output(b.stored(y, 0.05F, 128));
+    b.graph.finish();
+    WeightStore store;
+
+    const Executable exe(b.graph, {.threads = 1}, store);
+
+    const Choice choice = choice_of(exe, "ConvTranspose");
+    if (why(choice, "int8") == "oneDNN's int8 sums are not exact") continue;  // no VNNI
+    EXPECT_EQ(choice.implementation.rfind(group == 1 ? "int8" : "onednn", 0), 0)
+        << choice.implementation;
+    if (group == 2) {
+      EXPECT_EQ(why(choice, "int8"), "several groups");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::onednn::test

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cpu.hpp"
 #include "executable.hpp"
 #include "graph_builder.hpp"
 #include "kernels/depthwise.h"
@@ -144,7 +145,7 @@ void build_depthwise(
 }
 
 TEST(Engine, RunsDepthwiseConvolutionsInIntegers) {
-  const bool is_fast = kernels::has_fast_depthwise(kernels::make_context(kernels::best_level()));
+  const bool is_fast = kernels::has_fast_depthwise(kernels::make_context(best_level()));
   for (int64_t channels : {40, 58}) {  // of 40, a second block of 32 would be nearly empty
     for (int64_t stride : {1, 2, 3}) {
       for (int64_t kernel : {3, 5, 7}) {

@@ -3,6 +3,7 @@
 // are taken.
 
 #include "both_backends.hpp"
+#include "cpu_has.hpp"
 
 namespace tenon::test {
 namespace {
@@ -106,7 +107,7 @@ TEST_P(FilterPlan, AgreesWithTheReference) {
   const double step = is_rounded ? 0.0401 : is_bf16 ? 0.05 : 1e-4;
   for (size_t i = 0; i < want.outputs[0].size(); ++i)
     ASSERT_NEAR(got.outputs[0][i], want.outputs[0][i], step) << i;
-  const bool has_kernel = !GetParam().is_int8() || __builtin_cpu_supports("avx512vnni") != 0;
+  const bool has_kernel = !GetParam().is_int8() || has_vnni();
   if (has_kernel || !GetParam().is_taken) {
     EXPECT_EQ(taken(got), GetParam().is_taken) << got.plan;
   }

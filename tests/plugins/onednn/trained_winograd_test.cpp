@@ -49,7 +49,7 @@ TEST(TrainedWinograd, IsTakenInFp32) {
   const Made sum = run_with({.winograd = WinogradUse::kOff, .threads = 2});
   const Made filtered = run_with({.threads = 2});
   EXPECT_EQ(sum.filtered, 0);
-  EXPECT_EQ(filtered.filtered, kernels::best_level() == kernels::Level::kAvx512 ? 2 : 0);
+  EXPECT_EQ(filtered.filtered, best_level() == kernels::Level::kAvx512 ? 2 : 0);
   EXPECT_EQ(filtered.packed, 0);
   float most = 0;
   for (float number : sum.numbers)
