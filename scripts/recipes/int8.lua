@@ -3,16 +3,16 @@
 -- float16 or bfloat16 becomes float32 first.
 --   tenon optimize MODEL -o OUT --recipe int8 --data FILE [--set observer=mse] [--set 'skip=["a*"]'] [--min-snr 20]
 -- Without an observer it tries several, whose ranges come from one pass over the data, and keeps the one that leaves most signal to
--- noise, before a last Softmax, on data that calibration has not seen. Each of `methods` is tried after that and kept where it leaves more there, and so are the few layers of
--- which 8 bits leave next to nothing (`weak`) in float. Under a target (--min-snr,
--- --max-drop) the layers that lose most stay in float, as few as possible. The model is then made once more from all data but those
--- that it is judged on, which have chosen nothing.
+-- noise, before a last Softmax, on data that calibration has not seen. Each of `methods` is tried after that and kept where it leaves more there;
+-- those that change the float model are tried with all observers anew, as outliers that are gone ask for other ranges. So are the few layers of
+-- which 8 bits leave next to nothing (`weak`) in float. Under a target (--min-snr, --max-drop) the layers that lose most stay in float, as few as
+-- possible. The model is then made once more from all data but those that it is judged on, which have chosen nothing.
 local tn = require "tenon"
 local args = tn.args
 local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "precision.widen" }, leave = "skip", floats = true,
   options = {
-    methods = "tried in this order: any of smooth, equalize, gptq, adaround, correct_bias, or none (correct_bias)",
+    methods = "tried in this order: any of smooth, equalize, gptq, adaround, correct_bias, or none (smooth, correct_bias)",
     weak = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
   },
 }
@@ -34,8 +34,9 @@ local candidates = {
 if args.observer or args.observer_options then
   candidates = { { name = args.observer or "mse" } }
 end
-local methods = recipe.methods(args.methods or "correct_bias", { "smooth", "equalize", "gptq", "adaround", "correct_bias" })
-local is_float_pass = { smooth = true, equalize = true } -- the others repair what has been rounded
+local methods = recipe.methods(args.methods or { "smooth", "correct_bias" }, { "smooth", "equalize", "gptq", "adaround", "correct_bias" })
+-- These change the float model, the others repair what has been rounded. What they have to gain (dB): smooth may put in a Mul.
+local is_float_pass, least_gain = { smooth = true, equalize = true }, { smooth = 1, equalize = 0 }
 
 local model = recipe.float_model()
 local calibration, held, unseen, whole = recipe.parts(recipe.data())
@@ -48,36 +49,48 @@ local function seeing(options)
   return taken
 end
 
--- What all candidates choose, from one pass: by the data to calibrate with, and by all but what the model is judged on.
-local function calibrated()
+-- What all candidates choose for a float model, from one pass: by the data to calibrate with, and by all but what is judged on.
+local function calibrated(source)
   local observers = {}
   for _, one in ipairs(candidates) do
     observers[one.name] = { observer = one.observer or args.observer or "mse", options = one.observer_options or args.observer_options }
   end
   local options = seeing({ data = calibration, more = whole ~= calibration and held or nil, observers = observers })
   options.observer, options.observer_options, options.ranges = nil, nil, nil
-  local _, report = model:apply("quantizer.calibrate", options)
+  local _, report = source:apply("quantizer.calibrate", options)
   return report
 end
-local ranges = calibrated()
 
--- How the nodes of `skip` stay in float and the others are rounded; `which` of the ranges are given, where the model is as it was.
+-- The float model that the float passes among these make with the data, and whether any did anything.
+local function prepared(names, data)
+  local source, is_changed = model, false
+  for _, method in ipairs(names) do
+    if is_float_pass[method] then
+      local made, report = source:apply("quantizer." .. method, method == "smooth" and { data = data } or {})
+      local did = #(report.equalized or {}) > 0
+      for _, layer in ipairs(report.layers or {}) do did = did or layer.how ~= "left" end
+      if did then source, is_changed = made, true end
+    end
+  end
+  return source, is_changed
+end
+
+-- How the nodes of `skip` stay in float and the others are rounded; `which` of the ranges are given, where there are any.
 local function rounding(choice, data, which)
+  local ranges = which and choice.ranges
   return {
     data = data, observer = choice.observer, observer_options = choice.observer_options,
-    ranges = which and (ranges[which] or ranges.ranges)[choice.name] or nil,
+    ranges = ranges and (ranges[which] or ranges.ranges)[choice.name] or nil,
   }
 end
 
 -- The model in 8 bits, by these choices: `methods` are in use, the nodes of `skip` stay in float.
 local function made(choice, data, which)
-  local source, is_changed = model, false
-  for _, method in ipairs(choice.methods) do
-    if is_float_pass[method] then
-      source, is_changed = source:apply("quantizer." .. method, method == "smooth" and { data = data } or {}), true
-    end
+  local source = choice.source
+  if data ~= calibration and source ~= model then
+    source, which = prepared(choice.methods, data), nil
   end
-  local options = recipe.options("quantizer.static", rounding(choice, data, not is_changed and which))
+  local options = recipe.options("quantizer.static", rounding(choice, data, which))
   local skip = recipe.joined(options.skip, choice.skip)
   options.skip = #skip > 0 and skip or nil
   local small, report = source:apply("quantizer.static", options)
@@ -90,35 +103,48 @@ local function snr_of(small)
   return tn.compare(model, small, held, { limit = args.limit or 64, layers = false }).snr_db or -math.huge
 end
 
-local choice, rows = { methods = {}, skip = {} }, {}
-local function keep_if_better(name, other, small)
+local choice, rows = { methods = {}, skip = {}, source = model }, {}
+local function changed(more)
+  local other = {}
+  for key, value in pairs(choice) do other[key] = value end
+  for key, value in pairs(more) do other[key] = value end
+  return other
+end
+-- `gain`: what it has to leave more.
+local function keep_if_better(label, other, gain, small)
   small = small or made(other, calibration, "ranges")
   local snr = snr_of(small)
-  rows[#rows + 1] = { choice = name, ["SNR dB"] = snr }
-  if not choice.snr or snr > (other.least or choice.snr) then
+  rows[#rows + 1] = { choice = label, ["SNR dB"] = snr }
+  if not choice.snr or snr > choice.snr + gain then
     choice, other.snr, other.model = other, snr, small
   end
 end
-for _, candidate in ipairs(candidates) do
-  keep_if_better(candidate.name, {
-    observer = candidate.observer, observer_options = candidate.observer_options, name = candidate.name, methods = {}, skip = {},
-  })
-end
-for _, method in ipairs(methods) do
-  local other, small = {}, nil
-  for key, value in pairs(choice) do other[key] = value end
-  other.methods = recipe.joined(choice.methods, { method })
-  if not is_float_pass[method] and #choice.methods == 0 then -- it repairs the model at hand
-    small = choice.model:apply("quantizer." .. method, { data = calibration, original = model })
+local function try_observers(label, source, names, gain)
+  local ranges, before = calibrated(source), choice.snr
+  for _, candidate in ipairs(candidates) do
+    keep_if_better(label .. candidate.name, changed {
+      observer = candidate.observer, observer_options = candidate.observer_options, name = candidate.name, methods = names,
+      source = source, ranges = ranges,
+    }, choice.snr == before and gain or 0)
   end
-  keep_if_better("+ " .. method, other, small)
+end
+try_observers("", model, {}, 0)
+for _, method in ipairs(methods) do
+  local names = recipe.joined(choice.methods, { method })
+  if is_float_pass[method] then
+    local source, is_changed = prepared(names, calibration)
+    if is_changed then try_observers("+ " .. method .. ", ", source, names, least_gain[method]) end
+  else -- it repairs the model at hand
+    local small = choice.model:apply("quantizer." .. method, { data = calibration, original = choice.source })
+    keep_if_better("+ " .. method, changed { methods = names }, 0, small)
+  end
 end
 
 -- What 8 bits do to each layer alone, the one that loses most first.
 local function sensitivity()
   local options = seeing(rounding(choice, calibration, "ranges"))
   options.samples = math.min(options.samples or few, few)
-  local _, report = model:apply("quantizer.sensitivity", options)
+  local _, report = choice.source:apply("quantizer.sensitivity", options)
   return report.layers
 end
 local layers
@@ -137,18 +163,12 @@ if (args.weak or 20) > 0 then
   end
 end
 if #weak > 0 and #weak <= computing // 4 then
-  local other = {}
-  for key, value in pairs(choice) do other[key] = value end
-  other.skip, other.least = weak, choice.snr + 3
-  keep_if_better("in float: " .. table.concat(weak, ", "), other)
+  keep_if_better("in float: " .. table.concat(weak, ", "), changed { skip = weak }, 3)
 end
 
 local mixed
 if args.min_snr or args.max_drop then
-  mixed = recipe.mixed(model, held, function(skip)
-    return made({ observer = choice.observer, observer_options = choice.observer_options, name = choice.name, methods = choice.methods, skip = skip },
-      calibration, "ranges")
-  end, ranked)
+  mixed = recipe.mixed(model, held, function(skip) return made(changed { skip = skip }, calibration, "ranges") end, ranked)
   choice.skip = mixed.skip
 end
 

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipe int8: what it tries, on which samples it chooses and judges, what stays in float, and what
+it says of data and models that serve badly."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from models_test import classifier, data, optimize
+from onnx import TensorProto, helper, numpy_helper
+from recipes_test import report
+from running import failed
+
+
+def test_int8_is_chosen_and_judged_on_different_samples(tmp_path: Path) -> None:
+    result = report(optimize(tmp_path, "--data", data(tmp_path, 80), "--json"))
+    observers = result["chosen_by"][:-1]
+    best = max(observers, key=lambda row: row["SNR dB"])
+    assert len(observers) == 5 and result["observer"] == best["choice"]
+    assert {"percentile 99.99", "entropy"} <= {row["choice"] for row in observers}
+    assert result["judged_on"] == 10 and result["snr_db"] != best["SNR dB"]
+    last = result["chosen_by"][-1]
+    assert last["choice"] == "+ correct_bias"
+    assert list(result["methods"]) == (["correct_bias"] if last["SNR dB"] > best["SNR dB"] else [])
+
+
+def spoilt(folder: Path, layers: int = 8, bad: tuple[int, ...] = (2, 5)) -> tuple[Path, Path]:
+    """A chain of products, of which some have a few inputs that need far more than 8 bits."""
+    seeded = np.random.default_rng(5)
+    nodes, constants, value = [], [], "x"
+    for i in range(layers):
+        w = (seeded.standard_normal((16, 16)) / 4).astype("f")
+        if i in bad:  # what is read in 8 bits at the scale of column 0 is lost in the others
+            constants[-1] = numpy_helper.from_array(
+                numpy_helper.to_array(constants[-1])
+                * np.where(np.arange(16) == 0, 500, 1).astype("f"),
+                constants[-1].name,
+            )
+            w[0] /= 5000
+        constants.append(numpy_helper.from_array(w, f"w{i}"))
+        made = "y" if i == layers - 1 else f"h{i}"
+        nodes.append(helper.make_node("MatMul", [value, f"w{i}"], [made], f"fc{i}"))
+        value = made
+        if made != "y":
+            nodes.append(
+                helper.make_node("Tanh" if i + 1 not in bad else "Relu", [made], [f"r{i}"])
+            )
+            value = f"r{i}"
+    shape = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", 16]) for n in "xy"]
+    graph = helper.make_graph(nodes, "g", shape[:1], shape[1:], constants)
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(
+        helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "classifier.onnx"
+    )
+    x = seeded.standard_normal((160, 16)).astype("f")
+    return folder / "classifier.onnx", data(folder, 160, x=x)
+
+
+def test_as_few_layers_as_a_target_allows_stay_in_float(tmp_path: Path) -> None:
+    _, samples = spoilt(tmp_path)
+    repairs = ("--set", "methods=correct_bias")  # smooth would take the outliers away
+    all_in_8 = ("--data", samples, *repairs, "--set", "weak=0")
+    plain = report(optimize(tmp_path, *all_in_8, "--json"))
+    assert plain["snr_db"] < 22 and not plain.get("mixed")
+    more = (*all_in_8, "--min-snr", 25)
+    result = report(optimize(tmp_path, *more, "--json"))
+    left = [row["node"] for row in result["mixed"]["layers"]]
+    assert set(left) == {"fc2", "fc5"} and result["snr_db"] >= 25
+    assert result["mixed"]["evaluations"] <= 5 and result["mixed"]["of"] == 8
+    for row in result["mixed"]["layers"]:
+        assert row["why"] == "what it reads" and row["activations_snr_db"] < row["weights_snr_db"]
+    written = onnx.load(tmp_path / "small.onnx")
+    makers = {one.output[0]: one.op_type for one in written.graph.node}
+    reads = {one.name: makers.get(one.input[0]) for one in written.graph.node}
+    assert reads["fc2"] == "Relu" and reads["fc3"] == "DequantizeLinear"
+    rescued = report(optimize(tmp_path, "--data", samples, *repairs, "--json"))  # not asked to
+    assert set(rescued["weak"]) <= {"fc2", "fc5"} and rescued["snr_db"] > plain["snr_db"] + 3
+    shown = optimize(tmp_path, *more)
+    assert "2 of 8 layers stay in float" in shown.stdout and "evaluations" in shown.stdout
+
+
+def test_a_target_that_nothing_meets_names_the_layer_that_limits_it(tmp_path: Path) -> None:
+    _, samples = spoilt(tmp_path)
+    refused = optimize(tmp_path, "--data", samples, "--min-snr", 150)
+    assert refused.returncode == 1
+    why = refused.stderr.splitlines()[-1]
+    assert "option min_snr: expected 150 dB, the best that was found is" in why
+    assert "with 7 of 8 layers in float, limited by fc" in why and "nothing was written" in why
+    assert not (tmp_path / "small.onnx").exists()
+
+
+def test_methods_are_tried_and_named(tmp_path: Path) -> None:
+    samples = data(tmp_path, 80)
+    every = 'methods=["smooth", "equalize", "gptq", "correct_bias"]'
+    result = report(optimize(tmp_path, "--data", samples, "--set", every, "--json"))
+    tried = [row["choice"] for row in result["chosen_by"]]
+    anew = [f"+ equalize, {name}" for name in tried[:5]]  # no channel stands out: no smooth
+    assert tried[5:] == [*anew, "+ gptq", "+ correct_bias"]
+    none = report(optimize(tmp_path, "--data", samples, "--set", "methods=none", "--json"))
+    assert len(none["chosen_by"]) == 5 and none["methods"] in ([], {})
+    wrong = optimize(tmp_path, "--data", samples, "--set", "methods=gptk")
+    failed(wrong, 1, "option methods: expected some of smooth, equalize, gptq, adaround")
+
+
+def test_outliers_go_into_weights_and_observers_are_tried_anew(tmp_path: Path) -> None:
+    _, samples = spoilt(tmp_path)
+    result = report(optimize(tmp_path, "--data", samples, "--json"))
+    tried = [row["choice"] for row in result["chosen_by"]]
+    assert tried[5:10] == [f"+ smooth, {name}" for name in tried[:5]]
+    assert result["methods"][0] == "smooth"
+    rows = {row["choice"]: row["SNR dB"] for row in result["chosen_by"]}
+    assert result["observer"] == max(tried[:5], key=lambda name: rows[f"+ smooth, {name}"])
+    off = ("--set", "methods=none", "--set", "weak=0")
+    plain = report(optimize(tmp_path, "--data", samples, *off, "--json"))
+    assert result["snr_db"] > plain["snr_db"] + 10
+
+
+def test_a_form_behind_the_softmax_hides_nothing(tmp_path: Path) -> None:
+    model = onnx.load(classifier(tmp_path))
+    model.graph.node[-1].output[0] = "p"
+    model.graph.node.append(helper.make_node("Identity", ["p"], ["q"], "copy"))
+    model.graph.node.append(helper.make_node("Cast", ["q"], ["y"], "cast", to=TensorProto.FLOAT))
+    onnx.save(model, tmp_path / "classifier.onnx")
+    result = report(optimize(tmp_path, "--data", data(tmp_path), "--json"))
+    assert result["outputs"][0]["value"] == "z"
+
+
+def test_a_quantized_model_is_quantized_anew_on_request(tmp_path: Path) -> None:
+    samples = data(tmp_path, 256)
+    optimize(tmp_path, "--data", samples)
+    (tmp_path / "small.onnx").rename(tmp_path / "classifier.onnx")
+    advice = "or make it one by quantizer.dequantize (tenon optimize --requantize)"
+    failed(optimize(tmp_path, "--data", samples), 1, advice)
+    result = report(optimize(tmp_path, "--data", samples, "--requantize", "--json"))
+    assert result["quantized"] == 3
+    assert result["snr_db"] > 30
+
+
+def test_requantize_names_what_stays_quantized(tmp_path: Path) -> None:
+    """An input of 8 bits, whose scale is part of what the model takes."""
+    optimize(tmp_path, "--data", data(tmp_path))
+    model = onnx.load(tmp_path / "small.onnx")
+    first = next(node for node in model.graph.node if node.op_type == "QuantizeLinear")
+    assert first.input[0] == "x"
+    del model.graph.input[:]
+    stored = helper.make_tensor_value_info(first.output[0], TensorProto.UINT8, ["batch", 8])
+    zero = next(one for one in model.graph.initializer if one.name == first.input[2])
+    stored.type.tensor_type.elem_type = zero.data_type
+    model.graph.input.append(stored)
+    reader = next(node for node in model.graph.node if first.output[0] in node.input)
+    reader.name = "reader"
+    model.graph.node.remove(first)
+    onnx.save(model, tmp_path / "classifier.onnx")
+    result = optimize(tmp_path, "--data", data(tmp_path), "--requantize")
+    failed(result, 1, "got nodes that stay quantized: reader;", "start from the float model")
+
+
+def test_requantize_is_refused_where_it_means_nothing(tmp_path: Path) -> None:
+    result = optimize(tmp_path, "--data", data(tmp_path), "--requantize")
+    says = "expected a quantized model, this one has nothing in 8 bits; leave out --requantize"
+    failed(result, 1, says)
+    failed(optimize(tmp_path, "--requantize", recipe="bf16"), 1, "got 'requantize'")
+
+
+def test_data_that_say_nothing_are_warned_of(tmp_path: Path) -> None:
+    same = data(tmp_path, x=np.full((32, 8), 1.5, "f"))
+    warned = optimize(tmp_path, "--data", same).stderr
+    assert "input x is 1.500000 everywhere in the calibration data" in warned
+    alone = optimize(tmp_path, "--data", data(tmp_path, x=np.ones((1, 8), "f"), label=np.zeros(1)))
+    assert "--data has 1 sample: the model is judged on what it was made with" in alone.stderr
+    assert ", which it was made with:" in alone.stdout
+
+
+def test_weights_that_are_not_finite_are_warned_of(tmp_path: Path) -> None:
+    model = onnx.load(classifier(tmp_path))
+    for tensor in model.graph.initializer:
+        array = numpy_helper.to_array(tensor).copy()
+        if array.ndim == 2:
+            array[0, 0] = np.nan
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+            break
+    onnx.save(model, tmp_path / "classifier.onnx")
+    assert (
+        "its weight has numbers that are not finite" in optimize(tmp_path, recipe="weights").stderr
+    )
+
+
+def test_float16_models_are_no_source_of_warnings(tmp_path: Path) -> None:
+    assert optimize(tmp_path, recipe="fp16").returncode == 0
+    (tmp_path / "small.onnx").rename(tmp_path / "classifier.onnx")
+    result = optimize(tmp_path, "--data", data(tmp_path))
+    assert result.returncode == 0 and "declared" not in result.stderr, result.stderr
+    assert optimize(tmp_path, recipe="decompose").returncode == 0
