@@ -28,7 +28,7 @@ local jobs = {
   {
     name = "ppocr_rec", file = "ppocr_rec.onnx", calibration = "ppocr_rec_calib.npz", unseen = "ppocr_rec_eval.npz",
     inputs = { "x" },
-    recipe = { observer = "minmax", samples = 100 },
+    recipe = { observer = "percentile", observer_options = { percentile = 99.99 }, samples = 100 },
     metric = "1 - CER",
     score = function(model, data)
       return 1 - tn.evaluate(model, data, { metric = "cer", backend = backend, limit = args.limit }).cer
