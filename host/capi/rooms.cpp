@@ -6,10 +6,8 @@
 #include "crashes/load_crashes.hpp"
 #include "crashes/whereabouts.hpp"
 #include "files/blob.hpp"
-#include "plan/arena.hpp"
 #include "plan/plan.hpp"
 #include "registry/registry.hpp"
-#include "report/diff.hpp"
 #include "text/text.hpp"
 
 namespace tenon::host {
@@ -17,10 +15,8 @@ namespace tenon::host {
 const Rooms& rooms() {
   static const Rooms all{
       .runtime = eval_service,
-      .arena = arena_service,
       .print = print_text,
       .parse = parse_text,
-      .diff = diff_lines,
       .list_components = [](Registry& plugins,
                             std::string_view role) { return plugins.list_components(role); },
       .files = blob_service,

@@ -106,6 +106,7 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   void undo_nodes(size_t n_kept);  // erases the newest nodes
   Status check_inputs(const tenon::host::NodeSpec& spec) const;
 
+  std::vector<const tenon::host::Type*> types_of(const tenon::host::Node& node) const;
   Result<std::vector<TypeRef>> infer_types(tn_node_id id);
   Result<std::vector<TypeRef>> infer_by_row(tn_node_id id, const tenon::host::OpRow& row);
   Result<std::vector<TypeRef>> infer_by_axes(const tenon::host::Node& node,

@@ -231,13 +231,6 @@ tn_status* parse(tn_ctx* ctx, tn_str text, tn_graph** out) {
   });
 }
 
-tn_status* diff(const tn_graph* before, const tn_graph* after, const tn_sink* sink) {
-  return guarded([&] {
-    if (!rooms().print || !rooms().diff) return no_text();
-    return write(sink, rooms().diff(rooms().print(*before, false), rooms().print(*after, false)));
-  });
-}
-
 tn_status* bind_inputs(const tn_graph* graph,
                        const tn_type* const* inputs,
                        uint64_t n,
@@ -276,13 +269,12 @@ tn_status* verify_graph(const tn_graph* graph) {
 
 const tn_host_graph* graph_service() {
   static const tn_host_graph table{
-      sizeof table, 1,          create,     clone_graph, retain_object, release_object,
-      count,        value_at,   node_at,    io_name,     find_value,    node_op,
-      node_name,    node_scope, io_count,   io_at,       attr_count,    attr_name,
-      attr,         value_type, value_name, constant,    producer,      consumer_count,
-      consumer_at,  is_output,  note,       note_count,  note_key,      function_at,
-      print,        parse,      diff,       bind_inputs, extract_nodes, verify_graph,
-      context_of};
+      sizeof table, 1,          create,      clone_graph,   retain_object, release_object,
+      count,        value_at,   node_at,     io_name,       find_value,    node_op,
+      node_name,    node_scope, io_count,    io_at,         attr_count,    attr_name,
+      attr,         value_type, value_name,  constant,      producer,      consumer_count,
+      consumer_at,  is_output,  note,        note_count,    note_key,      function_at,
+      print,        parse,      bind_inputs, extract_nodes, verify_graph,  context_of};
   return &table;
 }
 

@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "graph/op_table.hpp"
-#include "plan/arena.hpp"
+#include "memory/arena.hpp"
 #include "plan/bind.hpp"
 #include "plan/lessons.hpp"
 #include "plan/partition.hpp"

@@ -19,40 +19,15 @@
 
 #include "tenon/host/eval.h"
 #include "tenon/host/graph.h"
-#include "tenon/role/backend.h"
 #include "tenon/role/op.h"
 
+#include "backends/backend_use.hpp"
 #include "graph/graph.hpp"
-#include "registry/component.hpp"
+#include "memory/run_memory.hpp"
 #include "services/ref.hpp"
 #include "services/session.hpp"
-#include "values/options.hpp"
 
 namespace tenon::host {
-
-// A backend as one plan uses it.
-struct BackendUse {
-  std::string id;
-  Ref<tn_component_ref> component;
-  const tn_backend* table = nullptr;
-  void* self = nullptr;
-  Ref<tn_options> options;
-  int32_t device = 0;  // index in devices()
-  DLDevice dl{kDLCPU, 0};
-  bool own_memory = false;   // its tensors live elsewhere: inputs and outputs are copied
-  bool last_resort = false;  // takes what those that were asked for leave
-  bool is_joined = false;    // is there for an option of the plan, not by its name
-
-  // The failure of a call with backend and function in front.
-  Status called(std::string_view function, tn_status* answer) const {
-    return named(answer, *component.get(), function);
-  }
-};
-
-// The first one that did not join for an option; there always is one.
-inline const BackendUse& preferred_of(const std::vector<std::unique_ptr<BackendUse>>& backends) {
-  return **std::ranges::find(backends, false, [](const auto& use) { return use->is_joined; });
-}
 
 inline constexpr int kCpuSpace = -1;  // memory spaces are kCpuSpace or the index of a backend
 inline constexpr int kNoSpace = -2;   // of a state that no run has met
@@ -67,28 +42,6 @@ struct State {
   std::vector<int64_t> dims;
   int keeper = kNoSpace;
   Ref<tn_tensor> now = {}, next = {};
-};
-
-// Memory that runs of all forms of a plan, and of plans with states in common, take turns with, a
-// block for each run in flight: a form costs little beside it, so that many shapes can stay
-// compiled. Thread-safe.
-class RunMemory {
- public:
-  struct Block {
-    char* data = nullptr;
-    uint64_t bytes = 0;
-  };
-  RunMemory() = default;
-  ~RunMemory();
-  RunMemory(const RunMemory&) = delete;
-  RunMemory& operator=(const RunMemory&) = delete;
-  // The block that was given back last, or a larger one in its place; data NULL: out of memory.
-  Block take(uint64_t bytes);
-  void give_back(Block block);
-
- private:
-  std::mutex mutex_;
-  std::vector<Block> idle_;
 };
 
 // What a plan keeps from run to run, in common with those that are compiled beside it: these have

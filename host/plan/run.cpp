@@ -8,7 +8,6 @@
 
 #include "plan/plan.hpp"
 #include "plan/result_checks.hpp"
-#include "plan/run_profile.hpp"
 #include "services/trace.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
@@ -207,7 +206,7 @@ class Run {
     TN_CHECK(check_made(step));
     if (!profile_) return {};
     TN_CHECK(rc_.wait_all());
-    TN_CHECK(add_partition_profile(use, step, *profile_));
+    TN_CHECK(add_profile(use, step.exe, *profile_));
     return {};
   }
 
@@ -263,7 +262,8 @@ class Run {
         arguments.size(), &outputs, bodies.data(), bodies.size(),  cancel_};
     TN_CHECK(Status(step.row->ref(step.row->self, &call)));
     TN_CHECK(check_made(step));
-    if (profile_) add_control_profile(step, now_ns() - start, layers, *profile_);
+    if (profile_)
+      add_control_profile(step.names[0], view(step.row->type), now_ns() - start, layers, *profile_);
     return {};
   }
 

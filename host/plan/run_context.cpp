@@ -3,25 +3,12 @@
 // a plan take turns with; blocks on devices; the tensors over them.
 #include <cstdlib>
 
-#include "plan/arena.hpp"
 #include "plan/plan.hpp"
-#include "values/large_pages.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
 
 namespace tenon::host {
 namespace {
-
-uint64_t rounded_up(uint64_t bytes) {
-  return (bytes + kArenaAlign - 1) / kArenaAlign * kArenaAlign;
-}
-
-char* aligned(uint64_t bytes) {
-  uint64_t rounded = rounded_up(std::max<uint64_t>(bytes, 1));
-  auto* memory = static_cast<char*>(std::aligned_alloc(kArenaAlign, rounded));
-  prefer_large_pages(memory, rounded);
-  return memory;
-}
 
 Status no_memory(uint64_t bytes, std::string_view what) {
   return {TN_RESOURCE_EXHAUSTED, cat("out of memory: ", bytes, " bytes for ", what)};
@@ -92,39 +79,12 @@ RunContext::~RunContext() {
   end();
 }
 
-RunMemory::~RunMemory() {
-  for (Block& block : idle_)
-    std::free(block.data);
-}
-
-RunMemory::Block RunMemory::take(uint64_t bytes) {
-  Block old;
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      old = idle_.back();
-      idle_.pop_back();
-    }
-  }
-  if (old.bytes >= bytes) return old;
-  // Shapes that grow step by step ask for a new block now and then only.
-  const uint64_t wanted = old.data ? std::max(bytes, old.bytes + old.bytes / 4) : bytes;
-  std::free(old.data);
-  if (char* data = aligned(wanted)) return {data, wanted};
-  return {aligned(bytes), bytes};
-}
-
-void RunMemory::give_back(Block block) {
-  std::lock_guard lock(mutex_);
-  idle_.push_back(block);
-}
-
 Status reserve(RunContext& context, int slot, uint64_t bytes) {
   int space = context.compiled->slots[slot].space;
   const std::string& name = context.compiled->slots[slot].name;
   void* memory = nullptr;
   if (space == kCpuSpace) {
-    memory = aligned(bytes);
+    memory = aligned_memory(bytes);
     if (!memory) return no_memory(bytes, cat("value ", name));
     std::free(context.owned[slot]);
   } else {
@@ -143,7 +103,7 @@ Status reserve(RunContext& context, int slot, uint64_t bytes) {
 
 Status RunContext::begin() {
   at = nullptr;
-  const uint64_t before_workspace = rounded_up(compiled->arena_bytes);
+  const uint64_t before_workspace = aligned_bytes(compiled->arena_bytes);
   const uint64_t bytes = before_workspace + compiled->workspace_bytes;
   if (bytes == 0) return {};
   memory = compiled->plan->kept->memory.take(bytes);

@@ -6,13 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace tenon::host {
+#include "services/session.hpp"
 
-struct RegistryConfig {
-  std::vector<std::string> plugin_path;
-  bool safe_mode = false;  // only the folder beside libtenon
-  bool drafts = false;     // components marked as drafts may be created
-};
+namespace tenon::host {
 
 struct SearchFolder {
   std::filesystem::path folder;

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/host/arena.h"
 #include "tenon/host/blob.h"
 #include "tenon/host/eval.h"
 #include "tenon/role/op.h"
@@ -48,11 +47,9 @@ struct CrashWatch {
 
 struct Rooms {
   const tn_host_eval* (*runtime)() = nullptr;  // NULL: graphs are not run
-  const tn_host_arena* (*arena)() = nullptr;   // likewise
-  // The text form of graphs, and differences of texts; NULL: there is none.
+  // The text form of graphs; NULL: there is none.
   std::string (*print)(const tn_graph& graph, bool with_data) = nullptr;
   Result<tn_graph*> (*parse)(tn_ctx* ctx, std::string_view text) = nullptr;
-  std::string (*diff)(std::string_view before, std::string_view after) = nullptr;
   // JSON, see tn_host_component.list; NULL: components are found by name alone.
   std::string (*list_components)(Registry& registry, std::string_view role) = nullptr;
   const tn_host_blob* (*files)() = nullptr;  // NULL: there are no files in or out

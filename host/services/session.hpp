@@ -8,10 +8,10 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tenon/plugin.h"
 
-#include "registry/search_folders.hpp"
 #include "services/handle.hpp"
 #include "services/status.hpp"
 
@@ -24,6 +24,12 @@ class TraceHub;  // trace.hpp: spans, written as Chrome's JSON
 
 enum class Held { kStatus, kTensor, kGraph, kOptions, kBlob, kPlan, kComponent, kBlock, kBytes };
 inline constexpr size_t kHeldKinds = 9;
+
+struct RegistryConfig {
+  std::vector<std::string> plugin_path;
+  bool safe_mode = false;  // only the folder beside libtenon
+  bool drafts = false;     // components marked as drafts may be created
+};
 
 struct Session {
   explicit Session(RegistryConfig config = {});
@@ -39,8 +45,8 @@ struct Session {
   tn_ctx* own = nullptr;  // the context of the embedding program; lives as long as the session
 };
 
-// The table of a host service by id, or NULL; the same tables for all contexts. services.cpp has
-// the one list of them.
+// The table of a host service by id, or NULL; the same tables for all contexts.
+// session/find_service.cpp has the one list of them.
 const void* find_service(std::string_view id);
 
 }  // namespace tenon::host

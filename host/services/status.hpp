@@ -10,6 +10,7 @@
 
 #include "tenon/base.h"
 
+#include "tenon/cat.hpp"
 #include "tenon/nearest.hpp"
 
 namespace tenon::host {
@@ -65,20 +66,7 @@ class [[nodiscard]] Result {
   Status failure_;
 };
 
-// Joins its arguments into one message: cat("expected ", 3, " inputs, got ", n).
-template <class... Parts>
-std::string cat(const Parts&... parts) {
-  std::string out;
-  auto add = [&out](const auto& part) {
-    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(part)>>) {
-      out += std::to_string(part);
-    } else {
-      out += part;
-    }
-  };
-  (add(parts), ...);
-  return out;
-}
+using tenon::cat;
 
 inline Status invalid(std::string_view message) {
   return {TN_INVALID_ARGUMENT, message};

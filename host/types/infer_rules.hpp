@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The rule for pointwise operators, as pure functions over types: NumPy's broadcasting, and the
-// dtype that an expression computes in.
+// Rules of inference as pure functions over types: a row's axes; for pointwise operators NumPy's
+// broadcasting, and the dtype that an expression computes in.
 
 #include <vector>
 
@@ -12,6 +12,12 @@
 
 namespace tenon::host {
 
+// Types of the outputs by a row's axes, of the first input's dtype. Absent inputs are NULL;
+// `attributes` has the node's integers by name. Where an input's rank is not known, nor are theirs.
+Result<std::vector<Type>> axes_types(const Axes& axes,
+                                     const std::vector<const Type*>& inputs,
+                                     size_t n_outputs,
+                                     const AxesAttributes& attributes);
 void append(Type& type, const AxesDim& dim);
 // Absent inputs are NULL. The dtype of the result is `dtype`.
 Result<Type> broadcast_types(const std::vector<const Type*>& inputs, uint32_t dtype);

@@ -6,10 +6,10 @@
 #include <memory>
 #include <new>
 
+#include "memory/large_pages.hpp"
 #include "services/boundary.hpp"
 #include "services/rooms.hpp"
 #include "services/session.hpp"
-#include "values/large_pages.hpp"
 #include "values/tensor_layout.hpp"
 
 using namespace tenon::host;

@@ -12,6 +12,7 @@
 #include "tenon/sdk/role/pass.hpp"
 
 #include "comparison.hpp"
+#include "options.hpp"
 
 namespace tenon::metrics {
 namespace {
@@ -86,13 +87,9 @@ TENON_PASS(compare,
            tenon::metrics::Compare,
            "metrics.compare",
            "layer by layer, how far another model is from this one, as report",
-           R"({
-  "properties": {
-    "data": {"type": "component", "role": "tenon.dataset/1", "description": "the data set: one, an id or a file"},
+           R"({"properties": {)" TENON_METRICS_OPTIONS R"(,
     "with": {"type": "graph", "description": "the other model"},
-    "plan": {"type": "object", "description": "how the model runs: backend, precision, threads and what the backend knows"},
     "with_plan": {"type": "object", "description": "how the other model runs"},
     "layers": {"type": "boolean", "default": true, "description": "all values that have the same name in both; false: what the outputs' figures need"},
-    "batch": {"type": "integer", "minimum": 1, "description": "batch size; default: what the model fixes, or 32"},
     "limit": {"type": "integer", "minimum": 0, "default": 64, "description": "only this many samples, the first; 0: all"}},
   "required": ["data", "with"]})")

@@ -4,6 +4,8 @@
 #include "tenon/sdk/evaluation.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
+#include "options.hpp"
+
 namespace tenon::metrics {
 namespace {
 
@@ -89,14 +91,10 @@ TENON_PASS(evaluate,
            tenon::metrics::Evaluate,
            "metrics.evaluate",
            "a metric of the model over a data set, as report; the graph stays as it is",
-           R"({
-  "properties": {
-    "data": {"type": "component", "role": "tenon.dataset/1", "description": "the data set: one, an id or a file"},
+           R"({"properties": {)" TENON_METRICS_OPTIONS R"(,
     "metric": {"type": "string", "default": "accuracy", "description": "an id, or the last word of one of metrics"},
     "metric_options": {"type": "object", "description": "options of the metric"},
     "against": {"type": "graph", "description": "the reference model of metrics that compare outputs"},
-    "plan": {"type": "object", "description": "how the model runs: backend, precision, threads and what the backend knows"},
     "against_plan": {"type": "object", "description": "how the reference model runs"},
-    "batch": {"type": "integer", "minimum": 1, "description": "batch size; default: what the model fixes, or 32"},
     "limit": {"type": "integer", "minimum": 0, "default": 0, "description": "only this many samples, the first; 0: all"}},
   "required": ["data"]})")

@@ -2,13 +2,14 @@
 // tenon:SumTo(x, shape): the sum over whatever broadcasting from `shape` to x's shape has repeated:
 // the gradient of a broadcast whose sizes are not known. tenon:StopGradient: x, to gradients a
 // constant.
+#include "tenon/wrapping.hpp"
+
 #include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "sampling.hpp"
-#include "wrapping.hpp"
 
 namespace tenon::ops {
 namespace {

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
+#include "tenon/wrapping.hpp"
+
 #include "window.hpp"
-#include "wrapping.hpp"
 
 namespace tenon::ops {
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CumSum and CumProd.
+#include "tenon/wrapping.hpp"
+
 #include "batching_rules.hpp"
 #include "bodies.hpp"
 #include "cells.hpp"
@@ -7,7 +9,6 @@
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "sampling.hpp"
-#include "wrapping.hpp"
 
 namespace tenon::ops {
 namespace {

@@ -4,13 +4,14 @@
 #include <map>
 #include <set>
 
+#include "tenon/wrapping.hpp"
+
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "einsum_equation.hpp"
 #include "sampling.hpp"
-#include "wrapping.hpp"
 
 namespace tenon::ops {
 namespace {

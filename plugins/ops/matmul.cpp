@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tenon/wrapping.hpp"
+
 #include "batching_rules.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "example_norms.hpp"
 #include "sampling.hpp"
-#include "wrapping.hpp"
 
 namespace tenon::ops {
 namespace {

@@ -41,13 +41,6 @@ bool is_integer(uint32_t dtype) {
   return dtype != TN_DTYPE_NONE &&
          (TN_DTYPE_CODE(dtype) == kDLInt || TN_DTYPE_CODE(dtype) == kDLUInt);
 }
-double lowest_of(uint32_t dtype) {
-  return TN_DTYPE_CODE(dtype) == kDLInt ? -std::ldexp(1.0, int(TN_DTYPE_BITS(dtype)) - 1) : 0;
-}
-double highest_of(uint32_t dtype) {
-  int bits = int(TN_DTYPE_BITS(dtype)) - int(TN_DTYPE_CODE(dtype) == kDLInt);
-  return std::ldexp(1.0, bits) - 1;
-}
 
 bool is_supported(uint32_t dtype) {
   if (minifloat(dtype) || is_packed_integer(dtype)) return true;

@@ -10,9 +10,7 @@
 
 namespace tenon::ops {
 
-bool is_integer(uint32_t dtype);   // bool is not
-double lowest_of(uint32_t dtype);  // of an integer type
-double highest_of(uint32_t dtype);
+bool is_integer(uint32_t dtype);  // bool is not
 
 // Element i of dense memory. Packed types are written without touching their neighbours: one
 // thread per byte.

@@ -98,7 +98,8 @@ void store_quantized(void* to,
   if (!is_integer(dtype)) return store_number(to, dtype, i, ratio + zero, rule);
   double value = std::nearbyint(ratio) + zero;
   if (std::isnan(value)) value = zero;
-  value = std::clamp(value, lowest_of(dtype), highest_of(dtype));
+  const IntegerEnds ends = integer_ends(dtype);
+  value = std::clamp(value, ends.low, ends.high);
   store_integer(to, dtype, i, static_cast<int64_t>(value));
 }
 
@@ -189,7 +190,8 @@ Status quantize_vjp(Gradients& g) {
   uint32_t real = g.in(1).dtype();
   Value scale = along(g, g.in(1)), x = g.cast(g.in(0), real);
   Value ratio = g.div(x, scale), rounded = g.op("Round", {ratio});
-  Value low = g.number(lowest_of(dtype), real), high = g.number(highest_of(dtype), real);
+  const IntegerEnds ends = integer_ends(dtype);
+  Value low = g.number(ends.low, real), high = g.number(ends.high, real);
   if (g.in(2)) {
     Value zero = g.cast(along(g, g.in(2)), real);
     low = g.sub(low, zero);

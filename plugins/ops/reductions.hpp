@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "wrapping.hpp"
+#include "tenon/wrapping.hpp"
 
 namespace tenon::ops::reductions {
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tenon/narrow.hpp"
+#include "tenon/sdk/alike.hpp"
 #include "tenon/sdk/plan.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
@@ -89,17 +90,6 @@ Result<uint64_t> expand(tn_graph* raw) {
   return dynamic;
 }
 
-// The ends of an integer type as its values go.
-struct Ends {
-  int64_t low = 0, high = 0;
-  explicit Ends(uint32_t dtype) {
-    const bool is_signed = TN_DTYPE_CODE(dtype) == kDLInt;
-    const uint32_t bits = TN_DTYPE_BITS(dtype) - (is_signed ? 1 : 0);
-    high = (int64_t{1} << bits) - 1;
-    low = is_signed ? -high - 1 : 0;
-  }
-};
-
 // All zero points of a rounding; none: they are computed.
 std::optional<std::vector<int64_t>> zero_points(Node quantize) {
   Value zero = quantize.input(2);
@@ -164,16 +154,17 @@ class Dequantizing {
     if (TN_DTYPE_CODE(dtype) != kDLInt && TN_DTYPE_CODE(dtype) != kDLUInt) return x;
     const std::optional<std::vector<int64_t>> zeros = zero_points(node);
     if (!zeros) return Value{};
-    const Ends ends(dtype);
-    const auto is_at = [&](int64_t end) {
-      return std::ranges::any_of(*zeros, [end](int64_t zero) { return zero == end; });
+    const IntegerEnds ends = integer_ends(dtype);
+    const auto is_at = [&](double end) {
+      return std::ranges::any_of(*zeros,
+                                 [end](int64_t zero) { return static_cast<double>(zero) == end; });
     };
     const bool is_at_low = is_at(ends.low), is_at_high = is_at(ends.high);
     if (!is_at_low && !is_at_high) return x;
     if (!is_at_high && is_never_negative(ctx_, x)) return x;
     if (zeros->size() != 1 || !scale.is_constant() || scale.type().elements() != 1) return Value{};
-    TN_TRY(low, end_of(node, ends.low - zeros->front()));
-    TN_TRY(high, end_of(node, ends.high - zeros->front()));
+    TN_TRY(low, end_of(node, static_cast<int64_t>(ends.low) - zeros->front()));
+    TN_TRY(high, end_of(node, static_cast<int64_t>(ends.high) - zeros->front()));
     TN_TRY(clip, edit_.add({.type = "Clip",
                             .inputs = {x, low, high},
                             .name = cat(node.name(), "_range"),
@@ -278,9 +269,9 @@ class DequantizePass {
     for (Node node : graph.nodes()) {
       if (role_of(node).is_quantized())
         left.push_back({{"node", node.name()}, {"op", node.type()}});
-      for (const std::string& name : attribute_names(node))
-        if (tn_any attr = node.attr(name); attr.tag == TN_ANY_GRAPH)
-          name_left({static_cast<const tn_graph*>(attr.v.p)}, left);
+      for (const Attr& attr : attributes_of(node))
+        if (attr.value.tag == TN_ANY_GRAPH)
+          name_left({static_cast<const tn_graph*>(attr.value.v.p)}, left);
     }
   }
   tn_ctx* ctx_ = nullptr;

@@ -3,26 +3,17 @@
 
 #include <algorithm>
 
-namespace tenon::quantizer {
+#include "tenon/sdk/alike.hpp"
 
-std::vector<std::string> attribute_names(Node node) {
-  std::vector<std::string> out;
-  for (uint64_t i = 0, n = services.graph->attr_count(node.graph, node.id); i < n; ++i)
-    out.emplace_back(view(services.graph->attr_name(node.graph, node.id, i)));
-  return out;
-}
+namespace tenon::quantizer {
 
 Result<Node> added_again(EditView edit,
                          Node node,
                          std::vector<Value> inputs,
                          std::string_view name) {
-  std::vector<std::string> names = attribute_names(node);
-  std::vector<Attr> attrs;
-  for (const std::string& key : names)
-    attrs.emplace_back(key, node.attr(key));
   return edit.add({.type = node.type(),
                    .inputs = std::move(inputs),
-                   .attrs = std::move(attrs),
+                   .attrs = attributes_of(node),
                    .n_outputs = node.n_outputs(),
                    .name = name,
                    .domain = node.domain(),

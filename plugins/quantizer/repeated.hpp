@@ -21,8 +21,6 @@ Result<Node> added_again(EditView edit,
                          std::vector<Value> inputs,
                          std::string_view name = {});
 
-std::vector<std::string> attribute_names(Node node);
-
 // All nodes that nothing reads, and those that only such read.
 Status erase_unused(EditView edit);
 

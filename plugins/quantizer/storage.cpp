@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "tenon/sdk/alike.hpp"
 #include "tenon/sdk/layer_form.hpp"
 #include "tenon/sdk/pattern.hpp"
 
@@ -125,10 +126,22 @@ void Storage::note(Node node, double snr_db) {
   notes_.push_back({{"node", node.name()}, {"op", node.type()}, {"weight_snr_db", snr_db}});
 }
 
+namespace {
+
+// Copies: an edit of the graph takes the names away.
+std::vector<std::string> names_of_bodies(Node node) {
+  std::vector<std::string> out;
+  for (const Attr& attr : attributes_of(node))
+    if (attr.value.tag == TN_ANY_GRAPH) out.emplace_back(attr.name);
+  return out;
+}
+
+}  // namespace
+
 Status Storage::run_in_bodies(tn_graph* graph) {
   for (Node node : Graph{graph}.nodes())
-    for (const std::string& name : attribute_names(node))
-      if (node.attr(name).tag == TN_ANY_GRAPH) TN_CHECK(run_in_body(graph, node, name));
+    for (const std::string& name : names_of_bodies(node))
+      TN_CHECK(run_in_body(graph, node, name));
   return {};
 }
 

@@ -2,8 +2,8 @@
 """Includes point one way: abi <- sdk <- plugins, abi <- host, abi <- bindings.
 
 A plugin sees its own folder only, never another plugin; so does a binding. Tests may see all.
-Within the host the core (values, types, threads, services, languages, graph, registry) sees no
-other room.
+Within the host the core (values, types, threads, memory, services, languages, graph, registry,
+session) sees no other room.
 """
 
 import re
@@ -17,11 +17,21 @@ MAY_SEE = {
     "sdk": {"abi", "sdk"},
     "host": {"abi", "host"},
     "plugins": {"abi", "sdk"},
-    "bindings": {"abi", "bindings/cxx", "bindings/arrays"},
+    "bindings": {"abi", "bindings/cxx", "bindings/arrays", "bindings/reports"},
 }
 CORE = {
     f"host/{name}"
-    for name in ("values", "threads", "services", "languages", "graph", "registry", "types")
+    for name in (
+        "values",
+        "threads",
+        "services",
+        "languages",
+        "graph",
+        "registry",
+        "types",
+        "memory",
+        "session",
+    )
 }
 ABI_SYSTEM_HEADERS = {"stddef.h", "stdint.h"}
 

@@ -367,17 +367,6 @@ def test_a_plugin_without_tests_is_named(tests):
     )
 
 
-def test_a_circle_of_imports_is_named(tree):
-    package = "bindings/python/tenon"
-    write(tree, f"{package}/low.py", "import json\n")
-    write(tree, f"{package}/middle.py", "from .low import x\n")
-    write(tree, f"{package}/high.py", "from . import low, middle\n")
-    assert circles.violations(tree) == []
-
-    write(tree, f"{package}/low.py", "def f():\n    from .high import y\n")
-    assert "high -> low -> high" in only(circles.violations(tree))
-
-
 def test_a_view_of_a_string_that_dies_is_named(tree):
     write(
         tree,

@@ -124,6 +124,18 @@ inline uint8_t bits_of(const Minifloat& f, double value, const CastRule& rule = 
   return static_cast<uint8_t>(biased << f.mantissa_bits | mantissa | sign);
 }
 
+// The ends of an integer type as doubles, which those of 64 bits are rounded to.
+struct IntegerEnds {
+  double low, high;
+};
+inline IntegerEnds integer_ends(bool is_signed, uint32_t bits) {
+  const double top = std::ldexp(1.0, static_cast<int>(bits) - int(is_signed));
+  return {is_signed ? -top : 0, top - 1};
+}
+inline IntegerEnds integer_ends(uint32_t dtype) {
+  return integer_ends(TN_DTYPE_CODE(dtype) == kDLInt, TN_DTYPE_BITS(dtype));
+}
+
 // Element i of dense memory of 2, 4 or 8 bits each, the first in a byte's low bits. Writing leaves the neighbours in a byte as they
 // are: one thread per byte.
 inline uint8_t packed_at(const void* data, uint32_t bits, int64_t i) {

@@ -45,9 +45,6 @@ TENON_API tn_status* tenon_save(tenon_session*, const tn_graph*, tn_str path, tn
 TENON_API tn_status* tenon_apply(tenon_session*, const tn_graph*, tn_str pass_id,
                                  const tn_options* TN_NULLABLE, const tn_cancel* TN_NULLABLE,
                                  const tn_sink* TN_NULLABLE report, tn_graph** out);
-/* JSON: inputs and outputs with types, operators with counts, parameters, bytes, flops per node. Errors:
- * any of the sink's. */
-TENON_API tn_status* tenon_inspect(tenon_session*, const tn_graph*, const tn_sink*);
 
 /* Running. options, results and errors: as tn_host_eval.compile and .run. Errors of these: any. */
 TENON_API tn_status* tenon_compile(tenon_session*, const tn_graph*, tn_str options, tn_plan** out);

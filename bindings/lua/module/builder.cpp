@@ -197,10 +197,23 @@ constexpr Function kMethods[] = {
     {"splice", guarded<splice>}, {"build", guarded<build>},
     {"layer", guarded<layer>},   {"add_function", guarded<add_function>},
 };
+// (names, given): what a message says of a name that is none of these.
+int expected_one_of(lua_State* state) {
+  std::vector<std::string> names;
+  for (lua_Integer i = 1, n = luaL_len(state, 1); i <= n; ++i) {
+    lua_geti(state, 1, i);
+    names.emplace_back(luaL_checkstring(state, -1));
+    lua_pop(state, 1);
+  }
+  lua_pushstring(state, cxx::expected_one_of(names, luaL_checkstring(state, 2)).c_str());
+  return 1;
+}
+
 constexpr Function kNative[] = {
     {"builder", guarded<create>},      {"array_functions", guarded<array_functions>},
     {"where", guarded<where>},         {"kind", guarded<kind>},
     {"operators", guarded<operators>}, {"component", guarded<component>},
+    {"expected_one_of", guarded<expected_one_of>},
 };
 
 }  // namespace

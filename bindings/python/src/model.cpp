@@ -3,6 +3,9 @@
 
 #include <pybind11/stl.h>
 
+#include "tenon/cxx/inspection.hpp"
+#include "tenon/cxx/line_diff.hpp"
+
 namespace tenon::python {
 namespace {
 
@@ -51,17 +54,14 @@ std::string print(const Model& model, bool data) {
 }
 
 std::string diff(const Model& before, const Model& after) {
-  TextSink text;
-  before.session()->check(
-      without_gil([&] { return before.services().diff(before.get(), after.get(), text.get()); }));
-  return text.text();
+  return cxx::diff_lines(print(before, false), print(after, false));
 }
 
 std::string inspect(const Model& model) {
-  TextSink text;
-  model.session()->check(
-      without_gil([&] { return tenon_inspect(model.session()->raw(), model.get(), text.get()); }));
-  return text.text();
+  return without_gil([&] {
+    return cxx::inspect(*model.session(), model.get())
+        .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  });
 }
 
 bool is_state(const Model& model, tn_value_id value, uint32_t side) {

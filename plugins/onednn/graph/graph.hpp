@@ -21,6 +21,11 @@ using backend::row_major_strides;
 using kernels::ElementType;
 using tenon::element_count;
 
+// Within 0..rank-1; `axis` may count from the end.
+inline int64_t positive_axis(int64_t axis, size_t rank) {
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+
 const char* element_name(ElementType type);
 
 struct Value : backend::Value {

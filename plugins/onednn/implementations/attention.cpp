@@ -6,6 +6,7 @@
 
 #include "attention.hpp"
 
+#include "lists.hpp"
 #include "lowering/matrix_descriptor.hpp"
 
 namespace tenon::onednn {
@@ -198,9 +199,12 @@ constexpr Implementation<AttentionSite> kScores[] = {
     {"attention in parts", offer_parts},
     {"product", offer_product},
 };
-const Listed kScoresListed{kScores};
 
 }  // namespace
+
+Names scores_names() {
+  return names_of(kScores);
+}
 
 void lower_scores(Lowering& lowering, const Product& scores) {
   const AttentionSite site{lowering, scores, find_attention(lowering, scores.node)};

@@ -223,19 +223,19 @@ std::optional<int64_t> pixel_stride(const View& view) {
   return stride.value_or(view.dims[1]);
 }
 
-struct Piece {
+struct PixelPiece {
   int64_t channels = 0;
   int64_t stride = 0;
   Requantization quantized;
   Place place;
 };
 
-std::optional<Piece> piece_of(const View& from, const View& whole) {
+std::optional<PixelPiece> pixel_piece(const View& from, const View& whole) {
   if (from.count() == 0 || from.dims.size() != whole.dims.size()) return std::nullopt;
   const std::optional<int64_t> stride = pixel_stride(from);
   const std::optional<Requantization> quantized = requantization(from, whole);
   if (!stride || !quantized) return std::nullopt;
-  return Piece{from.dims[1], *stride, *quantized, place_of(from)};
+  return PixelPiece{from.dims[1], *stride, *quantized, place_of(from)};
 }
 
 struct Result {
@@ -246,13 +246,13 @@ struct Result {
 // The pass, but for its memory.
 struct Pass {
   int64_t pixels = 0;
-  std::vector<Piece> pieces;
+  std::vector<PixelPiece> pieces;
   std::vector<Result> results;
 
   void run(const kernels::Context& context, void* const* pointers) const {
     kernels::ChannelRowsArgs args;
     args.pixels = pixels;
-    for (const Piece& piece : pieces)
+    for (const PixelPiece& piece : pieces)
       args.pieces[args.n_pieces++] = {
           static_cast<const uint8_t*>(*pointers++), piece.stride, piece.channels,
           piece.quantized.table != nullptr ? piece.quantized.table->data() : nullptr};
@@ -268,11 +268,11 @@ struct Pass {
 void add_pass(Lowering& lowering,
               const std::string& name,
               const View& whole,
-              std::vector<Piece> pieces,
+              std::vector<PixelPiece> pieces,
               const ChannelMoves& moves) {
   Pass pass{.pixels = whole.count() / whole.dims[1], .pieces = std::move(pieces), .results = {}};
   Step step{.name = name, .kernel = "tenon:channel_rows", .always_succeeds = true};
-  for (const Piece& piece : pass.pieces)
+  for (const PixelPiece& piece : pass.pieces)
     step.places.push_back(piece.place);
   step.bytes = static_cast<double>(whole.count());
   for (const MovedChannels& moved : moves.results) {
@@ -331,10 +331,10 @@ bool lower_channel_concat(Lowering& lowering, int index) {
   View whole = concat_type(lowering, node, quantize);
   if (!whole.is_quantized() || kernels::element_bytes(whole.type) != 1) return false;
   whole.dims = dims;
-  std::vector<Piece> pieces;
+  std::vector<PixelPiece> pieces;
   bool has_gaps = false;
   for (int input : node.inputs) {
-    std::optional<Piece> piece = piece_of(lowering.view(input), whole);
+    std::optional<PixelPiece> piece = pixel_piece(lowering.view(input), whole);
     if (!piece || (quantize == kNone && piece->quantized.table != nullptr)) return false;
     has_gaps = has_gaps || piece->stride != piece->channels;
     pieces.push_back(std::move(*piece));
@@ -354,7 +354,7 @@ bool lower_channel_shuffle(Lowering& lowering, int index) {
   const View whole = lowering.view(node.inputs[0]);
   const bool are_bytes = whole.is_quantized() && kernels::element_bytes(whole.type) == 1;
   if (node.op != "Reshape" || !are_bytes || !is_image(whole.dims)) return false;
-  std::optional<Piece> piece = piece_of(whole, whole);
+  std::optional<PixelPiece> piece = pixel_piece(whole, whole);
   if (!piece || lowering.is_constant_view(whole)) return false;
   Walk walk(lowering, node.inputs[0], whole.type, whole.quant);
   if (!walk.start(index)) return false;

@@ -1,11 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "choice.hpp"
 
-namespace tenon::onednn {
+#include <array>
 
-std::set<std::string>& implementation_names() {
-  static std::set<std::string> names;
-  return names;
+#include "lists.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+// One that is not here cannot be chosen from.
+constexpr std::array kLists = {
+    conv_names,
+    conv_transpose_form_names,
+    conv_transpose_names,
+    conv_weight_grad_names,
+    int4_product_names,
+    matmul_integer_form_names,
+    matmul_integer_names,
+    onednn_conv_form_names,
+    onednn_product_form_names,
+    pointwise_names,
+    pool_names,
+    product_names,
+    reduce_any_names,
+    reduce_names,
+    resize_names,
+    scores_names,
+};
+
+}  // namespace
+
+const Names& implementation_names() {
+  static const Names all = [] {
+    Names names;
+    for (const auto& list : kLists)
+      names.merge(list());
+    return names;
+  }();
+  return all;
 }
 
 }  // namespace tenon::onednn

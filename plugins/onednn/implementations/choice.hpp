@@ -5,7 +5,7 @@
 // look at: the node, what it may take along, and what was found out about them once.
 //
 //   constexpr Implementation<ConvSite> kConv[] = {{"winograd", offer_winograd_conv}, ...};
-//   const Listed kConvListed{kConv};
+//   Names conv_names() { return names_of(kConv); }   // also in lists.hpp and choice.cpp
 //   choose<ConvSite>(lowering, site, kConv);
 //
 // An offer changes nothing but what costs nothing (views): steps are added when it is built. So the
@@ -41,16 +41,17 @@ struct Implementation {
   Offer (*offer)(const Site&);
 };
 
-// The names of all implementations: each list gives its own, and the option `without` is checked
-// against them.
-std::set<std::string>& implementation_names();
-struct Listed {
-  template <class Site, size_t n>
-  explicit Listed(const Implementation<Site> (&list)[n]) {
-    for (const Implementation<Site>& each : list)
-      implementation_names().insert(each.name);
-  }
-};
+using Names = std::set<std::string>;
+template <class Site, size_t n>
+Names names_of(const Implementation<Site> (&list)[n]) {
+  Names names;
+  for (const Implementation<Site>& each : list)
+    names.insert(each.name);
+  return names;
+}
+
+// Of all lists; the option `without` is checked against them.
+const Names& implementation_names();
 
 inline bool is_left_out(const Lowering& lowering, const char* implementation) {
   const std::vector<std::string>& without = lowering.without();
@@ -62,6 +63,8 @@ inline bool is_left_out(const Lowering& lowering, const char* implementation) {
 template <class Site>
 void choose(Lowering& lowering, const Site& site, std::span<const Implementation<Site>> list) {
   Choice& choice = lowering.choice();
+  if (!list.empty() && !implementation_names().contains(list[0].name))
+    throw CompileError(std::string(list[0].name) + ": its list is not in choice.cpp");
   for (const Implementation<Site>& each : list) {
     [[maybe_unused]] const size_t n_steps = lowering.plan().steps.size();
     Offer offer = is_left_out(lowering, each.name) ? refused(kLeftOut) : each.offer(site);

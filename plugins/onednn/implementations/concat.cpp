@@ -19,7 +19,7 @@ namespace tenon::onednn {
 namespace {
 
 // What one input adds to each row of the result.
-struct Piece {
+struct RowPiece {
   int64_t bytes = 0;
   int64_t at = 0;  // in the row
   Requantization quantized = {};
@@ -27,14 +27,14 @@ struct Piece {
 
 // What is written of a result's rows: what its axis and those inside of it hold.
 struct RowConcat {
-  std::vector<Piece> pieces;
+  std::vector<RowPiece> pieces;
   std::vector<Place> places;
   int64_t row_bytes = 0;  // from one row to the next
   int64_t rows = 0;
 
   int64_t written() const {  // bytes of each row
     int64_t bytes = 0;
-    for (const Piece& piece : pieces)
+    for (const RowPiece& piece : pieces)
       bytes += piece.bytes;
     return bytes;
   }
@@ -52,11 +52,11 @@ struct Part {
 // Shorter pieces are not worth a call each.
 constexpr int64_t kLeastBytes = 16;
 
-std::optional<Piece> piece_of(const View& from, const View& whole, int64_t inner) {
+std::optional<RowPiece> row_piece(const View& from, const View& whole, int64_t inner) {
   if (from.count() == 0) return std::nullopt;
   if (!same_strides(from.dims, from.strides, dense_strides_like(from.dims, whole.strides)))
     return std::nullopt;
-  Piece piece;
+  RowPiece piece;
   piece.bytes = inner * kernels::element_bytes(from.type);
   if (piece.bytes < kLeastBytes) return std::nullopt;
   const std::optional<Requantization> quantized = requantization(from, whole);
@@ -75,7 +75,7 @@ std::optional<RowConcat> by_rows(Lowering& lowering, const Part& part) {
   int64_t at = part.begin * index_bytes;
   for (size_t i = part.first; i < part.node.inputs.size(); ++i) {
     const View& from = lowering.view(part.node.inputs[i]);
-    std::optional<Piece> piece = piece_of(from, whole, inside * from.dims[part.axis]);
+    std::optional<RowPiece> piece = row_piece(from, whole, inside * from.dims[part.axis]);
     if (!piece) return std::nullopt;
     piece->at = at;
     at += piece->bytes;
@@ -95,7 +95,7 @@ void write_rows(const RowConcat& concat,
                 int64_t hi) {
   auto* to = static_cast<uint8_t*>(pointers[concat.pieces.size()]) + lo * concat.row_bytes;
   for (size_t i = 0; i < concat.pieces.size(); ++i) {
-    const Piece& piece = concat.pieces[i];
+    const RowPiece& piece = concat.pieces[i];
     const uint8_t* from = static_cast<const uint8_t*>(pointers[i]) + lo * piece.bytes;
     if (piece.quantized.table != nullptr) {
       context.table->map_bytes(piece.quantized.table->data(), {.src = from,
@@ -119,9 +119,9 @@ void add_row_concat(Lowering& lowering, const std::string& name, RowConcat conca
   step.places = std::move(concat.places);
   const bool requantizes =
       std::any_of(concat.pieces.begin(), concat.pieces.end(),
-                  [](const Piece& piece) { return piece.quantized.table != nullptr; });
+                  [](const RowPiece& piece) { return piece.quantized.table != nullptr; });
   if (concat.rows == 1 && written == concat.row_bytes && !requantizes)
-    for (const Piece& piece : concat.pieces)
+    for (const RowPiece& piece : concat.pieces)
       step.end_to_end.push_back(piece.bytes);
   step.kernel_function = [concat = std::move(concat), written](
                              const kernels::Context& context,

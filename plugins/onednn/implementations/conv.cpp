@@ -5,6 +5,7 @@
 
 #include "conv_site.hpp"
 #include "handlers.hpp"
+#include "lists.hpp"
 #include "product.hpp"
 
 namespace tenon::onednn {
@@ -17,9 +18,12 @@ constexpr Implementation<ConvSite> kConv[] = {
     {"amx windows", offer_tile_taps}, {"amx", offer_tile_conv},
     {"int8 gemm", offer_int8_conv},   {"onednn", offer_onednn_conv},
 };
-const Listed kConvListed{kConv};
 
 }  // namespace
+
+Names conv_names() {
+  return names_of(kConv);
+}
 
 Int8 int8_of(const Lowering& lowering, const Node& node, int channel_axis) {
   const View& src = lowering.view(node.inputs[0]);

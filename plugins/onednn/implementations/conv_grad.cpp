@@ -11,6 +11,7 @@
 #include "conv_geometry.hpp"
 #include "handlers.hpp"
 #include "kernels/patches.h"
+#include "lists.hpp"
 #include "lowering/state_layout.hpp"
 #include "packed_weights.hpp"
 
@@ -210,9 +211,12 @@ constexpr Implementation<ConvGradSite> kConvWeightGrad[] = {
     {"product of patches", offer_product},
     {"onednn", offer_primitive},
 };
-const Listed kConvWeightGradListed{kConvWeightGrad};
 
 }  // namespace
+
+Names conv_weight_grad_names() {
+  return names_of(kConvWeightGrad);
+}
 
 std::string refuse_conv_weight_grad(const Graph& graph, const Node& node) {
   for (size_t i : {0, 1}) {

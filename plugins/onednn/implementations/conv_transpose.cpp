@@ -8,6 +8,7 @@
 #include "conv_geometry.hpp"
 #include "conv_site.hpp"
 #include "handlers.hpp"
+#include "lists.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
 #include "product.hpp"
@@ -185,7 +186,6 @@ constexpr Implementation<FormSite> kForms[] = {
      [](const FormSite& form) { return offer_form(form, form.site.epilogue); }},
     {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone); }},
 };
-const Listed kFormsListed{kForms};
 
 Offer offer_onednn(const ConvSite& site) {
   return accepted([&site] {
@@ -215,9 +215,16 @@ constexpr Implementation<ConvSite> kConvTranspose[] = {
     {"int8", offer_int8},
     {"onednn", offer_onednn},
 };
-const Listed kConvTransposeListed{kConvTranspose};
 
 }  // namespace
+
+Names conv_transpose_form_names() {
+  return names_of(kForms);
+}
+
+Names conv_transpose_names() {
+  return names_of(kConvTranspose);
+}
 
 std::string refuse_conv_transpose(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];

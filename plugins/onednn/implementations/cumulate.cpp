@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CumSum and CumProd, in the type's own integers or in f64. The axis is a tensor.
 
+#include "tenon/wrapping.hpp"
+
 #include "dense.hpp"
 
 namespace tenon::onednn {
@@ -17,13 +19,13 @@ struct Cumulate {
 
 template <class T>
 void run_row(const Cumulate& c, const AxisSplit& split, const T* src, T* dst) {
-  using Sum = kernels::Wrapping<std::conditional_t<kernels::kIsReal<T>, double, int64_t>>;
+  using Sum = std::conditional_t<kernels::kIsReal<T>, double, int64_t>;
   Sum total = c.is_product ? Sum(1) : Sum(0);
   for (int64_t k = 0; k < split.k; ++k) {
     int64_t at = (c.is_reverse ? split.k - 1 - k : k) * split.inner;
     Sum number = kernels::number_cast<Sum>(src[at]);
     if (c.is_exclusive) dst[at] = kernels::number_cast<T>(total);
-    total = c.is_product ? total * number : total + number;
+    total = c.is_product ? wrapping_mul(total, number) : wrapping_add(total, number);
     if (!c.is_exclusive) dst[at] = kernels::number_cast<T>(total);
   }
 }

@@ -27,10 +27,6 @@ struct AxisSplit {
   int64_t inner = 1;
 };
 AxisSplit split_at(const Dims& dims, int64_t axis);
-// Within 0..rank-1; `axis` may count from the end.
-inline int64_t positive_axis(int64_t axis, size_t rank) {
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
 // Element i of an i32 or i64 parameter.
 inline int64_t integer_at(const void* data, ElementType type, int64_t i) {
   return type == ElementType::kI64 ? static_cast<const int64_t*>(data)[i]

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gemm_epilogue.hpp"
+#include "lists.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -205,9 +206,12 @@ constexpr Implementation<Int4Site> kInt4Product[] = {
     {"int4 times int8", offer_int8},
     {"int4 times f32", offer_reals},
 };
-const Listed kInt4ProductListed{kInt4Product};
 
 }  // namespace
+
+Names int4_product_names() {
+  return names_of(kInt4Product);
+}
 
 void lower_int4_product(Lowering& lowering,
                         const Product& product,

@@ -11,6 +11,7 @@
 #include "dense.hpp"
 #include "kernels/int8_product.h"
 #include "kernels/quantize.h"
+#include "lists.hpp"
 #include "lowering/epilogue.hpp"
 #include "primitive.hpp"
 
@@ -245,7 +246,6 @@ constexpr Implementation<FormSite> kForms[] = {
      [](const FormSite& form) { return form.product.offer(*form.scaling, form.alone); }},
     {"onednn", [](const FormSite& form) { return accepted([&form] { form.product.build(); }); }},
 };
-const Listed kFormsListed{kForms};
 
 Offer offer_onednn(const IntegerSite& site) {
   return accepted([&site] {
@@ -268,9 +268,16 @@ constexpr Implementation<IntegerSite> kMatMulInteger[] = {
     {"int8 gemm", offer_int8_matmul_integer},
     {"onednn", offer_onednn},
 };
-const Listed kMatMulIntegerListed{kMatMulInteger};
 
 }  // namespace
+
+Names matmul_integer_form_names() {
+  return names_of(kForms);
+}
+
+Names matmul_integer_names() {
+  return names_of(kMatMulInteger);
+}
 
 std::string refuse_matmul_integer(const Graph& graph, const Node& node) {
   const bool is_long =

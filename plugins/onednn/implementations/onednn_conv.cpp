@@ -12,6 +12,7 @@
 #include "conv_bands.hpp"
 #include "conv_geometry.hpp"
 #include "conv_site.hpp"
+#include "lists.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
 #include "product.hpp"
@@ -367,10 +368,13 @@ constexpr Implementation<FormSite> kForms[] = {
      [](const FormSite& form) { return offer_form(form, form.site.alone, true, false); }},
     {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone, false, true); }},
 };
-const Listed kFormsListed{kForms};
 constexpr size_t kWithEpilogue = 2;  // at the front
 
 }  // namespace
+
+Names onednn_conv_form_names() {
+  return names_of(kForms);
+}
 
 Offer offer_onednn_conv(const ConvSite& site) {
   return accepted([&site] {

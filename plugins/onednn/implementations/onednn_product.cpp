@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cpu.hpp"
+#include "lists.hpp"
 #include "lowering/matrix_descriptor.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
@@ -264,9 +265,12 @@ constexpr Implementation<FormSite> kForms[] = {
      [](const FormSite& form) { return offer_form(form, form.site.epilogue); }},
     {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone); }},
 };
-const Listed kFormsListed{kForms};
 
 }  // namespace
+
+Names onednn_product_form_names() {
+  return names_of(kForms);
+}
 
 Offer offer_onednn_product(const ProductSite& site) {
   return accepted([&site] {

@@ -4,6 +4,7 @@
 #include "choice.hpp"
 #include "exact.hpp"
 #include "handlers.hpp"
+#include "lists.hpp"
 #include "lowering/pointwise_group.hpp"
 #include "lowering/row_group.hpp"
 #include "lowering/softmax_front.hpp"
@@ -45,7 +46,6 @@ constexpr Implementation<PointwiseSite> kPointwise[] = {
     {"rows with their reduction", offer_rows},
     {"pointwise", offer_group},
 };
-const Listed kPointwiseListed{kPointwise};
 
 // Sets the front where one of the inputs is what only the node reads.
 void find_front(PointwiseSite& site) {
@@ -60,6 +60,10 @@ void find_front(PointwiseSite& site) {
 }
 
 }  // namespace
+
+Names pointwise_names() {
+  return names_of(kPointwise);
+}
 
 void lower_pointwise(Lowering& lowering, int node) {
   if (!is_pointwise(lowering.graph(), lowering.graph().nodes[node]))

@@ -11,6 +11,7 @@
 #include "kept.hpp"
 #include "kernels/max_pool.h"
 #include "kernels/reduce.h"
+#include "lists.hpp"
 #include "lowering/epilogue.hpp"
 #include "product.hpp"
 #include "reduce.hpp"
@@ -187,7 +188,6 @@ constexpr Implementation<PoolSite> kPool[] = {
     {"int8 maxima", offer_quantized_max},
     {"onednn", offer_onednn},
 };
-const Listed kPoolListed{kPool};
 
 std::string refuse_common(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];
@@ -198,6 +198,10 @@ std::string refuse_common(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+Names pool_names() {
+  return names_of(kPool);
+}
 
 std::string max_pool_key(const Window& window) {
   std::string key = "max_pool";

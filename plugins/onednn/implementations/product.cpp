@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "cpu.hpp"
+#include "lists.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -19,9 +20,12 @@ constexpr Implementation<ProductSite> kProduct[] = {
     {"sparse", offer_sparse_product},  {"amx", offer_tile_product},
     {"int8 gemm", offer_int8_product}, {"onednn", offer_onednn_product},
 };
-const Listed kProductListed{kProduct};
 
 }  // namespace
+
+Names product_names() {
+  return names_of(kProduct);
+}
 
 bool is_fast_matrix(const View& view) {
   size_t rank = view.dims.size();

@@ -9,6 +9,7 @@
 
 #include "choice.hpp"
 #include "handlers.hpp"
+#include "lists.hpp"
 #include "lowering/row_group.hpp"
 #include "reduce.hpp"
 #include "reduce_any.hpp"
@@ -252,12 +253,18 @@ constexpr Implementation<ReduceSite> kReduce[] = {
     {"passes", offer_passes},
     {"onednn", offer_onednn},
 };
-const Listed kReduceListed{kReduce};
 // Of other types than f32, over axes that are known when it runs.
 constexpr Implementation<ReduceSite> kReduceAny[] = {{"any type and axes", offer_any}};
-const Listed kReduceAnyListed{kReduceAny};
 
 }  // namespace
+
+Names reduce_names() {
+  return names_of(kReduce);
+}
+
+Names reduce_any_names() {
+  return names_of(kReduceAny);
+}
 
 Dims reduced_axes(const Graph& graph, const Node& node) {
   int64_t rank = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size());

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tenon/wrapping.hpp"
+
 #include "dense.hpp"
 
 namespace tenon::onednn {
@@ -90,23 +92,20 @@ A Reduce::first() const {
 // Integers wrap around.
 template <class A>
 A Reduce::join(A sum, A x) const {
-  using U = kernels::Wrapping<A>;
-  auto plus = [sum](U more) { return static_cast<A>(static_cast<U>(sum) + more); };
-  const U number = static_cast<U>(x);
   switch (kind) {
     case Kind::kProd:
-      return static_cast<A>(static_cast<U>(sum) * number);
+      return wrapping_mul(sum, x);
     case Kind::kMax:
       return x > sum || x != x ? x : sum;
     case Kind::kMin:
       return x < sum || x != x ? x : sum;
     case Kind::kL1:
-      return plus(x < A(0) ? U(0) - number : number);
+      return x < A(0) ? wrapping_sub(sum, x) : wrapping_add(sum, x);
     case Kind::kL2:
     case Kind::kSumSquare:
-      return plus(number * number);
+      return wrapping_add(sum, wrapping_mul(x, x));
     default:
-      return plus(number);
+      return wrapping_add(sum, x);
   }
 }
 

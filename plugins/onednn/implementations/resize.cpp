@@ -4,6 +4,7 @@
 
 #include "choice.hpp"
 #include "handlers.hpp"
+#include "lists.hpp"
 #include "resample.hpp"
 
 namespace tenon::onednn {
@@ -92,9 +93,12 @@ constexpr Implementation<ResizeSite> kResize[] = {
     {"onednn", offer_onednn},
     {"taps", offer_taps},
 };
-const Listed kResizeListed{kResize};
 
 }  // namespace
+
+Names resize_names() {
+  return names_of(kResize);
+}
 
 void lower_resize(Lowering& lowering, int index) {
   choose<ResizeSite>(lowering, {lowering, index}, kResize);

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "tenon/wrapping.hpp"
+
 #include "dense.hpp"
 
 namespace tenon::onednn {
@@ -24,14 +26,13 @@ struct Scatter {
 template <class T>
 T joined(Join join, T old, T update) {
   using A = std::conditional_t<kernels::kIsReal<T>, double, int64_t>;
-  using U = kernels::Wrapping<A>;
   A a = kernels::number_cast<A>(old);
   A b = kernels::number_cast<A>(update);
   switch (join) {
     case Join::kAdd:  // integers wrap around
-      return kernels::number_cast<T>(static_cast<A>(static_cast<U>(a) + static_cast<U>(b)));
+      return kernels::number_cast<T>(wrapping_add(a, b));
     case Join::kMul:
-      return kernels::number_cast<T>(static_cast<A>(static_cast<U>(a) * static_cast<U>(b)));
+      return kernels::number_cast<T>(wrapping_mul(a, b));
     case Join::kMax:
       return b > a || b != b ? update : old;
     case Join::kMin:

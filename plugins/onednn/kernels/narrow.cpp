@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 
 #include "numbers.h"
 
@@ -73,20 +72,12 @@ int64_t scale_of(const AnyQuantizeArgs& args, int64_t i) {
   return (i / args.inner / args.axis * blocks + along / args.block) * args.inner + i % args.inner;
 }
 
-// The ends of an integer type.
-struct Ends {
-  double low, high;
-  explicit Ends(ElementType type) {
-    const auto is = [type](std::initializer_list<ElementType> all) {
-      return std::find(all.begin(), all.end(), type) != all.end();
-    };
-    const bool is_signed = is({ElementType::kS8, ElementType::kS16, ElementType::kI32,
-                               ElementType::kI64, ElementType::kS4, ElementType::kS2});
-    const int bits = static_cast<int>(kElementBits[static_cast<int>(type)]) - int(is_signed);
-    low = is_signed ? -std::ldexp(1.0, bits) : 0;
-    high = std::ldexp(1.0, bits) - 1;
-  }
-};
+IntegerEnds ends_of(ElementType type) {
+  constexpr ElementType kSigned[] = {ElementType::kS8,  ElementType::kS16, ElementType::kI32,
+                                     ElementType::kI64, ElementType::kS4,  ElementType::kS2};
+  return integer_ends(std::ranges::count(kSigned, type) > 0,
+                      static_cast<uint32_t>(kElementBits[static_cast<int>(type)]));
+}
 
 }  // namespace
 
@@ -96,7 +87,7 @@ void quantize_any(const Context& context,
                   const void* scales,
                   const void* zeros,
                   void* y) {
-  const Ends ends(args.to);
+  const IntegerEnds ends = ends_of(args.to);
   const bool is_integer = is_whole(args.to);
   const CastRule rule{args.saturates};
   for_each_element(context, args.n, [&](int64_t i) {

@@ -34,10 +34,6 @@ template <class T>
 constexpr bool kIsReal =
     std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, Bf16>;
 
-// Of a sum or product of A, which is double or a 64-bit integer: integers wrap around.
-template <class A>
-using Wrapping = std::conditional_t<std::is_same_v<A, double>, double, uint64_t>;
-
 // Any number as T: reals are cut towards zero, within 64 bits (NaN is 0); integers wrap.
 template <class T, class From>
 T number_cast(From from) {

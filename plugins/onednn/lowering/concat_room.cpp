@@ -10,9 +10,8 @@ namespace tenon::onednn {
 namespace {
 
 size_t axis_of(const Graph& graph, const Node& node) {
-  const auto rank = static_cast<int64_t>(graph.values[node.outputs[0]].dims.size());
-  const int64_t axis = node.integer("axis", 0);
-  return static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  return static_cast<size_t>(
+      positive_axis(node.integer("axis", 0), graph.values[node.outputs[0]].dims.size()));
 }
 
 // The QuantizeLinear that alone reads the node's result, or kNone. Done or not: the node's own

@@ -139,22 +139,6 @@ TEST_F(CapiModel, AnOperatorIsFoundByLoadingThePluginThatBringsIt) {
   EXPECT_EQ(ops.find(host->ctx, str("test"), str("Triple")), nullptr);
 }
 
-TEST_F(CapiModel, InspectionCountsAndNames) {
-  ASSERT_TRUE(load(file("a.vec", "vector 7")).ok());
-  std::string text;
-  tn_sink sink{&text, append};
-
-  ASSERT_TRUE(Status(tenon_inspect(session_, graph_, &sink)).ok());
-
-  json all = json::parse(text);
-  EXPECT_EQ(all["inputs"][0]["name"], "x");
-  EXPECT_EQ(all["inputs"][0]["shape"], json::array({7}));
-  EXPECT_EQ(all["outputs"][0]["dtype"], all["inputs"][0]["dtype"]);
-  EXPECT_EQ(all["operators"]["test:Double"], 1);
-  EXPECT_EQ(all["flops"], 7);
-  EXPECT_EQ(all["nodes"][0]["bytes"], 56);
-}
-
 TEST_F(CapiModel, NothingIsHeldAfterwards) {
   ASSERT_TRUE(load(file("a.vec", "vector 3")).ok());
   ASSERT_TRUE(keep("").ok());

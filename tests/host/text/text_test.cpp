@@ -4,7 +4,6 @@
 #include <random>
 
 #include "host/graph/graph_fixture.hpp"
-#include "report/diff.hpp"
 
 namespace tenon::host::test {
 namespace {
@@ -145,21 +144,6 @@ TEST_F(TextTest, SurvivesTenThousandMutations) {
   }
   EXPECT_GT(parsed, 0);
   EXPECT_LT(parsed, 10000);
-}
-
-TEST(Diff, IsEmptyForEqualTexts) {
-  EXPECT_EQ(diff_lines("a\nb\n", "a\nb\n"), "");
-}
-
-TEST(Diff, ShowsWhatChangedWithContext) {
-  EXPECT_EQ(diff_lines("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\nten\n"),
-            "--- before\n+++ after\n"
-            "@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+ten\n");
-}
-
-TEST(Diff, HandlesEmptySides) {
-  EXPECT_EQ(diff_lines("", "a\n"), "--- before\n+++ after\n@@ -0,0 +1,1 @@\n+a\n");
-  EXPECT_EQ(diff_lines("a\n", ""), "--- before\n+++ after\n@@ -1,1 +0,0 @@\n-a\n");
 }
 
 }  // namespace

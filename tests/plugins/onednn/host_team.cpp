@@ -3,7 +3,7 @@
 // planner, given by hand.
 #include "tenon/sdk/services.hpp"
 
-#include "plan/arena.hpp"
+#include "memory/arena.hpp"
 #include "threads/service.hpp"
 
 namespace tenon {

@@ -71,13 +71,11 @@ typedef struct tn_host_graph {
   tn_status*(TN_CALL* function_at)(const tn_graph*, uint64_t i, tn_str* domain, tn_str* type,
                                    const tn_graph** body, const tn_graph** vjp);
 
-  /* Canonical text, byte-stable; large constants by hash unless TN_PRINT_DATA. These three give
+  /* Canonical text, byte-stable; large constants by hash unless TN_PRINT_DATA. Both give
    * TN_UNIMPLEMENTED in a host without the text form. Errors: any of the sink's; TN_UNIMPLEMENTED. */
   tn_status*(TN_CALL* print)(const tn_graph*, uint32_t flags, const tn_sink*);
   /* Errors: any of the rows'; TN_INVALID_ARGUMENT: no such text, with line and column; TN_UNIMPLEMENTED. */
   tn_status*(TN_CALL* parse)(tn_ctx*, tn_str text, tn_graph** out);
-  /* Line differences of the texts, unified form; writes nothing when equal. Errors: as print. */
-  tn_status*(TN_CALL* diff)(const tn_graph* before, const tn_graph* after, const tn_sink*);
 
   /* A new graph with the inputs' types replaced (NULL keeps one) and all types inferred again. Errors:
    * any of the rows'; TN_INVALID_ARGUMENT: another number of inputs, or the types do not fit. */

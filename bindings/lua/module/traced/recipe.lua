@@ -1,19 +1,4 @@
 
--- How many letters two names differ by: changed, left out or added.
-local function distance(a, b)
-  local row = {}
-  for j = 0, #b do row[j] = j end
-  for i = 1, #a do
-    local above = row[0]
-    row[0] = i
-    for j = 1, #b do
-      local same = a:byte(i) == b:byte(j) and 0 or 1
-      above, row[j] = row[j], math.min(row[j] + 1, row[j - 1] + 1, above + same)
-    end
-  end
-  return row[#b]
-end
-
 local function component_options(id)
   for _, one in ipairs(tn.components()) do
     if one.id == id then return (one.schema or {}).properties or {} end
@@ -208,14 +193,7 @@ local function refuse_unknown(name, args, known)
       local names = {}
       for one in pairs(known) do names[#names + 1] = one end
       table.sort(names)
-      local nearest
-      for _, one in ipairs(names) do
-        if not nearest or distance(key, one) < distance(key, nearest) then nearest = one end
-      end
-      local hint = ""
-      if nearest and distance(key, nearest) <= 2 + #key // 4 then hint = " (did you mean '" .. nearest .. "'?)" end
-      error("recipe " .. name .. ": option: expected one of " .. table.concat(names, ", ") .. ", got '" .. key .. "'"
-        .. hint, 0)
+      error("recipe " .. name .. ": option: " .. native.expected_one_of(names, key), 0)
     end
   end
 end

@@ -181,16 +181,7 @@ void multiply(const BinaryBlock& block) {
 }  // namespace
 
 void binary_block(const BinaryBlock& block) {
-  switch (block.epilogue.dst.type) {
-    case ElementType::kF32:
-      return multiply<float>(block);
-    case ElementType::kU8:
-      return multiply<uint8_t>(block);
-    case ElementType::kS8:
-      return multiply<int8_t>(block);
-    default:
-      return multiply<int32_t>(block);
-  }
+  of_sum_type(block.epilogue.dst.type, [&]<class To>() { multiply<To>(block); });
 }
 
 void sign_rows(const SignsArgs& args, int64_t lo, int64_t hi) {

@@ -2,6 +2,7 @@
 // Concat, shuffle and Split of channels; contract in ../channel_rows.h. Some pixels are joined in
 // the cache, piece by piece, so that a table stays in its registers; then results are gathered.
 
+#include "byte_lookup.h"
 #include "level.h"
 #include "simd.h"
 
@@ -40,29 +41,20 @@ void gather_plain(const ChannelResult& result, int64_t first, const Joined& from
 
 #if defined(__AVX512BW__)
 
-#define TENON_VBMI __attribute__((target("avx512vbmi")))
-
 inline __mmask64 bytes_mask(int64_t n) {
   return n >= kChannelChunk ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
 }
 
 template <bool kHasTable>
 TENON_VBMI void join_registers(const ChannelPiece& piece, int64_t first, const Joined& to) {
-  __m512i t[4] = {};
-  if (kHasTable)
-    for (int i = 0; i < 4; ++i)
-      t[i] = _mm512_loadu_si512(piece.table + i * kChannelChunk);
+  const RegisterTable table = kHasTable ? registers_of(piece.table) : RegisterTable();
   for (int64_t p = 0; p < to.n; ++p) {
     const uint8_t* const src = piece.src + (first + p) * piece.stride;
     uint8_t* const dst = to.data + p * to.stride;
     for (int64_t c = 0; c < piece.channels; c += kChannelChunk) {
       const __mmask64 mask = bytes_mask(piece.channels - c);
       __m512i x = _mm512_maskz_loadu_epi8(mask, src + c);
-      if (kHasTable) {
-        const __m512i low = _mm512_permutex2var_epi8(t[0], x, t[1]);  // bits 0-6 choose of 128
-        const __m512i high = _mm512_permutex2var_epi8(t[2], x, t[3]);
-        x = _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high);
-      }
+      if (kHasTable) x = look_up(table, x);
       _mm512_mask_storeu_epi8(dst + c, mask, x);
     }
   }

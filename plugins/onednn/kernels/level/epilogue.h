@@ -39,6 +39,36 @@ static inline Vf short_gelu(Vf y) {
   return y * fma(p, x, splat(0.5F));
 }
 
+// f.operator()<T>() with the type that results of floating-point products have: f32, or what it is
+// stored as.
+template <class F>
+TENON_INLINE decltype(auto) of_float_type(ElementType type, const F& f) {
+  switch (type) {
+    case ElementType::kU8:
+      return f.template operator()<uint8_t>();
+    case ElementType::kS8:
+      return f.template operator()<int8_t>();
+    case ElementType::kBf16:
+      return f.template operator()<Bf16>();
+    default:
+      return f.template operator()<float>();
+  }
+}
+// The same of products of integers: sums, or what they are brought to.
+template <class F>
+TENON_INLINE decltype(auto) of_sum_type(ElementType type, const F& f) {
+  switch (type) {
+    case ElementType::kF32:
+      return f.template operator()<float>();
+    case ElementType::kU8:
+      return f.template operator()<uint8_t>();
+    case ElementType::kS8:
+      return f.template operator()<int8_t>();
+    default:
+      return f.template operator()<int32_t>();
+  }
+}
+
 // The other operand's numbers for n columns; what lies behind them is not read.
 static inline Vf other_of(const EpilogueOp& op, int64_t row, int64_t column, int64_t n) {
   const int64_t at = row * op.row_stride + column * op.column_stride;
@@ -50,16 +80,10 @@ static inline Vf other_of(const EpilogueOp& op, int64_t row, int64_t column, int
   auto real = [&](Vf quantized) {
     return (quantized - static_cast<float>(quant.zero_point)) * quant.scale;
   };
-  switch (op.other.type) {
-    case ElementType::kU8:
-      return real(take(static_cast<const uint8_t*>(op.other.data)));
-    case ElementType::kS8:
-      return real(take(static_cast<const int8_t*>(op.other.data)));
-    case ElementType::kBf16:
-      return take(static_cast<const Bf16*>(op.other.data));
-    default:
-      return take(static_cast<const float*>(op.other.data));
-  }
+  return of_float_type(op.other.type, [&]<class T>() {
+    const Vf number = take(static_cast<const T*>(op.other.data));
+    return sizeof(T) == 1 ? real(number) : number;
+  });
 }
 
 // y: [n]

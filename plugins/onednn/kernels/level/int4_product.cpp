@@ -253,16 +253,7 @@ void finish_rows(const Epilogue& epilogue, int rows, Vf (*y)[kRegisters]) {
     finish.scale(y[r], 0, y[r]);
   for (int i = 0; i < epilogue.n_ops; ++i)
     apply<kRegisters>(epilogue, epilogue.ops[i], {0, 0, rows}, y[0]);
-  switch (epilogue.dst.type) {
-    case ElementType::kU8:
-      return store_rows<uint8_t>(epilogue, rows, y);
-    case ElementType::kS8:
-      return store_rows<int8_t>(epilogue, rows, y);
-    case ElementType::kBf16:
-      return store_rows<Bf16>(epilogue, rows, y);
-    default:
-      return store_rows<float>(epilogue, rows, y);
-  }
+  of_float_type(epilogue.dst.type, [&]<class To>() { store_rows<To>(epilogue, rows, y); });
 }
 
 #if TENON_HAS_VNNI

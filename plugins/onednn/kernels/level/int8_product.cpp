@@ -103,16 +103,7 @@ void multiply(const Int8Block& block) {
 }  // namespace
 
 void int8_block(const Int8Block& block) {
-  switch (block.epilogue.dst.type) {
-    case ElementType::kF32:
-      return multiply<float>(block);
-    case ElementType::kU8:
-      return multiply<uint8_t>(block);
-    case ElementType::kS8:
-      return multiply<int8_t>(block);
-    default:
-      return multiply<int32_t>(block);
-  }
+  of_sum_type(block.epilogue.dst.type, [&]<class To>() { multiply<To>(block); });
 }
 
 void widen_int8(const uint8_t* quantized, bool is_signed, int32_t zero, int64_t n, int16_t* dst) {

@@ -2,6 +2,7 @@
 // A table of 256 bytes applied to rows; contract in ../quantize.h. With AVX-512 VBMI the table
 // lies in four registers for all rows; elsewhere a load per byte is as fast as shuffles.
 
+#include "byte_lookup.h"
 #include "level.h"
 #include "simd.h"
 
@@ -10,22 +11,8 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 namespace {
 
 #if defined(__AVX512BW__)
-struct RegisterTable {
-  __m512i part[4];
-};
-
-__attribute__((target("avx512vbmi"))) inline __m512i look_up(const RegisterTable& table,
-                                                             __m512i x) {
-  const __m512i low = _mm512_permutex2var_epi8(table.part[0], x, table.part[1]);  // bits 0-6
-  const __m512i high = _mm512_permutex2var_epi8(table.part[2], x, table.part[3]);
-  return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high);
-}
-
-__attribute__((target("avx512vbmi"))) void map_registers(const uint8_t* table,
-                                                         const ByteRows& rows) {
-  RegisterTable in_registers;
-  for (int i = 0; i < 4; ++i)
-    in_registers.part[i] = _mm512_loadu_si512(table + 64 * i);
+TENON_VBMI void map_registers(const uint8_t* table, const ByteRows& rows) {
+  const RegisterTable in_registers = registers_of(table);
   const int64_t whole = rows.n / 64 * 64;
   const __mmask64 rest = (uint64_t{1} << (rows.n - whole)) - 1;
   for (int64_t r = 0; r < rows.rows; ++r) {

@@ -173,16 +173,7 @@ void end_rows(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
     finish.scale(y + r * kRegisters, tile.column, y + r * kRegisters);
   for (int i = 0; i < epilogue.n_ops; ++i)
     apply<kRegisters>(epilogue, epilogue.ops[i], tile, y);
-  switch (epilogue.dst.type) {
-    case ElementType::kU8:
-      return store_rows<uint8_t>(epilogue, tile, y);
-    case ElementType::kS8:
-      return store_rows<int8_t>(epilogue, tile, y);
-    case ElementType::kBf16:
-      return store_rows<Bf16>(epilogue, tile, y);
-    default:
-      return store_rows<float>(epilogue, tile, y);
-  }
+  of_float_type(epilogue.dst.type, [&]<class To>() { store_rows<To>(epilogue, tile, y); });
 }
 
 // Of one panel: sums of columns [16][rows] become rows of 16.

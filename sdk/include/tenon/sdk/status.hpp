@@ -10,24 +10,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "tenon/cat.hpp"
 #include "tenon/sdk/services.hpp"
 
 namespace tenon {
-
-// Joins its arguments into one text: cat("expected ", 3, " inputs, got ", n).
-template <class... Parts>
-std::string cat(const Parts&... parts) {
-  std::string out;
-  auto add = [&out](const auto& part) {
-    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(part)>>) {
-      out += std::to_string(part);
-    } else {
-      out += part;
-    }
-  };
-  (add(parts), ...);
-  return out;
-}
 
 class [[nodiscard]] Status {
  public:

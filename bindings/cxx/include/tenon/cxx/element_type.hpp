@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 
 #include "tenon/cxx/choice.hpp"
 
@@ -47,6 +48,16 @@ inline std::string dtype_name(uint32_t dtype) {
   }
   if (dtype == TN_DTYPE_NONE) return "unknown";
   return cat("code ", TN_DTYPE_CODE(dtype), ", ", TN_DTYPE_BITS(dtype), " bits");
+}
+// As the text form of graphs writes it: "f32", "bf16", "f8e4m3fn".
+inline std::string short_dtype_name(uint32_t dtype) {
+  constexpr std::pair<std::string_view, std::string_view> kForms[] = {
+      {"bfloat", "bf"}, {"float", "f"}, {"uint", "u"}, {"int", "i"}, {"complex", "c"}};
+  std::string name = dtype_name(dtype);
+  std::erase(name, '_');
+  for (const auto& [form, letters] : kForms)
+    if (name.starts_with(form)) return cat(letters, name.substr(form.size()));
+  return name;
 }
 // The long form of a short name: "bfloat16" for "bf16", "float32" for "fp32" and "f32", "int8" for
 // "i8"; other words stay as they are.

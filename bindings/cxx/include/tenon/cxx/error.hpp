@@ -10,6 +10,8 @@
 
 #include "tenon/tenon.h"
 
+#include "tenon/cat.hpp"
+
 namespace tenon::cxx {
 
 inline tn_str str(std::string_view text) {
@@ -19,20 +21,7 @@ inline std::string_view view(tn_str text) {
   return {text.data, static_cast<size_t>(text.len)};
 }
 
-// Joins its arguments into one text: cat("expected ", 3, " inputs, got ", n).
-template <class... Parts>
-std::string cat(const Parts&... parts) {
-  std::string out;
-  auto add = [&out](const auto& part) {
-    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(part)>>) {
-      out += std::to_string(part);
-    } else {
-      out += part;
-    }
-  };
-  (add(parts), ...);
-  return out;
-}
+using tenon::cat;
 
 class Error : public std::runtime_error {
  public:

@@ -3,6 +3,8 @@
 // Model: a graph that is never changed. Passes give new models; clones share weights.
 
 #include "tenon/cxx/component.hpp"
+#include "tenon/cxx/inspection.hpp"
+#include "tenon/cxx/line_diff.hpp"
 
 namespace tenon::cxx {
 
@@ -53,22 +55,14 @@ class Model {
     if (report && report->is_discarded()) *report = Json();
     return made;
   }
-  Json inspect() const {
-    TextSink text;
-    check(tenon_inspect(session()->raw(), get(), text.get()));
-    return Json::parse(text.text());
-  }
+  Json inspect() const { return cxx::inspect(*session(), get()); }
   // Canonical text; large constants by hash.
   std::string text() const {
     TextSink text;
     check(services().print(get(), 0, text.get()));
     return std::move(text.text());
   }
-  std::string diff(const Model& after) const {
-    TextSink text;
-    check(services().diff(get(), after.get(), text.get()));
-    return std::move(text.text());
-  }
+  std::string diff(const Model& after) const { return diff_lines(text(), after.text()); }
   // Bytes of all constants, those in bodies of control flow too.
   uint64_t bytes() const {
     uint64_t sum = 0;

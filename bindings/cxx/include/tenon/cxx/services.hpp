@@ -9,6 +9,7 @@
 #include "tenon/host/graph.h"
 #include "tenon/host/graph_edit.h"
 #include "tenon/host/log.h"
+#include "tenon/host/op.h"
 #include "tenon/host/options.h"
 #include "tenon/host/progress.h"
 #include "tenon/host/random.h"
@@ -30,6 +31,7 @@ class Services {
   const tn_host_graph* graph = nullptr;
   const tn_host_graph_edit* edit = nullptr;
   const tn_host_log* log = nullptr;
+  const tn_host_op* op = nullptr;
   const tn_host_options* options = nullptr;
   const tn_host_progress* progress = nullptr;
   const tn_host_random* random = nullptr;
@@ -47,6 +49,7 @@ class Services {
     find("tenon.host.graph/1", &graph);
     find("tenon.host.graph_edit/1", &edit);
     find("tenon.host.log/1", &log);
+    find("tenon.host.op/1", &op);
     find("tenon.host.options/1", &options);
     find("tenon.host.progress/1", &progress);
     find("tenon.host.random/1", &random);

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
 // Line differences in unified form. Patience diff: lines that occur once on each side anchor the
 // match (their longest increasing sequence), and the rest is matched between anchors; what has no
 // anchor left is removed and added whole. Near-linear also for texts with nothing in common.
-#include "report/diff.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "services/status.hpp"
+#include "tenon/cat.hpp"
 
-namespace tenon::host {
-namespace {
+namespace tenon::cxx {
+namespace detail {
 
-constexpr size_t kContext = 3;
 using Lines = std::vector<std::string_view>;
 
-Lines split(std::string_view text) {
+inline Lines split(std::string_view text) {
   Lines lines;
   while (!text.empty()) {
     size_t end = std::min(text.find('\n'), text.size());
@@ -116,13 +118,14 @@ class Differ {
   std::vector<DiffStep> steps_;
 };
 
-}  // namespace
+}  // namespace detail
 
-std::string diff_lines(std::string_view before, std::string_view after) {
+// In unified form; empty when the texts are equal.
+inline std::string diff_lines(std::string_view before, std::string_view after) {
   if (before == after) return {};
-  Lines a = split(before);
-  Lines b = split(after);
-  std::vector<DiffStep> steps = Differ(a, b).run();
+  constexpr size_t kContext = 3;
+  const detail::Lines a = detail::split(before), b = detail::split(after);
+  const std::vector<detail::DiffStep> steps = detail::Differ(a, b).run();
   std::string out = "--- before\n+++ after\n";
   for (size_t i = 0; i < steps.size();) {
     if (steps[i].mark == ' ') {
@@ -151,4 +154,4 @@ std::string diff_lines(std::string_view before, std::string_view after) {
   return out;
 }
 
-}  // namespace tenon::host
+}  // namespace tenon::cxx

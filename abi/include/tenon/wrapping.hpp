@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Sums and products of kernels: integers that are too large wrap around, as in NumPy; reals are
-// what they are.
+// C++ beside the C headers: sums and products of kernels. Integers that are too large wrap around, as in NumPy; floating-point numbers
+// are what they are. Pure functions: any thread.
 
 #include <type_traits>
 
-namespace tenon::ops {
+namespace tenon {
 
 template <class A>
 constexpr A wrapping_add(A a, A b) {
@@ -37,4 +37,4 @@ constexpr A wrapping_mul(A a, A b) {
   }
 }
 
-}  // namespace tenon::ops
+}  // namespace tenon

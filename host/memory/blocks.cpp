@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Service "tenon.host.memory/1": blocks counted against the plugin that asked.
-#include "tenon/host/memory.h"
-
 #include <bit>
 #include <new>
+
+#include "tenon/host/memory.h"
 
 #include "services/boundary.hpp"
 #include "services/log.hpp"

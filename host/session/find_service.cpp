@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/services.hpp"
-
+// The list of services that plugins and programs get.
 #include <string_view>
 
 #include "graph/edit.hpp"
 #include "graph/graph.hpp"
 #include "graph/op_table.hpp"
 #include "guards.hpp"
+#include "memory/arena.hpp"
 #include "registry/component.hpp"
 #include "services/log.hpp"
-#include "services/parallel.hpp"
 #include "services/rooms.hpp"
+#include "services/services.hpp"
 #include "services/session.hpp"
 #include "services/status_object.hpp"
 #include "services/trace.hpp"
+#include "threads/parallel.hpp"
 #include "threads/service.hpp"
 #include "values/options.hpp"
 #include "values/tensor.hpp"
@@ -35,7 +36,7 @@ struct Row {
 const void* find_service(std::string_view id) {
   // clang-format off
   static const Row rows[] = {
-      {"tenon.host.arena/1", rooms().arena ? rooms().arena() : nullptr},
+      {"tenon.host.arena/1", arena_service()},
       {"tenon.host.blob/1", rooms().files ? rooms().files() : nullptr},
       {"tenon.host.cancel/1", cancel_service()},
       {"tenon.host.component/1", component_service()},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/parallel.hpp"
+#include "threads/parallel.hpp"
 
 #include <atomic>
 #include <stdexcept>

@@ -21,12 +21,6 @@ TypeRef merged(const TypeRef& inferred, const TypeRef& declared) {
   return both == *inferred ? inferred : seal(std::move(both));
 }
 
-std::vector<TypeRef> open_types(const Node& node, uint32_t dtype) {
-  Type type;
-  type.dtype = dtype;
-  return std::vector<TypeRef>(node.outputs.size(), seal(std::move(type)));
-}
-
 }  // namespace
 
 void tn_edit::touch(tn_node_id id) {
@@ -123,16 +117,23 @@ tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_by_shape(tn_node_id id, con
   return std::move(pending_);
 }
 
+// Of a node's inputs; NULL: absent.
+std::vector<const Type*> tn_edit::types_of(const Node& node) const {
+  std::vector<const Type*> out;
+  for (tn_value_id input : node.inputs) {
+    const Value* value = tables_->values.find(input);
+    out.push_back(value ? value->type.get() : nullptr);
+  }
+  return out;
+}
+
 tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_by_row(tn_node_id id, const OpRow& row) {
   const Node& node = *tables_->nodes.find(id);
   TN_CHECK(check_arity(row, node));
-  std::vector<const Type*> inputs;
+  const std::vector<const Type*> inputs = types_of(node);
   std::vector<uint32_t> dtypes;
-  for (tn_value_id input : node.inputs) {
-    const Value* value = tables_->values.find(input);
-    inputs.push_back(value ? value->type.get() : nullptr);
-    dtypes.push_back(value ? value->type->dtype : TN_DTYPE_NONE);
-  }
+  for (const Type* type : inputs)
+    dtypes.push_back(type ? type->dtype : TN_DTYPE_NONE);
   if (row.op.traits & TN_OP_POINTWISE) {
     uint32_t dtype = compute_dtype(inputs);
     if (row.expr) {
@@ -147,30 +148,14 @@ tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_by_row(tn_node_id id, const
 }
 
 tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_by_axes(const Node& node, const OpRow& row) {
-  AxesShapes shapes;
-  uint32_t dtype = TN_DTYPE_NONE;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const Value* value = tables_->values.find(node.inputs[i]);
-    if (i == 0 && value) dtype = value->type->dtype;
-    if (value && value->type->rank == TN_RANK_UNKNOWN) return open_types(node, dtype);
-    shapes.emplace_back();
-    if (!value) continue;
-    shapes.back().emplace();
-    for (uint32_t d = 0; d < value->type->rank; ++d)
-      shapes.back()->push_back({value->type->dims[d], std::string(value->type->symbol(d))});
-  }
-  Parsed<AxesInferred> inferred = row.axes->infer(shapes, [&](std::string_view name) {
-    tn_any value = attribute(view(), node, name);
-    return value.tag == TN_ANY_I64 ? std::optional<int64_t>(value.v.i) : std::nullopt;
-  });
-  if (!inferred) return invalid(cat("axes ", row.axes->text(), ": ", inferred.error().text()));
+  TN_TRY(inferred,
+         axes_types(*row.axes, types_of(node), node.outputs.size(), [&](std::string_view name) {
+           tn_any value = attribute(view(), node, name);
+           return value.tag == TN_ANY_I64 ? std::optional<int64_t>(value.v.i) : std::nullopt;
+         }));
   std::vector<TypeRef> types;
-  for (const AxesShape& shape : inferred->outputs) {
-    Type type(dtype, {});
-    for (const AxesDim& dim : shape)
-      append(type, dim);
+  for (Type& type : inferred)
     types.push_back(seal(std::move(type)));
-  }
   return types;
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that runs of a plan's forms take turns with.
+#include "memory/run_memory.hpp"
+
 #include <cstdint>
 
 #include <gtest/gtest.h>
-
-#include "plan/arena.hpp"
-#include "plan/plan.hpp"
 
 namespace tenon::host {
 namespace {

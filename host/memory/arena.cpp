@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Greedy by size (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
 // 2020, section 5.2): the largest block first, each in the smallest gap that holds it.
-#include "plan/arena.hpp"
+#include "memory/arena.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places in one block of memory: the service that plans of the host and backends share.
-#include "plan/arena.hpp"
+#include "memory/arena.hpp"
 
 #include <algorithm>
 #include <random>

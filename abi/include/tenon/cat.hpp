@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// C++ beside the C headers: texts of messages. Host, SDK and bindings include it. Pure: any thread.
+
+#include <string>
+#include <type_traits>
+
+namespace tenon {
+
+// Joins its arguments into one text: cat("expected ", 3, " inputs, got ", n).
+template <class... Parts>
+std::string cat(const Parts&... parts) {
+  std::string out;
+  auto add = [&out](const auto& part) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(part)>>) {
+      out += std::to_string(part);
+    } else {
+      out += part;
+    }
+  };
+  (add(parts), ...);
+  return out;
+}
+
+}  // namespace tenon

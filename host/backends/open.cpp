@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which backends a plan has, and how they are opened.
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "backends/backend_use.hpp"
+#include "languages/option_schema.hpp"
+#include "services/boundary.hpp"
+
+namespace tenon::host {
+namespace {
+
+using nlohmann::json;
+
+json properties_in(std::string_view schema_text) {
+  json schema = json::parse(schema_text, nullptr, false);
+  return schema.is_object() ? schema.value("properties", json::object()) : json::object();
+}
+
+// The options of the plan that this backend's schema knows.
+Result<Ref<tn_options>> options_for(tn_ctx* ctx,
+                                    std::string_view id,
+                                    std::string_view schema_text,
+                                    const json& rest,
+                                    json* unknown) {
+  json properties = properties_in(schema_text);
+  json known = json::object();
+  for (auto& [key, value] : rest.items()) {
+    if (!properties.contains(key)) continue;
+    known[key] = value;
+    unknown->erase(key);
+  }
+  Ref<tn_options> given = new_options(ctx);
+  TN_CHECK(parse_options(given.get(), known.dump()));
+  return validate_options(ctx, schema_text, given.get(), id);
+}
+
+// The first device that can be used; the reasons of those that cannot, when there is none.
+Result<json> choose_device(const std::string& id, const json& devices) {
+  std::string why;
+  for (const json& device : devices) {
+    if (device.is_object() && !device.contains("why")) return device;
+    if (device.is_object()) why += cat(why.empty() ? ": " : "; ", device.value("why", ""));
+  }
+  return Status(TN_UNAVAILABLE,
+                cat("backend ", id, ": no device", why, "; see `tenon plugin doctor`"));
+}
+
+Status open_backend(
+    tn_ctx* ctx, const std::string& id, const json& rest, json* unknown, BackendUse* use) {
+  use->id = id;
+  TN_TRY(found, ctx->session->registry->find("tenon.backend/1", id));
+  TN_TRY(options, options_for(ctx, id, view(found.component->options_schema), rest, unknown));
+  use->options = std::move(options);
+  TN_TRY(component, create_component(ctx, "tenon.backend/1", id, use->options.get()));
+  use->component = std::move(component);
+  TN_TRY(interface, use->component->interface("tenon.backend/1"));
+  use->self = interface.self;
+  use->table = static_cast<const tn_backend*>(interface.table);
+  std::string text;
+  tn_sink sink = sink_into(&text);
+  TN_CHECK(use->called("devices", use->table->devices(use->self, &sink)));
+  json devices = json::parse(text, nullptr, false);
+  if (!devices.is_array())
+    return {TN_INTERNAL, cat("backend ", id, ": devices() is no JSON array")};
+  TN_TRY(chosen, choose_device(id, devices));
+  use->device = chosen.value("id", 0);
+  use->dl = {chosen.value("type", kDLCPU), use->device};
+  use->own_memory = use->dl.device_type != kDLCPU;
+  return {};
+}
+
+// The backends of one plan, as they are added; the options that none of them has yet.
+struct Opening {
+  tn_ctx* ctx;
+  const json& rest;
+  json unknown;
+  BackendUses uses;
+
+  Status add(const std::string& id) {
+    auto use = std::make_unique<BackendUse>();
+    TN_CHECK(open_backend(ctx, id, rest, &unknown, use.get()));
+    use->last_resort = id == "reference" && !uses.empty();
+    uses.push_back(std::move(use));
+    return {};
+  }
+};
+
+json backend_rows(const tn_ctx* ctx) {
+  return json::parse(ctx->session->registry->list_components("tenon.backend/1"));
+}
+
+// Backends whose schema names an option of the plan in "joined_by" stand before all others.
+Status add_joined(Opening& opening) {
+  for (const json& one : backend_rows(opening.ctx)) {
+    const json& schema = one["schema"];
+    std::string option = schema.is_object() ? schema.value("joined_by", "") : "";
+    if (option.empty() || !opening.rest.contains(option)) continue;
+    const std::string id = one["id"];
+    if (std::ranges::any_of(opening.uses, [&](const auto& use) { return use->id == id; })) continue;
+    TN_CHECK(opening.add(id));
+    opening.uses.back()->is_joined = true;
+    std::ranges::rotate(opening.uses, opening.uses.end() - 1);
+  }
+  return {};
+}
+
+// Where no backend is named: the preferred one ("preference" in its schema, above
+// 0) of those that find a device here. Nothing else decides it.
+Status add_default(Opening& opening) {
+  std::multimap<int64_t, std::string, std::greater<>> wanted;
+  for (const json& one : backend_rows(opening.ctx)) {
+    const json& schema = one["schema"];
+    int64_t preference = schema.is_object() ? schema.value("preference", int64_t{0}) : 0;
+    if (preference > 0) wanted.emplace(preference, one["id"]);
+  }
+  for (const auto& [preference, id] : wanted) {
+    json before = opening.unknown;
+    Status added = opening.add(id);
+    if (added.code() != TN_NOT_FOUND && added.code() != TN_UNAVAILABLE) return added;
+    opening.unknown = std::move(before);
+  }
+  return {};
+}
+
+Status unknown_option(const Opening& opening, const std::string& name) {
+  const std::string& backend = preferred_of(opening.uses).id;
+  TN_TRY(found, opening.ctx->session->registry->find("tenon.backend/1", backend));
+  json known = properties_in(view(found.component->options_schema));
+  std::vector<std::string> names;
+  for (const auto& option : known.items())
+    names.push_back(option.key());
+  std::string_view near = nearest(name, names);
+  return invalid(cat("plan options: no backend of this plan (", backend, ") has an option ", name,
+                     near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
+}
+
+}  // namespace
+
+Result<PlanOptions> read_options(std::string_view text) {
+  PlanOptions out;
+  json given = text.empty() ? json::object() : json::parse(text, nullptr, false);
+  if (!given.is_object()) return invalid("plan options: expected a JSON object");
+  for (auto& [key, value] : given.items()) {
+    if (key == "backend") {
+      json list = value.is_array() ? value : json::array({value});
+      for (const json& id : list) {
+        if (!id.is_string()) return invalid("option backend: expected an id or a list of ids");
+        out.backends.push_back(id);
+      }
+    } else if (key == "plan_cache") {
+      if (!value.is_number_integer() || value.get<int64_t>() < 1) {
+        return invalid("option plan_cache: expected an integer of at least 1");
+      }
+      out.cache_limit = value;
+    } else if (key == "deterministic" && !value.is_boolean()) {
+      return invalid("option deterministic: expected true or false");
+    } else {
+      out.rest[key] = value;
+    }
+  }
+  return out;
+}
+
+Result<BackendUses> open_backends(tn_ctx* ctx, const PlanOptions& options) {
+  Opening opening{ctx, options.rest, options.rest, {}};
+  bool names_reference = false;
+  opening.unknown.erase("deterministic");  // a backend without this option is so anyway
+  for (const std::string& id : options.backends) {
+    TN_CHECK(opening.add(id));
+    names_reference = names_reference || id == "reference";
+  }
+  if (options.backends.empty()) TN_CHECK(add_default(opening));
+  if (!names_reference) TN_CHECK(opening.add("reference"));
+  TN_CHECK(add_joined(opening));
+  // A backend without threads of its own runs the same with any number.
+  opening.unknown.erase("threads");
+  if (!opening.unknown.empty()) return unknown_option(opening, opening.unknown.begin().key());
+  return std::move(opening.uses);
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Circles of imports and of includes are named with their way."""
+
+import circles
+from planted import only, write
+
+
+def test_a_circle_of_imports_is_named(tmp_path):
+    package = "bindings/python/tenon"
+    write(tmp_path, f"{package}/low.py", "import json\n")
+    write(tmp_path, f"{package}/middle.py", "from .low import x\n")
+    write(tmp_path, f"{package}/high.py", "from . import low, middle\n")
+    assert circles.violations(tmp_path) == []
+
+    write(tmp_path, f"{package}/low.py", "def f():\n    from .high import y\n")
+    assert "high -> low -> high" in only(circles.violations(tmp_path))
+
+
+def test_a_circle_of_the_hosts_folders_is_named(tmp_path):
+    write(tmp_path, "host/types/README.md", "")
+    write(tmp_path, "host/types/type.hpp", "#include <vector>\n")
+    write(tmp_path, "host/graph/graph.hpp", '#include "types/type.hpp"\n')
+    assert circles.violations(tmp_path) == []
+
+    write(tmp_path, "host/types/infer.cpp", '#include "graph/graph.hpp"\n')
+    assert "graph -> types -> graph" in only(circles.violations(tmp_path))
