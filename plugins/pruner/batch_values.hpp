@@ -41,15 +41,15 @@ class BatchValues {
                                          const BatchPlan& plan);
   uint64_t batches() const { return ones_.empty() ? feed_.batches() : 1; }
   Status load(uint64_t batch, const Cancel& cancel);
+  // The mean over all batches of each of these.
+  Result<std::vector<Tensor>> means(tn_ctx* ctx,
+                                    const std::vector<Value>& constants,
+                                    const Cancel& cancel);
   // Of the batch that was loaded last; falsy: not among the values. Lives until the next batch.
   const Tensor* of(Value value) const;
 
  private:
   Status compile(tn_ctx* ctx, tn_graph* graph, const std::vector<Value>& constants);
-  // The mean over all batches of each of these.
-  Result<std::vector<Tensor>> means(tn_ctx* ctx,
-                                    const std::vector<Value>& constants,
-                                    const Cancel& cancel);
 
   Plan plan_;
   Feed feed_;

@@ -150,11 +150,8 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
     return unsupported(
         cat("option importance: ", id,
             " asks for more than weights, gradients, curvature, activations, effects and flow"));
-  TN_TRY(data, FeedOptions::read(ctx, options));
-  out.plan_.data = std::move(data);
-  out.plan_.label = options.text("label");
-  out.plan_.loss = options.text("loss");
-  out.plan_.axis = options.integer("axis", 1);
+  TN_TRY(plan, batch_plan(ctx, options));
+  out.plan_ = std::move(plan);
   out.plan_.orders = static_cast<uint64_t>(options.integer("orders", 1));
   out.plan_.seed = static_cast<uint64_t>(options.integer("order_seed"));
   return out;
