@@ -40,8 +40,8 @@ Result<Value> contrast_loss(EditView edit, const Matched& pair, const MatchPlan&
   TN_TRY(s, embedded(edit, b, pair, b.widened(pair.student, pair.teacher), false, plan));
   TN_TRY(t, embedded(edit, b, pair, b.widened(pair.teacher, pair.student), true, plan));
   Value sharper = b.number(1 / plan.softness, s.dtype());
-  Value turned = b.op("Transpose", {t}, {{"perm", std::vector<int64_t>{1, 0}}});
-  Value all = b.mul(b.op("MatMul", {s, turned}), sharper);
+  Value transposed = b.op("Transpose", {t}, {{"perm", std::vector<int64_t>{1, 0}}});
+  Value all = b.mul(b.op("MatMul", {s, transposed}), sharper);
   Value right = b.mul(b.op("ReduceSum", {b.mul(s, t), b.ints({-1})}, {{"keepdims", 0}}), sharper);
   Value both = b.add(b.sub(log_sum(b, all, 1), right), b.sub(log_sum(b, all, 0), right));
   Value loss = b.scaled(b.mean(both), 0.5);

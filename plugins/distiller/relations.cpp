@@ -63,8 +63,8 @@ bool are_vectors(const Matched& pair) {
 // Products of all pairs of samples, each row at length 1: [N, N].
 Value similarities(Precise& b, Value x) {
   Value rows = flat(b, x);
-  Value turned = b.op("Transpose", {rows}, {{"perm", std::vector<int64_t>{1, 0}}});
-  return unit(b, b.op("MatMul", {rows, turned}));
+  Value transposed = b.op("Transpose", {rows}, {{"perm", std::vector<int64_t>{1, 0}}});
+  return unit(b, b.op("MatMul", {rows, transposed}));
 }
 
 Value mean_squared_difference(Precise& b, Value x, Value y) {

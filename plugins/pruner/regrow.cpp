@@ -176,4 +176,4 @@ TENON_PASS(regrow,
            "description": "random: the control; no data is read"},
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of random places"},
     )" PRUNER_LOSS_OPTIONS R"(,
-    )" TENON_SELECTED_OPTIONS("layers whose weights move") "}})")
+    )" TENON_SELECTED_OPTIONS("layers whose weights move") "}}")

@@ -2,7 +2,7 @@
 // "pruner.importance.grasp": by how much the flow of gradients, the squared norm of the loss's
 // gradient, falls when a weight goes: weight times Hessian times gradient (Wang, Zhang and Grosse,
 // "Picking winning tickets before training by preserving gradient flow", ICLR 2020, eq. 8, with the
-// sign turned: what scores least, below zero, holds the flow back). The gradient is the mean over
+// sign reversed: what scores least, below zero, holds the flow back). The gradient is the mean over
 // all batches. For networks that are not trained yet. (The paper also divides the network's scores
 // by 200, so that its softmax is nearly even; here the loss is the model's own.)
 #include "saliency.hpp"

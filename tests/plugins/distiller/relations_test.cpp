@@ -96,7 +96,7 @@ TEST_F(Relations, SimilarityIsTheDifferenceOfNormedProductsOfSamples) {
   EXPECT_TRUE(trained_.empty());
 }
 
-// Turned by a right angle and twice as large, a value has the same products up to a factor.
+// Rotated by a right angle and twice as large, a value has the same products up to a factor.
 TEST_F(Relations, SimilarityDoesNotSeeTurnsAndSizes) {
   const char* text = R"(graph {
   input %x: f64[4,3]TARGET

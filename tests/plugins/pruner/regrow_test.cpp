@@ -133,7 +133,9 @@ TEST_F(Regrow, RandomPlacesNeedNoDataAndComeFromTheSeed) {
               testing::HasSubstr("option data: expected a data set with labels"));
 }
 
-TEST_F(Regrow, AModelWithoutZerosHasNothingToMove) {
+class RegrowWhole : public PruningTest {};
+
+TEST_F(RegrowWhole, AModelWithoutZerosHasNothingToMove) {
   build([&](EditView edit) {
     Value y = node(edit, "MatMul", {input(edit, "x", {-1, kIn}), weight(edit, "w", {kIn, kOut}, 1)},
                    "fc");
